@@ -1,0 +1,147 @@
+package config
+
+import (
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/sources"
+)
+
+// Fleet is a checked heartbeat.yaml.
+type Fleet struct {
+	// Path is the absolute path of the file.
+	Path string
+	// Name is `name:`, or the file's directory name, a dash and 8 hex digits
+	// of its canonical path.
+	Name        string
+	MaxSessions int
+	// Agents stand in the order of the file.
+	Agents []*Agent
+}
+
+// SettingsTarget says which of the client's settings files get our entries.
+type SettingsTarget string
+
+// The settings targets.
+const (
+	SettingsProject SettingsTarget = "project" // .claude/settings.json
+	SettingsLocal   SettingsTarget = "local"   // .claude/settings.local.json
+	SettingsFlag    SettingsTarget = "flag"    // a file in the state directory, passed by --settings
+)
+
+// Agent is one declared agent with all defaults filled in.
+type Agent struct {
+	Name string
+	// Line is where the agent stands in the file.
+	Line int
+	// Dir is AGENT_DIR: absolute, links resolved as far as it exists.
+	Dir string
+	// Inbox is absolute; Home is Dir/.heartbeat.
+	Inbox, Home string
+	Command     []string
+	// Self is true when Command begins with "heartbeat": the running binary.
+	Self        bool
+	Settings    SettingsTarget
+	Permissions Permissions
+	Triggers    []Trigger
+
+	Mode         hook.Mode
+	IdleInterval time.Duration
+	OnIdle       hook.OnIdle
+	Context      hook.Context
+	Background   hook.BackgroundRule
+	// KickoffText is "" for `kickoff: entry`.
+	KickoffText string
+
+	OnOrphan         inbox.OrphanPolicy
+	MaxAttempts      int
+	MaxContinuations int
+	MaxEntry         int64 // bytes
+
+	Timeout           time.Duration // one entry
+	SessionTimeout    time.Duration
+	StartTimeout      time.Duration
+	IdleGrace         time.Duration
+	BackgroundTimeout time.Duration
+	Grace             time.Duration
+
+	MaxRestarts   int
+	RestartWindow time.Duration
+
+	Env map[string]string
+}
+
+// Permissions are what apply merges into the settings' permissions and
+// launch passes as --permission-mode.
+type Permissions struct {
+	Mode  string // dontAsk, default, acceptEdits, plan, bypassPermissions
+	Allow []string
+	Deny  []string
+}
+
+// Trigger is one trigger: exactly one of Cron, Watch and Poll is set.
+type Trigger struct {
+	// Name is unique within the agent: `name:`, or its kind and number.
+	Name string
+	Line int
+	Cron  *CronTrigger
+	Watch *WatchTrigger
+	Poll  *PollTrigger
+}
+
+// CronTrigger fires on a schedule.
+type CronTrigger struct {
+	Schedule sources.Schedule // with its time zone
+	Prompt   string           // a text/template
+	Missed   sources.Missed
+	Overlap  Overlap
+}
+
+// WatchTrigger fires when files appear or change.
+type WatchTrigger struct {
+	Patterns []string // globs relative to Dir
+	Prompt   string   // a text/template: Path, Name, Event
+	Debounce time.Duration
+	Overlap  Overlap
+}
+
+// PollTrigger fires when a command has output.
+type PollTrigger struct {
+	Command []string
+	Every   time.Duration
+	Timeout time.Duration
+	Split   sources.Split
+	Prompt  string // a text/template with .Output; "" for the output itself
+	Overlap Overlap
+}
+
+// Overlap says what a fire does while the last one of the same trigger is
+// still queued or in flight.
+type Overlap string
+
+// The overlap rules.
+const (
+	OverlapSkip  Overlap = "skip"
+	OverlapQueue Overlap = "queue"
+)
+
+// Load reads and checks the file. The error, when it is about the content,
+// is Problems: all of them.
+func Load(path string) (*Fleet, error) { panic("todo") }
+
+// Problem is one thing wrong in the file.
+type Problem struct {
+	File         string
+	Line, Column int
+	// Key is the path of the key, e.g. "agents.triage.trigger.cron".
+	Key string
+	// Message says what was found; Hint what to write instead.
+	Message, Hint string
+}
+
+// Problems are all problems of a file, in its order.
+type Problems []Problem
+
+// Error lists them, a line each: FILE:LINE:COLUMN: KEY: MESSAGE (HINT).
+func (p Problems) Error() string { panic("todo") }

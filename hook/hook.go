@@ -1,0 +1,30 @@
+// Package hook is our side of Claude Code's hook contract (measured in
+// 2.1.329): payloads, the session fence, the tick's decision, and the way
+// an entry is handed over. It imports the standard library only, because it
+// starts at every tool call and at the end of every turn.
+//
+// Exit status 2 means "stderr is a prompt". Nothing here may end with 2, or
+// write to stderr, for any other cause.
+package hook
+
+import "io"
+
+// Process environment of one hook call, so that tests can make one.
+type Call struct {
+	Args   []string // without the program's name
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Getenv func(string) string
+}
+
+// Main runs one hook call and returns its exit status. The first argument
+// says which: "hook" for the generated entries (the event stands in the
+// payload), "recover", or flags (--inbox …) for heartbeat-rs's hand-wired Stop
+// hook.
+func Main(c Call) int { panic("todo") }
+
+// KickoffPrompt is the prompt argument a session starts with when its first
+// entry goes with it: a constant first line keeps a leading "/" or "-" from
+// being read as a command or flag.
+func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }

@@ -1,0 +1,221 @@
+// Package inbox is a queue in one file: many appenders, one consumer, at
+// least once.
+//
+// The inbox is a JSONL file that anybody may append to. Everything before the
+// cursor is acknowledged; at most one entry is in flight. Each step of an
+// entry's life is durable before the next begins:
+//
+//	queued → offered → taken → started → (background) → acknowledged
+//
+// The package decides nothing about sessions: it is told that an entry was
+// taken or started, and keeps that. It trusts no byte of the directory it
+// reads (no link is followed out of it, every read is bounded), because the
+// agent may write there.
+package inbox
+
+import (
+	"errors"
+	"time"
+)
+
+// Place says where a queue lives.
+type Place struct {
+	// Inbox is the absolute path of the JSONL file. The files whose names
+	// begin with a dot (cursor, in flight, dead letters, locks) stand in its
+	// folder.
+	Inbox string
+	// Home is the absolute path of the folder of the files that have no dot
+	// (outbox.jsonl, hook.log, session.json). Empty means the inbox's folder.
+	Home string
+}
+
+// OrphanPolicy says what happens to an entry in flight that was started
+// when its session was interrupted.
+type OrphanPolicy string
+
+// The orphan policies of heartbeat-rs.
+const (
+	Retry      OrphanPolicy = "retry"      // hand it over again
+	DeadLetter OrphanPolicy = "deadletter" // file it, never hand it over again
+	Drop       OrphanPolicy = "drop"       // forget it
+)
+
+// State is the place of an entry in flight in its life (DESIGN.md 4).
+type State string
+
+// The states that are recorded. Queued and acknowledged need no record:
+// they are behind and before the cursor.
+const (
+	Offered    State = "offered"    // recorded, then handed over; no proof that it arrived
+	Taken      State = "taken"      // the session demonstrably got it
+	Started    State = "started"    // a tool was called since: side effects are possible
+	Background State = "background" // its turn ended while background tasks run
+)
+
+// Via says how an entry was handed over; the proof that it was taken differs.
+type Via string
+
+// The ways of handing over.
+const (
+	ViaKickoff Via = "kickoff" // in the prompt argument the session started with
+	ViaStop    Via = "stop"    // by a Stop hook
+)
+
+// Reason says why an entry became a dead letter. The list is closed.
+type Reason string
+
+// The reasons for dead letters.
+const (
+	Interrupted Reason = "interrupted" // its session ended after a tool had run, policy deadletter
+	Poison      Reason = "poison"      // it used up max-attempts
+	Torn        Reason = "torn"        // a fragment of a JSON line
+	TooLarge    Reason = "too-large"   // over max-entry; filed by reference
+	Dropped     Reason = "dropped"     // a person dropped it from the queue
+)
+
+// Outcomes that callers act on.
+var (
+	// ErrEmpty means that no complete line is queued.
+	ErrEmpty = errors.New("nothing is queued")
+	// ErrDuplicate means that an entry with this id was accepted before.
+	ErrDuplicate = errors.New("an entry with this id was accepted before")
+	// ErrNeedsOperator means that the queue cannot tell where to go on
+	// without risking to lose or repeat entries; a person has to look.
+	ErrNeedsOperator = errors.New("the queue needs a person")
+	// ErrTooLarge means that an entry is over max-entry.
+	ErrTooLarge = errors.New("the entry is too large")
+)
+
+// Entry is one queued line.
+type Entry struct {
+	// Raw is the line without its newline, byte for byte.
+	Raw []byte
+	// Start and End are its byte offsets in the inbox; End is past the newline.
+	Start, End int64
+	// ID is the envelope's id, or "".
+	ID string
+	// Source is the envelope's source ("send", "AGENT/TRIGGER@LABEL"), or "".
+	Source string
+	// Prompt is what the session shall get: valid UTF-8, never empty.
+	Prompt string
+}
+
+// InFlight is the content of .in-flight. The first five fields are
+// heartbeat-rs's and keep their meaning.
+type InFlight struct {
+	EntryID     string    `json:"entry_id"` // sha256 of the raw line, hex
+	StartOffset int64     `json:"start_offset"`
+	EndOffset   int64     `json:"end_offset"`
+	RawLine     string    `json:"raw_line"`
+	DeliveredAt time.Time `json:"delivered_at"`
+
+	// DeliveryID is the first 12 hex digits of sha256(generation, start
+	// offset, raw line): the same for each attempt of one entry, different
+	// for two equal lines.
+	DeliveryID string `json:"delivery_id,omitempty"`
+	// RawBase64 holds the line's bytes when they are not valid UTF-8.
+	RawBase64 string `json:"raw_b64,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Source    string `json:"source,omitempty"`
+	State     State  `json:"state,omitempty"`
+	Attempt   int    `json:"attempt,omitempty"` // from 1
+	Via       Via    `json:"via,omitempty"`
+	Session   string `json:"session,omitempty"`   // our id of the session it was offered to
+	PromptID  string `json:"prompt_id,omitempty"` // the client's prompt_id, as far as known
+	// Transcript and TranscriptOffset say where the client's record of the
+	// hand-over would appear.
+	Transcript       string `json:"transcript,omitempty"`
+	TranscriptOffset int64  `json:"transcript_offset,omitempty"`
+	// Generation names the inbox file the offsets belong to.
+	Generation int64 `json:"generation,omitempty"`
+}
+
+// Offering says to whom and how an entry is handed over.
+type Offering struct {
+	Via              Via
+	Session          string
+	PromptID         string
+	Transcript       string
+	TranscriptOffset int64
+}
+
+// Acknowledgement is what is known of an entry that is done. It becomes its
+// record in the outbox.
+type Acknowledgement struct {
+	Session   string
+	Reply     string   // the agent's last message; cut at 64 KiB on a rune boundary
+	Abandoned []string // background tasks that were still running, as "kind: description"
+	Now       time.Time
+}
+
+// Delivery is one record of outbox.jsonl.
+type Delivery struct {
+	DeliveryID     string    `json:"delivery_id"`
+	EntryID        string    `json:"entry_id"`
+	ID             string    `json:"id,omitempty"`
+	Source         string    `json:"source,omitempty"`
+	Session        string    `json:"session,omitempty"`
+	Attempt        int       `json:"attempt"`
+	DeliveredAt    time.Time `json:"delivered_at"`
+	AcknowledgedAt time.Time `json:"acknowledged_at"`
+	Reply          string    `json:"reply"`
+	ReplyCut       bool      `json:"reply_cut,omitempty"`
+	Abandoned      []string  `json:"abandoned,omitempty"`
+}
+
+// DeadEntry is one record of .dead-letter.jsonl: heartbeat-rs's five fields,
+// then ours.
+type DeadEntry struct {
+	EntryID     string    `json:"entry_id"`
+	StartOffset int64     `json:"start_offset"`
+	EndOffset   int64     `json:"end_offset"`
+	RawLine     string    `json:"raw_line"` // empty when filed by reference
+	DeliveredAt time.Time `json:"delivered_at"`
+
+	DeliveryID string    `json:"delivery_id,omitempty"`
+	RawBase64  string    `json:"raw_b64,omitempty"`
+	ID         string    `json:"id,omitempty"`
+	Source     string    `json:"source,omitempty"`
+	Reason     Reason    `json:"reason"`
+	Attempts   int       `json:"attempts"`
+	At         time.Time `json:"at"`
+	Length     int64     `json:"length,omitempty"` // bytes of a line filed by reference
+}
+
+// Interruption is what Recover has to know of the session that is gone.
+type Interruption struct {
+	Policy OrphanPolicy
+	// MaxAttempts bounds repeats that count; 0 means 5.
+	MaxAttempts int
+	// Counts is false when the client never really ran the entry (API
+	// failure, dialog, start-up): then the repeat uses up no attempt.
+	Counts bool
+	// ToolsUnseen is true where no PreToolUse hook of ours reports tools
+	// (hand-wired directories): then taken counts as started.
+	ToolsUnseen bool
+	// Arrived, when not nil, looks for evidence that an offered entry was
+	// taken after all (the transcript). It errs on the side of false.
+	Arrived func(InFlight) bool
+	Now     time.Time
+}
+
+// Outcome says what Recover did. The list is closed.
+type Outcome string
+
+// The outcomes of Recover.
+const (
+	NothingToRecover   Outcome = "nothing-to-recover"
+	StaleOrphanDeleted Outcome = "stale-orphan-deleted" // it had been acknowledged already
+	Requeued           Outcome = "requeued"             // it is first in the queue again
+	DeadLettered       Outcome = "dead-lettered"
+	DroppedOrphan      Outcome = "dropped"
+	Repaired           Outcome = "repaired" // a corrupt file was set aside and rebuilt
+)
+
+// Depth is how much is queued behind what is in flight.
+type Depth struct {
+	Entries int   // complete, non-blank lines; counted up to Limit
+	Bytes   int64 // bytes behind the cursor
+	More    bool  // counting stopped at its limit
+	Tail    bool  // an unterminated line stands at the end
+}

@@ -1,0 +1,200 @@
+package hook
+
+import (
+	"time"
+)
+
+// Environment variables that the shim sets for a session and its hooks read.
+const (
+	// EnvSession carries the live session's token: 32 hex digits. Its sha256
+	// stands in the session record, so the files hold no secret.
+	EnvSession = "HEARTBEAT_SESSION"
+	// EnvHome is the absolute path of the agent's .heartbeat folder.
+	EnvHome = "HEARTBEAT_HOME"
+	// EnvAgent is the agent's name, for the agent's own scripts.
+	EnvAgent = "HEARTBEAT_AGENT"
+)
+
+// Phase is what a live session is doing (DESIGN.md 6).
+type Phase string
+
+// The phases. Ended is the last one: the record stays for reading.
+const (
+	Starting   Phase = "starting"   // no prompt has been submitted yet
+	Turn       Phase = "turn"       // the model is working
+	Waiting    Phase = "waiting"    // our Stop hook waits for work
+	Background Phase = "background" // the turn ended, background tasks run
+	Unattended Phase = "unattended" // alive, no turn, no hook
+	Ending     Phase = "ending"     // it will be ended; nothing is handed over
+	Ended      Phase = "ended"
+)
+
+// End is why a session ended. The list is closed.
+type End string
+
+// Why a session ended.
+const (
+	EndDrained      End = "drained"
+	EndReleased     End = "released"
+	EndExited       End = "exited" // by itself, with a code
+	EndTimeout      End = "timeout"
+	EndStalled      End = "stalled"
+	EndUnattended   End = "unattended"
+	EndRunaway      End = "runaway"
+	EndStartTimeout End = "start-timeout"
+	EndAPIFailure   End = "api-failure"
+	EndDialog       End = "dialog"
+	EndCrashed      End = "crashed" // by a signal that was not ours
+	EndShutdown     End = "shutdown"
+)
+
+// Mode says what a Stop hook does when nothing is queued.
+type Mode string
+
+// The modes of heartbeat-rs.
+const (
+	Drain   Mode = "drain"   // let the session end
+	Persist Mode = "persist" // wait for work
+)
+
+// OnIdle says what a persist hook does after idle-interval without work.
+type OnIdle string
+
+// What to do after idle-interval.
+const (
+	IdleTick    OnIdle = "tick"    // a paid turn, as heartbeat-rs
+	IdleRelease OnIdle = "release" // end the session; the next entry starts one
+)
+
+// Deliver says how a Stop hook hands an entry over.
+type Deliver string
+
+// The ways of handing over (DESIGN.md 5).
+const (
+	DeliverStderr Deliver = "stderr" // exit 2, the entry on stderr: once, exact
+	DeliverJSON   Deliver = "json"   // decision:block on stdout, as heartbeat-rs
+)
+
+// BackgroundRule says what a Stop with running background tasks means.
+type BackgroundRule string
+
+// The background rules.
+const (
+	BackgroundWait   BackgroundRule = "wait"   // not done until they end
+	BackgroundIgnore BackgroundRule = "ignore" // done at the first Stop
+)
+
+// Context says how much conversation sessions share.
+type Context string
+
+// The contexts.
+const (
+	ContextSession Context = "session" // one conversation per launch
+	ContextEntry   Context = "entry"   // a new session for each entry
+	ContextResume  Context = "resume"  // go on with the last conversation
+)
+
+// Policy is what the Stop hook of a session of ours obeys.
+type Policy struct {
+	Mode             Mode           `json:"mode"`
+	IdleInterval     time.Duration  `json:"idle_interval"` // nanoseconds
+	OnIdle           OnIdle         `json:"on_idle"`
+	Deliver          Deliver        `json:"deliver"`
+	Background       BackgroundRule `json:"background"`
+	Context          Context        `json:"context"`
+	MaxContinuations int            `json:"max_continuations"`
+	// ForeignStopHooks is true when another Stop hook is installed beside
+	// ours: then only the transcript proves that a hand-over arrived.
+	ForeignStopHooks bool `json:"foreign_stop_hooks,omitempty"`
+}
+
+// Process names a process so that a reused pid is not mistaken for it.
+type Process struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks after boot: /proc/PID/stat field 22
+}
+
+// Work is the entry a session is working on.
+type Work struct {
+	DeliveryID string    `json:"delivery_id"`
+	ID         string    `json:"id,omitempty"`
+	Source     string    `json:"source,omitempty"`
+	Attempt    int       `json:"attempt"`
+	Since      time.Time `json:"since"` // of the hand-over
+}
+
+// Ruling is a decision that the session ends.
+type Ruling struct {
+	Why    End    `json:"why"`
+	Detail string `json:"detail,omitempty"` // e.g. the API error's kind
+	// Final is true once the shim is about to send SIGTERM. Until then a
+	// turn that starts (a background task that finished) takes a drained or
+	// released ruling back.
+	Final bool `json:"final,omitempty"`
+}
+
+// Record is session.json: the live session of an agent and what it is doing.
+// The shim creates it, hooks and shim update it, both with the hook lock held.
+// It is not synced: it is worth nothing after the session. Nothing in it
+// decides which command runs or what is killed.
+type Record struct {
+	Version   int       `json:"version"`
+	Agent     string    `json:"agent"`
+	Session   string    `json:"session"` // our id; also the client's --session-id
+	TokenHash string    `json:"token_sha256"`
+	Inbox     string    `json:"inbox"`
+	Policy    Policy    `json:"policy"`
+	Shim      Process   `json:"shim"`
+	StartedAt time.Time `json:"started_at"`
+
+	// Client is bound at the first SessionStart; BoundAt is zero before.
+	Client          Process   `json:"client,omitzero"`
+	BoundAt         time.Time `json:"bound_at,omitzero"`
+	ClientSession   string    `json:"client_session,omitempty"` // the payload's session_id
+	Transcript      string    `json:"transcript,omitempty"`
+	PromptID        string    `json:"prompt_id,omitempty"`
+	PermissionMode  string    `json:"permission_mode,omitempty"`
+	Phase           Phase     `json:"phase"`
+	Since           time.Time `json:"since"` // of the phase
+	Events          int       `json:"events"`
+	LastEvent       string    `json:"last_event,omitempty"`
+	LastEventAt     time.Time `json:"last_event_at,omitzero"`
+	Work            *Work     `json:"work,omitempty"`
+	Continuations   int       `json:"continuations"` // hand-overs since the last acknowledgement
+	Acknowledged    int       `json:"acknowledged"`
+	BackgroundTasks []string  `json:"background_tasks,omitempty"` // as "type: description"
+	BackgroundSince time.Time `json:"background_since,omitzero"`
+	// Yield asks a waiting hook to end the session so that another agent
+	// gets its slot.
+	Yield bool `json:"yield,omitempty"`
+	// TypedAt is when a person who is attached last pressed a key.
+	TypedAt  time.Time `json:"typed_at,omitzero"`
+	Attached int       `json:"attached,omitempty"` // people attached now
+	// Ruling is set from the moment the session is to end.
+	Ruling *Ruling `json:"ruling,omitempty"`
+	// ExitCode and EndedAt are set when Phase is Ended.
+	ExitCode int       `json:"exit_code,omitempty"`
+	EndedAt  time.Time `json:"ended_at,omitzero"`
+}
+
+// ReadRecord reads home/session.json without following links, at most 1 MiB
+// of it. It returns nil, nil when there is none.
+func ReadRecord(home string) (*Record, error) { panic("todo") }
+
+// Write replaces home/session.json atomically (no sync). The caller holds
+// the hook lock, except the shim before the client was started.
+func (r *Record) Write(home string) error { panic("todo") }
+
+// Enter changes the phase, keeping Since when it is the same.
+func (r *Record) Enter(p Phase, now time.Time) {
+	if r.Phase != p {
+		r.Phase, r.Since = p, now
+	}
+}
+
+// End rules that the session ends, unless an earlier ruling stands that is
+// final or weightier (anything outweighs drained and released).
+func (r *Record) End(why End, detail string, now time.Time) { panic("todo") }
+
+// TokenHash returns what Record.TokenHash holds for a token.
+func TokenHash(token string) string { panic("todo") }

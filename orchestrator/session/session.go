@@ -1,0 +1,68 @@
+// Package session is one supervised session of an agent: the shim that
+// `heartbeat launch` becomes for `heartbeat run`. It recovers nothing and
+// schedules nothing; it starts the client in a PTY, follows what the session
+// does from its hooks' record, and ends it with one reason out of a closed
+// list.
+package session
+
+import (
+	"time"
+
+	"heartbeat/hook"
+)
+
+// Spec is all a shim needs to run one session. It arrives as one JSON line on
+// the shim's stdin, so that nothing secret is in argv.
+type Spec struct {
+	Agent   string      `json:"agent"`
+	Session string      `json:"session"` // a UUID
+	Token   string      `json:"token"`   // 32 hex digits; secret
+	Dir     string      `json:"dir"`     // AGENT_DIR, resolved
+	Home    string      `json:"home"`    // AGENT_DIR/.heartbeat
+	Inbox   string      `json:"inbox"`
+	Command []string    `json:"command"` // argv before our additions
+	Env     []string    `json:"env"`     // the whole environment but ours
+	Policy  hook.Policy `json:"policy"`
+	// KickoffText, when not "", is the prompt argument instead of the first entry.
+	KickoffText    string `json:"kickoff_text,omitempty"`
+	PermissionMode string `json:"permission_mode"`
+	SettingsFile   string `json:"settings_file,omitempty"` // passed by --settings
+
+	EntryTimeout      time.Duration `json:"entry_timeout"`      // 0: none
+	SessionTimeout    time.Duration `json:"session_timeout"`    // 0: none
+	StartTimeout      time.Duration `json:"start_timeout"`      // until SessionStart
+	IdleGrace         time.Duration `json:"idle_grace"`         // unattended, then it ends
+	BackgroundTimeout time.Duration `json:"background_timeout"` // background, then it ends
+	Grace             time.Duration `json:"grace"`              // from SIGTERM to SIGKILL
+	KeepLogs          int           `json:"keep_logs"`
+	// StateDir is where the pids that may be killed are kept.
+	StateDir string `json:"state_dir"`
+}
+
+// Report is one line of the shim's stdout.
+type Report struct {
+	At           time.Time  `json:"at"`
+	Phase        hook.Phase `json:"phase"`
+	Acknowledged int        `json:"acknowledged"`
+	Work         *hook.Work `json:"work,omitempty"`
+	// Outcome is set in the last report only.
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Outcome is how a session ended.
+type Outcome struct {
+	Why          hook.End `json:"why"`
+	Detail       string   `json:"detail,omitempty"`
+	ExitCode     int      `json:"exit_code"`
+	Signal       string   `json:"signal,omitempty"`
+	Acknowledged int      `json:"acknowledged"`
+	Bound        bool     `json:"bound"`            // a SessionStart was seen
+	Screen       string   `json:"screen,omitempty"` // what the terminal showed, for start-timeout and dialog
+}
+
+// Order is one line on the shim's stdin after the Spec. When stdin ends the
+// orchestrator is gone and the session ends at once.
+type Order struct {
+	Yield bool `json:"yield,omitempty"` // end when nothing is queued
+	Stop  bool `json:"stop,omitempty"`  // end now (shutdown)
+}

@@ -1,0 +1,2 @@
+// Package screen turns terminal output into what the terminal shows.
+package screen
