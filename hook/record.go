@@ -162,6 +162,9 @@ type Record struct {
 	Work            *Work     `json:"work,omitempty"`
 	Continuations   int       `json:"continuations"` // hand-overs since the last acknowledgement
 	Acknowledged    int       `json:"acknowledged"`
+	// Waiter is the hook process that waits while Phase is Waiting, so that
+	// the shim sees when it was killed without a word.
+	Waiter          Process   `json:"waiter,omitzero"`
 	BackgroundTasks []string  `json:"background_tasks,omitempty"` // as "type: description"
 	BackgroundSince time.Time `json:"background_since,omitzero"`
 	// Yield asks a waiting hook to end the session so that another agent
