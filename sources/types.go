@@ -37,30 +37,8 @@ type Prompt struct {
 }
 
 // Emit takes a fire. When it returns nil the prompt is durably queued, and
-// the source may record that it fired.
+// the source may record that it fired. An error means that it is not queued:
+// the source keeps the fire and offers it again. Emit must be safe for calls
+// from several goroutines; a source never has two calls for one trigger
+// under way.
 type Emit func(ctx context.Context, p Prompt) error
-
-// Schedule is a parsed cron expression with its time zone.
-// Each fixed local time fires once a day over every change of the clock (ISC
-// cron's rules: in a gap at its end, in an overlap once); wildcard hours
-// follow real time.
-type Schedule struct {
-	spec string
-	loc  *time.Location
-}
-
-// ParseSchedule parses five fields, names, and the @hourly… words. It refuses
-// what never fires.
-func ParseSchedule(spec string, loc *time.Location) (Schedule, error) { panic("todo") }
-
-// String returns the expression as it was written.
-func (s Schedule) String() string { return s.spec }
-
-// Location returns the time zone.
-func (s Schedule) Location() *time.Location { return s.loc }
-
-// Next returns the first fire after t, or the zero time.
-func (s Schedule) Next(t time.Time) time.Time { panic("todo") }
-
-// Label names the fire at t: two fires with one label are the same.
-func (s Schedule) Label(t time.Time) string { panic("todo") }

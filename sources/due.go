@@ -1,0 +1,62 @@
+package sources
+
+import "time"
+
+// OnTime is how late a fire may be and still count as on time rather than
+// missed: a wake-up, a slow disk or a restart of the process lies within it.
+const OnTime = time.Minute
+
+// maxAll bounds the fires that MissedAll makes up for.
+const maxAll = 10
+
+// Due returns the fires of s that are to happen now, oldest first. last is
+// the latest fire that happened (or the time since when the schedule is
+// kept); a zero last means that nothing was missed, and only a fire of this
+// very instant could be due: none is returned.
+//
+// Of the fires after last and not after now, MissedOnce takes the latest,
+// MissedAll the latest 10, MissedSkip those that are at most OnTime late.
+// With a grace > 0 none is taken that is later than that.
+// A fire at or before last is never due, also when the clock was set back.
+func Due(s Schedule, last, now time.Time, m Missed, grace time.Duration) []time.Time {
+	if last.IsZero() || !now.After(last) {
+		return nil
+	}
+	since, count := last, 1
+	switch m {
+	case MissedAll:
+		count = maxAll
+	case MissedSkip:
+		count = maxAll // of one minute; never more than two
+		since = later(since, now.Add(-OnTime-1))
+	}
+	if grace > 0 {
+		since = later(since, now.Add(-grace-1))
+	}
+	return latest(s, since, now, count)
+}
+
+// latest returns the latest n fires of s in (since, now]. It looks back in
+// steps that double, so that a year of minutes costs what an hour does.
+func latest(s Schedule, since, now time.Time, n int) []time.Time {
+	for back := time.Hour; ; back *= 2 {
+		from := later(since, now.Add(-back))
+		var found []time.Time
+		for t := s.Next(from); !t.IsZero() && !t.After(now); t = s.Next(t) {
+			found = append(found, t)
+		}
+		if len(found) >= n || !from.After(since) || back > century {
+			return found[max(0, len(found)-n):]
+		}
+	}
+}
+
+// century ends the search; a Duration holds 292 years.
+const century = 100 * 365 * 24 * time.Hour
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
