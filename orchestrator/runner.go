@@ -1,0 +1,119 @@
+package orchestrator
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+)
+
+// Runner starts sessions. The one that `run` uses starts a shim process for
+// each; tests give one that needs no process.
+type Runner interface {
+	Start(ctx context.Context, spec session.Spec) (Session, error)
+}
+
+// Session is a live session.
+type Session interface {
+	// Reports delivers what the session does. It is closed after the last
+	// report, which has the outcome; none with an outcome means that the
+	// shim died.
+	Reports() <-chan session.Report
+	// Order tells the session something. After the session's end it does nothing.
+	Order(o session.Order)
+}
+
+// Shims is the Runner of real sessions: `SELF launch --shim`.
+type Shims struct {
+	Self string // the running binary
+	Log  *slog.Logger
+}
+
+// Start starts a shim. Its stdin is the life pipe: when this process dies,
+// however it dies, the shim reads its end and ends the session.
+func (s Shims) Start(_ context.Context, spec session.Spec) (Session, error) {
+	cmd := exec.Command(s.Self, "launch", "--shim")
+	// A session of its own: Ctrl-C at our terminal is ours alone to handle.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Dir = "/"
+	cmd.Env = os.Environ()
+	cmd.Stderr = &lineLog{log: s.Log.With("agent", spec.Agent)}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start a session's shim: %w", err)
+	}
+	live := &shimSession{stdin: stdin, reports: make(chan session.Report, 16), log: s.Log}
+	if err := json.NewEncoder(stdin).Encode(spec); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot tell a session's shim what to run: %w", err), stdin.Close(), cmd.Wait())
+	}
+	go live.follow(cmd, stdout)
+	return live, nil
+}
+
+type shimSession struct {
+	mu      sync.Mutex
+	stdin   io.WriteCloser
+	reports chan session.Report
+	log     *slog.Logger
+}
+
+func (l *shimSession) Reports() <-chan session.Report { return l.reports }
+
+func (l *shimSession) Order(o session.Order) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := json.NewEncoder(l.stdin).Encode(o); err != nil {
+		l.log.Debug("a session that is gone was told something", "err", err)
+	}
+}
+
+func (l *shimSession) follow(cmd *exec.Cmd, stdout io.Reader) {
+	defer close(l.reports)
+	lines := json.NewDecoder(bufio.NewReader(stdout))
+	for {
+		var r session.Report
+		if err := lines.Decode(&r); err != nil {
+			break
+		}
+		l.reports <- r
+	}
+	if err := cmd.Wait(); err != nil {
+		l.log.Warn("a session's shim failed", "err", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.stdin.Close()
+}
+
+// lineLog logs what a shim writes on stderr.
+type lineLog struct{ log *slog.Logger }
+
+func (l *lineLog) Write(p []byte) (int, error) {
+	l.log.Warn("shim", "stderr", string(p))
+	return len(p), nil
+}
+
+// shimDied is the outcome of a session whose shim ended without one.
+func shimDied(last session.Report) session.Outcome {
+	return session.Outcome{
+		Why: hook.EndCrashed, Detail: "its shim died", Acknowledged: last.Acknowledged,
+		Bound: last.Phase != "" && last.Phase != hook.Starting,
+	}
+}

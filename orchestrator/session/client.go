@@ -1,0 +1,68 @@
+package session
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"heartbeat/hook"
+)
+
+// maxArgument is the largest first entry that goes into argv; the kernel's
+// own limit for one argument is 131,072 bytes (execve(2), MAX_ARG_STRLEN).
+const maxArgument = 100_000
+
+// laterText starts a session whose first entry cannot go into argv; it comes
+// with the first Stop, one turn more.
+const laterText = "Your tasks come one after another from a queue. Answer this message with the single word: ready"
+
+// fitsArgument reports whether a prompt arrives exactly when it is given as
+// the client's prompt argument: short enough, and without the control
+// characters that the client strips (claude-code.md 11).
+func fitsArgument(prompt string) bool {
+	return len(prompt) <= maxArgument && !strings.ContainsFunc(prompt, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t'
+	})
+}
+
+// argv is the client's command line.
+func (s *Spec) argv(prompt string) []string {
+	argv := slices.Clone(s.Command)
+	argv = append(argv, "--session-id", s.Session)
+	if s.PermissionMode != "" {
+		argv = append(argv, "--permission-mode", s.PermissionMode)
+	}
+	if s.SettingsFile != "" {
+		argv = append(argv, "--settings", s.SettingsFile)
+	}
+	return append(argv, "--", prompt)
+}
+
+// environ is the client's environment: the spec's, the defaults that keep a
+// session from hanging silently where the caller set nothing, and what is ours.
+func (s *Spec) environ() []string {
+	env := slices.Clone(s.Env)
+	for _, kv := range clientDefaults {
+		name, _, _ := strings.Cut(kv, "=")
+		if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
+			env = append(env, kv)
+		}
+	}
+	return append(env,
+		// The client ends a turn after 8 consecutive blocks otherwise;
+		// max-continuations stands in its place.
+		"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0",
+		// An entry's @path is text, not a file to read into the request.
+		"CLAUDE_CODE_DISABLE_FILE_MENTIONS=1",
+		hook.EnvSession+"="+s.Token,
+		hook.EnvHome+"="+s.Home,
+		hook.EnvAgent+"="+s.Agent,
+	)
+}
+
+// clientDefaults bound a stream that hangs (claude-code.md 17).
+var clientDefaults = []string{
+	"CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS=" + strconv.Itoa(300_000),
+	"API_TIMEOUT_MS=" + strconv.Itoa(600_000),
+}

@@ -1,0 +1,252 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/ptyrun"
+)
+
+// look is how often the shim looks at the session record: one stat(2).
+const look = 50 * time.Millisecond
+
+// ending is why and how the session is to be ended.
+type ending struct {
+	why    hook.End
+	detail string
+	// abandon acknowledges the entry in work first (background-timeout).
+	abandon bool
+	// exited is true when the client ended by itself.
+	exited bool
+}
+
+// follow watches the session until it ends or has to.
+func (s *shim) follow(ctx context.Context) ending {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	orders := s.orders
+	for {
+		select {
+		case <-s.child.Done():
+			return ending{exited: true}
+		case <-ctx.Done():
+			return ending{why: hook.EndShutdown, detail: "the shim was told to end"}
+		case o, alive := <-orders:
+			if !alive {
+				return ending{why: hook.EndShutdown, detail: "the scheduler is gone"}
+			}
+			if o.Stop {
+				return ending{why: hook.EndShutdown}
+			}
+			if o.Yield {
+				s.update(ctx, func(r *hook.Record) { r.Yield = true })
+			}
+		case now := <-ticker.C:
+			if e, ok := s.look(ctx, now); ok {
+				return e
+			}
+		}
+	}
+}
+
+// look reads the record when it changed, reports, and asks the policy.
+func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
+	s.reload()
+	s.report(now)
+	v := judge(facts{
+		now: now, record: s.record,
+		waiterGone: s.record.Waiter.PID != 0 && !alive(s.record.Waiter),
+		quietSince: s.quiet.since(now, s.child),
+	}, s.spec.limits())
+	switch {
+	case v.leave:
+		s.update(ctx, func(r *hook.Record) {
+			// A hook may have spoken since: then there is nothing to leave.
+			if r.Phase == s.record.Phase && r.Events == s.record.Events {
+				r.Enter(hook.Unattended, now)
+			}
+		})
+	case v.afterEntry:
+		s.update(ctx, func(r *hook.Record) { r.End(v.end, v.detail, now) })
+	case v.end != "":
+		return s.rule(ctx, v, now)
+	}
+	return ending{}, false
+}
+
+// rule makes a verdict final under the hook lock, unless a hook has spoken
+// since the record was read: then the next look decides anew.
+func (s *shim) rule(ctx context.Context, v verdict, now time.Time) (ending, bool) {
+	before, changed := s.record.Events, false
+	s.update(ctx, func(r *hook.Record) {
+		if changed = r.Events != before; changed {
+			return
+		}
+		r.End(v.end, v.detail, now)
+		r.Ruling.Final = true
+		if !v.abandon {
+			r.Enter(hook.Ending, now)
+		}
+	})
+	if changed {
+		return ending{}, false
+	}
+	return ending{why: v.end, detail: v.detail, abandon: v.abandon}, true
+}
+
+// update changes the session record under the hook lock. When the lock
+// cannot be had, nothing is changed.
+func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
+	unlock, err := s.lockHooks(ctx)
+	if err != nil {
+		s.log.Warn("cannot update the session record", "err", err)
+		return
+	}
+	defer unlock()
+	s.reload()
+	change(s.record)
+	if err := s.record.Write(s.spec.Home); err != nil {
+		s.log.Warn("cannot write the session record", "err", err)
+	}
+}
+
+// reload reads session.json when it changed. What belongs to another session
+// or cannot be read is not believed.
+func (s *shim) reload() {
+	info, err := os.Lstat(filepath.Join(s.spec.Home, "session.json"))
+	if err != nil || s.read != nil && os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
+		return
+	}
+	r, err := hook.ReadRecord(s.spec.Home)
+	if err != nil || r == nil || r.TokenHash != s.record.TokenHash {
+		s.log.Debug("session record not read", "err", err)
+		return
+	}
+	s.record, s.read = r, info
+}
+
+// report tells the orchestrator what changed.
+func (s *shim) report(now time.Time) {
+	r := Report{At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work}
+	if r.Phase == s.said.Phase && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) {
+		return
+	}
+	s.said = r
+	if err := s.out.Encode(r); err != nil {
+		s.log.Debug("cannot report", "err", err)
+	}
+}
+
+func sameWork(a, b *hook.Work) bool {
+	return a == b || a != nil && b != nil && a.DeliveryID == b.DeliveryID && a.Attempt == b.Attempt
+}
+
+func alive(p hook.Process) bool {
+	start, err := ptyrun.StartTimeOf(p.PID)
+	return err == nil && start == p.Start
+}
+
+// quietMeter knows since when the terminal has shown next to nothing.
+type quietMeter struct {
+	at    time.Time
+	bytes int64
+}
+
+// since returns the begin of the current window once it lies a whole window
+// back, or zero. A window with output starts anew.
+func (q *quietMeter) since(now time.Time, c *ptyrun.Child) time.Time {
+	_, bytes := c.Activity()
+	if q.at.IsZero() || bytes-q.bytes > quietBytes {
+		q.at, q.bytes = now, bytes
+	}
+	if now.Sub(q.at) < quietWindow {
+		return time.Time{}
+	}
+	return q.at
+}
+
+// finish ends the client's whole tree and says how the session ended.
+func (s *shim) finish(ctx context.Context, e ending) *Outcome {
+	if e.abandon {
+		s.abandon(ctx)
+	}
+	if !e.exited {
+		s.update(ctx, func(r *hook.Record) {
+			now := time.Now()
+			r.End(e.why, e.detail, now)
+			r.Ruling.Final = true
+			r.Enter(hook.Ending, now)
+		})
+		s.report(time.Now())
+	}
+	exit := s.child.End(context.WithoutCancel(ctx))
+	s.reload()
+	o := s.outcome(e, exit)
+	s.update(ctx, func(r *hook.Record) {
+		now := time.Now()
+		r.End(o.Why, o.Detail, now)
+		r.Enter(hook.Ended, now)
+		r.ExitCode, r.EndedAt = o.ExitCode, now
+	})
+	if err := s.dropLeftover(); err != nil {
+		s.log.Warn("cannot forget the session's processes", "err", err)
+	}
+	return o
+}
+
+// abandon acknowledges the entry whose background tasks did not end in time.
+func (s *shim) abandon(ctx context.Context) {
+	unlock, err := s.lockHooks(ctx)
+	if err != nil {
+		s.log.Warn("cannot acknowledge the entry", "err", err)
+		return
+	}
+	defer unlock()
+	s.reload()
+	f, err := s.queue.InFlight()
+	if err != nil || f == nil || f.State != inbox.Background {
+		s.log.Warn("no entry waits for background tasks", "err", err)
+		return
+	}
+	_, err = s.queue.Acknowledge(inbox.Acknowledgement{
+		Session: s.spec.Session, Abandoned: s.record.BackgroundTasks, Now: time.Now(), Reply: s.record.LastReply,
+	})
+	if err != nil {
+		s.log.Error("cannot acknowledge the entry", "err", err)
+		return
+	}
+	s.record.Acknowledged++
+	s.record.Work = nil
+	if err := s.record.Write(s.spec.Home); err != nil {
+		s.log.Warn("cannot write the session record", "err", err)
+	}
+}
+
+// outcome decides, in one place, why the session ended.
+func (s *shim) outcome(e ending, exit ptyrun.Exit) *Outcome {
+	r := s.record
+	o := &Outcome{
+		Why: e.why, Detail: e.detail, ExitCode: exit.Code, Signal: exit.Signal,
+		Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
+	}
+	if e.exited {
+		switch {
+		case r.Ruling != nil:
+			o.Why, o.Detail = r.Ruling.Why, r.Ruling.Detail
+		case exit.Signal != "":
+			o.Why, o.Detail = hook.EndCrashed, "ended by "+exit.Signal
+		default:
+			o.Why = hook.EndExited
+		}
+	}
+	switch o.Why {
+	case hook.EndStartTimeout, hook.EndDialog, hook.EndExited, hook.EndCrashed:
+		o.Screen = s.output.screen()
+	}
+	return o
+}
+

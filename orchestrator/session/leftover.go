@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/durable"
+	"heartbeat/ptyrun"
+)
+
+// Leftover is what may be killed when a session's shim died without ending
+// it. It lies in the state directory, out of the agent's reach by accident.
+type Leftover struct {
+	Agent   string       `json:"agent"`
+	Session string       `json:"session"`
+	Cookie  string       `json:"cookie"` // the session's token
+	Shim    hook.Process `json:"shim"`
+	Client  hook.Process `json:"client,omitzero"`
+	At      time.Time    `json:"at"`
+}
+
+func leftoverPath(stateDir, session string) string {
+	return filepath.Join(stateDir, "live", filepath.Base(session)+".json")
+}
+
+func (s *shim) keepLeftover(client hook.Process) error {
+	l := Leftover{
+		Agent: s.spec.Agent, Session: s.spec.Session, Cookie: s.spec.Token,
+		Shim: s.record.Shim, Client: client, At: time.Now(),
+	}
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	path := leftoverPath(s.spec.StateDir, s.spec.Session)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("cannot note the session's processes: %w", err)
+	}
+	return durable.Replace(path, data)
+}
+
+func (s *shim) dropLeftover() error {
+	err := os.Remove(leftoverPath(s.spec.StateDir, s.spec.Session))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// SweepLeftovers ends what is left of sessions whose shim is gone, for one
+// agent or, with "", for all, and returns what it ended. Sessions whose shim
+// lives are left alone.
+func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Duration) ([]Leftover, error) {
+	names, err := os.ReadDir(filepath.Join(stateDir, "live"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var swept []Leftover
+	var errs []error
+	for _, n := range names {
+		path := filepath.Join(stateDir, "live", n.Name())
+		if !strings.HasSuffix(n.Name(), ".json") {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		var l Leftover
+		if err == nil {
+			err = json.Unmarshal(data, &l)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("cannot read %q: %w", path, err))
+			continue
+		}
+		if agent != "" && l.Agent != agent || alive(l.Shim) {
+			continue
+		}
+		if _, err := ptyrun.Sweep(ctx, l.Cookie, l.Shim.Start, grace); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		swept = append(swept, l)
+		errs = append(errs, os.Remove(path))
+	}
+	return swept, errors.Join(append(errs, err)...)
+}

@@ -1,0 +1,248 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+	"heartbeat/ptyrun"
+)
+
+// lockWait is how long the shim waits for the session lock (hooks probe it,
+// and the shim of a session that was killed may still be on its way out) and
+// for the hook lock.
+const lockWait = 5 * time.Second
+
+// maxSpec bounds the Spec's line: an environment is at most 2 MiB (execve(2)).
+const maxSpec = 8 << 20
+
+// RunShim runs one session: it reads a Spec and then Orders from stdin, one JSON
+// line each, writes Reports to stdout, and returns when the session's whole
+// process tree is gone. The error is about the protocol with the caller; how
+// the session ended stands in the last report.
+func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, log *slog.Logger) error {
+	in := bufio.NewReaderSize(stdin, 64<<10)
+	spec, err := readSpec(in)
+	if err != nil {
+		return err
+	}
+	s := &shim{
+		spec:   spec,
+		log:    log.With("agent", spec.Agent, "session", spec.Session),
+		out:    json.NewEncoder(stdout),
+		orders: make(chan Order, 8),
+	}
+	go s.readOrders(in)
+	outcome, err := s.run(ctx)
+	if err != nil {
+		return err
+	}
+	return s.out.Encode(Report{
+		At: time.Now(), Phase: hook.Ended, Acknowledged: outcome.Acknowledged, Outcome: outcome,
+	})
+}
+
+func readSpec(in *bufio.Reader) (Spec, error) {
+	var spec Spec
+	line, err := readLine(in, maxSpec)
+	if err != nil {
+		return spec, fmt.Errorf("cannot read the session's specification: %w", err)
+	}
+	if err := json.Unmarshal(line, &spec); err != nil {
+		return spec, fmt.Errorf("cannot read the session's specification: %w", err)
+	}
+	return spec, nil
+}
+
+func readLine(in *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > limit {
+			return nil, errors.New("the line is too long")
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// shim is one running session.
+type shim struct {
+	spec   Spec
+	log    *slog.Logger
+	out    *json.Encoder
+	orders chan Order // closed when the orchestrator is gone
+
+	queue  *inbox.Queue
+	child  *ptyrun.Child
+	output *tail
+
+	mu     sync.Mutex
+	record *hook.Record // the shim's last view of session.json
+	read   os.FileInfo  // of the file that record was read from
+	quiet  quietMeter
+	said   Report // the last report
+}
+
+// readOrders passes on what the orchestrator says; the end of stdin is its
+// death, which closes the channel.
+func (s *shim) readOrders(in *bufio.Reader) {
+	defer close(s.orders)
+	for {
+		line, err := readLine(in, 64<<10)
+		if err != nil {
+			return
+		}
+		var o Order
+		if json.Unmarshal(line, &o) == nil {
+			s.orders <- o
+		}
+	}
+}
+
+// run holds the session lock for the life of the session.
+func (s *shim) run(ctx context.Context) (*Outcome, error) {
+	waiting, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	unlock, err := flock.Lock(waiting, SessionLock(s.spec.Inbox))
+	if err != nil {
+		return nil, fmt.Errorf("cannot start a session in %q: another one holds it: %w", s.spec.Dir, err)
+	}
+	defer unlock()
+	s.queue, err = inbox.Open(inbox.Place{Inbox: s.spec.Inbox, Home: s.spec.Home})
+	if err != nil {
+		return nil, err
+	}
+	defer s.queue.Close()
+
+	prompt, err := s.prepare(ctx)
+	if errors.Is(err, inbox.ErrEmpty) {
+		return &Outcome{Why: hook.EndDrained, Detail: "nothing was queued any more"}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.start(ctx, prompt); err != nil {
+		return s.notStarted(ctx, err)
+	}
+	why := s.follow(ctx)
+	return s.finish(ctx, why), nil
+}
+
+// SessionLock is the path of the lock that a live session's shim holds.
+func SessionLock(inboxPath string) string {
+	return filepath.Join(filepath.Dir(inboxPath), ".session-lock")
+}
+
+// prepare writes the session's record and offers the first entry. It returns
+// the prompt argument.
+func (s *shim) prepare(ctx context.Context) (string, error) {
+	unlock, err := s.lockHooks(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if f, err := s.queue.InFlight(); err != nil {
+		return "", err
+	} else if f != nil {
+		return "", fmt.Errorf("cannot start a session in %q: entry %s is in flight and was not recovered", s.spec.Dir, f.DeliveryID)
+	}
+	entry, err := s.queue.Next()
+	if err != nil {
+		return "", err
+	}
+	now := time.Now()
+	s.record = s.newRecord(now)
+	prompt := s.spec.KickoffText
+	if prompt == "" {
+		if prompt, err = s.offerFirst(entry, now); err != nil {
+			return "", err
+		}
+	}
+	return prompt, s.record.Write(s.spec.Home)
+}
+
+// offerFirst offers the first entry with the prompt argument, where it fits.
+func (s *shim) offerFirst(entry *inbox.Entry, now time.Time) (string, error) {
+	if !fitsArgument(entry.Prompt) {
+		return laterText, nil
+	}
+	flight, err := s.queue.Offer(entry, inbox.Offering{Via: inbox.ViaKickoff, Session: s.spec.Session})
+	if err != nil {
+		return "", err
+	}
+	s.record.Work = &hook.Work{
+		DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: now,
+	}
+	s.record.Continuations = 1
+	return hook.KickoffPrompt(hook.PromptFor(flight, entry.Prompt)), nil
+}
+
+func (s *shim) newRecord(now time.Time) *hook.Record {
+	pid := os.Getpid()
+	start, _ := ptyrun.StartTimeOf(pid)
+	return &hook.Record{
+		Version: 1, Agent: s.spec.Agent, Session: s.spec.Session, TokenHash: hook.TokenHash(s.spec.Token),
+		Inbox: s.spec.Inbox, Policy: s.spec.Policy, Shim: hook.Process{PID: pid, Start: start},
+		StartedAt: now, Phase: hook.Starting, Since: now,
+	}
+}
+
+// start launches the client. What may be killed is on disk before it runs.
+func (s *shim) start(ctx context.Context, prompt string) error {
+	if err := s.keepLeftover(hook.Process{}); err != nil {
+		return err
+	}
+	s.output = newTail(256 << 10)
+	var sink io.Writer = s.output
+	log, err := ptyrun.NewLog(filepath.Join(s.spec.Home, "sessions"), s.spec.Session, maxLog, s.spec.KeepLogs)
+	if err != nil {
+		s.log.Warn("cannot log the terminal", "err", err)
+	} else {
+		sink = io.MultiWriter(s.output, log)
+	}
+	s.child, err = ptyrun.Start(context.WithoutCancel(ctx), ptyrun.Config{
+		Argv: s.spec.argv(prompt), Dir: s.spec.Dir, Env: s.spec.environ(),
+		Cookie: s.spec.Token, Output: sink, Grace: s.spec.Grace,
+	})
+	if err != nil {
+		return err
+	}
+	return s.keepLeftover(hook.Process{PID: s.child.PID(), Start: s.child.StartTime()})
+}
+
+// maxLog caps sessions/ID.log.
+const maxLog = 16 << 20
+
+// notStarted takes the offer back: the client never ran.
+func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {
+	unlock, err := s.lockHooks(ctx)
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	defer unlock()
+	err = s.queue.Withdraw()
+	s.record.End(hook.EndExited, cause.Error(), time.Now())
+	s.record.Phase, s.record.EndedAt, s.record.ExitCode = hook.Ended, time.Now(), 127
+	err = errors.Join(err, s.record.Write(s.spec.Home), s.dropLeftover())
+	return &Outcome{Why: hook.EndExited, ExitCode: 127, Detail: cause.Error()}, err
+}
+
+func (s *shim) lockHooks(ctx context.Context) (func() error, error) {
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWait)
+	defer cancel()
+	return s.queue.Lock(waiting)
+}

@@ -1,0 +1,142 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"heartbeat/hook"
+)
+
+// settle is how long a drained or released session must have been without a
+// hook event before it is ended: a background task that has just finished may
+// be starting a turn (claude-code.md 21 G: 60 ms later).
+const settle = time.Second
+
+// Quiet is how little the client's terminal shows when it does nothing: an
+// idle 2.1.329 writes 63 bytes a minute, a turn animates a spinner at some
+// 300 bytes a second.
+const (
+	quietWindow = 20 * time.Second
+	quietBytes  = 400
+)
+
+// limits are the parts of a Spec that time is measured against.
+type limits struct {
+	entry, session, start, idle, background time.Duration
+}
+
+func (s *Spec) limits() limits {
+	return limits{s.EntryTimeout, s.SessionTimeout, s.StartTimeout, s.IdleGrace, s.BackgroundTimeout}
+}
+
+// facts are what a verdict is made of.
+type facts struct {
+	now    time.Time
+	record *hook.Record
+	// waiterGone is true when the record says that a hook waits, but that
+	// process is gone (killed by its timeout, or by ESC).
+	waiterGone bool
+	// quietSince is when the terminal fell quiet, or zero while it is not.
+	quietSince time.Time
+}
+
+// verdict is what the shim does next; the zero value leaves the session alone.
+type verdict struct {
+	end    hook.End
+	detail string
+	// afterEntry lets the entry in work finish: the ruling is not final.
+	afterEntry bool
+	// abandon acknowledges the entry in work with its background tasks named
+	// as abandoned, before the end.
+	abandon bool
+	// leave enters the phase unattended.
+	leave bool
+}
+
+// judge is the policy of DESIGN.md 6: a pure function of facts and time.
+func judge(f facts, l limits) verdict {
+	r := f.record
+	if r.Ruling != nil {
+		return judgeRuled(f)
+	}
+	age := f.now.Sub(r.Since)
+	switch r.Phase {
+	case hook.Starting:
+		if v := judgeStarting(f, l); v.end != "" {
+			return v
+		}
+	case hook.Background:
+		if l.background > 0 && f.now.Sub(r.BackgroundSince) >= l.background {
+			return verdict{end: hook.EndReleased, detail: "background-timeout", abandon: true}
+		}
+	case hook.Unattended:
+		if age >= l.idle && r.Attached == 0 {
+			return verdict{end: hook.EndUnattended, detail: "no turn and no hook for " + age.Round(time.Second).String()}
+		}
+	case hook.Waiting:
+		if f.waiterGone {
+			return verdict{leave: true}
+		}
+	case hook.Turn:
+		if !f.quietSince.IsZero() && f.now.Sub(f.quietSince) >= quietWindow && r.Since.Before(f.quietSince) {
+			return verdict{leave: true}
+		}
+	}
+	return judgeTimeouts(f, l)
+}
+
+// judgeRuled decides when a ruling that stands is carried out.
+func judgeRuled(f facts) verdict {
+	r := f.record
+	now := verdict{end: r.Ruling.Why, detail: r.Ruling.Detail}
+	switch r.Ruling.Why {
+	case hook.EndDrained, hook.EndReleased:
+		if f.now.Sub(latest(r.LastEventAt, r.Since)) < settle {
+			return verdict{}
+		}
+	case hook.EndTimeout:
+		if r.Phase == hook.Turn && r.Work != nil {
+			return verdict{}
+		}
+	}
+	return now
+}
+
+func judgeStarting(f facts, l limits) verdict {
+	r := f.record
+	if l.start <= 0 {
+		return verdict{}
+	}
+	if r.BoundAt.IsZero() && f.now.Sub(r.StartedAt) >= l.start {
+		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no SessionStart within %s", l.start)}
+	}
+	if !r.BoundAt.IsZero() && f.now.Sub(r.Since) >= l.start {
+		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no prompt was submitted within %s of SessionStart", l.start)}
+	}
+	return verdict{}
+}
+
+// judgeTimeouts bounds one entry, a turn without one, and the session.
+func judgeTimeouts(f facts, l limits) verdict {
+	r := f.record
+	if l.entry > 0 && r.Work != nil && f.now.Sub(r.Work.Since) >= l.entry {
+		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("entry not done within %s", l.entry)}
+	}
+	if l.entry > 0 && r.Work == nil && r.Phase == hook.Turn && r.Attached == 0 && f.now.Sub(r.Since) >= l.entry {
+		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("turn not done within %s", l.entry)}
+	}
+	if l.session > 0 && f.now.Sub(r.StartedAt) >= l.session {
+		return verdict{
+			end: hook.EndTimeout, detail: fmt.Sprintf("session-timeout of %s", l.session),
+			afterEntry: r.Work != nil,
+		}
+	}
+	return verdict{}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,46 @@
+package orchestrator
+
+import (
+	"fmt"
+	"os"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+	"heartbeat/ptyrun"
+)
+
+// keepLogs is how many sessions' terminal logs an agent keeps.
+const keepLogs = 20
+
+// spec says what an agent's next session is.
+func (s *Scheduler) spec(a *agent, p Prepared) (session.Spec, error) {
+	c := a.cfg
+	command := c.Command
+	if c.Self {
+		self, err := os.Executable()
+		if err != nil {
+			return session.Spec{}, fmt.Errorf("cannot find the running binary: %w", err)
+		}
+		command = append([]string{self}, c.Command[1:]...)
+	}
+	env := ptyrun.CleanEnv(os.Environ())
+	for name, value := range c.Env {
+		env = append(env, name+"="+value)
+	}
+	policy := hook.Policy{
+		Mode: c.Mode, IdleInterval: c.IdleInterval, OnIdle: c.OnIdle, Deliver: hook.DeliverStderr,
+		Background: c.Background, Context: c.Context, MaxContinuations: c.MaxContinuations,
+		ForeignStopHooks: p.ForeignStopHooks,
+	}
+	if s.opt.Once {
+		policy.Mode = hook.Drain
+	}
+	return session.Spec{
+		Agent: c.Name, Session: newUUID(), Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
+		Command: command, Env: env, Policy: policy, KickoffText: c.KickoffText,
+		PermissionMode: c.Permissions.Mode, SettingsFile: p.SettingsFile,
+		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
+		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, Grace: c.Grace,
+		KeepLogs: keepLogs, StateDir: s.opt.StateDir,
+	}, nil
+}

@@ -1,0 +1,127 @@
+package orchestrator
+
+import (
+	"errors"
+	"path/filepath"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/state"
+)
+
+// AgentState is what `run` keeps of an agent for `status`, which may be asked
+// without a scheduler: agents/NAME.json in the state directory.
+type AgentState struct {
+	Agent   string           `json:"agent"`
+	State   State            `json:"state"`
+	Since   time.Time        `json:"since"`
+	Until   time.Time        `json:"until,omitzero"`
+	Reason  string           `json:"reason,omitempty"`
+	Session string           `json:"session,omitempty"`
+	Phase   hook.Phase       `json:"phase,omitempty"`
+	Work    *hook.Work       `json:"work,omitempty"`
+	Last    *session.Outcome `json:"last,omitempty"`
+	// Acknowledged and DeadLettered count over the present run.
+	Acknowledged int `json:"acknowledged"`
+	DeadLettered int `json:"dead_lettered"`
+}
+
+// statePath is where an agent's state is kept.
+func statePath(stateDir, agent string) string {
+	return filepath.Join(stateDir, "agents", agent+".json")
+}
+
+// publishLocked writes an agent's state for `status`.
+func (s *Scheduler) publishLocked(a *agent) {
+	if err := state.Save(statePath(s.opt.StateDir, a.cfg.Name), s.describeLocked(a)); err != nil {
+		s.log.Warn("cannot publish an agent's state", "agent", a.cfg.Name, "err", err)
+	}
+}
+
+func (s *Scheduler) describeLocked(a *agent) AgentState {
+	d := AgentState{
+		Agent: a.cfg.Name, State: a.state, Since: a.since, Until: a.until, Reason: a.reason,
+		Session: a.session, Last: a.outcome, Acknowledged: a.acknowledged, DeadLettered: a.deadLettered,
+	}
+	if a.live != nil {
+		d.Phase, d.Work = a.last.Phase, a.last.Work
+		d.Acknowledged += a.last.Acknowledged
+	}
+	return d
+}
+
+// Summary is how a run ended.
+type Summary struct {
+	// Finished is true when a run with Once had nothing left to do.
+	Finished bool           `json:"finished"`
+	Agents   []AgentSummary `json:"agents"`
+}
+
+// AgentSummary is what a run did for one agent.
+type AgentSummary struct {
+	AgentState
+	Queued int `json:"queued"`
+}
+
+// Verdict says what a run with Once came to.
+type Verdict string
+
+// The verdicts, the worst one counts.
+const (
+	AllDone    Verdict = "done"
+	SomeParked Verdict = "parked"
+	SomeLeft   Verdict = "left" // dead-lettered, held or still queued
+)
+
+// Verdict judges a run with Once (DESIGN.md 9).
+func (s *Summary) Verdict() Verdict {
+	v := AllDone
+	if !s.Finished {
+		v = SomeLeft
+	}
+	for _, a := range s.Agents {
+		switch {
+		case a.State == Held || a.DeadLettered > 0 || a.Queued > 0 && a.State != Parked:
+			v = SomeLeft
+		case a.State == Parked && v == AllDone:
+			v = SomeParked
+		}
+	}
+	return v
+}
+
+func (s *Scheduler) summary(cause error) *Summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := &Summary{Finished: errors.Is(cause, errFinished)}
+	for _, a := range s.agents {
+		row := AgentSummary{AgentState: s.describeLocked(a)}
+		if d, err := pending(a.cfg); err == nil {
+			row.Queued = d.Entries
+		}
+		s.publishLocked(a)
+		sum.Agents = append(sum.Agents, row)
+	}
+	return sum
+}
+
+// finishOnceLocked ends a run with Once when nothing is left to do: nothing is
+// queued, in flight or backing off. Agents that are held or parked are left.
+func (s *Scheduler) finishOnceLocked() {
+	if !s.opt.Once || s.stopping || s.firing > 0 {
+		return
+	}
+	for _, a := range s.agents {
+		switch a.state {
+		case Held, Parked:
+			continue
+		case Idle:
+			if d, err := pending(a.cfg); err == nil && d.Entries == 0 && !d.Tail {
+				continue
+			}
+		}
+		return
+	}
+	s.quit(errFinished)
+}
