@@ -75,7 +75,7 @@ type agent struct {
 	reason  string
 	history history
 	live    Session
-	last    session.Report  // of the live session, or the last one
+	last    session.Report   // of the live session, or the last one
 	outcome *session.Outcome // of the last session
 	session string           // id of the live or last session
 	timer   *time.Timer

@@ -249,4 +249,3 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit) *Outcome {
 	}
 	return o
 }
-

@@ -57,7 +57,7 @@ type verdict struct {
 func judge(f facts, l limits) verdict {
 	r := f.record
 	if r.Ruling != nil {
-		return judgeRuled(f)
+		return judgeRuled(f, l)
 	}
 	age := f.now.Sub(r.Since)
 	switch r.Phase {
@@ -86,7 +86,7 @@ func judge(f facts, l limits) verdict {
 }
 
 // judgeRuled decides when a ruling that stands is carried out.
-func judgeRuled(f facts) verdict {
+func judgeRuled(f facts, l limits) verdict {
 	r := f.record
 	now := verdict{end: r.Ruling.Why, detail: r.Ruling.Detail}
 	switch r.Ruling.Why {
@@ -95,7 +95,7 @@ func judgeRuled(f facts) verdict {
 			return verdict{}
 		}
 	case hook.EndTimeout:
-		if r.Phase == hook.Turn && r.Work != nil {
+		if r.Phase == hook.Turn && r.Work != nil && !overdue(f, l) {
 			return verdict{}
 		}
 	}
@@ -119,7 +119,7 @@ func judgeStarting(f facts, l limits) verdict {
 // judgeTimeouts bounds one entry, a turn without one, and the session.
 func judgeTimeouts(f facts, l limits) verdict {
 	r := f.record
-	if l.entry > 0 && r.Work != nil && f.now.Sub(r.Work.Since) >= l.entry {
+	if overdue(f, l) {
 		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("entry not done within %s", l.entry)}
 	}
 	if l.entry > 0 && r.Work == nil && r.Phase == hook.Turn && r.Attached == 0 && f.now.Sub(r.Since) >= l.entry {
@@ -132,6 +132,11 @@ func judgeTimeouts(f facts, l limits) verdict {
 		}
 	}
 	return verdict{}
+}
+
+// overdue reports whether the entry in work is over its timeout.
+func overdue(f facts, l limits) bool {
+	return l.entry > 0 && f.record.Work != nil && f.now.Sub(f.record.Work.Since) >= l.entry
 }
 
 func latest(a, b time.Time) time.Time {

@@ -1,0 +1,91 @@
+package orchestrator
+
+import (
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+)
+
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
+	rule := restartRule{max: 3, window: 30 * time.Minute}
+	three := []time.Time{now.Add(-20 * time.Minute), now.Add(-10 * time.Minute), now.Add(-time.Minute)}
+	tests := []struct {
+		name     string
+		outcome  session.Outcome
+		before   history
+		state    State
+		delay    time.Duration // without jitter (roll 0: half)
+		failures int
+	}{
+		{name: "drained", outcome: session.Outcome{Why: hook.EndDrained, Acknowledged: 3}, state: Idle},
+		{
+			name:    "drained without doing anything is a failure, or it would spin",
+			outcome: session.Outcome{Why: hook.EndDrained}, state: BackingOff, delay: time.Second, failures: 1,
+		},
+		{name: "shut down", outcome: session.Outcome{Why: hook.EndShutdown}, state: Idle},
+		{name: "first crash", outcome: session.Outcome{Why: hook.EndCrashed}, state: BackingOff, delay: time.Second, failures: 1},
+		{
+			name: "second crash in a row", outcome: session.Outcome{Why: hook.EndCrashed},
+			before: history{failures: 1, restarts: three[2:]}, state: BackingOff, delay: 2 * time.Second, failures: 2,
+		},
+		{
+			name: "a crash after a good session starts anew", outcome: session.Outcome{Why: hook.EndCrashed, Acknowledged: 1},
+			before: history{failures: 5, restarts: three}, state: BackingOff, delay: time.Second, failures: 1,
+		},
+		{
+			name: "too many in the window", outcome: session.Outcome{Why: hook.EndCrashed},
+			before: history{failures: 3, restarts: three}, state: Held, failures: 4,
+		},
+		{
+			name: "old ones do not count", outcome: session.Outcome{Why: hook.EndCrashed},
+			before: history{failures: 3, restarts: []time.Time{now.Add(-31 * time.Minute), three[1], three[2]}},
+			state:  BackingOff, delay: 8 * time.Second, failures: 4,
+		},
+		{
+			name: "a server error never holds", outcome: session.Outcome{Why: hook.EndAPIFailure, Detail: "server_error"},
+			before: history{failures: 3, restarts: three}, state: BackingOff, delay: 8 * time.Second, failures: 4,
+		},
+		{
+			name: "a usage limit parks and is no failure", outcome: session.Outcome{Why: hook.EndAPIFailure, Detail: "rate_limit"},
+			before: history{failures: 3, restarts: three}, state: Parked, delay: 30 * time.Second, failures: 3,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n, h := after(tt.outcome, tt.before, rule, now, 0)
+			if n.state != tt.state || h.failures != tt.failures {
+				t.Errorf("after = %s with %d failures, want %s with %d", n.state, h.failures, tt.state, tt.failures)
+			}
+			var delay time.Duration
+			if !n.until.IsZero() {
+				delay = n.until.Sub(now)
+			}
+			if delay != tt.delay {
+				t.Errorf("delay %s, want %s", delay, tt.delay)
+			}
+			if n.reason == "" {
+				t.Error("no reason for the operator")
+			}
+		})
+	}
+}
+
+func TestCountsTowardMaxAttempts(t *testing.T) {
+	t.Parallel()
+	for why, want := range map[hook.End]bool{
+		hook.EndCrashed: true, hook.EndTimeout: true, hook.EndUnattended: true,
+		hook.EndAPIFailure: false, hook.EndDialog: false, hook.EndStartTimeout: false, hook.EndShutdown: false,
+	} {
+		if got := counts(session.Outcome{Why: why, Bound: true}); got != want {
+			t.Errorf("counts(%s) = %v, want %v", why, got, want)
+		}
+		if counts(session.Outcome{Why: why}) {
+			t.Errorf("counts(%s) without a bound client", why)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package session
+
+import (
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+)
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	l := limits{
+		entry: time.Hour, session: 8 * time.Hour, start: 30 * time.Second,
+		idle: 10 * time.Second, background: 10 * time.Minute,
+	}
+	record := func(change func(*hook.Record)) *hook.Record {
+		r := &hook.Record{
+			Phase: hook.Turn, Since: ago(time.Minute), StartedAt: ago(time.Hour), BoundAt: ago(time.Hour),
+			LastEventAt: ago(time.Minute), Work: &hook.Work{Since: ago(time.Minute)},
+		}
+		change(r)
+		return r
+	}
+	tests := []struct {
+		name   string
+		change func(*hook.Record)
+		facts  facts
+		want   verdict // detail is not compared
+	}{
+		{name: "a turn goes on", change: func(*hook.Record) {}},
+		{name: "no SessionStart in time is a start-up dialog", change: func(r *hook.Record) {
+			r.Phase, r.BoundAt, r.StartedAt = hook.Starting, time.Time{}, ago(31*time.Second)
+		}, want: verdict{end: hook.EndStartTimeout}},
+		{name: "a start may take its time", change: func(r *hook.Record) {
+			r.Phase, r.BoundAt, r.StartedAt = hook.Starting, time.Time{}, ago(29*time.Second)
+		}},
+		{name: "a SessionStart without a prompt", change: func(r *hook.Record) {
+			r.Phase, r.Since = hook.Starting, ago(31*time.Second)
+		}, want: verdict{end: hook.EndStartTimeout}},
+		{name: "an entry over its timeout", change: func(r *hook.Record) {
+			r.Work.Since = ago(time.Hour)
+		}, want: verdict{end: hook.EndTimeout}},
+		{name: "a turn without an entry over the timeout", change: func(r *hook.Record) {
+			r.Work, r.Since = nil, ago(time.Hour)
+		}, want: verdict{end: hook.EndTimeout}},
+		{name: "a person's long turn is theirs", change: func(r *hook.Record) {
+			r.Work, r.Since, r.Attached = nil, ago(time.Hour), 1
+		}},
+		{name: "unattended for less than the grace", change: func(r *hook.Record) {
+			r.Phase, r.Since = hook.Unattended, ago(9*time.Second)
+		}},
+		{name: "unattended for the grace", change: func(r *hook.Record) {
+			r.Phase, r.Since = hook.Unattended, ago(10*time.Second)
+		}, want: verdict{end: hook.EndUnattended}},
+		{name: "unattended, but a person is attached", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.Attached = hook.Unattended, ago(time.Hour/2), 1
+		}},
+		{name: "background tasks in time", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.BackgroundSince = hook.Background, ago(9*time.Minute), ago(9*time.Minute)
+		}},
+		{name: "background tasks for ever", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.BackgroundSince = hook.Background, ago(time.Second), ago(10*time.Minute)
+		}, want: verdict{end: hook.EndReleased, abandon: true}},
+		{name: "a waiting hook that was killed", change: func(r *hook.Record) {
+			r.Phase, r.Work = hook.Waiting, nil
+		}, facts: facts{waiterGone: true}, want: verdict{leave: true}},
+		{name: "a waiting hook", change: func(r *hook.Record) { r.Phase, r.Work = hook.Waiting, nil }},
+		{
+			name: "a turn whose terminal fell silent was interrupted", change: func(*hook.Record) {},
+			facts: facts{quietSince: ago(21 * time.Second)}, want: verdict{leave: true},
+		},
+		{name: "drained a moment ago: a task may be starting a turn", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.LastEventAt = hook.Ending, ago(time.Millisecond), ago(time.Millisecond)
+			r.Ruling = &hook.Ruling{Why: hook.EndDrained}
+		}},
+		{name: "drained a second ago", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.LastEventAt = hook.Ending, ago(time.Second), ago(time.Second)
+			r.Ruling = &hook.Ruling{Why: hook.EndDrained}
+		}, want: verdict{end: hook.EndDrained}},
+		{name: "an API failure ends it at once", change: func(r *hook.Record) {
+			r.LastEventAt = now
+			r.Ruling = &hook.Ruling{Why: hook.EndAPIFailure, Detail: "rate_limit"}
+		}, want: verdict{end: hook.EndAPIFailure}},
+		{name: "the session's time is up, its entry may finish", change: func(r *hook.Record) {
+			r.StartedAt = ago(8 * time.Hour)
+		}, want: verdict{end: hook.EndTimeout, afterEntry: true}},
+		{name: "the session's time was up, its entry is not finished", change: func(r *hook.Record) {
+			r.Ruling = &hook.Ruling{Why: hook.EndTimeout}
+		}},
+		{name: "the session's time was up, its entry is finished", change: func(r *hook.Record) {
+			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndTimeout}, nil, hook.Ending
+		}, want: verdict{end: hook.EndTimeout}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := tt.facts
+			f.now, f.record = now, record(tt.change)
+			got := judge(f, l)
+			got.detail = ""
+			if got != tt.want {
+				t.Errorf("judge = %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestJudgeEntryTimeoutAlsoUnderALateSessionTimeout(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	r := &hook.Record{
+		Phase: hook.Turn, Since: now.Add(-2 * time.Hour), StartedAt: now.Add(-9 * time.Hour), BoundAt: now.Add(-9 * time.Hour),
+		Work: &hook.Work{Since: now.Add(-2 * time.Hour)}, Ruling: &hook.Ruling{Why: hook.EndTimeout},
+	}
+	got := judge(facts{now: now, record: r}, limits{entry: time.Hour, session: 8 * time.Hour})
+	if got.end != hook.EndTimeout || got.afterEntry {
+		t.Errorf("judge = %+v: the entry's own timeout must still end the session", got)
+	}
+}
