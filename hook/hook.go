@@ -7,7 +7,12 @@
 // write to stderr, for any other cause.
 package hook
 
-import "io"
+import (
+	"fmt"
+	"io"
+
+	"heartbeat/hook/inbox"
+)
 
 // Process environment of one hook call, so that tests can make one.
 type Call struct {
@@ -28,3 +33,13 @@ func Main(c Call) int { panic("todo") }
 // entry goes with it: a constant first line keeps a leading "/" or "-" from
 // being read as a command or flag.
 func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
+
+// PromptFor is the text of an entry as a session of ours gets it: verbatim
+// the first time, with a footer that warns of a repeat after that.
+func PromptFor(f *inbox.InFlight, prompt string) string {
+	if f.Attempt <= 1 {
+		return prompt
+	}
+	return fmt.Sprintf("%s\n\n[heartbeat: attempt %d of this entry; an earlier one was interrupted. "+
+		"Check what is already done before acting.]", prompt, f.Attempt)
+}

@@ -1,8 +1,6 @@
 package hook
 
-import (
-	"time"
-)
+import "time"
 
 // Environment variables that the shim sets for a session and its hooks read.
 const (
@@ -131,6 +129,8 @@ type Ruling struct {
 	// turn that starts (a background task that finished) takes a drained or
 	// released ruling back.
 	Final bool `json:"final,omitempty"`
+	// At is when it was ruled.
+	At time.Time `json:"at,omitzero"`
 }
 
 // Record is session.json: the live session of an agent and what it is doing.
@@ -148,25 +148,28 @@ type Record struct {
 	StartedAt time.Time `json:"started_at"`
 
 	// Client is bound at the first SessionStart; BoundAt is zero before.
-	Client          Process   `json:"client,omitzero"`
-	BoundAt         time.Time `json:"bound_at,omitzero"`
-	ClientSession   string    `json:"client_session,omitempty"` // the payload's session_id
-	Transcript      string    `json:"transcript,omitempty"`
-	PromptID        string    `json:"prompt_id,omitempty"`
-	PermissionMode  string    `json:"permission_mode,omitempty"`
-	Phase           Phase     `json:"phase"`
-	Since           time.Time `json:"since"` // of the phase
-	Events          int       `json:"events"`
-	LastEvent       string    `json:"last_event,omitempty"`
-	LastEventAt     time.Time `json:"last_event_at,omitzero"`
-	Work            *Work     `json:"work,omitempty"`
-	Continuations   int       `json:"continuations"` // hand-overs since the last acknowledgement
-	Acknowledged    int       `json:"acknowledged"`
+	Client         Process   `json:"client,omitzero"`
+	BoundAt        time.Time `json:"bound_at,omitzero"`
+	ClientSession  string    `json:"client_session,omitempty"` // the payload's session_id
+	Transcript     string    `json:"transcript,omitempty"`
+	PromptID       string    `json:"prompt_id,omitempty"`
+	PermissionMode string    `json:"permission_mode,omitempty"`
+	Phase          Phase     `json:"phase"`
+	Since          time.Time `json:"since"` // of the phase
+	Events         int       `json:"events"`
+	LastEvent      string    `json:"last_event,omitempty"`
+	LastEventAt    time.Time `json:"last_event_at,omitzero"`
+	Work           *Work     `json:"work,omitempty"`
+	Continuations  int       `json:"continuations"` // hand-overs since the last acknowledgement
+	Acknowledged   int       `json:"acknowledged"`
 	// Waiter is the hook process that waits while Phase is Waiting, so that
 	// the shim sees when it was killed without a word.
 	Waiter          Process   `json:"waiter,omitzero"`
 	BackgroundTasks []string  `json:"background_tasks,omitempty"` // as "type: description"
 	BackgroundSince time.Time `json:"background_since,omitzero"`
+	// LastReply is the agent's last message at the Stop that left background
+	// tasks running (at most 64 KiB), for the outbox.
+	LastReply string `json:"last_reply,omitempty"`
 	// Yield asks a waiting hook to end the session so that another agent
 	// gets its slot.
 	Yield bool `json:"yield,omitempty"`
@@ -180,24 +183,9 @@ type Record struct {
 	EndedAt  time.Time `json:"ended_at,omitzero"`
 }
 
-// ReadRecord reads home/session.json without following links, at most 1 MiB
-// of it. It returns nil, nil when there is none.
-func ReadRecord(home string) (*Record, error) { panic("todo") }
-
-// Write replaces home/session.json atomically (no sync). The caller holds
-// the hook lock, except the shim before the client was started.
-func (r *Record) Write(home string) error { panic("todo") }
-
 // Enter changes the phase, keeping Since when it is the same.
 func (r *Record) Enter(p Phase, now time.Time) {
 	if r.Phase != p {
 		r.Phase, r.Since = p, now
 	}
 }
-
-// End rules that the session ends, unless an earlier ruling stands that is
-// final or weightier (anything outweighs drained and released).
-func (r *Record) End(why End, detail string, now time.Time) { panic("todo") }
-
-// TokenHash returns what Record.TokenHash holds for a token.
-func TokenHash(token string) string { panic("todo") }
