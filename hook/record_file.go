@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -78,10 +77,11 @@ func (r *Record) Write(home string) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot write the session record: %w", err)
 	}
-	var random [8]byte
-	rand.Read(random[:]) // never fails (crypto/rand)
 	path := filepath.Join(home, recordName)
-	temp := filepath.Join(home, "."+recordName+"."+hex.EncodeToString(random[:]))
+	// One name, because there is one writer at a time; what a killed one
+	// left goes first.
+	temp := filepath.Join(home, "."+recordName+".tmp")
+	os.Remove(temp)
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return fmt.Errorf("cannot write the session record: %w", err)
