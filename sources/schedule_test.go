@@ -55,7 +55,8 @@ func TestClockChanges(t *testing.T) {
 		},
 		{
 			"overlap, asked in its second half", "America/New_York", "30 1 * * *", "2026-11-01T01:10:00-05:00",
-			[]string{"2026-11-02T01:30:00-05:00"}, []string{"2026-11-02T01:30"},
+			[]string{"2026-11-02T01:30:00-05:00"},
+			[]string{"2026-11-02T01:30"},
 		},
 		{
 			"overlap, wildcard hour twice", "America/New_York", "0 * * * *", "2026-11-01T00:30:00-04:00",
@@ -130,7 +131,7 @@ func TestCalendar(t *testing.T) {
 	}{
 		{"0 0 29 2 *", "2097-01-01", []string{"2104-02-29", "2108-02-29"}},
 		{"0 0 29 2 */7", "2060-03-01", []string{"2088-02-29", "2128-02-29"}}, // a star in dow: both must match, a Sunday
-		{"0 0 1 * MON", "2026-05-31", []string{"2026-06-01", "2026-06-08"}}, // either
+		{"0 0 1 * MON", "2026-05-31", []string{"2026-06-01", "2026-06-08"}},  // either
 		{"0 0 13 * 5", "2026-02-12", []string{"2026-02-13", "2026-02-20"}},
 		{"0 0 */2 * 1", "2026-06-01", []string{"2026-06-15", "2026-06-29"}}, // odd days that are Mondays
 		{"0 0 31 * *", "2026-03-31", []string{"2026-05-31", "2026-07-31"}},

@@ -1,0 +1,5 @@
+//go:build !race
+
+package sources
+
+const raceEnabled = false
