@@ -1,0 +1,217 @@
+// Package fakeapi is an Anthropic Messages API on loopback that answers by
+// rules and remembers every request: what a client really sends to the model,
+// seen from the only place that cannot be fooled by the client's own records.
+//
+// It speaks POST /v1/messages (streaming and not) and count_tokens as
+// documented at docs.anthropic.com/en/api/messages and messages-streaming, and
+// answers every other path with 200 and {}. It checks no key and counts no
+// tokens. It is meant for tests; nothing in it bounds a hostile client.
+package fakeapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxBody bounds a request's body: the client sends 1 MB entries twice.
+const maxBody = 256 << 20
+
+// Server is a running API. Its methods may be called from any goroutine.
+type Server struct {
+	http     *http.Server
+	listener net.Listener
+	ctx      context.Context // ends with Close, and with it answers that hang
+	cancel   context.CancelFunc
+
+	mu       sync.Mutex
+	rules    []*rule
+	requests []*Request
+	others   []Other
+	last     map[string]*Request // session → its newest request
+	changed  chan struct{}       // closed and replaced with every request
+}
+
+type rule struct {
+	Rule
+	used int
+}
+
+// Other is a request that was no model call.
+type Other struct {
+	At     time.Time
+	Method string
+	Path   string
+}
+
+// Start listens on a free port of 127.0.0.1 and answers by rules, the first
+// that matches. Without a match the answer is the text "reply N", N counting
+// model calls from 1.
+func Start(rules ...Rule) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on loopback: %w", err)
+	}
+	s := &Server{
+		listener: l,
+		last:     map[string]*Request{},
+		changed:  make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.Add(rules...)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/messages", s.messages)
+	mux.HandleFunc("POST /v1/messages/count_tokens", s.countTokens)
+	mux.HandleFunc("/", s.other)
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go s.http.Serve(l) //nolint:errcheck // it ends with Close, and says nothing else
+	return s, nil
+}
+
+// URL is what ANTHROPIC_BASE_URL wants: http://127.0.0.1:PORT.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+
+// Close ends every answer, also the hanging ones, and stops listening.
+func (s *Server) Close() error {
+	s.cancel()
+	return s.http.Close()
+}
+
+// Add appends rules behind the ones that are there.
+func (s *Server) Add(rules ...Rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range rules {
+		s.rules = append(s.rules, &rule{Rule: r})
+	}
+}
+
+// Requests returns the model calls so far, oldest first.
+func (s *Server) Requests() []*Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Others returns the requests that were no model calls, oldest first.
+func (s *Server) Others() []Other {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.others)
+}
+
+// Changed returns a channel that is closed with the next model call.
+func (s *Server) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+func (s *Server) other(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.others = append(s.others, Other{At: time.Now(), Method: r.Method, Path: r.URL.Path})
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, "{}")
+}
+
+func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
+	n, _ := io.Copy(io.Discard, io.LimitReader(r.Body, maxBody))
+	s.mu.Lock()
+	s.others = append(s.others, Other{At: time.Now(), Method: r.Method, Path: r.URL.Path})
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"input_tokens":%d}`, n/4)
+}
+
+func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return // the client went away
+	}
+	req, err := parse(body, r.Header)
+	if err != nil {
+		writeError(w, Answer{Status: http.StatusBadRequest, ErrorType: "invalid_request_error", Message: err.Error()})
+		return
+	}
+	a := s.record(req)
+	if !s.wait(r, a.Delay) {
+		return
+	}
+	switch {
+	case a.Hang == HangBeforeHeaders:
+		s.wait(r, forever)
+	case a.Status >= 400:
+		writeError(w, a)
+	case req.Stream:
+		s.stream(w, r, req, a)
+	default:
+		writeWhole(w, req, a)
+	}
+}
+
+// record keeps the request and chooses its answer.
+func (s *Server) record(req *Request) Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	req.Number = len(s.requests) + 1
+	req.before = s.last[req.Session]
+	s.last[req.Session] = req
+	s.requests = append(s.requests, req)
+	close(s.changed)
+	s.changed = make(chan struct{})
+	for _, r := range s.rules {
+		if (r.Times > 0 && r.used >= r.Times) || !r.matches(req) {
+			continue
+		}
+		r.used++
+		return r.Answer
+	}
+	return Answer{Text: fmt.Sprintf("reply %d", req.Number)}
+}
+
+// wait waits d and says whether the request is still wanted then.
+func (s *Server) wait(r *http.Request, d time.Duration) bool {
+	if d == 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.Context().Done():
+	case <-s.ctx.Done():
+	}
+	return false
+}
+
+func writeError(w http.ResponseWriter, a Answer) {
+	w.Header().Set("Content-Type", "application/json")
+	maps.Copy(w.Header(), a.Header)
+	w.WriteHeader(a.Status)
+	json.NewEncoder(w).Encode(map[string]any{ //nolint:errcheck // the client may be gone
+		"type":  "error",
+		"error": map[string]string{"type": a.ErrorType, "message": a.Message},
+	})
+}
+
+// compact is the JSON of v on one line, without HTML escapes.
+func compact(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // only maps and strings of ours come here
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

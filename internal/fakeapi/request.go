@@ -1,0 +1,206 @@
+package fakeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Request is one model call as the client sent it.
+type Request struct {
+	At       time.Time
+	Number   int    // from 1, over all sessions
+	Session  string // the client's session id, "" when it sends none
+	Model    string
+	Stream   bool
+	System   []string // the texts of the system parameter
+	Messages []Message
+	Tools    []string // the names of the tools on offer
+	Body     []byte
+
+	before *Request // the same session's call before this one
+}
+
+// Message is one message of a request. Roles other than user and assistant
+// occur: the client has "system" messages in the middle of a conversation.
+type Message struct {
+	Role    string
+	Content []Block
+}
+
+// Block is one content block. Text holds a text block's text or a tool
+// result's text.
+type Block struct {
+	Type string
+	Text string
+	Name string // of a tool_use
+}
+
+// Text joins the message's text blocks.
+func (m Message) Text() string {
+	var b strings.Builder
+	for _, c := range m.Content {
+		if c.Type == "text" {
+			b.WriteString(c.Text)
+		}
+	}
+	return b.String()
+}
+
+func (m Message) toolResult() (text string, ok bool) {
+	for _, c := range m.Content {
+		if c.Type == "tool_result" {
+			text, ok = text+c.Text, true
+		}
+	}
+	return text, ok
+}
+
+// Text is one text of a request: a text block and the role of its message.
+type Text struct {
+	Role string
+	Text string
+}
+
+// Texts returns the request's texts in order, without the system parameter.
+func (r *Request) Texts() []Text {
+	var out []Text
+	for _, m := range r.Messages {
+		for _, c := range m.Content {
+			if c.Type == "text" {
+				out = append(out, Text{m.Role, c.Text})
+			}
+		}
+	}
+	return out
+}
+
+// New returns the texts that the same session's call before did not have,
+// without the assistant's own. A text that the call before had n times and
+// this one has m times is new m-n times.
+func (r *Request) New() []Text {
+	had := map[Text]int{}
+	if r.before != nil {
+		for _, t := range r.before.Texts() {
+			had[t]++
+		}
+	}
+	var out []Text
+	for _, t := range r.Texts() {
+		if t.Role == "assistant" {
+			continue
+		}
+		if had[t] > 0 {
+			had[t]--
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// Prompts returns the new texts that stand in user messages and are more than
+// a <system-reminder> of the client's: what the model was asked now.
+func (r *Request) Prompts() []string {
+	var out []string
+	for _, t := range r.New() {
+		if t.Role == "user" && !isReminder(t.Text) {
+			out = append(out, t.Text)
+		}
+	}
+	return out
+}
+
+func isReminder(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "<system-reminder>") && strings.HasSuffix(text, "</system-reminder>")
+}
+
+// Copies counts how often a text stands in the request, in texts of any role,
+// tool results and the system parameter.
+func (r *Request) Copies(text string) int {
+	n := 0
+	for _, s := range r.System {
+		n += strings.Count(s, text)
+	}
+	for _, m := range r.Messages {
+		for _, c := range m.Content {
+			n += strings.Count(c.Text, text)
+		}
+	}
+	return n
+}
+
+func (r *Request) newestUser() Message {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if r.Messages[i].Role == "user" {
+			return r.Messages[i]
+		}
+	}
+	return Message{}
+}
+
+func parse(body []byte, h http.Header) (*Request, error) {
+	var in struct {
+		Model    string          `json:"model"`
+		Stream   bool            `json:"stream"`
+		System   json.RawMessage `json:"system"`
+		Messages []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+		Tools []struct {
+			Name string `json:"name"`
+		} `json:"tools"`
+		Metadata struct {
+			UserID string `json:"user_id"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, fmt.Errorf("cannot read the request: %w", err)
+	}
+	r := &Request{At: time.Now(), Model: in.Model, Stream: in.Stream, Body: body}
+	r.Session = h.Get("X-Claude-Code-Session-Id")
+	for _, b := range blocks(in.System) {
+		r.System = append(r.System, b.Text)
+	}
+	for _, m := range in.Messages {
+		r.Messages = append(r.Messages, Message{Role: m.Role, Content: blocks(m.Content)})
+	}
+	for _, t := range in.Tools {
+		r.Tools = append(r.Tools, t.Name)
+	}
+	if r.Session == "" {
+		r.Session = in.Metadata.UserID
+	}
+	return r, nil
+}
+
+// blocks reads a content: a string, or a list of blocks. The client sends the
+// same message in either form at different times.
+func blocks(raw json.RawMessage) []Block {
+	var text string
+	if json.Unmarshal(raw, &text) == nil && text != "" {
+		return []Block{{Type: "text", Text: text}}
+	}
+	var list []struct {
+		Type    string          `json:"type"`
+		Text    string          `json:"text"`
+		Name    string          `json:"name"`
+		Content json.RawMessage `json:"content"`
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	var out []Block
+	for _, b := range list {
+		block := Block{Type: b.Type, Text: b.Text, Name: b.Name}
+		for _, inner := range blocks(b.Content) {
+			block.Text += inner.Text
+		}
+		out = append(out, block)
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+package fakeapi
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+const forever = 24 * time.Hour
+
+// Rule says which requests get which answer.
+type Rule struct {
+	// Match is a text that the request's newest user message must contain;
+	// "" matches every one. With AfterTool it is looked for in the tool
+	// result instead.
+	Match string
+	// AfterTool makes the rule one for requests whose newest user message
+	// brings a tool's result. Other rules never match these, so a rule that
+	// asks for a tool is not asked again by its own result.
+	AfterTool bool
+	// Times bounds how often the rule is used; 0 means always.
+	Times  int
+	Answer Answer
+}
+
+// Answer is what a model call gets. The zero value is an empty text.
+type Answer struct {
+	Text  string    // the assistant's text; left out before tools when ""
+	Tools []ToolUse // tools the assistant asks for, after the text
+
+	// Status, when 400 or more, makes the answer an API error.
+	Status    int
+	ErrorType string // e.g. "rate_limit_error"
+	Message   string
+	Header    http.Header // e.g. {"X-Should-Retry": {"false"}}
+
+	Delay time.Duration // before anything is sent
+	Pause time.Duration // between the pieces of a streamed text
+	Hang  Hang
+}
+
+// ToolUse is one tool_use block.
+type ToolUse struct {
+	Name  string
+	Input map[string]any
+}
+
+// Hang says where an answer stops for ever. It ends when the client goes away
+// or the server is closed.
+type Hang string
+
+// Where an answer may hang.
+const (
+	HangBeforeHeaders Hang = "before-headers" // the request is read, nothing comes
+	HangAfterHeaders  Hang = "after-headers"  // status and headers, no event
+	HangMidText       Hang = "mid-text"       // half of the text
+)
+
+// Bash is the tool use that runs a command in the foreground.
+func Bash(command string) ToolUse {
+	return ToolUse{Name: "Bash", Input: map[string]any{"command": command, "description": "run a command"}}
+}
+
+// BackgroundBash is the tool use that starts a command in the background.
+func BackgroundBash(command string) ToolUse {
+	t := Bash(command)
+	t.Input["run_in_background"] = true
+	return t
+}
+
+func (r *rule) matches(req *Request) bool {
+	last := req.newestUser()
+	result, isResult := last.toolResult()
+	if r.AfterTool != isResult {
+		return false
+	}
+	if r.AfterTool {
+		return strings.Contains(result, r.Match)
+	}
+	return strings.Contains(last.Text(), r.Match)
+}
