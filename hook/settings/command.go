@@ -1,0 +1,102 @@
+package settings
+
+import (
+	"path"
+	"strings"
+)
+
+// Command returns the hook command line for a binary: its path, quoted for
+// /bin/sh where it needs to be, and the word "hook". The client shows it to
+// the model with every prompt, so it is short.
+func Command(binary string) string { return quote(binary) + " hook" }
+
+// Ours reports whether a hook's command line is one of ours: the absolute path
+// of a binary called heartbeat-stop or heartbeat, wherever it stands, and the
+// word "hook". heartbeat-rs's hand-wired "heartbeat-stop --inbox …" is the
+// user's.
+func Ours(command string) bool {
+	words := shellWords(command)
+	if len(words) < 2 || words[1] != "hook" || !path.IsAbs(words[0]) {
+		return false
+	}
+	base := path.Base(words[0])
+	return base == "heartbeat-stop" || base == "heartbeat"
+}
+
+const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
+
+func quote(word string) string {
+	if word != "" && strings.Trim(word, safe) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// shellWords splits a simple command as /bin/sh does. It returns nil for
+// anything that is more than words: expansions, redirections, lists.
+func shellWords(command string) []string {
+	var words []string
+	var word strings.Builder
+	open := false // a word has begun
+	for i := 0; i < len(command); i++ {
+		switch c := command[i]; {
+		case c == ' ' || c == '\t':
+			if open {
+				words = append(words, word.String())
+				word.Reset()
+				open = false
+			}
+		case c == '\'':
+			end := strings.IndexByte(command[i+1:], '\'')
+			if end < 0 {
+				return nil
+			}
+			word.WriteString(command[i+1 : i+1+end])
+			i += end + 1
+			open = true
+		case c == '"':
+			text, length := doubleQuoted(command[i+1:])
+			if length < 0 {
+				return nil
+			}
+			word.WriteString(text)
+			i += length
+			open = true
+		case c == '\\' && i+1 < len(command) && command[i+1] != '\n':
+			i++
+			word.WriteByte(command[i])
+			open = true
+		case strings.IndexByte("\\\n\r$`;&|<>()*?[]{}#~!", c) >= 0:
+			return nil
+		default:
+			word.WriteByte(c)
+			open = true
+		}
+	}
+	if open {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+// doubleQuoted reads up to the closing quote and returns the text and the
+// bytes read with the quote, or -1 when it expands something or never ends.
+func doubleQuoted(s string) (string, int) {
+	var text strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return text.String(), i + 1
+		case '$', '`':
+			return "", -1
+		case '\\':
+			if i+1 < len(s) && strings.IndexByte("\"\\$`", s[i+1]) >= 0 {
+				i++
+			}
+			text.WriteByte(s[i])
+		default:
+			text.WriteByte(s[i])
+		}
+	}
+	return "", -1
+}
