@@ -1,4 +1,468 @@
 // Package durable replaces and extends files so that a crash or a power cut
 // leaves either the old or the new content, and a nil error means that the
 // new content is on disk.
+//
+// Replacing is: a new file of a unique name in the same folder (O_EXCL, 0600),
+// write, fsync, close, rename, fsync of the folder. Extending is: open
+// O_APPEND, one write, fdatasync, and an fsync of the folder when the file is
+// new. Nothing follows a symbolic link or touches what is not a regular file.
+//
+// A failed fsync is never tried again: after it the kernel counts the pages as
+// clean, and the next fsync would succeed without having written them.
 package durable
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrTooLarge means that a file is larger than its reader allows.
+var ErrTooLarge = errors.New("the file is too large")
+
+// ErrNotRegular means that a name is a symbolic link, a directory, a FIFO or
+// anything else that is not a plain file.
+var ErrNotRegular = errors.New("it is not a regular file")
+
+// Verb is a kind of step that changes the disk.
+type Verb string
+
+// The steps.
+const (
+	Create     Verb = "create"      // a new file under a temporary name, or one to extend
+	Write      Verb = "write"       // bytes into it
+	Sync       Verb = "sync"        // fsync or fdatasync of a file
+	Rename     Verb = "rename"      // onto its name
+	Remove     Verb = "remove"      // of a name
+	SyncFolder Verb = "sync-folder" // fsync of the folder
+)
+
+// Step is one operation that changes the disk.
+type Step struct {
+	Verb Verb
+	Name string // the file's final name; "" for the folder
+	Data []byte // what a Write writes
+}
+
+// Folder is an open directory in which files are replaced and extended. It
+// may be used by several goroutines at once.
+type Folder struct {
+	root *os.Root
+	self *os.File
+	path string
+	// Guard, when set, runs each step in place of the folder: it may run it,
+	// not run it, and return an error either way. Tests fail and stop steps
+	// with it.
+	Guard func(s Step, run func() error) error
+}
+
+// Open opens an existing directory. Links in path are followed, links inside
+// the directory are not.
+func Open(path string) (*Folder, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open folder %q: %w", path, reason(err))
+	}
+	self, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open folder %q: %w", path, reason(err)), root.Close())
+	}
+	return &Folder{root: root, self: self, path: path}, nil
+}
+
+// Close releases the directory.
+func (f *Folder) Close() error { return errors.Join(f.self.Close(), f.root.Close()) }
+
+// Path is the path that the folder was opened with.
+func (f *Folder) Path() string { return f.path }
+
+// Do runs one step, through Guard when there is one. It is for callers that
+// change a file which they have opened themselves.
+func (f *Folder) Do(s Step, run func() error) error {
+	if f.Guard != nil {
+		return f.Guard(s, run)
+	}
+	return run()
+}
+
+// OpenFile opens a regular file of the folder, without waiting for a FIFO and
+// without following a link. New files get the mode 0600. The error matches
+// ErrNotRegular or fs.ErrNotExist where that is the cause.
+func (f *Folder) OpenFile(name string, flag int) (*os.File, error) {
+	file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		if info, lerr := f.root.Lstat(name); lerr == nil && !info.Mode().IsRegular() {
+			err = ErrNotRegular
+		}
+		return nil, f.fail("open", name, err)
+	}
+	opened, err := file.Stat()
+	if err == nil && !opened.Mode().IsRegular() {
+		err = ErrNotRegular
+	}
+	if err == nil {
+		// os.Root keeps links inside the folder and follows those; a link
+		// from one of our files to another would mix them up.
+		if named, lerr := f.root.Lstat(name); lerr == nil && named.Mode()&fs.ModeSymlink != 0 {
+			err = ErrNotRegular
+		}
+	}
+	if err != nil {
+		file.Close()
+		return nil, f.fail("open", name, err)
+	}
+	return file, nil
+}
+
+// Stat describes a name without following a link.
+func (f *Folder) Stat(name string) (fs.FileInfo, error) { return f.root.Lstat(name) }
+
+// Read returns a file's content, at most limit bytes: a larger file is
+// ErrTooLarge.
+func (f *Folder) Read(name string, limit int64) ([]byte, error) {
+	file, err := f.OpenFile(name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = ErrTooLarge
+	}
+	if err != nil {
+		return nil, f.fail("read", name, err)
+	}
+	return data, nil
+}
+
+// Replace replaces a file. When it returns nil the new content is on disk.
+func (f *Folder) Replace(name string, data []byte) error {
+	if err := f.Swap(name, data); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Swap is Replace without the folder's fsync: after a power cut the name has
+// the whole old or the whole new content.
+func (f *Folder) Swap(name string, data []byte) error {
+	return f.ReplaceFunc(name, true, func(w io.Writer) error { _, err := w.Write(data); return err })
+}
+
+// Put replaces a file and syncs nothing: a reader sees the whole old or the
+// whole new content, a power cut may leave neither.
+func (f *Folder) Put(name string, data []byte) error {
+	return f.ReplaceFunc(name, false, func(w io.Writer) error { _, err := w.Write(data); return err })
+}
+
+// ReplaceFunc is Swap (synced) or Put (not) of what write writes.
+func (f *Folder) ReplaceFunc(name string, synced bool, write func(io.Writer) error) (err error) {
+	temp := tempName(name)
+	var file *os.File
+	err = f.Do(Step{Verb: Create, Name: name}, func() (err error) {
+		file, err = f.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+		return err
+	})
+	if err != nil {
+		if file != nil {
+			file.Close()
+		}
+		return f.fail("replace", name, err)
+	}
+	if err = f.fill(file, name, synced, write); err == nil {
+		err = f.Do(Step{Verb: Rename, Name: name}, func() error { return f.root.Rename(temp, name) })
+	}
+	if err != nil {
+		_ = f.Do(Step{Verb: Remove, Name: temp}, func() error { return f.root.Remove(temp) })
+		return f.fail("replace", name, err)
+	}
+	return nil
+}
+
+func (f *Folder) fill(file *os.File, name string, synced bool, write func(io.Writer) error) (err error) {
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := write(stepWriter{f, file, name}); err != nil {
+		return err
+	}
+	if !synced {
+		return nil
+	}
+	return f.Do(Step{Verb: Sync, Name: name}, file.Sync)
+}
+
+// stepWriter makes each write a step.
+type stepWriter struct {
+	folder *Folder
+	file   *os.File
+	name   string
+}
+
+func (w stepWriter) Write(p []byte) (n int, err error) {
+	err = w.folder.Do(Step{Verb: Write, Name: w.name, Data: p}, func() error {
+		n, err = w.file.Write(p)
+		return err
+	})
+	return n, err
+}
+
+// Append adds data, which should be whole lines, to the end of a file and
+// makes the file when it is missing. A file that does not end with a newline
+// gets one first, so that a torn record spoils no other. When it returns nil
+// the data is on disk.
+func (f *Folder) Append(name string, data []byte) (err error) {
+	file, created, err := f.openToAppend(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	torn, err := Unterminated(file)
+	if err != nil {
+		return f.fail("read", name, err)
+	}
+	if torn {
+		data = append([]byte{'\n'}, data...)
+	}
+	err = f.Do(Step{Verb: Write, Name: name, Data: data}, func() error {
+		_, err := file.Write(data)
+		return err
+	})
+	if err == nil {
+		err = f.SyncData(file, name)
+	}
+	if err != nil {
+		return f.fail("extend", name, err)
+	}
+	if created {
+		return f.Sync()
+	}
+	return nil
+}
+
+func (f *Folder) openToAppend(name string) (file *os.File, created bool, err error) {
+	file, err = f.OpenFile(name, os.O_RDWR|os.O_APPEND)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return file, false, err
+	}
+	err = f.Do(Step{Verb: Create, Name: name}, func() (err error) {
+		file, err = f.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE)
+		return err
+	})
+	return file, true, err
+}
+
+// Unterminated reports whether a file has content that does not end with a
+// newline.
+func Unterminated(file *os.File) (bool, error) {
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return false, err
+	}
+	var last [1]byte
+	if _, err := file.ReadAt(last[:], info.Size()-1); err != nil {
+		return false, err
+	}
+	return last[0] != '\n', nil
+}
+
+// SyncData writes a file's content, and as much of its metadata as reading it
+// back needs, to the disk. Name is for messages.
+func (f *Folder) SyncData(file *os.File, name string) error {
+	err := f.Do(Step{Verb: Sync, Name: name}, func() error { return fdatasync(file) })
+	if err != nil {
+		return f.fail("sync", name, err)
+	}
+	return nil
+}
+
+// Touch makes an empty file when the name is free.
+func (f *Folder) Touch(name string) error {
+	err := f.Do(Step{Verb: Create, Name: name}, func() error {
+		file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		return file.Close()
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return f.fail("create", name, err)
+	}
+	return nil
+}
+
+// Remove removes a name; one that is missing is no error.
+func (f *Folder) Remove(name string) error {
+	err := f.Do(Step{Verb: Remove, Name: name}, func() error { return f.root.Remove(name) })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return f.fail("remove", name, err)
+	}
+	return nil
+}
+
+// Rename gives a file of the folder another name in it, replacing what is
+// there. The folder is not synced.
+func (f *Folder) Rename(name, to string) error {
+	err := f.Do(Step{Verb: Rename, Name: name}, func() error { return f.root.Rename(name, to) })
+	if err != nil {
+		return f.fail("rename", name, err)
+	}
+	return nil
+}
+
+// Sync writes the folder's names to the disk.
+func (f *Folder) Sync() error {
+	err := f.Do(Step{Verb: SyncFolder}, f.self.Sync)
+	if err != nil {
+		return fmt.Errorf("cannot sync folder %q: %w", f.path, reason(err))
+	}
+	return nil
+}
+
+// sweepLimit bounds how many names one Sweep looks at.
+const sweepLimit = 10_000
+
+// Sweep removes temporary files that a killed process left behind, when they
+// are older than age. It looks at a bounded number of names.
+func (f *Folder) Sweep(age time.Duration) error {
+	dir, err := f.root.Open(".")
+	if err != nil {
+		return f.fail("list", ".", err)
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(sweepLimit)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return f.fail("list", ".", err)
+	}
+	for _, e := range entries {
+		if !isTemp(e.Name()) {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < age {
+			continue
+		}
+		if err := f.Remove(e.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Replace replaces the file at path; see Folder.Replace.
+func Replace(path string, data []byte) error {
+	return in(path, func(f *Folder, name string) error { return f.Replace(name, data) })
+}
+
+// Put replaces the file at path and syncs nothing; see Folder.Put.
+func Put(path string, data []byte) error {
+	return in(path, func(f *Folder, name string) error { return f.Put(name, data) })
+}
+
+// Append extends the file at path; see Folder.Append.
+func Append(path string, data []byte) error {
+	return in(path, func(f *Folder, name string) error { return f.Append(name, data) })
+}
+
+// Read reads the file at path; see Folder.Read.
+func Read(path string, limit int64) (data []byte, err error) {
+	err = in(path, func(f *Folder, name string) error { data, err = f.Read(name, limit); return err })
+	return data, err
+}
+
+func in(path string, do func(f *Folder, name string) error) (err error) {
+	f, err := Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return do(f, filepath.Base(path))
+}
+
+const tempMark = ".tmp-"
+
+// tempName returns a unique name that begins with a dot.
+func tempName(name string) string {
+	var unique [8]byte
+	_, _ = rand.Read(unique[:]) // never fails (crypto/rand)
+	return "." + strings.TrimPrefix(name, ".") + tempMark + hex.EncodeToString(unique[:])
+}
+
+func isTemp(name string) bool {
+	at := strings.LastIndex(name, tempMark)
+	if at < 1 || name[0] != '.' {
+		return false
+	}
+	unique, err := hex.DecodeString(name[at+len(tempMark):])
+	return err == nil && len(unique) == 8
+}
+
+func (f *Folder) fail(verb, name string, err error) error {
+	return fmt.Errorf("cannot %s %q: %w", verb, filepath.Join(f.path, name), reason(err))
+}
+
+// reason drops the path of an error whose message names it already.
+func reason(err error) error {
+	var pathErr *os.PathError
+	var linkErr *os.LinkError
+	switch {
+	case errors.As(err, &pathErr):
+		return pathErr.Err
+	case errors.As(err, &linkErr):
+		return linkErr.Err
+	}
+	return err
+}
+
+// EndsWithin reports whether needle stands in the last window bytes of the
+// file, reading it in small pieces. A missing file contains nothing.
+func (f *Folder) EndsWithin(name string, needle []byte, window int64) (bool, error) {
+	file, err := f.OpenFile(name, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return false, f.fail("read", name, err)
+	}
+	from := max(0, info.Size()-window)
+	found, err := contains(io.NewSectionReader(file, from, info.Size()-from), needle)
+	if err != nil {
+		return false, f.fail("read", name, err)
+	}
+	return found, nil
+}
+
+func contains(r io.Reader, needle []byte) (bool, error) {
+	buf := make([]byte, 64<<10+len(needle))
+	kept := 0
+	for {
+		n, err := r.Read(buf[kept:])
+		if bytes.Contains(buf[:kept+n], needle) {
+			return true, nil
+		}
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		rest := min(kept+n, len(needle)-1)
+		copy(buf, buf[kept+n-rest:kept+n])
+		kept = rest
+	}
+}
