@@ -27,7 +27,37 @@ type Call struct {
 // says which: "hook" for the generated entries (the event stands in the
 // payload), "recover", or flags (--inbox …) for heartbeat-rs's hand-wired Stop
 // hook.
-func Main(c Call) int { panic("todo") }
+//
+// It never ends with 2 for another cause than an entry on stderr; where the
+// Call's Stderr is the process's own, nothing else can write to it either.
+func Main(c Call) int {
+	harden()
+	crashPoint("start")
+	args := c.Args
+	if len(args) > 0 {
+		switch args[0] {
+		case "hook":
+			// Flags after it are the hand-wired form's ("hook stop --inbox F").
+			if rest := flagsOf(args[1:]); len(rest) > 0 {
+				return wiredStop(c, rest)
+			}
+			return sessionHook(c)
+		case "recover":
+			return recoverOrphan(c, args[1:])
+		}
+	}
+	return wiredStop(c, args)
+}
+
+// flagsOf returns the arguments from the first flag on.
+func flagsOf(args []string) []string {
+	for i, a := range args {
+		if len(a) > 0 && a[0] == '-' {
+			return args[i:]
+		}
+	}
+	return nil
+}
 
 // KickoffPrompt is the prompt argument a session starts with when its first
 // entry goes with it: a constant first line keeps a leading "/" or "-" from

@@ -17,6 +17,8 @@ import (
 // recordName is the session record's name in home.
 const recordName = "session.json"
 
+func recordPath(home string) string { return filepath.Join(home, recordName) }
+
 // maxRecord bounds what is believed of session.json: the largest field is
 // LastReply at 64 KiB, six times that when every byte is escaped.
 const maxRecord = 1 << 20
@@ -24,7 +26,7 @@ const maxRecord = 1 << 20
 // ReadRecord reads home/session.json without following links, at most 1 MiB
 // of it. It returns nil, nil when there is none.
 func ReadRecord(home string) (*Record, error) {
-	data, err := readBounded(filepath.Join(home, recordName), maxRecord)
+	data, err := readBounded(recordPath(home), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -33,7 +35,7 @@ func ReadRecord(home string) (*Record, error) {
 	}
 	r := new(Record)
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("cannot read the session record %q: %w", filepath.Join(home, recordName), err)
+		return nil, fmt.Errorf("cannot read the session record %q: %w", recordPath(home), err)
 	}
 	return r, nil
 }
@@ -77,7 +79,7 @@ func (r *Record) Write(home string) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot write the session record: %w", err)
 	}
-	path := filepath.Join(home, recordName)
+	path := recordPath(home)
 	// One name, because there is one writer at a time; what a killed one
 	// left goes first.
 	temp := filepath.Join(home, "."+recordName+".tmp")

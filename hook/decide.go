@@ -1,0 +1,289 @@
+package hook
+
+import (
+	"strings"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// typingPause is how long after a person's last key nothing is handed over.
+const typingPause = 2 * time.Minute
+
+// evidence says whether the transcript holds the hand-over of the entry in flight.
+type evidence int
+
+const (
+	notLooked evidence = iota
+	absent
+	present
+)
+
+// facts are what a decision is made of. Nothing else is looked at.
+type facts struct {
+	now    time.Time
+	event  *payload
+	client Process         // that called the hook
+	flight *inbox.InFlight // nil when nothing of this session is in flight
+	// kickoff is the prompt the session was started with, when the entry in
+	// flight went with it.
+	kickoff  string
+	evidence evidence
+}
+
+// decision is what an event means for the entry in flight. What it means for
+// the session is written into the record.
+type decision struct {
+	// look asks for the transcript, as far as it is written or, with
+	// patience, for as long as it may be written behind; the decision is
+	// then made anew with the evidence.
+	look     bool
+	patience time.Duration
+
+	advance inbox.State // "" for none
+	// acknowledge, when not nil, says that the entry is done.
+	acknowledge *inbox.Acknowledgement
+	// again is true when the entry did not arrive and is to be offered anew.
+	again bool
+	// next is true when the session can take the next entry.
+	next bool
+	// print goes to stdout.
+	print []byte
+	// log goes to hook.log.
+	log string
+}
+
+// decide changes the record as the event says and returns what it means for
+// the entry in flight (DESIGN.md 4 and 5, claude-code.md 21).
+func decide(r *Record, f facts) decision {
+	bind(r, f)
+	r.Events++
+	r.LastEvent, r.LastEventAt = f.event.Event, f.now
+	if f.event.AgentID != "" {
+		return decideSubagent(r, f)
+	}
+	if f.event.PermissionMode != "" {
+		r.PermissionMode = f.event.PermissionMode
+	}
+	switch f.event.Event {
+	case onSessionStart:
+		return decideSessionStart(r, f)
+	case onUserPromptSubmit:
+		return decideUserPromptSubmit(r, f)
+	case onPreToolUse:
+		beginTurn(r, f.now)
+		return decideTool(r, f, writtenBehind)
+	case onStop:
+		return decideStop(r, f)
+	case onStopFailure:
+		return decideStopFailure(r, f)
+	case onNotification:
+		return decideNotification(r, f)
+	case onPermissionRequest:
+		return decidePermission(r, f)
+	case onSessionEnd:
+		if f.event.Reason != "clear" && f.event.Reason != "resume" {
+			r.Enter(Ending, f.now)
+		}
+	}
+	return decision{}
+}
+
+// bind ties the session to the client process of its first event. That is
+// its SessionStart, or what came after it when that hook was killed; a nested
+// client can only come later.
+func bind(r *Record, f facts) {
+	if r.BoundAt.IsZero() {
+		r.Client, r.BoundAt = f.client, f.now
+		r.ClientSession, r.Transcript = f.event.SessionID, f.event.Transcript
+	}
+}
+
+// stray reports whether an event of the bound process belongs to another
+// conversation than the one that is followed.
+func stray(r *Record, p *payload) bool {
+	return !r.BoundAt.IsZero() && p.Event != onSessionStart && p.SessionID != r.ClientSession
+}
+
+// decideSubagent: a subagent's tool is a side effect of the entry, but its
+// events say nothing about the main agent's turn.
+func decideSubagent(r *Record, f facts) decision {
+	switch f.event.Event {
+	case onPreToolUse:
+		return decideTool(r, f, 0)
+	case onPermissionRequest:
+		return decidePermission(r, f)
+	}
+	return decision{}
+}
+
+func decideSessionStart(r *Record, f facts) decision {
+	r.ClientSession, r.Transcript = f.event.SessionID, f.event.Transcript
+	switch {
+	case f.event.Source == "compact":
+		// In the middle of a turn, or after one: what it was doing goes on.
+	case r.Phase == Starting || r.Phase == Ending:
+	default:
+		// /clear or /resume by a person: no Stop will come for it.
+		r.PromptID = ""
+		leave(r, Unattended, f.now)
+	}
+	return decision{}
+}
+
+func decideUserPromptSubmit(r *Record, f facts) decision {
+	r.PromptID = f.event.PromptID
+	beginTurn(r, f.now)
+	if f.kickoff != "" && f.flight.State == inbox.Offered && samePrompt(f.event.Prompt, f.kickoff) {
+		return decision{advance: inbox.Taken}
+	}
+	return decision{}
+}
+
+// beginTurn notes that the model works. A ruling for lack of work is taken
+// back: a background task that has just finished starts a turn.
+func beginTurn(r *Record, now time.Time) {
+	if r.Ruling != nil {
+		if r.Ruling.Final || !light(r.Ruling.Why) {
+			return
+		}
+		r.Ruling = nil
+	}
+	leave(r, Turn, now)
+}
+
+// leave enters a phase that is not waiting.
+func leave(r *Record, p Phase, now time.Time) {
+	r.Enter(p, now)
+	r.Waiter = Process{}
+}
+
+// decideTool: a tool is about to run, so the entry in flight can have side
+// effects, if the session has it. A subagent's tool proves nothing by its
+// prompt_id: it may work for an earlier entry.
+func decideTool(r *Record, f facts, patience time.Duration) decision {
+	if f.flight == nil {
+		return decision{}
+	}
+	switch f.flight.State {
+	case inbox.Taken:
+		return decision{advance: inbox.Started}
+	case inbox.Offered:
+		handedOn := f.event.AgentID == "" && continues(f) && !r.Policy.ForeignStopHooks
+		if handedOn || f.evidence == present {
+			return decision{advance: inbox.Started}
+		}
+		if f.evidence == notLooked {
+			return decision{look: true, patience: patience}
+		}
+	}
+	return decision{}
+}
+
+// continues reports whether the event belongs to the prompt whose Stop handed
+// the entry over. A turn that anything else began has another prompt_id.
+func continues(f facts) bool {
+	return f.flight.Via == inbox.ViaStop && f.event.PromptID != "" && f.event.PromptID == f.flight.PromptID
+}
+
+// decideStop: the main agent's turn is over.
+func decideStop(r *Record, f facts) decision {
+	r.PromptID = f.event.PromptID
+	running := f.event.running()
+	waits := r.Policy.Background != BackgroundIgnore && len(running) > 0
+	noteTasks(r, running, f.now)
+	if f.flight == nil {
+		return decision{next: true}
+	}
+	if f.flight.State == inbox.Offered && f.evidence != present {
+		handedOn := f.event.StopHookActive && continues(f) && !r.Policy.ForeignStopHooks
+		switch {
+		case handedOn:
+		case f.evidence == notLooked:
+			return decision{look: true, patience: writtenBehind}
+		default:
+			return decision{again: true, log: "entry " + f.flight.DeliveryID + " did not arrive: offered again"}
+		}
+	}
+	if waits {
+		r.LastReply = cut(f.event.LastMessage, maxReply)
+		leave(r, Background, f.now)
+		return decision{advance: inbox.Background}
+	}
+	return decision{next: true, acknowledge: &inbox.Acknowledgement{
+		Session: r.Session, Reply: reply(r, f.event), Abandoned: running, Now: f.now,
+	}}
+}
+
+// noteTasks keeps what runs in the background and since when.
+func noteTasks(r *Record, running []string, now time.Time) {
+	r.BackgroundTasks = running
+	switch {
+	case len(running) == 0:
+		r.BackgroundSince = time.Time{}
+	case r.BackgroundSince.IsZero():
+		r.BackgroundSince = now
+	}
+}
+
+// maxReply is how much of the agent's last message is kept.
+const maxReply = 64 << 10
+
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}
+
+// reply is the agent's last message, or the one before its background tasks.
+func reply(r *Record, p *payload) string {
+	if p.LastMessage != "" {
+		return p.LastMessage
+	}
+	return r.LastReply
+}
+
+// acknowledged notes that the entry in flight is done.
+func acknowledged(r *Record) {
+	r.Acknowledged++
+	r.Continuations = 0
+	r.Work, r.LastReply = nil, ""
+}
+
+func decideStopFailure(r *Record, f facts) decision {
+	leave(r, Ending, f.now)
+	r.End(EndAPIFailure, f.event.Error, f.now)
+	return decision{log: "the client gave up on the API: " + f.event.Error + ": " + f.event.LastMessage}
+}
+
+func decideNotification(r *Record, f facts) decision {
+	switch f.event.NotificationType {
+	case "permission_prompt", "agent_needs_input":
+		if r.Attached > 0 {
+			return decision{log: "a dialog waits for the person who is attached: " + f.event.Message}
+		}
+		leave(r, Ending, f.now)
+		r.End(EndDialog, f.event.Message, f.now)
+		return decision{log: "a dialog waits for a person: " + f.event.Message}
+	case "idle_prompt":
+		if r.Phase != Background && r.Phase != Ending {
+			leave(r, Unattended, f.now)
+		}
+	}
+	return decision{}
+}
+
+// decidePermission refuses what would open a dialog, unless a person is
+// there to answer it.
+func decidePermission(r *Record, f facts) decision {
+	if typing(r, f.now) {
+		return decision{}
+	}
+	return decision{print: denial(f.event), log: refused(f.event)}
+}
+
+// typing reports whether a person is at the terminal.
+func typing(r *Record, now time.Time) bool {
+	return r.Attached > 0 && now.Sub(r.TypedAt) < typingPause
+}

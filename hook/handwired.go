@@ -1,0 +1,259 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// payloadPatience is how long the hand-wired hook waits for a payload.
+// heartbeat-rs never read one, so there may be none.
+const payloadPatience = time.Second
+
+// wired is one call of heartbeat-rs's hand-wired Stop hook.
+type wired struct {
+	options
+	call  Call
+	event *payload // nil without one
+	queue *inbox.Queue
+}
+
+// wiredStop is the hand-wired form. It fails open: whatever goes wrong is
+// said, and the stop is approved.
+func wiredStop(c Call, args []string) (status int) {
+	o, err := parseStop(args)
+	if err != nil {
+		return flagError(c, err)
+	}
+	w := &wired{options: o, call: c}
+	if o.deliver == DeliverStderr {
+		w.call.Stderr = quiet(c.Stderr)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			w.say("panic: %v: %s", p, debug.Stack())
+			status = 0
+		}
+	}()
+	if lockHeld(sessionLock(o.inbox)) {
+		w.say("refused: a session of heartbeat lives in %q and has its own hooks; remove this one", filepath.Dir(o.inbox))
+		return 0
+	}
+	crashPoint("fenced")
+	w.event, err = readPayload(c.Stdin, payloadPatience)
+	if err != nil && !errors.Is(err, errNoPayload) {
+		w.say("%v", err)
+	}
+	w.queue, err = inbox.Open(inbox.Place{Inbox: o.inbox})
+	if err != nil {
+		return w.approve(err)
+	}
+	defer w.queue.Close()
+	return w.stop()
+}
+
+// flagError says what is wrong with the command line. The status is never 2.
+func flagError(c Call, err error) int {
+	if errors.Is(err, errHelp) {
+		_, _ = c.Stdout.Write([]byte(usage))
+		return 0
+	}
+	fmt.Fprintf(c.Stderr, "heartbeat-stop: %v\n", err)
+	return 1
+}
+
+// say reports on stderr, or in hook.log when stderr carries entries.
+func (w *wired) say(format string, args ...any) {
+	if w.deliver == DeliverStderr {
+		logLine(filepath.Dir(w.inbox), format, args...)
+		return
+	}
+	fmt.Fprintf(w.call.Stderr, "heartbeat-stop: "+format+"\n", args...)
+}
+
+// approve lets the turn end. The signal file tells the launcher.
+func (w *wired) approve(err error) int {
+	if err != nil {
+		w.say("%v", err)
+	}
+	if w.signalFile == "" {
+		return 0
+	}
+	f, err := os.OpenFile(w.signalFile, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		now := time.Now()
+		err = errors.Join(f.Close(), os.Chtimes(w.signalFile, now, now))
+	}
+	if err != nil {
+		w.say("cannot touch the signal file: %v", err)
+	}
+	return 0
+}
+
+func (w *wired) lock() (func() error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), stopLockPatience)
+	defer cancel()
+	return w.queue.Lock(ctx)
+}
+
+// stop deals with the entry in flight, then looks for the next one.
+func (w *wired) stop() int {
+	unlock, err := w.lock()
+	if err != nil {
+		return w.approve(err)
+	}
+	crashPoint("locked")
+	again, held, err := w.settle()
+	if err != nil {
+		unlock()
+		return w.approve(err)
+	}
+	if held {
+		unlock()
+		return 0
+	}
+	text, err := w.offer(again)
+	unlock()
+	switch {
+	case err == nil:
+		return w.hand(text)
+	case !errors.Is(err, inbox.ErrEmpty):
+		return w.approve(err)
+	case w.mode == Persist:
+		return w.wait()
+	}
+	return w.approve(nil)
+}
+
+// settle acknowledges the entry in flight, or says that it is to be offered
+// again, or that it is another session's.
+func (w *wired) settle() (again, held bool, err error) {
+	flight, err := w.queue.InFlight()
+	if err != nil || flight == nil {
+		return false, false, err
+	}
+	v := judgeWired(w.event, flight)
+	if v == wiredLook {
+		v = wiredAgain
+		h := handoverOf(flight)
+		if h.path == "" {
+			h.path = w.event.Transcript
+		}
+		if h.wait(writtenBehind) {
+			v = wiredDone
+		}
+	}
+	switch v {
+	case wiredHold:
+		w.say("entry %s is in flight for session %s: nothing is handed over here; "+
+			"if that session is gone, run: heartbeat-stop recover --inbox %s",
+			flight.DeliveryID, flight.Session, strconv.Quote(w.inbox))
+		return false, true, nil
+	case wiredAgain:
+		return true, false, nil
+	}
+	a := inbox.Acknowledgement{Now: time.Now()}
+	if w.event != nil {
+		a.Session, a.Reply, a.Abandoned = w.event.SessionID, w.event.LastMessage, w.event.running()
+	}
+	_, err = w.queue.Acknowledge(a)
+	crashPoint("acknowledged")
+	return false, false, err
+}
+
+// wiredVerdict is what a hand-wired Stop means for the entry in flight.
+type wiredVerdict int
+
+const (
+	wiredDone  wiredVerdict = iota // the session had it: acknowledge
+	wiredLook                      // only the transcript can tell
+	wiredAgain                     // it did not arrive: offer it again
+	wiredHold                      // it is another session's
+)
+
+// judgeWired: without a session_id in the payload, or in the record, the next
+// call acknowledges, as in heartbeat-rs; otherwise proof is asked (DESIGN.md 5.1).
+func judgeWired(p *payload, f *inbox.InFlight) wiredVerdict {
+	switch {
+	case p == nil || p.SessionID == "":
+		return wiredDone
+	case f.Session != "" && f.Session != p.SessionID:
+		return wiredHold
+	case f.State != "" && f.State != inbox.Offered:
+		return wiredDone
+	case p.StopHookActive && (f.PromptID == "" || f.PromptID == p.PromptID):
+		return wiredDone
+	}
+	return wiredLook
+}
+
+// offer records the next entry as offered and returns its text.
+func (w *wired) offer(again bool) (string, error) {
+	o := inbox.Offering{Via: inbox.ViaStop}
+	if w.event != nil {
+		o.Session, o.PromptID, o.Transcript = w.event.SessionID, w.event.PromptID, w.event.Transcript
+		o.TranscriptOffset = transcriptSize(o.Transcript)
+	}
+	if again {
+		e, f, err := w.queue.Reoffer(o)
+		if err != nil {
+			return "", err
+		}
+		return PromptFor(f, e.Prompt), nil
+	}
+	e, err := w.queue.Next()
+	if err != nil {
+		return "", err
+	}
+	f, err := w.queue.Offer(e, o)
+	if err != nil {
+		return "", err
+	}
+	crashPoint("offered")
+	return PromptFor(f, e.Prompt), nil
+}
+
+// hand gives a text to the client.
+func (w *wired) hand(text string) int {
+	status, err := deliver(w.call, w.deliver, text)
+	if err != nil {
+		w.say("cannot hand over: %v", err)
+	}
+	return status
+}
+
+// wait holds the turn open until there is work or idle-interval has passed.
+func (w *wired) wait() int {
+	if w.deliver == DeliverJSON {
+		seconds := strconv.FormatFloat(w.idle.Seconds(), 'f', -1, 64)
+		fmt.Fprintf(w.call.Stderr, "idle sleep %ss - ensure hook timeout > %ss\n", seconds, seconds)
+	}
+	idleAt := time.Now().Add(w.idle)
+	watch := newWatch(w.inbox, filepath.Dir(w.inbox))
+	defer watch.close()
+	crashPoint("waiting")
+	for watch.next(idleAt) {
+		unlock, err := w.lock()
+		if err != nil {
+			return w.approve(err)
+		}
+		text, err := w.offer(false)
+		unlock()
+		switch {
+		case err == nil:
+			return w.hand(text)
+		case !errors.Is(err, inbox.ErrEmpty):
+			return w.approve(err)
+		case !time.Now().Before(idleAt):
+			return w.hand(idleTickPrompt)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,90 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+var errHelp = flag.ErrHelp
+
+// recoverPatience is how long recover waits for the hook lock.
+const recoverPatience = 5 * time.Second
+
+// recoverOrphan is the "recover" form: it deals with the entry that a dead
+// session left in flight and says on stderr what it did. It ends with 0, or
+// with 1 when nothing could be decided or a session lives.
+func recoverOrphan(c Call, args []string) int {
+	o, err := parseRecover(args)
+	if err != nil {
+		return flagError(c, err)
+	}
+	outcome, flight, err := recoverQueue(o)
+	if err != nil {
+		fmt.Fprintf(c.Stderr, "heartbeat-stop: cannot recover: %v\n", err)
+		return 1
+	}
+	line := "heartbeat-stop: recover: " + camelCase(string(outcome))
+	if flight != nil {
+		line += fmt.Sprintf(" (entry %s, attempt %d)", flight.EntryID, flight.Attempt)
+	}
+	fmt.Fprintln(c.Stderr, line)
+	return 0
+}
+
+// recoverQueue holds the session lock, so that no session can start meanwhile.
+func recoverQueue(o options) (inbox.Outcome, *inbox.InFlight, error) {
+	unlock, err := takeLock(sessionLock(o.inbox))
+	if err != nil {
+		return "", nil, fmt.Errorf("a session lives in %q: %w", filepath.Dir(o.inbox), err)
+	}
+	defer unlock()
+	q, err := inbox.Open(inbox.Place{Inbox: o.inbox})
+	if err != nil {
+		return "", nil, err
+	}
+	defer q.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), recoverPatience)
+	defer cancel()
+	unlockQueue, err := q.Lock(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	outcome, flight, err := q.Recover(inbox.Interruption{
+		Policy: o.onOrphan, MaxAttempts: o.maxAttempts, Counts: true,
+		ToolsUnseen: !toolsSeen(o.inbox), Arrived: Arrived, Now: time.Now(),
+	})
+	return outcome, flight, errors.Join(err, unlockQueue())
+}
+
+// toolsSeen reports whether the last session here was one of ours, whose
+// PreToolUse hook marks what was started.
+func toolsSeen(inboxPath string) bool {
+	r, err := ReadRecord(filepath.Dir(inboxPath))
+	return err == nil && r != nil && r.Inbox == inboxPath
+}
+
+// Arrived looks once in the client's transcript for the hand-over of an entry
+// that was offered. It errs on the side of false: a client that was killed may
+// not have written what it had (claude-code.md 21 P).
+func Arrived(f inbox.InFlight) bool {
+	found, _ := handoverOf(&f).look()
+	return found
+}
+
+// camelCase gives an outcome as heartbeat-rs names it: NothingToRecover.
+func camelCase(s string) string {
+	var b strings.Builder
+	for _, word := range strings.Split(s, "-") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,363 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// How long a hook waits for the hook lock. The client waits for us, so what
+// only takes notes gives up soon.
+const (
+	lockPatience     = 2 * time.Second
+	stopLockPatience = 10 * time.Second
+	stdinPatience    = 5 * time.Second
+)
+
+// idleTickPrompt is the text of a turn without an entry, as in heartbeat-rs.
+const idleTickPrompt = "--- IDLE TICK ---"
+
+// tick is one call of a hook in a session of ours.
+type tick struct {
+	fence
+	call   Call
+	token  string
+	event  *payload
+	queue  *inbox.Queue
+	unlock func() error // nil while the hook lock is not held
+
+	// Read anew each time the lock is taken.
+	record *Record
+	before Record // as it was read
+}
+
+// sessionHook is the "hook" form. It ends with 0, or with 2 when it handed an
+// entry over on stderr.
+func sessionHook(c Call) (status int) {
+	var t tick
+	record, ok := t.passes(c.Getenv)
+	if !ok {
+		return 0
+	}
+	c.Stderr = quiet(c.Stderr)
+	defer func() {
+		if p := recover(); p != nil {
+			logLine(t.home, "panic: %v: %s", p, debug.Stack())
+			status = 0
+		}
+	}()
+	crashLog(t.home)
+	crashPoint("fenced")
+	event, err := readPayload(c.Stdin, stdinPatience)
+	if err != nil {
+		logLine(t.home, "hook ignored: %v", err)
+		return 0
+	}
+	t.call, t.event, t.token = c, event, c.Getenv(EnvSession)
+	t.queue, err = inbox.Open(inbox.Place{Inbox: record.Inbox, Home: t.home})
+	if err != nil {
+		t.log("%v", err)
+		return 0
+	}
+	defer t.queue.Close()
+	defer t.exit()
+	crashPoint("opened")
+	return t.run()
+}
+
+// crashLog sends the text of a fatal error, which never reaches the client,
+// to hook.log.
+func crashLog(home string) {
+	f, err := openLog(home)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_ = debug.SetCrashOutput(f, debug.CrashOptions{})
+}
+
+func (t *tick) log(format string, args ...any) {
+	logLine(t.home, t.event.Event+": "+format, args...)
+}
+
+// enter takes the hook lock and reads the record under it. It is false when
+// that failed or the session is not ours any more.
+func (t *tick) enter(patience time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	unlock, err := t.queue.Lock(ctx)
+	if err != nil {
+		t.log("cannot take the hook lock: %v", err)
+		return false
+	}
+	t.unlock = unlock
+	r, err := ReadRecord(t.home)
+	if err != nil {
+		t.log("%v", err)
+	}
+	if r == nil || !r.lives(t.token) || !r.BoundAt.IsZero() && r.Client != t.client {
+		t.exit()
+		return false
+	}
+	t.record, t.before = r, *r
+	return true
+}
+
+// exit releases the hook lock.
+func (t *tick) exit() {
+	if t.unlock == nil {
+		return
+	}
+	if err := t.unlock(); err != nil {
+		t.log("cannot release the hook lock: %v", err)
+	}
+	t.unlock = nil
+}
+
+func (t *tick) run() int {
+	patience := lockPatience
+	if t.event.Event == onStop {
+		patience = stopLockPatience
+	}
+	if !t.enter(patience) {
+		return 0
+	}
+	crashPoint("locked")
+	if stray(t.record, t.event) {
+		t.log("ignored: conversation %s is not the one that is followed", t.event.SessionID)
+		return 0
+	}
+	d, ok := t.decide()
+	if !ok {
+		return 0
+	}
+	ok = t.carryOut(d)
+	if ok && (d.next || d.again) {
+		return t.goOn(d)
+	}
+	t.save()
+	t.exit()
+	if len(d.print) > 0 {
+		return t.print(d.print)
+	}
+	return 0
+}
+
+// decide asks the pure decision, twice when it wants to see the transcript.
+// The lock is not held while we look: the client writes it behind.
+func (t *tick) decide() (decision, bool) {
+	flight, ok := t.flight()
+	if !ok {
+		return decision{}, false
+	}
+	f, look := t.facts(flight)
+	d := decide(t.record, f)
+	if !d.look {
+		return d, true
+	}
+	t.exit()
+	evidence := absent
+	if look.wait(d.patience) {
+		evidence = present
+	}
+	crashPoint("looked")
+	if !t.enter(lockPatience) {
+		return decision{}, false
+	}
+	again, ok := t.flight()
+	if !ok {
+		return decision{}, false
+	}
+	f, _ = t.facts(again)
+	if flight != nil && again != nil && again.DeliveryID == flight.DeliveryID && again.Attempt == flight.Attempt {
+		f.evidence = evidence
+	} else {
+		f.evidence = absent
+	}
+	return decide(t.record, f), true
+}
+
+// flight returns the entry that is in flight for this session. One that
+// another session left is for the scheduler to recover: this session gets
+// nothing.
+func (t *tick) flight() (*inbox.InFlight, bool) {
+	f, err := t.queue.InFlight()
+	if err == nil && (f == nil || f.Session == t.record.Session) {
+		return f, true
+	}
+	if err == nil {
+		t.log("entry %s is in flight for session %q", f.DeliveryID, f.Session)
+	} else {
+		t.log("%v", err)
+	}
+	if t.event.Event == onStop && t.event.AgentID == "" {
+		leave(t.record, Unattended, time.Now())
+		t.save()
+	}
+	return nil, false
+}
+
+// facts gathers what the decision is made of, and where the transcript would
+// show that the entry arrived.
+func (t *tick) facts(flight *inbox.InFlight) (facts, handover) {
+	f := facts{now: time.Now(), event: t.event, client: t.client, flight: flight}
+	if flight == nil {
+		return f, handover{}
+	}
+	h := handoverOf(flight)
+	if flight.Via == inbox.ViaKickoff {
+		f.kickoff = KickoffPrompt(h.text)
+	}
+	if h.path == "" {
+		h.path = t.event.Transcript
+	}
+	return f, h
+}
+
+// handoverOf is what the transcript shows when the entry arrived.
+func handoverOf(f *inbox.InFlight) handover {
+	return handover{
+		path: f.Transcript, offset: f.TranscriptOffset, since: f.DeliveredAt, via: f.Via,
+		text: PromptFor(f, promptOf(f)),
+	}
+}
+
+// carryOut makes durable what the decision says of the entry in flight.
+func (t *tick) carryOut(d decision) bool {
+	if d.log != "" {
+		t.log("%s", d.log)
+	}
+	var err error
+	if d.advance != "" {
+		_, err = t.queue.Advance(d.advance, t.event.PromptID)
+		crashPoint("advanced")
+	}
+	if err == nil && d.acknowledge != nil {
+		if _, err = t.queue.Acknowledge(*d.acknowledge); err == nil {
+			acknowledged(t.record)
+		}
+		crashPoint("acknowledged")
+	}
+	if err == nil {
+		return true
+	}
+	t.log("%v", err)
+	if t.event.Event == onStop {
+		leave(t.record, Unattended, time.Now())
+	}
+	return false
+}
+
+// save writes the record, except when all it says is that one more tool is
+// about to run in a turn that was heard of within the last second.
+func (t *tick) save() {
+	if t.event.Event == onPreToolUse && t.before.Phase == Turn && t.record.Phase == Turn &&
+		!t.before.BoundAt.IsZero() && t.before.Ruling == t.record.Ruling &&
+		t.record.LastEventAt.Sub(t.before.LastEventAt) < time.Second {
+		return
+	}
+	if err := t.record.Write(t.home); err != nil {
+		t.log("%v", err)
+	}
+	crashPoint("saved")
+}
+
+// goOn is the rest of a Stop: the next entry, the end, or waiting for work.
+func (t *tick) goOn(d decision) int {
+	var entry *inbox.Entry
+	if !d.again {
+		var ok bool
+		if entry, ok = t.next(); !ok {
+			leave(t.record, Unattended, time.Now())
+			t.save()
+			return 0
+		}
+	}
+	switch proceed(t.record, d.again || entry != nil, time.Now()) {
+	case handOver:
+		return t.handOver(entry)
+	case await:
+		return t.wait()
+	}
+	t.save()
+	return 0
+}
+
+// next returns the next entry, or nil when none is queued. It is false when
+// the queue cannot tell.
+func (t *tick) next() (*inbox.Entry, bool) {
+	entry, err := t.queue.Next()
+	switch {
+	case err == nil:
+		return entry, true
+	case errors.Is(err, inbox.ErrEmpty):
+		return nil, true
+	}
+	t.log("%v", err)
+	return nil, false
+}
+
+// handOver offers the entry, or with nil the one in flight again, durably,
+// and then gives it to the client.
+func (t *tick) handOver(entry *inbox.Entry) int {
+	offering := inbox.Offering{
+		Via: inbox.ViaStop, Session: t.record.Session, PromptID: t.event.PromptID,
+		Transcript: t.event.Transcript, TranscriptOffset: transcriptSize(t.event.Transcript),
+	}
+	var flight *inbox.InFlight
+	var err error
+	if entry == nil {
+		entry, flight, err = t.queue.Reoffer(offering)
+	} else {
+		flight, err = t.queue.Offer(entry, offering)
+	}
+	if err != nil {
+		t.log("%v", err)
+		leave(t.record, Unattended, time.Now())
+		t.save()
+		return 0
+	}
+	crashPoint("offered")
+	now := time.Now()
+	t.record.Work = &Work{
+		DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: now,
+	}
+	t.record.Continuations++
+	return t.speak(PromptFor(flight, entry.Prompt))
+}
+
+// speak ends a Stop with a text for the next turn.
+func (t *tick) speak(text string) int {
+	leave(t.record, Turn, time.Now())
+	t.save()
+	t.exit()
+	status, err := deliver(t.call, t.record.Policy.Deliver, text)
+	if err == nil {
+		return status
+	}
+	t.log("cannot hand over: %v", err)
+	if t.enter(lockPatience) {
+		leave(t.record, Unattended, time.Now())
+		t.save()
+	}
+	return status
+}
+
+// print writes an answer to stdout.
+func (t *tick) print(answer []byte) int {
+	if err := writeOnce(t.call.Stdout, answer); err != nil {
+		t.log("cannot answer: %v", err)
+	}
+	return 0
+}
+
+// self names this process.
+func self() Process {
+	pid := os.Getpid()
+	start, _ := startTime(pid)
+	return Process{PID: pid, Start: start}
+}

@@ -1,0 +1,189 @@
+package hook
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+const (
+	// glance is how often a waiting hook looks although nothing was reported:
+	// inotify is blind to other hosts, and a line without a newline becomes
+	// an entry by staying quiet.
+	glance = 5 * time.Second
+	// breath is the least time between two looks, while a writer streams.
+	breath = 10 * time.Millisecond
+	// poll is how often the files are looked at where inotify is missing.
+	poll = 250 * time.Millisecond
+	// lastWord is how long a waiting hook that is told to end tries to note it.
+	lastWord = 300 * time.Millisecond
+)
+
+// wait holds the turn open until there is work, without the hook lock. The
+// caller holds it; the watch begins before it is released, and the first look
+// comes at once, so that nothing falls between.
+func (t *tick) wait() int {
+	now := time.Now()
+	me := self()
+	t.record.Enter(Waiting, now)
+	t.record.Waiter = me
+	idleAt := now.Add(t.record.Policy.IdleInterval)
+	w := newWatch(t.record.Inbox, t.home)
+	defer w.close()
+	t.save()
+	t.exit()
+	crashPoint("waiting")
+	for w.next(idleAt) {
+		if !t.enter(lockPatience) {
+			if now := time.Now(); t.gone() || now.After(idleAt.Add(glance)) {
+				return 0
+			}
+			continue
+		}
+		if status, done := t.lookUp(me, idleAt); done {
+			return status
+		}
+		t.exit()
+	}
+	t.excuse(me)
+	return 0
+}
+
+// gone reports whether the session has ended.
+func (t *tick) gone() bool {
+	r, err := ReadRecord(t.home)
+	return err == nil && (r == nil || !r.lives(t.token))
+}
+
+// lookUp is one look of a waiting hook, under the lock.
+func (t *tick) lookUp(me Process, idleAt time.Time) (status int, done bool) {
+	var entry *inbox.Entry
+	if t.record.Waiter == me {
+		var ok bool
+		if entry, ok = t.next(); !ok {
+			leave(t.record, Unattended, time.Now())
+			t.save()
+			return 0, true
+		}
+	}
+	now := time.Now()
+	switch awake(t.record, me, entry != nil, !now.Before(idleAt), now) {
+	case await:
+		return 0, false
+	case desert:
+		return 0, true
+	case handOver:
+		return t.handOver(entry), true
+	case idleTick:
+		return t.speak(idleTickPrompt), true
+	}
+	t.save()
+	return 0, true
+}
+
+// excuse notes that this hook was told to end: by its timeout, by a person's
+// ESC, or because the session ends.
+func (t *tick) excuse(me Process) {
+	if !t.enter(lastWord) {
+		return
+	}
+	if t.record.Phase == Waiting && t.record.Waiter == me {
+		leave(t.record, Unattended, time.Now())
+		t.save()
+	}
+}
+
+// watch wakes its owner when the inbox or the session record changed.
+type watch struct {
+	inbox, record string // paths
+	changed       <-chan struct{}
+	stop          func()
+	signals       chan os.Signal
+	last          time.Time // of the last look
+	seen          [2]os.FileInfo
+}
+
+func newWatch(inboxPath, home string) *watch {
+	w := &watch{inbox: inboxPath, record: recordPath(home), signals: make(chan os.Signal, 1)}
+	signal.Notify(w.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	w.changed, w.stop = notify(w.inbox, w.record)
+	if w.changed == nil {
+		w.differs()
+	}
+	return w
+}
+
+func (w *watch) close() {
+	signal.Stop(w.signals)
+	w.stop()
+}
+
+// next returns true when it is time for a look: something changed, nothing
+// did for a while, or until is reached. It returns false after a signal. The
+// first look comes at once.
+func (w *watch) next(until time.Time) bool {
+	now := time.Now()
+	first := w.last.IsZero()
+	at := w.last.Add(glance)
+	if first {
+		at = now
+	}
+	if until.Before(at) {
+		at = until
+	}
+	if !first && !w.pause(breath) {
+		return false
+	}
+	for {
+		patience := time.Until(at)
+		if w.changed == nil {
+			patience = min(patience, poll)
+		}
+		timer := time.NewTimer(max(patience, 0))
+		select {
+		case <-w.signals:
+			timer.Stop()
+			return false
+		case <-w.changed:
+			timer.Stop()
+		case <-timer.C:
+			if time.Until(at) > 0 && !w.differs() {
+				continue
+			}
+		}
+		w.last = time.Now()
+		return true
+	}
+}
+
+// pause waits, and is false after a signal.
+func (w *watch) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-w.signals:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// differs reports whether one of the files is not as it was at the last call.
+func (w *watch) differs() bool {
+	changed := false
+	for i, path := range []string{w.inbox, w.record} {
+		info, err := os.Lstat(path)
+		if err != nil {
+			info = nil
+		}
+		old := w.seen[i]
+		same := info == nil && old == nil ||
+			info != nil && old != nil && os.SameFile(info, old) && info.Size() == old.Size() && info.ModTime().Equal(old.ModTime())
+		changed = changed || !same
+		w.seen[i] = info
+	}
+	return changed
+}
