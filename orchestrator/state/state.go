@@ -1,0 +1,134 @@
+// Package state says where a fleet's state lies outside the agents' reach,
+// and keeps small JSON files there. What stands in the files is their
+// writers' matter; this room owns the paths and the way to and from the disk.
+//
+// The state directory holds what was applied, the last fires, what may be
+// killed, and the journal; the runtime directory holds sockets. Both are
+// private to the user (0700, files 0600) and outlive no promise of their own:
+// a queue never depends on them.
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"heartbeat/hook/durable"
+)
+
+// EnvBase replaces the base of all state directories.
+const EnvBase = "HEARTBEAT_STATE_DIR"
+
+// maxFile bounds what Load reads.
+const maxFile = 16 << 20
+
+// maxSocketDir is the longest path of a directory for sockets: sun_path has
+// 104 bytes on macOS and 108 on Linux, and a socket's name takes some of them.
+const maxSocketDir = 72
+
+// Dir returns the state directory of a fleet and makes it:
+// $HEARTBEAT_STATE_DIR/FLEET, or $XDG_STATE_HOME/heartbeat/FLEET, or
+// ~/.local/state/heartbeat/FLEET. A relative XDG_STATE_HOME is ignored, as the
+// XDG Base Directory Specification says.
+func Dir(fleet string) (string, error) {
+	base, err := base()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(base, fleet)
+	return dir, private(dir)
+}
+
+func base() (string, error) {
+	if dir := os.Getenv(EnvBase); dir != "" {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return "", fmt.Errorf("cannot find the state directory %q: %w", dir, err)
+		}
+		return abs, nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "heartbeat"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the state directory: %w (set %s)", err, EnvBase)
+	}
+	return filepath.Join(home, ".local", "state", "heartbeat"), nil
+}
+
+// RuntimeDir returns the directory of a fleet's sockets and makes it:
+// $XDG_RUNTIME_DIR/heartbeat/FLEET, else run/ in the state directory, else,
+// where that path is too long for a socket, a private directory under the
+// temporary one.
+func RuntimeDir(fleet string) (string, error) {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && os.Getenv(EnvBase) == "" {
+		if dir = filepath.Join(dir, "heartbeat", fleet); len(dir) <= maxSocketDir {
+			return dir, private(dir)
+		}
+	}
+	stateDir, err := Dir(fleet)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(stateDir, "run")
+	if len(dir) > maxSocketDir {
+		sum := sha256.Sum256([]byte(stateDir))
+		dir = filepath.Join(os.TempDir(), "heartbeat-"+strconv.Itoa(os.Getuid())+"-"+hex.EncodeToString(sum[:6]))
+	}
+	return dir, private(dir)
+}
+
+// private makes a directory that only its owner, this user, can enter.
+func private(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make directory %q: %w", dir, err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("cannot look at directory %q: %w", dir, err)
+	}
+	// In a folder that others can write, somebody else may have made it.
+	if !info.IsDir() || !ours(info) {
+		return fmt.Errorf("cannot use %q: it is not a directory of this user", dir)
+	}
+	if info.Mode().Perm() == 0o700 {
+		return nil
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make directory %q private: %w", dir, err)
+	}
+	return nil
+}
+
+// Save replaces the file with v as JSON, durably, and makes its folder.
+func Save(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot save %q: %w", path, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("cannot save %q: %w", path, err)
+	}
+	if err := durable.Replace(path, append(data, '\n')); err != nil {
+		return fmt.Errorf("cannot save %q: %w", path, err)
+	}
+	return nil
+}
+
+// Load reads what Save wrote into v. A file that is not there is an error
+// that is fs.ErrNotExist; v is then untouched.
+func Load(path string, v any) error {
+	data, err := durable.Read(path, maxFile)
+	if err != nil {
+		return fmt.Errorf("cannot load %q: %w", path, err)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("cannot load %q: %w", path, err)
+	}
+	return nil
+}
