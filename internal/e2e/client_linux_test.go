@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// client is a program under test.
+type client struct {
+	name string
+	path string
+	real bool
+}
+
+// realClient finds the real client; without one, or without the namespace
+// that keeps it from the network, the test is skipped, or fails in CI.
+func realClient(t *testing.T) client {
+	t.Helper()
+	missing := t.Skipf
+	if os.Getenv("CI") == "true" {
+		missing = t.Fatalf
+	}
+	if where := os.Getenv(envNamespace); where != loopback {
+		missing("the real client is not run: %s", where)
+	}
+	path := os.Getenv("HEARTBEAT_CLAUDE")
+	if path == "" {
+		found, _ := filepath.Glob("../../.ci/client/node_modules/@anthropic-ai/claude-code-linux-*/claude")
+		if len(found) == 0 {
+			missing("the real client is not installed: run bash .ci/client/install, or set HEARTBEAT_CLAUDE")
+		}
+		path = found[0]
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		missing("the real client is not there: %v", err)
+	}
+	return client{name: "real", path: path, real: true}
+}

@@ -1,0 +1,233 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heartbeat/internal/fakeapi"
+)
+
+// patience is how long something that must happen may take on a loaded
+// machine.
+const patience = 30 * time.Second
+
+// apiKey is made up.
+const apiKey = "sk-ant-api03-made-up-for-tests-0123456789abcdefghij"
+
+// Lab is a place to run a client in: a home, a workspace, an API and hooks
+// that report to the test. Nothing of the machine's own configuration is seen.
+type Lab struct {
+	t      *testing.T
+	client client
+	// Dir holds everything; Home and Work are in it. They hold no link.
+	Dir, Home, Work string
+	API             *fakeapi.Server
+	hooks           *hookServer
+	hook            string // the hook's program
+	extra           []string
+}
+
+// newLab prepares a lab whose workspace is trusted. answer decides what each
+// call of a hook does; it runs for several calls at once and may block; nil
+// means that hooks do nothing.
+func newLab(t *testing.T, c client, answer func(*Call) Reply, rules ...fakeapi.Rule) *Lab {
+	t.Helper()
+	if answer == nil {
+		answer = func(*Call) Reply { return Reply{} }
+	}
+	dir, err := os.MkdirTemp("", "heartbeat-e2e-") // short: the client puts sockets below
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		t.Fatal(err)
+	}
+	l := &Lab{
+		t: t, client: c, Dir: dir,
+		Home: filepath.Join(dir, "home"), Work: filepath.Join(dir, "work"), hook: filepath.Join(dir, hookName),
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	for _, d := range []string{l.Home, filepath.Join(l.Work, ".claude"), filepath.Join(dir, "tmp")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, l.hook); err != nil {
+		t.Fatal(err)
+	}
+	if l.API, err = fakeapi.Start(rules...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.API.Close() })
+	l.hooks = newHookServer(t, answer)
+	l.Trust(l.Work)
+	return l
+}
+
+// Trust writes the client's own state file so that it asks nothing at the
+// start and trusts these folders only.
+func (l *Lab) Trust(dirs ...string) {
+	l.t.Helper()
+	projects := map[string]any{}
+	for _, d := range dirs {
+		projects[d] = map[string]any{"hasTrustDialogAccepted": true}
+	}
+	l.WriteJSON(filepath.Join(l.Home, ".claude.json"), map[string]any{
+		"hasCompletedOnboarding": true,
+		"theme":                  "dark",
+		"customApiKeyResponses":  map[string]any{"approved": []string{apiKey[len(apiKey)-20:]}, "rejected": []string{}},
+		"projects":               projects,
+	})
+}
+
+// WriteJSON writes a file whole.
+func (l *Lab) WriteJSON(path string, v any) {
+	l.t.Helper()
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// Setenv adds NAME=VALUE to the environment of what is started later.
+func (l *Lab) Setenv(nv ...string) { l.extra = append(l.extra, nv...) }
+
+// Env is the whole environment of a client.
+func (l *Lab) Env() []string {
+	return append([]string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=" + l.Home,
+		"TMPDIR=" + filepath.Join(l.Dir, "tmp"),
+		"CLAUDE_CODE_TMPDIR=" + filepath.Join(l.Dir, "tmp"),
+		"TERM=xterm-256color",
+		"LANG=C.UTF-8",
+		"SHELL=/bin/sh",
+		"ANTHROPIC_BASE_URL=" + l.API.URL(),
+		"ANTHROPIC_API_KEY=" + apiKey,
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"DISABLE_AUTOUPDATER=1",
+		"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL=1",
+		"IS_SANDBOX=1",
+	}, l.extra...)
+}
+
+// HookEntry is an entry for settings that calls the lab's hook. A timeout of 0
+// leaves it out.
+func (l *Lab) HookEntry(event, tag string, timeout float64) map[string]any {
+	entry := map[string]any{
+		"type":    "command",
+		"command": strings.Join([]string{l.hook, "'" + l.hooks.listener.Addr().String() + "'", event, tag}, " "),
+	}
+	if timeout != 0 {
+		entry["timeout"] = timeout
+	}
+	return map[string]any{"hooks": []any{entry}}
+}
+
+// allEvents are the hook events that the client knows and that need no
+// unusual set-up to occur.
+var allEvents = []string{
+	"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest",
+	"Notification", "SubagentStart", "SubagentStop", "Stop", "StopFailure", "PreCompact", "PostCompact", "SessionEnd",
+}
+
+// Hooks returns settings with the lab's hook for events, all when none is named.
+func (l *Lab) Hooks(events ...string) map[string]any {
+	if len(events) == 0 {
+		events = allEvents
+	}
+	hooks := map[string]any{}
+	for _, e := range events {
+		hooks[e] = []any{l.HookEntry(e, "-", 0)}
+	}
+	return map[string]any{"hooks": hooks}
+}
+
+// ProjectSettings writes the workspace's .claude/settings.json.
+func (l *Lab) ProjectSettings(settings map[string]any) {
+	l.t.Helper()
+	l.WriteJSON(filepath.Join(l.Work, ".claude", "settings.json"), settings)
+}
+
+// Start runs the client in the workspace, in a terminal.
+func (l *Lab) Start(args ...string) *Terminal {
+	l.t.Helper()
+	cmd := exec.Command(l.client.path, args...)
+	cmd.Dir, cmd.Env = l.Work, l.Env()
+	return startTerminal(l.t, cmd)
+}
+
+// Calls returns the calls of hooks so far, of these events when some are named.
+func (l *Lab) Calls(events ...string) []*Call {
+	var out []*Call
+	for _, c := range l.hooks.Calls() {
+		if len(events) == 0 || slices.Contains(events, c.Event) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// ModelCalls returns the prompts of each model call: what was new in it.
+func (l *Lab) ModelCalls() [][]string {
+	var out [][]string
+	for _, r := range l.API.Requests() {
+		out = append(out, r.Prompts())
+	}
+	return out
+}
+
+// Until waits for something that must come true.
+func (l *Lab) Until(what string, ok func() bool) {
+	l.t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			l.t.Fatalf("%s: not within %v; hooks called: %s", what, patience, l.story())
+		}
+	}
+}
+
+// UntilCalls waits for the nth call of an event and returns it.
+func (l *Lab) UntilCalls(event string, n int) *Call {
+	l.t.Helper()
+	l.Until(event, func() bool { return len(l.Calls(event)) >= n })
+	return l.Calls(event)[n-1]
+}
+
+func (l *Lab) story() string {
+	var names []string
+	for _, c := range l.Calls() {
+		names = append(names, c.Event)
+	}
+	return strings.Join(names, " ")
+}
+
+// script answers the nth call of an event (from 0) by the nth reply, later
+// ones by nothing. Other events get nothing.
+func script(event string, replies ...Reply) func(*Call) Reply {
+	var mu sync.Mutex
+	return func(c *Call) Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Event != event || len(replies) == 0 {
+			return Reply{}
+		}
+		r := replies[0]
+		replies = replies[1:]
+		return r
+	}
+}
