@@ -4,6 +4,8 @@ import (
 	"crypto/subtle"
 	"path/filepath"
 	"strconv"
+
+	"heartbeat/hook/flock"
 )
 
 // fence says whose call this is.
@@ -44,7 +46,7 @@ func (f *fence) passes(getenv func(string) string) (*Record, bool) {
 
 func (r *Record) lives(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(TokenHash(token)), []byte(r.TokenHash)) == 1 &&
-		r.Phase != Ended && filepath.IsAbs(r.Inbox) && lockHeld(sessionLock(r.Inbox))
+		r.Phase != Ended && filepath.IsAbs(r.Inbox) && flock.Held(sessionLock(r.Inbox))
 }
 
 // sessionLock is the lock that a live session's shim holds.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
 
@@ -42,7 +43,7 @@ func wiredStop(c Call, args []string) (status int) {
 			status = 0
 		}
 	}()
-	if lockHeld(sessionLock(o.inbox)) {
+	if flock.Held(sessionLock(o.inbox)) {
 		w.say("refused: a session of heartbeat lives in %q and has its own hooks; remove this one", filepath.Dir(o.inbox))
 		return 0
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
 
@@ -40,7 +41,7 @@ func recoverOrphan(c Call, args []string) int {
 
 // recoverQueue holds the session lock, so that no session can start meanwhile.
 func recoverQueue(o options) (inbox.Outcome, *inbox.InFlight, error) {
-	unlock, err := takeLock(sessionLock(o.inbox))
+	unlock, err := flock.TryLock(sessionLock(o.inbox))
 	if err != nil {
 		return "", nil, fmt.Errorf("a session lives in %q: %w", filepath.Dir(o.inbox), err)
 	}
