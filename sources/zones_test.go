@@ -41,7 +41,8 @@ var distinctZones = sync.OnceValue(func() []zoneChanges {
 			return o
 		}
 		z := zoneChanges{loc: loc}
-		kind := fmt.Sprint(offset(modelFrom))
+		var kind strings.Builder
+		kind.WriteString(fmt.Sprint(offset(modelFrom)))
 		for day := modelFrom; day.Before(modelTo); day = day.AddDate(0, 0, 1) {
 			low, high := day, day.AddDate(0, 0, 1)
 			if offset(low) == offset(high) {
@@ -55,10 +56,10 @@ var distinctZones = sync.OnceValue(func() []zoneChanges {
 				}
 			}
 			z.changes = append(z.changes, high)
-			kind += fmt.Sprint(high.Unix(), offset(high), " ")
+			kind.WriteString(fmt.Sprint(high.Unix(), offset(high), " "))
 		}
-		if !seen[kind] {
-			seen[kind] = true
+		if !seen[kind.String()] {
+			seen[kind.String()] = true
 			zones = append(zones, z)
 		}
 	}

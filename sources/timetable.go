@@ -1,0 +1,306 @@
+package sources
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Cron is one cron trigger in a timetable.
+type Cron struct {
+	Schedule Schedule
+	Missed   Missed        // "" is MissedOnce
+	Grace    time.Duration // fires later than this are dropped; 0: none is
+	// Last is what Record was given last: fires until then are dealt with. The
+	// zero time means that the trigger is new: it is recorded as seen now, and
+	// what would have fired earlier is not missed.
+	Last     time.Time
+	Template *Template // of the prompt, see ParseCronTemplate; a blank prompt is not emitted
+	Emit     Emit
+	// Record keeps a new Last, for the next start. It is called once the fire
+	// is queued; a crash between the two emits the same label again. May be nil.
+	Record func(last time.Time)
+	// Failed hears of a fire that could not be emitted and is tried again after
+	// retry. May be nil.
+	Failed func(at time.Time, err error, retry time.Duration)
+}
+
+const (
+	// checkEvery bounds each wait: timers do not see that the clock was set,
+	// and stand still in suspend.
+	checkEvery = 30 * time.Second
+	// timetableWorkers bounds the fires that are emitted at the same time. A
+	// fire waits for a disk most of the time.
+	timetableWorkers = 64
+
+	retryBase, retryLimit = time.Second, 5 * time.Minute
+)
+
+// Timetable fires many cron triggers from one loop. It follows the wall
+// clock, also when that is set: forward is treated as Missed says, back never
+// repeats a fire. Its methods may be called from any goroutine.
+type Timetable struct {
+	changed chan struct{}
+	now     func() time.Time // the wall clock; tests set it
+
+	mu      sync.Mutex
+	entries map[string]*cronEntry
+	queue   cronHeap     // those that wait for their time
+	ready   []*cronEntry // those that wait for a worker
+	working int
+}
+
+// cronEntry is in one of three places: in queue, in ready, or with a worker
+// (busy), which leaves seen, pending and failures alone.
+type cronEntry struct {
+	Cron
+	wake     time.Time
+	index    int // in queue, or -1
+	seen     time.Time
+	pending  []time.Time // due, not emitted yet
+	failures int
+	busy     bool
+	removed  bool
+}
+
+// NewTimetable returns an empty timetable.
+func NewTimetable() *Timetable {
+	return &Timetable{changed: make(chan struct{}, 1), now: wallNow, entries: map[string]*cronEntry{}}
+}
+
+// Set adds the trigger named key, or replaces it; a replaced one keeps what
+// it has fired.
+func (tt *Timetable) Set(key string, c Cron) {
+	now := tt.now()
+	if c.Last.IsZero() {
+		c.Last = now
+		if c.Record != nil {
+			c.Record(now)
+		}
+	}
+	c.Missed = cmp.Or(c.Missed, MissedOnce)
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	e := tt.entries[key]
+	if e == nil {
+		e = &cronEntry{index: -1, seen: c.Last}
+		tt.entries[key] = e
+	} else if e.Schedule != c.Schedule && !e.busy {
+		e.pending = nil
+	}
+	e.Cron = c
+	e.seen = later(e.seen, c.Last)
+	if !e.busy {
+		tt.schedule(e)
+	}
+	tt.notify()
+}
+
+// Remove takes a trigger out. A fire that is being emitted goes on.
+func (tt *Timetable) Remove(key string) {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	e := tt.entries[key]
+	if e == nil {
+		return
+	}
+	delete(tt.entries, key)
+	e.removed = true
+	if e.index >= 0 {
+		heap.Remove(&tt.queue, e.index)
+	}
+}
+
+// Next returns when the trigger named key fires or is tried next, or the zero
+// time when there is no such trigger or it never fires again.
+func (tt *Timetable) Next(key string) time.Time {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	if e := tt.entries[key]; e != nil {
+		return e.wake
+	}
+	return time.Time{}
+}
+
+// Run fires triggers until ctx ends, then waits for the fires that are being
+// emitted. A timetable can be run once at a time.
+func (tt *Timetable) Run(ctx context.Context) {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-tt.changed:
+		}
+		timer.Reset(tt.step(ctx, &workers))
+	}
+}
+
+// step hands what is due to workers and returns how long to wait.
+func (tt *Timetable) step(ctx context.Context, workers *sync.WaitGroup) time.Duration {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	now := tt.now()
+	for len(tt.queue) > 0 && !tt.queue[0].wake.After(now) {
+		e := heap.Pop(&tt.queue).(*cronEntry)
+		e.collect(now)
+		if len(e.pending) == 0 {
+			tt.schedule(e)
+			continue
+		}
+		e.busy = true
+		tt.ready = append(tt.ready, e)
+	}
+	tt.dispatch(ctx, workers)
+	if len(tt.queue) == 0 {
+		return checkEvery
+	}
+	return min(checkEvery, max(0, tt.queue[0].wake.Sub(now)))
+}
+
+// dispatch gives workers something to do. The caller holds tt.mu.
+func (tt *Timetable) dispatch(ctx context.Context, workers *sync.WaitGroup) {
+	if ctx.Err() != nil {
+		return
+	}
+	for range min(timetableWorkers-tt.working, len(tt.ready)) {
+		tt.working++
+		workers.Go(func() { tt.work(ctx) })
+	}
+}
+
+// work emits ready entries until there is none.
+func (tt *Timetable) work(ctx context.Context) {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	for len(tt.ready) > 0 && ctx.Err() == nil {
+		e := tt.ready[0]
+		tt.ready = tt.ready[1:]
+		if e.removed {
+			continue
+		}
+		c, pending := e.Cron, e.pending
+		tt.mu.Unlock()
+		done, err := c.fire(ctx, pending)
+		tt.mu.Lock()
+		e.finish(done, err)
+		if !e.removed {
+			tt.schedule(e)
+			tt.notify()
+		}
+		if err != nil && ctx.Err() == nil && c.Failed != nil {
+			at, retry := pending[done], e.wake.Sub(tt.now())
+			tt.mu.Unlock()
+			c.Failed(at, err, retry)
+			tt.mu.Lock()
+		}
+	}
+	tt.working--
+}
+
+// notify makes Run look again.
+func (tt *Timetable) notify() {
+	select {
+	case tt.changed <- struct{}{}:
+	default:
+	}
+}
+
+// schedule puts e into the queue at its next time. The caller holds tt.mu.
+func (tt *Timetable) schedule(e *cronEntry) {
+	switch {
+	case len(e.pending) > 0 && e.failures > 0:
+		e.wake = tt.now().Add(Backoff(e.failures, retryBase, retryLimit, rand.Float64()))
+	case len(e.pending) > 0:
+		e.wake = e.pending[0]
+	default:
+		e.wake = e.Schedule.Next(e.seen)
+	}
+	switch {
+	case e.index >= 0 && e.wake.IsZero():
+		heap.Remove(&tt.queue, e.index)
+	case e.index >= 0:
+		heap.Fix(&tt.queue, e.index)
+	case !e.wake.IsZero():
+		heap.Push(&tt.queue, e)
+	}
+}
+
+// collect adds what has become due to pending. What waits there because it
+// could not be emitted has had its chance to be on time, so that Missed
+// decides only how many are kept.
+func (e *cronEntry) collect(now time.Time) {
+	e.pending = append(e.pending, Due(e.Schedule, e.seen, now, e.Missed, e.Grace)...)
+	e.seen = later(e.seen, now)
+	keep := 1
+	if e.Missed == MissedAll {
+		keep = maxAll
+	}
+	e.pending = e.pending[max(0, len(e.pending)-keep):]
+}
+
+// finish notes that the first done of pending were emitted.
+func (e *cronEntry) finish(done int, err error) {
+	e.busy = false
+	e.pending = e.pending[done:]
+	if err != nil {
+		e.failures++
+		return
+	}
+	e.failures = 0
+	e.pending = nil
+}
+
+// fire emits fires in order and returns how many were.
+func (c *Cron) fire(ctx context.Context, fires []time.Time) (done int, err error) {
+	for i, at := range fires {
+		p := Prompt{Label: c.Schedule.Label(at), At: at}
+		p.Text, err = c.Template.Render(CronData{At: at, Label: p.Label})
+		if err == nil && strings.TrimSpace(p.Text) != "" {
+			err = c.Emit(ctx, p)
+		}
+		if err != nil {
+			return i, err
+		}
+		if c.Record != nil {
+			c.Record(at)
+		}
+	}
+	return len(fires), nil
+}
+
+// wallNow is the wall clock alone: comparisons must see that it was set.
+func wallNow() time.Time { return time.Now().Round(0) }
+
+// cronHeap is a container/heap of entries, the next one first.
+type cronHeap []*cronEntry
+
+func (h cronHeap) Len() int           { return len(h) }
+func (h cronHeap) Less(i, j int) bool { return h[i].wake.Before(h[j].wake) }
+func (h cronHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *cronHeap) Push(x any) {
+	e := x.(*cronEntry)
+	e.index = len(*h)
+	*h = append(*h, e)
+}
+
+func (h *cronHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	e.index = -1
+	return e
+}
