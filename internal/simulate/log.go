@@ -1,0 +1,68 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Request is one line of SIMULATE_LOG: a request to the model, written before
+// it is answered.
+type Request struct {
+	At        time.Time `json:"at"`
+	SessionID string    `json:"session_id"`
+	PromptID  string    `json:"prompt_id"`
+	// Prompts are the user texts that are new in this request; none when it
+	// only carries tool results.
+	Prompts []string `json:"prompts"`
+	// System are the new texts that come with the system's authority: hooks'
+	// additional context, and the second copy of a decision:block.
+	System []string `json:"system,omitempty"`
+	PID    int      `json:"pid"`
+}
+
+// request tells the log of one request.
+func (s *session) request(prompts, system []string) {
+	path := os.Getenv("SIMULATE_LOG")
+	if path == "" {
+		return
+	}
+	if prompts == nil {
+		prompts = []string{}
+	}
+	s.mu.Lock()
+	r := Request{time.Now(), s.id, s.promptID, prompts, system, os.Getpid()}
+	s.mu.Unlock()
+	line, err := json.Marshal(r)
+	if err == nil {
+		err = appendLine(path, line)
+	}
+	if err != nil {
+		// The log is a test's evidence: go no further without it.
+		fmt.Fprintf(s.stderr, "Error: cannot write SIMULATE_LOG: %v\n", err)
+		s.exit(1)
+	}
+}
+
+// appendLine writes one line with one write(2), so that several clients can
+// share a file.
+func appendLine(path string, line []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// exit asks the loop to end the client with a status, once.
+func (s *session) exit(code int) {
+	select {
+	case s.exitNow <- code:
+	default:
+	}
+}

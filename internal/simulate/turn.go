@@ -1,0 +1,287 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// do does one item; it is the job that runs beside the loop.
+func (s *session) do(ctx context.Context, it item) ending {
+	switch it.kind {
+	case itemStart:
+		s.sessionStart(ctx, s.args.source(), true)
+		return endSilent
+	case itemCommand:
+		return s.command(ctx, it.text)
+	}
+	return s.turn(ctx, it)
+}
+
+// sessionStart fires SessionStart; what its hooks add goes with the first
+// request.
+func (s *session) sessionStart(ctx context.Context, source string, withModel bool) {
+	e := event{name: "SessionStart", matcher: source, fields: []field{{"source", source}}}
+	if withModel && s.interactive {
+		e.fields = append(e.fields, field{"model", s.args.model})
+	}
+	sleep(ctx, s.script.StartDelay.Or(0))
+	for _, a := range s.fire(ctx, e) {
+		s.context = append(s.context, s.additional(e.name, a)...)
+	}
+}
+
+// command does a slash command: no hook sees it as a prompt, and no model.
+func (s *session) command(ctx context.Context, text string) ending {
+	s.show("> " + text)
+	switch name, _, _ := strings.Cut(strings.TrimSpace(text), " "); name {
+	case "/exit", "/quit":
+		return endSession
+	case "/clear", "/new", "/reset":
+		s.fire(ctx, event{name: "SessionEnd", matcher: "clear", fields: []field{{"reason", "clear"}}})
+		s.begin(newUUID())
+		s.sessionStart(ctx, "clear", false)
+	default:
+		s.show("Unknown command: " + name)
+	}
+	return endSilent
+}
+
+// turn takes one prompt to its end: UserPromptSubmit, requests to the model,
+// and Stop, as often as Stop hooks have something to add.
+func (s *session) turn(ctx context.Context, it item) ending {
+	s.newPrompt()
+	system := it.system
+	if !it.submitted {
+		more, ok := s.submitPrompt(ctx, it.text)
+		if !ok {
+			return endSilent
+		}
+		system = append(system, more...)
+	}
+	system = append(s.context, append(system, s.mentions(it.text)...)...)
+	s.context = nil
+	s.show("\n> " + it.text)
+	s.recordPrompt(it)
+	prompts := []string{it.text}
+	for active, blocks := false, 0; ; active = true {
+		reply, acted, err := s.answer(ctx, prompts, system)
+		if err != nil {
+			return s.cutShort(ctx, err)
+		}
+		s.lastReply = reply
+		if acted {
+			blocks = 0
+		}
+		next, ok := s.stop(ctx, active, reply)
+		if !ok || ctx.Err() != nil {
+			return s.settled(ctx)
+		}
+		if blocks++; s.capped(blocks) {
+			s.show(fmt.Sprintf("● Stop hook blocked %d times in a row; overriding", blocks))
+			return endIdle
+		}
+		prompts, system = next.user, next.system
+		for _, text := range prompts {
+			s.userText(text, field{"isMeta", true})
+		}
+	}
+}
+
+func (s *session) recordPrompt(it item) {
+	if it.kind == itemNotice {
+		s.userText(it.text, field{"permissionMode", s.mode}, field{"promptSource", "system"},
+			field{"turnOrigin", "task_notification"})
+		return
+	}
+	s.userText(it.text, field{"permissionMode", s.mode}, field{"origin", map[string]string{"kind": "human"}},
+		field{"promptSource", "typed"}, field{"turnOrigin", "human"})
+}
+
+// settled is the end of a turn after its Stop hooks; one that was aborted
+// meanwhile says nothing more.
+func (s *session) settled(ctx context.Context) ending {
+	if ctx.Err() != nil {
+		return endSilent
+	}
+	return endIdle
+}
+
+// cutShort ends a turn that has no Stop: aborted, or the API failed.
+func (s *session) cutShort(ctx context.Context, err error) ending {
+	failure, ok := errors.AsType[*apiFailure](err)
+	if !ok {
+		if context.Cause(ctx) == errInterrupted {
+			s.userText("[Request interrupted by user]")
+			s.show("⎿  Interrupted · What should Claude do instead?")
+		}
+		return endSilent
+	}
+	s.show("● " + failure.message)
+	s.assistantContent("stop_sequence", textBlock{"text", failure.message})
+	fields := []field{{"error", failure.kind}}
+	if failure.details != "" {
+		fields = append(fields, field{"error_details", failure.details})
+	}
+	fields = append(fields, field{"last_assistant_message", failure.message})
+	// Its hooks' answers count for nothing.
+	s.fire(ctx, event{name: "StopFailure", matcher: failure.kind, fields: fields})
+	return endFailed
+}
+
+// submitPrompt fires UserPromptSubmit; ok is false when a hook refuses the
+// prompt, which then goes nowhere.
+func (s *session) submitPrompt(ctx context.Context, text string) (system []string, ok bool) {
+	e := event{name: "UserPromptSubmit", fields: []field{{"prompt", text}}}
+	for _, a := range s.fire(ctx, e) {
+		if a.Block || a.Stop {
+			s.show("● UserPromptSubmit operation blocked by hook:\n" + a.Reason)
+			return nil, false
+		}
+		system = append(system, s.additional(e.name, a)...)
+	}
+	return system, ctx.Err() == nil
+}
+
+// additional is what a hook's answer adds to the request, as the client words
+// it.
+func (s *session) additional(event string, a answered) []string {
+	text := a.Context
+	if text == "" {
+		text = strings.TrimSpace(a.Plain)
+	}
+	if text == "" {
+		return nil
+	}
+	text = fmt.Sprintf("%s hook additional context: %s", event, s.spill(event, text))
+	s.record("attachment", field{"attachment", map[string]any{
+		"type": "hook_additional_context", "content": []string{text}, "hookEvent": event,
+	}})
+	return []string{text}
+}
+
+// spillOver is the longest additional context that goes into a request;
+// a longer one goes into a file, and its beginning into the request.
+const spillOver, spillPreview = 10_000, 2_000
+
+func (s *session) spill(event, text string) string {
+	r := []rune(text)
+	if len(r) <= spillOver {
+		return text
+	}
+	dir := filepath.Join(projectDir(s.home, s.project), s.sessionID(), "tool-results")
+	path := filepath.Join(dir, "hook-"+event+"-"+newUUID()+"-additionalContext.txt")
+	if os.MkdirAll(dir, 0o700) != nil || os.WriteFile(path, []byte(text), 0o600) != nil {
+		return text
+	}
+	return fmt.Sprintf("<persisted-output>\nOutput too large (%d characters). Full output saved to: %s\n\nPreview:\n%s\n</persisted-output>",
+		len(r), path, string(r[:spillPreview]))
+}
+
+// feedback is what Stop hooks have the model do next.
+type feedback struct{ user, system []string }
+
+// stop fires Stop; ok is true when the turn goes on with next.
+func (s *session) stop(ctx context.Context, active bool, reply string) (next feedback, ok bool) {
+	e := event{name: "Stop", fields: []field{
+		{"stop_hook_active", active},
+		{"last_assistant_message", reply},
+		{"background_tasks", s.runningTasks()},
+		{"session_crons", []any{}},
+	}}
+	for _, a := range s.fire(ctx, e) {
+		if a.Stop {
+			s.show("● Stop hook stopped continuation: " + a.StopWhy)
+			return feedback{}, false
+		}
+		shown := a.Hook.Shown()
+		switch {
+		case a.ByExit:
+			next.user = append(next.user, "Stop hook feedback:\n["+shown+"]: "+clean(a.Reason))
+		case a.Block:
+			// Measured: a decision's reason goes out twice.
+			next.user = append(next.user, "Stop hook feedback:\n"+clean(a.Reason))
+			next.system = append(next.system, fmt.Sprintf("Stop hook blocking error from command: %q: %s", shown, clean(a.Reason)))
+		}
+		if a.Context != "" {
+			next.system = append(next.system, s.additional("Stop", a)...)
+		}
+	}
+	return next, len(next.user)+len(next.system) > 0
+}
+
+// clean is what the client does to a hook's words: bad UTF-8 is replaced, and
+// its own tag cannot be forged.
+func clean(text string) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	text = strings.ReplaceAll(text, "<system-reminder", "&lt;system-reminder")
+	return strings.ReplaceAll(text, "</system-reminder", "&lt;/system-reminder")
+}
+
+// capped reports whether so many blocks in a row are too many.
+func (s *session) capped(blocks int) bool {
+	limit, err := strconv.Atoi(strings.TrimSpace(s.setting("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")))
+	if err != nil {
+		limit = 8
+	}
+	return limit > 0 && blocks > limit
+}
+
+// notify fires a Notification.
+func (s *session) notify(ctx context.Context, kind, words string) {
+	s.fire(ctx, event{
+		name: "Notification", matcher: kind,
+		fields: []field{{"message", words}, {"notification_type", kind}},
+	})
+}
+
+// typedPrompt is a prompt argument as the client takes it: control characters
+// are stripped.
+func typedPrompt(arg string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, arg)
+}
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// slash is a prompt that is a command. A path is none.
+var slash = regexp.MustCompile(`^\s*/[A-Za-z][A-Za-z0-9:_-]*(\s|$)`)
+
+func isCommand(text string) bool { return slash.MatchString(text) }
+
+var mention = regexp.MustCompile(`(?:^|\s)@([^\s]+)`)
+
+// maxMention bounds a file that a prompt mentions.
+const maxMention = 64 << 10
+
+// mentions reads the files a prompt names with @ into the request.
+func (s *session) mentions(text string) []string {
+	if s.setting("CLAUDE_CODE_DISABLE_FILE_MENTIONS") == "1" {
+		return nil
+	}
+	var out []string
+	for _, m := range mention.FindAllStringSubmatch(text, 20) {
+		path := m[1]
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(s.directory(), path)
+		}
+		st, err := os.Stat(path)
+		if err != nil || !st.Mode().IsRegular() || st.Size() > maxMention {
+			continue
+		}
+		if data, err := os.ReadFile(path); err == nil {
+			out = append(out, "Result of calling the Read tool on "+path+":\n"+string(data))
+		}
+	}
+	return out
+}
