@@ -1,4 +1,272 @@
 // Package ptyrun runs one child in a PTY and leaves nothing behind: it
 // starts it in a process session of its own, drains and logs its terminal,
-// knows its activity, and ends its whole tree.
+// knows its activity, and ends its whole tree, also what left the process
+// group, the process session or its parents (setsid, double fork).
+//
+// Three things find a process of the tree: ancestry, for which this process
+// becomes the subreaper of all its descendants (Linux; for good); the
+// process sessions that the tree has made; and a mark in the environment
+// (HEARTBEAT_TREE). As a subreaper this process inherits orphans and reaps
+// them, by pid: children of os/exec and os.StartProcess keep their status.
+// A child made by syscall.ForkExec in a process session of its own would
+// lose it.
+//
+// Not promised: processes that run as another user can be beyond our
+// permission; they are named in [Exit]. On systems other than Linux there is
+// no subreaper, and an orphan that cleared its environment is not found.
 package ptyrun
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// The size of a terminal when none is given.
+const (
+	DefaultRows = 50
+	DefaultCols = 200
+)
+
+// DefaultGrace lies between SIGTERM and SIGKILL when no grace is given.
+const DefaultGrace = 10 * time.Second
+
+// Why a child could not be started.
+var (
+	ErrCommand = errors.New("the command cannot be run")      // missing, not executable, not a program
+	ErrDir     = errors.New("the directory cannot be used")   // missing, not a directory
+	ErrPTY     = errors.New("a terminal could not be opened") // no PTY left, no /dev/ptmx
+)
+
+// Config says what to run. Only Argv is needed.
+type Config struct {
+	Argv []string
+	Dir  string   // "": the current one
+	Env  []string // nil: CleanEnv(os.Environ())
+	Rows int      // 0: DefaultRows
+	Cols int      // 0: DefaultCols
+	// Cookie is the value of HEARTBEAT_SESSION in Env: End also finds
+	// processes by it, as [Sweep] does. "": none.
+	Cookie string
+	// Output gets all terminal output, from one goroutine. When it fails
+	// nothing more is written to it; when it blocks for long, output is
+	// dropped and the gap is noted in the stream. The child never waits for
+	// it longer than about two seconds. nil: discarded.
+	Output io.Writer
+	Grace  time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
+}
+
+// Child is a running command. End must be called in the end, also when the
+// child has exited by itself.
+type Child struct {
+	cmd    *exec.Cmd
+	start  uint64
+	tree   string // our mark in HEARTBEAT_TREE
+	cookie string
+	grace  time.Duration
+
+	master  *os.File
+	out     *forwarder
+	done    chan struct{} // closed when the child has exited
+	drained chan struct{} // closed when the terminal is closed by all
+
+	lastOutput atomic.Int64 // Unix nanoseconds
+	bytes      atomic.Int64
+
+	hurry     chan struct{} // closed: no grace
+	hurryOnce sync.Once
+	endOnce   sync.Once
+	exit      Exit // set by endOnce
+
+	kin kin // used by End only
+}
+
+// Start runs a command in a new PTY, as the leader of a new process session.
+// A ctx that is done starts nothing; later the child does not heed it. The
+// error wraps ErrCommand, ErrDir or ErrPTY.
+func Start(ctx context.Context, cfg Config) (*Child, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("cannot start: %w", context.Cause(ctx))
+	}
+	cmd, err := cfg.command()
+	if err != nil {
+		return nil, err
+	}
+	if err := becomeReaper(); err != nil {
+		return nil, fmt.Errorf("cannot adopt orphans: %w", err)
+	}
+	c := &Child{
+		cmd: cmd, cookie: cfg.Cookie, grace: cfg.Grace, tree: mark(), out: newForwarder(cfg.Output),
+		done: make(chan struct{}), drained: make(chan struct{}), hurry: make(chan struct{}),
+	}
+	if c.grace <= 0 {
+		c.grace = DefaultGrace
+	}
+	cmd.Env = withMark(cmd.Env, c.tree)
+	tty, err := c.open(cfg.Rows, cfg.Cols)
+	if err != nil {
+		return nil, err
+	}
+	if err := children.start(c); err != nil {
+		_ = tty.Close()
+		_ = c.master.Close()
+		c.out.close()
+		return nil, fmt.Errorf("cannot start %q: %w: %w", cfg.Argv[0], ErrCommand, err)
+	}
+	c.lastOutput.Store(time.Now().UnixNano())
+	go c.drain()
+	go c.wait(tty)
+	return c, nil
+}
+
+// command checks everything that can be checked before a PTY is opened.
+func (cfg Config) command() (*exec.Cmd, error) {
+	if len(cfg.Argv) == 0 || cfg.Argv[0] == "" {
+		return nil, fmt.Errorf("cannot start a command: %w: none is given", ErrCommand)
+	}
+	if cfg.Dir != "" {
+		info, err := os.Stat(cfg.Dir)
+		if err == nil && !info.IsDir() {
+			err = syscall.ENOTDIR
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot start %q in %q: %w: %w", cfg.Argv[0], cfg.Dir, ErrDir, err)
+		}
+	}
+	env := cfg.Env
+	if env == nil {
+		env = CleanEnv(os.Environ())
+	}
+	path, err := lookPath(cfg.Argv[0], env)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start %q: %w: %w", cfg.Argv[0], ErrCommand, err)
+	}
+	return &exec.Cmd{
+		Path: path, Args: cfg.Argv, Dir: cfg.Dir, Env: env,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true},
+	}, nil
+}
+
+// open makes the PTY, gives its slave side to the command and returns it.
+func (c *Child) open(rows, cols int) (tty *os.File, err error) {
+	if rows <= 0 {
+		rows = DefaultRows
+	}
+	if cols <= 0 {
+		cols = DefaultCols
+	}
+	c.master, tty, err = pty.Open()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start %q: %w: %w", c.cmd.Args[0], ErrPTY, err)
+	}
+	err = c.Resize(rows, cols)
+	if err == nil {
+		// pty.Open leaves the master blocking: Close would not end a Read.
+		err = c.control(func(fd int) error { return unix.SetNonblock(fd, true) })
+	}
+	if err != nil {
+		_ = tty.Close()
+		_ = c.master.Close()
+		return nil, fmt.Errorf("cannot start %q: %w: %w", c.cmd.Args[0], ErrPTY, err)
+	}
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = tty, tty, tty
+	return tty, nil
+}
+
+// control calls f with the master's descriptor; (*os.File).Fd would make it
+// blocking again.
+func (c *Child) control(f func(fd int) error) error {
+	conn, err := c.master.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	err = conn.Control(func(fd uintptr) { inner = f(int(fd)) })
+	return errors.Join(err, inner)
+}
+
+// wait holds the slave side until the child has exited: a child that closes
+// its terminal and opens it again would end the drain otherwise.
+func (c *Child) wait(tty *os.File) {
+	_ = c.cmd.Wait() // the status stands in ProcessState
+	_ = tty.Close()
+	close(c.done)
+}
+
+func (c *Child) drain() {
+	defer close(c.drained)
+	defer c.out.close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.master.Read(buf)
+		if n > 0 {
+			c.lastOutput.Store(time.Now().UnixNano())
+			c.bytes.Add(int64(n))
+			c.out.add(buf[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// PID is the child's process id, which is also its process group and session.
+func (c *Child) PID() int { return c.cmd.Process.Pid }
+
+// StartTime is the child's start as [StartTimeOf] has it.
+func (c *Child) StartTime() uint64 { return c.start }
+
+// Done is closed when the child has exited. Its tree may live on, and its
+// last output may still be on its way: End cares for both.
+func (c *Child) Done() <-chan struct{} { return c.done }
+
+// Activity says when the terminal last showed something (before any output:
+// when the child was started) and how many bytes it has shown. What is
+// written to the child counts too where the terminal echoes it.
+func (c *Child) Activity() (last time.Time, bytes int64) {
+	return time.Unix(0, c.lastOutput.Load()), c.bytes.Load()
+}
+
+// writeWait bounds Write: a child that does not read its terminal fills it.
+const writeWait = 5 * time.Second
+
+// Write types into the child's terminal. It gives up after five seconds when
+// the child does not read.
+func (c *Child) Write(p []byte) (int, error) {
+	if err := c.master.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
+		return 0, fmt.Errorf("cannot write to the terminal: %w", err)
+	}
+	n, err := c.master.Write(p)
+	if err != nil {
+		return n, fmt.Errorf("cannot write to the terminal: %w", err)
+	}
+	return n, nil
+}
+
+// Resize changes the terminal's size and tells the foreground process group.
+func (c *Child) Resize(rows, cols int) error {
+	size := &unix.Winsize{Row: uint16(rows), Col: uint16(cols)}
+	err := c.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size) })
+	if err != nil {
+		return fmt.Errorf("cannot resize the terminal: %w", err)
+	}
+	return nil
+}
+
+func mark() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

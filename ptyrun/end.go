@@ -1,0 +1,165 @@
+package ptyrun
+
+import (
+	"context"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How long End goes on: for processes to die of SIGKILL (those in an
+// uninterruptible system call need their time), and for the last output.
+const (
+	killWait  = 5 * time.Second
+	drainWait = 2 * time.Second
+)
+
+// Exit says how a child ended.
+type Exit struct {
+	// Code is the exit status; 128+n after signal n, as in a shell; -1 when
+	// the child could not be ended (then it is in Left).
+	Code int
+	// Signal names the signal that ended the child, "SIGKILL" and so on; ""
+	// when it exited.
+	Signal string
+	// Swept are the other processes of the tree that had to be killed.
+	Swept []Process
+	// Left are those that could not be: they run as another user, or hang in
+	// the kernel.
+	Left []Process
+	// Dropped is how many bytes of output a slow or failed Output did not get.
+	Dropped int64
+}
+
+// End ends the child and its whole tree and says how the child ended: SIGTERM
+// to the child and its process group, the grace for the child to exit, then
+// SIGKILL to everything that is left of the tree until nothing is; the last
+// output is waited for at most two seconds. A child that has exited gets no
+// signal, but its tree is swept. A ctx that is done cuts the grace short.
+// End is the same for all callers and can be called again.
+func (c *Child) End(ctx context.Context) Exit {
+	stop := context.AfterFunc(ctx, func() { c.hurryOnce.Do(func() { close(c.hurry) }) })
+	defer stop()
+	c.endOnce.Do(c.end)
+	return c.exit
+}
+
+func (c *Child) end() {
+	defer children.remove(c)
+	if c.running() {
+		c.terminate()
+		select {
+		case <-c.done:
+		case <-c.hurry:
+		case <-time.After(c.grace):
+		}
+	}
+	hit, left := endAll(c.find, syscall.SIGKILL, killWait, nil)
+	reapOrphans()
+	if wait(c.done, time.Second); c.running() {
+		_ = c.cmd.Process.Kill() // processes could not be listed
+	}
+	c.collect()
+	isChild := func(p Process) bool { return p.PID == c.PID() && p.Start == c.start }
+	c.exit.Swept = slices.DeleteFunc(hit, isChild)
+	c.exit.Left = left
+}
+
+func (c *Child) running() bool {
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// terminate sends SIGTERM to the child and its process group. Stopped
+// processes go on, or they would not see it.
+func (c *Child) terminate() {
+	procs, err := c.find()
+	if err != nil {
+		_ = c.cmd.Process.Signal(syscall.SIGTERM)
+		return
+	}
+	for _, p := range procs {
+		if p.pgrp == c.PID() {
+			_ = signal(p, syscall.SIGTERM)
+			_ = signal(p, syscall.SIGCONT)
+		}
+	}
+}
+
+// collect closes the terminal once its output has come and reads the status.
+func (c *Child) collect() {
+	wait(c.done, time.Second)
+	wait(c.drained, drainWait)
+	_ = c.master.Close()
+	<-c.drained
+	wait(c.out.done, drainWait)
+	c.exit.Dropped = c.out.lost()
+	c.exit.Code = -1
+	if c.running() {
+		return
+	}
+	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	switch {
+	case ok && status.Signaled():
+		c.exit.Code = 128 + int(status.Signal())
+		c.exit.Signal = unix.SignalName(status.Signal())
+	default:
+		c.exit.Code = c.cmd.ProcessState.ExitCode()
+	}
+}
+
+func wait(ch <-chan struct{}, limit time.Duration) {
+	select {
+	case <-ch:
+	case <-time.After(limit):
+	}
+}
+
+// endAll sends sig once to every process that find names, and looks again
+// until two looks in a row find nothing, the time is over or stop is closed.
+// It returns all processes that got the signal, and those still there.
+func endAll(find func() ([]process, error), sig syscall.Signal, limit time.Duration, stop <-chan struct{}) (hit, left []Process) {
+	deadline := time.Now().Add(limit)
+	sent := map[identity]bool{}
+	pause, empty := time.Millisecond, 0
+	for {
+		procs, err := find()
+		for _, p := range procs {
+			if sent[p.identity] {
+				continue
+			}
+			sent[p.identity] = true
+			if signal(p, sig) == nil {
+				hit = append(hit, p.public())
+				_ = signal(p, syscall.SIGCONT)
+			}
+		}
+		if len(procs) > 0 || err != nil {
+			empty = 0
+		} else if empty++; empty == 2 {
+			return hit, nil
+		}
+		if time.Now().After(deadline) || closed(stop) {
+			return hit, public(procs)
+		}
+		if empty == 0 {
+			time.Sleep(pause)
+			pause = min(2*pause, 20*time.Millisecond)
+		}
+	}
+}
+
+func closed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}

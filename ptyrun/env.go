@@ -1,0 +1,90 @@
+package ptyrun
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// sessionMarkers are the variables by which a Claude Code session marks its
+// children (claude 2.1 sets them for its tools and hooks), and ours: a client
+// that finds them takes itself for a nested one, and its hooks for those of
+// another session. Everything else is passed on, CLAUDE_EFFORT,
+// CLAUDE_STREAM_IDLE_TIMEOUT_MS, CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS and
+// ANTHROPIC_BASE_URL among it.
+var sessionMarkers = []string{
+	"CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT",
+	"CLAUDE_CODE_EXECPATH", "CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_PROJECT_DIR",
+	"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN",
+	"HEARTBEAT_SESSION", "HEARTBEAT_HOME", "HEARTBEAT_AGENT",
+}
+
+// CleanEnv returns env as a child in a PTY of the default size needs it:
+// without the markers of the session that we may run in, with TERM
+// (xterm-256color where it is not set, empty or dumb), COLUMNS and LINES.
+func CleanEnv(env []string) []string {
+	out := make([]string, 0, len(env)+3)
+	term := "xterm-256color"
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		switch {
+		case name == "TERM":
+			if value != "" && value != "dumb" {
+				term = value
+			}
+		case name == "COLUMNS" || name == "LINES" || slices.Contains(sessionMarkers, name):
+		default:
+			out = append(out, kv)
+		}
+	}
+	return append(out, "TERM="+term,
+		"COLUMNS="+strconv.Itoa(DefaultCols), "LINES="+strconv.Itoa(DefaultRows))
+}
+
+// withoutSize removes what would hide the terminal's real size from programs
+// that believe the environment first.
+func withoutSize(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		return strings.HasPrefix(kv, "COLUMNS=") || strings.HasPrefix(kv, "LINES=")
+	})
+}
+
+// lookPath finds a command in the PATH of the child's environment, not ours.
+// A name with a slash is left to the kernel, which resolves it in the child's
+// directory. Relative elements of PATH are skipped, as os/exec does.
+func lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	path := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	var denied error
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		file := filepath.Join(dir, name)
+		info, err := os.Stat(file)
+		switch {
+		case err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0:
+			return file, nil
+		case err == nil && info.Mode().IsRegular():
+			denied = &fs.PathError{Op: "run", Path: file, Err: fs.ErrPermission}
+		case errors.Is(err, fs.ErrPermission):
+			denied = err
+		}
+	}
+	if denied != nil {
+		return "", denied
+	}
+	return "", exec.ErrNotFound
+}

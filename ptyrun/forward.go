@@ -1,0 +1,165 @@
+package ptyrun
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// maxBacklog is how much output waits for a slow Output.
+const maxBacklog = 1 << 20
+
+// stuckAfter is how long one write to Output may take before its output is
+// dropped rather than the child kept waiting.
+const stuckAfter = 2 * time.Second
+
+// forwarder stands between the terminal and a writer that may be slow, stuck
+// or broken. A slow one gets everything: add waits for it. A stuck one loses
+// what does not fit, with a note where the gap is; a broken one gets no more.
+type forwarder struct {
+	w    io.Writer
+	data chan struct{} // capacity 1: there is something to write, or the end
+	room chan struct{} // capacity 1: something was written
+	done chan struct{} // closed when nothing more will be written
+
+	mu      sync.Mutex
+	backlog []byte
+	gap     int64 // bytes dropped since the last note
+	dropped int64 // bytes dropped in all
+	since   time.Time
+	failed  bool
+	ended   bool
+}
+
+func newForwarder(w io.Writer) *forwarder {
+	f := &forwarder{
+		w: w, failed: w == nil,
+		data: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	if w == nil {
+		close(f.done)
+	} else {
+		go f.run()
+	}
+	return f
+}
+
+// add takes over a copy of p. It waits while the backlog is full and the
+// writer is not stuck.
+func (f *forwarder) add(p []byte) {
+	for {
+		wait, taken := f.try(p)
+		if taken {
+			return
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-f.room:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// try takes p over or drops it, or says how long to wait for room.
+func (f *forwarder) try(p []byte) (wait time.Duration, taken bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed {
+		if f.w != nil {
+			f.dropped += int64(len(p))
+		}
+		return 0, true
+	}
+	if len(f.backlog)+len(p) > maxBacklog {
+		if wait = stuckAfter - time.Since(f.since); wait > 0 {
+			return wait, false
+		}
+		f.gap += int64(len(p))
+		f.dropped += int64(len(p))
+		return 0, true
+	}
+	if f.gap > 0 {
+		f.backlog = fmt.Appendf(f.backlog, "\r\n[heartbeat: %d bytes of output are missing here]\r\n", f.gap)
+		f.gap = 0
+	}
+	f.backlog = append(f.backlog, p...)
+	notify(f.data)
+	return 0, true
+}
+
+func notify(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// close lets the writer get what is left; done tells when it has.
+func (f *forwarder) close() {
+	f.mu.Lock()
+	f.ended = true
+	f.mu.Unlock()
+	notify(f.data)
+}
+
+func (f *forwarder) lost() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dropped
+}
+
+func (f *forwarder) run() {
+	defer close(f.done)
+	for range f.data {
+		for {
+			chunk, ended := f.take()
+			if len(chunk) == 0 {
+				if ended {
+					return
+				}
+				break
+			}
+			if !f.write(chunk) {
+				return
+			}
+		}
+	}
+}
+
+// take removes the whole backlog; the terminal may fill another one meanwhile.
+func (f *forwarder) take() (chunk []byte, ended bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	chunk, f.backlog = f.backlog, nil
+	f.since = time.Now()
+	notify(f.room)
+	return chunk, f.ended
+}
+
+// write hands over a chunk in pieces, so that a writer which takes little at
+// a time is seen to move.
+func (f *forwarder) write(chunk []byte) bool {
+	for len(chunk) > 0 {
+		n, err := f.w.Write(chunk[:min(len(chunk), 16<<10)])
+		chunk = chunk[n:]
+		if err != nil {
+			f.fail(len(chunk))
+			return false
+		}
+		f.mu.Lock()
+		f.since = time.Now()
+		f.mu.Unlock()
+	}
+	return true
+}
+
+func (f *forwarder) fail(unwritten int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = true
+	f.dropped += int64(unwritten + len(f.backlog))
+	f.backlog = nil
+	notify(f.room)
+}

@@ -1,0 +1,129 @@
+package ptyrun
+
+import (
+	"os"
+	"sync"
+)
+
+// kin is what is known about a tree from earlier looks.
+type kin struct {
+	root     identity
+	seen     map[identity]bool
+	sessions map[int]bool // process sessions that the tree has made
+}
+
+func newKin(root process) kin {
+	return kin{
+		root: root.identity, seen: map[identity]bool{root.identity: true},
+		sessions: map[int]bool{root.pid: true},
+	}
+}
+
+// find returns the living processes of the child's tree.
+func (c *Child) find() ([]process, error) {
+	procs, err := snapshot()
+	if err != nil {
+		return nil, err
+	}
+	// Looked at after the processes: what os/exec has just started is known.
+	owned := ownChildren()
+	self, mySession := os.Getpid(), session(procs, os.Getpid())
+	found := closure(procs, self, func(p process) bool {
+		if p.start < c.start {
+			return false
+		}
+		if c.kin.seen[p.identity] || c.kin.sessions[p.sid] {
+			return true
+		}
+		if owned[p.pid] {
+			return false
+		}
+		if p.ppid == self && p.sid != mySession && !children.maybeOf(p, c) {
+			return true
+		}
+		env := environ(p.pid)
+		return hasMark(env, c.tree) || c.cookie != "" && hasVariable(env, "HEARTBEAT_SESSION", c.cookie)
+	})
+	for _, p := range found {
+		c.kin.seen[p.identity] = true
+		c.kin.sessions[p.sid] = true
+	}
+	delete(c.kin.sessions, mySession)
+	return found, nil
+}
+
+func session(procs []process, pid int) int {
+	for _, p := range procs {
+		if p.pid == pid {
+			return p.sid
+		}
+	}
+	return -1
+}
+
+// registry knows the children that have not been ended.
+type registry struct {
+	mu   sync.Mutex
+	live map[*Child]bool
+	stop func() // ends the reaper, which runs while there are children
+}
+
+var children = registry{live: map[*Child]bool{}}
+
+// start starts and registers a child in one step: nobody may take it for an
+// orphan in between.
+func (r *registry) start(c *Child) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.live) == 0 {
+		r.stop = startReaper()
+	}
+	r.live[c] = true
+	if err := c.cmd.Start(); err != nil {
+		r.removeLocked(c)
+		return err
+	}
+	// It has not been waited for, so it can be looked at even when it is gone.
+	p, _ := readProcess(c.cmd.Process.Pid)
+	c.start, c.kin = p.start, newKin(p)
+	return nil
+}
+
+func (r *registry) remove(c *Child) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.removeLocked(c)
+}
+
+func (r *registry) removeLocked(c *Child) {
+	delete(r.live, c)
+	if len(r.live) == 0 {
+		r.stop()
+	}
+}
+
+// maybeOf reports whether an orphan that bears no mark may belong to another
+// child than c. Then it is left for the last of them.
+func (r *registry) maybeOf(p process, c *Child) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for o := range r.live {
+		if o != c && o.start <= p.start {
+			return true
+		}
+	}
+	return false
+}
+
+// pids are those of the children that have not exited.
+func (r *registry) pids() map[int]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pids := map[int]bool{}
+	for c := range r.live {
+		if c.running() {
+			pids[c.PID()] = true
+		}
+	}
+	return pids
+}

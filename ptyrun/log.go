@@ -1,0 +1,192 @@
+package ptyrun
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Log is a capped log of a terminal's output. It is safe for concurrent use.
+type Log struct {
+	root *os.Root
+	name string
+	half int64 // the size of one of the two files
+
+	mu      sync.Mutex
+	file    *os.File // nil after a failed rotation
+	size    int64
+	missing int64 // bytes that could not be written since the last note
+	err     error // why
+}
+
+// NewLog opens DIR/NAME.log for appending (0600; the directory is made, 0700).
+// When it has grown to half of maxBytes it becomes DIR/NAME.log.1 and a new
+// one begins, so that the two together stay below maxBytes. Of the logs in
+// the directory the keep newest stay, this one among them (0: all).
+// The directory may belong to someone who is not trusted: no symbolic link is
+// followed out of its parent, and nothing but a regular file is written to.
+func NewLog(dir, name string, maxBytes int64, keep int) (*Log, error) {
+	l, err := openLog(dir, name, maxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the log %q: %w", filepath.Join(dir, name+".log"), err)
+	}
+	if keep > 0 {
+		l.prune(keep)
+	}
+	return l, nil
+}
+
+func openLog(dir, name string, maxBytes int64) (*Log, error) {
+	if name == "" || name != filepath.Base(name) || !filepath.IsLocal(name) {
+		return nil, errors.New("the name is not a file name")
+	}
+	parent, err := os.OpenRoot(filepath.Dir(filepath.Clean(dir)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = parent.Close() }()
+	base := filepath.Base(dir)
+	if err := parent.Mkdir(base, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	root, err := parent.OpenRoot(base)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{root: root, name: name + ".log", half: max(maxBytes/2, 1)}
+	if err := l.open(); err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Log) open() error {
+	// O_NONBLOCK: a FIFO would block.
+	f, err := l.root.OpenFile(l.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	if err != nil {
+		_ = f.Close()
+		return err
+	}
+	l.file, l.size = f, info.Size()
+	return nil
+}
+
+// Write logs p. It never fails: what cannot be written (a full disk) is
+// dropped and counted, and a note stands in the log where it is missing.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := p
+	for len(rest) > 0 {
+		if l.file == nil || l.size >= l.half {
+			if l.err = l.rotate(); l.err != nil {
+				break
+			}
+		}
+		if l.missing > 0 && !l.note() {
+			break
+		}
+		n, err := l.file.Write(rest[:min(int64(len(rest)), max(l.half-l.size, 1))])
+		l.size += int64(n)
+		rest = rest[n:]
+		if err != nil {
+			l.err = err
+			break
+		}
+	}
+	l.missing += int64(len(rest))
+	return len(p), nil
+}
+
+// note writes how much is missing. Torn notes are possible on a full disk.
+func (l *Log) note() bool {
+	n, err := fmt.Fprintf(l.file, "\r\n[heartbeat: %d bytes of output could not be logged: %v]\r\n", l.missing, l.err)
+	l.size += int64(n)
+	if err != nil {
+		return false
+	}
+	l.missing = 0
+	return true
+}
+
+func (l *Log) rotate() error {
+	if l.file != nil {
+		_ = l.file.Close() // what it could not write was noted when it failed
+		l.file = nil
+	}
+	if err := l.root.Rename(l.name, l.name+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return l.open()
+}
+
+// Missing says how many bytes at the end of the output so far are not in the
+// log, and why.
+func (l *Log) Missing() (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.missing == 0 {
+		return 0, nil
+	}
+	return l.missing, l.err
+}
+
+// Close closes the log. What is written later is dropped.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.root.Close()
+	if l.file != nil {
+		err = errors.Join(l.file.Close(), err)
+		l.file = nil
+	}
+	return err
+}
+
+// prune removes the oldest logs. It is housekeeping: a log that cannot be
+// removed is tried again by the next session.
+func (l *Log) prune(keep int) {
+	type old struct {
+		name string
+		at   time.Time
+	}
+	dir, err := l.root.Open(".")
+	if err != nil {
+		return
+	}
+	defer func() { _ = dir.Close() }()
+	entries, err := dir.ReadDir(-1)
+	if err != nil {
+		return
+	}
+	var logs []old
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasSuffix(e.Name(), ".log") && e.Name() != l.name {
+			logs = append(logs, old{e.Name(), info.ModTime()})
+		}
+	}
+	slices.SortFunc(logs, func(a, b old) int {
+		return cmp.Or(b.at.Compare(a.at), strings.Compare(b.name, a.name))
+	})
+	for _, o := range logs[min(len(logs), keep-1):] {
+		_ = l.root.Remove(o.name)
+		_ = l.root.Remove(o.name + ".1")
+	}
+}

@@ -1,0 +1,114 @@
+package ptyrun
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxEnviron bounds what is read of a process's environment (execve(2):
+// arguments and environment together fit in a quarter of the stack limit).
+const maxEnviron = 8 << 20
+
+// snapshot lists all processes. Those that end meanwhile are left out.
+func snapshot() ([]process, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	defer func() { _ = dir.Close() }()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	procs := make([]process, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, err := readProcess(pid); err == nil {
+			procs = append(procs, p)
+		}
+	}
+	return procs, nil
+}
+
+// readProcess reads /proc/PID/stat; the error is ErrGone for no such process.
+func readProcess(pid int) (process, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return process{}, ErrGone
+	}
+	if err != nil {
+		return process{}, err
+	}
+	return parseStat(pid, data)
+}
+
+// parseStat reads a line of proc_pid_stat(5). The command name stands in
+// parentheses and may hold any byte, so the last one ends it.
+func parseStat(pid int, data []byte) (process, error) {
+	begin, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	if begin < 0 || end < begin {
+		return process{}, fmt.Errorf("cannot read the state of process %d", pid)
+	}
+	f := bytes.Fields(data[end+1:]) // f[0] is field 3, the state
+	if len(f) < 20 {
+		return process{}, fmt.Errorf("cannot read the state of process %d", pid)
+	}
+	p := process{command: string(data[begin+1 : end]), zombie: f[0][0] == 'Z' || f[0][0] == 'X'}
+	p.pid = pid
+	var errs [4]error
+	p.ppid, errs[0] = strconv.Atoi(string(f[1]))
+	p.pgrp, errs[1] = strconv.Atoi(string(f[2]))
+	p.sid, errs[2] = strconv.Atoi(string(f[3]))
+	p.start, errs[3] = strconv.ParseUint(string(f[19]), 10, 64)
+	return p, errors.Join(errs[:]...)
+}
+
+// environ returns a process's initial environment if it is a process of our
+// user, else nothing.
+func environ(pid int) []byte {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		return nil
+	}
+	data, _ := io.ReadAll(io.LimitReader(f, maxEnviron))
+	return data
+}
+
+// signal sends a signal to exactly this process: the pidfd keeps its pid from
+// being used again between the check and the signal. A zombie counts as gone.
+func signal(p process, sig syscall.Signal) error {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if errors.Is(err, syscall.ENOSYS) {
+		fd = -1
+	} else if err != nil {
+		return err
+	} else {
+		defer func() { _ = unix.Close(fd) }()
+	}
+	if start, err := StartTimeOf(p.pid); err != nil || start != p.start {
+		return ErrGone
+	}
+	if fd < 0 { // before Linux 5.3
+		return syscall.Kill(p.pid, sig)
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}

@@ -1,0 +1,172 @@
+package ptyrun
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process names one process for good: a pid alone is used again.
+type Process struct {
+	PID     int    `json:"pid"`
+	Start   uint64 `json:"start"` // see StartTimeOf
+	Command string `json:"command,omitempty"`
+}
+
+// ErrGone means that there is no such process, or only its unreaped rest.
+var ErrGone = errors.New("no such process")
+
+// StartTimeOf tells when a process was started, in a unit of the system (on
+// Linux clock ticks since boot, field 22 of proc_pid_stat(5)): equal for one
+// process for ever, comparable until the next boot. The error is ErrGone for
+// a process that has ended, also when its parent has not waited for it.
+func StartTimeOf(pid int) (uint64, error) {
+	p, err := readProcess(pid)
+	if err != nil {
+		return 0, fmt.Errorf("cannot look at process %d: %w", pid, err)
+	}
+	if p.zombie {
+		return 0, fmt.Errorf("cannot look at process %d: %w", pid, ErrGone)
+	}
+	return p.start, nil
+}
+
+// identity tells processes with the same pid apart.
+type identity struct {
+	pid   int
+	start uint64
+}
+
+// process is a process as a look at the system shows it.
+type process struct {
+	identity
+	ppid, pgrp, sid int
+	zombie          bool
+	command         string
+}
+
+func (p process) public() Process {
+	return Process{PID: p.pid, Start: p.start, Command: p.command}
+}
+
+func public(procs []process) []Process {
+	var out []Process
+	for _, p := range procs {
+		out = append(out, p.public())
+	}
+	return out
+}
+
+// closure returns the living processes that root names, and their
+// descendants. This process and its ancestors are never among them, and no
+// descent goes through them.
+func closure(procs []process, self int, root func(process) bool) []process {
+	byPID := make(map[int]process, len(procs))
+	offspring := map[int][]process{}
+	for _, p := range procs {
+		byPID[p.pid] = p
+		offspring[p.ppid] = append(offspring[p.ppid], p)
+	}
+	seen := map[int]bool{} // also what is barred
+	for pid := self; pid != 0 && !seen[pid]; pid = byPID[pid].ppid {
+		seen[pid] = true
+	}
+	var found []process
+	var take func(p process)
+	take = func(p process) {
+		if seen[p.pid] || p.zombie {
+			return
+		}
+		seen[p.pid] = true
+		found = append(found, p)
+		for _, o := range offspring[p.pid] {
+			take(o)
+		}
+	}
+	for _, p := range procs {
+		if !seen[p.pid] && !p.zombie && root(p) {
+			take(p)
+		}
+	}
+	return found
+}
+
+// Sweep ends what a process left behind that could not end its own tree any
+// more: processes of our user with HEARTBEAT_SESSION=cookie in their
+// environment that were not started before startedAfter (as [StartTimeOf]
+// has it), and their descendants; never this process or one of its
+// ancestors. They get SIGTERM, and SIGKILL after the grace or when ctx is
+// done. Sweep returns what it ended; the error says what it could not.
+func Sweep(ctx context.Context, cookie string, startedAfter uint64, grace time.Duration) ([]Process, error) {
+	if cookie == "" {
+		return nil, errors.New("cannot sweep processes: no cookie is given")
+	}
+	var lookErr error
+	find := func() ([]process, error) {
+		procs, err := snapshot()
+		lookErr = err
+		return closure(procs, os.Getpid(), func(p process) bool {
+			return p.start >= startedAfter && hasVariable(environ(p.pid), "HEARTBEAT_SESSION", cookie)
+		}), err
+	}
+	ended, left := endAll(find, syscall.SIGTERM, grace, ctx.Done())
+	if len(left) > 0 || lookErr != nil {
+		var killed []Process
+		killed, left = endAll(find, syscall.SIGKILL, killWait, nil)
+		ended = append(ended, killed...)
+	}
+	reapOrphans()
+	switch {
+	case lookErr != nil:
+		return unique(ended), fmt.Errorf("cannot sweep processes: %w", lookErr)
+	case len(left) > 0:
+		return unique(ended), fmt.Errorf("cannot end %d processes, the first is %d (%s)", len(left), left[0].PID, left[0].Command)
+	}
+	return unique(ended), nil
+}
+
+func unique(procs []Process) []Process {
+	seen := map[identity]bool{}
+	var out []Process
+	for _, p := range procs {
+		if id := (identity{p.PID, p.Start}); !seen[id] {
+			seen[id] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// hasVariable looks for NAME=value in an environment as the kernel shows it:
+// NUL-terminated strings.
+func hasVariable(environ []byte, name, value string) bool {
+	return bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+name+"="+value+"\x00"))
+}
+
+// markVariable carries the marks of all trees that a process belongs to, the
+// outermost first, joined by colons.
+const markVariable = "HEARTBEAT_TREE"
+
+// withMark adds a tree's mark to an environment.
+func withMark(env []string, mark string) []string {
+	out := make([]string, 0, len(env)+1)
+	for _, kv := range env {
+		if old, ok := strings.CutPrefix(kv, markVariable+"="); ok {
+			mark = old + ":" + mark
+			continue
+		}
+		out = append(out, kv)
+	}
+	return append(out, markVariable+"="+mark)
+}
+
+// hasMark looks for a mark in an environment as the kernel shows it. Marks
+// are random, so a plain search finds no other.
+func hasMark(environ []byte, mark string) bool {
+	return bytes.Contains(environ, []byte(mark))
+}

@@ -1,0 +1,147 @@
+package ptyrun
+
+import (
+	"errors"
+	"io"
+	"os"
+	ossignal "os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// window is the caller's terminal, when there is one.
+type window struct {
+	file *os.File // nil: none
+}
+
+func newWindow(stdout io.Writer) window {
+	f, ok := stdout.(*os.File)
+	if !ok || !isTerminal(f) {
+		return window{}
+	}
+	return window{f}
+}
+
+// isTerminal asks without (*os.File).Fd, which would make f blocking.
+func isTerminal(f *os.File) bool {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	is := false
+	err = conn.Control(func(fd uintptr) { is = term.IsTerminal(int(fd)) })
+	return err == nil && is
+}
+
+// size is the window's size, or zeros.
+func (w window) size() (rows, cols int) {
+	if w.file == nil {
+		return 0, 0
+	}
+	conn, err := w.file.SyscallConn()
+	if err != nil {
+		return 0, 0
+	}
+	_ = conn.Control(func(fd uintptr) { cols, rows, err = term.GetSize(int(fd)) })
+	if err != nil {
+		return 0, 0
+	}
+	return rows, cols
+}
+
+// env is the environment of a child whose terminal follows this window.
+func (w window) env(env []string) []string {
+	if w.file == nil {
+		return env
+	}
+	return withoutSize(env)
+}
+
+// follow gives the child the window's size whenever it changes.
+func (w window) follow(child *Child) (stop func()) {
+	if w.file == nil {
+		return func() {}
+	}
+	changed := make(chan os.Signal, 1)
+	ossignal.Notify(changed, syscall.SIGWINCH)
+	quit := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-changed:
+				if rows, cols := w.size(); rows > 0 && cols > 0 {
+					_ = child.Resize(rows, cols) // the next change tries again
+				}
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		ossignal.Stop(changed)
+		close(quit)
+	}
+}
+
+// endOfInput is what a terminal in canonical mode takes for the end of input.
+const endOfInput = 0x04
+
+// typeFrom types what comes from stdin into the child's terminal. stop puts
+// stdin back as it was and waits until nothing is read from it any more.
+func typeFrom(stdin *os.File, child *Child) (stop func()) {
+	fd := int(stdin.Fd())
+	restore := func() {}
+	if term.IsTerminal(fd) {
+		if state, err := term.MakeRaw(fd); err == nil {
+			restore = func() { _ = term.Restore(fd, state) }
+		}
+	}
+	quit := make(chan struct{})
+	var typing sync.WaitGroup
+	typing.Go(func() {
+		buf := make([]byte, 4096)
+		for !closed(quit) {
+			n, err := readWithin(fd, buf)
+			if n > 0 {
+				_, _ = child.Write(buf[:n]) // a child that does not read loses keys, as on any terminal
+			}
+			if errors.Is(err, io.EOF) {
+				_, _ = child.Write([]byte{endOfInput})
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	return func() {
+		close(quit)
+		typing.Wait()
+		restore()
+	}
+}
+
+// readWithin reads what is there within 100 ms, or nothing. The descriptor
+// stays blocking, as it may be shared with the caller's shell.
+func readWithin(fd int, buf []byte) (int, error) {
+	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(ready, int(lookEvery.Milliseconds()))
+	if errors.Is(err, unix.EINTR) || n == 0 && err == nil {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err = unix.Read(fd, buf)
+	switch {
+	case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}

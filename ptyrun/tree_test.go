@@ -1,0 +1,151 @@
+package ptyrun
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Whichever way a session ends, nothing of its tree is left.
+func TestNoSurvivors(t *testing.T) {
+	t.Parallel()
+	t.Run("End", func(t *testing.T) {
+		t.Parallel()
+		tr := newTree(t, `sh -c "$live"`)
+		h := startHolder(t, "", tr.argv)
+		procs := tr.up()
+		exit := h.end(t, "end")
+		requireGone(t, procs)
+		if exit.Signal != "SIGTERM" || exit.Code != 143 || len(exit.Left) != 0 {
+			t.Errorf("exit is %+v", exit)
+		}
+		if len(exit.Swept) < 4 {
+			t.Errorf("swept only %v", exit.Swept)
+		}
+	})
+	t.Run("the child exits", func(t *testing.T) {
+		t.Parallel()
+		tr := newTree(t, `sh -c "$live" & while [ ! -e "`+filepath.Join(t.TempDir(), "no")+`" ] && [ "$(wc -l <"$0")" -lt 7 ]; do sleep .01; done; exit 7`)
+		tr.argv = append(tr.argv, tr.file)
+		h := startHolder(t, "", tr.argv)
+		procs := tr.up()
+		exit := h.end(t, "wait")
+		requireGone(t, procs)
+		if exit.Code != 7 || exit.Signal != "" || len(exit.Left) != 0 {
+			t.Errorf("exit is %+v", exit)
+		}
+	})
+	t.Run("the child is killed", func(t *testing.T) {
+		t.Parallel()
+		tr := newTree(t, `sh -c "$live"`)
+		h := startHolder(t, "", tr.argv)
+		procs := tr.up()
+		if err := syscall.Kill(h.child.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		exit := h.end(t, "wait")
+		requireGone(t, procs)
+		if exit.Code != 137 || exit.Signal != "SIGKILL" {
+			t.Errorf("exit is %+v", exit)
+		}
+	})
+}
+
+// The same for Run: every way out of it, with its exit code.
+func TestRunLeavesNothing(t *testing.T) {
+	t.Parallel()
+	file := func(t *testing.T) string { return filepath.Join(t.TempDir(), "exit") }
+	tests := map[string]struct {
+		flags []string
+		act   func(t *testing.T, cmd *exec.Cmd, exitSignal string)
+		code  int
+	}{
+		"timeout": {flags: []string{"timeout=2s"}, code: CodeTimeout},
+		"exit signal": {act: func(t *testing.T, _ *exec.Cmd, exitSignal string) {
+			if err := os.WriteFile(exitSignal, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, code: 0},
+		"SIGTERM to us": {act: kill(syscall.SIGTERM), code: 143},
+		"SIGINT to us":  {act: kill(syscall.SIGINT), code: 130},
+		"SIGHUP to us":  {act: kill(syscall.SIGHUP), code: 129},
+		"stalled":       {flags: []string{"idle-timeout=500ms", "max-idle-retries=2"}, code: CodeStalled},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, `sh -c "$live"`)
+			exitSignal := file(t)
+			args := append(tt.flags, "exit-signal="+exitSignal, "--")
+			cmd := role(t, "run", append(args, tr.argv...)...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			procs := tr.up()
+			if tt.act != nil {
+				tt.act(t, cmd, exitSignal)
+			}
+			_ = cmd.Wait()
+			requireGone(t, procs)
+			if code := cmd.ProcessState.ExitCode(); code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+		})
+	}
+}
+
+func kill(sig syscall.Signal) func(*testing.T, *exec.Cmd, string) {
+	return func(t *testing.T, cmd *exec.Cmd, _ string) {
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// When the process that holds the terminal is killed, Sweep ends the rest:
+// all but what has also cleared its environment and is nobody's descendant.
+func TestSweepAfterKill(t *testing.T) {
+	t.Parallel()
+	cookie := mark()
+	tr := newTree(t, `sh -c "$live"`)
+	h := startHolder(t, cookie, tr.argv)
+	procs := tr.up()
+	t.Cleanup(func() {
+		for _, p := range alive(procs) {
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+	})
+	started, err := StartTimeOf(h.cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = h.cmd.Wait()
+
+	if swept, err := Sweep(t.Context(), mark(), started, time.Second); err != nil || len(swept) != 0 {
+		t.Errorf("another cookie sweeps %v, %v", swept, err)
+	}
+	if swept, err := Sweep(t.Context(), cookie, ^uint64(0), time.Second); err != nil || len(swept) != 0 {
+		t.Errorf("a later start sweeps %v, %v", swept, err)
+	}
+	before := time.Now()
+	swept, err := Sweep(t.Context(), cookie, started, 300*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("swept %d processes in %v", len(swept), time.Since(before))
+	if left := alive(procs); len(left) > 1 {
+		t.Errorf("%d processes survived: %v", len(left), left)
+	}
+	if len(swept) == 0 {
+		t.Error("nothing was swept")
+	}
+	if _, err := Sweep(t.Context(), "", 0, time.Second); err == nil {
+		t.Error("an empty cookie is accepted")
+	}
+}
