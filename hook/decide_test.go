@@ -1,0 +1,400 @@
+package hook
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heartbeat/hook/inbox"
+)
+
+var (
+	noon   = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	client = Process{PID: 42, Start: 4200}
+)
+
+// liveRecord is a session in the middle of a turn.
+func liveRecord(change ...func(*Record)) *Record {
+	r := &Record{
+		Version: 1, Agent: "a", Session: "S", Phase: Turn, Since: noon.Add(-time.Minute),
+		Policy: Policy{Mode: Drain, Deliver: DeliverStderr, Background: BackgroundWait, MaxContinuations: 20},
+		Client: client, BoundAt: noon.Add(-time.Hour), ClientSession: "C", PromptID: "P1",
+	}
+	for _, c := range change {
+		c(r)
+	}
+	return r
+}
+
+func flightIn(s inbox.State, change ...func(*inbox.InFlight)) *inbox.InFlight {
+	f := &inbox.InFlight{
+		DeliveryID: "d1", RawLine: "do it", State: s, Attempt: 1,
+		Via: inbox.ViaStop, Session: "S", PromptID: "P1", DeliveredAt: noon.Add(-time.Second),
+	}
+	for _, c := range change {
+		c(f)
+	}
+	return f
+}
+
+func byKickoff(f *inbox.InFlight) { f.Via, f.PromptID = inbox.ViaKickoff, "" }
+
+func event(name string, change ...func(*payload)) *payload {
+	p := &payload{Event: name, SessionID: "C", PromptID: "P1"}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func active(p *payload)   { p.StopHookActive = true }
+func otherID(p *payload)  { p.PromptID = "P2" }
+func subagent(p *payload) { p.AgentID = "a0d2" }
+func says(p *payload)     { p.LastMessage = "done" }
+func hasTask(p *payload)  { p.Tasks = []task{{Type: "shell", Status: "running", Description: "sleep"}} }
+
+func taskEnded(p *payload) {
+	p.Tasks = []task{{Type: "shell", Status: "completed", Description: "sleep"}}
+}
+
+// TestDecideAboutTheEntryInFlight goes through what claude-code.md 21 measured
+// and the states of DESIGN.md 4.
+func TestDecideAboutTheEntryInFlight(t *testing.T) {
+	t.Parallel()
+	const (
+		nothing = "nothing"
+		look    = "look"
+		ack     = "acknowledge"
+		again   = "again"
+		next    = "next"
+	)
+	foreign := func(r *Record) { r.Policy.ForeignStopHooks = true }
+	ignore := func(r *Record) { r.Policy.Background = BackgroundIgnore }
+	for _, c := range []struct {
+		name     string
+		record   *Record
+		flight   *inbox.InFlight
+		event    *payload
+		kickoff  string
+		evidence evidence
+		want     string // or the state it advances to
+		phase    Phase
+	}{
+		{
+			name: "kick-off submitted as ours", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = "K" }), want: "taken", phase: Turn,
+		},
+		{
+			name: "kick-off, another prompt", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = "hello" }), want: nothing, phase: Turn,
+		},
+		{
+			name: "kick-off whose UserPromptSubmit hook died, at Stop", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			event: event(onStop), want: look, phase: Turn,
+		},
+		{
+			name: "kick-off in the transcript", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			event: event(onStop), evidence: present, want: ack, phase: Turn,
+		},
+		{
+			name: "kick-off never arrived", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			event: event(onStop), evidence: absent, want: again, phase: Turn,
+		},
+		{
+			name: "kick-off whose UserPromptSubmit hook died, a tool", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
+			event: event(onPreToolUse), want: look, phase: Turn,
+		},
+
+		{name: "Stop of the continuation", flight: flightIn(inbox.Offered), event: event(onStop, active), want: ack, phase: Turn},
+		{
+			name: "Stop of the continuation beside a foreign hook (D)", record: liveRecord(foreign),
+			flight: flightIn(inbox.Offered), event: event(onStop, active), want: look, phase: Turn,
+		},
+		{
+			name: "foreign hook blocked, ours was killed (D)", record: liveRecord(foreign),
+			flight: flightIn(inbox.Offered), event: event(onStop, active), evidence: absent, want: again, phase: Turn,
+		},
+		{name: "Stop that does not continue a Stop hook", flight: flightIn(inbox.Offered), event: event(onStop), want: look, phase: Turn},
+		{name: "Stop of a typed turn (K)", flight: flightIn(inbox.Offered), event: event(onStop, active, otherID), want: look, phase: Turn},
+		{name: "not written yet after 2 s (L)", flight: flightIn(inbox.Offered), event: event(onStop), evidence: absent, want: again, phase: Turn},
+		{
+			name: "no prompt_id proves nothing", flight: flightIn(inbox.Offered, func(f *inbox.InFlight) { f.PromptID = "" }),
+			event: event(onStop, active, func(p *payload) { p.PromptID = "" }), want: look, phase: Turn,
+		},
+		{name: "taken", flight: flightIn(inbox.Taken), event: event(onStop), want: ack, phase: Turn},
+		{name: "started", flight: flightIn(inbox.Started), event: event(onStop, otherID), want: ack, phase: Turn},
+
+		{
+			name: "background task, entry just proven (A)", flight: flightIn(inbox.Offered), event: event(onStop, active, hasTask),
+			want: "background", phase: Background,
+		},
+		{name: "its notification's turn (A)", flight: flightIn(inbox.Background), event: event(onStop, otherID), want: ack, phase: Turn},
+		{
+			name: "a task that never ends (B, E)", flight: flightIn(inbox.Background), event: event(onStop, otherID, hasTask),
+			want: "background", phase: Background,
+		},
+		{
+			name: "background ignored", record: liveRecord(ignore), flight: flightIn(inbox.Started), event: event(onStop, hasTask),
+			want: ack, phase: Turn,
+		},
+		{name: "ended task is none (G)", flight: flightIn(inbox.Started), event: event(onStop, taskEnded), want: ack, phase: Turn},
+		{name: "session_crons never delay", flight: flightIn(inbox.Started), event: event(onStop), want: ack, phase: Turn},
+
+		{name: "tool of a taken entry", flight: flightIn(inbox.Taken), event: event(onPreToolUse), want: "started", phase: Turn},
+		{name: "tool proves the hand-over", flight: flightIn(inbox.Offered), event: event(onPreToolUse), want: "started", phase: Turn},
+		{name: "tool of another turn", flight: flightIn(inbox.Offered), event: event(onPreToolUse, otherID), want: look, phase: Turn},
+		{
+			name: "tool of another turn, not arrived", flight: flightIn(inbox.Offered), event: event(onPreToolUse, otherID),
+			evidence: absent, want: nothing, phase: Turn,
+		},
+		{
+			name: "tool beside a foreign hook", record: liveRecord(foreign), flight: flightIn(inbox.Offered),
+			event: event(onPreToolUse), want: look, phase: Turn,
+		},
+		{name: "second tool", flight: flightIn(inbox.Started), event: event(onPreToolUse), want: nothing, phase: Turn},
+		{name: "subagent's tool of a taken entry", flight: flightIn(inbox.Taken), event: event(onPreToolUse, subagent), want: "started", phase: Turn},
+		{
+			name: "subagent's tool proves nothing by itself", flight: flightIn(inbox.Offered), event: event(onPreToolUse, subagent),
+			want: look, phase: Turn,
+		},
+		{name: "Stop of a subagent", flight: flightIn(inbox.Taken), event: event(onStop, subagent), want: nothing, phase: Turn},
+
+		{name: "nothing in flight", event: event(onStop), want: next, phase: Turn},
+		{
+			name: "API failure acknowledges nothing", flight: flightIn(inbox.Taken),
+			event: event(onStopFailure, func(p *payload) { p.Error = "rate_limit" }), want: nothing, phase: Ending,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := c.record
+			if r == nil {
+				r = liveRecord()
+			}
+			d := decide(r, facts{now: noon, event: c.event, client: client, flight: c.flight, kickoff: c.kickoff, evidence: c.evidence})
+			got := nothing
+			switch {
+			case d.look:
+				got = look
+			case d.acknowledge != nil:
+				got = ack
+			case d.again:
+				got = again
+			case d.advance != "":
+				got = string(d.advance)
+			case d.next:
+				got = next
+			}
+			if got != c.want || r.Phase != c.phase {
+				t.Errorf("got %s in phase %s, want %s in %s", got, r.Phase, c.want, c.phase)
+			}
+		})
+	}
+}
+
+func TestSubagentIsLookedForWithoutWaiting(t *testing.T) {
+	t.Parallel()
+	d := decide(liveRecord(), facts{now: noon, event: event(onPreToolUse, subagent), client: client, flight: flightIn(inbox.Offered)})
+	if !d.look || d.patience != 0 {
+		t.Errorf("look %v for %s, want one look", d.look, d.patience)
+	}
+}
+
+func TestAcknowledgementCarriesReplyAndAbandonedTasks(t *testing.T) {
+	t.Parallel()
+	r := liveRecord(func(r *Record) { r.Policy.Background = BackgroundIgnore })
+	d := decide(r, facts{now: noon, event: event(onStop, hasTask, says), client: client, flight: flightIn(inbox.Started)})
+	want := &inbox.Acknowledgement{Session: "S", Reply: "done", Abandoned: []string{"shell: sleep"}, Now: noon}
+	if diff := cmp.Diff(want, d.acknowledge); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReplyBeforeBackgroundTasksIsKept(t *testing.T) {
+	t.Parallel()
+	r := liveRecord()
+	decide(r, facts{now: noon, event: event(onStop, hasTask, says), client: client, flight: flightIn(inbox.Started)})
+	if r.LastReply != "done" || r.BackgroundSince != noon || len(r.BackgroundTasks) != 1 {
+		t.Fatalf("record: %+v", r)
+	}
+	later := noon.Add(time.Minute)
+	decide(r, facts{now: later, event: event(onStop, hasTask), client: client, flight: flightIn(inbox.Background)})
+	if r.BackgroundSince != noon {
+		t.Errorf("the limit began anew at %s", r.BackgroundSince)
+	}
+	d := decide(r, facts{now: later, event: event(onStop), client: client, flight: flightIn(inbox.Background)})
+	if d.acknowledge == nil || !r.BackgroundSince.IsZero() {
+		t.Errorf("not acknowledged: %+v %+v", d, r)
+	}
+}
+
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	source := func(s string) func(*payload) {
+		return func(p *payload) { p.Source, p.SessionID = s, "C2" }
+	}
+	kind := func(s string) func(*payload) {
+		return func(p *payload) { p.NotificationType, p.Message = s, "m" }
+	}
+	in := func(p Phase) func(*Record) {
+		return func(r *Record) { r.Phase = p }
+	}
+	attached := func(r *Record) { r.Attached, r.TypedAt = 1, noon.Add(-time.Second) }
+	ruled := func(why End, final bool) func(*Record) {
+		return func(r *Record) { r.Phase, r.Ruling = Ending, &Ruling{Why: why, Final: final} }
+	}
+	for _, c := range []struct {
+		name   string
+		record *Record
+		event  *payload
+		phase  Phase
+		ruling End
+	}{
+		{"start", liveRecord(in(Starting)), event(onSessionStart, source("startup")), Starting, ""},
+		{"clear: no Stop will come (M)", liveRecord(), event(onSessionStart, source("clear")), Unattended, ""},
+		{"clear while a hook waited (M)", liveRecord(in(Waiting)), event(onSessionStart, source("clear")), Unattended, ""},
+		{"a person resumes another conversation", liveRecord(), event(onSessionStart, source("resume")), Unattended, ""},
+		{"compaction in a turn", liveRecord(), event(onSessionStart, source("compact")), Turn, ""},
+		{"compaction while unattended", liveRecord(in(Unattended)), event(onSessionStart, source("compact")), Unattended, ""},
+		{"prompt", liveRecord(in(Starting)), event(onUserPromptSubmit), Turn, ""},
+		{"prompt while a hook waits (K)", liveRecord(in(Waiting)), event(onUserPromptSubmit), Turn, ""},
+		{"notification's turn takes drained back (G)", liveRecord(ruled(EndDrained, false)), event(onUserPromptSubmit), Turn, ""},
+		{"its tool does, when that hook died", liveRecord(ruled(EndReleased, false)), event(onPreToolUse), Turn, ""},
+		{"final stays", liveRecord(ruled(EndDrained, true)), event(onUserPromptSubmit), Ending, EndDrained},
+		{"a limit is not taken back", liveRecord(ruled(EndTimeout, false)), event(onUserPromptSubmit), Ending, EndTimeout},
+		{"subagent's tool while a hook waits", liveRecord(in(Waiting)), event(onPreToolUse, subagent), Waiting, ""},
+		{"dialog", liveRecord(), event(onNotification, kind("permission_prompt")), Ending, EndDialog},
+		{"question", liveRecord(), event(onNotification, kind("agent_needs_input")), Ending, EndDialog},
+		{"dialog, a person is there", liveRecord(attached), event(onNotification, kind("permission_prompt")), Turn, ""},
+		{"idle", liveRecord(), event(onNotification, kind("idle_prompt")), Unattended, ""},
+		{"idle while a task runs (B, E)", liveRecord(in(Background)), event(onNotification, kind("idle_prompt")), Background, ""},
+		{"API failure", liveRecord(), event(onStopFailure), Ending, EndAPIFailure},
+		{"API failure outweighs drained", liveRecord(ruled(EndDrained, false)), event(onStopFailure), Ending, EndAPIFailure},
+		{"end of the client", liveRecord(), event(onSessionEnd, func(p *payload) { p.Reason = "other" }), Ending, ""},
+		{"end of a conversation", liveRecord(), event(onSessionEnd, func(p *payload) { p.Reason = "clear" }), Turn, ""},
+		{"unknown event", liveRecord(), event("TeammateIdle"), Turn, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			before := c.record.Events
+			decide(c.record, facts{now: noon, event: c.event, client: client})
+			var ruling End
+			if c.record.Ruling != nil {
+				ruling = c.record.Ruling.Why
+			}
+			if c.record.Phase != c.phase || ruling != c.ruling {
+				t.Errorf("phase %s, ruling %q; want %s, %q", c.record.Phase, ruling, c.phase, c.ruling)
+			}
+			if c.record.Events != before+1 || c.record.LastEvent != c.event.Event || c.record.LastEventAt != noon {
+				t.Errorf("the event was not counted: %+v", c.record)
+			}
+			if c.phase != Waiting && c.record.Waiter != (Process{}) {
+				t.Errorf("a waiter is left: %+v", c.record.Waiter)
+			}
+		})
+	}
+}
+
+func TestSessionIDFollowsSessionStartsOfTheBoundProcess(t *testing.T) {
+	t.Parallel()
+	r := liveRecord(func(r *Record) { r.BoundAt, r.Client, r.ClientSession = time.Time{}, Process{}, "" })
+	decide(r, facts{now: noon, event: event(onSessionStart), client: client})
+	if r.Client != client || r.BoundAt != noon || r.ClientSession != "C" {
+		t.Fatalf("not bound: %+v", r)
+	}
+	if !stray(r, event(onStop, func(p *payload) { p.SessionID = "C2" })) {
+		t.Error("another conversation's Stop counts")
+	}
+	start := event(onSessionStart, func(p *payload) { p.SessionID, p.Source = "C2", "clear" })
+	if stray(r, start) {
+		t.Error("a SessionStart does not count")
+	}
+	decide(r, facts{now: noon, event: start, client: client})
+	if r.ClientSession != "C2" || r.BoundAt != noon || stray(r, event(onStop, func(p *payload) { p.SessionID = "C2" })) {
+		t.Errorf("not followed: %+v", r)
+	}
+}
+
+func TestPermissionDenialNamesWhatAndHow(t *testing.T) {
+	t.Parallel()
+	p := event(onPermissionRequest, func(p *payload) {
+		p.ToolName, p.ToolInput = "Bash", []byte(`{"command":"touch xfile && ls <a>"}`)
+	})
+	d := decide(liveRecord(), facts{now: noon, event: p, client: client})
+	for _, want := range []string{
+		`"hookEventName":"PermissionRequest"`, `"behavior":"deny"`, `Bash(touch xfile && ls <a>)`, `Bash(touch *)`, "heartbeat apply",
+	} {
+		if !strings.Contains(string(d.print), want) {
+			t.Errorf("%s lacks %q", d.print, want)
+		}
+	}
+	typed := liveRecord(func(r *Record) { r.Attached, r.TypedAt = 1, noon.Add(-time.Second) })
+	if d := decide(typed, facts{now: noon, event: p, client: client}); d.print != nil {
+		t.Errorf("a person is there, and we answered %s", d.print)
+	}
+}
+
+func TestStep(t *testing.T) {
+	t.Parallel()
+	me := Process{PID: 7, Start: 70}
+	waiting := func(r *Record) { r.Phase, r.Waiter, r.Policy.Mode, r.Policy.OnIdle = Waiting, me, Persist, IdleRelease }
+	persist := func(r *Record) { r.Policy.Mode = Persist }
+	types := func(r *Record) { r.Attached, r.TypedAt = 1, noon.Add(-time.Minute) }
+	entryContext := func(r *Record) { r.Policy.Context = ContextEntry }
+	for _, c := range []struct {
+		name   string
+		record *Record
+		waits  bool // the hook waits already
+		entry  bool
+		idle   bool
+		want   step
+		phase  Phase
+		ruling End
+	}{
+		{"entry", liveRecord(), false, true, false, handOver, Turn, ""},
+		{"drained", liveRecord(), false, false, false, approve, Ending, EndDrained},
+		{"persist waits", liveRecord(persist), false, false, false, await, Turn, ""},
+		{"runaway", liveRecord(func(r *Record) { r.Continuations = 20 }), false, true, false, approve, Ending, EndRunaway},
+		{"no limit", liveRecord(func(r *Record) { r.Continuations, r.Policy.MaxContinuations = 99, 0 }), false, true, false, handOver, Turn, ""},
+		{"ruled", liveRecord(func(r *Record) { r.Ruling = &Ruling{Why: EndTimeout} }), false, true, false, approve, Ending, EndTimeout},
+		{"a person types", liveRecord(types), false, true, false, approve, Unattended, ""},
+		{"a person typed long ago", liveRecord(func(r *Record) { r.Attached, r.TypedAt = 1, noon.Add(-3*time.Minute) }), false, true, false, handOver, Turn, ""},
+		{"a person typed and left", liveRecord(func(r *Record) { r.TypedAt = noon }), false, true, false, handOver, Turn, ""},
+		{"context entry, first", liveRecord(entryContext), false, true, false, handOver, Turn, ""},
+		{"context entry, after one", liveRecord(entryContext, func(r *Record) { r.Acknowledged = 1 }), false, true, false, approve, Ending, EndReleased},
+		{"tasks of nobody run", liveRecord(func(r *Record) { r.BackgroundTasks = []string{"shell: x"} }), false, false, false, approve, Background, ""},
+		{"yield", liveRecord(persist, func(r *Record) { r.Yield = true }), false, false, false, approve, Ending, EndReleased},
+		{"yield with work", liveRecord(persist, func(r *Record) { r.Yield = true }), false, true, false, handOver, Turn, ""},
+
+		{"nothing yet", liveRecord(waiting), true, false, false, await, Waiting, ""},
+		{"work came", liveRecord(waiting), true, true, false, handOver, Waiting, ""},
+		{"idle, release", liveRecord(waiting), true, false, true, approve, Ending, EndReleased},
+		{"idle, tick", liveRecord(waiting, func(r *Record) { r.Policy.OnIdle = IdleTick }), true, false, true, idleTick, Waiting, ""},
+		{"idle, but work came", liveRecord(waiting), true, true, true, handOver, Waiting, ""},
+		{"yield while waiting", liveRecord(waiting, func(r *Record) { r.Yield = true }), true, false, false, approve, Ending, EndReleased},
+		{"ruled while waiting", liveRecord(waiting, func(r *Record) { r.Ruling = &Ruling{Why: EndShutdown} }), true, true, false, approve, Ending, EndShutdown},
+		{"a person's turn began", liveRecord(waiting, func(r *Record) { r.Phase = Turn }), true, true, false, desert, Turn, ""},
+		{"another hook waits", liveRecord(waiting, func(r *Record) { r.Waiter.PID = 8 }), true, true, false, desert, Waiting, ""},
+		{"work came, a person types", liveRecord(waiting, types), true, true, false, await, Waiting, ""},
+		{"idle, a person types", liveRecord(waiting, types), true, false, true, approve, Unattended, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var got step
+			if c.waits {
+				got = awake(c.record, me, c.entry, c.idle, noon)
+			} else {
+				got = proceed(c.record, c.entry, noon)
+			}
+			var ruling End
+			if c.record.Ruling != nil {
+				ruling = c.record.Ruling.Why
+			}
+			if got != c.want || c.record.Phase != c.phase || ruling != c.ruling {
+				t.Errorf("step %d, phase %s, ruling %q; want %d, %s, %q", got, c.record.Phase, ruling, c.want, c.phase, c.ruling)
+			}
+		})
+	}
+}

@@ -1,0 +1,307 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+)
+
+// built builds heartbeat-stop once, with the crash points.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "heartbeat-stop-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "heartbeat-stop")
+	out, err := exec.Command("go", "build", "-tags", "heartbeat_crash", "-o", path, "heartbeat/cmd/heartbeat-stop").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if path, err := built(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(status)
+}
+
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// lab is an agent's folder with a live session of ours: this process is its
+// shim and its client.
+type lab struct {
+	t          testing.TB
+	home       string
+	inbox      string
+	transcript string
+	env        []string
+	release    func() error // of the session lock
+}
+
+func newLab(t testing.TB, change ...func(*Record)) *lab {
+	t.Helper()
+	home := filepath.Join(t.TempDir(), ".heartbeat")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, home: home, inbox: filepath.Join(home, "inbox.jsonl"), transcript: filepath.Join(home, "..", "transcript.jsonl")}
+	release, err := flock.TryLock(sessionLock(l.inbox))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.release = sync.OnceValue(release)
+	t.Cleanup(func() { l.release() })
+	l.env = []string{
+		"PATH=" + os.Getenv("PATH"), EnvSession + "=t0ken", EnvHome + "=" + home,
+		"CLAUDE_PID=" + strconv.Itoa(os.Getpid()),
+	}
+	r := &Record{
+		Version: 1, Agent: "a", Session: "S", TokenHash: TokenHash("t0ken"), Inbox: l.inbox,
+		Policy: Policy{
+			Mode: Drain, Deliver: DeliverStderr, Background: BackgroundWait, MaxContinuations: 20,
+			OnIdle: IdleRelease, IdleInterval: time.Minute,
+		},
+		Shim: self(), StartedAt: time.Now(), Phase: Starting, Since: time.Now(),
+	}
+	for _, c := range change {
+		c(r)
+	}
+	if err := r.Write(home); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func persistent(r *Record) { r.Policy.Mode = Persist }
+
+// result is what a hook call showed.
+type result struct {
+	status         int // -1: killed by a signal
+	stdout, stderr string
+	took           time.Duration
+}
+
+// command is a call of the built binary.
+func (l *lab) command(args []string, stdin string) *exec.Cmd {
+	cmd := exec.Command(program(l.t), args...)
+	cmd.Env, cmd.Dir = l.env, filepath.Dir(l.home)
+	cmd.Stdin = strings.NewReader(stdin)
+	return cmd
+}
+
+func (l *lab) run(cmd *exec.Cmd) result {
+	l.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	begin := time.Now()
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		l.t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(begin)}
+}
+
+// fields are a payload's fields beside the common ones.
+type fields map[string]any
+
+func (l *lab) payload(event string, more fields) string {
+	p := fields{
+		"session_id": "C", "transcript_path": l.transcript, "cwd": "/", "prompt_id": "P1",
+		"permission_mode": "dontAsk", "hook_event_name": event,
+	}
+	for k, v := range more {
+		p[k] = v
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// event calls the hook as the client does.
+func (l *lab) event(event string, more fields) result {
+	l.t.Helper()
+	return l.run(l.command([]string{"hook"}, l.payload(event, more)))
+}
+
+// quietly is an event that must say nothing.
+func (l *lab) quietly(event string, more fields) {
+	l.t.Helper()
+	if r := l.event(event, more); r.status != 0 || r.stdout != "" || r.stderr != "" {
+		l.t.Fatalf("%s: %+v, want silence", event, r)
+	}
+}
+
+// handsOver is a Stop that must hand text over.
+func (l *lab) handsOver(text string, more fields) {
+	l.t.Helper()
+	if r := l.event(onStop, more); r.status != 2 || r.stdout != "" || r.stderr != text {
+		l.t.Fatalf("Stop: %+v, want %q\n%s", r, text, l.log())
+	}
+}
+
+func (l *lab) append(lines ...string) {
+	l.t.Helper()
+	f, err := os.OpenFile(l.inbox, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) record() *Record {
+	l.t.Helper()
+	r, err := ReadRecord(l.home)
+	if err != nil || r == nil {
+		l.t.Fatalf("record %v: %v", r, err)
+	}
+	return r
+}
+
+// change changes the record as the shim does.
+func (l *lab) change(f func(*Record)) {
+	l.t.Helper()
+	l.locked(func(*inbox.Queue) {
+		r := l.record()
+		f(r)
+		if err := r.Write(l.home); err != nil {
+			l.t.Fatal(err)
+		}
+	})
+}
+
+func (l *lab) locked(f func(q *inbox.Queue)) {
+	l.t.Helper()
+	q, err := inbox.Open(inbox.Place{Inbox: l.inbox, Home: l.home})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer q.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	unlock, err := q.Lock(ctx)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer unlock()
+	f(q)
+}
+
+func (l *lab) flight() *inbox.InFlight {
+	l.t.Helper()
+	var flight *inbox.InFlight
+	l.locked(func(q *inbox.Queue) {
+		var err error
+		if flight, err = q.InFlight(); err != nil {
+			l.t.Fatal(err)
+		}
+	})
+	return flight
+}
+
+// offerFirst offers the next entry as the shim does with the kick-off.
+func (l *lab) offerFirst() *inbox.InFlight {
+	l.t.Helper()
+	var flight *inbox.InFlight
+	l.locked(func(q *inbox.Queue) {
+		e, err := q.Next()
+		if err == nil {
+			flight, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: "S"})
+		}
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	})
+	return flight
+}
+
+// state is the state of the entry in flight, or "".
+func (l *lab) state() inbox.State {
+	l.t.Helper()
+	if f := l.flight(); f != nil {
+		return f.State
+	}
+	return ""
+}
+
+// replies are the outbox's.
+func (l *lab) replies() []string {
+	l.t.Helper()
+	var replies []string
+	for _, line := range strings.Split(l.read("outbox.jsonl"), "\n") {
+		if line == "" {
+			continue
+		}
+		var d inbox.Delivery
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			l.t.Fatal(err)
+		}
+		replies = append(replies, d.Reply)
+	}
+	return replies
+}
+
+func (l *lab) read(name string) string {
+	data, err := os.ReadFile(filepath.Join(l.home, name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		l.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (l *lab) log() string { return l.read("hook.log") }
+
+// files is a picture of the agent's folder, to see that nothing was touched.
+func (l *lab) files() string {
+	l.t.Helper()
+	var b strings.Builder
+	err := filepath.Walk(filepath.Dir(l.home), func(path string, info os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %v %d %s\n", path, info.Mode(), info.Size(), info.ModTime())
+		return nil
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return b.String()
+}
+
+// until polls, because processes are real.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}

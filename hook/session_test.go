@@ -1,0 +1,300 @@
+package hook
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// begin is a session whose first entry went with the kick-off, in its turn.
+func begin(t *testing.T, lines []string, change ...func(*Record)) *lab {
+	t.Helper()
+	l := newLab(t, change...)
+	l.append(lines...)
+	flight := l.offerFirst()
+	l.quietly(onSessionStart, fields{"source": "startup", "prompt_id": ""})
+	if r := l.record(); r.Client != self() || r.ClientSession != "C" || r.Phase != Starting {
+		t.Fatalf("not bound: %+v", r)
+	}
+	l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(promptOf(flight))})
+	if s := l.state(); s != inbox.Taken {
+		t.Fatalf("state %q after the kick-off, want taken\n%s", s, l.log())
+	}
+	return l
+}
+
+// TestDrain is a session of three entries: N prompts cost N turns.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{`one`, `"two\n<&>  lines "`, `{"heartbeat":1,"id":"i3","source":"send","prompt":"/three @x"}`})
+	l.quietly(onPreToolUse, fields{"tool_name": "Bash"})
+	if s := l.state(); s != inbox.Started {
+		t.Fatalf("state %q after a tool, want started", s)
+	}
+	l.handsOver("two\n<&>  lines ", fields{"last_assistant_message": "did one"})
+	f := l.flight()
+	if f.State != inbox.Offered || f.PromptID != "P1" || f.Session != "S" || f.Via != inbox.ViaStop {
+		t.Fatalf("in flight: %+v", f)
+	}
+	if r := l.record(); r.Phase != Turn || r.Work == nil || r.Work.DeliveryID != f.DeliveryID || r.Continuations != 1 {
+		t.Fatalf("record: %+v", r)
+	}
+	l.handsOver("/three @x", fields{"stop_hook_active": true, "last_assistant_message": "did two"})
+	l.quietly(onStop, fields{"stop_hook_active": true, "last_assistant_message": "did three"})
+	if got, want := l.replies(), []string{"did one", "did two", "did three"}; !slices.Equal(got, want) {
+		t.Errorf("outbox %q, want %q", got, want)
+	}
+	r := l.record()
+	if r.Phase != Ending || r.Ruling == nil || r.Ruling.Why != EndDrained || r.Acknowledged != 3 || r.Work != nil {
+		t.Errorf("record: %+v", r)
+	}
+	// A background task that has just finished takes the ruling back.
+	l.append("four")
+	l.quietly(onUserPromptSubmit, fields{"prompt": "<task-notification>", "prompt_id": "P2"})
+	l.handsOver("four", fields{"prompt_id": "P2"})
+}
+
+func TestUnprovenEntryIsOfferedAgain(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one", "two"})
+	l.handsOver("two", nil)
+	if err := os.WriteFile(l.transcript, []byte(userLine("something else")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := "two\n\n[heartbeat: attempt 2 of this entry; an earlier one was interrupted. Check what is already done before acting.]"
+	l.handsOver(again, fields{"prompt_id": "P2"})
+	if got := l.replies(); len(got) != 1 {
+		t.Errorf("acknowledged without proof: %q", got)
+	}
+	if f := l.flight(); f.Attempt != 2 || f.PromptID != "P2" || f.TranscriptOffset == 0 {
+		t.Errorf("in flight: %+v", f)
+	}
+	// Now the transcript proves it, although the prompt_id does not.
+	appendFile(t, l.transcript, userLine(feedback+"["+"heartbeat-stop hook]: "+again))
+	l.quietly(onStop, fields{"prompt_id": "P3"})
+	if got := l.replies(); len(got) != 2 {
+		t.Errorf("outbox: %q\n%s", got, l.log())
+	}
+}
+
+func appendFile(t testing.TB, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.WriteString(text)
+		f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBackgroundTasksAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one", "two"})
+	tasks := []fields{{"id": "b1", "type": "shell", "status": "running", "description": "sleep", "command": "sleep 9"}}
+	l.quietly(onStop, fields{"background_tasks": tasks, "last_assistant_message": "started it"})
+	r := l.record()
+	if s := l.state(); s != inbox.Background || r.Phase != Background || r.LastReply != "started it" ||
+		!slices.Equal(r.BackgroundTasks, []string{"shell: sleep"}) || r.BackgroundSince.IsZero() {
+		t.Fatalf("state %s, record %+v", s, r)
+	}
+	l.quietly(onNotification, fields{"notification_type": "idle_prompt"})
+	if p := l.record().Phase; p != Background {
+		t.Fatalf("phase %s", p)
+	}
+	l.quietly(onUserPromptSubmit, fields{"prompt": "<task-notification>", "prompt_id": "P2"})
+	l.handsOver("two", fields{"prompt_id": "P2"})
+	if got := l.replies(); !slices.Equal(got, []string{"started it"}) {
+		t.Errorf("outbox: %q", got)
+	}
+}
+
+func TestJSONDelivery(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one", `"<b> & \n"`}, func(r *Record) { r.Policy.Deliver = DeliverJSON })
+	got := l.event(onStop, nil)
+	if want := `{"decision":"block","reason":"<b> & \n"}` + "\n"; got.status != 0 || got.stdout != want || got.stderr != "" {
+		t.Errorf("%+v, want %q", got, want)
+	}
+}
+
+func TestRunawayEnds(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one", "two"}, func(r *Record) { r.Policy.MaxContinuations = 2 })
+	l.handsOver("two", nil)
+	for i := range 2 {
+		r := l.event(onStop, fields{"prompt_id": fmt.Sprint("other", i)})
+		if i == 0 && r.status != 2 || i == 1 && r.status != 0 {
+			t.Fatalf("hand-over %d: %+v", i+2, r)
+		}
+	}
+	if r := l.record(); r.Ruling == nil || r.Ruling.Why != EndRunaway || r.Phase != Ending {
+		t.Errorf("record: %+v", r)
+	}
+	if s := l.state(); s != inbox.Offered {
+		t.Errorf("state %q", s)
+	}
+}
+
+func TestFailedHandOverStaysOffered(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one", "two"})
+	cmd := l.command([]string{"hook"}, l.payload(onStop, nil))
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	cmd.Stderr = w
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v, want status 0", err)
+	}
+	if s, p := l.state(), l.record().Phase; s != inbox.Offered || p != Unattended {
+		t.Errorf("state %q, phase %s", s, p)
+	}
+	if !strings.Contains(l.log(), "cannot hand over") {
+		t.Errorf("hook.log: %s", l.log())
+	}
+}
+
+func TestForeignSessionsTouchNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]func(l *lab){
+		"no token":         func(l *lab) { l.env[1] = EnvSession + "=" },
+		"no home":          func(l *lab) { l.env[2] = EnvHome + "=" },
+		"relative home":    func(l *lab) { l.env[2] = EnvHome + "=.heartbeat" },
+		"another token":    func(l *lab) { l.env[1] = EnvSession + "=other" },
+		"nested client":    func(l *lab) { l.env[3] = fmt.Sprintf("CLAUDE_PID=%d", os.Getppid()) },
+		"session has gone": func(l *lab) { l.release() },
+		"session ended":    func(l *lab) { l.change(func(r *Record) { r.Phase = Ended }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, []string{"one", "two"})
+			c(l)
+			before := l.files()
+			for _, e := range []string{onSessionStart, onUserPromptSubmit, onPreToolUse, onStop, onPermissionRequest, onSessionEnd} {
+				l.quietly(e, fields{"session_id": "other", "source": "startup"})
+			}
+			if after := l.files(); after != before {
+				t.Errorf("touched:\n%s\nwas:\n%s", after, before)
+			}
+		})
+	}
+}
+
+// TestNoTokenReadsNothing: in a person's session the hook ends although
+// nobody closes its stdin.
+func TestNoTokenReadsNothing(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(program(t), "hook")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	begin := time.Now()
+	if err := cmd.Run(); err != nil || time.Since(begin) > 3*time.Second {
+		t.Errorf("%v after %s", err, time.Since(begin))
+	}
+}
+
+func TestAnotherConversationOfTheClientIsIgnored(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one", "two"})
+	l.quietly(onStop, fields{"session_id": "other"})
+	if s := l.state(); s != inbox.Taken {
+		t.Errorf("state %q", s)
+	}
+	l.quietly(onSessionStart, fields{"session_id": "other", "source": "clear"})
+	if r := l.record(); r.ClientSession != "other" || r.Phase != Unattended {
+		t.Errorf("record: %+v", r)
+	}
+}
+
+func TestUnreadablePayloadFailsOpen(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	for _, stdin := range []string{"", "garbage", "[]", "{}", `{"hook_event_name":7}`} {
+		if r := l.run(l.command([]string{"hook"}, stdin)); r.status != 0 || r.stdout+r.stderr != "" {
+			t.Errorf("%q: %+v", stdin, r)
+		}
+	}
+	if n := strings.Count(l.log(), "hook ignored"); n != 5 {
+		t.Errorf("%d lines in hook.log:\n%s", n, l.log())
+	}
+}
+
+// TestCutOffPayloadStillMarksStarted: a tool's input can be larger than what
+// is read.
+func TestCutOffPayloadStillMarksStarted(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one"})
+	whole := l.payload(onPreToolUse, fields{"tool_name": "Write", "zzz": strings.Repeat("x", 1000)})
+	if r := l.run(l.command([]string{"hook"}, whole[:len(whole)-100])); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if s := l.state(); s != inbox.Started {
+		t.Errorf("state %q\n%s", s, l.log())
+	}
+}
+
+func TestStopWithoutAReadableQueueLeavesUnattended(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	if err := os.Mkdir(l.inbox, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.quietly(onStop, nil)
+	if l.log() == "" {
+		t.Error("hook.log says nothing")
+	}
+}
+
+func TestAnotherSessionsEntryIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one", "two"})
+	l.change(func(r *Record) { r.Session = "later" })
+	l.quietly(onStop, nil)
+	if s, p := l.state(), l.record().Phase; s != inbox.Taken || p != Unattended {
+		t.Errorf("state %q, phase %s", s, p)
+	}
+}
+
+func TestHookLogIsCappedAndFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	path := filepath.Join(home, "hook.log")
+	if err := os.WriteFile(path, make([]byte, maxLog+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logLine(home, "two\nlines")
+	data, err := os.ReadFile(path)
+	if err != nil || !strings.HasSuffix(string(data), "Z two lines\n") || strings.Count(string(data), "\n") != 1 {
+		t.Errorf("%q, %v", data, err)
+	}
+	if info, err := os.Stat(path + ".1"); err != nil || info.Size() != maxLog+1 {
+		t.Errorf("the old one: %v, %v", info, err)
+	}
+	os.Remove(path)
+	victim := filepath.Join(home, "victim")
+	if err := os.WriteFile(victim, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, path); err != nil {
+		t.Fatal(err)
+	}
+	logLine(home, "words")
+	if data, _ := os.ReadFile(victim); len(data) > 0 {
+		t.Errorf("written through a link: %q", data)
+	}
+}
