@@ -38,6 +38,7 @@ type Server struct {
 	requests []*Request
 	others   []Other
 	last     map[string]*Request // session → its newest request
+	pending  map[string][]Answer // id of a tool_use → answers that follow its result
 	changed  chan struct{}       // closed and replaced with every request
 }
 
@@ -64,6 +65,7 @@ func Start(rules ...Rule) (*Server, error) {
 	s := &Server{
 		listener: l,
 		last:     map[string]*Request{},
+		pending:  map[string][]Answer{},
 		changed:  make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -169,14 +171,28 @@ func (s *Server) record(req *Request) Answer {
 	s.requests = append(s.requests, req)
 	close(s.changed)
 	s.changed = make(chan struct{})
+	answer, then := s.choose(req)
+	if len(answer.Tools) > 0 {
+		s.pending[toolID(req, 0)] = then
+	}
+	return answer
+}
+
+// choose finds the answer and what follows its tools' results. It needs mu.
+func (s *Server) choose(req *Request) (Answer, []Answer) {
+	for _, b := range req.newestUser().Content {
+		if next := s.pending[b.ToolUse]; b.Type == "tool_result" && len(next) > 0 {
+			return next[0], next[1:]
+		}
+	}
 	for _, r := range s.rules {
 		if (r.Times > 0 && r.used >= r.Times) || !r.matches(req) {
 			continue
 		}
 		r.used++
-		return r.Answer
+		return r.Answer, r.Then
 	}
-	return Answer{Text: fmt.Sprintf("reply %d", req.Number)}
+	return Answer{Text: fmt.Sprintf("reply %d", req.Number)}, nil
 }
 
 // wait waits d and says whether the request is still wanted then.

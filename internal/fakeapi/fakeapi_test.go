@@ -110,6 +110,27 @@ func TestToolThenResult(t *testing.T) {
 	}
 }
 
+func TestThenAnswersItsOwnToolsOnly(t *testing.T) {
+	t.Parallel()
+	s := start(t, Rule{
+		Match:  "hello",
+		Answer: Answer{Tools: []ToolUse{Bash("one")}},
+		Then:   []Answer{{Tools: []ToolUse{Bash("two")}}, {Text: "both ran"}},
+	})
+	result := func(id string) string {
+		_, body := post(t, s, "a", `{"model":"m","stream":true,"messages":[
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"`+id+`","content":"fine"}]}]}`)
+		_, text, input := events(t, body)
+		return text + input
+	}
+	post(t, s, "a", hello)
+	got := []string{result("toolu_000001_0"), result("toolu_000002_0"), result("toolu_of_another"), result("toolu_000002_0")}
+	want := []string{`{"command":"two","description":"run a command"}`, "both ran", "reply 4", "both ran"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("answers (-want +got):\n%s", d)
+	}
+}
+
 func TestErrorOnceThenDefault(t *testing.T) {
 	t.Parallel()
 	s := start(t, Rule{Times: 1, Answer: Answer{

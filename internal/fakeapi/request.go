@@ -36,6 +36,8 @@ type Block struct {
 	Type string
 	Text string
 	Name string // of a tool_use
+	// ToolUse is the id of the tool_use that a tool_result belongs to.
+	ToolUse string
 }
 
 // Text joins the message's text blocks.
@@ -189,6 +191,7 @@ func blocks(raw json.RawMessage) []Block {
 		Type    string          `json:"type"`
 		Text    string          `json:"text"`
 		Name    string          `json:"name"`
+		ToolUse string          `json:"tool_use_id"`
 		Content json.RawMessage `json:"content"`
 	}
 	if json.Unmarshal(raw, &list) != nil {
@@ -196,7 +199,7 @@ func blocks(raw json.RawMessage) []Block {
 	}
 	var out []Block
 	for _, b := range list {
-		block := Block{Type: b.Type, Text: b.Text, Name: b.Name}
+		block := Block{Type: b.Type, Text: b.Text, Name: b.Name, ToolUse: b.ToolUse}
 		for _, inner := range blocks(b.Content) {
 			block.Text += inner.Text
 		}

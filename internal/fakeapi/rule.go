@@ -21,6 +21,9 @@ type Rule struct {
 	// Times bounds how often the rule is used; 0 means always.
 	Times  int
 	Answer Answer
+	// Then are the answers to the results of the tools that Answer asked for,
+	// one after the other, before any rule is looked at.
+	Then []Answer
 }
 
 // Answer is what a model call gets. The zero value is an empty text.

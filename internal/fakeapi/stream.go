@@ -15,12 +15,14 @@ func content(req *Request, a Answer) (list []map[string]any, stop string) {
 	for i, t := range a.Tools {
 		stop = "tool_use"
 		list = append(list, map[string]any{
-			"type": "tool_use", "id": fmt.Sprintf("toolu_%06d_%d", req.Number, i),
+			"type": "tool_use", "id": toolID(req, i),
 			"name": t.Name, "input": t.Input,
 		})
 	}
 	return list, stop
 }
+
+func toolID(req *Request, i int) string { return fmt.Sprintf("toolu_%06d_%d", req.Number, i) }
 
 func message(req *Request, list []map[string]any, stop any) map[string]any {
 	return map[string]any{
