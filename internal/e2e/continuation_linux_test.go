@@ -12,11 +12,11 @@ import (
 // text stands in the request once.
 func TestTenHandOversInOneSession(t *testing.T) {
 	t.Parallel()
-	var replies []Reply
+	var entries []Reply
 	for n := range 10 {
-		replies = append(replies, HandOver(fmt.Sprintf("entry %02d\n/clear is text here", n)))
+		entries = append(entries, HandOver(fmt.Sprintf("entry %02d\n/clear is text here", n)))
 	}
-	l := newLab(t, realClient(t), script("Stop", replies...))
+	l := newLab(t, realClient(t), replies{"Stop": entries}.script())
 	l.Setenv("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0")
 	l.ProjectSettings(l.Hooks())
 	term := l.Start("begin")

@@ -37,6 +37,17 @@ type Call struct {
 
 	mu    sync.Mutex
 	notes []string
+	ended time.Time
+}
+
+// Took is how long the hook ran, or 0 while it runs.
+func (c *Call) Took() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended.IsZero() {
+		return 0
+	}
+	return c.ended.Sub(c.At)
 }
 
 // Field returns a field of the payload, or nil.
@@ -72,6 +83,10 @@ type Reply struct {
 	Hold time.Duration
 	// Linger waits so long between the output and the end.
 	Linger time.Duration
+	// Stubborn ignores SIGTERM.
+	Stubborn bool
+	// Gate, when not "", holds the reply back until the test opens that gate.
+	Gate string
 }
 
 // HandOver is the reply that hands a prompt over as heartbeat does.
@@ -84,15 +99,27 @@ type hookServer struct {
 	mu     sync.Mutex
 	calls  []*Call
 	answer func(*Call) Reply
+	gates  map[string]chan struct{}
 }
 
-func newHookServer(t *testing.T, answer func(*Call) Reply) *hookServer {
+// gate returns the gate of a name; it is open when it is closed.
+func (s *hookServer) gate(name string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gates[name] == nil {
+		s.gates[name] = make(chan struct{})
+	}
+	return s.gates[name]
+}
+
+// newHookServer listens at an abstract address.
+func newHookServer(t *testing.T, address string, answer func(*Call) Reply) *hookServer {
 	t.Helper()
-	l, err := net.Listen("unix", "@") // an abstract address that the kernel chooses
+	l, err := net.Listen("unix", address)
 	if err != nil {
 		t.Fatalf("cannot listen for hooks: %v", err)
 	}
-	s := &hookServer{listener: l, answer: answer}
+	s := &hookServer{listener: l, answer: answer, gates: map[string]chan struct{}{}}
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -124,13 +151,25 @@ func (s *hookServer) serve(conn net.Conn) {
 	s.mu.Unlock()
 	go func() {
 		defer close(c.gone)
+		defer func() {
+			c.mu.Lock()
+			c.ended = time.Now()
+			c.mu.Unlock()
+		}()
 		for sc := bufio.NewScanner(in); sc.Scan(); {
 			c.mu.Lock()
 			c.notes = append(c.notes, sc.Text())
 			c.mu.Unlock()
 		}
 	}()
-	json.NewEncoder(conn).Encode(answer(c)) //nolint:errcheck // the hook may have been killed
+	reply := answer(c)
+	if reply.Gate != "" {
+		select {
+		case <-s.gate(reply.Gate):
+		case <-c.gone:
+		}
+	}
+	json.NewEncoder(conn).Encode(reply) //nolint:errcheck // the hook may have been killed
 	<-c.gone
 }
 
@@ -178,6 +217,9 @@ func hookMain(args []string) int {
 
 // act does what the test wants.
 func (r Reply) act(conn net.Conn, term <-chan os.Signal) int {
+	if r.Stubborn {
+		signal.Ignore(syscall.SIGTERM)
+	}
 	if !pause(r.Delay, term) {
 		return terminated(conn)
 	}

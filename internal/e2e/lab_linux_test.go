@@ -36,7 +36,8 @@ type Lab struct {
 
 // newLab prepares a lab whose workspace is trusted. answer decides what each
 // call of a hook does; it runs for several calls at once and may block; nil
-// means that hooks do nothing.
+// means that hooks do nothing. rules are the model's part for the real client;
+// see Model for either.
 func newLab(t *testing.T, c client, answer func(*Call) Reply, rules ...fakeapi.Rule) *Lab {
 	t.Helper()
 	if answer == nil {
@@ -70,8 +71,9 @@ func newLab(t *testing.T, c client, answer func(*Call) Reply, rules ...fakeapi.R
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.API.Close() })
-	l.hooks = newHookServer(t, answer)
+	l.hooks = newHookServer(t, "@"+filepath.Base(dir), answer)
 	l.Trust(l.Work)
+	l.Setenv("SIMULATE_LOG=" + l.modelLog())
 	return l
 }
 
@@ -130,7 +132,7 @@ func (l *Lab) Env() []string {
 func (l *Lab) HookEntry(event, tag string, timeout float64) map[string]any {
 	entry := map[string]any{
 		"type":    "command",
-		"command": strings.Join([]string{l.hook, "'" + l.hooks.listener.Addr().String() + "'", event, tag}, " "),
+		"command": strings.Join([]string{l.hook, l.hooks.listener.Addr().String(), event, tag}, " "),
 	}
 	if timeout != 0 {
 		entry["timeout"] = timeout
@@ -166,6 +168,9 @@ func (l *Lab) ProjectSettings(settings map[string]any) {
 // Start runs the client in the workspace, in a terminal.
 func (l *Lab) Start(args ...string) *Terminal {
 	l.t.Helper()
+	if _, err := os.Stat(l.modelScript()); err == nil && !l.client.real {
+		args = append([]string{"--require-trust", "--script=" + l.modelScript()}, args...)
+	}
 	cmd := exec.Command(l.client.path, args...)
 	cmd.Dir, cmd.Env = l.Work, l.Env()
 	return startTerminal(l.t, cmd)
@@ -182,7 +187,8 @@ func (l *Lab) Calls(events ...string) []*Call {
 	return out
 }
 
-// ModelCalls returns the prompts of each model call: what was new in it.
+// ModelCalls returns what was asked in each request to the real client's
+// model: the new user texts.
 func (l *Lab) ModelCalls() [][]string {
 	var out [][]string
 	for _, r := range l.API.Requests() {
@@ -216,18 +222,38 @@ func (l *Lab) story() string {
 	return strings.Join(names, " ")
 }
 
-// script answers the nth call of an event (from 0) by the nth reply, later
-// ones by nothing. Other events get nothing.
-func script(event string, replies ...Reply) func(*Call) Reply {
+// Open lets replies pass that wait at a gate, now and later.
+func (l *Lab) Open(gate string) { close(l.hooks.gate(gate)) }
+
+// Quiet waits until no hook has been called and no model call made for d.
+func (l *Lab) Quiet(d time.Duration) {
+	l.t.Helper()
+	seen, since := -1, time.Now()
+	l.Until("quiet", func() bool {
+		if n := len(l.Calls()) + len(l.modelCalls()); n != seen {
+			seen, since = n, time.Now()
+		}
+		return time.Since(since) >= d
+	})
+}
+
+// replies says what the calls of hooks do: the nth call of "Event" or
+// "Event/tag" gets its nth reply; calls beyond them, and other hooks, do nothing.
+type replies map[string][]Reply
+
+// script is the function that newLab wants. Each call starts anew.
+func (r replies) script() func(*Call) Reply {
 	var mu sync.Mutex
+	used := map[string]int{}
 	return func(c *Call) Reply {
 		mu.Lock()
 		defer mu.Unlock()
-		if c.Event != event || len(replies) == 0 {
-			return Reply{}
+		for _, key := range []string{c.Event, c.Event + "/" + c.Tag} {
+			if n := used[key]; n < len(r[key]) {
+				used[key]++
+				return r[key][n]
+			}
 		}
-		r := replies[0]
-		replies = replies[1:]
-		return r
+		return Reply{}
 	}
 }

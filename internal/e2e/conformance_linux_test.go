@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "record testdata from the real client")
+
+// scenario is a short session whose trace is recorded.
+type scenario struct {
+	name  string
+	model []turn
+	hooks replies
+	env   []string
+	// settings changes the project's settings; they hold the lab's hook for
+	// every event already.
+	settings func(l *Lab, settings map[string]any)
+	// args is the command line behind the permission mode; nil: -- begin.
+	args []string
+	// drive plays the rest of the story up to a state in which nothing
+	// happens by itself. Unless it ended the client, SIGTERM does.
+	drive func(l *Lab, term *Terminal)
+	// check looks at what a trace does not show.
+	check func(l *Lab)
+}
+
+// TestRealClientConforms holds the recorded behaviour against the real client.
+func TestRealClientConforms(t *testing.T) {
+	t.Parallel()
+	c := realClient(t)
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			got := s.run(t, c)
+			if *update && !t.Failed() {
+				write(t, s.recorded(), got)
+			}
+			s.compare(t, got)
+		})
+	}
+}
+
+// TestStandInConforms holds the stand-in against what was recorded from the
+// real client.
+func TestStandInConforms(t *testing.T) {
+	t.Parallel()
+	c := standIn(t)
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.compare(t, s.run(t, c))
+		})
+	}
+}
+
+// run plays the scenario and returns its trace.
+func (s scenario) run(t *testing.T, c client) string {
+	t.Helper()
+	l := newLab(t, c, s.hooks.script())
+	l.Model(s.model...)
+	l.Setenv(s.env...)
+	settings := l.Hooks()
+	if s.settings != nil {
+		s.settings(l, settings)
+	}
+	l.ProjectSettings(settings)
+	args := s.args
+	if args == nil {
+		args = []string{"--permission-mode", "dontAsk", "--", "begin"}
+	}
+	term := l.Start(args...)
+	s.drive(l, term)
+	end := ""
+	if term.Running() {
+		term.Signal(syscall.SIGTERM)
+		end = "SIGTERM, then "
+	}
+	end += term.WaitExit(patience)
+	if s.check != nil {
+		s.check(l)
+	}
+	return strings.Join(append(l.Trace(term.Pid()), end), "\n") + "\n"
+}
+
+func (s scenario) recorded() string { return filepath.Join("testdata", s.name+".txt") }
+
+func (s scenario) compare(t *testing.T, got string) {
+	t.Helper()
+	want, err := os.ReadFile(s.recorded())
+	if err != nil {
+		t.Fatalf("nothing was recorded: %v\n%s", err, got)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
+		t.Errorf("the session differs from %s (-recorded +this client):\n%s", s.recorded(), d)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// allow lets the model use tools.
+func allow(rules ...string) func(*Lab, map[string]any) {
+	return func(_ *Lab, settings map[string]any) {
+		settings["permissions"] = map[string]any{"allow": rules}
+	}
+}
+
+// stops waits for the nth Stop and for nothing more to come.
+func stops(n int) func(*Lab, *Terminal) { return calls("Stop", n) }
+
+func calls(event string, n int) func(*Lab, *Terminal) {
+	return func(l *Lab, _ *Terminal) {
+		l.UntilCalls(event, n)
+		l.Quiet(quiet)
+	}
+}

@@ -1,0 +1,247 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A trace is what a session did, as lines that are equal for every run of one
+// scenario: hook calls with their payloads, model calls with what was new in
+// them, the exit status. Ids, folders, processes and durations are replaced
+// by names, equal ones by equal names.
+type trace struct {
+	lab    *Lab
+	client int // pid
+	names  map[string]string
+	count  map[string]int
+	// of the hook before
+	env, session string
+	first        []string // the first hook's environment
+}
+
+type traceLine struct {
+	at   time.Time
+	text string
+}
+
+// Trace describes the session that ran as process pid.
+func (l *Lab) Trace(pid int) []string {
+	t := &trace{lab: l, client: pid, names: map[string]string{}, count: map[string]int{}}
+	var lines []traceLine
+	calls := l.Calls()
+	slices.SortStableFunc(calls, func(a, b *Call) int { return a.At.Compare(b.At) })
+	sortTags(calls)
+	for _, c := range calls {
+		lines = append(lines, traceLine{c.At, t.hook(c)})
+	}
+	for _, m := range l.modelCalls() {
+		lines = append(lines, traceLine{m.at, t.model(m)})
+	}
+	slices.SortStableFunc(lines, func(a, b traceLine) int { return a.at.Compare(b.at) })
+	var out []string
+	for _, line := range lines {
+		out = append(out, strings.Split(line.text, "\n")...)
+	}
+	return out
+}
+
+// sortTags orders hooks of one event that were called together (the client
+// starts them in parallel) by their tags.
+func sortTags(calls []*Call) {
+	for i := 0; i < len(calls); {
+		j := i + 1
+		for j < len(calls) && calls[j].Event == calls[i].Event && calls[j].Tag != calls[i].Tag {
+			j++
+		}
+		group := calls[i:j]
+		at := group[0].At
+		slices.SortStableFunc(group, func(a, b *Call) int { return strings.Compare(a.Tag, b.Tag) })
+		for _, c := range group {
+			c.At = at
+		}
+		i = j
+	}
+}
+
+func (t *trace) hook(c *Call) string {
+	var b strings.Builder
+	if env := t.environment(c); env != t.env {
+		fmt.Fprintf(&b, "env %s\n", t.changed(env))
+		t.env = env
+	}
+	b.WriteString("hook " + c.Event)
+	if c.Tag != "-" {
+		b.WriteString("/" + c.Tag)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(c.Payload, &fields); err != nil {
+		return b.String() + " payload is no object: " + string(c.Payload)
+	}
+	t.common(c, fields)
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		fmt.Fprintf(&b, "\n  %s: %s", k, t.value(k, fields[k]))
+	}
+	for _, n := range c.Notes() {
+		if n != "answered" {
+			b.WriteString("\n  -> " + n)
+		}
+	}
+	return b.String()
+}
+
+// common takes the fields out that every payload has, where they say what
+// they must; a field that is absent is put in as such.
+func (t *trace) common(c *Call, fields map[string]any) {
+	session := c.Text("session_id")
+	for k, want := range map[string]string{
+		"hook_event_name": c.Event,
+		"cwd":             c.Cwd,
+		"transcript_path": t.lab.TranscriptPath(session),
+		"session_id":      t.session,
+	} {
+		switch got, ok := fields[k]; {
+		case !ok:
+			fields[k] = "absent"
+		case got == want:
+			delete(fields, k)
+		}
+	}
+	t.session = session
+}
+
+// changed is env, or after the first time only what differs from the first.
+func (t *trace) changed(env string) string {
+	if t.first == nil {
+		t.first = strings.Fields(env)
+		return env
+	}
+	var out []string
+	now := strings.Fields(env)
+	for _, kv := range t.first {
+		if !slices.Contains(now, kv) {
+			out = append(out, "-"+kv)
+		}
+	}
+	for _, kv := range now {
+		if !slices.Contains(t.first, kv) {
+			out = append(out, "+"+kv)
+		}
+	}
+	if out == nil {
+		return "as at first"
+	}
+	return strings.Join(out, " ")
+}
+
+// TranscriptPath is where the client keeps the transcript of a session that
+// was started in the workspace.
+func (l *Lab) TranscriptPath(session string) string {
+	project := regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(l.Work, "-")
+	return filepath.Join(l.Home, ".claude", "projects", project, session+".jsonl")
+}
+
+func (t *trace) model(m modelCall) string {
+	var b strings.Builder
+	b.WriteString("model")
+	for _, text := range m.user {
+		fmt.Fprintf(&b, "\n  user: %s", t.value("", text))
+	}
+	for _, text := range m.system {
+		fmt.Fprintf(&b, "\n  system: %s", t.value("", text))
+	}
+	return b.String()
+}
+
+var (
+	uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	// The client's ids of background tasks and tool uses.
+	taskID = regexp.MustCompile(`\bb[0-9a-z]{8}\b`)
+	toolID = regexp.MustCompile(`toolu_\w+`)
+)
+
+// value is v as JSON on one line with names for what changes.
+func (t *trace) value(key string, v any) string {
+	switch {
+	case key == "duration_ms":
+		return fmt.Sprintf("%T", v)
+	case key == "background_tasks" || key == "tool_response" || key == "":
+		// Only here ids of tasks occur; words of eight letters occur elsewhere.
+		return t.tidy(taskID.ReplaceAllStringFunc(encode(v), func(id string) string {
+			if !strings.ContainsAny(id, "0123456789") {
+				return id
+			}
+			return t.name("task", id)
+		}))
+	case key == "prompt":
+		s := encode(v)
+		if strings.Contains(s, "<task-id>") {
+			return t.value("", v)
+		}
+		return t.tidy(s)
+	}
+	return t.tidy(encode(v))
+}
+
+func (t *trace) tidy(s string) string {
+	s = uuid.ReplaceAllStringFunc(s, func(id string) string { return t.name("id", id) })
+	s = toolID.ReplaceAllStringFunc(s, func(id string) string { return t.name("tool", id) })
+	s = strings.ReplaceAll(s, filepath.Join(t.lab.Dir, hookName)+" "+t.lab.hooks.listener.Addr().String(), "HOOK")
+	s = strings.ReplaceAll(s, t.lab.Work, "W")
+	s = strings.ReplaceAll(s, t.lab.Home, "H")
+	return strings.ReplaceAll(s, t.lab.Dir, "D")
+}
+
+// name returns "kind N", N counting different ids from 1.
+func (t *trace) name(kind, id string) string {
+	if t.names[id] == "" {
+		t.count[kind]++
+		t.names[id] = fmt.Sprintf("<%s-%d>", kind, t.count[kind])
+	}
+	return t.names[id]
+}
+
+func encode(v any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.Encode(v) //nolint:errcheck // it was JSON before
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// environment is what the client adds to its own environment for a hook, and
+// how the hook's process stands.
+func (t *trace) environment(c *Call) string {
+	own := map[string]bool{}
+	for _, nv := range t.lab.Env() {
+		own[nv] = true
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		value := c.Env[name]
+		if own[name+"="+value] || !strings.Contains(name, "CLAUDE") || unstable[name] {
+			continue
+		}
+		if value == strconv.Itoa(t.client) {
+			value = "CLIENT"
+		}
+		out = append(out, name+"="+t.tidy(value))
+	}
+	cwd := t.tidy(c.Cwd)
+	return fmt.Sprintf("%s cwd=%s leader=%v", strings.Join(out, " "), cwd, c.Leader)
+}
+
+// unstable are variables of the client's own business: paths and secrets of
+// its messaging, notes for child sessions.
+var unstable = map[string]bool{
+	"CLAUDE_CODE_MESSAGING_SOCKET": true,
+	"CLAUDE_CODE_MESSAGING_TOKEN":  true,
+	"CLAUDE_CODE_CHILD_NOTES_DIR":  true,
+	"CLAUDE_ENV_FILE":              true,
+}
