@@ -18,7 +18,12 @@ type Fleet struct {
 	MaxSessions int
 	// Agents stand in the order of the file.
 	Agents []*Agent
+
+	byName map[string]*Agent
 }
+
+// Agent returns the agent with this name, or nil.
+func (f *Fleet) Agent(name string) *Agent { return f.byName[name] }
 
 // SettingsTarget says which of the client's settings files get our entries.
 type SettingsTarget string
@@ -83,8 +88,8 @@ type Permissions struct {
 // Trigger is one trigger: exactly one of Cron, Watch and Poll is set.
 type Trigger struct {
 	// Name is unique within the agent: `name:`, or its kind and number.
-	Name string
-	Line int
+	Name  string
+	Line  int
 	Cron  *CronTrigger
 	Watch *WatchTrigger
 	Poll  *PollTrigger
@@ -125,23 +130,3 @@ const (
 	OverlapSkip  Overlap = "skip"
 	OverlapQueue Overlap = "queue"
 )
-
-// Load reads and checks the file. The error, when it is about the content,
-// is Problems: all of them.
-func Load(path string) (*Fleet, error) { panic("todo") }
-
-// Problem is one thing wrong in the file.
-type Problem struct {
-	File         string
-	Line, Column int
-	// Key is the path of the key, e.g. "agents.triage.trigger.cron".
-	Key string
-	// Message says what was found; Hint what to write instead.
-	Message, Hint string
-}
-
-// Problems are all problems of a file, in its order.
-type Problems []Problem
-
-// Error lists them, a line each: FILE:LINE:COLUMN: KEY: MESSAGE (HINT).
-func (p Problems) Error() string { panic("todo") }

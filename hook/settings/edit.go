@@ -41,8 +41,7 @@ type style struct {
 func (d *document) detectStyle() style {
 	s := style{eol: "\n", unit: "  ", colon: ": ", comma: ", "}
 	inner := d.src[d.root.start:d.root.end]
-	first := bytes.IndexByte(inner, '\n')
-	s.multi = first >= 0 || len(d.root.items) == 0
+	s.multi = bytes.Contains(inner, []byte("\n")) || len(d.root.items) == 0
 	if i := bytes.IndexByte(d.src, '\n'); i > 0 && d.src[i-1] == '\r' {
 		s.eol = "\r\n"
 	}

@@ -1,0 +1,254 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+)
+
+// What an agent has that says nothing else.
+const (
+	DefaultIdleInterval      = 30 * time.Minute
+	DefaultMaxAttempts       = 5
+	DefaultMaxContinuations  = 20
+	DefaultMaxEntry          = 1 << 20
+	DefaultTimeout           = time.Hour
+	DefaultStartTimeout      = 30 * time.Second
+	DefaultIdleGrace         = 10 * time.Second
+	DefaultBackgroundTimeout = 10 * time.Minute
+	DefaultEndGrace          = 10 * time.Second
+	DefaultMaxRestarts       = 3
+	DefaultRestartWindow     = 30 * time.Minute
+)
+
+// mostIdle bounds idle-interval: the client was measured with hooks that
+// wait, not with ones that wait for years.
+const mostIdle = 30 * day
+
+// mostEntry bounds max-entry: at 10 MB the client's next request was a
+// compaction of the conversation.
+const mostEntry = 10 << 20
+
+// mostKickoff is below what the kernel takes as one argument (128 KiB).
+const mostKickoff = 100_000
+
+var agentKeys = []string{
+	"dir", "command", "settings", "permissions", "trigger", "triggers", "timezone",
+	"mode", "idle-interval", "on-idle", "kickoff", "context", "background", "background-timeout",
+	"on-orphan", "max-attempts", "max-continuations", "max-entry",
+	"timeout", "session-timeout", "start-timeout", "idle-grace", "end-grace",
+	"max-restarts", "restart-window", "env", "env-file", "inbox",
+}
+
+var permissionKeys = []string{"mode", "allow", "deny"}
+
+// agentElsewhere says where a key of an agent belongs that stands at the top.
+func agentElsewhere(key string) string {
+	if slices.Contains(agentKeys, key) {
+		return "it belongs into an agent, or into defaults:"
+	}
+	return ""
+}
+
+// triggerElsewhere says where a key of a trigger belongs that stands in an agent.
+func triggerElsewhere(key string) string {
+	switch {
+	case slices.Contains(kindKeys, key) || key == "prompt" || key == "prompt-file":
+		return "it belongs below trigger:"
+	case key == "allow" || key == "deny":
+		return "it belongs below permissions:"
+	}
+	return ""
+}
+
+// declared is an agent with the places of what is checked across agents.
+type declared struct {
+	*Agent
+	name, dir, inbox place
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// mostName keeps names usable as file names beside other words.
+const mostName = 100
+
+func (l *loader) checkName(p place, text string) {
+	if !nameForm.MatchString(text) || len(text) > mostName {
+		l.problem(p, fmt.Sprintf("%q is not a name", cut(text)), "letters, digits, and . _ - behind the first one; at most 100")
+	}
+}
+
+func (l *loader) name(p place) string {
+	text, ok := l.text(p)
+	if ok {
+		l.checkName(p, text)
+	}
+	return text
+}
+
+func (l *loader) agent(f *Fleet, name string, p place, defaults table) {
+	l.checkName(at(p.key, p.path), name)
+	a := &Agent{Name: name, Line: p.key.Line}
+	f.Agents = append(f.Agents, a)
+	f.byName[name] = a
+	own, ok := l.table(p, agentKeys, triggerElsewhere)
+	if !ok {
+		return
+	}
+	t := l.merge(own, defaults)
+	l.fields(a, t)
+	d := declared{Agent: a, name: at(p.key, p.path), dir: t["dir"], inbox: t["inbox"]}
+	if d.dir.node == nil {
+		l.problem(at(p.key, p.join("dir")), "is missing", "write dir: DIRECTORY")
+		return
+	}
+	if a.Dir == "" {
+		return // noted
+	}
+	a.Home = filepath.Join(a.Dir, ".heartbeat")
+	a.Inbox = l.inbox(a, t)
+	l.agents = append(l.agents, d)
+}
+
+// merge lays an agent's fields over the defaults: field by field, and inside
+// permissions and env key by key. Either of trigger and triggers replaces both.
+func (l *loader) merge(own, defaults table) table {
+	t := own.over(defaults)
+	for _, pair := range [][2]string{{"trigger", "triggers"}, {"triggers", "trigger"}} {
+		_, mine := own[pair[0]]
+		_, other := own[pair[1]]
+		if mine && !other {
+			delete(t, pair[1])
+		}
+	}
+	for _, key := range []string{"permissions", "env"} {
+		if mine, ok := own[key]; ok {
+			t[key] = mine.laidOver(defaults[key])
+		}
+	}
+	return t
+}
+
+// fields reads everything that concerns one agent alone.
+func (l *loader) fields(a *Agent, t table) {
+	l.notYet(t, "env-file")
+	if p, ok := t["dir"]; ok {
+		a.Dir = l.directory(p)
+	}
+	a.Command = []string{"claude"}
+	if p, ok := t["command"]; ok {
+		a.Command = l.command(p)
+	}
+	a.Self = len(a.Command) > 0 && a.Command[0] == "heartbeat"
+	a.Settings = enum(l, t, "settings", SettingsProject, []SettingsTarget{SettingsProject, SettingsLocal, SettingsFlag})
+	a.Permissions = l.permissions(t)
+	a.Env = l.env(t)
+	a.KickoffText = l.kickoff(t)
+	l.policies(a, t)
+	l.limits(a, t)
+	a.Triggers = l.triggers(t)
+}
+
+func (l *loader) policies(a *Agent, t table) {
+	a.Mode = enum(l, t, "mode", hook.Drain, []hook.Mode{hook.Drain, hook.Persist})
+	a.OnIdle = enum(l, t, "on-idle", hook.IdleRelease, []hook.OnIdle{hook.IdleTick, hook.IdleRelease})
+	a.Context = enum(l, t, "context", hook.ContextSession, []hook.Context{hook.ContextEntry, hook.ContextSession}, hook.ContextResume)
+	a.Background = enum(l, t, "background", hook.BackgroundWait, []hook.BackgroundRule{hook.BackgroundWait, hook.BackgroundIgnore})
+	a.OnOrphan = enum(l, t, "on-orphan", inbox.DeadLetter, []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop})
+}
+
+func (l *loader) limits(a *Agent, t table) {
+	a.MaxAttempts = l.number(t, "max-attempts", DefaultMaxAttempts, 1)
+	a.MaxContinuations = l.number(t, "max-continuations", DefaultMaxContinuations, 1)
+	a.MaxRestarts = l.number(t, "max-restarts", DefaultMaxRestarts, 0)
+	a.MaxEntry = l.size(t, "max-entry", DefaultMaxEntry, mostEntry)
+	a.IdleInterval = l.duration(t, "idle-interval", DefaultIdleInterval, bounds{most: mostIdle})
+	a.Timeout = l.duration(t, "timeout", DefaultTimeout, bounds{none: true})
+	a.SessionTimeout = l.duration(t, "session-timeout", 0, bounds{none: true})
+	a.StartTimeout = l.duration(t, "start-timeout", DefaultStartTimeout, bounds{})
+	a.IdleGrace = l.duration(t, "idle-grace", DefaultIdleGrace, bounds{})
+	a.BackgroundTimeout = l.duration(t, "background-timeout", DefaultBackgroundTimeout, bounds{})
+	a.Grace = l.duration(t, "end-grace", DefaultEndGrace, bounds{})
+	a.RestartWindow = l.duration(t, "restart-window", DefaultRestartWindow, bounds{})
+}
+
+func (l *loader) permissions(t table) Permissions {
+	p := Permissions{Mode: "dontAsk"}
+	where, ok := t["permissions"]
+	if !ok {
+		return p
+	}
+	fields, ok := l.table(where, permissionKeys, nil)
+	if !ok {
+		return p
+	}
+	p.Mode = enum(l, fields, "mode", p.Mode, []string{"dontAsk", "default", "acceptEdits", "plan", "bypassPermissions"})
+	const hint = `for example [Read, "Bash(git *)"]`
+	if rules, ok := fields["allow"]; ok {
+		p.Allow = l.texts(rules, hint)
+	}
+	if rules, ok := fields["deny"]; ok {
+		p.Deny = l.texts(rules, hint)
+	}
+	return p
+}
+
+var (
+	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	ownVariables = []string{hook.EnvSession, hook.EnvHome, hook.EnvAgent}
+)
+
+func (l *loader) env(t table) map[string]string {
+	where, ok := t["env"]
+	if !ok {
+		return nil
+	}
+	env := map[string]string{}
+	for name, p := range l.entries(where) {
+		switch {
+		case !variableForm.MatchString(name):
+			l.problem(p, fmt.Sprintf("%q is not the name of a variable", cut(name)), "letters, digits and _, no digit first")
+		case slices.Contains(ownVariables, name):
+			l.problem(p, "is set by heartbeat itself", "remove it")
+		case empty(p.node):
+			l.problem(p, "has no value", `write "" for an empty one`)
+		default:
+			env[name], _ = l.text(p)
+		}
+	}
+	return env
+}
+
+// kickoff reads the prompt that a session starts with; "" is the first entry.
+func (l *loader) kickoff(t table) string {
+	p, ok := t["kickoff"]
+	if !ok {
+		return ""
+	}
+	text, ok := l.filled(p)
+	if !ok || text == "entry" {
+		return ""
+	}
+	const hint = "begin with a word, for example: Read CLAUDE.md"
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+	switch start := strings.TrimLeftFunc(text, unicode.IsSpace); {
+	case strings.HasPrefix(start, "/"):
+		l.problem(p, "a text that begins with / is a command to the client, not a prompt", hint)
+	case strings.HasPrefix(start, "-"):
+		l.problem(p, "a text that begins with - is a flag to the client, not a prompt", hint)
+	case len(text) > mostKickoff:
+		l.problem(p, fmt.Sprintf("is %d bytes long", len(text)), "at most 100000; put the rest into a file that it names")
+	case strings.ContainsFunc(text, control):
+		l.problem(p, "holds control characters, which the client strips", "remove them")
+	default:
+		return text
+	}
+	return ""
+}

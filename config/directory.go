@@ -1,0 +1,176 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// expand reads a path: ~ and ${VAR} are replaced, and what is relative begins
+// at the file's directory.
+func (l *loader) expand(p place) (string, bool) { return l.expandFrom(p, l.base) }
+
+func (l *loader) expandFrom(p place, base string) (string, bool) {
+	text, ok := l.filled(p)
+	if !ok {
+		return "", false
+	}
+	if text == "~" || strings.HasPrefix(text, "~/") {
+		text = "${HOME}" + text[1:]
+	} else if strings.HasPrefix(text, "~") {
+		l.problem(p, fmt.Sprintf("%q: only one's own ~ is known", cut(text)), "write the whole path")
+		return "", false
+	}
+	text = variable.ReplaceAllStringFunc(text, func(use string) string {
+		name := use[2 : len(use)-1]
+		value, set := l.lookup(name)
+		if !set {
+			l.problem(p, fmt.Sprintf("the variable %s is not set", cut(name)), "")
+			ok = false
+		}
+		return value
+	})
+	switch {
+	case !ok:
+		return "", false
+	case strings.ContainsRune(text, 0):
+		l.problem(p, "holds a NUL character", "remove it")
+		return "", false
+	}
+	if !filepath.IsAbs(text) {
+		text = filepath.Join(base, text)
+	}
+	return filepath.Clean(text), true
+}
+
+// directory reads an agent's directory, which need not exist yet.
+func (l *loader) directory(p place) string {
+	text, ok := l.expand(p)
+	if !ok {
+		return ""
+	}
+	dir, err := l.resolve(text)
+	if err != nil {
+		l.problem(p, fmt.Sprintf("cannot resolve %s: %v", text, err), "")
+		return ""
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		l.problem(p, dir+" is not a directory", "")
+		return ""
+	}
+	return dir
+}
+
+// resolve follows the links of a path as far as it exists.
+func (l *loader) resolve(path string) (string, error) {
+	if real, ok := l.resolved[path]; ok {
+		return real, nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
+		if real, err = l.resolve(filepath.Dir(path)); err == nil {
+			real = filepath.Join(real, filepath.Base(path))
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	l.resolved[path] = real
+	return real, nil
+}
+
+// inbox returns the path of an agent's inbox; `inbox:` is relative to its
+// directory.
+func (l *loader) inbox(a *Agent, t table) string {
+	standard := filepath.Join(a.Home, "inbox.jsonl")
+	p, ok := t["inbox"]
+	if !ok {
+		return standard
+	}
+	text, ok := l.expandFrom(p, a.Dir)
+	if !ok {
+		return standard
+	}
+	folder, err := l.resolve(filepath.Dir(text))
+	if err != nil {
+		l.problem(p, fmt.Sprintf("cannot resolve %s: %v", text, err), "")
+		return standard
+	}
+	if info, err := os.Lstat(text); err == nil && !info.Mode().IsRegular() {
+		l.problem(p, text+" is not a regular file", "name a file, for example .heartbeat/inbox.jsonl")
+	}
+	return filepath.Join(folder, filepath.Base(text))
+}
+
+// collisions notes agents that share a name but for its case, a directory, or
+// an inbox, and directories inside another agent's.
+func (l *loader) collisions() {
+	names, inboxes := map[string]declared{}, map[string]declared{}
+	byFile := map[fileID]declared{}
+	for _, d := range l.agents {
+		if first, ok := names[strings.ToLower(d.Name)]; ok {
+			l.problem(d.name, fmt.Sprintf("differs from agent %q (line %d) by case alone", first.Name, first.Line), "give it another name")
+		}
+		names[strings.ToLower(d.Name)] = d
+		first, ok := inboxes[d.Inbox]
+		if ok && d.inbox.node != nil && first.Dir != d.Dir {
+			l.problem(d.inbox, fmt.Sprintf("is the inbox of agent %q (line %d) too", first.Name, first.Line), "an inbox has one consumer")
+		}
+		inboxes[d.Inbox] = d
+		if id, ok := identify(d.Dir); ok {
+			if first, ok := byFile[id]; ok && first.Dir != d.Dir {
+				l.shared(first, d)
+			}
+			byFile[id] = d
+		}
+	}
+	l.nested()
+}
+
+const ownDirectory = "give each agent a directory of its own, none inside another"
+
+func (l *loader) shared(first, second declared) {
+	l.problem(second.dir, fmt.Sprintf("is the directory of agent %q (line %d) too: %s", first.Name, first.Line, second.Dir), ownDirectory)
+}
+
+// nested compares each directory with those that it lies in: sorted with a
+// slash behind them, all that lies in one follows it directly.
+func (l *loader) nested() {
+	sorted := slices.Clone(l.agents)
+	slices.SortStableFunc(sorted, func(a, b declared) int {
+		return cmp.Compare(slashed(a.Dir), slashed(b.Dir))
+	})
+	var above []declared
+	for _, d := range sorted {
+		for len(above) > 0 && !strings.HasPrefix(slashed(d.Dir), slashed(above[len(above)-1].Dir)) {
+			above = above[:len(above)-1]
+		}
+		if len(above) > 0 {
+			l.overlap(above[len(above)-1], d)
+		}
+		above = append(above, d)
+	}
+}
+
+// overlap notes that inner's directory is or lies in outer's, at the one that
+// is declared later.
+func (l *loader) overlap(outer, inner declared) {
+	switch {
+	case outer.Dir == inner.Dir:
+		l.shared(outer, inner) // the sort kept the order of the file
+	case outer.Line <= inner.Line:
+		l.problem(inner.dir, fmt.Sprintf("lies inside the directory of agent %q (line %d): %s", outer.Name, outer.Line, inner.Dir), ownDirectory)
+	default:
+		l.problem(outer.dir, fmt.Sprintf("contains the directory of agent %q (line %d): %s", inner.Name, inner.Line, inner.Dir), ownDirectory)
+	}
+}
+
+func slashed(dir string) string { return strings.TrimSuffix(dir, "/") + "/" }

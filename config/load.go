@@ -1,0 +1,249 @@
+package config
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"heartbeat/hook"
+	"heartbeat/sources"
+)
+
+// maxFile bounds what is read, in bytes. 10,000 agents need some 3 MB.
+const maxFile = 64 << 20
+
+// DefaultMaxSessions is `max-sessions` where it is not given.
+const DefaultMaxSessions = 4
+
+// Load reads and checks the file. The error, when it is about the content,
+// is Problems: all of them.
+func Load(path string) (*Fleet, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read configuration: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("cannot read configuration: %s is over %d MiB", path, maxFile>>20)
+	}
+	return Parse(path, data)
+}
+
+// Parse checks data as if it stood in the file at path, which need not
+// exist: relative directories are taken from there. The error, when it is
+// about the content, is Problems.
+func Parse(path string, data []byte) (*Fleet, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find configuration: %w", err)
+	}
+	l := &loader{
+		file: path, base: filepath.Dir(absolute), lookup: os.LookupEnv, noted: map[Problem]bool{},
+		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
+		templates: map[templateKey]error{}, resolved: map[string]string{},
+	}
+	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, byName: map[string]*Agent{}}
+	if root, ok := l.parse(data); ok {
+		l.fleet(root, fleet)
+	}
+	if len(l.problems) > 0 {
+		return nil, l.sorted()
+	}
+	if fleet.Name == "" {
+		fleet.Name = derivedName(absolute)
+	}
+	return fleet, nil
+}
+
+// loader turns nodes into a fleet and notes what is wrong with them.
+type loader struct {
+	file     string // as in problems
+	base     string // the file's directory
+	lookup   func(string) (string, bool)
+	problems Problems
+	noted    map[Problem]bool
+	agents   []declared
+
+	// What many agents have in common is worked out once.
+	zones     map[string]*time.Location
+	schedules map[scheduleKey]parsedSchedule
+	templates map[templateKey]error
+	resolved  map[string]string // directory → where its links lead
+}
+
+type (
+	scheduleKey struct{ spec, zone string }
+	templateKey struct {
+		kind triggerKind
+		text string
+	}
+	parsedSchedule struct {
+		schedule sources.Schedule
+		err      error
+	}
+)
+
+// derivedName names a fleet by its file.
+func derivedName(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	sum := sha256.Sum256([]byte(path))
+	dir := strings.Trim(unnamed.ReplaceAllString(filepath.Base(filepath.Dir(path)), "-"), ".-_")
+	if dir == "" {
+		dir = "fleet"
+	}
+	return dir[:min(len(dir), 40)] + "-" + hex.EncodeToString(sum[:4])
+}
+
+var unnamed = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+var fleetKeys = []string{"version", "name", "max-sessions", "defaults", "agents"}
+
+func (l *loader) fleet(root place, f *Fleet) {
+	t, ok := l.table(root, fleetKeys, agentElsewhere)
+	if !ok {
+		return
+	}
+	l.version(root, t)
+	if p, ok := t["name"]; ok {
+		f.Name = l.name(p)
+	}
+	f.MaxSessions = l.number(t, "max-sessions", DefaultMaxSessions, 1)
+	defaults := table{}
+	if p, ok := t["defaults"]; ok {
+		if defaults, ok = l.table(p, agentKeys, triggerElsewhere); ok {
+			l.fields(&Agent{}, defaults) // for its problems, also when no agent uses it
+		}
+	}
+	p, ok := t["agents"]
+	if !ok || empty(p.node) {
+		l.problem(root.orThis(p), "no agents are declared", "agents: {NAME: {dir: DIRECTORY}}")
+		return
+	}
+	for name, entry := range l.entries(p) {
+		l.agent(f, name, entry, defaults)
+	}
+	l.collisions()
+	l.ticks(f, root, t)
+}
+
+// orThis returns p where it exists.
+func (root place) orThis(p place) place {
+	if p.node != nil {
+		return p
+	}
+	return root
+}
+
+func (l *loader) version(root place, t table) {
+	p, ok := t["version"]
+	if !ok {
+		l.problem(at(root.node, "version"), "is missing", "write version: 1")
+		return
+	}
+	if text, ok := l.text(p); ok && text != "1" {
+		l.problem(p, fmt.Sprintf("version %q is not known", text), "write version: 1")
+	}
+}
+
+// ticks refuses a fleet whose waiting sessions could take all slots for ever.
+func (l *loader) ticks(f *Fleet, root place, t table) {
+	n := 0
+	for _, a := range f.Agents {
+		if a.Mode == hook.Persist && a.OnIdle == hook.IdleTick {
+			n++
+		}
+	}
+	if n < f.MaxSessions {
+		return
+	}
+	p, ok := t["max-sessions"]
+	if !ok {
+		p = at(root.node, "max-sessions")
+	}
+	l.problem(p, fmt.Sprintf("%d sessions at once, and %d agents with mode: persist and on-idle: tick keep theirs for ever", f.MaxSessions, n),
+		fmt.Sprintf("write max-sessions: %d, or on-idle: release", n+1))
+}
+
+// parse returns the root of the one document in data.
+func (l *loader) parse(data []byte) (place, bool) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		l.syntax(err, data)
+		return place{}, false
+	}
+	if len(document.Content) == 0 || empty(document.Content[0]) {
+		l.problem(at(&yaml.Node{}, ""), "the file is empty", "heartbeat init writes one to start with")
+		return place{}, false
+	}
+	root := at(document.Content[0], "")
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		l.problem(at(&second, ""), "a second document begins", "one file is one fleet: remove the --- line and what follows")
+	case !errors.Is(err, io.EOF):
+		l.syntax(err, data)
+		return place{}, false
+	}
+	return root, true
+}
+
+var (
+	syntaxLine  = regexp.MustCompile(`^line (\d+): `)
+	namedAnchor = regexp.MustCompile(`unknown anchor '(.+)' referenced`)
+)
+
+// syntax notes an error of the YAML parser, which knows lines at most: the
+// column is where the line's text begins.
+func (l *loader) syntax(err error, data []byte) {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	if m := syntaxLine.FindStringSubmatch(message); m != nil {
+		message = message[len(m[0]):]
+		fmt.Sscan(m[1], &line)
+	} else {
+		line = bytes.Count(data[:culprit(message, data)], []byte("\n")) + 1
+	}
+	lines := bytes.Split(data, []byte("\n"))
+	line = min(max(line, 1), len(lines))
+	text := lines[line-1]
+	hint := ""
+	switch trimmed := bytes.TrimLeft(text, " "); {
+	case bytes.HasPrefix(trimmed, []byte("\t")):
+		hint = "YAML is indented with spaces"
+	case bytes.Contains(text, []byte(": *")) || bytes.Contains(text, []byte("[*")):
+		hint = `put it in quotes: a bare * begins an alias`
+	case bytes.Contains(text, []byte(": {{")):
+		hint = `put it in quotes: a bare { begins a mapping`
+	}
+	column := len(text) - len(bytes.TrimLeft(text, " \t\r")) + 1
+	l.problem(at(&yaml.Node{Line: line, Column: column}, ""), message, hint)
+}
+
+// culprit returns the offset of what the parser complains about without a line.
+func culprit(message string, data []byte) int {
+	at := -1
+	if m := namedAnchor.FindStringSubmatch(message); m != nil {
+		at = bytes.Index(data, []byte("*"+m[1]))
+	} else {
+		at = bytes.IndexFunc(data, func(r rune) bool {
+			return r == '\uFFFD' || r == 0x7f || r < ' ' && r != '\t' && r != '\n' && r != '\r'
+		})
+	}
+	return max(at, 0)
+}

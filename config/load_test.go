@@ -1,0 +1,324 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/sources"
+)
+
+// write puts a heartbeat.yaml into a new directory.
+func write(t testing.TB, text string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "heartbeat.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func mustLoad(t testing.TB, path string) *Fleet {
+	t.Helper()
+	f, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestEveryField is a file that gives every field a value that is not its default.
+func TestEveryField(t *testing.T) {
+	t.Parallel()
+	path := write(t, `
+version: 1
+name: office
+max-sessions: 7
+defaults:
+  timezone: Europe/Rome
+  timeout: 2h
+  permissions: {mode: plan, deny: [WebFetch]}
+  env: {A: default, B: default}
+agents:
+  all:
+    dir: work
+    command: [heartbeat, simulate, 3]
+    settings: flag
+    permissions:
+      mode: acceptEdits
+      allow: [Read, "Bash(git *)"]
+    mode: persist
+    idle-interval: 1d12h
+    on-idle: tick
+    kickoff: Read CLAUDE.md
+    context: entry
+    background: ignore
+    background-timeout: 1m
+    on-orphan: retry
+    max-attempts: 2
+    max-continuations: 3
+    max-entry: 64KiB
+    timeout: none
+    session-timeout: 3h
+    start-timeout: 4s
+    idle-grace: 5s
+    end-grace: 6s
+    max-restarts: 0
+    restart-window: 7m
+    inbox: queue/in.jsonl
+    env: {B: own, C: 5}
+    triggers:
+      - cron: "0 9 * * *"
+        timezone: America/New_York
+        prompt: "It is {{.At}}"
+        missed: skip
+        overlap: skip
+        name: morning
+      - watch: ["in/**/*.md", "*.txt"]
+        prompt: "Process {{.Path}}"
+        debounce: 1s
+      - poll: [sh, -c, "echo hi"]
+        every: 5m
+        timeout: 9s
+        split: lines
+        prompt: "Ticket {{.Output}}"
+  plain:
+    dir: plain
+`)
+	f := mustLoad(t, path)
+	dir := filepath.Dir(path)
+	if f.Path != path || f.Name != "office" || f.MaxSessions != 7 || len(f.Agents) != 2 {
+		t.Errorf("fleet %+v", f)
+	}
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schedule, err := sources.ParseSchedule("0 9 * * *", zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Agent{
+		Name: "all", Line: 11, Dir: dir + "/work", Inbox: dir + "/work/queue/in.jsonl", Home: dir + "/work/.heartbeat",
+		Command: []string{"heartbeat", "simulate", "3"}, Self: true, Settings: SettingsFlag,
+		Permissions: Permissions{Mode: "acceptEdits", Allow: []string{"Read", "Bash(git *)"}, Deny: []string{"WebFetch"}},
+		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextEntry,
+		Background: hook.BackgroundIgnore, KickoffText: "Read CLAUDE.md", OnOrphan: inbox.Retry,
+		MaxAttempts: 2, MaxContinuations: 3, MaxEntry: 64 << 10, Timeout: 0, SessionTimeout: 3 * time.Hour,
+		StartTimeout: 4 * time.Second, IdleGrace: 5 * time.Second, Grace: 6 * time.Second,
+		BackgroundTimeout: time.Minute, MaxRestarts: 0, RestartWindow: 7 * time.Minute,
+		Env: map[string]string{"A": "default", "B": "own", "C": "5"},
+		Triggers: []Trigger{
+			{Name: "morning", Line: 39, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedSkip, Overlap: OverlapSkip}},
+			{Name: "watch-1", Line: 45, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Overlap: OverlapSkip}},
+			{Name: "poll-1", Line: 48, Poll: &PollTrigger{
+				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
+				Split: sources.SplitLines, Prompt: "Ticket {{.Output}}", Overlap: OverlapSkip,
+			}},
+		},
+	}
+	same := cmp.Comparer(func(a, b sources.Schedule) bool {
+		return a == b || a.String() == b.String() && a.Location().String() == b.Location().String()
+	})
+	if diff := cmp.Diff(want, f.Agent("all"), same); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	plain := &Agent{
+		Name: "plain", Line: 53, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Command: []string{"claude"}, Settings: SettingsProject,
+		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
+		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,
+		Background: hook.BackgroundWait, OnOrphan: inbox.DeadLetter,
+		MaxAttempts: 5, MaxContinuations: 20, MaxEntry: 1 << 20, Timeout: 2 * time.Hour,
+		StartTimeout: 30 * time.Second, IdleGrace: 10 * time.Second, Grace: 10 * time.Second,
+		BackgroundTimeout: 10 * time.Minute, MaxRestarts: 3, RestartWindow: 30 * time.Minute,
+		Env: map[string]string{"A": "default", "B": "default"},
+	}
+	if diff := cmp.Diff(plain, f.Agent("plain"), same); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if f.Agent("nobody") != nil {
+		t.Error("an agent that is not declared was found")
+	}
+}
+
+func TestDefaultsOfTriggersAndTimeZone(t *testing.T) {
+	t.Parallel()
+	f := mustLoad(t, write(t, `
+version: 1
+defaults:
+  timezone: Asia/Tokyo
+  triggers: [{cron: "@daily", prompt: a}, {cron: "@hourly", prompt: b}, {poll: [x]}]
+agents:
+  inherits: {dir: a}
+  own: {dir: b, trigger: {watch: ["*"], prompt: c}}
+`))
+	var names []string
+	for _, trigger := range f.Agent("inherits").Triggers {
+		names = append(names, trigger.Name)
+	}
+	if diff := cmp.Diff([]string{"cron-1", "cron-2", "poll-1"}, names); diff != "" {
+		t.Error(diff)
+	}
+	first := f.Agent("inherits").Triggers[0]
+	if zone := first.Cron.Schedule.Location().String(); zone != "Asia/Tokyo" || first.Cron.Missed != sources.MissedOnce {
+		t.Errorf("zone %s, missed %s", zone, first.Cron.Missed)
+	}
+	if own := f.Agent("own").Triggers; len(own) != 1 || own[0].Watch == nil || own[0].Watch.Debounce != DefaultDebounce {
+		t.Errorf("own triggers: %+v", own)
+	}
+	poll := f.Agent("inherits").Triggers[2].Poll
+	if poll.Every != time.Minute || poll.Timeout != time.Minute || poll.Split != sources.SplitWhole || poll.Prompt != "" {
+		t.Errorf("poll %+v", poll)
+	}
+}
+
+func TestAnchorsAndMergeKeys(t *testing.T) {
+	t.Parallel()
+	f := mustLoad(t, write(t, `
+version: 1
+agents:
+  a: &base
+    dir: a
+    timeout: &long 3h
+    command: [first]
+  b:
+    <<: *base
+    dir: b
+    session-timeout: *long
+  c:
+    <<: [{dir: c, mode: persist}, *base]
+`))
+	b, c := f.Agent("b"), f.Agent("c")
+	if b.Timeout != 3*time.Hour || b.SessionTimeout != 3*time.Hour || b.Command[0] != "first" || filepath.Base(b.Dir) != "b" {
+		t.Errorf("b: %+v", b)
+	}
+	if filepath.Base(c.Dir) != "c" || c.Mode != hook.Persist || c.Timeout != 3*time.Hour {
+		t.Errorf("c: %+v", c)
+	}
+}
+
+func TestPathsExpand(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("HEARTBEAT_TEST_DIR", "nested/deep")
+	prompt := filepath.Join(home, "prompt.txt")
+	if err := os.WriteFile(prompt, []byte("Line 1\nLine 2 {{.Label}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := write(t, `
+version: 1
+agents:
+  home: {dir: ~/agent, inbox: "${HOME}/elsewhere.jsonl", trigger: {cron: "@daily", prompt-file: "~/prompt.txt"}}
+  variable: {dir: "sub/${HEARTBEAT_TEST_DIR}/x", command: ["~/bin", "${HOME}"], env: {P: "${HOME}"}}
+`)
+	f := mustLoad(t, path)
+	real, err := filepath.EvalSymlinks(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, v := f.Agent("home"), f.Agent("variable")
+	if a.Dir != filepath.Join(real, "agent") || a.Inbox != filepath.Join(real, "elsewhere.jsonl") {
+		t.Errorf("%s, %s", a.Dir, a.Inbox)
+	}
+	if got := a.Triggers[0].Cron.Prompt; got != "Line 1\nLine 2 {{.Label}}" {
+		t.Errorf("prompt %q", got)
+	}
+	if v.Dir != filepath.Join(filepath.Dir(path), "sub/nested/deep/x") {
+		t.Errorf("dir %s", v.Dir)
+	}
+	if v.Command[0] != "~/bin" || v.Command[1] != "${HOME}" || v.Env["P"] != "${HOME}" {
+		t.Errorf("expanded where it should not: %v %v", v.Command, v.Env)
+	}
+}
+
+func TestLinksAreResolved(t *testing.T) {
+	t.Parallel()
+	path := write(t, "version: 1\nagents:\n  a: {dir: link/new/er}\n")
+	dir := filepath.Dir(path)
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustLoad(t, path).Agents[0].Dir; got != filepath.Join(dir, "real/new/er") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestFleetName(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "my fleet (1)")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "heartbeat.yaml")
+	if err := os.WriteFile(file, Starter(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir, filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	name := mustLoad(t, file).Name
+	if !strings.HasPrefix(name, "my-fleet-1-") || len(name) != len("my-fleet-1-")+8 {
+		t.Errorf("name %q", name)
+	}
+	if through := mustLoad(t, filepath.Join(root, "link", "heartbeat.yaml")).Name; through != name {
+		t.Errorf("through a link %q, else %q", through, name)
+	}
+}
+
+func TestLoadOfNoFile(t *testing.T) {
+	t.Parallel()
+	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"))
+	if !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "cannot read configuration: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStarter(t *testing.T) {
+	t.Parallel()
+	f := mustLoad(t, write(t, string(Starter())))
+	if len(f.Agents) != 1 || f.Agents[0].Triggers[0].Cron == nil {
+		t.Errorf("%+v", f.Agents)
+	}
+	a, b := Starter(), Starter()
+	a[0] = 'x'
+	if b[0] == 'x' || Starter()[0] == 'x' {
+		t.Error("a caller can change the starter")
+	}
+}
+
+// TestExamples loads every example, so that none of them rots.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../examples/*/heartbeat.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("examples: %v, %v", files, err)
+	}
+	for _, file := range files {
+		f := mustLoad(t, file)
+		for _, a := range f.Agents {
+			if !strings.HasPrefix(a.Dir, filepath.Dir(f.Path)+"/") {
+				t.Errorf("%s: %s stands outside of the example: %s", file, a.Name, a.Dir)
+			}
+		}
+	}
+}

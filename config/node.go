@@ -1,0 +1,168 @@
+package config
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// table is a mapping: key → value.
+type table map[string]place
+
+// follow returns what an alias stands for.
+func follow(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode && n.Alias != nil {
+		n = n.Alias
+	}
+	return n
+}
+
+// empty reports whether a value is left out or null.
+func empty(n *yaml.Node) bool {
+	n = follow(n)
+	return n.Kind == 0 || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
+}
+
+// kind names what a node is, for messages.
+func kind(n *yaml.Node) string {
+	switch {
+	case empty(n):
+		return "nothing"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	}
+	return fmt.Sprintf("%q", cut(n.Value))
+}
+
+// cut shortens a text for a message.
+func cut(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// entries yields the keys and values of a mapping in order, those merged by
+// "<<" behind its own. A key that is given twice is a problem.
+func (l *loader) entries(p place) iter.Seq2[string, place] {
+	return func(yield func(string, place) bool) {
+		seen := map[string]int{}
+		l.walk(p, seen, map[*yaml.Node]bool{}, yield)
+	}
+}
+
+func (l *loader) walk(p place, seen map[string]int, visited map[*yaml.Node]bool, yield func(string, place) bool) bool {
+	n := follow(p.node)
+	if empty(n) || visited[n] {
+		return true
+	}
+	if n.Kind != yaml.MappingNode {
+		l.problem(p.here(), "must be a mapping, not "+kind(n), "write one KEY: VALUE a line below it")
+		return true
+	}
+	own := len(visited) == 0
+	visited[n] = true
+	var merged []place
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.ShortTag() == "!!merge" {
+			merged = append(merged, at(value, p.path))
+			continue
+		}
+		if key.Kind != yaml.ScalarNode {
+			l.problem(at(key, p.path), "a key must be a word, not "+kind(follow(key)), "")
+			continue
+		}
+		if line, twice := seen[key.Value]; twice {
+			if own {
+				l.problem(at(key, p.join(key.Value)), fmt.Sprintf("is given twice, first in line %d", line), "remove one of them")
+			}
+			continue
+		}
+		seen[key.Value] = key.Line
+		entry := place{node: value, path: p.join(key.Value), key: key}
+		if empty(value) {
+			// An empty value stands nowhere; its key does.
+			entry.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: key.Line, Column: key.Column}
+		}
+		if !yield(key.Value, entry) {
+			return false
+		}
+	}
+	for _, m := range merged {
+		if !l.walkMerged(m, seen, visited, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// walkMerged walks the value of "<<": a mapping or a list of them.
+func (l *loader) walkMerged(p place, seen map[string]int, visited map[*yaml.Node]bool, yield func(string, place) bool) bool {
+	n := follow(p.node)
+	if n.Kind != yaml.SequenceNode {
+		return l.walk(p, seen, visited, yield)
+	}
+	for _, element := range n.Content {
+		if !l.walk(at(element, p.path), seen, visited, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// elsewhere says where an unknown key belongs, or "".
+type elsewhere func(key string) string
+
+// table reads a mapping whose keys are known. It returns false when there is
+// no mapping to read.
+func (l *loader) table(p place, known []string, other elsewhere) (table, bool) {
+	n := follow(p.node)
+	if !empty(n) && n.Kind != yaml.MappingNode {
+		l.problem(p.here(), "must be a mapping, not "+kind(n), "known keys: "+strings.Join(known, ", "))
+		return nil, false
+	}
+	t := table{}
+	for key, value := range l.entries(p) {
+		if slices.Contains(known, key) {
+			t[key] = value
+			continue
+		}
+		l.unknown(key, value, known, other)
+	}
+	return t, true
+}
+
+// unknown notes a key that nobody knows, at the key.
+func (l *loader) unknown(key string, p place, known []string, other elsewhere) {
+	hint := ""
+	if other != nil {
+		hint = other(key)
+	}
+	if hint == "" {
+		if near := nearest(key, known); near != "" {
+			hint = "did you mean " + near + "?"
+		} else {
+			hint = "known keys: " + strings.Join(known, ", ")
+		}
+	}
+	l.problem(at(p.key, p.path), "unknown key", hint)
+}
+
+// over returns t with the keys of base that it has not.
+func (t table) over(base table) table {
+	if len(base) == 0 {
+		return t
+	}
+	all := make(table, len(t)+len(base))
+	maps.Copy(all, base)
+	maps.Copy(all, t)
+	return all
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Problem is one thing wrong in the file.
+type Problem struct {
+	File         string
+	Line, Column int // from 1
+	// Key is the path of the key, e.g. "agents.triage.trigger.cron", or ""
+	// where the file is no YAML.
+	Key string
+	// Message says what was found; Hint what to write instead, or "".
+	Message, Hint string
+}
+
+// String returns FILE:LINE:COLUMN: KEY: MESSAGE (HINT).
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(p.File + ":" + strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column) + ": ")
+	if p.Key != "" {
+		b.WriteString(p.Key + ": ")
+	}
+	b.WriteString(p.Message)
+	if p.Hint != "" {
+		b.WriteString(" (" + p.Hint + ")")
+	}
+	return b.String()
+}
+
+// Problems are all problems of a file, in its order.
+type Problems []Problem
+
+// Error lists them, a line each: FILE:LINE:COLUMN: KEY: MESSAGE (HINT).
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, problem := range p {
+		lines[i] = problem.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// place is a value in the file with the path of its key.
+type place struct {
+	node *yaml.Node
+	path string
+	key  *yaml.Node // or nil
+}
+
+// at returns the place of a value that has no key.
+func at(node *yaml.Node, path string) place { return place{node: node, path: path} }
+
+// here returns p with what an alias in it stands for.
+func (p place) here() place { return place{node: follow(p.node), path: p.path, key: p.key} }
+
+// below returns the place of an element of p.
+func (p place) below(i int, node *yaml.Node) place {
+	return at(node, p.path+"["+strconv.Itoa(i)+"]")
+}
+
+// join returns the path of a key in p.
+func (p place) join(key string) string {
+	if p.path == "" {
+		return key
+	}
+	return p.path + "." + key
+}
+
+// laidOver returns a mapping with p's keys and those of base that it has not.
+func (p place) laidOver(base place) place {
+	if base.node == nil || follow(base.node).Kind != yaml.MappingNode || follow(p.node).Kind != yaml.MappingNode {
+		return p
+	}
+	own := *follow(p.node)
+	own.Content = append(slices.Clone(own.Content), &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!merge", Value: "<<"}, base.node)
+	p.node = &own
+	return p
+}
+
+// problem notes what is wrong at p. The same words about the same place are
+// noted once: a default is read for every agent.
+func (l *loader) problem(p place, message, hint string) {
+	found := Problem{
+		File: l.file, Line: max(p.node.Line, 1), Column: max(p.node.Column, 1),
+		Key: p.path, Message: message, Hint: hint,
+	}
+	same := found
+	same.Key = ""
+	if !l.noted[same] {
+		l.noted[same] = true
+		l.problems = append(l.problems, found)
+	}
+}
+
+// sorted returns the problems in the order of the file.
+func (l *loader) sorted() Problems {
+	slices.SortStableFunc(l.problems, func(a, b Problem) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
+	return l.problems
+}

@@ -1,0 +1,263 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// text reads a scalar as it is written: 1, yes and 2026-01-01 are texts too.
+func (l *loader) text(p place) (string, bool) {
+	p = p.here()
+	n := p.node
+	switch tag := n.ShortTag(); {
+	case empty(n):
+		l.problem(p, "has no value", "write one, or remove the key")
+	case n.Kind != yaml.ScalarNode:
+		l.problem(p, "must be a single value, not "+kind(n), "")
+	case !slices.Contains([]string{"!!str", "!!int", "!!float", "!!bool", "!!timestamp"}, tag):
+		l.problem(p, "the tag "+tag+" is not known", "remove it")
+	case strings.ContainsRune(n.Value, 0):
+		l.problem(p, "holds a NUL character", "remove it")
+	default:
+		return n.Value, true
+	}
+	return "", false
+}
+
+// filled reads a scalar that is not blank.
+func (l *loader) filled(p place) (string, bool) {
+	text, ok := l.text(p)
+	if ok && strings.TrimSpace(text) == "" {
+		l.problem(p, "is blank", "")
+		return "", false
+	}
+	return text, ok
+}
+
+// texts reads a list of scalars that are not blank.
+func (l *loader) texts(p place, hint string) []string {
+	p = p.here()
+	n := p.node
+	if n.Kind != yaml.SequenceNode {
+		l.problem(p, "must be a list, not "+kind(n), hint)
+		return nil
+	}
+	list := make([]string, 0, len(n.Content))
+	for i, element := range n.Content {
+		if text, ok := l.filled(p.below(i, element)); ok {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// command reads an argv: at least one word, the first not empty. Later words
+// may be blank.
+func (l *loader) command(p place) []string {
+	p = p.here()
+	n := p.node
+	if n.Kind != yaml.SequenceNode {
+		hint := "write a list, for example [claude]"
+		if words := strings.Fields(n.Value); n.Kind == yaml.ScalarNode && len(words) > 0 {
+			hint = "write [" + strings.Join(words, ", ") + "]"
+		}
+		l.problem(p, "must be a list of words, not "+kind(n), hint)
+		return nil
+	}
+	if len(n.Content) == 0 {
+		l.problem(p, "is empty", "write a list, for example [claude]")
+		return nil
+	}
+	words := make([]string, 0, len(n.Content))
+	for i, element := range n.Content {
+		read := l.text
+		if i == 0 {
+			read = l.filled
+		}
+		if word, ok := read(p.below(i, element)); ok {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// enum reads one of the allowed words. Those of later are words of the design
+// that no code stands behind yet.
+func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T, later ...T) T {
+	p, ok := t[key]
+	if !ok {
+		return otherwise
+	}
+	text, ok := l.text(p)
+	if !ok {
+		return otherwise
+	}
+	words := make([]string, len(allowed))
+	for i, a := range allowed {
+		if T(text) == a {
+			return a
+		}
+		words[i] = string(a)
+	}
+	hint := "allowed: " + strings.Join(words, ", ")
+	if slices.Contains(later, T(text)) {
+		l.problem(p, fmt.Sprintf("%q is not supported yet", text), hint)
+		return otherwise
+	}
+	if near := nearest(text, words); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	l.problem(p, fmt.Sprintf("%q is not allowed", cut(text)), hint)
+	return otherwise
+}
+
+// notYet notes the keys of the design that no code stands behind yet.
+func (l *loader) notYet(t table, keys ...string) {
+	for _, key := range keys {
+		if p, ok := t[key]; ok {
+			l.problem(p, key+" is not supported yet", "remove it")
+		}
+	}
+}
+
+// number reads an integer that is at least least.
+func (l *loader) number(t table, key string, otherwise, least int) int {
+	p, ok := t[key]
+	if !ok {
+		return otherwise
+	}
+	text, ok := l.text(p)
+	if !ok {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n > math.MaxInt32 {
+		l.problem(p, fmt.Sprintf("%q is not a whole number", cut(text)), fmt.Sprintf("for example %d", otherwise))
+		return otherwise
+	}
+	if n < least {
+		l.problem(p, fmt.Sprintf("%d is too small", n), fmt.Sprintf("at least %d", least))
+		return otherwise
+	}
+	return n
+}
+
+var sizeUnits = map[string]int64{"": 1, "B": 1, "kB": 1000, "MB": 1_000_000, "KiB": 1 << 10, "MiB": 1 << 20}
+
+var sizeForm = regexp.MustCompile(`^(\d{1,12}) ?([A-Za-z]*)$`)
+
+// size reads a number of bytes: 65536, 64KiB, 1MiB, 500kB, 1MB.
+func (l *loader) size(t table, key string, otherwise, most int64) int64 {
+	p, ok := t[key]
+	if !ok {
+		return otherwise
+	}
+	text, ok := l.text(p)
+	if !ok {
+		return otherwise
+	}
+	m := sizeForm.FindStringSubmatch(text)
+	if m == nil || sizeUnits[m[2]] == 0 {
+		l.problem(p, fmt.Sprintf("%q is not a size", cut(text)), "a number of bytes, or with a unit: 64KiB, 1MiB, 500kB, 1MB")
+		return otherwise
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64)
+	if n *= sizeUnits[m[2]]; n < 1 || n > most {
+		l.problem(p, text+" is out of range", fmt.Sprintf("from 1 to %dMiB", most>>20))
+		return otherwise
+	}
+	return n
+}
+
+// bounds say what a duration may be.
+type bounds struct {
+	none bool          // 0 and none are allowed and mean none
+	most time.Duration // 0: a year
+}
+
+// duration reads a Go duration, with d for days. A unit is required.
+func (l *loader) duration(t table, key string, otherwise time.Duration, b bounds) time.Duration {
+	p, ok := t[key]
+	if !ok {
+		return otherwise
+	}
+	text, ok := l.text(p)
+	if !ok {
+		return otherwise
+	}
+	if b.none && (text == "none" || text == "0") {
+		return 0
+	}
+	d, err := parseDuration(text)
+	if err != nil {
+		l.problem(p, err.Error(), durationHint(text, b))
+		return otherwise
+	}
+	if b.most == 0 {
+		b.most = 365 * day
+	}
+	switch {
+	case d == 0 && b.none:
+		return 0
+	case d <= 0:
+		l.problem(p, text+" is too short", "more than 0")
+	case d > b.most:
+		l.problem(p, text+" is too long", "at most "+days(b.most))
+	default:
+		return d
+	}
+	return otherwise
+}
+
+const day = 24 * time.Hour
+
+func days(d time.Duration) string { return strconv.FormatInt(int64(d/day), 10) + "d" }
+
+var dayPart = regexp.MustCompile(`^(\d+(?:\.\d+)?)d`)
+
+// parseDuration is time.ParseDuration with days in front: 7d, 1d12h.
+func parseDuration(text string) (time.Duration, error) {
+	rest, total := text, time.Duration(0)
+	if m := dayPart.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.ParseFloat(m[1], 64)
+		if n > 36500 {
+			return 0, fmt.Errorf("%q is too long", cut(text))
+		}
+		total = time.Duration(n * float64(day))
+		if rest = text[len(m[0]):]; rest == "" {
+			return total, nil
+		}
+		if rest[0] == '-' || rest[0] == '+' {
+			return 0, fmt.Errorf("%q is not a duration", cut(text))
+		}
+	}
+	if _, err := strconv.ParseFloat(rest, 64); err == nil {
+		return 0, fmt.Errorf("%q has no unit", cut(text))
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration", cut(text))
+	}
+	return total + d, nil
+}
+
+func durationHint(text string, b bounds) string {
+	none := ""
+	if b.none {
+		none = ", or none"
+	}
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n > 0 {
+		if n >= 100 {
+			none = ", or in milliseconds " + text + "ms" + none
+		}
+		return "write " + text + "s or " + text + "m" + none
+	}
+	return "for example 30s, 10m, 2h or 1d" + none
+}

@@ -1,0 +1,332 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"gopkg.in/yaml.v3"
+
+	"heartbeat/sources"
+)
+
+// What a trigger has that says nothing else.
+const (
+	DefaultDebounce    = 500 * time.Millisecond
+	DefaultEvery       = time.Minute
+	DefaultPollTimeout = time.Minute
+)
+
+// maxPromptFile is as much as a template may make, in bytes.
+const maxPromptFile = 1 << 20
+
+type triggerKind string
+
+const (
+	cronKind  triggerKind = "cron"
+	watchKind triggerKind = "watch"
+	pollKind  triggerKind = "poll"
+)
+
+var (
+	kindKeys   = []string{string(cronKind), string(watchKind), string(pollKind)}
+	commonKeys = []string{"name", "prompt", "prompt-file", "overlap"}
+	// keysOf are the keys that only one kind of trigger has.
+	keysOf = map[triggerKind][]string{
+		cronKind:  {"cron", "timezone", "missed", "jitter", "grace"},
+		watchKind: {"watch", "debounce"},
+		pollKind:  {"poll", "every", "timeout", "split"},
+	}
+	triggerKeys = slices.Concat(commonKeys, keysOf[cronKind], keysOf[watchKind], keysOf[pollKind])
+)
+
+// triggers reads trigger or triggers, whichever there is.
+func (l *loader) triggers(t table) []Trigger {
+	zone := l.zone(t, time.Local)
+	one, single := t["trigger"]
+	several, list := t["triggers"]
+	switch {
+	case single && list:
+		l.problem(several, "trigger and triggers are both given", "put all of them into triggers:")
+		return nil
+	case single:
+		if one = one.here(); one.node.Kind == yaml.SequenceNode {
+			l.problem(one, "must be a mapping, not a list", "write triggers: for several")
+			return nil
+		}
+		return l.numbered([]place{one}, zone)
+	case list:
+		several = several.here()
+		n := several.node
+		if n.Kind != yaml.SequenceNode {
+			l.problem(several, "must be a list, not "+kind(n), "write trigger: for one")
+			return nil
+		}
+		places := make([]place, len(n.Content))
+		for i, element := range n.Content {
+			places[i] = several.below(i, element)
+		}
+		return l.numbered(places, zone)
+	}
+	return nil
+}
+
+// numbered reads triggers and names those that have no name.
+func (l *loader) numbered(places []place, zone *time.Location) []Trigger {
+	var all []Trigger
+	count := map[triggerKind]int{}
+	lines := map[string]int{}
+	for _, p := range places {
+		trigger, kind, ok := l.trigger(p, zone)
+		if !ok {
+			continue
+		}
+		count[kind]++
+		if trigger.Name == "" {
+			trigger.Name = string(kind) + "-" + strconv.Itoa(count[kind])
+		}
+		if line, twice := lines[strings.ToLower(trigger.Name)]; twice {
+			l.problem(at(p.here().node, p.join("name")), fmt.Sprintf("the name %q is that of the trigger in line %d too", trigger.Name, line), "give each a name: of its own")
+		}
+		lines[strings.ToLower(trigger.Name)] = trigger.Line
+		all = append(all, trigger)
+	}
+	return all
+}
+
+func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bool) {
+	t, ok := l.table(p, triggerKeys, nil)
+	if !ok {
+		return Trigger{}, "", false
+	}
+	kind, ok := l.kindOf(p, t)
+	if !ok {
+		return Trigger{}, "", false
+	}
+	for key, value := range t {
+		if !slices.Contains(commonKeys, key) && !slices.Contains(keysOf[kind], key) {
+			l.problem(at(value.key, value.path), fmt.Sprintf("a %s trigger has no %s", kind, key), "remove it")
+		}
+	}
+	trigger := Trigger{Line: follow(p.node).Line}
+	if name, ok := t["name"]; ok {
+		trigger.Name = l.name(name)
+	}
+	overlap := enum(l, t, "overlap", OverlapSkip, []Overlap{OverlapSkip}, OverlapQueue)
+	prompt := l.prompt(p, t, kind)
+	switch kind {
+	case cronKind:
+		trigger.Cron = l.cron(t, prompt, overlap, zone)
+	case watchKind:
+		trigger.Watch = l.watch(t, prompt, overlap)
+	case pollKind:
+		trigger.Poll = l.poll(t, prompt, overlap)
+	}
+	return trigger, kind, true
+}
+
+func (l *loader) kindOf(p place, t table) (triggerKind, bool) {
+	var found []string
+	for _, kind := range kindKeys {
+		if _, ok := t[kind]; ok {
+			found = append(found, kind)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return triggerKind(found[0]), true
+	case 0:
+		l.problem(p.here(), "says not what triggers it", "write one of cron, watch, poll")
+	default:
+		l.problem(t[found[1]], strings.Join(found, " and ")+" are both given", "write triggers: with an element for each")
+	}
+	return "", false
+}
+
+func (l *loader) cron(t table, prompt string, overlap Overlap, zone *time.Location) *CronTrigger {
+	l.notYet(t, "jitter", "grace")
+	c := &CronTrigger{
+		Prompt: prompt, Overlap: overlap,
+		Missed: enum(l, t, "missed", sources.MissedOnce, []sources.Missed{sources.MissedSkip, sources.MissedOnce}, sources.MissedAll),
+	}
+	zone = l.zone(t, zone)
+	spec, ok := l.filled(t["cron"])
+	if !ok {
+		return c
+	}
+	key := scheduleKey{spec, zone.String()}
+	parsed, ok := l.schedules[key]
+	if !ok {
+		parsed.schedule, parsed.err = sources.ParseSchedule(spec, zone)
+		l.schedules[key] = parsed
+	}
+	if err := parsed.err; err != nil {
+		if why := errors.Unwrap(err); why != nil {
+			err = why // the message begins with the expression, which stands there
+		}
+		l.problem(t["cron"], fmt.Sprintf("%q: %v", cut(spec), err), "")
+	}
+	c.Schedule = parsed.schedule
+	return c
+}
+
+// zone reads the key timezone.
+func (l *loader) zone(t table, otherwise *time.Location) *time.Location {
+	p, ok := t["timezone"]
+	if !ok {
+		return otherwise
+	}
+	name, ok := l.filled(p)
+	if !ok {
+		return otherwise
+	}
+	zone, known := l.zones[name]
+	if !known {
+		zone, _ = time.LoadLocation(name)
+		l.zones[name] = zone
+	}
+	if zone == nil {
+		l.problem(p, fmt.Sprintf("the time zone %q is not known", cut(name)), "a name such as Europe/Rome, UTC or Local")
+		return otherwise
+	}
+	return zone
+}
+
+func (l *loader) watch(t table, prompt string, overlap Overlap) *WatchTrigger {
+	w := &WatchTrigger{
+		Prompt: prompt, Overlap: overlap,
+		Debounce: l.duration(t, "debounce", DefaultDebounce, bounds{none: true, most: day}),
+	}
+	p := t["watch"]
+	const hint = `for example ["incoming/**/*.md"]`
+	w.Patterns = l.texts(p, hint)
+	p = p.here()
+	if p.node.Kind == yaml.SequenceNode && len(p.node.Content) == 0 {
+		l.problem(p, "is empty", hint)
+	}
+	for i, element := range p.node.Content {
+		if element = follow(element); p.node.Kind == yaml.SequenceNode && element.Kind == yaml.ScalarNode {
+			l.pattern(p.below(i, element), element.Value)
+		}
+	}
+	return w
+}
+
+// pattern checks one glob, which is relative to the agent's directory.
+func (l *loader) pattern(p place, pattern string) {
+	if pattern == "" {
+		return // noted
+	}
+	const inside = "patterns are relative to the agent's dir"
+	parts := strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) })
+	switch {
+	case !doublestar.ValidatePattern(pattern):
+		l.problem(p, fmt.Sprintf("%q is not a valid pattern", cut(pattern)), `*, ?, **, [a-z] and {a,b} are known; \ takes the meaning away`)
+	case path.IsAbs(pattern) || strings.HasPrefix(pattern, "~"):
+		l.problem(p, fmt.Sprintf("%q is absolute", cut(pattern)), inside)
+	case slices.Contains(parts, ".."):
+		l.problem(p, fmt.Sprintf("%q leads out of the agent's dir", cut(pattern)), inside)
+	case path.Clean(pattern) != pattern:
+		l.problem(p, fmt.Sprintf("%q never matches", cut(pattern)), "write "+path.Clean(pattern))
+	case parts[0] == ".heartbeat":
+		l.problem(p, "heartbeat's own files change all the time", "watch another directory")
+	}
+}
+
+func (l *loader) poll(t table, prompt string, overlap Overlap) *PollTrigger {
+	return &PollTrigger{
+		Command: l.command(t["poll"]), Prompt: prompt, Overlap: overlap,
+		Every:   l.duration(t, "every", DefaultEvery, bounds{}),
+		Timeout: l.duration(t, "timeout", DefaultPollTimeout, bounds{most: day}),
+		Split:   enum(l, t, "split", sources.SplitWhole, []sources.Split{sources.SplitWhole, sources.SplitLines}, sources.SplitJSON),
+	}
+}
+
+// prompt reads prompt or prompt-file and checks the template.
+func (l *loader) prompt(p place, t table, kind triggerKind) string {
+	inline, has := t["prompt"]
+	file, hasFile := t["prompt-file"]
+	where, text, ok := inline, "", false
+	switch {
+	case has && hasFile:
+		l.problem(file, "prompt and prompt-file are both given", "remove one of them")
+	case has:
+		text, ok = l.filled(inline)
+	case hasFile:
+		where = file
+		text, ok = l.promptFile(file)
+	case kind != pollKind:
+		l.problem(at(p.here().node, p.join("prompt")), "is missing", "write prompt: TEXT, or prompt-file: PATH")
+	}
+	if !ok {
+		return ""
+	}
+	key := templateKey{kind, text}
+	err, known := l.templates[key]
+	if !known {
+		switch kind {
+		case cronKind:
+			_, err = sources.ParseCronTemplate(text)
+		case watchKind:
+			_, err = sources.ParseFileTemplate(text)
+		case pollKind:
+			_, err = sources.ParsePollTemplate(text)
+		}
+		l.templates[key] = err
+	}
+	if err != nil {
+		fields := map[triggerKind]string{
+			cronKind: "{{.At}} and {{.Label}}", watchKind: "{{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}", pollKind: "{{.Output}}",
+		}
+		l.problem(where, err.Error(), "known are "+fields[kind])
+	}
+	return text
+}
+
+// promptFile reads a prompt from a file beside the configuration.
+func (l *loader) promptFile(p place) (string, bool) {
+	name, ok := l.expand(p)
+	if !ok {
+		return "", false
+	}
+	text, err := readPrompt(name)
+	switch {
+	case err != nil:
+		l.problem(p, err.Error(), "paths are relative to this file")
+		return "", false
+	case strings.TrimSpace(text) == "":
+		l.problem(p, name+" is blank", "")
+		return "", false
+	}
+	return strings.TrimRight(text, "\r\n"), true
+}
+
+func readPrompt(name string) (string, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", fmt.Errorf("cannot read prompt: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("cannot read prompt: %s is not a regular file", name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("cannot read prompt: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxPromptFile+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot read prompt: %w", err)
+	}
+	if len(data) > maxPromptFile {
+		return "", fmt.Errorf("cannot read prompt: %s is over 1 MiB", name)
+	}
+	return string(data), nil
+}
