@@ -238,7 +238,8 @@ func (s *Scheduler) ended(a *agent, o session.Outcome, recoverErr error) {
 	if recoverErr != nil {
 		s.failLocked(a, recoverErr)
 	} else {
-		n, h := after(o, a.history, s.rule(a), time.Now(), roll())
+		d, err := pending(a.cfg)
+		n, h := after(o, err != nil || d.Entries > 0, a.history, s.rule(a), time.Now(), roll())
 		a.history = h
 		s.followLocked(a, n)
 		s.evaluateLocked(a)

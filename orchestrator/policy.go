@@ -54,9 +54,11 @@ type next struct {
 	reason string
 }
 
-// after is the restart policy: a pure function of how a session ended, what
-// went before, and time. A session is good when it acknowledged an entry.
-func after(o session.Outcome, h history, rule restartRule, now time.Time, roll float64) (next, history) {
+// after is the restart policy: a pure function of how a session ended, whether
+// work is left in the queue, what went before, and time. A session is good
+// when it acknowledged an entry; one that left work and acknowledged none is a
+// failure, whatever it calls itself, or it would be started for ever.
+func after(o session.Outcome, left bool, h history, rule restartRule, now time.Time, roll float64) (next, history) {
 	if o.Acknowledged > 0 {
 		h = history{}
 	}
@@ -64,7 +66,7 @@ func after(o session.Outcome, h history, rule restartRule, now time.Time, roll f
 	case hook.EndShutdown:
 		return next{state: Idle, reason: describe(o)}, h
 	case hook.EndDrained, hook.EndReleased:
-		if o.Acknowledged > 0 || o.Detail != "" {
+		if o.Acknowledged > 0 || !left {
 			return next{state: Idle, reason: describe(o)}, h
 		}
 	case hook.EndAPIFailure:

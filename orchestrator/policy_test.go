@@ -20,11 +20,16 @@ func TestAfter(t *testing.T) {
 		state    State
 		delay    time.Duration // without jitter (roll 0: half)
 		failures int
+		left     bool // work is left in the queue
 	}{
 		{name: "drained", outcome: session.Outcome{Why: hook.EndDrained, Acknowledged: 3}, state: Idle},
 		{
-			name:    "drained without doing anything is a failure, or it would spin",
+			name: "drained without doing anything while work is left is a failure, or it would spin", left: true,
 			outcome: session.Outcome{Why: hook.EndDrained}, state: BackingOff, delay: time.Second, failures: 1,
+		},
+		{
+			name:    "drained without doing anything, and nothing is left",
+			outcome: session.Outcome{Why: hook.EndDrained}, state: Idle,
 		},
 		{name: "shut down", outcome: session.Outcome{Why: hook.EndShutdown}, state: Idle},
 		{name: "first crash", outcome: session.Outcome{Why: hook.EndCrashed}, state: BackingOff, delay: time.Second, failures: 1},
@@ -57,7 +62,7 @@ func TestAfter(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			n, h := after(tt.outcome, tt.before, rule, now, 0)
+			n, h := after(tt.outcome, tt.left, tt.before, rule, now, 0)
 			if n.state != tt.state || h.failures != tt.failures {
 				t.Errorf("after = %s with %d failures, want %s with %d", n.state, h.failures, tt.state, tt.failures)
 			}

@@ -12,8 +12,8 @@ import (
 )
 
 // lookAhead bounds how many bytes of a queue are read to see whether work is
-// queued.
-const lookAhead = 64 << 10
+// queued: more than the largest entry.
+const lookAhead = 2 << 20
 
 func openQueue(a *config.Agent) (*inbox.Queue, error) {
 	return inbox.Open(inbox.Place{Inbox: a.Inbox, Home: a.Home})
@@ -52,7 +52,7 @@ func settleTail(a *config.Agent, log *slog.Logger) {
 // stillThere reports whether a fire of the trigger is queued or in flight.
 func stillThere(q *inbox.Queue, source string) (bool, error) {
 	trigger, _, _ := strings.Cut(source, "@")
-	flight, err := q.InFlight()
+	flight, err := q.Peek()
 	if err != nil {
 		return false, err
 	}

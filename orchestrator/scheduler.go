@@ -33,10 +33,10 @@ type Options struct {
 	// Prepare brings an agent's directory in line with its declaration and
 	// returns the settings file to pass by --settings, or "".
 	Prepare func(*config.Agent) (Prepared, error)
-	// Inboxes, when not nil, calls back soon after something changed in a
-	// folder. Without it, and as a safety net beside it, folders are looked
-	// at every few seconds.
-	Inboxes func(ctx context.Context, dirs []string, changed func(dir string)) error
+	// Inboxes calls changed soon after a file in one of the folders changed,
+	// with its path, until ctx ends (watch.Folders). Without it, and as a
+	// safety net beside it, queues are looked at now and then.
+	Inboxes func(ctx context.Context, folders []string, changed func(path string)) error
 	Log     *slog.Logger
 	// Step is told what the run is doing, for people and machines.
 	Step func(string)
@@ -61,7 +61,9 @@ type Scheduler struct {
 	mu       sync.Mutex
 	stopping bool
 	firing   int // triggers that --fire has not finished
-	quit     context.CancelCauseFunc
+	// fireFailures counts triggers that --fire could not fire.
+	fireFailures int
+	quit         context.CancelCauseFunc
 }
 
 // agent is one declared agent and its actual state.

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/workspace"
+	"heartbeat/sources/watch"
+)
+
+type runCmd struct {
+	Agents      []string      `arg:"" optional:"" help:"The agents to run; all of them when none is named." complete:"agent"`
+	Once        bool          `help:"End when nothing is queued, in flight or backing off. No trigger fires."`
+	Fire        bool          `help:"With --once: fire each trigger one time first."`
+	OnceTimeout time.Duration `placeholder:"DURATION" default:"1h" help:"With --once: end after this time whatever is left (${default})."`
+}
+
+// Help implements kong's HelpProvider.
+func (runCmd) Help() string {
+	return `Runs the fleet in the foreground: wires what has drifted, recovers what was
+interrupted, fires triggers, starts a session wherever work is queued, and ends
+it. Ctrl-C or SIGTERM ends the sessions and then the run.
+
+With --once the exit status says how it went: 0 all is done, 1 something was
+dead-lettered, is held or left, 75 an agent is parked (usage limit, login).
+
+Examples:
+
+    heartbeat run
+    heartbeat run triage builder
+    heartbeat run --once                  # drain what is queued, then end
+    heartbeat run --once --fire -o json   # fire each trigger once, for scripts`
+}
+
+// ran is how a run ended.
+type ran struct {
+	*orchestrator.Summary
+	Verdict orchestrator.Verdict `json:"verdict,omitempty"` // with --once
+}
+
+func (c runCmd) run(ctx context.Context, a *app) (result, error) {
+	if c.Fire && !c.Once {
+		return nil, usagef("heartbeat run --once --fire", "--fire goes with --once")
+	}
+	fleet, err := a.fleet()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range c.Agents {
+		if _, err := findAgent(fleet, name); err != nil {
+			return nil, err
+		}
+	}
+	s, err := c.scheduler(a, fleet)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	sum, err := s.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res := ran{Summary: sum}
+	if !c.Once {
+		return res, nil
+	}
+	if errors.Is(context.Cause(ctx), context.Canceled) && ctx.Err() != nil {
+		return res, &failure{status: exitError, err: errors.New("cannot finish: asked to stop")}
+	}
+	res.Verdict = sum.Verdict()
+	return res, onceFailure(res.Verdict)
+}
+
+func (c runCmd) scheduler(a *app, fleet *config.Fleet) (*orchestrator.Scheduler, error) {
+	stateDir, err := state.Dir(fleet.Name)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the running binary: %w", err)
+	}
+	prepare, err := workspace.Preparer(stateDir, self)
+	if err != nil {
+		return nil, err
+	}
+	return orchestrator.New(orchestrator.Options{
+		Fleet: fleet, Only: slices.Clone(c.Agents), Once: c.Once, Fire: c.Fire, OnceTimeout: c.OnceTimeout,
+		StateDir: stateDir, Runner: orchestrator.Shims{Self: self, Log: a.log}, Prepare: prepare,
+		Inboxes: watch.Folders, Log: a.log, Step: a.step,
+	})
+}
+
+// onceFailure is the exit status of a run with --once.
+func onceFailure(v orchestrator.Verdict) error {
+	switch v {
+	case orchestrator.AllDone:
+		return nil
+	case orchestrator.SomeParked:
+		return &failure{
+			status: exitParked, hint: "run it again when the usage limit is over, or log in with `claude`",
+			err: errors.New("cannot finish: an agent is parked"),
+		}
+	}
+	return &failure{
+		status: exitError, hint: "heartbeat status shows what is left; heartbeat dead-letter list AGENT shows what was given up",
+		err: errors.New("cannot finish: something was dead-lettered, is held or left"),
+	}
+}
+
+func (r ran) text(p *page) {
+	var rows [][]cell
+	for _, s := range r.Agents {
+		why := s.Reason
+		if s.State == orchestrator.Idle {
+			why = ""
+		}
+		rows = append(rows, []cell{
+			{text: s.Agent},
+			stateCell(p, s.State),
+			{text: strconv.Itoa(s.Acknowledged)},
+			{text: strconv.Itoa(s.DeadLettered)},
+			{text: strconv.Itoa(s.Queued)},
+			{text: why},
+		})
+	}
+	p.table([]string{"AGENT", "STATE", "DONE", "GIVEN UP", "QUEUED", "WHY"}, rows)
+}
+
+// stateCell is a state in the colour of its urgency.
+func stateCell(p *page, s orchestrator.State) cell {
+	colour := ""
+	switch s {
+	case orchestrator.Running, orchestrator.Starting, orchestrator.Ending:
+		colour = p.green
+	case orchestrator.BackingOff, orchestrator.Parked, orchestrator.Waiting:
+		colour = p.yellow
+	case orchestrator.Held:
+		colour = p.red
+	}
+	return cell{text: string(s), colour: colour}
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/state"
+)
+
+type statusCmd struct {
+	Agents []string `arg:"" optional:"" help:"The agents to show; all of them when none is named." complete:"agent"`
+}
+
+// Help implements kong's HelpProvider.
+func (statusCmd) Help() string {
+	return `Shows what each agent does, what is queued and in flight, how its last session
+ended and when its next scheduled fire is. It reads the disk, so it works with
+and without a running scheduler.
+
+Examples:
+
+    heartbeat status
+    heartbeat status triage -o json`
+}
+
+// statusPage is the state of the fleet.
+type statusPage struct {
+	Fleet  string                     `json:"fleet"`
+	Agents []orchestrator.AgentStatus `json:"agents"`
+	now    time.Time
+}
+
+func (c statusCmd) run(_ context.Context, a *app) (result, error) {
+	fleet, err := a.fleet()
+	if err != nil {
+		return nil, err
+	}
+	shown := *fleet
+	if len(c.Agents) > 0 {
+		shown.Agents = nil
+		for _, name := range c.Agents {
+			agent, err := findAgent(fleet, name)
+			if err != nil {
+				return nil, err
+			}
+			shown.Agents = append(shown.Agents, agent)
+		}
+	}
+	return c.look(&shown)
+}
+
+func (statusCmd) look(fleet *config.Fleet) (result, error) {
+	stateDir, err := state.Dir(fleet.Name)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return statusPage{Fleet: fleet.Name, Agents: orchestrator.Status(fleet, stateDir, now), now: now}, nil
+}
+
+func (s statusPage) text(p *page) {
+	var rows [][]cell
+	for _, a := range s.Agents {
+		rows = append(rows, []cell{
+			{text: a.Agent},
+			stateCell(p, a.State),
+			{text: queuedText(a)},
+			{text: inFlightText(a, s.now)},
+			{text: strconv.Itoa(a.Dead)},
+			{text: lastText(a)},
+			{text: nextText(a, s.now)},
+		})
+	}
+	p.table([]string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "LAST", "NEXT"}, rows)
+	for _, a := range s.Agents {
+		if a.Problem != "" {
+			p.coloured(p.red, "! ")
+			p.printf("%s: %s\n", a.Agent, a.Problem)
+		}
+		if why := whyText(a, s.now); why != "" {
+			p.printf("%s: %s\n", a.Agent, why)
+		}
+	}
+}
+
+func queuedText(a orchestrator.AgentStatus) string {
+	n := strconv.Itoa(a.Depth.Entries)
+	if a.Depth.More {
+		n += "+"
+	}
+	return n
+}
+
+func inFlightText(a orchestrator.AgentStatus, now time.Time) string {
+	switch {
+	case a.InFlight != nil:
+		return fmt.Sprintf("%s, %s", a.InFlight.State, ago(now.Sub(a.InFlight.DeliveredAt)))
+	case a.Phase != "":
+		return string(a.Phase)
+	}
+	return "-"
+}
+
+func lastText(a orchestrator.AgentStatus) string {
+	if a.Last == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s, %d done", a.Last.Why, a.Last.Acknowledged)
+}
+
+func nextText(a orchestrator.AgentStatus, now time.Time) string {
+	switch {
+	case !a.Next.IsZero():
+		return "in " + ago(a.Next.Sub(now))
+	case a.Watches > 0 && a.Polls > 0:
+		return "files, poll"
+	case a.Watches > 0:
+		return "files"
+	case a.Polls > 0:
+		return "poll"
+	}
+	return "-"
+}
+
+// whyText explains states that a person may want to end.
+func whyText(a orchestrator.AgentStatus, now time.Time) string {
+	switch a.State {
+	case orchestrator.Held:
+		return "held: " + a.Reason
+	case orchestrator.BackingOff, orchestrator.Parked:
+		return fmt.Sprintf("%s for %s: %s", a.State, ago(a.Until.Sub(now)), a.Reason)
+	}
+	return ""
+}
+
+// ago is a duration in its one or two largest units.
+func ago(d time.Duration) string {
+	switch d = d.Abs(); {
+	case d < time.Second:
+		return "0s"
+	case d < time.Minute:
+		return d.Truncate(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+}

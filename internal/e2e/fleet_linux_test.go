@@ -1,0 +1,322 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/internal/fakeapi"
+)
+
+// built are the release binaries, made once for all tests.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// binaries returns a folder with heartbeat and heartbeat-stop in it.
+func binaries(t *testing.T) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "heartbeat-bin-"); built.err != nil {
+			return
+		}
+		cmd := exec.Command("go", "build", "-trimpath", "-o", built.dir, "heartbeat/cmd/heartbeat", "heartbeat/cmd/heartbeat-stop")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("%w: %s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatalf("cannot build the binaries: %v", built.err)
+	}
+	return built.dir
+}
+
+// fleet is a lab in which `heartbeat run` drives the client.
+type fleet struct {
+	*Lab
+	bin  string
+	file string
+}
+
+// agentYAML is one agent in the lab's workspace; %s is more of its fields,
+// indented by four blanks.
+const agentYAML = `version: 1
+agents:
+  a:
+    dir: %s
+    command: %s
+    permissions:
+      allow: [Bash]
+    end-grace: 5s
+%s`
+
+// newFleet prepares a lab with one agent, "a", in its workspace. fields are
+// further fields of the agent, one a line.
+func newFleet(t *testing.T, c client, fields []string, rules ...fakeapi.Rule) *fleet {
+	t.Helper()
+	l := newLab(t, c, nil, rules...)
+	f := &fleet{Lab: l, bin: binaries(t), file: filepath.Join(l.Dir, "heartbeat.yaml")}
+	command := fmt.Sprintf("[%q]", c.path)
+	if !c.real {
+		command = fmt.Sprintf("[heartbeat, simulate, --script, %q]", filepath.Join(l.Dir, "script.json"))
+		l.Setenv("SIMULATE_LOG=" + filepath.Join(l.Dir, "model.jsonl"))
+	}
+	more := ""
+	for _, field := range fields {
+		more += "    " + field + "\n"
+	}
+	f.write(f.file, fmt.Sprintf(agentYAML, strconv.Quote(l.Work), command, more))
+	l.Setenv("HEARTBEAT_STATE_DIR="+filepath.Join(l.Dir, "state"), "HEARTBEAT_FILE="+f.file)
+	return f
+}
+
+func (f *fleet) write(path, text string) {
+	f.t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// heartbeat runs a command to its end.
+func (f *fleet) heartbeat(stdin string, args ...string) (stdout, stderr string, code int) {
+	f.t.Helper()
+	cmd := exec.Command(filepath.Join(f.bin, "heartbeat"), args...)
+	var out, err bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &err
+	cmd.Env, cmd.Dir = f.Env(), f.Dir
+	if e := cmd.Run(); e != nil && cmd.ProcessState == nil {
+		f.t.Fatal(e)
+	}
+	return out.String(), err.String(), cmd.ProcessState.ExitCode()
+}
+
+// must is heartbeat where only success will do.
+func (f *fleet) must(stdin string, args ...string) string {
+	f.t.Helper()
+	out, errs, code := f.heartbeat(stdin, args...)
+	if code != 0 {
+		f.t.Fatalf("heartbeat %s: exit %d\n%s%s%s", strings.Join(args, " "), code, out, errs, f.hookLog())
+	}
+	return out
+}
+
+func (f *fleet) send(text string) { f.t.Helper(); f.must(text, "send", "a", "-") }
+
+// scheduler is a running `heartbeat run`.
+type scheduler struct {
+	f      *fleet
+	cmd    *exec.Cmd
+	stderr *logBuffer
+	done   chan struct{}
+}
+
+// logBuffer is a bytes.Buffer that two goroutines may use.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// start starts `heartbeat run` and ends it with the test.
+func (f *fleet) start(args ...string) *scheduler {
+	f.t.Helper()
+	s := &scheduler{f: f, stderr: &logBuffer{}, done: make(chan struct{})}
+	s.cmd = exec.Command(filepath.Join(f.bin, "heartbeat"), append([]string{"run"}, args...)...)
+	s.cmd.Env, s.cmd.Dir = f.Env(), f.Dir
+	s.cmd.Stdout, s.cmd.Stderr = s.stderr, s.stderr
+	if err := s.cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.done)
+	}()
+	f.t.Cleanup(func() {
+		s.stop()
+		if f.t.Failed() {
+			f.t.Logf("heartbeat run:\n%s\nhook.log:\n%s", s.stderr, f.hookLog())
+		}
+	})
+	return s
+}
+
+// stop ends the run as a person would, with Ctrl-C, and waits for it.
+func (s *scheduler) stop() {
+	s.f.t.Helper()
+	_ = s.cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-s.done:
+	case <-time.After(patience):
+		s.f.t.Errorf("heartbeat run did not end within %v of SIGINT", patience)
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
+}
+
+func (f *fleet) home() string { return filepath.Join(f.Work, ".heartbeat") }
+
+func (f *fleet) hookLog() string {
+	b, _ := os.ReadFile(filepath.Join(f.home(), "hook.log"))
+	return string(b)
+}
+
+// outbox returns the acknowledged entries.
+func (f *fleet) outbox() []inbox.Delivery {
+	f.t.Helper()
+	return readLines[inbox.Delivery](f.t, filepath.Join(f.home(), "outbox.jsonl"))
+}
+
+func (f *fleet) dead() []inbox.DeadEntry {
+	f.t.Helper()
+	return readLines[inbox.DeadEntry](f.t, filepath.Join(f.home(), ".dead-letter.jsonl"))
+}
+
+// ends returns why the sessions so far ended, from the journal.
+func (f *fleet) ends() []string {
+	f.t.Helper()
+	paths, _ := filepath.Glob(filepath.Join(f.Dir, "state", "*", "journal.jsonl"))
+	var out []string
+	for _, p := range paths {
+		for _, e := range readLines[struct{ Kind, Reason, Detail string }](f.t, p) {
+			if e.Kind == "ended" {
+				out = append(out, e.Reason)
+			}
+		}
+	}
+	return out
+}
+
+// session returns the session record, or nil.
+func (f *fleet) session() *hook.Record {
+	r, err := hook.ReadRecord(f.home())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return r
+}
+
+// phase waits for the live session to be in a phase.
+func (f *fleet) phase(want hook.Phase) {
+	f.t.Helper()
+	f.Until("phase "+string(want), func() bool { r := f.session(); return r != nil && r.Phase == want })
+}
+
+func readLines[T any](t *testing.T, path string) []T {
+	t.Helper()
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var out []T
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return out
+		}
+		var v T
+		if err := json.Unmarshal(line, &v); err != nil {
+			t.Fatalf("%s: %v: %q", path, err, line)
+		}
+		out = append(out, v)
+	}
+}
+
+// calls returns what reached the model, a list of new prompts for each call,
+// whichever client it was.
+func (f *fleet) calls() [][]string {
+	f.t.Helper()
+	if f.client.real {
+		return f.ModelCalls()
+	}
+	var out [][]string
+	for _, r := range readLines[struct{ Prompts []string }](f.t, filepath.Join(f.Dir, "model.jsonl")) {
+		out = append(out, r.Prompts)
+	}
+	return out
+}
+
+// prompts returns the texts of all calls without the client's frame.
+func (f *fleet) prompts() []string {
+	f.t.Helper()
+	var out []string
+	for _, call := range f.calls() {
+		for _, p := range call {
+			out = append(out, unframe(p))
+		}
+	}
+	return out
+}
+
+// unframe takes off what the client and the kick-off put before an entry.
+func unframe(prompt string) string {
+	if rest, ok := strings.CutPrefix(prompt, hook.KickoffPrompt("")); ok {
+		return rest
+	}
+	if rest, ok := strings.CutPrefix(prompt, "Stop hook feedback:\n["); ok {
+		if _, text, ok := strings.Cut(rest, "]: "); ok {
+			return text
+		}
+	}
+	return prompt
+}
+
+// processes returns the processes whose environment has this lab's state
+// directory: everything that `heartbeat run` started.
+func (f *fleet) processes() []int {
+	mark := []byte("HEARTBEAT_STATE_DIR=" + filepath.Join(f.Dir, "state") + "\x00")
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var out []int
+	for _, d := range dirs {
+		env, err := os.ReadFile(filepath.Join(d, "environ"))
+		if err == nil && bytes.Contains(env, mark) {
+			pid, _ := strconv.Atoi(filepath.Base(d))
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// gone waits until no process of the fleet is left.
+func (f *fleet) gone(within time.Duration) {
+	f.t.Helper()
+	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
+		left := f.processes()
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("processes left after %v: %v", within, left)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+)
+
+// TestClientKilledInTheMiddleOfATurn: the entry is given again, marked with
+// its attempt; under deadletter not once a tool has run.
+func TestClientKilledInTheMiddleOfATurn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		policy   string
+		tool     bool
+		again    bool // the entry is given a second time
+		deadWith inbox.Reason
+	}{
+		"no tool has run":                 {policy: "deadletter", again: true},
+		"a tool has run, deadletter":      {policy: "deadletter", tool: true, deadWith: inbox.Interrupted},
+		"a tool has run, retry":           {policy: "retry", tool: true, again: true},
+		"a tool has run, the policy drop": {policy: "drop", tool: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, c client) {
+				f := newFleet(t, c, []string{"on-orphan: " + tt.policy})
+				b := behaviour{match: "long work", times: 1, hang: true}
+				if tt.tool {
+					b = behaviour{match: "long work", times: 1, bash: "touch started; python3 -c 'import time; time.sleep(60)'", reply: "never"}
+				}
+				f.teach(b)
+				f.send("long work")
+				f.send("the next")
+				f.start()
+				if tt.tool {
+					f.Until("the tool", func() bool { _, err := os.Stat(filepath.Join(f.Work, "started")); return err == nil })
+				} else {
+					f.Until("the model call", func() bool { return len(f.calls()) == 1 })
+					f.phase(hook.Turn)
+				}
+				if err := syscall.Kill(f.session().Client.PID, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				want := 1
+				if tt.again {
+					want = 2
+				}
+				f.Until("the rest of the queue", func() bool { return len(f.outbox()) == want })
+				done := f.outbox()
+				if last := f.prompts()[len(f.prompts())-1]; last != "the next" {
+					t.Errorf("the last prompt is %q", last)
+				}
+				if tt.again && done[0].Attempt != 2 {
+					t.Errorf("attempt %d, want 2", done[0].Attempt)
+				}
+				if tt.again && !strings.Contains(strings.Join(f.prompts(), "|"), "attempt 2") {
+					t.Errorf("the repeat is not marked: %q", f.prompts())
+				}
+				dead := f.dead()
+				if tt.deadWith == "" && len(dead) != 0 || tt.deadWith != "" && (len(dead) != 1 || dead[0].Reason != tt.deadWith) {
+					t.Errorf("dead letters: %+v", dead)
+				}
+			})
+		})
+	}
+}
+
+// TestSchedulerKilledInTheMiddleOfATurn: no process is left within the grace
+// and a second, nothing is lost, and the next run goes on.
+func TestSchedulerKilledInTheMiddleOfATurn(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, nil)
+		f.teach(behaviour{match: "long work", times: 1, hang: true})
+		f.send("long work")
+		f.send("the next")
+		s := f.start()
+		f.Until("the model call", func() bool { return len(f.calls()) == 1 })
+		f.phase(hook.Turn)
+		_ = s.cmd.Process.Kill()
+		<-s.done
+		f.gone(6 * time.Second) // end-grace is 5s
+		f.must("", "run", "--once")
+		if done := f.outbox(); len(done) != 2 || done[0].Attempt != 2 {
+			t.Errorf("acknowledged: %+v", done)
+		}
+		f.gone(5 * time.Second)
+	})
+}
+
+// TestShimAndSchedulerKilled: the client survives both for the moment; the
+// next run ends it before it starts another.
+func TestShimAndSchedulerKilled(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, nil)
+		f.teach(behaviour{match: "long work", times: 1, hang: true})
+		f.send("long work")
+		s := f.start()
+		f.Until("the model call", func() bool { return len(f.calls()) == 1 })
+		f.phase(hook.Turn)
+		shim := f.session().Shim.PID
+		_ = s.cmd.Process.Kill()
+		if err := syscall.Kill(shim, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		<-s.done
+		f.must("", "run", "--once")
+		if done := f.outbox(); len(done) != 1 || done[0].Attempt != 2 {
+			t.Errorf("acknowledged: %+v", done)
+		}
+		f.gone(5 * time.Second)
+	})
+}
+
+// TestOtherSessionsInTheDirectory: a person's client in the same directory
+// and one that the agent itself starts neither take nor acknowledge anything.
+func TestOtherSessionsInTheDirectory(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, persist)
+		nested := fmt.Sprintf("%s -p 'a nested question' </dev/null > nested.txt 2>&1; echo $? >> nested.txt", f.clientCommand())
+		f.teach(behaviour{match: "ask another", bash: nested, reply: "asked"})
+		f.start()
+		f.send("ask another")
+		f.Until("the reply", func() bool { return len(f.outbox()) == 1 })
+		if got := f.outbox()[0].Reply; got != "asked" {
+			t.Errorf("reply %q", got)
+		}
+		f.phase(hook.Waiting)
+		before := *f.session()
+
+		person := exec.Command("/bin/sh", "-c", f.clientCommand()+" 'a person asks'")
+		person.Dir, person.Env = f.Work, f.Env()
+		term := startTerminal(t, person)
+		f.Until("the person's turn", func() bool {
+			return strings.Contains(strings.Join(f.prompts(), "|"), "a person asks")
+		})
+		time.Sleep(2 * time.Second) // for a Stop hook that must not do anything
+		if after := f.session(); after.Events != before.Events || after.Phase != hook.Waiting {
+			t.Errorf("the session record changed: %+v", after)
+		}
+		f.send("still mine")
+		f.Until("our reply", func() bool { return len(f.outbox()) == 2 })
+		term.Signal(syscall.SIGTERM)
+		term.WaitExit(patience)
+		prompts := strings.Join(f.prompts(), "|")
+		if n := strings.Count(prompts, "still mine"); n != 1 {
+			t.Errorf("the entry reached a model %d times: %s", n, prompts)
+		}
+		if !strings.Contains(prompts, "a nested question") {
+			out, _ := os.ReadFile(filepath.Join(f.Work, "nested.txt"))
+			t.Errorf("the nested client did not run: %s", out)
+		}
+	})
+}
+
+// clientCommand is a shell command that starts the client.
+func (f *fleet) clientCommand() string {
+	if f.client.real {
+		return "'" + f.client.path + "'"
+	}
+	return fmt.Sprintf("'%s/heartbeat' simulate --script '%s/script.json'", f.bin, f.Dir)
+}

@@ -1,0 +1,180 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"heartbeat/hook"
+)
+
+var persist = []string{"mode: persist", "idle-interval: 5m", "idle-grace: 2s"}
+
+// TestAppendWakesAWaitingSession: an entry appended while the Stop hook waits
+// reaches the model within 50 ms (median of 20), and waiting costs no model
+// call.
+func TestAppendWakesAWaitingSession(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, persist)
+		f.teach()
+		f.start()
+		f.send("first")
+		f.phase(hook.Waiting)
+		var took []time.Duration
+		for n := range 20 {
+			f.phase(hook.Waiting)
+			text := fmt.Sprintf("wake %02d\n", n)
+			inboxFile, err := os.OpenFile(filepath.Join(f.home(), "inbox.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			_, err = inboxFile.WriteString(text)
+			inboxFile.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Until("the prompt", func() bool { return len(f.calls()) >= n+2 })
+			took = append(took, f.reached(n+1).Sub(begun))
+		}
+		slices.Sort(took)
+		t.Logf("append to model call: median %v, slowest %v", took[10], took[19])
+		// The target is 50 ms on a machine that does nothing else; here both
+		// cores may run other tests, so the bound only finds polling.
+		if took[10] > 500*time.Millisecond {
+			t.Errorf("append to model call: median %v", took[10])
+		}
+		f.phase(hook.Waiting)
+		before := len(f.calls())
+		idle := 20 * time.Second
+		if testing.Short() {
+			idle = 2 * time.Second
+		}
+		time.Sleep(idle) // nothing may happen
+		if n := len(f.calls()); n != before {
+			t.Errorf("%d model calls while idle", n-before)
+		}
+		if got := len(f.outbox()); got != 21 {
+			t.Errorf("%d entries acknowledged, want 21", got)
+		}
+	})
+}
+
+// reached is when the nth model call came in.
+func (f *fleet) reached(n int) time.Time {
+	f.t.Helper()
+	if f.client.real {
+		return f.API.Requests()[n].At
+	}
+	return readLines[struct{ At time.Time }](f.t, filepath.Join(f.Dir, "model.jsonl"))[n].At
+}
+
+// TestIdleReleaseAndRelaunch: after idle-interval the session ends without a
+// turn, and the next entry starts another one.
+func TestIdleReleaseAndRelaunch(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, []string{"mode: persist", "idle-interval: 2s"})
+		f.teach()
+		f.start()
+		f.send("one")
+		f.Until("the release", func() bool { return len(f.ends()) == 1 })
+		f.send("two")
+		f.Until("the second reply", func() bool { return len(f.outbox()) == 2 })
+		if n := len(f.calls()); n != 2 {
+			t.Errorf("%d model calls for 2 prompts", n)
+		}
+		if why := f.ends()[0]; !strings.HasPrefix(why, "released") {
+			t.Errorf("the first session ended by %q", why)
+		}
+	})
+}
+
+// typeInto types at the live client's terminal, as a person at it would.
+func (f *fleet) typeInto(keys string) {
+	f.t.Helper()
+	r := f.session()
+	tty, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/0", r.Client.PID), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer tty.Close()
+	for _, b := range []byte(keys) {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, tty.Fd(), unix.TIOCSTI, uintptr(unsafe.Pointer(&b))); errno != 0 {
+			f.t.Skipf("cannot type into a terminal here (TIOCSTI): %v", errno)
+		}
+	}
+}
+
+// TestAPersonInALiveSession: whatever a person does at the terminal of a
+// session that waits, the queue goes on.
+func TestAPersonInALiveSession(t *testing.T) {
+	for name, disturb := range map[string]func(f *fleet){
+		"types a prompt": func(f *fleet) {
+			f.typeInto("what time is it")
+			time.Sleep(400 * time.Millisecond) // the client takes a faster CR as part of a paste
+			f.typeInto("\r")
+			f.Until("the person's turn", func() bool {
+				return slices.ContainsFunc(f.prompts(), func(p string) bool { return strings.Contains(p, "what time") })
+			})
+		},
+		"presses ESC": func(f *fleet) { f.typeInto("\x1b") },
+		"clears the conversation": func(f *fleet) {
+			f.typeInto("/clear")
+			time.Sleep(400 * time.Millisecond)
+			f.typeInto("\r")
+		},
+		"kills the hook": func(f *fleet) {
+			if err := syscall.Kill(f.session().Waiter.PID, syscall.SIGKILL); err != nil {
+				f.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, c client) {
+				f := newFleet(t, c, persist)
+				f.teach()
+				f.start()
+				f.send("before")
+				f.phase(hook.Waiting)
+				disturb(f)
+				f.send("after")
+				begun := time.Now()
+				f.Until("the next reply", func() bool { return len(f.outbox()) == 2 })
+				t.Logf("the queue went on after %v", time.Since(begun))
+				f.send("and again")
+				f.Until("the reply after that", func() bool { return len(f.outbox()) == 3 })
+			})
+		})
+	}
+}
+
+// TestEscapeInTheMiddleOfATurn: no hook says so, only the terminal falls
+// silent; the entry is given again.
+func TestEscapeInTheMiddleOfATurn(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, []string{"idle-grace: 1s"})
+		f.teach(behaviour{match: "hangs", times: 1, hang: true})
+		f.send("hangs")
+		f.start()
+		f.Until("the model call", func() bool { return len(f.calls()) == 1 })
+		f.phase(hook.Turn)
+		time.Sleep(time.Second) // the client draws its turn before it takes ESC
+		f.typeInto("\x1b")
+		for end := time.Now().Add(45 * time.Second); len(f.outbox()) == 0; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the queue stands still 45 s after ESC; the session is %+v", f.session())
+			}
+		}
+		if d := f.outbox()[0]; d.Attempt != 2 {
+			t.Errorf("attempt %d, want 2", d.Attempt)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package orchestrator
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/state"
+)
+
+// Stopped is what `status` says of an agent that no scheduler runs.
+const Stopped State = "stopped"
+
+// AgentStatus is what can be known of an agent from the disk, with or without
+// a scheduler.
+type AgentStatus struct {
+	AgentState
+	// Depth is what is queued; Problem says why it is not known.
+	Depth    inbox.Depth     `json:"depth"`
+	InFlight *inbox.InFlight `json:"in_flight,omitempty"`
+	Dead     int             `json:"dead_letters"`
+	Problem  string          `json:"problem,omitempty"`
+	// Next is the next scheduled fire, or zero; Watches and Polls count the
+	// triggers that have none.
+	Next    time.Time `json:"next,omitzero"`
+	Watches int       `json:"watches,omitempty"`
+	Polls   int       `json:"polls,omitempty"`
+}
+
+// statusLook bounds how many bytes of a queue are counted for `status`.
+const statusLook = 8 << 20
+
+// Status looks at the agents of a fleet.
+func Status(f *config.Fleet, stateDir string, now time.Time) []AgentStatus {
+	all := make([]AgentStatus, 0, len(f.Agents))
+	for _, a := range f.Agents {
+		all = append(all, statusOf(a, stateDir, now))
+	}
+	return all
+}
+
+func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
+	st := AgentStatus{AgentState: AgentState{Agent: a.Name, State: Stopped}}
+	var kept AgentState
+	switch err := state.Load(statePath(stateDir, a.Name), &kept); {
+	case err == nil:
+		st.AgentState = kept
+	case !errors.Is(err, fs.ErrNotExist):
+		st.Problem = err.Error()
+	}
+	if !flock.Held(a.Dir) {
+		st.State, st.Phase, st.Work, st.Until = Stopped, "", nil, time.Time{}
+	} else if r, err := hook.ReadRecord(a.Home); err == nil && r != nil && r.Phase != hook.Ended {
+		st.Phase, st.Work = r.Phase, r.Work
+	}
+	lookAtQueue(a, &st)
+	lookAtTriggers(a, &st, now)
+	return st
+}
+
+func lookAtQueue(a *config.Agent, st *AgentStatus) {
+	q, err := openQueue(a)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			st.Problem = err.Error()
+		}
+		return
+	}
+	defer q.Close()
+	if st.Depth, err = q.Depth(statusLook); err != nil {
+		st.Problem = err.Error()
+	}
+	if st.InFlight, err = q.Peek(); err != nil {
+		st.Problem = err.Error()
+	}
+	for _, err := range q.DeadLetters() {
+		if err != nil {
+			st.Problem = err.Error()
+			break
+		}
+		st.Dead++
+	}
+}
+
+func lookAtTriggers(a *config.Agent, st *AgentStatus, now time.Time) {
+	for _, t := range a.Triggers {
+		switch {
+		case t.Cron != nil:
+			if n := t.Cron.Schedule.Next(now); !n.IsZero() && (st.Next.IsZero() || n.Before(st.Next)) {
+				st.Next = n
+			}
+		case t.Watch != nil:
+			st.Watches++
+		case t.Poll != nil:
+			st.Polls++
+		}
+	}
+}
