@@ -1,0 +1,211 @@
+// Package operator is what a person does to an agent's queue by hand: drop
+// entries, queue dead letters again or delete them, and recover an entry whose
+// session is gone. Each act takes the locks that it needs and gives up, with a
+// reason, when somebody else holds one.
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/session"
+)
+
+// lockWait is how long an act waits for the hook lock. Hooks hold it for
+// milliseconds.
+const lockWait = 5 * time.Second
+
+// Open opens an agent's queue for reading and appending.
+func Open(a *config.Agent) (*inbox.Queue, error) { return inbox.Open(place(a)) }
+
+func place(a *config.Agent) inbox.Place {
+	return inbox.Place{Inbox: a.Inbox, Home: a.Home, MaxEntry: a.MaxEntry}
+}
+
+// BusyError means that somebody else holds a lock.
+type BusyError struct{ why, hint string }
+
+// Error says who.
+func (e *BusyError) Error() string { return e.why }
+
+// Hint says what to do.
+func (e *BusyError) Hint() string { return e.hint }
+
+// locked runs act with the hook lock held.
+func locked(ctx context.Context, p inbox.Place, act func(*inbox.Queue) error) (err error) {
+	q, err := inbox.Open(p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	unlock, err := q.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	return act(q)
+}
+
+// Drop takes queued entries out of an agent's queue, by their id or delivery
+// id, and files them as dead letters. It is all or nothing: an id that is not
+// queued is an error that matches inbox.ErrNotFound.
+func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err error) {
+	err = locked(ctx, place(a), func(q *inbox.Queue) error {
+		entries, err := q.List(wholeQueue)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if !slices.ContainsFunc(entries, func(e inbox.Entry) bool { return e.ID == id || e.DeliveryID == id }) {
+				return fmt.Errorf("cannot drop %q: %w", id, inbox.ErrNotFound)
+			}
+		}
+		dropped, err = q.DropQueued(ids...)
+		return err
+	})
+	return dropped, err
+}
+
+// wholeQueue is more entries than any queue has.
+const wholeQueue = 1 << 40
+
+// Retry queues dead letters again, by their id, delivery id or entry id, or
+// all of them, and returns how many. They stand at the end of the queue.
+func Retry(ctx context.Context, a *config.Agent, ids []string, all bool) (n int, err error) {
+	err = locked(ctx, place(a), func(q *inbox.Queue) error {
+		if ids, err = chosen(q, ids, all); err != nil {
+			return err
+		}
+		n, err = q.RetryDead(ids...)
+		return err
+	})
+	return n, err
+}
+
+// Purge deletes dead letters, named as for Retry, and returns how many.
+func Purge(ctx context.Context, a *config.Agent, ids []string, all bool) (n int, err error) {
+	err = locked(ctx, place(a), func(q *inbox.Queue) error {
+		if ids, err = chosen(q, ids, all); err != nil {
+			return err
+		}
+		n, err = q.PurgeDead(func(d inbox.DeadEntry) bool {
+			return all || slices.ContainsFunc(ids, func(id string) bool { return Named(d, id) })
+		})
+		return err
+	})
+	return n, err
+}
+
+// Named reports whether a dead letter goes by an id.
+func Named(d inbox.DeadEntry, id string) bool {
+	return id != "" && (d.ID == id || d.DeliveryID == id || d.EntryID == id)
+}
+
+// chosen checks that each id names a dead letter; with all it returns those
+// that can be queued again.
+func chosen(q *inbox.Queue, ids []string, all bool) ([]string, error) {
+	missing := slices.Clone(ids)
+	var every []string
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			return nil, err
+		}
+		missing = slices.DeleteFunc(missing, func(id string) bool { return Named(d, id) })
+		if d.Reason != inbox.Torn && d.Reason != inbox.TooLarge {
+			every = append(every, cmp.Or(d.DeliveryID, d.EntryID))
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("cannot find dead letter %q: %w", missing[0], inbox.ErrNotFound)
+	}
+	if all {
+		return every, nil
+	}
+	return ids, nil
+}
+
+// Recovery says what to recover.
+type Recovery struct {
+	Place inbox.Place
+	// Dir is the directory that a scheduler would hold.
+	Dir         string
+	Policy      inbox.OrphanPolicy
+	MaxAttempts int
+	// ToolsUnseen is true where no PreToolUse hook of ours reports tools.
+	ToolsUnseen bool
+}
+
+// OfAgent is the recovery of an agent; policy "" is the declared one.
+func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
+	if policy == "" {
+		policy = a.OnOrphan
+	}
+	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts}
+}
+
+// OfInbox is the recovery of a queue that belongs to no declared agent; policy
+// "" is deadletter, as in heartbeat-rs.
+func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Recovery{}, fmt.Errorf("cannot find inbox %q: %w", path, err)
+	}
+	if policy == "" {
+		policy = inbox.DeadLetter
+	}
+	dir := filepath.Dir(path)
+	r := Recovery{Place: inbox.Place{Inbox: path}, Dir: dir, Policy: policy, ToolsUnseen: true}
+	if rec, err := hook.ReadRecord(dir); err == nil && rec != nil && rec.Inbox == path {
+		r.ToolsUnseen = false
+	}
+	if filepath.Base(dir) == ".heartbeat" {
+		r.Dir = filepath.Dir(dir)
+	}
+	return r, nil
+}
+
+// Recover deals with the entry in flight of a session that is gone. It holds
+// the directory, the session and the hooks meanwhile; when a scheduler or a
+// session holds one, the error is a *BusyError and nothing was done.
+func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.InFlight, err error) {
+	unlockDir, err := flock.TryLock(r.Dir)
+	if errors.Is(err, flock.ErrHeld) {
+		return "", nil, &BusyError{
+			why:  fmt.Sprintf("cannot recover %q: heartbeat runs there, and recovers by itself", r.Dir),
+			hint: "stop `heartbeat run` first",
+		}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, unlockDir()) }()
+	unlockSession, err := flock.TryLock(session.SessionLock(r.Place.Inbox))
+	if errors.Is(err, flock.ErrHeld) {
+		return "", nil, &BusyError{
+			why: fmt.Sprintf("cannot recover %q: a session lives there", r.Dir), hint: "wait until it has ended",
+		}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, unlockSession()) }()
+	err = locked(ctx, r.Place, func(q *inbox.Queue) error {
+		o, flight, err = q.Recover(inbox.Interruption{
+			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
+			ToolsUnseen: r.ToolsUnseen, Arrived: hook.Arrived, Now: time.Now(),
+		})
+		return err
+	})
+	return o, flight, err
+}

@@ -1,0 +1,198 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"heartbeat/config"
+	"heartbeat/hook/durable"
+)
+
+// linkError is a link, or something else that is no file, where one of the
+// client's settings files or our folder is expected.
+type linkError struct{ path, what string }
+
+// Error names the path.
+func (e *linkError) Error() string {
+	return fmt.Sprintf("cannot use %q: it is not %s", e.path, e.what)
+}
+
+// Hint says what to do.
+func (e *linkError) Hint() string {
+	return "links are not followed out of an agent's directory: put a real file or folder there, or set `settings: flag`"
+}
+
+const ignoreAll = "*\n"
+
+// planHome plans the agent's directory and .heartbeat in it.
+func (p *Plan) planHome() error {
+	dir, err := lstat(p.Agent.Dir)
+	if err != nil {
+		return err
+	}
+	if dir != nil && !dir.IsDir() {
+		return fmt.Errorf("cannot use %q: it is not a folder", p.Agent.Dir)
+	}
+	home, err := lstat(p.Agent.Home)
+	if err != nil {
+		return err
+	}
+	if home != nil && !home.IsDir() {
+		return &linkError{p.Agent.Home, "a folder"}
+	}
+	beside, err := lstat(filepath.Dir(p.Agent.Inbox))
+	if err != nil {
+		return err
+	}
+	ignore, err := p.read(filepath.Join(p.Agent.Home, ".gitignore"))
+	if err != nil {
+		return err
+	}
+	p.item(p.Agent.Home, home == nil, ignore == nil || beside == nil)
+	if home == nil || beside == nil || ignore == nil {
+		p.steps = append(p.steps, func() error { return MakeHome(p.Agent) })
+	}
+	return nil
+}
+
+// lstat describes a path, nil when there is nothing.
+func lstat(path string) (fs.FileInfo, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return info, err
+}
+
+// MakeHome makes an agent's directory with its folder .heartbeat, which git
+// ignores as a whole, and the inbox's folder, as far as they are missing.
+func MakeHome(a *config.Agent) error {
+	// The workspace itself is the person's: made like any other folder.
+	if err := os.MkdirAll(a.Dir, 0o777); err != nil {
+		return fmt.Errorf("cannot make directory %q: %w", a.Dir, err)
+	}
+	for _, dir := range []string{a.Home, filepath.Dir(a.Inbox)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("cannot make directory %q: %w", dir, err)
+		}
+	}
+	home, err := within(a.Dir, ".heartbeat")
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	if _, err := home.Stat(".gitignore"); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return home.Replace(".gitignore", []byte(ignoreAll))
+}
+
+// within opens a folder of the agent's directory, which must really stand in
+// it: a link to elsewhere is refused, also one that is put there meanwhile.
+func within(dir, name string) (*durable.Folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	path := filepath.Join(dir, name)
+	named, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !named.IsDir() {
+		return nil, &linkError{path, "a folder"}
+	}
+	folder, err := durable.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := folder.Stat(".")
+	if err == nil && !os.SameFile(named, opened) {
+		err = &linkError{path, "a folder"}
+	}
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return folder, nil
+}
+
+// read returns a file of a folder of the agent's directory, or nil when there
+// is none.
+func (p *Plan) read(path string) ([]byte, error) {
+	folder, err := within(p.Agent.Dir, filepath.Base(filepath.Dir(path)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	data, err := folder.Read(filepath.Base(path), maxSettings)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, durable.ErrNotRegular):
+		return nil, &linkError{path, "a file"}
+	case err != nil:
+		return nil, err
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return data, nil
+}
+
+// write replaces a settings file, unless it is not what was planned for any
+// more. Its permissions stay as they were.
+func (p *Plan) write(path string, planned, next []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	folder, err := within(p.Agent.Dir, filepath.Base(dir))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	current, err := p.read(path)
+	if err != nil {
+		return err
+	}
+	if string(current) != string(planned) || (current == nil) != (planned == nil) {
+		return fmt.Errorf("cannot write %q: somebody else changed it meanwhile", path)
+	}
+	info, _ := folder.Stat(filepath.Base(path))
+	if err := folder.Replace(filepath.Base(path), next); err != nil {
+		return err
+	}
+	return p.keepMode(path, info)
+}
+
+// keepMode gives a replaced file the permissions it had.
+func (p *Plan) keepMode(path string, before fs.FileInfo) error {
+	if before == nil || before.Mode().Perm() == 0o600 {
+		return nil
+	}
+	root, err := os.OpenRoot(p.Agent.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.Chmod(filepath.Join(".claude", filepath.Base(path)), before.Mode().Perm())
+}
+
+func (p *Plan) remove(path string) error {
+	folder, err := within(p.Agent.Dir, filepath.Base(filepath.Dir(path)))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := folder.Remove(filepath.Base(path)); err != nil {
+		return err
+	}
+	return folder.Sync()
+}

@@ -1,0 +1,268 @@
+// Package workspace brings an agent's directory in line with its declaration:
+// the folder .heartbeat, and our hooks and permission rules in one of the
+// client's settings files. Planning reads and decides, applying writes what was
+// planned; applying twice changes nothing the second time.
+//
+// The first original of each settings file is kept in the state directory
+// before anything is written. What is in the directory is not trusted: no link
+// is followed out of it, and everything that is not ours keeps its bytes.
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/settings"
+)
+
+// Change says what applying does, or did, to a file or folder.
+type Change string
+
+// The changes.
+const (
+	Created   Change = "created"
+	Changed   Change = "changed"
+	Unchanged Change = "unchanged"
+	Removed   Change = "removed"
+)
+
+// Item is one file or folder of a plan.
+type Item struct {
+	Path   string
+	Change Change
+}
+
+// Plan is what applying would do to one agent's directory.
+type Plan struct {
+	Agent *config.Agent
+	Items []Item
+	// SettingsFile is what to pass by --settings, or "".
+	SettingsFile string
+	// ForeignStopHooks is true when a Stop hook that is not ours runs beside
+	// ours, in any settings file that the client reads.
+	ForeignStopHooks bool
+
+	// disabledBy is a settings file that turns all hooks off, or "".
+	disabledBy string
+
+	stateDir string
+	hook     *Hook
+	steps    []func() error
+}
+
+// maxSettings bounds the settings files that are read.
+const maxSettings = 16 << 20
+
+// lockWait is how long applying waits for another apply.
+const lockWait = 10 * time.Second
+
+// New plans for an agent. It changes nothing.
+func New(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
+	p := &Plan{Agent: a, stateDir: stateDir, hook: h}
+	if err := p.plan(); err != nil {
+		return nil, fmt.Errorf("cannot wire agent %q: %w", a.Name, err)
+	}
+	return p, nil
+}
+
+func (p *Plan) plan() error {
+	if err := p.planHome(); err != nil {
+		return err
+	}
+	want := wanted(p.Agent, p.hook.Command)
+	chosen := p.target(p.Agent.Settings)
+	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
+		var err error
+		if path := p.target(t); path == chosen {
+			err = p.planSettings(path, want)
+		} else {
+			err = p.planRetiring(path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.Agent.Settings == config.SettingsFlag {
+		if err := p.planFlag(chosen, want); err != nil {
+			return err
+		}
+	}
+	return p.inspect()
+}
+
+// target is the path of a settings file of the agent.
+func (p *Plan) target(t config.SettingsTarget) string {
+	switch t {
+	case config.SettingsLocal:
+		return filepath.Join(p.Agent.Dir, ".claude", "settings.local.json")
+	case config.SettingsFlag:
+		return filepath.Join(p.stateDir, "settings", p.Agent.Name+".json")
+	}
+	return filepath.Join(p.Agent.Dir, ".claude", "settings.json")
+}
+
+// hookMargin is what a waiting hook gets beyond its idle interval to end by
+// itself before the client's time-out ends it.
+const hookMargin = 10 * time.Second
+
+func wanted(a *config.Agent, command string) settings.Want {
+	w := settings.Want{
+		Command: command, Timeouts: map[string]int{},
+		Allow: a.Permissions.Allow, Deny: append(settings.Guards(), a.Permissions.Deny...),
+	}
+	if a.Mode == hook.Persist {
+		waits := a.IdleInterval + hookMargin + time.Second - 1
+		w.Timeouts["Stop"] = max(int(waits/time.Second), settings.DefaultTimeout)
+	}
+	return w
+}
+
+// planSettings merges what is wanted into a settings file of the directory.
+func (p *Plan) planSettings(path string, want settings.Want) error {
+	current, err := p.read(path)
+	if err != nil {
+		return err
+	}
+	rec, err := p.applied(path)
+	if err != nil {
+		return err
+	}
+	var next []byte
+	changed := false
+	if rec == nil {
+		rec = &record{Agent: p.Agent.Name, Path: path, Existed: current != nil}
+		if rec.original, err = withoutOurs(current); err != nil {
+			return fmt.Errorf("cannot change %q: %w", path, err)
+		}
+		rec.fresh = true
+		next, changed, err = settings.Merge(current, want)
+	} else {
+		next, changed, err = settings.Update(current, rec.originalOrNil(), rec.Want, want)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot change %q: %w", path, err)
+	}
+	stale := rec.fresh || !rec.same(want)
+	rec.Want = want
+	p.item(path, current == nil, changed)
+	if stale {
+		p.steps = append(p.steps, func() error { return p.keep(rec) })
+	}
+	if changed {
+		p.steps = append(p.steps, func() error { return p.write(path, current, next) })
+	}
+	return nil
+}
+
+// planRetiring takes our entries out of a settings file that was the target
+// before.
+func (p *Plan) planRetiring(path string) error {
+	rec, err := p.applied(path)
+	if err != nil || rec == nil {
+		return err
+	}
+	current, err := p.read(path)
+	if err != nil {
+		return err
+	}
+	next, err := settings.Restore(current, rec.originalOrNil(), rec.Want)
+	if err != nil {
+		return fmt.Errorf("cannot change %q: %w", path, err)
+	}
+	switch {
+	case current == nil:
+	case next == nil:
+		p.Items = append(p.Items, Item{path, Removed})
+		p.steps = append(p.steps, func() error { return p.remove(path) })
+	default:
+		changed := !bytes.Equal(next, current)
+		p.item(path, false, changed)
+		if changed {
+			p.steps = append(p.steps, func() error { return p.write(path, current, next) })
+		}
+	}
+	p.steps = append(p.steps, func() error { return p.forget(path) })
+	return nil
+}
+
+// planFlag renders the settings file in the state directory.
+func (p *Plan) planFlag(path string, want settings.Want) error {
+	current, err := durable.Read(path, maxSettings)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	next, _, err := settings.Merge(nil, want)
+	if err != nil {
+		return err
+	}
+	p.SettingsFile = path
+	changed := !bytes.Equal(current, next)
+	p.item(path, current == nil, changed)
+	if changed {
+		p.steps = append(p.steps, func() error {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				return err
+			}
+			return durable.Replace(path, next)
+		})
+	}
+	return nil
+}
+
+func (p *Plan) item(path string, missing, changed bool) {
+	c := Unchanged
+	switch {
+	case missing:
+		c = Created
+	case changed:
+		c = Changed
+	}
+	p.Items = append(p.Items, Item{path, c})
+}
+
+// Changes reports whether applying would change anything.
+func (p *Plan) Changes() bool {
+	return slices.ContainsFunc(p.Items, func(i Item) bool { return i.Change != Unchanged })
+}
+
+// Apply does what was planned. After an error, planning and applying again
+// goes on from what is there.
+func (p *Plan) Apply() error {
+	if len(p.steps) == 0 {
+		return nil
+	}
+	if err := p.apply(); err != nil {
+		return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
+	}
+	return nil
+}
+
+func (p *Plan) apply() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	unlock, err := flock.Lock(ctx, filepath.Join(p.stateDir, ".apply-lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := p.hook.Install(); err != nil {
+		return err
+	}
+	for _, step := range p.steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
