@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+)
+
+// stdio is what the program reads and writes.
+type stdio struct{ in, out, err *os.File }
+
+// command is what each command implements. The result is printed also when
+// there is an error; nil means that there is nothing to print.
+type command interface {
+	run(ctx context.Context, a *app) (result, error)
+}
+
+// app is what commands get of their surroundings.
+type app struct {
+	stdio
+	globals
+	log *slog.Logger
+	out *output
+	cli *cli
+}
+
+// run is the program: it returns the exit status.
+func run(args []string, std stdio) int {
+	if len(args) > 0 && args[0] == "hook" {
+		// Straight to the hook: it starts at every tool call.
+		return hook.Main(hook.Call{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err, Getenv: os.Getenv})
+	}
+	// A caught SIGPIPE makes a closed stdout an error that is looked at, and
+	// children start with the default, which an ignored one would not give them.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	out := newOutput(std, wantsJSON(args), time.Now())
+	p, err := parse(args, std)
+	if err != nil {
+		return out.finish(nil, err)
+	}
+	if p.done {
+		return exitOK
+	}
+	a := &app{stdio: std, globals: p.cli.globals, out: out, cli: p.cli}
+	a.log = newLog(std.err, a.LogLevel, a.LogFormat)
+	stop := out.beat(time.Duration(a.HeartbeatMS) * time.Millisecond)
+	res, err := p.command.run(context.Background(), a)
+	stop()
+	return out.finish(res, err)
+}
+
+// step says what the command is doing, for the lines of --heartbeat-ms.
+func (a *app) step(text string) { a.out.setStep(text) }
+
+// warn notes something that the person should know although the command
+// succeeds.
+func (a *app) warn(text string) { a.out.warn(text) }
+
+// fleet loads the configuration file.
+func (a *app) fleet() (*config.Fleet, error) {
+	f, err := config.Load(a.File)
+	if err != nil {
+		return nil, configFailure(a.File, err)
+	}
+	return f, nil
+}
+
+// agent loads the configuration file and finds an agent in it.
+func (a *app) agent(name string) (*config.Fleet, *config.Agent, error) {
+	f, err := a.fleet()
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := findAgent(f, name)
+	return f, found, err
+}
+
+// interruptible returns a context that ends at the signals that ask a program
+// to stop.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+func newLog(w *os.File, level slog.Level, format string) *slog.Logger {
+	opt := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opt))
+	}
+	return slog.New(slog.NewTextHandler(w, opt))
+}

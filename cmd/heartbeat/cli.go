@@ -1,0 +1,182 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// globals are the flags that every command takes.
+type globals struct {
+	File        string       `short:"f" placeholder:"FILE" default:"heartbeat.yaml" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (${default})." complete:"file"`
+	Output      string       `short:"o" placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to print the result: text or json."`
+	LogLevel    slog.Level   `placeholder:"LEVEL" default:"info" group:"global" help:"What to log on stderr: debug, info, warn or error." complete:"debug,info,warn,error"`
+	LogFormat   string       `placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to log: text or json."`
+	HeartbeatMS milliseconds `name:"heartbeat-ms" placeholder:"MS" default:"10000" group:"global" help:"With -o json: print a line that says the command is still running every MS milliseconds (${default}); 0: never."`
+}
+
+// cli is the grammar of the command line.
+type cli struct {
+	globals
+
+	Init       initCmd       `cmd:"" group:"fleet" help:"Write a starter heartbeat.yaml."`
+	Validate   validateCmd   `cmd:"" group:"fleet" help:"Check the fleet's file and report all problems at once."`
+	Apply      applyCmd      `cmd:"" group:"fleet" help:"Wire the agents' directories: hooks, permissions, folders."`
+	Run        runCmd        `cmd:"" group:"fleet" help:"Run the fleet: fire triggers, start a session wherever work is queued."`
+	Status     statusCmd     `cmd:"" group:"fleet" help:"Show what each agent does, what is queued, and why."`
+	Send       sendCmd       `cmd:"" group:"queue" help:"Queue a prompt for an agent."`
+	Inbox      inboxCmd      `cmd:"" group:"queue" help:"Look at an agent's queue, or drop entries from it."`
+	DeadLetter deadLetterCmd `cmd:"" group:"queue" help:"Look at entries that were given up, queue them again, or delete them."`
+	Recover    recoverCmd    `cmd:"" group:"queue" help:"Deal with an entry whose session is gone."`
+	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
+	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`
+	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
+	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
+	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" passthrough:""`
+}
+
+const description = `Run a fleet of Claude Code agents unattended, from one file.
+
+Exit status: 0 ok, 1 error, 2 wrong usage, 3 not running, 75 parked,
+78 bad configuration, 124 timed out, 125 stalled; otherwise a child's own.`
+
+// groups are the headings of the help.
+var groups = []kong.Group{
+	{Key: "fleet", Title: "The fleet:"},
+	{Key: "queue", Title: "Queues:"},
+	{Key: "other", Title: "Other:"},
+	{Key: "global", Title: "Flags of every command:"},
+}
+
+// parsed is a command line that was understood.
+type parsed struct {
+	cli     *cli
+	command command
+	done    bool // help was asked for and printed; nothing is to be run
+}
+
+func parse(args []string, std stdio) (parsed, error) {
+	p := parsed{cli: &cli{}}
+	parser, err := newParser(p.cli, std, func() { p.done = true })
+	if err != nil {
+		return p, err
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err := parser.Parse(args)
+	if p.done {
+		return p, nil
+	}
+	if err != nil {
+		return p, usageFailure(ctxOf(err), err)
+	}
+	p.command = ctx.Selected().Target.Addr().Interface().(command)
+	return p, nil
+}
+
+// newParser builds the parser. It calls helped after it printed help: kong
+// wants to end the process there.
+func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
+	return kong.New(c,
+		kong.Name("heartbeat"), kong.Description(description), kong.ExplicitGroups(groups),
+		kong.Writers(std.out, std.err), kong.Exit(func(int) { helped() }),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 100}),
+	)
+}
+
+func ctxOf(err error) *kong.Context {
+	if p, ok := errors.AsType[*kong.ParseError](err); ok {
+		return p.Context
+	}
+	return nil
+}
+
+// usageFailure is a command line that was not understood. The hint names the
+// help of the command that was meant, as far as it is known.
+func usageFailure(ctx *kong.Context, err error) error {
+	help := "heartbeat --help"
+	if ctx != nil {
+		if node := ctx.Selected(); node != nil {
+			help = node.FullPath() + " --help"
+		}
+	}
+	return &failure{status: exitUsage, hint: help, err: fmt.Errorf("cannot parse the command line: %w", err)}
+}
+
+// usagef is wrong usage that the grammar cannot express.
+func usagef(hint, format string, args ...any) error {
+	return &failure{status: exitUsage, hint: hint, err: fmt.Errorf("cannot parse the command line: "+format, args...)}
+}
+
+// wantsJSON looks for -o json before anything is parsed, because a command
+// line that cannot be parsed gets its envelope too.
+func wantsJSON(args []string) bool {
+	found := false
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		value, ok := strings.CutPrefix(arg, "--output=")
+		if !ok && (arg == "-o" || arg == "--output") && i+1 < len(args) {
+			value, ok = args[i+1], true
+		}
+		if !ok && strings.HasPrefix(arg, "-o") {
+			value, ok = strings.TrimPrefix(arg[2:], "="), true
+		}
+		if ok {
+			found = value == "json"
+		}
+	}
+	return found
+}
+
+// milliseconds is a flag's value that is not negative.
+type milliseconds int64
+
+// Decode implements kong's MapperValue.
+func (m *milliseconds) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("milliseconds", &text); err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > int64(24*time.Hour/time.Millisecond) {
+		return fmt.Errorf("%q is not a number of milliseconds from 0 to a day", text)
+	}
+	*m = milliseconds(n)
+	return nil
+}
+
+// decodeDuration reads a duration: Go's form, or bare seconds, which
+// heartbeat-rs's flags take.
+func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := parseDuration(text)
+	if err != nil {
+		return err
+	}
+	target.SetInt(int64(d))
+	return nil
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 {
+		return time.Duration(n) * time.Second, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is not a duration, like 90s, 30m, 1h30m or a number of seconds", text)
+	}
+	return d, nil
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"heartbeat/config"
+)
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Help implements kong's HelpProvider.
+func (completionCmd) Help() string {
+	return `Examples:
+
+    source <(heartbeat completion bash)                 # in ~/.bashrc
+    heartbeat completion zsh > "${fpath[1]}/_heartbeat"
+    heartbeat completion fish > ~/.config/fish/completions/heartbeat.fish`
+}
+
+// The scripts ask "heartbeat __complete WORDS…", whose last word is the one to
+// complete, and read lines of WORD TAB HELP. Nothing to offer means files.
+var completionScripts = map[string]string{
+	"bash": `_heartbeat() {
+  local IFS=$'\n' words=("${COMP_WORDS[@]:1:COMP_CWORD}")
+  COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" __complete "${words[@]}" 2>/dev/null | cut -f1)" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _heartbeat heartbeat
+`,
+	"zsh": `#compdef heartbeat
+_heartbeat() {
+  local -a found
+  local line
+  for line in "${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+    [[ -n $line ]] && found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+  done
+  if (( $#found )); then _describe heartbeat found; else _files; fi
+}
+if [[ $funcstack[1] == _heartbeat ]]; then _heartbeat; else compdef _heartbeat heartbeat; fi
+`,
+	"fish": `function __heartbeat_complete
+  set -l words (commandline -opc) (commandline -ct)
+  command $words[1] __complete $words[2..-1] 2>/dev/null
+end
+complete -c heartbeat -a '(__heartbeat_complete)'
+`,
+}
+
+// script is text for a shell.
+type script string
+
+func (c completionCmd) run(context.Context, *app) (result, error) {
+	return script(completionScripts[c.Shell]), nil
+}
+
+func (s script) text(p *page) { p.WriteString(string(s)) }
+
+type completeCmd struct {
+	Words []string `arg:"" optional:"" passthrough:""`
+}
+
+// offers are completions.
+type offers []offer
+
+type offer struct {
+	Word string `json:"word"`
+	Help string `json:"help"`
+}
+
+func (o offers) text(p *page) {
+	for _, c := range o {
+		p.printf("%s\t%s\n", c.Word, oneLine(c.Help))
+	}
+}
+
+func (c completeCmd) run(_ context.Context, a *app) (result, error) {
+	parser, err := newParser(&cli{}, a.stdio, func() {})
+	if err != nil {
+		return nil, err
+	}
+	found := complete(parser.Model.Node, c.Words, a.completeNames)
+	if found == nil {
+		found = offers{}
+	}
+	return found, nil
+}
+
+// completeNames lists what a word of a kind may be. Nothing here fails: a
+// person who presses TAB wants no error.
+func (a *app) completeNames(kind string, words []string) offers {
+	var found offers
+	switch kind {
+	case "agent":
+		f, err := config.Load(fileAmong(words, a.File))
+		if err != nil {
+			return nil
+		}
+		for _, agent := range f.Agents {
+			found = append(found, offer{agent.Name, agent.Dir})
+		}
+	case "file", "":
+	default:
+		for _, w := range strings.Split(kind, ",") {
+			found = append(found, offer{w, ""})
+		}
+	}
+	return found
+}
+
+// fileAmong returns the fleet's file as the words name it.
+func fileAmong(words []string, path string) string {
+	for i, w := range words {
+		if v, ok := strings.CutPrefix(w, "--file="); ok {
+			path = v
+		} else if (w == "-f" || w == "--file") && i+1 < len(words) {
+			path = words[i+1]
+		}
+	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = home + "/" + rest
+		}
+	}
+	return path
+}
+
+// complete walks the grammar along the words and offers what the last one may
+// become. names lists the words of a kind (the tag complete).
+func complete(node *kong.Node, words []string, names func(kind string, words []string) offers) offers {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	done, last := words[:len(words)-1], words[len(words)-1]
+	position := 0
+	for i := 0; i < len(done); i++ {
+		word := done[i]
+		switch {
+		case word == "--" || node.Passthrough:
+			return nil
+		case strings.HasPrefix(word, "-"):
+			if f := flagNamed(node, word); f != nil && takesValue(f) && !strings.Contains(word, "=") {
+				if i++; i == len(done) {
+					return matching(valueOffers(f.Value, done, names), last)
+				}
+			}
+		default:
+			if child := childNamed(node, word); child != nil {
+				node, position = child, 0
+			} else {
+				position++
+			}
+		}
+	}
+	if node.Passthrough {
+		return nil
+	}
+	if strings.HasPrefix(last, "-") {
+		return matching(flagOffers(node, done, last, names), last)
+	}
+	return matching(append(commandOffers(node), positionalOffers(node, position, done, names)...), last)
+}
+
+func commandOffers(node *kong.Node) offers {
+	var found offers
+	for _, c := range node.Children {
+		if !c.Hidden {
+			found = append(found, offer{c.Name, c.Help})
+		}
+	}
+	return found
+}
+
+func positionalOffers(node *kong.Node, position int, words []string, names func(string, []string) offers) offers {
+	if len(node.Positional) == 0 {
+		return nil
+	}
+	p := node.Positional[min(position, len(node.Positional)-1)]
+	if position >= len(node.Positional) && !p.IsSlice() {
+		return nil
+	}
+	return valueOffers(p, words, names)
+}
+
+// flagOffers are the flags of a command and its parents, or, behind "--flag=",
+// the values.
+func flagOffers(node *kong.Node, words []string, last string, names func(string, []string) offers) offers {
+	var found offers
+	if name, _, ok := strings.Cut(last, "="); ok {
+		if f := flagNamed(node, name); f != nil {
+			for _, v := range valueOffers(f.Value, words, names) {
+				found = append(found, offer{name + "=" + v.Word, v.Help})
+			}
+		}
+		return found
+	}
+	for _, group := range node.AllFlags(true) {
+		for _, f := range group {
+			found = append(found, offer{"--" + f.Name, f.Help})
+		}
+	}
+	return found
+}
+
+func valueOffers(v *kong.Value, words []string, names func(string, []string) offers) offers {
+	if v.Enum != "" {
+		return names(v.Enum, words)
+	}
+	return names(v.Tag.Get("complete"), words)
+}
+
+func matching(all offers, prefix string) offers {
+	var found offers
+	for _, o := range all {
+		if strings.HasPrefix(o.Word, prefix) {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+func flagNamed(node *kong.Node, word string) *kong.Flag {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	for _, group := range node.AllFlags(false) {
+		for _, f := range group {
+			if f.Name == name || len(name) == 1 && f.Short == rune(name[0]) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+func takesValue(f *kong.Flag) bool { return !f.IsBool() && !f.IsCounter() }
+
+func childNamed(node *kong.Node, name string) *kong.Node {
+	for _, c := range node.Children {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
+)
+
+type deadLetterCmd struct {
+	Agent  string   `arg:"" help:"The agent." complete:"agent"`
+	Action string   `arg:"" optional:"" enum:"list,show,retry,purge" default:"list" help:"list, show, retry or purge (${default})."`
+	IDs    []string `arg:"" optional:"" name:"id" help:"The dead letters: delivery ids, ids or entry ids."`
+	All    bool     `help:"With retry or purge: all of them."`
+}
+
+// Help implements kong's HelpProvider.
+func (deadLetterCmd) Help() string {
+	return `Dead letters are entries that were given up, each with its reason: interrupted,
+poison (its attempts are used up), torn, too-large or dropped. Retry queues them
+again, at the end of the queue; purge deletes them for good.
+
+Examples:
+
+    heartbeat dead-letter triage
+    heartbeat dead-letter triage show 4f1c02d3a9be
+    heartbeat dead-letter triage retry 4f1c02d3a9be
+    heartbeat dead-letter triage purge --all`
+}
+
+// dead is one dead letter, with the prompt it held.
+type dead struct {
+	inbox.DeadEntry
+	Prompt string `json:"prompt"`
+}
+
+// deadList are dead letters, oldest first.
+type deadList struct {
+	Agent   string `json:"agent"`
+	Entries []dead `json:"entries"`
+	whole   bool   // print them whole
+}
+
+func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
+	if c.All && c.Action != "retry" && c.Action != "purge" {
+		return nil, usagef("heartbeat dead-letter --help", "--all goes with retry or purge")
+	}
+	if err := checkIDs("dead-letter", c.Action, c.IDs, c.Action != "list", c.All); err != nil {
+		return nil, err
+	}
+	_, agent, err := a.agent(c.Agent)
+	if err != nil {
+		return nil, err
+	}
+	switch c.Action {
+	case "retry":
+		n, err := operator.Retry(ctx, agent, c.IDs, c.All)
+		return done(agent, "queued again", n, err)
+	case "purge":
+		n, err := operator.Purge(ctx, agent, c.IDs, c.All)
+		return done(agent, "deleted", n, err)
+	case "show":
+		list, err := readDead(agent)
+		if err != nil {
+			return nil, err
+		}
+		return list.pick(c.IDs, agent)
+	}
+	return readDead(agent)
+}
+
+// done is the result of an act on dead letters; some may have succeeded when
+// others failed.
+func done(a *config.Agent, what string, n int, err error) (result, error) {
+	if isMissing(err) {
+		err = nil // there is no queue yet, so there was nothing to do
+	}
+	if err != nil && n == 0 {
+		return nil, listHint(err, "dead-letter", a)
+	}
+	return handled{a.Name, what, n}, err
+}
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+func readDead(a *config.Agent) (*deadList, error) {
+	list := &deadList{Agent: a.Name, Entries: []dead{}}
+	q, err := operator.Open(a)
+	if isMissing(err) {
+		return list, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			return nil, err
+		}
+		list.Entries = append(list.Entries, dead{d, promptOf(d.RawLine)})
+	}
+	return list, nil
+}
+
+// promptOf is the prompt of a queue's line, for showing.
+func promptOf(line string) string {
+	var envelope struct{ Prompt *string }
+	var text string
+	switch {
+	case strings.HasPrefix(line, `{"heartbeat"`) && json.Unmarshal([]byte(line), &envelope) == nil && envelope.Prompt != nil:
+		return *envelope.Prompt
+	case strings.HasPrefix(line, `"`) && json.Unmarshal([]byte(line), &text) == nil:
+		return text
+	}
+	return line
+}
+
+func (l *deadList) pick(ids []string, a *config.Agent) (result, error) {
+	found := &deadList{Agent: l.Agent, whole: true}
+	for _, id := range ids {
+		before := len(found.Entries)
+		for _, d := range l.Entries {
+			if operator.Named(d.DeadEntry, id) {
+				found.Entries = append(found.Entries, d)
+			}
+		}
+		if len(found.Entries) == before {
+			return nil, listHint(fmt.Errorf("cannot find dead letter %q: %w", id, inbox.ErrNotFound), "dead-letter", a)
+		}
+	}
+	return found, nil
+}
+
+func (l *deadList) text(p *page) {
+	switch {
+	case len(l.Entries) == 0:
+		p.printf("%s has no dead letters\n", l.Agent)
+	case l.whole:
+		for i, d := range l.Entries {
+			if i > 0 {
+				p.printf("\n")
+			}
+			p.printf("delivery: %s\nid:       %s\nsource:   %s\nreason:   %s, %s, after %s\n\n%s\n", d.DeliveryID, d.ID, d.Source,
+				d.reason(), d.At.Local().Format(time.RFC3339), count(d.Attempts, "attempt"), d.Prompt)
+		}
+	default:
+		var rows [][]cell
+		for _, d := range l.Entries {
+			rows = append(rows, []cell{
+				{text: d.name()},
+				{d.reason(), p.yellow},
+				{text: strconv.Itoa(d.Attempts)},
+				{text: d.At.Local().Format("2006-01-02 15:04")},
+				{text: shorten(oneLine(d.Prompt), promptColumns)},
+			})
+		}
+		p.table([]string{"ID", "REASON", "ATTEMPTS", "AT", "PROMPT"}, rows)
+	}
+}
+
+// name is the id to type. Lines that were appended by hand have no id of
+// their own, heartbeat-rs's records only an entry id.
+func (d dead) name() string { return cmp.Or(d.ID, d.DeliveryID, d.EntryID) }
+
+func (d dead) reason() string {
+	if d.Reason == "" {
+		return "unknown"
+	}
+	return string(d.Reason)
+}

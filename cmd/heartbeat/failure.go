@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"heartbeat/config"
+)
+
+// The exit statuses (sysexits(3) and timeout(1) where they have one).
+const (
+	exitOK         = 0
+	exitError      = 1
+	exitUsage      = 2
+	exitNotRunning = 3
+	exitParked     = 75
+	exitConfig     = 78
+	exitTimeout    = 124
+	exitStalled    = 125
+)
+
+// codes name the exit statuses in JSON.
+var codes = map[int]string{
+	exitUsage: "usage", exitNotRunning: "not-running", exitParked: "parked", exitConfig: "bad-configuration",
+	exitTimeout: "timeout", exitStalled: "stalled",
+}
+
+// failure is an error with an exit status and a hint: what to type next.
+// Errors of the domain carry a hint by a method Hint() string of their own.
+type failure struct {
+	status int
+	hint   string
+	err    error
+}
+
+// Error is the cause's.
+func (f *failure) Error() string { return f.err.Error() }
+
+// Unwrap returns the cause.
+func (f *failure) Unwrap() error { return f.err }
+
+// ExitCode is the exit status.
+func (f *failure) ExitCode() int { return f.status }
+
+// childStatus is the exit status of a child, passed on without a word of ours
+// where people read.
+type childStatus int
+
+// Error names the status.
+func (c childStatus) Error() string { return fmt.Sprintf("the command exited with status %d", int(c)) }
+
+// ExitCode is the child's.
+func (c childStatus) ExitCode() int { return int(c) }
+
+// statusOf returns the exit status for an error.
+func statusOf(err error) int {
+	var coder interface {
+		error
+		ExitCode() int
+	}
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &coder):
+		return coder.ExitCode()
+	}
+	return exitError
+}
+
+// hintOf returns what to type next, or "".
+func hintOf(err error) string {
+	if f, ok := errors.AsType[*failure](err); ok && f.hint != "" {
+		return f.hint
+	}
+	var h interface {
+		error
+		Hint() string
+	}
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	return ""
+}
+
+// codeOf names an error for programs.
+func codeOf(err error) string {
+	if _, ok := errors.AsType[childStatus](err); ok {
+		return "child-exited"
+	}
+	if code := codes[statusOf(err)]; code != "" {
+		return code
+	}
+	return "error"
+}
+
+// configFailure is a configuration file that cannot be used.
+func configFailure(path string, err error) error {
+	f := &failure{status: exitConfig, err: err}
+	problems, ok := errors.AsType[config.Problems](err)
+	switch {
+	case ok:
+		f.err = fmt.Errorf("cannot use %q: %s\n%w", path, count(len(problems), "problem"), err)
+	case errors.Is(err, fs.ErrNotExist):
+		f.hint = "heartbeat init writes a starter file; -f FILE or HEARTBEAT_FILE names another one"
+	}
+	return f
+}
+
+// findAgent finds an agent by its name; the error lists similar ones.
+func findAgent(f *config.Fleet, name string) (*config.Agent, error) {
+	names := make([]string, len(f.Agents))
+	for i, a := range f.Agents {
+		if a.Name == name {
+			return a, nil
+		}
+		names[i] = a.Name
+	}
+	hint := ""
+	if near := nearest(name, names); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, ", ") + "?"
+	} else if len(names) > 0 {
+		hint = "the agents are " + strings.Join(names[:min(len(names), 10)], ", ")
+		if len(names) > 10 {
+			hint += fmt.Sprintf(" and %d more", len(names)-10)
+		}
+	}
+	return nil, &failure{status: exitError, hint: hint, err: fmt.Errorf("cannot find agent %q in %q", name, f.Path)}
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
+)
+
+type inboxCmd struct {
+	Agent  string   `arg:"" help:"The agent." complete:"agent"`
+	Action string   `arg:"" optional:"" enum:"list,show,drop" default:"list" help:"list, show or drop (${default})."`
+	IDs    []string `arg:"" optional:"" name:"id" help:"The entries to show or drop: ids or delivery ids."`
+	Limit  int      `placeholder:"N" default:"50" help:"With list: how many entries to list at most (${default})."`
+}
+
+// Help implements kong's HelpProvider.
+func (inboxCmd) Help() string {
+	return `Lists what is in flight and queued, shows whole entries, or drops queued ones.
+What is dropped is filed as a dead letter. An entry in flight cannot be dropped.
+
+Examples:
+
+    heartbeat inbox triage
+    heartbeat inbox triage show 4f1c02d3a9be
+    heartbeat inbox triage drop 4f1c02d3a9be ticket-4711`
+}
+
+// queued is one entry of a queue.
+type queued struct {
+	State      string    `json:"state"` // queued, or the state in flight
+	ID         string    `json:"id"`
+	DeliveryID string    `json:"delivery_id"`
+	Source     string    `json:"source"`
+	Attempt    int       `json:"attempt"`
+	Delivered  time.Time `json:"delivered_at,omitzero"`
+	Prompt     string    `json:"prompt"`
+}
+
+// queueList is the beginning of a queue.
+type queueList struct {
+	Agent   string   `json:"agent"`
+	Entries []queued `json:"entries"`
+	More    bool     `json:"more"` // there are more entries than these
+}
+
+// queueEntries are entries in full.
+type queueEntries struct {
+	Agent   string   `json:"agent"`
+	Entries []queued `json:"entries"`
+}
+
+// handled is how many entries an act concerned.
+type handled struct {
+	Agent string `json:"agent"`
+	Done  string `json:"done"` // dropped, queued again, deleted
+	Count int    `json:"count"`
+}
+
+func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
+	if err := checkIDs("inbox", c.Action, c.IDs, c.Action != "list", false); err != nil {
+		return nil, err
+	}
+	if c.Limit < 1 {
+		return nil, usagef("heartbeat inbox --help", "--limit is below 1")
+	}
+	_, agent, err := a.agent(c.Agent)
+	if err != nil {
+		return nil, err
+	}
+	switch c.Action {
+	case "drop":
+		n, err := operator.Drop(ctx, agent, c.IDs)
+		if err != nil {
+			return nil, listHint(err, "inbox", agent)
+		}
+		return handled{agent.Name, "dropped", n}, nil
+	case "show":
+		list, err := readQueue(agent, wholeList)
+		if err != nil {
+			return nil, err
+		}
+		return list.pick(c.IDs, agent)
+	}
+	return readQueue(agent, c.Limit)
+}
+
+// wholeList is more entries than a queue has.
+const wholeList = 1 << 30
+
+// checkIDs checks that ids stand where an action needs them and only there.
+func checkIDs(command, action string, ids []string, needs, all bool) error {
+	usage := fmt.Sprintf("heartbeat %s AGENT %s", command, action)
+	switch {
+	case len(ids) > 0 && (!needs || all):
+		return usagef(usage, "%s takes no ids here", action)
+	case needs && !all && len(ids) == 0:
+		return usagef(usage+" ID", "%s needs an id", action)
+	}
+	return nil
+}
+
+// listHint adds where to find the ids.
+func listHint(err error, command string, a *config.Agent) error {
+	if !errors.Is(err, inbox.ErrNotFound) {
+		return err
+	}
+	return &failure{status: exitError, hint: fmt.Sprintf("heartbeat %s %s list", command, a.Name), err: err}
+}
+
+func readQueue(a *config.Agent, limit int) (*queueList, error) {
+	list := &queueList{Agent: a.Name, Entries: []queued{}}
+	q, err := operator.Open(a)
+	if isMissing(err) {
+		return list, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	flight, err := q.Peek()
+	if err != nil {
+		return nil, err
+	}
+	if flight != nil {
+		list.Entries = append(list.Entries, inFlight(flight))
+	}
+	entries, err := q.List(limit + 1)
+	if err != nil {
+		return nil, err
+	}
+	list.More = len(entries) > limit
+	for _, e := range entries[:min(len(entries), limit)] {
+		list.Entries = append(list.Entries, queued{
+			State: "queued", ID: e.ID, DeliveryID: e.DeliveryID, Source: e.Source, Prompt: e.Prompt,
+		})
+	}
+	return list, nil
+}
+
+func inFlight(f *inbox.InFlight) queued {
+	return queued{
+		State: string(f.State), ID: f.ID, DeliveryID: f.DeliveryID, Source: f.Source, Attempt: f.Attempt,
+		Delivered: f.DeliveredAt, Prompt: promptOf(f.RawLine),
+	}
+}
+
+func (l *queueList) pick(ids []string, a *config.Agent) (result, error) {
+	found := queueEntries{Agent: l.Agent}
+	for _, id := range ids {
+		before := len(found.Entries)
+		for _, e := range l.Entries {
+			if e.ID == id || e.DeliveryID == id {
+				found.Entries = append(found.Entries, e)
+			}
+		}
+		if len(found.Entries) == before {
+			return nil, listHint(fmt.Errorf("cannot find entry %q: %w", id, inbox.ErrNotFound), "inbox", a)
+		}
+	}
+	return found, nil
+}
+
+// promptColumns is how much of a prompt a list shows.
+const promptColumns = 60
+
+func (l *queueList) text(p *page) {
+	if len(l.Entries) == 0 {
+		p.printf("nothing is queued for %s\n", l.Agent)
+		return
+	}
+	var rows [][]cell
+	for _, e := range l.Entries {
+		rows = append(rows, plain(e.name(), e.State, cmp.Or(e.Source, "-"), shorten(oneLine(e.Prompt), promptColumns)))
+	}
+	p.table([]string{"ID", "STATE", "SOURCE", "PROMPT"}, rows)
+	if l.More {
+		p.printf("and more; --limit N lists more of them\n")
+	}
+}
+
+// name is the id to type. Lines that were appended by hand have only a
+// delivery id.
+func (e queued) name() string { return cmp.Or(e.ID, e.DeliveryID) }
+
+func (q queueEntries) text(p *page) {
+	for i, e := range q.Entries {
+		if i > 0 {
+			p.printf("\n")
+		}
+		p.printf("delivery: %s\nid:       %s\nsource:   %s\nstate:    %s\n", e.DeliveryID, e.ID, e.Source, e.State)
+		if e.Attempt > 0 {
+			p.printf("attempt:  %s, since %s\n", strconv.Itoa(e.Attempt), e.Delivered.Local().Format(time.RFC3339))
+		}
+		p.printf("\n%s\n", e.Prompt)
+	}
+}
+
+func (h handled) text(p *page) {
+	noun := "entries"
+	if h.Count == 1 {
+		noun = "entry"
+	}
+	p.printf("%s: %s %s %s\n", h.Agent, strconv.Itoa(h.Count), noun, h.Done)
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"heartbeat/config"
+)
+
+type initCmd struct{}
+
+// Help implements kong's HelpProvider.
+func (initCmd) Help() string {
+	return `Writes a commented file that is valid as it is. It never replaces one.
+
+Examples:
+
+    heartbeat init
+    heartbeat init -f fleet/heartbeat.yaml`
+}
+
+// initialised is a new file.
+type initialised struct {
+	File string `json:"file"`
+}
+
+func (initCmd) run(_ context.Context, a *app) (result, error) {
+	path, err := filepath.Abs(a.File)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write %q: %w", a.File, err)
+	}
+	err = writeNew(path, config.Starter())
+	if errors.Is(err, fs.ErrExist) {
+		return nil, &failure{
+			status: exitError, hint: "heartbeat validate checks it; -f FILE names another one",
+			err: fmt.Errorf("cannot write %q: it is there already", a.File),
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot write %q: %w", a.File, err)
+	}
+	return initialised{File: path}, nil
+}
+
+// writeNew writes a file that is not there yet.
+func writeNew(path string, data []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = f.Write(data)
+	return err
+}
+
+func (i initialised) text(p *page) {
+	p.printf("wrote %s\n\nNext: edit it, then\n\n", i.File)
+	p.printf("    heartbeat validate    check it\n")
+	p.printf("    heartbeat apply       wire the agents' directories\n")
+	p.printf("    heartbeat run         run the fleet\n")
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"heartbeat/orchestrator/session"
+	"heartbeat/ptyrun"
+)
+
+type launchCmd struct {
+	CWD            string        `name:"cwd" placeholder:"DIR" help:"The directory to run in; it must exist." complete:"file"`
+	Timeout        time.Duration `placeholder:"DURATION" default:"1h" help:"End it after this time with status 124 (${default}); 0: never."`
+	Grace          time.Duration `placeholder:"DURATION" default:"10s" help:"From SIGTERM to SIGKILL (${default})."`
+	ExitSignal     string        `placeholder:"FILE" help:"End it, with status 0, when this file appears; one that is there already is removed." complete:"file"`
+	ExitWith       string        `placeholder:"HOW" enum:"signal,command" default:"signal" help:"How the exit signal ends it: signal, or command, which types /exit first."`
+	IdleTimeout    time.Duration `placeholder:"DURATION" default:"0" help:"Type a prompt after this time without output; 0: never."`
+	IdlePrompt     string        `placeholder:"TEXT" default:"Continue" help:"What to type then (${default})."`
+	MaxIdleRetries int           `placeholder:"N" default:"3" help:"How often in a row, before it counts as stalled, status 125 (${default})."`
+	Interactive    bool          `short:"i" help:"Pass on what is typed here."`
+	Shim           bool          `hidden:"" help:"Run a session for \"heartbeat run\": a specification on stdin, reports on stdout."`
+	Argv           []string      `arg:"" optional:"" passthrough:"partial" name:"command" help:"The command and its arguments, behind \"--\"."`
+}
+
+// Help implements kong's HelpProvider.
+func (launchCmd) Help() string {
+	return `Runs a command in a terminal of 50 rows and 200 columns (or this one's size), and
+ends its whole process tree when it exits, however it exits. Durations may be
+bare seconds. The exit status is the command's own, at most 123. With -o json the
+command's output goes to stderr.
+
+Examples:
+
+    heartbeat launch --timeout 30m -- claude "Tidy up the changelog."
+    heartbeat launch --cwd ~/agents/triage --exit-signal /tmp/done -- claude`
+}
+
+// launched is a command that has ended.
+type launched struct {
+	Command  []string `json:"command"`
+	ExitCode int      `json:"exit_code"`
+}
+
+// text is empty: the command's output was all.
+func (launched) text(*page) {}
+
+func (c launchCmd) run(ctx context.Context, a *app) (result, error) {
+	if c.Shim {
+		ctx, stop := interruptible(ctx)
+		defer stop()
+		return nil, session.RunShim(ctx, a.in, a.stdio.out, a.log)
+	}
+	if len(c.Argv) > 0 && c.Argv[0] == "--" {
+		c.Argv = c.Argv[1:]
+	}
+	if len(c.Argv) == 0 {
+		return nil, usagef("heartbeat launch [FLAGS] -- COMMAND [ARGUMENTS]", "there is no command")
+	}
+	if c.MaxIdleRetries < 0 {
+		return nil, usagef("heartbeat launch --help", "--max-idle-retries is below 0")
+	}
+	a.step("running " + c.Argv[0])
+	code, err := ptyrun.Run(ctx, c.config(a))
+	if err != nil {
+		return nil, err
+	}
+	return launched{Command: c.Argv, ExitCode: code}, c.failure(code)
+}
+
+func (c launchCmd) config(a *app) ptyrun.RunConfig {
+	var out io.Writer = a.stdio.out
+	if a.Output == "json" {
+		out = a.err
+	}
+	retries := c.MaxIdleRetries
+	if retries == 0 {
+		retries = -1 // stalled at once
+	}
+	return ptyrun.RunConfig{
+		Argv: c.Argv, Dir: c.CWD, Timeout: c.Timeout, Grace: c.Grace,
+		ExitSignal: c.ExitSignal, ExitWith: ptyrun.ExitWith(c.ExitWith),
+		IdleTimeout: c.IdleTimeout, IdlePrompt: c.IdlePrompt, MaxIdleRetries: retries,
+		Interactive: c.Interactive, Stdin: a.in, Stdout: out,
+	}
+}
+
+func (c launchCmd) failure(code int) error {
+	switch code {
+	case exitOK:
+		return nil
+	case ptyrun.CodeTimeout:
+		return &failure{status: exitTimeout, err: fmt.Errorf("cannot finish %q: it took over %s", c.Argv[0], c.Timeout)}
+	case ptyrun.CodeStalled:
+		return &failure{status: exitStalled, err: fmt.Errorf("cannot finish %q: its terminal stays silent", c.Argv[0])}
+	}
+	return childStatus(code)
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// result is what a command found or did: its text form is for people, the
+// value itself, as JSON, for programs.
+type result interface {
+	text(p *page)
+}
+
+// output is the one way to stdout. A command has one result, printed at its
+// end; with JSON, lines that say it is still running may come before it. Each
+// line is one write.
+type output struct {
+	json    bool
+	started time.Time
+	err     io.Writer
+	// colours of stdout and stderr.
+	paint, paintErr palette
+
+	mu       sync.Mutex // guards the rest
+	w        io.Writer
+	step     string
+	warnings []string
+	finished bool
+}
+
+func newOutput(std stdio, asJSON bool, started time.Time) *output {
+	return &output{
+		json: asJSON, started: started, w: std.out, err: std.err,
+		paint: paletteFor(std.out), paintErr: paletteFor(std.err), warnings: []string{},
+	}
+}
+
+// envelope is the last line of JSON output.
+type envelope struct {
+	OK       bool      `json:"ok"`
+	Data     any       `json:"data"`
+	Error    *errorDoc `json:"error"`
+	Warnings []string  `json:"warnings"`
+	Meta     meta      `json:"meta"`
+}
+
+type errorDoc struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+type meta struct {
+	DurationMS int64 `json:"duration_ms"`
+}
+
+// pulse is a line that says that the command is still running.
+type pulse struct {
+	Status    string `json:"status"`
+	Heartbeat bool   `json:"heartbeat"`
+	ElapsedMS int64  `json:"elapsed_ms"`
+	Step      string `json:"step,omitempty"`
+}
+
+func (o *output) setStep(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.step = text
+}
+
+func (o *output) warn(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.warnings = append(o.warnings, text)
+}
+
+// beat starts the lines that say that the command is still running, with JSON
+// output, until the returned function is called. 0 means none.
+func (o *output) beat(every time.Duration) (stop func()) {
+	if !o.json || every <= 0 {
+		return func() {}
+	}
+	ticker := time.NewTicker(every)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				o.pulse()
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		ticker.Stop()
+		close(done)
+	})
+}
+
+// pulse prints one line, unless the envelope has been printed. A reader that
+// is gone does not stop the command.
+func (o *output) pulse() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.finished {
+		return
+	}
+	line, err := jsonLine(pulse{Status: "running", Heartbeat: true, ElapsedMS: o.elapsed(), Step: o.step})
+	if err == nil {
+		_, _ = o.w.Write(line)
+	}
+}
+
+func (o *output) elapsed() int64 { return time.Since(o.started).Milliseconds() }
+
+// finish prints the result and the error and returns the exit status.
+func (o *output) finish(r result, err error) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.finished = true
+	var printed error
+	if o.json {
+		printed = o.finishJSON(r, err)
+	} else {
+		printed = o.finishText(r, err)
+	}
+	if printed != nil && !errors.Is(printed, syscall.EPIPE) {
+		o.printError(fmt.Errorf("cannot print the result: %w", printed))
+		return max(statusOf(err), exitError)
+	}
+	return statusOf(err)
+}
+
+func (o *output) finishJSON(r result, err error) error {
+	e := envelope{OK: err == nil, Data: r, Warnings: o.warnings, Meta: meta{DurationMS: o.elapsed()}}
+	if err != nil {
+		e.Error = &errorDoc{Code: codeOf(err), Message: err.Error(), Hint: hintOf(err)}
+	}
+	line, marshal := jsonLine(e)
+	if marshal != nil {
+		return marshal
+	}
+	_, write := o.w.Write(line)
+	return write
+}
+
+func (o *output) finishText(r result, err error) error {
+	var printed error
+	if r != nil {
+		p := &page{palette: o.paint}
+		r.text(p)
+		if p.Len() > 0 {
+			_, printed = o.w.Write(p.Bytes())
+		}
+	}
+	for _, w := range o.warnings {
+		fmt.Fprintf(o.err, "%swarning:%s %s\n", o.paintErr.yellow, o.paintErr.reset, printable(w))
+	}
+	if _, ok := errors.AsType[childStatus](err); err != nil && !ok {
+		o.printError(err)
+	}
+	return printed
+}
+
+// printError is the one place where errors and hints are printed for people.
+func (o *output) printError(err error) {
+	fmt.Fprintf(o.err, "%sheartbeat:%s %s\n", o.paintErr.red, o.paintErr.reset, printable(err.Error()))
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(o.err, "%shint:%s %s\n", o.paintErr.cyan, o.paintErr.reset, printable(hint))
+	}
+}
+
+// jsonLine is a value as one line of JSON.
+func jsonLine(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
+
+// printable replaces what would act on a terminal: queues and screens hold
+// text that others wrote. Line breaks and tabs stay.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < ' ' || r >= 0x7f && r < 0xa0:
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// palette is the six constants that colours are; all are empty where there is
+// no terminal, or it or the person wants none (NO_COLOR, TERM=dumb).
+type palette struct{ red, green, yellow, cyan, dim, reset string }
+
+func paletteFor(f *os.File) palette {
+	if os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+		return palette{}
+	}
+	return palette{
+		red: "\x1b[31m", green: "\x1b[32m", yellow: "\x1b[33m", cyan: "\x1b[36m", dim: "\x1b[2m", reset: "\x1b[0m",
+	}
+}
+
+// page is the text form of a result, printed in one write.
+type page struct {
+	bytes.Buffer
+	palette
+}
+
+// printf adds text. What it formats is made harmless for terminals.
+func (p *page) printf(format string, args ...any) {
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = printable(s)
+		}
+	}
+	fmt.Fprintf(p, format, args...)
+}
+
+// coloured adds text in a colour.
+func (p *page) coloured(colour, text string) {
+	reset := p.reset
+	if colour == "" {
+		reset = ""
+	}
+	p.WriteString(colour + printable(text) + reset)
+}
+
+// cell is one field of a table, with the colour of its text.
+type cell struct{ text, colour string }
+
+// table adds rows whose columns stand under each other. Fields are one line
+// each; the last one is not padded. A table without rows is not printed.
+func (p *page) table(header []string, rows [][]cell) {
+	if len(rows) == 0 {
+		return
+	}
+	widths := make([]int, len(header))
+	for i, h := range header {
+		widths[i] = width(h)
+	}
+	for _, row := range rows {
+		for i := range row {
+			row[i].text = oneLine(row[i].text)
+			widths[i] = max(widths[i], width(row[i].text))
+		}
+	}
+	head := make([]cell, len(header))
+	for i, h := range header {
+		head[i] = cell{h, p.dim}
+	}
+	p.row(widths, head)
+	for _, row := range rows {
+		p.row(widths, row)
+	}
+}
+
+func (p *page) row(widths []int, row []cell) {
+	last := len(row) - 1
+	for last >= 0 && row[last].text == "" {
+		last--
+	}
+	for i, c := range row[:last+1] {
+		pad := strings.Repeat(" ", widths[i]-width(c.text)+2)
+		if i == last {
+			pad = "\n"
+		}
+		if c.colour != "" {
+			c.text = c.colour + c.text + p.reset
+		}
+		p.WriteString(c.text + pad)
+	}
+	if last < 0 {
+		p.WriteByte('\n')
+	}
+}
+
+// plain is a row without colours.
+func plain(fields ...string) []cell {
+	row := make([]cell, len(fields))
+	for i, f := range fields {
+		row[i].text = f
+	}
+	return row
+}
+
+// oneLine is text without line breaks and what would act on a terminal.
+func oneLine(s string) string {
+	return printable(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(s))
+}
+
+// shorten cuts text to n columns and marks the cut.
+func shorten(s string, n int) string {
+	if width(s) <= n {
+		return s
+	}
+	w := 0
+	for i, r := range s {
+		if w += runeWidth(r); w > n-1 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// width is how many columns a text takes on a terminal. It knows combining
+// marks and the wide blocks; clusters of emoji come out a little wide. Names
+// are ASCII by rule, so that is enough, and no library is needed for it.
+func width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+func runeWidth(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case unicode.Is(wide, r):
+		return 2
+	}
+	return 1
+}
+
+// wide holds the blocks that are wide or full-width (Unicode's
+// EastAsianWidth.txt, W and F), and the emoji of the supplementary planes.
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x1100, 0x115f, 1},
+		{0x2e80, 0x303e, 1},
+		{0x3041, 0xa4cf, 1},
+		{0xa960, 0xa97c, 1},
+		{0xac00, 0xd7a3, 1},
+		{0xf900, 0xfaff, 1},
+		{0xfe30, 0xfe6f, 1},
+		{0xff00, 0xff60, 1},
+		{0xffe0, 0xffe6, 1},
+	},
+	R32: []unicode.Range32{
+		{0x1f300, 0x1f64f, 1},
+		{0x1f680, 0x1f6ff, 1},
+		{0x1f900, 0x1f9ff, 1},
+		{0x20000, 0x3fffd, 1},
+	},
+}

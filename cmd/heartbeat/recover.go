@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
+)
+
+type recoverCmd struct {
+	Agent    string `arg:"" optional:"" help:"The agent." complete:"agent"`
+	Inbox    string `placeholder:"PATH" help:"A queue that no agent declares." complete:"file"`
+	OnOrphan string `placeholder:"POLICY" enum:",retry,deadletter,drop" default:"" help:"What happens to an entry that was started: retry, deadletter or drop. Without it, as declared, or deadletter."`
+}
+
+// Help implements kong's HelpProvider.
+func (recoverCmd) Help() string {
+	return `Deals with the entry that was in flight when its session ended. "heartbeat run"
+does this by itself; it is needed by hand only where heartbeat does not run. It
+refuses while a session or "heartbeat run" lives in the directory.
+
+Examples:
+
+    heartbeat recover triage
+    heartbeat recover triage --on-orphan retry
+    heartbeat recover --inbox ~/old-agent/inbox.jsonl`
+}
+
+// recovered is what became of an entry.
+type recovered struct {
+	Outcome inbox.Outcome   `json:"outcome"`
+	Entry   *inbox.InFlight `json:"entry"`
+}
+
+func (c recoverCmd) run(ctx context.Context, a *app) (result, error) {
+	r, err := c.recovery(a)
+	if err != nil {
+		return nil, err
+	}
+	outcome, entry, err := operator.Recover(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return recovered{outcome, entry}, nil
+}
+
+func (c recoverCmd) recovery(a *app) (operator.Recovery, error) {
+	policy := inbox.OrphanPolicy(c.OnOrphan)
+	if (c.Agent == "") == (c.Inbox == "") {
+		return operator.Recovery{}, usagef("heartbeat recover --help", "name either an agent or --inbox PATH")
+	}
+	if c.Inbox != "" {
+		return operator.OfInbox(c.Inbox, policy)
+	}
+	_, agent, err := a.agent(c.Agent)
+	if err != nil {
+		return operator.Recovery{}, err
+	}
+	return operator.OfAgent(agent, policy), nil
+}
+
+// outcomes say what the outcomes are for people.
+var outcomes = map[inbox.Outcome]string{
+	inbox.NothingToRecover:   "nothing to recover",
+	inbox.StaleOrphanDeleted: "the entry was acknowledged already",
+	inbox.Requeued:           "the entry is first in the queue again",
+	inbox.DeadLettered:       "the entry is a dead letter now",
+	inbox.DroppedOrphan:      "the entry was dropped",
+	inbox.Repaired:           "a corrupt file was set aside and repaired",
+}
+
+func (r recovered) text(p *page) {
+	p.printf("%s", outcomes[r.Outcome])
+	if r.Entry != nil {
+		p.printf(" (%s, %s, attempt %s): %s", r.Entry.DeliveryID, string(r.Entry.State), fmt.Sprint(r.Entry.Attempt),
+			shorten(oneLine(promptOf(r.Entry.RawLine)), promptColumns))
+	}
+	p.printf("\n")
+}

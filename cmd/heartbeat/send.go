@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/workspace"
+)
+
+type sendCmd struct {
+	Agent string `arg:"" help:"The agent." complete:"agent"`
+	Text  string `arg:"" optional:"" help:"The prompt; \"-\", or none with a pipe, reads it from stdin."`
+	ID    string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing."`
+}
+
+// Help implements kong's HelpProvider.
+func (sendCmd) Help() string {
+	return `When it exits with 0, the prompt is on disk (file and folder synced).
+
+Examples:
+
+    heartbeat send triage "Look at the new mails."
+    heartbeat send builder - < task.md
+    heartbeat send triage --id ticket-4711 "Answer ticket 4711."
+    heartbeat send triage -- "- a prompt that begins with a dash"`
+}
+
+// sent is an accepted prompt.
+type sent struct {
+	Agent string `json:"agent"`
+	ID    string `json:"id"`
+	Inbox string `json:"inbox"`
+	// Duplicate is true when the id was accepted before; nothing was queued.
+	Duplicate bool `json:"duplicate"`
+}
+
+func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
+	_, agent, err := a.agent(c.Agent)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := c.prompt(a, agent.MaxEntry)
+	if err != nil {
+		return nil, err
+	}
+	a.step("appending to " + agent.Inbox)
+	if err := workspace.MakeHome(agent); err != nil {
+		return nil, err
+	}
+	q, err := operator.Open(agent)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	id, err := q.Append(ctx, inbox.Letter{ID: c.ID, Source: "send", Prompt: prompt, Idempotent: c.ID != ""})
+	if errors.Is(err, inbox.ErrDuplicate) {
+		return sent{Agent: agent.Name, ID: c.ID, Inbox: agent.Inbox, Duplicate: true}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return sent{Agent: agent.Name, ID: id, Inbox: agent.Inbox}, nil
+}
+
+// prompt is the text to send. It never waits for a person to type one.
+func (c sendCmd) prompt(a *app, limit int64) (string, error) {
+	text := c.Text
+	if text == "-" || text == "" {
+		if text == "" && term.IsTerminal(int(a.in.Fd())) {
+			return "", usagef(`heartbeat send AGENT "TEXT", or heartbeat send AGENT - < FILE`, "there is no prompt")
+		}
+		data, err := io.ReadAll(io.LimitReader(a.in, limit+1))
+		if err != nil {
+			return "", fmt.Errorf("cannot read the prompt from stdin: %w", err)
+		}
+		text = strings.TrimRight(string(data), "\r\n")
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", usagef(`heartbeat send AGENT "TEXT", or heartbeat send AGENT - < FILE`, "the prompt is blank")
+	case int64(len(text)) > limit:
+		return "", &failure{
+			status: exitError, hint: "put the text into a file and send its name, or raise max-entry",
+			err: fmt.Errorf("cannot queue the prompt: %w: over max-entry (%d bytes)", inbox.ErrTooLarge, limit),
+		}
+	case !utf8.ValidString(text):
+		return "", errors.New("cannot queue the prompt: it is not valid UTF-8")
+	}
+	return text, nil
+}
+
+func (s sent) text(p *page) {
+	if s.Duplicate {
+		p.printf("already accepted: %s\n", s.ID)
+		return
+	}
+	p.printf("queued for %s: %s\n", s.Agent, s.ID)
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+
+	"heartbeat/internal/simulate"
+)
+
+type simulateCmd struct {
+	Args []string `arg:"" optional:"" passthrough:"" help:"Arguments as claude takes them."`
+}
+
+// Help implements kong's HelpProvider.
+func (simulateCmd) Help() string {
+	return `Behaves as the Claude Code client does towards hooks and terminals, with scripted
+replies. All arguments are its own: "heartbeat simulate --help" lists them.
+
+Example, in heartbeat.yaml:
+
+    command: [heartbeat, simulate]`
+}
+
+func (c simulateCmd) run(_ context.Context, a *app) (result, error) {
+	if code := simulate.Main(c.Args, a.in, a.stdio.out, a.err); code != 0 {
+		return nil, childStatus(code)
+	}
+	return nil, nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"heartbeat/config"
+)
+
+type validateCmd struct{}
+
+// Help implements kong's HelpProvider.
+func (validateCmd) Help() string {
+	return `Reads the file and says all that is wrong with it, with file:line:column. It
+changes nothing. Exit status 78 means that something is wrong.
+
+Examples:
+
+    heartbeat validate
+    heartbeat validate -f other.yaml -o json`
+}
+
+// validated is a checked file, or what is wrong with it.
+type validated struct {
+	File     string           `json:"file"`
+	Fleet    string           `json:"fleet,omitempty"`
+	Agents   []validatedAgent `json:"agents"`
+	Problems []problem        `json:"problems"`
+}
+
+type validatedAgent struct {
+	Name     string   `json:"name"`
+	Dir      string   `json:"dir"`
+	Mode     string   `json:"mode"`
+	Triggers []string `json:"triggers"` // as NAME or KIND
+}
+
+type problem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Key     string `json:"key"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+func (validateCmd) run(_ context.Context, a *app) (result, error) {
+	v := validated{File: a.File, Agents: []validatedAgent{}, Problems: []problem{}}
+	f, err := a.fleet()
+	if err != nil {
+		problems, _ := errors.AsType[config.Problems](err)
+		for _, p := range problems {
+			v.Problems = append(v.Problems, problem(p))
+		}
+		return v, err
+	}
+	v.File, v.Fleet = f.Path, f.Name
+	for _, agent := range f.Agents {
+		row := validatedAgent{Name: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}}
+		for _, t := range agent.Triggers {
+			row.Triggers = append(row.Triggers, t.Name)
+		}
+		v.Agents = append(v.Agents, row)
+	}
+	return v, nil
+}
+
+// shownAgents is how many agents the text form lists.
+const shownAgents = 50
+
+func (v validated) text(p *page) {
+	if v.Fleet == "" {
+		return // the error says it all
+	}
+	p.printf("%s: ", v.File)
+	p.coloured(p.green, "ok")
+	p.printf(", %s\n\n", count(len(v.Agents), "agent"))
+	var rows [][]cell
+	for _, a := range v.Agents[:min(len(v.Agents), shownAgents)] {
+		rows = append(rows, plain(a.Name, a.Mode, strconv.Itoa(len(a.Triggers)), a.Dir))
+	}
+	p.table([]string{"AGENT", "MODE", "TRIGGERS", "DIRECTORY"}, rows)
+	if more := len(v.Agents) - shownAgents; more > 0 {
+		p.printf("and %s more\n", count(more, "agent"))
+	}
+}
