@@ -1,0 +1,161 @@
+package screen
+
+import (
+	"bytes"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		output string
+		want   []string
+	}{
+		"nothing":           {"", nil},
+		"lines":             {"one\r\ntwo  \r\n\r\n", []string{"one", "two"}},
+		"blank rows inside": {"one\r\n\r\n\r\ntwo", []string{"one", "", "", "two"}},
+		"cursor":            {"\x1b[3;5Hx\x1b[1;1Hy", []string{"y", "", "    x"}},
+		"erase":             {"hello\x1b[2J\x1b[Hbye", []string{"bye"}},
+		"wraps":             {strings.Repeat("a", 25), []string{strings.Repeat("a", 20), "aaaaa"}},
+		"scrolls":           {"1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7", []string{"2", "3", "4", "5", "6", "7"}},
+		"alternate screen":  {"main\x1b[?1049h\x1b[Halt", []string{"alt"}},
+		"and back":          {"main\x1b[?1049h\x1b[Halt\x1b[?1049l", []string{"main"}},
+		"colour":            {"\x1b[1;38;2;1;2;3mred\x1b[0m!", []string{"red!"}},
+		// The client's title: E2 9C B3 holds the byte 0x9C.
+		"window title":         {"\x1b]0;✳ Claude Code\x07> ", []string{">"}},
+		"title ended by ST":    {"\x1b]0;✳ Claude Code\x1b\\ok", []string{"ok"}},
+		"hyperlink":            {"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", []string{"link"}},
+		"DCS keeps BEL":        {"\x1bPq\x07rest\x1b\\ok", []string{"ok"}},
+		"string broken off":    {"\x1b]0;title\x1b[3Cok", []string{"   ok"}},
+		"cancelled":            {"\x1b]0;title\x18ok", []string{"ok"}},
+		"queries do not block": {"\x1b[c\x1b[>0q\x1b[?u\x1b[6nok", []string{"ok"}},
+		"wide":                 {"你好!", []string{"你好!"}},
+		"eight-bit control":    {"a\x9dtitle\x9cb", []string{"atitleb"}},
+		"control inside":       {"\x1b\n]0;t\x07ok", []string{"", "ok"}},
+		"endless repeat":       {"x\x1b[2000000000b\x1b[2J\x1b[Hok", []string{"ok"}},
+		"leading zeros":        {"x\x1b[0000000003Cok", []string{"x   ok"}},
+		"cut character":        {"\xe2\x9c\x1b[1mok", nil}, // any first row, no hang
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Text(6, 20, []byte(tt.output))
+			if name == "cut character" {
+				if len(got) != 1 || !strings.HasSuffix(got[0], "ok") {
+					t.Errorf("got %q", got)
+				}
+				return
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A live screen shows the same however the output is cut, and may be read,
+// written and resized at once.
+func TestScreen(t *testing.T) {
+	t.Parallel()
+	output := []byte("\x1b]0;✳ Claude Code\x07\x1b[2J\x1b[2;3H\x1b[31m> Ready ✳ 你好\x1b[0m\x1b[4;1Hlast")
+	want := Text(10, 40, output)
+	if len(want) != 4 {
+		t.Fatalf("got %q", want)
+	}
+	for size := 1; size <= len(output); size++ {
+		s := New(10, 40)
+		for chunk := range slices.Chunk(output, size) {
+			if n, err := s.Write(chunk); n != len(chunk) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if got := s.Lines(); !slices.Equal(got, want) {
+			t.Errorf("in pieces of %d: %q, want %q", size, got, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := New(0, 0)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 100 {
+			_, _ = s.Write(output)
+		}
+	}()
+	for i := range 50 {
+		if err := s.Resize(i%12, i%50); err != nil {
+			t.Error(err)
+		}
+		s.Lines()
+	}
+	<-done
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Write(output); err == nil {
+		t.Error("a closed screen shows output")
+	}
+}
+
+// Not parallel: it counts goroutines.
+func TestCloseLeavesNoGoroutine(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 20 {
+		Text(5, 5, []byte("x\x1b[c"))
+	}
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines, before %d", runtime.NumGoroutine(), before)
+		}
+	}
+}
+
+// Whatever the bytes and wherever they are cut, the filter passes on the same.
+func FuzzFilter(f *testing.F) {
+	f.Add([]byte("\x1b]0;✳ Claude\x07a\x1b\x1b\\\x1b[3m\x1bP\x1b\\b\xe2\x9c\xb3\x9d"), uint64(0x5a))
+	f.Add([]byte("\x1b\x1b]x\x1b]y\x1b\x1b\\z\x18\x1bXs\x1a"), uint64(7))
+	f.Add([]byte("0\x1b\x8dP"), uint64(0x87)) // a dropped byte joined ESC and P
+	f.Fuzz(func(t *testing.T, output []byte, cuts uint64) {
+		var whole filter
+		want := whole.appendTo(nil, output)
+		var cut filter
+		var got []byte
+		for rest := output; len(rest) > 0; {
+			n := min(int(cuts&7)+1, len(rest))
+			cuts = cuts>>3 | cuts<<61
+			got = cut.appendTo(got, rest[:n])
+			rest = rest[n:]
+		}
+		if !bytes.Equal(got, want) || cut != whole {
+			t.Errorf("cut: %q, whole: %q", got, want)
+		}
+		if bytes.Contains(want, []byte("\x1b]")) || bytes.Contains(want, []byte("\x1bP")) {
+			t.Errorf("a string got through: %q", want)
+		}
+		if utf8.Valid(output) && !bytes.Contains(output, []byte{esc}) && !bytes.Equal(want, output) &&
+			!bytes.ContainsFunc(output, func(r rune) bool { return r >= 0x80 && r < 0xa0 }) {
+			t.Errorf("plain text %q became %q", output, want)
+		}
+	})
+}
+
+// No output hangs or kills the reader of a screen.
+func FuzzScreen(f *testing.F) {
+	f.Add([]byte("\x1b[c\x1b[5;5H\x1b[2Kx\x1b[10000S\x1b[?6h\x1b[3;2r"))
+	f.Fuzz(func(t *testing.T, output []byte) {
+		lines := Text(6, 20, output)
+		if len(lines) > 6 {
+			t.Errorf("%d lines", len(lines))
+		}
+	})
+}
