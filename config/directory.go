@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
@@ -69,13 +70,21 @@ func (l *loader) directory(p place) string {
 	return dir
 }
 
-// resolve follows the links of a path as far as it exists.
+// resolve follows the links of a path as far as it exists. Parents, which
+// agents share, are looked at once.
 func (l *loader) resolve(path string) (string, error) {
-	if real, ok := l.resolved[path]; ok {
-		return real, nil
+	if real, ok := l.resolved[path]; ok || path == filepath.Dir(path) {
+		return cmp.Or(real, path), nil
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
+	var real string
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		real, err = filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s is a link to nowhere", path)
+		}
+	case err == nil || errors.Is(err, fs.ErrNotExist):
 		if real, err = l.resolve(filepath.Dir(path)); err == nil {
 			real = filepath.Join(real, filepath.Base(path))
 		}
@@ -174,3 +183,20 @@ func (l *loader) overlap(outer, inner declared) {
 }
 
 func slashed(dir string) string { return strings.TrimSuffix(dir, "/") + "/" }
+
+// fileID names a directory however it is spelt: the same one has two paths
+// where a file system ignores case, or is mounted twice.
+type fileID struct{ device, inode uint64 }
+
+// identify returns false for what does not exist.
+func identify(path string) (fileID, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileID{}, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileID{}, false
+	}
+	return fileID{uint64(stat.Dev), stat.Ino}, true // Dev is signed on darwin
+}

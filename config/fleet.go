@@ -23,7 +23,17 @@ type Fleet struct {
 }
 
 // Agent returns the agent with this name, or nil.
-func (f *Fleet) Agent(name string) *Agent { return f.byName[name] }
+func (f *Fleet) Agent(name string) *Agent {
+	if f.byName != nil {
+		return f.byName[name]
+	}
+	for _, a := range f.Agents { // a fleet that was not loaded
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
 
 // SettingsTarget says which of the client's settings files get our entries.
 type SettingsTarget string

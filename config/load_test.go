@@ -322,3 +322,11 @@ func TestExamples(t *testing.T) {
 		}
 	}
 }
+
+func TestAgentOfAFleetThatWasNotLoaded(t *testing.T) {
+	t.Parallel()
+	f := &Fleet{Agents: []*Agent{{Name: "a"}, {Name: "b"}}}
+	if f.Agent("b") != f.Agents[1] || f.Agent("c") != nil {
+		t.Error("not found by name")
+	}
+}

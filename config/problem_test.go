@@ -290,6 +290,8 @@ func TestDirectoriesCollide(t *testing.T) {
 		{"around all", "work", "/", `contains the directory of agent "one" (line 3)`},
 		{"file", "work", "file", `is not a directory`},
 		{"loop", "work", "loop", `cannot resolve`},
+		{"link to nowhere", "work", "dangling", `is a link to nowhere`},
+		{"below a file", "work", "file/x", `cannot resolve`},
 		{"neighbours", "work", "work-2", ""},
 		{"neighbours with a dot", "work", "work.d", ""},
 	} {
@@ -302,6 +304,7 @@ func TestDirectoriesCollide(t *testing.T) {
 				os.Symlink("work", filepath.Join(dir, "link")),
 				os.Symlink(dir, filepath.Join(dir, "up")),
 				os.Symlink("loop", filepath.Join(dir, "loop")),
+				os.Symlink("gone", filepath.Join(dir, "dangling")),
 				os.WriteFile(filepath.Join(dir, "file"), nil, 0o600),
 				os.WriteFile(path, fmt.Appendf(nil, "version: 1\nagents:\n  one: {dir: %s}\n  two: {dir: %s}\n", tt.one, strings.Replace(tt.two, "DIR", dir, 1)), 0o600),
 			} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // many is a file with n agents of different shapes.
@@ -24,18 +23,22 @@ func many(n int) []byte {
 	return []byte(b.String())
 }
 
-// TestTenThousandAgents holds the budget with room for a slow machine; the
-// benchmark gives the number.
-func TestTenThousandAgents(t *testing.T) {
-	t.Parallel()
-	path := write(t, string(many(10_000)))
-	start := time.Now()
-	f := mustLoad(t, path)
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("took %v", took)
+// TestWorkPerAgent bounds what an agent costs, and that it does not depend on
+// how many others there are. It counts allocations, because the time that a
+// test measures is that of its neighbours; the benchmark gives the time.
+func TestWorkPerAgent(t *testing.T) {
+	perAgent := func(n int) float64 {
+		data := many(n)
+		return testing.AllocsPerRun(1, func() {
+			f, err := Parse("/nonexistent/heartbeat.yaml", data)
+			if err != nil || len(f.Agents) != n || f.Agent(fmt.Sprint("agent-", n-1)) == nil {
+				t.Fatal(err)
+			}
+		}) / float64(n)
 	}
-	if len(f.Agents) != 10_000 || f.Agent("agent-9999") == nil {
-		t.Errorf("%d agents", len(f.Agents))
+	few, more := perAgent(300), perAgent(2400)
+	if few > 250 || more > few*1.2 {
+		t.Errorf("%.0f allocations an agent for 300, %.0f for 2400", few, more)
 	}
 }
 
