@@ -1,0 +1,156 @@
+// Package rooms holds the rules of who may import whom; its test checks them.
+// Imports point one way, cmd → orchestrator → {sources, ptyrun, hook, config},
+// and each third-party module has one owner.
+package rooms
+
+import (
+	"slices"
+	"strings"
+)
+
+// Module is the path of this module.
+const Module = "heartbeat"
+
+// allowed lists for each room what it may import of our own rooms. A room with
+// a trailing "/..." is all packages below it, too.
+var allowed = map[string][]string{
+	"hook/durable":          {},
+	"hook/flock":            {},
+	"hook/settings":         {},
+	"hook/inbox":            {"hook/durable", "hook/flock"},
+	"hook":                  {"hook/durable", "hook/flock", "hook/inbox"},
+	"sources/...":           {"sources/..."},
+	"ptyrun/...":            {"ptyrun/..."},
+	"config":                {"hook", "hook/inbox", "sources"}, // the words, and the schedule grammar
+	"orchestrator/state":    {"hook/durable"},
+	"orchestrator/session":  {"hook/...", "ptyrun/..."},
+	"orchestrator/operator": {"config", "hook/...", "orchestrator/session"},
+	"orchestrator": {
+		"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/session", "orchestrator/state",
+	},
+	// It renders what a Scheduler calls before each session, so it knows it.
+	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/state"},
+	"cmd/heartbeat-stop":     {"hook"},
+	"cmd/heartbeat":          {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
+	// The stand-in knows what the client knows: nothing of ours.
+	"internal/simulate/...": {"internal/simulate/..."},
+	"internal/fakeapi":      {},
+	"internal/rooms":        {},
+	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
+}
+
+// owners lists for each third-party module who may import it outside of tests.
+var owners = map[string][]string{
+	"gopkg.in/yaml.v3":                 {"config"},
+	"github.com/alecthomas/kong":       {"cmd/heartbeat"},
+	"github.com/creack/pty":            {"ptyrun"},
+	"github.com/robfig/cron/v3":        {"sources"},
+	"github.com/fsnotify/fsnotify":     {"sources/..."},
+	"github.com/bmatcuk/doublestar/v4": {"sources/...", "config"},
+	"github.com/charmbracelet/x/vt":    {"ptyrun/screen"},
+	"golang.org/x/sync":                {"orchestrator/...", "sources/..."},
+	"golang.org/x/sys":                 {"ptyrun/...", "sources/...", "orchestrator/..."},
+	"golang.org/x/term":                {"ptyrun/...", "cmd/heartbeat", "internal/simulate"},
+	"github.com/aymanbagabas/go-udiff": {"cmd/heartbeat", "orchestrator/workspace"},
+}
+
+// testOnly are the modules that tests may import, and nothing else may.
+// A test may also import github.com/creack/pty, to be somebody's terminal.
+var testOnly = []string{"github.com/google/go-cmp", "pgregory.net/rapid"}
+
+// standardOnly are rooms that start often and fast: nothing third-party may
+// be linked into them, however far away.
+var standardOnly = []string{"hook/...", "cmd/heartbeat-stop"}
+
+// Package is what `go list -json` says of one, as far as it matters here.
+type Package struct {
+	ImportPath, Name                         string
+	Standard                                 bool
+	Imports, TestImports, XTestImports, Deps []string
+}
+
+// Violations returns a line for each broken rule of a package.
+func Violations(p Package) []string {
+	room, ok := strings.CutPrefix(p.ImportPath, Module+"/")
+	if !ok {
+		return nil
+	}
+	var broken []string
+	say := func(what ...string) { broken = append(broken, room+": "+strings.Join(what, " ")) }
+	mayImport, known := find(allowed, room)
+	if !known {
+		say("no rule says what this room may import")
+	}
+	for _, path := range p.Imports {
+		ours, isOurs := strings.CutPrefix(path, Module+"/")
+		switch module := moduleOf(path); {
+		case isOurs && !matches(mayImport, ours):
+			say("may not import", ours)
+		case !isOurs && module != "" && !matches(owners[module], room):
+			say("is not the owner of", path)
+		}
+	}
+	for _, path := range append(p.TestImports, p.XTestImports...) {
+		ours, isOurs := strings.CutPrefix(path, Module+"/")
+		module := moduleOf(path)
+		switch {
+		case isOurs && strings.HasPrefix(ours, "cmd/"):
+			say("may not import a command, not even in tests:", ours)
+		case module == "" || isOurs || slices.Contains(testOnly, module) || module == "github.com/creack/pty":
+		case !matches(owners[module], room) && !strings.HasPrefix(room, "internal/"):
+			say("is not the owner of", path, "(in a test)")
+		}
+	}
+	if matches(standardOnly, room) {
+		for _, path := range p.Deps {
+			if moduleOf(path) != "" {
+				say("is linked with", path, "and has to be standard library only")
+			}
+		}
+	}
+	return broken
+}
+
+// find returns the rule for a room: its own, or that of a folder above it.
+func find(rules map[string][]string, room string) ([]string, bool) {
+	if r, ok := rules[room]; ok {
+		return r, true
+	}
+	for pattern, r := range rules {
+		if matches([]string{pattern}, room) {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+func matches(patterns []string, room string) bool {
+	for _, p := range patterns {
+		folder, below := strings.CutSuffix(p, "/...")
+		if room == folder || below && strings.HasPrefix(room, folder+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// moduleOf returns the third-party module that a package belongs to: one that
+// has an owner, or the package's path itself, or "" for the standard library
+// and for ours.
+func moduleOf(path string) string {
+	first, _, _ := strings.Cut(path, "/")
+	if !strings.Contains(first, ".") {
+		return ""
+	}
+	for module := range owners {
+		if path == module || strings.HasPrefix(path, module+"/") {
+			return module
+		}
+	}
+	for _, module := range testOnly {
+		if strings.HasPrefix(path, module) {
+			return module
+		}
+	}
+	return path
+}
