@@ -90,6 +90,9 @@ func (l *loop) run(ctx context.Context) {
 			l.end(1, "other")
 		}
 	}
+	if s.term != nil {
+		s.term.stopWaiting()
+	}
 	if l.cancel != nil {
 		l.cancel(errEnding)
 		<-l.done

@@ -74,11 +74,19 @@ func (s *session) byMode(ctx context.Context, c toolCall) (refused string, err e
 		{"tool_name", c.name},
 		{"tool_input", c.input},
 		{"permission_suggestions", []any{
-			map[string]any{"type": "addDirectories", "directories": []string{s.directory()}, "destination": "session"},
-			map[string]any{"type": "setMode", "mode": "acceptEdits", "destination": "session"},
+			suggestion{Type: "addDirectories", Directories: []string{s.directory()}, Destination: "session"},
+			suggestion{Type: "setMode", Mode: "acceptEdits", Destination: "session"},
 		}},
 	}}
 	return s.askPerson(ctx, c, &request, "permission_prompt", "Claude needs your permission")
+}
+
+// suggestion is one of PermissionRequest's permission_suggestions.
+type suggestion struct {
+	Type        string   `json:"type"`
+	Directories []string `json:"directories,omitempty"`
+	Mode        string   `json:"mode,omitempty"`
+	Destination string   `json:"destination"`
 }
 
 // compound is a command of several.

@@ -86,9 +86,6 @@ func (l *loop) live() {
 		l.queue = append(l.queue, item{kind: itemPrompt, text: prompt})
 	}
 	l.run(s.life)
-	if s.term != nil {
-		s.term.stopWaiting()
-	}
 	s.endTasks()
 	s.sessionEnd(l.reason)
 	stop()

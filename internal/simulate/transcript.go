@@ -40,23 +40,14 @@ func openTranscript(path string, delay time.Duration) *transcript {
 // written does not stop the client.
 func (t *transcript) write() {
 	defer close(t.done)
-	var f *os.File
 	for r := range t.records {
 		select {
 		case <-time.After(time.Until(r.due)):
 		case <-t.hurry:
 		}
-		if f == nil {
-			if os.MkdirAll(filepath.Dir(t.path), 0o700) != nil {
-				continue
-			}
-			var err error
-			if f, err = os.OpenFile(t.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
-				continue
-			}
-			defer f.Close()
+		if os.MkdirAll(filepath.Dir(t.path), 0o700) == nil {
+			_ = appendLine(t.path, r.line)
 		}
-		_, _ = f.Write(append(r.line, '\n'))
 	}
 }
 

@@ -117,7 +117,7 @@ func (s *session) settled(ctx context.Context) ending {
 func (s *session) cutShort(ctx context.Context, err error) ending {
 	failure, ok := errors.AsType[*apiFailure](err)
 	if !ok {
-		if context.Cause(ctx) == errInterrupted {
+		if context.Cause(ctx) != errEnding {
 			s.userText("[Request interrupted by user]")
 			s.show("⎿  Interrupted · What should Claude do instead?")
 		}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -47,11 +48,7 @@ type Hook struct {
 
 // Shown is the hook as the client names it to people and to the model.
 func (h Hook) Shown() string {
-	s := h.Command
-	for _, a := range h.Args {
-		s += " " + a
-	}
-	return s
+	return strings.Join(append([]string{h.Command}, h.Args...), " ")
 }
 
 // A Group is the hooks that run for the values its matcher matches.
