@@ -1,0 +1,528 @@
+package workspace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/settings"
+)
+
+// bench is a directory of an agent and a state directory.
+type bench struct {
+	t     *testing.T
+	agent *config.Agent
+	state string
+	hook  *Hook
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "work")
+	home := filepath.Join(dir, ".heartbeat")
+	b := &bench{
+		t: t, state: filepath.Join(root, "state"),
+		hook: &Hook{Command: "/opt/heartbeat hook", binary: "/opt/heartbeat"},
+		agent: &config.Agent{
+			Name: "triage", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
+			Settings: config.SettingsProject, Mode: hook.Drain,
+			Permissions: config.Permissions{Mode: "dontAsk", Allow: []string{"Read"}},
+			// Nobody's real settings are looked at.
+			Env: map[string]string{"HOME": filepath.Join(root, "nobody"), "CLAUDE_CONFIG_DIR": filepath.Join(root, "claude")},
+		},
+	}
+	if err := os.Mkdir(b.state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) path(name string) string { return filepath.Join(b.agent.Dir, name) }
+
+func (b *bench) put(name, text string) {
+	b.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(b.path(name)), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(b.path(name), []byte(text), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) get(name string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(b.path(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (b *bench) plan() *Plan {
+	b.t.Helper()
+	p, err := New(b.agent, b.state, b.hook)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+func (b *bench) apply() *Plan {
+	b.t.Helper()
+	p := b.plan()
+	if err := p.Apply(); err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+// changes are a plan's changes by the path below the agent's directory.
+func (b *bench) changes(p *Plan) map[string]Change {
+	got := map[string]Change{}
+	for _, i := range p.Items {
+		rel, err := filepath.Rel(b.agent.Dir, i.Path)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		got[rel] = i.Change
+	}
+	return got
+}
+
+func (b *bench) hooks(name string) *settings.Report {
+	b.t.Helper()
+	r, err := settings.Inspect([]byte(b.get(name)), b.hook.Command)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+func TestApplyWiresAnEmptyDirectory(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := b.apply()
+	if got := b.changes(p); got[".heartbeat"] != Created || got[".claude/settings.json"] != Created || len(got) != 2 {
+		t.Errorf("changes: %v", got)
+	}
+	info, err := os.Stat(b.agent.Home)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf(".heartbeat: %v, %v; want mode 700", info, err)
+	}
+	if got := b.get(".heartbeat/.gitignore"); got != "*\n" {
+		t.Errorf(".gitignore: %q", got)
+	}
+	r := b.hooks(".claude/settings.json")
+	if len(r.Hooks) != len(settings.Events) || r.ForeignStop {
+		t.Errorf("hooks: %+v", r.Hooks)
+	}
+	if !json.Valid([]byte(b.get(".claude/settings.json"))) {
+		t.Error("the settings are no JSON")
+	}
+}
+
+func TestApplyTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.put(".claude/settings.json", "{\n\t\"model\": \"opus\"\n}\n")
+	b.apply()
+	before := snapshot(t, filepath.Dir(b.agent.Dir))
+	p := b.apply()
+	if p.Changes() {
+		t.Errorf("the second time: %v", b.changes(p))
+	}
+	if after := snapshot(t, filepath.Dir(b.agent.Dir)); after != before {
+		t.Errorf("the second apply wrote something:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// snapshot lists files with their modification times, which a replaced file
+// does not keep.
+func snapshot(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		b.WriteString(path + " " + info.ModTime().Format(time.RFC3339Nano) + " " + info.Mode().String() + "\n")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestPlanWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := b.plan()
+	if !p.Changes() {
+		t.Error("nothing is planned for an empty directory")
+	}
+	if _, err := os.Stat(b.agent.Dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory was made: %v", err)
+	}
+	if left, err := os.ReadDir(b.state); err != nil || len(left) != 0 {
+		t.Errorf("the state directory has %v, %v", left, err)
+	}
+}
+
+func TestApplyKeepsTheOriginalAndItsMode(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	original := "{\r\n  \"env\": {\"A\": \"1\"}\r\n}"
+	b.put(".claude/settings.json", original)
+	p := b.apply()
+	if got := b.changes(p)[".claude/settings.json"]; got != Changed {
+		t.Errorf("change: %s", got)
+	}
+	b.agent.Permissions.Allow = []string{"Read", "Edit"}
+	b.apply()
+	kept, err := filepath.Glob(filepath.Join(b.state, "applied", "*", "original.json"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("originals: %v, %v", kept, err)
+	}
+	data, err := os.ReadFile(kept[0])
+	if err != nil || string(data) != original {
+		t.Errorf("the original: %q, %v", data, err)
+	}
+	info, err := os.Stat(b.path(".claude/settings.json"))
+	if err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("mode: %v, %v; want 644 as before", info.Mode(), err)
+	}
+}
+
+func TestApplyFollowsTheDeclaration(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.agent.Permissions.Allow = []string{"Read", "Bash(git *)"}
+	b.apply()
+	b.agent.Permissions.Allow = []string{"Read", "Edit"}
+	b.agent.Mode, b.agent.IdleInterval = hook.Persist, 30*time.Minute
+	b.hook = &Hook{Command: "/usr/bin/heartbeat-stop hook", binary: "/usr/bin/heartbeat-stop"}
+	b.apply()
+	r := b.hooks(".claude/settings.json")
+	if strings.Join(r.Allow, ",") != "Read,Edit" {
+		t.Errorf("allow: %v, want the declared rules and no older one", r.Allow)
+	}
+	if len(r.Hooks) != len(settings.Events) {
+		t.Errorf("%d hooks, want %d", len(r.Hooks), len(settings.Events))
+	}
+	for _, h := range r.Hooks {
+		if h.Command != b.hook.Command {
+			t.Errorf("%s runs %q", h.Event, h.Command)
+		}
+		if h.Event == "Stop" && h.Timeout != 1810 {
+			t.Errorf("the Stop hook's time-out is %v, want the idle interval and 10 s", h.Timeout)
+		}
+	}
+}
+
+func TestRulesOfThePersonStay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.put(".claude/settings.json", `{"permissions":{"allow":["Read","WebFetch"],"deny":["Bash(rm *)"]}}`)
+	b.apply()
+	b.agent.Permissions.Allow = nil
+	b.apply()
+	r := b.hooks(".claude/settings.json")
+	if strings.Join(r.Allow, ",") != "Read,WebFetch" || r.Deny[0] != "Bash(rm *)" {
+		t.Errorf("allow %v, deny %v", r.Allow, r.Deny)
+	}
+}
+
+func TestChangingTheTargetTakesTheOldOneBack(t *testing.T) {
+	t.Parallel()
+	original := `{"model": "opus"}`
+	for _, to := range []config.SettingsTarget{config.SettingsLocal, config.SettingsFlag} {
+		t.Run(string(to), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.put(".claude/settings.json", original)
+			b.apply()
+			b.agent.Settings = to
+			p := b.apply()
+			if got := b.get(".claude/settings.json"); got != original {
+				t.Errorf("the old target: %q, want the original", got)
+			}
+			if (p.SettingsFile != "") != (to == config.SettingsFlag) {
+				t.Errorf("settings file to pass: %q", p.SettingsFile)
+			}
+			if p := b.plan(); p.Changes() {
+				t.Errorf("the second time: %v", b.changes(p))
+			}
+		})
+	}
+}
+
+func TestAFileThatWasOursGoes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply()
+	b.agent.Settings = config.SettingsLocal
+	p := b.apply()
+	if got := b.changes(p)[".claude/settings.json"]; got != Removed {
+		t.Errorf("change: %q", got)
+	}
+	if _, err := os.Stat(b.path(".claude/settings.json")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// The state directory may be lost: what is then found must not be taken for
+// the original with our hooks in it.
+func TestLostStateDirectory(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.put(".claude/settings.json", `{"model": "opus"}`)
+	b.apply()
+	if err := os.RemoveAll(filepath.Join(b.state, "applied")); err != nil {
+		t.Fatal(err)
+	}
+	b.apply()
+	b.agent.Settings = config.SettingsLocal
+	b.apply()
+	if r := b.hooks(".claude/settings.json"); len(r.Hooks) != 0 {
+		t.Errorf("our hooks are still there: %+v", r.Hooks)
+	}
+}
+
+func TestLinksOutOfTheDirectoryAreRefused(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(b *bench, outside string) error{
+		"settings file": func(b *bench, outside string) error {
+			return errors.Join(os.MkdirAll(b.path(".claude"), 0o755), os.Symlink(filepath.Join(outside, "victim"), b.path(".claude/settings.json")))
+		},
+		"settings folder": func(b *bench, outside string) error {
+			return errors.Join(os.MkdirAll(b.agent.Dir, 0o755), os.Symlink(outside, b.path(".claude")))
+		},
+		"our folder": func(b *bench, outside string) error {
+			return errors.Join(os.MkdirAll(b.agent.Dir, 0o755), os.Symlink(outside, b.path(".heartbeat")))
+		},
+	}
+	for name, plant := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, outside := newBench(t), t.TempDir()
+			victim := filepath.Join(outside, "victim")
+			if err := errors.Join(os.WriteFile(victim, []byte("{}"), 0o600), plant(b, outside)); err != nil {
+				t.Fatal(err)
+			}
+			p, err := New(b.agent, b.state, b.hook)
+			if err == nil {
+				err = p.Apply()
+			}
+			var link *linkError
+			if !errors.As(err, &link) || link.Hint() == "" {
+				t.Errorf("got %v, want a refusal with a hint", err)
+			}
+			data, readErr := os.ReadFile(victim)
+			names, dirErr := os.ReadDir(outside)
+			if string(data) != "{}" || readErr != nil || len(names) != 1 || dirErr != nil {
+				t.Errorf("outside was touched: %q %v %v", data, readErr, names)
+			}
+		})
+	}
+}
+
+func TestBrokenSettingsAreNamed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.put(".claude/settings.json", "{\n  // mine\n}")
+	_, err := New(b.agent, b.state, b.hook)
+	if err == nil || !strings.Contains(err.Error(), `cannot wire agent "triage"`) || !strings.Contains(err.Error(), "settings.json") {
+		t.Errorf("got %v", err)
+	}
+	if got := b.get(".claude/settings.json"); got != "{\n  // mine\n}" {
+		t.Errorf("the file was touched: %q", got)
+	}
+}
+
+func TestAFileChangedMeanwhileIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.put(".claude/settings.json", `{"model": "opus"}`)
+	p := b.plan()
+	b.put(".claude/settings.json", `{"model": "sonnet"}`)
+	if err := p.Apply(); err == nil {
+		t.Error("a change by somebody else was overwritten")
+	}
+	if got := b.get(".claude/settings.json"); got != `{"model": "sonnet"}` {
+		t.Errorf("the file: %q", got)
+	}
+	b.apply() // planning again goes on
+	if r := b.hooks(".claude/settings.json"); len(r.Hooks) != len(settings.Events) {
+		t.Errorf("%d hooks after planning again", len(r.Hooks))
+	}
+}
+
+func TestForeignHooksAndDisabledHooks(t *testing.T) {
+	t.Parallel()
+	stop := `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"lint"}]}]}}`
+	tests := []struct {
+		name, file, text  string
+		foreign, disabled bool
+	}{
+		{"nothing", ".claude/settings.json", `{}`, false, false},
+		{"project", ".claude/settings.json", stop, true, false},
+		{"local", ".claude/settings.local.json", stop, true, false},
+		{"user", "../claude/settings.json", stop, true, false},
+		{"user file that cannot be read", "../claude/settings.json", `{`, true, false},
+		{"disabled", ".claude/settings.local.json", `{"disableAllHooks": true}`, false, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.put(tt.file, tt.text)
+			p := b.apply()
+			var disabled *DisabledError
+			if p.ForeignStopHooks != tt.foreign || errors.As(p.Disabled(), &disabled) != tt.disabled {
+				t.Errorf("foreign %v, disabled %v; want %v, %v", p.ForeignStopHooks, p.Disabled(), tt.foreign, tt.disabled)
+			}
+		})
+	}
+}
+
+func TestPreparer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	self := filepath.Join(t.TempDir(), "heartbeat")
+	if err := os.WriteFile(self, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	prepare, err := Preparer(b.state, self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, false} {
+		p, err := prepare(b.agent)
+		if err != nil || p.Changed != want {
+			t.Errorf("call %d: %+v, %v; want changed %v", i, p, err, want)
+		}
+	}
+	b.put(".claude/settings.local.json", `{"disableAllHooks": true}`)
+	if _, err := prepare(b.agent); err == nil {
+		t.Error("a session would start in which no hook runs")
+	}
+}
+
+func TestFindHook(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	place := func(t *testing.T, names ...string) string {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), names[0])
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range names[1:] {
+			if err := os.WriteFile(filepath.Join(dir, n), []byte("program "+n), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	t.Run("itself", func(t *testing.T) {
+		t.Parallel()
+		dir := place(t, "bin", "heartbeat")
+		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat")+" hook")
+	})
+	t.Run("the small one beside it", func(t *testing.T) {
+		t.Parallel()
+		dir := place(t, "bin", "heartbeat", "heartbeat-stop")
+		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat-stop")+" hook")
+	})
+	t.Run("beside it, not executable", func(t *testing.T) {
+		t.Parallel()
+		dir := place(t, "bin", "heartbeat", "heartbeat-stop")
+		if err := os.Chmod(filepath.Join(dir, "heartbeat-stop"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat")+" hook")
+	})
+	t.Run("quoted", func(t *testing.T) {
+		t.Parallel()
+		dir := place(t, "my programs", "heartbeat")
+		expectHook(t, state, filepath.Join(dir, "heartbeat"), "'"+filepath.Join(dir, "heartbeat")+"' hook")
+	})
+	t.Run("upgraded while it ran", func(t *testing.T) {
+		t.Parallel()
+		dir := place(t, "bin", "heartbeat")
+		expectHook(t, state, filepath.Join(dir, "heartbeat")+" (deleted)", filepath.Join(dir, "heartbeat")+" hook")
+	})
+}
+
+func expectHook(t *testing.T, state, self, want string) {
+	t.Helper()
+	h, err := FindHook(self, state)
+	if err != nil || h.Command != want {
+		t.Errorf("got %+v, %v; want %q", h, err, want)
+	}
+	if !settings.Ours(h.Command) {
+		t.Errorf("%q is not known as ours", h.Command)
+	}
+}
+
+// `go run` removes its build folder when it ends: hooks must not name it.
+func TestFindHookOfGoRun(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	build := filepath.Join(t.TempDir(), "go-build123", "b001", "exe")
+	if err := os.MkdirAll(build, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	self := filepath.Join(build, "heartbeat")
+	for i := range keptCopies + 2 {
+		program := bytes.Repeat([]byte{byte(i)}, 100)
+		if err := os.WriteFile(self, program, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		h, err := FindHook(self, state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(h.binary); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("finding made the copy: %v", err)
+		}
+		for range 2 {
+			if err := h.Install(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(h.binary)
+		if err != nil || !bytes.Equal(got, program) || !strings.HasPrefix(h.binary, state) {
+			t.Fatalf("the copy %q: %v", h.binary, err)
+		}
+		if !executable(h.binary) || !settings.Ours(h.Command) {
+			t.Errorf("%q is not executable, or not known as ours", h.Command)
+		}
+		// Copies of one moment have no order: say when this one was used.
+		at := time.Now().Add(time.Duration(i-10) * time.Minute)
+		if err := os.Chtimes(h.binary, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadDir(filepath.Join(state, "bin"))
+	if err != nil || len(kept) != keptCopies {
+		t.Errorf("%d copies are kept, %v; want %d", len(kept), err, keptCopies)
+	}
+}
