@@ -42,3 +42,16 @@ type Prompt struct {
 // from several goroutines; a source never has two calls for one trigger
 // under way.
 type Emit func(ctx context.Context, p Prompt) error
+
+// Seen is what a watch trigger has fired for: the state of each matching file
+// by its path, relative to the agent's directory, with slashes; a path with
+// control characters is quoted as a Go string. It can be kept as JSON.
+type Seen map[string]Print
+
+// Print is the state of a file.
+type Print struct {
+	Size    int64  `json:"size"`
+	ModTime int64  `json:"mtime"`           // Unix nanoseconds
+	Changed int64  `json:"ctime,omitempty"` // of the inode, Unix nanoseconds, where the system tells
+	Sum     string `json:"sha256"`          // of the content; of files over 64 MiB: of that much, size and ModTime
+}

@@ -1,0 +1,139 @@
+package watch
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"heartbeat/sources"
+)
+
+// Trigger is one watch trigger.
+type Trigger struct {
+	Dir      string   // AGENT_DIR, absolute
+	Patterns []string // globs relative to Dir; see New for what they match
+	// Debounce is how long a file must be left alone before it fires; 0 means
+	// 500 ms. A file that is written to all the time does not fire.
+	Debounce time.Duration
+	// Removed fires also when a file that has fired is gone.
+	Removed  bool
+	Template *sources.Template // of the prompt, see sources.ParseFileTemplate; a blank prompt is not emitted
+	// Seen is what Record was given last. Empty means that the trigger is new:
+	// each file that is there fires, as work that waits.
+	Seen sources.Seen
+	Emit sources.Emit
+	// Record keeps a new Seen, for the next start: a copy, after each batch of
+	// fires that are queued. A crash between the two emits the same labels
+	// again. May be nil.
+	Record func(sources.Seen)
+	// Failed hears of what went wrong and is tried again after retry. May be nil.
+	Failed func(at time.Time, err error, retry time.Duration)
+}
+
+// The events of FileData.
+const (
+	created = "created"
+	changed = "changed"
+	removed = "removed"
+)
+
+func (t *Trigger) compile() ([]pattern, error) {
+	var patterns []pattern
+	for _, glob := range t.Patterns {
+		p, err := parsePattern(glob)
+		if err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, nil
+}
+
+// Scan fires for every file that matches now, in the order of their paths,
+// whatever was seen before, and returns what Seen becomes by it. When an
+// emit fails it stops and returns what was seen so far as well.
+func Scan(ctx context.Context, t Trigger) (sources.Seen, error) {
+	patterns, err := t.compile()
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(t.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch: %w", err)
+	}
+	defer root.Close()
+	tr := &tree{root: root, patterns: patterns}
+	files, err := tr.walk(".")
+	if err != nil {
+		return nil, fmt.Errorf("cannot list %s: %w", t.Dir, err)
+	}
+	seen := sources.Seen{}
+	for _, f := range byPath(files) {
+		p, err := tr.print(f.rel)
+		for range 5 {
+			if !errors.Is(err, errUnsettled) {
+				break
+			}
+			p, err = tr.print(f.rel)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return seen, fmt.Errorf("cannot read a watched file: %w", err)
+		}
+		if err := t.fire(ctx, f.rel, created, p); err != nil {
+			return seen, err
+		}
+		seen[display(f.rel)] = p
+	}
+	return seen, nil
+}
+
+func byPath(files []found) []found {
+	slices.SortFunc(files, func(a, b found) int { return strings.Compare(a.rel, b.rel) })
+	return files
+}
+
+// fire emits one prompt.
+func (t *Trigger) fire(ctx context.Context, rel, event string, p sources.Print) error {
+	return t.emit(ctx, display(rel), display(path.Base(rel)), display(filepath.Join(t.Dir, filepath.FromSlash(rel))), event, p)
+}
+
+func (t *Trigger) emit(ctx context.Context, shown, name, abs, event string, p sources.Print) error {
+	text, err := t.Template.Render(sources.FileData{
+		Path: shown, AbsPath: abs, Name: name, Event: event, Paths: []string{shown},
+	})
+	if err != nil || strings.TrimSpace(text) == "" {
+		return err
+	}
+	return t.Emit(ctx, sources.Prompt{Label: label(shown, event, p), Text: text, At: time.Now()})
+}
+
+// maxLabelPath bounds the path in a label, in bytes.
+const maxLabelPath = 160
+
+// label names a fire: path, content, and when the file came to be so, as the
+// same content may be put at the same path again, as new work. A crash before
+// the fire was recorded finds the same label.
+func label(shown, event string, p sources.Print) string {
+	if len(shown) > maxLabelPath {
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(shown)))[:12]
+		shown = strings.ToValidUTF8(shown[len(shown)-maxLabelPath+len(sum)+3:], "")
+		shown = sum + "..." + shown
+	}
+	what := event
+	if event != removed {
+		what = p.Sum[:min(12, len(p.Sum))]
+	}
+	return shown + "#" + what + "." + strconv.FormatInt(p.Changed, 36)
+}

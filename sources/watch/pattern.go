@@ -1,0 +1,87 @@
+package watch
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// skipped are directories that no pattern means unless it names them: what
+// lies there changes with each of the agent's turns.
+var skipped = []string{".git", ".heartbeat", ".claude"}
+
+// pattern is a glob relative to the agent's directory, prepared for asking
+// which directories may hold matches.
+type pattern struct {
+	glob  string
+	base  string   // the directory that all matches lie in; "." for the agent's
+	depth int      // of a match below base, or 0 when there is no limit
+	names []string // of skipped, those that the glob names
+}
+
+func parsePattern(glob string) (pattern, error) {
+	parts := strings.FieldsFunc(glob, func(r rune) bool { return strings.ContainsRune("/{},", r) })
+	if glob == "" || path.IsAbs(glob) || slices.Contains(parts, "..") || !doublestar.ValidatePattern(glob) {
+		return pattern{}, fmt.Errorf("cannot watch %q: it is no glob inside of the agent's directory", glob)
+	}
+	base, rest := doublestar.SplitPattern(glob)
+	p := pattern{glob: glob, base: path.Clean(base)}
+	if !strings.ContainsAny(rest, "{[\\") && !strings.Contains(rest, "**") {
+		p.depth = strings.Count(rest, "/") + 1
+	}
+	for _, name := range skipped {
+		if slices.Contains(parts, name) {
+			p.names = append(p.names, name)
+		}
+	}
+	return p, nil
+}
+
+// matches reports whether a file at rel, with slashes, is meant.
+func (p *pattern) matches(rel string) bool {
+	return doublestar.MatchUnvalidated(p.glob, rel) && !p.skips(rel)
+}
+
+// mayHold reports whether matches may lie in the directory rel or below it.
+func (p *pattern) mayHold(rel string) bool {
+	if rel == "." || p.base == rel || strings.HasPrefix(p.base, rel+"/") {
+		return true
+	}
+	below := rel
+	if p.base != "." {
+		var ok bool
+		if below, ok = strings.CutPrefix(rel, p.base+"/"); !ok {
+			return false
+		}
+	}
+	return !p.skips(rel) && (p.depth == 0 || strings.Count(below, "/")+1 < p.depth)
+}
+
+// skips reports whether rel lies in a skipped directory that p does not name.
+func (p *pattern) skips(rel string) bool {
+	for part := range strings.SplitSeq(rel, "/") {
+		if slices.Contains(skipped, part) && !slices.Contains(p.names, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// display returns a path as prompts, labels and states show it: as it is, or
+// quoted when it could be taken for something else. A file's name is chosen
+// by whoever made the file.
+func display(name string) string {
+	odd := func(r rune) bool {
+		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
+	}
+	if utf8.ValidString(name) && !strings.HasPrefix(name, `"`) && !strings.ContainsFunc(name, odd) {
+		return name
+	}
+	return strconv.Quote(name)
+}
