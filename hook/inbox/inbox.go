@@ -27,7 +27,13 @@ type Place struct {
 	// Home is the absolute path of the folder of the files that have no dot
 	// (outbox.jsonl, hook.log, session.json). Empty means the inbox's folder.
 	Home string
+	// MaxEntry is the largest line in bytes that is accepted or handed over;
+	// 0 means DefaultMaxEntry.
+	MaxEntry int64
 }
+
+// DefaultMaxEntry is the largest line, unless a place says otherwise.
+const DefaultMaxEntry = 1 << 20
 
 // OrphanPolicy says what happens to an entry in flight that was started
 // when its session was interrupted.
@@ -84,6 +90,12 @@ var (
 	ErrNeedsOperator = errors.New("the queue needs a person")
 	// ErrTooLarge means that an entry is over max-entry.
 	ErrTooLarge = errors.New("the entry is too large")
+	// ErrInFlight means that another entry is in flight.
+	ErrInFlight = errors.New("an entry is in flight")
+	// ErrNothingInFlight means that no entry is in flight.
+	ErrNothingInFlight = errors.New("no entry is in flight")
+	// ErrNotFound means that no entry has the id that was asked for.
+	ErrNotFound = errors.New("no entry has this id")
 )
 
 // Entry is one queued line.
@@ -98,6 +110,8 @@ type Entry struct {
 	Source string
 	// Prompt is what the session shall get: valid UTF-8, never empty.
 	Prompt string
+	// DeliveryID is what InFlight.DeliveryID will be.
+	DeliveryID string
 }
 
 // InFlight is the content of .in-flight. The first five fields are
@@ -118,10 +132,12 @@ type InFlight struct {
 	ID        string `json:"id,omitempty"`
 	Source    string `json:"source,omitempty"`
 	State     State  `json:"state,omitempty"`
-	Attempt   int    `json:"attempt,omitempty"` // from 1
-	Via       Via    `json:"via,omitempty"`
-	Session   string `json:"session,omitempty"`   // our id of the session it was offered to
-	PromptID  string `json:"prompt_id,omitempty"` // the client's prompt_id, as far as known
+	Attempt   int    `json:"attempt,omitempty"` // hand-overs, from 1
+	// Repeats counts the interruptions that used up an attempt.
+	Repeats  int    `json:"repeats,omitempty"`
+	Via      Via    `json:"via,omitempty"`
+	Session  string `json:"session,omitempty"`   // our id of the session it was offered to
+	PromptID string `json:"prompt_id,omitempty"` // the client's prompt_id, as far as known
 	// Transcript and TranscriptOffset say where the client's record of the
 	// hand-over would appear.
 	Transcript       string `json:"transcript,omitempty"`
@@ -185,7 +201,8 @@ type DeadEntry struct {
 // Interruption is what Recover has to know of the session that is gone.
 type Interruption struct {
 	Policy OrphanPolicy
-	// MaxAttempts bounds repeats that count; 0 means 5.
+	// MaxAttempts is how many attempts an entry gets that count; the
+	// interruption of the last one files it as poison. 0 means 5.
 	MaxAttempts int
 	// Counts is false when the client never really ran the entry (API
 	// failure, dialog, start-up): then the repeat uses up no attempt.

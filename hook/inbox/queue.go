@@ -1,76 +1,346 @@
 package inbox
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+)
 
 // Queue is an opened place. Its methods that change the queue's state
 // (everything but Append, AppendBatch, Depth and the readers) must be called with
 // the hook lock held; see Lock. A Queue may be used by one goroutine at a time.
 type Queue struct {
-	place Place
+	place    Place
+	name     string // of the inbox in dir
+	dir      *durable.Folder
+	home     *durable.Folder // dir when they are the same
+	maxEntry int64
+	notes    []string
 }
 
-// Open opens a queue. The folders must exist; the inbox need not.
-func Open(p Place) (*Queue, error) { panic("todo") }
+// Open opens a queue. The folders must exist; the inbox need not. An inbox
+// that is a symbolic link is resolved, and refused when it leads to another
+// folder: the files beside it would not be found from there.
+func Open(p Place) (*Queue, error) {
+	if !filepath.IsAbs(p.Inbox) {
+		return nil, fmt.Errorf("cannot open inbox %q: the path must be absolute", p.Inbox)
+	}
+	q := &Queue{place: p, name: filepath.Base(p.Inbox), maxEntry: p.MaxEntry}
+	if q.maxEntry <= 0 {
+		q.maxEntry = DefaultMaxEntry
+	}
+	if err := q.resolve(); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.dir, err = durable.Open(filepath.Dir(p.Inbox)); err != nil {
+		return nil, err
+	}
+	q.home = q.dir
+	if p.Home != "" && filepath.Clean(p.Home) != filepath.Dir(p.Inbox) {
+		if q.home, err = durable.Open(p.Home); err != nil {
+			return nil, errors.Join(err, q.dir.Close())
+		}
+	}
+	return q, nil
+}
+
+// resolve follows an inbox that is a link within its folder.
+func (q *Queue) resolve() error {
+	info, err := os.Lstat(q.place.Inbox)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return nil // a missing folder is durable.Open's to report
+	}
+	target, err := filepath.EvalSymlinks(q.place.Inbox)
+	if err != nil {
+		return fmt.Errorf("cannot open inbox %q: %v", q.place.Inbox, err)
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(q.place.Inbox))
+	if err != nil {
+		return fmt.Errorf("cannot open inbox %q: %v", q.place.Inbox, err)
+	}
+	if filepath.Dir(target) != folder {
+		return fmt.Errorf("cannot open inbox %q: it is a link into another folder (%q)", q.place.Inbox, target)
+	}
+	q.name = filepath.Base(target)
+	return nil
+}
 
 // Close releases what Open took.
-func (q *Queue) Close() error { panic("todo") }
+func (q *Queue) Close() error {
+	err := q.dir.Close()
+	if q.home != q.dir {
+		err = errors.Join(err, q.home.Close())
+	}
+	return err
+}
 
 // Lock takes the hook lock (.hook-lock, an flock) and returns its release. It
 // waits until ctx ends.
-func (q *Queue) Lock(ctx context.Context) (unlock func() error, err error) { panic("todo") }
-
-// Letter is what Append writes: always as an envelope on one line.
-type Letter struct {
-	ID     string // "" for one made up
-	Source string // "send" or "AGENT/TRIGGER@LABEL"
-	Prompt string // not blank
-	// Idempotent refuses, with ErrDuplicate, an ID that was accepted among
-	// the last 100,000 or within 7 days.
-	Idempotent bool
+func (q *Queue) Lock(ctx context.Context) (unlock func() error, err error) {
+	return flock.Lock(ctx, filepath.Join(q.dir.Path(), lockFile))
 }
 
-// Append adds an entry. When it returns nil the entry and its folder are on
-// disk. It creates the inbox when there is none, takes no hook lock, and is
-// safe against other appenders. It returns the entry's id.
-func (q *Queue) Append(ctx context.Context, l Letter) (id string, err error) { panic("todo") }
+// Notes returns what the queue put right or gave up since the last call, as
+// sentences for a log: a cursor rebuilt, an inbox that was truncated, a torn
+// line filed. Nothing of that is an error of the call during which it
+// happened.
+func (q *Queue) Notes() []string {
+	notes := q.notes
+	q.notes = nil
+	return notes
+}
 
-// InFlight returns the entry in flight, or nil. An entry that the cursor has
-// passed (acknowledged, the removal was interrupted) is cleaned up and
-// reported as nil. A corrupt file is set aside and the entry at the cursor
-// counts as offered without proof.
-func (q *Queue) InFlight() (*InFlight, error) { panic("todo") }
+const maxNotes = 100
 
-// Next returns the first complete line at the cursor, skipping blank lines
-// and filing torn or oversized ones as dead letters. It checks first that the
-// cursor belongs to this inbox (truncated, rotated, replaced, edited). It
-// returns ErrEmpty when there is none, and ErrNeedsOperator when it cannot go on.
-func (q *Queue) Next() (*Entry, error) { panic("todo") }
+func (q *Queue) note(format string, args ...any) {
+	if len(q.notes) < maxNotes {
+		q.notes = append(q.notes, fmt.Sprintf(format, args...))
+	}
+}
 
-// Offer records e as in flight and offered; when it returns nil the record is
-// durable and the entry may be handed over. Attempt and Repeats go on from the
-// entry's earlier hand-overs. It is an error while another entry is in flight.
-func (q *Queue) Offer(e *Entry, o Offering) (*InFlight, error) { panic("todo") }
+// view is what an operation finds.
+type view struct {
+	source        *source
+	verdict       verdict
+	flight        *flight
+	flightCorrupt bool
+	stale         bool // the flight was acknowledged already
+}
 
-// Reoffer records the entry in flight as offered anew (no proof came that it
-// was taken) and returns it with its prompt.
-func (q *Queue) Reoffer(o Offering) (*Entry, *InFlight, error) { panic("todo") }
+func (v *view) close() { v.source.close() }
 
-// Advance records that the entry in flight has reached a state. Going
-// backwards is not an error and does nothing. promptID, when not "", is kept.
-func (q *Queue) Advance(s State, promptID string) (*InFlight, error) { panic("todo") }
+// behind is where the lines begin that are neither done nor in flight.
+func (v *view) behind() int64 {
+	if v.flight != nil && !v.stale && v.flight.here && v.flight.EndOffset > v.verdict.cursor {
+		return v.flight.EndOffset
+	}
+	return v.verdict.cursor
+}
 
-// Acknowledge finishes the entry in flight: outbox record, then cursor, then
-// the in-flight record goes. Calling it without one is an error.
-func (q *Queue) Acknowledge(a Acknowledgement) (*Delivery, error) { panic("todo") }
+// look reads the queue's state and changes nothing.
+func (q *Queue) look() (*view, error) {
+	f, corrupt, err := q.readFlight()
+	if err != nil {
+		return nil, err
+	}
+	c, err := q.readCursor()
+	if err != nil {
+		return nil, err
+	}
+	m, err := q.readMeta()
+	if err != nil {
+		return nil, err
+	}
+	// The inbox is opened last: it is at least as new as what is said of it.
+	s, err := q.openSource(os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{source: s, flight: f, flightCorrupt: corrupt}
+	if f != nil && s.file != nil {
+		q.locateFlight(s, f)
+	}
+	if v.verdict, err = q.judge(s, c, m, f); err != nil {
+		s.close()
+		return nil, err
+	}
+	if f != nil {
+		q.rebase(s, f, v.verdict)
+		f.adopt(v.verdict.meta)
+		sameInbox := f.here || f.Generation == v.verdict.meta.Generation
+		v.stale = sameInbox && v.verdict.cursor >= f.EndOffset
+	}
+	return v, nil
+}
 
-// Withdraw takes back an offer that was never handed over (the launch
-// failed): the entry is queued again and no attempt is used up.
-func (q *Queue) Withdraw() error { panic("todo") }
+// settle is look, and then puts right what look found: each step leaves a
+// state in which the next look decides the same.
+func (q *Queue) settle() (*view, error) {
+	v, err := q.look()
+	if err != nil {
+		return nil, err
+	}
+	if err := q.repair(v); err != nil {
+		v.close()
+		return nil, err
+	}
+	return v, nil
+}
 
-// Recover deals with the entry in flight after its session is gone. The
-// caller holds the hook lock and knows that no session lives.
-func (q *Queue) Recover(i Interruption) (Outcome, *InFlight, error) { panic("todo") }
+func (q *Queue) repair(v *view) error {
+	d := v.verdict
+	if d.note != "" {
+		q.note("%s", d.note)
+	}
+	if d.aside {
+		if err := q.setAside(cursorFile); err != nil {
+			return err
+		}
+	}
+	if d.moved {
+		if err := q.moveCursor(v.source, d.cursor); err != nil {
+			return err
+		}
+	}
+	if d.changed {
+		if err := q.writeMeta(d.meta); err != nil {
+			return err
+		}
+	}
+	if d.moved || d.aside {
+		if err := q.dir.Sync(); err != nil {
+			return err
+		}
+	}
+	if v.stale {
+		v.flight, v.stale = nil, false
+		return q.clearFlight()
+	}
+	if v.flightCorrupt {
+		return q.repairFlight(v)
+	}
+	return nil
+}
+
+// repairFlight sets a corrupt record aside. The entry at the cursor may have
+// been handed over; it counts as offered, so that it is asked for a proof.
+func (q *Queue) repairFlight(v *view) error {
+	if err := q.setAside(flightFile); err != nil {
+		return err
+	}
+	q.note("the record of the entry in flight was corrupt and set aside; the entry at the cursor counts as offered")
+	e, err := q.firstEntry(v.source, v.verdict.cursor, v.verdict.meta.Generation)
+	if err != nil || e == nil {
+		return err
+	}
+	f := newFlight(e, v.verdict.meta.Generation)
+	f.resume(v.verdict.meta.Requeued)
+	f.DeliveredAt = time.Now().UTC()
+	v.flight = f
+	return q.writeFlight(f)
+}
+
+// resume goes on counting where the entry's last time in flight ended.
+func (f *flight) resume(r *requeued) {
+	if r.is(f.StartOffset, f.DeliveryID, f.EntryID) {
+		f.Attempt, f.Repeats = r.Attempt+1, r.Repeats
+	}
+}
+
+// setAside keeps a corrupt file as evidence under another name.
+func (q *Queue) setAside(name string) error {
+	if _, err := q.dir.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	to := name + ".corrupt-" + time.Now().UTC().Format("20060102T150405.000000000Z")
+	q.note("%s was corrupt and is kept as %s", name, to)
+	return q.dir.Rename(name, to)
+}
+
+// moveCursor writes the cursor, after the inbox: what is acknowledged must be
+// there after a power cut, or the cursor would point behind the end.
+func (q *Queue) moveCursor(s *source, to int64) error {
+	if s.file != nil {
+		if err := q.dir.SyncData(s.file, q.name); err != nil {
+			return err
+		}
+	}
+	return q.writeCursor(to)
+}
+
+func (q *Queue) writeCursor(to int64) error {
+	return q.dir.Swap(cursorFile, strconv.AppendInt(nil, to, 10))
+}
+
+// writeMeta replaces the sidecar. It is not synced: one that is lost or old
+// after a power cut is made anew, or valid for its own offset.
+func (q *Queue) writeMeta(m meta) error {
+	data, err := encodeJSON(m)
+	if err != nil {
+		return err
+	}
+	return q.dir.Put(metaFile, data)
+}
 
 // Depth counts what is queued behind the cursor and not in flight, looking
-// at most at limit bytes.
-func (q *Queue) Depth(limit int64) (Depth, error) { panic("todo") }
+// at most at limit bytes (0: no limit). Lines that Next would file as dead
+// letters count. It needs no lock and changes nothing.
+func (q *Queue) Depth(limit int64) (Depth, error) {
+	v, err := q.look()
+	if err != nil {
+		return Depth{}, err
+	}
+	defer v.close()
+	from, size := v.behind(), v.source.size
+	if size <= from {
+		return Depth{}, nil
+	}
+	d := Depth{Bytes: size - from}
+	if limit > 0 && size-from > limit {
+		size, d.More = from+limit, true
+	}
+	l := newLines(v.source.file, from, size, q.maxEntry)
+	for {
+		got, err := l.read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return d, nil
+		case err != nil:
+			return d, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+		case !got.complete:
+			d.Tail = !d.More && (got.tooLarge || len(bytes.TrimSpace(got.raw)) > 0)
+		case got.tooLarge || decode(got.raw, got.start == 0).kind != blank:
+			d.Entries++
+		}
+	}
+}
+
+// List returns the first limit entries that are queued and not in flight. It
+// needs no lock and changes nothing.
+func (q *Queue) List(limit int) ([]Entry, error) {
+	v, err := q.look()
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	var entries []Entry
+	err = q.each(v, func(l line) bool {
+		if e := l.entry(v.verdict.meta.Generation); e != nil {
+			entries = append(entries, *e)
+		}
+		return len(entries) < limit
+	})
+	return entries, err
+}
+
+// each calls do with the complete lines behind what is in flight until it
+// returns false.
+func (q *Queue) each(v *view, do func(line) bool) error {
+	if v.source.file == nil {
+		return nil
+	}
+	l := newLines(v.source.file, v.behind(), v.source.size, q.maxEntry)
+	for {
+		got, err := l.read()
+		if errors.Is(err, io.EOF) || err == nil && !got.complete {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+		}
+		if !do(got) {
+			return nil
+		}
+	}
+}

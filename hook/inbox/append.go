@@ -1,0 +1,190 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+)
+
+// Letter is what Append writes: always as an envelope on one line.
+type Letter struct {
+	ID     string // "" for one made up
+	Source string // "send" or "AGENT/TRIGGER@LABEL"
+	Prompt string // not blank
+	// Idempotent refuses, with ErrDuplicate, an ID that was accepted among
+	// the last 100,000 or within 7 days.
+	Idempotent bool
+}
+
+// Append adds an entry. When it returns nil the entry and its folder are on
+// disk. It creates the inbox when there is none, takes no hook lock, and is
+// safe against other appenders. It returns the entry's id. An error that is
+// neither ErrDuplicate nor ErrTooLarge nor about the letter itself leaves open
+// whether the entry was queued; the same id with Idempotent settles it.
+func (q *Queue) Append(ctx context.Context, l Letter) (id string, err error) {
+	ids, err := q.AppendBatch(ctx, []Letter{l})
+	if err != nil {
+		return "", err
+	}
+	if ids[0] == "" {
+		return l.ID, fmt.Errorf("cannot queue the entry %q: %w", l.ID, ErrDuplicate)
+	}
+	return ids[0], nil
+}
+
+// AppendBatch adds several entries with one write and one sync, in order. It
+// returns their ids; the id of one that was refused as a duplicate is "". When
+// it returns an error none is known to be queued.
+func (q *Queue) AppendBatch(ctx context.Context, letters []Letter) (ids []string, err error) {
+	lines := make([][]byte, len(letters))
+	ids = make([]string, len(letters))
+	for i, l := range letters {
+		if ids[i], lines[i], err = q.seal(l); err != nil {
+			return nil, err
+		}
+	}
+	a, err := q.openAppend(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.file.Close()) }()
+	if err := q.refuseDuplicates(a, letters, ids, lines); err != nil {
+		return nil, err
+	}
+	data := bytes.Join(lines, nil)
+	if len(data) == 0 {
+		return ids, nil
+	}
+	if err := a.write(data); err != nil {
+		return nil, err
+	}
+	q.remember(a, letters, ids)
+	return ids, nil
+}
+
+// seal makes the line of a letter.
+func (q *Queue) seal(l Letter) (id string, line []byte, err error) {
+	if err := l.check(); err != nil {
+		return "", nil, err
+	}
+	if id = l.ID; id == "" {
+		id = newID()
+	}
+	line, err = encode(envelope{Heartbeat: 1, ID: id, Source: l.Source, Prompt: l.Prompt})
+	if err == nil && int64(len(line))-1 > q.maxEntry {
+		err = fmt.Errorf("cannot queue the entry: %w (%d bytes as a line, the limit is %d)", ErrTooLarge, len(line)-1, q.maxEntry)
+	}
+	return id, line, err
+}
+
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// appending is an inbox that is open and locked for an append.
+type appending struct {
+	q    *Queue
+	file *os.File
+	size int64
+	ino  uint64
+}
+
+// openTries bounds how often the inbox may be replaced while Append opens it.
+const openTries = 16
+
+// openAppend opens the inbox and locks it against other appenders, and makes
+// sure that it is the one that still has the name.
+func (q *Queue) openAppend(ctx context.Context) (*appending, error) {
+	for range openTries {
+		s, err := q.openSource(os.O_RDWR | os.O_APPEND)
+		if err == nil && s.file == nil {
+			err = q.dir.Do(durable.Step{Verb: durable.Create, Name: q.name}, func() (err error) {
+				s, err = q.openSource(os.O_RDWR | os.O_APPEND | os.O_CREATE)
+				return err
+			})
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := flock.OnFile(ctx, s.file); err != nil {
+			s.close()
+			return nil, err
+		}
+		opened, err := s.file.Stat()
+		named, nameErr := q.dir.Stat(q.name)
+		if err == nil && nameErr == nil && os.SameFile(opened, named) {
+			return &appending{q: q, file: s.file, size: opened.Size(), ino: s.ino}, nil
+		}
+		s.close()
+		if nameErr != nil && !errors.Is(nameErr, fs.ErrNotExist) {
+			return nil, nameErr
+		}
+	}
+	return nil, fmt.Errorf("cannot append to %q: it is replaced all the time", q.place.Inbox)
+}
+
+// write appends whole lines with one write(2), which no other appender can
+// split, and makes them durable. An unterminated last line gets its newline
+// first, or ours would be glued to it.
+func (a *appending) write(data []byte) error {
+	q := a.q
+	unfinished, err := durable.Unterminated(a.file)
+	if err != nil {
+		return fmt.Errorf("cannot append to %q: %v", q.place.Inbox, err)
+	}
+	if unfinished {
+		data = append([]byte{'\n'}, data...)
+	}
+	var n int
+	err = q.dir.Do(durable.Step{Verb: durable.Write, Name: q.name, Data: data}, func() (err error) {
+		n, err = a.file.Write(data)
+		return err
+	})
+	if err != nil {
+		a.terminate()
+		return fmt.Errorf("cannot append to %q: %w (%d of %d bytes written)", q.place.Inbox, err, n, len(data))
+	}
+	if err := q.dir.SyncData(a.file, q.name); err != nil {
+		return err
+	}
+	if a.size == 0 { // new, or made by somebody who may not have synced its name
+		return q.dir.Sync()
+	}
+	return nil
+}
+
+// terminate ends what a failed write left, so that it spoils nobody's line;
+// where that fails too, the next appender does it.
+func (a *appending) terminate() {
+	if torn, err := durable.Unterminated(a.file); err != nil || !torn {
+		return
+	}
+	step := durable.Step{Verb: durable.Write, Name: a.q.name, Data: []byte{'\n'}}
+	_ = a.q.dir.Do(step, func() error { _, err := a.file.Write(step.Data); return err })
+}
+
+// appendRaw appends a line as it is.
+func (q *Queue) appendRaw(raw []byte) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), rawWait)
+	defer cancel()
+	a, err := q.openAppend(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.file.Close()) }()
+	return a.write(append(bytes.Clone(raw), '\n'))
+}
+
+// rawWait bounds how long a requeued line waits for other appenders.
+const rawWait = 10 * time.Second

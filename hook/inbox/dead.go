@@ -1,0 +1,151 @@
+package inbox
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// deadWindow is how much of the dead letters' end is searched for a record
+// that an interrupted attempt left.
+const deadWindow = 4 << 20
+
+// setRaw keeps a line, its bytes too when they are not valid UTF-8.
+func (d *DeadEntry) setRaw(raw []byte) {
+	d.RawLine = string(raw)
+	if !utf8.Valid(raw) {
+		d.RawLine = strings.ToValidUTF8(d.RawLine, "\uFFFD")
+		d.RawBase64 = base64.StdEncoding.EncodeToString(raw)
+	}
+}
+
+// Raw returns the line's bytes; nil when it was filed by reference.
+func (d *DeadEntry) Raw() []byte {
+	if d.RawBase64 != "" {
+		if raw, err := base64.StdEncoding.DecodeString(d.RawBase64); err == nil {
+			return raw
+		}
+	}
+	if d.RawLine == "" {
+		return nil
+	}
+	return []byte(d.RawLine)
+}
+
+// deadFlight is the dead letter that an entry in flight becomes.
+func deadFlight(f *flight, why Reason, now time.Time) DeadEntry {
+	d := DeadEntry{
+		EntryID: f.EntryID, StartOffset: f.StartOffset, EndOffset: f.EndOffset, DeliveredAt: f.DeliveredAt,
+		DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Reason: why, Attempts: f.Attempt, At: now.UTC(),
+	}
+	d.setRaw(f.raw)
+	return d
+}
+
+// file appends dead letters durably, but for those whose record an
+// interrupted attempt left already.
+func (q *Queue) file(dead []DeadEntry) error {
+	var b bytes.Buffer
+	for _, d := range dead {
+		there, err := q.dir.EndsWithin(deadFile, []byte(`"delivery_id":"`+d.DeliveryID+`"`), deadWindow)
+		if err != nil {
+			return err
+		}
+		if there {
+			continue
+		}
+		line, err := encodeJSON(d)
+		if err != nil {
+			return err
+		}
+		b.Write(line)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return q.dir.Append(deadFile, b.Bytes())
+}
+
+// DeadLetters returns the dead letters, oldest first. Torn records are passed
+// over; heartbeat-rs's have no reason. It needs no lock.
+func (q *Queue) DeadLetters() iter.Seq2[DeadEntry, error] {
+	return func(yield func(DeadEntry, error) bool) {
+		err := q.eachDead(func(_ []byte, d *DeadEntry) bool {
+			return d == nil || yield(*d, nil)
+		})
+		if err != nil {
+			yield(DeadEntry{}, err)
+		}
+	}
+}
+
+// deadRecordMax bounds a record that is read: a line grows sixfold in JSON at
+// most, and its bytes stand beside it.
+func (q *Queue) deadRecordMax() int64 { return 8*q.maxEntry + 64<<10 }
+
+// eachDead calls do with each line of the dead letters; d is nil for a line
+// that is no record, raw as well for one too large to be held.
+func (q *Queue) eachDead(do func(raw []byte, d *DeadEntry) bool) error {
+	file, err := q.dir.OpenFile(deadFile, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot read the dead letters: %v", err)
+	}
+	l := newLines(file, 0, info.Size(), q.deadRecordMax())
+	for {
+		got, err := l.read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the dead letters: %v", err)
+		}
+		if got.tooLarge {
+			got.raw = nil
+		} else if len(bytes.TrimSpace(got.raw)) == 0 {
+			continue
+		}
+		if !do(got.raw, parseDead(got.raw)) {
+			return nil
+		}
+	}
+}
+
+// parseDead returns nil for what is no record.
+func parseDead(line []byte) *DeadEntry {
+	type fields DeadEntry
+	var r struct {
+		fields
+		DeliveredAt string `json:"delivered_at"`
+		At          string `json:"at"`
+	}
+	if line == nil || json.Unmarshal(line, &r) != nil || r.EntryID == "" {
+		return nil
+	}
+	d := DeadEntry(r.fields)
+	d.DeliveredAt, _ = time.Parse(time.RFC3339, r.DeliveredAt)
+	d.At, _ = time.Parse(time.RFC3339, r.At)
+	return &d
+}
+
+// is reports whether a person means this letter: by its delivery id, its
+// envelope's id, or its entry id.
+func (d *DeadEntry) is(id string) bool {
+	return id != "" && (id == d.DeliveryID || id == d.ID || id == d.EntryID)
+}

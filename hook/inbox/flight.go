@@ -1,0 +1,281 @@
+package inbox
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"heartbeat/hook/durable"
+)
+
+// flight is the entry in flight and what is known of it besides its record.
+type flight struct {
+	InFlight
+	raw     []byte // the line's bytes
+	foreign bool   // heartbeat-rs wrote the record
+	here    bool   // the line stands at its offsets in the inbox that is there now
+}
+
+// inside reports whether a cursor points between the entry's ends, where no
+// cursor can be.
+func (f *flight) inside(cursor int64) bool { return cursor > f.StartOffset && cursor < f.EndOffset }
+
+// readFlight reads .in-flight. Corrupt means that something stands there
+// that is no record of an entry.
+func (q *Queue) readFlight() (f *flight, corrupt bool, err error) {
+	data, err := q.dir.Read(flightFile, 16*q.maxEntry+64<<10)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, false, nil
+	case errors.Is(err, durable.ErrTooLarge), errors.Is(err, durable.ErrNotRegular):
+		return nil, true, nil
+	case err != nil:
+		return nil, false, err
+	}
+	f = parseFlight(data)
+	return f, f == nil, nil
+}
+
+// parseFlight returns nil for what is no record.
+func parseFlight(data []byte) *flight {
+	type fields InFlight
+	var r struct {
+		fields
+		DeliveredAt string `json:"delivered_at"`
+	}
+	if json.Unmarshal(data, &r) != nil {
+		return nil
+	}
+	f := &flight{InFlight: InFlight(r.fields)}
+	f.DeliveredAt, _ = time.Parse(time.RFC3339, r.DeliveredAt) // heartbeat-rs's is only for reading
+	f.raw = []byte(f.RawLine)
+	if f.RawBase64 != "" {
+		raw, err := base64.StdEncoding.DecodeString(f.RawBase64)
+		if err != nil {
+			return nil
+		}
+		f.raw = raw
+	}
+	if f.StartOffset < 0 || f.EndOffset <= f.StartOffset || len(bytes.TrimSpace(f.raw)) == 0 ||
+		bytes.IndexByte(f.raw, '\n') >= 0 {
+		return nil
+	}
+	if f.State == "" && f.DeliveryID == "" {
+		f.foreign = true
+		return f
+	}
+	if !f.valid() {
+		return nil
+	}
+	return f
+}
+
+func (f *flight) valid() bool {
+	return f.State.rank() > 0 && f.DeliveryID != "" && f.EntryID == entryID(f.raw) && f.Attempt >= 1 && f.Repeats >= 0
+}
+
+// rank orders the states; 0 is none of them.
+func (s State) rank() int {
+	switch s {
+	case Offered:
+		return 1
+	case Taken:
+		return 2
+	case Started:
+		return 3
+	case Background:
+		return 4
+	}
+	return 0
+}
+
+// locateFlight finds out whether the entry's line stands at its offsets.
+func (q *Queue) locateFlight(s *source, f *flight) {
+	length := f.EndOffset - f.StartOffset
+	if length > 2*q.maxEntry+int64(len(f.raw)) {
+		return
+	}
+	data, err := s.bytes(f.StartOffset, f.EndOffset)
+	if err != nil || !sameLine(data, f) {
+		return
+	}
+	f.here = true
+	if !f.foreign || bytes.HasSuffix(data, []byte{'\n'}) {
+		return
+	}
+	// heartbeat-rs takes a last line without its newline.
+	if next, err := s.bytes(f.EndOffset, f.EndOffset+1); err == nil && next[0] == '\n' {
+		f.EndOffset++
+	}
+}
+
+func sameLine(data []byte, f *flight) bool {
+	if !f.foreign {
+		return len(data) == len(f.raw)+1 && data[len(data)-1] == '\n' && bytes.Equal(data[:len(data)-1], f.raw)
+	}
+	// heartbeat-rs keeps the line trimmed and its bytes made valid UTF-8.
+	got := bytes.TrimSpace(data)
+	return bytes.Equal(got, bytes.TrimSpace(f.raw)) || squash(string(got)) == squash(f.RawLine)
+}
+
+// squash makes two ways of replacing invalid UTF-8 comparable.
+func squash(s string) string {
+	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
+	for strings.Contains(s, "\uFFFD\uFFFD") {
+		s = strings.ReplaceAll(s, "\uFFFD\uFFFD", "\uFFFD")
+	}
+	return s
+}
+
+// rebase moves the record's offsets to the first line at the cursor when that
+// is its line: the inbox was edited around it.
+func (q *Queue) rebase(s *source, f *flight, v verdict) {
+	if f == nil || f.here || s.file == nil || !v.edited && f.ID == "" {
+		return
+	}
+	l := newLines(s.file, v.cursor, s.size, q.maxEntry)
+	for {
+		got, err := l.read()
+		if err != nil || !got.complete {
+			return
+		}
+		if len(bytes.TrimSpace(got.raw)) == 0 && !got.tooLarge {
+			continue
+		}
+		if !got.tooLarge && bytes.Equal(got.raw, f.raw) {
+			f.StartOffset, f.EndOffset, f.here = got.start, got.end, true
+			f.Generation = v.meta.Generation
+		}
+		return
+	}
+}
+
+// adopt fills in what heartbeat-rs's record does not have.
+func (f *flight) adopt(m meta) {
+	if !f.foreign {
+		return
+	}
+	d := decode(f.raw, f.StartOffset == 0)
+	f.ID, f.Source = d.id, d.source
+	f.State, f.Attempt = Offered, 1
+	if f.here {
+		f.Generation = m.Generation
+	}
+	f.DeliveryID = deliveryID(f.Generation, f.StartOffset, f.raw)
+}
+
+// entry is the queued line as which the flight would be found.
+func (f *flight) entry() *Entry {
+	d := decode(f.raw, f.StartOffset == 0)
+	return &Entry{
+		Raw: f.raw, Start: f.StartOffset, End: f.EndOffset,
+		ID: f.ID, Source: f.Source, Prompt: d.prompt, DeliveryID: f.DeliveryID,
+	}
+}
+
+// newFlight is the record of an entry that is being offered.
+func newFlight(e *Entry, generation int64) *flight {
+	f := &flight{raw: e.Raw, here: true}
+	f.InFlight = InFlight{
+		EntryID: entryID(e.Raw), StartOffset: e.Start, EndOffset: e.End,
+		RawLine: string(e.Raw), DeliveryID: deliveryID(generation, e.Start, e.Raw),
+		ID: e.ID, Source: e.Source, State: Offered, Attempt: 1, Generation: generation,
+	}
+	if !utf8.Valid(e.Raw) {
+		f.RawLine = strings.ToValidUTF8(string(e.Raw), "\uFFFD")
+		f.RawBase64 = base64.StdEncoding.EncodeToString(e.Raw)
+	}
+	return f
+}
+
+// offer fills in to whom it is handed over.
+func (f *flight) offer(o Offering) {
+	f.State, f.Via, f.Session, f.PromptID = Offered, o.Via, o.Session, o.PromptID
+	f.Transcript, f.TranscriptOffset = o.Transcript, o.TranscriptOffset
+	f.DeliveredAt = time.Now().UTC()
+}
+
+// writeFlight makes the record durable.
+func (q *Queue) writeFlight(f *flight) error {
+	data, err := encodeJSON(f.InFlight)
+	if err != nil {
+		return err
+	}
+	return q.dir.Replace(flightFile, data)
+}
+
+// writeOffer is writeFlight with heartbeat-rs's flag beside it.
+func (q *Queue) writeOffer(f *flight) error {
+	data, err := encodeJSON(f.InFlight)
+	if err != nil {
+		return err
+	}
+	if err := q.dir.Swap(flightFile, data); err != nil {
+		return err
+	}
+	if err := q.dir.Touch(respondedFile); err != nil {
+		return err
+	}
+	return q.dir.Sync()
+}
+
+// clearFlight removes the record. The removal needs no sync: a record that
+// comes back after a power cut is told by the cursor or the outbox.
+func (q *Queue) clearFlight() error {
+	return errors.Join(q.dir.Remove(flightFile), q.dir.Remove(respondedFile))
+}
+
+// encodeJSON is one line with its newline, and without HTML escapes.
+func encodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("cannot encode a record: %v", err)
+	}
+	return b.Bytes(), nil
+}
+
+// firstEntry returns the first entry at an offset without changing anything;
+// nil when there is none.
+func (q *Queue) firstEntry(s *source, from int64, generation int64) (*Entry, error) {
+	if s.file == nil {
+		return nil, nil
+	}
+	l := newLines(s.file, from, s.size, q.maxEntry)
+	for {
+		got, err := l.read()
+		if errors.Is(err, io.EOF) || err == nil && !got.complete {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+		}
+		if e := got.entry(generation); e != nil {
+			return e, nil
+		}
+	}
+}
+
+// entry decodes a complete line; nil when it is none to hand over.
+func (l line) entry(generation int64) *Entry {
+	if l.tooLarge {
+		return nil
+	}
+	d := decode(l.raw, l.start == 0)
+	if d.kind != text {
+		return nil
+	}
+	raw := bytes.Clone(l.raw)
+	return &Entry{
+		Raw: raw, Start: l.start, End: l.end, ID: d.id, Source: d.source, Prompt: d.prompt,
+		DeliveryID: deliveryID(generation, l.start, raw),
+	}
+}

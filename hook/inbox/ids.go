@@ -1,0 +1,284 @@
+package inbox
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"heartbeat/hook/durable"
+)
+
+// The memory of ids (.ids) holds a line for each entry that was appended with
+// an id of its sender's. It is written after the inbox and not synced: the
+// inbox from the last remembered end on is always looked at too, so an id is
+// in one of the two. It is made from the inbox when it is missing.
+
+// The span of the memory: an id is remembered as long as either holds it.
+const (
+	idsKept = 100_000
+	idsFor  = 7 * 24 * time.Hour
+	// idsLimit is the size at which the memory is compacted.
+	idsLimit = 32 << 20
+)
+
+// knownID is one line of the memory. End is the inbox's size after the entry,
+// Ino says of which inbox.
+type knownID struct {
+	ID  string `json:"id"`
+	At  int64  `json:"at"` // Unix seconds
+	Ino uint64 `json:"ino"`
+	End int64  `json:"end"`
+}
+
+// refuseDuplicates clears the id and line of each idempotent letter whose id
+// was accepted before, also earlier in the batch.
+func (q *Queue) refuseDuplicates(a *appending, letters []Letter, ids []string, lines [][]byte) error {
+	accepted := map[string]bool{} // :: id that is asked for → accepted before
+	for _, l := range letters {
+		if l.Idempotent && l.ID != "" {
+			accepted[l.ID] = false
+		}
+	}
+	if len(accepted) == 0 {
+		return nil
+	}
+	if err := q.searchIDs(a, accepted); err != nil {
+		return err
+	}
+	for i, l := range letters {
+		before, asked := accepted[l.ID]
+		if !asked {
+			continue
+		}
+		if l.Idempotent && before {
+			ids[i], lines[i] = "", nil
+		}
+		accepted[l.ID] = true
+	}
+	return nil
+}
+
+// searchIDs marks the ids that were accepted before. What the memory did not
+// hold of the inbox is added to it.
+func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
+	from, err := q.searchMemory(a, accepted)
+	if err != nil {
+		return err
+	}
+	l := newLines(a.file, from, a.size, q.maxEntry)
+	var found []string
+	for {
+		got, err := l.read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+		}
+		if got.tooLarge || !bytes.HasPrefix(got.raw, []byte(envelopeStart)) {
+			continue
+		}
+		id := decode(got.raw, false).id
+		if id == "" {
+			continue
+		}
+		if _, asked := accepted[id]; asked {
+			accepted[id] = true
+		}
+		if found = append(found, id); len(found) == idsBatch {
+			if err := q.extendMemory(a, found, got.end); err != nil {
+				return err
+			}
+			found = found[:0]
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return q.extendMemory(a, found, a.size)
+}
+
+// idsBatch bounds how many ids are held while the memory is rebuilt.
+const idsBatch = 4096
+
+// searchMemory looks for the ids in the memory and returns from where on the
+// inbox has to be looked at.
+func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64, err error) {
+	if m, err := q.readMeta(); err == nil && m != nil && m.Ino == a.ino {
+		from = min(m.Punched, a.size)
+	}
+	file, err := q.dir.OpenFile(idsFile, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return from, nil
+	}
+	if errors.Is(err, durable.ErrNotRegular) {
+		return from, q.setAside(idsFile)
+	}
+	if err != nil {
+		return from, err
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(file, step)
+	for {
+		l, err := r.ReadSlice('\n')
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+			return from, fmt.Errorf("cannot read the memory of ids: %v", err)
+		}
+		key, ino, end := splitID(l)
+		if id, ok := accepted[string(key)]; ok && !id {
+			accepted[string(key)] = true
+		}
+		if ino == a.ino && end <= a.size {
+			from = max(from, end)
+		}
+		if errors.Is(err, io.EOF) {
+			return from, nil
+		}
+	}
+}
+
+// splitID reads a line of the memory without decoding all of it, as there may
+// be 100,000. A line that is none gives nothing.
+func splitID(l []byte) (id []byte, ino uint64, end int64) {
+	l, ok := bytes.CutSuffix(l, []byte("}\n"))
+	if !ok {
+		return nil, 0, 0
+	}
+	l, last, ok := cutLast(l, `,"end":`)
+	if !ok {
+		return nil, 0, 0
+	}
+	l, inode, ok := cutLast(l, `,"ino":`)
+	if !ok {
+		return nil, 0, 0
+	}
+	l, _, ok = cutLast(l, `,"at":`)
+	if !ok {
+		return nil, 0, 0
+	}
+	l, ok = bytes.CutPrefix(l, []byte(`{"id":"`))
+	if !ok || !bytes.HasSuffix(l, []byte{'"'}) {
+		return nil, 0, 0
+	}
+	l = l[:len(l)-1]
+	if bytes.IndexByte(l, '\\') >= 0 {
+		var s string
+		if json.Unmarshal(append(append([]byte{'"'}, l...), '"'), &s) != nil {
+			return nil, 0, 0
+		}
+		l = []byte(s)
+	}
+	ino, inoErr := strconv.ParseUint(string(inode), 10, 64)
+	end, endErr := strconv.ParseInt(string(last), 10, 64)
+	if inoErr != nil || endErr != nil || end < 0 {
+		return l, 0, 0
+	}
+	return l, ino, end
+}
+
+func cutLast(l []byte, sep string) (before, after []byte, ok bool) {
+	at := bytes.LastIndex(l, []byte(sep))
+	if at < 0 {
+		return l, nil, false
+	}
+	return l[:at], l[at+len(sep):], true
+}
+
+// remember adds the ids that senders gave. A failure costs nothing, because
+// the inbox behind the last remembered end is looked at as well: this end
+// stays where the search that came before has put it.
+func (q *Queue) remember(a *appending, letters []Letter, ids []string) {
+	var given []string
+	for i, l := range letters {
+		if l.ID != "" && ids[i] != "" {
+			given = append(given, ids[i])
+		}
+	}
+	if len(given) > 0 {
+		_ = q.extendMemory(a, given, 0)
+	}
+}
+
+// extendMemory appends ids. End says up to where the memory holds every id of
+// the inbox; 0 says nothing.
+func (q *Queue) extendMemory(a *appending, ids []string, end int64) error {
+	var b bytes.Buffer
+	now := time.Now().Unix()
+	for i, id := range ids {
+		k := knownID{ID: id, At: now, Ino: a.ino}
+		if i == len(ids)-1 {
+			k.End = end
+		}
+		l, err := encodeJSON(k)
+		if err != nil {
+			return err
+		}
+		b.Write(l)
+	}
+	file, err := q.dir.OpenFile(idsFile, os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	data := b.Bytes()
+	if torn, err := durable.Unterminated(file); err != nil {
+		return err
+	} else if torn {
+		data = append([]byte{'\n'}, data...)
+	}
+	err = q.dir.Do(durable.Step{Verb: durable.Write, Name: idsFile, Data: data}, func() error {
+		_, err := file.Write(data)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot extend the memory of ids: %w", err)
+	}
+	if info, err := file.Stat(); err == nil && info.Size() > idsLimit {
+		return q.compactMemory(file)
+	}
+	return nil
+}
+
+// compactMemory drops the ids that are both old and not among the last.
+func (q *Queue) compactMemory(file *os.File) error {
+	total := 0
+	count := bufio.NewReaderSize(io.NewSectionReader(file, 0, 1<<40), step)
+	for {
+		_, err := count.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+		total++
+	}
+	oldest := time.Now().Add(-idsFor).Unix()
+	return q.dir.ReplaceFunc(idsFile, true, func(w io.Writer) error {
+		out := bufio.NewWriterSize(w, step)
+		r := bufio.NewReaderSize(io.NewSectionReader(file, 0, 1<<40), step)
+		for n := 1; ; n++ {
+			l, err := r.ReadSlice('\n')
+			if errors.Is(err, io.EOF) {
+				return out.Flush()
+			}
+			if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+				return err
+			}
+			var k knownID
+			if json.Unmarshal(l, &k) != nil || total-n >= idsKept && k.At < oldest {
+				continue
+			}
+			if _, err := out.Write(l); err != nil {
+				return err
+			}
+		}
+	})
+}

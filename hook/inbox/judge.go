@@ -1,0 +1,203 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// verdict is where the queue goes on, and what has to be put right first.
+type verdict struct {
+	cursor int64
+	meta   meta
+	// moved is true when the cursor's file has to be rewritten, changed when
+	// the sidecar has to; aside when the cursor's file is corrupt and kept as
+	// evidence.
+	moved, changed, aside bool
+	// midline is true when heartbeat-rs acknowledged an unterminated line,
+	// and the rest of it has come since.
+	midline bool
+	// edited is true when the lines are the same ones at other offsets.
+	edited bool
+	note   string
+}
+
+// judge decides where the queue goes on. It reads and changes nothing. What
+// it must never do is to land in a line's middle or to pass over an entry;
+// when it cannot tell it says so (ErrNeedsOperator).
+func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
+	if m == nil {
+		return q.judgeUnknown(s, c, f)
+	}
+	if s.file == nil {
+		if m.Ino == 0 && m.Cursor == 0 && !c.corrupt && c.value == 0 {
+			return verdict{meta: *m}, nil
+		}
+		if m.Ino == 0 || m.Cursor == 0 && c.value == 0 {
+			return fresh(s, c, m, ""), nil
+		}
+		return fresh(s, c, m, "the inbox is gone; starting at the first byte of the next one"), nil
+	}
+	switch {
+	case m.Ino == 0 || m.Cursor == 0 && (m.Ino != s.ino || m.Dev != s.dev):
+		// Nothing of it was acknowledged, so there is nothing to mistake.
+		v := verdict{meta: s.note(*m, 0, nil), changed: true, cursor: 0}
+		v.moved, v.aside = c.corrupt || c.value != 0, c.corrupt
+		if m.Ino != 0 && (f == nil || !f.here) {
+			v.meta.Generation = newGeneration(m.Generation)
+		}
+		return v, nil
+	case s.size < m.Cursor:
+		return q.judgeShorter(s, c, m)
+	case s.sum(max(0, m.Cursor-window), m.Cursor) == m.Tail:
+		return q.judgeSame(s, c, m, f)
+	}
+	return q.judgeChanged(s, c, m)
+}
+
+// fresh starts at the first byte of an inbox that was not seen before.
+func fresh(s *source, c cursorState, m *meta, note string) verdict {
+	next := meta{Generation: newGeneration(m.Generation), Requeued: m.Requeued, Archive: m.Archive}
+	return verdict{
+		meta: s.note(next, 0, nil), changed: true,
+		moved: c.corrupt || c.value != 0, aside: c.corrupt, note: note,
+	}
+}
+
+// judgeUnknown is for a directory without our sidecar: heartbeat-rs's, or
+// one whose sidecar was lost. Only the cursor itself can be checked.
+func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, error) {
+	next := meta{Generation: newGeneration(0)}
+	if f != nil && f.here && f.Generation > 0 {
+		next.Generation = f.Generation
+	}
+	v := verdict{changed: s.file != nil, cursor: c.value}
+	switch {
+	case c.corrupt && (f == nil || !f.here):
+		return v, fmt.Errorf("%w: %q holds no offset and nothing tells where the queue was; "+
+			"write the byte offset of the first line that is not done into it (0 repeats all)",
+			ErrNeedsOperator, q.dir.Path()+"/"+cursorFile)
+	case c.corrupt, c.missing && f != nil && f.here, f != nil && f.here && f.inside(c.value):
+		v.cursor, v.aside = f.StartOffset, !c.missing
+		v.moved = v.aside || v.cursor != 0
+		if v.moved {
+			v.note = fmt.Sprintf("the cursor was rebuilt from the entry in flight: %d", v.cursor)
+		}
+	case c.value > s.size:
+		v.cursor, v.moved = 0, true
+		v.note = fmt.Sprintf("the inbox is shorter than the cursor (%d < %d): it was truncated; starting at its first byte", s.size, c.value)
+	case s.file != nil && !s.startsLine(c.value):
+		v.midline = true
+	}
+	if s.file != nil {
+		v.meta = s.note(next, v.cursor, nil)
+	} else {
+		v.meta = next
+	}
+	return v, nil
+}
+
+// judgeSame is for an inbox whose bytes before the remembered cursor are
+// what they were.
+func (q *Queue) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
+	v := verdict{cursor: c.value, meta: *m}
+	if m.Ino != s.ino {
+		if !m.Distinct {
+			return v, fmt.Errorf("%w: %q is another file than before, and its first %d bytes are the same line over and over: "+
+				"a copy or a new inbox? For a copy remove %q; for a new one write 0 into %q as well",
+				ErrNeedsOperator, q.place.Inbox, m.Cursor, metaFile, cursorFile)
+		}
+		v.note = "the inbox was copied or rewritten with the same beginning; going on at the cursor"
+	}
+	if m.Ino != s.ino || m.Dev != s.dev {
+		v.changed, v.meta.Dev, v.meta.Ino = true, s.dev, s.ino
+	}
+	rebuilt := m.Cursor
+	if f != nil && f.here {
+		rebuilt = max(rebuilt, f.StartOffset)
+	}
+	switch {
+	case c.missing && m.Cursor == 0 && rebuilt == 0:
+		v.cursor = 0
+	case c.missing, c.corrupt, c.value > s.size,
+		c.value != m.Cursor && !s.startsLine(c.value),
+		f != nil && f.here && f.inside(c.value):
+		v.cursor, v.moved, v.aside = rebuilt, true, !c.missing
+		v.note = fmt.Sprintf("the cursor was missing or wrong; rebuilt: %d", rebuilt)
+	case !s.startsLine(c.value):
+		v.midline = true
+	}
+	return v, nil
+}
+
+// judgeShorter is for an inbox that has less than was acknowledged.
+func (q *Queue) judgeShorter(s *source, c cursorState, m *meta) (verdict, error) {
+	found, end, err := q.find(s, m)
+	if err != nil {
+		return verdict{}, err
+	}
+	if found == 1 && (m.LastHasID || m.Ino == s.ino && sameHead(s, m)) {
+		return relocated(s, c, m, end), nil
+	}
+	return fresh(s, c, m, fmt.Sprintf(
+		"the inbox is shorter than what was acknowledged (%d < %d): it was truncated or replaced; starting at its first byte",
+		s.size, m.Cursor)), nil
+}
+
+// judgeChanged is for an inbox whose bytes before the cursor are others.
+func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error) {
+	found, end, err := q.find(s, m)
+	if err != nil {
+		return verdict{}, err
+	}
+	head := sameHead(s, m)
+	switch {
+	case found == 1 && (m.LastHasID || m.Ino == s.ino && head):
+		return relocated(s, c, m, end), nil
+	case head, found > 1 && m.LastHasID:
+		return verdict{}, fmt.Errorf("%w: %q was edited before the cursor (%d), and the last acknowledged line stands in it %d times; "+
+			"write the byte offset of the first line that is not done into %q and remove %q",
+			ErrNeedsOperator, q.place.Inbox, m.Cursor, found, cursorFile, metaFile)
+	}
+	return fresh(s, c, m, "the inbox was replaced by another one; starting at its first byte"), nil
+}
+
+// relocated goes on after the last acknowledged line of an edited inbox.
+func relocated(s *source, c cursorState, m *meta, end int64) verdict {
+	next := *m
+	next.Generation = newGeneration(m.Generation)
+	next.HeadLen, next.Head, next.Punched = 0, "", 0
+	last, lastHasID := m.Last, m.LastHasID
+	next = s.note(next, end, nil)
+	next.Last, next.LastHasID = last, lastHasID
+	next.Distinct = next.Distinct || lastHasID
+	return verdict{
+		cursor: end, meta: next, moved: true, changed: true, aside: c.corrupt, edited: true,
+		note: fmt.Sprintf("the inbox was edited; going on after the last acknowledged line, at %d", end),
+	}
+}
+
+func sameHead(s *source, m *meta) bool {
+	return m.HeadLen > 0 && m.HeadLen <= s.size && s.sum(0, m.HeadLen) == m.Head
+}
+
+// find counts where the last acknowledged line stands in the inbox, and
+// returns the end of the last place.
+func (q *Queue) find(s *source, m *meta) (found int, end int64, err error) {
+	if m.Last == "" {
+		return 0, 0, nil
+	}
+	l := newLines(s.file, min(m.Punched, s.size), s.size, q.maxEntry)
+	for {
+		got, err := l.read()
+		if errors.Is(err, io.EOF) {
+			return found, end, nil
+		}
+		if err != nil {
+			return 0, 0, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+		}
+		if got.complete && got.id() == m.Last {
+			found, end = found+1, got.end
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package inbox
+
+import "fmt"
+
+// InFlight returns the entry in flight, or nil. An entry that the cursor has
+// passed (acknowledged, the removal was interrupted) is cleaned up and
+// reported as nil. A corrupt file is set aside and the entry at the cursor
+// counts as offered without proof.
+func (q *Queue) InFlight() (*InFlight, error) {
+	v, err := q.settle()
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	return v.record(), nil
+}
+
+func (v *view) record() *InFlight {
+	if v.flight == nil {
+		return nil
+	}
+	f := v.flight.InFlight
+	return &f
+}
+
+// Offer records e as in flight and offered; when it returns nil the record is
+// durable and the entry may be handed over. Attempt and Repeats go on from the
+// entry's earlier hand-overs. It is an error while another entry is in flight
+// (ErrInFlight), and when e does not stand in the inbox any more.
+func (q *Queue) Offer(e *Entry, o Offering) (*InFlight, error) {
+	v, err := q.settle()
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	if v.flight != nil {
+		return nil, fmt.Errorf("cannot offer the entry at %d: %w", e.Start, ErrInFlight)
+	}
+	f := newFlight(e, v.verdict.meta.Generation)
+	f.here = false
+	if q.locateFlight(v.source, f); !f.here || e.Start < v.verdict.cursor {
+		return nil, fmt.Errorf("cannot offer the entry at %d: it does not stand in the inbox any more", e.Start)
+	}
+	f.resume(v.verdict.meta.Requeued)
+	f.offer(o)
+	// The record must not survive a power cut that its line does not.
+	if err := q.dir.SyncData(v.source.file, q.name); err != nil {
+		return nil, err
+	}
+	return &f.InFlight, q.writeOffer(f)
+}
+
+// Reoffer records the entry in flight as offered anew (no proof came that it
+// was taken) and returns it with its prompt. It is an error when the entry was
+// taken: then only Recover may queue it again.
+func (q *Queue) Reoffer(o Offering) (*Entry, *InFlight, error) {
+	v, err := q.settle()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer v.close()
+	f := v.flight
+	switch {
+	case f == nil:
+		return nil, nil, fmt.Errorf("cannot offer again: %w", ErrNothingInFlight)
+	case f.State != Offered:
+		return nil, nil, fmt.Errorf("cannot offer entry %s again: it is %s", f.DeliveryID, f.State)
+	}
+	e := f.entry()
+	if e.Prompt == "" {
+		return nil, nil, fmt.Errorf("cannot offer entry %s again: its line holds no prompt", f.DeliveryID)
+	}
+	f.own()
+	f.Attempt++
+	f.offer(o)
+	if err := q.writeOffer(f); err != nil {
+		return nil, nil, err
+	}
+	return e, v.record(), nil
+}
+
+// own turns heartbeat-rs's record into one of ours.
+func (f *flight) own() {
+	if !f.foreign {
+		return
+	}
+	f.foreign = false
+	f.EntryID = entryID(f.raw)
+}
+
+// Advance records that the entry in flight has reached a state. Going
+// backwards is not an error and does nothing. promptID, when not "", is kept.
+func (q *Queue) Advance(s State, promptID string) (*InFlight, error) {
+	if s.rank() == 0 {
+		return nil, fmt.Errorf("cannot record the state %q: it is none", s)
+	}
+	v, err := q.settle()
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	f := v.flight
+	if f == nil {
+		return nil, fmt.Errorf("cannot record that the entry is %s: %w", s, ErrNothingInFlight)
+	}
+	forward := s.rank() > f.State.rank()
+	if !forward && (promptID == "" || promptID == f.PromptID) {
+		return v.record(), nil
+	}
+	f.own()
+	if forward {
+		f.State = s
+	}
+	if promptID != "" {
+		f.PromptID = promptID
+	}
+	if err := q.writeFlight(f); err != nil {
+		return nil, err
+	}
+	return v.record(), nil
+}
+
+// Acknowledge finishes the entry in flight: outbox record, then cursor, then
+// the in-flight record goes. Calling it without one is an error
+// (ErrNothingInFlight).
+//
+// The outbox record is what makes the acknowledgement durable. The cursor is
+// whole after a power cut, but may be the old one; the entry is then known to
+// be done by its record.
+func (q *Queue) Acknowledge(a Acknowledgement) (*Delivery, error) {
+	v, err := q.settle()
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	if v.flight == nil {
+		return nil, fmt.Errorf("cannot acknowledge: %w", ErrNothingInFlight)
+	}
+	d := newDelivery(v.flight, a)
+	done, err := q.delivered(d.DeliveryID)
+	if err != nil {
+		return nil, err
+	}
+	if !done {
+		if err := q.record(d); err != nil {
+			return nil, err
+		}
+	}
+	return d, q.finish(v)
+}
+
+// finish moves the cursor past the entry in flight and removes its record.
+func (q *Queue) finish(v *view) error {
+	f := v.flight
+	if !f.here {
+		q.note("the line of entry %s does not stand in the inbox any more; the cursor stays", f.DeliveryID)
+		return q.clearFlight()
+	}
+	if v.verdict.meta.Requeued.is(f.StartOffset, f.DeliveryID, f.EntryID) {
+		v.verdict.meta.Requeued = nil
+	}
+	if err := q.advance(v, f.EndOffset, f.raw); err != nil {
+		return err
+	}
+	return q.clearFlight()
+}
+
+// Withdraw takes back an offer that was never handed over (the launch
+// failed): the entry is queued again and no attempt is used up.
+func (q *Queue) Withdraw() error {
+	v, err := q.settle()
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	f := v.flight
+	if f == nil {
+		return fmt.Errorf("cannot withdraw the offer: %w", ErrNothingInFlight)
+	}
+	if f.State != Offered {
+		return fmt.Errorf("cannot withdraw the offer of entry %s: it is %s", f.DeliveryID, f.State)
+	}
+	return q.requeue(v, f.Attempt-1, f.Repeats)
+}
+
+// requeue puts the entry in flight first in the queue again.
+func (q *Queue) requeue(v *view, attempt, repeats int) error {
+	f := v.flight
+	r := &requeued{DeliveryID: f.DeliveryID, EntryID: entryID(f.raw), Attempt: attempt, Repeats: repeats}
+	if f.here {
+		r.DeliveryID = deliveryID(v.verdict.meta.Generation, f.StartOffset, f.raw)
+	}
+	if !f.here {
+		return q.requeueMoved(v, r)
+	}
+	if attempt == 0 && repeats == 0 {
+		r = nil
+	}
+	if r != nil || v.verdict.meta.Requeued != nil {
+		v.verdict.meta.Requeued = r
+		if err := q.writeMetaSynced(v.verdict.meta); err != nil {
+			return err
+		}
+	}
+	return q.clearFlight()
+}
+
+// requeueMoved is requeue for an entry whose inbox was truncated, rotated or
+// replaced under it: its line is appended to the inbox that is there now. The
+// sidecar says so first, so that an interruption does not append it twice.
+func (q *Queue) requeueMoved(v *view, r *requeued) error {
+	r.Moved, r.From = true, v.source.size
+	if was := v.verdict.meta.Requeued; was != nil && was.Moved && was.DeliveryID == r.DeliveryID {
+		r.From = was.From // it was begun before
+	}
+	v.verdict.meta.Requeued = r
+	if err := q.writeMetaSynced(v.verdict.meta); err != nil {
+		return err
+	}
+	there, err := q.stands(v.source, r.From, v.flight.raw)
+	if err != nil {
+		return err
+	}
+	if !there {
+		if err := q.appendRaw(v.flight.raw); err != nil {
+			return err
+		}
+		q.note("entry %s was appended to the inbox again: its old line is gone", v.flight.DeliveryID)
+	}
+	return q.clearFlight()
+}
+
+// stands reports whether a line equal to raw stands in the inbox from an
+// offset on.
+func (q *Queue) stands(s *source, from int64, raw []byte) (bool, error) {
+	if s.file == nil || from >= s.size {
+		return false, nil
+	}
+	l := newLines(s.file, from, s.size, max(q.maxEntry, int64(len(raw))))
+	id := entryID(raw)
+	for {
+		got, err := l.read()
+		if err != nil {
+			return false, ignoreEOF(err)
+		}
+		if got.complete && got.id() == id {
+			return true, nil
+		}
+	}
+}
+
+func (q *Queue) writeMetaSynced(m meta) error {
+	data, err := encodeJSON(m)
+	if err != nil {
+		return err
+	}
+	return q.dir.Replace(metaFile, data)
+}

@@ -1,0 +1,142 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+)
+
+// DropQueued takes queued entries, named by their envelope's id or their
+// delivery id, out of the queue and files them as dead letters (Dropped). It
+// returns how many there were. The line's bytes become blanks, so that no
+// offset moves; an entry in flight is not touched.
+func (q *Queue) DropQueued(ids ...string) (int, error) {
+	v, err := q.settle()
+	if err != nil {
+		return 0, err
+	}
+	defer v.close()
+	var dead []DeadEntry
+	err = q.each(v, func(l line) bool {
+		e := l.entry(v.verdict.meta.Generation)
+		if e == nil || !slices.Contains(ids, e.DeliveryID) && (e.ID == "" || !slices.Contains(ids, e.ID)) {
+			return true
+		}
+		d := DeadEntry{
+			EntryID: entryID(e.Raw), StartOffset: e.Start, EndOffset: e.End, DeliveryID: e.DeliveryID,
+			ID: e.ID, Source: e.Source, Reason: Dropped, At: time.Now().UTC(),
+		}
+		d.setRaw(e.Raw)
+		dead = append(dead, d)
+		return true
+	})
+	if err != nil || len(dead) == 0 {
+		return 0, err
+	}
+	if err := q.file(dead); err != nil {
+		return 0, err
+	}
+	return len(dead), q.blankOut(dead)
+}
+
+// blankOut overwrites lines with blanks.
+func (q *Queue) blankOut(dead []DeadEntry) (err error) {
+	file, err := q.dir.OpenFile(q.name, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	ctx, cancel := context.WithTimeout(context.Background(), rawWait)
+	defer cancel()
+	if err := flock.OnFile(ctx, file); err != nil {
+		return err
+	}
+	for _, d := range dead {
+		blanks := bytes.Repeat([]byte{' '}, int(d.EndOffset-d.StartOffset-1))
+		step := durable.Step{Verb: durable.Write, Name: q.name, Data: blanks}
+		err := q.dir.Do(step, func() error { _, err := file.WriteAt(blanks, d.StartOffset); return err })
+		if err != nil {
+			return fmt.Errorf("cannot drop the entry at %d: %w", d.StartOffset, err)
+		}
+	}
+	return q.dir.SyncData(file, q.name)
+}
+
+// RetryDead queues dead letters again, named by their delivery id, envelope's
+// id or entry id, and then takes them out of the dead letters. It returns how
+// many there were. Fragments and lines filed by reference cannot be queued
+// again: they are left, and named in the error. When it is interrupted between
+// the two steps an entry stands in both.
+func (q *Queue) RetryDead(ids ...string) (int, error) {
+	n := 0
+	var refused []error
+	retried := map[string]bool{}
+	err := q.eachDead(func(_ []byte, d *DeadEntry) bool {
+		if d == nil || !slices.ContainsFunc(ids, d.is) || retried[d.key()] {
+			return true
+		}
+		raw := d.Raw()
+		if d.Reason == Torn || d.Reason == TooLarge || raw == nil || bytes.IndexByte(raw, '\n') >= 0 {
+			refused = append(refused, fmt.Errorf("cannot queue dead letter %s again: it is %s", d.DeliveryID, d.Reason))
+			return true
+		}
+		if err := q.appendRaw(raw); err != nil {
+			refused = append(refused, fmt.Errorf("cannot queue dead letter %s again: %w", d.DeliveryID, err))
+			return false
+		}
+		retried[d.key()] = true
+		n++
+		return true
+	})
+	if n > 0 {
+		_, purgeErr := q.PurgeDead(func(d DeadEntry) bool { return retried[d.key()] })
+		err = errors.Join(err, purgeErr)
+	}
+	return n, errors.Join(append(refused, err)...)
+}
+
+// key tells records of different deliveries apart; heartbeat-rs's have no
+// delivery id.
+func (d *DeadEntry) key() string {
+	if d.DeliveryID != "" {
+		return d.DeliveryID
+	}
+	return fmt.Sprintf("%s@%d", d.EntryID, d.StartOffset)
+}
+
+// PurgeDead removes the dead letters that drop chooses and returns how many
+// there were. Lines that are no records stay.
+func (q *Queue) PurgeDead(drop func(DeadEntry) bool) (int, error) {
+	if _, err := q.dir.Stat(deadFile); errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	n := 0
+	err := q.dir.ReplaceFunc(deadFile, true, func(w io.Writer) error {
+		var writeErr error
+		err := q.eachDead(func(raw []byte, d *DeadEntry) bool {
+			if raw == nil {
+				writeErr = errors.New("cannot rewrite the dead letters: one of their lines is too large to be a record")
+				return false
+			}
+			if d != nil && drop(*d) {
+				n++
+				return true
+			}
+			_, writeErr = w.Write(append(raw, '\n'))
+			return writeErr == nil
+		})
+		return errors.Join(err, writeErr)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, q.dir.Sync()
+}

@@ -1,0 +1,210 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+)
+
+// Next returns the first complete line behind the cursor, skipping blank lines
+// and filing torn or oversized ones as dead letters. It checks first that the
+// cursor belongs to this inbox (truncated, rotated, replaced, edited). It
+// returns ErrEmpty when there is none, and ErrNeedsOperator when it cannot go on.
+//
+// While an entry is in flight it looks behind that one and files nothing.
+//
+// A last line without a newline is not handed over. When its writer has been
+// quiet for 5 seconds and no process has the inbox open for writing (Linux
+// only), Next completes it with a newline.
+func (q *Queue) Next() (*Entry, error) {
+	for range 2 { // a completed last line is read in the second round
+		v, err := q.settle()
+		if err != nil {
+			return nil, err
+		}
+		e, completed, err := q.nextOf(v)
+		v.close()
+		if err != nil || e != nil {
+			return e, err
+		}
+		if !completed {
+			break
+		}
+	}
+	return nil, ErrEmpty
+}
+
+// skipLimit is how many bytes of blank lines are skipped in memory before the
+// cursor is moved over them.
+const skipLimit = 1 << 20
+
+func (q *Queue) nextOf(v *view) (e *Entry, completed bool, err error) {
+	if v.source.file == nil {
+		return nil, false, nil
+	}
+	from := v.behind()
+	filing := &filing{q: q, view: v, done: from}
+	if v.flight != nil {
+		filing.idle = true
+	}
+	l := newLines(v.source.file, from, v.source.size, q.maxEntry)
+	for {
+		got, err := l.read()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, false, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+		}
+		if err != nil || !got.complete {
+			if flushErr := filing.flush(); flushErr != nil {
+				return nil, false, flushErr
+			}
+			return nil, err == nil && q.complete(v.source, got), nil
+		}
+		midline := v.verdict.midline && got.start == from
+		if e := got.entry(v.verdict.meta.Generation); e != nil && !midline {
+			return e, false, filing.flush()
+		}
+		if err := filing.skip(got, midline); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// filing collects the lines that Next passes over: blank ones and dead
+// letters. A run of torn lines costs one sync and one cursor, not one each.
+type filing struct {
+	q     *Queue
+	view  *view
+	done  int64 // the cursor can move here
+	first int64 // offset of the first line passed over since the last flush
+	dead  []DeadEntry
+	idle  bool // an entry is in flight: nothing is filed
+	any   bool
+}
+
+const filingBatch = 256
+
+func (f *filing) skip(l line, midline bool) error {
+	if f.idle {
+		return nil
+	}
+	if !f.any {
+		f.any, f.first = true, l.start
+	}
+	f.done = l.end
+	if d, ok := deadLine(l, midline, f.view.verdict.meta.Generation); ok {
+		f.dead = append(f.dead, d)
+	}
+	if len(f.dead) >= filingBatch || f.done-f.first > skipLimit {
+		return f.flush()
+	}
+	return nil
+}
+
+// flush makes the dead letters durable and then moves the cursor over what
+// was passed. A few blank lines alone are worth no write: the next
+// acknowledgement passes them.
+func (f *filing) flush() error {
+	if !f.any || len(f.dead) == 0 && f.done-f.first <= skipLimit {
+		return nil
+	}
+	if err := f.q.file(f.dead); err != nil {
+		return err
+	}
+	for _, d := range f.dead {
+		f.q.note("a line of %d bytes at offset %d was filed as a dead letter: %s", d.EndOffset-d.StartOffset, d.StartOffset, d.Reason)
+	}
+	f.dead, f.any = nil, false
+	if err := f.q.advance(f.view, f.done, nil); err != nil {
+		return err
+	}
+	return f.q.dir.Sync()
+}
+
+// advance moves the cursor and lets the sidecar follow. Last is the line
+// before the new cursor, when it is known: then it is an acknowledged one,
+// which Offer has synced.
+func (q *Queue) advance(v *view, to int64, last []byte) error {
+	if to <= v.verdict.cursor {
+		return nil
+	}
+	move := q.writeCursor
+	if last == nil {
+		move = func(to int64) error { return q.moveCursor(v.source, to) }
+	}
+	if err := move(to); err != nil {
+		return err
+	}
+	v.verdict.cursor, v.verdict.meta = to, v.source.note(v.verdict.meta, to, last)
+	return q.writeMeta(v.verdict.meta)
+}
+
+// deadLine is the dead letter that a line becomes, if it becomes one.
+func deadLine(l line, midline bool, generation int64) (DeadEntry, bool) {
+	d := DeadEntry{StartOffset: l.start, EndOffset: l.end, EntryID: l.id(), At: time.Now().UTC()}
+	if l.tooLarge {
+		d.Reason, d.Length = TooLarge, l.length
+		d.DeliveryID = deliveryID(generation, l.start, []byte(l.sum))
+		return d, true
+	}
+	got := decode(l.raw, l.start == 0)
+	if got.kind != torn && (!midline || len(bytes.TrimSpace(l.raw)) == 0) {
+		return d, false
+	}
+	d.Reason = Torn
+	d.DeliveryID = deliveryID(generation, l.start, l.raw)
+	d.setRaw(l.raw)
+	return d, true
+}
+
+// quietFor is how long a last line must not have grown before it counts as
+// left behind.
+const quietFor = 5 * time.Second
+
+// complete ends a last line whose writer has gone, and reports whether it
+// did.
+func (q *Queue) complete(s *source, tail line) bool {
+	if len(bytes.TrimSpace(tail.raw)) == 0 && !tail.tooLarge || time.Since(s.modified) < quietFor {
+		return false
+	}
+	if !unwritten(s.file) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	done, err := q.appendNewline(ctx, s)
+	if err != nil {
+		q.note("cannot complete the last line: %v", err)
+	}
+	if done {
+		q.note("the last line had no newline and nobody writes it: completed at %d bytes", s.size)
+	}
+	return done
+}
+
+func (q *Queue) appendNewline(ctx context.Context, s *source) (done bool, err error) {
+	file, err := q.dir.OpenFile(q.name, os.O_RDWR|os.O_APPEND)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := flock.OnFile(ctx, file); err != nil {
+		return false, err
+	}
+	info, err := file.Stat()
+	if err != nil || info.Size() != s.size || !info.ModTime().Equal(s.modified) {
+		return false, err
+	}
+	newline := durable.Step{Verb: durable.Write, Name: q.name, Data: []byte{'\n'}}
+	err = q.dir.Do(newline, func() error { _, err := file.Write(newline.Data); return err })
+	if err == nil {
+		err = q.dir.SyncData(file, q.name)
+	}
+	return err == nil, err
+}

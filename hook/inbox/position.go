@@ -1,0 +1,255 @@
+package inbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"heartbeat/hook/durable"
+)
+
+// The files beside the inbox.
+const (
+	cursorFile    = ".inbox-offset"
+	metaFile      = ".inbox-meta"
+	flightFile    = ".in-flight"
+	respondedFile = ".responded"
+	deadFile      = ".dead-letter.jsonl"
+	idsFile       = ".ids"
+	lockFile      = ".hook-lock"
+	outboxFile    = "outbox.jsonl"
+)
+
+// window is how many bytes before the cursor, and at the inbox's start, are
+// remembered to know the file again.
+const window = 256
+
+// meta is .inbox-meta: what the inbox looked like when the cursor was last
+// written, so that a file that was truncated, rotated, replaced or edited
+// meanwhile is told from one that has only grown. It may be one entry behind
+// the cursor (a crash between the two), never wrong about its own offset.
+type meta struct {
+	Dev        uint64 `json:"dev"`
+	Ino        uint64 `json:"ino"` // 0: there was no inbox
+	Generation int64  `json:"generation"`
+	Cursor     int64  `json:"cursor"`
+	Tail       string `json:"tail"`               // sha256 of the window before Cursor
+	Head       string `json:"head,omitempty"`     // sha256 of the first HeadLen bytes
+	HeadLen    int64  `json:"head_len,omitempty"` // 0: unknown
+	// Distinct is true when the window cannot stand in another file by
+	// chance: it ends with an envelope that has an id, or holds different
+	// lines.
+	Distinct bool   `json:"distinct,omitempty"`
+	Last     string `json:"last,omitempty"` // entry id of the line before Cursor
+	// LastHasID is true when that line is an envelope with an id.
+	LastHasID bool `json:"last_has_id,omitempty"`
+	// Requeued is the entry at the cursor when it was handed over before.
+	Requeued *requeued `json:"requeued,omitempty"`
+	// Punched is up to where the inbox's blocks were given back.
+	Punched int64 `json:"punched,omitempty"`
+	// Archive is a drained inbox that was moved aside and may still get late
+	// bytes from a writer that had it open.
+	Archive *archive `json:"archive,omitempty"`
+}
+
+// requeued carries an entry's history over the time when it is queued again.
+type requeued struct {
+	DeliveryID string `json:"delivery_id"`
+	EntryID    string `json:"entry_id"`
+	Attempt    int    `json:"attempt"`
+	Repeats    int    `json:"repeats,omitempty"`
+	// Moved is set when the line had to be appended again, because its
+	// inbox is gone; From is the inbox's size before that.
+	Moved bool  `json:"moved,omitempty"`
+	From  int64 `json:"from,omitempty"`
+}
+
+func (r *requeued) is(start int64, delivery, entry string) bool {
+	if r == nil {
+		return false
+	}
+	return r.DeliveryID == delivery || r.Moved && r.EntryID == entry && start >= r.From
+}
+
+// source is the opened inbox; a nil file means that there is none.
+type source struct {
+	file     *os.File
+	size     int64
+	dev, ino uint64
+	modified time.Time
+}
+
+func (q *Queue) openSource(flag int) (*source, error) {
+	file, err := q.dir.OpenFile(q.name, flag)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &source{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+	}
+	s := &source{file: file, size: info.Size(), modified: info.ModTime()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.dev, s.ino = uint64(st.Dev), st.Ino
+	}
+	return s, nil
+}
+
+func (s *source) close() {
+	if s.file != nil {
+		s.file.Close()
+	}
+}
+
+// bytes returns [from, to) of the inbox; the caller bounds it.
+func (s *source) bytes(from, to int64) ([]byte, error) {
+	if from < 0 || to < from || to > s.size {
+		return nil, io.ErrUnexpectedEOF
+	}
+	data := make([]byte, to-from)
+	if len(data) == 0 {
+		return data, nil
+	}
+	n, err := s.file.ReadAt(data, from)
+	if n == len(data) {
+		return data, nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // it was truncated while we looked
+	}
+	return nil, err
+}
+
+// sum hashes [from, to); "" when it cannot be read.
+func (s *source) sum(from, to int64) string {
+	data, err := s.bytes(from, to)
+	if err != nil {
+		return ""
+	}
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}
+
+// startsLine reports whether a line begins at offset.
+func (s *source) startsLine(offset int64) bool {
+	if offset == 0 {
+		return true
+	}
+	b, err := s.bytes(offset-1, offset)
+	return err == nil && b[0] == '\n'
+}
+
+// note adds to m what is known of the inbox up to a cursor whose last line is
+// given (nil: unknown).
+func (s *source) note(m meta, cursor int64, last []byte) meta {
+	m.Dev, m.Ino, m.Cursor = s.dev, s.ino, cursor
+	from := max(0, cursor-window)
+	m.Tail = s.sum(from, cursor)
+	if m.HeadLen < window && m.Punched == 0 {
+		m.HeadLen = min(window, cursor)
+		m.Head = s.sum(0, m.HeadLen)
+	}
+	m.Last, m.LastHasID = "", false
+	if last != nil {
+		m.Last, m.LastHasID = entryID(last), decode(last, false).id != ""
+	}
+	m.Distinct = m.LastHasID || s.differs(from, cursor)
+	return m
+}
+
+// differs reports whether [from, to) holds two different whole lines.
+func (s *source) differs(from, to int64) bool {
+	data, err := s.bytes(from, to)
+	if err != nil {
+		return false
+	}
+	if from > 0 { // the first line may be cut
+		_, data, _ = bytes.Cut(data, []byte{'\n'})
+	}
+	var one []byte
+	for l := range bytes.Lines(data) {
+		l = bytes.TrimSpace(l)
+		if len(l) == 0 {
+			continue
+		}
+		if one != nil && !bytes.Equal(one, l) {
+			return true
+		}
+		one = l
+	}
+	return false
+}
+
+func (q *Queue) readMeta() (*meta, error) {
+	data, err := q.dir.Read(metaFile, 64<<10)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, durable.ErrTooLarge), errors.Is(err, durable.ErrNotRegular):
+		return nil, nil // it is rebuilt, like a corrupt one
+	case err != nil:
+		return nil, err
+	}
+	return parseMeta(data), nil
+}
+
+// parseMeta returns nil for what cannot be a sidecar: it is made anew then.
+func parseMeta(data []byte) *meta {
+	var m meta
+	if json.Unmarshal(data, &m) != nil || m.Cursor < 0 || m.Generation <= 0 || len(m.Tail) != 2*sha256.Size ||
+		m.HeadLen < 0 || m.HeadLen > window || m.Punched < 0 {
+		return nil
+	}
+	if r := m.Requeued; r != nil && (r.Attempt < 0 || r.Repeats < 0 || r.From < 0) {
+		m.Requeued = nil
+	}
+	return &m
+}
+
+// cursorState is what the cursor's file holds.
+type cursorState struct {
+	value   int64
+	missing bool
+	corrupt bool
+}
+
+func (q *Queue) readCursor() (cursorState, error) {
+	data, err := q.dir.Read(cursorFile, 4<<10)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return cursorState{missing: true}, nil
+	case errors.Is(err, durable.ErrTooLarge), errors.Is(err, durable.ErrNotRegular):
+		return cursorState{corrupt: true}, nil
+	case err != nil:
+		return cursorState{}, err
+	}
+	return parseCursor(data), nil
+}
+
+// parseCursor reads decimal bytes with white space around them.
+func parseCursor(data []byte) cursorState {
+	s := strings.TrimSpace(string(data))
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 || strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
+		return cursorState{corrupt: true}
+	}
+	return cursorState{value: n}
+}
+
+// newGeneration names an inbox file that was not seen before. Milliseconds
+// make it differ from every earlier one even when the sidecar was lost.
+func newGeneration(old int64) int64 { return max(time.Now().UnixMilli(), old+1) }

@@ -1,0 +1,160 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+)
+
+// When Reclaim acts.
+const (
+	reclaimAfter = 16 << 20 // acknowledged bytes not given back yet
+	blockSize    = 4096
+	// lateFor is how long a drained inbox that was moved aside is looked at
+	// for bytes of a writer that had opened it before.
+	lateFor = time.Minute
+)
+
+// errNoHoles means that the file system cannot give blocks back.
+var errNoHoles = errors.New("the file system cannot punch holes")
+
+// archive is a drained inbox that was moved aside.
+type archive struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"` // what was acknowledged or copied of it
+	At   int64  `json:"at"`   // Unix seconds
+}
+
+// Reclaim gives the disk space of acknowledged entries back, once there are
+// 16 MiB of them. It punches a hole, which moves no offset; where that is not
+// possible it moves a drained inbox aside, copies what late writers still put
+// there, and removes it after a minute: call it now and then. It is not for
+// the hook's path.
+func (q *Queue) Reclaim() error {
+	v, err := q.settle()
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	if v.verdict.meta.Archive != nil {
+		return q.watchArchive(v)
+	}
+	m := v.verdict.meta
+	// The window before the cursor stays, or the inbox would not be known.
+	to := max(0, v.verdict.cursor-window) &^ (blockSize - 1)
+	if v.source.file == nil || to-m.Punched < reclaimAfter {
+		return nil
+	}
+	err = q.punch(to)
+	if errors.Is(err, errNoHoles) {
+		return q.archive(v)
+	}
+	if err != nil {
+		return err
+	}
+	m.Punched, m.HeadLen, m.Head = to, 0, ""
+	return q.writeMeta(m)
+}
+
+// punch gives the blocks before an offset back. It needs no sync: a hole that
+// a power cut undoes is only space.
+func (q *Queue) punch(to int64) (err error) {
+	file, err := q.dir.OpenFile(q.name, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return q.dir.Do(durable.Step{Verb: durable.Write, Name: q.name}, func() error { return punchHole(file, to) })
+}
+
+// archive moves a drained inbox aside. The next look finds none and starts a
+// new generation.
+func (q *Queue) archive(v *view) (err error) {
+	if v.flight != nil || v.verdict.cursor != v.source.size {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rawWait)
+	defer cancel()
+	if err := flock.OnFile(ctx, v.source.file); err != nil {
+		return err
+	}
+	info, err := v.source.file.Stat()
+	if err != nil || info.Size() != v.verdict.cursor {
+		return err
+	}
+	m := v.verdict.meta
+	stem, ext, _ := strings.Cut(q.name, ".")
+	m.Archive = &archive{
+		Name: fmt.Sprintf("%s.%d.%s", stem, m.Generation, ext),
+		Size: info.Size(), At: time.Now().Unix(),
+	}
+	if err := q.writeMetaSynced(m); err != nil {
+		return err
+	}
+	if err := q.dir.Rename(q.name, m.Archive.Name); err != nil {
+		return err
+	}
+	return q.dir.Sync()
+}
+
+// watchArchive copies late lines and removes the archive when it is old.
+func (q *Queue) watchArchive(v *view) error {
+	m := v.verdict.meta
+	a := *m.Archive
+	m.Archive = nil
+	file, err := q.dir.OpenFile(a.Name, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		return q.writeMeta(m) // it was not moved, or is gone
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if size := info.Size(); size > a.Size {
+		if a.Size, err = q.copyLate(file, a.Size, size); err != nil {
+			return err
+		}
+		a.At = time.Now().Unix()
+		m.Archive = &a
+		return q.writeMetaSynced(m)
+	}
+	if time.Since(time.Unix(a.At, 0)) < lateFor {
+		return nil
+	}
+	if err := q.dir.Remove(a.Name); err != nil {
+		return err
+	}
+	return q.writeMeta(m)
+}
+
+// copyLate appends what was written to the archive after it was moved to the
+// inbox that is there now, and returns how far it came.
+func (q *Queue) copyLate(file *os.File, from, size int64) (int64, error) {
+	l := newLines(file, from, size, q.maxEntry)
+	for {
+		got, err := l.read()
+		if err != nil {
+			return from, ignoreEOF(err)
+		}
+		if !got.complete {
+			return from, nil
+		}
+		if !got.tooLarge {
+			if err := q.appendRaw(got.raw); err != nil {
+				return from, err
+			}
+		}
+		from = got.end
+	}
+}

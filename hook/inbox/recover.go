@@ -1,0 +1,126 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// defaultAttempts is how many attempts an entry gets.
+const defaultAttempts = 5
+
+// Recover deals with the entry in flight after its session is gone. The
+// caller holds the hook lock and knows that no session lives. It returns the
+// entry's record with the state that it went by: what Arrived found, and what
+// taken or heartbeat-rs's flag counts as.
+//
+// It can be interrupted and called again at any point: what it decides
+// follows from the record, and it files and counts nothing twice.
+func (q *Queue) Recover(i Interruption) (Outcome, *InFlight, error) {
+	if i.Now.IsZero() {
+		i.Now = time.Now()
+	}
+	if err := q.dir.Sweep(time.Hour); err != nil {
+		q.note("%v", err)
+	}
+	v, err := q.look()
+	if err != nil {
+		return "", nil, err
+	}
+	defer v.close()
+	stale, corrupt := v.stale, v.flightCorrupt || v.verdict.aside
+	if err := q.repair(v); err != nil {
+		return "", nil, err
+	}
+	if v.flight == nil {
+		switch err := q.clearFlight(); {
+		case err != nil:
+			return "", nil, err
+		case stale:
+			return StaleOrphanDeleted, nil, nil
+		case corrupt:
+			return Repaired, nil, nil
+		}
+		return NothingToRecover, nil, nil
+	}
+	outcome, err := q.recoverFlight(v, i)
+	if err != nil {
+		return "", nil, fmt.Errorf("cannot recover entry %s: %w", v.flight.DeliveryID, err)
+	}
+	if v.flightCorrupt && outcome == Requeued {
+		outcome = Repaired
+	}
+	return outcome, v.record(), nil
+}
+
+func (q *Queue) recoverFlight(v *view, i Interruption) (Outcome, error) {
+	f := v.flight
+	done, err := q.delivered(f.DeliveryID)
+	if err != nil {
+		return "", err
+	}
+	if done {
+		return StaleOrphanDeleted, q.finish(v)
+	}
+	if err := q.weigh(f, i); err != nil {
+		return "", err
+	}
+	repeats := f.Repeats
+	if i.Counts && f.State.rank() >= Taken.rank() {
+		repeats++
+	}
+	limit := i.MaxAttempts
+	if limit <= 0 {
+		limit = defaultAttempts
+	}
+	started := f.State.rank() >= Started.rank()
+	switch {
+	case started && i.Policy == Drop:
+		q.note("entry %s was dropped: its session ended after a tool had run", f.DeliveryID)
+		return DroppedOrphan, q.finish(v)
+	case started && i.Policy != Retry:
+		return DeadLettered, q.bury(v, Interrupted, i.Now)
+	case repeats >= limit:
+		return DeadLettered, q.bury(v, Poison, i.Now)
+	}
+	return Requeued, q.requeue(v, f.Attempt, repeats)
+}
+
+// weigh decides which state an interrupted entry counts as.
+func (q *Queue) weigh(f *flight, i Interruption) error {
+	if f.foreign {
+		// heartbeat-rs's flag says that the entry was about to be printed; it
+		// has no hook that would tell whether a tool ran.
+		_, err := q.dir.Stat(respondedFile)
+		if err == nil {
+			f.State = Started
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if f.State == Offered && i.Arrived != nil && i.Arrived(f.InFlight) {
+		f.State = Taken
+	}
+	if f.State == Taken && i.ToolsUnseen {
+		f.State = Started
+	}
+	return nil
+}
+
+// bury files the entry in flight as a dead letter and passes it.
+func (q *Queue) bury(v *view, why Reason, now time.Time) error {
+	if err := q.file([]DeadEntry{deadFlight(v.flight, why, now)}); err != nil {
+		return err
+	}
+	return q.finish(v)
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,177 @@
+package inbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rig is a queue in a folder of its own.
+type rig struct {
+	*Queue
+	t   *testing.T
+	dir string
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir()}
+	r.reopen()
+	t.Cleanup(func() { r.Queue.Close() })
+	return r
+}
+
+// reopen is what the next process sees.
+func (r *rig) reopen() {
+	r.t.Helper()
+	if r.Queue != nil {
+		r.Queue.Close()
+	}
+	q, err := Open(Place{Inbox: filepath.Join(r.dir, "inbox.jsonl")})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.Queue = q
+}
+
+// echo appends bytes as a shell would.
+func (r *rig) echo(s string) {
+	r.t.Helper()
+	f, err := os.OpenFile(r.path("inbox.jsonl"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
+
+// put writes a file of the folder.
+func (r *rig) put(name, content string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.path(name), []byte(content), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// get reads a file of the folder; "" when it is missing.
+func (r *rig) get(name string) string {
+	r.t.Helper()
+	data, err := os.ReadFile(r.path(name))
+	if err != nil && !os.IsNotExist(err) {
+		r.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (r *rig) remove(name string) {
+	r.t.Helper()
+	if err := os.Remove(r.path(name)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) exists(name string) bool {
+	_, err := os.Lstat(r.path(name))
+	return err == nil
+}
+
+// asides counts the files set aside as evidence.
+func (r *rig) asides(name string) int {
+	r.t.Helper()
+	found, err := filepath.Glob(r.path(name + ".corrupt-*"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return len(found)
+}
+
+// next returns the prompt of the next entry; "" for ErrEmpty.
+func (r *rig) next() string {
+	r.t.Helper()
+	e, err := r.Next()
+	if err == ErrEmpty {
+		return ""
+	}
+	if err != nil {
+		r.t.Fatalf("Next: %v", err)
+	}
+	return e.Prompt
+}
+
+// offer hands the next entry over.
+func (r *rig) offer() *InFlight {
+	r.t.Helper()
+	e, err := r.Next()
+	if err != nil {
+		r.t.Fatalf("Next: %v", err)
+	}
+	f, err := r.Offer(e, Offering{Via: ViaStop, Session: "s1", PromptID: "p1"})
+	if err != nil {
+		r.t.Fatalf("Offer: %v", err)
+	}
+	return f
+}
+
+func (r *rig) ack() *Delivery {
+	r.t.Helper()
+	d, err := r.Acknowledge(Acknowledgement{Session: "s1", Reply: "done", Now: time.Now()})
+	if err != nil {
+		r.t.Fatalf("Acknowledge: %v", err)
+	}
+	return d
+}
+
+func (r *rig) advance(s State) {
+	r.t.Helper()
+	if _, err := r.Advance(s, ""); err != nil {
+		r.t.Fatalf("Advance: %v", err)
+	}
+}
+
+func (r *rig) recover(i Interruption) Outcome {
+	r.t.Helper()
+	o, _, err := r.Recover(i)
+	if err != nil {
+		r.t.Fatalf("Recover: %v", err)
+	}
+	return o
+}
+
+// drain hands over and acknowledges all there is.
+func (r *rig) drain() []string {
+	r.t.Helper()
+	var prompts []string
+	for range 10_000 {
+		p := r.next()
+		if p == "" {
+			return prompts
+		}
+		prompts = append(prompts, p)
+		r.offer()
+		r.advance(Taken)
+		r.ack()
+	}
+	r.t.Fatal("the queue does not end")
+	return nil
+}
+
+// dead returns the reasons and lines of the dead letters.
+func (r *rig) dead() []DeadEntry {
+	r.t.Helper()
+	var all []DeadEntry
+	for d, err := range r.DeadLetters() {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func join(prompts []string) string { return strings.Join(prompts, "|") }

@@ -1,0 +1,122 @@
+package inbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"io"
+)
+
+// step is how much of the inbox is read at a time.
+const step = 64 << 10
+
+// line is a stretch of the inbox up to and including a newline.
+type line struct {
+	start, end int64
+	raw        []byte // without the newline; valid until the next line is read
+	tooLarge   bool   // raw is not there
+	complete   bool   // it ends with a newline
+	length     int64  // of the line without its newline
+	sum        string // entry id of a line that is too large
+}
+
+// lines reads an inbox forward with bounded memory: a line over max is
+// hashed, not kept.
+type lines struct {
+	r    io.ReaderAt
+	next int64 // offset of the first byte not returned yet
+	size int64 // where reading ends, whatever is appended meanwhile
+	max  int64
+
+	buf    []byte // read and not returned yet: buf[from:]
+	from   int
+	offset int64 // of the first byte not read yet
+	keep   []byte
+}
+
+func newLines(r io.ReaderAt, from, size, limit int64) *lines {
+	return &lines{r: r, next: from, size: size, max: limit, offset: from}
+}
+
+// read returns the next line; io.EOF means that nothing is left. An
+// incomplete line is the last one.
+func (l *lines) read() (line, error) {
+	if l.next >= l.size {
+		return line{}, io.EOF
+	}
+	got := line{start: l.next}
+	l.keep = l.keep[:0]
+	var large hash.Hash
+scan:
+	for {
+		if l.from == len(l.buf) {
+			if err := l.fill(); err == io.EOF {
+				break scan
+			} else if err != nil {
+				return line{}, err
+			}
+		}
+		part := l.buf[l.from:]
+		at := bytes.IndexByte(part, '\n')
+		if at >= 0 {
+			part, got.complete = part[:at], true
+		}
+		l.from += len(part)
+		got.length += int64(len(part))
+		switch {
+		case large != nil:
+			large.Write(part)
+		case got.length > l.max:
+			large = sha256.New()
+			large.Write(l.keep)
+			large.Write(part)
+		default:
+			l.keep = append(l.keep, part...)
+		}
+		if got.complete {
+			l.from++
+			break scan
+		}
+	}
+	got.end = got.start + got.length
+	if got.complete {
+		got.end++
+	}
+	l.next = got.end
+	if large != nil {
+		got.tooLarge, got.sum = true, hex.EncodeToString(large.Sum(nil))
+	} else {
+		got.raw = l.keep
+	}
+	return got, nil
+}
+
+func (l *lines) fill() error {
+	want := min(step, l.size-l.offset)
+	if want <= 0 {
+		return io.EOF
+	}
+	if l.buf == nil {
+		l.buf = make([]byte, 0, min(step, l.size-l.next))
+	}
+	l.buf = l.buf[:cap(l.buf)]
+	n, err := l.r.ReadAt(l.buf[:min(int64(cap(l.buf)), want)], l.offset)
+	l.buf, l.from = l.buf[:n], 0
+	l.offset += int64(n)
+	if n > 0 {
+		return nil
+	}
+	if err == nil {
+		err = io.EOF
+	}
+	return err
+}
+
+// id is the entry id of a line, kept or not.
+func (l line) id() string {
+	if l.tooLarge {
+		return l.sum
+	}
+	return entryID(l.raw)
+}
