@@ -13,6 +13,9 @@ import (
 // as a shell reports it.
 const statusQuit = 128 + int(syscall.SIGQUIT)
 
+// maxStack is far above what the deepest JSON takes.
+const maxStack = 64 << 20
+
 var hardenOnce sync.Once
 
 // harden sees to it that nothing but a handed-over entry ends this process
@@ -22,6 +25,8 @@ var hardenOnce sync.Once
 func harden() {
 	debug.SetTraceback("crash")
 	hardenOnce.Do(func() {
+		// A runaway recursion ends in a moment, not after the default gigabyte.
+		debug.SetMaxStack(maxStack)
 		// A closed pipe is an error to look at, not a death.
 		signal.Ignore(syscall.SIGPIPE)
 		quit := make(chan os.Signal, 1)

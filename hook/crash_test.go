@@ -1,0 +1,147 @@
+package hook
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestNothingButAHandOverEndsWithTwo crashes the binary in every way at every
+// stage: with 2 the client would take what a runtime prints for a prompt, over
+// and over (41 paid calls in 6 s, measured).
+func TestNothingButAHandOverEndsWithTwo(t *testing.T) {
+	t.Parallel()
+	stages := []string{
+		"start", "fenced", "opened", "locked", "advanced", "acknowledged", "looked", "offered", "saved", "delivering", "waiting",
+	}
+	for _, stage := range stages {
+		for _, kind := range []string{"panic", "goroutine", "overflow", "fatal", "quit"} {
+			t.Run(stage+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				l := crashing(t, stage)
+				l.env = append(l.env, "HEARTBEAT_CRASH="+stage+":"+kind)
+				name, more := onStop, fields{"stop_hook_active": stage != "looked"}
+				if stage == "advanced" {
+					name = onPreToolUse
+				}
+				r := l.event(name, more)
+				if r.status == 2 || r.status == 0 && kind != "panic" {
+					t.Fatalf("%+v", r)
+				}
+				if stage != "start" && r.stderr != "" {
+					t.Errorf("stderr carries %q", r.stderr)
+				}
+				if stage != "start" && kind != "quit" && !strings.Contains(l.log(), "goroutine") {
+					t.Errorf("hook.log has no stack: %q", l.log())
+				}
+			})
+		}
+	}
+}
+
+// crashing is a session whose next Stop passes the stage: an entry is taken,
+// or offered where the transcript is to be looked at, and another one queued,
+// unless the stage is waiting for one.
+func crashing(t *testing.T, stage string) *lab {
+	t.Helper()
+	l := newLab(t, persistent)
+	l.append("one", "two")
+	flight := l.offerFirst()
+	l.quietly(onSessionStart, fields{"source": "startup"})
+	if stage != "looked" {
+		l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(promptOf(flight))})
+	}
+	if stage == "waiting" {
+		l.handsOver("two", nil)
+	}
+	return l
+}
+
+// TestCrashesInTheHandWiredForm: there a panic fails open, and other crashes
+// end with a signal.
+func TestCrashesInTheHandWiredForm(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []string{"start", "fenced", "locked", "offered", "delivering", "delivered"} {
+		for _, kind := range []string{"panic", "goroutine", "overflow", "quit"} {
+			for _, deliver := range []string{"json", "stderr"} {
+				t.Run(stage+" "+kind+" "+deliver, func(t *testing.T) {
+					t.Parallel()
+					o := newOld(t, "one\n")
+					o.env = append(o.env, "HEARTBEAT_CRASH="+stage+":"+kind)
+					if r := o.stop("--deliver", deliver); r.status == 2 {
+						t.Errorf("%+v", r)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestSignalsWhileWaiting: the hook is told to end by its timeout (SIGTERM), by
+// a hang-up, or from a terminal.
+func TestSignalsWhileWaiting(t *testing.T) {
+	t.Parallel()
+	for sig, status := range map[syscall.Signal]int{
+		syscall.SIGTERM: 0, syscall.SIGHUP: 0, syscall.SIGINT: 0, syscall.SIGQUIT: statusQuit,
+	} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			l, cmd := waiting(t)
+			begin := time.Now()
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != status || time.Since(begin) > 2*time.Second {
+				t.Errorf("status %d after %s, want %d", got, time.Since(begin), status)
+			}
+			if out := cmd.Stderr.(*strings.Builder).String() + cmd.Stdout.(*strings.Builder).String(); out != "" {
+				t.Errorf("it said %q", out)
+			}
+			if r := l.record(); status == 0 && (r.Phase != Unattended || r.Waiter != (Process{})) {
+				t.Errorf("record: %+v", r)
+			}
+		})
+	}
+}
+
+// waiting is a session whose Stop hook waits for work.
+func waiting(t testing.TB, change ...func(*Record)) (*lab, *exec.Cmd) {
+	t.Helper()
+	l := newLab(t, append([]func(*Record){persistent}, change...)...)
+	l.quietly(onSessionStart, fields{"source": "startup"})
+	return l, l.wait()
+}
+
+// wait starts a Stop hook and returns once it waits.
+func (l *lab) wait() *exec.Cmd {
+	l.t.Helper()
+	cmd := l.command([]string{"hook"}, l.payload(onStop, nil))
+	cmd.Stdout, cmd.Stderr = &strings.Builder{}, &strings.Builder{}
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	until(l.t, "the hook to wait", func() bool {
+		r, err := ReadRecord(l.home)
+		return err == nil && r.Phase == Waiting && r.Waiter.PID == cmd.Process.Pid
+	})
+	return cmd
+}
+
+// TestQuietKeepsTheStack: what the runtime prints goes to hook.log.
+func TestCrashTextGoesToTheLog(t *testing.T) {
+	t.Parallel()
+	l := crashing(t, "offered")
+	l.env = append(l.env, "HEARTBEAT_CRASH=offered:goroutine")
+	r := l.event(onStop, nil)
+	if r.status != -1 || !strings.Contains(l.log(), "crash point offered") {
+		t.Errorf("%+v\n%s", r, l.log())
+	}
+	if names, _ := os.ReadDir(l.home); len(names) == 0 || strings.Contains(l.files(), "core") {
+		t.Errorf("a core file: %s", l.files())
+	}
+}

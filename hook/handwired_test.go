@@ -1,0 +1,521 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+)
+
+// old is a directory as heartbeat-rs's users have it: no session of ours. The
+// tests are named after the rows of heartbeat-rs's behaviour.
+type old struct{ *lab }
+
+func newOld(t *testing.T, content string) old {
+	t.Helper()
+	dir := t.TempDir()
+	l := &lab{t: t, home: dir, inbox: filepath.Join(dir, "inbox.jsonl"), env: []string{"PATH=" + os.Getenv("PATH")}}
+	if content != "" {
+		if err := os.WriteFile(l.inbox, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return old{l}
+}
+
+// stop calls the hand-wired hook without a payload, as heartbeat-rs's tests do.
+func (o old) stop(args ...string) result { return o.stopWith("", args...) }
+
+func (o old) stopWith(stdin string, args ...string) result {
+	o.t.Helper()
+	cmd := o.command(append([]string{"--inbox", o.inbox}, args...), stdin)
+	cmd.Dir = o.home
+	return o.run(cmd)
+}
+
+func (o old) recover(args ...string) result {
+	o.t.Helper()
+	return o.run(o.command(append([]string{"recover", "--inbox", o.inbox}, args...), ""))
+}
+
+func (o old) offset() string { return strings.TrimSpace(o.read(".inbox-offset")) }
+
+func (o old) exists(name string) bool {
+	_, err := os.Lstat(filepath.Join(o.home, name))
+	return err == nil
+}
+
+// blocks checks for exactly one block decision with text.
+func blocks(t *testing.T, r result, text string) {
+	t.Helper()
+	var b struct{ Decision, Reason string }
+	dec := json.NewDecoder(strings.NewReader(r.stdout))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&b); err != nil || dec.More() || r.status != 0 || b.Decision != "block" || b.Reason != text {
+		t.Fatalf("%+v, want a block with %q", r, text)
+	}
+}
+
+func approves(t *testing.T, r result) {
+	t.Helper()
+	if r.status != 0 || r.stdout != "" {
+		t.Fatalf("%+v, want the stop approved", r)
+	}
+}
+
+func TestH1InboxIsRequired(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"--mode", "drain"}, {"recover"}} {
+		r := (&lab{t: t, home: t.TempDir()}).run(exec.Command(program(t), args...))
+		if r.status != 1 || !strings.Contains(r.stderr, "--inbox is required") || r.stdout != "" {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+}
+
+func TestH2WrongFlagsAreUsageErrors(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\n")
+	for _, args := range [][]string{
+		{"--mode", "foo"},
+		{"--nonsense"},
+		{"--idle-interval", "soon"},
+		{"--idle-interval", "-1s"},
+		{"--idle-interval", "99999999999999999"},
+		{"--deliver", "mail"},
+		{"more"},
+		{"--mode"},
+	} {
+		if r := o.stop(args...); r.status != 1 || r.stderr == "" || r.stdout != "" {
+			t.Errorf("%q: %+v, want status 1", args, r)
+		}
+	}
+	if r := o.recover("--on-orphan", "foo"); r.status != 1 || r.stderr == "" {
+		t.Errorf("recover: %+v", r)
+	}
+	if o.exists(".in-flight") {
+		t.Error("a wrong call handed something over")
+	}
+}
+
+func TestHelpGoesToStdout(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"recover", "--help"}, {"hook", "--help"}} {
+		r := (&lab{t: t, home: t.TempDir()}).run(exec.Command(program(t), args...))
+		if r.status != 0 || !strings.Contains(r.stdout, "--idle-interval") || r.stderr != "" {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+}
+
+func TestH3BlockDecision(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "a <b> & \"c\"\u2028é\n")
+	if r := o.stop(); r.status != 0 || r.stderr != "" || r.stdout != `{"decision":"block","reason":"a <b> & \"c\"\u2028é"}`+"\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestH4DrainOfNothing(t *testing.T) {
+	t.Parallel()
+	if r := newOld(t, "\n").stop(); r != (result{0, "", "", r.took}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestH5H6H8IdleTick(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "")
+	r := o.stop("--mode", "persist", "--idle-interval", "300ms")
+	blocks(t, r, "--- IDLE TICK ---")
+	if r.took < 300*time.Millisecond || r.stderr != "idle sleep 0.3s - ensure hook timeout > 0.3s\n" {
+		t.Errorf("%+v", r)
+	}
+	r = o.stop("--mode", "persist", "--idle-interval", "0")
+	blocks(t, r, "--- IDLE TICK ---")
+	r = o.stop("--mode=persist", "--idle-interval=1")
+	blocks(t, r, "--- IDLE TICK ---")
+	if r.took < time.Second || r.stderr != "idle sleep 1s - ensure hook timeout > 1s\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestH7FirstLookIsImmediate(t *testing.T) {
+	t.Parallel()
+	r := newOld(t, "one\n").stop("--mode", "persist", "--idle-interval", "3600")
+	blocks(t, r, "one")
+	if r.stderr != "" {
+		t.Errorf("stderr %q", r.stderr)
+	}
+}
+
+func TestH9ErrorsFailOpen(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "")
+	if err := os.Mkdir(o.inbox, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := o.stop()
+	approves(t, r)
+	if r.stderr == "" {
+		t.Error("nothing was said")
+	}
+}
+
+func TestH10StdoutThatFails(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\n")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	cmd := o.command([]string{"--inbox", o.inbox}, "")
+	cmd.Stdout = w
+	if err := cmd.Run(); err != nil {
+		t.Errorf("broken pipe: %v, want status 0", err)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full here: a full disk is not tried")
+	}
+	defer full.Close()
+	o = newOld(t, "one\n")
+	cmd = o.command([]string{"--inbox", o.inbox}, "")
+	cmd.Stdout = full
+	if cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("full disk: status %d, want 1", cmd.ProcessState.ExitCode())
+	}
+}
+
+func TestH11H12H13Lines(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "  plain  \n\n   \n\"a\\nb\"\n🎈 é\n{\"x\":1}\n")
+	for _, want := range []string{"plain", "a\nb", "🎈 é", `{"x":1}`} {
+		blocks(t, o.stop(), want)
+	}
+	approves(t, o.stop())
+	if info, err := os.Stat(o.inbox); err != nil || o.offset() != itoa(info.Size()) {
+		t.Errorf("cursor %s, %v", o.offset(), err)
+	}
+}
+
+func itoa(n int64) string { b, _ := json.Marshal(n); return string(b) }
+
+func TestH14MissingInboxIsEmpty(t *testing.T) {
+	t.Parallel()
+	r := newOld(t, "").stop()
+	approves(t, r)
+	if r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestH15 differs on purpose: half a line is not an entry.
+func TestH15UnterminatedLineWaits(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "DEPLOY to staging")
+	approves(t, o.stop())
+	o.append(" only, never prod")
+	blocks(t, o.stop(), "DEPLOY to staging only, never prod")
+}
+
+func TestH16H17H18InFlight(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\n")
+	blocks(t, o.stop(), "one")
+	var f map[string]any
+	if err := json.Unmarshal([]byte(o.read(".in-flight")), &f); err != nil {
+		t.Fatal(err)
+	}
+	if f["entry_id"] != "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed" ||
+		f["start_offset"] != 0.0 || f["end_offset"] != 4.0 || f["raw_line"] != "one" {
+		t.Errorf(".in-flight: %v", f)
+	}
+	if at, err := time.Parse(time.RFC3339Nano, f["delivered_at"].(string)); err != nil || time.Since(at) > time.Minute {
+		t.Errorf("delivered_at: %v, %v", at, err)
+	}
+	if !o.exists(".responded") || o.offset() != "" && o.offset() != "0" {
+		t.Errorf(".responded %v, cursor %q", o.exists(".responded"), o.offset())
+	}
+}
+
+func TestH19H20NextCallAcknowledges(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\ntwo\n")
+	blocks(t, o.stop(), "one")
+	blocks(t, o.stop(), "two")
+	if o.offset() != "4" {
+		t.Errorf("cursor %q after the acknowledgement", o.offset())
+	}
+	approves(t, o.stop())
+	if o.offset() != "8" || o.exists(".in-flight") || o.exists(".responded") {
+		t.Errorf("cursor %q; left: %s", o.offset(), o.files())
+	}
+}
+
+// TestH21 is better on purpose: the flag is never evidence, so one that was
+// left over is no error.
+func TestH21RespondedIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\n")
+	if err := os.WriteFile(filepath.Join(o.home, ".responded"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	blocks(t, o.stop(), "one")
+}
+
+func TestH22SignalFileOnApproveOnly(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\n")
+	signal := filepath.Join(o.home, "signal")
+	blocks(t, o.stop("--signal-file", signal), "one")
+	if o.exists("signal") {
+		t.Fatal("touched with a block")
+	}
+	approves(t, o.stop("--signal-file", "signal"))
+	if !o.exists("signal") {
+		t.Error("not touched")
+	}
+}
+
+// TestH23 is better on purpose: what arrives during the sleep is handed over
+// at once.
+func TestH23WakesOnAnAppend(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "")
+	cmd := o.command([]string{"--inbox", o.inbox, "--mode", "persist", "--idle-interval", "60"}, "")
+	stdout := &bytes.Buffer{}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stderr.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	o.append("late")
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	blocks(t, result{stdout: stdout.String()}, "late")
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("after %s", took)
+	}
+}
+
+func TestWaitingHookEndsOnASignal(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "")
+	cmd := o.command([]string{"--inbox", o.inbox, "--mode", "persist", "--idle-interval", "60"}, "")
+	stdout := &bytes.Buffer{}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stderr.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	// The watch is set up right after the line on stderr.
+	until(t, "the hook to end", func() bool {
+		_ = cmd.Process.Signal(os.Interrupt)
+		return !alive(cmd.Process.Pid)
+	})
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() > 0 || stdout.Len() > 0 {
+		t.Errorf("%v, stdout %q", err, stdout)
+	}
+}
+
+// alive reports whether a process runs (a zombie does not).
+func alive(pid int) bool {
+	data, err := os.ReadFile("/proc/" + itoa(int64(pid)) + "/stat")
+	return err == nil && !bytes.Contains(data, []byte(") Z "))
+}
+
+func TestH24CorruptFilesAreNotSilent(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{".inbox-offset", ".in-flight"} {
+		o := newOld(t, "one\ntwo\n")
+		blocks(t, o.stop(), "one")
+		if err := os.WriteFile(filepath.Join(o.home, name), []byte("{corrupt"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// No entry may be skipped: it goes on with one, or says why not.
+		r := o.stop()
+		if r.status != 0 || r.stdout == "" && r.stderr == "" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestStderrDelivery(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "\"one\\n\"\n")
+	if r := o.stop("--deliver", "stderr"); r.status != 2 || r.stdout != "" || r.stderr != "one\n" {
+		t.Errorf("%+v", r)
+	}
+	r := o.stop("--deliver", "stderr", "--mode", "persist", "--idle-interval", "10ms")
+	if r.status != 2 || r.stderr != "--- IDLE TICK ---" {
+		t.Errorf("%+v, want the idle tick and nothing else on stderr", r)
+	}
+}
+
+func TestFormOfTheRowsList(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\n")
+	blocks(t, o.run(o.command([]string{"hook", "stop", "--inbox", o.inbox}, "")), "one")
+}
+
+func TestProofIsAskedWhereThePayloadHasASession(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\ntwo\n")
+	o.transcript = filepath.Join(o.home, "t.jsonl")
+	say := func(more fields) result { return o.stopWith(o.payload(onStop, more)) }
+	blocks(t, say(nil), "one")
+	r := say(fields{"prompt_id": "P2"})
+	if !strings.Contains(r.stdout, "one") || !strings.Contains(r.stdout, "attempt 2") {
+		t.Fatalf("%+v, want the first entry again", r)
+	}
+	blocks(t, say(fields{"prompt_id": "P2", "stop_hook_active": true}), "two")
+	r = say(fields{"session_id": "other"})
+	approves(t, r)
+	if !strings.Contains(r.stderr, "recover") || !o.exists(".in-flight") {
+		t.Errorf("another session: %+v", r)
+	}
+	appendFile(t, o.transcript, userLine(feedback+"two"))
+	approves(t, say(fields{"prompt_id": "P3"}))
+	if o.exists(".in-flight") {
+		t.Error("the transcript is no proof")
+	}
+}
+
+func TestHandWiredRefusesWhereASessionOfOursLives(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one", "two"})
+	before := l.files()
+	signal := filepath.Join(t.TempDir(), "signal")
+	r := l.run(l.command([]string{"--inbox", l.inbox, "--signal-file", signal}, ""))
+	approves(t, r)
+	if !strings.Contains(r.stderr, "refused") || l.files() != before {
+		t.Errorf("%+v\n%s", r, l.files())
+	}
+	if _, err := os.Stat(signal); err == nil {
+		t.Error("the signal file would end somebody else's session")
+	}
+	if r := l.run(l.command([]string{"recover", "--inbox", l.inbox}, "")); r.status != 1 || l.files() != before {
+		t.Errorf("recover: %+v", r)
+	}
+}
+
+func TestH25ToH33Recover(t *testing.T) {
+	t.Parallel()
+	started := func(o old) {
+		o.locked(func(q *inbox.Queue) {
+			if _, err := q.Advance(inbox.Started, ""); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for _, c := range []struct {
+		name    string
+		prepare func(o old)
+		args    []string
+		says    string
+		next    string // what the next session gets
+		dead    int
+	}{
+		{name: "H26 nothing in flight", says: "NothingToRecover", next: "one"},
+		{name: "H28 retry", prepare: started, args: []string{"--on-orphan", "retry"}, says: "Requeued", next: "one"},
+		{name: "H29 deadletter is the default", prepare: started, says: "DeadLettered", next: "two", dead: 1},
+		{name: "H30 drop", prepare: started, args: []string{"--on-orphan=drop"}, says: "Dropped", next: "two"},
+		{name: "offered without proof is given again", args: []string{"--on-orphan", "deadletter"}, prepare: func(old) {}, says: "Requeued", next: "one"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOld(t, "one\ntwo\n")
+			if c.prepare != nil {
+				blocks(t, o.stop(), "one")
+				c.prepare(o)
+			}
+			r := o.recover(c.args...)
+			if r.status != 0 || r.stdout != "" || !strings.Contains(r.stderr, c.says) {
+				t.Fatalf("%+v, want %s", r, c.says)
+			}
+			if o.exists(".in-flight") || o.exists(".responded") {
+				t.Errorf("left: %s", o.files())
+			}
+			if n := strings.Count(o.read(".dead-letter.jsonl"), "\n"); n != c.dead {
+				t.Errorf("%d dead letters", n)
+			}
+			r = o.stop()
+			if r.status != 0 || !strings.HasPrefix(r.stdout, `{"decision":"block","reason":"`+c.next) {
+				t.Errorf("then %+v, want %q", r, c.next)
+			}
+		})
+	}
+}
+
+func TestH27StaleOrphan(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\ntwo\n")
+	blocks(t, o.stop(), "one")
+	flight := o.read(".in-flight")
+	blocks(t, o.stop(), "two")
+	// The removal was interrupted: the record of an acknowledged entry stays.
+	if err := os.WriteFile(filepath.Join(o.home, ".in-flight"), []byte(flight), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := o.recover(); r.status != 0 || o.exists(".in-flight") {
+		t.Errorf("%+v; left: %s", r, o.files())
+	}
+	r := o.stop()
+	if !strings.HasPrefix(r.stdout, `{"decision":"block","reason":"two`) {
+		t.Errorf("then %+v", r)
+	}
+}
+
+func TestRecoverLooksIntoTheTranscript(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\ntwo\n")
+	o.transcript = filepath.Join(o.home, "t.jsonl")
+	blocks(t, o.stopWith(o.payload(onStop, nil)), "one")
+	appendFile(t, o.transcript, userLine(feedback+"one"))
+	// It arrived, and no PreToolUse hook could say that a tool ran.
+	if r := o.recover(); !strings.Contains(r.stderr, "DeadLettered") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestH34RecoverIsFencedByTheSessionLock(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\n")
+	release, err := flock.TryLock(sessionLock(o.inbox))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := o.recover(); r.status != 1 || r.stderr == "" {
+		t.Errorf("%+v, want a refusal", r)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if r := o.recover(); r.status != 0 {
+		t.Errorf("%+v", r)
+	}
+}

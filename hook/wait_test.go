@@ -1,0 +1,215 @@
+package hook
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// ended waits for a hook and returns what it showed.
+func ended(t testing.TB, cmd *exec.Cmd) result {
+	t.Helper()
+	begin := time.Now()
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the hook still waits after 20 s")
+	}
+	return result{
+		cmd.ProcessState.ExitCode(), cmd.Stdout.(*strings.Builder).String(),
+		cmd.Stderr.(*strings.Builder).String(), time.Since(begin),
+	}
+}
+
+func TestWakesOnAnAppend(t *testing.T) {
+	t.Parallel()
+	l, cmd := waiting(t)
+	l.append("late")
+	if r := ended(t, cmd); r.status != 2 || r.stderr != "late" || r.stdout != "" {
+		t.Fatalf("%+v\n%s", r, l.log())
+	}
+	if r := l.record(); r.Phase != Turn || r.Work == nil || r.Waiter != (Process{}) {
+		t.Errorf("record: %+v", r)
+	}
+	if s := l.state(); s != inbox.Offered {
+		t.Errorf("state %q", s)
+	}
+}
+
+// TestWakesWithoutInotify stands in for a system whose inotify instances are
+// used up.
+func TestWatchPollsWithoutInotify(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := &watch{inbox: filepath.Join(dir, "inbox"), record: filepath.Join(dir, "session.json"), signals: make(chan os.Signal, 1), stop: func() {}}
+	w.differs()
+	if !w.next(time.Now().Add(time.Hour)) {
+		t.Fatal("no first look")
+	}
+	timer := time.AfterFunc(50*time.Millisecond, func() { appendFile(t, w.inbox, "x\n") })
+	defer timer.Stop()
+	begin := time.Now()
+	if !w.next(time.Now().Add(time.Hour)) || time.Since(begin) > glance-time.Second {
+		t.Errorf("seen after %s", time.Since(begin))
+	}
+	if !w.next(time.Now().Add(20*time.Millisecond)) || time.Since(begin) > glance-time.Second {
+		t.Errorf("the deadline came after %s", time.Since(begin))
+	}
+	w.signals <- os.Interrupt
+	if w.next(time.Now().Add(time.Hour)) {
+		t.Error("a signal does not end it")
+	}
+}
+
+func TestWaitEndsByTheRecord(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*Record)
+		phase  Phase
+		ruling End
+	}{
+		{"ruling", func(r *Record) { r.End(EndShutdown, "", time.Now()) }, Ending, EndShutdown},
+		// With work the slot is kept: see TestStep.
+		{"yield", func(r *Record) { r.Yield = true }, Ending, EndReleased},
+		{"ended", func(r *Record) { r.Phase = Ended }, Ended, ""},
+		{"a later hook waits", func(r *Record) { r.Waiter.PID++ }, Waiting, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l, cmd := waiting(t)
+			l.change(c.change)
+			if c.name != "yield" {
+				l.append("must stay queued")
+			}
+			if r := ended(t, cmd); r.status != 0 || r.stderr+r.stdout != "" {
+				t.Fatalf("%+v", r)
+			}
+			r := l.record()
+			if r.Phase != c.phase || c.ruling != "" && (r.Ruling == nil || r.Ruling.Why != c.ruling) {
+				t.Errorf("record: %+v", r)
+			}
+		})
+	}
+}
+
+// TestWaitEndsWhenAPersonTypes is claude-code.md 21 K: the prompt that was
+// typed runs once the hook has returned.
+func TestWaitEndsWhenAPersonTypes(t *testing.T) {
+	t.Parallel()
+	l, cmd := waiting(t)
+	l.quietly(onUserPromptSubmit, fields{"prompt": "hello"})
+	if r := ended(t, cmd); r.status != 0 || r.stderr+r.stdout != "" {
+		t.Fatalf("%+v", r)
+	}
+	if p := l.record().Phase; p != Turn {
+		t.Errorf("phase %s", p)
+	}
+}
+
+func TestWaitEndsWhenTheShimDies(t *testing.T) {
+	t.Parallel()
+	l, cmd := waiting(t)
+	if err := l.release(); err != nil {
+		t.Fatal(err)
+	}
+	l.append("for the next session")
+	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestIdleInterval(t *testing.T) {
+	t.Parallel()
+	short := func(r *Record) { r.Policy.IdleInterval = 300 * time.Millisecond }
+	l, cmd := waiting(t, short)
+	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
+		t.Errorf("release: %+v", r)
+	}
+	if r := l.record(); r.Ruling == nil || r.Ruling.Why != EndReleased || r.Phase != Ending {
+		t.Errorf("release: %+v", r)
+	}
+	l, cmd = waiting(t, short, func(r *Record) { r.Policy.OnIdle = IdleTick })
+	if r := ended(t, cmd); r.status != 2 || r.stderr != "--- IDLE TICK ---" {
+		t.Errorf("tick: %+v", r)
+	}
+	if r := l.record(); r.Ruling != nil || r.Phase != Turn || l.flight() != nil {
+		t.Errorf("tick: %+v", r)
+	}
+}
+
+// TestWakeLatency is DESIGN.md 10: an append to a waiting session is its
+// prompt within 50 ms (median).
+func TestWakeLatency(t *testing.T) {
+	l, _ := waiting(t)
+	var took []time.Duration
+	for range 11 {
+		cmd := l.wait()
+		// The hook takes a breath after its first look.
+		time.Sleep(3 * breath)
+		begin := time.Now()
+		l.append("late")
+		if r := ended(t, cmd); r.status != 2 {
+			t.Fatalf("%+v\n%s", r, l.log())
+		}
+		took = append(took, time.Since(begin))
+		l.quietly(onUserPromptSubmit, nil)
+		l.locked(func(q *inbox.Queue) {
+			if _, err := q.Acknowledge(inbox.Acknowledgement{Now: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	slices.Sort(took)
+	t.Logf("append to the hook's end: median %s, worst %s", took[len(took)/2], took[len(took)-1])
+	if median := took[len(took)/2]; median > 50*time.Millisecond {
+		t.Errorf("median %s, want 50ms at most", median)
+	}
+}
+
+// BenchmarkStart compares a hook that has nothing to do with an empty Go
+// program, and shows what a tool call and a Stop cost.
+func BenchmarkStart(b *testing.B) {
+	dir := b.TempDir()
+	empty := filepath.Join(dir, "empty.go")
+	if err := os.WriteFile(empty, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "empty"), empty).CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	b.Run("empty program", func(b *testing.B) {
+		for b.Loop() {
+			if err := exec.Command(filepath.Join(dir, "empty")).Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("no session", func(b *testing.B) {
+		for b.Loop() {
+			if err := exec.Command(program(b), "hook").Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("tool call", func(b *testing.B) {
+		l := newLab(b)
+		for b.Loop() {
+			l.quietly(onPreToolUse, fields{"tool_name": "Bash"})
+		}
+	})
+	b.Run("stop with nothing to do", func(b *testing.B) {
+		l := newLab(b)
+		for b.Loop() {
+			l.quietly(onStop, nil)
+		}
+	})
+}
