@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		os.Exit(hold(args))
 	case "run":
 		os.Exit(runRole(args))
+	case "sweep":
+		os.Exit(sweep())
 	}
 	os.Exit(m.Run())
 }
@@ -53,6 +55,19 @@ func hold(argv []string) int {
 	}
 	if err := out.Encode(child.End(ctx)); err != nil {
 		return 1
+	}
+	return 0
+}
+
+// sweep sweeps by the cookie of its own session.
+func sweep() int {
+	swept, err := Sweep(context.Background(), os.Getenv("PTYRUN_TEST_COOKIE"), 0, time.Second)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for _, p := range swept {
+		fmt.Println("swept", p.Command)
 	}
 	return 0
 }

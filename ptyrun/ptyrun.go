@@ -7,9 +7,8 @@
 // becomes the subreaper of all its descendants (Linux; for good); the
 // process sessions that the tree has made; and a mark in the environment
 // (HEARTBEAT_TREE). As a subreaper this process inherits orphans and reaps
-// them, by pid: children of os/exec and os.StartProcess keep their status.
-// A child made by syscall.ForkExec in a process session of its own would
-// lose it.
+// them, by pid: children of os/exec and os.StartProcess keep their status; one
+// made by syscall.ForkExec may lose it.
 //
 // Not promised: processes that run as another user can be beyond our
 // permission; they are named in [Exit]. On systems other than Linux there is

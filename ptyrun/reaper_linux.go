@@ -42,10 +42,21 @@ func startReaper() (stop func()) {
 // might get a newer child that was given the same number.
 var reaping sync.Mutex
 
+// pidfdsHeld reports whether the os package holds a pidfd of every process it
+// has started, as it does from Linux 5.4 on.
+var pidfdsHeld = sync.OnceValue(func() bool {
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return false
+	}
+	defer func() { _ = self.Release() }()
+	return self.WithHandle(func(uintptr) {}) == nil
+})
+
 // reapOrphans waits for the orphans that have ended. Children that os/exec
 // waits for are told apart by the pidfd that the os package holds of them,
-// and where it holds none (Linux before 5.4) by the process session: an
-// orphan from a child's tree is never in ours.
+// and where it holds none by the process session: an orphan from a child's
+// tree is never in ours.
 func reapOrphans() {
 	reaping.Lock()
 	defer reaping.Unlock()
@@ -55,7 +66,7 @@ func reapOrphans() {
 		return
 	}
 	for _, pid := range ownPIDs() {
-		if p, err := readProcess(pid); err == nil && p.zombie && p.sid != mySession {
+		if p, err := readProcess(pid); err == nil && p.zombie && (pidfdsHeld() || p.sid != mySession) {
 			dead = append(dead, p)
 		}
 	}
