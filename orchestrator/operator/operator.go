@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"time"
@@ -78,7 +79,7 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 }
 
 // wholeQueue is more entries than any queue has.
-const wholeQueue = 1 << 40
+const wholeQueue = math.MaxInt
 
 // Retry queues dead letters again, by their id, delivery id or entry id, or
 // all of them, and returns how many. They stand at the end of the queue.

@@ -1,0 +1,221 @@
+package operator
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"heartbeat/config"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/session"
+)
+
+// newAgent is an agent whose queue holds the given prompts; their ids are the
+// prompts.
+func newAgent(t *testing.T, prompts ...string) *config.Agent {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &config.Agent{
+		Name: "triage", Dir: dir, Home: dir, Inbox: filepath.Join(dir, "inbox.jsonl"),
+		OnOrphan: inbox.DeadLetter, MaxAttempts: 5,
+	}
+	q := open(t, a)
+	for _, p := range prompts {
+		if _, err := q.Append(t.Context(), inbox.Letter{ID: p, Source: "send", Prompt: p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+func open(t *testing.T, a *config.Agent) *inbox.Queue {
+	t.Helper()
+	q, err := Open(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { q.Close() })
+	return q
+}
+
+// start takes the first entry to a state in flight.
+func start(t *testing.T, a *config.Agent, s inbox.State) {
+	t.Helper()
+	q := open(t, a)
+	unlock, err := q.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	e, err := q.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Advance(s, "p"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expectQueue(t *testing.T, a *config.Agent, queued, dead []string) {
+	t.Helper()
+	q := open(t, a)
+	entries, err := q.List(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Prompt)
+	}
+	expect(t, "queued", got, queued)
+	got = nil
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, d.ID+" "+string(d.Reason))
+	}
+	expect(t, "dead", got, dead)
+}
+
+func expect(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %q, want %q", what, got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("%s: %q, want %q", what, got, want)
+		}
+	}
+}
+
+func TestDropRetryPurge(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, "a", "b", "c")
+	if n, err := Drop(t.Context(), a, []string{"a", "c"}); n != 2 || err != nil {
+		t.Fatalf("Drop = %d, %v", n, err)
+	}
+	expectQueue(t, a, []string{"b"}, []string{"a dropped", "c dropped"})
+	if n, err := Retry(t.Context(), a, []string{"c"}, false); n != 1 || err != nil {
+		t.Fatalf("Retry = %d, %v", n, err)
+	}
+	expectQueue(t, a, []string{"b", "c"}, []string{"a dropped"})
+	if n, err := Purge(t.Context(), a, nil, true); n != 1 || err != nil {
+		t.Fatalf("Purge = %d, %v", n, err)
+	}
+	expectQueue(t, a, []string{"b", "c"}, nil)
+}
+
+// One unknown id of several leaves everything as it is.
+func TestUnknownIDs(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, "a", "b")
+	if _, err := Drop(t.Context(), a, []string{"a", "x"}); !errors.Is(err, inbox.ErrNotFound) {
+		t.Errorf("Drop: %v, want ErrNotFound", err)
+	}
+	if _, err := Drop(t.Context(), a, []string{"b"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Retry(t.Context(), a, []string{"b", "x"}, false); !errors.Is(err, inbox.ErrNotFound) {
+		t.Errorf("Retry: %v, want ErrNotFound", err)
+	}
+	if _, err := Purge(t.Context(), a, []string{"b", "x"}, false); !errors.Is(err, inbox.ErrNotFound) {
+		t.Errorf("Purge: %v, want ErrNotFound", err)
+	}
+	expectQueue(t, a, []string{"a"}, []string{"b dropped"})
+}
+
+func TestWhatIsInFlightIsNotDropped(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, "a", "b")
+	start(t, a, inbox.Started)
+	if _, err := Drop(t.Context(), a, []string{"a"}); !errors.Is(err, inbox.ErrNotFound) {
+		t.Errorf("Drop: %v, want ErrNotFound", err)
+	}
+	expectQueue(t, a, []string{"b"}, nil)
+}
+
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name         string
+		state        inbox.State
+		policy       inbox.OrphanPolicy
+		want         inbox.Outcome
+		queued, dead []string
+	}{
+		{"offered", inbox.Offered, "", inbox.Requeued, []string{"a", "b"}, nil},
+		{"taken", inbox.Taken, "", inbox.Requeued, []string{"a", "b"}, nil},
+		{"started, as declared", inbox.Started, "", inbox.DeadLettered, []string{"b"}, []string{"a interrupted"}},
+		{"started, retry", inbox.Started, inbox.Retry, inbox.Requeued, []string{"a", "b"}, nil},
+		{"started, drop", inbox.Started, inbox.Drop, inbox.DroppedOrphan, []string{"b"}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := newAgent(t, "a", "b")
+			start(t, a, tt.state)
+			got, flight, err := Recover(t.Context(), OfAgent(a, tt.policy))
+			if err != nil || got != tt.want || flight == nil || flight.ID != "a" {
+				t.Fatalf("Recover = %s, %+v, %v; want %s", got, flight, err, tt.want)
+			}
+			expectQueue(t, a, tt.queued, tt.dead)
+			if got, _, err := Recover(t.Context(), OfAgent(a, tt.policy)); got != inbox.NothingToRecover || err != nil {
+				t.Errorf("the second time: %s, %v", got, err)
+			}
+		})
+	}
+}
+
+// In a directory that somebody wired by hand no hook reports tools: an entry
+// that was taken may have done anything.
+func TestRecoverByHandWiredInbox(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, "a")
+	start(t, a, inbox.Taken)
+	r, err := OfInbox(a.Inbox, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := Recover(t.Context(), r); got != inbox.DeadLettered || err != nil {
+		t.Fatalf("Recover = %s, %v", got, err)
+	}
+}
+
+func TestRecoverRefusesWhereSomebodyLives(t *testing.T) {
+	t.Parallel()
+	for _, who := range []string{"scheduler", "session"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			a := newAgent(t, "a")
+			start(t, a, inbox.Started)
+			path := a.Dir
+			if who == "session" {
+				path = session.SessionLock(a.Inbox)
+			}
+			unlock, err := flock.TryLock(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = Recover(t.Context(), OfAgent(a, ""))
+			var busy *BusyError
+			if !errors.As(err, &busy) || busy.Hint() == "" {
+				t.Errorf("Recover: %v, want a *BusyError with a hint", err)
+			}
+			if err := unlock(); err != nil {
+				t.Fatal(err)
+			}
+			if got, _, err := Recover(t.Context(), OfAgent(a, "")); got != inbox.DeadLettered || err != nil {
+				t.Errorf("after it had ended: %s, %v; the refusal must not have changed anything", got, err)
+			}
+		})
+	}
+}
