@@ -30,10 +30,13 @@ func parsePattern(glob string) (pattern, error) {
 	if glob == "" || path.IsAbs(glob) || slices.Contains(parts, "..") || !doublestar.ValidatePattern(glob) {
 		return pattern{}, fmt.Errorf("cannot watch %q: it is no glob inside of the agent's directory", glob)
 	}
-	base, rest := doublestar.SplitPattern(glob)
-	p := pattern{glob: glob, base: path.Clean(base)}
-	if !strings.ContainsAny(rest, "{[\\") && !strings.Contains(rest, "**") {
-		p.depth = strings.Count(rest, "/") + 1
+	p := pattern{glob: glob, base: "."}
+	if !strings.Contains(glob, `\`) { // with escapes, look everywhere
+		base, rest := doublestar.SplitPattern(glob)
+		p.base = path.Clean(base)
+		if !strings.ContainsAny(rest, "{[") && !strings.Contains(rest, "**") {
+			p.depth = strings.Count(rest, "/") + 1
+		}
 	}
 	for _, name := range skipped {
 		if slices.Contains(parts, name) {
