@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/hook/inbox"
 )
 
 // TestNothingButAHandOverEndsWithTwo crashes the binary in every way at every
@@ -143,5 +145,49 @@ func TestCrashTextGoesToTheLog(t *testing.T) {
 	}
 	if names, _ := os.ReadDir(l.home); len(names) == 0 || strings.Contains(l.files(), "core") {
 		t.Errorf("a core file: %s", l.files())
+	}
+}
+
+// TestKillAtEveryStageLosesNothing kills a Stop hook at each stage, recovers
+// as the scheduler does, and drains: every entry is handed over, at most one
+// of them twice, and each is acknowledged once.
+func TestKillAtEveryStageLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []string{"start", "fenced", "opened", "locked", "acknowledged", "offered", "saved", "delivering", "delivered"} {
+		t.Run(stage, func(t *testing.T) {
+			t.Parallel()
+			l := crashing(t, stage)
+			l.append("three")
+			given := map[string]int{"one": 1}
+			l.env = append(l.env, "HEARTBEAT_CRASH="+stage+":kill")
+			if r := l.event(onStop, fields{"stop_hook_active": true}); r.status != -1 {
+				t.Fatalf("%+v, want it killed", r)
+			}
+			l.env = l.env[:len(l.env)-1]
+			l.locked(func(q *inbox.Queue) {
+				_, _, err := q.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: Arrived, Now: time.Now()})
+				if err != nil {
+					t.Fatal(err)
+				}
+			})
+			// The next session, with a constant kick-off.
+			l.change(func(r *Record) {
+				r.Session, r.Phase, r.BoundAt, r.Policy.Mode = "S2", Starting, time.Time{}, Drain
+			})
+			for range 5 {
+				r := l.event(onStop, fields{"stop_hook_active": true})
+				if r.status != 2 {
+					break
+				}
+				text, _, _ := strings.Cut(r.stderr, "\n\n[heartbeat:")
+				given[text]++
+			}
+			if given["one"]+given["two"]+given["three"] > 4 || given["one"] < 1 || given["two"] < 1 || given["three"] != 1 {
+				t.Errorf("handed over: %v", given)
+			}
+			if n := len(l.replies()); n != 3 || l.flight() != nil {
+				t.Errorf("%d acknowledged, in flight %+v", n, l.flight())
+			}
+		})
 	}
 }

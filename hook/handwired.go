@@ -57,6 +57,7 @@ func wiredStop(c Call, args []string) (status int) {
 		return w.approve(err)
 	}
 	defer w.queue.Close()
+	defer w.sayNotes()
 	return w.stop()
 }
 
@@ -77,6 +78,13 @@ func (w *wired) say(format string, args ...any) {
 		return
 	}
 	fmt.Fprintf(w.call.Stderr, "heartbeat-stop: "+format+"\n", args...)
+}
+
+// sayNotes reports what the queue put right.
+func (w *wired) sayNotes() {
+	for _, note := range w.queue.Notes() {
+		w.say("%s", note)
+	}
 }
 
 // approve lets the turn end. The signal file tells the launcher.

@@ -26,7 +26,7 @@ func recoverOrphan(c Call, args []string) int {
 	if err != nil {
 		return flagError(c, err)
 	}
-	outcome, flight, err := recoverQueue(o)
+	outcome, flight, err := recoverQueue(o, func(note string) { fmt.Fprintln(c.Stderr, "heartbeat-stop: "+note) })
 	if err != nil {
 		fmt.Fprintf(c.Stderr, "heartbeat-stop: cannot recover: %v\n", err)
 		return 1
@@ -40,7 +40,7 @@ func recoverOrphan(c Call, args []string) int {
 }
 
 // recoverQueue holds the session lock, so that no session can start meanwhile.
-func recoverQueue(o options) (inbox.Outcome, *inbox.InFlight, error) {
+func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, error) {
 	unlock, err := flock.TryLock(sessionLock(o.inbox))
 	if err != nil {
 		return "", nil, fmt.Errorf("a session lives in %q: %w", filepath.Dir(o.inbox), err)
@@ -61,6 +61,9 @@ func recoverQueue(o options) (inbox.Outcome, *inbox.InFlight, error) {
 		Policy: o.onOrphan, MaxAttempts: o.maxAttempts, Counts: true,
 		ToolsUnseen: !toolsSeen(o.inbox), Arrived: Arrived, Now: time.Now(),
 	})
+	for _, note := range q.Notes() {
+		say(note)
+	}
 	return outcome, flight, errors.Join(err, unlockQueue())
 }
 

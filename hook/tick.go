@@ -112,6 +112,9 @@ func (t *tick) exit() {
 	if t.unlock == nil {
 		return
 	}
+	for _, note := range t.queue.Notes() {
+		t.log("%s", note)
+	}
 	if err := t.unlock(); err != nil {
 		t.log("cannot release the hook lock: %v", err)
 	}

@@ -1,0 +1,60 @@
+package hook
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"heartbeat/hook/inbox"
+)
+
+// TestPromptOfIsWhatTheQueueHandsOver: proof compares texts, so both rooms
+// must read a line alike.
+func TestPromptOfIsWhatTheQueueHandsOver(t *testing.T) {
+	t.Parallel()
+	lines := []string{
+		"plain", "  blank ends \t", "\ufeff\"after a mark\"", "\"a\\nb\"", "\"\\ud800\"", "\xff\xfe bytes", "\"say\" it",
+		`{"heartbeat":1,"id":"i","source":"send","prompt":"from an envelope\n"}`, `{ "heartbeat" : 1, "prompt" : "spaces" }`,
+		`{"heartbeat":2,"prompt":"another version"}`, `{"heartbeat":1}`, `{"x":1,"heartbeat":1,"prompt":"not first"}`, "[1]", "7", "null",
+		"\x00\x01 control", "ends with CR\r",
+	}
+	for _, line := range lines {
+		samePromptAsQueue(t, line)
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		line := rapid.StringMatching(`("|\{"heartbeat":1,"prompt":"|)[ -~é"\\]{1,20}("\}?)?`).Draw(r, "line")
+		samePromptAsQueue(t, line)
+	})
+}
+
+func samePromptAsQueue(t *testing.T, line string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "inbox.jsonl")
+	appendFile(t, path, line+"\n")
+	q, err := inbox.Open(inbox.Place{Inbox: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	unlock, err := q.Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	e, err := q.Next()
+	if err != nil {
+		return // no entry: a blank or a fragment
+	}
+	if _, err := q.Offer(e, inbox.Offering{Via: inbox.ViaStop}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := q.InFlight()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := promptOf(f); got != e.Prompt {
+		t.Errorf("%q: %q, the queue hands over %q", line, got, e.Prompt)
+	}
+}
