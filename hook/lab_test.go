@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,9 +134,7 @@ func (l *lab) payload(event string, more fields) string {
 		"session_id": "C", "transcript_path": l.transcript, "cwd": "/", "prompt_id": "P1",
 		"permission_mode": "dontAsk", "hook_event_name": event,
 	}
-	for k, v := range more {
-		p[k] = v
-	}
+	maps.Copy(p, more)
 	data, err := json.Marshal(p)
 	if err != nil {
 		l.t.Fatal(err)
@@ -256,7 +255,7 @@ func (l *lab) state() inbox.State {
 func (l *lab) replies() []string {
 	l.t.Helper()
 	var replies []string
-	for _, line := range strings.Split(l.read("outbox.jsonl"), "\n") {
+	for line := range strings.SplitSeq(l.read("outbox.jsonl"), "\n") {
 		if line == "" {
 			continue
 		}

@@ -85,7 +85,7 @@ func Arrived(f inbox.InFlight) bool {
 // camelCase gives an outcome as heartbeat-rs names it: NothingToRecover.
 func camelCase(s string) string {
 	var b strings.Builder
-	for _, word := range strings.Split(s, "-") {
+	for word := range strings.SplitSeq(s, "-") {
 		if word != "" {
 			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -135,12 +136,7 @@ func (h handover) matches(line []byte) bool {
 	if !record.Timestamp.IsZero() && record.Timestamp.Before(h.since.Truncate(time.Millisecond)) {
 		return false
 	}
-	for _, content := range texts(record.Message.Content) {
-		if h.carries(content) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts(record.Message.Content), h.carries)
 }
 
 // texts returns a message's content: a string, or the text blocks of a list.
