@@ -71,8 +71,10 @@ func (l *loop) run(ctx context.Context) {
 	l.idle.Stop()
 	limit := time.NewTimer(s.args.maxTime)
 	defer limit.Stop()
-	for !l.over {
-		l.startNext(ctx)
+	for {
+		if l.startNext(ctx); l.over {
+			break
+		}
 		select {
 		case end := <-l.done:
 			l.finished(end)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 const user = `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"echo user >>$LAB/stops"}]}]}}`
@@ -223,6 +224,7 @@ func TestSessions(t *testing.T) {
 func TestPrint(t *testing.T) {
 	t.Parallel()
 	l := newLab(t).on("Stop", `[ $n = 1 ] && { echo more >&2; exit 2; }; exit 0`)
+	started := time.Now()
 	cmd := l.command([]string{"hello"})
 	out, err := cmd.Output()
 	if err != nil || string(out) != "done: more\n" {
@@ -246,6 +248,9 @@ func TestPrint(t *testing.T) {
 	failing.wantEvents("SessionStart", "UserPromptSubmit", "StopFailure", "SessionEnd")
 	if got := failing.prompts(); len(got) != 1 || got[0] != "from stdin" {
 		t.Errorf("prompts %q", got)
+	}
+	if took := time.Since(started); took > 20*time.Second {
+		t.Errorf("it took %v: --max-time ended it", took)
 	}
 }
 
