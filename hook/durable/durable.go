@@ -12,18 +12,13 @@
 package durable
 
 import (
-	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
-	"time"
 )
 
 // ErrTooLarge means that a file is larger than its reader allows.
@@ -329,84 +324,6 @@ func (f *Folder) Sync() error {
 	return nil
 }
 
-// sweepLimit bounds how many names one Sweep looks at.
-const sweepLimit = 10_000
-
-// Sweep removes temporary files that a killed process left behind, when they
-// are older than age. It looks at a bounded number of names.
-func (f *Folder) Sweep(age time.Duration) error {
-	dir, err := f.root.Open(".")
-	if err != nil {
-		return f.fail("list", ".", err)
-	}
-	defer dir.Close()
-	entries, err := dir.ReadDir(sweepLimit)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return f.fail("list", ".", err)
-	}
-	for _, e := range entries {
-		if !isTemp(e.Name()) {
-			continue
-		}
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < age {
-			continue
-		}
-		if err := f.Remove(e.Name()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Replace replaces the file at path; see Folder.Replace.
-func Replace(path string, data []byte) error {
-	return in(path, func(f *Folder, name string) error { return f.Replace(name, data) })
-}
-
-// Put replaces the file at path and syncs nothing; see Folder.Put.
-func Put(path string, data []byte) error {
-	return in(path, func(f *Folder, name string) error { return f.Put(name, data) })
-}
-
-// Append extends the file at path; see Folder.Append.
-func Append(path string, data []byte) error {
-	return in(path, func(f *Folder, name string) error { return f.Append(name, data) })
-}
-
-// Read reads the file at path; see Folder.Read.
-func Read(path string, limit int64) (data []byte, err error) {
-	err = in(path, func(f *Folder, name string) error { data, err = f.Read(name, limit); return err })
-	return data, err
-}
-
-func in(path string, do func(f *Folder, name string) error) (err error) {
-	f, err := Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return do(f, filepath.Base(path))
-}
-
-const tempMark = ".tmp-"
-
-// tempName returns a unique name that begins with a dot.
-func tempName(name string) string {
-	var unique [8]byte
-	_, _ = rand.Read(unique[:]) // never fails (crypto/rand)
-	return "." + strings.TrimPrefix(name, ".") + tempMark + hex.EncodeToString(unique[:])
-}
-
-func isTemp(name string) bool {
-	at := strings.LastIndex(name, tempMark)
-	if at < 1 || name[0] != '.' {
-		return false
-	}
-	unique, err := hex.DecodeString(name[at+len(tempMark):])
-	return err == nil && len(unique) == 8
-}
-
 func (f *Folder) fail(verb, name string, err error) error {
 	return fmt.Errorf("cannot %s %q: %w", verb, filepath.Join(f.path, name), reason(err))
 }
@@ -422,47 +339,4 @@ func reason(err error) error {
 		return linkErr.Err
 	}
 	return err
-}
-
-// EndsWithin reports whether needle stands in the last window bytes of the
-// file, reading it in small pieces. A missing file contains nothing.
-func (f *Folder) EndsWithin(name string, needle []byte, window int64) (bool, error) {
-	file, err := f.OpenFile(name, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return false, f.fail("read", name, err)
-	}
-	from := max(0, info.Size()-window)
-	found, err := contains(io.NewSectionReader(file, from, info.Size()-from), needle)
-	if err != nil {
-		return false, f.fail("read", name, err)
-	}
-	return found, nil
-}
-
-func contains(r io.Reader, needle []byte) (bool, error) {
-	buf := make([]byte, 64<<10+len(needle))
-	kept := 0
-	for {
-		n, err := r.Read(buf[kept:])
-		if bytes.Contains(buf[:kept+n], needle) {
-			return true, nil
-		}
-		if err == io.EOF {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		rest := min(kept+n, len(needle)-1)
-		copy(buf, buf[kept+n-rest:kept+n])
-		kept = rest
-	}
 }

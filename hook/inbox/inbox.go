@@ -11,6 +11,34 @@
 // taken or started, and keeps that. It trusts no byte of the directory it
 // reads (no link is followed out of it, every read is bounded), because the
 // agent may write there.
+//
+// # What is synced, and why
+//
+// One tick that acknowledges an entry and offers the next makes five syncs:
+//
+//	fdatasync outbox.jsonl   the acknowledgement: what makes it durable
+//	fsync the new cursor     one that a power cut empties would tell nothing
+//	fdatasync the inbox      neither record nor cursor may outlive the line
+//	fsync the new .in-flight an entry must not be given again once a tool ran,
+//	fsync the folder         so its record has its content and its name
+//
+// Each step forward of an entry (taken, started, background) replaces the
+// record with the last two again. Left out, because the promise does not need them: the folder after
+// the cursor (the old cursor together with the outbox's record still says
+// acknowledged), the removal of .in-flight and .responded (a record that comes
+// back is told by the cursor), the sidecar .inbox-meta (an old one is valid for
+// its own offset, a lost one is made anew), the memory of ids (what it lacks
+// stands in the inbox).
+//
+// A failed sync is not tried again: the call fails, and the next one starts
+// from what is on disk.
+//
+// # What is not promised
+//
+// A truncated and refilled inbox whose first bytes are what was acknowledged
+// cannot be told from one that has only grown. Lines of two writers that write
+// a line in pieces at the same time are mixed. Nothing here survives an agent
+// that destroys its own files.
 package inbox
 
 import (

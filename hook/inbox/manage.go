@@ -14,6 +14,23 @@ import (
 	"heartbeat/hook/flock"
 )
 
+// StartAt is how a person answers ErrNeedsOperator: the queue goes on at an
+// offset, where a line has to begin. What stands before it counts as done.
+func (q *Queue) StartAt(offset int64) error {
+	s, err := q.openSource(os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if offset < 0 || offset > s.size || !s.startsLine(offset) {
+		return fmt.Errorf("cannot go on at offset %d of %q: no line begins there", offset, q.place.Inbox)
+	}
+	if err := q.moveCursor(s, offset); err != nil {
+		return err
+	}
+	return q.writeMetaSynced(s.note(meta{Generation: newGeneration(0)}, offset, nil))
+}
+
 // DropQueued takes queued entries, named by their envelope's id or their
 // delivery id, out of the queue and files them as dead letters (Dropped). It
 // returns how many there were. The line's bytes become blanks, so that no
