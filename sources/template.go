@@ -59,7 +59,7 @@ func (t *Template) Render(data any) (string, error) {
 	if err := t.tmpl.Execute(&out, data); err != nil {
 		return "", fmt.Errorf("cannot make prompt: %w", err)
 	}
-	return out.String(), nil
+	return out.b.String(), nil
 }
 
 // Render makes a prompt from a template's text; see Template for many.
@@ -93,11 +93,11 @@ func ParsePollTemplate(text string) (*Template, error) {
 }
 
 // limited is a buffer that refuses to grow over maxPrompt.
-type limited struct{ bytes.Buffer }
+type limited struct{ b bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > maxPrompt {
+	if l.b.Len()+len(p) > maxPrompt {
 		return 0, errPromptTooLong
 	}
-	return l.Buffer.Write(p)
+	return l.b.Write(p)
 }

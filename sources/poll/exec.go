@@ -1,0 +1,145 @@
+package poll
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxOutput bounds what a command may print: more is an error.
+	maxOutput = 1 << 20
+	// stderrTail is how much of the end of its stderr an error quotes.
+	stderrTail = 2 << 10
+	// waitDelay is how long a run may hold its output open after its end.
+	waitDelay = time.Second
+	// laterCode is sysexits' EX_TEMPFAIL: nothing wrong, ask again later.
+	laterCode = 75
+)
+
+var errTooMuch = fmt.Errorf("it printed over %d bytes", maxOutput)
+
+// Command is what a poll runs.
+type Command struct {
+	// Argv is not given to a shell. A name with a slash is relative to Dir.
+	Argv []string
+	Dir  string   // AGENT_DIR
+	Env  []string // the whole environment; nil means ours
+	// Timeout ends the run with all of its process group; 0 means a minute.
+	Timeout time.Duration
+}
+
+// Output is what a run that did not fail has said.
+type Output struct {
+	Stdout []byte
+	Later  bool // it ended with 75
+}
+
+// Exec runs c. It has no standard input. The error says why the run failed,
+// with the end of what it wrote to stderr; a run that prints over 1 MiB is
+// ended and failed. When Exec returns, the command's process group is gone.
+// A command without a slash is looked for in our own PATH.
+func Exec(ctx context.Context, c Command) (Output, error) {
+	if len(c.Argv) == 0 {
+		return Output{}, errors.New("cannot run the command: it is empty")
+	}
+	timeout := c.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	tooLong := fmt.Errorf("it ran over %v", timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, tooLong)
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+
+	stdout, stderr := &capped{stop: func() { stop(errTooMuch) }}, &tail{}
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd.Dir, cmd.Env = c.Dir, c.Env
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error {
+		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		if errors.Is(err, syscall.ESRCH) {
+			return os.ErrProcessDone
+		}
+		return err
+	}
+	cmd.WaitDelay = waitDelay
+	if err := cmd.Start(); err != nil {
+		return Output{}, fmt.Errorf("cannot run the command: %w", err)
+	}
+	err := wait(cmd)
+	var exit *exec.ExitError
+	switch cause := context.Cause(ctx); {
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return Output{Stdout: stdout.b.Bytes()}, nil
+	case cause != nil:
+		return Output{}, failure(cause, stderr)
+	case errors.As(err, &exit) && exit.ExitCode() == laterCode:
+		return Output{Later: true}, nil
+	}
+	return Output{}, failure(err, stderr)
+}
+
+func failure(why error, stderr *tail) error {
+	if said := stderr.text(); said != "" {
+		return fmt.Errorf("the command failed: %w; it said: %s", why, said)
+	}
+	return fmt.Errorf("the command failed: %w", why)
+}
+
+// capped keeps output until it is too much. It must not embed the buffer,
+// whose ReadFrom would take everything.
+type capped struct {
+	b    bytes.Buffer
+	stop func()
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if c.b.Len()+len(p) > maxOutput {
+		c.stop()
+		return 0, errTooMuch
+	}
+	return c.b.Write(p)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	b   []byte
+	cut bool
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	n := len(p)
+	if len(p) > stderrTail {
+		p, t.cut = p[len(p)-stderrTail:], true
+	}
+	if over := len(t.b) + len(p) - stderrTail; over > 0 {
+		t.b, t.cut = append(t.b[:0], t.b[over:]...), true
+	}
+	t.b = append(t.b, p...)
+	return n, nil
+}
+
+// text returns the tail on one line, without control characters.
+func (t *tail) text() string {
+	s := strings.Join(strings.Fields(strings.Map(printable, strings.ToValidUTF8(string(t.b), ""))), " ")
+	if t.cut && s != "" {
+		return "..." + s
+	}
+	return s
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r >= 0x7f && r < 0xa0 {
+		return ' '
+	}
+	return r
+}

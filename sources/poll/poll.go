@@ -1,0 +1,252 @@
+// Package poll fires with what a command prints.
+//
+// The command runs in the agent's directory, without a shell, in a process
+// group of its own that is gone when the run is over. Exit 0 with output
+// makes prompts, without output there is nothing to do; exit 75 means "ask
+// again later" and is no failure; anything else is one, after which the
+// command runs less often. One trigger never runs its command twice at once.
+//
+// Output that could not be queued is kept in memory and offered until it is;
+// a crash in between loses it, as only the command knows how to get it again.
+package poll
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"heartbeat/sources"
+)
+
+const (
+	defaultEvery, minEvery = time.Minute, time.Second
+	defaultTimeout         = time.Minute
+	// backoffLimit is how seldom a command that fails runs at least, unless
+	// Every is longer.
+	backoffLimit = 15 * time.Minute
+
+	retryBase, retryLimit = time.Second, 5 * time.Minute
+	// lastChance bounds the emits that are made although all is to end.
+	lastChance = 2 * time.Second
+	// maxKept bounds the hashes that Dedupe remembers.
+	maxKept = 1000
+)
+
+// Runner runs a command and returns what it printed. Exec is the real one.
+type Runner func(ctx context.Context, c Command) (Output, error)
+
+// Trigger is one poll trigger.
+type Trigger struct {
+	Command Command
+	// Every is the time from the start of one run to that of the next; 0
+	// means a minute, less than a second means a second. A run that takes
+	// longer is followed by the next at once.
+	Every    time.Duration
+	Split    sources.Split     // "" is whole
+	Template *sources.Template // of the prompt, see sources.ParsePollTemplate; nil: the output itself
+	// Dedupe fires only for output that is not among the last 1000 that fired.
+	Dedupe bool
+	// Kept is what Record was given last; for Dedupe.
+	Kept []string
+	Emit sources.Emit
+	// Record keeps a new Kept, after output that fired. May be nil.
+	Record func(kept []string)
+	// Failed hears of a run or an emit that failed and is tried again after
+	// retry. May be nil.
+	Failed func(at time.Time, err error, retry time.Duration)
+	// Slots, when not nil, has room for as many runs as may be under way at
+	// once; triggers share it.
+	Slots chan struct{}
+	// Run is Exec when nil.
+	Run Runner
+}
+
+// Run runs the command now and again until ctx ends.
+func Run(ctx context.Context, t Trigger) {
+	t.defaults()
+	failures := 0
+	for ctx.Err() == nil {
+		start := time.Now()
+		prompts, err := t.prompts(ctx)
+		wait := t.Every
+		switch {
+		case err == nil:
+			failures = 0
+			t.emitAll(ctx, prompts)
+		case ctx.Err() != nil:
+			return // we stopped it ourselves
+		default:
+			failures++
+			wait = Delay(failures, t.Every, rand.Float64())
+			t.report(start, err, wait)
+		}
+		sleep(ctx, wait-time.Since(start))
+	}
+}
+
+// Once runs the command one time and fires with its output. It returns the
+// number of prompts that were emitted, and the first error: an emit that
+// failed is not tried again. Exit 75 is no error.
+func Once(ctx context.Context, t Trigger) (int, error) {
+	t.defaults()
+	prompts, err := t.prompts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i, p := range prompts {
+		if err := t.emit(ctx, p); err != nil {
+			return i, err
+		}
+	}
+	return len(prompts), nil
+}
+
+// Delay returns how long after the start of a run that failed the next one
+// starts, when failures (from 1) have come in a row: every, doubled each
+// time, up to 15 minutes or every; r in [0, 1) spreads it.
+func Delay(failures int, every time.Duration, r float64) time.Duration {
+	return max(every, sources.Backoff(failures+1, every, max(every, backoffLimit), r))
+}
+
+func (t *Trigger) defaults() {
+	if t.Every == 0 {
+		t.Every = defaultEvery
+	}
+	t.Every = max(t.Every, minEvery)
+	if t.Run == nil {
+		t.Run = Exec
+	}
+}
+
+// fire is a prompt that is to be emitted.
+type fire struct {
+	sources.Prompt
+	sum string
+}
+
+// prompts runs the command and makes prompts of its output.
+func (t *Trigger) prompts(ctx context.Context) ([]fire, error) {
+	if t.Slots != nil {
+		select {
+		case t.Slots <- struct{}{}:
+			defer func() { <-t.Slots }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	start := time.Now()
+	out, err := t.Run(ctx, t.Command)
+	if err != nil {
+		return nil, err
+	}
+	if out.Later {
+		return nil, nil
+	}
+	parts, err := split(out.Stdout, t.Split)
+	if err != nil {
+		return nil, err
+	}
+	var fires []fire
+	known := map[string]bool{}
+	if t.Dedupe {
+		for _, k := range t.Kept {
+			known[k] = true
+		}
+	}
+	for i, part := range parts {
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(part)))[:16]
+		if t.Dedupe && known[sum] {
+			continue
+		}
+		known[sum] = true
+		text, err := t.render(part)
+		if err != nil {
+			return nil, err
+		}
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		fires = append(fires, fire{sources.Prompt{Label: t.label(sum, start, i), Text: text, At: start}, sum})
+	}
+	return fires, nil
+}
+
+func (t *Trigger) render(part string) (string, error) {
+	if t.Template == nil {
+		return part, nil
+	}
+	return t.Template.Render(sources.PollData{Output: part})
+}
+
+// label names a fire by its content and, as the same output may mean new
+// work, by the run that it came from. With Dedupe it never does.
+func (t *Trigger) label(sum string, run time.Time, i int) string {
+	if t.Dedupe {
+		return sum
+	}
+	return sum + "." + strconv.FormatInt(run.UnixMilli(), 36) + "." + strconv.Itoa(i)
+}
+
+// emitAll emits until all is queued: the command may have handed over its
+// only copy. When ctx ends each prompt that is left gets one more chance.
+func (t *Trigger) emitAll(ctx context.Context, fires []fire) {
+	for failures := 0; len(fires) > 0 && ctx.Err() == nil; {
+		err := t.emit(ctx, fires[0])
+		if err == nil {
+			fires, failures = fires[1:], 0
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		failures++
+		retry := sources.Backoff(failures, retryBase, retryLimit, rand.Float64())
+		t.report(time.Now(), err, retry)
+		sleep(ctx, retry)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
+	defer cancel()
+	for _, f := range fires {
+		if err := t.emit(ctx, f); err != nil {
+			t.report(time.Now(), fmt.Errorf("a prompt is lost: %w", err), 0)
+		}
+	}
+}
+
+func (t *Trigger) emit(ctx context.Context, f fire) error {
+	if err := t.Emit(ctx, f.Prompt); err != nil {
+		return err
+	}
+	if !t.Dedupe {
+		return nil
+	}
+	kept := append([]string{}, t.Kept[max(0, len(t.Kept)-maxKept+1):]...)
+	t.Kept = append(kept, f.sum) // a new slice: Record may have kept the old one
+	if t.Record != nil {
+		t.Record(t.Kept)
+	}
+	return nil
+}
+
+func (t *Trigger) report(at time.Time, err error, retry time.Duration) {
+	if t.Failed != nil {
+		t.Failed(at, err, retry)
+	}
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
