@@ -105,7 +105,7 @@ func (a *app) completeNames(kind string, words []string) offers {
 		}
 	case "file", "":
 	default:
-		for _, w := range strings.Split(kind, ",") {
+		for w := range strings.SplitSeq(kind, ",") {
 			found = append(found, offer{w, ""})
 		}
 	}
