@@ -19,6 +19,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/fakeapi"
+	"heartbeat/ptyrun/screen"
 )
 
 // built are the release binaries, made once for all tests.
@@ -158,6 +159,9 @@ func (f *fleet) start(args ...string) *scheduler {
 		close(s.done)
 	}()
 	f.t.Cleanup(func() {
+		if f.t.Failed() {
+			f.t.Logf("the session: %+v\nits terminal:\n%s", f.session(), f.terminal())
+		}
 		s.stop()
 		if f.t.Failed() {
 			f.t.Logf("heartbeat run:\n%s\nhook.log:\n%s", s.stderr, f.hookLog())
@@ -225,6 +229,25 @@ func (f *fleet) session() *hook.Record {
 func (f *fleet) phase(want hook.Phase) {
 	f.t.Helper()
 	f.Until("phase "+string(want), func() bool { r := f.session(); return r != nil && r.Phase == want })
+}
+
+// terminal is what the newest session's terminal shows.
+func (f *fleet) terminal() string {
+	r := f.session()
+	if r == nil {
+		return ""
+	}
+	b, err := os.ReadFile(filepath.Join(f.home(), "sessions", r.Session+".log"))
+	if err != nil {
+		return err.Error()
+	}
+	var shown []string
+	for _, l := range screen.Text(50, 200, b) {
+		if strings.TrimSpace(l) != "" {
+			shown = append(shown, l)
+		}
+	}
+	return strings.Join(shown, "\n")
 }
 
 func readLines[T any](t *testing.T, path string) []T {

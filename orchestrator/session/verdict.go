@@ -79,7 +79,7 @@ func judge(f facts, l limits) verdict {
 			return verdict{leave: true}
 		}
 	case hook.Turn:
-		if !f.quietSince.IsZero() && f.now.Sub(f.quietSince) >= quietWindow && r.Since.Before(f.quietSince) {
+		if !f.quietSince.IsZero() && f.now.Sub(latest(f.quietSince, r.Since)) >= quietWindow {
 			return verdict{leave: true}
 		}
 	}

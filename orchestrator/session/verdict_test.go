@@ -71,6 +71,14 @@ func TestJudge(t *testing.T) {
 			name: "a turn whose terminal fell silent was interrupted", change: func(*hook.Record) {},
 			facts: facts{quietSince: ago(21 * time.Second)}, want: verdict{leave: true},
 		},
+		{
+			name: "a terminal that fell silent just before the turn began", change: func(r *hook.Record) { r.Since = ago(20 * time.Second) },
+			facts: facts{quietSince: ago(21 * time.Second)}, want: verdict{leave: true},
+		},
+		{
+			name: "a turn that has just begun on a silent terminal", change: func(r *hook.Record) { r.Since = ago(19 * time.Second) },
+			facts: facts{quietSince: ago(time.Hour)},
+		},
 		{name: "drained a moment ago: a task may be starting a turn", change: func(r *hook.Record) {
 			r.Phase, r.Since, r.LastEventAt = hook.Ending, ago(time.Millisecond), ago(time.Millisecond)
 			r.Ruling = &hook.Ruling{Why: hook.EndDrained}
