@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +19,7 @@ type scenario struct {
 	hooks replies
 	env   []string
 	// settings changes the project's settings; they hold the lab's hook for
-	// every event already.
+	// every event already. Emptied, they are not written.
 	settings func(l *Lab, settings map[string]any)
 	// args is the command line behind the permission mode; nil: -- begin.
 	args []string
@@ -70,23 +69,22 @@ func (s scenario) run(t *testing.T, c client) string {
 	if s.settings != nil {
 		s.settings(l, settings)
 	}
-	l.ProjectSettings(settings)
+	if len(settings) > 0 {
+		l.ProjectSettings(settings)
+	}
 	args := s.args
 	if args == nil {
 		args = []string{"--permission-mode", "dontAsk", "--", "begin"}
 	}
-	term := l.Start(args...)
-	s.drive(l, term)
-	end := ""
-	if term.Running() {
-		term.Signal(syscall.SIGTERM)
-		end = "SIGTERM, then "
-	}
-	end += term.WaitExit(patience)
+	s.drive(l, l.Start(args...))
 	if s.check != nil {
 		s.check(l)
 	}
-	return strings.Join(append(l.Trace(term.Pid()), end), "\n") + "\n"
+	var ends []string
+	for _, term := range l.started {
+		ends = append(ends, term.End())
+	}
+	return strings.Join(append(l.Trace(), ends...), "\n") + "\n"
 }
 
 func (s scenario) recorded() string { return filepath.Join("testdata", s.name+".txt") }
@@ -109,22 +107,5 @@ func write(t *testing.T, path, text string) {
 	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// allow lets the model use tools.
-func allow(rules ...string) func(*Lab, map[string]any) {
-	return func(_ *Lab, settings map[string]any) {
-		settings["permissions"] = map[string]any{"allow": rules}
-	}
-}
-
-// stops waits for the nth Stop and for nothing more to come.
-func stops(n int) func(*Lab, *Terminal) { return calls("Stop", n) }
-
-func calls(event string, n int) func(*Lab, *Terminal) {
-	return func(l *Lab, _ *Terminal) {
-		l.UntilCalls(event, n)
-		l.Quiet(quiet)
 	}
 }

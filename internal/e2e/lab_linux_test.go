@@ -32,6 +32,7 @@ type Lab struct {
 	hooks           *hookServer
 	hook            string // the hook's program
 	extra           []string
+	started         []*Terminal
 }
 
 // newLab prepares a lab whose workspace is trusted. answer decides what each
@@ -173,7 +174,9 @@ func (l *Lab) Start(args ...string) *Terminal {
 	}
 	cmd := exec.Command(l.client.path, args...)
 	cmd.Dir, cmd.Env = l.Work, l.Env()
-	return startTerminal(l.t, cmd)
+	term := startTerminal(l.t, cmd)
+	l.started = append(l.started, term)
+	return term
 }
 
 // Calls returns the calls of hooks so far, of these events when some are named.
@@ -212,6 +215,28 @@ func (l *Lab) UntilCalls(event string, n int) *Call {
 	l.t.Helper()
 	l.Until(event, func() bool { return len(l.Calls(event)) >= n })
 	return l.Calls(event)[n-1]
+}
+
+// Within checks a duration.
+func (l *Lab) Within(what string, got, low, high time.Duration) {
+	l.t.Helper()
+	if got < low || got > high {
+		l.t.Errorf("%s: after %v, want between %v and %v", what, got, low, high)
+	}
+}
+
+// Holds checks that a file holds a text within d.
+func (l *Lab) Holds(path, text string, d time.Duration) {
+	l.t.Helper()
+	for end := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), text) {
+			return
+		}
+		if time.Now().After(end) {
+			l.t.Fatalf("%s does not hold %q after %v (%v)", path, text, d, err)
+		}
+	}
 }
 
 func (l *Lab) story() string {

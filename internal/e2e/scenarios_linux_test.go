@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"time"
 
 	"heartbeat/internal/simulate/script"
@@ -9,10 +10,20 @@ import (
 // quiet is how long nothing may happen before a story counts as over.
 const quiet = 500 * time.Millisecond
 
+// uncapped turns off the client's limit of consecutive blocks.
 const uncapped = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0"
 
-// scenarios are the behaviour that heartbeat relies on.
+// scenarios are the behaviour that heartbeat relies on; the numbers are those
+// of the notes on the client in which it was first measured.
 func scenarios() []scenario {
+	return slices.Concat(
+		turnScenarios(), verdictScenarios(), timeoutScenarios(), startScenarios(), settingsScenarios(),
+		permissionScenarios(), endScenarios(), interruptScenarios(), backgroundScenarios(), failureScenarios(),
+	)
+}
+
+// Payloads, environment and order of the hooks of plain turns (1, 7).
+func turnScenarios() []scenario {
 	return []scenario{
 		{name: "turn", drive: stops(1)},
 		{
@@ -22,9 +33,60 @@ func scenarios() []scenario {
 			drive:    stops(1),
 		},
 		{
-			name:  "exit-2",
-			hooks: replies{"Stop": {HandOver("one\n\n/clear @file --help\n"), HandOver("")}},
-			drive: stops(3),
+			name: "typed-prompt",
+			args: []string{"--permission-mode", "dontAsk"},
+			drive: func(l *Lab, term *Terminal) {
+				l.UntilCalls("SessionStart", 1)
+				l.Quiet(2 * quiet)
+				term.Submit("typed one")
+				l.UntilCalls("Stop", 1)
+				l.Quiet(quiet)
+				term.Submit("typed two")
+				stops(2)(l, term)
+			},
 		},
+	}
+}
+
+// stops waits for the nth Stop and for nothing more to come.
+func stops(n int) func(*Lab, *Terminal) { return calls("Stop", n) }
+
+func calls(event string, n int) func(*Lab, *Terminal) {
+	return func(l *Lab, _ *Terminal) {
+		l.UntilCalls(event, n)
+		l.Quiet(quiet)
+	}
+}
+
+// prompting types a prompt whenever the session has stopped: n times, after
+// the first prompt.
+func prompting(n int) func(*Lab, *Terminal) {
+	return func(l *Lab, term *Terminal) {
+		for i := range n {
+			last := l.UntilCalls("Stop", i+1)
+			l.Until("the hook's end", func() bool { return last.Took() > 0 })
+			l.Quiet(quiet)
+			term.Submit("next")
+			l.UntilCalls("Stop", i+2)
+		}
+		l.Quiet(quiet)
+	}
+}
+
+// allow lets the model use tools.
+func allow(rules ...string) func(*Lab, map[string]any) {
+	return func(_ *Lab, settings map[string]any) {
+		settings["permissions"] = map[string]any{"allow": rules}
+	}
+}
+
+// only replaces the lab's hooks of one event.
+func only(event string, timeout float64, tags ...string) func(*Lab, map[string]any) {
+	return func(l *Lab, settings map[string]any) {
+		var entries []any
+		for _, tag := range tags {
+			entries = append(entries, l.HookEntry(event, tag, timeout))
+		}
+		settings["hooks"].(map[string]any)[event] = entries
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 )
 
 // keptOutput bounds what a terminal remembers.
@@ -27,6 +28,7 @@ type Terminal struct {
 
 	mu     sync.Mutex
 	output []byte
+	sent   []string // the names of signals
 }
 
 // startTerminal runs cmd in a new terminal. The test's end kills its process
@@ -102,6 +104,7 @@ func (p *Terminal) HangUp() { p.master.Close() }
 // Signal sends a signal to the client alone.
 func (p *Terminal) Signal(sig syscall.Signal) {
 	p.t.Helper()
+	p.sent = append(p.sent, unix.SignalName(sig))
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.t.Errorf("cannot send %v: %v", sig, err)
 	}
@@ -129,9 +132,19 @@ func (p *Terminal) WaitExit(d time.Duration) string {
 	}
 	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
-		return status.Signal().String()
+		return unix.SignalName(status.Signal())
 	}
 	return fmt.Sprintf("exit %d", status.ExitStatus())
+}
+
+// End ends the client with SIGTERM, unless a signal was sent before or it has
+// ended, and says what was done and came of it.
+func (p *Terminal) End() string {
+	p.t.Helper()
+	if p.Running() && len(p.sent) == 0 {
+		p.Signal(syscall.SIGTERM)
+	}
+	return "client: " + strings.Join(append(p.sent, p.WaitExit(patience)), ", ")
 }
 
 var (

@@ -17,13 +17,12 @@ import (
 // them, the exit status. Ids, folders, processes and durations are replaced
 // by names, equal ones by equal names.
 type trace struct {
-	lab    *Lab
-	client int // pid
-	names  map[string]string
-	count  map[string]int
-	// of the hook before
-	env, session string
-	first        []string // the first hook's environment
+	lab     *Lab
+	names   map[string]string
+	count   map[string]int
+	env     map[string]string // event → environment of its last hook
+	first   []string          // the first hook's environment
+	session string            // of the hook before
 }
 
 type traceLine struct {
@@ -31,9 +30,9 @@ type traceLine struct {
 	text string
 }
 
-// Trace describes the session that ran as process pid.
-func (l *Lab) Trace(pid int) []string {
-	t := &trace{lab: l, client: pid, names: map[string]string{}, count: map[string]int{}}
+// Trace describes what has happened in the lab.
+func (l *Lab) Trace() []string {
+	t := &trace{lab: l, names: map[string]string{}, count: map[string]int{}, env: map[string]string{}}
 	var lines []traceLine
 	calls := l.Calls()
 	slices.SortStableFunc(calls, func(a, b *Call) int { return a.At.Compare(b.At) })
@@ -72,13 +71,13 @@ func sortTags(calls []*Call) {
 
 func (t *trace) hook(c *Call) string {
 	var b strings.Builder
-	if env := t.environment(c); env != t.env {
-		fmt.Fprintf(&b, "env %s\n", t.changed(env))
-		t.env = env
-	}
 	b.WriteString("hook " + c.Event)
 	if c.Tag != "-" {
 		b.WriteString("/" + c.Tag)
+	}
+	if env := t.environment(c); t.env[c.Event] != env {
+		fmt.Fprintf(&b, "\n  env %s", t.changed(env))
+		t.env[c.Event] = env
 	}
 	var fields map[string]any
 	if err := json.Unmarshal(c.Payload, &fields); err != nil {
@@ -228,8 +227,10 @@ func (t *trace) environment(c *Call) string {
 		if own[name+"="+value] || !strings.Contains(name, "CLAUDE") || unstable[name] {
 			continue
 		}
-		if value == strconv.Itoa(t.client) {
-			value = "CLIENT"
+		for i, term := range t.lab.started {
+			if value == strconv.Itoa(term.Pid()) {
+				value = fmt.Sprintf("<client-%d>", i+1)
+			}
 		}
 		out = append(out, name+"="+t.tidy(value))
 	}

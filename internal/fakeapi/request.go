@@ -66,6 +66,8 @@ type Text struct {
 	Text string
 }
 
+func (t Text) trimmed() Text { return Text{t.Role, strings.TrimSpace(t.Text)} }
+
 // Texts returns the request's texts in order, without the system parameter.
 func (r *Request) Texts() []Text {
 	var out []Text
@@ -81,12 +83,13 @@ func (r *Request) Texts() []Text {
 
 // New returns the texts that the same session's call before did not have,
 // without the assistant's own. A text that the call before had n times and
-// this one has m times is new m-n times.
+// this one has m times is new m-n times; blanks around it do not count, as the
+// client adds some when it sends a text again.
 func (r *Request) New() []Text {
 	had := map[Text]int{}
 	if r.before != nil {
 		for _, t := range r.before.Texts() {
-			had[t]++
+			had[t.trimmed()]++
 		}
 	}
 	var out []Text
@@ -94,8 +97,8 @@ func (r *Request) New() []Text {
 		if t.Role == "assistant" {
 			continue
 		}
-		if had[t] > 0 {
-			had[t]--
+		if had[t.trimmed()] > 0 {
+			had[t.trimmed()]--
 			continue
 		}
 		out = append(out, t)
