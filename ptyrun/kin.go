@@ -38,11 +38,13 @@ func (c *Child) find() ([]process, error) {
 		if owned[p.pid] {
 			return false
 		}
-		if p.ppid == self && p.sid != mySession && !children.maybeOf(p, c) {
+		env := environ(p.pid)
+		if hasMark(env, c.tree) || c.cookie != "" && hasVariable(env, "HEARTBEAT_SESSION", c.cookie) {
 			return true
 		}
-		env := environ(p.pid)
-		return hasMark(env, c.tree) || c.cookie != "" && hasVariable(env, "HEARTBEAT_SESSION", c.cookie)
+		// An orphan that was given to us and belongs to no other tree has
+		// cleared its environment.
+		return p.ppid == self && p.sid != mySession && !hasMark(env, markVariable+"=") && !children.maybeOf(p, c)
 	})
 	for _, p := range found {
 		c.kin.seen[p.identity] = true

@@ -70,11 +70,12 @@ func (w window) follow(child *Child) (stop func()) {
 	quit := make(chan struct{})
 	go func() {
 		for {
+			// Also at first: it may have changed since the child was started.
+			if rows, cols := w.size(); rows > 0 && cols > 0 {
+				_ = child.Resize(rows, cols) // the next change tries again
+			}
 			select {
 			case <-changed:
-				if rows, cols := w.size(); rows > 0 && cols > 0 {
-					_ = child.Resize(rows, cols) // the next change tries again
-				}
 			case <-quit:
 				return
 			}

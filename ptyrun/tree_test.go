@@ -63,7 +63,7 @@ func TestRunLeavesNothing(t *testing.T) {
 		act   func(t *testing.T, cmd *exec.Cmd, exitSignal string)
 		code  int
 	}{
-		"timeout": {flags: []string{"timeout=2s"}, code: CodeTimeout},
+		"timeout": {flags: []string{"timeout=5s"}, code: CodeTimeout},
 		"exit signal": {act: func(t *testing.T, _ *exec.Cmd, exitSignal string) {
 			if err := os.WriteFile(exitSignal, nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestRunLeavesNothing(t *testing.T) {
 		"SIGTERM to us": {act: kill(syscall.SIGTERM), code: 143},
 		"SIGINT to us":  {act: kill(syscall.SIGINT), code: 130},
 		"SIGHUP to us":  {act: kill(syscall.SIGHUP), code: 129},
-		"stalled":       {flags: []string{"idle-timeout=500ms", "max-idle-retries=2"}, code: CodeStalled},
+		"stalled":       {flags: []string{"idle-timeout=1500ms", "max-idle-retries=2"}, code: CodeStalled},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
