@@ -57,13 +57,14 @@ type Scheduler struct {
 	journal *journal
 	agents  []*agent
 	wg      sync.WaitGroup
+	polls   chan struct{} // room for poll commands that run at once
 
 	mu       sync.Mutex
 	stopping bool
 	firing   int // triggers that --fire has not finished
-	// fireFailures counts triggers that --fire could not fire.
-	fireFailures int
-	quit         context.CancelCauseFunc
+	// unfired counts triggers that --fire could not fire.
+	unfired int
+	quit    context.CancelCauseFunc
 }
 
 // agent is one declared agent and its actual state.
@@ -95,6 +96,9 @@ var ErrShutdown = errors.New("asked to stop")
 // errOnceTimeout ends a run with Once that took too long.
 var errOnceTimeout = errors.New("once-timeout")
 
+// maxPolls bounds how many poll commands run at once.
+const maxPolls = 16
+
 // New returns a Scheduler of the fleet's agents.
 func New(opt Options) (*Scheduler, error) {
 	if opt.Log == nil {
@@ -103,7 +107,7 @@ func New(opt Options) (*Scheduler, error) {
 	if opt.Step == nil {
 		opt.Step = func(string) {}
 	}
-	s := &Scheduler{opt: opt, log: opt.Log}
+	s := &Scheduler{opt: opt, log: opt.Log, polls: make(chan struct{}, maxPolls)}
 	for _, a := range opt.Fleet.Agents {
 		if len(opt.Only) == 0 || slices.Contains(opt.Only, a.Name) {
 			s.agents = append(s.agents, &agent{cfg: a, state: Idle, since: time.Now()})

@@ -6,7 +6,6 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/orchestrator/session"
-	"heartbeat/ptyrun"
 )
 
 // keepLogs is how many sessions' terminal logs an agent keeps.
@@ -23,10 +22,6 @@ func (s *Scheduler) spec(a *agent, p Prepared) (session.Spec, error) {
 		}
 		command = append([]string{self}, c.Command[1:]...)
 	}
-	env := ptyrun.CleanEnv(os.Environ())
-	for name, value := range c.Env {
-		env = append(env, name+"="+value)
-	}
 	policy := hook.Policy{
 		Mode: c.Mode, IdleInterval: c.IdleInterval, OnIdle: c.OnIdle, Deliver: hook.DeliverStderr,
 		Background: c.Background, Context: c.Context, MaxContinuations: c.MaxContinuations,
@@ -37,7 +32,7 @@ func (s *Scheduler) spec(a *agent, p Prepared) (session.Spec, error) {
 	}
 	return session.Spec{
 		Agent: c.Name, Session: newUUID(), Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
-		Command: command, Env: env, Policy: policy, KickoffText: c.KickoffText,
+		Command: command, Env: environment(c), Policy: policy, KickoffText: c.KickoffText,
 		PermissionMode: c.Permissions.Mode, SettingsFile: p.SettingsFile,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, Grace: c.Grace,

@@ -54,8 +54,10 @@ func (s *Scheduler) describeLocked(a *agent) AgentState {
 // Summary is how a run ended.
 type Summary struct {
 	// Finished is true when a run with Once had nothing left to do.
-	Finished bool           `json:"finished"`
-	Agents   []AgentSummary `json:"agents"`
+	Finished bool `json:"finished"`
+	// Unfired counts triggers that --fire could not fire.
+	Unfired int            `json:"unfired,omitempty"`
+	Agents  []AgentSummary `json:"agents"`
 }
 
 // AgentSummary is what a run did for one agent.
@@ -71,13 +73,13 @@ type Verdict string
 const (
 	AllDone    Verdict = "done"
 	SomeParked Verdict = "parked"
-	SomeLeft   Verdict = "left" // dead-lettered, held or still queued
+	SomeLeft   Verdict = "left" // dead-lettered, held, still queued, or not fired
 )
 
 // Verdict judges a run with Once (DESIGN.md 9).
 func (s *Summary) Verdict() Verdict {
 	v := AllDone
-	if !s.Finished {
+	if !s.Finished || s.Unfired > 0 {
 		v = SomeLeft
 	}
 	for _, a := range s.Agents {
@@ -94,7 +96,7 @@ func (s *Summary) Verdict() Verdict {
 func (s *Scheduler) summary(cause error) *Summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := &Summary{Finished: errors.Is(cause, errFinished)}
+	sum := &Summary{Finished: errors.Is(cause, errFinished), Unfired: s.unfired}
 	for _, a := range s.agents {
 		row := AgentSummary{AgentState: s.describeLocked(a)}
 		if d, err := pending(a.cfg); err == nil {

@@ -15,6 +15,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/state"
 	"heartbeat/sources"
+	"heartbeat/sources/poll"
 	"heartbeat/sources/watch"
 )
 
@@ -143,7 +144,15 @@ func (s *Scheduler) startTrigger(ctx context.Context, a *agent, t *config.Trigge
 			s.log.Error("trigger does not run", "agent", a.cfg.Name, "trigger", t.Name, "err", err)
 		}
 	case t.Poll != nil:
-		s.startPoll(ctx, a, t, emit)
+		p, err := s.pollTrigger(a, t, emit)
+		if err != nil {
+			s.log.Error("trigger does not run", "agent", a.cfg.Name, "trigger", t.Name, "err", err)
+			return
+		}
+		if t.Poll.Overlap == config.OverlapSkip {
+			p.Run = s.unlessQueued(a, t)
+		}
+		s.wg.Go(func() { poll.Run(ctx, p) })
 	}
 }
 
@@ -174,7 +183,7 @@ func (s *Scheduler) fireAll(ctx context.Context) {
 				if err := s.fireOnce(ctx, a, t, emit); err != nil && ctx.Err() == nil {
 					s.triggerFailed(a, t)(time.Now(), err, 0)
 					s.mu.Lock()
-					s.fireFailures++
+					s.unfired++
 					s.mu.Unlock()
 				}
 			})
