@@ -22,6 +22,7 @@ const (
 // facts are what a decision is made of. Nothing else is looked at.
 type facts struct {
 	now    time.Time
+	began  time.Time // when the hook was called
 	event  *payload
 	client Process         // that called the hook
 	flight *inbox.InFlight // nil when nothing of this session is in flight
@@ -195,6 +196,9 @@ func decideStop(r *Record, f facts) decision {
 	if f.flight == nil {
 		return decision{next: true}
 	}
+	if twin(f.began, f.flight) {
+		return decision{log: "two of our Stop hooks were called for one Stop: the other one handed over " + f.flight.DeliveryID}
+	}
 	if f.flight.State == inbox.Offered && f.evidence != present {
 		handedOn := f.event.StopHookActive && continues(f) && !r.Policy.ForeignStopHooks
 		switch {
@@ -213,6 +217,13 @@ func decideStop(r *Record, f facts) decision {
 	return decision{next: true, acknowledge: &inbox.Acknowledgement{
 		Session: r.Session, Reply: reply(r, f.event), Abandoned: running, Now: f.now,
 	}}
+}
+
+// twin reports whether a Stop hook was called before the entry in flight was
+// handed over: then it cannot be the Stop that follows, but is the same one's,
+// of a hook that is installed twice.
+func twin(began time.Time, f *inbox.InFlight) bool {
+	return f.Via == inbox.ViaStop && f.State == inbox.Offered && !began.IsZero() && began.Before(f.DeliveredAt)
 }
 
 // noteTasks keeps what runs in the background and since when.

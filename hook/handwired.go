@@ -22,6 +22,7 @@ const payloadPatience = time.Second
 type wired struct {
 	options
 	call  Call
+	began time.Time
 	event *payload // nil without one
 	queue *inbox.Queue
 }
@@ -33,7 +34,7 @@ func wiredStop(c Call, args []string) (status int) {
 	if err != nil {
 		return flagError(c, err)
 	}
-	w := &wired{options: o, call: c}
+	w := &wired{options: o, call: c, began: time.Now()}
 	if o.deliver == DeliverStderr {
 		w.call.Stderr = quiet(c.Stderr)
 	}
@@ -147,6 +148,10 @@ func (w *wired) settle() (again, held bool, err error) {
 	flight, err := w.queue.InFlight()
 	if err != nil || flight == nil {
 		return false, false, err
+	}
+	if twin(w.began, flight) {
+		w.say("entry %s was handed over by another call meanwhile", flight.DeliveryID)
+		return false, true, nil
 	}
 	v := judgeWired(w.event, flight)
 	if v == wiredLook {

@@ -298,3 +298,47 @@ func TestHookLogIsCappedAndFollowsNoLink(t *testing.T) {
 		t.Errorf("written through a link: %q", data)
 	}
 }
+
+// TestHookInstalledTwice: both calls of one Stop run at once, and the client
+// delivers what both say. The second one says nothing and acknowledges nothing.
+func TestHookInstalledTwice(t *testing.T) {
+	t.Parallel()
+	l := begin(t, []string{"one", "two", "three"})
+	var twin *exec.Cmd
+	l.locked(func(q *inbox.Queue) {
+		twin = l.command([]string{"hook"}, l.payload(onStop, fields{"stop_hook_active": true}))
+		twin.Stdout, twin.Stderr = &strings.Builder{}, &strings.Builder{}
+		if err := twin.Start(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the second hook to wait for the lock", func() bool { return opened(twin.Process.Pid, l.home) })
+		// The first one does its work meanwhile.
+		_, err := q.Acknowledge(inbox.Acknowledgement{Now: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := q.Next()
+		if err == nil {
+			_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "S", PromptID: "P1"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if r := ended(t, twin); r.status != 0 || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	if f := l.flight(); f == nil || f.State != inbox.Offered || len(l.replies()) != 1 {
+		t.Errorf("in flight %+v, outbox %q\n%s", f, l.replies(), l.log())
+	}
+}
+
+// opened reports whether a process has a file of dir open.
+func opened(pid int, dir string) bool {
+	fds := fmt.Sprintf("/proc/%d/fd", pid)
+	names, _ := os.ReadDir(fds)
+	return slices.ContainsFunc(names, func(n os.DirEntry) bool {
+		target, _ := os.Readlink(filepath.Join(fds, n.Name()))
+		return strings.HasPrefix(target, dir)
+	})
+}

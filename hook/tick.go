@@ -25,6 +25,7 @@ const idleTickPrompt = "--- IDLE TICK ---"
 type tick struct {
 	fence
 	call   Call
+	began  time.Time
 	token  string
 	event  *payload
 	queue  *inbox.Queue
@@ -38,7 +39,7 @@ type tick struct {
 // sessionHook is the "hook" form. It ends with 0, or with 2 when it handed an
 // entry over on stderr.
 func sessionHook(c Call) (status int) {
-	var t tick
+	t := tick{began: time.Now()}
 	record, ok := t.passes(c.Getenv)
 	if !ok {
 		return 0
@@ -207,7 +208,7 @@ func (t *tick) flight() (*inbox.InFlight, bool) {
 // facts gathers what the decision is made of, and where the transcript would
 // show that the entry arrived.
 func (t *tick) facts(flight *inbox.InFlight) (facts, handover) {
-	f := facts{now: time.Now(), event: t.event, client: t.client, flight: flight}
+	f := facts{now: time.Now(), began: t.began, event: t.event, client: t.client, flight: flight}
 	if flight == nil {
 		return f, handover{}
 	}

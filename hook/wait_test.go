@@ -193,9 +193,10 @@ func BenchmarkStart(b *testing.B) {
 			}
 		}
 	})
+	hook := program(b)
 	b.Run("no session", func(b *testing.B) {
 		for b.Loop() {
-			if err := exec.Command(program(b), "hook").Run(); err != nil {
+			if err := exec.Command(hook, "hook").Run(); err != nil {
 				b.Fatal(err)
 			}
 		}
