@@ -73,13 +73,12 @@ func (a *app) fleet() (*config.Fleet, error) {
 }
 
 // agent loads the configuration file and finds an agent in it.
-func (a *app) agent(name string) (*config.Fleet, *config.Agent, error) {
+func (a *app) agent(name string) (*config.Agent, error) {
 	f, err := a.fleet()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	found, err := findAgent(f, name)
-	return f, found, err
+	return findAgent(f, name)
 }
 
 // interruptible returns a context that ends at the signals that ask a program

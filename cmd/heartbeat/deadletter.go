@@ -57,7 +57,7 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 	if err := checkIDs("dead-letter", c.Action, c.IDs, c.Action != "list", c.All); err != nil {
 		return nil, err
 	}
-	_, agent, err := a.agent(c.Agent)
+	agent, err := a.agent(c.Agent)
 	if err != nil {
 		return nil, err
 	}

@@ -110,11 +110,11 @@ func configFailure(path string, err error) error {
 
 // findAgent finds an agent by its name; the error lists similar ones.
 func findAgent(f *config.Fleet, name string) (*config.Agent, error) {
+	if a := f.Agent(name); a != nil {
+		return a, nil
+	}
 	names := make([]string, len(f.Agents))
 	for i, a := range f.Agents {
-		if a.Name == name {
-			return a, nil
-		}
 		names[i] = a.Name
 	}
 	hint := ""

@@ -70,7 +70,7 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Limit < 1 {
 		return nil, usagef("heartbeat inbox --help", "--limit is below 1")
 	}
-	_, agent, err := a.agent(c.Agent)
+	agent, err := a.agent(c.Agent)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (c recoverCmd) recovery(a *app) (operator.Recovery, error) {
 	if c.Inbox != "" {
 		return operator.OfInbox(c.Inbox, policy)
 	}
-	_, agent, err := a.agent(c.Agent)
+	agent, err := a.agent(c.Agent)
 	if err != nil {
 		return operator.Recovery{}, err
 	}

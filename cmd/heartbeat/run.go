@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"heartbeat/config"
@@ -65,7 +63,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := interruptible(ctx)
 	defer stop()
 	sum, err := s.Run(ctx)
 	if err != nil {
@@ -114,7 +112,7 @@ func onceFailure(v orchestrator.Verdict) error {
 		}
 	}
 	return &failure{
-		status: exitError, hint: "heartbeat status shows what is left; heartbeat dead-letter list AGENT shows what was given up",
+		status: exitError, hint: "heartbeat status shows what is left; heartbeat dead-letter AGENT shows what was given up",
 		err: errors.New("cannot finish: something was dead-lettered, is held or left"),
 	}
 }

@@ -43,7 +43,7 @@ type sent struct {
 }
 
 func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
-	_, agent, err := a.agent(c.Agent)
+	agent, err := a.agent(c.Agent)
 	if err != nil {
 		return nil, err
 	}
