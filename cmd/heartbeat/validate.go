@@ -82,6 +82,6 @@ func (v validated) text(p *page) {
 	}
 	p.table([]string{"AGENT", "MODE", "TRIGGERS", "DIRECTORY"}, rows)
 	if more := len(v.Agents) - shownAgents; more > 0 {
-		p.printf("and %s more\n", count(more, "agent"))
+		p.printf("and %d more\n", more)
 	}
 }
