@@ -111,7 +111,7 @@ const idsBatch = 4096
 // searchMemory looks for the ids in the memory and returns from where on the
 // inbox has to be looked at.
 func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64, err error) {
-	if m, err := q.readMeta(); err == nil && m != nil && m.Ino == a.ino {
+	if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == a.ino {
 		from = min(m.Punched, a.size)
 	}
 	file, err := q.dir.OpenFile(idsFile, os.O_RDONLY)

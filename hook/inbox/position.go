@@ -194,17 +194,19 @@ func (s *source) differs(from, to int64) bool {
 	return false
 }
 
-func (q *Queue) readMeta() (*meta, error) {
+// readMeta returns nil when there is no sidecar, or a corrupt one.
+func (q *Queue) readMeta() (m *meta, corrupt bool, err error) {
 	data, err := q.dir.Read(metaFile, 64<<10)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
+		return nil, false, nil
 	case errors.Is(err, durable.ErrTooLarge), errors.Is(err, durable.ErrNotRegular):
-		return nil, nil // it is rebuilt, like a corrupt one
+		return nil, true, nil
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	}
-	return parseMeta(data), nil
+	m = parseMeta(data)
+	return m, m == nil, nil
 }
 
 // parseMeta returns nil for what cannot be a sidecar: it is made anew then.

@@ -115,6 +115,7 @@ type view struct {
 	verdict       verdict
 	flight        *flight
 	flightCorrupt bool
+	metaCorrupt   bool
 	stale         bool // the flight was acknowledged already
 }
 
@@ -138,7 +139,7 @@ func (q *Queue) look() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := q.readMeta()
+	m, metaCorrupt, err := q.readMeta()
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (q *Queue) look() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{source: s, flight: f, flightCorrupt: corrupt}
+	v := &view{source: s, flight: f, flightCorrupt: corrupt, metaCorrupt: metaCorrupt}
 	if f != nil && s.file != nil {
 		q.locateFlight(s, f)
 	}
@@ -190,6 +191,11 @@ func (q *Queue) repair(v *view) error {
 	}
 	if d.moved {
 		if err := q.moveCursor(v.source, d.cursor); err != nil {
+			return err
+		}
+	}
+	if v.metaCorrupt {
+		if err := q.setAside(metaFile); err != nil {
 			return err
 		}
 	}

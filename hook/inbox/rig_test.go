@@ -1,11 +1,14 @@
 package inbox
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 // rig is a queue in a folder of its own.
@@ -13,6 +16,8 @@ type rig struct {
 	*Queue
 	t   *testing.T
 	dir string
+	// step, when set, runs the steps that change the disk.
+	step func(s durable.Step, run func() error) error
 }
 
 func newRig(t *testing.T) *rig {
@@ -34,6 +39,7 @@ func (r *rig) reopen() {
 		r.t.Fatal(err)
 	}
 	r.Queue = q
+	r.arm()
 }
 
 // echo appends bytes as a shell would.
@@ -175,3 +181,43 @@ func (r *rig) dead() []DeadEntry {
 }
 
 func join(prompts []string) string { return strings.Join(prompts, "|") }
+
+// nextOrOperator is next, and "needs a person" for ErrNeedsOperator.
+func (r *rig) nextOrOperator() string {
+	r.t.Helper()
+	e, err := r.Next()
+	switch {
+	case errors.Is(err, ErrNeedsOperator):
+		return "needs a person"
+	case errors.Is(err, ErrEmpty):
+		return ""
+	case err != nil:
+		r.t.Fatalf("Next: %v", err)
+	}
+	return e.Prompt
+}
+
+// unsynced leaves the syncs out, which a test without a power cut cannot see
+// the effect of, and which cost most of the time.
+func (r *rig) unsynced() *rig {
+	r.guard(func(s durable.Step, run func() error) error { return run() })
+	return r
+}
+
+// guard runs the steps that change the disk, but for the syncs, through do.
+func (r *rig) guard(do func(s durable.Step, run func() error) error) {
+	r.step = do
+	r.arm()
+}
+
+func (r *rig) arm() {
+	if r.step == nil {
+		return
+	}
+	r.Queue.dir.Guard = func(s durable.Step, run func() error) error {
+		if s.Verb == durable.Sync || s.Verb == durable.SyncFolder {
+			run = func() error { return nil }
+		}
+		return r.step(s, run)
+	}
+}
