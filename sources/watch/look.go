@@ -52,6 +52,7 @@ func (l *look) run(ctx context.Context) error {
 	}
 	if l.full {
 		l.complain("", l.blind)
+		l.complain(".", l.tree.denied)
 	}
 	for _, f := range byPath(files) {
 		if err := l.file(ctx, f); err != nil {

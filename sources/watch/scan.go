@@ -35,6 +35,7 @@ type tree struct {
 	patterns []pattern
 	entered  func(rel string) // called before a directory is listed; may be nil
 	entries  int
+	denied   error // of the latest directory that may not be read; it is left out
 }
 
 // found is a matching file.
@@ -65,54 +66,78 @@ func (t *tree) mayHold(rel string) bool {
 // order. What vanishes while it looks is left out.
 func (t *tree) walk(rel string) ([]found, error) {
 	var files []found
-	err := t.list(rel, 0, &files)
+	dir, err := openDir(t.root, rel)
+	if err != nil {
+		return nil, ignoreGone(err)
+	}
+	err = t.list(dir, rel, 0, &files)
 	return files, err
 }
 
-func (t *tree) list(rel string, depth int, files *[]found) error {
-	if depth > maxDepth || !t.mayHold(rel) {
+// openDir opens a directory and nothing else: without the dot a FIFO that took
+// its place would block us until somebody writes to it.
+func openDir(root *os.Root, name string) (*os.Root, error) { return root.OpenRoot(name + "/.") }
+
+// list goes through dir, which is at rel, and closes it. Each directory is a
+// root of its own: a file's name alone needs no walk from the top.
+func (t *tree) list(dir *os.Root, rel string, depth int, files *[]found) error {
+	defer dir.Close()
+	if !t.mayHold(rel) {
 		return nil
 	}
 	if t.entered != nil {
 		t.entered(rel)
 	}
-	// A FIFO that took the directory's place must not block us.
-	dir, err := t.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
-	if err != nil {
-		return ignoreGone(err)
+	below, err := t.entriesOf(dir, rel, files)
+	if err != nil || depth == maxDepth {
+		return err
 	}
-	defer dir.Close()
-	var below []string
-	for {
-		batch, err := dir.ReadDir(256)
-		for _, e := range batch {
-			if t.entries++; t.entries > maxEntries {
-				return errTooMany
-			}
-			name := path.Join(rel, e.Name())
-			switch {
-			case e.IsDir():
-				below = append(below, name)
-			case e.Type().IsRegular() && t.matches(name):
-				if info, err := t.root.Lstat(name); err == nil && info.Mode().IsRegular() {
-					*files = append(*files, found{name, info})
-				}
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return ignoreGone(err)
-		}
-	}
-	dir.Close() // so that depth costs no file descriptors
 	for _, name := range below {
-		if err := t.list(name, depth+1, files); err != nil {
+		sub, err := openDir(dir, name)
+		if err == nil {
+			err = t.list(sub, path.Join(rel, name), depth+1, files)
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			t.denied, err = err, nil
+		}
+		if err := ignoreGone(err); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// entriesOf adds dir's matching files and returns the names of those of its
+// directories that may hold more.
+func (t *tree) entriesOf(dir *os.Root, rel string, files *[]found) (below []string, err error) {
+	list, err := dir.Open(".")
+	if err != nil {
+		return nil, ignoreGone(err)
+	}
+	defer list.Close()
+	for {
+		batch, err := list.ReadDir(256)
+		for _, e := range batch {
+			if t.entries++; t.entries > maxEntries {
+				return nil, errTooMany
+			}
+			name := path.Join(rel, e.Name())
+			switch {
+			case e.IsDir() && t.mayHold(name):
+				below = append(below, e.Name())
+			case e.Type().IsRegular() && t.matches(name):
+				if info, err := dir.Lstat(e.Name()); err == nil && info.Mode().IsRegular() {
+					*files = append(*files, found{name, info})
+				}
+			}
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return below, ignoreGone(err)
+		}
+	}
 }
 
 // ignoreGone forgives that a path is no longer a directory.

@@ -53,7 +53,7 @@ type target struct {
 	Trigger
 	patterns []pattern
 	seen     sources.Seen
-	failed   map[string]string // what was complained about: path (or "" for notifications) → why
+	failed   map[string]string // what was complained about: path ("": notifications, ".": a directory) → why
 
 	dirty     map[string]time.Time // path → when to look at it
 	rescan    time.Time

@@ -398,6 +398,45 @@ func TestOddNames(t *testing.T) {
 	r.wantNothing()
 }
 
+// TestDirectoryReplaced opens what was a directory when it was listed.
+func TestDirectoryReplaced(t *testing.T) {
+	r := newRig(t)
+	r.must(syscall.Mkfifo(filepath.Join(r.dir, "fifo"), 0o600))
+	r.must(os.Symlink(r.outside, filepath.Join(r.dir, "link")))
+	r.write("file", "x")
+	root, err := os.OpenRoot(r.dir)
+	r.must(err)
+	defer root.Close()
+	for _, name := range []string{"fifo", "link", "file", "none"} {
+		if dir, err := openDir(root, name); err == nil {
+			dir.Close()
+			t.Errorf("%s is opened as a directory", name)
+		}
+		tr := tree{root: root, patterns: []pattern{{glob: "**", base: "."}}}
+		if files, err := tr.walk(name); len(files) > 0 || err != nil && name != "link" {
+			t.Errorf("%s: found %v, %v", name, files, err)
+		}
+	}
+}
+
+// TestUnreadable has a file and a directory that may not be read, beside
+// what may: each is complained about once.
+func TestUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	r := newRig(t)
+	r.write("in/a.md", "a")
+	r.write("in/deep/b.md", "b")
+	r.write("c.md", "c")
+	r.must(os.Chmod(filepath.Join(r.dir, "in/deep"), 0))
+	r.must(os.Chmod(filepath.Join(r.dir, "c.md"), 0))
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(r.dir, "in/deep"), 0o700) })
+	r.start(r.trigger("**/*.md"))
+	r.want("created in/a.md")
+	r.until("two complaints", func() bool { return len(r.errs) == 2 })
+}
+
 func TestLongLabel(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü/", 2000) + "a.md"
