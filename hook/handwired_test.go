@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"heartbeat/hook/flock"
-	"heartbeat/hook/inbox"
 )
 
 // old is a directory as heartbeat-rs's users have it: no session of ours. The
@@ -420,102 +417,5 @@ func TestHandWiredRefusesWhereASessionOfOursLives(t *testing.T) {
 	}
 	if r := l.run(l.command([]string{"recover", "--inbox", l.inbox}, "")); r.status != 1 || l.files() != before {
 		t.Errorf("recover: %+v", r)
-	}
-}
-
-func TestH25ToH33Recover(t *testing.T) {
-	t.Parallel()
-	started := func(o old) {
-		o.locked(func(q *inbox.Queue) {
-			if _, err := q.Advance(inbox.Started, ""); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	for _, c := range []struct {
-		name    string
-		prepare func(o old)
-		args    []string
-		says    string
-		next    string // what the next session gets
-		dead    int
-	}{
-		{name: "H26 nothing in flight", says: "NothingToRecover", next: "one"},
-		{name: "H28 retry", prepare: started, args: []string{"--on-orphan", "retry"}, says: "Requeued", next: "one"},
-		{name: "H29 deadletter is the default", prepare: started, says: "DeadLettered", next: "two", dead: 1},
-		{name: "H30 drop", prepare: started, args: []string{"--on-orphan=drop"}, says: "Dropped", next: "two"},
-		{name: "offered without proof is given again", args: []string{"--on-orphan", "deadletter"}, prepare: func(old) {}, says: "Requeued", next: "one"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			o := newOld(t, "one\ntwo\n")
-			if c.prepare != nil {
-				blocks(t, o.stop(), "one")
-				c.prepare(o)
-			}
-			r := o.recover(c.args...)
-			if r.status != 0 || r.stdout != "" || !strings.Contains(r.stderr, c.says) {
-				t.Fatalf("%+v, want %s", r, c.says)
-			}
-			if o.exists(".in-flight") || o.exists(".responded") {
-				t.Errorf("left: %s", o.files())
-			}
-			if n := strings.Count(o.read(".dead-letter.jsonl"), "\n"); n != c.dead {
-				t.Errorf("%d dead letters", n)
-			}
-			r = o.stop()
-			if r.status != 0 || !strings.HasPrefix(r.stdout, `{"decision":"block","reason":"`+c.next) {
-				t.Errorf("then %+v, want %q", r, c.next)
-			}
-		})
-	}
-}
-
-func TestH27StaleOrphan(t *testing.T) {
-	t.Parallel()
-	o := newOld(t, "one\ntwo\n")
-	blocks(t, o.stop(), "one")
-	flight := o.read(".in-flight")
-	blocks(t, o.stop(), "two")
-	// The removal was interrupted: the record of an acknowledged entry stays.
-	if err := os.WriteFile(filepath.Join(o.home, ".in-flight"), []byte(flight), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r := o.recover(); r.status != 0 || o.exists(".in-flight") {
-		t.Errorf("%+v; left: %s", r, o.files())
-	}
-	r := o.stop()
-	if !strings.HasPrefix(r.stdout, `{"decision":"block","reason":"two`) {
-		t.Errorf("then %+v", r)
-	}
-}
-
-func TestRecoverLooksIntoTheTranscript(t *testing.T) {
-	t.Parallel()
-	o := newOld(t, "one\ntwo\n")
-	o.transcript = filepath.Join(o.home, "t.jsonl")
-	blocks(t, o.stopWith(o.payload(onStop, nil)), "one")
-	appendFile(t, o.transcript, userLine(feedback+"one"))
-	// It arrived, and no PreToolUse hook could say that a tool ran.
-	if r := o.recover(); !strings.Contains(r.stderr, "DeadLettered") {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestH34RecoverIsFencedByTheSessionLock(t *testing.T) {
-	t.Parallel()
-	o := newOld(t, "one\n")
-	release, err := flock.TryLock(sessionLock(o.inbox))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := o.recover(); r.status != 1 || r.stderr == "" {
-		t.Errorf("%+v, want a refusal", r)
-	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
-	if r := o.recover(); r.status != 0 {
-		t.Errorf("%+v", r)
 	}
 }
