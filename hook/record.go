@@ -101,6 +101,9 @@ type Policy struct {
 	Background       BackgroundRule `json:"background"`
 	Context          Context        `json:"context"`
 	MaxContinuations int            `json:"max_continuations"`
+	// MaxEntry is the largest line that is handed over, in bytes; 0 means
+	// inbox.DefaultMaxEntry.
+	MaxEntry int64 `json:"max_entry,omitempty"`
 	// ForeignStopHooks is true when another Stop hook is installed beside
 	// ours: then only the transcript proves that a hand-over arrived.
 	ForeignStopHooks bool `json:"foreign_stop_hooks,omitempty"`

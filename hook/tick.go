@@ -59,7 +59,7 @@ func sessionHook(c Call) (status int) {
 		return 0
 	}
 	t.call, t.event, t.token = c, event, c.Getenv(EnvSession)
-	t.queue, err = inbox.Open(inbox.Place{Inbox: record.Inbox, Home: t.home})
+	t.queue, err = inbox.Open(inbox.Place{Inbox: record.Inbox, Home: t.home, MaxEntry: record.Policy.MaxEntry})
 	if err != nil {
 		t.log("%v", err)
 		return 0

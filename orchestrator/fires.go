@@ -7,6 +7,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/operator"
 	"heartbeat/ptyrun"
 	"heartbeat/sources"
 	"heartbeat/sources/poll"
@@ -79,7 +80,7 @@ func (s *Scheduler) pollTrigger(a *agent, t *config.Trigger, emit sources.Emit) 
 // ticket names the same one until it is done.
 func (s *Scheduler) unlessQueued(a *agent, t *config.Trigger) poll.Runner {
 	return func(ctx context.Context, c poll.Command) (poll.Output, error) {
-		q, err := openQueue(a.cfg)
+		q, err := operator.Open(a.cfg)
 		if err != nil {
 			return poll.Output{}, err
 		}

@@ -12,6 +12,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/session"
 )
 
@@ -107,7 +108,7 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, o session.Outcome) er
 		return fmt.Errorf("cannot recover agent %q: a session still lives: %w", a.cfg.Name, err)
 	}
 	defer unlockSession()
-	q, err := openQueue(a.cfg)
+	q, err := operator.Open(a.cfg)
 	if err != nil {
 		return err
 	}

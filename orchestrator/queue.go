@@ -9,19 +9,16 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
 )
 
 // lookAhead bounds how many bytes of a queue are read to see whether work is
 // queued: more than the largest entry.
 const lookAhead = 2 << 20
 
-func openQueue(a *config.Agent) (*inbox.Queue, error) {
-	return inbox.Open(inbox.Place{Inbox: a.Inbox, Home: a.Home})
-}
-
 // pending says whether anything is queued for an agent.
 func pending(a *config.Agent) (inbox.Depth, error) {
-	q, err := openQueue(a)
+	q, err := operator.Open(a)
 	if err != nil {
 		return inbox.Depth{}, err
 	}
@@ -34,7 +31,7 @@ func pending(a *config.Agent) (inbox.Depth, error) {
 func settleTail(a *config.Agent, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	q, err := openQueue(a)
+	q, err := operator.Open(a)
 	if err != nil {
 		return
 	}

@@ -24,7 +24,7 @@ func (s *Scheduler) spec(a *agent, p Prepared) (session.Spec, error) {
 	}
 	policy := hook.Policy{
 		Mode: c.Mode, IdleInterval: c.IdleInterval, OnIdle: c.OnIdle, Deliver: hook.DeliverStderr,
-		Background: c.Background, Context: c.Context, MaxContinuations: c.MaxContinuations,
+		Background: c.Background, Context: c.Context, MaxContinuations: c.MaxContinuations, MaxEntry: c.MaxEntry,
 		ForeignStopHooks: p.ForeignStopHooks,
 	}
 	if s.opt.Once {

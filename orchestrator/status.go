@@ -9,6 +9,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/state"
 )
 
@@ -63,7 +64,7 @@ func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 }
 
 func lookAtQueue(a *config.Agent, st *AgentStatus) {
-	q, err := openQueue(a)
+	q, err := operator.Open(a)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			st.Problem = err.Error()

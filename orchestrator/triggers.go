@@ -13,6 +13,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/state"
 	"heartbeat/sources"
 	"heartbeat/sources/poll"
@@ -24,7 +25,7 @@ import (
 // nothing.
 func (s *Scheduler) enqueue(ctx context.Context, a *agent, t *config.Trigger, p sources.Prompt) error {
 	source := a.cfg.Name + "/" + t.Name + "@" + p.Label
-	q, err := openQueue(a.cfg)
+	q, err := operator.Open(a.cfg)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,10 @@
 // per command.
 package main
 
-import "os"
+import (
+	"os"
+	_ "time/tzdata" // for machines that have no zoneinfo files
+)
 
 func main() {
 	os.Exit(run(os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}))

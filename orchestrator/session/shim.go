@@ -122,7 +122,9 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 		return nil, fmt.Errorf("cannot start a session in %q: another one holds it: %w", s.spec.Dir, err)
 	}
 	defer unlock()
-	s.queue, err = inbox.Open(inbox.Place{Inbox: s.spec.Inbox, Home: s.spec.Home})
+	s.queue, err = inbox.Open(inbox.Place{
+		Inbox: s.spec.Inbox, Home: s.spec.Home, MaxEntry: s.spec.Policy.MaxEntry,
+	})
 	if err != nil {
 		return nil, err
 	}
