@@ -203,7 +203,7 @@ func (l *Lab) ModelCalls() [][]string {
 // Until waits for something that must come true.
 func (l *Lab) Until(what string, ok func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			l.t.Fatalf("%s: not within %v; hooks called: %s", what, patience, l.story())
 		}
@@ -250,15 +250,31 @@ func (l *Lab) story() string {
 // Open lets replies pass that wait at a gate, now and later.
 func (l *Lab) Open(gate string) { close(l.hooks.gate(gate)) }
 
-// Quiet waits until no hook has been called and no model call made for d.
-func (l *Lab) Quiet(d time.Duration) {
+// pace is how long this client on this machine may need for a step that
+// shows nothing to the outside: as long as its start took. A test that has to
+// see that nothing happens waits that long.
+func (l *Lab) pace() time.Duration {
+	least := 500 * time.Millisecond
+	if !l.client.real {
+		least = 200 * time.Millisecond
+	}
+	calls := l.Calls("SessionStart")
+	if len(calls) == 0 || len(l.started) == 0 {
+		return 2 * least
+	}
+	return min(max(least, calls[0].At.Sub(l.started[0].began)), 4*time.Second)
+}
+
+// Quiet waits until no hook has been called and no model call made for so
+// many paces.
+func (l *Lab) Quiet(paces int) {
 	l.t.Helper()
 	seen, since := -1, time.Now()
 	l.Until("quiet", func() bool {
-		if n := len(l.Calls()) + len(l.modelCalls()); n != seen {
+		if n := len(l.Calls()) + l.requests(); n != seen {
 			seen, since = n, time.Now()
 		}
-		return time.Since(since) >= d
+		return time.Since(since) >= time.Duration(paces)*l.pace()
 	})
 }
 

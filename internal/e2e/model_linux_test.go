@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"heartbeat/internal/fakeapi"
@@ -127,6 +128,14 @@ type modelCall struct {
 	system []string // with the system's
 }
 
+// requests counts the requests so far.
+func (l *Lab) requests() int {
+	if l.client.real {
+		return len(l.API.Requests())
+	}
+	return len(l.simulatedCalls())
+}
+
 // modelCalls returns the requests so far. What the client itself tells the
 // model (environment, instructions) is left out; what hooks, tasks and people
 // say is in.
@@ -139,8 +148,12 @@ func (l *Lab) modelCalls() []modelCall {
 		c := modelCall{at: r.At}
 		for _, text := range r.New() {
 			switch {
-			case text.Role != "user" && hookWords.MatchString(text.Text):
-				c.system = append(c.system, text.Text)
+			case text.Role != "user":
+				// In the first request they stand among the client's own instructions.
+				if at := hookWords.FindStringIndex(text.Text); at != nil {
+					words, _, _ := strings.Cut(text.Text[at[0]:], "\n\nToday's date is ")
+					c.system = append(c.system, words)
+				}
 			case text.Role == "user" && said(text.Text) != "":
 				c.user = append(c.user, said(text.Text))
 			}
@@ -152,7 +165,7 @@ func (l *Lab) modelCalls() []modelCall {
 
 var (
 	reminder     = regexp.MustCompile(`(?s)^\s*<system-reminder>\s*(.*?)\s*</system-reminder>\s*$`)
-	hookWords    = regexp.MustCompile(`^[A-Za-z]+ hook `)
+	hookWords    = regexp.MustCompile(`(?m)^(SessionStart|UserPromptSubmit|Stop)(:\w+)? hook `)
 	notification = regexp.MustCompile(`(?s)<task-notification>.*</task-notification>`)
 )
 

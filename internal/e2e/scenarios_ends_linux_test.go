@@ -21,8 +21,8 @@ func by(sig syscall.Signal, ready func(*Lab, *Terminal)) func(*Lab, *Terminal) {
 // asked waits until the model has got n requests.
 func asked(n int) func(*Lab, *Terminal) {
 	return func(l *Lab, _ *Terminal) {
-		l.Until("a model call", func() bool { return len(l.modelCalls()) >= n })
-		l.Quiet(quiet)
+		l.Until("a model call", func() bool { return l.requests() >= n })
+		l.Quiet(1)
 	}
 }
 
@@ -73,15 +73,25 @@ func endScenarios() []scenario {
 			name:  "end-by-kill-at-once",
 			model: []turn{{match: "begin", steps: []script.Step{hang()}}},
 			drive: func(l *Lab, term *Terminal) {
-				l.Until("a model call", func() bool { return len(l.modelCalls()) == 1 })
+				l.Until("a model call", func() bool { return l.requests() == 1 })
 				term.Signal(syscall.SIGKILL)
 				term.WaitExit(patience)
 			},
 		},
 		{
-			name:  "end-by-session-end-hook",
-			hooks: replies{"SessionEnd": {{Delay: 2 * time.Second}}},
+			// Without a timeout of its own a SessionEnd hook has 1.5 s.
+			name:  "end-hook-default-timeout",
+			hooks: replies{"SessionEnd": {{Delay: 25 * time.Second}}},
 			drive: by(syscall.SIGTERM, stops(1)),
+			check: func(l *Lab) {
+				l.Within("the hook's end", l.Calls("SessionEnd")[0].Took(), time.Second, 4*time.Second)
+			},
+		},
+		{
+			name:     "end-hook-waited-for",
+			settings: only("SessionEnd", 30, "-"),
+			hooks:    replies{"SessionEnd": {{Delay: 4 * time.Second}}},
+			drive:    by(syscall.SIGTERM, stops(1)),
 		},
 		{
 			name: "end-by-hang-up",
@@ -119,7 +129,7 @@ func interruptScenarios() []scenario {
 			drive: func(l *Lab, term *Terminal) {
 				asked(1)(l, term)
 				term.Type("\x1b")
-				l.Quiet(3 * quiet)
+				l.Quiet(3)
 				term.Submit("next")
 				stops(1)(l, term)
 			},

@@ -68,7 +68,7 @@ func verdictScenarios() []scenario {
 			},
 			drive: func(l *Lab, _ *Terminal) {
 				l.UntilCalls("Stop", 6)
-				l.Quiet(quiet)
+				l.Quiet(1)
 			},
 		},
 		{
@@ -76,18 +76,16 @@ func verdictScenarios() []scenario {
 			hooks: replies{"UserPromptSubmit": {
 				{Stdout: strings.Replace(strings.Replace(adding, "Stop", "UserPromptSubmit", 1), "added", "/added @file", 1)},
 				{Stdout: "plain text"},
-				{Stderr: "not this one", Exit: 2},
 				// 21 N: killed before it prints, and after.
 				{Signal: syscall.SIGKILL},
 				{Stdout: strings.Replace(adding, "Stop", "UserPromptSubmit", 1), Signal: syscall.SIGKILL},
 			}},
-			drive: func(l *Lab, term *Terminal) {
-				stops(1)(l, term)
-				for n := range 4 {
-					term.Submit("next")
-					calls("UserPromptSubmit", n+2)(l, term)
-				}
-			},
+			drive: prompting(3),
+		},
+		{
+			name:  "prompt-refused",
+			hooks: replies{"UserPromptSubmit": {{Stderr: "not this one", Exit: 2}}},
+			drive: calls("UserPromptSubmit", 1),
 		},
 	}...)
 }
@@ -163,7 +161,7 @@ func timeoutScenarios() []scenario {
 			drive: func(l *Lab, term *Terminal) {
 				l.UntilCalls("Stop", 1)
 				term.Submit("/clear")
-				l.Quiet(quiet)
+				l.Quiet(1)
 				l.Open("typed")
 				calls("SessionStart", 2)(l, term)
 			},
@@ -173,10 +171,10 @@ func timeoutScenarios() []scenario {
 			hooks: replies{"Stop": {{Gate: "never"}}},
 			drive: func(l *Lab, term *Terminal) {
 				hook := l.UntilCalls("Stop", 1)
-				time.Sleep(quiet) // a person's pace
+				time.Sleep(l.pace())
 				term.Type("\x1b")
 				l.Until("the hook's end", func() bool { return hook.Took() > 0 })
-				l.Quiet(2 * quiet)
+				l.Quiet(2)
 			},
 		},
 	}
@@ -224,8 +222,8 @@ func settingsScenarios() []scenario {
 			name:     "settings-disable-all-hooks",
 			settings: func(_ *Lab, s map[string]any) { s["disableAllHooks"] = true },
 			drive: func(l *Lab, _ *Terminal) {
-				l.Until("a model call", func() bool { return len(l.modelCalls()) == 1 })
-				l.Quiet(2 * quiet)
+				l.Until("a model call", func() bool { return l.requests() == 1 })
+				l.Quiet(2)
 			},
 		},
 		{
@@ -250,6 +248,6 @@ func settingsScenarios() []scenario {
 func dialog(text string) func(*Lab, *Terminal) {
 	return func(l *Lab, term *Terminal) {
 		l.Until("a dialog that says "+text, func() bool { return term.Shows(text) })
-		l.Quiet(2 * quiet)
+		l.Quiet(2)
 	}
 }

@@ -2,13 +2,9 @@ package e2e
 
 import (
 	"slices"
-	"time"
 
 	"heartbeat/internal/simulate/script"
 )
-
-// quiet is how long nothing may happen before a story counts as over.
-const quiet = 500 * time.Millisecond
 
 // uncapped turns off the client's limit of consecutive blocks.
 const uncapped = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0"
@@ -37,10 +33,10 @@ func turnScenarios() []scenario {
 			args: []string{"--permission-mode", "dontAsk"},
 			drive: func(l *Lab, term *Terminal) {
 				l.UntilCalls("SessionStart", 1)
-				l.Quiet(2 * quiet)
+				l.Quiet(2)
 				term.Submit("typed one")
 				l.UntilCalls("Stop", 1)
-				l.Quiet(quiet)
+				l.Quiet(1)
 				term.Submit("typed two")
 				stops(2)(l, term)
 			},
@@ -54,7 +50,7 @@ func stops(n int) func(*Lab, *Terminal) { return calls("Stop", n) }
 func calls(event string, n int) func(*Lab, *Terminal) {
 	return func(l *Lab, _ *Terminal) {
 		l.UntilCalls(event, n)
-		l.Quiet(quiet)
+		l.Quiet(1)
 	}
 }
 
@@ -65,11 +61,11 @@ func prompting(n int) func(*Lab, *Terminal) {
 		for i := range n {
 			last := l.UntilCalls("Stop", i+1)
 			l.Until("the hook's end", func() bool { return last.Took() > 0 })
-			l.Quiet(quiet)
+			l.Quiet(1)
 			term.Submit("next")
 			l.UntilCalls("Stop", i+2)
 		}
-		l.Quiet(quiet)
+		l.Quiet(1)
 	}
 }
 

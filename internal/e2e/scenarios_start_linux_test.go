@@ -16,7 +16,7 @@ func startScenarios() []scenario {
 			args: []string{"--permission-mode", "dontAsk"},
 			drive: func(l *Lab, _ *Terminal) {
 				l.UntilCalls("SessionStart", 1)
-				l.Quiet(4 * quiet)
+				l.Quiet(4)
 			},
 		},
 		{
@@ -35,7 +35,7 @@ func startScenarios() []scenario {
 			args: []string{"--permission-mode", "dontAsk", "--", "/clear"},
 			drive: func(l *Lab, _ *Terminal) {
 				l.UntilCalls("SessionStart", 1)
-				l.Quiet(4 * quiet)
+				l.Quiet(4)
 			},
 		},
 		{
@@ -87,7 +87,7 @@ func startScenarios() []scenario {
 			args: []string{"--permission-mode", "dontAsk", "--resume", sessionID, "--", "begin"},
 			drive: func(l *Lab, term *Terminal) {
 				term.WaitExit(patience)
-				l.Quiet(quiet)
+				l.Quiet(1)
 			},
 		},
 		{

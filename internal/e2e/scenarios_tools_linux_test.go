@@ -60,7 +60,7 @@ func backgroundScenarios() []scenario {
 			drive: func(l *Lab, term *Terminal) {
 				l.UntilCalls("Stop", 1)
 				l.letGo()
-				l.Quiet(2 * quiet)
+				l.Quiet(2)
 				l.Open("ended")
 				stops(3)(l, term)
 			},
@@ -95,7 +95,7 @@ func permissionScenarios() []scenario {
 			hooks: decision(`{"behavior":"deny","message":"not here","interrupt":true}`),
 			drive: func(l *Lab, _ *Terminal) {
 				l.UntilCalls("PermissionRequest", 1)
-				l.Quiet(3 * quiet)
+				l.Quiet(3)
 			},
 		},
 		{

@@ -25,6 +25,7 @@ type Terminal struct {
 	cmd    *exec.Cmd
 	master *os.File
 	ended  chan struct{}
+	began  time.Time
 
 	mu     sync.Mutex
 	output []byte
@@ -40,7 +41,7 @@ func startTerminal(t *testing.T, cmd *exec.Cmd) *Terminal {
 	if err != nil {
 		t.Fatalf("cannot start %s: %v", cmd.Path, err)
 	}
-	term := &Terminal{t: t, cmd: cmd, master: master, ended: make(chan struct{})}
+	term := &Terminal{t: t, cmd: cmd, master: master, ended: make(chan struct{}), began: time.Now()}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

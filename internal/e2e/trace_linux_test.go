@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -54,19 +55,22 @@ func (l *Lab) Trace() []string {
 // sortTags orders hooks of one event that were called together (the client
 // starts them in parallel) by their tags.
 func sortTags(calls []*Call) {
-	for i := 0; i < len(calls); {
-		j := i + 1
-		for j < len(calls) && calls[j].Event == calls[i].Event && calls[j].Tag != calls[i].Tag {
-			j++
+	for len(calls) > 0 {
+		n := 1
+		for n < len(calls) && calls[n].Event == calls[0].Event && !tagged(calls[:n], calls[n].Tag) {
+			n++
 		}
-		group := calls[i:j]
-		at := group[0].At
-		slices.SortStableFunc(group, func(a, b *Call) int { return strings.Compare(a.Tag, b.Tag) })
-		for _, c := range group {
+		at := calls[0].At
+		slices.SortStableFunc(calls[:n], func(a, b *Call) int { return strings.Compare(a.Tag, b.Tag) })
+		for _, c := range calls[:n] {
 			c.At = at
 		}
-		i = j
+		calls = calls[n:]
 	}
+}
+
+func tagged(calls []*Call, tag string) bool {
+	return slices.ContainsFunc(calls, func(c *Call) bool { return c.Tag == tag })
 }
 
 func (t *trace) hook(c *Call) string {
@@ -142,8 +146,7 @@ func (t *trace) changed(env string) string {
 // TranscriptPath is where the client keeps the transcript of a session that
 // was started in the workspace.
 func (l *Lab) TranscriptPath(session string) string {
-	project := regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(l.Work, "-")
-	return filepath.Join(l.Home, ".claude", "projects", project, session+".jsonl")
+	return filepath.Join(l.Home, ".claude", "projects", notWord.ReplaceAllString(l.Work, "-"), session+".jsonl")
 }
 
 func (t *trace) model(m modelCall) string {
@@ -161,14 +164,24 @@ func (t *trace) model(m modelCall) string {
 var (
 	uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	// The client's ids of background tasks and tool uses.
-	taskID = regexp.MustCompile(`\bb[0-9a-z]{8}\b`)
-	toolID = regexp.MustCompile(`toolu_\w+`)
+	taskID  = regexp.MustCompile(`\bb[0-9a-z]{8}\b`)
+	toolID  = regexp.MustCompile(`toolu_\w+`)
+	tokens  = regexp.MustCompile(`~[0-9]+ tokens`)
+	notWord = regexp.MustCompile(`[^A-Za-z0-9]`)
 )
+
+// measured are the fields of payloads whose values differ from run to run.
+var measured = map[string]bool{
+	"duration_ms":                 true,
+	"context_tokens":              true,
+	"estimated_cache_write_usd":   true,
+	"seconds_since_last_response": true,
+}
 
 // value is v as JSON on one line with names for what changes.
 func (t *trace) value(key string, v any) string {
 	switch {
-	case key == "duration_ms":
+	case measured[key]:
 		return fmt.Sprintf("%T", v)
 	case key == "background_tasks" || key == "tool_response" || key == "":
 		// Only here ids of tasks occur; words of eight letters occur elsewhere.
@@ -191,10 +204,14 @@ func (t *trace) value(key string, v any) string {
 func (t *trace) tidy(s string) string {
 	s = uuid.ReplaceAllStringFunc(s, func(id string) string { return t.name("id", id) })
 	s = toolID.ReplaceAllStringFunc(s, func(id string) string { return t.name("tool", id) })
-	s = strings.ReplaceAll(s, filepath.Join(t.lab.Dir, hookName)+" "+t.lab.hooks.listener.Addr().String(), "HOOK")
-	s = strings.ReplaceAll(s, t.lab.Work, "W")
-	s = strings.ReplaceAll(s, t.lab.Home, "H")
-	return strings.ReplaceAll(s, t.lab.Dir, "D")
+	s = strings.NewReplacer(
+		filepath.Join(t.lab.Dir, hookName)+" "+t.lab.hooks.listener.Addr().String(), "HOOK",
+		strings.TrimPrefix(t.lab.API.URL(), "http://"), "API",
+		t.lab.Work, "W", t.lab.Home, "H", t.lab.Dir, "D",
+		notWord.ReplaceAllString(t.lab.Work, "-"), "-W",
+		fmt.Sprintf("claude-%d/", os.Getuid()), "claude-UID/",
+	).Replace(s)
+	return tokens.ReplaceAllString(s, "~N tokens")
 }
 
 // name returns "kind N", N counting different ids from 1.
