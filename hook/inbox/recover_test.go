@@ -1,0 +1,261 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"heartbeat/hook/durable"
+)
+
+// DESIGN.md 4: what becomes of an interrupted entry, by state and policy.
+func TestRecoverGoesByStateAndPolicy(t *testing.T) {
+	t.Parallel()
+	for _, k := range []struct {
+		state   State
+		i       Interruption
+		arrived bool
+		want    Outcome
+		repeats int
+	}{
+		{Offered, Interruption{Policy: Retry, Counts: true}, false, Requeued, 0},
+		{Offered, Interruption{Policy: DeadLetter, Counts: true}, false, Requeued, 0},
+		{Offered, Interruption{Policy: Drop, Counts: true}, false, Requeued, 0},
+		{Offered, Interruption{Policy: DeadLetter, Counts: true}, true, Requeued, 1},
+		{Offered, Interruption{Policy: DeadLetter, Counts: true, ToolsUnseen: true}, true, DeadLettered, 0},
+		{Taken, Interruption{Policy: Retry, Counts: true}, false, Requeued, 1},
+		{Taken, Interruption{Policy: DeadLetter, Counts: true}, false, Requeued, 1},
+		{Taken, Interruption{Policy: DeadLetter}, false, Requeued, 0},
+		{Taken, Interruption{Policy: Drop, Counts: true}, false, Requeued, 1},
+		{Taken, Interruption{Policy: DeadLetter, ToolsUnseen: true}, false, DeadLettered, 0},
+		{Taken, Interruption{Policy: Drop, ToolsUnseen: true}, false, DroppedOrphan, 0},
+		{Started, Interruption{Policy: Retry, Counts: true}, false, Requeued, 1},
+		{Started, Interruption{Policy: Retry}, false, Requeued, 0},
+		{Started, Interruption{Policy: DeadLetter, Counts: true}, false, DeadLettered, 0},
+		{Started, Interruption{Policy: Drop, Counts: true}, false, DroppedOrphan, 0},
+		{Started, Interruption{Counts: true}, false, DeadLettered, 0}, // the default policy
+		{Background, Interruption{Policy: Retry, Counts: true}, false, Requeued, 1},
+		{Background, Interruption{Policy: DeadLetter}, false, DeadLettered, 0},
+		{Background, Interruption{Policy: Drop}, false, DroppedOrphan, 0},
+	} {
+		t.Run(fmt.Sprintf("%s %+v %v", k.state, k.i, k.arrived), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).unsynced()
+			r.echo("one\ntwo\n")
+			r.offer()
+			r.advance(k.state)
+			r.reopen()
+			i := k.i
+			i.Arrived = func(InFlight) bool { return k.arrived }
+			if got := r.recover(i); got != k.want {
+				t.Fatalf("outcome %s, want %s", got, k.want)
+			}
+			if got := r.recover(i); got != NothingToRecover {
+				t.Errorf("again: %s", got)
+			}
+			f := r.offer()
+			switch k.want {
+			case Requeued:
+				if f.RawLine != "one" || f.Attempt != 2 || f.Repeats != k.repeats {
+					t.Errorf("offered again: %q, attempt %d, repeats %d", f.RawLine, f.Attempt, f.Repeats)
+				}
+			default:
+				if f.RawLine != "two" || f.Attempt != 1 {
+					t.Errorf("offered next: %q, attempt %d", f.RawLine, f.Attempt)
+				}
+			}
+			if n := len(r.dead()); (k.want == DeadLettered) != (n == 1) {
+				t.Errorf("%d dead letters", n)
+			}
+		})
+	}
+}
+
+// R9: the reference handed a poison entry over 50 of 50 times, and the one
+// behind it never.
+func TestAPoisonEntryIsFiledAfterItsAttempts(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{0, 1, 3} {
+		r := newRig(t).unsynced()
+		r.echo("poison\ngood\n")
+		want := limit
+		if limit == 0 {
+			want = defaultAttempts
+		}
+		for n := 1; ; n++ {
+			f := r.offer()
+			if f.RawLine == "good" {
+				if n != want+1 {
+					t.Errorf("limit %d: %d attempts, want %d", limit, n-1, want)
+				}
+				break
+			}
+			if f.Attempt != n {
+				t.Fatalf("limit %d: attempt %d is called %d", limit, n, f.Attempt)
+			}
+			r.advance(Started)
+			r.recover(Interruption{Policy: Retry, MaxAttempts: limit, Counts: true})
+		}
+		if dead := r.dead(); len(dead) != 1 || dead[0].Reason != Poison || dead[0].Attempts != want || dead[0].RawLine != "poison" {
+			t.Errorf("limit %d: dead letters %+v", limit, dead)
+		}
+	}
+}
+
+func TestRepeatsThatDoNotCountAreEndless(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo("one\n")
+	for n := 1; n <= 12; n++ {
+		if f := r.offer(); f.Attempt != n || f.Repeats != 0 {
+			t.Fatalf("attempt %d: %+v", n, f)
+		}
+		r.advance(Taken)
+		r.recover(Interruption{Policy: Retry, MaxAttempts: 2}) // an API failure
+	}
+}
+
+func TestWithdrawUsesUpNoAttempt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo("one\n")
+	for range 3 {
+		if f := r.offer(); f.Attempt != 1 {
+			t.Fatalf("attempt %d", f.Attempt)
+		}
+		if err := r.Withdraw(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.offer()
+	r.advance(Taken)
+	r.recover(Interruption{Policy: Retry, Counts: true})
+	r.offer()
+	if err := r.Withdraw(); err != nil {
+		t.Fatal(err)
+	}
+	if f := r.offer(); f.Attempt != 2 || f.Repeats != 1 {
+		t.Errorf("after a withdrawn second attempt: %+v", f)
+	}
+	r.advance(Taken)
+	if err := r.Withdraw(); err == nil {
+		t.Error("an entry that was taken is withdrawn")
+	}
+}
+
+func TestReofferCountsAndRefusesWhatWasTaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	if _, _, err := r.Reoffer(Offering{}); !errors.Is(err, ErrNothingInFlight) {
+		t.Errorf("with nothing in flight: %v", err)
+	}
+	r.echo("\"one\\nline\"\n")
+	first := r.offer()
+	e, f, err := r.Reoffer(Offering{Via: ViaStop, Session: "s2", PromptID: "p2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Prompt != "one\nline" || f.Attempt != 2 || f.Session != "s2" || f.DeliveryID != first.DeliveryID {
+		t.Errorf("offered again: %+v, %+v", e, f)
+	}
+	r.advance(Taken)
+	if _, _, err := r.Reoffer(Offering{}); err == nil {
+		t.Error("an entry that was taken is offered again")
+	}
+}
+
+func TestAdvanceNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo("one\n")
+	r.offer()
+	r.advance(Started)
+	r.advance(Taken)
+	f, err := r.Advance(Offered, "p9")
+	if err != nil || f.State != Started || f.PromptID != "p9" {
+		t.Errorf("after going back: %+v, %v", f, err)
+	}
+	if _, err := r.Advance("flying", ""); err == nil {
+		t.Error("a state that is none is recorded")
+	}
+}
+
+// The acknowledgement is interrupted between the outbox and the cursor: it is
+// done, whatever the policy, and has one record.
+func TestAnInterruptedAcknowledgementIsDone(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []OrphanPolicy{Retry, DeadLetter, Drop} {
+		r := newRig(t)
+		r.echo("one\ntwo\n")
+		r.offer()
+		r.advance(Started)
+		killed := errors.New("killed")
+		dead := false
+		r.guard(func(s durable.Step, run func() error) error {
+			if dead = dead || s.Name == cursorFile; dead {
+				return killed
+			}
+			return run()
+		})
+		if _, err := r.Acknowledge(Acknowledgement{Reply: "ok"}); !errors.Is(err, killed) {
+			t.Fatalf("Acknowledge: %v", err)
+		}
+		r.step = nil
+		r.reopen()
+		if policy == Retry { // the session lives on and acknowledges again
+			r.ack()
+		} else if got := r.recover(Interruption{Policy: policy}); got != StaleOrphanDeleted {
+			t.Errorf("%s: %s", policy, got)
+		}
+		if got := r.next(); got != "two" {
+			t.Errorf("%s: next %q", policy, got)
+		}
+		if n := strings.Count(r.get(outboxFile), "\n"); n != 1 || len(r.dead()) != 0 {
+			t.Errorf("%s: %d records, %d dead letters", policy, n, len(r.dead()))
+		}
+	}
+}
+
+// Recover is interrupted at each of its steps and called again, under each
+// policy: one dead letter, one requeued entry, nothing lost.
+func TestAnInterruptedRecoveryIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	killed := errors.New("killed")
+	for _, policy := range []OrphanPolicy{Retry, DeadLetter, Drop} {
+		for _, gone := range []bool{false, true} { // the inbox was truncated meanwhile
+			for at := 0; ; at++ {
+				r := newRig(t)
+				r.echo("one one\n")
+				r.offer()
+				r.advance(Started)
+				if gone {
+					r.put("inbox.jsonl", "")
+				}
+				r.echo("two\n")
+				n := 0
+				r.guard(func(_ durable.Step, run func() error) error {
+					if n++; n > at {
+						return killed
+					}
+					return run()
+				})
+				_, _, err := r.Recover(Interruption{Policy: policy, Counts: true})
+				if err == nil {
+					break
+				}
+				r.step = nil
+				r.reopen()
+				r.recover(Interruption{Policy: policy, Counts: true})
+				want := map[OrphanPolicy]int{Retry: 0, DeadLetter: 1, Drop: 0}[policy]
+				if n := strings.Count(r.get(deadFile), "\n"); n != want {
+					t.Errorf("%s, gone %v, step %d: %d dead letters", policy, gone, at, n)
+				}
+				got := join(r.drain())
+				if ok := got == "two" || policy == Retry && (got == "one one|two" || got == "two|one one"); !ok || (policy == Retry) != strings.Contains(got, "one") {
+					t.Errorf("%s, gone %v, step %d: drained %q", policy, gone, at, got)
+				}
+			}
+		}
+	}
+}
