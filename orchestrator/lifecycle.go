@@ -118,6 +118,9 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, o session.Outcome) er
 		return fmt.Errorf("cannot recover agent %q: %w", a.cfg.Name, err)
 	}
 	defer unlock()
+	if err := q.Reclaim(); err != nil {
+		s.log.Warn("cannot give disk space back", "agent", a.cfg.Name, "err", err)
+	}
 	outcome, flight, err := q.Recover(inbox.Interruption{
 		Policy: a.cfg.OnOrphan, MaxAttempts: a.cfg.MaxAttempts, Counts: counts(o),
 		Arrived: hook.Arrived, Now: time.Now(),

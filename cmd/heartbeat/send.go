@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
+	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/workspace"
@@ -19,6 +21,9 @@ type sendCmd struct {
 	Agent string `arg:"" help:"The agent." complete:"agent"`
 	Text  string `arg:"" optional:"" help:"The prompt; \"-\", or none with a pipe, reads it from stdin."`
 	ID    string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing."`
+
+	Wait    bool          `help:"Wait for the reply and print it. A scheduler must be running."`
+	Timeout time.Duration `placeholder:"DURATION" default:"0" help:"With --wait: give up waiting after this time, with status 124; the prompt stays queued. 0: never."`
 }
 
 // Help implements kong's HelpProvider.
@@ -30,6 +35,7 @@ Examples:
     heartbeat send triage "Look at the new mails."
     heartbeat send builder - < task.md
     heartbeat send triage --id ticket-4711 "Answer ticket 4711."
+    heartbeat send --wait --timeout 10m triage "How many mails are new?"
     heartbeat send triage -- "- a prompt that begins with a dash"`
 }
 
@@ -40,6 +46,8 @@ type sent struct {
 	Inbox string `json:"inbox"`
 	// Duplicate is true when the id was accepted before; nothing was queued.
 	Duplicate bool `json:"duplicate"`
+	// Delivery is the entry's record in the outbox, with --wait.
+	Delivery *inbox.Delivery `json:"delivery,omitempty"`
 }
 
 func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
@@ -61,13 +69,40 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	defer q.Close()
 	id, err := q.Append(ctx, inbox.Letter{ID: c.ID, Source: "send", Prompt: prompt, Idempotent: c.ID != ""})
-	if errors.Is(err, inbox.ErrDuplicate) {
-		return sent{Agent: agent.Name, ID: c.ID, Inbox: agent.Inbox, Duplicate: true}, nil
-	}
-	if err != nil {
+	accepted := sent{Agent: agent.Name, ID: id, Inbox: agent.Inbox}
+	switch {
+	case errors.Is(err, inbox.ErrDuplicate):
+		accepted.ID, accepted.Duplicate = c.ID, true
+	case err != nil:
 		return nil, err
 	}
-	return sent{Agent: agent.Name, ID: id, Inbox: agent.Inbox}, nil
+	if !c.Wait {
+		return accepted, nil
+	}
+	a.step("waiting for the reply")
+	accepted.Delivery, err = c.await(ctx, agent, accepted.ID)
+	return accepted, err
+}
+
+// errNoReply is the cause with which --timeout ends the wait.
+var errNoReply = errors.New("no reply in time")
+
+func (c sendCmd) await(ctx context.Context, agent *config.Agent, id string) (*inbox.Delivery, error) {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, errNoReply)
+		defer cancel()
+	}
+	d, err := operator.Await(ctx, agent, id)
+	if errors.Is(err, errNoReply) {
+		return nil, &failure{
+			status: exitTimeout, hint: "the prompt stays queued: heartbeat status " + agent.Name,
+			err: fmt.Errorf("cannot get a reply from agent %q within %s", agent.Name, c.Timeout),
+		}
+	}
+	return d, err
 }
 
 // prompt is the text to send. It never waits for a person to type one.
@@ -98,6 +133,10 @@ func (c sendCmd) prompt(a *app, limit int64) (string, error) {
 }
 
 func (s sent) text(p *page) {
+	if s.Delivery != nil {
+		p.printf("%s\n", s.Delivery.Reply)
+		return
+	}
 	if s.Duplicate {
 		p.printf("already accepted: %s\n", s.ID)
 		return
