@@ -149,9 +149,9 @@ func (l *Lab) modelCalls() []modelCall {
 		for _, text := range r.New() {
 			switch {
 			case text.Role != "user":
-				// In the first request they stand among the client's own instructions.
+				// In the first request a paragraph among the client's own instructions.
 				if at := hookWords.FindStringIndex(text.Text); at != nil {
-					words, _, _ := strings.Cut(text.Text[at[0]:], "\n\nToday's date is ")
+					words, _, _ := strings.Cut(text.Text[at[0]:], "\n\n")
 					c.system = append(c.system, words)
 				}
 			case text.Role == "user" && said(text.Text) != "":
