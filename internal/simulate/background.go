@@ -57,7 +57,7 @@ func (s *session) dropTask(t *task) bool {
 // startTask runs a command in the background, its output in a file.
 func (s *session) startTask(c toolCall) toolResult {
 	id := "b" + strings.ToLower(rand.Text()[:8])
-	dir := filepath.Join(projectDir(s.home, s.project), s.sessionID(), "tasks")
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("claude-%d", os.Getuid()), projectName(s.project), s.sessionID(), "tasks")
 	path := filepath.Join(dir, id+".output")
 	err := os.MkdirAll(dir, 0o700)
 	var out *os.File
@@ -122,7 +122,8 @@ func (s *session) endTasks() {
 	s.mu.Unlock()
 	for _, t := range tasks {
 		if t.cmd != nil {
-			hooks.Terminate(t.cmd.Process.Pid, t.exited, time.Second)
+			gone := hooks.Terminate(t.cmd.Process.Pid, t.exited, time.Second)
+			s.rest.Go(func() { <-gone })
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -14,9 +15,10 @@ type Request struct {
 	SessionID string    `json:"session_id"`
 	PromptID  string    `json:"prompt_id"`
 	// Prompts are the user texts that are new in this request; none when it
-	// only carries tool results.
+	// only carries tool results. Like the client, all but the last have a
+	// line break added.
 	Prompts []string `json:"prompts"`
-	// System are the new texts that come with the system's authority: hooks'
+	// System is the new text that comes with the system's authority: hooks'
 	// additional context, and the second copy of a decision:block.
 	System []string `json:"system,omitempty"`
 	PID    int      `json:"pid"`
@@ -28,11 +30,18 @@ func (s *session) request(prompts, system []string) {
 	if path == "" {
 		return
 	}
-	if prompts == nil {
-		prompts = []string{}
+	said := []string{}
+	for i, p := range prompts {
+		if i < len(prompts)-1 {
+			p += "\n"
+		}
+		said = append(said, p)
+	}
+	if len(system) > 0 {
+		system = []string{strings.Join(system, "\n\n")}
 	}
 	s.mu.Lock()
-	r := Request{time.Now(), s.id, s.promptID, prompts, system, os.Getpid()}
+	r := Request{time.Now(), s.id, s.promptID, said, system, os.Getpid()}
 	s.mu.Unlock()
 	line, err := json.Marshal(r)
 	if err == nil {

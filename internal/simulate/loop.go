@@ -34,6 +34,7 @@ const (
 	endIdle    ending = iota // went idle: idle_prompt follows
 	endSilent                // idle, and nothing says so: aborted, blocked, a command
 	endFailed                // as endIdle, and -p exits 1
+	endBlocked               // as endSilent; the prompt is typed in again
 	endSession               // /exit
 )
 
@@ -52,6 +53,7 @@ type loop struct {
 	queue   []item
 	cancel  context.CancelCauseFunc // of the running job; nil when idle
 	done    chan ending
+	running item
 	result  ending // of the last job
 	line    string // typed so far
 	lastKey key    // of ^C and ^D
@@ -117,7 +119,7 @@ func (l *loop) startNext(ctx context.Context) {
 		return
 	}
 	it := l.queue[0]
-	l.queue = l.queue[1:]
+	l.queue, l.running = l.queue[1:], it
 	l.idle.Stop()
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	go func() { l.done <- l.s.do(ctx, it) }()
@@ -130,6 +132,10 @@ func (l *loop) finished(end ending) {
 	switch end {
 	case endIdle, endFailed:
 		l.idle.Reset(l.s.script.IdleAfter.Or(60 * time.Second))
+	case endBlocked:
+		if l.running.kind == itemPrompt {
+			l.line = l.running.text + l.line
+		}
 	case endSession:
 		l.leave()
 	}

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -15,14 +18,53 @@ type apiFailure struct{ kind, message, details string }
 
 func (f *apiFailure) Error() string { return f.kind + ": " + f.message }
 
-// failureWords are what the client says for each kind.
-var failureWords = map[string]string{
-	"rate_limit":            "API Error: Request rejected (429) · Rate limited",
-	"server_error":          "API Error: 529 Overloaded. This is a server-side issue, usually temporary",
-	"authentication_failed": "Invalid API key · Fix external API key",
-	"billing_error":         "Credit balance is too low",
-	"invalid_request":       "Prompt is too long",
-	"model_not_found":       "There's an issue with the selected model. It may not exist or you may not have access to it.",
+// apiFails is a request that the API refuses with what the step says, in the
+// words in which the client passes that on.
+func (s *session) apiFails(step script.Step) *apiFailure {
+	f := &apiFailure{kind: step.Fail, details: step.Details}
+	switch step.Fail {
+	case "rate_limit":
+		f.message = "API Error: Request rejected (429) · " + cmp.Or(step.Message, "Rate limited")
+	case "server_error":
+		f.message = "API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment. If it persists, check " +
+			gateway(s.setting("ANTHROPIC_BASE_URL")) + "."
+	case "authentication_failed":
+		f.message = "Invalid API key · Fix external API key"
+	case "billing_error":
+		f.message = "Credit balance is too low"
+	case "invalid_request":
+		f.message = tooLong(step.Message)
+		f.details = cmp.Or(f.details, fmt.Sprintf(`400 {"error":{"message":%s,"type":"invalid_request_error"},"type":"error"}`,
+			encode(cmp.Or(step.Message, "prompt is too long"))))
+	case "model_not_found":
+		s.request(nil, nil) // it asks once more
+		f.message = "There's an issue with the selected model (" + s.args.model +
+			"). It may not exist or you may not have access to it. Run /model to pick a different model."
+	default:
+		f.message = cmp.Or(step.Message, "API Error: "+step.Fail)
+	}
+	return f
+}
+
+// limits are the numbers in the API's words about a prompt that is too long.
+var limits = regexp.MustCompile(`(\d+) tokens > (\d+) maximum`)
+
+func tooLong(said string) string {
+	n := limits.FindStringSubmatch(said)
+	if n == nil {
+		return "Prompt is too long"
+	}
+	return "Prompt is too long · the request is ~" + n[1] + " tokens (limit " + n[2] + ") but this conversation is only ~2781 tokens — " +
+		"the rest is system prompt, tool definitions, and attachment content. A single-exchange conversation cannot be compacted; " +
+		"reduce attached files/tools or start with less context."
+}
+
+// gateway is where the client says to look when the API is overloaded.
+func gateway(base string) string {
+	if u, err := url.Parse(base); err == nil && u.Host != "" {
+		return "your inference gateway (" + u.Host + ")"
+	}
+	return "https://status.claude.com"
 }
 
 // answer has the model answer: one request, and one more after each tool it
@@ -36,7 +78,8 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 	if err != nil {
 		return "", false, &apiFailure{kind: "unknown", message: err.Error()}
 	}
-	s.request(prompts, system)
+	s.request(append(s.carried, prompts...), system)
+	s.carried = nil
 	done := s.thinking()
 	defer done()
 	thought, replied := false, false
@@ -101,8 +144,7 @@ func (s *session) mishap(ctx context.Context, step script.Step) error {
 	switch {
 	case step.Fail != "":
 		sleep(ctx, s.model.ThinkTime())
-		words := cmp.Or(step.Message, failureWords[step.Fail], "API Error: "+step.Fail)
-		return &apiFailure{step.Fail, words, step.Details}
+		return s.apiFails(step)
 	case step.Hang:
 		<-ctx.Done()
 	case step.Crash:

@@ -83,7 +83,7 @@ func TestPermissionDialog(t *testing.T) {
 			} else {
 				c.untilSeen("Interrupted")
 				c.keys("next\r")
-				c.until("the next prompt", func() bool { return len(l.prompts()) == 2 })
+				c.until("the next prompt", func() bool { return len(l.requests()) == 2 })
 				c.untilFired("Stop", 1)
 			}
 			if got := l.exists("ran"); got != test.runs {

@@ -43,8 +43,10 @@ type session struct {
 	exitNow  chan int    // the script says exit
 
 	life      context.Context // ends when the client does
+	rest      sync.WaitGroup  // what is left of process groups that were ended
 	beside    sync.WaitGroup  // async hooks and subagents; they end with life
 	context   []string        // SessionStart's, for the first request; owned by the job
+	carried   []string        // user texts that the next request brings along; owned by the job
 	lastReply string          // of the last turn; owned by the job
 
 	mu         sync.Mutex
@@ -140,7 +142,7 @@ func (s *session) fire(ctx context.Context, e event) []answered {
 	// A file that broke meanwhile just adds nothing.
 	settings, _ := s.store.Look()
 	var wait []hooks.Hook
-	call := hooks.Call{Payload: s.payload(e), Env: s.environ(settings), Dir: s.directory(), Timeout: e.timeout}
+	call := hooks.Call{Payload: s.payload(e), Env: s.environ(settings, carries[e.name].effort), Dir: s.directory(), Timeout: e.timeout}
 	for _, h := range settings.For(e.name, e.matcher) {
 		if h.Async {
 			s.beside.Go(func() { s.runAsync(h, call, e.name) })
@@ -179,8 +181,9 @@ func (s *session) runAsync(h hooks.Hook, call hooks.Call, event string) {
 }
 
 // environ is what hooks and tools get: the client's own environment, over it
-// the settings', over that what the client says of itself.
-func (s *session) environ(settings hooks.Settings) []string {
+// the settings', over that what the client says of itself; the effort only
+// where the payload has it too.
+func (s *session) environ(settings hooks.Settings, effort bool) []string {
 	env := map[string]string{}
 	for _, kv := range os.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
@@ -197,10 +200,12 @@ func (s *session) environ(settings hooks.Settings) []string {
 		"CLAUDE_CODE_ENTRYPOINT":       "cli",
 		"CLAUDE_CODE_CHILD_SESSION":    "1",
 		"CLAUDE_CODE_SESSION_ATTENDED": "1",
-		"CLAUDE_EFFORT":                "medium",
 		"PWD":                          s.cwd,
 	})
 	s.mu.Unlock()
+	if effort {
+		env["CLAUDE_EFFORT"] = "medium"
+	}
 	out := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		out = append(out, name+"="+env[name])
@@ -239,7 +244,7 @@ func (s *session) begin(id string) {
 	t := openTranscript(transcriptPath(s.home, s.project, id), s.script.TranscriptDelay.Or(100*time.Millisecond))
 	s.mu.Lock()
 	old := s.transcript
-	s.id, s.transcript = id, t
+	s.id, s.transcript, s.promptID = id, t, ""
 	s.mu.Unlock()
 	if old != nil {
 		old.close()
@@ -272,18 +277,22 @@ func newUUID() string {
 	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
 }
 
-// transcriptPath is where the client keeps a session's transcript: the
-// directory's path with everything but letters and digits as dashes.
+// transcriptPath is where the client keeps a session's transcript.
 func transcriptPath(home, project, id string) string {
 	return filepath.Join(projectDir(home, project), id+".jsonl")
 }
 
 func projectDir(home, project string) string {
-	name := strings.Map(func(r rune) rune {
+	return filepath.Join(home, ".claude", "projects", projectName(project))
+}
+
+// projectName is the directory's path with everything but letters and digits
+// as dashes.
+func projectName(project string) string {
+	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 			return r
 		}
 		return '-'
 	}, project)
-	return filepath.Join(home, ".claude", "projects", name)
 }

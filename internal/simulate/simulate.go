@@ -93,6 +93,7 @@ func newSession(a *arguments) (*session, error) {
 		runner:   hooks.Runner{KillDelay: time.Duration(sc.KillDelay)},
 		arrivals: make(chan item, 64), typed: make(chan string, 64), exitNow: make(chan int, 1),
 	}
+	s.runner.Rest = &s.rest
 	if s.store.Pinned, err = pinnedSettings(a.settings); err != nil {
 		return nil, err
 	}

@@ -61,8 +61,17 @@ func (s *session) checkBypass() error {
 // inTerminal is the client's life in a terminal.
 func (s *session) inTerminal() int {
 	l := &loop{s: s}
+	s.life = context.Background()
 	problem := l.chooseSession()
-	if problem == nil && l.startDialogs() {
+	switch {
+	case errors.Is(problem, errUnknownSession):
+		s.begin(newUUID())
+		l.endUnstarted(s.trusted())
+	case problem == nil && !s.trusted() && !l.askTrust():
+		l.endUnstarted(false)
+	case problem == nil && !l.startDialogs():
+		l.endUnstarted(true)
+	case problem == nil:
 		l.live()
 	}
 	s.close(l)
@@ -71,6 +80,15 @@ func (s *session) inTerminal() int {
 		return 1
 	}
 	return l.code
+}
+
+// endUnstarted ends a session that did not start; SessionEnd is fired for it
+// all the same where the directory is trusted.
+func (l *loop) endUnstarted(trusted bool) {
+	if trusted {
+		l.s.sessionEnd("other")
+	}
+	l.s.transcript.close()
 }
 
 // live runs the session from its start to its SessionEnd.
@@ -90,6 +108,7 @@ func (l *loop) live() {
 	s.sessionEnd(l.reason)
 	stop()
 	s.beside.Wait()
+	s.rest.Wait()
 	s.transcript.close()
 }
 
@@ -138,7 +157,7 @@ func (l *loop) chooseSession() error {
 	case a.sessionID != "" && !a.fork:
 		return refusal("Error: --session-id can only be used with --continue or --resume if --fork-session is also specified.")
 	case !known(old):
-		return refusal("No conversation found with session ID: " + old)
+		return fmt.Errorf("%w: %s", errUnknownSession, old)
 	case a.fork && a.sessionID != "":
 		s.begin(a.sessionID)
 	case a.fork:
@@ -148,6 +167,9 @@ func (l *loop) chooseSession() error {
 	}
 	return nil
 }
+
+// errUnknownSession has SessionEnd fired, unlike what else is refused.
+const errUnknownSession = refusal("No conversation found with session ID")
 
 // lastSession is the session in this directory that was written to last.
 func lastSession(home, project string) (id string) {
@@ -181,9 +203,6 @@ func (a *arguments) source() string {
 func (l *loop) startDialogs() bool {
 	s := l.s
 	l.header()
-	if s.args.requireTrust && !l.trusted() {
-		return false
-	}
 	settings, err := s.store.Look()
 	if err != nil && !l.goOn(" Settings Error\n\n "+err.Error()+
 		"\n\n Files with errors are skipped entirely, not just the invalid settings.\n\n"+
@@ -219,26 +238,31 @@ func (l *loop) header() {
 		Version, l.s.args.model, l.s.project, mode))
 }
 
-// trusted asks whether to trust the directory, unless it or a parent is
-// trusted, and keeps the answer.
-func (l *loop) trusted() bool {
-	if os.Getenv("CLAUDE_CODE_SANDBOXED") == "1" {
+// trusted reports whether hooks may run here: the directory or a parent is
+// trusted, or nobody asks.
+func (s *session) trusted() bool {
+	if !s.args.requireTrust || os.Getenv("CLAUDE_CODE_SANDBOXED") == "1" {
 		return true
 	}
-	path := filepath.Join(l.s.home, ".claude.json")
-	for dir := l.s.project; ; dir = filepath.Dir(dir) {
-		if trustIn(path, dir) {
+	for dir := s.project; ; dir = filepath.Dir(dir) {
+		if trustIn(s.userConfig(), dir) {
 			return true
 		}
 		if dir == filepath.Dir(dir) {
-			break
+			return false
 		}
 	}
+}
+
+func (s *session) userConfig() string { return filepath.Join(s.home, ".claude.json") }
+
+// askTrust asks whether to trust the directory, and keeps the answer.
+func (l *loop) askTrust() bool {
 	if !l.goOn(" Do you trust the files in this folder?\n\n "+l.s.project+
 		"\n\n ❯ 1. No, exit\n   2. Yes, proceed\n\n Enter to confirm · Esc to cancel", line2) {
 		return false
 	}
-	if err := keepTrust(path, l.s.project); err != nil {
+	if err := keepTrust(l.s.userConfig(), l.s.project); err != nil {
 		l.end(1, "")
 		return false
 	}
@@ -288,6 +312,10 @@ func (s *session) printMode(stdin io.Reader, stdout io.Writer) int {
 	l := &loop{s: s}
 	s.life = context.Background()
 	if err := l.chooseSession(); err != nil {
+		if errors.Is(err, errUnknownSession) {
+			s.begin(newUUID())
+			l.endUnstarted(true)
+		}
 		fmt.Fprintln(s.stderr, err)
 		return 1
 	}

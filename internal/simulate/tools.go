@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -137,7 +138,7 @@ const (
 func (s *session) shell(command string) *exec.Cmd {
 	settings, _ := s.store.Look()
 	cmd := exec.Command("/bin/sh", "-c", `eval "$1"; s=$?; pwd -P 2>/dev/null >&3; exit $s`, "sh", command)
-	cmd.Dir, cmd.Env = s.directory(), s.environ(settings)
+	cmd.Dir, cmd.Env = s.directory(), s.environ(settings, true)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }
@@ -160,7 +161,7 @@ func (s *session) bash(ctx context.Context, command string) toolResult {
 	if err != nil {
 		return toolResult{failed: err.Error()}
 	}
-	err = waitOrEnd(ctx, cmd)
+	err = s.waitOrEnd(ctx, cmd)
 	s.follow(where)
 	exit, failed := errors.AsType[*exec.ExitError](err)
 	if failed {
@@ -170,13 +171,21 @@ func (s *session) bash(ctx context.Context, command string) toolResult {
 		}
 		return toolResult{failed: text}
 	}
-	r := bashResponse{Stdout: strings.TrimRight(out.String(), "\n"), Stderr: strings.TrimRight(errOut.String(), "\n")}
+	r := bashResponse{Stdout: strings.TrimRight(out.String(), "\n"), Stderr: strings.TrimRight(errOut.String(), "\n"), NoOutputExpected: silent(command)}
 	return toolResult{response: r, text: strings.TrimSpace(r.Stdout + "\n" + r.Stderr)}
+}
+
+// silentCommands are those that the client expects to say nothing.
+var silentCommands = []string{"touch", "mkdir", "rmdir", "rm", "mv", "cp", "chmod", "chown", "ln", "cd", "export"}
+
+func silent(command string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(command), " ")
+	return slices.Contains(silentCommands, word) && !compound.MatchString(command)
 }
 
 // waitOrEnd reaps a command; when ctx ends, or its time is up, its group is
 // ended.
-func waitOrEnd(ctx context.Context, cmd *exec.Cmd) error {
+func (s *session) waitOrEnd(ctx context.Context, cmd *exec.Cmd) error {
 	exited := make(chan struct{})
 	var err error
 	go func() { defer close(exited); err = cmd.Wait() }()
@@ -188,7 +197,8 @@ func waitOrEnd(ctx context.Context, cmd *exec.Cmd) error {
 	case <-ctx.Done():
 	case <-limit.C:
 	}
-	hooks.Terminate(cmd.Process.Pid, exited, time.Second)
+	gone := hooks.Terminate(cmd.Process.Pid, exited, time.Second)
+	s.rest.Go(func() { <-gone })
 	return err
 }
 

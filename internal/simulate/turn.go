@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -16,7 +17,7 @@ import (
 func (s *session) do(ctx context.Context, it item) ending {
 	switch it.kind {
 	case itemStart:
-		s.sessionStart(ctx, s.args.source(), true)
+		s.sessionStart(ctx, s.args.source())
 		return endSilent
 	case itemCommand:
 		return s.command(ctx, it.text)
@@ -26,27 +27,58 @@ func (s *session) do(ctx context.Context, it item) ending {
 
 // sessionStart fires SessionStart; what its hooks add goes with the first
 // request.
-func (s *session) sessionStart(ctx context.Context, source string, withModel bool) {
+func (s *session) sessionStart(ctx context.Context, source string) {
 	e := event{name: "SessionStart", matcher: source, fields: []field{{"source", source}}}
-	if withModel && s.interactive {
+	switch {
+	case source == "resume":
+		e.fields = append(e.fields, s.resumed()...)
+	case source != "clear" && s.interactive:
 		e.fields = append(e.fields, field{"model", s.args.model})
 	}
 	sleep(ctx, s.script.StartDelay.Or(0))
 	for _, a := range s.fire(ctx, e) {
-		s.context = append(s.context, s.additional(e.name, a)...)
+		s.context = append(s.context, s.additional(e, a)...)
+	}
+}
+
+// resumed is what SessionStart says of a session that is gone on with. The
+// sizes are a small conversation's.
+func (s *session) resumed() []field {
+	since := time.Duration(0)
+	if st, err := os.Stat(s.transcript.path); err == nil {
+		since = time.Since(st.ModTime())
+	}
+	return []field{
+		{"seconds_since_last_response", int(since.Seconds())},
+		{"context_tokens", 15},
+		{"prompt_cache_likely_expired", since > 5*time.Minute},
+		{"estimated_cache_write_usd", 0.0001},
+	}
+}
+
+// clearWords are what the first request after /clear tells of it.
+func clearWords(command string) []string {
+	name, args, _ := strings.Cut(command, " ")
+	return []string{
+		"<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>",
+		fmt.Sprintf("<command-name>%s</command-name>\n            <command-message>%s</command-message>\n            <command-args>%s</command-args>",
+			name, strings.TrimPrefix(name, "/"), args),
+		"<local-command-stdout></local-command-stdout>",
 	}
 }
 
 // command does a slash command: no hook sees it as a prompt, and no model.
 func (s *session) command(ctx context.Context, text string) ending {
 	s.show("> " + text)
+	s.newPrompt()
 	switch name, _, _ := strings.Cut(strings.TrimSpace(text), " "); name {
 	case "/exit", "/quit":
 		return endSession
 	case "/clear", "/new", "/reset":
 		s.fire(ctx, event{name: "SessionEnd", matcher: "clear", fields: []field{{"reason", "clear"}}})
 		s.begin(newUUID())
-		s.sessionStart(ctx, "clear", false)
+		s.carried = clearWords(strings.TrimSpace(text))
+		s.sessionStart(ctx, "clear")
 	default:
 		s.show("Unknown command: " + name)
 	}
@@ -61,7 +93,7 @@ func (s *session) turn(ctx context.Context, it item) ending {
 	if !it.submitted {
 		more, ok := s.submitPrompt(ctx, it.text)
 		if !ok {
-			return endSilent
+			return endBlocked
 		}
 		system = append(system, more...)
 	}
@@ -81,6 +113,8 @@ func (s *session) turn(ctx context.Context, it item) ending {
 		}
 		next, ok := s.stop(ctx, active, reply)
 		if !ok || ctx.Err() != nil {
+			// What a hook said before another stopped it is in the next request.
+			s.carried, s.context = next.user, next.system
 			return s.settled(ctx)
 		}
 		if blocks++; s.capped(blocks) {
@@ -119,6 +153,7 @@ func (s *session) cutShort(ctx context.Context, err error) ending {
 	if !ok {
 		if context.Cause(ctx) != errEnding {
 			s.userText("[Request interrupted by user]")
+			s.carried = []string{"[Request interrupted by user]"}
 			s.show("⎿  Interrupted · What should Claude do instead?")
 		}
 		return endSilent
@@ -144,24 +179,27 @@ func (s *session) submitPrompt(ctx context.Context, text string) (system []strin
 			s.show("● UserPromptSubmit operation blocked by hook:\n" + a.Reason)
 			return nil, false
 		}
-		system = append(system, s.additional(e.name, a)...)
+		system = append(system, s.additional(e, a)...)
 	}
 	return system, ctx.Err() == nil
 }
 
 // additional is what a hook's answer adds to the request, as the client words
 // it.
-func (s *session) additional(event string, a answered) []string {
-	text := a.Context
-	if text == "" {
-		text = strings.TrimSpace(a.Plain)
-	}
-	if text == "" {
+func (s *session) additional(e event, a answered) []string {
+	text := strings.TrimSpace(a.Plain)
+	switch {
+	case a.Context != "":
+		text = fmt.Sprintf("%s hook additional context: %s", e.name, s.spill(e.name, a.Context))
+	case text == "":
 		return nil
+	case e.matcher != "":
+		text = fmt.Sprintf("%s:%s hook success: %s", e.name, e.matcher, s.spill(e.name, text))
+	default:
+		text = fmt.Sprintf("%s hook success: %s", e.name, s.spill(e.name, text))
 	}
-	text = fmt.Sprintf("%s hook additional context: %s", event, s.spill(event, text))
 	s.record("attachment", field{"attachment", map[string]any{
-		"type": "hook_additional_context", "content": []string{text}, "hookEvent": event,
+		"type": "hook_additional_context", "content": []string{text}, "hookEvent": e.name,
 	}})
 	return []string{text}
 }
@@ -195,11 +233,9 @@ func (s *session) stop(ctx context.Context, active bool, reply string) (next fee
 		{"background_tasks", s.runningTasks()},
 		{"session_crons", []any{}},
 	}}
+	stopped := false
 	for _, a := range s.fire(ctx, e) {
-		if a.Stop {
-			s.show("● Stop hook stopped continuation: " + a.StopWhy)
-			return feedback{}, false
-		}
+		stopped = stopped || a.Stop
 		shown := a.Hook.Shown()
 		switch {
 		case a.ByExit:
@@ -210,10 +246,20 @@ func (s *session) stop(ctx context.Context, active bool, reply string) (next fee
 			next.system = append(next.system, fmt.Sprintf("Stop hook blocking error from command: %q: %s", shown, clean(a.Reason)))
 		}
 		if a.Context != "" {
-			next.system = append(next.system, s.additional("Stop", a)...)
+			next.system = append(next.system, s.additional(e, a)...)
 		}
 	}
-	return next, len(next.user)+len(next.system) > 0
+	if stopped {
+		s.show("● Stop hook prevented continuation")
+		next.system = append([]string{"Stop hook stopped continuation: Stop hook prevented continuation"}, next.system...)
+		return next, false
+	}
+	if len(next.user) == 0 && len(next.system) > 0 {
+		// Without a user's text there is none that system texts could follow.
+		next.user = []string{"<system-reminder>\n" + strings.Join(next.system, "\n\n") + "\n</system-reminder>"}
+		next.system = nil
+	}
+	return next, len(next.user) > 0
 }
 
 // clean is what the client does to a hook's words: bad UTF-8 is replaced, and

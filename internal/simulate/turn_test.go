@@ -18,7 +18,7 @@ func TestUserPromptSubmit(t *testing.T) {
 		system  string
 	}{
 		"context":     {`echo '{"hookSpecificOutput":{"additionalContext":"/ctx @x"}}'`, false, "UserPromptSubmit hook additional context: /ctx @x"},
-		"plain":       {`echo plain`, false, "UserPromptSubmit hook additional context: plain"},
+		"plain":       {`echo plain`, false, "UserPromptSubmit hook success: plain"},
 		"then died":   {`echo '{"hookSpecificOutput":{"additionalContext":"c"}}'; kill -9 $$`, false, "UserPromptSubmit hook additional context: c"},
 		"killed":      {`kill -9 $$`, false, ""},
 		"exit 2":      {`echo no >&2; exit 2`, true, ""},
@@ -33,8 +33,12 @@ func TestUserPromptSubmit(t *testing.T) {
 			c := l.start("hello")
 			if test.blocked {
 				c.untilSeen("blocked by hook")
+				c.keys(" again\r") // what was refused is typed in already
+				if got := c.untilFired("UserPromptSubmit", 2)["prompt"]; got != "hello again" {
+					t.Errorf("prompt %q", got)
+				}
 				c.term()
-				l.wantEvents("SessionStart", "UserPromptSubmit", "SessionEnd")
+				l.wantEvents("SessionStart", "UserPromptSubmit", "UserPromptSubmit", "SessionEnd")
 				return
 			}
 			c.untilFired("Stop", 1)
@@ -55,7 +59,7 @@ func TestSessionStartContext(t *testing.T) {
 	l := newLab(t).on("SessionStart", `sleep 0.2; echo early`)
 	c := l.start("hello")
 	c.untilFired("Stop", 1)
-	if got := l.requests()[0].System; !slices.Equal(got, []string{"SessionStart hook additional context: early"}) {
+	if got := l.requests()[0].System; !slices.Equal(got, []string{"SessionStart:startup hook success: early"}) {
 		t.Errorf("system %q", got)
 	}
 	p := l.fired("SessionStart")[0]
@@ -74,7 +78,7 @@ func TestPromptArgument(t *testing.T) {
 		"none":            {nil, ""},
 		"blank":           {[]string{" "}, ""},
 		"command":         {[]string{"/nosuchcommand x"}, ""},
-		"blank, command":  {[]string{" /clear"}, ""},
+		"blank, command":  {[]string{" /nosuchcommand"}, ""},
 		"path":            {[]string{"/etc/motd is what?"}, "/etc/motd is what?"},
 		"flag after --":   {[]string{"--", "--dangerously-skip-permissions"}, "--dangerously-skip-permissions"},
 		"control":         {[]string{"--", "a\x07b\x1b[1m\n"}, "ab[1m\n"},

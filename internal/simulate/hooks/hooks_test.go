@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -149,6 +150,30 @@ func TestTimeout(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("the grandchild did not survive")
 		}
+	}
+}
+
+// A child that ignores SIGTERM goes by SIGKILL although the leader is gone;
+// the hook's end does not wait for it.
+func TestStubbornChild(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var rest sync.WaitGroup
+	r := Runner{KillDelay: 500 * time.Millisecond, Rest: &rest}
+	started := time.Now()
+	result := r.Run(t.Context(), Hook{
+		Command: `(trap '' TERM; sleep 1.5; touch survived) & sleep 30`, Timeout: 100 * time.Millisecond,
+	}, Call{Dir: dir})
+	if took := time.Since(started); !result.Cut || took > 450*time.Millisecond {
+		t.Errorf("after %v: %+v", took, result)
+	}
+	rest.Wait()
+	if took := time.Since(started); took > 1400*time.Millisecond {
+		t.Fatalf("the rest took %v", took)
+	}
+	time.Sleep(time.Until(started.Add(2 * time.Second))) // its absence can only be waited for
+	if _, err := os.Stat(filepath.Join(dir, "survived")); err == nil {
+		t.Error("the child survived")
 	}
 }
 

@@ -20,6 +20,9 @@ type Runner struct {
 	// exit before its answer is refused; 0 means the
 	// client's 500 ms.
 	HeldDelay time.Duration
+	// Rest, when not nil, counts the groups of hooks that were ended and of
+	// which something is left.
+	Rest *sync.WaitGroup
 }
 
 func (r Runner) killDelay() time.Duration {
@@ -135,24 +138,38 @@ func (r Runner) wait(ctx context.Context, cmd *exec.Cmd, timeout time.Duration) 
 	case <-up.C:
 	case <-ctx.Done():
 	}
-	Terminate(cmd.Process.Pid, exited, r.killDelay())
+	gone := Terminate(cmd.Process.Pid, exited, r.killDelay())
+	if r.Rest != nil {
+		r.Rest.Go(func() { <-gone })
+	}
 	return true
 }
 
-// Terminate sends SIGTERM to the process group pid, SIGKILL if exited is not
-// closed within delay, and waits for exited.
-func Terminate(pid int, exited <-chan struct{}, delay time.Duration) {
+// Terminate sends SIGTERM to the process group pid and waits for the end of
+// its leader, which exited tells; SIGKILL goes to what is left of the group
+// after delay. The channel it returns is closed when nothing of the group is
+// left, or SIGKILL was sent. Whoever left the group stays.
+func Terminate(pid int, exited <-chan struct{}, delay time.Duration) (gone <-chan struct{}) {
 	// ESRCH: gone already, which exited tells.
 	_ = syscall.Kill(-pid, syscall.SIGTERM)
-	kill := time.NewTimer(delay)
-	defer kill.Stop()
-	select {
-	case <-exited:
-		return
-	case <-kill.C:
-		_ = syscall.Kill(-pid, syscall.SIGKILL)
-	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		kill := time.NewTimer(delay)
+		defer kill.Stop()
+		look := time.NewTicker(10 * time.Millisecond)
+		defer look.Stop()
+		for !errors.Is(syscall.Kill(-pid, 0), syscall.ESRCH) {
+			select {
+			case <-look.C:
+			case <-kill.C:
+				_ = syscall.Kill(-pid, syscall.SIGKILL)
+				return
+			}
+		}
+	}()
 	<-exited
+	return done
 }
 
 // maxOutput bounds what is kept of a hook's output; the client took 10 MB.

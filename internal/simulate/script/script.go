@@ -82,8 +82,8 @@ type Step struct {
 	Description string         `json:"description"` // of Bash and Background
 	Input       map[string]any `json:"input"`       // of other tools
 	Result      string         `json:"result"`      // of other tools
-	Message     string         `json:"message"`     // of Fail
-	Details     string         `json:"details"`     // of Fail
+	Message     string         `json:"message"`     // of Fail: what the API says
+	Details     string         `json:"details"`     // of Fail: error_details
 	For         Duration       `json:"for"`         // of Subagent
 	Repeat      int            `json:"repeat"`      // of Print
 }
