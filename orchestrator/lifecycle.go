@@ -212,6 +212,9 @@ func (s *Scheduler) launched(a *agent, live Session, id string) {
 func (s *Scheduler) reported(a *agent, r session.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.Acknowledged > a.last.Acknowledged {
+		s.log.Info("entry done", "agent", a.cfg.Name, "done", a.acknowledged+r.Acknowledged)
+	}
 	a.last = r
 	if r.Phase == hook.Ending {
 		s.enterLocked(a, Ending, "its session is being ended", time.Time{})

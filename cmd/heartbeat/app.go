@@ -86,11 +86,3 @@ func (a *app) agent(name string) (*config.Agent, error) {
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
-
-func newLog(w *os.File, level slog.Level, format string) *slog.Logger {
-	opt := &slog.HandlerOptions{Level: level}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, opt))
-	}
-	return slog.New(slog.NewTextHandler(w, opt))
-}

@@ -54,7 +54,7 @@ func TestAppendWakesAWaitingSession(t *testing.T) {
 		}
 		f.phase(hook.Waiting)
 		before := len(f.calls())
-		idle := 20 * time.Second
+		idle := time.Minute
 		if testing.Short() {
 			idle = 2 * time.Second
 		}

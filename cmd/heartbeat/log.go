@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// newLog makes the program's logger: JSON for machines, else lines for
+// people. The time is local, as a person reads it.
+func newLog(w *os.File, level slog.Level, format string) *slog.Logger {
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	}
+	return slog.New(&personHandler{mu: new(sync.Mutex), w: w, level: level, palette: paletteFor(w)})
+}
+
+// personHandler writes a line for each record:
+//
+//	15:04:05 WARN session ended agent=triage why="crashed (ended by SIGKILL)"
+//
+// Only levels other than info are named. A value with line breaks (a screen)
+// stands below, indented.
+type personHandler struct {
+	palette
+	mu    *sync.Mutex
+	w     io.Writer
+	level slog.Level
+	attrs []slog.Attr
+	group string
+}
+
+// Enabled implements slog.Handler.
+func (h *personHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
+
+// WithAttrs implements slog.Handler.
+func (h *personHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *h
+	with.attrs = append(h.attrs[:len(h.attrs):len(h.attrs)], h.named(attrs)...)
+	return &with
+}
+
+// WithGroup implements slog.Handler.
+func (h *personHandler) WithGroup(name string) slog.Handler {
+	with := *h
+	with.group += name + "."
+	return &with
+}
+
+func (h *personHandler) named(attrs []slog.Attr) []slog.Attr {
+	if h.group == "" {
+		return attrs
+	}
+	out := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		out[i] = slog.Attr{Key: h.group + a.Key, Value: a.Value}
+	}
+	return out
+}
+
+// Handle implements slog.Handler: one write for each record.
+func (h *personHandler) Handle(_ context.Context, r slog.Record) error {
+	var b, below bytes.Buffer
+	b.WriteString(h.dim + r.Time.Format("15:04:05") + h.reset)
+	switch {
+	case r.Level >= slog.LevelError:
+		b.WriteString(" " + h.red + r.Level.String() + h.reset)
+	case r.Level >= slog.LevelWarn:
+		b.WriteString(" " + h.yellow + r.Level.String() + h.reset)
+	case r.Level < slog.LevelInfo:
+		b.WriteString(" " + r.Level.String())
+	}
+	b.WriteString(" " + printable(r.Message))
+	attrs := h.attrs[:len(h.attrs):len(h.attrs)]
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, h.named([]slog.Attr{a})...)
+		return true
+	})
+	for _, a := range attrs {
+		writeAttr(&b, &below, a)
+	}
+	b.WriteByte('\n')
+	b.Write(below.Bytes())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := h.w.Write(b.Bytes())
+	return err
+}
+
+func writeAttr(line, below *bytes.Buffer, a slog.Attr) {
+	text := a.Value.Resolve().String()
+	switch {
+	case strings.Contains(text, "\n"):
+		below.WriteString("  " + a.Key + ":\n")
+		for l := range strings.Lines(text) {
+			below.WriteString("    " + printable(strings.TrimRight(l, "\n")) + "\n")
+		}
+		return
+	case text == "" || strings.ContainsAny(text, " \t\"=") || printable(text) != text:
+		text = strconv.Quote(text)
+	}
+	line.WriteString(" " + a.Key + "=" + text)
+}

@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestQuickstartTwice: the README's first command does the same each time,
+// for all three kinds of trigger.
+func TestQuickstartTwice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/quickstart")); err != nil {
+		t.Fatal(err)
+	}
+	// What a run in the checkout may have left is not part of the example.
+	for _, left := range []string{".heartbeat", ".claude", ".home"} {
+		paths, _ := filepath.Glob(filepath.Join(dir, "agents", "*", left))
+		for _, p := range paths {
+			if err := os.RemoveAll(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := []string{
+		"Check the mailbox and triage what is new.", "Review incoming/hello.md",
+		"ticket 1: the door squeaks", "ticket 2: the light flickers",
+	}
+	slices.Sort(want)
+	for round := range 2 {
+		log := filepath.Join(dir, "model.jsonl")
+		_ = os.Remove(log)
+		cmd := exec.Command(filepath.Join(binaries(t), "heartbeat"), "run", "-f", filepath.Join(dir, "heartbeat.yaml"), "--once", "--fire")
+		cmd.Env = []string{
+			"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SIMULATE_LOG=" + log,
+			"HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"),
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("run %d: %v\n%s", round+1, err, out)
+		}
+		var got []string
+		for _, r := range readLines[struct{ Prompts []string }](t, log) {
+			for _, p := range r.Prompts {
+				got = append(got, unframe(p))
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("run %d: the model got\n%s\nwant\n%s", round+1, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
