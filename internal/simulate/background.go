@@ -3,7 +3,6 @@ package simulate
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -56,7 +55,7 @@ func (s *session) dropTask(t *task) bool {
 
 // startTask runs a command in the background, its output in a file.
 func (s *session) startTask(c toolCall) toolResult {
-	id := "b" + strings.ToLower(rand.Text()[:8])
+	id := "b" + newUUID()[:8]
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("claude-%d", os.Getuid()), projectName(s.project), s.sessionID(), "tasks")
 	path := filepath.Join(dir, id+".output")
 	err := os.MkdirAll(dir, 0o700)
