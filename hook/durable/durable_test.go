@@ -294,3 +294,32 @@ func TestPathFunctions(t *testing.T) {
 		t.Error("a missing folder is no error")
 	}
 }
+
+func TestLastLine(t *testing.T) {
+	t.Parallel()
+	f, dir := open(t)
+	long := strings.Repeat("x", 100_000)
+	for data, want := range map[string]string{
+		"":                    "",
+		"\n":                  "",
+		"one\n":               "one",
+		"one\ntwo\n":          "two",
+		"one\ntorn":           "",
+		long + "\n":           long,
+		"one\n" + long + "\n": long,
+		long + "\ntwo\n":      "two",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "a"), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.LastLine("a", 1<<20); err != nil || string(got) != want {
+			t.Errorf("of %.20q: %.20q, %v, want %.20q", data, got, err, want)
+		}
+	}
+	if got, err := f.LastLine("a", 10); err != nil || got != nil && len(got) > 64<<10 {
+		t.Errorf("over the limit: %d bytes, %v", len(got), err)
+	}
+	if got, err := f.LastLine("missing", 10); err != nil || got != nil {
+		t.Errorf("missing: %q, %v", got, err)
+	}
+}

@@ -31,6 +31,42 @@ func (f *Folder) EndsWithin(name string, needle []byte, window int64) (bool, err
 	return found, nil
 }
 
+// LastLine returns the last line of a file without its newline, when it has
+// one and is at most limit bytes long; otherwise, and for a missing file, nil.
+// It reads little more than the line.
+func (f *Folder) LastLine(name string, limit int64) ([]byte, error) {
+	file, err := f.OpenFile(name, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, f.fail("read", name, err)
+	}
+	size := info.Size()
+	for n := min(4<<10, size); n > 0; n = min(4*n, size) {
+		tail := make([]byte, n)
+		if _, err := file.ReadAt(tail, size-n); err != nil {
+			return nil, f.fail("read", name, err)
+		}
+		line, whole := bytes.CutSuffix(tail, []byte{'\n'})
+		if !whole {
+			return nil, nil
+		}
+		if at := bytes.LastIndexByte(line, '\n'); at >= 0 || n == size {
+			return line[at+1:], nil
+		}
+		if n > limit {
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
 func contains(r io.Reader, needle []byte) (bool, error) {
 	buf := make([]byte, 64<<10+len(needle))
 	kept := 0

@@ -127,22 +127,27 @@ func (f *filing) flush() error {
 	return f.q.dir.Sync()
 }
 
-// advance moves the cursor and lets the sidecar follow. Last is the line
-// before the new cursor, when it is known: then it is an acknowledged one,
-// which Offer has synced.
+// advance moves the cursor forward. Last is the line before it, when it is
+// known: then it is an acknowledged one, which Offer has synced.
+//
+// The sidecar goes first. Between the two an older cursor is only behind, and
+// the entry in flight known to be done by its record; a sidecar behind the
+// cursor would not know the bytes between, should the inbox be replaced.
 func (q *Queue) advance(v *view, to int64, last []byte) error {
 	if to <= v.verdict.cursor {
 		return nil
 	}
-	move := q.writeCursor
 	if last == nil {
-		move = func(to int64) error { return q.moveCursor(v.source, to) }
+		if err := q.dir.SyncData(v.source.file, q.name); err != nil {
+			return err
+		}
 	}
-	if err := move(to); err != nil {
+	m := v.source.note(v.verdict.meta, to, last)
+	if err := q.writeMeta(m); err != nil {
 		return err
 	}
-	v.verdict.cursor, v.verdict.meta = to, v.source.note(v.verdict.meta, to, last)
-	return q.writeMeta(v.verdict.meta)
+	v.verdict.cursor, v.verdict.meta = to, m
+	return q.writeCursor(to)
 }
 
 // deadLine is the dead letter that a line becomes, if it becomes one.

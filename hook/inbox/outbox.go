@@ -55,17 +55,25 @@ func cutText(s string, limit int) (string, bool) {
 	return s[:limit], true
 }
 
-// delivered reports whether the last records hold a delivery: an
+// delivered reports whether the last record is a delivery's: an
 // acknowledgement that was interrupted after its record.
 func (q *Queue) delivered(delivery string) (bool, error) {
-	needle := []byte(`"delivery_id":"` + delivery + `"`)
 	for _, name := range []string{outboxFile, olderOutbox} {
-		found, err := q.home.EndsWithin(name, needle, recordMax/2)
-		if err != nil && !errors.Is(err, durable.ErrNotRegular) || found {
-			return found, err
+		line, err := q.home.LastLine(name, recordMax)
+		if errors.Is(err, durable.ErrNotRegular) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if line != nil {
+			var d struct {
+				DeliveryID string `json:"delivery_id"`
+			}
+			return json.Unmarshal(line, &d) == nil && d.DeliveryID == delivery, nil
 		}
 		if info, err := q.home.Stat(name); err == nil && info.Size() > 0 {
-			return false, nil // the older one holds nothing later
+			return false, nil // it ends with a torn record
 		}
 	}
 	return false, nil

@@ -36,7 +36,7 @@ const window = 256
 
 // meta is .inbox-meta: what the inbox looked like when the cursor was last
 // written, so that a file that was truncated, rotated, replaced or edited
-// meanwhile is told from one that has only grown. It may be one entry behind
+// meanwhile is told from one that has only grown. It may be a step ahead of
 // the cursor (a crash between the two), never wrong about its own offset.
 type meta struct {
 	Dev        uint64 `json:"dev"`

@@ -187,7 +187,9 @@ func TestAnInterruptedAcknowledgementIsDone(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []OrphanPolicy{Retry, DeadLetter, Drop} {
 		r := newRig(t)
-		r.echo("one\ntwo\n")
+		r.echo("zero\none\ntwo\n")
+		r.offer()
+		r.ack()
 		r.offer()
 		r.advance(Started)
 		killed := errors.New("killed")
@@ -211,7 +213,7 @@ func TestAnInterruptedAcknowledgementIsDone(t *testing.T) {
 		if got := r.next(); got != "two" {
 			t.Errorf("%s: next %q", policy, got)
 		}
-		if n := strings.Count(r.get(outboxFile), "\n"); n != 1 || len(r.dead()) != 0 {
+		if n := strings.Count(r.get(outboxFile), "\n"); n != 2 || len(r.dead()) != 0 {
 			t.Errorf("%s: %d records, %d dead letters", policy, n, len(r.dead()))
 		}
 	}
