@@ -23,6 +23,10 @@ type scenario struct {
 	settings func(l *Lab, settings map[string]any)
 	// args is the command line behind the permission mode; nil: -- begin.
 	args []string
+	// concurrent says that model calls come in no certain order: they are not
+	// recorded.
+	concurrent bool
+	events     []string // that have hooks; nil: all
 	// drive plays the rest of the story up to a state in which nothing
 	// happens by itself. Unless it ended the client, SIGTERM does.
 	drive func(l *Lab, term *Terminal)
@@ -65,7 +69,7 @@ func (s scenario) run(t *testing.T, c client) string {
 	l := newLab(t, c, s.hooks.script())
 	l.Model(s.model...)
 	l.Setenv(s.env...)
-	settings := l.Hooks()
+	settings := l.Hooks(s.events...)
 	if s.settings != nil {
 		s.settings(l, settings)
 	}
@@ -84,7 +88,7 @@ func (s scenario) run(t *testing.T, c client) string {
 	for _, term := range l.started {
 		ends = append(ends, term.End())
 	}
-	return strings.Join(append(l.Trace(), ends...), "\n") + "\n"
+	return strings.Join(append(l.Trace(!s.concurrent), ends...), "\n") + "\n"
 }
 
 func (s scenario) recorded() string { return filepath.Join("testdata", s.name+".txt") }

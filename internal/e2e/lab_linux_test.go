@@ -1,13 +1,16 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,7 +58,12 @@ func newLab(t *testing.T, c client, answer func(*Call) Reply, rules ...fakeapi.R
 		t: t, client: c, Dir: dir,
 		Home: filepath.Join(dir, "home"), Work: filepath.Join(dir, "work"), hook: filepath.Join(dir, hookName),
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() {
+		l.sweep()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("cannot clean up: %v", err)
+		}
+	})
 	for _, d := range []string{l.Home, filepath.Join(l.Work, ".claude"), filepath.Join(dir, "tmp")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -76,6 +84,22 @@ func newLab(t *testing.T, c client, answer func(*Call) Reply, rules ...fakeapi.R
 	l.Trust(l.Work)
 	l.Setenv("SIMULATE_LOG=" + l.modelLog())
 	return l
+}
+
+// sweep kills what was started in the lab and outlived its client, as some
+// tests want it to.
+func (l *Lab) sweep() {
+	mark := []byte("HOME=" + l.Home + "\x00")
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		env, err := os.ReadFile(filepath.Join(d, "environ"))
+		if err != nil || !bytes.Contains(env, mark) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(d)); err == nil {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+		}
+	}
 }
 
 // Trust writes the client's own state file so that it asks nothing at the

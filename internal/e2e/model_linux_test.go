@@ -30,6 +30,10 @@ func background(cmd string) script.Step {
 	return script.Step{Background: cmd, Description: "run a command"}
 }
 func hang() script.Step { return script.Step{Hang: true} }
+func subagent(answer string, after time.Duration) script.Step {
+	return script.Step{Subagent: &answer, For: script.Duration(after), Description: "a task"}
+}
+
 func bash(cmd string) script.Step {
 	return script.Step{Tool: "Bash", Command: cmd, Description: "run a command"}
 }
@@ -52,6 +56,9 @@ func (l *Lab) Model(turns ...turn) {
 	l.WriteJSON(l.modelScript(), simulateScript(turns))
 }
 
+// subagentTask is what a subagent is asked.
+const subagentTask = "the task of the subagent"
+
 // apiRules are the turns for the fake API.
 func apiRules(turns []turn) []fakeapi.Rule {
 	var rules []fakeapi.Rule
@@ -62,6 +69,11 @@ func apiRules(turns []turn) []fakeapi.Rule {
 			if s.Delay > 0 {
 				delay = time.Duration(s.Delay)
 				continue
+			}
+			if s.Subagent != nil {
+				rules = append(rules, fakeapi.Rule{
+					Match: subagentTask, Answer: fakeapi.Answer{Text: *s.Subagent, Delay: time.Duration(s.For)},
+				})
 			}
 			a := apiAnswer(s)
 			a.Delay, delay = delay, 0
@@ -80,6 +92,10 @@ func apiAnswer(s script.Step) fakeapi.Answer {
 		return fakeapi.Answer{Tools: []fakeapi.ToolUse{fakeapi.Bash(s.Command)}}
 	case s.Background != "":
 		return fakeapi.Answer{Tools: []fakeapi.ToolUse{fakeapi.BackgroundBash(s.Background)}}
+	case s.Subagent != nil:
+		return fakeapi.Answer{Tools: []fakeapi.ToolUse{{Name: "Agent", Input: map[string]any{
+			"description": s.Description, "prompt": subagentTask, "subagent_type": "general-purpose",
+		}}}}
 	case s.Hang:
 		return fakeapi.Answer{Text: "half a text", Hang: fakeapi.HangMidText}
 	case s.Fail != "":
@@ -106,6 +122,8 @@ func simulateScript(turns []turn) any {
 				step["tool"], step["command"], step["description"] = s.Tool, s.Command, s.Description
 			case s.Background != "":
 				step["background"], step["description"] = s.Background, s.Description
+			case s.Subagent != nil:
+				step["subagent"], step["for"], step["description"] = *s.Subagent, time.Duration(s.For).String(), s.Description
 			case s.Hang:
 				step["hang"] = true
 			case s.Fail != "":

@@ -15,6 +15,7 @@ func scenarios() []scenario {
 	return slices.Concat(
 		turnScenarios(), verdictScenarios(), timeoutScenarios(), startScenarios(), settingsScenarios(),
 		permissionScenarios(), endScenarios(), interruptScenarios(), backgroundScenarios(), failureScenarios(),
+		subagentScenarios(),
 	)
 }
 

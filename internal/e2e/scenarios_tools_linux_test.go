@@ -68,6 +68,20 @@ func backgroundScenarios() []scenario {
 	}
 }
 
+// Subagents run in the background (18).
+func subagentScenarios() []scenario {
+	return []scenario{{
+		name: "subagent",
+		model: []turn{
+			{match: "begin", steps: []script.Step{subagent("sub answer", 1500*time.Millisecond), say("started")}},
+		},
+		settings:   allow("Agent"),
+		concurrent: true,
+		events:     []string{"UserPromptSubmit", "SubagentStop", "Stop", "SessionEnd"},
+		drive:      stops(2),
+	}}
+}
+
 // Permissions (5).
 func permissionScenarios() []scenario {
 	touch := []turn{{match: "begin", steps: []script.Step{bash("touch touched"), say("went on")}}}
@@ -84,6 +98,11 @@ func permissionScenarios() []scenario {
 		{
 			name: "permission-denied", model: touch, args: manual,
 			hooks: decision(`{"behavior":"deny","message":"not here"}`), drive: stops(1),
+			check: func(l *Lab) {
+				if r := l.API.Requests(); l.client.real && r[1].Copies("not here") != 1 {
+					l.t.Error("the model was not told why")
+				}
+			},
 		},
 		{
 			name: "permission-allowed", model: touch, args: manual,

@@ -37,9 +37,13 @@ type Terminal struct {
 func startTerminal(t *testing.T, cmd *exec.Cmd) *Terminal {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: syscall.SIGKILL}
-	master, err := pty.StartWithAttrs(cmd, &pty.Winsize{Rows: 50, Cols: 200}, cmd.SysProcAttr)
+	blocking, err := pty.StartWithAttrs(cmd, &pty.Winsize{Rows: 50, Cols: 200}, cmd.SysProcAttr)
 	if err != nil {
 		t.Fatalf("cannot start %s: %v", cmd.Path, err)
+	}
+	master, err := interruptible(blocking)
+	if err != nil {
+		t.Fatal(err)
 	}
 	term := &Terminal{t: t, cmd: cmd, master: master, ended: make(chan struct{}), began: time.Now()}
 	read := make(chan struct{})
@@ -61,6 +65,20 @@ func startTerminal(t *testing.T, cmd *exec.Cmd) *Terminal {
 		}
 	})
 	return term
+}
+
+// interruptible is f as a file whose Close ends a Read that waits: a terminal
+// is not hung up while a blocking read holds it. f is closed.
+func interruptible(f *os.File) (*os.File, error) {
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot duplicate the terminal: %w", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, fmt.Errorf("cannot make the terminal non-blocking: %w", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 func (p *Terminal) drain() {

@@ -31,8 +31,9 @@ type traceLine struct {
 	text string
 }
 
-// Trace describes what has happened in the lab.
-func (l *Lab) Trace() []string {
+// Trace describes what has happened in the lab: hook calls and, if wanted,
+// model calls.
+func (l *Lab) Trace(models bool) []string {
 	t := &trace{lab: l, names: map[string]string{}, count: map[string]int{}, env: map[string]string{}}
 	var lines []traceLine
 	calls := l.Calls()
@@ -42,6 +43,9 @@ func (l *Lab) Trace() []string {
 		lines = append(lines, traceLine{c.At, t.hook(c)})
 	}
 	for _, m := range l.modelCalls() {
+		if !models {
+			break
+		}
 		lines = append(lines, traceLine{m.at, t.model(m)})
 	}
 	slices.SortStableFunc(lines, func(a, b traceLine) int { return a.at.Compare(b.at) })
@@ -165,9 +169,12 @@ var (
 	uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	// The client's ids of background tasks and tool uses.
 	taskID  = regexp.MustCompile(`\bb[0-9a-z]{8}\b`)
+	agentID = regexp.MustCompile(`\ba[0-9a-f]{16}\b`)
 	toolID  = regexp.MustCompile(`toolu_\w+`)
 	tokens  = regexp.MustCompile(`~[0-9]+ tokens`)
-	notWord = regexp.MustCompile(`[^A-Za-z0-9]`)
+	// Of a subagent's notification the rest is words, tokens and times.
+	subagentNotice = regexp.MustCompile(`<output-file>[^"\\]*<agent-[0-9]+>[^<]*</output-file>.*?(<status>[a-z]*</status>).*?</task-notification>`)
+	notWord        = regexp.MustCompile(`[^A-Za-z0-9]`)
 )
 
 // measured are the fields of payloads whose values differ from run to run.
@@ -203,6 +210,7 @@ func (t *trace) value(key string, v any) string {
 
 func (t *trace) tidy(s string) string {
 	s = uuid.ReplaceAllStringFunc(s, func(id string) string { return t.name("id", id) })
+	s = agentID.ReplaceAllStringFunc(s, func(id string) string { return t.name("agent", id) })
 	s = toolID.ReplaceAllStringFunc(s, func(id string) string { return t.name("tool", id) })
 	s = strings.NewReplacer(
 		filepath.Join(t.lab.Dir, hookName)+" "+t.lab.hooks.listener.Addr().String(), "HOOK",
@@ -211,6 +219,7 @@ func (t *trace) tidy(s string) string {
 		notWord.ReplaceAllString(t.lab.Work, "-"), "-W",
 		fmt.Sprintf("claude-%d/", os.Getuid()), "claude-UID/",
 	).Replace(s)
+	s = subagentNotice.ReplaceAllString(s, "…$1…")
 	return tokens.ReplaceAllString(s, "~N tokens")
 }
 

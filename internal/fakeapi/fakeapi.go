@@ -37,7 +37,7 @@ type Server struct {
 	rules    []*rule
 	requests []*Request
 	others   []Other
-	last     map[string]*Request // session → its newest request
+	last     map[string]*Request // conversation → its newest request
 	pending  map[string][]Answer // id of a tool_use → answers that follow its result
 	changed  chan struct{}       // closed and replaced with every request
 }
@@ -166,8 +166,8 @@ func (s *Server) record(req *Request) Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.Number = len(s.requests) + 1
-	req.before = s.last[req.Session]
-	s.last[req.Session] = req
+	req.before = s.last[req.conversation()]
+	s.last[req.conversation()] = req
 	s.requests = append(s.requests, req)
 	close(s.changed)
 	s.changed = make(chan struct{})

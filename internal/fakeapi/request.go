@@ -20,7 +20,7 @@ type Request struct {
 	Tools    []string // the names of the tools on offer
 	Body     []byte
 
-	before *Request // the same session's call before this one
+	before *Request // the same conversation's call before this one
 }
 
 // Message is one message of a request. Roles other than user and assistant
@@ -81,8 +81,8 @@ func (r *Request) Texts() []Text {
 	return out
 }
 
-// New returns the texts that the same session's call before did not have,
-// without the assistant's own. A text that the call before had n times and
+// New returns the texts that the same conversation's call before did not have
+// (a session and each of its subagents have a conversation), without the assistant's own. A text that the call before had n times and
 // this one has m times is new m-n times; blanks around it do not count, as the
 // client adds some when it sends a text again.
 func (r *Request) New() []Text {
@@ -116,6 +116,17 @@ func (r *Request) Prompts() []string {
 		}
 	}
 	return out
+}
+
+// conversation tells a session's own requests and those of its subagents,
+// which bear the same session id, apart: by what was asked first.
+func (r *Request) conversation() string {
+	for _, t := range r.Texts() {
+		if t.Role == "user" && !isReminder(t.Text) {
+			return r.Session + "\x00" + t.trimmed().Text
+		}
+	}
+	return r.Session
 }
 
 func isReminder(text string) bool {
