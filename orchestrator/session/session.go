@@ -65,4 +65,7 @@ type Outcome struct {
 type Order struct {
 	Yield bool `json:"yield,omitempty"` // end when nothing is queued
 	Stop  bool `json:"stop,omitempty"`  // end now (shutdown)
+	// Finish, when not "", says why the session is to be handed nothing more
+	// and to end after the turn that it is in, or at once when it is in none.
+	Finish string `json:"finish,omitempty"`
 }

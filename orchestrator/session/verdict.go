@@ -79,7 +79,7 @@ func judge(f facts, l limits) verdict {
 			return verdict{leave: true}
 		}
 	case hook.Turn:
-		if !f.quietSince.IsZero() && f.now.Sub(latest(f.quietSince, r.Since)) >= quietWindow {
+		if fellQuiet(f) {
 			return verdict{leave: true}
 		}
 	}
@@ -99,8 +99,35 @@ func judgeRuled(f facts, l limits) verdict {
 		if r.Phase == hook.Turn && r.Work != nil && !overdue(f, l) {
 			return verdict{}
 		}
+	case hook.EndShutdown:
+		return judgeFinishing(f, l, now)
 	}
 	return now
+}
+
+// judgeFinishing lets the turn end in which a session is that was told to
+// finish, within the limits that hold for every turn.
+func judgeFinishing(f facts, l limits, now verdict) verdict {
+	r := f.record
+	switch {
+	case r.Ruling.Final || overdue(f, l):
+		return now
+	case r.Phase == hook.Turn && !fellQuiet(f):
+		return verdict{}
+	case r.Phase == hook.Background && r.Work != nil:
+		if l.background > 0 && f.now.Sub(r.BackgroundSince) >= l.background {
+			now.abandon = true
+			return now
+		}
+		return verdict{}
+	}
+	return now
+}
+
+// fellQuiet reports whether the terminal has shown next to nothing for so
+// long that no turn can be under way.
+func fellQuiet(f facts) bool {
+	return !f.quietSince.IsZero() && f.now.Sub(latest(f.quietSince, f.record.Since)) >= quietWindow
 }
 
 func judgeStarting(f facts, l limits) verdict {
