@@ -44,7 +44,7 @@ var agentKeys = []string{
 	"mode", "idle-interval", "on-idle", "kickoff", "context", "background", "background-timeout",
 	"on-orphan", "max-attempts", "max-continuations", "max-entry",
 	"timeout", "session-timeout", "start-timeout", "idle-grace", "end-grace",
-	"max-restarts", "restart-window", "env", "env-file", "inbox",
+	"max-restarts", "restart-window", "group", "env", "env-file", "inbox",
 }
 
 var permissionKeys = []string{"mode", "allow", "deny"}
@@ -151,6 +151,7 @@ func (l *loader) fields(a *Agent, t table) {
 	a.Permissions = l.permissions(t)
 	a.Env = l.env(t)
 	a.KickoffText = l.kickoff(t)
+	l.group(a, t)
 	l.policies(a, t)
 	l.limits(a, t)
 	a.Triggers = l.triggers(t)

@@ -16,6 +16,11 @@ type Fleet struct {
 	// of its canonical path.
 	Name        string
 	MaxSessions int
+	// Groups are how many sessions the agents of a group may have at once.
+	Groups map[string]int
+	// ShutdownGrace is how long turns may take to finish once the run is
+	// asked to stop; 0 ends them at once.
+	ShutdownGrace time.Duration
 	// Agents stand in the order of the file.
 	Agents []*Agent
 
@@ -50,6 +55,8 @@ type Agent struct {
 	Name string
 	// Line is where the agent stands in the file.
 	Line int
+	// Group is "" or a key of Fleet.Groups.
+	Group string
 	// Dir is AGENT_DIR: absolute, links resolved as far as it exists.
 	Dir string
 	// Inbox is absolute; Home is Dir/.heartbeat.

@@ -56,7 +56,7 @@ func Parse(path string, data []byte) (*Fleet, error) {
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
 		templates: map[templateKey]error{}, resolved: map[string]string{},
 	}
-	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, byName: map[string]*Agent{}}
+	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, byName: map[string]*Agent{}}
 	if root, ok := l.parse(data); ok {
 		l.fleet(root, fleet)
 	}
@@ -77,6 +77,7 @@ type loader struct {
 	problems Problems
 	noted    map[Problem]bool
 	agents   []declared
+	grouped  []grouped
 
 	// What many agents have in common is worked out once.
 	zones     map[string]*time.Location
@@ -112,7 +113,7 @@ func derivedName(path string) string {
 
 var unnamed = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-var fleetKeys = []string{"version", "name", "max-sessions", "defaults", "agents"}
+var fleetKeys = []string{"version", "name", "max-sessions", "groups", "shutdown-grace", "defaults", "agents"}
 
 func (l *loader) fleet(root place, f *Fleet) {
 	t, ok := l.table(root, fleetKeys, agentElsewhere)
@@ -123,7 +124,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 	if p, ok := t["name"]; ok {
 		f.Name = l.name(p)
 	}
-	f.MaxSessions = l.number(t, "max-sessions", DefaultMaxSessions, 1)
+	l.capacity(t, f)
 	defaults := table{}
 	if p, ok := t["defaults"]; ok {
 		if defaults, ok = l.table(p, agentKeys, triggerElsewhere); ok {
@@ -140,6 +141,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 	}
 	l.collisions()
 	l.ticks(f, root, t)
+	l.groups(f)
 }
 
 // orThis returns p where it exists.

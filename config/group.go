@@ -1,0 +1,81 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/hook"
+)
+
+// DefaultShutdownGrace is `shutdown-grace` where it is not given.
+const DefaultShutdownGrace = 30 * time.Second
+
+// mostShutdownGrace bounds shutdown-grace: service managers lose patience.
+const mostShutdownGrace = day
+
+// capacity reads how many sessions may live at once, over all agents and in
+// each group, and how long a shutdown waits for turns.
+func (l *loader) capacity(t table, f *Fleet) {
+	f.MaxSessions = l.number(t, "max-sessions", DefaultMaxSessions, 1)
+	f.ShutdownGrace = l.duration(t, "shutdown-grace", DefaultShutdownGrace, bounds{none: true, most: mostShutdownGrace})
+	p, ok := t["groups"]
+	if !ok {
+		return
+	}
+	f.Groups = map[string]int{}
+	for name, entry := range l.entries(p) {
+		l.checkName(at(entry.key, entry.path), name)
+		fields, ok := l.table(entry, []string{"max-sessions"}, nil)
+		if !ok {
+			continue
+		}
+		if _, ok := fields["max-sessions"]; !ok {
+			l.problem(at(entry.key, entry.join("max-sessions")), "is missing", "write "+name+": {max-sessions: 1}")
+		}
+		f.Groups[name] = l.number(fields, "max-sessions", 1, 1)
+	}
+}
+
+// grouped is an agent's group with its place.
+type grouped struct {
+	agent *Agent
+	where place
+}
+
+// group reads an agent's group.
+func (l *loader) group(a *Agent, t table) {
+	p, ok := t["group"]
+	if !ok {
+		return
+	}
+	if a.Group, ok = l.filled(p); ok {
+		l.grouped = append(l.grouped, grouped{a, p})
+	}
+}
+
+// groups checks that each agent's group is declared, and that agents which
+// keep their sessions for ever leave a slot of their group free.
+func (l *loader) groups(f *Fleet) {
+	keep := map[string]int{}
+	for _, g := range l.grouped {
+		name := g.agent.Group
+		limit, ok := f.Groups[name]
+		if !ok {
+			hint := fmt.Sprintf("declare it: groups: {%s: {max-sessions: 1}}", cut(name))
+			if len(f.Groups) > 0 {
+				hint = "the groups are " + strings.Join(slices.Sorted(maps.Keys(f.Groups)), ", ")
+			}
+			l.problem(g.where, fmt.Sprintf("the group %q is not declared", cut(name)), hint)
+			continue
+		}
+		if g.agent.Mode == hook.Persist && g.agent.OnIdle == hook.IdleTick && g.agent.Name != "" {
+			if keep[name]++; keep[name] == limit {
+				l.problem(g.where, fmt.Sprintf("agents with mode: persist and on-idle: tick keep all %d sessions of the group %q for ever", limit, name),
+					fmt.Sprintf("write max-sessions: %d for the group, or on-idle: release", limit+1))
+			}
+		}
+	}
+}
