@@ -282,13 +282,13 @@ func (m *model) Truncate(t *rapid.T) {
 		}
 	}
 	path := filepath.Join(m.dir, "inbox.jsonl")
-	content := ""
+	var content strings.Builder
 	if rapid.Bool().Draw(t, "filled again at once") {
 		for range rapid.IntRange(1, 4).Draw(t, "lines") {
 			p := m.prompt(t)
 			m.possible[p] = true
 			m.accepted = append(m.accepted, p)
-			content += p + "\n"
+			content.WriteString(p + "\n")
 		}
 	}
 	if rapid.Bool().Draw(t, "rotated") {
@@ -296,7 +296,7 @@ func (m *model) Truncate(t *rapid.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(content.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

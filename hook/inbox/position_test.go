@@ -311,12 +311,12 @@ func TestALineThatHeartbeatRsTookTooEarly(t *testing.T) {
 		if got := join(r.drain()); got != k.left {
 			t.Errorf("after %q: drained %q, want %q", k.rest, got, k.left)
 		}
-		var dead string
+		var dead strings.Builder
 		for _, d := range r.dead() {
-			dead += d.RawLine
+			dead.WriteString(d.RawLine)
 		}
-		if dead != k.dead {
-			t.Errorf("after %q: dead letters %q, want %q", k.rest, dead, k.dead)
+		if dead.String() != k.dead {
+			t.Errorf("after %q: dead letters %q, want %q", k.rest, dead.String(), k.dead)
 		}
 	}
 }

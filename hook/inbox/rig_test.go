@@ -221,3 +221,9 @@ func (r *rig) arm() {
 		return r.step(s, run)
 	}
 }
+
+// unsyncedLater is unsynced for a rig that is opened later.
+func (r *rig) unsyncedLater() *rig {
+	r.step = func(_ durable.Step, run func() error) error { return run() }
+	return r
+}
