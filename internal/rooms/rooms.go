@@ -26,7 +26,8 @@ var allowed = map[string][]string{
 	"orchestrator/session":  {"hook/...", "ptyrun/..."},
 	"orchestrator/operator": {"config", "hook/...", "orchestrator/session"},
 	"orchestrator": {
-		"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/session", "orchestrator/state",
+		"config", "hook/...", "sources/...", "ptyrun/...",
+		"orchestrator/operator", "orchestrator/session", "orchestrator/state",
 	},
 	// It renders what a Scheduler calls before each session, so it knows it.
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/state"},
