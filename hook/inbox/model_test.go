@@ -37,13 +37,8 @@ type model struct {
 }
 
 func newModel(t *rapid.T) *model {
-	dir, err := os.MkdirTemp("", "queue-model-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
 	m := &model{
-		dir: dir, steps: -1, possible: map[string]bool{}, given: map[string]int{},
+		dir: scratch(t), steps: -1, possible: map[string]bool{}, given: map[string]int{},
 		started: map[string]int{}, exempt: map[string]bool{},
 		policy: rapid.SampledFrom([]OrphanPolicy{Retry, DeadLetter, Drop}).Draw(t, "policy"),
 	}

@@ -162,7 +162,7 @@ func TestAPowerCutAtAnyStep(t *testing.T) {
 // check starts a queue on what the power cut left.
 func check(t *testing.T, policy OrphanPolicy, now story, left map[string]string, at string) {
 	t.Helper()
-	r := (&rig{t: t, dir: t.TempDir()}).unsyncedLater()
+	r := (&rig{t: t, dir: scratch(t)}).unsyncedLater()
 	for name, content := range left {
 		r.put(name, content)
 	}

@@ -222,6 +222,28 @@ func (r *rig) arm() {
 	}
 }
 
+// scratch is a folder in memory where there is one: the many states that a
+// test builds and throws away need no disk.
+func scratch(t interface {
+	Fatal(args ...any)
+	Cleanup(do func())
+},
+) string {
+	base := "/dev/shm"
+	if info, err := os.Stat(base); err != nil || !info.IsDir() {
+		base = ""
+	}
+	dir, err := os.MkdirTemp(base, "queue-")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "queue-")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // unsyncedLater is unsynced for a rig that is opened later.
 func (r *rig) unsyncedLater() *rig {
 	r.step = func(_ durable.Step, run func() error) error { return run() }
