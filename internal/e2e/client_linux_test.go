@@ -17,6 +17,9 @@ type client struct {
 // that keeps it from the network, the test is skipped, or fails in CI.
 func realClient(t *testing.T) client {
 	t.Helper()
+	if raced {
+		t.Skip("the real client's scenarios are for the run without the race detector; the stand-in's find our races")
+	}
 	missing := t.Skipf
 	if os.Getenv("CI") == "true" {
 		missing = t.Fatalf

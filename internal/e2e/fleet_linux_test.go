@@ -36,7 +36,11 @@ func binaries(t *testing.T) string {
 		if built.dir, built.err = os.MkdirTemp("", "heartbeat-bin-"); built.err != nil {
 			return
 		}
-		cmd := exec.Command("go", "build", "-trimpath", "-o", built.dir, "heartbeat/cmd/heartbeat", "heartbeat/cmd/heartbeat-stop")
+		args := []string{"build", "-trimpath", "-o", built.dir}
+		if raced {
+			args = append(args, "-race")
+		}
+		cmd := exec.Command("go", append(args, "heartbeat/cmd/heartbeat", "heartbeat/cmd/heartbeat-stop")...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("%w: %s", err, out)
 		}
