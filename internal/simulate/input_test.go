@@ -93,9 +93,11 @@ func TestInterrupt(t *testing.T) {
 			stops := len(l.fired("Stop"))
 			c.keys("next\r")
 			c.untilFired("Stop", stops+1)
-			want := []string{"go", "[Request interrupted by user]\n", "next"}
+			c.keys("last\r")
+			c.untilFired("Stop", stops+2)
+			want := []string{"go", "[Request interrupted by user]\n", "next", "last"}
 			if test.stop != "" {
-				want = []string{"go", "next"} // the turn was over
+				want = []string{"go", "next", "last"} // the turn was over
 			}
 			if got := l.prompts(); !slices.Equal(got, want) {
 				t.Errorf("prompts %q", got)
