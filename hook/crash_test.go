@@ -54,7 +54,7 @@ func crashing(t *testing.T, stage string) *lab {
 	flight := l.offerFirst()
 	l.quietly(onSessionStart, fields{"source": "startup"})
 	if stage != "looked" {
-		l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(promptOf(flight))})
+		l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
 	}
 	if stage == "waiting" {
 		l.handsOver("two", nil)

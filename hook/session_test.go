@@ -23,7 +23,7 @@ func begin(t *testing.T, lines []string, change ...func(*Record)) *lab {
 	if r := l.record(); r.Client != self() || r.ClientSession != "C" || r.Phase != Starting {
 		t.Fatalf("not bound: %+v", r)
 	}
-	l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(promptOf(flight))})
+	l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
 	if s := l.state(); s != inbox.Taken {
 		t.Fatalf("state %q after the kick-off, want taken\n%s", s, l.log())
 	}

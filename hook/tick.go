@@ -226,7 +226,7 @@ func (t *tick) facts(flight *inbox.InFlight) (facts, handover) {
 func handoverOf(f *inbox.InFlight) handover {
 	return handover{
 		path: f.Transcript, offset: f.TranscriptOffset, since: f.DeliveredAt, via: f.Via,
-		text: PromptFor(f, promptOf(f)),
+		text: PromptFor(f, f.Prompt()),
 	}
 }
 

@@ -180,6 +180,18 @@ func (f *flight) entry() *Entry {
 	}
 }
 
+// Prompt returns the prompt as which the entry was read from its line, or ""
+// when the record does not hold the line.
+func (f *InFlight) Prompt() string {
+	raw := []byte(f.RawLine)
+	if f.RawBase64 != "" {
+		if exact, err := base64.StdEncoding.DecodeString(f.RawBase64); err == nil {
+			raw = exact
+		}
+	}
+	return decode(raw, f.StartOffset == 0).prompt
+}
+
 // newFlight is the record of an entry that is being offered.
 func newFlight(e *Entry, generation int64) *flight {
 	f := &flight{raw: e.Raw, here: true}

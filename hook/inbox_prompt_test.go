@@ -10,9 +10,9 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// TestPromptOfIsWhatTheQueueHandsOver: proof compares texts, so both rooms
-// must read a line alike.
-func TestPromptOfIsWhatTheQueueHandsOver(t *testing.T) {
+// TestPromptOfAnEntryInFlight: proof compares texts, so the record must give
+// the prompt that was handed over.
+func TestPromptOfAnEntryInFlight(t *testing.T) {
 	t.Parallel()
 	lines := []string{
 		"plain", "  blank ends \t", "\ufeff\"after a mark\"", "\"a\\nb\"", "\"\\ud800\"", "\xff\xfe bytes", "\"say\" it",
@@ -54,7 +54,7 @@ func samePromptAsQueue(t *testing.T, line string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := promptOf(f); got != e.Prompt {
+	if got := f.Prompt(); got != e.Prompt {
 		t.Errorf("%q: %q, the queue hands over %q", line, got, e.Prompt)
 	}
 }
