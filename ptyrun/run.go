@@ -43,6 +43,10 @@ type RunConfig struct {
 	Timeout time.Duration // for the child's whole life; 0: none
 	Grace   time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
 
+	// Rows and Cols are the terminal's size, for good; one that is 0 is the
+	// default. When both are, it follows the window of Stdout.
+	Rows, Cols int
+
 	// ExitSignal is a file that ends the child when it appears; one that is
 	// already there is stale and removed first. "": none.
 	ExitSignal string
@@ -87,7 +91,13 @@ func Run(ctx context.Context, cfg RunConfig) (int, error) {
 	defer ossignal.Stop(pipe)
 
 	window := newWindow(cfg.Stdout)
+	if cfg.Rows > 0 || cfg.Cols > 0 {
+		window.file = nil
+	}
 	rows, cols := window.size()
+	if window.file == nil {
+		rows, cols = cfg.Rows, cfg.Cols
+	}
 	child, err := Start(ctx, Config{
 		Argv: cfg.Argv, Dir: cfg.Dir, Env: window.env(cfg.Env), Rows: rows, Cols: cols,
 		Output: cfg.Stdout, Grace: cfg.Grace,
@@ -95,7 +105,9 @@ func Run(ctx context.Context, cfg RunConfig) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	defer window.follow(child)()
+	defer window.follow(func(rows, cols int) {
+		_ = child.Resize(rows, cols) // the next change tries again
+	})()
 	if cfg.Interactive {
 		defer typeFrom(cfg.Stdin, child)()
 	}

@@ -25,6 +25,18 @@ func newWindow(stdout io.Writer) window {
 	return window{f}
 }
 
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f *os.File) bool { return isTerminal(f) }
+
+// WindowSize is the size of the terminal f, or zeros when it is none.
+func WindowSize(f *os.File) (rows, cols int) { return newWindow(f).size() }
+
+// FollowWindow calls resize with the size of the terminal f, now and whenever
+// it changes, from a goroutine of its own, until stop is called.
+func FollowWindow(f *os.File, resize func(rows, cols int)) (stop func()) {
+	return newWindow(f).follow(resize)
+}
+
 // isTerminal asks without (*os.File).Fd, which would make f blocking.
 func isTerminal(f *os.File) bool {
 	conn, err := f.SyscallConn()
@@ -60,8 +72,8 @@ func (w window) env(env []string) []string {
 	return withoutSize(env)
 }
 
-// follow gives the child the window's size whenever it changes.
-func (w window) follow(child *Child) (stop func()) {
+// follow calls resize with the window's size whenever it changes.
+func (w window) follow(resize func(rows, cols int)) (stop func()) {
 	if w.file == nil {
 		return func() {}
 	}
@@ -70,9 +82,9 @@ func (w window) follow(child *Child) (stop func()) {
 	quit := make(chan struct{})
 	go func() {
 		for {
-			// Also at first: it may have changed since the child was started.
+			// Also at first: it may have changed since it was last asked for.
 			if rows, cols := w.size(); rows > 0 && cols > 0 {
-				_ = child.Resize(rows, cols) // the next change tries again
+				resize(rows, cols)
 			}
 			select {
 			case <-changed:
@@ -90,9 +102,18 @@ func (w window) follow(child *Child) (stop func()) {
 // endOfInput is what a terminal in canonical mode takes for the end of input.
 const endOfInput = 0x04
 
-// typeFrom types what comes from stdin into the child's terminal. stop puts
-// stdin back as it was and waits until nothing is read from it any more.
+// typeFrom types what comes from stdin into the child's terminal.
 func typeFrom(stdin *os.File, child *Child) (stop func()) {
+	// A child that does not read loses keys, as on any terminal.
+	return ReadKeys(stdin, func(keys []byte) { _, _ = child.Write(keys) },
+		func() { _, _ = child.Write([]byte{endOfInput}) })
+}
+
+// ReadKeys puts stdin into raw mode, if it is a terminal, and passes what is
+// typed to keys, which may not keep it, and its end to end. stop puts stdin
+// back as it was and waits until nothing is read from it any more; neither
+// function may call it.
+func ReadKeys(stdin *os.File, keys func(p []byte), end func()) (stop func()) {
 	fd := int(stdin.Fd())
 	restore := func() {}
 	if term.IsTerminal(fd) {
@@ -107,10 +128,10 @@ func typeFrom(stdin *os.File, child *Child) (stop func()) {
 		for !closed(quit) {
 			n, err := readWithin(fd, buf)
 			if n > 0 {
-				_, _ = child.Write(buf[:n]) // a child that does not read loses keys, as on any terminal
+				keys(buf[:n])
 			}
 			if errors.Is(err, io.EOF) {
-				_, _ = child.Write([]byte{endOfInput})
+				end()
 			}
 			if err != nil {
 				return

@@ -1,0 +1,289 @@
+// Package attach lets people at other terminals join the terminal of a
+// running child: a desk listens on a Unix socket, passes the child's output to
+// every guest and what guests type to the child. A guest who reads slowly
+// loses output and gets the screen painted anew; the child never waits for it.
+//
+// A program in a terminal cannot be asked what it shows. A guest who joins gets
+// the last output and then a nudge: the window is made one column narrower for
+// a moment, which makes full-screen programs paint all of it (measured with
+// Claude Code 2.1.329). One that ignores its window's size stays as the last
+// output left it.
+//
+// The window has the size of the guest's terminal who last joined or resized
+// and may type; when nobody is left, that of before.
+//
+// Not promised: the socket is for this user (0600); another process of the
+// same user can join too.
+package attach
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Terminal is what guests join, as *ptyrun.Child has it. Write may block for
+// seconds, Resize not.
+type Terminal interface {
+	io.Writer
+	Resize(rows, cols int) error
+}
+
+// Config says what guests join.
+type Config struct {
+	Terminal Terminal
+	Agent    string
+	Session  string
+	Size     Size         // the terminal's size while nobody is there
+	Log      *slog.Logger // nil: none
+}
+
+const (
+	// maxGuests bounds how many may be there at once.
+	maxGuests = 32
+	// maxHistory is how much of the last output a guest gets first.
+	maxHistory = 64 << 10
+	// nudgeTime is how long the window is narrower (libraries.md: 0.3 s makes
+	// the client repaint).
+	nudgeTime = 300 * time.Millisecond
+	// farewell is how long guests may take for the last output.
+	farewell = 500 * time.Millisecond
+)
+
+// Desk is where guests join a terminal. It is an io.Writer of the terminal's
+// output that never blocks and never fails.
+type Desk struct {
+	cfg      Config
+	listener *net.UnixListener
+	serving  sync.WaitGroup
+	typing   sync.Mutex // one guest's keys at a time
+
+	mu      sync.Mutex
+	guests  []*watcher
+	sizes   []*watcher // of those whose size counts, the latest last
+	size    Size       // that the window has, a nudge aside
+	nudge   *time.Timer
+	history []byte
+	modes   modes
+	typed   time.Time
+	closed  bool
+}
+
+// Listen opens a desk at a path in a directory that only this user can enter.
+// A socket that is already there is replaced: the caller must know that nobody
+// listens on it. It is removed by Close.
+func Listen(path string, cfg Config) (*Desk, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("cannot replace the socket of a former session: %w", err)
+		}
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("cannot let others join the session: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot let others join the session: %w", err), l.Close())
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Desk{cfg: cfg, listener: l, size: cfg.Size}
+	d.serving.Go(d.accept)
+	return d, nil
+}
+
+// Write passes output to all guests.
+func (d *Desk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.modes.note(p)
+	d.history = append(d.history, p...)
+	if len(d.history) > 2*maxHistory {
+		d.history = slices.Clone(d.history[len(d.history)-maxHistory:])
+	}
+	if len(d.guests) > 0 {
+		d.tellLocked(appendFrame(nil, frameOutput, p))
+	}
+	return len(p), nil
+}
+
+// People says how many guests are there who may type, and when one of them
+// last pressed a key (zero: never).
+func (d *Desk) People() (n int, typed time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range d.guests {
+		if !w.guest.ReadOnly {
+			n++
+		}
+	}
+	return n, d.typed
+}
+
+// Close tells the guests why the session has ended and lets them go, within
+// half a second.
+func (d *Desk) Close(why string) error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	if d.nudge != nil {
+		d.nudge.Stop()
+	}
+	for _, w := range d.guests {
+		w.giveLast(appendFrame(nil, frameEnded, []byte(why)))
+	}
+	d.mu.Unlock()
+	err := d.listener.Close() // also removes the socket
+	left := make(chan struct{})
+	go func() {
+		d.serving.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+	case <-time.After(farewell):
+		d.hangUp()
+	}
+	return err
+}
+
+func (d *Desk) hangUp() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range d.guests {
+		_ = w.conn.Close() // its goroutines end
+	}
+}
+
+func (d *Desk) accept() {
+	for {
+		conn, err := d.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of descriptors, say: the session goes on without guests
+			// until there are some again.
+			d.cfg.Log.Warn("cannot let somebody join", "err", err)
+			time.Sleep(time.Second)
+			continue
+		}
+		d.serving.Go(func() { d.receive(conn) })
+	}
+}
+
+// receive serves one guest until it leaves.
+func (d *Desk) receive(conn net.Conn) {
+	in := bufio.NewReader(conn)
+	guest, err := greet(conn, in)
+	if err != nil {
+		d.cfg.Log.Debug("somebody did not join", "err", err)
+		_ = conn.Close()
+		return
+	}
+	w := newWatcher(conn, guest)
+	var writing sync.WaitGroup
+	writing.Go(func() { w.serve(d.repaint) })
+	defer writing.Wait()
+	if !d.admit(w) {
+		return
+	}
+	for {
+		k, data, err := readFrame(in)
+		if err != nil {
+			break
+		}
+		d.heed(w, k, data)
+	}
+	d.dismiss(w)
+	_ = conn.Close() // ends a write to who does not read
+}
+
+// admit greets a guest and puts it among those who get output.
+func (d *Desk) admit(w *watcher) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.closed:
+		w.giveLast(appendFrame(nil, frameEnded, []byte("the session is over")))
+		return false
+	case len(d.guests) >= maxGuests:
+		w.giveLast(appendFrame(nil, frameEnded, []byte("too many have joined already")))
+		return false
+	}
+	d.guests = append(d.guests, w)
+	d.claimLocked(w, w.guest.Size)
+	hello := appendJSON(nil, frameWelcome, Session{
+		Agent: d.cfg.Agent, Session: d.cfg.Session, Size: d.size, Modes: d.modes.enter(),
+	})
+	past := d.history[max(0, len(d.history)-maxHistory):]
+	w.give(appendFrame(hello, frameHistory, past))
+	d.repaintLocked()
+	d.cfg.Log.Info("somebody has joined", "read-only", w.guest.ReadOnly)
+	return true
+}
+
+func (d *Desk) dismiss(w *watcher) {
+	w.giveLast(nil)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	is := func(o *watcher) bool { return o == w }
+	d.guests = slices.DeleteFunc(d.guests, is)
+	d.sizes = slices.DeleteFunc(d.sizes, is)
+	if !d.closed {
+		d.resizeLocked()
+		d.cfg.Log.Info("somebody has left", "read-only", w.guest.ReadOnly)
+	}
+}
+
+// heed does what a guest asks for. What is not understood is passed over.
+func (d *Desk) heed(w *watcher, k kind, data []byte) {
+	switch {
+	case w.guest.ReadOnly:
+	case k == frameInput:
+		d.noteTyping(data)
+		d.typing.Lock()
+		defer d.typing.Unlock()
+		if _, err := d.cfg.Terminal.Write(data); err != nil {
+			// It does not read: keys are lost, as on any terminal.
+			d.cfg.Log.Debug("keys are lost", "err", err)
+		}
+	case k == frameSize:
+		var s Size
+		if json.Unmarshal(data, &s) != nil {
+			return
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.claimLocked(w, s)
+		d.resizeLocked()
+	}
+}
+
+func (d *Desk) noteTyping(keys []byte) {
+	if onlyReports(keys) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.typed = time.Now()
+}
+
+func (d *Desk) tellLocked(frames []byte) {
+	for _, w := range d.guests {
+		w.give(frames)
+	}
+}

@@ -1,0 +1,97 @@
+package attach
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// kind says what a frame is. On the wire a frame is its kind, the length of
+// what follows as four bytes (big-endian), and that.
+type kind byte
+
+const (
+	frameHello   kind = 'h' // from the guest: a Guest as JSON, first of all
+	frameWelcome kind = 'w' // to the guest: a Session as JSON, first of all
+	frameHistory kind = 'y' // to the guest: the last output before it joined
+	frameOutput  kind = 'o' // to the guest
+	frameInput   kind = 'i' // from the guest
+	frameSize    kind = 's' // either way: a Size as JSON
+	frameEnded   kind = 'e' // to the guest: why nothing more comes, last of all
+)
+
+// maxFrame bounds what one frame carries.
+const maxFrame = 64 << 10
+
+// Size is a terminal's size.
+type Size struct {
+	Rows int `json:"rows"`
+	Cols int `json:"cols"`
+}
+
+// maxSide bounds a size: the kernel's own limit is 65,535, an emulator's
+// memory is not.
+const maxSide = 1000
+
+func (s Size) valid() bool { return s.Rows > 0 && s.Cols > 0 && s.Rows <= maxSide && s.Cols <= maxSide }
+
+// Guest is somebody who joins.
+type Guest struct {
+	// ReadOnly is for who only looks: neither keys nor sizes are taken.
+	ReadOnly bool `json:"read_only,omitempty"`
+	// Size is that of the guest's own terminal; the session's follows it. Zero
+	// leaves the session's as it is.
+	Size Size `json:"size,omitzero"`
+}
+
+// Session is what a guest is told of the terminal that it joins.
+type Session struct {
+	Agent   string `json:"agent"`
+	Session string `json:"session"`
+	Size    Size   `json:"size"`
+	// Modes are the escape sequences that put a terminal into the state that
+	// the session's is in.
+	Modes []byte `json:"modes,omitempty"`
+}
+
+// appendFrame appends data as frames of a kind, at least one.
+func appendFrame(dst []byte, k kind, data []byte) []byte {
+	for {
+		part := data[:min(len(data), maxFrame)]
+		data = data[len(part):]
+		dst = append(dst, byte(k))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(len(part)))
+		if dst = append(dst, part...); len(data) == 0 {
+			return dst
+		}
+	}
+}
+
+// appendJSON appends a frame with a value that JSON can hold.
+func appendJSON(dst []byte, k kind, v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // types of this package only
+	}
+	return appendFrame(dst, k, data)
+}
+
+// readFrame reads one frame. The data is valid for as long as the caller
+// keeps it.
+func readFrame(r *bufio.Reader) (kind, []byte, error) {
+	var head [5]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := binary.BigEndian.Uint32(head[1:])
+	if n > maxFrame {
+		return 0, nil, fmt.Errorf("a frame of %d bytes is too long", n)
+	}
+	data := make([]byte, n)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return 0, nil, err
+	}
+	return kind(head[0]), data, nil
+}

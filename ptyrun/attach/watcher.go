@@ -1,0 +1,120 @@
+package attach
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// maxWaiting is how much output waits for a slow guest; then it is dropped
+	// and the terminal is painted anew.
+	maxWaiting = 1 << 20
+	// stuckAfter is how long one write to a guest may take.
+	stuckAfter = 15 * time.Second
+	// helloWait is how long a guest may take to say who it is.
+	helloWait = 5 * time.Second
+	// pieceSize is how much is written to a guest at once, so that one with a
+	// slow line is seen to move.
+	pieceSize = 32 << 10
+)
+
+// watcher is one guest who has joined.
+type watcher struct {
+	conn  net.Conn
+	guest Guest
+
+	mu      sync.Mutex
+	waiting []byte // frames
+	lost    bool   // output was dropped since the last write
+	last    bool   // nothing comes after what waits
+	wake    chan struct{}
+}
+
+func newWatcher(conn net.Conn, g Guest) *watcher {
+	return &watcher{conn: conn, guest: g, wake: make(chan struct{}, 1)}
+}
+
+// give queues frames and never blocks.
+func (w *watcher) give(frames []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting)+len(frames) > maxWaiting {
+		w.waiting, w.lost = nil, true
+		return
+	}
+	w.waiting = append(w.waiting, frames...)
+	w.notify()
+}
+
+// giveLast queues frames after which the connection is closed.
+func (w *watcher) giveLast(frames []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting, w.last = append(w.waiting, frames...), true
+	w.notify()
+}
+
+func (w *watcher) notify() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *watcher) take() (frames []byte, lost, last bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	frames, lost, last = w.waiting, w.lost, w.last
+	w.waiting, w.lost = nil, false
+	return frames, lost, last
+}
+
+// serve writes to the guest until its connection breaks or all is said.
+// repaint is called when the guest has missed output.
+func (w *watcher) serve(repaint func()) {
+	defer w.conn.Close()
+	for range w.wake {
+		frames, lost, last := w.take()
+		for len(frames) > 0 {
+			if w.conn.SetWriteDeadline(time.Now().Add(stuckAfter)) != nil {
+				return
+			}
+			n, err := w.conn.Write(frames[:min(len(frames), pieceSize)])
+			if err != nil {
+				return
+			}
+			frames = frames[n:]
+		}
+		if last {
+			return
+		}
+		if lost {
+			// What it got may end within a sequence: CAN breaks that off.
+			w.give(appendFrame(nil, frameOutput, []byte("\x18\x1b[0m")))
+			repaint()
+		}
+	}
+}
+
+// greet reads who the guest is.
+func greet(conn net.Conn, in *bufio.Reader) (Guest, error) {
+	var g Guest
+	if err := conn.SetReadDeadline(time.Now().Add(helloWait)); err != nil {
+		return g, err
+	}
+	k, data, err := readFrame(in)
+	if err != nil {
+		return g, err
+	}
+	if k != frameHello {
+		return g, errors.New("the first frame is no greeting")
+	}
+	if err := json.Unmarshal(data, &g); err != nil {
+		return g, err
+	}
+	return g, conn.SetReadDeadline(time.Time{})
+}
