@@ -39,16 +39,6 @@ const mostEntry = 10 << 20
 // mostKickoff is below what the kernel takes as one argument (128 KiB).
 const mostKickoff = 100_000
 
-var agentKeys = []string{
-	"dir", "command", "settings", "permissions", "trigger", "triggers", "timezone",
-	"mode", "idle-interval", "on-idle", "kickoff", "context", "background", "background-timeout",
-	"on-orphan", "max-attempts", "max-continuations", "max-entry",
-	"timeout", "session-timeout", "start-timeout", "idle-grace", "end-grace",
-	"max-restarts", "restart-window", "group", "env", "env-file", "inbox",
-}
-
-var permissionKeys = []string{"mode", "allow", "deny"}
-
 // agentElsewhere says where a key of an agent belongs that stands at the top.
 func agentElsewhere(key string) string {
 	if slices.Contains(agentKeys, key) {

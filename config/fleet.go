@@ -117,7 +117,11 @@ type CronTrigger struct {
 	Schedule sources.Schedule // with its time zone
 	Prompt   string           // a text/template
 	Missed   sources.Missed
-	Overlap  Overlap
+	// Grace drops fires that would be later than this; 0 drops none.
+	Grace time.Duration
+	// Jitter is the bound of what is added to each fire, see sources.Offset.
+	Jitter  time.Duration
+	Overlap Overlap
 }
 
 // WatchTrigger fires when files appear or change.
@@ -125,7 +129,8 @@ type WatchTrigger struct {
 	Patterns []string // globs relative to Dir
 	Prompt   string   // a text/template: Path, Name, Event
 	Debounce time.Duration
-	Overlap  Overlap
+	// Removed fires also when a file that has fired is gone.
+	Removed bool
 }
 
 // PollTrigger fires when a command has output.
@@ -135,6 +140,8 @@ type PollTrigger struct {
 	Timeout time.Duration
 	Split   sources.Split
 	Prompt  string // a text/template with .Output; "" for the output itself
+	// Dedupe fires only for output that did not fire before.
+	Dedupe  bool
 	Overlap Overlap
 }
 

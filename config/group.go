@@ -28,7 +28,7 @@ func (l *loader) capacity(t table, f *Fleet) {
 	f.Groups = map[string]int{}
 	for name, entry := range l.entries(p) {
 		l.checkName(at(entry.key, entry.path), name)
-		fields, ok := l.table(entry, []string{"max-sessions"}, nil)
+		fields, ok := l.table(entry, keys[groupKeys](), nil)
 		if !ok {
 			continue
 		}

@@ -113,10 +113,8 @@ func derivedName(path string) string {
 
 var unnamed = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-var fleetKeys = []string{"version", "name", "max-sessions", "groups", "shutdown-grace", "defaults", "agents"}
-
 func (l *loader) fleet(root place, f *Fleet) {
-	t, ok := l.table(root, fleetKeys, agentElsewhere)
+	t, ok := l.table(root, topKeys, agentElsewhere)
 	if !ok {
 		return
 	}

@@ -83,16 +83,21 @@ agents:
       - cron: "0 9 * * *"
         timezone: America/New_York
         prompt: "It is {{.At}}"
-        missed: skip
-        overlap: skip
+        missed: all
+        grace: 2h
+        jitter: 90s
+        overlap: queue
         name: morning
       - watch: ["in/**/*.md", "*.txt"]
         prompt: "Process {{.Path}}"
         debounce: 1s
+        removed: true
       - poll: [sh, -c, "echo hi"]
         every: 5m
         timeout: 9s
-        split: lines
+        split: json
+        dedupe: content
+        overlap: queue
         prompt: "Ticket {{.Output}}"
   plain:
     dir: plain
@@ -121,11 +126,11 @@ agents:
 		BackgroundTimeout: time.Minute, MaxRestarts: 0, RestartWindow: 7 * time.Minute,
 		Env: map[string]string{"A": "default", "B": "own", "C": "5"},
 		Triggers: []Trigger{
-			{Name: "morning", Line: 39, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedSkip, Overlap: OverlapSkip}},
-			{Name: "watch-1", Line: 45, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Overlap: OverlapSkip}},
-			{Name: "poll-1", Line: 48, Poll: &PollTrigger{
+			{Name: "morning", Line: 39, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
+			{Name: "watch-1", Line: 47, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true}},
+			{Name: "poll-1", Line: 51, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
-				Split: sources.SplitLines, Prompt: "Ticket {{.Output}}", Overlap: OverlapSkip,
+				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Overlap: OverlapQueue,
 			}},
 		},
 	}
@@ -136,7 +141,7 @@ agents:
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", Line: 53, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", Line: 58, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,

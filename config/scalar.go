@@ -127,6 +127,19 @@ func (l *loader) notYet(t table, keys ...string) {
 	}
 }
 
+// boolean reads true or false; without the key it is false.
+func (l *loader) boolean(t table, key string) bool {
+	p, ok := t[key]
+	if !ok {
+		return false
+	}
+	text, ok := l.text(p)
+	if ok && text != "true" && text != "false" {
+		l.problem(p, fmt.Sprintf("%q is neither true nor false", cut(text)), "write true or false")
+	}
+	return text == "true"
+}
+
 // number reads an integer that is at least least.
 func (l *loader) number(t table, key string, otherwise, least int) int {
 	p, ok := t[key]

@@ -35,17 +35,7 @@ const (
 	pollKind  triggerKind = "poll"
 )
 
-var (
-	kindKeys   = []string{string(cronKind), string(watchKind), string(pollKind)}
-	commonKeys = []string{"name", "prompt", "prompt-file", "overlap"}
-	// keysOf are the keys that only one kind of trigger has.
-	keysOf = map[triggerKind][]string{
-		cronKind:  {"cron", "timezone", "missed", "jitter", "grace"},
-		watchKind: {"watch", "debounce"},
-		pollKind:  {"poll", "every", "timeout", "split"},
-	}
-	triggerKeys = slices.Concat(commonKeys, keysOf[cronKind], keysOf[watchKind], keysOf[pollKind])
-)
+var kindKeys = []string{string(cronKind), string(watchKind), string(pollKind)}
 
 // triggers reads trigger or triggers, whichever there is.
 func (l *loader) triggers(t table) []Trigger {
@@ -111,23 +101,26 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 		return Trigger{}, "", false
 	}
 	for key, value := range t {
-		if !slices.Contains(commonKeys, key) && !slices.Contains(keysOf[kind], key) {
-			l.problem(at(value.key, value.path), fmt.Sprintf("a %s trigger has no %s", kind, key), "remove it")
+		if !slices.Contains(keysOf[kind], key) {
+			hint := "remove it"
+			if key == "overlap" {
+				hint += ": each state of a file is a prompt of its own"
+			}
+			l.problem(at(value.key, value.path), fmt.Sprintf("a %s trigger has no %s", kind, key), hint)
 		}
 	}
 	trigger := Trigger{Line: follow(p.node).Line}
 	if name, ok := t["name"]; ok {
 		trigger.Name = l.name(name)
 	}
-	overlap := enum(l, t, "overlap", OverlapSkip, []Overlap{OverlapSkip}, OverlapQueue)
 	prompt := l.prompt(p, t, kind)
 	switch kind {
 	case cronKind:
-		trigger.Cron = l.cron(t, prompt, overlap, zone)
+		trigger.Cron = l.cron(t, prompt, zone)
 	case watchKind:
-		trigger.Watch = l.watch(t, prompt, overlap)
+		trigger.Watch = l.watch(t, prompt)
 	case pollKind:
-		trigger.Poll = l.poll(t, prompt, overlap)
+		trigger.Poll = l.poll(t, prompt)
 	}
 	return trigger, kind, true
 }
@@ -150,11 +143,17 @@ func (l *loader) kindOf(p place, t table) (triggerKind, bool) {
 	return "", false
 }
 
-func (l *loader) cron(t table, prompt string, overlap Overlap, zone *time.Location) *CronTrigger {
-	l.notYet(t, "jitter", "grace")
+// overlapRule reads the key overlap.
+func (l *loader) overlapRule(t table) Overlap {
+	return enum(l, t, "overlap", OverlapSkip, []Overlap{OverlapSkip, OverlapQueue})
+}
+
+func (l *loader) cron(t table, prompt string, zone *time.Location) *CronTrigger {
 	c := &CronTrigger{
-		Prompt: prompt, Overlap: overlap,
-		Missed: enum(l, t, "missed", sources.MissedOnce, []sources.Missed{sources.MissedSkip, sources.MissedOnce}, sources.MissedAll),
+		Prompt: prompt, Overlap: l.overlapRule(t),
+		Missed: enum(l, t, "missed", sources.MissedOnce, []sources.Missed{sources.MissedSkip, sources.MissedOnce, sources.MissedAll}),
+		Grace:  l.duration(t, "grace", 0, bounds{none: true}),
+		Jitter: l.duration(t, "jitter", 0, bounds{none: true, most: day}),
 	}
 	zone = l.zone(t, zone)
 	spec, ok := l.filled(t["cron"])
@@ -199,10 +198,11 @@ func (l *loader) zone(t table, otherwise *time.Location) *time.Location {
 	return zone
 }
 
-func (l *loader) watch(t table, prompt string, overlap Overlap) *WatchTrigger {
+func (l *loader) watch(t table, prompt string) *WatchTrigger {
 	w := &WatchTrigger{
-		Prompt: prompt, Overlap: overlap,
+		Prompt:   prompt,
 		Debounce: l.duration(t, "debounce", DefaultDebounce, bounds{none: true, most: day}),
+		Removed:  l.boolean(t, "removed"),
 	}
 	p := t["watch"]
 	const hint = `for example ["incoming/**/*.md"]`
@@ -240,12 +240,13 @@ func (l *loader) pattern(p place, pattern string) {
 	}
 }
 
-func (l *loader) poll(t table, prompt string, overlap Overlap) *PollTrigger {
+func (l *loader) poll(t table, prompt string) *PollTrigger {
 	return &PollTrigger{
-		Command: l.command(t["poll"]), Prompt: prompt, Overlap: overlap,
+		Command: l.command(t["poll"]), Prompt: prompt, Overlap: l.overlapRule(t),
 		Every:   l.duration(t, "every", DefaultEvery, bounds{}),
 		Timeout: l.duration(t, "timeout", DefaultPollTimeout, bounds{most: day}),
-		Split:   enum(l, t, "split", sources.SplitWhole, []sources.Split{sources.SplitWhole, sources.SplitLines}, sources.SplitJSON),
+		Split:   enum(l, t, "split", sources.SplitWhole, []sources.Split{sources.SplitWhole, sources.SplitLines, sources.SplitJSON}),
+		Dedupe:  enum(l, t, "dedupe", "none", []string{"none", "content"}) == "content",
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -15,6 +17,9 @@ type Cron struct {
 	Schedule Schedule
 	Missed   Missed        // "" is MissedOnce
 	Grace    time.Duration // fires later than this are dropped; 0: none is
+	// Delay is added to each fire's time, see Offset. The prompt's time and label
+	// stay those of the schedule.
+	Delay time.Duration
 	// Last is what Record was given last: fires until then are dealt with. The
 	// zero time means that the trigger is new: it is recorded as seen now, and
 	// what would have fired earlier is not missed.
@@ -222,7 +227,9 @@ func (tt *Timetable) schedule(e *cronEntry) {
 	case len(e.pending) > 0:
 		e.wake = e.pending[0]
 	default:
-		e.wake = e.Schedule.Next(e.seen)
+		if e.wake = e.Schedule.Next(e.seen); !e.wake.IsZero() {
+			e.wake = e.wake.Add(e.Delay)
+		}
 	}
 	switch {
 	case e.index >= 0 && e.wake.IsZero():
@@ -238,6 +245,7 @@ func (tt *Timetable) schedule(e *cronEntry) {
 // could not be emitted has had its chance to be on time, so that Missed
 // decides only how many are kept.
 func (e *cronEntry) collect(now time.Time) {
+	now = now.Add(-e.Delay) // as the schedule counts
 	e.pending = append(e.pending, Due(e.Schedule, e.seen, now, e.Missed, e.Grace)...)
 	e.seen = later(e.seen, now)
 	keep := 1
@@ -275,6 +283,16 @@ func (c *Cron) fire(ctx context.Context, fires []time.Time) (done int, err error
 		}
 	}
 	return len(fires), nil
+}
+
+// Offset is how much later than its schedule a trigger fires whose jitter is
+// given: from 0 up to it, always the same for one key, spread over different ones.
+func Offset(jitter time.Duration, key string) time.Duration {
+	if jitter <= 0 {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(key))
+	return time.Duration(binary.BigEndian.Uint64(sum[:8]) % uint64(jitter))
 }
 
 // wallNow is the wall clock alone: comparisons must see that it was set.

@@ -264,6 +264,48 @@ func TestReplaceAndRemove(t *testing.T) {
 	})
 }
 
+// TestDelay moves each fire, keeps its name, and judges lateness by the moved time.
+func TestDelay(t *testing.T) {
+	inBubble(t, func(t *testing.T, tt *bubbleTable, l *fireLog) {
+		c := l.cron(t, "0 * * * *")
+		c.Delay, c.Missed, c.Grace = 7*time.Minute, MissedAll, 2*time.Hour
+		c.Last = time.Date(1999, 12, 31, 20, 0, 0, 0, time.UTC)
+		tt.Set("a", c) // at 00:00 the fire of 00:00 is not due yet; 22:00 is within the grace
+		wantFires(t, l, "1999-12-31T22:00+00:00 1999-12-31T23:00+00:00")
+		if got := tt.Next("a").Format("15:04"); got != "00:07" {
+			t.Errorf("the next fire is at %s", got)
+		}
+		time.Sleep(7*time.Minute - time.Second)
+		wantFires(t, l, "")
+		time.Sleep(time.Second)
+		wantFires(t, l, "2000-01-01T00:00+00:00")
+		time.Sleep(2 * time.Hour)
+		wantFires(t, l, "2000-01-01T01:00+00:00 2000-01-01T02:00+00:00")
+	})
+}
+
+func TestOffsetIsStableAndSpread(t *testing.T) {
+	t.Parallel()
+	const jitter = 10 * time.Minute
+	parts := map[time.Duration]int{}
+	for i := range 1000 {
+		key := fmt.Sprintf("agent-%d/cron-1", i)
+		d := Offset(jitter, key)
+		if d < 0 || d >= jitter || d != Offset(jitter, key) {
+			t.Fatalf("%s: %v", key, d)
+		}
+		parts[d/time.Minute]++
+	}
+	for minute := range time.Duration(10) {
+		if n := parts[minute]; n < 50 || n > 150 {
+			t.Errorf("%d of 1000 in minute %d", n, minute)
+		}
+	}
+	if Offset(0, "x") != 0 || Offset(-1, "x") != 0 {
+		t.Error("an offset without jitter")
+	}
+}
+
 func TestBlankPromptIsNotEmitted(t *testing.T) {
 	inBubble(t, func(t *testing.T, tt *bubbleTable, l *fireLog) {
 		c := l.cron(t, "0 * * * *")

@@ -1,0 +1,217 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// The types of this file say which keys a heartbeat.yaml may have. They are
+// read by reflection alone: the loader takes its lists of known keys from
+// them, and the JSON Schema (schema.json) is generated from them with their
+// comments as descriptions. Values are checked by the loader, which knows more
+// than a schema can say.
+
+// heartbeat.yaml declares a fleet of agents.
+type fileKeys struct {
+	// The version of this format: 1.
+	Version int `yaml:"version" jsonschema:"required,enum=1"`
+	// The fleet's name, for its state directory. Without it the name is made of the directory's name and the file's path.
+	Name nameText `yaml:"name,omitempty"`
+	// Further files, as paths relative to this one; globs are allowed. Their agents belong to this fleet, and this file's defaults apply to them below their own.
+	Include []string `yaml:"include,omitempty"`
+	// How many sessions may be open at once, over all agents.
+	MaxSessions int `yaml:"max-sessions,omitempty" jsonschema:"minimum=1,default=4"`
+	// Groups of agents that share a smaller number of sessions, by name.
+	Groups map[string]groupKeys `yaml:"groups,omitempty"`
+	// How long turns may take to finish once the run is asked to stop.
+	ShutdownGrace span `yaml:"shutdown-grace,omitempty" jsonschema:"default=30s"`
+	// Any field of an agent; agents override it field by field.
+	Defaults agentKeySet `yaml:"defaults,omitempty"`
+	// The agents by name.
+	Agents map[string]agentKeySet `yaml:"agents,omitempty"`
+}
+
+// A group of agents.
+type groupKeys struct {
+	// How many sessions the group's agents may have open at once.
+	MaxSessions int `yaml:"max-sessions" jsonschema:"required,minimum=1"`
+}
+
+// An agent: a workspace in which Claude Code works through a queue of prompts.
+type agentKeySet struct {
+	// The workspace, relative to the file that says so. ~ and ${VAR} are replaced.
+	Dir string `yaml:"dir,omitempty" jsonschema:"minLength=1"`
+	// What starts a session, as a list of words. A first word "heartbeat" is the running binary.
+	Command []word `yaml:"command,omitempty" jsonschema:"minItems=1"`
+	// Which of Claude Code's settings files gets our hooks: .claude/settings.json, .claude/settings.local.json, or one outside of the workspace, given by --settings.
+	Settings string `yaml:"settings,omitempty" jsonschema:"enum=project,enum=local,enum=flag,default=project"`
+	// What the sessions may do without asking.
+	Permissions permissionKeySet `yaml:"permissions,omitempty"`
+	// What wakes the agent.
+	Trigger triggerKeySet `yaml:"trigger,omitempty"`
+	// Several of what wakes the agent, instead of trigger.
+	Triggers []triggerKeySet `yaml:"triggers,omitempty"`
+	// The time zone of cron expressions, for example Europe/Rome. The machine's own where it is not given.
+	Timezone string `yaml:"timezone,omitempty" jsonschema:"minLength=1"`
+	// drain ends the session when the queue is empty; persist keeps it, waiting.
+	Mode string `yaml:"mode,omitempty" jsonschema:"enum=drain,enum=persist,default=drain"`
+	// How long a waiting session of mode persist waits for work before on-idle applies.
+	IdleInterval span `yaml:"idle-interval,omitempty" jsonschema:"default=30m"`
+	// After idle-interval: tick gives the session a turn (which is paid), release ends it until something is queued.
+	OnIdle string `yaml:"on-idle,omitempty" jsonschema:"enum=tick,enum=release,default=release"`
+	// What a session starts with: entry is the first queued prompt, anything else is a text of its own.
+	Kickoff string `yaml:"kickoff,omitempty" jsonschema:"default=entry"`
+	// How much conversation sessions share: entry starts a new one for each prompt, session has one for each launch.
+	Context string `yaml:"context,omitempty" jsonschema:"enum=entry,enum=session,default=session"`
+	// Whether a prompt is done only when the background tasks that it started have ended.
+	Background string `yaml:"background,omitempty" jsonschema:"enum=wait,enum=ignore,default=wait"`
+	// How long background tasks are waited for.
+	BackgroundTimeout span `yaml:"background-timeout,omitempty" jsonschema:"default=10m"`
+	// What happens with a prompt whose session died after a tool had run for it: retry it, put it aside as a dead letter, or drop it.
+	OnOrphan string `yaml:"on-orphan,omitempty" jsonschema:"enum=retry,enum=deadletter,enum=drop,default=deadletter"`
+	// How often a prompt is given before it is put aside as poison.
+	MaxAttempts int `yaml:"max-attempts,omitempty" jsonschema:"minimum=1,default=5"`
+	// How many prompts are handed over without one acknowledged before the session ends as runaway.
+	MaxContinuations int `yaml:"max-continuations,omitempty" jsonschema:"minimum=1,default=20"`
+	// The largest prompt, in bytes or with a unit (64KiB, 1MB).
+	MaxEntry byteSize `yaml:"max-entry,omitempty" jsonschema:"default=1MiB"`
+	// How long one prompt may take, from hand-over to done.
+	Timeout limit `yaml:"timeout,omitempty" jsonschema:"default=1h"`
+	// How long a session may live; it ends between prompts.
+	SessionTimeout limit `yaml:"session-timeout,omitempty" jsonschema:"default=none"`
+	// How long a session may take to start.
+	StartTimeout span `yaml:"start-timeout,omitempty" jsonschema:"default=30s"`
+	// How long a session may be alive without a turn and without waiting for work.
+	IdleGrace span `yaml:"idle-grace,omitempty" jsonschema:"default=10s"`
+	// How long a session gets to end after SIGTERM before it is killed.
+	EndGrace span `yaml:"end-grace,omitempty" jsonschema:"default=10s"`
+	// How many restarts without a prompt done the agent gets within restart-window before it is held.
+	MaxRestarts int `yaml:"max-restarts,omitempty" jsonschema:"minimum=0,default=3"`
+	// The window of max-restarts.
+	RestartWindow span `yaml:"restart-window,omitempty" jsonschema:"default=30m"`
+	// The group that the agent belongs to, a key of groups.
+	Group string `yaml:"group,omitempty" jsonschema:"minLength=1"`
+	// Environment variables of the sessions and of poll commands.
+	Env map[string]word `yaml:"env,omitempty"`
+	// Not supported yet.
+	EnvFile string `yaml:"env-file,omitempty" jsonschema:"-"`
+	// The queue's file, relative to the workspace.
+	Inbox string `yaml:"inbox,omitempty" jsonschema:"minLength=1,default=.heartbeat/inbox.jsonl"`
+}
+
+// What sessions may do without asking.
+type permissionKeySet struct {
+	// What happens with what no rule allows: dontAsk refuses it, and nothing waits for a person.
+	Mode string `yaml:"mode,omitempty" jsonschema:"enum=dontAsk,enum=default,enum=acceptEdits,enum=plan,enum=bypassPermissions,default=dontAsk"`
+	// Claude Code's permission rules for what is allowed.
+	Allow []string `yaml:"allow,omitempty"`
+	// Claude Code's permission rules for what is refused.
+	Deny []string `yaml:"deny,omitempty"`
+}
+
+// commonKeySet are the keys of every trigger.
+type commonKeySet struct {
+	// The trigger's name; cron-1, watch-1, poll-1 and so on without it.
+	Name nameText `yaml:"name,omitempty"`
+	// The prompt, a Go text/template.
+	Prompt string `yaml:"prompt,omitempty" jsonschema:"minLength=1"`
+	// A file with the prompt, relative to the file that says so, instead of prompt.
+	PromptFile string `yaml:"prompt-file,omitempty" jsonschema:"minLength=1"`
+}
+
+// A schedule. Its prompt knows {{.At}} and {{.Label}}.
+type cronKeySet struct {
+	commonKeySet
+	// crontab(5)'s five fields (minute, hour, day of month, month, day of week), @daily and its like, or @every 90m.
+	Cron string `yaml:"cron" jsonschema:"required,minLength=1"`
+	// The time zone of this trigger alone.
+	Timezone string `yaml:"timezone,omitempty" jsonschema:"minLength=1"`
+	// What happens with fires that fell due while nothing ran: nothing, one for all of them, or each (at most 10).
+	Missed string `yaml:"missed,omitempty" jsonschema:"enum=skip,enum=once,enum=all,default=once"`
+	// Fires that would be later than this are dropped.
+	Grace limit `yaml:"grace,omitempty" jsonschema:"default=none"`
+	// Each fire is this much later at most, always the same for one trigger of one agent, so that many agents do not start in one second.
+	Jitter limit `yaml:"jitter,omitempty" jsonschema:"default=none"`
+	// What a fire does while the last one is still queued or being worked on.
+	Overlap string `yaml:"overlap,omitempty" jsonschema:"enum=skip,enum=queue,default=skip"`
+}
+
+// Files that appear or change. Its prompt knows {{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}. Each state of a file is a prompt of its own.
+type watchKeySet struct {
+	commonKeySet
+	// Globs relative to the workspace; ** stands for any folders.
+	Watch []string `yaml:"watch" jsonschema:"required,minItems=1"`
+	// How long a file must have been quiet.
+	Debounce limit `yaml:"debounce,omitempty" jsonschema:"default=500ms"`
+	// Fire also when a file that has fired is gone.
+	Removed bool `yaml:"removed,omitempty" jsonschema:"default=false"`
+}
+
+// A command that has something to say. Its prompt knows {{.Output}}; without one the output is the prompt.
+type pollKeySet struct {
+	commonKeySet
+	// The command as a list of words; it runs in the workspace without a shell. Exit 0 and output make a prompt.
+	Poll []word `yaml:"poll" jsonschema:"required,minItems=1"`
+	// The time from the start of one run to that of the next.
+	Every span `yaml:"every,omitempty" jsonschema:"default=1m"`
+	// How long the command may run.
+	Timeout span `yaml:"timeout,omitempty" jsonschema:"default=1m"`
+	// How the output becomes prompts: as a whole, a line each, or a JSON value each.
+	Split string `yaml:"split,omitempty" jsonschema:"enum=whole,enum=lines,enum=json,default=whole"`
+	// content fires only for output that is not among the last 1000 that fired.
+	Dedupe string `yaml:"dedupe,omitempty" jsonschema:"enum=none,enum=content,default=none"`
+	// skip does not run the command while something that it printed is still queued or being worked on.
+	Overlap string `yaml:"overlap,omitempty" jsonschema:"enum=skip,enum=queue,default=skip"`
+}
+
+// Kinds of values that the schema describes by a pattern.
+type (
+	triggerKeySet struct{} // one of cronKeySet, watchKeySet and pollKeySet
+	nameText      string   // of an agent, a trigger, a fleet
+	word          string   // text, or a number or bool as it is written
+	span          string   // a duration
+	limit         string   // a duration, or none
+	byteSize      string
+)
+
+// keys lists the keys of a mapping in the order of its type's fields.
+func keys[T any]() []string { return keysOfType(reflect.TypeFor[T]()) }
+
+func keysOfType(t reflect.Type) []string {
+	var all []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			all = append(all, keysOfType(f.Type)...)
+			continue
+		}
+		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		all = append(all, key)
+	}
+	return all
+}
+
+var (
+	topKeys        = keys[fileKeys]()
+	agentKeys      = keys[agentKeySet]()
+	permissionKeys = keys[permissionKeySet]()
+	commonKeys     = keys[commonKeySet]()
+	keysOf         = map[triggerKind][]string{
+		cronKind:  keys[cronKeySet](),
+		watchKind: keys[watchKeySet](),
+		pollKind:  keys[pollKeySet](),
+	}
+	triggerKeys = unique(keysOf[cronKind], keysOf[watchKind], keysOf[pollKind])
+)
+
+// unique lists what is in any of the lists once.
+func unique(lists ...[]string) []string {
+	var all []string
+	for _, s := range slices.Concat(lists...) {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
