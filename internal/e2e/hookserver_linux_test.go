@@ -38,6 +38,7 @@ type Call struct {
 	mu    sync.Mutex
 	notes []string
 	ended time.Time
+	gated bool // its reply waits at a gate
 }
 
 // Took is how long the hook ran, or 0 while it runs.
@@ -102,6 +103,19 @@ type hookServer struct {
 	gates  map[string]chan struct{}
 }
 
+// Busy says whether the hook runs and does not wait for the test.
+func (c *Call) Busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended.IsZero() && !c.gated
+}
+
+func (c *Call) setGated(gated bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gated = gated
+}
+
 // gate returns the gate of a name; it is open when it is closed.
 func (s *hookServer) gate(name string) chan struct{} {
 	s.mu.Lock()
@@ -164,10 +178,12 @@ func (s *hookServer) serve(conn net.Conn) {
 	}()
 	reply := answer(c)
 	if reply.Gate != "" {
+		c.setGated(true)
 		select {
 		case <-s.gate(reply.Gate):
 		case <-c.gone:
 		}
+		c.setGated(false)
 	}
 	json.NewEncoder(conn).Encode(reply) //nolint:errcheck // the hook may have been killed
 	<-c.gone

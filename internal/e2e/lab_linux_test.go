@@ -149,6 +149,9 @@ func (l *Lab) Env() []string {
 		"DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL=1",
 		"IS_SANDBOX=1",
+		// Hooks are this program: without a second of waiting at each exit when it
+		// is built with the race detector.
+		"GORACE=atexit_sleep_ms=0",
 	}, l.extra...)
 }
 
@@ -289,13 +292,15 @@ func (l *Lab) pace() time.Duration {
 	return min(max(least, calls[0].At.Sub(l.started[0].began)), 4*time.Second)
 }
 
-// Quiet waits until no hook has been called and no model call made for so
-// many paces.
+// Quiet waits until no hook runs, but those that wait for the test, and no
+// hook or model has been called for so many paces.
 func (l *Lab) Quiet(paces int) {
 	l.t.Helper()
 	seen, since := -1, time.Now()
 	l.Until("quiet", func() bool {
-		if n := len(l.Calls()) + l.requests(); n != seen {
+		calls := l.Calls()
+		n := len(calls) + l.requests()
+		if n != seen || slices.ContainsFunc(calls, (*Call).Busy) {
 			seen, since = n, time.Now()
 		}
 		return time.Since(since) >= time.Duration(paces)*l.pace()

@@ -167,11 +167,7 @@ func (l *Lab) modelCalls() []modelCall {
 		for _, text := range r.New() {
 			switch {
 			case text.Role != "user":
-				// In the first request a paragraph among the client's own instructions.
-				if at := hookWords.FindStringIndex(text.Text); at != nil {
-					words, _, _ := strings.Cut(text.Text[at[0]:], "\n\n")
-					c.system = append(c.system, words)
-				}
+				c.system = append(c.system, fromHooks(text.Text)...)
 			case text.Role == "user" && said(text.Text) != "":
 				c.user = append(c.user, said(text.Text))
 			}
@@ -183,9 +179,24 @@ func (l *Lab) modelCalls() []modelCall {
 
 var (
 	reminder     = regexp.MustCompile(`(?s)^\s*<system-reminder>\s*(.*?)\s*</system-reminder>\s*$`)
-	hookWords    = regexp.MustCompile(`(?m)^(SessionStart|UserPromptSubmit|Stop)(:\w+)? hook `)
+	hookWords    = regexp.MustCompile(`^(SessionStart|UserPromptSubmit|Stop)(:\w+)? hook `)
 	notification = regexp.MustCompile(`(?s)<task-notification>.*</task-notification>`)
 )
+
+// fromHooks returns the paragraphs of a system text that hooks caused, as one
+// text. In the first request they stand among the client's own instructions.
+func fromHooks(text string) []string {
+	var out []string
+	for p := range strings.SplitSeq(text, "\n\n") {
+		if hookWords.MatchString(p) {
+			out = append(out, p)
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	return []string{strings.Join(out, "\n\n")}
+}
 
 // said takes the client's wrapping off a user text; "" when it is the
 // client's own.

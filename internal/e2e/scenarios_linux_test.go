@@ -60,9 +60,7 @@ func calls(event string, n int) func(*Lab, *Terminal) {
 func prompting(n int) func(*Lab, *Terminal) {
 	return func(l *Lab, term *Terminal) {
 		for i := range n {
-			last := l.UntilCalls("Stop", i+1)
-			l.Until("the hook's end", func() bool { return last.Took() > 0 })
-			l.Quiet(1)
+			stops(i+1)(l, term)
 			term.Submit("next")
 			l.UntilCalls("Stop", i+2)
 		}

@@ -49,8 +49,12 @@ func backgroundScenarios() []scenario {
 			// 21 G: the task ends while the last answer is on its way.
 			name:     "background-ends-in-turn",
 			settings: allow("Bash"),
-			model:    []turn{{match: "begin", steps: []script.Step{background("true"), think(1500 * time.Millisecond), say("started")}}},
-			drive:    stops(2),
+			model:    []turn{{match: "begin", steps: []script.Step{background(untilGo), think(2 * time.Second), say("started")}}},
+			drive: func(l *Lab, term *Terminal) {
+				l.Until("the last model call", func() bool { return l.requests() == 2 })
+				l.letGo()
+				stops(2)(l, term)
+			},
 		},
 		{
 			name:     "background-ends-in-stop-hook",
