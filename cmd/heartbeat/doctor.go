@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/doctor"
+	"heartbeat/orchestrator/state"
+)
+
+type doctorCmd struct {
+	Agents []string `arg:"" optional:"" help:"The agents to look at; all of them when none is named." complete:"agent"`
+	Fix    bool     `help:"Repair what can be repaired without harm, then look again."`
+}
+
+// Help implements kong's HelpProvider.
+func (doctorCmd) Help() string {
+	return `Finds what would keep the fleet from working: hooks that cannot run or are ended
+while they wait, dialogs that nobody would answer, a client that is missing or not
+logged in, queues that stand still, a machine that is too small. It changes nothing
+and runs nothing but "claude --version".
+
+With --fix it wires the directories as "heartbeat apply" does, recovers entries
+whose session is gone, makes heartbeat's own hook program executable, ends what is
+left of dead sessions and removes stale temporary files.
+
+Exit status 1 means that there are errors; warnings alone are 0.
+
+Examples:
+
+    heartbeat doctor
+    heartbeat doctor triage --fix
+    heartbeat doctor -o json`
+}
+
+// examined is what was found, and what was repaired before.
+type examined struct {
+	Agents   int              `json:"agents"`
+	Errors   int              `json:"errors"`
+	Warnings int              `json:"warnings"`
+	Mended   []doctor.Mended  `json:"mended"`
+	Findings []doctor.Finding `json:"findings"`
+}
+
+func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	fleet, err := a.fleet()
+	if err != nil {
+		return nil, err
+	}
+	agents, err := chooseAgents(fleet, c.Agents)
+	if err != nil {
+		return nil, err
+	}
+	look, err := c.look(a, fleet, agents)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := doctor.Collect(ctx, look)
+	if err != nil {
+		return nil, err
+	}
+	e := examined{Agents: len(agents), Mended: []doctor.Mended{}, Findings: doctor.Examine(facts)}
+	if c.Fix {
+		a.step("repairing")
+		e.Mended = append(e.Mended, doctor.Mend(ctx, facts, e.Findings)...)
+		if facts, err = doctor.Collect(ctx, look); err != nil {
+			return e, err
+		}
+		e.Findings = doctor.Examine(facts)
+	}
+	if e.Findings == nil {
+		e.Findings = []doctor.Finding{}
+	}
+	e.count()
+	return e, e.failure()
+}
+
+func (doctorCmd) look(a *app, fleet *config.Fleet, agents []*config.Agent) (doctor.Look, error) {
+	stateDir, err := state.Dir(fleet.Name)
+	if err != nil {
+		return doctor.Look{}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return doctor.Look{}, fmt.Errorf("cannot find the running binary: %w", err)
+	}
+	return doctor.Look{
+		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Self: self, Env: os.Environ(), Step: a.step,
+	}, nil
+}
+
+func (e *examined) count() {
+	e.Errors = doctor.Errors(e.Findings)
+	for _, f := range e.Findings {
+		if f.Severity == doctor.Warning {
+			e.Warnings++
+		}
+	}
+}
+
+func (e *examined) failure() error {
+	if e.Errors == 0 {
+		return nil
+	}
+	hint := ""
+	if slices.ContainsFunc(e.Findings, func(f doctor.Finding) bool { return f.Fixable }) {
+		hint = "heartbeat doctor --fix repairs some of it"
+	}
+	return &failure{status: exitError, hint: hint, err: fmt.Errorf("cannot call the fleet healthy: %s", count(e.Errors, "error"))}
+}
+
+func (e examined) text(p *page) {
+	for _, m := range e.Mended {
+		e.mendedText(p, m)
+	}
+	var agents []string
+	for _, f := range e.Findings {
+		if !slices.Contains(agents, f.Agent) {
+			agents = append(agents, f.Agent)
+		}
+	}
+	for _, agent := range agents {
+		title := agent
+		if agent == "" {
+			title = "this machine"
+		}
+		p.printf("%s\n", title)
+		for _, f := range e.Findings {
+			if f.Agent == agent {
+				findingText(p, f)
+			}
+		}
+		p.printf("\n")
+	}
+	e.sum(p)
+}
+
+func (examined) mendedText(p *page, m doctor.Mended) {
+	who := m.Agent
+	if who == "" {
+		who = "this machine"
+	}
+	if m.Error != "" {
+		p.coloured(p.red, "not repaired")
+		p.printf(" %s (%s): %s\n", who, strings.Join(m.Codes, ", "), m.Error)
+		return
+	}
+	p.coloured(p.green, "repaired")
+	p.printf(" %s (%s): %s\n", who, strings.Join(m.Codes, ", "), m.Done)
+}
+
+// Columns of a finding: marks and labels stand before the text.
+const (
+	doctorColumns = 80
+	doctorIndent  = 10
+)
+
+func findingText(p *page, f doctor.Finding) {
+	colour := map[doctor.Severity]string{doctor.Error: p.red, doctor.Warning: p.yellow, doctor.Info: p.cyan}[f.Severity]
+	p.printf("  ")
+	p.coloured(colour, string(f.Severity))
+	p.printf(" %s", f.Code)
+	if f.Fixable {
+		p.coloured(p.dim, " (--fix repairs it)")
+	}
+	p.printf("\n")
+	for _, part := range [][2]string{{"seen", f.Seen}, {"why", f.Why}} {
+		for i, line := range wrap(oneLine(part[1]), doctorColumns-doctorIndent) {
+			label := part[0]
+			if i > 0 {
+				label = ""
+			}
+			p.coloured(p.dim, fmt.Sprintf("    %-6s", label))
+			p.printf("%s\n", line)
+		}
+	}
+	// Not wrapped: it is there to be copied.
+	p.coloured(p.dim, fmt.Sprintf("    %-6s", "fix"))
+	p.printf("%s\n", oneLine(f.Fix))
+}
+
+// wrap breaks text at blanks into lines of at most n columns; longer words
+// stand alone.
+func wrap(text string, n int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case width(line)+1+width(word) > n:
+			lines, line = append(lines, line), word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+func (e examined) sum(p *page) {
+	if len(e.Findings) == 0 {
+		p.coloured(p.green, "nothing found")
+		p.printf(" (%s)\n", count(e.Agents, "agent"))
+		return
+	}
+	p.printf("%s: %s, %s", count(e.Agents, "agent"), count(e.Errors, "error"), count(e.Warnings, "warning"))
+	if notes := len(e.Findings) - e.Errors - e.Warnings; notes > 0 {
+		p.printf(", %s", count(notes, "note"))
+	}
+	p.printf("\n")
+}

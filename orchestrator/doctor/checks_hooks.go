@@ -1,0 +1,326 @@
+package doctor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"heartbeat/hook"
+)
+
+// command is a command line of ours for an agent, quoted where a shell needs it.
+func (a *Agent) command(verb string) string { return "heartbeat " + verb + " " + a.Config.Name }
+
+// checkApplied: what applying would change, or why it cannot.
+func checkApplied(_ *Facts, a *Agent) []Finding {
+	switch {
+	case a.Unwired != nil:
+		fix := "correct the file, then " + a.command("apply")
+		if h, ok := a.Unwired.(interface{ Hint() string }); ok {
+			fix = h.Hint()
+		}
+		return []Finding{{
+			Severity: Error, Code: "cannot-wire", Seen: a.Unwired.Error(),
+			Why: "hooks cannot be installed, so no session can be fed", Fix: fix,
+		}}
+	case len(a.Drift) > 0:
+		return []Finding{{
+			Severity: Warning, Code: "not-applied", Seen: "applying would change " + list(a.Drift, 3),
+			Why: "the directory is not as declared; `heartbeat run` applies it before each session",
+			Fix: a.command("apply"), mend: applying,
+		}}
+	}
+	return nil
+}
+
+// list joins at most n texts.
+func list(texts []string, n int) string {
+	if len(texts) <= n {
+		return strings.Join(texts, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(texts[:n], ", "), len(texts)-n)
+}
+
+// checkSettings: files that make the client open a dialog at its start.
+func checkSettings(_ *Facts, a *Agent) []Finding {
+	const why = "the client opens a dialog at its start, and nobody answers it"
+	var found []Finding
+	for _, s := range a.Settings {
+		fix := "correct " + s.Path
+		if s.Broken != "" {
+			found = append(found, Finding{
+				Severity: Error, Code: "settings-broken", Seen: s.Path + ": " + s.Broken, Why: why, Fix: fix,
+			})
+		}
+		if len(s.Refused) > 0 {
+			found = append(found, Finding{
+				Severity: Error, Code: "settings-refused", Seen: s.Path + ": " + list(s.Refused, 3), Why: why, Fix: fix,
+			})
+		}
+		if len(s.Unknown) > 0 {
+			found = append(found, unknownEvents(a, s, why, fix))
+		}
+	}
+	return found
+}
+
+func unknownEvents(a *Agent, s Settings, why, fix string) Finding {
+	f := Finding{
+		Severity: Error, Code: "unknown-hook-event", Seen: fmt.Sprintf("%s: hooks for %s", s.Path, list(s.Unknown, 3)), Why: why, Fix: fix,
+	}
+	if newer(a.Client.Version, measured) {
+		f.Severity, f.Why = Warning, "if this client does not know it either, it opens a dialog at its start, and nobody answers it"
+	}
+	return f
+}
+
+// checkDisabled: a file that turns all hooks off.
+func checkDisabled(_ *Facts, a *Agent) []Finding {
+	var found []Finding
+	for _, s := range a.Settings {
+		if s.Report.DisableAllHooks {
+			found = append(found, Finding{
+				Severity: Error, Code: "hooks-disabled", Seen: s.Path + " says disableAllHooks",
+				Why: "no hook runs, ours neither: the session does one turn and stands still",
+				Fix: "remove disableAllHooks from " + s.Path,
+			})
+		}
+	}
+	return found
+}
+
+// capVariable limits how often Stop hooks go on in a row (8 where it is not
+// set, none at 0 or below).
+const capVariable = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+
+// capped reports whether a value leaves a limit in place.
+func capped(value string) bool {
+	n, err := strconv.Atoi(strings.TrimSpace(value))
+	return err != nil || n > 0
+}
+
+// checkCap: a limit of consecutive hand-overs.
+func checkCap(_ *Facts, a *Agent) []Finding {
+	set := false
+	for _, s := range a.Settings {
+		value, ok := s.Report.Env[capVariable]
+		set = set || ok
+		if ok && capped(value) {
+			return []Finding{{
+				Severity: Error, Code: "block-cap", Seen: fmt.Sprintf("%s sets %s=%q", s.Path, capVariable, value),
+				Why: "it overrides what we set: the client ends the turn after that many prompts in a row (8 for what is no number)",
+				Fix: "remove " + capVariable + " from " + s.Path,
+			}}
+		}
+	}
+	value, inEnv := a.Env[capVariable]
+	switch uncapped := inEnv && !capped(value); {
+	case a.wired() != nil && !set && !uncapped:
+		return []Finding{{
+			Severity: Warning, Code: "block-cap", Seen: capVariable + " is not 0 in the environment",
+			Why: "sessions that `heartbeat run` does not start, fed by the hand-wired hook, end their turn after 8 prompts in a row",
+			Fix: "export " + capVariable + "=0 where those sessions are started",
+		}}
+	case inEnv && !uncapped:
+		return []Finding{{
+			Severity: Info, Code: "block-cap", Seen: fmt.Sprintf("the environment sets %s=%q", capVariable, value),
+			Why: "`heartbeat run` sets it to 0 for its sessions; max-continuations stands in its place",
+			Fix: "unset " + capVariable,
+		}}
+	}
+	return nil
+}
+
+// wired returns the first hand-wired Stop hook, or nil.
+func (a *Agent) wired() *Hook {
+	for i := range a.Hooks {
+		if a.Hooks[i].Wired != nil {
+			return &a.Hooks[i]
+		}
+	}
+	return nil
+}
+
+// checkHooks: the programs that hooks name.
+func checkHooks(f *Facts, a *Agent) []Finding {
+	var found []Finding
+	var seen []string
+	for _, h := range a.Hooks {
+		if !h.Ours && h.Wired == nil || slices.Contains(seen, h.Program.Path) {
+			continue
+		}
+		seen = append(seen, h.Program.Path)
+		if problem := checkProgram(f, a, h); problem.Code != "" {
+			found = append(found, problem)
+		}
+	}
+	return found
+}
+
+func checkProgram(f *Facts, a *Agent, h Hook) Finding {
+	p, fix, mend := h.Program, a.command("apply"), applying
+	if !h.Ours {
+		fix, mend = "correct the hook in "+h.File, nothing
+	}
+	switch {
+	case p.Missing:
+		return Finding{
+			Severity: Error, Code: "hook-missing", Seen: fmt.Sprintf("%s names %q, which is not there", h.File, p.Path),
+			Why: "the hook fails, the turn ends, and the session stands still", Fix: fix, mend: mend,
+		}
+	case !p.Executable:
+		if p.Mendable {
+			mend = chmod
+		}
+		return Finding{
+			Severity: Error, Code: "hook-not-executable", Seen: p.Path + " is not executable",
+			Why: "the hook fails, the turn ends, and the session stands still", Fix: "chmod +x " + p.Path, mend: mend,
+		}
+	case p.Module == "" && h.Ours, p.Module != "" && f.Self.Module != "" && p.Module != f.Self.Module && p.Module != "?":
+		return Finding{
+			Severity: Warning, Code: "hook-version", Seen: p.Path + " is another program than this one",
+			Why: "hooks and scheduler have to agree on what is on disk", Fix: fix, mend: mend,
+		}
+	case p.Revision != f.Self.Revision && p.Revision != "" && f.Self.Revision != "":
+		return Finding{
+			Severity: Warning, Code: "hook-version",
+			Seen: fmt.Sprintf("%s was built from %.12s, this program from %.12s", p.Path, p.Revision, f.Self.Revision),
+			Why:  "hooks and scheduler have to agree on what is on disk", Fix: "install heartbeat and heartbeat-stop of one version",
+		}
+	}
+	return Finding{}
+}
+
+// The client's time-out for a hook that gives none, and what a waiting hook
+// needs beyond its interval to end by itself.
+const (
+	defaultTimeout = 600 * time.Second
+	timeoutMargin  = 10 * time.Second
+)
+
+// lasts is how long the client lets a hook run.
+func (h Hook) lasts() time.Duration {
+	if h.Timeout == 0 {
+		return defaultTimeout
+	}
+	return time.Duration(min(h.Timeout, math.MaxInt64/float64(2*time.Second)) * float64(time.Second))
+}
+
+// checkTimeouts: Stop hooks that are ended while they wait.
+func checkTimeouts(_ *Facts, a *Agent) []Finding {
+	var found []Finding
+	for _, h := range a.Hooks {
+		idle, fix, mend := a.Config.IdleInterval, a.command("apply"), applying
+		switch {
+		case h.Event != "Stop":
+			continue
+		case h.Ours && a.Config.Mode != hook.Persist:
+			continue
+		case h.Wired != nil:
+			if !h.Wired.Persist {
+				continue
+			}
+			idle, mend = h.Wired.Idle, nothing
+			fix = fmt.Sprintf("set \"timeout\": %d in %s", seconds(idle+timeoutMargin), h.File)
+		case !h.Ours:
+			continue
+		}
+		if h.lasts() >= idle+timeoutMargin {
+			continue
+		}
+		found = append(found, Finding{
+			Severity: Error, Code: "hook-timeout",
+			Seen: fmt.Sprintf("%s: the Stop hook may run for %s, and waits for %s", h.File, h.lasts(), idle),
+			Why:  "the client ends the waiting hook: the session stands still, and what is queued then is not handed over",
+			Fix:  fix, mend: mend,
+		})
+	}
+	return found
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+// checkHandWired: heartbeat-rs's hook in a directory that is declared.
+func checkHandWired(_ *Facts, a *Agent) []Finding {
+	h := a.wired()
+	if h == nil {
+		return nil
+	}
+	found := []Finding{{
+		Severity: Warning, Code: "hand-wired-hook", Seen: h.File + ": " + h.Command,
+		Why: "it refuses to work while a session of `heartbeat run` lives, and costs a start at each Stop",
+		Fix: "remove this hook from " + h.File,
+	}}
+	switch {
+	case h.Wired.BadFlags:
+		found = append(found, Finding{
+			Severity: Error, Code: "hand-wired-flags", Seen: h.File + ": " + h.Command,
+			Why: "its flags are wrong: it fails at each Stop", Fix: "heartbeat-stop --help",
+		})
+	case h.Wired.StdinClosed:
+		found = append(found, Finding{
+			Severity: Warning, Code: "hand-wired-payload", Seen: h.File + ": the payload does not reach " + h.Program.Path,
+			Why: "without a session_id the next call acknowledges whatever was handed over last, arrived or not",
+			Fix: "let the hook read its standard input",
+		})
+	default:
+		found = append(found, Finding{
+			Severity: Info, Code: "hand-wired-payload", Seen: h.File + ": " + h.Command,
+			Why: "where its payload has no session_id (a wrapper that does not pass it on), the next call acknowledges whatever was handed over last",
+			Fix: "remove this hook from " + h.File,
+		})
+	}
+	return found
+}
+
+// checkForeignStop: other Stop hooks, which may block.
+func checkForeignStop(_ *Facts, a *Agent) []Finding {
+	var found []Finding
+	for _, h := range a.Hooks {
+		if h.Event != "Stop" || h.Ours || h.Wired != nil {
+			continue
+		}
+		what := h.Command
+		if what == "" {
+			what = "a hook of type " + h.Type
+		}
+		found = append(found, Finding{
+			Severity: Warning, Code: "other-stop-hook", Seen: h.File + ": " + what,
+			Why: "what it says when it blocks is added to our prompts, each turn waits for it, and only the transcript proves that a prompt arrived",
+			Fix: "remove it from " + h.File + " if the agent can do without it",
+		})
+	}
+	return found
+}
+
+// checkSessionEnv: variables in settings, which override those of the session.
+func checkSessionEnv(_ *Facts, a *Agent) []Finding {
+	var found []Finding
+	for _, s := range a.Settings {
+		for name := range s.Report.Env {
+			fatal := name == hook.EnvSession || name == hook.EnvHome
+			switch {
+			case !strings.HasPrefix(name, "HEARTBEAT_") && !marks(name):
+				continue
+			case fatal:
+				found = append(found, Finding{
+					Severity: Error, Code: "settings-env", Seen: fmt.Sprintf("%s sets %s", s.Path, name),
+					Why: "it overrides the session's own: its hooks take themselves for strangers and hand nothing over",
+					Fix: fmt.Sprintf("remove %s from env in %s", name, s.Path),
+				})
+			default:
+				found = append(found, Finding{
+					Severity: Warning, Code: "settings-env", Seen: fmt.Sprintf("%s sets %s", s.Path, name),
+					Why: "it overrides what the session was given",
+					Fix: fmt.Sprintf("remove %s from env in %s", name, s.Path),
+				})
+			}
+		}
+	}
+	slices.SortFunc(found, func(x, y Finding) int { return strings.Compare(x.Seen, y.Seen) })
+	return found
+}

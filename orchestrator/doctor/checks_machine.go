@@ -1,0 +1,199 @@
+package doctor
+
+import (
+	"fmt"
+	"time"
+)
+
+// checkDirectory: where the agent lives.
+func checkDirectory(_ *Facts, a *Agent) []Finding {
+	if a.IsHome {
+		return []Finding{{
+			Severity: Error, Code: "dir-is-home", Seen: a.Config.Dir + " is the home directory",
+			Why: "its project settings are the user's settings: our hooks would run in every session, and the agent may write everything you have",
+			Fix: "give the agent a directory of its own",
+		}}
+	}
+	return nil
+}
+
+// How much room is too little: an entry, its reply and logs are a few MiB.
+const (
+	littleSpace  = 1 << 30
+	noSpace      = 64 << 20
+	littleInodes = 10_000
+	noInodes     = 200
+)
+
+func checkVolume(_ *Facts, a *Agent) []Finding { return ofVolume(a.Volume) }
+
+func checkStateVolume(f *Facts) []Finding {
+	if len(f.Agents) > 0 && f.Agents[0].Volume.sameAs(f.State) {
+		return nil // it is said of the agents
+	}
+	return ofVolume(f.State)
+}
+
+// sameAs is a guess that keeps one full disk from being reported twice.
+func (v Volume) sameAs(o Volume) bool {
+	return v.Known && v.Total == o.Total && v.Free == o.Free && v.Network == o.Network && v.Unwritable == o.Unwritable
+}
+
+// ofVolume: file systems that cannot hold a queue.
+func ofVolume(v Volume) []Finding {
+	if !v.Known {
+		return nil
+	}
+	var found []Finding
+	add := func(s Severity, code, seen, why, fix string) {
+		found = append(found, Finding{Severity: s, Code: code, Seen: v.Path + seen, Why: why, Fix: fix})
+	}
+	const locks = "locks and appends of different machines are not kept apart there: entries may be lost or come twice"
+	switch {
+	case v.Network != "":
+		add(Error, "network-file-system", " lies on a network file system ("+v.Network+")", locks, "move it to a local disk")
+	case v.Fuse:
+		add(Warning, "network-file-system", " lies on a FUSE file system, which may be remote", locks, "move it to a local disk")
+	}
+	switch {
+	case v.ReadOnly:
+		add(Error, "not-writable", " is mounted read-only", "nothing can be queued", "mount it read-write")
+		return found
+	case v.Unwritable != "":
+		add(Error, "not-writable", ": "+v.Unwritable, "nothing can be queued", "chown or chmod it")
+	}
+	const full = "when the disk is full nothing is accepted or acknowledged, and sessions stand still"
+	switch {
+	case v.Free < noSpace:
+		add(Error, "disk-space", fmt.Sprintf(": %d MiB free", v.Free>>20), full, "df -h "+v.Path)
+	case v.Free < littleSpace:
+		add(Warning, "disk-space", fmt.Sprintf(": %d MiB free", v.Free>>20), full, "df -h "+v.Path)
+	}
+	switch {
+	case v.Files == 0:
+	case v.FreeFiles < noInodes:
+		add(Error, "disk-inodes", fmt.Sprintf(": room for %d files", v.FreeFiles), full, "df -i "+v.Path)
+	case v.FreeFiles < littleInodes && v.FreeFiles < v.Files/20:
+		add(Warning, "disk-inodes", fmt.Sprintf(": room for %d files", v.FreeFiles), full, "df -i "+v.Path)
+	}
+	return found
+}
+
+// firstYear is before any clock that is right.
+var firstYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// checkClock: a clock that is wrong for certain.
+func checkClock(f *Facts) []Finding {
+	than := firstYear
+	if f.Self.Built.After(than) {
+		than = f.Self.Built
+	}
+	if f.Now.After(than.Add(-24 * time.Hour)) {
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Code: "clock", Seen: "the clock says " + f.Now.Format(time.RFC3339) + ", this program is newer",
+		Why: "schedules fire at wrong times, and requests to the model fail by their certificates", Fix: "timedatectl set-ntp true",
+	}}
+}
+
+// checkZone: where local time comes from.
+func checkZone(f *Facts) []Finding {
+	if f.BadTZ != "" {
+		return []Finding{{
+			Severity: Warning, Code: "time-zone", Seen: fmt.Sprintf("TZ=%q: %s", f.TZ, f.BadTZ),
+			Why: "schedules without a timezone silently follow UTC", Fix: "set TZ to a name like Europe/Rome, or timezone: in the file",
+		}}
+	}
+	if f.LocalZone {
+		return nil
+	}
+	for _, a := range f.Agents {
+		for _, t := range a.Config.Triggers {
+			if t.Cron != nil && t.Cron.Schedule.Location() == time.Local {
+				return []Finding{{
+					Severity: Warning, Code: "time-zone", Seen: "there is no /etc/localtime, and TZ is not set",
+					Why: "schedules without a timezone follow UTC", Fix: "set timezone: in the file, or TZ",
+				}}
+			}
+		}
+	}
+	return nil
+}
+
+// checkInotify: the limits of notifications about files.
+func checkInotify(f *Facts) []Finding {
+	in := f.Inotify
+	if !in.Known {
+		return nil
+	}
+	const why = "beyond the limit files are only looked at from time to time: prompts arrive later"
+	var found []Finding
+	for _, l := range []struct {
+		name            string
+		need, used, max int
+	}{
+		{"max_user_instances", in.NeedInstances, in.UsedInstances, in.MaxInstances},
+		{"max_user_watches", in.NeedWatches, in.UsedWatches, in.MaxWatches},
+	} {
+		if l.need == 0 || l.used+l.need <= l.max {
+			continue
+		}
+		found = append(found, Finding{
+			Severity: Warning, Code: "inotify-limit",
+			Seen: fmt.Sprintf("fs.inotify.%s is %d; %d are in use and the fleet needs %d", l.name, l.max, l.used, l.need),
+			Why:  why, Fix: fmt.Sprintf("sysctl fs.inotify.%s=%d", l.name, 2*(l.used+l.need)),
+		})
+	}
+	return found
+}
+
+// checkLeftovers: sessions whose shim died.
+func checkLeftovers(f *Facts) []Finding {
+	var found []Finding
+	for _, l := range f.Leftovers {
+		seen := fmt.Sprintf("session %s of agent %s lost its supervisor", l.Session, l.Agent)
+		if len(l.Processes) > 0 {
+			seen += fmt.Sprintf("; its processes are still there: %v", l.Processes)
+		}
+		found = append(found, Finding{
+			Severity: Warning, Code: "leftover-session", Seen: seen,
+			Why: "what is left of it may still write files and cost turns; `heartbeat run` ends it when it starts",
+			Fix: "heartbeat doctor --fix", mend: ending,
+		})
+	}
+	return found
+}
+
+// checkNested: doctor, and maybe run, inside of a session.
+func checkNested(f *Facts) []Finding {
+	var found []Finding
+	if len(f.Markers) > 0 {
+		found = append(found, Finding{
+			Severity: Info, Code: "nested-session", Seen: "this runs inside of a session: " + list(f.Markers, 4),
+			Why: "sessions that `heartbeat run` starts are not given these; ones that you start by hand take themselves for nested",
+			Fix: "run heartbeat outside of Claude Code",
+		})
+	}
+	for _, a := range f.Agents {
+		for name := range a.Config.Env {
+			if marks(name) {
+				found = append(found, Finding{
+					Severity: Warning, Code: "nested-session", Agent: a.Config.Name, Seen: "env: sets " + name,
+					Why: "the agent's sessions take themselves for nested ones", Fix: "remove it from env: or env-file:",
+				})
+			}
+		}
+	}
+	return found
+}
+
+func checkStateTemps(f *Facts) []Finding {
+	if len(f.StateTemps) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Severity: Info, Code: "stale-files", Seen: "temporary files that nobody writes any more: " + list(f.StateTemps, 3),
+		Why: "a process was killed while it wrote; they only take space", Fix: "heartbeat doctor --fix", mend: sweeping,
+	}}
+}

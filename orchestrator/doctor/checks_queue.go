@@ -1,0 +1,197 @@
+package doctor
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"heartbeat/hook"
+)
+
+// idle reports whether nobody works in the directory now, so that what looks
+// unfinished is.
+func (a *Agent) idle() bool { return !a.Running && !a.Queue.SessionHeld }
+
+// recovering is Mend's recovery where it cannot disturb: nobody works there,
+// and no hand-wired hook may have a session that holds no lock.
+func (a *Agent) recovering() repair {
+	if a.idle() && a.wired() == nil && a.Unwired == nil && !a.Queue.NeedsOperator {
+		return recovering
+	}
+	return nothing
+}
+
+// checkQueue: a queue that cannot be read, or does not know where to go on.
+func checkQueue(_ *Facts, a *Agent) []Finding {
+	q := a.Queue
+	switch {
+	case q.Err == nil:
+		return nil
+	case q.NeedsOperator:
+		return []Finding{{
+			Severity: Error, Code: "queue-needs-person", Seen: q.Err.Error(),
+			Why: "nothing is handed over until somebody says where the queue goes on", Fix: "do what the message says, then " + a.command("status"),
+		}}
+	}
+	return []Finding{{
+		Severity: Error, Code: "queue-unreadable", Seen: q.Err.Error(), Why: "nothing is handed over", Fix: "correct " + a.Config.Inbox,
+	}}
+}
+
+// checkCursor: a cursor that fails the sanity check.
+func checkCursor(_ *Facts, a *Agent) []Finding {
+	q := a.Queue
+	if q.CursorProblem == "" || q.Err != nil {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "cursor", Seen: filepath.Join(filepath.Dir(a.Config.Inbox), cursorFile) + ": " + q.CursorProblem,
+		Why: "the queue rebuilds it from what it remembers; if that is lost too, entries may come twice",
+		Fix: a.command("recover"), mend: a.recovering(),
+	}}
+}
+
+// checkOrphan: an entry in flight whose session is gone.
+func checkOrphan(f *Facts, a *Agent) []Finding {
+	q := a.Queue
+	if q.InFlight == nil || !a.idle() || q.Err != nil {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "orphan",
+		Seen: fmt.Sprintf("entry %s is in flight since %s, and no session lives", q.InFlight.DeliveryID, age(f.Now.Sub(q.InFlight.DeliveredAt))),
+		Why:  fmt.Sprintf("`heartbeat run` deals with it by on-orphan (%s) when it starts", a.Config.OnOrphan),
+		Fix:  a.command("recover"), mend: a.recovering(),
+	}}
+}
+
+// tailPatience is how long a writer may take for a line.
+const tailPatience = 10 * time.Second
+
+// checkTail: a last line without its newline.
+func checkTail(f *Facts, a *Agent) []Finding {
+	q := a.Queue
+	if !q.Depth.Tail || f.Now.Sub(q.Written) < tailPatience {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "torn-line", Seen: fmt.Sprintf("the last line of %s has no newline for %s", a.Config.Inbox, age(f.Now.Sub(q.Written))),
+		Why: "it is not accepted before its newline: whoever wrote it died, or forgot it", Fix: "echo >> " + a.Config.Inbox,
+	}}
+}
+
+// checkDead: entries that were given up.
+func checkDead(f *Facts, a *Agent) []Finding {
+	q := a.Queue
+	var found []Finding
+	if q.Dead > 0 {
+		seen := fmt.Sprintf("%d dead letters, the oldest %s old", q.Dead, age(f.Now.Sub(q.OldestDead)))
+		if q.Torn > 0 {
+			seen += fmt.Sprintf(", %d of them torn lines", q.Torn)
+		}
+		found = append(found, Finding{
+			Severity: Warning, Code: "dead-letters", Seen: seen, Why: "these prompts were not worked on, and will not be by themselves",
+			Fix: a.command("dead-letter"),
+		})
+	}
+	if q.DeadBroken > 0 {
+		found = append(found, Finding{
+			Severity: Warning, Code: "dead-letters-broken", Seen: "the dead letters cannot be read to their end",
+			Why: "what was given up cannot be queued again", Fix: "look at " + filepath.Join(filepath.Dir(a.Config.Inbox), ".dead-letter.jsonl"),
+		})
+	}
+	return found
+}
+
+// checkLocks: locks that are none, or that are held by nobody known.
+func checkLocks(_ *Facts, a *Agent) []Finding {
+	q, beside := a.Queue, filepath.Dir(a.Config.Inbox)
+	var found []Finding
+	for _, name := range q.BadLocks {
+		found = append(found, Finding{
+			Severity: Error, Code: "lock-no-file", Seen: filepath.Join(beside, name) + " is no regular file",
+			Why: "it cannot be locked: no session starts and no hook works", Fix: "rm -r " + filepath.Join(beside, name),
+		})
+	}
+	if q.HookLockHeld {
+		found = append(found, Finding{
+			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, hookLock) + " was held for a whole second",
+			Why: "hooks give up after a moment and hand nothing over", Fix: "fuser -v " + filepath.Join(beside, hookLock),
+		})
+	}
+	switch {
+	case q.RecordErr != nil:
+		found = append(found, Finding{
+			Severity: Error, Code: "session-record", Seen: q.RecordErr.Error(),
+			Why: "hooks cannot tell that they belong to a session", Fix: "rm -r " + filepath.Join(a.Config.Home, "session.json"),
+		})
+	case q.SessionHeld && !q.ShimAlive:
+		found = append(found, Finding{
+			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, sessionLock) + " is held, and not by the session on record",
+			Why: "no session can start", Fix: "fuser -v " + filepath.Join(beside, sessionLock),
+		})
+	case q.SessionHeld && !a.Running && q.Phase != hook.Ending && q.Phase != hook.Ended:
+		found = append(found, Finding{
+			Severity: Warning, Code: "session-without-run", Seen: fmt.Sprintf("a session lives (process %d), and no `heartbeat run` holds the directory", q.Shim.PID),
+			Why: "it ends by itself within its grace; if it does not, nothing starts here", Fix: a.command("status"),
+		})
+	}
+	return found
+}
+
+// checkFiles: what was left in the queue's folders.
+func checkFiles(_ *Facts, a *Agent) []Finding {
+	q := a.Queue
+	var found []Finding
+	if len(q.Temps) > 0 {
+		f := Finding{
+			Severity: Info, Code: "stale-files", Seen: "temporary files that nobody writes any more: " + list(q.Temps, 3),
+			Why: "a process was killed while it wrote; they only take space", Fix: "heartbeat doctor --fix", mend: sweeping,
+		}
+		if a.Unwired != nil {
+			f.mend, f.Fix = nothing, "remove them"
+		}
+		found = append(found, f)
+	}
+	if len(q.Corrupt) > 0 {
+		found = append(found, Finding{
+			Severity: Info, Code: "corrupt-files", Seen: "files that were corrupt and set aside: " + list(q.Corrupt, 3),
+			Why: "kept for looking at; the queue has gone on without them", Fix: "remove them when nobody needs them",
+		})
+	}
+	if q.NoGitignore && a.Unwired == nil {
+		found = append(found, Finding{
+			Severity: Warning, Code: "no-gitignore", Seen: filepath.Join(a.Config.Home, ".gitignore") + " is missing",
+			Why: "queues, logs and replies may be committed", Fix: a.command("apply"), mend: applying,
+		})
+	}
+	return found
+}
+
+// clockTolerance is how far file times may run ahead of the clock.
+const clockTolerance = 2 * time.Minute
+
+// checkTimes: files written in the future.
+func checkTimes(_ *Facts, a *Agent) []Finding {
+	q := a.Queue
+	if q.FutureBy <= clockTolerance {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "clock-behind", Seen: fmt.Sprintf("%s was written %s in the future", q.Future, age(q.FutureBy)),
+		Why: "the clock was set back, or the file server's differs: schedules and ages are off", Fix: "timedatectl status",
+	}}
+}
+
+// age is a duration in its largest unit.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}

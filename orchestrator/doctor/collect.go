@@ -1,0 +1,255 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/workspace"
+	"heartbeat/ptyrun"
+)
+
+// Look says what to look at.
+type Look struct {
+	Agents      []*config.Agent
+	MaxSessions int
+	StateDir    string
+	// Self is the path of the running binary.
+	Self string
+	// Env is the environment that sessions would be started from.
+	Env []string
+	// Step, when not nil, is told what is being looked at.
+	Step func(string)
+}
+
+// collector gathers facts; what several agents share is looked at once.
+type collector struct {
+	Look
+	ctx      context.Context
+	now      time.Time
+	hook     *workspace.Hook
+	base     map[string]string
+	versions map[string]versionOf
+	configs  map[string]*clientConfig
+	programs map[string]Program
+}
+
+// Collect gathers the facts. It changes nothing; of other programs it runs
+// only `claude --version`.
+func Collect(ctx context.Context, l Look) (*Facts, error) {
+	h, err := workspace.FindHook(l.Self, l.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{
+		Look: l, ctx: ctx, now: time.Now(), hook: h, base: environ(ptyrun.CleanEnv(l.Env)),
+		versions: map[string]versionOf{}, configs: map[string]*clientConfig{}, programs: map[string]Program{},
+	}
+	f := &Facts{
+		Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
+		State: volumeOf(l.StateDir), StateTemps: temps(l.StateDir, c.now), Inotify: inotifyLimits(),
+	}
+	c.zones(f)
+	f.Markers = markers(l.Env)
+	f.Leftovers = leftovers(l.StateDir)
+	for _, a := range l.Agents {
+		if c.Step != nil {
+			c.Step("looking at " + a.Name)
+		}
+		f.Agents = append(f.Agents, c.agent(a))
+	}
+	c.needs(&f.Inotify)
+	return f, nil
+}
+
+// environ is an environment as a map; of duplicates the last counts.
+func environ(list []string) map[string]string {
+	env := make(map[string]string, len(list))
+	for _, kv := range list {
+		name, value, _ := strings.Cut(kv, "=")
+		env[name] = value
+	}
+	return env
+}
+
+// markers are the variables that sessions are not given because they mark the
+// children of another session.
+func markers(env []string) []string {
+	var found []string
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if marks(name) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func marks(name string) bool {
+	if name == "TERM" || name == "COLUMNS" || name == "LINES" {
+		return false
+	}
+	kv := name + "=x"
+	return !slices.Contains(ptyrun.CleanEnv([]string{kv}), kv)
+}
+
+// zones looks at where the machine's local time comes from.
+func (c *collector) zones(f *Facts) {
+	_, err := os.Stat("/etc/localtime")
+	f.LocalZone = err == nil
+	tz, ok := environ(c.Env)["TZ"]
+	if !ok {
+		return
+	}
+	f.TZ, f.LocalZone = tz, true
+	if name := strings.TrimPrefix(tz, ":"); name != "" && !filepath.IsAbs(name) {
+		if _, err := time.LoadLocation(name); err != nil {
+			f.BadTZ = err.Error()
+		}
+	} else if name != "" {
+		if _, err := os.Stat(name); err != nil {
+			f.BadTZ = err.Error()
+		}
+	}
+}
+
+func (c *collector) agent(cfg *config.Agent) *Agent {
+	a := &Agent{Config: cfg, Env: make(map[string]string, len(c.base)+len(cfg.Env))}
+	for _, from := range []map[string]string{c.base, cfg.Env} {
+		for name, value := range from {
+			a.Env[name] = value
+		}
+	}
+	_, err := os.Stat(cfg.Dir)
+	a.Missing = os.IsNotExist(err)
+	a.IsHome = same(cfg.Dir, a.Env["HOME"])
+	a.Volume = volumeOf(cfg.Dir)
+	a.Running = flock.Held(cfg.Dir)
+	c.plan(a)
+	c.settings(a)
+	a.Client = c.client(a)
+	a.Queue = queueOf(cfg, c.now)
+	return a
+}
+
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// plan asks what applying would change.
+func (c *collector) plan(a *Agent) {
+	p, err := workspace.New(a.Config, c.StateDir, c.hook)
+	if err != nil {
+		a.Unwired = err
+		return
+	}
+	for _, i := range p.Items {
+		if i.Change != workspace.Unchanged {
+			a.Drift = append(a.Drift, fmt.Sprintf("%s (%s)", short(a.Config.Dir, i.Path), i.Change))
+		}
+	}
+	a.apply = p.Apply
+}
+
+// short is a path relative to dir where it lies in it.
+func short(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// needs estimates what watch triggers and waiting hooks need of inotify: one
+// instance for all watch triggers, one for each hook that waits.
+func (c *collector) needs(in *Inotify) {
+	waiting := 0
+	for _, a := range c.Agents {
+		if a.Mode == hook.Persist {
+			waiting++
+		}
+		for _, t := range a.Triggers {
+			if t.Watch != nil {
+				in.WatchTriggers++
+				in.NeedWatches += watched(a.Dir, t.Watch.Patterns)
+			}
+		}
+	}
+	in.WaitingAgents = min(waiting, cmp.Or(c.MaxSessions, waiting))
+	in.NeedInstances, in.NeedWatches = in.WaitingAgents, in.NeedWatches+2*in.WaitingAgents
+	if in.WatchTriggers > 0 {
+		in.NeedInstances++
+	}
+}
+
+// mostDirectories bounds the count of watched directories for one pattern.
+const mostDirectories = 50_000
+
+// watched counts the directories that patterns make us watch.
+func watched(dir string, patterns []string) int {
+	n := 0
+	for _, p := range patterns {
+		parts := strings.Split(p, "/")
+		fixed := 0
+		for fixed < len(parts)-1 && !strings.ContainsAny(parts[fixed], `*?[{\`) {
+			fixed++
+		}
+		depth := len(parts) - 1 - fixed
+		if strings.Contains(p, "**") {
+			depth = 64
+		}
+		n += directories(filepath.Join(dir, filepath.Join(parts[:fixed]...)), depth, mostDirectories)
+	}
+	return n
+}
+
+// directories counts dir and the directories below it, without links.
+func directories(dir string, depth, most int) int {
+	entries, err := os.ReadDir(dir)
+	if err != nil || most <= 0 {
+		return 0
+	}
+	n := 1
+	for _, e := range entries {
+		if depth > 0 && e.IsDir() {
+			n += directories(filepath.Join(dir, e.Name()), depth-1, most-n)
+		}
+	}
+	return n
+}
+
+// leftovers lists the sessions whose shim is gone.
+func leftovers(stateDir string) []Leftover {
+	paths, _ := filepath.Glob(filepath.Join(stateDir, "live", "*.json"))
+	var found []Leftover
+	for _, path := range paths {
+		var l Leftover
+		if state.Load(path, &l.Leftover) != nil || alive(l.Shim) {
+			continue
+		}
+		if l.Cookie != "" {
+			l.Processes = processesWith(hook.EnvSession + "=" + l.Cookie)
+		}
+		found = append(found, l)
+	}
+	return found
+}
+
+func alive(p hook.Process) bool {
+	start, err := ptyrun.StartTimeOf(p.PID)
+	return err == nil && start == p.Start
+}

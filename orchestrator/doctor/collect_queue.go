@@ -1,0 +1,200 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+)
+
+// Files beside the inbox (DESIGN.md 3).
+const (
+	cursorFile  = ".inbox-offset"
+	hookLock    = ".hook-lock"
+	sessionLock = ".session-lock"
+)
+
+// queueLook bounds how many bytes of a queue are counted.
+const queueLook = 8 << 20
+
+// queueOf looks at an agent's queue without a lock, and changes nothing.
+func queueOf(a *config.Agent, now time.Time) Queue {
+	var q Queue
+	beside := filepath.Dir(a.Inbox)
+	if _, err := os.Stat(beside); errors.Is(err, fs.ErrNotExist) {
+		return q // nothing was queued yet
+	}
+	q.contents(a)
+	q.locks(a, beside)
+	for _, dir := range []string{a.Home, beside} {
+		q.folder(dir, now)
+		if a.Home == beside {
+			break
+		}
+	}
+	if _, err := os.Lstat(a.Home); err == nil {
+		_, err = os.Lstat(filepath.Join(a.Home, ".gitignore"))
+		q.NoGitignore = errors.Is(err, fs.ErrNotExist)
+	}
+	return q
+}
+
+func (q *Queue) contents(a *config.Agent) {
+	queue, err := inbox.Open(inbox.Place{Inbox: a.Inbox, Home: a.Home, MaxEntry: a.MaxEntry})
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		q.Err = err
+		return
+	}
+	defer queue.Close()
+	if info, err := os.Stat(a.Inbox); err == nil {
+		q.Written = info.ModTime()
+	}
+	var errDepth, errPeek error
+	q.Depth, errDepth = queue.Depth(queueLook)
+	q.InFlight, errPeek = queue.Peek()
+	q.Err = errDepth
+	if q.Err == nil {
+		q.Err = errPeek
+	}
+	q.NeedsOperator = errors.Is(q.Err, inbox.ErrNeedsOperator)
+	q.CursorProblem = cursorProblem(a.Inbox)
+	for d, err := range queue.DeadLetters() {
+		switch {
+		case err != nil:
+			q.DeadBroken++
+			continue
+		case d.Reason == inbox.Torn:
+			q.Torn++
+		}
+		q.Dead++
+		if q.OldestDead.IsZero() || d.At.Before(q.OldestDead) {
+			q.OldestDead = d.At
+		}
+	}
+}
+
+// cursorProblem says what is wrong with the cursor, or "".
+func cursorProblem(inboxPath string) string {
+	data, err := durable.Read(filepath.Join(filepath.Dir(inboxPath), cursorFile), 4<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		return err.Error()
+	}
+	text := strings.TrimSpace(string(data))
+	at, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || at < 0 {
+		return fmt.Sprintf("%.40q is not an offset", text)
+	}
+	f, err := os.Open(inboxPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		if at > 0 {
+			return fmt.Sprintf("it stands at %d, and there is no inbox", at)
+		}
+		return ""
+	}
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil || !info.Mode().IsRegular() || at == 0:
+		return ""
+	case at > info.Size():
+		return fmt.Sprintf("it stands at %d, behind the inbox's end at %d", at, info.Size())
+	case at == info.Size():
+		return "" // heartbeat-rs acknowledges a last line without its newline
+	}
+	var before [1]byte
+	if _, err := f.ReadAt(before[:], at-1); err == nil && before[0] != '\n' {
+		return fmt.Sprintf("it stands at %d, in the middle of a line", at)
+	}
+	return ""
+}
+
+func (q *Queue) locks(a *config.Agent, beside string) {
+	for _, name := range []string{hookLock, sessionLock} {
+		info, err := os.Lstat(filepath.Join(beside, name))
+		if err == nil && !info.Mode().IsRegular() {
+			q.BadLocks = append(q.BadLocks, name)
+		}
+	}
+	// A tick holds the hook lock for milliseconds.
+	lock := filepath.Join(beside, hookLock)
+	q.HookLockHeld = flock.Held(lock)
+	for range 20 {
+		if !q.HookLockHeld {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+		q.HookLockHeld = flock.Held(lock)
+	}
+	q.SessionHeld = flock.Held(filepath.Join(beside, sessionLock))
+	r, err := hook.ReadRecord(a.Home)
+	if q.RecordErr = err; r != nil {
+		q.Shim, q.Phase = r.Shim, r.Phase
+		q.ShimAlive = alive(r.Shim)
+	}
+}
+
+// tempForm are the names that hook/durable and hook give to temporary files.
+var tempForm = regexp.MustCompile(`^\..+\.tmp(-[0-9a-f]{16})?$`)
+
+// staleAfter is the age from which a temporary file is nobody's.
+const staleAfter = time.Hour
+
+// mostNames bounds how many names of a folder are looked at.
+const mostNames = 10_000
+
+func temps(dir string, now time.Time) []string {
+	var found []string
+	eachFile(dir, func(name string, info fs.FileInfo) {
+		if tempForm.MatchString(name) && now.Sub(info.ModTime()) > staleAfter {
+			found = append(found, filepath.Join(dir, name))
+		}
+	})
+	return found
+}
+
+func eachFile(dir string, do func(name string, info fs.FileInfo)) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(mostNames)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			do(e.Name(), info)
+		}
+	}
+}
+
+// folder looks for what was left in a folder of the queue.
+func (q *Queue) folder(dir string, now time.Time) {
+	q.Temps = append(q.Temps, temps(dir, now)...)
+	eachFile(dir, func(name string, info fs.FileInfo) {
+		if strings.Contains(name, ".corrupt-") {
+			q.Corrupt = append(q.Corrupt, name)
+		}
+		if ahead := info.ModTime().Sub(now); ahead > q.FutureBy {
+			q.Future, q.FutureBy = name, ahead
+		}
+	})
+}

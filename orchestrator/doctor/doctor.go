@@ -1,0 +1,102 @@
+// Package doctor finds what would keep a fleet from working before it is run:
+// hooks that cannot run, dialogs that nobody would answer, queues that stand
+// still, machines that are too small.
+//
+// Collect gathers facts and changes nothing; each check is a pure function
+// from facts to findings; Mend does those repairs that cannot do harm. What a
+// finding says of the client was measured in Claude Code 2.1.329.
+//
+// Files in an agent's directory are not trusted: reads are bounded, links are
+// not followed out of it, and nothing that stands in them is run or changed
+// because they say so.
+package doctor
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities, the worst first.
+const (
+	Error   Severity = "error"   // prompts will not be worked on, or get lost
+	Warning Severity = "warning" // it works until something else happens
+	Info    Severity = "info"    // good to know
+)
+
+func (s Severity) rank() int { return slices.Index([]Severity{Error, Warning, Info}, s) }
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	// Code names the kind of finding; it does not change between versions.
+	Code string `json:"code"`
+	// Agent is the agent's name, or "" for what concerns the machine.
+	Agent string `json:"agent,omitempty"`
+	// Seen is what was found, Why what comes of it.
+	Seen string `json:"seen"`
+	Why  string `json:"why"`
+	// Fix is a command to type, or what to change by hand.
+	Fix string `json:"fix"`
+	// Fixable is true where Mend does it.
+	Fixable bool `json:"fixable"`
+
+	mend repair
+}
+
+// Examine runs all checks. Findings come in the order of the agents in the
+// fleet's file, those of the machine first, the worst first.
+func Examine(f *Facts) []Finding {
+	var all []Finding
+	for _, check := range machineChecks {
+		all = append(all, check(f)...)
+	}
+	bySeverity(all)
+	for _, a := range f.Agents {
+		var found []Finding
+		for _, check := range agentChecks {
+			found = append(found, check(f, a)...)
+		}
+		for i := range found {
+			found[i].Agent = a.Config.Name
+		}
+		bySeverity(found)
+		all = append(all, found...)
+	}
+	for i := range all {
+		all[i].Fixable = all[i].mend != nothing
+	}
+	return all
+}
+
+func bySeverity(found []Finding) {
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Compare(a.Severity.rank(), b.Severity.rank())
+	})
+}
+
+// Errors counts the findings that are errors.
+func Errors(found []Finding) int {
+	n := 0
+	for _, f := range found {
+		if f.Severity == Error {
+			n++
+		}
+	}
+	return n
+}
+
+// machineChecks and agentChecks are all checks there are.
+var (
+	machineChecks = []func(*Facts) []Finding{
+		checkClock, checkZone, checkInotify, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
+	}
+	agentChecks = []func(*Facts, *Agent) []Finding{
+		checkDirectory, checkVolume, checkApplied, checkSettings, checkDisabled, checkSessionEnv, checkCap,
+		checkHooks, checkTimeouts, checkHandWired, checkForeignStop, checkPermissions,
+		checkClient, checkLogin, checkTrust, checkOnboarding, checkKey, checkMCP, checkImports,
+		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,
+	}
+)

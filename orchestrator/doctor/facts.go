@@ -1,0 +1,203 @@
+package doctor
+
+import (
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/session"
+)
+
+// Facts are all that the checks know.
+type Facts struct {
+	Now  time.Time
+	Root bool // the effective user is root
+	// Self is the running binary.
+	Self Program
+	// Markers are the variables of a surrounding session in our environment.
+	Markers []string
+	// TZ is the variable TZ; BadTZ why no zone is known by it.
+	TZ    string
+	BadTZ string
+	// LocalZone is false where the machine does not say its time zone.
+	LocalZone bool
+	StateDir  string
+	State     Volume
+	// StateTemps are left-over temporary files in the state directory.
+	StateTemps []string
+	Inotify    Inotify
+	Leftovers  []Leftover
+	Agents     []*Agent
+}
+
+// Program is a binary, as far as its build information tells.
+type Program struct {
+	Path       string
+	Missing    bool
+	Executable bool
+	// Module is "" for a file that is no Go program.
+	Module   string
+	Revision string // of the source, or ""
+	Modified bool   // the source had changes that no revision names
+	Built    time.Time
+	// Mendable is true where Mend may make it executable: it is ours, and
+	// not a path that only an agent's file names.
+	Mendable bool
+}
+
+// Volume is what is known of the file system below a directory.
+type Volume struct {
+	Path string
+	// Known is false where the system does not tell.
+	Known bool
+	// Network is the name of a network file system, or "".
+	Network  string
+	Fuse     bool
+	ReadOnly bool
+	// Free and Total are bytes for this user, FreeFiles is inodes; Files is 0
+	// where the file system does not count them.
+	Free, Total      uint64
+	FreeFiles, Files uint64
+	// Unwritable is why files cannot be made there, or "".
+	Unwritable string
+}
+
+// Inotify are the limits of notifications about files, per user, and what is
+// in use and needed.
+type Inotify struct {
+	Known                        bool
+	MaxInstances, MaxWatches     int
+	UsedInstances, UsedWatches   int
+	NeedInstances, NeedWatches   int
+	WatchTriggers, WaitingAgents int
+}
+
+// Leftover is a session whose shim is gone.
+type Leftover struct {
+	session.Leftover
+	Processes []int // that are still there
+}
+
+// Agent is what is known of one agent.
+type Agent struct {
+	Config *config.Agent
+	// Env is what a session's client gets.
+	Env map[string]string
+	// Missing is true where the directory is not there yet.
+	Missing bool
+	IsHome  bool // it is the user's home
+	Volume  Volume
+	// Running is true while `heartbeat run` holds the directory.
+	Running bool
+	// Unwired is why the directory cannot be wired; Drift is what applying
+	// would change; Applied is true where any hook of ours is installed.
+	Unwired  error
+	Drift    []string
+	Applied  bool
+	Settings []Settings
+	Hooks    []Hook
+	Client   Client
+	Queue    Queue
+	apply    func() error
+}
+
+// Settings is one settings file that the client reads.
+type Settings struct {
+	Path string
+	Kind string // user, project, local or flag
+	// Broken is why the client cannot read it at all.
+	Broken string
+	// Refused are entries that the client asks a person about, Unknown are
+	// hook events that the measured client does not know.
+	Refused, Unknown []string
+	Report           settings.Report
+	SkipBypassDialog bool
+	KeyHelper        bool
+	AllServers       bool
+	Servers          []string // of .mcp.json, that are decided on
+}
+
+// Hook is an installed hook, with what is known of its program.
+type Hook struct {
+	settings.Hook
+	File, Kind string
+	// Wired are the flags of a hand-wired heartbeat-stop, or nil.
+	Wired *Wired
+	// Program is of ours and of hand-wired hooks.
+	Program Program
+}
+
+// Wired is a Stop hook of heartbeat-rs's form.
+type Wired struct {
+	Inbox       string
+	Persist     bool
+	Idle        time.Duration
+	BadFlags    bool
+	StdinClosed bool // the shell does not pass the payload on
+}
+
+// Client is the program that sessions run, and what its own files say.
+type Client struct {
+	Name string
+	// Missing is why the command is not found, or "".
+	Missing string
+	// Claude is true where the command is Claude Code itself; the rest is
+	// known only then.
+	Claude  bool
+	Args    []string
+	Version string
+	// VersionProblem is why the version is not known.
+	VersionProblem string
+
+	ConfigFile string
+	// ConfigBroken is why ConfigFile cannot be read; NoConfig means that
+	// there is none.
+	ConfigBroken string
+	NoConfig     bool
+	Onboarded    bool
+	Trusted      bool
+	// Repository is the git repository that the directory belongs to, or "".
+	Repository      string
+	Key             bool // an API key in the environment
+	KeyApproved     bool
+	KeyRejected     bool
+	OtherLogin      bool // anything else to log in with
+	Servers         []string
+	ServersDecided  []string
+	Imports         []string // existing files that CLAUDE.md imports from outside
+	ImportsAnswered bool
+}
+
+// Queue is what is known of an agent's queue.
+type Queue struct {
+	Err           error
+	NeedsOperator bool
+	Depth         inbox.Depth
+	InFlight      *inbox.InFlight
+	Dead, Torn    int
+	OldestDead    time.Time
+	DeadBroken    int // lines of the dead letters that are no records
+	// CursorProblem is what is wrong with the cursor, or "".
+	CursorProblem string
+	// Written is when the inbox was last written to.
+	Written time.Time
+	// Locks are lock files that are no files.
+	BadLocks []string
+	// HookLockHeld means that it was held at each look for a second.
+	HookLockHeld bool
+	// SessionHeld means that a session's shim holds its lock; Shim is what the
+	// record says of it, ShimAlive whether it lives.
+	SessionHeld bool
+	Shim        hook.Process
+	ShimAlive   bool
+	RecordErr   error
+	Phase       hook.Phase
+	Temps       []string
+	Corrupt     []string
+	NoGitignore bool
+	// Future is a file that was written in the future, or "".
+	Future   string
+	FutureBy time.Duration
+}

@@ -1,0 +1,115 @@
+package doctor
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// networks are the file systems that lie on another machine or in another
+// system, by statfs(2)'s magic number.
+var networks = map[uint32]string{
+	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "CIFS",
+	unix.CODA_SUPER_MAGIC: "Coda", unix.AFS_SUPER_MAGIC: "AFS", unix.AFS_FS_MAGIC: "AFS", unix.CEPH_SUPER_MAGIC: "Ceph",
+	unix.V9FS_MAGIC: "9p", 0x564c: "NCP", 0x0bd00bd0: "Lustre", 0x47504653: "GPFS", 0x7461636f: "OCFS2", 0x01161970: "GFS2",
+}
+
+// volumeOf asks for the file system below dir, or below the nearest folder
+// above it that is there.
+func volumeOf(dir string) Volume {
+	v := Volume{Path: dir}
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return v
+	}
+	v.Known = true
+	kind := uint32(st.Type) //nolint:gosec // magic numbers have 32 bits
+	v.Network, v.Fuse = networks[kind], kind == unix.FUSE_SUPER_MAGIC
+	v.ReadOnly = st.Flags&unix.ST_RDONLY != 0
+	size := uint64(st.Bsize)
+	v.Free, v.Total = st.Bavail*size, st.Blocks*size
+	v.FreeFiles, v.Files = st.Ffree, st.Files
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil && !v.ReadOnly {
+		v.Unwritable = err.Error()
+	}
+	return v
+}
+
+// inotifyLimits reads the limits of inotify(7) for this user and what its
+// processes use of them.
+func inotifyLimits() Inotify {
+	var in Inotify
+	limit := func(name string) int {
+		data, err := os.ReadFile("/proc/sys/fs/inotify/" + name)
+		n, convErr := strconv.Atoi(strings.TrimSpace(string(data)))
+		if err != nil || convErr != nil {
+			return math.MaxInt
+		}
+		return n
+	}
+	in.MaxInstances, in.MaxWatches = limit("max_user_instances"), limit("max_user_watches")
+	in.Known = in.MaxInstances < math.MaxInt && in.MaxWatches < math.MaxInt
+	eachProcess(func(dir string) {
+		fds, err := os.ReadDir(filepath.Join(dir, "fd"))
+		if err != nil {
+			return
+		}
+		for _, fd := range fds {
+			if to, err := os.Readlink(filepath.Join(dir, "fd", fd.Name())); err != nil || to != "anon_inode:inotify" {
+				continue
+			}
+			in.UsedInstances++
+			info, _ := os.ReadFile(filepath.Join(dir, "fdinfo", fd.Name()))
+			in.UsedWatches += bytes.Count(info, []byte("inotify wd:"))
+		}
+	})
+	return in
+}
+
+// processesWith lists this user's processes that have a variable in their
+// environment, given as NAME=VALUE.
+func processesWith(variable string) []int {
+	var found []int
+	eachProcess(func(dir string) {
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil || !bytes.Contains(append([]byte{0}, env...), []byte("\x00"+variable+"\x00")) {
+			return
+		}
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && pid != os.Getpid() {
+			found = append(found, pid)
+		}
+	})
+	return found
+}
+
+// eachProcess calls do with /proc/PID of each process of this user.
+func eachProcess(do func(dir string)) {
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		return
+	}
+	for _, n := range names {
+		if _, err := strconv.Atoi(n.Name()); err != nil {
+			continue
+		}
+		info, err := n.Info()
+		if err != nil {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == os.Geteuid() {
+			do(filepath.Join("/proc", n.Name()))
+		}
+	}
+}

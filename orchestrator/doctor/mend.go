@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/session"
+)
+
+// repair is what Mend can do about a finding.
+type repair int
+
+const (
+	nothing    repair = iota
+	applying          // as `heartbeat apply`
+	chmod             // make the hook program executable
+	recovering        // as `heartbeat recover`
+	sweeping          // remove temporary files
+	ending            // end what is left of dead sessions
+)
+
+// Mended is a repair that was tried.
+type Mended struct {
+	Agent string `json:"agent,omitempty"`
+	// Codes are the findings that it is for.
+	Codes []string `json:"codes"`
+	Done  string   `json:"done"`
+	Error string   `json:"error,omitempty"`
+}
+
+// endGrace is how long what is left of a session gets from SIGTERM to SIGKILL.
+const endGrace = 5 * time.Second
+
+// Mend does the repairs of the findings that are fixable, each once for each
+// agent. The facts are out of date afterwards.
+func Mend(ctx context.Context, f *Facts, found []Finding) []Mended {
+	type key struct {
+		agent string
+		what  repair
+		path  string
+	}
+	agents := map[string]*Agent{}
+	for _, a := range f.Agents {
+		agents[a.Config.Name] = a
+	}
+	at := map[key]int{}
+	var all []Mended
+	for _, one := range found {
+		if one.mend == nothing {
+			continue
+		}
+		k := key{one.Agent, one.mend, ""}
+		if i, ok := at[k]; ok {
+			all[i].Codes = append(all[i].Codes, one.Code)
+			continue
+		}
+		at[k] = len(all)
+		done, err := mend(ctx, f, agents[one.Agent], one.mend)
+		m := Mended{Agent: one.Agent, Codes: []string{one.Code}, Done: done}
+		if err != nil {
+			m.Error = err.Error()
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func mend(ctx context.Context, f *Facts, a *Agent, what repair) (done string, err error) {
+	switch what {
+	case applying:
+		return "applied", a.apply()
+	case chmod:
+		return "made the hook program executable", a.makeExecutable()
+	case recovering:
+		outcome, _, err := operator.Recover(ctx, operator.OfAgent(a.Config, ""))
+		return "recovered: " + string(outcome), err
+	case sweeping:
+		return "removed temporary files", sweep(f, a)
+	case ending:
+		_, err := session.SweepLeftovers(ctx, f.StateDir, "", endGrace)
+		return "ended what was left of dead sessions", err
+	case nothing:
+	}
+	return "", nil
+}
+
+// makeExecutable changes our own programs only: any other path in a settings
+// file may be the agent's wish.
+func (a *Agent) makeExecutable() error {
+	var errs []error
+	for _, h := range a.Hooks {
+		if p := h.Program; p.Mendable && !p.Missing && !p.Executable {
+			info, err := os.Lstat(p.Path)
+			if err == nil && info.Mode().IsRegular() {
+				err = os.Chmod(p.Path, info.Mode().Perm()|0o100)
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sweep removes the temporary files that were found.
+func sweep(f *Facts, a *Agent) error {
+	paths := f.StateTemps
+	if a != nil {
+		paths = a.Queue.Temps
+	}
+	var errs []error
+	for _, path := range paths {
+		folder, err := durable.Open(filepath.Dir(path))
+		if err == nil {
+			err = errors.Join(folder.Remove(filepath.Base(path)), folder.Close())
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,160 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// knownEvents are the hook events of Claude Code 2.1.329, as its own start-up
+// dialog lists them.
+var knownEvents = []string{
+	"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification",
+	"UserPromptSubmit", "UserPromptExpansion", "SessionStart", "SessionEnd", "Stop", "StopFailure",
+	"SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "PreModelSwitch",
+	"PostModelSwitch", "PermissionRequest", "PermissionDenied", "Setup", "TeammateIdle",
+	"TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange",
+	"WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "CwdChanged", "FileChanged",
+	"DirectoryAdded", "MessageDisplay",
+}
+
+var knownModes = []string{"acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"}
+
+// document is what a settings file may hold, as far as the client opens a
+// dialog over it: each of these was seen to (unknown keys were not).
+type document struct {
+	Hooks       map[string]json.RawMessage `json:"hooks"`
+	Permissions map[string]json.RawMessage `json:"permissions"`
+	Env         map[string]any             `json:"env"`
+	Model       *string                    `json:"model"`
+
+	SkipBypass bool     `json:"skipDangerousModePermissionPrompt"`
+	KeyHelper  string   `json:"apiKeyHelper"`
+	AllServers bool     `json:"enableAllProjectMcpServers"`
+	Enabled    []string `json:"enabledMcpjsonServers"`
+	Disabled   []string `json:"disabledMcpjsonServers"`
+}
+
+// read fills s from a settings file's bytes.
+func (s *Settings) read(data []byte) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if len(bytes.TrimSpace(data)) == 0 {
+		return
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		s.Broken = "it is not strict JSON: " + err.Error()
+		return
+	}
+	var d document
+	// Each key by itself, so that a wrong one hides no other.
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		one, err := json.Marshal(map[string]json.RawMessage{key: all[key]})
+		if err == nil {
+			err = json.Unmarshal(one, &d)
+		}
+		if err != nil && known(key) {
+			s.refuse("%s: has the wrong type", key)
+		}
+	}
+	s.SkipBypassDialog, s.KeyHelper, s.AllServers = d.SkipBypass, d.KeyHelper != "", d.AllServers
+	s.Servers = append(d.Enabled, d.Disabled...)
+	for _, event := range slices.Sorted(maps.Keys(d.Hooks)) {
+		if !slices.Contains(knownEvents, event) {
+			s.Unknown = append(s.Unknown, event)
+			continue
+		}
+		s.readGroups(event, d.Hooks[event])
+	}
+	s.readPermissions(d.Permissions)
+}
+
+func known(key string) bool {
+	return slices.Contains([]string{"hooks", "permissions", "env", "model"}, key)
+}
+
+func (s *Settings) refuse(format string, args ...any) {
+	s.Refused = append(s.Refused, fmt.Sprintf(format, args...))
+}
+
+func (s *Settings) readGroups(event string, data []byte) {
+	var groups []struct {
+		Matcher *json.RawMessage   `json:"matcher"`
+		Hooks   *[]json.RawMessage `json:"hooks"`
+	}
+	if json.Unmarshal(data, &groups) != nil {
+		s.refuse("hooks.%s: must be an array of {matcher, hooks}", event)
+		return
+	}
+	for i, g := range groups {
+		place := fmt.Sprintf("hooks.%s[%d]", event, i)
+		if g.Matcher != nil && !bytes.HasPrefix(*g.Matcher, []byte{'"'}) {
+			s.refuse("%s.matcher: must be a text", place)
+		}
+		if g.Hooks == nil {
+			s.refuse("%s.hooks: is missing", place)
+			continue
+		}
+		for j, raw := range *g.Hooks {
+			s.readHook(fmt.Sprintf("%s.hooks[%d]", place, j), raw)
+		}
+	}
+}
+
+func (s *Settings) readHook(place string, data []byte) {
+	var h struct {
+		Type    string           `json:"type"`
+		Command *string          `json:"command"`
+		Timeout *json.RawMessage `json:"timeout"`
+	}
+	if json.Unmarshal(data, &h) != nil {
+		s.refuse("%s: is no hook", place)
+		return
+	}
+	if !slices.Contains([]string{"command", "prompt", "agent", "http", "mcp_tool"}, h.Type) {
+		s.refuse("%s.type: %q is not known", place, h.Type)
+	}
+	if h.Type == "command" && h.Command == nil {
+		s.refuse("%s.command: is missing", place)
+	}
+	if h.Timeout == nil {
+		return
+	}
+	var seconds float64
+	if json.Unmarshal(*h.Timeout, &seconds) != nil || seconds <= 0 {
+		s.refuse("%s.timeout: %s is not a positive number", place, *h.Timeout)
+	}
+}
+
+func (s *Settings) readPermissions(p map[string]json.RawMessage) {
+	for _, list := range []string{"allow", "ask", "deny"} {
+		if p[list] == nil {
+			continue
+		}
+		var rules []string
+		if json.Unmarshal(p[list], &rules) != nil {
+			s.refuse("permissions.%s: must be an array of texts", list)
+		}
+		for _, r := range rules {
+			if malformed(r) {
+				s.refuse("permissions.%s: %q is not a rule", list, r)
+			}
+		}
+	}
+	if raw := p["defaultMode"]; raw != nil {
+		var mode string
+		if json.Unmarshal(raw, &mode) != nil || !slices.Contains(knownModes, mode) {
+			s.refuse("permissions.defaultMode: %s is not a mode", raw)
+		}
+	}
+}
+
+// malformed reports whether the client refuses a permission rule: rules are
+// Tool or Tool(content) and end with the bracket.
+func malformed(rule string) bool {
+	at := strings.IndexByte(rule, '(')
+	return at == 0 || at > 0 && !strings.HasSuffix(rule, ")")
+}
