@@ -60,11 +60,13 @@ func (s *shim) follow(ctx context.Context) ending {
 // look reads the record when it changed, reports, and asks the policy.
 func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.reload()
+	s.notePeople(ctx, now)
 	s.report(now)
 	v := judge(facts{
 		now: now, record: s.record,
 		waiterGone: s.record.Waiter.PID != 0 && !alive(s.record.Waiter),
 		quietSince: s.quiet.since(now, s.child),
+		aliveAt:    s.life.at(now, s.child, s.record),
 	}, s.spec.limits())
 	switch {
 	case v.leave:
@@ -154,25 +156,6 @@ func alive(p hook.Process) bool {
 	return err == nil && start == p.Start
 }
 
-// quietMeter knows since when the terminal has shown next to nothing.
-type quietMeter struct {
-	at    time.Time
-	bytes int64
-}
-
-// since returns the begin of the current window once it lies a whole window
-// back, or zero. A window with output starts anew.
-func (q *quietMeter) since(now time.Time, c *ptyrun.Child) time.Time {
-	_, bytes := c.Activity()
-	if q.at.IsZero() || bytes-q.bytes > quietBytes {
-		q.at, q.bytes = now, bytes
-	}
-	if now.Sub(q.at) < quietWindow {
-		return time.Time{}
-	}
-	return q.at
-}
-
 // finish ends the client's whole tree and says how the session ended.
 func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	if e.abandon {
@@ -190,11 +173,12 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	exit := s.child.End(context.WithoutCancel(ctx))
 	s.reload()
 	o := s.outcome(e, exit)
+	s.closeOutputs(o.String())
 	s.update(ctx, func(r *hook.Record) {
 		now := time.Now()
 		r.End(o.Why, o.Detail, now)
 		r.Enter(hook.Ended, now)
-		r.ExitCode, r.EndedAt = o.ExitCode, now
+		r.ExitCode, r.EndedAt, r.Attached = o.ExitCode, now, 0
 	})
 	if err := s.dropLeftover(); err != nil {
 		s.log.Warn("cannot forget the session's processes", "err", err)
@@ -248,7 +232,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit) *Outcome {
 		}
 	}
 	switch o.Why {
-	case hook.EndStartTimeout, hook.EndDialog, hook.EndExited, hook.EndCrashed:
+	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed:
 		o.Screen = s.output.screen()
 	}
 	return o

@@ -6,6 +6,9 @@
 package session
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
 	"time"
 
 	"heartbeat/hook"
@@ -33,10 +36,28 @@ type Spec struct {
 	StartTimeout      time.Duration `json:"start_timeout"`      // until SessionStart
 	IdleGrace         time.Duration `json:"idle_grace"`         // unattended, then it ends
 	BackgroundTimeout time.Duration `json:"background_timeout"` // background, then it ends
-	Grace             time.Duration `json:"grace"`              // from SIGTERM to SIGKILL
-	KeepLogs          int           `json:"keep_logs"`
+	// StallTimeout is how long a turn may go without any sign of life: a hook,
+	// a new line in the transcript, more on the terminal than a spinner. 0: for
+	// ever.
+	StallTimeout time.Duration `json:"stall_timeout,omitempty"`
+	Grace        time.Duration `json:"grace"` // from SIGTERM to SIGKILL
+	KeepLogs     int           `json:"keep_logs"`
+	// Socket is where others join the terminal, in a directory that only this
+	// user can enter; "": nobody can.
+	Socket string `json:"socket,omitempty"`
 	// StateDir is where the pids that may be killed are kept.
 	StateDir string `json:"state_dir"`
+}
+
+// SocketName is the name of an agent's socket in the runtime directory. It is
+// short enough for every path that state.RuntimeDir returns.
+func SocketName(agent string) string {
+	const most = 24
+	if len(agent) > most {
+		sum := sha256.Sum256([]byte(agent))
+		agent = agent[:12] + "-" + hex.EncodeToString(sum[:4])
+	}
+	return agent + ".tty"
 }
 
 // Report is one line of the shim's stdout.
@@ -57,7 +78,19 @@ type Outcome struct {
 	Signal       string   `json:"signal,omitempty"`
 	Acknowledged int      `json:"acknowledged"`
 	Bound        bool     `json:"bound"`            // a SessionStart was seen
-	Screen       string   `json:"screen,omitempty"` // what the terminal showed, for start-timeout and dialog
+	Screen       string   `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
+}
+
+// String is one line about how the session ended.
+func (o *Outcome) String() string {
+	text := string(o.Why)
+	if o.Why == hook.EndExited {
+		text += " with code " + strconv.Itoa(o.ExitCode)
+	}
+	if o.Detail != "" {
+		text += " (" + o.Detail + ")"
+	}
+	return text
 }
 
 // Order is one line on the shim's stdin after the Spec. When stdin ends the

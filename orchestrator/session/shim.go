@@ -10,13 +10,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
+	"heartbeat/ptyrun/attach"
 )
 
 // lockWait is how long the shim waits for the session lock (hooks probe it,
@@ -89,12 +89,15 @@ type shim struct {
 	queue  *inbox.Queue
 	child  *ptyrun.Child
 	output *tail
+	file   *ptyrun.Log  // of the terminal's output; nil: none
+	desk   *attach.Desk // where others join; nil: nowhere
 
-	mu     sync.Mutex
 	record *hook.Record // the shim's last view of session.json
 	read   os.FileInfo  // of the file that record was read from
 	quiet  quietMeter
-	said   Report // the last report
+	life   lifeMeter
+	noted  time.Time // when people were noted in the record
+	said   Report    // the last report
 }
 
 // readOrders passes on what the orchestrator says; the end of stdin is its
@@ -208,22 +211,55 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 	if err := s.keepLeftover(hook.Process{}); err != nil {
 		return err
 	}
-	s.output = newTail(256 << 10)
-	var sink io.Writer = s.output
-	log, err := ptyrun.NewLog(filepath.Join(s.spec.Home, "sessions"), s.spec.Session, maxLog, s.spec.KeepLogs)
-	if err != nil {
-		s.log.Warn("cannot log the terminal", "err", err)
-	} else {
-		sink = io.MultiWriter(s.output, log)
-	}
+	var err error
 	s.child, err = ptyrun.Start(context.WithoutCancel(ctx), ptyrun.Config{
 		Argv: s.spec.argv(prompt), Dir: s.spec.Dir, Env: s.spec.environ(),
-		Cookie: s.spec.Token, Output: sink, Grace: s.spec.Grace,
+		Cookie: s.spec.Token, Output: s.outputs(), Grace: s.spec.Grace,
 	})
 	if err != nil {
+		s.closeOutputs("the session could not be started")
 		return err
 	}
+	if s.desk != nil {
+		s.desk.Serve(s.child)
+	}
 	return s.keepLeftover(hook.Process{PID: s.child.PID(), Start: s.child.StartTime()})
+}
+
+// outputs is where the terminal's output goes.
+func (s *shim) outputs() io.Writer {
+	s.output = newTail(256 << 10)
+	s.openDesk()
+	var err error
+	s.file, err = ptyrun.NewLog(filepath.Join(s.spec.Home, "sessions"), s.spec.Session, maxLog, s.spec.KeepLogs)
+	if err != nil {
+		s.log.Warn("cannot log the terminal", "err", err)
+		s.file = nil
+	}
+	outputs := []io.Writer{s.output}
+	if s.file != nil {
+		outputs = append(outputs, s.file)
+	}
+	if s.desk != nil {
+		outputs = append(outputs, s.desk)
+	}
+	return io.MultiWriter(outputs...)
+}
+
+// closeOutputs lets go of what outputs opened; why is told to those who have
+// joined.
+func (s *shim) closeOutputs(why string) {
+	if s.desk != nil {
+		if err := s.desk.Close(why); err != nil {
+			s.log.Debug("cannot close the session's socket", "err", err)
+		}
+	}
+	if s.file != nil {
+		if n, err := s.file.Missing(); n > 0 {
+			s.log.Warn("not all of the terminal's output is in its log", "bytes", n, "err", err)
+		}
+		_ = s.file.Close() // what could not be written was counted
+	}
 }
 
 // maxLog caps sessions/ID.log.

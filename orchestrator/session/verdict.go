@@ -12,22 +12,13 @@ import (
 // be starting a turn (claude-code.md 21 G: 60 ms later).
 const settle = time.Second
 
-// Quiet is how little the client's terminal shows when it does nothing.
-// Measured with 2.1.329 over 5 seconds each: a turn with a running tool 2,200
-// bytes, a turn whose stream hangs 330, an idle or interrupted session 0 (63
-// once, a few seconds after the end of a turn).
-const (
-	quietWindow = 20 * time.Second
-	quietBytes  = 200
-)
-
 // limits are the parts of a Spec that time is measured against.
 type limits struct {
-	entry, session, start, idle, background time.Duration
+	entry, session, start, idle, background, stall time.Duration
 }
 
 func (s *Spec) limits() limits {
-	return limits{s.EntryTimeout, s.SessionTimeout, s.StartTimeout, s.IdleGrace, s.BackgroundTimeout}
+	return limits{s.EntryTimeout, s.SessionTimeout, s.StartTimeout, s.IdleGrace, s.BackgroundTimeout, s.StallTimeout}
 }
 
 // facts are what a verdict is made of.
@@ -39,6 +30,8 @@ type facts struct {
 	waiterGone bool
 	// quietSince is when the terminal fell quiet, or zero while it is not.
 	quietSince time.Time
+	// aliveAt is the last sign of life beside hook events; see lifeMeter.
+	aliveAt time.Time
 }
 
 // verdict is what the shim does next; the zero value leaves the session alone.
@@ -72,6 +65,9 @@ func judge(f facts, l limits) verdict {
 		}
 	case hook.Unattended:
 		if age >= l.idle && r.Attached == 0 {
+			if !r.TypedAt.IsZero() && r.Work == nil {
+				return verdict{end: hook.EndReleased, detail: "the person who had joined it has left"}
+			}
 			return verdict{end: hook.EndUnattended, detail: "no turn and no hook for " + age.Round(time.Second).String()}
 		}
 	case hook.Waiting:
@@ -81,6 +77,10 @@ func judge(f facts, l limits) verdict {
 	case hook.Turn:
 		if fellQuiet(f) {
 			return verdict{leave: true}
+		}
+		if stalled(f, l) {
+			return verdict{end: hook.EndStalled, detail: fmt.Sprintf(
+				"no hook, no new line in the transcript and nothing but a spinner for %s", l.stall)}
 		}
 	}
 	return judgeTimeouts(f, l)
@@ -128,6 +128,14 @@ func judgeFinishing(f facts, l limits, now verdict) verdict {
 // long that no turn can be under way.
 func fellQuiet(f facts) bool {
 	return !f.quietSince.IsZero() && f.now.Sub(latest(f.quietSince, f.record.Since)) >= quietWindow
+}
+
+// stalled reports whether a turn has shown no sign of life for too long. Who
+// has joined the session sees for themselves.
+func stalled(f facts, l limits) bool {
+	r := f.record
+	last := latest(latest(r.LastEventAt, r.Since), f.aliveAt)
+	return l.stall > 0 && r.Attached == 0 && f.now.Sub(last) >= l.stall
 }
 
 func judgeStarting(f facts, l limits) verdict {

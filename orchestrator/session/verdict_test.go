@@ -13,7 +13,7 @@ func TestJudge(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	l := limits{
 		entry: time.Hour, session: 8 * time.Hour, start: 30 * time.Second,
-		idle: 10 * time.Second, background: 10 * time.Minute,
+		idle: 10 * time.Second, background: 10 * time.Minute, stall: 5 * time.Minute,
 	}
 	record := func(change func(*hook.Record)) *hook.Record {
 		r := &hook.Record{
@@ -79,6 +79,30 @@ func TestJudge(t *testing.T) {
 			name: "a turn that has just begun on a silent terminal", change: func(r *hook.Record) { r.Since = ago(19 * time.Second) },
 			facts: facts{quietSince: ago(time.Hour)},
 		},
+		{name: "unattended after a person has left", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.Work, r.TypedAt = hook.Unattended, ago(10*time.Second), nil, ago(time.Minute)
+		}, want: verdict{end: hook.EndReleased}},
+		{name: "a person left in the middle of an entry", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.TypedAt = hook.Unattended, ago(10*time.Second), ago(time.Minute)
+		}, want: verdict{end: hook.EndUnattended}},
+		{name: "a turn without a sign of life", change: func(r *hook.Record) {
+			r.Since, r.LastEventAt = ago(5*time.Minute), ago(5*time.Minute)
+		}, want: verdict{end: hook.EndStalled}},
+		{
+			name: "a turn whose last sign of life is not long ago", facts: facts{aliveAt: ago(5*time.Minute - time.Second)},
+			change: func(r *hook.Record) { r.Since, r.LastEventAt = ago(time.Hour/2), ago(time.Hour/2) },
+		},
+		{
+			name: "a turn whose last sign of life is long ago", facts: facts{aliveAt: ago(5 * time.Minute)},
+			change: func(r *hook.Record) { r.Since, r.LastEventAt = ago(time.Hour/2), ago(time.Hour/2) },
+			want:   verdict{end: hook.EndStalled},
+		},
+		{name: "no sign of life, but a person is attached", change: func(r *hook.Record) {
+			r.Since, r.LastEventAt, r.Attached = ago(time.Hour/2), ago(time.Hour/2), 1
+		}},
+		{name: "a waiting hook is silent for long", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.LastEventAt, r.Work = hook.Waiting, ago(time.Hour/2), ago(time.Hour/2), nil
+		}},
 		{name: "drained a moment ago: a task may be starting a turn", change: func(r *hook.Record) {
 			r.Phase, r.Since, r.LastEventAt = hook.Ending, ago(time.Millisecond), ago(time.Millisecond)
 			r.Ruling = &hook.Ruling{Why: hook.EndDrained}

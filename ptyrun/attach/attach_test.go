@@ -74,9 +74,12 @@ func open(t *testing.T, term Terminal) (*Desk, string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "a.tty")
-	d, err := Listen(path, Config{Terminal: term, Agent: "a", Session: "s", Size: usual})
+	d, err := Listen(path, Config{Agent: "a", Session: "s", Size: usual})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if term != nil {
+		d.Serve(term)
 	}
 	t.Cleanup(func() { d.Close("the test is over") })
 	return d, path
@@ -207,11 +210,12 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	if _, err := Join(t.Context(), path, Guest{}); !errors.Is(err, ErrNobody) {
 		t.Fatalf("joined nobody: %v", err)
 	}
-	again, err := Listen(path, Config{Terminal: &fakeTerminal{}, Size: usual})
+	again, err := Listen(path, Config{Size: usual})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer again.Close("")
+	again.Serve(&fakeTerminal{})
 	join(t, path, Guest{})
 }
 
@@ -330,18 +334,17 @@ func TestStrangersAreRefused(t *testing.T) {
 // changes.
 func TestRealTerminal(t *testing.T) {
 	t.Parallel()
-	late := &lateWriter{}
+	d, path := open(t, nil)
 	child, err := ptyrun.Start(t.Context(), ptyrun.Config{
 		Argv: []string{"sh", "-c", `trap 'printf "\033[2J\033[Hsize %s\r\n" "$(stty size)"' WINCH
 printf 'started\r\n'; while :; do read -r line && printf 'got %s\r\n' "$line"; done`},
-		Output: late, Grace: 100 * time.Millisecond,
+		Output: d, Grace: 100 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer child.End(context.Background())
-	d, path := open(t, child)
-	late.set(d)
+	d.Serve(child)
 	v := join(t, path, Guest{})
 	c := gather(v)
 	until(t, "the nudge makes it paint", func() bool { return strings.Contains(c.text(), "size 50 200") })
@@ -357,25 +360,4 @@ printf 'started\r\n'; while :; do read -r line && printf 'got %s\r\n' "$line"; d
 	if err != nil || p.Size != usual || !slices.Contains(p.Lines, "size 50 200") {
 		t.Errorf("a picture: %+v, %v", p, err)
 	}
-}
-
-// lateWriter passes on to a writer that is made later.
-type lateWriter struct {
-	mu sync.Mutex
-	d  *Desk
-}
-
-func (l *lateWriter) set(d *Desk) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.d = d
-}
-
-func (l *lateWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.d == nil {
-		return len(p), nil
-	}
-	return l.d.Write(p)
 }

@@ -40,11 +40,10 @@ type Terminal interface {
 
 // Config says what guests join.
 type Config struct {
-	Terminal Terminal
-	Agent    string
-	Session  string
-	Size     Size         // the terminal's size while nobody is there
-	Log      *slog.Logger // nil: none
+	Agent   string
+	Session string
+	Size    Size         // the terminal's size while nobody is there
+	Log     *slog.Logger // nil: none
 }
 
 const (
@@ -63,6 +62,7 @@ const (
 // output that never blocks and never fails.
 type Desk struct {
 	cfg      Config
+	term     Terminal // set by Serve
 	listener *net.UnixListener
 	serving  sync.WaitGroup
 	typing   sync.Mutex // one guest's keys at a time
@@ -80,7 +80,7 @@ type Desk struct {
 
 // Listen opens a desk at a path in a directory that only this user can enter.
 // A socket that is already there is replaced: the caller must know that nobody
-// listens on it. It is removed by Close.
+// listens on it. Who joins waits until Serve is called. Close removes it.
 func Listen(path string, cfg Config) (*Desk, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
 		if err := os.Remove(path); err != nil {
@@ -97,9 +97,13 @@ func Listen(path string, cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Desk{cfg: cfg, listener: l, size: cfg.Size}
+	return &Desk{cfg: cfg, listener: l, size: cfg.Size}, nil
+}
+
+// Serve lets guests join a terminal. It returns at once.
+func (d *Desk) Serve(t Terminal) {
+	d.term = t
 	d.serving.Go(d.accept)
-	return d, nil
 }
 
 // Write passes output to all guests.
@@ -257,7 +261,7 @@ func (d *Desk) heed(w *watcher, k kind, data []byte) {
 		d.noteTyping(data)
 		d.typing.Lock()
 		defer d.typing.Unlock()
-		if _, err := d.cfg.Terminal.Write(data); err != nil {
+		if _, err := d.term.Write(data); err != nil {
 			// It does not read: keys are lost, as on any terminal.
 			d.cfg.Log.Debug("keys are lost", "err", err)
 		}

@@ -31,7 +31,7 @@ func (d *Desk) resizeLocked() {
 }
 
 func (d *Desk) applyLocked(s Size) {
-	if err := d.cfg.Terminal.Resize(s.Rows, s.Cols); err != nil {
+	if err := d.term.Resize(s.Rows, s.Cols); err != nil {
 		d.cfg.Log.Debug("cannot resize the window", "err", err)
 	}
 }
