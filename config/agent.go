@@ -128,7 +128,6 @@ func (l *loader) merge(own, defaults table) table {
 
 // fields reads everything that concerns one agent alone.
 func (l *loader) fields(a *Agent, t table) {
-	l.notYet(t, "env-file")
 	if p, ok := t["dir"]; ok {
 		a.Dir = l.directory(p)
 	}
@@ -140,6 +139,8 @@ func (l *loader) fields(a *Agent, t table) {
 	a.Settings = enum(l, t, "settings", SettingsProject, []SettingsTarget{SettingsProject, SettingsLocal, SettingsFlag})
 	a.Permissions = l.permissions(t)
 	a.Env = l.env(t)
+	a.EnvFile = l.envFile(t)
+	a.EnvAllow, a.EnvDeny = l.globs(t, "env-allow"), l.globs(t, "env-deny")
 	a.KickoffText = l.kickoff(t)
 	l.group(a, t)
 	l.policies(a, t)
@@ -166,6 +167,7 @@ func (l *loader) limits(a *Agent, t table) {
 	a.StartTimeout = l.duration(t, "start-timeout", DefaultStartTimeout, bounds{})
 	a.IdleGrace = l.duration(t, "idle-grace", DefaultIdleGrace, bounds{})
 	a.BackgroundTimeout = l.duration(t, "background-timeout", DefaultBackgroundTimeout, bounds{})
+	a.StallTimeout = l.duration(t, "stall-timeout", 0, bounds{none: true})
 	a.Grace = l.duration(t, "end-grace", DefaultEndGrace, bounds{})
 	a.RestartWindow = l.duration(t, "restart-window", DefaultRestartWindow, bounds{})
 }
@@ -189,32 +191,6 @@ func (l *loader) permissions(t table) Permissions {
 		p.Deny = l.texts(rules, hint)
 	}
 	return p
-}
-
-var (
-	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	ownVariables = []string{hook.EnvSession, hook.EnvHome, hook.EnvAgent}
-)
-
-func (l *loader) env(t table) map[string]string {
-	where, ok := t["env"]
-	if !ok {
-		return nil
-	}
-	env := map[string]string{}
-	for name, p := range l.entries(where) {
-		switch {
-		case !variableForm.MatchString(name):
-			l.problem(p, fmt.Sprintf("%q is not the name of a variable", cut(name)), "letters, digits and _, no digit first")
-		case slices.Contains(ownVariables, name):
-			l.problem(p, "is set by heartbeat itself", "remove it")
-		case empty(p.node):
-			l.problem(p, "has no value", `write "" for an empty one`)
-		default:
-			env[name], _ = l.text(p)
-		}
-	}
-	return env
 }
 
 // kickoff reads the prompt that a session starts with; "" is the first entry.

@@ -84,6 +84,8 @@ type agentKeySet struct {
 	StartTimeout span `yaml:"start-timeout,omitempty" jsonschema:"default=30s"`
 	// How long a session may be alive without a turn and without waiting for work.
 	IdleGrace span `yaml:"idle-grace,omitempty" jsonschema:"default=10s"`
+	// How long a turn may go without a sign of life.
+	StallTimeout limit `yaml:"stall-timeout,omitempty" jsonschema:"default=none"`
 	// How long a session gets to end after SIGTERM before it is killed.
 	EndGrace span `yaml:"end-grace,omitempty" jsonschema:"default=10s"`
 	// How many restarts without a prompt done the agent gets within restart-window before it is held.
@@ -94,8 +96,12 @@ type agentKeySet struct {
 	Group string `yaml:"group,omitempty" jsonschema:"minLength=1"`
 	// Environment variables of the sessions and of poll commands.
 	Env map[string]word `yaml:"env,omitempty"`
-	// Not supported yet.
-	EnvFile string `yaml:"env-file,omitempty" jsonschema:"-"`
+	// A file with further variables, a line NAME=VALUE each, relative to the file that says so. Only its owner may read it.
+	EnvFile string `yaml:"env-file,omitempty" jsonschema:"minLength=1"`
+	// Which variables of the scheduler's own environment the sessions get, as globs for names.
+	EnvAllow []string `yaml:"env-allow,omitempty"`
+	// Which of them they do not get.
+	EnvDeny []string `yaml:"env-deny,omitempty"`
 	// The queue's file, relative to the workspace.
 	Inbox string `yaml:"inbox,omitempty" jsonschema:"minLength=1,default=.heartbeat/inbox.jsonl"`
 }

@@ -86,12 +86,22 @@ type Agent struct {
 	StartTimeout      time.Duration
 	IdleGrace         time.Duration
 	BackgroundTimeout time.Duration
-	Grace             time.Duration
+	// StallTimeout is how long a turn may go without a sign of life; 0: for
+	// ever.
+	StallTimeout time.Duration
+	Grace        time.Duration
 
 	MaxRestarts   int
 	RestartWindow time.Duration
 
 	Env map[string]string
+	// EnvFile is the absolute path of a file with more variables, or "". It is
+	// read when a session starts (ReadEnvFile).
+	EnvFile string
+	// EnvAllow and EnvDeny are globs of names in the caller's environment: with
+	// EnvAllow only those are passed on (and a few that every program needs),
+	// and those of EnvDeny never.
+	EnvAllow, EnvDeny []string
 }
 
 // Permissions are what apply merges into the settings' permissions and

@@ -118,15 +118,6 @@ func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T, l
 	return otherwise
 }
 
-// notYet notes the keys of the design that no code stands behind yet.
-func (l *loader) notYet(t table, keys ...string) {
-	for _, key := range keys {
-		if p, ok := t[key]; ok {
-			l.problem(p, key+" is not supported yet", "remove it")
-		}
-	}
-}
-
 // boolean reads true or false; without the key it is false.
 func (l *loader) boolean(t table, key string) bool {
 	p, ok := t[key]

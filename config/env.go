@@ -1,0 +1,137 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"heartbeat/hook"
+)
+
+var (
+	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	ownVariables = []string{hook.EnvSession, hook.EnvHome, hook.EnvAgent}
+)
+
+func (l *loader) env(t table) map[string]string {
+	where, ok := t["env"]
+	if !ok {
+		return nil
+	}
+	env := map[string]string{}
+	for name, p := range l.entries(where) {
+		switch {
+		case !variableForm.MatchString(name):
+			l.problem(p, fmt.Sprintf("%q is not the name of a variable", cut(name)), "letters, digits and _, no digit first")
+		case slices.Contains(ownVariables, name):
+			l.problem(p, "is set by heartbeat itself", "remove it")
+		case empty(p.node):
+			l.problem(p, "has no value", `write "" for an empty one`)
+		default:
+			env[name], _ = l.text(p)
+		}
+	}
+	return env
+}
+
+// envFile returns where the file is. It is not looked at: what is in it may
+// change until a session starts.
+func (l *loader) envFile(t table) string {
+	p, ok := t["env-file"]
+	if !ok {
+		return ""
+	}
+	text, _ := l.expand(p)
+	return text
+}
+
+// globs reads a list of globs for the names of variables.
+func (l *loader) globs(t table, key string) []string {
+	p, ok := t[key]
+	if !ok {
+		return nil
+	}
+	list := l.texts(p, `for example [HTTPS_PROXY, "AWS_*"]`)
+	for _, g := range list {
+		if _, err := path.Match(g, ""); err != nil || strings.ContainsAny(g, "/=") {
+			l.problem(p, fmt.Sprintf("%q is not a pattern for names of variables", cut(g)), `for example "AWS_*"`)
+		}
+	}
+	return list
+}
+
+// maxEnvFile bounds an env-file; a whole environment is at most 2 MiB
+// (execve(2)).
+const maxEnvFile = 1 << 20
+
+// ReadEnvFile reads an env-file: a line NAME=VALUE for each variable, the value
+// up to the end of the line without blanks around it, or in single or double
+// quotes, which are taken off; blank lines and lines that begin with # are passed over. It must
+// be a regular file that nobody but its owner can read or write (0600). Errors
+// name lines and variables, never values.
+func ReadEnvFile(file string) ([]string, error) {
+	data, err := readPrivate(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read env-file %q: %w", file, err)
+	}
+	var env []string
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		text := strings.TrimSpace(string(line))
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(text, "=")
+		switch {
+		case !ok || !variableForm.MatchString(name):
+			return nil, fmt.Errorf("cannot read env-file %q: line %d is not NAME=VALUE", file, number)
+		case slices.Contains(ownVariables, name):
+			return nil, fmt.Errorf("cannot read env-file %q: line %d: %s is set by heartbeat itself", file, number, name)
+		case strings.ContainsRune(value, 0):
+			return nil, fmt.Errorf("cannot read env-file %q: line %d: %s holds a NUL character", file, number, name)
+		}
+		env = append(env, name+"="+unquoted(strings.TrimSpace(value)))
+	}
+	return env, nil
+}
+
+func unquoted(value string) string {
+	if n := len(value); n >= 2 && value[0] == value[n-1] && (value[0] == '"' || value[0] == '\'') {
+		return value[1 : n-1]
+	}
+	return value
+}
+
+// errNotPrivate is about a file with secrets that others can get at.
+var errNotPrivate = errors.New("others can read or write it")
+
+// readPrivate reads a file that only its owner can get at.
+func readPrivate(file string) ([]byte, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO would block
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file")
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("%w (mode %04o); chmod 600 makes it private", errNotPrivate, info.Mode().Perm())
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
+	if err == nil && len(data) > maxEnvFile {
+		err = fmt.Errorf("it is over %d MiB", maxEnvFile>>20)
+	}
+	return data, err
+}
