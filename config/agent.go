@@ -62,6 +62,7 @@ func triggerElsewhere(key string) string {
 type declared struct {
 	*Agent
 	name, dir, inbox place
+	index            int // in the order of the files
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -84,9 +85,13 @@ func (l *loader) name(p place) string {
 }
 
 func (l *loader) agent(f *Fleet, name string, p place, defaults table) {
-	l.checkName(at(p.key, p.path), name)
-	a := &Agent{Name: name, Line: p.key.Line}
+	l.checkName(p.named(), name)
+	a := &Agent{Name: name, File: p.from.path, Line: p.key.Line}
 	f.Agents = append(f.Agents, a)
+	if first := f.byName[name]; first != nil { // in another file: one file has it once
+		l.problem(p.named(), fmt.Sprintf("is declared already, at %s:%d", first.File, first.Line), "give it another name")
+		return
+	}
 	f.byName[name] = a
 	own, ok := l.table(p, agentKeys, triggerElsewhere)
 	if !ok {
@@ -94,9 +99,9 @@ func (l *loader) agent(f *Fleet, name string, p place, defaults table) {
 	}
 	t := l.merge(own, defaults)
 	l.fields(a, t)
-	d := declared{Agent: a, name: at(p.key, p.path), dir: t["dir"], inbox: t["inbox"]}
+	d := declared{Agent: a, name: p.named(), dir: t["dir"], inbox: t["inbox"], index: len(l.agents)}
 	if d.dir.node == nil {
-		l.problem(at(p.key, p.join("dir")), "is missing", "write dir: DIRECTORY")
+		l.problem(p.of(p.key, p.join("dir")), "is missing", "write dir: DIRECTORY")
 		return
 	}
 	if a.Dir == "" {
@@ -186,9 +191,11 @@ func (l *loader) permissions(t table) Permissions {
 	const hint = `for example [Read, "Bash(git *)"]`
 	if rules, ok := fields["allow"]; ok {
 		p.Allow = l.texts(rules, hint)
+		l.writeRules(rules)
 	}
 	if rules, ok := fields["deny"]; ok {
 		p.Deny = l.texts(rules, hint)
+		l.writeRules(rules)
 	}
 	return p
 }

@@ -17,9 +17,21 @@ var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 // expand reads a path: ~ and ${VAR} are replaced, and what is relative begins
 // at the file's directory.
-func (l *loader) expand(p place) (string, bool) { return l.expandFrom(p, l.base) }
+func (l *loader) expand(p place) (string, bool) { return l.expandFrom(p, p.from.base) }
 
 func (l *loader) expandFrom(p place, base string) (string, bool) {
+	text, ok := l.substitute(p)
+	if !ok {
+		return "", false
+	}
+	if !filepath.IsAbs(text) {
+		text = filepath.Join(base, text)
+	}
+	return filepath.Clean(text), true
+}
+
+// substitute reads a text in which ~ and ${VAR} are replaced.
+func (l *loader) substitute(p place) (string, bool) {
 	text, ok := l.filled(p)
 	if !ok {
 		return "", false
@@ -46,10 +58,7 @@ func (l *loader) expandFrom(p place, base string) (string, bool) {
 		l.problem(p, "holds a NUL character", "remove it")
 		return "", false
 	}
-	if !filepath.IsAbs(text) {
-		text = filepath.Join(base, text)
-	}
-	return filepath.Clean(text), true
+	return text, true
 }
 
 // directory reads an agent's directory, which need not exist yet.
@@ -126,12 +135,12 @@ func (l *loader) collisions() {
 	byFile := map[fileID]declared{}
 	for _, d := range l.agents {
 		if first, ok := names[strings.ToLower(d.Name)]; ok {
-			l.problem(d.name, fmt.Sprintf("differs from agent %q (line %d) by case alone", first.Name, first.Line), "give it another name")
+			l.problem(d.name, fmt.Sprintf("differs from agent %q (%s) by case alone", first.Name, first.name.where(d.name)), "give it another name")
 		}
 		names[strings.ToLower(d.Name)] = d
 		first, ok := inboxes[d.Inbox]
 		if ok && d.inbox.node != nil && first.Dir != d.Dir {
-			l.problem(d.inbox, fmt.Sprintf("is the inbox of agent %q (line %d) too", first.Name, first.Line), "an inbox has one consumer")
+			l.problem(d.inbox, fmt.Sprintf("is the inbox of agent %q (%s) too", first.Name, first.name.where(d.inbox)), "an inbox has one consumer")
 		}
 		inboxes[d.Inbox] = d
 		if id, ok := identify(d.Dir); ok {
@@ -147,7 +156,7 @@ func (l *loader) collisions() {
 const ownDirectory = "give each agent a directory of its own, none inside another"
 
 func (l *loader) shared(first, second declared) {
-	l.problem(second.dir, fmt.Sprintf("is the directory of agent %q (line %d) too: %s", first.Name, first.Line, second.Dir), ownDirectory)
+	l.problem(second.dir, fmt.Sprintf("is the directory of agent %q (%s) too: %s", first.Name, first.name.where(second.dir), second.Dir), ownDirectory)
 }
 
 // nested compares each directory with those that it lies in: sorted with a
@@ -175,10 +184,10 @@ func (l *loader) overlap(outer, inner declared) {
 	switch {
 	case outer.Dir == inner.Dir:
 		l.shared(outer, inner) // the sort kept the order of the file
-	case outer.Line <= inner.Line:
-		l.problem(inner.dir, fmt.Sprintf("lies inside the directory of agent %q (line %d): %s", outer.Name, outer.Line, inner.Dir), ownDirectory)
+	case outer.index <= inner.index:
+		l.problem(inner.dir, fmt.Sprintf("lies inside the directory of agent %q (%s): %s", outer.Name, outer.name.where(inner.dir), inner.Dir), ownDirectory)
 	default:
-		l.problem(outer.dir, fmt.Sprintf("contains the directory of agent %q (line %d): %s", inner.Name, inner.Line, inner.Dir), ownDirectory)
+		l.problem(outer.dir, fmt.Sprintf("contains the directory of agent %q (%s): %s", inner.Name, inner.name.where(outer.dir), inner.Dir), ownDirectory)
 	}
 }
 

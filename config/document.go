@@ -202,7 +202,6 @@ var (
 	topKeys        = keys[fileKeys]()
 	agentKeys      = keys[agentKeySet]()
 	permissionKeys = keys[permissionKeySet]()
-	commonKeys     = keys[commonKeySet]()
 	keysOf         = map[triggerKind][]string{
 		cronKind:  keys[cronKeySet](),
 		watchKind: keys[watchKeySet](),

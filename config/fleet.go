@@ -12,6 +12,10 @@ import (
 type Fleet struct {
 	// Path is the absolute path of the file.
 	Path string
+	// Files are all files that were read, absolute, Path first.
+	Files []string
+	// Warnings are about what is allowed and most likely not meant.
+	Warnings Problems
 	// Name is `name:`, or the file's directory name, a dash and 8 hex digits
 	// of its canonical path.
 	Name        string
@@ -21,7 +25,7 @@ type Fleet struct {
 	// ShutdownGrace is how long turns may take to finish once the run is
 	// asked to stop; 0 ends them at once.
 	ShutdownGrace time.Duration
-	// Agents stand in the order of the file.
+	// Agents stand in the order of the file, those of included files behind.
 	Agents []*Agent
 
 	byName map[string]*Agent
@@ -53,7 +57,8 @@ const (
 // Agent is one declared agent with all defaults filled in.
 type Agent struct {
 	Name string
-	// Line is where the agent stands in the file.
+	// File, absolute, and Line say where the agent is declared.
+	File string
 	Line int
 	// Group is "" or a key of Fleet.Groups.
 	Group string

@@ -27,13 +27,13 @@ func (l *loader) capacity(t table, f *Fleet) {
 	}
 	f.Groups = map[string]int{}
 	for name, entry := range l.entries(p) {
-		l.checkName(at(entry.key, entry.path), name)
+		l.checkName(entry.named(), name)
 		fields, ok := l.table(entry, keys[groupKeys](), nil)
 		if !ok {
 			continue
 		}
 		if _, ok := fields["max-sessions"]; !ok {
-			l.problem(at(entry.key, entry.join("max-sessions")), "is missing", "write "+name+": {max-sessions: 1}")
+			l.problem(entry.of(entry.key, entry.join("max-sessions")), "is missing", "write "+name+": {max-sessions: 1}")
 		}
 		f.Groups[name] = l.number(fields, "max-sessions", 1, 1)
 	}

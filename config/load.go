@@ -33,18 +33,15 @@ func Load(path string) (*Fleet, error) {
 		return nil, fmt.Errorf("cannot read configuration: %w", err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := readAll(f)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read configuration: %w", err)
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("cannot read configuration: %s is over %d MiB", path, maxFile>>20)
+		return nil, fmt.Errorf("cannot read configuration %q: %w", path, err)
 	}
 	return Parse(path, data)
 }
 
 // Parse checks data as if it stood in the file at path, which need not
-// exist: relative directories are taken from there. The error, when it is
+// exist: relative directories and included files are taken from there. The error, when it is
 // about the content, is Problems.
 func Parse(path string, data []byte) (*Fleet, error) {
 	absolute, err := filepath.Abs(path)
@@ -52,16 +49,26 @@ func Parse(path string, data []byte) (*Fleet, error) {
 		return nil, fmt.Errorf("cannot find configuration: %w", err)
 	}
 	l := &loader{
-		file: path, base: filepath.Dir(absolute), lookup: os.LookupEnv, noted: map[Problem]bool{},
+		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
 		templates: map[templateKey]error{}, resolved: map[string]string{},
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, byName: map[string]*Agent{}}
-	if root, ok := l.parse(data); ok {
+	real, err := filepath.EvalSymlinks(absolute)
+	if err != nil {
+		real = absolute
+	}
+	src := l.add(path, absolute, real)
+	src.open = true
+	if root, ok := l.parse(src, data); ok {
 		l.fleet(root, fleet)
 	}
 	if len(l.problems) > 0 {
-		return nil, l.sorted()
+		return nil, l.sorted(l.problems)
+	}
+	fleet.Warnings = l.sorted(l.warnings)
+	for _, src := range l.files {
+		fleet.Files = append(fleet.Files, src.path)
 	}
 	if fleet.Name == "" {
 		fleet.Name = derivedName(absolute)
@@ -71,10 +78,11 @@ func Parse(path string, data []byte) (*Fleet, error) {
 
 // loader turns nodes into a fleet and notes what is wrong with them.
 type loader struct {
-	file     string // as in problems
-	base     string // the file's directory
+	files    []*source          // the first one is the fleet's
+	byPath   map[string]*source // by their real paths
 	lookup   func(string) (string, bool)
 	problems Problems
+	warnings Problems
 	noted    map[Problem]bool
 	agents   []declared
 	grouped  []grouped
@@ -123,23 +131,35 @@ func (l *loader) fleet(root place, f *Fleet) {
 		f.Name = l.name(p)
 	}
 	l.capacity(t, f)
-	defaults := table{}
-	if p, ok := t["defaults"]; ok {
-		if defaults, ok = l.table(p, agentKeys, triggerElsewhere); ok {
-			l.fields(&Agent{}, defaults) // for its problems, also when no agent uses it
+	l.declarations(f, root, t, table{})
+	if p := t["agents"]; len(f.Agents) == 0 && (p.node == nil || empty(p.node)) {
+		if _, ok := t["include"]; ok && len(l.problems) > 0 {
+			return // they may be there
 		}
-	}
-	p, ok := t["agents"]
-	if !ok || empty(p.node) {
 		l.problem(root.orThis(p), "no agents are declared", "agents: {NAME: {dir: DIRECTORY}}")
 		return
 	}
-	for name, entry := range l.entries(p) {
-		l.agent(f, name, entry, defaults)
-	}
 	l.collisions()
+	l.suspicious()
 	l.ticks(f, root, t)
 	l.groups(f)
+}
+
+// declarations reads the defaults and the agents of a file and of those that
+// it includes. Its defaults lie over those of the file that includes it.
+func (l *loader) declarations(f *Fleet, root place, t, defaults table) {
+	if p, ok := t["defaults"]; ok {
+		if own, ok := l.table(p, agentKeys, triggerElsewhere); ok {
+			defaults = l.merge(own, defaults)
+			l.fields(&Agent{}, defaults) // for its problems, also when no agent uses it
+		}
+	}
+	if p, ok := t["agents"]; ok && !empty(p.node) {
+		for name, entry := range l.entries(p) {
+			l.agent(f, name, entry, defaults)
+		}
+	}
+	l.includes(f, t, defaults)
 }
 
 // orThis returns p where it exists.
@@ -153,7 +173,7 @@ func (root place) orThis(p place) place {
 func (l *loader) version(root place, t table) {
 	p, ok := t["version"]
 	if !ok {
-		l.problem(at(root.node, "version"), "is missing", "write version: 1")
+		l.problem(root.lacking("version"), "is missing", "write version: 1")
 		return
 	}
 	if text, ok := l.text(p); ok && text != "1" {
@@ -174,30 +194,31 @@ func (l *loader) ticks(f *Fleet, root place, t table) {
 	}
 	p, ok := t["max-sessions"]
 	if !ok {
-		p = at(root.node, "max-sessions")
+		p = root.lacking("max-sessions")
 	}
 	l.problem(p, fmt.Sprintf("%d sessions at once, and %d agents with mode: persist and on-idle: tick keep theirs for ever", f.MaxSessions, n),
 		fmt.Sprintf("write max-sessions: %d, or on-idle: release", n+1))
 }
 
 // parse returns the root of the one document in data.
-func (l *loader) parse(data []byte) (place, bool) {
+func (l *loader) parse(src *source, data []byte) (place, bool) {
+	file := place{from: src}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
 	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
-		l.syntax(err, data)
+		l.syntax(file, err, data)
 		return place{}, false
 	}
 	if len(document.Content) == 0 || empty(document.Content[0]) {
-		l.problem(at(&yaml.Node{}, ""), "the file is empty", "heartbeat init writes one to start with")
+		l.problem(file.of(&yaml.Node{}, ""), "the file is empty", "heartbeat init writes one to start with")
 		return place{}, false
 	}
-	root := at(document.Content[0], "")
+	root := file.of(document.Content[0], "")
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		l.problem(at(&second, ""), "a second document begins", "one file is one fleet: remove the --- line and what follows")
+		l.problem(file.of(&second, ""), "a second document begins", "one file is one fleet: remove the --- line and what follows")
 	case !errors.Is(err, io.EOF):
-		l.syntax(err, data)
+		l.syntax(file, err, data)
 		return place{}, false
 	}
 	return root, true
@@ -210,7 +231,7 @@ var (
 
 // syntax notes an error of the YAML parser, which knows lines at most: the
 // column is where the line's text begins.
-func (l *loader) syntax(err error, data []byte) {
+func (l *loader) syntax(file place, err error, data []byte) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 0
 	if m := syntaxLine.FindStringSubmatch(message); m != nil {
@@ -232,7 +253,7 @@ func (l *loader) syntax(err error, data []byte) {
 		hint = `put it in quotes: a bare { begins a mapping`
 	}
 	column := len(text) - len(bytes.TrimLeft(text, " \t\r")) + 1
-	l.problem(at(&yaml.Node{Line: line, Column: column}, ""), message, hint)
+	l.problem(file.of(&yaml.Node{Line: line, Column: column}, ""), message, hint)
 }
 
 // culprit returns the offset of what the parser complains about without a line.

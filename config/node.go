@@ -73,21 +73,21 @@ func (l *loader) walk(p place, seen map[string]int, visited map[*yaml.Node]bool,
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.ShortTag() == "!!merge" {
-			merged = append(merged, at(value, p.path))
+			merged = append(merged, p.of(value, p.path))
 			continue
 		}
 		if key.Kind != yaml.ScalarNode {
-			l.problem(at(key, p.path), "a key must be a word, not "+kind(follow(key)), "")
+			l.problem(p.of(key, p.path), "a key must be a word, not "+kind(follow(key)), "")
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
 			if own {
-				l.problem(at(key, p.join(key.Value)), fmt.Sprintf("is given twice, first in line %d", line), "remove one of them")
+				l.problem(p.of(key, p.join(key.Value)), fmt.Sprintf("is given twice, first in line %d", line), "remove one of them")
 			}
 			continue
 		}
 		seen[key.Value] = key.Line
-		entry := place{node: value, path: p.join(key.Value), key: key}
+		entry := place{node: value, path: p.join(key.Value), key: key, from: p.from}
 		if empty(value) {
 			// An empty value stands nowhere; its key does.
 			entry.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: key.Line, Column: key.Column}
@@ -101,7 +101,7 @@ func (l *loader) walk(p place, seen map[string]int, visited map[*yaml.Node]bool,
 			return false
 		}
 	}
-	return true
+	return p.under == nil || l.walk(*p.under, seen, visited, yield)
 }
 
 // walkMerged walks the value of "<<": a mapping or a list of them.
@@ -111,7 +111,7 @@ func (l *loader) walkMerged(p place, seen map[string]int, visited map[*yaml.Node
 		return l.walk(p, seen, visited, yield)
 	}
 	for _, element := range n.Content {
-		if !l.walk(at(element, p.path), seen, visited, yield) {
+		if !l.walk(p.of(element, p.path), seen, visited, yield) {
 			return false
 		}
 	}
@@ -153,7 +153,7 @@ func (l *loader) unknown(key string, p place, known []string, other elsewhere) {
 			hint = "known keys: " + strings.Join(known, ", ")
 		}
 	}
-	l.problem(at(p.key, p.path), "unknown key", hint)
+	l.problem(p.named(), "unknown key", hint)
 }
 
 // over returns t with the keys of base that it has not.

@@ -51,17 +51,39 @@ type place struct {
 	node *yaml.Node
 	path string
 	key  *yaml.Node // or nil
+	from *source
+	// under is a mapping whose keys count where this one has not got them, or nil.
+	under *place
 }
 
-// at returns the place of a value that has no key.
-func at(node *yaml.Node, path string) place { return place{node: node, path: path} }
+// of returns the place of a node of the same file.
+func (p place) of(node *yaml.Node, path string) place {
+	return place{node: node, path: path, from: p.from}
+}
+
+// named returns the place of p's key.
+func (p place) named() place { return p.of(p.key, p.path) }
+
+// lacking returns the place of a key that p has not got.
+func (p place) lacking(key string) place { return p.of(follow(p.node), p.join(key)) }
 
 // here returns p with what an alias in it stands for.
-func (p place) here() place { return place{node: follow(p.node), path: p.path, key: p.key} }
+func (p place) here() place {
+	p.node = follow(p.node)
+	return p
+}
+
+// where says where p stands, to somebody who looks at other.
+func (p place) where(other place) string {
+	if p.from == other.from {
+		return "line " + strconv.Itoa(p.node.Line)
+	}
+	return p.from.name + ":" + strconv.Itoa(p.node.Line)
+}
 
 // below returns the place of an element of p.
 func (p place) below(i int, node *yaml.Node) place {
-	return at(node, p.path+"["+strconv.Itoa(i)+"]")
+	return p.of(node, p.path+"["+strconv.Itoa(i)+"]")
 }
 
 // join returns the path of a key in p.
@@ -77,31 +99,37 @@ func (p place) laidOver(base place) place {
 	if base.node == nil || follow(base.node).Kind != yaml.MappingNode || follow(p.node).Kind != yaml.MappingNode {
 		return p
 	}
-	own := *follow(p.node)
-	own.Content = append(slices.Clone(own.Content), &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!merge", Value: "<<"}, base.node)
-	p.node = &own
+	p.under = &base
 	return p
 }
 
 // problem notes what is wrong at p. The same words about the same place are
 // noted once: a default is read for every agent.
 func (l *loader) problem(p place, message, hint string) {
+	l.note(&l.problems, p, message, hint)
+}
+
+func (l *loader) note(list *Problems, p place, message, hint string) {
 	found := Problem{
-		File: l.file, Line: max(p.node.Line, 1), Column: max(p.node.Column, 1),
+		File: p.from.name, Line: max(p.node.Line, 1), Column: max(p.node.Column, 1),
 		Key: p.path, Message: message, Hint: hint,
 	}
 	same := found
 	same.Key = ""
 	if !l.noted[same] {
 		l.noted[same] = true
-		l.problems = append(l.problems, found)
+		*list = append(*list, found)
 	}
 }
 
-// sorted returns the problems in the order of the file.
-func (l *loader) sorted() Problems {
-	slices.SortStableFunc(l.problems, func(a, b Problem) int {
-		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+// sorted returns problems in the order of the files.
+func (l *loader) sorted(list Problems) Problems {
+	order := make(map[string]int, len(l.files))
+	for i, src := range l.files {
+		order[src.name] = i
+	}
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		return cmp.Or(order[a.File]-order[b.File], a.Line-b.Line, a.Column-b.Column)
 	})
-	return l.problems
+	return list
 }

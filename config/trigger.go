@@ -83,7 +83,7 @@ func (l *loader) numbered(places []place, zone *time.Location) []Trigger {
 			trigger.Name = string(kind) + "-" + strconv.Itoa(count[kind])
 		}
 		if line, twice := lines[strings.ToLower(trigger.Name)]; twice {
-			l.problem(at(p.here().node, p.join("name")), fmt.Sprintf("the name %q is that of the trigger in line %d too", trigger.Name, line), "give each a name: of its own")
+			l.problem(p.lacking("name"), fmt.Sprintf("the name %q is that of the trigger in line %d too", trigger.Name, line), "give each a name: of its own")
 		}
 		lines[strings.ToLower(trigger.Name)] = trigger.Line
 		all = append(all, trigger)
@@ -106,7 +106,7 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 			if key == "overlap" {
 				hint += ": each state of a file is a prompt of its own"
 			}
-			l.problem(at(value.key, value.path), fmt.Sprintf("a %s trigger has no %s", kind, key), hint)
+			l.problem(value.named(), fmt.Sprintf("a %s trigger has no %s", kind, key), hint)
 		}
 	}
 	trigger := Trigger{Line: follow(p.node).Line}
@@ -155,6 +155,7 @@ func (l *loader) cron(t table, prompt string, zone *time.Location) *CronTrigger 
 		Grace:  l.duration(t, "grace", 0, bounds{none: true}),
 		Jitter: l.duration(t, "jitter", 0, bounds{none: true, most: day}),
 	}
+	l.missedAll(t, c)
 	zone = l.zone(t, zone)
 	spec, ok := l.filled(t["cron"])
 	if !ok {
@@ -219,6 +220,8 @@ func (l *loader) watch(t table, prompt string) *WatchTrigger {
 	return w
 }
 
+const patternHint = `*, ?, **, [a-z] and {a,b} are known; \ takes the meaning away`
+
 // pattern checks one glob, which is relative to the agent's directory.
 func (l *loader) pattern(p place, pattern string) {
 	if pattern == "" {
@@ -228,7 +231,7 @@ func (l *loader) pattern(p place, pattern string) {
 	parts := strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) })
 	switch {
 	case !doublestar.ValidatePattern(pattern):
-		l.problem(p, fmt.Sprintf("%q is not a valid pattern", cut(pattern)), `*, ?, **, [a-z] and {a,b} are known; \ takes the meaning away`)
+		l.problem(p, fmt.Sprintf("%q is not a valid pattern", cut(pattern)), patternHint)
 	case path.IsAbs(pattern) || strings.HasPrefix(pattern, "~"):
 		l.problem(p, fmt.Sprintf("%q is absolute", cut(pattern)), inside)
 	case slices.Contains(parts, ".."):
@@ -264,7 +267,7 @@ func (l *loader) prompt(p place, t table, kind triggerKind) string {
 		where = file
 		text, ok = l.promptFile(file)
 	case kind != pollKind:
-		l.problem(at(p.here().node, p.join("prompt")), "is missing", "write prompt: TEXT, or prompt-file: PATH")
+		l.problem(p.lacking("prompt"), "is missing", "write prompt: TEXT, or prompt-file: PATH")
 	}
 	if !ok {
 		return ""
