@@ -2,13 +2,11 @@ package orchestrator
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/orchestrator/operator"
-	"heartbeat/ptyrun"
 	"heartbeat/sources"
 	"heartbeat/sources/poll"
 	"heartbeat/sources/watch"
@@ -67,11 +65,10 @@ func (s *Scheduler) pollTrigger(a *agent, t *config.Trigger, emit sources.Emit) 
 			return poll.Trigger{}, err
 		}
 	}
-	env := append(environment(a.cfg), hook.EnvAgent+"="+a.cfg.Name)
 	return poll.Trigger{
-		Command: poll.Command{Argv: t.Poll.Command, Dir: a.cfg.Dir, Env: env, Timeout: t.Poll.Timeout},
+		Command: poll.Command{Argv: t.Poll.Command, Dir: a.cfg.Dir, Timeout: t.Poll.Timeout},
 		Every:   t.Poll.Every, Split: t.Poll.Split, Template: tmpl, Emit: emit,
-		Failed: s.triggerFailed(a, t), Slots: s.polls,
+		Failed: s.triggerFailed(a, t), Slots: s.polls, Run: runPoll(a.cfg),
 	}, nil
 }
 
@@ -89,16 +86,18 @@ func (s *Scheduler) unlessQueued(a *agent, t *config.Trigger) poll.Runner {
 		if there || err != nil {
 			return poll.Output{}, err
 		}
-		return poll.Exec(ctx, c)
+		return runPoll(a.cfg)(ctx, c)
 	}
 }
 
-// environment is what an agent's processes get: the caller's environment
-// without the marks of a session, and the agent's own variables.
-func environment(a *config.Agent) []string {
-	env := ptyrun.CleanEnv(os.Environ())
-	for name, value := range a.Env {
-		env = append(env, name+"="+value)
+// runPoll runs a poll's command with the environment that it has now.
+func runPoll(a *config.Agent) poll.Runner {
+	return func(ctx context.Context, c poll.Command) (poll.Output, error) {
+		env, err := environment(a)
+		if err != nil {
+			return poll.Output{}, err
+		}
+		c.Env = append(env, hook.EnvAgent+"="+a.Name)
+		return poll.Exec(ctx, c)
 	}
-	return env
 }

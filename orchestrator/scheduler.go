@@ -29,7 +29,10 @@ type Options struct {
 	Once, Fire  bool
 	OnceTimeout time.Duration
 	StateDir    string
-	Runner      Runner
+	// RuntimeDir is where sessions have the sockets by which others join
+	// them; "": nowhere.
+	RuntimeDir string
+	Runner     Runner
 	// Prepare brings an agent's directory in line with its declaration and
 	// returns the settings file to pass by --settings, or "".
 	Prepare func(*config.Agent) (Prepared, error)

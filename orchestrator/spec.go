@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"heartbeat/hook"
 	"heartbeat/orchestrator/session"
@@ -22,6 +23,14 @@ func (s *Scheduler) spec(a *agent, p Prepared) (session.Spec, error) {
 		}
 		command = append([]string{self}, c.Command[1:]...)
 	}
+	env, err := environment(c)
+	if err != nil {
+		return session.Spec{}, err
+	}
+	socket := ""
+	if s.opt.RuntimeDir != "" {
+		socket = filepath.Join(s.opt.RuntimeDir, session.SocketName(c.Name))
+	}
 	policy := hook.Policy{
 		Mode: c.Mode, IdleInterval: c.IdleInterval, OnIdle: c.OnIdle, Deliver: hook.DeliverStderr,
 		Background: c.Background, Context: c.Context, MaxContinuations: c.MaxContinuations, MaxEntry: c.MaxEntry,
@@ -32,10 +41,10 @@ func (s *Scheduler) spec(a *agent, p Prepared) (session.Spec, error) {
 	}
 	return session.Spec{
 		Agent: c.Name, Session: newUUID(), Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
-		Command: command, Env: environment(c), Policy: policy, KickoffText: c.KickoffText,
+		Command: command, Env: env, Policy: policy, KickoffText: c.KickoffText,
 		PermissionMode: c.Permissions.Mode, SettingsFile: p.SettingsFile,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
-		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, Grace: c.Grace,
-		KeepLogs: keepLogs, StateDir: s.opt.StateDir,
+		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
+		KeepLogs: keepLogs, StateDir: s.opt.StateDir, Socket: socket,
 	}, nil
 }

@@ -85,6 +85,10 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet) (*orchestrator.Scheduler,
 	if err != nil {
 		return nil, err
 	}
+	runtimeDir, err := state.RuntimeDir(fleet.Name)
+	if err != nil {
+		return nil, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the running binary: %w", err)
@@ -95,7 +99,7 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet) (*orchestrator.Scheduler,
 	}
 	return orchestrator.New(orchestrator.Options{
 		Fleet: fleet, Only: slices.Clone(c.Agents), Once: c.Once, Fire: c.Fire, OnceTimeout: c.OnceTimeout,
-		StateDir: stateDir, Runner: orchestrator.Shims{Self: self, Log: a.log}, Prepare: prepare,
+		StateDir: stateDir, RuntimeDir: runtimeDir, Runner: orchestrator.Shims{Self: self, Log: a.log}, Prepare: prepare,
 		Inboxes: watch.Folders, Log: a.log, Step: a.step,
 	})
 }

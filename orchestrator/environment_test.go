@@ -1,0 +1,71 @@
+package orchestrator
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heartbeat/config"
+)
+
+func TestPassed(t *testing.T) {
+	t.Parallel()
+	env := []string{"PATH=/bin", "HOME=/h", "LC_ALL=C", "TERM=xterm", "AWS_KEY=k", "GITHUB_TOKEN=t", "HTTPS_PROXY=p", "PATHS=x"}
+	tests := []struct {
+		name              string
+		allow, deny, want []string
+	}{
+		{"everything", nil, nil, env},
+		{"all but some", nil, []string{"*_TOKEN", "AWS_*"}, []string{"PATH=/bin", "HOME=/h", "LC_ALL=C", "TERM=xterm", "HTTPS_PROXY=p", "PATHS=x"}},
+		{"some, and what every program needs", []string{"HTTPS_*"}, nil, []string{"PATH=/bin", "HOME=/h", "LC_ALL=C", "TERM=xterm", "HTTPS_PROXY=p"}},
+		{"deny wins", []string{"*"}, []string{"HOME", "GITHUB_TOKEN"}, []string{"PATH=/bin", "LC_ALL=C", "TERM=xterm", "AWS_KEY=k", "HTTPS_PROXY=p", "PATHS=x"}},
+	}
+	for _, tt := range tests {
+		got := passed(slices.Clone(env), tt.allow, tt.deny)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("HEARTBEAT_TEST_INHERITED", "from the caller")
+	t.Setenv("HEARTBEAT_TEST_BOTH", "from the caller")
+	t.Setenv("HEARTBEAT_TEST_DENIED", "from the caller")
+	t.Setenv("HEARTBEAT_SESSION", "of the session that we run in")
+	file := filepath.Join(t.TempDir(), "x.env")
+	if err := os.WriteFile(file, []byte("HEARTBEAT_TEST_BOTH=from the file\nHEARTBEAT_TEST_THREE=file\nHEARTBEAT_TEST_DENIED=file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := &config.Agent{
+		EnvFile: file, EnvDeny: []string{"*_DENIED"}, Env: map[string]string{"HEARTBEAT_TEST_THREE": "from the agent"},
+	}
+	env, err := environment(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, kv := range env {
+		if strings.HasPrefix(kv, "HEARTBEAT_TEST_") || strings.HasPrefix(kv, "HEARTBEAT_SESSION=") {
+			got = append(got, kv)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"HEARTBEAT_TEST_BOTH=from the file", "HEARTBEAT_TEST_DENIED=file",
+		"HEARTBEAT_TEST_INHERITED=from the caller", "HEARTBEAT_TEST_THREE=from the agent",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if env, err := environment(a); err == nil {
+		t.Errorf("an env-file that others can read was read: %q", env)
+	}
+}
