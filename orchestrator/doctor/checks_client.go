@@ -22,7 +22,7 @@ func newer(a, b string) bool {
 
 func numbers(version string) []int {
 	var all []int
-	for _, part := range strings.Split(version, ".") {
+	for part := range strings.SplitSeq(version, ".") {
 		n, err := strconv.Atoi(part)
 		if err != nil {
 			return nil

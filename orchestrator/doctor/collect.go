@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,9 +127,7 @@ func (c *collector) zones(f *Facts) {
 func (c *collector) agent(cfg *config.Agent) *Agent {
 	a := &Agent{Config: cfg, Env: make(map[string]string, len(c.base)+len(cfg.Env))}
 	for _, from := range []map[string]string{c.base, cfg.Env} {
-		for name, value := range from {
-			a.Env[name] = value
-		}
+		maps.Copy(a.Env, from)
 	}
 	_, err := os.Stat(cfg.Dir)
 	a.Missing = os.IsNotExist(err)
@@ -163,7 +162,20 @@ func (c *collector) plan(a *Agent) {
 			a.Drift = append(a.Drift, fmt.Sprintf("%s (%s)", short(a.Config.Dir, i.Path), i.Change))
 		}
 	}
-	a.apply = p.Apply
+	a.apply = func() error { return c.apply(a.Config) }
+}
+
+// apply plans anew, as another repair may have changed what to apply.
+func (c *collector) apply(cfg *config.Agent) error {
+	h, err := workspace.FindHook(c.Self, c.StateDir)
+	if err != nil {
+		return err
+	}
+	p, err := workspace.New(cfg, c.StateDir, h)
+	if err != nil {
+		return err
+	}
+	return p.Apply()
 }
 
 // short is a path relative to dir where it lies in it.

@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"heartbeat/hook/durable"
@@ -17,8 +19,8 @@ type repair int
 
 const (
 	nothing    repair = iota
-	applying          // as `heartbeat apply`
 	chmod             // make the hook program executable
+	applying          // as `heartbeat apply`; which program hooks name depends on chmod
 	recovering        // as `heartbeat recover`
 	sweeping          // remove temporary files
 	ending            // end what is left of dead sessions
@@ -42,8 +44,9 @@ func Mend(ctx context.Context, f *Facts, found []Finding) []Mended {
 	type key struct {
 		agent string
 		what  repair
-		path  string
 	}
+	found = slices.Clone(found)
+	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.mend, b.mend) })
 	agents := map[string]*Agent{}
 	for _, a := range f.Agents {
 		agents[a.Config.Name] = a
@@ -54,7 +57,7 @@ func Mend(ctx context.Context, f *Facts, found []Finding) []Mended {
 		if one.mend == nothing {
 			continue
 		}
-		k := key{one.Agent, one.mend, ""}
+		k := key{one.Agent, one.mend}
 		if i, ok := at[k]; ok {
 			all[i].Codes = append(all[i].Codes, one.Code)
 			continue
@@ -72,10 +75,10 @@ func Mend(ctx context.Context, f *Facts, found []Finding) []Mended {
 
 func mend(ctx context.Context, f *Facts, a *Agent, what repair) (done string, err error) {
 	switch what {
-	case applying:
-		return "applied", a.apply()
 	case chmod:
 		return "made the hook program executable", a.makeExecutable()
+	case applying:
+		return "applied", a.apply()
 	case recovering:
 		outcome, _, err := operator.Recover(ctx, operator.OfAgent(a.Config, ""))
 		return "recovered: " + string(outcome), err

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heartbeat/ptyrun"
+)
+
+// patient is a world with a fleet of one agent that the stand-in runs, so that
+// nothing is wrong with its client.
+func patient(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate]\n")
+	w.put("home/.keep", "")
+	return w
+}
+
+type examination struct {
+	Agents, Errors, Warnings int
+	Mended                   []struct {
+		Agent, Done, Error string
+		Codes              []string
+	}
+	Findings []struct {
+		Severity, Code, Agent, Seen, Why, Fix string
+		Fixable                               bool
+	}
+}
+
+// codes lists what was found about agents; the machine that runs the tests
+// may have findings of its own.
+func (e examination) codes() string {
+	var codes []string
+	for _, f := range e.Findings {
+		if f.Agent != "" && !strings.HasPrefix(f.Code, "disk-") {
+			codes = append(codes, f.Severity+" "+f.Code)
+		}
+	}
+	return strings.Join(codes, ", ")
+}
+
+func TestDoctorOfAHealthyFleet(t *testing.T) {
+	t.Parallel()
+	w := patient(t)
+	w.ok("apply")
+	var e examination
+	w.into(&e, "doctor")
+	if e.codes() != "" || e.Agents != 1 || e.Errors != 0 || e.Findings == nil || e.Mended == nil {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestDoctorWarningsAreNoFailure(t *testing.T) {
+	t.Parallel()
+	w := patient(t)
+	var e examination
+	w.into(&e, "doctor")
+	if e.codes() != "warning not-applied" {
+		t.Errorf("found %s", e.codes())
+	}
+	if left := w.names("agents"); len(left) != 0 {
+		t.Errorf("looking made %v", left)
+	}
+}
+
+func TestDoctorErrors(t *testing.T) {
+	t.Parallel()
+	w := patient(t)
+	w.ok("apply")
+	w.put("agents/triage/.claude/settings.local.json", `{"disableAllHooks":true,"env":{"HEARTBEAT_HOME":"/"}}`)
+	o := w.run("doctor", "triage", "-o", "json")
+	r := envelopeOf(t, o)
+	if o.status != 1 || !strings.Contains(*r.Error.Message, "cannot call the fleet healthy: 2 errors") {
+		t.Errorf("status %d: %s", o.status, o.stdout)
+	}
+	o = w.run("doctor")
+	for _, want := range []string{"triage\n  error hooks-disabled\n    seen  ", "\n    why   ", "\n    fix   remove disableAllHooks from "} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, o.stdout)
+		}
+	}
+	if o.status != 1 || !strings.Contains(o.stderr, "heartbeat: cannot call the fleet healthy: 2 errors\n") {
+		t.Errorf("status %d, stderr %q", o.status, o.stderr)
+	}
+}
+
+func TestDoctorFix(t *testing.T) {
+	t.Parallel()
+	w := patient(t)
+	w.ok("apply")
+	settings := filepath.Join(w.dir, "agents/triage/.claude/settings.json")
+	text := w.get("agents/triage/.claude/settings.json")
+	at := strings.Index(text, `"command": "`) + len(`"command": "`)
+	broken := text[:at] + "/nowhere" + text[at:]
+	if err := errors.Join(os.WriteFile(settings, []byte(broken), 0o600), os.Remove(filepath.Join(w.dir, "agents/triage/.heartbeat/.gitignore"))); err != nil {
+		t.Fatal(err)
+	}
+	o := w.run("doctor")
+	if o.status != 1 || !strings.Contains(o.stderr, "hint: heartbeat doctor --fix repairs some of it") {
+		t.Fatalf("status %d: %s%s", o.status, o.stdout, o.stderr)
+	}
+	var e examination
+	w.into(&e, "doctor", "--fix")
+	if len(e.Mended) != 1 || e.Mended[0].Error != "" || e.codes() != "" {
+		t.Errorf("got %+v", e)
+	}
+	if w.get("agents/triage/.claude/settings.json") != text {
+		t.Error("the settings are not what apply wrote")
+	}
+}
+
+// Lines that people read have at most 80 columns; commands and paths are left
+// whole, to be copied.
+func TestDoctorLayout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent)
+	w.put("agents/triage/.claude/settings.json", `{"hooks":{"Stopp":[]}}`)
+	for _, line := range strings.Split(w.run("doctor").stdout, "\n") {
+		if width(line) > 80 && !strings.HasPrefix(line, "    fix   ") && len(strings.Fields(line)) > 2 {
+			t.Errorf("%d columns: %s", width(line), line)
+		}
+	}
+}
+
+func TestDoctorColours(t *testing.T) {
+	t.Parallel()
+	w := patient(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for env, want := range map[string]string{"TERM=xterm-256color": "\x1b[33mwarning\x1b[0m", "NO_COLOR=1": "  warning not-applied"} {
+		var screen strings.Builder
+		child, err := ptyrun.Start(t.Context(), ptyrun.Config{
+			Argv: []string{self, "doctor"}, Dir: w.dir, Env: append(w.env, env), Output: &screen,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-child.Done()
+		if exit := child.End(t.Context()); exit.Code != 0 || !strings.Contains(screen.String(), want) {
+			t.Errorf("%s: status %d, want %q in %q", env, exit.Code, want, screen.String())
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	tests := map[string][]string{
+		"":                    {""},
+		"one two three":       {"one two", "three"},
+		"a verylongword here": {"a", "verylongword", "here"},
+		"exactly8 x":          {"exactly8", "x"},
+	}
+	for text, want := range tests {
+		if got := wrap(text, 8); strings.Join(got, "|") != strings.Join(want, "|") {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

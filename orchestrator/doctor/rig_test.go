@@ -1,0 +1,233 @@
+package doctor
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/workspace"
+)
+
+// rig is a machine on which nothing is wrong: a client, a home in which it
+// was set up, and one agent that was applied.
+type rig struct {
+	t     *testing.T
+	dir   string // holds everything
+	home  string
+	self  string
+	state string
+	agent *config.Agent
+	env   map[string]string
+	// client is the content of .claude.json; project the directory's part.
+	client, project map[string]any
+}
+
+const testKey = "sk-made-up-for-tests-0123456789abcdefghij"
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := filepath.Join(dir, "work")
+	r := &rig{
+		t: t, dir: dir, home: filepath.Join(dir, "home"), state: filepath.Join(dir, "state"),
+		self: filepath.Join(dir, "bin", "heartbeat"),
+		agent: &config.Agent{
+			Name: "triage", Dir: work, Home: filepath.Join(work, ".heartbeat"),
+			Inbox: filepath.Join(work, ".heartbeat", "inbox.jsonl"), Command: []string{"claude"},
+			Settings: config.SettingsProject, Permissions: config.Permissions{Mode: "dontAsk"},
+			Mode: hook.Persist, IdleInterval: 30 * time.Minute, OnOrphan: inbox.DeadLetter, MaxAttempts: 5,
+			Env: map[string]string{},
+		},
+		project: map[string]any{"hasTrustDialogAccepted": true},
+	}
+	r.client = map[string]any{
+		"hasCompletedOnboarding": true,
+		"customApiKeyResponses":  map[string]any{"approved": []string{testKey[len(testKey)-20:]}},
+		"projects":               map[string]any{work: r.project},
+	}
+	r.env = map[string]string{"HOME": r.home, "PATH": filepath.Join(dir, "bin"), keyVariable: testKey}
+	for _, d := range []string{r.home, work, r.state, filepath.Join(dir, "bin")} {
+		r.must(os.MkdirAll(d, 0o700))
+	}
+	r.version(measured)
+	self, err := os.Executable()
+	r.must(err)
+	r.must(os.Symlink(self, r.self))
+	r.apply()
+	return r
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// version makes the client say so.
+func (r *rig) version(v string) {
+	r.t.Helper()
+	r.program("bin/claude", "#!/bin/sh\necho '"+v+" (Claude Code)'\n")
+}
+
+// program writes an executable. It is made in two steps, so that no child of
+// a parallel test holds it open for writing when it is run (ETXTBSY).
+func (r *rig) program(name, text string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	r.must(os.MkdirAll(filepath.Dir(path), 0o700))
+	r.must(os.WriteFile(path+".new", []byte(text), 0o700))
+	r.must(os.Rename(path+".new", path))
+}
+
+// put writes a file, given relative to the rig.
+func (r *rig) put(name, text string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	r.must(errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
+}
+
+func (r *rig) remove(name string) { r.t.Helper(); r.must(os.RemoveAll(filepath.Join(r.dir, name))) }
+
+// age sets a file's time.
+func (r *rig) age(name string, by time.Duration) {
+	r.t.Helper()
+	at := time.Now().Add(-by)
+	r.must(os.Chtimes(filepath.Join(r.dir, name), at, at))
+}
+
+const (
+	projectFile = "work/.claude/settings.json"
+	localFile   = "work/.claude/settings.local.json"
+	userFile    = "home/.claude/settings.json"
+)
+
+// edit changes the applied settings of the project.
+func (r *rig) edit(change func(s map[string]any)) {
+	r.t.Helper()
+	data, err := os.ReadFile(filepath.Join(r.dir, projectFile))
+	r.must(err)
+	var s map[string]any
+	r.must(json.Unmarshal(data, &s))
+	change(s)
+	data, err = json.Marshal(s)
+	r.must(err)
+	r.put(projectFile, string(data))
+}
+
+// entries are the hook entries of an event.
+func entries(s map[string]any, event string) []any {
+	group := s["hooks"].(map[string]any)[event].([]any)[0].(map[string]any)
+	return group["hooks"].([]any)
+}
+
+func (r *rig) apply() {
+	r.t.Helper()
+	h, err := workspace.FindHook(r.self, r.state)
+	r.must(err)
+	p, err := workspace.New(r.agent, r.state, h)
+	r.must(err)
+	r.must(p.Apply())
+}
+
+func (r *rig) look() Look {
+	r.t.Helper()
+	if r.client != nil {
+		data, err := json.Marshal(r.client)
+		r.must(err)
+		r.put("home/.claude.json", string(data))
+	}
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(r.env)) {
+		env = append(env, name+"="+r.env[name])
+	}
+	return Look{Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env}
+}
+
+func (r *rig) facts() *Facts {
+	r.t.Helper()
+	f, err := Collect(r.t.Context(), r.look())
+	r.must(err)
+	// The machine that runs the tests is looked at by other tests.
+	f.Root, f.Inotify, f.LocalZone = false, Inotify{}, true
+	f.State = Volume{}
+	for _, a := range f.Agents {
+		a.Volume = Volume{}
+	}
+	return f
+}
+
+func (r *rig) findings() []Finding { r.t.Helper(); return Examine(r.facts()) }
+
+// queue runs do with the agent's queue and its lock.
+func (r *rig) queue(do func(q *inbox.Queue) error) {
+	r.t.Helper()
+	q, err := inbox.Open(inbox.Place{Inbox: r.agent.Inbox, Home: r.agent.Home})
+	r.must(err)
+	defer q.Close()
+	unlock, err := q.Lock(r.t.Context())
+	r.must(err)
+	r.must(errors.Join(do(q), unlock()))
+}
+
+// offer leaves an entry in flight, as a session that died.
+func (r *rig) offer() {
+	r.t.Helper()
+	r.put("work/.heartbeat/inbox.jsonl", "one\ntwo\n")
+	r.queue(func(q *inbox.Queue) error {
+		e, err := q.Next()
+		if err != nil {
+			return err
+		}
+		_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "gone"})
+		return err
+	})
+}
+
+// bury files the first entry as a dead letter.
+func (r *rig) bury() {
+	r.t.Helper()
+	r.offer()
+	r.queue(func(q *inbox.Queue) error {
+		_, _, err := q.Recover(inbox.Interruption{Policy: inbox.DeadLetter, MaxAttempts: 1, Counts: true, ToolsUnseen: true, Arrived: func(inbox.InFlight) bool { return true }})
+		return err
+	})
+}
+
+func find(found []Finding, code string) *Finding {
+	for i := range found {
+		if found[i].Code == code {
+			return &found[i]
+		}
+	}
+	return nil
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o700)
+	if err == nil {
+		_, err = io.Copy(out, in)
+		err = errors.Join(err, out.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
