@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"heartbeat/config"
+	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/workspace"
@@ -44,6 +45,8 @@ type sent struct {
 	Agent string `json:"agent"`
 	ID    string `json:"id"`
 	Inbox string `json:"inbox"`
+	// Running is true when a scheduler runs the agent.
+	Running bool `json:"running"`
 	// Duplicate is true when the id was accepted before; nothing was queued.
 	Duplicate bool `json:"duplicate"`
 	// Delivery is the entry's record in the outbox, with --wait.
@@ -69,7 +72,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	defer q.Close()
 	id, err := q.Append(ctx, inbox.Letter{ID: c.ID, Source: "send", Prompt: prompt, Idempotent: c.ID != ""})
-	accepted := sent{Agent: agent.Name, ID: id, Inbox: agent.Inbox}
+	accepted := sent{Agent: agent.Name, ID: id, Inbox: agent.Inbox, Running: flock.Held(agent.Dir)}
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate):
 		accepted.ID, accepted.Duplicate = c.ID, true
@@ -80,6 +83,9 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 		return accepted, nil
 	}
 	a.step("waiting for the reply")
+	if !accepted.Running {
+		a.log.Warn("no heartbeat run serves this agent now; waiting for one", "agent", agent.Name)
+	}
 	accepted.Delivery, err = c.await(ctx, agent, accepted.ID)
 	return accepted, err
 }
@@ -142,4 +148,7 @@ func (s sent) text(p *page) {
 		return
 	}
 	p.printf("queued for %s: %s\n", s.Agent, s.ID)
+	if !s.Running {
+		p.printf("It waits until somebody runs `heartbeat run`.\n")
+	}
 }
