@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"heartbeat/config"
 	"heartbeat/hook/durable"
@@ -51,7 +52,17 @@ func (p *Plan) planHome() error {
 	if err != nil {
 		return err
 	}
-	p.item(p.Agent.Home, home == nil, ignore == nil || beside == nil)
+	item := Item{Path: p.Agent.Home, Change: Unchanged}
+	switch {
+	case home == nil:
+		item.Change = Created
+	case ignore == nil || beside == nil:
+		item.Change = Changed
+	}
+	if ignore == nil {
+		item.file, item.after = filepath.Join(p.Agent.Home, ".gitignore"), []byte(ignoreAll)
+	}
+	p.Items = append(p.Items, item)
 	if home == nil || beside == nil || ignore == nil {
 		p.steps = append(p.steps, func() error { return MakeHome(p.Agent) })
 	}
@@ -158,6 +169,18 @@ func (p *Plan) write(path string, planned, next []byte) error {
 		return err
 	}
 	defer folder.Close()
+	if err := p.unchanged(path, planned); err != nil {
+		return err
+	}
+	info, _ := folder.Stat(filepath.Base(path))
+	if err := folder.Replace(filepath.Base(path), next); err != nil {
+		return err
+	}
+	return p.keepMode(path, info)
+}
+
+// unchanged checks that a file is what was planned for.
+func (p *Plan) unchanged(path string, planned []byte) error {
 	current, err := p.read(path)
 	if err != nil {
 		return err
@@ -165,11 +188,7 @@ func (p *Plan) write(path string, planned, next []byte) error {
 	if string(current) != string(planned) || (current == nil) != (planned == nil) {
 		return fmt.Errorf("cannot write %q: somebody else changed it meanwhile", path)
 	}
-	info, _ := folder.Stat(filepath.Base(path))
-	if err := folder.Replace(filepath.Base(path), next); err != nil {
-		return err
-	}
-	return p.keepMode(path, info)
+	return nil
 }
 
 // keepMode gives a replaced file the permissions it had.
@@ -185,14 +204,47 @@ func (p *Plan) keepMode(path string, before fs.FileInfo) error {
 	return root.Chmod(filepath.Join(".claude", filepath.Base(path)), before.Mode().Perm())
 }
 
-func (p *Plan) remove(path string) error {
+// findFolder finds out whether .claude is ours to remove one day.
+func (p *Plan) findFolder() error {
+	folder, err := lstat(filepath.Join(p.Agent.Dir, ".claude"))
+	if err != nil {
+		return err
+	}
+	p.madeFolder = folder == nil
+	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
+		rec, err := p.applied(p.target(t))
+		if err != nil {
+			return err
+		}
+		p.madeFolder = p.madeFolder || rec != nil && rec.MadeFolder
+	}
+	return nil
+}
+
+// remove removes a settings file, and its folder when that was made for it and
+// is empty.
+func (p *Plan) remove(path string, planned []byte, withFolder bool) error {
 	folder, err := within(p.Agent.Dir, filepath.Base(filepath.Dir(path)))
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
+	if err := p.unchanged(path, planned); err != nil {
+		return err
+	}
 	if err := folder.Remove(filepath.Base(path)); err != nil {
 		return err
 	}
-	return folder.Sync()
+	if err := folder.Sync(); err != nil || !withFolder {
+		return err
+	}
+	root, err := os.OpenRoot(p.Agent.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Remove(filepath.Base(filepath.Dir(path))); !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }

@@ -15,11 +15,8 @@ func Preparer(stateDir, self string) (func(*config.Agent) (orchestrator.Prepared
 		return nil, err
 	}
 	return func(a *config.Agent) (orchestrator.Prepared, error) {
-		p, err := New(a, stateDir, h)
+		p, err := Apply(a, stateDir, h)
 		if err != nil {
-			return orchestrator.Prepared{}, err
-		}
-		if err := p.Apply(); err != nil {
 			return orchestrator.Prepared{}, err
 		}
 		if err := p.Disabled(); err != nil {

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
@@ -22,8 +25,10 @@ type record struct {
 	Agent string `json:"agent"`
 	Path  string `json:"path"`
 	// Existed is false when there was no file before ours.
-	Existed bool          `json:"existed"`
-	Want    settings.Want `json:"want"`
+	Existed bool `json:"existed"`
+	// MadeFolder is true when there was not even the folder that it stands in.
+	MadeFolder bool          `json:"made_folder,omitempty"`
+	Want       settings.Want `json:"want"`
 
 	original []byte
 	fresh    bool // not on disk yet
@@ -39,6 +44,35 @@ func (r *record) originalOrNil() []byte {
 func (r *record) same(w settings.Want) bool {
 	return r.Want.Command == w.Command && reflect.DeepEqual(r.Want.Timeouts, w.Timeouts) &&
 		fmt.Sprint(r.Want.Allow, r.Want.Deny, r.Want.Env) == fmt.Sprint(w.Allow, w.Deny, w.Env)
+}
+
+// dir is the agent's directory.
+func (r *record) dir() string { return filepath.Dir(filepath.Dir(r.Path)) }
+
+// records lists what was applied by this fleet, in the order of the agents'
+// names and the paths.
+func records(stateDir string) ([]*record, error) {
+	files, err := filepath.Glob(filepath.Join(escapeGlob(stateDir), "applied", "*", "applied.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*record
+	for _, file := range files {
+		var r record
+		if err := state.Load(file, &r); err != nil {
+			return nil, err
+		}
+		all = append(all, &r)
+	}
+	slices.SortFunc(all, func(a, b *record) int {
+		return cmp.Or(strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
+	})
+	return all, nil
+}
+
+// escapeGlob takes their meaning from the characters of a path.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 func (p *Plan) recordDir(path string) string {

@@ -41,6 +41,10 @@ const (
 type Item struct {
 	Path   string
 	Change Change
+
+	// file is what Before and After are of: Path, or a file in the folder Path.
+	file          string
+	before, after []byte // nil: no file
 }
 
 // Plan is what applying would do to one agent's directory.
@@ -59,6 +63,8 @@ type Plan struct {
 	stateDir string
 	hook     *Hook
 	steps    []func() error
+	// madeFolder is true when .claude was not there before us.
+	madeFolder bool
 }
 
 // maxSettings bounds the settings files that are read.
@@ -76,8 +82,26 @@ func New(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
 	return p, nil
 }
 
+// Apply plans and applies for an agent while nobody else does: parallel
+// applies come one after the other, each with what the one before has left.
+func Apply(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
+	unlock, err := lock(stateDir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot wire agent %q: %w", a.Name, err)
+	}
+	defer unlock()
+	p, err := New(a, stateDir, h)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.run()
+}
+
 func (p *Plan) plan() error {
 	if err := p.planHome(); err != nil {
+		return err
+	}
+	if err := p.findFolder(); err != nil {
 		return err
 	}
 	want := wanted(p.Agent, p.hook.Command)
@@ -141,7 +165,7 @@ func (p *Plan) planSettings(path string, want settings.Want) error {
 	var next []byte
 	changed := false
 	if rec == nil {
-		rec = &record{Agent: p.Agent.Name, Path: path, Existed: current != nil}
+		rec = &record{Path: path, Existed: current != nil, MadeFolder: p.madeFolder}
 		if rec.original, err = withoutOurs(current); err != nil {
 			return fmt.Errorf("cannot change %q: %w", path, err)
 		}
@@ -153,9 +177,9 @@ func (p *Plan) planSettings(path string, want settings.Want) error {
 	if err != nil {
 		return fmt.Errorf("cannot change %q: %w", path, err)
 	}
-	stale := rec.fresh || !rec.same(want)
-	rec.Want = want
-	p.item(path, current == nil, changed)
+	stale := rec.fresh || rec.Agent != p.Agent.Name || !rec.same(want)
+	rec.Agent, rec.Want = p.Agent.Name, want
+	p.file(path, current, next)
 	if stale {
 		p.steps = append(p.steps, func() error { return p.keep(rec) })
 	}
@@ -183,12 +207,11 @@ func (p *Plan) planRetiring(path string) error {
 	switch {
 	case current == nil:
 	case next == nil:
-		p.Items = append(p.Items, Item{path, Removed})
-		p.steps = append(p.steps, func() error { return p.remove(path) })
+		p.file(path, current, nil)
+		p.steps = append(p.steps, func() error { return p.remove(path, current, rec.MadeFolder) })
 	default:
-		changed := !bytes.Equal(next, current)
-		p.item(path, false, changed)
-		if changed {
+		p.file(path, current, next)
+		if !bytes.Equal(next, current) {
 			p.steps = append(p.steps, func() error { return p.write(path, current, next) })
 		}
 	}
@@ -207,9 +230,8 @@ func (p *Plan) planFlag(path string, want settings.Want) error {
 		return err
 	}
 	p.SettingsFile = path
-	changed := !bytes.Equal(current, next)
-	p.item(path, current == nil, changed)
-	if changed {
+	p.file(path, current, next)
+	if !bytes.Equal(current, next) {
 		p.steps = append(p.steps, func() error {
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				return err
@@ -220,15 +242,18 @@ func (p *Plan) planFlag(path string, want settings.Want) error {
 	return nil
 }
 
-func (p *Plan) item(path string, missing, changed bool) {
+// file adds an item about a file that is, or shall be, there; nil means none.
+func (p *Plan) file(path string, before, after []byte) {
 	c := Unchanged
 	switch {
-	case missing:
+	case before == nil:
 		c = Created
-	case changed:
+	case after == nil:
+		c = Removed
+	case !bytes.Equal(before, after):
 		c = Changed
 	}
-	p.Items = append(p.Items, Item{path, c})
+	p.Items = append(p.Items, Item{Path: path, Change: c, file: path, before: before, after: after})
 }
 
 // Changes reports whether applying would change anything.
@@ -239,30 +264,33 @@ func (p *Plan) Changes() bool {
 // Apply does what was planned. After an error, planning and applying again
 // goes on from what is there.
 func (p *Plan) Apply() error {
+	unlock, err := lock(p.stateDir)
+	if err != nil {
+		return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
+	}
+	defer unlock()
+	return p.run()
+}
+
+// run does the steps. The caller holds the lock.
+func (p *Plan) run() error {
 	if len(p.steps) == 0 {
 		return nil
 	}
-	if err := p.apply(); err != nil {
+	if err := p.hook.Install(); err != nil {
 		return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
+	}
+	for _, step := range p.steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
+		}
 	}
 	return nil
 }
 
-func (p *Plan) apply() error {
+// lock keeps others of this fleet from applying.
+func lock(stateDir string) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
-	unlock, err := flock.Lock(ctx, filepath.Join(p.stateDir, ".apply-lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := p.hook.Install(); err != nil {
-		return err
-	}
-	for _, step := range p.steps {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return flock.Lock(ctx, filepath.Join(stateDir, ".apply-lock"))
 }

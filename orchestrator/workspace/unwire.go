@@ -1,0 +1,233 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+)
+
+// Unwiring takes back what was applied: our entries go, and a file that
+// nobody else has changed is again what it was, to the byte. The queue stays:
+// .heartbeat goes only when nothing is in it but what applying made.
+//
+// What was applied stands in the state directory, so that agents can be
+// unwired that are declared no more.
+
+// Dropped plans the unwiring of all agents whose directories are none of
+// those that are declared, and of generated settings files that nobody is
+// given any more. It changes nothing.
+func Dropped(declared []*config.Agent, stateDir string) ([]*Plan, error) {
+	dirs, flagged := map[string]bool{}, map[string]bool{}
+	for _, a := range declared {
+		dirs[a.Dir] = true
+		flagged[a.Name] = flagged[a.Name] || a.Settings == config.SettingsFlag
+	}
+	return unwirings(stateDir, nil, func(name, dir string) bool {
+		if dir == "" {
+			return !flagged[name]
+		}
+		return !dirs[dir]
+	})
+}
+
+// Unwire plans the unwiring of the named agents, or of all without names. The
+// error is an *UnknownError when nothing was applied for a name that is not
+// declared either.
+func Unwire(declared []*config.Agent, stateDir string, names ...string) ([]*Plan, error) {
+	known := map[string]bool{}
+	dirOf := map[string]string{}
+	for _, a := range declared {
+		known[a.Name] = true
+		dirOf[a.Dir] = a.Name
+	}
+	plans, err := unwirings(stateDir, declared, func(name, dir string) bool {
+		known[name] = true
+		return len(names) == 0 || slices.Contains(names, name) || slices.Contains(names, dirOf[dir])
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if !known[name] {
+			return nil, &UnknownError{Agent: name}
+		}
+	}
+	return plans, nil
+}
+
+// UnknownError means that no agent has a name, neither now nor when something
+// was applied.
+type UnknownError struct{ Agent string }
+
+// Error names it.
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("cannot find agent %q: it is not declared, and nothing was applied for it", e.Agent)
+}
+
+// unwirings plans for each directory, and each generated settings file (for
+// which dir is ""), that is chosen. The directories are those in which
+// something was applied, and those of agents.
+func unwirings(stateDir string, agents []*config.Agent, chosen func(name, dir string) bool) ([]*Plan, error) {
+	all, err := records(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	var plans []*Plan
+	byDir := map[string]*Plan{}
+	in := func(name, dir string) *Plan {
+		if byDir[dir] == nil {
+			byDir[dir] = unwiring(name, dir, stateDir)
+			plans = append(plans, byDir[dir])
+		}
+		return byDir[dir]
+	}
+	for _, a := range agents {
+		if chosen(a.Name, a.Dir) {
+			in(a.Name, a.Dir)
+		}
+	}
+	for _, r := range all {
+		if !chosen(r.Agent, r.dir()) {
+			continue
+		}
+		p := in(r.Agent, r.dir())
+		if err := p.planRetiring(r.Path); err != nil {
+			return nil, fmt.Errorf("cannot unwire agent %q: %w", r.Agent, err)
+		}
+	}
+	for _, p := range plans {
+		if err := p.planEmptyHome(); err != nil {
+			return nil, fmt.Errorf("cannot unwire agent %q: %w", p.Agent.Name, err)
+		}
+	}
+	flags, err := flagFiles(stateDir, chosen)
+	return append(plans, flags...), err
+}
+
+// flagFiles plans the removal of generated settings files.
+func flagFiles(stateDir string, chosen func(name, dir string) bool) ([]*Plan, error) {
+	files, err := os.ReadDir(filepath.Join(stateDir, "settings"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var plans []*Plan
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), ".json")
+		if !ok || !chosen(name, "") {
+			continue
+		}
+		p := unwiring(name, "", stateDir)
+		if err := p.planFlagRemoval(filepath.Join(stateDir, "settings", f.Name())); err != nil {
+			return nil, fmt.Errorf("cannot unwire agent %q: %w", name, err)
+		}
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+func unwiring(name, dir, stateDir string) *Plan {
+	a := &config.Agent{Name: name, Dir: dir}
+	if dir != "" {
+		a.Home = filepath.Join(dir, ".heartbeat")
+	}
+	return &Plan{Agent: a, stateDir: stateDir}
+}
+
+func (p *Plan) planFlagRemoval(path string) error {
+	data, err := durable.Read(path, maxSettings)
+	if err != nil {
+		return err
+	}
+	p.file(path, append([]byte{}, data...), nil)
+	p.steps = append(p.steps, func() error { return os.Remove(path) })
+	return nil
+}
+
+// planEmptyHome removes .heartbeat where applying made it and nobody used it.
+func (p *Plan) planEmptyHome() error {
+	if p.Agent.Home == "" {
+		return nil
+	}
+	info, err := lstat(p.Agent.Home)
+	if err != nil || info == nil || !info.IsDir() {
+		return err
+	}
+	entries, err := os.ReadDir(p.Agent.Home)
+	if err != nil || len(entries) != 1 || entries[0].Name() != ".gitignore" {
+		return err
+	}
+	ignore, err := p.read(filepath.Join(p.Agent.Home, ".gitignore"))
+	if err != nil || string(ignore) != ignoreAll {
+		return err
+	}
+	p.Items = append(p.Items, Item{
+		Path: p.Agent.Home, Change: Removed,
+		file: filepath.Join(p.Agent.Home, ".gitignore"), before: ignore,
+	})
+	p.steps = append(p.steps, func() error { return p.removeHome() })
+	return nil
+}
+
+// removeHome removes .heartbeat unless something has come into it.
+func (p *Plan) removeHome() error {
+	root, err := os.OpenRoot(p.Agent.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	entries, err := fs.ReadDir(root.FS(), ".heartbeat")
+	if err != nil || len(entries) != 1 {
+		return err
+	}
+	if err := root.Remove(".heartbeat/.gitignore"); err != nil {
+		return err
+	}
+	return root.Remove(".heartbeat")
+}
+
+// Unapply does what was planned by Dropped or Unwire. Where a scheduler runs
+// the agent's directory the error is a *RunningError: its session would stand
+// without hooks.
+func (p *Plan) Unapply() error {
+	unlock, err := lock(p.stateDir)
+	if err != nil {
+		return fmt.Errorf("cannot unwire agent %q: %w", p.Agent.Name, err)
+	}
+	defer unlock()
+	if info, err := os.Stat(p.Agent.Dir); err == nil && info.IsDir() {
+		release, err := flock.TryLock(p.Agent.Dir)
+		if errors.Is(err, flock.ErrHeld) {
+			return &RunningError{Agent: p.Agent.Name, Dir: p.Agent.Dir}
+		}
+		if err != nil {
+			return fmt.Errorf("cannot unwire agent %q: %w", p.Agent.Name, err)
+		}
+		defer release()
+	}
+	for _, step := range p.steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("cannot unwire agent %q: %w", p.Agent.Name, err)
+		}
+	}
+	return nil
+}
+
+// RunningError means that a scheduler runs the directory of an agent that is
+// to be unwired.
+type RunningError struct{ Agent, Dir string }
+
+// Error names the agent and its directory.
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("cannot unwire agent %q: heartbeat runs in %q", e.Agent, e.Dir)
+}
+
+// Hint says what to do.
+func (e *RunningError) Hint() string { return "stop or reload `heartbeat run` first, then try again" }
