@@ -106,7 +106,7 @@ func (d *document) colon(it item, otherwise string) string {
 type (
 	member struct {
 		key   string
-		value any // string, int, object or []any
+		value any // string, int, bool, object or []any
 	}
 	object []member
 )
@@ -212,6 +212,8 @@ func (p *printer) item(a any, indent string) {
 		p.WriteString(quoted(a))
 	case int:
 		p.WriteString(strconv.Itoa(a))
+	case bool:
+		p.WriteString(strconv.FormatBool(a))
 	}
 }
 

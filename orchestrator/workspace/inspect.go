@@ -57,12 +57,14 @@ func (p *Plan) inspectOne(path string, data []byte) {
 
 // configDir is where the client of the agent finds the user's settings.
 func (p *Plan) configDir() string {
-	env := func(name string) string { return cmp.Or(p.Agent.Env[name], os.Getenv(name)) }
-	if dir := env("CLAUDE_CONFIG_DIR"); dir != "" {
+	if dir := p.variable("CLAUDE_CONFIG_DIR"); dir != "" {
 		return dir
 	}
-	return filepath.Join(env("HOME"), ".claude")
+	return filepath.Join(p.variable("HOME"), ".claude")
 }
+
+// variable is a variable as the agent's sessions see it.
+func (p *Plan) variable(name string) string { return cmp.Or(p.Agent.Env[name], os.Getenv(name)) }
 
 // Disabled returns a *DisabledError when a settings file that the client reads
 // turns all hooks off, and nil otherwise.

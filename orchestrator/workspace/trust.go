@@ -1,0 +1,144 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/settings"
+)
+
+// maxClientFile bounds the client's own file, which grows with its projects.
+const maxClientFile = 64 << 20
+
+// NeverStartedError means that the client has no file of its own yet: then it
+// has more questions to ask than that about trust.
+type NeverStartedError struct{ File string }
+
+// Error names the file.
+func (e *NeverStartedError) Error() string {
+	return fmt.Sprintf("cannot trust a workspace: there is no %q", e.File)
+}
+
+// Hint says what to do.
+func (e *NeverStartedError) Hint() string {
+	return "start `claude` once in a terminal, log in, and leave with /exit"
+}
+
+// Trust records an agent's directory as trusted in the client's own file:
+// $CLAUDE_CONFIG_DIR/.claude.json, or $HOME/.claude.json, as the agent's
+// sessions see them. Nothing else in the file changes. It waits for the
+// client's own lock on it, at most 10 seconds. With dryRun it only says what
+// it would do.
+func Trust(a *config.Agent, dryRun bool) (Item, error) {
+	p := &Plan{Agent: a}
+	path := p.clientFile()
+	item, err := p.trust(path, dryRun)
+	if err != nil {
+		if _, ok := errors.AsType[*NeverStartedError](err); !ok {
+			err = fmt.Errorf("cannot trust the workspace of agent %q: %w", a.Name, err)
+		}
+	}
+	return item, err
+}
+
+// clientFile is where the client of the agent keeps what it knows.
+func (p *Plan) clientFile() string {
+	if dir := p.variable("CLAUDE_CONFIG_DIR"); dir != "" {
+		return filepath.Join(dir, ".claude.json")
+	}
+	return filepath.Join(p.variable("HOME"), ".claude.json")
+}
+
+func (p *Plan) trust(path string, dryRun bool) (Item, error) {
+	if home, err := filepath.EvalSymlinks(p.variable("HOME")); err == nil && home == p.Agent.Dir {
+		return Item{}, errors.New("it is the home folder, whose trust the client never records")
+	}
+	real, err := filepath.EvalSymlinks(path) // it may be a link (dotfiles)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Item{}, &NeverStartedError{path}
+	}
+	if err != nil {
+		return Item{}, err
+	}
+	if !dryRun {
+		release, err := lockClientFile(path, real)
+		if err != nil {
+			return Item{}, err
+		}
+		defer release()
+	}
+	before, err := durable.Read(real, maxClientFile)
+	if err != nil {
+		return Item{}, err
+	}
+	after, changed, err := settings.Trust(before, p.Agent.Dir)
+	if err != nil {
+		return Item{}, fmt.Errorf("cannot change %q: %w", path, err)
+	}
+	item := Item{Path: path, Change: Unchanged, file: path, before: before, after: after}
+	if !changed {
+		return item, nil
+	}
+	item.Change = Changed
+	if dryRun {
+		return item, nil
+	}
+	return item, replaceClientFile(real, before, after)
+}
+
+// replaceClientFile keeps the file's permissions.
+func replaceClientFile(path string, before, after []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if now, err := durable.Read(path, maxClientFile); err != nil || !bytes.Equal(now, before) {
+		return errors.Join(fmt.Errorf("cannot write %q: somebody else changed it meanwhile", path), err)
+	}
+	if err := durable.Replace(path, after); err != nil {
+		return err
+	}
+	return os.Chmod(path, info.Mode().Perm())
+}
+
+// staleLock is when the client takes a lock for that of a dead process: it
+// touches its own every few seconds (proper-lockfile's default).
+const staleLock = 10 * time.Second
+
+// lockClientFile takes the lock that the client itself takes when it writes the
+// file: a folder beside it, FILE.lock (measured in 2.1.329). Of ours only one at
+// a time does, because taking a dead one's lock is no atomic step.
+func lockClientFile(path, real string) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	unlock, err := flock.Lock(ctx, real)
+	if err != nil {
+		return nil, err
+	}
+	lock := path + ".lock"
+	for end := time.Now().Add(lockWait); ; time.Sleep(20 * time.Millisecond) {
+		err := os.Mkdir(lock, 0o700)
+		if err == nil {
+			return func() { _ = errors.Join(os.Remove(lock), unlock()) }, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, errors.Join(err, unlock())
+		}
+		if info, err := os.Lstat(lock); err == nil && time.Since(info.ModTime()) > staleLock {
+			_ = os.Remove(lock)
+			continue
+		}
+		if time.Now().After(end) {
+			return nil, errors.Join(fmt.Errorf("the client holds %q", lock), unlock())
+		}
+	}
+}
