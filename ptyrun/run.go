@@ -91,15 +91,13 @@ func Run(ctx context.Context, cfg RunConfig) (int, error) {
 	defer ossignal.Stop(pipe)
 
 	window := newWindow(cfg.Stdout)
-	if cfg.Rows > 0 || cfg.Cols > 0 {
-		window.file = nil
-	}
 	rows, cols := window.size()
-	if window.file == nil {
-		rows, cols = cfg.Rows, cfg.Cols
+	env := window.env(cfg.Env)
+	if cfg.Rows > 0 || cfg.Cols > 0 {
+		window, rows, cols, env = newWindow(nil), cfg.Rows, cfg.Cols, withoutSize(cfg.Env)
 	}
 	child, err := Start(ctx, Config{
-		Argv: cfg.Argv, Dir: cfg.Dir, Env: window.env(cfg.Env), Rows: rows, Cols: cols,
+		Argv: cfg.Argv, Dir: cfg.Dir, Env: env, Rows: rows, Cols: cols,
 		Output: cfg.Stdout, Grace: cfg.Grace,
 	})
 	if err != nil {

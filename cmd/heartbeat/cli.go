@@ -31,6 +31,8 @@ type cli struct {
 	Run        runCmd        `cmd:"" group:"fleet" help:"Run the fleet: fire triggers, start a session wherever work is queued."`
 	Status     statusCmd     `cmd:"" group:"fleet" help:"Show what each agent does, what is queued, and why."`
 	Doctor     doctorCmd     `cmd:"" group:"fleet" help:"Find what would keep the fleet from working, and repair what can be."`
+	Attach     attachCmd     `cmd:"" group:"fleet" help:"Join the terminal of an agent's live session."`
+	Screen     screenCmd     `cmd:"" group:"fleet" help:"Print what the terminal of an agent's live session shows."`
 	Send       sendCmd       `cmd:"" group:"queue" help:"Queue a prompt for an agent."`
 	Inbox      inboxCmd      `cmd:"" group:"queue" help:"Look at an agent's queue, or drop entries from it."`
 	DeadLetter deadLetterCmd `cmd:"" group:"queue" help:"Look at entries that were given up, queue them again, or delete them."`

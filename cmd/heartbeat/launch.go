@@ -19,6 +19,8 @@ type launchCmd struct {
 	IdleTimeout    time.Duration `placeholder:"DURATION" default:"0" help:"Type a prompt after this time without output; 0: never."`
 	IdlePrompt     string        `placeholder:"TEXT" default:"Continue" help:"What to type then (${default})."`
 	MaxIdleRetries int           `placeholder:"N" default:"3" help:"How often in a row, before it counts as stalled, status 125 (${default})."`
+	Rows           int           `placeholder:"N" help:"The terminal's rows (50, or this one's)."`
+	Cols           int           `placeholder:"N" help:"The terminal's columns (200, or this one's)."`
 	Interactive    bool          `short:"i" help:"Pass on what is typed here."`
 	Shim           bool          `hidden:"" help:"Run a session for \"heartbeat run\": a specification on stdin, reports on stdout."`
 	Argv           []string      `arg:"" optional:"" passthrough:"partial" name:"command" help:"The command and its arguments, behind \"--\"."`
@@ -61,6 +63,9 @@ func (c launchCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.MaxIdleRetries < 0 {
 		return nil, usagef("heartbeat launch --help", "--max-idle-retries is below 0")
 	}
+	if c.Rows < 0 || c.Rows > maxSide || c.Cols < 0 || c.Cols > maxSide {
+		return nil, usagef("heartbeat launch --help", "--rows and --cols are numbers from 1 to %d", maxSide)
+	}
 	a.step("running " + c.Argv[0])
 	code, err := ptyrun.Run(ctx, c.config(a))
 	if err != nil {
@@ -68,6 +73,9 @@ func (c launchCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	return launched{Command: c.Argv, ExitCode: code}, c.failure(code)
 }
+
+// maxSide is the largest window there is (TIOCSWINSZ in ioctl_tty(2): 16 bits).
+const maxSide = 1<<16 - 1
 
 func (c launchCmd) config(a *app) ptyrun.RunConfig {
 	var out io.Writer = a.stdio.out
@@ -82,7 +90,7 @@ func (c launchCmd) config(a *app) ptyrun.RunConfig {
 		Argv: c.Argv, Dir: c.CWD, Timeout: c.Timeout, Grace: c.Grace,
 		ExitSignal: c.ExitSignal, ExitWith: ptyrun.ExitWith(c.ExitWith),
 		IdleTimeout: c.IdleTimeout, IdlePrompt: c.IdlePrompt, MaxIdleRetries: retries,
-		Interactive: c.Interactive, Stdin: a.in, Stdout: out,
+		Rows: c.Rows, Cols: c.Cols, Interactive: c.Interactive, Stdin: a.in, Stdout: out,
 	}
 }
 

@@ -236,7 +236,7 @@ func (d *Desk) admit(w *watcher) bool {
 	past := d.history[max(0, len(d.history)-maxHistory):]
 	w.give(appendFrame(hello, frameHistory, past))
 	d.repaintLocked()
-	d.cfg.Log.Info("somebody has joined", "read-only", w.guest.ReadOnly)
+	d.cfg.Log.Debug("somebody has joined", "read-only", w.guest.ReadOnly)
 	return true
 }
 
@@ -249,7 +249,7 @@ func (d *Desk) dismiss(w *watcher) {
 	d.sizes = slices.DeleteFunc(d.sizes, is)
 	if !d.closed {
 		d.resizeLocked()
-		d.cfg.Log.Info("somebody has left", "read-only", w.guest.ReadOnly)
+		d.cfg.Log.Debug("somebody has left", "read-only", w.guest.ReadOnly)
 	}
 }
 
