@@ -121,7 +121,7 @@ func TestDoctorLayout(t *testing.T) {
 	w := newWorld(t)
 	w.put("heartbeat.yaml", oneAgent)
 	w.put("agents/triage/.claude/settings.json", `{"hooks":{"Stopp":[]}}`)
-	for _, line := range strings.Split(w.run("doctor").stdout, "\n") {
+	for line := range strings.SplitSeq(w.run("doctor").stdout, "\n") {
 		if width(line) > 80 && !strings.HasPrefix(line, "    fix   ") && len(strings.Fields(line)) > 2 {
 			t.Errorf("%d columns: %s", width(line), line)
 		}

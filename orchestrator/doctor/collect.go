@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,10 +124,8 @@ func (c *collector) zones(f *Facts) {
 }
 
 func (c *collector) agent(cfg *config.Agent) *Agent {
-	a := &Agent{Config: cfg, Env: make(map[string]string, len(c.base)+len(cfg.Env))}
-	for _, from := range []map[string]string{c.base, cfg.Env} {
-		maps.Copy(a.Env, from)
-	}
+	a := &Agent{Config: cfg}
+	a.Env, a.EnvProblem = environment(c.base, cfg)
 	_, err := os.Stat(cfg.Dir)
 	a.Missing = os.IsNotExist(err)
 	a.IsHome = same(cfg.Dir, a.Env["HOME"])

@@ -94,7 +94,7 @@ var (
 		checkClock, checkZone, checkInotify, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
-		checkDirectory, checkVolume, checkApplied, checkSettings, checkDisabled, checkSessionEnv, checkCap,
+		checkDirectory, checkVolume, checkEnvFile, checkApplied, checkSettings, checkDisabled, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkForeignStop, checkPermissions,
 		checkClient, checkLogin, checkTrust, checkOnboarding, checkKey, checkMCP, checkImports,
 		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,

@@ -83,8 +83,10 @@ type Leftover struct {
 // Agent is what is known of one agent.
 type Agent struct {
 	Config *config.Agent
-	// Env is what a session's client gets.
-	Env map[string]string
+	// Env is what a session's client gets; EnvProblem why its env-file is not
+	// in it.
+	Env        map[string]string
+	EnvProblem error
 	// Missing is true where the directory is not there yet.
 	Missing bool
 	IsHome  bool // it is the user's home

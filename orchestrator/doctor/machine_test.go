@@ -282,6 +282,11 @@ func TestMendTouchesNothingThatAnAgentNames(t *testing.T) {
 	r := newRig(t)
 	victim := filepath.Join(r.dir, "victim", "heartbeat-stop")
 	r.put("victim/heartbeat-stop", "#!/bin/sh\n")
+	// Ours needs the same repair, so it is made at all.
+	stop := filepath.Join(r.dir, "bin/heartbeat-stop")
+	copyFile(t, r.self, stop)
+	r.apply()
+	r.must(os.Chmod(stop, 0o600))
 	r.put(localFile, stopEntry(`{"type":"command","command":"`+victim+` hook"}`))
 	f := r.facts()
 	found := Examine(f)
@@ -289,6 +294,9 @@ func TestMendTouchesNothingThatAnAgentNames(t *testing.T) {
 		t.Fatalf("not found: %+v", found)
 	}
 	Mend(t.Context(), f, found)
+	if info, err := os.Stat(stop); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("our own program was not repaired: %v, %v", info, err)
+	}
 	if info, err := os.Stat(victim); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file that the agent named: %v, %v", info, err)
 	}

@@ -1,0 +1,225 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ailment is a set-up that doctor calls an error, and what the real client
+// does in it: it asks something before the session starts, or does one turn
+// and stands still.
+type ailment struct {
+	code  string
+	setup func(l *Lab)
+	args  []string // of the client, instead of --permission-mode dontAsk
+	mode  string   // permissions: mode: of the agent, dontAsk for ""
+	// shows is what stands on the screen, unanswered; "" means that a turn is
+	// done and none of the project's Stop hooks is called.
+	shows string
+}
+
+// near are set-ups that look much the same, and in which the client works.
+type near struct {
+	name, code string
+	setup      func(l *Lab)
+}
+
+func put(l *Lab, path, text string) {
+	l.t.Helper()
+	path = filepath.Join(l.Dir, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// own changes the client's own file.
+func own(l *Lab, change func(all, project map[string]any)) {
+	l.t.Helper()
+	path := filepath.Join(l.Home, ".claude.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var all map[string]any
+	if err := json.Unmarshal(data, &all); err != nil {
+		l.t.Fatal(err)
+	}
+	change(all, all["projects"].(map[string]any)[l.Work].(map[string]any))
+	l.WriteJSON(path, all)
+}
+
+const (
+	mcpServer = `{"mcpServers":{"tool":{"command":"true"}}}`
+	localFile = "work/.claude/settings.local.json"
+)
+
+func repository(l *Lab, dir string) {
+	put(l, filepath.Join(dir, ".git/HEAD"), "ref: refs/heads/main\n")
+	put(l, filepath.Join(dir, ".git/config"), "[core]\n\trepositoryformatversion = 0\n")
+	for _, d := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(l.Dir, dir, ".git", d), 0o700); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+func ailments() []ailment {
+	file := func(path, text string) func(l *Lab) { return func(l *Lab) { put(l, path, text) } }
+	return []ailment{
+		{code: "not-trusted", setup: func(l *Lab) { own(l, func(_, p map[string]any) { clear(p) }) }, shows: "I trust this folder"},
+		{code: "not-trusted", setup: func(l *Lab) { repository(l, "work"); l.Trust(l.Dir) }, shows: "I trust this folder"},
+		{
+			code:  "no-onboarding",
+			setup: func(l *Lab) { own(l, func(all, _ map[string]any) { delete(all, "hasCompletedOnboarding") }) }, shows: "Dark mode",
+		},
+		{
+			code:  "key-not-approved",
+			setup: func(l *Lab) { own(l, func(all, _ map[string]any) { delete(all, "customApiKeyResponses") }) }, shows: "Do you want to use this API key?",
+		},
+		{code: "mcp-dialog", setup: file("work/.mcp.json", mcpServer), shows: "New MCP server found"},
+		{code: "mcp-dialog", setup: file(".mcp.json", mcpServer), shows: "New MCP server found"},
+		{
+			code:  "import-dialog",
+			setup: func(l *Lab) { put(l, "outside.md", "text"); put(l, "work/CLAUDE.md", "see @../outside.md\n") }, shows: "Allow external CLAUDE.md file imports?",
+		},
+		{code: "settings-broken", setup: file(localFile, "{"), shows: "Settings Error"},
+		{code: "settings-refused", setup: file(localFile, `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"x","timeout":0}]}]}}`), shows: "Settings"},
+		{code: "settings-refused", setup: file(localFile, `{"permissions":{"allow":["Bash("]}}`), shows: "Settings Warning"},
+		{code: "unknown-hook-event", setup: file(localFile, `{"hooks":{"Stopp":[]}}`), shows: "Settings Warning"},
+		{code: "bypass-dialog", args: []string{"--permission-mode", "bypassPermissions"}, mode: "bypassPermissions", shows: "Bypass Permissions mode"},
+		{code: "hooks-disabled", setup: file(localFile, `{"disableAllHooks":true}`)},
+	}
+}
+
+func nears() []near {
+	return []near{
+		{"repository-trusted", "not-trusted", func(l *Lab) { repository(l, "."); l.Trust(l.Dir) }},
+		{"servers-decided", "mcp-dialog", func(l *Lab) {
+			put(l, "work/.mcp.json", mcpServer)
+			put(l, localFile, `{"enabledMcpjsonServers":["tool"]}`)
+		}},
+		{"imports-in-code-or-missing", "import-dialog", func(l *Lab) {
+			put(l, "outside.md", "text")
+			put(l, "work/CLAUDE.md", "`see @../outside.md there`\n\n```\n@../outside.md\n```\n@../missing.md @in.md\n")
+			put(l, "work/in.md", "text")
+		}},
+		{"imports-answered", "import-dialog", func(l *Lab) {
+			put(l, "outside.md", "text")
+			put(l, "work/CLAUDE.md", "@../outside.md\n")
+			own(l, func(_, p map[string]any) { p["hasClaudeMdExternalIncludesWarningShown"] = true })
+		}},
+		{"unknown-key", "settings-refused", func(l *Lab) { put(l, localFile, `{"modle":"x","env":{"A":1}}`) }},
+	}
+}
+
+// atOnce bounds how many clients start at the same time: each needs a core for
+// a second.
+var atOnce = make(chan struct{}, 3)
+
+func turnOf(t *testing.T) {
+	atOnce <- struct{}{}
+	t.Cleanup(func() { <-atOnce })
+}
+
+// examine lists the codes that doctor finds errors by, in the lab's workspace.
+func examine(l *Lab, mode string) []string {
+	l.t.Helper()
+	f := &fleet{Lab: l, bin: binaries(l.t), file: filepath.Join(l.Dir, "heartbeat.yaml")}
+	if mode == "" {
+		mode = "dontAsk"
+	}
+	f.write(f.file, fmt.Sprintf("version: 1\nagents:\n  a:\n    dir: %s\n    command: [%q]\n    permissions: {mode: %s}\n",
+		strconv.Quote(l.Work), l.client.path, mode))
+	out, errs, _ := f.heartbeat("", "doctor", "-o", "json", "-f", f.file)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var reply struct {
+		Data struct {
+			Findings []struct{ Severity, Code string }
+		}
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &reply); err != nil {
+		l.t.Fatalf("doctor: %v\n%s%s", err, out, errs)
+	}
+	codes := map[string]bool{}
+	for _, f := range reply.Data.Findings {
+		if f.Severity == "error" && !strings.HasPrefix(f.Code, "disk-") && f.Code != "network-file-system" {
+			codes[f.Code] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(codes))
+}
+
+func sickLab(t *testing.T, setup func(l *Lab)) *Lab {
+	t.Helper()
+	c := realClient(t)
+	turnOf(t)
+	l := newLab(t, c, nil)
+	l.Setenv("HEARTBEAT_STATE_DIR=" + filepath.Join(l.Dir, "state"))
+	l.ProjectSettings(l.Hooks("SessionStart", "Stop"))
+	if setup != nil {
+		setup(l)
+	}
+	return l
+}
+
+// TestWhatDoctorWarnsOf: the real client hangs where doctor says that it will,
+// and doctor names nothing else.
+func TestWhatDoctorWarnsOf(t *testing.T) {
+	t.Parallel()
+	for n, a := range ailments() {
+		t.Run(fmt.Sprintf("%s-%d", a.code, n), func(t *testing.T) {
+			t.Parallel()
+			l := sickLab(t, a.setup)
+			if got := examine(l, a.mode); !slices.Equal(got, []string{a.code}) {
+				t.Errorf("doctor finds %q, want %s alone", got, a.code)
+			}
+			args := a.args
+			if args == nil {
+				args = []string{"--permission-mode", "dontAsk"}
+			}
+			term := l.Start(append(args, "--", "begin")...)
+			if a.shows == "" {
+				l.Until("the turn", func() bool { return len(l.API.Requests()) > 0 })
+			} else {
+				l.Until(a.shows, func() bool { return term.Shows(a.shows) })
+			}
+			stands(l, term)
+		})
+	}
+}
+
+// stands checks that the client is alive and that nothing of ours is called.
+func stands(l *Lab, term *Terminal) {
+	l.t.Helper()
+	time.Sleep(l.pace()) // nothing may happen: there is nothing to wait for
+	if calls := l.Calls(); len(calls) != 0 || !term.Running() {
+		l.t.Errorf("it does not stand still: hooks called %q, running %v", l.story(), term.Running())
+	}
+}
+
+// TestWhatDoctorLetsPass: the real client works where doctor finds nothing.
+func TestWhatDoctorLetsPass(t *testing.T) {
+	t.Parallel()
+	for _, n := range append(nears(), near{name: "healthy"}) {
+		t.Run(n.name, func(t *testing.T) {
+			t.Parallel()
+			l := sickLab(t, n.setup)
+			if got := examine(l, ""); len(got) != 0 {
+				t.Errorf("doctor finds %q, want nothing", got)
+			}
+			l.Start("--permission-mode", "dontAsk", "--", "begin")
+			l.UntilCalls("Stop", 1)
+		})
+	}
+}

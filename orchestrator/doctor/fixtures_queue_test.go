@@ -1,0 +1,128 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/flock"
+)
+
+func queueFixtures() []fixture {
+	const inboxFile = "work/.heartbeat/inbox.jsonl"
+	return []fixture{
+		{
+			"queue-needs-person", Error, false,
+			func(r *rig) { r.put(inboxFile, "one\ntwo\n"); r.put("work/.heartbeat/.inbox-offset", "rubbish") },
+			func(r *rig) { r.put(inboxFile, "one\ntwo\n"); r.put("work/.heartbeat/.inbox-offset", "4") },
+		},
+		{
+			"queue-unreadable", Error, false,
+			func(r *rig) { r.must(os.Symlink(filepath.Join(r.home, "x"), r.agent.Inbox)); r.put("home/x", "one\n") },
+			func(r *rig) { r.put(inboxFile, "one\n") },
+		},
+		{
+			"cursor", Warning, true,
+			func(r *rig) { r.put(inboxFile, "one\ntwo\n"); r.put("work/.heartbeat/.inbox-offset", "99") },
+			func(r *rig) { r.put(inboxFile, "one\ntwo"); r.put("work/.heartbeat/.inbox-offset", "7") },
+		},
+		{
+			"cursor", Warning, true,
+			func(r *rig) { r.put(inboxFile, "one\ntwo\n"); r.put("work/.heartbeat/.inbox-offset", "2") },
+			func(r *rig) { r.put(inboxFile, "one\ntwo\n"); r.put("work/.heartbeat/.inbox-offset", "8\n") },
+		},
+		{"orphan", Warning, true, (*rig).offer, (*rig).bury},
+		{ // somebody works there: it is no orphan
+			"orphan", Warning, false,
+			func(r *rig) { r.offer(); r.wiredEntry("", "") },
+			func(r *rig) { r.offer(); r.hold(r.agent.Dir) },
+		},
+		{
+			"torn-line", Warning, false,
+			func(r *rig) { r.put(inboxFile, "one\nha"); r.age(inboxFile, time.Minute) },
+			func(r *rig) { r.put(inboxFile, "one\nha") },
+		},
+		{"dead-letters", Warning, false, (*rig).bury, (*rig).offer},
+		{
+			"dead-letters-broken", Warning, false,
+			func(r *rig) { r.must(os.Mkdir(filepath.Join(r.agent.Home, ".dead-letter.jsonl"), 0o700)) },
+			(*rig).bury,
+		},
+	}
+}
+
+// hold takes a lock until the test's end.
+func (r *rig) hold(path string) {
+	r.t.Helper()
+	unlock, err := flock.TryLock(path)
+	r.must(err)
+	r.t.Cleanup(func() { _ = unlock() })
+}
+
+// record writes the record of a session whose shim is this process, or none.
+func (r *rig) record(alive bool) {
+	r.t.Helper()
+	shim := hook.Process{PID: 1 << 30, Start: 1}
+	if alive {
+		shim = self(r.t)
+	}
+	rec := &hook.Record{Version: 1, Agent: "triage", Phase: hook.Turn, Inbox: r.agent.Inbox, Shim: shim}
+	r.must(rec.Write(r.agent.Home))
+}
+
+func lockFixtures() []fixture {
+	const temp = "work/.heartbeat/.inbox-offset.tmp-0123456789abcdef"
+	lock := func(r *rig, name string) string { return filepath.Join(r.agent.Home, name) }
+	return []fixture{
+		{
+			"lock-no-file", Error, false,
+			func(r *rig) { r.must(os.Mkdir(lock(r, hookLock), 0o700)) },
+			func(r *rig) { r.put("work/.heartbeat/.hook-lock", "") },
+		},
+		{
+			"lock-stuck", Error, false,
+			func(r *rig) { r.hold(lock(r, hookLock)) },
+			func(r *rig) {
+				unlock, err := flock.TryLock(lock(r, hookLock))
+				r.must(err)
+				time.AfterFunc(50*time.Millisecond, func() { _ = unlock() })
+			},
+		},
+		{
+			"lock-stuck", Error, false,
+			func(r *rig) { r.hold(lock(r, sessionLock)); r.record(false) },
+			func(r *rig) { r.hold(lock(r, sessionLock)); r.record(true) },
+		},
+		{
+			"session-without-run", Warning, false,
+			func(r *rig) { r.hold(lock(r, sessionLock)); r.record(true) },
+			func(r *rig) { r.hold(lock(r, sessionLock)); r.record(true); r.hold(r.agent.Dir) },
+		},
+		{
+			"session-record", Error, false,
+			func(r *rig) { r.put("work/.heartbeat/session.json", "{") },
+			func(r *rig) { r.record(false) },
+		},
+		{
+			"stale-files", Info, true,
+			func(r *rig) { r.put(temp, ""); r.age(temp, 2*time.Hour) },
+			func(r *rig) {
+				r.put(temp, "")
+				r.put("work/.heartbeat/mine.tmp-x", "")
+				r.age("work/.heartbeat/mine.tmp-x", 2*time.Hour)
+			},
+		},
+		{
+			"corrupt-files", Info, false,
+			func(r *rig) { r.put("work/.heartbeat/.in-flight.corrupt-20261121T000000.0Z", "") },
+			func(*rig) {},
+		},
+		{"no-gitignore", Warning, true, func(r *rig) { r.remove("work/.heartbeat/.gitignore") }, func(r *rig) { r.remove("work/.heartbeat") }},
+		{
+			"clock-behind", Warning, false,
+			func(r *rig) { r.put("work/.heartbeat/hook.log", ""); r.age("work/.heartbeat/hook.log", -time.Hour) },
+			func(r *rig) { r.put("work/.heartbeat/hook.log", ""); r.age("work/.heartbeat/hook.log", -time.Minute) },
+		},
+	}
+}
