@@ -9,6 +9,14 @@ import _ "embed"
 //go:embed starter.yaml
 var starter []byte
 
+//go:embed schema.json
+var schema []byte
+
+// Schema returns the JSON Schema (draft 2020-12) of heartbeat.yaml, for editors
+// and other programs. What conforms to it may still have problems: a schema
+// cannot look at directories, cron expressions or templates.
+func Schema() []byte { return append([]byte(nil), schema...) }
+
 // Starter returns a commented file to start with. It is valid wherever it
 // stands: its agent's directory lies beside it and need not exist.
 func Starter() []byte { return append([]byte(nil), starter...) }

@@ -39,10 +39,8 @@ func mustLoad(t testing.TB, path string) *Fleet {
 	return f
 }
 
-// TestEveryField is a file that gives every field a value that is not its default.
-func TestEveryField(t *testing.T) {
-	t.Parallel()
-	path := write(t, `
+// everyField gives every field a value that is not its default.
+const everyField = `
 version: 1
 name: office
 max-sessions: 7
@@ -105,7 +103,11 @@ agents:
         prompt: "Ticket {{.Output}}"
   plain:
     dir: plain
-`)
+`
+
+func TestEveryField(t *testing.T) {
+	t.Parallel()
+	path := write(t, everyField)
 	f := mustLoad(t, path)
 	dir := filepath.Dir(path)
 	if f.Path != path || f.Name != "office" || f.MaxSessions != 7 || len(f.Agents) != 2 {

@@ -57,7 +57,10 @@ var owners = map[string][]string{
 
 // testOnly are the modules that tests may import, and nothing else may.
 // A test may also import github.com/creack/pty, to be somebody's terminal.
-var testOnly = []string{"github.com/google/go-cmp", "pgregory.net/rapid"}
+var testOnly = []string{
+	"github.com/google/go-cmp", "pgregory.net/rapid",
+	"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema",
+}
 
 // standardOnly are rooms that start often and fast: nothing third-party may
 // be linked into them, however far away.

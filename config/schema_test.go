@@ -1,0 +1,395 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	generator "github.com/invopop/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+
+	"heartbeat/sources"
+)
+
+// generate makes the schema from the types of document.go and their comments.
+func generate(t *testing.T) []byte {
+	t.Helper()
+	r := &generator.Reflector{
+		Anonymous: true, RequiredFromJSONSchemaTags: true, ExpandedStruct: true, FieldNameTag: "yaml",
+		Mapper: scalars,
+		Namer: func(t reflect.Type) string {
+			return strings.TrimSuffix(strings.TrimSuffix(t.Name(), "Keys"), "KeySet")
+		},
+	}
+	docs := comments(t)
+	r.LookupComment = func(t reflect.Type, field string) string { return docs[t.Name()+"."+field] }
+	root := r.ReflectFromType(reflect.TypeFor[fileKeys]())
+	root.Title = "heartbeat.yaml"
+	for kind, of := range map[triggerKind]reflect.Type{
+		cronKind: reflect.TypeFor[cronKeySet](), watchKind: reflect.TypeFor[watchKeySet](), pollKind: reflect.TypeFor[pollKeySet](),
+	} {
+		s := r.ReflectFromType(of)
+		s.Version = ""
+		prompt, file := &generator.Schema{Required: []string{"prompt"}}, &generator.Schema{Required: []string{"prompt-file"}}
+		if kind == pollKind {
+			s.Not = &generator.Schema{Required: []string{"prompt", "prompt-file"}}
+		} else {
+			s.OneOf = []*generator.Schema{prompt, file}
+		}
+		root.Definitions[string(kind)] = s
+	}
+	root.AnyOf = []*generator.Schema{{Required: []string{"agents"}}, {Required: []string{"include"}}}
+	root.Definitions["agent"].Not = &generator.Schema{Required: []string{"trigger", "triggers"}}
+	for schema, key := range map[*generator.Schema]string{root: "agents", root.Definitions["agent"]: "env"} {
+		p, _ := schema.Properties.Get(key)
+		p.PropertyNames = &generator.Schema{Pattern: map[string]string{"agents": nameForm.String(), "env": variableForm.String()}[key]}
+	}
+	data, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(data, '\n')
+}
+
+// comments are the doc comments of document.go, by TYPE.FIELD and TYPE. (the
+// generator reads those of exported types only).
+func comments(t *testing.T) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "document.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := map[string]string{}
+	for _, d := range file.Decls {
+		declaration, ok := d.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, s := range declaration.Specs {
+			named, ok := s.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
+			docs[named.Name.Name+"."] = strings.TrimSpace(declaration.Doc.Text())
+			fields, ok := named.Type.(*ast.StructType)
+			if !ok {
+				continue
+			}
+			for _, f := range fields.Fields.List {
+				for _, name := range f.Names {
+					docs[named.Name.Name+"."+name.Name] = strings.TrimSpace(f.Doc.Text())
+				}
+			}
+		}
+	}
+	return docs
+}
+
+const durations = `^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(d|h|ms|m|s|us|µs|ns))+$`
+
+// scalars describes the kinds of values that are no Go kind.
+func scalars(t reflect.Type) *generator.Schema {
+	either := func(s ...*generator.Schema) *generator.Schema { return &generator.Schema{AnyOf: s} }
+	switch t {
+	case reflect.TypeFor[triggerKeySet]():
+		var kinds []*generator.Schema
+		for _, kind := range kindKeys {
+			kinds = append(kinds, &generator.Schema{Ref: "#/$defs/" + kind})
+		}
+		return &generator.Schema{OneOf: kinds}
+	case reflect.TypeFor[nameText]():
+		return &generator.Schema{Type: "string", Pattern: nameForm.String(), MaxLength: new(uint64(mostName))}
+	case reflect.TypeFor[word]():
+		return either(&generator.Schema{Type: "string"}, &generator.Schema{Type: "number"}, &generator.Schema{Type: "boolean"})
+	case reflect.TypeFor[span]():
+		return &generator.Schema{Type: "string", Pattern: durations}
+	case reflect.TypeFor[limit]():
+		return either(&generator.Schema{Type: "string", Pattern: durations}, &generator.Schema{Enum: []any{"none", 0}})
+	case reflect.TypeFor[byteSize]():
+		return either(&generator.Schema{Type: "string", Pattern: "^[0-9]{1,12} ?(B|kB|MB|KiB|MiB)?$"}, &generator.Schema{Type: "integer", Minimum: "1"})
+	}
+	return nil
+}
+
+// TestSchemaIsWhatTheTypesSay compares schema.json with what is generated.
+func TestSchemaIsWhatTheTypesSay(t *testing.T) {
+	t.Parallel()
+	want := generate(t)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile("schema.json", want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(string(want), string(Schema())); diff != "" {
+		t.Errorf("UPDATE_GOLDEN=1 go test ./config writes it anew (-types +schema.json):\n%s", diff)
+	}
+}
+
+// TestEveryKeyIsDescribed, as the descriptions are what editors show.
+func TestEveryKeyIsDescribed(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for path, property := range properties(t) {
+		n++
+		if d, _ := property["description"].(string); len(d) < 10 || !strings.HasSuffix(d, ".") {
+			t.Errorf("%s: description %q", path, d)
+		}
+	}
+	if n < 60 {
+		t.Errorf("%d keys", n)
+	}
+}
+
+// properties are those of the schema, by DEFINITION.KEY.
+func properties(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	type object struct {
+		Properties map[string]map[string]any
+	}
+	var root struct {
+		object
+		Defs map[string]object `json:"$defs"`
+	}
+	if err := json.Unmarshal(Schema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]map[string]any{}
+	root.Defs["file"] = root.object
+	for name, def := range root.Defs {
+		for key, p := range def.Properties {
+			all[name+"."+key] = p
+		}
+	}
+	return all
+}
+
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json") // also checks it against the meta-schema
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// conforms checks YAML against the schema.
+func conforms(t *testing.T, s *jsonschema.Schema, text []byte) error {
+	t.Helper()
+	var v any
+	if err := yaml.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Validate(doc)
+}
+
+var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```")
+
+// TestWhatWeShowConforms: examples, the starter, the README's files and the
+// one with every field.
+func TestWhatWeShowConforms(t *testing.T) {
+	t.Parallel()
+	shown := map[string][]byte{"the starter": Starter(), "every field": []byte(everyField)}
+	files, err := filepath.Glob("../examples/*/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	for _, file := range append(files, "../README.md") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown[file] = data
+	}
+	for i, block := range yamlBlock.FindAllSubmatch(shown["../README.md"], -1) {
+		text := bytes.ReplaceAll(block[2], append([]byte("\n"), block[1]...), []byte("\n"))
+		shown[fmt.Sprint("README block ", i)] = bytes.TrimPrefix(text, block[1])
+	}
+	delete(shown, "../README.md")
+	if len(shown) < 5 {
+		t.Errorf("only %d files", len(shown))
+	}
+	s := compiled(t)
+	for name, text := range shown {
+		if err := conforms(t, s, text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if strings.HasPrefix(name, "README") {
+			if _, err := Parse("/nonexistent/heartbeat.yaml", text); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	broken, err := os.ReadFile("testdata/problems/everything.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conforms(t, s, broken) == nil {
+		t.Error("a broken file conforms")
+	}
+}
+
+// declare returns a file in which one key of a definition has a value.
+func declare(path, value string) string {
+	def, key, _ := strings.Cut(path, ".")
+	agent := func(fields string) string { return "version: 1\nagents: {a: {dir: x" + fields + "}}\n" }
+	with := ""
+	if value != "" {
+		with = ", " + key + ": " + value
+	}
+	switch def {
+	case "file":
+		return strings.TrimPrefix(with+"\n", ", ") + agent("")
+	case "permission":
+		return agent(", permissions: {allow: [Read]" + with + "}")
+	case "cron":
+		return agent(`, trigger: {cron: "@daily", prompt: x` + with + "}")
+	case "watch":
+		return agent(`, trigger: {watch: ["*"], prompt: x` + with + "}")
+	case "poll":
+		return agent(`, trigger: {poll: [x]` + with + "}")
+	}
+	return agent(with)
+}
+
+// TestEnumsAndDefaultsOfTheSchemaAreTheLoaders: the loader takes each word of
+// an enum and no other, and a default changes nothing.
+func TestEnumsAndDefaultsOfTheSchemaAreTheLoaders(t *testing.T) {
+	t.Parallel()
+	s := compiled(t)
+	same := cmp.Options{cmpopts.IgnoreUnexported(Fleet{}), cmp.Comparer(func(a, b sources.Schedule) bool { return a == b })}
+	enums, defaults := 0, 0
+	for path, property := range properties(t) {
+		words, _ := property["enum"].([]any)
+		if path == "file.version" {
+			continue
+		}
+		for _, w := range words {
+			enums++
+			if text := declare(path, fmt.Sprint(w)); load(text) != nil || conforms(t, s, []byte(text)) != nil {
+				t.Errorf("%s: %v: %v", path, w, load(text))
+			}
+		}
+		if text := declare(path, "zzz"); words != nil && (load(text) == nil || conforms(t, s, []byte(text)) == nil) {
+			t.Errorf("%s: any word is taken", path)
+		}
+		d, ok := property["default"]
+		if !ok {
+			continue
+		}
+		defaults++
+		plain, err := Parse("/nonexistent/heartbeat.yaml", []byte(declare(path, "")))
+		given, gerr := Parse("/nonexistent/heartbeat.yaml", []byte(declare(path, fmt.Sprint(d))))
+		if err != nil || gerr != nil {
+			t.Errorf("%s: %v, %v", path, err, gerr)
+			continue
+		}
+		for _, f := range []*Fleet{plain, given} { // where things stand
+			f.Agents[0].Line = 0
+			for i := range f.Agents[0].Triggers {
+				f.Agents[0].Triggers[i].Line = 0
+			}
+		}
+		if diff := cmp.Diff(plain, given, same); diff != "" {
+			t.Errorf("%s: %v is not the default (-without +with):\n%s", path, d, diff)
+		}
+	}
+	if enums < 30 || defaults < 25 {
+		t.Errorf("%d words of enums, %d defaults", enums, defaults)
+	}
+}
+
+func load(text string) error {
+	_, err := Parse("/nonexistent/heartbeat.yaml", []byte(text))
+	return err
+}
+
+// TestSchemaAndLoaderAgree on values one by one.
+func TestSchemaAndLoaderAgree(t *testing.T) {
+	t.Parallel()
+	s := compiled(t)
+	for _, tt := range []struct {
+		path, value string
+		good        bool
+	}{
+		{"agent.timeout", "none", true},
+		{"agent.timeout", "0", true},
+		{"agent.timeout", "1d12h", true},
+		{"agent.timeout", "1.5h", true},
+		{"agent.timeout", "5", false},
+		{"agent.timeout", "soon", false},
+		{"agent.idle-interval", "none", false},
+		{"agent.max-entry", "64KiB", true},
+		{"agent.max-entry", "65536", true},
+		{"agent.max-entry", "5 furlongs", false},
+		{"agent.max-attempts", "0", false},
+		{"agent.max-restarts", "0", true},
+		{"agent.env", "{A: 5, B: yes, C: x}", true},
+		{"agent.env", "{1A: 5}", false},
+		{"agent.command", "[claude, 5]", true},
+		{"agent.command", "[]", false},
+		{"agent.command", "claude", false},
+		{"agent.colour", "red", false},
+		{"agent.trigger", "{}", false},
+		{"agent.trigger", "{poll: [x], cron: '@daily', prompt: x}", false},
+		{"agent.triggers", "[{poll: [x]}, {cron: '@daily', prompt: x}]", true},
+		{"agent.trigger", "{poll: [y]}, triggers: [{poll: [x]}]", false},
+		{"cron.prompt-file", "y", false},
+		{"cron.jitter", "5m", true},
+		{"watch.removed", "maybe", false},
+		{"watch.overlap", "skip", false},
+		{"poll.dedupe", "content", true},
+		{"file.max-sessions", "0", false},
+		{"file.groups", "{a: {}}", false},
+		{"file.groups", "{a: {max-sessions: 1}}", true},
+		{"file.name", "a/b", false},
+	} {
+		text := declare(tt.path, tt.value)
+		if err := conforms(t, s, []byte(text)); (err == nil) != tt.good {
+			t.Errorf("schema, %s: %s: %v", tt.path, tt.value, err)
+		}
+		if err := load(text); (err == nil) != tt.good {
+			t.Errorf("loader, %s: %s: %v", tt.path, tt.value, err)
+		}
+	}
+}
+
+// TestEveryKeyIsTried: the file with every field has each key of an agent and
+// of its triggers.
+func TestEveryKeyIsTried(t *testing.T) {
+	t.Parallel()
+	elsewhere := []string{"trigger", "group", "prompt-file"}
+	for _, key := range append(slices.Clone(agentKeys), triggerKeys...) {
+		if !slices.Contains(elsewhere, key) && !strings.Contains(everyField, " "+key+":") {
+			t.Errorf("%s is not in everyField", key)
+		}
+	}
+}
