@@ -2,6 +2,10 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"heartbeat/config"
@@ -12,25 +16,162 @@ import (
 	"heartbeat/sources/watch"
 )
 
-// fireOnce fires a trigger now, whatever its time.
-func (s *Scheduler) fireOnce(ctx context.Context, a *agent, t *config.Trigger, emit sources.Emit) error {
+// fireAll fires each trigger one time: cron its prompt; poll one run; watch
+// every file that matches now, whatever was seen before.
+func (s *Scheduler) fireAll(ctx context.Context) {
+	suffix := byHand("fire")
+	for _, a := range s.agents {
+		for i := range a.cfg.Triggers {
+			t := trigger{&a.cfg.Triggers[i], a, a.cfg}
+			s.mu.Lock()
+			s.firing++
+			s.mu.Unlock()
+			s.wg.Go(func() {
+				defer s.fired()
+				if _, err := s.fire(ctx, t, suffix); err != nil && ctx.Err() == nil {
+					s.triggerFailed(t)(time.Now(), err, 0)
+					s.mu.Lock()
+					s.unfired++
+					s.mu.Unlock()
+				}
+			})
+		}
+	}
+}
+
+// fired notes that one trigger of --fire is done.
+func (s *Scheduler) fired() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.firing--
+	s.finishOnceLocked()
+}
+
+// byHand is the end of the labels of what a person fires: their own, so that
+// the next time fires again.
+func byHand(how string) string { return "+" + how + "-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
+
+// Fired is what came of firing a trigger by hand.
+type Fired struct {
+	Trigger string `json:"trigger"`
+	// Prompts is what the trigger had to say, Queued how much of it was
+	// queued: with overlap: skip nothing is while its last fire is not done.
+	Prompts int    `json:"prompts"`
+	Queued  int    `json:"queued"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// Trigger fires triggers of an agent now, the named ones or, without names,
+// all of them, and returns when they have fired.
+func (s *Scheduler) Trigger(ctx context.Context, name string, triggers ...string) ([]Fired, error) {
+	all, err := s.triggersOf(name, triggers)
+	if err != nil {
+		return nil, err
+	}
+	suffix := byHand("trigger")
+	var fired []Fired
+	for _, t := range all {
+		f, err := s.fire(ctx, t, suffix)
+		if err != nil {
+			s.triggerFailed(t)(time.Now(), err, 0)
+			f.Problem = err.Error()
+		}
+		fired = append(fired, f)
+	}
+	return fired, nil
+}
+
+// UnknownTriggerError means that an agent has no trigger of that name.
+type UnknownTriggerError struct {
+	Agent, Trigger string
+	Names          []string // those that it has
+}
+
+// Error names the trigger.
+func (e *UnknownTriggerError) Error() string {
+	if e.Trigger == "" {
+		return fmt.Sprintf("cannot fire: agent %q has no triggers", e.Agent)
+	}
+	return fmt.Sprintf("cannot find trigger %q of agent %q", e.Trigger, e.Agent)
+}
+
+// Hint names the triggers that there are.
+func (e *UnknownTriggerError) Hint() string {
+	if len(e.Names) == 0 {
+		return fmt.Sprintf("heartbeat send %s TEXT queues a prompt", e.Agent)
+	}
+	return "its triggers are " + strings.Join(e.Names, ", ")
+}
+
+func (s *Scheduler) triggersOf(name string, chosen []string) ([]trigger, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return nil, errStopping
+	}
+	a := s.findLocked(name)
+	if a == nil {
+		return nil, &UnknownAgentError{Agent: name}
+	}
+	cfg := a.declaredLocked()
+	var all []trigger
+	var names []string
+	for i := range cfg.Triggers {
+		names = append(names, cfg.Triggers[i].Name)
+		if len(chosen) == 0 || slices.Contains(chosen, cfg.Triggers[i].Name) {
+			all = append(all, trigger{&cfg.Triggers[i], a, cfg})
+		}
+	}
+	for _, c := range chosen {
+		if !slices.Contains(names, c) {
+			return nil, &UnknownTriggerError{Agent: name, Trigger: c, Names: names}
+		}
+	}
+	if len(all) == 0 {
+		return nil, &UnknownTriggerError{Agent: name}
+	}
+	return all, nil
+}
+
+// declaredLocked is the definition that the triggers follow: they do not wait
+// for the next session.
+func (a *agent) declaredLocked() *config.Agent {
+	if a.next != nil {
+		return a.next
+	}
+	return a.cfg
+}
+
+// fire fires a trigger now, whatever its time.
+func (s *Scheduler) fire(ctx context.Context, t trigger, suffix string) (Fired, error) {
+	f := Fired{Trigger: t.Name}
+	emit := func(ctx context.Context, p sources.Prompt) error {
+		p.Label += suffix
+		f.Prompts++
+		queued, err := s.enqueue(ctx, t, p)
+		if queued {
+			f.Queued++
+		}
+		return err
+	}
 	switch {
 	case t.Cron != nil:
-		return fireCron(ctx, t.Cron, emit)
+		err := fireCron(ctx, t.Cron, emit)
+		return f, err
 	case t.Watch != nil:
-		w, err := s.watchTrigger(a, t, emit)
+		w, err := s.watchTrigger(t, emit)
 		if err != nil {
-			return err
+			return f, err
 		}
 		_, err = watch.Scan(ctx, w)
-		return err
+		return f, err
 	}
-	p, err := s.pollTrigger(a, t, emit)
+	p, err := s.pollTrigger(t, emit)
 	if err != nil {
-		return err
+		return f, err
 	}
 	_, err = poll.Once(ctx, p)
-	return err
+	return f, err
 }
 
 func fireCron(ctx context.Context, t *config.CronTrigger, emit sources.Emit) error {
@@ -47,17 +188,17 @@ func fireCron(ctx context.Context, t *config.CronTrigger, emit sources.Emit) err
 	return emit(ctx, sources.Prompt{Label: label, Text: text, At: now})
 }
 
-func (s *Scheduler) watchTrigger(a *agent, t *config.Trigger, emit sources.Emit) (watch.Trigger, error) {
+func (s *Scheduler) watchTrigger(t trigger, emit sources.Emit) (watch.Trigger, error) {
 	tmpl, err := sources.ParseFileTemplate(t.Watch.Prompt)
 	return watch.Trigger{
-		Dir: a.cfg.Dir, Patterns: t.Watch.Patterns, Debounce: t.Watch.Debounce, Template: tmpl, Emit: emit,
-		Failed: s.triggerFailed(a, t),
+		Dir: t.cfg.Dir, Patterns: t.Watch.Patterns, Debounce: t.Watch.Debounce, Removed: t.Watch.Removed,
+		Template: tmpl, Emit: emit, Failed: s.triggerFailed(t),
 	}, err
 }
 
 // pollTrigger's command gets the caller's environment and the agent's own,
 // and the agent's name; the same that its sessions get.
-func (s *Scheduler) pollTrigger(a *agent, t *config.Trigger, emit sources.Emit) (poll.Trigger, error) {
+func (s *Scheduler) pollTrigger(t trigger, emit sources.Emit) (poll.Trigger, error) {
 	var tmpl *sources.Template
 	if t.Poll.Prompt != "" {
 		var err error
@@ -66,27 +207,27 @@ func (s *Scheduler) pollTrigger(a *agent, t *config.Trigger, emit sources.Emit) 
 		}
 	}
 	return poll.Trigger{
-		Command: poll.Command{Argv: t.Poll.Command, Dir: a.cfg.Dir, Timeout: t.Poll.Timeout},
-		Every:   t.Poll.Every, Split: t.Poll.Split, Template: tmpl, Emit: emit,
-		Failed: s.triggerFailed(a, t), Slots: s.polls, Run: runPoll(a.cfg),
+		Command: poll.Command{Argv: t.Poll.Command, Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
+		Every:   t.Poll.Every, Split: t.Poll.Split, Dedupe: t.Poll.Dedupe, Template: tmpl, Emit: emit,
+		Failed: s.triggerFailed(t), Slots: s.polls, Run: runPoll(t.cfg),
 	}, nil
 }
 
 // unlessQueued runs a poll's command only when nothing that it printed before
 // is still queued or in flight (overlap: skip): a command that names the next
 // ticket names the same one until it is done.
-func (s *Scheduler) unlessQueued(a *agent, t *config.Trigger) poll.Runner {
+func (s *Scheduler) unlessQueued(t trigger) poll.Runner {
 	return func(ctx context.Context, c poll.Command) (poll.Output, error) {
-		q, err := operator.Open(a.cfg)
+		q, err := operator.Open(t.cfg)
 		if err != nil {
 			return poll.Output{}, err
 		}
 		defer q.Close()
-		there, err := stillThere(q, a.cfg.Name+"/"+t.Name)
+		there, err := stillThere(q, t.source())
 		if there || err != nil {
 			return poll.Output{}, err
 		}
-		return runPoll(a.cfg)(ctx, c)
+		return runPoll(t.cfg)(ctx, c)
 	}
 }
 

@@ -2,19 +2,25 @@ package orchestrator
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"heartbeat/hook/flock"
 )
 
 // Event is one line of the journal: what happened to an agent, why, and what
 // comes next.
 type Event struct {
-	At      time.Time `json:"at"`
-	Agent   string    `json:"agent,omitempty"`
-	Kind    string    `json:"kind"` // state, fired, recovered, ended, applied, swept
+	At    time.Time `json:"at"`
+	Agent string    `json:"agent,omitempty"`
+	// Kind is one of: state, fired, skipped, trigger-failed, applied, ended,
+	// recovered, swept, paused, resumed, reloaded, reload-failed, added,
+	// removed, stopping. Readers pass over those that they do not know.
+	Kind    string    `json:"kind"`
 	State   State     `json:"state,omitempty"`
 	From    State     `json:"from,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
@@ -22,24 +28,60 @@ type Event struct {
 	Session string    `json:"session,omitempty"`
 	Trigger string    `json:"trigger,omitempty"`
 	Detail  string    `json:"detail,omitempty"`
+	// Started and Acknowledged belong to ended: when the session was started
+	// and how many entries it did.
+	Started      time.Time `json:"started,omitzero"`
+	Acknowledged int       `json:"acknowledged,omitempty"`
 }
 
+// The journal's files in the state directory. When the present one is full it
+// takes the place of the old one.
+const (
+	journalFile = "journal.jsonl"
+	journalOld  = "journal.1.jsonl"
+	journalLock = ".journal-lock"
+	journalMax  = 64 << 20
+)
+
 // journal appends events to journal.jsonl in the state directory. It is for
-// reading; nothing is decided from it, so it is not synced.
+// reading; nothing is decided from it, so it is not synced. Several processes
+// may write one journal.
 type journal struct {
-	mu sync.Mutex
-	f  *os.File
+	dir string
+	max int64
+
+	mu   sync.Mutex
+	f    *os.File
+	torn bool // the last line may lack its end
 }
 
 func openJournal(stateDir string) (*journal, error) {
-	f, err := os.OpenFile(filepath.Join(stateDir, "journal.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	j := &journal{dir: stateDir, max: journalMax}
+	if err := j.open(); err != nil {
 		return nil, fmt.Errorf("cannot open the journal: %w", err)
 	}
-	return &journal{f: f}, nil
+	return j, nil
 }
 
-// add writes one event in one write(2), so that readers see whole lines.
+func (j *journal) open() error {
+	f, err := os.OpenFile(filepath.Join(j.dir, journalFile), os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if j.f != nil {
+		_ = j.f.Close()
+	}
+	j.f, j.torn = f, false
+	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+		var last [1]byte
+		_, err := f.ReadAt(last[:], info.Size()-1)
+		j.torn = err == nil && last[0] != '\n'
+	}
+	return nil
+}
+
+// add writes one event in one write(2), so that readers see whole lines. What
+// a writer that died left of a line is closed first.
 func (j *journal) add(e Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -47,10 +89,52 @@ func (j *journal) add(e Event) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, err := j.f.Write(append(line, '\n')); err != nil {
+	if err := j.rotate(); err != nil {
+		return fmt.Errorf("cannot rotate the journal: %w", err)
+	}
+	if line = append(line, '\n'); j.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := j.f.Write(line)
+	j.torn = n > 0 && n < len(line) || j.torn && n == 0
+	if err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	return nil
 }
 
-func (j *journal) close() error { return j.f.Close() }
+// rotate follows a file that another process has moved, and moves one that
+// is full.
+func (j *journal) rotate() error {
+	path := filepath.Join(j.dir, journalFile)
+	mine, err := j.f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(mine, named):
+		return j.open()
+	case err != nil:
+		return err
+	case mine.Size() < j.max:
+		return nil
+	}
+	unlock, err := flock.TryLock(filepath.Join(j.dir, journalLock))
+	if err != nil {
+		return nil // another process is at it
+	}
+	defer func() { _ = unlock() }()
+	if named, err := os.Lstat(path); err == nil && os.SameFile(mine, named) {
+		if err := os.Rename(path, filepath.Join(j.dir, journalOld)); err != nil {
+			return err
+		}
+	}
+	return j.open()
+}
+
+func (j *journal) close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.f.Close()
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
@@ -18,34 +19,52 @@ import (
 
 // takeDirectories locks each AGENT_DIR for the life of the run: one directory,
 // one consumer.
-func (s *Scheduler) takeDirectories() (release func(), err error) {
-	var locks []func() error
-	release = func() {
-		for _, unlock := range locks {
-			_ = unlock()
-		}
-	}
+func (s *Scheduler) takeDirectories() error {
 	var errs []error
 	for _, a := range s.agents {
-		if err := os.MkdirAll(a.cfg.Home, 0o700); err != nil {
-			errs = append(errs, fmt.Errorf("cannot prepare agent %q: %w", a.cfg.Name, err))
+		unlock, err := takeDirectory(a.cfg)
+		if err != nil {
+			errs = append(errs, err)
 			continue
 		}
-		unlock, err := flock.TryLock(a.cfg.Dir)
-		switch {
-		case errors.Is(err, flock.ErrHeld):
-			errs = append(errs, &HeldError{Agent: a.cfg.Name, Dir: a.cfg.Dir})
-		case err != nil:
-			errs = append(errs, fmt.Errorf("cannot lock the directory of agent %q: %w", a.cfg.Name, err))
-		default:
-			locks = append(locks, unlock)
+		a.unlock = unlock
+	}
+	return errors.Join(errs...)
+}
+
+func takeDirectory(c *config.Agent) (unlock func() error, err error) {
+	if err := os.MkdirAll(c.Home, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot prepare agent %q: %w", c.Name, err)
+	}
+	unlock, err = flock.TryLock(c.Dir)
+	if errors.Is(err, flock.ErrHeld) {
+		return nil, &HeldError{Agent: c.Name, Dir: c.Dir}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the directory of agent %q: %w", c.Name, err)
+	}
+	return unlock, nil
+}
+
+// releaseDirectories gives all directories back.
+func (s *Scheduler) releaseDirectories() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.agents {
+		a.release()
+	}
+	for _, j := range s.joining {
+		if j.unlock != nil {
+			_ = j.unlock()
 		}
 	}
-	if len(errs) > 0 {
-		release()
-		return nil, errors.Join(errs...)
+}
+
+func (a *agent) release() {
+	if a.unlock != nil {
+		_ = a.unlock()
+		a.unlock = nil
 	}
-	return release, nil
 }
 
 // HeldError means that another scheduler runs an agent's directory.
@@ -72,14 +91,19 @@ func (s *Scheduler) cleanUp(ctx context.Context) error {
 		s.log.Warn("cannot end all that dead sessions left", "err", err)
 	}
 	for _, a := range s.agents {
-		s.opt.Step(a.cfg.Name + ": recovering")
-		if err := s.recover(ctx, a, lastOutcome(a.cfg.Home)); err != nil {
-			s.mu.Lock()
-			s.failLocked(a, err)
-			s.mu.Unlock()
-		}
+		s.opt.Step(a.name + ": recovering")
+		s.recoverLeft(ctx, a, a.cfg)
 	}
 	return ctx.Err()
+}
+
+// recoverLeft recovers what an earlier run left in flight.
+func (s *Scheduler) recoverLeft(ctx context.Context, a *agent, cfg *config.Agent) {
+	if err := s.recover(ctx, a, cfg, lastOutcome(cfg.Home)); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.failLocked(a, err)
+	}
 }
 
 const sweepGrace = 10 * time.Second
@@ -100,33 +124,33 @@ func lastOutcome(home string) session.Outcome {
 
 // recover deals with an entry whose session is gone. It holds the session
 // lock and the hook lock; the run lock is held already.
-func (s *Scheduler) recover(ctx context.Context, a *agent, o session.Outcome) error {
+func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o session.Outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
 	defer cancel()
-	unlockSession, err := flock.Lock(ctx, session.SessionLock(a.cfg.Inbox))
+	unlockSession, err := flock.Lock(ctx, session.SessionLock(cfg.Inbox))
 	if err != nil {
-		return fmt.Errorf("cannot recover agent %q: a session still lives: %w", a.cfg.Name, err)
+		return fmt.Errorf("cannot recover agent %q: a session still lives: %w", a.name, err)
 	}
 	defer unlockSession()
-	q, err := operator.Open(a.cfg)
+	q, err := operator.Open(cfg)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
 	unlock, err := q.Lock(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot recover agent %q: %w", a.cfg.Name, err)
+		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
 	}
 	defer unlock()
 	if err := q.Reclaim(); err != nil {
-		s.log.Warn("cannot give disk space back", "agent", a.cfg.Name, "err", err)
+		s.log.Warn("cannot give disk space back", "agent", a.name, "err", err)
 	}
 	outcome, flight, err := q.Recover(inbox.Interruption{
-		Policy: a.cfg.OnOrphan, MaxAttempts: a.cfg.MaxAttempts, Counts: counts(o),
+		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: counts(o),
 		Arrived: hook.Arrived, Now: time.Now(),
 	})
 	if err != nil {
-		return fmt.Errorf("cannot recover agent %q: %w", a.cfg.Name, err)
+		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
 	}
 	if outcome != inbox.NothingToRecover && outcome != inbox.StaleOrphanDeleted {
 		s.noteRecovered(a, outcome, flight)
@@ -141,8 +165,8 @@ func (s *Scheduler) noteRecovered(a *agent, outcome inbox.Outcome, flight *inbox
 	if flight != nil {
 		detail = fmt.Sprintf("entry %s, %s, attempt %d", flight.DeliveryID, flight.State, flight.Attempt)
 	}
-	s.note(Event{Agent: a.cfg.Name, Kind: "recovered", Reason: string(outcome), Detail: detail})
-	s.log.Warn("recovered an interrupted entry", "agent", a.cfg.Name, "outcome", outcome, "entry", detail)
+	s.note(Event{Agent: a.name, Kind: "recovered", Reason: string(outcome), Detail: detail})
+	s.log.Warn("recovered an interrupted entry", "agent", a.name, "outcome", outcome, "entry", detail)
 	if outcome == inbox.DeadLettered {
 		s.mu.Lock()
 		a.deadLettered++
@@ -150,17 +174,18 @@ func (s *Scheduler) noteRecovered(a *agent, outcome inbox.Outcome, flight *inbox
 	}
 }
 
-// session is one session of an agent from preparing to recovering.
-func (s *Scheduler) session(a *agent) {
-	prepared, err := s.opt.Prepare(a.cfg)
+// session is one session of an agent, as cfg declares it, from preparing to
+// recovering.
+func (s *Scheduler) session(a *agent, cfg *config.Agent) {
+	prepared, err := s.opt.Prepare(cfg)
 	if err != nil {
 		s.launchFailed(a, err)
 		return
 	}
 	if prepared.Changed {
-		s.note(Event{Agent: a.cfg.Name, Kind: "applied"})
+		s.note(Event{Agent: a.name, Kind: "applied"})
 	}
-	spec, err := s.spec(a, prepared)
+	spec, err := s.spec(cfg, prepared)
 	if err != nil {
 		s.launchFailed(a, err)
 		return
@@ -170,12 +195,14 @@ func (s *Scheduler) session(a *agent) {
 		s.launchFailed(a, err)
 		return
 	}
-	s.launched(a, live, spec.Session)
+	started := time.Now()
+	s.launched(a, live, spec.Session, started)
 	outcome := s.attend(a, live)
 	s.note(Event{
-		Agent: a.cfg.Name, Kind: "ended", Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
+		Agent: a.name, Kind: "ended", Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
+		Started: started, Acknowledged: outcome.Acknowledged,
 	})
-	err = s.recover(context.Background(), a, outcome)
+	err = s.recover(context.Background(), a, cfg, outcome)
 	s.ended(a, outcome, err)
 }
 
@@ -190,46 +217,71 @@ func (s *Scheduler) attend(a *agent, live Session) session.Outcome {
 		s.reported(a, r)
 	}
 	if last.Outcome == nil {
-		if _, err := session.SweepLeftovers(context.Background(), s.opt.StateDir, a.cfg.Name, sweepGrace); err != nil {
-			s.log.Warn("cannot end all that a dead session left", "agent", a.cfg.Name, "err", err)
+		if _, err := session.SweepLeftovers(context.Background(), s.opt.StateDir, a.name, sweepGrace); err != nil {
+			s.log.Warn("cannot end all that a dead session left", "agent", a.name, "err", err)
 		}
 		return shimDied(last)
 	}
 	return *last.Outcome
 }
 
-func (s *Scheduler) launched(a *agent, live Session, id string) {
+func (s *Scheduler) launched(a *agent, live Session, id string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.live, a.session, a.last, a.yielded = live, id, session.Report{Phase: hook.Starting, At: time.Now()}, false
+	a.live, a.session, a.started, a.last, a.leaving = live, id, at, session.Report{Phase: hook.Starting, At: at}, false
 	s.enterLocked(a, Running, "session started", time.Time{})
-	if s.stopping {
+	switch {
+	case s.endNow:
 		live.Order(session.Order{Stop: true})
+	case s.stopping:
+		s.finishLocked(a, finishShutdown)
+	case a.removed:
+		s.finishLocked(a, finishRemoved)
+	case !a.paused.IsZero():
+		s.finishLocked(a, pausedReason)
+	case a.next != nil && a.cfg.Mode == hook.Persist:
+		s.finishLocked(a, finishChanged)
 	}
+}
+
+// finishLocked tells a live session to end after its turn.
+func (s *Scheduler) finishLocked(a *agent, why string) {
+	a.leaving = true
+	a.live.Order(session.Order{Finish: why})
 }
 
 // reported takes what a live session says of itself.
 func (s *Scheduler) reported(a *agent, r session.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Acknowledged > a.last.Acknowledged {
-		s.log.Info("entry done", "agent", a.cfg.Name, "done", a.acknowledged+r.Acknowledged)
-	}
+	worked := r.Acknowledged > a.last.Acknowledged
+	bound := a.last.Phase == hook.Starting && r.Phase != hook.Starting
 	a.last = r
+	if worked {
+		s.log.Info("entry done", "agent", a.name, "done", a.acknowledged+r.Acknowledged)
+		s.worksLocked(a)
+	}
 	if r.Phase == hook.Ending {
 		s.enterLocked(a, Ending, "its session is being ended", time.Time{})
 	} else if a.state == Ending {
 		s.enterLocked(a, Running, "a turn began after all", time.Time{})
 	}
-	s.opt.Step(fmt.Sprintf("%s: %s, %d done", a.cfg.Name, r.Phase, a.acknowledged+r.Acknowledged))
+	s.opt.Step(fmt.Sprintf("%s: %s, %d done", a.name, r.Phase, a.acknowledged+r.Acknowledged))
 	s.publishLocked(a)
+	if bound {
+		s.slotFreedLocked() // the next start need not wait any more
+	}
 	s.askForSlotLocked()
 }
 
 func (s *Scheduler) launchFailed(a *agent, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.account.probe == a {
+		s.account.probe = nil
+	}
 	s.failLocked(a, err)
+	s.vacatedLocked(a)
 	s.slotFreedLocked()
 }
 
@@ -242,20 +294,23 @@ func (s *Scheduler) ended(a *agent, o session.Outcome, recoverErr error) {
 	a.outcome = &o
 	a.last.Work = nil
 	s.logEnd(a, o)
+	now := time.Now()
+	d, err := pending(a.cfg)
+	n, h := after(o, err != nil || d.Entries > 0, s.parksLocked(a, now), s.rule(a), now, roll())
+	n = s.tellAccountLocked(a, o, n, h)
 	if recoverErr != nil {
 		s.failLocked(a, recoverErr)
 	} else {
-		d, err := pending(a.cfg)
-		n, h := after(o, err != nil || d.Entries > 0, a.history, s.rule(a), time.Now(), roll())
 		a.history = h
 		s.followLocked(a, n)
-		s.evaluateLocked(a)
 	}
+	s.vacatedLocked(a)
+	s.evaluateLocked(a)
 	s.slotFreedLocked()
 }
 
 func (s *Scheduler) logEnd(a *agent, o session.Outcome) {
-	log := s.log.With("agent", a.cfg.Name, "why", describe(o), "acknowledged", o.Acknowledged)
+	log := s.log.With("agent", a.name, "why", describe(o), "acknowledged", o.Acknowledged)
 	switch o.Why {
 	case hook.EndDrained, hook.EndReleased, hook.EndShutdown:
 		log.Info("session ended")
@@ -264,45 +319,6 @@ func (s *Scheduler) logEnd(a *agent, o session.Outcome) {
 			log = log.With("screen", o.Screen)
 		}
 		log.Warn("session ended")
-	}
-}
-
-// slotFreedLocked gives free slots to those who wait, longest first.
-func (s *Scheduler) slotFreedLocked() {
-	for s.usedLocked() < s.opt.Fleet.MaxSessions {
-		a := s.longestWaitingLocked()
-		if a == nil {
-			break
-		}
-		s.evaluateLocked(a)
-		if a.state == Waiting {
-			break
-		}
-	}
-	s.finishOnceLocked()
-}
-
-// askForSlotLocked asks the session that has waited longest for work to give
-// its slot to an agent that has some.
-func (s *Scheduler) askForSlotLocked() {
-	if s.longestWaitingLocked() == nil {
-		return
-	}
-	var idlest *agent
-	for _, a := range s.agents {
-		if a.state == Ending || a.yielded && a.state == Running {
-			return // a slot is coming free
-		}
-		if a.state != Running || a.last.Phase != hook.Waiting || a.cfg.OnIdle != hook.IdleRelease {
-			continue
-		}
-		if idlest == nil || a.last.At.Before(idlest.last.At) {
-			idlest = a
-		}
-	}
-	if idlest != nil {
-		idlest.yielded = true
-		idlest.live.Order(session.Order{Yield: true})
 	}
 }
 

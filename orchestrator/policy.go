@@ -21,8 +21,8 @@ const (
 	Running    State = "running"     // a session lives
 	Ending     State = "ending"      // its session is being ended
 	BackingOff State = "backing-off" // until a time, after a failure
-	Parked     State = "parked"      // usage limit or authentication: until a time
-	Held       State = "held"        // too many restarts: needs a person
+	Parked     State = "parked"      // usage limit or authentication of the account: until a time
+	Held       State = "held"        // too many restarts, or paused: needs a person
 )
 
 // Back-off after failures: base doubled for each further one, up to the limit,
@@ -96,16 +96,6 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 	}
 	d := sources.Backoff(h.failures, backoffBase, backoffMax, roll)
 	return next{state: BackingOff, until: now.Add(d), reason: describe(o)}, h
-}
-
-// parks reports whether an API error concerns the account, not the request
-// (StopFailure's error field, claude-code.md 16).
-func parks(kind string) bool {
-	switch kind {
-	case "rate_limit", "authentication_failed", "billing_error":
-		return true
-	}
-	return false
 }
 
 // counts reports whether an interruption uses up one of an entry's attempts:

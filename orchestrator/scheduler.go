@@ -16,6 +16,8 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/session"
+	"heartbeat/sources"
+	"heartbeat/sources/watch"
 )
 
 // Options say what a Scheduler runs.
@@ -40,7 +42,13 @@ type Options struct {
 	// with its path, until ctx ends (watch.Folders). Without it, and as a
 	// safety net beside it, queues are looked at now and then.
 	Inboxes func(ctx context.Context, folders []string, changed func(path string)) error
-	Log     *slog.Logger
+	// StartEvery is the least time between two starts while at least two
+	// sessions are starting; 0 means a second, less than 0 none.
+	StartEvery time.Duration
+	// Ready, when not nil, is called once: directories are locked, orphans
+	// recovered, triggers run.
+	Ready func()
+	Log   *slog.Logger
 	// Step is told what the run is doing, for people and machines.
 	Step func(string)
 }
@@ -53,17 +61,32 @@ type Prepared struct {
 }
 
 // Scheduler is a running fleet. One lock guards all of its agents' states;
-// nothing blocks while it is held but small reads of an agent's queue.
+// nothing blocks while it is held but small reads of an agent's queue and
+// small writes into the state directory.
 type Scheduler struct {
 	opt     Options
 	log     *slog.Logger
 	journal *journal
-	agents  []*agent
 	wg      sync.WaitGroup
 	polls   chan struct{} // room for poll commands that run at once
 
-	mu       sync.Mutex
+	// Triggers are started and replaced by one goroutine at a time.
+	changing sync.Mutex
+	work     context.Context    // of everything but the sessions' end
+	table    *sources.Timetable // nil with Once
+	files    *watch.Watcher     // nil with Once
+	watching bool               // files runs
+	unwatch  context.CancelFunc // ends the watch of the inboxes
+
+	mu     sync.Mutex
+	fleet  *config.Fleet
+	agents []*agent
+	// joining are agents that a reload added and that cannot be run yet.
+	joining  []*joining
+	slots    slots
+	account  account
 	stopping bool
+	endNow   bool
 	firing   int // triggers that --fire has not finished
 	// unfired counts triggers that --fire could not fire.
 	unfired int
@@ -72,9 +95,21 @@ type Scheduler struct {
 
 // agent is one declared agent and its actual state.
 type agent struct {
-	cfg *config.Agent
+	name string
+
+	// Guarded by Scheduler.changing.
+	memory *memory
+	stops  []func() // of its triggers
 
 	// Guarded by Scheduler.mu.
+	cfg *config.Agent
+	// next is the definition that holds from the next session on.
+	next *config.Agent
+	// removed is true from the reload that removed it until its session's end.
+	removed bool
+	// paused is since when a person wants nothing started, or zero.
+	paused  time.Time
+	unlock  func() error // of its directory
 	state   State
 	since   time.Time
 	until   time.Time
@@ -84,8 +119,10 @@ type agent struct {
 	last    session.Report   // of the live session, or the last one
 	outcome *session.Outcome // of the last session
 	session string           // id of the live or last session
+	started time.Time        // of the live or last session
 	timer   *time.Timer
-	yielded bool
+	// leaving is true when the live session was told to yield or to finish.
+	leaving bool
 	// total counts over this run.
 	acknowledged, deadLettered int
 }
@@ -110,17 +147,44 @@ func New(opt Options) (*Scheduler, error) {
 	if opt.Step == nil {
 		opt.Step = func(string) {}
 	}
-	s := &Scheduler{opt: opt, log: opt.Log, polls: make(chan struct{}, maxPolls)}
-	for _, a := range opt.Fleet.Agents {
-		if len(opt.Only) == 0 || slices.Contains(opt.Only, a.Name) {
-			s.agents = append(s.agents, &agent{cfg: a, state: Idle, since: time.Now()})
-		}
+	if opt.Ready == nil {
+		opt.Ready = func() {}
+	}
+	if opt.StartEvery == 0 {
+		opt.StartEvery = defaultStartEvery
+	}
+	s := &Scheduler{
+		opt: opt, log: opt.Log, polls: make(chan struct{}, maxPolls), fleet: opt.Fleet,
+		slots: slots{active: map[*agent]struct{}{}},
+	}
+	for _, a := range s.chosen(opt.Fleet) {
+		s.agents = append(s.agents, newAgent(a))
 	}
 	return s, nil
 }
 
+func newAgent(cfg *config.Agent) *agent {
+	return &agent{name: cfg.Name, cfg: cfg, state: Idle, since: time.Now()}
+}
+
+// chosen returns the agents of a fleet that are to be run.
+func (s *Scheduler) chosen(f *config.Fleet) []*config.Agent {
+	if len(s.opt.Only) == 0 {
+		return f.Agents
+	}
+	var chosen []*config.Agent
+	for _, a := range f.Agents {
+		if slices.Contains(s.opt.Only, a.Name) {
+			chosen = append(chosen, a)
+		}
+	}
+	return chosen
+}
+
 // Run runs the fleet until ctx ends or, with Once, until nothing is left to
-// do. When it returns, no session is left.
+// do. Then it lets turns finish within the fleet's shutdown-grace, unless
+// EndNow is called or the run is one with Once. When it returns, no session is
+// left.
 func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	j, err := openJournal(s.opt.StateDir)
 	if err != nil {
@@ -128,11 +192,13 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	}
 	defer j.close()
 	s.journal = j
-	release, err := s.takeDirectories()
-	if err != nil {
+	defer s.releaseDirectories()
+	if err := s.takeDirectories(); err != nil {
 		return nil, err
 	}
-	defer release()
+	if err := s.loadPauses(); err != nil {
+		return nil, err
+	}
 	if err := s.cleanUp(ctx); err != nil {
 		return nil, err
 	}
@@ -140,12 +206,9 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	// Work goes on in a context of its own: the end of ctx starts the end of
 	// the sessions, it does not tear what they are doing.
 	work, quit := context.WithCancelCause(context.WithoutCancel(ctx))
-	s.quit = quit
+	s.begin(work, quit)
 	stopOnSignal := context.AfterFunc(ctx, func() { quit(ErrShutdown) })
 	defer stopOnSignal()
-	s.startTriggers(work)
-	s.watchInboxes(work)
-	s.evaluateAll()
 	if s.opt.Once {
 		limit := s.opt.OnceTimeout
 		if limit <= 0 {
@@ -154,6 +217,7 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 		timer := time.AfterFunc(limit, func() { quit(errOnceTimeout) })
 		defer timer.Stop()
 	}
+	s.opt.Ready()
 	<-work.Done()
 	s.opt.Step("ending the sessions")
 	s.stop()
@@ -161,19 +225,22 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	return s.summary(context.Cause(work)), nil
 }
 
-// stop starts nothing new and ends what runs.
-func (s *Scheduler) stop() {
+// begin starts everything that starts something.
+func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopping = true
+	s.work, s.quit = work, quit
 	for _, a := range s.agents {
-		if a.timer != nil {
-			a.timer.Stop()
-		}
-		if a.live != nil {
-			a.live.Order(session.Order{Stop: true})
+		if !a.paused.IsZero() {
+			s.enterLocked(a, Held, pausedReason, time.Time{})
 		}
 	}
+	s.mu.Unlock()
+	s.startTriggers(work)
+	s.watchInboxes(work)
+	s.wg.Go(func() { s.lookAround(work) })
+	s.evaluateAll()
 }
 
 func (s *Scheduler) evaluateAll() {
@@ -194,7 +261,7 @@ func (s *Scheduler) noticed(a *agent) {
 
 // evaluateLocked compares what an agent should do with what it does.
 func (s *Scheduler) evaluateLocked(a *agent) {
-	if s.stopping || a.state != Idle && a.state != Waiting {
+	if s.stopping || a.removed || a.state != Idle && a.state != Waiting {
 		return
 	}
 	depth, err := pending(a.cfg)
@@ -209,17 +276,21 @@ func (s *Scheduler) evaluateLocked(a *agent) {
 		s.enterLocked(a, Idle, a.reason, time.Time{})
 		return
 	}
-	if s.usedLocked() >= s.opt.Fleet.MaxSessions {
-		s.enterLocked(a, Waiting, "all session slots are taken", time.Time{})
+	now := time.Now()
+	if now.Before(s.account.until) {
+		s.followLocked(a, s.account.parked())
+		return
+	}
+	if why := s.obstacleLocked(a, now); why != "" {
+		s.enterLocked(a, Waiting, why, time.Time{})
 		s.askForSlotLocked()
 		return
 	}
-	if first := s.longestWaitingLocked(); first != nil && first != a {
-		s.enterLocked(a, Waiting, "other agents wait longer", time.Time{})
-		return
-	}
+	s.account.tries(a)
+	s.slots.lastStart = now
 	s.enterLocked(a, Starting, "work is queued", time.Time{})
-	s.wg.Go(func() { s.session(a) })
+	cfg := a.cfg
+	s.wg.Go(func() { s.session(a, cfg) })
 }
 
 // tailCheck is when to look again at a line without its newline: a quiet
@@ -231,54 +302,34 @@ func (s *Scheduler) againLocked(a *agent, d time.Duration) {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
+	cfg := a.cfg
 	a.timer = time.AfterFunc(d, func() {
-		settleTail(a.cfg, s.log)
+		settleTail(cfg, s.log)
 		s.noticed(a)
 	})
-}
-
-// usedLocked counts the sessions that hold a slot.
-func (s *Scheduler) usedLocked() int {
-	n := 0
-	for _, a := range s.agents {
-		if a.state == Starting || a.state == Running || a.state == Ending {
-			n++
-		}
-	}
-	return n
-}
-
-// longestWaitingLocked returns the agent that has waited longest for a slot.
-func (s *Scheduler) longestWaitingLocked() *agent {
-	var first *agent
-	for _, a := range s.agents {
-		if a.state == Waiting && (first == nil || a.since.Before(first.since)) {
-			first = a
-		}
-	}
-	return first
 }
 
 // enterLocked is the one place where an agent's state changes.
 func (s *Scheduler) enterLocked(a *agent, to State, reason string, until time.Time) {
 	if a.state == to {
-		a.until = until
+		a.until, a.reason = until, reason
 		return
 	}
 	from := a.state
 	a.state, a.since, a.until, a.reason = to, time.Now(), until, reason
-	s.note(Event{Agent: a.cfg.Name, Kind: "state", From: from, State: to, Reason: reason, Until: until, Session: a.session})
-	s.log.Info("agent "+string(to), "agent", a.cfg.Name, "why", reason)
-	s.opt.Step(a.cfg.Name + ": " + string(to))
+	s.slots.moved(a, from, to)
+	s.note(Event{Agent: a.name, Kind: "state", From: from, State: to, Reason: reason, Until: until, Session: a.session})
+	s.log.Info("agent "+string(to), "agent", a.name, "why", reason)
+	s.opt.Step(a.name + ": " + string(to))
 	s.publishLocked(a)
 }
 
 // failLocked deals with an error of ours (a queue that cannot be read, a
 // launch that failed): back-off, or a person where only one can help.
 func (s *Scheduler) failLocked(a *agent, err error) {
-	s.log.Error("agent failed", "agent", a.cfg.Name, "err", err)
+	s.log.Error("agent failed", "agent", a.name, "err", err)
 	if errors.Is(err, inbox.ErrNeedsOperator) {
-		s.enterLocked(a, Held, err.Error(), time.Time{})
+		s.followLocked(a, next{state: Held, reason: err.Error()})
 		return
 	}
 	o := session.Outcome{Detail: err.Error()}
@@ -294,6 +345,9 @@ func (s *Scheduler) rule(a *agent) restartRule {
 
 // followLocked carries out what the policy decided.
 func (s *Scheduler) followLocked(a *agent, n next) {
+	if !a.paused.IsZero() && n.state != Held {
+		n = next{state: Held, reason: pausedReason}
+	}
 	s.enterLocked(a, n.state, n.reason, n.until)
 	if !n.until.IsZero() && !s.stopping {
 		if a.timer != nil {
@@ -307,7 +361,7 @@ func (s *Scheduler) followLocked(a *agent, n next) {
 func (s *Scheduler) delayOver(a *agent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopping || a.state != BackingOff && a.state != Parked {
+	if s.stopping || a.removed || a.state != BackingOff && a.state != Parked || time.Until(a.until) > 0 {
 		return
 	}
 	s.enterLocked(a, Idle, "its delay is over", time.Time{})

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/orchestrator/session"
 )
@@ -13,8 +14,7 @@ import (
 const keepLogs = 20
 
 // spec says what an agent's next session is.
-func (s *Scheduler) spec(a *agent, p Prepared) (session.Spec, error) {
-	c := a.cfg
+func (s *Scheduler) spec(c *config.Agent, p Prepared) (session.Spec, error) {
 	command := c.Command
 	if c.Self {
 		self, err := os.Executable()

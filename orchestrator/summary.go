@@ -13,11 +13,13 @@ import (
 // AgentState is what `run` keeps of an agent for `status`, which may be asked
 // without a scheduler: agents/NAME.json in the state directory.
 type AgentState struct {
-	Agent   string           `json:"agent"`
-	State   State            `json:"state"`
-	Since   time.Time        `json:"since"`
-	Until   time.Time        `json:"until,omitzero"`
-	Reason  string           `json:"reason,omitempty"`
+	Agent  string    `json:"agent"`
+	State  State     `json:"state"`
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until,omitzero"`
+	Reason string    `json:"reason,omitempty"`
+	// Paused is since when a person wants nothing started for it.
+	Paused  time.Time        `json:"paused,omitzero"`
 	Session string           `json:"session,omitempty"`
 	Phase   hook.Phase       `json:"phase,omitempty"`
 	Work    *hook.Work       `json:"work,omitempty"`
@@ -34,14 +36,25 @@ func statePath(stateDir, agent string) string {
 
 // publishLocked writes an agent's state for `status`.
 func (s *Scheduler) publishLocked(a *agent) {
-	if err := state.Save(statePath(s.opt.StateDir, a.cfg.Name), s.describeLocked(a)); err != nil {
-		s.log.Warn("cannot publish an agent's state", "agent", a.cfg.Name, "err", err)
+	if err := state.Save(statePath(s.opt.StateDir, a.name), s.describeLocked(a)); err != nil {
+		s.log.Warn("cannot publish an agent's state", "agent", a.name, "err", err)
 	}
+}
+
+// Snapshot returns what the agents are doing now.
+func (s *Scheduler) Snapshot() []AgentState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]AgentState, 0, len(s.agents))
+	for _, a := range s.agents {
+		all = append(all, s.describeLocked(a))
+	}
+	return all
 }
 
 func (s *Scheduler) describeLocked(a *agent) AgentState {
 	d := AgentState{
-		Agent: a.cfg.Name, State: a.state, Since: a.since, Until: a.until, Reason: a.reason,
+		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: a.reason,
 		Session: a.session, Last: a.outcome, Acknowledged: a.acknowledged, DeadLettered: a.deadLettered,
 	}
 	if a.live != nil {

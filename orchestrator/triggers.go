@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -20,37 +19,53 @@ import (
 	"heartbeat/sources/watch"
 )
 
-// enqueue puts one fire of a trigger into its agent's inbox. The label makes
-// it one fire: repeating it after a crash between enqueue and record changes
-// nothing.
-func (s *Scheduler) enqueue(ctx context.Context, a *agent, t *config.Trigger, p sources.Prompt) error {
-	source := a.cfg.Name + "/" + t.Name + "@" + p.Label
-	q, err := operator.Open(a.cfg)
+// trigger is one trigger of an agent, as it was declared when it was started.
+type trigger struct {
+	*config.Trigger
+	a   *agent
+	cfg *config.Agent
+}
+
+// source names the trigger in entries, and what remembers it.
+func (t trigger) source() string { return t.cfg.Name + "/" + t.Name }
+
+// skipsOverlap reports whether a fire is dropped while the last one is not done.
+func (t trigger) skipsOverlap() bool { return t.Cron != nil && t.Cron.Overlap == config.OverlapSkip }
+
+// delay is how much later than its schedule a cron trigger fires.
+func (t trigger) delay() time.Duration { return sources.Offset(t.Cron.Jitter, t.source()) }
+
+// enqueue puts one fire of a trigger into its agent's inbox, and reports
+// whether it is there. The label makes it one fire: repeating it after a
+// crash between enqueue and record changes nothing.
+func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (queued bool, err error) {
+	source := t.source() + "@" + p.Label
+	q, err := operator.Open(t.cfg)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer q.Close()
-	if t.Cron != nil && t.Cron.Overlap == config.OverlapSkip {
+	if t.skipsOverlap() {
 		switch there, err := stillThere(q, source); {
 		case err != nil:
-			return err
+			return false, err
 		case there:
-			s.note(Event{Agent: a.cfg.Name, Kind: "skipped", Trigger: source, Reason: "its last fire is still queued or in flight"})
-			s.log.Info("trigger skipped: its last fire is not done", "agent", a.cfg.Name, "trigger", t.Name)
-			return nil
+			s.note(Event{Agent: t.cfg.Name, Kind: "skipped", Trigger: source, Reason: "its last fire is still queued or in flight"})
+			s.log.Info("trigger skipped: its last fire is not done", "agent", t.cfg.Name, "trigger", t.Name)
+			return false, nil
 		}
 	}
 	_, err = q.Append(ctx, inbox.Letter{ID: source, Source: source, Prompt: p.Text, Idempotent: true})
 	if errors.Is(err, inbox.ErrDuplicate) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot queue a prompt for agent %q: %w", a.cfg.Name, err)
+		return false, fmt.Errorf("cannot queue a prompt for agent %q: %w", t.cfg.Name, err)
 	}
-	s.note(Event{Agent: a.cfg.Name, Kind: "fired", Trigger: source})
-	s.log.Info("trigger fired", "agent", a.cfg.Name, "trigger", t.Name, "label", p.Label)
-	s.noticed(a)
-	return nil
+	s.note(Event{Agent: t.cfg.Name, Kind: "fired", Trigger: source})
+	s.log.Info("trigger fired", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label)
+	s.noticed(t.a)
+	return true, nil
 }
 
 // memory is what an agent's triggers remember over restarts, by trigger
@@ -64,11 +79,12 @@ type memory struct {
 type remembered struct {
 	Fired map[string]time.Time    `json:"fired,omitempty"` // cron: the last fire
 	Seen  map[string]sources.Seen `json:"seen,omitempty"`  // watch: what the files were
+	Kept  map[string][]string     `json:"kept,omitempty"`  // poll with dedupe: what has fired
 }
 
 func openMemory(stateDir, agent string) (*memory, error) {
 	m := &memory{path: filepath.Join(stateDir, "triggers", agent+".json")}
-	m.data.Fired, m.data.Seen = map[string]time.Time{}, map[string]sources.Seen{}
+	m.data = remembered{Fired: map[string]time.Time{}, Seen: map[string]sources.Seen{}, Kept: map[string][]string{}}
 	var kept remembered
 	if err := state.Load(m.path, &kept); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -78,6 +94,7 @@ func openMemory(stateDir, agent string) (*memory, error) {
 	}
 	maps.Copy(m.data.Fired, kept.Fired)
 	maps.Copy(m.data.Seen, kept.Seen)
+	maps.Copy(m.data.Kept, kept.Kept)
 	return m, nil
 }
 
@@ -89,8 +106,58 @@ func (m *memory) change(f func(*remembered)) error {
 	return state.Save(m.path, m.data)
 }
 
+// fired returns the last fire of a cron trigger.
+func (m *memory) fired(trigger string) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data.Fired[trigger]
+}
+
+// seen returns what the files of a watch trigger were.
+func (m *memory) seen(trigger string) sources.Seen {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data.Seen[trigger]
+}
+
+// kept returns what a poll trigger with dedupe has fired for.
+func (m *memory) kept(trigger string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data.Kept[trigger]
+}
+
+// forget drops what is remembered of triggers that are no longer declared:
+// one that comes again is new.
+func (m *memory) forget(c *config.Agent) error {
+	declared := map[string]bool{}
+	for i := range c.Triggers {
+		declared[c.Triggers[i].Name] = true
+	}
+	m.mu.Lock()
+	stale := false
+	for name := range m.data.Fired {
+		stale = stale || !declared[name]
+	}
+	for name := range m.data.Seen {
+		stale = stale || !declared[name]
+	}
+	for name := range m.data.Kept {
+		stale = stale || !declared[name]
+	}
+	m.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	return m.change(func(r *remembered) {
+		maps.DeleteFunc(r.Fired, func(name string, _ time.Time) bool { return !declared[name] })
+		maps.DeleteFunc(r.Seen, func(name string, _ sources.Seen) bool { return !declared[name] })
+		maps.DeleteFunc(r.Kept, func(name string, _ []string) bool { return !declared[name] })
+	})
+}
+
 // startTriggers starts what fires: for a run with Once nothing, or, with
-// Fire, everything one time.
+// Fire, everything one time. The caller holds s.changing.
 func (s *Scheduler) startTriggers(ctx context.Context) {
 	if s.opt.Once {
 		if s.opt.Fire {
@@ -98,104 +165,112 @@ func (s *Scheduler) startTriggers(ctx context.Context) {
 		}
 		return
 	}
-	table, files := sources.NewTimetable(), watch.New()
+	s.table, s.files = sources.NewTimetable(), watch.New()
 	for _, a := range s.agents {
-		m, err := openMemory(s.opt.StateDir, a.cfg.Name)
-		if err != nil {
-			s.log.Error("the agent's triggers do not run", "agent", a.cfg.Name, "err", err)
-			continue
-		}
-		for i := range a.cfg.Triggers {
-			s.startTrigger(ctx, a, &a.cfg.Triggers[i], m, table, files)
-		}
+		s.startAgent(ctx, a, a.cfg)
 	}
-	s.wg.Go(func() { table.Run(ctx) })
+	s.wg.Go(func() { s.table.Run(ctx) })
+}
+
+// watchFiles runs the watch of files once there is something to watch: the
+// system's notifications are few.
+func (s *Scheduler) watchFiles(ctx context.Context) {
+	if s.watching {
+		return
+	}
+	s.watching = true
 	s.wg.Go(func() {
-		files.Run(ctx, func(err error) { s.log.Warn("files are looked at now and then instead", "err", err) })
+		s.files.Run(ctx, func(err error) { s.log.Warn("files are looked at now and then instead", "err", err) })
 	})
 }
 
-func (s *Scheduler) startTrigger(ctx context.Context, a *agent, t *config.Trigger, m *memory, table *sources.Timetable, files *watch.Watcher) {
-	emit := func(ctx context.Context, p sources.Prompt) error { return s.enqueue(ctx, a, t, p) }
+// startAgent starts the triggers of an agent in place of those that it has.
+// The caller holds s.changing.
+func (s *Scheduler) startAgent(ctx context.Context, a *agent, cfg *config.Agent) {
+	s.stopTriggers(a)
+	if s.table == nil {
+		return
+	}
+	if a.memory == nil {
+		m, err := openMemory(s.opt.StateDir, a.name)
+		if err != nil {
+			s.log.Error("the agent's triggers do not run", "agent", a.name, "err", err)
+			return
+		}
+		a.memory = m
+	}
+	if err := a.memory.forget(cfg); err != nil {
+		s.log.Warn("cannot forget triggers that are gone", "agent", a.name, "err", err)
+	}
+	for i := range cfg.Triggers {
+		stop, err := s.startTrigger(ctx, trigger{&cfg.Triggers[i], a, cfg}, a.memory)
+		if err != nil {
+			s.log.Error("trigger does not run", "agent", a.name, "trigger", cfg.Triggers[i].Name, "err", err)
+			continue
+		}
+		a.stops = append(a.stops, stop)
+	}
+}
+
+// stopTriggers stops the triggers of an agent. A fire that is under way goes
+// on. The caller holds s.changing.
+func (s *Scheduler) stopTriggers(a *agent) {
+	for _, stop := range a.stops {
+		stop()
+	}
+	a.stops = nil
+}
+
+func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory) (stop func(), err error) {
+	emit := func(ctx context.Context, p sources.Prompt) error {
+		_, err := s.enqueue(ctx, t, p)
+		return err
+	}
 	remember := func(f func(*remembered)) {
 		if err := m.change(f); err != nil {
-			s.log.Warn("cannot remember a fire", "agent", a.cfg.Name, "trigger", t.Name, "err", err)
+			s.log.Warn("cannot remember a fire", "agent", t.cfg.Name, "trigger", t.Name, "err", err)
 		}
 	}
 	switch {
 	case t.Cron != nil:
 		tmpl, err := sources.ParseCronTemplate(t.Cron.Prompt)
 		if err != nil {
-			s.log.Error("trigger does not run", "agent", a.cfg.Name, "trigger", t.Name, "err", err)
-			return
+			return nil, err
 		}
-		table.Set(a.cfg.Name+"/"+t.Name, sources.Cron{
-			Schedule: t.Cron.Schedule, Missed: t.Cron.Missed, Last: m.data.Fired[t.Name], Template: tmpl, Emit: emit,
+		s.table.Set(t.source(), sources.Cron{
+			Schedule: t.Cron.Schedule, Missed: t.Cron.Missed, Grace: t.Cron.Grace, Delay: t.delay(),
+			Last: m.fired(t.Name), Template: tmpl, Emit: emit,
 			Record: func(at time.Time) { remember(func(r *remembered) { r.Fired[t.Name] = at }) },
-			Failed: s.triggerFailed(a, t),
+			Failed: s.triggerFailed(t),
 		})
+		return func() { s.table.Remove(t.source()) }, nil
 	case t.Watch != nil:
-		w, err := s.watchTrigger(a, t, emit)
-		if err == nil {
-			w.Seen = m.data.Seen[t.Name]
-			w.Record = func(seen sources.Seen) { remember(func(r *remembered) { r.Seen[t.Name] = seen }) }
-			err = files.Set(a.cfg.Name+"/"+t.Name, w)
-		}
+		w, err := s.watchTrigger(t, emit)
 		if err != nil {
-			s.log.Error("trigger does not run", "agent", a.cfg.Name, "trigger", t.Name, "err", err)
+			return nil, err
 		}
-	case t.Poll != nil:
-		p, err := s.pollTrigger(a, t, emit)
-		if err != nil {
-			s.log.Error("trigger does not run", "agent", a.cfg.Name, "trigger", t.Name, "err", err)
-			return
-		}
-		if t.Poll.Overlap == config.OverlapSkip {
-			p.Run = s.unlessQueued(a, t)
-		}
-		s.wg.Go(func() { poll.Run(ctx, p) })
+		s.watchFiles(ctx)
+		w.Seen = m.seen(t.Name)
+		w.Record = func(seen sources.Seen) { remember(func(r *remembered) { r.Seen[t.Name] = seen }) }
+		return func() { s.files.Remove(t.source()) }, s.files.Set(t.source(), w)
 	}
+	p, err := s.pollTrigger(t, emit)
+	if err != nil {
+		return nil, err
+	}
+	p.Kept = m.kept(t.Name)
+	p.Record = func(kept []string) { remember(func(r *remembered) { r.Kept[t.Name] = kept }) }
+	if t.Poll.Overlap == config.OverlapSkip {
+		p.Run = s.unlessQueued(t)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s.wg.Go(func() { poll.Run(ctx, p) })
+	return cancel, nil
 }
 
-func (s *Scheduler) triggerFailed(a *agent, t *config.Trigger) func(time.Time, error, time.Duration) {
+func (s *Scheduler) triggerFailed(t trigger) func(time.Time, error, time.Duration) {
 	return func(_ time.Time, err error, retry time.Duration) {
-		s.note(Event{Agent: a.cfg.Name, Kind: "trigger-failed", Trigger: t.Name, Reason: err.Error(), Until: time.Now().Add(retry)})
-		s.log.Warn("trigger failed", "agent", a.cfg.Name, "trigger", t.Name, "err", err, "retry", retry)
+		s.note(Event{Agent: t.cfg.Name, Kind: "trigger-failed", Trigger: t.Name, Reason: err.Error(), Until: time.Now().Add(retry)})
+		s.log.Warn("trigger failed", "agent", t.cfg.Name, "trigger", t.Name, "err", err, "retry", retry)
 	}
-}
-
-// fireAll fires each trigger one time: cron its prompt; poll one run; watch
-// every file that matches now, whatever was seen before. The labels are this
-// run's own, so that the next such run fires again.
-func (s *Scheduler) fireAll(ctx context.Context) {
-	run := strconv.FormatInt(time.Now().UnixNano(), 36)
-	for _, a := range s.agents {
-		for i := range a.cfg.Triggers {
-			t := &a.cfg.Triggers[i]
-			emit := func(ctx context.Context, p sources.Prompt) error {
-				p.Label += "+fire-" + run
-				return s.enqueue(ctx, a, t, p)
-			}
-			s.mu.Lock()
-			s.firing++
-			s.mu.Unlock()
-			s.wg.Go(func() {
-				defer s.fired()
-				if err := s.fireOnce(ctx, a, t, emit); err != nil && ctx.Err() == nil {
-					s.triggerFailed(a, t)(time.Now(), err, 0)
-					s.mu.Lock()
-					s.unfired++
-					s.mu.Unlock()
-				}
-			})
-		}
-	}
-}
-
-// fired notes that one trigger of --fire is done.
-func (s *Scheduler) fired() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.firing--
-	s.finishOnceLocked()
 }

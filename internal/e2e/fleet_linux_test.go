@@ -61,6 +61,7 @@ type fleet struct {
 // agentYAML is one agent in the lab's workspace; %s is more of its fields,
 // indented by four blanks.
 const agentYAML = `version: 1
+shutdown-grace: none
 agents:
   a:
     dir: %s

@@ -1,0 +1,175 @@
+package orchestrator
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Readers pass over lines that are longer than this or no events: what a
+// writer that died left, or what others wrote.
+const maxEventLine = 1 << 20
+
+// journalLook is how often a reader that follows the journal looks again.
+const journalLook = 200 * time.Millisecond
+
+// ReadJournal returns the events of a fleet's journal, the oldest first, from
+// the old file and the present one. A journal that is not there is empty. An
+// error is the last thing that it yields.
+func ReadJournal(stateDir string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for _, name := range []string{journalOld, journalFile} {
+			r, err := openJournalReader(filepath.Join(stateDir, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			more := r.each(yield)
+			_ = r.f.Close()
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// FollowJournal yields all that ReadJournal does, and then what is added until
+// ctx ends.
+func FollowJournal(ctx context.Context, stateDir string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		path := filepath.Join(stateDir, journalFile)
+		var r *journalReader
+		for e, err := range readOldest(stateDir, &r) {
+			if !yield(e, err) || err != nil {
+				r.close()
+				return
+			}
+		}
+		defer func() { r.close() }()
+		ticker := time.NewTicker(journalLook)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if r != nil && !r.each(yield) {
+				return
+			}
+			if r.current(path) {
+				continue
+			}
+			// The file that was followed has been read to its end.
+			next, err := openJournalReader(path)
+			if err != nil {
+				continue
+			}
+			r.close()
+			if r = next; !r.each(yield) {
+				return
+			}
+		}
+	}
+}
+
+// readOldest is ReadJournal, but leaves the present file open in r.
+func readOldest(stateDir string, r **journalReader) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		present, err := openJournalReader(filepath.Join(stateDir, journalFile))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield(Event{}, err)
+			return
+		}
+		if old, err := openJournalReader(filepath.Join(stateDir, journalOld)); err == nil {
+			defer old.close()
+			if !old.each(yield) {
+				return
+			}
+		}
+		if *r = present; present != nil {
+			present.each(yield)
+		}
+	}
+}
+
+// journalReader reads whole lines of one file, and goes on where it stopped.
+type journalReader struct {
+	f  *os.File
+	at int64 // the end of the last whole line
+}
+
+func openJournalReader(path string) (*journalReader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &journalReader{f: f}, nil
+}
+
+func (r *journalReader) close() {
+	if r != nil {
+		_ = r.f.Close()
+	}
+}
+
+// current reports whether path still names the file that is read, and is no
+// shorter than what was read of it.
+func (r *journalReader) current(path string) bool {
+	if r == nil {
+		return false
+	}
+	mine, err := r.f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(path)
+	return err != nil || os.SameFile(mine, named) && named.Size() >= r.at
+}
+
+// each yields the events that are there now. It returns false when no more
+// are wanted.
+func (r *journalReader) each(yield func(Event, error) bool) bool {
+	in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.at, 1<<62), 64<<10)
+	for {
+		line, length, err := wholeLine(in)
+		if err != nil {
+			return true
+		}
+		r.at += length
+		var e Event
+		if json.Unmarshal(line, &e) != nil || e.Kind == "" {
+			continue
+		}
+		if !yield(e, nil) {
+			return false
+		}
+	}
+}
+
+// wholeLine returns a line that has its end, and its length; of one that is
+// too long only that.
+func wholeLine(in *bufio.Reader) (line []byte, length int64, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if length += int64(len(part)); length <= maxEventLine {
+			line = append(line, part...)
+		} else {
+			line = nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.TrimSpace(line), length, err
+		}
+	}
+}

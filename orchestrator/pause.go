@@ -1,0 +1,204 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"heartbeat/orchestrator/state"
+)
+
+// pausedReason is why a paused agent is held.
+const pausedReason = "paused by a person"
+
+// UnknownAgentError means that a scheduler runs no agent of that name.
+type UnknownAgentError struct{ Agent string }
+
+// Error names the agent.
+func (e *UnknownAgentError) Error() string {
+	return fmt.Sprintf("cannot find agent %q in the running scheduler", e.Agent)
+}
+
+// Hint says what to do.
+func (e *UnknownAgentError) Hint() string {
+	return "`heartbeat status` lists the agents; one that was just declared is run after a reload (kill -HUP)"
+}
+
+// errStopping answers who wants something of a run that ends.
+var errStopping = errors.New("the scheduler is stopping")
+
+// Pause holds agents, all of them when none is named: nothing new is started
+// for them, also after a restart, until Resume. A live session is told to
+// finish: its turn ends, what is queued behind it stays queued. It returns
+// what the agents are doing now.
+func (s *Scheduler) Pause(names ...string) ([]AgentState, error) {
+	return s.toEach(names, func(all []*agent) error {
+		return s.pauseLocked(all, time.Now())
+	})
+}
+
+func (s *Scheduler) pauseLocked(all []*agent, now time.Time) error {
+	for _, a := range all {
+		if a.paused.IsZero() {
+			a.paused = now
+		}
+	}
+	if err := s.savePausesLocked(); err != nil {
+		for _, a := range all {
+			if a.paused.Equal(now) {
+				a.paused = time.Time{}
+			}
+		}
+		return err
+	}
+	for _, a := range all {
+		s.note(Event{Agent: a.name, Kind: "paused"})
+		switch {
+		case a.live != nil:
+			s.finishLocked(a, pausedReason)
+		case a.state != Starting && a.state != Held:
+			s.followLocked(a, next{state: Held, reason: pausedReason})
+		}
+		s.publishLocked(a)
+	}
+	s.slotFreedLocked()
+	return nil
+}
+
+// Resume ends the pause of agents, all of them when none is named, and
+// whatever else keeps them from starting: a hold after too many failures, a
+// back-off, a parking. A session that was told to finish does so; work that
+// is left starts another one.
+func (s *Scheduler) Resume(names ...string) ([]AgentState, error) {
+	return s.toEach(names, func(all []*agent) error {
+		before := map[*agent]time.Time{}
+		for _, a := range all {
+			before[a], a.paused = a.paused, time.Time{}
+		}
+		if err := s.savePausesLocked(); err != nil {
+			for a, at := range before {
+				a.paused = at
+			}
+			return err
+		}
+		for _, a := range all {
+			s.resumeLocked(a)
+		}
+		return nil
+	})
+}
+
+func (s *Scheduler) resumeLocked(a *agent) {
+	s.note(Event{Agent: a.name, Kind: "resumed"})
+	switch a.state {
+	case Parked:
+		s.account = account{}
+		fallthrough
+	case Held, BackingOff:
+		a.history = history{}
+		s.enterLocked(a, Idle, "resumed by a person", time.Time{})
+		s.evaluateLocked(a)
+	case Idle, Waiting, Starting, Running, Ending:
+	}
+	s.publishLocked(a)
+}
+
+// toEach does something to the agents that are named, or to none of them
+// when one is not known.
+func (s *Scheduler) toEach(names []string, do func([]*agent) error) ([]AgentState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return nil, errStopping
+	}
+	all, err := s.namedLocked(names)
+	if err != nil {
+		return nil, err
+	}
+	if err := do(all); err != nil {
+		return nil, err
+	}
+	states := make([]AgentState, 0, len(all))
+	for _, a := range all {
+		states = append(states, s.describeLocked(a))
+	}
+	return states, nil
+}
+
+func (s *Scheduler) namedLocked(names []string) ([]*agent, error) {
+	if len(names) == 0 {
+		return slices.Clone(s.agents), nil
+	}
+	var all []*agent
+	for _, name := range names {
+		a := s.findLocked(name)
+		if a == nil {
+			return nil, &UnknownAgentError{Agent: name}
+		}
+		if !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
+
+func (s *Scheduler) findLocked(name string) *agent {
+	for _, a := range s.agents {
+		if a.name == name && !a.removed {
+			return a
+		}
+	}
+	return nil
+}
+
+// pauses is paused.json in the state directory: since when agents are paused.
+type pauses struct {
+	Since map[string]time.Time `json:"since"`
+}
+
+func pausesPath(stateDir string) string { return filepath.Join(stateDir, "paused.json") }
+
+// readPauses returns since when agents are paused, by their names.
+func readPauses(stateDir string) (map[string]time.Time, error) {
+	var kept pauses
+	if err := state.Load(pausesPath(stateDir), &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return kept.Since, nil
+}
+
+func (s *Scheduler) loadPauses() error {
+	since, err := readPauses(s.opt.StateDir)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.agents {
+		a.paused = since[a.name]
+	}
+	return nil
+}
+
+// savePausesLocked keeps the pauses of the agents that run here beside those
+// of others, which another run may hold.
+func (s *Scheduler) savePausesLocked() error {
+	kept, err := readPauses(s.opt.StateDir)
+	if err != nil {
+		return err
+	}
+	since := maps.Clone(kept)
+	if since == nil {
+		since = map[string]time.Time{}
+	}
+	for _, a := range s.agents {
+		if delete(since, a.name); !a.paused.IsZero() {
+			since[a.name] = a.paused
+		}
+	}
+	return state.Save(pausesPath(s.opt.StateDir), pauses{Since: since})
+}

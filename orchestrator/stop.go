@@ -1,0 +1,65 @@
+package orchestrator
+
+import (
+	"time"
+
+	"heartbeat/orchestrator/session"
+)
+
+// Why sessions are told to finish.
+const (
+	finishShutdown = "the scheduler is stopping"
+	finishRemoved  = "the agent was removed from the configuration"
+	finishChanged  = "the agent's definition changed"
+)
+
+// stop starts nothing new and ends what runs: turns may finish within
+// shutdown-grace, everything else ends at once.
+func (s *Scheduler) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	for _, a := range s.agents {
+		if a.timer != nil {
+			a.timer.Stop()
+		}
+	}
+	if s.slots.timer != nil {
+		s.slots.timer.Stop()
+	}
+	grace := s.fleet.ShutdownGrace
+	if s.endNow || s.opt.Once || grace <= 0 {
+		s.endNowLocked()
+		return
+	}
+	for _, a := range s.agents {
+		if a.live != nil {
+			s.finishLocked(a, finishShutdown)
+		}
+	}
+	if len(s.slots.active) > 0 {
+		s.note(Event{Kind: "stopping", Detail: "turns may finish", Until: time.Now().Add(grace)})
+		s.log.Info("turns may finish; asked once more they are ended", "shutdown-grace", grace, "sessions", len(s.slots.active))
+		time.AfterFunc(grace, s.EndNow)
+	}
+}
+
+// EndNow is the second stage of a stop: it ends the sessions of a run that
+// was asked to stop, whatever they are doing. Their entries are recovered as
+// after every interruption.
+func (s *Scheduler) EndNow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.endNow = true; s.stopping {
+		s.endNowLocked()
+	}
+}
+
+func (s *Scheduler) endNowLocked() {
+	s.endNow = true
+	for _, a := range s.agents {
+		if a.live != nil {
+			a.live.Order(session.Order{Stop: true})
+		}
+	}
+}
