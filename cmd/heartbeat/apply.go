@@ -3,17 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/workspace"
 )
 
 type applyCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents to wire; all of them when none is named." complete:"agent"`
 	DryRun bool     `help:"Say what would be done, and do nothing."`
+	Trust  bool     `help:"Also record the agents' directories as trusted in Claude Code's own file, which otherwise asks a person."`
 }
 
 // Help implements kong's HelpProvider.
@@ -23,123 +21,86 @@ permission rules into its Claude Code settings. Everything else there keeps its
 bytes; the first original is kept in the state directory. Applying again changes
 nothing, and "heartbeat run" does it by itself before each session.
 
+Without names it also takes back what was applied for agents that the file no
+longer declares; their queues stay.
+
+With --trust you answer Claude Code's question whether you trust the files in a
+folder: what lies there can then change what its sessions do.
+
 Examples:
 
     heartbeat apply --dry-run
     heartbeat apply
-    heartbeat apply triage -o json`
-}
-
-// applied is what was done, or would be.
-type applied struct {
-	DryRun    bool        `json:"dry_run"`
-	Items     []appliedTo `json:"items"`
-	Created   int         `json:"created"`
-	Changed   int         `json:"changed"`
-	Removed   int         `json:"removed"`
-	Unchanged int         `json:"unchanged"`
-}
-
-type appliedTo struct {
-	Agent  string           `json:"agent"`
-	Change workspace.Change `json:"change"`
-	Path   string           `json:"path"`
+    heartbeat apply triage -o json
+    heartbeat apply --trust`
 }
 
 func (c applyCmd) run(_ context.Context, a *app) (result, error) {
-	fleet, err := a.fleet()
+	w, err := a.wiring()
 	if err != nil {
 		return nil, err
 	}
-	agents, err := chooseAgents(fleet, c.Agents)
+	agents, err := chooseAgents(w.fleet, c.Agents)
 	if err != nil {
 		return nil, err
 	}
-	stateDir, err := state.Dir(fleet.Name)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the running binary: %w", err)
-	}
-	hook, err := workspace.FindHook(self, stateDir)
-	if err != nil {
-		return nil, err
-	}
-	res := applied{DryRun: c.DryRun, Items: []appliedTo{}}
+	res := wired{DryRun: c.DryRun, Items: []wiredTo{}}
 	var errs []error
 	for _, agent := range agents {
 		a.step("wiring " + agent.Name)
-		p, err := c.apply(agent, stateDir, hook)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		res.add(p)
-		if err := p.Disabled(); err != nil {
-			a.warn(err.Error())
-		}
+		errs = append(errs, c.wire(a, w, agent, &res))
+	}
+	if len(c.Agents) == 0 {
+		errs = append(errs, c.dropped(a, w, &res))
 	}
 	return res, errors.Join(errs...)
 }
 
-func (c applyCmd) apply(agent *config.Agent, stateDir string, hook *workspace.Hook) (*workspace.Plan, error) {
-	p, err := workspace.New(agent, stateDir, hook)
-	if err != nil || c.DryRun {
-		return p, err
+func (c applyCmd) wire(a *app, w *wiring, agent *config.Agent, res *wired) error {
+	wire := workspace.Apply
+	if c.DryRun {
+		wire = workspace.New
 	}
-	return p, p.Apply()
+	p, err := wire(agent, w.stateDir, w.hook)
+	if err != nil {
+		return err
+	}
+	res.add(agent.Name, p.Items...)
+	if err := p.Disabled(); err != nil {
+		a.warn(err.Error())
+	}
+	if !c.Trust {
+		return nil
+	}
+	item, err := workspace.Trust(agent, c.DryRun)
+	if err != nil {
+		return err
+	}
+	res.add(agent.Name, item)
+	return nil
 }
 
-// chooseAgents returns the named agents, or all of them.
-func chooseAgents(f *config.Fleet, names []string) ([]*config.Agent, error) {
-	if len(names) == 0 {
-		return f.Agents, nil
+// dropped unwires agents that are declared no more.
+func (c applyCmd) dropped(a *app, w *wiring, res *wired) error {
+	plans, err := workspace.Dropped(w.fleet.Agents, w.stateDir)
+	if err != nil {
+		return err
 	}
-	var chosen []*config.Agent
-	for _, name := range names {
-		agent, err := findAgent(f, name)
-		if err != nil {
-			return nil, err
+	var errs []error
+	for _, p := range plans {
+		a.step("unwiring " + p.Agent.Name)
+		if !c.DryRun {
+			err := p.Unapply()
+			if running, ok := errors.AsType[*workspace.RunningError](err); ok {
+				a.warn(running.Error() + "; " + running.Hint())
+				continue
+			}
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
 		}
-		chosen = append(chosen, agent)
+		res.add(p.Agent.Name, p.Items...)
 	}
-	return chosen, nil
-}
-
-func (r *applied) add(p *workspace.Plan) {
-	for _, i := range p.Items {
-		r.Items = append(r.Items, appliedTo{Agent: p.Agent.Name, Change: i.Change, Path: i.Path})
-		switch i.Change {
-		case workspace.Created:
-			r.Created++
-		case workspace.Changed:
-			r.Changed++
-		case workspace.Removed:
-			r.Removed++
-		case workspace.Unchanged:
-			r.Unchanged++
-		}
-	}
-}
-
-func (r applied) text(p *page) {
-	var rows [][]cell
-	for _, i := range r.Items {
-		colour := p.green
-		if i.Change == workspace.Unchanged {
-			colour = p.dim
-		}
-		rows = append(rows, []cell{{text: i.Agent}, {string(i.Change), colour}, {text: i.Path}})
-	}
-	p.table([]string{"AGENT", "CHANGE", "PATH"}, rows)
-	p.printf("\n%d created, %d changed, %d unchanged", r.Created, r.Changed, r.Unchanged)
-	if r.Removed > 0 {
-		p.printf(", %d removed", r.Removed)
-	}
-	if r.DryRun {
-		p.printf(" (nothing was done)")
-	}
-	p.printf("\n")
+	return errors.Join(errs...)
 }

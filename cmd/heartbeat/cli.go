@@ -28,6 +28,8 @@ type cli struct {
 	Init       initCmd       `cmd:"" group:"fleet" help:"Write a starter heartbeat.yaml."`
 	Validate   validateCmd   `cmd:"" group:"fleet" help:"Check the fleet's file and report all problems at once."`
 	Apply      applyCmd      `cmd:"" group:"fleet" help:"Wire the agents' directories: hooks, permissions, folders."`
+	Diff       diffCmd       `cmd:"" group:"fleet" help:"Show what apply would change, as a unified diff."`
+	Unapply    unapplyCmd    `cmd:"" group:"fleet" help:"Take back what apply did."`
 	Run        runCmd        `cmd:"" group:"fleet" help:"Run the fleet: fire triggers, start a session wherever work is queued."`
 	Status     statusCmd     `cmd:"" group:"fleet" help:"Show what each agent does, what is queued, and why."`
 	Doctor     doctorCmd     `cmd:"" group:"fleet" help:"Find what would keep the fleet from working, and repair what can be."`
@@ -39,6 +41,7 @@ type cli struct {
 	Recover    recoverCmd    `cmd:"" group:"queue" help:"Deal with an entry whose session is gone."`
 	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
 	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`
+	Schema     schemaCmd     `cmd:"" group:"other" help:"Print the JSON Schema of heartbeat.yaml."`
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
 	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" passthrough:""`

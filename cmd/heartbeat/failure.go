@@ -54,6 +54,13 @@ func (c childStatus) Error() string { return fmt.Sprintf("the command exited wit
 // ExitCode is the child's.
 func (c childStatus) ExitCode() int { return int(c) }
 
+// silent reports whether an error is an exit status alone where people read.
+func silent(err error) bool {
+	_, child := errors.AsType[childStatus](err)
+	_, changes := errors.AsType[changesFound](err)
+	return child || changes
+}
+
 // statusOf returns the exit status for an error.
 func statusOf(err error) int {
 	var coder interface {
@@ -88,6 +95,9 @@ func hintOf(err error) string {
 func codeOf(err error) string {
 	if _, ok := errors.AsType[childStatus](err); ok {
 		return "child-exited"
+	}
+	if _, ok := errors.AsType[changesFound](err); ok {
+		return "changes"
 	}
 	if code := codes[statusOf(err)]; code != "" {
 		return code

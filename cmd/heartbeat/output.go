@@ -164,7 +164,7 @@ func (o *output) finishText(r result, err error) error {
 	for _, w := range o.warnings {
 		fmt.Fprintf(o.err, "%swarning:%s %s\n", o.paintErr.yellow, o.paintErr.reset, printable(w))
 	}
-	if _, ok := errors.AsType[childStatus](err); err != nil && !ok {
+	if err != nil && !silent(err) {
 		o.printError(err)
 	}
 	return printed

@@ -59,6 +59,9 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 			return nil, err
 		}
 	}
+	for _, w := range fleet.Warnings { // now: the run may take weeks
+		a.log.Warn(w.String())
+	}
 	s, err := c.scheduler(a, fleet)
 	if err != nil {
 		return nil, err

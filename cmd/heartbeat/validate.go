@@ -27,6 +27,7 @@ type validated struct {
 	Fleet    string           `json:"fleet,omitempty"`
 	Agents   []validatedAgent `json:"agents"`
 	Problems []problem        `json:"problems"`
+	Warnings []problem        `json:"warnings"`
 }
 
 type validatedAgent struct {
@@ -46,7 +47,7 @@ type problem struct {
 }
 
 func (validateCmd) run(_ context.Context, a *app) (result, error) {
-	v := validated{File: a.File, Agents: []validatedAgent{}, Problems: []problem{}}
+	v := validated{File: a.File, Agents: []validatedAgent{}, Problems: []problem{}, Warnings: []problem{}}
 	f, err := a.fleet()
 	if err != nil {
 		problems, _ := errors.AsType[config.Problems](err)
@@ -56,6 +57,10 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 		return v, err
 	}
 	v.File, v.Fleet = f.Path, f.Name
+	for _, w := range f.Warnings {
+		v.Warnings = append(v.Warnings, problem(w))
+	}
+	a.warnOf(f)
 	for _, agent := range f.Agents {
 		row := validatedAgent{Name: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}}
 		for _, t := range agent.Triggers {

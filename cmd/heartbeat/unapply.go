@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"heartbeat/orchestrator/workspace"
+)
+
+type unapplyCmd struct {
+	Agents []string `arg:"" optional:"" help:"The agents to unwire, also such that are declared no more; all of them when none is named." complete:"agent"`
+	DryRun bool     `help:"Say what would be done, and do nothing."`
+}
+
+// Help implements kong's HelpProvider.
+func (unapplyCmd) Help() string {
+	return `Takes back what "heartbeat apply" did. A settings file that nobody else has
+changed is again what it was before, to the byte; from another one only what is
+ours goes. Queues stay, and so does what --trust has recorded.
+
+Examples:
+
+    heartbeat unapply --dry-run
+    heartbeat unapply triage
+    heartbeat unapply`
+}
+
+func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
+	w, err := a.wiring()
+	if err != nil {
+		return nil, err
+	}
+	plans, err := workspace.Unwire(w.fleet.Agents, w.stateDir, c.Agents...)
+	if unknown, ok := errors.AsType[*workspace.UnknownError](err); ok {
+		if _, err := findAgent(w.fleet, unknown.Agent); err != nil {
+			return nil, err // with a hint
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	res := wired{DryRun: c.DryRun, Items: []wiredTo{}}
+	var errs []error
+	for _, p := range plans {
+		a.step("unwiring " + p.Agent.Name)
+		if !c.DryRun && len(p.Items) > 0 {
+			if err := p.Unapply(); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		res.add(p.Agent.Name, p.Items...)
+	}
+	return res, errors.Join(errs...)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/workspace"
+)
+
+// wiring is what the commands need that bring directories in line with the
+// fleet's file.
+type wiring struct {
+	fleet    *config.Fleet
+	stateDir string
+	hook     *workspace.Hook
+}
+
+func (a *app) wiring() (*wiring, error) {
+	fleet, err := a.fleet()
+	if err != nil {
+		return nil, err
+	}
+	a.warnOf(fleet)
+	stateDir, err := state.Dir(fleet.Name)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the running binary: %w", err)
+	}
+	hook, err := workspace.FindHook(self, stateDir)
+	return &wiring{fleet: fleet, stateDir: stateDir, hook: hook}, err
+}
+
+// warnOf repeats what is allowed in the fleet's file and most likely not meant.
+func (a *app) warnOf(f *config.Fleet) {
+	for _, w := range f.Warnings {
+		a.warn(w.String())
+	}
+}
+
+// chooseAgents returns the named agents, or all of them.
+func chooseAgents(f *config.Fleet, names []string) ([]*config.Agent, error) {
+	if len(names) == 0 {
+		return f.Agents, nil
+	}
+	var chosen []*config.Agent
+	for _, name := range names {
+		agent, err := findAgent(f, name)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, agent)
+	}
+	return chosen, nil
+}
+
+// wired is what was done to files and folders, or would be.
+type wired struct {
+	DryRun    bool      `json:"dry_run"`
+	Items     []wiredTo `json:"items"`
+	Created   int       `json:"created"`
+	Changed   int       `json:"changed"`
+	Removed   int       `json:"removed"`
+	Unchanged int       `json:"unchanged"`
+}
+
+type wiredTo struct {
+	Agent  string           `json:"agent"`
+	Change workspace.Change `json:"change"`
+	Path   string           `json:"path"`
+}
+
+func (r *wired) add(agent string, items ...workspace.Item) {
+	for _, i := range items {
+		r.Items = append(r.Items, wiredTo{Agent: agent, Change: i.Change, Path: i.Path})
+		switch i.Change {
+		case workspace.Created:
+			r.Created++
+		case workspace.Changed:
+			r.Changed++
+		case workspace.Removed:
+			r.Removed++
+		case workspace.Unchanged:
+			r.Unchanged++
+		}
+	}
+}
+
+func (r wired) text(p *page) {
+	var rows [][]cell
+	for _, i := range r.Items {
+		colour := p.green
+		switch i.Change {
+		case workspace.Unchanged:
+			colour = p.dim
+		case workspace.Removed:
+			colour = p.yellow
+		}
+		rows = append(rows, []cell{{text: i.Agent}, {string(i.Change), colour}, {text: i.Path}})
+	}
+	p.table([]string{"AGENT", "CHANGE", "PATH"}, rows)
+	if len(rows) > 0 {
+		p.printf("\n")
+	}
+	p.printf("%d created, %d changed, %d unchanged", r.Created, r.Changed, r.Unchanged)
+	if r.Removed > 0 {
+		p.printf(", %d removed", r.Removed)
+	}
+	if r.DryRun {
+		p.printf(" (nothing was done)")
+	}
+	p.printf("\n")
+}
