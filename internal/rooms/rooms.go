@@ -31,12 +31,17 @@ var allowed = map[string][]string{
 	},
 	// It renders what a Scheduler calls before each session, so it knows it.
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/state"},
-	"cmd/heartbeat-stop":     {"hook"},
-	"cmd/heartbeat":          {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
+	"orchestrator/doctor": {
+		"config", "hook/...", "ptyrun",
+		"orchestrator/operator", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
+	},
+	"cmd/heartbeat-stop": {"hook"},
+	"cmd/heartbeat":      {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// The stand-in knows what the client knows: nothing of ours.
 	"internal/simulate/...": {"internal/simulate/..."},
 	"internal/fakeapi":      {},
 	"internal/rooms":        {},
+	"internal/crash/...":    {"hook", "hook/inbox", "internal/crash/..."},
 	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
 }
 
@@ -50,7 +55,7 @@ var owners = map[string][]string{
 	"github.com/bmatcuk/doublestar/v4": {"sources/...", "config"},
 	"github.com/charmbracelet/x/vt":    {"ptyrun/screen"},
 	"golang.org/x/sync":                {"orchestrator/...", "sources/..."},
-	"golang.org/x/sys":                 {"ptyrun/...", "sources/...", "orchestrator/..."},
+	"golang.org/x/sys":                 {"ptyrun/...", "sources/...", "orchestrator/...", "internal/crash/..."},
 	"golang.org/x/term":                {"ptyrun/...", "cmd/heartbeat", "internal/simulate"},
 	"github.com/aymanbagabas/go-udiff": {"cmd/heartbeat", "orchestrator/workspace"},
 }

@@ -37,7 +37,7 @@ type collector struct {
 	ctx      context.Context
 	now      time.Time
 	hook     *workspace.Hook
-	base     map[string]string
+	base     []string
 	versions map[string]versionOf
 	configs  map[string]*clientConfig
 	programs map[string]Program
@@ -51,7 +51,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		return nil, err
 	}
 	c := &collector{
-		Look: l, ctx: ctx, now: time.Now(), hook: h, base: environ(ptyrun.CleanEnv(l.Env)),
+		Look: l, ctx: ctx, now: time.Now(), hook: h, base: ptyrun.CleanEnv(l.Env),
 		versions: map[string]versionOf{}, configs: map[string]*clientConfig{}, programs: map[string]Program{},
 	}
 	f := &Facts{
@@ -125,8 +125,9 @@ func (c *collector) zones(f *Facts) {
 
 func (c *collector) agent(cfg *config.Agent) *Agent {
 	a := &Agent{Config: cfg}
-	a.Env, a.EnvProblem = environment(c.base, cfg)
-	_, err := os.Stat(cfg.Dir)
+	env, err := cfg.Environ(c.base)
+	a.Env, a.EnvProblem = environ(env), err
+	_, err = os.Stat(cfg.Dir)
 	a.Missing = os.IsNotExist(err)
 	a.IsHome = same(cfg.Dir, a.Env["HOME"])
 	a.Volume = volumeOf(cfg.Dir)
