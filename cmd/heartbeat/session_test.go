@@ -60,25 +60,16 @@ type fleet struct {
 	done chan struct{}
 }
 
-// startFleet runs a fleet; fields are further lines of the agent, script is
-// what the model does.
-func startFleet(t *testing.T, script string, fields ...string) *fleet {
+// newFleet makes a fleet that does not run yet; fields are further lines of
+// the agent, script is what the model does.
+func newFleet(t *testing.T, script string, fields ...string) *fleet {
 	t.Helper()
-	f := &fleet{world: newWorld(t), done: make(chan struct{})}
+	f := &fleet{world: newWorld(t)}
 	f.put("script.json", script)
 	f.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate, --script, "+
-		filepath.Join(f.dir, "script.json")+"]\n    permissions: {allow: [Bash]}\n    end-grace: 3s\n    "+
+		filepath.Join(f.dir, "script.json")+"]\n    permissions: {allow: [Bash]}\n    "+
 		strings.Join(fields, "\n    ")+"\n")
 	f.put("agents/triage/README", "")
-	f.cmd = f.command("run")
-	f.cmd.Stdout, f.cmd.Stderr = &f.log, &f.log
-	if err := f.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = f.cmd.Wait()
-		close(f.done)
-	}()
 	t.Cleanup(func() {
 		f.stop()
 		if t.Failed() {
@@ -88,9 +79,33 @@ func startFleet(t *testing.T, script string, fields ...string) *fleet {
 	return f
 }
 
+// startFleet is newFleet, and runs it.
+func startFleet(t *testing.T, script string, fields ...string) *fleet {
+	t.Helper()
+	f := newFleet(t, script, fields...)
+	f.start()
+	return f
+}
+
+// start starts `heartbeat run`.
+func (f *fleet) start() {
+	f.t.Helper()
+	// Not the test's own context: it ends before the cleanup, which stops it.
+	like := f.command("run")
+	f.cmd, f.done = exec.Command(like.Path, like.Args[1:]...), make(chan struct{})
+	f.cmd.Dir, f.cmd.Env = like.Dir, like.Env
+	f.cmd.Stdout, f.cmd.Stderr = &f.log, &f.log
+	if err := f.cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		_ = cmd.Wait()
+		close(done)
+	}(f.cmd, f.done)
+}
+
 // stop ends the run, with its session.
 func (f *fleet) stop() {
-	_ = f.cmd.Process.Signal(syscall.SIGINT)
 	_ = f.cmd.Process.Signal(syscall.SIGINT)
 	select {
 	case <-f.done:
@@ -98,27 +113,29 @@ func (f *fleet) stop() {
 		f.t.Error("heartbeat run did not end")
 		_ = f.cmd.Process.Kill()
 	}
-	until(f.t, "no process is left", func() bool {
-		left := f.processes()
-		if len(left) > 0 {
-			f.t.Logf("still there: %q", left)
-		}
-		return len(left) == 0
-	})
+	if left := f.processes(); len(left) > 0 {
+		f.t.Errorf("processes left: %q", left)
+	}
 }
 
 // processes are those that have this world's state directory in their
 // environment, where the system shows it.
 func (f *fleet) processes() (commands []string) {
+	f.environs(func(dir string, _ []byte) {
+		command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		commands = append(commands, string(command))
+	})
+	return commands
+}
+
+func (f *fleet) environs(see func(dir string, env []byte)) {
 	mark := []byte("HEARTBEAT_STATE_DIR=" + filepath.Join(f.dir, "state") + "\x00")
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
 		if env, err := os.ReadFile(filepath.Join(dir, "environ")); err == nil && bytes.Contains(env, mark) {
-			command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-			commands = append(commands, string(command))
+			see(dir, env)
 		}
 	}
-	return commands
 }
 
 func (f *fleet) record() *hook.Record {

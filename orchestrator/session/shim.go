@@ -19,9 +19,9 @@ import (
 	"heartbeat/ptyrun/attach"
 )
 
-// lockWait is how long the shim waits for the session lock (hooks probe it,
-// and the shim of a session that was killed may still be on its way out) and
-// for the hook lock.
+// lockWait is how long the shim waits for the hook lock, and for the session
+// lock: hooks probe it, and a shim whose scheduler was killed holds it until its
+// session is gone, which takes the grace longer.
 const lockWait = 5 * time.Second
 
 // maxSpec bounds the Spec's line: an environment is at most 2 MiB (execve(2)).
@@ -118,7 +118,7 @@ func (s *shim) readOrders(in *bufio.Reader) {
 
 // run holds the session lock for the life of the session.
 func (s *shim) run(ctx context.Context) (*Outcome, error) {
-	waiting, cancel := context.WithTimeout(ctx, lockWait)
+	waiting, cancel := context.WithTimeout(ctx, lockWait+s.spec.Grace)
 	defer cancel()
 	unlock, err := flock.Lock(waiting, SessionLock(s.spec.Inbox))
 	if err != nil {
