@@ -1,0 +1,336 @@
+package crash
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/internal/crash/stepper"
+)
+
+// form is how the hook is installed.
+type form string
+
+// The forms.
+const (
+	wiredJSON   form = "wired json"   // heartbeat-rs's drop-in
+	wiredStderr form = "wired stderr" // the same with --deliver stderr
+	wiredBare   form = "wired bare"   // without a payload, as heartbeat-rs was called
+	session     form = "session"      // as `run` launches it
+)
+
+// client is a model of one client: what it will report next, and which turn
+// it is in.
+type client struct {
+	transcript string
+	session    int      // number; 0: none yet
+	prompt     int      // number of the prompt_id
+	active     bool     // stop_hook_active
+	pending    []string // events to come
+	kickoff    string   // the prompt argument it was started with, not yet submitted
+	carried    string   // the entry's text that went with it
+	working    string   // the prompt that it works on
+}
+
+// launch starts a client, as `run` does or as a person does in a hand-wired
+// folder. The first entry goes with every other session's kick-off.
+func (l *lab) launch() {
+	l.t.Helper()
+	transcript := l.transcript
+	l.client = client{transcript: transcript, session: l.session + 1, prompt: l.prompt + 1}
+	if l.form != session {
+		l.pending = []string{"Stop"}
+		return
+	}
+	if l.release == nil {
+		l.lock()
+	}
+	now := time.Now()
+	r := &hook.Record{
+		Version: 1, Agent: "a", Session: l.name(), TokenHash: hook.TokenHash(l.token()), Inbox: l.inbox,
+		Policy: hook.Policy{
+			Mode: hook.Drain, Deliver: hook.DeliverStderr, Background: hook.BackgroundWait, MaxContinuations: 20,
+		},
+		StartedAt: now, Phase: hook.Starting, Since: now,
+	}
+	l.locked(func(*inbox.Queue) {
+		if err := r.Write(l.home); err != nil {
+			l.t.Fatal(err)
+		}
+	})
+	l.kickoff = "Read CLAUDE.md"
+	if l.session%2 == 1 {
+		l.carryFirst()
+	}
+	l.pending = []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"}
+}
+
+// carryFirst offers the first entry and puts it into the kick-off.
+func (l *lab) carryFirst() {
+	l.locked(func(q *inbox.Queue) {
+		if f, err := q.InFlight(); err != nil || f != nil {
+			return // another session's: not recovered
+		}
+		e, err := q.Next()
+		if errors.Is(err, inbox.ErrEmpty) {
+			return
+		}
+		var f *inbox.InFlight
+		if err == nil {
+			f, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: l.name(), Transcript: l.transcript})
+		}
+		if err != nil {
+			l.fault("kick-off: %v", err)
+			return
+		}
+		l.carried = hook.PromptFor(f, e.Prompt)
+		l.kickoff = hook.KickoffPrompt(l.carried)
+	})
+}
+
+func (l *lab) name() string  { return "S" + strconv.Itoa(l.session) }
+func (l *lab) token() string { return "token-" + strconv.Itoa(l.session) }
+
+// wake is a turn that something else began in the same session.
+func (l *lab) wake() {
+	l.prompt++
+	l.active, l.working = false, ""
+	l.pending = []string{"Stop"}
+	if l.form == session {
+		l.kickoff, l.carried = "A background task ended.", ""
+		l.pending = []string{"UserPromptSubmit", "Stop"}
+	}
+}
+
+// command is the call of a hook.
+func (l *lab) command(event string) stepper.Program {
+	p := map[string]any{
+		"session_id": l.name(), "transcript_path": l.transcript, "cwd": "/", "hook_event_name": event,
+		"prompt_id": "P" + strconv.Itoa(l.prompt), "permission_mode": "dontAsk",
+	}
+	maps.Copy(p, map[string]map[string]any{
+		"SessionStart":     {"source": "startup"},
+		"UserPromptSubmit": {"prompt": l.kickoff},
+		"PreToolUse":       {"tool_name": "Bash", "tool_input": map[string]any{"command": "true"}},
+		"Stop":             {"stop_hook_active": l.active, "last_assistant_message": "done: " + l.working},
+	}[event])
+	payload, err := json.Marshal(p)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	c := stepper.Program{Path: program(l.t, "heartbeat-stop"), Dir: l.home, Stdin: string(payload)}
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "CLAUDE_PID=" + strconv.Itoa(os.Getpid())}
+	switch l.form {
+	case wiredBare:
+		c.Args, c.Stdin = []string{"--inbox", l.inbox}, ""
+	case wiredJSON:
+		c.Args = []string{"--inbox", l.inbox}
+	case wiredStderr:
+		c.Args = []string{"--inbox", l.inbox, "--deliver", "stderr"}
+	default:
+		c.Args = []string{"hook"}
+		c.Env = append(c.Env, hook.EnvSession+"="+l.token(), hook.EnvHome+"="+l.home)
+	}
+	return c
+}
+
+// run runs a program, killed before its n-th call when n > 0.
+func (l *lab) run(p stepper.Program, n int) stepper.Outcome {
+	l.t.Helper()
+	if n == 0 {
+		return plain(l.t, p)
+	}
+	o, err := stepper.Run(p, n)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if o.Killed {
+		l.kills++
+	}
+	return o
+}
+
+// plain runs a program without stepping, which is several times faster.
+func plain(t testing.TB, p stepper.Program) stepper.Outcome {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	cmd := exec.Command(p.Path, p.Args...)
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Dir, p.Env, strings.NewReader(p.Stdin), &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return stepper.Outcome{Status: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+}
+
+// step is the client's next event, whose hook is killed before its n-th call
+// when n > 0. survives says whether the client itself outlives that kill.
+func (l *lab) step(n int, survives bool) stepper.Outcome {
+	l.t.Helper()
+	event := l.pending[0]
+	l.pending = l.pending[1:]
+	o := l.run(l.command(event), n)
+	l.last = fmt.Sprintf("%s: status %d, stdout %q, stderr %q", event, o.Status, o.Stdout, o.Stderr)
+	switch event {
+	case "UserPromptSubmit":
+		if !o.Killed || survives {
+			l.submit()
+		}
+	case "PreToolUse":
+		if !o.Killed && l.working != "" {
+			l.started[l.working] = true
+		}
+	case "Stop":
+		l.stopped(o)
+	default:
+		if o.Status != 0 && !o.Killed {
+			l.fault("%s", l.last)
+		}
+	}
+	return o
+}
+
+// submit is when the model gets the prompt that was typed or passed.
+func (l *lab) submit() {
+	l.note(l.kickoff)
+	l.working = ""
+	if l.carried != "" {
+		l.working = l.hand(l.carried)
+	}
+	l.kickoff, l.carried = "", ""
+}
+
+// stopped decides as the client does what a Stop hook said (claude-code.md):
+// exit status 2 hands over stderr, status 0 a decision on stdout. A hook that
+// was killed said nothing.
+func (l *lab) stopped(o stepper.Outcome) {
+	l.working = ""
+	text := ""
+	switch {
+	case o.Killed:
+		return
+	case o.Status == 2:
+		text = o.Stderr
+		l.note("Stop hook feedback:\n[heartbeat-stop]: " + text)
+	case o.Status == 0 && strings.HasPrefix(o.Stdout, "{"):
+		var block struct{ Decision, Reason string }
+		if err := json.Unmarshal([]byte(o.Stdout), &block); err != nil || block.Decision != "block" {
+			l.fault("half a block: %s", l.last)
+			return
+		}
+		text = block.Reason
+		l.note("Stop hook feedback:\n" + text)
+	case o.Status != 0 || o.Stdout != "":
+		l.fault("%s", l.last)
+		return
+	default:
+		return
+	}
+	l.working = l.hand(text)
+	l.active = true
+	l.pending = []string{"Stop"}
+	if l.form == session && len(l.order)%2 == 1 { // every other entry needs a tool
+		l.pending = []string{"PreToolUse", "Stop"}
+	}
+}
+
+// note writes a user message into the transcript.
+func (l *lab) note(content string) {
+	line, err := json.Marshal(map[string]any{
+		"type": "user", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		"message": map[string]any{"role": "user", "content": content},
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	f, err := os.OpenFile(l.transcript, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.Write(append(line, '\n'))
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// maxSteps bounds what a client does.
+const maxSteps = 60
+
+// play lets the client go on until it has nothing more to report.
+func (l *lab) play() {
+	l.t.Helper()
+	for range maxSteps {
+		if len(l.pending) == 0 {
+			return
+		}
+		l.step(0, true)
+	}
+	l.fault("endless: %s", l.last)
+}
+
+// die ends the client.
+func (l *lab) die() {
+	l.pending, l.working = nil, ""
+	l.unlock()
+}
+
+// recoverOrphan runs `heartbeat-stop recover`, killed before its n-th call
+// when n > 0.
+func (l *lab) recoverOrphan(n int) stepper.Outcome {
+	l.t.Helper()
+	o := l.run(stepper.Program{
+		Path: program(l.t, "heartbeat-stop"), Dir: l.home, Env: []string{"PATH=" + os.Getenv("PATH")},
+		Args: []string{"recover", "--inbox", l.inbox, "--on-orphan", string(l.policy)},
+	}, n)
+	if !o.Killed && (o.Status != 0 || !strings.Contains(o.Stderr, "heartbeat-stop: recover: ")) {
+		l.fault("recover: status %d, %q", o.Status, o.Stderr)
+	}
+	return o
+}
+
+// drain goes on as a scheduler does, recover and launch, until everything
+// accepted was handed over and nothing is in flight.
+func (l *lab) drain() {
+	l.t.Helper()
+	l.play()
+	for range 6 {
+		l.die()
+		if len(l.open()) == 0 && !l.inFlight() {
+			return
+		}
+		l.recoverOrphan(0)
+		l.launch()
+		l.play()
+	}
+	if len(l.open()) > 0 {
+		l.fault("wedged: %q is not handed over; %s", l.open(), l.last)
+	}
+}
+
+func (l *lab) inFlight() bool {
+	_, err := os.Lstat(filepath.Join(l.home, ".in-flight"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// verdict judges the run.
+func (l *lab) verdict() []string {
+	var faults []string
+	if l.inFlight() {
+		l.fault("left in flight")
+	}
+	l.queue(func(q *inbox.Queue) { faults = l.judge(q, l.policy, l.form == session) })
+	return slices.Clone(faults)
+}

@@ -1,0 +1,188 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+)
+
+// lab is an agent's folder, the client in it and the record of what happens.
+type lab struct {
+	t      testing.TB
+	home   string // the inbox's folder
+	inbox  string
+	form   form
+	policy inbox.OrphanPolicy
+	client
+	*witness
+	release func() error // of the session lock, nil while no session lives
+	last    string       // what the last hook said, for messages
+}
+
+func newLab(t testing.TB, dir string, f form, policy inbox.OrphanPolicy) *lab {
+	t.Helper()
+	home := filepath.Join(dir, ".heartbeat")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, home: home, inbox: filepath.Join(home, "inbox.jsonl"), form: f, policy: policy, witness: newWitness()}
+	l.transcript = filepath.Join(dir, "transcript.jsonl")
+	t.Cleanup(l.unlock)
+	return l
+}
+
+// echo appends lines as `echo >>` does. The prompts are what they must
+// become.
+func (l *lab) echo(lines string, prompts ...string) {
+	l.t.Helper()
+	f, err := os.OpenFile(l.inbox, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.WriteString(lines)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.want = append(l.want, prompts...)
+}
+
+// send appends as `heartbeat send` does.
+func (l *lab) send(prompt string) {
+	l.t.Helper()
+	l.queue(func(q *inbox.Queue) {
+		if _, err := q.Append(context.Background(), inbox.Letter{Source: "send", Prompt: prompt}); err != nil {
+			l.t.Fatal(err)
+		}
+	})
+	l.want = append(l.want, prompt)
+}
+
+func (l *lab) queue(f func(q *inbox.Queue)) {
+	l.t.Helper()
+	q, err := inbox.Open(inbox.Place{Inbox: l.inbox})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer q.Close()
+	f(q)
+}
+
+// locked is queue with the hook lock.
+func (l *lab) locked(f func(q *inbox.Queue)) {
+	l.t.Helper()
+	l.queue(func(q *inbox.Queue) {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		unlock, err := q.Lock(ctx)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		defer unlock()
+		f(q)
+	})
+}
+
+func (l *lab) sessionLock() string { return filepath.Join(l.home, ".session-lock") }
+
+func (l *lab) lock() {
+	l.t.Helper()
+	release, err := flock.TryLock(l.sessionLock())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.release = release
+}
+
+func (l *lab) unlock() {
+	if l.release != nil {
+		_ = l.release()
+		l.release = nil
+	}
+}
+
+// picture is a lab at one moment. The inbox keeps its inode when the lab goes
+// back to it: to the queue another inode would be another file.
+type picture struct {
+	files      map[string]string
+	transcript string
+	client     client
+	witness    *witness
+	locked     bool
+}
+
+func (l *lab) picture() picture {
+	l.t.Helper()
+	p := picture{files: map[string]string{}, client: l.client, witness: l.witness.clone(), locked: l.release != nil}
+	names, err := os.ReadDir(l.home)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, n := range names {
+		p.files[n.Name()] = read(l.t, filepath.Join(l.home, n.Name()))
+	}
+	p.transcript = read(l.t, l.transcript)
+	return p
+}
+
+func (l *lab) restore(p picture) {
+	l.t.Helper()
+	l.unlock()
+	names, err := os.ReadDir(l.home)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, n := range names {
+		if _, stays := p.files[n.Name()]; stays && n.Name() == filepath.Base(l.inbox) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(l.home, n.Name())); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	for name, content := range p.files {
+		if path := filepath.Join(l.home, name); path != l.inbox || read(l.t, path) != content {
+			write(l.t, path, content)
+		}
+	}
+	write(l.t, l.transcript, p.transcript)
+	l.client, l.witness = p.client, p.witness.clone()
+	if p.locked {
+		l.lock()
+	}
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func write(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// files lists the lab for a message.
+func (l *lab) files() string {
+	var b bytes.Buffer
+	names, _ := os.ReadDir(l.home)
+	for _, n := range names {
+		text := strings.TrimSpace(read(l.t, filepath.Join(l.home, n.Name())))
+		b.WriteString("\n\t" + n.Name() + ": " + text[:min(len(text), 600)])
+	}
+	return b.String()
+}

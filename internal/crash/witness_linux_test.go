@@ -1,0 +1,148 @@
+package crash
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"heartbeat/hook/inbox"
+)
+
+// witness is the independent record of one run: what the senders know to be
+// accepted, and what the model of the client knows it was given.
+type witness struct {
+	want    []string         // prompts in the order of acceptance, all different
+	maybe   []string         // whose sender was killed or failed: may come or not
+	given   map[string]int   // :: prompt → times
+	order   []string         // of the first times
+	started map[string]bool  // :: prompt → a tool ran, and its hook was not killed
+	again   map[string]int   // :: prompt → times it was given after that
+	kills   int              // of hooks, senders, recoveries
+	faults  []string         // what no kill excuses
+	budget  int              // duplicates that are excused; kills when 0
+	dead    map[string]int   // :: prompt → records as a dead letter, read at the end
+	reasons map[string][]any // :: prompt → of them
+}
+
+func newWitness() *witness {
+	return &witness{given: map[string]int{}, started: map[string]bool{}, again: map[string]int{}}
+}
+
+func (w *witness) clone() *witness {
+	c := *w
+	c.want, c.maybe, c.order, c.faults = slices.Clone(w.want), slices.Clone(w.maybe), slices.Clone(w.order), slices.Clone(w.faults)
+	c.given, c.started, c.again = maps.Clone(w.given), maps.Clone(w.started), maps.Clone(w.again)
+	return &c
+}
+
+func (w *witness) fault(format string, args ...any) {
+	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+}
+
+var footer = regexp.MustCompile(`(?s)^(.*)\n\n\[heartbeat: attempt [0-9]+ of this entry;[^\]]*\]$`)
+
+// hand notes that the client got a text, and returns the prompt that it is.
+func (w *witness) hand(text string) string {
+	prompt := text
+	if m := footer.FindStringSubmatch(text); m != nil {
+		prompt = m[1]
+	}
+	if !slices.Contains(w.want, prompt) && !slices.Contains(w.maybe, prompt) {
+		w.fault("garbled: %q was handed over", text)
+		return ""
+	}
+	if w.given[prompt]++; w.given[prompt] == 1 {
+		w.order = append(w.order, prompt)
+	} else if prompt == text {
+		w.fault("unmarked: %q was handed over again as if for the first time", prompt)
+	}
+	if w.started[prompt] {
+		w.again[prompt]++
+	}
+	return prompt
+}
+
+// open are the accepted prompts that were never handed over.
+func (w *witness) open() []string {
+	return slices.DeleteFunc(slices.Clone(w.want), func(p string) bool { return w.given[p] > 0 })
+}
+
+// duplicates is how often something was handed over again.
+func (w *witness) duplicates() int {
+	n := 0
+	for _, times := range w.given {
+		n += max(0, times-1)
+	}
+	return n
+}
+
+// judge adds what is wrong in the end. The queue is read for what stands in
+// it as dead letters and replies.
+func (w *witness) judge(q *inbox.Queue, policy inbox.OrphanPolicy, toolsSeen bool) []string {
+	for _, p := range w.open() {
+		w.fault("lost: %q was never handed over", p)
+	}
+	allowed := w.kills
+	if w.budget > 0 {
+		allowed = w.budget
+	}
+	if n := w.duplicates(); n > allowed {
+		w.fault("duplicates: %d after %d kills (%v)", n, w.kills, w.given)
+	}
+	if want := slices.DeleteFunc(slices.Clone(w.want), func(p string) bool { return w.given[p] == 0 }); len(w.maybe) == 0 &&
+		!slices.Equal(w.order, want) {
+		w.fault("order: handed over as %q, accepted as %q", w.order, want)
+	}
+	if policy != inbox.Retry && toolsSeen {
+		for p, n := range w.again {
+			if n > 0 {
+				w.fault("repeated: %q was handed over again after a tool had run for it, under %s", p, policy)
+			}
+		}
+	}
+	w.judgeDead(q, policy)
+	w.judgeReplies(q)
+	return w.faults
+}
+
+func (w *witness) judgeDead(q *inbox.Queue, policy inbox.OrphanPolicy) {
+	seen := map[string]int{}
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			w.fault("dead letters: %v", err)
+			return
+		}
+		if seen[d.DeliveryID]++; seen[d.DeliveryID] == 2 {
+			w.fault("dead letter twice: %q", d.RawLine)
+		}
+		if policy == inbox.Retry {
+			w.fault("dead letter under retry: %q (%s)", d.RawLine, d.Reason)
+		}
+		if !slices.ContainsFunc(w.order, func(p string) bool { return strings.Contains(d.RawLine, firstWord(p)) }) {
+			w.fault("dead letter that was never handed over: %q (%s)", d.RawLine, d.Reason)
+		}
+	}
+}
+
+// firstWord tells the prompts apart in whatever form a line has.
+func firstWord(p string) string { return strings.Fields(p)[0] }
+
+func (w *witness) judgeReplies(q *inbox.Queue) {
+	seen := map[string]bool{}
+	for d, err := range q.Deliveries() {
+		if err != nil {
+			w.fault("outbox: %v", err)
+			return
+		}
+		if seen[d.DeliveryID] {
+			w.fault("acknowledged twice: %s", d.DeliveryID)
+		}
+		seen[d.DeliveryID] = true
+	}
+	depth, err := q.Depth(0)
+	if err != nil || depth.Entries > 0 || depth.Tail {
+		w.fault("left in the queue: %+v, %v", depth, err)
+	}
+}
