@@ -1,0 +1,60 @@
+// Package control is the way into a running scheduler: HTTP over a Unix
+// socket in the fleet's runtime directory, which only its owner can reach.
+// The server answers for one run of a fleet; where two runs of one fleet
+// share its agents, the first one has the socket, and the other takes it over
+// when the first has ended.
+//
+// The routes are ours alone and change with the program: `heartbeat` is the
+// client, with -o json for programs.
+package control
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"heartbeat/orchestrator"
+)
+
+// Scheduler is what the server needs of a running fleet.
+type Scheduler interface {
+	Snapshot() []orchestrator.AgentState
+	Pause(agents ...string) ([]orchestrator.AgentState, error)
+	Resume(agents ...string) ([]orchestrator.AgentState, error)
+	Trigger(ctx context.Context, agent string, triggers ...string) ([]orchestrator.Fired, error)
+}
+
+// Run says which run answers.
+type Run struct {
+	PID     int       `json:"pid"`
+	Fleet   string    `json:"fleet"`
+	File    string    `json:"file"`
+	Started time.Time `json:"started"`
+}
+
+// Status is what a run does now.
+type Status struct {
+	Run
+	Agents []orchestrator.AgentState `json:"agents"`
+}
+
+// request is the body of what changes something.
+type request struct {
+	Agents  []string `json:"agents,omitempty"` // none: all
+	Trigger string   `json:"trigger,omitempty"`
+}
+
+// problem is the answer to what went wrong.
+type problem struct {
+	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+func socketPath(dir string) string { return filepath.Join(dir, "control.sock") }
+
+// lockPath is of the lock that the socket's server holds: a socket without it
+// is stale, of a run that was killed.
+func lockPath(dir string) string { return filepath.Join(dir, "control.lock") }
+
+// maxBody bounds a request and an answer: 10,000 agents take 4 MB.
+const maxBody = 64 << 20

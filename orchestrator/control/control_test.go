@@ -1,0 +1,162 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/orchestrator"
+)
+
+// fleet stands in for a scheduler and notes what it is asked.
+type fleet struct{ asked []string }
+
+func (f *fleet) Snapshot() []orchestrator.AgentState {
+	return []orchestrator.AgentState{{Agent: "a", State: orchestrator.Running}}
+}
+
+func (f *fleet) Pause(agents ...string) ([]orchestrator.AgentState, error) {
+	f.asked = append(f.asked, "pause "+strings.Join(agents, ","))
+	if slices.Contains(agents, "nobody") {
+		return nil, &orchestrator.UnknownAgentError{Agent: "nobody"}
+	}
+	return f.Snapshot(), nil
+}
+
+func (f *fleet) Resume(agents ...string) ([]orchestrator.AgentState, error) {
+	f.asked = append(f.asked, "resume "+strings.Join(agents, ","))
+	return f.Snapshot(), nil
+}
+
+func (f *fleet) Trigger(_ context.Context, agent string, triggers ...string) ([]orchestrator.Fired, error) {
+	f.asked = append(f.asked, "trigger "+agent+" "+strings.Join(triggers, ","))
+	return []orchestrator.Fired{{Trigger: "cron-1", Prompts: 1, Queued: 1}}, nil
+}
+
+// folder is short: a socket's path may have 104 bytes.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "hbctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// serve runs a server until stop is called, and waits until it answers.
+func serve(t *testing.T, dir string, f *fleet, pid int) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, dir, Run{PID: pid, Fleet: "fleet"}, f, slog.New(slog.DiscardHandler)) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func await(t *testing.T, dir string, pid int) *Client {
+	t.Helper()
+	c := NewClient(dir)
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		s, err := c.Status(t.Context())
+		if err == nil && s.PID == pid {
+			return c
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no answer of %d: %+v, %v", pid, s, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	dir, f := folder(t), &fleet{}
+	stop := serve(t, dir, f, 1)
+	c := await(t, dir, 1)
+	if info, err := os.Stat(socketPath(dir)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket's mode: %v, %v", info.Mode(), err)
+	}
+	s, err := c.Status(t.Context())
+	if err != nil || s.Fleet != "fleet" || len(s.Agents) != 1 || s.Agents[0].State != orchestrator.Running {
+		t.Errorf("Status = %+v, %v", s, err)
+	}
+	_, errPause := c.Pause(t.Context(), "a", "b")
+	_, errResume := c.Resume(t.Context())
+	fired, errTrigger := c.Trigger(t.Context(), "a", "cron-1")
+	if err := errors.Join(errPause, errResume, errTrigger); err != nil || len(fired) != 1 || fired[0].Queued != 1 {
+		t.Errorf("fired %+v, %v", fired, err)
+	}
+	_, err = c.Pause(t.Context(), "nobody")
+	var refused *Error
+	if !errors.As(err, &refused) || !strings.Contains(refused.Message, `cannot find agent "nobody"`) || refused.Hint() == "" {
+		t.Errorf("Pause of nobody: %v", err)
+	}
+	stop()
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after the end: %v, want ErrNotRunning", err)
+	}
+	want := []string{"pause a,b", "resume ", "trigger a cron-1", "pause nobody"}
+	if !slices.Equal(f.asked, want) {
+		t.Errorf("asked %q, want %q", f.asked, want)
+	}
+}
+
+// A run that was killed leaves its socket; it must neither be in the way nor
+// be taken for a running one.
+func TestAStaleSocketIsReplaced(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socketPath(dir), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewClient(dir).Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Fatalf("a stale socket: %v, want ErrNotRunning", err)
+	}
+	serve(t, dir, &fleet{}, 1)
+	await(t, dir, 1)
+}
+
+func TestTheSecondRunTakesOver(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	stop := serve(t, dir, &fleet{}, 1)
+	await(t, dir, 1)
+	serve(t, dir, &fleet{}, 2)
+	await(t, dir, 1)
+	stop()
+	await(t, dir, 2)
+}
+
+func TestNobodyIsThere(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{folder(t), filepath.Join(folder(t), "none")} {
+		if _, err := NewClient(dir).Trigger(t.Context(), "a", ""); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("Trigger: %v, want ErrNotRunning", err)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"heartbeat/hook/flock"
+	"heartbeat/orchestrator"
+)
+
+// retryEvery is how often a run whose fleet has another run's socket looks
+// whether it is free.
+const retryEvery = time.Second
+
+// Serve answers for a running scheduler on the socket in dir until ctx ends,
+// and removes the socket then. Where another run has the socket it waits for
+// that one's end, and says so once.
+func Serve(ctx context.Context, dir string, run Run, s Scheduler, log *slog.Logger) error {
+	unlock, err := take(ctx, dir, log)
+	if err != nil || unlock == nil {
+		return err
+	}
+	defer func() { _ = unlock() }()
+	l, err := listen(socketPath(dir))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler: handler(run, s), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stop := context.AfterFunc(ctx, func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil {
+			_ = server.Close()
+		}
+	})
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot serve the control socket: %w", err)
+	}
+	return nil
+}
+
+// take takes the lock of the socket; nil when ctx ends first.
+func take(ctx context.Context, dir string, log *slog.Logger) (unlock func() error, err error) {
+	ticker := time.NewTicker(retryEvery)
+	defer ticker.Stop()
+	for told := false; ; told = true {
+		unlock, err := flock.TryLock(lockPath(dir))
+		if !errors.Is(err, flock.ErrHeld) {
+			return unlock, err
+		}
+		if !told {
+			log.Warn("another run of this fleet has the control socket: pause, resume and trigger reach that one")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// listen makes the socket, in place of what a run that was killed left. The
+// caller holds its lock.
+func listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot remove a stale control socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the control socket: %w", err)
+	}
+	// The directory is 0700, so nobody else came in between.
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot make the control socket private: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+func handler(run Run, s Scheduler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, Status{Run: run, Agents: s.Snapshot()})
+	})
+	mux.HandleFunc("POST /v1/pause", act(func(_ context.Context, q request) (any, error) { return s.Pause(q.Agents...) }))
+	mux.HandleFunc("POST /v1/resume", act(func(_ context.Context, q request) (any, error) { return s.Resume(q.Agents...) }))
+	mux.HandleFunc("POST /v1/trigger", act(func(ctx context.Context, q request) (any, error) {
+		if len(q.Agents) != 1 {
+			return nil, errors.New("cannot fire: name one agent")
+		}
+		var triggers []string
+		if q.Trigger != "" {
+			triggers = []string{q.Trigger}
+		}
+		return s.Trigger(ctx, q.Agents[0], triggers...)
+	}))
+	return mux
+}
+
+// act answers a request that changes something.
+func act(do func(context.Context, request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var q request
+		if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&q); err != nil {
+			reply(w, http.StatusBadRequest, problem{Error: "cannot read the request: " + err.Error()})
+			return
+		}
+		answer, err := do(r.Context(), q)
+		if err != nil {
+			reply(w, statusOf(err), problem{Error: err.Error(), Hint: hintOf(err)})
+			return
+		}
+		reply(w, http.StatusOK, answer)
+	}
+}
+
+func statusOf(err error) int {
+	if _, ok := errors.AsType[*orchestrator.UnknownAgentError](err); ok {
+		return http.StatusNotFound
+	}
+	if _, ok := errors.AsType[*orchestrator.UnknownTriggerError](err); ok {
+		return http.StatusNotFound
+	}
+	return http.StatusConflict
+}
+
+func hintOf(err error) string {
+	var h interface {
+		error
+		Hint() string
+	}
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	return ""
+}
+
+func reply(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // the client may have gone
+}
