@@ -35,15 +35,15 @@ var allowed = map[string][]string{
 		"config", "hook/...", "ptyrun",
 		"orchestrator/operator", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
 	},
-	"cmd/heartbeat-stop": {"hook"},
-	"cmd/heartbeat":      {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
+	"orchestrator/control": {"orchestrator", "orchestrator/state", "hook/flock"},
+	"cmd/heartbeat-stop":   {"hook"},
+	"cmd/heartbeat":        {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// The stand-in knows what the client knows: nothing of ours.
 	"internal/simulate/...": {"internal/simulate/..."},
 	"internal/fakeapi":      {},
 	"internal/rooms":        {},
 	"internal/bench":        {"hook", "hook/inbox"},
 	"internal/crash/...":    {"internal/crash/..."}, // its tests drive the queue's files and processes
-	"internal/crash/...":    {"hook", "hook/inbox", "internal/crash/..."},
 	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
 }
 
