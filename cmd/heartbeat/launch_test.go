@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,12 +100,7 @@ func TestLaunchEnvironment(t *testing.T) {
 	}
 	got := strings.Split(w.ok("launch", "--", "env"), "\r\n")
 	has := func(name string) bool {
-		for _, kv := range got {
-			if kv == name+"=of-the-caller" {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(got, name+"=of-the-caller")
 	}
 	for _, name := range dropped {
 		if has(name) {
