@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"internal/fakeapi":      {},
 	"internal/rooms":        {},
 	"internal/bench":        {"hook", "hook/inbox"},
+	"internal/crash/...":    {"hook", "hook/inbox", "internal/crash/..."},
 	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
 }
 

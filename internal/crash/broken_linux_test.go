@@ -1,0 +1,241 @@
+package crash
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/internal/crash/stepper"
+)
+
+// expectation is expect.json of a broken directory: what must come of it.
+type expectation struct {
+	Fault string // what is broken, for people
+	// Setup are shell commands run in the directory before anything else,
+	// for what a checkout cannot hold.
+	Setup string
+	// Between are shell commands run after the first Stop call.
+	Between string
+	// Args are more flags of the hook.
+	Args []string
+	// Prompts are what the Stop calls hand over, in order, until one approves.
+	Prompts []string
+	// Says must stand in what the calls say on stderr; with nothing handed
+	// over and lines queued it may not be empty.
+	Says string
+	// Recover is what `recover --on-orphan POLICY` says first, when POLICY
+	// is not empty; RecoverStatus its exit status.
+	Policy, Recover string
+	RecoverStatus   int
+	// Dead are the dead letters as "REASON RAW LINE".
+	Dead []string
+	// Left is what stays queued, when a person is needed.
+	Left int
+}
+
+// TestBrokenDirectories points the release binary at directories that are
+// broken, one fault each (testdata/*/expect.json). The calls have no
+// session_id: what they hand over is taken.
+func TestBrokenDirectories(t *testing.T) {
+	t.Parallel()
+	all, err := filepath.Glob("testdata/*/expect.json")
+	if err != nil || len(all) < 30 {
+		t.Fatalf("%d broken directories, %v", len(all), err)
+	}
+	for _, path := range all {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			t.Parallel()
+			var e expectation
+			if err := json.Unmarshal([]byte(read(t, path)), &e); err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(filepath.Dir(path))); err != nil {
+				t.Fatal(err)
+			}
+			e.check(t, dir)
+		})
+	}
+}
+
+func (e expectation) check(t *testing.T, dir string) {
+	queue := filepath.Join(dir, "inbox.jsonl")
+	shell(t, dir, e.Setup)
+	if e.Policy != "" {
+		o := plain(t, stepper.Program{
+			Path: program(t, "heartbeat-stop"), Dir: dir, Args: []string{"recover", "--inbox", queue, "--on-orphan", e.Policy},
+		})
+		if o.Status != e.RecoverStatus || !strings.Contains(o.Stderr, e.Recover) {
+			t.Errorf("recover: status %d, said %q; want %d, %q", o.Status, o.Stderr, e.RecoverStatus, e.Recover)
+		}
+	}
+	prompts, said := e.drain(t, dir, queue)
+	if !slices.Equal(prompts, e.Prompts) {
+		t.Errorf("handed over %q, want %q\nsaid: %s", prompts, e.Prompts, said)
+	}
+	if !strings.Contains(said, e.Says) {
+		t.Errorf("said %q, want %q in it", said, e.Says)
+	}
+	e.checkRest(t, queue, said)
+}
+
+// drain calls the hook until it approves.
+func (e expectation) drain(t *testing.T, dir, queue string) (prompts []string, said string) {
+	for i := range 20 {
+		o := plain(t, stepper.Program{
+			Path: program(t, "heartbeat-stop"), Dir: dir, Args: append([]string{"--inbox", queue}, e.Args...),
+		})
+		said += o.Stderr
+		if o.Status != 0 {
+			t.Fatalf("status %d, stdout %q, stderr %q: it must fail open", o.Status, o.Stdout, o.Stderr)
+		}
+		if o.Stdout != "" {
+			var block struct{ Decision, Reason string }
+			if err := json.Unmarshal([]byte(o.Stdout), &block); err != nil || block.Decision != "block" {
+				t.Fatalf("stdout %q", o.Stdout)
+			}
+			prompts = append(prompts, block.Reason)
+		}
+		if i == 0 {
+			shell(t, dir, e.Between)
+		}
+		if o.Stdout == "" && (i > 0 || e.Between == "") {
+			return prompts, said
+		}
+	}
+	t.Fatalf("endless: %q", prompts)
+	return nil, ""
+}
+
+// checkRest looks at dead letters and at what is left.
+func (e expectation) checkRest(t *testing.T, queue, said string) {
+	q, err := inbox.Open(inbox.Place{Inbox: queue})
+	if err != nil {
+		if e.Left == 0 || said == "" {
+			t.Errorf("%v, said %q", err, said)
+		}
+		return
+	}
+	defer q.Close()
+	var dead []string
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead = append(dead, string(d.Reason)+" "+d.RawLine)
+	}
+	if !slices.Equal(dead, e.Dead) {
+		t.Errorf("dead letters %q, want %q", dead, e.Dead)
+	}
+	depth, err := q.Depth(0)
+	switch {
+	case e.Left != 0:
+		if err == nil || said == "" {
+			t.Errorf("depth %+v, %v, said %q: want words for a person", depth, err, said)
+		}
+	case err != nil, depth.Entries != 0:
+		t.Errorf("left in the queue: %+v, %v", depth, err)
+	}
+}
+
+func shell(t *testing.T, dir, script string) {
+	t.Helper()
+	if script == "" {
+		return
+	}
+	o := plain(t, stepper.Program{
+		Path: "/bin/sh", Args: []string{"-euc", script}, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH")},
+	})
+	if o.Status != 0 {
+		t.Fatalf("%s: status %d, %s", script, o.Status, o.Stderr)
+	}
+}
+
+// TestAFifoAsInboxDoesNotHang: heartbeat-rs waited for a writer until its hook
+// timeout.
+func TestAFifoAsInboxDoesNotHang(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "inbox.jsonl"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := plain(t, stepper.Program{
+		Path: program(t, "heartbeat-stop"), Dir: dir, Args: []string{"--inbox", filepath.Join(dir, "inbox.jsonl")},
+	})
+	if o.Status != 0 || o.Stdout != "" || !strings.Contains(o.Stderr, "not a regular file") {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestALinkedStateFileIsNotFollowed (reliability.md R10): a link in the
+// agent's folder must not make the hook write elsewhere.
+func TestALinkedStateFileIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		".inbox-offset", ".inbox-offset.tmp", ".in-flight", ".in-flight.tmp", ".responded", ".inbox-meta",
+		"outbox.jsonl", ".dead-letter.jsonl", ".hook-lock",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			parent := t.TempDir()
+			dir, victim := filepath.Join(parent, "agent"), filepath.Join(parent, "victim")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.Symlink(victim, filepath.Join(dir, name))); err != nil {
+				t.Fatal(err)
+			}
+			write(t, victim, "precious\n")
+			write(t, filepath.Join(dir, "inbox.jsonl"), "one\n\"torn\ntwo\n")
+			for range 4 {
+				_ = plain(t, stepper.Program{
+					Path: program(t, "heartbeat-stop"), Dir: dir, Args: []string{"--inbox", filepath.Join(dir, "inbox.jsonl")},
+				})
+			}
+			if got := read(t, victim); got != "precious\n" {
+				t.Errorf("the victim holds %q", got)
+			}
+		})
+	}
+}
+
+// TestAFullDisk writes to a file system without room: nothing may be handed
+// over that is not recorded, and it goes on when there is room again.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("no full disk here: cannot mount a tmpfs: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	l := newLab(t, dir, wiredJSON, inbox.DeadLetter)
+	l.fill()
+	l.launch()
+	l.step(0, true)
+	ballast, err := os.Create(filepath.Join(dir, "ballast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = io.WriteString(ballast, strings.Repeat("x", 512))
+	}
+	ballast.Close()
+	l.step(0, true) // it cannot acknowledge the first
+	if len(l.given) != 1 || !strings.Contains(l.last, "no space") {
+		t.Errorf("on the full disk: %v, %s", l.given, l.last)
+	}
+	if err := os.Remove(ballast.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	l.kills = 1 // the turn that ended without an acknowledgement
+	l.wake()
+	l.drain()
+	if faults := l.verdict(); len(faults) > 0 {
+		t.Errorf("%s%s", strings.Join(faults, "\n"), l.files())
+	}
+}
