@@ -196,6 +196,7 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	if err := s.takeDirectories(); err != nil {
 		return nil, err
 	}
+	s.inherit()
 	if err := s.loadPauses(); err != nil {
 		return nil, err
 	}

@@ -53,7 +53,11 @@ func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 	case !errors.Is(err, fs.ErrNotExist):
 		st.Problem = err.Error()
 	}
-	if !flock.Held(a.Dir) {
+	running := flock.Held(a.Dir)
+	if running && st.State == Stopped {
+		st.State = Idle // it has done nothing yet
+	}
+	if !running {
 		st.State, st.Phase, st.Work, st.Until = Stopped, "", nil, time.Time{}
 	} else if r, err := hook.ReadRecord(a.Home); err == nil && r != nil && r.Phase != hook.Ended {
 		st.Phase, st.Work = r.Phase, r.Work

@@ -1,0 +1,27 @@
+package orchestrator
+
+import (
+	"errors"
+	"io/fs"
+
+	"heartbeat/orchestrator/state"
+)
+
+// inherit takes over what an earlier run left for `status`: how each agent's
+// last session ended. What the agents did then is no longer so.
+func (s *Scheduler) inherit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.agents {
+		var kept AgentState
+		err := state.Load(statePath(s.opt.StateDir, a.cfg.Name), &kept)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			s.log.Warn("cannot read how the last session ended", "agent", a.cfg.Name, "err", err)
+		}
+		a.outcome, a.session = kept.Last, kept.Session
+		s.publishLocked(a)
+	}
+}
