@@ -156,7 +156,7 @@ func (l *loader) fields(a *Agent, t table) {
 func (l *loader) policies(a *Agent, t table) {
 	a.Mode = enum(l, t, "mode", hook.Drain, []hook.Mode{hook.Drain, hook.Persist})
 	a.OnIdle = enum(l, t, "on-idle", hook.IdleRelease, []hook.OnIdle{hook.IdleTick, hook.IdleRelease})
-	a.Context = enum(l, t, "context", hook.ContextSession, []hook.Context{hook.ContextEntry, hook.ContextSession}, hook.ContextResume)
+	a.Context = enum(l, t, "context", hook.ContextSession, []hook.Context{hook.ContextEntry, hook.ContextSession, hook.ContextResume})
 	a.Background = enum(l, t, "background", hook.BackgroundWait, []hook.BackgroundRule{hook.BackgroundWait, hook.BackgroundIgnore})
 	a.OnOrphan = enum(l, t, "on-orphan", inbox.DeadLetter, []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop})
 }

@@ -62,8 +62,8 @@ type agentKeySet struct {
 	OnIdle string `yaml:"on-idle,omitempty" jsonschema:"enum=tick,enum=release,default=release"`
 	// What a session starts with: entry is the first queued prompt, anything else is a text of its own.
 	Kickoff string `yaml:"kickoff,omitempty" jsonschema:"default=entry"`
-	// How much conversation sessions share: entry starts a new one for each prompt, session has one for each launch.
-	Context string `yaml:"context,omitempty" jsonschema:"enum=entry,enum=session,default=session"`
+	// How much conversation sessions share: entry starts a new one for each prompt, session has one for each launch, resume goes on with the last one.
+	Context string `yaml:"context,omitempty" jsonschema:"enum=entry,enum=session,enum=resume,default=session"`
 	// Whether a prompt is done only when the background tasks that it started have ended.
 	Background string `yaml:"background,omitempty" jsonschema:"enum=wait,enum=ignore,default=wait"`
 	// How long background tasks are waited for.

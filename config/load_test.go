@@ -61,7 +61,7 @@ agents:
     idle-interval: 1d12h
     on-idle: tick
     kickoff: Read CLAUDE.md
-    context: entry
+    context: resume
     background: ignore
     background-timeout: 1m
     on-orphan: retry
@@ -125,7 +125,7 @@ func TestEveryField(t *testing.T) {
 		Name: "all", File: path, Line: 11, Dir: dir + "/work", Inbox: dir + "/work/queue/in.jsonl", Home: dir + "/work/.heartbeat",
 		Command: []string{"heartbeat", "simulate", "3"}, Self: true, Settings: SettingsFlag,
 		Permissions: Permissions{Mode: "acceptEdits", Allow: []string{"Read", "Bash(git *)"}, Deny: []string{"WebFetch"}},
-		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextEntry,
+		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextResume,
 		Background: hook.BackgroundIgnore, KickoffText: "Read CLAUDE.md", OnOrphan: inbox.Retry,
 		MaxAttempts: 2, MaxContinuations: 3, MaxEntry: 64 << 10, Timeout: 0, SessionTimeout: 3 * time.Hour,
 		StartTimeout: 4 * time.Second, IdleGrace: 5 * time.Second, Grace: 6 * time.Second,

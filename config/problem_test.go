@@ -93,7 +93,7 @@ func TestAgentFields(t *testing.T) {
 		{`mode: 7`, `"7" is not allowed (allowed: drain, persist)`},
 		{`on-orphan: dead-letter`, `did you mean deadletter? allowed: retry, deadletter, drop`},
 		{`on-idle: sleep`, `allowed: tick, release`},
-		{`context: resume`, `"resume" is not supported yet (allowed: entry, session)`},
+		{`context: resumed`, `"resumed" is not allowed (did you mean resume? allowed: entry, session, resume)`},
 		{`background: none`, `allowed: wait, ignore`},
 		{`settings: user`, `allowed: project, local, flag`},
 		{`permissions: {mode: auto}`, `agents.a.permissions.mode: "auto" is not allowed (allowed: dontAsk, default, acceptEdits, plan, bypassPermissions)`},

@@ -88,9 +88,8 @@ func (l *loader) command(p place) []string {
 	return words
 }
 
-// enum reads one of the allowed words. Those of later are words of the design
-// that no code stands behind yet.
-func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T, later ...T) T {
+// enum reads one of the allowed words.
+func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T) T {
 	p, ok := t[key]
 	if !ok {
 		return otherwise
@@ -107,10 +106,6 @@ func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T, l
 		words[i] = string(a)
 	}
 	hint := "allowed: " + strings.Join(words, ", ")
-	if slices.Contains(later, T(text)) {
-		l.problem(p, fmt.Sprintf("%q is not supported yet", text), hint)
-		return otherwise
-	}
 	if near := nearest(text, words); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}

@@ -202,6 +202,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 		Agent: a.name, Kind: "ended", Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
 		Started: started, Acknowledged: outcome.Acknowledged,
 	})
+	s.conversed(cfg, spec, outcome)
 	err = s.recover(context.Background(), a, cfg, outcome)
 	s.ended(a, outcome, err)
 }

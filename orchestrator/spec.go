@@ -39,8 +39,13 @@ func (s *Scheduler) spec(c *config.Agent, p Prepared) (session.Spec, error) {
 	if s.opt.Once {
 		policy.Mode = hook.Drain
 	}
+	id := newUUID()
+	resume, err := s.resume(c, id)
+	if err != nil {
+		return session.Spec{}, err
+	}
 	return session.Spec{
-		Agent: c.Name, Session: newUUID(), Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
+		Agent: c.Name, Session: id, Resume: resume, Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
 		Command: command, Env: env, Policy: policy, KickoffText: c.KickoffText,
 		PermissionMode: c.Permissions.Mode, SettingsFile: p.SettingsFile,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,

@@ -29,7 +29,11 @@ func fitsArgument(prompt string) bool {
 // argv is the client's command line.
 func (s *Spec) argv(prompt string) []string {
 	argv := slices.Clone(s.Command)
-	argv = append(argv, "--session-id", s.Session)
+	if s.Resume != "" {
+		argv = append(argv, "--resume", s.Resume)
+	} else {
+		argv = append(argv, "--session-id", s.Session)
+	}
 	if s.PermissionMode != "" {
 		argv = append(argv, "--permission-mode", s.PermissionMode)
 	}

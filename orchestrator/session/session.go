@@ -17,11 +17,14 @@ import (
 // Spec is all a shim needs to run one session. It arrives as one JSON line on
 // the shim's stdin, so that nothing secret is in argv.
 type Spec struct {
-	Agent   string      `json:"agent"`
-	Session string      `json:"session"` // a UUID
-	Token   string      `json:"token"`   // 32 hex digits; secret
-	Dir     string      `json:"dir"`     // AGENT_DIR, resolved
-	Home    string      `json:"home"`    // AGENT_DIR/.heartbeat
+	Agent   string `json:"agent"`
+	Session string `json:"session"` // a UUID
+	// Resume, when not "", is the id of the client's conversation to go on with;
+	// else a new one begins, and Session is its id.
+	Resume  string      `json:"resume,omitempty"`
+	Token   string      `json:"token"` // 32 hex digits; secret
+	Dir     string      `json:"dir"`   // AGENT_DIR, resolved
+	Home    string      `json:"home"`  // AGENT_DIR/.heartbeat
 	Inbox   string      `json:"inbox"`
 	Command []string    `json:"command"` // argv before our additions
 	Env     []string    `json:"env"`     // the whole environment but ours

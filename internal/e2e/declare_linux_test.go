@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSettingsTargets: wherever our hooks are written to, the client runs
+// them, and nowhere else is anything written.
+func TestSettingsTargets(t *testing.T) {
+	for target, file := range map[string]string{
+		"project": ".claude/settings.json", "local": ".claude/settings.local.json", "flag": "",
+	} {
+		t.Run(target, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, c client) {
+				f := newFleet(t, c, []string{"settings: " + target})
+				f.teach(behaviour{match: "use a tool", bash: "echo allowed > out.txt", reply: "done"})
+				f.send("use a tool") // the rule that allows it comes by the same file
+				f.send("second")
+				f.must("", "run", "--once")
+				f.gone(5 * time.Second)
+				if done := f.outbox(); len(done) != 2 {
+					t.Errorf("%d entries acknowledged, want 2\n%s", len(done), f.hookLog())
+				}
+				if _, err := os.Stat(filepath.Join(f.Work, "out.txt")); err != nil {
+					t.Error(err)
+				}
+				for _, other := range []string{".claude/settings.json", ".claude/settings.local.json"} {
+					_, err := os.Stat(filepath.Join(f.Work, other))
+					if there := err == nil; there != (other == file) {
+						t.Errorf("%s: %v", other, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestApplyTrustAnswersTheDialog: with it a session starts in a folder that
+// nobody has trusted, also in one with a repository of its own; the client goes
+// on with its file as if it had written the answer itself.
+func TestApplyTrustAnswersTheDialog(t *testing.T) {
+	for _, repository := range []bool{false, true} {
+		t.Run(map[bool]string{false: "folder", true: "repository"}[repository], func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, realClient(t), []string{"max-restarts: 0"})
+			f.teach()
+			f.Trust() // nothing
+			if repository {
+				if out, err := exec.Command("git", "init", "-q", f.Work).CombinedOutput(); err != nil {
+					t.Skipf("git: %v: %s", err, out)
+				}
+			}
+			before := f.clientFile()
+			f.must("", "apply", "--trust")
+			after := f.clientFile()
+			projects, _ := after["projects"].(map[string]any)
+			if mine, _ := projects[f.Work].(map[string]any); mine["hasTrustDialogAccepted"] != true || len(projects) != 1 {
+				t.Fatalf("projects: %v", projects)
+			}
+			for key := range before {
+				if key != "projects" && !equalJSON(before[key], after[key]) {
+					t.Errorf("%s has changed", key)
+				}
+			}
+			f.send("hello")
+			f.must("", "run", "--once")
+			if done := f.outbox(); len(done) != 1 {
+				t.Errorf("%d entries acknowledged, want 1", len(done))
+			}
+			projects, _ = f.clientFile()["projects"].(map[string]any)
+			if mine, _ := projects[f.Work].(map[string]any); mine["hasTrustDialogAccepted"] != true {
+				t.Errorf("the client has taken it back: %v", projects)
+			}
+			if _, err := os.Stat(filepath.Join(f.Home, ".claude.json.lock")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a lock is left: %v", err)
+			}
+		})
+	}
+}
+
+func equalJSON(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// clientFile is the client's own file.
+func (f *fleet) clientFile() map[string]any {
+	f.t.Helper()
+	data, err := os.ReadFile(filepath.Join(f.Home, ".claude.json"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(data, &v); err != nil {
+		f.t.Fatal(err)
+	}
+	return v
+}
+
+// TestContextResume: each session goes on with the conversation of the one
+// before; when the client has lost it, a new one begins and no entry is lost.
+func TestContextResume(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, []string{"context: resume"})
+		f.teach()
+		var ids []string
+		once := func(text string) {
+			t.Helper()
+			f.send(text)
+			f.must("", "run", "--once")
+			f.gone(5 * time.Second)
+			ids = append(ids, f.session().ClientSession)
+		}
+		once("the first")
+		once("the second")
+		if ids[0] == "" || ids[0] != ids[1] {
+			t.Fatalf("conversations %q", ids)
+		}
+		if c.real {
+			requests := f.API.Requests()
+			last := requests[len(requests)-1]
+			if last.Copies("the first") == 0 {
+				t.Error("the second session does not know the first one's prompt")
+			}
+		}
+		// The client forgets: its transcripts are gone.
+		lost := 0
+		err := filepath.WalkDir(f.Home, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && strings.HasPrefix(d.Name(), ids[0]) {
+				lost++
+				return os.Remove(path)
+			}
+			return err
+		})
+		if err != nil || lost == 0 {
+			t.Fatalf("%d transcripts removed: %v", lost, err)
+		}
+		once("the third")
+		if ids[2] == ids[0] || ids[2] == "" {
+			t.Errorf("conversations %q", ids)
+		}
+		once("the fourth")
+		if ids[3] != ids[2] {
+			t.Errorf("conversations %q", ids)
+		}
+		var got []string
+		for _, p := range f.prompts() {
+			first, _, _ := strings.Cut(p, "\n") // the third is marked as offered before
+			got = append(got, first)
+		}
+		if !slices.Equal(got, []string{"the first", "the second", "the third", "the fourth"}) {
+			t.Errorf("prompts %q", got)
+		}
+		if done := f.outbox(); len(done) != 4 {
+			t.Errorf("%d entries acknowledged, want 4", len(done))
+		}
+	})
+}
