@@ -149,13 +149,24 @@ func (l *lab) command(event string) stepper.Program {
 // run runs a program, killed before its n-th call when n > 0.
 func (l *lab) run(p stepper.Program, n int) stepper.Outcome {
 	l.t.Helper()
-	if n == 0 {
-		return plain(l.t, p)
+	var o stepper.Outcome
+	var err error
+	after := time.Duration(0)
+	if l.slay != nil {
+		after = l.slay()
 	}
-	o, err := stepper.Run(p, n)
+	switch {
+	case n > 0:
+		o, err = stepper.Run(p, n)
+	case after > 0:
+		o = slain(l.t, p, after)
+	default:
+		o = plain(l.t, p)
+	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	l.lastKilled = o.Killed
 	if o.Killed {
 		l.kills++
 	}

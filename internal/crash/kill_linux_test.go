@@ -32,20 +32,24 @@ func (l *lab) fill() {
 	l.send("gamma: sent\nby `heartbeat send` <b>&")
 }
 
-// ticks is how many events the undisturbed session has; the queue is drained
-// in one.
-func ticks(t testing.TB, f form) int {
+// never is a call that no hook gets to.
+const never = 1 << 30
+
+// calls is how many calls each event of the undisturbed session makes that
+// change something; the queue of fill is drained in that one session.
+func calls(t testing.TB, f form) []int {
+	t.Helper()
 	l := newLab(t, workDir(t), f, inbox.Retry)
 	l.fill()
 	l.launch()
-	n := 0
-	for ; len(l.pending) > 0; n++ {
-		l.step(0, true)
+	var calls []int
+	for len(l.pending) > 0 {
+		calls = append(calls, len(l.step(never, true).Calls))
 	}
 	if len(l.open()) > 0 || len(l.faults) > 0 {
 		t.Fatalf("undisturbed: %q open, %q", l.open(), l.faults)
 	}
-	return n
+	return calls
 }
 
 // tally counts over all points.
@@ -77,6 +81,7 @@ type job struct {
 	policy inbox.OrphanPolicy
 	follow followUp
 	tick   int
+	calls  int
 }
 
 // TestKillBeforeEveryCall kills every hook of a session before each of its
@@ -86,10 +91,10 @@ func TestKillBeforeEveryCall(t *testing.T) {
 	needPtrace(t)
 	var jobs []job
 	for _, f := range []form{wiredJSON, wiredStderr, session} {
-		for tick := range ticks(t, f) {
+		for tick, n := range calls(t, f) {
 			for _, p := range policies {
 				for _, u := range followUps {
-					jobs = append(jobs, job{f, p, u, tick})
+					jobs = append(jobs, job{f, p, u, tick, n})
 				}
 			}
 		}
@@ -134,9 +139,6 @@ func atOnce(width, n int, do func(i int)) {
 	wg.Wait()
 }
 
-// maxCalls is more than any hook makes.
-const maxCalls = 200
-
 // run kills at each point of one tick.
 func (j job) run(t *testing.T, c *tally) {
 	l := newLab(t, workDir(t), j.form, j.policy)
@@ -146,7 +148,7 @@ func (j job) run(t *testing.T, c *tally) {
 		l.step(0, true)
 	}
 	before := l.picture()
-	for n := 1; n < maxCalls; n++ {
+	for n := 1; n <= j.calls; n++ {
 		if !*full && (n+j.tick+len(j.row()))%3 == 0 {
 			continue // the slice: two of three points, others in each row
 		}
@@ -154,7 +156,7 @@ func (j job) run(t *testing.T, c *tally) {
 		event := l.pending[0]
 		o := l.step(n, j.follow == sameSession)
 		if !o.Killed {
-			return // one more than there are
+			continue // it made fewer calls this time: no time had passed
 		}
 		l.after(j.follow)
 		c.add(l, fmt.Sprintf("%s, tick %d (%s), killed before call %d of %q", j.row(), j.tick, event, n, o.Calls))
@@ -195,7 +197,7 @@ func TestTheWitnessSeesALoss(t *testing.T) {
 	l.launch()
 	before := l.picture()
 	lost := 0
-	for n := 1; n < maxCalls; n++ {
+	for n := 1; ; n++ {
 		l.restore(before)
 		if !l.step(n, true).Killed {
 			break

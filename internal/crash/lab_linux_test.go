@@ -26,6 +26,9 @@ type lab struct {
 	*witness
 	release func() error // of the session lock, nil while no session lives
 	last    string       // what the last hook said, for messages
+	// slay, when set, says after which time a program is killed; 0: not.
+	slay       func() time.Duration
+	lastKilled bool
 }
 
 func newLab(t testing.TB, dir string, f form, policy inbox.OrphanPolicy) *lab {

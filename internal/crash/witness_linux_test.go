@@ -13,17 +13,14 @@ import (
 // witness is the independent record of one run: what the senders know to be
 // accepted, and what the model of the client knows it was given.
 type witness struct {
-	want    []string         // prompts in the order of acceptance, all different
-	maybe   []string         // whose sender was killed or failed: may come or not
-	given   map[string]int   // :: prompt → times
-	order   []string         // of the first times
-	started map[string]bool  // :: prompt → a tool ran, and its hook was not killed
-	again   map[string]int   // :: prompt → times it was given after that
-	kills   int              // of hooks, senders, recoveries
-	faults  []string         // what no kill excuses
-	budget  int              // duplicates that are excused; kills when 0
-	dead    map[string]int   // :: prompt → records as a dead letter, read at the end
-	reasons map[string][]any // :: prompt → of them
+	want    []string        // prompts in the order of acceptance, all different
+	maybe   []string        // whose sender was killed or failed: may come or not
+	given   map[string]int  // :: prompt → times
+	order   []string        // of the first times
+	started map[string]bool // :: prompt → a tool ran, and its hook was not killed
+	again   map[string]int  // :: prompt → times it was given after that
+	kills   int             // of hooks, senders, recoveries
+	faults  []string        // what no kill excuses
 }
 
 func newWitness() *witness {
@@ -84,11 +81,7 @@ func (w *witness) judge(q *inbox.Queue, policy inbox.OrphanPolicy, toolsSeen boo
 	for _, p := range w.open() {
 		w.fault("lost: %q was never handed over", p)
 	}
-	allowed := w.kills
-	if w.budget > 0 {
-		allowed = w.budget
-	}
-	if n := w.duplicates(); n > allowed {
+	if n := w.duplicates(); n > w.kills {
 		w.fault("duplicates: %d after %d kills (%v)", n, w.kills, w.given)
 	}
 	if want := slices.DeleteFunc(slices.Clone(w.want), func(p string) bool { return w.given[p] == 0 }); len(w.maybe) == 0 &&
@@ -117,17 +110,24 @@ func (w *witness) judgeDead(q *inbox.Queue, policy inbox.OrphanPolicy) {
 		if seen[d.DeliveryID]++; seen[d.DeliveryID] == 2 {
 			w.fault("dead letter twice: %q", d.RawLine)
 		}
-		if policy == inbox.Retry {
-			w.fault("dead letter under retry: %q (%s)", d.RawLine, d.Reason)
-		}
-		if !slices.ContainsFunc(w.order, func(p string) bool { return strings.Contains(d.RawLine, firstWord(p)) }) {
+		if given := w.givenLine(d.RawLine); d.Reason == inbox.Poison && given < 5 || d.Reason != inbox.Poison && policy == inbox.Retry {
+			w.fault("dead letter under %s after %d hand-overs: %q (%s)", policy, given, d.RawLine, d.Reason)
+		} else if given == 0 {
 			w.fault("dead letter that was never handed over: %q (%s)", d.RawLine, d.Reason)
 		}
 	}
 }
 
-// firstWord tells the prompts apart in whatever form a line has.
-func firstWord(p string) string { return strings.Fields(p)[0] }
+// givenLine is how often the prompt of a line was handed over. The first
+// words tell prompts apart in whatever form a line has.
+func (w *witness) givenLine(line string) int {
+	for _, p := range w.order {
+		if strings.Contains(line, strings.Fields(p)[0]) {
+			return w.given[p]
+		}
+	}
+	return 0
+}
 
 func (w *witness) judgeReplies(q *inbox.Queue) {
 	seen := map[string]bool{}

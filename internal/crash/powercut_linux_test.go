@@ -1,0 +1,234 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// fsKind is a file system that the power is cut of.
+type fsKind struct {
+	name    string
+	size    int64
+	mkfs    []string
+	options string
+}
+
+var fsKinds = []fsKind{
+	{"ext4", 16 << 20, []string{"mkfs.ext4", "-q", "-F"}, ""},
+	{"xfs", 300 << 20, []string{"mkfs.xfs", "-q", "-f"}, "nouuid"},
+	{"btrfs", 114 << 20, []string{"mkfs.btrfs", "-q", "-f", "--mixed"}, ""},
+}
+
+// cut is one line of the table: how entries are written and what happens to
+// an orphan.
+type cut struct {
+	fs     fsKind
+	synced bool // the entries were written by `send`; otherwise by `echo`
+	policy inbox.OrphanPolicy
+}
+
+// TestPowerCut kills a hook before each of its calls, copies the image of the
+// mounted file system at that moment (what has reached the disk), and goes on
+// with the copy: recover, three more entries, drain. Nothing that was accepted
+// may be missing, nothing garbled or swallowed, and nothing may be given again
+// under deadletter once a tool had run.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	needPtrace(t)
+	if os.Geteuid() != 0 {
+		t.Skip("no power cuts here: mounting takes root")
+	}
+	calls := calls(t, session)
+	for _, kind := range fsKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			template := kind.template(t)
+			for _, c := range []cut{
+				{kind, true, inbox.DeadLetter}, {kind, false, inbox.DeadLetter}, {kind, true, inbox.Retry}, {kind, false, inbox.Retry},
+			} {
+				c.run(t, template, calls)
+			}
+		})
+	}
+}
+
+// template makes an empty image, or skips where one cannot be made or mounted.
+func (k fsKind) template(t *testing.T) string {
+	if _, err := exec.LookPath(k.mkfs[0]); err != nil {
+		t.Skip("no power cuts here: ", err)
+	}
+	path := filepath.Join(t.TempDir(), "template")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Truncate(k.size); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if out, err := exec.Command(k.mkfs[0], append(k.mkfs[1:], path)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", k.mkfs, err, out)
+	}
+	m, err := k.mount(t, path)
+	if err != nil {
+		t.Skipf("no power cuts here: cannot mount %s: %v", k.name, err)
+	}
+	m.unmount(t)
+	return path
+}
+
+// mounted is an image that is mounted.
+type mounted struct{ dir string }
+
+func (k fsKind) mount(t *testing.T, image string) (*mounted, error) {
+	dir, err := os.MkdirTemp(t.TempDir(), "mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := "loop"
+	if k.options != "" {
+		options += "," + k.options
+	}
+	if out, err := exec.Command("mount", "-t", k.name, "-o", options, image, dir).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	m := &mounted{dir}
+	t.Cleanup(func() { m.unmount(t) })
+	return m, nil
+}
+
+func (m *mounted) unmount(t *testing.T) {
+	if m.dir == "" {
+		return
+	}
+	// A child of another test that was just forked may hold a descriptor for
+	// a moment, until its exec.
+	var out []byte
+	err := errors.New("busy")
+	for deadline := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		out, err = exec.Command("umount", m.dir).CombinedOutput()
+	}
+	if err != nil {
+		t.Errorf("umount: %v: %s", err, out)
+		_ = exec.Command("umount", "-l", m.dir).Run()
+	}
+	m.dir = ""
+}
+
+// copyImage copies a sparse file.
+func copyImage(t *testing.T, from, to string) {
+	if out, err := exec.Command("cp", "--sparse=auto", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v: %s", err, out)
+	}
+}
+
+// sliceStride thins the cut points outside of -full.
+const sliceStride = 23
+
+// run cuts the power at each point of each tick.
+func (c cut) run(t *testing.T, template string, calls []int) {
+	points, duplicates, all := 0, 0, 0
+	for tick, n := range calls {
+		for call := 1; call <= n; call++ {
+			if all++; !*full && all%sliceStride != 0 {
+				continue
+			}
+			points++
+			duplicates += c.point(t, template, tick, call)
+		}
+	}
+	t.Logf("%-5s synced %-5v %-10s %3d cut points, %d duplicates", c.fs.name, c.synced, c.policy, points, duplicates)
+}
+
+// point cuts the power before a call of a tick and returns how many
+// duplicates that made.
+func (c cut) point(t *testing.T, template string, tick, call int) int {
+	where := fmt.Sprintf("%s, synced %v, %s, tick %d, call %d", c.fs.name, c.synced, c.policy, tick, call)
+	dir := t.TempDir()
+	before, after := filepath.Join(dir, "before"), filepath.Join(dir, "after")
+	copyImage(t, template, before)
+	m, err := c.fs.mount(t, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.unmount(t)
+	l := newLab(t, m.dir, session, c.policy)
+	l.transcript = filepath.Join(dir, "transcript.jsonl") // the client's: not what is tried here
+	c.fill(l)
+	l.launch()
+	for range tick {
+		l.step(0, true)
+	}
+	if !l.step(call, false).Killed {
+		t.Errorf("%s: it was not killed", where)
+	}
+	copyImage(t, before, after)
+	l.die()
+	m.unmount(t)
+	os.Remove(before)
+	c.goOn(t, l, after, where)
+	os.Remove(after)
+	return l.duplicates()
+}
+
+func (c cut) fill(l *lab) {
+	if c.synced {
+		for _, p := range []string{"alpha: one", "beta: two\nlines", "gamma: three"} {
+			l.send(p)
+		}
+		return
+	}
+	// A plain writer has promised nothing before the first tick has seen its
+	// lines; the folder itself is on disk, as apply made it.
+	d, err := os.Open(l.home)
+	if err == nil {
+		err = d.Sync()
+		d.Close()
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.echo("alpha: one\nbeta: two\ngamma: three\n")
+	l.maybe = []string{"alpha: one", "beta: two", "gamma: three"}
+}
+
+// goOn is the time after the power came back.
+func (c cut) goOn(t *testing.T, l *lab, image, where string) {
+	m, err := c.fs.mount(t, image)
+	if err != nil {
+		t.Errorf("%s: cannot mount what the cut left: %v", where, err)
+		return
+	}
+	defer m.unmount(t)
+	if c.offered(l) {
+		// The tick that handed the first one over has synced all of them.
+		l.want, l.maybe = l.maybe, nil
+	}
+	l.home = filepath.Join(m.dir, ".heartbeat")
+	if err := os.MkdirAll(l.home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.inbox = filepath.Join(l.home, "inbox.jsonl")
+	l.recoverOrphan(0)
+	l.launch()
+	for i := range 3 {
+		p := "after the cut: " + strconv.Itoa(i)
+		l.echo(p+"\n", p)
+	}
+	l.drain()
+	if faults := l.verdict(); len(faults) > 0 {
+		t.Errorf("%s:\n\t%s%s", where, strings.Join(faults, "\n\t"), l.files())
+	}
+}
+
+// offered reports whether plain lines are promised: one was handed over.
+func (c cut) offered(l *lab) bool { return !c.synced && len(l.given) > 0 }

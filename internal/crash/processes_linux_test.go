@@ -1,0 +1,214 @@
+package crash
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/internal/crash/stepper"
+)
+
+// fleet writes a heartbeat.yaml with one agent, "a", whose folder is the lab's.
+func (l *lab) fleet() (env []string, dir string) {
+	l.t.Helper()
+	dir = filepath.Dir(l.home)
+	write(l.t, filepath.Join(dir, "heartbeat.yaml"),
+		"version: 1\nagents:\n  a:\n    dir: .\n    command: [\"true\"]\n")
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"),
+		"XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"),
+	}, dir
+}
+
+func (l *lab) sending(id, prompt string) stepper.Program {
+	env, dir := l.fleet()
+	return stepper.Program{
+		Path: program(l.t, "heartbeat"), Dir: dir, Env: env,
+		Args: []string{"send", "a", "--id", id, prompt},
+	}
+}
+
+// TestSendIsKilled kills `heartbeat send` before each of its calls. Sending
+// again with the same id queues the prompt once.
+func TestSendIsKilled(t *testing.T) {
+	t.Parallel()
+	needPtrace(t)
+	for _, tail := range []string{"", "alpha: before\n", "alpha: before\nbeta: unfinished"} {
+		t.Run(fmt.Sprintf("%d bytes queued", len(tail)), func(t *testing.T) {
+			t.Parallel()
+			points := 0
+			for n := 1; ; n++ {
+				l := newLab(t, workDir(t), wiredStderr, inbox.Retry)
+				l.echo(tail, strings.FieldsFunc(tail, func(r rune) bool { return r == '\n' })...)
+				o := l.run(l.sending("k1", "gamma: sent"), n)
+				if !o.Killed {
+					break
+				}
+				points++
+				l.want = append(l.want, "gamma: sent")
+				if again := l.run(l.sending("k1", "gamma: sent"), 0); again.Status != 0 {
+					t.Fatalf("again: %+v", again)
+				}
+				l.send("delta: after the kill")
+				l.kills = 0 // a killed send makes no duplicate
+				l.launch()
+				l.drain()
+				if faults := l.verdict(); len(faults) > 0 {
+					t.Errorf("killed before call %d of %q:\n\t%s%s", n, o.Calls, strings.Join(faults, "\n\t"), l.files())
+				}
+			}
+			t.Logf("%d kill points", points)
+		})
+	}
+}
+
+// TestProcessesAtOnce lets senders, hooks and recoveries race as processes.
+func TestProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	const senders, each = 6, 12
+	l := newLab(t, workDir(t), session, inbox.DeadLetter)
+	l.launch()
+	program(t, "heartbeat")
+	calls := make([][]stepper.Program, senders)
+	for s := range senders {
+		for i := range each {
+			prompt := fmt.Sprintf("s%d-%d: %s", s, i, strings.Repeat("y", 40*i))
+			l.want = append(l.want, prompt)
+			calls[s] = append(calls[s], l.sending(fmt.Sprintf("%d-%d", s, i), prompt))
+		}
+	}
+	slices.Sort(l.want) // the order of acceptance is not known
+	var all, others sync.WaitGroup
+	for s := range senders {
+		all.Go(func() {
+			for _, c := range calls[s] {
+				if o := plain(t, c); o.Status != 0 {
+					t.Errorf("send: %+v", o)
+				}
+			}
+		})
+	}
+	// A session lives: recover must refuse, and change nothing.
+	stop := make(chan struct{})
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			o := plain(t, stepper.Program{
+				Path: program(t, "heartbeat-stop"), Args: []string{"recover", "--inbox", l.inbox, "--on-orphan", "retry"},
+			})
+			if o.Status != 1 {
+				t.Errorf("recover in a live session: %+v", o)
+			}
+		}
+	})
+	deadline := time.Now().Add(50 * time.Second)
+	for len(l.open()) > 0 && time.Now().Before(deadline) {
+		if len(l.pending) == 0 {
+			l.unrule()
+			l.wake()
+		}
+		l.step(0, true)
+	}
+	close(stop)
+	all.Wait()
+	others.Wait()
+	l.drain()
+	slices.Sort(l.order)
+	if faults := l.verdict(); len(faults) > 0 {
+		t.Errorf("%s%s", strings.Join(faults, "\n"), l.files())
+	}
+	t.Logf("%d entries of %d senders", len(l.order), senders)
+}
+
+// unrule starts the session's record anew, as the launch of the next one does.
+func (l *lab) unrule() {
+	l.unlock()
+	l.launch()
+	l.step(0, true)
+}
+
+// TestForeignWriters: bash splits a long echo into several writes. One such
+// writer at a time gets its lines through whole.
+func TestForeignWriters(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no foreign writer here: ", err)
+	}
+	const lines = 30
+	l := newLab(t, workDir(t), wiredStderr, inbox.Retry)
+	for i := range lines {
+		l.want = append(l.want, fmt.Sprintf("b%d:%s", i, strings.Repeat("z", 100_000)))
+	}
+	cmd := exec.Command(bash, "-c", `z=$(printf 'z%.0s' {1..100000}); for ((i = 0; i < $1; i++)); do echo "b$i:$z" >>"$2"; done`,
+		"bash", fmt.Sprint(lines), l.inbox)
+	l.whileRunning(cmd)
+	t.Logf("%d lines of 100 KB", len(l.order))
+}
+
+// TestALiveAppenderIsNeverTorn reads while 64 KiB lines are appended with one
+// write each, which is atomic among writers and not for readers
+// (reliability.md 0.3: 10 of 200 were torn).
+func TestALiveAppenderIsNeverTorn(t *testing.T) {
+	t.Parallel()
+	lines := 200
+	if *full {
+		lines = 10_000
+	}
+	l := newLab(t, workDir(t), wiredStderr, inbox.Retry)
+	for i := range lines {
+		l.want = append(l.want, fmt.Sprintf("w%d:%s", i, strings.Repeat("v", 64<<10)))
+	}
+	done := make(chan error, 1)
+	all := slices.Clone(l.want)
+	go func() {
+		f, err := os.OpenFile(l.inbox, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		for i := 0; err == nil && i < len(all); i++ {
+			_, err = f.WriteString(all[i] + "\n")
+		}
+		done <- err
+	}()
+	l.until(time.Now().Add(time.Duration(lines) * 250 * time.Millisecond))
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// whileRunning drains while a writer runs.
+func (l *lab) whileRunning(cmd *exec.Cmd) {
+	l.t.Helper()
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.until(time.Now().Add(50 * time.Second))
+	if err := cmd.Wait(); err != nil {
+		l.t.Error(err)
+	}
+}
+
+// until drains until everything came, and judges.
+func (l *lab) until(deadline time.Time) {
+	l.t.Helper()
+	l.launch()
+	for len(l.order) < len(l.want) && time.Now().Before(deadline) && len(l.faults) == 0 {
+		if len(l.pending) == 0 {
+			l.wake()
+		}
+		l.step(0, true)
+	}
+	l.drain()
+	for _, f := range l.verdict() {
+		l.t.Error(f[:min(len(f), 300)])
+	}
+}
