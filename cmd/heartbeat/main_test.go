@@ -16,6 +16,12 @@ import (
 const envMain = "HEARTBEAT_TEST_MAIN"
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv(envRecord); path != "" {
+		if err := record(path); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	if os.Getenv(envMain) == "1" {
 		main()
 		return
