@@ -44,19 +44,17 @@ func ReadJournal(stateDir string) iter.Seq2[Event, error] {
 	}
 }
 
-// FollowJournal yields all that ReadJournal does, and then what is added until
-// ctx ends.
-func FollowJournal(ctx context.Context, stateDir string) iter.Seq2[Event, error] {
+// FollowJournal yields all that ReadJournal does, calls caughtUp, and goes on
+// with what is added until ctx ends.
+func FollowJournal(ctx context.Context, stateDir string, caughtUp func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		path := filepath.Join(stateDir, journalFile)
-		var r *journalReader
-		for e, err := range readOldest(stateDir, &r) {
-			if !yield(e, err) || err != nil {
-				r.close()
-				return
-			}
-		}
+		r, more := readBacklog(stateDir, yield)
 		defer func() { r.close() }()
+		if !more {
+			return
+		}
+		caughtUp()
 		ticker := time.NewTicker(journalLook)
 		defer ticker.Stop()
 		for {
@@ -71,37 +69,36 @@ func FollowJournal(ctx context.Context, stateDir string) iter.Seq2[Event, error]
 			if r.current(path) {
 				continue
 			}
-			// The file that was followed has been read to its end.
 			next, err := openJournalReader(path)
 			if err != nil {
 				continue
 			}
-			r.close()
-			if r = next; !r.each(yield) {
+			// What was written before the file was moved is read first.
+			if r != nil && !r.each(yield) {
+				_ = next.f.Close()
 				return
 			}
+			r.close()
+			r = next
 		}
 	}
 }
 
-// readOldest is ReadJournal, but leaves the present file open in r.
-func readOldest(stateDir string, r **journalReader) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		present, err := openJournalReader(filepath.Join(stateDir, journalFile))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			yield(Event{}, err)
-			return
-		}
-		if old, err := openJournalReader(filepath.Join(stateDir, journalOld)); err == nil {
-			defer old.close()
-			if !old.each(yield) {
-				return
-			}
-		}
-		if *r = present; present != nil {
-			present.each(yield)
+// readBacklog yields what there is and returns the reader of the present
+// file, or nil, and whether more is wanted.
+func readBacklog(stateDir string, yield func(Event, error) bool) (present *journalReader, more bool) {
+	present, err := openJournalReader(filepath.Join(stateDir, journalFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		yield(Event{}, err)
+		return nil, false
+	}
+	if old, err := openJournalReader(filepath.Join(stateDir, journalOld)); err == nil {
+		defer old.close()
+		if !old.each(yield) {
+			return present, false
 		}
 	}
+	return present, present == nil || present.each(yield)
 }
 
 // journalReader reads whole lines of one file, and goes on where it stopped.

@@ -95,7 +95,7 @@ func lookAtTriggers(a *config.Agent, st *AgentStatus, now time.Time) {
 	for _, t := range a.Triggers {
 		switch {
 		case t.Cron != nil:
-			if n := t.Cron.Schedule.Next(now); !n.IsZero() && (st.Next.IsZero() || n.Before(st.Next)) {
+			if n := nextFire(a, &t, now); !n.IsZero() && (st.Next.IsZero() || n.Before(st.Next)) {
 				st.Next = n
 			}
 		case t.Watch != nil:

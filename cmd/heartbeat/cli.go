@@ -31,7 +31,14 @@ type cli struct {
 	Diff       diffCmd       `cmd:"" group:"fleet" help:"Show what apply would change, as a unified diff."`
 	Unapply    unapplyCmd    `cmd:"" group:"fleet" help:"Take back what apply did."`
 	Run        runCmd        `cmd:"" group:"fleet" help:"Run the fleet: fire triggers, start a session wherever work is queued."`
+	Pause      pauseCmd      `cmd:"" group:"fleet" help:"Hold agents: nothing new is started for them."`
+	Resume     resumeCmd     `cmd:"" group:"fleet" help:"Let held agents go on."`
+	Trigger    triggerCmd    `cmd:"" group:"fleet" help:"Fire an agent's trigger now."`
+	Next       nextCmd       `cmd:"" group:"fleet" help:"Show the coming fires."`
 	Status     statusCmd     `cmd:"" group:"fleet" help:"Show what each agent does, what is queued, and why."`
+	History    historyCmd    `cmd:"" group:"fleet" help:"Show past sessions and dead letters."`
+	Events     eventsCmd     `cmd:"" group:"fleet" help:"Print the journal, or follow it."`
+	Logs       logsCmd       `cmd:"" group:"fleet" help:"Print what an agent said and did, or follow it."`
 	Doctor     doctorCmd     `cmd:"" group:"fleet" help:"Find what would keep the fleet from working, and repair what can be."`
 	Attach     attachCmd     `cmd:"" group:"fleet" help:"Join the terminal of an agent's live session."`
 	Screen     screenCmd     `cmd:"" group:"fleet" help:"Print what the terminal of an agent's live session shows."`
@@ -76,7 +83,7 @@ func parse(args []string, std stdio) (parsed, error) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	ctx, err := parser.Parse(args)
+	ctx, err := parser.Parse(withFollow(args))
 	if p.done {
 		return p, nil
 	}

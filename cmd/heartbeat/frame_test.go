@@ -104,7 +104,7 @@ func TestHelp(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.put("heartbeat.yaml", oneAgent)
-			help := w.ok(slices.Concat([]string{node.Name}, arguments(node), []string{"--help", "-f", "new.yaml"})...)
+			help := w.ok(slices.Concat([]string{node.Name}, arguments(node), []string{"--help", "--file", "new.yaml"})...)
 			if !strings.Contains(help, "Usage: heartbeat "+node.Name) || !strings.Contains(help, "Example") {
 				t.Errorf("the help has no usage or no example:\n%s", help)
 			}

@@ -170,6 +170,26 @@ func (o *output) finishText(r result, err error) error {
 	return printed
 }
 
+// emit prints one of many lines that a command prints while it runs: the
+// value as JSON, or its text. The error is that of writing.
+func (o *output) emit(v any, text func(*page)) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	line := []byte(nil)
+	if o.json {
+		var err error
+		if line, err = jsonLine(v); err != nil {
+			return err
+		}
+	} else {
+		p := &page{palette: o.paint}
+		text(p)
+		line = p.Bytes()
+	}
+	_, err := o.w.Write(line)
+	return err
+}
+
 // printError is the one place where errors and hints are printed for people.
 func (o *output) printError(err error) {
 	fmt.Fprintf(o.err, "%sheartbeat:%s %s\n", o.paintErr.red, o.paintErr.reset, printable(err.Error()))

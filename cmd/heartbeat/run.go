@@ -7,10 +7,12 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/sources/watch"
@@ -21,13 +23,21 @@ type runCmd struct {
 	Once        bool          `help:"End when nothing is queued, in flight or backing off. No trigger fires."`
 	Fire        bool          `help:"With --once: fire each trigger one time first."`
 	OnceTimeout time.Duration `placeholder:"DURATION" default:"1h" help:"With --once: end after this time whatever is left (${default})."`
+	WatchConfig bool          `help:"Load the fleet's file again whenever it changes, as SIGHUP does."`
 }
 
 // Help implements kong's HelpProvider.
 func (runCmd) Help() string {
 	return `Runs the fleet in the foreground: wires what has drifted, recovers what was
 interrupted, fires triggers, starts a session wherever work is queued, and ends
-it. Ctrl-C or SIGTERM ends the sessions and then the run.
+it. Ctrl-C or SIGTERM starts nothing new, lets turns finish within the fleet's
+shutdown-grace (30s) and ends; a second one ends the sessions at once.
+
+SIGHUP, or with --watch-config a change of the fleet's file, loads it again. Agents
+whose definition is the same are not touched; removed ones end after their turn;
+changed ones get their new triggers at once and the rest with their next session.
+A file with problems changes nothing. "heartbeat pause", resume and trigger talk to
+the running scheduler.
 
 With --once the exit status says how it went: 0 all is done, 1 something was
 dead-lettered, is held or left, 75 an agent is parked (usage limit, login).
@@ -36,6 +46,7 @@ Examples:
 
     heartbeat run
     heartbeat run triage builder
+    heartbeat run --watch-config
     heartbeat run --once                  # drain what is queued, then end
     heartbeat run --once --fire -o json   # fire each trigger once, for scripts`
 }
@@ -47,6 +58,9 @@ type ran struct {
 }
 
 func (c runCmd) run(ctx context.Context, a *app) (result, error) {
+	if c.WatchConfig && c.Once {
+		return nil, usagef("heartbeat run --watch-config", "--watch-config does not go with --once")
+	}
 	if c.Fire && !c.Once {
 		return nil, usagef("heartbeat run --once --fire", "--fire goes with --once")
 	}
@@ -62,13 +76,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	for _, w := range fleet.Warnings { // now: the run may take weeks
 		a.log.Warn(w.String())
 	}
-	s, err := c.scheduler(a, fleet)
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	sum, err := s.Run(ctx)
+	asked, sum, err := c.supervised(ctx, a, fleet)
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +84,54 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	if !c.Once {
 		return res, nil
 	}
-	if errors.Is(context.Cause(ctx), context.Canceled) && ctx.Err() != nil {
+	if asked {
 		return res, &failure{status: exitError, err: errors.New("cannot finish: asked to stop")}
 	}
 	res.Verdict = sum.Verdict()
 	return res, onceFailure(res.Verdict)
 }
 
-func (c runCmd) scheduler(a *app, fleet *config.Fleet) (*orchestrator.Scheduler, error) {
+// supervised runs the fleet with everything around it: signals, the control
+// socket, the watch of the configuration. It reports whether the run was
+// asked to stop.
+func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (asked bool, sum *orchestrator.Summary, err error) {
+	var around sync.WaitGroup
+	beside, end := context.WithCancel(ctx)
+	defer around.Wait()
+	defer end()
+	var s *orchestrator.Scheduler
+	s, err = c.scheduler(a, fleet, func() {
+		if c.Once {
+			return
+		}
+		around.Go(func() { a.serveControl(beside, fleet, s) })
+		if c.WatchConfig {
+			around.Go(func() { a.watchConfig(beside, fleet, s) })
+		}
+	})
+	if err != nil {
+		return false, nil, err
+	}
+	ctx, stop := c.supervise(ctx, a, s)
+	defer stop()
+	sum, err = s.Run(ctx)
+	return ctx.Err() != nil, sum, err
+}
+
+// serveControl answers `heartbeat pause` and its like. The fleet runs without
+// it, too.
+func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator.Scheduler) {
+	dir, err := state.RuntimeDir(f.Name)
+	if err == nil {
+		run := control.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
+		err = control.Serve(ctx, dir, run, s, a.log)
+	}
+	if err != nil {
+		a.log.Warn("this run cannot be paused or triggered from outside", "err", err)
+	}
+}
+
+func (c runCmd) scheduler(a *app, fleet *config.Fleet, ready func()) (*orchestrator.Scheduler, error) {
 	stateDir, err := state.Dir(fleet.Name)
 	if err != nil {
 		return nil, err
@@ -103,7 +151,7 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet) (*orchestrator.Scheduler,
 	return orchestrator.New(orchestrator.Options{
 		Fleet: fleet, Only: slices.Clone(c.Agents), Once: c.Once, Fire: c.Fire, OnceTimeout: c.OnceTimeout,
 		StateDir: stateDir, RuntimeDir: runtimeDir, Runner: orchestrator.Shims{Self: self, Log: a.log}, Prepare: prepare,
-		Inboxes: watch.Folders, Log: a.log, Step: a.step,
+		Inboxes: watch.Folders, Ready: ready, Log: a.log, Step: a.step,
 	})
 }
 

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/state"
 )
 
@@ -19,7 +22,7 @@ type statusCmd struct {
 func (statusCmd) Help() string {
 	return `Shows what each agent does, what is queued and in flight, how its last session
 ended and when its next scheduled fire is. It reads the disk, so it works with
-and without a running scheduler.
+and without a running scheduler; one that answers is named.
 
 Examples:
 
@@ -29,12 +32,14 @@ Examples:
 
 // statusPage is the state of the fleet.
 type statusPage struct {
-	Fleet  string                     `json:"fleet"`
-	Agents []orchestrator.AgentStatus `json:"agents"`
-	now    time.Time
+	Fleet string `json:"fleet"`
+	// Scheduler is the run that answers, or null.
+	Scheduler *control.Run               `json:"scheduler"`
+	Agents    []orchestrator.AgentStatus `json:"agents"`
+	now       time.Time
 }
 
-func (c statusCmd) run(_ context.Context, a *app) (result, error) {
+func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
 	fleet, err := a.fleet()
 	if err != nil {
 		return nil, err
@@ -50,16 +55,53 @@ func (c statusCmd) run(_ context.Context, a *app) (result, error) {
 			shown.Agents = append(shown.Agents, agent)
 		}
 	}
-	return c.look(&shown)
+	return c.look(ctx, a, &shown)
 }
 
-func (statusCmd) look(fleet *config.Fleet) (result, error) {
+func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result, error) {
 	stateDir, err := state.Dir(fleet.Name)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	return statusPage{Fleet: fleet.Name, Agents: orchestrator.Status(fleet, stateDir, now), now: now}, nil
+	s := statusPage{Fleet: fleet.Name, Agents: orchestrator.Status(fleet, stateDir, now), now: now}
+	switch live, err := askStatus(ctx, fleet.Name); {
+	case err == nil:
+		s.told(live)
+	case !errors.Is(err, control.ErrNotRunning):
+		a.warn(err.Error())
+	}
+	return s, nil
+}
+
+// askPatience is how long a running scheduler may take to answer.
+const askPatience = 2 * time.Second
+
+func askStatus(ctx context.Context, fleet string) (*control.Status, error) {
+	dir, err := state.RuntimeDir(fleet)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	return control.NewClient(dir).Status(ctx)
+}
+
+// told lays what a running scheduler says over what the disk does. What a
+// session is doing is on the disk first.
+func (s *statusPage) told(live *control.Status) {
+	s.Scheduler = &live.Run
+	byName := map[string]orchestrator.AgentState{}
+	for _, a := range live.Agents {
+		byName[a.Agent] = a
+	}
+	for i := range s.Agents {
+		a := &s.Agents[i]
+		if now, ok := byName[a.Agent]; ok {
+			now.Phase, now.Work = cmp.Or(a.Phase, now.Phase), cmp.Or(a.Work, now.Work)
+			a.AgentState = now
+		}
+	}
 }
 
 func (s statusPage) text(p *page) {
@@ -74,6 +116,9 @@ func (s statusPage) text(p *page) {
 			{text: lastText(a)},
 			{text: nextText(a, s.now)},
 		})
+	}
+	if s.Scheduler != nil {
+		p.printf("run by process %s for %s\n", strconv.Itoa(s.Scheduler.PID), ago(s.now.Sub(s.Scheduler.Started)))
 	}
 	p.table([]string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "LAST", "NEXT"}, rows)
 	for _, a := range s.Agents {
@@ -131,8 +176,14 @@ func whyText(a orchestrator.AgentStatus, now time.Time) string {
 	switch a.State {
 	case orchestrator.Held:
 		return "held: " + a.Reason
+	case orchestrator.Waiting:
+		return "waiting: " + a.Reason
 	case orchestrator.BackingOff, orchestrator.Parked:
 		return fmt.Sprintf("%s for %s: %s", a.State, ago(a.Until.Sub(now)), a.Reason)
+	case orchestrator.Idle, orchestrator.Starting, orchestrator.Running, orchestrator.Ending, orchestrator.Stopped:
+	}
+	if !a.Paused.IsZero() {
+		return "paused by a person; heartbeat resume lets it go on"
 	}
 	return ""
 }

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// running is `heartbeat run` in the background.
+type running struct {
+	w      *world
+	cmd    *exec.Cmd
+	stderr *buffer
+}
+
+// buffer is a bytes.Buffer that two goroutines may use.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// background starts the fleet and waits until it answers.
+func (w *world) background(args ...string) *running {
+	w.t.Helper()
+	r := &running{w: w, cmd: w.command(append([]string{"run"}, args...)...), stderr: &buffer{}}
+	r.cmd.Stdout, r.cmd.Stderr = r.stderr, r.stderr
+	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(syscall.SIGTERM) }
+	if err := r.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.t.Logf("heartbeat run:\n%s", r.stderr)
+		}
+	})
+	w.until("the scheduler answers", func() bool { return w.fleet().Scheduler.PID == r.cmd.Process.Pid })
+	return r
+}
+
+// stop ends the run as a service manager does and returns its exit status.
+func (r *running) stop() int {
+	r.w.t.Helper()
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		r.w.t.Fatal(err)
+	}
+	_ = r.cmd.Wait()
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// until waits for something that another process does.
+func (w *world) until(what string, is func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// fleetView is `heartbeat status` as a reader in another language sees it.
+type fleetView struct {
+	Scheduler struct {
+		PID int `json:"pid"`
+	} `json:"scheduler"`
+	Agents []agentView `json:"agents"`
+}
+
+type agentView struct {
+	Agent, State, Reason string
+	Acknowledged         int
+	Depth                struct{ Entries int }
+}
+
+func (w *world) fleet() (f fleetView) {
+	w.t.Helper()
+	w.into(&f, "status")
+	return f
+}
+
+func (w *world) agent(name string) agentView {
+	w.t.Helper()
+	for _, a := range w.fleet().Agents {
+		if a.Agent == name {
+			return a
+		}
+	}
+	return agentView{}
+}
+
+const simulated = `version: 1
+name: fleet
+agents:
+  triage:
+    dir: agents/triage
+    command: [heartbeat, simulate]
+    trigger: {cron: "0 9 * * 1-5", prompt: "What is new?", timezone: Europe/Rome}
+`
+
+func TestNobodyToControl(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	for _, args := range [][]string{{"pause", "triage"}, {"resume", "--all"}, {"trigger", "triage"}} {
+		o := w.run(args...)
+		if o.status != exitNotRunning || !strings.Contains(o.stderr, "hint: heartbeat run starts it") {
+			t.Errorf("heartbeat %q: status %d\n%s", args, o.status, o.stderr)
+		}
+	}
+	for _, args := range [][]string{{"pause"}, {"pause", "triage", "--all"}, {"resume"}, {"run", "--once", "--watch-config"}} {
+		if o := w.run(args...); o.status != exitUsage {
+			t.Errorf("heartbeat %q: status %d, want wrong usage\n%s", args, o.status, o.stderr)
+		}
+	}
+	if o := w.run("logs", "triage"); o.status != exitError || !strings.Contains(o.stderr, "it has had none") {
+		t.Errorf("logs: status %d\n%s", o.status, o.stderr)
+	}
+	if out := w.ok("history"); out != "nothing has happened yet\n" {
+		t.Errorf("history: %s", out)
+	}
+	if out := w.ok("events"); out != "" {
+		t.Errorf("events: %s", out)
+	}
+}
+
+func TestControlOfARunningFleet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	r := w.background()
+
+	if out := w.ok("pause", "triage"); out != "triage: paused\n" {
+		t.Errorf("pause: %s", out)
+	}
+	if out := w.ok("trigger", "triage"); !strings.Contains(out, "cron-1   1") {
+		t.Errorf("trigger: %s", out)
+	}
+	if out := w.ok("trigger", "triage", "cron-1"); !strings.Contains(out, "its last prompt is still queued or in flight") {
+		t.Errorf("trigger again: %s", out)
+	}
+	if o := w.run("trigger", "triage", "none"); o.status != exitError || !strings.Contains(o.stderr, "its triggers are cron-1") {
+		t.Errorf("an unknown trigger: status %d\n%s", o.status, o.stderr)
+	}
+	if a := w.agent("triage"); a.State != "held" || a.Reason != "paused by a person" || a.Depth.Entries != 1 {
+		t.Errorf("paused: %+v", a)
+	}
+	w.ok("resume", "--all")
+	w.until("the prompt is done", func() bool { a := w.agent("triage"); return a.Acknowledged == 1 && a.State == "idle" })
+
+	if out := w.ok("history", "triage"); !strings.Contains(out, "session") || !strings.Contains(out, "drained") {
+		t.Errorf("history: %s", out)
+	}
+	events := w.ok("events", "triage")
+	for _, want := range []string{"paused\n", "resumed\n", "idle → held: paused by a person", "fired triage/cron-1@", "running → ", "ended, 1 done: drained"} {
+		if !strings.Contains(events, want) {
+			t.Errorf("events lack %q:\n%s", want, events)
+		}
+	}
+	if out := w.ok("logs", "triage"); !strings.Contains(out, "> What is new?") {
+		t.Errorf("logs: %s", out)
+	}
+	if out := w.ok("logs", "triage", "--raw"); !strings.Contains(out, "What is new?") {
+		t.Errorf("the terminal: %q", out)
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	if out := w.ok("status"); strings.Contains(out, "run by process") {
+		t.Errorf("status after the end: %s", out)
+	}
+}
+
+func TestReloadOfARunningFleet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	r := w.background("--watch-config")
+	hup := func(text string) {
+		w.put("heartbeat.yaml", text)
+		if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	added := simulated + "  builder:\n    dir: agents/builder\n    command: [heartbeat, simulate]\n"
+	hup(added)
+	w.until("the added agent is run", func() bool { return w.agent("builder").State == "idle" })
+	w.ok("send", "builder", "hello")
+	w.until("it works", func() bool { return w.agent("builder").Acknowledged == 1 })
+
+	hup(strings.Replace(added, "dir: agents/builder", "dri: agents/builder", 1))
+	w.until("the bad file is told of", func() bool { return strings.Contains(r.stderr.String(), "the old one stays") })
+
+	w.put("heartbeat.yaml", simulated) // without a signal: --watch-config sees it
+	w.until("the removed agent is gone", func() bool { return strings.Contains(r.stderr.String(), "agent removed") })
+	if out := w.ok("events"); !strings.Contains(out, "reloaded\n    added: builder; unchanged: 1") || !strings.Contains(out, "reload-failed") ||
+		!strings.Contains(out, "reloaded\n    removed: builder; unchanged: 1") {
+		t.Errorf("events: %s", out)
+	}
+	r.stop()
+}
+
+func TestFollowEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	r := w.background()
+	follow := w.command("events", "-f", "-n", "0", "-o", "json")
+	out := &buffer{}
+	follow.Stdout = out
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a pause is seen", func() bool {
+		w.ok("pause", "triage")
+		w.ok("resume", "triage")
+		return strings.Contains(out.String(), `"kind":"paused"`)
+	})
+	if err := follow.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := follow.Wait(); err != nil {
+		t.Errorf("events -f: %v", err)
+	}
+	envelopeOf(t, outcome{stdout: out.String()})
+	r.stop()
+}
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated+`  builder:
+    dir: agents/builder
+    triggers:
+      - {cron: "0 9 * * 1-5", timezone: America/New_York, prompt: x}
+      - {watch: ["in/*.md"], prompt: "{{.Path}}"}
+      - {poll: [./next.sh], every: 5m}
+`)
+	var next struct {
+		Fires []struct {
+			Agent, Trigger string
+			At             time.Time
+		}
+	}
+	w.into(&next, "next", "-n", "4")
+	if len(next.Fires) != 4 {
+		t.Fatalf("%+v", next)
+	}
+	for i, f := range next.Fires {
+		if f.At.Before(time.Now()) || f.At.Hour() != 9 || f.At.Minute() != 0 || i > 0 && f.At.Before(next.Fires[i-1].At) {
+			t.Errorf("fire %d: %+v", i, f)
+		}
+	}
+	text := w.ok("next")
+	for _, want := range []string{"UTC", "CE", "builder/watch-1: when in/*.md change", "builder/poll-1: asked every 5m0s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("next lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestFollowForShort(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ args, want string }{
+		{"events -f triage", "events --follow triage"},
+		{"-f my.yaml events triage -f", "-f my.yaml events triage --follow"},
+		{"-o json logs -f triage", "-o json logs --follow triage"},
+		{"--file=logs status -f my.yaml", "--file=logs status -f my.yaml"},
+		{"send events -f my.yaml", "send events -f my.yaml"},
+		{"-f events validate", "-f events validate"},
+		{"-f", "-f"},
+		{"", ""},
+	}
+	for _, tt := range tests {
+		args := strings.Fields(tt.args)
+		if got := strings.Join(withFollow(args), " "); got != tt.want || strings.Join(args, " ") != tt.args {
+			t.Errorf("%q became %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}

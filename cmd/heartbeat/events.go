@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/state"
+)
+
+type eventsCmd struct {
+	Agents []string `arg:"" optional:"" help:"The agents; the whole fleet when none is named." complete:"agent"`
+	Follow bool     `help:"Go on with what happens from now on, until interrupted; -f for short."`
+	Count  int      `short:"n" placeholder:"N" default:"50" help:"How many events to begin with, the newest (${default})."`
+}
+
+// Help implements kong's HelpProvider.
+func (eventsCmd) Help() string {
+	return `Prints the journal of the fleet: what happened to each agent, why, and what comes
+next. With -o json each event is one line, before the envelope.
+
+Examples:
+
+    heartbeat events
+    heartbeat events -f triage
+    heartbeat events -n 1000 -o json`
+}
+
+func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
+	if c.Count < 0 {
+		return nil, usagef("heartbeat events --help", "-n is below 0")
+	}
+	f, err := a.fleet()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := pick(f, c.Agents); err != nil {
+		return nil, err
+	}
+	dir, err := state.Dir(f.Name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	events := orchestrator.ReadJournal(dir)
+	last, live := newest[orchestrator.Event]{most: c.Count}, false
+	var printed error
+	flush := func() {
+		for _, e := range last.all {
+			if printed = c.print(a, e); printed != nil {
+				return
+			}
+		}
+		live = true
+	}
+	if c.Follow {
+		events = orchestrator.FollowJournal(ctx, dir, flush)
+	}
+	for e, err := range events {
+		switch {
+		case err != nil:
+			return nil, err
+		case !c.wants(e):
+		case live:
+			printed = c.print(a, e)
+		default:
+			last.add(e)
+		}
+		if printed != nil {
+			break
+		}
+	}
+	if !c.Follow {
+		flush()
+	}
+	if gone(printed) {
+		printed = nil
+	}
+	return nil, printed
+}
+
+func (c eventsCmd) wants(e orchestrator.Event) bool {
+	return len(c.Agents) == 0 || slices.Contains(c.Agents, e.Agent)
+}
+
+// print prints one event. An error means that nobody reads any more.
+func (eventsCmd) print(a *app, e orchestrator.Event) error {
+	return a.out.emit(e, func(p *page) { eventText(p, e) })
+}
+
+func eventText(p *page, e orchestrator.Event) {
+	p.coloured(p.dim, e.At.Local().Format(time.DateTime)+" ")
+	if e.Agent != "" {
+		p.printf("%s ", e.Agent)
+	}
+	what, colour := e.Kind, ""
+	switch e.Kind {
+	case "state":
+		what = string(e.From) + " → " + string(e.State)
+		colour = stateCell(p, e.State).colour
+	case "recovered", "trigger-failed", "reload-failed", "swept":
+		colour = p.yellow
+	}
+	p.coloured(colour, what)
+	if e.Kind == "ended" {
+		p.printf(", %s done", fmt.Sprint(e.Acknowledged))
+	}
+	if e.Trigger != "" {
+		p.printf(" %s", e.Trigger)
+	}
+	if e.Reason != "" {
+		p.printf(": %s", oneLine(e.Reason))
+	}
+	if !e.Until.IsZero() {
+		p.printf(", until %s", e.Until.Local().Format(time.DateTime))
+	}
+	if e.Detail != "" {
+		p.printf("\n    %s", strings.ReplaceAll(strings.TrimSpace(e.Detail), "\n", "\n    "))
+	}
+	p.printf("\n")
+}
+
+// follows are the commands in which -f is --follow, as it is in tail(1) and
+// its like. The fleet's file is --file there, or -f before the command.
+var follows = []string{"events", "logs"}
+
+// withFollow spells -f out where it means --follow.
+func withFollow(args []string) []string {
+	at := commandAt(args)
+	if at == len(args) || !slices.Contains(follows, args[at]) {
+		return args
+	}
+	args = slices.Clone(args)
+	for i := at + 1; i < len(args) && args[i] != "--"; i++ {
+		if args[i] == "-f" {
+			args[i] = "--follow"
+		}
+	}
+	return args
+}
+
+// commandAt returns where the command stands, behind flags that every command
+// takes, or len(args).
+func commandAt(args []string) int {
+	takes := []string{"-f", "--file", "-o", "--output", "--log-level", "--log-format", "--heartbeat-ms"}
+	for i := 0; i < len(args); i++ {
+		switch {
+		case slices.Contains(takes, args[i]):
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			return i
+		}
+	}
+	return len(args)
+}
+
+// newest keeps the last ones of many.
+type newest[T any] struct {
+	most int
+	all  []T
+}
+
+func (n *newest[T]) add(v T) {
+	if n.all = append(n.all, v); len(n.all) > n.most {
+		n.all = n.all[1:]
+	}
+}
+
+// gone reports whether whoever read stdout is gone, which is no failure.
+func gone(err error) bool { return errors.Is(err, syscall.EPIPE) }

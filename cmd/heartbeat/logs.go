@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/orchestrator/transcript"
+)
+
+type logsCmd struct {
+	Agent  string `arg:"" help:"The agent." complete:"agent"`
+	Follow bool   `help:"Go on with what comes, also in the agent's next sessions, until interrupted; -f for short."`
+	Count  int    `short:"n" placeholder:"N" default:"50" help:"How many lines of the conversation to begin with, the newest (${default})."`
+	Full   bool   `help:"Show prompts, tool calls and their answers in full, not in one line."`
+	Raw    bool   `help:"Print the terminal's output instead, byte for byte, control sequences and all."`
+}
+
+// Help implements kong's HelpProvider.
+func (logsCmd) Help() string {
+	return `Prints what an agent was asked, said and did in its live session or, without one,
+in the last: from the client's own transcript. With -o json each is one line,
+before the envelope.
+
+Examples:
+
+    heartbeat logs triage
+    heartbeat logs triage -f
+    heartbeat logs triage --raw | less -R`
+}
+
+// logLook is how often a transcript is looked at for more.
+const logLook = 250 * time.Millisecond
+
+func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
+	if c.Count < 0 {
+		return nil, usagef("heartbeat logs --help", "-n is below 0")
+	}
+	agent, err := a.agent(c.Agent)
+	if err != nil {
+		return nil, err
+	}
+	record, err := lastSession(agent)
+	if err != nil && !c.Follow {
+		return nil, err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	if c.Raw {
+		return nil, c.raw(ctx, a, agent, record)
+	}
+	return nil, c.conversation(ctx, a, agent, record)
+}
+
+// lastSession is the record of an agent's live or last session.
+func lastSession(agent *config.Agent) (*hook.Record, error) {
+	r, err := hook.ReadRecord(agent.Home)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if r == nil {
+		return nil, &failure{
+			status: exitError, err: fmt.Errorf("cannot find a session of agent %q: it has had none", agent.Name),
+			hint: fmt.Sprintf("heartbeat logs %s -f waits for one", agent.Name),
+		}
+	}
+	return r, nil
+}
+
+// conversation prints the transcript of one session after the other.
+func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, record *hook.Record) error {
+	var (
+		open  *transcript.Reader
+		path  string
+		first = true
+	)
+	defer func() {
+		if open != nil {
+			open.Close()
+		}
+	}()
+	for {
+		if record != nil && record.Transcript != path && record.Transcript != "" {
+			next, err := transcript.Open(record.Transcript)
+			if err != nil && !c.Follow {
+				return err
+			}
+			if err == nil {
+				if open != nil {
+					open.Close()
+				}
+				open, path = next, record.Transcript
+			}
+		}
+		if open != nil {
+			if err := c.print(a, open, first); err != nil {
+				if gone(err) {
+					return nil
+				}
+				return err
+			}
+			first = false
+		} else if !c.Follow {
+			return fmt.Errorf("cannot find the transcript of agent %q: its session has not begun", agent.Name)
+		}
+		if !c.Follow || !pause(ctx, logLook) {
+			return nil
+		}
+		record, _ = hook.ReadRecord(agent.Home)
+	}
+}
+
+// print prints what is new; the first time the newest lines alone.
+func (c logsCmd) print(a *app, r *transcript.Reader, first bool) error {
+	if !first {
+		var failed error
+		err := r.Each(func(l transcript.Line) bool {
+			failed = c.emit(a, l)
+			return failed == nil
+		})
+		return errors.Join(failed, err)
+	}
+	last := newest[transcript.Line]{most: c.Count}
+	if err := r.Each(func(l transcript.Line) bool { last.add(l); return true }); err != nil {
+		return err
+	}
+	for _, l := range last.all {
+		if err := c.emit(a, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// marks stand before what is printed.
+var marks = map[transcript.Kind]string{
+	transcript.Prompt: "> ", transcript.Text: "", transcript.Tool: "* ", transcript.Result: "  = ",
+}
+
+// lineColumns is how much of a prompt, a call or its answer is shown.
+const lineColumns = 160
+
+func (c logsCmd) emit(a *app, l transcript.Line) error {
+	return a.out.emit(l, func(p *page) {
+		colour := ""
+		switch {
+		case l.Failed:
+			colour = p.red
+		case l.Kind == transcript.Prompt:
+			colour = p.cyan
+		case l.Kind != transcript.Text:
+			colour = p.dim
+		}
+		text := strings.TrimRight(l.Text, "\n")
+		if l.Name != "" {
+			text = l.Name + " " + text
+		}
+		if !c.Full && l.Kind != transcript.Text {
+			text = shorten(oneLine(text), lineColumns)
+		}
+		p.coloured(p.dim, l.At.Local().Format(time.TimeOnly)+" ")
+		p.coloured(colour, marks[l.Kind]+text)
+		p.printf("\n")
+	})
+}
+
+// raw copies the terminal's log.
+func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, record *hook.Record) error {
+	if a.Output == "json" {
+		return usagef("heartbeat logs "+c.Agent+" --raw", "--raw has no JSON form")
+	}
+	for at := int64(0); ; {
+		if record != nil {
+			n, err := copyLog(a.stdio.out, agent, record.Session, at)
+			switch {
+			case gone(err):
+				return nil
+			case err != nil && !c.Follow:
+				return fmt.Errorf("cannot read the terminal's log: %w", err)
+			}
+			at += n
+		}
+		if !c.Follow || !pause(ctx, logLook) {
+			return nil
+		}
+		if r, _ := hook.ReadRecord(agent.Home); r != nil && (record == nil || r.Session != record.Session) {
+			record, at = r, 0
+		}
+	}
+}
+
+// copyLog copies a session's terminal log from an offset on. The agent can
+// write the folder: no link is followed.
+func copyLog(w io.Writer, agent *config.Agent, session string, at int64) (int64, error) {
+	root, err := os.OpenRoot(agent.Home)
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close()
+	name := filepath.Join("sessions", session+".log")
+	if !filepath.IsLocal(name) || filepath.Dir(name) != "sessions" {
+		return 0, fmt.Errorf("%q is not the id of a session", session)
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is not a regular file", name)
+	}
+	return io.Copy(w, io.NewSectionReader(f, at, max(0, info.Size()-at)))
+}
+
+// pause waits; it returns false when ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

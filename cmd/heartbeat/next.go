@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator"
+)
+
+type nextCmd struct {
+	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
+	Count  int      `short:"n" placeholder:"N" default:"10" help:"How many fires (${default})."`
+}
+
+// Help implements kong's HelpProvider.
+func (nextCmd) Help() string {
+	return `Shows the coming fires of the schedules, in each trigger's own time zone and in
+UTC, from the fleet's file. Triggers that wait for files or ask a command have no
+time; they are named below.
+
+Examples:
+
+    heartbeat next
+    heartbeat next triage -n 30`
+}
+
+// comingFires are the next fires, and the triggers without a time.
+type comingFires struct {
+	Fires  []orchestrator.Fire `json:"fires"`
+	Others []timeless          `json:"others"`
+	now    time.Time
+}
+
+// timeless is a trigger that fires when something happens.
+type timeless struct {
+	Agent   string `json:"agent"`
+	Trigger string `json:"trigger"`
+	When    string `json:"when"`
+}
+
+func (c nextCmd) run(_ context.Context, a *app) (result, error) {
+	if c.Count < 1 {
+		return nil, usagef("heartbeat next --help", "-n is below 1")
+	}
+	f, err := a.fleet()
+	if err != nil {
+		return nil, err
+	}
+	agents, err := pick(f, c.Agents)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	res := comingFires{Fires: orchestrator.Upcoming(agents, now, c.Count), Others: []timeless{}, now: now}
+	for _, agent := range agents {
+		for i := range agent.Triggers {
+			if when := whenOf(&agent.Triggers[i]); when != "" {
+				res.Others = append(res.Others, timeless{agent.Name, agent.Triggers[i].Name, when})
+			}
+		}
+	}
+	return res, nil
+}
+
+// pick returns the agents that are named, or all.
+func pick(f *config.Fleet, names []string) ([]*config.Agent, error) {
+	if len(names) == 0 {
+		return f.Agents, nil
+	}
+	var agents []*config.Agent
+	for _, name := range names {
+		a, err := findAgent(f, name)
+		if err != nil {
+			return nil, err
+		}
+		agents = append(agents, a)
+	}
+	return agents, nil
+}
+
+func whenOf(t *config.Trigger) string {
+	switch {
+	case t.Watch != nil:
+		return "when " + strings.Join(t.Watch.Patterns, ", ") + " change"
+	case t.Poll != nil:
+		return fmt.Sprintf("asked every %s", t.Poll.Every)
+	}
+	return ""
+}
+
+func (c comingFires) text(p *page) {
+	if len(c.Fires)+len(c.Others) == 0 {
+		p.printf("no triggers\n")
+		return
+	}
+	var rows [][]cell
+	for _, f := range c.Fires {
+		rows = append(rows, plain(
+			f.Agent, f.Trigger, f.At.Format("Mon 2006-01-02 15:04:05 MST"), f.At.UTC().Format("2006-01-02 15:04:05Z"),
+			"in "+ago(f.At.Sub(c.now)),
+		))
+	}
+	p.table([]string{"AGENT", "TRIGGER", "LOCAL TIME", "UTC", ""}, rows)
+	for _, t := range c.Others {
+		p.printf("%s/%s: %s\n", t.Agent, t.Trigger, t.When)
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/state"
+)
+
+// chosen are agents by their names, or all of them.
+type chosen struct {
+	Agents []string `arg:"" optional:"" help:"The agents." complete:"agent"`
+	All    bool     `help:"All agents."`
+}
+
+// names returns the agents to ask for; none means all.
+func (c chosen) names(command string, f *config.Fleet) ([]string, error) {
+	if (len(c.Agents) == 0) != c.All {
+		return nil, usagef("heartbeat "+command+" AGENT, or heartbeat "+command+" --all", "name agents or --all, one of the two")
+	}
+	for _, name := range c.Agents {
+		if _, err := findAgent(f, name); err != nil {
+			return nil, err
+		}
+	}
+	return c.Agents, nil
+}
+
+type pauseCmd struct{ chosen }
+
+// Help implements kong's HelpProvider.
+func (pauseCmd) Help() string {
+	return `Holds agents in the running scheduler: nothing new is started for them until
+"heartbeat resume", also after a restart of the scheduler. A turn that is under
+way ends first, and its entry is done; what is queued behind it stays queued.
+Triggers go on queueing, and so does "heartbeat send".
+
+Examples:
+
+    heartbeat pause triage
+    heartbeat pause --all`
+}
+
+// held is what agents do after a pause or its end.
+type held struct {
+	Done   string                    `json:"done"` // paused, resumed
+	Agents []orchestrator.AgentState `json:"agents"`
+}
+
+func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
+	f, client, err := a.running()
+	if err != nil {
+		return nil, err
+	}
+	names, err := c.names("pause", f)
+	if err != nil {
+		return nil, err
+	}
+	states, err := client.Pause(ctx, names...)
+	if err != nil {
+		return nil, controlFailure(err)
+	}
+	return held{"paused", states}, nil
+}
+
+func (h held) text(p *page) {
+	for _, a := range h.Agents {
+		switch {
+		case h.Done == "paused" && (a.State == orchestrator.Running || a.State == orchestrator.Starting || a.State == orchestrator.Ending):
+			p.printf("%s: paused; its session ends after its turn\n", a.Agent)
+		case h.Done == "paused":
+			p.printf("%s: paused\n", a.Agent)
+		default:
+			p.printf("%s: %s\n", a.Agent, string(a.State))
+		}
+	}
+}
+
+// running loads the fleet and returns the way into its running scheduler.
+func (a *app) running() (*config.Fleet, *control.Client, error) {
+	f, err := a.fleet()
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := state.RuntimeDir(f.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, control.NewClient(dir), nil
+}
+
+// controlFailure gives a scheduler that is not there its exit status.
+func controlFailure(err error) error {
+	if errors.Is(err, control.ErrNotRunning) {
+		return &failure{
+			status: exitNotRunning, err: errors.New("cannot reach the scheduler: heartbeat does not run this fleet"),
+			hint: "heartbeat run starts it; heartbeat status shows what is known without it",
+		}
+	}
+	return err
+}

@@ -1,0 +1,32 @@
+package main
+
+import "context"
+
+type resumeCmd struct{ chosen }
+
+// Help implements kong's HelpProvider.
+func (resumeCmd) Help() string {
+	return `Lets agents go on that "heartbeat pause" holds, or that are held after too many
+failures. A back-off or a parking that they are in ends too.
+
+Examples:
+
+    heartbeat resume triage
+    heartbeat resume --all`
+}
+
+func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
+	f, client, err := a.running()
+	if err != nil {
+		return nil, err
+	}
+	names, err := c.names("resume", f)
+	if err != nil {
+		return nil, err
+	}
+	states, err := client.Resume(ctx, names...)
+	if err != nil {
+		return nil, controlFailure(err)
+	}
+	return held{"resumed", states}, nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"heartbeat/orchestrator"
+)
+
+type triggerCmd struct {
+	Agent   string `arg:"" help:"The agent." complete:"agent"`
+	Trigger string `arg:"" optional:"" help:"The trigger; all of the agent's when none is named."`
+}
+
+// Help implements kong's HelpProvider.
+func (triggerCmd) Help() string {
+	return `Fires a trigger now, whatever its time: cron its prompt, poll one run of its
+command, watch every file that matches. With "overlap: skip" nothing is queued
+while the trigger's last prompt is not done. The schedule goes on as before.
+
+Examples:
+
+    heartbeat trigger triage
+    heartbeat trigger builder watch-1`
+}
+
+// firedNow is what came of it.
+type firedNow struct {
+	Agent string               `json:"agent"`
+	Fired []orchestrator.Fired `json:"fired"`
+}
+
+func (c triggerCmd) run(ctx context.Context, a *app) (result, error) {
+	f, client, err := a.running()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := findAgent(f, c.Agent); err != nil {
+		return nil, err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	a.step("firing")
+	fired, err := client.Trigger(ctx, c.Agent, c.Trigger)
+	if err != nil {
+		return nil, controlFailure(err)
+	}
+	res, failed := firedNow{c.Agent, fired}, 0
+	for _, t := range fired {
+		if t.Problem != "" {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return res, fmt.Errorf("cannot fire %s of agent %q", count(failed, "trigger"), c.Agent)
+	}
+	return res, nil
+}
+
+func (r firedNow) text(p *page) {
+	var rows [][]cell
+	for _, t := range r.Fired {
+		row := plain(t.Trigger, strconv.Itoa(t.Queued), "")
+		switch {
+		case t.Problem != "":
+			row[2] = cell{t.Problem, p.red}
+		case t.Prompts > t.Queued:
+			row[2].text = "its last prompt is still queued or in flight"
+		case t.Prompts == 0:
+			row[2].text = "it had nothing to say"
+		}
+		rows = append(rows, row)
+	}
+	p.table([]string{"TRIGGER", "QUEUED", "WHY"}, rows)
+}

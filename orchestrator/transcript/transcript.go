@@ -1,0 +1,212 @@
+// Package transcript reads what an agent said and did from the client's own
+// record of a conversation, a JSONL file (measured with 2.1.329). The client
+// may change the format, and the agent can write the file: what is not
+// understood is passed over, every line is bounded, and no link is followed.
+// It is for people to read; nothing is decided from it.
+package transcript
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"heartbeat/hook"
+)
+
+// Kind is what a line of a conversation is.
+type Kind string
+
+// The kinds.
+const (
+	Prompt Kind = "prompt" // what it was given
+	Text   Kind = "text"   // what the agent said
+	Tool   Kind = "tool"   // a tool that it called
+	Result Kind = "result" // what the tool answered
+)
+
+// Line is one thing that was said or done.
+type Line struct {
+	At   time.Time `json:"at"`
+	Kind Kind      `json:"kind"`
+	// Name is the tool's.
+	Name string `json:"name,omitempty"`
+	// Text is a prompt, a text, a tool's input as JSON, or what it answered;
+	// at most 16 KiB of it, then it ends with "…".
+	Text string `json:"text"`
+	// Failed is true for the result of a tool that failed.
+	Failed bool `json:"failed,omitempty"`
+}
+
+const (
+	maxLine = 16 << 20 // longer lines are passed over
+	maxText = 16 << 10
+)
+
+// Reader reads a transcript, and goes on where it stopped when more was
+// written.
+type Reader struct {
+	f  *os.File
+	at int64 // the end of the last whole line
+}
+
+// Open opens a transcript. The name must end in .jsonl: it stands in a file
+// that the agent can write, and leads anywhere.
+func Open(path string) (*Reader, error) {
+	if !strings.HasSuffix(path, ".jsonl") {
+		return nil, fmt.Errorf("cannot read transcript %q: its name does not end in .jsonl", path)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read transcript: %w", err)
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("cannot read transcript %q: it is not a regular file", path), f.Close())
+	}
+	return &Reader{f: f}, nil
+}
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.f.Close() }
+
+// Each calls do with what was said and done since the last call, until do
+// returns false.
+func (r *Reader) Each(do func(Line) bool) error {
+	in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.at, 1<<62), 64<<10)
+	for {
+		line, length, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			return nil // the rest of a line is to come
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read transcript: %w", err)
+		}
+		r.at += length
+		for _, l := range parse(line) {
+			if !do(l) {
+				return nil
+			}
+		}
+	}
+}
+
+// readLine returns a whole line and its length; of one that is too long only that.
+func readLine(in *bufio.Reader) (line []byte, length int64, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if length += int64(len(part)); length <= maxLine {
+			line = append(line, part...)
+		} else {
+			line = nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, length, err
+		}
+	}
+}
+
+// record is a line of the file, as far as it is looked at.
+type record struct {
+	Type      string    `json:"type"`
+	Sidechain bool      `json:"isSidechain"` // a subagent's
+	Timestamp time.Time `json:"timestamp"`
+	Message   struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+}
+
+// block is a part of a message.
+type block struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	Name    string          `json:"name"`
+	Input   json.RawMessage `json:"input"`
+	Content json.RawMessage `json:"content"`
+	IsError bool            `json:"is_error"`
+}
+
+func parse(line []byte) []Line {
+	var r record
+	if json.Unmarshal(line, &r) != nil || r.Sidechain || r.Type != "user" && r.Type != "assistant" {
+		return nil
+	}
+	var lines []Line
+	for _, b := range blocks(r.Message.Content) {
+		l := Line{At: r.Timestamp}
+		switch {
+		case b.Type == "text" && r.Type == "user":
+			l.Kind, l.Text = Prompt, handedOver(b.Text)
+		case b.Type == "text":
+			l.Kind, l.Text = Text, b.Text
+		case b.Type == "tool_use":
+			l.Kind, l.Name, l.Text = Tool, b.Name, compact(b.Input)
+		case b.Type == "tool_result":
+			l.Kind, l.Text, l.Failed = Result, plain(b.Content), b.IsError
+		default:
+			continue
+		}
+		l.Text = cut(l.Text)
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// blocks are the parts of a message: a text, or a list.
+func blocks(content json.RawMessage) []block {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return []block{{Type: "text", Text: text}}
+	}
+	var list []block
+	_ = json.Unmarshal(content, &list) // what is no list has no parts
+	return list
+}
+
+// handedOver strips what stands before an entry: our first line of a prompt
+// argument, or what the client puts before the words of a Stop hook, a line
+// and the hook's command in brackets.
+func handedOver(text string) string {
+	text = strings.TrimPrefix(text, hook.KickoffPrompt(""))
+	rest, ok := strings.CutPrefix(text, "Stop hook feedback:\n")
+	if !ok {
+		return text
+	}
+	if command, entry, ok := strings.Cut(rest, "]: "); ok && strings.HasPrefix(command, "[") && !strings.Contains(command, "\n") {
+		return entry
+	}
+	return rest
+}
+
+// plain is the text of a tool's answer.
+func plain(content json.RawMessage) string {
+	var texts []string
+	for _, b := range blocks(content) {
+		if b.Type == "text" {
+			texts = append(texts, b.Text)
+		} else if b.Type != "" {
+			texts = append(texts, "["+b.Type+"]")
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+func compact(input json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, input) != nil {
+		return ""
+	}
+	return b.String()
+}
+
+func cut(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + "…"
+}

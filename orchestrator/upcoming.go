@@ -1,0 +1,72 @@
+package orchestrator
+
+import (
+	"container/heap"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/sources"
+)
+
+// Fire is a scheduled fire that is to come.
+type Fire struct {
+	Agent   string    `json:"agent"`
+	Trigger string    `json:"trigger"`
+	At      time.Time `json:"at"` // in the trigger's time zone
+}
+
+// Upcoming returns the first n fires of agents' schedules after a time, in
+// their order.
+func Upcoming(agents []*config.Agent, after time.Time, n int) []Fire {
+	var h fireHeap
+	for _, a := range agents {
+		for i := range a.Triggers {
+			if t := &a.Triggers[i]; t.Cron != nil {
+				if at := nextFire(a, t, after); !at.IsZero() {
+					h = append(h, pendingFire{Fire{a.Name, t.Name, at}, a, t})
+				}
+			}
+		}
+	}
+	heap.Init(&h)
+	var fires []Fire
+	for len(h) > 0 && len(fires) < n {
+		f := &h[0]
+		fires = append(fires, f.Fire)
+		if f.At = nextFire(f.agent, f.trigger, f.At); f.At.IsZero() {
+			heap.Pop(&h)
+		} else {
+			heap.Fix(&h, 0)
+		}
+	}
+	return fires
+}
+
+type pendingFire struct {
+	Fire
+	agent   *config.Agent
+	trigger *config.Trigger
+}
+
+// fireHeap is a container/heap, the next fire first.
+type fireHeap []pendingFire
+
+func (h fireHeap) Len() int           { return len(h) }
+func (h fireHeap) Less(i, j int) bool { return h[i].At.Before(h[j].At) }
+func (h fireHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *fireHeap) Push(x any)        { *h = append(*h, x.(pendingFire)) }
+func (h *fireHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// nextFire is a cron trigger's next fire after a time, with its jitter.
+func nextFire(a *config.Agent, t *config.Trigger, after time.Time) time.Time {
+	late := sources.Offset(t.Cron.Jitter, a.Name+"/"+t.Name)
+	at := t.Cron.Schedule.Next(after.Add(-late))
+	if at.IsZero() {
+		return at
+	}
+	return at.Add(late)
+}
