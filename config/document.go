@@ -186,8 +186,7 @@ func keys[T any]() []string { return keysOfType(reflect.TypeFor[T]()) }
 
 func keysOfType(t reflect.Type) []string {
 	var all []string
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if f.Anonymous {
 			all = append(all, keysOfType(f.Type)...)
 			continue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,9 +69,7 @@ func TestTrustChangesOneKey(t *testing.T) {
 		scalar := rapid.SampledFrom([]any{true, false, 1.5, "text", nil, []any{"x", 2.0}, map[string]any{"k": "v"}})
 		project := rapid.MapOfN(rapid.SampledFrom([]string{"hasTrustDialogAccepted", "allowedTools", "x"}), scalar, 0, 3)
 		root := map[string]any{}
-		for k, v := range rapid.MapOfN(rapid.SampledFrom([]string{"theme", "numStartups", "y"}), scalar, 0, 3).Draw(t, "root") {
-			root[k] = v
-		}
+		maps.Copy(root, rapid.MapOfN(rapid.SampledFrom([]string{"theme", "numStartups", "y"}), scalar, 0, 3).Draw(t, "root"))
 		if rapid.Bool().Draw(t, "with projects") {
 			projects := map[string]any{}
 			for k, v := range rapid.MapOfN(dirs, project, 0, 4).Draw(t, "projects") {

@@ -82,11 +82,11 @@ func newFleet(t *testing.T, c client, fields []string, rules ...fakeapi.Rule) *f
 		command = fmt.Sprintf("[heartbeat, simulate, --script, %q]", filepath.Join(l.Dir, "script.json"))
 		l.Setenv("SIMULATE_LOG=" + filepath.Join(l.Dir, "model.jsonl"))
 	}
-	more := ""
+	var more strings.Builder
 	for _, field := range fields {
-		more += "    " + field + "\n"
+		more.WriteString("    " + field + "\n")
 	}
-	f.write(f.file, fmt.Sprintf(agentYAML, strconv.Quote(l.Work), command, more))
+	f.write(f.file, fmt.Sprintf(agentYAML, strconv.Quote(l.Work), command, more.String()))
 	l.Setenv("HEARTBEAT_STATE_DIR="+filepath.Join(l.Dir, "state"), "HEARTBEAT_FILE="+f.file)
 	return f
 }
