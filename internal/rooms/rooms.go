@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"internal/simulate/...": {"internal/simulate/..."},
 	"internal/fakeapi":      {},
 	"internal/rooms":        {},
-	"internal/bench":        {"hook", "hook/inbox"},
+	"internal/bench":        {"hook", "hook/durable", "hook/inbox"},
 	"internal/crash/...":    {"hook", "hook/inbox", "internal/crash/..."},
 	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
 }
