@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long tests wait for what other processes do.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // until waits for something that other processes bring about.
 func until(t *testing.T, what string, is func() bool) {

@@ -125,6 +125,7 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 		return nil, fmt.Errorf("cannot start a session in %q: another one holds it: %w", s.spec.Dir, err)
 	}
 	defer unlock()
+	s.sweepFormer(ctx)
 	s.queue, err = inbox.Open(inbox.Place{
 		Inbox: s.spec.Inbox, Home: s.spec.Home, MaxEntry: s.spec.Policy.MaxEntry,
 	})
@@ -145,6 +146,19 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	}
 	why := s.follow(ctx)
 	return s.finish(ctx, why), nil
+}
+
+// sweepFormer ends what a former session of the agent left whose shim was
+// killed. The scheduler has done so, too, but a shim that was on its way out
+// then may have been killed since; now that the lock is ours there is none.
+func (s *shim) sweepFormer(ctx context.Context) {
+	swept, err := SweepLeftovers(ctx, s.spec.StateDir, s.spec.Agent, s.spec.Grace)
+	for _, l := range swept {
+		s.log.Warn("ended what a former session had left", "former", l.Session)
+	}
+	if err != nil {
+		s.log.Warn("cannot end all that former sessions left", "err", err)
+	}
 }
 
 // SessionLock is the path of the lock that a live session's shim holds.
