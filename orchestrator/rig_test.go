@@ -36,6 +36,8 @@ type rig struct {
 	starts []start
 	live   int
 	most   int // sessions that lived at once
+	// changed is told of what is sent, as by the system's notifications.
+	changed func(path string)
 }
 
 type start struct {
@@ -85,6 +87,21 @@ func (r *rig) send(agent string, n int) {
 			r.t.Fatal(err)
 		}
 	}
+	r.mu.Lock()
+	changed := r.changed
+	r.mu.Unlock()
+	if changed != nil {
+		changed(r.declare(agent).Inbox)
+	}
+}
+
+// notify stands in for the system's notifications.
+func (r *rig) notify(ctx context.Context, _ []string, changed func(string)) error {
+	r.mu.Lock()
+	r.changed = changed
+	r.mu.Unlock()
+	<-ctx.Done()
+	return nil
 }
 
 // run starts the scheduler and returns what ends it and waits for it.
@@ -103,6 +120,7 @@ func (r *rig) start(ctx context.Context) <-chan *Summary {
 	r.t.Helper()
 	opt := r.opt
 	opt.Fleet, opt.StateDir, opt.Runner = r.fleet, filepath.Join(r.dir, "state"), r
+	opt.Inboxes = r.notify
 	opt.Prepare = func(*config.Agent) (Prepared, error) { return Prepared{}, nil }
 	opt.Log = slog.New(slog.NewTextHandler(r.t.Output(), nil))
 	ready := make(chan struct{})

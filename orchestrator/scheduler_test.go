@@ -35,13 +35,31 @@ func TestWorkIsDoneAndAgentsAreIdle(t *testing.T) {
 		if a := r.state("a"); a.Acknowledged != 3 {
 			t.Errorf("%d entries done, want 3", a.Acknowledged)
 		}
-		r.send("b", 1) // no notifications here: noticed by looking every second
-		r.sleep(2 * time.Second)
+		r.send("b", 1)
+		r.sleep(time.Second)
 		r.want("b", Running)
 		sum := stop()
 		if len(r.started("a")) != 1 || len(r.started("b")) != 1 || len(sum.Agents) != 2 {
 			t.Errorf("starts %v", r.order())
 		}
+	})
+}
+
+// What no notification told of is noticed at the next look around.
+func TestQueuesAreLookedAtNowAndThen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		stop := r.run()
+		defer stop()
+		synctest.Wait()
+		r.mu.Lock()
+		r.changed = nil
+		r.mu.Unlock()
+		r.send("a", 1)
+		r.sleep(sweepEvery)
+		r.want("a", Running)
 	})
 }
 

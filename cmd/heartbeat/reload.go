@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -107,17 +108,17 @@ func (a *app) watchConfig(ctx context.Context, f *config.Fleet, s *orchestrator.
 // looksOf is what files look like from outside: a text that changes when one
 // of them does.
 func looksOf(paths []string) string {
-	text := ""
+	var text strings.Builder
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			text += "gone\n"
+			text.WriteString("gone\n")
 		case err != nil:
-			text += err.Error() + "\n"
+			fmt.Fprintln(&text, err)
 		default:
-			text += fmt.Sprintln(info.ModTime().UnixNano(), info.Size(), info.Mode())
+			fmt.Fprintln(&text, info.ModTime().UnixNano(), info.Size(), info.Mode())
 		}
 	}
-	return text
+	return text.String()
 }

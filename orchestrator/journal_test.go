@@ -1,0 +1,152 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func kinds(t *testing.T, dir string) []string {
+	t.Helper()
+	var all []string
+	for e, err := range ReadJournal(dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e.Kind)
+	}
+	return all
+}
+
+func openTestJournal(t *testing.T, dir string, limit int64) *journal {
+	t.Helper()
+	j, err := openJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.max = limit
+	t.Cleanup(func() { _ = j.close() })
+	return j
+}
+
+func TestJournalIsRotated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, two := openTestJournal(t, dir, 4096), openTestJournal(t, dir, 4096)
+	const n = 400
+	for i := range n {
+		j := one
+		if i%3 == 0 {
+			j = two // another process
+		}
+		if err := j.add(Event{Kind: fmt.Sprintf("k%d", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := kinds(t, dir)
+	if len(got) < 50 || got[len(got)-1] != fmt.Sprintf("k%d", n-1) {
+		t.Fatalf("%d events, the last %v", len(got), got[max(0, len(got)-1):])
+	}
+	for i, k := range got {
+		if want := fmt.Sprintf("k%d", n-len(got)+i); k != want {
+			t.Fatalf("event %d is %s, want %s: nothing between may be missing", i, k, want)
+		}
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range names {
+		if info, err := f.Info(); err != nil || info.Size() > 8192 || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", f.Name(), info, err)
+		}
+	}
+	if len(names) != 3 { // the present one, the old one, the lock
+		t.Errorf("files %v", names)
+	}
+}
+
+func TestATornJournalIsMended(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, journalFile)
+	text := `{"at":"2026-11-21T05:00:00Z","kind":"one"}` + "\n" + "no event\n" + strings.Repeat("x", maxEventLine+1) + "\n" +
+		`{"at":"2026-11-21T05:00:00Z","kind":"to` // the writer died
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(t, dir); len(got) != 1 || got[0] != "one" {
+		t.Errorf("read %q", got)
+	}
+	j := openTestJournal(t, dir, journalMax)
+	for _, kind := range []string{"two", "three"} {
+		if err := j.add(Event{Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(kinds(t, dir), " "); got != "one two three" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestNoJournal(t *testing.T) {
+	t.Parallel()
+	if got := kinds(t, t.TempDir()); len(got) != 0 {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestFollowJournalOverRotations(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		j, err := openJournal(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.close()
+		j.max = 20_000
+		if err := j.add(Event{Kind: "before"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		caughtUp := make(chan struct{})
+		var got []string
+		var follower sync.WaitGroup
+		follower.Go(func() {
+			for e, err := range FollowJournal(ctx, dir, func() { close(caughtUp) }) {
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got = append(got, e.Kind); e.Kind == "last" {
+					return
+				}
+			}
+		})
+		<-caughtUp
+		// A rotation takes some 400 events, and the follower sees each file.
+		for i := range 1000 {
+			if i%100 == 0 {
+				time.Sleep(journalLook)
+			}
+			if err := j.add(Event{Kind: fmt.Sprintf("k%d", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.add(Event{Kind: "last"}); err != nil {
+			t.Fatal(err)
+		}
+		follower.Wait()
+		if len(got) != 1002 || got[0] != "before" || got[1] != "k0" || got[1001] != "last" {
+			t.Errorf("%d events seen, want all 1002", len(got))
+		}
+	})
+}
