@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/ptyrun"
 )
 
 // A shim that a killed scheduler left can be killed itself after the next
@@ -31,13 +30,9 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 	}
 	gone := make(chan error, 1)
 	go func() { gone <- left.Wait() }()
-	start, err := ptyrun.StartTimeOf(left.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
 	former := &shim{spec: Spec{Agent: "a", Session: "former", Token: cookie, StateDir: stateDir}, record: &hook.Record{
 		// A process that is no more: its number is another one's now.
-		Shim: hook.Process{PID: os.Getpid(), Start: start - 1},
+		Shim: hook.Process{PID: os.Getpid(), Start: 1},
 	}}
 	if err := former.keepLeftover(hook.Process{}); err != nil {
 		t.Fatal(err)
