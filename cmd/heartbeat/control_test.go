@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -14,31 +12,14 @@ import (
 type running struct {
 	w      *world
 	cmd    *exec.Cmd
-	stderr *buffer
-}
-
-// buffer is a bytes.Buffer that two goroutines may use.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	stderr *said
 }
 
 // background starts the fleet and waits until it answers.
 func (w *world) background(args ...string) *running {
 	w.t.Helper()
-	r := &running{w: w, cmd: w.command(append([]string{"run"}, args...)...), stderr: &buffer{}}
+	t := w.t
+	r := &running{w: w, cmd: w.command(append([]string{"run"}, args...)...), stderr: &said{}}
 	r.cmd.Stdout, r.cmd.Stderr = r.stderr, r.stderr
 	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(syscall.SIGTERM) }
 	if err := r.cmd.Start(); err != nil {
@@ -49,7 +30,7 @@ func (w *world) background(args ...string) *running {
 			w.t.Logf("heartbeat run:\n%s", r.stderr)
 		}
 	})
-	w.until("the scheduler answers", func() bool { return w.fleet().Scheduler.PID == r.cmd.Process.Pid })
+	until(t, "the scheduler answers", func() bool { return w.fleet().Scheduler.PID == r.cmd.Process.Pid })
 	return r
 }
 
@@ -61,16 +42,6 @@ func (r *running) stop() int {
 	}
 	_ = r.cmd.Wait()
 	return r.cmd.ProcessState.ExitCode()
-}
-
-// until waits for something that another process does.
-func (w *world) until(what string, is func() bool) {
-	w.t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("waited in vain until %s", what)
-		}
-	}
 }
 
 // fleetView is `heartbeat status` as a reader in another language sees it.
@@ -160,7 +131,7 @@ func TestControlOfARunningFleet(t *testing.T) {
 		t.Errorf("paused: %+v", a)
 	}
 	w.ok("resume", "--all")
-	w.until("the prompt is done", func() bool { a := w.agent("triage"); return a.Acknowledged == 1 && a.State == "idle" })
+	until(t, "the prompt is done", func() bool { a := w.agent("triage"); return a.Acknowledged == 1 && a.State == "idle" })
 
 	if out := w.ok("history", "triage"); !strings.Contains(out, "session") || !strings.Contains(out, "drained") {
 		t.Errorf("history: %s", out)
@@ -198,15 +169,15 @@ func TestReloadOfARunningFleet(t *testing.T) {
 	}
 	added := simulated + "  builder:\n    dir: agents/builder\n    command: [heartbeat, simulate]\n"
 	hup(added)
-	w.until("the added agent is run", func() bool { return w.agent("builder").State == "idle" })
+	until(t, "the added agent is run", func() bool { return w.agent("builder").State == "idle" })
 	w.ok("send", "builder", "hello")
-	w.until("it works", func() bool { return w.agent("builder").Acknowledged == 1 })
+	until(t, "it works", func() bool { return w.agent("builder").Acknowledged == 1 })
 
 	hup(strings.Replace(added, "dir: agents/builder", "dri: agents/builder", 1))
-	w.until("the bad file is told of", func() bool { return strings.Contains(r.stderr.String(), "the old one stays") })
+	until(t, "the bad file is told of", func() bool { return strings.Contains(r.stderr.String(), "the old one stays") })
 
 	w.put("heartbeat.yaml", simulated) // without a signal: --watch-config sees it
-	w.until("the removed agent is gone", func() bool { return strings.Contains(r.stderr.String(), "agent removed") })
+	until(t, "the removed agent is gone", func() bool { return strings.Contains(r.stderr.String(), "agent removed") })
 	if out := w.ok("events"); !strings.Contains(out, "reloaded\n    added: builder; unchanged: 1") || !strings.Contains(out, "reload-failed") ||
 		!strings.Contains(out, "reloaded\n    removed: builder; unchanged: 1") {
 		t.Errorf("events: %s", out)
@@ -220,12 +191,12 @@ func TestFollowEvents(t *testing.T) {
 	w.put("heartbeat.yaml", simulated)
 	r := w.background()
 	follow := w.command("events", "-f", "-n", "0", "-o", "json")
-	out := &buffer{}
+	out := &said{}
 	follow.Stdout = out
 	if err := follow.Start(); err != nil {
 		t.Fatal(err)
 	}
-	w.until("a pause is seen", func() bool {
+	until(t, "a pause is seen", func() bool {
 		w.ok("pause", "triage")
 		w.ok("resume", "triage")
 		return strings.Contains(out.String(), `"kind":"paused"`)
@@ -290,5 +261,44 @@ func TestFollowForShort(t *testing.T) {
 		if got := strings.Join(withFollow(args), " "); got != tt.want || strings.Join(args, " ") != tt.args {
 			t.Errorf("%q became %q, want %q", tt.args, got, tt.want)
 		}
+	}
+}
+
+// A stop lets the turn finish, and the entries behind it wait; asked twice it
+// ends the turn, whose entry waits, too.
+func TestStopInTwoStages(t *testing.T) {
+	t.Parallel()
+	const slow = `{"rules": [{"match": "slow", "steps": [{"delay": "3s"}, {"reply": "ok"}]}, {"match": "stuck", "steps": [{"hang": true}]}]}`
+	for _, tt := range []struct {
+		prompt string
+		asks   int
+		done   int
+	}{{"slow", 1, 1}, {"stuck", 2, 0}} {
+		t.Run(tt.prompt, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.put("script.json", slow)
+			w.put("heartbeat.yaml", "version: 1\nname: fleet\nshutdown-grace: 5m\nagents:\n  triage:\n    dir: agents/triage\n"+
+				"    command: [heartbeat, simulate, --script, "+w.dir+"/script.json]\n    on-orphan: retry\n")
+			w.put("agents/triage/README", "")
+			w.ok("send", "triage", tt.prompt)
+			w.ok("send", "triage", "second")
+			r := w.background()
+			until(t, "the turn has begun", func() bool {
+				return strings.Contains(w.run("logs", "triage").stdout, "> "+tt.prompt)
+			})
+			for range tt.asks - 1 {
+				if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+					t.Fatal(err)
+				}
+				until(t, "the first one was heard", func() bool { return strings.Contains(r.stderr.String(), "turns may finish") })
+			}
+			if code := r.stop(); code != 0 {
+				t.Errorf("exit status %d", code)
+			}
+			if a := w.agent("triage"); a.Acknowledged != tt.done || a.Depth.Entries != 2-tt.done {
+				t.Errorf("%+v, want %d done and the rest queued", a, tt.done)
+			}
+		})
 	}
 }

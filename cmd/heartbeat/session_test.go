@@ -66,7 +66,8 @@ func newFleet(t *testing.T, script string, fields ...string) *fleet {
 	t.Helper()
 	f := &fleet{world: newWorld(t)}
 	f.put("script.json", script)
-	f.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate, --script, "+
+	f.put("heartbeat.yaml", strings.Replace(oneAgent, "agents:\n", "shutdown-grace: none\nagents:\n", 1)+
+		"    command: [heartbeat, simulate, --script, "+
 		filepath.Join(f.dir, "script.json")+"]\n    permissions: {allow: [Bash]}\n    "+
 		strings.Join(fields, "\n    ")+"\n")
 	f.put("agents/triage/README", "")
