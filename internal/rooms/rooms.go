@@ -35,9 +35,10 @@ var allowed = map[string][]string{
 		"config", "hook/...", "ptyrun",
 		"orchestrator/operator", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
 	},
-	"orchestrator/control": {"orchestrator", "orchestrator/state", "hook/flock"},
-	"cmd/heartbeat-stop":   {"hook"},
-	"cmd/heartbeat":        {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
+	"orchestrator/transcript": {"hook"},
+	"orchestrator/control":    {"orchestrator", "orchestrator/state", "hook/flock"},
+	"cmd/heartbeat-stop":      {"hook"},
+	"cmd/heartbeat":           {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// The stand-in knows what the client knows: nothing of ours.
 	"internal/simulate/...": {"internal/simulate/..."},
 	"internal/fakeapi":      {},
