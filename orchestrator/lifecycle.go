@@ -257,6 +257,9 @@ func (s *Scheduler) reported(a *agent, r session.Report) {
 	defer s.mu.Unlock()
 	worked := r.Acknowledged > a.last.Acknowledged
 	bound := a.last.Phase == hook.Starting && r.Phase != hook.Starting
+	if r.Phase == a.last.Phase {
+		r.At = a.last.At // since when it does what it does
+	}
 	a.last = r
 	if worked {
 		s.log.Info("entry done", "agent", a.name, "done", a.acknowledged+r.Acknowledged)
