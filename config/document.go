@@ -124,6 +124,8 @@ type commonKeySet struct {
 	Prompt string `yaml:"prompt,omitempty" jsonschema:"minLength=1"`
 	// A file with the prompt, relative to the file that says so, instead of prompt.
 	PromptFile string `yaml:"prompt-file,omitempty" jsonschema:"minLength=1"`
+	// A command that decides whether a fire becomes a prompt, as a list of words; it runs in the workspace without a shell. Exit 0: go; 1: not this one; anything else is tried again.
+	Gate []word `yaml:"gate,omitempty" jsonschema:"minItems=1"`
 }
 
 // A schedule. Its prompt knows {{.At}} and {{.Label}}.
@@ -152,6 +154,10 @@ type watchKeySet struct {
 	Debounce limit `yaml:"debounce,omitempty" jsonschema:"default=500ms"`
 	// Fire also when a file that has fired is gone.
 	Removed bool `yaml:"removed,omitempty" jsonschema:"default=false"`
+	// Do not fire for what changes while the agent's own session is in a turn, whoever changes it.
+	IgnoreOwn bool `yaml:"ignore-own,omitempty" jsonschema:"default=false"`
+	// One prompt for all files that are found together (at most 1000); it knows {{.Paths}} and the first one's {{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}.
+	Batch bool `yaml:"batch,omitempty" jsonschema:"default=false"`
 }
 
 // A command that has something to say. Its prompt knows {{.Output}}; without one the output is the prompt.

@@ -120,8 +120,10 @@ type Permissions struct {
 // Trigger is one trigger: exactly one of Cron, Watch and Poll is set.
 type Trigger struct {
 	// Name is unique within the agent: `name:`, or its kind and number.
-	Name  string
-	Line  int
+	Name string
+	Line int
+	// Gate is a command that decides whether a fire becomes a prompt, or nil.
+	Gate  []string
 	Cron  *CronTrigger
 	Watch *WatchTrigger
 	Poll  *PollTrigger
@@ -146,6 +148,10 @@ type WatchTrigger struct {
 	Debounce time.Duration
 	// Removed fires also when a file that has fired is gone.
 	Removed bool
+	// IgnoreOwn does not fire for what changes during the agent's own turns.
+	IgnoreOwn bool
+	// Batch makes one prompt of all files that are found together.
+	Batch bool
 }
 
 // PollTrigger fires when a command has output.

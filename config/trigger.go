@@ -113,6 +113,9 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 	if name, ok := t["name"]; ok {
 		trigger.Name = l.name(name)
 	}
+	if gate, ok := t["gate"]; ok {
+		trigger.Gate = l.command(gate)
+	}
 	prompt := l.prompt(p, t, kind)
 	switch kind {
 	case cronKind:
@@ -203,7 +206,7 @@ func (l *loader) watch(t table, prompt string) *WatchTrigger {
 	w := &WatchTrigger{
 		Prompt:   prompt,
 		Debounce: l.duration(t, "debounce", DefaultDebounce, bounds{none: true, most: day}),
-		Removed:  l.boolean(t, "removed"),
+		Removed:  l.boolean(t, "removed"), IgnoreOwn: l.boolean(t, "ignore-own"), Batch: l.boolean(t, "batch"),
 	}
 	p := t["watch"]
 	const hint = `for example ["incoming/**/*.md"]`

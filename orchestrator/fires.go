@@ -56,8 +56,10 @@ type Fired struct {
 	Trigger string `json:"trigger"`
 	// Prompts is what the trigger had to say, Queued how much of it was
 	// queued: with overlap: skip nothing is while its last fire is not done.
-	Prompts int    `json:"prompts"`
-	Queued  int    `json:"queued"`
+	Prompts int `json:"prompts"`
+	Queued  int `json:"queued"`
+	// Skipped says why something was not queued.
+	Skipped string `json:"skipped,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -148,8 +150,11 @@ func (s *Scheduler) fire(ctx context.Context, t trigger, suffix string) (Fired, 
 	emit := func(ctx context.Context, p sources.Prompt) error {
 		p.Label += suffix
 		f.Prompts++
-		queued, err := s.enqueue(ctx, t, p)
-		if queued {
+		skipped, err := s.enqueue(ctx, t, p)
+		switch {
+		case skipped != "":
+			f.Skipped = skipped
+		case err == nil:
 			f.Queued++
 		}
 		return err
@@ -190,10 +195,14 @@ func fireCron(ctx context.Context, t *config.CronTrigger, emit sources.Emit) err
 
 func (s *Scheduler) watchTrigger(t trigger, emit sources.Emit) (watch.Trigger, error) {
 	tmpl, err := sources.ParseFileTemplate(t.Watch.Prompt)
-	return watch.Trigger{
+	w := watch.Trigger{
 		Dir: t.cfg.Dir, Patterns: t.Watch.Patterns, Debounce: t.Watch.Debounce, Removed: t.Watch.Removed,
-		Template: tmpl, Emit: emit, Failed: s.triggerFailed(t),
-	}, err
+		Batch: t.Watch.Batch, Template: tmpl, Emit: emit, Failed: s.triggerFailed(t),
+	}
+	if t.Watch.IgnoreOwn {
+		w.Own = func(at time.Time) bool { return s.inTurn(t.a, at) }
+	}
+	return w, err
 }
 
 // pollTrigger's command gets the caller's environment and the agent's own,

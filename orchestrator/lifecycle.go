@@ -261,6 +261,7 @@ func (s *Scheduler) reported(a *agent, r session.Report) {
 		r.At = a.last.At // since when it does what it does
 	}
 	a.last = r
+	a.turnsLocked(r.Phase, r.At)
 	if worked {
 		s.log.Info("entry done", "agent", a.name, "done", a.acknowledged+r.Acknowledged)
 		s.worksLocked(a)
@@ -294,6 +295,7 @@ func (s *Scheduler) ended(a *agent, o session.Outcome, recoverErr error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.live = nil
+	a.turnsLocked(hook.Ended, time.Now())
 	a.acknowledged += o.Acknowledged
 	a.outcome = &o
 	a.last.Work = nil

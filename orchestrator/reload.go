@@ -169,7 +169,7 @@ func sameAgent(a, b *config.Agent) bool { return reflect.DeepEqual(placeless(a),
 
 func placeless(a *config.Agent) config.Agent {
 	b := *a
-	b.Line = 0
+	b.File, b.Line = "", 0
 	b.Triggers = slices.Clone(b.Triggers)
 	for i := range b.Triggers {
 		b.Triggers[i].Line = 0

@@ -121,6 +121,7 @@ type agent struct {
 	session string           // id of the live or last session
 	started time.Time        // of the live or last session
 	timer   *time.Timer
+	turns   []span // the last ones, for ignore-own
 	// leaving is true when the live session was told to yield or to finish.
 	leaving bool
 	// total counts over this run.

@@ -35,37 +35,64 @@ func (t trigger) skipsOverlap() bool { return t.Cron != nil && t.Cron.Overlap ==
 // delay is how much later than its schedule a cron trigger fires.
 func (t trigger) delay() time.Duration { return sources.Offset(t.Cron.Jitter, t.source()) }
 
-// enqueue puts one fire of a trigger into its agent's inbox, and reports
-// whether it is there. The label makes it one fire: repeating it after a
-// crash between enqueue and record changes nothing.
-func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (queued bool, err error) {
+// Why a fire was not queued.
+const (
+	skippedOverlap = "its last fire is still queued or in flight"
+	skippedGate    = "its gate said no"
+	skippedTwice   = "it was queued before"
+)
+
+// enqueue puts one fire of a trigger into its agent's inbox, or says why it
+// is not to be there. The label makes it one fire: repeating it after a crash
+// between enqueue and record changes nothing.
+func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (skipped string, err error) {
 	source := t.source() + "@" + p.Label
 	q, err := operator.Open(t.cfg)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer q.Close()
-	if t.skipsOverlap() {
-		switch there, err := stillThere(q, source); {
-		case err != nil:
-			return false, err
-		case there:
-			s.note(Event{Agent: t.cfg.Name, Kind: "skipped", Trigger: source, Reason: "its last fire is still queued or in flight"})
-			s.log.Info("trigger skipped: its last fire is not done", "agent", t.cfg.Name, "trigger", t.Name)
-			return false, nil
-		}
+	skipped, err = s.skips(ctx, t, q, p)
+	if err != nil {
+		return "", err
+	}
+	if skipped != "" {
+		s.note(Event{Agent: t.cfg.Name, Kind: "skipped", Trigger: source, Reason: skipped})
+		s.log.Info("trigger skipped", "agent", t.cfg.Name, "trigger", t.Name, "why", skipped)
+		return skipped, nil
 	}
 	_, err = q.Append(ctx, inbox.Letter{ID: source, Source: source, Prompt: p.Text, Idempotent: true})
 	if errors.Is(err, inbox.ErrDuplicate) {
-		return false, nil
+		return skippedTwice, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot queue a prompt for agent %q: %w", t.cfg.Name, err)
+		return "", fmt.Errorf("cannot queue a prompt for agent %q: %w", t.cfg.Name, err)
 	}
 	s.note(Event{Agent: t.cfg.Name, Kind: "fired", Trigger: source})
 	s.log.Info("trigger fired", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label)
 	s.noticed(t.a)
-	return true, nil
+	return "", nil
+}
+
+// skips says why a fire is not to be queued, or "".
+func (s *Scheduler) skips(ctx context.Context, t trigger, q *inbox.Queue, p sources.Prompt) (string, error) {
+	if t.skipsOverlap() {
+		switch there, err := stillThere(q, t.source()+"@"); {
+		case err != nil:
+			return "", err
+		case there:
+			return skippedOverlap, nil
+		}
+	}
+	if t.Gate != nil {
+		switch open, err := s.gate(ctx, t, p); {
+		case err != nil:
+			return "", err
+		case !open:
+			return skippedGate, nil
+		}
+	}
+	return "", nil
 }
 
 // memory is what an agent's triggers remember over restarts, by trigger

@@ -21,7 +21,7 @@ type FileData struct {
 	AbsPath string   // absolute
 	Name    string   // the last element
 	Event   string   // created, changed or removed
-	Paths   []string // Path alone, for triggers that will batch
+	Paths   []string // all files of a batch, or Path alone
 }
 
 // PollData is what the template of a poll trigger's prompt can use.

@@ -121,7 +121,7 @@ func TestControlOfARunningFleet(t *testing.T) {
 	if out := w.ok("trigger", "triage"); !strings.Contains(out, "cron-1   1") {
 		t.Errorf("trigger: %s", out)
 	}
-	if out := w.ok("trigger", "triage", "cron-1"); !strings.Contains(out, "its last prompt is still queued or in flight") {
+	if out := w.ok("trigger", "triage", "cron-1"); !strings.Contains(out, "its last fire is still queued or in flight") {
 		t.Errorf("trigger again: %s", out)
 	}
 	if o := w.run("trigger", "triage", "none"); o.status != exitError || !strings.Contains(o.stderr, "its triggers are cron-1") {

@@ -17,7 +17,7 @@ type triggerCmd struct {
 func (triggerCmd) Help() string {
 	return `Fires a trigger now, whatever its time: cron its prompt, poll one run of its
 command, watch every file that matches. With "overlap: skip" nothing is queued
-while the trigger's last prompt is not done. The schedule goes on as before.
+while the trigger's last prompt is not done; a gate is asked as always. The schedule goes on as before.
 
 Examples:
 
@@ -65,8 +65,8 @@ func (r firedNow) text(p *page) {
 		switch {
 		case t.Problem != "":
 			row[2] = cell{t.Problem, p.red}
-		case t.Prompts > t.Queued:
-			row[2].text = "its last prompt is still queued or in flight"
+		case t.Skipped != "":
+			row[2].text = t.Skipped
 		case t.Prompts == 0:
 			row[2].text = "it had nothing to say"
 		}

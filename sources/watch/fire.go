@@ -25,7 +25,13 @@ type Trigger struct {
 	// 500 ms. A file that is written to all the time does not fire.
 	Debounce time.Duration
 	// Removed fires also when a file that has fired is gone.
-	Removed  bool
+	Removed bool
+	// Batch makes one fire of all files that are found together, at most 1000;
+	// it waits up to 20 debounces for files that are still written to. A crash before it was recorded may fire for them again, with others.
+	Batch bool
+	// Own, when not nil, reports whether a change at that time is the agent's
+	// own: it is remembered as seen and does not fire.
+	Own      func(at time.Time) bool
 	Template *sources.Template // of the prompt, see sources.ParseFileTemplate; a blank prompt is not emitted
 	// Seen is what Record was given last. Empty means that the trigger is new:
 	// each file that is there fires, as work that waits.
@@ -77,6 +83,7 @@ func Scan(ctx context.Context, t Trigger) (sources.Seen, error) {
 		return nil, fmt.Errorf("cannot list %s: %w", t.Dir, err)
 	}
 	seen := sources.Seen{}
+	var batch []hit
 	for _, f := range byPath(files) {
 		p, err := tr.print(f.rel)
 		for range 5 {
@@ -91,12 +98,16 @@ func Scan(ctx context.Context, t Trigger) (sources.Seen, error) {
 		if err != nil {
 			return seen, fmt.Errorf("cannot read a watched file: %w", err)
 		}
+		if t.Batch {
+			batch = append(batch, hit{f.rel, created, p})
+			continue
+		}
 		if err := t.fire(ctx, f.rel, created, p); err != nil {
 			return seen, err
 		}
 		seen[display(f.rel)] = p
 	}
-	return seen, nil
+	return seen, t.fireBatch(ctx, batch, func(h hit) { seen[display(h.rel)] = h.print })
 }
 
 func byPath(files []found) []found {
@@ -117,6 +128,44 @@ func (t *Trigger) emit(ctx context.Context, shown, name, abs, event string, p so
 		return err
 	}
 	return t.Emit(ctx, sources.Prompt{Label: label(shown, event, p), Text: text, At: time.Now()})
+}
+
+// hit is a file that is to fire.
+type hit struct {
+	rel, event string
+	print      sources.Print
+}
+
+// maxBatch bounds the files of one fire.
+const maxBatch = 1000
+
+// fireBatch emits one prompt for up to maxBatch files each, and calls done for
+// each file that has fired.
+func (t *Trigger) fireBatch(ctx context.Context, hits []hit, done func(hit)) error {
+	for batch := range slices.Chunk(hits, maxBatch) {
+		first := batch[0]
+		data := sources.FileData{
+			Path: display(first.rel), AbsPath: display(filepath.Join(t.Dir, filepath.FromSlash(first.rel))),
+			Name: display(path.Base(first.rel)), Event: first.event,
+		}
+		sum := sha256.New()
+		for _, h := range batch {
+			data.Paths = append(data.Paths, display(h.rel))
+			fmt.Fprintln(sum, label(display(h.rel), h.event, h.print))
+		}
+		text, err := t.Template.Render(data)
+		if err == nil && strings.TrimSpace(text) != "" {
+			p := sources.Prompt{Label: fmt.Sprintf("%d-files#%.12x", len(batch), sum.Sum(nil)), Text: text, At: time.Now()}
+			err = t.Emit(ctx, p)
+		}
+		if err != nil {
+			return err
+		}
+		for _, h := range batch {
+			done(h)
+		}
+	}
+	return nil
 }
 
 // maxLabelPath bounds the path in a label, in bytes.

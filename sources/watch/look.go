@@ -35,6 +35,7 @@ type look struct {
 	blind  error                // why there are no notifications for a directory
 	fresh  bool                 // seen was changed and not recorded
 	unsent int                  // fires since the last record
+	batch  []hit                // what is to fire together
 }
 
 func (l *look) run(ctx context.Context) error {
@@ -58,6 +59,11 @@ func (l *look) run(ctx context.Context) error {
 		if err := l.file(ctx, f); err != nil {
 			return err
 		}
+	}
+	l.postpone()
+	err = l.t.fireBatch(ctx, l.batch, func(h hit) { l.t.seen[display(h.rel)], l.fresh = h.print, true })
+	if err != nil {
+		return err
 	}
 	slices.Sort(gone)
 	for _, key := range gone {
@@ -177,10 +183,14 @@ func (l *look) file(ctx context.Context, f found) error {
 		return nil
 	}
 	l.complain(key, nil)
-	if !known || p.Sum != old.Sum {
+	if (!known || p.Sum != old.Sum) && !l.own(p) {
 		event := created
 		if known {
 			event = changed
+		}
+		if l.t.Batch {
+			l.batch = append(l.batch, hit{f.rel, event, p})
+			return nil
 		}
 		if err := l.t.fire(ctx, f.rel, event, p); err != nil {
 			return err
@@ -196,6 +206,40 @@ func (l *look) file(ctx context.Context, f found) error {
 	return nil
 }
 
+// batchPatience is how many debounces a batch waits for files that are still
+// being written.
+const batchPatience = 20
+
+// postpone puts a batch off while other files are not settled yet: what is
+// written together is to fire together.
+func (l *look) postpone() {
+	if len(l.batch) == 0 || len(l.again)+len(l.waiting) == 0 {
+		return
+	}
+	for _, h := range l.batch {
+		if l.now.Sub(changedAt(h.print)) > batchPatience*l.t.Debounce {
+			return
+		}
+	}
+	for _, h := range l.batch {
+		l.again[h.rel] = l.now.Add(l.t.Debounce)
+	}
+	l.batch = nil
+}
+
+// changedAt is when a file became what it is.
+func changedAt(p sources.Print) time.Time {
+	if p.Changed != 0 {
+		return time.Unix(0, p.Changed) // which no touch(1) can set
+	}
+	return time.Unix(0, p.ModTime)
+}
+
+// own reports whether the agent made a file what it is.
+func (l *look) own(p sources.Print) bool {
+	return l.t.Own != nil && l.t.Own(changedAt(p))
+}
+
 // gone forgets a file, so that it fires when it comes again.
 func (l *look) gone(ctx context.Context, key string) error {
 	rel := undisplay(key)
@@ -203,7 +247,9 @@ func (l *look) gone(ctx context.Context, key string) error {
 	if l.waiting[rel] || err == nil && info.Mode().IsRegular() && l.tree.matches(rel) {
 		return nil
 	}
-	if l.t.Removed && err != nil { // else the patterns have changed
+	// When it went is not known but for the debounce.
+	own := l.t.Own != nil && (l.t.Own(l.now) || l.t.Own(l.now.Add(-l.t.Debounce)))
+	if l.t.Removed && err != nil && !own { // without an error the patterns have changed
 		abs := display(filepath.Join(l.t.Dir, filepath.FromSlash(rel)))
 		if err := l.t.emit(ctx, key, display(path.Base(rel)), abs, removed, l.t.seen[key]); err != nil {
 			return err
