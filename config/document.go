@@ -133,6 +133,8 @@ type cronKeySet struct {
 	commonKeySet
 	// crontab(5)'s five fields (minute, hour, day of month, month, day of week), @daily and its like, or @every 90m.
 	Cron string `yaml:"cron" jsonschema:"required,minLength=1"`
+	// The schedule may have a sixth field in front, the second, and @every may be shorter than a minute.
+	Seconds bool `yaml:"seconds,omitempty" jsonschema:"default=false"`
 	// The time zone of this trigger alone.
 	Timezone string `yaml:"timezone,omitempty" jsonschema:"minLength=1"`
 	// What happens with fires that fell due while nothing ran: nothing, one for all of them, or each (at most 10).

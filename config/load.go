@@ -95,7 +95,10 @@ type loader struct {
 }
 
 type (
-	scheduleKey struct{ spec, zone string }
+	scheduleKey struct {
+		spec, zone string
+		seconds    bool
+	}
 	templateKey struct {
 		kind triggerKind
 		text string

@@ -82,7 +82,8 @@ agents:
     inbox: queue/in.jsonl
     env: {B: own, C: 5}
     triggers:
-      - cron: "0 9 * * *"
+      - cron: "30 0 9 * * *"
+        seconds: true
         timezone: America/New_York
         prompt: "It is {{.At}}"
         missed: all
@@ -120,7 +121,7 @@ func TestEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schedule, err := sources.ParseSchedule("0 9 * * *", zone)
+	schedule, err := sources.ParseScheduleWithSeconds("30 0 9 * * *", zone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +138,8 @@ func TestEveryField(t *testing.T) {
 		EnvFile: dir + "/secrets/all.env", EnvAllow: []string{"HTTPS_PROXY", "AWS_*"}, EnvDeny: []string{"*_TOKEN"},
 		Triggers: []Trigger{
 			{Name: "morning", Line: 43, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
-			{Name: "watch-1", Line: 52, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
-			{Name: "poll-1", Line: 58, Poll: &PollTrigger{
+			{Name: "watch-1", Line: 53, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
+			{Name: "poll-1", Line: 59, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
 				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Overlap: OverlapQueue,
 			}},
@@ -151,7 +152,7 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 65, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 66, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,

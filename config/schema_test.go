@@ -364,6 +364,8 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		{"agent.trigger", "{poll: [y]}, triggers: [{poll: [x]}]", false},
 		{"cron.prompt-file", "y", false},
 		{"cron.jitter", "5m", true},
+		{"cron.seconds", "true", true},
+		{"cron.seconds", "perhaps", false},
 		{"watch.removed", "maybe", false},
 		{"watch.overlap", "skip", false},
 		{"poll.dedupe", "content", true},

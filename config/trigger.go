@@ -160,14 +160,19 @@ func (l *loader) cron(t table, prompt string, zone *time.Location) *CronTrigger 
 	}
 	l.missedAll(t, c)
 	zone = l.zone(t, zone)
+	seconds := l.boolean(t, "seconds")
 	spec, ok := l.filled(t["cron"])
 	if !ok {
 		return c
 	}
-	key := scheduleKey{spec, zone.String()}
+	key := scheduleKey{spec, zone.String(), seconds}
 	parsed, ok := l.schedules[key]
 	if !ok {
-		parsed.schedule, parsed.err = sources.ParseSchedule(spec, zone)
+		parse := sources.ParseSchedule
+		if key.seconds {
+			parse = sources.ParseScheduleWithSeconds
+		}
+		parsed.schedule, parsed.err = parse(spec, zone)
 		l.schedules[key] = parsed
 	}
 	if err := parsed.err; err != nil {

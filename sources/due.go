@@ -27,7 +27,7 @@ func Due(s Schedule, last, now time.Time, m Missed, grace time.Duration) []time.
 	case MissedAll:
 		count = maxAll
 	case MissedSkip:
-		count = maxAll // of one minute; never more than two
+		count = maxAll // of one minute: never more than two, but for a seconds field
 		since = later(since, now.Add(-OnTime-1))
 	}
 	if grace > 0 {

@@ -11,7 +11,9 @@ const secondsPerDay = 24 * 60 * 60
 // times are "local seconds", seconds since 1970-01-01 00:00 on a clock that
 // is never changed.
 type fields struct {
-	minute, hour, dom, month, dow uint64
+	second, minute, hour, dom, month, dow uint64
+	// hasSeconds: second was written; without it there is a fire in second 0.
+	hasSeconds bool
 	// hourStar: the hours follow real time. dayStar: dom and dow must both match.
 	hourStar, dayStar bool
 }
@@ -19,7 +21,7 @@ type fields struct {
 // everFires reports whether a day exists on which f fires. Every date of the
 // year, 29 February too, falls on each day of the week sooner or later.
 func (f *fields) everFires() bool {
-	if f.minute == 0 || f.hour == 0 || f.month == 0 {
+	if f.second == 0 || f.minute == 0 || f.hour == 0 || f.month == 0 {
 		return false
 	}
 	if !f.dayStar && f.dow != 0 {
@@ -38,23 +40,23 @@ func (f *fields) everFires() bool {
 // It reports false when there is none within 42 years: 29 February on a
 // given weekday needs up to 40.
 func (f *fields) after(local int64) (int64, bool) {
-	minute := floorDiv(local, 60) + 1
-	day := floorDiv(minute, 24*60)
+	from := local + 1
+	day := floorDiv(from, secondsPerDay)
 	year, month, dom := time.Unix(day*secondsPerDay, 0).UTC().Date()
 	if f.days(year, month)>>uint(dom)&1 != 0 {
-		if m, ok := f.timeOfDay(int(minute - day*24*60)); ok {
-			return day*secondsPerDay + int64(m)*60, true
+		if s, ok := f.timeOfDay(int(from - day*secondsPerDay)); ok {
+			return day*secondsPerDay + int64(s), true
 		}
 	}
 	first, _ := f.timeOfDay(0)
-	from := dom + 1
+	fromDay := dom + 1
 	for range 42 * 12 {
-		if left := f.days(year, month) >> uint(from) << uint(from); left != 0 {
+		if left := f.days(year, month) >> uint(fromDay) << uint(fromDay); left != 0 {
 			d := bits.TrailingZeros64(left)
-			at := time.Date(year, month, d, 0, first, 0, 0, time.UTC)
+			at := time.Date(year, month, d, 0, 0, first, 0, time.UTC)
 			return at.Unix(), true
 		}
-		from = 1
+		fromDay = 1
 		if month++; month > time.December {
 			year, month = year+1, time.January
 		}
@@ -62,20 +64,26 @@ func (f *fields) after(local int64) (int64, bool) {
 	return 0, false
 }
 
-// timeOfDay returns the first matching minute of a day at or after from, and
+// timeOfDay returns the first matching second of a day at or after from, and
 // whether there is one.
 func (f *fields) timeOfDay(from int) (int, bool) {
-	h, m := from/60, from%60
+	h, m, sec := from/3600, from/60%60, from%60
+	firstSecond, firstMinute := bits.TrailingZeros64(f.second), bits.TrailingZeros64(f.minute)
 	if f.hour>>uint(h)&1 != 0 {
-		if left := f.minute >> uint(m); left != 0 {
-			return from + bits.TrailingZeros64(left), true
+		if f.minute>>uint(m)&1 != 0 {
+			if left := f.second >> uint(sec); left != 0 {
+				return from + bits.TrailingZeros64(left), true
+			}
+		}
+		if left := f.minute >> uint(m+1); left != 0 {
+			return h*3600 + (m+1+bits.TrailingZeros64(left))*60 + firstSecond, true
 		}
 	}
 	left := f.hour >> uint(h+1)
 	if left == 0 {
 		return 0, false
 	}
-	return (h+1+bits.TrailingZeros64(left))*60 + bits.TrailingZeros64(f.minute), true
+	return (h+1+bits.TrailingZeros64(left))*3600 + firstMinute*60 + firstSecond, true
 }
 
 // days returns the matching days of a month: bit n for day n.

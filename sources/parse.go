@@ -10,13 +10,16 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// minEvery is the shortest period of @every: a calendar minute is what a fire
-// is named by, and an agent's turn is never shorter.
-const minEvery = time.Minute
+// minEvery is the shortest period of @every: an agent's turn is never shorter.
+// Who opts in to seconds means to go below it.
+const (
+	minEvery        = time.Minute
+	minEverySeconds = time.Second
+)
 
 var (
-	fieldNames = [5]string{"minute", "hour", "day of month", "month", "day of week"}
-	fieldSizes = [5]int{60, 24, 31, 12, 7}
+	fieldNames = [6]string{"second", "minute", "hour", "day of month", "month", "day of week"}
+	fieldSizes = [6]int{60, 60, 24, 31, 12, 7}
 
 	// descriptors are crontab(5)'s words.
 	descriptors = map[string]string{
@@ -33,7 +36,7 @@ var (
 	// (an empty list, "*-5", "+5"), always as something the writer did not mean.
 	item = regexp.MustCompile(`^(?:[*?]|([0-9]{1,4}|[A-Za-z]{3})(?:-([0-9]{1,4}|[A-Za-z]{3}))?)(?:/([0-9]{1,9}))?$`)
 
-	parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+	parser = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 )
 
 // ParseSchedule parses the five fields of crontab(5) with lists, ranges,
@@ -46,6 +49,17 @@ var (
 // CRON_TZ= prefix (the zone is a key of its own), a step beyond its field
 // ("*/90" minutes would be hourly), and a schedule that never fires.
 func ParseSchedule(spec string, loc *time.Location) (Schedule, error) {
+	return parseSchedule(spec, loc, false)
+}
+
+// ParseScheduleWithSeconds parses what ParseSchedule does, and also six
+// fields, of which the first one is the second (0 to 59), and "@every D" from
+// one second on. Five fields mean what they always do.
+func ParseScheduleWithSeconds(spec string, loc *time.Location) (Schedule, error) {
+	return parseSchedule(spec, loc, true)
+}
+
+func parseSchedule(spec string, loc *time.Location, seconds bool) (Schedule, error) {
 	if loc == nil {
 		loc = time.Local
 	}
@@ -58,9 +72,9 @@ func ParseSchedule(spec string, loc *time.Location) (Schedule, error) {
 	case strings.Contains(text, "TZ="):
 		err = fmt.Errorf("a time zone cannot stand in it; set timezone: instead")
 	case strings.HasPrefix(text, "@every"):
-		s.every, err = parseEvery(text)
+		s.every, err = parseEvery(text, seconds)
 	default:
-		s.fields, err = parseFields(text)
+		s.fields, err = parseFields(text, seconds)
 	}
 	if err != nil {
 		return Schedule{}, fmt.Errorf("cannot read schedule %q: %w", spec, err)
@@ -69,26 +83,27 @@ func ParseSchedule(spec string, loc *time.Location) (Schedule, error) {
 }
 
 // parseEvery reads "@every D" into seconds.
-func parseEvery(text string) (int64, error) {
+func parseEvery(text string, seconds bool) (int64, error) {
 	word, rest, _ := strings.Cut(text, " ")
 	if word != "@every" {
 		return 0, fmt.Errorf("unknown word %s; write for example \"@every 90m\"", word)
 	}
 	d, err := time.ParseDuration(strings.TrimSpace(rest))
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, fmt.Errorf("%q is no duration; write for example \"@every 90m\"", strings.TrimSpace(rest))
-	}
-	if d < minEvery {
-		return 0, fmt.Errorf("@every needs at least %v", minEvery)
-	}
-	if d%time.Second != 0 {
+	case seconds && d < minEverySeconds:
+		return 0, fmt.Errorf("@every needs at least %v", minEverySeconds)
+	case !seconds && d < minEvery:
+		return 0, fmt.Errorf("@every needs at least %v; seconds: true beside it allows less", minEvery)
+	case d%time.Second != 0:
 		return 0, fmt.Errorf("@every needs whole seconds")
 	}
 	return int64(d / time.Second), nil
 }
 
-// parseFields reads five fields, or the word for them.
-func parseFields(text string) (fields, error) {
+// parseFields reads five fields, or the word for them, or with seconds six.
+func parseFields(text string, seconds bool) (fields, error) {
 	if strings.HasPrefix(text, "@") {
 		five, ok := descriptors[text]
 		if !ok {
@@ -97,15 +112,19 @@ func parseFields(text string) (fields, error) {
 		text = five
 	}
 	parts := strings.Fields(text)
-	if len(parts) != len(fieldNames) {
-		return fields{}, fmt.Errorf("it has %d fields; five are needed: minute, hour, day of month, month, day of week", len(parts))
+	six := len(parts) == len(fieldNames)
+	if err := checkCount(len(parts), seconds); err != nil {
+		return fields{}, err
+	}
+	if !six {
+		parts = append([]string{"0"}, parts...)
 	}
 	for i, part := range parts {
 		if err := checkField(i, part); err != nil {
 			return fields{}, err
 		}
 	}
-	parts[4] = sundays(parts[4])
+	parts[5] = sundays(parts[5])
 	parsed, err := parser.Parse(strings.Join(parts, " "))
 	if err != nil {
 		return fields{}, err
@@ -115,14 +134,30 @@ func parseFields(text string) (fields, error) {
 		return fields{}, fmt.Errorf("it is not made of fields")
 	}
 	f := fields{
+		second: spec.Second &^ starBit, hasSeconds: six,
 		minute: spec.Minute &^ starBit, hour: spec.Hour &^ starBit, dom: spec.Dom &^ starBit,
 		month: spec.Month &^ starBit, dow: spec.Dow &^ starBit,
-		hourStar: isStar(parts[1]), dayStar: isStar(parts[2]) || isStar(parts[4]),
+		hourStar: isStar(parts[2]), dayStar: isStar(parts[3]) || isStar(parts[5]),
 	}
 	if !f.everFires() {
 		return fields{}, fmt.Errorf("it never fires: no such day exists")
 	}
 	return f, nil
+}
+
+// checkCount refuses too few and too many fields, and six of them where
+// nobody asked for seconds: many a writer counts from the wrong end.
+func checkCount(n int, seconds bool) error {
+	const five = "minute, hour, day of month, month, day of week"
+	switch {
+	case n == 5 || n == 6 && seconds:
+		return nil
+	case n == 6:
+		return fmt.Errorf("it has 6 fields; five are needed: %s; for a seconds field in front of them write seconds: true beside it", five)
+	case seconds:
+		return fmt.Errorf("it has %d fields; five or six are needed: second (may be left out), %s", n, five)
+	}
+	return fmt.Errorf("it has %d fields; five are needed: %s", n, five)
 }
 
 // starBit is robfig/cron's mark for "*" in its bit sets. We look at the text

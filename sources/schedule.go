@@ -15,7 +15,8 @@ import "time"
 //
 // When neither the day of month nor the day of week begins with "*", a day
 // fires that matches either of them; otherwise it must match both.
-// "@every D" fires at the whole multiples of D since 1970-01-01 00:00 UTC, so
+// A seconds field changes nothing of this: what is said of a local time holds
+// for each of its seconds. "@every D" fires at the whole multiples of D since 1970-01-01 00:00 UTC, so
 // that a restart does not move it.
 type Schedule struct {
 	spec   string
@@ -84,22 +85,26 @@ func (s Schedule) nextReal(u int64) (int64, bool) {
 
 // Label names the fire at t: two fires with one label are the same. With
 // fixed hours it is the local calendar minute that was asked for
-// ("2026-03-08T02:30", also where that minute does not exist); with wildcard
-// hours the offset stands behind it, as the minute may come twice; with
-// @every it is the instant in UTC.
+// ("2026-03-08T02:30", also where that minute does not exist), or the second
+// when the expression has a seconds field; with wildcard hours the offset
+// stands behind it, as the minute may come twice; with @every it is the instant
+// in UTC.
 func (s Schedule) Label(t time.Time) string {
-	const minute = "2006-01-02T15:04"
+	clock := "2006-01-02T15:04"
+	if s.fields.hasSeconds {
+		clock += ":05"
+	}
 	if s.every > 0 || s.loc == nil {
 		return t.UTC().Format("2006-01-02T15:04:05Z")
 	}
 	t = t.In(s.loc)
 	if s.fields.hourStar {
-		return t.Format(minute + "-07:00")
+		return t.Format(clock + "-07:00")
 	}
 	u := t.Unix()
 	local, ok := s.fields.after(latestLocal(s.loc, u-1))
 	if !ok || firstReach(s.loc, local) != u {
-		return t.Format(minute) // no fire of this schedule
+		return t.Format(clock) // no fire of this schedule
 	}
-	return time.Unix(local, 0).UTC().Format(minute)
+	return time.Unix(local, 0).UTC().Format(clock)
 }

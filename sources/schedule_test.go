@@ -179,7 +179,7 @@ func TestParseRefuses(t *testing.T) {
 		"0 0 31 2,4,6,9,11 *":     "never fires",
 		"0 0 30 2 */2":            "never fires",
 		"* * * *":                 "4 fields",
-		"* * * * * *":             "6 fields",
+		"* * * * * *":             "seconds: true",
 		"60 * * * *":              "60",
 		"* 24 * * *":              "24",
 		"* * 0 * *":               "0",
@@ -207,6 +207,53 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestSeconds: the opt-in takes six fields, and leaves the meaning of all
+// else as it was.
+func TestSeconds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		spec, after string
+		fires       []string
+		label       string // of the first fire
+	}{
+		{"*/20 * * * * *", "2026-06-01T10:00:00Z", []string{"2026-06-01T10:00:20Z", "2026-06-01T10:00:40Z", "2026-06-01T10:01:00Z"}, "2026-06-01T10:00:20+00:00"},
+		{"5 0 9 * * 1", "2026-06-01T09:00:05Z", []string{"2026-06-08T09:00:05Z"}, "2026-06-08T09:00:05"},
+		{"59 59 23 31 12 ?", "2026-01-01T00:00:00Z", []string{"2026-12-31T23:59:59Z", "2027-12-31T23:59:59Z"}, "2026-12-31T23:59:59"},
+		{"0 0 9 * * *", "2026-06-01T08:59:59Z", []string{"2026-06-01T09:00:00Z", "2026-06-02T09:00:00Z"}, "2026-06-01T09:00:00"},
+		{"10,30 15-16 9 * * *", "2026-06-01T09:15:10Z", []string{"2026-06-01T09:15:30Z", "2026-06-01T09:16:10Z", "2026-06-01T09:16:30Z", "2026-06-02T09:15:10Z"}, "2026-06-01T09:15:30"},
+		{"0 9 * * *", "2026-06-01T08:59:59Z", []string{"2026-06-01T09:00:00Z", "2026-06-02T09:00:00Z"}, "2026-06-01T09:00"},
+		{"@daily", "2026-06-01T08:59:59Z", []string{"2026-06-02T00:00:00Z"}, "2026-06-02T00:00"},
+		{"@every 10s", "2026-06-01T08:59:59Z", []string{"2026-06-01T09:00:00Z", "2026-06-01T09:00:10Z"}, "2026-06-01T09:00:00Z"},
+	} {
+		s, err := ParseScheduleWithSeconds(c.spec, time.UTC)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, c.after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range c.fires {
+			at = s.Next(at)
+			if got := at.Format(time.RFC3339); got != want {
+				t.Errorf("%q after %s: fire %d at %s, want %s", c.spec, c.after, i, got, want)
+			}
+			if got := s.Label(at); i == 0 && got != c.label {
+				t.Errorf("%q: label %s, want %s", c.spec, got, c.label)
+			}
+		}
+	}
+	for spec, why := range map[string]string{
+		"@every 500ms": "at least 1s", "60 * * * * *": "60", "*/90 * * * * *": "second: a step of 90",
+		"* * * *": "five or six", "* * * * * * *": "7 fields", "0 0 0 30 2 *": "never fires", "TZ=UTC * * * * * *": "timezone:",
+	} {
+		if _, err := ParseScheduleWithSeconds(spec, time.UTC); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: the error is %v, want one with %q", spec, err, why)
+		}
+	}
+}
+
 func TestZeroSchedule(t *testing.T) {
 	t.Parallel()
 	if got := (Schedule{}).Next(time.Now()); !got.IsZero() {
@@ -228,9 +275,16 @@ func FuzzParseSchedule(f *testing.F) {
 	} {
 		f.Add(spec, int64(1_790_000_000), uint8(0))
 	}
+	for _, spec := range []string{"* * * * * *", "59 59 1 * * *", "*/7 */30 2 29 2 */7", "@every 1s"} {
+		f.Add(spec, int64(1_790_000_000), uint8(129))
+	}
 	zones := []*time.Location{time.UTC, mustZone(f, "America/New_York"), mustZone(f, "Australia/Lord_Howe"), mustZone(f, "Pacific/Apia")}
 	f.Fuzz(func(t *testing.T, spec string, from int64, zone uint8) {
-		s, err := ParseSchedule(spec, zones[int(zone)%len(zones)])
+		parse := ParseSchedule
+		if zone >= 128 {
+			parse = ParseScheduleWithSeconds
+		}
+		s, err := parse(spec, zones[int(zone)%len(zones)])
 		if err != nil {
 			return
 		}

@@ -29,7 +29,7 @@ const (
 // Prompt is one fire of a trigger.
 type Prompt struct {
 	// Label makes the fire unique within its trigger: the local calendar
-	// minute of a cron fire, path and content hash of a watched file,
+	// minute (or second) of a cron fire, path and content hash of a watched file,
 	// a content hash of a poll's output. Firing the same label again is the same fire.
 	Label string
 	Text  string

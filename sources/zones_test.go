@@ -72,48 +72,78 @@ type modelSpec struct {
 	spec  string
 	fixed bool
 	match func(h, m int, wd time.Weekday, day int) bool
+	// second is the part of the seconds field, or nil for five fields.
+	second func(s int) bool
+}
+
+// step is how far apart fires may be.
+func (m *modelSpec) step() time.Duration {
+	if m.second != nil {
+		return time.Second
+	}
+	return time.Minute
+}
+
+// layout is that of the labels.
+func (m *modelSpec) layout() string {
+	if m.second != nil {
+		return "2006-01-02T15:04:05"
+	}
+	return "2006-01-02T15:04"
 }
 
 var modelSpecs = []modelSpec{
-	{"30 2 * * *", true, func(h, m int, _ time.Weekday, _ int) bool { return h == 2 && m == 30 }},
-	{"0 0 * * *", true, func(h, m int, _ time.Weekday, _ int) bool { return h == 0 && m == 0 }},
-	{"15,45 0-3 * * *", true, func(h, m int, _ time.Weekday, _ int) bool { return h <= 3 && (m == 15 || m == 45) }},
+	{"30 2 * * *", true, func(h, m int, _ time.Weekday, _ int) bool { return h == 2 && m == 30 }, nil},
+	{"0 0 * * *", true, func(h, m int, _ time.Weekday, _ int) bool { return h == 0 && m == 0 }, nil},
+	{"15,45 0-3 * * *", true, func(h, m int, _ time.Weekday, _ int) bool { return h <= 3 && (m == 15 || m == 45) }, nil},
 	{"*/10 1-2 * * 7", true, func(h, m int, wd time.Weekday, _ int) bool {
 		return (h == 1 || h == 2) && m%10 == 0 && wd == time.Sunday
-	}},
+	}, nil},
 	{"59 23 25-31 * 6", true, func(h, m int, wd time.Weekday, day int) bool {
 		return h == 23 && m == 59 && (day >= 25 || wd == time.Saturday)
-	}},
-	{"0 0-23 * * *", true, func(_, m int, _ time.Weekday, _ int) bool { return m == 0 }},
-	{"*/30 * * * *", false, func(_, m int, _ time.Weekday, _ int) bool { return m%30 == 0 }},
-	{"7 */2 * * *", false, func(h, m int, _ time.Weekday, _ int) bool { return h%2 == 0 && m == 7 }},
+	}, nil},
+	{"0 0-23 * * *", true, func(_, m int, _ time.Weekday, _ int) bool { return m == 0 }, nil},
+	{"*/30 * * * *", false, func(_, m int, _ time.Weekday, _ int) bool { return m%30 == 0 }, nil},
+	{"7 */2 * * *", false, func(h, m int, _ time.Weekday, _ int) bool { return h%2 == 0 && m == 7 }, nil},
 }
 
-// modelFires walks from minute to minute, as a cron daemon does, and notes
-// what has fired.
+// secondsSpecs have a seconds field.
+var secondsSpecs = []modelSpec{
+	{"*/20 30 2 * * *", true, func(h, m int, _ time.Weekday, _ int) bool { return h == 2 && m == 30 }, func(s int) bool { return s%20 == 0 }},
+	{"59 59 0-3 * * *", true, func(h, m int, _ time.Weekday, _ int) bool { return h <= 3 && m == 59 }, func(s int) bool { return s == 59 }},
+	{"0,1 0 0,1,2,3 * * *", true, func(h, m int, _ time.Weekday, _ int) bool { return h <= 3 && m == 0 }, func(s int) bool { return s <= 1 }},
+	{"15/15 */7 * * * 0,6", false, func(_, m int, wd time.Weekday, _ int) bool {
+		return m%7 == 0 && (wd == time.Sunday || wd == time.Saturday)
+	}, func(s int) bool { return s >= 15 && s%15 == 0 }},
+	{"59 59 */1 * * *", false, func(_, m int, _ time.Weekday, _ int) bool { return m == 59 }, func(s int) bool { return s == 59 }},
+}
+
+// modelFires walks from minute to minute (or second to second), as a cron
+// daemon does, and notes what has fired.
 func modelFires(spec modelSpec, loc *time.Location, from, to time.Time) (fires []int64, labels []string) {
-	const layout = "2006-01-02T15:04"
+	step := spec.step()
 	matches := func(clock time.Time) bool {
-		return spec.match(clock.Hour(), clock.Minute(), clock.Weekday(), clock.Day())
+		return spec.match(clock.Hour(), clock.Minute(), clock.Weekday(), clock.Day()) &&
+			(spec.second == nil || spec.second(clock.Second()))
 	}
 	done := map[time.Time]bool{}
 	var before time.Time
-	for t := from; !t.After(to); t = t.Add(time.Minute) {
+	for t := from; !t.After(to); t = t.Add(step) {
 		l := t.In(loc)
-		clock := time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC)
+		clock := time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), 0, time.UTC)
 		first := clock
 		if spec.fixed && !before.IsZero() && clock.After(before) {
-			first = before.Add(time.Minute) // the minutes that the clock skipped too
+			first = before.Add(step) // what the clock skipped too
 		}
 		fired := false
-		for c := first; !c.After(clock); c = c.Add(time.Minute) {
+		for c := first; !c.After(clock); c = c.Add(step) {
 			if !matches(c) || spec.fixed && done[c] {
 				continue
 			}
 			done[c] = true
 			if !fired {
 				fires, fired = append(fires, t.Unix()), true
-				labels = append(labels, c.Format(layout))
+				labels = append(labels, c.Format(spec.layout()))
 			}
 		}
 		before = clock
@@ -134,7 +164,10 @@ func TestEveryZoneChange(t *testing.T) {
 		}
 		for j := i % step; j < len(z.changes); j += step {
 			changes++
-			compareAround(t, z.loc, z.changes[j])
+			compareAround(t, z.loc, z.changes[j], 26*time.Hour, modelSpecs)
+			if changes%4 == 0 { // a walk by the second is long
+				compareAround(t, z.loc, z.changes[j], 3*time.Hour, secondsSpecs)
+			}
 		}
 	}
 	t.Logf("%d kinds of zones, %d changes", len(zones), changes)
@@ -143,17 +176,20 @@ func TestEveryZoneChange(t *testing.T) {
 	}
 }
 
-func compareAround(t *testing.T, loc *time.Location, change time.Time) {
+func compareAround(t *testing.T, loc *time.Location, change time.Time, around time.Duration, specs []modelSpec) {
 	t.Helper()
-	from, to := change.Add(-26*time.Hour), change.Add(26*time.Hour)
-	for _, spec := range modelSpecs {
-		s := mustParse(t, spec.spec, loc)
+	from, to := change.Add(-around), change.Add(around)
+	for _, spec := range specs {
+		s, err := ParseScheduleWithSeconds(spec.spec, loc)
+		if err != nil {
+			t.Fatal(err)
+		}
 		wantFires, wantLabels := modelFires(spec, loc, from, to)
 		var fires []int64
 		var labels []string
 		for at := s.Next(from.Add(-time.Second)); !at.After(to) && len(fires) <= len(wantFires); at = s.Next(at) {
 			fires = append(fires, at.Unix())
-			labels = append(labels, s.Label(at)[:len("2006-01-02T15:04")])
+			labels = append(labels, s.Label(at)[:len(spec.layout())])
 		}
 		if !slices.Equal(fires, wantFires) || !slices.Equal(labels, wantLabels) {
 			t.Fatalf("%s, %q around %v:\ngot  %v\nwant %v", loc, spec.spec, change, labels, wantLabels)
