@@ -12,21 +12,37 @@ import (
 )
 
 // sessionMarkers are the variables by which a Claude Code session marks its
-// children (claude 2.1 sets them for its tools and hooks), and ours: a client
-// that finds them takes itself for a nested one, and its hooks for those of
-// another session. Everything else is passed on, CLAUDE_EFFORT,
+// children (claude 2.1 sets them for its tools and hooks, or asks for them
+// when it wants to know whether it is nested), and ours: a client that finds
+// them takes itself for a nested one, and its hooks for those of another
+// session. Everything else is passed on, CLAUDE_EFFORT,
 // CLAUDE_STREAM_IDLE_TIMEOUT_MS, CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS and
 // ANTHROPIC_BASE_URL among it.
 var sessionMarkers = []string{
 	"CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT",
 	"CLAUDE_CODE_EXECPATH", "CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_PROJECT_DIR",
 	"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN",
+	"CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_CHILD_NOTES_DIR", "CLAUDE_ENV_FILE",
+	"CLAUDE_CODE_SESSION_KIND", "CLAUDE_JOB_DIR",
 	"HEARTBEAT_SESSION", "HEARTBEAT_HOME", "HEARTBEAT_AGENT",
 }
 
+// serviceMarkers are the variables by which a service manager speaks to the
+// process that it has started (sd_notify(3), sd_watchdog_enabled(3),
+// sd_listen_fds(3)): a child that answers would speak for us.
+var serviceMarkers = []string{
+	"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC",
+	"LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES", "FDSTORE", "MAINPID",
+}
+
+// MarksSession reports whether a variable marks what has it as part of a
+// session: CleanEnv removes it.
+func MarksSession(name string) bool { return slices.Contains(sessionMarkers, name) }
+
 // CleanEnv returns env as a child in a PTY of the default size needs it:
-// without the markers of the session that we may run in, with TERM
-// (xterm-256color where it is not set, empty or dumb), COLUMNS and LINES.
+// without the markers of the session that we may run in and those of the
+// service manager that may have started us, with TERM (xterm-256color where it
+// is not set, empty or dumb), COLUMNS and LINES.
 func CleanEnv(env []string) []string {
 	out := make([]string, 0, len(env)+3)
 	term := "xterm-256color"
@@ -37,7 +53,7 @@ func CleanEnv(env []string) []string {
 			if value != "" && value != "dumb" {
 				term = value
 			}
-		case name == "COLUMNS" || name == "LINES" || slices.Contains(sessionMarkers, name):
+		case name == "COLUMNS" || name == "LINES" || MarksSession(name) || slices.Contains(serviceMarkers, name):
 		default:
 			out = append(out, kv)
 		}

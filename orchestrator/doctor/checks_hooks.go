@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/ptyrun"
 )
 
 // command is a command line of ours for an agent, quoted where a shell needs it.
@@ -304,7 +305,7 @@ func checkSessionEnv(_ *Facts, a *Agent) []Finding {
 		for name := range s.Report.Env {
 			fatal := name == hook.EnvSession || name == hook.EnvHome
 			switch {
-			case !strings.HasPrefix(name, "HEARTBEAT_") && !marks(name):
+			case !strings.HasPrefix(name, "HEARTBEAT_") && !ptyrun.MarksSession(name):
 				continue
 			case fatal:
 				found = append(found, Finding{

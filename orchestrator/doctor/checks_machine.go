@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"time"
+
+	"heartbeat/ptyrun"
 )
 
 // checkDirectory: where the agent lives.
@@ -177,7 +179,7 @@ func checkNested(f *Facts) []Finding {
 	}
 	for _, a := range f.Agents {
 		for name := range a.Config.Env {
-			if marks(name) {
+			if ptyrun.MarksSession(name) {
 				found = append(found, Finding{
 					Severity: Warning, Code: "nested-session", Agent: a.Config.Name, Seen: "env: sets " + name,
 					Why: "the agent's sessions take themselves for nested ones", Fix: "remove it from env: or env-file:",

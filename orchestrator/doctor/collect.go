@@ -87,20 +87,12 @@ func markers(env []string) []string {
 	var found []string
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if marks(name) {
+		if ptyrun.MarksSession(name) {
 			found = append(found, name)
 		}
 	}
 	slices.Sort(found)
 	return found
-}
-
-func marks(name string) bool {
-	if name == "TERM" || name == "COLUMNS" || name == "LINES" {
-		return false
-	}
-	kv := name + "=x"
-	return !slices.Contains(ptyrun.CleanEnv([]string{kv}), kv)
 }
 
 // zones looks at where the machine's local time comes from.

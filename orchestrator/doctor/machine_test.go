@@ -176,7 +176,7 @@ func TestVolumeOfThisMachine(t *testing.T) {
 
 func TestMarkers(t *testing.T) {
 	t.Parallel()
-	got := markers([]string{"CLAUDECODE=1", "TERM=dumb", "COLUMNS=3", "ANTHROPIC_BASE_URL=x", "CLAUDE_PID=4", "X"})
+	got := markers([]string{"CLAUDECODE=1", "NOTIFY_SOCKET=/run/x", "TERM=dumb", "COLUMNS=3", "ANTHROPIC_BASE_URL=x", "CLAUDE_PID=4", "X"})
 	if want := []string{"CLAUDECODE", "CLAUDE_PID"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
