@@ -223,7 +223,7 @@ func TestInboxAndDeadLetter(t *testing.T) {
 	if out := w.ok("inbox", "triage", "drop", "one"); out != "triage: 1 entry dropped\n" {
 		t.Errorf("drop: %s", out)
 	}
-	if out := w.ok("dead-letter", "triage", "list"); !strings.Contains(out, "one  dropped  0") {
+	if out := w.ok("dead-letter", "list", "triage"); !strings.Contains(out, "one  dropped  0") {
 		t.Errorf("dead letters:\n%s", out)
 	}
 	if out := w.ok("dead-letter", "triage", "show", "one"); !strings.Contains(out, "reason:   dropped") || !strings.HasSuffix(out, "with two lines\n") {

@@ -87,7 +87,7 @@ func TestNobodyToControl(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", simulated)
-	for _, args := range [][]string{{"pause", "triage"}, {"resume", "--all"}, {"trigger", "triage"}} {
+	for _, args := range [][]string{{"pause", "triage"}, {"resume", "--all"}, {"trigger", "triage"}, {"reload"}} {
 		o := w.run(args...)
 		if o.status != exitNotRunning || !strings.Contains(o.stderr, "hint: heartbeat run starts it") {
 			t.Errorf("heartbeat %q: status %d\n%s", args, o.status, o.stderr)
@@ -172,6 +172,10 @@ func TestReloadOfARunningFleet(t *testing.T) {
 	until(t, "the added agent is run", func() bool { return w.agent("builder").State == "idle" })
 	w.ok("send", "builder", "hello")
 	until(t, "it works", func() bool { return w.agent("builder").Acknowledged == 1 })
+
+	if out := w.ok("reload"); out != "nothing changed: 2 agents as before\n" {
+		t.Errorf("reload without a change: %s", out)
+	}
 
 	hup(strings.Replace(added, "dir: agents/builder", "dri: agents/builder", 1))
 	until(t, "the bad file is told of", func() bool { return strings.Contains(r.stderr.String(), "the old one stays") })

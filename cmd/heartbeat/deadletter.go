@@ -18,7 +18,7 @@ import (
 
 type deadLetterCmd struct {
 	Agent  string   `arg:"" help:"The agent." complete:"agent"`
-	Action string   `arg:"" optional:"" enum:"list,show,retry,purge" default:"list" help:"list, show, retry or purge (${default})."`
+	Action string   `arg:"" optional:"" complete:"list,show,retry,purge" help:"list, show, retry or purge (list)."`
 	IDs    []string `arg:"" optional:"" name:"id" help:"The dead letters: delivery ids, ids or entry ids."`
 	All    bool     `help:"With retry or purge: all of them."`
 }
@@ -28,6 +28,7 @@ func (deadLetterCmd) Help() string {
 	return `Dead letters are entries that were given up, each with its reason: interrupted,
 poison (its attempts are used up), torn, too-large or dropped. Retry queues them
 again, at the end of the queue; purge deletes them for good.
+The action may also stand before the agent.
 
 Examples:
 
@@ -51,6 +52,10 @@ type deadList struct {
 }
 
 func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
+	var err error
+	if c.Agent, c.Action, err = agentAndAction("dead-letter", c.Agent, c.Action, "list", "show", "retry", "purge"); err != nil {
+		return nil, err
+	}
 	if c.All && c.Action != "retry" && c.Action != "purge" {
 		return nil, usagef("heartbeat dead-letter --help", "--all goes with retry or purge")
 	}

@@ -38,6 +38,7 @@ func TestMessagesAndExitStatus(t *testing.T) {
 		{"action without id", []string{"inbox", "triage", "drop"}, 2, []string{"drop needs an id", "hint: heartbeat inbox AGENT drop ID\n"}},
 		{"id without action", []string{"inbox", "triage", "list", "x"}, 2, []string{"list takes no ids"}},
 		{"unknown action", []string{"inbox", "triage", "eat", "x"}, 2, []string{"must be one of"}},
+		{"an action before a missing agent", []string{"dead-letter", "list", "zzzzzz"}, 1, []string{`cannot find agent "zzzzzz"`}},
 		{"unknown dead letter", []string{"dead-letter", "triage", "retry", "x"}, 1, []string{"no entry has this id", "hint: heartbeat dead-letter triage list\n"}},
 		{"all with list", []string{"dead-letter", "triage", "list", "--all"}, 2, []string{"--all goes with"}},
 		{"recover what", []string{"recover"}, 2, []string{"name either an agent or --inbox PATH"}},

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"heartbeat/config"
@@ -15,7 +17,7 @@ import (
 
 type inboxCmd struct {
 	Agent  string   `arg:"" help:"The agent." complete:"agent"`
-	Action string   `arg:"" optional:"" enum:"list,show,drop" default:"list" help:"list, show or drop (${default})."`
+	Action string   `arg:"" optional:"" complete:"list,show,drop" help:"list, show or drop (list)."`
 	IDs    []string `arg:"" optional:"" name:"id" help:"The entries to show or drop: ids or delivery ids."`
 	Limit  int      `placeholder:"N" default:"50" help:"With list: how many entries to list at most (${default})."`
 }
@@ -24,6 +26,7 @@ type inboxCmd struct {
 func (inboxCmd) Help() string {
 	return `Lists what is in flight and queued, shows whole entries, or drops queued ones.
 What is dropped is filed as a dead letter. An entry in flight cannot be dropped.
+The action may also stand before the agent.
 
 Examples:
 
@@ -64,6 +67,10 @@ type handled struct {
 }
 
 func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
+	var err error
+	if c.Agent, c.Action, err = agentAndAction("inbox", c.Agent, c.Action, "list", "show", "drop"); err != nil {
+		return nil, err
+	}
 	if err := checkIDs("inbox", c.Action, c.IDs, c.Action != "list", false); err != nil {
 		return nil, err
 	}
@@ -93,6 +100,20 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 
 // wholeList is more entries than a queue has.
 const wholeList = 1 << 30
+
+// agentAndAction tells the two words after a command apart: people type AGENT
+// ACTION and ACTION AGENT. Without an action it is list.
+func agentAndAction(command, agent, action string, actions ...string) (string, string, error) {
+	switch {
+	case action == "":
+		return agent, "list", nil
+	case slices.Contains(actions, action):
+		return agent, action, nil
+	case slices.Contains(actions, agent):
+		return action, agent, nil
+	}
+	return "", "", usagef("heartbeat "+command+" --help", "%q is no action: it must be one of %s", action, strings.Join(actions, ", "))
+}
 
 // checkIDs checks that ids stand where an action needs them and only there.
 func checkIDs(command, action string, ids []string, needs, all bool) error {

@@ -36,8 +36,8 @@ shutdown-grace (30s) and ends; a second one ends the sessions at once.
 SIGHUP, or with --watch-config a change of the fleet's file, loads it again. Agents
 whose definition is the same are not touched; removed ones end after their turn;
 changed ones get their new triggers at once and the rest with their next session.
-A file with problems changes nothing. "heartbeat pause", resume and trigger talk to
-the running scheduler.
+A file with problems changes nothing. "heartbeat reload"
+does the same from another terminal, as pause, resume and trigger act from there.
 
 With --once the exit status says how it went: 0 all is done, 1 something was
 dead-lettered, is held or left, 75 an agent is parked (usage limit, login).
@@ -124,7 +124,7 @@ func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator
 	dir, err := state.RuntimeDir(f.Name)
 	if err == nil {
 		run := control.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
-		err = control.Serve(ctx, dir, run, s, a.log)
+		err = control.Serve(ctx, dir, run, reloading{s, a}, a.log)
 	}
 	if err != nil {
 		a.log.Warn("this run cannot be paused or triggered from outside", "err", err)

@@ -69,6 +69,13 @@ func (c *Client) Trigger(ctx context.Context, agent, trigger string) ([]orchestr
 	return fired, err
 }
 
+// Reload has the run load its fleet's file again, and returns what that
+// changes.
+func (c *Client) Reload(ctx context.Context) (*orchestrator.Plan, error) {
+	var p orchestrator.Plan
+	return &p, c.do(ctx, http.MethodPost, "reload", &request{}, &p)
+}
+
 func (c *Client) do(ctx context.Context, method, what string, q *request, answer any) error {
 	var body bytes.Buffer
 	if q != nil {

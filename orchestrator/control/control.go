@@ -22,6 +22,8 @@ type Scheduler interface {
 	Pause(agents ...string) ([]orchestrator.AgentState, error)
 	Resume(agents ...string) ([]orchestrator.AgentState, error)
 	Trigger(ctx context.Context, agent string, triggers ...string) ([]orchestrator.Fired, error)
+	// Reload loads the fleet's file again and says what that changes.
+	Reload() (*orchestrator.Plan, error)
 }
 
 // Run says which run answers.

@@ -40,6 +40,11 @@ func (f *fleet) Trigger(_ context.Context, agent string, triggers ...string) ([]
 	return []orchestrator.Fired{{Trigger: "cron-1", Prompts: 1, Queued: 1}}, nil
 }
 
+func (f *fleet) Reload() (*orchestrator.Plan, error) {
+	f.asked = append(f.asked, "reload")
+	return &orchestrator.Plan{Added: []string{"b"}}, nil
+}
+
 // folder is short: a socket's path may have 104 bytes.
 func folder(t *testing.T) string {
 	t.Helper()
@@ -106,6 +111,9 @@ func TestAsk(t *testing.T) {
 	if err := errors.Join(errPause, errResume, errTrigger); err != nil || len(fired) != 1 || fired[0].Queued != 1 {
 		t.Errorf("fired %+v, %v", fired, err)
 	}
+	if plan, err := c.Reload(t.Context()); err != nil || !slices.Equal(plan.Added, []string{"b"}) {
+		t.Errorf("Reload = %+v, %v", plan, err)
+	}
 	_, err = c.Pause(t.Context(), "nobody")
 	var refused *Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Message, `cannot find agent "nobody"`) || refused.Hint() == "" {
@@ -115,7 +123,7 @@ func TestAsk(t *testing.T) {
 	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after the end: %v, want ErrNotRunning", err)
 	}
-	want := []string{"pause a,b", "resume ", "trigger a cron-1", "pause nobody"}
+	want := []string{"pause a,b", "resume ", "trigger a cron-1", "reload", "pause nobody"}
 	if !slices.Equal(f.asked, want) {
 		t.Errorf("asked %q, want %q", f.asked, want)
 	}

@@ -96,6 +96,7 @@ func handler(run Run, s Scheduler) http.Handler {
 	})
 	mux.HandleFunc("POST /v1/pause", act(func(_ context.Context, q request) (any, error) { return s.Pause(q.Agents...) }))
 	mux.HandleFunc("POST /v1/resume", act(func(_ context.Context, q request) (any, error) { return s.Resume(q.Agents...) }))
+	mux.HandleFunc("POST /v1/reload", act(func(context.Context, request) (any, error) { return s.Reload() }))
 	mux.HandleFunc("POST /v1/trigger", act(func(ctx context.Context, q request) (any, error) {
 		if len(q.Agents) != 1 {
 			return nil, errors.New("cannot fire: name one agent")

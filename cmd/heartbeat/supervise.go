@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator"
+)
+
+// supervise turns signals into what a run is to do, until the returned
+// function is called: the first SIGINT or SIGTERM ends the context, the second
+// one the sessions, and a third one has its default effect. SIGHUP loads the
+// configuration again, unless the terminal that the run stands in is gone, or
+// the run ends by itself anyway.
+func (c runCmd) supervise(ctx context.Context, a *app, s *orchestrator.Scheduler) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	interactive := isTerminal(a.in)
+	done := make(chan struct{})
+	go func() {
+		for stage := 0; ; {
+			select {
+			case <-done:
+				return
+			case got := <-signals:
+				if got == syscall.SIGHUP && !c.Once && (!interactive || isTerminal(a.in)) {
+					_, _, _ = a.reload(s) // it has told
+					continue
+				}
+			}
+			switch stage++; stage {
+			case 1:
+				cancel()
+			case 2:
+				s.EndNow()
+				signal.Reset(os.Interrupt, syscall.SIGTERM)
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// reload loads the configuration into a run, and returns it and what
+// it changes. What went wrong is logged and written into the journal; nothing is changed then.
+func (a *app) reload(s *orchestrator.Scheduler) (*config.Fleet, *orchestrator.Plan, error) {
+	a.log.Info("loading the configuration again", "file", a.File)
+	f, err := a.fleet()
+	if err != nil {
+		s.ReloadFailed(err)
+		return nil, nil, err
+	}
+	for _, w := range f.Warnings {
+		a.log.Warn(w.String())
+	}
+	plan, err := s.Reload(f)
+	return f, plan, err
+}
+
+// reloading is a running scheduler that loads its fleet's file when it is
+// asked to through the control socket.
+type reloading struct {
+	*orchestrator.Scheduler
+	app *app
+}
+
+// Reload implements control.Scheduler.
+func (r reloading) Reload() (*orchestrator.Plan, error) {
+	_, plan, err := r.app.reload(r.Scheduler)
+	return plan, err
+}
+
+// The configuration is looked at every configLook, and loaded once it has
+// not changed for another one: an editor may be in the middle of it.
+const configLook = time.Second
+
+// watchConfig reloads when the fleet's file changes, until ctx ends. It looks
+// instead of waiting for notifications, which do not come where the file is
+// replaced through a link, as in a mounted ConfigMap.
+func (a *app) watchConfig(ctx context.Context, f *config.Fleet, s *orchestrator.Scheduler) {
+	ticker := time.NewTicker(configLook)
+	defer ticker.Stop()
+	files := f.Files
+	used := looksOf(files)
+	last := used
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := looksOf(files)
+		if settled := now == last; settled && now != used {
+			if f, _, err := a.reload(s); err == nil && !slices.Equal(f.Files, files) {
+				files = f.Files
+				now = looksOf(files)
+			}
+			used = now
+		}
+		last = now
+	}
+}
+
+// looksOf is what files look like from outside: a text that changes when one
+// of them does.
+func looksOf(paths []string) string {
+	var text strings.Builder
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			text.WriteString("gone\n")
+		case err != nil:
+			fmt.Fprintln(&text, err)
+		default:
+			fmt.Fprintln(&text, info.ModTime().UnixNano(), info.Size(), info.Mode())
+		}
+	}
+	return text.String()
+}
