@@ -73,6 +73,27 @@ func (p place) here() place {
 	return p
 }
 
+// within returns the place of what stands offset bytes behind the beginning of
+// p's text, where that is known: in a text on one line.
+func (p place) within(offset int) place {
+	if offset == 0 {
+		return p
+	}
+	n := *follow(p.node)
+	switch n.Style {
+	case yaml.SingleQuotedStyle, yaml.DoubleQuotedStyle:
+		n.Column++
+	case 0:
+	default:
+		offset = 0
+	}
+	if n.Anchor == "" {
+		n.Column += offset
+	}
+	p.node = &n
+	return p
+}
+
 // where says where p stands, to somebody who looks at other.
 func (p place) where(other place) string {
 	if p.from == other.from {

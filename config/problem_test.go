@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,14 +170,16 @@ func TestTriggerFields(t *testing.T) {
 		{`trigger: {watch: ["*"], prompt: "{{.Pth}}"}`, `known are {{.Path}}`},
 		{`trigger: {poll: [x], prompt: "{{.Path}}"}`, `known are {{.Output}}`},
 		{`trigger: {cron: "0 0 30 2 *", prompt: x}`, `5:21: agents.a.trigger.cron: "0 0 30 2 *": it never fires`},
-		{`trigger: {cron: "61 * * * *", prompt: x}`, `"61 * * * *": `},
-		{`trigger: {cron: "* * *", prompt: x}`, `it has 3 fields; five are needed`},
-		{`trigger: {cron: "0 0 9 * * *", prompt: x}`, `it has 6 fields; five are needed: minute, hour, day of month, month, day of week; for a seconds field in front of them write seconds: true beside it`},
-		{`trigger: {cron: "0 0 9 * * * *", seconds: true, prompt: x}`, `it has 7 fields; five or six are needed: second (may be left out), minute`},
-		{`trigger: {cron: "60 0 9 * * *", seconds: true, prompt: x}`, `"60 0 9 * * *": `},
-		{`trigger: {cron: "@every 10s", prompt: x}`, `@every needs at least 1m0s; seconds: true beside it allows less`},
+		{`trigger: {cron: "0 0 9 * * *", prompt: x}`, `it has 6 fields (write five: minute, hour, day of month, month, day of week, for example "*/15 9-18 * * 1-5"; for a seconds field in front of them write seconds: true beside it)`},
+		{`trigger: {cron: "0 0 9 * * * *", seconds: true, prompt: x}`, `it has 7 fields (write five or six: second (may be left out), minute`},
+		{`trigger: {cron: "60 0 9 * * *", seconds: true, prompt: x}`, `"60 0 9 * * *": there is no second 60`},
+		{`trigger: {cron: "@every 10s", prompt: x}`, `5:29: agents.a.trigger.cron: "@every 10s": 10s is too short (at least "@every 1m"; seconds: true beside it allows less)`},
 		{`trigger: {cron: "@daily", seconds: perhaps, prompt: x}`, `"perhaps" is neither true nor false`},
 		{`trigger: {poll: [x], seconds: true}`, `a poll trigger has no seconds`},
+		{`trigger: {cron: "61 * * * *", prompt: x}`, `5:21: agents.a.trigger.cron: "61 * * * *": there is no minute 61 (write 0 to 59, or *)`},
+		{`trigger: {cron: "0 9,24 * * *", prompt: x}`, `5:26: agents.a.trigger.cron: "0 9,24 * * *": there is no hour 24 (write 0 to 23, or *)`},
+		{`trigger: {cron: 0 22-6 * * *, prompt: x}`, `5:23: agents.a.trigger.cron: "0 22-6 * * *": hour: the range 22-6 goes backwards (write 22-23,0-6)`},
+		{`trigger: {cron: "* * *", prompt: x}`, `5:21: agents.a.trigger.cron: "* * *": it has 3 fields (write five: minute, `},
 		{`trigger: {cron: "", prompt: x}`, `agents.a.trigger.cron: is blank`},
 		{`trigger: {cron: "TZ=UTC 0 9 * * *", prompt: x}`, `set timezone: instead`},
 		{`trigger: {cron: "@daily", prompt: x, timezone: Nowhere}`, `the time zone "Nowhere" is not known`},
@@ -281,7 +284,7 @@ agents:
 		`4:23: defaults.permissions.mode: "x" is not allowed (allowed: dontAsk, default, acceptEdits, plan, bypassPermissions)`,
 		`4:32: defaults.permissions.deny: must be a list, not "y" (for example [Read, "Bash(git *)"])`,
 		`5:12: defaults.env.1: "1" is not the name of a variable (letters, digits and _, no digit first)`,
-		`6:19: defaults.trigger.cron: "x": it has 1 fields; five are needed: minute, hour, day of month, month, day of week`,
+		`6:19: defaults.trigger.cron: "x": it has 1 field (write five: minute, hour, day of month, month, day of week, for example "*/15 9-18 * * 1-5")`,
 		`6:35: defaults.trigger.colour: unknown key (known keys: ` + strings.Join(triggerKeys, ", ") + `)`,
 		`7:3: defaults.shape: unknown key (known keys: ` + strings.Join(agentKeys, ", ") + `)`,
 	}
@@ -354,10 +357,25 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
 		"idle_interval": "idle-interval", "timout": "timeout", "comand": "command", "persmissions": "permissions",
-		"dri": "dir", "on-orphans": "on-orphan", "zzz": "", "d": "", "maxattempts": "max-attempts",
+		"dri": "dir", "on-orphans": "on-orphan", "maxattempts": "max-attempts", "perm": "permissions",
 	} {
-		if got := nearest(word, agentKeys); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		if got := Nearest(word, agentKeys); len(got) == 0 || got[0] != want {
+			t.Errorf("Nearest(%q) = %q, want %q first", word, got, want)
+		}
+	}
+	names := []string{"triage", "builder", "build-2", "build-3", "build-4", "Reviewer", "x"}
+	for typed, want := range map[string][]string{
+		"triage":   {"triage"},
+		"traige":   {"triage"},
+		"tri":      {"triage"},
+		"reviewer": {"Reviewer"},
+		"builde":   {"builder", "build-2", "build-3"},
+		"zzz":      nil,
+		"d":        {"x"},
+		"":         {"x"},
+	} {
+		if got := Nearest(typed, names); !slices.Equal(got, want) {
+			t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)
 		}
 	}
 }

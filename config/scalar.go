@@ -106,8 +106,8 @@ func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T) T
 		words[i] = string(a)
 	}
 	hint := "allowed: " + strings.Join(words, ", ")
-	if near := nearest(text, words); near != "" {
-		hint = "did you mean " + near + "? " + hint
+	if near := Nearest(text, words); near != nil {
+		hint = "did you mean " + near[0] + "? " + hint
 	}
 	l.problem(p, fmt.Sprintf("%q is not allowed", cut(text)), hint)
 	return otherwise

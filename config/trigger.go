@@ -175,14 +175,23 @@ func (l *loader) cron(t table, prompt string, zone *time.Location) *CronTrigger 
 		parsed.schedule, parsed.err = parse(spec, zone)
 		l.schedules[key] = parsed
 	}
-	if err := parsed.err; err != nil {
-		if why := errors.Unwrap(err); why != nil {
-			err = why // the message begins with the expression, which stands there
-		}
-		l.problem(t["cron"], fmt.Sprintf("%q: %v", cut(spec), err), "")
+	if parsed.err != nil {
+		l.badSchedule(t["cron"], spec, parsed.err)
 	}
 	c.Schedule = parsed.schedule
 	return c
+}
+
+// badSchedule notes what is wrong with a schedule, each at its place.
+func (l *loader) badSchedule(p place, spec string, err error) {
+	wrong, ok := errors.AsType[*sources.ScheduleError](err)
+	if !ok {
+		l.problem(p, fmt.Sprintf("%q: %v", cut(spec), err), "")
+		return
+	}
+	for _, f := range wrong.Faults {
+		l.problem(p.within(f.Offset), fmt.Sprintf("%q: %s", cut(spec), f.Message), f.Hint)
+	}
 }
 
 // zone reads the key timezone.

@@ -1,6 +1,8 @@
 package sources
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,36 +169,43 @@ func TestParseRefuses(t *testing.T) {
 		"TZ=UTC":                  "timezone:",
 		"TZ=":                     "timezone:",
 		"CRON_TZ=UTC * * * * *":   "timezone:",
-		"@every 0s":               "at least",
+		"@every 0s":               "0s is too short; at least",
 		"@every -1h":              "at least",
 		"@every 59s":              "at least",
 		"@every 1m0.5s":           "whole seconds",
-		"@every":                  "no duration",
-		"@every soon":             "no duration",
-		"@everyday":               "unknown word",
-		"@reboot":                 "unknown word",
+		"@every":                  "not a duration",
+		"@every soon":             "not a duration",
+		"@everyday":               "@everyday is not known",
+		"@reboot":                 "@reboot is not known",
 		"0 0 30 2 *":              "never fires",
 		"0 0 31 2,4,6,9,11 *":     "never fires",
 		"0 0 30 2 */2":            "never fires",
 		"* * * *":                 "4 fields",
 		"* * * * * *":             "seconds: true",
-		"60 * * * *":              "60",
-		"* 24 * * *":              "24",
-		"* * 0 * *":               "0",
-		"* * * 13 *":              "13",
-		"* * * * 8":               "8",
-		"* * * * 7-3":             "7-3",
-		"* * * * 5-8":             "5-8",
+		"60 * * * *":              "there is no minute 60; write 0 to 59, or *",
+		"* 24 * * *":              "there is no hour 24; write 0 to 23, or *",
+		"* * 0 * *":               "there is no day of month 0; write 1 to 31, or *",
+		"* * * 13 *":              "there is no month 13; write 1 to 12, jan to dec, or *",
+		"* * * * 8":               "there is no day of week 8; write 0 to 7, sun to sat, or *",
+		"* * * * 7-3":             "the range 7-3 goes backwards; write 0-3",
+		"* * * * 5-8":             "there is no day of week 8",
 		"*/90 * * * *":            "step of 90",
-		"*/0 * * * *":             "step",
+		"*/0 * * * *":             "a step of 0 leads nowhere; write *",
 		", * * * *":               "minute",
-		"1,,2 * * * *":            "minute",
+		"* 22-6 * * *":            "hour: the range 22-6 goes backwards; write 22-23,0-6",
+		"* 22-6/2 * * *":          "write two ranges: from 22 to 23, and from 0",
+		"* * * nov-feb *":         "month: the range nov-feb goes backwards; write 11-12,1-2",
+		"* * * * fri-mon":         "write 5-6,0-1",
+		"* * * foo-mar *":         "there is no month foo",
+		"* * * jan-bar *":         "there is no month bar",
+		"61 24 * * *":             "there is no minute 61; write 0 to 59, or *; there is no hour 24",
+		"1,,2 * * * *":            "the list \"1,,2\" has an empty element; remove the comma",
 		"*-5 * * * *":             "minute",
 		"+5 * * * *":              "minute",
 		"-5 * * * *":              "minute",
 		"1-2-3 * * * *":           "minute",
 		"1/2/3 * * * *":           "minute",
-		"* * * foo *":             "foo",
+		"* * * foo *":             "there is no month foo",
 		"99999999999999 * * * *":  "minute",
 		"* * * * */9999999999999": "day of week",
 	} {
@@ -245,11 +254,63 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 	for spec, why := range map[string]string{
-		"@every 500ms": "at least 1s", "60 * * * * *": "60", "*/90 * * * * *": "second: a step of 90",
-		"* * * *": "five or six", "* * * * * * *": "7 fields", "0 0 0 30 2 *": "never fires", "TZ=UTC * * * * * *": "timezone:",
+		"@every 500ms": `at least "@every 1s"`, "60 * * * * *": "there is no second 60", "*/90 * * * * *": "second: a step of 90",
+		"* * * *": "five or six", "* * * * * * *": "7 fields", "0 61 24 * * *": "there is no minute 61; write 0 to 59, or *; there is no hour 24", "0 0 0 30 2 *": "never fires", "TZ=UTC * * * * * *": "timezone:",
 	} {
 		if _, err := ParseScheduleWithSeconds(spec, time.UTC); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: the error is %v, want one with %q", spec, err, why)
+		}
+	}
+}
+
+// A fault says where it stands, also behind blanks and in lists.
+func TestFaultsHavePlaces(t *testing.T) {
+	t.Parallel()
+	for spec, want := range map[string][]int{
+		" 0  9,24 * 13 *":   {6, 11},
+		"1 1 1 1 1 1 1":     {0},
+		"1,1,61,62 1 1 1 1": {4, 7},
+		"@every 5s":         {7},
+		"\t@reboot":         {1},
+	} {
+		_, err := ParseSchedule(spec, time.UTC)
+		wrong, ok := errors.AsType[*ScheduleError](err)
+		if !ok {
+			t.Fatalf("%q: %v", spec, err)
+		}
+		var got []int
+		for _, f := range wrong.Faults {
+			got = append(got, f.Offset)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: faults at %v, want %v: %v", spec, got, want, err)
+		}
+	}
+}
+
+// TestParserKnowsNothingElse holds that our own checks refuse all that the
+// parser behind them refuses: its words are not for people.
+func TestParserKnowsNothingElse(t *testing.T) {
+	t.Parallel()
+	values := []string{"*", "?", "0", "7", "8", "12", "13", "23", "24", "31", "32", "59", "60", "jan", "DEC", "sun", "Sat", "xyz"}
+	var elements []string
+	for _, a := range values {
+		elements = append(elements, a, a+"/0", a+"/7", a+"/8")
+		for _, b := range values {
+			elements = append(elements, a+"-"+b, a+"-"+b+"/2", a+","+b)
+		}
+	}
+	for i, f := range cronFields {
+		for _, element := range elements {
+			parts := []string{"*", "*", "*", "*", "*", "*"}
+			parts[i] = element
+			if checkFields(strings.Join(parts, " "), parts) != nil {
+				continue
+			}
+			parts[5] = sundays(parts[5])
+			if _, err := parser.Parse(strings.Join(parts, " ")); err != nil {
+				t.Errorf("%s %q: %v", f.name, element, err)
+			}
 		}
 	}
 }

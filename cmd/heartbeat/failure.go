@@ -128,7 +128,7 @@ func findAgent(f *config.Fleet, name string) (*config.Agent, error) {
 		names[i] = a.Name
 	}
 	hint := ""
-	if near := nearest(name, names); len(near) > 0 {
+	if near := config.Nearest(name, names); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, ", ") + "?"
 	} else if len(names) > 0 {
 		hint = "the agents are " + strings.Join(names[:min(len(names), 10)], ", ")

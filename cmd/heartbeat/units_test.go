@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -145,24 +144,6 @@ func TestShorten(t *testing.T) {
 	} {
 		if got := shorten(tt.text, tt.n); got != tt.want || width(got) > tt.n {
 			t.Errorf("shorten(%q, %d) = %q, want %q", tt.text, tt.n, got, tt.want)
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	names := []string{"triage", "builder", "build-2", "build-3", "build-4", "Reviewer", "x"}
-	for typed, want := range map[string][]string{
-		"triage":   {"triage"},
-		"traige":   {"triage"},
-		"tri":      {"triage"},
-		"reviewer": {"Reviewer"},
-		"builde":   {"builder", "build-2", "build-3"},
-		"zzz":      nil,
-		"":         {"x"},
-	} {
-		if got := nearest(typed, names); !slices.Equal(got, want) {
-			t.Errorf("nearest(%q) = %q, want %q", typed, got, want)
 		}
 	}
 }
