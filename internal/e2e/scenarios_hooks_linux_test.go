@@ -115,8 +115,9 @@ func timeoutScenarios() []scenario {
 	const tooLong = 25 * time.Second
 	return []scenario{
 		{
+			// A timeout that a hook keeps on a busy machine, too.
 			name:     "stop-timeout",
-			settings: only("Stop", 1, "-"),
+			settings: only("Stop", 3, "-"),
 			hooks: replies{"Stop": {
 				{Delay: tooLong, Stderr: "too late", Exit: 2},
 				{Stdout: blocking, Linger: tooLong},
@@ -126,7 +127,7 @@ func timeoutScenarios() []scenario {
 			drive: prompting(4),
 			check: func(l *Lab) {
 				stops := l.Calls("Stop")
-				for n, want := range []time.Duration{time.Second, time.Second, 2500 * time.Millisecond} {
+				for n, want := range []time.Duration{3 * time.Second, 3 * time.Second, 4500 * time.Millisecond} {
 					l.Within("the end of hook "+string(rune('1'+n)), stops[n].Took(), want-time.Second/2, want+2*time.Second)
 				}
 			},
