@@ -149,6 +149,7 @@ func (s *Scheduler) fire(ctx context.Context, t trigger, suffix string) (Fired, 
 	f := Fired{Trigger: t.Name}
 	emit := func(ctx context.Context, p sources.Prompt) error {
 		p.Label += suffix
+		p.Due = time.Time{}
 		f.Prompts++
 		skipped, err := s.enqueue(ctx, t, p)
 		switch {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/hook/flock"
 )
 
@@ -28,10 +29,13 @@ type Event struct {
 	Session string    `json:"session,omitempty"`
 	Trigger string    `json:"trigger,omitempty"`
 	Detail  string    `json:"detail,omitempty"`
-	// Started and Acknowledged belong to ended: when the session was started
-	// and how many entries it did.
+	// Started, Acknowledged and Why belong to ended: when the session was
+	// started, how many entries it did, and which of the closed list its end was.
 	Started      time.Time `json:"started,omitzero"`
 	Acknowledged int       `json:"acknowledged,omitempty"`
+	Why          hook.End  `json:"why,omitempty"`
+	// Due belongs to fired: when a schedule wanted the prompt to be queued.
+	Due time.Time `json:"due,omitzero"`
 }
 
 // The journal's files in the state directory. When the present one is full it

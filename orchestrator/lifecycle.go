@@ -200,7 +200,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 	outcome := s.attend(a, live)
 	s.note(Event{
 		Agent: a.name, Kind: "ended", Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
-		Started: started, Acknowledged: outcome.Acknowledged,
+		Started: started, Acknowledged: outcome.Acknowledged, Why: outcome.Why,
 	})
 	s.conversed(cfg, spec, outcome)
 	err = s.recover(context.Background(), a, cfg, outcome)

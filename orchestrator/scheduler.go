@@ -48,7 +48,10 @@ type Options struct {
 	// Ready, when not nil, is called once: directories are locked, orphans
 	// recovered, triggers run.
 	Ready func()
-	Log   *slog.Logger
+	// Observe, when not nil, is told of each event that is journalled. It may be
+	// called with locks held: it must not block or call the Scheduler.
+	Observe func(Event)
+	Log     *slog.Logger
 	// Step is told what the run is doing, for people and machines.
 	Step func(string)
 }
@@ -91,6 +94,9 @@ type Scheduler struct {
 	// unfired counts triggers that --fire could not fire.
 	unfired int
 	quit    context.CancelCauseFunc
+	ready   bool // Options.Ready was called
+
+	glances glances
 }
 
 // agent is one declared agent and its actual state.
@@ -150,6 +156,9 @@ func New(opt Options) (*Scheduler, error) {
 	}
 	if opt.Ready == nil {
 		opt.Ready = func() {}
+	}
+	if opt.Observe == nil {
+		opt.Observe = func(Event) {}
 	}
 	if opt.StartEvery == 0 {
 		opt.StartEvery = defaultStartEvery
@@ -219,7 +228,7 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 		timer := time.AfterFunc(limit, func() { quit(errOnceTimeout) })
 		defer timer.Stop()
 	}
-	s.opt.Ready()
+	s.readied()
 	<-work.Done()
 	s.opt.Step("ending the sessions")
 	s.stop()
@@ -373,6 +382,7 @@ func (s *Scheduler) delayOver(a *agent) {
 
 func (s *Scheduler) note(e Event) {
 	e.At = time.Now()
+	s.opt.Observe(e)
 	if err := s.journal.add(e); err != nil {
 		s.log.Warn("cannot write the journal", "err", err)
 	}

@@ -68,7 +68,7 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 	if err != nil {
 		return "", fmt.Errorf("cannot queue a prompt for agent %q: %w", t.cfg.Name, err)
 	}
-	s.note(Event{Agent: t.cfg.Name, Kind: "fired", Trigger: source})
+	s.note(Event{Agent: t.cfg.Name, Kind: "fired", Trigger: source, Due: p.Due})
 	s.log.Info("trigger fired", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label)
 	s.noticed(t.a)
 	return "", nil

@@ -57,6 +57,7 @@ type Timetable struct {
 	queue   cronHeap     // those that wait for their time
 	ready   []*cronEntry // those that wait for a worker
 	working int
+	turned  []chan struct{} // closed when the loop has turned
 }
 
 // cronEntry is in one of three places: in queue, in ready, or with a worker
@@ -149,10 +150,30 @@ func (tt *Timetable) Run(ctx context.Context) {
 	}
 }
 
+// Turn makes the loop of Run look at what is due, and returns when it has
+// done so: a sign that it lives. The error is ctx's.
+func (tt *Timetable) Turn(ctx context.Context) error {
+	done := make(chan struct{})
+	tt.mu.Lock()
+	tt.turned = append(tt.turned, done)
+	tt.mu.Unlock()
+	tt.notify()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // step hands what is due to workers and returns how long to wait.
 func (tt *Timetable) step(ctx context.Context, workers *sync.WaitGroup) time.Duration {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
+	for _, done := range tt.turned {
+		close(done)
+	}
+	tt.turned = nil
 	now := tt.now()
 	for len(tt.queue) > 0 && !tt.queue[0].wake.After(now) {
 		e := heap.Pop(&tt.queue).(*cronEntry)
@@ -270,7 +291,7 @@ func (e *cronEntry) finish(done int, err error) {
 // fire emits fires in order and returns how many were.
 func (c *Cron) fire(ctx context.Context, fires []time.Time) (done int, err error) {
 	for i, at := range fires {
-		p := Prompt{Label: c.Schedule.Label(at), At: at}
+		p := Prompt{Label: c.Schedule.Label(at), At: at, Due: at.Add(c.Delay)}
 		p.Text, err = c.Template.Render(CronData{At: at, Label: p.Label})
 		if err == nil && strings.TrimSpace(p.Text) != "" {
 			err = c.Emit(ctx, p)

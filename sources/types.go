@@ -34,6 +34,9 @@ type Prompt struct {
 	Label string
 	Text  string
 	At    time.Time
+	// Due is when a schedule wanted it to be queued: At and the trigger's Delay.
+	// It is zero for what fires at no set time.
+	Due time.Time
 }
 
 // Emit takes a fire. When it returns nil the prompt is durably queued, and

@@ -1,0 +1,119 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"heartbeat/sources"
+)
+
+// Vitals are facts of a run as a whole.
+type Vitals struct {
+	// Ready is true from the moment at which directories are locked, orphans
+	// recovered and triggers run; Stopping from the moment at which nothing new
+	// is started.
+	Ready    bool `json:"ready"`
+	Stopping bool `json:"stopping"`
+	// Slots is how many sessions may live at once, Sessions how many do.
+	Slots    int `json:"slots"`
+	Sessions int `json:"sessions"`
+	// Agents counts the agents by their states.
+	Agents map[State]int `json:"agents"`
+	// Parked is until when the account that all agents share is parked, or zero.
+	Parked time.Time `json:"parked,omitzero"`
+}
+
+// States are all states that an agent of a running fleet can be in.
+func States() []State {
+	return []State{Idle, Waiting, Starting, Running, Ending, BackingOff, Parked, Held}
+}
+
+// Vitals returns the facts of the run as they are now.
+func (s *Scheduler) Vitals() Vitals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := Vitals{
+		Ready: s.ready, Stopping: s.stopping, Slots: s.fleet.MaxSessions, Sessions: len(s.slots.active),
+		Agents: map[State]int{},
+	}
+	for _, a := range s.agents {
+		v.Agents[a.state]++
+	}
+	if time.Now().Before(s.account.until) {
+		v.Parked = s.account.until
+	}
+	return v
+}
+
+// readied notes that the run is ready, and tells.
+func (s *Scheduler) readied() {
+	s.mu.Lock()
+	s.ready = true
+	s.mu.Unlock()
+	s.opt.Ready()
+}
+
+// Alive returns nil when the scheduler demonstrably lives: its lock can be
+// taken, and, while triggers run, their loop turns when it is asked to. The
+// error says which of the two did not come about before ctx ended. It may be
+// called at any time and from several goroutines.
+func (s *Scheduler) Alive(ctx context.Context) error {
+	l := s.glance()
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return fmt.Errorf("the scheduler is stuck: its lock is not given back: %w", context.Cause(ctx))
+	}
+	if l.table == nil {
+		return nil
+	}
+	// The loop ends with the work.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.work, func() { cancel(errWorkEnded) })()
+	if err := l.table.Turn(ctx); err != nil && !errors.Is(err, errWorkEnded) {
+		return fmt.Errorf("the scheduler is stuck: the loop of its schedules does not turn: %w", err)
+	}
+	return nil
+}
+
+var errWorkEnded = errors.New("the work has ended")
+
+// glance is one taking of the scheduler's lock, and what was seen then.
+type glance struct {
+	done  chan struct{}      // closed when the lock was taken; the rest may be read then
+	table *sources.Timetable // nil when its loop does not run
+	work  context.Context    // in which the loop runs
+}
+
+// glances keeps the glance that waits for the lock: however often somebody
+// asks, one goroutine at most waits.
+type glances struct {
+	mu      sync.Mutex
+	waiting *glance
+}
+
+func (s *Scheduler) glance() *glance {
+	s.glances.mu.Lock()
+	defer s.glances.mu.Unlock()
+	if s.glances.waiting != nil {
+		return s.glances.waiting
+	}
+	l := &glance{done: make(chan struct{})}
+	s.glances.waiting = l
+	go func() {
+		s.mu.Lock()
+		if s.ready && !s.stopping {
+			l.table, l.work = s.table, s.work
+		}
+		s.mu.Unlock()
+		s.glances.mu.Lock()
+		s.glances.waiting = nil
+		s.glances.mu.Unlock()
+		close(l.done)
+	}()
+	return l
+}
