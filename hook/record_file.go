@@ -100,6 +100,13 @@ func (r *Record) Write(home string) (err error) {
 	return nil
 }
 
+// WatchRecord tells when home/session.json may have changed, until stop is
+// called. The channel is nil where the system cannot tell (no inotify, or no
+// instance of it left): the caller looks more often then.
+func WatchRecord(home string) (changed <-chan struct{}, stop func()) {
+	return notify(recordPath(home))
+}
+
 // End rules that the session ends, unless an earlier ruling stands that is
 // final or weightier (anything outweighs drained and released). The phase
 // stays what it is.

@@ -176,8 +176,9 @@ func short(dir, path string) string {
 	return path
 }
 
-// needs estimates what watch triggers and waiting hooks need of inotify: one
-// instance for all watch triggers, one for each hook that waits.
+// needs estimates what the fleet needs of inotify: one instance for all watch
+// triggers, and two for each agent whose session waits: its hook's and its
+// shim's.
 func (c *collector) needs(in *Inotify) {
 	waiting := 0
 	for _, a := range c.Agents {
@@ -192,7 +193,7 @@ func (c *collector) needs(in *Inotify) {
 		}
 	}
 	in.WaitingAgents = min(waiting, cmp.Or(c.MaxSessions, waiting))
-	in.NeedInstances, in.NeedWatches = in.WaitingAgents, in.NeedWatches+2*in.WaitingAgents
+	in.NeedInstances, in.NeedWatches = 2*in.WaitingAgents, in.NeedWatches+3*in.WaitingAgents
 	if in.WatchTriggers > 0 {
 		in.NeedInstances++
 	}

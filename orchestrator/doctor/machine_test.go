@@ -221,8 +221,8 @@ func TestNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in := f.Inotify; in.NeedInstances != 2 || in.NeedWatches != 3 {
-		t.Errorf("needs %+v, want 2 instances (triggers, a waiting hook) and 3 watches", in)
+	if in := f.Inotify; in.NeedInstances != 3 || in.NeedWatches != 4 {
+		t.Errorf("needs %+v, want 3 instances (triggers, a waiting hook, its shim) and 4 watches", in)
 	}
 }
 

@@ -11,8 +11,34 @@ import (
 	"heartbeat/ptyrun"
 )
 
-// look is how often the shim looks at the session record: one stat(2).
-const look = 50 * time.Millisecond
+const (
+	// breath lies between two looks at least, however often something changes:
+	// the agent can write to the record, too.
+	breath = 10 * time.Millisecond
+	// attentive is how long a shim goes without a look while a session is at
+	// work, and drowsy while one waits: only time passes then, and a hook that
+	// was killed. What else happens wakes the shim.
+	attentive = 200 * time.Millisecond
+	drowsy    = time.Second
+	// ruled is the same for a session that is to be ended.
+	ruled = 50 * time.Millisecond
+	// untold is the same where changes are not reported.
+	untold = 100 * time.Millisecond
+)
+
+// patience is how long the shim may go without a look. told is true when
+// changes of the record are reported.
+func patience(r *hook.Record, told bool) time.Duration {
+	switch {
+	case r.Ruling != nil:
+		return ruled
+	case !told:
+		return untold
+	case r.Phase == hook.Waiting || r.Phase == hook.Background:
+		return drowsy
+	}
+	return attentive
+}
 
 // ending is why and how the session is to be ended.
 type ending struct {
@@ -26,16 +52,19 @@ type ending struct {
 
 // follow watches the session until it ends or has to.
 func (s *shim) follow(ctx context.Context) ending {
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	orders := s.orders
+	changed, stop := hook.WatchRecord(s.spec.Home)
+	defer stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var last time.Time // of the last look
+	soon := func() { timer.Reset(breath - time.Since(last)) }
 	for {
 		select {
 		case <-s.child.Done():
 			return ending{exited: true}
 		case <-ctx.Done():
 			return ending{why: hook.EndShutdown, detail: "the shim was told to end"}
-		case o, alive := <-orders:
+		case o, alive := <-s.orders:
 			if !alive {
 				return ending{why: hook.EndShutdown, detail: "the scheduler is gone"}
 			}
@@ -49,10 +78,17 @@ func (s *shim) follow(ctx context.Context) ending {
 			if o.Yield {
 				s.update(ctx, func(r *hook.Record) { r.Yield = true })
 			}
-		case now := <-ticker.C:
-			if e, ok := s.look(ctx, now); ok {
+			soon()
+		case <-changed:
+			soon()
+		case <-s.peopleChanged():
+			soon()
+		case <-timer.C:
+			last = time.Now()
+			if e, ok := s.look(ctx, last); ok {
 				return e
 			}
+			timer.Reset(patience(s.record, changed != nil))
 		}
 	}
 }

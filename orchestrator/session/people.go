@@ -29,6 +29,14 @@ func (s *shim) openDesk() {
 	s.desk = desk
 }
 
+// peopleChanged tells when somebody has come, typed or left.
+func (s *shim) peopleChanged() <-chan struct{} {
+	if s.desk == nil {
+		return nil
+	}
+	return s.desk.Changed()
+}
+
 // notePeople keeps who is at the terminal in the record, for the hooks: while
 // a person types nothing is handed over.
 func (s *shim) notePeople(ctx context.Context, now time.Time) {

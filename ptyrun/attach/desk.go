@@ -66,6 +66,7 @@ type Desk struct {
 	listener *net.UnixListener
 	serving  sync.WaitGroup
 	typing   sync.Mutex // one guest's keys at a time
+	changed  chan struct{}
 
 	mu      sync.Mutex
 	guests  []*watcher
@@ -97,7 +98,7 @@ func Listen(path string, cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{cfg: cfg, listener: l, size: cfg.Size}, nil
+	return &Desk{cfg: cfg, listener: l, size: cfg.Size, changed: make(chan struct{}, 1)}, nil
 }
 
 // Serve lets guests join a terminal. It returns at once.
@@ -132,6 +133,17 @@ func (d *Desk) People() (n int, typed time.Time) {
 		}
 	}
 	return n, d.typed
+}
+
+// Changed tells when what People says may have changed. It is one channel for
+// one reader.
+func (d *Desk) Changed() <-chan struct{} { return d.changed }
+
+func (d *Desk) change() {
+	select {
+	case d.changed <- struct{}{}:
+	default: // it has not looked since the last one
+	}
 }
 
 // Close tells the guests why the session has ended and lets them go, within
@@ -229,6 +241,7 @@ func (d *Desk) admit(w *watcher) bool {
 		return false
 	}
 	d.guests = append(d.guests, w)
+	d.change()
 	d.claimLocked(w, w.guest.Size)
 	hello := appendJSON(nil, frameWelcome, Session{
 		Agent: d.cfg.Agent, Session: d.cfg.Session, Size: d.size, Modes: d.modes.enter(),
@@ -247,6 +260,7 @@ func (d *Desk) dismiss(w *watcher) {
 	is := func(o *watcher) bool { return o == w }
 	d.guests = slices.DeleteFunc(d.guests, is)
 	d.sizes = slices.DeleteFunc(d.sizes, is)
+	d.change()
 	if !d.closed {
 		d.resizeLocked()
 		d.cfg.Log.Debug("somebody has left", "read-only", w.guest.ReadOnly)
@@ -284,6 +298,7 @@ func (d *Desk) noteTyping(keys []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.typed = time.Now()
+	d.change()
 }
 
 func (d *Desk) tellLocked(frames []byte) {
