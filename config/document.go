@@ -162,7 +162,7 @@ type watchKeySet struct {
 	Batch bool `yaml:"batch,omitempty" jsonschema:"default=false"`
 }
 
-// A command that has something to say. Its prompt knows {{.Output}}; without one the output is the prompt.
+// A command that has something to say. Its prompt knows {{.Output}} and, with split: json, the value as {{.JSON}}, for example {{.JSON.title}}; without a prompt the output is the prompt. The command's environment tells it the agent (HEARTBEAT_AGENT) and when the last run began whose prompts are all queued (HEARTBEAT_LAST_SUCCESS, RFC 3339).
 type pollKeySet struct {
 	commonKeySet
 	// The command as a list of words; it runs in the workspace without a shell. Exit 0 and output make a prompt.
@@ -173,8 +173,10 @@ type pollKeySet struct {
 	Timeout span `yaml:"timeout,omitempty" jsonschema:"default=1m"`
 	// How the output becomes prompts: as a whole, a line each, or a JSON value each.
 	Split string `yaml:"split,omitempty" jsonschema:"enum=whole,enum=lines,enum=json,default=whole"`
-	// content fires only for output that is not among the last 1000 that fired.
-	Dedupe string `yaml:"dedupe,omitempty" jsonschema:"enum=none,enum=content,default=none"`
+	// content fires only for output that is not among the last 1000 that fired, key only for output whose key is not.
+	Dedupe string `yaml:"dedupe,omitempty" jsonschema:"enum=none,enum=content,enum=key,default=none"`
+	// For dedupe: key, what tells output apart, a Go text/template as the prompt is, for example {{.JSON.id}}.
+	Key string `yaml:"key,omitempty" jsonschema:"minLength=1"`
 	// skip does not run the command while something that it printed is still queued or being worked on.
 	Overlap string `yaml:"overlap,omitempty" jsonschema:"enum=skip,enum=queue,default=skip"`
 }

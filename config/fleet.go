@@ -160,9 +160,11 @@ type PollTrigger struct {
 	Every   time.Duration
 	Timeout time.Duration
 	Split   sources.Split
-	Prompt  string // a text/template with .Output; "" for the output itself
+	Prompt  string // a text/template with .Output and .JSON; "" for the output itself
 	// Dedupe fires only for output that did not fire before.
-	Dedupe  bool
+	Dedupe bool
+	// Key is a text/template of what Dedupe tells output by; "": all of it.
+	Key     string
 	Overlap Overlap
 }
 

@@ -102,7 +102,8 @@ agents:
         every: 5m
         timeout: 9s
         split: json
-        dedupe: content
+        dedupe: key
+        key: "{{.JSON.id}}"
         overlap: queue
         prompt: "Ticket {{.Output}}"
   plain:
@@ -141,7 +142,7 @@ func TestEveryField(t *testing.T) {
 			{Name: "watch-1", Line: 53, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
 			{Name: "poll-1", Line: 59, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
-				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Overlap: OverlapQueue,
+				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue,
 			}},
 		},
 	}
@@ -152,7 +153,7 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 66, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 67, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,

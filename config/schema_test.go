@@ -265,6 +265,9 @@ func declare(path, value string) string {
 	if value != "" {
 		with = ", " + key + ": " + value
 	}
+	if path == "poll.dedupe" && value == "key" {
+		with += `, key: "{{.Output}}"`
+	}
 	switch def {
 	case "file":
 		return strings.TrimPrefix(with+"\n", ", ") + agent("")

@@ -261,13 +261,24 @@ func (l *loader) pattern(p place, pattern string) {
 }
 
 func (l *loader) poll(t table, prompt string) *PollTrigger {
-	return &PollTrigger{
+	p := &PollTrigger{
 		Command: l.command(t["poll"]), Prompt: prompt, Overlap: l.overlapRule(t),
 		Every:   l.duration(t, "every", DefaultEvery, bounds{}),
 		Timeout: l.duration(t, "timeout", DefaultPollTimeout, bounds{most: day}),
 		Split:   enum(l, t, "split", sources.SplitWhole, []sources.Split{sources.SplitWhole, sources.SplitLines, sources.SplitJSON}),
-		Dedupe:  enum(l, t, "dedupe", "none", []string{"none", "content"}) == "content",
 	}
+	dedupe := enum(l, t, "dedupe", "none", []string{"none", "content", "key"})
+	p.Dedupe = dedupe != "none"
+	switch key, has := t["key"]; {
+	case has && dedupe != "key":
+		l.problem(key, "is used by dedupe: key alone", "write dedupe: key, or remove it")
+	case has:
+		p.Key, _ = l.filled(key)
+		l.template(key, p.Key, pollKind)
+	case dedupe == "key":
+		l.problem(t["dedupe"], "needs to know what the key is", `write key: "{{.JSON.id}}" beside split: json, for example`)
+	}
+	return p
 }
 
 // prompt reads prompt or prompt-file and checks the template.
@@ -289,6 +300,12 @@ func (l *loader) prompt(p place, t table, kind triggerKind) string {
 	if !ok {
 		return ""
 	}
+	l.template(where, text, kind)
+	return text
+}
+
+// template checks a template of a trigger. Many agents share a few.
+func (l *loader) template(p place, text string, kind triggerKind) {
 	key := templateKey{kind, text}
 	err, known := l.templates[key]
 	if !known {
@@ -304,11 +321,10 @@ func (l *loader) prompt(p place, t table, kind triggerKind) string {
 	}
 	if err != nil {
 		fields := map[triggerKind]string{
-			cronKind: "{{.At}} and {{.Label}}", watchKind: "{{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}", pollKind: "{{.Output}}",
+			cronKind: "{{.At}} and {{.Label}}", watchKind: "{{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}", pollKind: "{{.Output}} and {{.JSON}}",
 		}
-		l.problem(where, err.Error(), "known are "+fields[kind])
+		l.problem(p, err.Error(), "known are "+fields[kind])
 	}
-	return text
 }
 
 // promptFile reads a prompt from a file beside the configuration.

@@ -207,7 +207,7 @@ func (s *Scheduler) watchTrigger(t trigger, emit sources.Emit) (watch.Trigger, e
 }
 
 // pollTrigger's command gets the caller's environment and the agent's own,
-// and the agent's name; the same that its sessions get.
+// the agent's name and when it last succeeded; the rest is what its sessions get.
 func (s *Scheduler) pollTrigger(t trigger, emit sources.Emit) (poll.Trigger, error) {
 	var tmpl *sources.Template
 	if t.Poll.Prompt != "" {
@@ -216,8 +216,15 @@ func (s *Scheduler) pollTrigger(t trigger, emit sources.Emit) (poll.Trigger, err
 			return poll.Trigger{}, err
 		}
 	}
+	var key *sources.Template
+	if t.Poll.Key != "" {
+		var err error
+		if key, err = sources.ParsePollTemplate(t.Poll.Key); err != nil {
+			return poll.Trigger{}, err
+		}
+	}
 	return poll.Trigger{
-		Command: poll.Command{Argv: t.Poll.Command, Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
+		Key: key, Command: poll.Command{Argv: t.Poll.Command, Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
 		Every:   t.Poll.Every, Split: t.Poll.Split, Dedupe: t.Poll.Dedupe, Template: tmpl, Emit: emit,
 		Failed: s.triggerFailed(t), Slots: s.polls, Run: runPoll(t.cfg),
 	}, nil
@@ -235,7 +242,7 @@ func (s *Scheduler) unlessQueued(t trigger) poll.Runner {
 		defer q.Close()
 		there, err := stillThere(q, t.source())
 		if there || err != nil {
-			return poll.Output{}, err
+			return poll.Output{Later: true}, err
 		}
 		return runPoll(t.cfg)(ctx, c)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,11 +108,13 @@ type remembered struct {
 	Fired map[string]time.Time    `json:"fired,omitempty"` // cron: the last fire
 	Seen  map[string]sources.Seen `json:"seen,omitempty"`  // watch: what the files were
 	Kept  map[string][]string     `json:"kept,omitempty"`  // poll with dedupe: what has fired
+	// Polled is when a poll's last good run began.
+	Polled map[string]time.Time `json:"polled,omitempty"`
 }
 
 func openMemory(stateDir, agent string) (*memory, error) {
 	m := &memory{path: filepath.Join(stateDir, "triggers", agent+".json")}
-	m.data = remembered{Fired: map[string]time.Time{}, Seen: map[string]sources.Seen{}, Kept: map[string][]string{}}
+	m.data = remembered{Fired: map[string]time.Time{}, Seen: map[string]sources.Seen{}, Kept: map[string][]string{}, Polled: map[string]time.Time{}}
 	var kept remembered
 	if err := state.Load(m.path, &kept); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -122,6 +125,7 @@ func openMemory(stateDir, agent string) (*memory, error) {
 	maps.Copy(m.data.Fired, kept.Fired)
 	maps.Copy(m.data.Seen, kept.Seen)
 	maps.Copy(m.data.Kept, kept.Kept)
+	maps.Copy(m.data.Polled, kept.Polled)
 	return m, nil
 }
 
@@ -147,11 +151,12 @@ func (m *memory) seen(trigger string) sources.Seen {
 	return m.data.Seen[trigger]
 }
 
-// kept returns what a poll trigger with dedupe has fired for.
-func (m *memory) kept(trigger string) []string {
+// polled returns what a poll trigger with dedupe has fired for, and when its
+// last good run began.
+func (m *memory) polled(trigger string) (kept []string, last time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.data.Kept[trigger]
+	return m.data.Kept[trigger], m.data.Polled[trigger]
 }
 
 // forget drops what is remembered of triggers that are no longer declared:
@@ -161,26 +166,29 @@ func (m *memory) forget(c *config.Agent) error {
 	for i := range c.Triggers {
 		declared[c.Triggers[i].Name] = true
 	}
+	gone := func(name string) bool { return !declared[name] }
 	m.mu.Lock()
-	stale := false
-	for name := range m.data.Fired {
-		stale = stale || !declared[name]
-	}
-	for name := range m.data.Seen {
-		stale = stale || !declared[name]
-	}
-	for name := range m.data.Kept {
-		stale = stale || !declared[name]
-	}
+	stale := slices.ContainsFunc(m.data.names(), gone)
 	m.mu.Unlock()
 	if !stale {
 		return nil
 	}
 	return m.change(func(r *remembered) {
-		maps.DeleteFunc(r.Fired, func(name string, _ time.Time) bool { return !declared[name] })
-		maps.DeleteFunc(r.Seen, func(name string, _ sources.Seen) bool { return !declared[name] })
-		maps.DeleteFunc(r.Kept, func(name string, _ []string) bool { return !declared[name] })
+		dropIf(r.Fired, gone)
+		dropIf(r.Seen, gone)
+		dropIf(r.Kept, gone)
+		dropIf(r.Polled, gone)
 	})
+}
+
+// names are the triggers that something is remembered of.
+func (r *remembered) names() []string {
+	return slices.Concat(slices.Collect(maps.Keys(r.Fired)), slices.Collect(maps.Keys(r.Seen)),
+		slices.Collect(maps.Keys(r.Kept)), slices.Collect(maps.Keys(r.Polled)))
+}
+
+func dropIf[V any](m map[string]V, gone func(string) bool) {
+	maps.DeleteFunc(m, func(name string, _ V) bool { return gone(name) })
 }
 
 // startTriggers starts what fires: for a run with Once nothing, or, with
@@ -285,8 +293,9 @@ func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory) (sto
 	if err != nil {
 		return nil, err
 	}
-	p.Kept = m.kept(t.Name)
+	p.Kept, p.Last = m.polled(t.Name)
 	p.Record = func(kept []string) { remember(func(r *remembered) { r.Kept[t.Name] = kept }) }
+	p.Succeeded = func(at time.Time) { remember(func(r *remembered) { r.Polled[t.Name] = at }) }
 	if t.Poll.Overlap == config.OverlapSkip {
 		p.Run = s.unlessQueued(t)
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"text/template"
 	"time"
 )
@@ -27,6 +29,7 @@ type FileData struct {
 // PollData is what the template of a poll trigger's prompt can use.
 type PollData struct {
 	Output string // the part of the output that this prompt is made of
+	JSON   any    // with SplitJSON: its value, as encoding/json decodes it
 }
 
 // maxPrompt bounds what a template may make, in bytes.
@@ -42,22 +45,57 @@ type Template struct {
 // ParseTemplate parses a prompt's template and tries it with a sample of its
 // data, so that a field that does not exist is found now.
 func ParseTemplate(text string, sample any) (*Template, error) {
-	parsed, err := template.New("prompt").Option("missingkey=error").Parse(text)
+	t, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read prompt template: %w", err)
+		return nil, err
 	}
-	t := &Template{tmpl: parsed}
 	if _, err := t.Render(sample); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
+func parse(text string) (*Template, error) {
+	parsed, err := template.New("prompt").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the template: %w", plain(err))
+	}
+	return &Template{tmpl: parsed}, nil
+}
+
+// UnknownFieldError is a field that a trigger's data does not have.
+type UnknownFieldError struct{ Name string }
+
+// Error names the field.
+func (e *UnknownFieldError) Error() string { return "there is no {{." + e.Name + "}}" }
+
+var (
+	// templateWords are how text/template begins its errors: "template:
+	// NAME:LINE:COLUMN: executing …".
+	templateWords = regexp.MustCompile(`^template: prompt:(\d+)(?::\d+)?: (?:executing "prompt" at )?`)
+	unknownField  = regexp.MustCompile(`can't evaluate field (\w+) in type sources\.`)
+)
+
+// plain is an error of text/template in words for who wrote the template.
+func plain(err error) error {
+	text := err.Error()
+	if m := unknownField.FindStringSubmatch(text); m != nil {
+		return &UnknownFieldError{Name: m[1]}
+	}
+	if m := templateWords.FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("line %s: %s", m[1], text[len(m[0]):])
+	}
+	return err
+}
+
 // Render makes the prompt. A prompt over 1 MiB is an error.
 func (t *Template) Render(data any) (string, error) {
 	var out limited
 	if err := t.tmpl.Execute(&out, data); err != nil {
-		return "", fmt.Errorf("cannot make prompt: %w", err)
+		if errors.Is(err, errPromptTooLong) {
+			return "", errPromptTooLong
+		}
+		return "", fmt.Errorf("cannot make the prompt: %w", plain(err))
 	}
 	return out.b.String(), nil
 }
@@ -83,13 +121,18 @@ func ParseFileTemplate(text string) (*Template, error) {
 	})
 }
 
-// ParsePollTemplate parses the prompt of a poll trigger. An empty text means
-// the output itself.
+// ParsePollTemplate parses the prompt or the key of a poll trigger. An empty
+// text means the output itself. What a command's JSON holds is not known yet,
+// so a mistake in what is made of {{.JSON}} shows when the command has run.
 func ParsePollTemplate(text string) (*Template, error) {
 	if text == "" {
 		text = "{{.Output}}"
 	}
-	return ParseTemplate(text, PollData{Output: "output"})
+	t, err := ParseTemplate(text, PollData{Output: "output"})
+	if _, unknown := errors.AsType[*UnknownFieldError](err); err != nil && !unknown && strings.Contains(text, ".JSON") {
+		return parse(text)
+	}
+	return t, err
 }
 
 // limited is a buffer that refuses to grow over maxPrompt.

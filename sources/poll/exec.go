@@ -30,7 +30,9 @@ type Command struct {
 	// Argv is not given to a shell. A name with a slash is relative to Dir.
 	Argv []string
 	Dir  string   // AGENT_DIR
-	Env  []string // the whole environment; nil means ours
+	Env  []string // the whole environment but for Extra; nil means ours
+	// Extra are variables beside Env.
+	Extra []string
 	// Timeout ends the run with all of its process group; 0 means a minute.
 	Timeout time.Duration
 }
@@ -62,6 +64,9 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 	stdout, stderr := &capped{stop: func() { stop(errTooMuch) }}, &tail{}
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, c.Env
+	if len(c.Extra) > 0 {
+		cmd.Env = append(cmd.Environ(), c.Extra...)
+	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {

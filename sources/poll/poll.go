@@ -13,8 +13,10 @@ package poll
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +38,11 @@ const (
 	maxKept = 1000
 )
 
+// EnvLastSuccess tells a command when its last run began that ended with 0 and
+// whose prompts were all queued; it is not set before there was one. What
+// changed since then is what no prompt speaks of yet.
+const EnvLastSuccess = "HEARTBEAT_LAST_SUCCESS"
+
 // Runner runs a command and returns what it printed. Exec is the real one.
 type Runner func(ctx context.Context, c Command) (Output, error)
 
@@ -50,6 +57,9 @@ type Trigger struct {
 	Template *sources.Template // of the prompt, see sources.ParsePollTemplate; nil: the output itself
 	// Dedupe fires only for output that is not among the last 1000 that fired.
 	Dedupe bool
+	// Key, for Dedupe, makes of a part of the output what tells it from
+	// others; nil: all of it. A blank key is an error.
+	Key *sources.Template
 	// Kept is what Record was given last; for Dedupe.
 	Kept []string
 	Emit sources.Emit
@@ -58,6 +68,12 @@ type Trigger struct {
 	// Failed hears of a run or an emit that failed and is tried again after
 	// retry. May be nil.
 	Failed func(at time.Time, err error, retry time.Duration)
+	// Last is what Succeeded was given last, or zero. The command finds it, as
+	// RFC 3339, in the variable EnvLastSuccess.
+	Last time.Time
+	// Succeeded hears when a run began that ended with 0 and whose prompts are
+	// all queued. May be nil.
+	Succeeded func(began time.Time)
 	// Slots, when not nil, has room for as many runs as may be under way at
 	// once; triggers share it.
 	Slots chan struct{}
@@ -74,9 +90,13 @@ func Run(ctx context.Context, t Trigger) {
 		prompts, err := t.prompts(ctx)
 		wait := t.Every
 		switch {
+		case errors.Is(err, errLater):
+			failures = 0
 		case err == nil:
 			failures = 0
-			t.emitAll(ctx, prompts)
+			if t.emitAll(ctx, prompts) {
+				t.succeeded(start)
+			}
 		case ctx.Err() != nil:
 			return // we stopped it ourselves
 		default:
@@ -93,7 +113,11 @@ func Run(ctx context.Context, t Trigger) {
 // failed is not tried again. Exit 75 is no error.
 func Once(ctx context.Context, t Trigger) (int, error) {
 	t.defaults()
+	start := time.Now()
 	prompts, err := t.prompts(ctx)
+	if errors.Is(err, errLater) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +126,16 @@ func Once(ctx context.Context, t Trigger) (int, error) {
 			return i, err
 		}
 	}
+	t.succeeded(start)
 	return len(prompts), nil
+}
+
+// succeeded notes a run whose prompts are all queued.
+func (t *Trigger) succeeded(began time.Time) {
+	t.Last = began
+	if t.Succeeded != nil {
+		t.Succeeded(began)
+	}
 }
 
 // Delay returns how long after the start of a run that failed the next one
@@ -139,13 +172,25 @@ func (t *Trigger) prompts(ctx context.Context) ([]fire, error) {
 		}
 	}
 	start := time.Now()
-	out, err := t.Run(ctx, t.Command)
+	command := t.Command
+	if !t.Last.IsZero() {
+		command.Extra = append(slices.Clip(command.Extra), EnvLastSuccess+"="+t.Last.UTC().Format(time.RFC3339Nano))
+	}
+	out, err := t.Run(ctx, command)
 	if err != nil {
 		return nil, err
 	}
 	if out.Later {
-		return nil, nil
+		return nil, errLater
 	}
+	return t.fires(start, out)
+}
+
+// errLater is a run that says nothing yet.
+var errLater = errors.New("later")
+
+// fires makes prompts of what a run printed.
+func (t *Trigger) fires(start time.Time, out Output) ([]fire, error) {
 	parts, err := split(out.Stdout, t.Split)
 	if err != nil {
 		return nil, err
@@ -158,7 +203,11 @@ func (t *Trigger) prompts(ctx context.Context) ([]fire, error) {
 		}
 	}
 	for i, part := range parts {
-		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(part)))[:16]
+		key, err := t.key(part)
+		if err != nil {
+			return nil, err
+		}
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:16]
 		if t.Dedupe && known[sum] {
 			continue
 		}
@@ -175,11 +224,25 @@ func (t *Trigger) prompts(ctx context.Context) ([]fire, error) {
 	return fires, nil
 }
 
-func (t *Trigger) render(part string) (string, error) {
+func (t *Trigger) render(part part) (string, error) {
 	if t.Template == nil {
-		return part, nil
+		return part.text, nil
 	}
-	return t.Template.Render(sources.PollData{Output: part})
+	return t.Template.Render(sources.PollData{Output: part.text, JSON: part.value})
+}
+
+var errBlankKey = errors.New("cannot tell the output apart: its key is blank")
+
+// key is what Dedupe tells a part of the output by.
+func (t *Trigger) key(part part) (string, error) {
+	if t.Key == nil {
+		return part.text, nil
+	}
+	key, err := t.Key.Render(sources.PollData{Output: part.text, JSON: part.value})
+	if err == nil && strings.TrimSpace(key) == "" {
+		err = errBlankKey
+	}
+	return key, err
 }
 
 // label names a fire by its content and, as the same output may mean new
@@ -192,8 +255,9 @@ func (t *Trigger) label(sum string, run time.Time, i int) string {
 }
 
 // emitAll emits until all is queued: the command may have handed over its
-// only copy. When ctx ends each prompt that is left gets one more chance.
-func (t *Trigger) emitAll(ctx context.Context, fires []fire) {
+// only copy. When ctx ends each prompt that is left gets one more chance. It
+// reports whether all of them are queued.
+func (t *Trigger) emitAll(ctx context.Context, fires []fire) bool {
 	for failures := 0; len(fires) > 0 && ctx.Err() == nil; {
 		err := t.emit(ctx, fires[0])
 		if err == nil {
@@ -210,11 +274,14 @@ func (t *Trigger) emitAll(ctx context.Context, fires []fire) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
 	defer cancel()
+	all := true
 	for _, f := range fires {
 		if err := t.emit(ctx, f); err != nil {
+			all = false
 			t.report(time.Now(), fmt.Errorf("a prompt is lost: %w", err), 0)
 		}
 	}
+	return all
 }
 
 func (t *Trigger) emit(ctx context.Context, f fire) error {

@@ -303,6 +303,76 @@ func TestOnce(t *testing.T) {
 	})
 }
 
+// A ticket that was edited is the same ticket.
+func TestDedupeByKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{}
+		outputs := []string{
+			`[{"id": 12345678901234567, "title": "one"}, {"id": 2, "title": "two"}]`,
+			`[{"id": 12345678901234567, "title": "one, edited"}, {"id": 3, "title": "three"}]`,
+			`[{"title": "without"}]`, `[{"id": "", "title": "blank"}]`,
+		}
+		tr := r.trigger(func(n int) (string, error) { return outputs[min(n, 3)], nil })
+		tr.Split, tr.Dedupe = sources.SplitJSON, true
+		var err error
+		if tr.Key, err = sources.ParsePollTemplate("{{.JSON.id}}"); err != nil {
+			t.Fatal(err)
+		}
+		if tr.Template, err = sources.ParsePollTemplate("Do {{.JSON.title}}"); err != nil {
+			t.Fatal(err)
+		}
+		runFor(t, tr, 9*time.Minute, nil)
+		if want := []string{"Do one", "Do two", "Do three"}; !slices.Equal(r.fires, want) {
+			t.Errorf("fired %q, want %q", r.fires, want)
+		}
+		if len(r.fails) < 2 || !strings.Contains(r.fails[0], `no entry for key "id"`) || !strings.Contains(r.fails[1], "its key is blank") {
+			t.Errorf("failures: %q", r.fails)
+		}
+	})
+}
+
+// The command learns when its last good run began; runs that failed, asked for
+// another time or whose prompts wait do not count.
+func TestLastSuccess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{}
+		began := time.Now()
+		var told []string
+		tr := r.trigger(nil)
+		tr.Run = func(_ context.Context, c Command) (Output, error) {
+			last := "none"
+			for _, kv := range c.Extra {
+				if text, ok := strings.CutPrefix(kv, EnvLastSuccess+"="); ok {
+					at, err := time.Parse(time.RFC3339Nano, text)
+					if err != nil {
+						t.Error(err)
+					}
+					last = at.Sub(began).String()
+				}
+			}
+			told = append(told, last)
+			switch len(told) {
+			case 1:
+				return Output{Later: true}, nil
+			case 3:
+				return Output{}, errors.New("broken")
+			}
+			return Output{Stdout: []byte("work")}, nil
+		}
+		var recorded []time.Duration
+		tr.Succeeded = func(at time.Time) { recorded = append(recorded, at.Sub(began)) }
+		runFor(t, tr, 5*time.Minute+time.Second, nil)
+		if want := []string{"none", "none", "1m0s", "1m0s"}; len(told) < 4 || !slices.Equal(told[:4], want) {
+			t.Errorf("the command was told %q, want first %q", told, want)
+		}
+		if len(recorded) == 0 || recorded[0] != time.Minute {
+			t.Errorf("recorded %v", recorded)
+		}
+	})
+}
+
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -329,7 +399,11 @@ func TestSplit(t *testing.T) {
 		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || c.err == "" && err != nil {
 			t.Errorf("%s %.40q: the error is %v, want %q", c.how, c.out, err, c.err)
 		}
-		if g := strings.Join(got, "|"); c.err == "" && g != c.want {
+		var texts []string
+		for _, p := range got {
+			texts = append(texts, p.text)
+		}
+		if g := strings.Join(texts, "|"); c.err == "" && g != c.want {
 			t.Errorf("%s %.40q: got %.80q, want %.80q", c.how, c.out, g, c.want)
 		}
 	}
@@ -345,8 +419,8 @@ func FuzzSplit(f *testing.F) {
 			return
 		}
 		for _, p := range parts {
-			if strings.TrimSpace(p) != p || p == "" || strings.ToValidUTF8(p, "") != p {
-				t.Fatalf("a part is %q", p)
+			if strings.TrimSpace(p.text) != p.text || p.text == "" || strings.ToValidUTF8(p.text, "") != p.text {
+				t.Fatalf("a part is %q", p.text)
 			}
 		}
 	})

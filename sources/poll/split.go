@@ -14,14 +14,19 @@ import (
 // maxPrompts bounds the prompts of one run.
 const maxPrompts = 1000
 
-// split makes of a command's output the parts that become prompts: valid
-// UTF-8, none of them blank.
-func split(out []byte, how sources.Split) ([]string, error) {
-	var parts []string
+// part is what one prompt is made of.
+type part struct {
+	text  string // valid UTF-8, not blank
+	value any    // with SplitJSON: what the text says
+}
+
+// split makes of a command's output the parts that become prompts.
+func split(out []byte, how sources.Split) ([]part, error) {
+	var parts []part
 	switch how {
 	case sources.SplitLines:
 		for line := range bytes.Lines(out) {
-			parts = append(parts, string(line))
+			parts = append(parts, part{text: string(line)})
 		}
 	case sources.SplitJSON:
 		var err error
@@ -29,13 +34,13 @@ func split(out []byte, how sources.Split) ([]string, error) {
 			return nil, err
 		}
 	case sources.SplitWhole, "":
-		parts = []string{string(out)}
+		parts = []part{{text: string(out)}}
 	default:
 		return nil, fmt.Errorf("cannot split output by %q: it is not whole, lines or json", how)
 	}
 	kept := parts[:0]
 	for _, p := range parts {
-		if p = strings.TrimSpace(strings.ToValidUTF8(p, "\ufffd")); p != "" {
+		if p.text = strings.TrimSpace(strings.ToValidUTF8(p.text, "\ufffd")); p.text != "" {
 			kept = append(kept, p)
 		}
 	}
@@ -47,7 +52,7 @@ func split(out []byte, how sources.Split) ([]string, error) {
 
 // splitJSON reads JSON values one after the other, or one array of them. A
 // string becomes its text, another value its JSON on one line, null nothing.
-func splitJSON(out []byte) ([]string, error) {
+func splitJSON(out []byte) ([]part, error) {
 	var values []json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(out))
 	for {
@@ -66,28 +71,31 @@ func splitJSON(out []byte) ([]string, error) {
 			return nil, fmt.Errorf("cannot read the command's output as JSON: %w", err)
 		}
 	}
-	var parts []string
+	var parts []part
 	for _, v := range values {
-		part, err := jsonText(v)
+		p, err := jsonPart(v)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the command's output as JSON: %w", err)
 		}
-		parts = append(parts, part)
+		parts = append(parts, p)
 	}
 	return parts, nil
 }
 
-func jsonText(v json.RawMessage) (string, error) {
-	switch {
-	case string(v) == "null":
-		return "", nil
-	case v[0] == '"':
-		var s string
-		err := json.Unmarshal(v, &s)
-		return s, err
-	default:
-		var b bytes.Buffer
-		err := json.Compact(&b, v)
-		return b.String(), err
+// jsonPart keeps numbers as they are written: an id is no float.
+func jsonPart(v json.RawMessage) (part, error) {
+	var p part
+	dec := json.NewDecoder(bytes.NewReader(v))
+	dec.UseNumber()
+	if err := dec.Decode(&p.value); err != nil || p.value == nil {
+		return p, err
 	}
+	if text, ok := p.value.(string); ok {
+		p.text = text
+		return p, nil
+	}
+	var b bytes.Buffer
+	err := json.Compact(&b, v)
+	p.text = b.String()
+	return p, err
 }
