@@ -225,7 +225,7 @@ func (s *Scheduler) pollTrigger(t trigger, emit sources.Emit) (poll.Trigger, err
 	}
 	return poll.Trigger{
 		Key: key, Command: poll.Command{Argv: t.Poll.Command, Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
-		Every:   t.Poll.Every, Split: t.Poll.Split, Dedupe: t.Poll.Dedupe, Template: tmpl, Emit: emit,
+		Every: t.Poll.Every, Split: t.Poll.Split, Dedupe: t.Poll.Dedupe, Template: tmpl, Emit: emit,
 		Failed: s.triggerFailed(t), Slots: s.polls, Run: runPoll(t.cfg),
 	}, nil
 }
