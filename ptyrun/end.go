@@ -56,15 +56,30 @@ func (c *Child) end() {
 		case <-time.After(c.grace):
 		}
 	}
-	hit, left := endAll(c.find, syscall.SIGKILL, killWait, nil)
+	hit := emptyGroup(c.group)
+	rest, left := endAll(c.find, syscall.SIGKILL, killWait, nil)
+	hit = unique(append(hit, rest...))
 	reapOrphans()
 	if wait(c.done, time.Second); c.running() {
 		_ = c.cmd.Process.Kill() // processes could not be listed
 	}
 	c.collect()
+	removeGroup(c.group)
 	isChild := func(p Process) bool { return p.PID == c.PID() && p.Start == c.start }
 	c.exit.Swept = slices.DeleteFunc(hit, isChild)
 	c.exit.Left = left
+}
+
+// emptyGroup kills all that is in a control group, and returns it.
+func emptyGroup(group string) []Process {
+	var members []Process
+	for pid := range groupMembers(group) {
+		if p, err := readProcess(pid); err == nil && !p.zombie {
+			members = append(members, p.public())
+		}
+	}
+	killGroup(group)
+	return members
 }
 
 func (c *Child) running() bool {

@@ -27,12 +27,13 @@ func (c *Child) find() ([]process, error) {
 	}
 	// Looked at after the processes: what os/exec has just started is known.
 	owned := ownChildren()
+	inGroup := groupMembers(c.group)
 	self, mySession := os.Getpid(), session(procs, os.Getpid())
 	found := closure(procs, self, func(p process) bool {
 		if p.start < c.start {
 			return false
 		}
-		if c.kin.seen[p.identity] || c.kin.sessions[p.sid] {
+		if inGroup[p.pid] || c.kin.seen[p.identity] || c.kin.sessions[p.sid] {
 			return true
 		}
 		if owned[p.pid] {
@@ -74,14 +75,14 @@ var children = registry{live: map[*Child]bool{}}
 
 // start starts and registers a child in one step: nobody may take it for an
 // orphan in between.
-func (r *registry) start(c *Child) error {
+func (r *registry) start(c *Child, group string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.live) == 0 {
 		r.stop = startReaper()
 	}
 	r.live[c] = true
-	if err := c.cmd.Start(); err != nil {
+	if err := c.startIn(group); err != nil {
 		r.removeLocked(c)
 		return err
 	}

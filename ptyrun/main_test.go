@@ -41,7 +41,7 @@ func hold(argv []string) int {
 	ctx := context.Background()
 	child, err := Start(ctx, Config{
 		Argv: argv, Env: append(os.Environ(), "HEARTBEAT_SESSION="+os.Getenv("PTYRUN_TEST_COOKIE")),
-		Grace: 300 * time.Millisecond,
+		Grace: 300 * time.Millisecond, Group: os.Getenv("PTYRUN_TEST_GROUP"),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -61,7 +61,7 @@ func hold(argv []string) int {
 
 // sweep sweeps by the cookie of its own session.
 func sweep() int {
-	swept, err := Sweep(context.Background(), os.Getenv("PTYRUN_TEST_COOKIE"), 0, time.Second)
+	swept, err := Sweep(context.Background(), Remains{Cookie: os.Getenv("PTYRUN_TEST_COOKIE")}, time.Second)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -224,10 +224,10 @@ type holder struct {
 	child Process
 }
 
-func startHolder(t *testing.T, cookie string, argv []string) *holder {
+func startHolder(t *testing.T, cookie string, argv []string, env ...string) *holder {
 	t.Helper()
 	h := &holder{cmd: role(t, "hold", argv...)}
-	h.cmd.Env = append(h.cmd.Env, "PTYRUN_TEST_COOKIE="+cookie)
+	h.cmd.Env = append(append(h.cmd.Env, "PTYRUN_TEST_COOKIE="+cookie), env...)
 	var err error
 	if h.in, err = h.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

@@ -96,31 +96,63 @@ func closure(procs []process, self int, root func(process) bool) []process {
 	return found
 }
 
-// Sweep ends what a process left behind that could not end its own tree any
-// more: processes of our user with HEARTBEAT_SESSION=cookie in their
-// environment that were not started before startedAfter (as [StartTimeOf]
-// has it), and their descendants; never this process or one of its
-// ancestors. They get SIGTERM, and SIGKILL after the grace or when ctx is
-// done. Sweep returns what it ended; the error says what it could not.
-func Sweep(ctx context.Context, cookie string, startedAfter uint64, grace time.Duration) ([]Process, error) {
-	if cookie == "" {
+// Remains name what a process leaves behind when it can no longer end its own
+// tree. The zero value names nothing.
+type Remains struct {
+	// Cookie finds processes of our user that have HEARTBEAT_SESSION=Cookie in
+	// their environment and were not started before StartedAfter (as
+	// [StartTimeOf] has it), and their descendants.
+	Cookie       string
+	StartedAfter uint64
+	// Group is the control group of the child, "" when it had none. What is not
+	// a group that PlanGroup has named is passed over.
+	Group string
+}
+
+// Find returns the living processes that r names; never this process or one
+// of its ancestors.
+func (r Remains) Find() ([]Process, error) {
+	procs, err := r.find()
+	return public(procs), err
+}
+
+func (r Remains) find() ([]process, error) {
+	procs, err := snapshot()
+	var inGroup map[int]bool
+	if ourGroup(r.Group) {
+		inGroup = groupMembers(r.Group)
+	}
+	return closure(procs, os.Getpid(), func(p process) bool {
+		return inGroup[p.pid] || r.Cookie != "" && p.start >= r.StartedAfter &&
+			hasVariable(environ(p.pid), "HEARTBEAT_SESSION", r.Cookie)
+	}), err
+}
+
+// Sweep ends what r names: SIGTERM, and SIGKILL after the grace or when ctx is
+// done. Its control group is removed. Sweep returns what it ended; the error
+// says what it could not.
+func Sweep(ctx context.Context, r Remains, grace time.Duration) ([]Process, error) {
+	if r.Cookie == "" {
 		return nil, errors.New("cannot sweep processes: no cookie is given")
 	}
 	var lookErr error
-	find := func() ([]process, error) {
-		procs, err := snapshot()
-		lookErr = err
-		return closure(procs, os.Getpid(), func(p process) bool {
-			return p.start >= startedAfter && hasVariable(environ(p.pid), "HEARTBEAT_SESSION", cookie)
-		}), err
+	find := func() (procs []process, err error) {
+		procs, lookErr = r.find()
+		return procs, lookErr
 	}
 	ended, left := endAll(find, syscall.SIGTERM, grace, ctx.Done())
 	if len(left) > 0 || lookErr != nil {
 		var killed []Process
+		if ourGroup(r.Group) {
+			ended = append(ended, emptyGroup(r.Group)...)
+		}
 		killed, left = endAll(find, syscall.SIGKILL, killWait, nil)
 		ended = append(ended, killed...)
 	}
 	reapOrphans()
+	if ourGroup(r.Group) {
+		removeGroup(r.Group)
+	}
 	switch {
 	case lookErr != nil:
 		return unique(ended), fmt.Errorf("cannot sweep processes: %w", lookErr)

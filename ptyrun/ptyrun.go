@@ -3,7 +3,8 @@
 // knows its activity, and ends its whole tree, also what left the process
 // group, the process session or its parents (setsid, double fork).
 //
-// Three things find a process of the tree: ancestry, for which this process
+// Four things find a process of the tree: a control group of its own, where
+// one may be made (Linux; see PlanGroup); ancestry, for which this process
 // becomes the subreaper of all its descendants (Linux; for good); the
 // process sessions that the tree has made; and a mark in the environment
 // (HEARTBEAT_TREE). As a subreaper this process inherits orphans and reaps
@@ -59,6 +60,10 @@ type Config struct {
 	// Cookie is the value of HEARTBEAT_SESSION in Env: End also finds
 	// processes by it, as [Sweep] does. "": none.
 	Cookie string
+	// Group is the control group to run in, as PlanGroup names it: End also
+	// finds processes by it, kills them in one step and removes it. When it
+	// cannot be made the child runs without. "": none.
+	Group string
 	// Output gets all terminal output, from one goroutine. When it fails
 	// nothing more is written to it; when it blocks for long, output is
 	// dropped and the gap is noted in the stream. The child never waits for
@@ -74,6 +79,7 @@ type Child struct {
 	start  uint64
 	tree   string // our mark in HEARTBEAT_TREE
 	cookie string
+	group  string // the control group's directory, or ""
 	grace  time.Duration
 
 	master  *os.File
@@ -118,7 +124,7 @@ func Start(ctx context.Context, cfg Config) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := children.start(c); err != nil {
+	if err := children.start(c, cfg.Group); err != nil {
 		_ = tty.Close()
 		_ = c.master.Close()
 		c.out.close()
@@ -156,6 +162,14 @@ func (cfg Config) command() (*exec.Cmd, error) {
 		Path: path, Args: cfg.Argv, Dir: cfg.Dir, Env: env,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: true},
 	}, nil
+}
+
+// command is a fresh copy of the child's command.
+func (c *Child) command() *exec.Cmd {
+	return &exec.Cmd{
+		Path: c.cmd.Path, Args: c.cmd.Args, Dir: c.cmd.Dir, Env: c.cmd.Env, SysProcAttr: c.cmd.SysProcAttr,
+		Stdin: c.cmd.Stdin, Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr,
+	}
 }
 
 // open makes the PTY, gives its slave side to the command and returns it.

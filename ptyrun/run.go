@@ -98,7 +98,7 @@ func Run(ctx context.Context, cfg RunConfig) (int, error) {
 	}
 	child, err := Start(ctx, Config{
 		Argv: cfg.Argv, Dir: cfg.Dir, Env: env, Rows: rows, Cols: cols,
-		Output: cfg.Stdout, Grace: cfg.Grace,
+		Output: cfg.Stdout, Grace: cfg.Grace, Group: PlanGroup(),
 	})
 	if err != nil {
 		return 1, err

@@ -9,49 +9,52 @@ import (
 	"time"
 )
 
-// Whichever way a session ends, nothing of its tree is left.
+// Whichever way a session ends, nothing of its tree is left: with a control
+// group of its own, where one may be made, and without.
 func TestNoSurvivors(t *testing.T) {
 	t.Parallel()
-	t.Run("End", func(t *testing.T) {
-		t.Parallel()
-		tr := newTree(t, `sh -c "$live"`)
-		h := startHolder(t, "", tr.argv)
-		procs := tr.up()
-		exit := h.end(t, "end")
-		requireGone(t, procs)
-		if exit.Signal != "SIGTERM" || exit.Code != 143 || len(exit.Left) != 0 {
-			t.Errorf("exit is %+v", exit)
-		}
-		if len(exit.Swept) < 4 {
-			t.Errorf("swept only %v", exit.Swept)
-		}
-	})
-	t.Run("the child exits", func(t *testing.T) {
-		t.Parallel()
-		tr := newTree(t, `sh -c "$live" & while [ ! -e "`+filepath.Join(t.TempDir(), "no")+`" ] && [ "$(wc -l <"$0")" -lt 7 ]; do sleep .01; done; exit 7`)
-		tr.argv = append(tr.argv, tr.file)
-		h := startHolder(t, "", tr.argv)
-		procs := tr.up()
-		exit := h.end(t, "wait")
-		requireGone(t, procs)
-		if exit.Code != 7 || exit.Signal != "" || len(exit.Left) != 0 {
-			t.Errorf("exit is %+v", exit)
-		}
-	})
-	t.Run("the child is killed", func(t *testing.T) {
-		t.Parallel()
-		tr := newTree(t, `sh -c "$live"`)
-		h := startHolder(t, "", tr.argv)
-		procs := tr.up()
-		if err := syscall.Kill(h.child.PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		exit := h.end(t, "wait")
-		requireGone(t, procs)
-		if exit.Code != 137 || exit.Signal != "SIGKILL" {
-			t.Errorf("exit is %+v", exit)
-		}
-	})
+	for name, group := range map[string]func() string{"": func() string { return "" }, " in a group": PlanGroup} {
+		t.Run("End"+name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, `sh -c "$live"`)
+			h := startHolder(t, "", tr.argv, "PTYRUN_TEST_GROUP="+group())
+			procs := tr.up()
+			exit := h.end(t, "end")
+			requireGone(t, procs)
+			if exit.Signal != "SIGTERM" || exit.Code != 143 || len(exit.Left) != 0 {
+				t.Errorf("exit is %+v", exit)
+			}
+			if len(exit.Swept) < 4 {
+				t.Errorf("swept only %v", exit.Swept)
+			}
+		})
+		t.Run("the child exits"+name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, `sh -c "$live" & while [ ! -e "`+filepath.Join(t.TempDir(), "no")+`" ] && [ "$(wc -l <"$0")" -lt 7 ]; do sleep .01; done; exit 7`)
+			tr.argv = append(tr.argv, tr.file)
+			h := startHolder(t, "", tr.argv, "PTYRUN_TEST_GROUP="+group())
+			procs := tr.up()
+			exit := h.end(t, "wait")
+			requireGone(t, procs)
+			if exit.Code != 7 || exit.Signal != "" || len(exit.Left) != 0 {
+				t.Errorf("exit is %+v", exit)
+			}
+		})
+		t.Run("the child is killed"+name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, `sh -c "$live"`)
+			h := startHolder(t, "", tr.argv, "PTYRUN_TEST_GROUP="+group())
+			procs := tr.up()
+			if err := syscall.Kill(h.child.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			exit := h.end(t, "wait")
+			requireGone(t, procs)
+			if exit.Code != 137 || exit.Signal != "SIGKILL" {
+				t.Errorf("exit is %+v", exit)
+			}
+		})
+	}
 }
 
 // The same for Run: every way out of it, with its exit code.
@@ -127,14 +130,14 @@ func TestSweepAfterKill(t *testing.T) {
 	}
 	_ = h.cmd.Wait()
 
-	if swept, err := Sweep(t.Context(), mark(), started, time.Second); err != nil || len(swept) != 0 {
+	if swept, err := Sweep(t.Context(), Remains{Cookie: mark(), StartedAfter: started}, time.Second); err != nil || len(swept) != 0 {
 		t.Errorf("another cookie sweeps %v, %v", swept, err)
 	}
-	if swept, err := Sweep(t.Context(), cookie, ^uint64(0), time.Second); err != nil || len(swept) != 0 {
+	if swept, err := Sweep(t.Context(), Remains{Cookie: cookie, StartedAfter: ^uint64(0)}, time.Second); err != nil || len(swept) != 0 {
 		t.Errorf("a later start sweeps %v, %v", swept, err)
 	}
 	before := time.Now()
-	swept, err := Sweep(t.Context(), cookie, started, 300*time.Millisecond)
+	swept, err := Sweep(t.Context(), Remains{Cookie: cookie, StartedAfter: started}, 300*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +148,7 @@ func TestSweepAfterKill(t *testing.T) {
 	if len(swept) == 0 {
 		t.Error("nothing was swept")
 	}
-	if _, err := Sweep(t.Context(), "", 0, time.Second); err == nil {
+	if _, err := Sweep(t.Context(), Remains{}, time.Second); err == nil {
 		t.Error("an empty cookie is accepted")
 	}
 }

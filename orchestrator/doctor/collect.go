@@ -244,8 +244,9 @@ func leftovers(stateDir string) []Leftover {
 		if state.Load(path, &l.Leftover) != nil || alive(l.Shim) {
 			continue
 		}
-		if l.Cookie != "" {
-			l.Processes = processesWith(hook.EnvSession + "=" + l.Cookie)
+		procs, _ := l.Remains().Find() // without /proc none are named
+		for _, p := range procs {
+			l.Processes = append(l.Processes, p.PID)
 		}
 		found = append(found, l)
 	}

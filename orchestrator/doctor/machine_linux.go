@@ -78,22 +78,6 @@ func inotifyLimits() Inotify {
 	return in
 }
 
-// processesWith lists this user's processes that have a variable in their
-// environment, given as NAME=VALUE.
-func processesWith(variable string) []int {
-	var found []int
-	eachProcess(func(dir string) {
-		env, err := os.ReadFile(filepath.Join(dir, "environ"))
-		if err != nil || !bytes.Contains(append([]byte{0}, env...), []byte("\x00"+variable+"\x00")) {
-			return
-		}
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && pid != os.Getpid() {
-			found = append(found, pid)
-		}
-	})
-	return found
-}
-
 // eachProcess calls do with /proc/PID of each process of this user.
 func eachProcess(do func(dir string)) {
 	names, err := os.ReadDir("/proc")

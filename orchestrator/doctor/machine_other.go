@@ -21,5 +21,3 @@ func volumeOf(dir string) Volume {
 }
 
 func inotifyLimits() Inotify { return Inotify{} }
-
-func processesWith(string) []int { return nil }

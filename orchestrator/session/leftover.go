@@ -24,7 +24,13 @@ type Leftover struct {
 	Cookie  string       `json:"cookie"` // the session's token
 	Shim    hook.Process `json:"shim"`
 	Client  hook.Process `json:"client,omitzero"`
+	Group   string       `json:"group,omitempty"` // the control group, as ptyrun.PlanGroup names it
 	At      time.Time    `json:"at"`
+}
+
+// Remains name the session's processes.
+func (l Leftover) Remains() ptyrun.Remains {
+	return ptyrun.Remains{Cookie: l.Cookie, StartedAfter: l.Shim.Start, Group: l.Group}
 }
 
 func leftoverPath(stateDir, session string) string {
@@ -34,7 +40,7 @@ func leftoverPath(stateDir, session string) string {
 func (s *shim) keepLeftover(client hook.Process) error {
 	l := Leftover{
 		Agent: s.spec.Agent, Session: s.spec.Session, Cookie: s.spec.Token,
-		Shim: s.record.Shim, Client: client, At: time.Now(),
+		Shim: s.record.Shim, Client: client, Group: s.group, At: time.Now(),
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -82,7 +88,7 @@ func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Dura
 		if agent != "" && l.Agent != agent || alive(l.Shim) {
 			continue
 		}
-		if _, err := ptyrun.Sweep(ctx, l.Cookie, l.Shim.Start, grace); err != nil {
+		if _, err := ptyrun.Sweep(ctx, l.Remains(), grace); err != nil {
 			errs = append(errs, err)
 			continue
 		}

@@ -91,6 +91,7 @@ type shim struct {
 	output *tail
 	file   *ptyrun.Log  // of the terminal's output; nil: none
 	desk   *attach.Desk // where others join; nil: nowhere
+	group  string       // the client's control group, as planned; "": none
 
 	record *hook.Record // the shim's last view of session.json
 	read   os.FileInfo  // of the file that record was read from
@@ -222,13 +223,14 @@ func (s *shim) newRecord(now time.Time) *hook.Record {
 
 // start launches the client. What may be killed is on disk before it runs.
 func (s *shim) start(ctx context.Context, prompt string) error {
+	s.group = ptyrun.PlanGroup()
 	if err := s.keepLeftover(hook.Process{}); err != nil {
 		return err
 	}
 	var err error
 	s.child, err = ptyrun.Start(context.WithoutCancel(ctx), ptyrun.Config{
 		Argv: s.spec.argv(prompt), Dir: s.spec.Dir, Env: s.spec.environ(),
-		Cookie: s.spec.Token, Output: s.outputs(), Grace: s.spec.Grace,
+		Cookie: s.spec.Token, Group: s.group, Output: s.outputs(), Grace: s.spec.Grace,
 	})
 	if err != nil {
 		s.closeOutputs("the session could not be started")

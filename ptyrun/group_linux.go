@@ -1,0 +1,235 @@
+package ptyrun
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A child can have a control group of its own (cgroups(7), version 2): no
+// setsid, double fork or change of the environment leaves it, and the kernel
+// kills all that is in it in one step, also what forks meanwhile.
+
+// groupPrefix begins the names of all control groups that are ours.
+const groupPrefix = "heartbeat-"
+
+// PlanGroup names a control group that Start can make for one child, below
+// the one that this process is in; "" when none may be made: there is no
+// control group of version 2, it is read-only, it is not ours to divide, or it
+// is a threaded one. Nothing is made yet, so that the name can be noted first.
+func PlanGroup() string {
+	mount, own := ownGroup()
+	if own == "" || !isGroup(own) || !writable(own) || !holdsProcesses(own) {
+		return ""
+	}
+	_, err := os.Stat("/run/systemd/system") // sd_booted(3)
+	if !delegated(mount, own, err == nil, markedDelegated) {
+		return ""
+	}
+	return filepath.Join(own, groupPrefix+mark())
+}
+
+// ownGroup is the directory of this process's control group of version 2 and
+// the mount that it lies in, or nothing.
+func ownGroup() (mount, own string) {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", ""
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", ""
+	}
+	return locateGroup(groups, mounts)
+}
+
+// locateGroup finds what ownGroup returns in the text of /proc/self/cgroup and
+// /proc/self/mountinfo (proc_pid_mountinfo(5)).
+func locateGroup(groups, mounts []byte) (mount, own string) {
+	path := ""
+	for line := range strings.Lines(string(groups)) {
+		if rest, ok := strings.CutPrefix(line, "0::"); ok {
+			path = strings.TrimSuffix(rest, "\n")
+		}
+	}
+	if path == "" || strings.Contains(path, "..") {
+		return "", "" // none, or out of this namespace
+	}
+	lines := bufio.NewScanner(bytes.NewReader(mounts))
+	for lines.Scan() {
+		head, tail, _ := strings.Cut(lines.Text(), " - ")
+		fields := strings.Fields(head)
+		if !strings.HasPrefix(tail, "cgroup2 ") || len(fields) < 5 || strings.Contains(fields[4], `\`) {
+			continue
+		}
+		// Field 4 is the directory of the hierarchy that is mounted here; "/.."
+		// lies above this process's namespace.
+		rel, err := filepath.Rel(fields[3], path)
+		if err == nil && filepath.IsLocal(rel) && !strings.Contains(fields[3], "..") {
+			return fields[4], filepath.Join(fields[4], rel)
+		}
+	}
+	return "", ""
+}
+
+func isGroup(dir string) bool {
+	var stat unix.Statfs_t
+	return unix.Statfs(dir, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
+}
+
+func writable(dir string) bool {
+	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil && unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil
+}
+
+// holdsProcesses reports whether groups below dir can hold processes: not
+// below a threaded one. The root has no type.
+func holdsProcesses(dir string) bool {
+	kind, err := os.ReadFile(filepath.Join(dir, "cgroup.type"))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && string(bytes.TrimSpace(kind)) == "domain"
+}
+
+// unitKinds are the endings of a systemd unit's group.
+var unitKinds = []string{".service", ".scope", ".slice", ".socket", ".mount", ".swap"}
+
+// delegated reports whether own is ours to divide. Under systemd it is only
+// where the unit says Delegate= (https://systemd.io/CGROUP_DELEGATION: one
+// writer for each group), which marks its directory; elsewhere who can write
+// may.
+func delegated(mount, own string, systemd bool, marked func(dir string) bool) bool {
+	if !systemd {
+		return true
+	}
+	for dir := own; ; dir = filepath.Dir(dir) {
+		switch {
+		case marked(dir):
+			return true
+		case dir == mount || dir == filepath.Dir(dir):
+			return own == mount // a container's root
+		case slices.Contains(unitKinds, filepath.Ext(dir)):
+			return false
+		}
+	}
+}
+
+// markedDelegated looks for systemd's mark of a delegated group.
+func markedDelegated(dir string) bool {
+	for _, name := range []string{"user.delegate", "trusted.delegate"} {
+		value := make([]byte, 8)
+		if n, err := unix.Getxattr(dir, name, value); err == nil && string(value[:n]) == "1" {
+			return true
+		}
+	}
+	return false
+}
+
+// startIn starts the child in a new control group, when one was planned and
+// can be made, else as it is.
+func (c *Child) startIn(dir string) error {
+	if dir != "" && os.Mkdir(dir, 0o755) == nil {
+		if c.startInto(dir) == nil {
+			c.group = dir
+			return nil
+		}
+		removeGroup(dir)
+	}
+	return c.cmd.Start()
+}
+
+// startInto is tried with a copy: a command that failed cannot start again.
+func (c *Child) startInto(dir string) error {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	attr := *c.cmd.SysProcAttr
+	attr.UseCgroupFD, attr.CgroupFD = true, fd
+	cmd := c.command()
+	cmd.SysProcAttr = &attr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	c.cmd = cmd
+	return nil
+}
+
+// groupMembers are the pids of a control group and of those below it. None
+// when it is "" or gone.
+func groupMembers(dir string) map[int]bool {
+	members := map[int]bool{}
+	eachGroup(dir, func(dir string) {
+		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			return // removed meanwhile
+		}
+		for field := range bytes.FieldsSeq(data) {
+			if pid, err := strconv.Atoi(string(field)); err == nil && pid > 0 { // 0: of another namespace
+				members[pid] = true
+			}
+		}
+	})
+	return members
+}
+
+// eachGroup calls f for the groups below dir, the deepest first, and for dir.
+func eachGroup(dir string, f func(dir string)) {
+	if dir == "" {
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			eachGroup(filepath.Join(dir, e.Name()), f)
+		}
+	}
+	f(dir)
+}
+
+// killGroup kills all that is in a control group and those below it, in one
+// step. Before Linux 5.14 it does nothing: the members are killed one by one.
+// This process must not be in it.
+func killGroup(dir string) {
+	if dir == "" || groupMembers(dir)[os.Getpid()] {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "cgroup.kill"), os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	_, _ = f.WriteString("1") // what is left is found and killed
+	_ = f.Close()
+}
+
+// removeGroup removes a control group and those below it. What has just been
+// killed may need a moment to leave.
+func removeGroup(dir string) {
+	for deadline := time.Now().Add(removeWait); dir != ""; {
+		var err error
+		eachGroup(dir, func(dir string) { err = unix.Rmdir(dir) })
+		if !errors.Is(err, syscall.EBUSY) || time.Now().After(deadline) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// removeWait is how long a control group may take to become empty.
+const removeWait = time.Second
+
+// ourGroup reports whether a control group is one that PlanGroup has named.
+func ourGroup(dir string) bool {
+	return strings.HasPrefix(filepath.Base(dir), groupPrefix) && isGroup(dir)
+}

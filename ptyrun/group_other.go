@@ -1,0 +1,18 @@
+//go:build !linux
+
+package ptyrun
+
+// Control groups are Linux only.
+
+// PlanGroup names a control group for a child; here there are none.
+func PlanGroup() string { return "" }
+
+func (c *Child) startIn(string) error { return c.cmd.Start() }
+
+func groupMembers(string) map[int]bool { return nil }
+
+func killGroup(string) {}
+
+func removeGroup(string) {}
+
+func ourGroup(string) bool { return false }
