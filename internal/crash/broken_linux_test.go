@@ -214,6 +214,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	l := newLab(t, dir, wiredJSON, inbox.DeadLetter)
+	defer l.unlock()
 	l.fill()
 	l.launch()
 	l.step(0, true)

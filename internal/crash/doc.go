@@ -9,11 +9,12 @@
 // There is nothing here but tests. `go test ./internal/crash` runs a slice of
 // about 1,500 kill points and a few dozen power cuts;
 //
-//	go test ./internal/crash -full -timeout 60m
+//	go test ./internal/crash -full -v -timeout 60m -run 'Kill'
 //
-// runs all of it: every point of every form, policy and follow-up, hook kill
-// × recover kill, 10,000 random kills, and every cut point on three file
-// systems. `-kills N` sets the number of random kills, `-v` prints the tables.
+// makes some 25,000 kills: every point of every form, policy and follow-up,
+// hook kill × recover kill, and 10,000 random ones (`-kills N`). Without -run it
+// also cuts the power at every point on three file systems. README.md has the
+// figures.
 //
 // Stepping needs ptrace, the power cuts need root, loop devices and mkfs.ext4,
 // mkfs.xfs and mkfs.btrfs. What is missing is skipped with its reason; where

@@ -37,42 +37,19 @@ const never = 1 << 30
 
 // calls is how many calls each event of the undisturbed session makes that
 // change something; the queue of fill is drained in that one session.
-func calls(t testing.TB, f form) []int {
+func calls(t testing.TB, f form) (calls []int) {
 	t.Helper()
-	l := newLab(t, workDir(t), f, inbox.Retry)
-	l.fill()
-	l.launch()
-	var calls []int
-	for len(l.pending) > 0 {
-		calls = append(calls, len(l.step(never, true).Calls))
-	}
-	if len(l.open()) > 0 || len(l.faults) > 0 {
-		t.Fatalf("undisturbed: %q open, %q", l.open(), l.faults)
-	}
+	inLab(t, f, inbox.Retry, func(l *lab) {
+		l.fill()
+		l.launch()
+		for len(l.pending) > 0 {
+			calls = append(calls, len(l.step(never, true).Calls))
+		}
+		if len(l.open()) > 0 || len(l.faults) > 0 {
+			t.Fatalf("undisturbed: %q open, %q", l.open(), l.faults)
+		}
+	})
 	return calls
-}
-
-// tally counts over all points.
-type tally struct {
-	mu                         sync.Mutex
-	points, duplicates, faults int
-	shown                      int
-}
-
-// add counts one run and shows the first faults in full.
-func (c *tally) add(l *lab, where string) {
-	faults := l.verdict()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.points++
-	c.duplicates += l.duplicates()
-	if len(faults) == 0 {
-		return
-	}
-	c.faults++
-	if c.shown++; c.shown <= 10 {
-		l.t.Errorf("%s:\n\t%s%s", where, strings.Join(faults, "\n\t"), l.files())
-	}
 }
 
 // job is one tick of one scenario: all kill points of it.
@@ -104,43 +81,41 @@ func TestKillBeforeEveryCall(t *testing.T) {
 	}
 	// Most of the time is waiting for the transcript, 2 s at a time.
 	atOnce(24, len(jobs), func(i int) { jobs[i].run(t, totals[jobs[i].row()]) })
-	points := 0
+	all := new(tally)
 	for _, f := range []form{wiredJSON, wiredStderr, session} {
 		for _, p := range policies {
 			for _, u := range followUps {
 				row := job{form: f, policy: p, follow: u}.row()
-				c := totals[row]
-				points += c.points
-				t.Logf("%-58s %4d points, %3d duplicates, %d faults", row, c.points, c.duplicates, c.faults)
+				t.Logf("%-58s %s", row, totals[row])
+				all.merge(totals[row])
 			}
 		}
 	}
-	t.Logf("%d kill points", points)
+	t.Logf("all: %s", all)
 }
 
 func (j job) row() string { return fmt.Sprintf("%s, %s, %s", j.form, j.policy, j.follow) }
 
-// atOnce runs n jobs, width at a time.
+// atOnce runs n jobs, width at a time. A job that gives up (t.Fatal) ends alone.
 func atOnce(width, n int, do func(i int)) {
 	var wg sync.WaitGroup
-	next := make(chan int)
-	for range width {
+	free := make(chan struct{}, width)
+	for i := range n {
+		free <- struct{}{}
 		wg.Go(func() {
-			for i := range next {
-				do(i)
-			}
+			defer func() { <-free }()
+			do(i)
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
 	wg.Wait()
 }
 
 // run kills at each point of one tick.
 func (j job) run(t *testing.T, c *tally) {
-	l := newLab(t, workDir(t), j.form, j.policy)
+	inLab(t, j.form, j.policy, func(l *lab) { j.runIn(l, c) })
+}
+
+func (j job) runIn(l *lab, c *tally) {
 	l.fill()
 	l.launch()
 	for range j.tick {
@@ -191,21 +166,22 @@ func (l *lab) after(u followUp) {
 func TestTheWitnessSeesALoss(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
-	l := newLab(t, workDir(t), wiredBare, inbox.Retry)
-	l.fill()
-	l.launch()
-	before := l.picture()
 	lost := 0
-	for n := 1; ; n++ {
-		l.restore(before)
-		if !l.step(n, true).Killed {
-			break
+	inLab(t, wiredBare, inbox.Retry, func(l *lab) {
+		l.fill()
+		l.launch()
+		before := l.picture()
+		for n := 1; ; n++ {
+			l.restore(before)
+			if !l.step(n, true).Killed {
+				break
+			}
+			l.after(sameSession)
+			if strings.Contains(strings.Join(l.verdict(), "\n"), "lost: ") {
+				lost++
+			}
 		}
-		l.after(sameSession)
-		if strings.Contains(strings.Join(l.verdict(), "\n"), "lost: ") {
-			lost++
-		}
-	}
+	})
 	if lost == 0 {
 		t.Error("no loss was seen in the form that has some")
 	}

@@ -28,9 +28,22 @@ type lab struct {
 	last    string       // what the last hook said, for messages
 	// slay, when set, says after which time a program is killed; 0: not.
 	slay       func() time.Duration
+	took       time.Duration // what a program takes, over the last ones
 	lastKilled bool
 }
 
+// inLab gives do an agent's folder of its own. Nothing of it is kept
+// afterwards, because a full run makes thousands.
+func inLab(t testing.TB, f form, policy inbox.OrphanPolicy, do func(l *lab)) {
+	t.Helper()
+	dir, remove := workDir(t)
+	defer remove()
+	l := newLab(t, dir, f, policy)
+	defer l.unlock()
+	do(l)
+}
+
+// newLab is inLab in a folder of the caller's, who unlocks the lab.
 func newLab(t testing.TB, dir string, f form, policy inbox.OrphanPolicy) *lab {
 	t.Helper()
 	home := filepath.Join(dir, ".heartbeat")
@@ -39,7 +52,6 @@ func newLab(t testing.TB, dir string, f form, policy inbox.OrphanPolicy) *lab {
 	}
 	l := &lab{t: t, home: home, inbox: filepath.Join(home, "inbox.jsonl"), form: f, policy: policy, witness: newWitness()}
 	l.transcript = filepath.Join(dir, "transcript.jsonl")
-	t.Cleanup(l.unlock)
 	return l
 }
 

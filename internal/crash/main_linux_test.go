@@ -72,17 +72,21 @@ func needPtrace(t *testing.T) {
 	}
 }
 
-// workDir is a fresh folder: in memory where there is a place for that,
-// because a kill says nothing about the disk and syncing is what takes time.
-func workDir(t testing.TB) string {
+// workDir is a fresh folder and its removal: in memory where there is a place
+// for that, because a kill says nothing about the disk and syncing is what
+// takes time.
+func workDir(t testing.TB) (dir string, remove func()) {
 	t.Helper()
-	if os.Getenv("TMPDIR") != "" {
-		return t.TempDir()
+	parent := os.Getenv("TMPDIR")
+	if parent == "" {
+		parent = "/dev/shm"
 	}
-	dir, err := os.MkdirTemp("/dev/shm", "heartbeat-crash-")
+	dir, err := os.MkdirTemp(parent, "heartbeat-crash-")
 	if err != nil {
-		return t.TempDir()
+		dir, err = os.MkdirTemp("", "heartbeat-crash-")
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, func() { os.RemoveAll(dir) }
 }

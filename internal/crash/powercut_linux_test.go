@@ -163,6 +163,7 @@ func (c cut) point(t *testing.T, template string, tick, call int) int {
 	}
 	defer m.unmount(t)
 	l := newLab(t, m.dir, session, c.policy)
+	defer l.unlock()
 	l.transcript = filepath.Join(dir, "transcript.jsonl") // the client's: not what is tried here
 	c.fill(l)
 	l.launch()

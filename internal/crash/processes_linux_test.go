@@ -45,35 +45,49 @@ func TestSendIsKilled(t *testing.T) {
 			t.Parallel()
 			points := 0
 			for n := 1; ; n++ {
-				l := newLab(t, workDir(t), wiredStderr, inbox.Retry)
-				l.echo(tail, strings.FieldsFunc(tail, func(r rune) bool { return r == '\n' })...)
-				o := l.run(l.sending("k1", "gamma: sent"), n)
-				if !o.Killed {
+				killed := false
+				inLab(t, wiredStderr, inbox.Retry, func(l *lab) { killed = l.sendKilled(tail, n) })
+				if !killed {
 					break
 				}
 				points++
-				l.want = append(l.want, "gamma: sent")
-				if again := l.run(l.sending("k1", "gamma: sent"), 0); again.Status != 0 {
-					t.Fatalf("again: %+v", again)
-				}
-				l.send("delta: after the kill")
-				l.kills = 0 // a killed send makes no duplicate
-				l.launch()
-				l.drain()
-				if faults := l.verdict(); len(faults) > 0 {
-					t.Errorf("killed before call %d of %q:\n\t%s%s", n, o.Calls, strings.Join(faults, "\n\t"), l.files())
-				}
 			}
 			t.Logf("%d kill points", points)
 		})
 	}
 }
 
+// sendKilled kills a send before its n-th call, sends again and drains. It is
+// false when the send makes fewer calls.
+func (l *lab) sendKilled(tail string, n int) bool {
+	l.t.Helper()
+	l.echo(tail, strings.FieldsFunc(tail, func(r rune) bool { return r == '\n' })...)
+	o := l.run(l.sending("k1", "gamma: sent"), n)
+	if !o.Killed {
+		return false
+	}
+	l.want = append(l.want, "gamma: sent")
+	if again := l.run(l.sending("k1", "gamma: sent"), 0); again.Status != 0 {
+		l.t.Fatalf("again: %+v", again)
+	}
+	l.send("delta: after the kill")
+	l.kills = 0 // a killed send makes no duplicate
+	l.launch()
+	l.drain()
+	if faults := l.verdict(); len(faults) > 0 {
+		l.t.Errorf("killed before call %d of %q:\n\t%s%s", n, o.Calls, strings.Join(faults, "\n\t"), l.files())
+	}
+	return true
+}
+
 // TestProcessesAtOnce lets senders, hooks and recoveries race as processes.
 func TestProcessesAtOnce(t *testing.T) {
 	t.Parallel()
+	inLab(t, session, inbox.DeadLetter, func(l *lab) { l.race(t) })
+}
+
+func (l *lab) race(t *testing.T) {
 	const senders, each = 6, 12
-	l := newLab(t, workDir(t), session, inbox.DeadLetter)
 	l.launch()
 	program(t, "heartbeat")
 	calls := make([][]stepper.Program, senders)
@@ -147,14 +161,15 @@ func TestForeignWriters(t *testing.T) {
 		t.Skip("no foreign writer here: ", err)
 	}
 	const lines = 30
-	l := newLab(t, workDir(t), wiredStderr, inbox.Retry)
-	for i := range lines {
-		l.want = append(l.want, fmt.Sprintf("b%d:%s", i, strings.Repeat("z", 100_000)))
-	}
-	cmd := exec.Command(bash, "-c", `z=$(printf 'z%.0s' {1..100000}); for ((i = 0; i < $1; i++)); do echo "b$i:$z" >>"$2"; done`,
-		"bash", fmt.Sprint(lines), l.inbox)
-	l.whileRunning(cmd)
-	t.Logf("%d lines of 100 KB", len(l.order))
+	inLab(t, wiredStderr, inbox.Retry, func(l *lab) {
+		for i := range lines {
+			l.want = append(l.want, fmt.Sprintf("b%d:%s", i, strings.Repeat("z", 100_000)))
+		}
+		cmd := exec.Command(bash, "-c", `z=$(printf 'z%.0s' {1..100000}); for ((i = 0; i < $1; i++)); do echo "b$i:$z" >>"$2"; done`,
+			"bash", fmt.Sprint(lines), l.inbox)
+		l.whileRunning(cmd)
+		t.Logf("%d lines of 100 KB", len(l.order))
+	})
 }
 
 // TestALiveAppenderIsNeverTorn reads while 64 KiB lines are appended with one
@@ -168,18 +183,19 @@ func TestALiveAppenderIsNeverTorn(t *testing.T) {
 		rounds = 50
 	}
 	for range rounds {
-		l := newLab(t, workDir(t), wiredStderr, inbox.Retry)
-		for i := range lines {
-			l.want = append(l.want, fmt.Sprintf("w%d:%s", i, strings.Repeat("v", 64<<10)))
-		}
-		done := make(chan error, 1)
-		all := slices.Clone(l.want)
-		go func() { done <- writeLines(l.inbox, all) }()
-		l.until(time.Now().Add(50 * time.Second))
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if os.Remove(l.inbox); t.Failed() {
+		inLab(t, wiredStderr, inbox.Retry, func(l *lab) {
+			for i := range lines {
+				l.want = append(l.want, fmt.Sprintf("w%d:%s", i, strings.Repeat("v", 64<<10)))
+			}
+			done := make(chan error, 1)
+			all := slices.Clone(l.want)
+			go func() { done <- writeLines(l.inbox, all) }()
+			l.until(time.Now().Add(50 * time.Second))
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+		if t.Failed() {
 			return
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,25 +23,33 @@ func TestRandomKills(t *testing.T) {
 			want = 10_000
 		}
 	}
-	var done atomic.Int64
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	atOnce(6, 6, func(i int) {
-		policy, f := policies[i%3], []form{wiredStderr, session}[i%2]
-		l := newLab(t, workDir(t), f, policy)
-		r := rand.New(rand.NewPCG(seed, uint64(i)))
-		for done.Load() < int64(want) {
-			before := l.kills
-			l.round(r)
-			done.Add(int64(l.kills - before))
-		}
-		l.drain()
-		if faults := l.verdict(); len(faults) > 0 {
-			t.Errorf("%s, %s:\n\t%s%s", f, policy, strings.Join(faults[:min(len(faults), 20)], "\n\t"), l.files())
-		}
-		t.Logf("%-12s %-10s %5d kills, %5d entries, %4d duplicates", f, policy, l.kills, len(l.want), l.duplicates())
+	totals := make([]tally, 2*len(policies))
+	atOnce(12, max(len(totals), want/killsEach), func(i int) {
+		kind := i % len(totals)
+		inLab(t, forms[kind%2], policies[kind%3], func(l *lab) {
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			for l.kills < min(killsEach, want/len(totals)) {
+				l.round(r)
+			}
+			l.drain()
+			totals[kind].add(l, fmt.Sprintf("%s, %s, run %d", l.form, l.policy, i))
+		})
 	})
+	all := new(tally)
+	for kind := range totals {
+		t.Logf("%-12s %-10s %s", forms[kind%2], policies[kind%3], &totals[kind])
+		all.merge(&totals[kind])
+	}
+	t.Logf("all: %s", all)
 }
+
+// killsEach is how many random kills one queue lives through.
+const killsEach = 250
+
+// forms are those with the strictest promises.
+var forms = []form{wiredStderr, session}
 
 // round is a few events of a session, and maybe its end.
 func (l *lab) round(r *rand.Rand) {
@@ -50,7 +57,7 @@ func (l *lab) round(r *rand.Rand) {
 		if r.IntN(2) == 0 {
 			return 0
 		}
-		return time.Duration(r.Int64N(int64(12 * time.Millisecond)))
+		return 1 + time.Duration(r.Int64N(int64(l.usual()*5/4)))
 	}
 	defer func() { l.slay = nil }()
 	for len(l.open()) < 3 {
@@ -90,6 +97,12 @@ func (l *lab) round(r *rand.Rand) {
 	l.launch()
 }
 
+// usual is how long a program takes here that nobody kills: a busy machine
+// would otherwise kill all of them at their start.
+func (l *lab) usual() time.Duration {
+	return min(max(l.took, 4*time.Millisecond), 100*time.Millisecond)
+}
+
 // slain runs a program that is killed after a time, if it still runs.
 func slain(t testing.TB, p stepper.Program, after time.Duration) stepper.Outcome {
 	t.Helper()
@@ -112,49 +125,58 @@ func TestRecoverIsKilledToo(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
 	totals := map[inbox.OrphanPolicy]*tally{}
-	type point struct {
-		policy     inbox.OrphanPolicy
-		form       form
-		tick, call int
-	}
-	var points []point
-	all := 0
-	for _, f := range []form{wiredStderr, session} {
-		for tick, n := range calls(t, f) {
-			for call := 1; call <= n; call++ {
+	var points []double
+	n := 0
+	for _, f := range forms {
+		for tick, made := range calls(t, f) {
+			for call := 1; call <= made; call++ {
 				for _, p := range policies {
 					totals[p] = new(tally)
-					if all++; *full || all%13 == 0 {
-						points = append(points, point{p, f, tick, call})
+					if n++; *full || n%13 == 0 {
+						points = append(points, double{p, f, tick, call})
 					}
 				}
 			}
 		}
 	}
-	atOnce(4, len(points), func(i int) {
+	atOnce(12, len(points), func(i int) {
 		p := points[i]
-		l := newLab(t, workDir(t), p.form, p.policy)
-		l.fill()
-		l.launch()
-		for range p.tick {
-			l.step(0, true)
-		}
-		l.step(p.call, false)
-		l.die()
-		before := l.picture()
-		for n := 1; ; n++ {
-			l.restore(before)
-			o := l.recoverOrphan(n)
-			if !o.Killed {
-				return
-			}
-			l.echo("delta: after the kills\n", "delta: after the kills")
-			l.drain()
-			totals[p.policy].add(l, fmt.Sprintf("%s, %s, tick %d call %d, recover killed before call %d of %q",
-				p.form, p.policy, p.tick, p.call, n, o.Calls))
-		}
+		inLab(t, p.form, p.policy, func(l *lab) { p.run(l, totals[p.policy]) })
 	})
+	all := new(tally)
 	for _, p := range policies {
-		t.Logf("%-10s %4d double kills, %3d duplicates, %d faults", p, totals[p].points, totals[p].duplicates, totals[p].faults)
+		t.Logf("%-10s %s", p, totals[p])
+		all.merge(totals[p])
+	}
+	t.Logf("all: %s", all)
+}
+
+// double is one kill of a hook, after which the recovery is killed at each of
+// its points.
+type double struct {
+	policy     inbox.OrphanPolicy
+	form       form
+	tick, call int
+}
+
+func (d double) run(l *lab, c *tally) {
+	l.fill()
+	l.launch()
+	for range d.tick {
+		l.step(0, true)
+	}
+	l.step(d.call, false)
+	l.die()
+	before := l.picture()
+	for n := 1; ; n++ {
+		l.restore(before)
+		o := l.recoverOrphan(n)
+		if !o.Killed {
+			return
+		}
+		l.echo("delta: after the kills\n", "delta: after the kills")
+		l.drain()
+		c.add(l, fmt.Sprintf("%s, %s, tick %d call %d, recover killed before call %d of %q",
+			d.form, d.policy, d.tick, d.call, n, o.Calls))
 	}
 }

@@ -20,6 +20,7 @@ type witness struct {
 	started map[string]bool // :: prompt → a tool ran, and its hook was not killed
 	again   map[string]int  // :: prompt → times it was given after that
 	kills   int             // of hooks, senders, recoveries
+	dead    int             // dead letters, once judged
 	faults  []string        // what no kill excuses
 }
 
@@ -66,8 +67,13 @@ func (w *witness) hand(text string) string {
 }
 
 // open are the accepted prompts that were never handed over.
-func (w *witness) open() []string {
-	return slices.DeleteFunc(slices.Clone(w.want), func(p string) bool { return w.given[p] > 0 })
+func (w *witness) open() (open []string) {
+	for _, p := range w.want {
+		if w.given[p] == 0 {
+			open = append(open, p)
+		}
+	}
+	return open
 }
 
 // duplicates is how often something was handed over again.
@@ -111,6 +117,7 @@ func (w *witness) judgeDead(q *inbox.Queue, policy inbox.OrphanPolicy) {
 			w.fault("dead letters: %v", err)
 			return
 		}
+		w.dead++
 		if seen[d.DeliveryID]++; seen[d.DeliveryID] == 2 {
 			w.fault("dead letter twice: %q", d.RawLine)
 		}
