@@ -19,7 +19,9 @@ type envelope struct {
 	Heartbeat int    `json:"heartbeat"`
 	ID        string `json:"id"`
 	Source    string `json:"source"`
-	Prompt    string `json:"prompt"`
+	// RetryOf is the delivery id of the dead letter that is queued again.
+	RetryOf string `json:"retry_of,omitempty"`
+	Prompt  string `json:"prompt"`
 }
 
 // kind is what a line turns out to be.

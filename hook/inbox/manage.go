@@ -87,39 +87,6 @@ func (q *Queue) blankOut(dead []DeadEntry) (err error) {
 	return q.dir.SyncData(file, q.name)
 }
 
-// RetryDead queues dead letters again, named by their delivery id, envelope's
-// id or entry id, and then takes them out of the dead letters. It returns how
-// many there were. Fragments and lines filed by reference cannot be queued
-// again: they are left, and named in the error. When it is interrupted between
-// the two steps an entry stands in both.
-func (q *Queue) RetryDead(ids ...string) (int, error) {
-	n := 0
-	var refused []error
-	retried := map[string]bool{}
-	err := q.eachDead(func(_ []byte, d *DeadEntry) bool {
-		if d == nil || !slices.ContainsFunc(ids, d.is) || retried[d.key()] {
-			return true
-		}
-		raw := d.Raw()
-		if d.Reason == Torn || d.Reason == TooLarge || raw == nil || bytes.IndexByte(raw, '\n') >= 0 {
-			refused = append(refused, fmt.Errorf("cannot queue dead letter %s again: it is %s", d.DeliveryID, d.Reason))
-			return true
-		}
-		if err := q.appendRaw(raw); err != nil {
-			refused = append(refused, fmt.Errorf("cannot queue dead letter %s again: %w", d.DeliveryID, err))
-			return false
-		}
-		retried[d.key()] = true
-		n++
-		return true
-	})
-	if n > 0 {
-		_, purgeErr := q.PurgeDead(func(d DeadEntry) bool { return retried[d.key()] })
-		err = errors.Join(err, purgeErr)
-	}
-	return n, errors.Join(append(refused, err)...)
-}
-
 // key tells records of different deliveries apart; heartbeat-rs's have no
 // delivery id.
 func (d *DeadEntry) key() string {

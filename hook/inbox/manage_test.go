@@ -192,6 +192,74 @@ func TestDeadLettersAreRetriedAndPurged(t *testing.T) {
 	}
 }
 
+// A retry is interrupted at each of its steps, before and after it was
+// carried out, and then given again: each letter is queued once, also when two
+// lines were equal.
+func TestARepeatedRetryQueuesNothingTwice(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for _, happened := range []bool{false, true} {
+		for n := 0; ; n++ {
+			r := newRig(t).unsynced()
+			r.send("a", "enveloped")
+			r.echo("plain\nplain\n")
+			for range 3 {
+				r.offer()
+				r.giveUp()
+			}
+			var ids []string
+			for _, d := range r.dead() {
+				ids = append(ids, d.DeliveryID)
+			}
+			at := 0
+			r.step = func(s durable.Step, run func() error) error {
+				if at++; at-1 != n {
+					return run()
+				}
+				if happened {
+					_ = run()
+				}
+				return broken
+			}
+			_, err := r.RetryDead(ids...)
+			r.step = nil
+			if err == nil && at <= n {
+				break
+			}
+			r.reopen()
+			if _, err := r.RetryDead(ids...); err != nil {
+				t.Fatalf("step %d, happened %v: %v", n, happened, err)
+			}
+			if got := join(r.drain()); got != "enveloped|plain|plain" {
+				t.Errorf("step %d, happened %v: drained %q", n, happened, got)
+			}
+			if dead := r.dead(); len(dead) != 0 {
+				t.Errorf("step %d, happened %v: left %+v", n, happened, dead)
+			}
+			if _, err := r.FindDelivery("a"); err != nil {
+				t.Errorf("step %d, happened %v: %v", n, happened, err)
+			}
+		}
+	}
+}
+
+// What was retried and given up again can be retried again.
+func TestARetriedLetterCanDieAndBeRetriedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo("plain\n")
+	for range 3 {
+		r.offer()
+		r.giveUp()
+		if n, err := r.RetryDead(r.dead()[0].DeliveryID); n != 1 || err != nil {
+			t.Fatalf("retried %d, %v", n, err)
+		}
+	}
+	if got := join(r.drain()); got != "plain" {
+		t.Errorf("drained %q", got)
+	}
+}
+
 func TestHeartbeatRsDeadLettersAreRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -149,6 +149,23 @@ func (r *rig) recover(i Interruption) Outcome {
 	return o
 }
 
+// send appends with an id.
+func (r *rig) send(id, prompt string) {
+	r.t.Helper()
+	if _, err := r.Append(r.t.Context(), Letter{ID: id, Source: "send", Prompt: prompt, Idempotent: true}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// giveUp makes the entry in flight a dead letter.
+func (r *rig) giveUp() {
+	r.t.Helper()
+	r.advance(Started)
+	if o := r.recover(Interruption{Policy: DeadLetter, Counts: true}); o != DeadLettered {
+		r.t.Fatalf("recover: %s", o)
+	}
+}
+
 // drain hands over and acknowledges all there is.
 func (r *rig) drain() []string {
 	r.t.Helper()

@@ -1,0 +1,119 @@
+package inbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"unicode/utf8"
+)
+
+// RetryDead queues dead letters again, named by their delivery id, envelope's
+// id or entry id, and then takes them out of the dead letters. It returns how
+// many there were. Fragments and lines filed by reference cannot be queued
+// again: they are left, and named in the error. Calling it again after an
+// interruption queues nothing twice, but for lines that are not valid UTF-8 or
+// that only just fit max-entry: those are queued again as they are.
+func (q *Queue) RetryDead(ids ...string) (int, error) {
+	r, err := q.collectRetries(ids)
+	if err != nil || len(r.keys) == 0 {
+		return 0, errors.Join(append(r.refused, err)...)
+	}
+	if err := q.appendRetries(r.lines); err != nil {
+		return 0, errors.Join(append(r.refused, fmt.Errorf("cannot queue %d dead letters again: %w", len(r.keys), err))...)
+	}
+	_, err = q.PurgeDead(func(d DeadEntry) bool { return r.keys[d.key()] })
+	return len(r.keys), errors.Join(append(r.refused, err)...)
+}
+
+// retries are dead letters that shall be queued again.
+type retries struct {
+	lines   []retryLine
+	keys    map[string]bool
+	refused []error
+}
+
+// retryLine is a line to append. When it is marked its bytes cannot stand in
+// the inbox unless an interrupted retry has put them there.
+type retryLine struct {
+	raw    []byte
+	marked bool
+}
+
+func (q *Queue) collectRetries(ids []string) (retries, error) {
+	r := retries{keys: map[string]bool{}}
+	err := q.eachDead(func(_ []byte, d *DeadEntry) bool {
+		if d == nil || !slices.ContainsFunc(ids, d.is) || r.keys[d.key()] {
+			return true
+		}
+		raw := d.Raw()
+		if d.Reason == Torn || d.Reason == TooLarge || raw == nil || bytes.IndexByte(raw, '\n') >= 0 {
+			r.refused = append(r.refused, fmt.Errorf("cannot queue dead letter %s again: it is %s", d.DeliveryID, d.Reason))
+			return true
+		}
+		r.keys[d.key()] = true
+		r.lines = append(r.lines, q.retryOf(d, raw))
+		return true
+	})
+	return r, err
+}
+
+// retryOf is the line as which a dead letter is queued again: an envelope that
+// names the delivery, with the prompt, the id and the source that it had.
+func (q *Queue) retryOf(d *DeadEntry, raw []byte) retryLine {
+	got := decode(raw, d.StartOffset == 0)
+	line, err := encode(envelope{Heartbeat: 1, ID: got.id, Source: got.source, RetryOf: d.key(), Prompt: got.prompt})
+	line = bytes.TrimSuffix(line, []byte{'\n'})
+	if err != nil || got.kind != text || !utf8.Valid(raw) || int64(len(line)) > q.maxEntry {
+		return retryLine{raw: raw}
+	}
+	return retryLine{raw: line, marked: true}
+}
+
+// appendRetries appends, with one write, the lines that do not stand in the
+// inbox yet.
+func (q *Queue) appendRetries(lines []retryLine) error {
+	missing := map[string]bool{} // :: marked line's entry id → it has to be appended
+	for _, l := range lines {
+		if l.marked {
+			missing[entryID(l.raw)] = true
+		}
+	}
+	if err := q.strikeOut(missing); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, l := range lines {
+		if !l.marked || missing[entryID(l.raw)] {
+			b.Write(append(bytes.Clone(l.raw), '\n'))
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return q.appendRaw(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
+}
+
+// strikeOut forgets the lines that stand in the inbox.
+func (q *Queue) strikeOut(missing map[string]bool) error {
+	s, err := q.openSource(os.O_RDONLY)
+	if err != nil || s.file == nil || len(missing) == 0 {
+		return err
+	}
+	defer s.close()
+	var from int64
+	if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == s.ino {
+		from = min(m.Punched, s.size)
+	}
+	l := newLines(s.file, from, s.size, q.maxEntry)
+	for {
+		got, err := l.read()
+		if err != nil {
+			return ignoreEOF(err)
+		}
+		if bytes.Contains(got.raw, []byte(`"retry_of":`)) {
+			delete(missing, got.id())
+		}
+	}
+}
