@@ -125,10 +125,27 @@ func TestApplyGoesOnAfterABrokenAgent(t *testing.T) {
 	}
 }
 
+// A wrong dir does not become an empty workspace that nobody looks into.
+func TestSendToADirectoryThatIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent)
+	o := w.run("send", "triage", "x")
+	if o.status != 1 || !strings.Contains(o.stderr, "hint: heartbeat apply triage makes it; or correct dir") {
+		t.Errorf("send: %+v", o)
+	}
+	if left := w.names("agents"); len(left) != 0 {
+		t.Errorf("it made %v", left)
+	}
+	w.put("agents/triage/README", "")
+	w.ok("send", "triage", "a directory of the person's own is enough")
+}
+
 func TestSend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", oneAgent)
+	w.ok("apply")
 	w.ok("send", "triage", "from an argument")
 	w.ok("send", "triage", "--", "- begins with a dash")
 	for _, args := range [][]string{{"send", "triage"}, {"send", "triage", "-"}} {
@@ -154,6 +171,7 @@ func TestSendOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", oneAgent)
+	w.ok("apply")
 	for i, want := range []bool{false, true} {
 		var sent struct {
 			ID        string
@@ -204,6 +222,7 @@ func TestInboxAndDeadLetter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", oneAgent)
+	w.ok("apply")
 	for _, command := range []string{"inbox", "dead-letter"} {
 		if out := w.ok(command, "triage"); !strings.Contains(out, "triage") {
 			t.Errorf("%s of an agent that was never used: %s", command, out)
@@ -247,6 +266,7 @@ func TestRecoverCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", oneAgent)
+	w.ok("apply")
 	w.ok("send", "triage", "x")
 	if out := w.ok("recover", "triage"); out != "nothing to recover\n" {
 		t.Errorf("stdout: %s", out)

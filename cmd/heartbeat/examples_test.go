@@ -163,6 +163,10 @@ func runExample(t *testing.T, where, line string, args []string) {
 	} else {
 		w.put("fleet/x", "")
 	}
+	if args[0] == "send" { // the README applies first
+		w.put("agents/triage/x", "")
+		w.put("agents/builder/x", "")
+	}
 	w.put("home/.claude.json", "{}")
 	w.put("home/claude.json", "")
 	o := w.feed("a prompt", args...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -63,7 +64,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	a.step("appending to " + agent.Inbox)
-	if err := workspace.MakeHome(agent); err != nil {
+	if err := c.makeHome(agent); err != nil {
 		return nil, err
 	}
 	q, err := operator.Open(agent)
@@ -88,6 +89,19 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	accepted.Delivery, err = c.await(ctx, agent, accepted.ID)
 	return accepted, err
+}
+
+// makeHome makes what is missing in the agent's directory, but not the
+// directory itself: a wrong "dir" would become an empty workspace that nobody
+// looks into.
+func (sendCmd) makeHome(agent *config.Agent) error {
+	if _, err := os.Stat(agent.Dir); err != nil {
+		return &failure{
+			status: exitError, hint: "heartbeat apply " + agent.Name + " makes it; or correct dir in the configuration",
+			err: fmt.Errorf("cannot queue the prompt: cannot find the directory of agent %q: %w", agent.Name, err),
+		}
+	}
+	return workspace.MakeHome(agent)
 }
 
 // errNoReply is the cause with which --timeout ends the wait.

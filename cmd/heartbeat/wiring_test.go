@@ -154,6 +154,7 @@ func TestIncludedAgents(t *testing.T) {
 	w.put("heartbeat.yaml", "version: 1\ninclude: [teams/*.yaml]\n")
 	w.put("teams/a.yaml", "agents: {triage: {dir: work}}\n")
 	w.ok("validate")
+	w.ok("apply")
 	w.ok("send", "triage", "hello")
 	if _, err := os.Stat(filepath.Join(w.dir, "teams/work/.heartbeat/inbox.jsonl")); err != nil {
 		t.Error(err)
