@@ -22,6 +22,7 @@ type Request struct {
 	// additional context, and the second copy of a decision:block.
 	System []string `json:"system,omitempty"`
 	PID    int      `json:"pid"`
+	Dir    string   `json:"dir"` // the launch directory
 }
 
 // request tells the log of one request.
@@ -41,7 +42,7 @@ func (s *session) request(prompts, system []string) {
 		system = []string{strings.Join(system, "\n\n")}
 	}
 	s.mu.Lock()
-	r := Request{time.Now(), s.id, s.promptID, said, system, os.Getpid()}
+	r := Request{time.Now(), s.id, s.promptID, said, system, os.Getpid(), s.project}
 	s.mu.Unlock()
 	line, err := json.Marshal(r)
 	if err == nil {
@@ -55,13 +56,16 @@ func (s *session) request(prompts, system []string) {
 }
 
 // appendLine writes one line with one write(2), so that several clients can
-// share a file.
+// share a file, and syncs it: it is written before anything comes of it.
 func appendLine(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(append(line, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

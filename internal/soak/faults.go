@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// breaker does faults, and what people do at any time.
+type breaker struct {
+	*lab
+	keeper *keeper
+	r      *rand.Rand
+	wg     sync.WaitGroup // of those that take a while
+	busy   chan struct{}  // room for them
+	disk   chan struct{}  // one disk is full at a time
+}
+
+// act is something the breaker does; weight is how often, of all.
+type act struct {
+	weight int
+	do     func(ctx context.Context, r *rand.Rand)
+}
+
+func (b *breaker) acts() []act {
+	return []act{
+		{6, b.kill(classClient)},
+		{8, b.kill(classHook)},
+		{4, b.kill(classShim)},
+		{2, b.kill(classTool)},
+		{3, b.signal(syscall.SIGTERM, classClient, classShim, classHook)},
+		{4, b.stop(classClient, classShim, classHook, classScheduler)},
+		{2, b.killScheduler},
+		{1, func(context.Context, *rand.Rand) { b.keeper.hit(faultTerm, syscall.SIGTERM) }},
+		{2, b.fill},
+		{3, b.reload},
+		{1, b.badReload},
+		{2, b.pause},
+		{2, b.retryDead},
+		{2, b.trigger},
+		{2, b.recover},
+		{2, b.attach},
+		{3, b.look},
+	}
+}
+
+// run breaks things until ctx ends, and puts them right again. After half of
+// the time the scheduler is left alone, so that there is one that lives long.
+func (b *breaker) run(ctx context.Context, mean, calm time.Duration) {
+	b.busy, b.disk = make(chan struct{}, 6), make(chan struct{}, 1)
+	all := b.acts()
+	total := 0
+	for _, a := range all {
+		total += a.weight
+	}
+	calmFrom := time.Now().Add(calm)
+	for pause(ctx, b.r, mean) {
+		at, seed := b.r.IntN(total), b.r.Uint64()
+		i := 0
+		for ; at >= all[i].weight; i++ {
+			at -= all[i].weight
+		}
+		if (i == 6 || i == 7) && time.Now().After(calmFrom) {
+			continue
+		}
+		select {
+		case b.busy <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		}
+		b.wg.Go(func() {
+			defer func() { <-b.busy }()
+			all[i].do(ctx, rand.New(rand.NewPCG(b.Seed, seed)))
+		})
+	}
+	b.wg.Wait()
+}
+
+// find waits for a process of one of the classes to be there.
+func (b *breaker) find(ctx context.Context, r *rand.Rand, classes ...class) (process, bool) {
+	want := pick(r, classes)
+	for range 40 {
+		var fit []process
+		for _, p := range b.processes() {
+			if p.class == want {
+				fit = append(fit, p)
+			}
+		}
+		if len(fit) > 0 {
+			return pick(r, fit), true
+		}
+		select {
+		case <-time.After(25 * time.Millisecond):
+		case <-ctx.Done():
+			return process{}, false
+		}
+	}
+	return process{}, false
+}
+
+func (b *breaker) kill(c class) func(context.Context, *rand.Rand) {
+	return b.signal(syscall.SIGKILL, c)
+}
+
+func (b *breaker) signal(sig syscall.Signal, classes ...class) func(context.Context, *rand.Rand) {
+	kind := faultKill
+	if sig == syscall.SIGTERM {
+		kind = faultTerm
+	}
+	return func(ctx context.Context, r *rand.Rand) {
+		p, ok := b.find(ctx, r, classes...)
+		if !ok {
+			return
+		}
+		f := fault{From: time.Now(), Kind: kind, Agent: p.agent, Class: p.class, PID: p.pid}
+		if p.signal(sig) {
+			f.To = time.Now()
+			b.faults.add(f)
+		}
+	}
+}
+
+func (b *breaker) killScheduler(_ context.Context, _ *rand.Rand) {
+	b.keeper.hit(faultKill, syscall.SIGKILL)
+}
+
+// stop stops a process for some seconds.
+func (b *breaker) stop(classes ...class) func(context.Context, *rand.Rand) {
+	return func(ctx context.Context, r *rand.Rand) {
+		p, ok := b.find(ctx, r, classes...)
+		if !ok {
+			return
+		}
+		f := fault{From: time.Now(), Kind: faultStop, Agent: p.agent, Class: p.class, PID: p.pid}
+		b.stops.Add(1)
+		defer b.stops.Add(-1)
+		if !p.signal(syscall.SIGSTOP) {
+			return
+		}
+		time.Sleep(time.Duration(200+r.IntN(3800)) * time.Millisecond)
+		p.signal(syscall.SIGCONT)
+		f.To = time.Now()
+		b.faults.add(f)
+	}
+}
+
+// fill fills an agent's disk, or that of the state directory, for some
+// seconds.
+func (b *breaker) fill(_ context.Context, r *rand.Rand) {
+	select {
+	case b.disk <- struct{}{}:
+		defer func() { <-b.disk }()
+	default:
+		return
+	}
+	var disks []*member
+	for _, m := range b.Members {
+		if m.Disk {
+			disks = append(disks, m)
+		}
+	}
+	if len(disks) == 0 {
+		return
+	}
+	f := fault{Kind: faultDisk, Detail: "of the state directory"}
+	dir := b.path("state")
+	if i := r.IntN(len(disks) + 1); i < len(disks) {
+		f.Agent, f.Detail, dir = disks[i].Name, "", b.dirOf(disks[i])
+		lines := b.lines[f.Agent]
+		lines.Lock()
+		defer lines.Unlock()
+	} else if len(b.LeftOut) > 0 {
+		return
+	}
+	f.From = time.Now()
+	free, err := fillDisk(dir)
+	if err != nil {
+		return // the last piece of room was gone already
+	}
+	time.Sleep(time.Duration(1000+r.IntN(5000)) * time.Millisecond)
+	free()
+	f.To = time.Now()
+	b.faults.add(f)
+}
+
+// reload changes the fleet's file: other time-outs, more or fewer sessions,
+// another schedule, guests gone or there again.
+func (b *breaker) reload(_ context.Context, r *rand.Rand) {
+	v := b.plainVariant()
+	v.sessions += r.IntN(3) - 1
+	v.cron = pick(r, []string{"* * * * *", "*/2 * * * *", "@every 1m"})
+	v.timeouts, v.without = map[string]string{}, map[string]bool{}
+	for _, m := range b.Members {
+		if r.IntN(4) == 0 {
+			v.timeouts[m.Name] = pick(r, []string{"9s", "10s"})
+		}
+		v.without[m.Name] = m.Guest && r.IntN(2) == 0
+	}
+	b.declareNow(v)
+}
+
+func (b *breaker) declareNow(v variant) {
+	b.config.Lock()
+	defer b.config.Unlock()
+	f := fault{From: time.Now(), Kind: faultReload}
+	b.write(b.declare(v))
+	b.keeper.reload()
+	f.To = time.Now()
+	b.faults.add(f)
+}
+
+func (b *breaker) write(text string) {
+	path := b.path("heartbeat.yaml")
+	err := os.WriteFile(path+".new", []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		panic("cannot write the fleet's file: " + err.Error())
+	}
+}
+
+// badReload puts a file with problems in place for a second.
+func (b *breaker) badReload(_ context.Context, r *rand.Rand) {
+	b.config.Lock()
+	defer b.config.Unlock()
+	f := fault{From: time.Now(), Kind: faultBadReload}
+	good := b.declare(b.plainVariant())
+	b.write(pick(r, []string{
+		"", "version: 1\nagents: {", strings.Replace(good, "dir:", "dri:", 1), strings.Replace(good, "a00:", "a01:", 1), "\x00\x01",
+	}))
+	b.keeper.reload()
+	time.Sleep(time.Second)
+	b.write(good)
+	b.keeper.reload()
+	f.To = time.Now()
+	b.faults.add(f)
+}
+
+// command is what a person does with one agent; a scheduler that is not there
+// refuses it.
+func (b *breaker) command(kind faultKind, m *member, args ...string) said {
+	f := fault{From: time.Now(), Kind: kind, Agent: m.Name}
+	o := b.heartbeat(nil, 0, args...)
+	f.To, f.Detail = time.Now(), fmt.Sprint(o.status)
+	b.faults.add(f)
+	return o
+}
+
+func (b *breaker) pause(_ context.Context, r *rand.Rand) {
+	m := pick(r, b.Members)
+	b.command(faultPause, m, "pause", m.Name)
+	time.Sleep(time.Duration(500+r.IntN(4000)) * time.Millisecond)
+	b.command(faultPause, m, "resume", m.Name)
+}
+
+func (b *breaker) retryDead(_ context.Context, r *rand.Rand) {
+	m := pick(r, b.Members)
+	lines := b.lines[m.Name]
+	if lines.TryRLock() {
+		defer lines.RUnlock()
+		b.command(faultRetry, m, "dead-letter", m.Name, "retry", "--all")
+	}
+}
+
+func (b *breaker) trigger(_ context.Context, r *rand.Rand) {
+	m := pick(r, b.Members)
+	if m.Trigger == "cron" {
+		b.command(faultTrigger, m, "trigger", m.Name)
+	}
+}
+
+// recover is refused while the fleet runs, and does no harm when it does not.
+func (b *breaker) recover(_ context.Context, r *rand.Rand) {
+	m := pick(r, b.Members)
+	b.command(faultRecover, m, "recover", m.Name)
+}
+
+// attach is a person who looks at a session for some seconds.
+func (b *breaker) attach(_ context.Context, r *rand.Rand) {
+	m := pick(r, b.Members)
+	f := fault{From: time.Now(), Kind: faultAttach, Agent: m.Name}
+	cmd := exec.Command(b.path("bin", "heartbeat"), "-f", b.path("heartbeat.yaml"), "attach", m.Name, "--read-only")
+	cmd.Env = b.env()
+	if err := cmd.Start(); err != nil {
+		b.surprise("cannot attach: %v", err)
+		return
+	}
+	end := time.AfterFunc(time.Duration(300+r.IntN(2500))*time.Millisecond, func() { _ = cmd.Process.Signal(syscall.SIGINT) })
+	defer end.Stop()
+	late := time.AfterFunc(patience, func() {
+		b.surprise("attach does not leave within %s of SIGINT", patience)
+		_ = cmd.Process.Kill()
+	})
+	defer late.Stop()
+	_ = cmd.Wait() // there may be no session to look at
+	f.To = time.Now()
+	b.faults.add(f)
+}
+
+func (b *breaker) look(_ context.Context, r *rand.Rand) {
+	m := pick(r, b.Members)
+	args := pick(r, [][]string{{"status"}, {"inbox", m.Name}, {"dead-letter", m.Name}, {"history"}, {"events"}, {"logs", m.Name}, {"next"}, {"screen", m.Name}})
+	b.command(faultLook, m, args...)
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"heartbeat/hook/inbox"
+)
+
+// fleetName is the fleet's `name:`.
+const fleetName = "soak"
+
+// member is one agent of the fleet.
+type member struct {
+	Name    string             `json:"name"`
+	Policy  inbox.OrphanPolicy `json:"policy"`
+	Trigger string             `json:"trigger"` // cron, watch, poll or ""
+	Disk    bool               `json:"disk"`    // its directory has a disk of its own
+	Guest   bool               `json:"guest"`   // reloads take it out and put it back
+	Fields  string             `json:"fields"`  // of heartbeat.yaml
+}
+
+// members are the kinds of agents in turn.
+func members(n int) []*member {
+	kinds := []member{
+		{Policy: inbox.Retry, Fields: "mode: drain"},
+		{Policy: inbox.DeadLetter, Trigger: "watch", Fields: "mode: persist\nidle-interval: 4s"},
+		{Policy: inbox.Retry, Disk: true, Fields: "mode: drain\ncontext: entry"},
+		{Policy: inbox.DeadLetter, Trigger: "poll", Fields: "mode: drain\nkickoff: Read CLAUDE.md\ngroup: few"},
+		{Policy: inbox.Drop, Fields: "mode: persist\nidle-interval: 3s\ncontext: entry\nsettings: flag"},
+		{Policy: inbox.DeadLetter, Disk: true, Fields: "mode: persist\nidle-interval: 5s\ngroup: few"},
+		{Policy: inbox.Retry, Trigger: "cron", Fields: "mode: persist\nidle-interval: 6s\ncontext: resume"},
+		{Policy: inbox.DeadLetter, Guest: true, Fields: "mode: drain\nsettings: local\ngroup: few"},
+		{Policy: inbox.Drop, Disk: true, Trigger: "watch", Fields: "mode: drain\nkickoff: Read CLAUDE.md"},
+		{Policy: inbox.Retry, Fields: "mode: persist\nidle-interval: 5s\non-idle: tick"},
+	}
+	var all []*member
+	for i := range n {
+		m := kinds[i%len(kinds)]
+		m.Name = fmt.Sprintf("a%02d", i)
+		all = append(all, &m)
+	}
+	return all
+}
+
+// fleet is the members and where they live.
+type fleet struct {
+	Dir     string    `json:"dir"`
+	Seed    uint64    `json:"seed"`
+	Members []*member `json:"members"`
+	// LeftOut says what could not be done here, and why.
+	LeftOut []string `json:"left_out,omitempty"`
+}
+
+func loadFleet(dir string) (*fleet, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "fleet.json"))
+	f := &fleet{}
+	if err == nil {
+		err = json.Unmarshal(data, f)
+	}
+	return f, err
+}
+
+func (f *fleet) save() error {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(f.Dir, "fleet.json"), data, 0o600)
+}
+
+func (f *fleet) path(name ...string) string {
+	return filepath.Join(append([]string{f.Dir}, name...)...)
+}
+
+// dirOf is a member's AGENT_DIR.
+func (f *fleet) dirOf(m *member) string { return f.path("agents", m.Name) }
+
+func (f *fleet) inboxOf(m *member) string {
+	return filepath.Join(f.dirOf(m), ".heartbeat", "inbox.jsonl")
+}
+
+func (f *fleet) queueOf(m *member) (*inbox.Queue, error) {
+	return inbox.Open(inbox.Place{Inbox: f.inboxOf(m)})
+}
+
+// variant is what reloads change.
+type variant struct {
+	sessions int
+	timeouts map[string]string
+	without  map[string]bool
+	cron     string // "": none
+}
+
+func (f *fleet) plainVariant() variant {
+	return variant{sessions: max(3, len(f.Members)/3), cron: "* * * * *"}
+}
+
+// Bounds of the simulated sessions: short ones, so that a run of a minute sees
+// them all.
+const (
+	entryTimeout  = "8s"
+	endGrace      = 2  // seconds
+	shutdownGrace = 5  // seconds
+	maxAttempts   = 12 // so many, because faults come so often
+)
+
+// declare renders heartbeat.yaml.
+func (f *fleet) declare(v variant) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `version: 1
+name: %s
+max-sessions: %d
+shutdown-grace: %ds
+groups:
+  few: {max-sessions: 2}
+defaults:
+  command: [heartbeat, simulate, --home, %q, --script, %q]
+  permissions: {allow: [Bash, Agent]}
+  timeout: %s
+  start-timeout: 15s
+  idle-grace: 4s
+  background-timeout: 6s
+  end-grace: %ds
+  max-attempts: %d
+  max-restarts: 100000
+agents:
+`, fleetName, v.sessions, shutdownGrace, f.path("home"), f.path("script.json"), entryTimeout, endGrace, maxAttempts)
+	for _, m := range f.Members {
+		if v.without[m.Name] {
+			continue
+		}
+		fmt.Fprintf(&b, "  %s:\n    dir: agents/%s\n    on-orphan: %s\n", m.Name, m.Name, m.Policy)
+		for line := range strings.Lines(m.Fields + "\n") {
+			b.WriteString("    " + line)
+		}
+		if t := v.timeouts[m.Name]; t != "" {
+			fmt.Fprintf(&b, "    timeout: %s\n", t)
+		}
+		b.WriteString(f.trigger(m, v))
+	}
+	return b.String()
+}
+
+// trigger renders a member's trigger.
+func (f *fleet) trigger(m *member, v variant) string {
+	switch {
+	case m.Trigger == "cron" && v.cron != "":
+		return fmt.Sprintf("    trigger: {cron: %q, overlap: queue, prompt: \"cron %s {{.Label}}\"}\n", v.cron, m.Name)
+	case m.Trigger == "watch":
+		return "    trigger: {watch: [\"in/*.md\"], debounce: 100ms, prompt: \"file {{.Path}}\"}\n"
+	case m.Trigger == "poll":
+		return "    trigger: {poll: [tail, -n, \"200\", tickets], every: 1s, split: lines, dedupe: content, overlap: queue}\n"
+	}
+	return ""
+}
+
+// script is what the model does with the marks that prompts carry. The first
+// uses of the mishaps go wrong, later ones go well.
+func (f *fleet) script(mishaps int) string {
+	once := func(name string, times int) string {
+		return fmt.Sprintf(`"once-file": %q, "times": %d`, f.path("once-"+name), times)
+	}
+	tool := fmt.Sprintf(`{"tool": "Bash", "command": "printf '%%s %%s\\n' \"$CLAUDE_CODE_SESSION_ID\" \"$(date +%%s.%%N)\" >> '%s'; sleep 0.1"}`, f.path("tools.log"))
+	return fmt.Sprintf(`{"think": "30ms", "transcript-delay": "20ms", "rules": [
+ {"match": "[crash]", %s, "steps": [{"delay": "50ms"}, {"crash": true}]},
+ {"match": "[tool-crash]", %s, "steps": [%s, {"crash": true}]},
+ {"match": "[fail]", %s, "steps": [{"fail": "server_error"}]},
+ {"match": "[exit]", %s, "steps": [{"exit": 3}]},
+ {"match": "[hang]", %s, "steps": [{"hang": true}]},
+ {"match": "[tool", "steps": [%s]},
+ {"match": "[slow]", "steps": [{"delay": "1500ms"}]},
+ {"match": "[background]", "steps": [{"background": "sleep 0.7"}, {"reply": "done: {first}"}]}
+]}`, once("crash", mishaps), once("tool-crash", mishaps), tool, once("fail", mishaps), once("exit", mishaps), once("hang", 2), tool)
+}
+
+// mishaps are the marks of prompts that interrupt their own session.
+var mishaps = []string{"[crash]", "[tool-crash]", "[fail]", "[exit]", "[hang]"}

@@ -1,0 +1,105 @@
+// Soak runs a fleet of simulated agents while it breaks what it can, and then
+// checks the promise (README, "The promise") from records that heartbeat did
+// not write:
+//
+//	go run ./internal/soak --agents 10 --for 10m [--seed S]
+//
+// Senders note each prompt before they send it and again when it is accepted;
+// the stand-in client notes each request to its model, and its tools that they
+// ran; every fault is noted with its time. All of that lies outside of the
+// agents' directories and is synced. README.md beside this file says what is
+// broken, what is checked, and what is covered elsewhere.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// settings are the flags.
+type settings struct {
+	agents int
+	length time.Duration
+	settle time.Duration
+	rate   float64       // prompts per second, over all agents
+	every  time.Duration // mean time between faults
+	seed   uint64
+	dir    string
+	output string
+	judge  string
+}
+
+func main() {
+	s := settings{}
+	flag.IntVar(&s.agents, "agents", 10, "agents in the fleet")
+	flag.DurationVar(&s.length, "for", time.Minute, "how long prompts and faults come; settling is added")
+	flag.DurationVar(&s.settle, "settle", 2*time.Minute, "how long the fleet may take to drain when the faults have stopped")
+	flag.Float64Var(&s.rate, "rate", 4, "prompts per second, over all agents")
+	flag.DurationVar(&s.every, "every", 700*time.Millisecond, "mean time between faults")
+	flag.Uint64Var(&s.seed, "seed", rand.Uint64()>>16, "of the plan: who sends what, what is broken when")
+	flag.StringVar(&s.dir, "dir", "", "where to work (a new folder in it; default: the temporary folder)")
+	flag.StringVar(&s.output, "o", "text", "text or json")
+	flag.StringVar(&s.judge, "judge", "", "judge the evidence of an earlier run, a folder, and do nothing else")
+	flag.Parse()
+	if flag.NArg() > 0 || s.agents < 1 || s.length <= 0 || s.rate <= 0 || s.every <= 0 || s.output != "text" && s.output != "json" {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if s.judge == "" && !insideNamespace() {
+		os.Exit(inNamespace())
+	}
+	os.Exit(s.main())
+}
+
+func (s settings) main() int {
+	r, err := s.soak()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		return 1
+	}
+	if s.output == "json" {
+		err = json.NewEncoder(os.Stdout).Encode(r)
+	} else {
+		err = r.print(os.Stdout)
+	}
+	if err != nil || len(r.Broken) > 0 {
+		return 1
+	}
+	return 0
+}
+
+// soak does the run, or only the judgement of an earlier one. The folder is
+// kept when anything is broken.
+func (s settings) soak() (*report, error) {
+	if s.judge != "" {
+		f, err := loadFleet(s.judge)
+		if err != nil {
+			return nil, err
+		}
+		return f.judge()
+	}
+	dir, err := os.MkdirTemp(s.dir, "heartbeat-soak-")
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	r, err := s.run(dir, stop)
+	if err != nil {
+		return nil, fmt.Errorf("%w\nthe evidence is in %s", err, dir)
+	}
+	if len(r.Broken) > 0 {
+		return r, nil
+	}
+	return r, os.RemoveAll(dir)
+}

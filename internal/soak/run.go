@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+)
+
+// run does the whole soak in a folder and judges it.
+func (s settings) run(dir string, stop <-chan os.Signal) (*report, error) {
+	l, err := newLab(&fleet{Dir: dir, Seed: s.seed, Members: members(s.agents)})
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(os.Stderr, "soak: seed %d, %d agents, %s, in %s\n", s.seed, s.agents, s.length, dir)
+	if err := l.prepare(); err != nil {
+		return nil, err
+	}
+	for _, why := range l.LeftOut {
+		fmt.Fprintln(os.Stderr, "soak: left out:", why)
+	}
+	k := &keeper{lab: l, r: l.random(1)}
+	b := &breaker{lab: l, keeper: k, r: l.random(2)}
+	keeping, release := context.WithCancel(context.Background())
+	kept := make(chan struct{})
+	go func() { defer close(kept); k.run(keeping) }()
+	began := time.Now()
+	go l.progress(keeping, k)
+	l.storm(s, b, stop)
+	b.declareNow(l.lastVariant())
+	k.settle(s.settle)
+	long := k.footprint()
+	release()
+	<-kept
+	l.afterEnd()
+	fresh := l.afresh()
+	if err := l.heldTogether(long, fresh); err != nil {
+		return nil, err
+	}
+	r, err := l.judge()
+	if err != nil {
+		return nil, err
+	}
+	r.Took, r.Starts, r.Scheduler, r.Fresh = time.Since(began).Round(time.Second).String(), k.starts, long, fresh
+	return r, l.closeDisks(len(r.Broken) > 0)
+}
+
+// lastVariant has all members, and nothing that goes on firing.
+func (l *lab) lastVariant() variant {
+	v := l.plainVariant()
+	v.cron = ""
+	return v
+}
+
+// storm sends and breaks for as long as the run takes.
+func (l *lab) storm(s settings, b *breaker, stop <-chan os.Signal) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.length)
+	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var senders []*sender
+	for i, m := range l.Members {
+		for j, name := range []string{"a", "b", "t"} {
+			if name == "t" && m.Trigger != "watch" && m.Trigger != "poll" {
+				continue
+			}
+			senders = append(senders, &sender{lab: l, m: m, name: name, r: l.random(uint64(100 + 10*i + j))})
+		}
+	}
+	var wg sync.WaitGroup
+	mean := time.Duration(float64(len(senders)) / s.rate * float64(time.Second))
+	for _, x := range senders {
+		wg.Go(func() { x.run(ctx, mean) })
+	}
+	b.run(ctx, s.every, s.length/2)
+	wg.Wait()
+}
+
+// progress prints a line now and then.
+func (l *lab) progress(ctx context.Context, k *keeper) {
+	began := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(10 * time.Second):
+		}
+		given := 0
+		if got, err := l.deliveries(); err == nil {
+			given = len(got)
+		}
+		f := k.footprint()
+		fmt.Fprintf(os.Stderr, "soak: %4.0fs  %5d notes of senders  %5d prompts given  %4d faults  %d surprises  scheduler %d: %d MB, %d files\n",
+			time.Since(began).Seconds(), l.sent.count(), given, l.faults.count(), l.surprises.count(), k.starts, f.RSS>>20, f.FDs)
+	}
+}
+
+func (k *keeper) footprint() footprint {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cmd == nil || k.cmd.Process == nil {
+		return footprint{}
+	}
+	f, _ := footprintOf(k.cmd.Process.Pid)
+	return f
+}
+
+// settle waits until the fleet has nothing left to do. A person resumes what
+// backs off, because the faults are over.
+func (k *keeper) settle(within time.Duration) {
+	deadline := time.Now().Add(within)
+	left := "nothing is known"
+	for i := 0; time.Now().Before(deadline); i++ {
+		if i%10 == 0 {
+			k.heartbeat(nil, 0, "resume", "--all")
+		}
+		if left = k.left(); left == "" {
+			time.Sleep(time.Second)
+			if left = k.left(); left == "" {
+				return
+			}
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	k.surprise("the fleet is not drained %s after the last fault: %s", within, left)
+}
+
+// left says what the fleet has still to do.
+func (l *lab) left() string {
+	s, err := l.status()
+	if err != nil {
+		return err.Error()
+	}
+	if s.Scheduler == nil {
+		return "no scheduler answers"
+	}
+	var left []string
+	for _, a := range s.Agents {
+		if a.Depth.Entries > 0 || a.Depth.Tail || a.InFlight != nil || a.Problem != "" {
+			left = append(left, fmt.Sprintf("%s is %s (%s) with %d queued, in flight %t, tail %t %s",
+				a.Agent, a.State, a.Reason, a.Depth.Entries, a.InFlight != nil, a.Depth.Tail, a.Problem))
+		}
+	}
+	if len(left) > 0 {
+		return strings.Join(left, "; ")
+	}
+	return l.unfired()
+}
+
+// unfired are files and tickets that no trigger has fired for.
+func (l *lab) unfired() string {
+	sent, err := readLines[sending](l.Dir, "sent.jsonl")
+	if err != nil {
+		return err.Error()
+	}
+	got, err := l.deliveries()
+	if err != nil {
+		return err.Error()
+	}
+	given := map[string]bool{}
+	for _, d := range got {
+		given[d.key] = true
+	}
+	dead := l.deadKeys()
+	for _, x := range sent {
+		if x.Step == accepted && !x.How.ordered() && !given[x.Key] && !dead[x.Key] {
+			return "no trigger has fired for " + x.Key
+		}
+	}
+	return ""
+}
+
+// afterEnd checks that nothing is left of a fleet that was ended: no process,
+// no lock.
+func (l *lab) afterEnd() {
+	l.noneLeft("after the end of the run")
+	for _, m := range l.Members {
+		home := filepath.Dir(l.inboxOf(m))
+		for _, path := range []string{l.dirOf(m), filepath.Join(home, ".session-lock"), filepath.Join(home, ".hook-lock"), l.inboxOf(m)} {
+			if _, err := os.Stat(path); err == nil && flock.Held(path) {
+				l.surprise("%s is still locked", path)
+			}
+		}
+	}
+}
+
+// afresh starts the fleet once more: nothing is given again, and what a fresh
+// scheduler holds is the measure for one that has lived long.
+func (l *lab) afresh() footprint {
+	before, _ := l.deliveries()
+	k := &keeper{lab: l, r: rand.New(rand.NewPCG(l.Seed, 3))}
+	ended := k.start()
+	time.Sleep(3 * time.Second)
+	f := k.footprint()
+	k.end(ended)
+	l.afterEnd()
+	after, _ := l.deliveries()
+	if len(after) != len(before) {
+		l.surprise("a fresh start of a drained fleet gave %d prompts again: %+v", len(after)-len(before), after[len(before):])
+	}
+	return f
+}
+
+// The bounds of what a long-lived scheduler may hold beside a fresh one, and
+// an agent's folder beside what it has been given.
+const (
+	moreFDs   = 8
+	moreRSS   = 48 << 20
+	moreFiles = 24
+)
+
+// heldTogether compares the long-lived scheduler with a fresh one, and looks
+// for what has piled up.
+func (l *lab) heldTogether(long, fresh footprint) error {
+	if long.FDs > fresh.FDs+moreFDs {
+		l.surprise("the scheduler has %d files open at the end, a fresh one %d", long.FDs, fresh.FDs)
+	}
+	if long.RSS > fresh.RSS+moreRSS {
+		l.surprise("the scheduler holds %d MB at the end, a fresh one %d", long.RSS>>20, fresh.RSS>>20)
+	}
+	for _, m := range l.Members {
+		names, err := os.ReadDir(filepath.Dir(l.inboxOf(m)))
+		if err != nil {
+			return err
+		}
+		var list []string
+		for _, n := range names {
+			if !strings.Contains(n.Name(), ".corrupt-") {
+				list = append(list, n.Name())
+			}
+		}
+		if len(list) > moreFiles {
+			l.surprise("%d files are in the folder of %s: %v", len(list), m.Name, list)
+		}
+	}
+	live, _ := filepath.Glob(l.path("state", fleetName, "live", "*"))
+	if len(live) > 0 {
+		l.surprise("sessions are noted as alive: %v", live)
+	}
+	return nil
+}
+
+// deadKeys are the keys of all dead letters that stand in a file.
+func (l *lab) deadKeys() map[string]bool {
+	dead := map[string]bool{}
+	for _, m := range l.Members {
+		_ = l.eachDead(m, func(d inbox.DeadEntry) { dead[keyIn(string(d.Raw()))] = true })
+	}
+	return dead
+}
