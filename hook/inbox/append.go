@@ -152,7 +152,9 @@ func (a *appending) write(data []byte) error {
 		return err
 	})
 	if err != nil {
-		a.terminate()
+		if !a.withdraw(data) {
+			a.terminate()
+		}
 		return fmt.Errorf("cannot append to %q: %w (%d of %d bytes written)", q.place.Inbox, err, n, len(data))
 	}
 	if err := q.dir.SyncData(a.file, q.name); err != nil {
@@ -162,6 +164,36 @@ func (a *appending) write(data []byte) error {
 		return q.dir.Sync()
 	}
 	return nil
+}
+
+// withdraw makes blanks of what a failed write left, in place: on a full disk
+// there is no room for so much as a newline, and the next writer, who may be an
+// `echo >>`, would continue our line. It reports whether it did.
+func (a *appending) withdraw(data []byte) bool {
+	info, err := a.file.Stat()
+	if err != nil || info.Size() <= a.size || info.Size() >= a.size+int64(len(data)) {
+		return false
+	}
+	left := make([]byte, info.Size()-a.size)
+	if _, err := a.file.ReadAt(left, a.size); err != nil || !bytes.HasPrefix(data, left) {
+		return false // somebody else wrote in between
+	}
+	// Another description of the file: this one appends, wherever it is told to write.
+	file, err := a.q.dir.OpenFile(a.q.name, os.O_RDWR)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	if again, err := file.Stat(); err != nil || !os.SameFile(info, again) {
+		return false
+	}
+	blanks := bytes.Repeat([]byte{' '}, len(left))
+	blanks[len(blanks)-1] = '\n'
+	if data[0] == '\n' {
+		blanks[0] = '\n' // the line before was not ended; it is now
+	}
+	step := durable.Step{Verb: durable.Write, Name: a.q.name, Data: blanks}
+	return a.q.dir.Do(step, func() error { _, err := file.WriteAt(blanks, a.size); return err }) == nil
 }
 
 // terminate ends what a failed write left, so that it spoils nobody's line;
