@@ -13,7 +13,7 @@ import (
 // Who opts in to seconds means to go below it.
 const (
 	minEvery        = time.Minute
-	minEverySeconds = time.Second
+	minEveryOptedIn = time.Second
 )
 
 var (
@@ -93,7 +93,7 @@ func parseEvery(text string, seconds bool) (int64, []Fault) {
 	switch {
 	case err != nil:
 		return 0, fault(at, fmt.Sprintf("%q is not a duration", rest), hint)
-	case seconds && d < minEverySeconds:
+	case seconds && d < minEveryOptedIn:
 		return 0, fault(at, rest+" is too short", `at least "@every 1s"`)
 	case !seconds && d < minEvery:
 		return 0, fault(at, rest+" is too short", `at least "@every 1m"; seconds: true beside it allows less`)

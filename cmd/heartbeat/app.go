@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/service"
 )
 
 // stdio is what the program reads and writes.
@@ -28,6 +29,8 @@ type app struct {
 	log *slog.Logger
 	out *output
 	cli *cli
+	// manager is told what a run does.
+	manager service.Manager
 }
 
 // run is the program: it returns the exit status.
@@ -48,8 +51,16 @@ func run(args []string, std stdio) int {
 	if p.done {
 		return exitOK
 	}
+	if _, ok := p.command.(*runCmd); ok && service.FirstProcess() {
+		status, err := service.Init(os.Args)
+		if err != nil {
+			return out.finish(nil, err)
+		}
+		return status // the child has printed
+	}
 	a := &app{stdio: std, globals: p.cli.globals, out: out, cli: p.cli}
 	a.log = newLog(std.err, a.LogLevel, a.LogFormat)
+	a.manager = service.Manager{Log: a.log}
 	stop := out.beat(time.Duration(a.HeartbeatMS) * time.Millisecond)
 	res, err := p.command.run(context.Background(), a)
 	stop()

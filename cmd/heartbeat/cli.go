@@ -48,6 +48,7 @@ type cli struct {
 	DeadLetter deadLetterCmd `cmd:"" group:"queue" help:"Look at entries that were given up, queue them again, or delete them."`
 	Recover    recoverCmd    `cmd:"" group:"queue" help:"Deal with an entry whose session is gone."`
 	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
+	Service    serviceCmd    `cmd:"" group:"other" help:"Print a unit that runs the fleet as a service of this machine."`
 	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`
 	Schema     schemaCmd     `cmd:"" group:"other" help:"Print the JSON Schema of heartbeat.yaml."`
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`

@@ -101,6 +101,8 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	defer end()
 	var s *orchestrator.Scheduler
 	s, err = c.scheduler(a, fleet, func() {
+		a.manager.Ready()
+		around.Go(func() { a.manager.Follow(beside, s) })
 		if c.Once {
 			return
 		}
@@ -114,6 +116,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	}
 	ctx, stop := c.supervise(ctx, a, s)
 	defer stop()
+	defer context.AfterFunc(ctx, a.manager.Stopping)()
 	sum, err = s.Run(ctx)
 	return ctx.Err() != nil, sum, err
 }

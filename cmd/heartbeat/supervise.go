@@ -61,6 +61,8 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 // reload loads the configuration into a run, and returns it and what
 // it changes. What went wrong is logged and written into the journal; nothing is changed then.
 func (a *app) reload(s *orchestrator.Scheduler) (*config.Fleet, *orchestrator.Plan, error) {
+	a.manager.Reloading()
+	defer a.manager.Ready()
 	a.log.Info("loading the configuration again", "file", a.File)
 	f, err := a.fleet()
 	if err != nil {

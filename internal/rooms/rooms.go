@@ -37,6 +37,8 @@ var allowed = map[string][]string{
 	},
 	"orchestrator/transcript": {"hook"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/state", "hook/flock"},
+	"orchestrator/service":    {"orchestrator"},
+	"orchestrator/metrics":    {"hook", "orchestrator"},
 	"cmd/heartbeat-stop":      {"hook"},
 	"cmd/heartbeat":           {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// The stand-in knows what the client knows: nothing of ours.
@@ -60,7 +62,8 @@ var owners = map[string][]string{
 	"github.com/charmbracelet/x/vt":    {"ptyrun/screen"},
 	"golang.org/x/sync":                {"orchestrator/...", "sources/..."},
 	"golang.org/x/sys":                 {"ptyrun/...", "sources/...", "orchestrator/...", "internal/crash/..."},
-	"golang.org/x/term":                {"ptyrun/...", "cmd/heartbeat", "internal/simulate"},
+	"golang.org/x/term":                {"ptyrun/...", "cmd/heartbeat", "internal/simulate", "orchestrator/service"},
+	"github.com/coreos/go-systemd/v22": {"orchestrator/service"},
 	"github.com/aymanbagabas/go-udiff": {"cmd/heartbeat", "orchestrator/workspace"},
 }
 

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/service"
+	"heartbeat/orchestrator/state"
+)
+
+type serviceCmd struct {
+	Action  string   `arg:"" enum:"print" help:"print."`
+	Manager string   `arg:"" enum:"systemd,launchd" help:"systemd or launchd."`
+	System  bool     `help:"For the machine's service manager instead of your own."`
+	User    string   `placeholder:"NAME" help:"With --system: who runs the fleet (you)."`
+	Run     []string `placeholder:"ARG" name:"run-arg" sep:"none" help:"A further argument of \"heartbeat run\", like --run-arg=--metrics=:9464; may be given again."`
+}
+
+// Help implements kong's HelpProvider.
+func (serviceCmd) Help() string {
+	return `Prints what makes the fleet a service of this machine: a systemd unit or a launchd
+property list, for your own service manager or, with --system, the machine's. Only
+the unit is on stdout; what to do with it is on stderr. It names this binary, the
+fleet's file and the present PATH, on which claude has to be, and lets a stop take
+as long as the fleet's shutdown-grace asks for: print it again when those change.
+
+Examples:
+
+    heartbeat service print systemd
+    heartbeat service print systemd --run-arg=--metrics=:9464
+    heartbeat service print systemd --system --user agents
+    heartbeat service print launchd`
+}
+
+// printedUnit is a unit and what to do with it.
+type printedUnit struct {
+	Name  string   `json:"name"`
+	Unit  string   `json:"unit"`
+	Steps []string `json:"steps"`
+}
+
+func (c serviceCmd) run(_ context.Context, a *app) (result, error) {
+	if c.User != "" && !c.System {
+		return nil, usagef("heartbeat service print --system --user "+c.User, "--user goes with --system")
+	}
+	fleet, err := a.fleet()
+	if err != nil {
+		return nil, err
+	}
+	u, home, err := c.unit(a, fleet)
+	if err != nil {
+		return nil, err
+	}
+	res := printedUnit{Name: u.Name()}
+	switch c.Manager {
+	case "systemd":
+		if res.Unit, err = u.Systemd(); err != nil {
+			return nil, err
+		}
+		res.Steps = u.SystemdSteps()
+	case "launchd":
+		logs := filepath.Join(home, "Library", "Logs")
+		if res.Unit, err = u.Launchd(logs); err != nil {
+			return nil, err
+		}
+		res.Steps = u.LaunchdSteps()
+	}
+	if c.System {
+		res.Steps = append(res.Steps, "export "+stateOf(u)+"   # in shells that ask it: heartbeat status, pause, reload")
+	}
+	if !a.out.json {
+		for _, step := range res.Steps {
+			fmt.Fprintf(a.err, "# %s\n", printable(step))
+		}
+	}
+	return res, nil
+}
+
+func (r printedUnit) text(p *page) { p.printf("%s", r.Unit) }
+
+// stopMargin is what a stop takes beside turns and sessions' ends.
+const stopMargin = 15 * time.Second
+
+// unit gathers what the service needs of the fleet and of this machine. It
+// returns the home of who runs it, too.
+func (c serviceCmd) unit(a *app, f *config.Fleet) (*service.Unit, string, error) {
+	who, err := user.Current()
+	if c.User != "" {
+		who, err = user.Lookup(c.User)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot find who runs the service: %w", err)
+	}
+	binary, err := installed()
+	if err != nil {
+		return nil, "", err
+	}
+	if strings.HasPrefix(binary, os.TempDir()+string(filepath.Separator)) {
+		a.warn(fmt.Sprintf("%s is a temporary file; install heartbeat first (go install ./cmd/heartbeat)", binary))
+	}
+	u := &service.Unit{
+		Fleet: f.Name, Binary: binary, File: f.Path, System: c.System, User: who.Username, Args: c.Run,
+		StopTimeout: f.ShutdownGrace + longestEnd(f) + stopMargin, NoRestart: []int{exitUsage, exitConfig},
+	}
+	u.Env, err = c.environment(who.HomeDir)
+	return u, who.HomeDir, err
+}
+
+// longestEnd is how long the slowest session may take from SIGTERM to SIGKILL.
+func longestEnd(f *config.Fleet) time.Duration {
+	var longest time.Duration
+	for _, a := range f.Agents {
+		longest = max(longest, a.Grace)
+	}
+	return longest
+}
+
+// installed returns the path of this binary: the one on PATH where that is the
+// same file, because a package manager replaces what a link leads to.
+func installed() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the running binary: %w", err)
+	}
+	named, err := exec.LookPath("heartbeat")
+	if err != nil || !filepath.IsAbs(named) {
+		return self, nil
+	}
+	one, err := os.Stat(self)
+	two, err2 := os.Stat(named)
+	if errors.Join(err, err2) == nil && os.SameFile(one, two) {
+		return named, nil
+	}
+	return self, nil
+}
+
+// kept are the variables that decide where state and logins are. Secrets are
+// not among them: a unit is readable for everybody.
+var kept = []string{"XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR"}
+
+// environment is what the service's processes get beside what its manager
+// sets. A service of the machine has no runtime directory, so its state
+// directory is named, which takes the sockets in, too.
+func (c serviceCmd) environment(home string) ([]string, error) {
+	var paths []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) && !slices.Contains(paths, dir) {
+			paths = append(paths, dir)
+		}
+	}
+	env := []string{"PATH=" + strings.Join(paths, string(filepath.ListSeparator))}
+	base := os.Getenv(state.EnvBase)
+	switch {
+	case base != "":
+		abs, err := filepath.Abs(base)
+		if err != nil {
+			return nil, fmt.Errorf("cannot find the state directory %q: %w", base, err)
+		}
+		env = append(env, state.EnvBase+"="+abs)
+	case c.System:
+		env = append(env, state.EnvBase+"="+filepath.Join(home, ".local", "state", "heartbeat"))
+	}
+	if c.User != "" {
+		return env, nil // the rest is another user's
+	}
+	for _, name := range kept {
+		if value := os.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env, nil
+}
+
+// stateOf is the variable that names the state directory.
+func stateOf(u *service.Unit) string {
+	i := slices.IndexFunc(u.Env, func(kv string) bool { return strings.HasPrefix(kv, state.EnvBase+"=") })
+	return u.Env[i]
+}
