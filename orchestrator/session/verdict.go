@@ -138,15 +138,17 @@ func stalled(f facts, l limits) bool {
 	return l.stall > 0 && r.Attached == 0 && f.now.Sub(last) >= l.stall
 }
 
+// judgeStarting bounds a start, but not under the hands of a person who has
+// joined, to answer a dialog say: the client has as long again after them.
 func judgeStarting(f facts, l limits) verdict {
 	r := f.record
-	if l.start <= 0 {
+	if l.start <= 0 || r.Attached > 0 {
 		return verdict{}
 	}
-	if r.BoundAt.IsZero() && f.now.Sub(r.StartedAt) >= l.start {
+	if r.BoundAt.IsZero() && f.now.Sub(latest(r.StartedAt, r.TypedAt)) >= l.start {
 		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no SessionStart within %s", l.start)}
 	}
-	if !r.BoundAt.IsZero() && f.now.Sub(r.Since) >= l.start {
+	if !r.BoundAt.IsZero() && f.now.Sub(latest(r.Since, r.TypedAt)) >= l.start {
 		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no prompt was submitted within %s of SessionStart", l.start)}
 	}
 	return verdict{}

@@ -36,6 +36,15 @@ func TestJudge(t *testing.T) {
 		{name: "a start may take its time", change: func(r *hook.Record) {
 			r.Phase, r.BoundAt, r.StartedAt = hook.Starting, time.Time{}, ago(29*time.Second)
 		}},
+		{name: "no start ends under a person's hands", change: func(r *hook.Record) {
+			r.Phase, r.BoundAt, r.StartedAt, r.Attached = hook.Starting, time.Time{}, ago(time.Hour), 1
+		}},
+		{name: "a person has just answered a dialog and left", change: func(r *hook.Record) {
+			r.Phase, r.BoundAt, r.StartedAt, r.TypedAt = hook.Starting, time.Time{}, ago(time.Hour), ago(29*time.Second)
+		}},
+		{name: "a person has left long ago", change: func(r *hook.Record) {
+			r.Phase, r.BoundAt, r.StartedAt, r.TypedAt = hook.Starting, time.Time{}, ago(time.Hour), ago(31*time.Second)
+		}, want: verdict{end: hook.EndStartTimeout}},
 		{name: "a SessionStart without a prompt", change: func(r *hook.Record) {
 			r.Phase, r.Since = hook.Starting, ago(31*time.Second)
 		}, want: verdict{end: hook.EndStartTimeout}},
