@@ -43,11 +43,16 @@ const (
 	timetableWorkers = 64
 
 	retryBase, retryLimit = time.Second, 5 * time.Minute
+
+	// farAhead is how far in the future a last fire says that the clock was
+	// wrong then: waiting for that time could take years.
+	farAhead = 24 * time.Hour
 )
 
 // Timetable fires many cron triggers from one loop. It follows the wall
-// clock, also when that is set: forward is treated as Missed says, back never
-// repeats a fire. Its methods may be called from any goroutine.
+// clock, also when that is set: forward is treated as Missed says, back by up
+// to a day never repeats a fire. Back by more it goes on from the new time; it
+// is Emit's matter then to refuse a label that it has seen. Its methods may be called from any goroutine.
 type Timetable struct {
 	changed chan struct{}
 	now     func() time.Time // the wall clock; tests set it
@@ -58,6 +63,7 @@ type Timetable struct {
 	ready   []*cronEntry // those that wait for a worker
 	working int
 	turned  []chan struct{} // closed when the loop has turned
+	last    time.Time       // when the loop turned
 }
 
 // cronEntry is in one of three places: in queue, in ready, or with a worker
@@ -87,6 +93,9 @@ func (tt *Timetable) Set(key string, c Cron) {
 		if c.Record != nil {
 			c.Record(now)
 		}
+	}
+	if c.Last.After(now.Add(farAhead)) {
+		c.Last = now
 	}
 	c.Missed = cmp.Or(c.Missed, MissedOnce)
 	tt.mu.Lock()
@@ -175,6 +184,10 @@ func (tt *Timetable) step(ctx context.Context, workers *sync.WaitGroup) time.Dur
 	}
 	tt.turned = nil
 	now := tt.now()
+	if tt.last.After(now.Add(farAhead)) {
+		tt.goOnFrom(now)
+	}
+	tt.last = now
 	for len(tt.queue) > 0 && !tt.queue[0].wake.After(now) {
 		e := heap.Pop(&tt.queue).(*cronEntry)
 		e.collect(now)
@@ -190,6 +203,20 @@ func (tt *Timetable) step(ctx context.Context, workers *sync.WaitGroup) time.Dur
 		return checkEvery
 	}
 	return min(checkEvery, max(0, tt.queue[0].wake.Sub(now)))
+}
+
+// goOnFrom forgets what was seen in a time that has not come yet. The caller
+// holds tt.mu.
+func (tt *Timetable) goOnFrom(now time.Time) {
+	for _, e := range tt.entries {
+		if !e.seen.After(now) {
+			continue
+		}
+		e.seen = now
+		if !e.busy && e.index >= 0 {
+			tt.schedule(e)
+		}
+	}
 }
 
 // dispatch gives workers something to do. The caller holds tt.mu.

@@ -238,6 +238,26 @@ func TestClockIsSet(t *testing.T) {
 	})
 }
 
+// A clock that was years ahead for a while must not stop the schedule for years.
+func TestClockWasFarAhead(t *testing.T) {
+	inBubble(t, func(t *testing.T, tt *bubbleTable, l *fireLog) {
+		tt.Set("a", l.cron(t, "0 * * * *"))
+		const years = 10 * 365 * 24 * time.Hour
+		tt.setClock(years)
+		time.Sleep(checkEvery)
+		wantFires(t, l, "2009-12-29T00:00+00:00")
+		tt.setClock(-years)
+		time.Sleep(time.Hour)
+		wantFires(t, l, "2000-01-01T01:00+00:00")
+
+		restarted := l.cron(t, "30 * * * *")
+		restarted.Last = tt.now().Add(years)
+		tt.Set("b", restarted)
+		time.Sleep(30 * time.Minute)
+		wantFires(t, l, "2000-01-01T01:30+00:00")
+	})
+}
+
 func TestReplaceAndRemove(t *testing.T) {
 	inBubble(t, func(t *testing.T, tt *bubbleTable, l *fireLog) {
 		if !tt.Next("a").IsZero() {
