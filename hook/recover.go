@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -71,7 +73,18 @@ func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, 
 // PreToolUse hook marks what was started.
 func toolsSeen(inboxPath string) bool {
 	r, err := ReadRecord(filepath.Dir(inboxPath))
-	return err == nil && r != nil && r.Inbox == inboxPath
+	return err == nil && r != nil && sameInbox(r.Inbox, inboxPath)
+}
+
+// sameInbox reports whether a record that stands beside an inbox means it: it
+// may have been reached by another path, or moved with its folder.
+func sameInbox(recorded, here string) bool {
+	was, err := os.Stat(recorded)
+	if errors.Is(err, fs.ErrNotExist) {
+		return filepath.Base(recorded) == filepath.Base(here)
+	}
+	is, hereErr := os.Stat(here)
+	return err == nil && hereErr == nil && os.SameFile(was, is)
 }
 
 // Arrived looks once in the client's transcript for the hand-over of an entry

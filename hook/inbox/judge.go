@@ -117,8 +117,8 @@ func (q *Queue) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict
 		rebuilt = max(rebuilt, f.StartOffset)
 	}
 	switch {
-	case c.missing && m.Cursor == 0 && rebuilt == 0:
-		v.cursor = 0
+	case c.missing && m.Cursor == 0:
+		v.cursor = 0 // it was never written: only blank lines were passed
 	case c.missing, c.corrupt, c.value > s.size,
 		c.value != m.Cursor && !s.startsLine(c.value),
 		f != nil && f.here && f.inside(c.value):

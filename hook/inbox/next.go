@@ -152,15 +152,14 @@ func (q *Queue) advance(v *view, to int64, last []byte) error {
 
 // deadLine is the dead letter that a line becomes, if it becomes one.
 func deadLine(l line, midline bool, generation int64) (DeadEntry, bool) {
+	if !l.tooLarge && decode(l.raw, l.start == 0).kind != torn && (!midline || len(bytes.TrimSpace(l.raw)) == 0) {
+		return DeadEntry{}, false
+	}
 	d := DeadEntry{StartOffset: l.start, EndOffset: l.end, EntryID: l.id(), At: time.Now().UTC()}
 	if l.tooLarge {
 		d.Reason, d.Length = TooLarge, l.length
 		d.DeliveryID = deliveryID(generation, l.start, []byte(l.sum))
 		return d, true
-	}
-	got := decode(l.raw, l.start == 0)
-	if got.kind != torn && (!midline || len(bytes.TrimSpace(l.raw)) == 0) {
-		return d, false
 	}
 	d.Reason = Torn
 	d.DeliveryID = deliveryID(generation, l.start, l.raw)

@@ -22,9 +22,7 @@ func (q *Queue) Recover(i Interruption) (Outcome, *InFlight, error) {
 	if i.Now.IsZero() {
 		i.Now = time.Now()
 	}
-	if err := q.dir.Sweep(time.Hour); err != nil {
-		q.note("%v", err)
-	}
+	q.sweep()
 	v, err := q.look()
 	if err != nil {
 		return "", nil, err
@@ -53,6 +51,23 @@ func (q *Queue) Recover(i Interruption) (Outcome, *InFlight, error) {
 		outcome = Repaired
 	}
 	return outcome, v.record(), nil
+}
+
+// theirTemporaries are the names under which heartbeat-rs writes anew.
+var theirTemporaries = []string{".dead-letter.jsonl.tmp", ".in-flight.tmp", ".inbox-offset.tmp"}
+
+// sweep removes what killed processes left under temporary names, ours and
+// heartbeat-rs's.
+func (q *Queue) sweep() {
+	err := q.dir.Sweep(time.Hour)
+	for _, name := range theirTemporaries {
+		if info, statErr := q.dir.Stat(name); statErr == nil && !info.IsDir() {
+			err = errors.Join(err, q.dir.Remove(name))
+		}
+	}
+	if err != nil {
+		q.note("%v", err)
+	}
 }
 
 func (q *Queue) recoverFlight(v *view, i Interruption) (Outcome, error) {

@@ -261,3 +261,36 @@ func TestAnInterruptedRecoveryIsTakenUpAgain(t *testing.T) {
 		}
 	}
 }
+
+// heartbeat-rs cleans its dead letters' temporary file; a directory that it
+// left is taken over as it is.
+func TestRecoverRemovesHeartbeatRsTemporaryFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	names := []string{".dead-letter.jsonl.tmp", ".in-flight.tmp", ".inbox-offset.tmp"}
+	for _, name := range names {
+		r.put(name, "half a rec")
+	}
+	if o := r.recover(Interruption{Policy: DeadLetter}); o != NothingToRecover {
+		t.Errorf("outcome %s", o)
+	}
+	for _, name := range names {
+		if r.exists(name) {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// A queue that begins with blank lines has no cursor until the first entry is
+// acknowledged: that is nothing to report.
+func TestBlankLinesFirstAreNoWrongCursor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.echo("\n\n\none\n\ntwo\n")
+	if got := join(r.drain()); got != "one|two" {
+		t.Errorf("drained %q", got)
+	}
+	if notes := r.Notes(); notes != nil {
+		t.Errorf("notes: %q", notes)
+	}
+}

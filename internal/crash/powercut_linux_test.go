@@ -211,6 +211,7 @@ func (c cut) goOn(t *testing.T, l *lab, image, where string) {
 		return
 	}
 	defer m.unmount(t)
+	defer l.die() // what it holds open would keep it mounted
 	if c.offered(l) {
 		// The tick that handed the first one over has synced all of them.
 		l.want, l.maybe = l.maybe, nil
