@@ -22,6 +22,15 @@ type breaker struct {
 	disk   chan struct{}  // one disk is full at a time
 }
 
+// schedulerActs end the scheduler.
+func (b *breaker) schedulerActs() []act {
+	return []act{
+		{2, b.killScheduler},
+		{1, func(context.Context, *rand.Rand) { b.keeper.hit(faultTerm, syscall.SIGTERM) }},
+		{1, b.killBoth},
+	}
+}
+
 // act is something the breaker does; weight is how often, of all.
 type act struct {
 	weight int
@@ -34,10 +43,12 @@ func (b *breaker) acts() []act {
 		{8, b.kill(classHook)},
 		{4, b.kill(classShim)},
 		{2, b.kill(classTool)},
-		{3, b.signal(syscall.SIGTERM, classClient, classShim, classHook)},
+		{3, b.signal(faultTerm, syscall.SIGTERM, classClient, classShim, classHook)},
+		{1, b.signal(faultSignal, syscall.SIGQUIT, classHook, classShim)},
+		{1, b.signal(faultSignal, syscall.SIGINT, classHook, classClient, classShim)},
+		{1, b.signal(faultSignal, syscall.SIGHUP, classHook, classClient, classShim)},
 		{4, b.stop(classClient, classShim, classHook, classScheduler)},
-		{2, b.killScheduler},
-		{1, func(context.Context, *rand.Rand) { b.keeper.hit(faultTerm, syscall.SIGTERM) }},
+		{2, b.killAgent},
 		{2, b.fill},
 		{3, b.reload},
 		{1, b.badReload},
@@ -54,21 +65,13 @@ func (b *breaker) acts() []act {
 // the time the scheduler is left alone, so that there is one that lives long.
 func (b *breaker) run(ctx context.Context, mean, calm time.Duration) {
 	b.busy, b.disk = make(chan struct{}, 6), make(chan struct{}, 1)
-	all := b.acts()
-	total := 0
-	for _, a := range all {
-		total += a.weight
-	}
 	calmFrom := time.Now().Add(calm)
 	for pause(ctx, b.r, mean) {
-		at, seed := b.r.IntN(total), b.r.Uint64()
-		i := 0
-		for ; at >= all[i].weight; i++ {
-			at -= all[i].weight
+		all := b.acts()
+		if time.Now().Before(calmFrom) {
+			all = append(all, b.schedulerActs()...)
 		}
-		if (i == 6 || i == 7) && time.Now().After(calmFrom) {
-			continue
-		}
+		do, seed := b.choose(all), b.r.Uint64()
 		select {
 		case b.busy <- struct{}{}:
 		case <-ctx.Done():
@@ -76,10 +79,23 @@ func (b *breaker) run(ctx context.Context, mean, calm time.Duration) {
 		}
 		b.wg.Go(func() {
 			defer func() { <-b.busy }()
-			all[i].do(ctx, rand.New(rand.NewPCG(b.Seed, seed)))
+			do(ctx, rand.New(rand.NewPCG(b.Seed, seed)))
 		})
 	}
 	b.wg.Wait()
+}
+
+// choose picks an act by its weight.
+func (b *breaker) choose(from []act) func(context.Context, *rand.Rand) {
+	total := 0
+	for _, a := range from {
+		total += a.weight
+	}
+	at, i := b.r.IntN(total), 0
+	for ; at >= from[i].weight; i++ {
+		at -= from[i].weight
+	}
+	return from[i].do
 }
 
 // find waits for a process of one of the classes to be there.
@@ -105,25 +121,53 @@ func (b *breaker) find(ctx context.Context, r *rand.Rand, classes ...class) (pro
 }
 
 func (b *breaker) kill(c class) func(context.Context, *rand.Rand) {
-	return b.signal(syscall.SIGKILL, c)
+	return b.signal(faultKill, syscall.SIGKILL, c)
 }
 
-func (b *breaker) signal(sig syscall.Signal, classes ...class) func(context.Context, *rand.Rand) {
-	kind := faultKill
-	if sig == syscall.SIGTERM {
-		kind = faultTerm
-	}
+func (b *breaker) signal(kind faultKind, sig syscall.Signal, classes ...class) func(context.Context, *rand.Rand) {
 	return func(ctx context.Context, r *rand.Rand) {
 		p, ok := b.find(ctx, r, classes...)
 		if !ok {
 			return
 		}
-		f := fault{From: time.Now(), Kind: kind, Agent: p.agent, Class: p.class, PID: p.pid}
-		if p.signal(sig) {
-			f.To = time.Now()
-			b.faults.add(f)
+		b.send(p, kind, sig)
+	}
+}
+
+func (b *breaker) send(p process, kind faultKind, sig syscall.Signal) {
+	f := fault{From: time.Now(), Kind: kind, Agent: p.agent, Class: p.class, PID: p.pid}
+	if kind == faultSignal {
+		f.Detail = sig.String()
+	}
+	if p.class == classShim {
+		b.shimHit.Store(f.From.UnixNano())
+	}
+	if p.signal(sig) {
+		f.To = time.Now()
+		b.faults.add(f)
+	}
+}
+
+// killAgent kills all processes of an agent at once.
+func (b *breaker) killAgent(ctx context.Context, r *rand.Rand) {
+	of, ok := b.find(ctx, r, classClient)
+	if !ok {
+		return
+	}
+	for _, p := range b.processes() {
+		if p.agent == of.agent && p.class != classScheduler {
+			b.send(p, faultKill, syscall.SIGKILL)
 		}
 	}
+}
+
+// killBoth kills the scheduler and a shim at once: nobody is left who knows
+// that there is a client.
+func (b *breaker) killBoth(ctx context.Context, r *rand.Rand) {
+	if p, ok := b.find(ctx, r, classShim); ok {
+		b.send(p, faultKill, syscall.SIGKILL)
+	}
+	b.killScheduler(ctx, r)
 }
 
 func (b *breaker) killScheduler(_ context.Context, _ *rand.Rand) {

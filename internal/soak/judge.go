@@ -175,6 +175,9 @@ func (e *evidence) arrived(p *prompt, r *report) {
 		r.Given++
 	case len(p.dead) > 0:
 		r.OnlyDead++
+		if p.last == accepted && p.dead[0].Reason != inbox.Poison {
+			e.fail("lost: %s (%s) was accepted and never given, and is a dead letter as %s", p.Key, p.How, p.dead[0].Reason)
+		}
 	case p.last == accepted:
 		e.fail("lost: %s (%s) was accepted at %s and never given", p.Key, p.How, p.at.Format("15:04:05.000"))
 	}
@@ -239,7 +242,7 @@ func (e *evidence) any(agent string, from, to time.Time, is func(fault) bool) bo
 func (e *evidence) deadLetters(p *prompt, m *member, r *report) {
 	seen := map[string]int{}
 	for _, d := range p.dead {
-		r.Dead++
+		r.dead(d.Reason)
 		if seen[d.DeliveryID]++; seen[d.DeliveryID] > 1 {
 			e.fail("dead letter twice: %s (%s)", p.Key, d.DeliveryID)
 		}

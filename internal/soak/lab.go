@@ -29,6 +29,8 @@ type lab struct {
 	config sync.RWMutex
 	// stops counts the processes that are stopped now.
 	stops atomic.Int32
+	// shimHit is when a shim was signalled last, in Unix nanoseconds.
+	shimHit atomic.Int64
 	// lines is held by an agent's name: for writing by who writes a line in
 	// pieces, or has filled the disk; for reading by who writes whole lines.
 	lines map[string]*sync.RWMutex

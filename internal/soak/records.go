@@ -68,6 +68,7 @@ const (
 	faultKill      faultKind = "kill -9"
 	faultTerm      faultKind = "SIGTERM"
 	faultStop      faultKind = "SIGSTOP"
+	faultSignal    faultKind = "other signal"
 	faultDisk      faultKind = "disk full"
 	faultReload    faultKind = "reload"
 	faultBadReload faultKind = "bad reload"
@@ -84,7 +85,7 @@ const (
 // entry is given again.
 func (f fault) interrupts() bool {
 	switch f.Kind {
-	case faultKill, faultTerm, faultStop, faultDisk:
+	case faultKill, faultTerm, faultStop, faultSignal, faultDisk:
 		return true
 	}
 	return false

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"text/tabwriter"
+
+	"heartbeat/hook/inbox"
 )
 
 // report is the result of a soak.
@@ -22,7 +24,7 @@ type report struct {
 	Given    int            `json:"given"`   // to a model, at least once
 	OnlyDead int            `json:"only_dead"`
 	Repeats  int            `json:"repeats"`
-	Dead     int            `json:"dead"`
+	Dead     map[string]int `json:"dead"` // by their reasons
 	// Acknowledged are records in outboxes.
 	Acknowledged int            `json:"acknowledged"`
 	Faults       map[string]int `json:"faults"`
@@ -40,6 +42,13 @@ func (r *report) how(p *prompt) {
 		r.ByHow = map[string]int{}
 	}
 	r.ByHow[string(p.How)]++
+}
+
+func (r *report) dead(why inbox.Reason) {
+	if r.Dead == nil {
+		r.Dead = map[string]int{}
+	}
+	r.Dead[string(why)]++
 }
 
 func (r *report) fault(f fault) {
@@ -62,7 +71,7 @@ func (r *report) print(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "given\t%d\t%d times again\n", r.Given, r.Repeats)
 	fmt.Fprintf(t, "acknowledged\t%d\n", r.Acknowledged)
-	fmt.Fprintf(t, "dead letters\t%d\t%d of them never given\n", r.Dead, r.OnlyDead)
+	fmt.Fprintf(t, "dead letters\t%v\t%d prompts were never given\n", r.Dead, r.OnlyDead)
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
 		fmt.Fprintf(t, "  %s\t%d\n", kind, r.Faults[kind])
 	}

@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator"
 )
 
 // run does the whole soak in a folder and judges it.
@@ -149,6 +150,9 @@ func (l *lab) left() string {
 	}
 	var left []string
 	for _, a := range s.Agents {
+		if a.State == orchestrator.Held && a.Paused.IsZero() {
+			l.surprise("%s is held: %s", a.Agent, a.Reason)
+		}
 		if a.Depth.Entries > 0 || a.Depth.Tail || a.InFlight != nil || a.Problem != "" {
 			left = append(left, fmt.Sprintf("%s is %s (%s) with %d queued, in flight %t, tail %t %s",
 				a.Agent, a.State, a.Reason, a.Depth.Entries, a.InFlight != nil, a.Depth.Tail, a.Problem))
