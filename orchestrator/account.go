@@ -83,7 +83,7 @@ func (s *Scheduler) tellAccountLocked(a *agent, o session.Outcome, n next, h his
 		s.account.until = n.until
 	}
 	n.until = s.account.until
-	for _, w := range append([]*agent(nil), s.slots.waiting...) {
+	for _, w := range s.slots.everyone() {
 		s.followLocked(w, s.account.parked())
 	}
 	return n

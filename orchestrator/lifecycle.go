@@ -80,23 +80,6 @@ func (e *HeldError) Hint() string {
 	return "stop the other `heartbeat run` first (`heartbeat status` shows it); one directory has one consumer"
 }
 
-// cleanUp ends what earlier runs left and recovers their orphans.
-func (s *Scheduler) cleanUp(ctx context.Context) error {
-	swept, err := session.SweepLeftovers(ctx, s.opt.StateDir, "", sweepGrace)
-	for _, l := range swept {
-		s.note(Event{Agent: l.Agent, Kind: "swept", Session: l.Session, Detail: "processes of a dead session were ended"})
-		s.log.Warn("ended what a dead session had left", "agent", l.Agent, "session", l.Session)
-	}
-	if err != nil {
-		s.log.Warn("cannot end all that dead sessions left", "err", err)
-	}
-	for _, a := range s.agents {
-		s.opt.Step(a.name + ": recovering")
-		s.recoverLeft(ctx, a, a.cfg)
-	}
-	return ctx.Err()
-}
-
 // recoverLeft recovers what an earlier run left in flight.
 func (s *Scheduler) recoverLeft(ctx context.Context, a *agent, cfg *config.Agent) {
 	if err := s.recover(ctx, a, cfg, lastOutcome(cfg.Home)); err != nil {
@@ -204,7 +187,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 	})
 	s.conversed(cfg, spec, outcome)
 	err = s.recover(context.Background(), a, cfg, outcome)
-	s.ended(a, outcome, err)
+	s.ended(a, cfg, outcome, err)
 }
 
 // attend follows a live session to its end.
@@ -291,7 +274,14 @@ func (s *Scheduler) launchFailed(a *agent, err error) {
 }
 
 // ended decides what follows a session's end.
-func (s *Scheduler) ended(a *agent, o session.Outcome, recoverErr error) {
+func (s *Scheduler) ended(a *agent, cfg *config.Agent, o session.Outcome, recoverErr error) {
+	l := lookInto(cfg)
+	s.endedWith(a, o, l.err != nil || l.depth.Entries > 0, recoverErr)
+	s.noticed(a)
+}
+
+// endedWith is told whether something is left in the queue.
+func (s *Scheduler) endedWith(a *agent, o session.Outcome, left bool, recoverErr error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.live = nil
@@ -301,8 +291,7 @@ func (s *Scheduler) ended(a *agent, o session.Outcome, recoverErr error) {
 	a.last.Work = nil
 	s.logEnd(a, o)
 	now := time.Now()
-	d, err := pending(a.cfg)
-	n, h := after(o, err != nil || d.Entries > 0, s.parksLocked(a, now), s.rule(a), now, roll())
+	n, h := after(o, left, s.parksLocked(a, now), s.rule(a), now, roll())
 	n = s.tellAccountLocked(a, o, n, h)
 	if recoverErr != nil {
 		s.failLocked(a, recoverErr)
@@ -311,7 +300,6 @@ func (s *Scheduler) ended(a *agent, o session.Outcome, recoverErr error) {
 		s.followLocked(a, n)
 	}
 	s.vacatedLocked(a)
-	s.evaluateLocked(a)
 	s.slotFreedLocked()
 }
 

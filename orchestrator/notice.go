@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"heartbeat/hook/inbox"
 )
 
 // sweepEvery is how often every idle agent's queue is looked at without a
@@ -13,6 +15,9 @@ import (
 const (
 	sweepEvery = 30 * time.Second
 	blindEvery = time.Second
+	// wholeRounds is how many such rounds it takes to look into every queue,
+	// whatever its inbox looks like from outside.
+	wholeRounds = 20
 )
 
 // watchInboxes notices by the system's notifications what others append, for
@@ -29,10 +34,10 @@ func (s *Scheduler) watchInboxes(ctx context.Context) {
 	s.wg.Go(func() {
 		err := s.opt.Inboxes(ctx, slices.Sorted(maps.Keys(byFolder)), func(path string) {
 			if a := byPath[path]; a != nil {
-				s.noticed(a)
+				s.hinted(a)
 			}
 			for _, a := range byFolder[path] {
-				s.noticed(a)
+				s.hinted(a)
 			}
 		})
 		if err != nil {
@@ -67,6 +72,82 @@ func (s *Scheduler) lookAround(ctx context.Context) {
 	s.look(ctx, every)
 }
 
+// noticed is called when something may have been appended to an inbox. The
+// queue is looked into without the lock, so that no disk holds up the fleet.
+func (s *Scheduler) noticed(a *agent) {
+	for {
+		s.mu.Lock()
+		wants, cfg, moves := s.wantsWorkLocked(a), a.cfg, a.moves
+		s.mu.Unlock()
+		if !wants {
+			return
+		}
+		l := lookInto(cfg)
+		s.mu.Lock()
+		same := a.moves == moves && a.cfg == cfg && s.wantsWorkLocked(a)
+		if same {
+			s.foundLocked(a, l)
+		}
+		s.mu.Unlock()
+		if same {
+			return
+		}
+	}
+}
+
+// movesOf is how often an agent's state has changed.
+func (s *Scheduler) movesOf(a *agent) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return a.moves
+}
+
+// queued is noticed for an entry that we have appended ourselves. Where the
+// agent's state has not changed since before, nobody has taken the entry, and
+// the queue need not be looked into.
+func (s *Scheduler) queued(a *agent, moves int) {
+	s.mu.Lock()
+	same := a.moves == moves
+	if same && a.state == Idle && s.wantsWorkLocked(a) {
+		s.foundLocked(a, look{depth: inbox.Depth{Entries: 1}})
+	}
+	s.mu.Unlock()
+	if !same {
+		s.hinted(a)
+	}
+}
+
+// hinted is noticed for a hint of the system's. What is appended to the queue
+// of an agent that has work already changes nothing.
+func (s *Scheduler) hinted(a *agent) {
+	s.mu.Lock()
+	waits := a.state == Waiting
+	s.mu.Unlock()
+	if !waits {
+		s.noticed(a)
+	}
+}
+
+// lookAtAll looks at the queues of the agents that may have work. Of those
+// that were empty, and whose inbox has not changed since, only the chosen ones
+// are looked into.
+func (s *Scheduler) lookAtAll(chosen func(i int) bool) {
+	s.mu.Lock()
+	agents := slices.Clone(s.agents)
+	s.mu.Unlock()
+	for i, a := range agents {
+		s.mu.Lock()
+		state, path, empty := a.state, a.cfg.Inbox, a.empty
+		s.mu.Unlock()
+		if chosen(i) || state == Idle && (!empty.known || stampOf(path) != empty) {
+			s.noticed(a)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slotFreedLocked()
+}
+
 // look looks at every agent's queue now and then.
 func (s *Scheduler) look(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
@@ -76,7 +157,8 @@ func (s *Scheduler) look(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.evaluateAll()
+			s.round++
+			s.lookAtAll(func(i int) bool { return (i+s.round)%wholeRounds == 0 })
 		}
 	}
 }

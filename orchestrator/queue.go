@@ -3,7 +3,9 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -24,6 +26,38 @@ func pending(a *config.Agent) (inbox.Depth, error) {
 	}
 	defer q.Close()
 	return q.Depth(lookAhead)
+}
+
+// look is what a look into an agent's queue found.
+type look struct {
+	depth inbox.Depth
+	err   error
+	stamp stamp // of the inbox before the look
+}
+
+func lookInto(a *config.Agent) look {
+	l := look{stamp: stampOf(a.Inbox)}
+	l.depth, l.err = pending(a)
+	return l
+}
+
+// stamp tells whether an inbox was changed since it was looked into, at a
+// hundredth of the cost of a look. The zero value is that of no inbox that was
+// looked into.
+type stamp struct {
+	known    bool
+	size     int64
+	modified time.Time
+}
+
+// stampOf returns the present stamp; that of an inbox which is not there has
+// no size and no time.
+func stampOf(path string) stamp {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return stamp{known: errors.Is(err, fs.ErrNotExist)}
+	}
+	return stamp{known: true, size: info.Size(), modified: info.ModTime()}
 }
 
 // settleTail lets the queue complete a line whose writer has gone quiet

@@ -201,6 +201,7 @@ func (s *Scheduler) applyReload(c *change) {
 	}
 	s.mu.Lock()
 	s.fleet = c.fleet
+	s.slots.limit(c.fleet)
 	s.joining = append(s.joining, c.joining...)
 	for _, a := range c.removed {
 		s.removeLocked(a)
@@ -242,6 +243,7 @@ func (s *Scheduler) redefineLocked(a *agent, cfg *config.Agent) {
 		return
 	}
 	a.cfg = cfg
+	s.slots.regrouped(a)
 	a.history = history{}
 	if a.state == BackingOff || a.state == Held && a.paused.IsZero() {
 		s.enterLocked(a, Idle, finishChanged, time.Time{})

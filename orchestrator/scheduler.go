@@ -72,6 +72,8 @@ type Scheduler struct {
 	journal *journal
 	wg      sync.WaitGroup
 	polls   chan struct{} // room for poll commands that run at once
+	// published are the agents' states for readers, records the last fires.
+	published, records *writeBehind
 
 	// Triggers are started and replaced by one goroutine at a time.
 	changing sync.Mutex
@@ -80,6 +82,7 @@ type Scheduler struct {
 	files    *watch.Watcher     // nil with Once
 	watching bool               // files runs
 	unwatch  context.CancelFunc // ends the watch of the inboxes
+	round    int                // of lookAround
 
 	mu     sync.Mutex
 	fleet  *config.Fleet
@@ -117,6 +120,8 @@ type agent struct {
 	paused  time.Time
 	unlock  func() error // of its directory
 	state   State
+	moves   int   // changes of state
+	empty   stamp // of the inbox, when it was found to hold nothing; or zero
 	since   time.Time
 	until   time.Time
 	reason  string
@@ -165,7 +170,7 @@ func New(opt Options) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		opt: opt, log: opt.Log, polls: make(chan struct{}, maxPolls), fleet: opt.Fleet,
-		slots: slots{active: map[*agent]struct{}{}},
+		slots: newSlots(opt.Fleet), published: newWriteBehind(publishDelay), records: newWriteBehind(recordDelay),
 	}
 	for _, a := range s.chosen(opt.Fleet) {
 		s.agents = append(s.agents, newAgent(a))
@@ -203,14 +208,8 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	defer j.close()
 	s.journal = j
 	defer s.releaseDirectories()
-	if err := s.takeDirectories(); err != nil {
-		return nil, err
-	}
-	s.inherit()
-	if err := s.loadPauses(); err != nil {
-		return nil, err
-	}
-	if err := s.cleanUp(ctx); err != nil {
+	defer s.writeFiles()()
+	if err := s.getReady(ctx); err != nil {
 		return nil, err
 	}
 
@@ -251,37 +250,47 @@ func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
 	s.startTriggers(work)
 	s.watchInboxes(work)
 	s.wg.Go(func() { s.lookAround(work) })
-	s.evaluateAll()
+	s.lookAtAll(func(int) bool { return true })
 }
 
-func (s *Scheduler) evaluateAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.agents {
-		s.evaluateLocked(a)
+// writeFiles writes what is to be read by others until the function that it
+// returns is called, and then what is left of it.
+func (s *Scheduler) writeFiles() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var writers sync.WaitGroup
+	for _, w := range []*writeBehind{s.published, s.records} {
+		writers.Go(func() { w.run(ctx) })
 	}
-	s.finishOnceLocked()
-}
-
-// noticed is called when something may have been appended to an inbox.
-func (s *Scheduler) noticed(a *agent) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.evaluateLocked(a)
+	return func() {
+		cancel()
+		writers.Wait()
+	}
 }
 
 // evaluateLocked compares what an agent should do with what it does.
 func (s *Scheduler) evaluateLocked(a *agent) {
-	if s.stopping || a.removed || a.state != Idle && a.state != Waiting {
+	if !s.wantsWorkLocked(a) {
 		return
 	}
-	depth, err := pending(a.cfg)
+	s.foundLocked(a, lookInto(a.cfg))
+}
+
+// wantsWorkLocked reports whether a session would be started for an agent that
+// has something queued.
+func (s *Scheduler) wantsWorkLocked(a *agent) bool {
+	return !s.stopping && !a.removed && (a.state == Idle || a.state == Waiting)
+}
+
+// foundLocked is told what is queued for an agent that wants work.
+func (s *Scheduler) foundLocked(a *agent, l look) {
+	a.empty = stamp{}
 	switch {
-	case err != nil:
-		s.failLocked(a, err)
+	case l.err != nil:
+		s.failLocked(a, l.err)
 		return
-	case depth.Entries == 0:
-		if depth.Tail {
+	case l.depth.Entries == 0:
+		if a.empty = l.stamp; l.depth.Tail {
+			a.empty = stamp{}
 			s.againLocked(a, tailCheck)
 		}
 		s.enterLocked(a, Idle, a.reason, time.Time{})
@@ -327,6 +336,7 @@ func (s *Scheduler) enterLocked(a *agent, to State, reason string, until time.Ti
 		return
 	}
 	from := a.state
+	a.moves++
 	a.state, a.since, a.until, a.reason = to, time.Now(), until, reason
 	s.slots.moved(a, from, to)
 	s.note(Event{Agent: a.name, Kind: "state", From: from, State: to, Reason: reason, Until: until, Session: a.session})
@@ -371,12 +381,17 @@ func (s *Scheduler) followLocked(a *agent, n next) {
 // delayOver ends a back-off or parking.
 func (s *Scheduler) delayOver(a *agent) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopping || a.removed || a.state != BackingOff && a.state != Parked || time.Until(a.until) > 0 {
+	over := !s.stopping && !a.removed && (a.state == BackingOff || a.state == Parked) && time.Until(a.until) <= 0
+	if over {
+		s.enterLocked(a, Idle, "its delay is over", time.Time{})
+	}
+	s.mu.Unlock()
+	if !over {
 		return
 	}
-	s.enterLocked(a, Idle, "its delay is over", time.Time{})
-	s.evaluateLocked(a)
+	s.noticed(a)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.finishOnceLocked()
 }
 

@@ -283,7 +283,8 @@ func TestGroupsBoundTheirAgents(t *testing.T) {
 		r.want("g2", Waiting)
 		r.want("free", Running) // who waits for the group is not in its way
 		r.sleep(5 * time.Minute)
-		if got := r.order(); !slices.Equal(got, []string{"g1", "free", "g2", "g3"}) {
+		// The first two start at the same instant.
+		if got := r.order(); !slices.Equal(got[2:], []string{"g2", "g3"}) {
 			t.Errorf("started %v", got)
 		}
 	})

@@ -1,45 +1,166 @@
 package orchestrator
 
 import (
-	"fmt"
+	"cmp"
+	"container/list"
+	"maps"
 	"slices"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
-	"heartbeat/orchestrator/session"
 )
 
-// defaultStartEvery spaces starts while startsAtOnce sessions are starting: a
-// client's start is the most expensive second of its life.
-const (
-	defaultStartEvery = time.Second
-	startsAtOnce      = 2
-)
-
-// slots are who has a session slot and who waits for one.
+// slots are who has a session slot and who waits for one, in all and by
+// group. Each method costs as much as there are groups with agents that wait,
+// or sessions, however many agents wait.
 type slots struct {
-	active    map[*agent]struct{}
-	waiting   []*agent // the longest first
+	most   int            // sessions at once
+	limits map[string]int // of the groups; one that is not in it has none
+
+	active  map[*agent]string        // :: agent → the group that its session counts for
+	taken   map[string]int           // :: group → its sessions
+	waiting map[string]*list.List    // :: group → its places, the longest first
+	places  map[*agent]*list.Element // of those that wait
+	arrived uint64
+
 	lastStart time.Time
 	timer     *time.Timer // looks again at lookAt, when a start may follow
 	lookAt    time.Time
 }
 
+// place is where an agent stands in the line for a slot.
+type place struct {
+	agent  *agent
+	group  string
+	number uint64 // the least has waited longest
+}
+
+func newSlots(f *config.Fleet) slots {
+	l := slots{
+		active: map[*agent]string{}, taken: map[string]int{},
+		waiting: map[string]*list.List{}, places: map[*agent]*list.Element{},
+	}
+	l.limit(f)
+	return l
+}
+
+// limit sets how many sessions there may be.
+func (l *slots) limit(f *config.Fleet) { l.most, l.limits = f.MaxSessions, f.Groups }
+
 // moved follows an agent's change of state.
 func (l *slots) moved(a *agent, from, to State) {
 	if from == Waiting {
-		l.waiting = slices.DeleteFunc(l.waiting, func(w *agent) bool { return w == a })
+		l.leave(a)
 	}
 	if to == Waiting {
-		l.waiting = append(l.waiting, a)
+		l.arrived++
+		l.join(&place{a, a.cfg.Group, l.arrived})
 	}
-	if holdsSlot(to) {
-		l.active[a] = struct{}{}
-	} else {
+	group, has := l.active[a]
+	switch needs := holdsSlot(to); {
+	case needs && !has:
+		l.active[a] = a.cfg.Group
+		l.taken[a.cfg.Group]++
+	case !needs && has:
 		delete(l.active, a)
+		l.taken[group]--
 	}
 }
+
+// regrouped follows an agent's change of group: who waits keeps its place in
+// time.
+func (l *slots) regrouped(a *agent) {
+	e := l.places[a]
+	if e == nil || e.Value.(*place).group == a.cfg.Group {
+		return
+	}
+	p := e.Value.(*place)
+	l.leave(a)
+	l.join(&place{a, a.cfg.Group, p.number})
+}
+
+// join puts an agent into the line of its group, behind those who have waited
+// longer.
+func (l *slots) join(p *place) {
+	line := l.waiting[p.group]
+	if line == nil {
+		line = list.New()
+		l.waiting[p.group] = line
+	}
+	before := line.Back()
+	for before != nil && before.Value.(*place).number > p.number {
+		before = before.Prev()
+	}
+	if before == nil {
+		l.places[p.agent] = line.PushFront(p)
+		return
+	}
+	l.places[p.agent] = line.InsertAfter(p, before)
+}
+
+func (l *slots) leave(a *agent) {
+	e := l.places[a]
+	if e == nil {
+		return
+	}
+	delete(l.places, a)
+	group := e.Value.(*place).group
+	line := l.waiting[group]
+	if line.Remove(e); line.Len() == 0 {
+		delete(l.waiting, group)
+	}
+}
+
+// full reports whether there are all the sessions that there may be.
+func (l *slots) full() bool { return len(l.active) >= l.most }
+
+// groupFull reports whether a group has all the sessions that it may have.
+func (l *slots) groupFull(group string) bool {
+	limit, ok := l.limits[group]
+	return ok && l.taken[group] >= limit
+}
+
+// first returns the agent that has waited longest of those whom a free slot
+// would serve, or nil.
+func (l *slots) first() *agent {
+	var first *place
+	for group, line := range l.waiting {
+		if p := line.Front().Value.(*place); !l.groupFull(group) && (first == nil || p.number < first.number) {
+			first = p
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first.agent
+}
+
+// heads returns who has waited longest of each group, the longest first.
+func (l *slots) heads() []*place {
+	heads := make([]*place, 0, len(l.waiting))
+	for _, line := range l.waiting {
+		heads = append(heads, line.Front().Value.(*place))
+	}
+	slices.SortFunc(heads, byNumber)
+	return heads
+}
+
+// everyone returns all who wait, the longest first.
+func (l *slots) everyone() []*agent {
+	all := make([]*place, 0, len(l.places))
+	for e := range maps.Values(l.places) {
+		all = append(all, e.Value.(*place))
+	}
+	slices.SortFunc(all, byNumber)
+	agents := make([]*agent, len(all))
+	for i, p := range all {
+		agents[i] = p.agent
+	}
+	return agents
+}
+
+func byNumber(a, b *place) int { return cmp.Compare(a.number, b.number) }
 
 // holdsSlot reports whether a session lives, or is about to, in a state.
 func holdsSlot(s State) bool { return s == Starting || s == Running || s == Ending }
@@ -53,125 +174,4 @@ func (l *slots) starting() int {
 		}
 	}
 	return n
-}
-
-// obstacleLocked says why an agent that has work cannot start now, or "".
-func (s *Scheduler) obstacleLocked(a *agent, now time.Time) string {
-	switch first := s.firstLocked(); {
-	case s.triedLocked(a, now):
-		return s.account.probe.name + " tries the account first"
-	case len(s.slots.active) >= s.fleet.MaxSessions:
-		return "all session slots are taken"
-	case s.groupFullLocked(a):
-		return fmt.Sprintf("all session slots of the group %q are taken", a.cfg.Group)
-	case first != nil && first != a:
-		return "other agents wait longer"
-	}
-	if wait := s.opt.StartEvery - now.Sub(s.slots.lastStart); wait > 0 && s.slots.starting() >= startsAtOnce {
-		s.lookAgainLocked(wait)
-		return "other sessions are starting"
-	}
-	return ""
-}
-
-// groupFullLocked reports whether an agent's group has all the sessions that
-// it may have.
-func (s *Scheduler) groupFullLocked(a *agent) bool {
-	limit, ok := s.fleet.Groups[a.cfg.Group]
-	if !ok {
-		return false
-	}
-	n := 0
-	for b := range s.slots.active {
-		if b.cfg.Group == a.cfg.Group {
-			n++
-		}
-	}
-	return n >= limit
-}
-
-// firstLocked returns the agent that has waited longest of those whom a free
-// slot would serve.
-func (s *Scheduler) firstLocked() *agent {
-	for _, a := range s.slots.waiting {
-		if !s.groupFullLocked(a) {
-			return a
-		}
-	}
-	return nil
-}
-
-// lookAgainLocked gives slots to those who wait, after d at the latest.
-func (s *Scheduler) lookAgainLocked(d time.Duration) {
-	at := time.Now().Add(d)
-	if s.slots.timer != nil {
-		if !s.slots.lookAt.After(at) {
-			return
-		}
-		s.slots.timer.Stop()
-	}
-	s.slots.lookAt = at
-	s.slots.timer = time.AfterFunc(d, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.slots.timer = nil
-		s.slotFreedLocked()
-	})
-}
-
-// slotFreedLocked gives free slots to those who wait, longest first.
-func (s *Scheduler) slotFreedLocked() {
-	for !s.stopping && len(s.slots.active) < s.fleet.MaxSessions {
-		a := s.firstLocked()
-		if a == nil {
-			break
-		}
-		s.evaluateLocked(a)
-		if a.state == Waiting {
-			break
-		}
-	}
-	s.finishOnceLocked()
-}
-
-// askForSlotLocked asks a session that waits for work to give its slot to an
-// agent that has some.
-func (s *Scheduler) askForSlotLocked() {
-	if s.stopping {
-		return
-	}
-	full := len(s.slots.active) >= s.fleet.MaxSessions
-	for _, a := range s.slots.waiting {
-		switch {
-		case s.groupFullLocked(a):
-			if s.yieldLocked(func(c *config.Agent) bool { return c.Group == a.cfg.Group }) {
-				return
-			}
-		case !full, s.yieldLocked(func(*config.Agent) bool { return true }):
-			return
-		}
-	}
-}
-
-// yieldLocked asks the session that has waited longest for work, of those
-// whose agents serve. It reports whether a slot is coming free.
-func (s *Scheduler) yieldLocked(serves func(*config.Agent) bool) bool {
-	var idlest *agent
-	for a := range s.slots.active {
-		switch {
-		case !serves(a.cfg):
-		case a.state == Ending || a.leaving && a.state == Running:
-			return true
-		case a.state == Running && a.last.Phase == hook.Waiting && a.cfg.OnIdle == hook.IdleRelease:
-			if idlest == nil || a.last.At.Before(idlest.last.At) {
-				idlest = a
-			}
-		}
-	}
-	if idlest == nil {
-		return false
-	}
-	idlest.leaving = true
-	idlest.live.Order(session.Order{Yield: true})
-	return true
 }

@@ -34,11 +34,19 @@ func statePath(stateDir, agent string) string {
 	return filepath.Join(stateDir, "agents", agent+".json")
 }
 
-// publishLocked writes an agent's state for `status`.
+// publishDelay is how old what `status` reads may be, and how close after
+// each other an agent's changes become one write.
+const publishDelay = 50 * time.Millisecond
+
+// publishLocked has an agent's state written for `status`. The file is for
+// reading only, so it is not synced.
 func (s *Scheduler) publishLocked(a *agent) {
-	if err := state.Save(statePath(s.opt.StateDir, a.name), s.describeLocked(a)); err != nil {
-		s.log.Warn("cannot publish an agent's state", "agent", a.name, "err", err)
-	}
+	path, now := statePath(s.opt.StateDir, a.name), s.describeLocked(a)
+	s.published.put(path, func() {
+		if err := state.Put(path, now); err != nil {
+			s.log.Warn("cannot publish an agent's state", "agent", now.Agent, "err", err)
+		}
+	})
 }
 
 // Snapshot returns what the agents are doing now.
@@ -128,15 +136,17 @@ func (s *Scheduler) finishOnceLocked() {
 		return
 	}
 	for _, a := range s.agents {
-		switch a.state {
-		case Held, Parked:
-			continue
-		case Idle:
-			if d, err := pending(a.cfg); err == nil && d.Entries == 0 && !d.Tail {
-				continue
-			}
+		if a.state != Idle && a.state != Held && a.state != Parked {
+			return
 		}
-		return
+	}
+	for _, a := range s.agents {
+		if a.state != Idle || a.empty.known && stampOf(a.cfg.Inbox) == a.empty {
+			continue
+		}
+		if d, err := pending(a.cfg); err != nil || d.Entries > 0 || d.Tail {
+			return
+		}
 	}
 	s.quit(errFinished)
 }

@@ -62,6 +62,7 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 		s.log.Info("trigger skipped", "agent", t.cfg.Name, "trigger", t.Name, "why", skipped)
 		return skipped, nil
 	}
+	moves := s.movesOf(t.a)
 	_, err = q.Append(ctx, inbox.Letter{ID: source, Source: source, Prompt: p.Text, Idempotent: true})
 	if errors.Is(err, inbox.ErrDuplicate) {
 		return skippedTwice, nil
@@ -71,7 +72,7 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 	}
 	s.note(Event{Agent: t.cfg.Name, Kind: "fired", Trigger: source, Due: p.Due})
 	s.log.Info("trigger fired", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label)
-	s.noticed(t.a)
+	s.queued(t.a, moves)
 	return "", nil
 }
 
@@ -136,6 +137,19 @@ func (m *memory) change(f func(*remembered)) error {
 	f(&m.data)
 	return state.Save(m.path, m.data)
 }
+
+// note alters the memory. The caller has it saved.
+func (m *memory) note(f func(*remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(&m.data)
+}
+
+func (m *memory) save() error { return m.change(func(*remembered) {}) }
+
+// recordDelay is how long after a fire its time is kept. A crash meanwhile
+// makes the next run offer the same label once more, and the inbox refuses it.
+const recordDelay = time.Second
 
 // fired returns the last fire of a cron trigger.
 func (m *memory) fired(trigger string) time.Time {
@@ -261,10 +275,14 @@ func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory) (sto
 		_, err := s.enqueue(ctx, t, p)
 		return err
 	}
-	remember := func(f func(*remembered)) {
-		if err := m.change(f); err != nil {
+	kept := func(err error) {
+		if err != nil {
 			s.log.Warn("cannot remember a fire", "agent", t.cfg.Name, "trigger", t.Name, "err", err)
 		}
+	}
+	soon := func(f func(*remembered)) {
+		m.note(f)
+		s.records.put(m.path, func() { kept(m.save()) })
 	}
 	switch {
 	case t.Cron != nil:
@@ -275,7 +293,7 @@ func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory) (sto
 		s.table.Set(t.source(), sources.Cron{
 			Schedule: t.Cron.Schedule, Missed: t.Cron.Missed, Grace: t.Cron.Grace, Delay: t.delay(),
 			Last: m.fired(t.Name), Template: tmpl, Emit: emit,
-			Record: func(at time.Time) { remember(func(r *remembered) { r.Fired[t.Name] = at }) },
+			Record: func(at time.Time) { soon(func(r *remembered) { r.Fired[t.Name] = at }) },
 			Failed: s.triggerFailed(t),
 		})
 		return func() { s.table.Remove(t.source()) }, nil
@@ -286,7 +304,7 @@ func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory) (sto
 		}
 		s.watchFiles(ctx)
 		w.Seen = m.seen(t.Name)
-		w.Record = func(seen sources.Seen) { remember(func(r *remembered) { r.Seen[t.Name] = seen }) }
+		w.Record = func(seen sources.Seen) { kept(m.change(func(r *remembered) { r.Seen[t.Name] = seen })) }
 		return func() { s.files.Remove(t.source()) }, s.files.Set(t.source(), w)
 	}
 	p, err := s.pollTrigger(t, emit)
@@ -294,8 +312,8 @@ func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory) (sto
 		return nil, err
 	}
 	p.Kept, p.Last = m.polled(t.Name)
-	p.Record = func(kept []string) { remember(func(r *remembered) { r.Kept[t.Name] = kept }) }
-	p.Succeeded = func(at time.Time) { remember(func(r *remembered) { r.Polled[t.Name] = at }) }
+	p.Record = func(fired []string) { kept(m.change(func(r *remembered) { r.Kept[t.Name] = fired })) }
+	p.Succeeded = func(at time.Time) { soon(func(r *remembered) { r.Polled[t.Name] = at }) }
 	if t.Poll.Overlap == config.OverlapSkip {
 		p.Run = s.unlessQueued(t)
 	}

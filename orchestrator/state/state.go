@@ -106,7 +106,9 @@ func private(dir string) error {
 }
 
 // Save replaces the file with v as JSON, durably, and makes its folder.
-func Save(path string, v any) error {
+func Save(path string, v any) error { return save(path, v, durable.Replace) }
+
+func save(path string, v any, replace func(string, []byte) error) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot save %q: %w", path, err)
@@ -114,11 +116,16 @@ func Save(path string, v any) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot save %q: %w", path, err)
 	}
-	if err := durable.Replace(path, append(data, '\n')); err != nil {
+	if err := replace(path, append(data, '\n')); err != nil {
 		return fmt.Errorf("cannot save %q: %w", path, err)
 	}
 	return nil
 }
+
+// Put is Save without a sync: a reader sees the whole old or the whole new
+// content, a power cut may leave neither. It is for what is only read by
+// people and made anew by the next run.
+func Put(path string, v any) error { return save(path, v, durable.Put) }
 
 // Load reads what Save wrote into v. A file that is not there is an error
 // that is fs.ErrNotExist; v is then untouched.

@@ -1,0 +1,109 @@
+package orchestrator
+
+import (
+	"fmt"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+)
+
+// defaultStartEvery spaces starts while startsAtOnce sessions are starting: a
+// client's start is the most expensive second of its life.
+const (
+	defaultStartEvery = time.Second
+	startsAtOnce      = 2
+)
+
+// obstacleLocked says why an agent that has work cannot start now, or "".
+func (s *Scheduler) obstacleLocked(a *agent, now time.Time) string {
+	switch first := s.slots.first(); {
+	case s.triedLocked(a, now):
+		return s.account.probe.name + " tries the account first"
+	case s.slots.full():
+		return "all session slots are taken"
+	case s.slots.groupFull(a.cfg.Group):
+		return fmt.Sprintf("all session slots of the group %q are taken", a.cfg.Group)
+	case first != nil && first != a:
+		return "other agents wait longer"
+	}
+	if wait := s.opt.StartEvery - now.Sub(s.slots.lastStart); wait > 0 && s.slots.starting() >= startsAtOnce {
+		s.lookAgainLocked(wait)
+		return "other sessions are starting"
+	}
+	return ""
+}
+
+// lookAgainLocked gives slots to those who wait, after d at the latest.
+func (s *Scheduler) lookAgainLocked(d time.Duration) {
+	at := time.Now().Add(d)
+	if s.slots.timer != nil {
+		if !s.slots.lookAt.After(at) {
+			return
+		}
+		s.slots.timer.Stop()
+	}
+	s.slots.lookAt = at
+	s.slots.timer = time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.slots.timer = nil
+		s.slotFreedLocked()
+	})
+}
+
+// slotFreedLocked gives free slots to those who wait, longest first.
+func (s *Scheduler) slotFreedLocked() {
+	for !s.stopping && !s.slots.full() {
+		a := s.slots.first()
+		if a == nil {
+			break
+		}
+		s.evaluateLocked(a)
+		if a.state == Waiting {
+			break
+		}
+	}
+	s.finishOnceLocked()
+}
+
+// askForSlotLocked asks a session that waits for work to give its slot to an
+// agent that has some.
+func (s *Scheduler) askForSlotLocked() {
+	if s.stopping {
+		return
+	}
+	for _, p := range s.slots.heads() {
+		switch {
+		case s.slots.groupFull(p.group):
+			if s.yieldLocked(func(group string) bool { return group == p.group }) {
+				return
+			}
+		case !s.slots.full(), s.yieldLocked(func(string) bool { return true }):
+			return
+		}
+	}
+}
+
+// yieldLocked asks the session that has waited longest for work, of those
+// whose group serves. It reports whether a slot is coming free.
+func (s *Scheduler) yieldLocked(serves func(group string) bool) bool {
+	var idlest *agent
+	for a, group := range s.slots.active {
+		switch {
+		case !serves(group):
+		case a.state == Ending || a.leaving && a.state == Running:
+			return true
+		case a.state == Running && a.last.Phase == hook.Waiting && a.cfg.OnIdle == hook.IdleRelease:
+			if idlest == nil || a.last.At.Before(idlest.last.At) {
+				idlest = a
+			}
+		}
+	}
+	if idlest == nil {
+		return false
+	}
+	idlest.leaving = true
+	idlest.live.Order(session.Order{Yield: true})
+	return true
+}
