@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/sources"
+)
+
+// scenario is one way in which a fleet's triggers are spread over time.
+type scenario struct {
+	name string
+	what string // for people
+	// cron is the schedule of agent i, jitter what is added to its fires.
+	// first is the first minute that is watched.
+	cron   func(i int, first time.Time) string
+	jitter time.Duration
+	// minutes bounds what is watched; 0: as long as the settings say.
+	minutes int
+	quiet   bool // no fire is due: what an idle fleet costs
+}
+
+var scenarios = map[string]scenario{
+	"idle": {
+		name: "idle", what: "no fire is due for months", minutes: 1, quiet: true,
+		cron: func(_ int, first time.Time) string {
+			return fmt.Sprintf("0 0 1 %d *", first.AddDate(0, 3, 0).Month())
+		},
+	},
+	"spread": {
+		name: "spread", what: "1 in 10 every 5 minutes, 3 every 15, 6 hourly, at the full minute",
+		cron: func(i int, _ time.Time) string {
+			switch every := 60; {
+			case i%10 == 0:
+				every = 5
+				fallthrough
+			case i%10 < 4:
+				every = min(every, 15)
+				return fmt.Sprintf("%d-59/%d * * * *", i/10%every, every)
+			}
+			return fmt.Sprintf("%d * * * *", i%60)
+		},
+	},
+	"jitter": {
+		name: "jitter", what: "every 5 minutes with a jitter of 5 minutes", jitter: 5 * time.Minute,
+		cron: func(int, time.Time) string { return "*/5 * * * *" },
+	},
+	"burst": {
+		name: "burst", what: "all in the same minute, without jitter", minutes: 1,
+		cron: func(_ int, first time.Time) string { return fmt.Sprintf("%d * * * *", first.Minute()) },
+	},
+}
+
+// names returns the scenarios in the order in which they run: the first one
+// finds empty directories.
+func names() []string {
+	order := []string{"idle", "spread", "jitter", "burst"}
+	for _, n := range slices.Sorted(maps.Keys(scenarios)) {
+		if !slices.Contains(order, n) {
+			order = append(order, n)
+		}
+	}
+	return order
+}
+
+// declare writes the fleet's file and makes the directories. The inboxes have
+// a line that is none, as those of agents that have worked before: a new file
+// costs a fire one sync more.
+func (s settings) declare(sc scenario, first time.Time) (path string, err error) {
+	path = filepath.Join(s.dir, sc.name+".yaml")
+	f, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	w := bufio.NewWriter(f)
+	fmt.Fprintf(w, "version: 1\nname: %s\nmax-sessions: %d\nshutdown-grace: 0s\n", sc.name, s.slots)
+	fmt.Fprintf(w, "groups: {small: {max-sessions: %d}}\ndefaults: {timezone: UTC, dir: ., command: [claude]}\nagents:\n", max(1, s.slots/10))
+	for i := range s.agents {
+		home := filepath.Join(s.dir, "agents", agentName(i), ".heartbeat")
+		if err := os.MkdirAll(home, 0o700); err != nil {
+			return "", err
+		}
+		if err := touched(filepath.Join(home, "inbox.jsonl")); err != nil {
+			return "", err
+		}
+		s.declareAgent(w, sc, i, first)
+	}
+	if err := w.Flush(); err != nil {
+		return "", err
+	}
+	return path, f.Close()
+}
+
+func touched(inbox string) error {
+	if _, err := os.Lstat(inbox); err == nil {
+		return nil
+	}
+	return os.WriteFile(inbox, []byte("\n"), 0o600)
+}
+
+// declareAgent declares one agent in four as persist, and one in ten in a
+// group whose slots are few.
+func (s settings) declareAgent(w *bufio.Writer, sc scenario, i int, first time.Time) {
+	fmt.Fprintf(w, "  %s:\n    dir: agents/%s\n", agentName(i), agentName(i))
+	if i%4 == 3 {
+		fmt.Fprint(w, "    mode: persist\n")
+	}
+	if i%10 == 9 {
+		fmt.Fprint(w, "    group: small\n")
+	}
+	fmt.Fprintf(w, "    trigger: {cron: %q, prompt: \"do what is due at {{.Label}}\"", sc.cron(i, first))
+	if sc.jitter > 0 {
+		fmt.Fprintf(w, ", jitter: %s", sc.jitter)
+	}
+	fmt.Fprint(w, "}\n")
+}
+
+func agentName(i int) string { return fmt.Sprintf("a%05d", i) }
+
+// fire is one fire that a fleet owes.
+type fire struct{ agent, label string }
+
+// owed returns when each fire within [from, to) is due.
+func owed(f *config.Fleet, from, to time.Time) map[fire]time.Time {
+	due := map[fire]time.Time{}
+	for _, a := range f.Agents {
+		for i := range a.Triggers {
+			t := &a.Triggers[i]
+			delay := sources.Offset(t.Cron.Jitter, a.Name+"/"+t.Name)
+			at := t.Cron.Schedule.Next(from.Add(-delay - 1))
+			for ; !at.IsZero() && at.Add(delay).Before(to); at = t.Cron.Schedule.Next(at) {
+				due[fire{a.Name, t.Cron.Schedule.Label(at)}] = at.Add(delay)
+			}
+		}
+	}
+	return due
+}
+
+// lasts draws how long an entry takes: most are short, some are long.
+func (s settings) lasts() time.Duration {
+	return time.Duration(min(10, rand.ExpFloat64()) * float64(s.session))
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator"
+)
+
+// lead is how long a fleet may take to be ready, before the first minute that
+// is watched begins.
+func (s settings) lead() time.Duration {
+	return 5*time.Second + time.Duration(s.agents)*3*time.Millisecond
+}
+
+// run runs one scenario in this process.
+func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
+	minutes := s.minutes
+	if sc.minutes > 0 {
+		minutes = sc.minutes
+	}
+	first := time.Now().UTC().Add(s.lead()).Truncate(time.Minute).Add(time.Minute)
+	path, err := s.declare(sc, first)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Scenario: sc.name, What: sc.what, Agents: s.agents, Slots: s.slots}
+	began := time.Now()
+	fleet, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	r.Load = time.Since(began)
+	due := owed(fleet, first, first.Add(time.Duration(minutes)*time.Minute))
+
+	crew := newCrew(s.lasts)
+	live, err := s.start(ctx, sc, fleet, crew, r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, live.end()) }()
+	if time.Now().After(first) {
+		return nil, fmt.Errorf("the fleet was ready only after %v: too late for what was to be watched", r.Ready)
+	}
+	if err := sleepUntil(ctx, first.Add(-time.Second)); err != nil {
+		return nil, err
+	}
+	if err := s.watched(ctx, r, first.Add(time.Duration(minutes)*time.Minute)); err != nil {
+		return nil, err
+	}
+	if err := s.settled(ctx, crew, due); err != nil {
+		return nil, err
+	}
+	r.RSSPeak = memory("VmHWM")
+	if err := live.end(); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(crew.errs...); err != nil {
+		return nil, err
+	}
+	return r, s.judge(sc, r, crew, due)
+}
+
+// live is a scheduler that runs.
+type live struct {
+	cancel context.CancelFunc
+	ended  chan error
+	log    *os.File
+}
+
+// end ends the run and its sessions.
+func (l *live) end() error {
+	if l.ended == nil {
+		return nil
+	}
+	l.cancel()
+	err := <-l.ended
+	l.ended = nil
+	return errors.Join(err, l.log.Close())
+}
+
+// start starts the scheduler as `heartbeat run` does and returns when it is
+// ready.
+func (s settings) start(ctx context.Context, sc scenario, f *config.Fleet, c *crew, r *Result) (*live, error) {
+	stateDir := s.stateDir(sc)
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(stateDir, "run.log"))
+	if err != nil {
+		return nil, err
+	}
+	ready := make(chan struct{})
+	began := time.Now()
+	sched, err := orchestrator.New(orchestrator.Options{
+		Fleet: f, StateDir: stateDir, Runner: c, Inboxes: c.folders,
+		Prepare: func(*config.Agent) (orchestrator.Prepared, error) { return orchestrator.Prepared{}, nil },
+		Log:     slog.New(slog.NewTextHandler(log, nil)),
+		Ready:   func() { r.Ready = time.Since(began); close(ready) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	l := &live{cancel: cancel, ended: make(chan error, 1), log: log}
+	go func() {
+		_, err := sched.Run(ctx)
+		l.ended <- err
+	}()
+	select {
+	case <-ready:
+		return l, nil
+	case err := <-l.ended:
+		cancel()
+		return nil, err
+	}
+}
+
+// watched measures what the process costs until a time.
+func (s settings) watched(ctx context.Context, r *Result, until time.Time) error {
+	r.RSSReady = memory("VmRSS")
+	if s.profile != "" {
+		f, err := os.Create(s.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	began, cpu := time.Now(), cpuTime()
+	err := sleepUntil(ctx, until)
+	r.CPU = cpuTime() - cpu
+	r.CPUPercent = 100 * r.CPU.Seconds() / time.Since(began).Seconds()
+	r.Goroutines, r.Descriptors = counts()
+	return err
+}
+
+// settled waits until every fire was taken by a session.
+func (s settings) settled(ctx context.Context, c *crew, due map[fire]time.Time) error {
+	end := time.Now().Add(s.settle)
+	for time.Now().Before(end) {
+		c.mu.Lock()
+		left := len(c.live)
+		for f := range due {
+			if _, ok := c.taken[f]; !ok {
+				left++
+			}
+		}
+		c.mu.Unlock()
+		if left == 0 {
+			return nil
+		}
+		if err := sleepUntil(ctx, time.Now().Add(200*time.Millisecond)); err != nil {
+			return err
+		}
+		if left <= s.slots && c.allTaken(due) {
+			return nil // what is left are sessions that wait
+		}
+	}
+	return nil // what is missing is judged
+}
+
+func (c *crew) allTaken(due map[fire]time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range due {
+		if _, ok := c.taken[f]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func sleepUntil(ctx context.Context, at time.Time) error {
+	select {
+	case <-time.After(time.Until(at)):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/session"
+	"heartbeat/sources/watch"
+)
+
+// boot is how long a session takes from its start to its first prompt.
+const boot = 50 * time.Millisecond
+
+// crew is an orchestrator.Runner whose sessions need no process. They take
+// entries by the same calls as a client's hooks.
+type crew struct {
+	lasts func() time.Duration
+
+	mu    sync.Mutex
+	taken map[fire]time.Time // when a session had taken it
+	live  map[string]*made   // by inbox
+	most  int                // sessions at once
+	count map[string]int     // sessions by agent
+	errs  []error
+}
+
+func newCrew(lasts func() time.Duration) *crew {
+	return &crew{lasts: lasts, taken: map[fire]time.Time{}, live: map[string]*made{}, count: map[string]int{}}
+}
+
+// made is a session that is made up.
+type made struct {
+	crew    *crew
+	spec    session.Spec
+	reports chan session.Report
+	stop    chan struct{} // an order to end
+	end     sync.Once
+	more    chan struct{} // something was appended
+	done    int
+}
+
+func (m *made) Reports() <-chan session.Report { return m.reports }
+
+// Order implements orchestrator.Session: whatever the order is, the session
+// ends after its entry.
+func (m *made) Order(session.Order) { m.end.Do(func() { close(m.stop) }) }
+
+// Start implements orchestrator.Runner.
+func (c *crew) Start(_ context.Context, spec session.Spec) (orchestrator.Session, error) {
+	m := &made{crew: c, spec: spec, reports: make(chan session.Report, 8), stop: make(chan struct{}), more: make(chan struct{}, 1)}
+	c.mu.Lock()
+	c.live[spec.Inbox] = m
+	c.most = max(c.most, len(c.live))
+	c.count[spec.Agent]++
+	c.mu.Unlock()
+	go m.run()
+	return m, nil
+}
+
+// folders is watch.Folders for the scheduler; it tells the sessions, too.
+func (c *crew) folders(ctx context.Context, folders []string, changed func(string)) error {
+	return watch.Folders(ctx, folders, func(path string) {
+		changed(path)
+		c.mu.Lock()
+		m := c.live[path]
+		c.mu.Unlock()
+		if m != nil {
+			select {
+			case m.more <- struct{}{}:
+			default:
+			}
+		}
+	})
+}
+
+func (m *made) run() {
+	defer close(m.reports)
+	why := m.work()
+	m.crew.mu.Lock()
+	delete(m.crew.live, m.spec.Inbox)
+	m.crew.mu.Unlock()
+	o := session.Outcome{Why: why, Bound: true, Acknowledged: m.done}
+	m.reports <- session.Report{At: time.Now(), Phase: hook.Ended, Acknowledged: m.done, Outcome: &o}
+}
+
+func (m *made) say(p hook.Phase) {
+	m.reports <- session.Report{At: time.Now(), Phase: p, Acknowledged: m.done}
+}
+
+// work does what is queued and, in persist mode, waits for more.
+func (m *made) work() hook.End {
+	time.Sleep(boot)
+	for {
+		more, err := m.take()
+		if err != nil {
+			m.crew.mu.Lock()
+			m.crew.errs = append(m.crew.errs, err)
+			m.crew.mu.Unlock()
+			return hook.EndCrashed
+		}
+		if more {
+			select {
+			case <-m.stop:
+				return hook.EndReleased
+			default:
+				continue
+			}
+		}
+		if m.spec.Policy.Mode != hook.Persist {
+			return hook.EndDrained
+		}
+		m.say(hook.Waiting)
+		select {
+		case <-m.stop:
+			return hook.EndReleased
+		case <-m.more:
+		}
+	}
+}
+
+// take does the next entry and reports whether there was one. The hook lock
+// is held as ticks hold it: not while the turn lasts.
+func (m *made) take() (bool, error) {
+	q, err := inbox.Open(inbox.Place{Inbox: m.spec.Inbox, Home: m.spec.Home})
+	if err != nil {
+		return false, err
+	}
+	defer q.Close()
+	e, err := m.offered(q)
+	if errors.Is(err, inbox.ErrEmpty) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	source, label, _ := strings.Cut(e.Source, "@")
+	agent, _, _ := strings.Cut(source, "/")
+	m.crew.mu.Lock()
+	m.crew.taken[fire{agent, label}] = time.Now()
+	m.crew.mu.Unlock()
+	m.say(hook.Turn)
+	time.Sleep(m.crew.lasts())
+	m.done++
+	return true, locked(q, func() error {
+		_, err := q.Acknowledge(inbox.Acknowledgement{Session: m.spec.Session, Reply: "done", Now: time.Now()})
+		return err
+	})
+}
+
+// offered hands the next entry over, and has it taken.
+func (m *made) offered(q *inbox.Queue) (e *inbox.Entry, err error) {
+	err = locked(q, func() error {
+		if e, err = q.Next(); err != nil {
+			return err
+		}
+		if _, err := q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: m.spec.Session}); err != nil {
+			return err
+		}
+		_, err = q.Advance(inbox.Taken, "")
+		return err
+	})
+	return e, err
+}
+
+func locked(q *inbox.Queue, do func() error) error {
+	unlock, err := q.Lock(context.Background())
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(), unlock())
+}
+
+// stateDir is where a scenario's scheduler keeps its state.
+func (s settings) stateDir(sc scenario) string { return filepath.Join(s.dir, "state", sc.name) }
