@@ -92,8 +92,12 @@ func (r *Result) print(w io.Writer) {
 		what string
 		of   Spread
 	}{
-		{"due to queued", r.Queued}, {"due to taken", r.Taken}, {"wait for a slot", r.Waited},
-		{"  of drain", r.Drain}, {"  of persist", r.Persist}, {"  of the small group", r.Group},
+		{"due to queued", r.Queued},
+		{"due to taken", r.Taken},
+		{"wait for a slot", r.Waited},
+		{"  of drain", r.Drain},
+		{"  of persist", r.Persist},
+		{"  of the small group", r.Group},
 	} {
 		fmt.Fprintf(w, "  %s\tp50 %.1f ms\tp99 %.1f ms\tmax %.1f ms\tn %d\n", row.what, ms(row.of.P50), ms(row.of.P99), ms(row.of.Max), row.of.N)
 	}
