@@ -259,8 +259,8 @@ const (
 
 // Depth is how much is queued behind what is in flight.
 type Depth struct {
-	Entries int   // complete, non-blank lines; counted up to Limit
-	Bytes   int64 // bytes behind the cursor
-	More    bool  // counting stopped at its limit
-	Tail    bool  // an unterminated line stands at the end
+	Entries int   `json:"entries"` // complete, non-blank lines; counted up to Limit
+	Bytes   int64 `json:"bytes"`   // bytes behind the cursor
+	More    bool  `json:"more"`    // counting stopped at its limit
+	Tail    bool  `json:"tail"`    // an unterminated line stands at the end
 }
