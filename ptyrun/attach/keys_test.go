@@ -2,6 +2,7 @@ package attach
 
 import (
 	"bufio"
+	"bytes"
 	"net"
 	"strings"
 	"testing"
@@ -99,5 +100,20 @@ func TestModes(t *testing.T) {
 		if got, want := string(m.leave()), "\x1b[<u\x1b[?1049l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[0m"; got != want {
 			t.Errorf("in pieces of %d: leave %q, want %q", step, got, want)
 		}
+	}
+}
+
+// A program that changes the keyboard a million times does not make a person's
+// terminal get a million answers when they leave.
+func TestModesStackIsBounded(t *testing.T) {
+	t.Parallel()
+	var m modes
+	m.note(bytes.Repeat([]byte("\x1b[>1u"), 1_000_000))
+	if n := len(m.leave()); n > 1000 {
+		t.Errorf("%d bytes to leave", n)
+	}
+	m.note([]byte("\x1b[<9999u"))
+	if got := string(m.leave()); got != "\x1b[0m" {
+		t.Errorf("all taken off: leave %q", got)
 	}
 }

@@ -35,6 +35,10 @@ var trackedModes = []int{1, 7, 25, 47, 1000, 1002, 1003, 1004, 1005, 1006, 1007,
 
 const maxParams = 64
 
+// maxPushed bounds what is taken off the keyboard protocol's stack in the end:
+// terminals keep few entries and drop the oldest.
+const maxPushed = 64
+
 // note reads output, which may be cut anywhere.
 func (m *modes) note(p []byte) {
 	for _, b := range p {
@@ -71,9 +75,13 @@ func (m *modes) end(final byte) {
 			}
 		}
 	case final == 'u' && bytes.HasPrefix(m.params, []byte(">")):
-		m.pushed++
+		m.pushed = min(m.pushed+1, maxPushed)
 	case final == 'u' && bytes.HasPrefix(m.params, []byte("<")):
-		m.pushed = max(m.pushed-1, 0)
+		n, err := strconv.Atoi(string(m.params[1:]))
+		if err != nil {
+			n = 1
+		}
+		m.pushed = max(m.pushed-n, 0)
 	}
 }
 

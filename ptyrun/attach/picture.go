@@ -68,7 +68,8 @@ func (v *Viewer) Watch(ctx context.Context, show func(Picture) error) error {
 				p.Size = e.Size
 				_ = s.Resize(e.Size.Rows, e.Size.Cols) // a defect of the emulator: the picture stays
 			}
-			_, _ = s.Write(append(e.Past, e.Output...)) // likewise
+			// Garbage that takes long is passed over, a defect of the emulator too.
+			_ = s.Show(append(e.Past, e.Output...), unsettled)
 		case now := <-tick.C:
 			painted := now.Sub(began) > nudgeTime+settled && now.Sub(last) > settled || now.Sub(began) > unsettled
 			if !painted || now.Sub(shown) < pace || last.Before(shown) {

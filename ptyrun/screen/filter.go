@@ -9,17 +9,24 @@ package screen
 //
 // Eight-bit control characters are no part of UTF-8 terminals and are
 // dropped where they stand outside of a character. Numbers in control
-// sequences are cut to four digits: the emulator would carry out
-// "repeat the last character 2,000,000,000 times" (CSI b).
+// sequences are cut to three digits, in private ones (modes) to four: the
+// emulator would carry out "repeat the last character 2,000,000,000 times"
+// (CSI b), and takes over a second for a kilobyte of "9999 times".
 type filter struct {
 	state  state
 	osc    bool
 	more   int  // continuation bytes that the current character still lacks
 	csi    bool // in ground: in a control sequence
 	digits int  // of the sequence's current number, without leading zeros
+	// private: the sequence began with one of < = > ?
+	private bool
 }
 
-const maxDigits = 4
+// How many digits of a number are passed on: no screen is larger than 999.
+const (
+	maxDigits        = 3
+	maxPrivateDigits = 4
+)
 
 type state int
 
@@ -87,10 +94,16 @@ func (f *filter) control(dst []byte, b byte) []byte {
 	switch {
 	case b == '0' && f.digits == 0:
 	case b >= '0' && b <= '9':
-		if f.digits++; f.digits > maxDigits {
-			f.digits = maxDigits
+		most := maxDigits
+		if f.private {
+			most = maxPrivateDigits
+		}
+		if f.digits++; f.digits > most {
+			f.digits = most
 			return dst
 		}
+	case b >= '<' && b <= '?':
+		f.digits, f.private = 0, true
 	case b >= 0x20 && b < 0x40: // a separator or another parameter byte
 		f.digits = 0
 	case b >= 0x40 && b != del || b == can || b == sub:
@@ -115,7 +128,7 @@ func (f *filter) escaped(dst []byte, b byte) []byte {
 		f.state = escape
 		return append(dst, b)
 	default:
-		f.state, f.csi, f.digits = ground, b == '[', 0
+		f.state, f.csi, f.digits, f.private = ground, b == '[', 0, false
 		return append(dst, esc, b)
 	}
 	return dst

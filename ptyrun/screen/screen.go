@@ -10,6 +10,7 @@
 package screen
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -27,12 +28,7 @@ import (
 func Text(rows, cols int, output []byte) []string {
 	s := New(rows, cols)
 	defer s.Close()
-	deadline := time.Now().Add(textLimit)
-	for piece := range slices.Chunk(output, 1<<10) {
-		if _, err := s.Write(piece); err != nil || time.Now().After(deadline) {
-			break
-		}
-	}
+	_ = s.Show(output, textLimit) // the screen shows a state on the way
 	return s.Lines()
 }
 
@@ -78,6 +74,24 @@ func (s *Screen) Write(p []byte) (int, error) {
 		return 0, s.err
 	}
 	return len(p), nil
+}
+
+// ErrSlow means that output takes too long to show.
+var ErrSlow = errors.New("the output takes too long to show")
+
+// Show is Write for at most about limit: what is left of the output then is
+// not shown, and the error is ErrSlow.
+func (s *Screen) Show(output []byte, limit time.Duration) error {
+	deadline := time.Now().Add(limit)
+	for piece := range slices.Chunk(output, 1<<10) {
+		if time.Now().After(deadline) {
+			return ErrSlow
+		}
+		if _, err := s.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // guarded keeps a panic of the emulator, which reads what any program wrote,

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"bytes"
+	"errors"
 	"runtime"
 	"slices"
 	"strings"
@@ -158,4 +159,41 @@ func FuzzScreen(f *testing.F) {
 			t.Errorf("%d lines", len(lines))
 		}
 	})
+}
+
+// Escape-sequence garbage neither hangs the reader of a screen nor makes the
+// screen grow: a kilobyte of "repeat it 9999 times" took 1.4 s, and a frame of
+// 64 KB a minute and a half.
+func TestGarbageIsPassedOver(t *testing.T) {
+	for name, garbage := range map[string]string{
+		"repeat": "a\x1b[9999b", "reset": "\x1bc", "insert lines": "\x1b[9999L", "scroll": "\x1b[9999S",
+		"combining": "\u0301", "joined": "👩\u200d", "alternate screens": "\x1b[?1049h\x1b[?1049l", "queries": "\x1b[c\x1b[6n",
+		"parameters": "\x1b[" + strings.Repeat("1;", 500) + "m", "an endless title": "\x1b]0;x", "not UTF-8": "\xff\xc3",
+	} {
+		s := New(50, 200)
+		const limit = 200 * time.Millisecond
+		before := heap()
+		begun := time.Now()
+		if err := s.Show([]byte(strings.Repeat(garbage, (1<<20)/len(garbage))), limit); err != nil && !errors.Is(err, ErrSlow) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(begun); took > limit+3*time.Second {
+			t.Errorf("%s: it took %v", name, took)
+		}
+		if grown := heap() - before; grown > 4<<20 {
+			t.Errorf("%s: the screen has grown by %d bytes", name, grown)
+		}
+		// What comes then is shown.
+		if err := s.Show([]byte("\x18\x1b\\\x1bc\x1b[2J\x1b[Hfine"), time.Minute); err != nil || s.Lines()[0] != "fine" {
+			t.Errorf("%s: then %q, %v", name, s.Lines(), err)
+		}
+		_ = s.Close()
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
