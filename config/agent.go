@@ -133,12 +133,19 @@ func (l *loader) merge(own, defaults table) table {
 
 // fields reads everything that concerns one agent alone.
 func (l *loader) fields(a *Agent, t table) {
+	before := len(l.programs)
+	defer func() {
+		for i := range l.programs[before:] {
+			l.programs[before+i].agent = a
+		}
+	}()
 	if p, ok := t["dir"]; ok {
-		a.Dir = l.directory(p)
+		a.Dir, l.absent[a] = l.directory(p)
 	}
 	a.Command = []string{"claude"}
 	if p, ok := t["command"]; ok {
 		a.Command = l.command(p)
+		l.runs(p, a.Command, true)
 	}
 	a.Self = len(a.Command) > 0 && a.Command[0] == "heartbeat"
 	a.Settings = enum(l, t, "settings", SettingsProject, []SettingsTarget{SettingsProject, SettingsLocal, SettingsFlag})

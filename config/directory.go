@@ -61,22 +61,23 @@ func (l *loader) substitute(p place) (string, bool) {
 	return text, true
 }
 
-// directory reads an agent's directory, which need not exist yet.
-func (l *loader) directory(p place) string {
+// directory reads an agent's directory, which need not exist yet: missing.
+func (l *loader) directory(p place) (dir string, missing bool) {
 	text, ok := l.expand(p)
 	if !ok {
-		return ""
+		return "", false
 	}
 	dir, err := l.resolve(text)
 	if err != nil {
 		l.problem(p, fmt.Sprintf("cannot resolve %s: %v", text, err), "")
-		return ""
+		return "", false
 	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
 		l.problem(p, dir+" is not a directory", "")
-		return ""
+		return "", false
 	}
-	return dir
+	return dir, errors.Is(err, fs.ErrNotExist)
 }
 
 // resolve follows the links of a path as far as it exists. Parents, which

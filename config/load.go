@@ -51,7 +51,7 @@ func Parse(path string, data []byte) (*Fleet, error) {
 	l := &loader{
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
-		templates: map[templateKey]error{}, resolved: map[string]string{},
+		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{},
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
@@ -67,6 +67,12 @@ func Parse(path string, data []byte) (*Fleet, error) {
 		return nil, l.sorted(l.problems)
 	}
 	fleet.Warnings = l.sorted(l.warnings)
+	fleet.Missing = map[string]bool{}
+	for _, d := range l.agents {
+		if l.absent[d.Agent] {
+			fleet.Missing[d.Name] = true
+		}
+	}
 	for _, src := range l.files {
 		fleet.Files = append(fleet.Files, src.path)
 	}
@@ -86,12 +92,15 @@ type loader struct {
 	noted    map[Problem]bool
 	agents   []declared
 	grouped  []grouped
+	programs []program
 
 	// What many agents have in common is worked out once.
 	zones     map[string]*time.Location
 	schedules map[scheduleKey]parsedSchedule
 	templates map[templateKey]error
 	resolved  map[string]string // directory → where its links lead
+	absent    map[*Agent]bool   // its directory is not there yet
+	lacking   map[string]string // program → why it cannot be run, or ""
 }
 
 type (
@@ -144,6 +153,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 	}
 	l.collisions()
 	l.suspicious()
+	l.unrunnable()
 	l.ticks(f, root, t)
 	l.groups(f)
 }

@@ -74,20 +74,19 @@ func (p place) here() place {
 }
 
 // within returns the place of what stands offset bytes behind the beginning of
-// p's text, where that is known: in a text on one line.
+// p's text, as far as that is known: the line in a text of several lines (|),
+// the column in one on one line.
 func (p place) within(offset int) place {
-	if offset == 0 {
-		return p
-	}
 	n := *follow(p.node)
-	switch n.Style {
-	case yaml.SingleQuotedStyle, yaml.DoubleQuotedStyle:
-		n.Column++
-	case 0:
-	default:
-		offset = 0
-	}
-	if n.Anchor == "" {
+	switch {
+	case n.Style == yaml.LiteralStyle:
+		n.Line += 1 + strings.Count(n.Value[:min(offset, len(n.Value))], "\n")
+		n.Column = 1
+	case offset == 0 || n.Anchor != "" || strings.Contains(n.Value, "\n"):
+		return p
+	case n.Style == yaml.SingleQuotedStyle || n.Style == yaml.DoubleQuotedStyle:
+		n.Column += 1 + offset
+	case n.Style == 0:
 		n.Column += offset
 	}
 	p.node = &n

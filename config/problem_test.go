@@ -80,7 +80,7 @@ func TestAgentFields(t *testing.T) {
 		{`idle-interval: 31d`, `31d is too long (at most 30d)`},
 		{`idle-interval: none`, `"none" is not a duration (for example 30s, 10m, 2h or 1d)`},
 		{`idle-interval: 0s`, `0s is too short (more than 0)`},
-		{`timeout: -5m`, `-5m is too short (more than 0)`},
+		{`timeout: -5m`, `-5m is too short (more than 0, or none)`},
 		{`timeout: soon`, `"soon" is not a duration (for example 30s, 10m, 2h or 1d, or none)`},
 		{`timeout: 1d-3h`, `"1d-3h" is not a duration`},
 		{`timeout: 99999999d`, `is too long`},
@@ -166,7 +166,13 @@ func TestTriggerFields(t *testing.T) {
 		{`trigger: {cron: "@daily", prompt-file: "."}`, `is not a regular file`},
 		{`trigger: {cron: "@daily", prompt: " "}`, `agents.a.trigger.prompt: is blank`},
 		{`trigger: {cron: "@daily", prompt: "{{.Path}}"}`, `known are {{.At}} and {{.Label}}`},
-		{`trigger: {cron: "@daily", prompt: "{{if}}"}`, `cannot read the template: line 1: missing value for if`},
+		{`trigger: {cron: "@daily", prompt: "{{if}}"}`, `5:39: agents.a.trigger.prompt: the template does not work: missing value for if`},
+		{`trigger: {cron: "@daily", prompt: "{{.At.Foo}}"}`, `the template does not work: <.At.Foo>: can't evaluate field Foo in type time.Time`},
+		{`trigger: {cron: "@daily", prompt: "{{len .}}"}`, `error calling len: len of type the prompt's data`},
+		{`trigger: {cron: "@daily", prompt: "{{range 1000000000}}xxxxxxxx{{end}}"}`, `the prompt is over 1 MiB`},
+		{`trigger: {poll: [x], every: 10ms}`, `5:33: agents.a.trigger.every: 10ms is too short (at least 1s: each run starts a process)`},
+		{`trigger: {poll: [x], every: 0s}`, `0s is too short (at least 1s: each run starts a process)`},
+		{`trigger: {poll: [x], every: -5s}`, `-5s is too short (at least 1s: each run starts a process)`},
 		{`trigger: {watch: ["*"], prompt: "{{.Pth}}"}`, `known are {{.Path}}`},
 		{`trigger: {poll: [x], prompt: "{{.Path}}"}`, `known are {{.Output}} and {{.JSON}}`},
 		{`trigger: {cron: "0 0 30 2 *", prompt: x}`, `5:21: agents.a.trigger.cron: "0 0 30 2 *": it never fires`},
@@ -196,7 +202,7 @@ func TestTriggerFields(t *testing.T) {
 		{`trigger: {poll: [x], dedupe: line}`, `"line" is not allowed (allowed: none, content, key)`},
 		{`trigger: {poll: [x], dedupe: key}`, `agents.a.trigger.dedupe: needs to know what the key is (write key: "{{.JSON.id}}"`},
 		{`trigger: {poll: [x], key: "{{.Output}}"}`, `agents.a.trigger.key: is used by dedupe: key alone`},
-		{`trigger: {poll: [x], dedupe: key, key: "{{.Id}}"}`, `agents.a.trigger.key: cannot make the prompt: there is no {{.Id}} (known are {{.Output}} and {{.JSON}})`},
+		{`trigger: {poll: [x], dedupe: key, key: "{{.Id}}"}`, `agents.a.trigger.key: there is no {{.Id}} (known are {{.Output}} and {{.JSON}})`},
 		{`trigger: {cron: "@daily", prompt: x, every: 5m}`, `a cron trigger has no every`},
 		{`trigger: {watch: ["*"], prompt: x, grace: 5m}`, `a watch trigger has no grace`},
 		{`trigger: {poll: [x], split: jsn}`, `"jsn" is not allowed (did you mean json? allowed: whole, lines, json)`},
@@ -265,6 +271,38 @@ func TestWholeFile(t *testing.T) {
 		if len(got) != 1 || !strings.Contains(got[0], tt.want) {
 			t.Errorf("%q:\n got %q\nwant %q", tt.text, got, tt.want)
 		}
+	}
+}
+
+// TestAllFaultsOfAllPrompts: one run names every field that does not exist.
+func TestAllFaultsOfAllPrompts(t *testing.T) {
+	t.Parallel()
+	text := `version: 1
+agents:
+  a:
+    dir: a
+    triggers:
+      - {cron: "@daily", prompt: "{{.Foo}} {{.At}} {{.Bar}}"}
+      - {watch: [x], prompt: '{{with .Name}}{{.}} {{.Inner}} {{$.Pth}}{{else}}{{.Nme}}{{end}}'}
+      - poll: [x]
+        prompt: |
+          Two lines:
+          {{.Outptu}}
+      - poll: [x]
+        prompt: |
+          Two lines:
+          {{.Output
+`
+	want := []string{
+		`6:37: agents.a.triggers[0].prompt: there is no {{.Foo}} (known are {{.At}} and {{.Label}})`,
+		`6:54: agents.a.triggers[0].prompt: there is no {{.Bar}} (known are {{.At}} and {{.Label}})`,
+		`7:65: agents.a.triggers[1].prompt: there is no {{.Pth}} (known are {{.Path}}, {{.AbsPath}}, {{.Name}}, {{.Event}} and {{.Paths}})`,
+		`7:81: agents.a.triggers[1].prompt: there is no {{.Nme}} (known are {{.Path}}, {{.AbsPath}}, {{.Name}}, {{.Event}} and {{.Paths}})`,
+		`11:1: agents.a.triggers[2].prompt: there is no {{.Outptu}} (known are {{.Output}} and {{.JSON}})`,
+		`15:1: agents.a.triggers[3].prompt: the template does not work: unclosed action, in line 2 of the prompt (known are {{.Output}} and {{.JSON}})`,
+	}
+	if diff := cmp.Diff(want, problemsOf(t, write(t, text))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

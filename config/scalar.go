@@ -179,6 +179,9 @@ func (l *loader) size(t table, key string, otherwise, most int64) int64 {
 type bounds struct {
 	none bool          // 0 and none are allowed and mean none
 	most time.Duration // 0: a year
+	// least is the shortest, and why it is; 0: anything over 0.
+	least time.Duration
+	why   string
 }
 
 // duration reads a Go duration, with d for days. A unit is required.
@@ -205,14 +208,24 @@ func (l *loader) duration(t table, key string, otherwise time.Duration, b bounds
 	switch {
 	case d == 0 && b.none:
 		return 0
-	case d <= 0:
-		l.problem(p, text+" is too short", "more than 0")
+	case d <= 0 || d < b.least:
+		l.problem(p, text+" is too short", b.leastHint())
 	case d > b.most:
 		l.problem(p, text+" is too long", "at most "+days(b.most))
 	default:
 		return d
 	}
 	return otherwise
+}
+
+func (b bounds) leastHint() string {
+	switch {
+	case b.none:
+		return "more than 0, or none"
+	case b.least == 0:
+		return "more than 0"
+	}
+	return fmt.Sprintf("at least %v: %s", b.least, b.why)
 }
 
 const day = 24 * time.Hour

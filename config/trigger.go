@@ -24,6 +24,10 @@ const (
 	DefaultPollTimeout = time.Minute
 )
 
+// leastEvery bounds how often a poll command runs: it costs a process each
+// time, also while the agent is idle.
+const leastEvery = time.Second
+
 // maxPromptFile is as much as a template may make, in bytes.
 const maxPromptFile = 1 << 20
 
@@ -115,6 +119,7 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 	}
 	if gate, ok := t["gate"]; ok {
 		trigger.Gate = l.command(gate)
+		l.runs(gate, trigger.Gate, false)
 	}
 	prompt := l.prompt(p, t, kind)
 	switch kind {
@@ -261,9 +266,11 @@ func (l *loader) pattern(p place, pattern string) {
 }
 
 func (l *loader) poll(t table, prompt string) *PollTrigger {
+	command := l.command(t["poll"])
+	l.runs(t["poll"], command, false)
 	p := &PollTrigger{
-		Command: l.command(t["poll"]), Prompt: prompt, Overlap: l.overlapRule(t),
-		Every:   l.duration(t, "every", DefaultEvery, bounds{}),
+		Command: command, Prompt: prompt, Overlap: l.overlapRule(t),
+		Every:   l.duration(t, "every", DefaultEvery, bounds{least: leastEvery, why: "each run starts a process"}),
 		Timeout: l.duration(t, "timeout", DefaultPollTimeout, bounds{most: day}),
 		Split:   enum(l, t, "split", sources.SplitWhole, []sources.Split{sources.SplitWhole, sources.SplitLines, sources.SplitJSON}),
 	}
@@ -274,7 +281,7 @@ func (l *loader) poll(t table, prompt string) *PollTrigger {
 		l.problem(key, "is used by dedupe: key alone", "write dedupe: key, or remove it")
 	case has:
 		p.Key, _ = l.filled(key)
-		l.template(key, p.Key, pollKind)
+		l.template(key, p.Key, pollKind, false)
 	case dedupe == "key":
 		l.problem(t["dedupe"], "needs to know what the key is", `write key: "{{.JSON.id}}" beside split: json, for example`)
 	}
@@ -300,12 +307,13 @@ func (l *loader) prompt(p place, t table, kind triggerKind) string {
 	if !ok {
 		return ""
 	}
-	l.template(where, text, kind)
+	l.template(where, text, kind, hasFile)
 	return text
 }
 
-// template checks a template of a trigger. Many agents share a few.
-func (l *loader) template(p place, text string, kind triggerKind) {
+// template checks a template of a trigger, which stands in this file or
+// elsewhere. Many agents share a few.
+func (l *loader) template(p place, text string, kind triggerKind, elsewhere bool) {
 	key := templateKey{kind, text}
 	err, known := l.templates[key]
 	if !known {
@@ -320,10 +328,32 @@ func (l *loader) template(p place, text string, kind triggerKind) {
 		l.templates[key] = err
 	}
 	if err != nil {
-		fields := map[triggerKind]string{
-			cronKind: "{{.At}} and {{.Label}}", watchKind: "{{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}", pollKind: "{{.Output}} and {{.JSON}}",
+		l.badTemplate(p, kind, err, elsewhere)
+	}
+}
+
+// templateFields are what the prompts of a kind can use.
+var templateFields = map[triggerKind]string{
+	cronKind:  "{{.At}} and {{.Label}}",
+	watchKind: "{{.Path}}, {{.AbsPath}}, {{.Name}}, {{.Event}} and {{.Paths}}",
+	pollKind:  "{{.Output}} and {{.JSON}}",
+}
+
+// badTemplate notes what is wrong with a prompt, each at its place where that
+// is in this file.
+func (l *loader) badTemplate(p place, kind triggerKind, err error, elsewhere bool) {
+	hint := "known are " + templateFields[kind]
+	wrong, ok := errors.AsType[*sources.TemplateError](err)
+	if !ok {
+		l.problem(p, err.Error(), hint)
+		return
+	}
+	for _, f := range wrong.Faults {
+		where := p
+		if !elsewhere {
+			where = p.within(f.Offset)
 		}
-		l.problem(p, err.Error(), "known are "+fields[kind])
+		l.problem(where, f.Message, hint)
 	}
 }
 

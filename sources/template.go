@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"text/template"
 	"time"
@@ -43,49 +42,29 @@ type Template struct {
 }
 
 // ParseTemplate parses a prompt's template and tries it with a sample of its
-// data, so that a field that does not exist is found now.
+// data, so that a field that does not exist is found now. The error is a
+// *TemplateError.
 func ParseTemplate(text string, sample any) (*Template, error) {
-	t, err := parse(text)
+	t, err := parseKnown(text, sample)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Render(sample); err != nil {
-		return nil, err
+	if err := t.tmpl.Execute(&limited{}, sample); err != nil {
+		return nil, &TemplateError{fault(plainFault(text, err))}
 	}
 	return t, nil
 }
 
-func parse(text string) (*Template, error) {
+// parseKnown parses a template and looks for fields that sample has not.
+func parseKnown(text string, sample any) (*Template, error) {
 	parsed, err := template.New("prompt").Option("missingkey=error").Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the template: %w", plain(err))
+		return nil, &TemplateError{fault(plainFault(text, err))}
+	}
+	if faults := unknownFields(parsed, sample); faults != nil {
+		return nil, &TemplateError{faults}
 	}
 	return &Template{tmpl: parsed}, nil
-}
-
-// UnknownFieldError is a field that a trigger's data does not have.
-type UnknownFieldError struct{ Name string }
-
-// Error names the field.
-func (e *UnknownFieldError) Error() string { return "there is no {{." + e.Name + "}}" }
-
-var (
-	// templateWords are how text/template begins its errors: "template:
-	// NAME:LINE:COLUMN: executing …".
-	templateWords = regexp.MustCompile(`^template: prompt:(\d+)(?::\d+)?: (?:executing "prompt" at )?`)
-	unknownField  = regexp.MustCompile(`can't evaluate field (\w+) in type sources\.`)
-)
-
-// plain is an error of text/template in words for who wrote the template.
-func plain(err error) error {
-	text := err.Error()
-	if m := unknownField.FindStringSubmatch(text); m != nil {
-		return &UnknownFieldError{Name: m[1]}
-	}
-	if m := templateWords.FindStringSubmatch(text); m != nil {
-		return fmt.Errorf("line %s: %s", m[1], text[len(m[0]):])
-	}
-	return err
 }
 
 // Render makes the prompt. A prompt over 1 MiB is an error.
@@ -95,7 +74,8 @@ func (t *Template) Render(data any) (string, error) {
 		if errors.Is(err, errPromptTooLong) {
 			return "", errPromptTooLong
 		}
-		return "", fmt.Errorf("cannot make the prompt: %w", plain(err))
+		line, why := plain(err)
+		return "", fmt.Errorf("cannot make the prompt: line %d: %s", line, why)
 	}
 	return out.b.String(), nil
 }
@@ -128,11 +108,11 @@ func ParsePollTemplate(text string) (*Template, error) {
 	if text == "" {
 		text = "{{.Output}}"
 	}
-	t, err := ParseTemplate(text, PollData{Output: "output"})
-	if _, unknown := errors.AsType[*UnknownFieldError](err); err != nil && !unknown && strings.Contains(text, ".JSON") {
-		return parse(text)
+	sample := PollData{Output: "output"}
+	if strings.Contains(text, ".JSON") {
+		return parseKnown(text, sample)
 	}
-	return t, err
+	return ParseTemplate(text, sample)
 }
 
 // limited is a buffer that refuses to grow over maxPrompt.

@@ -59,7 +59,7 @@ func run(args []string, std stdio) int {
 		return status // the child has printed
 	}
 	a := &app{stdio: std, globals: p.cli.globals, out: out, cli: p.cli}
-	a.log = newLog(std.err, a.LogLevel, a.LogFormat)
+	a.log = newLog(std.err, slog.Level(a.LogLevel), a.LogFormat)
 	a.manager = service.Manager{Log: a.log}
 	stop := out.beat(time.Duration(a.HeartbeatMS) * time.Millisecond)
 	res, err := p.command.run(context.Background(), a)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +18,7 @@ import (
 type globals struct {
 	File        string       `short:"f" placeholder:"FILE" default:"heartbeat.yaml" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (${default})." complete:"file"`
 	Output      string       `short:"o" placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to print the result: text or json."`
-	LogLevel    slog.Level   `placeholder:"LEVEL" default:"info" group:"global" help:"What to log on stderr: debug, info, warn or error." complete:"debug,info,warn,error"`
+	LogLevel    logLevel     `placeholder:"LEVEL" default:"info" group:"global" help:"What to log on stderr: debug, info, warn or error." complete:"debug,info,warn,error"`
 	LogFormat   string       `placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to log: text or json."`
 	HeartbeatMS milliseconds `name:"heartbeat-ms" placeholder:"MS" default:"10000" group:"global" help:"With -o json: print a line that says the command is still running every MS milliseconds (${default}); 0: never."`
 }
@@ -24,6 +26,7 @@ type globals struct {
 // cli is the grammar of the command line.
 type cli struct {
 	globals
+	ShowVersion bool `name:"version" group:"global" help:"Print the version, as the command does."`
 
 	Init       initCmd       `cmd:"" group:"fleet" help:"Write a starter heartbeat.yaml."`
 	Validate   validateCmd   `cmd:"" group:"fleet" help:"Check the fleet's file and report all problems at once."`
@@ -89,7 +92,11 @@ func parse(args []string, std stdio) (parsed, error) {
 	if p.done {
 		return p, nil
 	}
-	if err != nil {
+	switch {
+	case err != nil && asksVersion(ctxOf(err), args), err == nil && p.cli.ShowVersion:
+		p.command = versionCmd{}
+		return p, nil
+	case err != nil:
 		return p, usageFailure(ctxOf(err), err)
 	}
 	p.command = ctx.Selected().Target.Addr().Interface().(command)
@@ -107,12 +114,21 @@ func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
 	)
 }
 
+// asksVersion reports whether a command line without a command has --version.
+func asksVersion(ctx *kong.Context, args []string) bool {
+	return (ctx == nil || ctx.Selected() == nil) && slices.Contains(args, "--version")
+}
+
 func ctxOf(err error) *kong.Context {
 	if p, ok := errors.AsType[*kong.ParseError](err); ok {
 		return p.Context
 	}
 	return nil
 }
+
+// dashed is what the parser says of a text that begins with a dash and cannot
+// be a flag.
+var dashed = regexp.MustCompile(`unknown flag -(?:[^-a-z]|\S*\s)`)
 
 // usageFailure is a command line that was not understood. The hint names the
 // help of the command that was meant, as far as it is known.
@@ -121,6 +137,9 @@ func usageFailure(ctx *kong.Context, err error) error {
 	if ctx != nil {
 		if node := ctx.Selected(); node != nil {
 			help = node.FullPath() + " --help"
+			if node.Name == "send" && dashed.MatchString(err.Error()) {
+				help += `; a prompt that begins with a dash stands behind --: heartbeat send AGENT -- "TEXT"`
+			}
 		}
 	}
 	return &failure{status: exitUsage, hint: help, err: fmt.Errorf("cannot parse the command line: %w", err)}
@@ -151,6 +170,25 @@ func wantsJSON(args []string) bool {
 		}
 	}
 	return found
+}
+
+// logLevel is the least level that is logged.
+type logLevel slog.Level
+
+// Decode implements kong's MapperValue.
+func (l *logLevel) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("level", &text); err != nil {
+		return err
+	}
+	level, ok := map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}[strings.ToLower(text)]
+	if !ok {
+		return fmt.Errorf("%q is not a level: write debug, info, warn or error", text)
+	}
+	*l = logLevel(level)
+	return nil
 }
 
 // milliseconds is a flag's value that is not negative.

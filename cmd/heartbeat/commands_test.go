@@ -16,6 +16,11 @@ import (
 func TestInitThenValidate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.put("bin/claude", "")
+	if err := os.Chmod(filepath.Join(w.dir, "bin/claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.env = append(w.env, "PATH="+w.dir+"/bin")
 	if out := w.ok("init"); !strings.Contains(out, "wrote "+w.dir+"/heartbeat.yaml") {
 		t.Errorf("stdout: %s", out)
 	}

@@ -27,7 +27,8 @@ func TestMessagesAndExitStatus(t *testing.T) {
 		{"unknown flag", []string{"send", "--foo"}, 2, []string{"unknown flag --foo", "hint: heartbeat send --help\n"}},
 		{"missing argument", []string{"send"}, 2, []string{"cannot parse the command line: expected \"<agent>", "hint: heartbeat send --help\n"}},
 		{"unknown output", []string{"version", "-o", "xml"}, 2, []string{"must be one of", "text"}},
-		{"unknown log level", []string{"version", "--log-level", "loud"}, 2, []string{"loud"}},
+		{"unknown log level", []string{"version", "--log-level", "loud"}, 2, []string{"--log-level: \"loud\" is not a level: write debug, info, warn or error"}},
+		{"a prompt with a dash", []string{"send", "triage", "- dash"}, 2, []string{`hint: heartbeat send --help; a prompt that begins with a dash stands behind --: heartbeat send AGENT -- "TEXT"`}},
 		{"negative heartbeat", []string{"version", "--heartbeat-ms=-1"}, 2, []string{`"-1" is not a number of milliseconds`}},
 		{"negative heartbeat, apart", []string{"version", "--heartbeat-ms", "-1"}, 2, []string{"cannot parse the command line"}},
 		{"heartbeat is no number", []string{"version", "--heartbeat-ms", "often"}, 2, []string{`"often" is not a number of milliseconds`}},
@@ -82,6 +83,21 @@ func TestMessagesAndExitStatus(t *testing.T) {
 				t.Errorf("with JSON the error stands on stderr, too: %s", j.stderr)
 			}
 		})
+	}
+}
+
+// TestVersionFlag: --version works where people try it.
+func TestVersionFlag(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	want := w.ok("version")
+	for _, args := range [][]string{{"--version"}, {"run", "--version"}, {"--log-level", "debug", "--version"}} {
+		if got := w.ok(args...); got != want {
+			t.Errorf("%q prints %q, want %q", args, got, want)
+		}
+	}
+	if r := envelopeOf(t, w.run("--version", "-o", "json")); !strings.Contains(string(r.Data), `"platform"`) {
+		t.Errorf("with JSON: %s", r.Data)
 	}
 }
 

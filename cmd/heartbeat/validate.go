@@ -35,6 +35,8 @@ type validatedAgent struct {
 	Dir      string   `json:"dir"`
 	Mode     string   `json:"mode"`
 	Triggers []string `json:"triggers"` // as NAME or KIND
+	// Missing is true where the directory is not there yet.
+	Missing bool `json:"missing,omitempty"`
 }
 
 type problem struct {
@@ -62,7 +64,7 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	a.warnOf(f)
 	for _, agent := range f.Agents {
-		row := validatedAgent{Name: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}}
+		row := validatedAgent{Name: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}, Missing: f.Missing[agent.Name]}
 		for _, t := range agent.Triggers {
 			row.Triggers = append(row.Triggers, t.Name)
 		}
@@ -82,11 +84,26 @@ func (v validated) text(p *page) {
 	p.coloured(p.green, "ok")
 	p.printf(", %s\n\n", count(len(v.Agents), "agent"))
 	var rows [][]cell
-	for _, a := range v.Agents[:min(len(v.Agents), shownAgents)] {
-		rows = append(rows, plain(a.Name, a.Mode, strconv.Itoa(len(a.Triggers)), a.Dir))
+	missing := 0
+	for i, a := range v.Agents {
+		dir := a.Dir
+		if a.Missing {
+			missing++
+			dir += " (not there yet)"
+		}
+		if i < shownAgents {
+			rows = append(rows, plain(a.Name, a.Mode, strconv.Itoa(len(a.Triggers)), dir))
+		}
 	}
 	p.table([]string{"AGENT", "MODE", "TRIGGERS", "DIRECTORY"}, rows)
 	if more := len(v.Agents) - shownAgents; more > 0 {
 		p.printf("and %d more\n", more)
+	}
+	switch missing {
+	case 0:
+	case 1:
+		p.printf("\nA directory is not there yet; `heartbeat apply` makes it.\n")
+	default:
+		p.printf("\n%d directories are not there yet; `heartbeat apply` makes them.\n", missing)
 	}
 }

@@ -147,6 +147,23 @@ func TestWarningsAreShown(t *testing.T) {
 	}
 }
 
+// TestDirectoriesNotThereYet: a directory that is spelt wrongly shows before
+// apply makes it.
+func TestDirectoriesNotThereYet(t *testing.T) {
+	t.Parallel()
+	w := patient(t)
+	if out := w.ok("validate"); !strings.Contains(out, "/agents/triage (not there yet)") || !strings.Contains(out, "A directory is not there yet; `heartbeat apply` makes it.") {
+		t.Errorf("validate: %s", out)
+	}
+	if r := envelopeOf(t, w.run("validate", "-o", "json")); !strings.Contains(string(r.Data), `"missing":true`) {
+		t.Errorf("with JSON: %s", r.Data)
+	}
+	w.ok("apply")
+	if out := w.ok("validate"); strings.Contains(out, "not there") {
+		t.Errorf("after apply: %s", out)
+	}
+}
+
 // A fleet of several files works as one.
 func TestIncludedAgents(t *testing.T) {
 	t.Parallel()

@@ -93,10 +93,11 @@ func checkTrust(_ *Facts, a *Agent) []Finding {
 	} else if c.Repository != "" {
 		seen += "; it is a git repository, so folders above it do not count"
 	}
-	return []Finding{{
-		Severity: Error, Code: "not-trusted", Seen: seen, Why: dialogWhy,
-		Fix: "run claude there once and accept: cd " + a.Config.Dir + " && " + c.Name,
-	}}
+	fix := "run claude there once and accept: cd " + a.Config.Dir + " && " + c.Name
+	if !c.NoConfig { // else there is nothing to record it in
+		fix = a.command("apply --trust") + ", or " + fix
+	}
+	return []Finding{{Severity: Error, Code: "not-trusted", Seen: seen, Why: dialogWhy, Fix: fix}}
 }
 
 // checkOnboarding: the client's first-run screens.

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// program is a command that an agent's sessions or triggers run.
+type program struct {
+	where   place
+	word    string
+	session bool // it starts sessions, which have an environment of their own
+	agent   *Agent
+}
+
+// runs notes that a command will be run, to look for it once all is read.
+func (l *loader) runs(p place, command []string, session bool) {
+	if len(command) == 0 || session && command[0] == "heartbeat" {
+		return
+	}
+	p = p.here()
+	l.programs = append(l.programs, program{where: p.below(0, p.node.Content[0]), word: command[0], session: session})
+}
+
+// unrunnable warns of commands that could not be run now, once for all agents
+// that share one. They may be made later, or the fleet be meant for another
+// machine.
+func (l *loader) unrunnable() {
+	warned := map[*yaml.Node]bool{}
+	for _, c := range l.programs {
+		if c.agent.Name == "" || c.agent.Dir == "" || warned[c.where.node] {
+			continue // the defaults themselves belong to nobody
+		}
+		if message, hint := l.missing(c); message != "" {
+			warned[c.where.node] = true
+			l.warn(c.where, message, hint)
+		}
+	}
+}
+
+// missing says why a program could not be run, and what to do about it.
+func (l *loader) missing(c program) (message, hint string) {
+	if strings.Contains(c.word, "/") {
+		path := c.word
+		if !filepath.IsAbs(path) {
+			if l.absent[c.agent] {
+				return "", "" // it comes with the directory, or does not
+			}
+			path = filepath.Join(c.agent.Dir, path)
+		}
+		switch why := l.unfit(path); why {
+		case "":
+			return "", ""
+		case notExecutable:
+			return cut(c.word) + " " + why, "chmod +x " + path
+		default:
+			return cut(c.word) + " " + why, "it is looked for at " + path
+		}
+	}
+	search, _ := l.lookup("PATH")
+	if own, ok := c.agent.Env["PATH"]; ok && c.session {
+		search = own
+	} else if c.session && c.agent.EnvFile != "" {
+		return "", "" // which may set PATH
+	}
+	for _, dir := range filepath.SplitList(search) {
+		if filepath.IsAbs(dir) && l.unfit(filepath.Join(dir, c.word)) == "" {
+			return "", ""
+		}
+	}
+	return cut(c.word) + " is not found in PATH", "install it, or write its whole path"
+}
+
+const notExecutable = "is not executable"
+
+// unfit says why a file is no program, or "".
+func (l *loader) unfit(path string) string {
+	why, known := l.lacking[path]
+	if known {
+		return why
+	}
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		why = "is not there"
+	case !info.Mode().IsRegular():
+		why = "is not a program"
+	case info.Mode()&0o111 == 0:
+		why = notExecutable
+	}
+	l.lacking[path] = why
+	return why
+}
