@@ -210,7 +210,7 @@ func judgeWired(p *payload, f *inbox.InFlight) wiredVerdict {
 
 // offer records the next entry as offered and returns its text.
 func (w *wired) offer(again bool) (string, error) {
-	o := inbox.Offering{Via: inbox.ViaStop}
+	o := inbox.Offering{Via: inbox.ViaStop, Unwatched: true}
 	if w.event != nil {
 		o.Session, o.PromptID, o.Transcript = w.event.SessionID, w.event.PromptID, w.event.Transcript
 		o.TranscriptOffset = transcriptSize(o.Transcript)

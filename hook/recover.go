@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -44,8 +42,11 @@ func recoverOrphan(c Call, args []string) int {
 // recoverQueue holds the session lock, so that no session can start meanwhile.
 func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, error) {
 	unlock, err := flock.TryLock(sessionLock(o.inbox))
-	if err != nil {
+	if errors.Is(err, flock.ErrHeld) {
 		return "", nil, fmt.Errorf("a session lives in %q: %w", filepath.Dir(o.inbox), err)
+	}
+	if err != nil {
+		return "", nil, err
 	}
 	defer unlock()
 	q, err := inbox.Open(inbox.Place{Inbox: o.inbox})
@@ -61,30 +62,12 @@ func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, 
 	}
 	outcome, flight, err := q.Recover(inbox.Interruption{
 		Policy: o.onOrphan, MaxAttempts: o.maxAttempts, Counts: true,
-		ToolsUnseen: !toolsSeen(o.inbox), Arrived: Arrived, Now: time.Now(),
+		Arrived: Arrived, Now: time.Now(),
 	})
 	for _, note := range q.Notes() {
 		say(note)
 	}
 	return outcome, flight, errors.Join(err, unlockQueue())
-}
-
-// toolsSeen reports whether the last session here was one of ours, whose
-// PreToolUse hook marks what was started.
-func toolsSeen(inboxPath string) bool {
-	r, err := ReadRecord(filepath.Dir(inboxPath))
-	return err == nil && r != nil && sameInbox(r.Inbox, inboxPath)
-}
-
-// sameInbox reports whether a record that stands beside an inbox means it: it
-// may have been reached by another path, or moved with its folder.
-func sameInbox(recorded, here string) bool {
-	was, err := os.Stat(recorded)
-	if errors.Is(err, fs.ErrNotExist) {
-		return filepath.Base(recorded) == filepath.Base(here)
-	}
-	is, hereErr := os.Stat(here)
-	return err == nil && hereErr == nil && os.SameFile(was, is)
 }
 
 // Arrived looks once in the client's transcript for the hand-over of an entry

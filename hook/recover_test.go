@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,37 +104,5 @@ func TestH34RecoverIsFencedByTheSessionLock(t *testing.T) {
 	}
 	if r := o.recover(); r.status != 0 {
 		t.Errorf("%+v", r)
-	}
-}
-
-// A folder that was moved, or that is reached through a link, keeps what its
-// last session has recorded: an entry that was taken, and for which no tool
-// ran, is given again and not filed.
-func TestAMovedFolderKeepsItsRecord(t *testing.T) {
-	t.Parallel()
-	old := filepath.Join(t.TempDir(), "old")
-	moved := filepath.Join(filepath.Dir(old), "moved")
-	if err := os.Mkdir(old, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	inboxPath := filepath.Join(old, "inbox.jsonl")
-	r := &Record{Version: 1, Agent: "a", Session: "s", Inbox: inboxPath}
-	if err := errors.Join(r.Write(old), os.WriteFile(inboxPath, nil, 0o600), os.Symlink(old, old+"-link")); err != nil {
-		t.Fatal(err)
-	}
-	if !toolsSeen(filepath.Join(old+"-link", "inbox.jsonl")) {
-		t.Error("not known through a link")
-	}
-	if err := os.WriteFile(filepath.Join(old, "other.jsonl"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if toolsSeen(filepath.Join(old, "other.jsonl")) {
-		t.Error("another queue in the folder counts as the session's")
-	}
-	if err := os.Rename(old, moved); err != nil {
-		t.Fatal(err)
-	}
-	if !toolsSeen(filepath.Join(moved, "inbox.jsonl")) {
-		t.Error("not known after a move")
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"heartbeat/hook/durable"
 )
 
 // deadWindow is how much of the dead letters' end is searched for a record
@@ -57,7 +59,7 @@ func (q *Queue) file(dead []DeadEntry) error {
 	var b bytes.Buffer
 	for _, d := range dead {
 		there, err := q.dir.EndsWithin(deadFile, []byte(`"delivery_id":"`+d.DeliveryID+`"`), deadWindow)
-		if err != nil {
+		if err != nil && !errors.Is(err, durable.ErrNotRegular) {
 			return err
 		}
 		if there {
@@ -72,7 +74,7 @@ func (q *Queue) file(dead []DeadEntry) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	return q.dir.Append(deadFile, b.Bytes())
+	return q.extend(q.dir, deadFile, b.Bytes())
 }
 
 // DeadLetters returns the dead letters, oldest first. Torn records are passed

@@ -210,7 +210,7 @@ func newFlight(e *Entry, generation int64) *flight {
 // offer fills in to whom it is handed over.
 func (f *flight) offer(o Offering) {
 	f.State, f.Via, f.Session, f.PromptID = Offered, o.Via, o.Session, o.PromptID
-	f.Transcript, f.TranscriptOffset = o.Transcript, o.TranscriptOffset
+	f.Transcript, f.TranscriptOffset, f.Unwatched = o.Transcript, o.TranscriptOffset, o.Unwatched
 	f.DeliveredAt = time.Now().UTC()
 }
 
@@ -241,7 +241,11 @@ func (q *Queue) writeOffer(f *flight) error {
 // clearFlight removes the record. The removal needs no sync: a record that
 // comes back after a power cut is told by the cursor or the outbox.
 func (q *Queue) clearFlight() error {
-	return errors.Join(q.dir.Remove(flightFile), q.dir.Remove(respondedFile))
+	err := q.dir.Remove(respondedFile)
+	if info, statErr := q.dir.Stat(respondedFile); statErr == nil && info.IsDir() {
+		err = q.setAside(respondedFile) // nothing of ours, and no reason to stop
+	}
+	return errors.Join(q.dir.Remove(flightFile), err)
 }
 
 // encodeJSON is one line with its newline, and without HTML escapes.

@@ -172,6 +172,10 @@ type InFlight struct {
 	TranscriptOffset int64  `json:"transcript_offset,omitempty"`
 	// Generation names the inbox file the offsets belong to.
 	Generation int64 `json:"generation,omitempty"`
+	// Unwatched is true where no PreToolUse hook of ours reports tools
+	// (hand-wired directories): then taken counts as started. It stands here,
+	// because no other file has to survive a power cut with the entry.
+	Unwatched bool `json:"unwatched,omitempty"`
 }
 
 // Offering says to whom and how an entry is handed over.
@@ -181,6 +185,7 @@ type Offering struct {
 	PromptID         string
 	Transcript       string
 	TranscriptOffset int64
+	Unwatched        bool // see InFlight
 }
 
 // Acknowledgement is what is known of an entry that is done. It becomes its
@@ -235,9 +240,6 @@ type Interruption struct {
 	// Counts is false when the client never really ran the entry (API
 	// failure, dialog, start-up): then the repeat uses up no attempt.
 	Counts bool
-	// ToolsUnseen is true where no PreToolUse hook of ours reports tools
-	// (hand-wired directories): then taken counts as started.
-	ToolsUnseen bool
 	// Arrived, when not nil, looks for evidence that an offered entry was
 	// taken after all (the transcript). It errs on the side of false.
 	Arrived func(InFlight) bool

@@ -395,3 +395,34 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		t.Errorf("drained %q", got)
 	}
 }
+
+// A folder, a FIFO or a link in place of the files that are only extended is
+// kept as evidence, and the queue goes on: without a record the entry would be
+// given again for ever.
+func TestWhatIsNoFileIsSetAsideWhereRecordsGo(t *testing.T) {
+	t.Parallel()
+	for _, make := range []func(path string) error{
+		func(path string) error { return os.MkdirAll(path+"/x", 0o700) },
+		func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		func(path string) error { return os.Symlink("/etc/passwd", path) },
+	} {
+		for _, name := range []string{outboxFile, deadFile, respondedFile} {
+			r := newRig(t).unsynced()
+			if err := make(r.path(name)); err != nil {
+				t.Fatal(err)
+			}
+			r.echo("one\ntwo\nthree\n")
+			r.offer()
+			r.giveUp()
+			if got := join(r.drain()); got != "two|three" {
+				t.Errorf("%s: drained %q", name, got)
+			}
+			if dead := r.dead(); len(dead) != 1 {
+				t.Errorf("%s: dead letters %+v", name, dead)
+			}
+			if info, err := os.Lstat(r.path(name)); err == nil && !info.Mode().IsRegular() {
+				t.Errorf("%s is still no file", name)
+			}
+		}
+	}
+}

@@ -90,7 +90,7 @@ func (q *Queue) record(d *Delivery) error {
 			return err
 		}
 	}
-	return q.home.Append(outboxFile, line)
+	return q.extend(q.home, outboxFile, line)
 }
 
 // Deliveries returns the records of the outbox, oldest first, each delivery

@@ -245,13 +245,28 @@ func (f *flight) resume(r *requeued) {
 }
 
 // setAside keeps a corrupt file as evidence under another name.
-func (q *Queue) setAside(name string) error {
-	if _, err := q.dir.Stat(name); errors.Is(err, fs.ErrNotExist) {
+func (q *Queue) setAside(name string) error { return q.setAsideIn(q.dir, name) }
+
+func (q *Queue) setAsideIn(in *durable.Folder, name string) error {
+	if _, err := in.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	to := name + ".corrupt-" + time.Now().UTC().Format("20060102T150405.000000000Z")
 	q.note("%s was corrupt and is kept as %s", name, to)
-	return q.dir.Rename(name, to)
+	return in.Rename(name, to)
+}
+
+// extend appends to a file of records. What stands at its name and is no file
+// is set aside, or nothing could be acknowledged or filed any more.
+func (q *Queue) extend(in *durable.Folder, name string, data []byte) error {
+	err := in.Append(name, data)
+	if !errors.Is(err, durable.ErrNotRegular) {
+		return err
+	}
+	if err := q.setAsideIn(in, name); err != nil {
+		return err
+	}
+	return in.Append(name, data)
 }
 
 // moveCursor writes the cursor, after the inbox: what is acknowledged must be

@@ -119,7 +119,7 @@ func (q *Queue) weigh(f *flight, i Interruption) error {
 	if f.State == Offered && i.Arrived != nil && i.Arrived(f.InFlight) {
 		f.State = Taken
 	}
-	if f.State == Taken && i.ToolsUnseen {
+	if f.State == Taken && f.Unwatched {
 		f.State = Started
 	}
 	return nil

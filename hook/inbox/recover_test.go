@@ -9,6 +9,10 @@ import (
 	"heartbeat/hook/durable"
 )
 
+// unwatched stands for the repeats of an entry in a hand-wired directory,
+// which is not given again.
+const unwatched = -1
+
 // DESIGN.md 4: what becomes of an interrupted entry, by state and policy.
 func TestRecoverGoesByStateAndPolicy(t *testing.T) {
 	t.Parallel()
@@ -23,13 +27,13 @@ func TestRecoverGoesByStateAndPolicy(t *testing.T) {
 		{Offered, Interruption{Policy: DeadLetter, Counts: true}, false, Requeued, 0},
 		{Offered, Interruption{Policy: Drop, Counts: true}, false, Requeued, 0},
 		{Offered, Interruption{Policy: DeadLetter, Counts: true}, true, Requeued, 1},
-		{Offered, Interruption{Policy: DeadLetter, Counts: true, ToolsUnseen: true}, true, DeadLettered, 0},
+		{Offered, Interruption{Policy: DeadLetter, Counts: true}, true, DeadLettered, unwatched},
 		{Taken, Interruption{Policy: Retry, Counts: true}, false, Requeued, 1},
 		{Taken, Interruption{Policy: DeadLetter, Counts: true}, false, Requeued, 1},
 		{Taken, Interruption{Policy: DeadLetter}, false, Requeued, 0},
 		{Taken, Interruption{Policy: Drop, Counts: true}, false, Requeued, 1},
-		{Taken, Interruption{Policy: DeadLetter, ToolsUnseen: true}, false, DeadLettered, 0},
-		{Taken, Interruption{Policy: Drop, ToolsUnseen: true}, false, DroppedOrphan, 0},
+		{Taken, Interruption{Policy: DeadLetter}, false, DeadLettered, unwatched},
+		{Taken, Interruption{Policy: Drop}, false, DroppedOrphan, unwatched},
 		{Started, Interruption{Policy: Retry, Counts: true}, false, Requeued, 1},
 		{Started, Interruption{Policy: Retry}, false, Requeued, 0},
 		{Started, Interruption{Policy: DeadLetter, Counts: true}, false, DeadLettered, 0},
@@ -44,6 +48,11 @@ func TestRecoverGoesByStateAndPolicy(t *testing.T) {
 			r := newRig(t).unsynced()
 			r.echo("one\ntwo\n")
 			r.offer()
+			if k.repeats == unwatched {
+				if _, _, err := r.Reoffer(Offering{Via: ViaStop, Unwatched: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			r.advance(k.state)
 			r.reopen()
 			i := k.i

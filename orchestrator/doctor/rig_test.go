@@ -191,7 +191,7 @@ func (r *rig) offer() {
 		if err != nil {
 			return err
 		}
-		_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "gone"})
+		_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "gone", Unwatched: true})
 		return err
 	})
 }
@@ -201,7 +201,7 @@ func (r *rig) bury() {
 	r.t.Helper()
 	r.offer()
 	r.queue(func(q *inbox.Queue) error {
-		_, _, err := q.Recover(inbox.Interruption{Policy: inbox.DeadLetter, MaxAttempts: 1, Counts: true, ToolsUnseen: true, Arrived: func(inbox.InFlight) bool { return true }})
+		_, _, err := q.Recover(inbox.Interruption{Policy: inbox.DeadLetter, MaxAttempts: 1, Counts: true, Arrived: func(inbox.InFlight) bool { return true }})
 		return err
 	})
 }

@@ -143,8 +143,6 @@ type Recovery struct {
 	Dir         string
 	Policy      inbox.OrphanPolicy
 	MaxAttempts int
-	// ToolsUnseen is true where no PreToolUse hook of ours reports tools.
-	ToolsUnseen bool
 }
 
 // OfAgent is the recovery of an agent; policy "" is the declared one.
@@ -166,10 +164,7 @@ func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
 		policy = inbox.DeadLetter
 	}
 	dir := filepath.Dir(path)
-	r := Recovery{Place: inbox.Place{Inbox: path}, Dir: dir, Policy: policy, ToolsUnseen: true}
-	if rec, err := hook.ReadRecord(dir); err == nil && rec != nil && rec.Inbox == path {
-		r.ToolsUnseen = false
-	}
+	r := Recovery{Place: inbox.Place{Inbox: path}, Dir: dir, Policy: policy}
 	if filepath.Base(dir) == ".heartbeat" {
 		r.Dir = filepath.Dir(dir)
 	}
@@ -204,7 +199,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 	err = locked(ctx, r.Place, func(q *inbox.Queue) error {
 		o, flight, err = q.Recover(inbox.Interruption{
 			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
-			ToolsUnseen: r.ToolsUnseen, Arrived: hook.Arrived, Now: time.Now(),
+			Arrived: hook.Arrived, Now: time.Now(),
 		})
 		return err
 	})

@@ -42,8 +42,13 @@ func open(t *testing.T, a *config.Agent) *inbox.Queue {
 	return q
 }
 
-// start takes the first entry to a state in flight.
+// start takes the first entry to a state in flight, in a session of ours.
 func start(t *testing.T, a *config.Agent, s inbox.State) {
+	t.Helper()
+	startBy(t, a, s, inbox.Offering{Via: inbox.ViaStop, Session: "s"})
+}
+
+func startBy(t *testing.T, a *config.Agent, s inbox.State, o inbox.Offering) {
 	t.Helper()
 	q := open(t, a)
 	unlock, err := q.Lock(t.Context())
@@ -55,7 +60,7 @@ func start(t *testing.T, a *config.Agent, s inbox.State) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "s"}); err != nil {
+	if _, err := q.Offer(e, o); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Advance(s, "p"); err != nil {
@@ -180,7 +185,7 @@ func TestRecover(t *testing.T) {
 func TestRecoverByHandWiredInbox(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, "a")
-	start(t, a, inbox.Taken)
+	startBy(t, a, inbox.Taken, inbox.Offering{Via: inbox.ViaStop, Unwatched: true})
 	r, err := OfInbox(a.Inbox, "")
 	if err != nil {
 		t.Fatal(err)
