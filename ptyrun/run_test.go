@@ -179,6 +179,22 @@ func TestRunInteractivePipe(t *testing.T) {
 	}
 }
 
+// Input that cannot be read has ended, too: the command waited for ever.
+func TestRunInteractiveUnreadable(t *testing.T) {
+	t.Parallel()
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dir.Close() }()
+	cmd := role(t, "run", "timeout=20s", "interactive", "--", "sh", "-c", "cat; exit 8")
+	cmd.Stdin = dir
+	_ = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); code != 8 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func TestNudger(t *testing.T) {
 	t.Parallel()
 	begin := time.Unix(1_000_000, 0)

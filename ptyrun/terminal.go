@@ -130,10 +130,8 @@ func ReadKeys(stdin *os.File, keys func(p []byte), end func()) (stop func()) {
 			if n > 0 {
 				keys(buf[:n])
 			}
-			if errors.Is(err, io.EOF) {
-				end()
-			}
 			if err != nil {
+				end() // also of what cannot be read: a directory, a terminal that is gone
 				return
 			}
 		}

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -359,5 +362,64 @@ printf 'started\r\n'; while :; do read -r line && printf 'got %s\r\n' "$line"; d
 	p, err := looker.Look(ctx)
 	if err != nil || p.Size != usual || !slices.Contains(p.Lines, "size 50 200") {
 		t.Errorf("a picture: %+v, %v", p, err)
+	}
+}
+
+// Where a link lies in the socket's place, it is removed and not followed.
+func TestLinkInTheSocketsPlace(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "hb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	victim, path := filepath.Join(dir, "precious"), filepath.Join(dir, "a.tty")
+	for _, target := range []string{victim, filepath.Join(dir, "dangling")} {
+		if err := errors.Join(os.WriteFile(victim, []byte("x"), 0o644), os.Symlink(target, path)); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Listen(path, Config{Size: usual})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Serve(&fakeTerminal{})
+		join(t, path, Guest{}).Close()
+		d.Close("")
+		if info, err := os.Lstat(victim); err != nil || info.Mode() != 0o644 {
+			t.Errorf("the link to %s was followed: %v, %v", target, info, err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "dangling")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the dangling link was followed: %v", err)
+		}
+	}
+}
+
+// Connections that say nothing use up no more than their share of the
+// session's descriptors, and those who are there stay.
+func TestFloodOfConnections(t *testing.T) {
+	t.Parallel()
+	d, path := open(t, &fakeTerminal{})
+	guest := gather(join(t, path, Guest{ReadOnly: true}))
+	refused := 0
+	for range 3 * maxConns {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+			refused++
+		}
+	}
+	if refused < maxConns {
+		t.Errorf("%d of %d connections were refused", refused, 3*maxConns)
+	}
+	d.Write([]byte("still here"))
+	until(t, "who is there sees the output", guest.is(func(c *collect) bool { return strings.Contains(c.output.String(), "still here") }))
+	if left := maxConns - len(d.doors); left < 0 {
+		t.Errorf("%d connections too many", -left)
 	}
 }

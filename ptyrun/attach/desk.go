@@ -49,6 +49,8 @@ type Config struct {
 const (
 	// maxGuests bounds how many may be there at once.
 	maxGuests = 32
+	// maxConns bounds connections, also of those who have not said who they are.
+	maxConns = 2 * maxGuests
 	// maxHistory is how much of the last output a guest gets first.
 	maxHistory = 64 << 10
 	// nudgeTime is how long the window is narrower (libraries.md: 0.3 s makes
@@ -67,6 +69,7 @@ type Desk struct {
 	serving  sync.WaitGroup
 	typing   sync.Mutex // one guest's keys at a time
 	changed  chan struct{}
+	doors    chan struct{} // one taken for each connection
 
 	mu      sync.Mutex
 	guests  []*watcher
@@ -83,7 +86,8 @@ type Desk struct {
 // A socket that is already there is replaced: the caller must know that nobody
 // listens on it. Who joins waits until Serve is called. Close removes it.
 func Listen(path string, cfg Config) (*Desk, error) {
-	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+	// A link that lies there is removed, not followed.
+	if info, err := os.Lstat(path); err == nil && (info.Mode().Type() == fs.ModeSocket || info.Mode().Type() == fs.ModeSymlink) {
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("cannot replace the socket of a former session: %w", err)
 		}
@@ -98,7 +102,7 @@ func Listen(path string, cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{cfg: cfg, listener: l, size: cfg.Size, changed: make(chan struct{}, 1)}, nil
+	return &Desk{cfg: cfg, listener: l, size: cfg.Size, changed: make(chan struct{}, 1), doors: make(chan struct{}, maxConns)}, nil
 }
 
 // Serve lets guests join a terminal. It returns at once.
@@ -197,7 +201,15 @@ func (d *Desk) accept() {
 			time.Sleep(time.Second)
 			continue
 		}
-		d.serving.Go(func() { d.receive(conn) })
+		select {
+		case d.doors <- struct{}{}:
+			d.serving.Go(func() {
+				defer func() { <-d.doors }()
+				d.receive(conn)
+			})
+		default:
+			_ = conn.Close() // a flood: our descriptors are the session's
+		}
 	}
 }
 
