@@ -99,7 +99,8 @@ type Scheduler struct {
 	quit    context.CancelCauseFunc
 	ready   bool // Options.Ready was called
 
-	glances glances
+	glances  glances
+	backlogs backlogs
 }
 
 // agent is one declared agent and its actual state.

@@ -23,6 +23,7 @@ type runCmd struct {
 	Once        bool          `help:"End when nothing is queued, in flight or backing off. No trigger fires."`
 	Fire        bool          `help:"With --once: fire each trigger one time first."`
 	OnceTimeout time.Duration `placeholder:"DURATION" default:"1h" help:"With --once: end after this time whatever is left (${default})."`
+	Metrics     string        `placeholder:"ADDR" help:"Serve Prometheus metrics, /healthz and /readyz on HOST:PORT, or with :PORT for this machine alone."`
 	WatchConfig bool          `help:"Load the fleet's file again whenever it changes, as SIGHUP does."`
 }
 
@@ -47,6 +48,7 @@ Examples:
     heartbeat run
     heartbeat run triage builder
     heartbeat run --watch-config
+    heartbeat run --metrics :9464         # curl localhost:9464/metrics
     heartbeat run --once                  # drain what is queued, then end
     heartbeat run --once --fire -o json   # fire each trigger once, for scripts`
 }
@@ -99,8 +101,12 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	beside, end := context.WithCancel(ctx)
 	defer around.Wait()
 	defer end()
+	shown, err := a.expose(c.Metrics)
+	if err != nil {
+		return false, nil, err
+	}
 	var s *orchestrator.Scheduler
-	s, err = c.scheduler(a, fleet, func() {
+	s, err = c.scheduler(a, fleet, shown.observe(), func() {
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		if c.Once {
@@ -114,6 +120,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	if err != nil {
 		return false, nil, err
 	}
+	shown.serve(beside, a, s, &around)
 	ctx, stop := c.supervise(ctx, a, s)
 	defer stop()
 	defer context.AfterFunc(ctx, a.manager.Stopping)()
@@ -134,7 +141,7 @@ func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator
 	}
 }
 
-func (c runCmd) scheduler(a *app, fleet *config.Fleet, ready func()) (*orchestrator.Scheduler, error) {
+func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(orchestrator.Event), ready func()) (*orchestrator.Scheduler, error) {
 	stateDir, err := state.Dir(fleet.Name)
 	if err != nil {
 		return nil, err
@@ -154,7 +161,7 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, ready func()) (*orchestra
 	return orchestrator.New(orchestrator.Options{
 		Fleet: fleet, Only: slices.Clone(c.Agents), Once: c.Once, Fire: c.Fire, OnceTimeout: c.OnceTimeout,
 		StateDir: stateDir, RuntimeDir: runtimeDir, Runner: orchestrator.Shims{Self: self, Log: a.log}, Prepare: prepare,
-		Inboxes: watch.Folders, Ready: ready, Log: a.log, Step: a.step,
+		Inboxes: watch.Folders, Ready: ready, Observe: observe, Log: a.log, Step: a.step,
 	})
 }
 

@@ -24,11 +24,14 @@ type version struct {
 	Platform string `json:"platform"`
 }
 
-func (versionCmd) run(context.Context, *app) (result, error) {
+func (versionCmd) run(context.Context, *app) (result, error) { return thisVersion(), nil }
+
+// thisVersion is that of the running binary.
+func thisVersion() version {
 	v := version{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return v, nil
+		return v
 	}
 	if info.Main.Version != "" {
 		v.Version = info.Main.Version
@@ -43,7 +46,7 @@ func (versionCmd) run(context.Context, *app) (result, error) {
 			v.Modified = s.Value == "true"
 		}
 	}
-	return v, nil
+	return v
 }
 
 func (v version) text(p *page) {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -151,3 +152,7 @@ func parseDead(line []byte) *DeadEntry {
 func (d *DeadEntry) is(id string) bool {
 	return id != "" && (id == d.DeliveryID || id == d.ID || id == d.EntryID)
 }
+
+// DeadLetterFile is the path of the dead letters of an inbox, for those who
+// want to know whether there are new ones without reading them.
+func DeadLetterFile(inbox string) string { return filepath.Join(filepath.Dir(inbox), deadFile) }

@@ -54,18 +54,19 @@ var allowed = map[string][]string{
 
 // owners lists for each third-party module who may import it outside of tests.
 var owners = map[string][]string{
-	"gopkg.in/yaml.v3":                 {"config"},
-	"github.com/alecthomas/kong":       {"cmd/heartbeat"},
-	"github.com/creack/pty":            {"ptyrun"},
-	"github.com/robfig/cron/v3":        {"sources"},
-	"github.com/fsnotify/fsnotify":     {"sources/..."},
-	"github.com/bmatcuk/doublestar/v4": {"sources/...", "config"},
-	"github.com/charmbracelet/x/vt":    {"ptyrun/screen"},
-	"golang.org/x/sync":                {"orchestrator/...", "sources/..."},
-	"golang.org/x/sys":                 {"ptyrun/...", "sources/...", "orchestrator/...", "internal/crash/..."},
-	"golang.org/x/term":                {"ptyrun/...", "cmd/heartbeat", "internal/simulate", "orchestrator/service"},
-	"github.com/coreos/go-systemd/v22": {"orchestrator/service"},
-	"github.com/aymanbagabas/go-udiff": {"cmd/heartbeat", "orchestrator/workspace"},
+	"gopkg.in/yaml.v3":                    {"config"},
+	"github.com/alecthomas/kong":          {"cmd/heartbeat"},
+	"github.com/creack/pty":               {"ptyrun"},
+	"github.com/robfig/cron/v3":           {"sources"},
+	"github.com/fsnotify/fsnotify":        {"sources/..."},
+	"github.com/bmatcuk/doublestar/v4":    {"sources/...", "config"},
+	"github.com/charmbracelet/x/vt":       {"ptyrun/screen"},
+	"golang.org/x/sync":                   {"orchestrator/...", "sources/..."},
+	"golang.org/x/sys":                    {"ptyrun/...", "sources/...", "orchestrator/...", "internal/crash/..."},
+	"golang.org/x/term":                   {"ptyrun/...", "cmd/heartbeat", "internal/simulate", "orchestrator/service"},
+	"github.com/coreos/go-systemd/v22":    {"orchestrator/service"},
+	"github.com/prometheus/client_golang": {"orchestrator/metrics"},
+	"github.com/aymanbagabas/go-udiff":    {"cmd/heartbeat", "orchestrator/workspace"},
 }
 
 // testOnly are the modules that tests may import, and nothing else may.

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var servedAt = regexp.MustCompile(`http://[0-9.:]+/metrics`)
+
+// TestMetricsOfARunningFleet: what is shown is what has happened.
+func TestMetricsOfARunningFleet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	r := w.background("--metrics", ":0")
+	url := servedAt.FindString(r.stderr.String())
+	if !strings.HasPrefix(url, "http://127.0.0.1:") {
+		t.Fatalf("the log does not say where:\n%s", r.stderr)
+	}
+	get := func(path string) (int, string) {
+		t.Helper()
+		res, err := http.Get(strings.TrimSuffix(url, "/metrics") + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(body)
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if status, body := get(path); status != http.StatusOK || body != "{\"status\":\"ok\"}\n" {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	w.ok("trigger", "triage")
+	until(t, "the entry is done", func() bool { a := w.agent("triage"); return a.Acknowledged == 1 && a.State == "idle" })
+	_, body := get("/metrics")
+	for _, line := range []string{
+		`heartbeat_fires_total{agent="triage",trigger="cron-1"} 1`, `heartbeat_entries_acknowledged_total{agent="triage"} 1`,
+		`heartbeat_sessions_ended_total{agent="triage",reason="drained"} 1`, `heartbeat_agent_state{agent="triage",state="idle"} 1`,
+		`heartbeat_queued_entries{agent="triage"} 0`, `heartbeat_fire_lateness_seconds_count 0`,
+	} {
+		if !strings.Contains(body, "\n"+line+"\n") {
+			t.Errorf("%s is missing", line)
+		}
+	}
+	if strings.Contains(body, "What is new?") {
+		t.Error("a prompt is shown")
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+}
+
+func TestAnAddressThatIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o := w.run("run", "--once", "--metrics", l.Addr().String())
+	if o.status != exitError || !strings.Contains(o.stderr, "cannot serve metrics on") || !strings.Contains(o.stderr, "hint: heartbeat run --metrics :9464") {
+		t.Errorf("%+v", o)
+	}
+	o = w.run("run", "--once", "--metrics", "0.0.0.0:0")
+	if o.status != 0 || !strings.Contains(o.stderr, "can be read by everybody") {
+		t.Errorf("everybody can read it, and nobody is told: %+v", o)
+	}
+}

@@ -1,0 +1,117 @@
+// Package metrics shows a running fleet to Prometheus and to health checks. It
+// reads what the scheduler knows and decides nothing. Labels are names out of
+// the configuration and words out of closed lists: never an entry's text or id.
+package metrics
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"heartbeat/orchestrator"
+)
+
+// Build says what runs.
+type Build struct{ Version, Revision, Go string }
+
+// Metrics are those of one run.
+type Metrics struct {
+	registry  *prometheus.Registry
+	scheduler atomic.Pointer[Scheduler]
+
+	fires, skips, failures, ended, restarts, recovered *prometheus.CounterVec
+	reloads                                            *prometheus.CounterVec
+	lateness                                           prometheus.Histogram
+	reloadOK                                           prometheus.Gauge
+}
+
+// lateBuckets are seconds: what is promised is a quarter of one, what is
+// missed a minute.
+var lateBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60, 300}
+
+// New returns the metrics of a run that has not begun.
+func New(b Build) *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		registry:  prometheus.NewRegistry(),
+		fires:     counter("heartbeat_fires_total", "Fires of triggers that queued a prompt.", "agent", "trigger"),
+		skips:     counter("heartbeat_fires_skipped_total", "Fires that were not queued: overlap (the last one is not done) or gate (its command said no).", "agent", "trigger", "reason"),
+		failures:  counter("heartbeat_trigger_failures_total", "Times that a trigger could not fire; it is tried again.", "agent", "trigger"),
+		ended:     counter("heartbeat_sessions_ended_total", "Sessions that have ended, by why.", "agent", "reason"),
+		restarts:  counter("heartbeat_backoffs_total", "Failures after which an agent waits before it starts again.", "agent"),
+		recovered: counter("heartbeat_entries_recovered_total", "Entries whose session was interrupted, by what became of them.", "agent", "outcome"),
+		reloads:   counter("heartbeat_config_reloads_total", "Reloads of the configuration, by result.", "result"),
+		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "heartbeat_fire_lateness_seconds", Help: "How much later than scheduled a fire was queued.", Buckets: lateBuckets,
+		}),
+		reloadOK: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "heartbeat_config_last_reload_successful", Help: "1 unless the last reload of the configuration failed.",
+		}),
+	}
+	m.reloadOK.Set(1)
+	for _, result := range []string{"success", "failure"} {
+		m.reloads.WithLabelValues(result)
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "heartbeat_build_info", Help: "Always 1; its labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Revision, "goversion": b.Go},
+	})
+	build.Set(1)
+	m.registry.MustRegister(
+		m.fires, m.skips, m.failures, m.ended, m.restarts, m.recovered, m.reloads, m.lateness, m.reloadOK, build, now{m},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Follow shows a scheduler from now on.
+func (m *Metrics) Follow(s Scheduler) { m.scheduler.Store(&s) }
+
+// Observe counts an event. It is for orchestrator.Options.
+func (m *Metrics) Observe(e orchestrator.Event) {
+	switch e.Kind {
+	case "fired":
+		m.fires.WithLabelValues(e.Agent, triggerOf(e)).Inc()
+		if !e.Due.IsZero() {
+			m.lateness.Observe(max(0, e.At.Sub(e.Due)).Seconds())
+		}
+	case "skipped":
+		m.skips.WithLabelValues(e.Agent, triggerOf(e), orchestrator.SkipCode(e)).Inc()
+	case "trigger-failed":
+		m.failures.WithLabelValues(e.Agent, triggerOf(e)).Inc()
+	case "ended":
+		m.ended.WithLabelValues(e.Agent, string(e.Why)).Inc()
+	case "recovered":
+		m.recovered.WithLabelValues(e.Agent, e.Reason).Inc()
+	case "state":
+		if e.State == orchestrator.BackingOff {
+			m.restarts.WithLabelValues(e.Agent).Inc()
+		}
+	case "reloaded":
+		m.reloads.WithLabelValues("success").Inc()
+		m.reloadOK.Set(1)
+	case "reload-failed":
+		m.reloads.WithLabelValues("failure").Inc()
+		m.reloadOK.Set(0)
+	case "removed":
+		for _, vec := range []*prometheus.CounterVec{m.fires, m.skips, m.failures, m.ended, m.restarts, m.recovered} {
+			vec.DeletePartialMatch(prometheus.Labels{"agent": e.Agent})
+		}
+	}
+}
+
+// triggerOf is the name of an event's trigger, which stands there alone or as
+// AGENT/TRIGGER@LABEL.
+func triggerOf(e orchestrator.Event) string {
+	name := strings.TrimPrefix(e.Trigger, e.Agent+"/")
+	name, _, _ = strings.Cut(name, "@")
+	return name
+}
+
+// patience is how long a scrape and a health check wait for a sign of life.
+const patience = 5 * time.Second

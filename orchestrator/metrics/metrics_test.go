@@ -1,0 +1,263 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator"
+)
+
+// fleet is a scheduler that says what it is told to.
+type fleet struct {
+	stuck    atomic.Bool
+	ready    atomic.Bool
+	stopping atomic.Bool
+	agents   []orchestrator.AgentState
+	backlog  []orchestrator.Backlog
+}
+
+func (f *fleet) Alive(context.Context) error {
+	if f.stuck.Load() {
+		return errors.New("the scheduler is stuck: its lock is not given back")
+	}
+	return nil
+}
+
+func (f *fleet) Vitals() orchestrator.Vitals {
+	if f.stuck.Load() {
+		select {} // as the real one
+	}
+	return orchestrator.Vitals{
+		Ready: f.ready.Load(), Stopping: f.stopping.Load(), Slots: 4, Sessions: 1, Parked: at(900),
+		Agents: map[orchestrator.State]int{orchestrator.Running: 1, orchestrator.Held: 1},
+	}
+}
+func (f *fleet) Snapshot() []orchestrator.AgentState { return f.agents }
+func (f *fleet) Backlog() []orchestrator.Backlog     { return f.backlog }
+
+func at(s int64) time.Time { return time.Unix(s, 0) }
+
+func sample() *fleet {
+	f := &fleet{
+		agents: []orchestrator.AgentState{
+			{Agent: "a", State: orchestrator.Running, Since: at(100), Acknowledged: 3, Work: &hook.Work{Since: at(120), Source: "SECRET", ID: "SECRET"}},
+			{Agent: "b", State: orchestrator.Held, Since: at(200), Reason: "SECRET", DeadLettered: 2, Until: at(300)},
+		},
+		backlog: []orchestrator.Backlog{{Agent: "a", Queued: 2, Since: at(110)}, {Agent: "b", Dead: 7, Problem: "SECRET"}},
+	}
+	f.ready.Store(true)
+	return f
+}
+
+// events are one of each kind that is counted.
+func events(m *Metrics) {
+	for _, e := range []orchestrator.Event{
+		{Kind: "fired", Agent: "a", Trigger: "a/cron-1@2026-01-01T00:00", At: at(10), Due: at(8)},
+		{Kind: "fired", Agent: "a", Trigger: "a/cron-1@SECRET+trigger-1", At: at(11)},
+		{Kind: "skipped", Agent: "a", Trigger: "a/cron-1@x", Reason: "its gate said no"},
+		{Kind: "skipped", Agent: "a", Trigger: "a/cron-1@x", Reason: "its last fire is still queued or in flight"},
+		{Kind: "trigger-failed", Agent: "b", Trigger: "poll-1", Reason: "SECRET"},
+		{Kind: "ended", Agent: "a", Why: hook.EndExited, Reason: "exited with code 1 (SECRET)"},
+		{Kind: "recovered", Agent: "a", Reason: "dead-lettered", Detail: "SECRET"},
+		{Kind: "state", Agent: "b", State: orchestrator.BackingOff, Reason: "SECRET"},
+		{Kind: "state", Agent: "b", State: orchestrator.Held},
+		{Kind: "reload-failed", Reason: "SECRET"},
+		{Kind: "swept", Detail: "SECRET"},
+	} {
+		m.Observe(e)
+	}
+}
+
+const want = `
+heartbeat_account_parked_until_timestamp_seconds 900
+heartbeat_agent_state{agent="a",state="running"} 1
+heartbeat_agent_state{agent="b",state="held"} 1
+heartbeat_agent_state_since_timestamp_seconds{agent="a"} 100
+heartbeat_agent_waits_until_timestamp_seconds{agent="b"} 300
+heartbeat_agents{state="held"} 1
+heartbeat_agents{state="idle"} 0
+heartbeat_backoffs_total{agent="b"} 1
+heartbeat_build_info{goversion="go",revision="r",version="v"} 1
+heartbeat_config_last_reload_successful 0
+heartbeat_config_reloads_total{result="failure"} 1
+heartbeat_dead_letters{agent="a"} 0
+heartbeat_dead_letters{agent="b"} 7
+heartbeat_entries_acknowledged_total{agent="a"} 3
+heartbeat_entries_deadlettered_total{agent="b"} 2
+heartbeat_entries_recovered_total{agent="a",outcome="dead-lettered"} 1
+heartbeat_entry_in_flight_since_timestamp_seconds{agent="a"} 120
+heartbeat_fire_lateness_seconds_bucket{le="1"} 0
+heartbeat_fire_lateness_seconds_bucket{le="2.5"} 1
+heartbeat_fire_lateness_seconds_count 1
+heartbeat_fires_skipped_total{agent="a",reason="gate",trigger="cron-1"} 1
+heartbeat_fires_skipped_total{agent="a",reason="overlap",trigger="cron-1"} 1
+heartbeat_fires_total{agent="a",trigger="cron-1"} 2
+heartbeat_oldest_queued_since_timestamp_seconds{agent="a"} 110
+heartbeat_queue_unreadable{agent="b"} 1
+heartbeat_queued_entries{agent="a"} 2
+heartbeat_scheduler_alive 1
+heartbeat_scheduler_ready 1
+heartbeat_session_slots 4
+heartbeat_sessions 1
+heartbeat_sessions_ended_total{agent="a",reason="exited"} 1
+heartbeat_trigger_failures_total{agent="b",trigger="poll-1"} 1
+`
+
+// serve answers on a free port and returns what asks it.
+func serve(t *testing.T, m *Metrics) (get func(path string) (status int, body string)) {
+	t.Helper()
+	s, err := Listen(":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Loopback() || !strings.HasPrefix(s.Addr(), "127.0.0.1:") {
+		t.Errorf("without a host it listens on %s", s.Addr())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.Serve(ctx, m, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	t.Cleanup(func() { cancel(); <-done })
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	return func(path string) (int, string) {
+		t.Helper()
+		res, err := client.Get("http://" + s.Addr() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(body)
+	}
+}
+
+func TestWhatAScrapeShows(t *testing.T) {
+	t.Parallel()
+	m := New(Build{Version: "v", Revision: "r", Go: "go"})
+	m.Follow(sample())
+	events(m)
+	problems, err := testutil.GatherAndLint(m.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("lint: %s: %s", p.Metric, p.Text)
+	}
+	get := serve(t, m)
+	status, body := get("/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("%d\n%s", status, body)
+	}
+	for line := range strings.Lines(strings.TrimSpace(want)) {
+		if !strings.Contains(body, "\n"+strings.TrimSpace(line)+"\n") {
+			t.Errorf("%s is missing", strings.TrimSpace(line))
+		}
+	}
+	if strings.Contains(body, "SECRET") {
+		t.Error("what entries and reasons say is shown")
+	}
+	m.Observe(orchestrator.Event{Kind: "removed", Agent: "a"})
+	if _, body := get("/metrics"); strings.Contains(body, `heartbeat_fires_total{agent="a"`) {
+		t.Error("a removed agent is still counted")
+	}
+	for _, path := range []string{"/", "/debug/pprof/", "/metrics/x"} {
+		if status, _ := get(path); status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	m, f := New(Build{}), sample()
+	get := serve(t, m)
+	check := func(what, healthz, readyz, alive string) {
+		t.Helper()
+		for path, want := range map[string]string{"/healthz": healthz, "/readyz": readyz} {
+			wanted := http.StatusServiceUnavailable
+			if want == "ok" {
+				wanted = http.StatusOK
+			}
+			if status, body := get(path); status != wanted || !strings.HasPrefix(body, `{"status":"`+want+`"`) {
+				t.Errorf("%s: %s: %d %s", what, path, status, body)
+			}
+		}
+		if status, body := get("/metrics"); status != http.StatusOK || !strings.Contains(body, "\nheartbeat_scheduler_alive "+alive) {
+			t.Errorf("%s: metrics: %d", what, status)
+		}
+	}
+	check("nobody there yet", "ok", "starting", "1")
+	f.ready.Store(false)
+	m.Follow(f)
+	check("recovering", "ok", "starting", "1")
+	f.ready.Store(true)
+	check("ready", "ok", "ok", "1")
+	f.stuck.Store(true)
+	check("stuck", "stuck", "stuck", "0")
+	f.stuck.Store(false)
+	f.stopping.Store(true)
+	check("stopping", "ok", "stopping", "1")
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for addr, loopback := range map[string]bool{"0": true, "localhost:0": true, "[::1]:0": true, "0.0.0.0:0": false, "[::]:0": false} {
+		s, err := Listen(addr)
+		if err != nil {
+			t.Logf("%s: %v", addr, err) // no IPv6 here
+			continue
+		}
+		if s.Loopback() != loopback {
+			t.Errorf("%s listens on %s", addr, s.Addr())
+		}
+		if _, err := Listen(s.Addr()); err == nil || !strings.Contains(err.Error(), "cannot serve metrics on") {
+			t.Errorf("an address that is taken: %v", err)
+		}
+		s.l.Close()
+	}
+	for _, addr := range []string{"", "nonsense", "1.2.3.4", ":99999", "1.2.3.4.5:1"} {
+		if _, err := Listen(addr); err == nil {
+			t.Errorf("%q is taken for an address", addr)
+		}
+	}
+}
+
+// BenchmarkScrape is a scrape of 10,000 agents.
+func BenchmarkScrape(b *testing.B) {
+	m, f := New(Build{}), &fleet{}
+	f.ready.Store(true)
+	for i := range 10_000 {
+		name := fmt.Sprintf("agent-%d", i)
+		f.agents = append(f.agents, orchestrator.AgentState{Agent: name, State: orchestrator.Idle, Since: at(int64(i))})
+		f.backlog = append(f.backlog, orchestrator.Backlog{Agent: name})
+		m.Observe(orchestrator.Event{Kind: "fired", Agent: name, Trigger: name + "/cron-1@x"})
+	}
+	m.Follow(f)
+	s, err := Listen(":0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	go s.Serve(b.Context(), m, slog.New(slog.DiscardHandler))
+	for b.Loop() {
+		res, err := http.Get("http://" + s.Addr() + "/metrics")
+		if err != nil {
+			b.Fatal(err)
+		}
+		n, _ := io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		b.ReportMetric(float64(n), "bytes")
+	}
+}

@@ -1,0 +1,133 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"heartbeat/orchestrator"
+)
+
+// Scheduler is what is shown.
+type Scheduler interface {
+	Alive(ctx context.Context) error
+	Vitals() orchestrator.Vitals
+	Snapshot() []orchestrator.AgentState
+	Backlog() []orchestrator.Backlog
+}
+
+// now is what can be said at the moment of a scrape.
+type now struct{ m *Metrics }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("heartbeat_"+name, help, labels, nil)
+}
+
+var (
+	aliveDesc  = desc("scheduler_alive", "1 when the scheduler lives; 0 when it is stuck, and then most other metrics are missing.")
+	readyDesc  = desc("scheduler_ready", "1 when directories are locked, orphans recovered and triggers run, until the run stops.")
+	slotsDesc  = desc("session_slots", "How many sessions may live at once.")
+	usedDesc   = desc("sessions", "How many sessions live.")
+	agentsDesc = desc("agents", "How many agents are in a state.", "state")
+	parkedDesc = desc("account_parked_until_timestamp_seconds", "Until when the account of all agents is parked (usage limit, login); 0 when it is not.")
+
+	stateDesc  = desc("agent_state", "1 for the state that an agent is in.", "agent", "state")
+	sinceDesc  = desc("agent_state_since_timestamp_seconds", "Since when an agent is in its state.", "agent")
+	untilDesc  = desc("agent_waits_until_timestamp_seconds", "Until when an agent backs off or is parked.", "agent")
+	flightDesc = desc("entry_in_flight_since_timestamp_seconds", "Since when the session of an agent works on its entry.", "agent")
+	doneDesc   = desc("entries_acknowledged_total", "Entries that sessions of this run have done.", "agent")
+	givenDesc  = desc("entries_deadlettered_total", "Entries that this run has given up.", "agent")
+
+	queuedDesc  = desc("queued_entries", "Entries that are queued, without the one in flight.", "agent")
+	oldestDesc  = desc("oldest_queued_since_timestamp_seconds", "Since when the first queued entry stands there, as far as this run has seen.", "agent")
+	deadDesc    = desc("dead_letters", "Entries in the dead-letter file.", "agent")
+	problemDesc = desc("queue_unreadable", "1 when an agent's queue cannot be read.", "agent")
+)
+
+// Describe implements prometheus.Collector.
+func (now) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		aliveDesc, readyDesc, slotsDesc, usedDesc, agentsDesc, parkedDesc, stateDesc, sinceDesc, untilDesc, flightDesc,
+		doneDesc, givenDesc, queuedDesc, oldestDesc, deadDesc, problemDesc,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. A scheduler that is stuck is asked
+// nothing that would wait for it.
+func (n now) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	s, err := n.m.living(context.Background())
+	gauge(aliveDesc, truth(err == nil))
+	if s == nil {
+		gauge(readyDesc, 0)
+		return
+	}
+	v := s.Vitals()
+	gauge(readyDesc, truth(v.Ready && !v.Stopping))
+	gauge(slotsDesc, float64(v.Slots))
+	gauge(usedDesc, float64(v.Sessions))
+	gauge(parkedDesc, stamp(v.Parked))
+	for _, state := range orchestrator.States() {
+		gauge(agentsDesc, float64(v.Agents[state]), string(state))
+	}
+	for _, a := range s.Snapshot() {
+		gauge(stateDesc, 1, a.Agent, string(a.State))
+		gauge(sinceDesc, stamp(a.Since), a.Agent)
+		if !a.Until.IsZero() {
+			gauge(untilDesc, stamp(a.Until), a.Agent)
+		}
+		if a.Work != nil {
+			gauge(flightDesc, stamp(a.Work.Since), a.Agent)
+		}
+		ch <- prometheus.MustNewConstMetric(doneDesc, prometheus.CounterValue, float64(a.Acknowledged), a.Agent)
+		ch <- prometheus.MustNewConstMetric(givenDesc, prometheus.CounterValue, float64(a.DeadLettered), a.Agent)
+	}
+	if !v.Ready {
+		return // the queues are being recovered
+	}
+	for _, b := range s.Backlog() {
+		gauge(queuedDesc, float64(b.Queued), b.Agent)
+		gauge(deadDesc, float64(b.Dead), b.Agent)
+		if !b.Since.IsZero() {
+			gauge(oldestDesc, stamp(b.Since), b.Agent)
+		}
+		if b.Problem != "" {
+			gauge(problemDesc, 1, b.Agent)
+		}
+	}
+}
+
+// living returns the scheduler when there is one and it lives; nil and nil
+// when there is none yet.
+func (m *Metrics) living(ctx context.Context) (Scheduler, error) {
+	p := m.scheduler.Load()
+	if p == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := (*p).Alive(ctx); err != nil {
+		return nil, err
+	}
+	return *p, nil
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// stamp is a time as Prometheus has it; the zero time is 0.
+func stamp(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}
