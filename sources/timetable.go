@@ -36,8 +36,9 @@ type Cron struct {
 
 const (
 	// checkEvery bounds each wait: timers do not see that the clock was set,
-	// and stand still in suspend.
-	checkEvery = 30 * time.Second
+	// and stand still in suspend. It is less than OnTime, so that a fire found
+	// by such a look still counts as on time.
+	checkEvery = 45 * time.Second
 	// timetableWorkers bounds the fires that are emitted at the same time. A
 	// fire waits for a disk most of the time.
 	timetableWorkers = 64
