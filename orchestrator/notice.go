@@ -117,13 +117,14 @@ func (s *Scheduler) queued(a *agent, moves int) {
 	}
 }
 
-// hinted is noticed for a hint of the system's. What is appended to the queue
-// of an agent that has work already changes nothing.
+// hinted is noticed for what may mean nothing: the queue of an agent that has
+// work already is not looked into, nor one that was empty and whose inbox has
+// not changed since.
 func (s *Scheduler) hinted(a *agent) {
 	s.mu.Lock()
-	waits := a.state == Waiting
+	idle, path, empty := a.state == Idle, a.cfg.Inbox, a.empty
 	s.mu.Unlock()
-	if !waits {
+	if idle && (!empty.known || stampOf(path) != empty) {
 		s.noticed(a)
 	}
 }
@@ -136,11 +137,10 @@ func (s *Scheduler) lookAtAll(chosen func(i int) bool) {
 	agents := slices.Clone(s.agents)
 	s.mu.Unlock()
 	for i, a := range agents {
-		s.mu.Lock()
-		state, path, empty := a.state, a.cfg.Inbox, a.empty
-		s.mu.Unlock()
-		if chosen(i) || state == Idle && (!empty.known || stampOf(path) != empty) {
+		if chosen(i) {
 			s.noticed(a)
+		} else {
+			s.hinted(a)
 		}
 	}
 	s.mu.Lock()

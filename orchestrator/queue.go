@@ -80,14 +80,29 @@ func settleTail(a *config.Agent, log *slog.Logger) {
 	}
 }
 
+// stillThere reports whether a fire of the trigger is queued or in flight. A
+// queue that was empty, and whose inbox has not changed since, is not read.
+func (s *Scheduler) stillThere(q *inbox.Queue, t trigger) (bool, error) {
+	s.mu.Lock()
+	idle, empty := t.a.state == Idle && t.a.cfg == t.cfg, t.a.empty
+	s.mu.Unlock()
+	if idle && empty.known && stampOf(t.cfg.Inbox) == empty {
+		flight, err := q.Peek()
+		return flight != nil && ofTrigger(flight.Source, t.source()), err
+	}
+	return stillThere(q, t.source())
+}
+
+// ofTrigger reports whether a source is a fire of the trigger.
+func ofTrigger(source, trigger string) bool { return strings.HasPrefix(source, trigger+"@") }
+
 // stillThere reports whether a fire of the trigger is queued or in flight.
-func stillThere(q *inbox.Queue, source string) (bool, error) {
-	trigger, _, _ := strings.Cut(source, "@")
+func stillThere(q *inbox.Queue, trigger string) (bool, error) {
 	flight, err := q.Peek()
 	if err != nil {
 		return false, err
 	}
-	if flight != nil && strings.HasPrefix(flight.Source, trigger+"@") {
+	if flight != nil && ofTrigger(flight.Source, trigger) {
 		return true, nil
 	}
 	entries, err := q.List(overlapLook)
@@ -95,7 +110,7 @@ func stillThere(q *inbox.Queue, source string) (bool, error) {
 		return false, err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Source, trigger+"@") {
+		if ofTrigger(e.Source, trigger) {
 			return true, nil
 		}
 	}

@@ -104,18 +104,21 @@ func (s *Scheduler) planReload(f *config.Fleet) (*change, error) {
 		return nil, errors.New("cannot reload: the last reload still waits for sessions to end")
 	}
 	c := &change{fleet: f, plan: &Plan{Fleet: fleetChanges(s.fleet, f)}, changed: map[*agent]*config.Agent{}}
-	wanted := map[string]*config.Agent{}
+	wanted, present := map[string]*config.Agent{}, map[string]*agent{}
 	for _, cfg := range s.chosen(f) {
 		wanted[cfg.Name] = cfg
 	}
 	for _, a := range s.agents {
+		if !a.removed {
+			present[a.name] = a
+		}
 		if wanted[a.name] == nil && !a.removed {
 			c.plan.Removed = append(c.plan.Removed, a.name)
 			c.removed = append(c.removed, a)
 		}
 	}
 	for _, cfg := range s.chosen(f) {
-		a := s.findLocked(cfg.Name)
+		a := present[cfg.Name]
 		switch {
 		case a == nil:
 			c.plan.Added = append(c.plan.Added, cfg.Name)
@@ -138,14 +141,17 @@ func (s *Scheduler) planReload(f *config.Fleet) (*change, error) {
 // that an agent of this run still has.
 func (s *Scheduler) lockJoiningLocked(c *change) error {
 	var errs []error
+	byName, byDir := map[string][]*agent{}, map[string][]*agent{}
+	for _, a := range s.agents {
+		byName[a.name] = append(byName[a.name], a)
+		byDir[a.cfg.Dir] = append(byDir[a.cfg.Dir], a)
+	}
 	for _, j := range c.joining {
 		j.after = map[*agent]bool{}
-		for _, a := range s.agents {
-			if a.name == j.cfg.Name || a.cfg.Dir == j.cfg.Dir {
-				j.after[a] = true
-			}
+		for _, a := range slices.Concat(byName[j.cfg.Name], byDir[j.cfg.Dir]) {
+			j.after[a] = true
 		}
-		if slices.ContainsFunc(s.agents, func(a *agent) bool { return a.cfg.Dir == j.cfg.Dir }) {
+		if len(byDir[j.cfg.Dir]) > 0 {
 			continue
 		}
 		var err error
@@ -281,7 +287,11 @@ func (s *Scheduler) joinLocked() {
 		if len(j.after) > 0 || s.stopping {
 			return false
 		}
-		s.wg.Go(func() { s.join(j) })
+		s.arriving++
+		s.wg.Go(func() {
+			s.join(j)
+			s.arrived()
+		})
 		return true
 	})
 }
@@ -313,7 +323,20 @@ func (s *Scheduler) join(j *joining) {
 	s.note(Event{Agent: a.name, Kind: "added"})
 	s.recoverJoined(a)
 	s.startAgent(s.work, a, j.cfg)
-	s.watchInboxes(s.work)
+}
+
+// arrived watches the inboxes anew when the last agent that was to come is
+// there: a watch is of all of them.
+func (s *Scheduler) arrived() {
+	s.mu.Lock()
+	s.arriving--
+	last := s.arriving == 0
+	s.mu.Unlock()
+	if last {
+		s.changing.Lock()
+		defer s.changing.Unlock()
+		s.watchInboxes(s.work)
+	}
 }
 
 func (s *Scheduler) recoverJoined(a *agent) {

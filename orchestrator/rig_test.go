@@ -120,7 +120,9 @@ func (r *rig) start(ctx context.Context) <-chan *Summary {
 	r.t.Helper()
 	opt := r.opt
 	opt.Fleet, opt.StateDir, opt.Runner = r.fleet, filepath.Join(r.dir, "state"), r
-	opt.Inboxes = r.notify
+	if opt.Inboxes == nil {
+		opt.Inboxes = r.notify
+	}
 	opt.Prepare = func(*config.Agent) (Prepared, error) { return Prepared{}, nil }
 	opt.Log = slog.New(slog.NewTextHandler(r.t.Output(), nil))
 	ready := make(chan struct{})

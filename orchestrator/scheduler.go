@@ -89,6 +89,7 @@ type Scheduler struct {
 	agents []*agent
 	// joining are agents that a reload added and that cannot be run yet.
 	joining  []*joining
+	arriving int // joining agents that are being made ready
 	slots    slots
 	account  account
 	stopping bool
@@ -252,20 +253,6 @@ func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
 	s.watchInboxes(work)
 	s.wg.Go(func() { s.lookAround(work) })
 	s.lookAtAll(func(int) bool { return true })
-}
-
-// writeFiles writes what is to be read by others until the function that it
-// returns is called, and then what is left of it.
-func (s *Scheduler) writeFiles() (end func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var writers sync.WaitGroup
-	for _, w := range []*writeBehind{s.published, s.records} {
-		writers.Go(func() { w.run(ctx) })
-	}
-	return func() {
-		cancel()
-		writers.Wait()
-	}
 }
 
 // evaluateLocked compares what an agent should do with what it does.

@@ -79,7 +79,7 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 // skips says why a fire is not to be queued, or "".
 func (s *Scheduler) skips(ctx context.Context, t trigger, q *inbox.Queue, p sources.Prompt) (string, error) {
 	if t.skipsOverlap() {
-		switch there, err := stillThere(q, t.source()+"@"); {
+		switch there, err := s.stillThere(q, t); {
 		case err != nil:
 			return "", err
 		case there:

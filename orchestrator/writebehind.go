@@ -116,3 +116,17 @@ func (w *writeBehind) doLocked(path string) {
 	delete(w.busy, path)
 	w.done.Broadcast()
 }
+
+// writeFiles writes what is to be read by others until the function that it
+// returns is called, and then what is left of it.
+func (s *Scheduler) writeFiles() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var writers sync.WaitGroup
+	for _, w := range []*writeBehind{s.published, s.records} {
+		writers.Go(func() { w.run(ctx) })
+	}
+	return func() {
+		cancel()
+		writers.Wait()
+	}
+}

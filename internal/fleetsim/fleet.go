@@ -22,20 +22,22 @@ type scenario struct {
 	// first is the first minute that is watched.
 	cron   func(i int, first time.Time) string
 	jitter time.Duration
-	// minutes bounds what is watched; 0: as long as the settings say.
+	// minutes bounds what is watched; 0: as long as the settings say. With a
+	// window that is what is watched, from the next second on.
 	minutes int
-	quiet   bool // no fire is due: what an idle fleet costs
+	window  time.Duration
+	late    time.Duration // the most that the 99th of 100 fires may be late
 }
 
 var scenarios = map[string]scenario{
 	"idle": {
-		name: "idle", what: "no fire is due for months", minutes: 1, quiet: true,
+		name: "idle", what: "no fire is due for months", minutes: 1,
 		cron: func(_ int, first time.Time) string {
 			return fmt.Sprintf("0 0 1 %d *", first.AddDate(0, 3, 0).Month())
 		},
 	},
 	"spread": {
-		name: "spread", what: "1 in 10 every 5 minutes, 3 every 15, 6 hourly, at the full minute",
+		name: "spread", what: "1 in 10 every 5 minutes, 3 every 15, 6 hourly, at the full minute", late: lateP99,
 		cron: func(i int, _ time.Time) string {
 			switch every := 60; {
 			case i%10 == 0:
@@ -45,15 +47,15 @@ var scenarios = map[string]scenario{
 				every = min(every, 15)
 				return fmt.Sprintf("%d-59/%d * * * *", i/10%every, every)
 			}
-			return fmt.Sprintf("%d * * * *", i%60)
+			return fmt.Sprintf("%d * * * *", i/10%60)
 		},
 	},
 	"jitter": {
-		name: "jitter", what: "every 5 minutes with a jitter of 5 minutes", jitter: 5 * time.Minute,
+		name: "jitter", what: "every 5 minutes with a jitter of 5 minutes", jitter: 5 * time.Minute, late: lateP99,
 		cron: func(int, time.Time) string { return "*/5 * * * *" },
 	},
 	"burst": {
-		name: "burst", what: "all in the same minute, without jitter", minutes: 1,
+		name: "burst", what: "all in the same minute, without jitter", minutes: 1, late: burstP99,
 		cron: func(_ int, first time.Time) string { return fmt.Sprintf("%d * * * *", first.Minute()) },
 	},
 }
@@ -115,7 +117,7 @@ func (s settings) declareAgent(w *bufio.Writer, sc scenario, i int, first time.T
 	if i%10 == 9 {
 		fmt.Fprint(w, "    group: small\n")
 	}
-	fmt.Fprintf(w, "    trigger: {cron: %q, prompt: \"do what is due at {{.Label}}\"", sc.cron(i, first))
+	fmt.Fprintf(w, "    trigger: {cron: %q, seconds: %t, prompt: \"do what is due at {{.Label}}\"", sc.cron(i, first), sc.window > 0)
 	if sc.jitter > 0 {
 		fmt.Fprintf(w, ", jitter: %s", sc.jitter)
 	}

@@ -10,7 +10,10 @@ import (
 
 // The targets (DESIGN.md, section 10).
 const (
-	lateP99     = 250 * time.Millisecond
+	lateP99 = 250 * time.Millisecond
+	// burstP99 is no promise of ours but of the disk: 10,000 fires at one
+	// instant are as many files to be written and synced.
+	burstP99    = 5 * time.Second
 	peakMemory  = 200 << 20
 	idlePercent = 1.0
 	readyWithin = 10 * time.Second
@@ -40,7 +43,7 @@ func (r *Result) targets() []target {
 		add("idle processor time", r.CPUPercent, idlePercent, "% of a core")
 		return all
 	}
-	add("lateness p99", ms(r.Queued.P99), ms(lateP99), "ms")
+	add("lateness p99", ms(r.Queued.P99), ms(scenarios[r.Scenario].late), "ms")
 	add("fires that never came", float64(r.Missing), 0, "")
 	add("fires that came twice", float64(r.Twice), 0, "")
 	add("fires that no session took", float64(r.Untaken), 0, "")
@@ -87,7 +90,7 @@ func (r *Result) print(w io.Writer) {
 	if r.Owed == 0 {
 		return
 	}
-	fmt.Fprintf(w, "  %d fires\t%d missing, %d twice, %d not taken\tat most %d sessions\t\n", r.Owed, r.Missing, r.Twice, r.Untaken, r.Most)
+	fmt.Fprintf(w, "  %d fires\t%d missing, %d twice, %d not taken, %d skipped\tat most %d sessions\t\n", r.Owed, r.Missing, r.Twice, r.Untaken, r.Skipped, r.Most)
 	for _, row := range []struct {
 		what string
 		of   Spread

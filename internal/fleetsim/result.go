@@ -20,8 +20,10 @@ type Result struct {
 	Ready time.Duration `json:"ready_ns"` // from Run to ready
 
 	// Owed fires were due, Missing of them were never queued, Untaken were
-	// queued and no session had them in time.
+	// queued and no session had them in time. Skipped were due while the
+	// agent's last one was not done.
 	Owed    int `json:"owed"`
+	Skipped int `json:"skipped"`
 	Missing int `json:"missing"`
 	Untaken int `json:"untaken"`
 	Twice   int `json:"twice"`
@@ -66,7 +68,7 @@ func spreadOf(all []time.Duration) Spread {
 // judge takes from the journal and from the sessions' own notes how late
 // things were.
 func (s settings) judge(sc scenario, r *Result, c *crew, due map[fire]time.Time) error {
-	fired := map[fire]time.Time{}
+	fired, skipped := map[fire]time.Time{}, map[fire]bool{}
 	waits := map[string]time.Time{}
 	var waited, drain, persist, group []time.Duration
 	for e, err := range orchestrator.ReadJournal(s.stateDir(sc)) {
@@ -79,6 +81,8 @@ func (s settings) judge(sc scenario, r *Result, c *crew, due map[fire]time.Time)
 				r.Twice++
 			}
 			fired[f] = e.At
+		case e.Kind == "skipped":
+			skipped[fireOf(e)] = true
 		case e.Kind == "state" && e.State == orchestrator.Waiting:
 			waits[e.Agent] = e.At
 		case e.Kind == "state" && e.State == orchestrator.Starting:
@@ -98,19 +102,24 @@ func (s settings) judge(sc scenario, r *Result, c *crew, due map[fire]time.Time)
 		}
 	}
 	r.Waited, r.Drain, r.Persist, r.Group = spreadOf(waited), spreadOf(drain), spreadOf(persist), spreadOf(group)
-	r.lateness(c, due, fired)
+	r.lateness(c, due, fired, skipped)
 	r.Jain = jain(c, due)
 	r.Most = c.most
 	return nil
 }
 
-func (r *Result) lateness(c *crew, due, fired map[fire]time.Time) {
+func (r *Result) lateness(c *crew, due, fired map[fire]time.Time, skipped map[fire]bool) {
 	var queued, taken []time.Duration
 	for f, at := range due {
 		r.Owed++
-		if got, ok := fired[f]; ok {
+		got, ok := fired[f]
+		switch {
+		case ok:
 			queued = append(queued, got.Sub(at))
-		} else {
+		case skipped[f]:
+			r.Skipped++
+			continue
+		default:
 			r.Missing++
 			continue
 		}

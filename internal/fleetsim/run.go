@@ -8,25 +8,23 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook"
 	"heartbeat/orchestrator"
 )
 
 // lead is how long a fleet may take to be ready, before the first minute that
 // is watched begins.
 func (s settings) lead() time.Duration {
-	return 5*time.Second + time.Duration(s.agents)*3*time.Millisecond
+	return 2*time.Second + time.Duration(s.agents)*3*time.Millisecond
 }
 
 // run runs one scenario in this process.
 func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
-	minutes := s.minutes
-	if sc.minutes > 0 {
-		minutes = sc.minutes
-	}
-	first := time.Now().UTC().Add(s.lead()).Truncate(time.Minute).Add(time.Minute)
+	first, last := s.when(sc)
 	path, err := s.declare(sc, first)
 	if err != nil {
 		return nil, err
@@ -38,7 +36,7 @@ func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
 		return nil, err
 	}
 	r.Load = time.Since(began)
-	due := owed(fleet, first, first.Add(time.Duration(minutes)*time.Minute))
+	due := owed(fleet, first, last)
 
 	crew := newCrew(s.lasts)
 	live, err := s.start(ctx, sc, fleet, crew, r)
@@ -52,10 +50,10 @@ func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
 	if err := sleepUntil(ctx, first.Add(-time.Second)); err != nil {
 		return nil, err
 	}
-	if err := s.watched(ctx, r, first.Add(time.Duration(minutes)*time.Minute)); err != nil {
+	if err := s.watched(ctx, r, last); err != nil {
 		return nil, err
 	}
-	if err := s.settled(ctx, crew, due); err != nil {
+	if err := s.settled(ctx, live); err != nil {
 		return nil, err
 	}
 	r.RSSPeak = memory("VmHWM")
@@ -68,8 +66,24 @@ func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
 	return r, s.judge(sc, r, crew, due)
 }
 
+// when says what is watched of a scenario that begins now.
+func (s settings) when(sc scenario) (first, last time.Time) {
+	ready := time.Now().UTC().Add(s.lead())
+	if sc.window > 0 {
+		first = ready.Truncate(time.Second)
+		return first, first.Add(sc.window)
+	}
+	minutes := s.minutes
+	if sc.minutes > 0 {
+		minutes = sc.minutes
+	}
+	first = ready.Truncate(time.Minute).Add(time.Minute)
+	return first, first.Add(time.Duration(minutes) * time.Minute)
+}
+
 // live is a scheduler that runs.
 type live struct {
+	sched  *orchestrator.Scheduler
 	cancel context.CancelFunc
 	ended  chan error
 	log    *os.File
@@ -109,7 +123,7 @@ func (s settings) start(ctx context.Context, sc scenario, f *config.Fleet, c *cr
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	l := &live{cancel: cancel, ended: make(chan error, 1), log: log}
+	l := &live{sched: sched, cancel: cancel, ended: make(chan error, 1), log: log}
 	go func() {
 		_, err := sched.Run(ctx)
 		l.ended <- err
@@ -145,40 +159,23 @@ func (s settings) watched(ctx context.Context, r *Result, until time.Time) error
 	return err
 }
 
-// settled waits until every fire was taken by a session.
-func (s settings) settled(ctx context.Context, c *crew, due map[fire]time.Time) error {
+// settled waits until nobody has had anything to do for a while.
+func (s settings) settled(ctx context.Context, l *live) error {
 	end := time.Now().Add(s.settle)
-	for time.Now().Before(end) {
-		c.mu.Lock()
-		left := len(c.live)
-		for f := range due {
-			if _, ok := c.taken[f]; !ok {
-				left++
-			}
-		}
-		c.mu.Unlock()
-		if left == 0 {
-			return nil
-		}
+	for quiet := 0; quiet < 5 && time.Now().Before(end); quiet++ {
 		if err := sleepUntil(ctx, time.Now().Add(200*time.Millisecond)); err != nil {
 			return err
 		}
-		if left <= s.slots && c.allTaken(due) {
-			return nil // what is left are sessions that wait
+		if slices.ContainsFunc(l.sched.Snapshot(), busy) {
+			quiet = 0
 		}
 	}
 	return nil // what is missing is judged
 }
 
-func (c *crew) allTaken(due map[fire]time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for f := range due {
-		if _, ok := c.taken[f]; !ok {
-			return false
-		}
-	}
-	return true
+// busy reports whether an agent has something to do, or waits to.
+func busy(a orchestrator.AgentState) bool {
+	return a.State != orchestrator.Idle && a.Phase != hook.Waiting
 }
 
 func sleepUntil(ctx context.Context, at time.Time) error {

@@ -9,8 +9,9 @@ import (
 )
 
 // Folders calls changed with the path of a file in one of the folders
-// whenever something happened to it, or with a folder's own path when the
-// system lost count of what did. It is a hint, to be checked against the
+// whenever something happened to it, or with a folder's own path when it is
+// not known what did: once when all are watched, and when the system lost
+// count. It is a hint, to be checked against the
 // file. It returns when ctx ends, or with an error where the system gives no
 // notifications. changed must not block.
 func Folders(ctx context.Context, folders []string, changed func(path string)) error {
@@ -23,6 +24,9 @@ func Folders(ctx context.Context, folders []string, changed func(path string)) e
 		if err := w.Add(f); err != nil {
 			return fmt.Errorf("cannot watch %q: %w", f, err)
 		}
+	}
+	for _, f := range folders { // what happened before it was watched
+		changed(f)
 	}
 	for {
 		select {

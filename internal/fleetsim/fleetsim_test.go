@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator"
+)
+
+// small is a fleet whose fires are seconds apart, so that a test has some.
+func small(t *testing.T) (settings, scenario) {
+	t.Helper()
+	s := settings{agents: 12, slots: 6, minutes: 1, session: 5 * time.Millisecond, settle: 30 * time.Second, dir: t.TempDir()}
+	sc := scenario{
+		name: "small", late: lateP99, window: 4 * time.Second,
+		cron: func(int, time.Time) string { return "@every 2s" },
+	}
+	return s, sc
+}
+
+// TestASmallFleet is the whole simulation for a moment: every fire comes once,
+// and a session takes it.
+func TestASmallFleet(t *testing.T) {
+	t.Parallel()
+	s, sc := small(t)
+	r, err := s.run(t.Context(), sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Owed != s.agents*2 || r.Missing+r.Twice > 0 {
+		t.Errorf("%d fires were due, %d never came and %d came twice", r.Owed, r.Missing, r.Twice)
+	}
+	if r.Most < 1 || r.Most > s.slots {
+		t.Errorf("%d sessions at once, with max-sessions %d", r.Most, s.slots)
+	}
+	if r.Queued.N+r.Skipped != r.Owed || r.Taken.N != r.Queued.N || r.Queued.Max <= 0 {
+		t.Errorf("queued %+v, taken %+v", r.Queued, r.Taken)
+	}
+	if runtime.GOOS == "linux" && (r.RSSPeak == 0 || r.CPU == 0 || r.Goroutines == 0 || r.Descriptors < s.agents) {
+		t.Errorf("costs: %+v", r)
+	}
+}
+
+// TestAMissedTargetIsSaid checks that the report fails for what it has to.
+func TestAMissedTargetIsSaid(t *testing.T) {
+	t.Parallel()
+	good := Result{Scenario: "spread", Owed: 10, Jain: 1, Queued: Spread{P99: lateP99}, RSSPeak: peakMemory}
+	for name, spoil := range map[string]func(*Result){
+		"":                           func(*Result) {},
+		"lateness p99":               func(r *Result) { r.Queued.P99++ },
+		"memory, most":               func(r *Result) { r.RSSPeak += 1 << 10 },
+		"fires that never came":      func(r *Result) { r.Missing = 1 },
+		"fires that came twice":      func(r *Result) { r.Twice = 1 },
+		"fires that no session took": func(r *Result) { r.Untaken = 1 },
+		"sessions at once":           func(r *Result) { r.Most, r.Slots = 5, 4 },
+		"idle processor time":        func(r *Result) { r.Owed, r.CPUPercent = 0, 1.01 },
+	} {
+		r := good
+		spoil(&r)
+		var table, js bytes.Buffer
+		missed, err := settings{}.report(&table, []Result{r})
+		if err != nil || missed != min(1, len(name)) || strings.Contains(table.String(), "MISSED") != (name != "") {
+			t.Errorf("%q: %d missed, %v\n%s", name, missed, err, &table)
+		}
+		var got struct{ Targets []target }
+		if _, err := (settings{asJSON: true}).report(&js, []Result{r}); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(js.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range got.Targets {
+			if g.Missed != (g.Name == name) {
+				t.Errorf("%q: %+v", name, g)
+			}
+		}
+	}
+}
+
+// TestScenariosDeclareAFleet checks that every scenario's file is valid, and
+// that the idle one owes nothing while it is watched.
+func TestScenariosDeclareAFleet(t *testing.T) {
+	t.Parallel()
+	first := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
+	for _, name := range names() {
+		s := settings{agents: 120, slots: 10, dir: t.TempDir()}
+		path, err := s.declare(scenarios[name], first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := config.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(owed(f, first, first.Add(5*time.Minute)))
+		if len(f.Agents) != s.agents || (n == 0) != (name == "idle") || name == "burst" && n != s.agents {
+			t.Errorf("%s: %d agents owe %d fires in five minutes", name, len(f.Agents), n)
+		}
+	}
+}
+
+func TestFireOf(t *testing.T) {
+	t.Parallel()
+	got := fireOf(orchestrator.Event{Agent: "a00001", Trigger: "a00001/cron-1@2026-11-21T15:04+00:00"})
+	if want := (fire{"a00001", "2026-11-21T15:04+00:00"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,183 @@
+package orchestrator
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+)
+
+// dayEvent is an agent's next change in a day that is played without sessions.
+type dayEvent struct {
+	at   time.Duration
+	a    *agent
+	ends bool // of its session; else it has work
+}
+
+// dayHeap is a container/heap, the next event first.
+type dayHeap []dayEvent
+
+func (h dayHeap) Len() int           { return len(h) }
+func (h dayHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h dayHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *dayHeap) Push(x any)        { *h = append(*h, x.(dayEvent)) }
+func (h *dayHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// waits are how often agents waited for a slot, and how long at most.
+type waits struct {
+	starts  map[*agent]int
+	longest map[string]time.Duration // by group
+}
+
+// aDayOf plays a day of agents that all have work at its start and again some
+// hours after each session. Sessions last between 10 and 30 seconds.
+func aDayOf(l *slots, agents []*agent, again time.Duration, rnd *rand.Rand) waits {
+	w := waits{starts: map[*agent]int{}, longest: map[string]time.Duration{}}
+	since := map[*agent]time.Duration{}
+	var events dayHeap
+	for _, a := range agents {
+		heap.Push(&events, dayEvent{a: a})
+	}
+	enter := func(a *agent, to State) {
+		l.moved(a, a.state, to)
+		a.state = to
+	}
+	for len(events) > 0 && events[0].at < 24*time.Hour {
+		e := heap.Pop(&events).(dayEvent)
+		if e.ends {
+			enter(e.a, Idle)
+			heap.Push(&events, dayEvent{at: e.at + time.Duration(rnd.ExpFloat64()*float64(again)), a: e.a})
+		} else {
+			enter(e.a, Waiting)
+			since[e.a] = e.at
+		}
+		for a := l.first(); a != nil && !l.full(); a = l.first() {
+			enter(a, Starting)
+			w.starts[a]++
+			w.longest[a.cfg.Group] = max(w.longest[a.cfg.Group], e.at-since[a])
+			lasts := 10*time.Second + time.Duration(rnd.Int64N(int64(20*time.Second)))
+			heap.Push(&events, dayEvent{at: e.at + lasts, a: a, ends: true})
+		}
+	}
+	return w
+}
+
+// TestNobodyStarvesInADay plays a day of 10,000 agents with 50 slots, a tenth
+// of them in a group that has two and more work than those can do. Nobody
+// waits longer than those who came before take, and the crowded group is in
+// nobody else's way.
+func TestNobodyStarvesInADay(t *testing.T) {
+	t.Parallel()
+	const n, slots, crowded, few = 10_000, 50, 1_000, 2
+	l := newSlots(&config.Fleet{MaxSessions: slots, Groups: map[string]int{"crowded": few}})
+	var agents []*agent
+	for i := range n {
+		group := ""
+		if i%(n/crowded) == 0 {
+			group = "crowded"
+		}
+		agents = append(agents, newGrouped(fmt.Sprint(i), group))
+	}
+	w := aDayOf(&l, agents, 3*time.Hour, rand.New(rand.NewPCG(3, 4)))
+	const lasts = 20 * time.Second // on average
+	for group, bound := range map[string]time.Duration{
+		"":        (n - crowded) / (slots - few) * lasts * 11 / 10,
+		"crowded": crowded / few * lasts * 11 / 10,
+	} {
+		if got := w.longest[group]; got == 0 || got > bound {
+			t.Errorf("somebody of group %q waited %v, want at most %v", group, got, bound)
+		}
+	}
+	for _, a := range agents {
+		if w.starts[a] == 0 {
+			t.Errorf("agent %s got no slot in a day", a.name)
+		}
+	}
+}
+
+// TestDrainAndPersistShareSlots: agents of both modes, a third of them in a
+// group with one slot, get a prompt every ten minutes, and everybody's is done
+// before the next one. Sessions that wait for work make way for that.
+func TestDrainAndPersistShareSlots(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("agent-%02d", i))
+	}
+	r := newRig(t, names...)
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.fleet.MaxSessions, r.fleet.Groups = 3, map[string]int{"one": 1}
+		for i, name := range names {
+			if i%2 == 0 {
+				r.agent(name).Mode = hook.Persist
+				r.set(name, persists)
+			}
+			if i%3 == 0 {
+				r.agent(name).Group = "one"
+			}
+		}
+		stop := r.run()
+		const rounds = 3
+		for round := range rounds {
+			for _, i := range rand.Perm(len(names)) {
+				r.send(names[i], 1)
+			}
+			r.sleep(10 * time.Minute)
+			for _, name := range names {
+				if got := r.state(name).Acknowledged; got != round+1 {
+					t.Errorf("%s has done %d of %d prompts", name, got, round+1)
+				}
+			}
+		}
+		stop()
+		if r.most != 3 {
+			t.Errorf("%d sessions at once, want 3", r.most)
+		}
+	})
+}
+
+// TestTheLongestWaitingSessionYieldsFirst: three sessions wait for work, and
+// those who need a slot get them in the order in which the sessions went idle.
+func TestTheLongestWaitingSessionYieldsFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "p1", "p2", "p3", "n1", "n2", "n3")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.fleet.MaxSessions = 3
+		for i, name := range []string{"p2", "p3", "p1"} {
+			r.agent(name).Mode = hook.Persist
+			r.set(name, persists)
+			r.send(name, i+1) // p2 waits first, p1 last
+		}
+		stop := r.run()
+		defer stop()
+		r.sleep(5 * time.Minute)
+		yielded := []string{"p2", "p3", "p1"}
+		for i, needy := range []string{"n1", "n2", "n3"} {
+			r.send(needy, 10)
+			r.sleep(10 * time.Second)
+			r.want(needy, Running)
+			for j, name := range yielded {
+				want := Running
+				if j <= i {
+					want = Idle
+				}
+				r.want(name, want)
+			}
+		}
+		if !slices.Contains(r.order(), "n3") || r.most != 3 {
+			t.Errorf("started %v, %d at once", r.order(), r.most)
+		}
+	})
+}

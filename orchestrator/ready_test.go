@@ -1,0 +1,85 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heartbeat/config"
+)
+
+// TestTooFewOpenFiles declares more agents than any process may open
+// directories.
+func TestTooFewOpenFiles(t *testing.T) {
+	t.Parallel()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if limit.Cur > 1<<24 {
+		t.Skip("this process may open more files than a test can declare agents")
+	}
+	s, err := New(Options{Fleet: &config.Fleet{MaxSessions: 1}, StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.enoughDescriptors(); err != nil {
+		t.Errorf("no agents: %v", err)
+	}
+	s.agents = make([]*agent, limit.Cur)
+	err = s.getReady(t.Context())
+	few, ok := errors.AsType[*DescriptorsError](err)
+	if !ok || few.Have != uint64(limit.Cur) || few.Need <= few.Have || !strings.Contains(few.Hint(), "ulimit -Hn") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAReloadOfManyWatchesTheInboxesOnce: to watch them is work for each
+// agent, and must not be done again for each one that comes.
+func TestAReloadOfManyWatchesTheInboxesOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		var watches atomic.Int64
+		var mu sync.Mutex
+		var last []string
+		r.opt.Inboxes = func(ctx context.Context, folders []string, changed func(string)) error {
+			watches.Add(1)
+			mu.Lock()
+			last = folders
+			mu.Unlock()
+			return r.notify(ctx, folders, changed)
+		}
+		stop := r.run()
+		defer stop()
+		all := []*config.Agent{r.agent("a")}
+		for i := range 40 {
+			all = append(all, r.declare(fmt.Sprint("new-", i)))
+		}
+		if _, err := r.s.Reload(r.with(all...)); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(time.Second)
+		// One at the start, one of the reload, and a few as the agents come.
+		if n := watches.Load(); n > 8 {
+			t.Errorf("the inboxes were watched anew %d times", n)
+		}
+		mu.Lock()
+		n := len(last)
+		mu.Unlock()
+		if n != len(all) {
+			t.Errorf("%d of %d folders are watched", n, len(all))
+		}
+		r.send("new-39", 1)
+		r.sleep(time.Second)
+		r.want("new-39", Running)
+	})
+}
