@@ -181,7 +181,8 @@ type Record struct {
 	Attached int       `json:"attached,omitempty"` // people attached now
 	// Ruling is set from the moment the session is to end.
 	Ruling *Ruling `json:"ruling,omitempty"`
-	// ExitCode and EndedAt are set when Phase is Ended.
+	// EndedAt is set when Phase is Ended; ExitCode where the client ended by
+	// itself, with a code that is not 0.
 	ExitCode int       `json:"exit_code,omitempty"`
 	EndedAt  time.Time `json:"ended_at,omitzero"`
 }

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -250,7 +251,7 @@ func (s *Scheduler) reported(a *agent, r session.Report) {
 		s.worksLocked(a)
 	}
 	if r.Phase == hook.Ending {
-		s.enterLocked(a, Ending, "its session is being ended", time.Time{})
+		s.enterLocked(a, Ending, cmp.Or(r.Why, "its session is being ended"), time.Time{})
 	} else if a.state == Ending {
 		s.enterLocked(a, Running, "a turn began after all", time.Time{})
 	}

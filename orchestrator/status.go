@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"time"
 
 	"heartbeat/config"
@@ -52,6 +53,9 @@ func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 		st.AgentState = kept
 	case !errors.Is(err, fs.ErrNotExist):
 		st.Problem = err.Error()
+	}
+	if _, err := os.Stat(a.Dir); errors.Is(err, fs.ErrNotExist) && st.Problem == "" {
+		st.Problem = a.Dir + " is not there; heartbeat apply " + a.Name + " makes it"
 	}
 	running := flock.Held(a.Dir)
 	if running && st.State == Stopped {

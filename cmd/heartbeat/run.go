@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,6 +108,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	}
 	var s *orchestrator.Scheduler
 	s, err = c.scheduler(a, fleet, shown.observe(), func() {
+		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		if c.Once {
@@ -124,8 +126,29 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	ctx, stop := c.supervise(ctx, a, s)
 	defer stop()
 	defer context.AfterFunc(ctx, a.manager.Stopping)()
+	begin := time.Now()
 	sum, err = s.Run(ctx)
-	return ctx.Err() != nil, sum, err
+	asked = ctx.Err() != nil
+	if sum != nil {
+		a.logStop(sum, asked, time.Since(begin))
+	}
+	return asked, sum, err
+}
+
+// logStop writes the last line of a run: why it ended, and what it did.
+func (a *app) logStop(sum *orchestrator.Summary, asked bool, took time.Duration) {
+	why := "it cannot go on"
+	switch {
+	case asked:
+		why = "asked to stop"
+	case sum.Finished:
+		why = "nothing is left to do"
+	}
+	done, dead, queued := 0, 0, 0
+	for _, s := range sum.Agents {
+		done, dead, queued = done+s.Acknowledged, dead+s.DeadLettered, queued+s.Queued
+	}
+	a.log.Info("heartbeat stopped", "why", why, "done", done, "dead-lettered", dead, "queued", queued, "after", took.Round(time.Second))
 }
 
 // serveControl answers `heartbeat pause` and its like. The fleet runs without

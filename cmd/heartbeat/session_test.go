@@ -359,3 +359,27 @@ func TestSecretsStayOutOfFiles(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNormalEndIsNoFailure: a session that we ended has no exit code to be
+// afraid of, in its record, the status and the journal; a run says what it did
+// at its start and its end.
+func TestNormalEndIsNoFailure(t *testing.T) {
+	t.Parallel()
+	w := patient(t)
+	w.ok("apply")
+	w.ok("send", "triage", "hello")
+	o := w.run("run", "--once")
+	if o.status != 0 {
+		t.Fatalf("status %d: %s", o.status, o.stderr)
+	}
+	for _, want := range []string{" heartbeat runs fleet=", " agents=1 pid=", "agent ending agent=triage why=drained\n", ` heartbeat stopped why="nothing is left to do" done=1 dead-lettered=0 queued=0 after=`} {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("the log lacks %q:\n%s", want, o.stderr)
+		}
+	}
+	for _, text := range []string{w.get("agents/triage/.heartbeat/session.json"), w.ok("status", "-o", "json")} {
+		if !strings.Contains(text, "drained") || strings.Contains(text, "exit_code") || strings.Contains(text, "SIGTERM") {
+			t.Errorf("a normal end reads as a failure: %s", text)
+		}
+	}
+}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/state"
@@ -21,7 +23,8 @@ type statusCmd struct {
 // Help implements kong's HelpProvider.
 func (statusCmd) Help() string {
 	return `Shows what each agent does, what is queued and in flight, how its last session
-ended and when its next scheduled fire is. It reads the disk, so it works with
+ended and when its next scheduled fire is. IN FLIGHT names the trigger, or "send",
+or "a line" that somebody wrote into the inbox. It reads the disk, so it works with
 and without a running scheduler; one that answers is named.
 
 Examples:
@@ -107,20 +110,26 @@ func (s *statusPage) told(live *control.Status) {
 func (s statusPage) text(p *page) {
 	var rows [][]cell
 	for _, a := range s.Agents {
+		state := stateCell(p, a.State)
+		state.text = stateText(a, s.now)
+		dead := cell{text: strconv.Itoa(a.Dead)}
+		if a.Dead > 0 {
+			dead.colour = p.red
+		}
 		rows = append(rows, []cell{
 			{text: a.Agent},
-			stateCell(p, a.State),
+			state,
 			{text: queuedText(a)},
 			{text: inFlightText(a, s.now)},
-			{text: strconv.Itoa(a.Dead)},
-			{text: lastText(a)},
+			dead,
 			{text: nextText(a, s.now)},
+			{text: lastText(a)},
 		})
 	}
 	if s.Scheduler != nil {
 		p.printf("run by process %s for %s\n", strconv.Itoa(s.Scheduler.PID), ago(s.now.Sub(s.Scheduler.Started)))
 	}
-	p.table([]string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "LAST", "NEXT"}, rows)
+	p.table([]string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "NEXT", "LAST SESSION"}, rows)
 	for _, a := range s.Agents {
 		if a.Problem != "" {
 			p.coloured(p.red, "! ")
@@ -132,6 +141,14 @@ func (s statusPage) text(p *page) {
 	}
 }
 
+// stateText is a state and since when it lasts.
+func stateText(a orchestrator.AgentStatus, now time.Time) string {
+	if a.State == orchestrator.Stopped || a.Since.IsZero() {
+		return string(a.State)
+	}
+	return string(a.State) + " " + roughly(now.Sub(a.Since))
+}
+
 func queuedText(a orchestrator.AgentStatus) string {
 	n := strconv.Itoa(a.Depth.Entries)
 	if a.Depth.More {
@@ -140,35 +157,77 @@ func queuedText(a orchestrator.AgentStatus) string {
 	return n
 }
 
+// inFlightText says where the entry that is worked on comes from, for how long
+// it is, and which attempt this is; or what the session does without one.
 func inFlightText(a orchestrator.AgentStatus, now time.Time) string {
-	switch {
-	case a.InFlight != nil:
-		return fmt.Sprintf("%s, %s", a.InFlight.State, ago(now.Sub(a.InFlight.DeliveredAt)))
-	case a.Phase != "":
-		return string(a.Phase)
+	if f := a.InFlight; f != nil {
+		text := origin(a.Agent, f.Source) + " " + roughly(now.Sub(f.DeliveredAt))
+		if f.Attempt > 1 {
+			text += ", try " + strconv.Itoa(f.Attempt)
+		}
+		return text
+	}
+	switch a.Phase {
+	case hook.Waiting:
+		return "none, it waits"
+	case hook.Background:
+		return "background tasks"
+	case hook.Unattended:
+		return "none, unattended"
+	case hook.Starting, hook.Turn, hook.Ending, hook.Ended:
 	}
 	return "-"
 }
 
+// origin names what queued an entry: a trigger, send, or a line that somebody
+// wrote into the inbox.
+func origin(agent, source string) string {
+	if source == "" {
+		return "a line"
+	}
+	trigger, _, _ := strings.Cut(strings.TrimPrefix(source, agent+"/"), "@")
+	return shorten(trigger, 16)
+}
+
+// lastText is what the last session got done, and how it ended where that was
+// not because nothing was left to do.
 func lastText(a orchestrator.AgentStatus) string {
 	if a.Last == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%s, %d done", a.Last.Why, a.Last.Acknowledged)
+	done := strconv.Itoa(a.Last.Acknowledged) + " done"
+	switch a.Last.Why {
+	case hook.EndDrained, hook.EndReleased:
+		return done
+	}
+	return fmt.Sprintf("%s, %s", a.Last.Why, done)
 }
 
 func nextText(a orchestrator.AgentStatus, now time.Time) string {
 	switch {
 	case !a.Next.IsZero():
-		return "in " + ago(a.Next.Sub(now))
+		return "in " + roughly(a.Next.Sub(now))
 	case a.Watches > 0 && a.Polls > 0:
-		return "files, poll"
+		return "any time"
 	case a.Watches > 0:
 		return "files"
 	case a.Polls > 0:
 		return "poll"
 	}
 	return "-"
+}
+
+// roughly is a duration in its largest unit.
+func roughly(d time.Duration) string {
+	switch d = d.Abs(); {
+	case d < time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + "s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + "m"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + "h"
+	}
+	return strconv.Itoa(int(d.Hours())/24) + "d"
 }
 
 // whyText explains states that a person may want to end.
@@ -180,7 +239,9 @@ func whyText(a orchestrator.AgentStatus, now time.Time) string {
 		return "waiting: " + a.Reason
 	case orchestrator.BackingOff, orchestrator.Parked:
 		return fmt.Sprintf("%s for %s: %s", a.State, ago(a.Until.Sub(now)), a.Reason)
-	case orchestrator.Idle, orchestrator.Starting, orchestrator.Running, orchestrator.Ending, orchestrator.Stopped:
+	case orchestrator.Ending:
+		return "its session ends: " + a.Reason
+	case orchestrator.Idle, orchestrator.Starting, orchestrator.Running, orchestrator.Stopped:
 	}
 	if !a.Paused.IsZero() {
 		return "paused by a person; heartbeat resume lets it go on"

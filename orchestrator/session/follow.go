@@ -174,7 +174,10 @@ func (s *shim) reload() {
 // report tells the orchestrator what changed.
 func (s *shim) report(now time.Time) {
 	r := Report{At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work}
-	if r.Phase == s.said.Phase && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) {
+	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
+		r.Why = (&Outcome{Why: ruling.Why, Detail: ruling.Detail}).String()
+	}
+	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) {
 		return
 	}
 	s.said = r
@@ -254,17 +257,16 @@ func (s *shim) abandon(ctx context.Context) {
 func (s *shim) outcome(e ending, exit ptyrun.Exit) *Outcome {
 	r := s.record
 	o := &Outcome{
-		Why: e.why, Detail: e.detail, ExitCode: exit.Code, Signal: exit.Signal,
-		Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
+		Why: e.why, Detail: e.detail, Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
 	}
 	if e.exited {
 		switch {
 		case r.Ruling != nil:
 			o.Why, o.Detail = r.Ruling.Why, r.Ruling.Detail
 		case exit.Signal != "":
-			o.Why, o.Detail = hook.EndCrashed, "ended by "+exit.Signal
+			o.Why, o.Detail, o.Signal = hook.EndCrashed, "ended by "+exit.Signal, exit.Signal
 		default:
-			o.Why = hook.EndExited
+			o.Why, o.ExitCode = hook.EndExited, exit.Code
 		}
 	}
 	switch o.Why {

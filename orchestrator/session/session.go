@@ -69,19 +69,23 @@ type Report struct {
 	Phase        hook.Phase `json:"phase"`
 	Acknowledged int        `json:"acknowledged"`
 	Work         *hook.Work `json:"work,omitempty"`
+	// Why it is to end, while Phase is ending.
+	Why string `json:"why,omitempty"`
 	// Outcome is set in the last report only.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
 
 // Outcome is how a session ended.
 type Outcome struct {
-	Why          hook.End `json:"why"`
-	Detail       string   `json:"detail,omitempty"`
-	ExitCode     int      `json:"exit_code"`
-	Signal       string   `json:"signal,omitempty"`
-	Acknowledged int      `json:"acknowledged"`
-	Bound        bool     `json:"bound"`            // a SessionStart was seen
-	Screen       string   `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
+	Why    hook.End `json:"why"`
+	Detail string   `json:"detail,omitempty"`
+	// ExitCode is the client's where it ended by itself, Signal what ended it
+	// where that was not us: a session that we end is no failure.
+	ExitCode     int    `json:"exit_code,omitempty"`
+	Signal       string `json:"signal,omitempty"`
+	Acknowledged int    `json:"acknowledged"`
+	Bound        bool   `json:"bound"`            // a SessionStart was seen
+	Screen       string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
 }
 
 // String is one line about how the session ended.

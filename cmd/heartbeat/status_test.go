@@ -1,0 +1,62 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/session"
+)
+
+// A row says what a person asks: since when, what is worked on and for which
+// time, what failed, what comes next. It stands in 80 columns.
+func TestStatusTable(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	before := func(d time.Duration) time.Time { return now.Add(-d) }
+	of := func(name string, s orchestrator.State, since time.Duration, reason string) orchestrator.AgentStatus {
+		return orchestrator.AgentStatus{AgentState: orchestrator.AgentState{Agent: name, State: s, Since: before(since), Reason: reason}}
+	}
+	busy := of("triage", orchestrator.Running, 90*time.Second, "session started")
+	busy.InFlight = &inbox.InFlight{Source: "triage/mails@2026-03-01T11:58", Attempt: 2, DeliveredAt: before(2 * time.Minute)}
+	busy.Depth.Entries, busy.Dead, busy.Next = 120, 3, now.Add(50*time.Hour)
+	busy.Last = &session.Outcome{Why: hook.EndTimeout, Acknowledged: 2}
+	waits := of("builder", orchestrator.Running, 3*time.Hour, "")
+	waits.Phase, waits.Watches, waits.Polls = hook.Waiting, 1, 1
+	waits.Last = &session.Outcome{Why: hook.EndReleased, Acknowledged: 41}
+	ends := of("reviewer", orchestrator.Ending, 5*time.Second, "timeout (over 1h)")
+	ends.InFlight = &inbox.InFlight{Attempt: 1, DeliveredAt: before(time.Hour)}
+	ends.Phase = hook.Ending
+	stopped := of("clerk", orchestrator.Stopped, time.Hour, "")
+	stopped.InFlight = &inbox.InFlight{Source: "send", Attempt: 1, DeliveredAt: before(30 * time.Second)}
+
+	var p page
+	statusPage{Agents: []orchestrator.AgentStatus{busy, waits, ends, stopped}, now: now}.text(&p)
+	want := `AGENT     STATE       QUEUED  IN FLIGHT             DEAD  NEXT         LAST SESSION
+triage    running 1m  120     mails 2m, try 2   3     in 2d     timeout, 2 done
+builder   running 3h  0       none, it waits        0     any time  41 done
+reviewer  ending 5s   0       a line 1h         0     -            -
+clerk     stopped     0       send 30s          0     -            -
+reviewer: its session ends: timeout (over 1h)
+`
+	if got := strings.ReplaceAll(p.String(), " \n", "\n"); squeeze(got) != squeeze(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for line := range strings.Lines(p.String()) {
+		if width(line) > 81 {
+			t.Errorf("%d columns: %s", width(line), line)
+		}
+	}
+}
+
+// squeeze makes runs of blanks one: how wide columns are is not the point.
+func squeeze(s string) string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return strings.Join(lines, "\n")
+}
