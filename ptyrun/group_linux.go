@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,7 +37,31 @@ func PlanGroup() string {
 	if !delegated(mount, own, err == nil, markedDelegated) {
 		return ""
 	}
-	return filepath.Join(own, groupPrefix+mark())
+	start, err := StartTimeOf(os.Getpid())
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(own, fmt.Sprintf("%s%d-%d-%s", groupPrefix, os.Getpid(), start, mark()))
+}
+
+// removeForsaken removes the empty control groups below own whose makers are
+// no more: what was killed could not remove its own. One that is not empty is
+// for Sweep, which knows what may be killed.
+func removeForsaken(own string) {
+	entries, err := os.ReadDir(own)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		var pid int
+		var start uint64
+		if n, _ := fmt.Sscanf(e.Name(), groupPrefix+"%d-%d-", &pid, &start); n != 2 {
+			continue
+		}
+		if at, err := StartTimeOf(pid); errors.Is(err, ErrGone) || err == nil && at != start {
+			eachGroup(filepath.Join(own, e.Name()), func(dir string) { _ = unix.Rmdir(dir) }) // fails while it is used
+		}
+	}
 }
 
 // ownGroup is the directory of this process's control group of version 2 and
@@ -135,7 +160,11 @@ func markedDelegated(dir string) bool {
 // startIn starts the child in a new control group, when one was planned and
 // can be made, else as it is.
 func (c *Child) startIn(dir string) error {
-	if dir != "" && os.Mkdir(dir, 0o755) == nil {
+	if dir == "" {
+		return c.cmd.Start()
+	}
+	removeForsaken(filepath.Dir(dir))
+	if os.Mkdir(dir, 0o755) == nil {
 		if c.startInto(dir) == nil {
 			c.group = dir
 			return nil

@@ -59,6 +59,37 @@ func TestSweepFindsTheGroup(t *testing.T) {
 	}
 }
 
+// Groups of makers that were killed do not pile up.
+func TestForsakenGroupsAreRemoved(t *testing.T) {
+	t.Parallel()
+	own := filepath.Dir(planned(t))
+	dead := filepath.Join(own, groupPrefix+"1-1-"+mark()) // 1 runs, but since another time
+	alive := PlanGroup()
+	for _, dir := range []string{filepath.Join(dead, "below"), alive} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { removeGroup(dead); removeGroup(alive) })
+	run(t, Config{Argv: sh("true"), Group: PlanGroup()})
+	requireNoGroup(t, dead)
+	if _, err := os.Stat(alive); err != nil {
+		t.Errorf("the group of one who lives was removed: %v", err)
+	}
+	// One with processes in it stays.
+	var used string
+	var c *Child
+	within(t, "a start that no other test's comes between", func() bool {
+		used = filepath.Join(own, groupPrefix+"1-1-"+mark())
+		c = start(t, Config{Argv: []string{"sleep", "100"}, Group: used, Grace: time.Second})
+		return c.group != ""
+	})
+	run(t, Config{Argv: sh("true"), Group: PlanGroup()})
+	if !groupMembers(used)[c.PID()] {
+		t.Error("a group with processes was touched")
+	}
+}
+
 // Whatever is named as a group, only one of ours is emptied.
 func TestSweepPassesOverOtherGroups(t *testing.T) {
 	t.Parallel()
