@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 )
 
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
@@ -54,8 +55,8 @@ func (l *loader) substitute(p place) (string, bool) {
 	switch {
 	case !ok:
 		return "", false
-	case strings.ContainsRune(text, 0):
-		l.problem(p, "holds a NUL character", "remove it")
+	case strings.ContainsFunc(text, unicode.IsControl):
+		l.problem(p, "holds control characters", "remove them")
 		return "", false
 	}
 	return text, true
@@ -69,7 +70,7 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 	}
 	dir, err := l.resolve(text)
 	if err != nil {
-		l.problem(p, fmt.Sprintf("cannot resolve %s: %v", text, err), "")
+		l.problem(p, fmt.Sprintf("cannot resolve %s: %v", cut(text), reason(err)), "")
 		return "", false
 	}
 	info, err := os.Stat(dir)

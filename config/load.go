@@ -64,7 +64,15 @@ func Parse(path string, data []byte) (*Fleet, error) {
 		l.fleet(root, fleet)
 	}
 	if len(l.problems) > 0 {
-		return nil, l.sorted(l.problems)
+		all := l.sorted(l.problems)
+		if l.left > 0 {
+			last := all[len(all)-1]
+			all = append(all, Problem{
+				File: last.File, Line: last.Line, Column: last.Column,
+				Message: fmt.Sprintf("%d more problems or warnings are not listed", l.left), Hint: "correct these first",
+			})
+		}
+		return nil, all
 	}
 	fleet.Warnings = l.sorted(l.warnings)
 	fleet.Missing = map[string]bool{}
@@ -90,6 +98,7 @@ type loader struct {
 	problems Problems
 	warnings Problems
 	noted    map[Problem]bool
+	left     int // what was not noted
 	agents   []declared
 	grouped  []grouped
 	programs []program

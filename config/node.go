@@ -143,6 +143,10 @@ func (l *loader) table(p place, known []string, other elsewhere) (table, bool) {
 // unknown notes a key that nobody knows, at the key.
 func (l *loader) unknown(key string, p place, known []string, other elsewhere) {
 	hint := ""
+	if len(l.problems) >= mostProblems {
+		l.left++
+		return // nobody reads on
+	}
 	if other != nil {
 		hint = other(key)
 	}

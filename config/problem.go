@@ -129,7 +129,14 @@ func (l *loader) problem(p place, message, hint string) {
 	l.note(&l.problems, p, message, hint)
 }
 
+// mostProblems bounds how many are noted: a file with more is of another kind.
+const mostProblems = 1000
+
 func (l *loader) note(list *Problems, p place, message, hint string) {
+	if len(*list) >= mostProblems {
+		l.left++
+		return
+	}
 	found := Problem{
 		File: p.from.name, Line: max(p.node.Line, 1), Column: max(p.node.Column, 1),
 		Key: p.path, Message: message, Hint: hint,

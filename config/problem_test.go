@@ -102,6 +102,8 @@ func TestAgentFields(t *testing.T) {
 		{`permissions: {allow: Read}`, `must be a list, not "Read" (for example [Read, "Bash(git *)"])`},
 		{`permissions: {allow: [Read, ""]}`, `agents.a.permissions.allow[1]: is blank`},
 		{`permissions: [Read]`, `must be a mapping, not a list`},
+		{`inbox: "a\nb"`, `agents.a.inbox: holds control characters (remove them)`},
+		{`inbox: "a\e[31m"`, `agents.a.inbox: holds control characters (remove them)`},
 		{`env-file: "~bob/x.env"`, `only one's own ~ is known`},
 		{`env-file: `, `has no value`},
 		{`env-allow: HOME`, `must be a list, not`},
@@ -331,6 +333,21 @@ agents:
 	}
 	if diff := cmp.Diff(want, problemsOf(t, write(t, text))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestManyProblems: a file that is something else does not take minutes, and
+// does not fill the screen for ever.
+func TestManyProblems(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("version: 1\nagents: {a: {dir: a}}\n")
+	for i := range 5000 {
+		fmt.Fprintf(&b, "k%d: 1\n", i)
+	}
+	got := problemsOf(t, write(t, b.String()))
+	if len(got) != mostProblems+1 || !strings.Contains(got[mostProblems], "4000 more problems or warnings are not listed") {
+		t.Errorf("%d problems, the last one %s", len(got), got[len(got)-1])
 	}
 }
 
