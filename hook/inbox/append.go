@@ -64,7 +64,7 @@ func (q *Queue) AppendBatch(ctx context.Context, letters []Letter) (ids []string
 	if len(data) == 0 {
 		return ids, nil
 	}
-	if err := a.write(data); err != nil {
+	if err := a.write(ctx, data); err != nil {
 		return nil, err
 	}
 	q.remember(a, letters, ids)
@@ -137,9 +137,9 @@ func (q *Queue) openAppend(ctx context.Context) (*appending, error) {
 // write appends whole lines with one write(2), which no other appender can
 // split, and makes them durable. An unterminated last line gets its newline
 // first, or ours would be glued to it.
-func (a *appending) write(data []byte) error {
+func (a *appending) write(ctx context.Context, data []byte) error {
 	q := a.q
-	unfinished, err := durable.Unterminated(a.file)
+	unfinished, err := a.unfinished(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot append to %q: %v", q.place.Inbox, err)
 	}
@@ -196,6 +196,43 @@ func (a *appending) withdraw(data []byte) bool {
 	return a.q.dir.Do(step, func() error { _, err := file.WriteAt(blanks, a.size); return err }) == nil
 }
 
+// A last line without its newline is given time: a shell may write a long line
+// in pieces, and takes no lock.
+const (
+	tailQuiet = time.Second     // not grown for so long, its writer has gone
+	tailLimit = 5 * time.Second // the longest wait for a writer that never ends a line
+	tailPause = 20 * time.Millisecond
+)
+
+// unfinished reports whether the last line lacks its newline, once that has
+// been so for a second.
+func (a *appending) unfinished(ctx context.Context) (bool, error) {
+	quiet := a.q.tailQuiet
+	began, grown, size := time.Now(), time.Now(), int64(-1)
+	for {
+		open, err := durable.Unterminated(a.file)
+		if err != nil || !open {
+			return false, err
+		}
+		info, err := a.file.Stat()
+		if err != nil {
+			return false, err
+		}
+		if info.Size() != size {
+			size, grown = info.Size(), time.Now()
+		}
+		// A file from the future says nothing: then what we saw counts.
+		if time.Since(info.ModTime()) >= quiet || time.Since(grown) >= quiet || time.Since(began) >= tailLimit {
+			return true, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-time.After(tailPause):
+		}
+	}
+}
+
 // terminate ends what a failed write left, so that it spoils nobody's line;
 // where that fails too, the next appender does it.
 func (a *appending) terminate() {
@@ -215,7 +252,7 @@ func (q *Queue) appendRaw(raw []byte) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.file.Close()) }()
-	return a.write(append(bytes.Clone(raw), '\n'))
+	return a.write(ctx, append(bytes.Clone(raw), '\n'))
 }
 
 // rawWait bounds how long a requeued line waits for other appenders.

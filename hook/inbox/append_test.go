@@ -332,3 +332,63 @@ func TestAppendGivesUpWhenTheInboxStaysLocked(t *testing.T) {
 		t.Errorf("Append: %v", err)
 	}
 }
+
+// Whatever stands in the memory of ids, a prompt is accepted once, and the
+// same one is refused after that.
+func FuzzIDs(f *testing.F) {
+	f.Add([]byte(`{"id":"a","at":1,"ino":2,"end":9223372036854775807}` + "\n"))
+	f.Add([]byte(`{"id":"k"` + "\n" + `,"end":1}` + "\n"))
+	f.Add([]byte("\x00\n{\"id\":\"\\u0"))
+	f.Fuzz(func(t *testing.T, memory []byte) {
+		r := newRig(t).unsynced()
+		r.put(idsFile, string(memory))
+		letter := Letter{ID: "the id that is asked for", Source: "send", Prompt: "x", Idempotent: true}
+		if _, err := r.Append(t.Context(), letter); err != nil {
+			if bytes.Contains(memory, []byte("asked")) && errors.Is(err, ErrDuplicate) {
+				return
+			}
+			t.Fatalf("memory %q: %v", memory, err)
+		}
+		if _, err := r.Append(t.Context(), letter); !errors.Is(err, ErrDuplicate) {
+			t.Fatalf("memory %q: the second time: %v", memory, err)
+		}
+		if got := join(r.drain()); got != "x" {
+			t.Fatalf("memory %q: %q", memory, got)
+		}
+	})
+}
+
+// A shell writes a long line in pieces. A send that comes between waits for
+// its end, and cuts it only when nothing came for a second.
+func TestASendWaitsForAWriterInTheMiddleOfItsLine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.echo("first half, ")
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Append(t.Context(), Letter{Source: "send", Prompt: "sent"})
+		done <- err
+	}()
+	for range 3 { // the send may come at any moment of this
+		time.Sleep(300 * time.Millisecond) // a writer's pace: nothing here tells when the send looks
+		r.echo("more, ")
+	}
+	r.echo("second half\n")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := join(r.drain()); got != "first half, more, more, more, second half|sent" {
+		t.Errorf("drained %q", got)
+	}
+	r.echo("left behind")
+	began := time.Now()
+	if _, err := r.Append(t.Context(), Letter{Source: "send", Prompt: "sent again"}); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < tailQuiet {
+		t.Errorf("cut after %s", took)
+	}
+	if got := join(r.drain()); got != "left behind|sent again" {
+		t.Errorf("drained %q", got)
+	}
+}

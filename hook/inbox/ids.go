@@ -74,6 +74,7 @@ func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 	}
 	l := newLines(a.file, from, a.size, q.maxEntry)
 	var found []string
+	whole := from // the end of the last line that is whole
 	for {
 		got, err := l.read()
 		if errors.Is(err, io.EOF) {
@@ -82,6 +83,10 @@ func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 		if err != nil {
 			return fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
 		}
+		if !got.complete {
+			break
+		}
+		whole = got.end
 		if got.tooLarge || !bytes.HasPrefix(got.raw, []byte(envelopeStart)) {
 			continue
 		}
@@ -102,7 +107,7 @@ func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 	if len(found) == 0 {
 		return nil
 	}
-	return q.extendMemory(a, found, a.size)
+	return q.extendMemory(a, found, whole)
 }
 
 // idsBatch bounds how many ids are held while the memory is rebuilt.

@@ -56,6 +56,7 @@ func (m *model) open(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	q.tailQuiet = 0
 	q.dir.Guard = func(s durable.Step, run func() error) error {
 		if m.steps == 0 {
 			return errKilled

@@ -25,7 +25,10 @@ type Queue struct {
 	dir      *durable.Folder
 	home     *durable.Folder // dir when they are the same
 	maxEntry int64
-	notes    []string
+	// tailQuiet is how long a last line without its newline must not have
+	// grown before an appender ends it.
+	tailQuiet time.Duration
+	notes     []string
 }
 
 // Open opens a queue. The folders must exist; the inbox need not. An inbox
@@ -35,7 +38,7 @@ func Open(p Place) (*Queue, error) {
 	if !filepath.IsAbs(p.Inbox) {
 		return nil, fmt.Errorf("cannot open inbox %q: the path must be absolute", p.Inbox)
 	}
-	q := &Queue{place: p, name: filepath.Base(p.Inbox), maxEntry: p.MaxEntry}
+	q := &Queue{place: p, name: filepath.Base(p.Inbox), maxEntry: p.MaxEntry, tailQuiet: tailQuiet}
 	if q.maxEntry <= 0 {
 		q.maxEntry = DefaultMaxEntry
 	}

@@ -231,6 +231,7 @@ func (r *rig) arm() {
 	if r.step == nil {
 		return
 	}
+	r.tailQuiet = 0 // whoever compresses the disk compresses time
 	r.Queue.dir.Guard = func(s durable.Step, run func() error) error {
 		if s.Verb == durable.Sync || s.Verb == durable.SyncFolder {
 			run = func() error { return nil }

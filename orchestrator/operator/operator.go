@@ -9,7 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -175,6 +177,10 @@ func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
 // the directory, the session and the hooks meanwhile; when a scheduler or a
 // session holds one, the error is a *BusyError and nothing was done.
 func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.InFlight, err error) {
+	// A lock on what is missing would make it, as a file.
+	if info, err := os.Stat(filepath.Dir(r.Place.Inbox)); err != nil || !info.IsDir() {
+		return "", nil, fmt.Errorf("cannot recover %q: there is no such queue: %w", r.Place.Inbox, cmp.Or(err, fs.ErrNotExist))
+	}
 	unlockDir, err := flock.TryLock(r.Dir)
 	if errors.Is(err, flock.ErrHeld) {
 		return "", nil, &BusyError{

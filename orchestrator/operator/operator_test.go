@@ -2,6 +2,8 @@ package operator
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -222,5 +224,23 @@ func TestRecoverRefusesWhereSomebodyLives(t *testing.T) {
 				t.Errorf("after it had ended: %s, %v; the refusal must not have changed anything", got, err)
 			}
 		})
+	}
+}
+
+// A lock on a directory that is missing would make a file of its name.
+func TestRecoverMakesNothingOfAWrongPath(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "nowhere")
+	for _, path := range []string{filepath.Join(missing, "inbox.jsonl"), filepath.Join(missing, ".heartbeat", "inbox.jsonl")} {
+		r, err := OfInbox(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Recover(t.Context(), r); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if _, err := os.Lstat(missing); err == nil {
+			t.Errorf("%s: something was made", path)
+		}
 	}
 }
