@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,44 +21,46 @@ type breaker struct {
 	wg     sync.WaitGroup // of those that take a while
 	busy   chan struct{}  // room for them
 	disk   chan struct{}  // one disk is full at a time
+	only   []string       // the names of the acts; none: all
 }
 
 // schedulerActs end the scheduler.
 func (b *breaker) schedulerActs() []act {
 	return []act{
-		{2, b.killScheduler},
-		{1, func(context.Context, *rand.Rand) { b.keeper.hit(faultTerm, syscall.SIGTERM) }},
-		{1, b.killBoth},
+		{"kill-scheduler", 2, b.killScheduler},
+		{"term-scheduler", 1, func(context.Context, *rand.Rand) { b.keeper.hit(faultTerm, syscall.SIGTERM) }},
+		{"kill-both", 1, b.killBoth},
 	}
 }
 
 // act is something the breaker does; weight is how often, of all.
 type act struct {
+	name   string
 	weight int
 	do     func(ctx context.Context, r *rand.Rand)
 }
 
 func (b *breaker) acts() []act {
 	return []act{
-		{6, b.kill(classClient)},
-		{8, b.kill(classHook)},
-		{4, b.kill(classShim)},
-		{2, b.kill(classTool)},
-		{3, b.signal(faultTerm, syscall.SIGTERM, classClient, classShim, classHook)},
-		{1, b.signal(faultSignal, syscall.SIGQUIT, classHook, classShim)},
-		{1, b.signal(faultSignal, syscall.SIGINT, classHook, classClient, classShim)},
-		{1, b.signal(faultSignal, syscall.SIGHUP, classHook, classClient, classShim)},
-		{4, b.stop(classClient, classShim, classHook, classScheduler)},
-		{2, b.killAgent},
-		{2, b.fill},
-		{3, b.reload},
-		{1, b.badReload},
-		{2, b.pause},
-		{2, b.retryDead},
-		{2, b.trigger},
-		{2, b.recover},
-		{2, b.attach},
-		{3, b.look},
+		{"kill-client", 6, b.kill(classClient)},
+		{"kill-hook", 8, b.kill(classHook)},
+		{"kill-shim", 4, b.kill(classShim)},
+		{"kill-tool", 2, b.kill(classTool)},
+		{"term", 3, b.signal(faultTerm, syscall.SIGTERM, classClient, classShim, classHook)},
+		{"signal", 1, b.signal(faultSignal, syscall.SIGQUIT, classShim)},
+		{"signal", 1, b.signal(faultSignal, syscall.SIGINT, classHook, classClient, classShim)},
+		{"signal", 1, b.signal(faultSignal, syscall.SIGHUP, classHook, classClient, classShim)},
+		{"stop", 4, b.stop(classClient, classShim, classHook, classScheduler)},
+		{"kill-agent", 2, b.killAgent},
+		{"disk", 2, b.fill},
+		{"reload", 3, b.reload},
+		{"bad-reload", 1, b.badReload},
+		{"pause", 2, b.pause},
+		{"retry", 2, b.retryDead},
+		{"trigger", 2, b.trigger},
+		{"recover", 2, b.recover},
+		{"attach", 2, b.attach},
+		{"look", 3, b.look},
 	}
 }
 
@@ -70,6 +73,9 @@ func (b *breaker) run(ctx context.Context, mean, calm time.Duration) {
 		all := b.acts()
 		if time.Now().Before(calmFrom) {
 			all = append(all, b.schedulerActs()...)
+		}
+		if len(b.only) > 0 {
+			all = slices.DeleteFunc(all, func(a act) bool { return !slices.Contains(b.only, a.name) })
 		}
 		do, seed := b.choose(all), b.r.Uint64()
 		select {
@@ -85,8 +91,11 @@ func (b *breaker) run(ctx context.Context, mean, calm time.Duration) {
 	b.wg.Wait()
 }
 
-// choose picks an act by its weight.
+// choose picks an act by its weight; with none to choose from it does nothing.
 func (b *breaker) choose(from []act) func(context.Context, *rand.Rand) {
+	if len(from) == 0 {
+		return func(context.Context, *rand.Rand) {}
+	}
 	total := 0
 	for _, a := range from {
 		total += a.weight

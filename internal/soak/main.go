@@ -30,6 +30,7 @@ type settings struct {
 	settle time.Duration
 	rate   float64       // prompts per second, over all agents
 	every  time.Duration // mean time between faults
+	only   string
 	seed   uint64
 	dir    string
 	output string
@@ -40,9 +41,10 @@ func main() {
 	s := settings{}
 	flag.IntVar(&s.agents, "agents", 10, "agents in the fleet")
 	flag.DurationVar(&s.length, "for", time.Minute, "how long prompts and faults come; settling is added")
-	flag.DurationVar(&s.settle, "settle", 2*time.Minute, "how long the fleet may take to drain when the faults have stopped")
+	flag.DurationVar(&s.settle, "settle", time.Minute, "how long the fleet may stand still before it is drained, when the faults have stopped")
 	flag.Float64Var(&s.rate, "rate", 4, "prompts per second, over all agents")
 	flag.DurationVar(&s.every, "every", 700*time.Millisecond, "mean time between faults")
+	flag.StringVar(&s.only, "only", "", "only these faults, by their names in faults.go, with commas between them")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64()>>16, "of the plan: who sends what, what is broken when")
 	flag.StringVar(&s.dir, "dir", "", "where to work (a new folder in it; default: the temporary folder)")
 	flag.StringVar(&s.output, "o", "text", "text or json")

@@ -23,7 +23,6 @@ type Leftover struct {
 	Session string       `json:"session"`
 	Cookie  string       `json:"cookie"` // the session's token
 	Shim    hook.Process `json:"shim"`
-	Client  hook.Process `json:"client,omitzero"`
 	Group   string       `json:"group,omitempty"` // the control group, as ptyrun.PlanGroup names it
 	At      time.Time    `json:"at"`
 }
@@ -37,10 +36,10 @@ func leftoverPath(stateDir, session string) string {
 	return filepath.Join(stateDir, "live", filepath.Base(session)+".json")
 }
 
-func (s *shim) keepLeftover(client hook.Process) error {
+func (s *shim) keepLeftover() error {
 	l := Leftover{
 		Agent: s.spec.Agent, Session: s.spec.Session, Cookie: s.spec.Token,
-		Shim: s.record.Shim, Client: client, Group: s.group, At: time.Now(),
+		Shim: s.record.Shim, Group: s.group, At: time.Now(),
 	}
 	data, err := json.Marshal(l)
 	if err != nil {

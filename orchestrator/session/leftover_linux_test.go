@@ -39,7 +39,7 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 		// A process that is no more: its number is another one's now.
 		Shim: hook.Process{PID: os.Getpid(), Start: 1},
 	}}
-	if err := former.keepLeftover(hook.Process{}); err != nil {
+	if err := former.keepLeftover(); err != nil {
 		t.Fatal(err)
 	}
 	nameless, err := ptyrun.Start(t.Context(), ptyrun.Config{
@@ -78,5 +78,67 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 	}
 	if names, _ := os.ReadDir(filepath.Join(stateDir, "live")); len(names) != 0 {
 		t.Errorf("it is still noted: %v", names)
+	}
+}
+
+// when calls a function when something is logged.
+type when struct {
+	slog.Handler
+	do func(message string)
+}
+
+func (w when) Handle(_ context.Context, r slog.Record) error { w.do(r.Message); return nil }
+func (w when) Enabled(context.Context, slog.Level) bool      { return true }
+func (w when) WithAttrs([]slog.Attr) slog.Handler            { return w }
+
+// Found by the soak: the disk of the state directory was full when the client
+// had just been started. Its session was taken for one that never ran: its
+// entry was given again as if for the first time, and the client not ended.
+func TestAStateDirectoryThatFillsUpAfterTheStartDoesNotLoseTheClient(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	home, stateDir := filepath.Join(dir, ".heartbeat"), filepath.Join(dir, "state")
+	// No terminal log: that is told between the note and the start.
+	if err := errors.Join(os.Mkdir(home, 0o700), os.WriteFile(filepath.Join(home, "sessions"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "inbox.jsonl"), []byte("an entry\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := json.Marshal(Spec{
+		Agent: "a", Session: "s", Token: "0123", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
+		StateDir: stateDir, Command: []string{"/bin/sh", "-c", "sleep 60"}, StartTimeout: 200 * time.Millisecond, Grace: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := false
+	log := slog.New(when{slog.DiscardHandler, func(message string) {
+		live := filepath.Join(stateDir, "live")
+		if message == "cannot log the terminal" {
+			full = true
+			if err := errors.Join(os.Rename(live, live+"-before"), os.WriteFile(live, nil, 0o600)); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	in, orders, err := os.Pipe() // the scheduler lives
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer orders.Close()
+	if _, err := orders.Write(append(spec, '\n')); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = RunShim(t.Context(), in, &out, log)
+	var last Report
+	for lines := json.NewDecoder(&out); lines.More(); {
+		if err := lines.Decode(&last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !full || last.Outcome == nil || last.Outcome.Why != hook.EndStartTimeout {
+		t.Errorf("filled up: %t; %v; ended as %+v, want %s of a client that ran", full, err, last.Outcome, hook.EndStartTimeout)
 	}
 }

@@ -221,10 +221,11 @@ func (s *shim) newRecord(now time.Time) *hook.Record {
 	}
 }
 
-// start launches the client. What may be killed is on disk before it runs.
+// start launches the client. What may be killed is on disk before it runs. An
+// error means that it did not: after that nothing here may fail.
 func (s *shim) start(ctx context.Context, prompt string) error {
 	s.group = ptyrun.PlanGroup()
-	if err := s.keepLeftover(hook.Process{}); err != nil {
+	if err := s.keepLeftover(); err != nil {
 		return err
 	}
 	var err error
@@ -239,7 +240,7 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 	if s.desk != nil {
 		s.desk.Serve(s.child)
 	}
-	return s.keepLeftover(hook.Process{PID: s.child.PID(), Start: s.child.StartTime()})
+	return nil
 }
 
 // outputs is where the terminal's output goes.
