@@ -51,8 +51,8 @@ var scenarios = map[string]scenario{
 		},
 	},
 	"jitter": {
-		name: "jitter", what: "every 5 minutes with a jitter of 5 minutes", jitter: 5 * time.Minute, late: lateP99,
-		cron: func(int, time.Time) string { return "*/5 * * * *" },
+		name: "jitter", what: "every 10 minutes with a jitter of 10 minutes", jitter: 10 * time.Minute, late: lateP99,
+		cron: func(int, time.Time) string { return "*/10 * * * *" },
 	},
 	"burst": {
 		name: "burst", what: "all in the same minute, without jitter", minutes: 1, late: burstP99,

@@ -65,58 +65,94 @@ func spreadOf(all []time.Duration) Spread {
 	return Spread{N: len(all), P50: at(50), P99: at(99), Max: all[len(all)-1]}
 }
 
+// history is what the journal tells of a run.
+type history struct {
+	fired   map[fire]time.Time
+	skipped map[fire]bool
+	twice   int
+	waited  []wait
+}
+
+// wait is how long an agent with work waited for a slot.
+type wait struct {
+	agent int
+	long  time.Duration
+}
+
+func readHistory(stateDir string) (*history, error) {
+	h := &history{fired: map[fire]time.Time{}, skipped: map[fire]bool{}}
+	since := map[string]time.Time{}
+	for e, err := range orchestrator.ReadJournal(stateDir) {
+		switch {
+		case err != nil:
+			return nil, err
+		case e.Kind == "fired":
+			if _, again := h.fired[fireOf(e)]; again {
+				h.twice++
+			}
+			h.fired[fireOf(e)] = e.At
+		case e.Kind == "skipped":
+			h.skipped[fireOf(e)] = true
+		case e.Kind == "state" && e.State == orchestrator.Waiting:
+			since[e.Agent] = e.At
+		case e.Kind == "state" && e.State == orchestrator.Starting:
+			w := wait{agent: agentNumber(e.Agent)}
+			if e.From == orchestrator.Waiting {
+				w.long = e.At.Sub(since[e.Agent])
+			}
+			h.waited = append(h.waited, w)
+		}
+	}
+	return h, nil
+}
+
+// done reports whether every fire was taken by a session, or skipped.
+func (h *history) done(c *crew, due map[fire]time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range due {
+		if _, taken := c.taken[f]; !taken && !h.skipped[f] {
+			return false
+		}
+	}
+	return true
+}
+
 // judge takes from the journal and from the sessions' own notes how late
 // things were.
 func (s settings) judge(sc scenario, r *Result, c *crew, due map[fire]time.Time) error {
-	fired, skipped := map[fire]time.Time{}, map[fire]bool{}
-	waits := map[string]time.Time{}
-	var waited, drain, persist, group []time.Duration
-	for e, err := range orchestrator.ReadJournal(s.stateDir(sc)) {
+	h, err := readHistory(s.stateDir(sc))
+	if err != nil {
+		return err
+	}
+	var all, drain, persist, group []time.Duration
+	for _, w := range h.waited {
+		all = append(all, w.long)
 		switch {
-		case err != nil:
-			return err
-		case e.Kind == "fired":
-			f := fireOf(e)
-			if _, again := fired[f]; again {
-				r.Twice++
-			}
-			fired[f] = e.At
-		case e.Kind == "skipped":
-			skipped[fireOf(e)] = true
-		case e.Kind == "state" && e.State == orchestrator.Waiting:
-			waits[e.Agent] = e.At
-		case e.Kind == "state" && e.State == orchestrator.Starting:
-			var d time.Duration
-			if since, ok := waits[e.Agent]; ok && e.From == orchestrator.Waiting {
-				d = e.At.Sub(since)
-			}
-			waited = append(waited, d)
-			switch i := agentNumber(e.Agent); {
-			case i%10 == 9:
-				group = append(group, d)
-			case i%4 == 3:
-				persist = append(persist, d)
-			default:
-				drain = append(drain, d)
-			}
+		case w.agent%10 == 9:
+			group = append(group, w.long)
+		case w.agent%4 == 3:
+			persist = append(persist, w.long)
+		default:
+			drain = append(drain, w.long)
 		}
 	}
-	r.Waited, r.Drain, r.Persist, r.Group = spreadOf(waited), spreadOf(drain), spreadOf(persist), spreadOf(group)
-	r.lateness(c, due, fired, skipped)
-	r.Jain = jain(c, due)
-	r.Most = c.most
+	r.Waited, r.Drain, r.Persist, r.Group = spreadOf(all), spreadOf(drain), spreadOf(persist), spreadOf(group)
+	r.lateness(h, c, due)
+	r.Jain = jain(h, c, due)
+	r.Most, r.Twice = c.most, h.twice
 	return nil
 }
 
-func (r *Result) lateness(c *crew, due, fired map[fire]time.Time, skipped map[fire]bool) {
+func (r *Result) lateness(h *history, c *crew, due map[fire]time.Time) {
 	var queued, taken []time.Duration
 	for f, at := range due {
 		r.Owed++
-		got, ok := fired[f]
+		got, ok := h.fired[f]
 		switch {
 		case ok:
 			queued = append(queued, got.Sub(at))
-		case skipped[f]:
+		case h.skipped[f]:
 			r.Skipped++
 			continue
 		default:
@@ -142,19 +178,22 @@ func agentNumber(name string) (i int) {
 	return i
 }
 
-// jain is (Σx)²/(n·Σx²) over the agents that owed fires.
-func jain(c *crew, due map[fire]time.Time) float64 {
-	owes := map[string]int{}
+// jain is (Σx)²/(n·Σx²), x being the part of its fires that an agent got a
+// session for, of the agents that owed some.
+func jain(h *history, c *crew, due map[fire]time.Time) float64 {
+	owes, got := map[string]int{}, map[string]int{}
 	for f := range due {
+		if h.skipped[f] {
+			continue
+		}
 		owes[f.agent]++
-	}
-	taken := map[string]int{}
-	for f := range c.taken {
-		taken[f.agent]++
+		if _, ok := c.taken[f]; ok {
+			got[f.agent]++
+		}
 	}
 	var sum, squares float64
 	for agent, n := range owes {
-		x := min(1, float64(taken[agent])/float64(n))
+		x := float64(got[agent]) / float64(n)
 		sum, squares = sum+x, squares+x*x
 	}
 	if squares == 0 {

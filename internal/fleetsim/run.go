@@ -8,11 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
-	"slices"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/orchestrator"
 )
 
@@ -53,7 +51,7 @@ func (s settings) run(ctx context.Context, sc scenario) (_ *Result, err error) {
 	if err := s.watched(ctx, r, last); err != nil {
 		return nil, err
 	}
-	if err := s.settled(ctx, live); err != nil {
+	if err := s.settled(ctx, sc, crew, due); err != nil {
 		return nil, err
 	}
 	r.RSSPeak = memory("VmHWM")
@@ -83,7 +81,6 @@ func (s settings) when(sc scenario) (first, last time.Time) {
 
 // live is a scheduler that runs.
 type live struct {
-	sched  *orchestrator.Scheduler
 	cancel context.CancelFunc
 	ended  chan error
 	log    *os.File
@@ -123,7 +120,7 @@ func (s settings) start(ctx context.Context, sc scenario, f *config.Fleet, c *cr
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	l := &live{sched: sched, cancel: cancel, ended: make(chan error, 1), log: log}
+	l := &live{cancel: cancel, ended: make(chan error, 1), log: log}
 	go func() {
 		_, err := sched.Run(ctx)
 		l.ended <- err
@@ -159,24 +156,22 @@ func (s settings) watched(ctx context.Context, r *Result, until time.Time) error
 	return err
 }
 
-// settled waits until nobody has had anything to do for a while.
-func (s settings) settled(ctx context.Context, l *live) error {
-	end := time.Now().Add(s.settle)
-	for quiet := 0; quiet < 5 && time.Now().Before(end); quiet++ {
-		if err := sleepUntil(ctx, time.Now().Add(200*time.Millisecond)); err != nil {
+// settled waits until every fire that was due is done with, or no time is left.
+func (s settings) settled(ctx context.Context, sc scenario, c *crew, due map[fire]time.Time) error {
+	for end := time.Now().Add(s.settle); time.Now().Before(end); {
+		h, err := readHistory(s.stateDir(sc))
+		if err != nil || h.done(c, due) {
 			return err
 		}
-		if slices.ContainsFunc(l.sched.Snapshot(), busy) {
-			quiet = 0
+		if err := sleepUntil(ctx, time.Now().Add(settleLook)); err != nil {
+			return err
 		}
 	}
 	return nil // what is missing is judged
 }
 
-// busy reports whether an agent has something to do, or waits to.
-func busy(a orchestrator.AgentState) bool {
-	return a.State != orchestrator.Idle && a.Phase != hook.Waiting
-}
+// settleLook is how often the journal is read to see whether all is done.
+const settleLook = 2 * time.Second
 
 func sleepUntil(ctx context.Context, at time.Time) error {
 	select {
