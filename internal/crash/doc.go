@@ -14,7 +14,7 @@
 // makes some 25,000 kills: every point of every form, policy and follow-up,
 // hook kill × recover kill, and 10,000 random ones (`-kills N`). Without -run it
 // also cuts the power at every point on three file systems. README.md has the
-// figures.
+// figures, CLAUSES.md what each promise of the queue is proved by.
 //
 // Stepping needs ptrace, the power cuts need root, loop devices and mkfs.ext4,
 // mkfs.xfs and mkfs.btrfs. What is missing is skipped with its reason; where
