@@ -83,3 +83,24 @@ func TestAReloadOfManyWatchesTheInboxesOnce(t *testing.T) {
 		r.want("new-39", Running)
 	})
 }
+
+// Found by the soak: SIGTERM while a scheduler recovers what was left ended it
+// with "context canceled" and status 1, as if it had failed.
+func TestAStopWhileGettingReadyIsNoFailure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	r.send("a", 1)
+	opt := r.opt
+	opt.Fleet, opt.StateDir, opt.Runner, opt.Inboxes = r.fleet, t.TempDir(), r, r.notify
+	opt.Ready = func() { t.Error("it says that it is ready") }
+	s, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	sum, err := s.Run(ctx)
+	if err != nil || sum == nil || len(sum.Agents) != 1 || sum.Agents[0].Queued != 1 || sum.Finished {
+		t.Errorf("Run: %+v, %v", sum, err)
+	}
+}

@@ -212,6 +212,9 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	defer s.releaseDirectories()
 	defer s.writeFiles()()
 	if err := s.getReady(ctx); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return s.summary(ErrShutdown), nil // asked to stop before anything ran
+		}
 		return nil, err
 	}
 

@@ -84,6 +84,9 @@ func (k *keeper) answers(pid int) bool {
 	return err == nil && s.Scheduler != nil && s.Scheduler.PID == pid
 }
 
+// earlyTerm is how a process ends that gets SIGTERM before it listens for it.
+const earlyTerm = "signal: terminated"
+
 // run keeps one running until ctx ends.
 func (k *keeper) run(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -97,7 +100,7 @@ func (k *keeper) run(ctx context.Context) {
 				k.surprise("the scheduler ended by itself: %v", err)
 				time.Sleep(time.Second)
 			}
-			if why == faultTerm && err != nil {
+			if why == faultTerm && err != nil && err.Error() != earlyTerm {
 				k.surprise("the scheduler ended by SIGTERM with: %v", err)
 			}
 			k.between(why)

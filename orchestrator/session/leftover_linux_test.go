@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,5 +141,32 @@ func TestAStateDirectoryThatFillsUpAfterTheStartDoesNotLoseTheClient(t *testing.
 	}
 	if !full || last.Outcome == nil || last.Outcome.Why != hook.EndStartTimeout {
 		t.Errorf("filled up: %t; %v; ended as %+v, want %s of a client that ran", full, err, last.Outcome, hook.EndStartTimeout)
+	}
+}
+
+// Found by the soak: a session that starts on a text has offered nothing yet, and
+// there is nothing to withdraw. Why it could not start was lost over that.
+func TestAClientThatCannotStartOnATextSaysWhy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	inboxPath := filepath.Join(dir, "inbox.jsonl")
+	if err := os.WriteFile(inboxPath, []byte("an entry\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := json.Marshal(Spec{
+		Agent: "a", Session: "s", Token: "0123", Dir: dir, Home: dir, Inbox: inboxPath, StateDir: filepath.Join(dir, "state"),
+		Command: []string{filepath.Join(dir, "no-such-client")}, KickoffText: "Read CLAUDE.md", Grace: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, slog.New(slog.DiscardHandler))
+	var last Report
+	if decodeErr := json.NewDecoder(&out).Decode(&last); decodeErr != nil || err != nil {
+		t.Fatalf("%v, %v", err, decodeErr)
+	}
+	if o := last.Outcome; o == nil || o.Why != hook.EndExited || o.ExitCode != 127 || !strings.Contains(o.Detail, "no-such-client") {
+		t.Errorf("ended as %+v", o)
 	}
 }

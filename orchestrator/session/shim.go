@@ -289,7 +289,9 @@ func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {
 		return nil, errors.Join(cause, err)
 	}
 	defer unlock()
-	err = s.queue.Withdraw()
+	if err = s.queue.Withdraw(); errors.Is(err, inbox.ErrNothingInFlight) {
+		err = nil // it was to start on a text, and to get its first entry later
+	}
 	s.record.End(hook.EndExited, cause.Error(), time.Now())
 	s.record.Phase, s.record.EndedAt, s.record.ExitCode = hook.Ended, time.Now(), 127
 	err = errors.Join(err, s.record.Write(s.spec.Home), s.dropLeftover())
