@@ -175,6 +175,8 @@ func TestTriggerFields(t *testing.T) {
 		{`trigger: {poll: [x], every: 10ms}`, `5:33: agents.a.trigger.every: 10ms is too short (at least 1s: each run starts a process)`},
 		{`trigger: {poll: [x], every: 0s}`, `0s is too short (at least 1s: each run starts a process)`},
 		{`trigger: {poll: [x], every: -5s}`, `-5s is too short (at least 1s: each run starts a process)`},
+		{`trigger: {watch: ["{}"], prompt: x}`, `"{}" never matches`},
+		{`trigger: {watch: ["{,}"], prompt: x}`, `"{,}" never matches`},
 		{`trigger: {watch: ["*"], prompt: "{{.Pth}}"}`, `known are {{.Path}}`},
 		{`trigger: {poll: [x], prompt: "{{.Path}}"}`, `known are {{.Output}} and {{.JSON}}`},
 		{`trigger: {cron: "0 0 30 2 *", prompt: x}`, `5:21: agents.a.trigger.cron: "0 0 30 2 *": it never fires`},

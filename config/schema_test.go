@@ -398,3 +398,35 @@ func TestEveryKeyIsTried(t *testing.T) {
 		}
 	}
 }
+
+// TestStarterNamesEveryKey: who reads the starter file has seen all there is,
+// and its defaults are the defaults.
+func TestStarterNamesEveryKey(t *testing.T) {
+	t.Parallel()
+	text := string(Starter())
+	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, triggerKeys) {
+		if key == "triggers" { // named in a sentence
+			continue
+		}
+		if !regexp.MustCompile(`(?m)(^|[ {#,])` + key + `[:,;.]`).MatchString(text) {
+			t.Errorf("%s is not named", key)
+		}
+	}
+	_, block, ok := strings.Cut(text, "with what holds without it:\n")
+	block, _, more := strings.Cut(block, "\n\n")
+	if !ok || !more {
+		t.Fatal("there is no block of defaults")
+	}
+	const head = "version: 1\nagents:\n  a:\n    dir: a\n"
+	bare, err := Parse("/nonexistent/heartbeat.yaml", []byte(head))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Parse("/nonexistent/heartbeat.yaml", []byte(head+strings.ReplaceAll("\n"+block, "\n    # ", "\n    ")+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(bare.Agents, all.Agents); diff != "" {
+		t.Errorf("(-without +with the defaults written out):\n%s", diff)
+	}
+}

@@ -258,6 +258,8 @@ func (l *loader) pattern(p place, pattern string) {
 		l.problem(p, fmt.Sprintf("%q is absolute", cut(pattern)), inside)
 	case slices.Contains(parts, ".."):
 		l.problem(p, fmt.Sprintf("%q leads out of the agent's dir", cut(pattern)), inside)
+	case len(parts) == 0: // {} and its like
+		l.problem(p, fmt.Sprintf("%q never matches", cut(pattern)), patternHint)
 	case path.Clean(pattern) != pattern:
 		l.problem(p, fmt.Sprintf("%q never matches", cut(pattern)), "write "+path.Clean(pattern))
 	case parts[0] == ".heartbeat":
