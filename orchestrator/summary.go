@@ -36,7 +36,7 @@ func statePath(stateDir, agent string) string {
 
 // publishDelay is how old what `status` reads may be, and how close after
 // each other an agent's changes become one write.
-const publishDelay = 50 * time.Millisecond
+const publishDelay = 200 * time.Millisecond
 
 // publishLocked has an agent's state written for `status`. The file is for
 // reading only, so it is not synced.
