@@ -51,8 +51,8 @@ var scenarios = map[string]scenario{
 		},
 	},
 	"jitter": {
-		name: "jitter", what: "every 10 minutes with a jitter of 10 minutes", jitter: 10 * time.Minute, late: lateP99,
-		cron: func(int, time.Time) string { return "*/10 * * * *" },
+		name: "jitter", what: "all in the same minute, with a jitter of 10 minutes", jitter: 10 * time.Minute, late: lateP99,
+		cron: func(_ int, first time.Time) string { return fmt.Sprintf("%d * * * *", first.Minute()) },
 	},
 	"burst": {
 		name: "burst", what: "all in the same minute, without jitter", minutes: 1, late: burstP99,
