@@ -58,6 +58,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(many(3))
 	for _, s := range []string{
 		"", "a: &a [*a]", "agents: &a {<<: *a, b: *a}", "version: 1\nagents: {a: {dir: x, timeout: 1d}}", "? {a: b}\n: c", "- 1\n---\n- 2", "\t", "\xff", "a: !!binary x",
+		"version: 1\nagents: {}", // said explicitly: apply takes back the last agents
 		"version: 1\nagents: {a: {dir: x, trigger: {cron: '*/5 * * * *', prompt: '{{.At}}'}}}",
 		"version: 1\nagents: {a: {dir: x, trigger: {watch: ['{a,b}/**'], prompt: '{{.Path}}', debounce: none}}}",
 		"version: 1\ndefaults: {permissions: {allow: [a]}, env: {A: b}}\nagents: {a: {dir: x, permissions: {deny: [b]}, env: {C: d}}}",
@@ -85,7 +86,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func usable(t *testing.T, fleet *Fleet) {
-	if len(fleet.Agents) == 0 || fleet.Name == "" || fleet.MaxSessions < 1 {
+	if fleet.Name == "" || fleet.MaxSessions < 1 {
 		t.Errorf("fleet %+v", fleet)
 	}
 	for _, a := range fleet.Agents {
