@@ -51,7 +51,8 @@ func run(args []string, std stdio) int {
 	if p.done {
 		return exitOK
 	}
-	if _, ok := p.command.(*runCmd); ok && service.FirstProcess() {
+	_, isRun := p.command.(*runCmd)
+	if isRun && service.FirstProcess() {
 		status, err := service.Init(os.Args)
 		if err != nil {
 			return out.finish(nil, err)
@@ -59,11 +60,17 @@ func run(args []string, std stdio) int {
 		return status // the child has printed
 	}
 	a := &app{stdio: std, globals: p.cli.globals, out: out, cli: p.cli}
-	a.log = newLog(std.err, slog.Level(a.LogLevel), a.LogFormat)
+	flushLog := func() {}
+	if isRun {
+		a.log, flushLog = newRunLog(std.err, slog.Level(a.LogLevel), a.LogFormat)
+	} else {
+		a.log = newLog(std.err, paletteFor(std.err), slog.Level(a.LogLevel), a.LogFormat)
+	}
 	a.manager = service.Manager{Log: a.log}
 	stop := out.beat(time.Duration(a.HeartbeatMS) * time.Millisecond)
 	res, err := p.command.run(context.Background(), a)
 	stop()
+	flushLog()
 	return out.finish(res, err)
 }
 

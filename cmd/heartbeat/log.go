@@ -13,11 +13,22 @@ import (
 
 // newLog makes the program's logger: JSON for machines, else lines for
 // people. The time is local, as a person reads it.
-func newLog(w *os.File, level slog.Level, format string) *slog.Logger {
+func newLog(w io.Writer, colours palette, level slog.Level, format string) *slog.Logger {
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 	}
-	return slog.New(&personHandler{mu: new(sync.Mutex), w: w, level: level, palette: paletteFor(w)})
+	return slog.New(&personHandler{mu: new(sync.Mutex), w: w, level: level, palette: colours})
+}
+
+// newRunLog makes the logger of a run, which must not wait for who reads it.
+// The returned function gives the reader a last chance.
+func newRunLog(w *os.File, level slog.Level, format string) (log *slog.Logger, flush func()) {
+	q := newLogQueue(w, func(lines int) []byte {
+		var b bytes.Buffer
+		newLog(&b, paletteFor(w), level, format).Warn("lines of this log were dropped: nobody read it", "lines", lines)
+		return b.Bytes()
+	})
+	return newLog(q, paletteFor(w), level, format), func() { q.flush(logQueueEnd) }
 }
 
 // personHandler writes a line for each record:

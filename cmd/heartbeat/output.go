@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -28,9 +29,11 @@ type output struct {
 	// colours of stdout and stderr.
 	paint, paintErr palette
 
+	// step is set by those who must not wait for the reader of stdout.
+	step atomic.Value
+
 	mu       sync.Mutex // guards the rest
 	w        io.Writer
-	step     string
 	warnings []string
 	finished bool
 }
@@ -69,11 +72,7 @@ type pulse struct {
 	Step      string `json:"step,omitempty"`
 }
 
-func (o *output) setStep(text string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.step = text
-}
+func (o *output) setStep(text string) { o.step.Store(text) }
 
 func (o *output) warn(text string) {
 	o.mu.Lock()
@@ -113,7 +112,8 @@ func (o *output) pulse() {
 	if o.finished {
 		return
 	}
-	line, err := jsonLine(pulse{Status: "running", Heartbeat: true, ElapsedMS: o.elapsed(), Step: o.step})
+	step, _ := o.step.Load().(string)
+	line, err := jsonLine(pulse{Status: "running", Heartbeat: true, ElapsedMS: o.elapsed(), Step: step})
 	if err == nil {
 		_, _ = o.w.Write(line)
 	}
