@@ -24,6 +24,8 @@ type fileKeys struct {
 	MaxSessions int `yaml:"max-sessions,omitempty" jsonschema:"minimum=1,default=4"`
 	// Groups of agents that share a smaller number of sessions, by name.
 	Groups map[string]groupKeys `yaml:"groups,omitempty"`
+	// How long a session may keep its slot while another agent waits for one and no session is idle; it ends after its turn then. Sessions with on-idle: tick keep theirs.
+	SlotTime limit `yaml:"slot-time,omitempty" jsonschema:"default=30m"`
 	// How long turns may take to finish once the run is asked to stop.
 	ShutdownGrace span `yaml:"shutdown-grace,omitempty" jsonschema:"default=30s"`
 	// Any field of an agent; agents override it field by field.

@@ -25,6 +25,9 @@ type Fleet struct {
 	MaxSessions int
 	// Groups are how many sessions the agents of a group may have at once.
 	Groups map[string]int
+	// SlotTime is how long a session may keep its slot while another agent
+	// waits for one; 0 is as long as it has work.
+	SlotTime time.Duration
 	// ShutdownGrace is how long turns may take to finish once the run is
 	// asked to stop; 0 ends them at once.
 	ShutdownGrace time.Duration
@@ -170,6 +173,10 @@ type PollTrigger struct {
 	Key     string
 	Overlap Overlap
 }
+
+// KeepsSlot reports whether the agent's session, once started, keeps its slot
+// whatever others need: it is kept alive by idle ticks.
+func (a *Agent) KeepsSlot() bool { return a.Mode == hook.Persist && a.OnIdle == hook.IdleTick }
 
 // Overlap says what a fire does while the last one of the same trigger is
 // still queued or in flight.

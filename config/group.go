@@ -6,21 +6,25 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"heartbeat/hook"
 )
 
 // DefaultShutdownGrace is `shutdown-grace` where it is not given.
 const DefaultShutdownGrace = 30 * time.Second
 
+// DefaultSlotTime is `slot-time` where it is not given: long enough for a
+// conversation to be worth its start.
+const DefaultSlotTime = 30 * time.Minute
+
 // mostShutdownGrace bounds shutdown-grace: service managers lose patience.
 const mostShutdownGrace = day
 
 // capacity reads how many sessions may live at once, over all agents and in
-// each group, and how long a shutdown waits for turns.
+// each group, how long one may while others wait, and how long a shutdown waits
+// for turns.
 func (l *loader) capacity(t table, f *Fleet) {
 	f.MaxSessions = l.number(t, "max-sessions", DefaultMaxSessions, 1)
 	f.ShutdownGrace = l.duration(t, "shutdown-grace", DefaultShutdownGrace, bounds{none: true, most: mostShutdownGrace})
+	f.SlotTime = l.duration(t, "slot-time", DefaultSlotTime, bounds{none: true})
 	p, ok := t["groups"]
 	if !ok {
 		return
@@ -71,7 +75,7 @@ func (l *loader) groups(f *Fleet) {
 			l.problem(g.where, fmt.Sprintf("the group %q is not declared", cut(name)), hint)
 			continue
 		}
-		if g.agent.Mode == hook.Persist && g.agent.OnIdle == hook.IdleTick && g.agent.Name != "" {
+		if g.agent.KeepsSlot() && g.agent.Name != "" {
 			if keep[name]++; keep[name] == limit {
 				l.problem(g.where, fmt.Sprintf("agents with mode: persist and on-idle: tick keep all %d sessions of the group %q for ever", limit, name),
 					fmt.Sprintf("write max-sessions: %d for the group, or on-idle: release", limit+1))

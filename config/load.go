@@ -15,7 +15,6 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"heartbeat/hook"
 	"heartbeat/sources"
 )
 
@@ -53,7 +52,7 @@ func Parse(path string, data []byte) (*Fleet, error) {
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
 		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{},
 	}
-	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, byName: map[string]*Agent{}}
+	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
 	if err != nil {
 		real = absolute
@@ -207,7 +206,7 @@ func (l *loader) version(root place, t table) {
 func (l *loader) ticks(f *Fleet, root place, t table) {
 	n := 0
 	for _, a := range f.Agents {
-		if a.Mode == hook.Persist && a.OnIdle == hook.IdleTick {
+		if a.KeepsSlot() {
 			n++
 		}
 	}

@@ -34,7 +34,8 @@ func (s *Scheduler) obstacleLocked(a *agent, now time.Time) string {
 	return ""
 }
 
-// lookAgainLocked gives slots to those who wait, after d at the latest.
+// lookAgainLocked gives slots to those who wait, or asks for some, after d at
+// the latest.
 func (s *Scheduler) lookAgainLocked(d time.Duration) {
 	at := time.Now().Add(d)
 	if s.slots.timer != nil {
@@ -49,6 +50,7 @@ func (s *Scheduler) lookAgainLocked(d time.Duration) {
 		defer s.mu.Unlock()
 		s.slots.timer = nil
 		s.slotFreedLocked()
+		s.askForSlotLocked()
 	})
 }
 
@@ -86,9 +88,10 @@ func (s *Scheduler) askForSlotLocked() {
 }
 
 // yieldLocked asks the session that has waited longest for work, of those
-// whose group serves. It reports whether a slot is coming free.
+// whose group serves; without one, the session that has had its slot longest,
+// once its slot-time is over. It reports whether a slot is coming free.
 func (s *Scheduler) yieldLocked(serves func(group string) bool) bool {
-	var idlest *agent
+	var idlest, oldest *agent
 	for a, group := range s.slots.active {
 		switch {
 		case !serves(group):
@@ -98,12 +101,28 @@ func (s *Scheduler) yieldLocked(serves func(group string) bool) bool {
 			if idlest == nil || a.last.At.Before(idlest.last.At) {
 				idlest = a
 			}
+		case a.state == Running && !a.cfg.KeepsSlot() && (oldest == nil || a.started.Before(oldest.started)):
+			oldest = a
 		}
 	}
-	if idlest == nil {
+	if idlest != nil {
+		idlest.leaving = true
+		idlest.live.Order(session.Order{Yield: true})
+		return true
+	}
+	return oldest != nil && s.slotTimeOverLocked(oldest)
+}
+
+// slotTimeOverLocked ends a session after its turn when it has had its slot
+// for slot-time, and looks again when that is so.
+func (s *Scheduler) slotTimeOverLocked(a *agent) bool {
+	if s.fleet.SlotTime <= 0 {
 		return false
 	}
-	idlest.leaving = true
-	idlest.live.Order(session.Order{Yield: true})
+	if left := time.Until(a.started.Add(s.fleet.SlotTime)); left > 0 {
+		s.lookAgainLocked(left)
+		return false
+	}
+	s.finishLocked(a, finishSlotTime)
 	return true
 }

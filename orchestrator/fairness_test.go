@@ -147,6 +147,45 @@ func TestDrainAndPersistShareSlots(t *testing.T) {
 	})
 }
 
+// An agent whose queue never empties does not keep its slot for ever: its
+// session ends after the turn in which its slot-time is over, and it gets the
+// slot again when those who waited had theirs.
+func TestAnEndlessQueueStarvesNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "endless", "tick", "short")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.fleet.MaxSessions, r.fleet.SlotTime = 2, 30*time.Minute
+		r.agent("tick").Mode, r.agent("tick").OnIdle = hook.Persist, hook.IdleTick
+		r.set("tick", persists)
+		r.send("tick", 1)
+		r.send("endless", 1000)
+		stop := r.run()
+		defer stop()
+		r.sleep(time.Minute)
+		r.send("short", 1)
+		r.sleep(28 * time.Minute)
+		if got := r.state("short").Acknowledged; got != 0 {
+			t.Errorf("before slot-time was over %d prompts of the other agent were done", got)
+		}
+		r.sleep(3 * time.Minute)
+		if got := r.state("short").Acknowledged; got != 1 {
+			t.Errorf("%d prompts of the agent that waited are done, want 1", got)
+		}
+		r.want("endless", Running)
+		if got := r.started("endless"); len(got) != 2 {
+			t.Errorf("the endless agent had %d sessions, want 2", len(got))
+		}
+		r.sleep(2 * time.Hour) // nobody waits
+		if got := r.started("endless"); len(got) != 2 {
+			t.Errorf("with nobody waiting it had %d sessions, want 2", len(got))
+		}
+		if got := r.started("tick"); len(got) != 1 {
+			t.Errorf("the tick agent had %d sessions, want 1", len(got))
+		}
+	})
+}
+
 // TestTheLongestWaitingSessionYieldsFirst: three sessions wait for work, and
 // those who need a slot get them in the order in which the sessions went idle.
 func TestTheLongestWaitingSessionYieldsFirst(t *testing.T) {

@@ -191,6 +191,9 @@ func fleetChanges(old, f *config.Fleet) []string {
 	if !maps.Equal(old.Groups, f.Groups) {
 		changed = append(changed, "groups")
 	}
+	if old.SlotTime != f.SlotTime {
+		changed = append(changed, fmt.Sprintf("slot-time %s → %s", old.SlotTime, f.SlotTime))
+	}
 	if old.ShutdownGrace != f.ShutdownGrace {
 		changed = append(changed, fmt.Sprintf("shutdown-grace %s → %s", old.ShutdownGrace, f.ShutdownGrace))
 	}

@@ -11,6 +11,7 @@ const (
 	finishShutdown = "the scheduler is stopping"
 	finishRemoved  = "the agent was removed from the configuration"
 	finishChanged  = "the agent's definition changed"
+	finishSlotTime = "other agents wait for its slot"
 )
 
 // stop starts nothing new and ends what runs: turns may finish within
