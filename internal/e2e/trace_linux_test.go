@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -168,10 +169,13 @@ func (t *trace) model(m modelCall) string {
 var (
 	uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	// The client's ids of background tasks and tool uses.
-	taskID  = regexp.MustCompile(`\bb[0-9a-z]{8}\b`)
-	agentID = regexp.MustCompile(`\ba[0-9a-f]{16}\b`)
-	toolID  = regexp.MustCompile(`toolu_\w+`)
-	tokens  = regexp.MustCompile(`~[0-9]+ tokens`)
+	taskID = regexp.MustCompile(`\bb[0-9a-z]{8}\b`)
+	// One in fourteen is of letters alone, like a word: such a one is
+	// known by where it stands when it is first told.
+	taskToldAs = regexp.MustCompile(`(?:"backgroundTaskId":"|"id":"|<task-id>)(b[0-9a-z]{8})\b`)
+	agentID    = regexp.MustCompile(`\ba[0-9a-f]{16}\b`)
+	toolID     = regexp.MustCompile(`toolu_\w+`)
+	tokens     = regexp.MustCompile(`~[0-9]+ tokens`)
 	// Of a subagent's notification the rest is words, tokens and times.
 	subagentNotice = regexp.MustCompile(`<output-file>[^"\\]*<agent-[0-9]+>[^<]*</output-file>.*?(<status>[a-z]*</status>).*?</task-notification>`)
 	notWord        = regexp.MustCompile(`[^A-Za-z0-9]`)
@@ -192,12 +196,7 @@ func (t *trace) value(key string, v any) string {
 		return fmt.Sprintf("%T", v)
 	case key == "background_tasks" || key == "tool_response" || key == "":
 		// Only here ids of tasks occur; words of eight letters occur elsewhere.
-		return t.tidy(taskID.ReplaceAllStringFunc(encode(v), func(id string) string {
-			if !strings.ContainsAny(id, "0123456789") {
-				return id
-			}
-			return t.name("task", id)
-		}))
+		return t.tidy(t.nameTasks(encode(v)))
 	case key == "prompt":
 		s := encode(v)
 		if strings.Contains(s, "<task-id>") {
@@ -206,6 +205,19 @@ func (t *trace) value(key string, v any) string {
 		return t.tidy(s)
 	}
 	return t.tidy(encode(v))
+}
+
+// nameTasks puts names for ids of background tasks.
+func (t *trace) nameTasks(s string) string {
+	for _, told := range taskToldAs.FindAllStringSubmatch(s, -1) {
+		t.name("task", told[1])
+	}
+	return taskID.ReplaceAllStringFunc(s, func(id string) string {
+		if t.names[id] == "" && !strings.ContainsAny(id, "0123456789") {
+			return id
+		}
+		return t.name("task", id)
+	})
 }
 
 func (t *trace) tidy(s string) string {
@@ -271,4 +283,21 @@ var unstable = map[string]bool{
 	"CLAUDE_CODE_MESSAGING_TOKEN":  true,
 	"CLAUDE_CODE_CHILD_NOTES_DIR":  true,
 	"CLAUDE_ENV_FILE":              true,
+}
+
+// TestTraceTaskOfLettersAlone: one id in fourteen has no digit and stayed in
+// the trace as it was.
+func TestTraceTaskOfLettersAlone(t *testing.T) {
+	t.Parallel()
+	tr := &trace{names: map[string]string{}, count: map[string]int{}}
+	for _, c := range []struct{ in, want string }{
+		{`bluebirds in tasks/b1234567z.output`, `bluebirds in tasks/<task-1>.output`},
+		{`{"backgroundTaskId":"bazitawmn"}`, `{"backgroundTaskId":"<task-2>"}`},
+		{`with ID: bazitawmn, bluebirds`, `with ID: <task-2>, bluebirds`},
+		{`<task-id>bqqqqqqqq</task-id>`, `<task-id><task-3></task-id>`},
+	} {
+		if got := tr.nameTasks(c.in); got != c.want {
+			t.Errorf("%s: %s, want %s", c.in, got, c.want)
+		}
+	}
 }
