@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,7 +193,7 @@ func TestReadersNeedNoWriteAccess(t *testing.T) {
 func TestLinesCrossTheStepsOfReading(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{step - 2, step - 1, step, step + 1, 2*step - 1, 3 * step} {
-		data := strings.Repeat("a", n) + "\n\nb\nc"
+		data := strings.Repeat("a", n) + "\n\n\n\nb\nc"
 		l := newLines(strings.NewReader(data), 0, int64(len(data)), int64(3*step))
 		var got []string
 		for {
@@ -203,8 +204,12 @@ func TestLinesCrossTheStepsOfReading(t *testing.T) {
 			if x.start+x.length > x.end || string(data[x.start:x.start+x.length]) != string(x.raw) {
 				t.Errorf("%d: line %+v", n, x)
 			}
+			if x.length == 0 && strings.Trim(data[x.start:x.end], "\n") != "" {
+				t.Errorf("%d: more than newlines in %+v", n, x)
+			}
 			got = append(got, fmt.Sprint(len(x.raw), x.complete))
 		}
+		got = slices.Compact(got) // how empty lines are gathered depends on the reads
 		if want := fmt.Sprintf("%d true|0 true|1 true|1 false", n); join(got) != want {
 			t.Errorf("%d: lines %q, want %q", n, join(got), want)
 		}

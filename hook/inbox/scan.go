@@ -11,7 +11,8 @@ import (
 // step is how much of the inbox is read at a time.
 const step = 64 << 10
 
-// line is a stretch of the inbox up to and including a newline.
+// line is a stretch of the inbox up to and including a newline. Of empty lines
+// that follow each other, a whole run may be one.
 type line struct {
 	start, end int64
 	raw        []byte // without the newline; valid until the next line is read
@@ -83,6 +84,9 @@ scan:
 	if got.complete {
 		got.end++
 	}
+	if got.complete && got.length == 0 {
+		got.end += l.passEmpty()
+	}
 	l.next = got.end
 	if large != nil {
 		got.tooLarge, got.sum = true, hex.EncodeToString(large.Sum(nil))
@@ -90,6 +94,16 @@ scan:
 		got.raw = l.keep
 	}
 	return got, nil
+}
+
+// passEmpty passes the newlines that come next and have been read, and
+// returns how many.
+func (l *lines) passEmpty() (n int64) {
+	for l.from < len(l.buf) && l.buf[l.from] == '\n' {
+		l.from++
+		n++
+	}
+	return n
 }
 
 func (l *lines) fill() error {

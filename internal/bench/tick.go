@@ -2,9 +2,9 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,13 +60,12 @@ func (q *queue) echo(lines string) error {
 
 // tick is one call of the hook: it must hand an entry over.
 func (q *queue) tick(s *series) error {
-	var stderr bytes.Buffer
-	d, status, err := timed(exec.Command(q.hook, q.flags()...), payload, &stderr)
+	d, status, stderr, err := timed(exec.Command(q.hook, q.flags()...), payload)
 	if err != nil {
 		return err
 	}
-	if status != 2 || !strings.HasPrefix(stderr.String(), "entry ") {
-		return fmt.Errorf("the hook in %s ended with %d and handed over %q", q.dir, status, stderr.String())
+	if status != 2 || !strings.HasPrefix(stderr, "entry ") {
+		return fmt.Errorf("the hook in %s ended with %d and handed over %q", q.dir, status, stderr)
 	}
 	if s != nil {
 		s.add(d)
@@ -74,21 +73,35 @@ func (q *queue) tick(s *series) error {
 	return nil
 }
 
-// timed runs a process to its end.
-func timed(cmd *exec.Cmd, stdin string, stderr *bytes.Buffer) (d time.Duration, status int, err error) {
-	cmd.Stdin = strings.NewReader(stdin)
-	if stderr != nil {
-		cmd.Stderr = stderr
+// timed runs a process to its end. What it reads lies ready in a pipe and what
+// it says is read afterwards (both fit into pipes), so that nothing of this
+// process is in the time.
+func timed(cmd *exec.Cmd, stdin string) (d time.Duration, status int, stderr string, err error) {
+	in, give, err := os.Pipe()
+	if err != nil {
+		return 0, 0, "", err
 	}
+	defer in.Close()
+	_, err = give.WriteString(stdin)
+	out, say, err2 := os.Pipe()
+	if err := errors.Join(err, give.Close(), err2); err != nil {
+		return 0, 0, "", err
+	}
+	defer out.Close()
+	cmd.Stdin, cmd.Stderr = in, say
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	begin := time.Now()
 	err = cmd.Run()
 	d = time.Since(begin)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return 0, 0, err
+		return 0, 0, "", errors.Join(err, say.Close())
 	}
-	return d, cmd.ProcessState.ExitCode(), nil
+	said, err := []byte(nil), say.Close()
+	if err == nil {
+		said, err = io.ReadAll(out)
+	}
+	return d, cmd.ProcessState.ExitCode(), string(said), err
 }
 
 // meter runs a program and prints the most memory that it had, in KiB. It is
@@ -143,7 +156,7 @@ func (s settings) start(r *report, hook, empty string) error {
 	ours, nothing := &series{name: "heartbeat-stop hook, no session of ours"}, &series{name: "an empty Go program"}
 	for range s.n {
 		for path, to := range map[string]*series{hook: ours, empty: nothing} {
-			d, status, err := timed(exec.Command(path, "hook"), payload, nil)
+			d, status, _, err := timed(exec.Command(path, "hook"), payload)
 			if err != nil || status != 0 {
 				return fmt.Errorf("%s ended with %d, %v", path, status, err)
 			}
@@ -192,7 +205,7 @@ func (s settings) ticks(r *report, hook, empty string) error {
 			blank.append(blanksAndOne+entry(i)), blank.tick(samples[2]), alone.run(samples[3], i)); err != nil {
 			return err
 		}
-		if d, _, err := timed(exec.Command(empty), "", nil); err != nil {
+		if d, _, _, err := timed(exec.Command(empty), ""); err != nil {
 			return err
 		} else if i > 0 {
 			starts.add(d)
