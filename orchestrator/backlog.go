@@ -78,7 +78,7 @@ func (s *Scheduler) queues() []queueOf {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]queueOf, 0, len(s.agents))
-	for _, a := range s.agents {
+	for a := range s.shownLocked() {
 		all = append(all, queueOf{a, a.cfg, a.state != Idle})
 	}
 	return all

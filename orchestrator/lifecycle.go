@@ -54,11 +54,6 @@ func (s *Scheduler) releaseDirectories() {
 	for _, a := range s.agents {
 		a.release()
 	}
-	for _, j := range s.joining {
-		if j.unlock != nil {
-			_ = j.unlock()
-		}
-	}
 }
 
 func (a *agent) release() {

@@ -197,6 +197,9 @@ func (s *Scheduler) savePausesLocked() error {
 		since = map[string]time.Time{}
 	}
 	for _, a := range s.agents {
+		if a.removed {
+			continue
+		}
 		if delete(since, a.name); !a.paused.IsZero() {
 			since[a.name] = a.paused
 		}

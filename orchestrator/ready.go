@@ -15,7 +15,7 @@ import (
 
 // getReady takes the directories and puts right what earlier runs left.
 func (s *Scheduler) getReady(ctx context.Context) error {
-	if err := s.enoughDescriptors(); err != nil {
+	if err := enoughDescriptors(len(s.agents), s.fleet.MaxSessions); err != nil {
 		return err
 	}
 	if err := s.takeDirectories(); err != nil {
@@ -62,7 +62,7 @@ func (s *Scheduler) recoverAll(ctx context.Context) error {
 		}
 	}()
 	var all errgroup.Group
-	all.SetLimit(4 * runtime.GOMAXPROCS(0))
+	all.SetLimit(recoveriesAtOnce())
 	for _, a := range s.agents {
 		all.Go(func() error {
 			if ctx.Err() != nil {
@@ -99,14 +99,17 @@ func (e *DescriptorsError) Hint() string {
 	return fmt.Sprintf("raise the limit: `ulimit -Hn %d` (LimitNOFILE=%d in a systemd unit), or run fewer agents", e.Need, e.Need)
 }
 
+// recoveriesAtOnce bounds how many agents are recovered at once.
+func recoveriesAtOnce() int { return 4 * runtime.GOMAXPROCS(0) }
+
 // enoughDescriptors checks the limit of open files. The soft one was raised to
 // the hard one when the process started (package os).
-func (s *Scheduler) enoughDescriptors() error {
+func enoughDescriptors(agents, sessions int) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return nil // it shows when a directory cannot be opened
 	}
-	need := uint64(len(s.agents) + openPerSession*min(s.fleet.MaxSessions, len(s.agents)) + openBeside)
+	need := uint64(agents + openPerSession*min(sessions, agents) + openBeside)
 	if have := uint64(limit.Cur); have < need {
 		return &DescriptorsError{Need: need, Have: have}
 	}

@@ -30,7 +30,7 @@ func TestTooFewOpenFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.enoughDescriptors(); err != nil {
+	if err := enoughDescriptors(0, 1); err != nil {
 		t.Errorf("no agents: %v", err)
 	}
 	s.agents = make([]*agent, limit.Cur)

@@ -154,46 +154,6 @@ func TestAChangedPersistSessionMakesWay(t *testing.T) {
 	})
 }
 
-// An agent that moves, or is renamed, comes when the directory or the name is
-// free.
-func TestReloadMovesAndRenames(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, "moves", "old")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
-		r.send("moves", 1)
-		r.send("old", 3)
-		stop := r.run()
-		defer stop()
-		r.sleep(boot + entry/2)
-		moved := r.declare("elsewhere")
-		moved.Name = "moves"
-		renamed := r.declare("old")
-		renamed.Name = "new"
-		plan, err := r.s.Reload(r.with(moved, renamed))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := &Plan{Added: []string{"new"}, Removed: []string{"old"}, Changed: []string{"moves"}}
-		if diff := cmp.Diff(want, plan); diff != "" {
-			t.Error(diff)
-		}
-		if _, err := r.s.Reload(r.with(moved)); err == nil {
-			t.Error("a second reload did not wait for the first")
-		}
-		r.send("elsewhere", 1)
-		r.sleep(3 * time.Minute)
-		for name, done := range map[string]int{"moves": 1, "new": 2} {
-			if a := r.state(name); a.Acknowledged != done || a.State != Idle {
-				t.Errorf("%s: %+v, want %d done", name, a, done)
-			}
-		}
-		if flock.Held(r.declare("moves").Dir) || !flock.Held(moved.Dir) {
-			t.Error("the directories' locks do not follow")
-		}
-	})
-}
-
 func TestABadReloadChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "a")

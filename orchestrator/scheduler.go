@@ -72,6 +72,8 @@ type Scheduler struct {
 	journal *journal
 	wg      sync.WaitGroup
 	polls   chan struct{} // room for poll commands that run at once
+	// recoveries is room for agents that are recovered at once.
+	recoveries chan struct{}
 	// published are the agents' states for readers, records the last fires.
 	published, records *writeBehind
 
@@ -82,14 +84,12 @@ type Scheduler struct {
 	files    *watch.Watcher     // nil with Once
 	watching bool               // files runs
 	unwatch  context.CancelFunc // ends the watch of the inboxes
+	memories map[string]*memory // :: agent → what its triggers remember
 	round    int                // of lookAround
 
-	mu     sync.Mutex
-	fleet  *config.Fleet
-	agents []*agent
-	// joining are agents that a reload added and that cannot be run yet.
-	joining  []*joining
-	arriving int // joining agents that are being made ready
+	mu       sync.Mutex
+	fleet    *config.Fleet
+	agents   []*agent
 	slots    slots
 	account  account
 	stopping bool
@@ -109,8 +109,7 @@ type agent struct {
 	name string
 
 	// Guarded by Scheduler.changing.
-	memory *memory
-	stops  []func() // of its triggers
+	stops []func() // of its triggers
 
 	// Guarded by Scheduler.mu.
 	cfg *config.Agent
@@ -118,6 +117,12 @@ type agent struct {
 	next *config.Agent
 	// removed is true from the reload that removed it until its session's end.
 	removed bool
+	// successors wait for its name or its directory; predecessors counts those
+	// that it waits for itself.
+	successors   []*agent
+	predecessors int
+	// recovering is true while its directory is recovered after a reload.
+	recovering bool
 	// paused is since when a person wants nothing started, or zero.
 	paused  time.Time
 	unlock  func() error // of its directory
@@ -172,6 +177,7 @@ func New(opt Options) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		opt: opt, log: opt.Log, polls: make(chan struct{}, maxPolls), fleet: opt.Fleet,
+		recoveries: make(chan struct{}, recoveriesAtOnce()), memories: map[string]*memory{},
 		slots: newSlots(opt.Fleet), published: newWriteBehind(publishDelay), records: newWriteBehind(recordDelay),
 	}
 	for _, a := range s.chosen(opt.Fleet) {
@@ -269,7 +275,7 @@ func (s *Scheduler) evaluateLocked(a *agent) {
 // wantsWorkLocked reports whether a session would be started for an agent that
 // has something queued.
 func (s *Scheduler) wantsWorkLocked(a *agent) bool {
-	return !s.stopping && !a.removed && (a.state == Idle || a.state == Waiting)
+	return !s.stopping && !a.removed && !a.expected() && !a.recovering && (a.state == Idle || a.state == Waiting)
 }
 
 // foundLocked is told what is queued for an agent that wants work.

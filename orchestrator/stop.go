@@ -17,6 +17,8 @@ const (
 // stop starts nothing new and ends what runs: turns may finish within
 // shutdown-grace, everything else ends at once.
 func (s *Scheduler) stop() {
+	s.changing.Lock() // a reload is carried out, or refused
+	defer s.changing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping = true

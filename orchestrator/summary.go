@@ -41,6 +41,9 @@ const publishDelay = 200 * time.Millisecond
 // publishLocked has an agent's state written for `status`. The file is for
 // reading only, so it is not synced.
 func (s *Scheduler) publishLocked(a *agent) {
+	if a.expected() {
+		return
+	}
 	path, now := statePath(s.opt.StateDir, a.name), s.describeLocked(a)
 	s.published.put(path, func() {
 		if err := state.Put(path, now); err != nil {
@@ -54,7 +57,7 @@ func (s *Scheduler) Snapshot() []AgentState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]AgentState, 0, len(s.agents))
-	for _, a := range s.agents {
+	for a := range s.shownLocked() {
 		all = append(all, s.describeLocked(a))
 	}
 	return all
@@ -118,7 +121,7 @@ func (s *Scheduler) summary(cause error) *Summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum := &Summary{Finished: errors.Is(cause, errFinished), Unfired: s.unfired}
-	for _, a := range s.agents {
+	for a := range s.shownLocked() {
 		row := AgentSummary{AgentState: s.describeLocked(a)}
 		if d, err := pending(a.cfg); err == nil {
 			row.Queued = d.Entries

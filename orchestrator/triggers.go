@@ -240,19 +240,20 @@ func (s *Scheduler) startAgent(ctx context.Context, a *agent, cfg *config.Agent)
 	if s.table == nil {
 		return
 	}
-	if a.memory == nil {
-		m, err := openMemory(s.opt.StateDir, a.name)
-		if err != nil {
+	m := s.memories[a.name]
+	if m == nil {
+		var err error
+		if m, err = openMemory(s.opt.StateDir, a.name); err != nil {
 			s.log.Error("the agent's triggers do not run", "agent", a.name, "err", err)
 			return
 		}
-		a.memory = m
+		s.memories[a.name] = m
 	}
-	if err := a.memory.forget(cfg); err != nil {
+	if err := m.forget(cfg); err != nil {
 		s.log.Warn("cannot forget triggers that are gone", "agent", a.name, "err", err)
 	}
 	for i := range cfg.Triggers {
-		stop, err := s.startTrigger(ctx, trigger{&cfg.Triggers[i], a, cfg}, a.memory)
+		stop, err := s.startTrigger(ctx, trigger{&cfg.Triggers[i], a, cfg}, m)
 		if err != nil {
 			s.log.Error("trigger does not run", "agent", a.name, "trigger", cfg.Triggers[i].Name, "err", err)
 			continue

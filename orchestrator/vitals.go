@@ -39,7 +39,7 @@ func (s *Scheduler) Vitals() Vitals {
 		Ready: s.ready, Stopping: s.stopping, Slots: s.fleet.MaxSessions, Sessions: len(s.slots.active),
 		Agents: map[State]int{},
 	}
-	for _, a := range s.agents {
+	for a := range s.shownLocked() {
 		v.Agents[a.state]++
 	}
 	if time.Now().Before(s.account.until) {

@@ -1,0 +1,139 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+)
+
+// An agent that a reload adds is in the list of agents from then on. While
+// another one still has its name or its directory it is expected: it is
+// declared, its triggers fire into its inbox, but nothing of it is started or
+// shown. When the last of its predecessors is gone it takes over, recovers
+// what is in flight in its directory, and is an agent like all others.
+
+// expected reports whether others still have an agent's name or directory.
+func (a *agent) expected() bool { return a.predecessors > 0 }
+
+// shownLocked are the agents that there are: no two of one name.
+func (s *Scheduler) shownLocked() iter.Seq[*agent] {
+	return func(yield func(*agent) bool) {
+		for _, a := range s.agents {
+			if !a.expected() && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// lockAddedLocked locks the directories of the agents that come, all or none,
+// but for those that an agent of this run has: it hands its lock on.
+func (s *Scheduler) lockAddedLocked(c *change) error {
+	ours := map[string]bool{}
+	for _, a := range s.agents {
+		ours[a.cfg.Dir] = true
+	}
+	var errs []error
+	for _, a := range c.added {
+		if ours[a.cfg.Dir] {
+			continue
+		}
+		var err error
+		if a.unlock, err = takeDirectory(a.cfg); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		for _, a := range c.added {
+			a.release()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// expectLocked makes agents ones of this run, and lets those take over that
+// have no predecessor.
+func (s *Scheduler) expectLocked(added []*agent) {
+	if len(added) == 0 {
+		return
+	}
+	since, err := readPauses(s.opt.StateDir)
+	if err != nil {
+		s.log.Warn("cannot read which agents are paused", "err", err)
+	}
+	byName, byDir := map[string][]*agent{}, map[string][]*agent{}
+	for _, a := range s.agents {
+		byName[a.name] = append(byName[a.name], a)
+		byDir[a.cfg.Dir] = append(byDir[a.cfg.Dir], a)
+	}
+	for _, a := range added {
+		for _, before := range slices.Concat(byName[a.name], byDir[a.cfg.Dir]) {
+			if !slices.Contains(before.successors, a) {
+				before.successors = append(before.successors, a)
+				a.predecessors++
+			}
+		}
+		a.paused = since[a.name]
+		s.agents = append(s.agents, a)
+		if !a.expected() {
+			s.takeOverLocked(a)
+		}
+	}
+}
+
+// succeedLocked hands on what an agent had that is gone.
+func (s *Scheduler) succeedLocked(gone *agent) {
+	for _, a := range gone.successors {
+		if a.removed {
+			continue
+		}
+		if a.cfg.Dir == gone.cfg.Dir && gone.unlock != nil {
+			a.unlock, gone.unlock = gone.unlock, nil
+		}
+		if a.predecessors--; !a.expected() {
+			s.takeOverLocked(a)
+		}
+	}
+	gone.release()
+}
+
+// takeOverLocked recovers, in the background, what is in flight in the
+// directory of an agent that comes.
+func (s *Scheduler) takeOverLocked(a *agent) {
+	if s.stopping {
+		return
+	}
+	s.note(Event{Agent: a.name, Kind: "added"})
+	a.recovering = true
+	s.followLocked(a, next{state: Idle, reason: "recovering"})
+	s.publishLocked(a)
+	cfg := a.cfg
+	s.wg.Go(func() {
+		select {
+		case s.recoveries <- struct{}{}:
+		case <-s.work.Done():
+			return // the next run recovers it
+		}
+		err := s.recover(context.WithoutCancel(s.work), a, cfg, lastOutcome(cfg.Home))
+		<-s.recoveries
+		s.tookOver(a, err)
+	})
+}
+
+// tookOver lets an agent begin that was recovered, or not.
+func (s *Scheduler) tookOver(a *agent, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.recovering = false
+	if err != nil {
+		s.failLocked(a, err)
+	} else {
+		s.followLocked(a, next{state: Idle, reason: "added by a reload"})
+	}
+	if a.removed {
+		s.vacatedLocked(a)
+	}
+	s.evaluateLocked(a)
+	s.slotFreedLocked()
+}
