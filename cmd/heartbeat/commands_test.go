@@ -201,6 +201,7 @@ func TestSendRefuses(t *testing.T) {
 		stderr      string
 	}{
 		{"blank", "", []string{"send", "triage", " \n "}, 2, "the prompt is blank"},
+		{"a timeout that nothing waits for", "", []string{"send", "triage", "--timeout", "5s", "x"}, 2, "without --wait"},
 		{"blank pipe", "\n\n", []string{"send", "triage"}, 2, "the prompt is blank"},
 		{"nothing on stdin", "", []string{"send", "triage", "-"}, 2, "the prompt is blank"},
 		{"unknown agent", "", []string{"send", "nobody", "x"}, 1, `cannot find agent "nobody"`},

@@ -55,6 +55,9 @@ type sent struct {
 }
 
 func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
+	if c.Timeout != 0 && !c.Wait {
+		return nil, usagef("heartbeat send --wait --timeout DURATION AGENT TEXT", "--timeout says how long to wait, without --wait")
+	}
 	agent, err := a.agent(c.Agent)
 	if err != nil {
 		return nil, err

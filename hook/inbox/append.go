@@ -98,6 +98,10 @@ type appending struct {
 	file *os.File
 	size int64
 	ino  uint64
+	// searched is true when the memory of ids holds all up to size, written
+	// is what this append has added.
+	searched bool
+	written  int64
 }
 
 // openTries bounds how often the inbox may be replaced while Append opens it.
@@ -157,6 +161,7 @@ func (a *appending) write(ctx context.Context, data []byte) error {
 		}
 		return fmt.Errorf("cannot append to %q: %w (%d of %d bytes written)", q.place.Inbox, err, n, len(data))
 	}
+	a.written = int64(len(data))
 	if err := q.dir.SyncData(a.file, q.name); err != nil {
 		return err
 	}

@@ -220,7 +220,8 @@ func TestTheMemoryOfIdsIsCompacted(t *testing.T) {
 	r := newRig(t).unsynced()
 	old := time.Now().Add(-2 * idsFor).Unix()
 	var b bytes.Buffer
-	total := idsKept + 50
+	total := idsKept + idsKept/4 + 50
+	first := total - idsKept // of those that are kept
 	for n := range total {
 		fmt.Fprintf(&b, `{"id":"id-%d","at":%d,"ino":1,"end":0}`+"\n", n, old)
 	}
@@ -236,11 +237,85 @@ func TestTheMemoryOfIdsIsCompacted(t *testing.T) {
 	if got := strings.Count(r.get(idsFile), "\n"); got != idsKept {
 		t.Errorf("%d ids are kept, want %d", got, idsKept)
 	}
-	for id, want := range map[string]bool{"id-49": false, "id-50": true, fmt.Sprint("id-", total-1): true} {
+	for id, want := range map[string]bool{fmt.Sprint("id-", first-1): false, fmt.Sprint("id-", first): true, fmt.Sprint("id-", total-1): true} {
 		_, err := r.Append(t.Context(), Letter{ID: id, Prompt: "x", Idempotent: true})
 		if errors.Is(err, ErrDuplicate) != want {
 			t.Errorf("%s: %v", id, err)
 		}
+	}
+}
+
+// A trigger that fires every second makes more ids in seven days than fit
+// below the size at which the memory is compacted. Nothing may be dropped then,
+// and each send used to rewrite all of it twice: 2 s.
+func TestALargeMemoryOfIdsIsNotRewrittenBySends(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]func(now, n, total int64) int64{
+		"all of this week": func(now, n, total int64) int64 { return now - (total - n) },
+		"old, but few":     func(now, n, total int64) int64 { return now - int64(30*24*time.Hour/time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).unsynced()
+			pad, total := strings.Repeat("p", 20), int64(500_000)
+			if name == "old, but few" {
+				pad, total = strings.Repeat("p", maxID-20), idsKept
+			}
+			var b bytes.Buffer
+			now := time.Now().Unix()
+			for n := range total {
+				fmt.Fprintf(&b, `{"id":"%s-%d","at":%d,"ino":1,"end":0}`+"\n", pad, n, at(now, n, total))
+			}
+			if b.Len() <= idsLimit {
+				t.Fatalf("a memory of %d bytes shows nothing", b.Len())
+			}
+			r.put(idsFile, b.String())
+			before, err := os.Stat(r.path(idsFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{"a", "b", "a", pad + "-7"} {
+				_, err := r.Append(t.Context(), Letter{ID: id, Prompt: "x", Idempotent: true})
+				if err != nil && !errors.Is(err, ErrDuplicate) {
+					t.Fatal(err)
+				}
+			}
+			after, err := os.Stat(r.path(idsFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !os.SameFile(before, after) {
+				t.Error("it was rewritten")
+			}
+			if n := strings.Count(r.get("inbox.jsonl"), "\n"); n != 2 {
+				t.Errorf("%d entries were queued, want 2", n)
+			}
+		})
+	}
+}
+
+// Each id used to be remembered twice, by its send and by the next one's
+// search, which halved the 100,000.
+func TestAnIdIsRememberedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for n := range 5 {
+		if n == 3 {
+			r.echo(`{"heartbeat":1,"id":"echoed","prompt":"x"}` + "\n")
+		}
+		ids, err := r.AppendBatch(t.Context(), []Letter{{ID: fmt.Sprint("id-", n), Prompt: "x", Idempotent: true}, {Prompt: "y"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Append(t.Context(), Letter{ID: ids[1], Prompt: "y", Idempotent: true}); !errors.Is(err, ErrDuplicate) {
+			t.Errorf("an id that was made up: %v", err)
+		}
+	}
+	if n := strings.Count(r.get(idsFile), "\n"); n != 11 {
+		t.Errorf("%d lines for 11 ids:\n%s", n, r.get(idsFile))
+	}
+	if _, err := r.Append(t.Context(), Letter{ID: "echoed", Prompt: "x", Idempotent: true}); !errors.Is(err, ErrDuplicate) {
+		t.Errorf("an id that was echoed: %v", err)
 	}
 }
 

@@ -24,8 +24,10 @@ import (
 const (
 	idsKept = 100_000
 	idsFor  = 7 * 24 * time.Hour
-	// idsLimit is the size at which the memory is compacted.
+	// idsLimit is the size from which on the memory is compacted, once there
+	// is a day's worth or a quarter of idsKept to drop: a rewrite costs seconds.
 	idsLimit = 32 << 20
+	idsSlack = 24 * time.Hour
 )
 
 // knownID is one line of the memory. End is the inbox's size after the entry,
@@ -104,10 +106,11 @@ func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 			found = found[:0]
 		}
 	}
-	if len(found) == 0 {
-		return nil
+	if len(found) > 0 {
+		err = q.extendMemory(a, found, whole)
 	}
-	return q.extendMemory(a, found, whole)
+	a.searched = err == nil && whole == a.size
+	return err
 }
 
 // idsBatch bounds how many ids are held while the memory is rebuilt.
@@ -197,18 +200,35 @@ func cutLast(l []byte, sep string) (before, after []byte, ok bool) {
 }
 
 // remember adds the ids that senders gave. A failure costs nothing, because
-// the inbox behind the last remembered end is looked at as well: this end
-// stays where the search that came before has put it.
+// the inbox behind the last remembered end is looked at as well. Where all
+// before was searched and nobody else has written, that end moves on with all
+// ids of the batch; or the next search would add each a second time.
 func (q *Queue) remember(a *appending, letters []Letter, ids []string) {
-	var given []string
+	end := a.end()
+	var known []string
+	given := false
 	for i, l := range letters {
-		if l.ID != "" && ids[i] != "" {
-			given = append(given, ids[i])
+		if ids[i] == "" {
+			continue
+		}
+		given = given || l.ID != ""
+		if l.ID != "" || end > 0 {
+			known = append(known, ids[i])
 		}
 	}
-	if len(given) > 0 {
-		_ = q.extendMemory(a, given, 0)
+	if given {
+		_ = q.extendMemory(a, known, end)
 	}
+}
+
+// end is the inbox's size, if all of it is what was searched and what was
+// written since; otherwise 0.
+func (a *appending) end() int64 {
+	info, err := a.file.Stat()
+	if err != nil || !a.searched || info.Size() != a.size+a.written {
+		return 0
+	}
+	return info.Size()
 }
 
 // extendMemory appends ids. End says up to where the memory holds every id of
@@ -245,10 +265,23 @@ func (q *Queue) extendMemory(a *appending, ids []string, end int64) error {
 	if err != nil {
 		return fmt.Errorf("cannot extend the memory of ids: %w", err)
 	}
-	if info, err := file.Stat(); err == nil && info.Size() > idsLimit {
+	if info, err := file.Stat(); err == nil && info.Size() > idsLimit && beginsOutdated(file) {
 		return q.compactMemory(file)
 	}
 	return nil
+}
+
+// beginsOutdated reports whether the oldest id has been old for a while.
+func beginsOutdated(file *os.File) bool {
+	l, err := bufio.NewReaderSize(io.NewSectionReader(file, 0, step), step).ReadSlice('\n')
+	var k knownID
+	return err != nil || json.Unmarshal(l, &k) != nil || k.outdated(time.Now(), idsFor+idsSlack)
+}
+
+// outdated is also true of an id from a future that a wrong clock has made:
+// it would be kept for years.
+func (k knownID) outdated(now time.Time, after time.Duration) bool {
+	return k.At < now.Add(-after).Unix() || k.At > now.Add(idsSlack).Unix()
 }
 
 // compactMemory drops the ids that are both old and not among the last.
@@ -265,7 +298,10 @@ func (q *Queue) compactMemory(file *os.File) error {
 		}
 		total++
 	}
-	oldest := time.Now().Add(-idsFor).Unix()
+	if total <= idsKept+idsKept/4 {
+		return nil
+	}
+	now := time.Now()
 	return q.dir.ReplaceFunc(idsFile, true, func(w io.Writer) error {
 		out := bufio.NewWriterSize(w, step)
 		r := bufio.NewReaderSize(io.NewSectionReader(file, 0, 1<<40), step)
@@ -278,7 +314,7 @@ func (q *Queue) compactMemory(file *os.File) error {
 				return err
 			}
 			var k knownID
-			if json.Unmarshal(l, &k) != nil || total-n >= idsKept && k.At < oldest {
+			if json.Unmarshal(l, &k) != nil || total-n >= idsKept && k.outdated(now, idsFor) {
 				continue
 			}
 			if _, err := out.Write(l); err != nil {
