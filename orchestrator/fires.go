@@ -198,7 +198,7 @@ func (s *Scheduler) watchTrigger(t trigger, emit sources.Emit) (watch.Trigger, e
 	tmpl, err := sources.ParseFileTemplate(t.Watch.Prompt)
 	w := watch.Trigger{
 		Dir: t.cfg.Dir, Patterns: t.Watch.Patterns, Debounce: t.Watch.Debounce, Removed: t.Watch.Removed,
-		Batch: t.Watch.Batch, Template: tmpl, Emit: emit, Failed: s.triggerFailed(t),
+		Batch: t.Watch.Batch, Template: tmpl, Emit: emit, Failed: s.triggerFailed(t), Slow: t.Gate != nil,
 	}
 	if t.Watch.IgnoreOwn {
 		w.Own = func(at time.Time) bool { return s.inTurn(t.a, at) }

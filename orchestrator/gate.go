@@ -18,8 +18,11 @@ const (
 	envLabel   = "HEARTBEAT_LABEL"   // what tells this fire from the trigger's others
 )
 
-// gateTimeout bounds a gate's run.
-const gateTimeout = time.Minute
+// gateTimeout bounds a gate's run, maxGates how many run at once.
+const (
+	gateTimeout = time.Minute
+	maxGates    = 64
+)
 
 // errGateLater is exit status 75, as polls have it.
 var errGateLater = errors.New("it asks to be tried again later")
@@ -28,8 +31,8 @@ var errGateLater = errors.New("it asks to be tried again later")
 // not this one. Anything else is an error, and the fire is offered again.
 func (s *Scheduler) gate(ctx context.Context, t trigger, p sources.Prompt) (open bool, err error) {
 	select {
-	case s.polls <- struct{}{}:
-		defer func() { <-s.polls }()
+	case s.gates <- struct{}{}:
+		defer func() { <-s.gates }()
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
@@ -38,7 +41,7 @@ func (s *Scheduler) gate(ctx context.Context, t trigger, p sources.Prompt) (open
 		return false, err
 	}
 	env = append(env, hook.EnvAgent+"="+t.cfg.Name, envTrigger+"="+t.Name, envLabel+"="+p.Label)
-	out, err := poll.Exec(ctx, poll.Command{Argv: t.Gate, Dir: t.cfg.Dir, Env: env, Timeout: gateTimeout})
+	out, err := poll.Exec(ctx, poll.Command{Argv: t.Gate, Dir: t.cfg.Dir, Env: env, Timeout: gateTimeout, Quiet: true})
 	if out.Later {
 		err = errGateLater
 	}

@@ -61,6 +61,9 @@ func TestGate(t *testing.T) {
 		{name: "no", script: "exit 1", skipped: skippedGate},
 		{name: "broken", script: "echo no such thing >&2; exit 127", failure: `cannot ask the gate of trigger "nightly": the command failed: exit status 127; it said: no such thing`},
 		{name: "killed", script: "kill -9 $$", failure: "signal: killed"},
+		// What it prints is not asked for: over 1 MiB of it failed the gate for ever.
+		{name: "verbose", script: "head -c 3000000 /dev/zero", queued: 1},
+		{name: "verbosely no", script: "head -c 3000000 /dev/zero; exit 1", skipped: skippedGate},
 		{name: "later", script: "exit 75", failure: "tried again later"},
 	}
 	for _, tt := range tests {

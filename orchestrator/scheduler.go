@@ -72,6 +72,7 @@ type Scheduler struct {
 	journal *journal
 	wg      sync.WaitGroup
 	polls   chan struct{} // room for poll commands that run at once
+	gates   chan struct{} // room for gates: polls that take long do not hold them up
 	// recoveries is room for agents that are recovered at once.
 	recoveries chan struct{}
 	// published are the agents' states for readers, records the last fires.
@@ -177,7 +178,7 @@ func New(opt Options) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		opt: opt, log: opt.Log, polls: make(chan struct{}, maxPolls), fleet: opt.Fleet,
-		recoveries: make(chan struct{}, recoveriesAtOnce()), memories: map[string]*memory{},
+		gates: make(chan struct{}, maxGates), recoveries: make(chan struct{}, recoveriesAtOnce()), memories: map[string]*memory{},
 		slots: newSlots(opt.Fleet), published: newWriteBehind(publishDelay), records: newWriteBehind(recordDelay),
 	}
 	for _, a := range s.chosen(opt.Fleet) {

@@ -41,6 +41,8 @@ const (
 	skippedOverlap = "its last fire is still queued or in flight"
 	skippedGate    = "its gate said no"
 	skippedTwice   = "it was queued before"
+	// skippedTooLarge is the one that is a loss.
+	skippedTooLarge = "its prompt is over max-entry"
 )
 
 // enqueue puts one fire of a trigger into its agent's inbox, or says why it
@@ -64,8 +66,13 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 	}
 	moves := s.movesOf(t.a)
 	_, err = q.Append(ctx, inbox.Letter{ID: source, Source: source, Prompt: p.Text, Idempotent: true})
-	if errors.Is(err, inbox.ErrDuplicate) {
+	switch {
+	case errors.Is(err, inbox.ErrDuplicate):
 		return skippedTwice, nil
+	case errors.Is(err, inbox.ErrTooLarge): // to offer it again, for ever, would hold up all that follows
+		s.note(Event{Agent: t.cfg.Name, Kind: "skipped", Trigger: source, Reason: skippedTooLarge, Detail: err.Error()})
+		s.log.Error("a trigger's prompt is lost", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label, "err", err)
+		return skippedTooLarge, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot queue a prompt for agent %q: %w", t.cfg.Name, err)
@@ -293,7 +300,7 @@ func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory) (sto
 		}
 		s.table.Set(t.source(), sources.Cron{
 			Schedule: t.Cron.Schedule, Missed: t.Cron.Missed, Grace: t.Cron.Grace, Delay: t.delay(),
-			Last: m.fired(t.Name), Template: tmpl, Emit: emit,
+			Last: m.fired(t.Name), Template: tmpl, Emit: emit, Slow: t.Gate != nil,
 			Record: func(at time.Time) { soon(func(r *remembered) { r.Fired[t.Name] = at }) },
 			Failed: s.triggerFailed(t),
 		})

@@ -1,7 +1,10 @@
 package orchestrator
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,4 +80,27 @@ func TestTheEndOfARunKeepsTheLastFire(t *testing.T) {
 			t.Errorf("published %+v, %v", kept, err)
 		}
 	})
+}
+
+// TestAPromptThatIsTooLargeHoldsUpNothing: it was offered to the inbox again
+// and again, and its poll never ran any more.
+func TestAPromptThatIsTooLargeHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	r, s, trigger := gated(t, "exit 0")
+	r.agent("a").MaxEntry = 1000
+	var fired []string
+	for i, text := range []string{strings.Repeat("x", 1000), "fits"} {
+		skipped, err := s.enqueue(t.Context(), trigger, sources.Prompt{Label: fmt.Sprint(i), Text: text})
+		if err != nil {
+			t.Error(err)
+		}
+		fired = append(fired, skipped)
+	}
+	if want := []string{skippedTooLarge, ""}; !slices.Equal(fired, want) {
+		t.Errorf("skipped because %q, want %q", fired, want)
+	}
+	lost := r.journal("skipped")
+	if len(lost) != 1 || lost[0].Trigger != "a/nightly@0" || !strings.Contains(lost[0].Detail, "the limit is 1000") {
+		t.Errorf("the journal: %+v", lost)
+	}
 }

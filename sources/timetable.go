@@ -32,6 +32,9 @@ type Cron struct {
 	// Failed hears of a fire that could not be emitted and is tried again after
 	// retry. May be nil.
 	Failed func(at time.Time, err error, retry time.Duration)
+	// Slow means that Emit may take long, as a command does: it takes no worker
+	// from other triggers.
+	Slow bool
 }
 
 const (
@@ -197,6 +200,10 @@ func (tt *Timetable) step(ctx context.Context, workers *sync.WaitGroup) time.Dur
 			continue
 		}
 		e.busy = true
+		if e.Slow && ctx.Err() == nil {
+			workers.Go(func() { tt.workAlone(ctx, e) })
+			continue
+		}
 		tt.ready = append(tt.ready, e)
 	}
 	tt.dispatch(ctx, workers)
@@ -238,26 +245,40 @@ func (tt *Timetable) work(ctx context.Context) {
 	for len(tt.ready) > 0 && ctx.Err() == nil {
 		e := tt.ready[0]
 		tt.ready = tt.ready[1:]
-		if e.removed {
-			continue
-		}
-		c, pending := e.Cron, e.pending
-		tt.mu.Unlock()
-		done, err := c.fire(ctx, pending)
-		tt.mu.Lock()
-		e.finish(done, err)
 		if !e.removed {
-			tt.schedule(e)
-			tt.notify()
-		}
-		if err != nil && ctx.Err() == nil && c.Failed != nil {
-			at, retry := pending[done], e.wake.Sub(tt.now())
-			tt.mu.Unlock()
-			c.Failed(at, err, retry)
-			tt.mu.Lock()
+			tt.emit(ctx, e)
 		}
 	}
 	tt.working--
+}
+
+// workAlone emits an entry that is slow.
+func (tt *Timetable) workAlone(ctx context.Context, e *cronEntry) {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	if !e.removed {
+		tt.emit(ctx, e)
+	}
+}
+
+// emit emits what is pending of an entry, without tt.mu meanwhile. The caller
+// holds it.
+func (tt *Timetable) emit(ctx context.Context, e *cronEntry) {
+	c, pending := e.Cron, e.pending
+	tt.mu.Unlock()
+	done, err := c.fire(ctx, pending)
+	tt.mu.Lock()
+	e.finish(done, err)
+	if !e.removed {
+		tt.schedule(e)
+		tt.notify()
+	}
+	if err != nil && ctx.Err() == nil && c.Failed != nil {
+		at, retry := pending[done], e.wake.Sub(tt.now())
+		tt.mu.Unlock()
+		c.Failed(at, err, retry)
+		tt.mu.Lock()
+	}
 }
 
 // notify makes Run look again.

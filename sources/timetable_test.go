@@ -436,3 +436,35 @@ func BenchmarkTimetableWake(b *testing.B) {
 		tt.step(b.Context(), &workers)
 	}
 }
+
+// TestTriggersThatHangHoldUpNobody: 64 gates that hung took all workers, and
+// no schedule of the fleet fired meanwhile.
+func TestTriggersThatHangHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, tt := &fireLog{}, NewTimetable()
+		for i := range 3 * timetableWorkers {
+			c := log.cron(t, "* * * * *")
+			c.Slow = true
+			c.Emit = func(ctx context.Context, _ Prompt) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			tt.Set(fmt.Sprint("hangs ", i), c)
+		}
+		tt.Set("plain", log.cron(t, "* * * * *"))
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { tt.Run(ctx) })
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if fires := strings.Fields(log.take()); len(fires) != 3 {
+			t.Errorf("fired %q in three minutes", fires)
+		}
+		if failed := log.failures(); len(failed) > 0 {
+			t.Errorf("failed %q", failed)
+		}
+		cancel()
+		done.Wait()
+	})
+}

@@ -33,6 +33,8 @@ type Command struct {
 	Env  []string // the whole environment but for Extra; nil means ours
 	// Extra are variables beside Env.
 	Extra []string
+	// Quiet throws away what it prints: only its exit status is asked for.
+	Quiet bool
 	// Timeout ends the run with all of its process group; 0 means a minute.
 	Timeout time.Duration
 }
@@ -67,7 +69,10 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 	if len(c.Extra) > 0 {
 		cmd.Env = append(cmd.Environ(), c.Extra...)
 	}
-	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.Stderr = stderr
+	if !c.Quiet {
+		cmd.Stdout = stdout
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
 		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)

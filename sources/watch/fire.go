@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -43,6 +44,9 @@ type Trigger struct {
 	Record func(sources.Seen)
 	// Failed hears of what went wrong and is tried again after retry. May be nil.
 	Failed func(at time.Time, err error, retry time.Duration)
+	// Slow means that Emit may take long, as a command does: it takes no worker
+	// from other triggers.
+	Slow bool
 }
 
 // The events of FileData.
@@ -136,13 +140,31 @@ type hit struct {
 	print      sources.Print
 }
 
-// maxBatch bounds the files of one fire.
-const maxBatch = 1000
+// maxBatch bounds the files of one fire, maxBatchPaths their paths in bytes:
+// the prompt that names them all is to fit into an entry.
+const maxBatch, maxBatchPaths = 1000, 64 << 10
 
-// fireBatch emits one prompt for up to maxBatch files each, and calls done for
-// each file that has fired.
+// batches are the hits in batches that fire together.
+func batches(hits []hit) iter.Seq[[]hit] {
+	return func(yield func([]hit) bool) {
+		for len(hits) > 0 {
+			n, size := 0, 0
+			for n < min(maxBatch, len(hits)) && (n == 0 || size+len(hits[n].rel) <= maxBatchPaths) {
+				size += len(hits[n].rel)
+				n++
+			}
+			if !yield(hits[:n]) {
+				return
+			}
+			hits = hits[n:]
+		}
+	}
+}
+
+// fireBatch emits one prompt for each batch, and calls done for each file that
+// has fired.
 func (t *Trigger) fireBatch(ctx context.Context, hits []hit, done func(hit)) error {
-	for batch := range slices.Chunk(hits, maxBatch) {
+	for batch := range batches(hits) {
 		first := batch[0]
 		data := sources.FileData{
 			Path: display(first.rel), AbsPath: display(filepath.Join(t.Dir, filepath.FromSlash(first.rel))),

@@ -176,6 +176,10 @@ func (w *Watcher) step(ctx context.Context, group *sync.WaitGroup) time.Duration
 			continue
 		}
 		t.busy = true
+		if t.Slow && ctx.Err() == nil {
+			group.Go(func() { w.workAlone(ctx, t) })
+			continue
+		}
 		w.ready = append(w.ready, t)
 	}
 	for range min(workers-w.working, len(w.ready)) {
@@ -204,28 +208,42 @@ func (w *Watcher) work(ctx context.Context) {
 	for len(w.ready) > 0 && ctx.Err() == nil {
 		t := w.ready[0]
 		w.ready = w.ready[1:]
-		if t.removed {
-			continue
+		if !t.removed {
+			w.look(ctx, t)
 		}
-		now := time.Now()
-		l := &look{w: w, t: t, now: now, full: !t.rescan.After(now), hinted: map[string]bool{}, waiting: map[string]bool{}}
-		for rel, at := range t.dirty {
-			if at.After(now) {
-				l.waiting[rel] = true
-				continue
-			}
-			l.hinted[rel] = true
-			delete(t.dirty, rel)
-		}
-		if l.full {
-			t.rescan = now.Add(scanShare * rescanEvery) // until finish, or a hint, knows better
-		}
-		w.mu.Unlock()
-		err := l.run(ctx)
-		w.mu.Lock()
-		w.finish(ctx, l, err)
 	}
 	w.working--
+}
+
+// workAlone looks at a target that is slow.
+func (w *Watcher) workAlone(ctx context.Context, t *target) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !t.removed {
+		w.look(ctx, t)
+	}
+}
+
+// look compares what is to be compared of a target, without w.mu meanwhile.
+// The caller holds it.
+func (w *Watcher) look(ctx context.Context, t *target) {
+	now := time.Now()
+	l := &look{w: w, t: t, now: now, full: !t.rescan.After(now), hinted: map[string]bool{}, waiting: map[string]bool{}}
+	for rel, at := range t.dirty {
+		if at.After(now) {
+			l.waiting[rel] = true
+			continue
+		}
+		l.hinted[rel] = true
+		delete(t.dirty, rel)
+	}
+	if l.full {
+		t.rescan = now.Add(scanShare * rescanEvery) // until finish, or a hint, knows better
+	}
+	w.mu.Unlock()
+	err := l.run(ctx)
+	w.mu.Lock()
+	w.finish(ctx, l, err)
 }
 
 // finish takes the outcome of a look into t's plan. The caller holds w.mu.

@@ -626,6 +626,27 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	}
 }
 
+// TestABatchOfLongPathsIsSplit: a prompt that named a thousand of them was
+// over what an inbox takes.
+func TestABatchOfLongPathsIsSplit(t *testing.T) {
+	r := newRig(t)
+	var hits []hit
+	for i := range 100 {
+		hits = append(hits, hit{rel: fmt.Sprintf("%02d%s", i, strings.Repeat("x", 4000)), event: created})
+	}
+	done := 0
+	tr := r.batch("*")
+	r.must(tr.fireBatch(t.Context(), hits, func(hit) { done++ }))
+	for _, fire := range r.fires {
+		if len(fire) > maxBatchPaths+1000 {
+			t.Errorf("a prompt of %d bytes", len(fire))
+		}
+	}
+	if len(r.fires) != 7 || done != len(hits) {
+		t.Errorf("%d fires for %d files", len(r.fires), done)
+	}
+}
+
 // A batch that could not be queued is offered again, with all its files.
 func TestBatchIsKeptUntilItIsQueued(t *testing.T) {
 	r := newRig(t)
@@ -663,4 +684,22 @@ func TestOwnChangesAreSeenAndDoNotFire(t *testing.T) {
 	r.want("created theirs.md")
 	r.write("mine.md", "2")
 	r.want("changed mine.md")
+}
+
+// TestTriggersThatHangHoldUpNobody: eight gates that hung took all workers,
+// and no file fired meanwhile.
+func TestTriggersThatHangHoldUpNobody(t *testing.T) {
+	r := newRig(t)
+	r.write("a.md", "x")
+	triggers := make([]Trigger, 3*workers)
+	for i := range triggers {
+		triggers[i] = r.trigger("*.md")
+		triggers[i].Slow = true
+		triggers[i].Emit = func(ctx context.Context, _ sources.Prompt) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}
+	r.start(append(triggers, r.trigger("*.md"))...)
+	r.want("created a.md")
 }
