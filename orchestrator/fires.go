@@ -226,7 +226,7 @@ func (s *Scheduler) pollTrigger(t trigger, emit sources.Emit) (poll.Trigger, err
 	return poll.Trigger{
 		Key: key, Command: poll.Command{Argv: t.Poll.Command, Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
 		Every: t.Poll.Every, Split: t.Poll.Split, Dedupe: t.Poll.Dedupe, Template: tmpl, Emit: emit,
-		Failed: s.triggerFailed(t), Slots: s.polls, Run: runPoll(t.cfg),
+		Failed: s.triggerFailed(t), Slots: s.polls, Run: s.runPoll(t),
 	}, nil
 }
 
@@ -244,18 +244,22 @@ func (s *Scheduler) unlessQueued(t trigger) poll.Runner {
 		if there || err != nil {
 			return poll.Output{Later: true}, err
 		}
-		return runPoll(t.cfg)(ctx, c)
+		return s.runPoll(t)(ctx, c)
 	}
 }
 
 // runPoll runs a poll's command with the environment that it has now.
-func runPoll(a *config.Agent) poll.Runner {
+func (s *Scheduler) runPoll(t trigger) poll.Runner {
 	return func(ctx context.Context, c poll.Command) (poll.Output, error) {
-		env, err := environment(a)
+		env, err := environment(t.cfg)
 		if err != nil {
 			return poll.Output{}, err
 		}
-		c.Env = append(env, hook.EnvAgent+"="+a.Name)
-		return poll.Exec(ctx, c)
+		c.Env = append(env, hook.EnvAgent+"="+t.cfg.Name)
+		out, err := poll.Exec(ctx, c)
+		if err == nil && out.Later { // nothing to say yet, and nothing is wrong
+			s.triggerWorks(t)
+		}
+		return out, err
 	}
 }

@@ -145,6 +145,7 @@ type agent struct {
 	leaving bool
 	// total counts over this run.
 	acknowledged, deadLettered int
+	failing                    []Failing
 }
 
 // errFinished ends a run with Once.

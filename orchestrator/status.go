@@ -62,7 +62,7 @@ func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 		st.State = Idle // it has done nothing yet
 	}
 	if !running {
-		st.State, st.Phase, st.Work, st.Until = Stopped, "", nil, time.Time{}
+		st.State, st.Phase, st.Work, st.Until, st.Failing = Stopped, "", nil, time.Time{}, nil
 	} else if r, err := hook.ReadRecord(a.Home); err == nil && r != nil && r.Phase != hook.Ended {
 		st.Phase, st.Work = r.Phase, r.Work
 	}

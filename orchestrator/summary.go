@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"heartbeat/hook"
@@ -27,6 +28,8 @@ type AgentState struct {
 	// Acknowledged and DeadLettered count over the present run.
 	Acknowledged int `json:"acknowledged"`
 	DeadLettered int `json:"dead_lettered"`
+	// Failing are the triggers that do not work.
+	Failing []Failing `json:"failing,omitempty"`
 }
 
 // statePath is where an agent's state is kept.
@@ -67,6 +70,7 @@ func (s *Scheduler) describeLocked(a *agent) AgentState {
 	d := AgentState{
 		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: a.reason,
 		Session: a.session, Last: a.outcome, Acknowledged: a.acknowledged, DeadLettered: a.deadLettered,
+		Failing: slices.Clone(a.failing),
 	}
 	if a.live != nil {
 		d.Phase, d.Work = a.last.Phase, a.last.Work

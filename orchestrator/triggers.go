@@ -49,6 +49,11 @@ const (
 // is not to be there. The label makes it one fire: repeating it after a crash
 // between enqueue and record changes nothing.
 func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (skipped string, err error) {
+	defer func() {
+		if err == nil {
+			s.triggerWorks(t)
+		}
+	}()
 	source := t.source() + "@" + p.Label
 	q, err := operator.Open(t.cfg)
 	if err != nil {
@@ -244,6 +249,7 @@ func (s *Scheduler) watchFiles(ctx context.Context) {
 // The caller holds s.changing.
 func (s *Scheduler) startAgent(ctx context.Context, a *agent, cfg *config.Agent) {
 	s.stopTriggers(a)
+	s.forgetFailing(a)
 	if s.table == nil {
 		return
 	}
@@ -252,6 +258,9 @@ func (s *Scheduler) startAgent(ctx context.Context, a *agent, cfg *config.Agent)
 		var err error
 		if m, err = openMemory(s.opt.StateDir, a.name); err != nil {
 			s.log.Error("the agent's triggers do not run", "agent", a.name, "err", err)
+			for i := range cfg.Triggers {
+				s.triggerFailed(trigger{&cfg.Triggers[i], a, cfg})(time.Now(), fmt.Errorf("it does not run: %w", err), 0)
+			}
 			return
 		}
 		s.memories[a.name] = m
@@ -260,9 +269,10 @@ func (s *Scheduler) startAgent(ctx context.Context, a *agent, cfg *config.Agent)
 		s.log.Warn("cannot forget triggers that are gone", "agent", a.name, "err", err)
 	}
 	for i := range cfg.Triggers {
-		stop, err := s.startTrigger(ctx, trigger{&cfg.Triggers[i], a, cfg}, m)
+		t := trigger{&cfg.Triggers[i], a, cfg}
+		stop, err := s.startTrigger(ctx, t, m)
 		if err != nil {
-			s.log.Error("trigger does not run", "agent", a.name, "trigger", cfg.Triggers[i].Name, "err", err)
+			s.triggerFailed(t)(time.Now(), fmt.Errorf("it does not run: %w", err), 0)
 			continue
 		}
 		a.stops = append(a.stops, stop)
@@ -321,18 +331,14 @@ func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory) (sto
 	}
 	p.Kept, p.Last = m.polled(t.Name)
 	p.Record = func(fired []string) { kept(m.change(func(r *remembered) { r.Kept[t.Name] = fired })) }
-	p.Succeeded = func(at time.Time) { soon(func(r *remembered) { r.Polled[t.Name] = at }) }
+	p.Succeeded = func(at time.Time) {
+		s.triggerWorks(t)
+		soon(func(r *remembered) { r.Polled[t.Name] = at })
+	}
 	if t.Poll.Overlap == config.OverlapSkip {
 		p.Run = s.unlessQueued(t)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.wg.Go(func() { poll.Run(ctx, p) })
 	return cancel, nil
-}
-
-func (s *Scheduler) triggerFailed(t trigger) func(time.Time, error, time.Duration) {
-	return func(_ time.Time, err error, retry time.Duration) {
-		s.note(Event{Agent: t.cfg.Name, Kind: "trigger-failed", Trigger: t.Name, Reason: err.Error(), Until: time.Now().Add(retry)})
-		s.log.Warn("trigger failed", "agent", t.cfg.Name, "trigger", t.Name, "err", err, "retry", retry)
-	}
 }

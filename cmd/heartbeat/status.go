@@ -24,7 +24,8 @@ type statusCmd struct {
 func (statusCmd) Help() string {
 	return `Shows what each agent does, what is queued and in flight, how its last session
 ended and when its next scheduled fire is. IN FLIGHT names the trigger, or "send",
-or "a line" that somebody wrote into the inbox. It reads the disk, so it works with
+or "a line" that somebody wrote into the inbox. Triggers that fail are named below
+the table, with the reason. It reads the disk, so it works with
 and without a running scheduler; one that answers is named.
 
 Examples:
@@ -134,6 +135,10 @@ func (s statusPage) text(p *page) {
 		if a.Problem != "" {
 			p.coloured(p.red, "! ")
 			p.printf("%s: %s\n", a.Agent, a.Problem)
+		}
+		for _, f := range a.Failing {
+			p.coloured(p.red, "! ")
+			p.printf("%s: %s\n", a.Agent, failingText(f, s.now))
 		}
 		if why := whyText(a, s.now); why != "" {
 			p.printf("%s: %s\n", a.Agent, why)
@@ -247,6 +252,18 @@ func whyText(a orchestrator.AgentStatus, now time.Time) string {
 		return "paused by a person; heartbeat resume lets it go on"
 	}
 	return ""
+}
+
+// failingText says what is wrong with a trigger, and for how long.
+func failingText(f orchestrator.Failing, now time.Time) string {
+	text := fmt.Sprintf("trigger %s fails for %s", f.Trigger, roughly(now.Sub(f.Since)))
+	if f.Times > 1 {
+		text += fmt.Sprintf(", %d times", f.Times)
+	}
+	if !f.Retry.IsZero() {
+		text += fmt.Sprintf(", next try in %s", roughly(max(0, f.Retry.Sub(now))))
+	}
+	return text + ": " + shorten(oneLine(f.Why), 200)
 }
 
 // ago is a duration in its one or two largest units.

@@ -60,3 +60,42 @@ func squeeze(s string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// A trigger that fails is no secret: status says so until it works again.
+func TestStatusShowsFailingTriggers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", `version: 1
+name: fleet
+agents:
+  triage:
+    dir: agents/triage
+    command: [heartbeat, simulate]
+    trigger: {name: tickets, poll: [sh, -c, "test -e works || { echo no server >&2; exit 3; }"], every: 1s}
+  broken:
+    dir: agents/broken
+    command: [heartbeat, simulate]
+    trigger: {cron: "0 9 * * 1-5", prompt: x}
+`)
+	w.put("agents/triage/x", "")
+	w.put("agents/broken/x", "")
+	w.put("state/fleet/triggers/broken.json", "{")
+	r := w.background()
+	shows := func() string { return w.run("status").stdout }
+	until(t, "both failures are shown", func() bool {
+		text := shows()
+		return strings.Contains(text, "! triage: trigger tickets fails for ") && strings.Contains(text, "exit status 3; it said: no server") &&
+			strings.Contains(text, "! broken: trigger cron-1 fails for ") && strings.Contains(text, "it does not run: ")
+	})
+	w.put("agents/triage/works", "")
+	until(t, "the command works", func() bool { return !strings.Contains(shows(), "triage: trigger") })
+	if text := shows(); !strings.Contains(text, "! broken: ") {
+		t.Errorf("what still fails is not shown:\n%s", text)
+	}
+	if status := r.stop(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	if text := shows(); strings.Contains(text, "fails") {
+		t.Errorf("a stopped fleet's triggers fail:\n%s", text)
+	}
+}
