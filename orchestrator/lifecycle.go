@@ -124,6 +124,9 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 	if err := q.Reclaim(); err != nil {
 		s.log.Warn("cannot give disk space back", "agent", a.name, "err", err)
 	}
+	if q.Reclaimable() {
+		s.reclaimLater(a)
+	}
 	outcome, flight, err := q.Recover(inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: counts(o),
 		Arrived: hook.Arrived, Now: time.Now(),
@@ -176,7 +179,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 	}
 	started := time.Now()
 	s.launched(a, live, spec.Session, started)
-	outcome := s.attend(a, live)
+	outcome := s.attend(a, cfg, live)
 	s.note(Event{
 		Agent: a.name, Kind: "ended", Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
 		Started: started, Acknowledged: outcome.Acknowledged, Why: outcome.Why,
@@ -187,9 +190,21 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 }
 
 // attend follows a live session to its end.
-func (s *Scheduler) attend(a *agent, live Session) session.Outcome {
+func (s *Scheduler) attend(a *agent, cfg *config.Agent, live Session) session.Outcome {
 	var last session.Report
-	for r := range live.Reports() {
+	reclaim := time.NewTicker(reclaimEvery)
+	defer reclaim.Stop()
+	for open := true; open; {
+		var r session.Report
+		select {
+		case r, open = <-live.Reports():
+		case <-reclaim.C:
+			s.reclaim(a, cfg)
+			continue
+		}
+		if !open {
+			break
+		}
 		last = r
 		if r.Outcome != nil {
 			continue

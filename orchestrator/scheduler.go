@@ -142,7 +142,8 @@ type agent struct {
 	timer   *time.Timer
 	turns   []span // the last ones, for ignore-own
 	// leaving is true when the live session was told to yield or to finish.
-	leaving bool
+	leaving    bool
+	reclaiming bool // reclaim is to be called after a while
 	// total counts over this run.
 	acknowledged, deadLettered int
 	failing                    []Failing

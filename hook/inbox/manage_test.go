@@ -320,29 +320,59 @@ func TestAcknowledgedSpaceIsGivenBack(t *testing.T) {
 	}
 }
 
+// moveAside is what Reclaim does with an inbox of 16 MiB where no holes can be
+// punched. It returns the archive's path.
+func (r *rig) moveAside() (path string) {
+	r.t.Helper()
+	v, err := r.settle()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer v.close()
+	if err := r.archive(v); err != nil {
+		r.t.Fatal(err)
+	}
+	m, _, err := r.readMeta()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if m.Archive == nil {
+		return ""
+	}
+	return r.path(m.Archive.Name)
+}
+
+// anHourLater lets the archive be looked at as if an hour had passed.
+func (r *rig) anHourLater() {
+	r.t.Helper()
+	m, _, err := r.readMeta()
+	if err != nil || m.Archive == nil {
+		r.t.Fatalf("sidecar %+v, %v", m, err)
+	}
+	m.Archive.At -= 3600
+	past := time.Now().Add(-time.Hour)
+	if err := errors.Join(r.writeMeta(*m), os.Chtimes(r.path(m.Archive.Name), past, past), r.Reclaim()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // Where no holes can be punched, a drained inbox is moved aside, and what a
 // late writer puts there still comes.
 func TestADrainedInboxIsMovedAside(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.echo("one\n")
-	late, err := os.OpenFile(r.path("inbox.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
+	r.drain()
+	archive := r.moveAside()
+	if archive == "" || r.exists("inbox.jsonl") {
+		t.Fatal("the inbox is still there")
+	}
+	// The writer had opened it just before.
+	late, err := os.OpenFile(archive, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer late.Close()
-	r.drain()
-	v, err := r.settle()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.archive(v); err != nil {
-		t.Fatal(err)
-	}
-	v.close()
-	if r.exists("inbox.jsonl") {
-		t.Fatal("the inbox is still there")
-	}
 	if _, err := late.WriteString("late\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -353,16 +383,80 @@ func TestADrainedInboxIsMovedAside(t *testing.T) {
 	if got := join(r.drain()); got != "two|late" {
 		t.Errorf("drained %q", got)
 	}
-	m, _, err := r.readMeta()
-	if err != nil || m.Archive == nil {
-		t.Fatalf("sidecar %+v, %v", m, err)
+	if !r.Reclaimable() {
+		t.Error("nobody will look at the archive again")
 	}
-	m.Archive.At -= 3600
-	if err := errors.Join(r.writeMeta(*m), r.Reclaim()); err != nil {
+	if err := late.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r.exists(m.Archive.Name) {
+	r.anHourLater()
+	if _, err := os.Stat(archive); err == nil || r.Reclaimable() {
 		t.Error("the archive is kept for ever")
+	}
+}
+
+// What a late writer leaves behind was once lost: a line over max-entry was
+// passed over in silence, a last line without its newline kept the archive for
+// ever, and a writer that was silent for a minute wrote into a removed file.
+func TestLateWritersLoseNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.echo("one\n")
+	r.drain()
+	archive := r.moveAside()
+	late, err := os.OpenFile(archive, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if _, err := late.WriteString(strings.Repeat("x", int(r.maxEntry)+1) + "\nand then\nno newline"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reclaim(); err != nil {
+		t.Fatal(err)
+	}
+	if got := join(r.drain()); got != "and then" {
+		t.Errorf("drained %q", got)
+	}
+	if dead := r.dead(); len(dead) != 1 || dead[0].Reason != TooLarge || dead[0].Length != r.maxEntry+1 {
+		t.Errorf("dead letters %+v", dead)
+	}
+	r.anHourLater()
+	if got := join(r.drain()); got != "no newline" {
+		t.Errorf("drained %q", got)
+	}
+	r.anHourLater()
+	if _, err := os.Stat(archive); err != nil {
+		if probe, err := os.Open(r.path("inbox.jsonl")); err == nil && !unwritten(probe) {
+			t.Skip("this file system knows no leases")
+		}
+		t.Fatal("removed while a writer has it open")
+	}
+	if _, err := late.WriteString("\nstill here\n"); err != nil {
+		t.Fatal(err)
+	}
+	r.anHourLater()
+	if got := join(r.drain()); got != "still here" {
+		t.Errorf("drained %q", got)
+	}
+}
+
+// An inbox that somebody holds open, and writes to now and then, stays.
+func TestAnInboxThatIsBeingWrittenIsNotMovedAside(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.echo("one\n")
+	writer, err := os.OpenFile(r.path("inbox.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	r.drain()
+	if probe, err := os.Open(r.path("inbox.jsonl")); err != nil || !written(probe) {
+		t.Skip("this file system knows no leases")
+	}
+	if to := r.moveAside(); to != "" {
+		t.Errorf("moved to %q", to)
 	}
 }
 

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,8 @@ const (
 	reclaimAfter = 16 << 20 // acknowledged bytes not given back yet
 	blockSize    = 4096
 	// lateFor is how long a drained inbox that was moved aside is looked at
-	// for bytes of a writer that had opened it before.
+	// for bytes of a writer that had opened it before; longer where one still
+	// has it open.
 	lateFor = time.Minute
 )
 
@@ -35,8 +37,9 @@ type archive struct {
 // Reclaim gives the disk space of acknowledged entries back, once there are
 // 16 MiB of them. It punches a hole, which moves no offset; where that is not
 // possible it moves a drained inbox aside, copies what late writers still put
-// there, and removes it after a minute: call it now and then. It is not for
-// the hook's path.
+// there, and removes it after a minute without any: call it again then, as long
+// as Reclaimable says so. A session may live meanwhile. It is not for the hook's
+// path.
 func (q *Queue) Reclaim() error {
 	v, err := q.settle()
 	if err != nil {
@@ -63,6 +66,14 @@ func (q *Queue) Reclaim() error {
 	return q.writeMeta(m)
 }
 
+// Reclaimable reports whether a Reclaim may have something to do: space to give
+// back, or an inbox that was moved aside and that late writers may still write
+// to. It reads one small file and needs no lock.
+func (q *Queue) Reclaimable() bool {
+	m, _, err := q.readMeta()
+	return err == nil && m != nil && (m.Archive != nil || m.Cursor-m.Punched >= reclaimAfter)
+}
+
 // punch gives the blocks before an offset back. It needs no sync: a hole that
 // a power cut undoes is only space.
 func (q *Queue) punch(to int64) (err error) {
@@ -74,10 +85,10 @@ func (q *Queue) punch(to int64) (err error) {
 	return q.dir.Do(durable.Step{Verb: durable.Write, Name: q.name}, func() error { return punchHole(file, to) })
 }
 
-// archive moves a drained inbox aside. The next look finds none and starts a
-// new generation.
+// archive moves a drained inbox aside that nobody has open for writing. The
+// next look finds none and starts a new generation.
 func (q *Queue) archive(v *view) (err error) {
-	if v.flight != nil || v.verdict.cursor != v.source.size {
+	if v.flight != nil || v.verdict.cursor != v.source.size || written(v.source.file) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rawWait)
@@ -109,7 +120,7 @@ func (q *Queue) watchArchive(v *view) error {
 	m := v.verdict.meta
 	a := *m.Archive
 	m.Archive = nil
-	file, err := q.dir.OpenFile(a.Name, os.O_RDWR)
+	file, err := q.dir.OpenFile(a.Name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return q.writeMeta(m) // it was not moved, or is gone
 	}
@@ -121,15 +132,15 @@ func (q *Queue) watchArchive(v *view) error {
 	if err != nil {
 		return err
 	}
-	if size := info.Size(); size > a.Size {
-		if a.Size, err = q.copyLate(file, a.Size, size); err != nil {
+	if info.Size() > a.Size {
+		if a.Size, err = q.copyLate(file, a, info, m.Generation); err != nil {
 			return err
 		}
 		a.At = time.Now().Unix()
 		m.Archive = &a
 		return q.writeMetaSynced(m)
 	}
-	if time.Since(time.Unix(a.At, 0)) < lateFor {
+	if time.Since(time.Unix(a.At, 0)) < lateFor || written(file) {
 		return nil
 	}
 	if err := q.dir.Remove(a.Name); err != nil {
@@ -138,22 +149,30 @@ func (q *Queue) watchArchive(v *view) error {
 	return q.writeMeta(m)
 }
 
-// copyLate appends what was written to the archive after it was moved to the
-// inbox that is there now, and returns how far it came.
-func (q *Queue) copyLate(file *os.File, from, size int64) (int64, error) {
-	l := newLines(file, from, size, q.maxEntry)
+// copyLate queues what was written to the archive after it was moved, and
+// returns how far it came. A last line without its newline counts once its
+// writer was quiet for a minute. A line that is too large is filed at once: its
+// bytes do not stay.
+func (q *Queue) copyLate(file *os.File, a archive, info fs.FileInfo, generation int64) (int64, error) {
+	from := a.Size
+	l := newLines(file, from, info.Size(), q.maxEntry)
 	for {
 		got, err := l.read()
 		if err != nil {
 			return from, ignoreEOF(err)
 		}
-		if !got.complete {
+		if !got.complete && time.Since(info.ModTime()) < lateFor {
 			return from, nil
 		}
-		if !got.tooLarge {
-			if err := q.appendRaw(got.raw); err != nil {
-				return from, err
-			}
+		if got.tooLarge {
+			d, _ := deadLine(got, false, generation)
+			err = q.file([]DeadEntry{d})
+			q.note("a line of %d bytes that came after its inbox had been moved aside was filed as a dead letter: %s", got.length, d.Reason)
+		} else if len(bytes.TrimSpace(got.raw)) > 0 {
+			err = q.appendRaw(got.raw)
+		}
+		if err != nil {
+			return from, err
 		}
 		from = got.end
 	}
