@@ -62,7 +62,8 @@ func triggerElsewhere(key string) string {
 type declared struct {
 	*Agent
 	name, dir, inbox place
-	index            int // in the order of the files
+	index            int    // in the order of the files
+	place            string // its directory, for comparing, with a slash behind it
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"unicode"
 )
 
@@ -134,7 +133,6 @@ func (l *loader) inbox(a *Agent, t table) string {
 // an inbox, and directories inside another agent's.
 func (l *loader) collisions() {
 	names, inboxes := map[string]declared{}, map[string]declared{}
-	byFile := map[fileID]declared{}
 	for _, d := range l.agents {
 		if first, ok := names[strings.ToLower(d.Name)]; ok {
 			l.problem(d.name, fmt.Sprintf("differs from agent %q (%s) by case alone", first.Name, first.name.where(d.name)), "give it another name")
@@ -145,12 +143,6 @@ func (l *loader) collisions() {
 			l.problem(d.inbox, fmt.Sprintf("is the inbox of agent %q (%s) too", first.Name, first.name.where(d.inbox)), "an inbox has one consumer")
 		}
 		inboxes[d.Inbox] = d
-		if id, ok := identify(d.Dir); ok {
-			if first, ok := byFile[id]; ok && first.Dir != d.Dir {
-				l.shared(first, d)
-			}
-			byFile[id] = d
-		}
 	}
 	l.nested()
 }
@@ -165,12 +157,13 @@ func (l *loader) shared(first, second declared) {
 // slash behind them, all that lies in one follows it directly.
 func (l *loader) nested() {
 	sorted := slices.Clone(l.agents)
-	slices.SortStableFunc(sorted, func(a, b declared) int {
-		return cmp.Compare(slashed(a.Dir), slashed(b.Dir))
-	})
+	for i := range sorted {
+		sorted[i].place = slashed(l.places.of(sorted[i].Dir))
+	}
+	slices.SortStableFunc(sorted, func(a, b declared) int { return cmp.Compare(a.place, b.place) })
 	var above []declared
 	for _, d := range sorted {
-		for len(above) > 0 && !strings.HasPrefix(slashed(d.Dir), slashed(above[len(above)-1].Dir)) {
+		for len(above) > 0 && !strings.HasPrefix(d.place, above[len(above)-1].place) {
 			above = above[:len(above)-1]
 		}
 		if len(above) > 0 {
@@ -184,7 +177,7 @@ func (l *loader) nested() {
 // is declared later.
 func (l *loader) overlap(outer, inner declared) {
 	switch {
-	case outer.Dir == inner.Dir:
+	case outer.place == inner.place:
 		l.shared(outer, inner) // the sort kept the order of the file
 	case outer.index <= inner.index:
 		l.problem(inner.dir, fmt.Sprintf("lies inside the directory of agent %q (%s): %s", outer.Name, outer.name.where(inner.dir), inner.Dir), ownDirectory)
@@ -194,20 +187,3 @@ func (l *loader) overlap(outer, inner declared) {
 }
 
 func slashed(dir string) string { return strings.TrimSuffix(dir, "/") + "/" }
-
-// fileID names a directory however it is spelt: the same one has two paths
-// where a file system ignores case, or is mounted twice.
-type fileID struct{ device, inode uint64 }
-
-// identify returns false for what does not exist.
-func identify(path string) (fileID, bool) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fileID{}, false
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fileID{}, false
-	}
-	return fileID{uint64(stat.Dev), stat.Ino}, true // Dev is signed on darwin
-}

@@ -43,6 +43,10 @@ func Load(path string) (*Fleet, error) {
 // exist: relative directories and included files are taken from there. The error, when it is
 // about the content, is Problems.
 func Parse(path string, data []byte) (*Fleet, error) {
+	return parse(path, data, newPlaces(identify))
+}
+
+func parse(path string, data []byte, p *places) (*Fleet, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find configuration: %w", err)
@@ -50,7 +54,7 @@ func Parse(path string, data []byte) (*Fleet, error) {
 	l := &loader{
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
-		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{},
+		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, places: p,
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
@@ -108,6 +112,7 @@ type loader struct {
 	templates map[templateKey]error
 	resolved  map[string]string // directory → where its links lead
 	absent    map[*Agent]bool   // its directory is not there yet
+	places    *places
 	lacking   map[string]string // program → why it cannot be run, or ""
 }
 
