@@ -69,7 +69,7 @@ type Config struct {
 	// dropped and the gap is noted in the stream. The child never waits for
 	// it longer than about two seconds. nil: discarded.
 	Output io.Writer
-	Grace  time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
+	Grace  time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace, less: none
 }
 
 // Child is a running command. End must be called in the end, also when the
@@ -116,7 +116,7 @@ func Start(ctx context.Context, cfg Config) (*Child, error) {
 		cmd: cmd, cookie: cfg.Cookie, grace: cfg.Grace, tree: mark(), out: newForwarder(cfg.Output),
 		done: make(chan struct{}), drained: make(chan struct{}), hurry: make(chan struct{}),
 	}
-	if c.grace <= 0 {
+	if c.grace == 0 {
 		c.grace = DefaultGrace
 	}
 	cmd.Env = withMark(cmd.Env, c.tree)

@@ -41,7 +41,7 @@ type RunConfig struct {
 	Dir     string        // must exist; symbolic links are resolved. "": the current one
 	Env     []string      // nil: CleanEnv(os.Environ())
 	Timeout time.Duration // for the child's whole life; 0: none
-	Grace   time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
+	Grace   time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace, less: none
 
 	// Rows and Cols are the terminal's size, for good; one that is 0 is the
 	// default. When both are, it follows the window of Stdout.
@@ -64,6 +64,8 @@ type RunConfig struct {
 	Interactive bool
 	Stdin       *os.File  // nil: os.Stdin
 	Stdout      io.Writer // nil: os.Stdout. The window follows it when it is a terminal
+	// Log, when not nil, gets the output too, also after Stdout has broken.
+	Log *Log
 }
 
 // Run runs a command in a PTY, passes its output to Stdout until that breaks,
@@ -98,7 +100,7 @@ func Run(ctx context.Context, cfg RunConfig) (int, error) {
 	}
 	child, err := Start(ctx, Config{
 		Argv: cfg.Argv, Dir: cfg.Dir, Env: env, Rows: rows, Cols: cols,
-		Output: cfg.Stdout, Grace: cfg.Grace, Group: PlanGroup(),
+		Output: cfg.output(), Grace: cfg.Grace, Group: PlanGroup(),
 	})
 	if err != nil {
 		return 1, err
@@ -160,6 +162,29 @@ func (cfg RunConfig) prepared() (RunConfig, error) {
 		cfg.MaxIdleRetries = DefaultMaxIdleRetries
 	}
 	return cfg, nil
+}
+
+// output is where the terminal's output goes.
+func (cfg RunConfig) output() io.Writer {
+	if cfg.Log == nil {
+		return cfg.Stdout
+	}
+	return &logged{log: cfg.Log, out: cfg.Stdout}
+}
+
+// logged passes output on until that fails, and logs all of it.
+type logged struct {
+	log    *Log
+	out    io.Writer
+	broken bool
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	if !l.broken {
+		_, err := l.out.Write(p)
+		l.broken = err != nil
+	}
+	return l.log.Write(p)
 }
 
 // lookEvery is how often the exit signal and the terminal's silence are

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"heartbeat/orchestrator/session"
@@ -13,7 +15,7 @@ import (
 type launchCmd struct {
 	CWD            string        `name:"cwd" placeholder:"DIR" help:"The directory to run in; it must exist." complete:"file"`
 	Timeout        time.Duration `placeholder:"DURATION" default:"1h" help:"End it after this time with status 124 (${default}); 0: never."`
-	Grace          time.Duration `placeholder:"DURATION" default:"10s" help:"From SIGTERM to SIGKILL (${default})."`
+	Grace          time.Duration `placeholder:"DURATION" default:"10s" help:"From SIGTERM to SIGKILL (${default}); 0: SIGKILL follows at once."`
 	ExitSignal     string        `placeholder:"FILE" help:"End it, with status 0, when this file appears; one that is there already is removed." complete:"file"`
 	ExitWith       string        `placeholder:"HOW" enum:"signal,command" default:"signal" help:"How the exit signal ends it: signal, or command, which types /exit first."`
 	IdleTimeout    time.Duration `placeholder:"DURATION" default:"0" help:"Type a prompt after this time without output; 0: never."`
@@ -21,6 +23,7 @@ type launchCmd struct {
 	MaxIdleRetries int           `placeholder:"N" default:"3" help:"How often in a row, before it counts as stalled, status 125 (${default})."`
 	Rows           int           `placeholder:"N" help:"The terminal's rows (50, or this one's)."`
 	Cols           int           `placeholder:"N" help:"The terminal's columns (200, or this one's)."`
+	Log            string        `placeholder:"FILE" help:"Log the terminal's output too; FILE ends with .log. At 8 MiB it becomes FILE.1." complete:"file"`
 	Interactive    bool          `short:"i" help:"Pass on what is typed here."`
 	Shim           bool          `hidden:"" help:"Run a session for \"heartbeat run\": a specification on stdin, reports on stdout."`
 	Argv           []string      `arg:"" optional:"" passthrough:"partial" name:"command" help:"The command and its arguments, behind \"--\"."`
@@ -66,12 +69,44 @@ func (c launchCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Rows < 0 || c.Rows > maxSide || c.Cols < 0 || c.Cols > maxSide {
 		return nil, usagef("heartbeat launch --help", "--rows and --cols are numbers from 1 to %d", maxSide)
 	}
+	cfg := c.config(a)
+	var err error
+	if cfg.Log, err = c.openLog(); err != nil {
+		return nil, err
+	}
+	if cfg.Log != nil {
+		defer cfg.Log.Close()
+	}
 	a.step("running " + c.Argv[0])
-	code, err := ptyrun.Run(ctx, c.config(a))
+	code, err := ptyrun.Run(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Log != nil {
+		if n, why := cfg.Log.Missing(); n > 0 {
+			a.log.Warn("not all of the terminal's output is in its log", "bytes", n, "err", why)
+		}
+	}
 	return launched{Command: c.Argv, ExitCode: code}, c.failure(code)
+}
+
+// maxLog caps --log and the part that was rotated, together.
+const maxLog = 16 << 20
+
+// openLog returns nil when no log is asked for.
+func (c launchCmd) openLog() (*ptyrun.Log, error) {
+	if c.Log == "" {
+		return nil, nil
+	}
+	path, err := filepath.Abs(c.Log)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the log %q: %w", c.Log, err)
+	}
+	name, ok := strings.CutSuffix(filepath.Base(path), ".log")
+	if !ok || name == "" {
+		return nil, usagef("heartbeat launch --log FILE.log -- COMMAND", "--log %q does not end with .log", c.Log)
+	}
+	return ptyrun.NewLog(filepath.Dir(path), name, maxLog, 0)
 }
 
 // maxSide is the largest window there is (TIOCSWINSZ in ioctl_tty(2): 16 bits).
@@ -86,8 +121,12 @@ func (c launchCmd) config(a *app) ptyrun.RunConfig {
 	if retries == 0 {
 		retries = -1 // stalled at once
 	}
+	grace := c.Grace
+	if grace == 0 {
+		grace = -1 // none
+	}
 	return ptyrun.RunConfig{
-		Argv: c.Argv, Dir: c.CWD, Timeout: c.Timeout, Grace: c.Grace,
+		Argv: c.Argv, Dir: c.CWD, Timeout: c.Timeout, Grace: grace,
 		ExitSignal: c.ExitSignal, ExitWith: ptyrun.ExitWith(c.ExitWith),
 		IdleTimeout: c.IdleTimeout, IdlePrompt: c.IdlePrompt, MaxIdleRetries: retries,
 		Rows: c.Rows, Cols: c.Cols, Interactive: c.Interactive, Stdin: a.in, Stdout: out,

@@ -43,6 +43,10 @@ func TestLaunchAsHeartbeatRS(t *testing.T) {
 			"--idle-timeout", "300ms", "--max-idle-retries", "2", "--idle-prompt", "Go on", "--", "sh", "-c", "stty -echo -icanon; cat",
 		}, 125, strings.Repeat("\x1b\x1bGo on\r\n", 2), "stays silent"},
 		{"prompts are not typed otherwise", []string{"--queue", "x", "--", "true"}, 2, "", "unknown flag --queue"},
+		{"no grace", []string{"--timeout", "300ms", "--grace", "0", "--", "sh", "-c", "trap '' TERM; while :; do sleep 1; done"}, 124, "", "it took over 300ms"},
+		{"a negative timeout", []string{"--timeout=-1s", "--", "true"}, 2, "", "is not a duration"},
+		{"a log of another name", []string{"--log", "x.txt", "--", "true"}, 2, "", "does not end with .log"},
+		{"a log in no directory", []string{"--log", "none/at/all.log", "--", "true"}, 1, "", "cannot open the log"},
 		{"negative retries", []string{"--max-idle-retries=-1", "--", "true"}, 2, "", "--max-idle-retries is below 0"},
 	}
 	for _, tt := range tests {
@@ -62,6 +66,28 @@ func TestLaunchAsHeartbeatRS(t *testing.T) {
 				t.Errorf("stderr %q, want %q", o.stderr, tt.stderr)
 			}
 		})
+	}
+}
+
+// The log gets all of the output, whatever becomes of stdout.
+func TestLaunchLogs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if o := w.run("launch", "--log", "out.log", "--", "echo", "hi"); o.status != 0 || o.stdout != "hi\r\n" || o.stderr != "" {
+		t.Errorf("%+v", o)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full here")
+	}
+	defer full.Close()
+	cmd := w.command("launch", "--log", "out.log", "--", "sh", "-c", "echo one; sleep 0.2; echo two")
+	cmd.Stdout = full
+	if err := cmd.Run(); err != nil {
+		t.Errorf("with a full disk: %v", err)
+	}
+	if got := w.get("out.log"); got != "hi\r\none\r\ntwo\r\n" {
+		t.Errorf("logged %q", got)
 	}
 }
 
