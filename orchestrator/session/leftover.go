@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"heartbeat/hook"
@@ -25,6 +27,10 @@ type Leftover struct {
 	Shim    hook.Process `json:"shim"`
 	Group   string       `json:"group,omitempty"` // the control group, as ptyrun.PlanGroup names it
 	At      time.Time    `json:"at"`
+	// Grace is the session's own, from SIGTERM to SIGKILL; 0: not noted.
+	Grace time.Duration `json:"grace,omitempty"`
+
+	path string
 }
 
 // Remains name the session's processes.
@@ -39,7 +45,7 @@ func leftoverPath(stateDir, session string) string {
 func (s *shim) keepLeftover() error {
 	l := Leftover{
 		Agent: s.spec.Agent, Session: s.spec.Session, Cookie: s.spec.Token,
-		Shim: s.record.Shim, Group: s.group, At: time.Now(),
+		Shim: s.record.Shim, Group: s.group, At: time.Now(), Grace: s.spec.Grace,
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -60,23 +66,53 @@ func (s *shim) dropLeftover() error {
 	return err
 }
 
+// sweepsAtOnce bounds how many sessions' processes are ended at a time: each
+// looks at all processes until none is left.
+const sweepsAtOnce = 8
+
 // SweepLeftovers ends what is left of sessions whose shim is gone, for one
-// agent or, with "", for all, and returns what it ended. Sessions whose shim
-// lives are left alone.
+// agent or, with "", for all, several at once, and returns what it ended.
+// Sessions whose shim lives are left alone. Grace is for those that have not
+// noted their own.
 func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Duration) ([]Leftover, error) {
+	leftovers, err := readLeftovers(stateDir, agent)
+	errs := make([]error, len(leftovers))
+	var sweeps sync.WaitGroup
+	free := make(chan struct{}, sweepsAtOnce)
+	for i, l := range leftovers {
+		sweeps.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			_, errs[i] = ptyrun.Sweep(ctx, l.Remains(), cmp.Or(l.Grace, grace))
+		})
+	}
+	sweeps.Wait()
+	var swept []Leftover
+	for i, l := range leftovers {
+		if errs[i] == nil {
+			swept = append(swept, l)
+			errs[i] = os.Remove(l.path)
+		}
+	}
+	return swept, errors.Join(append(errs, err)...)
+}
+
+// readLeftovers returns those whose shim is gone. The error is about those that
+// cannot be read.
+func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 	names, err := os.ReadDir(filepath.Join(stateDir, "live"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var swept []Leftover
-	var errs []error
+	var all []Leftover
+	errs := []error{err}
 	for _, n := range names {
 		path := filepath.Join(stateDir, "live", n.Name())
 		if !strings.HasSuffix(n.Name(), ".json") {
 			continue
 		}
 		data, err := os.ReadFile(path)
-		var l Leftover
+		l := Leftover{path: path}
 		if err == nil {
 			err = json.Unmarshal(data, &l)
 		}
@@ -84,15 +120,9 @@ func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Dura
 			errs = append(errs, fmt.Errorf("cannot read %q: %w", path, err))
 			continue
 		}
-		if agent != "" && l.Agent != agent || alive(l.Shim) {
-			continue
+		if (agent == "" || l.Agent == agent) && !alive(l.Shim) {
+			all = append(all, l)
 		}
-		if _, err := ptyrun.Sweep(ctx, l.Remains(), grace); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		swept = append(swept, l)
-		errs = append(errs, os.Remove(path))
 	}
-	return swept, errors.Join(append(errs, err)...)
+	return all, errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -79,6 +80,49 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 	}
 	if names, _ := os.ReadDir(filepath.Join(stateDir, "live")); len(names) != 0 {
 		t.Errorf("it is still noted: %v", names)
+	}
+}
+
+// Each dead session's processes got ten seconds of grace, whatever its own, and
+// one session after the other: after a kill of everything a fleet whose clients
+// do not heed SIGTERM took minutes to start.
+func TestLeftoversAreEndedAtOnceByTheirOwnGrace(t *testing.T) {
+	t.Parallel()
+	const sessions, grace = 4, 300 * time.Millisecond
+	stateDir := t.TempDir()
+	for i := range sessions {
+		cookie := fmt.Sprintf("%032x", 0xfeed00+i)
+		s := &shim{
+			spec:   Spec{Agent: "a", Session: fmt.Sprint("s", i), Token: cookie, StateDir: stateDir, Grace: grace},
+			record: &hook.Record{Shim: hook.Process{PID: os.Getpid(), Start: 1}},
+		}
+		if err := s.keepLeftover(); err != nil {
+			t.Fatal(err)
+		}
+		deaf := exec.Command("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+		deaf.Env = []string{"PATH=" + os.Getenv("PATH"), hook.EnvSession + "=" + cookie}
+		out, err := deaf.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := deaf.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 1)); err != nil { // it ignores SIGTERM now
+			t.Fatal(err)
+		}
+		go func() { _ = deaf.Wait() }()
+	}
+	begin := time.Now()
+	swept, err := SweepLeftovers(t.Context(), stateDir, "", 30*time.Second)
+	if err != nil || len(swept) != sessions {
+		t.Errorf("ended %d, %v", len(swept), err)
+	}
+	if took := time.Since(begin); took < grace || took > 10*time.Second {
+		t.Errorf("took %s", took)
+	}
+	if names, _ := os.ReadDir(filepath.Join(stateDir, "live")); len(names) != 0 {
+		t.Errorf("still noted: %v", names)
 	}
 }
 
