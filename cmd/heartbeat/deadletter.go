@@ -165,16 +165,16 @@ func (l *deadList) text(p *page) {
 				{d.reason(), p.yellow},
 				{text: strconv.Itoa(d.Attempts)},
 				{text: d.At.Local().Format("2006-01-02 15:04")},
-				{text: shorten(oneLine(d.Prompt), promptColumns)},
+				{text: d.Prompt},
 			})
 		}
-		p.table([]string{"ID", "REASON", "ATTEMPTS", "AT", "PROMPT"}, rows)
+		p.listing([]string{"ID", "REASON", "ATTEMPTS", "AT", "PROMPT"}, rows)
 	}
 }
 
 // name is the id to type. Lines that were appended by hand have no id of
 // their own, heartbeat-rs's records only an entry id.
-func (d dead) name() string { return cmp.Or(d.ID, d.DeliveryID, d.EntryID) }
+func (d dead) name() string { return cmp.Or(handle(d.ID, d.DeliveryID), d.EntryID) }
 
 func (d dead) reason() string {
 	if d.Reason == "" {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"heartbeat/config"
@@ -40,6 +42,8 @@ type happened struct {
 	Why  string        `json:"why"`
 	// ID is the session's, or the dead letter's.
 	ID string `json:"id"`
+	// short is the ID as a table shows it.
+	short string
 }
 
 // pastEvents are the newest of them.
@@ -88,6 +92,7 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 
 func sessionOf(e orchestrator.Event) happened {
 	h := happened{At: e.At, Agent: e.Agent, What: "session", Done: e.Acknowledged, Why: e.Reason, ID: e.Session}
+	h.short, _, _ = strings.Cut(e.Session, "-")
 	if !e.Started.IsZero() {
 		h.Took = e.At.Sub(e.Started)
 	}
@@ -108,11 +113,10 @@ func deadOf(a *config.Agent) ([]happened, error) {
 		if err != nil {
 			return all, err
 		}
-		id := d.ID
-		if id == "" {
-			id = d.DeliveryID
-		}
-		all = append(all, happened{At: d.At, Agent: a.Name, What: "dead-letter", Why: string(d.Reason), ID: id})
+		all = append(all, happened{
+			At: d.At, Agent: a.Name, What: "dead-letter", Why: string(d.Reason),
+			ID: cmp.Or(d.ID, d.DeliveryID), short: handle(d.ID, d.DeliveryID),
+		})
 	}
 	return all, nil
 }
@@ -141,7 +145,7 @@ func (h pastEvents) text(p *page) {
 			what,
 			{text: took},
 			{text: done},
-			{text: e.ID},
+			{text: e.short},
 			{text: e.Why},
 		})
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,13 +88,13 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 		}
 		return handled{agent.Name, "dropped", n}, nil
 	case "show":
-		list, err := readQueue(agent, wholeList)
+		list, err := readQueue(ctx, agent, wholeList)
 		if err != nil {
 			return nil, err
 		}
 		return list.pick(c.IDs, agent)
 	}
-	return readQueue(agent, c.Limit)
+	return readQueue(ctx, agent, c.Limit)
 }
 
 // wholeList is more entries than a queue has.
@@ -135,12 +134,16 @@ func listHint(err error, command string, a *config.Agent) error {
 	return &failure{status: exitError, hint: fmt.Sprintf("heartbeat %s %s list", command, a.Name), err: err}
 }
 
-func readQueue(a *config.Agent, limit int) (*queueList, error) {
+func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, error) {
 	list := &queueList{Agent: a.Name, Entries: []queued{}}
-	q, err := operator.Open(a)
+	err := operator.Settle(ctx, a)
 	if isMissing(err) {
 		return list, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	q, err := operator.Open(a)
 	if err != nil {
 		return nil, err
 	}
@@ -188,8 +191,17 @@ func (l *queueList) pick(ids []string, a *config.Agent) (result, error) {
 	return found, nil
 }
 
-// promptColumns is how much of a prompt a list shows.
-const promptColumns = 60
+// handleColumns is how long an id may be that a list shows.
+const handleColumns = 16
+
+// handle is the id to type of an entry: its own, or where that is long or
+// missing the one that was made for its delivery.
+func handle(id, delivery string) string {
+	if id == "" || delivery != "" && len(id) > handleColumns {
+		return delivery
+	}
+	return id
+}
 
 func (l *queueList) text(p *page) {
 	if len(l.Entries) == 0 {
@@ -198,9 +210,9 @@ func (l *queueList) text(p *page) {
 	}
 	var rows [][]cell
 	for _, e := range l.Entries {
-		rows = append(rows, plain(e.name(), e.State, cmp.Or(e.Source, "-"), shorten(oneLine(e.Prompt), promptColumns)))
+		rows = append(rows, plain(e.name(), e.State, origin(l.Agent, e.Source), e.Prompt))
 	}
-	p.table([]string{"ID", "STATE", "SOURCE", "PROMPT"}, rows)
+	p.listing([]string{"ID", "STATE", "SOURCE", "PROMPT"}, rows)
 	if l.More {
 		p.printf("and more; --limit N lists more of them\n")
 	}
@@ -208,7 +220,7 @@ func (l *queueList) text(p *page) {
 
 // name is the id to type. Lines that were appended by hand have only a
 // delivery id.
-func (e queued) name() string { return cmp.Or(e.ID, e.DeliveryID) }
+func (e queued) name() string { return handle(e.ID, e.DeliveryID) }
 
 func (q queueEntries) text(p *page) {
 	for i, e := range q.Entries {

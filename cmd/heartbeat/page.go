@@ -77,6 +77,26 @@ func (p *page) table(header []string, rows [][]cell) {
 	}
 }
 
+// pageColumns is how wide a listing is, leastColumns its last column.
+const pageColumns, leastColumns = 80, 20
+
+// listing is a table whose last column is cut where the page ends.
+func (p *page) listing(header []string, rows [][]cell) {
+	left := pageColumns
+	for i := range header[:len(header)-1] {
+		widest := width(header[i])
+		for _, row := range rows {
+			widest = max(widest, width(oneLine(row[i].text)))
+		}
+		left -= widest + 2
+	}
+	for _, row := range rows {
+		last := &row[len(row)-1]
+		last.text = shorten(oneLine(last.text), max(left, leastColumns))
+	}
+	p.table(header, rows)
+}
+
 func (p *page) row(widths []int, row []cell) {
 	last := len(row) - 1
 	for last >= 0 && row[last].text == "" {

@@ -70,11 +70,14 @@ var outcomes = map[inbox.Outcome]string{
 	inbox.Repaired:           "a corrupt file was set aside and repaired",
 }
 
+// recoveredColumns is how much of the prompt is shown.
+const recoveredColumns = 60
+
 func (r recovered) text(p *page) {
 	p.printf("%s", outcomes[r.Outcome])
 	if r.Entry != nil {
 		p.printf(" (%s, %s, attempt %s): %s", r.Entry.DeliveryID, string(r.Entry.State), fmt.Sprint(r.Entry.Attempt),
-			shorten(oneLine(promptOf(r.Entry.RawLine)), promptColumns))
+			shorten(oneLine(promptOf(r.Entry.RawLine)), recoveredColumns))
 	}
 	p.printf("\n")
 }

@@ -31,6 +31,28 @@ func (q *Queue) StartAt(offset int64) error {
 	return q.writeMetaSynced(s.note(meta{Generation: newGeneration(0)}, offset, nil))
 }
 
+// Settled reports whether delivery ids last: those of a queue that nobody has
+// worked on yet are others at each look, until Settle.
+func (q *Queue) Settled() (bool, error) {
+	v, err := q.look()
+	if err != nil {
+		return false, err
+	}
+	defer v.close()
+	return !v.verdict.changed, nil
+}
+
+// Settle writes down what a look finds out, as each act on the queue does. The
+// caller holds the lock.
+func (q *Queue) Settle() error {
+	v, err := q.settle()
+	if err != nil {
+		return err
+	}
+	v.close()
+	return nil
+}
+
 // DropQueued takes queued entries, named by their envelope's id or their
 // delivery id, out of the queue and files them as dead letters (Dropped). It
 // returns how many there were. The line's bytes become blanks, so that no

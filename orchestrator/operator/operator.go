@@ -60,11 +60,28 @@ func locked(ctx context.Context, p inbox.Place, act func(*inbox.Queue) error) (e
 	return act(q)
 }
 
+// Settle gives the entries of a queue that nobody has worked on yet delivery
+// ids that last, so that they can be named.
+func Settle(ctx context.Context, a *config.Agent) error {
+	q, err := Open(a)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	if settled, err := q.Settled(); settled || err != nil {
+		return err
+	}
+	return locked(ctx, place(a), (*inbox.Queue).Settle)
+}
+
 // Drop takes queued entries out of an agent's queue, by their id or delivery
 // id, and files them as dead letters. It is all or nothing: an id that is not
 // queued is an error that matches inbox.ErrNotFound.
 func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Queue) error {
+		if err := q.Settle(); err != nil {
+			return err
+		}
 		entries, err := q.List(wholeQueue)
 		if err != nil {
 			return err

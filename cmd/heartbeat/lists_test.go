@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Lists stand in 80 columns, whatever ids triggers make, and the ids that they
+// show can be typed.
+func TestListsFitThePage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent)
+	w.ok("apply")
+	long := "triage/morning-mail@2026-03-01T11:58:00+01:00"
+	w.ok("send", "triage", "--id", long, strings.Repeat("look through all mails ", 20))
+	typed := func(args ...string) string {
+		t.Helper()
+		lines := strings.Split(strings.TrimSpace(w.ok(args...)), "\n")
+		for _, line := range lines {
+			if width(line) > 80 {
+				t.Errorf("%q: %d columns: %s", args, width(line), line)
+			}
+		}
+		if len(lines) != 2 {
+			t.Fatalf("%q: %q", args, lines)
+		}
+		return strings.Fields(lines[1])[0]
+	}
+	if id := typed("inbox", "triage"); id == long || w.ok("inbox", "triage", "drop", id) != "triage: 1 entry dropped\n" {
+		t.Errorf("dropped by %s", id)
+	}
+	id := typed("dead-letter", "triage")
+	if history := w.ok("history"); !strings.Contains(history, "  "+id+"  dropped\n") {
+		t.Errorf("history does not name %s:\n%s", id, history)
+	}
+	if out := w.ok("dead-letter", "triage", "retry", id); out != "triage: 1 entry queued again\n" {
+		t.Errorf("retried by %s: %s", id, out)
+	}
+}
+
+// A line that was appended by hand has no id but the one that is shown: it
+// lasts also where nothing has run yet.
+func TestALineOfAQueueThatNeverRanIsDroppedByItsID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent)
+	w.ok("apply")
+	w.put("agents/triage/.heartbeat/inbox.jsonl", "look at this\nand at that\n")
+	var list queueList
+	w.into(&list, "inbox", "triage")
+	if len(list.Entries) != 2 {
+		t.Fatalf("queued: %+v", list)
+	}
+	id := list.Entries[1].DeliveryID
+	if out := w.ok("inbox", "triage", "show", id); !strings.HasSuffix(out, "\n\nand at that\n") {
+		t.Errorf("show: %s", out)
+	}
+	if out := w.ok("inbox", "triage", "drop", id); out != "triage: 1 entry dropped\n" {
+		t.Errorf("drop: %s", out)
+	}
+	if out := w.ok("inbox", "triage"); !strings.Contains(out, "look at this") || strings.Contains(out, "that") {
+		t.Errorf("left: %s", out)
+	}
+}
+
+func TestHistoryFitsThePage(t *testing.T) {
+	t.Parallel()
+	var p page
+	pastEvents{[]happened{
+		{At: time.Now(), Agent: "reviewer", What: "session", Took: time.Hour, Done: 100, Why: "drained", short: "2d3bf091"},
+		{At: time.Now(), Agent: "triage", What: "dead-letter", Why: "poison", short: "a554d8be0a24"},
+	}}.text(&p)
+	for line := range strings.Lines(p.String()) {
+		if width(strings.TrimSuffix(line, "\n")) > 80 {
+			t.Errorf("%d columns: %s", width(line)-1, line)
+		}
+	}
+}
