@@ -163,11 +163,23 @@ type pauses struct {
 
 func pausesPath(stateDir string) string { return filepath.Join(stateDir, "paused.json") }
 
+// PausesError means that it is not known which agents are paused.
+type PausesError struct{ Path, Why string }
+
+// Error says why.
+func (e *PausesError) Error() string { return "cannot tell which agents are paused: " + e.Why }
+
+// Hint says what to do.
+func (e *PausesError) Hint() string {
+	return "rm " + e.Path + " runs all of them; `heartbeat pause` then holds those that are to wait"
+}
+
 // readPauses returns since when agents are paused, by their names.
 func readPauses(stateDir string) (map[string]time.Time, error) {
 	var kept pauses
-	if err := state.Load(pausesPath(stateDir), &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	path := pausesPath(stateDir)
+	if err := state.Load(path, &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &PausesError{path, err.Error()}
 	}
 	return kept.Since, nil
 }

@@ -27,15 +27,21 @@ func (s *Scheduler) shownLocked() iter.Seq[*agent] {
 	}
 }
 
-// lockAddedLocked locks the directories of the agents that come, all or none,
+// lockAddedLocked reads whether the agents that come are paused, and locks
+// their directories, all or none,
 // but for those that an agent of this run has: it hands its lock on.
 func (s *Scheduler) lockAddedLocked(c *change) error {
+	since, err := readPauses(s.opt.StateDir)
+	if err != nil {
+		return err
+	}
 	ours := map[string]bool{}
 	for _, a := range s.agents {
 		ours[a.cfg.Dir] = true
 	}
 	var errs []error
 	for _, a := range c.added {
+		a.paused = since[a.name]
 		if ours[a.cfg.Dir] {
 			continue
 		}
@@ -55,13 +61,6 @@ func (s *Scheduler) lockAddedLocked(c *change) error {
 // expectLocked makes agents ones of this run, and lets those take over that
 // have no predecessor.
 func (s *Scheduler) expectLocked(added []*agent) {
-	if len(added) == 0 {
-		return
-	}
-	since, err := readPauses(s.opt.StateDir)
-	if err != nil {
-		s.log.Warn("cannot read which agents are paused", "err", err)
-	}
 	byName, byDir := map[string][]*agent{}, map[string][]*agent{}
 	for _, a := range s.agents {
 		byName[a.name] = append(byName[a.name], a)
@@ -74,7 +73,6 @@ func (s *Scheduler) expectLocked(added []*agent) {
 				a.predecessors++
 			}
 		}
-		a.paused = since[a.name]
 		s.agents = append(s.agents, a)
 		if !a.expected() {
 			s.takeOverLocked(a)

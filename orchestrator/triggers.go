@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -125,6 +126,7 @@ type remembered struct {
 	Polled map[string]time.Time `json:"polled,omitempty"`
 }
 
+// openMemory reads an agent's memory. With ErrDamaged it is an empty one.
 func openMemory(stateDir, agent string) (*memory, error) {
 	m := &memory{path: filepath.Join(stateDir, "triggers", agent+".json")}
 	m.data = remembered{Fired: map[string]time.Time{}, Seen: map[string]sources.Seen{}, Kept: map[string][]string{}, Polled: map[string]time.Time{}}
@@ -133,7 +135,7 @@ func openMemory(stateDir, agent string) (*memory, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return m, nil
 		}
-		return nil, err
+		return m, err
 	}
 	maps.Copy(m.data.Fired, kept.Fired)
 	maps.Copy(m.data.Seen, kept.Seen)
@@ -253,17 +255,12 @@ func (s *Scheduler) startAgent(ctx context.Context, a *agent, cfg *config.Agent)
 	if s.table == nil {
 		return
 	}
-	m := s.memories[a.name]
-	if m == nil {
-		var err error
-		if m, err = openMemory(s.opt.StateDir, a.name); err != nil {
-			s.log.Error("the agent's triggers do not run", "agent", a.name, "err", err)
-			for i := range cfg.Triggers {
-				s.triggerFailed(trigger{&cfg.Triggers[i], a, cfg})(time.Now(), fmt.Errorf("it does not run: %w", err), 0)
-			}
-			return
+	m, err := s.memoryOf(a.name)
+	if err != nil {
+		for i := range cfg.Triggers {
+			s.triggerFailed(trigger{&cfg.Triggers[i], a, cfg})(time.Now(), fmt.Errorf("it does not run: %w", err), 0)
 		}
-		s.memories[a.name] = m
+		return
 	}
 	if err := m.forget(cfg); err != nil {
 		s.log.Warn("cannot forget triggers that are gone", "agent", a.name, "err", err)
@@ -277,6 +274,27 @@ func (s *Scheduler) startAgent(ctx context.Context, a *agent, cfg *config.Agent)
 		}
 		a.stops = append(a.stops, stop)
 	}
+}
+
+// memoryOf returns what an agent's triggers remember. When it cannot be read
+// they must not run: they would fire again what they have fired. A memory that
+// is damaged is put aside, as no trying again brings it back; what was fired
+// last, the inboxes remember as well. The caller holds s.changing.
+func (s *Scheduler) memoryOf(agent string) (*memory, error) {
+	if m := s.memories[agent]; m != nil {
+		return m, nil
+	}
+	m, err := openMemory(s.opt.StateDir, agent)
+	if errors.Is(err, state.ErrDamaged) {
+		s.note(Event{Agent: agent, Kind: "trigger-failed", Reason: "its triggers begin anew: " + err.Error()})
+		s.log.Error("the agent's triggers begin anew", "agent", agent, "err", err)
+		err = os.Rename(m.path, m.path+".damaged")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.memories[agent] = m
+	return m, nil
 }
 
 // stopTriggers stops the triggers of an agent. A fire that is under way goes

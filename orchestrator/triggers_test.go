@@ -1,7 +1,9 @@
 package orchestrator
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/state"
 	"heartbeat/sources"
 )
@@ -103,4 +106,57 @@ func TestAPromptThatIsTooLargeHoldsUpNothing(t *testing.T) {
 	if len(lost) != 1 || lost[0].Trigger != "a/nightly@0" || !strings.Contains(lost[0].Detail, "the limit is 1000") {
 		t.Errorf("the journal: %+v", lost)
 	}
+}
+
+// TestADamagedMemoryStopsNoTriggers: they did not run, and only the log said so.
+func TestADamagedMemoryStopsNoTriggers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.agent("a").Triggers = []config.Trigger{cron(t, "hourly", "0 * * * *")}
+		path := filepath.Join(r.dir, "state", "triggers", "a.json")
+		r.mkdir(filepath.Dir(path))
+		if err := os.WriteFile(path, []byte(`{"fired": {"hou`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		stop := r.run()
+		r.sleep(2*time.Hour + 5*time.Minute)
+		stop()
+		if n := len(r.journal("fired")); n != 2 {
+			t.Errorf("%d fires in two hours", n)
+		}
+		told := r.journal("trigger-failed")
+		if len(told) != 1 || !strings.Contains(told[0].Reason, "damaged") {
+			t.Errorf("the journal: %+v", told)
+		}
+		if kept, err := os.ReadFile(path + ".damaged"); err != nil || len(kept) == 0 {
+			t.Errorf("put aside: %q, %v", kept, err)
+		}
+		if r.remembers("hourly").IsZero() {
+			t.Error("nothing is remembered")
+		}
+	})
+}
+
+// TestPausesThatCannotBeRead start nobody who may be paused, and say what to do.
+func TestPausesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		stop := r.run()
+		defer stop()
+		if err := os.WriteFile(pausesPath(filepath.Join(r.dir, "state")), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.s.Reload(r.with(r.declare("a"), r.declare("b")))
+		unknown, ok := errors.AsType[*PausesError](err)
+		if !ok || !strings.Contains(unknown.Hint(), "paused.json") {
+			t.Errorf("a reload: %v", err)
+		}
+		if flock.Held(r.declare("b").Dir) {
+			t.Error("the directory of an agent that did not come is locked")
+		}
+	})
 }

@@ -89,7 +89,11 @@ func (a *app) running() (*config.Fleet, *control.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return f, control.NewClient(dir), nil
+	client := control.NewClient(dir)
+	client.Slow = func() {
+		a.log.Warn("the running scheduler does not answer yet; it may be busy, or stopped (heartbeat status names its process)")
+	}
+	return f, client, nil
 }
 
 // controlFailure gives a scheduler that is not there its exit status.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"syscall"
+	"time"
 
 	"heartbeat/orchestrator"
 )
@@ -28,11 +29,19 @@ func (e *Error) Error() string { return e.Message }
 func (e *Error) Hint() string { return e.Advice }
 
 // Client talks to the run whose socket is in a fleet's runtime directory.
-type Client struct{ http http.Client }
+type Client struct {
+	http http.Client
+	// Slow, when not nil, is called when the answer to what takes a moment
+	// only does not come for slowAfter.
+	Slow func()
+}
+
+// slowAfter is when a scheduler that does not answer is worth a word.
+const slowAfter = 5 * time.Second
 
 // NewClient returns a client for the socket in dir. It connects when asked.
 func NewClient(dir string) *Client {
-	return &Client{http.Client{Transport: &http.Transport{
+	return &Client{http: http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socketPath(dir))
@@ -86,6 +95,9 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 	req, err := http.NewRequestWithContext(ctx, method, "http://heartbeat/v1/"+what, &body)
 	if err != nil {
 		return err
+	}
+	if c.Slow != nil && what != "trigger" { // which runs commands
+		defer time.AfterFunc(slowAfter, c.Slow).Stop()
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

@@ -58,5 +58,6 @@ func socketPath(dir string) string { return filepath.Join(dir, "control.sock") }
 // is stale, of a run that was killed.
 func lockPath(dir string) string { return filepath.Join(dir, "control.lock") }
 
-// maxBody bounds a request and an answer: 10,000 agents take 4 MB.
-const maxBody = 64 << 20
+// maxBody bounds an answer: 10,000 agents take 4 MB. maxRequest bounds a
+// request, which names them at most.
+const maxBody, maxRequest = 64 << 20, 4 << 20

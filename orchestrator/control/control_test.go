@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,5 +167,30 @@ func TestNobodyIsThere(t *testing.T) {
 		if _, err := NewClient(dir).Trigger(t.Context(), "a", ""); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("Trigger: %v, want ErrNotRunning", err)
 		}
+	}
+}
+
+// TestARequestThatIsNotUnderstoodDoesNothing: what names agents by a field
+// that the server does not know paused all of them.
+func TestARequestThatIsNotUnderstoodDoesNothing(t *testing.T) {
+	t.Parallel()
+	dir, f := folder(t), &fleet{}
+	stop := serve(t, dir, f, 1)
+	c := await(t, dir, 1)
+	for _, body := range []string{
+		"", "{", `{"agent":["a"]}`, `{"agents":"a"}`, `["a"]`, `{"agents":["` + strings.Repeat("x", maxRequest) + `"]}`,
+	} {
+		res, err := c.http.Post("http://heartbeat/v1/pause", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Errorf("%.20q: %v", body, err)
+			continue
+		}
+		if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%.20q: %s, %v", body, res.Status, err)
+		}
+	}
+	stop()
+	if len(f.asked) > 0 {
+		t.Errorf("asked %q", f.asked)
 	}
 }

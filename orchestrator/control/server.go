@@ -21,6 +21,10 @@ import (
 // whether it is free.
 const retryEvery = time.Second
 
+// readPatience is how long a client may take to say what it wants: those that
+// do not hold descriptors that sessions need.
+const readPatience = 10 * time.Second
+
 // Serve answers for a running scheduler on the socket in dir until ctx ends,
 // and removes the socket then. Where another run has the socket it waits for
 // that one's end, and says so once.
@@ -35,7 +39,7 @@ func Serve(ctx context.Context, dir string, run Run, s Scheduler, log *slog.Logg
 		return err
 	}
 	server := &http.Server{
-		Handler: handler(run, s), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: handler(run, s), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -113,8 +117,8 @@ func handler(run Run, s Scheduler) http.Handler {
 // act answers a request that changes something.
 func act(do func(context.Context, request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var q request
-		if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&q); err != nil {
+		q, err := read(w, r)
+		if err != nil {
 			reply(w, http.StatusBadRequest, problem{Error: "cannot read the request: " + err.Error()})
 			return
 		}
@@ -125,6 +129,21 @@ func act(do func(context.Context, request) (any, error)) http.HandlerFunc {
 		}
 		reply(w, http.StatusOK, answer)
 	}
+}
+
+// read reads a request. A field that is not known is an error: without it the
+// request would mean all agents.
+func read(w http.ResponseWriter, r *http.Request) (q request, err error) {
+	conn := http.NewResponseController(w)
+	if err := conn.SetReadDeadline(time.Now().Add(readPatience)); err != nil {
+		return q, err
+	}
+	in := json.NewDecoder(io.LimitReader(r.Body, maxRequest))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&q); err != nil {
+		return q, err
+	}
+	return q, conn.SetReadDeadline(time.Time{}) // what is asked for may take longer
 }
 
 func statusOf(err error) int {

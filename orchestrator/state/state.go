@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,8 +24,8 @@ import (
 // EnvBase replaces the base of all state directories.
 const EnvBase = "HEARTBEAT_STATE_DIR"
 
-// maxFile bounds what Load reads.
-const maxFile = 16 << 20
+// maxFile bounds what Load reads: a watch of 500,000 files remembers them all.
+const maxFile = 256 << 20
 
 // maxSocketDir is the longest path of a directory for sockets: sun_path has
 // 104 bytes on macOS and 108 on Linux, and a socket's name takes some of them.
@@ -127,15 +128,19 @@ func save(path string, v any, replace func(string, []byte) error) error {
 // people and made anew by the next run.
 func Put(path string, v any) error { return save(path, v, durable.Put) }
 
+// ErrDamaged means that a file was read and does not hold what Save writes.
+var ErrDamaged = errors.New("the file is damaged")
+
 // Load reads what Save wrote into v. A file that is not there is an error
-// that is fs.ErrNotExist; v is then untouched.
+// that is fs.ErrNotExist; v is then untouched. One that is damaged is
+// ErrDamaged.
 func Load(path string, v any) error {
 	data, err := durable.Read(path, maxFile)
 	if err != nil {
 		return fmt.Errorf("cannot load %q: %w", path, err)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("cannot load %q: %w", path, err)
+		return fmt.Errorf("cannot load %q: %w: %w", path, ErrDamaged, err)
 	}
 	return nil
 }

@@ -159,3 +159,24 @@ func modeOf(t *testing.T, path string) fs.FileMode {
 	}
 	return info.Mode().Perm()
 }
+
+// TestALargeFileIsLoadedAgain: what a watch of 70,000 files remembers was
+// saved and could not be loaded, so that its triggers ran no more.
+func TestALargeFileIsLoadedAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.json")
+	long := strings.Repeat("x", 20<<20)
+	if err := Save(path, long); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := Load(path, &got); err != nil || got != long {
+		t.Errorf("loaded %d bytes, %v", len(got), err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Load(path, &got); !errors.Is(err, ErrDamaged) {
+		t.Errorf("an empty file: %v", err)
+	}
+}
