@@ -1,6 +1,9 @@
 package ptyrun
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // escapePause lies between ESC ESC and the prompt: together they would be
 // read as one key.
@@ -26,22 +29,28 @@ type nudger struct {
 
 	used int       // nudges since the last real output
 	at   time.Time // of the last nudge
+	// hookSeen is when a hook was last seen that the child waits for.
+	hookSeen time.Time
+}
+
+// silent reports whether the terminal has been silent for long enough to be
+// asked, whether or not that is due to a hook.
+func (n *nudger) silent(now, last time.Time) bool {
+	return n.timeout > 0 && now.Sub(n.quietSince(last)) >= n.timeout
+}
+
+// quietSince is when the silence began that counts.
+func (n *nudger) quietSince(last time.Time) time.Time {
+	return slices.MaxFunc([]time.Time{last, n.at, n.hookSeen}, time.Time.Compare)
 }
 
 // look says what to do at now when the terminal was last heard of at last.
 // It counts on the nudge being given.
 func (n *nudger) look(now, last time.Time) nudge {
-	if n.timeout <= 0 {
-		return keepWaiting
-	}
-	if n.used > 0 && last.After(n.at.Add(echoGrace)) {
+	if n.used > 0 && (last.After(n.at.Add(echoGrace)) || n.hookSeen.After(n.at)) {
 		n.used = 0
 	}
-	quiet := last
-	if n.at.After(quiet) {
-		quiet = n.at
-	}
-	if now.Sub(quiet) < n.timeout {
+	if !n.silent(now, last) {
 		return keepWaiting
 	}
 	if n.used >= n.retries {
@@ -50,4 +59,28 @@ func (n *nudger) look(now, last time.Time) nudge {
 	n.used++
 	n.at = now
 	return typePrompt
+}
+
+// waitsFor reports whether a process below the child has one of the names.
+func (c *Child) waitsFor(names []string) bool {
+	if len(names) == 0 {
+		return false
+	}
+	procs, err := snapshot()
+	if err != nil {
+		return false
+	}
+	below := map[int]bool{c.PID(): true}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range procs {
+			if below[p.ppid] && !below[p.pid] {
+				if slices.Contains(names, p.command) {
+					return true
+				}
+				below[p.pid], grown = true, true
+			}
+		}
+	}
+	return false
 }

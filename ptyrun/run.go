@@ -54,8 +54,11 @@ type RunConfig struct {
 
 	// IdleTimeout: after so much silence of the terminal ESC ESC, IdlePrompt
 	// and CR are typed, MaxIdleRetries times in a row, and then the child is
-	// ended with CodeStalled. 0: never.
+	// ended with CodeStalled. 0: never. While a process below the child has one
+	// of the names in Hooks the child waits for it: then its silence counts for
+	// nothing.
 	IdleTimeout    time.Duration
+	Hooks          []string
 	IdlePrompt     string // "": DefaultIdlePrompt
 	MaxIdleRetries int    // 0: DefaultMaxIdleRetries; negative: none, stalled at once
 
@@ -219,6 +222,9 @@ func (cfg RunConfig) watch(ctx context.Context, child *Child, signals <-chan os.
 				return true, 0
 			}
 			last, _ := child.Activity()
+			if nudge.silent(now, last) && child.waitsFor(cfg.Hooks) {
+				nudge.hookSeen = now
+			}
 			switch nudge.look(now, last) {
 			case typePrompt:
 				cfg.prompt(child)

@@ -18,7 +18,7 @@ type launchCmd struct {
 	Grace          time.Duration `placeholder:"DURATION" default:"10s" help:"From SIGTERM to SIGKILL (${default}); 0: SIGKILL follows at once."`
 	ExitSignal     string        `placeholder:"FILE" help:"End it, with status 0, when this file appears; one that is there already is removed." complete:"file"`
 	ExitWith       string        `placeholder:"HOW" enum:"signal,command" default:"signal" help:"How the exit signal ends it: signal, or command, which types /exit first."`
-	IdleTimeout    time.Duration `placeholder:"DURATION" default:"0" help:"Type a prompt after this time without output; 0: never."`
+	IdleTimeout    time.Duration `placeholder:"DURATION" default:"0" help:"Type a prompt after this time without output, unless a hook of ours waits; 0: never."`
 	IdlePrompt     string        `placeholder:"TEXT" default:"Continue" help:"What to type then (${default})."`
 	MaxIdleRetries int           `placeholder:"N" default:"3" help:"How often in a row, before it counts as stalled, status 125 (${default})."`
 	Rows           int           `placeholder:"N" help:"The terminal's rows (50, or this one's)."`
@@ -129,7 +129,8 @@ func (c launchCmd) config(a *app) ptyrun.RunConfig {
 		Argv: c.Argv, Dir: c.CWD, Timeout: c.Timeout, Grace: grace,
 		ExitSignal: c.ExitSignal, ExitWith: ptyrun.ExitWith(c.ExitWith),
 		IdleTimeout: c.IdleTimeout, IdlePrompt: c.IdlePrompt, MaxIdleRetries: retries,
-		Rows: c.Rows, Cols: c.Cols, Interactive: c.Interactive, Stdin: a.in, Stdout: out,
+		Hooks: []string{"heartbeat-stop", "heartbeat"}, // as the system calls them
+		Rows:  c.Rows, Cols: c.Cols, Interactive: c.Interactive, Stdin: a.in, Stdout: out,
 	}
 }
 

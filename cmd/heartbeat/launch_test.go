@@ -69,6 +69,29 @@ func TestLaunchAsHeartbeatRS(t *testing.T) {
 	}
 }
 
+// A client that waits for a hook of ours (mode persist) is silent on purpose:
+// nothing is typed, and it is not ended as stalled.
+func TestLaunchTypesNothingWhileAHookWaits(t *testing.T) {
+	t.Parallel()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip(err)
+	}
+	for name, status := range map[string]int{"heartbeat-stop": 5, "another": 125} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if err := os.Symlink(sleep, filepath.Join(w.dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			o := w.run("launch", "--idle-timeout", "300ms", "--max-idle-retries", "0", "--", "sh", "-c", "(./"+name+" 1.2; true); exit 5")
+			if o.status != status || o.stdout != "" {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}
+
 // The log gets all of the output, whatever becomes of stdout.
 func TestLaunchLogs(t *testing.T) {
 	t.Parallel()
