@@ -145,7 +145,7 @@ func (l *loader) fields(a *Agent, t table) {
 	}
 	a.Command = []string{"claude"}
 	if p, ok := t["command"]; ok {
-		a.Command = l.command(p)
+		a.Command = l.command(p, "[claude]")
 		l.runs(p, a.Command, true)
 	}
 	a.Self = len(a.Command) > 0 && a.Command[0] == "heartbeat"

@@ -439,3 +439,20 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// What is proposed instead of a command line does the same.
+func TestCommandLinesBecomeLists(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`poll: ./next.sh --all`:      `(write [./next.sh, --all])`,
+		`poll: "ls -t in | head -1"`: `(write [sh, -c, "ls -t in | head -1"])`,
+		`poll: 'echo "$X"'`:          `(write [sh, -c, "echo \"$X\""])`,
+		`poll: []`:                   `(write a list, for example [./next-ticket.sh])`,
+		`poll: {}`:                   `(write a list, for example [./next-ticket.sh])`,
+	} {
+		got := problemsOf(t, write(t, "version: 1\nagents:\n  one: {dir: one, trigger: {"+line+"}}\n"))
+		if len(got) != 1 || !strings.HasSuffix(got[0], want) {
+			t.Errorf("%s: %q, want %s", line, got, want)
+		}
+	}
+}

@@ -58,21 +58,30 @@ func (l *loader) texts(p place, hint string) []string {
 	return list
 }
 
-// command reads an argv: at least one word, the first not empty. Later words
+// argvOf is a command line as the list that was meant: no shell runs unless it
+// is named, so one that needs a shell names it.
+func argvOf(line string) string {
+	if strings.ContainsAny(line, "|&;<>()$`\\\"'*?[]{}~#") {
+		return "[sh, -c, " + strconv.Quote(line) + "]"
+	}
+	return "[" + strings.Join(strings.Fields(line), ", ") + "]"
+}
+
+// command reads an argv, such as example: at least one word, the first not empty. Later words
 // may be blank.
-func (l *loader) command(p place) []string {
+func (l *loader) command(p place, example string) []string {
 	p = p.here()
 	n := p.node
 	if n.Kind != yaml.SequenceNode {
-		hint := "write a list, for example [claude]"
-		if words := strings.Fields(n.Value); n.Kind == yaml.ScalarNode && len(words) > 0 {
-			hint = "write [" + strings.Join(words, ", ") + "]"
+		hint := "write a list, for example " + example
+		if n.Kind == yaml.ScalarNode && strings.TrimSpace(n.Value) != "" {
+			hint = "write " + argvOf(cut(n.Value))
 		}
 		l.problem(p, "must be a list of words, not "+kind(n), hint)
 		return nil
 	}
 	if len(n.Content) == 0 {
-		l.problem(p, "is empty", "write a list, for example [claude]")
+		l.problem(p, "is empty", "write a list, for example "+example)
 		return nil
 	}
 	words := make([]string, 0, len(n.Content))

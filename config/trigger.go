@@ -118,7 +118,7 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 		trigger.Name = l.name(name)
 	}
 	if gate, ok := t["gate"]; ok {
-		trigger.Gate = l.command(gate)
+		trigger.Gate = l.command(gate, "[./is-it-time.sh]")
 		l.runs(gate, trigger.Gate, false)
 	}
 	prompt := l.prompt(p, t, kind)
@@ -268,7 +268,7 @@ func (l *loader) pattern(p place, pattern string) {
 }
 
 func (l *loader) poll(t table, prompt string) *PollTrigger {
-	command := l.command(t["poll"])
+	command := l.command(t["poll"], "[./next-ticket.sh]")
 	l.runs(t["poll"], command, false)
 	p := &PollTrigger{
 		Command: command, Prompt: prompt, Overlap: l.overlapRule(t),

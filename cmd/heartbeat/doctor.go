@@ -78,7 +78,7 @@ func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 		e.Findings = []doctor.Finding{}
 	}
 	e.count()
-	return e, e.failure()
+	return e, e.failure(a.ours())
 }
 
 func (doctorCmd) look(a *app, fleet *config.Fleet, agents []*config.Agent) (doctor.Look, error) {
@@ -91,7 +91,7 @@ func (doctorCmd) look(a *app, fleet *config.Fleet, agents []*config.Agent) (doct
 		return doctor.Look{}, fmt.Errorf("cannot find the running binary: %w", err)
 	}
 	return doctor.Look{
-		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Self: self, Env: os.Environ(), Step: a.step,
+		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Self: self, Env: os.Environ(), Ours: a.ours(), Step: a.step,
 	}, nil
 }
 
@@ -104,13 +104,13 @@ func (e *examined) count() {
 	}
 }
 
-func (e *examined) failure() error {
+func (e *examined) failure(ours string) error {
 	if e.Errors == 0 {
 		return nil
 	}
 	hint := ""
 	if slices.ContainsFunc(e.Findings, func(f doctor.Finding) bool { return f.Fixable }) {
-		hint = "heartbeat doctor --fix repairs some of it"
+		hint = ours + " doctor --fix repairs some of it"
 	}
 	return &failure{status: exitError, hint: hint, err: fmt.Errorf("cannot call the fleet healthy: %s", count(e.Errors, "error"))}
 }

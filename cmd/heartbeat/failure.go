@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"heartbeat/config"
+	"heartbeat/hook/settings"
 )
 
 // The exit statuses (sysexits(3) and timeout(1) where they have one).
@@ -145,4 +147,12 @@ func count(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// ours is how a command line begins that is about the same fleet.
+func (a *app) ours() string {
+	if a.File == "heartbeat.yaml" || a.File == os.Getenv("HEARTBEAT_FILE") {
+		return "heartbeat"
+	}
+	return "heartbeat -f " + settings.Quote(a.File)
 }

@@ -26,6 +26,7 @@ Examples:
 // initialised is a new file.
 type initialised struct {
 	File string `json:"file"`
+	ours string
 }
 
 func (initCmd) run(_ context.Context, a *app) (result, error) {
@@ -36,14 +37,14 @@ func (initCmd) run(_ context.Context, a *app) (result, error) {
 	err = writeNew(path, config.Starter())
 	if errors.Is(err, fs.ErrExist) {
 		return nil, &failure{
-			status: exitError, hint: "heartbeat validate checks it; -f FILE names another one",
+			status: exitError, hint: a.ours() + " validate checks it; -f FILE names another one",
 			err: fmt.Errorf("cannot write %q: it is there already", a.File),
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %q: %w", a.File, err)
 	}
-	return initialised{File: path}, nil
+	return initialised{path, a.ours()}, nil
 }
 
 // writeNew writes a file that is not there yet.
@@ -59,7 +60,7 @@ func writeNew(path string, data []byte) (err error) {
 
 func (i initialised) text(p *page) {
 	p.printf("wrote %s\n\nNext: edit it, then\n\n", i.File)
-	p.printf("    heartbeat validate    check it\n")
-	p.printf("    heartbeat apply       wire the agents' directories\n")
-	p.printf("    heartbeat run         run the fleet\n")
+	p.printf("    %s validate    check it\n", i.ours)
+	p.printf("    %s apply       wire the agents' directories\n", i.ours)
+	p.printf("    %s run         run the fleet\n", i.ours)
 }

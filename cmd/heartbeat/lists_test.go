@@ -78,3 +78,23 @@ func TestHistoryFitsThePage(t *testing.T) {
 		}
 	}
 }
+
+// What is shown to type next is about the fleet that was asked about.
+func TestCommandsToTypeNameTheFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if out := w.ok("init", "-f", "my fleet.yaml"); !strings.Contains(out, "  heartbeat -f 'my fleet.yaml' apply ") {
+		t.Errorf("init: %s", out)
+	}
+	if out := w.ok("init"); !strings.Contains(out, "  heartbeat apply ") {
+		t.Errorf("init: %s", out)
+	}
+	o := w.run("doctor", "-f", "my fleet.yaml")
+	if !strings.Contains(o.stdout, "fix   heartbeat -f 'my fleet.yaml' apply triage\n") {
+		t.Errorf("doctor: %s%s", o.stdout, o.stderr)
+	}
+	w.env = append(w.env, "HEARTBEAT_FILE=my fleet.yaml")
+	if o := w.run("doctor"); !strings.Contains(o.stdout, "fix   heartbeat apply triage\n") {
+		t.Errorf("doctor: %s%s", o.stdout, o.stderr)
+	}
+}

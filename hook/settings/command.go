@@ -8,7 +8,7 @@ import (
 // Command returns the hook command line for a binary: its path, quoted for
 // /bin/sh where it needs to be, and the word "hook". The client shows it to
 // the model with every prompt, so it is short.
-func Command(binary string) string { return quote(binary) + " hook" }
+func Command(binary string) string { return Quote(binary) + " hook" }
 
 // Ours reports whether a hook's command line is one of ours: the absolute path
 // of a binary called heartbeat-stop or heartbeat, wherever it stands, and the
@@ -25,7 +25,8 @@ func Ours(command string) bool {
 
 const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 
-func quote(word string) string {
+// Quote makes a word one for a shell.
+func Quote(word string) string {
 	if word != "" && strings.Trim(word, safe) == "" {
 		return word
 	}

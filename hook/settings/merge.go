@@ -89,9 +89,9 @@ func commandLine(v *value) string {
 	if args == nil || args.kind != '[' || command == "" {
 		return command
 	}
-	command = quote(command)
+	command = Quote(command)
 	for _, a := range args.items {
-		command += " " + quote(text(a.value))
+		command += " " + Quote(text(a.value))
 	}
 	return command
 }

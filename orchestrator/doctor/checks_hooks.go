@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,7 +14,9 @@ import (
 )
 
 // command is a command line of ours for an agent, quoted where a shell needs it.
-func (a *Agent) command(verb string) string { return "heartbeat " + verb + " " + a.Config.Name }
+func (a *Agent) command(verb string) string { return ours(a.ours, verb) + " " + a.Config.Name }
+
+func ours(begin, verb string) string { return cmp.Or(begin, "heartbeat") + " " + verb }
 
 // checkApplied: what applying would change, or why it cannot.
 func checkApplied(_ *Facts, a *Agent) []Finding {

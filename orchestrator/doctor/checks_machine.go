@@ -161,7 +161,7 @@ func checkLeftovers(f *Facts) []Finding {
 		found = append(found, Finding{
 			Severity: Warning, Code: "leftover-session", Seen: seen,
 			Why: "what is left of it may still write files and cost turns; `heartbeat run` ends it when it starts",
-			Fix: "heartbeat doctor --fix", mend: ending,
+			Fix: ours(f.ours, "doctor --fix"), mend: ending,
 		})
 	}
 	return found
@@ -196,6 +196,6 @@ func checkStateTemps(f *Facts) []Finding {
 	}
 	return []Finding{{
 		Severity: Info, Code: "stale-files", Seen: "temporary files that nobody writes any more: " + list(f.StateTemps, 3),
-		Why: "a process was killed while it wrote; they only take space", Fix: "heartbeat doctor --fix", mend: sweeping,
+		Why: "a process was killed while it wrote; they only take space", Fix: ours(f.ours, "doctor --fix"), mend: sweeping,
 	}}
 }

@@ -146,7 +146,7 @@ func checkFiles(_ *Facts, a *Agent) []Finding {
 	if len(q.Temps) > 0 {
 		f := Finding{
 			Severity: Info, Code: "stale-files", Seen: "temporary files that nobody writes any more: " + list(q.Temps, 3),
-			Why: "a process was killed while it wrote; they only take space", Fix: "heartbeat doctor --fix", mend: sweeping,
+			Why: "a process was killed while it wrote; they only take space", Fix: ours(a.ours, "doctor --fix"), mend: sweeping,
 		}
 		if a.Unwired != nil {
 			f.mend, f.Fix = nothing, "remove them"

@@ -27,6 +27,8 @@ type Look struct {
 	Self string
 	// Env is the environment that sessions would be started from.
 	Env []string
+	// Ours is how a command line of ours begins: "heartbeat" where it is "".
+	Ours string
 	// Step, when not nil, is told what is being looked at.
 	Step func(string)
 }
@@ -55,7 +57,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, configs: map[string]*clientConfig{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: temps(l.StateDir, c.now), Inotify: inotifyLimits(),
 	}
 	c.zones(f)
@@ -116,7 +118,7 @@ func (c *collector) zones(f *Facts) {
 }
 
 func (c *collector) agent(cfg *config.Agent) *Agent {
-	a := &Agent{Config: cfg}
+	a := &Agent{Config: cfg, ours: c.Ours}
 	env, err := cfg.Environ(c.base)
 	a.Env, a.EnvProblem = environ(env), err
 	_, err = os.Stat(cfg.Dir)

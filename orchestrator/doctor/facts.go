@@ -12,6 +12,7 @@ import (
 
 // Facts are all that the checks know.
 type Facts struct {
+	ours string // how a command line of ours begins
 	Now  time.Time
 	Root bool // the effective user is root
 	// Self is the running binary.
@@ -103,6 +104,8 @@ type Agent struct {
 	Client   Client
 	Queue    Queue
 	apply    func() error
+	// ours is how a command line of ours begins.
+	ours string
 }
 
 // Settings is one settings file that the client reads.
