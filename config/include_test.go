@@ -202,6 +202,7 @@ agents:
   three: {dir: three, command: [client], env: {PATH: /nonexistent}}
   four: {dir: three-and-one, command: [client], env-file: x.env, trigger: {poll: [client], gate: [/]}}
   five: {dir: new, command: [./client]}
+  six: {dir: new-too, command: [~/client], trigger: {poll: ["${BIN}/poll"]}}
 `,
 		"one/.keep": "", "two/made.sh": "#!/bin/sh\n", "three/.keep": "", "three-and-one/poll.sh": "",
 	})
@@ -218,12 +219,14 @@ agents:
 		`DIR/heartbeat.yaml:9:33: agents.three.command[0]: client is not found in PATH (install it, or write its whole path)`,
 		`DIR/heartbeat.yaml:10:83: agents.four.trigger.poll[0]: client is not found in PATH (install it, or write its whole path)`,
 		`DIR/heartbeat.yaml:10:99: agents.four.trigger.gate[0]: / is not a program (it is looked for at /)`,
+		`DIR/heartbeat.yaml:12:33: agents.six.command[0]: nothing is replaced in ~/client: ~ and ${VAR} are for dir and other paths of this file (write its whole path)`,
+		`DIR/heartbeat.yaml:12:61: agents.six.trigger.poll[0]: nothing is replaced in ${BIN}/poll: ~ and ${VAR} are for dir and other paths of this file (write its whole path)`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, a := range f.Agents {
-		if f.Missing[a.Name] != (a.Name == "five") {
+		if f.Missing[a.Name] != (a.Name == "five" || a.Name == "six") {
 			t.Errorf("%s: missing is %v", a.Name, f.Missing[a.Name])
 		}
 	}

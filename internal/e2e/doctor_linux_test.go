@@ -74,6 +74,21 @@ func repository(l *Lab, dir string) {
 	}
 }
 
+// onlyHook is a Stop hook of ours whose program has this mode, or with 0 does
+// not exist. Were it called it would say so as the lab's own do.
+func onlyHook(program string, mode os.FileMode) func(l *Lab) {
+	return func(l *Lab) {
+		path := filepath.Join(l.Dir, program)
+		if mode != 0 {
+			put(l, program, fmt.Sprintf("#!/bin/sh\nexec %s %s Stop -\n", l.hook, l.hooks.listener.Addr()))
+			if err := os.Chmod(path, mode); err != nil {
+				l.t.Fatal(err)
+			}
+		}
+		put(l, "work/.claude/settings.json", fmt.Sprintf(`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":%q}]}]}}`, path+" hook"))
+	}
+}
+
 func ailments() []ailment {
 	file := func(path, text string) func(l *Lab) { return func(l *Lab) { put(l, path, text) } }
 	return []ailment{
@@ -98,6 +113,8 @@ func ailments() []ailment {
 		{code: "settings-refused", setup: file(localFile, `{"permissions":{"allow":["Bash("]}}`), shows: "Settings Warning"},
 		{code: "unknown-hook-event", setup: file(localFile, `{"hooks":{"Stopp":[]}}`), shows: "Settings Warning"},
 		{code: "bypass-dialog", args: []string{"--permission-mode", "bypassPermissions"}, mode: "bypassPermissions", shows: "Bypass Permissions mode"},
+		{code: "hook-missing", setup: onlyHook("nowhere/heartbeat", 0)},
+		{code: "hook-not-executable", setup: onlyHook("heartbeat", 0o600)},
 		{code: "hooks-disabled", setup: file(localFile, `{"disableAllHooks":true}`)},
 	}
 }
