@@ -16,11 +16,11 @@ import (
 // in flight was taken, acknowledge it, and offer the next one. It must not
 // depend on how much is queued. Its syncs and renames alone are BenchmarkSyncs.
 func BenchmarkTick(b *testing.B) {
-	for _, queued := range []int{1, 100_000} {
-		b.Run(fmt.Sprintf("queued=%d", queued), func(b *testing.B) {
+	for _, c := range []struct{ queued, blanks int }{{queued: 1}, {queued: 1_000_000}, {queued: 1, blanks: 5_000}} {
+		b.Run(fmt.Sprintf("queued=%d,blanks=%d", c.queued, c.blanks), func(b *testing.B) {
 			dir := b.TempDir()
 			path := filepath.Join(dir, "inbox.jsonl")
-			fill(b, path, queued)
+			fill(b, path, 0, c.queued)
 			q, err := Open(Place{Inbox: path})
 			if err != nil {
 				b.Fatal(err)
@@ -35,9 +35,9 @@ func BenchmarkTick(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if queued == 1 {
+				if c.queued == 1 {
 					b.StopTimer()
-					fill(b, path, 1)
+					fill(b, path, c.blanks, 1)
 					b.StartTimer()
 				}
 				f, err := q.InFlight()
@@ -68,8 +68,8 @@ func offerNext(b *testing.B, q *Queue) {
 	}
 }
 
-// fill appends n entries of 188 bytes and syncs them.
-func fill(b *testing.B, path string, n int) {
+// fill appends blank lines and then n entries of 188 bytes, and syncs them.
+func fill(b *testing.B, path string, blanks, n int) {
 	b.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -77,7 +77,7 @@ func fill(b *testing.B, path string, n int) {
 	}
 	defer f.Close()
 	line := append(bytes.Repeat([]byte{'x'}, 187), '\n')
-	if _, err := f.Write(bytes.Repeat(line, n)); err != nil {
+	if _, err := f.Write(append(bytes.Repeat([]byte{'\n'}, blanks), bytes.Repeat(line, n)...)); err != nil {
 		b.Fatal(err)
 	}
 	if err := f.Sync(); err != nil {
@@ -91,7 +91,7 @@ func fill(b *testing.B, path string, n int) {
 func BenchmarkSyncs(b *testing.B) {
 	dir := b.TempDir()
 	path := filepath.Join(dir, "inbox.jsonl")
-	fill(b, path, 1)
+	fill(b, path, 0, 1)
 	f, err := durable.Open(dir)
 	if err != nil {
 		b.Fatal(err)
@@ -107,7 +107,7 @@ func BenchmarkSyncs(b *testing.B) {
 	for b.Loop() {
 		n++
 		b.StopTimer()
-		fill(b, path, 1)
+		fill(b, path, 0, 1)
 		b.StartTimer()
 		for _, err := range []error{
 			f.Replace(flightFile, record),
