@@ -77,8 +77,7 @@ func generate(t *testing.T) []byte {
 // them from a field's tag for plain types alone.
 func declaredDefaults(t *testing.T, s *generator.Schema, of reflect.Type) {
 	t.Helper()
-	for i := range of.NumField() {
-		f := of.Field(i)
+	for f := range of.Fields() {
 		if f.Anonymous {
 			declaredDefaults(t, s, f.Type)
 			continue
