@@ -10,3 +10,22 @@ func (q *Queue) Peek() (*InFlight, error) {
 	defer v.close()
 	return v.record(), nil
 }
+
+// Holds reports whether an entry with an envelope id is in flight or queued. It
+// reads all that is queued, needs no lock and changes nothing.
+func (q *Queue) Holds(id string) (bool, error) {
+	v, err := q.look()
+	if err != nil {
+		return false, err
+	}
+	defer v.close()
+	if v.flight != nil && v.flight.ID == id && !v.stale {
+		return true, nil
+	}
+	found := false
+	err = q.each(v, func(l line) bool {
+		found = !l.tooLarge && decode(l.raw, l.start == 0).id == id
+		return !found
+	})
+	return found, err
+}

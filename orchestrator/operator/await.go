@@ -25,13 +25,32 @@ func (e *GivenUpError) Error() string {
 // Hint says where the entry stands.
 func (e *GivenUpError) Hint() string { return "heartbeat dead-letter " + e.Agent + " show" }
 
-// deadLook is how often the dead letters are looked at while a reply is
-// awaited.
-const deadLook = time.Second
+// GoneError means that nothing tells of an entry any more.
+type GoneError struct{ Agent, ID string }
+
+// Error says where it was looked for.
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("cannot get a reply from agent %q: entry %q is neither queued nor in flight, and no reply or dead letter tells of it",
+		e.Agent, e.ID)
+}
+
+// Hint says how that comes.
+func (e *GoneError) Hint() string {
+	return "on-orphan: drop drops what was interrupted, and old replies are rotated away; heartbeat history " + e.Agent
+}
+
+// While a reply is awaited the dead letters are looked at every deadLook, and
+// each goneLook-th time the queue, too. Twice without the entry is gone: it may
+// have been on its way from one file to another.
+const (
+	deadLook = time.Second
+	goneLook = 3
+)
 
 // Await waits until the entry with an id is acknowledged and returns its
-// record; a *GivenUpError when it became a dead letter. It returns the cause
-// when ctx ends before.
+// record; a *GivenUpError when it became a dead letter, a *GoneError when it was
+// dropped or its record is too old to be there. It returns the cause when ctx
+// ends before.
 func Await(ctx context.Context, a *config.Agent, id string) (*inbox.Delivery, error) {
 	q, err := Open(a)
 	if err != nil {
@@ -61,7 +80,7 @@ func watchDead(ctx context.Context, a *config.Agent, id string, cancel context.C
 func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
 	tick := time.NewTicker(deadLook)
 	defer tick.Stop()
-	for {
+	for look, missed := 1, 0; ; look++ {
 		for d, err := range q.DeadLetters() {
 			if err != nil {
 				return err
@@ -70,10 +89,26 @@ func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
 				return &GivenUpError{Agent: agent, Entry: d}
 			}
 		}
+		if look%goneLook == 0 {
+			// A queue that cannot be read may be put right.
+			if held, err := q.Holds(id); held || err != nil {
+				missed = 0
+			} else if missed++; missed == 2 {
+				return gone(q, agent, id)
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 	}
+}
+
+// gone leaves an entry that has a reply to who reads the outbox.
+func gone(q *inbox.Queue, agent, id string) error {
+	if _, err := q.FindDelivery(id); !errors.Is(err, inbox.ErrNotFound) {
+		return err
+	}
+	return &GoneError{Agent: agent, ID: id}
 }

@@ -1,11 +1,14 @@
 package operator
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
@@ -243,4 +246,39 @@ func TestRecoverMakesNothingOfAWrongPath(t *testing.T) {
 			t.Errorf("%s: something was made", path)
 		}
 	}
+}
+
+// Who waited for the reply of an entry that on-orphan: drop has dropped, or
+// whose record was rotated away, waited for ever.
+func TestAwaitOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t, "a", "b")
+		a.OnOrphan = inbox.Drop
+		start(t, a, inbox.Started)
+		done := make(chan error, 1)
+		go func() { _, err := Await(t.Context(), a, "a"); done <- err }()
+		select {
+		case err := <-done:
+			t.Fatalf("while it is in flight: %v", err)
+		case <-time.After(3 * goneLook * deadLook):
+		}
+		if got, _, err := Recover(t.Context(), OfAgent(a, "")); got != inbox.DroppedOrphan || err != nil {
+			t.Fatalf("Recover: %s, %v", got, err)
+		}
+		select {
+		case err := <-done:
+			var gone *GoneError
+			if !errors.As(err, &gone) || gone.ID != "a" || gone.Hint() == "" {
+				t.Errorf("after it was dropped: %v", err)
+			}
+		case <-time.After(3 * goneLook * deadLook):
+			t.Error("it waits for ever")
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*goneLook*deadLook, errors.New("enough"))
+		defer cancel()
+		if _, err := Await(ctx, a, "b"); err == nil || err.Error() != "enough" {
+			t.Errorf("of one that is queued: %v", err)
+		}
+	})
 }
