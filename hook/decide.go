@@ -144,12 +144,17 @@ func decideUserPromptSubmit(r *Record, f facts) decision {
 // beginTurn notes that the model works. A ruling for lack of work is taken
 // back: a background task that has just finished starts a turn.
 func beginTurn(r *Record, now time.Time) {
-	if r.Ruling != nil {
-		if r.Ruling.Final || !light(r.Ruling.Why) {
-			return
-		}
+	switch {
+	case r.Ruling == nil:
+	case r.Ruling.Final:
+		return
+	case light(r.Ruling.Why):
 		r.Ruling = nil
+	case r.Phase != Starting:
+		return
 	}
+	// Of a session that was told to finish before its first turn had begun,
+	// the ruling stands: it ends when this turn does.
 	leave(r, Turn, now)
 }
 

@@ -336,6 +336,32 @@ func TestPermissionDenialNamesWhatAndHow(t *testing.T) {
 	}
 }
 
+// TestTheFirstTurnOfASessionThatWasToldToFinish: a reload came while the client
+// started, its kick-off was in work, and the session was ended as one that had
+// not begun.
+func TestTheFirstTurnOfASessionThatWasToldToFinish(t *testing.T) {
+	t.Parallel()
+	r := liveRecord(func(r *Record) {
+		r.Phase = Starting
+		r.End(EndShutdown, "the agent's definition changed", noon)
+	})
+	submitted := facts{now: noon, event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = "go" }), client: client, kickoff: "go"}
+	submitted.flight = flightIn(inbox.Offered, byKickoff)
+	if d := decide(r, submitted); d.advance != inbox.Taken || r.Phase != Turn || r.Ruling == nil {
+		t.Fatalf("%+v, %+v, want the entry taken and a turn that may end", d, r)
+	}
+	stop := facts{now: noon, event: event(onStop, says), client: client, flight: flightIn(inbox.Taken, byKickoff)}
+	d := decide(r, stop)
+	if d.acknowledge == nil || proceed(r, true, noon) != approve || r.Phase != Ending || r.Ruling.Why != EndShutdown {
+		t.Errorf("%+v, %+v, want the entry done, and no other", d, r)
+	}
+	// A turn that begins when the end is final changes nothing.
+	r.Ruling.Final = true
+	if beginTurn(r, noon); r.Phase != Ending {
+		t.Errorf("phase %s", r.Phase)
+	}
+}
+
 func TestStep(t *testing.T) {
 	t.Parallel()
 	me := Process{PID: 7, Start: 70}

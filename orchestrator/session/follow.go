@@ -98,6 +98,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.reload()
 	s.notePeople(ctx, now)
 	s.report(now)
+	before := spoken(s.record)
 	v := judge(facts{
 		now: now, record: s.record,
 		waiterGone: s.record.Waiter.PID != 0 && !alive(s.record.Waiter),
@@ -107,25 +108,34 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	switch {
 	case v.leave:
 		s.update(ctx, func(r *hook.Record) {
-			// A hook may have spoken since: then there is nothing to leave.
-			if r.Phase == s.record.Phase && r.Events == s.record.Events {
+			if spoken(r) == before { // else there is nothing to leave
 				r.Enter(hook.Unattended, now)
 			}
 		})
 	case v.afterEntry:
 		s.update(ctx, func(r *hook.Record) { r.End(v.end, v.detail, now) })
 	case v.end != "":
-		return s.rule(ctx, v, now)
+		return s.rule(ctx, v, before, now)
 	}
 	return ending{}, false
 }
 
+// moment is what hooks have said so far. A hook that waits hands an entry over
+// without a new event.
+type moment struct {
+	events int
+	phase  hook.Phase
+	since  int64
+}
+
+func spoken(r *hook.Record) moment { return moment{r.Events, r.Phase, r.Since.UnixNano()} }
+
 // rule makes a verdict final under the hook lock, unless a hook has spoken
-// since the record was read: then the next look decides anew.
-func (s *shim) rule(ctx context.Context, v verdict, now time.Time) (ending, bool) {
-	before, changed := s.record.Events, false
+// since the moment that was judged: then the next look decides anew.
+func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time) (ending, bool) {
+	changed := false
 	s.update(ctx, func(r *hook.Record) {
-		if changed = r.Events != before; changed {
+		if changed = spoken(r) != before; changed {
 			return
 		}
 		r.End(v.end, v.detail, now)
