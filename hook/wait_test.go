@@ -44,7 +44,7 @@ func TestWakesOnAnAppend(t *testing.T) {
 	}
 }
 
-// TestWakesWithoutInotify stands in for a system whose inotify instances are
+// TestWatchPollsWithoutInotify stands in for a system whose inotify instances are
 // used up.
 func TestWatchPollsWithoutInotify(t *testing.T) {
 	t.Parallel()

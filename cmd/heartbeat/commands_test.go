@@ -202,6 +202,7 @@ func TestSendRefuses(t *testing.T) {
 	}{
 		{"blank", "", []string{"send", "triage", " \n "}, 2, "the prompt is blank"},
 		{"a timeout that nothing waits for", "", []string{"send", "triage", "--timeout", "5s", "x"}, 2, "without --wait"},
+		{"an empty id", "", []string{"send", "triage", "--id", "", "x"}, 2, "--id is empty"},
 		{"blank pipe", "\n\n", []string{"send", "triage"}, 2, "the prompt is blank"},
 		{"nothing on stdin", "", []string{"send", "triage", "-"}, 2, "the prompt is blank"},
 		{"unknown agent", "", []string{"send", "nobody", "x"}, 1, `cannot find agent "nobody"`},

@@ -22,7 +22,8 @@ import (
 type sendCmd struct {
 	Agent string `arg:"" help:"The agent." complete:"agent"`
 	Text  string `arg:"" optional:"" help:"The prompt; \"-\", or none with a pipe, reads it from stdin."`
-	ID    string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing."`
+	// ID is nil when none is given.
+	ID *string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing."`
 
 	Wait    bool          `help:"Wait for the reply and print it. A scheduler must be running."`
 	Timeout time.Duration `placeholder:"DURATION" default:"0" help:"With --wait: give up waiting after this time, with status 124; the prompt stays queued. 0: never."`
@@ -55,8 +56,8 @@ type sent struct {
 }
 
 func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
-	if c.Timeout != 0 && !c.Wait {
-		return nil, usagef("heartbeat send --wait --timeout DURATION AGENT TEXT", "--timeout says how long to wait, without --wait")
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	agent, err := a.agent(c.Agent)
 	if err != nil {
@@ -75,11 +76,15 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	defer q.Close()
-	id, err := q.Append(ctx, inbox.Letter{ID: c.ID, Source: "send", Prompt: prompt, Idempotent: c.ID != ""})
+	letter := inbox.Letter{Source: "send", Prompt: prompt}
+	if c.ID != nil {
+		letter.ID, letter.Idempotent = *c.ID, true
+	}
+	id, err := q.Append(ctx, letter)
 	accepted := sent{Agent: agent.Name, ID: id, Inbox: agent.Inbox, Running: flock.Held(agent.Dir)}
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate):
-		accepted.ID, accepted.Duplicate = c.ID, true
+		accepted.ID, accepted.Duplicate = letter.ID, true
 	case err != nil:
 		return nil, err
 	}
@@ -92,6 +97,17 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	accepted.Delivery, err = c.await(ctx, agent, accepted.ID)
 	return accepted, err
+}
+
+// check refuses flags that would do nothing.
+func (c sendCmd) check() error {
+	switch {
+	case c.Timeout != 0 && !c.Wait:
+		return usagef("heartbeat send --wait --timeout DURATION AGENT TEXT", "--timeout says how long to wait, without --wait")
+	case c.ID != nil && *c.ID == "":
+		return usagef("heartbeat send --id KEY AGENT TEXT", "--id is empty: the prompt would be accepted each time")
+	}
+	return nil
 }
 
 // makeHome makes what is missing in the agent's directory, but not the
