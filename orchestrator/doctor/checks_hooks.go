@@ -85,6 +85,13 @@ func unknownEvents(a *Agent, s Settings, why, fix string) Finding {
 func checkDisabled(_ *Facts, a *Agent) []Finding {
 	var found []Finding
 	for _, s := range a.Settings {
+		if s.Kind == managed && s.ManagedHooksOnly {
+			found = append(found, Finding{
+				Severity: Error, Code: "hooks-disabled", Seen: s.Path + " says allowManagedHooksOnly",
+				Why: "hooks of other files do not run, ours neither: the session does one turn and stands still",
+				Fix: "ask who administers this machine to allow them",
+			})
+		}
 		if s.Report.DisableAllHooks {
 			found = append(found, Finding{
 				Severity: Error, Code: "hooks-disabled", Seen: s.Path + " says disableAllHooks",

@@ -27,6 +27,9 @@ type Look struct {
 	Self string
 	// Env is the environment that sessions would be started from.
 	Env []string
+	// Managed is the settings file of the machine's administrator: the
+	// client's own place for it where it is "".
+	Managed string
 	// Ours is how a command line of ours begins: "heartbeat" where it is "".
 	Ours string
 	// Step, when not nil, is told what is being looked at.

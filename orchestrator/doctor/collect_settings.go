@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ func (c *collector) settings(a *Agent) {
 	if a.IsHome {
 		files = files[1:] // they are one file
 	}
+	files = append(files, Settings{Kind: managed, Path: cmp.Or(c.Managed, managedPath())})
 	for _, s := range files {
 		data, err := readLinked(s.Path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -48,6 +50,18 @@ func (c *collector) settings(a *Agent) {
 		}
 		a.Settings = append(a.Settings, s)
 	}
+}
+
+// managed files come from the machine's administrator and lie over all others.
+const managed = "managed"
+
+// managedPath is where the client looks for it, by its documentation and, on
+// Linux, as measured.
+func managedPath() string {
+	if runtime.GOOS == "darwin" {
+		return "/Library/Application Support/ClaudeCode/managed-settings.json"
+	}
+	return "/etc/claude-code/managed-settings.json"
 }
 
 // readLinked reads a file that may be a link, as the client does.

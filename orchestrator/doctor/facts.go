@@ -111,7 +111,7 @@ type Agent struct {
 // Settings is one settings file that the client reads.
 type Settings struct {
 	Path string
-	Kind string // user, project, local or flag
+	Kind string // user, project, local, flag or managed
 	// Broken is why the client cannot read it at all.
 	Broken string
 	// Refused are entries that the client asks a person about, Unknown are
@@ -119,6 +119,7 @@ type Settings struct {
 	Refused, Unknown []string
 	Report           settings.Report
 	SkipBypassDialog bool
+	ManagedHooksOnly bool // says so, which counts in a managed file alone
 	KeyHelper        bool
 	AllServers       bool
 	Servers          []string // of .mcp.json, that are decided on

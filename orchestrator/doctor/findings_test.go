@@ -194,6 +194,9 @@ func settingsFixtures() []fixture {
 			func(r *rig) { r.version("3.0.0"); r.put(localFile, `{"hooks":{"Stopp":[]}}`) },
 			settings(localFile, `{"hooks":{"Stop":[]}}`),
 		},
+		{"hooks-disabled", Error, false, settings(managedFile, `{"allowManagedHooksOnly":true}`), settings(userFile, `{"allowManagedHooksOnly":true}`)},
+		{"hooks-disabled", Error, false, settings(managedFile, `{"disableAllHooks":true}`), settings(managedFile, `{"allowManagedHooksOnly":false}`)},
+		{"settings-broken", Error, false, settings(managedFile, "{"), settings(managedFile, "{}")},
 		{"hooks-disabled", Error, false, settings(userFile, `{"disableAllHooks":true}`), settings(userFile, `{"disableAllHooks":false}`)},
 		{
 			"block-cap", Error, false, settings(localFile, `{"env":{"`+capVariable+`":"20"}}`),

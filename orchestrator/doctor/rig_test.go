@@ -112,6 +112,7 @@ const (
 	projectFile = "work/.claude/settings.json"
 	localFile   = "work/.claude/settings.local.json"
 	userFile    = "home/.claude/settings.json"
+	managedFile = "etc/managed-settings.json"
 )
 
 // edit changes the applied settings of the project.
@@ -153,7 +154,7 @@ func (r *rig) look() Look {
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
 		env = append(env, name+"="+r.env[name])
 	}
-	return Look{Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env}
+	return Look{Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env, Managed: filepath.Join(r.dir, managedFile)}
 }
 
 func (r *rig) facts() *Facts {
