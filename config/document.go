@@ -175,7 +175,7 @@ type pollKeySet struct {
 	Timeout span `yaml:"timeout,omitempty" jsonschema:"default=1m"`
 	// How the output becomes prompts: as a whole, a line each, or a JSON value each.
 	Split string `yaml:"split,omitempty" jsonschema:"enum=whole,enum=lines,enum=json,default=whole"`
-	// content fires only for output that is not among the last 1000 that fired, key only for output whose key is not.
+	// content fires only for output that is not among the last 1000 that fired, key only for output whose key is not. What a gate declined has not fired: it is asked about again at the next run.
 	Dedupe string `yaml:"dedupe,omitempty" jsonschema:"enum=none,enum=content,enum=key,default=none"`
 	// For dedupe: key, what tells output apart, a Go text/template as the prompt is, for example {{.JSON.id}}.
 	Key string `yaml:"key,omitempty" jsonschema:"minLength=1"`

@@ -308,7 +308,10 @@ func (s *Scheduler) stopTriggers(a *agent) {
 
 func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory) (stop func(), err error) {
 	emit := func(ctx context.Context, p sources.Prompt) error {
-		_, err := s.enqueue(ctx, t, p)
+		skipped, err := s.enqueue(ctx, t, p)
+		if err == nil && skipped == skippedGate && t.Poll != nil {
+			return sources.ErrDeclined // it finds the same again
+		}
 		return err
 	}
 	kept := func(err error) {

@@ -2,6 +2,7 @@ package sources
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -44,7 +45,13 @@ type Prompt struct {
 // the source keeps the fire and offers it again. Emit must be safe for calls
 // from several goroutines; a source never has two calls for one trigger
 // under way.
+//
+// ErrDeclined is neither: a gate did not want the fire now. A source that can
+// find the same again (a poll) forgets it, another drops it.
 type Emit func(ctx context.Context, p Prompt) error
+
+// ErrDeclined is returned by an Emit that a gate told not to queue a fire.
+var ErrDeclined = errors.New("the gate said no")
 
 // Seen is what a watch trigger has fired for: the state of each matching file
 // by its path, relative to the agent's directory, with slashes; a path with

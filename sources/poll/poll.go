@@ -256,11 +256,15 @@ func (t *Trigger) label(sum string, run time.Time, i int) string {
 
 // emitAll emits until all is queued: the command may have handed over its
 // only copy. When ctx ends each prompt that is left gets one more chance. It
-// reports whether all of them are queued.
+// reports whether all of them are queued: what a gate declines is not, and is
+// a prompt again when the command prints it again.
 func (t *Trigger) emitAll(ctx context.Context, fires []fire) bool {
+	all := true
 	for failures := 0; len(fires) > 0 && ctx.Err() == nil; {
 		err := t.emit(ctx, fires[0])
-		if err == nil {
+		declined := errors.Is(err, sources.ErrDeclined)
+		if err == nil || declined {
+			all = all && !declined
 			fires, failures = fires[1:], 0
 			continue
 		}
@@ -274,10 +278,10 @@ func (t *Trigger) emitAll(ctx context.Context, fires []fire) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
 	defer cancel()
-	all := true
 	for _, f := range fires {
-		if err := t.emit(ctx, f); err != nil {
-			all = false
+		err := t.emit(ctx, f)
+		all = all && err == nil
+		if err != nil && !errors.Is(err, sources.ErrDeclined) {
 			t.report(time.Now(), fmt.Errorf("a prompt is lost: %w", err), 0)
 		}
 	}

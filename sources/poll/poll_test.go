@@ -217,6 +217,36 @@ func TestEndDuringEmit(t *testing.T) {
 	})
 }
 
+// TestWhatAGateDeclinedIsAskedAboutAgain: with dedupe it counted as fired and
+// was lost for good.
+func TestWhatAGateDeclinedIsAskedAboutAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		tr := r.trigger(func(int) (string, error) { return "a\nb", nil })
+		tr.Split, tr.Dedupe = sources.SplitLines, true
+		tr.Failed = func(_ time.Time, err error, _ time.Duration) { t.Errorf("reported: %v", err) }
+		successes := 0
+		tr.Succeeded = func(time.Time) { successes++ }
+		emit, open, asked := tr.Emit, false, 0
+		tr.Emit = func(ctx context.Context, p sources.Prompt) error {
+			if asked++; !open && p.Text == "b" {
+				return sources.ErrDeclined
+			}
+			return emit(ctx, p)
+		}
+		var kept []string
+		tr.Record = func(k []string) { kept = k }
+		runFor(t, tr, 2*time.Minute+time.Second, nil)
+		if want := []string{"a"}; !slices.Equal(r.fires, want) || len(kept) != 1 || asked != 4 || successes != 0 {
+			t.Fatalf("fired %q, kept %q, asked %d times, %d runs of which nothing is left", r.fires, kept, asked, successes)
+		}
+		tr.Kept, open = kept, true
+		runFor(t, tr, time.Minute+time.Second, nil)
+		if want := []string{"a", "b"}; !slices.Equal(r.fires, want) || len(kept) != 2 || successes != 2 {
+			t.Errorf("fired %q, kept %q, %d successes", r.fires, kept, successes)
+		}
+	})
+}
+
 func TestDedupe(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		tr := r.trigger(func(n int) (string, error) { return fmt.Sprintf("a\nb\na\nrun %d", n/2), nil })
