@@ -79,7 +79,7 @@ agents:
 `)
 	w.put("agents/triage/x", "")
 	w.put("agents/broken/x", "")
-	w.put("state/fleet/triggers/broken.json", "{")
+	w.put("state/fleet/triggers/broken.json/x", "") // a folder: it cannot be read
 	r := w.background()
 	shows := func() string { return w.run("status").stdout }
 	until(t, "both failures are shown", func() bool {
