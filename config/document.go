@@ -152,7 +152,7 @@ type cronKeySet struct {
 // Files that appear or change. Its prompt knows {{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}. Each state of a file is a prompt of its own.
 type watchKeySet struct {
 	commonKeySet
-	// Globs relative to the workspace; ** stands for any folders.
+	// Globs relative to the workspace; ** stands for any folders. What lies in .git, .claude or .heartbeat, and what editors keep beside an open file (swap files, backups), is meant only where a glob names it.
 	Watch []string `yaml:"watch" jsonschema:"required,minItems=1"`
 	// How long a file must have been quiet.
 	Debounce limit `yaml:"debounce,omitempty" jsonschema:"default=500ms"`

@@ -23,6 +23,7 @@ type pattern struct {
 	base  string   // the directory that all matches lie in; "." for the agent's
 	depth int      // of a match below base, or 0 when there is no limit
 	names []string // of skipped, those that the glob names
+	open  bool     // it is about what editors keep beside a file
 }
 
 func parsePattern(glob string) (pattern, error) {
@@ -30,7 +31,7 @@ func parsePattern(glob string) (pattern, error) {
 	if glob == "" || path.IsAbs(glob) || slices.Contains(parts, "..") || !doublestar.ValidatePattern(glob) {
 		return pattern{}, fmt.Errorf("cannot watch %q: it is no glob inside of the agent's directory", glob)
 	}
-	p := pattern{glob: glob, base: "."}
+	p := pattern{glob: glob, base: ".", open: namesKeptOpen(glob)}
 	if !strings.Contains(glob, `\`) { // with escapes, look everywhere
 		base, rest := doublestar.SplitPattern(glob)
 		p.base = path.Clean(base)
@@ -48,7 +49,7 @@ func parsePattern(glob string) (pattern, error) {
 
 // matches reports whether a file at rel, with slashes, is meant.
 func (p *pattern) matches(rel string) bool {
-	return doublestar.MatchUnvalidated(p.glob, rel) && !p.skips(rel)
+	return doublestar.MatchUnvalidated(p.glob, rel) && !p.skips(rel) && (p.open || !keptOpen(path.Base(rel)))
 }
 
 // mayHold reports whether matches may lie in the directory rel or below it.

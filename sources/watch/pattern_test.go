@@ -32,6 +32,15 @@ func TestPatterns(t *testing.T) {
 		{"**/.git/HEAD", []string{".git/HEAD", "sub/.git/HEAD"}, []string{".claude/.git/HEAD"}, []string{"sub", "sub/.git"}, nil},
 		{`a\*b/*`, []string{"a*b/c"}, []string{"axb/c"}, []string{"a*b"}, nil},
 		{"[ab]/x", []string{"a/x"}, []string{"c/x"}, []string{"a", "b"}, nil},
+		{
+			"in/**",
+			[]string{"in/a.md", "in/.env", "in/a.swp", "in/.swp", "in/a#", "in/~", "in/x.tmp", "in/.a.swift", "in/# notes.md"},
+			[]string{"in/.a.md.swp", "in/.a.swx", "in/a.md~", "in/#a.md#", "in/.#a.md", "in/b/.~lock.a.odt#", "in/~$a.docx", "in/.a.md.kate-swp", "in/a.md___jb_tmp___", "in/.goutputstream-A1B2C3"},
+			nil, nil,
+		},
+		{"in/*~", []string{"in/a~"}, nil, nil, nil},
+		{"in/*.swp", []string{"in/.a.md.swp"}, nil, nil, nil},
+		{"in/#*#", []string{"in/#a#"}, nil, nil, nil},
 		{"file", []string{"file"}, []string{"file2"}, []string{"."}, []string{"dir"}},
 	} {
 		p, err := parsePattern(c.glob)
