@@ -89,8 +89,10 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 			recent = append(recent, t)
 		}
 	}
-	h.restarts = append(recent, now)
-	if len(h.restarts) > rule.max && o.Why != hook.EndAPIFailure {
+	if h.restarts = recent; !o.NoRoom {
+		h.restarts = append(recent, now)
+	}
+	if len(h.restarts) > rule.max && !o.NoRoom && o.Why != hook.EndAPIFailure {
 		return next{state: Held, reason: fmt.Sprintf("%d failures within %s, the last: %s",
 			len(h.restarts), rule.window, describe(o))}, h
 	}

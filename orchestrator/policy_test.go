@@ -1,9 +1,15 @@
 package orchestrator
 
 import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/orchestrator/session"
 )
@@ -55,6 +61,10 @@ func TestAfter(t *testing.T) {
 			before: history{failures: 3, restarts: three}, state: BackingOff, delay: 8 * time.Second, failures: 4,
 		},
 		{
+			name: "a machine without room never holds", outcome: session.Outcome{Why: hook.EndExited, NoRoom: true},
+			before: history{failures: 9, restarts: three}, state: BackingOff, delay: backoffMax / 2, failures: 10,
+		},
+		{
 			name: "a usage limit parks and is no failure", outcome: session.Outcome{Why: hook.EndAPIFailure, Detail: "rate_limit"},
 			before: history{failures: 3, restarts: three}, state: Parked, delay: 30 * time.Second, failures: 3,
 		},
@@ -93,4 +103,33 @@ func TestCountsTowardMaxAttempts(t *testing.T) {
 			t.Errorf("counts(%s) without a bound client", why)
 		}
 	}
+}
+
+// TestAFullDiskHoldsNoAgent: after 15 seconds of it each agent that had work was
+// held until somebody came to resume it.
+func TestAFullDiskHoldsNoAgent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		var full atomic.Bool
+		full.Store(true)
+		r.opt.Prepare = func(*config.Agent) (Prepared, error) {
+			if full.Load() {
+				return Prepared{}, fmt.Errorf("cannot wire: %w", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+			}
+			return Prepared{}, nil
+		}
+		r.agent("a").MaxRestarts = 3
+		r.send("a", 1)
+		stop := r.run()
+		defer stop()
+		r.sleep(time.Hour)
+		r.want("a", BackingOff)
+		full.Store(false)
+		r.sleep(backoffMax + time.Minute)
+		if a := r.state("a"); a.Acknowledged != 1 {
+			t.Errorf("%+v, want its entry done", a)
+		}
+	})
 }

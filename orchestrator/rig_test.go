@@ -123,7 +123,9 @@ func (r *rig) start(ctx context.Context) <-chan *Summary {
 	if opt.Inboxes == nil {
 		opt.Inboxes = r.notify
 	}
-	opt.Prepare = func(*config.Agent) (Prepared, error) { return Prepared{}, nil }
+	if opt.Prepare == nil {
+		opt.Prepare = func(*config.Agent) (Prepared, error) { return Prepared{}, nil }
+	}
 	opt.Log = slog.New(slog.NewTextHandler(r.t.Output(), nil))
 	ready := make(chan struct{})
 	opt.Ready = func() { close(ready) }

@@ -353,7 +353,7 @@ func (s *Scheduler) failLocked(a *agent, err error) {
 		s.followLocked(a, next{state: Held, reason: err.Error()})
 		return
 	}
-	o := session.Outcome{Detail: err.Error()}
+	o := session.Outcome{Detail: err.Error(), NoRoom: session.NoRoom(err)}
 	n, h := failed(o, a.history, s.rule(a), time.Now(), roll())
 	a.history = h
 	n.reason = err.Error()

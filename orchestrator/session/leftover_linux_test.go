@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -185,6 +186,36 @@ func TestAStateDirectoryThatFillsUpAfterTheStartDoesNotLoseTheClient(t *testing.
 	}
 	if !full || last.Outcome == nil || last.Outcome.Why != hook.EndStartTimeout {
 		t.Errorf("filled up: %t; %v; ended as %+v, want %s of a client that ran", full, err, last.Outcome, hook.EndStartTimeout)
+	}
+}
+
+// TestASessionThatCannotBeginSaysWhy: with a full disk its shim ended without
+// an outcome, and all that status said was that it had died.
+func TestASessionThatCannotBeginSaysWhy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	home := filepath.Join(dir, ".heartbeat")
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(filepath.Join(home, "inbox.jsonl"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := json.Marshal(Spec{
+		Agent: "a", Session: "s", Token: "0123", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
+		StateDir: filepath.Join(dir, "state"), Command: []string{"/bin/true"}, Grace: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, slog.New(slog.DiscardHandler))
+	var last Report
+	if err := errors.Join(err, json.Unmarshal(out.Bytes(), &last)); err != nil {
+		t.Fatalf("%v; it said %q", err, out.String())
+	}
+	if last.Outcome == nil || last.Outcome.Detail == "" || last.Outcome.NoRoom {
+		t.Errorf("the report: %+v", last)
+	}
+	if full := neverRan(fmt.Errorf("x: %w", &os.PathError{Err: syscall.ENOSPC})); !full.NoRoom {
+		t.Errorf("a full disk: %+v", full)
 	}
 }
 

@@ -84,8 +84,11 @@ type Outcome struct {
 	ExitCode     int    `json:"exit_code,omitempty"`
 	Signal       string `json:"signal,omitempty"`
 	Acknowledged int    `json:"acknowledged"`
-	Bound        bool   `json:"bound"`            // a SessionStart was seen
-	Screen       string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
+	Bound        bool   `json:"bound"` // a SessionStart was seen
+	// NoRoom is true when the machine had no room for the session (NoRoom): the
+	// agent has not failed.
+	NoRoom bool   `json:"no_room,omitempty"`
+	Screen string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
 }
 
 // String is one line about how the session ended.

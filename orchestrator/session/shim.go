@@ -46,7 +46,7 @@ func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, log *slog.L
 	go s.readOrders(in)
 	outcome, err := s.run(ctx)
 	if err != nil {
-		return err
+		outcome = neverRan(err)
 	}
 	return s.out.Encode(Report{
 		At: time.Now(), Phase: hook.Ended, Acknowledged: outcome.Acknowledged, Outcome: outcome,
@@ -295,7 +295,12 @@ func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {
 	s.record.End(hook.EndExited, cause.Error(), time.Now())
 	s.record.Phase, s.record.EndedAt, s.record.ExitCode = hook.Ended, time.Now(), 127
 	err = errors.Join(err, s.record.Write(s.spec.Home), s.dropLeftover())
-	return &Outcome{Why: hook.EndExited, ExitCode: 127, Detail: cause.Error()}, err
+	return neverRan(cause), err
+}
+
+// neverRan is the outcome of a session whose client could not be started.
+func neverRan(cause error) *Outcome {
+	return &Outcome{Why: hook.EndExited, ExitCode: 127, Detail: cause.Error(), NoRoom: NoRoom(cause)}
 }
 
 func (s *shim) lockHooks(ctx context.Context) (func() error, error) {

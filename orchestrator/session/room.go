@@ -1,0 +1,20 @@
+package session
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+)
+
+// scarce are the errors of a machine that has run out of something.
+var scarce = []error{
+	syscall.ENOSPC, syscall.EDQUOT, // disk
+	syscall.EMFILE, syscall.ENFILE, // descriptors
+	syscall.EAGAIN, syscall.ENOMEM, // processes (fork(2)), memory
+}
+
+// NoRoom reports whether something failed because the machine had no room for
+// it. That passes, and no other definition of the agent would help.
+func NoRoom(err error) bool {
+	return slices.ContainsFunc(scarce, func(e error) bool { return errors.Is(err, e) })
+}
