@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -47,7 +48,8 @@ type Output struct {
 
 // Exec runs c. It has no standard input. The error says why the run failed,
 // with the end of what it wrote to stderr; a run that prints over 1 MiB is
-// ended and failed. When Exec returns, the command's process group is gone.
+// ended and failed. When Exec returns, the command's process group is gone; when
+// we are killed meanwhile, the command itself is, too, where the system can.
 // A command without a slash is looked for in our own PATH.
 func Exec(ctx context.Context, c Command) (Output, error) {
 	if len(c.Argv) == 0 {
@@ -73,7 +75,7 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 	if !c.Quiet {
 		cmd.Stdout = stdout
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = ownGroup()
 	cmd.Cancel = func() error {
 		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		if errors.Is(err, syscall.ESRCH) {
@@ -82,6 +84,9 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 		return err
 	}
 	cmd.WaitDelay = waitDelay
+	// The kernel takes the end of the thread that started it for our end.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return Output{}, fmt.Errorf("cannot run the command: %w", err)
 	}

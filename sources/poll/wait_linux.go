@@ -18,3 +18,9 @@ func wait(cmd *exec.Cmd) error {
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	return cmd.Wait()
 }
+
+// ownGroup makes a command the first of a process group, and ends it when we
+// are killed: nobody would take what it prints.
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

@@ -17,3 +17,6 @@ func wait(cmd *exec.Cmd) error {
 	}
 	return err
 }
+
+// ownGroup makes a command the first of a process group.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
