@@ -156,6 +156,41 @@ func TestControlOfARunningFleet(t *testing.T) {
 	}
 }
 
+// TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater: its client was killed
+// while it waited, and the agent was paused all the same when the scheduler
+// went on.
+func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	r := w.background()
+	signal := func(sig syscall.Signal) {
+		if err := r.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	pause := w.command("pause", "triage")
+	errs := &said{}
+	pause.Stderr = errs
+	if err := pause.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a word about the scheduler", func() bool { return strings.Contains(errs.String(), "does not answer yet") })
+	if o := w.run("status"); !strings.Contains(o.stderr, "cannot reach the running scheduler") || !strings.Contains(o.stdout, "triage") {
+		t.Errorf("status: %+v", o)
+	}
+	_ = pause.Process.Kill()
+	_ = pause.Wait() // it was killed
+	signal(syscall.SIGCONT)
+	until(t, "the scheduler lives", func() bool { return strings.Contains(r.stderr.String(), "not carried out") })
+	if a := w.agent("triage"); a.State == "held" {
+		t.Errorf("paused by who had gone: %+v", a)
+	}
+	w.ok("pause", "triage")
+	r.stop()
+}
+
 func TestReloadOfARunningFleet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

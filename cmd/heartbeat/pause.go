@@ -36,7 +36,8 @@ func (pauseCmd) Help() string {
 	return `Holds agents in the running scheduler: nothing new is started for them until
 "heartbeat resume", also after a restart of the scheduler. A turn that is under
 way ends first, and its entry is done; what is queued behind it stays queued.
-Triggers go on queueing, and so does "heartbeat send".
+Triggers go on queueing, and so does "heartbeat send". A scheduler that does not
+answer is given up after 10 seconds; it will not pause anything later.
 
 Examples:
 
@@ -91,7 +92,7 @@ func (a *app) running() (*config.Fleet, *control.Client, error) {
 	}
 	client := control.NewClient(dir)
 	client.Slow = func() {
-		a.log.Warn("the running scheduler does not answer yet; it may be busy, or stopped (heartbeat status names its process)")
+		a.log.Warn("the running scheduler does not answer yet; it may be busy, or stopped")
 	}
 	return f, client, nil
 }

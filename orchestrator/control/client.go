@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,25 +30,65 @@ func (e *Error) Error() string { return e.Message }
 // Hint says what to do, or is "".
 func (e *Error) Hint() string { return e.Advice }
 
+// NoAnswerError means that a scheduler runs, but has not answered in time.
+// What it was asked to do is not done later: it looks whether who asks is
+// still there.
+type NoAnswerError struct {
+	PID  int // 0: not known
+	Wait time.Duration
+}
+
+// Error says who did not answer, and for how long.
+func (e *NoAnswerError) Error() string {
+	who := "the running scheduler"
+	if e.PID > 0 {
+		who += " (process " + strconv.Itoa(e.PID) + ")"
+	}
+	return fmt.Sprintf("cannot reach %s: it has not answered within %s", who, e.Wait.Round(100*time.Millisecond))
+}
+
+// Hint says what to do.
+func (e *NoAnswerError) Hint() string {
+	hint := "it may be stopped or overloaded, and will not do it later either"
+	if e.PID > 0 {
+		hint += fmt.Sprintf("; ps -o stat= -p %d prints T for a stopped process, and kill -CONT %d lets it go on", e.PID, e.PID)
+	}
+	return hint
+}
+
 // Client talks to the run whose socket is in a fleet's runtime directory.
 type Client struct {
 	http http.Client
+	pid  atomic.Int64 // of who has the socket, once connected; 0: not known
+	// wait is how long a scheduler may take to answer. What runs commands or
+	// loads files may take longer, as long as the scheduler says that it lives.
+	wait time.Duration
 	// Slow, when not nil, is called when the answer to what takes a moment
 	// only does not come for slowAfter.
 	Slow func()
 }
 
-// slowAfter is when a scheduler that does not answer is worth a word.
-const slowAfter = 5 * time.Second
+const (
+	// slowAfter is when a scheduler that does not answer is worth a word.
+	slowAfter = 3 * time.Second
+	// answerWithin is when one is given up.
+	answerWithin = 10 * time.Second
+)
 
 // NewClient returns a client for the socket in dir. It connects when asked.
 func NewClient(dir string) *Client {
-	return &Client{http: http.Client{Transport: &http.Transport{
+	c := &Client{wait: answerWithin}
+	c.http.Transport = &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socketPath(dir))
+			conn, err := new(net.Dialer).DialContext(ctx, "unix", socketPath(dir))
+			if err == nil {
+				c.pid.Store(int64(peerPID(conn)))
+			}
+			return conn, err
 		},
-	}}}
+	}
+	return c
 }
 
 // Status returns what the run does now. Without one the error is
@@ -92,21 +134,70 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 			return err
 		}
 	}
+	if c.Slow != nil && what != "trigger" { // which runs commands
+		defer time.AfterFunc(slowAfter, c.Slow).Stop()
+	}
+	begin := time.Now()
+	ctx, stop := c.bound(ctx, what)
+	defer stop()
 	req, err := http.NewRequestWithContext(ctx, method, "http://heartbeat/v1/"+what, &body)
 	if err != nil {
 		return err
 	}
-	if c.Slow != nil && what != "trigger" { // which runs commands
-		defer time.AfterFunc(slowAfter, c.Slow).Stop()
+	res, err := c.http.Do(req)
+	switch {
+	case err == nil:
+		defer res.Body.Close()
+		err = understand(res, what, answer)
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
+		return ErrNotRunning
+	default:
+		err = fmt.Errorf("cannot reach the running scheduler: %w", err)
+	}
+	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return &NoAnswerError{int(c.pid.Load()), time.Since(begin)}
+	}
+	return err
+}
+
+// bound ends what is asked for when the scheduler does not answer: at once
+// where it takes a moment only, else when it does not even say that it lives.
+func (c *Client) bound(ctx context.Context, what string) (context.Context, context.CancelFunc) {
+	if what != "trigger" && what != "reload" {
+		return context.WithTimeout(ctx, c.wait)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for c.lives(ctx) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(c.wait):
+			}
+		}
+		cancel(context.DeadlineExceeded)
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// lives reports whether somebody answers at all; one of an earlier version
+// does not know the question, but answers, too.
+func (c *Client) lives(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, c.wait)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://heartbeat/v1/alive", http.NoBody)
+	if err != nil {
+		return false
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return ErrNotRunning
-		}
-		return fmt.Errorf("cannot reach the running scheduler: %w", err)
+		// Nobody there is for the request itself to say.
+		return !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 	}
-	defer res.Body.Close()
+	return res.Body.Close() == nil
+}
+
+// understand reads the answer to a request.
+func understand(res *http.Response, what string, answer any) error {
 	in := json.NewDecoder(io.LimitReader(res.Body, maxBody))
 	if res.StatusCode != http.StatusOK {
 		var p problem

@@ -1,13 +1,16 @@
 package control
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -193,4 +196,102 @@ func TestARequestThatIsNotUnderstoodDoesNothing(t *testing.T) {
 	if len(f.asked) > 0 {
 		t.Errorf("asked %q", f.asked)
 	}
+}
+
+// TestARequestIsNotCarriedOutWhenItsClientHasGone: a scheduler that was
+// stopped (SIGSTOP) carried out a pause later whose client had been killed.
+func TestARequestIsNotCarriedOutWhenItsClientHasGone(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	// Who asks connects and goes before the server accepts, as with a stopped
+	// one: the kernel keeps the whole request for it.
+	l, err := listen(socketPath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(body string) net.Conn {
+		conn, err := net.Dial("unix", socketPath(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(conn, "POST /v1/pause HTTP/1.1\r\nHost: heartbeat\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	if err := ask(`{"agents":["gone"]}`).Close(); err != nil {
+		t.Fatal(err)
+	}
+	patient := ask(`{"agents":["patient"]}`)
+	defer patient.Close()
+	f := &fleet{}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- answer(ctx, l, Run{}, f, slog.New(slog.DiscardHandler)) }()
+	if _, err := http.ReadResponse(bufio.NewReader(patient), nil); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"pause patient"}; !slices.Equal(f.asked, want) {
+		t.Errorf("asked %q, want %q", f.asked, want)
+	}
+}
+
+// TestASchedulerThatDoesNotAnswerIsGivenUp: a pause of a stopped scheduler
+// hung for good.
+func TestASchedulerThatDoesNotAnswerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	l, err := listen(socketPath(dir)) // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := NewClient(dir)
+	c.wait = 100 * time.Millisecond
+	for what, ask := range map[string]func() error{
+		"pause":   func() error { _, err := c.Pause(t.Context()); return err },
+		"trigger": func() error { _, err := c.Trigger(t.Context(), "a", ""); return err },
+		"reload":  func() error { _, err := c.Reload(t.Context()); return err },
+	} {
+		err := ask()
+		var none *NoAnswerError
+		if !errors.As(err, &none) || !strings.Contains(none.Hint(), "not do it later") {
+			t.Errorf("%s: %v, want NoAnswerError", what, err)
+		}
+		if runtime.GOOS == "linux" && none != nil && none.PID != os.Getpid() {
+			t.Errorf("%s: process %d does not answer, want %d", what, none.PID, os.Getpid())
+		}
+	}
+}
+
+// A trigger whose command takes its time is waited for while the scheduler
+// says that it lives.
+func TestASlowTriggerIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	f := &slowFleet{}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, dir, Run{PID: 1}, f, slog.New(slog.DiscardHandler)) }()
+	c := await(t, dir, 1)
+	c.wait = 100 * time.Millisecond
+	if fired, err := c.Trigger(t.Context(), "a", ""); err != nil || len(fired) != 1 {
+		t.Errorf("Trigger = %+v, %v", fired, err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slowFleet takes longer to fire than a client waits for an answer.
+type slowFleet struct{ fleet }
+
+func (f *slowFleet) Trigger(ctx context.Context, agent string, triggers ...string) ([]orchestrator.Fired, error) {
+	time.Sleep(500 * time.Millisecond) // a poll's command
+	return f.fleet.Trigger(ctx, agent, triggers...)
 }

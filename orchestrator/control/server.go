@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"heartbeat/hook/flock"
@@ -38,9 +39,15 @@ func Serve(ctx context.Context, dir string, run Run, s Scheduler, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	return answer(ctx, l, run, s, log)
+}
+
+// answer answers what is asked on the socket until ctx ends.
+func answer(ctx context.Context, l net.Listener, run Run, s Scheduler, log *slog.Logger) error {
 	server := &http.Server{
-		Handler: handler(run, s), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: handler(run, s, log), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	stop := context.AfterFunc(ctx, func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
@@ -93,8 +100,13 @@ func listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-func handler(run Run, s Scheduler) http.Handler {
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+func handler(run Run, s Scheduler, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
+	act := func(do func(context.Context, request) (any, error)) http.HandlerFunc { return act(log, do) }
+	mux.HandleFunc("GET /v1/alive", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, run) })
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, Status{Run: run, Agents: s.Snapshot()})
 	})
@@ -114,20 +126,26 @@ func handler(run Run, s Scheduler) http.Handler {
 	return mux
 }
 
-// act answers a request that changes something.
-func act(do func(context.Context, request) (any, error)) http.HandlerFunc {
+// act answers a request that changes something. A request whose client has
+// gone is not carried out: this process may have been stopped since, and who
+// asked has been told that nothing was done.
+func act(log *slog.Logger, do func(context.Context, request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, err := read(w, r)
 		if err != nil {
 			reply(w, http.StatusBadRequest, problem{Error: "cannot read the request: " + err.Error()})
 			return
 		}
-		answer, err := do(r.Context(), q)
+		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok && hungUp(conn) {
+			log.Warn("not carried out: who asked for it has gone", "request", r.URL.Path, "agents", q.Agents)
+			return
+		}
+		done, err := do(r.Context(), q)
 		if err != nil {
 			reply(w, statusOf(err), problem{Error: err.Error(), Hint: hintOf(err)})
 			return
 		}
-		reply(w, http.StatusOK, answer)
+		reply(w, http.StatusOK, done)
 	}
 }
 
@@ -144,6 +162,25 @@ func read(w http.ResponseWriter, r *http.Request) (q request, err error) {
 		return q, err
 	}
 	return q, conn.SetReadDeadline(time.Time{}) // what is asked for may take longer
+}
+
+// hungUp reports whether the other end of a connection is closed. The server
+// itself may be reading from it, so this only peeks.
+func hungUp(conn net.Conn) bool {
+	raw, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	control, err := raw.SyscallConn()
+	if err != nil {
+		return true
+	}
+	closed := false
+	err = control.Control(func(fd uintptr) {
+		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		closed = n == 0 && err == nil || errors.Is(err, syscall.ECONNRESET)
+	})
+	return closed || err != nil
 }
 
 func statusOf(err error) int {
