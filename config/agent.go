@@ -24,7 +24,7 @@ const (
 	DefaultIdleGrace         = 10 * time.Second
 	DefaultBackgroundTimeout = 10 * time.Minute
 	DefaultEndGrace          = 10 * time.Second
-	DefaultMaxRestarts       = 3
+	DefaultMaxRestarts       = 5 // or max-attempts, when that is more
 	DefaultRestartWindow     = 30 * time.Minute
 )
 
@@ -172,7 +172,8 @@ func (l *loader) policies(a *Agent, t table) {
 func (l *loader) limits(a *Agent, t table) {
 	a.MaxAttempts = l.number(t, "max-attempts", DefaultMaxAttempts, 1)
 	a.MaxContinuations = l.number(t, "max-continuations", DefaultMaxContinuations, 1)
-	a.MaxRestarts = l.number(t, "max-restarts", DefaultMaxRestarts, 0)
+	a.MaxRestarts = l.number(t, "max-restarts", max(DefaultMaxRestarts, a.MaxAttempts), 0)
+	l.heldFirst(a, t)
 	a.MaxEntry = l.size(t, "max-entry", DefaultMaxEntry, mostEntry)
 	a.IdleInterval = l.duration(t, "idle-interval", DefaultIdleInterval, bounds{most: mostIdle})
 	a.Timeout = l.duration(t, "timeout", DefaultTimeout, bounds{none: true})

@@ -90,8 +90,8 @@ type agentKeySet struct {
 	StallTimeout limit `yaml:"stall-timeout,omitempty" jsonschema:"default=none"`
 	// How long a session gets to end after SIGTERM before it is killed.
 	EndGrace span `yaml:"end-grace,omitempty" jsonschema:"default=10s"`
-	// How many restarts without a prompt done the agent gets within restart-window before it is held.
-	MaxRestarts int `yaml:"max-restarts,omitempty" jsonschema:"minimum=0,default=3"`
+	// How many restarts without a prompt done the agent gets within restart-window before it is held. Never less than max-attempts by default.
+	MaxRestarts int `yaml:"max-restarts,omitempty" jsonschema:"minimum=0,default=5"`
 	// The window of max-restarts.
 	RestartWindow span `yaml:"restart-window,omitempty" jsonschema:"default=30m"`
 	// The group that the agent belongs to, a key of groups.

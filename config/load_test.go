@@ -160,7 +160,7 @@ func TestEveryField(t *testing.T) {
 		Background: hook.BackgroundWait, OnOrphan: inbox.DeadLetter,
 		MaxAttempts: 5, MaxContinuations: 20, MaxEntry: 1 << 20, Timeout: 2 * time.Hour,
 		StartTimeout: 30 * time.Second, IdleGrace: 10 * time.Second, Grace: 10 * time.Second,
-		BackgroundTimeout: 10 * time.Minute, MaxRestarts: 3, RestartWindow: 30 * time.Minute,
+		BackgroundTimeout: 10 * time.Minute, MaxRestarts: 5, RestartWindow: 30 * time.Minute,
 		Env: map[string]string{"A": "default", "B": "default"},
 	}
 	if diff := cmp.Diff(plain, f.Agent("plain"), same); diff != "" {

@@ -32,6 +32,15 @@ func (l *loader) missedAll(t table, c *CronTrigger) {
 	}
 }
 
+// heldFirst warns of an agent that is held before a prompt that ends each of
+// its sessions is put aside.
+func (l *loader) heldFirst(a *Agent, t table) {
+	if a.MaxRestarts < a.MaxAttempts {
+		l.warn(t["max-restarts"], fmt.Sprintf("a prompt that ends each session holds the agent at failure %d, before max-attempts (%d) puts it aside",
+			a.MaxRestarts+1, a.MaxAttempts), fmt.Sprintf("write at least %d, or a smaller max-attempts", a.MaxAttempts))
+	}
+}
+
 // writeRules warns of rules that the client accepts and never looks at: its
 // Edit rules are for all tools that write files.
 func (l *loader) writeRules(p place) {

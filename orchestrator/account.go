@@ -88,13 +88,3 @@ func (s *Scheduler) tellAccountLocked(a *agent, o session.Outcome, n next, h his
 	}
 	return n
 }
-
-// parks reports whether an API error concerns the account, not the request
-// (StopFailure's error field, claude-code.md 16).
-func parks(kind string) bool {
-	switch kind {
-	case "rate_limit", "authentication_failed", "billing_error":
-		return true
-	}
-	return false
-}

@@ -44,7 +44,8 @@ type restartRule struct {
 type history struct {
 	failures int         // in a row, without an acknowledgement
 	parks    int         // in a row
-	restarts []time.Time // of failures, within the window
+	restarts []time.Time // of failures of sessions and of their starts, within the window
+	refusals []time.Time // of requests that the API refused, within the window
 }
 
 // next is what follows a session's end.
@@ -70,7 +71,7 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 			return next{state: Idle, reason: describe(o)}, h
 		}
 	case hook.EndAPIFailure:
-		if parks(o.Detail) {
+		if faultOf(o.Detail) == accountFault {
 			h.parks++
 			d := sources.Backoff(h.parks, parkBase, parkMax, roll)
 			return next{state: Parked, until: now.Add(d), reason: describe(o)}, h
@@ -81,31 +82,52 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 	return failed(o, h, rule, now, roll)
 }
 
+// failed counts a failure, each kind for itself: what passes holds nobody, and
+// requests that were refused say nothing about the next failure to start a
+// session.
 func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll float64) (next, history) {
 	h.failures++
-	recent := h.restarts[:0:0]
-	for _, t := range h.restarts {
-		if now.Sub(t) < rule.window {
-			recent = append(recent, t)
+	count, what := &h.restarts, "failures"
+	if o.Why == hook.EndAPIFailure {
+		count, what = &h.refusals, "refused requests"
+	}
+	if !passes(o) {
+		*count = append(rule.recent(*count, now), now)
+		if len(*count) > rule.max {
+			return next{state: Held, reason: fmt.Sprintf("%d %s within %s, the last: %s",
+				len(*count), what, rule.window, describe(o))}, h
 		}
-	}
-	if h.restarts = recent; !o.NoRoom {
-		h.restarts = append(recent, now)
-	}
-	if len(h.restarts) > rule.max && !o.NoRoom && o.Why != hook.EndAPIFailure {
-		return next{state: Held, reason: fmt.Sprintf("%d failures within %s, the last: %s",
-			len(h.restarts), rule.window, describe(o))}, h
 	}
 	d := sources.Backoff(h.failures, backoffBase, backoffMax, roll)
 	return next{state: BackingOff, until: now.Add(d), reason: describe(o)}, h
 }
 
+// passes reports whether a failure is that of the service or of a machine
+// without room: neither the agent nor its entry can do anything about it.
+func passes(o session.Outcome) bool {
+	return o.NoRoom || o.Why == hook.EndAPIFailure && faultOf(o.Detail) == serviceFault
+}
+
+// recent returns those of the times that lie within the window.
+func (r restartRule) recent(all []time.Time, now time.Time) []time.Time {
+	recent := all[:0:0]
+	for _, t := range all {
+		if now.Sub(t) < r.window {
+			recent = append(recent, t)
+		}
+	}
+	return recent
+}
+
 // counts reports whether an interruption uses up one of an entry's attempts:
-// only when the client really ran and the end was not our wish.
+// only when the client really ran, the end was not our wish, and neither the
+// service nor the account was at fault.
 func counts(o session.Outcome) bool {
 	switch o.Why {
-	case hook.EndAPIFailure, hook.EndDialog, hook.EndStartTimeout, hook.EndShutdown:
+	case hook.EndDialog, hook.EndStartTimeout, hook.EndShutdown:
 		return false
+	case hook.EndAPIFailure:
+		return o.Bound && faultOf(o.Detail) == requestFault
 	}
 	return o.Bound
 }

@@ -65,6 +65,22 @@ func TestAfter(t *testing.T) {
 			before: history{failures: 9, restarts: three}, state: BackingOff, delay: backoffMax / 2, failures: 10,
 		},
 		{
+			name: "nor does an overloaded service", outcome: session.Outcome{Why: hook.EndAPIFailure, Detail: "overloaded"},
+			before: history{failures: 3, restarts: three, refusals: three}, state: BackingOff, delay: 8 * time.Second, failures: 4,
+		},
+		{
+			name: "refused requests do hold", outcome: session.Outcome{Why: hook.EndAPIFailure, Detail: "invalid_request"},
+			before: history{failures: 3, refusals: three}, state: Held, failures: 4,
+		},
+		{
+			name: "what cannot be told holds, too", outcome: session.Outcome{Why: hook.EndAPIFailure, Detail: "unknown"},
+			before: history{failures: 3, refusals: three}, state: Held, failures: 4,
+		},
+		{
+			name: "refused requests do not count as restarts", outcome: session.Outcome{Why: hook.EndCrashed},
+			before: history{failures: 3, refusals: three}, state: BackingOff, delay: 8 * time.Second, failures: 4,
+		},
+		{
 			name: "a usage limit parks and is no failure", outcome: session.Outcome{Why: hook.EndAPIFailure, Detail: "rate_limit"},
 			before: history{failures: 3, restarts: three}, state: Parked, delay: 30 * time.Second, failures: 3,
 		},
@@ -94,7 +110,7 @@ func TestCountsTowardMaxAttempts(t *testing.T) {
 	t.Parallel()
 	for why, want := range map[hook.End]bool{
 		hook.EndCrashed: true, hook.EndTimeout: true, hook.EndUnattended: true,
-		hook.EndAPIFailure: false, hook.EndDialog: false, hook.EndStartTimeout: false, hook.EndShutdown: false,
+		hook.EndDialog: false, hook.EndStartTimeout: false, hook.EndShutdown: false,
 	} {
 		if got := counts(session.Outcome{Why: why, Bound: true}); got != want {
 			t.Errorf("counts(%s) = %v, want %v", why, got, want)
@@ -132,4 +148,19 @@ func TestAFullDiskHoldsNoAgent(t *testing.T) {
 			t.Errorf("%+v, want its entry done", a)
 		}
 	})
+}
+
+func TestOnlyARefusedRequestOfItsOwnUsesUpAnAttempt(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]bool{
+		"invalid_request": true, "max_output_tokens": true,
+		"server_error": false, "overloaded": false, "rate_limit": false, "authentication_failed": false,
+		"oauth_org_not_allowed": false, "account_on_hold": false, "verification_required": false, "billing_error": false,
+		"cloud_credential_error": false, "model_not_found": false, "unknown": false, "": false, "of a later client": false,
+	} {
+		o := session.Outcome{Why: hook.EndAPIFailure, Detail: kind, Bound: true}
+		if got := counts(o); got != want {
+			t.Errorf("counts(%s) = %v, want %v", kind, got, want)
+		}
+	}
 }

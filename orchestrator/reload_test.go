@@ -201,7 +201,7 @@ func TestAFixedDefinitionEndsAHold(t *testing.T) {
 		if _, err := r.s.Pause("paused"); err != nil {
 			t.Fatal(err)
 		}
-		r.sleep(time.Minute)
+		r.sleep(2 * time.Minute)
 		r.want("a", Held)
 		r.set("a", drains)
 		fixed, paused := r.declare("a"), r.declare("paused")

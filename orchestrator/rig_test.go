@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,8 @@ type rig struct {
 	starts []start
 	live   int
 	most   int // sessions that lived at once
+	// unstartable is why no session can be started, or nil.
+	unstartable error
 	// changed is told of what is sent, as by the system's notifications.
 	changed func(path string)
 }
@@ -206,6 +209,9 @@ func (r *rig) set(agent string, a act) {
 func (r *rig) Start(_ context.Context, spec session.Spec) (Session, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.unstartable != nil {
+		return nil, r.unstartable
+	}
 	r.starts = append(r.starts, start{spec.Agent, time.Now()})
 	r.live++
 	r.most = max(r.most, r.live)
@@ -244,7 +250,11 @@ func (f *fakeSession) say(p hook.Phase) {
 
 // take does the next entry as a client does, in d. It returns false when
 // nothing is queued. An order to stop breaks it off.
-func (f *fakeSession) take(d time.Duration) bool {
+func (f *fakeSession) take(d time.Duration) bool { return f.work(d, "") }
+
+// work is take; one that is given fatal gets no further than to take an entry
+// that contains it, and returns false.
+func (f *fakeSession) work(d time.Duration, fatal string) bool {
 	q, err := inbox.Open(inbox.Place{Inbox: f.spec.Inbox, Home: f.spec.Home})
 	if err != nil {
 		f.r.t.Error(err)
@@ -267,6 +277,9 @@ func (f *fakeSession) take(d time.Duration) bool {
 		return false
 	}
 	f.say(hook.Turn)
+	if fatal != "" && strings.Contains(e.Prompt, fatal) {
+		return false
+	}
 	time.Sleep(d)
 	if _, err := q.Acknowledge(inbox.Acknowledgement{Session: f.spec.Session, Now: time.Now()}); err != nil {
 		f.r.t.Error(err)
@@ -327,6 +340,17 @@ func persists(f *fakeSession) session.Outcome {
 			return session.Outcome{Why: hook.EndReleased, Bound: true}
 		case <-time.After(time.Second):
 		}
+	}
+}
+
+// chokes is a session that does what is queued until it comes to an entry that
+// contains fatal, which ends it.
+func chokes(fatal string, o session.Outcome) act {
+	return func(f *fakeSession) session.Outcome {
+		time.Sleep(boot)
+		for f.work(entry, fatal) {
+		}
+		return o
 	}
 }
 

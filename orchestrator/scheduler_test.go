@@ -74,23 +74,23 @@ func TestRestartsBackOffAndThenHold(t *testing.T) {
 		defer stop()
 		r.sleep(boot + 100*time.Millisecond)
 		r.want("a", BackingOff)
-		r.sleep(time.Minute)
+		r.sleep(2 * time.Minute)
 		r.want("a", Held)
-		if got := r.state("a").Reason; !strings.Contains(got, "4 failures within 30m0s, the last: crashed") {
+		if got := r.state("a").Reason; !strings.Contains(got, "6 failures within 30m0s, the last: crashed") {
 			t.Errorf("held because %q", got)
 		}
 		at := r.started("a")
-		if len(at) != 4 {
-			t.Fatalf("%d starts before it was held, want 4", len(at))
+		if len(at) != 6 {
+			t.Fatalf("%d starts before it was held, want 6", len(at))
 		}
-		for i, limit := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} {
+		for i, limit := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second} {
 			delay := at[i+1].Sub(at[i]) - boot
 			if delay < limit/2 || delay > limit+100*time.Millisecond {
 				t.Errorf("back-off %d took %v, want %v to %v", i+1, delay, limit/2, limit)
 			}
 		}
 		r.sleep(2 * time.Hour)
-		if n := len(r.started("a")); n != 4 {
+		if n := len(r.started("a")); n != 6 {
 			t.Errorf("a held agent was started: %d starts", n)
 		}
 	})

@@ -1,0 +1,157 @@
+package orchestrator
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/session"
+)
+
+// reasons are those of an agent's dead letters, oldest first.
+func (r *rig) reasons(agent string) []inbox.Reason {
+	r.t.Helper()
+	q, err := operator.Open(r.agent(agent))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer q.Close()
+	var reasons []inbox.Reason
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		reasons = append(reasons, d.Reason)
+	}
+	return reasons
+}
+
+// One blocked its agent for ever, and with the limits that hold by default the
+// agent was held instead, with what is behind it.
+func TestAPromptThatEndsEachSessionIsPoisonAndTheOneBehindItIsDone(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]session.Outcome{
+		"always refused by the API":   {Why: hook.EndAPIFailure, Detail: "invalid_request", Bound: true},
+		"its answer is always cut":    {Why: hook.EndAPIFailure, Detail: "max_output_tokens", Bound: true},
+		"kills the client each time":  {Why: hook.EndCrashed, Bound: true},
+		"takes more than its timeout": {Why: hook.EndTimeout, Bound: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "a")
+			synctest.Test(t, func(t *testing.T) {
+				r.t = t
+				poisonous := o
+				r.set("a", func(f *fakeSession) session.Outcome {
+					time.Sleep(boot)
+					for f.work(entry, "do 0") {
+					}
+					if f.acknowledged > 0 {
+						return session.Outcome{Why: hook.EndDrained, Bound: true}
+					}
+					return poisonous
+				})
+				r.send("a", 3)
+				stop := r.run()
+				defer stop()
+				r.sleep(5 * time.Minute)
+				r.want("a", Idle)
+				if a := r.state("a"); a.Acknowledged != 2 || a.DeadLettered != 1 {
+					t.Errorf("%d done, %d dead letters; want the two behind the poison done", a.Acknowledged, a.DeadLettered)
+				}
+				if got := r.reasons("a"); !slices.Equal(got, []inbox.Reason{inbox.Poison}) {
+					t.Errorf("dead letters %v, want one, poison", got)
+				}
+				if n := len(r.started("a")); n != config.DefaultMaxAttempts+1 {
+					t.Errorf("%d starts, want %d and one for what is behind", n, config.DefaultMaxAttempts)
+				}
+			})
+		})
+	}
+}
+
+func TestAClientThatRefusesEverythingCostsOneDeadLetter(t *testing.T) {
+	t.Parallel()
+	for _, o := range []session.Outcome{
+		{Why: hook.EndAPIFailure, Detail: "invalid_request", Bound: true}, {Why: hook.EndCrashed, Bound: true},
+	} {
+		t.Run(string(o.Why), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "a")
+			synctest.Test(t, func(t *testing.T) {
+				r.t = t
+				r.set("a", chokes("do", o))
+				r.send("a", 4)
+				stop := r.run()
+				defer stop()
+				r.sleep(time.Hour)
+				r.want("a", Held)
+				if got := r.reasons("a"); !slices.Equal(got, []inbox.Reason{inbox.Poison}) {
+					t.Errorf("dead letters %v, want one, poison", got)
+				}
+				if got := r.state("a").Reason; !strings.HasPrefix(got, "6 ") {
+					t.Errorf("held because %q, want the sixth", got)
+				}
+			})
+		})
+	}
+}
+
+// What the service cannot do is no entry's fault, however long it lasts.
+func TestAServiceThatFailsForHoursCostsNoEntryAndHoldsNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.set("a", chokes("do", session.Outcome{Why: hook.EndAPIFailure, Detail: "server_error", Bound: true}))
+		r.send("a", 2)
+		stop := r.run()
+		defer stop()
+		r.sleep(3 * time.Hour)
+		r.want("a", BackingOff)
+		r.set("a", drains)
+		r.sleep(10 * time.Minute)
+		r.want("a", Idle)
+		if a := r.state("a"); a.Acknowledged != 2 || a.DeadLettered != 0 {
+			t.Errorf("%d done, %d dead letters", a.Acknowledged, a.DeadLettered)
+		}
+	})
+}
+
+// An upgrade that takes the binary away for seconds held an agent at once.
+func TestAPIFailuresDoNotMakeTheNextOrdinaryFailureHold(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"server_error", "invalid_request", "unknown"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "a")
+			synctest.Test(t, func(t *testing.T) {
+				r.t = t
+				r.set("a", chokes("do", session.Outcome{Why: hook.EndAPIFailure, Detail: kind, Bound: true}))
+				r.send("a", 2)
+				stop := r.run()
+				defer stop()
+				for len(r.started("a")) < config.DefaultMaxRestarts {
+					r.sleep(time.Second)
+				}
+				r.sleep(boot + time.Millisecond)
+				r.want("a", BackingOff)
+				r.mu.Lock()
+				r.unstartable = errors.New("cannot start a session's shim: no such file or directory")
+				r.mu.Unlock()
+				r.sleep(time.Until(r.state("a").Until) + time.Millisecond)
+				r.want("a", BackingOff)
+				if got := r.state("a").Reason; !strings.Contains(got, "no such file") {
+					t.Errorf("backs off because %q", got)
+				}
+			})
+		})
+	}
+}
