@@ -14,6 +14,8 @@ type Fleet struct {
 	Path string
 	// Files are all files that were read, absolute, Path first.
 	Files []string
+	// Texts are what was read: Files, and those of prompt-file.
+	Texts []Text
 	// Missing are the agents whose directory was not there when the file was
 	// read, by their names.
 	Missing map[string]bool

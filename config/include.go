@@ -81,7 +81,7 @@ func (l *loader) matches(p place) []string {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(p.from.base, dir)
 	}
-	found, err := doublestar.Glob(os.DirFS(dir), pattern, doublestar.WithFilesOnly())
+	found, err := l.shelf.glob(dir, pattern)
 	if err != nil {
 		l.problem(p, fmt.Sprintf("cannot list %q: %v", cut(text), err), "")
 	}
@@ -89,15 +89,12 @@ func (l *loader) matches(p place) []string {
 		l.warn(p, fmt.Sprintf("no file matches %q", cut(text)), "")
 	}
 	slices.Sort(found)
-	for i := range found {
-		found[i] = filepath.Join(dir, filepath.FromSlash(found[i]))
-	}
 	return found
 }
 
 // include reads one file and its agents.
 func (l *loader) include(f *Fleet, p place, path string, defaults table) {
-	real, err := filepath.EvalSymlinks(path)
+	real, err := l.shelf.real(path)
 	if err != nil {
 		l.problem(p, fmt.Sprintf("cannot read %s: %v", l.shown(path), reason(err)), "paths are relative to this file")
 		return
@@ -111,12 +108,12 @@ func (l *loader) include(f *Fleet, p place, path string, defaults table) {
 		}
 		return
 	}
-	data, err := readSource(path)
+	data, err := l.shelf.read(path)
 	if err != nil {
 		l.problem(p, fmt.Sprintf("cannot read %s: %v", l.shown(path), err), "")
 		return
 	}
-	src := l.add(l.shown(path), path, real)
+	src := l.add(l.shown(path), path, real, data)
 	src.by, src.open = p, true
 	defer func() { src.open = false }()
 	root, ok := l.parse(src, data)
@@ -139,10 +136,11 @@ func (l *loader) include(f *Fleet, p place, path string, defaults table) {
 }
 
 // add notes a file of the fleet.
-func (l *loader) add(name, path, real string) *source {
+func (l *loader) add(name, path, real string, data []byte) *source {
 	src := &source{name: name, path: path, real: real, base: filepath.Dir(path)}
 	l.files = append(l.files, src)
 	l.byPath[real] = src
+	l.keep(path, data)
 	return src
 }
 

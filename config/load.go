@@ -43,10 +43,10 @@ func Load(path string) (*Fleet, error) {
 // exist: relative directories and included files are taken from there. The error, when it is
 // about the content, is Problems.
 func Parse(path string, data []byte) (*Fleet, error) {
-	return parse(path, data, newPlaces(identify))
+	return parse(path, data, newPlaces(identify), disk{})
 }
 
-func parse(path string, data []byte, p *places) (*Fleet, error) {
+func parse(path string, data []byte, p *places, included shelf) (*Fleet, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find configuration: %w", err)
@@ -54,14 +54,14 @@ func parse(path string, data []byte, p *places) (*Fleet, error) {
 	l := &loader{
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
-		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, places: p,
+		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, places: p, shelf: included, isKept: map[string]bool{},
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
 	if err != nil {
 		real = absolute
 	}
-	src := l.add(path, absolute, real)
+	src := l.add(path, absolute, real, data)
 	src.open = true
 	if root, ok := l.parse(src, data); ok {
 		l.fleet(root, fleet)
@@ -87,6 +87,7 @@ func parse(path string, data []byte, p *places) (*Fleet, error) {
 	for _, src := range l.files {
 		fleet.Files = append(fleet.Files, src.path)
 	}
+	fleet.Texts = l.kept
 	if fleet.Name == "" {
 		fleet.Name = derivedName(absolute)
 	}
@@ -113,6 +114,9 @@ type loader struct {
 	resolved  map[string]string // directory → where its links lead
 	absent    map[*Agent]bool   // its directory is not there yet
 	places    *places
+	shelf     shelf
+	kept      []Text // what was read
+	isKept    map[string]bool
 	lacking   map[string]string // program → why it cannot be run, or ""
 }
 

@@ -365,7 +365,7 @@ func (l *loader) promptFile(p place) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	text, err := readPrompt(name)
+	text, err := l.shelf.prompt(name)
 	switch {
 	case err != nil:
 		l.problem(p, err.Error(), "paths are relative to this file")
@@ -374,6 +374,7 @@ func (l *loader) promptFile(p place) (string, bool) {
 		l.problem(p, name+" is blank", "")
 		return "", false
 	}
+	l.keep(name, []byte(text))
 	return strings.TrimRight(text, "\r\n"), true
 }
 

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -10,6 +13,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/service"
 )
 
@@ -29,6 +34,8 @@ type app struct {
 	log *slog.Logger
 	out *output
 	cli *cli
+	// broken is why knownFleet did not load the file, or nil.
+	broken error
 	// manager is told what a run does.
 	manager service.Manager
 }
@@ -90,9 +97,48 @@ func (a *app) fleet() (*config.Fleet, error) {
 	return f, nil
 }
 
-// agent loads the configuration file and finds an agent in it.
+// knownFleet loads the configuration file or, while that cannot be used, the
+// one that was run or applied last. It is for what has to work also while
+// somebody edits: looking, sending, holding.
+func (a *app) knownFleet() (*config.Fleet, error) {
+	f, bad := a.fleet()
+	if bad == nil {
+		return f, nil
+	}
+	f, at, err := orchestrator.Recall(a.File)
+	if err != nil {
+		return nil, bad
+	}
+	if errors.Is(bad, fs.ErrNotExist) {
+		// Without a file there is a fleet only as long as it runs.
+		if _, err := askStatus(context.Background(), f.Name); errors.Is(err, control.ErrNotRunning) {
+			return nil, bad
+		}
+	}
+	a.broken = bad
+	a.out.warnNow(fmt.Sprintf("%s; going on with the configuration of %s (%s validate shows what is wrong)",
+		inShort(bad), at.Format(time.DateTime), a.ours()))
+	return f, nil
+}
+
+// remember keeps a configuration for knownFleet. Nothing else depends on it.
+func (a *app) remember(f *config.Fleet) {
+	if err := orchestrator.Remember(f); err != nil {
+		a.log.Warn(err.Error())
+	}
+}
+
+// inShort is the first line of what is wrong with a configuration file.
+func inShort(err error) string {
+	if problems, ok := errors.AsType[config.Problems](err); ok && len(problems) > 0 {
+		return problems[0].String()
+	}
+	return err.Error()
+}
+
+// agent finds an agent in the known fleet.
 func (a *app) agent(name string) (*config.Agent, error) {
-	f, err := a.fleet()
+	f, err := a.knownFleet()
 	if err != nil {
 		return nil, err
 	}

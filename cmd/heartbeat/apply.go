@@ -50,6 +50,9 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 		a.step("wiring " + agent.Name)
 		errs = append(errs, c.wire(a, w, agent, &res))
 	}
+	if !c.DryRun {
+		a.remember(w.fleet)
+	}
 	if len(c.Agents) == 0 {
 		errs = append(errs, c.dropped(a, w, &res))
 	}

@@ -70,7 +70,7 @@ func (c attachCmd) run(ctx context.Context, a *app) (result, error) {
 
 // join joins the live session of an agent.
 func (a *app) join(ctx context.Context, agent string, g attach.Guest) (*attach.Viewer, error) {
-	fleet, err := a.fleet()
+	fleet, err := a.knownFleet()
 	if err != nil {
 		return nil, err
 	}

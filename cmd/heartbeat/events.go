@@ -35,7 +35,7 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Count < 0 {
 		return nil, usagef("heartbeat events --help", "-n is below 0")
 	}
-	f, err := a.fleet()
+	f, err := a.knownFleet()
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 	if c.Count < 1 {
 		return nil, usagef("heartbeat history --help", "-n is below 1")
 	}
-	f, err := a.fleet()
+	f, err := a.knownFleet()
 	if err != nil {
 		return nil, err
 	}

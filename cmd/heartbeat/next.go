@@ -45,7 +45,7 @@ func (c nextCmd) run(_ context.Context, a *app) (result, error) {
 	if c.Count < 1 {
 		return nil, usagef("heartbeat next --help", "-n is below 1")
 	}
-	f, err := a.fleet()
+	f, err := a.knownFleet()
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,17 @@ func (o *output) warn(text string) {
 	o.warnings = append(o.warnings, text)
 }
 
+// warnNow is warn for commands that stay: people read it before the rest.
+func (o *output) warnNow(text string) {
+	if o.json {
+		o.warn(text)
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.printWarning(text)
+}
+
 // beat starts the lines that say that the command is still running, with JSON
 // output, until the returned function is called. 0 means none.
 func (o *output) beat(every time.Duration) (stop func()) {
@@ -162,12 +173,16 @@ func (o *output) finishText(r result, err error) error {
 		}
 	}
 	for _, w := range o.warnings {
-		fmt.Fprintf(o.err, "%swarning:%s %s\n", o.paintErr.yellow, o.paintErr.reset, printable(w))
+		o.printWarning(w)
 	}
 	if err != nil && !silent(err) {
 		o.printError(err)
 	}
 	return printed
+}
+
+func (o *output) printWarning(text string) {
+	fmt.Fprintf(o.err, "%swarning:%s %s\n", o.paintErr.yellow, o.paintErr.reset, printable(text))
 }
 
 // emit prints one of many lines that a command prints while it runs: the

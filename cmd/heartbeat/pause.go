@@ -82,7 +82,7 @@ func (h held) text(p *page) {
 
 // running loads the fleet and returns the way into its running scheduler.
 func (a *app) running() (*config.Fleet, *control.Client, error) {
-	f, err := a.fleet()
+	f, err := a.knownFleet()
 	if err != nil {
 		return nil, nil, err
 	}

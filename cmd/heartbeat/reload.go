@@ -26,6 +26,9 @@ Examples:
 type reloaded struct{ *orchestrator.Plan }
 
 func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
+	if _, err := a.fleet(); err != nil {
+		return nil, err // what is known without it is no use here
+	}
 	_, client, err := a.running()
 	if err != nil {
 		return nil, err

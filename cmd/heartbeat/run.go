@@ -109,6 +109,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	var s *orchestrator.Scheduler
 	s, err = c.scheduler(a, fleet, shown.observe(), func() {
 		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
+		a.remember(fleet)
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		if c.Once {

@@ -44,7 +44,7 @@ type statusPage struct {
 }
 
 func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
-	fleet, err := a.fleet()
+	fleet, err := a.knownFleet()
 	if err != nil {
 		return nil, err
 	}

@@ -73,6 +73,9 @@ func (a *app) reload(s *orchestrator.Scheduler) (*config.Fleet, *orchestrator.Pl
 		a.log.Warn(w.String())
 	}
 	plan, err := s.Reload(f)
+	if err == nil {
+		a.remember(f)
+	}
 	return f, plan, err
 }
 

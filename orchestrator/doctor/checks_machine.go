@@ -19,6 +19,18 @@ func checkDirectory(_ *Facts, a *Agent) []Finding {
 	return nil
 }
 
+// checkConfiguration: a file that cannot be used.
+func checkConfiguration(f *Facts) []Finding {
+	if f.Broken == nil {
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Code: "broken-configuration", Seen: f.Broken.Error(),
+		Why: "a scheduler that runs goes on with what the file said before; none can be started or reloaded",
+		Fix: ours(f.ours, "validate"),
+	}}
+}
+
 // How much room is too little: an entry, its reply and logs are a few MiB.
 const (
 	littleSpace  = 1 << 30

@@ -23,6 +23,9 @@ type Look struct {
 	Agents      []*config.Agent
 	MaxSessions int
 	StateDir    string
+	// Broken is why the fleet's file cannot be used: what is looked at is what
+	// it said before. Nil where it can.
+	Broken error
 	// Self is the path of the running binary.
 	Self string
 	// Env is the environment that sessions would be started from.
@@ -60,7 +63,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, configs: map[string]*clientConfig{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Broken: l.Broken, Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: temps(l.StateDir, c.now), Inotify: inotifyLimits(),
 	}
 	c.zones(f)

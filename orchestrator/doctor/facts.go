@@ -13,8 +13,10 @@ import (
 // Facts are all that the checks know.
 type Facts struct {
 	ours string // how a command line of ours begins
-	Now  time.Time
-	Root bool // the effective user is root
+	// Broken is why the fleet's file cannot be used, or nil.
+	Broken error
+	Now    time.Time
+	Root   bool // the effective user is root
 	// Self is the running binary.
 	Self Program
 	// Markers are the variables of a surrounding session in our environment.

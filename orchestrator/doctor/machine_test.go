@@ -87,6 +87,7 @@ func machineFixtures() []made {
 			func(f *Facts) { f.Agents[0].Config.Env = map[string]string{"CLAUDE_EFFORT": "high"} },
 		},
 		{"stale-files", Info, func(f *Facts) { f.StateTemps = []string{"/x/.a.tmp-0123456789abcdef"} }, none},
+		{"broken-configuration", Error, func(f *Facts) { f.Broken = errors.New("line 7") }, none},
 		{"root-bypass", Error, bypass("0"), bypass("1")},
 	}
 }

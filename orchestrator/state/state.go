@@ -44,6 +44,18 @@ func Dir(fleet string) (string, error) {
 	return dir, private(dir)
 }
 
+// OfFile returns the path of what is kept about a fleet's file, whose name for
+// the fleet cannot be read while the file is broken: .files/HASH.json beside
+// the state directories. Nothing is made.
+func OfFile(path string) (string, error) {
+	base, err := base()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(path))
+	return filepath.Join(base, ".files", hex.EncodeToString(sum[:8])+".json"), nil
+}
+
 func base() (string, error) {
 	if dir := os.Getenv(EnvBase); dir != "" {
 		abs, err := filepath.Abs(dir)
