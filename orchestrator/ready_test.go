@@ -60,6 +60,7 @@ func TestAReloadOfManyWatchesTheInboxesOnce(t *testing.T) {
 		}
 		stop := r.run()
 		defer stop()
+		synctest.Wait() // the first watch has begun
 		all := []*config.Agent{r.agent("a")}
 		for i := range 40 {
 			all = append(all, r.declare(fmt.Sprint("new-", i)))
