@@ -240,3 +240,35 @@ func TestWhatDoctorLetsPass(t *testing.T) {
 		})
 	}
 }
+
+// TestBypassAsRootIsRefused: the client ends before it shows anything.
+func TestBypassAsRootIsRefused(t *testing.T) {
+	t.Parallel()
+	l := sickLab(t, nil)
+	l.Setenv("IS_SANDBOX=")
+	if got := examine(l, "bypassPermissions"); !slices.Equal(got, []string{"root-bypass"}) {
+		t.Errorf("doctor finds %q, want root-bypass alone", got)
+	}
+	term := l.Start("--permission-mode", "bypassPermissions", "--", "begin")
+	l.Until("the client's end", func() bool { return !term.Running() })
+	if says := "cannot be used with root"; !term.Shows(says) {
+		t.Errorf("it does not say %q", says)
+	}
+}
+
+// TestWithoutALoginEachTurnFails: the session starts, and its first turn is an
+// API failure before any request.
+func TestWithoutALoginEachTurnFails(t *testing.T) {
+	t.Parallel()
+	l := sickLab(t, nil)
+	l.ProjectSettings(l.Hooks("SessionStart", "Stop", "StopFailure"))
+	l.Setenv("ANTHROPIC_API_KEY=")
+	if got := examine(l, ""); !slices.Equal(got, []string{"not-logged-in"}) {
+		t.Errorf("doctor finds %q, want not-logged-in alone", got)
+	}
+	term := l.Start("--permission-mode", "dontAsk", "--", "begin")
+	l.UntilCalls("StopFailure", 1)
+	if calls := l.Calls("Stop"); len(calls) != 0 || !term.Running() || len(l.API.Requests()) != 0 {
+		t.Errorf("Stop called %d times, %d requests, running %v", len(calls), len(l.API.Requests()), term.Running())
+	}
+}
