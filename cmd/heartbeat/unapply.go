@@ -16,7 +16,9 @@ type unapplyCmd struct {
 func (unapplyCmd) Help() string {
 	return `Takes back what "heartbeat apply" did. A settings file that nobody else has
 changed is again what it was before, to the byte; from another one only what is
-ours goes. Queues stay, and so does what --trust has recorded.
+ours goes. Queues stay, and so does what --trust has recorded. Where nothing is on
+record, as after the fleet's folder was moved, our hooks go, and it says which
+permission rules stay.
 
 Examples:
 
@@ -50,6 +52,9 @@ func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
 			}
 		}
 		res.add(p.Agent.Name, p.Items...)
+		for _, note := range p.Notes {
+			a.warn(note)
+		}
 	}
 	return res, errors.Join(errs...)
 }

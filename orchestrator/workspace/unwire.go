@@ -103,6 +103,13 @@ func unwirings(stateDir string, agents []*config.Agent, chosen func(name, dir st
 			return nil, fmt.Errorf("cannot unwire agent %q: %w", r.Agent, err)
 		}
 	}
+	for _, a := range agents {
+		if p := byDir[a.Dir]; p != nil && chosen(a.Name, a.Dir) {
+			if err := p.planUnrecorded(a.Permissions); err != nil {
+				return nil, fmt.Errorf("cannot unwire agent %q: %w", a.Name, err)
+			}
+		}
+	}
 	for _, p := range plans {
 		if err := p.planEmptyHome(); err != nil {
 			return nil, fmt.Errorf("cannot unwire agent %q: %w", p.Agent.Name, err)

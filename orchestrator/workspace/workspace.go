@@ -51,6 +51,9 @@ type Item struct {
 type Plan struct {
 	Agent *config.Agent
 	Items []Item
+	// Notes are what a person should know about unwiring: what could not be
+	// taken back, and why.
+	Notes []string
 	// SettingsFile is what to pass by --settings, or "".
 	SettingsFile string
 	// ForeignStopHooks is true when a Stop hook that is not ours runs beside

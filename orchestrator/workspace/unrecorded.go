@@ -1,0 +1,73 @@
+package workspace
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/hook/settings"
+)
+
+// planUnrecorded takes our hooks out of settings files of which no record says
+// what was applied: the directory was moved, or the state directory is another
+// one. Rules may have been the person's before, so they stay and are named.
+func (p *Plan) planUnrecorded(declared config.Permissions) error {
+	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
+		path := p.target(t)
+		rec, err := p.applied(path)
+		if err != nil {
+			return err
+		}
+		if rec != nil {
+			continue
+		}
+		current, err := p.read(path)
+		if err != nil {
+			p.Notes = append(p.Notes, fmt.Sprintf("agent %q: cannot look for our hooks: %v", p.Agent.Name, err))
+			continue
+		}
+		p.unhook(path, current, declared)
+	}
+	return nil
+}
+
+// unhook plans to take our hooks out of a settings file.
+func (p *Plan) unhook(path string, current []byte, declared config.Permissions) {
+	report, err := settings.Inspect(current)
+	var next []byte
+	if err == nil {
+		next, err = withoutOurs(current)
+	}
+	switch {
+	case err != nil:
+		p.Notes = append(p.Notes, fmt.Sprintf("agent %q: cannot look for our hooks in %q: %v", p.Agent.Name, path, err))
+		return
+	case bytes.Equal(next, current):
+		return
+	}
+	p.file(path, current, next)
+	p.steps = append(p.steps, func() error { return p.write(path, current, next) })
+	note := fmt.Sprintf("agent %q: nothing on record says what %q was before (its folder was moved, or the state directory is another one); our hooks go", p.Agent.Name, path)
+	if rules := ruled(report, declared); len(rules) > 0 {
+		note += ", and these permission rules stay, which may be of heartbeat or of yours: " + strings.Join(rules, ", ")
+	}
+	p.Notes = append(p.Notes, note)
+}
+
+// ruled are the rules of a settings file that applying would have added.
+func ruled(report *settings.Report, declared config.Permissions) []string {
+	var found []string
+	for _, rule := range report.Allow {
+		if slices.Contains(declared.Allow, rule) {
+			found = append(found, rule)
+		}
+	}
+	for _, rule := range report.Deny {
+		if slices.Contains(declared.Deny, rule) || slices.Contains(settings.Guards(), rule) {
+			found = append(found, rule)
+		}
+	}
+	return found
+}
