@@ -32,6 +32,10 @@ type AgentState struct {
 	Failing []Failing `json:"failing,omitempty"`
 }
 
+// NeedsPerson reports whether nothing starts until a person resumes the agent,
+// who has not paused it themselves.
+func (a AgentState) NeedsPerson() bool { return a.State == Held && a.Paused.IsZero() }
+
 // statePath is where an agent's state is kept.
 func statePath(stateDir, agent string) string {
 	return filepath.Join(stateDir, "agents", agent+".json")

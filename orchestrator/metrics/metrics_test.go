@@ -53,6 +53,7 @@ func sample() *fleet {
 		agents: []orchestrator.AgentState{
 			{Agent: "a", State: orchestrator.Running, Since: at(100), Acknowledged: 3, Work: &hook.Work{Since: at(120), Source: "SECRET", ID: "SECRET"}},
 			{Agent: "b", State: orchestrator.Held, Since: at(200), Reason: "SECRET", DeadLettered: 2, Until: at(300)},
+			{Agent: "c", State: orchestrator.Held, Since: at(210), Paused: at(210)},
 		},
 		backlog: []orchestrator.Backlog{{Agent: "a", Queued: 2, Since: at(110)}, {Agent: "b", Dead: 7, Problem: "SECRET"}},
 	}
@@ -81,8 +82,13 @@ func events(m *Metrics) {
 
 const want = `
 heartbeat_account_parked_until_timestamp_seconds 900
+heartbeat_agent_needs_person{agent="a"} 0
+heartbeat_agent_needs_person{agent="b"} 1
+heartbeat_agent_needs_person{agent="c"} 0
+heartbeat_agent_paused_since_timestamp_seconds{agent="c"} 210
 heartbeat_agent_state{agent="a",state="running"} 1
 heartbeat_agent_state{agent="b",state="held"} 1
+heartbeat_agent_state{agent="c",state="held"} 1
 heartbeat_agent_state_since_timestamp_seconds{agent="a"} 100
 heartbeat_agent_waits_until_timestamp_seconds{agent="b"} 300
 heartbeat_agents{state="held"} 1

@@ -33,6 +33,8 @@ var (
 	parkedDesc = desc("account_parked_until_timestamp_seconds", "Until when the account of all agents is parked (usage limit, login); 0 when it is not.")
 
 	stateDesc  = desc("agent_state", "1 for the state that an agent is in.", "agent", "state")
+	personDesc = desc("agent_needs_person", "1 when an agent is held until a person resumes it; one that a person has paused is not.", "agent")
+	pausedDesc = desc("agent_paused_since_timestamp_seconds", "Since when a person wants nothing started for an agent.", "agent")
 	sinceDesc  = desc("agent_state_since_timestamp_seconds", "Since when an agent is in its state.", "agent")
 	untilDesc  = desc("agent_waits_until_timestamp_seconds", "Until when an agent backs off or is parked.", "agent")
 	flightDesc = desc("entry_in_flight_since_timestamp_seconds", "Since when the session of an agent works on its entry.", "agent")
@@ -48,7 +50,7 @@ var (
 // Describe implements prometheus.Collector.
 func (now) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		aliveDesc, readyDesc, slotsDesc, usedDesc, agentsDesc, parkedDesc, stateDesc, sinceDesc, untilDesc, flightDesc,
+		aliveDesc, readyDesc, slotsDesc, usedDesc, agentsDesc, parkedDesc, stateDesc, personDesc, pausedDesc, sinceDesc, untilDesc, flightDesc,
 		doneDesc, givenDesc, queuedDesc, oldestDesc, deadDesc, problemDesc,
 	} {
 		ch <- d
@@ -77,6 +79,10 @@ func (n now) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, a := range s.Snapshot() {
 		gauge(stateDesc, 1, a.Agent, string(a.State))
+		gauge(personDesc, truth(a.NeedsPerson()), a.Agent)
+		if !a.Paused.IsZero() {
+			gauge(pausedDesc, stamp(a.Paused), a.Agent)
+		}
 		gauge(sinceDesc, stamp(a.Since), a.Agent)
 		if !a.Until.IsZero() {
 			gauge(untilDesc, stamp(a.Until), a.Agent)
