@@ -42,8 +42,9 @@ const (
 	EndStartTimeout End = "start-timeout"
 	EndAPIFailure   End = "api-failure"
 	EndDialog       End = "dialog"
-	EndCrashed      End = "crashed" // by a signal that was not ours
-	EndShutdown     End = "shutdown"
+	EndCrashed      End = "crashed"  // by a signal that was not ours
+	EndFinished     End = "finished" // told to, after its turn, by a scheduler that goes on
+	EndShutdown     End = "shutdown" // its scheduler ends, or its shim was told to
 )
 
 // Mode says what a Stop hook does when nothing is queued.

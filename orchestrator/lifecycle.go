@@ -242,7 +242,7 @@ func (s *Scheduler) launched(a *agent, live Session, id string, at time.Time) {
 // finishLocked tells a live session to end after its turn.
 func (s *Scheduler) finishLocked(a *agent, why string) {
 	a.leaving = true
-	a.live.Order(session.Order{Finish: why})
+	a.live.Order(session.Order{Finish: why, Shutdown: s.stopping})
 }
 
 // reported takes what a live session says of itself.
@@ -317,7 +317,7 @@ func (s *Scheduler) endedWith(a *agent, o session.Outcome, left bool, recoverErr
 func (s *Scheduler) logEnd(a *agent, o session.Outcome) {
 	log := s.log.With("agent", a.name, "why", describe(o), "acknowledged", o.Acknowledged)
 	switch o.Why {
-	case hook.EndDrained, hook.EndReleased, hook.EndShutdown:
+	case hook.EndDrained, hook.EndReleased, hook.EndFinished, hook.EndShutdown:
 		log.Info("session ended")
 	default:
 		if o.Screen != "" {

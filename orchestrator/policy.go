@@ -64,7 +64,7 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 		h = history{}
 	}
 	switch o.Why {
-	case hook.EndShutdown:
+	case hook.EndFinished, hook.EndShutdown:
 		return next{state: Idle, reason: describe(o)}, h
 	case hook.EndDrained, hook.EndReleased:
 		if o.Acknowledged > 0 || !left {
@@ -124,7 +124,7 @@ func (r restartRule) recent(all []time.Time, now time.Time) []time.Time {
 // service nor the account was at fault.
 func counts(o session.Outcome) bool {
 	switch o.Why {
-	case hook.EndDialog, hook.EndStartTimeout, hook.EndShutdown:
+	case hook.EndDialog, hook.EndStartTimeout, hook.EndFinished, hook.EndShutdown:
 		return false
 	case hook.EndAPIFailure:
 		return o.Bound && faultOf(o.Detail) == requestFault

@@ -37,6 +37,7 @@ func TestAfter(t *testing.T) {
 			name:    "drained without doing anything, and nothing is left",
 			outcome: session.Outcome{Why: hook.EndDrained}, state: Idle,
 		},
+		{name: "told to finish", outcome: session.Outcome{Why: hook.EndFinished}, state: Idle, left: true},
 		{name: "shut down", outcome: session.Outcome{Why: hook.EndShutdown}, state: Idle},
 		{name: "first crash", outcome: session.Outcome{Why: hook.EndCrashed}, state: BackingOff, delay: time.Second, failures: 1},
 		{
@@ -110,7 +111,7 @@ func TestCountsTowardMaxAttempts(t *testing.T) {
 	t.Parallel()
 	for why, want := range map[hook.End]bool{
 		hook.EndCrashed: true, hook.EndTimeout: true, hook.EndUnattended: true,
-		hook.EndDialog: false, hook.EndStartTimeout: false, hook.EndShutdown: false,
+		hook.EndDialog: false, hook.EndStartTimeout: false, hook.EndFinished: false, hook.EndShutdown: false,
 	} {
 		if got := counts(session.Outcome{Why: why, Bound: true}); got != want {
 			t.Errorf("counts(%s) = %v, want %v", why, got, want)

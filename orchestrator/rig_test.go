@@ -292,6 +292,15 @@ func (f *fakeSession) work(d time.Duration, fatal string) bool {
 	return true
 }
 
+// finished is how a session ends that was told to finish.
+func finished(o session.Order) session.Outcome {
+	why := hook.EndFinished
+	if o.Shutdown {
+		why = hook.EndShutdown
+	}
+	return session.Outcome{Why: why, Detail: o.Finish, Bound: true}
+}
+
 // told returns the order that came first, or none.
 func (f *fakeSession) told() session.Order {
 	select {
@@ -317,7 +326,7 @@ func drains(f *fakeSession) session.Outcome {
 		case o.Stop:
 			return session.Outcome{Why: hook.EndShutdown, Bound: true}
 		case o.Finish != "":
-			return session.Outcome{Why: hook.EndShutdown, Detail: o.Finish, Bound: true}
+			return finished(o)
 		}
 		if !f.take(entry) {
 			return session.Outcome{Why: hook.EndDrained, Bound: true}
@@ -338,7 +347,7 @@ func persists(f *fakeSession) session.Outcome {
 			case o.Stop:
 				return session.Outcome{Why: hook.EndShutdown, Bound: true}
 			case o.Finish != "":
-				return session.Outcome{Why: hook.EndShutdown, Detail: o.Finish, Bound: true}
+				return finished(o)
 			}
 			return session.Outcome{Why: hook.EndReleased, Bound: true}
 		case <-time.After(time.Second):

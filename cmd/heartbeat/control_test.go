@@ -156,6 +156,28 @@ func TestControlOfARunningFleet(t *testing.T) {
 	}
 }
 
+// TestASessionThatAPauseEndsWasNotShutDown: the journal said that it was, which
+// reads like a stop of the scheduler.
+func TestASessionThatAPauseEndsWasNotShutDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", strings.Replace(simulated, "    dir: agents/triage\n", "    dir: agents/triage\n    mode: persist\n", 1))
+	r := w.background()
+	w.ok("send", "triage", "What is new?")
+	until(t, "its session waits", func() bool { a := w.agent("triage"); return a.Acknowledged == 1 && a.State == "running" })
+	w.ok("pause", "triage")
+	until(t, "its session has ended", func() bool { a := w.agent("triage"); return a.State == "held" })
+	if out := w.ok("events", "triage"); !strings.Contains(out, "finished (paused by a person)") || strings.Contains(out, "shutdown") {
+		t.Errorf("events:\n%s", out)
+	}
+	if out := w.ok("status"); strings.Contains(out, "shutdown") || !strings.Contains(out, "1 done") {
+		t.Errorf("status:\n%s", out)
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+}
+
 // TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater: its client was killed
 // while it waited, and the agent was paused all the same when the scheduler
 // went on.

@@ -202,7 +202,7 @@ func lastText(a orchestrator.AgentStatus) string {
 	}
 	done := strconv.Itoa(a.Last.Acknowledged) + " done"
 	switch a.Last.Why {
-	case hook.EndDrained, hook.EndReleased:
+	case hook.EndDrained, hook.EndReleased, hook.EndFinished:
 		return done
 	}
 	return fmt.Sprintf("%s, %s", a.Last.Why, done)

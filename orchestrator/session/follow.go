@@ -73,7 +73,7 @@ func (s *shim) follow(ctx context.Context) ending {
 			}
 			if o.Finish != "" {
 				// Not final: judge says when it is carried out.
-				s.update(ctx, func(r *hook.Record) { r.End(hook.EndShutdown, o.Finish, time.Now()) })
+				s.update(ctx, func(r *hook.Record) { r.End(o.finishes(), o.Finish, time.Now()) })
 			}
 			if o.Yield {
 				s.update(ctx, func(r *hook.Record) { r.Yield = true })

@@ -111,4 +111,14 @@ type Order struct {
 	// Finish, when not "", says why the session is to be handed nothing more
 	// and to end after the turn that it is in, or at once when it is in none.
 	Finish string `json:"finish,omitempty"`
+	// Shutdown says with Finish that the scheduler itself ends.
+	Shutdown bool `json:"shutdown,omitempty"`
+}
+
+// finishes is why a session ended that was told to finish.
+func (o Order) finishes() hook.End {
+	if o.Shutdown {
+		return hook.EndShutdown
+	}
+	return hook.EndFinished
 }

@@ -99,7 +99,7 @@ func judgeRuled(f facts, l limits) verdict {
 		if r.Phase == hook.Turn && r.Work != nil && !overdue(f, l) {
 			return verdict{}
 		}
-	case hook.EndShutdown:
+	case hook.EndFinished, hook.EndShutdown:
 		return judgeFinishing(f, l, now)
 	}
 	return now

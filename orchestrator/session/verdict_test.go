@@ -134,33 +134,39 @@ func TestJudge(t *testing.T) {
 			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndTimeout}, nil, hook.Ending
 		}, want: verdict{end: hook.EndTimeout}},
 		{name: "told to finish, its turn goes on", change: func(r *hook.Record) {
-			r.Ruling = &hook.Ruling{Why: hook.EndShutdown}
+			r.Ruling = &hook.Ruling{Why: hook.EndFinished}
 		}},
 		{name: "told to finish, its turn is over", change: func(r *hook.Record) {
-			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndShutdown}, nil, hook.Ending
-		}, want: verdict{end: hook.EndShutdown}},
+			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndFinished}, nil, hook.Ending
+		}, want: verdict{end: hook.EndFinished}},
 		{name: "told to finish while a hook waits for work", change: func(r *hook.Record) {
-			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndShutdown}, nil, hook.Waiting
-		}, want: verdict{end: hook.EndShutdown}},
+			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndFinished}, nil, hook.Waiting
+		}, want: verdict{end: hook.EndFinished}},
 		{name: "told to finish before the first prompt was submitted", change: func(r *hook.Record) {
-			r.Ruling, r.Phase = &hook.Ruling{Why: hook.EndShutdown}, hook.Starting
-		}, want: verdict{end: hook.EndShutdown}},
+			r.Ruling, r.Phase = &hook.Ruling{Why: hook.EndFinished}, hook.Starting
+		}, want: verdict{end: hook.EndFinished}},
 		{name: "told to finish, its turn takes too long", change: func(r *hook.Record) {
-			r.Ruling, r.Work.Since = &hook.Ruling{Why: hook.EndShutdown}, ago(time.Hour)
-		}, want: verdict{end: hook.EndShutdown}},
+			r.Ruling, r.Work.Since = &hook.Ruling{Why: hook.EndFinished}, ago(time.Hour)
+		}, want: verdict{end: hook.EndFinished}},
 		{
 			name: "told to finish, its turn was interrupted", facts: facts{quietSince: ago(21 * time.Second)},
-			change: func(r *hook.Record) { r.Ruling = &hook.Ruling{Why: hook.EndShutdown} },
-			want:   verdict{end: hook.EndShutdown},
+			change: func(r *hook.Record) { r.Ruling = &hook.Ruling{Why: hook.EndFinished} },
+			want:   verdict{end: hook.EndFinished},
 		},
 		{name: "told to finish, background tasks run for its entry", change: func(r *hook.Record) {
-			r.Ruling, r.Phase, r.BackgroundSince = &hook.Ruling{Why: hook.EndShutdown}, hook.Background, ago(9*time.Minute)
+			r.Ruling, r.Phase, r.BackgroundSince = &hook.Ruling{Why: hook.EndFinished}, hook.Background, ago(9*time.Minute)
 		}},
 		{name: "told to finish, background tasks run for ever", change: func(r *hook.Record) {
-			r.Ruling, r.Phase, r.BackgroundSince = &hook.Ruling{Why: hook.EndShutdown}, hook.Background, ago(10*time.Minute)
-		}, want: verdict{end: hook.EndShutdown, abandon: true}},
+			r.Ruling, r.Phase, r.BackgroundSince = &hook.Ruling{Why: hook.EndFinished}, hook.Background, ago(10*time.Minute)
+		}, want: verdict{end: hook.EndFinished, abandon: true}},
 		{name: "told to finish, background tasks run for no entry", change: func(r *hook.Record) {
-			r.Ruling, r.Phase, r.Work = &hook.Ruling{Why: hook.EndShutdown}, hook.Background, nil
+			r.Ruling, r.Phase, r.Work = &hook.Ruling{Why: hook.EndFinished}, hook.Background, nil
+		}, want: verdict{end: hook.EndFinished}},
+		{name: "the scheduler stops, its turn goes on", change: func(r *hook.Record) {
+			r.Ruling = &hook.Ruling{Why: hook.EndShutdown}
+		}},
+		{name: "the scheduler stops, its turn is over", change: func(r *hook.Record) {
+			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndShutdown}, nil, hook.Ending
 		}, want: verdict{end: hook.EndShutdown}},
 		{name: "ruled at last, in a turn", change: func(r *hook.Record) {
 			r.Ruling = &hook.Ruling{Why: hook.EndShutdown, Final: true}
