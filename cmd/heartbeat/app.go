@@ -16,6 +16,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/service"
+	"heartbeat/orchestrator/state"
 )
 
 // stdio is what the program reads and writes.
@@ -119,6 +120,34 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 	a.out.warnNow(fmt.Sprintf("%s; going on with the configuration of %s (%s validate shows what is wrong)",
 		inShort(bad), at.Format(time.DateTime), a.ours()))
 	return f, nil
+}
+
+// originOf is what marks agents as this fleet's.
+func originOf(f *config.Fleet) (orchestrator.Origin, error) {
+	dir, err := state.Dir(f.Name)
+	return orchestrator.Origin{File: f.Path, StateDir: dir}, err
+}
+
+// warnOfLeft tells of state that agents had before the fleet was moved.
+func warnOfLeft(f *config.Fleet, warn func(string)) {
+	now, err := originOf(f)
+	if err != nil {
+		return // it is told where the directory is needed
+	}
+	for _, l := range orchestrator.LeftBehind(f.Agents, now) {
+		warn(l.String() + ": " + l.Advice())
+	}
+}
+
+// mark marks the agents as this fleet's. Nothing depends on it but warnOfLeft.
+func (a *app) mark(f *config.Fleet) {
+	now, err := originOf(f)
+	if err == nil {
+		err = orchestrator.Mark(f.Agents, now)
+	}
+	if err != nil {
+		a.log.Warn("cannot note which fleet runs an agent", "err", err)
+	}
 }
 
 // remember keeps a configuration for knownFleet. Nothing else depends on it.

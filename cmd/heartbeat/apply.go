@@ -44,6 +44,7 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	warnOfLeft(w.fleet, a.warn)
 	res := wired{DryRun: c.DryRun, Items: []wiredTo{}}
 	var errs []error
 	for _, agent := range agents {
@@ -52,6 +53,7 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	if !c.DryRun {
 		a.remember(w.fleet)
+		a.mark(w.fleet)
 	}
 	if len(c.Agents) == 0 {
 		errs = append(errs, c.dropped(a, w, &res))

@@ -91,7 +91,7 @@ func (doctorCmd) look(a *app, fleet *config.Fleet, agents []*config.Agent) (doct
 		return doctor.Look{}, fmt.Errorf("cannot find the running binary: %w", err)
 	}
 	return doctor.Look{
-		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, Self: self, Env: os.Environ(), Ours: a.ours(), Step: a.step,
+		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(), Step: a.step,
 	}, nil
 }
 

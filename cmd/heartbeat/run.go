@@ -79,6 +79,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	for _, w := range fleet.Warnings { // now: the run may take weeks
 		a.log.Warn(w.String())
 	}
+	warnOfLeft(fleet, func(text string) { a.log.Warn(text) })
 	asked, sum, err := c.supervised(ctx, a, fleet)
 	if err != nil {
 		return nil, err
@@ -110,6 +111,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	s, err = c.scheduler(a, fleet, shown.observe(), func() {
 		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
 		a.remember(fleet)
+		around.Go(func() { a.mark(fleet) })
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		if c.Once {

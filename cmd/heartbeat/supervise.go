@@ -75,6 +75,7 @@ func (a *app) reload(s *orchestrator.Scheduler) (*config.Fleet, *orchestrator.Pl
 	plan, err := s.Reload(f)
 	if err == nil {
 		a.remember(f)
+		a.mark(f)
 	}
 	return f, plan, err
 }

@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/state"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator/operator", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
+		"orchestrator", "orchestrator/operator", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
 	},
 	"orchestrator/transcript": {"hook"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/state", "hook/flock"},

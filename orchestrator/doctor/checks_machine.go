@@ -31,6 +31,19 @@ func checkConfiguration(f *Facts) []Finding {
 	}}
 }
 
+// checkMoved: a fleet that has forgotten what it knew.
+func checkMoved(f *Facts) []Finding {
+	var found []Finding
+	for _, l := range f.Left {
+		found = append(found, Finding{
+			Severity: Warning, Code: "state-left-behind", Seen: l.String(),
+			Why: "agents that were paused run, and triggers fire again for what they had seen",
+			Fix: l.Advice(),
+		})
+	}
+	return found
+}
+
 // How much room is too little: an entry, its reply and logs are a few MiB.
 const (
 	littleSpace  = 1 << 30

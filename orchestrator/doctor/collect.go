@@ -13,6 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/ptyrun"
@@ -26,6 +27,8 @@ type Look struct {
 	// Broken is why the fleet's file cannot be used: what is looked at is what
 	// it said before. Nil where it can.
 	Broken error
+	// File is the fleet's.
+	File string
 	// Self is the path of the running binary.
 	Self string
 	// Env is the environment that sessions would be started from.
@@ -69,6 +72,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	c.zones(f)
 	f.Markers = markers(l.Env)
 	f.Leftovers = leftovers(l.StateDir)
+	f.Left = orchestrator.LeftBehind(l.Agents, orchestrator.Origin{File: l.File, StateDir: l.StateDir})
 	for _, a := range l.Agents {
 		if c.Step != nil {
 			c.Step("looking at " + a.Name)

@@ -7,6 +7,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/session"
 )
 
@@ -32,7 +33,9 @@ type Facts struct {
 	StateTemps []string
 	Inotify    Inotify
 	Leftovers  []Leftover
-	Agents     []*Agent
+	// Left are states that agents had before the fleet was moved.
+	Left   []orchestrator.Left
+	Agents []*Agent
 }
 
 // Program is a binary, as far as its build information tells.

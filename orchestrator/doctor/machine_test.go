@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 	"heartbeat/ptyrun"
@@ -87,6 +88,10 @@ func machineFixtures() []made {
 			func(f *Facts) { f.Agents[0].Config.Env = map[string]string{"CLAUDE_EFFORT": "high"} },
 		},
 		{"stale-files", Info, func(f *Facts) { f.StateTemps = []string{"/x/.a.tmp-0123456789abcdef"} }, none},
+		{
+			"state-left-behind", Warning,
+			func(f *Facts) { f.Left = []orchestrator.Left{{Agents: []string{"a"}}} }, none,
+		},
 		{"broken-configuration", Error, func(f *Facts) { f.Broken = errors.New("line 7") }, none},
 		{"root-bypass", Error, bypass("0"), bypass("1")},
 	}

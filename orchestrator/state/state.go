@@ -56,6 +56,17 @@ func OfFile(path string) (string, error) {
 	return filepath.Join(base, ".files", hex.EncodeToString(sum[:8])+".json"), nil
 }
 
+// Used reports whether a path is a state directory of this user in which
+// something was kept.
+func Used(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() || !ours(info) {
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) > 0
+}
+
 func base() (string, error) {
 	if dir := os.Getenv(EnvBase); dir != "" {
 		abs, err := filepath.Abs(dir)

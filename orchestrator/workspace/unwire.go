@@ -12,6 +12,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator"
 )
 
 // Unwiring takes back what was applied: our entries go, and a file that
@@ -168,7 +169,7 @@ func (p *Plan) planEmptyHome() error {
 		return err
 	}
 	entries, err := os.ReadDir(p.Agent.Home)
-	if err != nil || len(entries) != 1 || entries[0].Name() != ".gitignore" {
+	if err != nil || !onlyOurs(entries) {
 		return err
 	}
 	ignore, err := p.read(filepath.Join(p.Agent.Home, ".gitignore"))
@@ -183,6 +184,15 @@ func (p *Plan) planEmptyHome() error {
 	return nil
 }
 
+// onlyOurs reports whether a .heartbeat holds nothing but what applying put
+// there.
+func onlyOurs(entries []fs.DirEntry) bool {
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" }) &&
+		!slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+			return e.Name() != ".gitignore" && e.Name() != orchestrator.OriginFile
+		})
+}
+
 // removeHome removes .heartbeat unless something has come into it.
 func (p *Plan) removeHome() error {
 	root, err := os.OpenRoot(p.Agent.Dir)
@@ -191,11 +201,13 @@ func (p *Plan) removeHome() error {
 	}
 	defer root.Close()
 	entries, err := fs.ReadDir(root.FS(), ".heartbeat")
-	if err != nil || len(entries) != 1 {
+	if err != nil || !onlyOurs(entries) {
 		return err
 	}
-	if err := root.Remove(".heartbeat/.gitignore"); err != nil {
-		return err
+	for _, e := range entries {
+		if err := root.Remove(".heartbeat/" + e.Name()); err != nil {
+			return err
+		}
 	}
 	return root.Remove(".heartbeat")
 }

@@ -1,0 +1,126 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"heartbeat/config"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/state"
+)
+
+// OriginFile is in .heartbeat and says which fleet ran or applied the agent
+// last. It is for telling that a fleet has been moved; nothing is done because
+// it says so.
+const OriginFile = "fleet.json"
+
+// Origin is which fleet ran or applied an agent.
+type Origin struct {
+	File     string `json:"file"`      // the fleet's, absolute
+	StateDir string `json:"state_dir"` // absolute
+}
+
+// Left is the state of a fleet that has another name by now: its folder was
+// moved, or its name was changed. Agents are those that it ran.
+type Left struct {
+	Origin
+	Agents []string
+	now    Origin
+}
+
+// String says what is left where.
+func (l Left) String() string {
+	return fmt.Sprintf("%d of the agents (%s, …) were run under another name, whose pauses, memory of triggers, history and originals of settings are in %s and count no more",
+		len(l.Agents), l.Agents[0], l.StateDir)
+}
+
+// Command brings the state along. What this fleet has by now stays beside it.
+func (l Left) Command() string {
+	from, to := settings.Quote(l.StateDir), settings.Quote(l.now.StateDir)
+	return "mv " + to + " " + settings.Quote(l.now.StateDir+".before") + "; mv " + from + " " + to
+}
+
+// Advice says what to do about it.
+func (l Left) Advice() string {
+	return fmt.Sprintf("stop heartbeat, then `%s`, or `rm -r %s` if nothing of it is wanted; `name:` in the fleet's file keeps a fleet's state wherever its folder goes",
+		l.Command(), settings.Quote(l.StateDir))
+}
+
+// LeftBehind returns the states that agents had in another fleet that is no
+// more: its file is gone, or is this fleet's under an earlier name.
+func LeftBehind(agents []*config.Agent, now Origin) []Left {
+	var all []Left
+	index := map[string]int{}
+	for _, a := range agents {
+		o := originOf(a)
+		i, known := index[o.StateDir]
+		if !known {
+			i = -1
+			if o.leftBehind(now) && !flock.Held(a.Dir) {
+				i = len(all)
+				all = append(all, Left{Origin: o, now: now})
+			}
+			index[o.StateDir] = i
+		}
+		if i >= 0 {
+			all[i].Agents = append(all[i].Agents, a.Name)
+		}
+	}
+	return all
+}
+
+// leftBehind reports whether o is now's fleet under an earlier name. Another
+// fleet that is still there is none of our business.
+func (o Origin) leftBehind(now Origin) bool {
+	if o.StateDir == now.StateDir || !filepath.IsAbs(o.StateDir) || !state.Used(o.StateDir) {
+		return false
+	}
+	_, err := os.Lstat(o.File)
+	return o.File == now.File || errors.Is(err, fs.ErrNotExist)
+}
+
+// Mark writes down that now's fleet runs or has applied the agents, except
+// where a state that is left behind could not be found again without the old
+// mark.
+func Mark(agents []*config.Agent, now Origin) error {
+	data, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, a := range agents {
+		if o := originOf(a); o != now && !o.leftBehind(now) {
+			errs = append(errs, mark(a.Home, append(data, '\n')))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func mark(home string, data []byte) error {
+	folder, err := durable.Open(home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Put(OriginFile, data), folder.Close())
+}
+
+// maxOrigin bounds what is believed of an origin: two paths.
+const maxOrigin = 16 << 10
+
+// originOf reads an agent's origin; one that cannot be read is none.
+func originOf(a *config.Agent) (o Origin) {
+	data, err := durable.Read(filepath.Join(a.Home, OriginFile), maxOrigin)
+	if err != nil || json.Unmarshal(data, &o) != nil {
+		return Origin{}
+	}
+	return o
+}
