@@ -98,7 +98,7 @@ func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Dura
 }
 
 // readLeftovers returns those whose shim is gone. The error is about those that
-// cannot be read.
+// cannot be read; a damaged one is put aside, so that it is told once.
 func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 	names, err := os.ReadDir(filepath.Join(stateDir, "live"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +114,9 @@ func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 		data, err := os.ReadFile(path)
 		l := Leftover{path: path}
 		if err == nil {
-			err = json.Unmarshal(data, &l)
+			if err = json.Unmarshal(data, &l); err != nil {
+				err = errors.Join(err, os.Rename(path, path+".damaged")) // no trying again brings it back
+			}
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("cannot read %q: %w", path, err))

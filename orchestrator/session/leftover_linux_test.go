@@ -245,3 +245,25 @@ func TestAClientThatCannotStartOnATextSaysWhy(t *testing.T) {
 		t.Errorf("ended as %+v", o)
 	}
 }
+
+// TestADamagedNoteOfASessionIsToldOnce: it was a warning at each start, for ever.
+func TestADamagedNoteOfASessionIsToldOnce(t *testing.T) {
+	t.Parallel()
+	stateDir := t.TempDir()
+	path := leftoverPath(stateDir, "s")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(`{"agent":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SweepLeftovers(t.Context(), stateDir, "", 0); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("the first time: %v", err)
+	}
+	if _, err := SweepLeftovers(t.Context(), stateDir, "", 0); err != nil {
+		t.Errorf("the second time: %v", err)
+	}
+	if _, err := os.Stat(path + ".damaged"); err != nil {
+		t.Error(err)
+	}
+}
