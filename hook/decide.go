@@ -7,9 +7,6 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// typingPause is how long after a person's last key nothing is handed over.
-const typingPause = 2 * time.Minute
-
 // evidence says whether the transcript holds the hand-over of the entry in flight.
 type evidence int
 
@@ -133,6 +130,7 @@ func decideSessionStart(r *Record, f facts) decision {
 }
 
 func decideUserPromptSubmit(r *Record, f facts) decision {
+	noteSubmitted(r, f.event)
 	r.PromptID = f.event.PromptID
 	beginTurn(r, f.now)
 	if f.kickoff != "" && f.flight.State == inbox.Offered && samePrompt(f.event.Prompt, f.kickoff) {
@@ -293,13 +291,8 @@ func decideNotification(r *Record, f facts) decision {
 // decidePermission refuses what would open a dialog, unless a person is
 // there to answer it.
 func decidePermission(r *Record, f facts) decision {
-	if typing(r, f.now) {
+	if attended(r, f.now) {
 		return decision{}
 	}
 	return decision{print: denial(f.event), log: refused(f.event)}
-}
-
-// typing reports whether a person is at the terminal.
-func typing(r *Record, now time.Time) bool {
-	return r.Attached > 0 && now.Sub(r.TypedAt) < typingPause
 }

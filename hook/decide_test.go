@@ -368,6 +368,8 @@ func TestStep(t *testing.T) {
 	waiting := func(r *Record) { r.Phase, r.Waiter, r.Policy.Mode, r.Policy.OnIdle = Waiting, me, Persist, IdleRelease }
 	persist := func(r *Record) { r.Policy.Mode = Persist }
 	types := func(r *Record) { r.Attached, r.TypedAt = 1, noon.Add(-time.Minute) }
+	there := func(r *Record) { r.Attached, r.TypedAt = 1, noon.Add(-3*time.Minute) }
+	submitted := func(r *Record) { r.Line.Submitted = 1 }
 	entryContext := func(r *Record) { r.Policy.Context = ContextEntry }
 	for _, c := range []struct {
 		name   string
@@ -385,9 +387,20 @@ func TestStep(t *testing.T) {
 		{"runaway", liveRecord(func(r *Record) { r.Continuations = 20 }), false, true, false, approve, Ending, EndRunaway},
 		{"no limit", liveRecord(func(r *Record) { r.Continuations, r.Policy.MaxContinuations = 99, 0 }), false, true, false, handOver, Turn, ""},
 		{"ruled", liveRecord(func(r *Record) { r.Ruling = &Ruling{Why: EndTimeout} }), false, true, false, approve, Ending, EndTimeout},
-		{"a person types", liveRecord(types), false, true, false, approve, Unattended, ""},
+		{"a person types", liveRecord(types), false, true, false, await, Turn, ""},
 		{"a person typed long ago", liveRecord(func(r *Record) { r.Attached, r.TypedAt = 1, noon.Add(-3*time.Minute) }), false, true, false, handOver, Turn, ""},
-		{"a person typed and left", liveRecord(func(r *Record) { r.TypedAt = noon }), false, true, false, handOver, Turn, ""},
+		{"a person typed and left a minute ago", liveRecord(func(r *Record) { r.TypedAt = noon.Add(-time.Minute) }), false, true, false, await, Turn, ""},
+		{"a person typed and left two minutes ago", liveRecord(func(r *Record) { r.TypedAt = noon.Add(-2 * time.Minute) }), false, true, false, handOver, Turn, ""},
+		{"a person types, and nothing is queued", liveRecord(types), false, false, false, await, Turn, ""},
+		{"a person types, and tasks run", liveRecord(types, func(r *Record) { r.BackgroundTasks = []string{"shell: x"} }), false, true, false, approve, Background, ""},
+		{"a person is there, and nothing is queued", liveRecord(there), false, false, false, await, Turn, ""},
+		{"a person is there, and something is queued", liveRecord(there), false, true, false, handOver, Turn, ""},
+		{"a prompt was typed in the turn", liveRecord(persist, submitted), false, true, false, approve, Turn, ""},
+		{"a prompt was typed in the last turn", liveRecord(submitted), false, false, false, approve, Turn, ""},
+		{"a prompt was typed, the session is to end", liveRecord(submitted, func(r *Record) { r.Ruling = &Ruling{Why: EndTimeout} }), false, true, false, approve, Ending, EndTimeout},
+		{"what was typed was taken in the turn", liveRecord(func(r *Record) { r.Line = Line{In: 2, Out: 2, Submitted: 2} }), false, true, false, handOver, Turn, ""},
+		{"the turn was let end for what was typed, and nothing came", liveRecord(func(r *Record) { r.Line = Line{In: 1, Submitted: 1, Let: 1} }), false, true, false, handOver, Turn, ""},
+		{"context entry, after one, a person types", liveRecord(entryContext, types, func(r *Record) { r.Acknowledged = 1 }), false, true, false, await, Turn, ""},
 		{"context entry, first", liveRecord(entryContext), false, true, false, handOver, Turn, ""},
 		{"context entry, after one", liveRecord(entryContext, func(r *Record) { r.Acknowledged = 1 }), false, true, false, approve, Ending, EndReleased},
 		{"tasks of nobody run", liveRecord(func(r *Record) { r.BackgroundTasks = []string{"shell: x"} }), false, false, false, approve, Background, ""},
@@ -404,7 +417,11 @@ func TestStep(t *testing.T) {
 		{"a person's turn began", liveRecord(waiting, func(r *Record) { r.Phase = Turn }), true, true, false, desert, Turn, ""},
 		{"another hook waits", liveRecord(waiting, func(r *Record) { r.Waiter.PID = 8 }), true, true, false, desert, Waiting, ""},
 		{"work came, a person types", liveRecord(waiting, types), true, true, false, await, Waiting, ""},
-		{"idle, a person types", liveRecord(waiting, types), true, false, true, approve, Unattended, ""},
+		{"idle, a person types", liveRecord(waiting, types), true, false, true, await, Waiting, ""},
+		{"idle, a person is there", liveRecord(waiting, there), true, false, true, await, Waiting, ""},
+		{"a person is there, but the slot is needed", liveRecord(waiting, there, func(r *Record) { r.Yield = true }), true, false, false, approve, Ending, EndReleased},
+		{"a command was typed while the hook waits", liveRecord(waiting, types, func(r *Record) { r.Line = Line{In: 1} }), true, true, false, approve, Turn, ""},
+		{"a person held a session that drains, and has left", liveRecord(waiting, func(r *Record) { r.Policy.Mode = Drain }), true, false, false, approve, Ending, EndDrained},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

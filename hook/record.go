@@ -108,6 +108,9 @@ type Policy struct {
 	// ForeignStopHooks is true when another Stop hook is installed beside
 	// ours: then only the transcript proves that a hand-over arrived.
 	ForeignStopHooks bool `json:"foreign_stop_hooks,omitempty"`
+	// TypingPause is how long after a person's last key nothing is handed
+	// over; 0 means the constant of that name.
+	TypingPause time.Duration `json:"typing_pause,omitempty"`
 }
 
 // Process names a process so that a reused pid is not mistaken for it.
@@ -177,9 +180,10 @@ type Record struct {
 	// Yield asks a waiting hook to end the session so that another agent
 	// gets its slot.
 	Yield bool `json:"yield,omitempty"`
-	// TypedAt is when a person who is attached last pressed a key.
+	// TypedAt is when a person who had joined last pressed a key.
 	TypedAt  time.Time `json:"typed_at,omitzero"`
 	Attached int       `json:"attached,omitempty"` // people attached now
+	Line     Line      `json:"line,omitzero"`
 	// Ruling is set from the moment the session is to end.
 	Ruling *Ruling `json:"ruling,omitempty"`
 	// EndedAt is set when Phase is Ended; ExitCode where the client ended by

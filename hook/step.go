@@ -13,17 +13,16 @@ const (
 	desert               // say nothing and leave the record alone: it is somebody else's now
 )
 
-// ends reports whether the session may not be given anything more, and
+// ends reports whether the session may not be given anything more now, and
 // enters the phase that follows.
 func ends(r *Record, now time.Time) bool {
 	switch {
 	case r.Ruling != nil:
 		leave(r, Ending, now)
-	case r.Policy.Context == ContextEntry && r.Acknowledged > 0:
-		r.End(EndReleased, "one entry for each conversation", now)
-		leave(r, Ending, now)
-	case typing(r, now):
-		leave(r, Unattended, now)
+	case r.Line.stands():
+		// The client takes it as soon as the turn has ended.
+		r.Line.serve()
+		leave(r, Turn, now)
 	default:
 		return false
 	}
@@ -33,32 +32,49 @@ func ends(r *Record, now time.Time) bool {
 // proceed decides what a Stop does: entry says that one is at hand (queued, or
 // to be offered again). It enters the phase that follows.
 func proceed(r *Record, entry bool, now time.Time) step {
+	tasks := r.Policy.Background != BackgroundIgnore && len(r.BackgroundTasks) > 0
 	switch {
 	case ends(r, now):
 		return approve
+	case typing(r, now) && !tasks:
+		// Nothing is handed over, and a hook that waits is the only way to
+		// hand something over later.
+		return await
+	case typing(r, now):
+		leave(r, Background, now)
+		return approve
+	case r.Policy.Context == ContextEntry && r.Acknowledged > 0:
+		return release(r, "one entry for each conversation", now)
 	case entry && r.Policy.MaxContinuations > 0 && r.Continuations >= r.Policy.MaxContinuations:
 		r.End(EndRunaway, "hand-overs without an acknowledgement", now)
 		leave(r, Ending, now)
 		return approve
 	case entry:
 		return handOver
-	case r.Policy.Background != BackgroundIgnore && len(r.BackgroundTasks) > 0:
+	case tasks:
 		// Nothing of ours waits for them, but they would be killed; the
 		// session wakes itself when they end.
 		leave(r, Background, now)
 		return approve
-	case r.Policy.Mode != Persist:
-		detail := ""
-		if r.Acknowledged == 0 {
-			detail = "nothing was queued"
-		}
-		r.End(EndDrained, detail, now)
-		leave(r, Ending, now)
-		return approve
-	case r.Yield:
-		return release(r, "another agent needs the slot", now)
 	}
-	return await
+	return idle(r, now)
+}
+
+// idle decides what a session does that has nothing to do.
+func idle(r *Record, now time.Time) step {
+	switch {
+	case r.Yield && (r.Policy.Mode == Persist || r.Attached > 0):
+		return release(r, "another agent needs the slot", now)
+	case r.Policy.Mode == Persist || r.Attached > 0:
+		return await
+	}
+	detail := ""
+	if r.Acknowledged == 0 {
+		detail = "nothing was queued"
+	}
+	r.End(EndDrained, detail, now)
+	leave(r, Ending, now)
+	return approve
 }
 
 func release(r *Record, why string, now time.Time) step {
@@ -68,27 +84,21 @@ func release(r *Record, why string, now time.Time) step {
 }
 
 // awake decides what a waiting hook does when it looks up: entry says that
-// one is queued, idle that idle-interval has passed. await means to wait on.
-func awake(r *Record, me Process, entry, idle bool, now time.Time) step {
-	switch {
-	case r.Phase != Waiting || r.Waiter != me:
+// one is queued, late that idle-interval has passed. await means to wait on.
+func awake(r *Record, me Process, entry, late bool, now time.Time) step {
+	if r.Phase != Waiting || r.Waiter != me {
 		return desert
-	case r.Ruling != nil:
-		leave(r, Ending, now)
-		return approve
-	case typing(r, now) && !idle:
-		return await
-	case typing(r, now):
-		leave(r, Unattended, now)
-		return approve
-	case entry:
-		return proceed(r, true, now)
-	case r.Yield:
-		return release(r, "another agent needs the slot", now)
-	case !idle:
+	}
+	next := proceed(r, entry, now)
+	switch {
+	case next != await || typing(r, now):
+		return next
+	case !late || r.Policy.Mode != Persist:
 		return await
 	case r.Policy.OnIdle == IdleTick:
 		return idleTick
+	case r.Attached > 0: // not for doing nothing
+		return await
 	}
 	return release(r, "idle", now)
 }

@@ -139,6 +139,9 @@ func (t *tick) run() int {
 	if !ok {
 		return 0
 	}
+	if t.event.Event == onSessionStart {
+		t.record.Line.follow(t.record.Transcript)
+	}
 	ok = t.carryOut(d)
 	if ok && (d.next || d.again) {
 		return t.goOn(d)
@@ -281,11 +284,12 @@ func (t *tick) goOn(d decision) int {
 			return 0
 		}
 	}
+	t.record.lookAtLine()
 	switch proceed(t.record, d.again || entry != nil, time.Now()) {
 	case handOver:
 		return t.handOver(entry)
 	case await:
-		return t.wait()
+		return t.wait(d.again)
 	}
 	t.save()
 	return 0

@@ -14,18 +14,25 @@ const (
 	// inotify is blind to other hosts, and a line without a newline becomes
 	// an entry by staying quiet.
 	glance = 5 * time.Second
+	// blind is how long a waiting hook goes without the lock once its
+	// idle-interval is over.
+	blind = time.Minute
 	// breath is the least time between two looks, while a writer streams.
 	breath = 10 * time.Millisecond
 	// poll is how often the files are looked at where inotify is missing.
 	poll = 250 * time.Millisecond
+	// settled is how long after a key the transcript shows what was submitted:
+	// the client writes it behind.
+	settled = writtenBehind + time.Second
 	// lastWord is how long a waiting hook that is told to end tries to note it.
 	lastWord = 300 * time.Millisecond
 )
 
 // wait holds the turn open until there is work, without the hook lock. The
 // caller holds it; the watch begins before it is released, and the first look
-// comes at once, so that nothing falls between.
-func (t *tick) wait() int {
+// comes at once, so that nothing falls between. again is true when the entry
+// in flight is to be offered anew.
+func (t *tick) wait(again bool) int {
 	now := time.Now()
 	me := self()
 	t.record.Enter(Waiting, now)
@@ -36,20 +43,34 @@ func (t *tick) wait() int {
 	t.save()
 	t.exit()
 	crashPoint("waiting")
-	for w.next(idleAt) {
+	until, seen := idleAt, now
+	for w.next(until) {
 		if !t.enter(lockPatience) {
-			if now := time.Now(); t.gone() || now.After(idleAt.Add(glance)) {
+			if now := time.Now(); t.gone() || now.After(idleAt.Add(glance)) && now.Sub(seen) > blind {
 				return 0
 			}
 			continue
 		}
-		if status, done := t.lookUp(me, idleAt); done {
+		seen = time.Now()
+		if status, done := t.lookUp(me, again, idleAt); done {
 			return status
 		}
+		until = nextLook(t.record, idleAt, seen)
 		t.exit()
 	}
 	t.excuse(me)
 	return 0
+}
+
+// nextLook returns when to look at the latest although nothing happens.
+func nextLook(r *Record, idleAt, now time.Time) time.Time {
+	at := now.Add(glance)
+	for _, t := range []time.Time{idleAt, r.Hush(), r.TypedAt.Add(settled)} {
+		if t.After(now) && t.Before(at) {
+			at = t
+		}
+	}
+	return at
 }
 
 // gone reports whether the session has ended.
@@ -59,9 +80,11 @@ func (t *tick) gone() bool {
 }
 
 // lookUp is one look of a waiting hook, under the lock.
-func (t *tick) lookUp(me Process, idleAt time.Time) (status int, done bool) {
+func (t *tick) lookUp(me Process, again bool, idleAt time.Time) (status int, done bool) {
 	var entry *inbox.Entry
-	if t.record.Waiter == me {
+	before := t.record.Line
+	t.record.lookAtLine()
+	if t.record.Waiter == me && !again {
 		var ok bool
 		if entry, ok = t.next(); !ok {
 			leave(t.record, Unattended, time.Now())
@@ -70,8 +93,11 @@ func (t *tick) lookUp(me Process, idleAt time.Time) (status int, done bool) {
 		}
 	}
 	now := time.Now()
-	switch awake(t.record, me, entry != nil, !now.Before(idleAt), now) {
+	switch awake(t.record, me, again || entry != nil, !now.Before(idleAt), now) {
 	case await:
+		if t.record.Line != before {
+			t.save()
+		}
 		return 0, false
 	case desert:
 		return 0, true

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,7 +162,7 @@ func TestWakeLatency(t *testing.T) {
 			t.Fatalf("%+v\n%s", r, l.log())
 		}
 		took = append(took, time.Since(begin))
-		l.quietly(onUserPromptSubmit, nil)
+		l.quietly(onUserPromptSubmit, fields{"prompt_id": fmt.Sprint("P", len(took)+1)}) // another one's turn
 		l.locked(func(q *inbox.Queue) {
 			if _, err := q.Acknowledge(inbox.Acknowledgement{Now: time.Now()}); err != nil {
 				t.Fatal(err)

@@ -26,6 +26,10 @@ type AgentStatus struct {
 	InFlight *inbox.InFlight `json:"in_flight,omitempty"`
 	Dead     int             `json:"dead_letters"`
 	Problem  string          `json:"problem,omitempty"`
+	// Attached is how many people who may type have joined the session;
+	// Hush until when it is handed nothing because one of them has typed.
+	Attached int       `json:"attached,omitempty"`
+	Hush     time.Time `json:"hush,omitzero"`
 	// Next is the next scheduled fire, or zero; Watches and Polls count the
 	// triggers that have none.
 	Next    time.Time `json:"next,omitzero"`
@@ -64,7 +68,7 @@ func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 	if !running {
 		st.State, st.Phase, st.Work, st.Until, st.Failing = Stopped, "", nil, time.Time{}, nil
 	} else if r, err := hook.ReadRecord(a.Home); err == nil && r != nil && r.Phase != hook.Ended {
-		st.Phase, st.Work = r.Phase, r.Work
+		st.Phase, st.Work, st.Attached, st.Hush = r.Phase, r.Work, r.Attached, r.Hush()
 	}
 	lookAtQueue(a, &st)
 	lookAtTriggers(a, &st, now)

@@ -21,11 +21,20 @@ type attachCmd struct {
 
 // Help implements kong's HelpProvider.
 func (attachCmd) Help() string {
-	return `Joins the terminal of an agent's live session. Leaving it does not disturb it. Several
-people can join; the window has the size of the terminal that joined or was resized
-last. While somebody types, and two minutes longer, the session is handed no
-prompts, and while somebody is there it is not ended for doing nothing. Press ctrl-\
+	return `Joins the terminal of an agent's live session. Several people can join; the window
+has the size of the terminal that joined or was resized last. Press ctrl-\
 (or --detach-keys) to leave; with --read-only ctrl-c does, too.
+
+While somebody types, and two minutes longer, the session is handed no prompts, also
+when they have left; "heartbeat status" says so. What was typed and submitted comes
+first: in the turn that is under way or after it, at once while the session waits.
+While somebody is there it is not ended for doing nothing, unless its slot is needed.
+
+Leaving does not disturb the session: it goes on waiting, and the next prompt comes
+into the same conversation. Esc and commands like /clear are the exception: where
+they leave the client with nothing to do, no prompt can be handed to it without a
+paid turn. The session then stays while somebody is there, ends idle-grace (10s)
+after they have left, and the next prompt starts a new one.
 
 Examples:
 

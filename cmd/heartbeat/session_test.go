@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 )
 
@@ -214,6 +215,27 @@ func exited(t *testing.T, child *ptyrun.Child) int {
 	return child.End(context.Background()).Code
 }
 
+// change changes the session's record as the shim does.
+func (f *fleet) change(how func(*hook.Record)) {
+	f.t.Helper()
+	home := filepath.Join(f.dir, "agents/triage/.heartbeat")
+	q, err := inbox.Open(inbox.Place{Inbox: filepath.Join(home, "inbox.jsonl"), Home: home})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer q.Close()
+	unlock, err := q.Lock(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer unlock()
+	r := f.record()
+	how(r)
+	if err := r.Write(home); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, `{}`, "mode: persist", "idle-grace: 500ms")
@@ -256,7 +278,7 @@ func TestAttach(t *testing.T) {
 	for _, o := range []*said{out, seen} {
 		until(t, "an answer", func() bool { return strings.Contains(o.String(), "done: a word from a person") })
 	}
-	alone := f.is("the session is theirs", func(r *hook.Record) bool { return r.Phase == hook.Unattended })
+	f.is("the session waits again", func(r *hook.Record) bool { return r.Phase == hook.Waiting })
 	if o := f.ok("screen", "triage"); !strings.Contains(o, "done: a word from a person") {
 		t.Errorf("heartbeat screen: %s", o)
 	}
@@ -270,18 +292,89 @@ func TestAttach(t *testing.T) {
 		t.Errorf("heartbeat screen -o json: %+v", p)
 	}
 	f.ok("send", "triage", "third")
+	until(t, "status says why it is not handed over", func() bool {
+		return strings.Contains(f.ok("status"), "triage: a person has typed in its session; prompts go on in 1m")
+	})
+	press(t, child, "\x1c")
+	exited(t, child)
+	left := f.is("the person has left", func(r *hook.Record) bool { return r.Attached == 0 })
+	until(t, "three times idle-grace pass", func() bool { return time.Since(left.TypedAt) > 3*time.Second })
+	if r := f.record(); r.Session != first.Session || r.Phase != hook.Waiting || strings.Contains(f.outbox(), "third") {
+		t.Errorf("a session in which somebody has just typed was ended or given work: %s %s", r.Session, r.Phase)
+	}
+	f.change(func(r *hook.Record) { r.Policy.TypingPause = time.Millisecond }) // two minutes later
+	f.is("the third is done in the same session", func(r *hook.Record) bool {
+		return r.Session == first.Session && r.Acknowledged == 3 && r.Phase == hook.Waiting
+	})
+	if got := f.ends(); len(got) != 0 {
+		t.Errorf("a session ended by %q", got)
+	}
+	if err := looker.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := looker.Wait(); err != nil || !strings.Contains(seen.String(), "detached from triage") {
+		t.Errorf("the looker: %v %q", err, seen.String())
+	}
+}
+
+// TestASessionThatAPersonBrokeOff: after Esc no hook waits any more. The
+// session is the person's while they are there, and status says why it is
+// handed nothing.
+func TestASessionThatAPersonBrokeOff(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{}`, "mode: persist", "idle-grace: 500ms")
+	f.ok("send", "triage", "first")
+	f.is("a hook waits", func(r *hook.Record) bool { return r.Acknowledged == 1 && r.Phase == hook.Waiting })
+	child, _ := f.sit("attach", "triage")
+	f.is("somebody is there", func(r *hook.Record) bool { return r.Attached == 1 })
+	press(t, child, "\x1b")
+	alone := f.is("the waiting hook has ended", func(r *hook.Record) bool { return r.Phase == hook.Unattended })
+	f.ok("send", "triage", "second")
 	until(t, "three times idle-grace pass", func() bool { return time.Since(alone.Since) > 1500*time.Millisecond })
-	if r := f.record(); r.Session != first.Session || r.Phase != hook.Unattended || strings.Contains(f.outbox(), "third") {
+	if o := f.ok("status"); !strings.Contains(o, "triage: a person has its session for themselves") {
+		t.Errorf("status does not say why nothing is handed over:\n%s", o)
+	}
+	if r := f.record(); r.Session != alone.Session || r.Phase != hook.Unattended {
 		t.Errorf("a session that somebody uses was ended or given work: %s %s", r.Session, r.Phase)
 	}
 	press(t, child, "\x1c")
 	exited(t, child)
-	until(t, "the third is done", func() bool { return strings.Contains(f.outbox(), "done: third") })
-	if got := f.ends(); len(got) != 1 || !strings.HasPrefix(got[0], "released") {
+	until(t, "the second is done", func() bool { return strings.Contains(f.outbox(), "done: second") })
+	if got := f.ends(); len(got) != 1 || !strings.HasPrefix(got[0], "released (the person who had joined it has left") {
 		t.Errorf("the session that the person had used ended by %q", got)
 	}
-	if err := looker.Wait(); err != nil || !strings.Contains(seen.String(), "the session of triage has ended: released") {
-		t.Errorf("the looker: %v %q", err, seen.String())
+}
+
+// TestWhatAPersonTypesInATurnRunsFirst: it was swallowed when they left
+// before the turn's end, and what was queued ran before it.
+func TestWhatAPersonTypesInATurnRunsFirst(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"drain", "persist"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := startFleet(t, `{"rules": [{"match": "slow", "steps": [{"delay": "4s"}, {"reply": "done: slow"}]}]}`, "mode: "+mode)
+			f.ok("send", "triage", "slow")
+			f.ok("send", "triage", "second")
+			f.is("a turn", func(r *hook.Record) bool { return r.Phase == hook.Turn })
+			child, out := f.sit("attach", "triage")
+			f.is("somebody is there", func(r *hook.Record) bool { return r.Attached == 1 })
+			press(t, child, "please also do this\r")
+			f.is("it was submitted", func(r *hook.Record) bool { return r.Line.Submitted == 1 })
+			press(t, child, "\x1c")
+			if exited(t, child); strings.Contains(out.String(), "done: slow") {
+				t.Fatal("the turn was over before they left")
+			}
+			until(t, "it is done", func() bool { return strings.Contains(f.run("logs", "triage").stdout, "done: please also do this") })
+			r := f.is("the session waits", func(r *hook.Record) bool { return r.Phase == hook.Waiting })
+			if r.Acknowledged != 1 || strings.Contains(f.outbox(), "done: second") {
+				t.Errorf("the queue went on before two minutes were over: %+v", r)
+			}
+			f.change(func(r *hook.Record) { r.Policy.TypingPause = time.Millisecond })
+			until(t, "the second is done", func() bool { return strings.Contains(f.outbox(), "done: second") })
+			if again := f.record(); again.Session != r.Session {
+				t.Errorf("not in the same session: %+v", again)
+			}
+		})
 	}
 }
 

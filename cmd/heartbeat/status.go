@@ -251,6 +251,26 @@ func whyText(a orchestrator.AgentStatus, now time.Time) string {
 	if !a.Paused.IsZero() {
 		return "paused by a person; heartbeat resume lets it go on"
 	}
+	return heldBackText(a, now)
+}
+
+// heldBackText says why a live session is not handed what is queued.
+func heldBackText(a orchestrator.AgentStatus, now time.Time) string {
+	if a.Depth.Entries == 0 || a.InFlight != nil {
+		return ""
+	}
+	switch {
+	case a.Phase == hook.Unattended && a.Attached > 0:
+		return "a person has its session for themselves; prompts go on when they have left"
+	case a.Phase == hook.Unattended:
+		return "its turn was broken off: its session can be handed nothing and ends soon"
+	case a.Phase == hook.Waiting && now.Before(a.Hush):
+		return "a person has typed in its session; prompts go on in " + ago(a.Hush.Sub(now))
+	case a.Phase == hook.Turn:
+		return "a turn goes on that is not the queue's, but a person's say"
+	case a.Phase == hook.Background:
+		return "background tasks of its last turn run; prompts come after them"
+	}
 	return ""
 }
 

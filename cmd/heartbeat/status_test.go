@@ -33,14 +33,23 @@ func TestStatusTable(t *testing.T) {
 	stopped := of("clerk", orchestrator.Stopped, time.Hour, "")
 	stopped.InFlight = &inbox.InFlight{Source: "send", Attempt: 1, DeliveredAt: before(30 * time.Second)}
 
+	typed := of("writer", orchestrator.Running, time.Minute, "")
+	typed.Phase, typed.Depth.Entries, typed.Attached, typed.Hush = hook.Waiting, 2, 1, now.Add(80*time.Second)
+	broken := of("editor", orchestrator.Running, time.Minute, "")
+	broken.Phase, broken.Depth.Entries = hook.Unattended, 1
+
 	var p page
-	statusPage{Agents: []orchestrator.AgentStatus{busy, waits, ends, stopped}, now: now}.text(&p)
+	statusPage{Agents: []orchestrator.AgentStatus{busy, waits, ends, stopped, typed, broken}, now: now}.text(&p)
 	want := `AGENT     STATE       QUEUED  IN FLIGHT             DEAD  NEXT         LAST SESSION
 triage    running 1m  120     mails 2m, try 2   3     in 2d     timeout, 2 done
 builder   running 3h  0       none, it waits        0     any time  41 done
 reviewer  ending 5s   0       a line 1h         0     -            -
 clerk     stopped     0       send 30s          0     -            -
+writer    running 1m  2       none, it waits        0     -            -
+editor    running 1m  1       none, unattended      0     -            -
 reviewer: its session ends: timeout (over 1h)
+writer: a person has typed in its session; prompts go on in 1m20s
+editor: its turn was broken off: its session can be handed nothing and ends soon
 `
 	if got := strings.ReplaceAll(p.String(), " \n", "\n"); squeeze(got) != squeeze(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

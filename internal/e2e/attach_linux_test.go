@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/internal/simulate/script"
 )
 
 // detachKey is the default of --detach-keys, ctrl-\.
@@ -53,8 +55,6 @@ func TestAttachToALiveClient(t *testing.T) {
 		person := f.join()
 		f.Until("a person sees the screen", func() bool { return person.Shows("done with that") })
 		f.Until("the person is noted", func() bool { return f.session().Attached == 1 })
-		person.Type("\x1b") // the waiting hook holds the turn
-		f.phase(hook.Unattended)
 		person.Submit("what time is it")
 		f.Until("the person's turn", func() bool {
 			return slices.ContainsFunc(f.prompts(), func(p string) bool { return strings.Contains(p, "what time") })
@@ -63,11 +63,100 @@ func TestAttachToALiveClient(t *testing.T) {
 		f.Until("heartbeat screen", func() bool { return strings.Contains(f.must("", "screen", "a"), "it is late") })
 		f.send("after")
 		person.leaves()
+		f.Until("the person is not noted any more", func() bool { return f.session().Attached == 0 })
+		f.phase(hook.Waiting)
+		f.Until("status says why", func() bool {
+			return strings.Contains(f.must("", "status"), "a person has typed in its session; prompts go on in 1m")
+		})
+		if n := len(f.outbox()); n != 1 {
+			t.Errorf("%d replies right after a person has typed, want 1", n)
+		}
+		f.pauseIsOver()
 		f.Until("the next reply", func() bool { return len(f.outbox()) == 2 })
-		if r := f.session(); r.Attached != 0 {
-			t.Errorf("the person is still noted: %+v", r)
+		if r := f.session(); r.Session != first.Session {
+			t.Errorf("another session, so another conversation: %+v", r)
 		}
 	})
+}
+
+// pauseIsOver makes the two minutes after a person's last key pass.
+func (f *fleet) pauseIsOver() {
+	f.change(func(r *hook.Record) { r.Policy.TypingPause = time.Millisecond })
+}
+
+// change changes the session's record as the shim does.
+func (f *fleet) change(how func(*hook.Record)) {
+	f.t.Helper()
+	q, err := inbox.Open(inbox.Place{Inbox: filepath.Join(f.home(), "inbox.jsonl"), Home: f.home()})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer q.Close()
+	unlock, err := q.Lock(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer unlock()
+	r := f.session()
+	how(r)
+	if err := r.Write(f.home()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// TestWhatAPersonSubmitsInATurn: it reaches the model before the next entry,
+// although the person has left, whether the client takes it between two tools
+// or after the turn. A command is taken, too.
+func TestWhatAPersonSubmitsInATurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		line  string
+		steps []script.Step
+		taken func(f *fleet) bool
+	}{
+		"a prompt": {"PLEASE ALSO DO THIS", []script.Step{think(6 * time.Second), say("done with that")}, prompted("PLEASE ALSO")},
+		"a prompt between tools": {
+			"PLEASE ALSO DO THIS", []script.Step{bash("sleep 5"), think(3 * time.Second), say("done with that")}, prompted("PLEASE ALSO"),
+		},
+		"a command": {"/clear", []script.Step{think(6 * time.Second), say("done with that")}, func(f *fleet) bool {
+			r := f.session()
+			return r.ClientSession != r.Session
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, cl client) {
+				f := newFleet(t, cl, persist)
+				f.turns(turn{match: "long", times: 1, steps: c.steps})
+				f.send("a long one")
+				f.send("the next one")
+				f.start()
+				f.Until("the model call", func() bool { return len(f.calls()) == 1 })
+				person := f.join()
+				f.Until("the person is noted", func() bool { return f.session().Attached == 1 })
+				person.Submit(c.line)
+				f.Until("the line is noted", func() bool { return time.Since(f.session().TypedAt) < time.Minute })
+				time.Sleep(time.Second) // the client reads its keys
+				person.leaves()
+				if len(f.outbox()) != 0 {
+					t.Fatal("the turn was over before they left")
+				}
+				f.Until("what they submitted", func() bool { return c.taken(f) })
+				if prompted("the next one")(f) {
+					t.Fatalf("the queue went on before: %q", f.prompts())
+				}
+				if name != "a command" {
+					f.phase(hook.Waiting)
+				}
+				f.pauseIsOver()
+				f.Until("the next reply", func() bool { return len(f.outbox()) == 2 })
+			})
+		})
+	}
+}
+
+func prompted(text string) func(f *fleet) bool {
+	return func(f *fleet) bool {
+		return slices.ContainsFunc(f.prompts(), func(p string) bool { return strings.Contains(p, text) })
+	}
 }
 
 // TestAPersonAnswersTheTrustDialog: the session goes on, also when the person

@@ -94,3 +94,13 @@ func (f *fleet) teach(bs ...behaviour) {
 		f.WriteJSON(filepath.Join(f.Dir, "script.json"), map[string]any{"think": "20ms", "rules": rules})
 	}
 }
+
+// turns gives the model behind the client what it does in whole turns.
+func (f *fleet) turns(turns ...turn) {
+	f.t.Helper()
+	if f.client.real {
+		f.API.Add(apiRules(turns)...)
+		return
+	}
+	f.WriteJSON(filepath.Join(f.Dir, "script.json"), simulateScript(turns))
+}

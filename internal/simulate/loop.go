@@ -25,6 +25,7 @@ type item struct {
 	text      string
 	system    []string // texts that go with it
 	submitted bool     // UserPromptSubmit has run
+	queued    bool     // typed while something else ran
 }
 
 // ending is how a job ended.
@@ -121,6 +122,9 @@ func (l *loop) startNext(ctx context.Context) {
 	it := l.queue[0]
 	l.queue, l.running = l.queue[1:], it
 	l.idle.Stop()
+	if it.queued {
+		l.s.queueOperation("dequeue", "")
+	}
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	go func() { l.done <- l.s.do(ctx, it) }()
 }
@@ -261,11 +265,15 @@ func (l *loop) interrupt() {
 // submit takes a typed line. While something runs its UserPromptSubmit fires
 // at once and its turn waits.
 func (l *loop) submit(text string) {
+	busy := l.cancel != nil || len(l.queue) > 0
+	if busy && !isBlank(text) {
+		l.s.queueOperation("enqueue", text)
+	}
 	switch {
 	case isBlank(text):
 	case isCommand(text):
-		l.queue = append(l.queue, item{kind: itemCommand, text: text})
-	case l.cancel == nil && len(l.queue) == 0:
+		l.queue = append(l.queue, item{kind: itemCommand, text: text, queued: busy})
+	case !busy:
 		l.queue = append(l.queue, item{kind: itemPrompt, text: text})
 	default:
 		select {
@@ -282,7 +290,7 @@ func (s *session) takeTyped() {
 		select {
 		case text := <-s.typed:
 			if system, ok := s.submitPrompt(s.life, text); ok {
-				s.arrive(item{kind: itemPrompt, text: text, system: system, submitted: true})
+				s.arrive(item{kind: itemPrompt, text: text, system: system, submitted: true, queued: true})
 			}
 		case <-s.life.Done():
 			return

@@ -93,6 +93,23 @@ func (s *session) record(kind string, fields ...field) {
 	t.add(all)
 }
 
+// queueOperation records that something typed while the client is busy is put
+// into its queue, or taken out of it.
+func (s *session) queueOperation(operation, content string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := []field{
+		{"type", "queue-operation"}, {"operation", operation},
+		{"timestamp", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, {"sessionId", s.id},
+	}
+	if content != "" {
+		all = append(all, field{"content", content})
+	}
+	s.transcript.mu.Lock()
+	defer s.transcript.mu.Unlock()
+	s.transcript.add(all)
+}
+
 // userText records what the user, or a hook in the user's place, said.
 func (s *session) userText(text string, more ...field) {
 	s.record("user", append([]field{{"message", message{"user", text}}}, more...)...)
