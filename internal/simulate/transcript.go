@@ -99,8 +99,10 @@ func (s *session) queueOperation(operation, content string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := []field{
-		{"type", "queue-operation"}, {"operation", operation},
-		{"timestamp", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, {"sessionId", s.id},
+		{"type", "queue-operation"},
+		{"operation", operation},
+		{"timestamp", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
+		{"sessionId", s.id},
 	}
 	if content != "" {
 		all = append(all, field{"content", content})

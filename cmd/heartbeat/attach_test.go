@@ -1,0 +1,201 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+)
+
+// change changes the session's record as the shim does.
+func (f *fleet) change(how func(*hook.Record)) {
+	f.t.Helper()
+	home := filepath.Join(f.dir, "agents/triage/.heartbeat")
+	q, err := inbox.Open(inbox.Place{Inbox: filepath.Join(home, "inbox.jsonl"), Home: home})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer q.Close()
+	unlock, err := q.Lock(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer unlock()
+	r := f.record()
+	how(r)
+	if err := r.Write(home); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{}`, "mode: persist", "idle-grace: 500ms")
+	f.ok("send", "triage", "first")
+	first := f.is("the first is done and a hook waits", func(r *hook.Record) bool {
+		return r.Acknowledged == 1 && r.Phase == hook.Waiting
+	})
+
+	// Who joins and leaves disturbs nothing.
+	child, out := f.sit("attach", "triage")
+	until(t, "it shows what was said", func() bool { return strings.Contains(out.String(), "done: first") })
+	f.is("somebody is there", func(r *hook.Record) bool { return r.Attached == 1 })
+	press(t, child, "\x1c")
+	if code := exited(t, child); code != 0 || !strings.Contains(out.String(), "detached from triage") {
+		t.Errorf("status %d: %q", code, out.String())
+	}
+	if left := out.String(); !strings.Contains(left[strings.LastIndex(left, "done: first"):], "\x1b[?2004l") {
+		t.Errorf("the terminal is not put back: %q", left)
+	}
+	f.is("nobody is there", func(r *hook.Record) bool { return r.Attached == 0 })
+	f.ok("send", "triage", "second")
+	f.is("the second is done in the same session", func(r *hook.Record) bool {
+		return r.Session == first.Session && r.Acknowledged == 2 && r.Phase == hook.Waiting
+	})
+
+	// Who types has the session for themselves.
+	child, out = f.sit("attach", "triage")
+	looker := f.command("attach", "triage", "--read-only")
+	seen := &said{}
+	looker.Stdout = seen
+	if err := looker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f.is("somebody is there; a looker does not count", func(r *hook.Record) bool { return r.Attached == 1 })
+	press(t, child, "\x1b")
+	f.is("the waiting hook has ended", func(r *hook.Record) bool {
+		return time.Since(r.TypedAt) < time.Minute && r.Phase == hook.Unattended
+	})
+	press(t, child, "a word from a person\r")
+	for _, o := range []*said{out, seen} {
+		until(t, "an answer", func() bool { return strings.Contains(o.String(), "done: a word from a person") })
+	}
+	f.is("the session waits again", func(r *hook.Record) bool { return r.Phase == hook.Waiting })
+	if o := f.ok("screen", "triage"); !strings.Contains(o, "done: a word from a person") {
+		t.Errorf("heartbeat screen: %s", o)
+	}
+	var p struct {
+		Agent string
+		Size  struct{ Rows, Cols int }
+		Lines []string
+	}
+	f.into(&p, "screen", "triage")
+	if p.Agent != "triage" || p.Size.Rows != 30 || p.Size.Cols != 100 || len(p.Lines) == 0 {
+		t.Errorf("heartbeat screen -o json: %+v", p)
+	}
+	f.ok("send", "triage", "third")
+	until(t, "status says why it is not handed over", func() bool {
+		return strings.Contains(f.ok("status"), "triage: a person has typed in its session; prompts go on in 1m")
+	})
+	press(t, child, "\x1c")
+	exited(t, child)
+	left := f.is("the person has left", func(r *hook.Record) bool { return r.Attached == 0 })
+	until(t, "three times idle-grace pass", func() bool { return time.Since(left.TypedAt) > 3*time.Second })
+	if r := f.record(); r.Session != first.Session || r.Phase != hook.Waiting || strings.Contains(f.outbox(), "third") {
+		t.Errorf("a session in which somebody has just typed was ended or given work: %s %s", r.Session, r.Phase)
+	}
+	f.change(func(r *hook.Record) { r.Policy.TypingPause = time.Millisecond }) // two minutes later
+	f.is("the third is done in the same session", func(r *hook.Record) bool {
+		return r.Session == first.Session && r.Acknowledged == 3 && r.Phase == hook.Waiting
+	})
+	if got := f.ends(); len(got) != 0 {
+		t.Errorf("a session ended by %q", got)
+	}
+	if err := looker.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := looker.Wait(); err != nil || !strings.Contains(seen.String(), "detached from triage") {
+		t.Errorf("the looker: %v %q", err, seen.String())
+	}
+}
+
+// TestASessionThatAPersonBrokeOff: after Esc no hook waits any more. The
+// session is the person's while they are there, and status says why it is
+// handed nothing.
+func TestASessionThatAPersonBrokeOff(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{}`, "mode: persist", "idle-grace: 500ms")
+	f.ok("send", "triage", "first")
+	f.is("a hook waits", func(r *hook.Record) bool { return r.Acknowledged == 1 && r.Phase == hook.Waiting })
+	child, _ := f.sit("attach", "triage")
+	f.is("somebody is there", func(r *hook.Record) bool { return r.Attached == 1 })
+	press(t, child, "\x1b")
+	alone := f.is("the waiting hook has ended", func(r *hook.Record) bool { return r.Phase == hook.Unattended })
+	f.ok("send", "triage", "second")
+	until(t, "three times idle-grace pass", func() bool { return time.Since(alone.Since) > 1500*time.Millisecond })
+	if o := f.ok("status"); !strings.Contains(o, "triage: a person has its session for themselves") {
+		t.Errorf("status does not say why nothing is handed over:\n%s", o)
+	}
+	if r := f.record(); r.Session != alone.Session || r.Phase != hook.Unattended {
+		t.Errorf("a session that somebody uses was ended or given work: %s %s", r.Session, r.Phase)
+	}
+	press(t, child, "\x1c")
+	exited(t, child)
+	until(t, "the second is done", func() bool { return strings.Contains(f.outbox(), "done: second") })
+	if got := f.ends(); len(got) != 1 || !strings.HasPrefix(got[0], "released (the person who had joined it has left") {
+		t.Errorf("the session that the person had used ended by %q", got)
+	}
+}
+
+// TestWhatAPersonTypesInATurnRunsFirst: it was swallowed when they left
+// before the turn's end, and what was queued ran before it.
+func TestWhatAPersonTypesInATurnRunsFirst(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"drain", "persist"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := startFleet(t, `{"rules": [{"match": "slow", "steps": [{"delay": "4s"}, {"reply": "done: slow"}]}]}`, "mode: "+mode)
+			f.ok("send", "triage", "slow")
+			f.ok("send", "triage", "second")
+			f.is("a turn", func(r *hook.Record) bool { return r.Phase == hook.Turn })
+			child, out := f.sit("attach", "triage")
+			f.is("somebody is there", func(r *hook.Record) bool { return r.Attached == 1 })
+			press(t, child, "please also do this\r")
+			f.is("it was submitted", func(r *hook.Record) bool { return r.Line.Submitted == 1 })
+			press(t, child, "\x1c")
+			if exited(t, child); strings.Contains(out.String(), "done: slow") {
+				t.Fatal("the turn was over before they left")
+			}
+			until(t, "it is done", func() bool { return strings.Contains(f.run("logs", "triage").stdout, "done: please also do this") })
+			r := f.is("the session waits", func(r *hook.Record) bool { return r.Phase == hook.Waiting })
+			if r.Acknowledged != 1 || strings.Contains(f.outbox(), "done: second") {
+				t.Errorf("the queue went on before two minutes were over: %+v", r)
+			}
+			f.change(func(r *hook.Record) { r.Policy.TypingPause = time.Millisecond })
+			until(t, "the second is done", func() bool { return strings.Contains(f.outbox(), "done: second") })
+			if again := f.record(); again.Session != r.Session {
+				t.Errorf("not in the same session: %+v", again)
+			}
+		})
+	}
+}
+
+func TestAttachToNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent)
+	for _, args := range [][]string{{"attach", "triage", "--read-only"}, {"screen", "triage"}} {
+		o := w.run(args...)
+		if o.status != 3 || o.stdout != "" || !strings.Contains(o.stderr, `cannot join agent "triage": no session is running`) ||
+			!strings.Contains(o.stderr, "hint: heartbeat status triage") {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+	for _, tt := range []struct {
+		args   []string
+		status int
+		stderr string
+	}{
+		{[]string{"attach", "triage"}, 2, "attach needs a terminal"},
+		{[]string{"attach", "triage", "--detach-keys", "ctrl-1"}, 2, `--detach-keys: "ctrl-1" is not a key`},
+		{[]string{"attach", "traige", "--read-only"}, 1, "did you mean triage?"},
+	} {
+		if o := w.run(tt.args...); o.status != tt.status || !strings.Contains(o.stderr, tt.stderr) {
+			t.Errorf("%q: %+v", tt.args, o)
+		}
+	}
+}
