@@ -59,6 +59,13 @@ type journal struct {
 	torn bool // the last line may lack its end
 }
 
+// Journalled reports whether there is a journal, which a run begins first of
+// all.
+func Journalled(stateDir string) bool {
+	_, err := os.Lstat(filepath.Join(stateDir, journalFile))
+	return err == nil
+}
+
 func openJournal(stateDir string) (*journal, error) {
 	j := &journal{dir: stateDir, max: journalMax}
 	if err := j.open(); err != nil {

@@ -11,7 +11,6 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/operator"
-	"heartbeat/orchestrator/state"
 )
 
 // Stopped is what `status` says of an agent that no scheduler runs.
@@ -51,8 +50,7 @@ func Status(f *config.Fleet, stateDir string, now time.Time) []AgentStatus {
 
 func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 	st := AgentStatus{AgentState: AgentState{Agent: a.Name, State: Stopped}}
-	var kept AgentState
-	switch err := state.Load(statePath(stateDir, a.Name), &kept); {
+	switch kept, err := Published(stateDir, a.Name); {
 	case err == nil:
 		st.AgentState = kept
 	case !errors.Is(err, fs.ErrNotExist):

@@ -19,6 +19,8 @@ type AgentState struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`
 	Reason string    `json:"reason,omitempty"`
+	// Failures counts sessions in a row that failed and did no entry.
+	Failures int `json:"failures,omitempty"`
 	// Paused is since when a person wants nothing started for it.
 	Paused  time.Time        `json:"paused,omitzero"`
 	Session string           `json:"session,omitempty"`
@@ -39,6 +41,12 @@ func (a AgentState) NeedsPerson() bool { return a.State == Held && a.Paused.IsZe
 // statePath is where an agent's state is kept.
 func statePath(stateDir, agent string) string {
 	return filepath.Join(stateDir, "agents", agent+".json")
+}
+
+// Published returns what the scheduler that ran an agent last has published of
+// it. Where it has published nothing the error is fs.ErrNotExist.
+func Published(stateDir, agent string) (st AgentState, err error) {
+	return st, state.Load(statePath(stateDir, agent), &st)
 }
 
 // publishDelay is how old what `status` reads may be, and how close after
@@ -72,7 +80,7 @@ func (s *Scheduler) Snapshot() []AgentState {
 
 func (s *Scheduler) describeLocked(a *agent) AgentState {
 	d := AgentState{
-		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: a.reason,
+		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: a.reason, Failures: a.history.failures,
 		Session: a.session, Last: a.outcome, Acknowledged: a.acknowledged, DeadLettered: a.deadLettered,
 		Failing: slices.Clone(a.failing),
 	}

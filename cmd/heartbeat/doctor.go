@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/doctor"
 	"heartbeat/orchestrator/state"
 )
@@ -21,7 +23,8 @@ type doctorCmd struct {
 func (doctorCmd) Help() string {
 	return `Finds what would keep the fleet from working: hooks that cannot run or are ended
 while they wait, dialogs that nobody would answer, a client that is missing or not
-logged in, queues that stand still, a machine that is too small. It changes nothing
+logged in, agents that are held or fail again and again, queues that stand still or may
+not be used, a machine that is too small. It changes nothing
 and runs nothing but "claude --version".
 
 With --fix it wires the directories as "heartbeat apply" does, recovers entries
@@ -57,7 +60,7 @@ func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	look, err := c.look(a, fleet, agents)
+	look, err := c.look(ctx, a, fleet, agents)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +84,7 @@ func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	return e, e.failure(a.ours())
 }
 
-func (doctorCmd) look(a *app, fleet *config.Fleet, agents []*config.Agent) (doctor.Look, error) {
+func (doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents []*config.Agent) (doctor.Look, error) {
 	stateDir, err := state.Dir(fleet.Name)
 	if err != nil {
 		return doctor.Look{}, err
@@ -90,8 +93,16 @@ func (doctorCmd) look(a *app, fleet *config.Fleet, agents []*config.Agent) (doct
 	if err != nil {
 		return doctor.Look{}, fmt.Errorf("cannot find the running binary: %w", err)
 	}
+	var scheduler *doctor.Scheduler
+	switch live, err := askStatus(ctx, fleet.Name); {
+	case err == nil:
+		scheduler = &doctor.Scheduler{PID: live.PID, Agents: live.Agents}
+	case !errors.Is(err, control.ErrNotRunning):
+		a.warn(err.Error())
+	}
 	return doctor.Look{
-		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(), Step: a.step,
+		Scheduler: scheduler,
+		Agents:    agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(), Step: a.step,
 	}, nil
 }
 

@@ -21,6 +21,8 @@ func ours(begin, verb string) string { return cmp.Or(begin, "heartbeat") + " " +
 // checkApplied: what applying would change, or why it cannot.
 func checkApplied(_ *Facts, a *Agent) []Finding {
 	switch {
+	case a.Unwired != nil && a.Denied != nil: // it is said there
+		return nil
 	case a.Unwired != nil:
 		fix := "correct the file, then " + a.command("apply")
 		if h, ok := a.Unwired.(interface{ Hint() string }); ok {

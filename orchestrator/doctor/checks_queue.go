@@ -1,11 +1,14 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/settings"
 )
 
 // idle reports whether nobody works in the directory now, so that what looks
@@ -25,7 +28,7 @@ func (a *Agent) recovering() repair {
 func checkQueue(_ *Facts, a *Agent) []Finding {
 	q := a.Queue
 	switch {
-	case q.Err == nil:
+	case q.Err == nil, a.Denied != nil: // it is said there
 		return nil
 	case q.NeedsOperator:
 		return []Finding{{
@@ -34,14 +37,24 @@ func checkQueue(_ *Facts, a *Agent) []Finding {
 		}}
 	}
 	return []Finding{{
-		Severity: Error, Code: "queue-unreadable", Seen: q.Err.Error(), Why: "nothing is handed over", Fix: "correct " + a.Config.Inbox,
+		Severity: Error, Code: "queue-unreadable", Seen: q.Err.Error(), Why: "nothing is handed over",
+		Fix: permitted(a, q.Err, "correct "+a.Config.Inbox),
 	}}
+}
+
+// permitted is how to correct what fails with err: a file that this user may
+// not read is not broken.
+func permitted(a *Agent, err error, fix string) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "let this user read and write " + settings.Quote(a.Config.Home) + " and what is in it (chmod, chown)"
+	}
+	return fix
 }
 
 // checkCursor: a cursor that fails the sanity check.
 func checkCursor(_ *Facts, a *Agent) []Finding {
 	q := a.Queue
-	if q.CursorProblem == "" || q.Err != nil {
+	if q.CursorProblem == "" || q.Err != nil || a.Denied != nil {
 		return nil
 	}
 	return []Finding{{
@@ -94,7 +107,7 @@ func checkDead(f *Facts, a *Agent) []Finding {
 			Fix: a.command("dead-letter"),
 		})
 	}
-	if q.DeadBroken > 0 {
+	if q.DeadBroken > 0 && a.Denied == nil {
 		found = append(found, Finding{
 			Severity: Warning, Code: "dead-letters-broken", Seen: "the dead letters cannot be read to their end",
 			Why: "what was given up cannot be queued again", Fix: "look at " + filepath.Join(filepath.Dir(a.Config.Inbox), ".dead-letter.jsonl"),
@@ -120,10 +133,10 @@ func checkLocks(_ *Facts, a *Agent) []Finding {
 		})
 	}
 	switch {
-	case q.RecordErr != nil:
+	case q.RecordErr != nil && a.Denied == nil:
 		found = append(found, Finding{
 			Severity: Error, Code: "session-record", Seen: q.RecordErr.Error(),
-			Why: "hooks cannot tell that they belong to a session", Fix: "rm -r " + filepath.Join(a.Config.Home, "session.json"),
+			Why: "hooks cannot tell that they belong to a session", Fix: permitted(a, q.RecordErr, "rm -r "+filepath.Join(a.Config.Home, "session.json")),
 		})
 	case q.SessionHeld && !q.ShimAlive:
 		found = append(found, Finding{

@@ -29,6 +29,8 @@ type Look struct {
 	Broken error
 	// File is the fleet's.
 	File string
+	// Scheduler is the run that answers for the fleet, or nil.
+	Scheduler *Scheduler
 	// Self is the path of the running binary.
 	Self string
 	// Env is the environment that sessions would be started from.
@@ -40,6 +42,12 @@ type Look struct {
 	Ours string
 	// Step, when not nil, is told what is being looked at.
 	Step func(string)
+}
+
+// Scheduler is a run that answers for the fleet.
+type Scheduler struct {
+	PID    int
+	Agents []orchestrator.AgentState
 }
 
 // collector gathers facts; what several agents share is looked at once.
@@ -66,7 +74,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, configs: map[string]*clientConfig{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Broken: l.Broken, Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Journalled: orchestrator.Journalled(l.StateDir), Broken: l.Broken, Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: temps(l.StateDir, c.now), Inotify: inotifyLimits(),
 	}
 	c.zones(f)
@@ -136,11 +144,32 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 	a.IsHome = same(cfg.Dir, a.Env["HOME"])
 	a.Volume = volumeOf(cfg.Dir)
 	a.Running = flock.Held(cfg.Dir)
+	if a.Running {
+		a.Holder = flock.Holder(cfg.Dir)
+	}
+	a.State, a.Scheduled = c.stateOf(a)
+	a.Denied = deniedTo(cfg)
 	c.plan(a)
 	c.settings(a)
 	a.Client = c.client(a)
 	a.Queue = queueOf(cfg, c.now)
 	return a
+}
+
+// stateOf is what the scheduler that runs an agent says of it, and whether the
+// one that answers for the fleet does run it.
+func (c *collector) stateOf(a *Agent) (st orchestrator.AgentState, scheduled bool) {
+	if c.Scheduler != nil {
+		for _, st := range c.Scheduler.Agents {
+			if st.Agent == a.Config.Name {
+				return st, true
+			}
+		}
+	}
+	if a.Running {
+		st, _ = orchestrator.Published(c.StateDir, a.Config.Name) // nothing yet is idle
+	}
+	return st, false
 }
 
 func same(a, b string) bool {

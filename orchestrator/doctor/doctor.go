@@ -94,7 +94,7 @@ var (
 		checkConfiguration, checkMoved, checkClock, checkZone, checkInotify, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
-		checkDirectory, checkVolume, checkEnvFile, checkApplied, checkSettings, checkDisabled, checkSessionEnv, checkCap,
+		checkDirectory, checkHeld, checkFailures, checkReplaced, checkReachable, checkDenied, checkVolume, checkEnvFile, checkApplied, checkSettings, checkDisabled, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkForeignStop, checkPermissions,
 		checkClient, checkLogin, checkTrust, checkOnboarding, checkKey, checkMCP, checkImports,
 		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,

@@ -14,6 +14,10 @@ import (
 // Facts are all that the checks know.
 type Facts struct {
 	ours string // how a command line of ours begins
+	// Scheduler is the run that answers for the fleet, or nil; Journalled is
+	// false where no run has begun a journal in the state directory.
+	Scheduler  *Scheduler
+	Journalled bool
 	// Broken is why the fleet's file cannot be used, or nil.
 	Broken error
 	Now    time.Time
@@ -99,6 +103,14 @@ type Agent struct {
 	Volume  Volume
 	// Running is true while `heartbeat run` holds the directory.
 	Running bool
+	// Holder is the process that does, or 0 where that is not known.
+	Holder int
+	// State is what that run says of the agent; Scheduled is true where the
+	// run is the one that answers for the fleet.
+	State     orchestrator.AgentState
+	Scheduled bool
+	// Denied is what this user may not use of the queue, or nil.
+	Denied *Denied
 	// Unwired is why the directory cannot be wired; Drift is what applying
 	// would change; Applied is true where any hook of ours is installed.
 	Unwired  error
@@ -111,6 +123,13 @@ type Agent struct {
 	apply    func() error
 	// ours is how a command line of ours begins.
 	ours string
+}
+
+// Denied is a file or folder that this user must be able to use and may not.
+type Denied struct {
+	Path, Mode string
+	// Own is true where it belongs to this user.
+	Own bool
 }
 
 // Settings is one settings file that the client reads.

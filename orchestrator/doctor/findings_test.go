@@ -58,7 +58,7 @@ func TestFindings(t *testing.T) {
 
 func agentFixtures() []fixture {
 	var all []fixture
-	for _, some := range [][]fixture{hookFixtures(), settingsFixtures(), clientFixtures(), dialogFixtures(), queueFixtures(), lockFixtures()} {
+	for _, some := range [][]fixture{hookFixtures(), settingsFixtures(), clientFixtures(), dialogFixtures(), queueFixtures(), lockFixtures(), runFixtures()} {
 		all = append(all, some...)
 	}
 	return all

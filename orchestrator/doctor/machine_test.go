@@ -92,6 +92,10 @@ func machineFixtures() []made {
 			"state-left-behind", Warning,
 			func(f *Facts) { f.Left = []orchestrator.Left{{Agents: []string{"a"}}} }, none,
 		},
+		{
+			"permission-denied", Error,
+			func(f *Facts) { f.Agents[0].Denied = &Denied{Path: "/agents/a/.heartbeat", Mode: "dr-x------"} }, none,
+		},
 		{"broken-configuration", Error, func(f *Facts) { f.Broken = errors.New("line 7") }, none},
 		{"root-bypass", Error, bypass("0"), bypass("1")},
 	}

@@ -26,7 +26,9 @@ type rig struct {
 	self  string
 	state string
 	agent *config.Agent
-	env   map[string]string
+	// scheduler is the run that answers, or nil.
+	scheduler *Scheduler
+	env       map[string]string
 	// client is the content of .claude.json; project the directory's part.
 	client, project map[string]any
 }
@@ -154,7 +156,7 @@ func (r *rig) look() Look {
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
 		env = append(env, name+"="+r.env[name])
 	}
-	return Look{Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env, Managed: filepath.Join(r.dir, managedFile)}
+	return Look{Scheduler: r.scheduler, Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env, Managed: filepath.Join(r.dir, managedFile)}
 }
 
 func (r *rig) facts() *Facts {

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestDoctorOfAFolderThatMayNotBeUsed (found by a user: with .heartbeat at
+// mode 500 it found nothing, with 000 it said to remove files).
+func TestDoctorOfAFolderThatMayNotBeUsed(t *testing.T) {
+	t.Parallel()
+	w := patient(t)
+	w.ok("apply")
+	w.ok("send", "triage", "hello")
+	as := w.ordinary()
+	as("apply") // the hook is another binary
+	for mode, want := range map[os.FileMode]string{0o500: "(dr-x------)", 0o000: "(d---------)"} {
+		if err := os.Chmod(filepath.Join(w.dir, "agents/triage/.heartbeat"), mode); err != nil {
+			t.Fatal(err)
+		}
+		var e examination
+		out := as("doctor", "-o", "json")
+		var reply struct{ Data json.RawMessage }
+		if err := json.Unmarshal([]byte(out), &reply); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if err := json.Unmarshal(reply.Data, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.codes() != "error permission-denied" || !strings.Contains(out, want) || !strings.Contains(out, "chmod u+rwX ") || strings.Contains(out, "rm -r") {
+			t.Errorf("mode %o: %s\n%s", mode, e.codes(), out)
+		}
+	}
+	if err := os.Chmod(filepath.Join(w.dir, "agents/triage/.heartbeat"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out := as("doctor", "-o", "json"); strings.Contains(out, "permission-denied") {
+		t.Errorf("it may be used: %s", out)
+	}
+}
+
+// ordinary gives the world to a user who may not everything, and returns how
+// to run the program as that one.
+func (w *world) ordinary() func(args ...string) string {
+	w.t.Helper()
+	const nobody = 65534
+	root := os.Geteuid() == 0
+	program := filepath.Join(w.dir, "heartbeat.test")
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	data, err := os.ReadFile(self) // its own folder is not for others
+	if err == nil {
+		err = os.WriteFile(program, data, 0o755)
+	}
+	if err == nil && root {
+		err = os.Chmod(filepath.Dir(w.dir), 0o755)
+	}
+	if err == nil && root {
+		err = filepath.WalkDir(w.dir, func(path string, _ os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(path, nobody, nobody)
+		})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return func(args ...string) string {
+		cmd := exec.CommandContext(w.t.Context(), program, args...)
+		cmd.Dir, cmd.Env = w.dir, w.env
+		if root {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		}
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, io.Discard
+		_ = cmd.Run() // errors are findings
+		return out.String()
+	}
+}

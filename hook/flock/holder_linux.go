@@ -1,0 +1,63 @@
+package flock
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Holder returns the process that holds the exclusive lock on path, or 0 where
+// that is not known: nobody does, it is outside of this container, or the file
+// system (btrfs) numbers its devices otherwise for stat(2). The kernel lists
+// locks in /proc/locks (proc_locks(5)).
+func Holder(path string) int {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	f, err := os.Open("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	device := strconv.FormatUint(major(st.Dev), 16) + ":" + strconv.FormatUint(minor(st.Dev), 16)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		// 1: FLOCK  ADVISORY  WRITE 707 00:13:7390 0 EOF
+		w := strings.Fields(lines.Text())
+		if len(w) < 6 || w[1] != "FLOCK" || w[3] != "WRITE" {
+			continue
+		}
+		pid, err := strconv.Atoi(w[4])
+		at := strings.LastIndexByte(w[5], ':')
+		if err != nil || pid <= 0 || at < 0 || w[5][at+1:] != strconv.FormatUint(st.Ino, 10) {
+			continue
+		}
+		if unpadded(w[5][:at]) == device {
+			return pid
+		}
+	}
+	return 0
+}
+
+// unpadded takes the leading zeros of 00:13 away.
+func unpadded(device string) string {
+	before, after, _ := strings.Cut(device, ":")
+	trim := func(s string) string {
+		if s = strings.TrimLeft(s, "0"); s == "" {
+			return "0"
+		}
+		return s
+	}
+	return trim(before) + ":" + trim(after)
+}
+
+// major and minor take a device number apart, as glibc's gnu_dev_major(3).
+func major(dev uint64) uint64 { return dev>>8&0xfff | dev>>32&^uint64(0xfff) }
+
+func minor(dev uint64) uint64 { return dev&0xff | dev>>12&^uint64(0xff) }

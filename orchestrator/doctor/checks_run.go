@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
+)
+
+// checkHeld: an agent for which nothing starts until a person says so.
+func checkHeld(f *Facts, a *Agent) []Finding {
+	if !a.State.NeedsPerson() {
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Code: "held", Seen: fmt.Sprintf("held for %s: %s", age(f.Now.Sub(a.State.Since)), a.State.Reason),
+		Why: fmt.Sprintf("nothing starts until a person says so, and %s", waits(a)),
+		Fix: "see to the cause (" + a.command("logs") + "), then " + a.command("resume"),
+	}}
+}
+
+// waits says what an agent's queue holds.
+func waits(a *Agent) string {
+	switch n := a.Queue.Depth.Entries; n {
+	case 0:
+		return "nothing waits yet"
+	case 1:
+		return "1 prompt waits"
+	default:
+		return fmt.Sprintf("%d prompts wait", n)
+	}
+}
+
+// manyFailures is from when on sessions that come to nothing are no accident:
+// after three the next one begins some 15 s later, after eight 5 minutes.
+const manyFailures = 3
+
+// checkFailures: sessions that are tried again and again, or not at all for
+// now.
+func checkFailures(f *Facts, a *Agent) []Finding {
+	s := a.State
+	again := ""
+	if wait := s.Until.Sub(f.Now); wait > 0 {
+		again = "; the next try is in " + age(wait)
+	}
+	switch {
+	case s.State == orchestrator.Parked:
+		return []Finding{{
+			Severity: Warning, Code: "parked", Seen: fmt.Sprintf("parked for %s: %s%s", age(f.Now.Sub(s.Since)), s.Reason, again),
+			Why: "the account's limit is used up, or nobody is logged in: no agent of this account works, and " + waits(a),
+			Fix: "log in with `claude` if that is it, then " + a.command("resume"),
+		}}
+	case s.State != orchestrator.Held && s.Failures >= manyFailures:
+		last := s.Reason
+		if s.Last != nil {
+			last = s.Last.String()
+		}
+		return []Finding{{
+			Severity: Warning, Code: "sessions-fail", Seen: fmt.Sprintf("%d sessions in a row came to nothing, the last: %s%s", s.Failures, last, again),
+			Why: "they are tried again, and " + waits(a),
+			Fix: a.command("logs") + " shows what was said; " + a.command("inbox") + " drop ID takes a prompt out that cannot succeed",
+		}}
+	}
+	return nil
+}
+
+// checkReplaced: a directory that is not the one any more which the scheduler
+// holds.
+func checkReplaced(f *Facts, a *Agent) []Finding {
+	if !a.Scheduled || a.Running {
+		return nil
+	}
+	seen := "another folder stands at " + a.Config.Dir + " than the one that heartbeat holds"
+	if a.Missing {
+		seen = a.Config.Dir + " is gone while heartbeat runs it"
+	}
+	return []Finding{{
+		Severity: Error, Code: "directory-replaced", Seen: fmt.Sprintf("%s (process %d)", seen, f.Scheduler.PID),
+		Why: "what is queued there may not be seen, and nothing keeps a second heartbeat out",
+		Fix: a.command("apply") + "; if this stays, start heartbeat run anew",
+	}}
+}
+
+// checkReachable: a run that the operator's commands cannot reach.
+func checkReachable(f *Facts, a *Agent) []Finding {
+	if !a.Running || f.Scheduler != nil {
+		return nil
+	}
+	who := "a heartbeat"
+	if a.Holder > 0 {
+		who = fmt.Sprintf("process %d", a.Holder)
+	}
+	if !f.Journalled {
+		return []Finding{{
+			Severity: Error, Code: "state-directory-gone",
+			Seen: fmt.Sprintf("%s runs %s, and no run has left a trace in %s", who, a.Config.Dir, f.StateDir),
+			Why:  "the state directory was removed, or it is another one's: pauses and what triggers remember get lost, and nothing reaches the run",
+			Fix:  "start heartbeat run anew, with the same HEARTBEAT_STATE_DIR as this command",
+		}}
+	}
+	return []Finding{{
+		Severity: Warning, Code: "scheduler-unreachable", Seen: fmt.Sprintf("%s runs %s and does not answer for this fleet", who, a.Config.Dir),
+		Why: "pause, trigger and reload cannot reach it: it is one with --once, starts or ends just now, or its state directory was replaced",
+		Fix: ours(a.ours, "status") + "; if this stays, start heartbeat run anew",
+	}}
+}
+
+// checkDenied: a queue that this user may not use.
+func checkDenied(_ *Facts, a *Agent) []Finding {
+	d := a.Denied
+	if d == nil {
+		return nil
+	}
+	fix := "chmod u+rwX " + settings.Quote(d.Path)
+	if !d.Own {
+		fix = `sudo chown -R "$(id -un)" ` + settings.Quote(filepath.Join(a.Config.Dir, ".heartbeat"))
+	}
+	return []Finding{{
+		Severity: Error, Code: "permission-denied", Seen: fmt.Sprintf("this user may not use %s (%s)", d.Path, d.Mode),
+		Why: "nothing can be queued or handed over there, and no session starts", Fix: fix,
+	}}
+}

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"heartbeat/config"
+)
+
+// deniedTo returns the first file or folder of an agent's queue that this user
+// may not use, or nil.
+func deniedTo(a *config.Agent) *Denied {
+	beside := filepath.Dir(a.Inbox)
+	if d := denied(a.Dir, unix.R_OK|unix.X_OK); d != nil {
+		return d
+	}
+	for _, dir := range []string{a.Home, beside} {
+		if d := denied(dir, unix.R_OK|unix.W_OK|unix.X_OK); d != nil {
+			return d
+		}
+	}
+	for _, path := range []string{
+		a.Inbox, filepath.Join(beside, cursorFile), filepath.Join(beside, hookLock), filepath.Join(beside, sessionLock),
+		filepath.Join(beside, ".in-flight"), filepath.Join(beside, ".dead-letter.jsonl"), filepath.Join(a.Home, "session.json"),
+	} {
+		if d := denied(path, unix.R_OK|unix.W_OK); d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+// denied returns path where it is there and this user may not use it.
+func denied(path string, how uint32) *Denied {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSymlink != 0 {
+		return nil // what is above it is looked at, too
+	}
+	if err := unix.Access(path, how); err != unix.EACCES { //nolint:errorlint // an errno is returned as it is
+		return nil
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return &Denied{Path: path, Mode: info.Mode().String(), Own: ok && int(st.Uid) == os.Geteuid()}
+}

@@ -1,0 +1,122 @@
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/state"
+)
+
+// published makes a run hold the directory and say st of the agent.
+func (r *rig) published(st orchestrator.AgentState) {
+	r.t.Helper()
+	st.Agent, st.Since = "triage", time.Now().Add(-time.Minute)
+	r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), st))
+	r.put("state/journal.jsonl", "")
+	r.hold(r.agent.Dir)
+}
+
+// answering makes a run answer that has the agent.
+func (r *rig) answering() {
+	r.scheduler = &Scheduler{PID: os.Getpid(), Agents: []orchestrator.AgentState{{Agent: "triage", State: orchestrator.Idle}}}
+}
+
+func runFixtures() []fixture {
+	refused := &session.Outcome{Why: hook.EndAPIFailure, Detail: "server_error"}
+	return []fixture{
+		{
+			"held", Error, false,
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.Held, Reason: "4 failures within 30m0s"})
+			},
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.Held, Paused: time.Now(), Reason: "paused by a person"})
+			},
+		},
+		{ // of a run that has ended: the next one begins anew
+			"held", Error, false,
+			func(r *rig) {
+				r.scheduler = &Scheduler{Agents: []orchestrator.AgentState{{Agent: "triage", State: orchestrator.Held, Reason: "x"}}}
+			},
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), orchestrator.AgentState{State: orchestrator.Held}))
+			},
+		},
+		{
+			"sessions-fail", Warning, false,
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.BackingOff, Failures: 10, Last: refused, Until: time.Now().Add(time.Minute)})
+			},
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.BackingOff, Failures: 2, Last: refused})
+			},
+		},
+		{
+			"parked", Warning, false,
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.Parked, Reason: "authentication_failed"})
+			},
+			func(r *rig) { r.published(orchestrator.AgentState{State: orchestrator.Waiting}) },
+		},
+		{
+			"directory-replaced", Error, false,
+			(*rig).answering,
+			func(r *rig) { r.answering(); r.hold(r.agent.Dir) },
+		},
+		{ // deleted, and made anew
+			"directory-replaced", Error, false,
+			func(r *rig) { r.answering(); r.hold(r.agent.Dir); r.remove("work"); r.apply() },
+			func(r *rig) { r.remove("work") },
+		},
+		{
+			"state-directory-gone", Error, false,
+			func(r *rig) { r.hold(r.agent.Dir) },
+			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", "") },
+		},
+		{
+			"scheduler-unreachable", Warning, false,
+			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", "") },
+			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", ""); r.answering() },
+		},
+	}
+}
+
+// TestPermissionErrorsAreNoDamage (found by a user: of a folder of mode 000
+// doctor said to remove the session record and to correct the inbox).
+func TestPermissionErrorsAreNoDamage(t *testing.T) {
+	t.Parallel()
+	denied := &fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}
+	f := healthyFacts()
+	a := f.Agents[0]
+	a.Applied = true
+	a.Queue = Queue{Err: denied, RecordErr: denied, CursorProblem: "permission denied", DeadBroken: 1}
+	a.Unwired = errors.New("permission denied")
+	for _, found := range Examine(f) {
+		if (found.Code == "queue-unreadable" || found.Code == "session-record") && !strings.Contains(found.Fix, "chmod, chown") {
+			t.Errorf("without a known culprit: %+v", found)
+		}
+	}
+	a.Denied = &Denied{Path: "/agents/a/.heartbeat", Mode: "d---------", Own: true}
+	found := Examine(f)
+	if len(found) != 1 || found[0].Code != "permission-denied" || found[0].Fix != "chmod u+rwX /agents/a/.heartbeat" {
+		t.Errorf("found %+v", found)
+	}
+	a.Denied.Own = false
+	if found := Examine(f); len(found) != 1 || !strings.HasPrefix(found[0].Fix, "sudo chown -R ") {
+		t.Errorf("of somebody else: %+v", found)
+	}
+	a.Queue.Err, a.Denied = inbox.ErrNeedsOperator, nil
+	a.Queue.NeedsOperator = true
+	if got := find(Examine(f), "queue-needs-person"); got == nil {
+		t.Error("an unreadable cursor is no matter of permissions")
+	}
+}
