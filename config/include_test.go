@@ -114,7 +114,7 @@ func TestIncludeProblems(t *testing.T) {
 		{"the fleet's own keys", map[string]string{"heartbeat.yaml": head, "b.yaml": "max-sessions: 3\nagents: {b: {dir: b}}\n"}, []string{
 			"b.yaml:1:1: max-sessions: unknown key (it belongs into heartbeat.yaml)",
 		}},
-		{"no YAML", map[string]string{"heartbeat.yaml": head, "b.yaml": "a: [\n"}, []string{"b.yaml:1:1: did not find expected node content"}},
+		{"no YAML", map[string]string{"heartbeat.yaml": head, "b.yaml": "a: [\n"}, []string{"b.yaml:1:1: did not find expected node content (the [ that begins here needs its ])"}},
 		{"another version", map[string]string{"heartbeat.yaml": head, "b.yaml": "version: 2\nagents: {b: {dir: b}}\n"}, []string{
 			`b.yaml:1:10: version: version "2" is not known (write version: 1)`,
 		}},

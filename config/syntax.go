@@ -1,0 +1,199 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+var (
+	syntaxLine  = regexp.MustCompile(`^line (\d+): `)
+	namedAnchor = regexp.MustCompile(`unknown anchor '(.+)' referenced`)
+)
+
+// syntax notes an error of the YAML parser. It knows lines at most, and often
+// that where the block begins: the line that breaks it is looked for. The
+// column is where that line's text begins.
+func (l *loader) syntax(file place, err error, data []byte) {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	lines := bytes.Split(data, []byte("\n"))
+	line := 0
+	if m := syntaxLine.FindStringSubmatch(message); m != nil {
+		message = message[len(m[0]):]
+		fmt.Sscan(m[1], &line)
+		if found := breaking(lines); found > 0 {
+			line = found
+		}
+	} else {
+		line = bytes.Count(data[:culprit(message, data)], []byte("\n")) + 1
+	}
+	line = min(max(line, 1), len(lines))
+	message, hint := explain(message, lines[:line])
+	text := lines[line-1]
+	column := len(text) - len(bytes.TrimLeft(text, " \t\r")) + 1
+	l.problem(file.of(&yaml.Node{Line: line, Column: column}, ""), message, hint)
+}
+
+// culprit returns the offset of what the parser complains about without a line.
+func culprit(message string, data []byte) int {
+	at := -1
+	if m := namedAnchor.FindStringSubmatch(message); m != nil {
+		at = bytes.Index(data, []byte("*"+m[1]))
+	} else {
+		at = bytes.IndexFunc(data, func(r rune) bool {
+			return r == '\uFFFD' || r == 0x7f || r < ' ' && r != '\t' && r != '\n' && r != '\r'
+		})
+	}
+	return max(at, 0)
+}
+
+const (
+	// mostParsed bounds in bytes what is parsed again to find a line, some
+	// seconds' worth.
+	mostParsed = 24 << 20
+	// longest is how many lines a list or a quoted text may reasonably take.
+	longest = 100
+)
+
+// breaking returns the number of the first line with which the file can be
+// parsed no more, however much of it follows, or 0 where that takes too long.
+// Where something is opened and never closed it is the line that opens it.
+func breaking(lines [][]byte) int {
+	budget := mostParsed
+	parses := func(n int) bool {
+		part := bytes.Join(lines[:n], []byte("\n"))
+		budget -= len(part)
+		return budget >= 0 && whole(part)
+	}
+	good, bad := 0, len(lines)
+	found := 0
+	for {
+		for bad-good > 1 {
+			if middle := (good + bad) / 2; parses(middle) {
+				good = middle
+			} else {
+				bad = middle
+			}
+		}
+		if budget < 0 {
+			return found
+		}
+		found = bad
+		// In the middle of what takes several lines nothing parses: the line
+		// that breaks the file may stand behind its end.
+		ahead := bad + 1
+		for ahead < min(bad+longest, len(lines)) && !parses(ahead) {
+			ahead++
+		}
+		if budget < 0 || ahead >= min(bad+longest, len(lines)) {
+			return found
+		}
+		good, bad = ahead, len(lines)
+	}
+}
+
+// whole reports whether data can be parsed to its end.
+func whole(data []byte) bool {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var document yaml.Node
+		if err := decoder.Decode(&document); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
+}
+
+var (
+	// keyed is a line with a key, the value behind it; dashes may stand before.
+	keyed = regexp.MustCompile(`^ *(?:- +)*[\w."'-]+ *:(?: +(.*)|)$`)
+	// behindQuotes is a value that goes on behind its closing quote.
+	behindQuotes = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*') *[^ ,#\]}]`)
+	closedQuotes = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
+)
+
+// explain says what is wrong with the last one of lines, and what to write
+// instead, as far as that can be told; else it is the parser's message.
+func explain(message string, lines [][]byte) (what, hint string) {
+	text := string(bytes.TrimRight(lines[len(lines)-1], "\r"))
+	trimmed := strings.TrimLeft(text, " ")
+	value := ""
+	if m := keyed.FindStringSubmatch(text); m != nil {
+		value = strings.TrimSpace(m[1])
+	}
+	switch {
+	case strings.HasPrefix(trimmed, "\t"):
+		return message, "YAML is indented with spaces"
+	case strings.Contains(text, ": *") || strings.Contains(text, "[*"):
+		return message, `put it in quotes: a bare * begins an alias`
+	case strings.Contains(text, ": {{"):
+		return message, `put it in quotes: a bare { begins a mapping`
+	}
+	if fits := indents(lines); fits != "" {
+		return fmt.Sprintf("its indentation, %s, is that of no line above", spaces(len(text)-len(trimmed))), "above it stand " + fits
+	}
+	switch {
+	case behindQuotes.MatchString(value):
+		return "text stands behind the closing quote", `write \" for a " inside of "…", and '' for a ' inside of '…'`
+	case strings.HasPrefix(value, `"`) || strings.HasPrefix(value, `'`):
+		if !closedQuotes.MatchString(value) {
+			return "the quote that begins here is not closed", "end the text with " + value[:1]
+		}
+	case strings.HasPrefix(value, "[") || strings.HasPrefix(value, "{"):
+		if end := map[byte]string{'[': "]", '{': "}"}[value[0]]; strings.Count(value, value[:1]) > strings.Count(value, end) {
+			return message, "the " + value[:1] + " that begins here needs its " + end
+		}
+	case strings.Contains(value, ": ") || strings.HasSuffix(value, ":"):
+		return message, "put the text behind the first colon in quotes: a colon and a blank begin a mapping"
+	case value != "" && strings.ContainsAny(value[:1], "@`%&!|>?"):
+		return message, "put it in quotes: a bare " + value[:1] + " means something else"
+	case value != "" && len(trimmed) > 0 && !strings.Contains(trimmed, ":"):
+		return message, "a key and its value stand as KEY: VALUE"
+	}
+	return message, ""
+}
+
+// indents lists the lines above the last one that it could stand below each
+// other with, by their indentation; "" where it fits one of them.
+func indents(lines [][]byte) string {
+	own := indent(lines[len(lines)-1])
+	least := -1
+	var found []string
+	for _, line := range slices.Backward(lines[:len(lines)-1]) {
+		text := strings.TrimSpace(string(line))
+		if !keyed.Match(bytes.TrimRight(line, "\r")) && !strings.HasPrefix(text, "- ") || strings.HasPrefix(text, "#") {
+			continue
+		}
+		n := indent(line)
+		if least >= 0 && n >= least {
+			continue
+		}
+		opens := least < 0 && n < own && strings.HasSuffix(text, ":") // and own is what it holds
+		least = n
+		if n == own || opens {
+			return ""
+		}
+		name, _, _ := strings.Cut(text, ":")
+		if len(found) < 3 {
+			found = append(found, fmt.Sprintf("%s with %s", cut(name), spaces(n)))
+		}
+	}
+	return strings.Join(found, ", ")
+}
+
+func indent(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " ")) }
+
+func spaces(n int) string {
+	switch n {
+	case 0:
+		return "no space"
+	case 1:
+		return "1 space"
+	}
+	return fmt.Sprintf("%d spaces", n)
+}
