@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"slices"
+	"time"
 
 	"heartbeat/internal/simulate/script"
 )
@@ -40,6 +41,41 @@ func turnScenarios() []scenario {
 				l.Quiet(1)
 				term.Submit("typed two")
 				stops(2)(l, term)
+			},
+		},
+		{
+			// What is typed in a turn comes after it, all together.
+			name:  "typed-in-a-turn",
+			model: []turn{{match: "begin", times: 1, steps: []script.Step{think(6 * time.Second), say("done")}}},
+			drive: func(l *Lab, term *Terminal) {
+				l.Until("the turn", func() bool { return l.requests() == 1 })
+				term.Submit("typed one")
+				l.UntilCalls("UserPromptSubmit", 2)
+				term.Submit("typed two")
+				stops(2)(l, term)
+			},
+		},
+		{
+			// Between two tools the model is told in the turn.
+			name:     "typed-between-tools",
+			settings: allow("Bash"),
+			model:    []turn{{match: "begin", times: 1, steps: []script.Step{bash("sleep 4"), say("done")}}},
+			drive: func(l *Lab, term *Terminal) {
+				l.UntilCalls("PreToolUse", 1)
+				term.Submit("typed one")
+				stops(1)(l, term)
+			},
+		},
+		{
+			name:  "typed-in-a-turn-then-escape",
+			model: []turn{{match: "begin", times: 1, steps: []script.Step{think(20 * time.Second), say("done")}}},
+			drive: func(l *Lab, term *Terminal) {
+				l.Until("the turn", func() bool { return l.requests() == 1 })
+				term.Submit("typed one")
+				l.UntilCalls("UserPromptSubmit", 2)
+				time.Sleep(l.pace())
+				term.Type("\x1b")
+				stops(1)(l, term)
 			},
 		},
 	}

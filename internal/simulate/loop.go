@@ -23,9 +23,10 @@ const (
 type item struct {
 	kind      itemKind
 	text      string
+	before    []string // prompts that go with it, before it
 	system    []string // texts that go with it
 	submitted bool     // UserPromptSubmit has run
-	queued    bool     // typed while something else ran
+	queued    bool     // a command typed while something else ran
 }
 
 // ending is how a job ended.
@@ -83,6 +84,8 @@ func (l *loop) run(ctx context.Context) {
 			l.finished(end)
 		case it := <-s.arrivals:
 			l.queue = append(l.queue, it)
+		case <-s.typedIn:
+			// The next item is looked for.
 		case k := <-l.keys():
 			l.key(k)
 		case sig := <-s.signals:
@@ -113,6 +116,14 @@ func (l *loop) keys() <-chan key {
 
 // startNext starts the next item as a job when none runs.
 func (l *loop) startNext(ctx context.Context) {
+	if l.cancel == nil && len(l.queue) == 0 {
+		if texts, system := l.s.takeWaiting("dequeue"); len(texts) > 0 {
+			last := len(texts) - 1
+			l.queue = append(l.queue, item{
+				kind: itemPrompt, text: texts[last], before: texts[:last], system: system, submitted: true,
+			})
+		}
+	}
 	if l.cancel != nil || len(l.queue) == 0 || l.leaving != nil {
 		if l.cancel == nil && !l.s.interactive && l.leaving == nil {
 			l.end(l.printStatus(), "other")
@@ -290,10 +301,38 @@ func (s *session) takeTyped() {
 		select {
 		case text := <-s.typed:
 			if system, ok := s.submitPrompt(s.life, text); ok {
-				s.arrive(item{kind: itemPrompt, text: text, system: system, submitted: true, queued: true})
+				s.putWaiting(text, system)
+			} else {
+				s.queueOperation("remove", text)
 			}
 		case <-s.life.Done():
 			return
 		}
 	}
+}
+
+// putWaiting puts a prompt that was typed while something else runs where the
+// next turn, or this one's next tool, finds it.
+func (s *session) putWaiting(text string, system []string) {
+	s.mu.Lock()
+	s.waiting = append(s.waiting, item{text: text, system: system})
+	s.mu.Unlock()
+	select {
+	case s.typedIn <- struct{}{}:
+	default: // it has not looked since the last one
+	}
+}
+
+// takeWaiting takes all of them out of the client's queue, by an operation of
+// that name.
+func (s *session) takeWaiting(operation string) (texts, system []string) {
+	s.mu.Lock()
+	all := s.waiting
+	s.waiting = nil
+	s.mu.Unlock()
+	for _, it := range all {
+		texts, system = append(texts, it.text), append(system, it.system...)
+		s.queueOperation(operation, "")
+	}
+	return texts, system
 }

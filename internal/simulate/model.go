@@ -116,11 +116,22 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 	return reply, acted, ctx.Err()
 }
 
-// requestAgain is the request that carries a tool's result.
+// midTurn is how the model is told of what is typed while it works.
+const midTurn = "The user sent a new message while you were working:\n%s\n\nThis is how Claude Code surfaces messages the user sends mid-turn — " +
+	"within the running turn, often alongside the next tool result, rather than as a separate conversation turn. " +
+	"Address the message above as you continue this turn."
+
+// requestAgain is the request that carries a tool's result, and what was
+// typed meanwhile.
 func (s *session) requestAgain(ctx context.Context, err error) {
-	if err == nil && ctx.Err() == nil {
-		s.request(nil, nil)
+	if err != nil || ctx.Err() != nil {
+		return
 	}
+	texts, system := s.takeWaiting("remove")
+	for i, text := range texts {
+		texts[i] = fmt.Sprintf(midTurn, text)
+	}
+	s.request(texts, system)
 }
 
 func (s *session) thinking() (done func()) {

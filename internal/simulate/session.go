@@ -38,9 +38,10 @@ type session struct {
 	term        *terminal // nil without one
 	signals     <-chan os.Signal
 
-	arrivals chan item   // what may start a turn by itself
-	typed    chan string // prompts typed while something runs
-	exitNow  chan int    // the script says exit
+	arrivals chan item     // what may start a turn by itself
+	typed    chan string   // prompts typed while something runs
+	typedIn  chan struct{} // one of them has come to waiting
+	exitNow  chan int      // the script says exit
 
 	life      context.Context // ends when the client does
 	rest      sync.WaitGroup  // what is left of process groups that were ended
@@ -57,6 +58,7 @@ type session struct {
 	transcript *transcript
 	tasks      []*task
 	dialog     *dialog
+	waiting    []item // prompts typed while something runs, after their hooks
 }
 
 // field is one member of a payload; their order is the client's.

@@ -91,7 +91,7 @@ func newSession(a *arguments) (*session, error) {
 		args: a, script: sc, model: script.NewModel(sc), home: home, project: dir, cwd: dir,
 		store:    hooks.ProjectStore(home, dir, a.settingSources),
 		runner:   hooks.Runner{KillDelay: time.Duration(sc.KillDelay)},
-		arrivals: make(chan item, 64), typed: make(chan string, 64), exitNow: make(chan int, 1),
+		arrivals: make(chan item, 64), typed: make(chan string, 64), typedIn: make(chan struct{}, 1), exitNow: make(chan int, 1),
 	}
 	s.runner.Rest = &s.rest
 	if s.store.Pinned, err = pinnedSettings(a.settings); err != nil {

@@ -88,6 +88,10 @@ func (s *session) command(ctx context.Context, text string) ending {
 // turn takes one prompt to its end: UserPromptSubmit, requests to the model,
 // and Stop, as often as Stop hooks have something to add.
 func (s *session) turn(ctx context.Context, it item) ending {
+	for _, text := range it.before {
+		s.newPrompt()
+		s.recordPrompt(item{text: text, submitted: true})
+	}
 	s.newPrompt()
 	system := it.system
 	if !it.submitted {
@@ -101,7 +105,7 @@ func (s *session) turn(ctx context.Context, it item) ending {
 	s.context = nil
 	s.show("\n> " + it.text)
 	s.recordPrompt(it)
-	prompts := []string{it.text}
+	prompts := append(it.before, it.text)
 	for active, blocks := false, 0; ; active = true {
 		reply, acted, err := s.answer(ctx, prompts, system)
 		if err != nil {
@@ -134,8 +138,12 @@ func (s *session) recordPrompt(it item) {
 			field{"turnOrigin", "task_notification"})
 		return
 	}
+	source := "typed"
+	if it.submitted {
+		source = "queued"
+	}
 	s.userText(it.text, field{"permissionMode", s.mode}, field{"origin", map[string]string{"kind": "human"}},
-		field{"promptSource", "typed"}, field{"turnOrigin", "human"})
+		field{"promptSource", source}, field{"turnOrigin", "human"})
 }
 
 // settled is the end of a turn after its Stop hooks; one that was aborted
