@@ -73,6 +73,9 @@ func (q *Queue) DropQueued(ids ...string) (int, error) {
 			EntryID: entryID(e.Raw), StartOffset: e.Start, EndOffset: e.End, DeliveryID: e.DeliveryID,
 			ID: e.ID, Source: e.Source, Reason: Dropped, At: time.Now().UTC(),
 		}
+		if r := v.verdict.meta.Requeued; r.is(e.Start, e.DeliveryID, d.EntryID) {
+			d.Attempts = r.Attempt
+		}
 		d.setRaw(e.Raw)
 		dead = append(dead, d)
 		return true

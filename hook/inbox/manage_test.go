@@ -158,6 +158,25 @@ func TestQueuedEntriesAreDropped(t *testing.T) {
 	}
 }
 
+// TestDroppedAfterSomeAttempts (found by a user: the dead letter said 0).
+func TestDroppedAfterSomeAttempts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.append(Letter{ID: "a", Prompt: "fails"})
+	r.append(Letter{ID: "b", Prompt: "waits"})
+	for range 3 {
+		r.offer()
+		r.advance(Taken)
+		r.recover(Interruption{Policy: Retry})
+	}
+	if n, err := r.DropQueued("a", "b"); n != 2 || err != nil {
+		t.Fatalf("dropped %d, %v", n, err)
+	}
+	if d := r.dead(); d[0].Attempts != 3 || d[1].Attempts != 0 {
+		t.Errorf("dead letters %+v", d)
+	}
+}
+
 func TestDeadLettersAreRetriedAndPurged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -76,7 +76,8 @@ func Settle(ctx context.Context, a *config.Agent) error {
 
 // Drop takes queued entries out of an agent's queue, by their id or delivery
 // id, and files them as dead letters. It is all or nothing: an id that is not
-// queued is an error that matches inbox.ErrNotFound.
+// queued is an error that matches inbox.ErrNotFound, and that of an entry in
+// flight a *BusyError.
 func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Queue) error {
 		if err := q.Settle(); err != nil {
@@ -86,7 +87,14 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 		if err != nil {
 			return err
 		}
+		flight, err := q.Peek()
+		if err != nil {
+			return err
+		}
 		for _, id := range ids {
+			if flight != nil && id != "" && (flight.ID == id || flight.DeliveryID == id) {
+				return flying(a, id, flight.State)
+			}
 			if !slices.ContainsFunc(entries, func(e inbox.Entry) bool { return e.ID == id || e.DeliveryID == id }) {
 				return fmt.Errorf("cannot drop %q: %w", id, inbox.ErrNotFound)
 			}
@@ -95,6 +103,17 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 		return err
 	})
 	return dropped, err
+}
+
+// flying refuses to drop an entry that is no more in the queue's hands.
+func flying(a *config.Agent, id string, s inbox.State) error {
+	e := &BusyError{why: fmt.Sprintf("cannot drop %q: it is in flight (%s)", id, s)}
+	if flock.Held(session.SessionLock(a.Inbox)) {
+		e.hint = fmt.Sprintf("it ends with the session's turn, which heartbeat attach %s joins", a.Name)
+	} else {
+		e.hint = fmt.Sprintf("its session is gone: heartbeat run deals with it by on-orphan, heartbeat recover %s does so now", a.Name)
+	}
+	return e
 }
 
 // wholeQueue is more entries than any queue has.

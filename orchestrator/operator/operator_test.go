@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,8 +148,24 @@ func TestWhatIsInFlightIsNotDropped(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, "a", "b")
 	start(t, a, inbox.Started)
-	if _, err := Drop(t.Context(), a, []string{"a"}); !errors.Is(err, inbox.ErrNotFound) {
-		t.Errorf("Drop: %v, want ErrNotFound", err)
+	drop := func(ids ...string) string {
+		_, err := Drop(t.Context(), a, ids)
+		busy, ok := errors.AsType[*BusyError](err)
+		if !ok {
+			t.Fatalf("Drop: %v, want a *BusyError", err)
+		}
+		return busy.Error() + "; " + busy.Hint()
+	}
+	if got := drop("b", "a"); !strings.HasPrefix(got, `cannot drop "a": it is in flight (started); its session is gone: `) {
+		t.Errorf("without a session: %s", got)
+	}
+	unlock, err := flock.TryLock(session.SessionLock(a.Inbox))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if got := drop("a"); !strings.Contains(got, "heartbeat attach triage") {
+		t.Errorf("with a session: %s", got)
 	}
 	expectQueue(t, a, []string{"b"}, nil)
 }
