@@ -153,6 +153,30 @@ func TestWhatAPersonSubmitsInATurn(t *testing.T) {
 	}
 }
 
+// TestACommandIsTakenWhileTheSessionWaits: no hook hears of it, and it stood
+// behind the waiting hook for as long as that waited.
+func TestACommandIsTakenWhileTheSessionWaits(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, persist)
+		f.teach()
+		f.start()
+		f.send("before")
+		f.phase(hook.Waiting)
+		person := f.join()
+		f.Until("the person is noted", func() bool { return f.session().Attached == 1 })
+		begun := time.Now()
+		person.Submit("/clear")
+		f.phase(hook.Unattended)
+		t.Logf("taken after %v", time.Since(begun))
+		f.send("after")
+		if o := f.must("", "status"); !strings.Contains(o, "a person has its session for themselves") {
+			t.Errorf("status does not say why nothing is handed over:\n%s", o)
+		}
+		person.leaves()
+		f.Until("the next reply", func() bool { return len(f.outbox()) == 2 })
+	})
+}
+
 func prompted(text string) func(f *fleet) bool {
 	return func(f *fleet) bool {
 		return slices.ContainsFunc(f.prompts(), func(p string) bool { return strings.Contains(p, text) })
