@@ -30,7 +30,7 @@ func (s *Scheduler) takeDirectories() error {
 		}
 		a.unlock = unlock
 	}
-	return errors.Join(errs...)
+	return joined(errs)
 }
 
 func takeDirectory(c *config.Agent) (unlock func() error, err error) {
@@ -39,7 +39,7 @@ func takeDirectory(c *config.Agent) (unlock func() error, err error) {
 	}
 	unlock, err = flock.TryLock(c.Dir)
 	if errors.Is(err, flock.ErrHeld) {
-		return nil, &HeldError{Agent: c.Name, Dir: c.Dir}
+		return nil, heldError(c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the directory of agent %q: %w", c.Name, err)
@@ -61,19 +61,6 @@ func (a *agent) release() {
 		_ = a.unlock()
 		a.unlock = nil
 	}
-}
-
-// HeldError means that another scheduler runs an agent's directory.
-type HeldError struct{ Agent, Dir string }
-
-// Error names the agent and its directory.
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("cannot lock the directory of agent %q: another heartbeat runs in %q", e.Agent, e.Dir)
-}
-
-// Hint says what to do.
-func (e *HeldError) Hint() string {
-	return "stop the other `heartbeat run` first (`heartbeat status` shows it); one directory has one consumer"
 }
 
 // recoverLeft recovers what an earlier run left in flight.

@@ -169,7 +169,7 @@ func TestABadReloadChangesNothing(t *testing.T) {
 		}
 		defer func() { _ = unlock() }()
 		_, err = r.s.Reload(r.with(r.declare("c"), r.declare("b")))
-		if _, ok := errors.AsType[*HeldError](err); !ok {
+		if held, ok := errors.AsType[*HeldError](err); !ok || len(held.Agents) != 1 {
 			t.Errorf("Reload = %v, want a HeldError", err)
 		}
 		other := r.with(r.declare("a"))

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 )
@@ -55,7 +54,7 @@ func (s *Scheduler) lockAddedLocked(c *change) error {
 			a.release()
 		}
 	}
-	return errors.Join(errs...)
+	return joined(errs)
 }
 
 // expectLocked makes agents ones of this run, and lets those take over that

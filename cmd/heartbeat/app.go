@@ -140,10 +140,10 @@ func warnOfLeft(f *config.Fleet, warn func(string)) {
 }
 
 // mark marks the agents as this fleet's. Nothing depends on it but warnOfLeft.
-func (a *app) mark(f *config.Fleet) {
+func (a *app) mark(f *config.Fleet, agents []*config.Agent) {
 	now, err := originOf(f)
 	if err == nil {
-		err = orchestrator.Mark(f.Agents, now)
+		err = orchestrator.Mark(agents, now)
 	}
 	if err != nil {
 		a.log.Warn("cannot note which fleet runs an agent", "err", err)

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"heartbeat/config"
+	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -53,13 +55,16 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	if !c.DryRun {
 		a.remember(w.fleet)
-		a.mark(w.fleet)
+		a.mark(w.fleet, slices.DeleteFunc(slices.Clone(agents), isRun))
 	}
 	if len(c.Agents) == 0 {
 		errs = append(errs, c.dropped(a, w, &res))
 	}
 	return res, errors.Join(errs...)
 }
+
+// isRun reports whether a run has the agent, which has marked it.
+func isRun(agent *config.Agent) bool { return flock.Held(agent.Dir) }
 
 func (c applyCmd) wire(a *app, w *wiring, agent *config.Agent, res *wired) error {
 	wire := workspace.Apply

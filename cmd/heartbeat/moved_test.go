@@ -4,6 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -55,4 +58,32 @@ func TestRenamedFleetFolder(t *testing.T) {
 	if o := at("copy", "apply"); o.status != 0 || o.stderr != "" {
 		t.Errorf("a copy: %+v", o)
 	}
+}
+
+// TestASecondRunIsToldOfTheFirst (found by a user: with another state directory
+// the hint was to look at a status that does not show it, once for each agent).
+func TestASecondRunIsToldOfTheFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated+"  builder:\n    dir: agents/builder\n    command: [heartbeat, simulate]\n")
+	r := w.background()
+	other := *w
+	other.env = append(slices.Clone(w.env), "HEARTBEAT_STATE_DIR="+filepath.Join(w.dir, "elsewhere"))
+	until(t, "the directories are marked", func() bool { return slices.Contains(w.names("agents/builder/.heartbeat"), "fleet.json") })
+	for _, args := range [][]string{{"apply"}, {"run"}} {
+		o := other.run(args...)
+		if args[0] == "apply" {
+			continue // which does not make them its own
+		}
+		pid := "(process " + strconv.Itoa(r.cmd.Process.Pid) + ")"
+		want := "cannot lock the directories of 2 agents (triage, builder): another heartbeat " + pid + " runs them; its fleet is "
+		if runtime.GOOS != "linux" {
+			want = strings.Replace(want, " "+pid, "", 1)
+		}
+		if o.status != exitError || strings.Count(o.stderr, "cannot lock") != 1 || !strings.Contains(o.stderr, want) ||
+			!strings.Contains(o.stderr, w.dir+"/heartbeat.yaml") || !strings.Contains(o.stderr, w.dir+"/state/fleet") || strings.Contains(o.stderr, "heartbeat status") {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+	r.stop()
 }

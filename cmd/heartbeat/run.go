@@ -111,7 +111,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	s, err = c.scheduler(a, fleet, shown.observe(), func() {
 		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
 		a.remember(fleet)
-		around.Go(func() { a.mark(fleet) })
+		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		if c.Once {
@@ -136,6 +136,15 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 		a.logStop(sum, asked, time.Since(begin))
 	}
 	return asked, sum, err
+}
+
+// chosen are the agents that this run has.
+func (c runCmd) chosen(f *config.Fleet) []*config.Agent {
+	agents, err := chooseAgents(f, c.Agents)
+	if err != nil {
+		return nil // a reload has removed one
+	}
+	return agents
 }
 
 // logStop writes the last line of a run: why it ended, and what it did.

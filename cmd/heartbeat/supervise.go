@@ -75,7 +75,9 @@ func (a *app) reload(s *orchestrator.Scheduler) (*config.Fleet, *orchestrator.Pl
 	plan, err := s.Reload(f)
 	if err == nil {
 		a.remember(f)
-		a.mark(f)
+		if added, err := chooseAgents(f, plan.Added); err == nil && len(plan.Added) > 0 {
+			a.mark(f, added)
+		}
 	}
 	return f, plan, err
 }

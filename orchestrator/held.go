@@ -1,0 +1,81 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/hook/flock"
+)
+
+// HeldError means that another scheduler runs the directories of agents.
+type HeldError struct {
+	Agents []string
+	Dir    string // of the first one
+	// PID is the other scheduler's, or 0 where that is not known; By is which
+	// fleet ran the directory last, as far as is written there.
+	PID int
+	By  Origin
+}
+
+// heldError is about one agent.
+func heldError(c *config.Agent) *HeldError {
+	return &HeldError{Agents: []string{c.Name}, Dir: c.Dir, PID: flock.Holder(c.Dir), By: originOf(c)}
+}
+
+// joined is errors.Join, with one error for each other scheduler.
+func joined(errs []error) error {
+	type other struct {
+		pid int
+		by  Origin
+	}
+	var all []error
+	first := map[other]*HeldError{}
+	for _, err := range errs {
+		e, ok := errors.AsType[*HeldError](err)
+		if !ok {
+			all = append(all, err)
+			continue
+		}
+		if f := first[other{e.PID, e.By}]; f != nil {
+			f.Agents = append(f.Agents, e.Agents...)
+			continue
+		}
+		first[other{e.PID, e.By}] = e
+		all = append(all, e)
+	}
+	return errors.Join(all...)
+}
+
+// shownHeld is how many agents of a long list are named.
+const shownHeld = 5
+
+// Error names the agents and who runs them.
+func (e *HeldError) Error() string {
+	who := "another heartbeat"
+	if e.PID > 0 {
+		who += fmt.Sprintf(" (process %d)", e.PID)
+	}
+	text := fmt.Sprintf("cannot lock the directory of agent %q: %s runs in %q", e.Agents[0], who, e.Dir)
+	if n := len(e.Agents); n > 1 {
+		names := strings.Join(e.Agents[:min(n, shownHeld)], ", ")
+		if n > shownHeld {
+			names += ", …"
+		}
+		text = fmt.Sprintf("cannot lock the directories of %d agents (%s): %s runs them", n, names, who)
+	}
+	if e.By.File != "" {
+		text += fmt.Sprintf("; its fleet is %q, its state is in %q", e.By.File, e.By.StateDir)
+	}
+	return text
+}
+
+// Hint says what to do.
+func (e *HeldError) Hint() string {
+	stop := "stop the other `heartbeat run` first"
+	if e.PID > 0 {
+		stop += fmt.Sprintf(" (kill %d)", e.PID)
+	}
+	return stop + "; one directory has one consumer"
+}
