@@ -35,7 +35,9 @@ type app struct {
 	log *slog.Logger
 	out *output
 	cli *cli
-	// broken is why knownFleet did not load the file, or nil.
+	// known is what knownFleet returned; broken is why that is not the file as
+	// it is, or nil.
+	known  *config.Fleet
 	broken error
 	// manager is told what a run does.
 	manager service.Manager
@@ -102,8 +104,12 @@ func (a *app) fleet() (*config.Fleet, error) {
 // one that was run or applied last. It is for what has to work also while
 // somebody edits: looking, sending, holding.
 func (a *app) knownFleet() (*config.Fleet, error) {
+	if a.known != nil {
+		return a.known, nil
+	}
 	f, bad := a.fleet()
 	if bad == nil {
+		a.known = f
 		return f, nil
 	}
 	f, at, err := orchestrator.Recall(a.File)
@@ -116,7 +122,7 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 			return nil, bad
 		}
 	}
-	a.broken = bad
+	a.known, a.broken = f, bad
 	a.out.warnNow(fmt.Sprintf("%s; going on with the configuration of %s (%s validate shows what is wrong)",
 		inShort(bad), at.Format(time.DateTime), a.ours()))
 	return f, nil

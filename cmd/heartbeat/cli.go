@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"reflect"
 	"regexp"
@@ -108,10 +109,23 @@ func parse(args []string, std stdio) (parsed, error) {
 func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
 	return kong.New(c,
 		kong.Name("heartbeat"), kong.Description(description), kong.ExplicitGroups(groups),
-		kong.Writers(std.out, std.err), kong.Exit(func(int) { helped() }),
+		kong.Writers(unread{std.out}, std.err), kong.Exit(func(int) { helped() }),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 100}),
 	)
+}
+
+// unread is a writer of help: a reader that has seen enough of it, as head, is
+// no error.
+type unread struct{ io.Writer }
+
+// Write implements io.Writer.
+func (u unread) Write(p []byte) (int, error) {
+	n, err := u.Writer.Write(p)
+	if gone(err) {
+		return len(p), nil
+	}
+	return n, err
 }
 
 // asksVersion reports whether a command line without a command has --version.

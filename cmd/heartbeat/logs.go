@@ -6,23 +6,28 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/transcript"
 )
 
 type logsCmd struct {
-	Agent  string `arg:"" help:"The agent." complete:"agent"`
-	Follow bool   `help:"Go on with what comes, also in the agent's next sessions, until interrupted; -f for short."`
-	Count  int    `short:"n" placeholder:"N" default:"50" help:"How many lines of the conversation to begin with, the newest (${default})."`
-	Full   bool   `help:"Show prompts, tool calls and their answers in full, not in one line."`
-	Raw    bool   `help:"Print the terminal's output instead, byte for byte, control sequences and all."`
+	Agent   string `arg:"" help:"The agent." complete:"agent"`
+	Session string `arg:"" optional:"" help:"A past session of it, by its id as heartbeat history shows it."`
+	Follow  bool   `help:"Go on with what comes, also in the agent's next sessions, until interrupted; -f for short."`
+	Count   int    `short:"n" placeholder:"N" default:"50" help:"How many lines of the conversation to begin with, the newest (${default})."`
+	Full    bool   `help:"Show prompts, tool calls and their answers in full, not in one line."`
+	Raw     bool   `help:"Print the terminal's output instead, byte for byte, control sequences and all."`
 }
 
 // Help implements kong's HelpProvider.
@@ -35,6 +40,7 @@ Examples:
 
     heartbeat logs triage
     heartbeat logs triage -f
+    heartbeat logs triage 5f0c1a2b      # a past session, by its id in heartbeat history
     heartbeat logs triage --raw | less -R`
 }
 
@@ -45,6 +51,9 @@ func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Count < 0 {
 		return nil, usagef("heartbeat logs --help", "-n is below 0")
 	}
+	if c.Session != "" && c.Follow {
+		return nil, usagef("heartbeat logs "+c.Agent+" "+c.Session, "a past session has nothing to follow")
+	}
 	agent, err := a.agent(c.Agent)
 	if err != nil {
 		return nil, err
@@ -52,6 +61,11 @@ func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
 	record, err := lastSession(agent)
 	if err != nil && !c.Follow {
 		return nil, err
+	}
+	if c.Session != "" {
+		if record, err = a.pastSession(agent, record, c.Session); err != nil {
+			return nil, err
+		}
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
@@ -76,6 +90,48 @@ func lastSession(agent *config.Agent) (*hook.Record, error) {
 	return r, nil
 }
 
+// pastSession is as much of a record as logs needs of a session that begins
+// with id, the last one's where it is that. The client keeps the transcripts of
+// a directory beside each other, by the ids of their conversations.
+func (a *app) pastSession(agent *config.Agent, last *hook.Record, id string) (*hook.Record, error) {
+	f, err := a.knownFleet()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := state.Dir(f.Name)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(last.Session, id) {
+		return last, nil
+	}
+	found := map[string]bool{}
+	for e, err := range orchestrator.ReadJournal(dir) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Kind == "ended" && e.Agent == agent.Name && strings.HasPrefix(e.Session, id) {
+			found[e.Session] = true
+		}
+	}
+	if len(found) != 1 {
+		why := "the journal knows none"
+		if len(found) > 1 {
+			why = fmt.Sprintf("%d sessions begin so", len(found))
+		}
+		return nil, &failure{
+			status: exitError, err: fmt.Errorf("cannot find session %q of agent %q: %s", id, agent.Name, why),
+			hint: "heartbeat history " + agent.Name + " lists them, with -o json by their whole ids",
+		}
+	}
+	past := &hook.Record{Session: slices.Collect(maps.Keys(found))[0]}
+	if last.Transcript == "" {
+		return past, nil // --raw needs none
+	}
+	past.Transcript = filepath.Join(filepath.Dir(last.Transcript), filepath.Base(past.Session)+".jsonl")
+	return past, nil
+}
+
 // conversation prints the transcript of one session after the other.
 func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, record *hook.Record) error {
 	var (
@@ -91,6 +147,12 @@ func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, 
 	for {
 		if record != nil && record.Transcript != path && record.Transcript != "" {
 			next, err := transcript.Open(record.Transcript)
+			if errors.Is(err, fs.ErrNotExist) && c.Session != "" {
+				return &failure{
+					status: exitError, err: fmt.Errorf("cannot find the transcript of session %s: the client keeps none under its id; it was removed, or went on with another conversation", record.Session),
+					hint: fmt.Sprintf("heartbeat logs %s %s --raw prints its terminal, while that is kept", c.Agent, c.Session),
+				}
+			}
 			if err != nil && !c.Follow {
 				return err
 			}
