@@ -183,12 +183,20 @@ func fleetChanges(old, f *config.Fleet) []string {
 		changed = append(changed, "groups")
 	}
 	if old.SlotTime != f.SlotTime {
-		changed = append(changed, fmt.Sprintf("slot-time %s → %s", old.SlotTime, f.SlotTime))
+		changed = append(changed, fmt.Sprintf("slot-time %s → %s", unlimited(old.SlotTime), unlimited(f.SlotTime)))
 	}
 	if old.ShutdownGrace != f.ShutdownGrace {
 		changed = append(changed, fmt.Sprintf("shutdown-grace %s → %s", old.ShutdownGrace, f.ShutdownGrace))
 	}
 	return changed
+}
+
+// unlimited is a limit in the words of the file.
+func unlimited(d time.Duration) string {
+	if d <= 0 {
+		return "none"
+	}
+	return d.String()
 }
 
 // removeLocked takes an agent out, after its turn when it is in one.

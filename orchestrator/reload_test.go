@@ -260,3 +260,15 @@ func TestUpcoming(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestReloadToNoSlotTime says so in the words of the file (it said 0s).
+func TestReloadToNoSlotTime(t *testing.T) {
+	t.Parallel()
+	old, now := &config.Fleet{SlotTime: 5 * time.Second}, &config.Fleet{}
+	if got := fleetChanges(old, now); !slices.Equal(got, []string{"slot-time 5s → none"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := fleetChanges(now, old); !slices.Equal(got, []string{"slot-time none → 5s"}) {
+		t.Errorf("got %q", got)
+	}
+}

@@ -34,6 +34,13 @@ type arguments struct {
 	maxTime      time.Duration
 }
 
+const usageScript = `  {"think": "50ms", "rules": [
+    {"match": "flaky", "times": 1, "once-file": "tried",
+     "steps": [{"fail": "server_error"}]},
+    {"regexp": "^Review", "steps": [
+      {"tool": "Bash", "command": "ls"}, {"delay": "1s"}, {"reply": "reviewed: {first}"}]}]}
+`
+
 const usage = `usage: simulate [options] [--] [PROMPT]
 
 A stand-in for the Claude Code client: it runs the hooks of the settings files
@@ -48,10 +55,17 @@ as the client does, and answers prompts from a script instead of a model.
   --model NAME, --allowedTools RULES, --version
 
 of the stand-in alone:
-  --script FILE               what the model does (see the package's documentation)
+  --script FILE               what the model does, see below
   --home DIR                  use DIR as HOME; it is made
   --require-trust             ask before the first session in a directory
   --max-time DURATION         end after this time (24h)
+
+a script is one JSON object; the first rule that fits a prompt answers it:
+
+` + usageScript + `
+what a step does: reply, delay, tool, background, subagent, fail, hang, crash,
+exit or print; internal/simulate/script/script.go describes each of them. Without
+a rule that fits the answer is "done: " and the prompt's first line.
 
 environment: SIMULATE_LOG=FILE gets a JSON line for every request to the model.
 `
