@@ -80,8 +80,18 @@ func (p *Plan) recordDir(path string) string {
 	return filepath.Join(p.stateDir, "applied", hex.EncodeToString(sum[:8]))
 }
 
-// applied returns the record of a settings file, or nil.
+// applied returns the record of a settings file, also from before its folder
+// was moved, or nil.
 func (p *Plan) applied(path string) (*record, error) {
+	r, err := p.recorded(path)
+	if err != nil || r != nil {
+		return r, err
+	}
+	return p.moved(path)
+}
+
+// recorded returns the record that is kept for a path, or nil.
+func (p *Plan) recorded(path string) (*record, error) {
 	dir := p.recordDir(path)
 	var r record
 	err := state.Load(filepath.Join(dir, "applied.json"), &r)
@@ -109,7 +119,7 @@ func (p *Plan) applied(path string) (*record, error) {
 func (p *Plan) keep(r *record) error {
 	dir := p.recordDir(r.Path)
 	if r.fresh {
-		now, err := p.applied(r.Path)
+		now, err := p.recorded(r.Path)
 		if err != nil {
 			return err
 		}

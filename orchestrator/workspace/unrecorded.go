@@ -11,12 +11,17 @@ import (
 )
 
 // planUnrecorded takes our hooks out of settings files of which no record says
-// what was applied: the directory was moved, or the state directory is another
-// one. Rules may have been the person's before, so they stay and are named.
+// what was applied: the state directory is another one, as after a move. Rules may have been the person's before, so they stay and are named.
 func (p *Plan) planUnrecorded(declared config.Permissions) error {
 	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
 		path := p.target(t)
 		rec, err := p.applied(path)
+		if err != nil {
+			return err
+		}
+		if rec != nil && rec.fresh { // from before the folder was moved
+			err = p.planRetiring(path)
+		}
 		if err != nil {
 			return err
 		}

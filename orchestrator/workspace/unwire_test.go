@@ -275,3 +275,51 @@ func TestDiff(t *testing.T) {
 		t.Errorf("of unwiring: %s", got)
 	}
 }
+
+// TestTheOriginalIsFoundAfterAMove: records go by paths, and a fleet that was
+// moved with its state gets the originals back all the same.
+func TestTheOriginalIsFoundAfterAMove(t *testing.T) {
+	t.Parallel()
+	for _, between := range []string{"", "apply", "apply and drop", "another directory"} {
+		t.Run(between, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			const original = "{\n\t\"permissions\": {\"allow\": [\"Read\", \"Grep\"]}\n}\n"
+			b.put(".claude/settings.json", original)
+			b.apply()
+			b.agent.Permissions.Allow = []string{"Edit"}
+			to := b.agent.Dir + "-moved"
+			if err := os.Rename(b.agent.Dir, to); err != nil {
+				t.Fatal(err)
+			}
+			b.agent.Dir, b.agent.Home = to, filepath.Join(to, ".heartbeat")
+			b.agent.Inbox = filepath.Join(b.agent.Home, "inbox.jsonl")
+			want := original
+			switch between {
+			case "apply", "apply and drop":
+				b.apply()
+			case "another directory": // its settings were never ours
+				want = `{"model":"opus"}`
+				b.put(".claude/settings.json", want)
+				b.apply()
+			}
+			if between == "apply and drop" {
+				plans, err := Dropped([]*config.Agent{b.agent}, b.state)
+				if err != nil || len(plans) != 1 || plans[0].Unapply() != nil {
+					t.Fatal(plans, err)
+				}
+			}
+			for _, p := range b.unwire() {
+				if len(p.Notes) > 0 {
+					t.Errorf("notes: %q", p.Notes)
+				}
+			}
+			if got := b.get(".claude/settings.json"); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if left, err := filepath.Glob(filepath.Join(b.state, "applied", "*")); err != nil || len(left) > 0 {
+				t.Errorf("records are left: %q, %v", left, err)
+			}
+		})
+	}
+}
