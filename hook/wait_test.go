@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
 
@@ -122,6 +123,9 @@ func TestWaitEndsWhenTheShimDies(t *testing.T) {
 	if err := l.release(); err != nil {
 		t.Fatal(err)
 	}
+	// A child that another test is just starting holds it until it has been
+	// exec'ed.
+	until(t, "the lock is free", func() bool { return !flock.Held(sessionLock(l.inbox)) })
 	l.append("for the next session")
 	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
 		t.Errorf("%+v", r)
