@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"time"
 
 	"heartbeat/config"
@@ -23,28 +23,14 @@ import (
 func (s *Scheduler) takeDirectories() error {
 	var errs []error
 	for _, a := range s.agents {
-		unlock, err := takeDirectory(a.cfg)
+		claimed, err := takeDirectory(a.cfg)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		a.unlock = unlock
+		a.claim = claimed
 	}
 	return joined(errs)
-}
-
-func takeDirectory(c *config.Agent) (unlock func() error, err error) {
-	if err := os.MkdirAll(c.Home, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot prepare agent %q: %w", c.Name, err)
-	}
-	unlock, err = flock.TryLock(c.Dir)
-	if errors.Is(err, flock.ErrHeld) {
-		return nil, heldError(c)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot lock the directory of agent %q: %w", c.Name, err)
-	}
-	return unlock, nil
 }
 
 // releaseDirectories gives all directories back.
@@ -53,13 +39,6 @@ func (s *Scheduler) releaseDirectories() {
 	defer s.mu.Unlock()
 	for _, a := range s.agents {
 		a.release()
-	}
-}
-
-func (a *agent) release() {
-	if a.unlock != nil {
-		_ = a.unlock()
-		a.unlock = nil
 	}
 }
 
@@ -94,8 +73,14 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
 	defer cancel()
 	unlockSession, err := flock.Lock(ctx, session.SessionLock(cfg.Inbox))
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // where the queue has no folder nothing is in flight
+	}
+	if errors.Is(err, flock.ErrHeld) {
 		return fmt.Errorf("cannot recover agent %q: a session still lives: %w", a.name, err)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
 	}
 	defer unlockSession()
 	q, err := operator.Open(cfg)
@@ -146,6 +131,11 @@ func (s *Scheduler) noteRecovered(a *agent, outcome inbox.Outcome, flight *inbox
 // session is one session of an agent, as cfg declares it, from preparing to
 // recovering.
 func (s *Scheduler) session(a *agent, cfg *config.Agent) {
+	if !s.has(a, cfg) {
+		s.notBegun(a)
+		s.inspect(a)
+		return
+	}
 	prepared, err := s.opt.Prepare(cfg)
 	if err != nil {
 		s.launchFailed(a, err)
@@ -258,6 +248,18 @@ func (s *Scheduler) reported(a *agent, r session.Report) {
 		s.slotFreedLocked() // the next start need not wait any more
 	}
 	s.askForSlotLocked()
+}
+
+// notBegun takes back the start of a session.
+func (s *Scheduler) notBegun(a *agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.account.probe == a {
+		s.account.probe = nil
+	}
+	s.followLocked(a, next{state: Idle, reason: "its directory is not the one that was locked"})
+	s.vacatedLocked(a)
+	s.slotFreedLocked()
 }
 
 func (s *Scheduler) launchFailed(a *agent, err error) {

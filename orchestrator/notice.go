@@ -37,7 +37,7 @@ func (s *Scheduler) watchInboxes(ctx context.Context) {
 				s.hinted(a)
 			}
 			for _, a := range byFolder[path] {
-				s.hinted(a)
+				s.inspect(a)
 			}
 		})
 		if err != nil {
@@ -137,10 +137,8 @@ func (s *Scheduler) lookAtAll(chosen func(i int) bool) {
 	agents := slices.Clone(s.agents)
 	s.mu.Unlock()
 	for i, a := range agents {
-		if chosen(i) {
+		if s.inspect(a); chosen(i) {
 			s.noticed(a)
-		} else {
-			s.hinted(a)
 		}
 	}
 	s.mu.Lock()

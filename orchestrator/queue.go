@@ -21,6 +21,9 @@ const lookAhead = 2 << 20
 // pending says whether anything is queued for an agent.
 func pending(a *config.Agent) (inbox.Depth, error) {
 	q, err := operator.Open(a)
+	if errors.Is(err, fs.ErrNotExist) {
+		return inbox.Depth{}, nil // nobody has queued anything yet
+	}
 	if err != nil {
 		return inbox.Depth{}, err
 	}

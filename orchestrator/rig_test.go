@@ -323,7 +323,7 @@ func drains(f *fakeSession) session.Outcome {
 	time.Sleep(boot)
 	for {
 		switch o := f.told(); {
-		case o.Stop:
+		case o.Stop && o.Finish == "":
 			return session.Outcome{Why: hook.EndShutdown, Bound: true}
 		case o.Finish != "":
 			return finished(o)
@@ -344,7 +344,7 @@ func persists(f *fakeSession) session.Outcome {
 		select {
 		case o := <-f.orders:
 			switch {
-			case o.Stop:
+			case o.Stop && o.Finish == "":
 				return session.Outcome{Why: hook.EndShutdown, Bound: true}
 			case o.Finish != "":
 				return finished(o)

@@ -125,22 +125,26 @@ type agent struct {
 	// recovering is true while its directory is recovered after a reload.
 	recovering bool
 	// paused is since when a person wants nothing started, or zero.
-	paused  time.Time
-	unlock  func() error // of its directory
-	state   State
-	moves   int   // changes of state
-	empty   stamp // of the inbox, when it was found to hold nothing; or zero
-	since   time.Time
-	until   time.Time
-	reason  string
-	history history
-	live    Session
-	last    session.Report   // of the live session, or the last one
-	outcome *session.Outcome // of the last session
-	session string           // id of the live or last session
-	started time.Time        // of the live or last session
-	timer   *time.Timer
-	turns   []span // the last ones, for ignore-own
+	paused time.Time
+	claim  *claim // its directory; nil while another one has it
+	// lost is what is wrong with its directory, or "".
+	lost       string
+	retaking   bool // the one in its place is being locked
+	inspecting bool // inspect is to be called after a while
+	state      State
+	moves      int   // changes of state
+	empty      stamp // of the inbox, when it was found to hold nothing; or zero
+	since      time.Time
+	until      time.Time
+	reason     string
+	history    history
+	live       Session
+	last       session.Report   // of the live session, or the last one
+	outcome    *session.Outcome // of the last session
+	session    string           // id of the live or last session
+	started    time.Time        // of the live or last session
+	timer      *time.Timer
+	turns      []span // the last ones, for ignore-own
 	// leaving is true when the live session was told to yield or to finish.
 	leaving    bool
 	reclaiming bool // reclaim is to be called after a while
@@ -278,7 +282,7 @@ func (s *Scheduler) evaluateLocked(a *agent) {
 // wantsWorkLocked reports whether a session would be started for an agent that
 // has something queued.
 func (s *Scheduler) wantsWorkLocked(a *agent) bool {
-	return !s.stopping && !a.removed && !a.expected() && !a.recovering && (a.state == Idle || a.state == Waiting)
+	return !s.stopping && !a.removed && !a.expected() && !a.recovering && a.lost == "" && (a.state == Idle || a.state == Waiting)
 }
 
 // foundLocked is told what is queued for an agent that wants work.

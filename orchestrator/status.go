@@ -29,6 +29,9 @@ type AgentStatus struct {
 	// Hush until when it is handed nothing because one of them has typed.
 	Attached int       `json:"attached,omitempty"`
 	Hush     time.Time `json:"hush,omitzero"`
+	// Unread is true when the queue could not be read: then Depth, InFlight and
+	// Dead say nothing.
+	Unread bool `json:"unread,omitempty"`
 	// Next is the next scheduled fire, or zero; Watches and Polls count the
 	// triggers that have none.
 	Next    time.Time `json:"next,omitzero"`
@@ -64,7 +67,7 @@ func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 		st.State = Idle // it has done nothing yet
 	}
 	if !running {
-		st.State, st.Phase, st.Work, st.Until, st.Failing = Stopped, "", nil, time.Time{}, nil
+		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost = Stopped, "", nil, time.Time{}, nil, ""
 	} else if r, err := hook.ReadRecord(a.Home); err == nil && r != nil && r.Phase != hook.Ended {
 		st.Phase, st.Work, st.Attached, st.Hush = r.Phase, r.Work, r.Attached, r.Hush()
 	}
@@ -75,26 +78,32 @@ func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 
 func lookAtQueue(a *config.Agent, st *AgentStatus) {
 	q, err := operator.Open(a)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			st.Problem = err.Error()
-		}
+	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	defer q.Close()
+	if err == nil {
+		defer q.Close()
+		err = readQueue(q, st)
+	}
+	if err != nil {
+		st.Problem, st.Unread = err.Error(), true
+	}
+}
+
+func readQueue(q *inbox.Queue, st *AgentStatus) (err error) {
 	if st.Depth, err = q.Depth(statusLook); err != nil {
-		st.Problem = err.Error()
+		return err
 	}
 	if st.InFlight, err = q.Peek(); err != nil {
-		st.Problem = err.Error()
+		return err
 	}
 	for _, err := range q.DeadLetters() {
 		if err != nil {
-			st.Problem = err.Error()
-			break
+			return err
 		}
 		st.Dead++
 	}
+	return nil
 }
 
 func lookAtTriggers(a *config.Agent, st *AgentStatus, now time.Time) {

@@ -45,7 +45,7 @@ func (s *Scheduler) lockAddedLocked(c *change) error {
 			continue
 		}
 		var err error
-		if a.unlock, err = takeDirectory(a.cfg); err != nil {
+		if a.claim, err = takeDirectory(a.cfg); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -85,8 +85,8 @@ func (s *Scheduler) succeedLocked(gone *agent) {
 		if a.removed {
 			continue
 		}
-		if a.cfg.Dir == gone.cfg.Dir && gone.unlock != nil {
-			a.unlock, gone.unlock = gone.unlock, nil
+		if a.cfg.Dir == gone.cfg.Dir && gone.claim != nil {
+			a.claim, gone.claim = gone.claim, nil
 		}
 		if a.predecessors--; !a.expected() {
 			s.takeOverLocked(a)
@@ -102,6 +102,12 @@ func (s *Scheduler) takeOverLocked(a *agent) {
 		return
 	}
 	s.note(Event{Agent: a.name, Kind: "added"})
+	s.recoverLocked(a, "added by a reload")
+}
+
+// recoverLocked recovers what is in flight in an agent's directory. The agent
+// is idle then, for the reason that is given.
+func (s *Scheduler) recoverLocked(a *agent, reason string) {
 	a.recovering = true
 	s.followLocked(a, next{state: Idle, reason: "recovering"})
 	s.publishLocked(a)
@@ -114,19 +120,19 @@ func (s *Scheduler) takeOverLocked(a *agent) {
 		}
 		err := s.recover(context.WithoutCancel(s.work), a, cfg, lastOutcome(cfg.Home))
 		<-s.recoveries
-		s.tookOver(a, err)
+		s.recovered(a, reason, err)
 	})
 }
 
-// tookOver lets an agent begin that was recovered, or not.
-func (s *Scheduler) tookOver(a *agent, err error) {
+// recovered lets an agent begin that was recovered, or not.
+func (s *Scheduler) recovered(a *agent, reason string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.recovering = false
 	if err != nil {
 		s.failLocked(a, err)
 	} else {
-		s.followLocked(a, next{state: Idle, reason: "added by a reload"})
+		s.followLocked(a, next{state: Idle, reason: reason})
 	}
 	if a.removed {
 		s.vacatedLocked(a)

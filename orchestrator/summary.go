@@ -30,13 +30,16 @@ type AgentState struct {
 	// Acknowledged and DeadLettered count over the present run.
 	Acknowledged int `json:"acknowledged"`
 	DeadLettered int `json:"dead_lettered"`
+	// Lost is what is wrong with the agent's directory while nothing can be
+	// started in it, or "".
+	Lost string `json:"lost,omitempty"`
 	// Failing are the triggers that do not work.
 	Failing []Failing `json:"failing,omitempty"`
 }
 
 // NeedsPerson reports whether nothing starts until a person resumes the agent,
-// who has not paused it themselves.
-func (a AgentState) NeedsPerson() bool { return a.State == Held && a.Paused.IsZero() }
+// who has not paused it themselves, or brings its directory back.
+func (a AgentState) NeedsPerson() bool { return a.Lost != "" || a.State == Held && a.Paused.IsZero() }
 
 // statePath is where an agent's state is kept.
 func statePath(stateDir, agent string) string {
@@ -82,7 +85,7 @@ func (s *Scheduler) describeLocked(a *agent) AgentState {
 	d := AgentState{
 		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: a.reason, Failures: a.history.failures,
 		Session: a.session, Last: a.outcome, Acknowledged: a.acknowledged, DeadLettered: a.deadLettered,
-		Failing: slices.Clone(a.failing),
+		Failing: slices.Clone(a.failing), Lost: a.lost,
 	}
 	if a.live != nil {
 		d.Phase, d.Work = a.last.Phase, a.last.Work
@@ -104,6 +107,8 @@ type Summary struct {
 type AgentSummary struct {
 	AgentState
 	Queued int `json:"queued"`
+	// Unread is why it is not known what is queued, or "".
+	Unread string `json:"unread,omitempty"`
 }
 
 // Verdict says what a run with Once came to.
@@ -124,7 +129,7 @@ func (s *Summary) Verdict() Verdict {
 	}
 	for _, a := range s.Agents {
 		switch {
-		case a.State == Held || a.DeadLettered > 0 || a.Queued > 0 && a.State != Parked:
+		case a.State == Held || a.Lost != "" || a.Unread != "" || a.DeadLettered > 0 || a.Queued > 0 && a.State != Parked:
 			v = SomeLeft
 		case a.State == Parked && v == AllDone:
 			v = SomeParked
@@ -141,6 +146,8 @@ func (s *Scheduler) summary(cause error) *Summary {
 		row := AgentSummary{AgentState: s.describeLocked(a)}
 		if d, err := pending(a.cfg); err == nil {
 			row.Queued = d.Entries
+		} else {
+			row.Unread = err.Error()
 		}
 		s.publishLocked(a)
 		sum.Agents = append(sum.Agents, row)
@@ -160,7 +167,7 @@ func (s *Scheduler) finishOnceLocked() {
 		}
 	}
 	for _, a := range s.agents {
-		if a.state != Idle || a.empty.known && stampOf(a.cfg.Inbox) == a.empty {
+		if a.state != Idle || a.lost != "" || a.empty.known && stampOf(a.cfg.Inbox) == a.empty {
 			continue
 		}
 		if d, err := pending(a.cfg); err != nil || d.Entries > 0 || d.Tail {

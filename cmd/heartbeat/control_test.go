@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -173,6 +175,33 @@ func TestASessionThatAPauseEndsWasNotShutDown(t *testing.T) {
 	if out := w.ok("status"); strings.Contains(out, "shutdown") || !strings.Contains(out, "1 done") {
 		t.Errorf("status:\n%s", out)
 	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+}
+
+// TestADirectoryThatIsClonedAgainIsTheRunsAgain: the lock and the watch stayed
+// with the old one; send said that nothing runs, and a second run was accepted.
+func TestADirectoryThatIsClonedAgainIsTheRunsAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	r := w.background()
+	dir := filepath.Join(w.dir, "agents/triage")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "status says that it is gone", func() bool { return strings.Contains(w.ok("status"), "! triage: "+dir+" is not there") })
+	until(t, "the scheduler has noticed", func() bool { return strings.Contains(w.ok("events", "triage"), "directory-lost") })
+	w.ok("apply", "triage")
+	until(t, "it is locked again", func() bool { return strings.Contains(w.ok("events", "triage"), "directory-found") })
+	if out := w.ok("send", "triage", "What is new?"); strings.Contains(out, "waits until somebody runs") {
+		t.Errorf("send: %s", out)
+	}
+	if o := w.run("run", "triage", "--once"); o.status == exitOK || !strings.Contains(o.stderr, "another heartbeat") {
+		t.Errorf("a second run: status %d\n%s", o.status, o.stderr)
+	}
+	until(t, "the prompt is done", func() bool { return w.agent("triage").Acknowledged == 1 })
 	if code := r.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}

@@ -104,7 +104,7 @@ func eventText(p *page, e orchestrator.Event) {
 	case "state":
 		what = string(e.From) + " → " + string(e.State)
 		colour = stateCell(p, e.State).colour
-	case "recovered", "trigger-failed", "reload-failed", "swept":
+	case "recovered", "trigger-failed", "reload-failed", "swept", "directory-lost", "directory-found":
 		colour = p.yellow
 	}
 	p.coloured(colour, what)

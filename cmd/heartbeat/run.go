@@ -222,14 +222,18 @@ func (r ran) text(p *page) {
 	for _, s := range r.Agents {
 		why := s.Reason
 		if s.State == orchestrator.Idle {
-			why = ""
+			why = s.Lost
+		}
+		queued := strconv.Itoa(s.Queued)
+		if s.Unread != "" {
+			queued, why = unknown, cmp.Or(why, s.Unread)
 		}
 		rows = append(rows, []cell{
 			{text: s.Agent},
 			stateCell(p, s.State),
 			{text: strconv.Itoa(s.Acknowledged)},
 			{text: strconv.Itoa(s.DeadLettered)},
-			{text: strconv.Itoa(s.Queued)},
+			{text: queued},
 			{text: why},
 		})
 	}

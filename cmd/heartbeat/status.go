@@ -114,8 +114,11 @@ func (s statusPage) text(p *page) {
 		state := stateCell(p, a.State)
 		state.text = stateText(a, s.now)
 		dead := cell{text: strconv.Itoa(a.Dead)}
-		if a.Dead > 0 {
+		if a.Dead > 0 || a.Unread {
 			dead.colour = p.red
+		}
+		if a.Unread {
+			dead.text = unknown
 		}
 		rows = append(rows, []cell{
 			{text: a.Agent},
@@ -136,6 +139,10 @@ func (s statusPage) text(p *page) {
 			p.coloured(p.red, "! ")
 			p.printf("%s: %s\n", a.Agent, a.Problem)
 		}
+		if a.Lost != "" && a.Lost != a.Problem {
+			p.coloured(p.red, "! ")
+			p.printf("%s: %s\n", a.Agent, a.Lost)
+		}
 		for _, f := range a.Failing {
 			p.coloured(p.red, "! ")
 			p.printf("%s: %s\n", a.Agent, failingText(f, s.now))
@@ -154,7 +161,13 @@ func stateText(a orchestrator.AgentStatus, now time.Time) string {
 	return string(a.State) + " " + roughly(now.Sub(a.Since))
 }
 
+// unknown stands for what cannot be read.
+const unknown = "?"
+
 func queuedText(a orchestrator.AgentStatus) string {
+	if a.Unread {
+		return unknown
+	}
 	n := strconv.Itoa(a.Depth.Entries)
 	if a.Depth.More {
 		n += "+"
@@ -165,6 +178,9 @@ func queuedText(a orchestrator.AgentStatus) string {
 // inFlightText says where the entry that is worked on comes from, for how long
 // it is, and which attempt this is; or what the session does without one.
 func inFlightText(a orchestrator.AgentStatus, now time.Time) string {
+	if a.Unread {
+		return unknown
+	}
 	if f := a.InFlight; f != nil {
 		text := origin(a.Agent, f.Source) + " " + roughly(now.Sub(f.DeliveredAt))
 		if f.Attempt > 1 {

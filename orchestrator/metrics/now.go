@@ -33,7 +33,7 @@ var (
 	parkedDesc = desc("account_parked_until_timestamp_seconds", "Until when the account of all agents is parked (usage limit, login); 0 when it is not.")
 
 	stateDesc  = desc("agent_state", "1 for the state that an agent is in.", "agent", "state")
-	personDesc = desc("agent_needs_person", "1 when an agent is held until a person resumes it; one that a person has paused is not.", "agent")
+	personDesc = desc("agent_needs_person", "1 when an agent is held until a person resumes it, and not because one has paused it, or when its directory is gone.", "agent")
 	pausedDesc = desc("agent_paused_since_timestamp_seconds", "Since when a person wants nothing started for an agent.", "agent")
 	sinceDesc  = desc("agent_state_since_timestamp_seconds", "Since when an agent is in its state.", "agent")
 	untilDesc  = desc("agent_waits_until_timestamp_seconds", "Until when an agent backs off or is parked.", "agent")

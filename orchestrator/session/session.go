@@ -110,6 +110,7 @@ type Order struct {
 	Stop  bool `json:"stop,omitempty"`  // end now (shutdown)
 	// Finish, when not "", says why the session is to be handed nothing more
 	// and to end after the turn that it is in, or at once when it is in none.
+	// With Stop it is why the session ends now.
 	Finish string `json:"finish,omitempty"`
 	// Shutdown says with Finish that the scheduler itself ends.
 	Shutdown bool `json:"shutdown,omitempty"`

@@ -2,32 +2,44 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
 
+// againEvery is how often a folder that is gone is looked for.
+const againEvery = time.Second
+
 // Folders calls changed with the path of a file in one of the folders
 // whenever something happened to it, or with a folder's own path when it is
-// not known what did: once when all are watched, and when the system lost
-// count. It is a hint, to be checked against the
-// file. It returns when ctx ends, or with an error where the system gives no
-// notifications. changed must not block.
+// not known what did: once when all are watched, when the system lost count,
+// when the folder itself went, and when it is there again. It is a hint, to be
+// checked against the file. It returns when ctx ends, or with an error where
+// the system gives no notifications. changed must not block.
 func Folders(ctx context.Context, folders []string, changed func(path string)) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("cannot watch folders: %w", err)
 	}
 	defer w.Close()
-	for _, f := range folders {
-		if err := w.Add(f); err != nil {
-			return fmt.Errorf("cannot watch %q: %w", f, err)
-		}
+	gone, err := add(w, folders)
+	if err != nil {
+		return err
 	}
 	for _, f := range folders { // what happened before it was watched
 		changed(f)
 	}
+	watched := map[string]bool{}
+	for _, f := range folders {
+		watched[f] = true
+	}
+	again := time.NewTicker(againEvery)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,7 +48,22 @@ func Folders(ctx context.Context, folders []string, changed func(path string)) e
 			if !ok {
 				return nil
 			}
-			changed(filepath.Clean(e.Name))
+			path := filepath.Clean(e.Name)
+			if e.Has(fsnotify.Remove|fsnotify.Rename) && watched[path] && !slices.Contains(gone, path) {
+				_ = w.Remove(path) // it may be watched still, under a name that is another's now
+				gone = append(gone, path)
+			}
+			changed(path)
+		case <-again.C:
+			before := gone
+			if gone, err = add(w, before); err != nil {
+				return err
+			}
+			for _, f := range before {
+				if !slices.Contains(gone, f) {
+					changed(f)
+				}
+			}
 		case _, ok := <-w.Errors:
 			if !ok {
 				return nil
@@ -46,4 +73,18 @@ func Folders(ctx context.Context, folders []string, changed func(path string)) e
 			}
 		}
 	}
+}
+
+// add watches folders, and returns those that are not there.
+func add(w *fsnotify.Watcher, folders []string) (gone []string, err error) {
+	for _, f := range folders {
+		err := w.Add(f)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			gone = append(gone, f)
+		case err != nil:
+			return nil, fmt.Errorf("cannot watch %q: %w", f, err)
+		}
+	}
+	return gone, nil
 }

@@ -42,3 +42,61 @@ func TestFoldersBeginsWithEachFolder(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAFolderThatIsMadeAnewIsWatched: after a directory was removed and cloned
+// again nothing told of what was queued in it.
+func TestAFolderThatIsMadeAnewIsWatched(t *testing.T) {
+	t.Parallel()
+	for _, away := range []struct {
+		name string
+		with func(path string) error
+	}{
+		{"removed", os.RemoveAll},
+		{"moved", func(path string) error { return os.Rename(path, path+".old") }},
+	} {
+		t.Run(away.name, func(t *testing.T) {
+			t.Parallel()
+			folder, late := filepath.Join(t.TempDir(), "folder"), filepath.Join(t.TempDir(), "late")
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			changed := make(chan string, 64)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- Folders(ctx, []string{folder, late}, func(path string) { changed <- path }) }()
+			wait := func(want string) {
+				t.Helper()
+				for {
+					select {
+					case path := <-changed:
+						if path == want {
+							return
+						}
+					case <-time.After(20 * time.Second):
+						t.Fatalf("%s was not reported", want)
+					}
+				}
+			}
+			wait(late) // it is not there yet
+			if err := away.with(folder); err != nil {
+				t.Fatal(err)
+			}
+			wait(folder)
+			for _, f := range []string{folder, late} {
+				if err := os.Mkdir(f, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				wait(f)
+				file := filepath.Join(f, "inbox.jsonl")
+				if err := os.WriteFile(file, []byte("x\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				wait(file)
+			}
+			cancel(errors.New("enough"))
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,207 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/session"
+)
+
+// claim is an agent's directory as this run has locked it. The lock keeps its
+// inode from being used again, so another directory under the path is told
+// from it for certain.
+type claim struct {
+	unlock func() error
+	dir    os.FileInfo
+}
+
+// takeDirectory locks an AGENT_DIR: one directory, one consumer.
+func takeDirectory(c *config.Agent) (*claim, error) {
+	if err := os.MkdirAll(c.Home, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot prepare agent %q: %w", c.Name, err)
+	}
+	return lockDirectory(c)
+}
+
+// makeHome makes the folder of the queue in a directory that has none any
+// more, but not the directory: who makes that anew may want it empty.
+func makeHome(c *config.Agent) error {
+	if err := os.Mkdir(c.Home, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("cannot queue a prompt for agent %q: %w", c.Name, err)
+	}
+	return nil
+}
+
+func lockDirectory(c *config.Agent) (*claim, error) {
+	unlock, err := flock.TryLock(c.Dir)
+	if errors.Is(err, flock.ErrHeld) {
+		return nil, heldError(c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the directory of agent %q: %w", c.Name, err)
+	}
+	info, err := os.Lstat(c.Dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot prepare agent %q: %w", c.Name, err), unlock())
+	}
+	return &claim{unlock: unlock, dir: info}, nil
+}
+
+// release gives an agent's directory back.
+func (a *agent) release() {
+	if a.claim != nil {
+		_ = a.claim.unlock()
+		a.claim = nil
+	}
+}
+
+// lostEvery is how often a directory that is lost is looked for.
+const lostEvery = time.Second
+
+// finishReplaced is why a session ends whose directory is another one now.
+const finishReplaced = "its directory was replaced"
+
+// inspect notices that an agent's directory is not the one any more that this
+// run has locked: that it was removed, or removed and made again. Nothing is
+// started in it until it is there and locked.
+func (s *Scheduler) inspect(a *agent) {
+	s.mu.Lock()
+	cfg := a.cfg
+	s.mu.Unlock()
+	info, err := os.Lstat(cfg.Dir)
+	_, folderErr := os.Lstat(filepath.Dir(cfg.Inbox))
+
+	s.mu.Lock()
+	replaced := false
+	switch {
+	case !s.hasLocked(a) || a.retaking || a.cfg != cfg:
+	case err != nil:
+		s.lostLocked(a, missing(cfg, err))
+	case os.SameFile(info, a.claim.dir):
+		s.foundAgainLocked(a, "it is there again")
+	default:
+		replaced, a.retaking = true, true
+	}
+	s.mu.Unlock()
+	if replaced {
+		s.retake(a, cfg)
+	}
+	s.mu.Lock()
+	if s.hasLocked(a) && (a.lost != "" || folderErr != nil) {
+		s.inspectAgainLocked(a)
+	}
+	s.mu.Unlock()
+	s.hinted(a)
+}
+
+// has reports whether the directory under an agent's path is the one that this
+// run has locked.
+func (s *Scheduler) has(a *agent, cfg *config.Agent) bool {
+	info, err := os.Lstat(cfg.Dir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return err == nil && a.claim != nil && os.SameFile(info, a.claim.dir)
+}
+
+// hasLocked reports whether an agent has its directory in this run.
+func (s *Scheduler) hasLocked(a *agent) bool { return !s.stopping && !a.removed && a.claim != nil }
+
+func missing(cfg *config.Agent, err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return cfg.Dir + " is not there; heartbeat apply " + cfg.Name + " makes it"
+	}
+	return err.Error()
+}
+
+// inspectAgainLocked is for what may be half removed or half made.
+func (s *Scheduler) inspectAgainLocked(a *agent) {
+	if a.inspecting {
+		return
+	}
+	a.inspecting = true
+	time.AfterFunc(lostEvery, func() {
+		s.mu.Lock()
+		a.inspecting = false
+		s.mu.Unlock()
+		s.inspect(a)
+	})
+}
+
+func (s *Scheduler) lostLocked(a *agent, why string) {
+	if a.lost == why {
+		return
+	}
+	a.lost = why
+	if a.state == Waiting { // or it would keep others from the slot
+		s.enterLocked(a, Idle, why, time.Time{})
+		s.slotFreedLocked()
+	}
+	s.note(Event{Agent: a.name, Kind: "directory-lost", Reason: why})
+	s.log.Error("an agent's directory is lost; nothing is started in it", "agent", a.name, "why", why)
+	s.publishLocked(a)
+	s.finishOnceLocked()
+}
+
+func (s *Scheduler) foundAgainLocked(a *agent, how string) {
+	if a.lost == "" {
+		return
+	}
+	a.lost = ""
+	s.note(Event{Agent: a.name, Kind: "directory-found", Reason: how})
+	s.log.Warn("an agent's directory was found again", "agent", a.name, "how", how)
+	s.publishLocked(a)
+}
+
+// retake locks the directory that stands where the locked one did. What went
+// wrong in that one says nothing about it.
+func (s *Scheduler) retake(a *agent, cfg *config.Agent) {
+	anew, err := lockDirectory(cfg)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.retaking = false
+	switch {
+	case err != nil:
+		if s.hasLocked(a) {
+			s.lostLocked(a, "its directory was replaced: "+err.Error())
+		}
+		return
+	case !s.hasLocked(a):
+		_ = anew.unlock()
+		return
+	}
+	s.lostLocked(a, "its directory was replaced")
+	a.release()
+	a.claim, a.empty = anew, stamp{}
+	s.foundAgainLocked(a, "another directory stands in its place; it is locked now")
+	s.wg.Go(s.watchAnew)
+	switch a.state {
+	case Idle, Waiting, BackingOff, Parked:
+		if !a.recovering {
+			a.history = history{}
+			s.recoverLocked(a, finishReplaced)
+		}
+	case Running, Ending: // in a directory that is no more
+		if a.live != nil {
+			a.live.Order(session.Order{Stop: true, Finish: finishReplaced})
+		}
+	case Starting, Held:
+	}
+}
+
+// watchAnew has the inboxes watched where they are now.
+func (s *Scheduler) watchAnew() {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	over := s.stopping || s.work == nil
+	s.mu.Unlock()
+	if !over {
+		s.watchInboxes(s.work)
+	}
+}

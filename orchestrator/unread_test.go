@@ -1,0 +1,65 @@
+package orchestrator
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heartbeat/orchestrator/session"
+)
+
+// A lock that may not be opened was reported as a session that still lives.
+func TestALockThatCannotBeOpenedIsNoLiveSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.mkdir(r.agent("a").Home)
+		lock := session.SessionLock(r.agent("a").Inbox)
+		if err := os.Symlink(filepath.Join(r.dir, "elsewhere"), lock); err != nil {
+			t.Fatal(err)
+		}
+		stop := r.run()
+		defer stop()
+		r.sleep(time.Millisecond)
+		r.want("a", BackingOff)
+		got := r.state("a").Reason
+		if strings.Contains(got, "lives") || !strings.Contains(got, lock) || !strings.Contains(got, "symbolic link") {
+			t.Errorf("it says %q", got)
+		}
+	})
+}
+
+// Of a queue that could not be read status and the table of --once said that
+// it was empty.
+func TestAQueueThatCannotBeReadIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		home := r.agent("a").Home
+		if err := errors.Join(os.MkdirAll(r.agent("a").Dir, 0o700), os.WriteFile(home, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if st := Status(r.fleet, filepath.Join(r.dir, "state"), time.Now())[0]; !st.Unread || st.Problem == "" {
+			t.Errorf("status: %+v", st)
+		}
+		if err := os.Remove(home); err != nil {
+			t.Fatal(err)
+		}
+		if st := Status(r.fleet, filepath.Join(r.dir, "state"), time.Now())[0]; st.Unread || st.Problem != "" {
+			t.Errorf("status of an agent without a queue: %+v", st)
+		}
+		stop := r.run()
+		if err := errors.Join(os.RemoveAll(home), os.WriteFile(home, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if sum := stop(); sum.Agents[0].Unread == "" || sum.Verdict() != SomeLeft {
+			t.Errorf("summary: %+v", sum.Agents[0])
+		}
+	})
+}
