@@ -153,7 +153,7 @@ func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, 
 					hint: fmt.Sprintf("heartbeat logs %s %s --raw prints its terminal, while that is kept", c.Agent, c.Session),
 				}
 			}
-			if err != nil && !c.Follow {
+			if err != nil && !c.Follow && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			if err == nil {
@@ -172,7 +172,10 @@ func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, 
 			}
 			first = false
 		} else if !c.Follow {
-			return fmt.Errorf("cannot find the transcript of agent %q: its session has not begun", agent.Name)
+			return &failure{
+				status: exitError, err: fmt.Errorf("cannot find the transcript of agent %q: its session has said nothing yet, or its transcript was removed", agent.Name),
+				hint: fmt.Sprintf("heartbeat logs %s -f waits for it; heartbeat logs %[1]s --raw prints its terminal", agent.Name),
+			}
 		}
 		if !c.Follow || !pause(ctx, logLook) {
 			return nil

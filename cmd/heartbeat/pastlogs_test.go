@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"heartbeat/hook"
 )
 
 // TestLogsOfAPastSession (found by a user: history listed ids that logs could
@@ -41,6 +44,30 @@ func TestLogsOfAPastSession(t *testing.T) {
 	}
 	if o := w.run("logs", "triage", past.Events[0].ID, "-f"); o.status != exitUsage {
 		t.Errorf("-f: %+v", o)
+	}
+}
+
+// TestLogsBeforeTheClientHasWrittenAny: in a session's first moments it was an
+// error of a file that nobody had heard of.
+func TestLogsBeforeTheClientHasWrittenAny(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.put("agents/triage/README", "")
+	w.ok("send", "triage", "anything")
+	if o := w.run("run", "--once"); o.status != 0 {
+		t.Fatalf("%+v", o)
+	}
+	r, err := hook.ReadRecord(filepath.Join(w.dir, "agents/triage/.heartbeat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(r.Transcript); err != nil {
+		t.Fatal(err)
+	}
+	o := w.run("logs", "triage")
+	if o.status != exitError || !strings.Contains(o.stderr, "has said nothing yet") || !strings.Contains(o.stderr, "heartbeat logs triage -f") {
+		t.Errorf("%+v", o)
 	}
 }
 
