@@ -36,8 +36,12 @@ type Left struct {
 
 // String says what is left where.
 func (l Left) String() string {
-	return fmt.Sprintf("%d of the agents (%s, …) were run under another name, whose pauses, memory of triggers, history and originals of settings are in %s and count no more",
-		len(l.Agents), l.Agents[0], l.StateDir)
+	who := "agent " + l.Agents[0] + " was"
+	if n := len(l.Agents); n > 1 {
+		who = fmt.Sprintf("%d agents (%s, …) were", n, l.Agents[0])
+	}
+	return fmt.Sprintf("%s run by this fleet under another name: pauses, memory of triggers, history and originals of settings are in %s and count no more",
+		who, l.StateDir)
 }
 
 // Command brings the state along. What this fleet has by now stays beside it.

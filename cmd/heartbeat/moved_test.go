@@ -47,7 +47,7 @@ func TestRenamedFleetFolder(t *testing.T) {
 		t.Errorf("%v became %v", was, now)
 	}
 	for _, args := range [][]string{{"apply"}, {"run", "--once"}} {
-		if o := at("two", args...); o.status != 0 || strings.Contains(o.stderr, "another name") {
+		if o := at("two", args...); o.status != 0 || strings.Contains(o.stderr, "under another name") {
 			t.Errorf("%q afterwards: %+v", args, o)
 		}
 	}
