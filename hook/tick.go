@@ -284,7 +284,7 @@ func (t *tick) goOn(d decision) int {
 			return 0
 		}
 	}
-	t.record.lookAtLine()
+	t.record.settleLine()
 	switch proceed(t.record, d.again || entry != nil, time.Now()) {
 	case handOver:
 		return t.handOver(entry)

@@ -115,6 +115,24 @@ func (r *Record) lookAtLine() {
 	}
 }
 
+// lineBehind is how long a Stop waits for the transcript to say that what was
+// typed has been taken. The hook lock is held meanwhile, so it is less than the
+// others wait for that.
+const lineBehind = time.Second
+
+// settleLine is lookAtLine at the end of a turn: that may have been the turn of
+// what was typed, and the transcript be behind. A Stop that is let pass then has
+// nobody wait for work any more.
+func (r *Record) settleLine() {
+	deadline := time.Now().Add(lineBehind)
+	for r.lookAtLine(); r.Line.stands() && time.Now().Before(deadline); r.lookAtLine() {
+		time.Sleep(lookAgain)
+	}
+	if r.Line.In > 0 { // the transcript has it by now: what was counted twice is not there
+		r.Line.Submitted = r.Line.In
+	}
+}
+
 // noteSubmitted notes a prompt that was submitted in the middle of a turn: it
 // comes with the turn's own prompt id, any other begins a turn.
 func noteSubmitted(r *Record, p *payload) {

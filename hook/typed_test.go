@@ -138,6 +138,41 @@ func TestALineBeginsBehindAResumedTranscript(t *testing.T) {
 	}
 }
 
+// TestTheTurnOfWhatWasTypedEndsBeforeTheTranscriptSaysSo: its Stop was let end
+// for a line that was empty by then, and nothing could be handed to the session
+// any more.
+func TestTheTurnOfWhatWasTypedEndsBeforeTheTranscriptSaysSo(t *testing.T) {
+	t.Parallel()
+	l, cmd := waiting(t)
+	l.change(func(r *Record) { r.Attached, r.TypedAt = 1, time.Now() })
+	l.quietly(onUserPromptSubmit, fields{"prompt": "what time is it"})
+	l.queued("enqueue")
+	if r := ended(t, cmd); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	late := time.AfterFunc(300*time.Millisecond, func() { l.queued("dequeue") })
+	defer late.Stop()
+	l.wait() // their turn's Stop
+	if r := l.record(); r.Phase != Waiting || r.Line.stands() {
+		t.Errorf("record: %+v", r)
+	}
+}
+
+// TestAPromptThatTheTranscriptToldOfFirst was counted twice: the waiting hook
+// had let it be taken before the hook of its submission ran.
+func TestAPromptThatTheTranscriptToldOfFirst(t *testing.T) {
+	t.Parallel()
+	l, cmd := waiting(t)
+	l.change(func(r *Record) { r.Attached, r.TypedAt = 1, time.Now() })
+	l.queued("enqueue")
+	if r := ended(t, cmd); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	l.quietly(onUserPromptSubmit, fields{"prompt": "what time is it"})
+	l.queued("dequeue")
+	l.wait() // their turn's Stop
+}
+
 func TestLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
