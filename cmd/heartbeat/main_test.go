@@ -44,6 +44,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	return &world{t: t, dir: dir, env: []string{
+		// Under the race detector each process would sleep for a second as it ends.
+		"GORACE=atexit_sleep_ms=0",
 		envMain + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"),
 		"HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"), "TMPDIR=" + dir,
 	}}
