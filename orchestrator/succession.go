@@ -27,8 +27,8 @@ func (s *Scheduler) shownLocked() iter.Seq[*agent] {
 }
 
 // lockAddedLocked reads whether the agents that come are paused, and locks
-// their directories, all or none,
-// but for those that an agent of this run has: it hands its lock on.
+// their directories, all or none, but for those that an agent of this run has:
+// it hands its lock on.
 func (s *Scheduler) lockAddedLocked(c *change) error {
 	since, err := readPauses(s.opt.StateDir)
 	if err != nil {

@@ -63,15 +63,13 @@ type Timetable struct {
 
 	mu      sync.Mutex
 	entries map[string]*cronEntry
-	queue   cronHeap     // those that wait for their time
-	ready   []*cronEntry // those that wait for a worker
-	working int
+	queue   cronHeap // those that wait for their time
+	crew    Crew[*cronEntry]
 	turned  []chan struct{} // closed when the loop has turned
 	last    time.Time       // when the loop turned
 }
 
-// cronEntry is in one of three places: in queue, in ready, or with a worker
-// (busy), which leaves seen, pending and failures alone.
+// cronEntry is in queue or with the crew (busy), which leaves seen, pending and failures alone.
 type cronEntry struct {
 	Cron
 	wake     time.Time
@@ -85,7 +83,9 @@ type cronEntry struct {
 
 // NewTimetable returns an empty timetable.
 func NewTimetable() *Timetable {
-	return &Timetable{changed: make(chan struct{}, 1), now: wallNow, entries: map[string]*cronEntry{}}
+	tt := &Timetable{changed: make(chan struct{}, 1), now: wallNow, entries: map[string]*cronEntry{}}
+	tt.crew = Crew[*cronEntry]{Most: timetableWorkers, Lock: &tt.mu, Do: tt.emit}
+	return tt
 }
 
 // Set adds the trigger named key, or replaces it; a replaced one keeps what
@@ -148,8 +148,7 @@ func (tt *Timetable) Next(key string) time.Time {
 // Run fires triggers until ctx ends, then waits for the fires that are being
 // emitted. A timetable can be run once at a time.
 func (tt *Timetable) Run(ctx context.Context) {
-	var workers sync.WaitGroup
-	defer workers.Wait()
+	defer tt.crew.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -159,7 +158,7 @@ func (tt *Timetable) Run(ctx context.Context) {
 		case <-timer.C:
 		case <-tt.changed:
 		}
-		timer.Reset(tt.step(ctx, &workers))
+		timer.Reset(tt.step(ctx))
 	}
 }
 
@@ -179,8 +178,8 @@ func (tt *Timetable) Turn(ctx context.Context) error {
 	}
 }
 
-// step hands what is due to workers and returns how long to wait.
-func (tt *Timetable) step(ctx context.Context, workers *sync.WaitGroup) time.Duration {
+// step hands what is due to the crew and returns how long to wait.
+func (tt *Timetable) step(ctx context.Context) time.Duration {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
 	for _, done := range tt.turned {
@@ -200,13 +199,9 @@ func (tt *Timetable) step(ctx context.Context, workers *sync.WaitGroup) time.Dur
 			continue
 		}
 		e.busy = true
-		if e.Slow && ctx.Err() == nil {
-			workers.Go(func() { tt.workAlone(ctx, e) })
-			continue
-		}
-		tt.ready = append(tt.ready, e)
+		tt.crew.Give(ctx, e, e.Slow)
 	}
-	tt.dispatch(ctx, workers)
+	tt.crew.Start(ctx)
 	if len(tt.queue) == 0 {
 		return checkEvery
 	}
@@ -227,43 +222,12 @@ func (tt *Timetable) goOnFrom(now time.Time) {
 	}
 }
 
-// dispatch gives workers something to do. The caller holds tt.mu.
-func (tt *Timetable) dispatch(ctx context.Context, workers *sync.WaitGroup) {
-	if ctx.Err() != nil {
-		return
-	}
-	for range min(timetableWorkers-tt.working, len(tt.ready)) {
-		tt.working++
-		workers.Go(func() { tt.work(ctx) })
-	}
-}
-
-// work emits ready entries until there is none.
-func (tt *Timetable) work(ctx context.Context) {
-	tt.mu.Lock()
-	defer tt.mu.Unlock()
-	for len(tt.ready) > 0 && ctx.Err() == nil {
-		e := tt.ready[0]
-		tt.ready = tt.ready[1:]
-		if !e.removed {
-			tt.emit(ctx, e)
-		}
-	}
-	tt.working--
-}
-
-// workAlone emits an entry that is slow.
-func (tt *Timetable) workAlone(ctx context.Context, e *cronEntry) {
-	tt.mu.Lock()
-	defer tt.mu.Unlock()
-	if !e.removed {
-		tt.emit(ctx, e)
-	}
-}
-
 // emit emits what is pending of an entry, without tt.mu meanwhile. The caller
 // holds it.
 func (tt *Timetable) emit(ctx context.Context, e *cronEntry) {
+	if e.removed {
+		return
+	}
 	c, pending := e.Cron, e.pending
 	tt.mu.Unlock()
 	done, err := c.fire(ctx, pending)

@@ -431,9 +431,8 @@ func BenchmarkTimetableWake(b *testing.B) {
 	for i := range 10_000 {
 		tt.Set(fmt.Sprint(i), Cron{Schedule: mustParse(b, "0 0 1 1 *", time.UTC), Template: tmpl, Last: now})
 	}
-	var workers sync.WaitGroup
 	for b.Loop() {
-		tt.step(b.Context(), &workers)
+		tt.step(b.Context())
 	}
 }
 

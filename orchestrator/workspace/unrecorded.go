@@ -11,7 +11,8 @@ import (
 )
 
 // planUnrecorded takes our hooks out of settings files of which no record says
-// what was applied: the state directory is another one, as after a move. Rules may have been the person's before, so they stay and are named.
+// what was applied: the state directory is another one, as after a move. Rules
+// may have been the person's before, so they stay and are named.
 func (p *Plan) planUnrecorded(declared config.Permissions) error {
 	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
 		path := p.target(t)

@@ -43,8 +43,7 @@ type Watcher struct {
 	targets map[string]*target
 	wake    time.Time // when the loop looks next
 	hints   *hints    // nil while not running, or where there are none
-	ready   []*target
-	working int
+	crew    sources.Crew[*target]
 }
 
 // target is a trigger of a watcher. While busy, its worker owns seen and
@@ -70,7 +69,9 @@ type target struct {
 // symbolic links are neither matched nor followed. Files in a directory .git,
 // .heartbeat or .claude match only patterns that name it.
 func New() *Watcher {
-	return &Watcher{changed: make(chan struct{}, 1), targets: map[string]*target{}}
+	w := &Watcher{changed: make(chan struct{}, 1), targets: map[string]*target{}}
+	w.crew = sources.Crew[*target]{Most: workers, Lock: &w.mu, Do: w.look}
+	return w
 }
 
 // Set adds the trigger named key or replaces it. The error is about its
@@ -139,8 +140,7 @@ func (w *Watcher) Run(ctx context.Context, problem func(error)) {
 }
 
 func (w *Watcher) loop(ctx context.Context) {
-	var group sync.WaitGroup
-	defer group.Wait()
+	defer w.crew.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -150,7 +150,7 @@ func (w *Watcher) loop(ctx context.Context) {
 		case <-timer.C:
 		case <-w.changed:
 		}
-		timer.Reset(w.step(ctx, &group))
+		timer.Reset(w.step(ctx))
 	}
 }
 
@@ -161,8 +161,8 @@ func (w *Watcher) stopHints(h *hints) {
 	h.close()
 }
 
-// step hands what is due to workers and returns how long to wait.
-func (w *Watcher) step(ctx context.Context, group *sync.WaitGroup) time.Duration {
+// step hands what is due to the crew and returns how long to wait.
+func (w *Watcher) step(ctx context.Context) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -176,16 +176,9 @@ func (w *Watcher) step(ctx context.Context, group *sync.WaitGroup) time.Duration
 			continue
 		}
 		t.busy = true
-		if t.Slow && ctx.Err() == nil {
-			group.Go(func() { w.workAlone(ctx, t) })
-			continue
-		}
-		w.ready = append(w.ready, t)
+		w.crew.Give(ctx, t, t.Slow)
 	}
-	for range min(workers-w.working, len(w.ready)) {
-		w.working++
-		group.Go(func() { w.work(ctx) })
-	}
+	w.crew.Start(ctx)
 	return max(0, w.wake.Sub(now))
 }
 
@@ -201,32 +194,12 @@ func (t *target) next() time.Time {
 	return at
 }
 
-// work looks at targets that are ready until there is none.
-func (w *Watcher) work(ctx context.Context) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.ready) > 0 && ctx.Err() == nil {
-		t := w.ready[0]
-		w.ready = w.ready[1:]
-		if !t.removed {
-			w.look(ctx, t)
-		}
-	}
-	w.working--
-}
-
-// workAlone looks at a target that is slow.
-func (w *Watcher) workAlone(ctx context.Context, t *target) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !t.removed {
-		w.look(ctx, t)
-	}
-}
-
 // look compares what is to be compared of a target, without w.mu meanwhile.
 // The caller holds it.
 func (w *Watcher) look(ctx context.Context, t *target) {
+	if t.removed {
+		return
+	}
 	now := time.Now()
 	l := &look{w: w, t: t, now: now, full: !t.rescan.After(now), hinted: map[string]bool{}, waiting: map[string]bool{}}
 	for rel, at := range t.dirty {
