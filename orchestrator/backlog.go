@@ -131,17 +131,3 @@ func (k *seenQueue) open(t queueOf, b *Backlog, info os.FileInfo, changed bool) 
 	}
 	return err
 }
-
-// SkipCode is a word for why a fire was skipped, out of a closed list: overlap,
-// gate, too-large, or other.
-func SkipCode(e Event) string {
-	switch e.Reason {
-	case skippedOverlap:
-		return "overlap"
-	case skippedGate:
-		return "gate"
-	case skippedTooLarge:
-		return "too-large"
-	}
-	return "other"
-}

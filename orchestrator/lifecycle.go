@@ -171,23 +171,24 @@ func (s *Scheduler) attend(a *agent, cfg *config.Agent, live Session) session.Ou
 	var last session.Report
 	reclaim := time.NewTicker(reclaimEvery)
 	defer reclaim.Stop()
-	for open := true; open; {
-		var r session.Report
+	for {
 		select {
-		case r, open = <-live.Reports():
+		case r, open := <-live.Reports():
+			if !open {
+				return s.outcomeOf(a, last)
+			}
+			if last = r; r.Outcome == nil {
+				s.reported(a, r)
+			}
 		case <-reclaim.C:
 			s.reclaim(a, cfg)
-			continue
 		}
-		if !open {
-			break
-		}
-		last = r
-		if r.Outcome != nil {
-			continue
-		}
-		s.reported(a, r)
 	}
+}
+
+// outcomeOf is how a session ended, by its shim's last word. Where that is none
+// the shim died, and what it left is ended.
+func (s *Scheduler) outcomeOf(a *agent, last session.Report) session.Outcome {
 	if last.Outcome == nil {
 		if _, err := session.SweepLeftovers(context.Background(), s.opt.StateDir, a.name, sweepGrace); err != nil {
 			s.log.Warn("cannot end all that a dead session left", "agent", a.name, "err", err)
@@ -204,7 +205,7 @@ func (s *Scheduler) launched(a *agent, live Session, id string, at time.Time) {
 	s.enterLocked(a, Running, "session started", time.Time{})
 	switch {
 	case s.endNow:
-		live.Order(session.Order{Stop: true})
+		live.Order(session.Order{Stop: true, Shutdown: true})
 	case s.stopping:
 		s.finishLocked(a, finishShutdown)
 	case a.removed:

@@ -62,7 +62,7 @@ func (s *Scheduler) endNowLocked() {
 	s.endNow = true
 	for _, a := range s.agents {
 		if a.live != nil {
-			a.live.Order(session.Order{Stop: true})
+			a.live.Order(session.Order{Stop: true, Shutdown: true})
 		}
 	}
 }

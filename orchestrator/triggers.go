@@ -46,6 +46,20 @@ const (
 	skippedTooLarge = "its prompt is over max-entry"
 )
 
+// SkipCode is a word for why a fire was skipped, out of a closed list: overlap,
+// gate, too-large, or other.
+func SkipCode(e Event) string {
+	switch e.Reason {
+	case skippedOverlap:
+		return "overlap"
+	case skippedGate:
+		return "gate"
+	case skippedTooLarge:
+		return "too-large"
+	}
+	return "other"
+}
+
 // enqueue puts one fire of a trigger into its agent's inbox, or says why it
 // is not to be there. The label makes it one fire: repeating it after a crash
 // between enqueue and record changes nothing.

@@ -68,11 +68,8 @@ func (s *shim) follow(ctx context.Context) ending {
 			if !alive {
 				return ending{why: hook.EndShutdown, detail: "the scheduler is gone"}
 			}
-			if o.Stop && o.Finish != "" {
-				return ending{why: o.finishes(), detail: o.Finish}
-			}
 			if o.Stop {
-				return ending{why: hook.EndShutdown}
+				return ending{why: o.finishes(), detail: o.Finish}
 			}
 			if o.Finish != "" {
 				// Not final: judge says when it is carried out.

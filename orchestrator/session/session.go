@@ -107,16 +107,16 @@ func (o *Outcome) String() string {
 // orchestrator is gone and the session ends at once.
 type Order struct {
 	Yield bool `json:"yield,omitempty"` // end when nothing is queued
-	Stop  bool `json:"stop,omitempty"`  // end now (shutdown)
+	Stop  bool `json:"stop,omitempty"`  // end now
 	// Finish, when not "", says why the session is to be handed nothing more
 	// and to end after the turn that it is in, or at once when it is in none.
 	// With Stop it is why the session ends now.
 	Finish string `json:"finish,omitempty"`
-	// Shutdown says with Finish that the scheduler itself ends.
+	// Shutdown says that it is the scheduler itself that ends.
 	Shutdown bool `json:"shutdown,omitempty"`
 }
 
-// finishes is why a session ended that was told to finish.
+// finishes is how a session ends that was told to.
 func (o Order) finishes() hook.End {
 	if o.Shutdown {
 		return hook.EndShutdown
