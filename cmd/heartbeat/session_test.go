@@ -193,6 +193,8 @@ func (f *fleet) sit(args ...string) (*ptyrun.Child, *said) {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { child.End(context.Background()) })
+	// Until it shows the session its terminal is not raw: Enter would be a newline.
+	until(f.t, "it shows something", func() bool { return out.String() != "" })
 	return child, out
 }
 

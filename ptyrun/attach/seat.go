@@ -62,6 +62,8 @@ func (v *Viewer) Sit(ctx context.Context, s Seat) (Visit, error) {
 	select {
 	case <-gone:
 		visit.Left, err = true, nil
+	case <-ctx.Done(): // Join's connection ends with it, too, maybe before leave runs
+		visit.Left, err = true, nil
 	default:
 	}
 	if errors.Is(err, io.EOF) {
