@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -116,8 +115,6 @@ func (s *Scheduler) reloadableLocked(f *config.Fleet) error {
 	switch {
 	case s.stopping || s.work == nil:
 		return errStopping
-	case s.opt.Once:
-		return errors.New("cannot reload: a run with --once ends by itself")
 	case f.Name != s.fleet.Name:
 		return fmt.Errorf("cannot reload: the fleet's name changed from %q to %q, which takes a new run", s.fleet.Name, f.Name)
 	}

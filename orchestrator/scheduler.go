@@ -26,8 +26,9 @@ type Options struct {
 	// Only names the agents to run; empty means all.
 	Only []string
 	// Once ends the run when nothing is queued, in flight or backing off;
-	// OnceTimeout bounds that (0: an hour). No trigger fires, unless Fire is
-	// set: then each fires one time.
+	// OnceTimeout is when it is asked to stop otherwise (0: an hour). No trigger
+	// fires, unless Fire is set: then each of those that are declared at the
+	// start fires one time.
 	Once, Fire  bool
 	OnceTimeout time.Duration
 	StateDir    string
@@ -213,8 +214,7 @@ func (s *Scheduler) chosen(f *config.Fleet) []*config.Agent {
 
 // Run runs the fleet until ctx ends or, with Once, until nothing is left to
 // do. Then it lets turns finish within the fleet's shutdown-grace, unless
-// EndNow is called or the run is one with Once. When it returns, no session is
-// left.
+// EndNow is called. When it returns, no session is left.
 func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	j, err := openJournal(s.opt.StateDir)
 	if err != nil {

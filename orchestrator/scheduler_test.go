@@ -245,6 +245,31 @@ func TestOnceEndsWhenNothingIsLeft(t *testing.T) {
 	}
 }
 
+// TestOnceThatIsOutOfTimeLetsTurnsFinish: it cut them off.
+func TestOnceThatIsOutOfTimeLetsTurnsFinish(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.fleet.ShutdownGrace = time.Minute
+		r.opt.Once, r.opt.OnceTimeout = true, boot+entry/2
+		r.set("a", func(f *fakeSession) session.Outcome {
+			time.Sleep(boot)
+			f.take(entry)
+			o := f.told()
+			if o.Stop || o.Finish == "" {
+				t.Errorf("told %+v in the middle of a turn", o)
+			}
+			return finished(o)
+		})
+		r.send("a", 2)
+		sum := <-r.start(t.Context())
+		if a := sum.Agents[0]; sum.Finished || a.Acknowledged != 1 || a.Queued != 1 {
+			t.Errorf("finished %t, %+v; want one entry done and one queued", sum.Finished, a)
+		}
+	})
+}
+
 func TestStartsAreSpaced(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e", "f"}

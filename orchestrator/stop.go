@@ -31,7 +31,7 @@ func (s *Scheduler) stop() {
 		s.slots.timer.Stop()
 	}
 	grace := s.fleet.ShutdownGrace
-	if s.endNow || s.opt.Once || grace <= 0 {
+	if s.endNow || grace <= 0 {
 		s.endNowLocked()
 		return
 	}

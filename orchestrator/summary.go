@@ -162,7 +162,7 @@ func (s *Scheduler) finishOnceLocked() {
 		return
 	}
 	for _, a := range s.agents {
-		if a.state != Idle && a.state != Held && a.state != Parked {
+		if a.expected() || a.recovering || a.state != Idle && a.state != Held && a.state != Parked {
 			return
 		}
 	}

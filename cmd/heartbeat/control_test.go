@@ -355,16 +355,27 @@ func TestFollowForShort(t *testing.T) {
 }
 
 // A stop lets the turn finish, and the entries behind it wait; asked twice it
-// ends the turn, whose entry waits, too.
+// ends the turn, whose entry waits, too. That holds for each way to ask, and for
+// a run that would have ended by itself: those were cut off in the middle of
+// their turns, and ended by SIGHUP.
 func TestStopInTwoStages(t *testing.T) {
 	t.Parallel()
 	const slow = `{"rules": [{"match": "slow", "steps": [{"delay": "3s"}, {"reply": "ok"}]}, {"match": "stuck", "steps": [{"hang": true}]}]}`
 	for _, tt := range []struct {
+		name   string
+		run    []string
 		prompt string
-		asks   int
+		asks   []syscall.Signal
+		status int
 		done   int
-	}{{"slow", 1, 1}, {"stuck", 2, 0}} {
-		t.Run(tt.prompt, func(t *testing.T) {
+	}{
+		{"term", nil, "slow", []syscall.Signal{syscall.SIGTERM}, 0, 1},
+		{"interrupt twice", nil, "stuck", []syscall.Signal{syscall.SIGINT, syscall.SIGINT}, 0, 0},
+		{"once term", []string{"--once"}, "slow", []syscall.Signal{syscall.SIGTERM}, exitError, 1},
+		{"once interrupt", []string{"--once"}, "slow", []syscall.Signal{syscall.SIGINT}, exitError, 1},
+		{"once twice", []string{"--once"}, "stuck", []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, exitError, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.put("script.json", slow)
@@ -373,22 +384,49 @@ func TestStopInTwoStages(t *testing.T) {
 			w.put("agents/triage/README", "")
 			w.ok("send", "triage", tt.prompt)
 			w.ok("send", "triage", "second")
-			r := w.background()
+			r := w.background(tt.run...)
 			until(t, "the turn has begun", func() bool {
 				return strings.Contains(w.run("logs", "triage").stdout, "> "+tt.prompt)
 			})
-			for range tt.asks - 1 {
-				if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			for _, sig := range tt.asks {
+				if err := r.cmd.Process.Signal(sig); err != nil {
 					t.Fatal(err)
 				}
-				until(t, "the first one was heard", func() bool { return strings.Contains(r.stderr.String(), "turns may finish") })
+				until(t, "the signal was heard", func() bool { return strings.Contains(r.stderr.String(), "turns may finish") })
 			}
-			if code := r.stop(); code != 0 {
-				t.Errorf("exit status %d", code)
+			_ = r.cmd.Wait() // the status says it
+			if code := r.cmd.ProcessState.ExitCode(); code != tt.status {
+				t.Errorf("exit status %d, want %d", code, tt.status)
 			}
 			if a := w.agent("triage"); a.Acknowledged != tt.done || a.Depth.Entries != 2-tt.done {
 				t.Errorf("%+v, want %d done and the rest queued", a, tt.done)
 			}
 		})
+	}
+}
+
+// TestARunThatEndsByItselfIsReloaded: SIGHUP ended it, and it did not answer.
+func TestARunThatEndsByItselfIsReloaded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("script.json", `{"rules": [{"match": "slow", "steps": [{"delay": "3s"}, {"reply": "ok"}]}]}`)
+	fleet := "version: 1\nname: fleet\ndefaults:\n  command: [heartbeat, simulate, --script, " + w.dir + "/script.json]\nagents:\n  triage:\n    dir: agents/triage\n"
+	w.put("heartbeat.yaml", fleet)
+	w.put("agents/triage/README", "")
+	w.put("agents/builder/.heartbeat/inbox.jsonl", "of another agent\n")
+	w.ok("send", "triage", "slow")
+	r := w.background("--once")
+	w.put("heartbeat.yaml", fleet+"  builder:\n    dir: agents/builder\n")
+	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.cmd.Wait() // the status says it
+	if code := r.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	for _, name := range []string{"triage", "builder"} {
+		if a := w.agent(name); a.Acknowledged != 1 {
+			t.Errorf("%s: %+v, want its entry done", name, a)
+		}
 	}
 }

@@ -23,7 +23,7 @@ type runCmd struct {
 	Agents      []string      `arg:"" optional:"" help:"The agents to run; all of them when none is named." complete:"agent"`
 	Once        bool          `help:"End when nothing is queued, in flight or backing off. No trigger fires."`
 	Fire        bool          `help:"With --once: fire each trigger one time first."`
-	OnceTimeout time.Duration `placeholder:"DURATION" default:"1h" help:"With --once: end after this time whatever is left (${default})."`
+	OnceTimeout time.Duration `placeholder:"DURATION" default:"1h" help:"With --once: stop after this time whatever is left, as after SIGTERM (${default})."`
 	Metrics     string        `placeholder:"ADDR" help:"Serve Prometheus metrics, /healthz and /readyz on HOST:PORT, or with :PORT for this machine alone."`
 	WatchConfig bool          `help:"Load the fleet's file again whenever it changes, as SIGHUP does."`
 }
@@ -41,8 +41,9 @@ changed ones get their new triggers at once and the rest with their next session
 A file with problems changes nothing. "heartbeat reload"
 does the same from another terminal, as pause, resume and trigger act from there.
 
-With --once the exit status says how it went: 0 all is done, 1 something was
-dead-lettered, is held or left, 75 an agent is parked (usage limit, login).
+With --once it ends by itself as well, and the exit status says how it went: 0 all
+is done, 1 something was dead-lettered, is held or left, 75 an agent is parked
+(usage limit, login).
 
 Examples:
 
@@ -114,9 +115,6 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
-		if c.Once {
-			return
-		}
 		around.Go(func() { a.serveControl(beside, fleet, s) })
 		if c.WatchConfig {
 			around.Go(func() { a.watchConfig(beside, fleet, s) })
@@ -126,7 +124,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 		return false, nil, err
 	}
 	shown.serve(beside, a, s, &around)
-	ctx, stop := c.supervise(ctx, a, s)
+	ctx, stop := a.supervise(ctx, s)
 	defer stop()
 	defer context.AfterFunc(ctx, a.manager.Stopping)()
 	begin := time.Now()

@@ -21,9 +21,9 @@ import (
 // supervise turns signals into what a run is to do, until the returned
 // function is called: the first SIGINT or SIGTERM ends the context, the second
 // one the sessions, and a third one has its default effect. SIGHUP loads the
-// configuration again, unless the terminal that the run stands in is gone, or
-// the run ends by itself anyway.
-func (c runCmd) supervise(ctx context.Context, a *app, s *orchestrator.Scheduler) (context.Context, func()) {
+// configuration again, unless the terminal that the run stands in is gone: then
+// it is one of them.
+func (a *app) supervise(ctx context.Context, s *orchestrator.Scheduler) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -35,7 +35,7 @@ func (c runCmd) supervise(ctx context.Context, a *app, s *orchestrator.Scheduler
 			case <-done:
 				return
 			case got := <-signals:
-				if got == syscall.SIGHUP && !c.Once && (!interactive || isTerminal(a.in)) {
+				if got == syscall.SIGHUP && (!interactive || isTerminal(a.in)) {
 					_, _, _ = a.reload(s) // it has told
 					continue
 				}
