@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,30 +29,62 @@ func isTemp(name string) bool {
 	return err == nil && len(unique) == 8
 }
 
-// sweepLimit bounds how many names one Sweep looks at.
-const sweepLimit = 10_000
+// namesLimit bounds how many names of a folder are looked at.
+const namesLimit = 10_000
 
-// Sweep removes temporary files that a killed process left behind, when they
-// are older than age. It looks at a bounded number of names.
-func (f *Folder) Sweep(age time.Duration) error {
+// names are the folder's names, up to namesLimit of them.
+func (f *Folder) names() ([]os.DirEntry, error) {
 	dir, err := f.root.Open(".")
 	if err != nil {
-		return f.fail("list", ".", err)
+		return nil, f.fail("list", ".", err)
 	}
 	defer dir.Close()
-	entries, err := dir.ReadDir(sweepLimit)
+	entries, err := dir.ReadDir(namesLimit)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return f.fail("list", ".", err)
+		return nil, f.fail("list", ".", err)
+	}
+	return entries, nil
+}
+
+// Sweep removes temporary files that a killed process left behind, when they
+// are older than age, or as far in the future: a clock that was wrong wrote
+// those. It looks at a bounded number of names.
+func (f *Folder) Sweep(age time.Duration) error {
+	entries, err := f.names()
+	if err != nil {
+		return err
 	}
 	for _, e := range entries {
 		if !isTemp(e.Name()) {
 			continue
 		}
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < age {
+		if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()).Abs() < age {
 			continue
 		}
 		if err := f.Remove(e.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Thin removes the files whose names begin with prefix, but for the last most
+// of them in the order of their names. It looks at a bounded number of names.
+func (f *Folder) Thin(prefix string, most int) error {
+	entries, err := f.names()
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) && !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names[:max(0, len(names)-most)] {
+		if err := f.Remove(name); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,8 @@
 // the cursor (the old cursor together with the outbox's record still says
 // acknowledged), the removal of .in-flight and .responded (a record that comes
 // back is told by the cursor), the sidecar .inbox-meta (an old one is valid for
-// its own offset, a lost one is made anew), the memory of ids (what it lacks
+// its own offset, a lost one is made anew; while it carries the attempts of an
+// entry that is queued again, it is synced), the memory of ids (what it lacks
 // stands in the inbox).
 //
 // A failed sync is not tried again: the call fails, and the next one starts

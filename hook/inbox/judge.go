@@ -39,12 +39,13 @@ func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, er
 		return fresh(s, c, m, "the inbox is gone; starting at the first byte of the next one"), nil
 	}
 	switch {
-	case m.Ino == 0 || m.Cursor == 0 && (m.Ino != s.ino || m.Dev != s.dev):
+	case m.Ino == 0 || m.Cursor == 0 && m.Ino != s.ino:
 		// Nothing of it was acknowledged, so there is nothing to mistake.
 		v := verdict{meta: s.note(*m, 0, nil), changed: true, cursor: 0}
 		v.moved, v.aside = c.corrupt || c.value != 0, c.corrupt
 		if m.Ino != 0 && (f == nil || !f.here) {
 			v.meta.Generation = newGeneration(m.Generation)
+			v.meta.Requeued = m.Requeued.movedTo(0)
 		}
 		return v, nil
 	case s.size < m.Cursor:
@@ -108,9 +109,7 @@ func (q *Queue) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict
 				ErrNeedsOperator, q.place.Inbox, m.Cursor, metaFile, cursorFile)
 		}
 		v.note = "the inbox was copied or rewritten with the same beginning; going on at the cursor"
-	}
-	if m.Ino != s.ino || m.Dev != s.dev {
-		v.changed, v.meta.Dev, v.meta.Ino = true, s.dev, s.ino
+		v.changed, v.meta.Ino = true, s.ino
 	}
 	rebuilt := m.Cursor
 	if f != nil && f.here {
@@ -167,6 +166,7 @@ func relocated(s *source, c cursorState, m *meta, end int64) verdict {
 	next := *m
 	next.Generation = newGeneration(m.Generation)
 	next.HeadLen, next.Head, next.Punched = 0, "", 0
+	next.Requeued = m.Requeued.movedTo(end)
 	last, lastHasID := m.Last, m.LastHasID
 	next = s.note(next, end, nil)
 	next.Last, next.LastHasID = last, lastHasID

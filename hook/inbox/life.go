@@ -198,7 +198,7 @@ func (q *Queue) requeue(v *view, attempt, repeats int) error {
 	}
 	if r != nil || v.verdict.meta.Requeued != nil {
 		v.verdict.meta.Requeued = r
-		if err := q.writeMetaSynced(v.verdict.meta); err != nil {
+		if err := q.writeMeta(v.verdict.meta); err != nil {
 			return err
 		}
 	}
@@ -214,7 +214,7 @@ func (q *Queue) requeueMoved(v *view, r *requeued) error {
 		r.From = was.From // it was begun before
 	}
 	v.verdict.meta.Requeued = r
-	if err := q.writeMetaSynced(v.verdict.meta); err != nil {
+	if err := q.writeMeta(v.verdict.meta); err != nil {
 		return err
 	}
 	there, err := q.stands(v.source, r.From, v.flight.raw)
@@ -247,12 +247,4 @@ func (q *Queue) stands(s *source, from int64, raw []byte) (bool, error) {
 			return true, nil
 		}
 	}
-}
-
-func (q *Queue) writeMetaSynced(m meta) error {
-	data, err := encodeJSON(m)
-	if err != nil {
-		return err
-	}
-	return q.dir.Replace(metaFile, data)
 }

@@ -28,7 +28,10 @@ func (q *Queue) StartAt(offset int64) error {
 	if err := q.moveCursor(s, offset); err != nil {
 		return err
 	}
-	return q.writeMetaSynced(s.note(meta{Generation: newGeneration(0)}, offset, nil))
+	if err := q.writeMeta(s.note(meta{Generation: newGeneration(0)}, offset, nil)); err != nil {
+		return err
+	}
+	return q.dir.Sync()
 }
 
 // Settled reports whether delivery ids last: those of a queue that nobody has

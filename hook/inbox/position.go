@@ -39,8 +39,9 @@ const window = 256
 // meanwhile is told from one that has only grown. It may be a step ahead of
 // the cursor (a crash between the two), never wrong about its own offset.
 type meta struct {
-	Dev        uint64 `json:"dev"`
-	Ino        uint64 `json:"ino"` // 0: there was no inbox
+	// Ino is the inbox's inode; 0: there was none. The device is not kept: its
+	// number changes with each mount of FUSE, overlayfs, btrfs and NFS.
+	Ino        uint64 `json:"ino"`
 	Generation int64  `json:"generation"`
 	Cursor     int64  `json:"cursor"`
 	Tail       string `json:"tail"`               // sha256 of the window before Cursor
@@ -74,6 +75,21 @@ type requeued struct {
 	From  int64 `json:"from,omitempty"`
 }
 
+// movedTo is r for an inbox in which its line stands elsewhere, from an offset
+// on: the delivery id, which holds offset and generation, does not name it any
+// more.
+func (r *requeued) movedTo(from int64) *requeued {
+	if r == nil {
+		return nil
+	}
+	moved := *r
+	moved.Moved, moved.From = true, from
+	return &moved
+}
+
+// irreplaceable reports whether the sidecar carries what stands nowhere else.
+func (m *meta) irreplaceable() bool { return m.Requeued != nil || m.Archive != nil }
+
 func (r *requeued) is(start int64, delivery, entry string) bool {
 	if r == nil {
 		return false
@@ -85,7 +101,7 @@ func (r *requeued) is(start int64, delivery, entry string) bool {
 type source struct {
 	file     *os.File
 	size     int64
-	dev, ino uint64
+	ino      uint64
 	modified time.Time
 }
 
@@ -104,7 +120,7 @@ func (q *Queue) openSource(flag int) (*source, error) {
 	}
 	s := &source{file: file, size: info.Size(), modified: info.ModTime()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.dev, s.ino = uint64(st.Dev), st.Ino
+		s.ino = st.Ino
 	}
 	return s, nil
 }
@@ -156,7 +172,7 @@ func (s *source) startsLine(offset int64) bool {
 // note adds to m what is known of the inbox up to a cursor whose last line is
 // given (nil: unknown).
 func (s *source) note(m meta, cursor int64, last []byte) meta {
-	m.Dev, m.Ino, m.Cursor = s.dev, s.ino, cursor
+	m.Ino, m.Cursor = s.ino, cursor
 	from := max(0, cursor-window)
 	m.Tail = s.sum(from, cursor)
 	if m.HeadLen < window && m.Punched == 0 {

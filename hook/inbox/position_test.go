@@ -131,7 +131,7 @@ func TestACorruptCursorIsRebuilt(t *testing.T) {
 			if got := join(r.drain()); got != want {
 				t.Errorf("cursor %q, in flight %v: drained %q, want %q", bad, flying, got, want)
 			}
-			if r.asides(cursorFile) != 1 || len(r.Notes()) == 0 {
+			if r.asides(cursorFile) != min(1, len(bad)) || len(r.Notes()) == 0 { // an empty file is no evidence
 				t.Errorf("cursor %q, in flight %v: no evidence or no note", bad, flying)
 			}
 		}
@@ -162,7 +162,7 @@ func TestACorruptRecordCountsAsOffered(t *testing.T) {
 		if err != nil || f == nil || f.State != Offered || f.RawLine != "one" {
 			t.Fatalf("record %q: in flight %+v, %v", bad, f, err)
 		}
-		if r.asides(flightFile) != 1 {
+		if r.asides(flightFile) != min(1, len(bad)) {
 			t.Errorf("record %q: no evidence", bad)
 		}
 		r.advance(Taken)
@@ -402,5 +402,30 @@ func TestALineIsCompletedOnceItsWriterIsGone(t *testing.T) {
 	}
 	if got != "no newline" || r.get("inbox.jsonl") != "no newline\n" {
 		t.Errorf("handed over %q, the inbox holds %q", got, r.get("inbox.jsonl"))
+	}
+}
+
+func TestEvidenceIsBoundedAndAnEmptyFileIsNone(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{metaFile, flightFile, cursorFile} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).unsynced()
+			r.echo("one\ntwo\n")
+			for i := range 3 * evidenceKept {
+				r.offer()
+				r.advance(Taken)
+				r.recover(Interruption{Policy: Retry})
+				r.put(name, "\x00\x00"[:2*(i%2)])
+				r.next()
+				r.recover(Interruption{Policy: Retry})
+			}
+			if n := r.asides(name); n != evidenceKept {
+				t.Errorf("%d files are kept, want %d", n, evidenceKept)
+			}
+			if got := join(r.drain()); got != "one|two" {
+				t.Errorf("drained %q", got)
+			}
+		})
 	}
 }

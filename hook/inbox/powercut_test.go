@@ -117,50 +117,157 @@ func (d *disk) cuts() []map[string]string {
 type story struct {
 	synced       bool // an offer has synced the inbox
 	started, ack []string
+	seen, gone   map[string]bool // :: prompt → a session may have got it; a person took it away
 }
 
-// The power goes at any step of a tick, and any of the states that the disk
-// may be in then comes back: nothing that was promised is lost, nothing done
-// is done again, and under deadletter nothing that was started.
+// protocols are what happens to the entries one, two and three until the power
+// goes: every step of an entry's life, forward and back.
+var protocols = map[string]string{
+	"done":                   "offer take start ack offer take start ack offer",
+	"interrupted":            "offer recover offer take recover offer take start ack offer",
+	"again and again":        "offer take ack offer take recover offer take recover offer take recover offer",
+	"did not arrive":         "offer reoffer reoffer take ack offer reoffer recover offer",
+	"taken back":             "offer withdraw offer take recover offer withdraw offer take ack",
+	"other inode":            "offer take recover move look move offer take ack move offer recover move look offer",
+	"other inode, later":     "offer take ack offer take ack offer take recover move look look move offer take recover offer",
+	"other inode, in flight": "offer take move take start recover move offer move ack move look offer",
+	"edited":                 "offer take ack offer take recover edit look look offer take recover look offer",
+	"truncated":              "offer take truncate recover look offer take recover look look offer take ack",
+}
+
+// The power goes at any step, and any of the states that the disk may be in
+// then comes back: nothing that was promised is lost, nothing done is done
+// again, under deadletter nothing that was started, and a repeat is known for
+// one.
 func TestAPowerCutAtAnyStep(t *testing.T) {
 	t.Parallel()
-	points := 0
-	for _, policy := range []OrphanPolicy{DeadLetter, Retry} {
-		r := newRig(t)
-		r.echo("one\ntwo\nthree\n")
-		d := &disk{
-			dir: r.dir, kept: map[string]string{"inbox.jsonl": ""}, dirty: map[string]bool{"inbox.jsonl": true},
-			temp: map[string]string{}, whole: map[string]bool{},
+	for name, steps := range protocols {
+		for _, policy := range []OrphanPolicy{DeadLetter, Retry} {
+			t.Run(name+", "+string(policy), func(t *testing.T) {
+				t.Parallel()
+				if n := cutEverywhere(t, policy, strings.Fields(steps)); n < 60 {
+					t.Errorf("only %d states were looked at", n)
+				}
+			})
 		}
-		var now story
-		r.Queue.dir.Guard = func(s durable.Step, run func() error) error {
-			for _, left := range d.cuts() {
-				points++
-				check(t, policy, now, left, fmt.Sprintf("before %s %s", s.Verb, s.Name))
+	}
+}
+
+// cutEverywhere tells the story and cuts the power before each change of the
+// disk. It returns how many states were looked at.
+func cutEverywhere(t *testing.T, policy OrphanPolicy, steps []string) (points int) {
+	r := &rig{t: t, dir: scratch(t)}
+	r.reopen()
+	t.Cleanup(func() { r.Queue.Close() })
+	for _, p := range []string{"one", "two", "three"} {
+		line, err := encode(envelope{Heartbeat: 1, ID: "id-" + p, Source: "send", Prompt: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.echo(string(line))
+	}
+	d := &disk{
+		dir: r.dir, kept: map[string]string{"inbox.jsonl": ""}, dirty: map[string]bool{"inbox.jsonl": true},
+		temp: map[string]string{}, whole: map[string]bool{},
+	}
+	now := story{seen: map[string]bool{}, gone: map[string]bool{}}
+	checked := map[string]bool{} // :: state and promises
+	r.Queue.dir.Guard = func(s durable.Step, run func() error) error {
+		for _, left := range d.cuts() {
+			key := fmt.Sprint(left, now)
+			if checked[key] {
+				continue
 			}
-			err := run()
-			d.observe(s)
-			return err
+			checked[key] = true
+			for _, remounted := range []bool{false, true} {
+				points++
+				check(t, policy, now, left, remounted, fmt.Sprintf("before %s %s", s.Verb, s.Name))
+			}
 		}
-		for _, p := range []string{"one", "two"} {
-			r.offer()
-			now.synced = true
-			r.advance(Taken)
-			r.advance(Started)
-			now.started = append(now.started, p)
-			r.ack()
-			now.ack = append(now.ack, p)
+		if s.Verb == durable.Sync || s.Verb == durable.SyncFolder {
+			run = func() error { return nil } // observed, not needed
 		}
-		r.offer()
+		err := run()
+		d.observe(s)
+		return err
 	}
-	t.Logf("%d states after a power cut", points)
-	if points < 200 {
-		t.Errorf("only %d states were looked at", points)
+	for _, step := range steps {
+		now.tell(r, d, policy, step)
 	}
+	if n := r.asides(metaFile) + r.asides(flightFile) + r.asides(cursorFile); n > 0 {
+		t.Errorf("%d files were set aside", n)
+	}
+	return points
+}
+
+// tell is one step of a story.
+func (now *story) tell(r *rig, d *disk, policy OrphanPolicy, step string) {
+	r.t.Helper()
+	prompt := func() string {
+		f, err := r.InFlight()
+		if err != nil || f == nil {
+			r.t.Fatalf("%s: in flight %+v, %v", step, f, err)
+		}
+		return f.Prompt()
+	}
+	switch step {
+	case "offer":
+		f := r.offer()
+		now.synced, now.seen[f.Prompt()] = true, true
+	case "reoffer":
+		if _, _, err := r.Reoffer(Offering{Via: ViaStop, Session: "s1"}); err != nil {
+			r.t.Fatal(err)
+		}
+	case "withdraw":
+		p, before := prompt(), now.seen
+		if err := r.Withdraw(); err != nil {
+			r.t.Fatal(err)
+		}
+		if before[p] && r.attempts() == 0 {
+			delete(now.seen, p)
+		}
+	case "take":
+		r.advance(Taken)
+	case "start":
+		r.advance(Started)
+		now.started = append(now.started, prompt())
+	case "ack":
+		p := prompt()
+		r.ack()
+		now.ack = append(now.ack, p)
+	case "recover":
+		r.recover(Interruption{Policy: policy, Counts: true, MaxAttempts: 100})
+	case "look":
+		r.next()
+	case "move": // a mount that gives files other inodes
+		r.put("copy", r.get("inbox.jsonl"))
+		r.rename("copy", "inbox.jsonl")
+	case "edit": // a person tidies up what is done
+		_, rest, _ := strings.Cut(r.get("inbox.jsonl"), "\n")
+		r.put("copy", "a first line\n"+r.get("inbox.jsonl")[:len(r.get("inbox.jsonl"))-len(rest)]+rest)
+		r.rename("copy", "inbox.jsonl")
+		d.kept["inbox.jsonl"] = r.get("inbox.jsonl")
+	case "truncate":
+		r.put("inbox.jsonl", "")
+		d.kept["inbox.jsonl"] = ""
+		now.gone["two"], now.gone["three"] = true, true
+	default:
+		r.t.Fatalf("unknown step %q", step)
+	}
+}
+
+// attempts is how often the entry at the cursor counts as handed over.
+func (r *rig) attempts() int {
+	r.t.Helper()
+	m, _, err := r.readMeta()
+	if err != nil || m == nil || m.Requeued == nil {
+		return 0
+	}
+	return m.Requeued.Attempt
 }
 
 // check starts a queue on what the power cut left.
-func check(t *testing.T, policy OrphanPolicy, now story, left map[string]string, at string) {
+func check(t *testing.T, policy OrphanPolicy, now story, left map[string]string, remounted bool, at string) {
 	t.Helper()
 	r := (&rig{t: t, dir: scratch(t)}).unsyncedLater()
 	for name, content := range left {
@@ -168,43 +275,59 @@ func check(t *testing.T, policy OrphanPolicy, now story, left map[string]string,
 	}
 	r.reopen()
 	defer r.Queue.Close()
-	if m := parseMeta([]byte(left[metaFile])); m != nil { // the inode is the same after a power cut
+	if m := parseMeta([]byte(left[metaFile])); m != nil && !remounted {
 		s, err := r.openSource(os.O_RDONLY)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.close()
-		m.Dev, m.Ino = s.dev, s.ino
+		m.Ino = s.ino
 		if err := r.writeMeta(*m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.recover(Interruption{Policy: policy, Counts: true})
+	r.recover(Interruption{Policy: policy, Counts: true, MaxAttempts: 100})
 	r.append(Letter{Prompt: "new"})
-	given := r.drain()
+	given := r.attemptsOfAll()
 	var dead []string
 	for _, d := range r.dead() {
-		dead = append(dead, d.RawLine)
+		dead = append(dead, decode([]byte(d.RawLine), false).prompt)
 	}
-	state := fmt.Sprintf("%s, %s: left %q, drained %q, dead letters %q", policy, at, left, given, dead)
-	if !slices.Contains(given, "new") {
+	state := fmt.Sprintf("%s, %s, other inodes %t: left %q, drained %v, dead letters %q", policy, at, remounted, left, given, dead)
+	if given["new"] == 0 {
 		t.Errorf("swallowed: %s", state)
 	}
 	for _, p := range []string{"one", "two", "three"} {
 		done := slices.Contains(now.ack, p)
-		if now.synced && !done && !slices.Contains(given, p) && !slices.Contains(dead, p) && !strings.Contains(left[outboxFile], entryID([]byte(p))) {
+		if now.synced && !done && !now.gone[p] && given[p] == 0 && !slices.Contains(dead, p) && !strings.Contains(left[outboxFile], `"id-`+p+`"`) {
 			t.Errorf("lost %q: %s", p, state)
 		}
-		if done && (slices.Contains(given, p) || slices.Contains(dead, p)) {
+		if done && (given[p] > 0 || slices.Contains(dead, p)) {
 			t.Errorf("done again %q: %s", p, state)
 		}
-		if policy == DeadLetter && slices.Contains(now.started, p) && slices.Contains(given, p) {
+		if policy == DeadLetter && slices.Contains(now.started, p) && given[p] > 0 {
 			t.Errorf("given again %q: %s", p, state)
 		}
+		if now.seen[p] && given[p] == 1 {
+			t.Errorf("a repeat of %q came as the first attempt: %s", p, state)
+		}
 	}
-	for _, p := range given {
-		if !slices.Contains([]string{"one", "two", "three", "new"}, p) && now.synced {
+	for p := range given {
+		if !slices.Contains([]string{"one", "two", "three", "new", "a first line"}, p) && now.synced {
 			t.Errorf("garbled %q: %s", p, state)
 		}
 	}
+}
+
+// attemptsOfAll drains the queue: prompt → the attempt as which it was given.
+func (r *rig) attemptsOfAll() map[string]int {
+	r.t.Helper()
+	given := map[string]int{}
+	for r.next() != "" {
+		f := r.offer()
+		given[f.Prompt()] = f.Attempt
+		r.advance(Taken)
+		r.ack()
+	}
+	return given
 }

@@ -247,16 +247,29 @@ func (f *flight) resume(r *requeued) {
 	}
 }
 
-// setAside keeps a corrupt file as evidence under another name.
+// evidenceKept is how many corrupt files of one name are kept.
+const evidenceKept = 8
+
+// setAside keeps a corrupt file as evidence under another name; one that a
+// power cut has emptied is none.
 func (q *Queue) setAside(name string) error { return q.setAsideIn(q.dir, name) }
 
 func (q *Queue) setAsideIn(in *durable.Folder, name string) error {
-	if _, err := in.Stat(name); errors.Is(err, fs.ErrNotExist) {
+	info, err := in.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	to := name + ".corrupt-" + time.Now().UTC().Format("20060102T150405.000000000Z")
+	if err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		q.note("%s was empty", name)
+		return in.Remove(name)
+	}
+	aside := name + ".corrupt-"
+	to := aside + time.Now().UTC().Format("20060102T150405.000000000Z")
 	q.note("%s was corrupt and is kept as %s", name, to)
-	return in.Rename(name, to)
+	if err := in.Rename(name, to); err != nil {
+		return err
+	}
+	return in.Thin(aside, evidenceKept)
 }
 
 // extend appends to a file of records. What stands at its name and is no file
@@ -287,12 +300,16 @@ func (q *Queue) writeCursor(to int64) error {
 	return q.dir.Swap(cursorFile, strconv.AppendInt(nil, to, 10))
 }
 
-// writeMeta replaces the sidecar. It is not synced: one that is lost or old
-// after a power cut is made anew, or valid for its own offset.
+// writeMeta replaces the sidecar. It is synced where it carries what stands
+// nowhere else; otherwise one that is lost, empty or old after a power cut is
+// made anew, or valid for its own offset.
 func (q *Queue) writeMeta(m meta) error {
 	data, err := encodeJSON(m)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case m.irreplaceable():
+		return q.dir.Replace(metaFile, data)
 	}
 	return q.dir.Put(metaFile, data)
 }

@@ -106,7 +106,7 @@ func (q *Queue) archive(v *view) (err error) {
 		Name: fmt.Sprintf("%s.%d.%s", stem, m.Generation, ext),
 		Size: info.Size(), At: time.Now().Unix(),
 	}
-	if err := q.writeMetaSynced(m); err != nil {
+	if err := q.writeMeta(m); err != nil {
 		return err
 	}
 	if err := q.dir.Rename(q.name, m.Archive.Name); err != nil {
@@ -138,7 +138,7 @@ func (q *Queue) watchArchive(v *view) error {
 		}
 		a.At = time.Now().Unix()
 		m.Archive = &a
-		return q.writeMetaSynced(m)
+		return q.writeMeta(m)
 	}
 	if time.Since(time.Unix(a.At, 0)) < lateFor || written(file) {
 		return nil

@@ -82,6 +82,13 @@ func (r *rig) remove(name string) {
 	}
 }
 
+func (r *rig) rename(name, to string) {
+	r.t.Helper()
+	if err := os.Rename(r.path(name), r.path(to)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func (r *rig) exists(name string) bool {
 	_, err := os.Lstat(r.path(name))
 	return err == nil
