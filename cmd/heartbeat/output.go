@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,6 +138,9 @@ func (o *output) finish(r result, err error) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.finished = true
+	if v := reflect.ValueOf(r); v.Kind() == reflect.Pointer && v.IsNil() {
+		r = nil // of a command that passes on the pointer and the error of another function
+	}
 	var printed error
 	if o.json {
 		printed = o.finishJSON(r, err)
