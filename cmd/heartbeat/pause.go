@@ -86,15 +86,21 @@ func (a *app) running() (*config.Fleet, *control.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	client, err := a.clientOf(f)
+	return f, client, err
+}
+
+// clientOf returns the way into the scheduler that runs a fleet.
+func (a *app) clientOf(f *config.Fleet) (*control.Client, error) {
 	dir, err := state.RuntimeDir(f.Name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	client := control.NewClient(dir)
 	client.Slow = func() {
 		a.log.Warn("the running scheduler does not answer yet; it may be busy, or stopped")
 	}
-	return f, client, nil
+	return client, nil
 }
 
 // controlFailure gives a scheduler that is not there its exit status.

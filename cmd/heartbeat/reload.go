@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/control"
 )
 
 type reloadCmd struct{}
@@ -25,19 +27,28 @@ Examples:
 // reloaded is what a reload changed.
 type reloaded struct{ *orchestrator.Plan }
 
+// run asks the scheduler whatever we think of the file: it is the one that
+// notes, and counts, that a reload failed.
 func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
-	if _, err := a.fleet(); err != nil {
-		return nil, err // what is known without it is no use here
+	f, bad := a.fleet()
+	if began, _, err := orchestrator.Recall(a.File); err == nil {
+		f = began // the run keeps the name that it began with
 	}
-	_, client, err := a.running()
+	if f == nil {
+		return nil, bad
+	}
+	client, err := a.clientOf(f)
 	if err != nil {
 		return nil, err
 	}
 	plan, err := client.Reload(ctx)
-	if err != nil {
-		return nil, controlFailure(err)
+	switch {
+	case err == nil:
+		return reloaded{plan}, nil
+	case errors.Is(err, control.ErrNotRunning) && bad != nil:
+		return nil, bad
 	}
-	return reloaded{plan}, nil
+	return nil, controlFailure(err)
 }
 
 func (r reloaded) text(p *page) {

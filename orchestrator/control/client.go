@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,13 +23,19 @@ import (
 var ErrNotRunning = errors.New("heartbeat does not run this fleet")
 
 // Error is what a running scheduler refused.
-type Error struct{ Message, Advice string }
+type Error struct {
+	Message, Advice string
+	Exit            int // the exit status for it; 0: not told
+}
 
 // Error is the scheduler's own message.
 func (e *Error) Error() string { return e.Message }
 
 // Hint says what to do, or is "".
 func (e *Error) Hint() string { return e.Advice }
+
+// ExitCode is the exit status of a command that fails with it.
+func (e *Error) ExitCode() int { return cmp.Or(e.Exit, 1) }
 
 // NoAnswerError means that a scheduler runs, but has not answered in time.
 // What it was asked to do is not done later: it looks whether who asks is
@@ -204,7 +211,7 @@ func understand(res *http.Response, what string, answer any) error {
 		if err := in.Decode(&p); err != nil || p.Error == "" {
 			return fmt.Errorf("cannot %s: the running scheduler answers %s; it may be of another version", what, res.Status)
 		}
-		return &Error{p.Error, p.Hint}
+		return &Error{p.Error, p.Hint, p.Exit}
 	}
 	if err := in.Decode(answer); err != nil {
 		return fmt.Errorf("cannot read the answer of the running scheduler: %w", err)

@@ -50,6 +50,8 @@ type request struct {
 type problem struct {
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
+	// Exit is the exit status that the error has in a command, or 0.
+	Exit int `json:"exit,omitempty"`
 }
 
 func socketPath(dir string) string { return filepath.Join(dir, "control.sock") }

@@ -142,7 +142,7 @@ func act(log *slog.Logger, do func(context.Context, request) (any, error)) http.
 		}
 		done, err := do(r.Context(), q)
 		if err != nil {
-			reply(w, statusOf(err), problem{Error: err.Error(), Hint: hintOf(err)})
+			reply(w, statusOf(err), problem{Error: err.Error(), Hint: hintOf(err), Exit: exitOf(err)})
 			return
 		}
 		reply(w, http.StatusOK, done)
@@ -202,6 +202,17 @@ func hintOf(err error) string {
 		return h.Hint()
 	}
 	return ""
+}
+
+func exitOf(err error) int {
+	var coder interface {
+		error
+		ExitCode() int
+	}
+	if errors.As(err, &coder) {
+		return coder.ExitCode()
+	}
+	return 0
 }
 
 func reply(w http.ResponseWriter, status int, v any) {

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAReloadThatFailsIsCounted (only SIGHUP's was): whatever is wrong with the
+// file, `heartbeat reload` says so, and the metric that one is woken by, too.
+func TestAReloadThatFailsIsCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	good := strings.Replace(simulated, "agents:\n", "include: [more.yaml]\nagents:\n", 1)
+	files := map[string]string{
+		"heartbeat.yaml": good, "p.txt": "look around",
+		"more.yaml": "agents: {builder: {dir: agents/builder, command: [heartbeat, simulate], trigger: {cron: '@yearly', prompt-file: p.txt}}}\n",
+	}
+	mend := func() {
+		for name, text := range files {
+			w.put(name, text)
+		}
+	}
+	mend()
+	r := w.background("--metrics", ":0")
+	metric := func() string {
+		t.Helper()
+		res, err := http.Get(servedAt.FindString(r.stderr.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, value, _ := strings.Cut(string(body), "\nheartbeat_config_last_reload_successful ")
+		return value[:1]
+	}
+	for name, broken := range map[string]struct {
+		breaks func()
+		status int
+		says   string
+	}{
+		"no YAML":         {func() { w.put("heartbeat.yaml", "agents: [") }, exitConfig, "heartbeat.yaml:1:"},
+		"an unknown key":  {func() { w.put("heartbeat.yaml", good+"colour: red\n") }, exitConfig, "unknown key"},
+		"an empty file":   {func() { w.put("heartbeat.yaml", "") }, exitConfig, "the file is empty"},
+		"no file":         {func() { remove(t, w, "heartbeat.yaml") }, exitConfig, "no such file"},
+		"a folder":        {func() { remove(t, w, "heartbeat.yaml"); w.put("heartbeat.yaml/x", "") }, exitConfig, "is a directory"},
+		"no include":      {func() { remove(t, w, "more.yaml") }, exitConfig, "more.yaml"},
+		"a wrong include": {func() { w.put("more.yaml", "agents: {builder: {}}") }, exitConfig, "more.yaml:1:"},
+		"no prompt-file":  {func() { remove(t, w, "p.txt") }, exitConfig, "p.txt"},
+		"another name": {
+			func() { w.put("heartbeat.yaml", strings.Replace(good, "name: fleet", "name: troop", 1)) }, exitError, `the fleet's name changed from "fleet" to "troop"`,
+		},
+	} {
+		broken.breaks()
+		if o := w.run("reload"); o.status != broken.status || !strings.Contains(o.stderr, broken.says) || o.stdout != "" {
+			t.Errorf("%s: %+v", name, o)
+		}
+		if metric() != "0" {
+			t.Errorf("%s: the metric says that the last reload succeeded", name)
+		}
+		if e := envelopeOf(t, w.run("reload", "-o", "json")); *e.Error.Code == "" {
+			t.Errorf("%s: with JSON: %+v", name, e)
+		}
+		remove(t, w, "heartbeat.yaml")
+		mend()
+		if out := w.ok("reload"); !strings.Contains(out, "nothing changed") || metric() != "1" {
+			t.Errorf("%s, mended: %s", name, out)
+		}
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+}
+
+func remove(t *testing.T, w *world, name string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(w.dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
