@@ -23,7 +23,7 @@ func (a *app) expose(addr string) (exposed, error) {
 	}
 	server, err := metrics.Listen(addr)
 	if err != nil {
-		return exposed{}, &failure{status: exitError, hint: "heartbeat run --metrics :9464, or another port that is free", err: err}
+		return exposed{}, err
 	}
 	if !server.Loopback() {
 		a.log.Warn("metrics and the agents' names can be read by everybody who reaches this address", "address", server.Addr())

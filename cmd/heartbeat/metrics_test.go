@@ -59,20 +59,32 @@ func TestMetricsOfARunningFleet(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsTaken(t *testing.T) {
+// TestAnAddressThatCannotBeHad: the hint names another one (it named the one
+// that was taken).
+func TestAnAddressThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", simulated)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:9464")
+	if err != nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	o := w.run("run", "--once", "--metrics", l.Addr().String())
-	if o.status != exitError || !strings.Contains(o.stderr, "cannot serve metrics on") || !strings.Contains(o.stderr, "hint: heartbeat run --metrics :9464") {
-		t.Errorf("%+v", o)
+	_, taken, _ := net.SplitHostPort(l.Addr().String())
+	for _, addr := range []string{":9464", ":" + taken, l.Addr().String(), "203.0.113.7:9464", "9464x", ":99999"} {
+		if addr == ":9464" && taken != "9464" {
+			continue
+		}
+		o := w.run("run", "--once", "--metrics="+addr)
+		hint := regexp.MustCompile(`hint: heartbeat run --metrics (\S+) \(it is free\)`).FindStringSubmatch(o.stderr)
+		if o.status != exitError || !strings.Contains(o.stderr, "cannot serve metrics on") || hint == nil || hint[1] == addr || hint[1] == ":"+taken {
+			t.Errorf("%q: %+v", addr, o)
+		}
 	}
-	o = w.run("run", "--once", "--metrics", "0.0.0.0:0")
+	o := w.run("run", "--once", "--metrics", "0.0.0.0:0")
 	if o.status != 0 || !strings.Contains(o.stderr, "can be read by everybody") {
 		t.Errorf("everybody can read it, and nobody is told: %+v", o)
 	}

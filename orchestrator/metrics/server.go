@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -28,24 +30,63 @@ const (
 // Server is a listening one that does not answer yet.
 type Server struct{ l net.Listener }
 
+// standardPort is what examples show; triedPorts is how many from there on are
+// tried for one that is free.
+const standardPort, triedPorts = 9464, 100
+
+const loopback = "127.0.0.1"
+
 // Listen opens the address HOST:PORT. Without a host, or with a port alone, it
-// is one that only this machine can reach.
+// is one that only this machine can reach. The error is an *AddressError.
 func Listen(addr string) (*Server, error) {
 	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
 		addr = ":" + addr
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot serve metrics: %q is not HOST:PORT or :PORT", addr)
+		return nil, &AddressError{Addr: addr, host: loopback, err: errors.New("it is not HOST:PORT or :PORT")}
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
+	host = cmp.Or(host, loopback)
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
-	if err != nil {
-		return nil, fmt.Errorf("cannot serve metrics on %q: %w", addr, err)
+	if err == nil {
+		return &Server{l}, nil
 	}
-	return &Server{l}, nil
+	if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EACCES) {
+		host = loopback // no address of this machine, perhaps
+	}
+	return nil, &AddressError{Addr: addr, host: host, err: err}
+}
+
+// AddressError means that an address cannot be had.
+type AddressError struct {
+	Addr string
+	host string // where another port may be had
+	err  error
+}
+
+// Error names the address.
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("cannot serve metrics on %q: %v", e.Addr, e.err)
+}
+
+// Unwrap returns the cause.
+func (e *AddressError) Unwrap() error { return e.err }
+
+// Hint names an address that can be had now.
+func (e *AddressError) Hint() string {
+	for port := standardPort; port < standardPort+triedPorts; port++ {
+		free := net.JoinHostPort(e.host, strconv.Itoa(port))
+		l, err := net.Listen("tcp", free)
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		if e.host == loopback {
+			free = fmt.Sprintf(":%d", port)
+		}
+		return "heartbeat run --metrics " + free + " (it is free)"
+	}
+	return "name an address and a port of this machine that are free"
 }
 
 // Addr is where the server listens.
