@@ -1,7 +1,9 @@
 package orchestrator
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
@@ -121,21 +123,50 @@ const (
 	SomeLeft   Verdict = "left" // dead-lettered, held, still queued, or not fired
 )
 
-// Verdict judges a run with Once (DESIGN.md 9).
+func (v Verdict) rank() int { return slices.Index([]Verdict{AllDone, SomeParked, SomeLeft}, v) }
+
+// Verdict judges a run with Once: each agent's part, and whether it came to its
+// end.
 func (s *Summary) Verdict() Verdict {
 	v := AllDone
 	if !s.Finished || s.Unfired > 0 {
 		v = SomeLeft
 	}
 	for _, a := range s.Agents {
-		switch {
-		case a.State == Held || a.Lost != "" || a.Unread != "" || a.DeadLettered > 0 || a.Queued > 0 && a.State != Parked:
-			v = SomeLeft
-		case a.State == Parked && v == AllDone:
-			v = SomeParked
+		if of := a.Verdict(); of.rank() > v.rank() {
+			v = of
 		}
 	}
 	return v
+}
+
+// Verdict judges what a run with Once did for one agent.
+func (a AgentSummary) Verdict() Verdict {
+	switch {
+	case a.State == Held || a.Lost != "" || a.Unread != "" || a.DeadLettered > 0 || len(a.Failing) > 0 || a.Queued > 0 && a.State != Parked:
+		return SomeLeft
+	case a.State == Parked:
+		return SomeParked
+	}
+	return AllDone
+}
+
+// Why says why an agent is in its state, or why it is not done; "" where it is
+// idle and done.
+func (a AgentSummary) Why() string {
+	switch {
+	case a.State != Idle:
+		return a.Reason
+	case a.Lost != "" || a.Unread != "":
+		return cmp.Or(a.Lost, a.Unread)
+	case len(a.Failing) > 0:
+		return "trigger " + a.Failing[0].Trigger + ": " + a.Failing[0].Why
+	case a.DeadLettered > 0:
+		return fmt.Sprintf("%d given up", a.DeadLettered)
+	case a.Queued > 0:
+		return fmt.Sprintf("%d still queued", a.Queued)
+	}
+	return ""
 }
 
 func (s *Scheduler) summary(cause error) *Summary {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,7 +94,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 		return res, &failure{status: exitError, err: errors.New("cannot finish: asked to stop")}
 	}
 	res.Verdict = sum.Verdict()
-	return res, onceFailure(res.Verdict)
+	return res, onceFailure(sum)
 }
 
 // supervised runs the fleet with everything around it: signals, the control
@@ -198,9 +199,10 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(orchestrator
 	})
 }
 
-// onceFailure is the exit status of a run with --once.
-func onceFailure(v orchestrator.Verdict) error {
-	switch v {
+// onceFailure is the exit status of a run with --once, with the first reasons
+// for it.
+func onceFailure(sum *orchestrator.Summary) error {
+	switch sum.Verdict() {
 	case orchestrator.AllDone:
 		return nil
 	case orchestrator.SomeParked:
@@ -209,22 +211,34 @@ func onceFailure(v orchestrator.Verdict) error {
 			err: errors.New("cannot finish: an agent is parked"),
 		}
 	}
+	why, more := "", 0
+	for _, s := range sum.Agents {
+		switch {
+		case s.Verdict() == orchestrator.AllDone:
+		case why == "":
+			why = s.Agent + ": " + cmp.Or(s.Why(), string(s.State))
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		why += fmt.Sprintf(" (and %s more)", count(more, "agent"))
+	}
+	if !sum.Finished {
+		why = strings.TrimSuffix("--once-timeout is over; "+why, "; ")
+	}
 	return &failure{
 		status: exitError, hint: "heartbeat status shows what is left; heartbeat dead-letter AGENT shows what was given up",
-		err: errors.New("cannot finish: something was dead-lettered, is held or left"),
+		err: errors.New("cannot finish: " + why),
 	}
 }
 
 func (r ran) text(p *page) {
 	var rows [][]cell
 	for _, s := range r.Agents {
-		why := s.Reason
-		if s.State == orchestrator.Idle {
-			why = s.Lost
-		}
 		queued := strconv.Itoa(s.Queued)
 		if s.Unread != "" {
-			queued, why = unknown, cmp.Or(why, s.Unread)
+			queued = unknown
 		}
 		rows = append(rows, []cell{
 			{text: s.Agent},
@@ -232,7 +246,7 @@ func (r ran) text(p *page) {
 			{text: strconv.Itoa(s.Acknowledged)},
 			{text: strconv.Itoa(s.DeadLettered)},
 			{text: queued},
-			{text: why},
+			{text: s.Why()},
 		})
 	}
 	p.table([]string{"AGENT", "STATE", "DONE", "GIVEN UP", "QUEUED", "WHY"}, rows)
