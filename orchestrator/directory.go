@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/session"
 )
@@ -23,17 +24,41 @@ type claim struct {
 
 // takeDirectory locks an AGENT_DIR: one directory, one consumer.
 func takeDirectory(c *config.Agent) (*claim, error) {
-	if err := os.MkdirAll(c.Home, 0o700); err != nil {
+	// The workspace itself is the person's: made like any other folder.
+	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
 		return nil, fmt.Errorf("cannot prepare agent %q: %w", c.Name, err)
 	}
 	return lockDirectory(c)
 }
 
-// makeHome makes the folder of the queue in a directory that has none any
-// more, but not the directory: who makes that anew may want it empty.
-func makeHome(c *config.Agent) error {
-	if err := os.Mkdir(c.Home, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("cannot queue a prompt for agent %q: %w", c.Name, err)
+// furnish wires a directory in which nothing of ours stands yet, and makes the
+// folder of its queue. What cannot be wired shows now, and not with the first
+// prompt.
+func (s *Scheduler) furnish(c *config.Agent) error {
+	if _, err := os.Lstat(c.Home); !errors.Is(err, fs.ErrNotExist) {
+		return nil // what has drifted is wired before each session
+	}
+	_, err := s.opt.Prepare(c)
+	return errors.Join(err, MakeHome(c))
+}
+
+// IgnoreFile is in .heartbeat and keeps all of it out of git; Ignored is what
+// it says.
+const IgnoreFile, Ignored = ".gitignore", "*\n"
+
+// MakeHome makes .heartbeat, which git ignores as a whole, in an agent's
+// directory that has none, but not the directory: who makes that anew may want
+// it empty.
+func MakeHome(c *config.Agent) error {
+	err := os.Mkdir(c.Home, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make the queue's folder of agent %q: %w", c.Name, err)
+	}
+	if err := durable.Replace(filepath.Join(c.Home, IgnoreFile), []byte(Ignored)); err != nil {
+		return fmt.Errorf("cannot make the queue's folder of agent %q: %w", c.Name, err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (s *Scheduler) releaseDirectories() {
 
 // recoverLeft recovers what an earlier run left in flight.
 func (s *Scheduler) recoverLeft(ctx context.Context, a *agent, cfg *config.Agent) {
-	if err := s.recover(ctx, a, cfg, lastOutcome(cfg.Home)); err != nil {
+	if err := errors.Join(s.furnish(cfg), s.recover(ctx, a, cfg, lastOutcome(cfg.Home))); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.failLocked(a, err)

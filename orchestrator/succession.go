@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 )
@@ -118,7 +119,7 @@ func (s *Scheduler) recoverLocked(a *agent, reason string) {
 		case <-s.work.Done():
 			return // the next run recovers it
 		}
-		err := s.recover(context.WithoutCancel(s.work), a, cfg, lastOutcome(cfg.Home))
+		err := errors.Join(s.furnish(cfg), s.recover(context.WithoutCancel(s.work), a, cfg, lastOutcome(cfg.Home)))
 		<-s.recoveries
 		s.recovered(a, reason, err)
 	})

@@ -70,7 +70,7 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 		}
 	}()
 	source := t.source() + "@" + p.Label
-	if err := makeHome(t.cfg); err != nil {
+	if err := MakeHome(t.cfg); err != nil {
 		return "", err
 	}
 	q, err := operator.Open(t.cfg)

@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/durable"
+	"heartbeat/orchestrator"
 )
 
 // linkError is a link, or something else that is no file, where one of the
@@ -25,8 +26,6 @@ func (e *linkError) Error() string {
 func (e *linkError) Hint() string {
 	return "links are not followed out of an agent's directory: put a real file or folder there, or set `settings: flag`"
 }
-
-const ignoreAll = "*\n"
 
 // planHome plans the agent's directory and .heartbeat in it.
 func (p *Plan) planHome() error {
@@ -48,7 +47,7 @@ func (p *Plan) planHome() error {
 	if err != nil {
 		return err
 	}
-	ignore, err := p.read(filepath.Join(p.Agent.Home, ".gitignore"))
+	ignore, err := p.read(filepath.Join(p.Agent.Home, orchestrator.IgnoreFile))
 	if err != nil {
 		return err
 	}
@@ -60,7 +59,7 @@ func (p *Plan) planHome() error {
 		item.Change = Changed
 	}
 	if ignore == nil {
-		item.file, item.after = filepath.Join(p.Agent.Home, ".gitignore"), []byte(ignoreAll)
+		item.file, item.after = filepath.Join(p.Agent.Home, orchestrator.IgnoreFile), []byte(orchestrator.Ignored)
 	}
 	p.Items = append(p.Items, item)
 	if home == nil || beside == nil || ignore == nil {
@@ -85,7 +84,10 @@ func MakeHome(a *config.Agent) error {
 	if err := os.MkdirAll(a.Dir, 0o777); err != nil {
 		return fmt.Errorf("cannot make directory %q: %w", a.Dir, err)
 	}
-	for _, dir := range []string{a.Home, filepath.Dir(a.Inbox)} {
+	if err := orchestrator.MakeHome(a); err != nil {
+		return err
+	}
+	if dir := filepath.Dir(a.Inbox); dir != a.Home {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("cannot make directory %q: %w", dir, err)
 		}
@@ -95,10 +97,10 @@ func MakeHome(a *config.Agent) error {
 		return err
 	}
 	defer home.Close()
-	if _, err := home.Stat(".gitignore"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := home.Stat(orchestrator.IgnoreFile); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return home.Replace(".gitignore", []byte(ignoreAll))
+	return home.Replace(orchestrator.IgnoreFile, []byte(orchestrator.Ignored))
 }
 
 // within opens a folder of the agent's directory, which must really stand in

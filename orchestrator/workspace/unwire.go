@@ -172,13 +172,13 @@ func (p *Plan) planEmptyHome() error {
 	if err != nil || !onlyOurs(entries) {
 		return err
 	}
-	ignore, err := p.read(filepath.Join(p.Agent.Home, ".gitignore"))
-	if err != nil || string(ignore) != ignoreAll {
+	ignore, err := p.read(filepath.Join(p.Agent.Home, orchestrator.IgnoreFile))
+	if err != nil || string(ignore) != orchestrator.Ignored {
 		return err
 	}
 	p.Items = append(p.Items, Item{
 		Path: p.Agent.Home, Change: Removed,
-		file: filepath.Join(p.Agent.Home, ".gitignore"), before: ignore,
+		file: filepath.Join(p.Agent.Home, orchestrator.IgnoreFile), before: ignore,
 	})
 	p.steps = append(p.steps, func() error { return p.removeHome() })
 	return nil
@@ -187,9 +187,9 @@ func (p *Plan) planEmptyHome() error {
 // onlyOurs reports whether a .heartbeat holds nothing but what applying put
 // there.
 func onlyOurs(entries []fs.DirEntry) bool {
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" }) &&
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == orchestrator.IgnoreFile }) &&
 		!slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-			return e.Name() != ".gitignore" && e.Name() != orchestrator.OriginFile
+			return e.Name() != orchestrator.IgnoreFile && e.Name() != orchestrator.OriginFile
 		})
 }
 
