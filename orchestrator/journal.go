@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 )
 
@@ -82,17 +83,13 @@ func (j *journal) open() error {
 	if j.f != nil {
 		_ = j.f.Close()
 	}
-	j.f, j.torn = f, false
-	if info, err := f.Stat(); err == nil && info.Size() > 0 {
-		var last [1]byte
-		_, err := f.ReadAt(last[:], info.Size()-1)
-		j.torn = err == nil && last[0] != '\n'
-	}
-	return nil
+	j.f = f
+	j.torn, err = durable.Unterminated(f)
+	return err
 }
 
-// add writes one event in one write(2), so that readers see whole lines. What
-// a writer that died left of a line is closed first.
+// add writes one event in one write(2) or not at all, so that readers see whole
+// lines. What a writer that died left of a line is closed first.
 func (j *journal) add(e Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -106,11 +103,11 @@ func (j *journal) add(e Event) error {
 	if line = append(line, '\n'); j.torn {
 		line = append([]byte{'\n'}, line...)
 	}
-	n, err := j.f.Write(line)
-	j.torn = n > 0 && n < len(line) || j.torn && n == 0
-	if err != nil {
+	if err := durable.WriteWhole(j.f, line); err != nil {
+		j.torn, _ = durable.Unterminated(j.f) // what cannot be told is told by the next write
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
+	j.torn = false
 	return nil
 }
 

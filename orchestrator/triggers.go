@@ -37,29 +37,6 @@ func (t trigger) skipsOverlap() bool { return t.Cron != nil && t.Cron.Overlap ==
 // delay is how much later than its schedule a cron trigger fires.
 func (t trigger) delay() time.Duration { return sources.Offset(t.Cron.Jitter, t.source()) }
 
-// Why a fire was not queued.
-const (
-	skippedOverlap = "its last fire is still queued or in flight"
-	skippedGate    = "its gate said no"
-	skippedTwice   = "it was queued before"
-	// skippedTooLarge is the one that is a loss.
-	skippedTooLarge = "its prompt is over max-entry"
-)
-
-// SkipCode is a word for why a fire was skipped, out of a closed list: overlap,
-// gate, too-large, or other.
-func SkipCode(e Event) string {
-	switch e.Reason {
-	case skippedOverlap:
-		return "overlap"
-	case skippedGate:
-		return "gate"
-	case skippedTooLarge:
-		return "too-large"
-	}
-	return "other"
-}
-
 // enqueue puts one fire of a trigger into its agent's inbox, or says why it
 // is not to be there. The label makes it one fire: repeating it after a crash
 // between enqueue and record changes nothing.
@@ -88,14 +65,13 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 		return skipped, nil
 	}
 	moves := s.movesOf(t.a)
-	_, err = q.Append(ctx, inbox.Letter{ID: source, Source: source, Prompt: p.Text, Idempotent: true})
+	letter := inbox.Letter{ID: source, Source: source, Prompt: p.Text, Idempotent: true}
+	_, err = q.Append(ctx, letter)
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate):
 		return skippedTwice, nil
 	case errors.Is(err, inbox.ErrTooLarge): // to offer it again, for ever, would hold up all that follows
-		s.note(Event{Agent: t.cfg.Name, Kind: "skipped", Trigger: source, Reason: skippedTooLarge, Detail: err.Error()})
-		s.log.Error("a trigger's prompt is lost", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label, "err", err)
-		return skippedTooLarge, nil
+		return skippedTooLarge, s.fileTooLarge(ctx, t, q, letter, err)
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot queue a prompt for agent %q: %w", t.cfg.Name, err)
@@ -103,27 +79,6 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 	s.note(Event{Agent: t.cfg.Name, Kind: "fired", Trigger: source, Due: p.Due})
 	s.log.Info("trigger fired", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label)
 	s.queued(t.a, moves)
-	return "", nil
-}
-
-// skips says why a fire is not to be queued, or "".
-func (s *Scheduler) skips(ctx context.Context, t trigger, q *inbox.Queue, p sources.Prompt) (string, error) {
-	if t.skipsOverlap() {
-		switch there, err := s.stillThere(q, t); {
-		case err != nil:
-			return "", err
-		case there:
-			return skippedOverlap, nil
-		}
-	}
-	if t.Gate != nil {
-		switch open, err := s.gate(ctx, t, p); {
-		case err != nil:
-			return "", err
-		case !open:
-			return skippedGate, nil
-		}
-	}
 	return "", nil
 }
 

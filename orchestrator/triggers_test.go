@@ -13,6 +13,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/state"
 	"heartbeat/sources"
 )
@@ -105,6 +106,12 @@ func TestAPromptThatIsTooLargeHoldsUpNothing(t *testing.T) {
 	lost := r.journal("skipped")
 	if len(lost) != 1 || lost[0].Trigger != "a/nightly@0" || !strings.Contains(lost[0].Detail, "the limit is 1000") {
 		t.Errorf("the journal: %+v", lost)
+	}
+	if got := r.reasons("a"); !slices.Equal(got, []inbox.Reason{inbox.TooLarge}) {
+		t.Errorf("dead letters %v, want it, too-large", got)
+	}
+	if got := trigger.a.deadLettered; got != 1 {
+		t.Errorf("%d dead letters in the status", got)
 	}
 }
 

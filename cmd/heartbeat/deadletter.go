@@ -111,9 +111,22 @@ func readDead(a *config.Agent) (*deadList, error) {
 		if err != nil {
 			return nil, err
 		}
-		list.Entries = append(list.Entries, dead{d, promptOf(d.RawLine)})
+		list.Entries = append(list.Entries, dead{d, shownPrompt(d)})
 	}
 	return list, nil
+}
+
+// shownPrompt is the prompt of a dead letter, or what is kept of it.
+func shownPrompt(d inbox.DeadEntry) string {
+	switch {
+	case d.Excerpt != "" && int64(len(d.Excerpt)) < d.Length:
+		return fmt.Sprintf("%s… (%d bytes in all)", d.Excerpt, d.Length)
+	case d.Excerpt != "":
+		return d.Excerpt
+	case d.RawLine == "" && d.Length > 0:
+		return fmt.Sprintf("(a line of %d bytes at offset %d of the inbox)", d.Length, d.StartOffset)
+	}
+	return promptOf(d.RawLine)
 }
 
 // promptOf is the prompt of a queue's line, for showing.

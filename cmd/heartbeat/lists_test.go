@@ -98,3 +98,34 @@ func TestCommandsToTypeNameTheFile(t *testing.T) {
 		t.Errorf("doctor: %s%s", o.stdout, o.stderr)
 	}
 }
+
+// A trigger's prompt that is over max-entry was lost; a person finds its
+// beginning among the dead letters.
+func TestAPromptThatIsTooLargeIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", `version: 1
+name: fleet
+agents:
+  triage:
+    dir: agents/triage
+    max-entry: 4KiB
+    command: [heartbeat, simulate]
+    trigger:
+      poll: [sh, -c, "printf begins; head -c 9000 /dev/zero | tr '\\0' x"]
+`)
+	if o := w.run("run", "--once", "--fire"); o.status != 1 {
+		t.Errorf("status %d, want 1: something was given up\n%s%s", o.status, o.stdout, o.stderr)
+	}
+	lines := strings.Split(w.ok("dead-letter", "triage"), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[1], "too-large") || !strings.Contains(lines[1], "begins") {
+		t.Fatalf("dead letters: %q", lines)
+	}
+	id := strings.Fields(lines[1])[0]
+	if out := w.ok("dead-letter", "triage", "show", id); !strings.Contains(out, "reason:   too-large") || !strings.HasSuffix(out, "x… (9006 bytes in all)\n") {
+		t.Errorf("show: %.300s", out)
+	}
+	if o := w.run("dead-letter", "triage", "retry", id); o.status != 1 || !strings.Contains(o.stderr, "it is too-large") {
+		t.Errorf("retry: status %d, %s", o.status, o.stderr)
+	}
+}

@@ -4,8 +4,8 @@
 //
 // Replacing is: a new file of a unique name in the same folder (O_EXCL, 0600),
 // write, fsync, close, rename, fsync of the folder. Extending is: open
-// O_APPEND, one write, fdatasync, and an fsync of the folder when the file is
-// new. Nothing follows a symbolic link or touches what is not a regular file.
+// O_APPEND, one write(2) that is whole or nothing, fdatasync, and an fsync of
+// the folder when the file is new. Nothing follows a symbolic link or touches what is not a regular file.
 //
 // A failed fsync is never tried again: after it the kernel counts the pages as
 // clean, and the next fsync would succeed without having written them.
@@ -219,17 +219,7 @@ func (f *Folder) Append(name string, data []byte) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	torn, err := Unterminated(file)
-	if err != nil {
-		return f.fail("read", name, err)
-	}
-	if torn {
-		data = append([]byte{'\n'}, data...)
-	}
-	err = f.Do(Step{Verb: Write, Name: name, Data: data}, func() error {
-		_, err := file.Write(data)
-		return err
-	})
+	err = f.Extend(file, name, data)
 	if err == nil {
 		err = f.SyncData(file, name)
 	}
@@ -240,6 +230,20 @@ func (f *Folder) Append(name string, data []byte) (err error) {
 		return f.Sync()
 	}
 	return nil
+}
+
+// Extend is Append for a file of the folder that is open for reading and
+// appending, without the syncs: with one write(2), or, when that fails,
+// nothing; see WriteWhole.
+func (f *Folder) Extend(file *os.File, name string, data []byte) error {
+	torn, err := Unterminated(file)
+	if err != nil {
+		return err
+	}
+	if torn {
+		data = append([]byte{'\n'}, data...)
+	}
+	return f.Do(Step{Verb: Write, Name: name, Data: data}, func() error { return WriteWhole(file, data) })
 }
 
 func (f *Folder) openToAppend(name string) (file *os.File, created bool, err error) {

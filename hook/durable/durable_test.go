@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -257,23 +258,30 @@ func TestSweepRemovesOldTemporaryFilesOnly(t *testing.T) {
 	}
 }
 
-func TestEndsWithinLooksAcrossItsPieces(t *testing.T) {
+func TestTheTailOverlapsInItsPieces(t *testing.T) {
 	t.Parallel()
 	f, dir := open(t)
 	needle := "needle-in-the-hay"
+	find := func(name string, window int64) (found bool, err error) {
+		err = f.Tail(name, window, len(needle)-1, func(piece []byte) bool {
+			found = bytes.Contains(piece, []byte(needle))
+			return !found
+		})
+		return found, err
+	}
 	for _, before := range []int{0, 64<<10 - 8, 64<<10 + 5, 200_000} {
 		data := strings.Repeat("x", before) + needle + strings.Repeat("y", 100_000)
 		if err := os.WriteFile(filepath.Join(dir, "a"), []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if found, err := f.EndsWithin("a", []byte(needle), 1<<20); err != nil || !found {
+		if found, err := find("a", 1<<20); err != nil || !found {
 			t.Errorf("behind %d bytes: %v, %v", before, found, err)
 		}
-		if found, err := f.EndsWithin("a", []byte(needle), 100_000); err != nil || found {
+		if found, err := find("a", 100_000); err != nil || found {
 			t.Errorf("behind %d bytes, outside the window: %v, %v", before, found, err)
 		}
 	}
-	if found, err := f.EndsWithin("missing", []byte(needle), 10); err != nil || found {
+	if found, err := find("missing", 10); err != nil || found {
 		t.Errorf("missing: %v, %v", found, err)
 	}
 }

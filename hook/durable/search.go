@@ -8,27 +8,37 @@ import (
 	"os"
 )
 
-// EndsWithin reports whether needle stands in the last window bytes of the
-// file, reading it in small pieces. A missing file contains nothing.
-func (f *Folder) EndsWithin(name string, needle []byte, window int64) (bool, error) {
+// Tail calls do with the last window bytes of a file, in small pieces, until do
+// returns false. A piece begins with the last overlap bytes of the one before;
+// it is valid until do returns. A missing file has none.
+func (f *Folder) Tail(name string, window int64, overlap int, do func(piece []byte) bool) error {
 	file, err := f.OpenFile(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return false, f.fail("read", name, err)
+		return f.fail("read", name, err)
 	}
 	from := max(0, info.Size()-window)
-	found, err := contains(io.NewSectionReader(file, from, info.Size()-from), needle)
-	if err != nil {
-		return false, f.fail("read", name, err)
+	r := io.NewSectionReader(file, from, info.Size()-from)
+	buf := make([]byte, 64<<10+overlap)
+	for kept := 0; ; {
+		n, err := r.Read(buf[kept:])
+		if n > 0 && !do(buf[:kept+n]) || err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return f.fail("read", name, err)
+		}
+		rest := min(kept+n, overlap)
+		copy(buf, buf[kept+n-rest:kept+n])
+		kept = rest
 	}
-	return found, nil
 }
 
 // LastLine returns the last line of a file without its newline, when it has
@@ -65,24 +75,4 @@ func (f *Folder) LastLine(name string, limit int64) ([]byte, error) {
 		}
 	}
 	return nil, nil
-}
-
-func contains(r io.Reader, needle []byte) (bool, error) {
-	buf := make([]byte, 64<<10+len(needle))
-	kept := 0
-	for {
-		n, err := r.Read(buf[kept:])
-		if bytes.Contains(buf[:kept+n], needle) {
-			return true, nil
-		}
-		if err == io.EOF {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		rest := min(kept+n, len(needle)-1)
-		copy(buf, buf[kept+n-rest:kept+n])
-		kept = rest
-	}
 }

@@ -139,8 +139,8 @@ func (q *Queue) openAppend(ctx context.Context) (*appending, error) {
 }
 
 // write appends whole lines with one write(2), which no other appender can
-// split, and makes them durable. An unterminated last line gets its newline
-// first, or ours would be glued to it.
+// split, and makes them durable; a write that fails leaves nothing. An
+// unterminated last line gets its newline first, or ours would be glued to it.
 func (a *appending) write(ctx context.Context, data []byte) error {
 	q := a.q
 	unfinished, err := a.unfinished(ctx)
@@ -150,16 +150,11 @@ func (a *appending) write(ctx context.Context, data []byte) error {
 	if unfinished {
 		data = append([]byte{'\n'}, data...)
 	}
-	var n int
-	err = q.dir.Do(durable.Step{Verb: durable.Write, Name: q.name, Data: data}, func() (err error) {
-		n, err = a.file.Write(data)
-		return err
+	err = q.dir.Do(durable.Step{Verb: durable.Write, Name: q.name, Data: data}, func() error {
+		return durable.WriteWhole(a.file, data)
 	})
 	if err != nil {
-		if !a.withdraw(data) {
-			a.terminate()
-		}
-		return fmt.Errorf("cannot append to %q: %w (%d of %d bytes written)", q.place.Inbox, err, n, len(data))
+		return fmt.Errorf("cannot append to %q: %w", q.place.Inbox, err)
 	}
 	a.written = int64(len(data))
 	if err := q.dir.SyncData(a.file, q.name); err != nil {
@@ -169,36 +164,6 @@ func (a *appending) write(ctx context.Context, data []byte) error {
 		return q.dir.Sync()
 	}
 	return nil
-}
-
-// withdraw makes blanks of what a failed write left, in place: on a full disk
-// there is no room for so much as a newline, and the next writer, who may be an
-// `echo >>`, would continue our line. It reports whether it did.
-func (a *appending) withdraw(data []byte) bool {
-	info, err := a.file.Stat()
-	if err != nil || info.Size() <= a.size || info.Size() >= a.size+int64(len(data)) {
-		return false
-	}
-	left := make([]byte, info.Size()-a.size)
-	if _, err := a.file.ReadAt(left, a.size); err != nil || !bytes.HasPrefix(data, left) {
-		return false // somebody else wrote in between
-	}
-	// Another description of the file: this one appends, wherever it is told to write.
-	file, err := a.q.dir.OpenFile(a.q.name, os.O_RDWR)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	if again, err := file.Stat(); err != nil || !os.SameFile(info, again) {
-		return false
-	}
-	blanks := bytes.Repeat([]byte{' '}, len(left))
-	blanks[len(blanks)-1] = '\n'
-	if data[0] == '\n' {
-		blanks[0] = '\n' // the line before was not ended; it is now
-	}
-	step := durable.Step{Verb: durable.Write, Name: a.q.name, Data: blanks}
-	return a.q.dir.Do(step, func() error { _, err := file.WriteAt(blanks, a.size); return err }) == nil
 }
 
 // A last line without its newline is given time: a shell may write a long line
@@ -236,16 +201,6 @@ func (a *appending) unfinished(ctx context.Context) (bool, error) {
 		case <-time.After(tailPause):
 		}
 	}
-}
-
-// terminate ends what a failed write left, so that it spoils nobody's line;
-// where that fails too, the next appender does it.
-func (a *appending) terminate() {
-	if torn, err := durable.Unterminated(a.file); err != nil || !torn {
-		return
-	}
-	step := durable.Step{Verb: durable.Write, Name: a.q.name, Data: []byte{'\n'}}
-	_ = a.q.dir.Do(step, func() error { _, err := a.file.Write(step.Data); return err })
 }
 
 // appendRaw appends a line as it is.

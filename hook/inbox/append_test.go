@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -89,69 +88,6 @@ func TestAppendEndsAnUnterminatedLine(t *testing.T) {
 	}
 	if dead := r.dead(); len(dead) != 1 || dead[0].Reason != Torn || dead[0].RawLine != `{"heartbeat":1,"id":"x","pro` {
 		t.Errorf("dead letters %+v", dead)
-	}
-}
-
-// The disk is full in the middle of a line: the fragment hurts nobody.
-func TestAShortWriteIsReportedAndEnded(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.append(Letter{Prompt: "before"})
-	r.Queue.dir.Guard = func(s durable.Step, run func() error) error {
-		if s.Verb == durable.Write && len(s.Data) > 1 {
-			r.echo("a line of another\n" + string(s.Data[:20]))
-			return syscall.ENOSPC
-		}
-		return run()
-	}
-	if _, err := r.Append(t.Context(), Letter{Prompt: "lost"}); !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("Append: %v", err)
-	}
-	r.Queue.dir.Guard = nil
-	r.echo("after\n")
-	if got := join(r.drain()); got != "before|a line of another|after" {
-		t.Errorf("drained %q", got)
-	}
-	if dead := r.dead(); len(dead) != 1 || dead[0].Reason != Torn {
-		t.Errorf("dead letters %+v", dead)
-	}
-}
-
-// Found by the soak: the disk is so full that a failed write cannot even be
-// ended by a newline, and the echo that came when there was room again was
-// glued to it, and filed as torn.
-func TestAnEchoAfterAWriteOnAFullDiskIsNotGlued(t *testing.T) {
-	t.Parallel()
-	for _, tail := range []string{"", "unfinished"} {
-		r := newRig(t)
-		r.append(Letter{Prompt: "before"})
-		r.echo(tail)
-		r.Queue.dir.Guard = func(s durable.Step, run func() error) error {
-			switch {
-			case s.Verb != durable.Write || s.Name != r.Queue.name:
-			case strings.Contains(string(s.Data), "heartbeat"):
-				r.echo(string(s.Data[:20]))
-				return syscall.ENOSPC
-			case len(s.Data) == 1: // a newline at the end
-				return syscall.ENOSPC
-			}
-			return run()
-		}
-		if _, err := r.Append(t.Context(), Letter{Prompt: "lost"}); !errors.Is(err, syscall.ENOSPC) {
-			t.Fatalf("Append: %v", err)
-		}
-		r.Queue.dir.Guard = nil
-		r.echo("after\n")
-		want := "before|after"
-		if tail != "" {
-			want = "before|unfinished|after"
-		}
-		if got := join(r.drain()); got != want {
-			t.Errorf("drained %q, want %q", got, want)
-		}
-		if dead := r.dead(); len(dead) != 0 {
-			t.Errorf("dead letters %+v", dead)
-		}
 	}
 }
 

@@ -18,9 +18,12 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// deadWindow is how much of the dead letters' end is searched for a record
-// that an interrupted attempt left.
-const deadWindow = 4 << 20
+// deadWindow is how much of the dead letters' end is searched for records that
+// an interrupted attempt left: more than one batch of Next's.
+const deadWindow = 16 << 20
+
+// excerptMax is how much of a prompt is kept that never stood in the inbox.
+const excerptMax = 4 << 10
 
 // setRaw keeps a line, its bytes too when they are not valid UTF-8.
 func (d *DeadEntry) setRaw(raw []byte) {
@@ -57,13 +60,13 @@ func deadFlight(f *flight, why Reason, now time.Time) DeadEntry {
 // file appends dead letters durably, but for those whose record an
 // interrupted attempt left already.
 func (q *Queue) file(dead []DeadEntry) error {
+	filed, err := q.filed(dead)
+	if err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	for _, d := range dead {
-		there, err := q.dir.EndsWithin(deadFile, []byte(`"delivery_id":"`+d.DeliveryID+`"`), deadWindow)
-		if err != nil && !errors.Is(err, durable.ErrNotRegular) {
-			return err
-		}
-		if there {
+		if filed[d.DeliveryID] {
 			continue
 		}
 		line, err := encodeJSON(d)
@@ -76,6 +79,45 @@ func (q *Queue) file(dead []DeadEntry) error {
 		return nil
 	}
 	return q.extend(q.dir, deadFile, b.Bytes())
+}
+
+// filed searches the dead letters once for all of these.
+func (q *Queue) filed(dead []DeadEntry) (map[string]bool, error) {
+	const key = `"delivery_id":"`
+	filed := make(map[string]bool, len(dead)) // :: delivery id → its record stands there
+	for _, d := range dead {
+		filed[d.DeliveryID] = false
+	}
+	missing := len(filed)
+	err := q.dir.Tail(deadFile, deadWindow, len(key)+maxID, func(piece []byte) bool {
+		for at := bytes.Index(piece, []byte(key)); at >= 0 && missing > 0; at = bytes.Index(piece, []byte(key)) {
+			piece = piece[at+len(key):]
+			before, _, ok := bytes.Cut(piece, []byte{'"'})
+			if !ok {
+				break
+			}
+			if there, asked := filed[string(before)]; asked && !there {
+				filed[string(before)] = true
+				missing--
+			}
+		}
+		return missing > 0
+	})
+	if errors.Is(err, durable.ErrNotRegular) {
+		err = nil // it is set aside
+	}
+	return filed, err
+}
+
+// FileTooLarge files a letter that Append refused with ErrTooLarge as a dead
+// letter, with the beginning of its prompt. Calling it again for the same ID
+// soon after files nothing twice.
+func (q *Queue) FileTooLarge(l Letter) error {
+	excerpt, _ := cutText(strings.ToValidUTF8(l.Prompt, "\uFFFD"), excerptMax)
+	return q.file([]DeadEntry{{
+		EntryID: entryID([]byte(l.Prompt)), DeliveryID: deliveryID(0, 0, []byte(l.ID)), ID: l.ID, Source: l.Source,
+		Reason: TooLarge, At: time.Now().UTC(), Length: int64(len(l.Prompt)), Excerpt: excerpt,
+	}})
 }
 
 // DeadLetters returns the dead letters, oldest first. Torn records are passed

@@ -252,16 +252,7 @@ func (q *Queue) extendMemory(a *appending, ids []string, end int64) error {
 		return err
 	}
 	defer file.Close()
-	data := b.Bytes()
-	if torn, err := durable.Unterminated(file); err != nil {
-		return err
-	} else if torn {
-		data = append([]byte{'\n'}, data...)
-	}
-	err = q.dir.Do(durable.Step{Verb: durable.Write, Name: idsFile, Data: data}, func() error {
-		_, err := file.Write(data)
-		return err
-	})
+	err = q.dir.Extend(file, idsFile, b.Bytes())
 	if err != nil {
 		return fmt.Errorf("cannot extend the memory of ids: %w", err)
 	}

@@ -104,7 +104,7 @@ const (
 	Interrupted Reason = "interrupted" // its session ended after a tool had run, policy deadletter
 	Poison      Reason = "poison"      // it used up max-attempts
 	Torn        Reason = "torn"        // a fragment of a JSON line
-	TooLarge    Reason = "too-large"   // over max-entry; filed by reference
+	TooLarge    Reason = "too-large"   // over max-entry; filed by reference, or with its beginning
 	Dropped     Reason = "dropped"     // a person dropped it from the queue
 )
 
@@ -229,7 +229,9 @@ type DeadEntry struct {
 	Reason     Reason    `json:"reason"`
 	Attempts   int       `json:"attempts"`
 	At         time.Time `json:"at"`
-	Length     int64     `json:"length,omitempty"` // bytes of a line filed by reference
+	Length     int64     `json:"length,omitempty"` // bytes of a line or prompt that is not here whole
+	// Excerpt is the beginning of a prompt that was too large for the inbox.
+	Excerpt string `json:"excerpt,omitempty"`
 }
 
 // Interruption is what Recover has to know of the session that is gone.

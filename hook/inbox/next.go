@@ -88,7 +88,7 @@ type filing struct {
 	any   bool
 }
 
-const filingBatch = 256
+const filingBatch = 1024
 
 func (f *filing) skip(l line, midline bool) error {
 	if f.idle {

@@ -1,0 +1,139 @@
+package inbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// limitFiles lets the kernel write files up to a size only: of a write that
+// crosses it, it writes the part before (setrlimit(2)).
+func limitFiles(t *testing.T, size uint64) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: math.MaxUint64}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every file that is extended, when the disk has room for a part of the record
+// only: the record is not there, what others append behind it is whole, and the
+// same act does it all once there is room.
+func TestARecordThatTheKernelSplitsLeavesNothing(t *testing.T) {
+	if os.Getenv("INBOX_ALONE") == "" { // the limit is the whole process's
+		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), "INBOX_ALONE=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	for name, k := range map[string]struct {
+		prepare, act func(r *rig) error
+		// want says whether the act's record stands in the file, and silent that
+		// it may fail without a word.
+		want   string
+		silent bool
+	}{
+		"inbox.jsonl": {act: func(r *rig) error {
+			_, err := r.Append(r.t.Context(), Letter{ID: "x", Prompt: "the act's"})
+			return err
+		}, want: "the act's"},
+		idsFile: {act: func(r *rig) error {
+			_, err := r.Append(r.t.Context(), Letter{ID: "the act's", Prompt: "p", Idempotent: true})
+			return err
+		}, want: "the act's", silent: true},
+		outboxFile: {prepare: (*rig).offered, act: func(r *rig) error {
+			_, err := r.Acknowledge(Acknowledgement{Reply: "the act's"})
+			return err
+		}, want: "the act's"},
+		deadFile: {prepare: (*rig).offered, act: func(r *rig) error {
+			if _, err := r.Advance(Started, ""); err != nil {
+				return err
+			}
+			_, _, err := r.Recover(Interruption{Policy: DeadLetter})
+			return err
+		}, want: string(Interrupted)},
+	} {
+		for _, room := range []int{0, 1, 2, 17, 50} {
+			r := newRig(t).unsynced()
+			filler := strings.Repeat(`{"filler":true}`+"\n", 2000) // the largest file of the folder
+			if name == "inbox.jsonl" {
+				r.echo(strings.Repeat(" ", len(filler)-1) + "\n")
+			} else {
+				r.put(name, filler)
+			}
+			if k.prepare != nil {
+				if err := k.prepare(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := r.get(name)
+			limitFiles(t, uint64(len(before)+room))
+			err := k.act(r)
+			limitFiles(t, math.MaxUint64)
+			where := fmt.Sprintf("%s, room for %d bytes", name, room)
+			if err == nil && !k.silent {
+				t.Errorf("%s: no error", where)
+			}
+			if added := r.get(name)[len(before):]; strings.TrimSpace(added) != "" {
+				t.Errorf("%s: left %q", where, added)
+			}
+			r.put(name, r.get(name)+"{}\n") // somebody's line
+			if err := k.act(r); err != nil && !k.silent {
+				t.Errorf("%s: with room again: %v", where, err)
+			}
+			if n := strings.Count(r.get(name), k.want); n != 1 {
+				t.Errorf("%s: the record stands %d times in it", where, n)
+			}
+			for l := range strings.Lines(r.get(name)) {
+				if strings.TrimSpace(l) != "" && !json.Valid([]byte(l)) {
+					t.Errorf("%s: torn line %q", where, l)
+				}
+			}
+		}
+	}
+}
+
+// offered has an entry in flight.
+func (r *rig) offered() error {
+	r.echo("one\n")
+	r.offer()
+	return nil
+}
+
+// 40,000 torn lines took 125 seconds: the dead letters were searched for each.
+func TestTornLinesAreSearchedForByTheBatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo(strings.Repeat(`{"heartbeat":1,"id":"x","pro`+"\n", 5000) + "one\n")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := readByThread(t)
+	if got := r.next(); got != "one" || len(r.dead()) != 5000 {
+		t.Errorf("next %q, %d dead letters", got, len(r.dead()))
+	}
+	if n := readByThread(t) - before; n > 64<<20 {
+		t.Errorf("%d bytes were read", n)
+	}
+}
+
+// readByThread is how many bytes this thread has read.
+func readByThread(t *testing.T) (n int) {
+	t.Helper()
+	data, err := os.ReadFile("/proc/thread-self/io")
+	if err == nil {
+		_, err = fmt.Sscanf(string(data), "rchar: %d", &n)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
