@@ -95,8 +95,7 @@ func TestDoctorFix(t *testing.T) {
 	w.ok("apply")
 	settings := filepath.Join(w.dir, "agents/triage/.claude/settings.json")
 	text := w.get("agents/triage/.claude/settings.json")
-	at := strings.Index(text, `"command": "`) + len(`"command": "`)
-	broken := text[:at] + "/nowhere" + text[at:]
+	broken := strings.Replace(text, " exec /", " exec /nowhere/", 1)
 	if err := errors.Join(os.WriteFile(settings, []byte(broken), 0o600), os.Remove(filepath.Join(w.dir, "agents/triage/.heartbeat/.gitignore"))); err != nil {
 		t.Fatal(err)
 	}

@@ -2,26 +2,48 @@ package settings
 
 import (
 	"path"
+	"regexp"
 	"strings"
 )
+
+// aborting is what stands before a binary of ours in a hook's command line.
+//
+// The client takes a hook's exit status 2 for "stderr is a prompt", and a Go
+// program ends with 2 when its runtime cannot go on, also before main: no
+// thread can be made, SIGQUIT comes in its first instructions. With the
+// variable it aborts instead (134). And /bin/sh itself ends with 2 when it
+// cannot fork; exec keeps it from having to, and saves a process.
+const aborting = "GOTRACEBACK=crash exec "
 
 // Command returns the hook command line for a binary: its path, quoted for
 // /bin/sh where it needs to be, and the word "hook". The client shows it to
 // the model with every prompt, so it is short.
-func Command(binary string) string { return Quote(binary) + " hook" }
+func Command(binary string) string { return aborting + Quote(binary) + " hook" }
 
 // Ours reports whether a hook's command line is one of ours: the absolute path
 // of a binary called heartbeat-stop or heartbeat, wherever it stands, and the
-// word "hook". heartbeat-rs's hand-wired "heartbeat-stop --inbox …" is the
-// user's.
+// word "hook", behind variables and exec or not. heartbeat-rs's hand-wired
+// "heartbeat-stop --inbox …" is the user's.
 func Ours(command string) bool {
 	words := shellWords(command)
+	for len(words) > 0 && assignment.MatchString(words[0]) {
+		words = words[1:]
+	}
+	if len(words) > 0 && words[0] == "exec" {
+		words = words[1:]
+	}
 	if len(words) < 2 || words[1] != "hook" || !path.IsAbs(words[0]) {
 		return false
 	}
 	base := path.Base(words[0])
 	return base == "heartbeat-stop" || base == "heartbeat"
 }
+
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// Aborts reports whether a hook's command line sees to it that a binary of
+// ours aborts where its runtime cannot go on (see Command).
+func Aborts(command string) bool { return strings.Contains(command, "GOTRACEBACK=crash") }
 
 const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,7 +143,7 @@ func TestMergeOfNothing(t *testing.T) {
         "hooks": [
           {
             "type": "command",
-            "command": "/usr/local/bin/heartbeat-stop hook",
+            "command": "GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook",
             "timeout": 60
           }
         ]
@@ -222,25 +224,34 @@ func TestWantRefused(t *testing.T) {
 func TestOurs(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]bool{
-		"/usr/bin/heartbeat hook":         true,
-		"/usr/bin/heartbeat-stop hook":    true,
-		"'/home/a b/heartbeat-stop' hook": true,
-		`'/it'\''s/heartbeat' hook`:       true,
-		`"/home/a b/heartbeat-stop" hook`: true,
-		`/home/a\ b/heartbeat hook`:       true,
-		"":                                false,
-		"hook":                            false,
-		"heartbeat hook":                  false,
-		"./heartbeat hook":                false,
-		"/usr/bin/heartbeat":              false,
-		"/usr/bin/heartbeat hooks":        false,
-		"/usr/bin/heartbeat-stop --inbox .heartbeat/inbox": false,
-		"/usr/bin/heartbeat-stop hook && rm x":             false,
-		"/usr/bin/heartbeat-stop hook > log":               false,
-		"$HOME/bin/heartbeat-stop hook":                    false,
-		`"$CLAUDE_PROJECT_DIR"/heartbeat hook`:             false,
-		"'/usr/bin/heartbeat hook":                         false,
-		"/usr/bin/other hook":                              false,
+		"/usr/bin/heartbeat hook":                             true,
+		"/usr/bin/heartbeat-stop hook":                        true,
+		"'/home/a b/heartbeat-stop' hook":                     true,
+		`'/it'\''s/heartbeat' hook`:                           true,
+		`"/home/a b/heartbeat-stop" hook`:                     true,
+		`/home/a\ b/heartbeat hook`:                           true,
+		"GOTRACEBACK=crash exec /usr/bin/heartbeat-stop hook": true,
+		"GOTRACEBACK=crash /usr/bin/heartbeat-stop hook":      true,
+		"A=1 B='2 3' exec /usr/bin/heartbeat hook":            true,
+		Command("/usr/bin/heartbeat"):                         true,
+		Command("/home/it's a b/heartbeat"):                   true,
+		"GOTRACEBACK=crash exec heartbeat-stop hook":          false,
+		"GOTRACEBACK=crash exec /x/heartbeat-stop --inbox f":  false,
+		"GOTRACEBACK=crash":                                   false,
+		"exec":                                                false,
+		"":                                                    false,
+		"hook":                                                false,
+		"heartbeat hook":                                      false,
+		"./heartbeat hook":                                    false,
+		"/usr/bin/heartbeat":                                  false,
+		"/usr/bin/heartbeat hooks":                            false,
+		"/usr/bin/heartbeat-stop --inbox .heartbeat/inbox":    false,
+		"/usr/bin/heartbeat-stop hook && rm x":                false,
+		"/usr/bin/heartbeat-stop hook > log":                  false,
+		"$HOME/bin/heartbeat-stop hook":                       false,
+		`"$CLAUDE_PROJECT_DIR"/heartbeat hook`:                false,
+		"'/usr/bin/heartbeat hook":                            false,
+		"/usr/bin/other hook":                                 false,
 	} {
 		if got := Ours(command); got != want {
 			t.Errorf("Ours(%q) = %v", command, got)
@@ -248,17 +259,50 @@ func TestOurs(t *testing.T) {
 	}
 }
 
+// A file with the form of another version has one entry of ours for each event
+// afterwards: two would answer one Stop.
+func TestTheFormOfAnotherVersionIsReplaced(t *testing.T) {
+	t.Parallel()
+	forms := []string{
+		binary + " hook", "GOTRACEBACK=crash " + binary + " hook", Command(binary), "/old/heartbeat hook", Command("/old/heartbeat"),
+	}
+	for _, before := range forms {
+		for _, beside := range forms {
+			old := fmt.Sprintf(`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":%q},{"type":"command","command":"mine"}]},`+
+				`{"hooks":[{"type":"command","command":%q}]}]}}`, before, beside)
+			merged, _, err := Merge([]byte(old), Want{Command: Command(binary)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Inspect(merged)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var stops []string
+			for _, h := range r.Hooks {
+				if h.Event == "Stop" {
+					stops = append(stops, h.Command)
+				}
+			}
+			if !slices.Equal(stops, []string{Command(binary), "mine"}) {
+				t.Errorf("%q beside %q: %q", before, beside, stops)
+			}
+		}
+	}
+}
+
 func TestEntriesOfOursAreCorrected(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ stop, want string }{
-		"moved":     {`[{"hooks":[{"type":"command","command":"/old/heartbeat-stop hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
-		"timeout":   {`[{"hooks":[{"timeout":70,"type":"command","command":"/usr/local/bin/heartbeat-stop hook"}]}]`, `[{"hooks":[{"timeout":1810,"type":"command","command":"/usr/local/bin/heartbeat-stop hook"}]}]`},
-		"none":      {`[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook"}]}]`, `[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
-		"same":      {`[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1.81e3}]}]`, `[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1.81e3}]}]`},
-		"async":     {`[{"hooks":[{"type":"command","command":"/x/heartbeat hook","async":true}]}]`, `[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
-		"duplicate": {`[{"hooks":[{"type":"command","command":"/a/heartbeat hook","timeout":1810},{"type":"command","command":"/b/heartbeat hook"}]},{"hooks":[{"type":"command","command":"mine"},{"type":"command","command":"/c/heartbeat-stop hook"}]},{"hooks":[{"type":"command","command":"/d/heartbeat-stop hook"}]}]`, `[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1810}]},{"hooks":[{"type":"command","command":"mine"}]}]`},
-		"matcher":   {`[{"matcher":"Bash","hooks":[{"type":"command","command":"/a/heartbeat hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
-		"args":      {`[{"hooks":[{"type":"command","command":"/a/heartbeat","args":["hook"]}]}]`, `[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
+		"form":      {`[{"hooks":[{"type":"command","command":"/usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
+		"moved":     {`[{"hooks":[{"type":"command","command":"/old/heartbeat-stop hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
+		"timeout":   {`[{"hooks":[{"timeout":70,"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook"}]}]`, `[{"hooks":[{"timeout":1810,"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook"}]}]`},
+		"none":      {`[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook"}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
+		"same":      {`[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1.81e3}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1.81e3}]}]`},
+		"async":     {`[{"hooks":[{"type":"command","command":"/x/heartbeat hook","async":true}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
+		"duplicate": {`[{"hooks":[{"type":"command","command":"/a/heartbeat hook","timeout":1810},{"type":"command","command":"/b/heartbeat hook"}]},{"hooks":[{"type":"command","command":"mine"},{"type":"command","command":"/c/heartbeat-stop hook"}]},{"hooks":[{"type":"command","command":"/d/heartbeat-stop hook"}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]},{"hooks":[{"type":"command","command":"mine"}]}]`},
+		"matcher":   {`[{"matcher":"Bash","hooks":[{"type":"command","command":"/a/heartbeat hook","timeout":1810}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
+		"args":      {`[{"hooks":[{"type":"command","command":"/a/heartbeat","args":["hook"]}]}]`, `[{"hooks":[{"type":"command","command":"GOTRACEBACK=crash exec /usr/local/bin/heartbeat-stop hook","timeout":1810}]}]`},
 	} {
 		merged, _, err := Merge([]byte(`{"hooks":{"Stop":`+tt.stop+`}}`), want())
 		if err != nil {

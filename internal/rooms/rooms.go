@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"internal/rooms":        {},
 	"internal/bench":        {"hook", "hook/durable", "hook/inbox"},
 	"internal/fleetsim":     {"config", "hook", "hook/inbox", "orchestrator/...", "sources/..."},
-	"internal/crash/...":    {"hook", "hook/inbox", "internal/crash/..."},
+	"internal/crash/...":    {"hook", "hook/inbox", "hook/settings", "internal/crash/..."},
 	"internal/soak":         {"hook", "hook/inbox", "hook/flock", "orchestrator", "orchestrator/control", "internal/simulate/..."},
 	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
 }

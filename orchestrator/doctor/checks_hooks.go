@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/settings"
 	"heartbeat/ptyrun"
 )
 
@@ -268,6 +269,13 @@ func checkHandWired(_ *Facts, a *Agent) []Finding {
 		Why: "it refuses to work while a session of `heartbeat run` lives, and costs a start at each Stop",
 		Fix: "remove this hook from " + h.File,
 	}}
+	if !settings.Aborts(h.Command) {
+		found = append(found, Finding{
+			Severity: Warning, Code: "hand-wired-abort", Seen: h.File + ": " + h.Command,
+			Why: "where it cannot even begin (no process or thread left), it ends with 2, which the client takes for a prompt: a paid turn, again and again",
+			Fix: "write GOTRACEBACK=crash exec before it in " + h.File,
+		})
+	}
 	switch {
 	case h.Wired.BadFlags:
 		found = append(found, Finding{

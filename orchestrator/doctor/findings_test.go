@@ -143,6 +143,13 @@ func hookFixtures() []fixture {
 			func(r *rig) { r.put(userFile, stopEntry(`{"type":"command","command":"lint --inbox x"}`)) },
 		},
 		{
+			"hand-wired-abort", Warning, false,
+			func(r *rig) { r.wiredEntry("", "") },
+			func(r *rig) {
+				r.put(localFile, stopEntry(`{"type":"command","command":"GOTRACEBACK=crash exec `+r.self+` hook stop --inbox `+r.agent.Inbox+`"}`))
+			},
+		},
+		{
 			"hand-wired-flags", Error, false,
 			func(r *rig) { r.wiredEntry(" --mode forever", "") },
 			func(r *rig) { r.wiredEntry(" --mode persist --idle-interval 90", "") },

@@ -32,12 +32,12 @@ func TestFindHook(t *testing.T) {
 	t.Run("itself", func(t *testing.T) {
 		t.Parallel()
 		dir := place(t, "bin", "heartbeat")
-		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat")+" hook")
+		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat"))
 	})
 	t.Run("the small one beside it", func(t *testing.T) {
 		t.Parallel()
 		dir := place(t, "bin", "heartbeat", "heartbeat-stop")
-		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat-stop")+" hook")
+		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat-stop"))
 	})
 	t.Run("beside it, not executable", func(t *testing.T) {
 		t.Parallel()
@@ -45,24 +45,24 @@ func TestFindHook(t *testing.T) {
 		if err := os.Chmod(filepath.Join(dir, "heartbeat-stop"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat")+" hook")
+		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat"))
 	})
 	t.Run("quoted", func(t *testing.T) {
 		t.Parallel()
 		dir := place(t, "my programs", "heartbeat")
-		expectHook(t, state, filepath.Join(dir, "heartbeat"), "'"+filepath.Join(dir, "heartbeat")+"' hook")
+		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat"))
 	})
 	t.Run("upgraded while it ran", func(t *testing.T) {
 		t.Parallel()
 		dir := place(t, "bin", "heartbeat")
-		expectHook(t, state, filepath.Join(dir, "heartbeat")+" (deleted)", filepath.Join(dir, "heartbeat")+" hook")
+		expectHook(t, state, filepath.Join(dir, "heartbeat")+" (deleted)", filepath.Join(dir, "heartbeat"))
 	})
 }
 
-func expectHook(t *testing.T, state, self, want string) {
+func expectHook(t *testing.T, state, self, binary string) {
 	t.Helper()
 	h, err := FindHook(self, state)
-	if err != nil || h.Command != want {
+	if want := settings.Command(binary); err != nil || h.Command != want {
 		t.Errorf("got %+v, %v; want %q", h, err, want)
 	}
 	if !settings.Ours(h.Command) {

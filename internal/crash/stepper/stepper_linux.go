@@ -20,6 +20,17 @@ const patience = 60 * time.Second
 // ErrUnavailable where ptrace is not permitted. It is safe for use by several
 // goroutines at once, and leaves other children of the process alone.
 func Run(p Program, killAt int) (Outcome, error) {
+	return step(p, run{at: killAt, signal: unix.SIGKILL})
+}
+
+// Interrupt runs p until it ends, and sends it a signal when it is about to
+// make its at-th system call of any kind, from its exec on. Outcome.Killed says
+// whether it came to that.
+func Interrupt(p Program, signal syscall.Signal, at int) (Outcome, error) {
+	return step(p, run{at: at, signal: signal, every: true})
+}
+
+func step(p Program, r run) (Outcome, error) {
 	files, err := openFiles(p.Stdin)
 	if err != nil {
 		return Outcome{}, err
@@ -40,7 +51,7 @@ func Run(p Program, killAt int) (Outcome, error) {
 		}
 		return Outcome{}, fmt.Errorf("cannot trace %q: %w", p.Path, err)
 	}
-	r := &run{pid: pid, killAt: killAt, known: map[int]bool{pid: true}}
+	r.pid, r.known = pid, map[int]bool{pid: true}
 	watchdog := time.AfterFunc(patience, func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	defer watchdog.Stop()
 	if err := r.trace(); err != nil {
@@ -54,7 +65,10 @@ func Run(p Program, killAt int) (Outcome, error) {
 // run is one traced process.
 type run struct {
 	pid    int
-	killAt int
+	at     int            // which call to send the signal before
+	signal syscall.Signal // SIGKILL: the call is not carried out
+	every  bool           // calls that change nothing count, too
+	count  int
 	known  map[int]bool // :: thread → it has stopped once
 	calls  []string
 	killed bool
@@ -93,7 +107,7 @@ func (r *run) bury() {
 }
 
 const traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK |
-	unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_EXITKILL
+	unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
 
 // trace follows all threads from the exec on, until the process is gone.
 func (r *run) trace() error {
@@ -155,7 +169,7 @@ type callInfo struct {
 
 const opEntry = 1 // PTRACE_SYSCALL_INFO_ENTRY
 
-// atCall counts a call that begins, and kills before the chosen one.
+// atCall counts a call that begins, and sends the signal before the chosen one.
 func (r *run) atCall(tid int) error {
 	var info callInfo
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid),
@@ -169,15 +183,17 @@ func (r *run) atCall(tid int) error {
 		return nil
 	}
 	name := describe(r.pid, info.nr, info.args)
-	if name == "" {
-		return nil
+	if name != "" {
+		r.calls = append(r.calls, name)
 	}
-	r.calls = append(r.calls, name)
-	if len(r.calls) != r.killAt {
+	if name != "" || r.every {
+		r.count++
+	}
+	if name == "" && !r.every || r.count != r.at {
 		return nil
 	}
 	r.killed = true
-	return unix.Kill(r.pid, unix.SIGKILL)
+	return unix.Kill(r.pid, r.signal)
 }
 
 // files are a run's standard files.

@@ -2,9 +2,17 @@
 
 package stepper
 
-import "fmt"
+import (
+	"fmt"
+	"syscall"
+)
 
 // Run is not available here.
-func Run(Program, int) (Outcome, error) {
+func Run(Program, int) (Outcome, error) { return unavailable() }
+
+// Interrupt is not available here.
+func Interrupt(Program, syscall.Signal, int) (Outcome, error) { return unavailable() }
+
+func unavailable() (Outcome, error) {
 	return Outcome{}, fmt.Errorf("%w: only Linux has the calls that it takes", ErrUnavailable)
 }

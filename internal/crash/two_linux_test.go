@@ -1,0 +1,167 @@
+package crash
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/hook/settings"
+	"heartbeat/internal/crash/stepper"
+)
+
+// The client takes a hook's exit status 2 for "stderr is a prompt". These tests
+// call a Stop hook as the client does, by /bin/sh and the command line that
+// stands in the settings, where the runtime cannot even begin: it may fail in
+// any way, but not with 2 and anything but the prompt.
+
+// asInstalled is a hook call by the shell.
+func asInstalled(p stepper.Program) stepper.Program {
+	var command strings.Builder
+	command.WriteString(strings.TrimSuffix(settings.Command(p.Path), " hook"))
+	for _, a := range p.Args {
+		command.WriteString(" " + settings.Quote(a))
+	}
+	p.Path, p.Args = "/bin/sh", []string{"-c", command.String()}
+	return p
+}
+
+// stopIn is a lab at a Stop that hands over "two".
+func stopIn(t *testing.T, f form, do func(l *lab, stop stepper.Program)) {
+	inLab(t, f, inbox.Retry, func(l *lab) {
+		l.echo("one\ntwo\n", "one", "two")
+		l.launch()
+		for len(l.order) == 0 || l.pending[0] != "Stop" {
+			l.step(0, true)
+		}
+		do(l, asInstalled(l.command("Stop")))
+	})
+}
+
+// checkTwo fails where an outcome would be taken for a prompt that is none.
+func checkTwo(t *testing.T, what string, f form, o stepper.Outcome) {
+	t.Helper()
+	if o.Status == 2 && (f == wiredJSON || o.Stderr != "two") {
+		t.Errorf("%s, %s: status 2, stderr %.200q", f, what, o.Stderr)
+	}
+}
+
+var speaking = []form{session, wiredStderr, wiredJSON}
+
+// TestSIGQUITAtEachCallIsNoPrompt sends it before each system call, the
+// shell's and the runtime's first ones included: 540, of which each form takes
+// every ninth unless -full is given. Without the variable 160 of them are
+// "prompts". (Some take 5 s: an aborting runtime waits for its threads.)
+func TestSIGQUITAtEachCallIsNoPrompt(t *testing.T) {
+	t.Parallel()
+	needPtrace(t)
+	stride := 9
+	if *full {
+		stride = 1
+	}
+	for first, f := range speaking {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			stopIn(t, f, func(l *lab, stop stepper.Program) {
+				was := l.picture()
+				for at := 1 + first%stride; ; at += stride {
+					l.restore(was)
+					o, err := stepper.Interrupt(stop, syscall.SIGQUIT, at)
+					if err != nil {
+						t.Fatal(err)
+					}
+					checkTwo(t, fmt.Sprintf("SIGQUIT before call %d", at), f, o)
+					if !o.Killed {
+						if at < 200 || f != wiredJSON && o.Status != 2 {
+							t.Errorf("undisturbed: %+v", o)
+						}
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+// limits are what a machine can be short of, for prlimit(1). The client itself
+// needs more than 512 MiB of address space and of data to start (2.1.329); a
+// Go program ends with 2 whatever the environment says below 750 and 100 MiB.
+func limits() []string {
+	var all []string
+	for n := range 12 {
+		all = append(all, fmt.Sprintf("--nproc=%d", n))
+	}
+	for _, mib := range []int{768, 800, 900, 1024} {
+		all = append(all, fmt.Sprintf("--as=%d", mib<<20))
+	}
+	for _, mib := range []int{128, 256, 512} {
+		all = append(all, fmt.Sprintf("--data=%d", mib<<20))
+	}
+	for n := range 12 {
+		all = append(all, fmt.Sprintf("--nofile=%d", n))
+	}
+	return append(all, "--fsize=0", "--fsize=10", "--stack=65536", "--sigpending=0", "--memlock=0", "--core=unlimited")
+}
+
+// TestAMachineThatIsShortOfSomethingIsNoPrompt: threads, processes, memory,
+// files.
+func TestAMachineThatIsShortOfSomethingIsNoPrompt(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("prlimit"); err != nil {
+		t.Skip("prlimit (util-linux) is not there: ", err)
+	}
+	for _, f := range speaking {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			stopIn(t, f, func(l *lab, stop stepper.Program) {
+				was := l.picture()
+				for _, limit := range limits() {
+					l.restore(was)
+					checkTwo(t, limit, f, limited(t, l, limit, stop))
+				}
+			})
+		})
+	}
+}
+
+// limited runs a program under a limit, as a user of its own where that is
+// possible: processes are counted by user, and root's are not.
+func limited(t *testing.T, l *lab, limit string, p stepper.Program) stepper.Outcome {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	cmd := exec.Command("prlimit", append([]string{limit, p.Path}, p.Args...)...)
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Dir, p.Env, strings.NewReader(p.Stdin), &stdout, &stderr
+	if os.Geteuid() == 0 {
+		uid := uint32(100_000 + rand.IntN(1_000_000))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		giveAway(t, l, int(uid))
+	}
+	_ = cmd.Run()
+	if cmd.ProcessState == nil {
+		t.Fatal("prlimit did not start")
+	}
+	return stepper.Outcome{Status: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
+}
+
+// giveAway gives the lab to a user, and lets them reach the binary.
+func giveAway(t *testing.T, l *lab, uid int) {
+	t.Helper()
+	if err := os.Chmod(filepath.Dir(program(t, "heartbeat-stop")), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(filepath.Dir(l.home), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, uid, uid)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
