@@ -24,10 +24,16 @@ func (l *loader) expandFrom(p place, base string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if !filepath.IsAbs(text) {
-		text = filepath.Join(base, text)
+	return l.joined(base, text), true
+}
+
+// joined is a path that begins at base unless it is absolute.
+func (l *loader) joined(base, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
 	}
-	return filepath.Clean(text), true
+	l.relative = l.relative || base == l.files[0].base
+	return filepath.Join(base, path)
 }
 
 // substitute reads a text in which ~ and ${VAR} are replaced.

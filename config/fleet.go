@@ -23,7 +23,10 @@ type Fleet struct {
 	Warnings Problems
 	// Name is `name:`, or the file's directory name, a dash and 8 hex digits
 	// of its canonical path.
-	Name        string
+	Name string
+	// Relative is true where a path begins at the folder of the file: the same
+	// text means something else in another folder.
+	Relative    bool
 	MaxSessions int
 	// Groups are how many sessions the agents of a group may have at once.
 	Groups map[string]int

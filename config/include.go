@@ -68,20 +68,14 @@ func (l *loader) matches(p place) []string {
 		return nil
 	}
 	if !strings.ContainsAny(text, "*?[{") {
-		if !filepath.IsAbs(text) {
-			text = filepath.Join(p.from.base, text)
-		}
-		return []string{filepath.Clean(text)}
+		return []string{l.joined(p.from.base, text)}
 	}
 	if !doublestar.ValidatePattern(text) {
 		l.problem(p, fmt.Sprintf("%q is not a valid pattern", cut(text)), patternHint)
 		return nil
 	}
 	dir, pattern := doublestar.SplitPattern(filepath.ToSlash(text))
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(p.from.base, dir)
-	}
-	found, err := l.shelf.glob(dir, pattern)
+	found, err := l.shelf.glob(l.joined(p.from.base, dir), pattern)
 	if err != nil {
 		l.problem(p, fmt.Sprintf("cannot list %q: %v", cut(text), err), "")
 	}

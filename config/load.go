@@ -77,7 +77,7 @@ func parse(path string, data []byte, p *places, included shelf) (*Fleet, error) 
 		}
 		return nil, all
 	}
-	fleet.Warnings = l.sorted(l.warnings)
+	fleet.Warnings, fleet.Relative = l.sorted(l.warnings), l.relative
 	fleet.Missing = map[string]bool{}
 	for _, d := range l.agents {
 		if l.absent[d.Agent] {
@@ -118,6 +118,7 @@ type loader struct {
 	kept      []Text // what was read
 	isKept    map[string]bool
 	lacking   map[string]string // program → why it cannot be run, or ""
+	relative  bool              // see Fleet
 }
 
 type (

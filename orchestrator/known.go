@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"heartbeat/config"
@@ -49,15 +48,10 @@ func Recall(path string) (*config.Fleet, time.Time, error) {
 	return f, r.At, nil
 }
 
-// rememberedPath follows the links of the file's folder only: the file itself
-// may be gone.
 func rememberedPath(path string) (string, error) {
-	path, err := filepath.Abs(path)
+	path, err := canonical(path)
 	if err != nil {
 		return "", err
-	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(dir, filepath.Base(path))
 	}
 	return state.OfFile(path)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"heartbeat/config"
@@ -85,8 +84,11 @@ func (o Origin) leftBehind(now Origin) bool {
 	if o.StateDir == now.StateDir || !filepath.IsAbs(o.StateDir) || !state.Used(o.StateDir) {
 		return false
 	}
-	_, err := os.Lstat(o.File)
-	return o.File == now.File || errors.Is(err, fs.ErrNotExist)
+	file, err := canonical(now.File)
+	if by := ownerOf(o.StateDir); err != nil || by != "" && by != file && !gone(by) {
+		return false // another fleet has that name by now
+	}
+	return o.File == now.File || gone(o.File)
 }
 
 // Mark writes down that now's fleet runs or has applied the agents, except

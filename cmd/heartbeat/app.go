@@ -16,7 +16,6 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/service"
-	"heartbeat/orchestrator/state"
 )
 
 // stdio is what the program reads and writes.
@@ -118,7 +117,7 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 	}
 	if errors.Is(bad, fs.ErrNotExist) {
 		// Without a file there is a fleet only as long as it runs.
-		if _, err := askStatus(context.Background(), f.Name); errors.Is(err, control.ErrNotRunning) {
+		if _, err := askStatus(context.Background(), f); errors.Is(err, control.ErrNotRunning) {
 			return nil, bad
 		}
 	}
@@ -130,7 +129,7 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 
 // originOf is what marks agents as this fleet's.
 func originOf(f *config.Fleet) (orchestrator.Origin, error) {
-	dir, err := state.Dir(f.Name)
+	dir, err := orchestrator.StateDir(f)
 	return orchestrator.Origin{File: f.Path, StateDir: dir}, err
 }
 

@@ -38,7 +38,7 @@ Examples:
 }
 
 func (c applyCmd) run(_ context.Context, a *app) (result, error) {
-	w, err := a.wiring()
+	w, err := a.wiring(ownerBy(c.DryRun))
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/session"
-	"heartbeat/orchestrator/state"
 	"heartbeat/ptyrun"
 	"heartbeat/ptyrun/attach"
 )
@@ -86,7 +86,7 @@ func (a *app) join(ctx context.Context, agent string, g attach.Guest) (*attach.V
 	if _, err := findAgent(fleet, agent); err != nil {
 		return nil, err
 	}
-	dir, err := state.RuntimeDir(fleet.Name)
+	dir, err := orchestrator.RuntimeDir(fleet)
 	if err != nil {
 		return nil, err
 	}

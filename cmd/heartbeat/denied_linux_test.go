@@ -46,6 +46,32 @@ func TestDoctorOfAFolderThatMayNotBeUsed(t *testing.T) {
 	}
 }
 
+// TestDoctorOfAStateThatMayNotBeUsed: a run as root leaves files that others may
+// not use, and a state directory may not be there to be made. doctor failed, or
+// found nothing.
+func TestDoctorOfAStateThatMayNotBeUsed(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]string{
+		"a folder of somebody else": "chmod 755 state && mkdir state/fleet && chmod 700 state/fleet",
+		"a file of somebody else":   "mkdir -p state/fleet && echo '{}' > state/fleet/paused.json && chmod 600 state/fleet/paused.json && chown 65534 state state/fleet",
+		"no place to make it":       "rm -rf state && echo > state",
+		"a folder without rights":   "mkdir -p state/fleet/triggers && chown -R 65534 state && chmod 500 state/fleet/triggers",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if os.Geteuid() != 0 && strings.Contains(name, "somebody else") {
+				t.Skip("only root makes files of somebody else")
+			}
+			w := patient(t)
+			as := w.ordinary()
+			w.shell("rm -rf state; mkdir -p state; " + breaks)
+			if out := as("doctor", "-o", "json"); !strings.Contains(out, `"code":"state-directory"`) {
+				t.Errorf("doctor: %s", out)
+			}
+		})
+	}
+}
+
 // ordinary gives the world to a user who may not everything, and returns how
 // to run the program as that one.
 func (w *world) ordinary() func(args ...string) string {

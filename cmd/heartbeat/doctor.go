@@ -11,7 +11,6 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/doctor"
-	"heartbeat/orchestrator/state"
 )
 
 type doctorCmd struct {
@@ -84,25 +83,22 @@ func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	return e, e.failure(a.ours())
 }
 
-func (doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents []*config.Agent) (doctor.Look, error) {
-	stateDir, err := state.Dir(fleet.Name)
-	if err != nil {
-		return doctor.Look{}, err
-	}
+func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents []*config.Agent) (doctor.Look, error) {
+	stateDir, stateProblem := ownerBy(!c.Fix)(fleet)
 	self, err := os.Executable()
 	if err != nil {
 		return doctor.Look{}, fmt.Errorf("cannot find the running binary: %w", err)
 	}
 	var scheduler *doctor.Scheduler
-	switch live, err := askStatus(ctx, fleet.Name); {
+	switch live, err := askStatus(ctx, fleet); {
 	case err == nil:
 		scheduler = &doctor.Scheduler{PID: live.PID, Agents: live.Agents}
-	case !errors.Is(err, control.ErrNotRunning):
+	case stateProblem == nil && !errors.Is(err, control.ErrNotRunning):
 		a.warn(err.Error())
 	}
 	return doctor.Look{
-		Scheduler: scheduler,
-		Agents:    agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(), Step: a.step,
+		Scheduler: scheduler, StateProblem: stateProblem,
+		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(), Step: a.step,
 	}, nil
 }
 

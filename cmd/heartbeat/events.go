@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"heartbeat/orchestrator"
-	"heartbeat/orchestrator/state"
 )
 
 type eventsCmd struct {
@@ -42,7 +41,7 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	if _, err := pick(f, c.Agents); err != nil {
 		return nil, err
 	}
-	dir, err := state.Dir(f.Name)
+	dir, err := orchestrator.StateDir(f)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 )
 
 // The exit statuses (sysexits(3) and timeout(1) where they have one).
@@ -74,6 +75,9 @@ func statusOf(err error) int {
 		return exitOK
 	case errors.As(err, &coder):
 		return coder.ExitCode()
+	}
+	if _, ok := errors.AsType[*orchestrator.TakenError](err); ok {
+		return exitConfig
 	}
 	return exitError
 }

@@ -12,7 +12,6 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/operator"
-	"heartbeat/orchestrator/state"
 )
 
 type historyCmd struct {
@@ -63,7 +62,7 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := state.Dir(f.Name)
+	dir, err := orchestrator.StateDir(f)
 	if err != nil {
 		return nil, err
 	}

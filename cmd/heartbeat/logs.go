@@ -17,7 +17,6 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/orchestrator"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/transcript"
 )
 
@@ -98,7 +97,7 @@ func (a *app) pastSession(agent *config.Agent, last *hook.Record, id string) (*h
 	if err != nil {
 		return nil, err
 	}
-	dir, err := state.Dir(f.Name)
+	dir, err := orchestrator.StateDir(f)
 	if err != nil {
 		return nil, err
 	}

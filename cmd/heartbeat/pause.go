@@ -7,7 +7,6 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
-	"heartbeat/orchestrator/state"
 )
 
 // chosen are agents by their names, or all of them.
@@ -92,7 +91,7 @@ func (a *app) running() (*config.Fleet, *control.Client, error) {
 
 // clientOf returns the way into the scheduler that runs a fleet.
 func (a *app) clientOf(f *config.Fleet) (*control.Client, error) {
-	dir, err := state.RuntimeDir(f.Name)
+	dir, err := orchestrator.RuntimeDir(f)
 	if err != nil {
 		return nil, err
 	}

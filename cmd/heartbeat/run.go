@@ -15,7 +15,6 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
-	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/sources/watch"
 )
@@ -165,7 +164,7 @@ func (a *app) logStop(sum *orchestrator.Summary, asked bool, took time.Duration)
 // serveControl answers `heartbeat pause` and its like. The fleet runs without
 // it, too.
 func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator.Scheduler) {
-	dir, err := state.RuntimeDir(f.Name)
+	dir, err := orchestrator.RuntimeDir(f)
 	if err == nil {
 		run := control.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
 		err = control.Serve(ctx, dir, run, reloading{s, a}, a.log)
@@ -176,11 +175,11 @@ func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator
 }
 
 func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(orchestrator.Event), ready func()) (*orchestrator.Scheduler, error) {
-	stateDir, err := state.Dir(fleet.Name)
+	stateDir, err := orchestrator.Claim(fleet)
 	if err != nil {
 		return nil, err
 	}
-	runtimeDir, err := state.RuntimeDir(fleet.Name)
+	runtimeDir, err := orchestrator.RuntimeDir(fleet)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/workspace"
 )
@@ -62,6 +63,9 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	agent, err := a.agent(c.Agent)
 	if err != nil {
 		return nil, err
+	}
+	if err := orchestrator.CheckName(a.known); err != nil {
+		return nil, err // nobody would work on it
 	}
 	prompt, err := c.prompt(a, agent.MaxEntry)
 	if err != nil {

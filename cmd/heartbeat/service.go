@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/service"
 	"heartbeat/orchestrator/state"
 )
@@ -55,6 +56,11 @@ func (c serviceCmd) run(_ context.Context, a *app) (result, error) {
 	fleet, err := a.fleet()
 	if err != nil {
 		return nil, err
+	}
+	if c.User == "" {
+		if err := orchestrator.CheckName(fleet); err != nil {
+			return nil, err // the unit would have another one's name
+		}
 	}
 	u, home, err := c.unit(a, fleet)
 	if err != nil {

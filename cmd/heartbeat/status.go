@@ -13,7 +13,6 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
-	"heartbeat/orchestrator/state"
 )
 
 type statusCmd struct {
@@ -63,13 +62,13 @@ func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
 }
 
 func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result, error) {
-	stateDir, err := state.Dir(fleet.Name)
+	stateDir, err := orchestrator.StateDir(fleet)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	s := statusPage{Fleet: fleet.Name, Agents: orchestrator.Status(fleet, stateDir, now), now: now}
-	switch live, err := askStatus(ctx, fleet.Name); {
+	switch live, err := askStatus(ctx, fleet); {
 	case err == nil:
 		s.told(live)
 	case !errors.Is(err, control.ErrNotRunning):
@@ -81,8 +80,8 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 // askPatience is how long a running scheduler may take to answer.
 const askPatience = 2 * time.Second
 
-func askStatus(ctx context.Context, fleet string) (*control.Status, error) {
-	dir, err := state.RuntimeDir(fleet)
+func askStatus(ctx context.Context, fleet *config.Fleet) (*control.Status, error) {
+	dir, err := orchestrator.RuntimeDir(fleet)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ Examples:
 }
 
 func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
-	w, err := a.wiring()
+	w, err := a.wiring(ownerBy(c.DryRun))
 	if err != nil {
 		return nil, err
 	}

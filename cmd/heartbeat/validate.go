@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator"
 )
 
 type validateCmd struct{}
@@ -63,6 +64,9 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 		v.Warnings = append(v.Warnings, problem(w))
 	}
 	a.warnOf(f)
+	if taken, ok := errors.AsType[*orchestrator.TakenError](orchestrator.CheckName(f)); ok {
+		a.warn(taken.Error() + "; " + taken.Hint()) // the file itself may be right
+	}
 	for _, agent := range f.Agents {
 		row := validatedAgent{Name: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}, Missing: f.Missing[agent.Name]}
 		for _, t := range agent.Triggers {

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -17,13 +17,14 @@ type wiring struct {
 	hook     *workspace.Hook
 }
 
-func (a *app) wiring() (*wiring, error) {
+// wiring loads them; state is orchestrator.Claim, or StateDir for who only looks.
+func (a *app) wiring(state func(*config.Fleet) (string, error)) (*wiring, error) {
 	fleet, err := a.fleet()
 	if err != nil {
 		return nil, err
 	}
 	a.warnOf(fleet)
-	stateDir, err := state.Dir(fleet.Name)
+	stateDir, err := state(fleet)
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +34,14 @@ func (a *app) wiring() (*wiring, error) {
 	}
 	hook, err := workspace.FindHook(self, stateDir)
 	return &wiring{fleet: fleet, stateDir: stateDir, hook: hook}, err
+}
+
+// ownerBy is how a command gets at the state that acts unless it is a dry run.
+func ownerBy(dryRun bool) func(*config.Fleet) (string, error) {
+	if dryRun {
+		return orchestrator.StateDir
+	}
+	return orchestrator.Claim
 }
 
 // warnOf repeats what is allowed in the fleet's file and most likely not meant.

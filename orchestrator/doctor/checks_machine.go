@@ -1,9 +1,12 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 	"heartbeat/ptyrun"
 )
 
@@ -28,6 +31,33 @@ func checkConfiguration(f *Facts) []Finding {
 		Severity: Error, Code: "broken-configuration", Seen: f.Broken.Error(),
 		Why: "a scheduler that runs goes on with what the file said before; none can be started or reloaded",
 		Fix: ours(f.ours, "validate"),
+	}}
+}
+
+// checkState: a state directory that is not the fleet's to use.
+func checkState(f *Facts) []Finding {
+	const why = "nothing can be applied, run or paused without it"
+	if d := f.StateDenied; d != nil {
+		fix := "chmod u+rwX " + settings.Quote(d.Path)
+		if !d.Own {
+			fix = `sudo chown -R "$(id -un)" ` + settings.Quote(f.StateDir)
+		}
+		return []Finding{{Severity: Error, Code: "state-directory", Seen: fmt.Sprintf("this user may not use %s (%s)", d.Path, d.Mode), Why: why, Fix: fix}}
+	}
+	if f.StateProblem == nil {
+		return nil
+	}
+	if taken, ok := errors.AsType[*orchestrator.TakenError](f.StateProblem); ok {
+		return []Finding{{
+			Severity: Error, Code: "name-taken", Seen: taken.Error(),
+			Why: "what is done for this fleet would be done to the other one, so nothing is; doctor looks at the rest when that is settled",
+			Fix: taken.Hint(),
+		}}
+	}
+	return []Finding{{
+		Severity: Error, Code: "state-directory", Seen: f.StateProblem.Error(),
+		Why: why,
+		Fix: "make it a folder of this user, or set HEARTBEAT_STATE_DIR to another one",
 	}}
 }
 

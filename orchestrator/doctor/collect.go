@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,8 @@ type Look struct {
 	Agents      []*config.Agent
 	MaxSessions int
 	StateDir    string
+	// StateProblem is why StateDir cannot be used, or nil.
+	StateProblem error
 	// Broken is why the fleet's file cannot be used: what is looked at is what
 	// it said before. Nil where it can.
 	Broken error
@@ -65,6 +68,9 @@ type collector struct {
 // Collect gathers the facts. It changes nothing; of other programs it runs
 // only `claude --version`.
 func Collect(ctx context.Context, l Look) (*Facts, error) {
+	if _, ok := errors.AsType[*orchestrator.TakenError](l.StateProblem); ok {
+		return &Facts{ours: l.Ours, Now: time.Now(), LocalZone: true, StateProblem: l.StateProblem}, nil // what stands there is about others
+	}
 	h, err := workspace.FindHook(l.Self, l.StateDir)
 	if err != nil {
 		return nil, err
@@ -74,7 +80,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, configs: map[string]*clientConfig{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Journalled: orchestrator.Journalled(l.StateDir), Broken: l.Broken, Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Journalled: orchestrator.Journalled(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: temps(l.StateDir, c.now), Inotify: inotifyLimits(),
 	}
 	c.zones(f)

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -31,6 +32,30 @@ func deniedTo(a *config.Agent) *Denied {
 		}
 	}
 	return nil
+}
+
+// deniedState returns the first file or folder of a state directory that this
+// user may not use, or nil.
+func deniedState(dir string) *Denied {
+	var found *Denied
+	looked := 0
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		var how uint32 = unix.R_OK | unix.W_OK
+		if err == nil && d.IsDir() {
+			how |= unix.X_OK
+		}
+		if looked++; err == nil && d.Type()&(fs.ModeSymlink|fs.ModeSocket) == 0 {
+			found = denied(path, how)
+		}
+		switch {
+		case found != nil || looked > mostNames:
+			return fs.SkipAll
+		case err != nil:
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return found
 }
 
 // denied returns path where it is there and this user may not use it.

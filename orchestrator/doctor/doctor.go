@@ -91,7 +91,7 @@ func Errors(found []Finding) int {
 // machineChecks and agentChecks are all checks there are.
 var (
 	machineChecks = []func(*Facts) []Finding{
-		checkConfiguration, checkMoved, checkClock, checkZone, checkInotify, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
+		checkConfiguration, checkState, checkMoved, checkClock, checkZone, checkInotify, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
 		checkDirectory, checkHeld, checkFailures, checkReplaced, checkReachable, checkDenied, checkVolume, checkEnvFile, checkApplied, checkSettings, checkDisabled, checkSessionEnv, checkCap,

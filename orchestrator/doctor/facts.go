@@ -20,8 +20,12 @@ type Facts struct {
 	Journalled bool
 	// Broken is why the fleet's file cannot be used, or nil.
 	Broken error
-	Now    time.Time
-	Root   bool // the effective user is root
+	// StateProblem is why StateDir cannot be used, or nil.
+	StateProblem error
+	// StateDenied is what this user may not use of StateDir, or nil.
+	StateDenied *Denied
+	Now         time.Time
+	Root        bool // the effective user is root
 	// Self is the running binary.
 	Self Program
 	// Markers are the variables of a surrounding session in our environment.

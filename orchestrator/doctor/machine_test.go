@@ -96,6 +96,9 @@ func machineFixtures() []made {
 			"permission-denied", Error,
 			func(f *Facts) { f.Agents[0].Denied = &Denied{Path: "/agents/a/.heartbeat", Mode: "dr-x------"} }, none,
 		},
+		{"name-taken", Error, func(f *Facts) { f.StateProblem = &orchestrator.TakenError{Name: "a", Other: "/x"} }, none},
+		{"state-directory", Error, func(f *Facts) { f.StateProblem = errors.New("cannot make directory") }, none},
+		{"state-directory", Error, func(f *Facts) { f.StateDenied = &Denied{Path: "/state/pauses.json", Own: true} }, none},
 		{"broken-configuration", Error, func(f *Facts) { f.Broken = errors.New("line 7") }, none},
 		{"root-bypass", Error, bypass("0"), bypass("1")},
 	}

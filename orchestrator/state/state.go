@@ -36,12 +36,17 @@ const maxSocketDir = 72
 // ~/.local/state/heartbeat/FLEET. A relative XDG_STATE_HOME is ignored, as the
 // XDG Base Directory Specification says.
 func Dir(fleet string) (string, error) {
-	base, err := base()
+	dir, err := Path(fleet)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(base, fleet)
 	return dir, private(dir)
+}
+
+// Path is Dir that makes nothing.
+func Path(fleet string) (string, error) {
+	base, err := base()
+	return filepath.Join(base, fleet), err
 }
 
 // OfFile returns the path of what is kept about a fleet's file, whose name for

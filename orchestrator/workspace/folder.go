@@ -71,10 +71,16 @@ func (p *Plan) planHome() error {
 // lstat describes a path, nil when there is nothing.
 func lstat(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if missing(err) {
 		return nil, nil
 	}
 	return info, err
+}
+
+// missing reports whether an error says that there is nothing at a path; a file
+// may stand where a folder of it was.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // MakeHome makes an agent's directory with its folder .heartbeat, which git
@@ -137,7 +143,7 @@ func within(dir, name string) (*durable.Folder, error) {
 // is none.
 func (p *Plan) read(path string) ([]byte, error) {
 	folder, err := within(p.Agent.Dir, filepath.Base(filepath.Dir(path)))
-	if errors.Is(err, fs.ErrNotExist) {
+	if missing(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -1,8 +1,6 @@
 package workspace
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -31,7 +29,7 @@ func (p *Plan) moved(path string) (*record, error) {
 		if old.Agent != p.Agent.Name || filepath.Base(old.Path) != filepath.Base(path) {
 			continue
 		}
-		if _, err := os.Lstat(old.dir()); !errors.Is(err, fs.ErrNotExist) {
+		if dir, err := lstat(old.dir()); err != nil || dir != nil {
 			continue
 		}
 		r, err := p.recorded(old.Path)

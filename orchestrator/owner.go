@@ -1,0 +1,175 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/state"
+)
+
+// A fleet's state is kept under its name, and two files may say one name: most
+// often because a folder was copied. A state belongs to the file that was
+// applied or run first, as long as that is there and says the name; what
+// belongs to another file is not touched. One that has moved takes its state
+// along.
+
+// ownerFile is in a state directory and says which file it belongs to.
+const ownerFile = "owner.json"
+
+type owner struct {
+	File string `json:"file"` // as canonical has it
+}
+
+// canonical is one spelling of a fleet's file. Links of its folder are
+// followed, not that of the file itself: relative paths begin at the folder
+// that it was named in, and a mounted ConfigMap changes where the link leads.
+func canonical(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
+	}
+	return path, nil
+}
+
+// StateDir returns the state directory of a fleet and makes it. The error is a
+// *TakenError where it belongs to another file; the path is returned with any
+// error, for who only looks.
+func StateDir(f *config.Fleet) (string, error) {
+	dir, err := state.Path(f.Name)
+	if err == nil {
+		err = CheckName(f)
+	}
+	if err != nil {
+		return dir, err
+	}
+	return state.Dir(f.Name)
+}
+
+// RuntimeDir returns the directory of a fleet's sockets, as StateDir does.
+func RuntimeDir(f *config.Fleet) (string, error) {
+	if err := CheckName(f); err != nil {
+		return "", err
+	}
+	return state.RuntimeDir(f.Name)
+}
+
+// claimWait is how long Claim waits for another one.
+const claimWait = 10 * time.Second
+
+// Claim is StateDir for who acts for a fleet: the state belongs to its file
+// from now on.
+func Claim(f *config.Fleet) (string, error) {
+	dir, err := state.Dir(f.Name)
+	if err != nil {
+		return dir, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), claimWait)
+	defer cancel()
+	unlock, err := flock.Lock(ctx, dir)
+	if err != nil {
+		return dir, fmt.Errorf("cannot use the state of fleet %q: %w", f.Name, err)
+	}
+	defer unlock()
+	if err := CheckName(f); err != nil {
+		return dir, err
+	}
+	file, err := canonical(f.Path)
+	if err != nil || ownerOf(dir) == file {
+		return dir, err
+	}
+	return dir, state.Save(filepath.Join(dir, ownerFile), owner{file})
+}
+
+// ownerOf returns the file that a state directory belongs to, or "".
+func ownerOf(dir string) string {
+	var o owner
+	if state.Load(filepath.Join(dir, ownerFile), &o) != nil {
+		return "" // nobody's: who claims it next writes it anew
+	}
+	return o.File
+}
+
+// CheckName returns a *TakenError where the name of a fleet, and so its state,
+// is that of another file.
+func CheckName(f *config.Fleet) error {
+	dir, err := state.Path(f.Name)
+	if err != nil {
+		return err
+	}
+	other := ownerOf(dir)
+	file, err := canonical(f.Path)
+	if err != nil || other == "" || other == file {
+		return err
+	}
+	if gone(other) {
+		return nil // it has moved here
+	}
+	linked := sameFile(other, file)
+	switch {
+	case linked && !f.Relative, sameFile(filepath.Dir(other), filepath.Dir(file)) && filepath.Base(other) == filepath.Base(file):
+		return nil // by another path
+	case !linked && !says(other, f.Name):
+		return nil
+	}
+	return &TakenError{Name: f.Name, File: f.Path, Other: other, StateDir: dir, linked: linked}
+}
+
+// gone reports whether there is no fleet's file at path, as far as can be told.
+func gone(path string) bool {
+	info, err := os.Stat(path)
+	if err == nil {
+		return !info.Mode().IsRegular()
+	}
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// says reports whether a fleet's file has a name, as far as can be told.
+func says(path, name string) bool {
+	f, err := config.Load(path)
+	return err != nil || f.Name == name
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	two, err := os.Stat(b)
+	return err == nil && os.SameFile(one, two)
+}
+
+// TakenError means that the name of a fleet is another one's, whose file is
+// still there.
+type TakenError struct {
+	Name, File string
+	Other      string // the other one's file
+	StateDir   string
+	linked     bool // they are one file in two folders
+}
+
+// Error names both files.
+func (e *TakenError) Error() string {
+	if e.linked {
+		return fmt.Sprintf("cannot use %q as fleet %q: it is the same file as %q, and its relative paths mean others here", e.File, e.Name, e.Other)
+	}
+	return fmt.Sprintf("cannot use %q as fleet %q: that name, and the state in %q, is that of %q", e.File, e.Name, e.StateDir, e.Other)
+}
+
+// Hint says what to do.
+func (e *TakenError) Hint() string {
+	if e.linked {
+		return fmt.Sprintf("name the fleet's file as %s, or make this one a copy with a `name:` of its own", e.Other)
+	}
+	return fmt.Sprintf("give one of the two another `name:`; where %s is an old copy, remove it", e.Other)
+}
