@@ -179,6 +179,15 @@ type PollTrigger struct {
 	Overlap Overlap
 }
 
+// Policy is what the hooks of the agent's sessions obey, as far as it is
+// declared.
+func (a *Agent) Policy() hook.Policy {
+	return hook.Policy{
+		Mode: a.Mode, IdleInterval: a.IdleInterval, OnIdle: a.OnIdle, Deliver: hook.DeliverStderr,
+		Background: a.Background, Context: a.Context, MaxContinuations: a.MaxContinuations, MaxEntry: a.MaxEntry,
+	}
+}
+
 // KeepsSlot reports whether the agent's session, once started, keeps its slot
 // whatever others need: it is kept alive by idle ticks.
 func (a *Agent) KeepsSlot() bool { return a.Mode == hook.Persist && a.OnIdle == hook.IdleTick }

@@ -427,7 +427,11 @@ func TestStep(t *testing.T) {
 			t.Parallel()
 			var got step
 			if c.waits {
-				got = awake(c.record, me, c.entry, c.idle, noon)
+				v := vigil{me: me, began: noon.Add(-time.Hour), idleAt: noon.Add(time.Hour)}
+				if c.idle {
+					v.idleAt = noon
+				}
+				got = awake(c.record, v, c.entry, noon)
 			} else {
 				got = proceed(c.record, c.entry, noon)
 			}

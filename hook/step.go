@@ -83,17 +83,30 @@ func release(r *Record, why string, now time.Time) step {
 	return approve
 }
 
+// vigil is one hook's waiting.
+type vigil struct {
+	me     Process
+	began  time.Time // the hook's start
+	idleAt time.Time // idle-interval is over
+}
+
+// latest is when it ends by itself, whatever it waits for.
+func (v vigil) latest(r *Record) time.Time { return v.began.Add(r.Policy.longest()) }
+
 // awake decides what a waiting hook does when it looks up: entry says that
-// one is queued, late that idle-interval has passed. await means to wait on.
-func awake(r *Record, me Process, entry, late bool, now time.Time) step {
-	if r.Phase != Waiting || r.Waiter != me {
+// one is queued. await means to wait on.
+func awake(r *Record, v vigil, entry bool, now time.Time) step {
+	if r.Phase != Waiting || r.Waiter != v.me {
 		return desert
 	}
 	next := proceed(r, entry, now)
 	switch {
+	case next == await && !now.Before(v.latest(r)):
+		leave(r, Unattended, now)
+		return approve
 	case next != await || typing(r, now):
 		return next
-	case !late || r.Policy.Mode != Persist:
+	case now.Before(v.idleAt) || r.Policy.Mode != Persist:
 		return await
 	case r.Policy.OnIdle == IdleTick:
 		return idleTick

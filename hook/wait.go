@@ -34,38 +34,37 @@ const (
 // in flight is to be offered anew.
 func (t *tick) wait(again bool) int {
 	now := time.Now()
-	me := self()
+	v := vigil{me: self(), began: t.began, idleAt: now.Add(t.record.Policy.IdleInterval)}
 	t.record.Enter(Waiting, now)
-	t.record.Waiter = me
-	idleAt := now.Add(t.record.Policy.IdleInterval)
+	t.record.Waiter = v.me
 	w := newWatch(t.record.Inbox, t.home)
 	defer w.close()
 	t.save()
 	t.exit()
 	crashPoint("waiting")
-	until, seen := idleAt, now
+	until, seen := v.idleAt, now
 	for w.next(until) {
 		if !t.enter(lockPatience) {
-			if now := time.Now(); t.gone() || now.After(idleAt.Add(glance)) && now.Sub(seen) > blind {
+			if now := time.Now(); t.gone() || now.After(v.idleAt.Add(glance)) && now.Sub(seen) > blind {
 				return 0
 			}
 			continue
 		}
 		seen = time.Now()
-		if status, done := t.lookUp(me, again, idleAt); done {
+		if status, done := t.lookUp(v, again); done {
 			return status
 		}
-		until = nextLook(t.record, idleAt, seen)
+		until = nextLook(t.record, v, seen)
 		t.exit()
 	}
-	t.excuse(me)
+	t.excuse(v.me)
 	return 0
 }
 
 // nextLook returns when to look at the latest although nothing happens.
-func nextLook(r *Record, idleAt, now time.Time) time.Time {
+func nextLook(r *Record, v vigil, now time.Time) time.Time {
 	at := now.Add(glance)
-	for _, t := range []time.Time{idleAt, r.Hush(), r.TypedAt.Add(settled)} {
+	for _, t := range []time.Time{v.idleAt, r.Hush(), r.TypedAt.Add(settled), v.latest(r)} {
 		if t.After(now) && t.Before(at) {
 			at = t
 		}
@@ -80,11 +79,11 @@ func (t *tick) gone() bool {
 }
 
 // lookUp is one look of a waiting hook, under the lock.
-func (t *tick) lookUp(me Process, again bool, idleAt time.Time) (status int, done bool) {
+func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 	var entry *inbox.Entry
 	before := t.record.Line
 	t.record.lookAtLine()
-	if t.record.Waiter == me && !again {
+	if t.record.Waiter == v.me && !again {
 		var ok bool
 		if entry, ok = t.next(); !ok {
 			leave(t.record, Unattended, time.Now())
@@ -93,7 +92,7 @@ func (t *tick) lookUp(me Process, again bool, idleAt time.Time) (status int, don
 		}
 	}
 	now := time.Now()
-	switch awake(t.record, me, again || entry != nil, !now.Before(idleAt), now) {
+	switch awake(t.record, v, again || entry != nil, now) {
 	case await:
 		if t.record.Line != before {
 			t.save()

@@ -31,11 +31,8 @@ func (s *Scheduler) spec(c *config.Agent, p Prepared) (session.Spec, error) {
 	if s.opt.RuntimeDir != "" {
 		socket = filepath.Join(s.opt.RuntimeDir, session.SocketName(c.Name))
 	}
-	policy := hook.Policy{
-		Mode: c.Mode, IdleInterval: c.IdleInterval, OnIdle: c.OnIdle, Deliver: hook.DeliverStderr,
-		Background: c.Background, Context: c.Context, MaxContinuations: c.MaxContinuations, MaxEntry: c.MaxEntry,
-		ForeignStopHooks: p.ForeignStopHooks,
-	}
+	policy := c.Policy()
+	policy.ForeignStopHooks = p.ForeignStopHooks
 	if s.opt.Once {
 		policy.Mode = hook.Drain
 	}

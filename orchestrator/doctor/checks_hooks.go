@@ -208,12 +208,8 @@ func checkProgram(f *Facts, a *Agent, h Hook) Finding {
 	return Finding{}
 }
 
-// The client's time-out for a hook that gives none, and what a waiting hook
-// needs beyond its interval to end by itself.
-const (
-	defaultTimeout = 600 * time.Second
-	timeoutMargin  = 10 * time.Second
-)
+// defaultTimeout is the client's time-out for a hook that gives none.
+const defaultTimeout = 600 * time.Second
 
 // lasts is how long the client lets a hook run.
 func (h Hook) lasts() time.Duration {
@@ -227,36 +223,27 @@ func (h Hook) lasts() time.Duration {
 func checkTimeouts(_ *Facts, a *Agent) []Finding {
 	var found []Finding
 	for _, h := range a.Hooks {
-		idle, fix, mend := a.Config.IdleInterval, a.command("apply"), applying
+		var needs time.Duration
+		fix, mend := a.command("apply"), applying
 		switch {
-		case h.Event != "Stop":
-			continue
-		case h.Ours && a.Config.Mode != hook.Persist:
-			continue
-		case h.Wired != nil:
-			if !h.Wired.Persist {
-				continue
-			}
-			idle, mend = h.Wired.Idle, nothing
-			fix = fmt.Sprintf("set \"timeout\": %d in %s", seconds(idle+timeoutMargin), h.File)
-		case !h.Ours:
-			continue
+		case h.Event == "Stop" && h.Ours:
+			needs = a.Config.Policy().StopTimeout()
+		case h.Wired != nil && h.Wired.Persist:
+			needs, mend = hook.WiredTimeout(h.Wired.Idle), nothing
+			fix = fmt.Sprintf("set \"timeout\": %d in %s", int(needs.Seconds()), h.File)
 		}
-		if h.lasts() >= idle+timeoutMargin {
+		if h.lasts() >= needs {
 			continue
 		}
 		found = append(found, Finding{
 			Severity: Error, Code: "hook-timeout",
-			Seen: fmt.Sprintf("%s: the Stop hook may run for %s, and waits for %s", h.File, h.lasts(), idle),
-			Why:  "the client ends the waiting hook: the session stands still, and what is queued then is not handed over",
+			Seen: fmt.Sprintf("%s: the Stop hook may run for %s, and needs %s", h.File, h.lasts(), needs),
+			Why:  "the client ends it while it waits for work or for a person who types: the session stands still, and what is queued then is not handed over",
 			Fix:  fix, mend: mend,
 		})
 	}
 	return found
 }
-
-// seconds rounds up.
-func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // checkHandWired: heartbeat-rs's hook in a directory that is declared.
 func checkHandWired(_ *Facts, a *Agent) []Finding {

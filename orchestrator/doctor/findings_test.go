@@ -115,6 +115,14 @@ func hookFixtures() []fixture {
 			func(r *rig) {
 				r.edit(func(s map[string]any) { entries(s, "Stop")[0].(map[string]any)["timeout"] = 1800 })
 			},
+			func(r *rig) { r.agent.IdleInterval = 30 * 24 * time.Hour; r.apply() },
+		},
+		{ // a session that drains waits for a person who types
+			"hook-timeout", Error, true,
+			func(r *rig) {
+				r.agent.Mode = hook.Drain
+				r.edit(func(s map[string]any) { entries(s, "Stop")[0].(map[string]any)["timeout"] = 60 })
+			},
 			func(r *rig) { r.agent.Mode = hook.Drain; r.apply() },
 		},
 		{ // the client's default
@@ -123,8 +131,7 @@ func hookFixtures() []fixture {
 				r.edit(func(s map[string]any) { delete(entries(s, "Stop")[0].(map[string]any), "timeout") })
 			},
 			func(r *rig) {
-				r.agent.IdleInterval = 9 * time.Minute
-				r.edit(func(s map[string]any) { delete(entries(s, "Stop")[0].(map[string]any), "timeout") })
+				r.edit(func(s map[string]any) { entries(s, "Stop")[0].(map[string]any)["timeout"] = 1e6 })
 			},
 		},
 		{ // hand-wired

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
@@ -139,20 +138,11 @@ func (p *Plan) target(t config.SettingsTarget) string {
 	return filepath.Join(p.Agent.Dir, ".claude", "settings.json")
 }
 
-// hookMargin is what a waiting hook gets beyond its idle interval to end by
-// itself before the client's time-out ends it.
-const hookMargin = 10 * time.Second
-
 func wanted(a *config.Agent, command string) settings.Want {
-	w := settings.Want{
-		Command: command, Timeouts: map[string]int{},
+	return settings.Want{
+		Command: command, Timeouts: map[string]int{"Stop": int(a.Policy().StopTimeout() / time.Second)},
 		Allow: a.Permissions.Allow, Deny: append(settings.Guards(), a.Permissions.Deny...),
 	}
-	if a.Mode == hook.Persist {
-		waits := a.IdleInterval + hookMargin + time.Second - 1
-		w.Timeouts["Stop"] = max(int(waits/time.Second), settings.DefaultTimeout)
-	}
-	return w
 }
 
 // planSettings merges what is wanted into a settings file of the directory.

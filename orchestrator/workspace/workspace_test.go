@@ -229,8 +229,8 @@ func TestApplyFollowsTheDeclaration(t *testing.T) {
 		if h.Command != b.hook.Command {
 			t.Errorf("%s runs %q", h.Event, h.Command)
 		}
-		if h.Event == "Stop" && h.Timeout != 1810 {
-			t.Errorf("the Stop hook's time-out is %v, want the idle interval and 10 s", h.Timeout)
+		if want := b.agent.Policy().StopTimeout().Seconds(); h.Event == "Stop" && h.Timeout != want {
+			t.Errorf("the Stop hook's time-out is %v, want %v", h.Timeout, want)
 		}
 	}
 }
