@@ -219,9 +219,13 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 		})
 		s.report(time.Now())
 	}
+	shown := s.output.screen() // a client that is told to end cleans it up
 	exit := s.child.End(context.WithoutCancel(ctx))
+	if e.exited {
+		shown = s.output.screen()
+	}
 	s.reload()
-	o := s.outcome(e, exit)
+	o := s.outcome(e, exit, shown)
 	s.closeOutputs(o.String())
 	s.update(ctx, func(r *hook.Record) {
 		now := time.Now()
@@ -264,7 +268,7 @@ func (s *shim) abandon(ctx context.Context) {
 }
 
 // outcome decides, in one place, why the session ended.
-func (s *shim) outcome(e ending, exit ptyrun.Exit) *Outcome {
+func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	r := s.record
 	o := &Outcome{
 		Why: e.why, Detail: e.detail, Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
@@ -281,7 +285,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit) *Outcome {
 	}
 	switch o.Why {
 	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed:
-		o.Screen = s.output.screen()
+		o.Screen = shown
 	}
 	return o
 }
