@@ -192,6 +192,10 @@ func continues(f facts) bool {
 
 // decideStop: the main agent's turn is over.
 func decideStop(r *Record, f facts) decision {
+	if f.event.Cut {
+		leave(r, Unattended, f.now)
+		return decision{log: "the payload was cut off: nothing is acknowledged or handed over"}
+	}
 	r.PromptID = f.event.PromptID
 	running := f.event.running()
 	waits := r.Policy.Background != BackgroundIgnore && len(running) > 0

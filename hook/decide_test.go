@@ -320,7 +320,7 @@ func TestSessionIDFollowsSessionStartsOfTheBoundProcess(t *testing.T) {
 func TestPermissionDenialNamesWhatAndHow(t *testing.T) {
 	t.Parallel()
 	p := event(onPermissionRequest, func(p *payload) {
-		p.ToolName, p.ToolInput = "Bash", []byte(`{"command":"touch xfile && ls <a>"}`)
+		p.ToolName, p.Tool.Command = "Bash", "touch xfile && ls <a>"
 	})
 	d := decide(liveRecord(), facts{now: noon, event: p, client: client})
 	for _, want := range []string{

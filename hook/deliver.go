@@ -10,12 +10,13 @@ import (
 )
 
 // deliver hands a text to the client in one write and returns the exit
-// status that belongs to it. With an error nothing was handed over, as far as
-// we know.
+// status that belongs to it. With an error the client got nothing that it
+// honours: it takes stderr for a prompt after status 2 only, and no part of a
+// JSON document (measured in 2.1.329).
 func deliver(c Call, how Deliver, text string) (int, error) {
 	crashPoint("delivering")
 	if how == DeliverStderr {
-		if err := writeOnce(c.Stderr, []byte(text)); err != nil {
+		if _, err := writeOnce(c.Stderr, []byte(text)); err != nil {
 			return 0, err
 		}
 		crashPoint("delivered")
@@ -28,12 +29,15 @@ func deliver(c Call, how Deliver, text string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	err = writeOnce(c.Stdout, block)
+	n, err := writeOnce(c.Stdout, block)
 	crashPoint("delivered")
-	if err != nil && !errors.Is(err, syscall.EPIPE) {
-		return 1, err
+	switch {
+	case n >= len(block)-1: // it lacks its newline at most
+		return 0, nil
+	case errors.Is(err, syscall.EPIPE):
+		return 0, err
 	}
-	return 0, err
+	return 1, err
 }
 
 // encode is JSON on one line, without the escapes of HTML: "<" stays "<".
@@ -45,10 +49,10 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func writeOnce(w io.Writer, data []byte) error {
-	n, err := w.Write(data)
+func writeOnce(w io.Writer, data []byte) (n int, err error) {
+	n, err = w.Write(data)
 	if err == nil && n < len(data) {
 		err = fmt.Errorf("%d of %d bytes were written: %w", n, len(data), io.ErrShortWrite)
 	}
-	return err
+	return n, err
 }

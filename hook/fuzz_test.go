@@ -32,7 +32,8 @@ func FuzzHookStdin(f *testing.F) {
 			Args: []string{"--inbox", path}, Stdin: bytes.NewReader(data), Stdout: &stdout, Stderr: &stderr,
 			Getenv: func(string) string { return "" },
 		})
-		if status != 0 || !strings.HasPrefix(stdout.String(), `{"decision":"block","reason":"first"}`) {
+		cut := strings.Contains(stderr.String(), "was cut off") && stdout.Len() == 0
+		if status != 0 || !cut && !strings.HasPrefix(stdout.String(), `{"decision":"block","reason":"first"}`) {
 			t.Fatalf("payload %q: status %d, stdout %q, stderr %q", data, status, stdout.String(), stderr.String())
 		}
 		if _, err := os.Stat(filepath.Join(filepath.Dir(path), "outbox.jsonl")); err == nil {
@@ -48,7 +49,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add([]byte(`{"hook_event_name":"PreToolUse","agent_id":"x"}`), []byte(`{"version":1,"policy":{"background":"wait"},"phase":"turn"}`))
 	f.Add([]byte(`{"hook_event_name":"SessionEnd","reason":"clear"}`), []byte(`{"ruling":{"final":true}}`))
 	f.Fuzz(func(t *testing.T, data, record []byte) {
-		p, err := parsePayload(data)
+		p, err := parsePayload(bytes.NewReader(data))
 		if err != nil {
 			return
 		}
@@ -62,6 +63,45 @@ func FuzzDecide(f *testing.F) {
 		}})
 		if d.acknowledge != nil || d.advance != "" && d.advance != inbox.Offered {
 			t.Fatalf("payload %q, record %q: %+v", data, record, d)
+		}
+	})
+}
+
+// A payload says what encoding/json reads in it.
+func FuzzPayload(f *testing.F) {
+	for _, s := range []string{
+		wholePayload, ` { "prompt" : "a\\", "hook_event_name" : "UserPromptSubmit" , "tool_input":{"command":"ls","q":{}}, "agent_id":7} `,
+		`{"hook_event_name":"Stop","session_id":"one","session_id":2}`, `{"\u0068ook_event_name":"x","background_tasks":"none"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var whole map[string]json.RawMessage
+		if json.Unmarshal(data, &whole) != nil || whole == nil {
+			return
+		}
+		text := func(key string) (s string) {
+			_ = json.Unmarshal(whole[key], &s)
+			return s
+		}
+		p, err := parsePayload(bytes.NewReader(data))
+		if err != nil {
+			if text("hook_event_name") != "" {
+				t.Fatalf("%q: %v", data, err)
+			}
+			return
+		}
+		for key, got := range map[string]string{
+			"hook_event_name": p.Event, "session_id": p.SessionID, "prompt": p.Prompt, "agent_id": p.AgentID,
+			"last_assistant_message": p.LastMessage,
+		} {
+			if want := text(key); got != want {
+				t.Fatalf("%q, %s: %q, want %q", data, key, got, want)
+			}
+		}
+		var tasks []map[string]any
+		if json.Unmarshal(whole["background_tasks"], &tasks) == nil && len(p.Tasks) > len(tasks) || p.Cut {
+			t.Fatalf("%q: %+v", data, p)
 		}
 	})
 }

@@ -23,8 +23,12 @@ type wired struct {
 	options
 	call  Call
 	began time.Time
-	event *payload // nil without one
-	queue *inbox.Queue
+	event *payload // nil without one that is whole
+	// client is who called, where that is known, and parent our parent process
+	// then: a shell, or the client itself.
+	client Process
+	parent int
+	queue  *inbox.Queue
 }
 
 // wiredStop is the hand-wired form. It fails open: whatever goes wrong is
@@ -34,7 +38,8 @@ func wiredStop(c Call, args []string) (status int) {
 	if err != nil {
 		return flagError(c, err)
 	}
-	w := &wired{options: o, call: c, began: time.Now()}
+	w := &wired{options: o, call: c, began: time.Now(), parent: os.Getppid()}
+	w.client, _ = caller(c.Getenv) // heartbeat-rs's clients did not say
 	if o.deliver == DeliverStderr {
 		w.call.Stderr = quiet(c.Stderr)
 	}
@@ -49,9 +54,8 @@ func wiredStop(c Call, args []string) (status int) {
 		return 0
 	}
 	crashPoint("fenced")
-	w.event, err = readPayload(c.Stdin, payloadPatience)
-	if err != nil && !errors.Is(err, errNoPayload) {
-		w.say("%v", err)
+	if !w.read() {
+		return 0
 	}
 	w.queue, err = inbox.Open(inbox.Place{Inbox: o.inbox})
 	if err != nil {
@@ -60,6 +64,30 @@ func wiredStop(c Call, args []string) (status int) {
 	defer w.queue.Close()
 	defer w.sayNotes()
 	return w.stop()
+}
+
+// read reads the payload. heartbeat-rs never read one, so there may be none. It
+// is false for one that was cut off: who wrote it has ended.
+func (w *wired) read() bool {
+	p, err := readPayload(w.call.Stdin, payloadPatience)
+	switch {
+	case err == nil && p.Cut:
+		w.say("the payload was cut off: nothing is acknowledged or handed over")
+		return false
+	case err == nil:
+		w.event = p
+	case !errors.Is(err, errNoPayload) || errors.Is(err, errLate):
+		w.say("%v", err)
+	}
+	return true
+}
+
+// alive reports whether somebody is there to hand something over to.
+func (w *wired) alive() bool {
+	if w.client.PID != 0 {
+		return lives(w.client)
+	}
+	return os.Getppid() == w.parent
 }
 
 // flagError says what is wrong with the command line. The status is never 2.
@@ -129,11 +157,11 @@ func (w *wired) stop() int {
 		unlock()
 		return 0
 	}
-	text, err := w.offer(again)
+	text, offered, err := w.offer(again)
 	unlock()
 	switch {
 	case err == nil:
-		return w.hand(text)
+		return w.hand(text, offered)
 	case !errors.Is(err, inbox.ErrEmpty):
 		return w.approve(err)
 	case w.mode == Persist:
@@ -170,6 +198,9 @@ func (w *wired) settle() (again, held bool, err error) {
 			"if that session is gone, run: heartbeat-stop recover --inbox %s",
 			flight.DeliveryID, flight.Session, strconv.Quote(w.inbox))
 		return false, true, nil
+	case wiredUnread:
+		w.say("entry %s stays in flight: no payload tells whether session %s had it", flight.DeliveryID, flight.Session)
+		return false, true, nil
 	case wiredAgain:
 		return true, false, nil
 	}
@@ -186,17 +217,21 @@ func (w *wired) settle() (again, held bool, err error) {
 type wiredVerdict int
 
 const (
-	wiredDone  wiredVerdict = iota // the session had it: acknowledge
-	wiredLook                      // only the transcript can tell
-	wiredAgain                     // it did not arrive: offer it again
-	wiredHold                      // it is another session's
+	wiredDone   wiredVerdict = iota // the session had it: acknowledge
+	wiredLook                       // only the transcript can tell
+	wiredAgain                      // it did not arrive: offer it again
+	wiredHold                       // it is another session's
+	wiredUnread                     // it is a session's, and nothing tells whose call this is
 )
 
-// judgeWired: without a session_id in the payload, or in the record, the next
-// call acknowledges, as in heartbeat-rs; otherwise proof is asked (DESIGN.md 5.1).
+// judgeWired: of an entry that was offered to no session that is known, the next
+// call acknowledges, as in heartbeat-rs; otherwise proof is asked.
 func judgeWired(p *payload, f *inbox.InFlight) wiredVerdict {
 	switch {
 	case p == nil || p.SessionID == "":
+		if f.Session != "" {
+			return wiredUnread
+		}
 		return wiredDone
 	case f.Session != "" && f.Session != p.SessionID:
 		return wiredHold
@@ -208,37 +243,53 @@ func judgeWired(p *payload, f *inbox.InFlight) wiredVerdict {
 	return wiredLook
 }
 
+// errGone means that nobody is there any more.
+var errGone = errors.New("the client has ended: nothing is handed over")
+
 // offer records the next entry as offered and returns its text.
-func (w *wired) offer(again bool) (string, error) {
+func (w *wired) offer(again bool) (text string, f *inbox.InFlight, err error) {
+	if !w.alive() {
+		return "", nil, errGone
+	}
 	o := inbox.Offering{Via: inbox.ViaStop, Unwatched: true}
 	if w.event != nil {
 		o.Session, o.PromptID, o.Transcript = w.event.SessionID, w.event.PromptID, w.event.Transcript
 		o.TranscriptOffset = transcriptSize(o.Transcript)
 	}
+	var e *inbox.Entry
 	if again {
-		e, f, err := w.queue.Reoffer(o)
-		if err != nil {
-			return "", err
-		}
-		return PromptFor(f, e.Prompt), nil
+		e, f, err = w.queue.Reoffer(o)
+	} else if e, err = w.queue.Next(); err == nil {
+		f, err = w.queue.Offer(e, o)
 	}
-	e, err := w.queue.Next()
 	if err != nil {
-		return "", err
-	}
-	f, err := w.queue.Offer(e, o)
-	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	crashPoint("offered")
-	return PromptFor(f, e.Prompt), nil
+	return PromptFor(f, e.Prompt), f, nil
 }
 
-// hand gives a text to the client.
-func (w *wired) hand(text string) int {
+// hand gives a text to the client: that of an entry that was offered, or nil.
+// An offer that the client did not get is taken back.
+func (w *wired) hand(text string, offered *inbox.InFlight) int {
 	status, err := deliver(w.call, w.deliver, text)
+	if err == nil {
+		return status
+	}
+	w.say("cannot hand over: %v", err)
+	if offered == nil {
+		return status
+	}
+	unlock, err := w.lock()
+	if err == nil {
+		var f *inbox.InFlight
+		if f, err = w.queue.InFlight(); err == nil && offered.Same(f) {
+			err = w.queue.Withdraw()
+		}
+		err = errors.Join(err, unlock())
+	}
 	if err != nil {
-		w.say("cannot hand over: %v", err)
+		w.say("%v", err)
 	}
 	return status
 }
@@ -258,15 +309,15 @@ func (w *wired) wait() int {
 		if err != nil {
 			return w.approve(err)
 		}
-		text, err := w.offer(false)
+		text, offered, err := w.offer(false)
 		unlock()
 		switch {
 		case err == nil:
-			return w.hand(text)
+			return w.hand(text, offered)
 		case !errors.Is(err, inbox.ErrEmpty):
 			return w.approve(err)
 		case !time.Now().Before(idleAt):
-			return w.hand(idleTickPrompt)
+			return w.hand(idleTickPrompt, nil)
 		}
 	}
 	return 0

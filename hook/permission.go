@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -51,16 +50,7 @@ func rule(p *payload) string {
 
 // detail is the part of a tool's input that a person recognises it by.
 func detail(p *payload) string {
-	var in struct {
-		Command string `json:"command"`
-		Path    string `json:"file_path"`
-		URL     string `json:"url"`
-		Query   string `json:"query"`
-	}
-	if json.Unmarshal(p.ToolInput, &in) != nil {
-		return ""
-	}
-	for _, s := range []string{in.Command, in.Path, in.URL, in.Query} {
+	for _, s := range []string{p.Tool.Command, p.Tool.Path, p.Tool.URL, p.Tool.Query} {
 		if s != "" {
 			return s
 		}

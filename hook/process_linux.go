@@ -8,16 +8,30 @@ import (
 )
 
 // startTime returns a process's start in clock ticks after boot: field 22 of
-// /proc/PID/stat (proc_pid_stat(5)), counted after the last ")" because the
-// name before it may hold anything.
+// /proc/PID/stat (proc_pid_stat(5)).
 func startTime(pid int) (uint64, error) {
+	_, start, err := statOf(pid)
+	return start, err
+}
+
+// lives reports whether a process is there and has not ended: one that nobody
+// has waited for yet (Z) has.
+func lives(p Process) bool {
+	state, start, err := statOf(p.PID)
+	return err == nil && start == p.Start && state != 'Z' && state != 'X'
+}
+
+// statOf reads fields 3 and 22 of /proc/PID/stat, counted after the last ")"
+// because the name before it may hold anything.
+func statOf(pid int) (state byte, start uint64, err error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	if len(fields) < 20 {
-		return 0, fmt.Errorf("/proc/%d/stat has an unknown form", pid)
+		return 0, 0, fmt.Errorf("/proc/%d/stat has an unknown form", pid)
 	}
-	return strconv.ParseUint(string(fields[19]), 10, 64)
+	start, err = strconv.ParseUint(string(fields[19]), 10, 64)
+	return fields[0][0], start, err
 }

@@ -7,3 +7,9 @@ import "syscall"
 // startTime returns 0 for a process that lives: without /proc the pid alone
 // names it.
 func startTime(pid int) (uint64, error) { return 0, syscall.Kill(pid, 0) }
+
+// lives reports whether a process is there.
+func lives(p Process) bool {
+	_, err := startTime(p.PID)
+	return err == nil
+}

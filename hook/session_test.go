@@ -144,28 +144,6 @@ func TestRunawayEnds(t *testing.T) {
 	}
 }
 
-func TestFailedHandOverStaysOffered(t *testing.T) {
-	t.Parallel()
-	l := begin(t, []string{"one", "two"})
-	cmd := l.command([]string{"hook"}, l.payload(onStop, nil))
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
-	defer w.Close()
-	cmd.Stderr = w
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v, want status 0", err)
-	}
-	if s, p := l.state(), l.record().Phase; s != inbox.Offered || p != Unattended {
-		t.Errorf("state %q, phase %s", s, p)
-	}
-	if !strings.Contains(l.log(), "cannot hand over") {
-		t.Errorf("hook.log: %s", l.log())
-	}
-}
-
 func TestForeignSessionsTouchNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]func(l *lab){

@@ -15,7 +15,7 @@ import (
 const (
 	lockPatience     = 2 * time.Second
 	stopLockPatience = 10 * time.Second
-	stdinPatience    = 5 * time.Second
+	stdinPatience    = 30 * time.Second
 )
 
 // idleTickPrompt is the text of a turn without an entry, as in heartbeat-rs.
@@ -54,6 +54,9 @@ func sessionHook(c Call) (status int) {
 	crashLog(t.home)
 	crashPoint("fenced")
 	event, err := readPayload(c.Stdin, stdinPatience)
+	if err == nil && event.Cut && event.SessionID == "" {
+		err = errors.New("the payload was cut off before its session_id")
+	}
 	if err != nil {
 		logLine(t.home, "hook ignored: %v", err)
 		return 0
@@ -279,9 +282,7 @@ func (t *tick) goOn(d decision) int {
 	if !d.again {
 		var ok bool
 		if entry, ok = t.next(); !ok {
-			leave(t.record, Unattended, time.Now())
-			t.save()
-			return 0
+			return t.giveUp()
 		}
 	}
 	t.record.settleLine()
@@ -309,9 +310,21 @@ func (t *tick) next() (*inbox.Entry, bool) {
 	return nil, false
 }
 
+// giveUp lets the turn end without anything: no hook of the session hands it
+// something later.
+func (t *tick) giveUp() int {
+	leave(t.record, Unattended, time.Now())
+	t.save()
+	return 0
+}
+
 // handOver offers the entry, or with nil the one in flight again, durably,
 // and then gives it to the client.
 func (t *tick) handOver(entry *inbox.Entry) int {
+	if !lives(t.client) {
+		t.log("the client has ended: nothing is handed over")
+		return t.giveUp()
+	}
 	offering := inbox.Offering{
 		Via: inbox.ViaStop, Session: t.record.Session, PromptID: t.event.PromptID,
 		Transcript: t.event.Transcript, TranscriptOffset: transcriptSize(t.event.Transcript),
@@ -325,9 +338,7 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 	}
 	if err != nil {
 		t.log("%v", err)
-		leave(t.record, Unattended, time.Now())
-		t.save()
-		return 0
+		return t.giveUp()
 	}
 	crashPoint("offered")
 	now := time.Now()
@@ -335,11 +346,12 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 		DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: now,
 	}
 	t.record.Continuations++
-	return t.speak(PromptFor(flight, entry.Prompt))
+	return t.speak(PromptFor(flight, entry.Prompt), flight)
 }
 
-// speak ends a Stop with a text for the next turn.
-func (t *tick) speak(text string) int {
+// speak ends a Stop with a text for the next turn: that of an entry that was
+// offered, or nil. An offer that the client did not get is taken back.
+func (t *tick) speak(text string, offered *inbox.InFlight) int {
 	leave(t.record, Turn, time.Now())
 	t.save()
 	t.exit()
@@ -349,15 +361,31 @@ func (t *tick) speak(text string) int {
 	}
 	t.log("cannot hand over: %v", err)
 	if t.enter(lockPatience) {
-		leave(t.record, Unattended, time.Now())
-		t.save()
+		if offered != nil {
+			t.takeBack(offered)
+		}
+		t.giveUp()
 	}
 	return status
 }
 
+// takeBack queues an entry again that was offered and not handed over, unless
+// somebody has dealt with it meanwhile.
+func (t *tick) takeBack(offered *inbox.InFlight) {
+	f, err := t.queue.InFlight()
+	if err == nil && offered.Same(f) {
+		err = t.queue.Withdraw()
+		t.record.Work = nil
+		t.record.Continuations--
+	}
+	if err != nil {
+		t.log("%v", err)
+	}
+}
+
 // print writes an answer to stdout.
 func (t *tick) print(answer []byte) int {
-	if err := writeOnce(t.call.Stdout, answer); err != nil {
+	if _, err := writeOnce(t.call.Stdout, answer); err != nil {
 		t.log("cannot answer: %v", err)
 	}
 	return 0

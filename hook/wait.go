@@ -80,15 +80,17 @@ func (t *tick) gone() bool {
 
 // lookUp is one look of a waiting hook, under the lock.
 func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
+	if !lives(t.client) {
+		t.log("the client has ended: nobody waits any more")
+		return t.giveUp(), true
+	}
 	var entry *inbox.Entry
 	before := t.record.Line
 	t.record.lookAtLine()
 	if t.record.Waiter == v.me && !again {
 		var ok bool
 		if entry, ok = t.next(); !ok {
-			leave(t.record, Unattended, time.Now())
-			t.save()
-			return 0, true
+			return t.giveUp(), true
 		}
 	}
 	now := time.Now()
@@ -103,7 +105,7 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 	case handOver:
 		return t.handOver(entry), true
 	case idleTick:
-		return t.speak(idleTickPrompt), true
+		return t.speak(idleTickPrompt, nil), true
 	}
 	t.save()
 	return 0, true

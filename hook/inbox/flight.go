@@ -223,19 +223,29 @@ func (q *Queue) writeFlight(f *flight) error {
 	return q.dir.Replace(flightFile, data)
 }
 
-// writeOffer is writeFlight with heartbeat-rs's flag beside it.
-func (q *Queue) writeOffer(f *flight) error {
+// writeOffer is writeFlight with heartbeat-rs's flag beside it. Where it fails
+// the entry is not handed over: what it may have left is taken back, and before
+// (nil: none) is in flight as it was.
+func (q *Queue) writeOffer(f, before *flight) error {
 	data, err := encodeJSON(f.InFlight)
 	if err != nil {
 		return err
 	}
-	if err := q.dir.Swap(flightFile, data); err != nil {
-		return err
+	if err = q.dir.Swap(flightFile, data); err == nil {
+		err = q.dir.Touch(respondedFile)
 	}
-	if err := q.dir.Touch(respondedFile); err != nil {
-		return err
+	if err == nil {
+		err = q.dir.Sync()
 	}
-	return q.dir.Sync()
+	if err == nil {
+		return nil
+	}
+	if before == nil {
+		_ = q.clearFlight() // else the entry counts as offered, and is offered again
+	} else if data, encodeErr := encodeJSON(before.InFlight); encodeErr == nil {
+		_ = q.dir.Swap(flightFile, data)
+	}
+	return err
 }
 
 // clearFlight removes the record. The removal needs no sync: a record that

@@ -179,6 +179,12 @@ type InFlight struct {
 	Unwatched bool `json:"unwatched,omitempty"`
 }
 
+// Same reports whether g is the same offer as f, with no proof yet that it
+// arrived.
+func (f *InFlight) Same(g *InFlight) bool {
+	return g != nil && g.State == Offered && g.DeliveryID == f.DeliveryID && g.Attempt == f.Attempt && g.Session == f.Session
+}
+
 // Offering says to whom and how an entry is handed over.
 type Offering struct {
 	Via              Via

@@ -26,7 +26,8 @@ func (v *view) record() *InFlight {
 // Offer records e as in flight and offered; when it returns nil the record is
 // durable and the entry may be handed over. Attempt and Repeats go on from the
 // entry's earlier hand-overs. It is an error while another entry is in flight
-// (ErrInFlight), and when e does not stand in the inbox any more.
+// (ErrInFlight), and when e does not stand in the inbox any more. After any
+// error the entry is queued as before, as far as the disk lets it.
 func (q *Queue) Offer(e *Entry, o Offering) (*InFlight, error) {
 	v, err := q.settle()
 	if err != nil {
@@ -47,7 +48,10 @@ func (q *Queue) Offer(e *Entry, o Offering) (*InFlight, error) {
 	if err := q.dir.SyncData(v.source.file, q.name); err != nil {
 		return nil, err
 	}
-	return &f.InFlight, q.writeOffer(f)
+	if err := q.writeOffer(f, nil); err != nil {
+		return nil, err
+	}
+	return &f.InFlight, nil
 }
 
 // Reoffer records the entry in flight as offered anew (no proof came that it
@@ -71,9 +75,10 @@ func (q *Queue) Reoffer(o Offering) (*Entry, *InFlight, error) {
 		return nil, nil, fmt.Errorf("cannot offer entry %s again: its line holds no prompt", f.DeliveryID)
 	}
 	f.own()
+	before := *f
 	f.Attempt++
 	f.offer(o)
-	if err := q.writeOffer(f); err != nil {
+	if err := q.writeOffer(f, &before); err != nil {
 		return nil, nil, err
 	}
 	return e, v.record(), nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"heartbeat/hook/durable"
@@ -301,5 +302,63 @@ func TestBlankLinesFirstAreNoWrongCursor(t *testing.T) {
 	}
 	if notes := r.Notes(); notes != nil {
 		t.Errorf("notes: %q", notes)
+	}
+}
+
+// Any step of an offer fails (ENOSPC, EIO), before or after it was done: the
+// entry is not handed over, and is queued as it was.
+func TestAnOfferThatFailsIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{false, true} {
+		for _, done := range []bool{false, true} {
+			for n := 1; ; n++ {
+				r := newRig(t)
+				r.echo("one\n")
+				if again {
+					r.offer()
+				} else {
+					r.next() // the sidecar is made by the first look
+				}
+				left := n
+				r.guard(func(s durable.Step, run func() error) error {
+					left--
+					if left != 0 {
+						return run()
+					}
+					if done {
+						_ = run()
+					}
+					return syscall.EIO
+				})
+				var err error
+				if again {
+					_, _, err = r.Reoffer(Offering{Session: "s2"})
+				} else if e, nextErr := r.Next(); nextErr != nil {
+					err = nextErr
+				} else {
+					_, err = r.Offer(e, Offering{Session: "s2"})
+				}
+				r.step = nil
+				r.reopen()
+				if err == nil {
+					if n < 6 {
+						t.Fatalf("only %d steps", n)
+					}
+					break
+				}
+				want := 1
+				if again {
+					f, err := r.InFlight()
+					if err != nil || f == nil || f.Attempt != 1 || f.Session != "s1" {
+						t.Errorf("step %d, done %t: in flight %+v, %v", n, done, f, err)
+					}
+					r.recover(Interruption{Policy: DeadLetter, Counts: true})
+					want = 2
+				}
+				if f := r.offer(); f.Attempt != want || f.RawLine != "one" {
+					t.Errorf("step %d, done %t, again %t: offered as %+v", n, done, again, f)
+				}
+			}
+		}
 	}
 }

@@ -192,7 +192,20 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	return prompt, s.record.Write(s.spec.Home)
+	if err := s.record.Write(s.spec.Home); err != nil {
+		return "", errors.Join(err, s.withdraw())
+	}
+	return prompt, nil
+}
+
+// withdraw takes the offer back, where the session was to start with one. The
+// caller holds the hook lock.
+func (s *shim) withdraw() error {
+	err := s.queue.Withdraw()
+	if errors.Is(err, inbox.ErrNothingInFlight) {
+		return nil
+	}
+	return err
 }
 
 // offerFirst offers the first entry with the prompt argument, where it fits.
@@ -289,9 +302,7 @@ func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {
 		return nil, errors.Join(cause, err)
 	}
 	defer unlock()
-	if err = s.queue.Withdraw(); errors.Is(err, inbox.ErrNothingInFlight) {
-		err = nil // it was to start on a text, and to get its first entry later
-	}
+	err = s.withdraw()
 	s.record.End(hook.EndExited, cause.Error(), time.Now())
 	s.record.Phase, s.record.EndedAt, s.record.ExitCode = hook.Ended, time.Now(), 127
 	err = errors.Join(err, s.record.Write(s.spec.Home), s.dropLeftover())
