@@ -130,9 +130,11 @@ type Permissions struct {
 
 // Trigger is one trigger: exactly one of Cron, Watch and Poll is set.
 type Trigger struct {
-	// Name is unique within the agent: `name:`, or its kind and number.
-	Name string
-	Line int
+	// Name is unique within the agent: `name:`, or its kind and number. Named
+	// says that it is the former.
+	Name  string
+	Named bool
+	Line  int
 	// Gate is a command that decides whether a fire becomes a prompt, or nil.
 	Gate  []string
 	Cron  *CronTrigger
@@ -186,6 +188,15 @@ func (a *Agent) Policy() hook.Policy {
 		Mode: a.Mode, IdleInterval: a.IdleInterval, OnIdle: a.OnIdle, Deliver: hook.DeliverStderr,
 		Background: a.Background, Context: a.Context, MaxContinuations: a.MaxContinuations, MaxEntry: a.MaxEntry,
 	}
+}
+
+// Delay is how much later than its schedule one of the agent's cron triggers
+// fires: with jitter, always the same for its name.
+func (a *Agent) Delay(t *Trigger) time.Duration {
+	if t.Cron == nil {
+		return 0
+	}
+	return sources.Offset(t.Cron.Jitter, a.Name+"/"+t.Name)
 }
 
 // KeepsSlot reports whether the agent's session, once started, keeps its slot

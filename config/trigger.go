@@ -115,7 +115,7 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 	}
 	trigger := Trigger{Line: follow(p.node).Line}
 	if name, ok := t["name"]; ok {
-		trigger.Name = l.name(name)
+		trigger.Name, trigger.Named = l.name(name), true
 	}
 	if gate, ok := t["gate"]; ok {
 		trigger.Gate = l.command(gate, "[./is-it-time.sh]")

@@ -21,9 +21,12 @@ import (
 func (s *Scheduler) fireAll(ctx context.Context) {
 	suffix := byHand("fire")
 	for _, a := range s.agents {
+		if _, err := s.remember(a, a.cfg); err != nil {
+			s.log.Warn("cannot tell what has fired before", "agent", a.name, "err", err)
+		}
 		for i := range a.cfg.Triggers {
-			t := trigger{&a.cfg.Triggers[i], a, a.cfg}
 			s.mu.Lock()
+			t := trigger{&a.cfg.Triggers[i], a, a.cfg, a.keyLocked(a.cfg.Triggers[i].Name)}
 			s.firing++
 			s.mu.Unlock()
 			s.wg.Go(func() {
@@ -121,7 +124,7 @@ func (s *Scheduler) triggersOf(name string, chosen []string) ([]trigger, error) 
 	for i := range cfg.Triggers {
 		names = append(names, cfg.Triggers[i].Name)
 		if len(chosen) == 0 || slices.Contains(chosen, cfg.Triggers[i].Name) {
-			all = append(all, trigger{&cfg.Triggers[i], a, cfg})
+			all = append(all, trigger{&cfg.Triggers[i], a, cfg, a.keyLocked(cfg.Triggers[i].Name)})
 		}
 	}
 	for _, c := range chosen {
@@ -240,7 +243,7 @@ func (s *Scheduler) unlessQueued(t trigger) poll.Runner {
 			return poll.Output{}, err
 		}
 		defer q.Close()
-		there, err := stillThere(q, t.source())
+		there, err := stillThere(q, t.key)
 		if there || err != nil {
 			return poll.Output{Later: true}, err
 		}

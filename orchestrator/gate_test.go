@@ -33,7 +33,7 @@ func gated(t *testing.T, script string) (*rig, *Scheduler, trigger) {
 	s.stopping = true // nothing is started here
 	return r, s, trigger{
 		&config.Trigger{Name: "nightly", Gate: []string{"sh", "-c", script}, Cron: &config.CronTrigger{Overlap: config.OverlapQueue}},
-		s.agents[0], r.agent("a"),
+		s.agents[0], r.agent("a"), "a/nightly",
 	}
 }
 

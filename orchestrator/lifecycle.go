@@ -144,7 +144,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 	if prepared.Changed {
 		s.note(Event{Agent: a.name, Kind: "applied"})
 	}
-	spec, err := s.spec(cfg, prepared)
+	spec, err := s.spec(a, cfg, prepared)
 	if err != nil {
 		s.launchFailed(a, err)
 		return
@@ -161,7 +161,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 		Agent: a.name, Kind: "ended", Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
 		Started: started, Acknowledged: outcome.Acknowledged, Why: outcome.Why,
 	})
-	s.conversed(cfg, spec, outcome)
+	s.conversed(a, cfg, spec, outcome)
 	err = s.recover(context.Background(), a, cfg, outcome)
 	s.ended(a, cfg, outcome, err)
 }

@@ -156,7 +156,8 @@ func (s *Scheduler) findLocked(name string) *agent {
 	return nil
 }
 
-// pauses is paused.json in the state directory: since when agents are paused.
+// pauses is paused.json in the state directory: since when agents are paused,
+// by their keys.
 type pauses struct {
 	Since map[string]time.Time `json:"since"`
 }
@@ -174,7 +175,7 @@ func (e *PausesError) Hint() string {
 	return "rm " + e.Path + " runs all of them; `heartbeat pause` then holds those that are to wait"
 }
 
-// readPauses returns since when agents are paused, by their names.
+// readPauses returns since when agents are paused, by their keys.
 func readPauses(stateDir string) (map[string]time.Time, error) {
 	var kept pauses
 	path := pausesPath(stateDir)
@@ -192,7 +193,7 @@ func (s *Scheduler) loadPauses() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.agents {
-		a.paused = since[a.name]
+		a.paused = since[a.key]
 	}
 	return nil
 }
@@ -212,8 +213,8 @@ func (s *Scheduler) savePausesLocked() error {
 		if a.removed {
 			continue
 		}
-		if delete(since, a.name); !a.paused.IsZero() {
-			since[a.name] = a.paused
+		if delete(since, a.key); !a.paused.IsZero() {
+			since[a.key] = a.paused
 		}
 	}
 	return state.Save(pausesPath(s.opt.StateDir), pauses{Since: since})

@@ -91,21 +91,21 @@ func (s *Scheduler) stillThere(q *inbox.Queue, t trigger) (bool, error) {
 	s.mu.Unlock()
 	if idle && empty.known && stampOf(t.cfg.Inbox) == empty {
 		flight, err := q.Peek()
-		return flight != nil && ofTrigger(flight.Source, t.source()), err
+		return flight != nil && ofTrigger(flight.ID, t.key), err
 	}
-	return stillThere(q, t.source())
+	return stillThere(q, t.key)
 }
 
-// ofTrigger reports whether a source is a fire of the trigger.
-func ofTrigger(source, trigger string) bool { return strings.HasPrefix(source, trigger+"@") }
+// ofTrigger reports whether an entry's id is that of a fire of the trigger.
+func ofTrigger(id, key string) bool { return strings.HasPrefix(id, key+"@") }
 
 // stillThere reports whether a fire of the trigger is queued or in flight.
-func stillThere(q *inbox.Queue, trigger string) (bool, error) {
+func stillThere(q *inbox.Queue, key string) (bool, error) {
 	flight, err := q.Peek()
 	if err != nil {
 		return false, err
 	}
-	if flight != nil && ofTrigger(flight.Source, trigger) {
+	if flight != nil && ofTrigger(flight.ID, key) {
 		return true, nil
 	}
 	entries, err := q.List(overlapLook)
@@ -113,7 +113,7 @@ func stillThere(q *inbox.Queue, trigger string) (bool, error) {
 		return false, err
 	}
 	for _, e := range entries {
-		if ofTrigger(e.Source, trigger) {
+		if ofTrigger(e.ID, key) {
 			return true, nil
 		}
 	}

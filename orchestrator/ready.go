@@ -21,6 +21,9 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 	if err := s.takeDirectories(); err != nil {
 		return err
 	}
+	if err := s.identify(); err != nil {
+		return err
+	}
 	s.inherit()
 	if err := s.loadPauses(); err != nil {
 		return err

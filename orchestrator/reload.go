@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/memory"
 )
 
 // Plan is what a reload changes. Agents stand in the order of the file, the
@@ -21,6 +22,9 @@ type Plan struct {
 	Unchanged []string `json:"unchanged"`
 	// Fleet names the fields at the top of the file that changed.
 	Fleet []string `json:"fleet"`
+	// Anew are the triggers that begin anew: what they have fired before is not
+	// known to be theirs any more.
+	Anew []memory.Anew `json:"anew,omitempty"`
 }
 
 // Empty reports whether nothing changes.
@@ -56,11 +60,14 @@ func (s *Scheduler) Reload(f *config.Fleet) (*Plan, error) {
 		s.ReloadFailed(err)
 		return nil, err
 	}
+	if _, err := memory.Note(s.opt.StateDir, f.Agents, s.chosen(f), time.Now()); err != nil {
+		s.log.Warn("cannot keep who the agents are", "err", err)
+	}
 	for _, a := range c.removed {
 		s.stopTriggers(a)
 	}
 	for _, a := range slices.Concat(c.changed, c.added) {
-		s.startAgent(s.work, a, c.wanted[a.name])
+		c.plan.Anew = append(c.plan.Anew, s.startAgent(s.work, a, c.wanted[a.name])...)
 		s.noticed(a)
 	}
 	s.watchInboxes(s.work)
@@ -86,12 +93,20 @@ type change struct {
 // change carries out what a new version of the file means for the agents, all
 // of it or nothing.
 func (s *Scheduler) change(f *config.Fleet) (*change, error) {
+	known, err := memory.Read(s.opt.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	who := known.Follow(f.Agents, time.Now()).Declared()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.reloadableLocked(f); err != nil {
 		return nil, err
 	}
 	c := s.planLocked(f)
+	for _, a := range c.added {
+		a.is(who[a.name])
+	}
 	if err := s.lockAddedLocked(c); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/sources"
 	"heartbeat/sources/watch"
@@ -81,13 +82,13 @@ type Scheduler struct {
 
 	// Triggers are started and replaced by one goroutine at a time.
 	changing sync.Mutex
-	work     context.Context    // of everything but the sessions' end
-	table    *sources.Timetable // nil with Once
-	files    *watch.Watcher     // nil with Once
-	watching bool               // files runs
-	unwatch  context.CancelFunc // ends the watch of the inboxes
-	memories map[string]*memory // :: agent → what its triggers remember
-	round    int                // of lookAround
+	work     context.Context          // of everything but the sessions' end
+	table    *sources.Timetable       // nil with Once
+	files    *watch.Watcher           // nil with Once
+	watching bool                     // files runs
+	unwatch  context.CancelFunc       // ends the watch of the inboxes
+	memories map[string]*memory.Agent // :: key of an agent → what its triggers remember
+	round    int                      // of lookAround
 
 	mu       sync.Mutex
 	fleet    *config.Fleet
@@ -112,9 +113,12 @@ type agent struct {
 
 	// Guarded by Scheduler.changing.
 	stops []func() // of its triggers
+	comes bool     // it was not declared for a while
 
 	// Guarded by Scheduler.mu.
-	cfg *config.Agent
+	cfg  *config.Agent
+	key  string            // names what is kept of it, for good
+	keys map[string]string // :: trigger → what names that for good
 	// next is the definition that holds from the next session on.
 	next *config.Agent
 	// removed is true from the reload that removed it until its session's end.
@@ -185,7 +189,7 @@ func New(opt Options) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		opt: opt, log: opt.Log, polls: make(chan struct{}, maxPolls), fleet: opt.Fleet,
-		gates: make(chan struct{}, maxGates), recoveries: make(chan struct{}, recoveriesAtOnce()), memories: map[string]*memory{},
+		gates: make(chan struct{}, maxGates), recoveries: make(chan struct{}, recoveriesAtOnce()), memories: map[string]*memory.Agent{},
 		slots: newSlots(opt.Fleet), published: newWriteBehind(publishDelay), records: newWriteBehind(recordDelay),
 	}
 	for _, a := range s.chosen(opt.Fleet) {

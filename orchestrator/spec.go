@@ -14,7 +14,7 @@ import (
 const keepLogs = 20
 
 // spec says what an agent's next session is.
-func (s *Scheduler) spec(c *config.Agent, p Prepared) (session.Spec, error) {
+func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared) (session.Spec, error) {
 	command := c.Command
 	if c.Self {
 		self, err := os.Executable()
@@ -37,7 +37,7 @@ func (s *Scheduler) spec(c *config.Agent, p Prepared) (session.Spec, error) {
 		policy.Mode = hook.Drain
 	}
 	id := newUUID()
-	resume, err := s.resume(c, id)
+	resume, err := s.resume(a, c, id)
 	if err != nil {
 		return session.Spec{}, err
 	}

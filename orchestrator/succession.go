@@ -41,7 +41,7 @@ func (s *Scheduler) lockAddedLocked(c *change) error {
 	}
 	var errs []error
 	for _, a := range c.added {
-		a.paused = since[a.name]
+		a.paused = since[a.key]
 		if ours[a.cfg.Dir] {
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/sources"
 )
 
 // Fire is a scheduled fire that is to come.
@@ -63,7 +62,7 @@ func (h *fireHeap) Pop() any {
 
 // nextFire is a cron trigger's next fire after a time, with its jitter.
 func nextFire(a *config.Agent, t *config.Trigger, after time.Time) time.Time {
-	late := sources.Offset(t.Cron.Jitter, a.Name+"/"+t.Name)
+	late := a.Delay(t)
 	at := t.Cron.Schedule.Next(after.Add(-late))
 	if at.IsZero() {
 		return at

@@ -20,6 +20,10 @@ type Cron struct {
 	// Delay is added to each fire's time, see Offset. The prompt's time and label
 	// stay those of the schedule.
 	Delay time.Duration
+	// Was is what Delay was before it changed at Changed, or zero: a fire whose
+	// time by Delay had passed by then keeps the time that it had.
+	Was     time.Duration
+	Changed time.Time
 	// Last is what Record was given last: fires until then are dealt with. The
 	// zero time means that the trigger is new: it is recorded as seen now, and
 	// what would have fired earlier is not missed.
@@ -262,7 +266,7 @@ func (tt *Timetable) schedule(e *cronEntry) {
 		e.wake = e.pending[0]
 	default:
 		if e.wake = e.Schedule.Next(e.seen); !e.wake.IsZero() {
-			e.wake = e.wake.Add(e.Delay)
+			e.wake = e.wake.Add(e.delay(e.wake))
 		}
 	}
 	switch {
@@ -279,7 +283,11 @@ func (tt *Timetable) schedule(e *cronEntry) {
 // could not be emitted has had its chance to be on time, so that Missed
 // decides only how many are kept.
 func (e *cronEntry) collect(now time.Time) {
-	now = now.Add(-e.Delay) // as the schedule counts
+	delay := e.Delay
+	if e.Was > delay {
+		delay = e.delay(e.Schedule.Next(e.seen))
+	}
+	now = now.Add(-delay) // as the schedule counts
 	e.pending = append(e.pending, Due(e.Schedule, e.seen, now, e.Missed, e.Grace)...)
 	e.seen = later(e.seen, now)
 	keep := 1
@@ -304,7 +312,7 @@ func (e *cronEntry) finish(done int, err error) {
 // fire emits fires in order and returns how many were.
 func (c *Cron) fire(ctx context.Context, fires []time.Time) (done int, err error) {
 	for i, at := range fires {
-		p := Prompt{Label: c.Schedule.Label(at), At: at, Due: at.Add(c.Delay)}
+		p := Prompt{Label: c.Schedule.Label(at), At: at, Due: at.Add(c.delay(at))}
 		p.Text, err = c.Template.Render(CronData{At: at, Label: p.Label})
 		if err == nil && strings.TrimSpace(p.Text) != "" {
 			err = c.Emit(ctx, p)
@@ -317,6 +325,14 @@ func (c *Cron) fire(ctx context.Context, fires []time.Time) (done int, err error
 		}
 	}
 	return len(fires), nil
+}
+
+// delay is how much later than its time a fire happens.
+func (c *Cron) delay(at time.Time) time.Duration {
+	if c.Was > c.Delay && !at.Add(c.Delay).After(c.Changed) && at.Add(c.Was).After(c.Changed) {
+		return c.Was
+	}
+	return c.Delay
 }
 
 // Offset is how much later than its schedule a trigger fires whose jitter is

@@ -304,6 +304,41 @@ func TestDelay(t *testing.T) {
 	})
 }
 
+// TestDelayThatChanges: a fire whose time by the new delay has passed keeps the
+// one that it had; it neither comes at once nor is lost.
+func TestDelayThatChanges(t *testing.T) {
+	for _, tt := range []struct {
+		missed   Missed
+		was, now time.Duration
+		want     [2]time.Duration // after the hours 1 and 2
+	}{
+		{MissedSkip, 30 * time.Minute, 5 * time.Minute, [2]time.Duration{30 * time.Minute, 5 * time.Minute}},
+		{MissedOnce, 30 * time.Minute, 5 * time.Minute, [2]time.Duration{30 * time.Minute, 5 * time.Minute}},
+		{MissedSkip, 30 * time.Minute, 20 * time.Minute, [2]time.Duration{20 * time.Minute, 20 * time.Minute}},
+		{MissedOnce, 15 * time.Minute, 40 * time.Minute, [2]time.Duration{40 * time.Minute, 40 * time.Minute}},
+		{MissedAll, 30 * time.Minute, 0, [2]time.Duration{30 * time.Minute, 0}},
+	} {
+		t.Run(fmt.Sprintf("%s, %v to %v", tt.missed, tt.was, tt.now), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, table *bubbleTable, l *fireLog) {
+				begin := time.Now()
+				c := l.cron(t, "0 * * * *")
+				c.Missed, c.Delay = tt.missed, tt.was
+				table.Set("k", c)
+				time.Sleep(time.Hour + 10*time.Minute)
+				table.Remove("k")
+				c.Delay, c.Was, c.Changed, c.Last = tt.now, tt.was, time.Now(), begin
+				table.Set("k", c)
+				time.Sleep(time.Hour + 49*time.Minute)
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				if got := fmt.Sprint(l.late); got != fmt.Sprint(tt.want[:]) {
+					t.Errorf("late by %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
 func TestOffsetIsStableAndSpread(t *testing.T) {
 	t.Parallel()
 	const jitter = 10 * time.Minute

@@ -47,6 +47,7 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	warnOfLeft(w.fleet, a.warn)
+	a.warnOfAnew(w.fleet)
 	res := wired{DryRun: c.DryRun, Items: []wiredTo{}}
 	var errs []error
 	for _, agent := range agents {

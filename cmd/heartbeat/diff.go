@@ -49,6 +49,7 @@ func (c diffCmd) run(_ context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.warnOfAnew(w.fleet)
 	agents, err := chooseAgents(w.fleet, c.Agents)
 	if err != nil {
 		return nil, err

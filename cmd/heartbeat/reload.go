@@ -66,4 +66,8 @@ func (r reloaded) text(p *page) {
 		}
 	}
 	p.printf("unchanged: %d\n", len(r.Unchanged))
+	for _, n := range r.Anew {
+		p.coloured(p.yellow, "! "+n.String())
+		p.printf("\n")
+	}
 }

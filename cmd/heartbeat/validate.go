@@ -67,6 +67,7 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 	if taken, ok := errors.AsType[*orchestrator.TakenError](orchestrator.CheckName(f)); ok {
 		a.warn(taken.Error() + "; " + taken.Hint()) // the file itself may be right
 	}
+	a.warnOfAnew(f)
 	for _, agent := range f.Agents {
 		row := validatedAgent{Name: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}, Missing: f.Missing[agent.Name]}
 		for _, t := range agent.Triggers {

@@ -51,6 +51,13 @@ func (a *app) warnOf(f *config.Fleet) {
 	}
 }
 
+// warnOfAnew says which triggers will begin anew once the file is run.
+func (a *app) warnOfAnew(f *config.Fleet) {
+	for _, n := range orchestrator.BeginAnew(f) {
+		a.warn(n.String() + "; " + n.Hint())
+	}
+}
+
 // chooseAgents returns the named agents, or all of them.
 func chooseAgents(f *config.Fleet, names []string) ([]*config.Agent, error) {
 	if len(names) == 0 {

@@ -1,0 +1,334 @@
+// Package memory is what is remembered of agents and their triggers from one
+// run to the next, so that nothing fires again or is lost because something has
+// another name now.
+//
+// A trigger is known again by its definition: a name that nobody gave it is a
+// position in a list, and one that somebody gave it may change. An agent is
+// known again by its directory, or else by its name. Either has a key that
+// stays, under which its things are kept and by which its fires are told from
+// others in the inbox.
+//
+// What is remembered lies in the state directory: identities.json, and
+// triggers/KEY.json for each agent whose triggers have something to remember.
+package memory
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/state"
+	"heartbeat/sources"
+)
+
+// Agent is what an agent's triggers remember. Its methods may be called from
+// any goroutine.
+type Agent struct {
+	path string
+
+	mu   sync.Mutex
+	data remembered
+}
+
+// remembered is triggers/KEY.json.
+type remembered struct {
+	Triggers []*memo `json:"triggers"`
+	// Used counts, by names of triggers, the keys that were made of them: none
+	// is used again, as the inbox remembers what fired under it.
+	Used map[string]int `json:"used,omitempty"`
+}
+
+// memo is what one trigger remembers.
+type memo struct {
+	Definition
+	Key string `json:"key"`
+	// Gone is since when it is declared no more, or zero.
+	Gone time.Time `json:"gone,omitzero"`
+
+	Fired time.Time `json:"fired,omitzero"` // cron: the last fire
+	// Delay is what jitter adds to each fire of a cron trigger; Was what it
+	// added before it changed at Changed.
+	Delay   time.Duration `json:"delay,omitempty"`
+	Was     time.Duration `json:"was,omitempty"`
+	Changed time.Time     `json:"changed,omitzero"`
+	Seen    sources.Seen  `json:"seen,omitempty"`  // watch: what the files were
+	Kept    []string      `json:"kept,omitempty"`  // poll with dedupe: what has fired
+	Polled  time.Time     `json:"polled,omitzero"` // poll: when its last good run began
+}
+
+// goneFor is how long what was removed is remembered: it may have been taken
+// out for a while only.
+const goneFor = 90 * 24 * time.Hour
+
+// Open reads what an agent's triggers remember. With state.ErrDamaged it is
+// an empty memory.
+func Open(stateDir, key string) (*Agent, error) {
+	m := &Agent{path: filepath.Join(stateDir, "triggers", key+".json")}
+	var kept struct {
+		remembered
+		former
+	}
+	err := state.Load(m.path, &kept)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		m.data = kept.remembered
+	}
+	if m.data.Used == nil {
+		m.data.Used = map[string]int{}
+	}
+	if err == nil {
+		kept.former.into(&m.data)
+	}
+	return m, err
+}
+
+// former is what the file held when triggers were remembered by their names.
+type former struct {
+	Fired  map[string]time.Time    `json:"fired"`
+	Seen   map[string]sources.Seen `json:"seen"`
+	Kept   map[string][]string     `json:"kept"`
+	Polled map[string]time.Time    `json:"polled"`
+}
+
+func (f former) into(r *remembered) {
+	add := func(name string, kind Kind, set func(*memo)) {
+		i := slices.IndexFunc(r.Triggers, func(m *memo) bool { return m.Name == name && m.Kind == kind })
+		if i < 0 {
+			i = len(r.Triggers)
+			r.Triggers = append(r.Triggers, &memo{Definition: Definition{Kind: kind, Name: name}, Key: r.newKey(name)})
+		}
+		set(r.Triggers[i])
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Fired)) {
+		add(name, Cron, func(m *memo) { m.Fired = f.Fired[name] })
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Seen)) {
+		add(name, Watch, func(m *memo) { m.Seen = f.Seen[name] })
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Kept)) {
+		add(name, Poll, func(m *memo) { m.Kept = f.Kept[name] })
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Polled)) {
+		add(name, Poll, func(m *memo) { m.Polled = f.Polled[name] })
+	}
+}
+
+// Path is the file in which it is kept.
+func (m *Agent) Path() string { return m.path }
+
+// Anew is a trigger that begins anew although the agent had one of its kind: it
+// is not known which, or what it remembers is of no use to it.
+type Anew struct {
+	Agent   string `json:"agent"`
+	Trigger string `json:"trigger"`
+	Why     string `json:"why"`
+	// Fires says what comes of it.
+	Fires string `json:"fires"`
+}
+
+// String says all of it.
+func (a Anew) String() string {
+	return "trigger " + a.Trigger + " of agent " + a.Agent + " begins anew (" + a.Why + "): it fires for " + a.Fires
+}
+
+// Hint says how to keep a memory.
+func (Anew) Hint() string {
+	return "a trigger with a `name:` is known by it when the rest of its definition changes"
+}
+
+// Why a trigger begins anew.
+const (
+	whyUnknown = "it is not known which trigger it was before"
+	whySieve   = "what tells its output apart has changed"
+)
+
+// Follow binds what is remembered to an agent's triggers as they are declared
+// now, and returns for each of them its memory. comes is true for an agent that
+// was not declared for a while: its schedules count from now. Changed is
+// true when there is something to save.
+func (m *Agent) Follow(a *config.Agent, comes bool, now time.Time) (all []*Trigger, anew []Anew, changed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next, anew := m.data.follow(a, comes, now)
+	for i := range a.Triggers {
+		all = append(all, &Trigger{m, next.Triggers[i]})
+	}
+	changed = !same(m.data.Triggers, next.Triggers)
+	m.data = next
+	return all, anew, changed
+}
+
+// same reports whether nothing was bound anew, forgotten, or changed.
+func same(before, next []*memo) bool {
+	return slices.EqualFunc(before, next, func(a, b *memo) bool { return a == b })
+}
+
+// follow returns what is remembered once an agent's triggers are what they are
+// declared to be: theirs first, in their order. A memo that changes is another
+// one, so that a fire under way does not write into it.
+func (r *remembered) follow(a *config.Agent, comes bool, now time.Time) (next remembered, anew []Anew) {
+	before := make([]Definition, len(r.Triggers))
+	for i, m := range r.Triggers {
+		before[i] = m.Definition
+	}
+	defined := make([]Definition, len(a.Triggers))
+	for i := range a.Triggers {
+		defined[i] = Define(&a.Triggers[i])
+	}
+	was := follow(before, func(i int) bool { return comes || !r.Triggers[i].Gone.IsZero() }, defined)
+	next.Used = maps.Clone(r.Used)
+	left := map[Kind]bool{} // of those that nothing follows, there are some
+	for i, m := range r.Triggers {
+		if !comes && m.Gone.IsZero() && !slices.Contains(was, i) {
+			left[m.Kind] = true
+		}
+	}
+	for i, d := range defined {
+		if was[i] < 0 {
+			next.Triggers = append(next.Triggers, &memo{Definition: d, Key: next.newKey(d.Name), Delay: a.Delay(&a.Triggers[i])})
+			if fires := d.firesAnew(); left[d.Kind] && fires != "" {
+				anew = append(anew, Anew{a.Name, d.Name, whyUnknown, fires})
+			}
+			continue
+		}
+		m := r.Triggers[was[i]]
+		if m.Kind == Poll && m.Core != "" && m.Sieve != d.Sieve && len(m.Kept) > 0 && d.Sieve != "" {
+			anew = append(anew, Anew{a.Name, d.Name, whySieve, d.firesAnew()})
+		}
+		next.Triggers = append(next.Triggers, m.goOn(d, a.Delay(&a.Triggers[i]), comes, now))
+	}
+	for i, m := range r.Triggers {
+		if slices.Contains(was, i) || !m.Gone.IsZero() && now.Sub(m.Gone) > goneFor {
+			continue
+		}
+		if m.Gone.IsZero() {
+			m = new(*m)
+			m.Gone = now
+		}
+		next.Triggers = append(next.Triggers, m)
+	}
+	return next, anew
+}
+
+// firesAnew is what a trigger fires for that remembers nothing; "" where that is
+// nothing that has fired.
+func (d Definition) firesAnew() string {
+	switch {
+	case d.Kind == Watch:
+		return "each file that matches now"
+	case d.Kind == Poll && d.Sieve != "":
+		return "all that its command prints, also what has fired before"
+	}
+	return ""
+}
+
+// newKey makes a key of a name that none was made of yet.
+func (r *remembered) newKey(name string) string {
+	r.Used[name]++
+	return keyOf(name, r.Used[name])
+}
+
+// keyOf is the nth key of a name; no name has a ~.
+func keyOf(name string, n int) string {
+	if n <= 1 {
+		return name
+	}
+	return name + "~" + strconv.Itoa(n)
+}
+
+// goOn is a trigger that was there before, as it is declared now.
+func (m *memo) goOn(d Definition, delay time.Duration, comes bool, now time.Time) *memo {
+	comes = comes || !m.Gone.IsZero()
+	if m.Definition == d && m.Delay == delay && !comes {
+		return m
+	}
+	n := new(*m)
+	n.Definition, n.Gone = d, time.Time{}
+	if d.Kind == Cron && (comes || m.Core != "" && m.Core != d.Core) {
+		n.Fired = now // it counts from the change
+	}
+	if m.Delay != delay {
+		n.Delay, n.Was, n.Changed = delay, m.Delay, now
+	}
+	if m.Core == "" { // by its name alone, and so without its delay
+		n.Was, n.Changed = 0, time.Time{}
+	} else if m.Sieve != d.Sieve {
+		n.Kept = nil
+	}
+	return n
+}
+
+// change alters what is remembered and saves it.
+func (m *Agent) change(f func()) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+	return state.Save(m.path, m.data)
+}
+
+// Save keeps it.
+func (m *Agent) Save() error { return m.change(func() {}) }
+
+// Trigger is what one trigger remembers.
+type Trigger struct {
+	m *Agent
+	t *memo
+}
+
+// Key names the trigger within its agent for good.
+func (t *Trigger) Key() string { return t.t.Key }
+
+// Fired returns when a cron trigger fired last, or since when its schedule
+// counts; zero when it is new.
+func (t *Trigger) Fired() time.Time {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	return t.t.Fired
+}
+
+// Delayed returns by how much a cron trigger was delayed until when.
+func (t *Trigger) Delayed() (was time.Duration, until time.Time) { return t.t.Was, t.t.Changed }
+
+// NoteFired notes a fire. The caller has it saved.
+func (t *Trigger) NoteFired(at time.Time) { t.note(func() { t.t.Fired = at }) }
+
+// Seen returns what the files of a watch trigger were.
+func (t *Trigger) Seen() sources.Seen {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	return t.t.Seen
+}
+
+// KeepSeen keeps what the files of a watch trigger are.
+func (t *Trigger) KeepSeen(seen sources.Seen) error {
+	return t.m.change(func() { t.t.Seen = seen })
+}
+
+// Kept returns what a poll trigger with dedupe has fired for, and when its last
+// good run began.
+func (t *Trigger) Kept() (kept []string, polled time.Time) {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	return t.t.Kept, t.t.Polled
+}
+
+// Keep keeps what a poll trigger has fired for.
+func (t *Trigger) Keep(kept []string) error { return t.m.change(func() { t.t.Kept = kept }) }
+
+// NotePolled notes when a good run of a poll trigger began. The caller has it
+// saved.
+func (t *Trigger) NotePolled(began time.Time) { t.note(func() { t.t.Polled = began }) }
+
+func (t *Trigger) note(f func()) {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	f()
+}
