@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"heartbeat/config"
@@ -22,6 +23,9 @@ func Remember(f *config.Fleet) error {
 	path, err := rememberedPath(f.Path)
 	if err == nil {
 		err = state.Save(path, knownFile{At: time.Now(), Fleet: f.Name, Texts: f.Texts})
+	}
+	if err == nil {
+		err = sweep(filepath.Dir(path), filepath.Base(path))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remember the configuration: %w", err)
@@ -49,7 +53,7 @@ func Recall(path string) (*config.Fleet, time.Time, error) {
 }
 
 func rememberedPath(path string) (string, error) {
-	path, err := canonical(path)
+	path, err := FileOf(path)
 	if err != nil {
 		return "", err
 	}

@@ -39,7 +39,7 @@ func (l Left) String() string {
 	if n := len(l.Agents); n > 1 {
 		who = fmt.Sprintf("%d agents (%s, …) were", n, l.Agents[0])
 	}
-	return fmt.Sprintf("%s run by this fleet under another name: pauses, memory of triggers, history and originals of settings are in %s and count no more",
+	return fmt.Sprintf("%s run by this fleet under another name: pauses, memory of triggers and history are in %s and count no more",
 		who, l.StateDir)
 }
 
@@ -84,11 +84,11 @@ func (o Origin) leftBehind(now Origin) bool {
 	if o.StateDir == now.StateDir || !filepath.IsAbs(o.StateDir) || !state.Used(o.StateDir) {
 		return false
 	}
-	file, err := canonical(now.File)
-	if by := ownerOf(o.StateDir); err != nil || by != "" && by != file && !gone(by) {
+	file, err := FileOf(now.File)
+	if by := OwnerOf(o.StateDir); err != nil || by != "" && by != file && !Gone(by) {
 		return false // another fleet has that name by now
 	}
-	return o.File == now.File || gone(o.File)
+	return o.File == now.File || Gone(o.File)
 }
 
 // Mark writes down that now's fleet runs or has applied the agents, except
@@ -116,7 +116,7 @@ func mark(home string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Put(OriginFile, data), folder.Close())
+	return errors.Join(folder.Put(OriginFile, data), folder.SweepOf(OriginFile), folder.Close())
 }
 
 // maxOrigin bounds what is believed of an origin: two paths.

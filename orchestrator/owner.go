@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/state"
 )
@@ -25,13 +27,15 @@ import (
 const ownerFile = "owner.json"
 
 type owner struct {
-	File string `json:"file"` // as canonical has it
+	File string `json:"file"` // as FileOf has it
+	// Before are files that it belonged to and that gave the name up.
+	Before []string `json:"before,omitempty"`
 }
 
-// canonical is one spelling of a fleet's file. Links of its folder are
+// FileOf is one spelling of a fleet's file. Links of its folder are
 // followed, not that of the file itself: relative paths begin at the folder
 // that it was named in, and a mounted ConfigMap changes where the link leads.
-func canonical(path string) (string, error) {
+func FileOf(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -84,20 +88,48 @@ func Claim(f *config.Fleet) (string, error) {
 	if err := CheckName(f); err != nil {
 		return dir, err
 	}
-	file, err := canonical(f.Path)
-	if err != nil || ownerOf(dir) == file {
+	file, err := FileOf(f.Path)
+	was := readOwner(dir)
+	if err != nil || was.File == file {
 		return dir, err
 	}
-	return dir, state.Save(filepath.Join(dir, ownerFile), owner{file})
+	now := owner{File: file, Before: was.Before}
+	if was.File != "" && !Gone(was.File) && !slices.Contains(now.Before, was.File) {
+		now.Before = append(now.Before, was.File)
+	}
+	if err := sweep(dir, ownerFile); err != nil {
+		return dir, err
+	}
+	return dir, state.Save(filepath.Join(dir, ownerFile), now)
 }
 
-// ownerOf returns the file that a state directory belongs to, or "".
-func ownerOf(dir string) string {
+// sweep removes what killed replacements of a file have left. Nobody may be
+// replacing it now.
+func sweep(dir, name string) error {
+	folder, err := durable.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.SweepOf(name), folder.Close())
+}
+
+// OwnerOf returns the file that a state directory belongs to, in the spelling of
+// FileOf, or "".
+func OwnerOf(dir string) string { return readOwner(dir).File }
+
+// Owned reports whether a state directory belongs to a file, or did until that
+// gave the name up.
+func Owned(dir, file string) bool {
+	o := readOwner(dir)
+	return o.File == file || slices.Contains(o.Before, file)
+}
+
+func readOwner(dir string) owner {
 	var o owner
 	if state.Load(filepath.Join(dir, ownerFile), &o) != nil {
-		return "" // nobody's: who claims it next writes it anew
+		return owner{} // nobody's: who claims it next writes it anew
 	}
-	return o.File
+	return o
 }
 
 // CheckName returns a *TakenError where the name of a fleet, and so its state,
@@ -107,12 +139,12 @@ func CheckName(f *config.Fleet) error {
 	if err != nil {
 		return err
 	}
-	other := ownerOf(dir)
-	file, err := canonical(f.Path)
+	other := OwnerOf(dir)
+	file, err := FileOf(f.Path)
 	if err != nil || other == "" || other == file {
 		return err
 	}
-	if gone(other) {
+	if Gone(other) {
 		return nil // it has moved here
 	}
 	linked := sameFile(other, file)
@@ -125,8 +157,8 @@ func CheckName(f *config.Fleet) error {
 	return &TakenError{Name: f.Name, File: f.Path, Other: other, StateDir: dir, linked: linked}
 }
 
-// gone reports whether there is no fleet's file at path, as far as can be told.
-func gone(path string) bool {
+// Gone reports whether there is no fleet's file at path, as far as can be told.
+func Gone(path string) bool {
 	info, err := os.Stat(path)
 	if err == nil {
 		return !info.Mode().IsRegular()

@@ -93,7 +93,7 @@ func (c applyCmd) wire(a *app, w *wiring, agent *config.Agent, res *wired) error
 
 // dropped unwires agents that are declared no more.
 func (c applyCmd) dropped(a *app, w *wiring, res *wired) error {
-	plans, err := workspace.Dropped(w.fleet.Agents, w.stateDir)
+	plans, err := workspace.Dropped(w.fleet, w.stateDir)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (c diffCmd) run(_ context.Context, a *app) (result, error) {
 		d.add(p)
 	}
 	if len(c.Agents) == 0 {
-		dropped, err := workspace.Dropped(w.fleet.Agents, w.stateDir)
+		dropped, err := workspace.Dropped(w.fleet, w.stateDir)
 		errs = append(errs, err)
 		for _, p := range dropped {
 			d.add(p)

@@ -170,6 +170,55 @@ func TestABindMountIsTheSameFolder(t *testing.T) {
 	r.stop()
 }
 
+// TestWhatAnotherFleetHasWiredStays: a fleet takes its own back, under whatever
+// name it had, and nobody else's.
+func TestWhatAnotherFleetHasWiredStays(t *testing.T) {
+	t.Parallel()
+	wired := func(w *world, dir string) bool {
+		data, err := os.ReadFile(filepath.Join(w.dir, dir, ".claude/settings.json"))
+		return err == nil && strings.Contains(string(data), " hook\"")
+	}
+	t.Run("a name that was given up", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.put("one/heartbeat.yaml", twoFleets)
+		w.ok("apply", "-f", "one/heartbeat.yaml")
+		w.shell("cp -r one two; sed -i 's/name: fleet/name: first/' one/heartbeat.yaml")
+		if o := w.run("apply", "-f", "two/heartbeat.yaml"); o.status != 0 || !wired(w, "one/builder") || !wired(w, "two/builder") {
+			t.Errorf("%+v", o)
+		}
+		w.shell("sed -i /builder/d one/heartbeat.yaml") // the fleet drops it under its new name
+		if o := w.run("apply", "-f", "one/heartbeat.yaml"); o.status != 0 || wired(w, "one/builder") || !wired(w, "one/agents/triage") || !wired(w, "two/builder") {
+			t.Errorf("%+v", o)
+		}
+	})
+	t.Run("one directory", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		fleet := func(name, rule string) string {
+			return "version: 1\nname: " + name + "\nagents:\n  triage: {dir: '" + w.dir + "/triage', permissions: {allow: [" + rule + "]}}\n"
+		}
+		w.put("one/heartbeat.yaml", fleet("first", "Read"))
+		w.put("two/heartbeat.yaml", fleet("second", "Glob"))
+		w.put("triage/.claude/settings.json", theirsAlone)
+		w.ok("apply", "-f", "one/heartbeat.yaml")
+		w.ok("apply", "-f", "two/heartbeat.yaml")
+		if o := w.run("unapply", "-f", "one/heartbeat.yaml"); o.status != 0 || !wired(w, "triage") || !strings.Contains(o.stderr, "is wired by the fleet of \""+w.dir+"/two/heartbeat.yaml") {
+			t.Errorf("%+v", o)
+		}
+		if got := w.get("triage/.claude/settings.json"); strings.Contains(got, `"Read"`) || !strings.Contains(got, `"Glob"`) {
+			t.Errorf("who applied last does not decide: %s", got)
+		}
+		w.ok("unapply", "-f", "two/heartbeat.yaml")
+		if got := w.get("triage/.claude/settings.json"); got != theirsAlone {
+			t.Errorf("left: %s", got)
+		}
+	})
+}
+
+// theirsAlone is a person's settings.
+const theirsAlone = `{"model":"opus"}`
+
 // TestOnlyTheOwnersWayLeadsToAState: a command that takes a state directory by
 // the fleet's name alone could take another fleet's.
 func TestOnlyTheOwnersWayLeadsToAState(t *testing.T) {

@@ -17,8 +17,8 @@ func (unapplyCmd) Help() string {
 	return `Takes back what "heartbeat apply" did. A settings file that nobody else has
 changed is again what it was before, to the byte; from another one only what is
 ours goes. Queues stay, and so does what --trust has recorded. Where nothing is on
-record, as after the fleet's folder was moved, our hooks go, and it says which
-permission rules stay.
+record, as with another state directory, our hooks go, and it says which permission
+rules stay. What another fleet has applied since is that one's to take back.
 
 Examples:
 
@@ -32,7 +32,7 @@ func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	plans, err := workspace.Unwire(w.fleet.Agents, w.stateDir, c.Agents...)
+	plans, err := workspace.Unwire(w.fleet, w.stateDir, c.Agents...)
 	if unknown, ok := errors.AsType[*workspace.UnknownError](err); ok {
 		if _, err := findAgent(w.fleet, unknown.Agent); err != nil {
 			return nil, err // with a hint

@@ -106,39 +106,54 @@ func TestApplyCleansUpAfterDroppedAgents(t *testing.T) {
 }
 
 // TestUnapplyAfterAMove (found by a user: after a rename of the fleet's folder
-// unapply did nothing and called that a success).
+// unapply did nothing and called that a success): what was applied is found
+// again. With another state directory nothing is on record; then our hooks go,
+// and it says which rules stay.
 func TestUnapplyAfterAMove(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	const fleet = "version: 1\nagents:\n  triage: {dir: triage, permissions: {allow: [Read, Edit]}}\n  broken: {dir: broken}\n  other: {dir: other}\n"
-	w.put("one/heartbeat.yaml", fleet)
-	const theirs = `{"type":"command","command":"/usr/bin/lint"}`
-	w.put("one/triage/.claude/settings.json", `{"permissions":{"allow":["Edit","Grep"]},"hooks":{"Stop":[{"hooks":[`+theirs+`]}]}}`)
-	w.ok("apply", "-f", "one/heartbeat.yaml")
-	if err := os.Rename(filepath.Join(w.dir, "one"), filepath.Join(w.dir, "two")); err != nil {
-		t.Fatal(err)
-	}
-	w.put("two/broken/.claude/settings.json", "{")
-	for _, dry := range []bool{true, false} {
-		args := []string{"unapply", "-f", "two/heartbeat.yaml"}
-		if dry {
-			args = append(args, "--dry-run")
+	const (
+		fleet    = "version: 1\nagents:\n  triage: {dir: triage, permissions: {allow: [Read, Edit]}}\n  broken: {dir: broken}\n  other: {dir: other}\n"
+		theirs   = `{"type":"command","command":"/usr/bin/lint"}`
+		original = `{"permissions":{"allow":["Edit","Grep"]},"hooks":{"Stop":[{"hooks":[` + theirs + `]}]}}`
+	)
+	for _, lost := range []bool{false, true} {
+		w := newWorld(t)
+		w.put("one/heartbeat.yaml", fleet)
+		w.put("one/triage/.claude/settings.json", original)
+		w.ok("apply", "-f", "one/heartbeat.yaml")
+		w.shell("mv one two")
+		if lost {
+			w.shell("mv state lost")
 		}
-		o := w.run(args...)
-		if o.status != 0 || !strings.Contains(o.stdout, "2 changed") || strings.Count(o.stderr, "warning: ") != 3 ||
-			!strings.Contains(o.stderr, "stay, which may be of heartbeat or of yours: Edit, Read, Edit(.claude/**), Edit(.heartbeat/**)\n") ||
-			!strings.Contains(o.stderr, `agent "broken": cannot look for our hooks`) {
-			t.Errorf("dry run %v: %+v", dry, o)
+		w.put("two/broken/.claude/settings.json", "{")
+		for _, dry := range []bool{true, false} {
+			args := []string{"unapply", "-f", "two/heartbeat.yaml"}
+			if dry {
+				args = append(args, "--dry-run")
+			}
+			o := w.run(args...)
+			changed, warnings := "1 changed, 0 unchanged, 4 removed", 1
+			if lost {
+				changed, warnings = "2 changed", 3
+			}
+			if o.status != 0 || !strings.Contains(o.stdout, changed) || strings.Count(o.stderr, "warning: ") != warnings ||
+				lost != strings.Contains(o.stderr, "stay, which may be of heartbeat or of yours: Edit, Read, Edit(.claude/**), Edit(.heartbeat/**)\n") ||
+				!strings.Contains(o.stderr, `agent "broken": cannot look for our hooks`) {
+				t.Errorf("lost %v, dry run %v: %+v", lost, dry, o)
+			}
+			if hooked := strings.Contains(w.get("two/triage/.claude/settings.json"), " hook\""); hooked != dry {
+				t.Errorf("lost %v, dry run %v, and our hooks are there: %v", lost, dry, hooked)
+			}
 		}
-		if hooked := strings.Contains(w.get("two/triage/.claude/settings.json"), " hook\""); hooked != dry {
-			t.Errorf("dry run %v, and our hooks are there: %v", dry, hooked)
+		switch got := w.get("two/triage/.claude/settings.json"); {
+		case !lost && got != original:
+			t.Errorf("it is not what it was: %s", got)
+		case !strings.Contains(got, theirs) || !strings.Contains(got, `"Grep"`):
+			t.Errorf("theirs is gone: %s", got)
 		}
-	}
-	if got := w.get("two/triage/.claude/settings.json"); !strings.Contains(got, theirs) || !strings.Contains(got, `"Grep"`) {
-		t.Errorf("theirs is gone: %s", got)
-	}
-	if o := w.run("unapply", "-f", "two/heartbeat.yaml", "triage"); o.status != 0 || o.stderr != "" || !strings.Contains(o.stdout, "0 changed") {
-		t.Errorf("again: %+v", o)
+		if o := w.run("unapply", "-f", "two/heartbeat.yaml", "triage"); o.status != 0 || o.stderr != "" || !strings.Contains(o.stdout, "0 changed") {
+			t.Errorf("again: %+v", o)
+		}
 	}
 }
 

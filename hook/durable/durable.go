@@ -147,6 +147,16 @@ func (f *Folder) Replace(name string, data []byte) error {
 	return f.Sync()
 }
 
+// ReplaceAs is Replace for a file that others may use, too: it never has another
+// mode under its name.
+func (f *Folder) ReplaceAs(name string, data []byte, mode fs.FileMode) error {
+	err := f.replace(name, true, mode, func(w io.Writer) error { _, err := w.Write(data); return err })
+	if err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
 // Swap is Replace without the folder's fsync: after a power cut the name has
 // the whole old or the whole new content.
 func (f *Folder) Swap(name string, data []byte) error {
@@ -160,7 +170,14 @@ func (f *Folder) Put(name string, data []byte) error {
 }
 
 // ReplaceFunc is Swap (synced) or Put (not) of what write writes.
-func (f *Folder) ReplaceFunc(name string, synced bool, write func(io.Writer) error) (err error) {
+func (f *Folder) ReplaceFunc(name string, synced bool, write func(io.Writer) error) error {
+	return f.replace(name, synced, private, write)
+}
+
+// private is the mode of a file that is only its owner's.
+const private = 0o600
+
+func (f *Folder) replace(name string, synced bool, mode fs.FileMode, write func(io.Writer) error) (err error) {
 	temp := tempName(name)
 	var file *os.File
 	err = f.Do(Step{Verb: Create, Name: name}, func() (err error) {
@@ -173,6 +190,9 @@ func (f *Folder) ReplaceFunc(name string, synced bool, write func(io.Writer) err
 		}
 		return f.fail("replace", name, err)
 	}
+	if mode != private {
+		write = as(file, mode, write)
+	}
 	if err = f.fill(file, name, synced, write); err == nil {
 		err = f.Do(Step{Verb: Rename, Name: name}, func() error { return f.root.Rename(temp, name) })
 	}
@@ -181,6 +201,16 @@ func (f *Folder) ReplaceFunc(name string, synced bool, write func(io.Writer) err
 		return f.fail("replace", name, err)
 	}
 	return nil
+}
+
+// as gives a file its mode before it is written.
+func as(file *os.File, mode fs.FileMode, write func(io.Writer) error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		if err := file.Chmod(mode); err != nil {
+			return err
+		}
+		return write(w)
+	}
 }
 
 func (f *Folder) fill(file *os.File, name string, synced bool, write func(io.Writer) error) (err error) {

@@ -50,6 +50,20 @@ func (f *Folder) names() ([]os.DirEntry, error) {
 // are older than age, or as far in the future: a clock that was wrong wrote
 // those. It looks at a bounded number of names.
 func (f *Folder) Sweep(age time.Duration) error {
+	return f.sweep(func(_ string, made time.Time) bool { return time.Since(made).Abs() >= age })
+}
+
+// SweepOf is Sweep for the temporary files of some names, whatever their age:
+// for who knows that nobody replaces those now.
+func (f *Folder) SweepOf(names ...string) error {
+	return f.sweep(func(temp string, _ time.Time) bool {
+		of := temp[:strings.LastIndex(temp, tempMark)]
+		return slices.ContainsFunc(names, func(name string) bool { return of == "."+strings.TrimPrefix(name, ".") })
+	})
+}
+
+// sweep removes the temporary files that are stale.
+func (f *Folder) sweep(stale func(name string, made time.Time) bool) error {
 	entries, err := f.names()
 	if err != nil {
 		return err
@@ -59,7 +73,7 @@ func (f *Folder) Sweep(age time.Duration) error {
 			continue
 		}
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()).Abs() < age {
+		if err != nil || !info.Mode().IsRegular() || !stale(e.Name(), info.ModTime()) {
 			continue
 		}
 		if err := f.Remove(e.Name()); err != nil {

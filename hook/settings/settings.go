@@ -160,20 +160,23 @@ func Missing(old []byte, w Want) (Want, error) {
 }
 
 // Restore undoes Merge. backup is the file as it was before the first Merge,
-// nil when there was none; w is what was merged last. When nobody else changed
-// the file, the result is the backup to the byte; otherwise only what is ours
-// goes. A nil result means that the file shall be removed.
-func Restore(current, backup []byte, w Want) ([]byte, error) {
-	if merged, _, err := Merge(backup, w); err == nil && bytes.Equal(merged, current) {
+// nil when there was none; merged are all that may stand in the file, the last
+// one at the end. When nobody else changed the file, the result is the backup to
+// the byte; otherwise only what is ours goes. A nil result means that the file
+// shall be removed.
+func Restore(current, backup []byte, merged ...Want) ([]byte, error) {
+	if untouched(current, backup, merged) {
 		return backup, nil
 	}
-	added, err := Missing(backup, w)
-	if err != nil {
-		added = Want{Command: w.Command} // the user repaired what we could not read
-	}
-	rest, _, err := Remove(current, added)
-	if err != nil {
-		return nil, err
+	rest := current
+	for _, w := range merged {
+		added, err := Missing(backup, w)
+		if err != nil {
+			added = Want{Command: w.Command} // the user repaired what we could not read
+		}
+		if rest, _, err = Remove(rest, added); err != nil {
+			return nil, err
+		}
 	}
 	if backup == nil && blank(rest) {
 		return nil, nil
@@ -181,12 +184,35 @@ func Restore(current, backup []byte, w Want) ([]byte, error) {
 	return rest, nil
 }
 
-// Update is Merge for a file into which from was merged before: what only
-// from asked for goes. backup is as for Restore.
-func Update(current, backup []byte, from, to Want) (updated []byte, changed bool, err error) {
-	if merged, _, err := Merge(backup, from); err == nil && bytes.Equal(merged, current) {
+// untouched reports whether a file is the backup with one of the wants merged.
+func untouched(current, backup []byte, merged []Want) bool {
+	return slices.ContainsFunc(merged, func(w Want) bool {
+		made, _, err := Merge(backup, w)
+		return err == nil && bytes.Equal(made, current)
+	})
+}
+
+// Update is Merge for a file into which others may have been merged before:
+// what only they asked for goes. backup and merged are as for Restore.
+func Update(current, backup []byte, to Want, merged ...Want) (updated []byte, changed bool, err error) {
+	if untouched(current, backup, merged) {
 		updated, _, err = Merge(backup, to)
 		return updated, !bytes.Equal(updated, current), err
+	}
+	updated = current
+	for _, from := range merged {
+		if updated, err = withoutStale(updated, backup, from, to); err != nil {
+			return nil, false, err
+		}
+	}
+	updated, _, err = Merge(updated, to)
+	return updated, !bytes.Equal(updated, current), err
+}
+
+// withoutStale returns a file without what from asked for and to does not.
+func withoutStale(current, backup []byte, from, to Want) ([]byte, error) {
+	if current == nil {
+		return nil, nil
 	}
 	stale, err := Missing(backup, from)
 	if err != nil {
@@ -203,14 +229,13 @@ func Update(current, backup []byte, from, to Want) (updated []byte, changed bool
 	}
 	d, err := read(current)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	dead, err := d.marked(stale, false)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	updated, _, err = Merge(d.apply(d.sweep(dead)), to)
-	return updated, !bytes.Equal(updated, current), err
+	return d.apply(d.sweep(dead)), nil
 }
 
 func without(list, known []string) []string {

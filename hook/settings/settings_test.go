@@ -381,13 +381,13 @@ func TestUpdateTakesBackWhatIsNoLongerWanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, changed, err := Update(merged, old, from, to)
+	exact, changed, err := Update(merged, old, to, from)
 	fresh, _, _ := Merge(old, to)
 	if err != nil || !changed || !bytes.Equal(exact, fresh) {
 		t.Errorf("untouched: %v, %v\n%s", changed, err, exact)
 	}
 	edited := append(bytes.Clone(merged), '\n')
-	updated, _, err := Update(edited, old, from, to)
+	updated, _, err := Update(edited, old, to, from)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -180,11 +180,64 @@ func (p *Plan) write(path string, planned, next []byte) error {
 	if err := p.unchanged(path, planned); err != nil {
 		return err
 	}
-	info, _ := folder.Stat(filepath.Base(path))
-	if err := folder.Replace(filepath.Base(path), next); err != nil {
+	mode := fs.FileMode(0o600)
+	if info, err := folder.Stat(filepath.Base(path)); err == nil {
+		mode = info.Mode().Perm()
+	}
+	return folder.ReplaceAs(filepath.Base(path), next, mode)
+}
+
+// sweep removes the temporary files that a killed apply has left. The caller
+// holds the lock: nobody replaces those files now.
+func (p *Plan) sweep() error {
+	project, local := p.target(config.SettingsProject), p.target(config.SettingsLocal)
+	ours := func(name string) (*durable.Folder, error) { return within(p.Agent.Dir, name) }
+	var errs []error
+	clean := func(open func(string) (*durable.Folder, error), dir string, names ...string) {
+		folder, err := open(dir)
+		if missing(err) {
+			return
+		}
+		if err == nil {
+			err = errors.Join(folder.SweepOf(names...), folder.Close())
+		}
+		errs = append(errs, err)
+	}
+	if p.Agent.Dir != "" {
+		clean(ours, filepath.Base(filepath.Dir(project)), filepath.Base(project), filepath.Base(local))
+		clean(ours, filepath.Base(p.Agent.Home), orchestrator.IgnoreFile)
+		for _, path := range []string{project, local} {
+			dir := recordDir(p.stateDir, path)
+			clean(durable.Open, dir, recordFile, originalFile)
+			if r, err := recorded(dir); err == nil && r == nil {
+				errs = append(errs, os.RemoveAll(dir)) // half made, or half removed
+			}
+		}
+	}
+	flag := p.target(config.SettingsFlag)
+	clean(durable.Open, filepath.Dir(flag), filepath.Base(flag))
+	return errors.Join(errs...)
+}
+
+// sync writes a settings file as it is now, and its name, to the disk.
+func (p *Plan) sync(path string) error {
+	folder, err := within(p.Agent.Dir, filepath.Base(filepath.Dir(path)))
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	return p.keepMode(path, info)
+	defer folder.Close()
+	file, err := folder.OpenFile(filepath.Base(path), os.O_RDONLY)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return folder.Sync()
+	case err != nil:
+		return err
+	}
+	defer file.Close()
+	return errors.Join(folder.SyncData(file, filepath.Base(path)), folder.Sync())
 }
 
 // unchanged checks that a file is what was planned for.
@@ -197,19 +250,6 @@ func (p *Plan) unchanged(path string, planned []byte) error {
 		return fmt.Errorf("cannot write %q: somebody else changed it meanwhile", path)
 	}
 	return nil
-}
-
-// keepMode gives a replaced file the permissions it had.
-func (p *Plan) keepMode(path string, before fs.FileInfo) error {
-	if before == nil || before.Mode().Perm() == 0o600 {
-		return nil
-	}
-	root, err := os.OpenRoot(p.Agent.Dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return root.Chmod(filepath.Join(".claude", filepath.Base(path)), before.Mode().Perm())
 }
 
 // findFolder finds out whether .claude is ours to remove one day.

@@ -91,6 +91,16 @@ func (h *Hook) Install() error {
 	return dropOldCopies(filepath.Dir(filepath.Dir(h.binary)))
 }
 
+// copying are the names of copies that are under way. Install is called by one
+// process at a time.
+const copying = ".copy-*"
+
+// matches lists the files of a folder that match.
+func matches(dir, pattern string) []string {
+	found, _ := filepath.Glob(filepath.Join(escapeGlob(dir), pattern)) // the pattern is ours
+	return found
+}
+
 func (h *Hook) copy() (err error) {
 	dir := filepath.Dir(h.binary)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -101,7 +111,12 @@ func (h *Hook) copy() (err error) {
 		return err
 	}
 	defer from.Close()
-	to, err := os.CreateTemp(dir, ".copy-*")
+	for _, left := range matches(dir, copying) { // by a copy that was killed
+		if err := os.Remove(left); err != nil {
+			return err
+		}
+	}
+	to, err := os.CreateTemp(dir, copying)
 	if err != nil {
 		return err
 	}

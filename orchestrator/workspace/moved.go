@@ -3,43 +3,98 @@ package workspace
 import (
 	"os"
 	"path/filepath"
+	"strings"
 
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 )
+
+// What was applied is kept under the fleet's name and the settings file's path.
+// Where the fleet got another name, or its folder was moved, it is found again
+// here: what we have written is remembered until it is gone.
+
+// beside lists the other state directories of this user.
+func beside(stateDir string) []string {
+	entries, err := os.ReadDir(filepath.Dir(stateDir))
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for _, e := range entries {
+		if dir := filepath.Join(filepath.Dir(stateDir), e.Name()); e.IsDir() && dir != stateDir {
+			all = append(all, dir)
+		}
+	}
+	return all
+}
+
+// others returns what other state directories say of a settings file: the fleet
+// had another name, or another fleet has the directory, too. A settings file is
+// on record once, with who applied last.
+func (p *Plan) others(path string) []*record {
+	var all []*record
+	for _, dir := range beside(p.stateDir) {
+		// One that cannot be read is none: it must not keep this fleet from working.
+		if r, err := recorded(recordDir(dir, path)); err == nil && r != nil && r.Path == path {
+			if r.File == "" {
+				r.File = orchestrator.OwnerOf(dir)
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
 
 // mostMoved is up to how many records are looked through for one of a folder
 // that was moved: each agent looks through all of them.
 const mostMoved = 500
 
-// moved returns the record of a settings file from before its folder was
-// moved, as a fresh one for path, or nil: that of this agent for a folder that
-// is gone, where path has hooks of ours that no record explains.
-func (p *Plan) moved(path string) (*record, error) {
-	if kept, err := os.ReadDir(filepath.Join(p.stateDir, "applied")); err != nil || len(kept) > mostMoved {
-		return nil, nil
-	}
+// moved returns the records of a settings file from before its folder was
+// moved: those of this agent for a folder that is gone, where path has hooks of
+// ours that no record explains.
+func (p *Plan) moved(path string) ([]*record, error) {
 	if hooked, err := p.hooked(path); err != nil || !hooked {
 		return nil, nil // it is told where the file is used
 	}
-	all, err := records(p.stateDir)
-	if err != nil {
-		return nil, err
-	}
-	for _, old := range all {
-		if old.Agent != p.Agent.Name || filepath.Base(old.Path) != filepath.Base(path) {
+	var found []*record
+	looked := 0
+	for i, dir := range append([]string{p.stateDir}, beside(p.stateDir)...) {
+		owner := orchestrator.OwnerOf(dir)
+		if i > 0 && (owner == "" || !orchestrator.Gone(owner)) {
+			continue // of a fleet that stands where it stood
+		}
+		kept, err := os.ReadDir(filepath.Join(dir, "applied"))
+		if looked += len(kept); err != nil || looked > mostMoved {
 			continue
 		}
-		if dir, err := lstat(old.dir()); err != nil || dir != nil {
-			continue
-		}
-		r, err := p.recorded(old.Path)
-		if err != nil || r == nil {
+		all, err := recordsIn(dir)
+		if err != nil && i == 0 {
 			return nil, err
 		}
-		r.Path, r.fresh = path, true
-		return r, nil
+		for _, old := range all {
+			if !p.was(old, path) || i > 0 && !p.stoodIn(owner, old) {
+				continue
+			}
+			if whole, err := recorded(old.kept); err == nil && whole != nil {
+				found = append(found, whole)
+			}
+		}
 	}
-	return nil, nil
+	return found, nil
+}
+
+// was reports whether a record is of this agent and of such a file, in a folder
+// that is gone.
+func (p *Plan) was(old *record, path string) bool {
+	dir, err := lstat(old.dir())
+	return old.Agent == p.Agent.Name && filepath.Base(old.Path) == filepath.Base(path) && err == nil && dir == nil
+}
+
+// stoodIn reports whether the agent's directory is where a record's was, seen
+// from a fleet's file that is gone.
+func (p *Plan) stoodIn(file string, old *record) bool {
+	rel, err := filepath.Rel(filepath.Dir(file), old.dir())
+	return err == nil && filepath.IsLocal(rel) && rel != "." && strings.HasSuffix(p.Agent.Dir, string(filepath.Separator)+rel)
 }
 
 // hooked reports whether a settings file has hooks of ours.

@@ -7,32 +7,48 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/state"
 )
 
 // record is what was merged into one settings file, and what the file was
 // before: applied/HASH/applied.json with original.json beside it, in the
-// state directory.
+// state directory. What may have been written is in it until the file is known
+// to hold it no more: it is written before the file, and again after it.
 type record struct {
 	Agent string `json:"agent"`
 	Path  string `json:"path"`
+	// File is the fleet's file that applied it, or "" where that is not known.
+	File string `json:"file,omitempty"`
 	// Existed is false when there was no file before ours.
 	Existed bool `json:"existed"`
 	// MadeFolder is true when there was not even the folder that it stands in.
 	MadeFolder bool          `json:"made_folder,omitempty"`
 	Want       settings.Want `json:"want"`
+	// Earlier is what was merged before, or was to be, and may stand in the
+	// file still.
+	Earlier []settings.Want `json:"earlier,omitempty"`
+
+	// Also are the folders of other records about the file, which this one has
+	// taken in: they go when it is settled.
+	Also []string `json:"also,omitempty"`
 
 	original []byte
-	fresh    bool // not on disk yet
+	fresh    bool   // not on disk yet
+	fuller   bool   // than on disk: others were taken in
+	kept     string // the folder that it is in
 }
+
+// The files of a record.
+const recordFile, originalFile = "applied.json", "original.json"
 
 func (r *record) originalOrNil() []byte {
 	if !r.Existed {
@@ -41,32 +57,82 @@ func (r *record) originalOrNil() []byte {
 	return r.original
 }
 
-func (r *record) same(w settings.Want) bool {
-	return r.Want.Command == w.Command && reflect.DeepEqual(r.Want.Timeouts, w.Timeouts) &&
-		fmt.Sprint(r.Want.Allow, r.Want.Deny, r.Want.Env) == fmt.Sprint(w.Allow, w.Deny, w.Env)
+// merged is all that may stand in the file, the last one at the end.
+func (r *record) merged() []settings.Want {
+	if r.Want.Command == "" {
+		return r.Earlier // nothing of its own yet
+	}
+	return append(slices.Clone(r.Earlier), r.Want)
+}
+
+// now returns the record of a file that is to hold w, and whether it differs
+// from r on disk; settled is the one for when it is known to hold nothing else.
+func (r *record) now(agent, file string, w settings.Want) (now, settled *record, stale bool) {
+	next, last := *r, *r
+	next.Agent, next.File, next.Want, next.Earlier = agent, file, w, nil
+	for _, m := range r.merged() {
+		if !sameWant(m, w) && !slices.ContainsFunc(next.Earlier, func(e settings.Want) bool { return sameWant(e, m) }) {
+			next.Earlier = append(next.Earlier, m)
+		}
+	}
+	last = next
+	last.fresh, last.Earlier = false, nil
+	return &next, &last, r.fresh || r.fuller || r.Agent != agent || r.File != file || !sameWant(r.Want, w)
+}
+
+func sameWant(a, b settings.Want) bool {
+	return a.Command == b.Command && a.DefaultMode == b.DefaultMode && maps.Equal(a.Timeouts, b.Timeouts) &&
+		maps.Equal(a.Env, b.Env) && slices.Equal(a.Allow, b.Allow) && slices.Equal(a.Deny, b.Deny)
 }
 
 // dir is the agent's directory.
 func (r *record) dir() string { return filepath.Dir(filepath.Dir(r.Path)) }
 
-// records lists what was applied by this fleet, in the order of the agents'
-// names and the paths.
-func records(stateDir string) ([]*record, error) {
-	files, err := filepath.Glob(filepath.Join(escapeGlob(stateDir), "applied", "*", "applied.json"))
+// records lists what was applied by a fleet's file, in the order of the agents'
+// names and the paths: under its name, and under those that it had before.
+func records(stateDir, file string) ([]*record, error) {
+	dirs := []string{stateDir}
+	for _, dir := range beside(stateDir) {
+		if file != "" && orchestrator.Owned(dir, file) {
+			dirs = append(dirs, dir)
+		}
+	}
+	var all []*record
+	for i, dir := range dirs {
+		found, err := recordsIn(dir)
+		if err != nil && i == 0 {
+			return nil, err
+		}
+		for _, r := range found {
+			if i == 0 && !strange(r.File, file) || r.File == file {
+				all = append(all, r)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *record) int {
+		return cmp.Or(strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
+	})
+	return all, nil
+}
+
+// strange reports whether by is the file of another fleet than file, and still
+// there: what it has applied is none of our business.
+func strange(by, file string) bool { return by != "" && by != file && !orchestrator.Gone(by) }
+
+// recordsIn lists the records in a state directory, without the originals.
+func recordsIn(stateDir string) ([]*record, error) {
+	files, err := filepath.Glob(filepath.Join(escapeGlob(stateDir), "applied", "*", recordFile))
 	if err != nil {
 		return nil, err
 	}
 	var all []*record
 	for _, file := range files {
-		var r record
+		r := record{kept: filepath.Dir(file)}
 		if err := state.Load(file, &r); err != nil {
 			return nil, err
 		}
 		all = append(all, &r)
 	}
-	slices.SortFunc(all, func(a, b *record) int {
-		return cmp.Or(strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
-	})
 	return all, nil
 }
 
@@ -75,26 +141,40 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-func (p *Plan) recordDir(path string) string {
+func recordDir(stateDir, path string) string {
 	sum := sha256.Sum256([]byte(path))
-	return filepath.Join(p.stateDir, "applied", hex.EncodeToString(sum[:8]))
+	return filepath.Join(stateDir, "applied", hex.EncodeToString(sum[:8]))
 }
 
-// applied returns the record of a settings file, also from before its folder
-// was moved, or nil.
+// applied returns the record of a settings file, or nil: that of this fleet
+// with what others say of the file, or one from before its folder was moved.
 func (p *Plan) applied(path string) (*record, error) {
-	r, err := p.recorded(path)
-	if err != nil || r != nil {
-		return r, err
+	r, err := recorded(recordDir(p.stateDir, path))
+	if err != nil {
+		return nil, err
 	}
-	return p.moved(path)
+	others := p.others(path)
+	if r == nil && len(others) == 0 {
+		if others, err = p.moved(path); err != nil || len(others) == 0 {
+			return nil, err
+		}
+	}
+	if r == nil { // the smallest original has the least of ours in it
+		first := slices.MinFunc(others, func(a, b *record) int { return cmp.Compare(len(a.original), len(b.original)) })
+		r = &record{Path: path, Existed: first.Existed, MadeFolder: first.MadeFolder, original: first.original, fresh: true}
+	}
+	for _, o := range others {
+		if !slices.Contains(r.Also, o.kept) {
+			r.Earlier, r.Also, r.fuller = append(r.Earlier, o.merged()...), append(r.Also, o.kept), true
+		}
+	}
+	return r, nil
 }
 
-// recorded returns the record that is kept for a path, or nil.
-func (p *Plan) recorded(path string) (*record, error) {
-	dir := p.recordDir(path)
-	var r record
-	err := state.Load(filepath.Join(dir, "applied.json"), &r)
+// recorded returns the record that is kept in a folder, or nil.
+func recorded(dir string) (*record, error) {
+	r := record{kept: dir}
+	err := state.Load(filepath.Join(dir, recordFile), &r)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -104,12 +184,12 @@ func (p *Plan) recorded(path string) (*record, error) {
 	if !r.Existed {
 		return &r, nil
 	}
-	r.original, err = durable.Read(filepath.Join(dir, "original.json"), maxSettings)
+	r.original, err = durable.Read(filepath.Join(dir, originalFile), maxSettings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // somebody removed it: begin anew with what is there
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the original of %q: %w", path, err)
+		return nil, fmt.Errorf("cannot read the original of %q: %w", r.Path, err)
 	}
 	return &r, nil
 }
@@ -117,9 +197,9 @@ func (p *Plan) recorded(path string) (*record, error) {
 // keep writes a record: first the original, which stays what it was at the
 // first time, then what refers to it.
 func (p *Plan) keep(r *record) error {
-	dir := p.recordDir(r.Path)
+	dir := recordDir(p.stateDir, r.Path)
 	if r.fresh {
-		now, err := p.recorded(r.Path)
+		now, err := recorded(dir)
 		if err != nil {
 			return err
 		}
@@ -131,15 +211,45 @@ func (p *Plan) keep(r *record) error {
 		return fmt.Errorf("cannot keep the original of %q: %w", r.Path, err)
 	}
 	if r.fresh && r.Existed {
-		if err := durable.Replace(filepath.Join(dir, "original.json"), r.original); err != nil {
+		if err := durable.Replace(filepath.Join(dir, originalFile), r.original); err != nil {
 			return fmt.Errorf("cannot keep the original of %q: %w", r.Path, err)
 		}
 	}
-	return state.Save(filepath.Join(dir, "applied.json"), r)
+	return state.Save(filepath.Join(dir, recordFile), r)
 }
 
-func (p *Plan) forget(path string) error {
-	return os.RemoveAll(p.recordDir(path))
+// settle forgets what a settings file is known to hold no more: it is on disk
+// as it was planned. This fleet's record holds all that the others do.
+func (p *Plan) settle(r *record) error {
+	if err := p.sync(r.Path); err != nil {
+		return err
+	}
+	if err := dropRecords(r.Also); err != nil {
+		return err
+	}
+	r.Also = nil
+	return p.keep(r)
+}
+
+// forget drops the record of a settings file that holds nothing of ours.
+func (p *Plan) forget(r *record) error {
+	if err := p.sync(r.Path); err != nil {
+		return err
+	}
+	return dropRecords(append([]string{recordDir(p.stateDir, r.Path)}, r.Also...))
+}
+
+// dropRecords removes records: first what says that there is one.
+func dropRecords(dirs []string) error {
+	var errs []error
+	for _, dir := range dirs {
+		if err := os.Remove(filepath.Join(dir, recordFile)); err != nil && !missing(err) {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(errs...)
 }
 
 // withoutOurs is the original of a file for which no record is left but which

@@ -104,10 +104,15 @@ func replaceClientFile(path string, before, after []byte) error {
 	if now, err := durable.Read(path, maxClientFile); err != nil || !bytes.Equal(now, before) {
 		return errors.Join(fmt.Errorf("cannot write %q: somebody else changed it meanwhile", path), err)
 	}
-	if err := durable.Replace(path, after); err != nil {
+	folder, err := durable.Open(filepath.Dir(path))
+	if err != nil {
 		return err
 	}
-	return os.Chmod(path, info.Mode().Perm())
+	defer folder.Close()
+	if err := folder.SweepOf(filepath.Base(path)); err != nil {
+		return err
+	}
+	return folder.ReplaceAs(filepath.Base(path), after, info.Mode().Perm())
 }
 
 // staleLock is when the client takes a lock for that of a dead process: it

@@ -13,9 +13,16 @@ import (
 // planUnrecorded takes our hooks out of settings files of which no record says
 // what was applied: the state directory is another one, as after a move. Rules
 // may have been the person's before, so they stay and are named.
-func (p *Plan) planUnrecorded(declared config.Permissions) error {
+func (p *Plan) planUnrecorded(declared config.Permissions, file string) error {
 	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
 		path := p.target(t)
+		if slices.ContainsFunc(p.Items, func(i Item) bool { return i.file == path }) {
+			continue // it is on record under a name that the fleet had
+		}
+		if by := p.another(path, file); by != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("agent %q: %q is wired by the fleet of %q, whose unapply takes it back", p.Agent.Name, path, by))
+			continue
+		}
 		rec, err := p.applied(path)
 		if err != nil {
 			return err
@@ -37,6 +44,17 @@ func (p *Plan) planUnrecorded(declared config.Permissions) error {
 		p.unhook(path, current, declared)
 	}
 	return nil
+}
+
+// another returns the file of another fleet that has applied to a settings file
+// since, or "".
+func (p *Plan) another(path, file string) string {
+	for _, o := range p.others(path) {
+		if strange(o.File, file) {
+			return o.File
+		}
+	}
+	return ""
 }
 
 // unhook plans to take our hooks out of a settings file.

@@ -25,13 +25,13 @@ import (
 // Dropped plans the unwiring of all agents whose directories are none of
 // those that are declared, and of generated settings files that nobody is
 // given any more. It changes nothing.
-func Dropped(declared []*config.Agent, stateDir string) ([]*Plan, error) {
+func Dropped(f *config.Fleet, stateDir string) ([]*Plan, error) {
 	dirs, flagged := map[string]bool{}, map[string]bool{}
-	for _, a := range declared {
+	for _, a := range f.Agents {
 		dirs[a.Dir] = true
 		flagged[a.Name] = flagged[a.Name] || a.Settings == config.SettingsFlag
 	}
-	return unwirings(stateDir, nil, func(name, dir string) bool {
+	return unwirings(f, stateDir, nil, func(name, dir string) bool {
 		if dir == "" {
 			return !flagged[name]
 		}
@@ -42,14 +42,14 @@ func Dropped(declared []*config.Agent, stateDir string) ([]*Plan, error) {
 // Unwire plans the unwiring of the named agents, or of all without names. The
 // error is an *UnknownError when nothing was applied for a name that is not
 // declared either.
-func Unwire(declared []*config.Agent, stateDir string, names ...string) ([]*Plan, error) {
+func Unwire(f *config.Fleet, stateDir string, names ...string) ([]*Plan, error) {
 	known := map[string]bool{}
 	dirOf := map[string]string{}
-	for _, a := range declared {
+	for _, a := range f.Agents {
 		known[a.Name] = true
 		dirOf[a.Dir] = a.Name
 	}
-	plans, err := unwirings(stateDir, declared, func(name, dir string) bool {
+	plans, err := unwirings(f, stateDir, f.Agents, func(name, dir string) bool {
 		known[name] = true
 		return len(names) == 0 || slices.Contains(names, name) || slices.Contains(names, dirOf[dir])
 	})
@@ -76,8 +76,12 @@ func (e *UnknownError) Error() string {
 // unwirings plans for each directory, and each generated settings file (for
 // which dir is ""), that is chosen. The directories are those in which
 // something was applied, and those of agents.
-func unwirings(stateDir string, agents []*config.Agent, chosen func(name, dir string) bool) ([]*Plan, error) {
-	all, err := records(stateDir)
+func unwirings(f *config.Fleet, stateDir string, agents []*config.Agent, chosen func(name, dir string) bool) ([]*Plan, error) {
+	file, err := orchestrator.FileOf(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	all, err := records(stateDir, file)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +110,7 @@ func unwirings(stateDir string, agents []*config.Agent, chosen func(name, dir st
 	}
 	for _, a := range agents {
 		if p := byDir[a.Dir]; p != nil && chosen(a.Name, a.Dir) {
-			if err := p.planUnrecorded(a.Permissions); err != nil {
+			if err := p.planUnrecorded(a.Permissions, file); err != nil {
 				return nil, fmt.Errorf("cannot unwire agent %q: %w", a.Name, err)
 			}
 		}
@@ -230,6 +234,9 @@ func (p *Plan) Unapply() error {
 			return fmt.Errorf("cannot unwire agent %q: %w", p.Agent.Name, err)
 		}
 		defer release()
+	}
+	if err := p.sweep(); err != nil {
+		return fmt.Errorf("cannot unwire agent %q: %w", p.Agent.Name, err)
 	}
 	for _, step := range p.steps {
 		if err := step(); err != nil {

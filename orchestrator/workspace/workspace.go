@@ -23,6 +23,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 )
 
 // Change says what applying does, or did, to a file or folder.
@@ -155,29 +156,26 @@ func (p *Plan) planSettings(path string, want settings.Want) error {
 	if err != nil {
 		return err
 	}
-	var next []byte
-	changed := false
 	if rec == nil {
-		rec = &record{Path: path, Existed: current != nil, MadeFolder: p.madeFolder}
+		rec = &record{Path: path, Existed: current != nil, MadeFolder: p.madeFolder, fresh: true}
 		if rec.original, err = withoutOurs(current); err != nil {
 			return fmt.Errorf("cannot change %q: %w", path, err)
 		}
-		rec.fresh = true
-		next, changed, err = settings.Merge(current, want)
-	} else {
-		next, changed, err = settings.Update(current, rec.originalOrNil(), rec.Want, want)
 	}
+	next, changed, err := settings.Update(current, rec.originalOrNil(), want, rec.merged()...)
 	if err != nil {
 		return fmt.Errorf("cannot change %q: %w", path, err)
 	}
-	stale := rec.fresh || rec.Agent != p.Agent.Name || !rec.same(want)
-	rec.Agent, rec.Want = p.Agent.Name, want
 	p.file(path, current, next)
+	now, settled, stale := rec.now(p.Agent.Name, orchestrator.OwnerOf(p.stateDir), want)
 	if stale {
-		p.steps = append(p.steps, func() error { return p.keep(rec) })
+		p.steps = append(p.steps, func() error { return p.keep(now) })
 	}
 	if changed {
 		p.steps = append(p.steps, func() error { return p.write(path, current, next) })
+	}
+	if len(now.Earlier)+len(now.Also) > 0 {
+		p.steps = append(p.steps, func() error { return p.settle(settled) })
 	}
 	return nil
 }
@@ -193,7 +191,7 @@ func (p *Plan) planRetiring(path string) error {
 	if err != nil {
 		return err
 	}
-	next, err := settings.Restore(current, rec.originalOrNil(), rec.Want)
+	next, err := settings.Restore(current, rec.originalOrNil(), rec.merged()...)
 	if err != nil {
 		return fmt.Errorf("cannot change %q: %w", path, err)
 	}
@@ -208,7 +206,7 @@ func (p *Plan) planRetiring(path string) error {
 			p.steps = append(p.steps, func() error { return p.write(path, current, next) })
 		}
 	}
-	p.steps = append(p.steps, func() error { return p.forget(path) })
+	p.steps = append(p.steps, func() error { return p.forget(rec) })
 	return nil
 }
 
@@ -267,6 +265,9 @@ func (p *Plan) Apply() error {
 
 // run does the steps. The caller holds the lock.
 func (p *Plan) run() error {
+	if err := p.sweep(); err != nil {
+		return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
+	}
 	if len(p.steps) == 0 {
 		return nil
 	}

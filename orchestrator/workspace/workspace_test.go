@@ -423,3 +423,36 @@ func TestPreparer(t *testing.T) {
 		t.Error("a session would start in which no hook runs")
 	}
 }
+
+// TestARevokedPermissionGoesAfterApplysThatFailed: the record said what was
+// wanted, not what stood in the file, so that the next apply did not find it.
+func TestARevokedPermissionGoesAfterApplysThatFailed(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []int{1, 2, 5} {
+		b := newBench(t)
+		b.put(".claude/settings.json", `{"permissions":{"allow":["WebFetch"]}}`)
+		b.agent.Permissions.Allow = []string{"Read", "Edit", "Glob"}
+		b.apply()
+		for n := range fails {
+			b.agent.Permissions.Allow = []string{"Read", "Bash(" + strings.Repeat("x", n) + " *)"}
+			p := b.plan()
+			before := b.get(".claude/settings.json")
+			b.put(".claude/settings.json", before+"\n") // meanwhile
+			if err := p.Apply(); err == nil {
+				t.Fatal("it was written although somebody else did, too")
+			}
+		}
+		b.agent.Permissions.Allow = []string{"Read"}
+		b.apply()
+		if got := strings.Join(b.hooks(".claude/settings.json").Allow, " "); got != "WebFetch Read" {
+			t.Errorf("after %d that failed: allowed %s", fails, got)
+		}
+		if p := b.plan(); p.Changes() || len(p.steps) > 0 {
+			t.Errorf("after %d that failed: %d steps are left", fails, len(p.steps))
+		}
+		b.unwire()
+		if got := strings.TrimSpace(b.get(".claude/settings.json")); got != `{"permissions":{"allow":["WebFetch"]}}` {
+			t.Errorf("after %d that failed: the original is %s", fails, got)
+		}
+	}
+}
