@@ -123,7 +123,9 @@ func TestATriggerThatIsNotKnownAgainIsToldBefore(t *testing.T) {
 		`    triggers: [{watch: ["a/*"], prompt: a}, {watch: ["b/*"], prompt: b}]` + "\n"
 	w.put("heartbeat.yaml", before)
 	r := w.background()
-	until(t, "it is kept which triggers these are", func() bool { return len(w.names("state/fleet/triggers")) > 0 })
+	until(t, "it is kept which triggers these are", func() bool {
+		return slices.ContainsFunc(w.names("state/fleet/triggers"), func(name string) bool { return strings.HasSuffix(name, ".json") })
+	})
 	w.put("heartbeat.yaml", strings.NewReplacer("a/*", "c/*", "b/*", "d/*", "prompt: a", "prompt: c", "prompt: b", "prompt: d").Replace(before))
 	const want = "trigger watch-1 of agent triage begins anew (it is not known which trigger it was before): it fires for each file that matches now"
 	for _, args := range [][]string{{"validate"}, {"diff"}, {"apply", "--dry-run"}} {
