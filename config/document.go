@@ -62,7 +62,7 @@ type agentKeySet struct {
 	IdleInterval span `yaml:"idle-interval,omitempty" jsonschema:"default=30m"`
 	// After idle-interval: tick gives the session a turn (which is paid), release ends it until something is queued.
 	OnIdle string `yaml:"on-idle,omitempty" jsonschema:"enum=tick,enum=release,default=release"`
-	// What a session starts with: entry is the first queued prompt, anything else is a text of its own.
+	// What a session starts with: entry is the first queued prompt (one that the client would change on its command line comes a turn later), anything else is a text of its own.
 	Kickoff string `yaml:"kickoff,omitempty" jsonschema:"default=entry"`
 	// How much conversation sessions share: entry starts a new one for each prompt, session has one for each launch, resume goes on with the last one.
 	Context string `yaml:"context,omitempty" jsonschema:"enum=entry,enum=session,enum=resume,default=session"`

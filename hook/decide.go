@@ -130,11 +130,20 @@ func decideSessionStart(r *Record, f facts) decision {
 }
 
 func decideUserPromptSubmit(r *Record, f facts) decision {
+	first := r.Phase == Starting
 	noteSubmitted(r, f.event)
 	r.PromptID = f.event.PromptID
 	beginTurn(r, f.now)
-	if f.kickoff != "" && f.flight.State == inbox.Offered && samePrompt(f.event.Prompt, f.kickoff) {
+	if f.kickoff == "" || f.flight.State != inbox.Offered {
+		return decision{}
+	}
+	switch {
+	case samePrompt(f.event.Prompt, f.kickoff):
 		return decision{advance: inbox.Taken}
+	case first && strings.HasPrefix(strings.TrimSpace(f.event.Prompt), strings.TrimSpace(KickoffPrompt(""))):
+		// Given again it would be done twice.
+		return decision{advance: inbox.Taken, log: "entry " + f.flight.DeliveryID + " reached the model changed: " +
+			"the client does not carry every character of a prompt argument"}
 	}
 	return decision{}
 }

@@ -91,6 +91,15 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 			event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = "hello" }), want: nothing, phase: Turn,
 		},
 		{
+			name: "kick-off that the client has changed", record: liveRecord(func(r *Record) { r.Phase = Starting }),
+			flight: flightIn(inbox.Offered, byKickoff), kickoff: KickoffPrompt("a\u00adb"),
+			event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = KickoffPrompt("ab") }), want: "taken", phase: Turn,
+		},
+		{
+			name: "a later prompt that begins like it", flight: flightIn(inbox.Offered, byKickoff), kickoff: KickoffPrompt("a\u00adb"),
+			event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = KickoffPrompt("ab") }), want: nothing, phase: Turn,
+		},
+		{
 			name: "kick-off whose UserPromptSubmit hook died, at Stop", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
 			event: event(onStop), want: look, phase: Turn,
 		},

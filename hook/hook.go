@@ -69,11 +69,6 @@ func flagsOf(args []string) []string {
 	return nil
 }
 
-// KickoffPrompt is the prompt argument a session starts with when its first
-// entry goes with it: a constant first line keeps a leading "/" or "-" from
-// being read as a command or flag.
-func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
-
 // PromptFor is the text of an entry as a session of ours gets it: verbatim
 // the first time, with a footer that warns of a repeat after that.
 func PromptFor(f *inbox.InFlight, prompt string) string {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // do does one item; it is the job that runs beside the loop.
@@ -105,7 +104,7 @@ func (s *session) turn(ctx context.Context, it item) ending {
 	s.context = nil
 	s.show("\n> " + it.text)
 	s.recordPrompt(it)
-	prompts := append(it.before, it.text)
+	prompts := append(it.before, toModel(it.text))
 	for active, blocks := false, 0; ; active = true {
 		reply, acted, err := s.answer(ctx, prompts, system)
 		if err != nil {
@@ -293,17 +292,6 @@ func (s *session) notify(ctx context.Context, kind, words string) {
 		name: "Notification", matcher: kind,
 		fields: []field{{"message", words}, {"notification_type", kind}},
 	})
-}
-
-// typedPrompt is a prompt argument as the client takes it: control characters
-// are stripped.
-func typedPrompt(arg string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, arg)
 }
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }

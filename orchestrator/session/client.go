@@ -4,27 +4,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"heartbeat/hook"
 )
 
-// maxArgument is the largest first entry that goes into argv; the kernel's
-// own limit for one argument is 131,072 bytes (execve(2), MAX_ARG_STRLEN).
-const maxArgument = 100_000
-
 // laterText starts a session whose first entry cannot go into argv; it comes
 // with the first Stop, one turn more.
 const laterText = "Your tasks come one after another from a queue. Answer this message with the single word: ready"
-
-// fitsArgument reports whether a prompt arrives exactly when it is given as
-// the client's prompt argument: short enough, and without the control
-// characters that the client strips (claude-code.md 11).
-func fitsArgument(prompt string) bool {
-	return len(prompt) <= maxArgument && !strings.ContainsFunc(prompt, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' && r != '\t'
-	})
-}
 
 // argv is the client's command line.
 func (s *Spec) argv(prompt string) []string {

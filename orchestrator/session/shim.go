@@ -210,7 +210,7 @@ func (s *shim) withdraw() error {
 
 // offerFirst offers the first entry with the prompt argument, where it fits.
 func (s *shim) offerFirst(entry *inbox.Entry, now time.Time) (string, error) {
-	if !fitsArgument(entry.Prompt) {
+	if !hook.FitsArgument(entry.Prompt) {
 		return laterText, nil
 	}
 	flight, err := s.queue.Offer(entry, inbox.Offering{Via: inbox.ViaKickoff, Session: s.spec.Session})
