@@ -18,8 +18,6 @@ const (
 // obstacleLocked says why an agent that has work cannot start now, or "".
 func (s *Scheduler) obstacleLocked(a *agent, now time.Time) string {
 	switch first := s.slots.first(); {
-	case s.triedLocked(a, now):
-		return s.account.probe.name + " tries the account first"
 	case s.slots.full():
 		return "all session slots are taken"
 	case s.slots.groupFull(a.cfg.Group):

@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/session"
 )
@@ -136,6 +137,14 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 		s.inspect(a)
 		return
 	}
+	env, err := environment(cfg)
+	if err != nil {
+		s.launchFailed(a, err)
+		return
+	}
+	if !s.admit(a, account.Of(env)) {
+		return
+	}
 	prepared, err := s.opt.Prepare(cfg)
 	if err != nil {
 		s.launchFailed(a, err)
@@ -144,7 +153,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 	if prepared.Changed {
 		s.note(Event{Agent: a.name, Kind: "applied"})
 	}
-	spec, err := s.spec(a, cfg, prepared)
+	spec, err := s.spec(a, cfg, prepared, env)
 	if err != nil {
 		s.launchFailed(a, err)
 		return
@@ -255,9 +264,7 @@ func (s *Scheduler) reported(a *agent, r session.Report) {
 func (s *Scheduler) notBegun(a *agent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.account.probe == a {
-		s.account.probe = nil
-	}
+	s.declinesLocked(a)
 	s.followLocked(a, next{state: Idle, reason: "its directory is not the one that was locked"})
 	s.vacatedLocked(a)
 	s.slotFreedLocked()
@@ -266,9 +273,7 @@ func (s *Scheduler) notBegun(a *agent) {
 func (s *Scheduler) launchFailed(a *agent, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.account.probe == a {
-		s.account.probe = nil
-	}
+	s.declinesLocked(a)
 	s.failLocked(a, err)
 	s.vacatedLocked(a)
 	s.slotFreedLocked()
@@ -292,8 +297,14 @@ func (s *Scheduler) endedWith(a *agent, o session.Outcome, left bool, recoverErr
 	a.last.Work = nil
 	s.logEnd(a, o)
 	now := time.Now()
-	n, h := after(o, left, s.parksLocked(a, now), s.rule(a), now, roll())
-	n = s.tellAccountLocked(a, o, n, h)
+	n, blamed := s.judgedLocked(a, o, now)
+	h := a.history
+	switch {
+	case !blamed:
+		n, h = after(o, left, a.history, s.rule(a), now, roll())
+	case o.Acknowledged > 0:
+		h = history{}
+	}
 	if recoverErr != nil {
 		s.failLocked(a, recoverErr)
 	} else {

@@ -96,7 +96,10 @@ func (s *Scheduler) resumeLocked(a *agent) {
 	s.note(Event{Agent: a.name, Kind: "resumed"})
 	switch a.state {
 	case Parked:
-		s.account = account{}
+		if c := s.accountLocked(a); c != nil {
+			c.Clear()
+			s.askLocked(c, true)
+		}
 		fallthrough
 	case Held, BackingOff:
 		a.history = history{}

@@ -30,8 +30,6 @@ const (
 const (
 	backoffBase = 2 * time.Second
 	backoffMax  = 5 * time.Minute
-	parkBase    = time.Minute
-	parkMax     = time.Hour
 )
 
 // restartRule bounds restarts of one agent.
@@ -43,7 +41,6 @@ type restartRule struct {
 // history is what the policy remembers of an agent's failures.
 type history struct {
 	failures int         // in a row, without an acknowledgement
-	parks    int         // in a row
 	restarts []time.Time // of failures of sessions and of their starts, within the window
 	refusals []time.Time // of requests that the API refused, within the window
 }
@@ -70,13 +67,7 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 		if o.Acknowledged > 0 || !left {
 			return next{state: Idle, reason: describe(o)}, h
 		}
-	case hook.EndAPIFailure:
-		if faultOf(o.Detail) == accountFault {
-			h.parks++
-			d := sources.Backoff(h.parks, parkBase, parkMax, roll)
-			return next{state: Parked, until: now.Add(d), reason: describe(o)}, h
-		}
-	case hook.EndTimeout, hook.EndRunaway, hook.EndUnattended, hook.EndStalled, hook.EndDialog,
+	case hook.EndAPIFailure, hook.EndTimeout, hook.EndRunaway, hook.EndUnattended, hook.EndStalled, hook.EndDialog,
 		hook.EndStartTimeout, hook.EndCrashed, hook.EndExited:
 	}
 	return failed(o, h, rule, now, roll)

@@ -81,10 +81,6 @@ func TestAfter(t *testing.T) {
 			name: "refused requests do not count as restarts", outcome: session.Outcome{Why: hook.EndCrashed},
 			before: history{failures: 3, refusals: three}, state: BackingOff, delay: 8 * time.Second, failures: 4,
 		},
-		{
-			name: "a usage limit parks and is no failure", outcome: session.Outcome{Why: hook.EndAPIFailure, Detail: "rate_limit"},
-			before: history{failures: 3, restarts: three}, state: Parked, delay: 30 * time.Second, failures: 3,
-		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

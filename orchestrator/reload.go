@@ -214,6 +214,7 @@ func unlimited(d time.Duration) string {
 // removeLocked takes an agent out, after its turn when it is in one.
 func (s *Scheduler) removeLocked(a *agent) {
 	a.removed = true
+	s.leaveAccountLocked(a)
 	if a.timer != nil {
 		a.timer.Stop()
 	}
@@ -238,7 +239,8 @@ func (s *Scheduler) redefineLocked(a *agent, cfg *config.Agent) {
 	a.cfg = cfg
 	s.slots.regrouped(a)
 	a.history = history{}
-	if a.state == BackingOff || a.state == Held && a.paused.IsZero() {
+	s.leaveAccountLocked(a)
+	if a.state == BackingOff || a.state == Parked || a.state == Held && a.paused.IsZero() {
 		s.enterLocked(a, Idle, finishChanged, time.Time{})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/sources"
@@ -94,7 +95,7 @@ type Scheduler struct {
 	fleet    *config.Fleet
 	agents   []*agent
 	slots    slots
-	account  account
+	accounts accounts
 	stopping bool
 	endNow   bool
 	firing   int // triggers that --fire has not finished
@@ -147,6 +148,7 @@ type agent struct {
 	last       session.Report   // of the live session, or the last one
 	outcome    *session.Outcome // of the last session
 	session    string           // id of the live or last session
+	account    account.ID       // that it works on, or "" when that is not known
 	started    time.Time        // of the live or last session
 	timer      *time.Timer
 	turns      []span // the last ones, for ignore-own
@@ -189,7 +191,7 @@ func New(opt Options) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		opt: opt, log: opt.Log, polls: make(chan struct{}, maxPolls), fleet: opt.Fleet,
-		gates: make(chan struct{}, maxGates), recoveries: make(chan struct{}, recoveriesAtOnce()), memories: map[string]*memory.Agent{},
+		gates: make(chan struct{}, maxGates), recoveries: make(chan struct{}, recoveriesAtOnce()), memories: map[string]*memory.Agent{}, accounts: accounts{},
 		slots: newSlots(opt.Fleet), published: newWriteBehind(publishDelay), records: newWriteBehind(recordDelay),
 	}
 	for _, a := range s.chosen(opt.Fleet) {
@@ -302,11 +304,11 @@ func (s *Scheduler) foundLocked(a *agent, l look) {
 			s.againLocked(a, tailCheck)
 		}
 		s.enterLocked(a, Idle, a.reason, time.Time{})
+		s.declinesLocked(a)
 		return
 	}
 	now := time.Now()
-	if now.Before(s.account.until) {
-		s.followLocked(a, s.account.parked())
+	if !s.mayLocked(a, now) {
 		return
 	}
 	if why := s.obstacleLocked(a, now); why != "" {
@@ -314,7 +316,6 @@ func (s *Scheduler) foundLocked(a *agent, l look) {
 		s.askForSlotLocked()
 		return
 	}
-	s.account.tries(a)
 	s.slots.lastStart = now
 	s.enterLocked(a, Starting, "work is queued", time.Time{})
 	cfg := a.cfg
@@ -351,6 +352,9 @@ func (s *Scheduler) enterLocked(a *agent, to State, reason string, until time.Ti
 	s.log.Info("agent "+string(to), "agent", a.name, "why", reason)
 	s.opt.Step(a.name + ": " + string(to))
 	s.publishLocked(a)
+	if to == Held || to == BackingOff {
+		s.declinesLocked(a)
+	}
 }
 
 // failLocked deals with an error of ours (a queue that cannot be read, a

@@ -473,52 +473,6 @@ func TestResumeEndsAHold(t *testing.T) {
 	})
 }
 
-func TestAParkedAccountParksAllAgents(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, "a", "b", "c")
-	limit := ends(session.Outcome{Why: hook.EndAPIFailure, Detail: "rate_limit", Bound: true})
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
-		r.set("a", limit)
-		r.send("a", 1)
-		stop := r.run()
-		defer stop()
-		r.sleep(boot + time.Second)
-		r.want("a", Parked)
-		r.send("b", 1)
-		r.send("c", 1)
-		r.sleep(10 * time.Second)
-		r.want("b", Parked)
-		r.want("c", Parked)
-		if b := r.state("b"); !b.Until.Equal(r.state("a").Until) || !strings.Contains(b.Reason, "rate_limit") {
-			t.Errorf("b is parked until %v because %q", b.Until, b.Reason)
-		}
-		// When the time is over one agent tries, and the others see how it fares.
-		for _, name := range []string{"", "a", "b", "c"} {
-			r.set(name, limit)
-		}
-		before := len(r.order())
-		r.sleep(time.Until(r.state("a").Until) + time.Second)
-		r.sleep(boot + 2*time.Second)
-		if got := r.order()[before:]; len(got) != 1 {
-			t.Errorf("%v tried the account together", got)
-		}
-		for _, name := range []string{"a", "b", "c"} {
-			r.want(name, Parked)
-		}
-		if d := time.Until(r.state("b").Until); d < 50*time.Second || d > 2*time.Minute {
-			t.Errorf("parked for %v the second time, want 1 to 2 minutes", d)
-		}
-		for _, name := range []string{"", "a", "b", "c"} {
-			r.set(name, drains)
-		}
-		r.sleep(5 * time.Minute)
-		for _, name := range []string{"a", "b", "c"} {
-			r.want(name, Idle)
-		}
-	})
-}
-
 func TestTurnsMayFinishOnShutdown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "a", "b")

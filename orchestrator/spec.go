@@ -14,7 +14,7 @@ import (
 const keepLogs = 20
 
 // spec says what an agent's next session is.
-func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared) (session.Spec, error) {
+func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared, env []string) (session.Spec, error) {
 	command := c.Command
 	if c.Self {
 		self, err := os.Executable()
@@ -22,10 +22,6 @@ func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared) (session.Spec, e
 			return session.Spec{}, fmt.Errorf("cannot find the running binary: %w", err)
 		}
 		command = append([]string{self}, c.Command[1:]...)
-	}
-	env, err := environment(c)
-	if err != nil {
-		return session.Spec{}, err
 	}
 	socket := ""
 	if s.opt.RuntimeDir != "" {

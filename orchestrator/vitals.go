@@ -22,7 +22,7 @@ type Vitals struct {
 	Sessions int `json:"sessions"`
 	// Agents counts the agents by their states.
 	Agents map[State]int `json:"agents"`
-	// Parked is until when the account that all agents share is parked, or zero.
+	// Parked is until when an account is parked, the longest of them, or zero.
 	Parked time.Time `json:"parked,omitzero"`
 }
 
@@ -42,9 +42,7 @@ func (s *Scheduler) Vitals() Vitals {
 	for a := range s.shownLocked() {
 		v.Agents[a.state]++
 	}
-	if time.Now().Before(s.account.until) {
-		v.Parked = s.account.until
-	}
+	v.Parked = s.parkedLocked(time.Now())
 	return v
 }
 

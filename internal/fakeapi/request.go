@@ -19,6 +19,8 @@ type Request struct {
 	Messages []Message
 	Tools    []string // the names of the tools on offer
 	Body     []byte
+	// Key and Bearer are the credentials that it came with, "" for none.
+	Key, Bearer string
 
 	before *Request // the same conversation's call before this one
 }
@@ -179,6 +181,7 @@ func parse(body []byte, h http.Header) (*Request, error) {
 	}
 	r := &Request{At: time.Now(), Model: in.Model, Stream: in.Stream, Body: body}
 	r.Session = h.Get("X-Claude-Code-Session-Id")
+	r.Key, r.Bearer = h.Get("X-Api-Key"), strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
 	for _, b := range blocks(in.System) {
 		r.System = append(r.System, b.Text)
 	}

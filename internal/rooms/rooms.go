@@ -25,10 +25,11 @@ var allowed = map[string][]string{
 	"orchestrator/state":    {"hook/durable"},
 	"orchestrator/session":  {"hook/...", "ptyrun/..."},
 	"orchestrator/operator": {"config", "hook/...", "orchestrator/session"},
+	"orchestrator/account":  {"sources"},
 	"orchestrator/memory":   {"config", "hook/flock", "orchestrator/state", "sources"},
 	"orchestrator": {
 		"config", "hook/...", "sources/...", "ptyrun/...",
-		"orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/state",
+		"orchestrator/account", "orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/state",
 	},
 	// It renders what a Scheduler calls before each session, so it knows it.
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/state"},
