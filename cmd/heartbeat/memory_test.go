@@ -70,8 +70,12 @@ func TestNoFileAndNoTicketComesAgain(t *testing.T) {
 				}
 				// What comes now shows that all before it was looked at.
 				last := fmt.Sprintf("z%d.md", i)
-				w.put("agents/triage/in/"+last, "x")
-				w.put("agents/triage/out/"+last, "x")
+				for _, dir := range []string{"in", "out"} { // whole: an empty one would fire, too
+					w.put("new", "x")
+					if err := os.Rename(filepath.Join(w.dir, "new"), filepath.Join(w.dir, "agents/triage", dir, last)); err != nil {
+						t.Fatal(err)
+					}
+				}
 				want["in in/"+last], want["out out/"+last] = 1, 1
 				files = append(files, last)
 				if step.also != "" {
