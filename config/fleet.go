@@ -12,9 +12,8 @@ import (
 type Fleet struct {
 	// Path is the absolute path of the file.
 	Path string
-	// Files are all files that were read, absolute, Path first.
-	Files []string
-	// Texts are what was read: Files, and those of prompt-file.
+	// Texts are what was read: the file itself first, those that it includes, and
+	// prompt-files.
 	Texts []Text
 	// Missing are the agents whose directory was not there when the file was
 	// read, by their names.

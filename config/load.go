@@ -27,16 +27,25 @@ const DefaultMaxSessions = 4
 // Load reads and checks the file. The error, when it is about the content,
 // is Problems: all of them.
 func Load(path string) (*Fleet, error) {
+	f, _, err := LoadInputs(path)
+	return f, err
+}
+
+// LoadInputs is Load, and returns what it has looked at, with an error too.
+func LoadInputs(path string) (*Fleet, *Inputs, error) {
+	in := &Inputs{known: map[string]bool{}}
+	in.file(path)
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read configuration: %w", err)
+		return nil, in, fmt.Errorf("cannot read configuration: %w", err)
 	}
 	defer f.Close()
 	data, err := readAll(f)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read configuration %q: %w", path, err)
+		return nil, in, fmt.Errorf("cannot read configuration %q: %w", path, err)
 	}
-	return Parse(path, data)
+	fleet, err := parse(path, data, newPlaces(identify), noted{disk{}, in})
+	return fleet, in, err
 }
 
 // Parse checks data as if it stood in the file at path, which need not
@@ -83,9 +92,6 @@ func parse(path string, data []byte, p *places, included shelf) (*Fleet, error) 
 		if l.absent[d.Agent] {
 			fleet.Missing[d.Name] = true
 		}
-	}
-	for _, src := range l.files {
-		fleet.Files = append(fleet.Files, src.path)
 	}
 	fleet.Texts = l.kept
 	if fleet.Name == "" {

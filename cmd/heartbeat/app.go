@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,6 +39,8 @@ type app struct {
 	// it is, or nil.
 	known  *config.Fleet
 	broken error
+	// inputs are what fleet has looked at the last time.
+	inputs atomic.Pointer[config.Inputs]
 	// manager is told what a run does.
 	manager service.Manager
 }
@@ -92,7 +95,8 @@ func (a *app) warn(text string) { a.out.warn(text) }
 
 // fleet loads the configuration file.
 func (a *app) fleet() (*config.Fleet, error) {
-	f, err := config.Load(a.File)
+	f, inputs, err := config.LoadInputs(a.File)
+	a.inputs.Store(inputs)
 	if err != nil {
 		return nil, configFailure(a.File, err)
 	}

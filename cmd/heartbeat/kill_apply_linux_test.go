@@ -17,7 +17,7 @@ import (
 )
 
 // everyApply kills applies before each of their calls; without it before every
-// third one:
+// fifth one:
 //
 //	go test ./cmd/heartbeat -run TestKilledApplies -applies
 var everyApply = flag.Bool("applies", false, "kill applies before each call that changes something")
@@ -78,7 +78,7 @@ func TestKilledApplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := applies{world: newWorld(t), every: 3}
+			k := applies{world: newWorld(t), every: 5}
 			if *everyApply {
 				k.every = 1
 			}

@@ -84,3 +84,35 @@ func remove(t *testing.T, w *world, name string) {
 		t.Fatal(err)
 	}
 }
+
+// TestWatchConfigSeesWhatTheFleetIsMadeOf: new files of an include's glob, and
+// prompt-files, were not seen, nor what mends a file that is broken.
+func TestWatchConfigSeesWhatTheFleetIsMadeOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", strings.Replace(simulated, "agents:\n", "include: ['teams/*.yaml']\nagents:\n", 1))
+	w.put("p.txt", "look around")
+	w.put("teams/a.yaml", "agents: {a: {dir: a, command: [heartbeat, simulate], trigger: {cron: '@yearly', prompt-file: ../p.txt}}}\n")
+	r := w.background("--watch-config")
+	for _, step := range []struct {
+		does func()
+		says string
+	}{
+		{func() { w.put("teams/b.yaml", "agents: {b: {dir: ../b, command: [heartbeat, simulate]}}\n") }, "reloaded\n    added: b; unchanged: 2"},
+		{func() { w.put("p.txt", "look again") }, "reloaded\n    changed: a; unchanged: 2"},
+		{func() { remove(t, w, "p.txt") }, "reload-failed"},
+		{func() { w.put("p.txt", "look everywhere") }, "reloaded\n    changed: a; unchanged: 2"},
+		{func() {
+			w.put("teams/b.yaml", "agents: {b: {dir: ../b, command: [heartbeat, simulate], timeout: 5}}\n")
+		}, "reload-failed"},
+		{func() { remove(t, w, "teams/b.yaml") }, "reloaded\n    removed: b; unchanged: 2"},
+	} {
+		before := w.run("events").stdout
+		step.does()
+		until(t, step.says, func() bool {
+			after := w.run("events").stdout
+			return strings.Count(after, step.says) > strings.Count(before, step.says)
+		})
+	}
+	r.stop()
+}

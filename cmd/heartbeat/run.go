@@ -25,7 +25,7 @@ type runCmd struct {
 	Fire        bool          `help:"With --once: fire each trigger one time first."`
 	OnceTimeout time.Duration `placeholder:"DURATION" default:"1h" help:"With --once: stop after this time whatever is left, as after SIGTERM (${default})."`
 	Metrics     string        `placeholder:"ADDR" help:"Serve Prometheus metrics, /healthz and /readyz on HOST:PORT, or with :PORT for this machine alone."`
-	WatchConfig bool          `help:"Load the fleet's file again whenever it changes, as SIGHUP does."`
+	WatchConfig bool          `help:"Load the fleet's file again whenever it, a file that it includes or a prompt-file changes, as SIGHUP does."`
 }
 
 // Help implements kong's HelpProvider.
@@ -35,7 +35,7 @@ interrupted, fires triggers, starts a session wherever work is queued, and ends
 it. Ctrl-C or SIGTERM starts nothing new, lets turns finish within the fleet's
 shutdown-grace (30s) and ends; a second one ends the sessions at once.
 
-SIGHUP, or with --watch-config a change of the fleet's file, loads it again. Agents
+SIGHUP, or with --watch-config a change of the fleet's files, loads them again. Agents
 whose definition is the same are not touched; removed ones end after their turn;
 changed ones get their new triggers at once and the rest with their next session.
 A file with problems changes nothing. "heartbeat reload"
@@ -117,7 +117,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 		around.Go(func() { a.manager.Follow(beside, s) })
 		around.Go(func() { a.serveControl(beside, fleet, s) })
 		if c.WatchConfig {
-			around.Go(func() { a.watchConfig(beside, fleet, s) })
+			around.Go(func() { a.watchConfig(beside, s) })
 		}
 	})
 	if err != nil {

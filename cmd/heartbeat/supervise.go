@@ -2,13 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -99,47 +94,27 @@ func (r reloading) Reload() (*orchestrator.Plan, error) {
 // not changed for another one: an editor may be in the middle of it.
 const configLook = time.Second
 
-// watchConfig reloads when the fleet's file changes, until ctx ends. It looks
-// instead of waiting for notifications, which do not come where the file is
-// replaced through a link, as in a mounted ConfigMap.
-func (a *app) watchConfig(ctx context.Context, f *config.Fleet, s *orchestrator.Scheduler) {
-	ticker := time.NewTicker(configLook)
-	defer ticker.Stop()
-	files := f.Files
-	used := looksOf(files)
-	last := used
-	for {
+// lookShare bounds what looking costs, where a glob leads through many folders:
+// a twentieth of the time.
+const lookShare = 20
+
+// watchConfig reloads when something changes that the configuration was loaded
+// from, until ctx ends. It looks instead of waiting for notifications, which do
+// not come where a file is replaced through a link, as in a mounted ConfigMap.
+func (a *app) watchConfig(ctx context.Context, s *orchestrator.Scheduler) {
+	last := ""
+	for wait := configLook; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(wait):
 		}
-		now := looksOf(files)
-		if settled := now == last; settled && now != used {
-			if f, _, err := a.reload(s); err == nil && !slices.Equal(f.Files, files) {
-				files = f.Files
-				now = looksOf(files)
-			}
-			used = now
+		inputs, begin := a.inputs.Load(), time.Now()
+		now := inputs.Now()
+		wait = max(configLook, lookShare*time.Since(begin))
+		if settled := now == last; settled && now != inputs.Then() {
+			_, _, _ = a.reload(s) // it has told
 		}
 		last = now
 	}
-}
-
-// looksOf is what files look like from outside: a text that changes when one
-// of them does.
-func looksOf(paths []string) string {
-	var text strings.Builder
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			text.WriteString("gone\n")
-		case err != nil:
-			fmt.Fprintln(&text, err)
-		default:
-			fmt.Fprintln(&text, info.ModTime().UnixNano(), info.Size(), info.Mode())
-		}
-	}
-	return text.String()
 }
