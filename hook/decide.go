@@ -18,11 +18,12 @@ const (
 
 // facts are what a decision is made of. Nothing else is looked at.
 type facts struct {
-	now    time.Time
-	began  time.Time // when the hook was called
-	event  *payload
-	client Process         // that called the hook
-	flight *inbox.InFlight // nil when nothing of this session is in flight
+	now   time.Time
+	event *payload
+	// handOvers is how many the session had when the hook was called.
+	handOvers int
+	client    Process         // that called the hook
+	flight    *inbox.InFlight // nil when nothing of this session is in flight
 	// kickoff is the prompt the session was started with, when the entry in
 	// flight went with it.
 	kickoff  string
@@ -212,7 +213,7 @@ func decideStop(r *Record, f facts) decision {
 	if f.flight == nil {
 		return decision{next: true}
 	}
-	if twin(f.began, f.flight) {
+	if twin(r, f) {
 		return decision{log: "two of our Stop hooks were called for one Stop: the other one handed over " + f.flight.DeliveryID}
 	}
 	if f.flight.State == inbox.Offered && f.evidence != present {
@@ -235,11 +236,11 @@ func decideStop(r *Record, f facts) decision {
 	}}
 }
 
-// twin reports whether a Stop hook was called before the entry in flight was
-// handed over: then it cannot be the Stop that follows, but is the same one's,
-// of a hook that is installed twice.
-func twin(began time.Time, f *inbox.InFlight) bool {
-	return f.Via == inbox.ViaStop && f.State == inbox.Offered && !began.IsZero() && began.Before(f.DeliveredAt)
+// twin reports whether the entry in flight was handed over after this Stop hook
+// was called: then it cannot be the Stop that follows, but is the same one's, of
+// a hook that is installed twice.
+func twin(r *Record, f facts) bool {
+	return f.flight.Via == inbox.ViaStop && f.flight.State == inbox.Offered && r.HandOvers != f.handOvers
 }
 
 // noteTasks keeps what runs in the background and since when.

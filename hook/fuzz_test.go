@@ -58,7 +58,7 @@ func FuzzDecide(f *testing.F) {
 			return
 		}
 		now := time.Now()
-		d := decide(&r, facts{now: now, began: now, event: p, flight: &inbox.InFlight{
+		d := decide(&r, facts{now: now, event: p, flight: &inbox.InFlight{
 			State: inbox.Offered, Via: inbox.ViaStop, PromptID: "a prompt that no payload has guessed", DeliveredAt: now.Add(-time.Second),
 		}})
 		if d.acknowledge != nil || d.advance != "" && d.advance != inbox.Offered {

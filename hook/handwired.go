@@ -22,13 +22,14 @@ const payloadPatience = time.Second
 type wired struct {
 	options
 	call  Call
-	began time.Time
 	event *payload // nil without one that is whole
 	// client is who called, where that is known, and parent our parent process
 	// then: a shell, or the client itself.
 	client Process
 	parent int
 	queue  *inbox.Queue
+	before *inbox.InFlight // what was in flight when the hook was called
+	last   *inbox.InFlight // what was acknowledged
 }
 
 // wiredStop is the hand-wired form. It fails open: whatever goes wrong is
@@ -38,7 +39,7 @@ func wiredStop(c Call, args []string) (status int) {
 	if err != nil {
 		return flagError(c, err)
 	}
-	w := &wired{options: o, call: c, began: time.Now(), parent: os.Getppid()}
+	w := &wired{options: o, call: c, parent: os.Getppid()}
 	w.client, _ = caller(c.Getenv) // heartbeat-rs's clients did not say
 	if o.deliver == DeliverStderr {
 		w.call.Stderr = quiet(c.Stderr)
@@ -54,15 +55,16 @@ func wiredStop(c Call, args []string) (status int) {
 		return 0
 	}
 	crashPoint("fenced")
-	if !w.read() {
-		return 0
-	}
 	w.queue, err = inbox.Open(inbox.Place{Inbox: o.inbox})
 	if err != nil {
 		return w.approve(err)
 	}
 	defer w.queue.Close()
 	defer w.sayNotes()
+	w.before, _ = w.queue.Peek() // whatever is wrong is found under the lock
+	if !w.read() {
+		return 0
+	}
 	return w.stop()
 }
 
@@ -100,13 +102,13 @@ func flagError(c Call, err error) int {
 	return 1
 }
 
-// say reports on stderr, or in hook.log when stderr carries entries.
+// say reports in hook.log, and on stderr as heartbeat-rs does, unless that
+// carries entries.
 func (w *wired) say(format string, args ...any) {
-	if w.deliver == DeliverStderr {
-		logLine(filepath.Dir(w.inbox), format, args...)
-		return
+	logLine(filepath.Dir(w.inbox), format, args...)
+	if w.deliver != DeliverStderr {
+		fmt.Fprintf(w.call.Stderr, "heartbeat-stop: "+format+"\n", args...)
 	}
-	fmt.Fprintf(w.call.Stderr, "heartbeat-stop: "+format+"\n", args...)
 }
 
 // sayNotes reports what the queue put right.
@@ -148,16 +150,15 @@ func (w *wired) stop() int {
 		return w.approve(err)
 	}
 	crashPoint("locked")
-	again, held, err := w.settle()
-	if err != nil {
+	v, err := w.settle()
+	if err != nil || v.holds() {
 		unlock()
-		return w.approve(err)
-	}
-	if held {
-		unlock()
+		if err != nil {
+			return w.approve(err)
+		}
 		return 0
 	}
-	text, offered, err := w.offer(again)
+	text, offered, err := w.offer(v)
 	unlock()
 	switch {
 	case err == nil:
@@ -170,96 +171,100 @@ func (w *wired) stop() int {
 	return w.approve(nil)
 }
 
-// settle acknowledges the entry in flight, or says that it is to be offered
-// again, or that it is another session's.
-func (w *wired) settle() (again, held bool, err error) {
+// settle finds out what the Stop means for the entry in flight, and acknowledges
+// it where that is so.
+func (w *wired) settle() (wiredVerdict, error) {
 	flight, err := w.queue.InFlight()
 	if err != nil || flight == nil {
-		return false, false, err
+		return wiredNext, err
 	}
-	if twin(w.began, flight) {
-		w.say("entry %s was handed over by another call meanwhile", flight.DeliveryID)
-		return false, true, nil
-	}
-	v := judgeWired(w.event, flight)
-	if v == wiredLook {
-		v = wiredAgain
-		h := handoverOf(flight)
-		if h.path == "" {
-			h.path = w.event.Transcript
-		}
-		if h.wait(writtenBehind) {
-			v = wiredDone
-		}
-	}
+	v := w.judge(flight)
 	switch v {
+	case wiredTwin:
+		w.say("entry %s was handed over by another call meanwhile", flight.DeliveryID)
 	case wiredHold:
 		w.say("entry %s is in flight for session %s: nothing is handed over here; "+
 			"if that session is gone, run: heartbeat-stop recover --inbox %s",
 			flight.DeliveryID, flight.Session, strconv.Quote(w.inbox))
-		return false, true, nil
 	case wiredUnread:
 		w.say("entry %s stays in flight: no payload tells whether session %s had it", flight.DeliveryID, flight.Session)
-		return false, true, nil
+	case wiredNext:
+		a := inbox.Acknowledgement{Now: time.Now()}
+		if w.event != nil {
+			a.Session, a.Reply, a.Abandoned = w.event.SessionID, w.event.LastMessage, w.event.running()
+		}
+		_, err = w.queue.Acknowledge(a)
+		w.last = flight
+		crashPoint("acknowledged")
 	case wiredAgain:
-		return true, false, nil
 	}
-	a := inbox.Acknowledgement{Now: time.Now()}
-	if w.event != nil {
-		a.Session, a.Reply, a.Abandoned = w.event.SessionID, w.event.LastMessage, w.event.running()
-	}
-	_, err = w.queue.Acknowledge(a)
-	crashPoint("acknowledged")
-	return false, false, err
+	return v, err
 }
 
 // wiredVerdict is what a hand-wired Stop means for the entry in flight.
 type wiredVerdict int
 
 const (
-	wiredDone   wiredVerdict = iota // the session had it: acknowledge
-	wiredLook                       // only the transcript can tell
-	wiredAgain                      // it did not arrive: offer it again
+	wiredNext   wiredVerdict = iota // the session had it, or there is none: the next one is its turn
+	wiredAgain                      // it did not arrive, as far as is known: it is offered again
+	wiredTwin                       // it was handed over by another call of the same Stop
 	wiredHold                       // it is another session's
 	wiredUnread                     // it is a session's, and nothing tells whose call this is
 )
 
-// judgeWired: of an entry that was offered to no session that is known, the next
-// call acknowledges, as in heartbeat-rs; otherwise proof is asked.
-func judgeWired(p *payload, f *inbox.InFlight) wiredVerdict {
+// holds reports whether nothing may be handed over.
+func (v wiredVerdict) holds() bool { return v >= wiredTwin }
+
+// judge: of an entry that was offered to no session that is known, the next call
+// acknowledges, as in heartbeat-rs; otherwise proof is asked. The same client
+// is the same session, also when a person has begun another conversation in it
+// (/clear).
+func (w *wired) judge(f *inbox.InFlight) wiredVerdict {
+	p := w.event
 	switch {
+	case f.Via == inbox.ViaStop && f.State == inbox.Offered && (w.before == nil || !w.before.Same(f)):
+		return wiredTwin
 	case p == nil || p.SessionID == "":
 		if f.Session != "" {
 			return wiredUnread
 		}
-		return wiredDone
-	case f.Session != "" && f.Session != p.SessionID:
+		return wiredNext
+	case f.Session != "" && f.Session != p.SessionID && (f.Client == "" || f.Client != w.client.String()):
 		return wiredHold
 	case f.State != "" && f.State != inbox.Offered:
-		return wiredDone
+		return wiredNext
 	case p.StopHookActive && (f.PromptID == "" || f.PromptID == p.PromptID):
-		return wiredDone
+		return wiredNext
 	}
-	return wiredLook
+	h := handoverOf(f)
+	if h.path == "" {
+		h.path = p.Transcript
+	}
+	if h.wait(writtenBehind) == inbox.Seen {
+		return wiredNext
+	}
+	return wiredAgain
 }
 
 // errGone means that nobody is there any more.
 var errGone = errors.New("the client has ended: nothing is handed over")
 
-// offer records the next entry as offered and returns its text.
-func (w *wired) offer(again bool) (text string, f *inbox.InFlight, err error) {
+// offer records the next entry as offered, or the one in flight again, and
+// returns its text.
+func (w *wired) offer(v wiredVerdict) (text string, f *inbox.InFlight, err error) {
 	if !w.alive() {
 		return "", nil, errGone
 	}
-	o := inbox.Offering{Via: inbox.ViaStop, Unwatched: true}
+	o := inbox.Offering{Via: inbox.ViaStop, Unwatched: true, Client: w.client.String()}
 	if w.event != nil {
 		o.Session, o.PromptID, o.Transcript = w.event.SessionID, w.event.PromptID, w.event.Transcript
-		o.TranscriptOffset = transcriptSize(o.Transcript)
 	}
 	var e *inbox.Entry
-	if again {
+	if v != wiredNext {
+		o.TranscriptOffset = TranscriptSize(o.Transcript)
 		e, f, err = w.queue.Reoffer(o)
 	} else if e, err = w.queue.Next(); err == nil {
+		o.TranscriptOffset = nextOffset(o.Transcript, e.Prompt, w.last)
 		f, err = w.queue.Offer(e, o)
 	}
 	if err != nil {
@@ -309,7 +314,7 @@ func (w *wired) wait() int {
 		if err != nil {
 			return w.approve(err)
 		}
-		text, offered, err := w.offer(false)
+		text, offered, err := w.offer(wiredNext)
 		unlock()
 		switch {
 		case err == nil:

@@ -6,9 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"heartbeat/hook/flock"
 )
 
 // old is a directory as heartbeat-rs's users have it: no session of ours. The
@@ -405,17 +409,185 @@ func TestProofIsAskedWhereThePayloadHasASession(t *testing.T) {
 func TestHandWiredRefusesWhereASessionOfOursLives(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
-	before := l.files()
+	logLine(l.home, "begun") // what is refused stands in it
+	shape := regexp.MustCompile(`(?m)^(\S+/hook\.log|\S+/\.heartbeat) .*$`)
+	files := func() string { return shape.ReplaceAllString(l.files(), "$1") }
+	before := files()
 	signal := filepath.Join(t.TempDir(), "signal")
 	r := l.run(l.command([]string{"--inbox", l.inbox, "--signal-file", signal}, ""))
 	approves(t, r)
-	if !strings.Contains(r.stderr, "refused") || l.files() != before {
-		t.Errorf("%+v\n%s", r, l.files())
+	if !strings.Contains(r.stderr, "refused") || !strings.Contains(l.log(), "refused") || files() != before {
+		t.Errorf("%+v\n%s", r, files())
 	}
 	if _, err := os.Stat(signal); err == nil {
 		t.Error("the signal file would end somebody else's session")
 	}
-	if r := l.run(l.command([]string{"recover", "--inbox", l.inbox}, "")); r.status != 1 || l.files() != before {
+	if r := l.run(l.command([]string{"recover", "--inbox", l.inbox}, "")); r.status != 1 || files() != before {
 		t.Errorf("recover: %+v", r)
+	}
+}
+
+// Whatever keeps a hand-wired hook from handing anything over stands in
+// hook.log: of a hook that ends with 0 the client shows nobody what it said.
+func TestWhatHoldsTheHandWiredHookIsLogged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(t *testing.T, o old)
+		stdin   func(o old) string
+		says    string
+	}{
+		"another conversation": {
+			prepare: func(t *testing.T, o old) { o.stopWith(o.payload(onStop, nil)) },
+			stdin:   func(o old) string { return o.payload(onStop, fields{"session_id": "other"}) },
+			says:    "is in flight for session C",
+		},
+		"a session of ours lives": {
+			prepare: func(t *testing.T, o old) {
+				release, err := flock.TryLock(sessionLock(o.inbox))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = release() })
+			},
+			says: "a session of heartbeat lives in",
+		},
+		"a person is needed": {
+			prepare: func(t *testing.T, o old) {
+				if err := os.WriteFile(filepath.Join(o.home, ".inbox-offset"), []byte("what?"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
+			says: "needs a person",
+		},
+		"nobody tells whose Stop it is": {
+			prepare: func(t *testing.T, o old) { o.stopWith(o.payload(onStop, nil)) },
+			says:    "no payload tells whether session C had it",
+		},
+		"the payload is cut off": {
+			stdin: func(o old) string { return o.payload(onStop, nil)[:150] },
+			says:  "was cut off",
+		},
+		"the queue is no file": {
+			prepare: func(t *testing.T, o old) {
+				if err := os.Rename(o.inbox, o.inbox+".was"); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Mkdir(o.inbox, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			},
+			says: "not a regular file",
+		},
+	} {
+		for _, deliver := range []Deliver{DeliverJSON, DeliverStderr} {
+			t.Run(name+", "+string(deliver), func(t *testing.T) {
+				t.Parallel()
+				o := newOld(t, "one\ntwo\n")
+				o.transcript = filepath.Join(o.home, "t.jsonl")
+				if c.prepare != nil {
+					c.prepare(t, o)
+				}
+				stdin := ""
+				if c.stdin != nil {
+					stdin = c.stdin(o)
+				}
+				r := o.stopWith(stdin, "--deliver", string(deliver))
+				approves(t, r)
+				if !strings.Contains(o.log(), c.says) {
+					t.Errorf("hook.log: %q, want %q", o.log(), c.says)
+				}
+				if (deliver == DeliverJSON) != strings.Contains(r.stderr, c.says) {
+					t.Errorf("stderr: %q", r.stderr)
+				}
+			})
+		}
+	}
+}
+
+// A person who types /clear begins another conversation in the same client:
+// its session went on with nothing any more.
+func TestAClientStaysTheSameSessionAfterClear(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		taken  bool
+		client int // pid; 0: not told
+		want   string
+	}{
+		"the entry had arrived":     {true, os.Getpid(), "two"},
+		"the entry had not arrived": {false, os.Getpid(), "one\n\n[heartbeat: attempt 2"},
+		"another client":            {true, os.Getppid(), ""},
+		"a client that is not told": {true, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOld(t, "one\ntwo\n")
+			o.transcript = filepath.Join(o.home, "t.jsonl")
+			o.env = append(o.env, "CLAUDE_PID="+strconv.Itoa(os.Getpid()))
+			blocks(t, o.stopWith(o.payload(onStop, nil)), "one")
+			if c.taken {
+				appendFile(t, o.transcript, userLine(feedback+"one"))
+			}
+			o.env[len(o.env)-1] = "CLAUDE_PID="
+			if c.client != 0 {
+				o.env[len(o.env)-1] += strconv.Itoa(c.client)
+			}
+			r := o.stopWith(o.payload(onStop, fields{
+				"session_id": "after-clear", "prompt_id": "P9", "transcript_path": filepath.Join(o.home, "new.jsonl"),
+			}))
+			var b struct{ Reason string }
+			if err := json.Unmarshal([]byte(r.stdout), &b); (err == nil) != (c.want != "") || !strings.HasPrefix(b.Reason, c.want) {
+				t.Errorf("%+v, want %q", r, c.want)
+			}
+		})
+	}
+}
+
+// heartbeat-rs's scripts empty the inbox after `recover`: under deadletter an
+// entry that nothing proved stood there alone, and was lost.
+func TestAnInboxThatIsEmptiedAfterRecoverLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, payload := range []bool{false, true} {
+		o := newOld(t, "one\n")
+		o.transcript = filepath.Join(o.home, "t.jsonl")
+		appendFile(t, o.transcript, userLine("something else"))
+		stdin := ""
+		if payload {
+			stdin = o.payload(onStop, nil)
+		}
+		blocks(t, o.stopWith(stdin), "one")
+		if r := o.recover("--on-orphan", "deadletter"); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		if err := os.Truncate(o.inbox, 0); err != nil {
+			t.Fatal(err)
+		}
+		o.append("two")
+		blocks(t, o.stop(), "two")
+		if dead := o.read(".dead-letter.jsonl"); !strings.Contains(dead, `"raw_line":"one"`) || !strings.Contains(dead, `"reason":"interrupted"`) {
+			t.Errorf("payload %t: dead letters %q", payload, dead)
+		}
+	}
+}
+
+// Without a transcript nothing tells whether a prompt arrived: one that kills
+// each session that gets it was given for ever.
+func TestWithoutATranscriptAttemptsCount(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "poison\nnext\n")
+	for n := 1; ; n++ {
+		r := o.stop()
+		var b struct{ Reason string }
+		if err := json.Unmarshal([]byte(r.stdout), &b); err != nil || n > 10 {
+			t.Fatalf("attempt %d: %+v", n, r)
+		}
+		if b.Reason == "next" {
+			if n != 6 || !strings.Contains(o.read(".dead-letter.jsonl"), `"reason":"poison"`) {
+				t.Errorf("given up after %d attempts: %s", n-1, o.read(".dead-letter.jsonl"))
+			}
+			break
+		}
+		if r := o.recover("--on-orphan", "retry"); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
 	}
 }

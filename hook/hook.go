@@ -69,10 +69,11 @@ func flagsOf(args []string) []string {
 	return nil
 }
 
-// PromptFor is the text of an entry as a session of ours gets it: verbatim
-// the first time, with a footer that warns of a repeat after that.
+// PromptFor is the text of an entry as a session of ours gets it: verbatim,
+// with a footer that warns of a repeat once a session may have worked on it
+// before.
 func PromptFor(f *inbox.InFlight, prompt string) string {
-	if f.Attempt <= 1 {
+	if !f.Repeat() {
 		return prompt
 	}
 	return fmt.Sprintf("%s\n\n[heartbeat: attempt %d of this entry; an earlier one was interrupted. "+

@@ -1,6 +1,9 @@
 package hook
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Environment variables that the shim sets for a session and its hooks read.
 const (
@@ -119,6 +122,14 @@ type Process struct {
 	Start uint64 `json:"start"` // clock ticks after boot: /proc/PID/stat field 22
 }
 
+// String is "PID:START", or "" for no process.
+func (p Process) String() string {
+	if p.PID == 0 {
+		return ""
+	}
+	return strconv.Itoa(p.PID) + ":" + strconv.FormatUint(p.Start, 10)
+}
+
 // Work is the entry a session is working on.
 type Work struct {
 	DeliveryID string    `json:"delivery_id"`
@@ -153,6 +164,9 @@ type Record struct {
 	Policy    Policy    `json:"policy"`
 	Shim      Process   `json:"shim"`
 	StartedAt time.Time `json:"started_at"`
+	// Clock is when it was written: reading it carries its times along when the
+	// wall clock was set since.
+	Clock Clock `json:"clock,omitzero"`
 
 	// Client is bound at the first SessionStart; BoundAt is zero before.
 	Client         Process   `json:"client,omitzero"`
@@ -167,6 +181,7 @@ type Record struct {
 	LastEvent      string    `json:"last_event,omitempty"`
 	LastEventAt    time.Time `json:"last_event_at,omitzero"`
 	Work           *Work     `json:"work,omitempty"`
+	HandOvers      int       `json:"hand_overs"`    // by Stop hooks of this session
 	Continuations  int       `json:"continuations"` // hand-overs since the last acknowledgement
 	Acknowledged   int       `json:"acknowledged"`
 	// Waiter is the hook process that waits while Phase is Waiting, so that

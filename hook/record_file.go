@@ -37,6 +37,7 @@ func ReadRecord(home string) (*Record, error) {
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, fmt.Errorf("cannot read the session record %q: %w", recordPath(home), err)
 	}
+	r.carry(readClock())
 	return r, nil
 }
 
@@ -75,6 +76,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 // Write replaces home/session.json atomically (no sync). The caller holds
 // the hook lock, except the shim before the client was started.
 func (r *Record) Write(home string) (err error) {
+	r.Clock = readClock()
 	data, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("cannot write the session record: %w", err)

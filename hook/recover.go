@@ -71,11 +71,11 @@ func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, 
 }
 
 // Arrived looks once in the client's transcript for the hand-over of an entry
-// that was offered. It errs on the side of false: a client that was killed may
-// not have written what it had (claude-code.md 21 P).
-func Arrived(f inbox.InFlight) bool {
-	found, _ := handoverOf(&f).look()
-	return found
+// that was offered. It errs on the side of not Seen: a client that was killed may
+// not have written what it had.
+func Arrived(f inbox.InFlight) inbox.Arrival {
+	arrived, _ := handoverOf(&f).look()
+	return arrived
 }
 
 // camelCase gives an outcome as heartbeat-rs names it: NothingToRecover.

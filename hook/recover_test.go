@@ -31,7 +31,8 @@ func TestH25ToH33Recover(t *testing.T) {
 		{name: "H28 retry", prepare: started, args: []string{"--on-orphan", "retry"}, says: "Requeued", next: "one"},
 		{name: "H29 deadletter is the default", prepare: started, says: "DeadLettered", next: "two", dead: 1},
 		{name: "H30 drop", prepare: started, args: []string{"--on-orphan=drop"}, says: "Dropped", next: "two"},
-		{name: "offered without proof is given again", args: []string{"--on-orphan", "deadletter"}, prepare: func(old) {}, says: "Requeued", next: "one"},
+		{name: "deadletter files what nothing proves", args: []string{"--on-orphan", "deadletter"}, prepare: func(old) {}, says: "DeadLettered", next: "two", dead: 1},
+		{name: "retry gives it again", args: []string{"--on-orphan", "retry"}, prepare: func(old) {}, says: "Requeued", next: "one"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

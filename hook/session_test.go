@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -299,7 +300,9 @@ func TestHookInstalledTwice(t *testing.T) {
 		if err == nil {
 			_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "S", PromptID: "P1"})
 		}
-		if err != nil {
+		r := l.record()
+		r.HandOvers++
+		if err = errors.Join(err, r.Write(l.home)); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -30,6 +30,9 @@ type tick struct {
 	event  *payload
 	queue  *inbox.Queue
 	unlock func() error // nil while the hook lock is not held
+	// handOvers is how many the session had when the hook was called.
+	handOvers int
+	last      *inbox.InFlight // the entry that was in flight
 
 	// Read anew each time the lock is taken.
 	record *Record
@@ -44,6 +47,7 @@ func sessionHook(c Call) (status int) {
 	if !ok {
 		return 0
 	}
+	t.handOvers = record.HandOvers
 	c.Stderr = quiet(c.Stderr)
 	defer func() {
 		if p := recover(); p != nil {
@@ -164,6 +168,7 @@ func (t *tick) decide() (decision, bool) {
 	if !ok {
 		return decision{}, false
 	}
+	t.last = flight
 	f, look := t.facts(flight)
 	d := decide(t.record, f)
 	if !d.look {
@@ -171,7 +176,7 @@ func (t *tick) decide() (decision, bool) {
 	}
 	t.exit()
 	evidence := absent
-	if look.wait(d.patience) {
+	if look.wait(d.patience) == inbox.Seen {
 		evidence = present
 	}
 	crashPoint("looked")
@@ -182,6 +187,7 @@ func (t *tick) decide() (decision, bool) {
 	if !ok {
 		return decision{}, false
 	}
+	t.last = again
 	f, _ = t.facts(again)
 	if flight != nil && again != nil && again.DeliveryID == flight.DeliveryID && again.Attempt == flight.Attempt {
 		f.evidence = evidence
@@ -214,7 +220,7 @@ func (t *tick) flight() (*inbox.InFlight, bool) {
 // facts gathers what the decision is made of, and where the transcript would
 // show that the entry arrived.
 func (t *tick) facts(flight *inbox.InFlight) (facts, handover) {
-	f := facts{now: time.Now(), began: t.began, event: t.event, client: t.client, flight: flight}
+	f := facts{now: time.Now(), handOvers: t.handOvers, event: t.event, client: t.client, flight: flight}
 	if flight == nil {
 		return f, handover{}
 	}
@@ -231,8 +237,7 @@ func (t *tick) facts(flight *inbox.InFlight) (facts, handover) {
 // handoverOf is what the transcript shows when the entry arrived.
 func handoverOf(f *inbox.InFlight) handover {
 	return handover{
-		path: f.Transcript, offset: f.TranscriptOffset, since: f.DeliveredAt, via: f.Via,
-		text: PromptFor(f, f.Prompt()),
+		path: f.Transcript, offset: f.TranscriptOffset, via: f.Via, text: PromptFor(f, f.Prompt()),
 	}
 }
 
@@ -327,13 +332,15 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 	}
 	offering := inbox.Offering{
 		Via: inbox.ViaStop, Session: t.record.Session, PromptID: t.event.PromptID,
-		Transcript: t.event.Transcript, TranscriptOffset: transcriptSize(t.event.Transcript),
+		Transcript: t.event.Transcript,
 	}
 	var flight *inbox.InFlight
 	var err error
 	if entry == nil {
+		offering.TranscriptOffset = TranscriptSize(t.event.Transcript)
 		entry, flight, err = t.queue.Reoffer(offering)
 	} else {
+		offering.TranscriptOffset = nextOffset(t.event.Transcript, entry.Prompt, t.last)
 		flight, err = t.queue.Offer(entry, offering)
 	}
 	if err != nil {
@@ -346,6 +353,7 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 		DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: now,
 	}
 	t.record.Continuations++
+	t.record.HandOvers++
 	return t.speak(PromptFor(flight, entry.Prompt), flight)
 }
 

@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 )
 
@@ -36,52 +40,107 @@ const feedback = "Stop hook feedback:\n"
 type handover struct {
 	path   string
 	offset int64 // nothing before it is looked at
-	// since is when it was offered: an equal text handed over earlier may
-	// have been written only after the offset was noted.
-	since time.Time
-	via   inbox.Via
-	text  string // as PromptFor gives it
+	via    inbox.Via
+	text   string // as PromptFor gives it
 }
 
+// nothingProves is the offset of a hand-over that a transcript cannot prove.
+const nothingProves = math.MaxInt64
+
 // wait looks until the hand-over stands in the transcript or patience is over.
-func (h handover) wait(patience time.Duration) bool {
+func (h handover) wait(patience time.Duration) inbox.Arrival {
 	deadline := time.Now().Add(patience)
 	for {
-		found, next := h.look()
-		if found {
-			return true
+		arrived, next := h.look()
+		if arrived == inbox.Seen || !time.Now().Add(lookAgain).Before(deadline) {
+			return arrived
 		}
 		h.offset = next
-		if !time.Now().Add(lookAgain).Before(deadline) {
-			return false
-		}
 		time.Sleep(lookAgain)
 	}
 }
 
 // look reads the complete lines from the offset on. It returns where the
-// next look goes on. What cannot be read proves nothing.
-func (h handover) look() (found bool, next int64) {
-	f, err := openTranscript(h.path)
+// next look goes on.
+func (h handover) look() (arrived inbox.Arrival, next int64) {
+	arrived, next = inbox.Unseen, h.offset
+	err := eachLine(h.path, h.offset, func(line []byte, end int64) bool {
+		if next = end; h.matches(line) {
+			arrived = inbox.Seen
+		}
+		return arrived != inbox.Seen
+	})
 	if err != nil {
-		return false, h.offset
+		return inbox.Unknown, next
+	}
+	return arrived, next
+}
+
+// eachLine calls do with the complete lines of a transcript from an offset on
+// and where each ends, until do returns false. A transcript that is shorter, or
+// has more than is looked at, is an error.
+func eachLine(path string, offset int64, do func(line []byte, end int64) bool) error {
+	f, err := openTranscript(path)
+	if err != nil {
+		return err
 	}
 	defer f.Close()
-	if _, err := f.Seek(h.offset, io.SeekStart); err != nil {
-		return false, h.offset
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case info.Size() < offset:
+		return fmt.Errorf("%q is shorter than it was", path)
+	case info.Size()-offset > maxTranscript:
+		return fmt.Errorf("%q has more than %d bytes to look at", path, maxTranscript)
+	}
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return err
 	}
 	in := bufio.NewReaderSize(io.LimitReader(f, maxTranscript), 64<<10)
-	next = h.offset
 	for {
 		line, length, err := readLine(in)
-		if err != nil {
-			return false, next
+		if errors.Is(err, io.EOF) {
+			return nil // the rest of a line is to come
 		}
-		next += length
-		if h.matches(line) {
-			return true, next
+		if err != nil {
+			return err
+		}
+		if offset += length; !do(line, offset) {
+			return nil
 		}
 	}
+}
+
+// FindTranscript looks in a client's configuration folder for the transcript of
+// a conversation; "" when the client has written none. An error means that this
+// cannot be told. Measured in 2.1.329: projects/DIRECTORY/ID.jsonl.
+func FindTranscript(configDir, id string) (string, error) {
+	if id == "" || filepath.Base(id) != id || !filepath.IsAbs(configDir) {
+		return "", fmt.Errorf("cannot look for the conversation %q in %q", id, configDir)
+	}
+	projects, err := durable.Open(filepath.Join(configDir, "projects"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer projects.Close()
+	entries, err := projects.Entries()
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		name := filepath.Join(e.Name(), id+".jsonl")
+		if info, err := projects.Stat(name); err == nil && info.Mode().IsRegular() {
+			return filepath.Join(projects.Path(), name), nil
+		}
+	}
+	if len(entries) >= durable.MaxEntries {
+		return "", fmt.Errorf("there are over %d folders in %q", durable.MaxEntries, projects.Path())
+	}
+	return "", nil
 }
 
 func openTranscript(path string) (*os.File, error) {
@@ -121,22 +180,22 @@ func (h handover) matches(line []byte) bool {
 	if !bytes.Contains(line, []byte(`"user"`)) {
 		return false
 	}
+	return slices.ContainsFunc(said("user", line), h.carries)
+}
+
+// said returns the texts of a line that is a message of the main conversation.
+func said(role string, line []byte) []string {
 	var record struct {
-		Type      string    `json:"type"`
-		Sidechain bool      `json:"isSidechain"`
-		Timestamp time.Time `json:"timestamp"`
+		Type      string `json:"type"`
+		Sidechain bool   `json:"isSidechain"`
 		Message   struct {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
 	}
-	if json.Unmarshal(line, &record) != nil || record.Type != "user" || record.Sidechain {
-		return false
+	if json.Unmarshal(line, &record) != nil || record.Type != role || record.Sidechain {
+		return nil
 	}
-	// The client's clock has milliseconds.
-	if !record.Timestamp.IsZero() && record.Timestamp.Before(h.since.Truncate(time.Millisecond)) {
-		return false
-	}
-	return slices.ContainsFunc(texts(record.Message.Content), h.carries)
+	return texts(record.Message.Content)
 }
 
 // texts returns a message's content: a string, or the text blocks of a list.
@@ -188,11 +247,27 @@ func samePrompt(got, want string) bool {
 	return strings.TrimSpace(got) == strings.TrimSpace(want)
 }
 
-// transcriptSize is where the record of what is handed over now would appear.
-func transcriptSize(path string) int64 {
+// TranscriptSize is where the record of what is handed over now would appear.
+func TranscriptSize(path string) int64 {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return 0
 	}
 	return info.Size()
+}
+
+// nextOffset is TranscriptSize for a prompt that follows a hand-over of the
+// same client. An equal one before it may not be written yet, and would prove
+// this one: it is waited for, with the hook lock held.
+func nextOffset(path, prompt string, before *inbox.InFlight) int64 {
+	if before != nil && before.Via == inbox.ViaStop && before.Prompt() == prompt && before.TranscriptOffset != nothingProves {
+		h := handoverOf(before)
+		if h.path == "" {
+			h.path = path
+		}
+		if h.path == path && h.wait(lineBehind) != inbox.Seen {
+			return nothingProves
+		}
+	}
+	return TranscriptSize(path)
 }

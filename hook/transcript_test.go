@@ -20,9 +20,8 @@ const recorded = "testdata/transcript-2.1.329.jsonl"
 
 func TestLookFindsWhatTheClientWrote(t *testing.T) {
 	t.Parallel()
-	begin := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 	handed := func(n int) string { return fmt.Sprintf("entry number %d <&> \"q\" \\ é\nline two @x /clear", n) }
-	size := transcriptSize(recorded)
+	size := TranscriptSize(recorded)
 	for _, c := range []struct {
 		name string
 		h    handover
@@ -40,20 +39,11 @@ func TestLookFindsWhatTheClientWrote(t *testing.T) {
 		{"the assistant's words", handover{via: inbox.ViaStop, text: "reply 6"}, false},
 		{"a kick-off is no hand-over", handover{via: inbox.ViaStop, text: "first entry"}, false},
 		{"before the offset", handover{via: inbox.ViaStop, text: handed(3), offset: size}, false},
-		{"an equal entry handed over earlier, written late", handover{
-			via: inbox.ViaStop, text: handed(3), since: time.Date(2026, 11, 21, 4, 49, 47, 593e6, time.UTC),
-		}, false},
-		{"in the same millisecond", handover{
-			via: inbox.ViaStop, text: handed(3), since: time.Date(2026, 11, 21, 4, 49, 47, 592e6+999, time.UTC),
-		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.h.path = recorded
-			if c.h.since.IsZero() {
-				c.h.since = begin
-			}
-			if got, _ := c.h.look(); got != c.want {
+			if got, _ := c.h.look(); (got == inbox.Seen) != c.want || got == inbox.Unknown {
 				t.Errorf("found: %v, want %v", got, c.want)
 			}
 		})
@@ -90,8 +80,8 @@ func TestLookSurvivesAnyTranscript(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, next := handover{path: path, via: inbox.ViaStop, text: "go", since: noon}.look()
-			if got != c.want || next > int64(len(c.content)) {
+			got, next := handover{path: path, via: inbox.ViaStop, text: "go"}.look()
+			if (got == inbox.Seen) != c.want || got == inbox.Unknown || next > int64(len(c.content)) {
 				t.Errorf("found: %v, next look at %d; want %v", got, next, c.want)
 			}
 		})
@@ -113,7 +103,7 @@ func TestLookOpensNothingButAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"", fifo, link, dir, filepath.Join(dir, "none")} {
-		if found, _ := (handover{path: path, via: inbox.ViaKickoff, text: "first entry"}).look(); found {
+		if got, _ := (handover{path: path, via: inbox.ViaKickoff, text: "first entry"}).look(); got != inbox.Unknown {
 			t.Errorf("%q was read", path)
 		}
 	}
@@ -139,12 +129,45 @@ func TestWaitForWhatIsWrittenBehind(t *testing.T) {
 	})
 	defer timer.Stop()
 	h := handover{path: path, via: inbox.ViaStop, text: "go"}
-	if !h.wait(10 * time.Second) {
+	if h.wait(10*time.Second) != inbox.Seen {
 		t.Error("not found")
 	}
 	h.text = "other"
 	begin := time.Now()
-	if h.wait(60*time.Millisecond) || time.Since(begin) > 5*time.Second {
+	if h.wait(60*time.Millisecond) == inbox.Seen || time.Since(begin) > 5*time.Second {
 		t.Errorf("found, or gave up late: %s", time.Since(begin))
+	}
+}
+
+// Of two equal entries in a row, the record of the first can be written after
+// the second was offered. It proved the second, which had not arrived.
+func TestTheRecordOfAnEqualEntryBeforeProvesNothing(t *testing.T) {
+	t.Parallel()
+	for name, written := range map[string]func(l *lab, first string){
+		"written while it is waited for": func(l *lab, first string) {
+			timer := time.AfterFunc(200*time.Millisecond, func() { appendFile(l.t, l.transcript, first) })
+			l.t.Cleanup(func() { timer.Stop() })
+			l.handsOver("same", fields{"stop_hook_active": true})
+		},
+		"written much later": func(l *lab, first string) {
+			l.handsOver("same", fields{"stop_hook_active": true})
+			appendFile(l.t, l.transcript, first)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, []string{"one", "same", "same"})
+			appendFile(t, l.transcript, userLine("something else"))
+			l.handsOver("same", nil)
+			written(l, userLine(feedback+"[x hook]: same"))
+			if f := l.flight(); f == nil || f.Attempt != 1 || Arrived(*f) == inbox.Seen {
+				t.Fatalf("in flight %+v, %v", f, Arrived(*f))
+			}
+			l.handsOver("same\n\n[heartbeat: attempt 2 of this entry; an earlier one was interrupted. Check what is already done before acting.]",
+				fields{"prompt_id": "P2"})
+			if n := len(l.replies()); n != 2 {
+				t.Errorf("%d replies", n)
+			}
+		})
 	}
 }

@@ -61,7 +61,7 @@ func (l *Line) serve() { l.Submitted, l.Let = l.In, l.In+l.Out }
 // client starts with an empty line.
 func (l *Line) follow(transcript string) {
 	if l.Transcript != transcript {
-		*l = Line{Transcript: transcript, Offset: transcriptSize(transcript)}
+		*l = Line{Transcript: transcript, Offset: TranscriptSize(transcript)}
 	}
 }
 

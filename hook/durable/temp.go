@@ -29,17 +29,17 @@ func isTemp(name string) bool {
 	return err == nil && len(unique) == 8
 }
 
-// namesLimit bounds how many names of a folder are looked at.
-const namesLimit = 10_000
+// MaxEntries bounds how many names of a folder are looked at.
+const MaxEntries = 10_000
 
-// names are the folder's names, up to namesLimit of them.
-func (f *Folder) names() ([]os.DirEntry, error) {
+// Entries are the folder's names, up to MaxEntries of them, in no certain order.
+func (f *Folder) Entries() ([]os.DirEntry, error) {
 	dir, err := f.root.Open(".")
 	if err != nil {
 		return nil, f.fail("list", ".", err)
 	}
 	defer dir.Close()
-	entries, err := dir.ReadDir(namesLimit)
+	entries, err := dir.ReadDir(MaxEntries)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, f.fail("list", ".", err)
 	}
@@ -64,7 +64,7 @@ func (f *Folder) SweepOf(names ...string) error {
 
 // sweep removes the temporary files that are stale.
 func (f *Folder) sweep(stale func(name string, made time.Time) bool) error {
-	entries, err := f.names()
+	entries, err := f.Entries()
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (f *Folder) sweep(stale func(name string, made time.Time) bool) error {
 // Thin removes the files whose names begin with prefix, but for the last most
 // of them in the order of their names. It looks at a bounded number of names.
 func (f *Folder) Thin(prefix string, most int) error {
-	entries, err := f.names()
+	entries, err := f.Entries()
 	if err != nil {
 		return err
 	}

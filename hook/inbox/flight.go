@@ -210,7 +210,7 @@ func newFlight(e *Entry, generation int64) *flight {
 // offer fills in to whom it is handed over.
 func (f *flight) offer(o Offering) {
 	f.State, f.Via, f.Session, f.PromptID = Offered, o.Via, o.Session, o.PromptID
-	f.Transcript, f.TranscriptOffset, f.Unwatched = o.Transcript, o.TranscriptOffset, o.Unwatched
+	f.Transcript, f.TranscriptOffset, f.Unwatched, f.Client = o.Transcript, o.TranscriptOffset, o.Unwatched, o.Client
 	f.DeliveredAt = time.Now().UTC()
 }
 

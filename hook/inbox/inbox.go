@@ -75,7 +75,7 @@ const (
 	Drop       OrphanPolicy = "drop"       // forget it
 )
 
-// State is the place of an entry in flight in its life (DESIGN.md 4).
+// State is the place of an entry in flight in its life.
 type State string
 
 // The states that are recorded. Queued and acknowledged need no record:
@@ -101,7 +101,7 @@ type Reason string
 
 // The reasons for dead letters.
 const (
-	Interrupted Reason = "interrupted" // its session ended after a tool had run, policy deadletter
+	Interrupted Reason = "interrupted" // its session ended after a tool had run, or may have, policy deadletter
 	Poison      Reason = "poison"      // it used up max-attempts
 	Torn        Reason = "torn"        // a fragment of a JSON line
 	TooLarge    Reason = "too-large"   // over max-entry; filed by reference, or with its beginning
@@ -163,10 +163,15 @@ type InFlight struct {
 	State     State  `json:"state,omitempty"`
 	Attempt   int    `json:"attempt,omitempty"` // hand-overs, from 1
 	// Repeats counts the interruptions that used up an attempt.
-	Repeats  int    `json:"repeats,omitempty"`
-	Via      Via    `json:"via,omitempty"`
-	Session  string `json:"session,omitempty"`   // our id of the session it was offered to
-	PromptID string `json:"prompt_id,omitempty"` // the client's prompt_id, as far as known
+	Repeats int `json:"repeats,omitempty"`
+	// Untouched is true while no session can have worked on an earlier attempt:
+	// none got it, or the service refused it before any tool had run. Of a first
+	// attempt it says nothing.
+	Untouched bool   `json:"untouched,omitempty"`
+	Via       Via    `json:"via,omitempty"`
+	Session   string `json:"session,omitempty"`   // our id of the session it was offered to
+	Client    string `json:"client,omitempty"`    // the client's process, where the offer named it
+	PromptID  string `json:"prompt_id,omitempty"` // the client's prompt_id, as far as known
 	// Transcript and TranscriptOffset say where the client's record of the
 	// hand-over would appear.
 	Transcript       string `json:"transcript,omitempty"`
@@ -178,6 +183,10 @@ type InFlight struct {
 	// because no other file has to survive a power cut with the entry.
 	Unwatched bool `json:"unwatched,omitempty"`
 }
+
+// Repeat reports whether a session may have worked on an earlier attempt: then
+// this one is to warn of that.
+func (f *InFlight) Repeat() bool { return f.Attempt > 1 && !f.Untouched }
 
 // Same reports whether g is the same offer as f, with no proof yet that it
 // arrived.
@@ -193,7 +202,19 @@ type Offering struct {
 	Transcript       string
 	TranscriptOffset int64
 	Unwatched        bool // see InFlight
+	// Client names the client's process, for those who have no session record.
+	Client string
 }
+
+// Arrival is what can be found out about an offer without a proof.
+type Arrival int
+
+// The arrivals.
+const (
+	Unknown Arrival = iota // there is nothing to look into
+	Unseen                 // it is not there; a client that was killed may not have written it
+	Seen                   // the session got it
+)
 
 // Acknowledgement is what is known of an entry that is done. It becomes its
 // record in the outbox.
@@ -250,8 +271,14 @@ type Interruption struct {
 	// failure, dialog, start-up): then the repeat uses up no attempt.
 	Counts bool
 	// Arrived, when not nil, looks for evidence that an offered entry was
-	// taken after all (the transcript). It errs on the side of false.
-	Arrived func(InFlight) bool
+	// taken after all (the transcript). It errs on the side of not Seen.
+	Arrived func(InFlight) Arrival
+	// Untaken says that an entry that is still offered demonstrably reached no
+	// session.
+	Untaken bool
+	// Refused says that the service ended the session: where no tool has run,
+	// nothing was worked on.
+	Refused bool
 	Now     time.Time
 }
 

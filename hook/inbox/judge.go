@@ -44,7 +44,7 @@ func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, er
 		v := verdict{meta: s.note(*m, 0, nil), changed: true, cursor: 0}
 		v.moved, v.aside = c.corrupt || c.value != 0, c.corrupt
 		if m.Ino != 0 && (f == nil || !f.here) {
-			v.meta.Generation = newGeneration(m.Generation)
+			v.meta.Generation = newGeneration()
 			v.meta.Requeued = m.Requeued.movedTo(0)
 		}
 		return v, nil
@@ -58,7 +58,7 @@ func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, er
 
 // fresh starts at the first byte of an inbox that was not seen before.
 func fresh(s *source, c cursorState, m *meta, note string) verdict {
-	next := meta{Generation: newGeneration(m.Generation), Requeued: m.Requeued, Archive: m.Archive}
+	next := meta{Generation: newGeneration(), Requeued: m.Requeued, Archive: m.Archive}
 	return verdict{
 		meta: s.note(next, 0, nil), changed: true,
 		moved: c.corrupt || c.value != 0, aside: c.corrupt, note: note,
@@ -68,7 +68,7 @@ func fresh(s *source, c cursorState, m *meta, note string) verdict {
 // judgeUnknown is for a directory without our sidecar: heartbeat-rs's, or
 // one whose sidecar was lost. Only the cursor itself can be checked.
 func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, error) {
-	next := meta{Generation: newGeneration(0)}
+	next := meta{Generation: newGeneration()}
 	if f != nil && f.here && f.Generation > 0 {
 		next.Generation = f.Generation
 	}
@@ -164,7 +164,7 @@ func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error)
 // relocated goes on after the last acknowledged line of an edited inbox.
 func relocated(s *source, c cursorState, m *meta, end int64) verdict {
 	next := *m
-	next.Generation = newGeneration(m.Generation)
+	next.Generation = newGeneration()
 	next.HeadLen, next.Head, next.Punched = 0, "", 0
 	next.Requeued = m.Requeued.movedTo(end)
 	last, lastHasID := m.Last, m.LastHasID

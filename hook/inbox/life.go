@@ -76,6 +76,7 @@ func (q *Queue) Reoffer(o Offering) (*Entry, *InFlight, error) {
 	}
 	f.own()
 	before := *f
+	f.Untouched = false
 	f.Attempt++
 	f.offer(o)
 	if err := q.writeOffer(f, &before); err != nil {
@@ -185,20 +186,21 @@ func (q *Queue) Withdraw() error {
 	if f.State != Offered {
 		return fmt.Errorf("cannot withdraw the offer of entry %s: it is %s", f.DeliveryID, f.State)
 	}
-	return q.requeue(v, f.Attempt-1, f.Repeats)
+	return q.requeue(v, requeued{Attempt: f.Attempt - 1, Repeats: f.Repeats, Untouched: f.Untouched})
 }
 
-// requeue puts the entry in flight first in the queue again.
-func (q *Queue) requeue(v *view, attempt, repeats int) error {
-	f := v.flight
-	r := &requeued{DeliveryID: f.DeliveryID, EntryID: entryID(f.raw), Attempt: attempt, Repeats: repeats}
+// requeue puts the entry in flight first in the queue again, with what is to be
+// remembered of it.
+func (q *Queue) requeue(v *view, remember requeued) error {
+	f, r := v.flight, &remember
+	r.DeliveryID, r.EntryID = f.DeliveryID, entryID(f.raw)
 	if f.here {
 		r.DeliveryID = deliveryID(v.verdict.meta.Generation, f.StartOffset, f.raw)
 	}
 	if !f.here {
 		return q.requeueMoved(v, r)
 	}
-	if attempt == 0 && repeats == 0 {
+	if r.Attempt == 0 && r.Repeats == 0 {
 		r = nil
 	}
 	if r != nil || v.verdict.meta.Requeued != nil {

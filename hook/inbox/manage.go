@@ -28,7 +28,7 @@ func (q *Queue) StartAt(offset int64) error {
 	if err := q.moveCursor(s, offset); err != nil {
 		return err
 	}
-	if err := q.writeMeta(s.note(meta{Generation: newGeneration(0)}, offset, nil)); err != nil {
+	if err := q.writeMeta(s.note(meta{Generation: newGeneration()}, offset, nil)); err != nil {
 		return err
 	}
 	return q.dir.Sync()

@@ -174,7 +174,7 @@ const quietFor = 5 * time.Second
 // complete ends a last line whose writer has gone, and reports whether it
 // did.
 func (q *Queue) complete(s *source, tail line) bool {
-	if len(bytes.TrimSpace(tail.raw)) == 0 && !tail.tooLarge || time.Since(s.modified) < quietFor {
+	if len(bytes.TrimSpace(tail.raw)) == 0 && !tail.tooLarge || !quiet(s.modified, quietFor) {
 		return false
 	}
 	if !unwritten(s.file) {

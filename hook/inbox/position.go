@@ -2,7 +2,9 @@ package inbox
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -69,6 +71,7 @@ type requeued struct {
 	EntryID    string `json:"entry_id"`
 	Attempt    int    `json:"attempt"`
 	Repeats    int    `json:"repeats,omitempty"`
+	Untouched  bool   `json:"untouched,omitempty"` // see InFlight
 	// Moved is set when the line had to be appended again, because its
 	// inbox is gone; From is the inbox's size before that.
 	Moved bool  `json:"moved,omitempty"`
@@ -268,6 +271,18 @@ func parseCursor(data []byte) cursorState {
 	return cursorState{value: n}
 }
 
-// newGeneration names an inbox file that was not seen before. Milliseconds
-// make it differ from every earlier one even when the sidecar was lost.
-func newGeneration(old int64) int64 { return max(time.Now().UnixMilli(), old+1) }
+// newGeneration names an inbox file that was not seen before. Chance makes it
+// differ from every earlier one, also when the sidecar was lost and the clock
+// was set.
+func newGeneration() int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:])                                 // never fails (crypto/rand)
+	return int64(binary.LittleEndian.Uint64(b[:])>>11) + 1 // exact in other languages' JSON, too
+}
+
+// quiet reports whether a file was not changed for a while, as far as its time
+// tells. One from the future was written by another clock, and tells nothing.
+func quiet(modified time.Time, while time.Duration) bool {
+	age := time.Since(modified)
+	return age < 0 || age >= while
+}

@@ -243,7 +243,7 @@ func (q *Queue) repairFlight(v *view) error {
 // resume goes on counting where the entry's last time in flight ended.
 func (f *flight) resume(r *requeued) {
 	if r.is(f.StartOffset, f.DeliveryID, f.EntryID) {
-		f.Attempt, f.Repeats = r.Attempt+1, r.Repeats
+		f.Attempt, f.Repeats, f.Untouched = r.Attempt+1, r.Repeats, r.Untouched
 	}
 }
 

@@ -140,7 +140,12 @@ func (q *Queue) watchArchive(v *view) error {
 		m.Archive = &a
 		return q.writeMeta(m)
 	}
-	if time.Since(time.Unix(a.At, 0)) < lateFor || written(file) {
+	switch age := time.Since(time.Unix(a.At, 0)); {
+	case age < 0: // the clock was set back: the minute begins again
+		a.At = time.Now().Unix()
+		m.Archive = &a
+		return q.writeMeta(m)
+	case age < lateFor || written(file):
 		return nil
 	}
 	if err := q.dir.Remove(a.Name); err != nil {
@@ -161,7 +166,7 @@ func (q *Queue) copyLate(file *os.File, a archive, info fs.FileInfo, generation 
 		if err != nil {
 			return from, ignoreEOF(err)
 		}
-		if !got.complete && time.Since(info.ModTime()) < lateFor {
+		if !got.complete && !quiet(info.ModTime(), lateFor) {
 			return from, nil
 		}
 		if got.tooLarge {

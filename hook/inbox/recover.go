@@ -79,13 +79,15 @@ func (q *Queue) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	if done {
 		return StaleOrphanDeleted, q.finish(v)
 	}
-	if err := q.weigh(f, i); err != nil {
+	untaken, err := q.weigh(f, i)
+	if err != nil {
 		return "", err
 	}
 	repeats := f.Repeats
 	if i.Counts && f.State.rank() >= Taken.rank() {
 		repeats++
 	}
+	untouched := !f.Repeat() && (untaken || i.Refused && f.State.rank() <= Taken.rank())
 	limit := i.MaxAttempts
 	if limit <= 0 {
 		limit = defaultAttempts
@@ -95,16 +97,17 @@ func (q *Queue) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	case started && i.Policy == Drop:
 		q.note("entry %s was dropped: its session ended after a tool had run", f.DeliveryID)
 		return DroppedOrphan, q.finish(v)
-	case started && i.Policy != Retry:
+	case started && i.Policy.files():
 		return DeadLettered, q.bury(v, Interrupted, i.Now)
 	case repeats >= limit:
 		return DeadLettered, q.bury(v, Poison, i.Now)
 	}
-	return Requeued, q.requeue(v, f.Attempt, repeats)
+	return Requeued, q.requeue(v, requeued{Attempt: f.Attempt, Repeats: repeats, Untouched: untouched})
 }
 
-// weigh decides which state an interrupted entry counts as.
-func (q *Queue) weigh(f *flight, i Interruption) error {
+// weigh decides which state an interrupted entry counts as, and whether it
+// demonstrably reached no session.
+func (q *Queue) weigh(f *flight, i Interruption) (untaken bool, err error) {
 	if f.foreign {
 		// heartbeat-rs's flag says that the entry was about to be printed; it
 		// has no hook that would tell whether a tool ran.
@@ -112,18 +115,30 @@ func (q *Queue) weigh(f *flight, i Interruption) error {
 		if err == nil {
 			f.State = Started
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return false, err
 		}
-		return nil
+		return err != nil, nil
 	}
-	if f.State == Offered && i.Arrived != nil && i.Arrived(f.InFlight) {
+	arrived := Unknown
+	if f.State == Offered && i.Arrived != nil {
+		arrived = i.Arrived(f.InFlight)
+	}
+	if f.State == Offered && arrived == Seen {
 		f.State = Taken
 	}
-	if f.State == Taken && f.Unwatched {
+	untaken = f.State == Offered && i.Untaken
+	switch {
+	case !f.Unwatched || untaken:
+	case f.State == Taken, f.State == Offered && (arrived == Unknown || i.Policy.files()):
+		// A tool may have run for it, and nothing would tell.
 		f.State = Started
 	}
-	return nil
+	return untaken, nil
 }
+
+// files reports whether an entry for which a tool may have run is filed: also
+// for a policy that is not known.
+func (p OrphanPolicy) files() bool { return p != Retry && p != Drop }
 
 // bury files the entry in flight as a dead letter and passes it.
 func (q *Queue) bury(v *view, why Reason, now time.Time) error {

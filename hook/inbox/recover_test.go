@@ -57,7 +57,12 @@ func TestRecoverGoesByStateAndPolicy(t *testing.T) {
 			r.advance(k.state)
 			r.reopen()
 			i := k.i
-			i.Arrived = func(InFlight) bool { return k.arrived }
+			i.Arrived = func(InFlight) Arrival {
+				if k.arrived {
+					return Seen
+				}
+				return Unseen
+			}
 			if got := r.recover(i); got != k.want {
 				t.Fatalf("outcome %s, want %s", got, k.want)
 			}

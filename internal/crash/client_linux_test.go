@@ -321,6 +321,7 @@ func (l *lab) drain() {
 	l.play()
 	for range 6 {
 		l.die()
+		l.queue(l.noteFiled)
 		if len(l.open()) == 0 && !l.inFlight() {
 			return
 		}

@@ -52,6 +52,7 @@ func newLab(t testing.TB, dir string, f form, policy inbox.OrphanPolicy) *lab {
 	}
 	l := &lab{t: t, home: home, inbox: filepath.Join(home, "inbox.jsonl"), form: f, policy: policy, witness: newWitness()}
 	l.transcript = filepath.Join(dir, "transcript.jsonl")
+	l.witness.files = f != session && policy == inbox.DeadLetter
 	return l
 }
 

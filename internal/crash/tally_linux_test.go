@@ -31,6 +31,7 @@ func (c *tally) add(l *lab, where string) {
 	c.entries += len(l.want)
 	c.duplicates += l.duplicates()
 	c.dead += l.dead
+	c.unseen += len(l.filed)
 	if l.kills > 0 {
 		c.worst = max(c.worst, float64(l.duplicates())/float64(l.kills))
 	}

@@ -194,7 +194,7 @@ func (r *rig) offer() {
 		if err != nil {
 			return err
 		}
-		_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "gone", Unwatched: true})
+		_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "gone"})
 		return err
 	})
 }
@@ -204,7 +204,10 @@ func (r *rig) bury() {
 	r.t.Helper()
 	r.offer()
 	r.queue(func(q *inbox.Queue) error {
-		_, _, err := q.Recover(inbox.Interruption{Policy: inbox.DeadLetter, MaxAttempts: 1, Counts: true, Arrived: func(inbox.InFlight) bool { return true }})
+		_, err := q.Advance(inbox.Started, "")
+		if err == nil {
+			_, _, err = q.Recover(inbox.Interruption{Policy: inbox.DeadLetter})
+		}
 		return err
 	})
 }

@@ -226,6 +226,7 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	}
 	s.reload()
 	o := s.outcome(e, exit, shown)
+	o.Untaken = s.untaken(exit)
 	s.closeOutputs(o.String())
 	s.update(ctx, func(r *hook.Record) {
 		now := time.Now()

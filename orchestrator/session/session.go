@@ -85,6 +85,9 @@ type Outcome struct {
 	Signal       string `json:"signal,omitempty"`
 	Acknowledged int    `json:"acknowledged"`
 	Bound        bool   `json:"bound"` // a SessionStart was seen
+	// Untaken is true when the entry that the session was to begin with is still
+	// offered, and the client, which ended in order, demonstrably never got it.
+	Untaken bool `json:"untaken,omitempty"`
 	// NoRoom is true when the machine had no room for the session (NoRoom): the
 	// agent has not failed.
 	NoRoom bool   `json:"no_room,omitempty"`

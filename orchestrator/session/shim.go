@@ -213,7 +213,12 @@ func (s *shim) offerFirst(entry *inbox.Entry, now time.Time) (string, error) {
 	if !hook.FitsArgument(entry.Prompt) {
 		return laterText, nil
 	}
-	flight, err := s.queue.Offer(entry, inbox.Offering{Via: inbox.ViaKickoff, Session: s.spec.Session})
+	offering := inbox.Offering{Via: inbox.ViaKickoff, Session: s.spec.Session}
+	if s.spec.Resume != "" {
+		// What it holds already is no sign of what comes now.
+		offering.Transcript, offering.TranscriptOffset = s.conversation(s.spec.Resume)
+	}
+	flight, err := s.queue.Offer(entry, offering)
 	if err != nil {
 		return "", err
 	}

@@ -1,13 +1,9 @@
 package session
 
 import (
-	"bytes"
-	"encoding/json"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
@@ -31,36 +27,11 @@ func TestAStartThatFailsTakesTheFirstEntryBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			home := filepath.Join(dir, ".heartbeat")
-			s := Spec{
-				Agent: "a", Session: "S", Token: "t", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
-				Command: []string{"/bin/true"}, StateDir: filepath.Join(dir, "state"), Grace: time.Second,
+			l := newLab(t, "one")
+			if o := l.run("exit 0", func(s *Spec) { spoil(t, s) }); o.Why != hook.EndExited || o.Detail == "" {
+				t.Errorf("ended as %+v", o)
 			}
-			if err := os.Mkdir(home, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(s.Inbox, []byte("one\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			spoil(t, &s)
-			line, err := json.Marshal(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var out bytes.Buffer
-			if err := RunShim(t.Context(), bytes.NewReader(append(line, '\n')), &out, slog.New(slog.DiscardHandler)); err != nil {
-				t.Fatal(err)
-			}
-			var r Report
-			if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Outcome == nil || r.Outcome.Why != hook.EndExited || r.Outcome.Detail == "" {
-				t.Errorf("reported %s, %v", out.String(), err)
-			}
-			q, err := inbox.Open(inbox.Place{Inbox: s.Inbox})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer q.Close()
+			q := l.queue
 			if f, err := q.InFlight(); err != nil || f != nil {
 				t.Fatalf("in flight %+v, %v", f, err)
 			}

@@ -1,0 +1,39 @@
+package session
+
+import (
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/ptyrun"
+)
+
+// conversation returns the transcript of a conversation and its present size;
+// "" when there is none.
+func (s *shim) conversation(id string) (path string, size int64) {
+	path, err := hook.FindTranscript(s.spec.configDir(), id)
+	if err != nil {
+		s.log.Debug("cannot look for the transcript", "err", err)
+	}
+	return path, hook.TranscriptSize(path)
+}
+
+// untaken reports whether the entry that the session was to begin with
+// demonstrably never reached the client: it is still offered, the client ended
+// in order, so that all it wrote is there, and its transcript does not hold the
+// prompt. Hooks alone are no proof, as they may not have run.
+func (s *shim) untaken(exit ptyrun.Exit) bool {
+	if exit.Signal != "" && exit.Signal != "SIGTERM" {
+		return false
+	}
+	f, err := s.queue.Peek()
+	if err != nil || f == nil || f.Session != s.spec.Session || f.State != inbox.Offered || f.Via != inbox.ViaKickoff {
+		return false
+	}
+	if f.Transcript == "" {
+		path, err := hook.FindTranscript(s.spec.configDir(), s.spec.Session)
+		if err != nil || path == "" {
+			return err == nil
+		}
+		f.Transcript = path
+	}
+	return hook.Arrived(*f) == inbox.Unseen
+}
