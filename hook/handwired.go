@@ -191,7 +191,7 @@ func (w *wired) settle() (wiredVerdict, error) {
 	case wiredNext:
 		a := inbox.Acknowledgement{Now: time.Now()}
 		if w.event != nil {
-			a.Session, a.Reply, a.Abandoned = w.event.SessionID, w.event.LastMessage, w.event.running()
+			a.Session, a.Reply, a.Abandoned = w.event.SessionID, w.replyOf(flight), w.event.running()
 		}
 		_, err = w.queue.Acknowledge(a)
 		w.last = flight

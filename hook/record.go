@@ -192,6 +192,8 @@ type Record struct {
 	// LastReply is the agent's last message at the Stop that left background
 	// tasks running (at most 64 KiB), for the outbox.
 	LastReply string `json:"last_reply,omitempty"`
+	// Said is a digest of the last message that a Stop told of.
+	Said string `json:"said,omitempty"`
 	// Yield asks a waiting hook to end the session so that another agent
 	// gets its slot.
 	Yield bool `json:"yield,omitempty"`

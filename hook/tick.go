@@ -142,6 +142,9 @@ func (t *tick) run() int {
 		t.log("ignored: conversation %s is not the one that is followed", t.event.SessionID)
 		return 0
 	}
+	if !t.ownReply() {
+		return 0
+	}
 	d, ok := t.decide()
 	if !ok {
 		return 0

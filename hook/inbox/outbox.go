@@ -79,6 +79,20 @@ func (q *Queue) delivered(delivery string) (bool, error) {
 	return false, nil
 }
 
+// LastReply returns the reply of the last record of the outbox, or "". It needs
+// no lock.
+func (q *Queue) LastReply() (string, error) {
+	line, err := q.home.LastLine(outboxFile, recordMax)
+	if err != nil || line == nil {
+		return "", err
+	}
+	var d Delivery
+	if json.Unmarshal(line, &d) != nil {
+		return "", nil // a torn record
+	}
+	return d.Reply, nil
+}
+
 // record appends to the outbox, durably.
 func (q *Queue) record(d *Delivery) error {
 	line, err := encodeJSON(d)

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/simulate/script"
 )
 
 // bothClients runs a scenario against the stand-in and the real client.
@@ -192,7 +194,18 @@ func TestAPIFailureIsRetried(t *testing.T) {
 		if done := f.outbox(); len(done) != 1 {
 			t.Errorf("%d entries acknowledged, want 1", len(done))
 		}
+		f.unmarked() // the service refused it before anything was done
 	})
+}
+
+// unmarked checks that no prompt came as a repeat.
+func (f *fleet) unmarked() {
+	f.t.Helper()
+	for _, texts := range f.calls() {
+		if all := strings.Join(texts, "\n"); strings.Contains(all, "[heartbeat: attempt") {
+			f.t.Errorf("a prompt is marked as a repeat:\n%s", all)
+		}
+	}
 }
 
 // TestUsageLimitParks: with --once a parked agent is exit status 75, and its
@@ -240,4 +253,39 @@ func TestUntrustedWorkspaceIsAClearError(t *testing.T) {
 		t.Error("an entry was lost at a start-up dialog")
 	}
 	f.gone(5 * time.Second)
+	// No session can have got the prompt: it comes as if for the first time.
+	f.Trust(f.Work)
+	f.must("", "run", "--once")
+	if done := f.outbox(); len(done) != 1 {
+		t.Errorf("%d entries acknowledged, want 1", len(done))
+	}
+	f.unmarked()
+}
+
+// An answer with nothing in it has an empty reply, and not the one before, also
+// as the first of a session that goes on with the conversation.
+func TestAnEmptyAnswerHasAnEmptyReply(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, []string{"context: resume"})
+		f.turns(
+			turn{match: "third: empty", steps: []script.Step{sayNothing()}},
+			turn{match: "second: same", steps: []script.Step{say("the same")}},
+			turn{match: "first: same", steps: []script.Step{say("the same")}},
+			turn{match: "no visible output", steps: []script.Step{sayNothing()}},
+			turn{match: "fourth: empty", steps: []script.Step{sayNothing()}},
+		)
+		for _, p := range []string{"first: same", "second: same", "third: empty"} {
+			f.send(p)
+		}
+		f.must("", "run", "--once")
+		f.send("fourth: empty")
+		f.must("", "run", "--once")
+		var replies []string
+		for _, d := range f.outbox() {
+			replies = append(replies, d.Reply)
+		}
+		if want := []string{"the same", "the same", "", ""}; !slices.Equal(replies, want) {
+			t.Errorf("replies %q, want %q\n%s", replies, want, f.hookLog())
+		}
+	})
 }

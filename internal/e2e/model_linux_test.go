@@ -24,6 +24,7 @@ type turn struct {
 }
 
 func say(text string) script.Step       { return script.Step{Reply: &text} }
+func sayNothing() script.Step           { return script.Step{Empty: true} }
 func think(d time.Duration) script.Step { return script.Step{Delay: script.Duration(d)} }
 func fail(kind string) script.Step      { return script.Step{Fail: kind} }
 func background(cmd string) script.Step {
@@ -88,6 +89,8 @@ func apiAnswer(s script.Step) fakeapi.Answer {
 	switch {
 	case s.Reply != nil:
 		return fakeapi.Answer{Text: *s.Reply}
+	case s.Empty:
+		return fakeapi.Answer{Empty: true}
 	case s.Tool == "Bash":
 		return fakeapi.Answer{Tools: []fakeapi.ToolUse{fakeapi.Bash(s.Command)}}
 	case s.Background != "":
@@ -116,6 +119,8 @@ func simulateScript(turns []turn) any {
 			switch {
 			case s.Reply != nil:
 				step["reply"] = *s.Reply
+			case s.Empty:
+				step["empty"] = true
 			case s.Delay > 0:
 				step["delay"] = time.Duration(s.Delay).String()
 			case s.Tool != "":

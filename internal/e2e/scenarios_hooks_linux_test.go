@@ -59,6 +59,19 @@ func verdictScenarios() []scenario {
 			drive: prompting(13),
 		},
 		{
+			// last_assistant_message is that of an earlier answer when the model
+			// says nothing at all. The client asks it again, once a prompt.
+			name:  "empty-answer",
+			env:   []string{uncapped},
+			hooks: replies{"Stop": {HandOver("one: nothing"), HandOver("two: nothing")}},
+			model: []turn{
+				{match: "two: nothing", steps: []script.Step{sayNothing()}},
+				{match: "no visible output", steps: []script.Step{sayNothing()}},
+				{match: "one: nothing", steps: []script.Step{sayNothing()}},
+			},
+			drive: stops(3),
+		},
+		{
 			// 21 D: ours is killed while the other blocks.
 			name:     "two-stop-hooks",
 			settings: only("Stop", 0, "ours", "other"),

@@ -30,6 +30,7 @@ type Rule struct {
 type Answer struct {
 	Text  string    // the assistant's text; left out before tools when ""
 	Tools []ToolUse // tools the assistant asks for, after the text
+	Empty bool      // neither: no content at all
 
 	// Status, when 400 or more, makes the answer an API error.
 	Status    int

@@ -9,6 +9,9 @@ import (
 // content is the answer's blocks in the API's form, and why it stopped.
 func content(req *Request, a Answer) (list []map[string]any, stop string) {
 	stop = "end_turn"
+	if a.Empty {
+		return []map[string]any{}, stop
+	}
 	if a.Text != "" || len(a.Tools) == 0 {
 		list = append(list, map[string]any{"type": "text", "text": a.Text})
 	}

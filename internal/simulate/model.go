@@ -97,6 +97,15 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 		case step.Reply != nil:
 			think()
 			reply, replied = s.say(ctx, script.Fill(*step.Reply, text)), true
+		case step.Empty:
+			think()
+			if !s.asked {
+				s.asked = true
+				s.userText(askAgain, field{"isMeta", true})
+				reply, more, err := s.answer(ctx, []string{askAgain}, nil)
+				return reply, acted || more, err
+			}
+			reply, replied = s.lastReply, true
 		case step.Tool != "" || step.Background != "" || step.Subagent != nil:
 			think()
 			acted, thought, replied = true, false, false
@@ -115,6 +124,10 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 	}
 	return reply, acted, ctx.Err()
 }
+
+// askAgain is what the client says, once a prompt, to a model that has said
+// nothing. When it says nothing again, hooks are told of its last words.
+const askAgain = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 
 // midTurn is how the model is told of what is typed while it works.
 const midTurn = "The user sent a new message while you were working:\n%s\n\nThis is how Claude Code surfaces messages the user sends mid-turn — " +

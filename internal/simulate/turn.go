@@ -101,7 +101,7 @@ func (s *session) turn(ctx context.Context, it item) ending {
 		system = append(system, more...)
 	}
 	system = append(s.context, append(system, s.mentions(it.text)...)...)
-	s.context = nil
+	s.context, s.asked = nil, false
 	s.show("\n> " + it.text)
 	s.recordPrompt(it)
 	prompts := append(it.before, toModel(it.text))

@@ -68,6 +68,7 @@ type Rule struct {
 // is set.
 type Step struct {
 	Reply      *string  `json:"reply"`      // say it, and end the turn unless steps follow
+	Empty      bool     `json:"empty"`      // say nothing at all
 	Delay      Duration `json:"delay"`      // think that long
 	Tool       string   `json:"tool"`       // call a tool; Bash runs Command
 	Background string   `json:"background"` // Bash with run_in_background
@@ -170,7 +171,7 @@ func (r *Rule) check() error {
 // verbs counts what the step says to do.
 func (s Step) verbs() (n int) {
 	for _, set := range []bool{
-		s.Reply != nil, s.Delay > 0, s.Tool != "", s.Background != "", s.Subagent != nil,
+		s.Reply != nil, s.Empty, s.Delay > 0, s.Tool != "", s.Background != "", s.Subagent != nil,
 		s.Fail != "", s.Hang, s.Crash, s.Exit != nil, s.Print != "",
 	} {
 		if set {

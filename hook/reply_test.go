@@ -1,0 +1,70 @@
+package hook
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func agentLine(text string) string {
+	return strings.Replace(userLine(text), `"type":"user","message":{"role":"user"`, `"type":"assistant","message":{"role":"assistant"`, 1)
+}
+
+// The reply of an entry that the model answered with nothing was the one of the
+// entry before, which the client names again.
+func TestAnEmptyAnswersReplyIsEmpty(t *testing.T) {
+	t.Parallel()
+	handed := userLine(feedback + "[x hook]: two")
+	for name, c := range map[string]struct {
+		second string // what the Stop of the second entry tells
+		behind string // what the transcript holds by then
+		late   string // and a while later
+		want   string
+	}{
+		"nothing was said":                    {"first", handed, "", ""},
+		"nothing but a tool":                  {"first", handed + userLine("a tool's result"), "", ""},
+		"only white space":                    {"first", handed + agentLine(" \n"), "", ""},
+		"a subagent spoke":                    {"first", handed + strings.Replace(agentLine("first"), "{", `{"isSidechain":true,`, 1), "", ""},
+		"it was said before":                  {"first", agentLine("first") + handed, "", ""},
+		"the same was said again":             {"first", handed + agentLine("first"), "", "first"},
+		"the same, written late":              {"first", handed, agentLine("first"), "first"},
+		"all of it is written late":           {"first", "", handed + agentLine("first"), "first"},
+		"something before a tool":             {"first", handed + agentLine("first") + userLine("a tool's result"), "", "first"},
+		"there is no transcript to look into": {"first", "", "", "first"},
+		"something else":                      {"second", handed, "", "second"},
+	} {
+		write := func(l *lab) {
+			if c.behind+c.late != "" {
+				appendFile(t, l.transcript, c.behind)
+			}
+			if c.late != "" {
+				timer := time.AfterFunc(300*time.Millisecond, func() { appendFile(t, l.transcript, c.late) })
+				t.Cleanup(func() { timer.Stop() })
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, []string{"one", "two", "three"})
+			l.handsOver("two", fields{"last_assistant_message": "first"})
+			write(l)
+			l.handsOver("three", fields{"stop_hook_active": true, "last_assistant_message": c.second})
+			if got := l.replies(); !slices.Equal(got, []string{"first", c.want}) {
+				t.Errorf("replies %q, want %q second", got, c.want)
+			}
+		})
+		t.Run("hand-wired: "+name, func(t *testing.T) {
+			t.Parallel()
+			o := newOld(t, "one\ntwo\nthree\n")
+			o.transcript = filepath.Join(o.home, "t.jsonl")
+			blocks(t, o.stopWith(o.payload(onStop, nil)), "one")
+			blocks(t, o.stopWith(o.payload(onStop, fields{"stop_hook_active": true, "last_assistant_message": "first"})), "two")
+			write(o.lab)
+			blocks(t, o.stopWith(o.payload(onStop, fields{"stop_hook_active": true, "last_assistant_message": c.second})), "three")
+			if got := o.replies(); !slices.Equal(got, []string{"first", c.want}) {
+				t.Errorf("replies %q, want %q second", got, c.want)
+			}
+		})
+	}
+}
