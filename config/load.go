@@ -133,7 +133,7 @@ type (
 		seconds    bool
 	}
 	templateKey struct {
-		kind triggerKind
+		data promptData
 		text string
 	}
 	parsedSchedule struct {

@@ -178,7 +178,7 @@ func TestTriggerFields(t *testing.T) {
 		{`trigger: {watch: ["{}"], prompt: x}`, `"{}" never matches`},
 		{`trigger: {watch: ["{,}"], prompt: x}`, `"{,}" never matches`},
 		{`trigger: {watch: ["*"], prompt: "{{.Pth}}"}`, `known are {{.Path}}`},
-		{`trigger: {poll: [x], prompt: "{{.Path}}"}`, `known are {{.Output}} and {{.JSON}}`},
+		{`trigger: {poll: [x], prompt: "{{.Path}}"}`, `known are {{.Output}} and, with split: json, {{.JSON}}`},
 		{`trigger: {cron: "0 0 30 2 *", prompt: x}`, `5:21: agents.a.trigger.cron: "0 0 30 2 *": it never fires`},
 		{`trigger: {cron: "0 0 9 * * *", prompt: x}`, `it has 6 fields (write five: minute, hour, day of month, month, day of week, for example "*/15 9-18 * * 1-5"; for a seconds field in front of them write seconds: true beside it)`},
 		{`trigger: {cron: "0 0 9 * * * *", seconds: true, prompt: x}`, `it has 7 fields (write five or six: second (may be left out), minute`},
@@ -206,7 +206,11 @@ func TestTriggerFields(t *testing.T) {
 		{`trigger: {poll: [x], dedupe: line}`, `"line" is not allowed (allowed: none, content, key)`},
 		{`trigger: {poll: [x], dedupe: key}`, `agents.a.trigger.dedupe: needs to know what the key is (write key: "{{.JSON.id}}"`},
 		{`trigger: {poll: [x], key: "{{.Output}}"}`, `agents.a.trigger.key: is used by dedupe: key alone`},
-		{`trigger: {poll: [x], dedupe: key, key: "{{.Id}}"}`, `agents.a.trigger.key: there is no {{.Id}} (known are {{.Output}} and {{.JSON}})`},
+		{`trigger: {poll: [x], dedupe: key, key: "{{.Id}}"}`, `agents.a.trigger.key: there is no {{.Id}} (known are {{.Output}} and, with split: json, {{.JSON}})`},
+		{`trigger: {poll: [x], prompt: "{{.JSON.id}}"}`, `agents.a.trigger.prompt: there is no {{.JSON}} (known are {{.Output}} and, with split: json, {{.JSON}})`},
+		{`trigger: {poll: [x], split: lines, prompt: "{{with $.JSON}}x{{end}}"}`, `there is no {{.JSON}}`},
+		{`trigger: {poll: [x], prompt: '{{define "t"}}{{.JSON}}{{end}}{{template "t" .}}'}`, `JSON`},
+		{`trigger: {poll: [x], split: whole, dedupe: key, key: "{{.JSON.id}}"}`, `agents.a.trigger.key: there is no {{.JSON}}`},
 		{`trigger: {cron: "@daily", prompt: x, every: 5m}`, `a cron trigger has no every`},
 		{`trigger: {watch: ["*"], prompt: x, grace: 5m}`, `a watch trigger has no grace`},
 		{`trigger: {poll: [x], split: jsn}`, `"jsn" is not allowed (did you mean json? allowed: whole, lines, json)`},
@@ -302,8 +306,8 @@ agents:
 		`6:54: agents.a.triggers[0].prompt: there is no {{.Bar}} (known are {{.At}} and {{.Label}})`,
 		`7:65: agents.a.triggers[1].prompt: there is no {{.Pth}} (known are {{.Path}}, {{.AbsPath}}, {{.Name}}, {{.Event}} and {{.Paths}})`,
 		`7:81: agents.a.triggers[1].prompt: there is no {{.Nme}} (known are {{.Path}}, {{.AbsPath}}, {{.Name}}, {{.Event}} and {{.Paths}})`,
-		`11:1: agents.a.triggers[2].prompt: there is no {{.Outptu}} (known are {{.Output}} and {{.JSON}})`,
-		`15:1: agents.a.triggers[3].prompt: the template does not work: unclosed action, in line 2 of the prompt (known are {{.Output}} and {{.JSON}})`,
+		`11:1: agents.a.triggers[2].prompt: there is no {{.Outptu}} (known are {{.Output}} and, with split: json, {{.JSON}})`,
+		`15:1: agents.a.triggers[3].prompt: the template does not work: unclosed action, in line 2 of the prompt (known are {{.Output}} and, with split: json, {{.JSON}})`,
 	}
 	if diff := cmp.Diff(want, problemsOf(t, write(t, text))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

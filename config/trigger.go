@@ -121,14 +121,14 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 		trigger.Gate = l.command(gate, "[./is-it-time.sh]")
 		l.runs(gate, trigger.Gate, false)
 	}
-	prompt := l.prompt(p, t, kind)
 	switch kind {
 	case cronKind:
-		trigger.Cron = l.cron(t, prompt, zone)
+		trigger.Cron = l.cron(t, l.prompt(p, t, promptData{kind: kind}), zone)
 	case watchKind:
-		trigger.Watch = l.watch(t, prompt)
+		trigger.Watch = l.watch(t, l.prompt(p, t, promptData{kind: kind}))
 	case pollKind:
-		trigger.Poll = l.poll(t, prompt)
+		trigger.Poll = l.poll(t)
+		trigger.Poll.Prompt = l.prompt(p, t, promptData{kind, trigger.Poll.Split})
 	}
 	return trigger, kind, true
 }
@@ -267,11 +267,12 @@ func (l *loader) pattern(p place, pattern string) {
 	}
 }
 
-func (l *loader) poll(t table, prompt string) *PollTrigger {
+// poll reads a poll trigger but for its prompt, which depends on the split.
+func (l *loader) poll(t table) *PollTrigger {
 	command := l.command(t["poll"], "[./next-ticket.sh]")
 	l.runs(t["poll"], command, false)
 	p := &PollTrigger{
-		Command: command, Prompt: prompt, Overlap: l.overlapRule(t),
+		Command: command, Overlap: l.overlapRule(t),
 		Every:   l.duration(t, "every", DefaultEvery, bounds{least: leastEvery, why: "each run starts a process"}),
 		Timeout: l.duration(t, "timeout", DefaultPollTimeout, bounds{most: day}),
 		Split:   enum(l, t, "split", sources.SplitWhole, []sources.Split{sources.SplitWhole, sources.SplitLines, sources.SplitJSON}),
@@ -283,7 +284,7 @@ func (l *loader) poll(t table, prompt string) *PollTrigger {
 		l.problem(key, "is used by dedupe: key alone", "write dedupe: key, or remove it")
 	case has:
 		p.Key, _ = l.filled(key)
-		l.template(key, p.Key, pollKind, false)
+		l.template(key, p.Key, promptData{pollKind, p.Split}, false)
 	case dedupe == "key":
 		l.problem(t["dedupe"], "needs to know what the key is", `write key: "{{.JSON.id}}" beside split: json, for example`)
 	}
@@ -291,7 +292,7 @@ func (l *loader) poll(t table, prompt string) *PollTrigger {
 }
 
 // prompt reads prompt or prompt-file and checks the template.
-func (l *loader) prompt(p place, t table, kind triggerKind) string {
+func (l *loader) prompt(p place, t table, data promptData) string {
 	inline, has := t["prompt"]
 	file, hasFile := t["prompt-file"]
 	where, text, ok := inline, "", false
@@ -303,48 +304,67 @@ func (l *loader) prompt(p place, t table, kind triggerKind) string {
 	case hasFile:
 		where = file
 		text, ok = l.promptFile(file)
-	case kind != pollKind:
+	case data.kind != pollKind:
 		l.problem(p.lacking("prompt"), "is missing", "write prompt: TEXT, or prompt-file: PATH")
 	}
 	if !ok {
 		return ""
 	}
-	l.template(where, text, kind, hasFile)
+	l.template(where, text, data, hasFile)
 	return text
+}
+
+// promptData is what a template can use, by the trigger's kind and, for a poll,
+// how it splits its output.
+type promptData struct {
+	kind  triggerKind
+	split sources.Split
+}
+
+func (d promptData) parse(text string) error {
+	var err error
+	switch d.kind {
+	case cronKind:
+		_, err = sources.ParseCronTemplate(text)
+	case watchKind:
+		_, err = sources.ParseFileTemplate(text)
+	case pollKind:
+		_, err = sources.ParsePollTemplate(text, d.split)
+	}
+	return err
+}
+
+// fields names them.
+func (d promptData) fields() string {
+	switch {
+	case d.kind == cronKind:
+		return "{{.At}} and {{.Label}}"
+	case d.kind == watchKind:
+		return "{{.Path}}, {{.AbsPath}}, {{.Name}}, {{.Event}} and {{.Paths}}"
+	case d.split == sources.SplitJSON:
+		return "{{.Output}} and {{.JSON}}"
+	}
+	return "{{.Output}} and, with split: json, {{.JSON}}"
 }
 
 // template checks a template of a trigger, which stands in this file or
 // elsewhere. Many agents share a few.
-func (l *loader) template(p place, text string, kind triggerKind, elsewhere bool) {
-	key := templateKey{kind, text}
+func (l *loader) template(p place, text string, data promptData, elsewhere bool) {
+	key := templateKey{data, text}
 	err, known := l.templates[key]
 	if !known {
-		switch kind {
-		case cronKind:
-			_, err = sources.ParseCronTemplate(text)
-		case watchKind:
-			_, err = sources.ParseFileTemplate(text)
-		case pollKind:
-			_, err = sources.ParsePollTemplate(text)
-		}
+		err = data.parse(text)
 		l.templates[key] = err
 	}
 	if err != nil {
-		l.badTemplate(p, kind, err, elsewhere)
+		l.badTemplate(p, data, err, elsewhere)
 	}
-}
-
-// templateFields are what the prompts of a kind can use.
-var templateFields = map[triggerKind]string{
-	cronKind:  "{{.At}} and {{.Label}}",
-	watchKind: "{{.Path}}, {{.AbsPath}}, {{.Name}}, {{.Event}} and {{.Paths}}",
-	pollKind:  "{{.Output}} and {{.JSON}}",
 }
 
 // badTemplate notes what is wrong with a prompt, each at its place where that
 // is in this file.
-func (l *loader) badTemplate(p place, kind triggerKind, err error, elsewhere bool) {
-	hint := "known are " + templateFields[kind]
+func (l *loader) badTemplate(p place, data promptData, err error, elsewhere bool) {
+	hint := "known are " + data.fields()
 	wrong, ok := errors.AsType[*sources.TemplateError](err)
 	if !ok {
 		l.problem(p, err.Error(), hint)

@@ -189,12 +189,12 @@ func fireCron(ctx context.Context, t *config.CronTrigger, emit sources.Emit) err
 		return err
 	}
 	now := time.Now()
-	label := t.Schedule.Label(now)
-	text, err := tmpl.Render(sources.CronData{At: now, Label: label})
+	data := sources.CronDataAt(t.Schedule, now)
+	text, err := tmpl.Render(data)
 	if err != nil {
 		return err
 	}
-	return emit(ctx, sources.Prompt{Label: label, Text: text, At: now})
+	return emit(ctx, sources.Prompt{Label: data.Label, Text: text, At: now})
 }
 
 func (s *Scheduler) watchTrigger(t trigger, emit sources.Emit) (watch.Trigger, error) {
@@ -215,14 +215,14 @@ func (s *Scheduler) pollTrigger(t trigger, emit sources.Emit) (poll.Trigger, err
 	var tmpl *sources.Template
 	if t.Poll.Prompt != "" {
 		var err error
-		if tmpl, err = sources.ParsePollTemplate(t.Poll.Prompt); err != nil {
+		if tmpl, err = sources.ParsePollTemplate(t.Poll.Prompt, t.Poll.Split); err != nil {
 			return poll.Trigger{}, err
 		}
 	}
 	var key *sources.Template
 	if t.Poll.Key != "" {
 		var err error
-		if key, err = sources.ParsePollTemplate(t.Poll.Key); err != nil {
+		if key, err = sources.ParsePollTemplate(t.Poll.Key, t.Poll.Split); err != nil {
 			return poll.Trigger{}, err
 		}
 	}

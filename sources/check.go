@@ -43,6 +43,7 @@ type field struct {
 	low, high int
 	words     []string // for low, low+1 and so on
 	size      int      // how many values differ: Sunday is 0 and 7
+	any       bool     // "?" may stand for "*": of a day that the other field names
 }
 
 var (
@@ -53,9 +54,9 @@ var (
 		{name: "second", low: 0, high: 59, size: 60},
 		{name: "minute", low: 0, high: 59, size: 60},
 		{name: "hour", low: 0, high: 23, size: 24},
-		{name: "day of month", low: 1, high: 31, size: 31},
+		{name: "day of month", low: 1, high: 31, size: 31, any: true},
 		{name: "month", low: 1, high: 12, words: months, size: 12},
-		{name: "day of week", low: 0, high: 7, words: weekdays, size: 7},
+		{name: "day of week", low: 0, high: 7, words: weekdays, size: 7, any: true},
 	}
 )
 
@@ -81,7 +82,7 @@ func checkCount(n int, seconds bool) (message, hint string) {
 
 // item is one element of a field's list. The parser behind us takes more
 // (an empty list, "*-5", "+5"), always as something the writer did not mean.
-var item = regexp.MustCompile(`^(?:[*?]|([0-9]{1,4}|[A-Za-z]{3})(?:-([0-9]{1,4}|[A-Za-z]{3}))?)(?:/([0-9]{1,9}))?$`)
+var item = regexp.MustCompile(`^(?:[*]|([0-9]{1,4}|[A-Za-z]{3})(?:-([0-9]{1,4}|[A-Za-z]{3}))?)(?:/([0-9]{1,9}))?$`)
 
 // checkFields refuses what the parser would refuse in words of its own, or
 // misread. parts are the fields of text: five or six.
@@ -106,6 +107,12 @@ func checkFields(text string, parts []string) []Fault {
 // check returns what is wrong with an element of the list that stands in f,
 // or "", and what to write.
 func (f *field) check(element, list string) (message, hint string) {
+	if element == "?" {
+		if f.any {
+			return "", ""
+		}
+		return fmt.Sprintf("%s: ? stands for a day alone", f.name), "write *"
+	}
 	m := item.FindStringSubmatch(element)
 	if m == nil {
 		if element == "" {

@@ -164,30 +164,21 @@ func sundays(field string) string {
 
 func sunday(part string) string {
 	m := item.FindStringSubmatch(part)
-	from, to, step := m[1], m[2], m[3]
-	if from == "" { // a star
+	if m == nil || m[1] == "" { // any day
 		return part
 	}
-	if strings.EqualFold(to, "sun") && !strings.EqualFold(from, "sun") {
-		to = "7"
-	}
-	low, err := strconv.Atoi(from)
-	if err != nil {
-		low = numbered(weekdays, from)
-	}
-	high, _ := strconv.Atoi(to)
-	if low != 7 && high != 7 || low < 0 || low > 7 || high > 7 {
-		return part // nothing to rewrite, or for the parser to refuse
+	dow := &cronFields[len(cronFields)-1]
+	low, _ := dow.value(m[1], 0)
+	high, _ := dow.value(m[2], low)
+	if low != 7 && high != 7 && !strings.EqualFold(m[2], "sun") {
+		return part // nothing to rewrite
 	}
 	by := 1
-	if step != "" {
-		by, _ = strconv.Atoi(step)
-	}
-	if by == 0 || low == 7 && to != "" && high != 7 {
-		return part
+	if m[3] != "" {
+		by, _ = strconv.Atoi(m[3])
 	}
 	var days []string
-	for d := low; d <= 7; d += by {
+	for d := low; d <= high; d += by {
 		days = append(days, strconv.Itoa(d%7))
 	}
 	return strings.Join(days, ",")

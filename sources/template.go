@@ -11,8 +11,18 @@ import (
 
 // CronData is what the template of a cron trigger's prompt can use.
 type CronData struct {
-	At    time.Time // the scheduled time, in the schedule's zone
+	At    time.Time // the scheduled time, in whole seconds and in the schedule's zone
 	Label string    // the fire's label
+}
+
+// CronDataAt is what a fire at a time gives its template, also one by hand at
+// any time.
+func CronDataAt(s Schedule, at time.Time) CronData {
+	d := CronData{At: at.Truncate(time.Second), Label: s.Label(at)} // which drops the monotonic clock's part
+	if s.loc != nil {
+		d.At = d.At.In(s.loc)
+	}
+	return d
 }
 
 // FileData is what the template of a watch trigger's prompt can use. A path
@@ -103,16 +113,19 @@ func ParseFileTemplate(text string) (*Template, error) {
 
 // ParsePollTemplate parses the prompt or the key of a poll trigger. An empty
 // text means the output itself. What a command's JSON holds is not known yet,
-// so a mistake in what is made of {{.JSON}} shows when the command has run.
-func ParsePollTemplate(text string) (*Template, error) {
-	if text == "" {
+// so a mistake in what is made of {{.JSON}} shows when the command has run; with
+// another split than SplitJSON there is no {{.JSON}}.
+func ParsePollTemplate(text string, split Split) (*Template, error) {
+	switch {
+	case text == "":
 		text = "{{.Output}}"
+	case !strings.Contains(text, ".JSON"):
+	case split != SplitJSON:
+		return ParseTemplate(text, struct{ Output string }{"output"})
+	default:
+		return parseKnown(text, PollData{})
 	}
-	sample := PollData{Output: "output"}
-	if strings.Contains(text, ".JSON") {
-		return parseKnown(text, sample)
-	}
-	return ParseTemplate(text, sample)
+	return ParseTemplate(text, PollData{Output: "output"})
 }
 
 // limited is a buffer that refuses to grow over maxPrompt.

@@ -39,7 +39,7 @@ func TestSamples(t *testing.T) {
 	if _, err := ParseCronTemplate("{{.At}} {{.Label}}"); err != nil {
 		t.Error(err)
 	}
-	p, err := ParsePollTemplate("")
+	p, err := ParsePollTemplate("", SplitWhole)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -313,7 +313,7 @@ func (e *cronEntry) finish(done int, err error) {
 func (c *Cron) fire(ctx context.Context, fires []time.Time) (done int, err error) {
 	for i, at := range fires {
 		p := Prompt{Label: c.Schedule.Label(at), At: at, Due: at.Add(c.delay(at))}
-		p.Text, err = c.Template.Render(CronData{At: at, Label: p.Label})
+		p.Text, err = c.Template.Render(CronDataAt(c.Schedule, at))
 		if err == nil && strings.TrimSpace(p.Text) != "" {
 			err = c.Emit(ctx, p)
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,4 +29,41 @@ func TestATriggerThatCannotFireIsTheReason(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheTimeInAPromptIsTheTriggers: fired by hand it was the machine's, with
+// nanoseconds and the monotonic clock behind it.
+func TestTheTimeInAPromptIsTheTriggers(t *testing.T) {
+	t.Parallel()
+	at := regexp.MustCompile(`At 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d \+0900 JST\.`)
+	for how, fires := range map[string]func(w *world){
+		"run --once --fire": func(w *world) { w.run("run", "--once", "--fire") },
+		"trigger":           func(w *world) { r := w.background(); w.ok("pause", "triage"); w.ok("trigger", "triage"); r.stop() },
+		"its time": func(w *world) {
+			r := w.background()
+			until(t, "it fires", func() bool { return len(w.queue()) > 0 })
+			r.stop()
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.env = append(w.env, "TZ=America/New_York")
+			w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    command: [heartbeat, simulate]\n"+
+				"    trigger: {cron: '* * * * * *', seconds: true, overlap: skip, timezone: Asia/Tokyo, prompt: 'At {{.At}}.'}\n")
+			fires(w)
+			if queue := w.queue(); !at.MatchString(queue) {
+				t.Errorf("queued: %s", queue)
+			}
+		})
+	}
+}
+
+// queue is what was ever queued for triage.
+func (w *world) queue() string {
+	w.t.Helper()
+	if !slices.Contains(w.names("triage/.heartbeat"), "inbox.jsonl") {
+		return ""
+	}
+	return w.get("triage/.heartbeat/inbox.jsonl")
 }

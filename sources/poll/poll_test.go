@@ -317,7 +317,7 @@ func TestOnce(t *testing.T) {
 		tr := r.trigger(func(int) (string, error) { return "a\nb\n", nil })
 		tr.Split = sources.SplitLines
 		var err error
-		if tr.Template, err = sources.ParsePollTemplate("do {{.Output}}"); err != nil {
+		if tr.Template, err = sources.ParsePollTemplate("do {{.Output}}", sources.SplitWhole); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := Once(t.Context(), tr); n != 2 || err != nil {
@@ -346,10 +346,10 @@ func TestDedupeByKey(t *testing.T) {
 		tr := r.trigger(func(n int) (string, error) { return outputs[min(n, 3)], nil })
 		tr.Split, tr.Dedupe = sources.SplitJSON, true
 		var err error
-		if tr.Key, err = sources.ParsePollTemplate("{{.JSON.id}}"); err != nil {
+		if tr.Key, err = sources.ParsePollTemplate("{{.JSON.id}}", sources.SplitJSON); err != nil {
 			t.Fatal(err)
 		}
-		if tr.Template, err = sources.ParsePollTemplate("Do {{.JSON.title}}"); err != nil {
+		if tr.Template, err = sources.ParsePollTemplate("Do {{.JSON.title}}", sources.SplitJSON); err != nil {
 			t.Fatal(err)
 		}
 		runFor(t, tr, 9*time.Minute, nil)
