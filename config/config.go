@@ -13,8 +13,9 @@ var starter []byte
 var schema []byte
 
 // Schema returns the JSON Schema (draft 2020-12) of heartbeat.yaml, for editors
-// and other programs. What conforms to it may still have problems: a schema
-// cannot look at directories, cron expressions or templates.
+// and other programs. What the loader takes conforms to it; what conforms to it
+// may still have problems, as a schema cannot look at directories, cron
+// expressions, templates, or several keys at once.
 func Schema() []byte { return append([]byte(nil), schema...) }
 
 // Starter returns a commented file to start with. It is valid wherever it

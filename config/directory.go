@@ -13,7 +13,25 @@ import (
 	"unicode"
 )
 
-var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+var (
+	variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+	// unbraced is what a shell would replace, and we do not.
+	unbraced = regexp.MustCompile(`\$(?:([A-Za-z_][A-Za-z0-9_]*)|[{(])`)
+)
+
+// unreplaced notes a variable that is not written as ours are.
+func (l *loader) unreplaced(p place, text string) bool {
+	m := unbraced.FindStringSubmatch(variable.ReplaceAllString(text, ""))
+	if m == nil {
+		return false
+	}
+	name := m[1]
+	if name == "" {
+		name = "NAME"
+	}
+	l.problem(p, fmt.Sprintf("nothing is replaced in %s", cut(text)), "write ${"+name+"} for a variable")
+	return true
+}
 
 // expand reads a path: ~ and ${VAR} are replaced, and what is relative begins
 // at the file's directory.
@@ -39,7 +57,7 @@ func (l *loader) joined(base, path string) string {
 // substitute reads a text in which ~ and ${VAR} are replaced.
 func (l *loader) substitute(p place) (string, bool) {
 	text, ok := l.filled(p)
-	if !ok {
+	if !ok || l.unreplaced(p, text) {
 		return "", false
 	}
 	if text == "~" || strings.HasPrefix(text, "~/") {

@@ -19,15 +19,15 @@ type fileKeys struct {
 	// The fleet's name, for its state directory. Without it the name is made of the directory's name and the file's path.
 	Name nameText `yaml:"name,omitempty"`
 	// Further files, as paths relative to this one; globs are allowed. Their agents belong to this fleet, and this file's defaults apply to them below their own.
-	Include []string `yaml:"include,omitempty"`
+	Include []pathText `yaml:"include,omitempty"`
 	// How many sessions may be open at once, over all agents.
-	MaxSessions int `yaml:"max-sessions,omitempty" jsonschema:"minimum=1,default=4"`
+	MaxSessions int `yaml:"max-sessions,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=4"`
 	// Groups of agents that share a smaller number of sessions, by name.
 	Groups map[string]groupKeys `yaml:"groups,omitempty"`
 	// How long a session may keep its slot while another agent waits for one and no session is idle; it ends after its turn then. Sessions with on-idle: tick keep theirs.
 	SlotTime limit `yaml:"slot-time,omitempty" jsonschema:"default=30m"`
 	// How long turns may take to finish once the run is asked to stop.
-	ShutdownGrace span `yaml:"shutdown-grace,omitempty" jsonschema:"default=30s"`
+	ShutdownGrace limit `yaml:"shutdown-grace,omitempty" jsonschema:"default=30s"`
 	// Any field of an agent; agents override it field by field.
 	Defaults agentKeySet `yaml:"defaults,omitempty"`
 	// The agents by name.
@@ -37,15 +37,15 @@ type fileKeys struct {
 // A group of agents.
 type groupKeys struct {
 	// How many sessions the group's agents may have open at once.
-	MaxSessions int `yaml:"max-sessions" jsonschema:"required,minimum=1"`
+	MaxSessions int `yaml:"max-sessions" jsonschema:"required,minimum=1,maximum=2147483647"`
 }
 
 // An agent: a workspace in which Claude Code works through a queue of prompts.
 type agentKeySet struct {
 	// The workspace, relative to the file that says so. ~ and ${VAR} are replaced.
-	Dir string `yaml:"dir,omitempty" jsonschema:"minLength=1"`
+	Dir pathText `yaml:"dir,omitempty"`
 	// What starts a session, as a list of words. A first word "heartbeat" is the running binary.
-	Command []word `yaml:"command,omitempty" jsonschema:"minItems=1"`
+	Command argv `yaml:"command,omitempty"`
 	// Which of Claude Code's settings files gets our hooks: .claude/settings.json, .claude/settings.local.json, or one outside of the workspace, given by --settings.
 	Settings string `yaml:"settings,omitempty" jsonschema:"enum=project,enum=local,enum=flag,default=project"`
 	// What the sessions may do without asking.
@@ -55,7 +55,7 @@ type agentKeySet struct {
 	// Several of what wakes the agent, instead of trigger.
 	Triggers []triggerKeySet `yaml:"triggers,omitempty"`
 	// The time zone of cron expressions, for example Europe/Rome. The machine's own where it is not given.
-	Timezone string `yaml:"timezone,omitempty" jsonschema:"minLength=1"`
+	Timezone filledText `yaml:"timezone,omitempty"`
 	// drain ends the session when the queue is empty; persist keeps it, waiting.
 	Mode string `yaml:"mode,omitempty" jsonschema:"enum=drain,enum=persist,default=drain"`
 	// How long a waiting session of mode persist waits for work before on-idle applies.
@@ -63,7 +63,7 @@ type agentKeySet struct {
 	// After idle-interval: tick gives the session a turn (which is paid), release ends it until something is queued.
 	OnIdle string `yaml:"on-idle,omitempty" jsonschema:"enum=tick,enum=release,default=release"`
 	// What a session starts with: entry is the first queued prompt (one that the client would change on its command line comes a turn later), anything else is a text of its own.
-	Kickoff string `yaml:"kickoff,omitempty" jsonschema:"default=entry"`
+	Kickoff kickoffText `yaml:"kickoff,omitempty" jsonschema:"default=entry"`
 	// How much conversation sessions share: entry starts a new one for each prompt, session has one for each launch, resume goes on with the last one.
 	Context string `yaml:"context,omitempty" jsonschema:"enum=entry,enum=session,enum=resume,default=session"`
 	// Whether a prompt is done only when the background tasks that it started have ended.
@@ -73,9 +73,9 @@ type agentKeySet struct {
 	// What happens with a prompt whose session died after a tool had run for it: retry it, put it aside as a dead letter, or drop it.
 	OnOrphan string `yaml:"on-orphan,omitempty" jsonschema:"enum=retry,enum=deadletter,enum=drop,default=deadletter"`
 	// How often a prompt is given before it is put aside as poison.
-	MaxAttempts int `yaml:"max-attempts,omitempty" jsonschema:"minimum=1,default=5"`
+	MaxAttempts int `yaml:"max-attempts,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=5"`
 	// How many prompts are handed over without one acknowledged before the session ends as runaway.
-	MaxContinuations int `yaml:"max-continuations,omitempty" jsonschema:"minimum=1,default=20"`
+	MaxContinuations int `yaml:"max-continuations,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=20"`
 	// The largest prompt, in bytes or with a unit (64KiB, 1MB).
 	MaxEntry byteSize `yaml:"max-entry,omitempty" jsonschema:"default=1MiB"`
 	// How long one prompt may take, from hand-over to done.
@@ -91,21 +91,21 @@ type agentKeySet struct {
 	// How long a session gets to end after SIGTERM before it is killed.
 	EndGrace span `yaml:"end-grace,omitempty" jsonschema:"default=10s"`
 	// How many restarts without a prompt done the agent gets within restart-window before it is held. Never less than max-attempts by default.
-	MaxRestarts int `yaml:"max-restarts,omitempty" jsonschema:"minimum=0,default=5"`
+	MaxRestarts int `yaml:"max-restarts,omitempty" jsonschema:"minimum=0,maximum=2147483647,default=5"`
 	// The window of max-restarts.
 	RestartWindow span `yaml:"restart-window,omitempty" jsonschema:"default=30m"`
 	// The group that the agent belongs to, a key of groups.
-	Group string `yaml:"group,omitempty" jsonschema:"minLength=1"`
+	Group filledText `yaml:"group,omitempty"`
 	// Environment variables of the sessions and of poll commands.
 	Env map[string]word `yaml:"env,omitempty"`
 	// A file with further variables, a line NAME=VALUE each, relative to the file that says so. Only its owner may read it.
-	EnvFile string `yaml:"env-file,omitempty" jsonschema:"minLength=1"`
+	EnvFile pathText `yaml:"env-file,omitempty"`
 	// Which variables of the scheduler's own environment the sessions get, as globs for names.
-	EnvAllow []string `yaml:"env-allow,omitempty"`
+	EnvAllow []variableGlob `yaml:"env-allow,omitempty"`
 	// Which of them they do not get.
-	EnvDeny []string `yaml:"env-deny,omitempty"`
+	EnvDeny []variableGlob `yaml:"env-deny,omitempty"`
 	// The queue's file, relative to the workspace.
-	Inbox string `yaml:"inbox,omitempty" jsonschema:"minLength=1,default=.heartbeat/inbox.jsonl"`
+	Inbox pathText `yaml:"inbox,omitempty" jsonschema:"default=.heartbeat/inbox.jsonl"`
 }
 
 // What sessions may do without asking.
@@ -113,9 +113,9 @@ type permissionKeySet struct {
 	// What happens with what no rule allows: dontAsk refuses it, and nothing waits for a person.
 	Mode string `yaml:"mode,omitempty" jsonschema:"enum=dontAsk,enum=default,enum=acceptEdits,enum=plan,enum=bypassPermissions,default=dontAsk"`
 	// Claude Code's permission rules for what is allowed.
-	Allow []string `yaml:"allow,omitempty"`
+	Allow []filledText `yaml:"allow,omitempty"`
 	// Claude Code's permission rules for what is refused.
-	Deny []string `yaml:"deny,omitempty"`
+	Deny []filledText `yaml:"deny,omitempty"`
 }
 
 // commonKeySet are the keys of every trigger.
@@ -123,22 +123,22 @@ type commonKeySet struct {
 	// The trigger's name; cron-1, watch-1, poll-1 and so on without it.
 	Name nameText `yaml:"name,omitempty"`
 	// The prompt, a Go text/template.
-	Prompt string `yaml:"prompt,omitempty" jsonschema:"minLength=1"`
+	Prompt filledText `yaml:"prompt,omitempty"`
 	// A file with the prompt, relative to the file that says so, instead of prompt.
-	PromptFile string `yaml:"prompt-file,omitempty" jsonschema:"minLength=1"`
+	PromptFile pathText `yaml:"prompt-file,omitempty"`
 	// A command that decides whether a fire becomes a prompt, as a list of words; it runs in the workspace without a shell. Exit 0: go; 1: not this one; anything else is tried again.
-	Gate []word `yaml:"gate,omitempty" jsonschema:"minItems=1"`
+	Gate argv `yaml:"gate,omitempty"`
 }
 
 // A schedule. Its prompt knows {{.At}} and {{.Label}}.
 type cronKeySet struct {
 	commonKeySet
 	// crontab(5)'s five fields (minute, hour, day of month, month, day of week), @daily and its like, or @every 90m.
-	Cron string `yaml:"cron" jsonschema:"required,minLength=1"`
+	Cron filledText `yaml:"cron" jsonschema:"required"`
 	// The schedule may have a sixth field in front, the second, and @every may be shorter than a minute.
 	Seconds bool `yaml:"seconds,omitempty" jsonschema:"default=false"`
 	// The time zone of this trigger alone.
-	Timezone string `yaml:"timezone,omitempty" jsonschema:"minLength=1"`
+	Timezone filledText `yaml:"timezone,omitempty"`
 	// What happens with fires that fell due while nothing ran: nothing, one for all of them, or each (at most 10).
 	Missed string `yaml:"missed,omitempty" jsonschema:"enum=skip,enum=once,enum=all,default=once"`
 	// Fires that would be later than this are dropped.
@@ -153,7 +153,7 @@ type cronKeySet struct {
 type watchKeySet struct {
 	commonKeySet
 	// Globs relative to the workspace; ** stands for any folders. What lies in .git, .claude or .heartbeat, and what editors keep beside an open file (swap files, backups), is meant only where a glob names it.
-	Watch []string `yaml:"watch" jsonschema:"required,minItems=1"`
+	Watch []filledText `yaml:"watch" jsonschema:"required,minItems=1"`
 	// How long a file must have been quiet.
 	Debounce limit `yaml:"debounce,omitempty" jsonschema:"default=500ms"`
 	// Fire also when a file that has fired is gone.
@@ -168,7 +168,7 @@ type watchKeySet struct {
 type pollKeySet struct {
 	commonKeySet
 	// The command as a list of words; it runs in the workspace without a shell. Exit 0 and output make a prompt.
-	Poll []word `yaml:"poll" jsonschema:"required,minItems=1"`
+	Poll argv `yaml:"poll" jsonschema:"required"`
 	// The time from the start of one run to that of the next.
 	Every span `yaml:"every,omitempty" jsonschema:"default=1m"`
 	// How long the command may run.
@@ -178,16 +178,21 @@ type pollKeySet struct {
 	// content fires only for output that is not among the last 1000 that fired, key only for output whose key is not. What a gate declined has not fired: it is asked about again at the next run.
 	Dedupe string `yaml:"dedupe,omitempty" jsonschema:"enum=none,enum=content,enum=key,default=none"`
 	// For dedupe: key, what tells output apart, a Go text/template as the prompt is, for example {{.JSON.id}}.
-	Key string `yaml:"key,omitempty" jsonschema:"minLength=1"`
+	Key filledText `yaml:"key,omitempty"`
 	// skip does not run the command while something that it printed is still queued or being worked on.
 	Overlap string `yaml:"overlap,omitempty" jsonschema:"enum=skip,enum=queue,default=skip"`
 }
 
-// Kinds of values that the schema describes by a pattern.
+// Kinds of values that the schema describes by more than a Go type.
 type (
 	triggerKeySet struct{} // one of cronKeySet, watchKeySet and pollKeySet
-	nameText      string   // of an agent, a trigger, a fleet
+	nameText      string   // of an agent, a trigger, a group, a fleet
+	filledText    string   // not blank
+	pathText      string   // not blank, variables as ${NAME}
+	kickoffText   string   // begins with a word
+	variableGlob  string   // for names of variables
 	word          string   // text, or a number or bool as it is written
+	argv          []word   // at least one, the first one not blank
 	span          string   // a duration
 	limit         string   // a duration, or none
 	byteSize      string

@@ -35,7 +35,7 @@ func (l *loader) env(t table) map[string]string {
 		case empty(p.node):
 			l.problem(p, "has no value", `write "" for an empty one`)
 		default:
-			env[name], _ = l.text(p)
+			env[name], _ = l.word(p)
 		}
 	}
 	return env

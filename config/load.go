@@ -175,6 +175,9 @@ func (l *loader) fleet(root place, f *Fleet) {
 		l.problem(root.orThis(p), "no agents are declared", "agents: {NAME: {dir: DIRECTORY}}")
 		return
 	}
+	if len(f.Agents) == 0 {
+		l.warn(root.orThis(t["agents"]), "no agents are declared", "heartbeat apply takes back what it did for those that there were")
+	}
 	l.collisions()
 	l.suspicious()
 	l.unrunnable()
@@ -213,8 +216,10 @@ func (l *loader) version(root place, t table) {
 		l.problem(root.lacking("version"), "is missing", "write version: 1")
 		return
 	}
-	if text, ok := l.text(p); ok && text != "1" {
-		l.problem(p, fmt.Sprintf("version %q is not known", text), "write version: 1")
+	if text, ok := l.word(p); ok {
+		if n, number := integer(p); !number || n != 1 {
+			l.problem(p, fmt.Sprintf("version %q is not known", text), "write version: 1")
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ func (l *loader) unrunnable() {
 
 // missing says why a program could not be run, and what to do about it.
 func (l *loader) missing(c program) (message, hint string) {
-	if strings.HasPrefix(c.word, "~/") || variable.MatchString(c.word) {
+	if strings.HasPrefix(c.word, "~/") || variable.MatchString(c.word) || unbraced.MatchString(c.word) {
 		return fmt.Sprintf("nothing is replaced in %s: ~ and ${VAR} are for dir and other paths of this file", cut(c.word)), "write its whole path"
 	}
 	if strings.Contains(c.word, "/") {

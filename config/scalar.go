@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -12,8 +13,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// text reads a scalar as it is written: 1, yes and 2026-01-01 are texts too.
-func (l *loader) text(p place) (string, bool) {
+// YAML's scalars, by their tags. A date is a text to us, as it is to JSON.
+var (
+	textTags = []string{"!!str", "!!timestamp"}
+	wordTags = append([]string{"!!int", "!!float", "!!bool"}, textTags...)
+)
+
+// word reads a scalar as it is written: 1, yes and 2026-01-01 are words too. It
+// is for the words of commands and environments.
+func (l *loader) word(p place) (string, bool) {
 	p = p.here()
 	n := p.node
 	switch tag := n.ShortTag(); {
@@ -21,7 +29,7 @@ func (l *loader) text(p place) (string, bool) {
 		l.problem(p, "has no value", "write one, or remove the key")
 	case n.Kind != yaml.ScalarNode:
 		l.problem(p, "must be a single value, not "+kind(n), "")
-	case !slices.Contains([]string{"!!str", "!!int", "!!float", "!!bool", "!!timestamp"}, tag):
+	case !slices.Contains(wordTags, tag):
 		l.problem(p, "the tag "+tag+" is not known", "remove it")
 	case strings.ContainsRune(n.Value, 0):
 		l.problem(p, "holds a NUL character", "remove it")
@@ -31,17 +39,33 @@ func (l *loader) text(p place) (string, bool) {
 	return "", false
 }
 
-// filled reads a scalar that is not blank.
-func (l *loader) filled(p place) (string, bool) {
-	text, ok := l.text(p)
-	if ok && strings.TrimSpace(text) == "" {
-		l.problem(p, "is blank", "")
+// text reads a text. What YAML takes for a number or a bool has to be quoted.
+func (l *loader) text(p place) (string, bool) {
+	text, ok := l.word(p)
+	if ok && !isText(p) {
+		l.problem(p, text+" must be a text", "write "+strconv.Quote(text))
 		return "", false
 	}
 	return text, ok
 }
 
-// texts reads a list of scalars that are not blank.
+func isText(p place) bool { return slices.Contains(textTags, p.here().node.ShortTag()) }
+
+// filled reads a text that is not blank.
+func (l *loader) filled(p place) (string, bool) {
+	text, ok := l.text(p)
+	return text, ok && l.notBlank(p, text)
+}
+
+func (l *loader) notBlank(p place, text string) bool {
+	if strings.TrimSpace(text) == "" {
+		l.problem(p, "is blank", "")
+		return false
+	}
+	return true
+}
+
+// texts reads a list of texts that are not blank.
 func (l *loader) texts(p place, hint string) []string {
 	p = p.here()
 	n := p.node
@@ -86,11 +110,8 @@ func (l *loader) command(p place, example string) []string {
 	}
 	words := make([]string, 0, len(n.Content))
 	for i, element := range n.Content {
-		read := l.text
-		if i == 0 {
-			read = l.filled
-		}
-		if word, ok := read(p.below(i, element)); ok {
+		at := p.below(i, element)
+		if word, ok := l.word(at); ok && (i > 0 || l.notBlank(at, word)) {
 			words = append(words, word)
 		}
 	}
@@ -103,13 +124,13 @@ func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T) T
 	if !ok {
 		return otherwise
 	}
-	text, ok := l.text(p)
+	text, ok := l.word(p)
 	if !ok {
 		return otherwise
 	}
 	words := make([]string, len(allowed))
 	for i, a := range allowed {
-		if T(text) == a {
+		if T(text) == a && isText(p) {
 			return a
 		}
 		words[i] = string(a)
@@ -128,11 +149,19 @@ func (l *loader) boolean(t table, key string) bool {
 	if !ok {
 		return false
 	}
-	text, ok := l.text(p)
-	if ok && text != "true" && text != "false" {
+	text, ok := l.word(p)
+	if !ok {
+		return false
+	}
+	var is bool
+	switch n := p.here().node; {
+	case n.ShortTag() == "!!bool" && n.Decode(&is) == nil:
+	case text == "true" || text == "false":
+		l.problem(p, fmt.Sprintf("%q is a text", text), "write it without quotes")
+	default:
 		l.problem(p, fmt.Sprintf("%q is neither true nor false", cut(text)), "write true or false")
 	}
-	return text == "true"
+	return is
 }
 
 // number reads an integer that is at least least.
@@ -141,20 +170,36 @@ func (l *loader) number(t table, key string, otherwise, least int) int {
 	if !ok {
 		return otherwise
 	}
-	text, ok := l.text(p)
+	text, ok := l.word(p)
 	if !ok {
 		return otherwise
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n > math.MaxInt32 {
+	n, ok := integer(p)
+	switch {
+	case !ok && isText(p) && digits.MatchString(text):
+		l.problem(p, fmt.Sprintf("%q is a text", cut(text)), "write it without quotes")
+	case !ok:
 		l.problem(p, fmt.Sprintf("%q is not a whole number", cut(text)), fmt.Sprintf("for example %d", otherwise))
-		return otherwise
-	}
-	if n < least {
+	case n < int64(least):
 		l.problem(p, fmt.Sprintf("%d is too small", n), fmt.Sprintf("at least %d", least))
-		return otherwise
+	case n > math.MaxInt32:
+		l.problem(p, fmt.Sprintf("%d is too large", n), fmt.Sprintf("at most %d", math.MaxInt32))
+	default:
+		return int(n)
 	}
-	return n
+	return otherwise
+}
+
+var digits = regexp.MustCompile(`^[0-9]+$`)
+
+// integer returns a number without a fraction: 4, 0x10 and 4.0 are such.
+func integer(p place) (int64, bool) {
+	node := p.here().node
+	var f float64
+	if isText(p) || node.Decode(&f) != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
 }
 
 var sizeUnits = map[string]int64{"": 1, "B": 1, "kB": 1000, "MB": 1_000_000, "KiB": 1 << 10, "MiB": 1 << 20}
@@ -167,21 +212,32 @@ func (l *loader) size(t table, key string, otherwise, most int64) int64 {
 	if !ok {
 		return otherwise
 	}
-	text, ok := l.text(p)
+	text, ok := l.word(p)
 	if !ok {
 		return otherwise
 	}
-	m := sizeForm.FindStringSubmatch(text)
-	if m == nil || sizeUnits[m[2]] == 0 {
+	n, ok := sizeOf(p, text)
+	if !ok {
 		l.problem(p, fmt.Sprintf("%q is not a size", cut(text)), "a number of bytes, or with a unit: 64KiB, 1MiB, 500kB, 1MB")
 		return otherwise
 	}
-	n, _ := strconv.ParseInt(m[1], 10, 64)
-	if n *= sizeUnits[m[2]]; n < 1 || n > most {
+	if n < 1 || n > most {
 		l.problem(p, text+" is out of range", fmt.Sprintf("from 1 to %dMiB", most>>20))
 		return otherwise
 	}
 	return n
+}
+
+func sizeOf(p place, text string) (int64, bool) {
+	if !isText(p) {
+		return integer(p)
+	}
+	m := sizeForm.FindStringSubmatch(text)
+	if m == nil || sizeUnits[m[2]] == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	return n * sizeUnits[m[2]], err == nil
 }
 
 // bounds say what a duration may be.
@@ -199,11 +255,11 @@ func (l *loader) duration(t table, key string, otherwise time.Duration, b bounds
 	if !ok {
 		return otherwise
 	}
-	text, ok := l.text(p)
+	text, ok := l.word(p)
 	if !ok {
 		return otherwise
 	}
-	if b.none && (text == "none" || text == "0") {
+	if n, number := integer(p); b.none && (text == "none" || text == "0" || number && n == 0) {
 		return 0
 	}
 	d, err := parseDuration(text)
@@ -241,32 +297,30 @@ const day = 24 * time.Hour
 
 func days(d time.Duration) string { return strconv.FormatInt(int64(d/day), 10) + "d" }
 
-var dayPart = regexp.MustCompile(`^(\d+(?:\.\d+)?)d`)
+// durationForm is a Go duration without a sign, with days in front: 7d, 1d12h.
+var durationForm = regexp.MustCompile(`^(?:([0-9]+(?:\.[0-9]+)?)d)?((?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms|m|s|us|µs|μs|ns))*)$`)
 
-// parseDuration is time.ParseDuration with days in front: 7d, 1d12h.
+var unitless = regexp.MustCompile(`^[-+]?[0-9.]+$`)
+
+// parseDuration reads a duration, also one below 0. One that is longer than can
+// be counted is the longest.
 func parseDuration(text string) (time.Duration, error) {
-	rest, total := text, time.Duration(0)
-	if m := dayPart.FindStringSubmatch(text); m != nil {
-		n, _ := strconv.ParseFloat(m[1], 64)
-		if n > 36500 {
-			return 0, fmt.Errorf("%q is too long", cut(text))
-		}
-		total = time.Duration(n * float64(day))
-		if rest = text[len(m[0]):]; rest == "" {
-			return total, nil
-		}
-		if rest[0] == '-' || rest[0] == '+' {
-			return 0, fmt.Errorf("%q is not a duration", cut(text))
-		}
-	}
-	if _, err := strconv.ParseFloat(rest, 64); err == nil {
+	positive, negative := strings.CutPrefix(text, "-")
+	m := durationForm.FindStringSubmatch(positive)
+	switch {
+	case unitless.MatchString(text):
 		return 0, fmt.Errorf("%q has no unit", cut(text))
-	}
-	d, err := time.ParseDuration(rest)
-	if err != nil {
+	case m == nil || positive == "":
 		return 0, fmt.Errorf("%q is not a duration", cut(text))
+	case negative:
+		return -1, nil
 	}
-	return total + d, nil
+	days, _ := strconv.ParseFloat(cmp.Or(m[1], "0"), 64)
+	d, err := time.ParseDuration(cmp.Or(m[2], "0s"))
+	if err != nil || days*float64(day)+float64(d) > math.MaxInt64/2 {
+		return math.MaxInt64, nil
+	}
+	return d + time.Duration(days*float64(day)), nil
 }
 
 func durationHint(text string, b bounds) string {

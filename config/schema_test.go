@@ -46,6 +46,11 @@ func generate(t *testing.T) []byte {
 		prompt, file := &generator.Schema{Required: []string{"prompt"}}, &generator.Schema{Required: []string{"prompt-file"}}
 		if kind == pollKind {
 			s.Not = &generator.Schema{Required: []string{"prompt", "prompt-file"}}
+			byKey := generator.NewProperties()
+			byKey.Set("dedupe", &generator.Schema{Const: "key"})
+			s.If = &generator.Schema{Properties: byKey, Required: []string{"dedupe"}}
+			s.Then = &generator.Schema{Required: []string{"key"}}
+			s.Else = &generator.Schema{Not: &generator.Schema{Required: []string{"key"}}}
 		} else {
 			s.OneOf = []*generator.Schema{prompt, file}
 		}
@@ -60,11 +65,28 @@ func generate(t *testing.T) []byte {
 		}
 		declaredDefaults(t, s, of)
 	}
-	root.AnyOf = []*generator.Schema{{Required: []string{"agents"}}, {Required: []string{"include"}}}
-	root.Definitions["agent"].Not = &generator.Schema{Required: []string{"trigger", "triggers"}}
-	for schema, key := range map[*generator.Schema]string{root: "agents", root.Definitions["agent"]: "env"} {
-		p, _ := schema.Properties.Get(key)
-		p.PropertyNames = &generator.Schema{Pattern: map[string]string{"agents": nameForm.String(), "env": variableForm.String()}[key]}
+	agent := root.Definitions["agent"]
+	agent.Not = &generator.Schema{Required: []string{"trigger", "triggers"}}
+	names := &generator.Schema{Pattern: nameForm.String(), MaxLength: new(uint64(mostName))}
+	variables := &generator.Schema{Pattern: variableForm.String(), Not: &generator.Schema{}}
+	for _, name := range ownVariables {
+		variables.Not.Enum = append(variables.Not.Enum, name)
+	}
+	agents := property(t, root, "agents")
+	agents.PropertyNames, agents.AdditionalProperties = names, orNothing(agents.AdditionalProperties)
+	property(t, root, "groups").PropertyNames = names
+	property(t, agent, "env").PropertyNames = variables
+	declared, included := generator.NewProperties(), generator.NewProperties()
+	declared.Set("agents", &generator.Schema{Type: "object"})
+	included.Set("include", &generator.Schema{MinItems: new(uint64(1))})
+	root.AnyOf = []*generator.Schema{{Properties: declared, Required: []string{"agents"}}, {Properties: included, Required: []string{"include"}}}
+	// Keys that are there and have nothing below them, as when all of it is
+	// commented out.
+	for key, of := range map[string]*generator.Schema{"defaults": root, "groups": root, "agents": root, "permissions": agent, "env": agent} {
+		p := property(t, of, key)
+		described := &generator.Schema{Description: p.Description, AnyOf: orNothing(p).AnyOf}
+		p.Description = ""
+		of.Properties.Set(key, described)
 	}
 	data, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
@@ -130,11 +152,33 @@ func comments(t *testing.T) map[string]string {
 	return docs
 }
 
-const durations = `^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(d|h|ms|m|s|us|µs|ns))+$`
+func property(t *testing.T, s *generator.Schema, key string) *generator.Schema {
+	t.Helper()
+	p, ok := s.Properties.Get(key)
+	if !ok {
+		t.Fatalf("no property %q", key)
+	}
+	return p
+}
+
+func either(s ...*generator.Schema) *generator.Schema { return &generator.Schema{AnyOf: s} }
+
+func orNothing(s *generator.Schema) *generator.Schema {
+	return either(s, &generator.Schema{Type: "null"})
+}
+
+const durations = `^([0-9]+(\.[0-9]+)?d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(h|ms|m|s|us|µs|μs|ns))*$`
 
 // scalars describes the kinds of values that are no Go kind.
 func scalars(t reflect.Type) *generator.Schema {
-	either := func(s ...*generator.Schema) *generator.Schema { return &generator.Schema{AnyOf: s} }
+	but := func(pattern string) *generator.Schema { return &generator.Schema{Pattern: pattern} }
+	text := func(pattern, never string) *generator.Schema {
+		return &generator.Schema{Type: "string", Pattern: pattern, Not: but(never)}
+	}
+	words := func(text *generator.Schema) *generator.Schema {
+		return either(text, &generator.Schema{Type: "number"}, &generator.Schema{Type: "boolean"})
+	}
+	const nul, control = `\x00`, `[\x00-\x1f\x7f-\x9f]`
 	switch t {
 	case reflect.TypeFor[triggerKeySet]():
 		var kinds []*generator.Schema
@@ -144,14 +188,29 @@ func scalars(t reflect.Type) *generator.Schema {
 		return &generator.Schema{OneOf: kinds}
 	case reflect.TypeFor[nameText]():
 		return &generator.Schema{Type: "string", Pattern: nameForm.String(), MaxLength: new(uint64(mostName))}
+	case reflect.TypeFor[filledText]():
+		return text(`\S`, nul)
+	case reflect.TypeFor[pathText]():
+		return text(`\S`, `^~[^/]|\$([A-Za-z_(]|\{[^}]*$)|`+control)
+	case reflect.TypeFor[kickoffText]():
+		return text(`^\s*[^\s/-]`, `[\x00-\x08\x0b-\x1f\x7f-\x9f]`)
+	case reflect.TypeFor[variableGlob]():
+		return text(`^[^/=]*[^/=\s][^/=]*$`, nul)
 	case reflect.TypeFor[word]():
-		return either(&generator.Schema{Type: "string"}, &generator.Schema{Type: "number"}, &generator.Schema{Type: "boolean"})
+		return words(text("", nul))
+	case reflect.TypeFor[argv]():
+		return &generator.Schema{
+			Type: "array", MinItems: new(uint64(1)), PrefixItems: []*generator.Schema{words(text(`\S`, nul))}, Items: words(text("", nul)),
+		}
 	case reflect.TypeFor[span]():
-		return &generator.Schema{Type: "string", Pattern: durations}
+		return &generator.Schema{Type: "string", Pattern: durations, Not: but(`^[^1-9]*$`)}
 	case reflect.TypeFor[limit]():
-		return either(&generator.Schema{Type: "string", Pattern: durations}, &generator.Schema{Enum: []any{"none", 0}})
+		return either(&generator.Schema{Type: "string", MinLength: new(uint64(1)), Pattern: durations}, &generator.Schema{Enum: []any{"none", 0, "0"}})
 	case reflect.TypeFor[byteSize]():
-		return either(&generator.Schema{Type: "string", Pattern: "^[0-9]{1,12} ?(B|kB|MB|KiB|MiB)?$"}, &generator.Schema{Type: "integer", Minimum: "1"})
+		return either(
+			&generator.Schema{Type: "string", Pattern: "^[0-9]{1,12} ?(B|kB|MB|KiB|MiB)?$", Not: but("^0+ ?[A-Za-z]*$")},
+			&generator.Schema{Type: "integer", Minimum: "1", Maximum: json.Number(fmt.Sprint(mostEntry))},
+		)
 	}
 	return nil
 }
