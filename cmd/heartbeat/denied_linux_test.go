@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -102,14 +103,19 @@ func (w *world) ordinary() func(args ...string) string {
 		w.t.Fatal(err)
 	}
 	return func(args ...string) string {
-		cmd := exec.CommandContext(w.t.Context(), program, args...)
-		cmd.Dir, cmd.Env = w.dir, w.env
-		if root {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		for {
+			cmd := exec.CommandContext(w.t.Context(), program, args...)
+			cmd.Dir, cmd.Env = w.dir, w.env
+			if root {
+				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+			}
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, io.Discard
+			// Errors are findings, but for a child of a parallel test that was
+			// forked while the program was written and holds it open still.
+			if err := cmd.Run(); !errors.Is(err, syscall.ETXTBSY) {
+				return out.String()
+			}
 		}
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, io.Discard
-		_ = cmd.Run() // errors are findings
-		return out.String()
 	}
 }
