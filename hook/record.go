@@ -47,6 +47,7 @@ const (
 	EndDialog       End = "dialog"
 	EndCrashed      End = "crashed"  // by a signal that was not ours
 	EndFinished     End = "finished" // told to, after its turn, by a scheduler that goes on
+	EndLost         End = "lost"     // its directory, its queue's folder or its lock is gone or another one
 	EndShutdown     End = "shutdown" // its scheduler ends, or its shim was told to
 )
 

@@ -97,12 +97,15 @@ const finishReplaced = "its directory was replaced"
 // started in it until it is there and locked.
 func (s *Scheduler) inspect(a *agent) {
 	s.mu.Lock()
-	cfg := a.cfg
+	cfg, before := a.cfg, a.folders
 	s.mu.Unlock()
 	info, err := os.Lstat(cfg.Dir)
-	_, folderErr := os.Lstat(filepath.Dir(cfg.Inbox))
+	what, now := before.differ(), lookAtFolders(cfg)
 
 	s.mu.Lock()
+	if a.cfg == cfg && s.hasLocked(a) {
+		s.queueGoneLocked(a, before, now, what)
+	}
 	replaced := false
 	switch {
 	case !s.hasLocked(a) || a.retaking || a.cfg != cfg:
@@ -118,7 +121,7 @@ func (s *Scheduler) inspect(a *agent) {
 		s.retake(a, cfg)
 	}
 	s.mu.Lock()
-	if s.hasLocked(a) && (a.lost != "" || folderErr != nil) {
+	if s.hasLocked(a) && (a.lost != "" || what != "" || now == nil) {
 		s.inspectAgainLocked(a)
 	}
 	s.mu.Unlock()
@@ -202,7 +205,7 @@ func (s *Scheduler) retake(a *agent, cfg *config.Agent) {
 	}
 	s.lostLocked(a, "its directory was replaced")
 	a.release()
-	a.claim, a.empty = anew, stamp{}
+	a.claim, a.empty, a.owed = anew, stamp{}, nil
 	s.foundAgainLocked(a, "another directory stands in its place; it is locked now")
 	s.wg.Go(s.watchAnew)
 	switch a.state {

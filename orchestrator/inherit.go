@@ -21,7 +21,7 @@ func (s *Scheduler) inherit() {
 		if err != nil {
 			s.log.Warn("cannot read how the last session ended", "agent", a.cfg.Name, "err", err)
 		}
-		a.outcome, a.session = kept.Last, kept.Session
+		a.outcome, a.session, a.loss = kept.Last, kept.Session, kept.QueueLost
 		s.publishLocked(a)
 	}
 }

@@ -45,9 +45,12 @@ func (s *Scheduler) releaseDirectories() {
 
 // recoverLeft recovers what an earlier run left in flight.
 func (s *Scheduler) recoverLeft(ctx context.Context, a *agent, cfg *config.Agent) {
-	if err := errors.Join(s.furnish(cfg), s.recover(ctx, a, cfg, lastOutcome(cfg.Home))); err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	o := lastOutcome(cfg.Home)
+	err := errors.Join(s.furnish(cfg), s.recover(ctx, a, cfg, o))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		a.owed = &o
 		s.failLocked(a, err)
 	}
 }
@@ -238,11 +241,11 @@ func (s *Scheduler) reported(a *agent, r session.Report) {
 	defer s.mu.Unlock()
 	worked := r.Acknowledged > a.last.Acknowledged
 	bound := a.last.Phase == hook.Starting && r.Phase != hook.Starting
-	if r.Phase == a.last.Phase {
+	a.turnsLocked(r.Phase, r.At)
+	if r.At = time.Now(); r.Phase == a.last.Phase {
 		r.At = a.last.At // since when it does what it does
 	}
 	a.last = r
-	a.turnsLocked(r.Phase, r.At)
 	if worked {
 		s.log.Info("entry done", "agent", a.name, "done", a.acknowledged+r.Acknowledged)
 		s.worksLocked(a)
@@ -281,7 +284,10 @@ func (s *Scheduler) launchFailed(a *agent, err error) {
 
 // ended decides what follows a session's end.
 func (s *Scheduler) ended(a *agent, cfg *config.Agent, o session.Outcome, recoverErr error) {
-	l := lookInto(cfg)
+	l, now := lookInto(cfg), lookAtFolders(cfg)
+	s.mu.Lock()
+	a.queued, a.folders = l.depth.Entries, now
+	s.mu.Unlock()
 	s.endedWith(a, o, l.err != nil || l.depth.Entries > 0, recoverErr)
 	s.noticed(a)
 }
@@ -305,10 +311,19 @@ func (s *Scheduler) endedWith(a *agent, o session.Outcome, left bool, recoverErr
 	case o.Acknowledged > 0:
 		h = history{}
 	}
+	if o.Loss != nil {
+		s.queueLostLocked(a, *o.Loss)
+	}
+	a.history = h
 	if recoverErr != nil {
+		a.owed = &o // before the next start
+	}
+	if recoverErr != nil && (n.state == Idle || errors.Is(recoverErr, inbox.ErrNeedsOperator)) {
 		s.failLocked(a, recoverErr)
 	} else {
-		a.history = h
+		if recoverErr != nil {
+			s.log.Error("cannot deal with the entry in flight yet", "agent", a.name, "err", recoverErr)
+		}
 		s.followLocked(a, n)
 	}
 	s.vacatedLocked(a)

@@ -124,7 +124,10 @@ func (s *Scheduler) hinted(a *agent) {
 	s.mu.Lock()
 	idle, path, empty := a.state == Idle, a.cfg.Inbox, a.empty
 	s.mu.Unlock()
-	if idle && (!empty.known || stampOf(path) != empty) {
+	switch {
+	case !idle:
+		s.countLater(a)
+	case !empty.known || stampOf(path) != empty:
 		s.noticed(a)
 	}
 }

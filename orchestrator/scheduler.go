@@ -137,21 +137,31 @@ type agent struct {
 	lost       string
 	retaking   bool // the one in its place is being locked
 	inspecting bool // inspect is to be called after a while
-	state      State
-	moves      int   // changes of state
-	empty      stamp // of the inbox, when it was found to hold nothing; or zero
-	since      time.Time
-	until      time.Time
-	reason     string
-	history    history
-	live       Session
-	last       session.Report   // of the live session, or the last one
-	outcome    *session.Outcome // of the last session
-	session    string           // id of the live or last session
-	account    account.ID       // that it works on, or "" when that is not known
-	started    time.Time        // of the live or last session
-	timer      *time.Timer
-	turns      []span // the last ones, for ignore-own
+	// folders are what its queue stands in, queued what was in it when it was
+	// last looked at; folderGone is since when they are not what they were.
+	folders    folders
+	folderGone time.Time
+	queued     int
+	counting   bool       // count is to be called after a while
+	loss       *QueueLoss // that no person has taken note of
+	// owed is how the session ended whose entry in flight could not be dealt
+	// with.
+	owed    *session.Outcome
+	state   State
+	moves   int   // changes of state
+	empty   stamp // of the inbox, when it was found to hold nothing; or zero
+	since   time.Time
+	until   time.Time
+	reason  string
+	history history
+	live    Session
+	last    session.Report   // of the live session, or the last one
+	outcome *session.Outcome // of the last session
+	session string           // id of the live or last session
+	account account.ID       // that it works on, or "" when that is not known
+	started time.Time        // of the live or last session
+	timer   *time.Timer
+	turns   []span // the last ones, for ignore-own
 	// leaving is true when the live session was told to yield or to finish.
 	leaving    bool
 	reclaiming bool // reclaim is to be called after a while
@@ -293,7 +303,11 @@ func (s *Scheduler) wantsWorkLocked(a *agent) bool {
 
 // foundLocked is told what is queued for an agent that wants work.
 func (s *Scheduler) foundLocked(a *agent, l look) {
-	a.empty = stamp{}
+	a.empty, a.queued = stamp{}, l.depth.Entries
+	if a.owed != nil {
+		s.recoverLocked(a, "what was in flight was dealt with")
+		return
+	}
 	switch {
 	case l.err != nil:
 		s.failLocked(a, l.err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"slices"
+
+	"heartbeat/orchestrator/session"
 )
 
 // An agent that a reload adds is in the list of agents from then on. While
@@ -112,25 +114,30 @@ func (s *Scheduler) recoverLocked(a *agent, reason string) {
 	a.recovering = true
 	s.followLocked(a, next{state: Idle, reason: "recovering"})
 	s.publishLocked(a)
-	cfg := a.cfg
+	cfg, o := a.cfg, a.owed
+	if o == nil {
+		last := lastOutcome(cfg.Home)
+		o = &last
+	}
 	s.wg.Go(func() {
 		select {
 		case s.recoveries <- struct{}{}:
 		case <-s.work.Done():
 			return // the next run recovers it
 		}
-		err := errors.Join(s.furnish(cfg), s.recover(context.WithoutCancel(s.work), a, cfg, lastOutcome(cfg.Home)))
+		err := errors.Join(s.furnish(cfg), s.recover(context.WithoutCancel(s.work), a, cfg, *o))
 		<-s.recoveries
-		s.recovered(a, reason, err)
+		s.recovered(a, reason, o, err)
 	})
 }
 
 // recovered lets an agent begin that was recovered, or not.
-func (s *Scheduler) recovered(a *agent, reason string, err error) {
+func (s *Scheduler) recovered(a *agent, reason string, o *session.Outcome, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.recovering = false
-	if err != nil {
+	if a.owed = nil; err != nil {
+		a.owed = o
 		s.failLocked(a, err)
 	} else {
 		s.followLocked(a, next{state: Idle, reason: reason})

@@ -35,13 +35,19 @@ type AgentState struct {
 	// Lost is what is wrong with the agent's directory while nothing can be
 	// started in it, or "".
 	Lost string `json:"lost,omitempty"`
+	// QueueLost is what was lost with the queue's folder, until a person resumes
+	// the agent.
+	QueueLost *QueueLoss `json:"queue_lost,omitempty"`
 	// Failing are the triggers that do not work.
 	Failing []Failing `json:"failing,omitempty"`
 }
 
 // NeedsPerson reports whether nothing starts until a person resumes the agent,
-// who has not paused it themselves, or brings its directory back.
-func (a AgentState) NeedsPerson() bool { return a.Lost != "" || a.State == Held && a.Paused.IsZero() }
+// who has not paused it themselves, or brings its directory back; or whether
+// accepted prompts are gone, which somebody has to know.
+func (a AgentState) NeedsPerson() bool {
+	return a.Lost != "" || a.QueueLost != nil || a.State == Held && a.Paused.IsZero()
+}
 
 // statePath is where an agent's state is kept.
 func statePath(stateDir, agent string) string {
@@ -87,7 +93,7 @@ func (s *Scheduler) describeLocked(a *agent) AgentState {
 	d := AgentState{
 		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: a.reason, Failures: a.history.failures,
 		Session: a.session, Last: a.outcome, Acknowledged: a.acknowledged, DeadLettered: a.deadLettered,
-		Failing: slices.Clone(a.failing), Lost: a.lost,
+		Failing: slices.Clone(a.failing), Lost: a.lost, QueueLost: a.loss,
 	}
 	if a.live != nil {
 		d.Phase, d.Work = a.last.Phase, a.last.Work
@@ -198,6 +204,9 @@ func (s *Scheduler) finishOnceLocked() {
 		}
 	}
 	for _, a := range s.agents {
+		if a.state == Idle && a.owed != nil {
+			return
+		}
 		if a.state != Idle || a.lost != "" || a.empty.known && stampOf(a.cfg.Inbox) == a.empty {
 			continue
 		}

@@ -142,6 +142,10 @@ func (s statusPage) text(p *page) {
 			p.coloured(p.red, "! ")
 			p.printf("%s: %s\n", a.Agent, a.Lost)
 		}
+		if l := a.QueueLost; l != nil {
+			p.coloured(p.red, "! ")
+			p.printf("%s: its queue was lost %s ago: %s; `heartbeat resume %s` when you have seen it\n", a.Agent, roughly(s.now.Sub(l.At)), l.String(), a.Agent)
+		}
 		for _, f := range a.Failing {
 			p.coloured(p.red, "! ")
 			p.printf("%s: %s\n", a.Agent, failingText(f, s.now))

@@ -166,3 +166,23 @@ func (f *fleet) clientCommand() string {
 	}
 	return fmt.Sprintf("'%s/heartbeat' simulate --script '%s/script.json'", f.bin, f.Dir)
 }
+
+// TestTheQueueGoesInTheMiddleOfATurn: hooks find no session any more, and
+// nothing can be acknowledged; it ends, and says what was lost.
+func TestTheQueueGoesInTheMiddleOfATurn(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, nil)
+		f.teach(behaviour{match: "clean up", bash: "python3 -c 'import shutil, time; shutil.rmtree(\".heartbeat\"); time.sleep(60)'", reply: "never"})
+		f.send("clean up")
+		f.send("the next")
+		f.send("the one behind it")
+		f.start()
+		f.Until("the session has ended", func() bool { return strings.Contains(f.must("", "events", "a"), "queue-lost") })
+		events := f.must("", "events", "a")
+		for _, want := range []string{"ended, 0 done: lost (", "2 prompts were queued", "was in flight"} {
+			if !strings.Contains(events, want) {
+				t.Errorf("the journal lacks %q:\n%s", want, events)
+			}
+		}
+	})
+}

@@ -48,6 +48,14 @@ type ending struct {
 	abandon bool
 	// exited is true when the client ended by itself.
 	exited bool
+	// loss is what went with the queue's folder, for EndLost.
+	loss *Loss
+}
+
+// lost is what went with the ground of the session.
+func (s *shim) lost(what string) *Loss {
+	s.adrift = true
+	return &Loss{What: what, Queued: s.ground.census.queued, More: s.ground.census.more, InFlight: s.record.Work}
 }
 
 // follow watches the session until it ends or has to.
@@ -97,10 +105,15 @@ func (s *shim) follow(ctx context.Context) ending {
 func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.reload()
 	s.notePeople(ctx, now)
+	s.seen.see(s.record, now)
 	s.report(now)
+	if what := s.ground.look(now); what != "" {
+		return ending{why: hook.EndLost, loss: s.lost(what)}, true
+	}
+	s.ground.count(s.queue, s.spec.Inbox, &s.seen, s.record.Acknowledged, now)
 	before := spoken(s.record)
 	v := judge(facts{
-		now: now, record: s.record,
+		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed,
 		waiterGone: s.record.Waiter.PID != 0 && !alive(s.record.Waiter),
 		quietSince: s.quiet.since(now, s.child),
 		aliveAt:    s.life.at(now, s.child, s.record),
@@ -150,19 +163,25 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 	return ending{why: v.end, detail: v.detail, abandon: v.abandon}, true
 }
 
-// update changes the session record under the hook lock. When the lock
-// cannot be had, nothing is changed.
+// update changes the session record under the hook lock. When the lock cannot
+// be had, or the record not be written, what is changed holds for the shim all
+// the same, until a hook has written another one: no verdict waits for a disk.
 func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
+	if s.adrift {
+		change(s.record)
+		return
+	}
 	unlock, err := s.lockHooks(ctx)
 	if err != nil {
-		s.log.Warn("cannot update the session record", "err", err)
+		s.failed.about("cannot lock the session record", err, time.Now())
+		change(s.record)
 		return
 	}
 	defer unlock()
 	s.reload()
 	change(s.record)
 	if err := s.record.Write(s.spec.Home); err != nil {
-		s.log.Warn("cannot write the session record", "err", err)
+		s.failed.about("cannot write the session record", err, time.Now())
 	}
 }
 
@@ -242,6 +261,9 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 
 // abandon acknowledges the entry whose background tasks did not end in time.
 func (s *shim) abandon(ctx context.Context) {
+	if s.adrift {
+		return
+	}
 	unlock, err := s.lockHooks(ctx)
 	if err != nil {
 		s.log.Warn("cannot acknowledge the entry", "err", err)
@@ -272,7 +294,7 @@ func (s *shim) abandon(ctx context.Context) {
 func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	r := s.record
 	o := &Outcome{
-		Why: e.why, Detail: e.detail, Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
+		Why: e.why, Detail: e.detail, Loss: e.loss, Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
 	}
 	if e.exited {
 		switch {
@@ -283,6 +305,15 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 		default:
 			o.Why, o.ExitCode = hook.EndExited, exit.Code
 		}
+	}
+	if what := s.ground.differs(); o.Loss == nil && what != "" {
+		o.Loss = s.lost(what)
+	}
+	switch {
+	case o.Loss == nil:
+	case o.Why == hook.EndFinished || o.Why == hook.EndShutdown: // that it was told to
+	default:
+		o.Why, o.Detail = hook.EndLost, o.Loss.String()
 	}
 	switch o.Why {
 	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed:

@@ -37,20 +37,33 @@ func (s *shim) peopleChanged() <-chan struct{} {
 	return s.desk.Changed()
 }
 
+// people are those who have joined the session and may type.
+type people struct {
+	attached int
+	typed    time.Time // when one of them last pressed a key
+	// noted is what the record says, at the time when that was written.
+	noted struct {
+		attached  int
+		typed, at time.Time
+	}
+}
+
 // notePeople keeps who is at the terminal in the record, for the hooks: while
 // a person types nothing is handed over.
 func (s *shim) notePeople(ctx context.Context, now time.Time) {
 	if s.desk == nil {
 		return
 	}
-	n, typed := s.desk.People()
-	if n == s.record.Attached && !typed.After(s.record.TypedAt) {
+	p := &s.people
+	p.attached, p.typed = s.desk.People()
+	same := p.attached == p.noted.attached
+	if same && !p.typed.After(p.noted.typed) {
 		return
 	}
 	// The first key counts at once, the last of many within noteEvery.
-	if n == s.record.Attached && now.Sub(s.noted) < noteEvery && typed.Sub(s.record.TypedAt) < noteEvery {
+	if same && now.Sub(p.noted.at) < noteEvery && p.typed.Sub(p.noted.typed) < noteEvery {
 		return
 	}
-	s.noted = now
-	s.update(ctx, func(r *hook.Record) { r.Attached, r.TypedAt = n, typed })
+	p.noted.attached, p.noted.typed, p.noted.at = p.attached, p.typed, now
+	s.update(ctx, func(r *hook.Record) { r.Attached, r.TypedAt = p.attached, p.typed })
 }

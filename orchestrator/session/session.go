@@ -90,7 +90,9 @@ type Outcome struct {
 	Untaken bool `json:"untaken,omitempty"`
 	// NoRoom is true when the machine had no room for the session (NoRoom): the
 	// agent has not failed.
-	NoRoom bool   `json:"no_room,omitempty"`
+	NoRoom bool `json:"no_room,omitempty"`
+	// Loss is what went with the queue's folder, where that ended it.
+	Loss   *Loss  `json:"loss,omitempty"`
 	Screen string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
 }
 

@@ -24,6 +24,9 @@ import (
 // session is gone, which takes the grace longer.
 const lockWait = 5 * time.Second
 
+// lockAgain is how long it waits for the hook lock after it could not be had.
+const lockAgain = 100 * time.Millisecond
+
 // maxSpec bounds the Spec's line: an environment is at most 2 MiB (execve(2)).
 const maxSpec = 8 << 20
 
@@ -95,10 +98,16 @@ type shim struct {
 
 	record *hook.Record // the shim's last view of session.json
 	read   os.FileInfo  // of the file that record was read from
+	seen   sight        // since when it says so
+	people people       // who have joined
+	ground *ground      // what the session stands on
+	adrift bool         // the ground is gone: nothing is written where it was
+	// shut is true while the hook lock could not be had the last time.
+	shut   bool
+	failed complaints
 	quiet  quietMeter
 	life   lifeMeter
-	noted  time.Time // when people were noted in the record
-	said   Report    // the last report
+	said   Report // the last report
 }
 
 // readOrders passes on what the orchestrator says; the end of stdin is its
@@ -126,7 +135,12 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 		return nil, fmt.Errorf("cannot start a session in %q: another one holds it: %w", s.spec.Dir, err)
 	}
 	defer unlock()
+	s.failed.log = s.log
 	s.sweepFormer(ctx)
+	s.ground, err = standOn(append(Grounds(s.spec.Dir, s.spec.Home, s.spec.Inbox), SessionLock(s.spec.Inbox))...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start a session in %q: %w", s.spec.Dir, err)
+	}
 	s.queue, err = inbox.Open(inbox.Place{
 		Inbox: s.spec.Inbox, Home: s.spec.Home, MaxEntry: s.spec.Policy.MaxEntry,
 	})
@@ -319,8 +333,16 @@ func neverRan(cause error) *Outcome {
 	return &Outcome{Why: hook.EndExited, ExitCode: 127, Detail: cause.Error(), NoRoom: NoRoom(cause)}
 }
 
+// lockHooks takes the hook lock. Where it could not be had the last time it does
+// not wait as long again: the session has its limits whoever holds it.
 func (s *shim) lockHooks(ctx context.Context) (func() error, error) {
-	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWait)
+	wait := lockWait
+	if s.shut {
+		wait = lockAgain
+	}
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
-	return s.queue.Lock(waiting)
+	unlock, err := s.queue.Lock(waiting)
+	s.shut = err != nil
+	return unlock, err
 }

@@ -21,10 +21,16 @@ func (s *Spec) limits() limits {
 	return limits{s.EntryTimeout, s.SessionTimeout, s.StartTimeout, s.IdleGrace, s.BackgroundTimeout, s.StallTimeout}
 }
 
-// facts are what a verdict is made of.
+// facts are what a verdict is made of. All times are the shim's own.
 type facts struct {
-	now    time.Time
-	record *hook.Record
+	now  time.Time
+	seen sight
+	// ruling is the one that stands, or nil.
+	ruling *hook.Ruling
+	// attached is how many people have joined who may type, typed when one of
+	// them last pressed a key.
+	attached int
+	typed    time.Time
 	// waiterGone is true when the record says that a hook waits, but that
 	// process is gone (killed by its timeout, or by ESC).
 	waiterGone bool
@@ -49,23 +55,22 @@ type verdict struct {
 
 // judge is the policy of DESIGN.md 6: a pure function of facts and time.
 func judge(f facts, l limits) verdict {
-	r := f.record
-	if r.Ruling != nil {
+	if f.ruling != nil {
 		return judgeRuled(f, l)
 	}
-	age := f.now.Sub(r.Since)
-	switch r.Phase {
+	age := f.now.Sub(f.seen.since)
+	switch f.seen.phase {
 	case hook.Starting:
 		if v := judgeStarting(f, l); v.end != "" {
 			return v
 		}
 	case hook.Background:
-		if l.background > 0 && f.now.Sub(r.BackgroundSince) >= l.background {
+		if backgroundOver(f, l) {
 			return verdict{end: hook.EndReleased, detail: "background-timeout", abandon: true}
 		}
 	case hook.Unattended:
-		if age >= l.idle && r.Attached == 0 {
-			if !r.TypedAt.IsZero() && r.Work == nil {
+		if age >= l.idle && f.attached == 0 {
+			if !f.typed.IsZero() && !f.seen.works() {
 				return verdict{end: hook.EndReleased, detail: "the person who had joined it has left"}
 			}
 			return verdict{end: hook.EndUnattended, detail: "no turn and no hook for " + age.Round(time.Second).String()}
@@ -88,15 +93,14 @@ func judge(f facts, l limits) verdict {
 
 // judgeRuled decides when a ruling that stands is carried out.
 func judgeRuled(f facts, l limits) verdict {
-	r := f.record
-	now := verdict{end: r.Ruling.Why, detail: r.Ruling.Detail}
-	switch r.Ruling.Why {
+	now := verdict{end: f.ruling.Why, detail: f.ruling.Detail}
+	switch f.ruling.Why {
 	case hook.EndDrained, hook.EndReleased:
-		if f.now.Sub(latest(r.LastEventAt, r.Since)) < settle {
+		if f.now.Sub(latest(f.seen.event, f.seen.active())) < settle {
 			return verdict{}
 		}
 	case hook.EndTimeout:
-		if r.Phase == hook.Turn && r.Work != nil && !overdue(f, l) {
+		if f.seen.phase == hook.Turn && f.seen.works() && !overdue(f, l) {
 			return verdict{}
 		}
 	case hook.EndFinished, hook.EndShutdown:
@@ -108,14 +112,13 @@ func judgeRuled(f facts, l limits) verdict {
 // judgeFinishing lets the turn end in which a session is that was told to
 // finish, within the limits that hold for every turn.
 func judgeFinishing(f facts, l limits, now verdict) verdict {
-	r := f.record
 	switch {
-	case r.Ruling.Final || overdue(f, l):
+	case f.ruling.Final || overdue(f, l):
 		return now
-	case r.Phase == hook.Turn && !fellQuiet(f):
+	case f.seen.phase == hook.Turn && !fellQuiet(f):
 		return verdict{}
-	case r.Phase == hook.Background && r.Work != nil:
-		if l.background > 0 && f.now.Sub(r.BackgroundSince) >= l.background {
+	case f.seen.phase == hook.Background && f.seen.works():
+		if backgroundOver(f, l) {
 			now.abandon = true
 			return now
 		}
@@ -127,28 +130,31 @@ func judgeFinishing(f facts, l limits, now verdict) verdict {
 // fellQuiet reports whether the terminal has shown next to nothing for so
 // long that no turn can be under way.
 func fellQuiet(f facts) bool {
-	return !f.quietSince.IsZero() && f.now.Sub(latest(f.quietSince, f.record.Since)) >= quietWindow
+	return !f.quietSince.IsZero() && f.now.Sub(latest(f.quietSince, f.seen.active())) >= quietWindow
+}
+
+// backgroundOver reports whether background tasks have run for too long.
+func backgroundOver(f facts, l limits) bool {
+	return l.background > 0 && !f.seen.background.IsZero() && f.now.Sub(f.seen.background) >= l.background
 }
 
 // stalled reports whether a turn has shown no sign of life for too long. Who
 // has joined the session sees for themselves.
 func stalled(f facts, l limits) bool {
-	r := f.record
-	last := latest(latest(r.LastEventAt, r.Since), f.aliveAt)
-	return l.stall > 0 && r.Attached == 0 && f.now.Sub(last) >= l.stall
+	last := latest(latest(f.seen.event, f.seen.active()), f.aliveAt)
+	return l.stall > 0 && f.attached == 0 && f.now.Sub(last) >= l.stall
 }
 
 // judgeStarting bounds a start, but not under the hands of a person who has
 // joined, to answer a dialog say: the client has as long again after them.
 func judgeStarting(f facts, l limits) verdict {
-	r := f.record
-	if l.start <= 0 || r.Attached > 0 {
+	if l.start <= 0 || f.attached > 0 {
 		return verdict{}
 	}
-	if r.BoundAt.IsZero() && f.now.Sub(latest(r.StartedAt, r.TypedAt)) >= l.start {
+	if f.seen.bound.IsZero() && f.now.Sub(latest(f.seen.started, f.typed)) >= l.start {
 		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no SessionStart within %s", l.start)}
 	}
-	if !r.BoundAt.IsZero() && f.now.Sub(latest(r.Since, r.TypedAt)) >= l.start {
+	if !f.seen.bound.IsZero() && f.now.Sub(latest(f.seen.bound, f.typed)) >= l.start {
 		return verdict{end: hook.EndStartTimeout, detail: fmt.Sprintf("no prompt was submitted within %s of SessionStart", l.start)}
 	}
 	return verdict{}
@@ -156,17 +162,16 @@ func judgeStarting(f facts, l limits) verdict {
 
 // judgeTimeouts bounds one entry, a turn without one, and the session.
 func judgeTimeouts(f facts, l limits) verdict {
-	r := f.record
 	if overdue(f, l) {
 		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("entry not done within %s", l.entry)}
 	}
-	if l.entry > 0 && r.Work == nil && r.Phase == hook.Turn && r.Attached == 0 && f.now.Sub(r.Since) >= l.entry {
+	if l.entry > 0 && !f.seen.works() && f.seen.phase == hook.Turn && f.attached == 0 && f.now.Sub(f.seen.since) >= l.entry {
 		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("turn not done within %s", l.entry)}
 	}
-	if l.session > 0 && f.now.Sub(r.StartedAt) >= l.session {
+	if l.session > 0 && f.now.Sub(f.seen.started) >= l.session {
 		return verdict{
 			end: hook.EndTimeout, detail: fmt.Sprintf("session-timeout of %s", l.session),
-			afterEntry: r.Work != nil,
+			afterEntry: f.seen.works(),
 		}
 	}
 	return verdict{}
@@ -174,7 +179,7 @@ func judgeTimeouts(f facts, l limits) verdict {
 
 // overdue reports whether the entry in work is over its timeout.
 func overdue(f facts, l limits) bool {
-	return l.entry > 0 && f.record.Work != nil && f.now.Sub(f.record.Work.Since) >= l.entry
+	return l.entry > 0 && f.seen.works() && f.now.Sub(f.seen.handedOver) >= l.entry
 }
 
 func latest(a, b time.Time) time.Time {

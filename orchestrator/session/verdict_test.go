@@ -95,16 +95,20 @@ func TestJudge(t *testing.T) {
 			r.Phase, r.Since, r.TypedAt = hook.Unattended, ago(10*time.Second), ago(time.Minute)
 		}, want: verdict{end: hook.EndUnattended}},
 		{name: "a turn without a sign of life", change: func(r *hook.Record) {
-			r.Since, r.LastEventAt = ago(5*time.Minute), ago(5*time.Minute)
+			r.Since, r.LastEventAt, r.Work.Since = ago(5*time.Minute), ago(5*time.Minute), ago(5*time.Minute)
 		}, want: verdict{end: hook.EndStalled}},
 		{
 			name: "a turn whose last sign of life is not long ago", facts: facts{aliveAt: ago(5*time.Minute - time.Second)},
-			change: func(r *hook.Record) { r.Since, r.LastEventAt = ago(time.Hour/2), ago(time.Hour/2) },
+			change: func(r *hook.Record) {
+				r.Since, r.LastEventAt, r.Work.Since = ago(time.Hour/2), ago(time.Hour/2), ago(time.Hour/2)
+			},
 		},
 		{
 			name: "a turn whose last sign of life is long ago", facts: facts{aliveAt: ago(5 * time.Minute)},
-			change: func(r *hook.Record) { r.Since, r.LastEventAt = ago(time.Hour/2), ago(time.Hour/2) },
-			want:   verdict{end: hook.EndStalled},
+			change: func(r *hook.Record) {
+				r.Since, r.LastEventAt, r.Work.Since = ago(time.Hour/2), ago(time.Hour/2), ago(time.Hour/2)
+			},
+			want: verdict{end: hook.EndStalled},
 		},
 		{name: "no sign of life, but a person is attached", change: func(r *hook.Record) {
 			r.Since, r.LastEventAt, r.Attached = ago(time.Hour/2), ago(time.Hour/2), 1
@@ -176,14 +180,26 @@ func TestJudge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			f := tt.facts
-			f.now, f.record = now, record(tt.change)
-			got := judge(f, l)
+			f.now = now
+			got := judge(f.of(record(tt.change)), l)
 			got.detail = ""
 			if got != tt.want {
 				t.Errorf("judge = %+v, want %+v", got, tt.want)
 			}
 		})
 	}
+}
+
+// of are the facts that a record's times stand for.
+func (f facts) of(r *hook.Record) facts {
+	f.ruling, f.attached, f.typed = r.Ruling, r.Attached, r.TypedAt
+	f.seen = sight{
+		started: r.StartedAt, bound: r.BoundAt, phase: r.Phase, since: r.Since, event: r.LastEventAt, background: r.BackgroundSince,
+	}
+	if r.Work != nil {
+		f.seen.work, f.seen.handedOver = "an entry", r.Work.Since
+	}
+	return f
 }
 
 func TestJudgeEntryTimeoutAlsoUnderALateSessionTimeout(t *testing.T) {
@@ -193,7 +209,7 @@ func TestJudgeEntryTimeoutAlsoUnderALateSessionTimeout(t *testing.T) {
 		Phase: hook.Turn, Since: now.Add(-2 * time.Hour), StartedAt: now.Add(-9 * time.Hour), BoundAt: now.Add(-9 * time.Hour),
 		Work: &hook.Work{Since: now.Add(-2 * time.Hour)}, Ruling: &hook.Ruling{Why: hook.EndTimeout},
 	}
-	got := judge(facts{now: now, record: r}, limits{entry: time.Hour, session: 8 * time.Hour})
+	got := judge(facts{now: now}.of(r), limits{entry: time.Hour, session: 8 * time.Hour})
 	if got.end != hook.EndTimeout || got.afterEntry {
 		t.Errorf("judge = %+v: the entry's own timeout must still end the session", got)
 	}

@@ -1,0 +1,120 @@
+package orchestrator
+
+import (
+	"os"
+	"slices"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+)
+
+// QueueLoss is a queue whose folder went with what was in it. It is shown until
+// a person resumes the agent: accepted prompts are gone.
+type QueueLoss struct {
+	At time.Time `json:"at"`
+	session.Loss
+}
+
+// folders are those that an agent's queue stands in, as they were when it was
+// last seen whole.
+type folders []folder
+
+type folder struct {
+	path string
+	was  os.FileInfo
+}
+
+// lookAtFolders returns the folders of a queue; nil when one of them is not
+// there.
+func lookAtFolders(c *config.Agent) folders {
+	var all folders
+	for _, path := range session.Grounds(c.Dir, c.Home, c.Inbox) {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return nil
+		}
+		all = append(all, folder{path, info})
+	}
+	return all
+}
+
+// differ says what is not what it was, or "".
+func (f folders) differ() string {
+	for _, d := range f {
+		if what := session.Differs(d.path, d.was); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// folderPatience is how long a folder may be away, such as for a rename there
+// and back.
+const folderPatience = time.Second
+
+// queueGoneLocked takes what a look at the folders of a queue has found: what is
+// not as it was before, or "", and what is there now. It notices a loss while no
+// session lives; what is known of a session's own queue its shim tells.
+func (s *Scheduler) queueGoneLocked(a *agent, before, now folders, what string) {
+	if a.live != nil || a.state == Starting || !slices.Equal(a.folders, before) {
+		return // looked at before it began, or after its end
+	}
+	switch {
+	case what == "":
+		a.folderGone = time.Time{}
+		if now != nil {
+			a.folders = now
+		}
+		return
+	case a.folderGone.IsZero():
+		a.folderGone = time.Now()
+		return
+	case time.Since(a.folderGone) < folderPatience:
+		return
+	}
+	if a.queued > 0 || a.owed != nil {
+		s.queueLostLocked(a, session.Loss{What: what, Queued: a.queued, InFlight: a.flight()})
+	}
+	a.folders, a.folderGone, a.queued, a.owed = now, time.Time{}, 0, nil
+}
+
+// countLater has what is queued for an agent that does not start counted after
+// a while: an agent that may start is looked into anyway.
+func (s *Scheduler) countLater(a *agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.counting || a.live != nil || a.state == Idle || a.state == Starting || s.stopping || a.removed {
+		return
+	}
+	a.counting = true
+	cfg := a.cfg
+	time.AfterFunc(countDelay, func() {
+		l := lookInto(cfg)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if a.counting = false; l.err == nil && l.depth.Entries > 0 && a.cfg == cfg {
+			a.queued = l.depth.Entries
+		}
+	})
+}
+
+// countDelay is how old may be what is known of such a queue.
+const countDelay = 2 * time.Second
+
+// flight is the entry that was interrupted, as far as is known.
+func (a *agent) flight() *hook.Work {
+	if a.owed == nil {
+		return nil
+	}
+	return a.last.Work
+}
+
+// queueLostLocked tells that prompts are gone.
+func (s *Scheduler) queueLostLocked(a *agent, l session.Loss) {
+	a.loss = &QueueLoss{At: time.Now(), Loss: l}
+	s.note(Event{Agent: a.name, Kind: "queue-lost", Reason: l.What, Detail: l.String(), Session: a.session})
+	s.log.Error("a queue is lost", "agent", a.name, "what", l.String())
+	s.publishLocked(a)
+}

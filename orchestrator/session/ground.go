@@ -1,0 +1,164 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+)
+
+// ground is what a session stands on: its folders and its lock. When one of
+// them goes (git clean, a clone in its place), hooks find no session any more,
+// nothing can be acknowledged, and another session could begin beside it.
+type ground struct {
+	places []place
+	looked time.Time
+	gone   time.Time // since when something is not what it was, or zero
+
+	census  census
+	counted time.Time // when it was taken
+	of      countedOf
+}
+
+// countedOf is by what it is told that a queue has changed.
+type countedOf struct {
+	size     int64
+	modified time.Time
+	work     string
+	done     int
+}
+
+type place struct {
+	path string
+	was  os.FileInfo
+}
+
+// census is what a queue held when it was looked at.
+type census struct {
+	queued int
+	more   bool // at least so many
+}
+
+// Loss is what went with a queue's folder, as far as is known: how many prompts
+// were queued when it was last looked at, and which one was in flight.
+type Loss struct {
+	What     string     `json:"what"`
+	Queued   int        `json:"queued"`
+	More     bool       `json:"more,omitempty"` // at least so many
+	InFlight *hook.Work `json:"in_flight,omitempty"`
+}
+
+// String is one line about it.
+func (l *Loss) String() string {
+	queued := fmt.Sprintf("%d prompts were queued", l.Queued)
+	switch {
+	case l.More:
+		queued = fmt.Sprintf("at least %d prompts were queued", l.Queued)
+	case l.Queued == 1:
+		queued = "1 prompt was queued"
+	}
+	if f := l.InFlight; f != nil {
+		queued += fmt.Sprintf(", entry %s was in flight", f.DeliveryID)
+		if f.Source != "" {
+			queued += " (" + f.Source + ")"
+		}
+	}
+	return l.What + "; " + queued
+}
+
+// Grounds are the folders that a queue stands in, and the agent's own.
+func Grounds(dir, home, inbox string) []string {
+	all := []string{dir, home, filepath.Dir(inbox)}
+	return slices.Compact(all)
+}
+
+// standOn notes what is there now.
+func standOn(paths ...string) (*ground, error) {
+	g := &ground{}
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return nil, err
+		}
+		g.places = append(g.places, place{path, info})
+	}
+	return g, nil
+}
+
+const (
+	// groundEvery is how often the ground is looked at, groundPatience how long
+	// something may be away, such as for a rename there and back.
+	groundEvery    = 500 * time.Millisecond
+	groundPatience = time.Second
+	// countEvery is how often what is queued is counted where it changes, and
+	// countBytes how much of it.
+	countEvery = 5 * time.Second
+	countBytes = 1 << 20
+)
+
+// look says what has gone for good, or "".
+func (g *ground) look(now time.Time) string {
+	if now.Sub(g.looked) < groundEvery {
+		return ""
+	}
+	g.looked = now
+	what := g.differs()
+	switch {
+	case what == "":
+		g.gone = time.Time{}
+	case g.gone.IsZero():
+		g.gone = now
+	case now.Sub(g.gone) >= groundPatience:
+		return what
+	}
+	return ""
+}
+
+func (g *ground) differs() string {
+	for _, p := range g.places {
+		if what := Differs(p.path, p.was); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// Differs says how what stands at a path is not what was there, or "". Where that
+// cannot be seen, it may be the same.
+func Differs(path string, was os.FileInfo) string {
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return path + " is gone"
+	case err != nil:
+		return ""
+	case !os.SameFile(info, was):
+		return path + " is another one"
+	}
+	return ""
+}
+
+// count keeps how much is queued while that can be known.
+func (g *ground) count(q *inbox.Queue, path string, seen *sight, done int, now time.Time) {
+	if !g.counted.IsZero() && now.Sub(g.counted) < countEvery {
+		return
+	}
+	g.counted = now
+	info, err := os.Lstat(path)
+	if err != nil {
+		return
+	}
+	of := countedOf{info.Size(), info.ModTime(), seen.work, done}
+	if of == g.of {
+		return
+	}
+	if d, err := q.Depth(countBytes); err == nil {
+		g.of, g.census = of, census{d.Entries, d.More}
+	}
+}
