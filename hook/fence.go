@@ -2,10 +2,14 @@ package hook
 
 import (
 	"crypto/subtle"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 
+	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
 )
 
 // fence says whose call this is.
@@ -26,12 +30,16 @@ func (f *fence) passes(getenv func(string) string) (*Record, bool) {
 	if token == "" || !filepath.IsAbs(f.home) {
 		return nil, false
 	}
-	r, err := ReadRecord(f.home)
+	folder, err := openHome(f.home)
 	if err != nil {
-		logLine(f.home, "hook ignored: %v", err)
-		return nil, false
+		return nil, false // there is no session, and nowhere to say so
 	}
-	if r == nil || !r.lives(token) {
+	defer folder.Close()
+	r, err := readRecord(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		logLine(f.home, "hook ignored: cannot read the session record: %v", err)
+	}
+	if err != nil || !r.lives(token, folder) {
 		return nil, false
 	}
 	if f.client, err = caller(getenv); err != nil {
@@ -44,14 +52,22 @@ func (f *fence) passes(getenv func(string) string) (*Record, bool) {
 	return r, true
 }
 
-func (r *Record) lives(token string) bool {
-	return subtle.ConstantTimeCompare([]byte(TokenHash(token)), []byte(r.TokenHash)) == 1 &&
-		r.Phase != Ended && filepath.IsAbs(r.Inbox) && flock.Held(sessionLock(r.Inbox))
-}
-
-// sessionLock is the lock that a live session's shim holds.
-func sessionLock(inboxPath string) string {
-	return filepath.Join(filepath.Dir(inboxPath), ".session-lock")
+// lives reports whether this is the record of the live session with a token,
+// whose folder .heartbeat is home.
+func (r *Record) lives(token string, home *durable.Folder) bool {
+	if subtle.ConstantTimeCompare([]byte(TokenHash(token)), []byte(r.TokenHash)) != 1 ||
+		r.Phase == Ended || !filepath.IsAbs(r.Inbox) {
+		return false
+	}
+	beside := home
+	if path := filepath.Dir(r.Inbox); path != home.Path() {
+		var err error
+		if beside, err = durable.OpenBelow(filepath.Dir(home.Path()), path); err != nil {
+			return false
+		}
+		defer beside.Close()
+	}
+	return flock.HeldIn(beside, inbox.SessionLock)
 }
 
 // caller names the client that runs this hook. The client sets CLAUDE_PID to

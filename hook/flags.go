@@ -85,8 +85,14 @@ func (o *options) parse(set *flag.FlagSet, args []string) error {
 		return errors.New("--inbox is required")
 	}
 	var err error
-	o.inbox, err = filepath.Abs(o.inbox)
-	return err
+	if o.inbox, err = filepath.Abs(o.inbox); err != nil {
+		return err
+	}
+	// The folder's path may lead over links; from here on none is followed.
+	if real, err := filepath.EvalSymlinks(filepath.Dir(o.inbox)); err == nil {
+		o.inbox = filepath.Join(real, filepath.Base(o.inbox))
+	}
+	return nil
 }
 
 // chosen is a flag that takes one of a few words.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"time"
 
-	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
 
@@ -50,16 +50,16 @@ func wiredStop(c Call, args []string) (status int) {
 			status = 0
 		}
 	}()
-	if flock.Held(sessionLock(o.inbox)) {
-		w.say("refused: a session of heartbeat lives in %q and has its own hooks; remove this one", filepath.Dir(o.inbox))
-		return 0
-	}
-	crashPoint("fenced")
 	w.queue, err = inbox.Open(inbox.Place{Inbox: o.inbox})
 	if err != nil {
 		return w.approve(err)
 	}
 	defer w.queue.Close()
+	if w.queue.SessionLives() {
+		w.say("refused: a session of heartbeat lives in %q and has its own hooks; remove this one", filepath.Dir(o.inbox))
+		return 0
+	}
+	crashPoint("fenced")
 	defer w.sayNotes()
 	w.before, _ = w.queue.Peek() // whatever is wrong is found under the lock
 	if !w.read() {
@@ -126,15 +126,27 @@ func (w *wired) approve(err error) int {
 	if w.signalFile == "" {
 		return 0
 	}
-	f, err := os.OpenFile(w.signalFile, os.O_WRONLY|os.O_CREATE, 0o600)
-	if err == nil {
-		now := time.Now()
-		err = errors.Join(f.Close(), os.Chtimes(w.signalFile, now, now))
-	}
-	if err != nil {
+	if err := touch(w.signalFile); err != nil {
 		w.say("cannot touch the signal file: %v", err)
 	}
 	return 0
+}
+
+// touch sets a file's time, or makes it. It opens nothing that is there.
+func touch(path string) error {
+	now := time.Now()
+	err := os.Chtimes(path, now, now)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // somebody else did
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func (w *wired) lock() (func() error, error) {

@@ -96,6 +96,11 @@ func newLab(t testing.TB, change ...func(*Record)) *lab {
 	return l
 }
 
+// sessionLock is the lock that a live session's shim holds.
+func sessionLock(inboxPath string) string {
+	return filepath.Join(filepath.Dir(inboxPath), inbox.SessionLock)
+}
+
 func persistent(r *Record) { r.Policy.Mode = Persist }
 
 // result is what a hook call showed.

@@ -1,12 +1,15 @@
 package hook
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"syscall"
 	"time"
+
+	"heartbeat/hook/durable"
 )
+
+const logName = "hook.log"
 
 // maxLog caps hook.log; one older file of this size is kept beside it.
 const maxLog = 1 << 20
@@ -23,18 +26,18 @@ func logLine(home, format string, args ...any) {
 	_, _ = f.WriteString(line + "\n")
 }
 
-func openLog(home string) (*os.File, error) {
-	path := filepath.Join(home, "hook.log")
-	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
-		_ = os.Rename(path, path+".1")
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return nil, fmt.Errorf("%q is not a regular file", path)
-	}
-	return f, nil
+// openLog opens hook.log. One that is full, or no file, becomes the older one.
+func openLog(home string) (file *os.File, err error) {
+	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE
+	err = inHome(home, func(f *durable.Folder) error {
+		if info, err := f.Stat(logName); err == nil && info.Size() > maxLog {
+			_ = f.Rename(logName, logName+".1")
+		}
+		file, err = f.OpenFile(logName, flags)
+		if errors.Is(err, durable.ErrNotRegular) && f.Rename(logName, logName+".1") == nil {
+			file, err = f.OpenFile(logName, flags)
+		}
+		return err
+	})
+	return file, err
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 // recordName is the session record's name in home.
@@ -25,81 +25,62 @@ const maxRecord = 1 << 20
 
 // ReadRecord reads home/session.json without following links, at most 1 MiB
 // of it. It returns nil, nil when there is none.
-func ReadRecord(home string) (*Record, error) {
-	data, err := readBounded(recordPath(home), maxRecord)
+func ReadRecord(home string) (r *Record, err error) {
+	err = inHome(home, func(f *durable.Folder) error { r, err = readRecord(f); return err })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the session record: %w", err)
 	}
+	return r, nil
+}
+
+// readRecord reads session.json in a folder .heartbeat.
+func readRecord(f *durable.Folder) (*Record, error) {
+	data, err := f.Read(recordName, maxRecord)
+	if err != nil {
+		return nil, err
+	}
 	r := new(Record)
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("cannot read the session record %q: %w", recordPath(home), err)
+		return nil, fmt.Errorf("%q is no record: %w", filepath.Join(f.Path(), recordName), err)
 	}
 	r.carry(readClock())
 	return r, nil
 }
 
-// readBounded reads a regular file, without following a link and without
-// blocking on a FIFO; a file over limit bytes is an error.
-func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is not a regular file", path)
-	}
-	data := make([]byte, 0, min(info.Size(), limit)+1)
-	for int64(len(data)) <= limit {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
-		n, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		if errors.Is(err, io.EOF) {
-			return data, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return nil, fmt.Errorf("%q is larger than %d bytes", path, limit)
-}
-
 // Write replaces home/session.json atomically (no sync). The caller holds
 // the hook lock, except the shim before the client was started.
-func (r *Record) Write(home string) (err error) {
+func (r *Record) Write(home string) error {
 	r.Clock = readClock()
 	data, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("cannot write the session record: %w", err)
-	}
-	path := recordPath(home)
-	// One name, because there is one writer at a time; what a killed one
-	// left goes first.
-	temp := filepath.Join(home, "."+recordName+".tmp")
-	os.Remove(temp)
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return fmt.Errorf("cannot write the session record: %w", err)
-	}
-	_, err = f.Write(append(data, '\n'))
-	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(temp, path)
+		err = inHome(home, func(f *durable.Folder) error { return write(f, append(data, '\n')) })
 	}
 	if err != nil {
-		os.Remove(temp)
 		return fmt.Errorf("cannot write the session record: %w", err)
 	}
 	return nil
+}
+
+// write puts data in place of session.json. It uses one temporary name, because
+// there is one writer at a time; what a killed one left goes first.
+func write(f *durable.Folder, data []byte) error {
+	const temp = "." + recordName + ".tmp"
+	_ = f.Remove(temp) // else it cannot be made, and that is said
+	file, err := f.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = f.Rename(temp, recordName)
+	}
+	if err != nil {
+		_ = f.Remove(temp)
+	}
+	return err
 }
 
 // WatchRecord tells when home/session.json may have changed, until stop is

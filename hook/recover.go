@@ -41,7 +41,12 @@ func recoverOrphan(c Call, args []string) int {
 
 // recoverQueue holds the session lock, so that no session can start meanwhile.
 func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, error) {
-	unlock, err := flock.TryLock(sessionLock(o.inbox))
+	q, err := inbox.Open(inbox.Place{Inbox: o.inbox})
+	if err != nil {
+		return "", nil, err
+	}
+	defer q.Close()
+	unlock, err := q.TryLockSession()
 	if errors.Is(err, flock.ErrHeld) {
 		return "", nil, fmt.Errorf("a session lives in %q: %w", filepath.Dir(o.inbox), err)
 	}
@@ -49,11 +54,6 @@ func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, 
 		return "", nil, err
 	}
 	defer unlock()
-	q, err := inbox.Open(inbox.Place{Inbox: o.inbox})
-	if err != nil {
-		return "", nil, err
-	}
-	defer q.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), recoverPatience)
 	defer cancel()
 	unlockQueue, err := q.Lock(ctx)

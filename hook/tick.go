@@ -3,10 +3,14 @@ package hook
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 )
 
@@ -66,7 +70,9 @@ func sessionHook(c Call) (status int) {
 		return 0
 	}
 	t.call, t.event, t.token = c, event, c.Getenv(EnvSession)
-	t.queue, err = inbox.Open(inbox.Place{Inbox: record.Inbox, Home: t.home, MaxEntry: record.Policy.MaxEntry})
+	t.queue, err = inbox.Open(inbox.Place{
+		Inbox: record.Inbox, Home: t.home, Dir: filepath.Dir(t.home), MaxEntry: record.Policy.MaxEntry,
+	})
 	if err != nil {
 		t.log("%v", err)
 		return 0
@@ -103,16 +109,31 @@ func (t *tick) enter(patience time.Duration) bool {
 		return false
 	}
 	t.unlock = unlock
-	r, err := ReadRecord(t.home)
-	if err != nil {
+	r, err := t.read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.log("%v", err)
 	}
-	if r == nil || !r.lives(t.token) || !r.BoundAt.IsZero() && r.Client != t.client {
+	if r == nil || !r.BoundAt.IsZero() && r.Client != t.client {
 		t.exit()
 		return false
 	}
 	t.record, t.before = r, *r
 	return true
+}
+
+// read reads the record; nil when the session is not ours any more.
+func (t *tick) read() (r *Record, err error) {
+	err = inHome(t.home, func(f *durable.Folder) error {
+		r, err = readRecord(f)
+		if err == nil && !r.lives(t.token, f) {
+			r = nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the session record: %w", err)
+	}
+	return r, nil
 }
 
 // exit releases the hook lock.

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"heartbeat/hook/durable"
@@ -80,7 +79,7 @@ func (h handover) look() (arrived inbox.Arrival, next int64) {
 // and where each ends, until do returns false. A transcript that is shorter, or
 // has more than is looked at, is an error.
 func eachLine(path string, offset int64, do func(line []byte, end int64) bool) error {
-	f, err := openTranscript(path)
+	f, err := durable.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -141,18 +140,6 @@ func FindTranscript(configDir, id string) (string, error) {
 		return "", fmt.Errorf("there are over %d folders in %q", durable.MaxEntries, projects.Path())
 	}
 	return "", nil
-}
-
-func openTranscript(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return nil, errors.Join(err, fmt.Errorf("%q is not a regular file", path))
-	}
-	return f, nil
 }
 
 // readLine returns a complete line and its length with the newline. Of a line

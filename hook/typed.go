@@ -6,7 +6,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"os"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 // TypingPause is how long after a person's last key a session is handed
@@ -68,7 +71,7 @@ func (l *Line) follow(transcript string) {
 // read takes in what the transcript says since the last look. What cannot be
 // read says nothing.
 func (l *Line) read() {
-	f, err := openTranscript(l.Transcript)
+	f, err := durable.OpenFile(l.Transcript, os.O_RDONLY)
 	if err != nil {
 		return
 	}

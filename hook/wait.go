@@ -1,6 +1,8 @@
 package hook
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -74,8 +76,8 @@ func nextLook(r *Record, v vigil, now time.Time) time.Time {
 
 // gone reports whether the session has ended.
 func (t *tick) gone() bool {
-	r, err := ReadRecord(t.home)
-	return err == nil && (r == nil || !r.lives(t.token))
+	r, err := t.read()
+	return errors.Is(err, fs.ErrNotExist) || err == nil && r == nil
 }
 
 // lookUp is one look of a waiting hook, under the lock.

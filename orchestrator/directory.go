@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"heartbeat/config"
@@ -50,21 +49,23 @@ const IgnoreFile, Ignored = ".gitignore", "*\n"
 // directory that has none, but not the directory: who makes that anew may want
 // it empty.
 func MakeHome(c *config.Agent) error {
-	err := os.Mkdir(c.Home, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	home, err := durable.OpenBelow(c.Dir, c.Home)
+	if err == nil {
+		return home.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if home, err = durable.MakeBelow(c.Dir, c.Home); err == nil {
+			err = errors.Join(home.Replace(IgnoreFile, []byte(Ignored)), home.Close())
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("cannot make the queue's folder of agent %q: %w", c.Name, err)
-	}
-	if err := durable.Replace(filepath.Join(c.Home, IgnoreFile), []byte(Ignored)); err != nil {
 		return fmt.Errorf("cannot make the queue's folder of agent %q: %w", c.Name, err)
 	}
 	return nil
 }
 
 func lockDirectory(c *config.Agent) (*claim, error) {
-	unlock, err := flock.TryLock(c.Dir)
+	unlock, err := flock.TryLockFolder(c.Dir)
 	if errors.Is(err, flock.ErrHeld) {
 		return nil, heldError(c)
 	}

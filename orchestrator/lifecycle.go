@@ -76,10 +76,15 @@ func lastOutcome(home string) session.Outcome {
 func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o session.Outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
 	defer cancel()
-	unlockSession, err := flock.Lock(ctx, session.SessionLock(cfg.Inbox))
+	q, err := operator.Open(cfg)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // where the queue has no folder nothing is in flight
 	}
+	if err != nil {
+		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
+	}
+	defer q.Close()
+	unlockSession, err := q.LockSession(ctx)
 	if errors.Is(err, flock.ErrHeld) {
 		return fmt.Errorf("cannot recover agent %q: a session still lives: %w", a.name, err)
 	}
@@ -87,11 +92,6 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
 	}
 	defer unlockSession()
-	q, err := operator.Open(cfg)
-	if err != nil {
-		return err
-	}
-	defer q.Close()
 	unlock, err := q.Lock(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)

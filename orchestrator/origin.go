@@ -102,14 +102,14 @@ func Mark(agents []*config.Agent, now Origin) error {
 	var errs []error
 	for _, a := range agents {
 		if o := originOf(a); o != now && !o.leftBehind(now) {
-			errs = append(errs, mark(a.Home, append(data, '\n')))
+			errs = append(errs, mark(a, append(data, '\n')))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func mark(home string, data []byte) error {
-	folder, err := durable.Open(home)
+func mark(a *config.Agent, data []byte) error {
+	folder, err := durable.OpenBelow(a.Dir, a.Home)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -124,7 +124,12 @@ const maxOrigin = 16 << 10
 
 // originOf reads an agent's origin; one that cannot be read is none.
 func originOf(a *config.Agent) (o Origin) {
-	data, err := durable.Read(filepath.Join(a.Home, OriginFile), maxOrigin)
+	home, err := durable.OpenBelow(a.Dir, a.Home)
+	if err != nil {
+		return Origin{}
+	}
+	defer home.Close()
+	data, err := home.Read(OriginFile, maxOrigin)
 	if err != nil || json.Unmarshal(data, &o) != nil {
 		return Origin{}
 	}

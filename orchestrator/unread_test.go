@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heartbeat/orchestrator/session"
+	"heartbeat/hook/inbox"
 )
 
 // A lock that may not be opened was reported as a session that still lives.
@@ -19,7 +19,7 @@ func TestALockThatCannotBeOpenedIsNoLiveSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r.t = t
 		r.mkdir(r.agent("a").Home)
-		lock := session.SessionLock(r.agent("a").Inbox)
+		lock := filepath.Join(filepath.Dir(r.agent("a").Inbox), inbox.SessionLock)
 		if err := os.Symlink(filepath.Join(r.dir, "elsewhere"), lock); err != nil {
 			t.Fatal(err)
 		}

@@ -10,15 +10,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 // Log is a capped log of a terminal's output. It is safe for concurrent use.
 type Log struct {
-	root *os.Root
-	name string
-	half int64 // the size of one of the two files
+	folder *durable.Folder
+	name   string
+	half   int64 // the size of one of the two files
 
 	mu      sync.Mutex
 	file    *os.File // nil after a failed rotation
@@ -27,16 +28,23 @@ type Log struct {
 	err     error // why
 }
 
-// NewLog opens DIR/NAME.log for appending (0600; the directory is made, 0700).
-// When it has grown to half of maxBytes it becomes DIR/NAME.log.1 and a new
-// one begins, so that the two together stay below maxBytes. Of the logs in
-// the directory the keep newest stay, this one among them (0: all).
-// The directory may belong to someone who is not trusted: no symbolic link is
-// followed out of its parent, and nothing but a regular file is written to.
-func NewLog(dir, name string, maxBytes int64, keep int) (*Log, error) {
-	l, err := openLog(dir, name, maxBytes)
+// NewLog opens NAME.log in a folder for appending (0600). When it has grown to
+// half of maxBytes it becomes NAME.log.1 and a new one begins, so that the two
+// together stay below maxBytes. Of the logs in the folder the keep newest stay,
+// this one among them (0: all). The log closes the folder, also when NewLog
+// fails.
+// The folder may belong to someone who is not trusted: nothing but a regular
+// file in it is written to.
+func NewLog(f *durable.Folder, name string, maxBytes int64, keep int) (*Log, error) {
+	l := &Log{folder: f, name: name + ".log", half: max(maxBytes/2, 1)}
+	var err error
+	if name == "" || name != filepath.Base(name) || !filepath.IsLocal(name) {
+		err = fmt.Errorf("cannot open the log %q: the name is not a file name", name)
+	} else {
+		err = l.open()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the log %q: %w", filepath.Join(dir, name+".log"), err)
+		return nil, errors.Join(err, f.Close())
 	}
 	if keep > 0 {
 		l.prune(keep)
@@ -44,41 +52,12 @@ func NewLog(dir, name string, maxBytes int64, keep int) (*Log, error) {
 	return l, nil
 }
 
-func openLog(dir, name string, maxBytes int64) (*Log, error) {
-	if name == "" || name != filepath.Base(name) || !filepath.IsLocal(name) {
-		return nil, errors.New("the name is not a file name")
-	}
-	parent, err := os.OpenRoot(filepath.Dir(filepath.Clean(dir)))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = parent.Close() }()
-	base := filepath.Base(dir)
-	if err := parent.Mkdir(base, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	root, err := parent.OpenRoot(base)
-	if err != nil {
-		return nil, err
-	}
-	l := &Log{root: root, name: name + ".log", half: max(maxBytes/2, 1)}
-	if err := l.open(); err != nil {
-		_ = root.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
 func (l *Log) open() error {
-	// O_NONBLOCK: a FIFO would block.
-	f, err := l.root.OpenFile(l.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
+	f, err := l.folder.OpenFile(l.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
 	if err != nil {
 		_ = f.Close()
 		return err
@@ -130,7 +109,7 @@ func (l *Log) rotate() error {
 		_ = l.file.Close() // what it could not write was noted when it failed
 		l.file = nil
 	}
-	if err := l.root.Rename(l.name, l.name+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := l.folder.Rename(l.name, l.name+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return l.open()
@@ -151,7 +130,7 @@ func (l *Log) Missing() (int64, error) {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.root.Close()
+	err := l.folder.Close()
 	if l.file != nil {
 		err = errors.Join(l.file.Close(), err)
 		l.file = nil
@@ -166,12 +145,7 @@ func (l *Log) prune(keep int) {
 		name string
 		at   time.Time
 	}
-	dir, err := l.root.Open(".")
-	if err != nil {
-		return
-	}
-	defer func() { _ = dir.Close() }()
-	entries, err := dir.ReadDir(-1)
+	entries, err := l.folder.Entries()
 	if err != nil {
 		return
 	}
@@ -186,7 +160,7 @@ func (l *Log) prune(keep int) {
 		return cmp.Or(b.at.Compare(a.at), strings.Compare(b.name, a.name))
 	})
 	for _, o := range logs[min(len(logs), keep-1):] {
-		_ = l.root.Remove(o.name)
-		_ = l.root.Remove(o.name + ".1")
+		_ = l.folder.Remove(o.name)
+		_ = l.folder.Remove(o.name + ".1")
 	}
 }

@@ -10,12 +10,23 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/hook/durable"
 )
+
+func folder(t *testing.T, dir string) *durable.Folder {
+	t.Helper()
+	f, err := durable.MakeBelow(filepath.Dir(dir), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
 
 func TestLog(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "sessions")
-	log, err := NewLog(dir, "one", 1000, 0)
+	log, err := NewLog(folder(t, dir), "one", 1000, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +86,7 @@ func TestLogKeepsTheNewest(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log, err := NewLog(dir, "new", 1000, 3)
+	log, err := NewLog(folder(t, dir), "new", 1000, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +109,7 @@ func TestLogKeepsTheNewest(t *testing.T) {
 func TestLogOnABrokenDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	log, err := NewLog(dir, "one", 1<<20, 0)
+	log, err := NewLog(folder(t, dir), "one", 1<<20, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +163,13 @@ func TestLogTrustsNothing(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"link", "fifo", "dir", "", "..", "a/b", "../x"} {
-		if log, err := NewLog(dir, name, 1000, 0); err == nil {
+		if log, err := NewLog(folder(t, dir), name, 1000, 0); err == nil {
 			_ = log.Close()
 			t.Errorf("a log %q was opened", name)
 		}
 	}
-	if log, err := NewLog(filepath.Join(home, "elsewhere"), "file", 1000, 0); err == nil {
-		_ = log.Close()
+	if f, err := durable.MakeBelow(home, filepath.Join(home, "elsewhere")); err == nil {
+		_ = f.Close()
 		t.Error("a link to a directory elsewhere was followed")
 	}
 	data, err := os.ReadFile(filepath.Join(victim, "file"))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"heartbeat/hook/durable"
 	"heartbeat/orchestrator/session"
 	"heartbeat/ptyrun"
 )
@@ -106,7 +107,11 @@ func (c launchCmd) openLog() (*ptyrun.Log, error) {
 	if !ok || name == "" {
 		return nil, usagef("heartbeat launch --log FILE.log -- COMMAND", "--log %q does not end with .log", c.Log)
 	}
-	return ptyrun.NewLog(filepath.Dir(path), name, maxLog, 0)
+	folder, err := durable.MakeBelow("", filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the log %q: %w", c.Log, err)
+	}
+	return ptyrun.NewLog(folder, name, maxLog, 0)
 }
 
 // maxSide is the largest window there is (TIOCSWINSZ in ioctl_tty(2): 16 bits).

@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/durable"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/transcript"
 )
@@ -265,16 +265,16 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, record *h
 // copyLog copies a session's terminal log from an offset on. The agent can
 // write the folder: no link is followed.
 func copyLog(w io.Writer, agent *config.Agent, session string, at int64) (int64, error) {
-	root, err := os.OpenRoot(agent.Home)
+	name := session + ".log"
+	if !filepath.IsLocal(name) || filepath.Base(name) != name {
+		return 0, fmt.Errorf("%q is not the id of a session", session)
+	}
+	logs, err := durable.OpenBelow(agent.Dir, filepath.Join(agent.Home, "sessions"))
 	if err != nil {
 		return 0, err
 	}
-	defer root.Close()
-	name := filepath.Join("sessions", session+".log")
-	if !filepath.IsLocal(name) || filepath.Dir(name) != "sessions" {
-		return 0, fmt.Errorf("%q is not the id of a session", session)
-	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	defer logs.Close()
+	f, err := logs.OpenFile(name, os.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}
@@ -282,9 +282,6 @@ func copyLog(w io.Writer, agent *config.Agent, session string, at int64) (int64,
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("%s is not a regular file", name)
 	}
 	return io.Copy(w, io.NewSectionReader(f, at, max(0, info.Size()-at)))
 }

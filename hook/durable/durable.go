@@ -12,6 +12,7 @@
 package durable
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ type Step struct {
 // may be used by several goroutines at once.
 type Folder struct {
 	root *os.Root
-	self *os.File
+	self lazy // to sync it
 	path string
 	// Guard, when set, runs each step in place of the folder: it may run it,
 	// not run it, and return an error either way. Tests fail and stop steps
@@ -60,25 +61,12 @@ type Folder struct {
 	Guard func(s Step, run func() error) error
 }
 
-// Open opens an existing directory. Links in path are followed, links inside
-// the directory are not.
-func Open(path string) (*Folder, error) {
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open folder %q: %w", path, reason(err))
-	}
-	self, err := root.Open(".")
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot open folder %q: %w", path, reason(err)), root.Close())
-	}
-	return &Folder{root: root, self: self, path: path}, nil
-}
-
-// Close releases the directory.
-func (f *Folder) Close() error { return errors.Join(f.self.Close(), f.root.Close()) }
-
 // Path is the path that the folder was opened with.
 func (f *Folder) Path() string { return f.path }
+
+// Root is the directory for those who read a whole tree. It is closed with the
+// folder.
+func (f *Folder) Root() *os.Root { return f.root }
 
 // Do runs one step, through Guard when there is one. It is for callers that
 // change a file which they have opened themselves.
@@ -89,33 +77,42 @@ func (f *Folder) Do(s Step, run func() error) error {
 	return run()
 }
 
-// OpenFile opens a regular file of the folder, without waiting for a FIFO and
-// without following a link. New files get the mode 0600. The error matches
-// ErrNotRegular or fs.ErrNotExist where that is the cause.
+// OpenFile opens a regular file of the folder, without waiting for a FIFO,
+// without opening a device and without following a link. New files get the mode
+// 0600. The error matches ErrNotRegular or fs.ErrNotExist where that is the
+// cause.
 func (f *Folder) OpenFile(name string, flag int) (*os.File, error) {
-	file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		if info, lerr := f.root.Lstat(name); lerr == nil && !info.Mode().IsRegular() {
-			err = ErrNotRegular
-		}
+	if err := f.isRegular(name); err != nil {
 		return nil, f.fail("open", name, err)
 	}
+	file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, f.fail("open", name, cmp.Or(f.isRegular(name), err))
+	}
 	opened, err := file.Stat()
-	if err == nil && !opened.Mode().IsRegular() {
-		err = ErrNotRegular
+	if err == nil {
+		err = notRegular(opened)
 	}
 	if err == nil {
 		// os.Root keeps links inside the folder and follows those; a link
 		// from one of our files to another would mix them up.
-		if named, lerr := f.root.Lstat(name); lerr == nil && named.Mode()&fs.ModeSymlink != 0 {
-			err = ErrNotRegular
-		}
+		err = f.isRegular(name)
 	}
 	if err != nil {
 		file.Close()
 		return nil, f.fail("open", name, err)
 	}
 	return file, nil
+}
+
+// isRegular is ErrNotRegular for a name that is something else. One that is not
+// there is what opening it says.
+func (f *Folder) isRegular(name string) error {
+	info, err := f.root.Lstat(name)
+	if err != nil {
+		return nil
+	}
+	return notRegular(info)
 }
 
 // Stat describes a name without following a link.
@@ -351,7 +348,10 @@ func (f *Folder) Rename(name, to string) error {
 
 // Sync writes the folder's names to the disk.
 func (f *Folder) Sync() error {
-	err := f.Do(Step{Verb: SyncFolder}, f.self.Sync)
+	self, err := f.own()
+	if err == nil {
+		err = f.Do(Step{Verb: SyncFolder}, self.Sync)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot sync folder %q: %w", f.path, reason(err))
 	}

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -26,39 +27,72 @@ import (
 // ErrHeld means that somebody else holds the lock.
 var ErrHeld = errors.New("the lock is held")
 
-// held keeps the files of taken locks alive.
-var held sync.Map // :: *os.File → struct{}
+// taken keeps the files of taken locks alive.
+var taken sync.Map // :: *os.File → struct{}
+
+// Folder is an open directory whose lock files are taken by name, wherever its
+// path leads by now.
+type Folder interface {
+	// OpenFile opens a regular file without waiting for anything.
+	OpenFile(name string, flag int) (*os.File, error)
+	// Stat describes a name without following a link.
+	Stat(name string) (fs.FileInfo, error)
+	Path() string
+}
 
 // Lock takes the exclusive lock on path and returns its release; it waits
 // until ctx ends, and then returns an error that matches both ErrHeld and the
 // cause. Path names a file, which is made when missing, or a directory. A
 // symbolic link as path's last element is refused.
 func Lock(ctx context.Context, path string) (unlock func() error, err error) {
-	return wait(ctx, path, syscall.LOCK_EX)
+	return wait(ctx, at(path), syscall.LOCK_EX)
 }
 
 // LockShared is Lock for the shared lock, which many may hold at once.
 func LockShared(ctx context.Context, path string) (unlock func() error, err error) {
-	return wait(ctx, path, syscall.LOCK_SH)
+	return wait(ctx, at(path), syscall.LOCK_SH)
+}
+
+// LockIn is Lock for a file of a folder.
+func LockIn(ctx context.Context, f Folder, name string) (unlock func() error, err error) {
+	return wait(ctx, in(f, name), syscall.LOCK_EX)
 }
 
 // TryLock takes the exclusive lock on path at once, or returns ErrHeld. It
 // gives a probe (Held) that looks at the same moment a few milliseconds to go
 // away.
 func TryLock(path string) (unlock func() error, err error) {
-	return try(path, syscall.LOCK_EX)
+	return try(at(path), syscall.LOCK_EX)
 }
 
 // TryLockShared is TryLock for the shared lock.
 func TryLockShared(path string) (unlock func() error, err error) {
-	return try(path, syscall.LOCK_SH)
+	return try(at(path), syscall.LOCK_SH)
+}
+
+// TryLockFolder is TryLock for a directory, which must be there: where it is
+// not, nothing is made.
+func TryLockFolder(path string) (unlock func() error, err error) {
+	t := at(path)
+	t.open = func(bool) (*os.File, error) { return openFolder(path) }
+	return try(t, syscall.LOCK_EX)
+}
+
+// TryLockIn is TryLock for a file of a folder.
+func TryLockIn(f Folder, name string) (unlock func() error, err error) {
+	return try(in(f, name), syscall.LOCK_EX)
 }
 
 // Held reports whether somebody, this process included, holds the exclusive
 // lock on path. A path that does not exist or cannot be opened is not held.
 // The answer may be out of date when it arrives.
-func Held(path string) bool {
-	f, err := open(path, false)
+func Held(path string) bool { return held(at(path)) }
+
+// HeldIn is Held for a file of a folder.
+func HeldIn(f Folder, name string) bool { return held(in(f, name)) }
+
+func held(t target) bool {
+	f, err := t.open(false)
 	if err != nil {
 		return false
 	}
@@ -68,6 +102,36 @@ func Held(path string) bool {
 		_ = flock(f, syscall.LOCK_UN)
 	}
 	return errors.Is(err, syscall.EWOULDBLOCK)
+}
+
+// target is a name that stands for a lock.
+type target struct {
+	shown string
+	named bool // errors of open name it
+	open  func(create bool) (*os.File, error)
+	stat  func() (fs.FileInfo, error)
+}
+
+func at(path string) target {
+	return target{
+		shown: path,
+		open:  func(create bool) (*os.File, error) { return open(path, create) },
+		stat:  func() (fs.FileInfo, error) { return os.Lstat(filepath.Clean(path)) },
+	}
+}
+
+func in(f Folder, name string) target {
+	return target{
+		shown: filepath.Join(f.Path(), name), named: true,
+		open: func(create bool) (*os.File, error) {
+			flags := os.O_RDWR
+			if create {
+				flags |= os.O_CREATE
+			}
+			return f.OpenFile(name, flags)
+		},
+		stat: func() (fs.FileInfo, error) { return f.Stat(name) },
+	}
 }
 
 // OnFile takes the exclusive lock on a file that the caller has opened, and
@@ -94,9 +158,9 @@ const (
 	tryFor     = 8 // looks of TryLock, about 5 ms
 )
 
-func wait(ctx context.Context, path string, how int) (func() error, error) {
+func wait(ctx context.Context, t target, how int) (func() error, error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		unlock, err := once(path, how)
+		unlock, err := once(t, how)
 		if !errors.Is(err, ErrHeld) {
 			return unlock, err
 		}
@@ -108,9 +172,9 @@ func wait(ctx context.Context, path string, how int) (func() error, error) {
 	}
 }
 
-func try(path string, how int) (func() error, error) {
+func try(t target, how int) (func() error, error) {
 	for look := 1; ; look++ {
-		unlock, err := once(path, how)
+		unlock, err := once(t, how)
 		if !errors.Is(err, ErrHeld) || look == tryFor {
 			return unlock, err
 		}
@@ -118,15 +182,18 @@ func try(path string, how int) (func() error, error) {
 	}
 }
 
-// once opens path and takes the lock. When path names another file by then,
-// the lock would guard a file that nobody else finds: it counts as held.
-func once(path string, how int) (func() error, error) {
-	f, err := open(path, true)
+// once opens the target and takes the lock. When its name is another file's by
+// then, the lock would guard a file that nobody else finds: it counts as held.
+func once(t target, how int) (func() error, error) {
+	f, err := t.open(true)
+	if err != nil && t.named {
+		return nil, fmt.Errorf("cannot take a lock: %w", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot lock %q: %w", path, err)
+		return nil, fmt.Errorf("cannot lock %q: %w", t.shown, err)
 	}
 	err = flock(f, how|syscall.LOCK_NB)
-	if err == nil && !same(f, path) {
+	if err == nil && !t.is(f) {
 		err = syscall.EWOULDBLOCK
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -134,13 +201,13 @@ func once(path string, how int) (func() error, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("cannot lock %q: %w", path, err)
+		return nil, fmt.Errorf("cannot lock %q: %w", t.shown, err)
 	}
-	held.Store(f, struct{}{})
+	taken.Store(f, struct{}{})
 	var release sync.Once
 	return func() (err error) {
 		release.Do(func() {
-			held.Delete(f)
+			taken.Delete(f)
 			// A child between fork and exec shares the open file for a
 			// moment: unlocking frees it at once, closing alone would not.
 			err = errors.Join(flock(f, syscall.LOCK_UN), f.Close())
@@ -149,27 +216,54 @@ func once(path string, how int) (func() error, error) {
 	}, nil
 }
 
-// open opens the file or directory to lock. O_NONBLOCK keeps a FIFO from
-// hanging it.
+// open opens the file or directory to lock, and nothing else: a FIFO would
+// block, and opening a device may act on it.
 func open(path string, create bool) (*os.File, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return openFolder(path)
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		return nil, errLink
+	case err == nil && !info.Mode().IsRegular():
+		return nil, errNeither
+	}
 	flags := os.O_RDWR | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	if create {
 		flags |= os.O_CREATE
 	}
 	f, err := os.OpenFile(path, flags, 0o600)
-	if errors.Is(err, syscall.EISDIR) {
-		return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
-	}
 	if err != nil {
 		return nil, reason(err)
 	}
-	info, err := f.Stat()
+	info, err = f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is neither a file nor a directory")
+		err = errNeither
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
+	}
+	return f, nil
+}
+
+// Why something cannot be locked.
+var (
+	errNeither = errors.New("it is neither a file nor a directory")
+	errLink    = errors.New("it is a symbolic link")
+)
+
+// openFolder is open for a directory: the kernel opens nothing else here.
+func openFolder(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ENOTDIR) {
+		if info, statErr := os.Lstat(path); statErr == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return nil, errLink
+		}
+		return nil, errors.New("it is not a directory")
+	}
+	if err != nil {
+		return nil, reason(err)
 	}
 	return f, nil
 }
@@ -179,19 +273,20 @@ func reason(err error) error {
 	var pathErr *os.PathError
 	if errors.As(err, &pathErr) {
 		if errors.Is(pathErr.Err, syscall.ELOOP) {
-			return fmt.Errorf("it is a symbolic link: %w", pathErr.Err)
+			return errLink
 		}
 		return pathErr.Err
 	}
 	return err
 }
 
-func same(f *os.File, path string) bool {
+// is reports whether the target's name is that of an open file.
+func (t target) is(f *os.File) bool {
 	mine, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	named, err := os.Lstat(filepath.Clean(path))
+	named, err := t.stat()
 	return err == nil && os.SameFile(mine, named)
 }
 

@@ -273,7 +273,7 @@ func TestAReplacedLockFileIsNotLocked(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if same(old, path) {
+	if at(path).is(old) {
 		t.Error("the removed file counts as the one that has the name")
 	}
 	if err := unlock(); err != nil {

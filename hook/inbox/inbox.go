@@ -56,6 +56,10 @@ type Place struct {
 	// Home is the absolute path of the folder of the files that have no dot
 	// (outbox.jsonl, hook.log, session.json). Empty means the inbox's folder.
 	Home string
+	// Dir is the agent's directory, where somebody else may change what stands
+	// in it: neither it nor a folder below it may be a link. Empty means that
+	// the folders' paths are trusted.
+	Dir string
 	// MaxEntry is the largest line in bytes that is accepted or handed over;
 	// 0 means DefaultMaxEntry.
 	MaxEntry int64
@@ -142,6 +146,10 @@ type Entry struct {
 	// DeliveryID is what InFlight.DeliveryID will be.
 	DeliveryID string
 }
+
+// SessionLock is the name, beside the inbox, of the lock that a live session's
+// shim holds.
+const SessionLock = ".session-lock"
 
 // InFlight is the content of .in-flight. The first five fields are
 // heartbeat-rs's and keep their meaning.

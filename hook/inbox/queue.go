@@ -31,9 +31,10 @@ type Queue struct {
 	notes     []string
 }
 
-// Open opens a queue. The folders must exist; the inbox need not. An inbox
-// that is a symbolic link is resolved, and refused when it leads to another
-// folder: the files beside it would not be found from there.
+// Open opens a queue, and waits for nothing, whatever stands at the paths. The
+// folders must exist; the inbox need not. An inbox that is a symbolic link is
+// resolved, and refused when it leads to another folder: the files beside it
+// would not be found from there.
 func Open(p Place) (*Queue, error) {
 	if !filepath.IsAbs(p.Inbox) {
 		return nil, fmt.Errorf("cannot open inbox %q: the path must be absolute", p.Inbox)
@@ -42,37 +43,37 @@ func Open(p Place) (*Queue, error) {
 	if q.maxEntry <= 0 {
 		q.maxEntry = DefaultMaxEntry
 	}
-	if err := q.resolve(); err != nil {
-		return nil, err
-	}
 	var err error
-	if q.dir, err = durable.Open(filepath.Dir(p.Inbox)); err != nil {
+	if q.dir, err = durable.OpenBelow(p.Dir, filepath.Dir(p.Inbox)); err != nil {
 		return nil, err
 	}
 	q.home = q.dir
 	if p.Home != "" && filepath.Clean(p.Home) != filepath.Dir(p.Inbox) {
-		if q.home, err = durable.Open(p.Home); err != nil {
+		if q.home, err = durable.OpenBelow(p.Dir, p.Home); err != nil {
 			return nil, errors.Join(err, q.dir.Close())
 		}
+	}
+	if err := q.resolve(); err != nil {
+		return nil, errors.Join(err, q.Close())
 	}
 	return q, nil
 }
 
 // resolve follows an inbox that is a link within its folder.
 func (q *Queue) resolve() error {
-	info, err := os.Lstat(q.place.Inbox)
+	info, err := q.dir.Stat(q.name)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return nil // a missing folder is durable.Open's to report
+		return nil // a missing inbox is made
 	}
 	target, err := filepath.EvalSymlinks(q.place.Inbox)
 	if err != nil {
 		return fmt.Errorf("cannot open inbox %q: %v", q.place.Inbox, err)
 	}
-	folder, err := filepath.EvalSymlinks(filepath.Dir(q.place.Inbox))
+	folder, err := os.Lstat(filepath.Dir(target))
 	if err != nil {
 		return fmt.Errorf("cannot open inbox %q: %v", q.place.Inbox, err)
 	}
-	if filepath.Dir(target) != folder {
+	if own, err := q.dir.Stat("."); err != nil || !os.SameFile(own, folder) {
 		return fmt.Errorf("cannot open inbox %q: it is a link into another folder (%q)", q.place.Inbox, target)
 	}
 	q.name = filepath.Base(target)
@@ -91,8 +92,22 @@ func (q *Queue) Close() error {
 // Lock takes the hook lock (.hook-lock, an flock) and returns its release. It
 // waits until ctx ends.
 func (q *Queue) Lock(ctx context.Context) (unlock func() error, err error) {
-	return flock.Lock(ctx, filepath.Join(q.dir.Path(), lockFile))
+	return flock.LockIn(ctx, q.dir, lockFile)
 }
+
+// LockSession takes the lock of a live session, waiting until ctx ends.
+func (q *Queue) LockSession(ctx context.Context) (unlock func() error, err error) {
+	return flock.LockIn(ctx, q.dir, SessionLock)
+}
+
+// TryLockSession is LockSession without waiting: flock.ErrHeld says that a
+// session lives.
+func (q *Queue) TryLockSession() (unlock func() error, err error) {
+	return flock.TryLockIn(q.dir, SessionLock)
+}
+
+// SessionLives reports whether somebody holds the lock of a live session.
+func (q *Queue) SessionLives() bool { return flock.HeldIn(q.dir, SessionLock) }
 
 // Notes returns what the queue put right or gave up since the last call, as
 // sentences for a log: a cursor rebuilt, an inbox that was truncated, a torn

@@ -14,13 +14,14 @@ const Module = "heartbeat"
 // allowed lists for each room what it may import of our own rooms. A room with
 // a trailing "/..." is all packages below it, too.
 var allowed = map[string][]string{
-	"hook/durable":          {},
-	"hook/flock":            {},
-	"hook/settings":         {},
-	"hook/inbox":            {"hook/durable", "hook/flock"},
-	"hook":                  {"hook/durable", "hook/flock", "hook/inbox"},
-	"sources/...":           {"sources/..."},
-	"ptyrun/...":            {"ptyrun/..."},
+	"hook/durable":  {},
+	"hook/flock":    {},
+	"hook/settings": {},
+	"hook/inbox":    {"hook/durable", "hook/flock"},
+	"hook":          {"hook/durable", "hook/flock", "hook/inbox"},
+	// hook/durable opens what others may have put something else in place of.
+	"sources/...":           {"sources/...", "hook/durable"},
+	"ptyrun/...":            {"ptyrun/...", "hook/durable"},
 	"config":                {"hook", "hook/inbox", "sources"}, // the words, and the schedule grammar
 	"orchestrator/state":    {"hook/durable"},
 	"orchestrator/session":  {"hook/...", "ptyrun/..."},
@@ -37,7 +38,7 @@ var allowed = map[string][]string{
 		"config", "hook/...", "ptyrun",
 		"orchestrator", "orchestrator/operator", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
 	},
-	"orchestrator/transcript": {"hook"},
+	"orchestrator/transcript": {"hook", "hook/durable"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/state", "hook/flock"},
 	"orchestrator/service":    {"orchestrator"},
 	"orchestrator/metrics":    {"hook", "orchestrator"},

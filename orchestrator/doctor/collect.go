@@ -13,6 +13,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/state"
@@ -81,7 +82,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	}
 	f := &Facts{
 		ours: l.Ours, Scheduler: l.Scheduler, Journalled: orchestrator.Journalled(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
-		State: volumeOf(l.StateDir), StateTemps: temps(l.StateDir, c.now), Inotify: inotifyLimits(),
+		State: volumeOf(l.StateDir), StateTemps: temps("", l.StateDir, c.now), Inotify: inotifyLimits(),
 	}
 	c.zones(f)
 	f.Markers = markers(l.Env)
@@ -269,8 +270,12 @@ func watched(dir string, patterns []string) int {
 
 // directories counts dir and the directories below it, without links.
 func directories(dir string, depth, most int) int {
-	entries, err := os.ReadDir(dir)
+	folder, err := durable.Open(dir)
 	if err != nil || most <= 0 {
+		return 0
+	}
+	entries, err := folder.Entries()
+	if err = errors.Join(err, folder.Close()); err != nil {
 		return 0
 	}
 	n := 1

@@ -16,6 +16,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
 )
 
 // Files beside the inbox (DESIGN.md 3).
@@ -38,7 +39,7 @@ func queueOf(a *config.Agent, now time.Time) Queue {
 	q.contents(a)
 	q.locks(a, beside)
 	for _, dir := range []string{a.Home, beside} {
-		q.folder(dir, now)
+		q.folder(a.Dir, dir, now)
 		if a.Home == beside {
 			break
 		}
@@ -51,7 +52,7 @@ func queueOf(a *config.Agent, now time.Time) Queue {
 }
 
 func (q *Queue) contents(a *config.Agent) {
-	queue, err := inbox.Open(inbox.Place{Inbox: a.Inbox, Home: a.Home, MaxEntry: a.MaxEntry})
+	queue, err := operator.Open(a)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -71,7 +72,7 @@ func (q *Queue) contents(a *config.Agent) {
 		q.Err = errPeek
 	}
 	q.NeedsOperator = errors.Is(q.Err, inbox.ErrNeedsOperator)
-	q.CursorProblem = cursorProblem(a.Inbox)
+	q.CursorProblem = cursorProblem(a)
 	for d, err := range queue.DeadLetters() {
 		switch {
 		case err != nil:
@@ -88,8 +89,13 @@ func (q *Queue) contents(a *config.Agent) {
 }
 
 // cursorProblem says what is wrong with the cursor, or "".
-func cursorProblem(inboxPath string) string {
-	data, err := durable.Read(filepath.Join(filepath.Dir(inboxPath), cursorFile), 4<<10)
+func cursorProblem(a *config.Agent) string {
+	beside, err := durable.OpenBelow(a.Dir, filepath.Dir(a.Inbox))
+	if err != nil {
+		return err.Error()
+	}
+	defer beside.Close()
+	data, err := beside.Read(cursorFile, 4<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
@@ -101,7 +107,7 @@ func cursorProblem(inboxPath string) string {
 	if err != nil || at < 0 {
 		return fmt.Sprintf("%.40q is not an offset", text)
 	}
-	f, err := os.Open(inboxPath)
+	f, err := beside.OpenFile(filepath.Base(a.Inbox), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		if at > 0 {
 			return fmt.Sprintf("it stands at %d, and there is no inbox", at)
@@ -159,12 +165,11 @@ var tempForm = regexp.MustCompile(`^\..+\.tmp(-[0-9a-f]{16})?$`)
 // staleAfter is the age from which a temporary file is nobody's.
 const staleAfter = time.Hour
 
-// mostNames bounds how many names of a folder are looked at.
-const mostNames = 10_000
-
-func temps(dir string, now time.Time) []string {
+// temps are the stale temporary files of a folder below one in which others may
+// put links, or of a trusted one for "".
+func temps(below, dir string, now time.Time) []string {
 	var found []string
-	eachFile(dir, func(name string, info fs.FileInfo) {
+	eachFile(below, dir, func(name string, info fs.FileInfo) {
 		if tempForm.MatchString(name) && now.Sub(info.ModTime()) > staleAfter {
 			found = append(found, filepath.Join(dir, name))
 		}
@@ -172,13 +177,13 @@ func temps(dir string, now time.Time) []string {
 	return found
 }
 
-func eachFile(dir string, do func(name string, info fs.FileInfo)) {
-	f, err := os.Open(dir)
+func eachFile(below, dir string, do func(name string, info fs.FileInfo)) {
+	folder, err := durable.OpenBelow(below, dir)
 	if err != nil {
 		return
 	}
-	defer f.Close()
-	entries, _ := f.ReadDir(mostNames)
+	defer folder.Close()
+	entries, _ := folder.Entries()
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
 			do(e.Name(), info)
@@ -187,9 +192,9 @@ func eachFile(dir string, do func(name string, info fs.FileInfo)) {
 }
 
 // folder looks for what was left in a folder of the queue.
-func (q *Queue) folder(dir string, now time.Time) {
-	q.Temps = append(q.Temps, temps(dir, now)...)
-	eachFile(dir, func(name string, info fs.FileInfo) {
+func (q *Queue) folder(agentDir, dir string, now time.Time) {
+	q.Temps = append(q.Temps, temps(agentDir, dir, now)...)
+	eachFile(agentDir, dir, func(name string, info fs.FileInfo) {
 		if strings.Contains(name, ".corrupt-") {
 			q.Corrupt = append(q.Corrupt, name)
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heartbeat/config"
+	"heartbeat/hook/durable"
 )
 
 // deniedTo returns the first file or folder of an agent's queue that this user
@@ -48,7 +49,7 @@ func deniedState(dir string) *Denied {
 			found = denied(path, how)
 		}
 		switch {
-		case found != nil || looked > mostNames:
+		case found != nil || looked > durable.MaxEntries:
 			return fs.SkipAll
 		case err != nil:
 			return fs.SkipDir

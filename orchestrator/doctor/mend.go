@@ -110,13 +110,13 @@ func (a *Agent) makeExecutable() error {
 
 // sweep removes the temporary files that were found.
 func sweep(f *Facts, a *Agent) error {
-	paths := f.StateTemps
+	paths, below := f.StateTemps, ""
 	if a != nil {
-		paths = a.Queue.Temps
+		paths, below = a.Queue.Temps, a.Config.Dir
 	}
 	var errs []error
 	for _, path := range paths {
-		folder, err := durable.Open(filepath.Dir(path))
+		folder, err := durable.OpenBelow(below, filepath.Dir(path))
 		if err == nil {
 			err = errors.Join(folder.Remove(filepath.Base(path)), folder.Close())
 		}

@@ -20,7 +20,6 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/session"
 )
 
 // lockWait is how long an act waits for the hook lock. Hooks hold it for
@@ -31,7 +30,7 @@ const lockWait = 5 * time.Second
 func Open(a *config.Agent) (*inbox.Queue, error) { return inbox.Open(place(a)) }
 
 func place(a *config.Agent) inbox.Place {
-	return inbox.Place{Inbox: a.Inbox, Home: a.Home, MaxEntry: a.MaxEntry}
+	return inbox.Place{Inbox: a.Inbox, Home: a.Home, Dir: a.Dir, MaxEntry: a.MaxEntry}
 }
 
 // BusyError means that somebody else holds a lock.
@@ -93,7 +92,7 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 		}
 		for _, id := range ids {
 			if flight != nil && id != "" && (flight.ID == id || flight.DeliveryID == id) {
-				return flying(a, id, flight.State)
+				return flying(a, id, flight.State, q.SessionLives())
 			}
 			if !slices.ContainsFunc(entries, func(e inbox.Entry) bool { return e.ID == id || e.DeliveryID == id }) {
 				return fmt.Errorf("cannot drop %q: %w", id, inbox.ErrNotFound)
@@ -106,9 +105,9 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 }
 
 // flying refuses to drop an entry that is no more in the queue's hands.
-func flying(a *config.Agent, id string, s inbox.State) error {
+func flying(a *config.Agent, id string, s inbox.State, lives bool) error {
 	e := &BusyError{why: fmt.Sprintf("cannot drop %q: it is in flight (%s)", id, s)}
-	if flock.Held(session.SessionLock(a.Inbox)) {
+	if lives {
 		e.hint = fmt.Sprintf("it ends with the session's turn, which heartbeat attach %s joins", a.Name)
 	} else {
 		e.hint = fmt.Sprintf("its session is gone: heartbeat run deals with it by on-orphan, heartbeat recover %s does so now", a.Name)
@@ -198,6 +197,10 @@ func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
 	if err != nil {
 		return Recovery{}, fmt.Errorf("cannot find inbox %q: %w", path, err)
 	}
+	// The folder's path may lead over links; from here on none is followed.
+	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(real, filepath.Base(path))
+	}
 	if policy == "" {
 		policy = inbox.DeadLetter
 	}
@@ -217,7 +220,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 	if info, err := os.Stat(filepath.Dir(r.Place.Inbox)); err != nil || !info.IsDir() {
 		return "", nil, fmt.Errorf("cannot recover %q: there is no such queue: %w", r.Place.Inbox, cmp.Or(err, fs.ErrNotExist))
 	}
-	unlockDir, err := flock.TryLock(r.Dir)
+	unlockDir, err := flock.TryLockFolder(r.Dir)
 	if errors.Is(err, flock.ErrHeld) {
 		return "", nil, &BusyError{
 			why:  fmt.Sprintf("cannot recover %q: heartbeat runs there, and recovers by itself", r.Dir),
@@ -228,7 +231,12 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, unlockDir()) }()
-	unlockSession, err := flock.TryLock(session.SessionLock(r.Place.Inbox))
+	q, err := inbox.Open(r.Place)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	unlockSession, err := q.TryLockSession()
 	if errors.Is(err, flock.ErrHeld) {
 		return "", nil, &BusyError{
 			why: fmt.Sprintf("cannot recover %q: a session lives there", r.Dir), hint: "wait until it has ended",

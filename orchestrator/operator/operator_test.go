@@ -14,7 +14,6 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/session"
 )
 
 // newAgent is an agent whose queue holds the given prompts; their ids are the
@@ -159,7 +158,7 @@ func TestWhatIsInFlightIsNotDropped(t *testing.T) {
 	if got := drop("b", "a"); !strings.HasPrefix(got, `cannot drop "a": it is in flight (started); its session is gone: `) {
 		t.Errorf("without a session: %s", got)
 	}
-	unlock, err := flock.TryLock(session.SessionLock(a.Inbox))
+	unlock, err := flock.TryLock(filepath.Join(filepath.Dir(a.Inbox), inbox.SessionLock))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +225,7 @@ func TestRecoverRefusesWhereSomebodyLives(t *testing.T) {
 			start(t, a, inbox.Started)
 			path := a.Dir
 			if who == "session" {
-				path = session.SessionLock(a.Inbox)
+				path = filepath.Join(filepath.Dir(a.Inbox), inbox.SessionLock)
 			}
 			unlock, err := flock.TryLock(path)
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/flock"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 	"heartbeat/ptyrun/attach"
@@ -130,7 +130,15 @@ func (s *shim) readOrders(in *bufio.Reader) {
 func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	waiting, cancel := context.WithTimeout(ctx, lockWait+s.spec.Grace)
 	defer cancel()
-	unlock, err := flock.Lock(waiting, SessionLock(s.spec.Inbox))
+	var err error
+	s.queue, err = inbox.Open(inbox.Place{
+		Inbox: s.spec.Inbox, Home: s.spec.Home, Dir: s.spec.Dir, MaxEntry: s.spec.Policy.MaxEntry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer s.queue.Close()
+	unlock, err := s.queue.LockSession(waiting)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a session in %q: another one holds it: %w", s.spec.Dir, err)
 	}
@@ -141,13 +149,6 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a session in %q: %w", s.spec.Dir, err)
 	}
-	s.queue, err = inbox.Open(inbox.Place{
-		Inbox: s.spec.Inbox, Home: s.spec.Home, MaxEntry: s.spec.Policy.MaxEntry,
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer s.queue.Close()
 
 	prompt, err := s.prepare(ctx)
 	if errors.Is(err, inbox.ErrEmpty) {
@@ -178,7 +179,7 @@ func (s *shim) sweepFormer(ctx context.Context) {
 
 // SessionLock is the path of the lock that a live session's shim holds.
 func SessionLock(inboxPath string) string {
-	return filepath.Join(filepath.Dir(inboxPath), ".session-lock")
+	return filepath.Join(filepath.Dir(inboxPath), inbox.SessionLock)
 }
 
 // prepare writes the session's record and offers the first entry. It returns
@@ -279,8 +280,10 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 func (s *shim) outputs() io.Writer {
 	s.output = newTail(256 << 10)
 	s.openDesk()
-	var err error
-	s.file, err = ptyrun.NewLog(filepath.Join(s.spec.Home, "sessions"), s.spec.Session, maxLog, s.spec.KeepLogs)
+	logs, err := durable.MakeBelow(s.spec.Dir, filepath.Join(s.spec.Home, "sessions"))
+	if err == nil {
+		s.file, err = ptyrun.NewLog(logs, s.spec.Session, maxLog, s.spec.KeepLogs)
+	}
 	if err != nil {
 		s.log.Warn("cannot log the terminal", "err", err)
 		s.file = nil

@@ -14,10 +14,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/durable"
 )
 
 // Kind is what a line of a conversation is.
@@ -62,12 +62,9 @@ func Open(path string) (*Reader, error) {
 	if !strings.HasSuffix(path, ".jsonl") {
 		return nil, fmt.Errorf("cannot read transcript %q: its name does not end in .jsonl", path)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := durable.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read transcript: %w", err)
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("cannot read transcript %q: it is not a regular file", path), f.Close())
 	}
 	return &Reader{f: f}, nil
 }

@@ -94,8 +94,12 @@ func MakeHome(a *config.Agent) error {
 		return err
 	}
 	if dir := filepath.Dir(a.Inbox); dir != a.Home {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("cannot make directory %q: %w", dir, err)
+		beside, err := durable.MakeBelow(a.Dir, dir)
+		if err != nil {
+			return err
+		}
+		if err := beside.Close(); err != nil {
+			return err
 		}
 	}
 	home, err := within(a.Dir, ".heartbeat")
@@ -112,31 +116,15 @@ func MakeHome(a *config.Agent) error {
 // within opens a folder of the agent's directory, which must really stand in
 // it: a link to elsewhere is refused, also one that is put there meanwhile.
 func within(dir, name string) (*durable.Folder, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
 	path := filepath.Join(dir, name)
-	named, err := root.Lstat(name)
-	if err != nil {
-		return nil, err
+	folder, err := durable.OpenBelow(dir, path)
+	if !errors.Is(err, durable.ErrNotFolder) {
+		return folder, err
 	}
-	if !named.IsDir() {
-		return nil, &linkError{path, "a folder"}
+	if info, err := os.Lstat(dir); err == nil && info.Mode().IsRegular() {
+		return nil, syscall.ENOTDIR // there is no folder in a file
 	}
-	folder, err := durable.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := folder.Stat(".")
-	if err == nil && !os.SameFile(named, opened) {
-		err = &linkError{path, "a folder"}
-	}
-	if err != nil {
-		return nil, errors.Join(err, folder.Close())
-	}
-	return folder, nil
+	return nil, &linkError{path, "a folder"}
 }
 
 // read returns a file of a folder of the agent's directory, or nil when there

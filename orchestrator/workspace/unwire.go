@@ -172,7 +172,12 @@ func (p *Plan) planEmptyHome() error {
 	if err != nil || info == nil || !info.IsDir() {
 		return err
 	}
-	entries, err := os.ReadDir(p.Agent.Home)
+	home, err := durable.OpenBelow(p.Agent.Dir, p.Agent.Home)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	entries, err := home.Entries()
 	if err != nil || !onlyOurs(entries) {
 		return err
 	}

@@ -2,6 +2,7 @@ package poll
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,10 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 
+	// The agent's directory may be a link by now, and a link leads anywhere.
+	if info, err := os.Lstat(c.Dir); c.Dir != "" && (err != nil || !info.IsDir()) {
+		return Output{}, fmt.Errorf("cannot run the command: %w", cmp.Or(err, errors.New(c.Dir+" is not a folder")))
+	}
 	stdout, stderr := &capped{stop: func() { stop(errTooMuch) }}, &tail{}
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, c.Env

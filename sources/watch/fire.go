@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"heartbeat/hook/durable"
 	"heartbeat/sources"
 )
 
@@ -76,12 +76,12 @@ func Scan(ctx context.Context, t Trigger) (sources.Seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(t.Dir)
+	dir, err := durable.OpenBelow(t.Dir, t.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch: %w", err)
 	}
-	defer root.Close()
-	tr := &tree{root: root, patterns: patterns}
+	defer dir.Close()
+	tr := &tree{root: dir.Root(), patterns: patterns}
 	files, err := tr.walk(".")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list %s: %w", t.Dir, err)

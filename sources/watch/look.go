@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"heartbeat/hook/durable"
 	"heartbeat/sources"
 )
 
@@ -40,13 +40,13 @@ type look struct {
 
 func (l *look) run(ctx context.Context) error {
 	l.again = map[string]time.Time{}
-	root, err := os.OpenRoot(l.t.Dir)
+	dir, err := durable.OpenBelow(l.t.Dir, l.t.Dir)
 	if err != nil {
 		return fmt.Errorf("cannot watch: %w", err)
 	}
-	defer root.Close()
+	defer dir.Close()
 	defer l.record()
-	l.tree = &tree{root: root, patterns: l.t.patterns, entered: l.enter}
+	l.tree = &tree{root: dir.Root(), patterns: l.t.patterns, entered: l.enter}
 	files, gone, err := l.collect()
 	if err != nil {
 		return fmt.Errorf("cannot list %s: %w", l.t.Dir, err)
