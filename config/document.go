@@ -46,7 +46,7 @@ type agentKeySet struct {
 	Dir pathText `yaml:"dir,omitempty"`
 	// What starts a session, as a list of words. A first word "heartbeat" is the running binary.
 	Command argv `yaml:"command,omitempty"`
-	// Which of Claude Code's settings files gets our hooks: .claude/settings.json, .claude/settings.local.json, or one outside of the workspace, given by --settings.
+	// Which of Claude Code's settings files gets our hooks: .claude/settings.json, .claude/settings.local.json, or one outside of the workspace, given by --settings together with what command passes by that flag itself.
 	Settings string `yaml:"settings,omitempty" jsonschema:"enum=project,enum=local,enum=flag,default=project"`
 	// What the sessions may do without asking.
 	Permissions permissionKeySet `yaml:"permissions,omitempty"`

@@ -44,6 +44,7 @@ const (
 	EndRunaway      End = "runaway"
 	EndStartTimeout End = "start-timeout"
 	EndAPIFailure   End = "api-failure"
+	EndNoHooks      End = "hooks-do-not-run" // the client worked, and called none of ours
 	EndDialog       End = "dialog"
 	EndCrashed      End = "crashed"  // by a signal that was not ours
 	EndFinished     End = "finished" // told to, after its turn, by a scheduler that goes on

@@ -142,6 +142,18 @@ func FindTranscript(configDir, id string) (string, error) {
 	return "", nil
 }
 
+// Prompted reports whether a transcript holds a prompt, or an answer, behind an
+// offset. What cannot be read holds none.
+func Prompted(path string, offset int64) bool {
+	found := false
+	_ = eachLine(path, offset, func(line []byte, _ int64) bool {
+		var record struct{ Type string }
+		found = json.Unmarshal(line, &record) == nil && (record.Type == "user" || record.Type == "assistant")
+		return !found
+	})
+	return found
+}
+
 // readLine returns a complete line and its length with the newline. Of a line
 // over maxTranscriptLine only the length comes back.
 func readLine(in *bufio.Reader) (line []byte, length int64, err error) {

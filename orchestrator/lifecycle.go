@@ -105,7 +105,7 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 	}
 	outcome, flight, err := q.Recover(inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: counts(o),
-		Arrived: hook.Arrived, Untaken: o.Untaken, Refused: o.Why == hook.EndAPIFailure, Now: time.Now(),
+		Arrived: hook.Arrived, Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure, Now: time.Now(),
 	})
 	if err != nil {
 		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)

@@ -67,6 +67,8 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 		if o.Acknowledged > 0 || !left {
 			return next{state: Idle, reason: describe(o)}, h
 		}
+	case hook.EndNoHooks:
+		return next{state: Held, reason: describe(o) + "; `heartbeat doctor` says why, where that can be known"}, h
 	case hook.EndAPIFailure, hook.EndTimeout, hook.EndRunaway, hook.EndUnattended, hook.EndStalled, hook.EndDialog,
 		hook.EndStartTimeout, hook.EndCrashed, hook.EndExited:
 	}
@@ -115,7 +117,7 @@ func (r restartRule) recent(all []time.Time, now time.Time) []time.Time {
 // service nor the account was at fault.
 func counts(o session.Outcome) bool {
 	switch o.Why {
-	case hook.EndDialog, hook.EndStartTimeout, hook.EndFinished, hook.EndShutdown:
+	case hook.EndDialog, hook.EndStartTimeout, hook.EndNoHooks, hook.EndFinished, hook.EndShutdown:
 		return false
 	case hook.EndAPIFailure:
 		return o.Bound && faultOf(o.Detail) == requestFault

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -51,6 +52,10 @@ func TestAfter(t *testing.T) {
 		{
 			name: "too many in the window", outcome: session.Outcome{Why: hook.EndCrashed},
 			before: history{failures: 3, restarts: three}, state: Held, failures: 4,
+		},
+		{
+			name: "a client that calls none of our hooks holds at once", left: true,
+			outcome: session.Outcome{Why: hook.EndNoHooks, Unwatched: true}, state: Held,
 		},
 		{
 			name: "old ones do not count", outcome: session.Outcome{Why: hook.EndCrashed},
@@ -116,6 +121,44 @@ func TestCountsTowardMaxAttempts(t *testing.T) {
 			t.Errorf("counts(%s) without a bound client", why)
 		}
 	}
+}
+
+// TestWhatOnlyAPersonCanHelpHoldsAtOnce: an agent whose client would run without
+// our hooks was tried six times, with as many paid turns.
+func TestWhatOnlyAPersonCanHelpHoldsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a", "b")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		var blocked atomic.Bool
+		blocked.Store(true)
+		r.opt.Prepare = func(a *config.Agent) (Prepared, error) {
+			if a.Name == "a" && blocked.Load() {
+				return Prepared{}, fmt.Errorf("x says disableAllHooks: %w", ErrNeedsPerson)
+			}
+			return Prepared{}, nil
+		}
+		r.send("a", 1)
+		r.send("b", 1)
+		stop := r.run()
+		defer stop()
+		r.sleep(time.Minute)
+		r.want("a", Held)
+		if a := r.state("a"); !strings.Contains(a.Reason, "disableAllHooks") || len(r.started("a")) != 0 {
+			t.Errorf("%+v, started %v", a, r.started("a"))
+		}
+		if b := r.state("b"); b.Acknowledged != 1 {
+			t.Errorf("another agent: %+v", b)
+		}
+		blocked.Store(false)
+		if _, err := r.s.Resume("a"); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(time.Minute)
+		if a := r.state("a"); a.Acknowledged != 1 {
+			t.Errorf("resumed: %+v", a)
+		}
+	})
 }
 
 // TestAFullDiskHoldsNoAgent: after 15 seconds of it each agent that had work was

@@ -39,10 +39,14 @@ type Shims struct {
 	Log  *slog.Logger
 }
 
-// Start starts a shim. Its stdin is the life pipe: when this process dies,
-// however it dies, the shim reads its end and ends the session.
+// Start starts a shim, of this very program also after an upgrade. Its stdin
+// is the life pipe: when this process dies, however it dies, the shim reads its
+// end and ends the session.
 func (s Shims) Start(_ context.Context, spec session.Spec) (Session, error) {
 	cmd := exec.Command(s.Self, "launch", "--shim")
+	if current := Self(); current == ownImage {
+		cmd.Path = current // the file is another one now, or none
+	}
 	// A session of its own: Ctrl-C at our terminal is ours alone to handle.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Dir = "/"

@@ -375,8 +375,8 @@ func (s *Scheduler) enterLocked(a *agent, to State, reason string, until time.Ti
 // launch that failed): back-off, or a person where only one can help.
 func (s *Scheduler) failLocked(a *agent, err error) {
 	s.log.Error("agent failed", "agent", a.name, "err", err)
-	if errors.Is(err, inbox.ErrNeedsOperator) {
-		s.followLocked(a, next{state: Held, reason: err.Error()})
+	if errors.Is(err, inbox.ErrNeedsOperator) || errors.Is(err, ErrNeedsPerson) {
+		s.followLocked(a, next{state: Held, reason: withHint(err)})
 		return
 	}
 	o := session.Outcome{Detail: err.Error(), NoRoom: session.NoRoom(err)}

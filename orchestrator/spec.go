@@ -1,8 +1,6 @@
 package orchestrator
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 
 	"heartbeat/config"
@@ -17,11 +15,7 @@ const keepLogs = 20
 func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared, env []string) (session.Spec, error) {
 	command := c.Command
 	if c.Self {
-		self, err := os.Executable()
-		if err != nil {
-			return session.Spec{}, fmt.Errorf("cannot find the running binary: %w", err)
-		}
-		command = append([]string{self}, c.Command[1:]...)
+		command = append([]string{Self()}, c.Command[1:]...)
 	}
 	socket := ""
 	if s.opt.RuntimeDir != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"heartbeat/config"
@@ -77,8 +78,8 @@ func (c applyCmd) wire(a *app, w *wiring, agent *config.Agent, res *wired) error
 		return err
 	}
 	res.add(agent.Name, p.Items...)
-	if err := p.Disabled(); err != nil {
-		a.warn(err.Error())
+	for _, o := range p.Obstacles {
+		a.warn(fmt.Sprintf("agent %q: %s; %s", agent.Name, o.Seen, o.Fix))
 	}
 	if !c.Trust {
 		return nil

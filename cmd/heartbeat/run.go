@@ -183,10 +183,7 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(orchestrator
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the running binary: %w", err)
-	}
+	self := orchestrator.Self()
 	prepare, err := workspace.Preparer(stateDir, self)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/workspace"
@@ -28,11 +25,7 @@ func (a *app) wiring(state func(*config.Fleet) (string, error)) (*wiring, error)
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the running binary: %w", err)
-	}
-	hook, err := workspace.FindHook(self, stateDir)
+	hook, err := workspace.FindHook(orchestrator.Self(), stateDir)
 	return &wiring{fleet: fleet, stateDir: stateDir, hook: hook}, err
 }
 

@@ -281,6 +281,8 @@ type Interruption struct {
 	// Arrived, when not nil, looks for evidence that an offered entry was
 	// taken after all (the transcript). It errs on the side of not Seen.
 	Arrived func(InFlight) Arrival
+	// Unwatched says that no hook told of the session's tools: any may have run.
+	Unwatched bool
 	// Untaken says that an entry that is still offered demonstrably reached no
 	// session.
 	Untaken bool

@@ -128,7 +128,7 @@ func (q *Queue) weigh(f *flight, i Interruption) (untaken bool, err error) {
 	}
 	untaken = f.State == Offered && i.Untaken
 	switch {
-	case !f.Unwatched || untaken:
+	case !f.Unwatched && !i.Unwatched || untaken:
 	case f.State == Taken, f.State == Offered && (arrived == Unknown || i.Policy.files()):
 		// A tool may have run for it, and nothing would tell.
 		f.State = Started

@@ -1,18 +1,23 @@
 package settings
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Report is what a settings file says, as far as it concerns us.
 type Report struct {
 	// Hooks are all hook entries in the order of the file.
 	Hooks []Hook
-	// ForeignStop is true when a Stop hook is installed that is not ours:
-	// then a Stop that continues is no proof that our hand-over arrived.
-	ForeignStop bool
-	// DisableAllHooks turns off every hook, also those of other files.
-	DisableAllHooks bool
-	Allow, Deny     []string
-	DefaultMode     string
+	// DisableAllHooks turns off every hook, also those of other files, unless
+	// one that counts more says otherwise. ManagedHooksOnly, and PluginsOnly
+	// (strictPluginOnlyCustomization, for hooks), turn off those of all files
+	// but managed ones, where a managed file says so. Nil: nothing is said.
+	DisableAllHooks, ManagedHooksOnly, PluginsOnly *bool
+	// Plugins says which plugins are on, by NAME@MARKETPLACE.
+	Plugins     map[string]bool
+	Allow, Deny []string
+	DefaultMode string
 	// Env are the session's variables. They override the environment that
 	// the session was started with.
 	Env map[string]string
@@ -27,7 +32,9 @@ type Hook struct {
 	// Timeout is in seconds; 0 means that none is given (the client's
 	// default is 600).
 	Timeout float64
-	Ours    bool
+	// Async is true where the client does not wait for it.
+	Async bool
+	Ours  bool
 }
 
 // Inspect reads a settings file, nil for one that does not exist. own are
@@ -41,16 +48,24 @@ func Inspect(src []byte, own ...string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Env: map[string]string{}}
+	r := &Report{
+		Env: map[string]string{}, Plugins: map[string]bool{},
+		DisableAllHooks: truth(d.root.find("disableAllHooks")), ManagedHooksOnly: truth(d.root.find("allowManagedHooksOnly")),
+		PluginsOnly: coversHooks(d.root.find("strictPluginOnlyCustomization")),
+	}
+	if plugins := d.root.find("enabledPlugins"); plugins != nil {
+		for _, it := range plugins.items {
+			r.Plugins[it.key] = it.value.kind != 'f'
+		}
+	}
 	for _, h := range handlers {
-		hook := Hook{Event: h.event, Matcher: h.matcher, Type: h.kind, Command: h.command, Ours: Ours(h.command)}
+		hook := Hook{Event: h.event, Matcher: h.matcher, Type: h.kind, Command: h.command, Async: h.async, Ours: Ours(h.command)}
 		for _, o := range own {
-			hook.Ours = hook.Ours || o == h.command
+			hook.Ours = hook.Ours || o != "" && o == h.command
 		}
 		if h.timeout != nil && h.timeout.kind == '0' {
 			hook.Timeout, _ = strconv.ParseFloat(string(d.src[h.timeout.start:h.timeout.end]), 64)
 		}
-		r.ForeignStop = r.ForeignStop || h.event == "Stop" && !hook.Ours
 		r.Hooks = append(r.Hooks, hook)
 	}
 	p, err := d.permissions()
@@ -67,7 +82,21 @@ func Inspect(src []byte, own ...string) (*Report, error) {
 			r.Env[it.key] = text(it.value)
 		}
 	}
-	off := d.root.find("disableAllHooks")
-	r.DisableAllHooks = off != nil && off.kind == 't'
 	return r, nil
+}
+
+// truth is a boolean value, or nil.
+func truth(v *value) *bool {
+	if v == nil || v.kind != 't' && v.kind != 'f' {
+		return nil
+	}
+	return new(v.kind == 't')
+}
+
+// coversHooks reports whether a list of surfaces, or true for all, has hooks.
+func coversHooks(v *value) *bool {
+	if v != nil && v.kind == '[' {
+		return new(slices.Contains(texts(v), "hooks"))
+	}
+	return truth(v)
 }

@@ -12,6 +12,7 @@ type handler struct {
 	event          string
 	matcher        string
 	kind, command  string
+	async          bool
 	timeout        *value // or nil
 	self           *value
 	group          *value // {"matcher":…,"hooks":[…]}
@@ -68,6 +69,7 @@ func (d *document) handlers(group *value, event, place string) ([]handler, error
 		}
 		all = append(all, handler{
 			event: event, matcher: matcher, kind: text(it.value.find("type")), command: commandLine(it.value),
+			async:   isTrue(it.value.find("async")) || isTrue(it.value.find("asyncRewake")),
 			timeout: it.value.find("timeout"), self: it.value, group: group, list: list, index: j,
 		})
 	}
@@ -80,6 +82,8 @@ func text(v *value) string {
 	}
 	return v.text
 }
+
+func isTrue(v *value) bool { return v != nil && v.kind == 't' }
 
 // commandLine returns a handler's command; the form with args is written as
 // one line.

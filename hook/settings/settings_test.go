@@ -403,22 +403,25 @@ func TestUpdateTakesBackWhatIsNoLongerWanted(t *testing.T) {
 
 func TestInspect(t *testing.T) {
 	t.Parallel()
-	src := `{"disableAllHooks": true, "env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "3"}, "hooks": {
-		"Stop": [{"hooks": [{"type": "command", "command": "/x/heartbeat hook", "timeout": 0.5}, {"type": "prompt", "prompt": "?"}]}],
+	src := `{"disableAllHooks": true, "allowManagedHooksOnly": false, "strictPluginOnlyCustomization": ["skills", "hooks"],
+		"enabledPlugins": {"a@m": true, "b@m": false, "c@m": ["1.0"]}, "env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "3"}, "hooks": {
+		"Stop": [{"hooks": [{"type": "command", "command": "/x/heartbeat hook", "timeout": 0.5}, {"type": "prompt", "prompt": "?"}, {"type": "command", "command": "later", "asyncRewake": true}]}],
 		"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "mine"}]}]}}`
 	want := &Report{
 		Hooks: []Hook{
 			{Event: "Stop", Type: "command", Command: "/x/heartbeat hook", Timeout: 0.5, Ours: true},
 			{Event: "Stop", Type: "prompt"},
+			{Event: "Stop", Type: "command", Command: "later", Async: true},
 			{Event: "PreToolUse", Matcher: "Bash", Type: "command", Command: "mine"},
 		},
-		ForeignStop: true, DisableAllHooks: true,
-		Env: map[string]string{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "3"},
+		DisableAllHooks: new(true), ManagedHooksOnly: new(false), PluginsOnly: new(true),
+		Plugins: map[string]bool{"a@m": true, "b@m": false, "c@m": true},
+		Env:     map[string]string{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "3"},
 	}
 	if diff := cmp.Diff(want, must(Inspect([]byte(src)))); diff != "" {
 		t.Error(diff)
 	}
-	if r := must(Inspect([]byte(src), "mine")); !r.Hooks[2].Ours {
+	if r := must(Inspect([]byte(src), "mine")); !r.Hooks[3].Ours {
 		t.Error("a command that was named as ours is not")
 	}
 }

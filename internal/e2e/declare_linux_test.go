@@ -44,6 +44,45 @@ func TestSettingsTargets(t *testing.T) {
 	}
 }
 
+// TestSettingsOfTheCommand: what a person passes to the client holds beside
+// ours, also where ours come by the same flag, and as it is at each start.
+func TestSettingsOfTheCommand(t *testing.T) {
+	for _, target := range []string{"project", "flag"} {
+		t.Run(target, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, c client) {
+				f := newFleet(t, c, []string{"settings: " + target})
+				yaml, err := os.ReadFile(f.file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.write(f.file, strings.Replace(string(yaml), "]\n", `, --settings, "mine.json"]`+"\n", 1))
+				mine := func(name string) {
+					f.WriteJSON(filepath.Join(f.Work, "mine.json"), map[string]any{
+						"env":   map[string]any{"MADE_UP": name},
+						"hooks": map[string]any{"SessionStart": []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": "touch hook-of-" + name}}}}},
+					})
+				}
+				f.teach(behaviour{match: "use a tool", bash: "echo $MADE_UP >> env.txt", reply: "done"})
+				for _, name := range []string{"first", "second"} {
+					mine(name)
+					f.send("use a tool")
+					f.must("", "run", "--once")
+					f.gone(5 * time.Second)
+					if _, err := os.Stat(filepath.Join(f.Work, "hook-of-"+name)); err != nil {
+						t.Error(err)
+					}
+				}
+				if got, err := os.ReadFile(filepath.Join(f.Work, "env.txt")); string(got) != "first\nsecond\n" {
+					t.Errorf("the tool saw %q, %v", got, err)
+				}
+				if done := f.outbox(); len(done) != 2 {
+					t.Errorf("%d entries acknowledged, want 2\n%s", len(done), f.hookLog())
+				}
+			})
+		})
+	}
+}
+
 // TestApplyTrustAnswersTheDialog: with it a session starts in a folder that
 // nobody has trusted, also in one with a repository of its own; the client goes
 // on with its file as if it had written the answer itself.

@@ -21,6 +21,8 @@ type ailment struct {
 	setup func(l *Lab)
 	args  []string // of the client, instead of --permission-mode dontAsk
 	mode  string   // permissions: mode: of the agent, dontAsk for ""
+	more  []string // words of the agent's command, which the client gets, too
+	env   string   // a variable
 	// shows is what stands on the screen, unanswered; "" means that a turn is
 	// done and none of the project's Stop hooks is called.
 	shows string
@@ -30,6 +32,7 @@ type ailment struct {
 type near struct {
 	name, code string
 	setup      func(l *Lab)
+	more       []string
 }
 
 func put(l *Lab, path, text string) {
@@ -62,6 +65,7 @@ func own(l *Lab, change func(all, project map[string]any)) {
 const (
 	mcpServer = `{"mcpServers":{"tool":{"command":"true"}}}`
 	localFile = "work/.claude/settings.local.json"
+	userFile  = "home/.claude/settings.json"
 )
 
 func repository(l *Lab, dir string) {
@@ -85,7 +89,7 @@ func onlyHook(program string, mode os.FileMode) func(l *Lab) {
 				l.t.Fatal(err)
 			}
 		}
-		put(l, "work/.claude/settings.json", fmt.Sprintf(`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":%q}]}]}}`, path+" hook"))
+		put(l, "work/.claude/settings.json", fmt.Sprintf(`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":%q,"timeout":1000000}]}]}}`, path+" hook"))
 	}
 }
 
@@ -116,27 +120,40 @@ func ailments() []ailment {
 		{code: "hook-missing", setup: onlyHook("nowhere/heartbeat", 0)},
 		{code: "hook-not-executable", setup: onlyHook("heartbeat", 0o600)},
 		{code: "hooks-disabled", setup: file(localFile, `{"disableAllHooks":true}`)},
+		{code: "hooks-disabled", setup: file(userFile, `{"env":{"CLAUDE_CODE_SAFE_MODE":"on"}}`)},
+		{code: "hooks-disabled", more: []string{"--bare"}},
+		{code: "hooks-disabled", more: []string{"--safe-mode"}},
+		{code: "hooks-disabled", more: []string{"--restricted"}},
+		{code: "hooks-disabled", more: []string{"--setting-sources", "user"}},
+		{code: "hooks-disabled", more: []string{"--settings", `{"disableAllHooks":true}`}},
+		{code: "hooks-disabled", more: []string{"--managed-settings", `{"disableAllHooks":true}`}},
+		{code: "hooks-disabled", env: "CLAUDE_CODE_SIMPLE=yes"},
 	}
 }
 
 func nears() []near {
 	return []near{
-		{"repository-trusted", "not-trusted", func(l *Lab) { repository(l, "."); l.Trust(l.Dir) }},
-		{"servers-decided", "mcp-dialog", func(l *Lab) {
+		{name: "repository-trusted", code: "not-trusted", setup: func(l *Lab) { repository(l, "."); l.Trust(l.Dir) }},
+		{name: "servers-decided", code: "mcp-dialog", setup: func(l *Lab) {
 			put(l, "work/.mcp.json", mcpServer)
 			put(l, localFile, `{"enabledMcpjsonServers":["tool"]}`)
 		}},
-		{"imports-in-code-or-missing", "import-dialog", func(l *Lab) {
+		{name: "imports-in-code-or-missing", code: "import-dialog", setup: func(l *Lab) {
 			put(l, "outside.md", "text")
 			put(l, "work/CLAUDE.md", "`see @../outside.md there`\n\n```\n@../outside.md\n```\n@../missing.md @in.md\n")
 			put(l, "work/in.md", "text")
 		}},
-		{"imports-answered", "import-dialog", func(l *Lab) {
+		{name: "imports-answered", code: "import-dialog", setup: func(l *Lab) {
 			put(l, "outside.md", "text")
 			put(l, "work/CLAUDE.md", "@../outside.md\n")
 			own(l, func(_, p map[string]any) { p["hasClaudeMdExternalIncludesWarningShown"] = true })
 		}},
-		{"unknown-key", "settings-refused", func(l *Lab) { put(l, localFile, `{"modle":"x","env":{"A":1}}`) }},
+		{name: "unknown-key", code: "settings-refused", setup: func(l *Lab) { put(l, localFile, `{"modle":"x","env":{"A":1}}`) }},
+		{name: "off-and-on", code: "hooks-disabled", setup: func(l *Lab) {
+			put(l, userFile, `{"disableAllHooks":true,"env":{"CLAUDE_CODE_SIMPLE":"0"}}`)
+			put(l, localFile, `{"disableAllHooks":false,"env":{"CLAUDE_CODE_SAFE_MODE":"1"}}`)
+			l.Setenv("CLAUDE_CODE_SIMPLE=1")
+		}, more: []string{"--setting-sources", "user", "--setting-sources", "user,project,local"}},
 	}
 }
 
@@ -150,14 +167,19 @@ func turnOf(t *testing.T) {
 }
 
 // examine lists the codes that doctor finds errors by, in the lab's workspace.
-func examine(l *Lab, mode string) []string {
+// more are words of the agent's command.
+func examine(l *Lab, mode string, more ...string) []string {
 	l.t.Helper()
 	f := &fleet{Lab: l, bin: binaries(l.t), file: filepath.Join(l.Dir, "heartbeat.yaml")}
 	if mode == "" {
 		mode = "dontAsk"
 	}
-	f.write(f.file, fmt.Sprintf("version: 1\nagents:\n  a:\n    dir: %s\n    command: [%q]\n    permissions: {mode: %s}\n",
-		strconv.Quote(l.Work), l.client.path, mode))
+	command, err := json.Marshal(append([]string{l.client.path}, more...))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	f.write(f.file, fmt.Sprintf("version: 1\nagents:\n  a:\n    dir: %s\n    command: %s\n    permissions: {mode: %s}\n",
+		strconv.Quote(l.Work), command, mode))
 	out, errs, _ := f.heartbeat("", "doctor", "-o", "json", "-f", f.file)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var reply struct {
@@ -198,14 +220,17 @@ func TestWhatDoctorWarnsOf(t *testing.T) {
 		t.Run(fmt.Sprintf("%s-%d", a.code, n), func(t *testing.T) {
 			t.Parallel()
 			l := sickLab(t, a.setup)
-			if got := examine(l, a.mode); !slices.Equal(got, []string{a.code}) {
+			if a.env != "" {
+				l.Setenv(a.env)
+			}
+			if got := examine(l, a.mode, a.more...); !slices.Equal(got, []string{a.code}) {
 				t.Errorf("doctor finds %q, want %s alone", got, a.code)
 			}
 			args := a.args
 			if args == nil {
 				args = []string{"--permission-mode", "dontAsk"}
 			}
-			term := l.Start(append(args, "--", "begin")...)
+			term := l.Start(slices.Concat(a.more, args, []string{"--", "begin"})...)
 			if a.shows == "" {
 				l.Until("the turn", func() bool { return len(l.API.Requests()) > 0 })
 			} else {
@@ -232,10 +257,10 @@ func TestWhatDoctorLetsPass(t *testing.T) {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
 			l := sickLab(t, n.setup)
-			if got := examine(l, ""); len(got) != 0 {
+			if got := examine(l, "", n.more...); len(got) != 0 {
 				t.Errorf("doctor finds %q, want nothing", got)
 			}
-			l.Start("--permission-mode", "dontAsk", "--", "begin")
+			l.Start(append(n.more, "--permission-mode", "dontAsk", "--", "begin")...)
 			l.UntilCalls("Stop", 1)
 		})
 	}

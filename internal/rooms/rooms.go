@@ -32,11 +32,12 @@ var allowed = map[string][]string{
 		"config", "hook/...", "sources/...", "ptyrun/...",
 		"orchestrator/account", "orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/state",
 	},
+	"orchestrator/preflight": {"config", "hook", "hook/durable", "hook/settings"},
 	// It renders what a Scheduler calls before each session, so it knows it.
-	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/state"},
+	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/preflight", "orchestrator/state"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/operator", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
+		"orchestrator", "orchestrator/operator", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
 	},
 	"orchestrator/transcript": {"hook", "hook/durable"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/state", "hook/flock"},

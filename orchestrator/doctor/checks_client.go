@@ -220,7 +220,7 @@ func checkBypass(f *Facts, a *Agent) []Finding {
 		return []Finding{{
 			Severity: Error, Code: "bypass-dialog", Seen: "permission mode bypassPermissions, which the client warns of",
 			Why: dialogWhy,
-			Fix: `put "skipDangerousModePermissionPrompt": true into ` + a.configDir() + "/settings.json",
+			Fix: `put "skipDangerousModePermissionPrompt": true into ` + a.configDir + "/settings.json",
 		}}
 	}
 	return nil

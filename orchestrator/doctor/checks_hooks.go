@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/ptyrun"
 )
 
@@ -84,54 +84,31 @@ func unknownEvents(a *Agent, s Settings, why, fix string) Finding {
 	return f
 }
 
-// checkDisabled: a file that turns all hooks off.
-func checkDisabled(_ *Facts, a *Agent) []Finding {
+// checkObstacles: what keeps our hooks from working, for certain. `heartbeat
+// run` holds the agent for it.
+func checkObstacles(_ *Facts, a *Agent) []Finding {
 	var found []Finding
-	for _, s := range a.Settings {
-		if s.Kind == managed && s.ManagedHooksOnly {
-			found = append(found, Finding{
-				Severity: Error, Code: "hooks-disabled", Seen: s.Path + " says allowManagedHooksOnly",
-				Why: "hooks of other files do not run, ours neither: the session does one turn and stands still",
-				Fix: "ask who administers this machine to allow them",
-			})
-		}
-		if s.Report.DisableAllHooks {
-			found = append(found, Finding{
-				Severity: Error, Code: "hooks-disabled", Seen: s.Path + " says disableAllHooks",
-				Why: "no hook runs, ours neither: the session does one turn and stands still",
-				Fix: "remove disableAllHooks from " + s.Path,
-			})
-		}
+	for _, o := range a.Obstacles {
+		found = append(found, Finding{Severity: Error, Code: o.Code, Seen: o.Seen, Why: o.Why, Fix: o.Fix})
 	}
 	return found
 }
 
-// capVariable limits how often Stop hooks go on in a row (8 where it is not
-// set, none at 0 or below).
+// capVariable limits how often Stop hooks go on in a row.
 const capVariable = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
-
-// capped reports whether a value leaves a limit in place.
-func capped(value string) bool {
-	n, err := strconv.Atoi(strings.TrimSpace(value))
-	return err != nil || n > 0
-}
 
 // checkCap: a limit of consecutive hand-overs.
 func checkCap(_ *Facts, a *Agent) []Finding {
 	set := false
 	for _, s := range a.Settings {
-		value, ok := s.Report.Env[capVariable]
+		_, ok := s.Report.Env[capVariable]
 		set = set || ok
-		if ok && capped(value) {
-			return []Finding{{
-				Severity: Error, Code: "block-cap", Seen: fmt.Sprintf("%s sets %s=%q", s.Path, capVariable, value),
-				Why: "it overrides what we set: the client ends the turn after that many prompts in a row (8 for what is no number)",
-				Fix: "remove " + capVariable + " from " + s.Path,
-			}}
-		}
+	}
+	if slices.ContainsFunc(a.Obstacles, func(o preflight.Obstacle) bool { return o.Code == preflight.BlockCap }) {
+		return nil // it is said
 	}
 	value, inEnv := a.Env[capVariable]
-	switch uncapped := inEnv && !capped(value); {
+	switch uncapped := inEnv && !preflight.Capped(value); {
 	case a.wired() != nil && !set && !uncapped:
 		return []Finding{{
 			Severity: Warning, Code: "block-cap", Seen: capVariable + " is not 0 in the environment",
@@ -285,21 +262,23 @@ func checkHandWired(_ *Facts, a *Agent) []Finding {
 	return found
 }
 
-// checkForeignStop: other Stop hooks, which may block.
-func checkForeignStop(_ *Facts, a *Agent) []Finding {
+// checkOtherStops: other Stop hooks, which may block.
+func checkOtherStops(_ *Facts, a *Agent) []Finding {
+	const why = "what it says when it blocks is added to our prompts, each turn waits for it, and only the transcript proves that a prompt arrived"
 	var found []Finding
-	for _, h := range a.Hooks {
-		if h.Event != "Stop" || h.Ours || h.Wired != nil {
+	for _, h := range a.Others.Hooks {
+		if wired(h.Command) != nil {
 			continue
 		}
-		what := h.Command
-		if what == "" {
-			what = "a hook of type " + h.Type
-		}
 		found = append(found, Finding{
-			Severity: Warning, Code: "other-stop-hook", Seen: h.File + ": " + what,
-			Why: "what it says when it blocks is added to our prompts, each turn waits for it, and only the transcript proves that a prompt arrived",
-			Fix: "remove it from " + h.File + " if the agent can do without it",
+			Severity: Warning, Code: "other-stop-hook", Seen: h.File + ": " + cmp.Or(h.Command, "a hook of type "+h.Type),
+			Why: why, Fix: "remove it from " + h.File + " if the agent can do without it",
+		})
+	}
+	if a.Others.Unknown != "" {
+		found = append(found, Finding{
+			Severity: Info, Code: "other-stop-hook", Seen: "there may be another Stop hook: " + a.Others.Unknown, Why: why,
+			Fix: "nothing, where it has none",
 		})
 	}
 	return found
@@ -310,16 +289,9 @@ func checkSessionEnv(_ *Facts, a *Agent) []Finding {
 	var found []Finding
 	for _, s := range a.Settings {
 		for name := range s.Report.Env {
-			fatal := name == hook.EnvSession || name == hook.EnvHome
 			switch {
+			case name == hook.EnvSession || name == hook.EnvHome: // an obstacle
 			case !strings.HasPrefix(name, "HEARTBEAT_") && !ptyrun.MarksSession(name):
-				continue
-			case fatal:
-				found = append(found, Finding{
-					Severity: Error, Code: "settings-env", Seen: fmt.Sprintf("%s sets %s", s.Path, name),
-					Why: "it overrides the session's own: its hooks take themselves for strangers and hand nothing over",
-					Fix: fmt.Sprintf("remove %s from env in %s", name, s.Path),
-				})
 			default:
 				found = append(found, Finding{
 					Severity: Warning, Code: "settings-env", Seen: fmt.Sprintf("%s sets %s", s.Path, name),

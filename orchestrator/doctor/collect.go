@@ -39,7 +39,7 @@ type Look struct {
 	Self string
 	// Env is the environment that sessions would be started from.
 	Env []string
-	// Managed is the settings file of the machine's administrator: the
+	// Managed is the folder of the administrator's settings: the
 	// client's own place for it where it is "".
 	Managed string
 	// Ours is how a command line of ours begins: "heartbeat" where it is "".

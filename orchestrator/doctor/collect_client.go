@@ -193,7 +193,7 @@ func (c *collector) login(a *Agent, cl *Client, cfg *clientConfig) {
 			cl.OtherLogin = cl.OtherLogin || s.Report.Env[name] != "" || s.Report.Env[keyVariable] != "" || s.KeyHelper
 		}
 	}
-	_, err := os.Stat(filepath.Join(a.configDir(), ".credentials.json"))
+	_, err := os.Stat(filepath.Join(a.configDir, ".credentials.json"))
 	cl.OtherLogin = cl.OtherLogin || err == nil || cfg.Account != nil
 }
 

@@ -7,61 +7,50 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/preflight"
 )
 
 // maxSettings bounds the files of the client's that are read.
 const maxSettings = 64 << 20
 
-// configDir is where the agent's client finds the user's settings.
-func (a *Agent) configDir() string {
-	return cmp.Or(a.Env["CLAUDE_CONFIG_DIR"], filepath.Join(a.Env["HOME"], ".claude"))
-}
-
-// settings reads all settings files that the client reads for the agent.
+// settings reads all settings that the client reads for the agent.
 func (c *collector) settings(a *Agent) {
-	files := []Settings{
-		{Kind: "user", Path: filepath.Join(a.configDir(), "settings.json")},
-		{Kind: "project", Path: filepath.Join(a.Config.Dir, ".claude", "settings.json")},
-		{Kind: "local", Path: filepath.Join(a.Config.Dir, ".claude", "settings.local.json")},
-	}
-	if a.Config.Settings == "flag" {
-		files = append(files, Settings{Kind: "flag", Path: filepath.Join(c.StateDir, "settings", a.Config.Name+".json")})
-	}
-	if a.IsHome {
-		files = files[1:] // they are one file
-	}
-	files = append(files, Settings{Kind: managed, Path: cmp.Or(c.Managed, managedPath())})
-	for _, s := range files {
-		data, err := readLinked(s.Path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+	client := preflight.ClientOf(a.Config, c.base)
+	client.Managed, client.Own = c.Managed, c.hook.Command
+	a.configDir = client.ConfigDir()
+	all := client.Settings()
+	a.Obstacles, a.Others = client.Obstacles(all), client.Others(all)
+	for _, doc := range all {
+		if a.IsHome && doc.Kind == preflight.Project {
+			continue // it is the user's
 		}
-		if err != nil {
-			s.Broken = err.Error()
-		} else {
-			s.read(data)
-			c.inspect(a, &s, data)
+		c.document(a, Settings{Kind: string(doc.Kind), Path: doc.Name}, doc.Data, doc.Err)
+	}
+	if a.Config.Settings == config.SettingsFlag {
+		path := filepath.Join(c.StateDir, "settings", a.Config.Name+".json")
+		if data, err := durable.Read(path, maxSettings); !errors.Is(err, fs.ErrNotExist) {
+			c.document(a, Settings{Kind: rendered, Path: path}, data, err)
 		}
-		a.Settings = append(a.Settings, s)
 	}
 }
 
-// managed files come from the machine's administrator and lie over all others.
-const managed = "managed"
+// rendered is the file of ours that sessions are given with `settings: flag`.
+const rendered = "rendered"
 
-// managedPath is where the client looks for it, by its documentation and, on
-// Linux, as measured.
-func managedPath() string {
-	if runtime.GOOS == "darwin" {
-		return "/Library/Application Support/ClaudeCode/managed-settings.json"
+func (c *collector) document(a *Agent, s Settings, data []byte, err error) {
+	if data == nil && err != nil {
+		s.Broken = err.Error()
+	} else {
+		s.read(data)
+		c.inspect(a, &s, data)
 	}
-	return "/etc/claude-code/managed-settings.json"
+	a.Settings = append(a.Settings, s)
 }
 
 // readLinked reads a file that may be a link, as the client does.
@@ -83,6 +72,9 @@ func (c *collector) inspect(a *Agent, s *Settings, data []byte) {
 	}
 	s.Report = *r
 	for _, h := range r.Hooks {
+		if s.Kind == rendered && !h.Ours {
+			continue // the command's own, which are listed
+		}
 		entry := Hook{Hook: h, File: s.Path, Kind: s.Kind}
 		if !h.Ours && h.Event == "Stop" {
 			entry.Wired = wired(h.Command)

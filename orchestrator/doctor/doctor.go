@@ -94,8 +94,8 @@ var (
 		checkConfiguration, checkState, checkMoved, checkClock, checkZone, checkInotify, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
-		checkDirectory, checkHeld, checkFailures, checkReplaced, checkReachable, checkDenied, checkVolume, checkEnvFile, checkApplied, checkSettings, checkDisabled, checkSessionEnv, checkCap,
-		checkHooks, checkTimeouts, checkHandWired, checkForeignStop, checkPermissions,
+		checkDirectory, checkHeld, checkFailures, checkReplaced, checkReachable, checkDenied, checkVolume, checkEnvFile, checkApplied, checkSettings, checkObstacles, checkSessionEnv, checkCap,
+		checkHooks, checkTimeouts, checkHandWired, checkOtherStops, checkPermissions,
 		checkClient, checkLogin, checkTrust, checkOnboarding, checkKey, checkMCP, checkImports,
 		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,
 	}

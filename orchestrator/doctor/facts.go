@@ -8,6 +8,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/session"
 )
 
@@ -122,9 +123,14 @@ type Agent struct {
 	Applied  bool
 	Settings []Settings
 	Hooks    []Hook
-	Client   Client
-	Queue    Queue
-	apply    func() error
+	// Obstacles keep our hooks from working, Others are the Stop hooks beside
+	// ours.
+	Obstacles []preflight.Obstacle
+	Others    preflight.Others
+	configDir string // of the user's settings
+	Client    Client
+	Queue     Queue
+	apply     func() error
 	// ours is how a command line of ours begins.
 	ours string
 }
@@ -139,7 +145,7 @@ type Denied struct {
 // Settings is one settings file that the client reads.
 type Settings struct {
 	Path string
-	Kind string // user, project, local, flag or managed
+	Kind string // a preflight.Kind, or rendered
 	// Broken is why the client cannot read it at all.
 	Broken string
 	// Refused are entries that the client asks a person about, Unknown are
@@ -147,7 +153,6 @@ type Settings struct {
 	Refused, Unknown []string
 	Report           settings.Report
 	SkipBypassDialog bool
-	ManagedHooksOnly bool // says so, which counts in a managed file alone
 	KeyHelper        bool
 	AllServers       bool
 	Servers          []string // of .mcp.json, that are decided on

@@ -98,17 +98,19 @@ func hookFixtures() []fixture {
 		{
 			"hook-not-executable", Error, true,
 			func(r *rig) {
-				stop := filepath.Join(r.dir, "bin/heartbeat-stop")
-				copyFile(r.t, r.self, stop)
-				r.apply()
-				r.must(os.Chmod(stop, 0o600))
+				r.must(os.Chmod(r.hook(), 0o600))
 			},
-			func(r *rig) { copyFile(r.t, r.self, filepath.Join(r.dir, "bin/heartbeat-stop")); r.apply() },
+			func(r *rig) { r.must(os.Chmod(r.hook(), 0o755)) },
 		},
 		{
 			"hook-version", Warning, true,
 			func(r *rig) { r.program("bin/heartbeat-stop", "#!/bin/sh\n"); r.apply() },
 			func(r *rig) { copyFile(r.t, r.self, filepath.Join(r.dir, "bin/heartbeat-stop")); r.apply() },
+		},
+		{ // it was removed
+			"hook-missing", Error, true,
+			func(r *rig) { r.must(os.RemoveAll(filepath.Dir(r.hook()))) },
+			func(r *rig) { r.must(os.RemoveAll(filepath.Dir(r.hook()))); r.apply() },
 		},
 		{ // edited by hand
 			"hook-timeout", Error, true,

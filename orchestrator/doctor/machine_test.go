@@ -256,9 +256,7 @@ func TestLeftovers(t *testing.T) {
 func TestMend(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	stop := filepath.Join(r.dir, "bin/heartbeat-stop")
-	copyFile(t, r.self, stop)
-	r.apply()
+	stop := r.hook()
 	r.offer()
 	temp := "work/.heartbeat/.in-flight.tmp-0123456789abcdef"
 	r.put(temp, "")
@@ -296,9 +294,7 @@ func TestMendTouchesNothingThatAnAgentNames(t *testing.T) {
 	victim := filepath.Join(r.dir, "victim", "heartbeat-stop")
 	r.put("victim/heartbeat-stop", "#!/bin/sh\n")
 	// Ours needs the same repair, so it is made at all.
-	stop := filepath.Join(r.dir, "bin/heartbeat-stop")
-	copyFile(t, r.self, stop)
-	r.apply()
+	stop := r.hook()
 	r.must(os.Chmod(stop, 0o600))
 	r.put(localFile, stopEntry(`{"type":"command","command":"`+victim+` hook"}`))
 	f := r.facts()

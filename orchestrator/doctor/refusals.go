@@ -31,12 +31,11 @@ type document struct {
 	Env         map[string]any             `json:"env"`
 	Model       *string                    `json:"model"`
 
-	SkipBypass  bool     `json:"skipDangerousModePermissionPrompt"`
-	ManagedOnly bool     `json:"allowManagedHooksOnly"`
-	KeyHelper   string   `json:"apiKeyHelper"`
-	AllServers  bool     `json:"enableAllProjectMcpServers"`
-	Enabled     []string `json:"enabledMcpjsonServers"`
-	Disabled    []string `json:"disabledMcpjsonServers"`
+	SkipBypass bool     `json:"skipDangerousModePermissionPrompt"`
+	KeyHelper  string   `json:"apiKeyHelper"`
+	AllServers bool     `json:"enableAllProjectMcpServers"`
+	Enabled    []string `json:"enabledMcpjsonServers"`
+	Disabled   []string `json:"disabledMcpjsonServers"`
 }
 
 // read fills s from a settings file's bytes.
@@ -62,7 +61,6 @@ func (s *Settings) read(data []byte) {
 		}
 	}
 	s.SkipBypassDialog, s.KeyHelper, s.AllServers = d.SkipBypass, d.KeyHelper != "", d.AllServers
-	s.ManagedHooksOnly = d.ManagedOnly
 	s.Servers = append(d.Enabled, d.Disabled...)
 	for _, event := range slices.Sorted(maps.Keys(d.Hooks)) {
 		if !slices.Contains(knownEvents, event) {

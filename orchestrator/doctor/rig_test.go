@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,6 +146,15 @@ func (r *rig) apply() {
 	r.must(p.Apply())
 }
 
+// hook is the program that the applied hooks name.
+func (r *rig) hook() string {
+	r.t.Helper()
+	h, err := workspace.FindHook(r.self, r.state)
+	r.must(err)
+	words := strings.Fields(h.Command)
+	return strings.Trim(words[len(words)-2], "'")
+}
+
 func (r *rig) look() Look {
 	r.t.Helper()
 	if r.client != nil {
@@ -156,7 +166,7 @@ func (r *rig) look() Look {
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
 		env = append(env, name+"="+r.env[name])
 	}
-	return Look{Scheduler: r.scheduler, Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env, Managed: filepath.Join(r.dir, managedFile)}
+	return Look{Scheduler: r.scheduler, Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env, Managed: filepath.Join(r.dir, "etc")}
 }
 
 func (r *rig) facts() *Facts {

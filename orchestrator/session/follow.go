@@ -117,6 +117,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 		waiterGone: s.record.Waiter.PID != 0 && !alive(s.record.Waiter),
 		quietSince: s.quiet.since(now, s.child),
 		aliveAt:    s.life.at(now, s.child, s.record),
+		deafSince:  s.deafSince(now),
 	}, s.spec.limits())
 	switch {
 	case v.leave:
@@ -306,6 +307,13 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 			o.Why, o.ExitCode = hook.EndExited, exit.Code
 		}
 	}
+	s.deaf.lookedAt = time.Time{} // a last look, at all that it has written
+	if o.Unwatched = !s.deafSince(time.Now()).IsZero(); o.Unwatched {
+		switch o.Why {
+		case hook.EndStartTimeout, hook.EndExited, hook.EndCrashed, hook.EndTimeout:
+			o.Why, o.Detail = hook.EndNoHooks, deafDetail
+		}
+	}
 	if what := s.ground.differs(); o.Loss == nil && what != "" {
 		o.Loss = s.lost(what)
 	}
@@ -316,7 +324,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 		o.Why, o.Detail = hook.EndLost, o.Loss.String()
 	}
 	switch o.Why {
-	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed:
+	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndNoHooks:
 		o.Screen = shown
 	}
 	return o

@@ -85,6 +85,9 @@ type Outcome struct {
 	Signal       string `json:"signal,omitempty"`
 	Acknowledged int    `json:"acknowledged"`
 	Bound        bool   `json:"bound"` // a SessionStart was seen
+	// Unwatched is true when the client worked on a prompt and no hook of ours
+	// was called, which would tell of its tools.
+	Unwatched bool `json:"unwatched,omitempty"`
 	// Untaken is true when the entry that the session was to begin with is still
 	// offered, and the client, which ended in order, demonstrably never got it.
 	Untaken bool `json:"untaken,omitempty"`

@@ -96,6 +96,7 @@ type shim struct {
 	desk   *attach.Desk // where others join; nil: nowhere
 	group  string       // the client's control group, as planned; "": none
 
+	deaf   deaf         // to our hooks
 	record *hook.Record // the shim's last view of session.json
 	read   os.FileInfo  // of the file that record was read from
 	seen   sight        // since when it says so
@@ -261,6 +262,7 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 	if err := s.keepLeftover(); err != nil {
 		return err
 	}
+	s.listen()
 	var err error
 	s.child, err = ptyrun.Start(context.WithoutCancel(ctx), ptyrun.Config{
 		Argv: s.spec.argv(prompt), Dir: s.spec.Dir, Env: s.spec.environ(),

@@ -38,6 +38,8 @@ type facts struct {
 	quietSince time.Time
 	// aliveAt is the last sign of life beside hook events; see lifeMeter.
 	aliveAt time.Time
+	// deafSince is since when the client works without our hooks, or zero.
+	deafSince time.Time
 }
 
 // verdict is what the shim does next; the zero value leaves the session alone.
@@ -145,9 +147,15 @@ func stalled(f facts, l limits) bool {
 	return l.stall > 0 && f.attached == 0 && f.now.Sub(last) >= l.stall
 }
 
+const deafDetail = "the client works on its prompt, and calls none of our hooks"
+
 // judgeStarting bounds a start, but not under the hands of a person who has
 // joined, to answer a dialog say: the client has as long again after them.
 func judgeStarting(f facts, l limits) verdict {
+	late := l.start > 0 && f.now.Sub(f.seen.started) >= l.start
+	if !f.deafSince.IsZero() && (late || f.now.Sub(f.deafSince) >= deafness) {
+		return verdict{end: hook.EndNoHooks, detail: deafDetail}
+	}
 	if l.start <= 0 || f.attached > 0 {
 		return verdict{}
 	}

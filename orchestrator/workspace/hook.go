@@ -2,49 +2,58 @@ package workspace
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"heartbeat/hook"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 )
 
-// Hook is the program that generated hooks name.
+// Hook is the program that generated hooks name: a copy in the state directory,
+// so that it is there as long as a session names it, whatever becomes of the
+// binaries that it was made from. Its folder's name tells its content.
 type Hook struct {
 	// Command is the hooks' command line.
 	Command string
 
 	binary   string
-	copyFrom string // where binary is to be copied from, or ""
+	copyFrom string // where binary is copied from, or "": it is no copy
+	sum      string // of the content
 }
 
 // FindHook chooses the hook program for the running binary self: heartbeat-stop
-// beside it, which starts faster, or self. A binary in a temporary build folder
-// (go run) will not be there tomorrow: then a copy in the state directory is
-// chosen, which Install makes.
+// beside it, which starts faster, or self. It copies nothing (see Install).
 func FindHook(self, stateDir string) (*Hook, error) {
-	self = strings.TrimSuffix(self, " (deleted)") // Linux, after an upgrade
 	if stop := filepath.Join(filepath.Dir(self), "heartbeat-stop"); executable(stop) {
-		return &Hook{Command: settings.Command(stop), binary: stop}, nil
+		return chooseHook(stop, "heartbeat-stop", stateDir)
 	}
-	if !temporary(self) {
-		return &Hook{Command: settings.Command(self), binary: self}, nil
+	return chooseHook(self, "heartbeat", stateDir)
+}
+
+func chooseHook(source, name, stateDir string) (*Hook, error) {
+	if forbidsPrograms(stateDir) && !temporary(source) {
+		return &Hook{Command: settings.Command(source), binary: source}, nil
 	}
-	sum, err := hashFile(self)
+	program, err := os.ReadFile(source)
 	if err != nil {
 		return nil, fmt.Errorf("cannot choose the hook program: %w", err)
 	}
-	// The name is the program's, so that the hooks are known as ours.
-	kept := filepath.Join(stateDir, "bin", sum, "heartbeat")
-	return &Hook{Command: settings.Command(kept), binary: kept, copyFrom: self}, nil
+	sum := sumOf(program)
+	kept := filepath.Join(stateDir, "bin", sum, name) // known as ours by its name
+	return &Hook{Command: settings.Command(kept), binary: kept, copyFrom: source, sum: sum}, nil
 }
 
 func executable(path string) bool {
@@ -60,82 +69,60 @@ func temporary(path string) bool {
 	})
 }
 
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+// sumOf is short: the client shows a hook's command to the model.
+func sumOf(program []byte) string {
+	sum := sha256.Sum256(program)
+	return hex.EncodeToString(sum[:4])
 }
 
-// keptCopies is how many copies of binaries stay in the state directory.
+// keptCopies is how many copies of binaries stay in the state directory: those
+// of live sessions, and of schedulers of another version that still run.
 const keptCopies = 4
 
-// Install makes the copy that Command names, when it names one.
+// errUpgraded means that the binary is another one than that which was chosen.
+var errUpgraded = errors.New("it was replaced by another one")
+
+// Install makes the copy that Command names, where it is not there yet. The
+// caller holds the lock of the state directory.
 func (h *Hook) Install() error {
 	if h.copyFrom == "" {
 		return nil
 	}
+	now := time.Now()
 	if executable(h.binary) {
-		now := time.Now()
-		return os.Chtimes(h.binary, now, now) // it is in use
+		return os.Chtimes(filepath.Dir(h.binary), now, now) // it is in use
 	}
 	if err := h.copy(); err != nil {
-		return fmt.Errorf("cannot copy the hook program: %w", err)
+		return fmt.Errorf("cannot copy the hook program %q: %w", h.copyFrom, err)
 	}
 	return dropOldCopies(filepath.Dir(filepath.Dir(h.binary)))
 }
 
-// copying are the names of copies that are under way. Install is called by one
-// process at a time.
-const copying = ".copy-*"
-
-// matches lists the files of a folder that match.
-func matches(dir, pattern string) []string {
-	found, _ := filepath.Glob(filepath.Join(escapeGlob(dir), pattern)) // the pattern is ours
-	return found
-}
-
-func (h *Hook) copy() (err error) {
-	dir := filepath.Dir(h.binary)
+func (h *Hook) copy() error {
+	dir, name := filepath.Split(h.binary)
+	program, err := os.ReadFile(h.copyFrom)
+	if err != nil {
+		return err
+	}
+	if sumOf(program) != h.sum {
+		return errUpgraded
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	from, err := os.Open(h.copyFrom)
+	folder, err := durable.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	for _, left := range matches(dir, copying) { // by a copy that was killed
-		if err := os.Remove(left); err != nil {
-			return err
-		}
-	}
-	to, err := os.CreateTemp(dir, copying)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(to.Name()))
-		}
-	}()
-	_, err = io.Copy(to, from)
+	defer folder.Close()
+	err = folder.SweepOf(name)
 	if err == nil {
-		err = to.Chmod(0o700)
+		err = folder.Replace(name, program)
 	}
 	if err == nil {
-		err = to.Sync()
+		err = os.Chmod(h.binary, 0o700)
 	}
-	if err = errors.Join(err, to.Close()); err != nil {
-		return err
-	}
-	return os.Rename(to.Name(), h.binary)
+	return err
 }
 
 // dropOldCopies keeps the copies used last.
@@ -145,7 +132,7 @@ func dropOldCopies(bin string) error {
 		return err
 	}
 	used := func(e fs.DirEntry) time.Time {
-		info, err := os.Stat(filepath.Join(bin, e.Name(), "heartbeat"))
+		info, err := e.Info()
 		if err != nil {
 			return time.Time{}
 		}
@@ -160,4 +147,82 @@ func dropOldCopies(bin string) error {
 		}
 	}
 	return nil
+}
+
+// runWait bounds the call that shows that a hook can run; it takes milliseconds.
+const runWait = 20 * time.Second
+
+// runs calls the hook as a client does that has no session of ours: it does
+// nothing then.
+func (h *Hook) runs() error {
+	ctx, cancel := context.WithTimeout(context.Background(), runWait)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", h.Command)
+	cmd.Dir = "/"
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, hook.EnvSession+"=") })
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		return fmt.Errorf("the hook program %q does not run: %w", h.binary, errors.Join(err, errors.New(cut(out))))
+	}
+	return nil
+}
+
+func cut(out []byte) string {
+	const most = 200
+	return strings.TrimSpace(strings.ToValidUTF8(string(out[:min(len(out), most)]), ""))
+}
+
+// ready sees to it that the hook is there and runs.
+func (h *Hook) ready(stateDir string) error {
+	unlock, err := lock(stateDir)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(h.Install(), unlock()); err != nil {
+		return err
+	}
+	return h.runs()
+}
+
+// keeper keeps the hook of a scheduler, which goes on when its binaries are
+// upgraded, moved or removed, with the hook that it began with.
+type keeper struct {
+	stateDir string
+
+	mu   sync.Mutex
+	hook *Hook
+}
+
+// current is the hook to wire now.
+func (k *keeper) current() (*Hook, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := k.hook.ready(k.stateDir)
+	if err == nil {
+		return k.hook, nil
+	}
+	// The copy is gone and so is what it was made from: this program itself is
+	// of the right version, and can always be read.
+	own, chosen := chooseHook(orchestrator.Self(), "heartbeat", k.stateDir)
+	if chosen == nil {
+		chosen = own.ready(k.stateDir)
+	}
+	if chosen != nil {
+		return nil, &HookError{errors.Join(err, chosen)}
+	}
+	k.hook = own
+	return own, nil
+}
+
+// HookError means that the hook program cannot be run.
+type HookError struct{ cause error }
+
+// Error says why.
+func (e *HookError) Error() string { return "cannot install the hooks: " + e.cause.Error() }
+
+// Unwrap returns the cause, and that only a person can help.
+func (e *HookError) Unwrap() []error { return []error{e.cause, orchestrator.ErrNeedsPerson} }
+
+// Hint says what to do.
+func (e *HookError) Hint() string {
+	return "install heartbeat again, and see that programs can be run from the state directory"
 }

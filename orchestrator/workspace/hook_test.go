@@ -13,60 +13,146 @@ import (
 	"heartbeat/hook/settings"
 )
 
-func TestFindHook(t *testing.T) {
-	t.Parallel()
-	state := t.TempDir()
-	place := func(t *testing.T, names ...string) string {
-		t.Helper()
-		dir := filepath.Join(t.TempDir(), names[0])
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range names[1:] {
-			if err := os.WriteFile(filepath.Join(dir, n), []byte("program "+n), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return dir
+// TestMain is a hook where it is called as one: this program is a scheduler's
+// own in some tests.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "hook" {
+		os.Exit(0)
 	}
-	t.Run("itself", func(t *testing.T) {
-		t.Parallel()
-		dir := place(t, "bin", "heartbeat")
-		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat"))
-	})
-	t.Run("the small one beside it", func(t *testing.T) {
-		t.Parallel()
-		dir := place(t, "bin", "heartbeat", "heartbeat-stop")
-		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat-stop"))
-	})
-	t.Run("beside it, not executable", func(t *testing.T) {
-		t.Parallel()
-		dir := place(t, "bin", "heartbeat", "heartbeat-stop")
-		if err := os.Chmod(filepath.Join(dir, "heartbeat-stop"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat"))
-	})
-	t.Run("quoted", func(t *testing.T) {
-		t.Parallel()
-		dir := place(t, "my programs", "heartbeat")
-		expectHook(t, state, filepath.Join(dir, "heartbeat"), filepath.Join(dir, "heartbeat"))
-	})
-	t.Run("upgraded while it ran", func(t *testing.T) {
-		t.Parallel()
-		dir := place(t, "bin", "heartbeat")
-		expectHook(t, state, filepath.Join(dir, "heartbeat")+" (deleted)", filepath.Join(dir, "heartbeat"))
-	})
+	os.Exit(m.Run())
 }
 
-func expectHook(t *testing.T, state, self, binary string) {
+// place makes programs in a folder of its own.
+func place(t *testing.T, names ...string) string {
 	t.Helper()
-	h, err := FindHook(self, state)
-	if want := settings.Command(binary); err != nil || h.Command != want {
-		t.Errorf("got %+v, %v; want %q", h, err, want)
+	dir := filepath.Join(t.TempDir(), names[0])
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
 	}
-	if !settings.Ours(h.Command) {
-		t.Errorf("%q is not known as ours", h.Command)
+	for _, n := range names[1:] {
+		script(t, filepath.Join(dir, n), "# "+n+"\n")
+	}
+	return dir
+}
+
+// script writes a program. It is made in two steps, so that no child of a
+// parallel test holds it open for writing when it is run (ETXTBSY).
+func script(t *testing.T, path, text string) {
+	t.Helper()
+	err := os.WriteFile(path+".new", []byte("#!/bin/sh\n"+text), 0o755)
+	if err = errors.Join(err, os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFindHook(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		programs []string
+		spoil    string // is not executable
+		want     string
+	}{
+		"itself":                    {[]string{"bin", "heartbeat"}, "", "heartbeat"},
+		"the small one beside it":   {[]string{"bin", "heartbeat", "heartbeat-stop"}, "", "heartbeat-stop"},
+		"beside it, not executable": {[]string{"bin", "heartbeat", "heartbeat-stop"}, "heartbeat-stop", "heartbeat"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, state := place(t, tt.programs...), filepath.Join(t.TempDir(), "my state")
+			if tt.spoil != "" {
+				if err := os.Chmod(filepath.Join(dir, tt.spoil), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h, err := FindHook(filepath.Join(dir, "heartbeat"), state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(state); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("finding made the copy: %v", err)
+			}
+			if err := errors.Join(os.Mkdir(state, 0o700), h.ready(state)); err != nil {
+				t.Fatal(err)
+			}
+			copied, err := os.ReadFile(h.binary)
+			if err != nil || string(copied) != "#!/bin/sh\n# "+tt.want+"\n" || filepath.Base(h.binary) != tt.want {
+				t.Errorf("%s holds %q, %v", h.binary, copied, err)
+			}
+			if !strings.Contains(h.Command, "my state/bin/") || !settings.Ours(h.Command) {
+				t.Errorf("%q is not known as ours", h.Command)
+			}
+		})
+	}
+}
+
+// TestAHookOutlivesItsBinaries: an upgrade in place, and one into another folder
+// with the old one removed, left sessions without hooks: they did one turn and
+// stood still. What a scheduler began with goes on, and is put back where
+// somebody removes it.
+func TestAHookOutlivesItsBinaries(t *testing.T) {
+	t.Parallel()
+	for name, upgrade := range map[string]func(t *testing.T, dir string){
+		"in place": func(t *testing.T, dir string) {
+			script(t, filepath.Join(dir, "heartbeat"), "# new\nexit 9\n")
+			script(t, filepath.Join(dir, "heartbeat-stop"), "# new\nexit 9\n")
+		},
+		"written over": func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, "heartbeat-stop"), []byte("#!/bin/sh\nexit 9\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"moved away": func(t *testing.T, dir string) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, state := place(t, "v1", "heartbeat", "heartbeat-stop"), t.TempDir()
+			h, err := FindHook(filepath.Join(dir, "heartbeat"), state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := &keeper{stateDir: state, hook: h}
+			first, err := k.current()
+			if err != nil {
+				t.Fatal(err)
+			}
+			upgrade(t, dir)
+			again, err := k.current()
+			if err != nil || again.Command != first.Command || first.runs() != nil {
+				t.Fatalf("%+v, %v; want %+v", again, err, first)
+			}
+			// Without its copy the scheduler's own program takes over: no other
+			// version does.
+			if err := os.RemoveAll(filepath.Join(state, "bin")); err != nil {
+				t.Fatal(err)
+			}
+			own, err := k.current()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if self, err := os.ReadFile("/proc/self/exe"); err == nil && filepath.Base(filepath.Dir(own.binary)) != sumOf(self) {
+				t.Errorf("%s is not this program", own.binary)
+			}
+		})
+	}
+}
+
+// A hook that cannot be run is no hook: the agent is held, and told of it.
+func TestAHookThatDoesNotRun(t *testing.T) {
+	t.Parallel()
+	dir, state := place(t, "bin", "heartbeat"), t.TempDir()
+	for name, text := range map[string]string{"fails": "exit 1\n", "talks": "echo x >&2\n", "hands over": "echo x >&2; exit 2\n"} {
+		script(t, filepath.Join(dir, "heartbeat"), text)
+		h, err := FindHook(filepath.Join(dir, "heartbeat"), state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.ready(state); err == nil {
+			t.Errorf("%s: it is said to run", name)
+		}
 	}
 }
 
@@ -105,7 +191,7 @@ func TestFindHookOfGoRun(t *testing.T) {
 		}
 		// Copies of one moment have no order: say when this one was used.
 		at := time.Now().Add(time.Duration(i-10) * time.Minute)
-		if err := os.Chtimes(h.binary, at, at); err != nil {
+		if err := os.Chtimes(filepath.Dir(h.binary), at, at); err != nil {
 			t.Fatal(err)
 		}
 	}

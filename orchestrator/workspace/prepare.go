@@ -7,23 +7,28 @@ import (
 
 // Preparer returns what a Scheduler calls before each session: it applies what
 // has drifted, and says what the session has to know. self is the running
-// binary. A directory in which no hook can run is an error: the session would
-// do one turn and stand still.
+// binary. Where it is known that the client would run without our hooks, the
+// error wraps orchestrator.ErrNeedsPerson.
 func Preparer(stateDir, self string) (func(*config.Agent) (orchestrator.Prepared, error), error) {
 	h, err := FindHook(self, stateDir)
 	if err != nil {
 		return nil, err
 	}
+	k := &keeper{stateDir: stateDir, hook: h}
 	return func(a *config.Agent) (orchestrator.Prepared, error) {
+		h, err := k.current()
+		if err != nil {
+			return orchestrator.Prepared{}, err
+		}
 		p, err := Apply(a, stateDir, h)
 		if err != nil {
 			return orchestrator.Prepared{}, err
 		}
-		if err := p.Disabled(); err != nil {
+		if err := p.Blocked(); err != nil {
 			return orchestrator.Prepared{}, err
 		}
 		return orchestrator.Prepared{
-			SettingsFile: p.SettingsFile, ForeignStopHooks: p.ForeignStopHooks, Changed: p.Changes(),
+			SettingsFile: p.SettingsFile, ForeignStopHooks: p.Others.Any(), Changed: p.Changes(),
 		}, nil
 	}, nil
 }

@@ -52,14 +52,14 @@ func Trust(a *config.Agent, dryRun bool) (Item, error) {
 
 // clientFile is where the client of the agent keeps what it knows.
 func (p *Plan) clientFile() string {
-	if dir := p.variable("CLAUDE_CONFIG_DIR"); dir != "" {
+	if dir := p.client().Env["CLAUDE_CONFIG_DIR"]; dir != "" {
 		return filepath.Join(dir, ".claude.json")
 	}
-	return filepath.Join(p.variable("HOME"), ".claude.json")
+	return filepath.Join(p.client().Env["HOME"], ".claude.json")
 }
 
 func (p *Plan) trust(path string, dryRun bool) (Item, error) {
-	if home, err := filepath.EvalSymlinks(p.variable("HOME")); err == nil && home == p.Agent.Dir {
+	if home, err := filepath.EvalSymlinks(p.client().Env["HOME"]); err == nil && home == p.Agent.Dir {
 		return Item{}, errors.New("it is the home folder, whose trust the client never records")
 	}
 	real, err := filepath.EvalSymlinks(path) // it may be a link (dotfiles)

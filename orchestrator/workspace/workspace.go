@@ -24,6 +24,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/preflight"
 )
 
 // Change says what applying does, or did, to a file or folder.
@@ -56,12 +57,10 @@ type Plan struct {
 	Notes []string
 	// SettingsFile is what to pass by --settings, or "".
 	SettingsFile string
-	// ForeignStopHooks is true when a Stop hook that is not ours runs beside
-	// ours, in any settings file that the client reads.
-	ForeignStopHooks bool
-
-	// disabledBy is a settings file that turns all hooks off, or "".
-	disabledBy string
+	// Obstacles are what keeps our hooks from being called, Others the Stop
+	// hooks that run beside ours, by all settings that the client reads.
+	Obstacles []preflight.Obstacle
+	Others    preflight.Others
 
 	stateDir string
 	hook     *Hook
@@ -125,7 +124,8 @@ func (p *Plan) plan() error {
 			return err
 		}
 	}
-	return p.inspect()
+	p.inspect()
+	return nil
 }
 
 // target is the path of a settings file of the agent.
@@ -210,18 +210,29 @@ func (p *Plan) planRetiring(path string) error {
 	return nil
 }
 
-// planFlag renders the settings file in the state directory.
+// planFlag renders the settings file in the state directory. The client takes
+// the last --settings alone, so what the agent's command passes goes into it, as
+// it is now.
 func (p *Plan) planFlag(path string, want settings.Want) error {
 	current, err := durable.Read(path, maxSettings)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	next, _, err := settings.Merge(nil, want)
+	passed, _ := p.client().Passed()
+	if passed.Err != nil {
+		return &BlockedError{p.Agent.Name, preflight.Obstacle{
+			Code: preflight.NoSettings, Seen: passed.Err.Error(), Fix: "correct --settings in command:",
+		}}
+	}
+	next, _, err := settings.Merge(passed.Data, want)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot render our settings into %s: %w", passed.Name, err)
 	}
 	p.SettingsFile = path
 	p.file(path, current, next)
+	if passed.Data != nil {
+		p.Items[len(p.Items)-1].file = "" // it may hold secrets, which no diff shows
+	}
 	if !bytes.Equal(current, next) {
 		p.steps = append(p.steps, func() error {
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -267,9 +278,6 @@ func (p *Plan) Apply() error {
 func (p *Plan) run() error {
 	if err := p.sweep(); err != nil {
 		return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)
-	}
-	if len(p.steps) == 0 {
-		return nil
 	}
 	if err := p.hook.Install(); err != nil {
 		return fmt.Errorf("cannot wire agent %q: %w", p.Agent.Name, err)

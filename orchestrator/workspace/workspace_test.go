@@ -13,6 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 )
 
 // bench is a directory of an agent and a state directory.
@@ -124,7 +125,7 @@ func TestApplyWiresAnEmptyDirectory(t *testing.T) {
 		t.Errorf(".gitignore: %q", got)
 	}
 	r := b.hooks(".claude/settings.json")
-	if len(r.Hooks) != len(settings.Events) || r.ForeignStop {
+	if len(r.Hooks) != len(settings.Events) {
 		t.Errorf("hooks: %+v", r.Hooks)
 	}
 	if !json.Valid([]byte(b.get(".claude/settings.json"))) {
@@ -393,9 +394,8 @@ func TestForeignHooksAndDisabledHooks(t *testing.T) {
 			b := newBench(t)
 			b.put(tt.file, tt.text)
 			p := b.apply()
-			var disabled *DisabledError
-			if p.ForeignStopHooks != tt.foreign || errors.As(p.Disabled(), &disabled) != tt.disabled {
-				t.Errorf("foreign %v, disabled %v; want %v, %v", p.ForeignStopHooks, p.Disabled(), tt.foreign, tt.disabled)
+			if p.Others.Any() != tt.foreign || errors.Is(p.Blocked(), orchestrator.ErrNeedsPerson) != tt.disabled {
+				t.Errorf("foreign %v, blocked %v; want %v, %v", p.Others, p.Blocked(), tt.foreign, tt.disabled)
 			}
 		})
 	}

@@ -1,0 +1,184 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/settings"
+)
+
+// Obstacle is something that keeps our hooks from being called, or from doing
+// their work, for certain. The client would run all the same: the model works,
+// and nobody knows.
+type Obstacle struct {
+	// Code names the kind, as doctor's findings do.
+	Code string
+	// Seen is what was found, Why what comes of it, Fix what to change.
+	Seen, Why, Fix string
+}
+
+// The codes.
+const (
+	HooksDisabled = "hooks-disabled"
+	SettingsEnv   = "settings-env"
+	BlockCap      = "block-cap"
+	NoSettings    = "settings-missing"
+)
+
+const silent = "none of our hooks runs: the client works on the first prompt, and nobody hears of it"
+
+// Obstacles lists what is in the way by all settings that the client reads, the
+// clearest first.
+func (c Client) Obstacles(all []Settings) []Obstacle {
+	f := readFlags(c.Command)
+	found := c.flagged(f)
+	found = append(found, switched(all)...)
+	found = append(found, c.simple(all)...)
+	found = append(found, overridden(all)...)
+	return append(found, unreadable(all)...)
+}
+
+// flagged are flags of the command.
+func (c Client) flagged(f flags) []Obstacle {
+	var found []Obstacle
+	say := func(seen, fix string) {
+		found = append(found, Obstacle{HooksDisabled, seen, silent, fix})
+	}
+	if f.off != "" {
+		say("command: has "+f.off+", which turns all hooks off", "remove "+f.off+" from command:")
+	}
+	if c.Target == config.SettingsFlag {
+		return found
+	}
+	kind := Project
+	if c.Target == config.SettingsLocal {
+		kind = Local
+	}
+	switch {
+	case f.restricted:
+		say("command: has --restricted, with which the client reads no settings of the workspace", "set `settings: flag`, or remove it from command:")
+	case !f.reads(kind):
+		say(fmt.Sprintf("command: has --setting-sources without %s, where our hooks stand", kind),
+			fmt.Sprintf("add %s to it, or set `settings: flag`", kind))
+	}
+	return found
+}
+
+// switched are settings that turn hooks off.
+func switched(all []Settings) []Obstacle {
+	var found []Obstacle
+	if s, on := decided(all, func(r *settings.Report) *bool { return r.DisableAllHooks }); on {
+		fix := "remove disableAllHooks from " + s.Name
+		if s.Kind == Managed {
+			fix = askAdministrator
+		}
+		found = append(found, Obstacle{HooksDisabled, s.Name + " says disableAllHooks", silent, fix})
+	}
+	managed := slices.DeleteFunc(slices.Clone(all), func(s Settings) bool { return s.Kind != Managed })
+	if s, on := decided(managed, func(r *settings.Report) *bool { return r.ManagedHooksOnly }); on {
+		found = append(found, Obstacle{HooksDisabled, s.Name + " says allowManagedHooksOnly", silent, askAdministrator})
+	}
+	if s, on := decided(managed, func(r *settings.Report) *bool { return r.PluginsOnly }); on {
+		found = append(found, Obstacle{HooksDisabled, s.Name + " says strictPluginOnlyCustomization for hooks", silent, askAdministrator})
+	}
+	return found
+}
+
+const askAdministrator = "ask who administers this machine to allow them"
+
+// decided returns the settings that have the last word about a switch, and
+// what they say.
+func decided(all []Settings, read func(*settings.Report) *bool) (s Settings, on bool) {
+	for _, s := range slices.Backward(all) {
+		if s.Report == nil {
+			continue
+		}
+		if said := read(s.Report); said != nil {
+			return s, *said
+		}
+	}
+	return Settings{}, false
+}
+
+// simple are variables with which the client runs without hooks. Settings of
+// the workspace cannot set them.
+func (c Client) simple(all []Settings) []Obstacle {
+	var found []Obstacle
+	for _, name := range []string{"CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"} {
+		value, where, fix := c.Env[name], "the environment", "unset it, or set it to 0 in env:"
+		for _, s := range all {
+			if v, ok := variable(s, name); ok && s.Kind != Project && s.Kind != Local {
+				value, where, fix = v, s.Name, fmt.Sprintf("remove %s from env in %s", name, s.Name)
+			}
+		}
+		if slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value))) {
+			found = append(found, Obstacle{HooksDisabled, fmt.Sprintf("%s sets %s=%s", where, name, value), silent, fix})
+		}
+	}
+	return found
+}
+
+func variable(s Settings, name string) (string, bool) {
+	if s.Report == nil {
+		return "", false
+	}
+	v, ok := s.Report.Env[name]
+	return v, ok
+}
+
+// capVariable limits how often Stop hooks go on in a row (8 where it is not
+// set, none at 0 or below).
+const capVariable = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+
+// Capped reports whether a value of it leaves a limit in place.
+func Capped(value string) bool {
+	n, err := strconv.Atoi(strings.TrimSpace(value))
+	return err != nil || n > 0
+}
+
+// overridden are variables of settings that take the place of those that a
+// session is given.
+func overridden(all []Settings) []Obstacle {
+	var found []Obstacle
+	for _, name := range []string{hook.EnvSession, hook.EnvHome} {
+		for _, s := range all {
+			if _, ok := variable(s, name); ok {
+				found = append(found, Obstacle{
+					SettingsEnv, fmt.Sprintf("%s sets %s", s.Name, name),
+					"it overrides the session's own: its hooks take themselves for strangers and hand nothing over",
+					fmt.Sprintf("remove %s from env in %s", name, s.Name),
+				})
+			}
+		}
+	}
+	for _, s := range slices.Backward(all) {
+		value, ok := variable(s, capVariable)
+		if ok && Capped(value) {
+			found = append(found, Obstacle{
+				BlockCap, fmt.Sprintf("%s sets %s=%q", s.Name, capVariable, value),
+				"it overrides what we set: the client ends the turn after that many prompts in a row (8 for what is no number)",
+				"remove " + capVariable + " from " + s.Name,
+			})
+		}
+		if ok {
+			break
+		}
+	}
+	return found
+}
+
+// unreadable are settings that the command names and that are not there.
+func unreadable(all []Settings) []Obstacle {
+	for _, s := range all {
+		if s.Kind == Flag && s.Err != nil {
+			return []Obstacle{{
+				NoSettings, s.Name + ": " + s.Err.Error(), "the client does not start with it", "correct --settings in command:",
+			}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+// Package preflight says what can be known, before a session is started, of
+// whether the client will call our hooks, and of whose Stop hooks are called
+// beside them. What it says of the client was measured in Claude Code 2.1.329.
+//
+// It reads what the client will read, as it is now, and changes nothing. An
+// agent can write its own settings files: reads are bounded, and nothing is run.
+package preflight
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/settings"
+)
+
+// Kind says where settings come from. Of two that contradict each other the
+// one that comes later in this list counts.
+type Kind string
+
+// The kinds.
+const (
+	User    Kind = "user"
+	Project Kind = "project"
+	Local   Kind = "local"
+	Flag    Kind = "flag" // --settings in the agent's command
+	Managed Kind = "managed"
+)
+
+// Settings are one document of settings that the client reads.
+type Settings struct {
+	Kind Kind
+	// Name is the file's path, or what else it is called.
+	Name string
+	Data []byte
+	// Err is why it cannot be read, or not be understood; Report is nil then.
+	Err    error
+	Report *settings.Report
+}
+
+// Client is how an agent's client is started, as far as that decides which
+// settings count.
+type Client struct {
+	Dir     string
+	Command []string
+	// Target is where our hooks stand.
+	Target config.SettingsTarget
+	// Env is the environment of its sessions.
+	Env map[string]string
+	// Managed is the folder of the administrator's settings; "": the client's
+	// own place for it.
+	Managed string
+	// Own is the hooks' command line, which counts as ours beside those that
+	// settings.Ours knows.
+	Own string
+}
+
+// ClientOf is the client of an agent whose sessions are started from an environment.
+func ClientOf(a *config.Agent, base []string) Client {
+	list, _ := a.Environ(base) // without its env-file no session starts
+	env := make(map[string]string, len(list))
+	for _, kv := range list {
+		name, value, _ := strings.Cut(kv, "=")
+		env[name] = value
+	}
+	return Client{Dir: a.Dir, Command: a.Command, Target: a.Settings, Env: env}
+}
+
+// ConfigDir is where the client finds the user's settings.
+func (c Client) ConfigDir() string {
+	return cmp.Or(c.Env["CLAUDE_CONFIG_DIR"], filepath.Join(c.Env["HOME"], ".claude"))
+}
+
+// maxSettings bounds what is read of the client's files.
+const maxSettings = 16 << 20
+
+// Settings reads all settings that the client reads beside a file of ours, the
+// ones that count less first. A file that does not exist is left out.
+func (c Client) Settings() []Settings {
+	f := readFlags(c.Command)
+	var all []Settings
+	for _, s := range []Settings{
+		{Kind: User, Name: filepath.Join(c.ConfigDir(), "settings.json")},
+		{Kind: Project, Name: filepath.Join(c.Dir, ".claude", "settings.json")},
+		{Kind: Local, Name: filepath.Join(c.Dir, ".claude", "settings.local.json")},
+	} {
+		if f.reads(s.Kind) && !slices.ContainsFunc(all, func(o Settings) bool { return o.Name == s.Name }) { // in the home they are one file
+			all = c.add(all, s)
+		}
+	}
+	if f.settings != "" {
+		all = append(all, c.passed())
+	}
+	for _, path := range c.managed() {
+		all = c.add(all, Settings{Kind: Managed, Name: path})
+	}
+	if f.managed != "" {
+		all = append(all, c.understood(Settings{Kind: Managed, Name: "--managed-settings in command:", Data: []byte(f.managed)}))
+	}
+	return all
+}
+
+// add reads a file, where there is one.
+func (c Client) add(all []Settings, s Settings) []Settings {
+	s.Data, s.Err = read(s.Name)
+	if errors.Is(s.Err, fs.ErrNotExist) {
+		return all
+	}
+	return append(all, c.understood(s))
+}
+
+// read reads a file that may be a link, as the client does.
+func read(path string) ([]byte, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	return durable.Read(real, maxSettings)
+}
+
+func (c Client) understood(s Settings) Settings {
+	if s.Err == nil {
+		s.Report, s.Err = settings.Inspect(s.Data, c.Own)
+	}
+	return s
+}
+
+// Passed are the settings that the command passes by --settings, which a file
+// of ours takes the place of. It is false where it passes none.
+func (c Client) Passed() (Settings, bool) {
+	if readFlags(c.Command).settings == "" {
+		return Settings{}, false
+	}
+	return c.passed(), true
+}
+
+// passed reads what --settings names: a file, relative to the directory that
+// the client starts in, or the settings themselves.
+func (c Client) passed() Settings {
+	arg := readFlags(c.Command).settings
+	if isJSON(arg) {
+		return c.understood(Settings{Kind: Flag, Name: "--settings in command:", Data: []byte(arg)})
+	}
+	if !filepath.IsAbs(arg) {
+		arg = filepath.Join(c.Dir, arg)
+	}
+	s := Settings{Kind: Flag, Name: arg}
+	if s.Data, s.Err = read(arg); s.Err != nil {
+		s.Err = fmt.Errorf("cannot read the --settings of command: %w", s.Err)
+	}
+	return c.understood(s)
+}
+
+// managed lists the administrator's files: one, and those of the folder beside
+// it in the order of their names, each counting more than those before it.
+func (c Client) managed() []string {
+	dir := cmp.Or(c.Managed, managedDir())
+	more, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "managed-settings.d", "*.json"))
+	slices.Sort(more)
+	return append([]string{filepath.Join(dir, "managed-settings.json")}, more...)
+}
+
+func managedDir() string {
+	if runtime.GOOS == "darwin" {
+		return "/Library/Application Support/ClaudeCode"
+	}
+	return "/etc/claude-code"
+}
+
+// escapeGlob takes their meaning from the characters of a path.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}

@@ -1,0 +1,40 @@
+package orchestrator
+
+import (
+	"errors"
+	"os"
+)
+
+// ErrNeedsPerson means that only a person can help: an agent whose session
+// cannot be prepared for it is held at once.
+var ErrNeedsPerson = errors.New("a person is needed")
+
+// withHint is an error with what to do, where it says so.
+func withHint(err error) string {
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		return err.Error() + "; " + h.Hint()
+	}
+	return err.Error()
+}
+
+// ownImage is this program's own file on Linux, also when it was replaced or
+// removed (proc(5)).
+const ownImage = "/proc/self/exe"
+
+// Self is a path by which the running program can be started, and read, as
+// it is: where an upgrade has put another one, or nothing, in the place of its
+// file, that is still this one.
+func Self() string {
+	path, err := os.Executable()
+	own, ownErr := os.Stat(ownImage)
+	if ownErr != nil {
+		return path // not Linux
+	}
+	if named, statErr := os.Stat(path); err == nil && statErr == nil && os.SameFile(named, own) {
+		return path
+	}
+	return ownImage
+}

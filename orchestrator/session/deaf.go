@@ -1,0 +1,69 @@
+package session
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/hook"
+)
+
+const (
+	// deafness is how long a client may work on its prompt without any hook of
+	// ours having been heard. The client waits for SessionStart's hooks before
+	// it takes the prompt, so it is enough that the machine is slow.
+	deafness = 5 * time.Second
+	// lookForWork is how often the transcript is looked for.
+	lookForWork = time.Second
+)
+
+// deaf knows whether a client works without our hooks.
+type deaf struct {
+	path     string // of the transcript; "": not known yet
+	from     int64  // nothing before it is this session's
+	hookLog  int64  // the size of hook.log at the start
+	since    time.Time
+	lookedAt time.Time
+}
+
+// listen notes what was there before the client was started.
+func (s *shim) listen() {
+	if s.spec.Resume != "" {
+		s.deaf.path, s.deaf.from = s.conversation(s.spec.Resume)
+	}
+	s.deaf.hookLog = sizeOf(s.hookLog())
+}
+
+func (s *shim) hookLog() string { return filepath.Join(s.spec.Home, "hook.log") }
+
+func sizeOf(path string) int64 {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// deafSince is since when the client has worked on its prompt although no hook
+// of ours has been heard; zero: it does not, or they are called and say in
+// hook.log why they cannot do their work.
+func (s *shim) deafSince(now time.Time) time.Time {
+	d := &s.deaf
+	if !s.record.BoundAt.IsZero() {
+		return time.Time{}
+	}
+	if d.since.IsZero() && now.Sub(d.lookedAt) >= lookForWork {
+		d.lookedAt = now
+		if d.path == "" {
+			d.path, _ = s.conversation(cmp.Or(s.spec.Resume, s.spec.Session))
+		}
+		if d.path != "" && hook.Prompted(d.path, d.from) {
+			d.since = now
+		}
+	}
+	if !d.since.IsZero() && sizeOf(s.hookLog()) != d.hookLog {
+		return time.Time{}
+	}
+	return d.since
+}

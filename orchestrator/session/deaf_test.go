@@ -1,0 +1,94 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+)
+
+// writes is a client that keeps its transcript, and calls no hook.
+const writes = `t="$HOME/.claude/projects/-work/$2.jsonl"; mkdir -p "${t%/*}"
+echo '{"type":"mode","mode":"normal"}' >>"$t"; `
+
+const (
+	prompted = `printf '%s\n' '{"type":"user","message":{"role":"user","content":"Task from the queue:\n\none"}}' >>"$t"; `
+	another  = `echo '{"type":"user","message":{"role":"user","content":"x"}}' >>"$t"; `
+	stays    = `exec sleep 60`
+)
+
+// TestAClientThatCallsNoHook: the model worked on the first entry, and it was
+// given again at each of six starts. What stands in the transcript was started.
+func TestAClientThatCallsNoHook(t *testing.T) {
+	t.Parallel()
+	short := func(s *Spec) { s.StartTimeout = 2 * time.Second }
+	long := func(s *Spec) { s.StartTimeout = time.Minute }
+	for name, tt := range map[string]struct {
+		script    string
+		change    func(*Spec)
+		before    func(l *lab)
+		why       hook.End
+		unwatched bool
+		given     bool // again
+	}{
+		"it works, until start-timeout": {writes + prompted + stays, short, nil, hook.EndNoHooks, true, false},
+		"it works, long before":         {writes + prompted + stays, long, nil, hook.EndNoHooks, true, false},
+		"it works, and ends":            {writes + prompted + "exit 0", long, nil, hook.EndNoHooks, true, false},
+		"it works, and fails":           {writes + prompted + "kill -9 $$", long, nil, hook.EndNoHooks, true, false},
+		"it works on something else":    {writes + another + stays, short, nil, hook.EndNoHooks, true, true},
+		"it asks something":             {writes + stays, short, nil, hook.EndStartTimeout, false, true},
+		"it ends at once":               {writes + "exit 3", long, nil, hook.EndExited, false, true},
+		"it goes on with a conversation": {
+			`set -- --session-id ` + id + `; ` + writes + stays, func(s *Spec) { short(s); s.Resume = id },
+			func(l *lab) { l.write("user/.claude/projects/-work/"+id+".jsonl", `{"type":"user"}`+"\n") }, hook.EndStartTimeout, false, true,
+		},
+		"it goes on, and works": {
+			writes + prompted + stays, func(s *Spec) { short(s); s.Resume = id },
+			func(l *lab) { l.write("user/.claude/projects/-work/"+id+".jsonl", `{"type":"user"}`+"\n") }, hook.EndNoHooks, true, false,
+		},
+		"hooks are called, and cannot work": {
+			writes + prompted + `echo "cannot lock" >>.heartbeat/hook.log; ` + stays, short, nil, hook.EndStartTimeout, false, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, "one")
+			if tt.before != nil {
+				tt.before(l)
+			}
+			o := l.run(tt.script, tt.change)
+			if o.Why != tt.why || o.Unwatched != tt.unwatched {
+				t.Fatalf("ended as %s, unwatched %v", o, o.Unwatched)
+			}
+			want := inbox.DeadLettered
+			if tt.given {
+				want = inbox.Requeued
+			}
+			unlock, err := l.queue.Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unlock()
+			got, _, err := l.queue.Recover(inbox.Interruption{
+				Policy: inbox.DeadLetter, Arrived: hook.Arrived, Unwatched: o.Unwatched, Untaken: o.Untaken,
+			})
+			if err != nil || got != want {
+				t.Errorf("the entry: %s, %v; want %s", got, err, want)
+			}
+		})
+	}
+}
+
+func (l *lab) write(name, text string) {
+	l.t.Helper()
+	path := filepath.Join(l.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
