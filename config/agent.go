@@ -9,8 +9,11 @@ import (
 	"time"
 	"unicode"
 
+	"gopkg.in/yaml.v3"
+
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/settings"
 )
 
 // What an agent has that says nothing else.
@@ -61,9 +64,9 @@ func triggerElsewhere(key string) string {
 // declared is an agent with the places of what is checked across agents.
 type declared struct {
 	*Agent
-	name, dir, inbox place
-	index            int    // in the order of the files
-	place            string // its directory, for comparing, with a slash behind it
+	name, dir, envFile place
+	index              int    // in the order of the files
+	place              string // its directory, for comparing, with a slash behind it
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -100,12 +103,12 @@ func (l *loader) agent(f *Fleet, name string, p place, defaults table) {
 	}
 	t := l.merge(own, defaults)
 	l.fields(a, t)
-	d := declared{Agent: a, name: p.named(), dir: t["dir"], inbox: t["inbox"], index: len(l.agents)}
+	d := declared{Agent: a, name: p.named(), dir: t["dir"], envFile: t["env-file"], index: len(l.agents)}
 	if d.dir.node == nil {
 		l.problem(p.of(p.key, p.join("dir")), "is missing", "write dir: DIRECTORY")
 		return
 	}
-	if a.Dir == "" {
+	if a.Dir == "" || l.tooWide(d.dir, a) {
 		return // noted
 	}
 	a.Home = filepath.Join(a.Dir, ".heartbeat")
@@ -200,13 +203,38 @@ func (l *loader) permissions(t table) Permissions {
 	const hint = `for example [Read, "Bash(git *)"]`
 	if rules, ok := fields["allow"]; ok {
 		p.Allow = l.texts(rules, hint)
-		l.writeRules(rules)
+		l.rules(rules, true)
 	}
 	if rules, ok := fields["deny"]; ok {
 		p.Deny = l.texts(rules, hint)
-		l.writeRules(rules)
+		l.rules(rules, false)
 	}
 	return p
+}
+
+// rules notes permission rules that the client refuses, and warns of those that
+// never match.
+func (l *loader) rules(p place, allow bool) {
+	p = p.here()
+	for i, element := range p.node.Content {
+		rule := follow(element)
+		if rule.Kind != yaml.ScalarNode || strings.TrimSpace(rule.Value) == "" {
+			continue // noted
+		}
+		wrong := settings.CheckRule(rule.Value, allow)
+		if wrong == nil {
+			continue
+		}
+		hint := wrong.Hint
+		if near := Nearest(wrong.Tool, settings.Tools); wrong.Tool != "" && near != nil {
+			hint = "did you mean " + near[0] + "?"
+		}
+		if wrong.Refused {
+			l.problem(p.below(i, element), fmt.Sprintf("Claude Code refuses %q: %s", cut(rule.Value), wrong.Message), hint)
+			continue
+		}
+		l.warn(p.below(i, element), fmt.Sprintf("%q never matches: %s", cut(rule.Value), wrong.Message), hint)
+	}
 }
 
 // kickoff reads the prompt that a session starts with; "" is the first entry.

@@ -147,26 +147,25 @@ func (l *loader) inbox(a *Agent, t table) string {
 		l.problem(p, fmt.Sprintf("cannot resolve %s: %v", text, err), "")
 		return standard
 	}
+	if message, hint := l.notAnInbox(a, folder, filepath.Base(text)); message != "" {
+		l.problem(p, message, hint)
+		return standard
+	}
 	if info, err := os.Lstat(text); err == nil && !info.Mode().IsRegular() {
 		l.problem(p, text+" is not a regular file", "name a file, for example .heartbeat/inbox.jsonl")
 	}
 	return filepath.Join(folder, filepath.Base(text))
 }
 
-// collisions notes agents that share a name but for its case, a directory, or
-// an inbox, and directories inside another agent's.
+// collisions notes agents that share a name but for its case, or a directory,
+// and directories inside another agent's. An inbox lies in its agent's.
 func (l *loader) collisions() {
-	names, inboxes := map[string]declared{}, map[string]declared{}
+	names := map[string]declared{}
 	for _, d := range l.agents {
 		if first, ok := names[strings.ToLower(d.Name)]; ok {
 			l.problem(d.name, fmt.Sprintf("differs from agent %q (%s) by case alone", first.Name, first.name.where(d.name)), "give it another name")
 		}
 		names[strings.ToLower(d.Name)] = d
-		first, ok := inboxes[d.Inbox]
-		if ok && d.inbox.node != nil && first.Dir != d.Dir {
-			l.problem(d.inbox, fmt.Sprintf("is the inbox of agent %q (%s) too", first.Name, first.name.where(d.inbox)), "an inbox has one consumer")
-		}
-		inboxes[d.Inbox] = d
 	}
 	l.nested()
 }

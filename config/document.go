@@ -42,7 +42,7 @@ type groupKeys struct {
 
 // An agent: a workspace in which Claude Code works through a queue of prompts.
 type agentKeySet struct {
-	// The workspace, relative to the file that says so. ~ and ${VAR} are replaced.
+	// The workspace, relative to the file that says so. ~ and ${VAR} are replaced. It is no home and no folder of the system.
 	Dir pathText `yaml:"dir,omitempty"`
 	// What starts a session, as a list of words. A first word "heartbeat" is the running binary.
 	Command argv `yaml:"command,omitempty"`
@@ -104,7 +104,7 @@ type agentKeySet struct {
 	EnvAllow []variableGlob `yaml:"env-allow,omitempty"`
 	// Which of them they do not get.
 	EnvDeny []variableGlob `yaml:"env-deny,omitempty"`
-	// The queue's file, relative to the workspace.
+	// The queue's file, in the workspace and relative to it.
 	Inbox pathText `yaml:"inbox,omitempty" jsonschema:"default=.heartbeat/inbox.jsonl"`
 }
 

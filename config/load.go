@@ -63,7 +63,7 @@ func parse(path string, data []byte, p *places, included shelf) (*Fleet, error) 
 	l := &loader{
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
-		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, places: p, shelf: included, isKept: map[string]bool{},
+		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, envFiles: map[string]error{}, places: p, shelf: included, isKept: map[string]bool{},
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
@@ -125,6 +125,9 @@ type loader struct {
 	isKept    map[string]bool
 	lacking   map[string]string // program → why it cannot be run, or ""
 	relative  bool              // see Fleet
+	home      []string          // of who runs this
+	systems   map[fileID]bool   // folders of the system
+	envFiles  map[string]error  // what is wrong with them
 }
 
 type (

@@ -238,7 +238,7 @@ func TestPathsExpand(t *testing.T) {
 	path := write(t, `
 version: 1
 agents:
-  home: {dir: ~/agent, inbox: "${HOME}/elsewhere.jsonl", trigger: {cron: "@daily", prompt-file: "~/prompt.txt"}}
+  home: {dir: ~/agent, inbox: "${HOME}/agent/queue.jsonl", trigger: {cron: "@daily", prompt-file: "~/prompt.txt"}}
   variable: {dir: "sub/${HEARTBEAT_TEST_DIR}/x", command: ["~/bin", "${HOME}"], env: {P: "${HOME}"}}
 `)
 	f := mustLoad(t, path)
@@ -247,7 +247,7 @@ agents:
 		t.Fatal(err)
 	}
 	a, v := f.Agent("home"), f.Agent("variable")
-	if a.Dir != filepath.Join(real, "agent") || a.Inbox != filepath.Join(real, "elsewhere.jsonl") {
+	if a.Dir != filepath.Join(real, "agent") || a.Inbox != filepath.Join(real, "agent/queue.jsonl") {
 		t.Errorf("%s, %s", a.Dir, a.Inbox)
 	}
 	if got := a.Triggers[0].Cron.Prompt; got != "Line 1\nLine 2 {{.Label}}" {

@@ -22,6 +22,7 @@ func (l *loader) suspicious() {
 					"move it out of "+d.Dir)
 			}
 		}
+		l.unreadable(d)
 	}
 }
 
@@ -41,13 +42,18 @@ func (l *loader) heldFirst(a *Agent, t table) {
 	}
 }
 
-// writeRules warns of rules that the client accepts and never looks at: its
-// Edit rules are for all tools that write files.
-func (l *loader) writeRules(p place) {
-	for i, element := range p.here().node.Content {
-		rule := follow(element).Value
-		if path, ok := strings.CutPrefix(rule, "Write("); ok && strings.HasSuffix(path, ")") {
-			l.warn(p.below(i, element), fmt.Sprintf("Claude Code does not look at the path of %s", cut(rule)), "write Edit("+cut(path))
-		}
+// unreadable warns of an env-file without which no session would start now. It
+// may be made later, or the fleet be meant for another machine.
+func (l *loader) unreadable(d declared) {
+	if d.EnvFile == "" {
+		return
+	}
+	err, known := l.envFiles[d.EnvFile]
+	if !known {
+		_, err = ReadEnvFile(d.EnvFile)
+		l.envFiles[d.EnvFile] = err
+	}
+	if err != nil {
+		l.warn(d.envFile, err.Error(), "no session starts without its variables")
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heartbeat/hook/settings"
 )
 
 // ailment is a set-up that doctor calls an error, and what the real client
@@ -201,8 +203,14 @@ func examine(l *Lab, mode string, more ...string) []string {
 
 func sickLab(t *testing.T, setup func(l *Lab)) *Lab {
 	t.Helper()
-	c := realClient(t)
-	turnOf(t)
+	return clientLab(t, realClient(t), setup)
+}
+
+func clientLab(t *testing.T, c client, setup func(l *Lab)) *Lab {
+	t.Helper()
+	if c.real {
+		turnOf(t)
+	}
 	l := newLab(t, c, nil)
 	l.Setenv("HEARTBEAT_STATE_DIR=" + filepath.Join(l.Dir, "state"))
 	l.ProjectSettings(l.Hooks("SessionStart", "Stop"))
@@ -295,5 +303,76 @@ func TestWithoutALoginEachTurnFails(t *testing.T) {
 	l.UntilCalls("StopFailure", 1)
 	if calls := l.Calls("Stop"); len(calls) != 0 || !term.Running() || len(l.API.Requests()) != 0 {
 		t.Errorf("Stop called %d times, %d requests, running %v", len(calls), len(l.API.Requests()), term.Running())
+	}
+}
+
+// ruled is a permission rule, of the list allow or deny.
+type ruled struct{ list, rule string }
+
+// refusedRules make the client ask a person at its start; takenRules it takes,
+// whether they ever match or not.
+var (
+	refusedRules = []ruled{
+		{"allow", "read"}, {"allow", "Bash("}, {"allow", "Bash()"}, {"allow", "Bash(a) x"}, {"allow", "Bash(a\\((b)"}, {"allow", "*"}, {"allow", "Re*"},
+		{"allow", "mcp__*"}, {"deny", "mcp__a(b)"}, {"allow", "WebSearch(a*)"}, {"deny", "WebFetch(https://x.org)"}, {"allow", "WebFetch(x.org)"},
+		{"deny", "Bash(:*)"}, {"deny", "Read(a:*)"},
+	}
+	takenRules = []ruled{
+		{"allow", "Read"}, {"allow", "Bash(*)"}, {"allow", "Bash(git:*)"}, {"allow", "Bash(git:* status)"}, {"allow", "Bash(a(b)c)"}, {"allow", "Bash(x))"},
+		{"allow", "Edit((x)"}, {"allow", "(x)"}, {"allow", "Read "}, {"allow", "5x"}, {"allow", "Reed(x)"}, {"allow", "my_tool"}, {"allow", "Task(x)"},
+		{"allow", "mcp__a__b"}, {"allow", "mcp__a__*"}, {"allow", "mcp__"}, {"allow", "WebFetch(domain:x.org)"}, {"allow", "Write(src/**)"},
+		{"deny", "*"}, {"deny", "Re*"}, {"deny", "mcp__*"}, {"deny", "Glob(src/**)"}, {"deny", "Reed"},
+	}
+)
+
+// TestRulesAreJudgedAsTheClientDoes: validate refuses those permission rules
+// over which the client opens a dialog, and no other; the tools that it knows
+// are those that the client offers.
+func TestRulesAreJudgedAsTheClientDoes(t *testing.T) {
+	t.Parallel()
+	for _, r := range append(slices.Clone(refusedRules), takenRules...) {
+		wrong := settings.CheckRule(r.rule, r.list == "allow")
+		if refused := wrong != nil && wrong.Refused; refused != slices.Contains(refusedRules, r) {
+			t.Errorf("%s: %q: %+v", r.list, r.rule, wrong)
+		}
+	}
+	with := func(rules ...ruled) func(l *Lab) {
+		lists := map[string][]string{}
+		for _, r := range rules {
+			lists[r.list] = append(lists[r.list], r.rule)
+		}
+		return func(l *Lab) { l.WriteJSON(filepath.Join(l.Dir, localFile), map[string]any{"permissions": lists}) }
+	}
+	for _, client := range []func(*testing.T) client{realClient, standIn} {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			c := client(t)
+			t.Run("taken", func(t *testing.T) {
+				t.Parallel()
+				// A rule that denies all would take the tools away that are looked at.
+				l := clientLab(t, c, with(slices.DeleteFunc(slices.Clone(takenRules), func(r ruled) bool { return r.rule == "*" || r.rule == "Re*" })...))
+				l.Start("--permission-mode", "dontAsk", "--", "begin")
+				l.UntilCalls("Stop", 1)
+				for _, request := range l.API.Requests() {
+					for _, tool := range request.Tools {
+						if !slices.Contains(settings.Tools, tool) && tool != "DeferredToolPlaceholder" {
+							t.Errorf("the client offers %s, which no rule may name", tool)
+						}
+					}
+				}
+			})
+			for i, r := range refusedRules {
+				if !c.real && strings.Contains(r.rule, `\`) {
+					continue // the stand-in does not know escaped brackets
+				}
+				t.Run(fmt.Sprint(i), func(t *testing.T) {
+					t.Parallel()
+					l := clientLab(t, c, with(r))
+					term := l.Start("--permission-mode", "dontAsk", "--", "begin")
+					l.Until("a question", func() bool { return term.Shows("Settings Warning") || len(l.Calls()) > 0 })
+					stands(l, term)
+				})
+			}
+		})
 	}
 }

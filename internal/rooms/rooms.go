@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	// hook/durable opens what others may have put something else in place of.
 	"sources/...":           {"sources/...", "hook/durable"},
 	"ptyrun/...":            {"ptyrun/...", "hook/durable"},
-	"config":                {"hook", "hook/inbox", "sources"}, // the words, and the schedule grammar
+	"config":                {"hook", "hook/inbox", "hook/settings", "sources"}, // the words, the client's permission rules, and the schedule grammar
 	"orchestrator/state":    {"hook/durable"},
 	"orchestrator/session":  {"hook/...", "ptyrun/..."},
 	"orchestrator/operator": {"config", "hook/...", "orchestrator/session"},

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+
+	"heartbeat/hook/settings"
 )
 
 // knownEvents are the hook events of Claude Code 2.1.329, as its own start-up
@@ -139,8 +140,12 @@ func (s *Settings) readPermissions(p map[string]json.RawMessage) {
 			s.refuse("permissions.%s: must be an array of texts", list)
 		}
 		for _, r := range rules {
-			if malformed(r) {
-				s.refuse("permissions.%s: %q is not a rule", list, r)
+			switch wrong := settings.CheckRule(r, list == "allow"); {
+			case wrong == nil:
+			case wrong.Refused:
+				s.refuse("permissions.%s: %q is refused: %s", list, r, wrong.Message)
+			default:
+				s.Idle = append(s.Idle, fmt.Sprintf("permissions.%s: %q never matches: %s", list, r, wrong.Message))
 			}
 		}
 	}
@@ -150,11 +155,4 @@ func (s *Settings) readPermissions(p map[string]json.RawMessage) {
 			s.refuse("permissions.defaultMode: %s is not a mode", raw)
 		}
 	}
-}
-
-// malformed reports whether the client refuses a permission rule: rules are
-// Tool or Tool(content) and end with the bracket.
-func malformed(rule string) bool {
-	at := strings.IndexByte(rule, '(')
-	return at == 0 || at > 0 && !strings.HasSuffix(rule, ")")
 }

@@ -188,8 +188,8 @@ func Parse(data []byte) (Settings, error) {
 		Hooks       map[string]json.RawMessage
 		Env         map[string]any
 		Permissions struct {
-			Allow, Deny []string
-			DefaultMode string
+			Allow, Deny, Ask []string
+			DefaultMode      string
 		}
 		DisableAllHooks                   bool
 		SkipDangerousModePermissionPrompt bool
@@ -200,9 +200,10 @@ func Parse(data []byte) (Settings, error) {
 	s := Settings{
 		Groups: map[string][]Group{}, Env: map[string]string{},
 		DisableAll: raw.DisableAllHooks, SkipBypassNote: raw.SkipDangerousModePermissionPrompt,
-		Allow: raw.Permissions.Allow, Deny: raw.Permissions.Deny,
 		DefaultMode: raw.Permissions.DefaultMode,
 	}
+	s.Allow, s.Deny = s.takeRules("allow", raw.Permissions.Allow), s.takeRules("deny", raw.Permissions.Deny)
+	s.takeRules("ask", raw.Permissions.Ask)
 	for name, v := range raw.Env {
 		s.Env[name] = fmt.Sprint(v)
 	}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"fmt"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// What an agent may write must be its own: its settings file would be that of
+// everything below, and its rules those of whoever works there.
+
+// systemFolders are folders of the Filesystem Hierarchy Standard 3.0 and of
+// macOS that hold much else.
+var systemFolders = []string{
+	"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt", "/opt", "/proc", "/root", "/run",
+	"/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/usr/src", "/var", "/var/cache", "/var/lib", "/var/log", "/var/mail", "/var/run", "/var/spool", "/var/tmp",
+	"/Applications", "/Library", "/System", "/Users", "/Volumes", "/private", "/private/etc", "/private/tmp", "/private/var",
+}
+
+// systemTrees are those in which nothing is anybody's own, but for what lies in
+// one of ownTrees.
+var (
+	systemTrees = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr", "/System", "/private/etc"}
+	ownTrees    = []string{"/dev/shm", "/usr/local", "/usr/src", "/usr/home"}
+)
+
+// homes are folders whose folders are homes.
+var homes = []string{"/home", "/Users", "/usr/home", "/export/home"}
+
+// tooWide notes a directory that is more than one agent's, and reports it: a
+// home or a folder of the system.
+func (l *loader) tooWide(p place, a *Agent) bool {
+	what := ""
+	switch dir := a.Dir; {
+	case l.isHome(a), slices.Contains(homes, filepath.Dir(dir)):
+		what = " is a home folder"
+	case l.isSystem(dir):
+		what = " is a folder of the system"
+	default:
+		return false
+	}
+	l.problem(p, a.Dir+what, "give the agent a folder of its own")
+	return true
+}
+
+// isHome reports whether an agent's directory is the home of who runs this, or
+// that of its own sessions.
+func (l *loader) isHome(a *Agent) bool {
+	if l.home == nil {
+		home, _ := l.lookup("HOME")
+		l.home = []string{home}
+		if who, err := user.Current(); err == nil {
+			l.home = append(l.home, who.HomeDir)
+		}
+	}
+	return slices.ContainsFunc(append(l.home, a.Env["HOME"]), func(home string) bool {
+		return filepath.IsAbs(home) && l.places.of(filepath.Clean(home)) == l.places.of(a.Dir)
+	})
+}
+
+func (l *loader) isSystem(dir string) bool {
+	if l.systems == nil {
+		l.systems = map[fileID]bool{}
+		for _, path := range systemFolders {
+			if id, ok := l.places.identify(path); ok {
+				l.systems[id] = true
+			}
+		}
+	}
+	within := func(tree string) bool { return strings.HasPrefix(dir, tree+"/") }
+	id, exists := l.places.identify(dir)
+	return slices.Contains(systemFolders, dir) || exists && l.systems[id] ||
+		slices.ContainsFunc(systemTrees, within) && !slices.ContainsFunc(ownTrees, within)
+}
+
+// notAnInbox says why a file cannot be an agent's inbox, or "".
+func (l *loader) notAnInbox(a *Agent, folder, name string) (message, hint string) {
+	const own = "name a file in it, for example .heartbeat/inbox.jsonl"
+	dir, in := slashed(l.places.of(a.Dir)), slashed(l.places.of(folder))
+	below, inside := strings.CutPrefix(in, dir)
+	first, _, _ := strings.Cut(below, "/")
+	switch {
+	case !inside:
+		return fmt.Sprintf("%s lies outside of the agent's dir", filepath.Join(folder, name)), own
+	case first == ".claude" || first == ".git":
+		return "what lies in " + first + " is not heartbeat's", own
+	case strings.HasPrefix(name, ".") || first == ".heartbeat" && slices.Contains(heartbeatFiles, name):
+		return fmt.Sprintf("%q is the name of another file of heartbeat's", name), own
+	}
+	return "", ""
+}
+
+// heartbeatFiles stand beside an inbox in .heartbeat.
+var heartbeatFiles = []string{"outbox.jsonl", "hook.log", "session.json", "fleet.json", "sessions"}
