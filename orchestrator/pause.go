@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"heartbeat/config"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/state"
 )
 
@@ -187,6 +189,27 @@ func readPauses(stateDir string) (map[string]time.Time, error) {
 		return nil, &PausesError{path, err.Error()}
 	}
 	return kept.Since, nil
+}
+
+// PausedSince returns since when agents are paused, by their names, whether a
+// run holds them now or not. The error is a *PausesError where that cannot be
+// told, and so no run can begin.
+func PausedSince(stateDir string, agents []*config.Agent) (map[string]time.Time, error) {
+	since, err := readPauses(stateDir)
+	if err != nil || len(since) == 0 {
+		return nil, err
+	}
+	known, err := memory.Read(stateDir)
+	if err != nil {
+		known = nil // then each agent is who has its name
+	}
+	paused := map[string]time.Time{}
+	for _, who := range known.Follow(agents, time.Now()) {
+		if at, ok := since[who.Key]; ok && who.Gone.IsZero() {
+			paused[who.Name] = at
+		}
+	}
+	return paused, nil
 }
 
 func (s *Scheduler) loadPauses() error {

@@ -22,9 +22,10 @@ type doctorCmd struct {
 func (doctorCmd) Help() string {
 	return `Finds what would keep the fleet from working: hooks that cannot run or are ended
 while they wait, dialogs that nobody would answer, a client that is missing or not
-logged in, agents that are held or fail again and again, queues that stand still or may
-not be used, a machine that is too small. It changes nothing
-and runs nothing but "claude --version".
+logged in, agents that are held, paused or fail again and again, triggers that fail,
+permission rules that never match, queues that stand still or may not be used, a state
+directory that is not this fleet's to use, a machine that is too small. It changes
+nothing and runs nothing but "claude --version".
 
 With --fix it wires the directories as "heartbeat apply" does, recovers entries
 whose session is gone, makes heartbeat's own hook program executable, ends what is

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -160,6 +161,83 @@ func TestWrap(t *testing.T) {
 	for text, want := range tests {
 		if got := wrap(text, 8); strings.Join(got, "|") != strings.Join(want, "|") {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestDoctorNamesWhatStandsStill: agents that a person has paused, triggers that
+// fail, variables that are not there, whether a run lives or not.
+func TestDoctorNamesWhatStandsStill(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", `version: 1
+name: fleet
+defaults: {command: [heartbeat, simulate]}
+agents:
+  paused: {dir: paused}
+  failing: {dir: failing, trigger: {poll: [sh, -c, "echo no tickets >&2; exit 3"], every: 1s}}
+  bare: {dir: bare, env-file: gone.env}
+  gated: {dir: gated, trigger: {cron: "* * * * * *", seconds: true, prompt: x, gate: [./gone.sh]}}
+`)
+	found := func() map[string]string {
+		var e struct {
+			Findings []struct{ Agent, Code, Seen, Fix string }
+		}
+		r := envelopeOf(t, w.run("doctor", "-o", "json"))
+		if err := json.Unmarshal(r.Data, &e); err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, f := range e.Findings {
+			all[f.Agent+" "+f.Code] = f.Seen + " | " + f.Fix
+		}
+		return all
+	}
+	w.run("apply")
+	r := w.background()
+	w.ok("pause", "paused")
+	var now map[string]string
+	until(t, "the triggers have failed", func() bool {
+		now = found()
+		return now["failing trigger-fails"] != "" && now["gated trigger-fails"] != ""
+	})
+	if f := now["failing trigger-fails"]; !strings.Contains(f, "trigger poll-1 failed") || !strings.Contains(f, "no tickets") || !strings.HasSuffix(f, "heartbeat trigger failing poll-1") {
+		t.Errorf("%s", f)
+	}
+	r.stop()
+	for _, all := range []map[string]string{now, found()} {
+		if f := all["paused paused"]; !strings.Contains(f, "paused by a person for ") || !strings.HasSuffix(f, "heartbeat resume paused") {
+			t.Errorf("paused: %q in %v", f, all)
+		}
+		if f := all["bare env-file"]; !strings.Contains(f, "gone.env") {
+			t.Errorf("without its variables: %q in %v", f, all)
+		}
+	}
+	if o := w.run("validate"); !strings.Contains(o.stderr, "warning: heartbeat.yaml:7:31: agents.bare.env-file: cannot read env-file") {
+		t.Errorf("validate: %+v", o)
+	}
+}
+
+// TestPermissionRulesAreJudgedWhereTheyStand in heartbeat.yaml: the client says
+// what it refuses in a dialog that nobody answers, and of the rest nothing.
+func TestPermissionRulesAreJudgedWhereTheyStand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    permissions:\n      allow: [Reed, \"Write(src/**)\"]\n      deny: [Read]\n")
+	o := w.run("validate")
+	for _, want := range []string{
+		"warning: heartbeat.yaml:7:15: agents.triage.permissions.allow[0]: \"Reed\" never matches: Claude Code has no tool \"Reed\" (did you mean Read?)\n",
+		"warning: heartbeat.yaml:7:21: agents.triage.permissions.allow[1]: \"Write(src/**)\" never matches: paths are looked at by Edit rules alone (write Edit(src/**))\n",
+	} {
+		if o.status != 0 || !strings.Contains(o.stderr, want) {
+			t.Errorf("%+v", o)
+		}
+	}
+	w.put("heartbeat.yaml", strings.Replace(w.get("heartbeat.yaml"), "deny: [Read]", "deny: [Read, bash]", 1))
+	for _, command := range []string{"validate", "apply", "run --once"} {
+		o := w.run(strings.Fields(command)...)
+		if o.status != exitConfig || !strings.Contains(o.stderr, "heartbeat.yaml:8:20: agents.triage.permissions.deny[1]: Claude Code refuses \"bash\": names of tools begin with a capital letter (did you mean Bash?)") {
+			t.Errorf("%s: %+v", command, o)
 		}
 	}
 }

@@ -70,6 +70,12 @@ func checkSettings(_ *Facts, a *Agent) []Finding {
 		if len(s.Unknown) > 0 {
 			found = append(found, unknownEvents(a, s, why, fix))
 		}
+		if len(s.Idle) > 0 {
+			found = append(found, Finding{
+				Severity: Warning, Code: "rules-never-match", Seen: s.Path + ": " + list(s.Idle, 3),
+				Why: "what they are to allow is refused, and what they are to refuse is not", Fix: fix,
+			})
+		}
 	}
 	return found
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -18,6 +19,48 @@ func checkHeld(f *Facts, a *Agent) []Finding {
 		Why: fmt.Sprintf("nothing starts until a person says so, and %s", waits(a)),
 		Fix: "see to the cause (" + a.command("logs") + "), then " + a.command("resume"),
 	}}
+}
+
+// checkPaused: an agent that a person has paused, and perhaps forgotten.
+func checkPaused(f *Facts, a *Agent) []Finding {
+	if a.Paused.IsZero() {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "paused", Seen: "paused by a person for " + age(f.Now.Sub(a.Paused)),
+		Why: fmt.Sprintf("nothing starts until it is resumed, also after a restart, and %s", waits(a)), Fix: a.command("resume"),
+	}}
+}
+
+// checkPauses: pauses that no run can read.
+func checkPauses(f *Facts) []Finding {
+	problem, ok := errors.AsType[*orchestrator.PausesError](f.PausesProblem)
+	if !ok {
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Code: "pauses-unreadable", Seen: problem.Error(), Why: "no run begins before it is known who is to wait", Fix: problem.Hint(),
+	}}
+}
+
+// checkTriggers: triggers that cannot do what they are for.
+func checkTriggers(f *Facts, a *Agent) []Finding {
+	var found []Finding
+	for _, t := range a.State.Failing {
+		times := "once"
+		if t.Times > 1 {
+			times = fmt.Sprintf("%d times in a row", t.Times)
+		}
+		again := "it is not tried again by itself"
+		if !t.Retry.IsZero() {
+			again = "it is tried again"
+		}
+		found = append(found, Finding{
+			Severity: Warning, Code: "trigger-fails", Seen: fmt.Sprintf("trigger %s failed %s since %s ago: %s", t.Trigger, times, age(f.Now.Sub(t.Since)), t.Why),
+			Why: "it queues nothing meanwhile; " + again, Fix: "see to the cause, then " + a.command("trigger") + " " + t.Trigger,
+		})
+	}
+	return found
 }
 
 // waits says what an agent's queue holds.

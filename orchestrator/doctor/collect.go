@@ -82,17 +82,23 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	}
 	f := &Facts{
 		ours: l.Ours, Scheduler: l.Scheduler, Journalled: orchestrator.Journalled(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
-		State: volumeOf(l.StateDir), StateTemps: temps("", l.StateDir, c.now), Inotify: inotifyLimits(),
+		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now), Inotify: inotifyLimits(),
 	}
 	c.zones(f)
 	f.Markers = markers(l.Env)
 	f.Leftovers = leftovers(l.StateDir)
 	f.Left = orchestrator.LeftBehind(l.Agents, orchestrator.Origin{File: l.File, StateDir: l.StateDir})
+	var paused map[string]time.Time
+	paused, f.PausesProblem = orchestrator.PausedSince(l.StateDir, l.Agents)
 	for _, a := range l.Agents {
 		if c.Step != nil {
 			c.Step("looking at " + a.Name)
 		}
-		f.Agents = append(f.Agents, c.agent(a))
+		seen := c.agent(a)
+		if seen.Paused = paused[a.Name]; !seen.State.Paused.IsZero() {
+			seen.Paused = seen.State.Paused
+		}
+		f.Agents = append(f.Agents, seen)
 	}
 	c.needs(&f.Inotify)
 	return f, nil

@@ -166,13 +166,35 @@ var tempForm = regexp.MustCompile(`^\..+\.tmp(-[0-9a-f]{16})?$`)
 const staleAfter = time.Hour
 
 // temps are the stale temporary files of a folder below one in which others may
-// put links, or of a trusted one for "".
+// put links.
 func temps(below, dir string, now time.Time) []string {
 	var found []string
 	eachFile(below, dir, func(name string, info fs.FileInfo) {
 		if tempForm.MatchString(name) && now.Sub(info.ModTime()) > staleAfter {
 			found = append(found, filepath.Join(dir, name))
 		}
+	})
+	return found
+}
+
+// copyForm are the names of copies of the hook program that are under way.
+var copyForm = regexp.MustCompile(`^\.copy-\d+$`)
+
+// stateTemps are the temporary files of a state directory and its folders.
+func stateTemps(dir string, now time.Time) []string {
+	var found []string
+	looked := 0
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if looked++; looked > durable.MaxEntries {
+			return fs.SkipAll
+		}
+		if err != nil || !d.Type().IsRegular() || !tempForm.MatchString(d.Name()) && !copyForm.MatchString(d.Name()) {
+			return nil
+		}
+		if info, err := d.Info(); err == nil && now.Sub(info.ModTime()) > staleAfter {
+			found = append(found, path)
+		}
+		return nil
 	})
 	return found
 }

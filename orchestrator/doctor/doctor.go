@@ -91,10 +91,10 @@ func Errors(found []Finding) int {
 // machineChecks and agentChecks are all checks there are.
 var (
 	machineChecks = []func(*Facts) []Finding{
-		checkConfiguration, checkState, checkMoved, checkClock, checkZone, checkInotify, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
+		checkConfiguration, checkState, checkPauses, checkMoved, checkClock, checkZone, checkInotify, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
-		checkDirectory, checkHeld, checkFailures, checkReplaced, checkReachable, checkDenied, checkVolume, checkEnvFile, checkApplied, checkSettings, checkObstacles, checkSessionEnv, checkCap,
+		checkDirectory, checkHeld, checkPaused, checkFailures, checkTriggers, checkReplaced, checkReachable, checkDenied, checkVolume, checkEnvFile, checkApplied, checkSettings, checkObstacles, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkOtherStops, checkPermissions,
 		checkClient, checkLogin, checkTrust, checkOnboarding, checkKey, checkMCP, checkImports,
 		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,

@@ -23,6 +23,8 @@ type Facts struct {
 	Broken error
 	// StateProblem is why StateDir cannot be used, or nil.
 	StateProblem error
+	// PausesProblem is why it is not known which agents are paused, or nil.
+	PausesProblem error
 	// StateDenied is what this user may not use of StateDir, or nil.
 	StateDenied *Denied
 	Now         time.Time
@@ -114,6 +116,8 @@ type Agent struct {
 	// run is the one that answers for the fleet.
 	State     orchestrator.AgentState
 	Scheduled bool
+	// Paused is since when a person wants nothing started for it, or zero.
+	Paused time.Time
 	// Denied is what this user may not use of the queue, or nil.
 	Denied *Denied
 	// Unwired is why the directory cannot be wired; Drift is what applying
@@ -151,6 +155,8 @@ type Settings struct {
 	// Refused are entries that the client asks a person about, Unknown are
 	// hook events that the measured client does not know.
 	Refused, Unknown []string
+	// Idle are permission rules that never match.
+	Idle             []string
 	Report           settings.Report
 	SkipBypassDialog bool
 	KeyHelper        bool

@@ -42,6 +42,29 @@ func runFixtures() []fixture {
 				r.published(orchestrator.AgentState{State: orchestrator.Held, Paused: time.Now(), Reason: "paused by a person"})
 			},
 		},
+		{ // by a run that lives
+			"paused", Warning, false,
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.Held, Paused: time.Now(), Reason: "paused by a person"})
+			},
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.Held, Reason: "4 failures within 30m0s"})
+			},
+		},
+		{ // for the next run
+			"paused", Warning, false,
+			func(r *rig) { r.put("state/paused.json", `{"since":{"triage":"2026-01-01T00:00:00Z"}}`) },
+			func(r *rig) { r.put("state/paused.json", `{"since":{"builder":"2026-01-01T00:00:00Z"}}`) },
+		},
+		{
+			"trigger-fails", Warning, false,
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.Idle, Failing: []orchestrator.Failing{{Trigger: "poll-1", Times: 3, Why: "exit status 3"}}})
+			},
+			func(r *rig) { // of a run that has ended
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), orchestrator.AgentState{Failing: []orchestrator.Failing{{Trigger: "poll-1"}}}))
+			},
+		},
 		{ // of a run that has ended: the next one begins anew
 			"held", Error, false,
 			func(r *rig) {

@@ -99,6 +99,9 @@ func machineFixtures() []made {
 		{"name-taken", Error, func(f *Facts) { f.StateProblem = &orchestrator.TakenError{Name: "a", Other: "/x"} }, none},
 		{"state-directory", Error, func(f *Facts) { f.StateProblem = errors.New("cannot make directory") }, none},
 		{"state-directory", Error, func(f *Facts) { f.StateDenied = &Denied{Path: "/state/pauses.json", Own: true} }, none},
+		{"pauses-unreadable", Error, func(f *Facts) {
+			f.PausesProblem = &orchestrator.PausesError{Path: "/state/paused.json", Why: "damaged"}
+		}, none},
 		{"broken-configuration", Error, func(f *Facts) { f.Broken = errors.New("line 7") }, none},
 		{"root-bypass", Error, bypass("0"), bypass("1")},
 	}
