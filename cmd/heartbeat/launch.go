@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -107,7 +110,12 @@ func (c launchCmd) openLog() (*ptyrun.Log, error) {
 	if !ok || name == "" {
 		return nil, usagef("heartbeat launch --log FILE.log -- COMMAND", "--log %q does not end with .log", c.Log)
 	}
-	folder, err := durable.MakeBelow("", filepath.Dir(path))
+	dir := filepath.Dir(path)
+	// One folder is made for it, not a whole path that may be spelt wrongly.
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("cannot open the log %q: %w", c.Log, err)
+	}
+	folder, err := durable.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the log %q: %w", c.Log, err)
 	}
