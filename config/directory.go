@@ -91,10 +91,21 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 	if !ok {
 		return "", false
 	}
-	dir, err := l.resolve(text)
+	named, err := os.Lstat(text)
+	isFolder := err == nil && named.IsDir()
+	if was := l.before(text); was != "" && err == nil && !isFolder {
+		l.folders[text] = was
+		l.warn(p, cut(text)+" is no folder any more: it was one when the fleet was last run or applied",
+			"put the folder back, or write the path of another one: what stands there now is not followed")
+		return was, false
+	}
+	dir, err = l.resolve(text)
 	if err != nil {
 		l.problem(p, fmt.Sprintf("cannot resolve %s: %v", cut(text), reason(err)), "")
 		return "", false
+	}
+	if isFolder {
+		l.folders[text] = dir
 	}
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -102,6 +113,14 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 		return "", false
 	}
 	return dir, errors.Is(err, fs.ErrNotExist)
+}
+
+// before returns the path of a directory that was a folder before, or "".
+func (l *loader) before(text string) string {
+	if l.known == nil {
+		return ""
+	}
+	return l.known()[text]
 }
 
 // resolve follows the links of a path as far as it exists. Parents, which

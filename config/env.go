@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"heartbeat/hook"
 )
@@ -115,7 +113,7 @@ var errNotPrivate = errors.New("others can read or write it")
 
 // readPrivate reads a file that only its owner can get at.
 func readPrivate(file string) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO would block
+	f, err := openRegular(file)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +122,6 @@ func readPrivate(file string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("%w (mode %04o); chmod 600 makes it private", errNotPrivate, info.Mode().Perm())
 	}

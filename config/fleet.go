@@ -15,6 +15,8 @@ type Fleet struct {
 	// Texts are what was read: the file itself first, those that it includes, and
 	// prompt-files.
 	Texts []Text
+	// Folders are the agents' directories that are there and no links.
+	Folders Folders
 	// Missing are the agents whose directory was not there when the file was
 	// read, by their names.
 	Missing map[string]bool

@@ -64,7 +64,7 @@ func TestWhatALoadDependsOnIsLookedAt(t *testing.T) {
 			if err := tt.before(dir); err != nil {
 				t.Fatal(err)
 			}
-			_, in, err := LoadInputs(filepath.Join(dir, "heartbeat.yaml"))
+			_, in, err := LoadInputs(filepath.Join(dir, "heartbeat.yaml"), nil)
 			if (err != nil) != tt.fails || in.Then() != in.Now() {
 				t.Fatalf("%v; then %q, now %q", err, in.Then(), in.Now())
 			}

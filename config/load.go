@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -27,15 +28,18 @@ const DefaultMaxSessions = 4
 // Load reads and checks the file. The error, when it is about the content,
 // is Problems: all of them.
 func Load(path string) (*Fleet, error) {
-	f, _, err := LoadInputs(path)
+	f, _, err := LoadInputs(path, nil)
 	return f, err
 }
 
 // LoadInputs is Load, and returns what it has looked at, with an error too.
-func LoadInputs(path string) (*Fleet, *Inputs, error) {
+// Where an agent's directory is none, known (nil: nothing) tells whether it was
+// a folder before: an agent can put something else in its place, a link to
+// another's say, and that is not followed, and no problem of the file.
+func LoadInputs(path string, known func() Folders) (*Fleet, *Inputs, error) {
 	in := &Inputs{known: map[string]bool{}}
 	in.file(path)
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, in, fmt.Errorf("cannot read configuration: %w", err)
 	}
@@ -44,18 +48,46 @@ func LoadInputs(path string) (*Fleet, *Inputs, error) {
 	if err != nil {
 		return nil, in, fmt.Errorf("cannot read configuration %q: %w", path, err)
 	}
-	fleet, err := parse(path, data, newPlaces(identify), noted{disk{}, in})
+	fleet, err := parse(path, data, newPlaces(identify), noted{disk{}, in}, known)
 	return fleet, in, err
+}
+
+// open opens a file for reading. It does not wait for somebody to write to a
+// FIFO that has been put in its place.
+func open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+var errNotRegular = errors.New("it is not a regular file")
+
+// openRegular is open for regular files alone; a device is not opened at all.
+func openRegular(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Parse checks data as if it stood in the file at path, which need not
 // exist: relative directories and included files are taken from there. The error, when it is
 // about the content, is Problems.
 func Parse(path string, data []byte) (*Fleet, error) {
-	return parse(path, data, newPlaces(identify), disk{})
+	return parse(path, data, newPlaces(identify), disk{}, nil)
 }
 
-func parse(path string, data []byte, p *places, included shelf) (*Fleet, error) {
+func parse(path string, data []byte, p *places, included shelf, known func() Folders) (*Fleet, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find configuration: %w", err)
@@ -64,6 +96,7 @@ func parse(path string, data []byte, p *places, included shelf) (*Fleet, error) 
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
 		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, envFiles: map[string]error{}, places: p, shelf: included, isKept: map[string]bool{},
+		known: known, folders: Folders{},
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
@@ -93,7 +126,7 @@ func parse(path string, data []byte, p *places, included shelf) (*Fleet, error) 
 			fleet.Missing[d.Name] = true
 		}
 	}
-	fleet.Texts = l.kept
+	fleet.Texts, fleet.Folders = l.kept, l.folders
 	if fleet.Name == "" {
 		fleet.Name = derivedName(absolute)
 	}
@@ -118,6 +151,8 @@ type loader struct {
 	schedules map[scheduleKey]parsedSchedule
 	templates map[templateKey]error
 	resolved  map[string]string // directory → where its links lead
+	known     func() Folders    // agents' directories that were folders before; may be nil
+	folders   Folders           // and those that are
 	absent    map[*Agent]bool   // its directory is not there yet
 	places    *places
 	shelf     shelf

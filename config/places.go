@@ -12,9 +12,10 @@ import (
 // where a file system ignores case, or is mounted twice.
 type fileID struct{ device, inode uint64 }
 
-// identify returns false for what does not exist.
+// identify returns false for what does not exist. Paths have no links by now,
+// but for a directory that an agent has replaced by one: it is not followed.
 func identify(path string) (fileID, bool) {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if err != nil {
 		return fileID{}, false
 	}

@@ -53,7 +53,7 @@ func TestDirectoriesCollideByCase(t *testing.T) {
 			t.Parallel()
 			data := fmt.Appendf(nil, "version: 1\nagents:\n  one: {dir: %s}\n  two: {dir: %s}\n", tt.one, tt.two)
 			load := func(folds bool) error {
-				_, err := parse("/nonexistent/agents/heartbeat.yaml", data, newPlaces(existing(folds, "/nonexistent/agents/Work/Inner")), disk{})
+				_, err := parse("/nonexistent/agents/heartbeat.yaml", data, newPlaces(existing(folds, "/nonexistent/agents/Work/Inner")), disk{}, nil)
 				return err
 			}
 			if err := load(false); err != nil {

@@ -16,13 +16,18 @@ type Text struct {
 	Data []byte `json:"data"`
 }
 
-// Recall checks texts as Load did that read them (Fleet.Texts), whatever
-// stands at their paths by now. Variables have the values of today.
-func Recall(texts []Text) (*Fleet, error) {
+// Folders are agents' directories as the file names them, absolute, that were
+// folders and no links, and their paths without links in front.
+type Folders map[string]string
+
+// Recall checks texts as Load did that read them (Fleet.Texts, Fleet.Folders),
+// whatever stands at their paths by now. Variables have the values of today.
+func Recall(texts []Text, folders Folders) (*Fleet, error) {
 	if len(texts) == 0 {
 		return nil, fmt.Errorf("cannot recall a configuration: %w", fs.ErrNotExist)
 	}
-	return parse(texts[0].Path, texts[0].Data, newPlaces(identify), recalled(texts[1:]))
+	known := func() Folders { return folders }
+	return parse(texts[0].Path, texts[0].Data, newPlaces(identify), recalled(texts[1:]), known)
 }
 
 // keep notes a file of the fleet, once.

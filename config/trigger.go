@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -399,14 +398,10 @@ func (l *loader) promptFile(p place) (string, bool) {
 }
 
 func readPrompt(name string) (string, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return "", fmt.Errorf("cannot read prompt: %w", err)
-	}
-	if !info.Mode().IsRegular() {
+	f, err := openRegular(name)
+	if errors.Is(err, errNotRegular) {
 		return "", fmt.Errorf("cannot read prompt: %s is not a regular file", name)
 	}
-	f, err := os.Open(name)
 	if err != nil {
 		return "", fmt.Errorf("cannot read prompt: %w", err)
 	}

@@ -166,15 +166,19 @@ func (s *Scheduler) lostLocked(a *agent, why string) {
 	if a.lost == why {
 		return
 	}
-	a.lost = why
+	s.noteLostLocked(a, why)
 	if a.state == Waiting { // or it would keep others from the slot
 		s.enterLocked(a, Idle, why, time.Time{})
 		s.slotFreedLocked()
 	}
+	s.finishOnceLocked()
+}
+
+func (s *Scheduler) noteLostLocked(a *agent, why string) {
+	a.lost = why
 	s.note(Event{Agent: a.name, Kind: "directory-lost", Reason: why})
 	s.log.Error("an agent's directory is lost; nothing is started in it", "agent", a.name, "why", why)
 	s.publishLocked(a)
-	s.finishOnceLocked()
 }
 
 func (s *Scheduler) foundAgainLocked(a *agent, how string) {

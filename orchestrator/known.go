@@ -15,6 +15,8 @@ type knownFile struct {
 	// Fleet is the name, which may derive from where a link has led.
 	Fleet string        `json:"fleet"`
 	Texts []config.Text `json:"texts"`
+	// Folders are the agents' directories as they were.
+	Folders config.Folders `json:"folders,omitempty"`
 }
 
 // Remember keeps a configuration that is run or was applied, so that an
@@ -22,7 +24,7 @@ type knownFile struct {
 func Remember(f *config.Fleet) error {
 	path, err := rememberedPath(f.Path)
 	if err == nil {
-		err = state.Save(path, knownFile{At: time.Now(), Fleet: f.Name, Texts: f.Texts})
+		err = state.Save(path, knownFile{At: time.Now(), Fleet: f.Name, Texts: f.Texts, Folders: f.Folders})
 	}
 	if err == nil {
 		err = sweep(filepath.Dir(path), filepath.Base(path))
@@ -36,20 +38,33 @@ func Remember(f *config.Fleet) error {
 // Recall returns the configuration that Remember kept last for the fleet's
 // file at path, and when. Without one the error is fs.ErrNotExist.
 func Recall(path string) (*config.Fleet, time.Time, error) {
-	path, err := rememberedPath(path)
+	r, err := recall(path)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	var r knownFile
-	if err := state.Load(path, &r); err != nil {
-		return nil, time.Time{}, err
-	}
-	f, err := config.Recall(r.Texts)
+	f, err := config.Recall(r.Texts, r.Folders)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	f.Name = r.Fleet
 	return f, r.At, nil
+}
+
+// RecallFolders returns the agents' directories that Remember kept last for the
+// fleet's file at path; none when that cannot be read.
+func RecallFolders(path string) config.Folders {
+	r, err := recall(path)
+	if err != nil {
+		return nil
+	}
+	return r.Folders
+}
+
+func recall(path string) (r knownFile, err error) {
+	if path, err = rememberedPath(path); err == nil {
+		err = state.Load(path, &r)
+	}
+	return r, err
 }
 
 func rememberedPath(path string) (string, error) {

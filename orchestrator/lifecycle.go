@@ -20,18 +20,30 @@ import (
 )
 
 // takeDirectories locks each AGENT_DIR for the life of the run: one directory,
-// one consumer.
+// one consumer. A directory that cannot be one is its agent's loss alone, unless
+// there is no other.
 func (s *Scheduler) takeDirectories() error {
-	var errs []error
+	var errs, losses []error
+	lost := map[*agent]error{}
 	for _, a := range s.agents {
 		claimed, err := takeDirectory(a.cfg)
-		if err != nil {
+		if _, held := errors.AsType[*HeldError](err); held {
 			errs = append(errs, err)
-			continue
+		} else if err != nil {
+			claimed, lost[a] = &claim{unlock: func() error { return nil }}, err
+			losses = append(losses, err)
 		}
 		a.claim = claimed
 	}
-	return joined(errs)
+	if len(errs) > 0 || len(lost) == len(s.agents) {
+		return joined(append(errs, losses...))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for a, err := range lost {
+		s.noteLostLocked(a, err.Error()) // begin has it looked for
+	}
+	return nil
 }
 
 // releaseDirectories gives all directories back.
@@ -45,6 +57,12 @@ func (s *Scheduler) releaseDirectories() {
 
 // recoverLeft recovers what an earlier run left in flight.
 func (s *Scheduler) recoverLeft(ctx context.Context, a *agent, cfg *config.Agent) {
+	s.mu.Lock()
+	lost := a.lost != ""
+	s.mu.Unlock()
+	if lost {
+		return
+	}
 	o := lastOutcome(cfg.Home)
 	err := errors.Join(s.furnish(cfg), s.recover(ctx, a, cfg, o))
 	s.mu.Lock()

@@ -279,6 +279,9 @@ func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
 		if !a.paused.IsZero() {
 			s.enterLocked(a, Held, pausedReason, time.Time{})
 		}
+		if a.lost != "" {
+			s.inspectAgainLocked(a)
+		}
 	}
 	s.mu.Unlock()
 	s.startTriggers(work)

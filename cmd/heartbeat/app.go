@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -95,7 +96,8 @@ func (a *app) warn(text string) { a.out.warn(text) }
 
 // fleet loads the configuration file.
 func (a *app) fleet() (*config.Fleet, error) {
-	f, inputs, err := config.LoadInputs(a.File)
+	known := sync.OnceValue(func() config.Folders { return orchestrator.RecallFolders(a.File) })
+	f, inputs, err := config.LoadInputs(a.File, known)
 	a.inputs.Store(inputs)
 	if err != nil {
 		return nil, configFailure(a.File, err)

@@ -1,6 +1,7 @@
-// Package rooms holds the rules of who may import whom; its test checks them.
-// Imports point one way, cmd → orchestrator → {sources, ptyrun, hook, config},
-// and each third-party module has one owner.
+// Package rooms holds the rules of who may import whom, and of who may open
+// files; its tests check them. Imports point one way,
+// cmd → orchestrator → {sources, ptyrun, hook, config}, and each third-party
+// module has one owner.
 package rooms
 
 import (

@@ -127,6 +127,15 @@ func within(dir, name string) (*durable.Folder, error) {
 	return nil, &linkError{path, "a folder"}
 }
 
+// inside runs do with the agent's directory itself.
+func inside(dir string, do func(agent *durable.Folder) error) error {
+	agent, err := durable.OpenBelow(dir, dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(agent), agent.Close())
+}
+
 // read returns a file of a folder of the agent's directory, or nil when there
 // is none.
 func (p *Plan) read(path string) ([]byte, error) {
@@ -156,11 +165,17 @@ func (p *Plan) read(path string) ([]byte, error) {
 // write replaces a settings file, unless it is not what was planned for any
 // more. Its permissions stay as they were.
 func (p *Plan) write(path string, planned, next []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+	dir := filepath.Base(filepath.Dir(path))
+	if err := inside(p.Agent.Dir, func(agent *durable.Folder) error {
+		err := agent.Root().Mkdir(dir, 0o777)
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}); err != nil {
 		return err
 	}
-	folder, err := within(p.Agent.Dir, filepath.Base(dir))
+	folder, err := within(p.Agent.Dir, dir)
 	if err != nil {
 		return err
 	}
@@ -274,13 +289,11 @@ func (p *Plan) remove(path string, planned []byte, withFolder bool) error {
 	if err := folder.Sync(); err != nil || !withFolder {
 		return err
 	}
-	root, err := os.OpenRoot(p.Agent.Dir)
-	if err != nil {
+	return inside(p.Agent.Dir, func(agent *durable.Folder) error {
+		err := agent.Remove(filepath.Base(filepath.Dir(path)))
+		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
+			return nil
+		}
 		return err
-	}
-	defer root.Close()
-	if err := root.Remove(filepath.Base(filepath.Dir(path))); !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	})
 }

@@ -204,21 +204,21 @@ func onlyOurs(entries []fs.DirEntry) bool {
 
 // removeHome removes .heartbeat unless something has come into it.
 func (p *Plan) removeHome() error {
-	root, err := os.OpenRoot(p.Agent.Dir)
+	home, err := within(p.Agent.Dir, ".heartbeat")
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	entries, err := fs.ReadDir(root.FS(), ".heartbeat")
+	defer home.Close()
+	entries, err := home.Entries()
 	if err != nil || !onlyOurs(entries) {
 		return err
 	}
 	for _, e := range entries {
-		if err := root.Remove(".heartbeat/" + e.Name()); err != nil {
+		if err := home.Remove(e.Name()); err != nil {
 			return err
 		}
 	}
-	return root.Remove(".heartbeat")
+	return inside(p.Agent.Dir, func(agent *durable.Folder) error { return agent.Remove(".heartbeat") })
 }
 
 // Unapply does what was planned by Dropped or Unwire. Where a scheduler runs

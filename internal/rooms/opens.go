@@ -1,0 +1,112 @@
+package rooms
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+)
+
+// opening lists the functions that wait for a FIFO in place of what they open,
+// open a device, or follow a link out of an agent's directory. An agent can put
+// any of these in place of any file below its directory; hook/durable and
+// hook/flock open what stands there.
+var opening = map[string][]string{
+	"os": {
+		"Open", "OpenFile", "OpenRoot", "OpenInRoot", "Create", "CreateTemp", "DirFS", "CopyFS",
+		"ReadFile", "WriteFile", "ReadDir", "Mkdir", "MkdirAll", "MkdirTemp", "Truncate",
+	},
+	"io/ioutil":             {"ReadFile", "WriteFile", "ReadDir", "TempFile", "TempDir"},
+	"path/filepath":         {"Walk", "WalkDir", "Glob"},
+	"syscall":               {"Open", "Mkdir", "Creat"},
+	"golang.org/x/sys/unix": {"Open", "Openat", "Openat2", "Mkdir", "Mkdirat", "Creat"},
+}
+
+// What the files open that may call those functions.
+const (
+	owner     = "this is the opener"
+	kernel    = "the kernel's files, which nobody can replace"
+	stateDir  = "the state directory, which is ours"
+	persons   = "files that a person names, links and all"
+	workspace = "the agent's directory itself, which is made like any other folder of a person"
+)
+
+// openers lists the files that may call a function of opening, with the reason.
+var openers = map[string]string{
+	"hook/durable/open.go": owner,
+	"hook/flock/flock.go":  owner,
+
+	"hook/clock_linux.go":                  kernel,
+	"hook/flock/holder_linux.go":           kernel,
+	"hook/harden.go":                       kernel,
+	"hook/process_linux.go":                kernel,
+	"orchestrator/doctor/machine_linux.go": kernel,
+	"ptyrun/group_linux.go":                kernel,
+	"ptyrun/proc_linux.go":                 kernel,
+	"ptyrun/reaper_linux.go":               kernel,
+
+	"orchestrator/doctor/collect.go":       stateDir,
+	"orchestrator/doctor/collect_queue.go": stateDir,
+	"orchestrator/doctor/denied.go":        stateDir,
+	"orchestrator/journal.go":              stateDir,
+	"orchestrator/journal_read.go":         stateDir,
+	"orchestrator/session/leftover.go":     stateDir,
+	"orchestrator/state/state.go":          stateDir,
+	"orchestrator/workspace/hook.go":       stateDir,
+	"orchestrator/workspace/moved.go":      stateDir,
+	"orchestrator/workspace/record.go":     stateDir,
+	"orchestrator/workspace/unwire.go":     stateDir,
+	"orchestrator/workspace/workspace.go":  stateDir,
+
+	"cmd/heartbeat/launch.go":            persons,
+	"cmd/heartbeat/init.go":              persons,
+	"config/load.go":                     persons,
+	"config/recall.go":                   persons,
+	"orchestrator/account/identity.go":   persons,
+	"orchestrator/preflight/settings.go": persons,
+	"orchestrator/workspace/trust.go":    persons,
+
+	"orchestrator/directory.go":        workspace,
+	"orchestrator/workspace/folder.go": workspace,
+
+	"orchestrator/doctor/imports.go": "folders of rules, which it lists as the client does, through links",
+	"hook/handwired.go":              "it makes a new file, and opens none that is there",
+}
+
+// Opening returns the calls in a Go file, as "os.Open" and so on, that may not
+// be made on what an agent can replace.
+func Opening(name string, source []byte) ([]string, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for _, spec := range file.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		local := path[strings.LastIndexByte(path, '/')+1:]
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		names[local] = path
+	}
+	var found []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		selected, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if from, ok := selected.X.(*ast.Ident); ok {
+			for _, f := range opening[names[from.Name]] {
+				if f == selected.Sel.Name {
+					found = append(found, from.Name+"."+f)
+				}
+			}
+		}
+		return true
+	})
+	return found, nil
+}

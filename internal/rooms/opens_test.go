@@ -1,0 +1,59 @@
+package rooms
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Status, doctor and the scheduler hung, or wrote to another agent's files,
+// where somebody had forgotten that an agent can put a FIFO or a link in place
+// of what they open.
+func TestOnlyOwnersOpenFiles(t *testing.T) {
+	t.Parallel()
+	module := os.DirFS("../..")
+	opens := map[string]bool{}
+	err := fs.WalkDir(module, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "internal" || d.Name() == "testdata" || name != "." && strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		source, err := fs.ReadFile(module, name)
+		if err != nil {
+			return err
+		}
+		calls, err := Opening(name, source)
+		opens[name] = len(calls) > 0
+		if len(calls) > 0 && openers[name] == "" {
+			t.Errorf("%s: may not call %s: hook/durable opens what an agent may have replaced", name, calls)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range openers {
+		if !opens[name] {
+			t.Errorf("%s: opens nothing by itself and needs no permission for it", name)
+		}
+	}
+}
+
+func TestOpening(t *testing.T) {
+	t.Parallel()
+	source := `package p
+import ("os"; files "os"; "golang.org/x/sys/unix"; "example.org/os2")
+var later = files.ReadFile
+func f() { os.Open("a"); unix.Openat(0, "", 0, 0); os.Stat("a"); os2.Open("a"); x.Open("a") }`
+	got, err := Opening("p.go", []byte(source))
+	if want := []string{"files.ReadFile", "os.Open", "unix.Openat"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
