@@ -30,6 +30,8 @@ type scenario struct {
 	// drive plays the rest of the story up to a state in which nothing
 	// happens by itself. Unless it ended the client, SIGTERM does.
 	drive func(l *Lab, term *Terminal)
+	// recordsStops adds what the transcript says of Stops.
+	recordsStops bool
 	// check looks at what a trace does not show.
 	check func(l *Lab)
 }
@@ -88,7 +90,11 @@ func (s scenario) run(t *testing.T, c client) string {
 	for _, term := range l.started {
 		ends = append(ends, term.End())
 	}
-	return strings.Join(append(l.Trace(!s.concurrent), ends...), "\n") + "\n"
+	trace := append(l.Trace(!s.concurrent), ends...)
+	if s.recordsStops {
+		trace = append(trace, l.stopRecords()...)
+	}
+	return strings.Join(trace, "\n") + "\n"
 }
 
 func (s scenario) recorded() string { return filepath.Join("testdata", s.name+".txt") }

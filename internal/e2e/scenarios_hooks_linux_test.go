@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -81,6 +82,39 @@ func verdictScenarios() []scenario {
 			},
 			drive: func(l *Lab, _ *Terminal) {
 				l.UntilCalls("Stop", 6)
+				l.Quiet(1)
+			},
+		},
+		{
+			// What a hook says stands in the transcript when it has ended, what
+			// became of the Stop when all have.
+			name:     "stop-records",
+			env:      []string{uncapped},
+			settings: only("Stop", 0, "ours", "other"),
+			hooks: replies{
+				"Stop/ours": {
+					{Delay: time.Second},
+					{Delay: time.Second},
+					{Delay: time.Second},
+					{Delay: time.Second, Stderr: "from ours", Exit: 2},
+					{Delay: time.Second, Stderr: "too late", Exit: 2},
+				},
+				"Stop/other": {
+					HandOver("by exit"),
+					{Stdout: blocking},
+					{Stdout: adding},
+					{Stderr: "failed", Exit: 1},
+					{Stdout: `{"continue":false,"stopReason":"enough"}`},
+				},
+			},
+			recordsStops: true,
+			drive: func(l *Lab, _ *Terminal) {
+				l.UntilCalls("Stop", 1)
+				l.Until("what the other hook said is written while ours runs", func() bool {
+					return slices.ContainsFunc(l.stopRecords(), func(r string) bool { return strings.Contains(r, "by exit") }) &&
+						len(l.Calls("Stop")) == 2
+				})
+				l.UntilCalls("Stop", 10)
 				l.Quiet(1)
 			},
 		},

@@ -301,3 +301,67 @@ func TestTraceTaskOfLettersAlone(t *testing.T) {
 		}
 	}
 }
+
+// stopRecords describes what the transcripts say of Stops.
+func (l *Lab) stopRecords() []string {
+	l.t.Helper()
+	files, _ := filepath.Glob(filepath.Join(l.Home, ".claude", "projects", "*", "*.jsonl"))
+	var out []string
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for line := range strings.Lines(strings.ReplaceAll(string(data), l.Dir, "DIR")) {
+			if text := stopRecord(line); text != "" {
+				out = append(out, strings.ReplaceAll(text, filepath.Base(l.Dir), "ADDRESS"))
+			}
+		}
+	}
+	return out
+}
+
+// stopRecord is a line of a transcript that tells of a Stop, or "".
+func stopRecord(line string) string {
+	var r struct {
+		Type, Subtype string
+		Message       struct{ Content json.RawMessage }
+		Attachment    struct {
+			Type, HookEvent string
+			Content         json.RawMessage
+		}
+		HookCount int
+		HookInfos []struct {
+			Command    string
+			DurationMs *int
+		}
+		HookErrors, HookAdditionalContext []string
+		FailedHookErrorIndexes            []int
+		PreventedContinuation             bool
+		StopReason                        string
+		Timestamp                         time.Time
+	}
+	if err := json.Unmarshal([]byte(line), &r); err != nil {
+		return "no record: " + line
+	}
+	content := string(r.Message.Content)
+	switch {
+	case r.Subtype == "stop_hook_summary":
+		var text strings.Builder
+		fmt.Fprintf(&text, "record of a Stop: %d hooks", r.HookCount)
+		for _, h := range r.HookInfos {
+			fmt.Fprintf(&text, "\n  %s, took time: %v", h.Command, h.DurationMs != nil)
+		}
+		return text.String() + fmt.Sprintf("\n  said %q, failed %v, added %q, prevented %v %q, has a time: %v", r.HookErrors,
+			r.FailedHookErrorIndexes, r.HookAdditionalContext, r.PreventedContinuation, r.StopReason, !r.Timestamp.IsZero())
+	case r.Subtype == "turn_duration":
+		return "record of a turn's end"
+	case r.Type == "user" && strings.Contains(content, "hook"):
+		return "record of a user's words: " + content
+	case r.Type == "attachment" && r.Attachment.Type == "hook_additional_context":
+		return fmt.Sprintf("record of %s's words: %s", r.Attachment.HookEvent, r.Attachment.Content)
+	case r.Type == "assistant":
+		return "record of an answer"
+	}
+	return ""
+}

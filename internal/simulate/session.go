@@ -74,7 +74,8 @@ type event struct {
 	matcher string  // what a group's matcher is held against
 	agent   []field // agent_id and agent_type, for a subagent's events
 	fields  []field
-	timeout time.Duration // of hooks without one of their own
+	timeout time.Duration  // of hooks without one of their own
+	heard   func(answered) // when not nil, told of each hook when it has ended
 }
 
 // carries says which events have permission_mode and effort.
@@ -160,13 +161,16 @@ func (s *session) fire(ctx context.Context, e event) []answered {
 		defer s.term.spin("running " + e.name + " hook")()
 	}
 	var out []answered
-	for _, r := range s.runner.RunAll(ctx, wait, call) {
+	s.runner.RunAll(ctx, wait, call, func(r hooks.Result) {
 		a := answered{r, hooks.Judge(r)}
 		if a.Problem != "" {
 			s.show(fmt.Sprintf("● %s hook failed\n  ⎿  %s", e.name, a.Problem))
 		}
+		if e.heard != nil {
+			e.heard(a)
+		}
 		out = append(out, a)
-	}
+	})
 	return out
 }
 

@@ -138,7 +138,9 @@ const (
 func (s *session) shell(command string) *exec.Cmd {
 	settings, _ := s.store.Look()
 	cmd := exec.Command("/bin/sh", "-c", `eval "$1"; s=$?; pwd -P 2>/dev/null >&3; exit $s`, "sh", command)
-	cmd.Dir, cmd.Env = s.directory(), s.environ(settings, true)
+	cmd.Dir, cmd.Env = s.directory(), slices.DeleteFunc(s.environ(settings, true), func(nv string) bool {
+		return strings.HasPrefix(nv, "CLAUDE_PROJECT_DIR=") // hooks alone are told
+	})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,6 +105,7 @@ func (s *session) turn(ctx context.Context, it item) ending {
 	s.context, s.asked = nil, false
 	s.show("\n> " + it.text)
 	s.recordPrompt(it)
+	began := time.Now()
 	prompts := append(it.before, toModel(it.text))
 	for active, blocks := false, 0; ; active = true {
 		reply, acted, err := s.answer(ctx, prompts, system)
@@ -118,16 +120,13 @@ func (s *session) turn(ctx context.Context, it item) ending {
 		if !ok || ctx.Err() != nil {
 			// What a hook said before another stopped it is in the next request.
 			s.carried, s.context = next.user, next.system
-			return s.settled(ctx)
+			return s.settled(ctx, began)
 		}
 		if blocks++; s.capped(blocks) {
 			s.show(fmt.Sprintf("● Stop hook blocked %d times in a row; overriding", blocks))
 			return endIdle
 		}
 		prompts, system = next.user, next.system
-		for _, text := range prompts {
-			s.userText(text, field{"isMeta", true})
-		}
 	}
 }
 
@@ -147,10 +146,11 @@ func (s *session) recordPrompt(it item) {
 
 // settled is the end of a turn after its Stop hooks; one that was aborted
 // meanwhile says nothing more.
-func (s *session) settled(ctx context.Context) ending {
+func (s *session) settled(ctx context.Context, began time.Time) ending {
 	if ctx.Err() != nil {
 		return endSilent
 	}
+	s.record("system", field{"subtype", "turn_duration"}, field{"durationMs", time.Since(began).Milliseconds()})
 	return endIdle
 }
 
@@ -195,6 +195,7 @@ func (s *session) submitPrompt(ctx context.Context, text string) (system []strin
 // it.
 func (s *session) additional(e event, a answered) []string {
 	text := strings.TrimSpace(a.Plain)
+	raw := cmp.Or(a.Context, text)
 	switch {
 	case a.Context != "":
 		text = fmt.Sprintf("%s hook additional context: %s", e.name, s.spill(e.name, a.Context))
@@ -206,7 +207,7 @@ func (s *session) additional(e event, a answered) []string {
 		text = fmt.Sprintf("%s hook success: %s", e.name, s.spill(e.name, text))
 	}
 	s.record("attachment", field{"attachment", map[string]any{
-		"type": "hook_additional_context", "content": []string{text}, "hookEvent": e.name,
+		"type": "hook_additional_context", "content": []string{raw}, "hookEvent": e.name,
 	}})
 	return []string{text}
 }
@@ -227,46 +228,6 @@ func (s *session) spill(event, text string) string {
 	}
 	return fmt.Sprintf("<persisted-output>\nOutput too large (%d characters). Full output saved to: %s\n\nPreview:\n%s\n</persisted-output>",
 		len(r), path, string(r[:spillPreview]))
-}
-
-// feedback is what Stop hooks have the model do next.
-type feedback struct{ user, system []string }
-
-// stop fires Stop; ok is true when the turn goes on with next.
-func (s *session) stop(ctx context.Context, active bool, reply string) (next feedback, ok bool) {
-	e := event{name: "Stop", fields: []field{
-		{"stop_hook_active", active},
-		{"last_assistant_message", reply},
-		{"background_tasks", s.runningTasks()},
-		{"session_crons", []any{}},
-	}}
-	stopped := false
-	for _, a := range s.fire(ctx, e) {
-		stopped = stopped || a.Stop
-		shown := a.Hook.Shown()
-		switch {
-		case a.ByExit:
-			next.user = append(next.user, "Stop hook feedback:\n["+shown+"]: "+clean(a.Reason))
-		case a.Block:
-			// Measured: a decision's reason goes out twice.
-			next.user = append(next.user, "Stop hook feedback:\n"+clean(a.Reason))
-			next.system = append(next.system, fmt.Sprintf("Stop hook blocking error from command: %q: %s", shown, clean(a.Reason)))
-		}
-		if a.Context != "" {
-			next.system = append(next.system, s.additional(e, a)...)
-		}
-	}
-	if stopped {
-		s.show("● Stop hook prevented continuation")
-		next.system = append([]string{"Stop hook stopped continuation: Stop hook prevented continuation"}, next.system...)
-		return next, false
-	}
-	if len(next.user) == 0 && len(next.system) > 0 {
-		// Without a user's text there is none that system texts could follow.
-		next.user = []string{"<system-reminder>\n" + strings.Join(next.system, "\n\n") + "\n</system-reminder>"}
-		next.system = nil
-	}
-	return next, len(next.user) > 0
 }
 
 // clean is what the client does to a hook's words: bad UTF-8 is replaced, and

@@ -182,9 +182,13 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
-	for _, r := range (Runner{}).RunAll(ctx, []Hook{{Command: "echo x >&2; sleep 30; exit 2"}, {Command: "sleep 30"}}, Call{}) {
-		if !r.Cut {
+	ended := 0
+	(Runner{}).RunAll(ctx, []Hook{{Command: "echo x >&2; sleep 30; exit 2"}, {Command: "sleep 30"}}, Call{}, func(r Result) {
+		if ended++; !r.Cut {
 			t.Errorf("%+v", r)
 		}
+	})
+	if ended != 2 {
+		t.Errorf("%d hooks ended", ended)
 	}
 }

@@ -57,22 +57,20 @@ type Result struct {
 	Exit      int  // -1: ended by a signal
 	Cut       bool // timed out or cancelled
 	Held      bool // something still had its stdout or stderr open
+	Took      time.Duration
 	Unstarted error
 }
 
-// RunAll runs hooks in parallel and returns their results in the order in
-// which they ended. When ctx ends they get SIGTERM, and SIGKILL KillDelay
-// later.
-func (r Runner) RunAll(ctx context.Context, hooks []Hook, call Call) []Result {
-	ended := make(chan Result, len(hooks))
+// RunAll runs hooks in parallel and tells of each when it has ended. When ctx
+// ends they get SIGTERM, and SIGKILL KillDelay later.
+func (r Runner) RunAll(ctx context.Context, hooks []Hook, call Call, ended func(Result)) {
+	results := make(chan Result, len(hooks))
 	for _, h := range hooks {
-		go func() { ended <- r.Run(ctx, h, call) }()
+		go func() { results <- r.Run(ctx, h, call) }()
 	}
-	var out []Result
 	for range hooks {
-		out = append(out, <-ended)
+		ended(<-results)
 	}
-	return out
 }
 
 // Run runs one hook in a session of its own, without a terminal, its stdio
@@ -94,6 +92,7 @@ func (r Runner) Run(ctx context.Context, h Hook, call Call) Result {
 		result.Unstarted = err
 		return result
 	}
+	started := time.Now()
 	go pipes.feed(call.Payload)
 	outDone, errDone := pipes.stdout.collect(), pipes.stderr.collect()
 	result.Cut = r.wait(ctx, cmd, cmp.Or(h.Timeout, call.Timeout, DefaultTimeout))
@@ -109,7 +108,7 @@ func (r Runner) Run(ctx context.Context, h Hook, call Call) Result {
 			}
 		}
 	}
-	result.Stdout, result.Stderr = pipes.stdout.text(), pipes.stderr.text()
+	result.Stdout, result.Stderr, result.Took = pipes.stdout.text(), pipes.stderr.text(), time.Since(started)
 	return result
 }
 

@@ -1,0 +1,134 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// feedback is what Stop hooks have the model do next.
+type feedback struct{ user, system []string }
+
+// stop fires Stop; ok is true when the turn goes on with next. What a hook says
+// is recorded when that hook has ended, and all of them together at the end.
+func (s *session) stop(ctx context.Context, active bool, reply string) (next feedback, ok bool) {
+	e := event{name: "Stop", fields: []field{
+		{"stop_hook_active", active},
+		{"last_assistant_message", reply},
+		{"background_tasks", s.runningTasks()},
+		{"session_crons", []any{}},
+	}}
+	sum := summary{infos: s.hooksOf(e)}
+	e.heard = func(a answered) {
+		text, system := stopFeedback(a)
+		if text != "" {
+			next.user = append(next.user, "Stop hook feedback:\n"+text)
+			s.userText("Stop hook feedback:\n"+text, field{"isMeta", true})
+		}
+		next.system = append(next.system, system...)
+		if a.Context != "" {
+			next.system = append(next.system, s.additional(e, a)...)
+		}
+		sum.add(a, text)
+	}
+	s.fire(ctx, e)
+	if ctx.Err() != nil {
+		return next, false
+	}
+	if len(sum.infos) > 0 {
+		s.record("system", sum.fields()...)
+	}
+	if sum.prevented {
+		s.show("● Stop hook prevented continuation")
+		next.system = append([]string{"Stop hook stopped continuation: Stop hook prevented continuation"}, next.system...)
+		return next, false
+	}
+	if len(next.user) == 0 && len(next.system) > 0 {
+		// Without a user's text there is none that system texts could follow.
+		next.user = []string{"<system-reminder>\n" + strings.Join(next.system, "\n\n") + "\n</system-reminder>"}
+		next.system = nil
+	}
+	return next, len(next.user) > 0
+}
+
+// stopFeedback is what a Stop hook that blocks says to the model, as a user's
+// text and beside it.
+func stopFeedback(a answered) (text string, system []string) {
+	switch shown := a.Hook.Shown(); {
+	case a.ByExit:
+		return "[" + shown + "]: " + clean(a.Reason), nil
+	case a.Block:
+		// Measured: a decision's reason goes out twice.
+		return clean(a.Reason), []string{fmt.Sprintf("Stop hook blocking error from command: %q: %s", shown, clean(a.Reason))}
+	}
+	return "", nil
+}
+
+// summary is the record of one Stop: which hooks were called, and what they
+// said. Those that block have no duration, nor have those that nobody waits for.
+type summary struct {
+	infos            []hookInfo
+	errors, contexts []string
+	failed           []int
+	prevented        bool
+	why              string
+}
+
+type hookInfo struct {
+	Command  string `json:"command"`
+	Duration *int64 `json:"durationMs,omitempty"`
+}
+
+// hooksOf names the hooks of an event.
+func (s *session) hooksOf(e event) []hookInfo {
+	settings, _ := s.store.Look()
+	var infos []hookInfo
+	for _, h := range settings.For(e.name, e.matcher) {
+		infos = append(infos, hookInfo{Command: h.Shown()})
+	}
+	return infos
+}
+
+// add takes in how a hook ended, and what it has the model do.
+func (u *summary) add(a answered, text string) {
+	switch {
+	case text != "":
+		u.errors = append(u.errors, text)
+	case a.Problem != "":
+		u.failed = append(u.failed, len(u.errors))
+		u.errors = append(u.errors, a.Problem)
+	}
+	if a.Context != "" {
+		u.contexts = append(u.contexts, a.Context)
+	}
+	if a.Stop {
+		u.prevented, u.why = true, a.StopWhy
+	}
+	for i := range u.infos {
+		if text == "" && u.infos[i].Command == a.Hook.Shown() {
+			u.infos[i].Duration = new(a.Took.Milliseconds())
+		}
+	}
+}
+
+func (u *summary) fields() []field {
+	return []field{
+		{"subtype", "stop_hook_summary"},
+		{"hookCount", len(u.infos)},
+		{"hookInfos", u.infos},
+		{"hookErrors", orEmpty(u.errors)},
+		{"failedHookErrorIndexes", orEmpty(u.failed)},
+		{"hookAdditionalContext", orEmpty(u.contexts)},
+		{"preventedContinuation", u.prevented},
+		{"stopReason", u.why},
+		{"hasOutput", len(u.errors)+len(u.contexts) > 0},
+		{"level", "suggestion"},
+	}
+}
+
+func orEmpty[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
