@@ -68,6 +68,29 @@ func RuntimeDir(f *config.Fleet) (string, error) {
 	return state.RuntimeDir(f.Name)
 }
 
+// FormerRuntimeDirs returns the directories of sockets under the names that a
+// fleet's file has said before: a run keeps the name that it began with.
+func FormerRuntimeDirs(f *config.Fleet) []string {
+	own, err := state.Path(f.Name)
+	if err != nil {
+		return nil
+	}
+	file, err := FileOf(f.Path)
+	if err != nil {
+		return nil
+	}
+	var dirs []string
+	for _, dir := range state.Beside(own) {
+		if OwnerOf(dir) != file {
+			continue
+		}
+		if runtime, err := state.RuntimeDir(filepath.Base(dir)); err == nil {
+			dirs = append(dirs, runtime)
+		}
+	}
+	return dirs
+}
+
 // claimWait is how long Claim waits for another one.
 const claimWait = 10 * time.Second
 

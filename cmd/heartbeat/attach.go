@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/session"
 	"heartbeat/ptyrun"
 	"heartbeat/ptyrun/attach"
@@ -86,7 +85,7 @@ func (a *app) join(ctx context.Context, agent string, g attach.Guest) (*attach.V
 	if _, err := findAgent(fleet, agent); err != nil {
 		return nil, err
 	}
-	dir, err := orchestrator.RuntimeDir(fleet)
+	dir, err := runtimeDir(fleet)
 	if err != nil {
 		return nil, err
 	}

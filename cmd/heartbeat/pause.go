@@ -91,7 +91,7 @@ func (a *app) running() (*config.Fleet, *control.Client, error) {
 
 // clientOf returns the way into the scheduler that runs a fleet.
 func (a *app) clientOf(f *config.Fleet) (*control.Client, error) {
-	dir, err := orchestrator.RuntimeDir(f)
+	dir, err := runtimeDir(f)
 	if err != nil {
 		return nil, err
 	}
@@ -111,4 +111,19 @@ func controlFailure(err error) error {
 		}
 	}
 	return err
+}
+
+// runtimeDir is where the sockets of a fleet's run are, which has the name that
+// it began with.
+func runtimeDir(f *config.Fleet) (string, error) {
+	dir, err := orchestrator.RuntimeDir(f)
+	if err != nil || control.Answers(dir) {
+		return dir, err
+	}
+	for _, former := range orchestrator.FormerRuntimeDirs(f) {
+		if control.Answers(former) {
+			return former, nil
+		}
+	}
+	return dir, nil
 }

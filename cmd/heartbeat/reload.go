@@ -31,11 +31,11 @@ type reloaded struct{ *orchestrator.Plan }
 // notes, and counts, that a reload failed.
 func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
 	f, bad := a.fleet()
-	if began, _, err := orchestrator.Recall(a.File); err == nil {
-		f = began // the run keeps the name that it began with
-	}
 	if f == nil {
-		return nil, bad
+		var err error
+		if f, _, err = orchestrator.Recall(a.File); err != nil {
+			return nil, bad
+		}
 	}
 	client, err := a.clientOf(f)
 	if err != nil {

@@ -116,3 +116,35 @@ func TestWatchConfigSeesWhatTheFleetIsMadeOf(t *testing.T) {
 	}
 	r.stop()
 }
+
+// TestARunIsReachedByTheNameItBeganWith: as soon as another name: stood in its
+// file, status said that nothing runs, and pause and trigger reached nobody.
+func TestARunIsReachedByTheNameItBeganWith(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	r := w.background()
+	for _, name := range []string{"troop", "crew"} {
+		w.put("heartbeat.yaml", strings.Replace(simulated, "name: fleet", "name: "+name, 1))
+		if pid := w.fleet().Scheduler.PID; pid != r.cmd.Process.Pid {
+			t.Errorf("%s: status tells of %d, %d runs", name, pid, r.cmd.Process.Pid)
+		}
+		for _, command := range []string{"pause triage", "resume triage", "trigger triage"} {
+			if o := w.run(strings.Fields(command)...); o.status != 0 {
+				t.Errorf("%s, %s: %+v", name, command, o)
+			}
+		}
+		if o := w.run("reload"); o.status != exitError || !strings.Contains(o.stderr, "which takes a new run") {
+			t.Errorf("%s, reload: %+v", name, o)
+		}
+		if o := w.run("apply"); o.status != 0 {
+			t.Errorf("%s, apply: %+v", name, o)
+		}
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	if o := w.run("pause", "triage"); o.status != exitNotRunning {
+		t.Errorf("when it has ended: %+v", o)
+	}
+}

@@ -81,7 +81,7 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 const askPatience = 2 * time.Second
 
 func askStatus(ctx context.Context, fleet *config.Fleet) (*control.Status, error) {
-	dir, err := orchestrator.RuntimeDir(fleet)
+	dir, err := runtimeDir(fleet)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
 )
 
@@ -97,6 +98,9 @@ func NewClient(dir string) *Client {
 	}
 	return c
 }
+
+// Answers reports whether a run has the socket in dir, or takes it just now.
+func Answers(dir string) bool { return flock.Held(lockPath(dir)) }
 
 // Status returns what the run does now. Without one the error is
 // ErrNotRunning, as for all methods.

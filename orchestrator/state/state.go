@@ -72,6 +72,22 @@ func Used(dir string) bool {
 	return err == nil && len(entries) > 0
 }
 
+// Beside lists the other state directories of this user, in the order of their
+// names.
+func Beside(dir string) []string {
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for _, e := range entries {
+		if other := filepath.Join(filepath.Dir(dir), e.Name()); e.IsDir() && other != dir {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
 func base() (string, error) {
 	if dir := os.Getenv(EnvBase); dir != "" {
 		abs, err := filepath.Abs(dir)
@@ -93,7 +109,7 @@ func base() (string, error) {
 // RuntimeDir returns the directory of a fleet's sockets and makes it:
 // $XDG_RUNTIME_DIR/heartbeat/FLEET, else run/ in the state directory, else,
 // where that path is too long for a socket, a private directory under the
-// temporary one.
+// temporary one, or under /tmp.
 func RuntimeDir(fleet string) (string, error) {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && os.Getenv(EnvBase) == "" {
 		if dir = filepath.Join(dir, "heartbeat", fleet); len(dir) <= maxSocketDir {
@@ -107,7 +123,10 @@ func RuntimeDir(fleet string) (string, error) {
 	dir := filepath.Join(stateDir, "run")
 	if len(dir) > maxSocketDir {
 		sum := sha256.Sum256([]byte(stateDir))
-		dir = filepath.Join(os.TempDir(), "heartbeat-"+strconv.Itoa(os.Getuid())+"-"+hex.EncodeToString(sum[:6]))
+		name := "heartbeat-" + strconv.Itoa(os.Getuid()) + "-" + hex.EncodeToString(sum[:6])
+		if dir = filepath.Join(os.TempDir(), name); len(dir) > maxSocketDir {
+			dir = filepath.Join("/tmp", name) // TMPDIR may be anything
+		}
 	}
 	return dir, private(dir)
 }

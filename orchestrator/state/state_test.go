@@ -113,6 +113,22 @@ func TestRuntimeDir(t *testing.T) {
 	}
 }
 
+// TestAFleetWithALongTemporaryFolderHasSockets: what was too long beside the
+// state was too long there, too, and nothing could reach the run.
+func TestAFleetWithALongTemporaryFolderHasSockets(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("x", 90))
+	t.Setenv(EnvBase, long)
+	t.Setenv("TMPDIR", long)
+	got, err := RuntimeDir("fleet")
+	if err != nil || len(got) > maxSocketDir || !strings.HasPrefix(got, "/tmp/heartbeat-") {
+		t.Fatalf("RuntimeDir = %q, %v", got, err)
+	}
+	t.Cleanup(func() { os.RemoveAll(got) })
+	if mode := modeOf(t, got); mode != 0o700 {
+		t.Errorf("mode %o", mode)
+	}
+}
+
 func TestSaveAndLoad(t *testing.T) {
 	t.Parallel()
 	type fires struct {

@@ -7,33 +7,19 @@ import (
 
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/state"
 )
 
 // What was applied is kept under the fleet's name and the settings file's path.
 // Where the fleet got another name, or its folder was moved, it is found again
 // here: what we have written is remembered until it is gone.
 
-// beside lists the other state directories of this user.
-func beside(stateDir string) []string {
-	entries, err := os.ReadDir(filepath.Dir(stateDir))
-	if err != nil {
-		return nil
-	}
-	var all []string
-	for _, e := range entries {
-		if dir := filepath.Join(filepath.Dir(stateDir), e.Name()); e.IsDir() && dir != stateDir {
-			all = append(all, dir)
-		}
-	}
-	return all
-}
-
 // others returns what other state directories say of a settings file: the fleet
 // had another name, or another fleet has the directory, too. A settings file is
 // on record once, with who applied last.
 func (p *Plan) others(path string) []*record {
 	var all []*record
-	for _, dir := range beside(p.stateDir) {
+	for _, dir := range state.Beside(p.stateDir) {
 		// One that cannot be read is none: it must not keep this fleet from working.
 		if r, err := recorded(recordDir(dir, path)); err == nil && r != nil && r.Path == path {
 			if r.File == "" {
@@ -58,7 +44,7 @@ func (p *Plan) moved(path string) ([]*record, error) {
 	}
 	var found []*record
 	looked := 0
-	for i, dir := range append([]string{p.stateDir}, beside(p.stateDir)...) {
+	for i, dir := range append([]string{p.stateDir}, state.Beside(p.stateDir)...) {
 		owner := orchestrator.OwnerOf(dir)
 		if i > 0 && (owner == "" || !orchestrator.Gone(owner)) {
 			continue // of a fleet that stands where it stood

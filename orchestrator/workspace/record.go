@@ -92,7 +92,7 @@ func (r *record) dir() string { return filepath.Dir(filepath.Dir(r.Path)) }
 // names and the paths: under its name, and under those that it had before.
 func records(stateDir, file string) ([]*record, error) {
 	dirs := []string{stateDir}
-	for _, dir := range beside(stateDir) {
+	for _, dir := range state.Beside(stateDir) {
 		if file != "" && orchestrator.Owned(dir, file) {
 			dirs = append(dirs, dir)
 		}
