@@ -27,6 +27,7 @@ const (
 	DefaultIdleGrace         = 10 * time.Second
 	DefaultBackgroundTimeout = 10 * time.Minute
 	DefaultEndGrace          = 10 * time.Second
+	DefaultStuckAfter        = 30 * time.Minute
 	DefaultMaxRestarts       = 5 // or max-attempts, when that is more
 	DefaultRestartWindow     = 30 * time.Minute
 )
@@ -185,6 +186,7 @@ func (l *loader) limits(a *Agent, t table) {
 	a.IdleGrace = l.duration(t, "idle-grace", DefaultIdleGrace, bounds{})
 	a.BackgroundTimeout = l.duration(t, "background-timeout", DefaultBackgroundTimeout, bounds{})
 	a.StallTimeout = l.duration(t, "stall-timeout", 0, bounds{none: true})
+	a.StuckAfter = l.duration(t, "stuck-after", DefaultStuckAfter, bounds{none: true})
 	a.Grace = l.duration(t, "end-grace", DefaultEndGrace, bounds{})
 	a.RestartWindow = l.duration(t, "restart-window", DefaultRestartWindow, bounds{})
 }

@@ -88,6 +88,8 @@ type agentKeySet struct {
 	IdleGrace span `yaml:"idle-grace,omitempty" jsonschema:"default=10s"`
 	// How long a turn may go without a sign of life.
 	StallTimeout limit `yaml:"stall-timeout,omitempty" jsonschema:"default=none"`
+	// How long the service may fail at the head of the queue before that is told.
+	StuckAfter limit `yaml:"stuck-after,omitempty" jsonschema:"default=30m"`
 	// How long a session gets to end after SIGTERM before it is killed.
 	EndGrace span `yaml:"end-grace,omitempty" jsonschema:"default=10s"`
 	// How many restarts without a prompt done the agent gets within restart-window before it is held. Never less than max-attempts by default.

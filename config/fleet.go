@@ -106,7 +106,10 @@ type Agent struct {
 	// StallTimeout is how long a turn may go without a sign of life; 0: for
 	// ever.
 	StallTimeout time.Duration
-	Grace        time.Duration
+	// StuckAfter is how long the service may fail at the head of the queue
+	// before that is told; 0: for ever.
+	StuckAfter time.Duration
+	Grace      time.Duration
 
 	MaxRestarts   int
 	RestartWindow time.Duration

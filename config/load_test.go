@@ -74,6 +74,7 @@ agents:
     idle-grace: 5s
     end-grace: 6s
     stall-timeout: 8m
+    stuck-after: none
     env-file: secrets/all.env
     env-allow: [HTTPS_PROXY, "AWS_*"]
     env-deny: ["*_TOKEN"]
@@ -138,9 +139,9 @@ func TestEveryField(t *testing.T) {
 		Env: map[string]string{"A": "default", "B": "own", "C": "5"}, StallTimeout: 8 * time.Minute,
 		EnvFile: dir + "/secrets/all.env", EnvAllow: []string{"HTTPS_PROXY", "AWS_*"}, EnvDeny: []string{"*_TOKEN"},
 		Triggers: []Trigger{
-			{Name: "morning", Named: true, Line: 43, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
-			{Name: "watch-1", Line: 53, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
-			{Name: "poll-1", Line: 59, Poll: &PollTrigger{
+			{Name: "morning", Named: true, Line: 44, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
+			{Name: "watch-1", Line: 54, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
+			{Name: "poll-1", Line: 60, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
 				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue,
 			}},
@@ -153,13 +154,13 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 67, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 68, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,
 		Background: hook.BackgroundWait, OnOrphan: inbox.DeadLetter,
 		MaxAttempts: 5, MaxContinuations: 20, MaxEntry: 1 << 20, Timeout: 2 * time.Hour,
-		StartTimeout: 30 * time.Second, IdleGrace: 10 * time.Second, Grace: 10 * time.Second,
+		StartTimeout: 30 * time.Second, IdleGrace: 10 * time.Second, Grace: 10 * time.Second, StuckAfter: 30 * time.Minute,
 		BackgroundTimeout: 10 * time.Minute, MaxRestarts: 5, RestartWindow: 30 * time.Minute,
 		Env: map[string]string{"A": "default", "B": "default"},
 	}

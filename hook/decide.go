@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -40,6 +41,11 @@ type decision struct {
 	patience time.Duration
 
 	advance inbox.State // "" for none
+	// goesOn is true when the session demonstrably goes on with an entry whose
+	// turn a failure had ended.
+	goesOn bool
+	// failure is the API failure that has ended the entry's turn, or "".
+	failure string
 	// acknowledge, when not nil, says that the entry is done.
 	acknowledge *inbox.Acknowledgement
 	// again is true when the entry did not arrive and is to be offered anew.
@@ -135,10 +141,13 @@ func decideUserPromptSubmit(r *Record, f facts) decision {
 	noteSubmitted(r, f.event)
 	r.PromptID = f.event.PromptID
 	beginTurn(r, f.now)
-	if f.kickoff == "" || f.flight.State != inbox.Offered {
-		return decision{}
-	}
 	switch {
+	case f.kickoff == "":
+		return decision{}
+	case awaitsGoingOn(f.flight) && samePrompt(f.event.Prompt, f.kickoff):
+		return decision{goesOn: true}
+	case f.flight.State != inbox.Offered:
+		return decision{}
 	case samePrompt(f.event.Prompt, f.kickoff):
 		return decision{advance: inbox.Taken}
 	case first && strings.HasPrefix(strings.TrimSpace(f.event.Prompt), strings.TrimSpace(KickoffPrompt(""))):
@@ -148,6 +157,10 @@ func decideUserPromptSubmit(r *Record, f facts) decision {
 	}
 	return decision{}
 }
+
+// awaitsGoingOn reports whether the session was started to go on with the entry
+// in flight, and nothing shows yet that it does.
+func awaitsGoingOn(f *inbox.InFlight) bool { return f.Via == inbox.ViaResume && f.Failure != "" }
 
 // beginTurn notes that the model works. A ruling for lack of work is taken
 // back: a background task that has just finished starts a turn.
@@ -216,6 +229,13 @@ func decideStop(r *Record, f facts) decision {
 	if twin(r, f) {
 		return decision{log: "two of our Stop hooks were called for one Stop: the other one handed over " + f.flight.DeliveryID}
 	}
+	if awaitsGoingOn(f.flight) && f.evidence != present {
+		if f.evidence == notLooked {
+			return decision{look: true, patience: writtenBehind}
+		}
+		leave(r, Unattended, f.now)
+		return decision{log: "the session does not go on with entry " + f.flight.DeliveryID}
+	}
 	if f.flight.State == inbox.Offered && f.evidence != present {
 		handedOn := f.event.StopHookActive && continues(f) && !r.Policy.ForeignStopHooks
 		switch {
@@ -279,11 +299,34 @@ func acknowledged(r *Record) {
 	r.Work, r.LastReply = nil, ""
 }
 
+// decideStopFailure: the client gave up on the API, and the turn is over. The
+// entry is marked with it where the conversation demonstrably has it.
 func decideStopFailure(r *Record, f facts) decision {
 	leave(r, Ending, f.now)
 	r.End(EndAPIFailure, f.event.Error, f.now)
-	return decision{log: "the client gave up on the API: " + f.event.Error + ": " + f.event.LastMessage}
+	d := decision{log: "the client gave up on the API: " + f.event.Error + ": " + f.event.LastMessage}
+	if f.flight == nil || r.Conversation != f.event.SessionID {
+		return d
+	}
+	if f.flight.State == inbox.Offered && f.evidence != present {
+		handedOn := continues(f) && !r.Policy.ForeignStopHooks
+		switch {
+		case handedOn:
+		case f.evidence == notLooked:
+			return decision{look: true, patience: writtenBehind}
+		default:
+			return d // it never arrived
+		}
+	}
+	if f.flight.State == inbox.Offered {
+		d.advance = inbox.Taken
+	}
+	d.failure = cmp.Or(shorten(f.event.Error, maxFailure), "unknown")
+	return d
 }
+
+// maxFailure bounds the kind of a failure, which is a word.
+const maxFailure = 100
 
 func decideNotification(r *Record, f facts) decision {
 	switch f.event.NotificationType {

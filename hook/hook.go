@@ -69,6 +69,10 @@ func flagsOf(args []string) []string {
 	return nil
 }
 
+// GoOnPrompt is the prompt argument of a session that goes on with an entry whose
+// turn a failure of the API ended, in the same conversation.
+const GoOnPrompt = "Go on with the task that was interrupted by a failure of the service, from where it stopped."
+
 // PromptFor is the text of an entry as a session of ours gets it: verbatim,
 // with a footer that warns of a repeat once a session may have worked on it
 // before.

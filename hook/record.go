@@ -158,14 +158,17 @@ type Ruling struct {
 // It is not synced: it is worth nothing after the session. Nothing in it
 // decides which command runs or what is killed.
 type Record struct {
-	Version   int       `json:"version"`
-	Agent     string    `json:"agent"`
-	Session   string    `json:"session"` // our id; also the client's --session-id
-	TokenHash string    `json:"token_sha256"`
-	Inbox     string    `json:"inbox"`
-	Policy    Policy    `json:"policy"`
-	Shim      Process   `json:"shim"`
-	StartedAt time.Time `json:"started_at"`
+	Version int    `json:"version"`
+	Agent   string `json:"agent"`
+	Session string `json:"session"` // our id; also the client's --session-id
+	// Conversation is the client's that the session was started with: its own
+	// or the one that it goes on with.
+	Conversation string    `json:"conversation,omitempty"`
+	TokenHash    string    `json:"token_sha256"`
+	Inbox        string    `json:"inbox"`
+	Policy       Policy    `json:"policy"`
+	Shim         Process   `json:"shim"`
+	StartedAt    time.Time `json:"started_at"`
 	// Clock is when it was written: reading it carries its times along when the
 	// wall clock was set since.
 	Clock Clock `json:"clock,omitzero"`

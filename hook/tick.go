@@ -249,8 +249,11 @@ func (t *tick) facts(flight *inbox.InFlight) (facts, handover) {
 		return f, handover{}
 	}
 	h := handoverOf(flight)
-	if flight.Via == inbox.ViaKickoff {
+	switch flight.Via {
+	case inbox.ViaKickoff:
 		f.kickoff = KickoffPrompt(h.text)
+	case inbox.ViaResume:
+		f.kickoff = GoOnPrompt
 	}
 	if h.path == "" {
 		h.path = t.event.Transcript
@@ -274,6 +277,14 @@ func (t *tick) carryOut(d decision) bool {
 	if d.advance != "" {
 		_, err = t.queue.Advance(d.advance, t.event.PromptID)
 		crashPoint("advanced")
+	}
+	if err == nil && d.goesOn {
+		_, err = t.queue.GoesOn(t.event.PromptID)
+		crashPoint("went on")
+	}
+	if err == nil && d.failure != "" {
+		_, err = t.queue.Fail(d.failure)
+		crashPoint("failed")
 	}
 	if err == nil && d.acknowledge != nil {
 		if _, err = t.queue.Acknowledge(*d.acknowledge); err == nil {

@@ -222,6 +222,9 @@ func texts(content json.RawMessage) []string {
 func (h handover) carries(content string) bool {
 	want := plainTags(h.text)
 	content = plainTags(content)
+	if h.via == inbox.ViaResume {
+		return samePrompt(content, GoOnPrompt)
+	}
 	if h.via == inbox.ViaKickoff {
 		return samePrompt(content, plainTags(KickoffPrompt(h.text)))
 	}

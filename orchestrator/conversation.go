@@ -1,46 +1,78 @@
 package orchestrator
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 )
 
-// conversation is what an agent with context: resume goes on with:
-// conversations/KEY.json in the state directory. The id is ours, from the
-// session that began it; what the agent's own files say is not asked.
+// conversation is the client's conversation that an agent's last sessions had:
+// conversations/KEY.json in the state directory. It is what context: resume goes
+// on with, and what an entry goes on in whose turn the service has ended. The
+// ids are ours; what the agent's own files say is not asked.
 type conversation struct {
 	ID  string `json:"id"`
 	Dir string `json:"dir"` // the client keeps conversations by directory
+	// Sessions are the last ones that had it: the one that an entry in flight
+	// names, and the one that was started to go on with it.
+	Sessions []string `json:"sessions,omitempty"`
 }
 
 func (s *Scheduler) conversationPath(a *agent) string {
 	return filepath.Join(s.opt.StateDir, "conversations", a.key+".json")
 }
 
-// resume returns the id of the conversation that an agent goes on with, or "".
-// Where there is none, one begins under the id of the new session, and that is
-// kept before it starts, so that a scheduler that is killed finds it again.
-func (s *Scheduler) resume(a *agent, c *config.Agent, newSession string) (string, error) {
-	if c.Context != hook.ContextResume {
-		return "", nil
-	}
+// converse returns the id of the conversation that a new session goes on with,
+// or "" where one begins, under the id of the session; and whether the
+// interrupted entry goes on in it. That is kept before the session starts, so
+// that a scheduler that is killed finds it again.
+func (s *Scheduler) converse(a *agent, c *config.Agent, interrupted *inbox.InFlight, newSession string) (resume string, goesOn bool, err error) {
 	var kept conversation
-	err := state.Load(s.conversationPath(a), &kept)
-	if err == nil && kept.ID != "" && kept.Dir == c.Dir {
-		return kept.ID, nil
+	err = state.Load(s.conversationPath(a), &kept)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && (c.Context == hook.ContextResume || !errors.Is(err, state.ErrDamaged)) {
+		return "", false, err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	next := conversation{Dir: c.Dir, Sessions: []string{newSession}}
+	if kept.ID != "" && kept.Dir == c.Dir {
+		goesOn = interrupted != nil && slices.Contains(kept.Sessions, interrupted.Session)
+		if goesOn || c.Context == hook.ContextResume {
+			resume = kept.ID
+		}
 	}
-	return "", state.Save(s.conversationPath(a), conversation{ID: newSession, Dir: c.Dir})
+	if goesOn {
+		next.Sessions = []string{interrupted.Session, newSession}
+	}
+	next.ID = cmp.Or(resume, newSession)
+	return resume, goesOn, state.Save(s.conversationPath(a), next)
+}
+
+// interrupted returns the entry in flight of an agent without a session, where
+// a failure that passes has ended its turn; or nil.
+func interrupted(c *config.Agent) (*inbox.InFlight, error) {
+	q, err := operator.Open(c)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	f, err := q.Peek()
+	if err != nil || f == nil || !passing(f.Failure) {
+		return nil, err
+	}
+	return f, nil
 }
 
 // noConversation is what the client says to --resume with an id that it does
@@ -48,20 +80,22 @@ func (s *Scheduler) resume(a *agent, c *config.Agent, newSession string) (string
 const noConversation = "No conversation found"
 
 // conversed forgets a conversation that does not exist: its first session
-// never began, or the client has deleted it.
-func (s *Scheduler) conversed(a *agent, c *config.Agent, spec session.Spec, o session.Outcome) {
+// never began, or the client has deleted it. It reports the latter.
+func (s *Scheduler) conversed(a *agent, spec session.Spec, o session.Outcome) (deleted bool) {
 	gone := !o.Bound // it never began
 	if spec.Resume != "" {
 		gone = o.Why == hook.EndExited && o.ExitCode == 1 && strings.Contains(o.Screen, noConversation)
+		deleted = gone
 	}
-	if c.Context != hook.ContextResume || !gone {
-		return
+	if !gone {
+		return false
 	}
 	if err := os.Remove(s.conversationPath(a)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Warn("cannot forget a conversation", "agent", c.Name, "err", err)
+		s.log.Warn("cannot forget a conversation", "agent", a.name, "err", err)
 	}
-	if spec.Resume != "" {
-		s.note(Event{Agent: c.Name, Kind: "forgot", Session: spec.Session, Detail: "the client has no conversation " + spec.Resume + "; the next session begins a new one"})
-		s.log.Warn("the conversation is gone; the next session begins a new one", "agent", c.Name, "conversation", spec.Resume)
+	if deleted {
+		s.note(Event{Agent: a.name, Kind: "forgot", Session: spec.Session, Detail: "the client has no conversation " + spec.Resume + "; the next session begins a new one"})
+		s.log.Warn("the conversation is gone; the next session begins a new one", "agent", a.name, "conversation", spec.Resume)
 	}
+	return deleted
 }

@@ -21,7 +21,7 @@ type Event struct {
 	Agent string    `json:"agent,omitempty"`
 	// Kind is one of: state, fired, skipped, trigger-failed, applied, ended,
 	// recovered, swept, paused, resumed, reloaded, reload-failed, added,
-	// removed, directory-lost, directory-found, queue-lost, trigger-anew, stopping. Readers
+	// removed, directory-lost, directory-found, queue-lost, stuck, trigger-anew, forgot, stopping. Readers
 	// pass over those that they do not know.
 	Kind    string    `json:"kind"`
 	State   State     `json:"state,omitempty"`

@@ -64,7 +64,7 @@ func (s *Scheduler) recoverLeft(ctx context.Context, a *agent, cfg *config.Agent
 		return
 	}
 	o := lastOutcome(cfg.Home)
-	err := errors.Join(s.furnish(cfg), s.recover(ctx, a, cfg, o))
+	err := errors.Join(s.furnish(cfg), s.recover(ctx, a, cfg, o, dealing{}))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -89,9 +89,17 @@ func lastOutcome(home string) session.Outcome {
 	return o
 }
 
+// dealing is how an entry is dealt with whose session is gone.
+type dealing struct {
+	// abandon: no conversation goes on with it.
+	abandon bool
+	// poison: it had all the chances that there are.
+	poison bool
+}
+
 // recover deals with an entry whose session is gone. It holds the session
 // lock and the hook lock; the run lock is held already.
-func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o session.Outcome) error {
+func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o session.Outcome, how dealing) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
 	defer cancel()
 	q, err := operator.Open(cfg)
@@ -121,8 +129,12 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 	if q.Reclaimable() {
 		s.reclaimLater(a)
 	}
+	passes := passing
+	if how.abandon {
+		passes = nil
+	}
 	outcome, flight, err := q.Recover(inbox.Interruption{
-		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: counts(o),
+		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
 		Arrived: hook.Arrived, Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure, Now: time.Now(),
 	})
 	if err != nil {
@@ -141,7 +153,17 @@ func (s *Scheduler) noteRecovered(a *agent, outcome inbox.Outcome, flight *inbox
 	if flight != nil {
 		detail = fmt.Sprintf("entry %s, %s, attempt %d", flight.DeliveryID, flight.State, flight.Attempt)
 	}
+	s.mu.Lock()
+	if a.halted = nil; outcome == inbox.Kept {
+		a.halted = &hook.Work{DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: flight.DeliveredAt}
+		detail += "; its conversation goes on with it when the service is back (" + flight.Failure + ")"
+	}
+	s.mu.Unlock()
 	s.note(Event{Agent: a.name, Kind: "recovered", Reason: string(outcome), Detail: detail})
+	if outcome == inbox.Kept {
+		s.log.Info("an entry goes on when the service is back", "agent", a.name, "entry", detail)
+		return
+	}
 	s.log.Warn("recovered an interrupted entry", "agent", a.name, "outcome", outcome, "entry", detail)
 	if outcome == inbox.DeadLettered {
 		s.mu.Lock()
@@ -174,7 +196,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 	if prepared.Changed {
 		s.note(Event{Agent: a.name, Kind: "applied"})
 	}
-	spec, err := s.spec(a, cfg, prepared, env)
+	spec, err := s.specFor(a, cfg, prepared, env)
 	if err != nil {
 		s.launchFailed(a, err)
 		return
@@ -191,9 +213,32 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 		Agent: a.name, Kind: "ended", Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
 		Started: started, Acknowledged: outcome.Acknowledged, Why: outcome.Why,
 	})
-	s.conversed(a, cfg, spec, outcome)
-	err = s.recover(context.Background(), a, cfg, outcome)
-	s.ended(a, cfg, outcome, err)
+	how := dealing{abandon: s.conversed(a, spec, outcome), poison: s.poisonous(a, outcome)}
+	err = s.recover(context.Background(), a, cfg, outcome, how)
+	s.ended(a, cfg, outcome, how.poison, err)
+}
+
+// specFor is the spec of a session that goes on with what the service has
+// interrupted, if anything. Where that is not possible, the entry is an orphan.
+func (s *Scheduler) specFor(a *agent, cfg *config.Agent, prepared Prepared, env []string) (session.Spec, error) {
+	f, err := interrupted(cfg)
+	if err != nil {
+		return session.Spec{}, err
+	}
+	spec, err := s.spec(a, cfg, prepared, env, f)
+	if err == nil && f != nil && spec.GoOn == "" {
+		s.log.Warn("it is not known in which conversation an entry was interrupted", "agent", a.name, "entry", f.DeliveryID)
+		err = s.recover(context.Background(), a, cfg, session.Outcome{Why: hook.EndAPIFailure, Detail: f.Failure}, dealing{abandon: true})
+	}
+	return spec, err
+}
+
+// poisonous reports whether the entry in work at a session's end is to be given
+// up for the sake of those behind it.
+func (s *Scheduler) poisonous(a *agent, o session.Outcome) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return poisonous(o, a.history, s.rule(a), time.Now())
 }
 
 // attend follows a live session to its end.
@@ -231,6 +276,7 @@ func (s *Scheduler) outcomeOf(a *agent, last session.Report) session.Outcome {
 func (s *Scheduler) launched(a *agent, live Session, id string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	a.halted = nil
 	a.live, a.session, a.started, a.last, a.leaving = live, id, at, session.Report{Phase: hook.Starting, At: at}, false
 	s.enterLocked(a, Running, "session started", time.Time{})
 	switch {
@@ -301,17 +347,17 @@ func (s *Scheduler) launchFailed(a *agent, err error) {
 }
 
 // ended decides what follows a session's end.
-func (s *Scheduler) ended(a *agent, cfg *config.Agent, o session.Outcome, recoverErr error) {
+func (s *Scheduler) ended(a *agent, cfg *config.Agent, o session.Outcome, poison bool, recoverErr error) {
 	l, now := lookInto(cfg), lookAtFolders(cfg)
 	s.mu.Lock()
 	a.queued, a.folders = l.depth.Entries, now
 	s.mu.Unlock()
-	s.endedWith(a, o, l.err != nil || l.depth.Entries > 0, recoverErr)
+	s.endedWith(a, o, l.err != nil || l.work(), poison, recoverErr)
 	s.noticed(a)
 }
 
 // endedWith is told whether something is left in the queue.
-func (s *Scheduler) endedWith(a *agent, o session.Outcome, left bool, recoverErr error) {
+func (s *Scheduler) endedWith(a *agent, o session.Outcome, left, poison bool, recoverErr error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.live = nil
@@ -324,6 +370,8 @@ func (s *Scheduler) endedWith(a *agent, o session.Outcome, left bool, recoverErr
 	n, blamed := s.judgedLocked(a, o, now)
 	h := a.history
 	switch {
+	case poison && recoverErr == nil:
+		n, h = poisoned(o, a.history)
 	case !blamed:
 		n, h = after(o, left, a.history, s.rule(a), now, roll())
 	case o.Acknowledged > 0:
@@ -333,6 +381,7 @@ func (s *Scheduler) endedWith(a *agent, o session.Outcome, left bool, recoverErr
 		s.queueLostLocked(a, *o.Loss)
 	}
 	a.history = h
+	s.stuckLocked(a, o, now)
 	if recoverErr != nil {
 		a.owed = &o // before the next start
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
 	"heartbeat/orchestrator/session"
 )
 
@@ -74,10 +73,10 @@ func (s *Scheduler) queueGoneLocked(a *agent, before, now folders, what string) 
 	case time.Since(a.folderGone) < folderPatience:
 		return
 	}
-	if a.queued > 0 || a.owed != nil {
-		s.queueLostLocked(a, session.Loss{What: what, Queued: a.queued, InFlight: a.flight()})
+	if a.queued > 0 || a.owed != nil || a.halted != nil {
+		s.queueLostLocked(a, session.Loss{What: what, Queued: a.queued, InFlight: a.halted})
 	}
-	a.folders, a.folderGone, a.queued, a.owed = now, time.Time{}, 0, nil
+	a.folders, a.folderGone, a.queued, a.owed, a.halted = now, time.Time{}, 0, nil, nil
 }
 
 // countLater has what is queued for an agent that does not start counted after
@@ -102,14 +101,6 @@ func (s *Scheduler) countLater(a *agent) {
 
 // countDelay is how old may be what is known of such a queue.
 const countDelay = 2 * time.Second
-
-// flight is the entry that was interrupted, as far as is known.
-func (a *agent) flight() *hook.Work {
-	if a.owed == nil {
-		return nil
-	}
-	return a.last.Work
-}
 
 // queueLostLocked tells that prompts are gone.
 func (s *Scheduler) queueLostLocked(a *agent, l session.Loss) {

@@ -96,7 +96,7 @@ func (s *Scheduler) Resume(names ...string) ([]AgentState, error) {
 
 func (s *Scheduler) resumeLocked(a *agent) {
 	s.note(Event{Agent: a.name, Kind: "resumed"})
-	a.loss = nil
+	a.loss, a.stuck = nil, nil
 	switch a.state {
 	case Parked:
 		if c := s.accountLocked(a); c != nil {

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"heartbeat/hook"
@@ -40,9 +41,16 @@ type restartRule struct {
 
 // history is what the policy remembers of an agent's failures.
 type history struct {
-	failures int         // in a row, without an acknowledgement
-	restarts []time.Time // of failures of sessions and of their starts, within the window
-	refusals []time.Time // of requests that the API refused, within the window
+	failures int     // in a row, without an acknowledgement
+	restarts []spent // failures of sessions and of their starts, within the window
+	refusals []spent // requests that the API refused, within the window
+	poisons  int     // entries in a row that were given up for them
+}
+
+// spent is one failure, and the delivery that was in work, or "".
+type spent struct {
+	at time.Time
+	on string
 }
 
 // next is what follows a session's end.
@@ -85,7 +93,7 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 		count, what = &h.refusals, "refused requests"
 	}
 	if !passes(o) {
-		*count = append(rule.recent(*count, now), now)
+		*count = append(rule.recent(*count, now), spent{now, o.Delivery})
 		if len(*count) > rule.max {
 			return next{state: Held, reason: fmt.Sprintf("%d %s within %s, the last: %s",
 				len(*count), what, rule.window, describe(o))}, h
@@ -101,15 +109,38 @@ func passes(o session.Outcome) bool {
 	return o.NoRoom || o.Why == hook.EndAPIFailure && faultOf(o.Detail) == serviceFault
 }
 
-// recent returns those of the times that lie within the window.
-func (r restartRule) recent(all []time.Time, now time.Time) []time.Time {
+// recent returns those of the failures that lie within the window.
+func (r restartRule) recent(all []spent, now time.Time) []spent {
 	recent := all[:0:0]
-	for _, t := range all {
-		if now.Sub(t) < r.window {
-			recent = append(recent, t)
+	for _, f := range all {
+		if now.Sub(f.at) < r.window {
+			recent = append(recent, f)
 		}
 	}
 	return recent
+}
+
+// maxPoisons is how many entries in a row are given up for what may be their
+// own fault: after so many it is not.
+const maxPoisons = 3
+
+// poisonous reports whether all the failures that an agent may have within its
+// window were spent on the one entry that was in work at this one's end, by a
+// refusal that may be the entry's own: then the entry goes, not the agent.
+func poisonous(o session.Outcome, h history, rule restartRule, now time.Time) bool {
+	if o.Why != hook.EndAPIFailure || faultOf(o.Detail) != suspectFault || o.Delivery == "" || h.poisons >= maxPoisons {
+		return false
+	}
+	if o.Acknowledged > 0 {
+		h = history{}
+	}
+	recent := rule.recent(h.refusals, now)
+	return len(recent)+1 > rule.max && !slices.ContainsFunc(recent, func(f spent) bool { return f.on != o.Delivery })
+}
+
+// poisoned is what follows when an entry was given up.
+func poisoned(o session.Outcome, h history) (next, history) {
+	return next{state: Idle, reason: "entry " + o.Delivery + " was given up: " + describe(o)}, history{restarts: h.restarts, poisons: h.poisons + 1}
 }
 
 // counts reports whether an interruption uses up one of an entry's attempts:

@@ -19,7 +19,7 @@ func TestAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 	rule := restartRule{max: 3, window: 30 * time.Minute}
-	three := []time.Time{now.Add(-20 * time.Minute), now.Add(-10 * time.Minute), now.Add(-time.Minute)}
+	three := []spent{{at: now.Add(-20 * time.Minute)}, {at: now.Add(-10 * time.Minute)}, {at: now.Add(-time.Minute)}}
 	tests := []struct {
 		name     string
 		outcome  session.Outcome
@@ -59,7 +59,7 @@ func TestAfter(t *testing.T) {
 		},
 		{
 			name: "old ones do not count", outcome: session.Outcome{Why: hook.EndCrashed},
-			before: history{failures: 3, restarts: []time.Time{now.Add(-31 * time.Minute), three[1], three[2]}},
+			before: history{failures: 3, restarts: []spent{{at: now.Add(-31 * time.Minute)}, three[1], three[2]}},
 			state:  BackingOff, delay: 8 * time.Second, failures: 4,
 		},
 		{

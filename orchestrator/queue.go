@@ -38,6 +38,10 @@ type look struct {
 	stamp stamp // of the inbox before the look
 }
 
+// work reports whether a session has something to do: an entry, or one that goes
+// on.
+func (l look) work() bool { return l.depth.Entries > 0 || passing(l.depth.Failure) }
+
 func lookInto(a *config.Agent) look {
 	l := look{stamp: stampOf(a.Inbox)}
 	l.depth, l.err = pending(a)

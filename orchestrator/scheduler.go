@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/memory"
@@ -146,7 +147,10 @@ type agent struct {
 	loss       *QueueLoss // that no person has taken note of
 	// owed is how the session ended whose entry in flight could not be dealt
 	// with.
-	owed    *session.Outcome
+	owed *session.Outcome
+	// halted is the entry in flight that the service has interrupted.
+	halted  *hook.Work
+	stuck   *Stuck // while the service fails
 	state   State
 	moves   int   // changes of state
 	empty   stamp // of the inbox, when it was found to hold nothing; or zero
@@ -315,7 +319,7 @@ func (s *Scheduler) foundLocked(a *agent, l look) {
 	case l.err != nil:
 		s.failLocked(a, l.err)
 		return
-	case l.depth.Entries == 0:
+	case !l.work():
 		if a.empty = l.stamp; l.depth.Tail {
 			a.empty = stamp{}
 			s.againLocked(a, tailCheck)

@@ -5,6 +5,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/session"
 )
 
@@ -12,7 +13,7 @@ import (
 const keepLogs = 20
 
 // spec says what an agent's next session is.
-func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared, env []string) (session.Spec, error) {
+func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared, env []string, interrupted *inbox.InFlight) (session.Spec, error) {
 	command := c.Command
 	if c.Self {
 		command = append([]string{Self()}, c.Command[1:]...)
@@ -27,12 +28,16 @@ func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared, env []string) (s
 		policy.Mode = hook.Drain
 	}
 	id := newUUID()
-	resume, err := s.resume(a, c, id)
+	resume, goesOn, err := s.converse(a, c, interrupted, id)
 	if err != nil {
 		return session.Spec{}, err
 	}
+	goOn := ""
+	if goesOn {
+		goOn = interrupted.DeliveryID
+	}
 	return session.Spec{
-		Agent: c.Name, Session: id, Resume: resume, Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
+		Agent: c.Name, Session: id, Resume: resume, GoOn: goOn, Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
 		Command: command, Env: env, Policy: policy, KickoffText: c.KickoffText,
 		PermissionMode: c.Permissions.Mode, SettingsFile: p.SettingsFile,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,

@@ -67,7 +67,7 @@ func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 		st.State = Idle // it has done nothing yet
 	}
 	if !running {
-		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost = Stopped, "", nil, time.Time{}, nil, ""
+		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost, st.Stuck = Stopped, "", nil, time.Time{}, nil, "", nil
 	} else if r, err := hook.ReadRecord(a.Home); err == nil && r != nil && r.Phase != hook.Ended {
 		st.Phase, st.Work, st.Attached, st.Hush = r.Phase, r.Work, r.Attached, r.Hush()
 	}

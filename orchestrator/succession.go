@@ -125,7 +125,7 @@ func (s *Scheduler) recoverLocked(a *agent, reason string) {
 		case <-s.work.Done():
 			return // the next run recovers it
 		}
-		err := errors.Join(s.furnish(cfg), s.recover(context.WithoutCancel(s.work), a, cfg, *o))
+		err := errors.Join(s.furnish(cfg), s.recover(context.WithoutCancel(s.work), a, cfg, *o, dealing{}))
 		<-s.recoveries
 		s.recovered(a, reason, o, err)
 	})

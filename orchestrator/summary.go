@@ -38,15 +38,17 @@ type AgentState struct {
 	// QueueLost is what was lost with the queue's folder, until a person resumes
 	// the agent.
 	QueueLost *QueueLoss `json:"queue_lost,omitempty"`
+	// Stuck is work that the service refuses again and again.
+	Stuck *Stuck `json:"stuck,omitempty"`
 	// Failing are the triggers that do not work.
 	Failing []Failing `json:"failing,omitempty"`
 }
 
 // NeedsPerson reports whether nothing starts until a person resumes the agent,
 // who has not paused it themselves, or brings its directory back; or whether
-// accepted prompts are gone, which somebody has to know.
+// accepted prompts are gone, or work does not move, which somebody has to know.
 func (a AgentState) NeedsPerson() bool {
-	return a.Lost != "" || a.QueueLost != nil || a.State == Held && a.Paused.IsZero()
+	return a.Lost != "" || a.QueueLost != nil || a.Stuck != nil && a.Stuck.Told || a.State == Held && a.Paused.IsZero()
 }
 
 // statePath is where an agent's state is kept.
@@ -94,6 +96,9 @@ func (s *Scheduler) describeLocked(a *agent) AgentState {
 		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: a.reason, Failures: a.history.failures,
 		Session: a.session, Last: a.outcome, Acknowledged: a.acknowledged, DeadLettered: a.deadLettered,
 		Failing: slices.Clone(a.failing), Lost: a.lost, QueueLost: a.loss,
+	}
+	if a.stuck != nil {
+		d.Stuck = new(*a.stuck)
 	}
 	if a.live != nil {
 		d.Phase, d.Work = a.last.Phase, a.last.Work
@@ -210,7 +215,7 @@ func (s *Scheduler) finishOnceLocked() {
 		if a.state != Idle || a.lost != "" || a.empty.known && stampOf(a.cfg.Inbox) == a.empty {
 			continue
 		}
-		if d, err := pending(a.cfg); err != nil || d.Entries > 0 || d.Tail {
+		if d, err := pending(a.cfg); err != nil || d.Entries > 0 || d.Tail || passing(d.Failure) {
 			return
 		}
 	}

@@ -103,7 +103,7 @@ func eventText(p *page, e orchestrator.Event) {
 	case "state":
 		what = string(e.From) + " → " + string(e.State)
 		colour = stateCell(p, e.State).colour
-	case "recovered", "trigger-failed", "reload-failed", "swept", "directory-lost", "directory-found", "queue-lost", "trigger-anew":
+	case "recovered", "trigger-failed", "reload-failed", "swept", "directory-lost", "directory-found", "queue-lost", "stuck", "trigger-anew":
 		colour = p.yellow
 	}
 	p.coloured(colour, what)

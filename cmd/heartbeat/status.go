@@ -146,6 +146,10 @@ func (s statusPage) text(p *page) {
 			p.coloured(p.red, "! ")
 			p.printf("%s: its queue was lost %s ago: %s; `heartbeat resume %s` when you have seen it\n", a.Agent, roughly(s.now.Sub(l.At)), l.String(), a.Agent)
 		}
+		if k := a.Stuck; k != nil && k.Told {
+			p.coloured(p.red, "! ")
+			p.printf("%s: the service has failed for %s: %s\n", a.Agent, roughly(s.now.Sub(k.Since)), k.Why)
+		}
 		for _, f := range a.Failing {
 			p.coloured(p.red, "! ")
 			p.printf("%s: %s\n", a.Agent, failingText(f, s.now))

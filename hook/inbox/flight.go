@@ -211,7 +211,7 @@ func newFlight(e *Entry, generation int64) *flight {
 func (f *flight) offer(o Offering) {
 	f.State, f.Via, f.Session, f.PromptID = Offered, o.Via, o.Session, o.PromptID
 	f.Transcript, f.TranscriptOffset, f.Unwatched, f.Client = o.Transcript, o.TranscriptOffset, o.Unwatched, o.Client
-	f.DeliveredAt = time.Now().UTC()
+	f.Failure, f.DeliveredAt = "", time.Now().UTC()
 }
 
 // writeFlight makes the record durable.

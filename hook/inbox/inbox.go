@@ -98,6 +98,7 @@ type Via string
 const (
 	ViaKickoff Via = "kickoff" // in the prompt argument the session started with
 	ViaStop    Via = "stop"    // by a Stop hook
+	ViaResume  Via = "resume"  // by going on with its conversation; see Queue.Rebind
 )
 
 // Reason says why an entry became a dead letter. The list is closed.
@@ -190,6 +191,9 @@ type InFlight struct {
 	// (hand-wired directories): then taken counts as started. It stands here,
 	// because no other file has to survive a power cut with the entry.
 	Unwatched bool `json:"unwatched,omitempty"`
+	// Failure is the kind of API failure that ended its turn, until a session
+	// demonstrably goes on with it.
+	Failure string `json:"failure,omitempty"`
 }
 
 // Repeat reports whether a session may have worked on an earlier attempt: then
@@ -289,7 +293,13 @@ type Interruption struct {
 	// Refused says that the service ended the session: where no tool has run,
 	// nothing was worked on.
 	Refused bool
-	Now     time.Time
+	// Passes, when not nil, reports whether an API failure of a kind passes: an
+	// entry whose turn one ended is no orphan, and stays in flight.
+	Passes func(kind string) bool
+	// Poison says that the entry has had all the chances that there are: unless
+	// its policy decides, it is filed.
+	Poison bool
+	Now    time.Time
 }
 
 // Outcome says what Recover did. The list is closed.
@@ -302,6 +312,7 @@ const (
 	Requeued           Outcome = "requeued"             // it is first in the queue again
 	DeadLettered       Outcome = "dead-lettered"
 	DroppedOrphan      Outcome = "dropped"
+	Kept               Outcome = "kept"     // it stays in flight, for a session that goes on with it
 	Repaired           Outcome = "repaired" // a corrupt file was set aside and rebuilt
 )
 
@@ -311,4 +322,6 @@ type Depth struct {
 	Bytes   int64 `json:"bytes"`   // bytes behind the cursor
 	More    bool  `json:"more"`    // counting stopped at its limit
 	Tail    bool  `json:"tail"`    // an unterminated line stands at the end
+	// Failure is that of the entry in flight; see InFlight.
+	Failure string `json:"failure,omitempty"`
 }

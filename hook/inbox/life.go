@@ -1,6 +1,9 @@
 package inbox
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // InFlight returns the entry in flight, or nil. An entry that the cursor has
 // passed (acknowledged, the removal was interrupted) is cleaned up and
@@ -120,6 +123,62 @@ func (q *Queue) Advance(s State, promptID string) (*InFlight, error) {
 	if promptID != "" {
 		f.PromptID = promptID
 	}
+	if err := q.writeFlight(f); err != nil {
+		return nil, err
+	}
+	return v.record(), nil
+}
+
+// Fail records that a failure of the API ended the turn of the entry in flight:
+// Recover knows then whether it passes.
+func (q *Queue) Fail(kind string) (*InFlight, error) {
+	return q.alter("record a failure of", func(f *flight) error {
+		f.Failure = kind
+		return nil
+	})
+}
+
+// Rebind gives the entry in flight, whose turn was ended by a failure, to
+// another session, which goes on with its conversation. Its state and its
+// attempt stay; that the session goes on with it is for GoesOn to record.
+func (q *Queue) Rebind(delivery string, o Offering) (*InFlight, error) {
+	return q.alter("go on with", func(f *flight) error {
+		if f.DeliveryID != delivery || f.Failure == "" {
+			return errors.New("it is another one, or nothing interrupted it")
+		}
+		f.Via, f.Session, f.PromptID = ViaResume, o.Session, ""
+		f.Transcript, f.TranscriptOffset = o.Transcript, o.TranscriptOffset
+		return nil
+	})
+}
+
+// GoesOn records that a session demonstrably goes on with the entry in flight.
+func (q *Queue) GoesOn(promptID string) (*InFlight, error) {
+	return q.alter("record the going on of", func(f *flight) error {
+		f.Failure, f.PromptID = "", promptID
+		return nil
+	})
+}
+
+// alter changes the record of the entry in flight, durably.
+func (q *Queue) alter(what string, change func(*flight) error) (*InFlight, error) {
+	v, err := q.settle()
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	f := v.flight
+	if f == nil {
+		return nil, fmt.Errorf("cannot %s an entry: %w", what, ErrNothingInFlight)
+	}
+	before := f.InFlight
+	if err := change(f); err != nil {
+		return nil, fmt.Errorf("cannot %s entry %s: %w", what, f.DeliveryID, err)
+	}
+	if f.InFlight == before {
+		return v.record(), nil
+	}
+	f.own()
 	if err := q.writeFlight(f); err != nil {
 		return nil, err
 	}

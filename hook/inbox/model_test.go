@@ -236,13 +236,42 @@ func (m *model) Tool(t *rapid.T) {
 	}
 }
 
+// Limit ends the session by a failure that passes; another one goes on with what
+// it worked on, which is not handed over again.
+func (m *model) Limit(t *rapid.T) {
+	p := m.hasGot
+	if p == "" {
+		return
+	}
+	m.hasGot = ""
+	var f *InFlight
+	steps := []func() error{
+		func() error { _, err := m.q.Advance(Taken, ""); return err },
+		func() (err error) { f, err = m.q.Fail("limit"); return err },
+		func() error {
+			outcome, _, err := m.q.Recover(Interruption{Policy: m.policy, Counts: true, Passes: func(kind string) bool { return kind == "limit" }})
+			if err == nil && outcome != Kept {
+				t.Fatalf("%q was interrupted by a limit: %s", p, outcome)
+			}
+			return err
+		},
+		func() error { _, err := m.q.Rebind(f.DeliveryID, Offering{Session: "next"}); return err },
+		func() error { _, err := m.q.GoesOn("P"); return err },
+	}
+	for _, step := range steps {
+		if !m.process(t, step) {
+			return // the next one may be told that nothing passes
+		}
+	}
+	m.hasGot = p
+}
+
 // Interrupt ends the session and recovers.
 func (m *model) Interrupt(t *rapid.T) {
 	if m.truncated {
 		// The entry may be appended again, and two appenders that are at it
 		// at once are kept apart only when each writes its line in one piece.
 		m.finishSlow(t)
-		m.truncated = false
 	}
 	m.hasGot = ""
 	m.breaks++
@@ -257,6 +286,7 @@ func (m *model) Interrupt(t *rapid.T) {
 			}
 		}
 		if lived {
+			m.truncated = false
 			return
 		}
 	}

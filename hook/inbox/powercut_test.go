@@ -118,6 +118,7 @@ type story struct {
 	synced       bool // an offer has synced the inbox
 	started, ack []string
 	seen, gone   map[string]bool // :: prompt → a session may have got it; a person took it away
+	halted       string          // what the service has interrupted, until a session goes on with it
 }
 
 // protocols are what happens to the entries one, two and three until the power
@@ -127,6 +128,8 @@ var protocols = map[string]string{
 	"interrupted":            "offer recover offer take recover offer take start ack offer",
 	"again and again":        "offer take ack offer take recover offer take recover offer take recover offer",
 	"did not arrive":         "offer reoffer reoffer take ack offer reoffer recover offer",
+	"by the service":         "offer take start fail recover rebind goon ack offer take fail recover rebind fail recover rebind goon start ack offer",
+	"by the service, killed": "offer take fail rebind goon recover offer take start fail recover rebind recover goon recover offer",
 	"taken back":             "offer withdraw offer take recover offer withdraw offer take ack",
 	"other inode":            "offer take recover move look move offer take ack move offer recover move look offer",
 	"other inode, later":     "offer take ack offer take ack offer take recover move look look move offer take recover offer",
@@ -200,6 +203,9 @@ func cutEverywhere(t *testing.T, policy OrphanPolicy, steps []string) (points in
 	return points
 }
 
+// limits reports whether a failure is the one of these stories.
+func limits(kind string) bool { return kind == "limit" }
+
 // tell is one step of a story.
 func (now *story) tell(r *rig, d *disk, policy OrphanPolicy, step string) {
 	r.t.Helper()
@@ -231,12 +237,31 @@ func (now *story) tell(r *rig, d *disk, policy OrphanPolicy, step string) {
 	case "start":
 		r.advance(Started)
 		now.started = append(now.started, prompt())
+	case "fail":
+		p := prompt()
+		if _, err := r.Fail("limit"); err != nil {
+			r.t.Fatal(err)
+		}
+		now.halted = p
+	case "rebind":
+		f, err := r.InFlight()
+		if err == nil {
+			_, err = r.Rebind(f.DeliveryID, Offering{Session: "s2"})
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	case "goon":
+		now.halted = ""
+		if _, err := r.GoesOn("P"); err != nil {
+			r.t.Fatal(err)
+		}
 	case "ack":
 		p := prompt()
 		r.ack()
 		now.ack = append(now.ack, p)
 	case "recover":
-		r.recover(Interruption{Policy: policy, Counts: true, MaxAttempts: 100})
+		r.recover(Interruption{Policy: policy, Counts: true, MaxAttempts: 100, Passes: limits})
 	case "look":
 		r.next()
 	case "move": // a mount that gives files other inodes
@@ -286,7 +311,18 @@ func check(t *testing.T, policy OrphanPolicy, now story, left map[string]string,
 			t.Fatal(err)
 		}
 	}
-	r.recover(Interruption{Policy: policy, Counts: true, MaxAttempts: 100})
+	kept := ""
+	if r.recover(Interruption{Policy: policy, Counts: true, MaxAttempts: 100, Passes: limits}) == Kept {
+		f, err := r.InFlight()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = f.Prompt()
+		r.ack() // a session goes on with it
+	}
+	if now.halted != "" && kept != now.halted {
+		t.Errorf("%s, %s: %q does not go on: left %q", policy, at, now.halted, left)
+	}
 	r.append(Letter{Prompt: "new"})
 	given := r.attemptsOfAll()
 	var dead []string
@@ -299,6 +335,9 @@ func check(t *testing.T, policy OrphanPolicy, now story, left map[string]string,
 	}
 	for _, p := range []string{"one", "two", "three"} {
 		done := slices.Contains(now.ack, p)
+		if p == kept && !done && given[p] == 0 && !slices.Contains(dead, p) {
+			continue
+		}
 		if now.synced && !done && !now.gone[p] && given[p] == 0 && !slices.Contains(dead, p) && !strings.Contains(left[outboxFile], `"id-`+p+`"`) {
 			t.Errorf("lost %q: %s", p, state)
 		}

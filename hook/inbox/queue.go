@@ -339,10 +339,14 @@ func (q *Queue) Depth(limit int64) (Depth, error) {
 	}
 	defer v.close()
 	from, size := v.behind(), v.source.size
-	if size <= from {
-		return Depth{}, nil
+	var d Depth
+	if v.flight != nil && !v.stale {
+		d.Failure = v.flight.Failure
 	}
-	d := Depth{Bytes: size - from}
+	if size <= from {
+		return d, nil
+	}
+	d.Bytes = size - from
 	if limit > 0 && size-from > limit {
 		size, d.More = from+limit, true
 	}

@@ -16,6 +16,8 @@ const defaultAttempts = 5
 // entry's record with the state that it went by: what Arrived found, and what
 // taken or heartbeat-rs's flag counts as.
 //
+// An entry whose turn was ended by a failure that passes stays as it is (Kept).
+//
 // It can be interrupted and called again at any point: what it decides
 // follows from the record, and it files and counts nothing twice.
 func (q *Queue) Recover(i Interruption) (Outcome, *InFlight, error) {
@@ -79,6 +81,9 @@ func (q *Queue) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	if done {
 		return StaleOrphanDeleted, q.finish(v)
 	}
+	if f.Failure != "" && i.Passes != nil && i.Passes(f.Failure) {
+		return Kept, nil
+	}
 	untaken, err := q.weigh(f, i)
 	if err != nil {
 		return "", err
@@ -99,7 +104,7 @@ func (q *Queue) recoverFlight(v *view, i Interruption) (Outcome, error) {
 		return DroppedOrphan, q.finish(v)
 	case started && i.Policy.files():
 		return DeadLettered, q.bury(v, Interrupted, i.Now)
-	case repeats >= limit:
+	case repeats >= limit || i.Poison:
 		return DeadLettered, q.bury(v, Poison, i.Now)
 	}
 	return Requeued, q.requeue(v, requeued{Attempt: f.Attempt, Repeats: repeats, Untouched: untouched})

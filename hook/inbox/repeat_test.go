@@ -19,8 +19,9 @@ func TestARepeatIsMarkedOnlyWhenASessionMayHaveWorkedOnIt(t *testing.T) {
 			if s != Offered {
 				r.advance(s)
 			}
-			i.Policy, i.MaxAttempts = Retry, 100
-			r.recover(i)
+			its := i // it serves several tests at once
+			its.Policy, its.MaxAttempts = Retry, 100
+			r.recover(its)
 		}}
 	}
 	seen := func(a Arrival) func(InFlight) Arrival { return func(InFlight) Arrival { return a } }

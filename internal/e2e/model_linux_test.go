@@ -47,6 +47,7 @@ var apiFailures = map[string]fakeapi.Answer{
 	"authentication_failed": {Status: 401, ErrorType: "authentication_error", Message: "invalid x-api-key"},
 	"billing_error":         {Status: 400, ErrorType: "invalid_request_error", Message: "Your credit balance is too low to access the Anthropic API."},
 	"model_not_found":       {Status: 404, ErrorType: "not_found_error", Message: "model: claude-opus-5-5"},
+	"unknown":               {Status: 400, ErrorType: "invalid_request_error", Message: "Output blocked by content filtering policy"},
 	"invalid_request":       {Status: 400, ErrorType: "invalid_request_error", Message: "prompt is too long: 300000 tokens > 200000 maximum"},
 }
 

@@ -180,7 +180,11 @@ func (s *Server) record(req *Request) Answer {
 
 // choose finds the answer and what follows its tools' results. It needs mu.
 func (s *Server) choose(req *Request) (Answer, []Answer) {
+	_, result := req.newestUser().toolResult()
 	for _, b := range req.newestUser().Content {
+		if !result {
+			break
+		}
 		if next := s.pending[b.ToolUse]; b.Type == "tool_result" && len(next) > 0 {
 			return next[0], next[1:]
 		}

@@ -53,10 +53,16 @@ func (m Message) Text() string {
 	return b.String()
 }
 
+// toolResult returns the results of tools, unless something is asked behind
+// them: the client puts a prompt that follows a turn without an end into the same
+// message.
 func (m Message) toolResult() (text string, ok bool) {
 	for _, c := range m.Content {
-		if c.Type == "tool_result" {
+		switch {
+		case c.Type == "tool_result":
 			text, ok = text+c.Text, true
+		case c.Type == "text" && !isReminder(c.Text):
+			ok = false
 		}
 	}
 	return text, ok

@@ -67,7 +67,7 @@ func checkCursor(_ *Facts, a *Agent) []Finding {
 // checkOrphan: an entry in flight whose session is gone.
 func checkOrphan(f *Facts, a *Agent) []Finding {
 	q := a.Queue
-	if q.InFlight == nil || !a.idle() || q.Err != nil {
+	if q.InFlight == nil || q.InFlight.Failure != "" || !a.idle() || q.Err != nil { // it goes on
 		return nil
 	}
 	return []Finding{{

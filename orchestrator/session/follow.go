@@ -297,6 +297,9 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	o := &Outcome{
 		Why: e.why, Detail: e.detail, Loss: e.loss, Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
 	}
+	if r.Work != nil {
+		o.Delivery = r.Work.DeliveryID
+	}
 	if e.exited {
 		switch {
 		case r.Ruling != nil:

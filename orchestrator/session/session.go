@@ -21,7 +21,10 @@ type Spec struct {
 	Session string `json:"session"` // a UUID
 	// Resume, when not "", is the id of the client's conversation to go on with;
 	// else a new one begins, and Session is its id.
-	Resume  string      `json:"resume,omitempty"`
+	Resume string `json:"resume,omitempty"`
+	// GoOn, when not "", is the delivery id of the entry in flight that the
+	// session goes on with, in the conversation that Resume names.
+	GoOn    string      `json:"go_on,omitempty"`
 	Token   string      `json:"token"` // 32 hex digits; secret
 	Dir     string      `json:"dir"`   // AGENT_DIR, resolved
 	Home    string      `json:"home"`  // AGENT_DIR/.heartbeat
@@ -88,6 +91,8 @@ type Outcome struct {
 	// Unwatched is true when the client worked on a prompt and no hook of ours
 	// was called, which would tell of its tools.
 	Unwatched bool `json:"unwatched,omitempty"`
+	// Delivery is the delivery id of the entry in work, or "".
+	Delivery string `json:"delivery,omitempty"`
 	// Untaken is true when the entry that the session was to begin with is still
 	// offered, and the client, which ended in order, demonstrably never got it.
 	Untaken bool `json:"untaken,omitempty"`

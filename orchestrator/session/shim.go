@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -191,22 +192,15 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if f, err := s.queue.InFlight(); err != nil {
-		return "", err
-	} else if f != nil {
-		return "", fmt.Errorf("cannot start a session in %q: entry %s is in flight and was not recovered", s.spec.Dir, f.DeliveryID)
-	}
-	entry, err := s.queue.Next()
+	f, err := s.queue.InFlight()
 	if err != nil {
 		return "", err
 	}
 	now := time.Now()
 	s.record = s.newRecord(now)
-	prompt := s.spec.KickoffText
-	if prompt == "" {
-		if prompt, err = s.offerFirst(entry, now); err != nil {
-			return "", err
-		}
+	prompt, err := s.begin(f, now)
+	if err != nil {
+		return "", err
 	}
 	if err := s.record.Write(s.spec.Home); err != nil {
 		return "", errors.Join(err, s.withdraw())
@@ -214,9 +208,52 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 	return prompt, nil
 }
 
-// withdraw takes the offer back, where the session was to start with one. The
-// caller holds the hook lock.
+// begin gives the session what it begins with, and returns the prompt argument.
+func (s *shim) begin(f *inbox.InFlight, now time.Time) (string, error) {
+	switch {
+	case f == nil:
+	case f.DeliveryID == s.spec.GoOn:
+		return hook.GoOnPrompt, s.goOn(now)
+	default:
+		return "", fmt.Errorf("cannot start a session in %q: entry %s is in flight and was not recovered", s.spec.Dir, f.DeliveryID)
+	}
+	entry, err := s.queue.Next()
+	if err != nil {
+		return "", err
+	}
+	if s.spec.KickoffText != "" {
+		return s.spec.KickoffText, nil
+	}
+	return s.offerFirst(entry, now)
+}
+
+// goOn takes over the entry in flight that another session was interrupted in.
+func (s *shim) goOn(now time.Time) error {
+	o := inbox.Offering{Session: s.spec.Session}
+	o.Transcript, o.TranscriptOffset = s.conversation(s.spec.Resume)
+	flight, err := s.queue.Rebind(s.spec.GoOn, o)
+	if err != nil {
+		return err
+	}
+	s.works(flight, now)
+	return nil
+}
+
+// works notes the entry that the session begins with.
+func (s *shim) works(flight *inbox.InFlight, now time.Time) {
+	s.record.Work = &hook.Work{
+		DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: now,
+	}
+	s.record.Continuations = 1
+}
+
+// withdraw takes the offer back, where the session was to start with one: an
+// entry that it was to go on with stays in flight. The caller holds the hook
+// lock.
 func (s *shim) withdraw() error {
+	if f, err := s.queue.Peek(); err == nil && f != nil && f.Via == inbox.ViaResume {
+		return nil
+	}
 	err := s.queue.Withdraw()
 	if errors.Is(err, inbox.ErrNothingInFlight) {
 		return nil
@@ -238,10 +275,7 @@ func (s *shim) offerFirst(entry *inbox.Entry, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.record.Work = &hook.Work{
-		DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: now,
-	}
-	s.record.Continuations = 1
+	s.works(flight, now)
 	return hook.KickoffPrompt(hook.PromptFor(flight, entry.Prompt)), nil
 }
 
@@ -249,7 +283,7 @@ func (s *shim) newRecord(now time.Time) *hook.Record {
 	pid := os.Getpid()
 	start, _ := ptyrun.StartTimeOf(pid)
 	return &hook.Record{
-		Version: 1, Agent: s.spec.Agent, Session: s.spec.Session, TokenHash: hook.TokenHash(s.spec.Token),
+		Version: 1, Agent: s.spec.Agent, Session: s.spec.Session, Conversation: cmp.Or(s.spec.Resume, s.spec.Session), TokenHash: hook.TokenHash(s.spec.Token),
 		Inbox: s.spec.Inbox, Policy: s.spec.Policy, Shim: hook.Process{PID: pid, Start: start},
 		StartedAt: now, Phase: hook.Starting, Since: now,
 	}

@@ -1,0 +1,168 @@
+package hook
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// TestDecideWhatTheServiceInterrupts goes through the states of an entry at a
+// failure of the API, and through what shows that another session goes on with
+// it.
+func TestDecideWhatTheServiceInterrupts(t *testing.T) {
+	t.Parallel()
+	inConversation := func(id string) func(*Record) { return func(r *Record) { r.Conversation = id } }
+	foreign := func(r *Record) { r.Policy.ForeignStopHooks = true }
+	goingOn := func(f *inbox.InFlight) { f.Via, f.PromptID, f.Failure = inbox.ViaResume, "", "rate_limit" }
+	limit := func(p *payload) { p.Error = "rate_limit" }
+	asks := func(prompt string) func(*payload) { return func(p *payload) { p.Prompt = prompt } }
+	type want struct {
+		advance           inbox.State
+		failure           string
+		goesOn, look, ack bool
+		phase             Phase
+	}
+	for _, c := range []struct {
+		name     string
+		record   *Record
+		flight   *inbox.InFlight
+		event    *payload
+		evidence evidence
+		want     want
+	}{
+		{name: "taken", flight: flightIn(inbox.Taken), event: event(onStopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "started", flight: flightIn(inbox.Started), event: event(onStopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "background", flight: flightIn(inbox.Background), event: event(onStopFailure, limit, otherID), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "a kind that it does not name", flight: flightIn(inbox.Taken), event: event(onStopFailure), want: want{failure: "unknown", phase: Ending}},
+		{
+			name: "handed over by the Stop before", flight: flightIn(inbox.Offered), event: event(onStopFailure, limit),
+			want: want{advance: inbox.Taken, failure: "rate_limit", phase: Ending},
+		},
+		{
+			name: "the same beside a foreign hook", record: liveRecord(inConversation("C"), foreign), flight: flightIn(inbox.Offered),
+			event: event(onStopFailure, limit), want: want{look: true, phase: Ending},
+		},
+		{name: "kick-off without a proof", flight: flightIn(inbox.Offered, byKickoff), event: event(onStopFailure, limit), want: want{look: true, phase: Ending}},
+		{
+			name: "kick-off in the transcript", flight: flightIn(inbox.Offered, byKickoff), event: event(onStopFailure, limit), evidence: present,
+			want: want{advance: inbox.Taken, failure: "rate_limit", phase: Ending},
+		},
+		{
+			name: "kick-off that never arrived", flight: flightIn(inbox.Offered, byKickoff), event: event(onStopFailure, limit), evidence: absent,
+			want: want{phase: Ending},
+		},
+		{
+			name: "after /clear nothing could go on with it", record: liveRecord(inConversation("before")), flight: flightIn(inbox.Started),
+			event: event(onStopFailure, limit), want: want{phase: Ending},
+		},
+		{name: "a subagent's", flight: flightIn(inbox.Started), event: event(onStopFailure, limit, subagent), want: want{phase: Turn}},
+
+		{name: "it goes on", flight: flightIn(inbox.Started, goingOn), event: event(onUserPromptSubmit, asks(GoOnPrompt)), want: want{goesOn: true, phase: Turn}},
+		{name: "a person asks something", flight: flightIn(inbox.Started, goingOn), event: event(onUserPromptSubmit, asks("hello")), want: want{phase: Turn}},
+		{name: "a Stop before it shows", flight: flightIn(inbox.Started, goingOn), event: event(onStop), want: want{look: true, phase: Turn}},
+		{name: "a Stop, and the transcript shows it", flight: flightIn(inbox.Started, goingOn), event: event(onStop), evidence: present, want: want{ack: true, phase: Turn}},
+		{name: "a Stop, and it does not go on", flight: flightIn(inbox.Started, goingOn), event: event(onStop), evidence: absent, want: want{phase: Unattended}},
+		{name: "interrupted again", flight: flightIn(inbox.Taken, goingOn), event: event(onStopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
+		{
+			name: "a tool of the turn that goes on", flight: flightIn(inbox.Taken, goingOn, func(f *inbox.InFlight) { f.Failure = "" }),
+			event: event(onPreToolUse), want: want{advance: inbox.Started, phase: Turn},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := c.record
+			if r == nil {
+				r = liveRecord(inConversation("C"))
+			}
+			f := facts{now: noon, event: c.event, client: client, flight: c.flight, evidence: c.evidence}
+			if c.flight.Via == inbox.ViaResume {
+				f.kickoff = GoOnPrompt
+			}
+			d := decide(r, f)
+			got := want{d.advance, d.failure, d.goesOn, d.look, d.acknowledge != nil, r.Phase}
+			if got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestTheHooksAreKilledWhereTheServiceInterrupts at each of their stages: the
+// entry stays in flight from the moment that the failure is recorded until a
+// session demonstrably goes on with it, and is never given again meanwhile.
+func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []string{"start", "fenced", "opened", "locked", "failed", "saved", ""} {
+		for _, going := range []string{"start", "fenced", "opened", "locked", "went on", "saved", ""} {
+			t.Run(stage+", "+going, func(t *testing.T) {
+				t.Parallel()
+				l := newLab(t, func(r *Record) { r.Conversation = "C" })
+				l.append("one", "two")
+				first := l.offerFirst()
+				l.quietly(onSessionStart, fields{"source": "startup"})
+				l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(first.Prompt())})
+				l.quietly(onPreToolUse, nil)
+				l.killed(stage, onStopFailure, fields{"error": "limit"})
+				failed := stage == "" || stage == "failed" || stage == "saved"
+				if got := l.flight().Failure == "limit"; got != failed {
+					t.Fatalf("the failure is recorded: %t", got)
+				}
+				if !failed {
+					return // an orphan as any other
+				}
+				recovered := func() (outcome inbox.Outcome) {
+					l.locked(func(q *inbox.Queue) {
+						var err error
+						outcome, _, err = q.Recover(inbox.Interruption{
+							Policy: inbox.DeadLetter, Counts: true, Arrived: Arrived, Passes: func(kind string) bool { return kind == "limit" },
+						})
+						if err != nil {
+							t.Fatal(err)
+						}
+					})
+					return outcome
+				}
+				if got := recovered(); got != inbox.Kept {
+					t.Fatalf("recovered: %s", got)
+				}
+				// The next session, in the same conversation.
+				l.change(func(r *Record) { r.Session, r.Phase, r.BoundAt, r.Ruling = "S2", Starting, time.Time{}, nil })
+				l.locked(func(q *inbox.Queue) {
+					if _, err := q.Rebind(first.DeliveryID, inbox.Offering{Session: "S2"}); err != nil {
+						t.Fatal(err)
+					}
+				})
+				l.killed(going, onUserPromptSubmit, fields{"prompt": GoOnPrompt, "prompt_id": "P9"})
+				if went := going == "" || going == "went on" || going == "saved"; went != (l.flight().Failure == "") {
+					t.Fatalf("it goes on: %t, in flight %+v", went, l.flight())
+				} else if !went {
+					if got := recovered(); got != inbox.Kept {
+						t.Errorf("a session that did not go on: %s", got)
+					}
+					return
+				}
+				l.handsOver("two", fields{"prompt_id": "P9"}) // after the first is acknowledged
+				if n := len(l.replies()); n != 1 {
+					t.Errorf("%d acknowledged", n)
+				}
+			})
+		}
+	}
+}
+
+// killed calls a hook that is killed at a stage, or at none.
+func (l *lab) killed(stage, event string, more fields) {
+	l.t.Helper()
+	if stage == "" {
+		l.quietly(event, more)
+		return
+	}
+	env := l.env
+	l.env = append(slices.Clone(env), "HEARTBEAT_CRASH="+stage+":kill")
+	if r := l.event(event, more); r.status != -1 {
+		l.t.Fatalf("%+v, want it killed", r)
+	}
+	l.env = env
+}

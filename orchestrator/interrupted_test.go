@@ -1,0 +1,352 @@
+package orchestrator
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/session"
+)
+
+// queue opens the queue of a session.
+func (f *fakeSession) queue() *inbox.Queue {
+	f.r.t.Helper()
+	q, err := inbox.Open(inbox.Place{Inbox: f.spec.Inbox, Home: f.spec.Home})
+	if err != nil {
+		f.r.t.Fatal(err)
+	}
+	return q
+}
+
+// interrupts is a session that takes an entry, or goes on with one, gets as far
+// as a state, and is ended by a failure of the API.
+func interrupts(kind string, at inbox.State) act {
+	return func(f *fakeSession) session.Outcome {
+		time.Sleep(boot)
+		o := session.Outcome{Why: hook.EndAPIFailure, Detail: kind, Bound: true}
+		q := f.queue()
+		defer q.Close()
+		var err error
+		if f.spec.GoOn != "" {
+			if _, err = q.Rebind(f.spec.GoOn, inbox.Offering{Session: f.spec.Session}); err == nil {
+				_, err = q.GoesOn("P")
+			}
+		} else {
+			var e *inbox.Entry
+			if e, err = q.Next(); err == nil {
+				_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: f.spec.Session})
+			}
+		}
+		var flight *inbox.InFlight
+		if err == nil {
+			flight, err = q.Advance(at, "P")
+		}
+		if err == nil && at != inbox.Offered {
+			_, err = q.Fail(kind)
+		}
+		if err != nil {
+			f.r.t.Error(err)
+			return o
+		}
+		o.Delivery = flight.DeliveryID
+		f.say(hook.Turn)
+		time.Sleep(entry)
+		return o
+	}
+}
+
+// goesOn is a session that goes on with what was interrupted, and then drains.
+// It notes what it was started with.
+func goesOn(specs *[]session.Spec) act {
+	return func(f *fakeSession) session.Outcome {
+		*specs = append(*specs, f.spec)
+		if f.spec.GoOn != "" {
+			q := f.queue()
+			defer q.Close()
+			_, err := q.Rebind(f.spec.GoOn, inbox.Offering{Session: f.spec.Session})
+			if err == nil {
+				_, err = q.GoesOn("P")
+			}
+			if err == nil {
+				_, err = q.Acknowledge(inbox.Acknowledgement{Session: f.spec.Session, Now: time.Now()})
+			}
+			if err != nil {
+				f.r.t.Error(err)
+			}
+			f.acknowledged++
+		}
+		return drains(f)
+	}
+}
+
+// inFlight is the entry in flight of an agent, or nil.
+func (r *rig) inFlight(agent string) *inbox.InFlight {
+	r.t.Helper()
+	q, err := operator.Open(r.agent(agent))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer q.Close()
+	f, err := q.Peek()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return f
+}
+
+// TestWhatPassesIsNoOrphan walks the failures that pass, the states of an entry
+// and what is declared for orphans: it was filed as interrupted once a tool had
+// run, and given again where that is allowed.
+func TestWhatPassesIsNoOrphan(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"rate_limit", "authentication_failed", "billing_error", "server_error", "overloaded", "account_on_hold"} {
+		for _, state := range []inbox.State{inbox.Taken, inbox.Started, inbox.Background} {
+			for _, policy := range []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop} {
+				r := newRig(t, "a")
+				synctest.Test(t, func(t *testing.T) {
+					r.t = t
+					r.agent("a").OnOrphan = policy
+					r.set("a", interrupts(kind, state))
+					r.send("a", 2)
+					stop := r.run()
+					r.sleep(3 * time.Hour) // again and again
+					if f := r.inFlight("a"); f == nil || f.State != state || f.Attempt != 1 || f.Repeats != 0 || len(r.reasons("a")) != 0 {
+						t.Errorf("%s, %s, %s: in flight %+v, dead letters %q", kind, state, policy, f, r.reasons("a"))
+					}
+					stop()
+					var specs []session.Spec
+					r.set("a", goesOn(&specs))
+					stop = r.run() // also by another run
+					r.sleep(2 * time.Hour)
+					stop()
+					if a := r.state("a"); a.Acknowledged != 2 || len(r.reasons("a")) != 0 {
+						t.Errorf("%s, %s, %s: %+v", kind, state, policy, a)
+					}
+					if len(specs) == 0 || specs[0].Resume == "" || specs[0].GoOn == "" {
+						t.Errorf("%s, %s, %s: it did not go on: %+v", kind, state, policy, specs)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestWhereAnInterruptedEntryGoesOn: in the conversation that the sessions had,
+// by what the state directory says, and nowhere else.
+func TestWhereAnInterruptedEntryGoesOn(t *testing.T) {
+	t.Parallel()
+	kept := func(r *rig) string { return filepath.Join(r.dir, "state", "conversations", "a.json") }
+	for name, tt := range map[string]struct {
+		meanwhile func(r *rig)
+		goesOn    bool
+		reasons   []inbox.Reason
+	}{
+		"nothing happened":            {func(*rig) {}, true, nil},
+		"the session's record forged": {func(r *rig) { r.put("a/.heartbeat/session.json", `{"ruling":{"why":"crashed"}}`) }, true, nil},
+		"the state is gone":           {func(r *rig) { _ = os.Remove(kept(r)) }, false, []inbox.Reason{inbox.Interrupted}},
+		"the state is damaged":        {func(r *rig) { r.put("state/conversations/a.json", "{") }, false, []inbox.Reason{inbox.Interrupted}},
+		"of another session": {func(r *rig) {
+			r.put("state/conversations/a.json", `{"id":"X","dir":"`+r.agent("a").Dir+`","sessions":["Y"]}`)
+		}, false, []inbox.Reason{inbox.Interrupted}},
+		"of another directory": {func(r *rig) { r.edit("state/conversations/a.json", `"dir": "`, `"dir": "/not`) }, false, []inbox.Reason{inbox.Interrupted}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "a")
+			synctest.Test(t, func(t *testing.T) {
+				r.t = t
+				r.set("a", interrupts("rate_limit", inbox.Started))
+				r.send("a", 1)
+				stop := r.run()
+				r.sleep(boot + entry + time.Second)
+				first := r.inFlight("a").Session
+				stop()
+				tt.meanwhile(r)
+				var specs []session.Spec
+				r.set("a", goesOn(&specs))
+				stop = r.run()
+				r.sleep(time.Hour)
+				stop()
+				if went := len(specs) > 0 && specs[0].GoOn != "" && specs[0].Resume == first; went != tt.goesOn {
+					t.Errorf("started %+v, want to go on: %t", specs, tt.goesOn)
+				}
+				if got := r.reasons("a"); !slices.Equal(got, tt.reasons) {
+					t.Errorf("dead letters %q, want %q", got, tt.reasons)
+				}
+			})
+		})
+	}
+}
+
+func (r *rig) put(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) edit(name, old, text string) {
+	r.t.Helper()
+	data, err := os.ReadFile(filepath.Join(r.dir, name))
+	if err != nil || !strings.Contains(string(data), old) {
+		r.t.Fatalf("%s: %s, %v", name, data, err)
+	}
+	r.put(name, strings.Replace(string(data), old, text, 1))
+}
+
+// TestASessionThatDoesNotGoOnKeepsTheEntry: one that was killed before it had
+// the prompt; a client that no more knows the conversation does not.
+func TestASessionThatDoesNotGoOnKeepsTheEntry(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		second session.Outcome
+		kept   bool
+	}{
+		"no start":              {session.Outcome{Why: hook.EndStartTimeout}, true},
+		"killed at its start":   {session.Outcome{Why: hook.EndCrashed, Bound: true}, true},
+		"the scheduler stops":   {session.Outcome{Why: hook.EndShutdown, Bound: true}, true},
+		"it is not there":       {session.Outcome{Why: hook.EndExited, ExitCode: 1, Screen: noConversation + " with session ID: x", Bound: true}, false},
+		"another error, exit 1": {session.Outcome{Why: hook.EndExited, ExitCode: 1, Screen: "invalid settings"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "a")
+			synctest.Test(t, func(t *testing.T) {
+				r.t = t
+				r.set("a", interrupts("server_error", inbox.Started))
+				r.send("a", 1)
+				stop := r.run()
+				r.sleep(boot + entry + time.Millisecond)
+				r.set("a", ends(tt.second))
+				r.sleep(10 * time.Second)
+				stop()
+				if f := r.inFlight("a"); (f != nil) != tt.kept {
+					t.Errorf("in flight %+v, want it kept: %t", f, tt.kept)
+				}
+				if dead := r.reasons("a"); (len(dead) == 1) == tt.kept {
+					t.Errorf("dead letters %q", dead)
+				}
+			})
+		})
+	}
+}
+
+// TestOnceWaitsForWhatGoesOn: nothing is queued, but something is in flight.
+func TestOnceWaitsForWhatGoesOn(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]Verdict{"server_error": AllDone, "rate_limit": SomeParked} {
+		r := newRig(t, "a")
+		synctest.Test(t, func(t *testing.T) {
+			r.t = t
+			r.opt.Once = true
+			var specs []session.Spec
+			first := true
+			r.set("a", func(f *fakeSession) session.Outcome {
+				if first {
+					first = false
+					return interrupts(kind, inbox.Started)(f)
+				}
+				return goesOn(&specs)(f)
+			})
+			r.send("a", 1)
+			sum := <-r.start(t.Context())
+			if v := sum.Verdict(); v != want {
+				t.Errorf("%s: verdict %q, want %q", kind, v, want)
+			}
+		})
+	}
+}
+
+// TestAnEntryThatMayBeAtFaultGoes: a failure that the client cannot tell held the
+// agent, and what stood behind it waited for a person. Where it is not the
+// entries, the agent is held after a few.
+func TestAnEntryThatMayBeAtFaultGoes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kind  string
+		bad   int // of six entries, the first
+		dead  int
+		state State
+	}{
+		"one":                       {"unknown", 1, 1, Idle},
+		"three in a row":            {"unknown", 3, 3, Idle},
+		"all of them":               {"unknown", 6, 3, Held},
+		"a model that is not there": {"model_not_found", 1, 0, Held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "a")
+			synctest.Test(t, func(t *testing.T) {
+				r.t = t
+				r.set("a", func(f *fakeSession) session.Outcome {
+					time.Sleep(boot)
+					for {
+						q := f.queue()
+						e, err := q.Next()
+						_ = q.Close()
+						if err != nil {
+							return session.Outcome{Why: hook.EndDrained, Bound: true}
+						}
+						bad := slices.ContainsFunc([]string{"do 0", "do 1", "do 2", "do 3", "do 4", "do 5"}[:tt.bad], func(p string) bool { return e.Prompt == p })
+						if bad {
+							return interrupts(tt.kind, inbox.Taken)(f)
+						}
+						if !f.take(entry) {
+							return session.Outcome{Why: hook.EndDrained, Bound: true}
+						}
+					}
+				})
+				r.send("a", 6)
+				stop := r.run()
+				defer stop()
+				r.sleep(6 * time.Hour)
+				r.want("a", tt.state)
+				dead := r.reasons("a")
+				if len(dead) != tt.dead || slices.ContainsFunc(dead, func(why inbox.Reason) bool { return why != inbox.Poison }) {
+					t.Errorf("dead letters %q, want %d of poison", dead, tt.dead)
+				}
+				if n := r.state("a").Acknowledged; tt.state == Idle && n != 6-tt.bad {
+					t.Errorf("%d entries done", n)
+				}
+			})
+		})
+	}
+}
+
+// TestWorkThatDoesNotMoveIsTold once, after stuck-after, until it moves.
+func TestWorkThatDoesNotMoveIsTold(t *testing.T) {
+	t.Parallel()
+	for after, told := range map[time.Duration]bool{config.DefaultStuckAfter: true, 0: false} {
+		r := newRig(t, "a")
+		synctest.Test(t, func(t *testing.T) {
+			r.t = t
+			r.agent("a").StuckAfter = after
+			r.set("a", interrupts("server_error", inbox.Started))
+			r.send("a", 1)
+			stop := r.run()
+			defer stop()
+			r.sleep(config.DefaultStuckAfter - time.Minute)
+			if a := r.state("a"); a.NeedsPerson() || len(r.journal("stuck")) != 0 {
+				t.Errorf("told too early: %+v", a)
+			}
+			r.sleep(3 * time.Hour)
+			if a := r.state("a"); a.NeedsPerson() != told || told && a.Stuck == nil || (len(r.journal("stuck")) == 1) != told {
+				t.Errorf("stuck-after %v: %+v, told %d times", after, a.Stuck, len(r.journal("stuck")))
+			}
+			var specs []session.Spec
+			r.set("a", goesOn(&specs))
+			r.sleep(10 * time.Minute)
+			if a := r.state("a"); a.NeedsPerson() || a.Stuck != nil || a.Acknowledged != 1 {
+				t.Errorf("it moves: %+v", a)
+			}
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package orchestrator
+
+import (
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+)
+
+// Stuck is work at the head of a queue that the service refuses again and
+// again. It passes, and nobody can do anything about it; but somebody wants to
+// know when it takes long.
+type Stuck struct {
+	Since time.Time `json:"since"` // the first failure
+	Why   string    `json:"why"`   // the last one
+	// Told is true from stuck-after on.
+	Told bool `json:"told"`
+}
+
+// stuckLocked takes in how a session ended, once it is decided what follows.
+func (s *Scheduler) stuckLocked(a *agent, o session.Outcome, now time.Time) {
+	if o.Why != hook.EndAPIFailure || faultOf(o.Detail) != serviceFault || o.Acknowledged > 0 {
+		a.stuck = nil
+	}
+	if o.Why != hook.EndAPIFailure || faultOf(o.Detail) != serviceFault {
+		return
+	}
+	if a.stuck == nil {
+		a.stuck = &Stuck{Since: now}
+		if after := a.cfg.StuckAfter; after > 0 {
+			since := a.stuck
+			time.AfterFunc(after, func() { s.tellStuck(a, since) })
+		}
+	}
+	a.stuck.Why = describe(o)
+}
+
+// tellStuck tells that an agent's work has not moved for stuck-after.
+func (s *Scheduler) tellStuck(a *agent, k *Stuck) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.stuck != k || k.Told || s.stopping || a.removed {
+		return
+	}
+	k.Told = true
+	s.note(Event{Agent: a.name, Kind: "stuck", Reason: k.Why, Started: k.Since})
+	s.log.Warn("an agent's work does not move: the service fails", "agent", a.name, "since", k.Since, "why", k.Why)
+	s.publishLocked(a)
+}
