@@ -3,6 +3,8 @@ package hook
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -65,7 +67,7 @@ func (h handover) answered(patience time.Duration) bool {
 			return !answered
 		})
 		switch {
-		case err != nil || answered:
+		case answered || err != nil && !errors.Is(err, fs.ErrNotExist): // the client makes it behind its first turns, maybe
 			return true
 		case !time.Now().Add(lookAgain).Before(deadline):
 			return !handed

@@ -31,12 +31,13 @@ func TestAnEmptyAnswersReplyIsEmpty(t *testing.T) {
 		"the same was said again":             {"first", handed + agentLine("first"), "", "first"},
 		"the same, written late":              {"first", handed, agentLine("first"), "first"},
 		"all of it is written late":           {"first", "", handed + agentLine("first"), "first"},
+		"the file is made late":               {"first", "", handed, ""},
 		"something before a tool":             {"first", handed + agentLine("first") + userLine("a tool's result"), "", "first"},
 		"there is no transcript to look into": {"first", "", "", "first"},
 		"something else":                      {"second", handed, "", "second"},
 	} {
 		write := func(l *lab) {
-			if c.behind+c.late != "" {
+			if c.behind != "" {
 				appendFile(t, l.transcript, c.behind)
 			}
 			if c.late != "" {

@@ -22,7 +22,7 @@ func (l *lab) fleet() (env []string, dir string) {
 	write(l.t, filepath.Join(dir, "heartbeat.yaml"),
 		"version: 1\nagents:\n  a:\n    dir: .\n    command: [\"true\"]\n")
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"),
+		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"),
 		"XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"),
 	}, dir
 }
