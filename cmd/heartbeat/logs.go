@@ -18,6 +18,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/transcript"
+	"heartbeat/ptyrun/screen"
 )
 
 type logsCmd struct {
@@ -26,7 +27,7 @@ type logsCmd struct {
 	Follow  bool   `help:"Go on with what comes, also in the agent's next sessions, until interrupted; -f for short."`
 	Count   int    `short:"n" placeholder:"N" default:"50" help:"How many lines of the conversation to begin with, the newest (${default})."`
 	Full    bool   `help:"Show prompts, tool calls and their answers in full, not in one line."`
-	Raw     bool   `help:"Print the terminal's output instead, byte for byte, control sequences and all."`
+	Raw     bool   `help:"Print the terminal's output instead: text, colours and what moves the cursor."`
 }
 
 // Help implements kong's HelpProvider.
@@ -40,7 +41,11 @@ Examples:
     heartbeat logs triage
     heartbeat logs triage -f
     heartbeat logs triage 5f0c1a2b      # a past session, by its id in heartbeat history
-    heartbeat logs triage --raw | less -R`
+    heartbeat logs triage --raw | less -R
+
+What acts on the terminal of who looks (its clipboard, its title, queries that it
+would answer) is left out of --raw; the file as it was written is
+AGENT_DIR/.heartbeat/sessions/ID.log.`
 }
 
 // logLook is how often a transcript is looked at for more.
@@ -242,9 +247,10 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, record *h
 	if a.Output == "json" {
 		return usagef("heartbeat logs "+c.Agent+" --raw", "--raw has no JSON form")
 	}
+	out := screen.Only(a.stdio.out)
 	for at := int64(0); ; {
 		if record != nil {
-			n, err := copyLog(a.stdio.out, agent, record.Session, at)
+			n, err := copyLog(out, agent, record.Session, at)
 			switch {
 			case gone(err):
 				return nil
@@ -257,7 +263,7 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, record *h
 			return nil
 		}
 		if r, _ := hook.ReadRecord(agent.Home); r != nil && (record == nil || r.Session != record.Session) {
-			record, at = r, 0
+			record, at, out = r, 0, screen.Only(a.stdio.out)
 		}
 	}
 }

@@ -5,17 +5,17 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"heartbeat/ptyrun/screen"
 )
 
 // modes knows the private modes (DEC) that output has set in a terminal, so
 // that a terminal which joins late can be brought into the same state, and one
-// that leaves out of it. Of the keyboard protocols that stack it knows only
-// whether something was put on the stack.
+// that leaves out of it. It knows those that a guest is shown.
 type modes struct {
 	state  modeState
 	params []byte
 	set    map[int]bool // what was said last of a mode
-	pushed int          // CSI > … u (the kitty keyboard protocol)
 }
 
 type modeState int
@@ -29,15 +29,7 @@ const (
 // defaultOn are modes that a terminal starts with: line wrap, the cursor.
 var defaultOn = []int{7, 25}
 
-// trackedModes are those worth restoring: keys, wrap, cursor, mouse, focus,
-// alternate screens, bracketed paste, notices of the colour scheme.
-var trackedModes = []int{1, 7, 25, 47, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1047, 1049, 2004, 2031}
-
 const maxParams = 64
-
-// maxPushed bounds what is taken off the keyboard protocol's stack in the end:
-// terminals keep few entries and drop the oldest.
-const maxPushed = 64
 
 // note reads output, which may be cut anywhere.
 func (m *modes) note(p []byte) {
@@ -63,25 +55,17 @@ func (m *modes) note(p []byte) {
 // end handles a whole control sequence.
 func (m *modes) end(final byte) {
 	rest, private := bytes.CutPrefix(m.params, []byte("?"))
-	switch {
-	case private && (final == 'h' || final == 'l'):
-		for field := range bytes.SplitSeq(rest, []byte(";")) {
-			n, err := strconv.Atoi(string(field))
-			if err == nil && slices.Contains(trackedModes, n) {
-				if m.set == nil {
-					m.set = map[int]bool{}
-				}
-				m.set[n] = final == 'h'
+	if !private || final != 'h' && final != 'l' {
+		return
+	}
+	for field := range bytes.SplitSeq(rest, []byte(";")) {
+		n, err := strconv.Atoi(string(field))
+		if err == nil && slices.Contains(screen.Modes, n) {
+			if m.set == nil {
+				m.set = map[int]bool{}
 			}
+			m.set[n] = final == 'h'
 		}
-	case final == 'u' && bytes.HasPrefix(m.params, []byte(">")):
-		m.pushed = min(m.pushed+1, maxPushed)
-	case final == 'u' && bytes.HasPrefix(m.params, []byte("<")):
-		n, err := strconv.Atoi(string(m.params[1:]))
-		if err != nil {
-			n = 1
-		}
-		m.pushed = max(m.pushed-n, 0)
 	}
 }
 
@@ -96,15 +80,16 @@ func (m *modes) enter() []byte {
 	return out
 }
 
-// leave is what brings a terminal in the noted state back to a fresh one.
+// leave is what brings a terminal in the noted state back to a fresh one: its
+// modes, colours and scroll region.
 func (m *modes) leave() []byte {
-	out := bytes.Repeat([]byte("\x1b[<u"), m.pushed)
+	var out []byte
 	for _, n := range slices.Backward(slices.Sorted(maps.Keys(m.set))) {
 		if on := slices.Contains(defaultOn, n); m.set[n] != on {
 			out = appendMode(out, n, on)
 		}
 	}
-	return append(out, "\x1b[0m"...)
+	return append(out, "\x1b[0m\x1b[r"...)
 }
 
 func appendMode(dst []byte, n int, on bool) []byte {

@@ -91,17 +91,22 @@ func (s Seat) keys(v *Viewer, leave func()) func([]byte) {
 	}
 }
 
-// show shows the session until it ends or the connection does. The terminal
-// is left in the modes that it had.
+// show shows the session until it ends or the connection does. Of its output
+// the terminal gets what a screen.Filter passes on, and is left in the modes
+// that it had.
 func (v *Viewer) show(out io.Writer) (ended string, err error) {
-	var m modes
-	say := func(p []byte) error {
+	var (
+		m     modes
+		shown screen.Filter
+	)
+	say := func(f *screen.Filter, p []byte) error {
+		p = f.AppendTo(nil, p)
 		m.note(p)
 		_, err := out.Write(p)
 		return err
 	}
 	defer func() { _, _ = out.Write(append(m.leave(), "\x1b[999H\r\n"...)) }()
-	if err := say(v.Session.Modes); err != nil {
+	if err := say(&screen.Filter{}, v.Session.Modes); err != nil {
 		return "", err
 	}
 	for {
@@ -112,9 +117,10 @@ func (v *Viewer) show(out io.Writer) (ended string, err error) {
 		case e.Ended != "":
 			return e.Ended, nil
 		case e.Past != nil:
-			err = say(snapshot(v.Session.Size, e.Past))
+			shown.AppendTo(nil, e.Past) // it may end within a sequence
+			err = say(&screen.Filter{}, snapshot(v.Session.Size, e.Past))
 		case e.Output != nil:
-			err = say(e.Output)
+			err = say(&shown, e.Output)
 		}
 		if err != nil {
 			return "", err

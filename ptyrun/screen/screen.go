@@ -38,7 +38,7 @@ const textLimit = 5 * time.Second
 // must be called.
 type Screen struct {
 	mu     sync.Mutex
-	filter filter
+	filter Filter
 	buf    []byte
 	emu    *vt.Emulator
 	err    error
@@ -69,7 +69,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	case s.err != nil:
 		return 0, s.err
 	}
-	s.buf = s.filter.appendTo(s.buf[:0], p)
+	s.buf = s.filter.AppendTo(s.buf[:0], p)
 	if s.err = s.guarded(func() error { _, err := s.emu.Write(s.buf); return err }); s.err != nil {
 		return 0, s.err
 	}

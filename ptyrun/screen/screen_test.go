@@ -1,14 +1,12 @@
 package screen
 
 import (
-	"bytes"
 	"errors"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 )
 
 func TestText(t *testing.T) {
@@ -119,35 +117,6 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 			t.Fatalf("%d goroutines, before %d", runtime.NumGoroutine(), before)
 		}
 	}
-}
-
-// Whatever the bytes and wherever they are cut, the filter passes on the same.
-func FuzzFilter(f *testing.F) {
-	f.Add([]byte("\x1b]0;✳ Claude\x07a\x1b\x1b\\\x1b[3m\x1bP\x1b\\b\xe2\x9c\xb3\x9d"), uint64(0x5a))
-	f.Add([]byte("\x1b\x1b]x\x1b]y\x1b\x1b\\z\x18\x1bXs\x1a"), uint64(7))
-	f.Add([]byte("0\x1b\x8dP"), uint64(0x87)) // a dropped byte joined ESC and P
-	f.Fuzz(func(t *testing.T, output []byte, cuts uint64) {
-		var whole filter
-		want := whole.appendTo(nil, output)
-		var cut filter
-		var got []byte
-		for rest := output; len(rest) > 0; {
-			n := min(int(cuts&7)+1, len(rest))
-			cuts = cuts>>3 | cuts<<61
-			got = cut.appendTo(got, rest[:n])
-			rest = rest[n:]
-		}
-		if !bytes.Equal(got, want) || cut != whole {
-			t.Errorf("cut: %q, whole: %q", got, want)
-		}
-		if bytes.Contains(want, []byte("\x1b]")) || bytes.Contains(want, []byte("\x1bP")) {
-			t.Errorf("a string got through: %q", want)
-		}
-		if utf8.Valid(output) && !bytes.Contains(output, []byte{esc}) && !bytes.Equal(want, output) &&
-			!bytes.ContainsFunc(output, func(r rune) bool { return r >= 0x80 && r < 0xa0 }) {
-			t.Errorf("plain text %q became %q", output, want)
-		}
-	})
 }
 
 // No output hangs or kills the reader of a screen.
