@@ -12,6 +12,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
@@ -94,7 +95,7 @@ func (s *Scheduler) conversed(a *agent, spec session.Spec, o session.Outcome) (d
 		s.log.Warn("cannot forget a conversation", "agent", a.name, "err", err)
 	}
 	if deleted {
-		s.note(Event{Agent: a.name, Kind: "forgot", Session: spec.Session, Detail: "the client has no conversation " + spec.Resume + "; the next session begins a new one"})
+		s.note(journal.Event{Agent: a.name, Kind: journal.Forgot, Session: spec.Session, Detail: "the client has no conversation " + spec.Resume + "; the next session begins a new one"})
 		s.log.Warn("the conversation is gone; the next session begins a new one", "agent", a.name, "conversation", spec.Resume)
 	}
 	return deleted

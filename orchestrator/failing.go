@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"slices"
 	"time"
+
+	"heartbeat/orchestrator/journal"
 )
 
 // Failing is a trigger that cannot do what it is for: since when, how often in
@@ -20,7 +22,7 @@ type Failing struct {
 func (s *Scheduler) triggerFailed(t trigger) func(time.Time, error, time.Duration) {
 	return func(_ time.Time, err error, retry time.Duration) {
 		now := time.Now()
-		s.note(Event{Agent: t.cfg.Name, Kind: "trigger-failed", Trigger: t.Name, Reason: err.Error(), Until: now.Add(retry)})
+		s.note(journal.Event{Agent: t.cfg.Name, Kind: journal.TriggerFailed, Trigger: t.Name, Reason: err.Error(), Until: now.Add(retry)})
 		s.log.Warn("trigger failed", "agent", t.cfg.Name, "trigger", t.Name, "err", err, "retry", retry)
 		s.changeFailing(t.a, func(all []Failing) []Failing {
 			i := slices.IndexFunc(all, func(f Failing) bool { return f.Trigger == t.Name })

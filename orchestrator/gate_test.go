@@ -10,6 +10,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/operator"
 	"heartbeat/sources"
 )
@@ -26,10 +27,10 @@ func gated(t *testing.T, script string) (*rig, *Scheduler, trigger) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.journal, err = openJournal(state); err != nil {
+	if s.journal, err = journal.Open(state); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.journal.close() })
+	t.Cleanup(func() { _ = s.journal.Close() })
 	s.stopping = true // nothing is started here
 	return r, s, trigger{
 		&config.Trigger{Name: "nightly", Gate: []string{"sh", "-c", script}, Cron: &config.CronTrigger{Overlap: config.OverlapQueue}},

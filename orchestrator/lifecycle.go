@@ -15,6 +15,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/session"
 )
@@ -159,7 +160,7 @@ func (s *Scheduler) noteRecovered(a *agent, outcome inbox.Outcome, flight *inbox
 		detail += "; its conversation goes on with it when the service is back (" + flight.Failure + ")"
 	}
 	s.mu.Unlock()
-	s.note(Event{Agent: a.name, Kind: "recovered", Reason: string(outcome), Detail: detail})
+	s.note(journal.Event{Agent: a.name, Kind: journal.Recovered, Reason: string(outcome), Detail: detail})
 	if outcome == inbox.Kept {
 		s.log.Info("an entry goes on when the service is back", "agent", a.name, "entry", detail)
 		return
@@ -194,7 +195,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 		return
 	}
 	if prepared.Changed {
-		s.note(Event{Agent: a.name, Kind: "applied"})
+		s.note(journal.Event{Agent: a.name, Kind: journal.Applied})
 	}
 	spec, err := s.specFor(a, cfg, prepared, env)
 	if err != nil {
@@ -209,8 +210,8 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 	started := time.Now()
 	s.launched(a, live, spec.Session, started)
 	outcome := s.attend(a, cfg, live)
-	s.note(Event{
-		Agent: a.name, Kind: "ended", Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
+	s.note(journal.Event{
+		Agent: a.name, Kind: journal.Ended, Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
 		Started: started, Acknowledged: outcome.Acknowledged, Why: outcome.Why,
 	})
 	how := dealing{abandon: s.conversed(a, spec, outcome), poison: s.poisonous(a, outcome)}

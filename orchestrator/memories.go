@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/state"
 )
@@ -58,7 +59,7 @@ func (s *Scheduler) remember(a *agent, cfg *config.Agent) (r recollection, err e
 	var changed bool
 	r.all, r.anew, changed = r.memory.Follow(cfg, a.comes, time.Now())
 	for _, n := range r.anew {
-		s.note(Event{Agent: a.name, Kind: "trigger-anew", Trigger: n.Trigger, Reason: n.Why, Detail: "it fires for " + n.Fires})
+		s.note(journal.Event{Agent: a.name, Kind: journal.TriggerAnew, Trigger: n.Trigger, Reason: n.Why, Detail: "it fires for " + n.Fires})
 		s.log.Warn("a trigger begins anew", "agent", a.name, "trigger", n.Trigger, "why", n.Why, "fires-for", n.Fires)
 	}
 	s.mu.Lock()
@@ -83,7 +84,7 @@ func (s *Scheduler) memoryOf(a *agent) (*memory.Agent, error) {
 	}
 	m, err := memory.Open(s.opt.StateDir, a.key)
 	if errors.Is(err, state.ErrDamaged) {
-		s.note(Event{Agent: a.name, Kind: "trigger-failed", Reason: "its triggers begin anew: " + err.Error()})
+		s.note(journal.Event{Agent: a.name, Kind: journal.TriggerFailed, Reason: "its triggers begin anew: " + err.Error()})
 		s.log.Error("the agent's triggers begin anew", "agent", a.name, "err", err)
 		err = os.Rename(m.Path(), m.Path()+".damaged")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/state"
 )
@@ -58,7 +59,7 @@ func (s *Scheduler) pauseLocked(all []*agent, now time.Time) error {
 		return err
 	}
 	for _, a := range all {
-		s.note(Event{Agent: a.name, Kind: "paused"})
+		s.note(journal.Event{Agent: a.name, Kind: journal.Paused})
 		switch {
 		case a.live != nil:
 			s.finishLocked(a, pausedReason)
@@ -95,7 +96,7 @@ func (s *Scheduler) Resume(names ...string) ([]AgentState, error) {
 }
 
 func (s *Scheduler) resumeLocked(a *agent) {
-	s.note(Event{Agent: a.name, Kind: "resumed"})
+	s.note(journal.Event{Agent: a.name, Kind: journal.Resumed})
 	a.loss, a.stuck = nil, nil
 	switch a.state {
 	case Parked:

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
 
@@ -35,7 +36,7 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 func (s *Scheduler) cleanUp(ctx context.Context) error {
 	swept, err := session.SweepLeftovers(ctx, s.opt.StateDir, "", sweepGrace)
 	for _, l := range swept {
-		s.note(Event{Agent: l.Agent, Kind: "swept", Session: l.Session, Detail: "processes of a dead session were ended"})
+		s.note(journal.Event{Agent: l.Agent, Kind: journal.Swept, Session: l.Session, Detail: "processes of a dead session were ended"})
 		s.log.Warn("ended what a dead session had left", "agent", l.Agent, "session", l.Session)
 	}
 	if err != nil {

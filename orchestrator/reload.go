@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 )
 
@@ -76,7 +77,7 @@ func (s *Scheduler) Reload(f *config.Fleet) (*Plan, error) {
 
 // ReloadFailed notes that a new version of the fleet's file cannot be used.
 func (s *Scheduler) ReloadFailed(err error) {
-	s.note(Event{Kind: "reload-failed", Reason: err.Error()})
+	s.note(journal.Event{Kind: journal.ReloadFailed, Reason: err.Error()})
 	s.log.Error("the new configuration is not used; the old one stays", "err", err)
 }
 
@@ -110,7 +111,7 @@ func (s *Scheduler) change(f *config.Fleet) (*change, error) {
 	if err := s.lockAddedLocked(c); err != nil {
 		return nil, err
 	}
-	s.note(Event{Kind: "reloaded", Detail: c.plan.String()})
+	s.note(journal.Event{Kind: journal.Reloaded, Detail: c.plan.String()})
 	s.log.Info("configuration loaded", "plan", c.plan.String())
 	s.fleet = c.fleet
 	s.slots.limit(c.fleet)
@@ -262,7 +263,7 @@ func (s *Scheduler) vacatedLocked(a *agent) {
 		a.timer.Stop()
 	}
 	if a.predecessors == 0 {
-		s.note(Event{Agent: a.name, Kind: "removed"})
+		s.note(journal.Event{Agent: a.name, Kind: journal.Removed})
 		s.log.Info("agent removed", "agent", a.name)
 	}
 	s.succeedLocked(a)

@@ -16,6 +16,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/operator"
 	"heartbeat/orchestrator/session"
 )
@@ -375,10 +376,10 @@ func ends(o session.Outcome) act {
 }
 
 // events returns what the journal says, as "kind" or "kind reason".
-func (r *rig) journal(kind string) []Event {
+func (r *rig) journal(kind journal.Kind) []journal.Event {
 	r.t.Helper()
-	var all []Event
-	for e, err := range ReadJournal(filepath.Join(r.dir, "state")) {
+	var all []journal.Event
+	for e, err := range journal.Read(filepath.Join(r.dir, "state")) {
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/sources"
@@ -54,7 +55,7 @@ type Options struct {
 	Ready func()
 	// Observe, when not nil, is told of each event that is journalled. It may be
 	// called with locks held: it must not block or call the Scheduler.
-	Observe func(Event)
+	Observe func(journal.Event)
 	Log     *slog.Logger
 	// Step is told what the run is doing, for people and machines.
 	Step func(string)
@@ -73,7 +74,7 @@ type Prepared struct {
 type Scheduler struct {
 	opt     Options
 	log     *slog.Logger
-	journal *journal
+	journal *journal.Journal
 	wg      sync.WaitGroup
 	polls   chan struct{} // room for poll commands that run at once
 	gates   chan struct{} // room for gates: polls that take long do not hold them up
@@ -198,7 +199,7 @@ func New(opt Options) (*Scheduler, error) {
 		opt.Ready = func() {}
 	}
 	if opt.Observe == nil {
-		opt.Observe = func(Event) {}
+		opt.Observe = func(journal.Event) {}
 	}
 	if opt.StartEvery == 0 {
 		opt.StartEvery = defaultStartEvery
@@ -236,11 +237,11 @@ func (s *Scheduler) chosen(f *config.Fleet) []*config.Agent {
 // do. Then it lets turns finish within the fleet's shutdown-grace, unless
 // EndNow is called. When it returns, no session is left.
 func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
-	j, err := openJournal(s.opt.StateDir)
+	j, err := journal.Open(s.opt.StateDir)
 	if err != nil {
 		return nil, err
 	}
-	defer j.close()
+	defer func() { _ = j.Close() }()
 	s.journal = j
 	defer s.releaseDirectories()
 	defer s.writeFiles()()
@@ -369,7 +370,7 @@ func (s *Scheduler) enterLocked(a *agent, to State, reason string, until time.Ti
 	a.moves++
 	a.state, a.since, a.until, a.reason = to, time.Now(), until, reason
 	s.slots.moved(a, from, to)
-	s.note(Event{Agent: a.name, Kind: "state", From: from, State: to, Reason: reason, Until: until, Session: a.session})
+	s.note(journal.Event{Agent: a.name, Kind: journal.StateChanged, From: string(from), State: string(to), Reason: reason, Until: until, Session: a.session})
 	s.log.Info("agent "+string(to), "agent", a.name, "why", reason)
 	s.opt.Step(a.name + ": " + string(to))
 	s.publishLocked(a)
@@ -428,10 +429,10 @@ func (s *Scheduler) delayOver(a *agent) {
 	s.finishOnceLocked()
 }
 
-func (s *Scheduler) note(e Event) {
+func (s *Scheduler) note(e journal.Event) {
 	e.At = time.Now()
 	s.opt.Observe(e)
-	if err := s.journal.add(e); err != nil {
+	if err := s.journal.Add(e); err != nil {
 		s.log.Warn("cannot write the journal", "err", err)
 	}
 }

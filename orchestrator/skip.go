@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/sources"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // SkipCode is a word for why a fire was skipped, out of a closed list: overlap,
 // gate, too-large, or other.
-func SkipCode(e Event) string {
+func SkipCode(e journal.Event) string {
 	switch e.Reason {
 	case skippedOverlap:
 		return "overlap"
@@ -70,7 +71,7 @@ func (s *Scheduler) fileTooLarge(ctx context.Context, t trigger, q *inbox.Queue,
 	s.mu.Lock()
 	t.a.deadLettered++
 	s.mu.Unlock()
-	s.note(Event{Agent: t.cfg.Name, Kind: "skipped", Trigger: l.Source, Reason: skippedTooLarge, Detail: "it is a dead letter: " + why.Error()})
+	s.note(journal.Event{Agent: t.cfg.Name, Kind: journal.Skipped, Trigger: l.Source, Reason: skippedTooLarge, Detail: "it is a dead letter: " + why.Error()})
 	s.log.Error("a trigger's prompt is a dead letter", "agent", t.cfg.Name, "trigger", t.Name, "source", l.Source, "err", why)
 	return nil
 }

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
 
@@ -41,7 +42,7 @@ func (s *Scheduler) stop() {
 		}
 	}
 	if len(s.slots.active) > 0 {
-		s.note(Event{Kind: "stopping", Detail: "turns may finish", Until: time.Now().Add(grace)})
+		s.note(journal.Event{Kind: journal.Stopping, Detail: "turns may finish", Until: time.Now().Add(grace)})
 		s.log.Info("turns may finish; asked once more they are ended", "shutdown-grace", grace, "sessions", len(s.slots.active))
 		time.AfterFunc(grace, s.EndNow)
 	}

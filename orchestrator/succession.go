@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
 
@@ -104,7 +105,7 @@ func (s *Scheduler) takeOverLocked(a *agent) {
 	if s.stopping {
 		return
 	}
-	s.note(Event{Agent: a.name, Kind: "added"})
+	s.note(journal.Event{Agent: a.name, Kind: journal.Added})
 	s.recoverLocked(a, "added by a reload")
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/operator"
 	"heartbeat/sources"
@@ -53,7 +54,7 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 		return "", err
 	}
 	if skipped != "" {
-		s.note(Event{Agent: t.cfg.Name, Kind: "skipped", Trigger: source, Reason: skipped})
+		s.note(journal.Event{Agent: t.cfg.Name, Kind: journal.Skipped, Trigger: source, Reason: skipped})
 		s.log.Info("trigger skipped", "agent", t.cfg.Name, "trigger", t.Name, "why", skipped)
 		return skipped, nil
 	}
@@ -69,7 +70,7 @@ func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (s
 	if err != nil {
 		return "", fmt.Errorf("cannot queue a prompt for agent %q: %w", t.cfg.Name, err)
 	}
-	s.note(Event{Agent: t.cfg.Name, Kind: "fired", Trigger: source, Due: p.Due})
+	s.note(journal.Event{Agent: t.cfg.Name, Kind: journal.Fired, Trigger: source, Due: p.Due})
 	s.log.Info("trigger fired", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label)
 	s.queued(t.a, moves)
 	return "", nil

@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/sources"
 )
 
@@ -91,8 +92,8 @@ func TestVitals(t *testing.T) {
 		r := newRig(t, "a", "b", "c")
 		r.fleet.MaxSessions = 1
 		var mu sync.Mutex
-		var seen []Event
-		r.opt.Observe = func(e Event) {
+		var seen []journal.Event
+		r.opt.Observe = func(e journal.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, e)
@@ -117,7 +118,7 @@ func TestVitals(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		ended := slices.DeleteFunc(seen, func(e Event) bool { return e.Kind != "ended" })
+		ended := slices.DeleteFunc(seen, func(e journal.Event) bool { return e.Kind != "ended" })
 		if len(ended) != 2 || ended[0].Why != hook.EndDrained {
 			t.Errorf("observed %+v", ended)
 		}

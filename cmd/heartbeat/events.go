@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/journal"
 )
 
 type eventsCmd struct {
@@ -47,8 +48,8 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	events := orchestrator.ReadJournal(dir)
-	last, live := newest[orchestrator.Event]{most: c.Count}, false
+	events := journal.Read(dir)
+	last, live := newest[journal.Event]{most: c.Count}, false
 	var printed error
 	flush := func() {
 		for _, e := range last.all {
@@ -59,7 +60,7 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 		live = true
 	}
 	if c.Follow {
-		events = orchestrator.FollowJournal(ctx, dir, flush)
+		events = journal.Follow(ctx, dir, flush)
 	}
 	for e, err := range events {
 		switch {
@@ -84,30 +85,30 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	return nil, printed
 }
 
-func (c eventsCmd) wants(e orchestrator.Event) bool {
+func (c eventsCmd) wants(e journal.Event) bool {
 	return len(c.Agents) == 0 || slices.Contains(c.Agents, e.Agent)
 }
 
 // print prints one event. An error means that nobody reads any more.
-func (eventsCmd) print(a *app, e orchestrator.Event) error {
+func (eventsCmd) print(a *app, e journal.Event) error {
 	return a.out.emit(e, func(p *page) { eventText(p, e) })
 }
 
-func eventText(p *page, e orchestrator.Event) {
+func eventText(p *page, e journal.Event) {
 	p.coloured(p.dim, e.At.Local().Format(time.DateTime)+" ")
 	if e.Agent != "" {
 		p.printf("%s ", e.Agent)
 	}
-	what, colour := e.Kind, ""
+	what, colour := string(e.Kind), ""
 	switch e.Kind {
-	case "state":
-		what = string(e.From) + " → " + string(e.State)
-		colour = stateCell(p, e.State).colour
-	case "recovered", "trigger-failed", "reload-failed", "swept", "directory-lost", "directory-found", "queue-lost", "stuck", "trigger-anew":
+	case journal.StateChanged:
+		what = e.From + " → " + e.State
+		colour = stateCell(p, orchestrator.State(e.State)).colour
+	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew:
 		colour = p.yellow
 	}
 	p.coloured(colour, what)
-	if e.Kind == "ended" {
+	if e.Kind == journal.Ended {
 		p.printf(", %s done", fmt.Sprint(e.Acknowledged))
 	}
 	if e.Trigger != "" {

@@ -11,6 +11,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/operator"
 )
 
@@ -67,11 +68,11 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	all := []happened{}
-	for e, err := range orchestrator.ReadJournal(dir) {
+	for e, err := range journal.Read(dir) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Kind == "ended" && (len(c.Agents) == 0 || slices.Contains(c.Agents, e.Agent)) {
+		if e.Kind == journal.Ended && (len(c.Agents) == 0 || slices.Contains(c.Agents, e.Agent)) {
 			all = append(all, sessionOf(e))
 		}
 		if len(all) > 2*c.Count {
@@ -89,7 +90,7 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 	return pastEvents{all[max(0, len(all)-c.Count):]}, nil
 }
 
-func sessionOf(e orchestrator.Event) happened {
+func sessionOf(e journal.Event) happened {
 	h := happened{At: e.At, Agent: e.Agent, What: "session", Done: e.Acknowledged, Why: e.Reason, ID: e.Session}
 	h.short, _, _ = strings.Cut(e.Session, "-")
 	if !e.Started.IsZero() {

@@ -17,6 +17,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/transcript"
 	"heartbeat/ptyrun/screen"
 )
@@ -110,11 +111,11 @@ func (a *app) pastSession(agent *config.Agent, last *hook.Record, id string) (*h
 		return last, nil
 	}
 	found := map[string]bool{}
-	for e, err := range orchestrator.ReadJournal(dir) {
+	for e, err := range journal.Read(dir) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Kind == "ended" && e.Agent == agent.Name && strings.HasPrefix(e.Session, id) {
+		if e.Kind == journal.Ended && e.Agent == agent.Name && strings.HasPrefix(e.Session, id) {
 			found[e.Session] = true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/metrics"
 )
 
@@ -34,7 +35,7 @@ func (a *app) expose(addr string) (exposed, error) {
 }
 
 // observe is for orchestrator.Options.
-func (x exposed) observe() func(orchestrator.Event) {
+func (x exposed) observe() func(journal.Event) {
 	if x.Metrics == nil {
 		return nil
 	}

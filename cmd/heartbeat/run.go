@@ -15,6 +15,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/sources/watch"
 )
@@ -174,7 +175,7 @@ func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator
 	}
 }
 
-func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(orchestrator.Event), ready func()) (*orchestrator.Scheduler, error) {
+func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Event), ready func()) (*orchestrator.Scheduler, error) {
 	stateDir, err := orchestrator.Claim(fleet)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/ptyrun"
 )
 
@@ -170,7 +171,7 @@ func (f *fleet) ends() (why []string) {
 	}
 	for line := range bytes.Lines(data) {
 		var e struct{ Kind, Reason string }
-		if json.Unmarshal(line, &e) == nil && e.Kind == "ended" {
+		if json.Unmarshal(line, &e) == nil && e.Kind == string(journal.Ended) {
 			why = append(why, e.Reason)
 		}
 	}

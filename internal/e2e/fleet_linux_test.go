@@ -19,6 +19,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/fakeapi"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/ptyrun/screen"
 )
 
@@ -213,7 +214,7 @@ func (f *fleet) ends() []string {
 	var out []string
 	for _, p := range paths {
 		for _, e := range readLines[struct{ Kind, Reason, Detail string }](f.t, p) {
-			if e.Kind == "ended" {
+			if e.Kind == string(journal.Ended) {
 				out = append(out, e.Reason)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/journal"
 )
 
 // small is a fleet whose fires are seconds apart, so that a test has some.
@@ -106,7 +106,7 @@ func TestScenariosDeclareAFleet(t *testing.T) {
 
 func TestFireOf(t *testing.T) {
 	t.Parallel()
-	got := fireOf(orchestrator.Event{Agent: "a00001", Trigger: "a00001/cron-1@2026-11-21T15:04+00:00"})
+	got := fireOf(journal.Event{Agent: "a00001", Trigger: "a00001/cron-1@2026-11-21T15:04+00:00"})
 	if want := (fire{"a00001", "2026-11-21T15:04+00:00"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

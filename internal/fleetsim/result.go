@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/journal"
 )
 
 // Result is what one scenario measured.
@@ -82,22 +83,22 @@ type wait struct {
 func readHistory(stateDir string) (*history, error) {
 	h := &history{fired: map[fire]time.Time{}, skipped: map[fire]bool{}}
 	since := map[string]time.Time{}
-	for e, err := range orchestrator.ReadJournal(stateDir) {
+	for e, err := range journal.Read(stateDir) {
 		switch {
 		case err != nil:
 			return nil, err
-		case e.Kind == "fired":
+		case e.Kind == journal.Fired:
 			if _, again := h.fired[fireOf(e)]; again {
 				h.twice++
 			}
 			h.fired[fireOf(e)] = e.At
-		case e.Kind == "skipped":
+		case e.Kind == journal.Skipped:
 			h.skipped[fireOf(e)] = true
-		case e.Kind == "state" && e.State == orchestrator.Waiting:
+		case e.Kind == journal.StateChanged && e.State == string(orchestrator.Waiting):
 			since[e.Agent] = e.At
-		case e.Kind == "state" && e.State == orchestrator.Starting:
+		case e.Kind == journal.StateChanged && e.State == string(orchestrator.Starting):
 			w := wait{agent: agentNumber(e.Agent)}
-			if e.From == orchestrator.Waiting {
+			if e.From == string(orchestrator.Waiting) {
 				w.long = e.At.Sub(since[e.Agent])
 			}
 			h.waited = append(h.waited, w)
@@ -168,7 +169,7 @@ func (r *Result) lateness(h *history, c *crew, due map[fire]time.Time) {
 	r.Queued, r.Taken = spreadOf(queued), spreadOf(taken)
 }
 
-func fireOf(e orchestrator.Event) fire {
+func fireOf(e journal.Event) fire {
 	_, label, _ := strings.Cut(e.Trigger, "@")
 	return fire{e.Agent, label}
 }

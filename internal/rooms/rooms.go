@@ -28,22 +28,23 @@ var allowed = map[string][]string{
 	"orchestrator/session":  {"hook/...", "ptyrun/..."},
 	"orchestrator/operator": {"config", "hook/...", "orchestrator/session"},
 	"orchestrator/account":  {"sources"},
+	"orchestrator/journal":  {"hook", "hook/durable", "hook/flock"},
 	"orchestrator/memory":   {"config", "hook/flock", "orchestrator/state", "sources"},
 	"orchestrator": {
 		"config", "hook/...", "sources/...", "ptyrun/...",
-		"orchestrator/account", "orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/state",
+		"orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/state",
 	},
 	"orchestrator/preflight": {"config", "hook", "hook/durable", "hook/settings"},
 	// It renders what a Scheduler calls before each session, so it knows it.
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/preflight", "orchestrator/state"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/operator", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
+		"orchestrator", "orchestrator/journal", "orchestrator/operator", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
 	},
 	"orchestrator/transcript": {"hook", "hook/durable"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/state", "hook/flock"},
 	"orchestrator/service":    {"orchestrator"},
-	"orchestrator/metrics":    {"hook", "orchestrator"},
+	"orchestrator/metrics":    {"hook", "orchestrator", "orchestrator/journal"},
 	"cmd/heartbeat-stop":      {"hook"},
 	"cmd/heartbeat":           {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// The stand-in knows what the client knows: nothing of ours.

@@ -16,6 +16,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/ptyrun"
@@ -81,7 +82,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, configs: map[string]*clientConfig{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Journalled: orchestrator.Journalled(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now), Inotify: inotifyLimits(),
 	}
 	c.zones(f)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/journal"
 )
 
 // Build says what runs.
@@ -73,32 +74,32 @@ func New(b Build) *Metrics {
 func (m *Metrics) Follow(s Scheduler) { m.scheduler.Store(&s) }
 
 // Observe counts an event. It is for orchestrator.Options.
-func (m *Metrics) Observe(e orchestrator.Event) {
+func (m *Metrics) Observe(e journal.Event) {
 	switch e.Kind {
-	case "fired":
+	case journal.Fired:
 		m.fires.WithLabelValues(e.Agent, triggerOf(e)).Inc()
 		if !e.Due.IsZero() {
 			m.lateness.Observe(max(0, e.At.Sub(e.Due)).Seconds())
 		}
-	case "skipped":
+	case journal.Skipped:
 		m.skips.WithLabelValues(e.Agent, triggerOf(e), orchestrator.SkipCode(e)).Inc()
-	case "trigger-failed":
+	case journal.TriggerFailed:
 		m.failures.WithLabelValues(e.Agent, triggerOf(e)).Inc()
-	case "ended":
+	case journal.Ended:
 		m.ended.WithLabelValues(e.Agent, string(e.Why)).Inc()
-	case "recovered":
+	case journal.Recovered:
 		m.recovered.WithLabelValues(e.Agent, e.Reason).Inc()
-	case "state":
-		if e.State == orchestrator.BackingOff {
+	case journal.StateChanged:
+		if e.State == string(orchestrator.BackingOff) {
 			m.restarts.WithLabelValues(e.Agent).Inc()
 		}
-	case "reloaded":
+	case journal.Reloaded:
 		m.reloads.WithLabelValues("success").Inc()
 		m.reloadOK.Set(1)
-	case "reload-failed":
+	case journal.ReloadFailed:
 		m.reloads.WithLabelValues("failure").Inc()
 		m.reloadOK.Set(0)
-	case "removed":
+	case journal.Removed:
 		for _, vec := range []*prometheus.CounterVec{m.fires, m.skips, m.failures, m.ended, m.restarts, m.recovered} {
 			vec.DeletePartialMatch(prometheus.Labels{"agent": e.Agent})
 		}
@@ -107,7 +108,7 @@ func (m *Metrics) Observe(e orchestrator.Event) {
 
 // triggerOf is the name of an event's trigger, which stands there alone or as
 // AGENT/TRIGGER@LABEL.
-func triggerOf(e orchestrator.Event) string {
+func triggerOf(e journal.Event) string {
 	name := strings.TrimPrefix(e.Trigger, e.Agent+"/")
 	name, _, _ = strings.Cut(name, "@")
 	return name

@@ -16,6 +16,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/journal"
 )
 
 // fleet is a scheduler that says what it is told to.
@@ -63,18 +64,18 @@ func sample() *fleet {
 
 // events are one of each kind that is counted.
 func events(m *Metrics) {
-	for _, e := range []orchestrator.Event{
-		{Kind: "fired", Agent: "a", Trigger: "a/cron-1@2026-01-01T00:00", At: at(10), Due: at(8)},
-		{Kind: "fired", Agent: "a", Trigger: "a/cron-1@SECRET+trigger-1", At: at(11)},
-		{Kind: "skipped", Agent: "a", Trigger: "a/cron-1@x", Reason: "its gate said no"},
-		{Kind: "skipped", Agent: "a", Trigger: "a/cron-1@x", Reason: "its last fire is still queued or in flight"},
-		{Kind: "trigger-failed", Agent: "b", Trigger: "poll-1", Reason: "SECRET"},
-		{Kind: "ended", Agent: "a", Why: hook.EndExited, Reason: "exited with code 1 (SECRET)"},
-		{Kind: "recovered", Agent: "a", Reason: "dead-lettered", Detail: "SECRET"},
-		{Kind: "state", Agent: "b", State: orchestrator.BackingOff, Reason: "SECRET"},
-		{Kind: "state", Agent: "b", State: orchestrator.Held},
-		{Kind: "reload-failed", Reason: "SECRET"},
-		{Kind: "swept", Detail: "SECRET"},
+	for _, e := range []journal.Event{
+		{Kind: journal.Fired, Agent: "a", Trigger: "a/cron-1@2026-01-01T00:00", At: at(10), Due: at(8)},
+		{Kind: journal.Fired, Agent: "a", Trigger: "a/cron-1@SECRET+trigger-1", At: at(11)},
+		{Kind: journal.Skipped, Agent: "a", Trigger: "a/cron-1@x", Reason: "its gate said no"},
+		{Kind: journal.Skipped, Agent: "a", Trigger: "a/cron-1@x", Reason: "its last fire is still queued or in flight"},
+		{Kind: journal.TriggerFailed, Agent: "b", Trigger: "poll-1", Reason: "SECRET"},
+		{Kind: journal.Ended, Agent: "a", Why: hook.EndExited, Reason: "exited with code 1 (SECRET)"},
+		{Kind: journal.Recovered, Agent: "a", Reason: "dead-lettered", Detail: "SECRET"},
+		{Kind: journal.StateChanged, Agent: "b", State: string(orchestrator.BackingOff), Reason: "SECRET"},
+		{Kind: journal.StateChanged, Agent: "b", State: string(orchestrator.Held)},
+		{Kind: journal.ReloadFailed, Reason: "SECRET"},
+		{Kind: journal.Swept, Detail: "SECRET"},
 	} {
 		m.Observe(e)
 	}
@@ -175,7 +176,7 @@ func TestWhatAScrapeShows(t *testing.T) {
 	if strings.Contains(body, "SECRET") {
 		t.Error("what entries and reasons say is shown")
 	}
-	m.Observe(orchestrator.Event{Kind: "removed", Agent: "a"})
+	m.Observe(journal.Event{Kind: journal.Removed, Agent: "a"})
 	if _, body := get("/metrics"); strings.Contains(body, `heartbeat_fires_total{agent="a"`) {
 		t.Error("a removed agent is still counted")
 	}
@@ -249,7 +250,7 @@ func BenchmarkScrape(b *testing.B) {
 		name := fmt.Sprintf("agent-%d", i)
 		f.agents = append(f.agents, orchestrator.AgentState{Agent: name, State: orchestrator.Idle, Since: at(int64(i))})
 		f.backlog = append(f.backlog, orchestrator.Backlog{Agent: name})
-		m.Observe(orchestrator.Event{Kind: "fired", Agent: name, Trigger: name + "/cron-1@x"})
+		m.Observe(journal.Event{Kind: journal.Fired, Agent: name, Trigger: name + "/cron-1@x"})
 	}
 	m.Follow(f)
 	s, err := Listen(":0")

@@ -1,4 +1,4 @@
-package orchestrator
+package journal
 
 import (
 	"bufio"
@@ -18,16 +18,16 @@ import (
 // writer that died left, or what others wrote.
 const maxEventLine = 1 << 20
 
-// journalLook is how often a reader that follows the journal looks again.
-const journalLook = 200 * time.Millisecond
+// lookAgain is how often a reader that follows the journal looks again.
+const lookAgain = 200 * time.Millisecond
 
-// ReadJournal returns the events of a fleet's journal, the oldest first, from
+// Read returns the events of a fleet's journal, the oldest first, from
 // the old file and the present one. A journal that is not there is empty. An
 // error is the last thing that it yields.
-func ReadJournal(stateDir string) iter.Seq2[Event, error] {
+func Read(stateDir string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for _, name := range []string{journalOld, journalFile} {
-			r, err := openJournalReader(filepath.Join(stateDir, name))
+		for _, name := range []string{oldFile, presentFile} {
+			r, err := openReader(filepath.Join(stateDir, name))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
@@ -44,18 +44,18 @@ func ReadJournal(stateDir string) iter.Seq2[Event, error] {
 	}
 }
 
-// FollowJournal yields all that ReadJournal does, calls caughtUp, and goes on
+// Follow yields all that Read does, calls caughtUp, and goes on
 // with what is added until ctx ends.
-func FollowJournal(ctx context.Context, stateDir string, caughtUp func()) iter.Seq2[Event, error] {
+func Follow(ctx context.Context, stateDir string, caughtUp func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		path := filepath.Join(stateDir, journalFile)
+		path := filepath.Join(stateDir, presentFile)
 		r, more := readBacklog(stateDir, yield)
 		defer func() { r.close() }()
 		if !more {
 			return
 		}
 		caughtUp()
-		ticker := time.NewTicker(journalLook)
+		ticker := time.NewTicker(lookAgain)
 		defer ticker.Stop()
 		for {
 			select {
@@ -69,7 +69,7 @@ func FollowJournal(ctx context.Context, stateDir string, caughtUp func()) iter.S
 			if r.current(path) {
 				continue
 			}
-			next, err := openJournalReader(path)
+			next, err := openReader(path)
 			if err != nil {
 				continue
 			}
@@ -86,13 +86,13 @@ func FollowJournal(ctx context.Context, stateDir string, caughtUp func()) iter.S
 
 // readBacklog yields what there is and returns the reader of the present
 // file, or nil, and whether more is wanted.
-func readBacklog(stateDir string, yield func(Event, error) bool) (present *journalReader, more bool) {
-	present, err := openJournalReader(filepath.Join(stateDir, journalFile))
+func readBacklog(stateDir string, yield func(Event, error) bool) (present *reader, more bool) {
+	present, err := openReader(filepath.Join(stateDir, presentFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		yield(Event{}, err)
 		return nil, false
 	}
-	if old, err := openJournalReader(filepath.Join(stateDir, journalOld)); err == nil {
+	if old, err := openReader(filepath.Join(stateDir, oldFile)); err == nil {
 		defer old.close()
 		if !old.each(yield) {
 			return present, false
@@ -101,21 +101,21 @@ func readBacklog(stateDir string, yield func(Event, error) bool) (present *journ
 	return present, present == nil || present.each(yield)
 }
 
-// journalReader reads whole lines of one file, and goes on where it stopped.
-type journalReader struct {
+// reader reads whole lines of one file, and goes on where it stopped.
+type reader struct {
 	f  *os.File
 	at int64 // the end of the last whole line
 }
 
-func openJournalReader(path string) (*journalReader, error) {
+func openReader(path string) (*reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return &journalReader{f: f}, nil
+	return &reader{f: f}, nil
 }
 
-func (r *journalReader) close() {
+func (r *reader) close() {
 	if r != nil {
 		_ = r.f.Close()
 	}
@@ -123,7 +123,7 @@ func (r *journalReader) close() {
 
 // current reports whether path still names the file that is read, and is no
 // shorter than what was read of it.
-func (r *journalReader) current(path string) bool {
+func (r *reader) current(path string) bool {
 	if r == nil {
 		return false
 	}
@@ -137,7 +137,7 @@ func (r *journalReader) current(path string) bool {
 
 // each yields the events that are there now. It returns false when no more
 // are wanted.
-func (r *journalReader) each(yield func(Event, error) bool) bool {
+func (r *reader) each(yield func(Event, error) bool) bool {
 	in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.at, 1<<62), 64<<10)
 	for {
 		line, length, err := wholeLine(in)

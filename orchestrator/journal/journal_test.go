@@ -1,8 +1,13 @@
-package orchestrator
+package journal
 
 import (
 	"context"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,23 +20,23 @@ import (
 func kinds(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string
-	for e, err := range ReadJournal(dir) {
+	for e, err := range Read(dir) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, e.Kind)
+		all = append(all, string(e.Kind))
 	}
 	return all
 }
 
-func openTestJournal(t *testing.T, dir string, limit int64) *journal {
+func openTestJournal(t *testing.T, dir string, limit int64) *Journal {
 	t.Helper()
-	j, err := openJournal(dir)
+	j, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	j.max = limit
-	t.Cleanup(func() { _ = j.close() })
+	t.Cleanup(func() { _ = j.Close() })
 	return j
 }
 
@@ -45,7 +50,7 @@ func TestJournalIsRotated(t *testing.T) {
 		if i%3 == 0 {
 			j = two // another process
 		}
-		if err := j.add(Event{Kind: fmt.Sprintf("k%d", i)}); err != nil {
+		if err := j.Add(Event{Kind: Kind(fmt.Sprintf("k%d", i))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,7 +80,7 @@ func TestJournalIsRotated(t *testing.T) {
 func TestATornJournalIsMended(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, journalFile)
+	path := filepath.Join(dir, presentFile)
 	text := `{"at":"2026-11-21T05:00:00Z","kind":"one"}` + "\n" + "no event\n" + strings.Repeat("x", maxEventLine+1) + "\n" +
 		`{"at":"2026-11-21T05:00:00Z","kind":"to` // the writer died
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -84,9 +89,9 @@ func TestATornJournalIsMended(t *testing.T) {
 	if got := kinds(t, dir); len(got) != 1 || got[0] != "one" {
 		t.Errorf("read %q", got)
 	}
-	j := openTestJournal(t, dir, journalMax)
+	j := openTestJournal(t, dir, fullSize)
 	for _, kind := range []string{"two", "three"} {
-		if err := j.add(Event{Kind: kind}); err != nil {
+		if err := j.Add(Event{Kind: Kind(kind)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,17 +107,17 @@ func TestNoJournal(t *testing.T) {
 	}
 }
 
-func TestFollowJournalOverRotations(t *testing.T) {
+func TestFollowOverRotations(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		j, err := openJournal(dir)
+		j, err := Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer j.close()
+		defer j.Close()
 		j.max = 20_000
-		if err := j.add(Event{Kind: "before"}); err != nil {
+		if err := j.Add(Event{Kind: "before"}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -121,12 +126,12 @@ func TestFollowJournalOverRotations(t *testing.T) {
 		var got []string
 		var follower sync.WaitGroup
 		follower.Go(func() {
-			for e, err := range FollowJournal(ctx, dir, func() { close(caughtUp) }) {
+			for e, err := range Follow(ctx, dir, func() { close(caughtUp) }) {
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				if got = append(got, e.Kind); e.Kind == "last" {
+				if got = append(got, string(e.Kind)); e.Kind == "last" {
 					return
 				}
 			}
@@ -135,13 +140,13 @@ func TestFollowJournalOverRotations(t *testing.T) {
 		// A rotation takes some 400 events, and the follower sees each file.
 		for i := range 1000 {
 			if i%100 == 0 {
-				time.Sleep(journalLook)
+				time.Sleep(lookAgain)
 			}
-			if err := j.add(Event{Kind: fmt.Sprintf("k%d", i)}); err != nil {
+			if err := j.Add(Event{Kind: Kind(fmt.Sprintf("k%d", i))}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := j.add(Event{Kind: "last"}); err != nil {
+		if err := j.Add(Event{Kind: "last"}); err != nil {
 			t.Fatal(err)
 		}
 		follower.Wait()
@@ -149,4 +154,40 @@ func TestFollowJournalOverRotations(t *testing.T) {
 			t.Errorf("%d events seen, want all 1002", len(got))
 		}
 	})
+}
+
+// TestKindsAreAClosedList: no event is written with a kind that is not declared
+// here.
+func TestKindsAreAClosedList(t *testing.T) {
+	t.Parallel()
+	looked := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.CompositeLit)
+			if !ok || types.ExprString(lit.Type) != "journal.Event" {
+				return true
+			}
+			for _, field := range lit.Elts {
+				kv := field.(*ast.KeyValueExpr)
+				if types.ExprString(kv.Key) != "Kind" {
+					continue
+				}
+				if looked++; !strings.HasPrefix(types.ExprString(kv.Value), "journal.") {
+					t.Errorf("%s: the kind %s is not of the list", path, types.ExprString(kv.Value))
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil || looked < 15 {
+		t.Errorf("looked at %d events: %v", looked, err)
+	}
 }

@@ -1,0 +1,178 @@
+// Package journal is what happened to a fleet's agents, for people and machines
+// to read: a file of lines in the state directory. Nothing is decided from it,
+// so it is not synced, and a line that is lost costs nothing but the record.
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+)
+
+// Event is one line of the journal: what happened to an agent, why, and what
+// comes next.
+type Event struct {
+	At    time.Time `json:"at"`
+	Agent string    `json:"agent,omitempty"`
+	Kind  Kind      `json:"kind"`
+	// State and From belong to StateChanged: what the agent is doing, and did.
+	State  string    `json:"state,omitempty"`
+	From   string    `json:"from,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
+	// Session is the id of the session that it is about.
+	Session string `json:"session,omitempty"`
+	Trigger string `json:"trigger,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	// Started, Acknowledged and Why belong to Ended: when the session was
+	// started, how many entries it did, and which of the closed list its end was.
+	Started      time.Time `json:"started,omitzero"`
+	Acknowledged int       `json:"acknowledged,omitempty"`
+	Why          hook.End  `json:"why,omitempty"`
+	// Due belongs to Fired: when a schedule wanted the prompt to be queued.
+	Due time.Time `json:"due,omitzero"`
+}
+
+// Kind is what an event tells of.
+type Kind string
+
+// The kinds. Readers pass over those that they do not know.
+const (
+	StateChanged   Kind = "state"
+	Fired          Kind = "fired"   // a trigger's prompt was queued
+	Skipped        Kind = "skipped" // a trigger's prompt was not queued
+	TriggerFailed  Kind = "trigger-failed"
+	TriggerAnew    Kind = "trigger-anew" // what a trigger has fired before is not known any more
+	Applied        Kind = "applied"      // an agent's directory was brought in line with its declaration
+	Ended          Kind = "ended"        // a session
+	Recovered      Kind = "recovered"    // an entry that was in flight
+	Swept          Kind = "swept"        // processes of a dead session were ended
+	Paused         Kind = "paused"
+	Resumed        Kind = "resumed"
+	Reloaded       Kind = "reloaded"
+	ReloadFailed   Kind = "reload-failed"
+	Added          Kind = "added"
+	Removed        Kind = "removed"
+	DirectoryLost  Kind = "directory-lost"
+	DirectoryFound Kind = "directory-found"
+	QueueLost      Kind = "queue-lost" // accepted prompts are gone with their folder
+	Stuck          Kind = "stuck"      // the service refuses an agent's work for long
+	Forgot         Kind = "forgot"     // a conversation that the client has no more
+	Stopping       Kind = "stopping"
+)
+
+// The journal's files in the state directory. When the present one is full it
+// takes the place of the old one.
+const (
+	presentFile = "journal.jsonl"
+	oldFile     = "journal.1.jsonl"
+	lockFile    = ".journal-lock"
+	fullSize    = 64 << 20
+)
+
+// Journal appends events to journal.jsonl in the state directory. Several
+// processes, and goroutines, may write one journal.
+type Journal struct {
+	dir string
+	max int64
+
+	mu   sync.Mutex
+	f    *os.File
+	torn bool // the last line may lack its end
+}
+
+// Exists reports whether there is a journal, which a run begins first of all.
+func Exists(stateDir string) bool {
+	_, err := os.Lstat(filepath.Join(stateDir, presentFile))
+	return err == nil
+}
+
+// Open opens the journal of a state directory, and makes it if need be.
+func Open(stateDir string) (*Journal, error) {
+	j := &Journal{dir: stateDir, max: fullSize}
+	if err := j.open(); err != nil {
+		return nil, fmt.Errorf("cannot open the journal: %w", err)
+	}
+	return j, nil
+}
+
+func (j *Journal) open() error {
+	f, err := os.OpenFile(filepath.Join(j.dir, presentFile), os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if j.f != nil {
+		_ = j.f.Close()
+	}
+	j.f = f
+	j.torn, err = durable.Unterminated(f)
+	return err
+}
+
+// Add writes one event in one write(2) or not at all, so that readers see whole
+// lines. What a writer that died left of a line is closed first.
+func (j *Journal) Add(e Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.rotate(); err != nil {
+		return fmt.Errorf("cannot rotate the journal: %w", err)
+	}
+	if line = append(line, '\n'); j.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	if err := durable.WriteWhole(j.f, line); err != nil {
+		j.torn, _ = durable.Unterminated(j.f) // what cannot be told is told by the next write
+		return fmt.Errorf("cannot write the journal: %w", err)
+	}
+	j.torn = false
+	return nil
+}
+
+// rotate follows a file that another process has moved, and moves one that
+// is full.
+func (j *Journal) rotate() error {
+	path := filepath.Join(j.dir, presentFile)
+	mine, err := j.f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(mine, named):
+		return j.open()
+	case err != nil:
+		return err
+	case mine.Size() < j.max:
+		return nil
+	}
+	unlock, err := flock.TryLock(filepath.Join(j.dir, lockFile))
+	if err != nil {
+		return nil // another process is at it
+	}
+	defer func() { _ = unlock() }()
+	if named, err := os.Lstat(path); err == nil && os.SameFile(mine, named) {
+		if err := os.Rename(path, filepath.Join(j.dir, oldFile)); err != nil {
+			return err
+		}
+	}
+	return j.open()
+}
+
+// Close closes the journal.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.f.Close()
+}
