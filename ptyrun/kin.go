@@ -39,13 +39,12 @@ func (c *Child) find() ([]process, error) {
 		if owned[p.pid] {
 			return false
 		}
-		env := environ(p.pid)
-		if hasMark(env, c.tree) || c.cookie != "" && hasVariable(env, "HEARTBEAT_SESSION", c.cookie) {
+		if env := environ(p.pid); inTree(env, c.tree) || inSession(env, c.cookie) {
 			return true
 		}
-		// An orphan that was given to us and belongs to no other tree has
-		// cleared its environment.
-		return p.ppid == self && p.sid != mySession && !hasMark(env, markVariable+"=") && !children.maybeOf(p, c)
+		// An orphan that was given to us descends from one of our children,
+		// whatever its environment says.
+		return p.ppid == self && p.sid != mySession && !children.maybeOf(p, c)
 	})
 	for _, p := range found {
 		c.kin.seen[p.identity] = true
@@ -105,8 +104,7 @@ func (r *registry) removeLocked(c *Child) {
 	}
 }
 
-// maybeOf reports whether an orphan that bears no mark may belong to another
-// child than c. Then it is left for the last of them.
+// maybeOf reports whether an orphan may belong to another child than c. Then it is left for the last of them.
 func (r *registry) maybeOf(p process, c *Child) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -123,8 +125,7 @@ func (r Remains) find() ([]process, error) {
 		inGroup = groupMembers(r.Group)
 	}
 	return closure(procs, os.Getpid(), func(p process) bool {
-		return inGroup[p.pid] || r.Cookie != "" && p.start >= r.StartedAfter &&
-			hasVariable(environ(p.pid), "HEARTBEAT_SESSION", r.Cookie)
+		return inGroup[p.pid] || r.Cookie != "" && p.start >= r.StartedAfter && inSession(environ(p.pid), r.Cookie)
 	}), err
 }
 
@@ -174,10 +175,27 @@ func unique(procs []Process) []Process {
 	return out
 }
 
-// hasVariable looks for NAME=value in an environment as the kernel shows it:
-// NUL-terminated strings.
-func hasVariable(environ []byte, name, value string) bool {
-	return bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+name+"="+value+"\x00"))
+// values returns what a variable is set to in an environment as the kernel shows
+// it: NUL-terminated strings. Text that merely stands in another one is nothing:
+// whoever names a directory writes into the environments of others.
+func values(environ []byte, name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for entry := range bytes.SplitSeq(environ, []byte{0}) {
+			if value, ok := bytes.CutPrefix(entry, []byte(name+"=")); ok && !yield(string(value)) {
+				return
+			}
+		}
+	}
+}
+
+// inSession reports whether an environment is that of a session by its cookie.
+func inSession(environ []byte, cookie string) bool {
+	for value := range values(environ, "HEARTBEAT_SESSION") {
+		if cookie != "" && value == cookie {
+			return true
+		}
+	}
+	return false
 }
 
 // markVariable carries the marks of all trees that a process belongs to, the
@@ -197,8 +215,12 @@ func withMark(env []string, mark string) []string {
 	return append(out, markVariable+"="+mark)
 }
 
-// hasMark looks for a mark in an environment as the kernel shows it. Marks
-// are random, so a plain search finds no other.
-func hasMark(environ []byte, mark string) bool {
-	return bytes.Contains(environ, []byte(mark))
+// inTree reports whether an environment has the mark of a tree.
+func inTree(environ []byte, mark string) bool {
+	for value := range values(environ, markVariable) {
+		if slices.Contains(strings.Split(value, ":"), mark) {
+			return true
+		}
+	}
+	return false
 }
