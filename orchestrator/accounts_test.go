@@ -102,13 +102,51 @@ func TestWhoFailsAloneIsParkedAlone(t *testing.T) {
 	}
 }
 
+// TestOneAgentsFailuresHoldBackNobody: one that says at each start that its
+// account is limited, which it can make up, had the others wait for each other.
+func TestOneAgentsFailuresHoldBackNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "bad", "slow", "good", "unlucky")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.set("bad", limited("rate_limit"))
+		r.set("slow", func(f *fakeSession) session.Outcome {
+			f.say(hook.Turn)
+			<-f.orders
+			return session.Outcome{Why: hook.EndFinished, Bound: true}
+		})
+		r.send("bad", 1)
+		r.send("slow", 1)
+		stop := r.run()
+		defer stop()
+		done := 0
+		for minute := range 60 {
+			r.sleep(time.Minute - boot - entry - time.Second)
+			if minute == 30 { // a failure of its own, once
+				r.set("unlucky", limited("billing_error"))
+				r.send("unlucky", 1)
+				r.sleep(boot + time.Second)
+				r.set("unlucky", drains)
+			}
+			r.send("good", 1)
+			r.sleep(boot + entry + time.Second)
+			if done++; r.state("good").Acknowledged != done {
+				t.Fatalf("minute %d: the good one waits: %+v", minute, r.state("good"))
+			}
+		}
+		if a := r.state("unlucky"); a.Acknowledged != 1 {
+			t.Errorf("the one that failed once: %+v", a)
+		}
+	})
+}
+
 // TestNoStateOfTheOneThatTriesStopsTheOthers: it is the one that waits longest
 // whatever becomes of it.
 func TestNoStateOfTheOneThatTriesStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(r *rig){
 		"paused":  func(r *rig) { _, _ = r.s.Pause("b") },
-		"removed": func(r *rig) { _, _ = r.s.Reload(r.with(r.agent("a"), r.agent("c"))) },
+		"removed": func(r *rig) { _, _ = r.s.Reload(r.with(r.agent("a"), r.agent("x"), r.agent("c"))) },
 		"crashes": func(r *rig) {
 			r.set("b", ends(session.Outcome{Why: hook.EndCrashed, Bound: true}))
 		},
@@ -124,21 +162,24 @@ func TestNoStateOfTheOneThatTriesStopsTheOthers(t *testing.T) {
 	for name, becomes := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a", "b", "c")
+			r := newRig(t, "a", "x", "b", "c")
 			synctest.Test(t, func(t *testing.T) {
 				r.t = t
-				r.set("a", limited("rate_limit"))
-				r.send("a", 1)
+				for _, name := range []string{"a", "x"} {
+					r.set(name, limited("rate_limit"))
+					r.send(name, 1)
+				}
 				stop := r.run()
 				defer stop()
-				r.sleep(boot + time.Second)
+				r.sleep(2*boot + 5*time.Second)
+				r.want("x", Parked)
 				becomes(r)
 				for _, agent := range []string{"b", "c"} {
 					if slices.ContainsFunc(r.s.Snapshot(), func(s AgentState) bool { return s.Agent == agent }) {
 						r.send(agent, 1)
 					}
 				}
-				r.sleep(account.Patience + boot + entry + 5*time.Second)
+				r.sleep(2*time.Minute + account.Patience + boot + entry + 5*time.Second)
 				if c := r.state("c"); c.Acknowledged != 1 {
 					t.Errorf("%+v", c)
 				}

@@ -3,9 +3,10 @@
 // nobody else.
 //
 // The policy is pure: it is told what sessions came to, and answers who may
-// start. It cannot see a limit; it has only failures to go by. One agent's may
-// be its own (a model that it may not use, a budget of its own), so a second one
-// has to confirm it, and after a parking one agent at a time finds out whether
+// start. It cannot see a limit; it has only failures to go by, and what tells of
+// them the agent can write. One agent's may be its own (a model that it may not
+// use, a budget of its own) or made up, so it holds back nobody else until a
+// second one confirms it; after a parking one agent at a time finds out whether
 // the account works again, never the same one first.
 package account
 
@@ -69,7 +70,7 @@ func (c *Account) May(agent string, now time.Time) Answer {
 		return c.wait(m, c.until, c.reason)
 	case now.Before(m.until):
 		return c.wait(m, m.until, m.reason)
-	case c.sound():
+	case c.parked == 0: // what one has found concerns that one
 		m.waits = 0
 		return Answer{May: true}
 	case c.probe != "" && !now.Before(c.since.Add(Patience)):
@@ -192,10 +193,12 @@ type Parking struct {
 	Ask    bool // others are to be asked again
 }
 
-// confirms reports whether another agent has failed, too, and not long ago.
+// confirms reports whether another agent has failed, too, and not long ago, and
+// none but that one has worked since.
 func (c *Account) confirms(agent string, now time.Time) bool {
 	for name, o := range c.agents {
-		if name != agent && !o.failed.IsZero() && (now.Before(o.until) || now.Sub(o.failed) < Patience) {
+		if name != agent && !o.failed.IsZero() && (now.Before(o.until) || now.Sub(o.failed) < Patience) &&
+			!c.othersWorkSince(name, o.failed) {
 			return true
 		}
 	}
