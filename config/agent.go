@@ -153,7 +153,7 @@ func (l *loader) fields(a *Agent, t table) {
 		l.runs(p, a.Command, true)
 	}
 	a.Self = len(a.Command) > 0 && a.Command[0] == "heartbeat"
-	a.Settings = enum(l, t, "settings", SettingsProject, []SettingsTarget{SettingsProject, SettingsLocal, SettingsFlag})
+	a.Settings = enum(l, t, "settings", SettingsProject, []SettingsTarget{SettingsProject, SettingsLocal, SettingsFlag, SettingsOnly})
 	a.Permissions = l.permissions(t)
 	a.Env = l.env(t)
 	a.EnvFile = l.envFile(t)

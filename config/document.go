@@ -46,8 +46,8 @@ type agentKeySet struct {
 	Dir pathText `yaml:"dir,omitempty"`
 	// What starts a session, as a list of words. A first word "heartbeat" is the running binary.
 	Command argv `yaml:"command,omitempty"`
-	// Which of Claude Code's settings files gets our hooks: .claude/settings.json, .claude/settings.local.json, or one outside of the workspace, given by --settings together with what command passes by that flag itself.
-	Settings string `yaml:"settings,omitempty" jsonschema:"enum=project,enum=local,enum=flag,default=project"`
+	// Which of Claude Code's settings files gets our hooks: .claude/settings.json, .claude/settings.local.json, or one outside of the workspace, given by --settings together with what command passes by that flag itself (flag). With only, nothing else is read: not the settings, .mcp.json and CLAUDE.md of the workspace, nor those of the user.
+	Settings string `yaml:"settings,omitempty" jsonschema:"enum=project,enum=local,enum=flag,enum=only,default=project"`
 	// What the sessions may do without asking.
 	Permissions permissionKeySet `yaml:"permissions,omitempty"`
 	// What wakes the agent.

@@ -64,7 +64,12 @@ const (
 	SettingsProject SettingsTarget = "project" // .claude/settings.json
 	SettingsLocal   SettingsTarget = "local"   // .claude/settings.local.json
 	SettingsFlag    SettingsTarget = "flag"    // a file in the state directory, passed by --settings
+	SettingsOnly    SettingsTarget = "only"    // the same, and the client reads no others but the administrator's
 )
+
+// Rendered reports whether our entries stand in a file of their own, outside of
+// the agent's directory.
+func (t SettingsTarget) Rendered() bool { return t == SettingsFlag || t == SettingsOnly }
 
 // Agent is one declared agent with all defaults filled in.
 type Agent struct {

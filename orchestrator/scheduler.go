@@ -63,7 +63,9 @@ type Options struct {
 
 // Prepared is what a session has to know of its workspace.
 type Prepared struct {
-	SettingsFile     string
+	SettingsFile string
+	// Flags are passed to the client beside it.
+	Flags            []string
 	ForeignStopHooks bool
 	Changed          bool
 }

@@ -39,7 +39,7 @@ func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared, env []string, in
 	return session.Spec{
 		Agent: c.Name, Session: id, Resume: resume, GoOn: goOn, Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
 		Command: command, Env: env, Policy: policy, KickoffText: c.KickoffText,
-		PermissionMode: c.Permissions.Mode, SettingsFile: p.SettingsFile,
+		PermissionMode: c.Permissions.Mode, SettingsFile: p.SettingsFile, Flags: p.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
 		KeepLogs: keepLogs, StateDir: s.opt.StateDir, Socket: socket,

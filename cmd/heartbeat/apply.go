@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -15,6 +17,7 @@ type applyCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents to wire; all of them when none is named." complete:"agent"`
 	DryRun bool     `help:"Say what would be done, and do nothing."`
 	Trust  bool     `help:"Also record the agents' directories as trusted in Claude Code's own file, which otherwise asks a person."`
+	Yes    bool     `help:"With --trust: also where a directory has settings of its own that count beside ours."`
 }
 
 // Help implements kong's HelpProvider.
@@ -28,14 +31,18 @@ Without names it also takes back what was applied for agents that the file no
 longer declares; their queues stay.
 
 With --trust you answer Claude Code's question whether you trust the files in a
-folder: what lies there can then change what its sessions do.
+folder: what lies there can then change what its sessions do. Where its settings, its
+.mcp.json, or its skills, agents and commands allow, run or reach something that is
+not ours, that is listed, and --yes is wanted, too. "settings: only" in the fleet's
+file starts sessions without all that.
 
 Examples:
 
     heartbeat apply --dry-run
     heartbeat apply
     heartbeat apply triage -o json
-    heartbeat apply --trust`
+    heartbeat apply --trust
+    heartbeat apply --trust --yes triage`
 }
 
 func (c applyCmd) run(_ context.Context, a *app) (result, error) {
@@ -82,14 +89,40 @@ func (c applyCmd) wire(a *app, w *wiring, agent *config.Agent, res *wired) error
 		a.warn(fmt.Sprintf("agent %q: %s; %s", agent.Name, o.Seen, o.Fix))
 	}
 	if !c.Trust {
+		a.warnOfForeign(p)
 		return nil
 	}
+	if len(p.Foreign) > 0 && !c.Yes && !c.DryRun {
+		return &foreignError{agent: agent.Name, ours: a.ours(), found: p.Foreign}
+	}
+	a.warnOfForeign(p)
 	item, err := workspace.Trust(agent, c.DryRun)
 	if err != nil {
 		return err
 	}
 	res.add(agent.Name, item)
 	return nil
+}
+
+// foreignError means that a directory is not trusted before a person has seen
+// what lies in it.
+type foreignError struct {
+	agent, ours string
+	found       []preflight.Foreign
+}
+
+// Error lists it.
+func (e *foreignError) Error() string {
+	says := []string{fmt.Sprintf("cannot trust the directory of agent %q: it has settings of its own, which count beside ours:", e.agent)}
+	for _, f := range e.found {
+		says = append(says, f.String())
+	}
+	return strings.Join(says, "\n  ")
+}
+
+// Hint says what to do.
+func (e *foreignError) Hint() string {
+	return fmt.Sprintf("where all of it is meant: %s apply --trust --yes %s; else `settings: only` starts its sessions without it", e.ours, e.agent)
 }
 
 // dropped unwires agents that are declared no more.

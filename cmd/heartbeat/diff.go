@@ -63,6 +63,7 @@ func (c diffCmd) run(_ context.Context, a *app) (result, error) {
 			continue
 		}
 		d.add(p)
+		a.warnOfForeign(p)
 	}
 	if len(c.Agents) == 0 {
 		dropped, err := workspace.Dropped(w.fleet, w.stateDir)

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/workspace"
@@ -49,6 +53,28 @@ func (a *app) warnOfAnew(f *config.Fleet) {
 	for _, n := range orchestrator.BeginAnew(f) {
 		a.warn(n.String() + "; " + n.Hint())
 	}
+}
+
+// mostForeign is how much is said of what stands in one directory.
+const mostForeign = 10
+
+// warnOfForeign says what an agent's directory tells the client beside us.
+func (a *app) warnOfForeign(p *workspace.Plan) {
+	if len(p.Foreign) == 0 {
+		return
+	}
+	var says []string
+	for _, f := range p.Foreign[:min(len(p.Foreign), mostForeign)] {
+		if rel, err := filepath.Rel(p.Agent.Dir, f.File); err == nil {
+			f.File = rel
+		}
+		says = append(says, f.String())
+	}
+	if more := len(p.Foreign) - mostForeign; more > 0 {
+		says = append(says, fmt.Sprintf("and %d more", more))
+	}
+	a.warn(fmt.Sprintf("agent %q: its directory has settings of its own, which count beside ours: %s; `settings: only` starts its sessions without them",
+		p.Agent.Name, strings.Join(says, "; ")))
 }
 
 // chooseAgents returns the named agents, or all of them.

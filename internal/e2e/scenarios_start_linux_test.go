@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"heartbeat/internal/simulate/script"
 )
 
 const sessionID = "0f9a1c6e-5f3a-4b8e-9d55-6d1f1c1e2a3b"
@@ -69,6 +71,36 @@ func startScenarios() []scenario {
 				clear(s)
 			},
 			drive: stops(1),
+		},
+		{
+			// What lies in the workspace counts no more: not its hooks, rules and
+			// variables, nor what turns ours off.
+			name:  "settings-only",
+			args:  []string{"--permission-mode", "dontAsk", "--settings", "../flag.json", "--setting-sources=", "--strict-mcp-config", "--", "begin"},
+			model: []turn{{match: "begin", steps: []script.Step{bash("touch by-the-workspace"), bash("touch by-ours"), say("done")}}},
+			settings: func(l *Lab, s map[string]any) {
+				ours := l.Hooks()
+				ours["permissions"] = map[string]any{"allow": []string{"Bash(touch by-ours)"}}
+				l.WriteJSON(filepath.Join(l.Dir, "flag.json"), ours)
+				s["env"] = map[string]string{"FROM_THE_WORKSPACE": "1"}
+				s["permissions"] = map[string]any{"allow": []string{"Bash(touch by-the-workspace)"}}
+				only("Stop", 0, "workspace")(l, s)
+				l.WriteJSON(filepath.Join(l.Work, ".claude", "settings.local.json"), map[string]any{"disableAllHooks": true})
+				if err := os.WriteFile(filepath.Join(l.Work, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"true"}}}`), 0o600); err != nil {
+					l.t.Fatal(err)
+				}
+			},
+			drive: stops(1),
+			check: func(l *Lab) {
+				if made, _ := filepath.Glob(filepath.Join(l.Work, "by-*")); len(made) != 1 || filepath.Base(made[0]) != "by-ours" {
+					l.t.Errorf("what was allowed: %v", made)
+				}
+				for _, c := range l.Calls() {
+					if _, ok := c.Env["FROM_THE_WORKSPACE"]; ok {
+						l.t.Errorf("%s has the workspace's variable", c.Event)
+					}
+				}
+			},
 		},
 		{
 			name: "session-id-then-resume",

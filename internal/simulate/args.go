@@ -108,8 +108,8 @@ func parseArguments(args []string) (*arguments, error) {
 		return nil, err
 	}
 	if isSet(fs, "setting-sources") {
-		a.settingSources = strings.FieldsFunc(sources, func(r rune) bool { return r == ',' || r == ' ' })
-		a.settingSources = slices.Concat([]string{}, a.settingSources)
+		split := strings.FieldsFunc(sources, func(r rune) bool { return r == ',' || r == ' ' })
+		a.settingSources = append([]string{}, split...) // not nil: none
 	}
 	a.prompt = strings.Join(words, " ")
 	return a, a.setMode(mode)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"heartbeat/config"
 )
 
 // measured is the client that all this was measured with; oldest is the first
@@ -134,7 +136,7 @@ func checkKey(_ *Facts, a *Agent) []Finding {
 // checkMCP: servers of .mcp.json that the client would ask about.
 func checkMCP(_ *Facts, a *Agent) []Finding {
 	c := a.Client
-	if !c.Claude || slices.Contains(c.Args, "--strict-mcp-config") {
+	if !c.Claude || a.Config.Settings == config.SettingsOnly || slices.Contains(c.Args, "--strict-mcp-config") {
 		return nil
 	}
 	var open []string

@@ -90,6 +90,26 @@ func unknownEvents(a *Agent, s Settings, why, fix string) Finding {
 	return f
 }
 
+// checkForeign: what files of the directory tell the client beside us.
+func checkForeign(_ *Facts, a *Agent) []Finding {
+	var found []Finding
+	said := map[string][]string{}
+	for _, f := range a.Foreign {
+		if len(said[f.File]) == 0 {
+			found = append(found, Finding{
+				Severity: Warning, Code: "foreign-settings", Seen: f.File,
+				Why: "it counts beside what the fleet's file allows: who can write it decides what sessions may do, what they run and where they send their requests",
+				Fix: "see that it is yours and meant, or set `settings: only` for the agent",
+			})
+		}
+		said[f.File] = append(said[f.File], strings.TrimPrefix(f.String(), f.File))
+	}
+	for i, f := range found {
+		found[i].Seen += list(said[f.Seen], 8)
+	}
+	return found
+}
+
 // checkObstacles: what keeps our hooks from working, for certain. `heartbeat
 // run` holds the agent for it.
 func checkObstacles(_ *Facts, a *Agent) []Finding {

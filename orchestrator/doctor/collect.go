@@ -207,6 +207,7 @@ func (c *collector) plan(a *Agent) {
 			a.Drift = append(a.Drift, fmt.Sprintf("%s (%s)", short(a.Config.Dir, i.Path), i.Change))
 		}
 	}
+	a.Foreign = p.Foreign
 	a.apply = func() error { return c.apply(a.Config) }
 }
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/preflight"
@@ -32,7 +31,7 @@ func (c *collector) settings(a *Agent) {
 		}
 		c.document(a, Settings{Kind: string(doc.Kind), Path: doc.Name}, doc.Data, doc.Err)
 	}
-	if a.Config.Settings == config.SettingsFlag {
+	if a.Config.Settings.Rendered() {
 		path := filepath.Join(c.StateDir, "settings", a.Config.Name+".json")
 		if data, err := durable.Read(path, maxSettings); !errors.Is(err, fs.ErrNotExist) {
 			c.document(a, Settings{Kind: rendered, Path: path}, data, err)

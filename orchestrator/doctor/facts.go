@@ -131,6 +131,8 @@ type Agent struct {
 	// ours.
 	Obstacles []preflight.Obstacle
 	Others    preflight.Others
+	// Foreign is what files in the directory tell the client beside us.
+	Foreign   []preflight.Foreign
 	configDir string // of the user's settings
 	Client    Client
 	Queue     Queue

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook"
 )
 
@@ -172,6 +173,22 @@ func hookFixtures() []fixture {
 			"hand-wired-payload", Info, false,
 			func(r *rig) { r.wiredEntry("", "") },
 			func(*rig) {},
+		},
+		{
+			"foreign-settings", Warning, false,
+			func(r *rig) { r.put(localFile, `{"permissions":{"allow":["Bash(*)"]}}`) },
+			func(r *rig) {
+				r.put(userFile, `{"permissions":{"allow":["Bash(*)"]}}`)
+				r.put(localFile, `{"permissions":{"deny":["Bash(*)"]}}`)
+			},
+		},
+		{
+			"foreign-settings", Warning, false,
+			func(r *rig) { r.put("work/.mcp.json", `{"mcpServers":{"x":{"command":"y"}}}`) },
+			func(r *rig) {
+				r.put("work/.mcp.json", `{"mcpServers":{"x":{"command":"y"}}}`)
+				r.agent.Settings = config.SettingsOnly
+			},
 		},
 		{
 			"other-stop-hook", Warning, false,

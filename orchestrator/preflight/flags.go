@@ -3,6 +3,8 @@ package preflight
 import (
 	"slices"
 	"strings"
+
+	"heartbeat/config"
 )
 
 // flags are what an agent's command tells the client beside what we do.
@@ -10,10 +12,30 @@ type flags struct {
 	settings string   // of --settings, of which the last one counts; "": none
 	managed  string   // of --managed-settings
 	sources  []string // of --setting-sources; nil: all
+	strict   bool     // --strict-mcp-config
 	plugins  bool     // --plugin-dir or --plugin-url
 	// off is a flag that turns hooks off, restricted is --restricted.
 	off        string
 	restricted bool
+}
+
+// flags are those that a session is started with: its command's, and ours where
+// it is given our settings alone.
+func (c Client) flags() flags { return readFlags(slices.Concat(c.Command, c.Added())) }
+
+// Added are the flags with which the client reads our settings, and of others
+// only what the command names by --settings, --mcp-config and --setting-sources
+// user; none but for config.SettingsOnly. Of two --setting-sources the last one
+// counts.
+func (c Client) Added() []string {
+	if c.Target != config.SettingsOnly {
+		return nil
+	}
+	sources := ""
+	if slices.Contains(readFlags(c.Command).sources, string(User)) {
+		sources = string(User)
+	}
+	return []string{"--setting-sources=" + sources, "--strict-mcp-config"}
 }
 
 // readFlags reads the flags that decide which settings count. Whatever program
@@ -31,6 +53,9 @@ func readFlags(command []string) flags {
 			continue
 		case "--restricted":
 			f.restricted = true
+			continue
+		case "--strict-mcp-config":
+			f.strict = true
 			continue
 		case "--settings":
 			f.settings = value

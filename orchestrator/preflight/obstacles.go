@@ -34,8 +34,7 @@ const silent = "none of our hooks runs: the client works on the first prompt, an
 // Obstacles lists what is in the way by all settings that the client reads, the
 // clearest first.
 func (c Client) Obstacles(all []Settings) []Obstacle {
-	f := readFlags(c.Command)
-	found := c.flagged(f)
+	found := c.flagged(c.flags())
 	found = append(found, switched(all)...)
 	found = append(found, c.simple(all)...)
 	found = append(found, overridden(all)...)
@@ -51,7 +50,7 @@ func (c Client) flagged(f flags) []Obstacle {
 	if f.off != "" {
 		say("command: has "+f.off+", which turns all hooks off", "remove "+f.off+" from command:")
 	}
-	if c.Target == config.SettingsFlag {
+	if c.Target.Rendered() {
 		return found
 	}
 	kind := Project

@@ -184,6 +184,73 @@ func TestOthersComeFromEverywhere(t *testing.T) {
 	}
 }
 
+// TestForeignComesFromTheDirectoryAlone: whatever the client takes from there
+// is named, and nothing of what it does not take.
+func TestForeignComesFromTheDirectoryAlone(t *testing.T) {
+	t.Parallel()
+	type files = map[string]string
+	server := `{"mcpServers":{"x":{"command":"y"}}}`
+	for name, tt := range map[string]struct {
+		args   string
+		target config.SettingsTarget
+		files  files
+		want   string
+	}{
+		"nothing":                   {},
+		"the user's own":            {files: files{user: stop("a"), machine: stop("a"), "home/.claude/agents/a.md": "---\nhooks: x\n---\n"}},
+		"project":                   {files: files{project: stop("a")}, want: `.claude/settings.json:1 hooks.Stop runs "a"`},
+		"project, only":             {target: config.SettingsOnly, files: files{project: stop("a"), ".mcp.json": server}},
+		"local":                     {files: files{local: stop("a")}, want: `.claude/settings.local.json:1 hooks.Stop runs "a"`},
+		"what is not read":          {args: "--setting-sources user", files: files{project: stop("a"), "work/.claude/agents/a.md": "---\nhooks: x\n---\n"}},
+		"servers":                   {files: files{"work/.mcp.json": server}, want: `.mcp.json:1 server "x" runs "y"`},
+		"servers above":             {files: files{".mcp.json": server}, want: `../.mcp.json:1 server "x" runs "y"`},
+		"servers that do not count": {args: "--strict-mcp-config", files: files{"work/.mcp.json": server}},
+		"an agent":                  {files: files{"work/.claude/agents/a.md": "---\nname: x\nhooks:\n  Stop: x\n---\n"}, want: `.claude/agents/a.md:3 says hooks`},
+		"a skill":                   {files: files{"work/.claude/skills/s/SKILL.md": "---\nallowed-tools: Bash\n---\n"}, want: `.claude/skills/s/SKILL.md:2 says allowed-tools`},
+		"a command":                 {files: files{"work/.claude/commands/a/b.md": "---\n\"allowed-tools\": Bash\n---\n"}, want: `.claude/commands/a/b.md:2 says allowed-tools`},
+		"a text about them":         {files: files{"work/.claude/agents/a.md": "---\nname: x\n---\nhooks: x\n", "work/.claude/agents/b.md": "hooks: x"}},
+		"a broken file":             {files: files{local: "{"}, want: `.claude/settings.local.json cannot be read: 1:1: unexpected end of JSON input`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := lab(t, tt.files)
+			c.Command, c.Target = append(c.Command, strings.Fields(tt.args)...), tt.target
+			var got []string
+			for _, f := range c.Foreign(c.Settings()) {
+				f.File, _ = filepath.Rel(c.Dir, f.File)
+				got = append(got, f.String())
+			}
+			if strings.Join(got, "|") != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestOnlyAddsFlags: of what the command says about sources only the user's own
+// stay.
+func TestOnlyAddsFlags(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"":                                 "--setting-sources= --strict-mcp-config",
+		"--setting-sources user,project":   "--setting-sources=user --strict-mcp-config",
+		"--setting-sources=local":          "--setting-sources= --strict-mcp-config",
+		"--model x --setting-sources user": "--setting-sources=user --strict-mcp-config",
+	} {
+		c := lab(t, map[string]string{user: off, project: off, local: off})
+		c.Command, c.Target = append(c.Command, strings.Fields(args)...), config.SettingsOnly
+		if got := strings.Join(c.Added(), " "); got != want {
+			t.Errorf("%s: %s", args, got)
+		}
+		if n := len(c.Settings()); n != strings.Count(want, "user") {
+			t.Errorf("%s: %d settings are read", args, n)
+		}
+		if c.Target = config.SettingsFlag; c.Added() != nil {
+			t.Errorf("%s: %q with flag", args, c.Added())
+		}
+	}
+}
+
 // In the home directory the user's and the project's settings are one file.
 func TestOneFileIsReadOnce(t *testing.T) {
 	t.Parallel()

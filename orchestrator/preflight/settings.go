@@ -60,6 +60,8 @@ type Client struct {
 	// Own is the hooks' command line, which counts as ours beside those that
 	// settings.Ours knows.
 	Own string
+	// Applied is what we have written into settings files of the directory.
+	Applied []settings.Want
 }
 
 // ClientOf is the client of an agent whose sessions are started from an environment.
@@ -84,7 +86,7 @@ const maxSettings = 16 << 20
 // Settings reads all settings that the client reads beside a file of ours, the
 // ones that count less first. A file that does not exist is left out.
 func (c Client) Settings() []Settings {
-	f := readFlags(c.Command)
+	f := c.flags()
 	var all []Settings
 	for _, s := range []Settings{
 		{Kind: User, Name: filepath.Join(c.ConfigDir(), "settings.json")},

@@ -27,6 +27,7 @@ func (s *Spec) argv(prompt string) []string {
 	if s.SettingsFile != "" {
 		argv = append(argv, "--settings", s.SettingsFile)
 	}
+	argv = append(argv, s.Flags...)
 	return append(argv, "--", prompt)
 }
 

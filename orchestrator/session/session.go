@@ -36,6 +36,8 @@ type Spec struct {
 	KickoffText    string `json:"kickoff_text,omitempty"`
 	PermissionMode string `json:"permission_mode"`
 	SettingsFile   string `json:"settings_file,omitempty"` // passed by --settings
+	// Flags are passed on as they are.
+	Flags []string `json:"flags,omitempty"`
 
 	EntryTimeout      time.Duration `json:"entry_timeout"`      // 0: none
 	SessionTimeout    time.Duration `json:"session_timeout"`    // 0: none

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 
+	"heartbeat/config"
+	"heartbeat/hook/settings"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/preflight"
 )
@@ -13,15 +15,27 @@ func (p *Plan) client() preflight.Client {
 	c := preflight.ClientOf(p.Agent, os.Environ())
 	if p.hook != nil {
 		c.Own = p.hook.Command
+		c.Applied = append(p.written(), wanted(p.Agent, c.Own))
 	}
 	return c
+}
+
+// written is what we have written into the settings files of the directory.
+func (p *Plan) written() []settings.Want {
+	var all []settings.Want
+	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
+		if r, err := p.applied(p.target(t)); err == nil && r != nil { // else it is told where it is used
+			all = append(all, r.merged()...)
+		}
+	}
+	return all
 }
 
 // inspect looks at all settings that the client reads for the agent.
 func (p *Plan) inspect() {
 	c := p.client()
 	all := c.Settings()
-	p.Obstacles, p.Others = c.Obstacles(all), c.Others(all)
+	p.Obstacles, p.Others, p.Foreign = c.Obstacles(all), c.Others(all), c.Foreign(all)
 }
 
 // Blocked returns a *BlockedError when it is known that the client will not

@@ -29,7 +29,7 @@ func Dropped(f *config.Fleet, stateDir string) ([]*Plan, error) {
 	dirs, flagged := map[string]bool{}, map[string]bool{}
 	for _, a := range f.Agents {
 		dirs[a.Dir] = true
-		flagged[a.Name] = flagged[a.Name] || a.Settings == config.SettingsFlag
+		flagged[a.Name] = flagged[a.Name] || a.Settings.Rendered()
 	}
 	return unwirings(f, stateDir, nil, func(name, dir string) bool {
 		if dir == "" {

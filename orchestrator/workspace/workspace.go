@@ -61,6 +61,8 @@ type Plan struct {
 	// hooks that run beside ours, by all settings that the client reads.
 	Obstacles []preflight.Obstacle
 	Others    preflight.Others
+	// Foreign is what files in the directory tell the client beside us.
+	Foreign []preflight.Foreign
 
 	stateDir string
 	hook     *Hook
@@ -119,7 +121,7 @@ func (p *Plan) plan() error {
 			return err
 		}
 	}
-	if p.Agent.Settings == config.SettingsFlag {
+	if p.Agent.Settings.Rendered() {
 		if err := p.planFlag(chosen, want); err != nil {
 			return err
 		}
@@ -133,7 +135,7 @@ func (p *Plan) target(t config.SettingsTarget) string {
 	switch t {
 	case config.SettingsLocal:
 		return filepath.Join(p.Agent.Dir, ".claude", "settings.local.json")
-	case config.SettingsFlag:
+	case config.SettingsFlag, config.SettingsOnly:
 		return filepath.Join(p.stateDir, "settings", p.Agent.Name+".json")
 	}
 	return filepath.Join(p.Agent.Dir, ".claude", "settings.json")
