@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -161,10 +162,21 @@ func TestWhatOnlyAPersonCanHelpHoldsAtOnce(t *testing.T) {
 	})
 }
 
-// TestAFullDiskHoldsNoAgent: after 15 seconds of it each agent that had work was
-// held until somebody came to resume it.
-func TestAFullDiskHoldsNoAgent(t *testing.T) {
+// TestWhatPassesHoldsNoAgent: after 15 seconds of a full disk, or when another
+// apply had the lock for long, each agent that had work was held until somebody
+// came to resume it.
+func TestWhatPassesHoldsNoAgent(t *testing.T) {
 	t.Parallel()
+	for _, cause := range []error{&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, context.DeadlineExceeded, ErrPasses} {
+		t.Run(cause.Error(), func(t *testing.T) {
+			t.Parallel()
+			holdsNobody(t, cause)
+		})
+	}
+}
+
+func holdsNobody(t *testing.T, cause error) {
+	t.Helper()
 	r := newRig(t, "a")
 	synctest.Test(t, func(t *testing.T) {
 		r.t = t
@@ -172,7 +184,7 @@ func TestAFullDiskHoldsNoAgent(t *testing.T) {
 		full.Store(true)
 		r.opt.Prepare = func(*config.Agent) (Prepared, error) {
 			if full.Load() {
-				return Prepared{}, fmt.Errorf("cannot wire: %w", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+				return Prepared{}, fmt.Errorf("cannot wire: %w", cause)
 			}
 			return Prepared{}, nil
 		}

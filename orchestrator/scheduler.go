@@ -389,7 +389,7 @@ func (s *Scheduler) failLocked(a *agent, err error) {
 		s.followLocked(a, next{state: Held, reason: withHint(err)})
 		return
 	}
-	o := session.Outcome{Detail: err.Error(), NoRoom: session.NoRoom(err)}
+	o := session.Outcome{Detail: err.Error(), NoRoom: Passes(err)}
 	n, h := failed(o, a.history, s.rule(a), time.Now(), roll())
 	a.history = h
 	n.reason = err.Error()

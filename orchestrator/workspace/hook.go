@@ -160,10 +160,22 @@ func (h *Hook) runs() error {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", h.Command)
 	cmd.Dir = "/"
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, hook.EnvSession+"=") })
-	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-		return fmt.Errorf("the hook program %q does not run: %w", h.binary, errors.Join(err, errors.New(cut(out))))
+	out, err := cmd.CombinedOutput()
+	if err == nil && len(out) == 0 {
+		return nil
 	}
-	return nil
+	if interrupted(err) {
+		err = fmt.Errorf("%w: %w", err, orchestrator.ErrPasses)
+	}
+	return fmt.Errorf("the hook program %q does not run: %w", h.binary, errors.Join(err, errors.New(cut(out))))
+}
+
+// interrupted reports whether a program was ended by a signal: by us, as it took
+// too long, by the system, which had no memory left, or by itself, as it got no
+// thread (the hook aborts then).
+func interrupted(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return ok && !exit.Exited()
 }
 
 func cut(out []byte) string {
@@ -180,8 +192,17 @@ func (h *Hook) ready(stateDir string) error {
 	if err := errors.Join(h.Install(), unlock()); err != nil {
 		return err
 	}
+	if h.runs() == nil {
+		return nil
+	}
+	// A program that was forked while the copy was written has it open until it
+	// begins: it is busy then (execve(2), ETXTBSY).
+	time.Sleep(busyWait)
 	return h.runs()
 }
+
+// busyWait is far more than a program takes from its fork to its beginning.
+const busyWait = 200 * time.Millisecond
 
 // keeper keeps the hook of a scheduler, which goes on when its binaries are
 // upgraded, moved or removed, with the hook that it began with.
@@ -200,6 +221,9 @@ func (k *keeper) current() (*Hook, error) {
 	if err == nil {
 		return k.hook, nil
 	}
+	if orchestrator.Passes(err) {
+		return nil, &HookError{err}
+	}
 	// The copy is gone and so is what it was made from: this program itself is
 	// of the right version, and can always be read.
 	own, chosen := chooseHook(orchestrator.Self(), "heartbeat", k.stateDir)
@@ -213,14 +237,21 @@ func (k *keeper) current() (*Hook, error) {
 	return own, nil
 }
 
-// HookError means that the hook program cannot be run.
+// HookError means that the hook program cannot be run, now or until a person has
+// helped.
 type HookError struct{ cause error }
 
 // Error says why.
 func (e *HookError) Error() string { return "cannot install the hooks: " + e.cause.Error() }
 
-// Unwrap returns the cause, and that only a person can help.
-func (e *HookError) Unwrap() []error { return []error{e.cause, orchestrator.ErrNeedsPerson} }
+// Unwrap returns the cause, and that only a person can help where it does not
+// pass by itself.
+func (e *HookError) Unwrap() []error {
+	if orchestrator.Passes(e.cause) {
+		return []error{e.cause}
+	}
+	return []error{e.cause, orchestrator.ErrNeedsPerson}
+}
 
 // Hint says what to do.
 func (e *HookError) Hint() string {

@@ -2,15 +2,20 @@ package workspace
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 )
 
 // TestMain is a hook where it is called as one: this program is a scheduler's
@@ -153,6 +158,58 @@ func TestAHookThatDoesNotRun(t *testing.T) {
 		if err := h.ready(state); err == nil {
 			t.Errorf("%s: it is said to run", name)
 		}
+	}
+}
+
+// Agents were held until a person came where another apply had the lock for a
+// while, or where the machine had no memory, threads, processes or disk for the
+// hook just then.
+func TestWhatPassesNeedsNoPerson(t *testing.T) {
+	t.Parallel()
+	held := fmt.Errorf("%w: %w", flock.ErrHeld, context.DeadlineExceeded)
+	for _, cause := range []error{held, syscall.ENOSPC, syscall.EDQUOT, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+		err := error(&HookError{fmt.Errorf("cannot copy it: %w", cause)})
+		if errors.Is(err, orchestrator.ErrNeedsPerson) || !orchestrator.Passes(err) {
+			t.Errorf("%v: needs a person", err)
+		}
+	}
+	if err := error(&HookError{fs.ErrPermission}); !errors.Is(err, orchestrator.ErrNeedsPerson) || orchestrator.Passes(err) {
+		t.Errorf("%v: needs nobody", err)
+	}
+	for text, passes := range map[string]bool{"kill -KILL $$\n": true, "kill -ABRT $$\n": true, "exit 1\n": false, "echo x\n": false} {
+		dir, state := place(t, "bin", "heartbeat"), t.TempDir()
+		script(t, filepath.Join(dir, "heartbeat"), text)
+		h, err := FindHook(filepath.Join(dir, "heartbeat"), state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.ready(state); err == nil || orchestrator.Passes(err) != passes {
+			t.Errorf("%q: %v, passes %v", text, err, !passes)
+		}
+	}
+}
+
+// A copy that another process has open for writing for a moment is no broken one.
+func TestAHookThatIsBusy(t *testing.T) {
+	t.Parallel()
+	dir, state := place(t, "bin", "heartbeat"), t.TempDir()
+	h, err := FindHook(filepath.Join(dir, "heartbeat"), state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.ready(state); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := os.OpenFile(h.binary, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.runs() == nil {
+		t.Skip("this system lets programs run that are written")
+	}
+	time.AfterFunc(busyWait/4, func() { copied.Close() })
+	if err := h.ready(state); err != nil {
+		t.Error(err)
 	}
 }
 
