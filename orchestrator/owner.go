@@ -14,6 +14,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/state"
 )
 
@@ -227,4 +228,18 @@ func (e *TakenError) Hint() string {
 		return fmt.Sprintf("name the fleet's file as %s, or make this one a copy with a `name:` of its own", e.Other)
 	}
 	return fmt.Sprintf("give one of the two another `name:`; where %s is an old copy, remove it", e.Other)
+}
+
+// BeginAnew returns the triggers that will begin anew once a fleet's file is run.
+// What cannot be read the run itself tells of.
+func BeginAnew(f *config.Fleet) []memory.Anew {
+	dir, err := state.Path(f.Name)
+	if err != nil || CheckName(f) != nil {
+		return nil
+	}
+	anew, err := memory.Preview(dir, f.Agents, time.Now())
+	if err != nil {
+		return nil
+	}
+	return anew
 }

@@ -117,7 +117,7 @@ func (s *Scheduler) resumeLocked(a *agent) {
 // toEach does something to the agents that are named, or to none of them
 // when one is not known.
 func (s *Scheduler) toEach(names []string, do func([]*agent) error) ([]AgentState, error) {
-	defer s.published.flush() // `status` shows it when we return
+	defer s.published.Flush() // `status` shows it when we return
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {

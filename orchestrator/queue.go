@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"heartbeat/config"
@@ -86,44 +85,3 @@ func settleTail(a *config.Agent, log *slog.Logger) {
 		log.Warn("cannot read the queue", "agent", a.Name, "err", err)
 	}
 }
-
-// stillThere reports whether a fire of the trigger is queued or in flight. A
-// queue that was empty, and whose inbox has not changed since, is not read.
-func (s *Scheduler) stillThere(q *inbox.Queue, t trigger) (bool, error) {
-	s.mu.Lock()
-	idle, empty := t.a.state == Idle && t.a.cfg == t.cfg, t.a.empty
-	s.mu.Unlock()
-	if idle && empty.known && stampOf(t.cfg.Inbox) == empty {
-		flight, err := q.Peek()
-		return flight != nil && ofTrigger(flight.ID, t.key), err
-	}
-	return stillThere(q, t.key)
-}
-
-// ofTrigger reports whether an entry's id is that of a fire of the trigger.
-func ofTrigger(id, key string) bool { return strings.HasPrefix(id, key+"@") }
-
-// stillThere reports whether a fire of the trigger is queued or in flight.
-func stillThere(q *inbox.Queue, key string) (bool, error) {
-	flight, err := q.Peek()
-	if err != nil {
-		return false, err
-	}
-	if flight != nil && ofTrigger(flight.ID, key) {
-		return true, nil
-	}
-	entries, err := q.List(overlapLook)
-	if err != nil {
-		return false, err
-	}
-	for _, e := range entries {
-		if ofTrigger(e.ID, key) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// overlapLook is how many queued entries are searched for an earlier fire of
-// the same trigger: one is there at most, unless others queue much more.
-const overlapLook = 10_000

@@ -65,10 +65,10 @@ func (s *Scheduler) Reload(f *config.Fleet) (*Plan, error) {
 		s.log.Warn("cannot keep who the agents are", "err", err)
 	}
 	for _, a := range c.removed {
-		s.stopTriggers(a)
+		a.triggers.Stop()
 	}
 	for _, a := range slices.Concat(c.changed, c.added) {
-		c.plan.Anew = append(c.plan.Anew, s.startAgent(s.work, a, c.wanted[a.name])...)
+		c.plan.Anew = append(c.plan.Anew, a.triggers.Set(s.work, c.wanted[a.name])...)
 		s.noticed(a)
 	}
 	s.watchInboxes(s.work)
@@ -106,7 +106,7 @@ func (s *Scheduler) change(f *config.Fleet) (*change, error) {
 	}
 	c := s.planLocked(f)
 	for _, a := range c.added {
-		a.is(who[a.name])
+		s.is(a, who[a.name])
 	}
 	if err := s.lockAddedLocked(c); err != nil {
 		return nil, err

@@ -17,11 +17,10 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
-	"heartbeat/sources"
-	"heartbeat/sources/watch"
+	"heartbeat/orchestrator/state"
 )
 
 // Options say what a Scheduler runs.
@@ -78,22 +77,17 @@ type Scheduler struct {
 	log     *slog.Logger
 	journal *journal.Journal
 	wg      sync.WaitGroup
-	polls   chan struct{} // room for poll commands that run at once
-	gates   chan struct{} // room for gates: polls that take long do not hold them up
+	firing  *firing.Firing
 	// recoveries is room for agents that are recovered at once.
 	recoveries chan struct{}
-	// published are the agents' states for readers, records the last fires.
-	published, records *writeBehind
+	// published are the agents' states for readers.
+	published *state.Behind
 
-	// Triggers are started and replaced by one goroutine at a time.
+	// One goroutine at a time changes what is run.
 	changing sync.Mutex
-	work     context.Context          // of everything but the sessions' end
-	table    *sources.Timetable       // nil with Once
-	files    *watch.Watcher           // nil with Once
-	watching bool                     // files runs
-	unwatch  context.CancelFunc       // ends the watch of the inboxes
-	memories map[string]*memory.Agent // :: key of an agent → what its triggers remember
-	round    int                      // of lookAround
+	work     context.Context    // of everything but the sessions' end
+	unwatch  context.CancelFunc // ends the watch of the inboxes
+	round    int                // of lookAround
 
 	mu       sync.Mutex
 	fleet    *config.Fleet
@@ -102,7 +96,7 @@ type Scheduler struct {
 	accounts accounts
 	stopping bool
 	endNow   bool
-	firing   int // triggers that --fire has not finished
+	fires    int // agents whose triggers --fire has not finished
 	// unfired counts triggers that --fire could not fire.
 	unfired int
 	quit    context.CancelCauseFunc
@@ -116,14 +110,12 @@ type Scheduler struct {
 type agent struct {
 	name string
 
-	// Guarded by Scheduler.changing.
-	stops []func() // of its triggers
-	comes bool     // it was not declared for a while
+	// triggers are nil until it is known who the agent is.
+	triggers *firing.Triggers
 
 	// Guarded by Scheduler.mu.
-	cfg  *config.Agent
-	key  string            // names what is kept of it, for good
-	keys map[string]string // :: trigger → what names that for good
+	cfg *config.Agent
+	key string // names what is kept of it, for good
 	// next is the definition that holds from the next session on.
 	next *config.Agent
 	// removed is true from the reload that removed it until its session's end.
@@ -174,7 +166,7 @@ type agent struct {
 	reclaiming bool // reclaim is to be called after a while
 	// total counts over this run.
 	acknowledged, deadLettered int
-	failing                    []Failing
+	failing                    []firing.Failing
 }
 
 // errFinished ends a run with Once.
@@ -185,9 +177,6 @@ var ErrShutdown = errors.New("asked to stop")
 
 // errOnceTimeout ends a run with Once that took too long.
 var errOnceTimeout = errors.New("once-timeout")
-
-// maxPolls bounds how many poll commands run at once.
-const maxPolls = 16
 
 // New returns a Scheduler of the fleet's agents.
 func New(opt Options) (*Scheduler, error) {
@@ -207,10 +196,13 @@ func New(opt Options) (*Scheduler, error) {
 		opt.StartEvery = defaultStartEvery
 	}
 	s := &Scheduler{
-		opt: opt, log: opt.Log, polls: make(chan struct{}, maxPolls), fleet: opt.Fleet,
-		gates: make(chan struct{}, maxGates), recoveries: make(chan struct{}, recoveriesAtOnce()), memories: map[string]*memory.Agent{}, accounts: accounts{},
-		slots: newSlots(opt.Fleet), published: newWriteBehind(publishDelay), records: newWriteBehind(recordDelay),
+		opt: opt, log: opt.Log, fleet: opt.Fleet,
+		recoveries: make(chan struct{}, recoveriesAtOnce()), accounts: accounts{},
+		slots: newSlots(opt.Fleet), published: state.NewBehind(publishDelay),
 	}
+	s.firing = firing.New(firing.Options{
+		StateDir: opt.StateDir, Log: opt.Log, Note: s.note, Environment: environment, Go: s.wg.Go,
+	})
 	for _, a := range s.chosen(opt.Fleet) {
 		s.agents = append(s.agents, newAgent(a))
 	}

@@ -10,6 +10,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/operator"
 )
 
@@ -110,7 +111,7 @@ func lookAtTriggers(a *config.Agent, st *AgentStatus, now time.Time) {
 	for _, t := range a.Triggers {
 		switch {
 		case t.Cron != nil:
-			if n := nextFire(a, &t, now); !n.IsZero() && (st.Next.IsZero() || n.Before(st.Next)) {
+			if n := firing.NextFire(a, &t, now); !n.IsZero() && (st.Next.IsZero() || n.Before(st.Next)) {
 				st.Next = n
 			}
 		case t.Watch != nil:

@@ -2,13 +2,16 @@ package orchestrator
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 )
@@ -41,7 +44,7 @@ type AgentState struct {
 	// Stuck is work that the service refuses again and again.
 	Stuck *Stuck `json:"stuck,omitempty"`
 	// Failing are the triggers that do not work.
-	Failing []Failing `json:"failing,omitempty"`
+	Failing []firing.Failing `json:"failing,omitempty"`
 }
 
 // NeedsPerson reports whether nothing starts until a person resumes the agent,
@@ -73,11 +76,24 @@ func (s *Scheduler) publishLocked(a *agent) {
 		return
 	}
 	path, now := statePath(s.opt.StateDir, a.name), s.describeLocked(a)
-	s.published.put(path, func() {
+	s.published.Put(path, func() {
 		if err := state.Put(path, now); err != nil {
 			s.log.Warn("cannot publish an agent's state", "agent", now.Agent, "err", err)
 		}
 	})
+}
+
+// writeFiles writes what is to be read by others until the function that it
+// returns is called, and then what is left of it.
+func (s *Scheduler) writeFiles() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var writers sync.WaitGroup
+	writers.Go(func() { s.published.Run(ctx) })
+	writers.Go(func() { s.firing.Record(ctx) })
+	return func() {
+		cancel()
+		writers.Wait()
+	}
 }
 
 // Snapshot returns what the agents are doing now.
@@ -200,7 +216,7 @@ func (s *Scheduler) summary(cause error) *Summary {
 // finishOnceLocked ends a run with Once when nothing is left to do: nothing is
 // queued, in flight or backing off. Agents that are held or parked are left.
 func (s *Scheduler) finishOnceLocked() {
-	if !s.opt.Once || s.stopping || s.firing > 0 {
+	if !s.opt.Once || s.stopping || s.fires > 0 {
 		return
 	}
 	for _, a := range s.agents {

@@ -4,200 +4,187 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/operator"
-	"heartbeat/sources"
-	"heartbeat/sources/poll"
-	"heartbeat/sources/watch"
 )
 
-// trigger is one trigger of an agent, as it was declared when it was started.
-type trigger struct {
-	*config.Trigger
-	a   *agent
-	cfg *config.Agent
-	// key names it for good: the ids of its entries begin with it.
-	key string
+// identify says who the agents of the fleet are, by what an earlier run knows.
+func (s *Scheduler) identify() error {
+	known, err := memory.Note(s.opt.StateDir, s.fleet.Agents, s.chosen(s.fleet), time.Now())
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	declared := known.Declared()
+	for _, a := range s.agents {
+		s.is(a, declared[a.name])
+	}
+	return nil
 }
 
-// source names the trigger in entries, for people.
-func (t trigger) source() string { return t.cfg.Name + "/" + t.Name }
-
-// skipsOverlap reports whether a fire is dropped while the last one is not done.
-func (t trigger) skipsOverlap() bool { return t.Cron != nil && t.Cron.Overlap == config.OverlapSkip }
-
-// enqueue puts one fire of a trigger into its agent's inbox, or says why it
-// is not to be there. The label makes it one fire: repeating it after a crash
-// between enqueue and record changes nothing.
-func (s *Scheduler) enqueue(ctx context.Context, t trigger, p sources.Prompt) (skipped string, err error) {
-	defer func() {
-		if err == nil {
-			s.triggerWorks(t)
-		}
-	}()
-	source := t.source() + "@" + p.Label
-	if err := MakeHome(t.cfg); err != nil {
-		return "", err
-	}
-	q, err := operator.Open(t.cfg)
-	if err != nil {
-		return "", err
-	}
-	defer q.Close()
-	skipped, err = s.skips(ctx, t, q, p)
-	if err != nil {
-		return "", err
-	}
-	if skipped != "" {
-		s.note(journal.Event{Agent: t.cfg.Name, Kind: journal.Skipped, Trigger: source, Reason: skipped})
-		s.log.Info("trigger skipped", "agent", t.cfg.Name, "trigger", t.Name, "why", skipped)
-		return skipped, nil
-	}
-	moves := s.movesOf(t.a)
-	letter := inbox.Letter{ID: t.key + "@" + p.Label, Source: source, Prompt: p.Text, Idempotent: true}
-	_, err = q.Append(ctx, letter)
-	switch {
-	case errors.Is(err, inbox.ErrDuplicate):
-		return skippedTwice, nil
-	case errors.Is(err, inbox.ErrTooLarge): // to offer it again, for ever, would hold up all that follows
-		return skippedTooLarge, s.fileTooLarge(ctx, t, q, letter, err)
-	}
-	if err != nil {
-		return "", fmt.Errorf("cannot queue a prompt for agent %q: %w", t.cfg.Name, err)
-	}
-	s.note(journal.Event{Agent: t.cfg.Name, Kind: journal.Fired, Trigger: source, Due: p.Due})
-	s.log.Info("trigger fired", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label)
-	s.queued(t.a, moves)
-	return "", nil
+// is says who an agent is, before its triggers are set.
+func (s *Scheduler) is(a *agent, who memory.Identity) {
+	a.key = who.Key
+	a.triggers = s.firing.Of(a.name, who, fired{s, a})
 }
-
-// recordDelay is how long after a fire its time is kept. A crash meanwhile
-// makes the next run offer the same label once more, and the inbox refuses it.
-const recordDelay = time.Second
 
 // startTriggers starts what fires: for a run with Once nothing, or, with
-// Fire, everything one time. The caller holds s.changing.
+// Fire, everything one time.
 func (s *Scheduler) startTriggers(ctx context.Context) {
-	if s.opt.Once {
-		if s.opt.Fire {
-			s.fireAll(ctx)
-		}
-		return
+	if !s.opt.Once {
+		s.firing.Start(ctx)
 	}
-	s.table, s.files = sources.NewTimetable(), watch.New()
 	for _, a := range s.agents {
-		s.startAgent(ctx, a, a.cfg)
+		switch {
+		case !s.opt.Once:
+			a.triggers.Set(ctx, a.cfg)
+		case s.opt.Fire:
+			s.fireAll(ctx, a, a.cfg)
+		}
 	}
-	s.wg.Go(func() { s.table.Run(ctx) })
 }
 
-// watchFiles runs the watch of files once there is something to watch: the
-// system's notifications are few.
-func (s *Scheduler) watchFiles(ctx context.Context) {
-	if s.watching {
-		return
-	}
-	s.watching = true
+// fireAll fires an agent's triggers one time.
+func (s *Scheduler) fireAll(ctx context.Context, a *agent, cfg *config.Agent) {
+	s.mu.Lock()
+	s.fires++
+	s.mu.Unlock()
 	s.wg.Go(func() {
-		s.files.Run(ctx, func(err error) { s.log.Warn("files are looked at now and then instead", "err", err) })
+		unfired := a.triggers.FireAll(ctx, cfg)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.fires--
+		s.unfired += unfired
+		s.finishOnceLocked()
 	})
 }
 
-// startAgent starts the triggers of an agent in place of those that it has, and
-// returns those that begin anew. The caller holds s.changing.
-func (s *Scheduler) startAgent(ctx context.Context, a *agent, cfg *config.Agent) []memory.Anew {
-	s.stopTriggers(a)
-	s.forgetFailing(a)
-	if s.table == nil {
-		return nil
-	}
-	r, err := s.remember(a, cfg)
-	if err != nil {
-		for i := range cfg.Triggers {
-			s.triggerFailed(trigger{&cfg.Triggers[i], a, cfg, ""})(time.Now(), fmt.Errorf("it does not run: %w", err), 0)
+// Trigger fires triggers of an agent now, the named ones or, without names,
+// all of them, and returns when they have fired.
+func (s *Scheduler) Trigger(ctx context.Context, name string, triggers ...string) ([]firing.Fired, error) {
+	s.mu.Lock()
+	a := s.findLocked(name)
+	if s.stopping || a == nil {
+		defer s.mu.Unlock()
+		if s.stopping {
+			return nil, errStopping
 		}
-		return nil
+		return nil, &UnknownAgentError{Agent: name}
 	}
-	for i := range r.all {
-		t := trigger{&cfg.Triggers[i], a, cfg, a.keys[cfg.Triggers[i].Name]}
-		stop, err := s.startTrigger(ctx, t, r.memory, r.all[i])
-		if err != nil {
-			s.triggerFailed(t)(time.Now(), fmt.Errorf("it does not run: %w", err), 0)
-			continue
-		}
-		a.stops = append(a.stops, stop)
-	}
-	return r.anew
+	cfg := a.declaredLocked()
+	s.mu.Unlock()
+	return a.triggers.Fire(ctx, cfg, triggers...)
 }
 
-// stopTriggers stops the triggers of an agent. A fire that is under way goes
-// on. The caller holds s.changing.
-func (s *Scheduler) stopTriggers(a *agent) {
-	for _, stop := range a.stops {
-		stop()
+// declaredLocked is the definition that the triggers follow: they do not wait
+// for the next session.
+func (a *agent) declaredLocked() *config.Agent {
+	if a.next != nil {
+		return a.next
 	}
-	a.stops = nil
+	return a.cfg
 }
 
-func (s *Scheduler) startTrigger(ctx context.Context, t trigger, m *memory.Agent, r *memory.Trigger) (stop func(), err error) {
-	emit := func(ctx context.Context, p sources.Prompt) error {
-		skipped, err := s.enqueue(ctx, t, p)
-		if err == nil && skipped == skippedGate && t.Poll != nil {
-			return sources.ErrDeclined // it finds the same again
-		}
-		return err
+// fired is an agent as its triggers know it.
+type fired struct {
+	s *Scheduler
+	a *agent
+}
+
+var _ firing.Agent = fired{}
+
+// InTurn reports whether the agent's session was in a turn at a time.
+func (f fired) InTurn(at time.Time) bool {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	return f.a.inTurnLocked(at)
+}
+
+// TriggersFail shows which triggers fail.
+func (f fired) TriggersFail(all []firing.Failing) {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	f.a.failing = all
+	if f.s.findLocked(f.a.name) == f.a {
+		f.s.publishLocked(f.a)
 	}
-	kept := func(err error) {
-		if err != nil {
-			s.log.Warn("cannot remember a fire", "agent", t.cfg.Name, "trigger", t.Name, "err", err)
-		}
+}
+
+// Append queues a prompt.
+func (f fired) Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (begin func(), err error) {
+	if err := MakeHome(cfg); err != nil {
+		return nil, err
 	}
-	soon := func() { s.saveSoon(t.cfg.Name, m) }
-	switch {
-	case t.Cron != nil:
-		tmpl, err := sources.ParseCronTemplate(t.Cron.Prompt)
-		if err != nil {
-			return nil, err
-		}
-		was, until := r.Delayed()
-		s.table.Set(t.key, sources.Cron{
-			Schedule: t.Cron.Schedule, Missed: t.Cron.Missed, Grace: t.Cron.Grace,
-			Delay: t.cfg.Delay(t.Trigger), Was: was, Changed: until,
-			Last: r.Fired(), Template: tmpl, Emit: emit, Slow: t.Gate != nil,
-			Record: func(at time.Time) { r.NoteFired(at); soon() },
-			Failed: s.triggerFailed(t),
-		})
-		return func() { s.table.Remove(t.key) }, nil
-	case t.Watch != nil:
-		w, err := s.watchTrigger(t, emit)
-		if err != nil {
-			return nil, err
-		}
-		s.watchFiles(ctx)
-		w.Seen = r.Seen()
-		w.Record = func(seen sources.Seen) { kept(r.KeepSeen(seen)) }
-		return func() { s.files.Remove(t.key) }, s.files.Set(t.key, w)
-	}
-	p, err := s.pollTrigger(t, emit)
+	q, err := operator.Open(cfg)
 	if err != nil {
 		return nil, err
 	}
-	p.Kept, p.Last = r.Kept()
-	p.Record = func(fired []string) { kept(r.Keep(fired)) }
-	p.Succeeded = func(at time.Time) {
-		s.triggerWorks(t)
-		r.NotePolled(at)
-		soon()
+	defer q.Close()
+	moves := f.s.movesOf(f.a)
+	_, err = q.Append(ctx, l)
+	switch {
+	case errors.Is(err, inbox.ErrTooLarge):
+		return nil, f.fileTooLarge(ctx, cfg, q, l, err)
+	case errors.Is(err, inbox.ErrDuplicate):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("cannot queue a prompt for agent %q: %w", cfg.Name, err)
 	}
-	if t.Poll.Overlap == config.OverlapSkip {
-		p.Run = s.unlessQueued(t)
+	return func() { f.s.queued(f.a, moves) }, nil
+}
+
+// filingWait bounds the wait for the hook lock before a dead letter is filed.
+const filingWait = 10 * time.Second
+
+// fileTooLarge makes a dead letter of a prompt that the inbox refused.
+func (f fired) fileTooLarge(ctx context.Context, cfg *config.Agent, q *inbox.Queue, l inbox.Letter, why error) error {
+	ctx, cancel := context.WithTimeout(ctx, filingWait)
+	defer cancel()
+	unlock, err := q.Lock(ctx)
+	if err == nil {
+		err = errors.Join(q.FileTooLarge(l), unlock())
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	s.wg.Go(func() { poll.Run(ctx, p) })
-	return cancel, nil
+	if err != nil {
+		return fmt.Errorf("cannot file a prompt of agent %q that is too large: %w", cfg.Name, err)
+	}
+	f.s.log.Error("a trigger's prompt is a dead letter", "agent", cfg.Name, "source", l.Source, "err", why)
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	f.a.deadLettered++
+	return why
+}
+
+// overlapLook is how many queued entries are searched for an earlier fire of
+// the same trigger: one is there at most, unless others queue much more.
+const overlapLook = 10_000
+
+// Holds reports whether an entry whose id begins with prefix is queued or in
+// flight. A queue that was empty, and whose inbox has not changed since, is not
+// read.
+func (f fired) Holds(cfg *config.Agent, prefix string) (bool, error) {
+	q, err := operator.Open(cfg)
+	if err != nil {
+		return false, err
+	}
+	defer q.Close()
+	flight, err := q.Peek()
+	if err != nil || flight != nil && strings.HasPrefix(flight.ID, prefix) {
+		return err == nil, err
+	}
+	f.s.mu.Lock()
+	idle, empty := f.a.state == Idle && f.a.cfg == cfg, f.a.empty
+	f.s.mu.Unlock()
+	if idle && empty.known && stampOf(cfg.Inbox) == empty {
+		return false, nil
+	}
+	entries, err := q.List(overlapLook)
+	return slices.ContainsFunc(entries, func(e inbox.Entry) bool { return strings.HasPrefix(e.ID, prefix) }), err
 }

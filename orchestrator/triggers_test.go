@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,33 +88,27 @@ func TestTheEndOfARunKeepsTheLastFire(t *testing.T) {
 	})
 }
 
-// TestAPromptThatIsTooLargeHoldsUpNothing: it was offered to the inbox again
-// and again, and its poll never ran any more.
-func TestAPromptThatIsTooLargeHoldsUpNothing(t *testing.T) {
+// TestAPromptThatIsTooLargeIsADeadLetter: it was offered to the inbox again and
+// again, and its poll never ran any more.
+func TestAPromptThatIsTooLargeIsADeadLetter(t *testing.T) {
 	t.Parallel()
-	r, s, trigger := gated(t, "exit 0")
-	r.agent("a").MaxEntry = 1000
-	var fired []string
-	for i, text := range []string{strings.Repeat("x", 1000), "fits"} {
-		skipped, err := s.enqueue(t.Context(), trigger, sources.Prompt{Label: fmt.Sprint(i), Text: text})
-		if err != nil {
-			t.Error(err)
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.agent("a").MaxEntry = 1000
+		hourly := cron(t, "hourly", "0 * * * *")
+		hourly.Cron.Prompt = strings.Repeat("x", 1000)
+		r.agent("a").Triggers = []config.Trigger{hourly}
+		stop := r.run()
+		r.sleep(time.Hour + time.Minute)
+		if got := r.state("a").DeadLettered; got != 1 {
+			t.Errorf("%d dead letters in the status", got)
 		}
-		fired = append(fired, skipped)
-	}
-	if want := []string{skippedTooLarge, ""}; !slices.Equal(fired, want) {
-		t.Errorf("skipped because %q, want %q", fired, want)
-	}
-	lost := r.journal("skipped")
-	if len(lost) != 1 || lost[0].Trigger != "a/nightly@0" || !strings.Contains(lost[0].Detail, "the limit is 1000") {
-		t.Errorf("the journal: %+v", lost)
-	}
-	if got := r.reasons("a"); !slices.Equal(got, []inbox.Reason{inbox.TooLarge}) {
-		t.Errorf("dead letters %v, want it, too-large", got)
-	}
-	if got := trigger.a.deadLettered; got != 1 {
-		t.Errorf("%d dead letters in the status", got)
-	}
+		stop()
+		if got := r.reasons("a"); !slices.Equal(got, []inbox.Reason{inbox.TooLarge}) {
+			t.Errorf("dead letters %v, want it, too-large", got)
+		}
+	})
 }
 
 // TestADamagedMemoryStopsNoTriggers: they did not run, and only the log said so.

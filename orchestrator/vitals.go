@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"heartbeat/sources"
 )
 
 // Vitals are facts of a run as a whole.
@@ -65,14 +63,14 @@ func (s *Scheduler) Alive(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("the scheduler is stuck: its lock is not given back: %w", context.Cause(ctx))
 	}
-	if l.table == nil {
+	if l.work == nil {
 		return nil
 	}
 	// The loop ends with the work.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.work, func() { cancel(errWorkEnded) })()
-	if err := l.table.Turn(ctx); err != nil && !errors.Is(err, errWorkEnded) {
+	if err := s.firing.Turn(ctx); err != nil && !errors.Is(err, errWorkEnded) {
 		return fmt.Errorf("the scheduler is stuck: the loop of its schedules does not turn: %w", err)
 	}
 	return nil
@@ -82,9 +80,8 @@ var errWorkEnded = errors.New("the work has ended")
 
 // glance is one taking of the scheduler's lock, and what was seen then.
 type glance struct {
-	done  chan struct{}      // closed when the lock was taken; the rest may be read then
-	table *sources.Timetable // nil when its loop does not run
-	work  context.Context    // in which the loop runs
+	done chan struct{}   // closed when the lock was taken; the rest may be read then
+	work context.Context // in which the loop of the schedules runs, or nil
 }
 
 // glances keeps the glance that waits for the lock: however often somebody
@@ -105,7 +102,7 @@ func (s *Scheduler) glance() *glance {
 	go func() {
 		s.mu.Lock()
 		if s.ready && !s.stopping {
-			l.table, l.work = s.table, s.work
+			l.work = s.work
 		}
 		s.mu.Unlock()
 		s.glances.mu.Lock()

@@ -12,8 +12,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/sources"
 )
 
 // alive asks with a second's patience.
@@ -34,17 +34,14 @@ func TestAWedgedSchedulerIsNotAlive(t *testing.T) {
 		if err := r.alive(); err != nil {
 			t.Errorf("a working scheduler: %v", err)
 		}
-		r.s.mu.Lock()
-		table := r.s.table
-		r.s.table = sources.NewTimetable() // nobody runs it
-		r.s.mu.Unlock()
+		works, stands := r.s.firing, firing.New(firing.Options{Go: func(func()) {}})
+		stands.Start(t.Context()) // and nobody runs it
+		r.s.firing = stands
 		err := r.alive()
 		if err == nil || !strings.Contains(err.Error(), "loop of its schedules") || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a loop that stands still: %v", err)
 		}
-		r.s.mu.Lock()
-		r.s.table = table
-		r.s.mu.Unlock()
+		r.s.firing = works
 		if err := r.alive(); err != nil {
 			t.Errorf("after it went on: %v", err)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/firing"
 )
 
 type nextCmd struct {
@@ -29,8 +29,8 @@ Examples:
 
 // comingFires are the next fires, and the triggers without a time.
 type comingFires struct {
-	Fires  []orchestrator.Fire `json:"fires"`
-	Others []timeless          `json:"others"`
+	Fires  []firing.Fire `json:"fires"`
+	Others []timeless    `json:"others"`
 	now    time.Time
 }
 
@@ -54,7 +54,7 @@ func (c nextCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	now := time.Now()
-	res := comingFires{Fires: orchestrator.Upcoming(agents, now, c.Count), Others: []timeless{}, now: now}
+	res := comingFires{Fires: firing.Upcoming(agents, now, c.Count), Others: []timeless{}, now: now}
 	for _, agent := range agents {
 		for i := range agent.Triggers {
 			if when := whenOf(&agent.Triggers[i]); when != "" {

@@ -13,6 +13,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/firing"
 )
 
 type statusCmd struct {
@@ -298,7 +299,7 @@ func heldBackText(a orchestrator.AgentStatus, now time.Time) string {
 }
 
 // failingText says what is wrong with a trigger, and for how long.
-func failingText(f orchestrator.Failing, now time.Time) string {
+func failingText(f firing.Failing, now time.Time) string {
 	text := fmt.Sprintf("trigger %s fails for %s", f.Trigger, roughly(now.Sub(f.Since)))
 	if f.Times > 1 {
 		text += fmt.Sprintf(", %d times", f.Times)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/firing"
 )
 
 type triggerCmd struct {
@@ -27,8 +27,8 @@ Examples:
 
 // firedNow is what came of it.
 type firedNow struct {
-	Agent string               `json:"agent"`
-	Fired []orchestrator.Fired `json:"fired"`
+	Agent string         `json:"agent"`
+	Fired []firing.Fired `json:"fired"`
 }
 
 func (c triggerCmd) run(ctx context.Context, a *app) (result, error) {

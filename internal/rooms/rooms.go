@@ -30,21 +30,22 @@ var allowed = map[string][]string{
 	"orchestrator/account":  {"sources"},
 	"orchestrator/journal":  {"hook", "hook/durable", "hook/flock"},
 	"orchestrator/memory":   {"config", "hook/flock", "orchestrator/state", "sources"},
+	"orchestrator/firing":   {"config", "hook", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator": {
 		"config", "hook/...", "sources/...", "ptyrun/...",
-		"orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/state",
+		"orchestrator/account", "orchestrator/firing", "orchestrator/journal", "orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/state",
 	},
 	"orchestrator/preflight": {"config", "hook", "hook/durable", "hook/settings"},
 	// It renders what a Scheduler calls before each session, so it knows it.
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/preflight", "orchestrator/state"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/journal", "orchestrator/operator", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
+		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/operator", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
 	},
 	"orchestrator/transcript": {"hook", "hook/durable"},
-	"orchestrator/control":    {"orchestrator", "orchestrator/state", "hook/flock"},
+	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "hook/flock"},
 	"orchestrator/service":    {"orchestrator"},
-	"orchestrator/metrics":    {"hook", "orchestrator", "orchestrator/journal"},
+	"orchestrator/metrics":    {"hook", "orchestrator", "orchestrator/firing", "orchestrator/journal"},
 	"cmd/heartbeat-stop":      {"hook"},
 	"cmd/heartbeat":           {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// The stand-in knows what the client knows: nothing of ours.

@@ -18,6 +18,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/firing"
 )
 
 // ErrNotRunning means that no scheduler answers for the fleet.
@@ -125,8 +126,8 @@ func (c *Client) Resume(ctx context.Context, agents ...string) ([]orchestrator.A
 
 // Trigger fires a trigger of an agent, or all of them for "", and returns
 // when that is done, which takes as long as a poll's command does.
-func (c *Client) Trigger(ctx context.Context, agent, trigger string) ([]orchestrator.Fired, error) {
-	var fired []orchestrator.Fired
+func (c *Client) Trigger(ctx context.Context, agent, trigger string) ([]firing.Fired, error) {
+	var fired []firing.Fired
 	err := c.do(ctx, http.MethodPost, "trigger", &request{Agents: []string{agent}, Trigger: trigger}, &fired)
 	return fired, err
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/firing"
 )
 
 // Scheduler is what the server needs of a running fleet.
@@ -21,7 +22,7 @@ type Scheduler interface {
 	Snapshot() []orchestrator.AgentState
 	Pause(agents ...string) ([]orchestrator.AgentState, error)
 	Resume(agents ...string) ([]orchestrator.AgentState, error)
-	Trigger(ctx context.Context, agent string, triggers ...string) ([]orchestrator.Fired, error)
+	Trigger(ctx context.Context, agent string, triggers ...string) ([]firing.Fired, error)
 	// Reload loads the fleet's file again and says what that changes.
 	Reload() (*orchestrator.Plan, error)
 }

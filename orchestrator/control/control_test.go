@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/firing"
 )
 
 // fleet stands in for a scheduler and notes what it is asked.
@@ -39,9 +40,9 @@ func (f *fleet) Resume(agents ...string) ([]orchestrator.AgentState, error) {
 	return f.Snapshot(), nil
 }
 
-func (f *fleet) Trigger(_ context.Context, agent string, triggers ...string) ([]orchestrator.Fired, error) {
+func (f *fleet) Trigger(_ context.Context, agent string, triggers ...string) ([]firing.Fired, error) {
 	f.asked = append(f.asked, "trigger "+agent+" "+strings.Join(triggers, ","))
-	return []orchestrator.Fired{{Trigger: "cron-1", Prompts: 1, Queued: 1}}, nil
+	return []firing.Fired{{Trigger: "cron-1", Prompts: 1, Queued: 1}}, nil
 }
 
 func (f *fleet) Reload() (*orchestrator.Plan, error) {
@@ -291,7 +292,7 @@ func TestASlowTriggerIsWaitedFor(t *testing.T) {
 // slowFleet takes longer to fire than a client waits for an answer.
 type slowFleet struct{ fleet }
 
-func (f *slowFleet) Trigger(ctx context.Context, agent string, triggers ...string) ([]orchestrator.Fired, error) {
+func (f *slowFleet) Trigger(ctx context.Context, agent string, triggers ...string) ([]firing.Fired, error) {
 	time.Sleep(500 * time.Millisecond) // a poll's command
 	return f.fleet.Trigger(ctx, agent, triggers...)
 }

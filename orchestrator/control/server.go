@@ -16,6 +16,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/firing"
 )
 
 // retryEvery is how often a run whose fleet has another run's socket looks
@@ -187,7 +188,7 @@ func statusOf(err error) int {
 	if _, ok := errors.AsType[*orchestrator.UnknownAgentError](err); ok {
 		return http.StatusNotFound
 	}
-	if _, ok := errors.AsType[*orchestrator.UnknownTriggerError](err); ok {
+	if _, ok := errors.AsType[*firing.UnknownTriggerError](err); ok {
 		return http.StatusNotFound
 	}
 	return http.StatusConflict

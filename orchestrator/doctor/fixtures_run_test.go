@@ -12,6 +12,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 )
@@ -59,10 +60,10 @@ func runFixtures() []fixture {
 		{
 			"trigger-fails", Warning, false,
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.Idle, Failing: []orchestrator.Failing{{Trigger: "poll-1", Times: 3, Why: "exit status 3"}}})
+				r.published(orchestrator.AgentState{State: orchestrator.Idle, Failing: []firing.Failing{{Trigger: "poll-1", Times: 3, Why: "exit status 3"}}})
 			},
 			func(r *rig) { // of a run that has ended
-				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), orchestrator.AgentState{Failing: []orchestrator.Failing{{Trigger: "poll-1"}}}))
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), orchestrator.AgentState{Failing: []firing.Failing{{Trigger: "poll-1"}}}))
 			},
 		},
 		{ // of a run that has ended: the next one begins anew

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
 )
 
@@ -82,7 +83,7 @@ func (m *Metrics) Observe(e journal.Event) {
 			m.lateness.Observe(max(0, e.At.Sub(e.Due)).Seconds())
 		}
 	case journal.Skipped:
-		m.skips.WithLabelValues(e.Agent, triggerOf(e), orchestrator.SkipCode(e)).Inc()
+		m.skips.WithLabelValues(e.Agent, triggerOf(e), firing.SkipCode(e)).Inc()
 	case journal.TriggerFailed:
 		m.failures.WithLabelValues(e.Agent, triggerOf(e)).Inc()
 	case journal.Ended:

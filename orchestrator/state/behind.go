@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"context"
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// writeBehind carries out writes that nobody waits for: of several for one
+// Behind carries out writes that nobody waits for: of several for one
 // file only the last. Asking for one touches no disk, so it may be done with a
 // lock held.
-type writeBehind struct {
+type Behind struct {
 	// delay is from asking to writing, so that several become one.
 	delay time.Duration
 	asked chan struct{}
@@ -24,16 +24,16 @@ type writeBehind struct {
 // hurry is how many files are written at once when somebody waits after all.
 const hurry = 32
 
-func newWriteBehind(delay time.Duration) *writeBehind {
-	w := &writeBehind{
+func NewBehind(delay time.Duration) *Behind {
+	w := &Behind{
 		delay: delay, asked: make(chan struct{}, 1), writes: map[string]func(){}, busy: map[string]bool{},
 	}
 	w.done = sync.NewCond(&w.mu)
 	return w
 }
 
-// put asks for a write. It takes the place of one that is not done yet.
-func (w *writeBehind) put(path string, write func()) {
+// Put asks for a write. It takes the place of one that is not done yet.
+func (w *Behind) Put(path string, write func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.writes[path] == nil {
@@ -46,9 +46,9 @@ func (w *writeBehind) put(path string, write func()) {
 	}
 }
 
-// run writes, one file after the other, until ctx ends, and then what is left.
-func (w *writeBehind) run(ctx context.Context) {
-	defer w.flush()
+// Run writes, one file after the other, until ctx ends, and then what is left.
+func (w *Behind) Run(ctx context.Context) {
+	defer w.Flush()
 	for {
 		select {
 		case <-ctx.Done():
@@ -65,8 +65,8 @@ func (w *writeBehind) run(ctx context.Context) {
 	}
 }
 
-// flush returns when everything that was asked for is written.
-func (w *writeBehind) flush() {
+// Flush returns when everything that was asked for is written.
+func (w *Behind) Flush() {
 	w.mu.Lock()
 	n := min(hurry, len(w.order))
 	w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *writeBehind) flush() {
 
 // one does the write that was asked for first, and reports whether there was
 // one. Two writes of one file never overlap.
-func (w *writeBehind) one() bool {
+func (w *Behind) one() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.order) > 0 {
@@ -106,7 +106,7 @@ func (w *writeBehind) one() bool {
 }
 
 // doLocked writes a file, without the lock meanwhile.
-func (w *writeBehind) doLocked(path string) {
+func (w *Behind) doLocked(path string) {
 	write := w.writes[path]
 	delete(w.writes, path)
 	w.busy[path] = true
@@ -115,18 +115,4 @@ func (w *writeBehind) doLocked(path string) {
 	w.mu.Lock()
 	delete(w.busy, path)
 	w.done.Broadcast()
-}
-
-// writeFiles writes what is to be read by others until the function that it
-// returns is called, and then what is left of it.
-func (s *Scheduler) writeFiles() (end func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var writers sync.WaitGroup
-	for _, w := range []*writeBehind{s.published, s.records} {
-		writers.Go(func() { w.run(ctx) })
-	}
-	return func() {
-		cancel()
-		writers.Wait()
-	}
 }

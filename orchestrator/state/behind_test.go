@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 func TestOnlyTheLastWriteOfAFileIsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWriteBehind(50 * time.Millisecond)
+		w := NewBehind(50 * time.Millisecond)
 		var mu sync.Mutex
 		var wrote []string
 		write := func(what string) func() {
@@ -27,14 +27,14 @@ func TestOnlyTheLastWriteOfAFileIsDone(t *testing.T) {
 		}
 		ctx, end := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { w.run(ctx); close(done) }()
+		go func() { w.Run(ctx); close(done) }()
 		for i := range 3 {
-			w.put("a", write(fmt.Sprint("a", i)))
-			w.put("b", write(fmt.Sprint("b", i)))
+			w.Put("a", write(fmt.Sprint("a", i)))
+			w.Put("b", write(fmt.Sprint("b", i)))
 		}
 		time.Sleep(50 * time.Millisecond)
 		synctest.Wait()
-		w.put("c", write("c"))
+		w.Put("c", write("c"))
 		end()
 		<-done
 		if want := []string{"a2", "b2", "c"}; !slices.Equal(wrote, want) {
@@ -48,10 +48,10 @@ func TestOnlyTheLastWriteOfAFileIsDone(t *testing.T) {
 func TestWritesOfOneFileDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWriteBehind(0)
+		w := NewBehind(0)
 		ctx, end := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		all.Go(func() { w.run(ctx) })
+		all.Go(func() { w.Run(ctx) })
 		var mu sync.Mutex
 		var order []string
 		slow := func(name string) func() {
@@ -65,10 +65,10 @@ func TestWritesOfOneFileDoNotOverlap(t *testing.T) {
 				mu.Unlock()
 			}
 		}
-		w.put("a", slow("first"))
+		w.Put("a", slow("first"))
 		time.Sleep(100 * time.Millisecond)
-		w.put("a", slow("second"))
-		w.flush()
+		w.Put("a", slow("second"))
+		w.Flush()
 		mu.Lock()
 		if want := []string{"first begins", "first ends", "second begins", "second ends"}; !slices.Equal(order, want) {
 			t.Errorf("%q, want %q", order, want)

@@ -1,4 +1,4 @@
-package orchestrator
+package firing
 
 import (
 	"container/heap"
@@ -21,7 +21,7 @@ func Upcoming(agents []*config.Agent, after time.Time, n int) []Fire {
 	for _, a := range agents {
 		for i := range a.Triggers {
 			if t := &a.Triggers[i]; t.Cron != nil {
-				if at := nextFire(a, t, after); !at.IsZero() {
+				if at := NextFire(a, t, after); !at.IsZero() {
 					h = append(h, pendingFire{Fire{a.Name, t.Name, at}, a, t})
 				}
 			}
@@ -32,7 +32,7 @@ func Upcoming(agents []*config.Agent, after time.Time, n int) []Fire {
 	for len(h) > 0 && len(fires) < n {
 		f := &h[0]
 		fires = append(fires, f.Fire)
-		if f.At = nextFire(f.agent, f.trigger, f.At); f.At.IsZero() {
+		if f.At = NextFire(f.agent, f.trigger, f.At); f.At.IsZero() {
 			heap.Pop(&h)
 		} else {
 			heap.Fix(&h, 0)
@@ -60,8 +60,8 @@ func (h *fireHeap) Pop() any {
 	return last
 }
 
-// nextFire is a cron trigger's next fire after a time, with its jitter.
-func nextFire(a *config.Agent, t *config.Trigger, after time.Time) time.Time {
+// NextFire is a cron trigger's next fire after a time, with its jitter.
+func NextFire(a *config.Agent, t *config.Trigger, after time.Time) time.Time {
 	late := a.Delay(t)
 	at := t.Cron.Schedule.Next(after.Add(-late))
 	if at.IsZero() {

@@ -1,0 +1,171 @@
+package firing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/sources"
+	"heartbeat/sources/poll"
+	"heartbeat/sources/watch"
+)
+
+// FireAll fires each trigger that cfg declares one time, at once: cron its
+// prompt; poll one run; watch every file that matches now, whatever was seen
+// before. It returns how many could not be fired.
+func (t *Triggers) FireAll(ctx context.Context, cfg *config.Agent) (unfired int) {
+	t.f.changing.Lock()
+	_, err := t.remember(cfg)
+	t.f.changing.Unlock()
+	if err != nil {
+		t.f.opt.Log.Warn("cannot tell what has fired before", "agent", t.name, "err", err)
+	}
+	var failed atomic.Int64
+	var all sync.WaitGroup
+	suffix := byHand("fire")
+	for i := range cfg.Triggers {
+		one := t.declared(cfg, i)
+		all.Go(func() {
+			if _, err := one.fire(ctx, suffix); err != nil && ctx.Err() == nil {
+				one.failed(err, 0)
+				failed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(failed.Load())
+}
+
+// byHand is the end of the labels of what a person fires: their own, so that
+// the next time fires again.
+func byHand(how string) string { return "+" + how + "-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
+
+// Fired is what came of firing a trigger by hand.
+type Fired struct {
+	Trigger string `json:"trigger"`
+	// Prompts is what the trigger had to say, Queued how much of it was
+	// queued: with overlap: skip nothing is while its last fire is not done.
+	Prompts int `json:"prompts"`
+	Queued  int `json:"queued"`
+	// Skipped says why something was not queued.
+	Skipped string `json:"skipped,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// Fire fires triggers that cfg declares now, the named ones or, without names,
+// all of them, and returns when they have fired.
+func (t *Triggers) Fire(ctx context.Context, cfg *config.Agent, names ...string) ([]Fired, error) {
+	all, err := t.chosen(cfg, names)
+	if err != nil {
+		return nil, err
+	}
+	suffix := byHand("trigger")
+	var fired []Fired
+	for _, one := range all {
+		f, err := one.fire(ctx, suffix)
+		if err != nil {
+			one.failed(err, 0)
+			f.Problem = err.Error()
+		}
+		fired = append(fired, f)
+	}
+	return fired, nil
+}
+
+// UnknownTriggerError means that an agent has no trigger of that name.
+type UnknownTriggerError struct {
+	Agent, Trigger string
+	Names          []string // those that it has
+}
+
+// Error names the trigger.
+func (e *UnknownTriggerError) Error() string {
+	if e.Trigger == "" {
+		return fmt.Sprintf("cannot fire: agent %q has no triggers", e.Agent)
+	}
+	return fmt.Sprintf("cannot find trigger %q of agent %q", e.Trigger, e.Agent)
+}
+
+// Hint names the triggers that there are.
+func (e *UnknownTriggerError) Hint() string {
+	if len(e.Names) == 0 {
+		return fmt.Sprintf("heartbeat send %s TEXT queues a prompt", e.Agent)
+	}
+	return "its triggers are " + strings.Join(e.Names, ", ")
+}
+
+func (t *Triggers) chosen(cfg *config.Agent, chosen []string) ([]trigger, error) {
+	var all []trigger
+	var names []string
+	for i := range cfg.Triggers {
+		names = append(names, cfg.Triggers[i].Name)
+		if len(chosen) == 0 || slices.Contains(chosen, cfg.Triggers[i].Name) {
+			all = append(all, t.declared(cfg, i))
+		}
+	}
+	for _, c := range chosen {
+		if !slices.Contains(names, c) {
+			return nil, &UnknownTriggerError{Agent: t.name, Trigger: c, Names: names}
+		}
+	}
+	if len(all) == 0 {
+		return nil, &UnknownTriggerError{Agent: t.name}
+	}
+	return all, nil
+}
+
+// fire fires a trigger now, whatever its time.
+func (t trigger) fire(ctx context.Context, suffix string) (Fired, error) {
+	f := Fired{Trigger: t.Name}
+	emit := func(ctx context.Context, p sources.Prompt) error {
+		p.Label += suffix
+		p.Due = time.Time{}
+		f.Prompts++
+		skipped, err := t.offer(ctx, p)
+		switch {
+		case skipped != "":
+			f.Skipped = skipped
+		case err == nil:
+			f.Queued++
+		}
+		return err
+	}
+	switch {
+	case t.Cron != nil:
+		err := fireCron(ctx, t.Cron, emit)
+		return f, err
+	case t.Watch != nil:
+		w, err := t.watched(emit)
+		if err != nil {
+			return f, err
+		}
+		_, err = watch.Scan(ctx, w)
+		return f, err
+	}
+	p, err := t.polled(emit)
+	if err != nil {
+		return f, err
+	}
+	_, err = poll.Once(ctx, p)
+	return f, err
+}
+
+func fireCron(ctx context.Context, t *config.CronTrigger, emit sources.Emit) error {
+	tmpl, err := sources.ParseCronTemplate(t.Prompt)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	data := sources.CronDataAt(t.Schedule, now)
+	text, err := tmpl.Render(data)
+	if err != nil {
+		return err
+	}
+	return emit(ctx, sources.Prompt{Label: data.Label, Text: text, At: now})
+}

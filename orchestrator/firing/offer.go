@@ -1,0 +1,92 @@
+package firing
+
+import (
+	"context"
+	"errors"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/sources"
+)
+
+// Why a fire was not queued.
+const (
+	skippedOverlap  = "its last fire is still queued or in flight"
+	skippedGate     = "its gate said no"
+	skippedTwice    = "it was queued before"
+	skippedTooLarge = "its prompt is over max-entry" // it is a dead letter
+)
+
+// SkipCode is a word for why a fire was skipped, out of a closed list: overlap,
+// gate, too-large, or other.
+func SkipCode(e journal.Event) string {
+	switch e.Reason {
+	case skippedOverlap:
+		return "overlap"
+	case skippedGate:
+		return "gate"
+	case skippedTooLarge:
+		return "too-large"
+	}
+	return "other"
+}
+
+// offer puts one fire into the agent's inbox, or says why it is not to be
+// there. The label makes it one fire: repeating it after a crash between that and
+// its record changes nothing.
+func (t trigger) offer(ctx context.Context, p sources.Prompt) (skipped string, err error) {
+	source := t.source() + "@" + p.Label
+	begin, skipped, detail, err := t.queue(ctx, source, p)
+	if err != nil {
+		return "", err
+	}
+	t.works()
+	f := t.of.f
+	switch skipped {
+	case "":
+		defer begin()
+		f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.Fired, Trigger: source, Due: p.Due})
+		f.opt.Log.Info("trigger fired", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label)
+	case skippedTwice:
+	default:
+		f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.Skipped, Trigger: source, Reason: skipped, Detail: detail})
+		f.opt.Log.Info("trigger skipped", "agent", t.cfg.Name, "trigger", t.Name, "why", skipped)
+	}
+	return skipped, nil
+}
+
+func (t trigger) queue(ctx context.Context, source string, p sources.Prompt) (begin func(), skipped, detail string, err error) {
+	if skipped, err = t.skips(ctx, p); skipped != "" || err != nil {
+		return nil, skipped, "", err
+	}
+	begin, err = t.of.agent.Append(ctx, t.cfg, inbox.Letter{ID: t.key + "@" + p.Label, Source: source, Prompt: p.Text, Idempotent: true})
+	switch {
+	case errors.Is(err, inbox.ErrDuplicate):
+		return nil, skippedTwice, "", nil
+	case errors.Is(err, inbox.ErrTooLarge): // to offer it again, for ever, would hold up all that follows
+		return nil, skippedTooLarge, "it is a dead letter: " + err.Error(), nil
+	}
+	return begin, "", "", err
+}
+
+// skips says why a fire is not to be queued, or "".
+func (t trigger) skips(ctx context.Context, p sources.Prompt) (string, error) {
+	if t.Cron != nil && t.Cron.Overlap == config.OverlapSkip {
+		switch there, err := t.of.agent.Holds(t.cfg, t.key+"@"); {
+		case err != nil:
+			return "", err
+		case there:
+			return skippedOverlap, nil
+		}
+	}
+	if t.Gate != nil {
+		switch open, err := t.gate(ctx, p); {
+		case err != nil:
+			return "", err
+		case !open:
+			return skippedGate, nil
+		}
+	}
+	return "", nil
+}

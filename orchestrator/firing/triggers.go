@@ -1,0 +1,135 @@
+package firing
+
+import (
+	"context"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/orchestrator/memory"
+	"heartbeat/sources"
+	"heartbeat/sources/poll"
+	"heartbeat/sources/watch"
+)
+
+// start lets a trigger fire by itself.
+func (t trigger) start(ctx context.Context, m *memory.Agent, r *memory.Trigger) (stop func(), err error) {
+	f := t.of.f
+	emit := func(ctx context.Context, p sources.Prompt) error {
+		skipped, err := t.offer(ctx, p)
+		if err == nil && skipped == skippedGate && t.Poll != nil {
+			return sources.ErrDeclined // it finds the same again
+		}
+		return err
+	}
+	kept := func(err error) {
+		if err != nil {
+			f.opt.Log.Warn("cannot remember a fire", "agent", t.cfg.Name, "trigger", t.Name, "err", err)
+		}
+	}
+	soon := func() { f.saveSoon(t.cfg.Name, m) }
+	switch {
+	case t.Cron != nil:
+		tmpl, err := sources.ParseCronTemplate(t.Cron.Prompt)
+		if err != nil {
+			return nil, err
+		}
+		was, until := r.Delayed()
+		f.table.Set(t.key, sources.Cron{
+			Schedule: t.Cron.Schedule, Missed: t.Cron.Missed, Grace: t.Cron.Grace,
+			Delay: t.cfg.Delay(t.Trigger), Was: was, Changed: until,
+			Last: r.Fired(), Template: tmpl, Emit: emit, Slow: t.Gate != nil,
+			Record: func(at time.Time) { r.NoteFired(at); soon() },
+			Failed: t.fails,
+		})
+		return func() { f.table.Remove(t.key) }, nil
+	case t.Watch != nil:
+		w, err := t.watched(emit)
+		if err != nil {
+			return nil, err
+		}
+		f.watchFiles(ctx)
+		w.Seen = r.Seen()
+		w.Record = func(seen sources.Seen) { kept(r.KeepSeen(seen)) }
+		return func() { f.files.Remove(t.key) }, f.files.Set(t.key, w)
+	}
+	p, err := t.polled(emit)
+	if err != nil {
+		return nil, err
+	}
+	p.Kept, p.Last = r.Kept()
+	p.Record = func(fired []string) { kept(r.Keep(fired)) }
+	p.Succeeded = func(at time.Time) {
+		t.works()
+		r.NotePolled(at)
+		soon()
+	}
+	if t.Poll.Overlap == config.OverlapSkip {
+		p.Run = t.unlessQueued
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	f.opt.Go(func() { poll.Run(ctx, p) })
+	return cancel, nil
+}
+
+// watched is the trigger for the watch of files.
+func (t trigger) watched(emit sources.Emit) (watch.Trigger, error) {
+	tmpl, err := sources.ParseFileTemplate(t.Watch.Prompt)
+	w := watch.Trigger{
+		Dir: t.cfg.Dir, Patterns: t.Watch.Patterns, Debounce: t.Watch.Debounce, Removed: t.Watch.Removed,
+		Batch: t.Watch.Batch, Template: tmpl, Emit: emit, Failed: t.fails, Slow: t.Gate != nil,
+	}
+	if t.Watch.IgnoreOwn {
+		w.Own = t.of.agent.InTurn
+	}
+	return w, err
+}
+
+// polled is the trigger for poll. Its command gets the caller's environment and the agent's own,
+// the agent's name and when it last succeeded; the rest is what its sessions get.
+func (t trigger) polled(emit sources.Emit) (poll.Trigger, error) {
+	var tmpl *sources.Template
+	if t.Poll.Prompt != "" {
+		var err error
+		if tmpl, err = sources.ParsePollTemplate(t.Poll.Prompt, t.Poll.Split); err != nil {
+			return poll.Trigger{}, err
+		}
+	}
+	var key *sources.Template
+	if t.Poll.Key != "" {
+		var err error
+		if key, err = sources.ParsePollTemplate(t.Poll.Key, t.Poll.Split); err != nil {
+			return poll.Trigger{}, err
+		}
+	}
+	return poll.Trigger{
+		Key: key, Command: poll.Command{Argv: t.Poll.Command, Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
+		Every: t.Poll.Every, Split: t.Poll.Split, Dedupe: t.Poll.Dedupe, Template: tmpl, Emit: emit,
+		Failed: t.fails, Slots: t.of.f.polls, Run: t.run,
+	}, nil
+}
+
+// unlessQueued runs a poll's command only when nothing that it printed before
+// is still queued or in flight (overlap: skip): a command that names the next
+// ticket names the same one until it is done.
+func (t trigger) unlessQueued(ctx context.Context, c poll.Command) (poll.Output, error) {
+	there, err := t.of.agent.Holds(t.cfg, t.key+"@")
+	if there || err != nil {
+		return poll.Output{Later: true}, err
+	}
+	return t.run(ctx, c)
+}
+
+// run runs a poll's command with the environment that it has now.
+func (t trigger) run(ctx context.Context, c poll.Command) (poll.Output, error) {
+	env, err := t.of.f.opt.Environment(t.cfg)
+	if err != nil {
+		return poll.Output{}, err
+	}
+	c.Env = append(env, hook.EnvAgent+"="+t.cfg.Name)
+	out, err := poll.Exec(ctx, c)
+	if err == nil && out.Later { // nothing to say yet, and nothing is wrong
+		t.works()
+	}
+	return out, err
+}
