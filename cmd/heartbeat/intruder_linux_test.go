@@ -250,3 +250,51 @@ func (s *siege) unharmed() {
 		s.t.Errorf("the neighbour was sent what was another's: %s", log)
 	}
 }
+
+// What of a fleet's state directory is opened by a program of ours.
+var intrudedState = []string{
+	"journal.jsonl", "journal.1.jsonl", "owner.json", "identities.json", "paused.json", "applied", "live/left.json",
+	"agents/good.json", "conversations/good.json", "triggers/good.json", ".identities-lock", ".apply-lock",
+}
+
+// A FIFO in the state directory stopped events, history and, where it stood among
+// what sessions had left, the scheduler, which then ignored SIGTERM.
+func TestWhateverStandsInPlaceOfTheState(t *testing.T) {
+	t.Parallel()
+	for _, in := range intruders() {
+		t.Run(in.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSiege(t)
+			s.ok("apply")
+			r := s.background()
+			s.served("before")
+			var state string
+			for _, kv := range s.env {
+				if base, ok := strings.CutPrefix(kv, "HEARTBEAT_STATE_DIR="); ok {
+					state = filepath.Join(base, "fleet")
+				}
+			}
+			for _, rel := range intrudedState {
+				path := filepath.Join(state, rel)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(path, path+".away"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
+				if err := in.put(t, path, filepath.Join(s.dir, "agents/good/CLAUDE.md"), s.victim); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.within("send", "good", "meanwhile")
+			for _, command := range []string{"status", "doctor", "validate", "diff", "events", "history", "next", "apply", "pause good", "resume good", "trigger good", "reload", "logs good", "screen good"} {
+				s.within(strings.Fields(command)...)
+			}
+			s.ends(r)
+			s.within("run", "--once", "--once-timeout", "2s")
+			if names, err := os.ReadDir(s.victim); err != nil || len(names) != 1 || s.get("victim/precious") != "precious" {
+				t.Errorf("the victim holds %v (%v)", names, err)
+			}
+		})
+	}
+}

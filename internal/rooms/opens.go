@@ -27,7 +27,7 @@ var opening = map[string][]string{
 const (
 	owner     = "this is the opener"
 	kernel    = "the kernel's files, which nobody can replace"
-	stateDir  = "the state directory, which is ours"
+	stateDir  = "folders of the state directory; its files are opened by the opener, too"
 	persons   = "files that a person names, links and all"
 	workspace = "the agent's directory itself, which is made like any other folder of a person"
 )
@@ -49,11 +49,8 @@ var openers = map[string]string{
 	"orchestrator/doctor/collect.go":       stateDir,
 	"orchestrator/doctor/collect_queue.go": stateDir,
 	"orchestrator/doctor/denied.go":        stateDir,
-	"orchestrator/journal/journal.go":      stateDir,
-	"orchestrator/journal/read.go":         stateDir,
 	"orchestrator/session/leftover.go":     stateDir,
 	"orchestrator/state/state.go":          stateDir,
-	"orchestrator/workspace/hook.go":       stateDir,
 	"orchestrator/workspace/moved.go":      stateDir,
 	"orchestrator/workspace/record.go":     stateDir,
 	"orchestrator/workspace/unwire.go":     stateDir,
@@ -62,6 +59,7 @@ var openers = map[string]string{
 	"cmd/heartbeat/launch.go":            persons,
 	"cmd/heartbeat/init.go":              persons,
 	"config/load.go":                     persons,
+	"orchestrator/workspace/hook.go":     "the program that a person installed, links and all, and folders of the state directory",
 	"config/recall.go":                   persons,
 	"orchestrator/account/identity.go":   persons,
 	"orchestrator/preflight/settings.go": persons,
@@ -73,6 +71,10 @@ var openers = map[string]string{
 	"orchestrator/doctor/imports.go": "folders of rules, which it lists as the client does, through links",
 	"hook/handwired.go":              "it makes a new file, and opens none that is there",
 }
+
+// folders are the functions that open folders alone: none of them waits for a
+// FIFO in the folder's place.
+var folders = []string{"os.ReadDir", "os.Mkdir", "os.MkdirAll", "filepath.Walk", "filepath.WalkDir", "filepath.Glob"}
 
 // Opening returns the calls in a Go file, as "os.Open" and so on, that may not
 // be made on what an agent can replace.

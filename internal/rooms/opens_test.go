@@ -34,6 +34,13 @@ func TestOnlyOwnersOpenFiles(t *testing.T) {
 		if len(calls) > 0 && openers[name] == "" {
 			t.Errorf("%s: may not call %s: hook/durable opens what an agent may have replaced", name, calls)
 		}
+		if openers[name] == stateDir {
+			for _, call := range calls {
+				if !slices.Contains(folders, call) {
+					t.Errorf("%s: may not call %s: what hangs there hangs the whole fleet", name, call)
+				}
+			}
+		}
 		return err
 	})
 	if err != nil {

@@ -105,7 +105,7 @@ func Open(stateDir string) (*Journal, error) {
 }
 
 func (j *Journal) open() error {
-	f, err := os.OpenFile(filepath.Join(j.dir, presentFile), os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := durable.OpenFile(filepath.Join(j.dir, presentFile), os.O_APPEND|os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"heartbeat/hook/durable"
 )
 
 // Readers pass over lines that are longer than this or no events: what a
@@ -108,7 +110,7 @@ type reader struct {
 }
 
 func openReader(path string) (*reader, error) {
-	f, err := os.Open(path)
+	f, err := durable.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

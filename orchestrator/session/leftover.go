@@ -111,12 +111,9 @@ func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 		if !strings.HasSuffix(n.Name(), ".json") {
 			continue
 		}
-		data, err := os.ReadFile(path)
-		l := Leftover{path: path}
-		if err == nil {
-			if err = json.Unmarshal(data, &l); err != nil {
-				err = errors.Join(err, os.Rename(path, path+".damaged")) // no trying again brings it back
-			}
+		l, damaged, err := readLeftover(path)
+		if damaged {
+			err = errors.Join(err, os.Rename(path, path+".damaged")) // no trying again brings it back
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("cannot read %q: %w", path, err))
@@ -127,4 +124,19 @@ func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 		}
 	}
 	return all, errors.Join(errs...)
+}
+
+// maxLeftover bounds what is read: the file takes some 300 bytes.
+const maxLeftover = 1 << 16
+
+// readLeftover reports whether the file is damaged, or something else stands in
+// its place.
+func readLeftover(path string) (l Leftover, damaged bool, err error) {
+	data, err := durable.Read(path, maxLeftover)
+	if err != nil {
+		return l, errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge), err
+	}
+	l.path = path
+	err = json.Unmarshal(data, &l)
+	return l, err != nil, err
 }
