@@ -121,7 +121,7 @@ func (s *Scheduler) judgedLocked(a *agent, o session.Outcome, now time.Time) (n 
 	}
 	p := c.Failed(a.name, describe(o), now, roll())
 	if p.All {
-		for _, w := range s.slots.everyone() {
+		for _, w := range s.slots.Line() {
 			if w.account == a.account {
 				s.mayLocked(w, now)
 			}

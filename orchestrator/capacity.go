@@ -15,17 +15,49 @@ const (
 	startsAtOnce      = 2
 )
 
+// spacing is when the last session was started, and when starts are looked at
+// again.
+type spacing struct {
+	lastStart time.Time
+	timer     *time.Timer // looks again at lookAt, when a start may follow
+	lookAt    time.Time
+}
+
+// takePlaceLocked follows an agent's change of state: it waits for a slot, has
+// one, or needs none.
+func (s *Scheduler) takePlaceLocked(a *agent, to State) {
+	switch to {
+	case Waiting:
+		s.slots.Wait(a, a.cfg.Group)
+	case Starting, Running, Ending:
+		s.slots.Take(a, a.cfg.Group)
+	case Idle, BackingOff, Parked, Held:
+		s.slots.Leave(a)
+	}
+}
+
+// startingLocked counts the sessions that no hook has spoken from yet.
+func (s *Scheduler) startingLocked() int {
+	n := 0
+	for a := range s.slots.Taken() {
+		if a.state == Starting || a.state == Running && a.last.Phase == hook.Starting {
+			n++
+		}
+	}
+	return n
+}
+
 // obstacleLocked says why an agent that has work cannot start now, or "".
 func (s *Scheduler) obstacleLocked(a *agent, now time.Time) string {
-	switch first := s.slots.first(); {
-	case s.slots.full():
+	switch first, others := s.slots.First(); {
+	case s.slots.Full():
 		return "all session slots are taken"
-	case s.slots.groupFull(a.cfg.Group):
+	case s.slots.GroupFull(a.cfg.Group):
 		return fmt.Sprintf("all session slots of the group %q are taken", a.cfg.Group)
-	case first != nil && first != a:
+	case others && first != a:
 		return "other agents wait longer"
 	}
-	if wait := s.opt.StartEvery - now.Sub(s.slots.lastStart); wait > 0 && s.slots.starting() >= startsAtOnce {
+	if wait := s.opt.StartEvery - now.Sub(s.spacing.lastStart); wait > 0 && s.startingLocked() >= startsAtOnce {
 		s.lookAgainLocked(wait)
 		return "other sessions are starting"
 	}
@@ -36,17 +68,17 @@ func (s *Scheduler) obstacleLocked(a *agent, now time.Time) string {
 // the latest.
 func (s *Scheduler) lookAgainLocked(d time.Duration) {
 	at := time.Now().Add(d)
-	if s.slots.timer != nil {
-		if !s.slots.lookAt.After(at) {
+	if s.spacing.timer != nil {
+		if !s.spacing.lookAt.After(at) {
 			return
 		}
-		s.slots.timer.Stop()
+		s.spacing.timer.Stop()
 	}
-	s.slots.lookAt = at
-	s.slots.timer = time.AfterFunc(d, func() {
+	s.spacing.lookAt = at
+	s.spacing.timer = time.AfterFunc(d, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.slots.timer = nil
+		s.spacing.timer = nil
 		s.slotFreedLocked()
 		s.askForSlotLocked()
 	})
@@ -54,9 +86,9 @@ func (s *Scheduler) lookAgainLocked(d time.Duration) {
 
 // slotFreedLocked gives free slots to those who wait, longest first.
 func (s *Scheduler) slotFreedLocked() {
-	for !s.stopping && !s.slots.full() {
-		a := s.slots.first()
-		if a == nil {
+	for !s.stopping && !s.slots.Full() {
+		a, ok := s.slots.First()
+		if !ok {
 			break
 		}
 		s.evaluateLocked(a)
@@ -73,13 +105,13 @@ func (s *Scheduler) askForSlotLocked() {
 	if s.stopping {
 		return
 	}
-	for _, p := range s.slots.heads() {
+	for _, head := range s.slots.Heads() {
 		switch {
-		case s.slots.groupFull(p.group):
-			if s.yieldLocked(func(group string) bool { return group == p.group }) {
+		case s.slots.GroupFull(head):
+			if s.yieldLocked(func(group string) bool { return group == head }) {
 				return
 			}
-		case !s.slots.full(), s.yieldLocked(func(string) bool { return true }):
+		case !s.slots.Full(), s.yieldLocked(func(string) bool { return true }):
 			return
 		}
 	}
@@ -90,7 +122,7 @@ func (s *Scheduler) askForSlotLocked() {
 // once its slot-time is over. It reports whether a slot is coming free.
 func (s *Scheduler) yieldLocked(serves func(group string) bool) bool {
 	var idlest, oldest *agent
-	for a, group := range s.slots.active {
+	for a, group := range s.slots.Taken() {
 		switch {
 		case !serves(group):
 		case a.state == Ending || a.leaving && a.state == Running:

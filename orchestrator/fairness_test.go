@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,101 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heartbeat/config"
 	"heartbeat/hook"
 )
-
-// dayEvent is an agent's next change in a day that is played without sessions.
-type dayEvent struct {
-	at   time.Duration
-	a    *agent
-	ends bool // of its session; else it has work
-}
-
-// dayHeap is a container/heap, the next event first.
-type dayHeap []dayEvent
-
-func (h dayHeap) Len() int           { return len(h) }
-func (h dayHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h dayHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *dayHeap) Push(x any)        { *h = append(*h, x.(dayEvent)) }
-func (h *dayHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
-
-// waits are how often agents waited for a slot, and how long at most.
-type waits struct {
-	starts  map[*agent]int
-	longest map[string]time.Duration // by group
-}
-
-// aDayOf plays a day of agents that all have work at its start and again some
-// hours after each session. Sessions last between 10 and 30 seconds.
-func aDayOf(l *slots, agents []*agent, again time.Duration, rnd *rand.Rand) waits {
-	w := waits{starts: map[*agent]int{}, longest: map[string]time.Duration{}}
-	since := map[*agent]time.Duration{}
-	var events dayHeap
-	for _, a := range agents {
-		heap.Push(&events, dayEvent{a: a})
-	}
-	enter := func(a *agent, to State) {
-		l.moved(a, a.state, to)
-		a.state = to
-	}
-	for len(events) > 0 && events[0].at < 24*time.Hour {
-		e := heap.Pop(&events).(dayEvent)
-		if e.ends {
-			enter(e.a, Idle)
-			heap.Push(&events, dayEvent{at: e.at + time.Duration(rnd.ExpFloat64()*float64(again)), a: e.a})
-		} else {
-			enter(e.a, Waiting)
-			since[e.a] = e.at
-		}
-		for a := l.first(); a != nil && !l.full(); a = l.first() {
-			enter(a, Starting)
-			w.starts[a]++
-			w.longest[a.cfg.Group] = max(w.longest[a.cfg.Group], e.at-since[a])
-			lasts := 10*time.Second + time.Duration(rnd.Int64N(int64(20*time.Second)))
-			heap.Push(&events, dayEvent{at: e.at + lasts, a: a, ends: true})
-		}
-	}
-	return w
-}
-
-// TestNobodyStarvesInADay plays a day of 10,000 agents with 50 slots, a tenth
-// of them in a group that has two and more work than those can do. Nobody
-// waits longer than those who came before take, and the crowded group is in
-// nobody else's way.
-func TestNobodyStarvesInADay(t *testing.T) {
-	t.Parallel()
-	const n, slots, crowded, few = 10_000, 50, 1_000, 2
-	l := newSlots(&config.Fleet{MaxSessions: slots, Groups: map[string]int{"crowded": few}})
-	var agents []*agent
-	for i := range n {
-		group := ""
-		if i%(n/crowded) == 0 {
-			group = "crowded"
-		}
-		agents = append(agents, newGrouped(fmt.Sprint(i), group))
-	}
-	w := aDayOf(&l, agents, 3*time.Hour, rand.New(rand.NewPCG(3, 4)))
-	const lasts = 20 * time.Second // on average
-	for group, bound := range map[string]time.Duration{
-		"":        (n - crowded) / (slots - few) * lasts * 11 / 10,
-		"crowded": crowded / few * lasts * 11 / 10,
-	} {
-		if got := w.longest[group]; got == 0 || got > bound {
-			t.Errorf("somebody of group %q waited %v, want at most %v", group, got, bound)
-		}
-	}
-	for _, a := range agents {
-		if w.starts[a] == 0 {
-			t.Errorf("agent %s got no slot in a day", a.name)
-		}
-	}
-}
 
 // TestDrainAndPersistShareSlots: agents of both modes, a third of them in a
 // group with one slot, get a prompt every ten minutes, and everybody's is done

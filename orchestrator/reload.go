@@ -114,7 +114,7 @@ func (s *Scheduler) change(f *config.Fleet) (*change, error) {
 	s.note(journal.Event{Kind: journal.Reloaded, Detail: c.plan.String()})
 	s.log.Info("configuration loaded", "plan", c.plan.String())
 	s.fleet = c.fleet
-	s.slots.limit(c.fleet)
+	s.slots.Limit(c.fleet.MaxSessions, c.fleet.Groups)
 	s.expectLocked(c.added)
 	for _, a := range c.removed {
 		s.removeLocked(a)
@@ -238,7 +238,7 @@ func (s *Scheduler) redefineLocked(a *agent, cfg *config.Agent) {
 		return
 	}
 	a.cfg = cfg
-	s.slots.regrouped(a)
+	s.slots.Regroup(a, a.cfg.Group)
 	a.history = history{}
 	s.leaveAccountLocked(a)
 	if a.state == BackingOff || a.state == Parked || a.state == Held && a.paused.IsZero() {
@@ -257,7 +257,7 @@ func (s *Scheduler) vacatedLocked(a *agent) {
 	if !a.removed || s.stopping {
 		return
 	}
-	s.slots.moved(a, a.state, Idle)
+	s.slots.Leave(a)
 	s.agents = slices.DeleteFunc(s.agents, func(b *agent) bool { return b == a })
 	if a.timer != nil {
 		a.timer.Stop()

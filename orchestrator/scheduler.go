@@ -20,6 +20,7 @@ import (
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/slots"
 	"heartbeat/orchestrator/state"
 )
 
@@ -92,7 +93,8 @@ type Scheduler struct {
 	mu       sync.Mutex
 	fleet    *config.Fleet
 	agents   []*agent
-	slots    slots
+	slots    *slots.Slots[*agent]
+	spacing  spacing
 	accounts accounts
 	stopping bool
 	endNow   bool
@@ -198,7 +200,7 @@ func New(opt Options) (*Scheduler, error) {
 	s := &Scheduler{
 		opt: opt, log: opt.Log, fleet: opt.Fleet,
 		recoveries: make(chan struct{}, recoveriesAtOnce()), accounts: accounts{},
-		slots: newSlots(opt.Fleet), published: state.NewBehind(publishDelay),
+		slots: slots.New[*agent](opt.Fleet.MaxSessions, opt.Fleet.Groups), published: state.NewBehind(publishDelay),
 	}
 	s.firing = firing.New(firing.Options{
 		StateDir: opt.StateDir, Log: opt.Log, Note: s.note, Environment: environment, Go: s.wg.Go,
@@ -332,7 +334,7 @@ func (s *Scheduler) foundLocked(a *agent, l look) {
 		s.askForSlotLocked()
 		return
 	}
-	s.slots.lastStart = now
+	s.spacing.lastStart = now
 	s.enterLocked(a, Starting, "work is queued", time.Time{})
 	cfg := a.cfg
 	s.wg.Go(func() { s.session(a, cfg) })
@@ -363,7 +365,7 @@ func (s *Scheduler) enterLocked(a *agent, to State, reason string, until time.Ti
 	from := a.state
 	a.moves++
 	a.state, a.since, a.until, a.reason = to, time.Now(), until, reason
-	s.slots.moved(a, from, to)
+	s.takePlaceLocked(a, to)
 	s.note(journal.Event{Agent: a.name, Kind: journal.StateChanged, From: string(from), State: string(to), Reason: reason, Until: until, Session: a.session})
 	s.log.Info("agent "+string(to), "agent", a.name, "why", reason)
 	s.opt.Step(a.name + ": " + string(to))

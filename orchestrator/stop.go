@@ -28,8 +28,8 @@ func (s *Scheduler) stop() {
 			a.timer.Stop()
 		}
 	}
-	if s.slots.timer != nil {
-		s.slots.timer.Stop()
+	if s.spacing.timer != nil {
+		s.spacing.timer.Stop()
 	}
 	grace := s.fleet.ShutdownGrace
 	if s.endNow || grace <= 0 {
@@ -41,9 +41,9 @@ func (s *Scheduler) stop() {
 			s.finishLocked(a, finishShutdown)
 		}
 	}
-	if len(s.slots.active) > 0 {
+	if s.slots.Count() > 0 {
 		s.note(journal.Event{Kind: journal.Stopping, Detail: "turns may finish", Until: time.Now().Add(grace)})
-		s.log.Info("turns may finish; asked once more they are ended", "shutdown-grace", grace, "sessions", len(s.slots.active))
+		s.log.Info("turns may finish; asked once more they are ended", "shutdown-grace", grace, "sessions", s.slots.Count())
 		time.AfterFunc(grace, s.EndNow)
 	}
 }

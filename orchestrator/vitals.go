@@ -34,7 +34,7 @@ func (s *Scheduler) Vitals() Vitals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := Vitals{
-		Ready: s.ready, Stopping: s.stopping, Slots: s.fleet.MaxSessions, Sessions: len(s.slots.active),
+		Ready: s.ready, Stopping: s.stopping, Slots: s.fleet.MaxSessions, Sessions: s.slots.Count(),
 		Agents: map[State]int{},
 	}
 	for a := range s.shownLocked() {

@@ -30,10 +30,11 @@ var allowed = map[string][]string{
 	"orchestrator/account":  {"sources"},
 	"orchestrator/journal":  {"hook", "hook/durable", "hook/flock"},
 	"orchestrator/memory":   {"config", "hook/flock", "orchestrator/state", "sources"},
+	"orchestrator/slots":    {},
 	"orchestrator/firing":   {"config", "hook", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator": {
 		"config", "hook/...", "sources/...", "ptyrun/...",
-		"orchestrator/account", "orchestrator/firing", "orchestrator/journal", "orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/state",
+		"orchestrator/account", "orchestrator/firing", "orchestrator/journal", "orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/slots", "orchestrator/state",
 	},
 	"orchestrator/preflight": {"config", "hook", "hook/durable", "hook/settings"},
 	// It renders what a Scheduler calls before each session, so it knows it.
