@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"heartbeat/hook/foreign"
 )
 
 // The events that we act on (claude-code.md 1). Any other is only counted.
@@ -224,12 +226,7 @@ func (p *payload) running() []string {
 
 // shorten makes s a line of at most limit bytes.
 func shorten(s string, limit int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
+	s = foreign.Line(s)
 	if len(s) <= limit {
 		return s
 	}

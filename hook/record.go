@@ -52,6 +52,14 @@ const (
 	EndShutdown     End = "shutdown" // its scheduler ends, or its shim was told to
 )
 
+// Ends is the list.
+func Ends() []End {
+	return []End{
+		EndDrained, EndReleased, EndExited, EndTimeout, EndStalled, EndUnattended, EndRunaway, EndStartTimeout,
+		EndAPIFailure, EndNoHooks, EndDialog, EndCrashed, EndFinished, EndLost, EndShutdown,
+	}
+}
+
 // Mode says what a Stop hook does when nothing is queued.
 type Mode string
 

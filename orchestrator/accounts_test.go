@@ -39,7 +39,7 @@ func TestAParkedAccountParksAllOfItsAgents(t *testing.T) {
 		if n := len(r.order()); n != 2 {
 			t.Errorf("started %v, want two", r.order())
 		}
-		if c := r.state("c"); !strings.Contains(c.Reason, "rate_limit") || c.Until.IsZero() {
+		if c := r.state("c"); !strings.Contains(c.Reason.String(), "rate_limit") || c.Until.IsZero() {
 			t.Errorf("c is parked until %v because %q", c.Until, c.Reason)
 		}
 		r.send("other", 1) // the only slot is not kept from it
@@ -95,7 +95,7 @@ func TestWhoFailsAloneIsParkedAlone(t *testing.T) {
 			if n := len(r.started("bad")); n < 4 || n > 12 {
 				t.Errorf("%s: the bad one was started %d times in an hour", kind, n)
 			}
-			if why := r.state("bad").Reason; !strings.Contains(why, kind) || !strings.Contains(why, "works for others") {
+			if why := r.state("bad").Reason.String(); !strings.Contains(why, kind) || !strings.Contains(why, "works for others") {
 				t.Errorf("it is parked because %q", why)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/operator"
@@ -95,7 +96,7 @@ func (s *Scheduler) conversed(a *agent, spec session.Spec, o session.Outcome) (d
 		s.log.Warn("cannot forget a conversation", "agent", a.name, "err", err)
 	}
 	if deleted {
-		s.note(journal.Event{Agent: a.name, Kind: journal.Forgot, Session: spec.Session, Detail: "the client has no conversation " + spec.Resume + "; the next session begins a new one"})
+		s.note(journal.Event{Agent: a.name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text("the client has no conversation " + spec.Resume + "; the next session begins a new one")})
 		s.log.Warn("the conversation is gone; the next session begins a new one", "agent", a.name, "conversation", spec.Resume)
 	}
 	return deleted

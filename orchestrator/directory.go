@@ -10,6 +10,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
@@ -177,7 +178,7 @@ func (s *Scheduler) lostLocked(a *agent, why string) {
 
 func (s *Scheduler) noteLostLocked(a *agent, why string) {
 	a.lost = why
-	s.note(journal.Event{Agent: a.name, Kind: journal.DirectoryLost, Reason: why})
+	s.note(journal.Event{Agent: a.name, Kind: journal.DirectoryLost, Reason: foreign.Text(why)})
 	s.log.Error("an agent's directory is lost; nothing is started in it", "agent", a.name, "why", why)
 	s.publishLocked(a)
 }
@@ -187,7 +188,7 @@ func (s *Scheduler) foundAgainLocked(a *agent, how string) {
 		return
 	}
 	a.lost = ""
-	s.note(journal.Event{Agent: a.name, Kind: journal.DirectoryFound, Reason: how})
+	s.note(journal.Event{Agent: a.name, Kind: journal.DirectoryFound, Reason: foreign.Text(how)})
 	s.log.Warn("an agent's directory was found again", "agent", a.name, "how", how)
 	s.publishLocked(a)
 }

@@ -13,6 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/journal"
@@ -160,7 +161,7 @@ func (s *Scheduler) noteRecovered(a *agent, outcome inbox.Outcome, flight *inbox
 		detail += "; its conversation goes on with it when the service is back (" + flight.Failure + ")"
 	}
 	s.mu.Unlock()
-	s.note(journal.Event{Agent: a.name, Kind: journal.Recovered, Reason: string(outcome), Detail: detail})
+	s.note(journal.Event{Agent: a.name, Kind: journal.Recovered, Reason: foreign.Text(string(outcome)), Detail: foreign.Text(detail)})
 	if outcome == inbox.Kept {
 		s.log.Info("an entry goes on when the service is back", "agent", a.name, "entry", detail)
 		return
@@ -211,7 +212,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 	s.launched(a, live, spec.Session, started)
 	outcome := s.attend(a, cfg, live)
 	s.note(journal.Event{
-		Agent: a.name, Kind: journal.Ended, Session: spec.Session, Reason: describe(outcome), Detail: outcome.Screen,
+		Agent: a.name, Kind: journal.Ended, Session: spec.Session, Reason: foreign.Text(describe(outcome)), Detail: foreign.Text(outcome.Screen),
 		Started: started, Acknowledged: outcome.Acknowledged, Why: outcome.Why,
 	})
 	how := dealing{abandon: s.conversed(a, spec, outcome), poison: s.poisonous(a, outcome)}

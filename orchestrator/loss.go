@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
@@ -106,7 +107,7 @@ const countDelay = 2 * time.Second
 // queueLostLocked tells that prompts are gone.
 func (s *Scheduler) queueLostLocked(a *agent, l session.Loss) {
 	a.loss = &QueueLoss{At: time.Now(), Loss: l}
-	s.note(journal.Event{Agent: a.name, Kind: journal.QueueLost, Reason: l.What, Detail: l.String(), Session: a.session})
+	s.note(journal.Event{Agent: a.name, Kind: journal.QueueLost, Reason: foreign.Text(l.What), Detail: foreign.Text(l.String()), Session: a.session})
 	s.log.Error("a queue is lost", "agent", a.name, "what", l.String())
 	s.publishLocked(a)
 }

@@ -96,7 +96,7 @@ func TestAClientThatRefusesEverythingCostsOneDeadLetter(t *testing.T) {
 				if got := r.reasons("a"); !slices.Equal(got, []inbox.Reason{inbox.Poison}) {
 					t.Errorf("dead letters %v, want one, poison", got)
 				}
-				if got := r.state("a").Reason; !strings.HasPrefix(got, "6 ") {
+				if got := r.state("a").Reason.String(); !strings.HasPrefix(got, "6 ") {
 					t.Errorf("held because %q, want the sixth", got)
 				}
 			})
@@ -148,7 +148,7 @@ func TestAPIFailuresDoNotMakeTheNextOrdinaryFailureHold(t *testing.T) {
 				r.mu.Unlock()
 				r.sleep(time.Until(r.state("a").Until) + time.Millisecond)
 				r.want("a", BackingOff)
-				if got := r.state("a").Reason; !strings.Contains(got, "no such file") {
+				if got := r.state("a").Reason.String(); !strings.Contains(got, "no such file") {
 					t.Errorf("backs off because %q", got)
 				}
 			})

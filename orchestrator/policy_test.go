@@ -145,7 +145,7 @@ func TestWhatOnlyAPersonCanHelpHoldsAtOnce(t *testing.T) {
 		defer stop()
 		r.sleep(time.Minute)
 		r.want("a", Held)
-		if a := r.state("a"); !strings.Contains(a.Reason, "disableAllHooks") || len(r.started("a")) != 0 {
+		if a := r.state("a"); !strings.Contains(a.Reason.String(), "disableAllHooks") || len(r.started("a")) != 0 {
 			t.Errorf("%+v, started %v", a, r.started("a"))
 		}
 		if b := r.state("b"); b.Acknowledged != 1 {

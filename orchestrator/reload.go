@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 )
@@ -77,7 +78,7 @@ func (s *Scheduler) Reload(f *config.Fleet) (*Plan, error) {
 
 // ReloadFailed notes that a new version of the fleet's file cannot be used.
 func (s *Scheduler) ReloadFailed(err error) {
-	s.note(journal.Event{Kind: journal.ReloadFailed, Reason: err.Error()})
+	s.note(journal.Event{Kind: journal.ReloadFailed, Reason: foreign.Text(err.Error())})
 	s.log.Error("the new configuration is not used; the old one stays", "err", err)
 }
 
@@ -111,7 +112,7 @@ func (s *Scheduler) change(f *config.Fleet) (*change, error) {
 	if err := s.lockAddedLocked(c); err != nil {
 		return nil, err
 	}
-	s.note(journal.Event{Kind: journal.Reloaded, Detail: c.plan.String()})
+	s.note(journal.Event{Kind: journal.Reloaded, Detail: foreign.Text(c.plan.String())})
 	s.log.Info("configuration loaded", "plan", c.plan.String())
 	s.fleet = c.fleet
 	s.slots.Limit(c.fleet.MaxSessions, c.fleet.Groups)

@@ -114,7 +114,7 @@ func TestReloadAddsRemovesAndChanges(t *testing.T) {
 			t.Errorf("new: %+v", a)
 		}
 		for _, e := range r.journal("ended") {
-			if e.Agent == "gone" && (e.Acknowledged != 1 || !strings.Contains(e.Reason, finishRemoved)) {
+			if e.Agent == "gone" && (e.Acknowledged != 1 || !strings.Contains(e.Reason.String(), finishRemoved)) {
 				t.Errorf("the removed agent's session: %+v", e)
 			}
 		}

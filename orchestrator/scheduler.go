@@ -15,6 +15,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/firing"
@@ -366,7 +367,7 @@ func (s *Scheduler) enterLocked(a *agent, to State, reason string, until time.Ti
 	a.moves++
 	a.state, a.since, a.until, a.reason = to, time.Now(), until, reason
 	s.takePlaceLocked(a, to)
-	s.note(journal.Event{Agent: a.name, Kind: journal.StateChanged, From: string(from), State: string(to), Reason: reason, Until: until, Session: a.session})
+	s.note(journal.Event{Agent: a.name, Kind: journal.StateChanged, From: string(from), State: string(to), Reason: foreign.Text(reason), Until: until, Session: a.session})
 	s.log.Info("agent "+string(to), "agent", a.name, "why", reason)
 	s.opt.Step(a.name + ": " + string(to))
 	s.publishLocked(a)

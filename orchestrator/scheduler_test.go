@@ -76,7 +76,7 @@ func TestRestartsBackOffAndThenHold(t *testing.T) {
 		r.want("a", BackingOff)
 		r.sleep(2 * time.Minute)
 		r.want("a", Held)
-		if got := r.state("a").Reason; !strings.Contains(got, "6 failures within 30m0s, the last: crashed") {
+		if got := r.state("a").Reason.String(); !strings.Contains(got, "6 failures within 30m0s, the last: crashed") {
 			t.Errorf("held because %q", got)
 		}
 		at := r.started("a")
@@ -491,7 +491,7 @@ func TestTurnsMayFinishOnShutdown(t *testing.T) {
 			t.Errorf("the run took %v to end, want the rest of the turn (15s)", took)
 		}
 		for _, e := range r.journal("ended") {
-			if e.Agent == "a" && e.Acknowledged != 2 || !strings.Contains(e.Reason, finishShutdown) {
+			if e.Agent == "a" && e.Acknowledged != 2 || !strings.Contains(e.Reason.String(), finishShutdown) {
 				t.Errorf("%+v", e)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
@@ -44,7 +45,7 @@ func (s *Scheduler) tellStuck(a *agent, k *Stuck) {
 		return
 	}
 	k.Told = true
-	s.note(journal.Event{Agent: a.name, Kind: journal.Stuck, Reason: k.Why, Started: k.Since})
+	s.note(journal.Event{Agent: a.name, Kind: journal.Stuck, Reason: foreign.Text(k.Why), Started: k.Since})
 	s.log.Warn("an agent's work does not move: the service fails", "agent", a.name, "since", k.Since, "why", k.Why)
 	s.publishLocked(a)
 }

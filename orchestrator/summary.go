@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
@@ -19,11 +20,11 @@ import (
 // AgentState is what `run` keeps of an agent for `status`, which may be asked
 // without a scheduler: agents/NAME.json in the state directory.
 type AgentState struct {
-	Agent  string    `json:"agent"`
-	State  State     `json:"state"`
-	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until,omitzero"`
-	Reason string    `json:"reason,omitempty"`
+	Agent  string       `json:"agent"`
+	State  State        `json:"state"`
+	Since  time.Time    `json:"since"`
+	Until  time.Time    `json:"until,omitzero"`
+	Reason foreign.Text `json:"reason,omitempty"`
 	// Failures counts sessions in a row that failed and did no entry.
 	Failures int `json:"failures,omitempty"`
 	// Paused is since when a person wants nothing started for it.
@@ -109,7 +110,7 @@ func (s *Scheduler) Snapshot() []AgentState {
 
 func (s *Scheduler) describeLocked(a *agent) AgentState {
 	d := AgentState{
-		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: a.reason, Failures: a.history.failures,
+		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: foreign.Text(a.reason), Failures: a.history.failures,
 		Session: a.session, Last: a.outcome, Acknowledged: a.acknowledged, DeadLettered: a.deadLettered,
 		Failing: slices.Clone(a.failing), Lost: a.lost, QueueLost: a.loss,
 	}
@@ -183,11 +184,11 @@ func (a AgentSummary) Verdict() Verdict {
 func (a AgentSummary) Why() string {
 	switch {
 	case a.State != Idle:
-		return a.Reason
+		return a.Reason.String()
 	case a.Lost != "" || a.Unread != "":
 		return cmp.Or(a.Lost, a.Unread)
 	case len(a.Failing) > 0:
-		return "trigger " + a.Failing[0].Trigger + ": " + a.Failing[0].Why
+		return "trigger " + a.Failing[0].Trigger + ": " + a.Failing[0].Why.String()
 	case a.DeadLettered > 0:
 		return fmt.Sprintf("%d given up", a.DeadLettered)
 	case a.Queued > 0:

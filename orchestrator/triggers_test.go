@@ -130,7 +130,7 @@ func TestADamagedMemoryStopsNoTriggers(t *testing.T) {
 			t.Errorf("%d fires in two hours", n)
 		}
 		told := r.journal("trigger-failed")
-		if len(told) != 1 || !strings.Contains(told[0].Reason, "damaged") {
+		if len(told) != 1 || !strings.Contains(told[0].Reason.String(), "damaged") {
 			t.Errorf("the journal: %+v", told)
 		}
 		if kept, err := os.ReadFile(path + ".damaged"); err != nil || len(kept) == 0 {

@@ -27,7 +27,7 @@ func TestALockThatCannotBeOpenedIsNoLiveSession(t *testing.T) {
 		defer stop()
 		r.sleep(time.Millisecond)
 		r.want("a", BackingOff)
-		got := r.state("a").Reason
+		got := r.state("a").Reason.String()
 		if strings.Contains(got, "lives") || !strings.Contains(got, lock) || !strings.Contains(got, "symbolic link") {
 			t.Errorf("it says %q", got)
 		}

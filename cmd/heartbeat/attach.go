@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/session"
 	"heartbeat/ptyrun"
 	"heartbeat/ptyrun/attach"
@@ -44,10 +45,10 @@ Examples:
 
 // visited is how joining a session ended.
 type visited struct {
-	Agent    string `json:"agent"`
-	Session  string `json:"session"`
-	Detached bool   `json:"detached"`        // the session goes on
-	Ended    string `json:"ended,omitempty"` // why it ended
+	Agent    string       `json:"agent"`
+	Session  string       `json:"session"`
+	Detached bool         `json:"detached"`        // the session goes on
+	Ended    foreign.Text `json:"ended,omitempty"` // why it ended
 }
 
 func (c attachCmd) run(ctx context.Context, a *app) (result, error) {
@@ -104,7 +105,7 @@ func (v visited) text(p *page) {
 	case v.Detached:
 		p.printf("detached from %s; its session goes on\n", v.Agent)
 	case v.Ended != "":
-		p.printf("the session of %s has ended: %s\n", v.Agent, printable(v.Ended))
+		p.printf("the session of %s has ended: %s\n", v.Agent, v.Ended)
 	default:
 		p.printf("the session of %s is gone\n", v.Agent)
 	}

@@ -243,7 +243,7 @@ func TestInboxAndDeadLetter(t *testing.T) {
 	if out := w.ok("inbox", "triage", "--limit", "1"); !strings.Contains(out, "and more") || strings.Contains(out, "second") {
 		t.Errorf("list --limit 1:\n%s", out)
 	}
-	if out := w.ok("inbox", "triage", "show", "two"); !strings.Contains(out, "id:       two\n") || !strings.HasSuffix(out, "\n\nsecond\n") {
+	if out := w.ok("inbox", "triage", "show", "two"); !strings.Contains(out, "id:       two\n") || !strings.HasSuffix(out, "\n\n    second\n") {
 		t.Errorf("show:\n%s", out)
 	}
 	if out := w.ok("inbox", "triage", "drop", "one"); out != "triage: 1 entry dropped\n" {

@@ -58,7 +58,7 @@ func (c completionCmd) run(context.Context, *app) (result, error) {
 	return script(completionScripts[c.Shell]), nil
 }
 
-func (s script) text(p *page) { p.WriteString(string(s)) }
+func (s script) text(p *page) { p.document([]byte(s)) }
 
 type completeCmd struct {
 	Words []string `arg:"" optional:"" passthrough:""`
@@ -74,7 +74,7 @@ type offer struct {
 
 func (o offers) text(p *page) {
 	for _, c := range o {
-		p.printf("%s\t%s\n", c.Word, oneLine(c.Help))
+		p.printf("%s\t%s\n", c.Word, c.Help)
 	}
 }
 

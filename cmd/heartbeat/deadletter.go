@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/operator"
 )
@@ -41,7 +42,7 @@ Examples:
 // dead is one dead letter, with the prompt it held.
 type dead struct {
 	inbox.DeadEntry
-	Prompt string `json:"prompt"`
+	Prompt foreign.Text `json:"prompt"`
 }
 
 // deadList are dead letters, oldest first.
@@ -111,7 +112,7 @@ func readDead(a *config.Agent) (*deadList, error) {
 		if err != nil {
 			return nil, err
 		}
-		list.Entries = append(list.Entries, dead{d, shownPrompt(d)})
+		list.Entries = append(list.Entries, dead{d, foreign.Text(shownPrompt(d))})
 	}
 	return list, nil
 }
@@ -167,8 +168,9 @@ func (l *deadList) text(p *page) {
 			if i > 0 {
 				p.printf("\n")
 			}
-			p.printf("delivery: %s\nid:       %s\nsource:   %s\nreason:   %s, %s, after %s\n\n%s\n", d.DeliveryID, d.ID, d.Source,
-				d.reason(), d.At.Local().Format(time.RFC3339), count(d.Attempts, "attempt"), d.Prompt)
+			p.printf("delivery: %s\nid:       %s\nsource:   %s\nreason:   %s, %s, after %s\n\n", d.DeliveryID, d.ID, d.Source,
+				d.reason(), d.At.Local().Format(time.RFC3339), count(d.Attempts, "attempt"))
+			p.whole("    ", d.Prompt.Raw())
 		}
 	default:
 		var rows [][]cell
@@ -178,7 +180,7 @@ func (l *deadList) text(p *page) {
 				{d.reason(), p.yellow},
 				{text: strconv.Itoa(d.Attempts)},
 				{text: d.At.Local().Format("2006-01-02 15:04")},
-				{text: d.Prompt},
+				{text: d.Prompt.String()},
 			})
 		}
 		p.listing([]string{"ID", "REASON", "ATTEMPTS", "AT", "PROMPT"}, rows)

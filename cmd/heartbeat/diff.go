@@ -100,7 +100,6 @@ func (d differences) text(p *page) {
 		case strings.HasPrefix(line, "@@"):
 			colour = p.cyan
 		}
-		p.coloured(colour, strings.TrimSuffix(line, "\n"))
-		p.WriteByte('\n')
+		p.colouredLine(colour, line)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/doctor"
 )
@@ -179,7 +180,7 @@ func findingText(p *page, f doctor.Finding) {
 	}
 	p.printf("\n")
 	for _, part := range [][2]string{{"seen", f.Seen}, {"why", f.Why}} {
-		for i, line := range wrap(oneLine(part[1]), doctorColumns-doctorIndent) {
+		for i, line := range wrap(foreign.Line(part[1]), doctorColumns-doctorIndent) {
 			label := part[0]
 			if i > 0 {
 				label = ""
@@ -190,7 +191,7 @@ func findingText(p *page, f doctor.Finding) {
 	}
 	// Not wrapped: it is there to be copied.
 	p.coloured(p.dim, fmt.Sprintf("    %-6s", "fix"))
-	p.printf("%s\n", oneLine(f.Fix))
+	p.printf("%s\n", f.Fix)
 }
 
 // wrap breaks text at blanks into lines of at most n columns; longer words

@@ -115,15 +115,13 @@ func eventText(p *page, e journal.Event) {
 		p.printf(" %s", e.Trigger)
 	}
 	if e.Reason != "" {
-		p.printf(": %s", oneLine(e.Reason))
+		p.printf(": %s", e.Reason)
 	}
 	if !e.Until.IsZero() {
 		p.printf(", until %s", e.Until.Local().Format(time.DateTime))
 	}
-	if e.Detail != "" {
-		p.printf("\n    %s", strings.ReplaceAll(strings.TrimSpace(e.Detail), "\n", "\n    "))
-	}
 	p.printf("\n")
+	p.whole("    ", strings.TrimSpace(e.Detail.Raw()))
 }
 
 // follows are the commands in which -f is --follow, as it is in tail(1) and

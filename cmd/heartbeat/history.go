@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/operator"
@@ -39,7 +40,7 @@ type happened struct {
 	// Took and Done belong to a session.
 	Took time.Duration `json:"took_ns,omitempty"`
 	Done int           `json:"done"`
-	Why  string        `json:"why"`
+	Why  foreign.Text  `json:"why"`
 	// ID is the session's, or the dead letter's.
 	ID string `json:"id"`
 	// short is the ID as a table shows it.
@@ -114,7 +115,7 @@ func deadOf(a *config.Agent) ([]happened, error) {
 			return all, err
 		}
 		all = append(all, happened{
-			At: d.At, Agent: a.Name, What: "dead-letter", Why: string(d.Reason),
+			At: d.At, Agent: a.Name, What: "dead-letter", Why: foreign.Text(d.Reason),
 			ID: cmp.Or(d.ID, d.DeliveryID), short: handle(d.ID, d.DeliveryID),
 		})
 	}
@@ -146,7 +147,7 @@ func (h pastEvents) text(p *page) {
 			{text: took},
 			{text: done},
 			{text: e.short},
-			{text: e.Why},
+			{text: e.Why.String()},
 		})
 	}
 	p.table([]string{"TIME", "AGENT", "WHAT", "TOOK", "DONE", "ID", "WHY"}, rows)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/operator"
 )
@@ -36,13 +37,13 @@ Examples:
 
 // queued is one entry of a queue.
 type queued struct {
-	State      string    `json:"state"` // queued, or the state in flight
-	ID         string    `json:"id"`
-	DeliveryID string    `json:"delivery_id"`
-	Source     string    `json:"source"`
-	Attempt    int       `json:"attempt"`
-	Delivered  time.Time `json:"delivered_at,omitzero"`
-	Prompt     string    `json:"prompt"`
+	State      string       `json:"state"` // queued, or the state in flight
+	ID         string       `json:"id"`
+	DeliveryID string       `json:"delivery_id"`
+	Source     string       `json:"source"`
+	Attempt    int          `json:"attempt"`
+	Delivered  time.Time    `json:"delivered_at,omitzero"`
+	Prompt     foreign.Text `json:"prompt"`
 }
 
 // queueList is the beginning of a queue.
@@ -162,7 +163,7 @@ func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, err
 	list.More = len(entries) > limit
 	for _, e := range entries[:min(len(entries), limit)] {
 		list.Entries = append(list.Entries, queued{
-			State: "queued", ID: e.ID, DeliveryID: e.DeliveryID, Source: e.Source, Prompt: e.Prompt,
+			State: "queued", ID: e.ID, DeliveryID: e.DeliveryID, Source: e.Source, Prompt: foreign.Text(e.Prompt),
 		})
 	}
 	return list, nil
@@ -171,7 +172,7 @@ func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, err
 func inFlight(f *inbox.InFlight) queued {
 	return queued{
 		State: string(f.State), ID: f.ID, DeliveryID: f.DeliveryID, Source: f.Source, Attempt: f.Attempt,
-		Delivered: f.DeliveredAt, Prompt: promptOf(f.RawLine),
+		Delivered: f.DeliveredAt, Prompt: foreign.Text(promptOf(f.RawLine)),
 	}
 }
 
@@ -210,7 +211,7 @@ func (l *queueList) text(p *page) {
 	}
 	var rows [][]cell
 	for _, e := range l.Entries {
-		rows = append(rows, plain(e.name(), e.State, origin(l.Agent, e.Source), e.Prompt))
+		rows = append(rows, plain(e.name(), e.State, origin(l.Agent, e.Source), e.Prompt.String()))
 	}
 	p.listing([]string{"ID", "STATE", "SOURCE", "PROMPT"}, rows)
 	if l.More {
@@ -231,7 +232,8 @@ func (q queueEntries) text(p *page) {
 		if e.Attempt > 0 {
 			p.printf("attempt:  %s, since %s\n", strconv.Itoa(e.Attempt), e.Delivered.Local().Format(time.RFC3339))
 		}
-		p.printf("\n%s\n", e.Prompt)
+		p.printf("\n")
+		p.whole("    ", e.Prompt.Raw())
 	}
 }
 

@@ -54,7 +54,7 @@ func TestALineOfAQueueThatNeverRanIsDroppedByItsID(t *testing.T) {
 		t.Fatalf("queued: %+v", list)
 	}
 	id := list.Entries[1].DeliveryID
-	if out := w.ok("inbox", "triage", "show", id); !strings.HasSuffix(out, "\n\nand at that\n") {
+	if out := w.ok("inbox", "triage", "show", id); !strings.HasSuffix(out, "\n\n    and at that\n") {
 		t.Errorf("show: %s", out)
 	}
 	if out := w.ok("inbox", "triage", "drop", id); out != "triage: 1 entry dropped\n" {
@@ -72,7 +72,7 @@ func TestHistoryFitsThePage(t *testing.T) {
 		{At: time.Now(), Agent: "reviewer", What: "session", Took: time.Hour, Done: 100, Why: "drained", short: "2d3bf091"},
 		{At: time.Now(), Agent: "triage", What: "dead-letter", Why: "poison", short: "a554d8be0a24"},
 	}}.text(&p)
-	for line := range strings.Lines(p.String()) {
+	for line := range strings.Lines(p.buf.String()) {
 		if width(strings.TrimSuffix(line, "\n")) > 80 {
 			t.Errorf("%d columns: %s", width(line)-1, line)
 		}

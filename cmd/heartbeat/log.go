@@ -9,13 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"heartbeat/hook/foreign"
 )
 
 // newLog makes the program's logger: JSON for machines, else lines for
 // people. The time is local, as a person reads it.
 func newLog(w io.Writer, colours palette, level slog.Level, format string) *slog.Logger {
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+		return slog.New(slog.NewJSONHandler(foreign.EscapingJSON(w), &slog.HandlerOptions{Level: level}))
 	}
 	return slog.New(&personHandler{mu: new(sync.Mutex), w: w, level: level, palette: colours})
 }
@@ -86,7 +88,7 @@ func (h *personHandler) Handle(_ context.Context, r slog.Record) error {
 	case r.Level < slog.LevelInfo:
 		b.WriteString(" " + r.Level.String())
 	}
-	b.WriteString(" " + printable(r.Message))
+	b.WriteString(" " + foreign.Line(r.Message))
 	attrs := h.attrs[:len(h.attrs):len(h.attrs)]
 	r.Attrs(func(a slog.Attr) bool {
 		attrs = append(attrs, h.named([]slog.Attr{a})...)
@@ -108,11 +110,11 @@ func writeAttr(line, below *bytes.Buffer, a slog.Attr) {
 	switch {
 	case strings.Contains(text, "\n"):
 		below.WriteString("  " + a.Key + ":\n")
-		for l := range strings.Lines(text) {
-			below.WriteString("    " + printable(strings.TrimRight(l, "\n")) + "\n")
+		for l := range foreign.Lines(text) {
+			below.WriteString("    " + l + "\n")
 		}
 		return
-	case text == "" || strings.ContainsAny(text, " \t\"=") || printable(text) != text:
+	case text == "" || strings.ContainsAny(text, " \t\"=") || foreign.Line(text) != text:
 		text = strconv.Quote(text)
 	}
 	line.WriteString(" " + a.Key + "=" + text)

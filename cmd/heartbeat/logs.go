@@ -16,6 +16,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/transcript"
@@ -216,6 +217,9 @@ var marks = map[transcript.Kind]string{
 	transcript.Prompt: "> ", transcript.Text: "", transcript.Tool: "* ", transcript.Result: "  = ",
 }
 
+// logsIndent is as wide as the time that stands before a line.
+const logsIndent = "         "
+
 // lineColumns is how much of a prompt, a call or its answer is shown.
 const lineColumns = 160
 
@@ -230,16 +234,20 @@ func (c logsCmd) emit(a *app, l transcript.Line) error {
 		case l.Kind != transcript.Text:
 			colour = p.dim
 		}
-		text := strings.TrimRight(l.Text, "\n")
+		text := strings.TrimRight(l.Text.Raw(), "\n")
 		if l.Name != "" {
-			text = l.Name + " " + text
+			text = l.Name.String() + " " + text
 		}
 		if !c.Full && l.Kind != transcript.Text {
-			text = shorten(oneLine(text), lineColumns)
+			text = shorten(foreign.Line(text), lineColumns)
 		}
+		first, rest, _ := strings.Cut(text, "\n")
 		p.coloured(p.dim, l.At.Local().Format(time.TimeOnly)+" ")
-		p.coloured(colour, marks[l.Kind]+text)
-		p.printf("\n")
+		p.colouredLine(colour, marks[l.Kind]+first+"\n")
+		for line := range strings.Lines(rest) { // under the text, not under the times
+			p.printf("%s", logsIndent)
+			p.colouredLine(colour, line)
+		}
 	})
 }
 

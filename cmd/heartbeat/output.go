@@ -12,6 +12,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/foreign"
 )
 
 // result is what a command found or did: its text form is for people, the
@@ -172,8 +175,8 @@ func (o *output) finishText(r result, err error) error {
 	if r != nil {
 		p := &page{palette: o.paint}
 		r.text(p)
-		if p.Len() > 0 {
-			_, printed = o.w.Write(p.Bytes())
+		if p.buf.Len() > 0 {
+			_, printed = o.w.Write(p.buf.Bytes())
 		}
 	}
 	for _, w := range o.warnings {
@@ -186,7 +189,7 @@ func (o *output) finishText(r result, err error) error {
 }
 
 func (o *output) printWarning(text string) {
-	fmt.Fprintf(o.err, "%swarning:%s %s\n", o.paintErr.yellow, o.paintErr.reset, printable(text))
+	o.say(o.paintErr.yellow, "warning", text, foreignIndent)
 }
 
 // emit prints one of many lines that a command prints while it runs: the
@@ -203,7 +206,7 @@ func (o *output) emit(v any, text func(*page)) error {
 	} else {
 		p := &page{palette: o.paint}
 		text(p)
-		line = p.Bytes()
+		line = p.buf.Bytes()
 	}
 	_, err := o.w.Write(line)
 	return err
@@ -211,31 +214,34 @@ func (o *output) emit(v any, text func(*page)) error {
 
 // printError is the one place where errors and hints are printed for people.
 func (o *output) printError(err error) {
-	fmt.Fprintf(o.err, "%sheartbeat:%s %s\n", o.paintErr.red, o.paintErr.reset, printable(err.Error()))
+	indent := foreignIndent
+	if _, ok := errors.AsType[config.Problems](err); ok {
+		indent = "" // programs look for file:line:column at a line's beginning
+	}
+	o.say(o.paintErr.red, "heartbeat", err.Error(), indent)
 	if hint := hintOf(err); hint != "" {
-		fmt.Fprintf(o.err, "%shint:%s %s\n", o.paintErr.cyan, o.paintErr.reset, printable(hint))
+		o.say(o.paintErr.cyan, "hint", hint, foreignIndent)
 	}
 }
 
-// jsonLine is a value as one line of JSON.
+// foreignIndent stands before the further lines of what is said: an error may
+// quote what others wrote, and nothing of that is a hint of ours.
+const foreignIndent = "  "
+
+func (o *output) say(colour, who, text, indent string) {
+	p := &page{palette: o.paintErr}
+	first, rest, _ := strings.Cut(text, "\n")
+	p.coloured(colour, who+":")
+	p.printf(" %s\n", strings.TrimSuffix(first, "\r"))
+	p.whole(indent, rest)
+	_, _ = o.err.Write(p.buf.Bytes())
+}
+
+// jsonLine is a value as one line of JSON, in which nothing acts on a terminal.
 func jsonLine(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
-	return b.Bytes(), err
-}
-
-// printable replaces what would act on a terminal: queues and screens hold
-// text that others wrote. Line breaks and tabs stay.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r < ' ' || r >= 0x7f && r < 0xa0:
-			return '\uFFFD'
-		}
-		return r
-	}, s)
+	return foreign.JSON(b.Bytes()), err
 }

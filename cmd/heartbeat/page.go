@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
+
+	"heartbeat/hook/foreign"
 )
 
 // palette is the six constants that colours are; all are empty where there is
@@ -23,30 +25,54 @@ func paletteFor(f *os.File) palette {
 	}
 }
 
-// page is the text form of a result, printed in one write.
+// page is the text form of a result, printed in one write. It can only be
+// written to by its methods, and these trust no text that they are given: it
+// neither acts on a terminal nor begins a line of the page. Lines end where a
+// constant format says so.
 type page struct {
-	bytes.Buffer
+	buf bytes.Buffer
 	palette
 }
 
-// printf adds text. What it formats is made harmless for terminals.
+// printf adds text. What it formats stands on one line.
 func (p *page) printf(format string, args ...any) {
-	for i, a := range args {
-		if s, ok := a.(string); ok {
-			args[i] = printable(s)
-		}
-	}
-	fmt.Fprintf(p, format, args...)
+	fmt.Fprintf(&p.buf, format, foreign.Safe(args)...)
 }
 
-// coloured adds text in a colour.
+// coloured adds text in a colour, on one line.
 func (p *page) coloured(colour, text string) {
 	reset := p.reset
 	if colour == "" {
 		reset = ""
 	}
-	p.WriteString(colour + printable(text) + reset)
+	p.buf.WriteString(colour + foreign.Line(text) + reset)
 }
+
+// colouredLine adds one line of a text, whose tabs stay, in a colour.
+func (p *page) colouredLine(colour, line string) {
+	for line := range foreign.Lines(line) {
+		reset := p.reset
+		if colour == "" {
+			reset = ""
+		}
+		p.buf.WriteString(colour + line + reset + "\n")
+	}
+}
+
+// whole adds a text with its line breaks, each line behind indent. Without an
+// indent its lines may pass for others of the page: it must be all that is
+// printed.
+func (p *page) whole(indent, text string) {
+	for line := range foreign.Lines(text) {
+		if line != "" {
+			p.buf.WriteString(indent + line)
+		}
+		p.buf.WriteByte('\n')
+	}
+}
+
+// document adds a text of ours as it is: a script, a unit, a schema.
+func (p *page) document(text []byte) { p.buf.Write(text) }
 
 // cell is one field of a table, with the colour of its text.
 type cell struct{ text, colour string }
@@ -63,7 +89,7 @@ func (p *page) table(header []string, rows [][]cell) {
 	}
 	for _, row := range rows {
 		for i := range row {
-			row[i].text = oneLine(row[i].text)
+			row[i].text = foreign.Line(row[i].text)
 			widths[i] = max(widths[i], width(row[i].text))
 		}
 	}
@@ -86,13 +112,13 @@ func (p *page) listing(header []string, rows [][]cell) {
 	for i := range header[:len(header)-1] {
 		widest := width(header[i])
 		for _, row := range rows {
-			widest = max(widest, width(oneLine(row[i].text)))
+			widest = max(widest, width(foreign.Line(row[i].text)))
 		}
 		left -= widest + 2
 	}
 	for _, row := range rows {
 		last := &row[len(row)-1]
-		last.text = shorten(oneLine(last.text), max(left, leastColumns))
+		last.text = shorten(foreign.Line(last.text), max(left, leastColumns))
 	}
 	p.table(header, rows)
 }
@@ -110,10 +136,10 @@ func (p *page) row(widths []int, row []cell) {
 		if c.colour != "" {
 			c.text = c.colour + c.text + p.reset
 		}
-		p.WriteString(c.text + pad)
+		p.buf.WriteString(c.text + pad)
 	}
 	if last < 0 {
-		p.WriteByte('\n')
+		p.buf.WriteByte('\n')
 	}
 }
 
@@ -124,11 +150,6 @@ func plain(fields ...string) []cell {
 		row[i].text = f
 	}
 	return row
-}
-
-// oneLine is text without line breaks and what would act on a terminal.
-func oneLine(s string) string {
-	return printable(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(s))
 }
 
 // shorten cuts text to n columns and marks the cut.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/operator"
 )
@@ -77,7 +78,7 @@ func (r recovered) text(p *page) {
 	p.printf("%s", outcomes[r.Outcome])
 	if r.Entry != nil {
 		p.printf(" (%s, %s, attempt %s): %s", r.Entry.DeliveryID, string(r.Entry.State), fmt.Sprint(r.Entry.Attempt),
-			shorten(oneLine(promptOf(r.Entry.RawLine)), recoveredColumns))
+			shorten(foreign.Line(promptOf(r.Entry.RawLine)), recoveredColumns))
 	}
 	p.printf("\n")
 }

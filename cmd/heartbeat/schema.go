@@ -32,4 +32,4 @@ func (schemaCmd) run(context.Context, *app) (result, error) {
 // MarshalJSON gives the document itself.
 func (d schemaDoc) MarshalJSON() ([]byte, error) { return d, nil }
 
-func (d schemaDoc) text(p *page) { p.Write(d) }
+func (d schemaDoc) text(p *page) { p.document(d) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"heartbeat/ptyrun"
@@ -60,12 +59,14 @@ func (c screenCmd) run(ctx context.Context, a *app) (result, error) {
 func (c screenCmd) watch(ctx context.Context, a *app, v *attach.Viewer) error {
 	isTerminal := ptyrun.IsTerminal(a.stdio.out)
 	err := v.Watch(ctx, func(p attach.Picture) error {
-		head := "-- " + p.Agent + ", " + time.Now().Format(time.TimeOnly) + "\n"
-		if isTerminal {
-			head = "\x1b[H\x1b[2J"
-		}
-		_, err := io.WriteString(a.stdio.out, head+strings.Join(p.Lines, "\n")+"\n")
-		return err
+		return a.out.emit(p, func(out *page) {
+			if isTerminal {
+				out.document([]byte("\x1b[H\x1b[2J"))
+			} else {
+				out.printf("-- %s, %s\n", p.Agent, time.Now().Format(time.TimeOnly))
+			}
+			shown{p}.text(out)
+		})
 	})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
@@ -75,6 +76,6 @@ func (c screenCmd) watch(ctx context.Context, a *app, v *attach.Viewer) error {
 
 func (s shown) text(p *page) {
 	for _, l := range s.Lines {
-		p.printf("%s\n", printable(l))
+		p.printf("%s\n", l)
 	}
 }

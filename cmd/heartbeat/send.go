@@ -177,7 +177,7 @@ func (c sendCmd) prompt(a *app, limit int64) (string, error) {
 
 func (s sent) text(p *page) {
 	if s.Delivery != nil {
-		p.printf("%s\n", s.Delivery.Reply)
+		p.whole("", s.Delivery.Reply)
 		return
 	}
 	if s.Duplicate {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/service"
 	"heartbeat/orchestrator/state"
@@ -85,13 +86,13 @@ func (c serviceCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	if !a.out.json {
 		for _, step := range res.Steps {
-			fmt.Fprintf(a.err, "# %s\n", printable(step))
+			fmt.Fprintf(a.err, "# %s\n", foreign.Line(step))
 		}
 	}
 	return res, nil
 }
 
-func (r printedUnit) text(p *page) { p.printf("%s", r.Unit) }
+func (r printedUnit) text(p *page) { p.document([]byte(r.Unit)) }
 
 // stopMargin is what a stop takes beside turns and sessions' ends.
 const stopMargin = 15 * time.Second

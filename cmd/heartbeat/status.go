@@ -263,13 +263,13 @@ func roughly(d time.Duration) string {
 func whyText(a orchestrator.AgentStatus, now time.Time) string {
 	switch a.State {
 	case orchestrator.Held:
-		return "held: " + a.Reason
+		return "held: " + a.Reason.String()
 	case orchestrator.Waiting:
-		return "waiting: " + a.Reason
+		return "waiting: " + a.Reason.String()
 	case orchestrator.BackingOff, orchestrator.Parked:
 		return fmt.Sprintf("%s for %s: %s", a.State, ago(a.Until.Sub(now)), a.Reason)
 	case orchestrator.Ending:
-		return "its session ends: " + a.Reason
+		return "its session ends: " + a.Reason.String()
 	case orchestrator.Idle, orchestrator.Starting, orchestrator.Running, orchestrator.Stopped:
 	}
 	if !a.Paused.IsZero() {
@@ -307,7 +307,7 @@ func failingText(f firing.Failing, now time.Time) string {
 	if !f.Retry.IsZero() {
 		text += fmt.Sprintf(", next try in %s", roughly(max(0, f.Retry.Sub(now))))
 	}
-	return text + ": " + shorten(oneLine(f.Why), 200)
+	return text + ": " + shorten(f.Why.String(), 200)
 }
 
 // ago is a duration in its one or two largest units.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/session"
@@ -18,7 +19,7 @@ func TestStatusTable(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	before := func(d time.Duration) time.Time { return now.Add(-d) }
 	of := func(name string, s orchestrator.State, since time.Duration, reason string) orchestrator.AgentStatus {
-		return orchestrator.AgentStatus{AgentState: orchestrator.AgentState{Agent: name, State: s, Since: before(since), Reason: reason}}
+		return orchestrator.AgentStatus{AgentState: orchestrator.AgentState{Agent: name, State: s, Since: before(since), Reason: foreign.Text(reason)}}
 	}
 	busy := of("triage", orchestrator.Running, 90*time.Second, "session started")
 	busy.InFlight = &inbox.InFlight{Source: "triage/mails@2026-03-01T11:58", Attempt: 2, DeliveredAt: before(2 * time.Minute)}
@@ -51,10 +52,10 @@ reviewer: its session ends: timeout (over 1h)
 writer: a person has typed in its session; prompts go on in 1m20s
 editor: its turn was broken off: its session can be handed nothing and ends soon
 `
-	if got := strings.ReplaceAll(p.String(), " \n", "\n"); squeeze(got) != squeeze(want) {
+	if got := strings.ReplaceAll(p.buf.String(), " \n", "\n"); squeeze(got) != squeeze(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	for line := range strings.Lines(p.String()) {
+	for line := range strings.Lines(p.buf.String()) {
 		if width(line) > 81 {
 			t.Errorf("%d columns: %s", width(line), line)
 		}

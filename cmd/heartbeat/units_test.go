@@ -65,7 +65,7 @@ func TestFinish(t *testing.T) {
 		{"error", errors.New("cannot do: why <&>"), 1, "all\n", "heartbeat: cannot do: why <&>\n", `{"code":"error","message":"cannot do: why <&>","hint":""}`},
 		{"hint", parked, 75, "all\n", "heartbeat: cannot finish: parked\nhint: wait\n", `{"code":"parked","message":"cannot finish: parked","hint":"wait"}`},
 		{"wrapped", fmt.Errorf("cannot run: %w", parked), 75, "all\n", "heartbeat: cannot run: cannot finish: parked\nhint: wait\n", `{"code":"parked","message":"cannot run: cannot finish: parked","hint":"wait"}`},
-		{"one of several", errors.Join(errors.New("a"), hinted{}), 1, "all\n", "heartbeat: a\nb\nhint: from the domain\n", `{"code":"error","message":"a\nb","hint":"from the domain"}`},
+		{"one of several", errors.Join(errors.New("a"), hinted{}), 1, "all\n", "heartbeat: a\n  b\nhint: from the domain\n", `{"code":"error","message":"a\nb","hint":"from the domain"}`},
 		{"child", childStatus(7), 7, "all\n", "", `{"code":"child-exited","message":"the command exited with status 7","hint":""}`},
 		{"terminal escapes", errors.New("cannot read \x1b[2J"), 1, "all\n", "heartbeat: cannot read \uFFFD[2J\n", `{"code":"error","message":"cannot read \u001b[2J","hint":""}`},
 	}
@@ -117,13 +117,13 @@ func TestTable(t *testing.T) {
 	p.table([]string{"NAME", "STATE", "WHY"}, [][]cell{
 		{{text: "a"}, {"ok", "<"}, {text: "fine"}},
 		{{text: "你好吗"}, {text: "running"}, {text: "two\nlines"}},
-		{{text: "e\u0301\u200b"}, {text: "ok"}, {}},
+		{{text: "e\u0301\u200d"}, {text: "ok"}, {}},
 	})
 	want := "(NAME>    (STATE>    (WHY>\n" +
 		"a       <ok>       fine\n" +
 		"你好吗  running  two lines\n" +
-		"e\u0301\u200b       ok\n"
-	if d := cmp.Diff(want, p.String()); d != "" {
+		"e\u0301\u200d       ok\n"
+	if d := cmp.Diff(want, p.buf.String()); d != "" {
 		t.Error(d)
 	}
 }

@@ -316,6 +316,11 @@ const (
 	Repaired           Outcome = "repaired" // a corrupt file was set aside and rebuilt
 )
 
+// Outcomes is the list.
+func Outcomes() []Outcome {
+	return []Outcome{NothingToRecover, StaleOrphanDeleted, Requeued, DeadLettered, DroppedOrphan, Kept, Repaired}
+}
+
 // Depth is how much is queued behind what is in flight.
 type Depth struct {
 	Entries int   `json:"entries"` // complete, non-blank lines; counted up to Limit

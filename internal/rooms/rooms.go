@@ -15,23 +15,25 @@ const Module = "heartbeat"
 // allowed lists for each room what it may import of our own rooms. A room with
 // a trailing "/..." is all packages below it, too.
 var allowed = map[string][]string{
+	// Everybody who shows text may need to make it safe.
+	"hook/foreign":  {},
 	"hook/durable":  {},
 	"hook/flock":    {},
 	"hook/settings": {},
 	"hook/inbox":    {"hook/durable", "hook/flock"},
-	"hook":          {"hook/durable", "hook/flock", "hook/inbox"},
+	"hook":          {"hook/durable", "hook/flock", "hook/foreign", "hook/inbox"},
 	// hook/durable opens what others may have put something else in place of.
-	"sources/...":           {"sources/...", "hook/durable"},
-	"ptyrun/...":            {"ptyrun/...", "hook/durable"},
+	"sources/...":           {"sources/...", "hook/durable", "hook/foreign"},
+	"ptyrun/...":            {"ptyrun/...", "hook/durable", "hook/foreign"},
 	"config":                {"hook", "hook/inbox", "hook/settings", "sources"}, // the words, the client's permission rules, and the schedule grammar
 	"orchestrator/state":    {"hook/durable"},
 	"orchestrator/session":  {"hook/...", "ptyrun/..."},
 	"orchestrator/operator": {"config", "hook/...", "orchestrator/session"},
 	"orchestrator/account":  {"sources"},
-	"orchestrator/journal":  {"hook", "hook/durable", "hook/flock"},
+	"orchestrator/journal":  {"hook", "hook/durable", "hook/flock", "hook/foreign"},
 	"orchestrator/memory":   {"config", "hook/flock", "orchestrator/state", "sources"},
 	"orchestrator/slots":    {},
-	"orchestrator/firing":   {"config", "hook", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
+	"orchestrator/firing":   {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator": {
 		"config", "hook/...", "sources/...", "ptyrun/...",
 		"orchestrator/account", "orchestrator/firing", "orchestrator/journal", "orchestrator/memory", "orchestrator/operator", "orchestrator/session", "orchestrator/slots", "orchestrator/state",
@@ -43,10 +45,10 @@ var allowed = map[string][]string{
 		"config", "hook/...", "ptyrun",
 		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/operator", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
 	},
-	"orchestrator/transcript": {"hook", "hook/durable"},
+	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "hook/flock"},
 	"orchestrator/service":    {"orchestrator"},
-	"orchestrator/metrics":    {"hook", "orchestrator", "orchestrator/firing", "orchestrator/journal"},
+	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal"},
 	"cmd/heartbeat-stop":      {"hook"},
 	"cmd/heartbeat":           {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// The stand-in knows what the client knows: nothing of ours.

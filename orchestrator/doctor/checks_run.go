@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator"
 )
@@ -97,7 +98,7 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 	case s.State != orchestrator.Held && s.Failures >= manyFailures:
 		last := s.Reason
 		if s.Last != nil {
-			last = s.Last.String()
+			last = foreign.Text(s.Last.String())
 		}
 		return []Finding{{
 			Severity: Warning, Code: "sessions-fail", Seen: fmt.Sprintf("%d sessions in a row came to nothing, the last: %s%s", s.Failures, last, again),

@@ -4,16 +4,17 @@ import (
 	"slices"
 	"time"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 )
 
 // Failing is a trigger that cannot do what it is for: since when, how often in
 // a row, and why the last time. It is that until one run or fire succeeds.
 type Failing struct {
-	Trigger string    `json:"trigger"`
-	Since   time.Time `json:"since"`
-	Times   int       `json:"times"`
-	Why     string    `json:"why"`
+	Trigger string       `json:"trigger"`
+	Since   time.Time    `json:"since"`
+	Times   int          `json:"times"`
+	Why     foreign.Text `json:"why"`
 	// Retry is when it is tried again, or zero.
 	Retry time.Time `json:"retry,omitzero"`
 }
@@ -22,7 +23,7 @@ type Failing struct {
 // when that is 0.
 func (t trigger) failed(err error, retry time.Duration) {
 	now := time.Now()
-	t.of.f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.TriggerFailed, Trigger: t.Name, Reason: err.Error(), Until: now.Add(retry)})
+	t.of.f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.TriggerFailed, Trigger: t.Name, Reason: foreign.Text(err.Error()), Until: now.Add(retry)})
 	t.of.f.opt.Log.Warn("trigger failed", "agent", t.cfg.Name, "trigger", t.Name, "err", err, "retry", retry)
 	t.of.change(func(all []Failing) []Failing {
 		i := slices.IndexFunc(all, func(f Failing) bool { return f.Trigger == t.Name })
@@ -30,7 +31,7 @@ func (t trigger) failed(err error, retry time.Duration) {
 			all, i = append(all, Failing{Trigger: t.Name, Since: now}), len(all)
 		}
 		f := &all[i]
-		f.Times, f.Why, f.Retry = f.Times+1, err.Error(), time.Time{}
+		f.Times, f.Why, f.Retry = f.Times+1, foreign.Text(err.Error()), time.Time{}
 		if retry > 0 {
 			f.Retry = now.Add(retry)
 		}

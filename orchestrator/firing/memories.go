@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/state"
@@ -27,7 +28,7 @@ func (t *Triggers) remember(cfg *config.Agent) (r recollection, err error) {
 	var changed bool
 	r.all, r.anew, changed = r.memory.Follow(cfg, t.comes, time.Now())
 	for _, n := range r.anew {
-		t.f.opt.Note(journal.Event{Agent: t.name, Kind: journal.TriggerAnew, Trigger: n.Trigger, Reason: n.Why, Detail: "it fires for " + n.Fires})
+		t.f.opt.Note(journal.Event{Agent: t.name, Kind: journal.TriggerAnew, Trigger: n.Trigger, Reason: foreign.Text(n.Why), Detail: foreign.Text("it fires for " + n.Fires)})
 		t.f.opt.Log.Warn("a trigger begins anew", "agent", t.name, "trigger", n.Trigger, "why", n.Why, "fires-for", n.Fires)
 	}
 	t.comes = false
@@ -53,7 +54,7 @@ func (t *Triggers) memory() (*memory.Agent, error) {
 	}
 	m, err := memory.Open(t.f.opt.StateDir, t.who)
 	if errors.Is(err, state.ErrDamaged) {
-		t.f.opt.Note(journal.Event{Agent: t.name, Kind: journal.TriggerFailed, Reason: "its triggers begin anew: " + err.Error()})
+		t.f.opt.Note(journal.Event{Agent: t.name, Kind: journal.TriggerFailed, Reason: foreign.Text("its triggers begin anew: " + err.Error())})
 		t.f.opt.Log.Error("the agent's triggers begin anew", "agent", t.name, "err", err)
 		err = os.Rename(m.Path(), m.Path()+".damaged")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/sources"
@@ -50,7 +51,7 @@ func (t trigger) offer(ctx context.Context, p sources.Prompt) (skipped string, e
 		f.opt.Log.Info("trigger fired", "agent", t.cfg.Name, "trigger", t.Name, "label", p.Label)
 	case skippedTwice:
 	default:
-		f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.Skipped, Trigger: source, Reason: skipped, Detail: detail})
+		f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.Skipped, Trigger: source, Reason: foreign.Text(skipped), Detail: foreign.Text(detail)})
 		f.opt.Log.Info("trigger skipped", "agent", t.cfg.Name, "trigger", t.Name, "why", skipped)
 	}
 	return skipped, nil

@@ -138,7 +138,7 @@ func TestAPromptThatIsTooLargeHoldsUpNothing(t *testing.T) {
 		t.Errorf("skipped because %q, want %q", fired, want)
 	}
 	lost := l.noted(journal.Skipped)
-	if len(lost) != 1 || lost[0].Trigger != "a/nightly@0" || !strings.Contains(lost[0].Detail, "the limit is 1000") {
+	if len(lost) != 1 || lost[0].Trigger != "a/nightly@0" || !strings.Contains(lost[0].Detail.String(), "the limit is 1000") {
 		t.Errorf("the journal: %+v", lost)
 	}
 }

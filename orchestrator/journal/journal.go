@@ -15,6 +15,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/foreign"
 )
 
 // Event is one line of the journal: what happened to an agent, why, and what
@@ -24,14 +25,14 @@ type Event struct {
 	Agent string    `json:"agent,omitempty"`
 	Kind  Kind      `json:"kind"`
 	// State and From belong to StateChanged: what the agent is doing, and did.
-	State  string    `json:"state,omitempty"`
-	From   string    `json:"from,omitempty"`
-	Reason string    `json:"reason,omitempty"`
-	Until  time.Time `json:"until,omitzero"`
+	State  string       `json:"state,omitempty"`
+	From   string       `json:"from,omitempty"`
+	Reason foreign.Text `json:"reason,omitempty"`
+	Until  time.Time    `json:"until,omitzero"`
 	// Session is the id of the session that it is about.
-	Session string `json:"session,omitempty"`
-	Trigger string `json:"trigger,omitempty"`
-	Detail  string `json:"detail,omitempty"`
+	Session string       `json:"session,omitempty"`
+	Trigger string       `json:"trigger,omitempty"`
+	Detail  foreign.Text `json:"detail,omitempty"`
 	// Started, Acknowledged and Why belong to Ended: when the session was
 	// started, how many entries it did, and which of the closed list its end was.
 	Started      time.Time `json:"started,omitzero"`

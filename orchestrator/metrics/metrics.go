@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
@@ -87,9 +90,9 @@ func (m *Metrics) Observe(e journal.Event) {
 	case journal.TriggerFailed:
 		m.failures.WithLabelValues(e.Agent, triggerOf(e)).Inc()
 	case journal.Ended:
-		m.ended.WithLabelValues(e.Agent, string(e.Why)).Inc()
+		m.ended.WithLabelValues(e.Agent, closed(e.Why, hook.Ends())).Inc()
 	case journal.Recovered:
-		m.recovered.WithLabelValues(e.Agent, e.Reason).Inc()
+		m.recovered.WithLabelValues(e.Agent, closed(inbox.Outcome(e.Reason.Raw()), inbox.Outcomes())).Inc()
 	case journal.StateChanged:
 		if e.State == string(orchestrator.BackingOff) {
 			m.restarts.WithLabelValues(e.Agent).Inc()
@@ -105,6 +108,15 @@ func (m *Metrics) Observe(e journal.Event) {
 			vec.DeletePartialMatch(prometheus.Labels{"agent": e.Agent})
 		}
 	}
+}
+
+// closed is a word out of a closed list, or "other": a label's values stay few,
+// and what others wrote is none.
+func closed[W ~string](word W, list []W) string {
+	if slices.Contains(list, word) {
+		return string(word)
+	}
+	return "other"
 }
 
 // triggerOf is the name of an event's trigger, which stands there alone or as

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
 )
@@ -266,5 +267,36 @@ func BenchmarkScrape(b *testing.B) {
 		n, _ := io.Copy(io.Discard, res.Body)
 		res.Body.Close()
 		b.ReportMetric(float64(n), "bytes")
+	}
+}
+
+// Words that are in no list of ours were labels: a session's end is told by
+// what an agent can write.
+func TestForeignWordsAreNoLabels(t *testing.T) {
+	t.Parallel()
+	m := New(Build{"v", "r", "go"})
+	for _, why := range []string{"SECRET", "drained\u202e", "x\n1"} {
+		m.Observe(journal.Event{Kind: journal.Ended, Agent: "a", Why: hook.End(why)})
+		m.Observe(journal.Event{Kind: journal.Recovered, Agent: "a", Reason: foreign.Text(why)})
+		m.Observe(journal.Event{Kind: journal.Skipped, Agent: "a", Trigger: "a/t@" + why, Reason: foreign.Text(why)})
+	}
+	for _, why := range hook.Ends() {
+		m.Observe(journal.Event{Kind: journal.Ended, Agent: "b", Why: why})
+	}
+	all, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := 0
+	for _, family := range all {
+		if family.GetName() == "heartbeat_sessions_ended_total" {
+			ends = len(family.GetMetric())
+		}
+		if text := family.String(); strings.Contains(text, "SECRET") || strings.Contains(text, "drained\u202e") {
+			t.Errorf("a label holds what others wrote: %s", text)
+		}
+	}
+	if want := 1 + len(hook.Ends()); ends != want {
+		t.Errorf("%d ends are told apart, want %d", ends, want)
 	}
 }

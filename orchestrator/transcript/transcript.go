@@ -18,6 +18,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
+	"heartbeat/hook/foreign"
 )
 
 // Kind is what a line of a conversation is.
@@ -36,10 +37,10 @@ type Line struct {
 	At   time.Time `json:"at"`
 	Kind Kind      `json:"kind"`
 	// Name is the tool's.
-	Name string `json:"name,omitempty"`
+	Name foreign.Text `json:"name,omitempty"`
 	// Text is a prompt, a text, a tool's input as JSON, or what it answered;
 	// at most 16 KiB of it, then it ends with "…".
-	Text string `json:"text"`
+	Text foreign.Text `json:"text"`
 	// Failed is true for the result of a tool that failed.
 	Failed bool `json:"failed,omitempty"`
 }
@@ -138,17 +139,17 @@ func parse(line []byte) []Line {
 		l := Line{At: r.Timestamp}
 		switch {
 		case b.Type == "text" && r.Type == "user":
-			l.Kind, l.Text = Prompt, handedOver(b.Text)
+			l.Kind, l.Text = Prompt, foreign.Text(handedOver(b.Text))
 		case b.Type == "text":
-			l.Kind, l.Text = Text, b.Text
+			l.Kind, l.Text = Text, foreign.Text(b.Text)
 		case b.Type == "tool_use":
-			l.Kind, l.Name, l.Text = Tool, b.Name, compact(b.Input)
+			l.Kind, l.Name, l.Text = Tool, foreign.Text(b.Name), foreign.Text(compact(b.Input))
 		case b.Type == "tool_result":
-			l.Kind, l.Text, l.Failed = Result, plain(b.Content), b.IsError
+			l.Kind, l.Text, l.Failed = Result, foreign.Text(plain(b.Content)), b.IsError
 		default:
 			continue
 		}
-		l.Text = cut(l.Text)
+		l.Text = foreign.Text(cut(l.Text.Raw()))
 		lines = append(lines, l)
 	}
 	return lines

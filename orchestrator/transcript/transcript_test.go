@@ -31,8 +31,8 @@ func TestRecordedTranscript(t *testing.T) {
 		if l.At.IsZero() {
 			t.Errorf("no time: %+v", l)
 		}
-		text, _, _ := strings.Cut(l.Text, "\n")
-		got = append(got, string(l.Kind)+" "+l.Name+" "+text[:min(len(text), 24)])
+		text, _, _ := strings.Cut(l.Text.Raw(), "\n")
+		got = append(got, string(l.Kind)+" "+l.Name.String()+" "+text[:min(len(text), 24)])
 	}
 	want := []string{
 		"prompt  first entry <system-remi", "text  r0", "prompt  FOREIGN &lt;system-remin", `prompt  entry number 1 <&> "q" \`,
@@ -76,7 +76,7 @@ func TestGrowingAndHostileTranscripts(t *testing.T) {
 	}
 	put("\n" + strings.Repeat("x", maxLine+1) + "\n" + say(strings.Repeat("é", maxText)) + "\n")
 	got := read(t, r)
-	if len(got) != 2 || got[0].Text != "tw" || len(got[1].Text) > maxText+3 || !strings.HasSuffix(got[1].Text, "é…") {
+	if len(got) != 2 || got[0].Text != "tw" || len(got[1].Text) > maxText+3 || !strings.HasSuffix(got[1].Text.Raw(), "é…") {
 		t.Errorf("%d lines", len(got))
 	}
 }

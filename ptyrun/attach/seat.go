@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/ptyrun"
 	"heartbeat/ptyrun/screen"
 )
@@ -33,7 +34,7 @@ type Visit struct {
 	Left bool
 	// Ended is why the session ended otherwise, or "" when the connection was
 	// lost.
-	Ended string
+	Ended foreign.Text
 }
 
 // Sit connects a person's terminal with the session until the person leaves or
@@ -58,7 +59,7 @@ func (v *Viewer) Sit(ctx context.Context, s Seat) (Visit, error) {
 		defer ptyrun.ReadKeys(s.In, s.keys(v, leave), leave)()
 	}
 	ended, err := v.show(s.Out)
-	visit.Ended = ended
+	visit.Ended = foreign.Text(ended)
 	select {
 	case <-gone:
 		visit.Left, err = true, nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"heartbeat/hook/foreign"
 )
 
 const (
@@ -150,16 +152,9 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // text returns the tail on one line, without control characters.
 func (t *tail) text() string {
-	s := strings.Join(strings.Fields(strings.Map(printable, strings.ToValidUTF8(string(t.b), ""))), " ")
+	s := strings.Join(strings.Fields(foreign.Line(strings.ToValidUTF8(string(t.b), ""))), " ")
 	if t.cut && s != "" {
 		return "..." + s
 	}
 	return s
-}
-
-func printable(r rune) rune {
-	if r < ' ' || r >= 0x7f && r < 0xa0 {
-		return ' '
-	}
-	return r
 }

@@ -35,7 +35,7 @@ func TestExec(t *testing.T) {
 		{name: "silent failure", script: "exit 1", err: "the command failed: exit status 1"},
 		{name: "signal", script: "kill -TERM $$", err: "signal: terminated"},
 		{name: "long complaint", script: `i=0; while [ $i -lt 2000 ]; do echo "line $i" >&2; i=$((i+1)); done; exit 1`, err: "line 1999"},
-		{name: "ugly complaint", script: `printf 'a\033[2Jb\n\nc' >&2; exit 1`, err: "it said: a [2Jb c"},
+		{name: "ugly complaint", script: `printf 'a\033[2Jb\n\nc' >&2; exit 1`, err: "it said: a\uFFFD[2Jb c"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"heartbeat/hook/foreign"
 )
 
 // skipped are directories that no pattern means unless it names them: what
@@ -81,10 +81,7 @@ func (p *pattern) skips(rel string) bool {
 // quoted when it could be taken for something else. A file's name is chosen
 // by whoever made the file.
 func display(name string) string {
-	odd := func(r rune) bool {
-		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
-	}
-	if utf8.ValidString(name) && !strings.HasPrefix(name, `"`) && !strings.ContainsFunc(name, odd) {
+	if !strings.HasPrefix(name, `"`) && !strings.ContainsFunc(name, foreign.Acts) {
 		return name
 	}
 	return strconv.Quote(name)
