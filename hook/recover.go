@@ -71,11 +71,41 @@ func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, 
 }
 
 // Arrived looks once in the client's transcript for the hand-over of an entry
-// that was offered. It errs on the side of not Seen: a client that was killed may
-// not have written what it had.
+// that was offered, and for a tool that was called for it: hooks that were turned
+// off, removed or killed in the middle of a turn have not told. It errs on the
+// side of not Seen: a client that was killed may not have written what it had.
 func Arrived(f inbox.InFlight) inbox.Arrival {
-	arrived, _ := handoverOf(&f).look()
-	return arrived
+	h := handoverOf(&f)
+	var seen, called bool // called since it was seen, or at all where it was not
+	err := eachLine(h.path, h.offset, func(line []byte, _ int64) bool {
+		switch {
+		case !seen && h.matches(line):
+			seen, called = true, false
+		case callsTool(line):
+			called = true
+		}
+		return !seen || !called
+	})
+	switch {
+	case called && (seen || f.State == inbox.Taken):
+		return inbox.Worked
+	case seen:
+		return inbox.Seen
+	case err != nil:
+		return inbox.Unknown
+	}
+	return inbox.Unseen
+}
+
+// ArrivedIn is Arrived for sessions whose client keeps its conversations in
+// configDir: that of a session which began with the entry is looked for.
+func ArrivedIn(configDir string) func(inbox.InFlight) inbox.Arrival {
+	return func(f inbox.InFlight) inbox.Arrival {
+		if f.Transcript == "" && f.Via == inbox.ViaKickoff {
+			f.Transcript, _ = FindTranscript(configDir, f.Session) // without one nothing is known
+		}
+		return Arrived(f)
+	}
 }
 
 // camelCase gives an outcome as heartbeat-rs names it: NothingToRecover.

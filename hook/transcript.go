@@ -3,6 +3,7 @@ package hook
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,6 +112,21 @@ func eachLine(path string, offset int64, do func(line []byte, end int64) bool) e
 	}
 }
 
+// ConfigDir is where a client with an environment keeps its conversations
+// (measured in 2.1.329). Of a name that stands there twice the last one counts.
+func ConfigDir(env []string) string {
+	var dir, home string
+	for _, kv := range env {
+		switch name, value, _ := strings.Cut(kv, "="); name {
+		case "CLAUDE_CONFIG_DIR":
+			dir = value
+		case "HOME":
+			home = value
+		}
+	}
+	return cmp.Or(dir, filepath.Join(home, ".claude"))
+}
+
 // FindTranscript looks in a client's configuration folder for the transcript of
 // a conversation; "" when the client has written none. An error means that this
 // cannot be told. Measured in 2.1.329: projects/DIRECTORY/ID.jsonl.
@@ -183,7 +199,11 @@ func (h handover) matches(line []byte) bool {
 }
 
 // said returns the texts of a line that is a message of the main conversation.
-func said(role string, line []byte) []string {
+func said(role string, line []byte) []string { return texts(message(role, line)) }
+
+// message returns the content of a line that is a message of the main
+// conversation, or nil.
+func message(role string, line []byte) json.RawMessage {
 	var record struct {
 		Type      string `json:"type"`
 		Sidechain bool   `json:"isSidechain"`
@@ -194,7 +214,17 @@ func said(role string, line []byte) []string {
 	if json.Unmarshal(line, &record) != nil || record.Type != role || record.Sidechain {
 		return nil
 	}
-	return texts(record.Message.Content)
+	return record.Message.Content
+}
+
+// callsTool reports whether a line is the agent's call of a tool.
+func callsTool(line []byte) bool {
+	if !bytes.Contains(line, []byte(`"tool_use"`)) {
+		return false
+	}
+	var blocks []struct{ Type string }
+	return json.Unmarshal(message("assistant", line), &blocks) == nil &&
+		slices.ContainsFunc(blocks, func(b struct{ Type string }) bool { return b.Type == "tool_use" })
 }
 
 // texts returns a message's content: a string, or the text blocks of a list.

@@ -137,7 +137,7 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 	}
 	outcome, flight, err := q.Recover(inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
-		Arrived: hook.Arrived, Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure, Now: time.Now(),
+		Arrived: arrived(cfg), Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure, Now: time.Now(),
 	})
 	if err != nil {
 		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
@@ -146,6 +146,12 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 		s.noteRecovered(a, outcome, flight)
 	}
 	return nil
+}
+
+// arrived looks for evidence in the transcripts of an agent's sessions.
+func arrived(cfg *config.Agent) func(inbox.InFlight) inbox.Arrival {
+	env, _ := environment(cfg) // without its env-file it has no session
+	return hook.ArrivedIn(hook.ConfigDir(env))
 }
 
 const recoverWait = 30 * time.Second

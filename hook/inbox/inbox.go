@@ -226,6 +226,7 @@ const (
 	Unknown Arrival = iota // there is nothing to look into
 	Unseen                 // it is not there; a client that was killed may not have written it
 	Seen                   // the session got it
+	Worked                 // and a tool was called for it
 )
 
 // Acknowledgement is what is known of an entry that is done. It becomes its
@@ -282,8 +283,9 @@ type Interruption struct {
 	// Counts is false when the client never really ran the entry (API
 	// failure, dialog, start-up): then the repeat uses up no attempt.
 	Counts bool
-	// Arrived, when not nil, looks for evidence that an offered entry was
-	// taken after all (the transcript). It errs on the side of not Seen.
+	// Arrived, when not nil, looks for evidence (the transcript) that an entry
+	// got further than its record says: that an offered one was taken after
+	// all, and that a tool was called. It errs on the side of not Seen.
 	Arrived func(InFlight) Arrival
 	// Unwatched says that no hook told of the session's tools: any may have run.
 	Unwatched bool

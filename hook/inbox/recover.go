@@ -125,10 +125,13 @@ func (q *Queue) weigh(f *flight, i Interruption) (untaken bool, err error) {
 		return err != nil, nil
 	}
 	arrived := Unknown
-	if f.State == Offered && i.Arrived != nil {
+	if f.State.rank() <= Taken.rank() && i.Arrived != nil {
 		arrived = i.Arrived(f.InFlight)
 	}
-	if f.State == Offered && arrived == Seen {
+	switch {
+	case arrived == Worked:
+		f.State = Started
+	case arrived == Seen && f.State == Offered:
 		f.State = Taken
 	}
 	untaken = f.State == Offered && i.Untaken

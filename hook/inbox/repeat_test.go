@@ -93,3 +93,24 @@ func TestAnEarlierVersionsRepeatStaysMarked(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestAToolThatNoHookToldOf: what the transcript shows of one counts as started,
+// whatever the record says.
+func TestAToolThatNoHookToldOf(t *testing.T) {
+	t.Parallel()
+	for _, state := range []State{Offered, Taken, Started} {
+		for policy, want := range map[OrphanPolicy]Outcome{DeadLetter: DeadLettered, Drop: DroppedOrphan, Retry: Requeued} {
+			r := newRig(t).unsynced()
+			r.echo("one\ntwo\n")
+			r.offer()
+			r.advance(state)
+			got := r.recover(Interruption{Policy: policy, Refused: true, Arrived: func(InFlight) Arrival { return Worked }})
+			if got != want {
+				t.Errorf("%s, %s: %s, want %s", state, policy, got, want)
+			}
+			if f := r.offer(); want == Requeued && (f.Attempt != 2 || f.Untouched) {
+				t.Errorf("%s, %s: the repeat is not marked: %+v", state, policy, f)
+			}
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/simulate/script"
 )
 
 // TestClientKilledInTheMiddleOfATurn: the entry is given again, marked with
@@ -185,4 +186,45 @@ func TestTheQueueGoesInTheMiddleOfATurn(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOurHooksGoInTheMiddleOfATurn: nobody hears of the tool that runs then. The
+// transcript tells, and the entry is not given again under deadletter: its tool
+// had run twice.
+func TestOurHooksGoInTheMiddleOfATurn(t *testing.T) {
+	for name, vanish := range map[string]func(f *fleet){
+		"their program": func(f *fleet) {
+			programs, _ := filepath.Glob(filepath.Join(f.Dir, "state", "*", "bin", "*", "*"))
+			for _, p := range programs {
+				_ = os.Remove(p)
+			}
+		},
+		"their settings": func(f *fleet) {
+			f.write(filepath.Join(f.Work, ".claude", "settings.json"), `{"permissions":{"allow":["Bash"]}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, c client) {
+				f := newFleet(t, c, nil)
+				f.turns(turn{match: "think first", steps: []script.Step{think(4 * time.Second), bash("echo ran >> ran.txt"), say("done")}})
+				f.send("think first")
+				f.send("the next one")
+				f.start()
+				f.phase(hook.Turn)
+				vanish(f)
+				f.Until("the tool", func() bool { _, err := os.Stat(filepath.Join(f.Work, "ran.txt")); return err == nil })
+				if err := syscall.Kill(f.session().Client.PID, syscall.SIGTERM); err != nil { // it would be idle, and end as unattended in a minute
+					t.Fatal(err)
+				}
+				f.Until("the next one", func() bool { return len(f.outbox()) == 1 })
+				ran, _ := os.ReadFile(filepath.Join(f.Work, "ran.txt"))
+				if dead := f.dead(); string(ran) != "ran\n" || len(dead) != 1 || dead[0].Reason != inbox.Interrupted {
+					t.Errorf("the tool: %q, dead letters: %+v", ran, dead)
+				}
+				if got := f.prompts(); len(got) != 2 {
+					t.Errorf("prompts: %q", got)
+				}
+			})
+		})
+	}
 }

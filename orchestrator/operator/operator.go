@@ -180,6 +180,8 @@ type Recovery struct {
 	Dir         string
 	Policy      inbox.OrphanPolicy
 	MaxAttempts int
+	// ConfigDir is where the client keeps its conversations, or "".
+	ConfigDir string
 }
 
 // OfAgent is the recovery of an agent; policy "" is the declared one.
@@ -187,7 +189,8 @@ func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
 	if policy == "" {
 		policy = a.OnOrphan
 	}
-	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts}
+	env, _ := a.Environ(os.Environ()) // without its env-file it has no session
+	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: hook.ConfigDir(env)}
 }
 
 // OfInbox is the recovery of a queue that belongs to no declared agent; policy
@@ -249,7 +252,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 	err = locked(ctx, r.Place, func(q *inbox.Queue) error {
 		o, flight, err = q.Recover(inbox.Interruption{
 			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
-			Arrived: hook.Arrived, Now: time.Now(),
+			Arrived: hook.ArrivedIn(r.ConfigDir), Now: time.Now(),
 		})
 		return err
 	})

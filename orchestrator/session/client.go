@@ -1,7 +1,6 @@
 package session
 
 import (
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,22 +56,4 @@ func (s *Spec) environ() []string {
 var clientDefaults = []string{
 	"CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS=" + strconv.Itoa(300_000),
 	"API_TIMEOUT_MS=" + strconv.Itoa(600_000),
-}
-
-// configDir is where the client keeps its conversations (measured in 2.1.329).
-func (s *Spec) configDir() string {
-	if dir := s.variable("CLAUDE_CONFIG_DIR"); dir != "" {
-		return dir
-	}
-	return filepath.Join(s.variable("HOME"), ".claude")
-}
-
-// variable is one of the client's environment; the last one counts.
-func (s *Spec) variable(name string) (value string) {
-	for _, kv := range s.Env {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			value = v
-		}
-	}
-	return value
 }
