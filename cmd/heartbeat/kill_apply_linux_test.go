@@ -36,6 +36,7 @@ type step struct {
 	name, settings string
 	allow          []string
 	folder         string // where the fleet's folder is by then
+	agent          string // what it is called
 }
 
 func (s step) fleet() string {
@@ -43,7 +44,7 @@ func (s step) fleet() string {
 	if s.name != "" {
 		name = "name: " + s.name + "\n"
 	}
-	return "version: 1\n" + name + "agents:\n  triage: {dir: triage, settings: " + s.settings + ", permissions: {allow: ['" + strings.Join(s.allow, "', '") + "']}}\n"
+	return "version: 1\n" + name + "agents:\n  " + s.agent + ": {dir: triage, settings: " + s.settings + ", permissions: {allow: ['" + strings.Join(s.allow, "', '") + "']}}\n"
 }
 
 // TestKilledApplies: whatever apply is killed, and however often the file or the
@@ -55,25 +56,30 @@ func TestKilledApplies(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][]step{
 		"a revoked permission": {
-			{"fleet", "project", []string{"Read", "Edit", "Bash(git *)"}, "one"},
-			{"fleet", "project", []string{"Read"}, "one"},
-			{"fleet", "project", []string{"Grep"}, "one"},
+			{"fleet", "project", []string{"Read", "Edit", "Bash(git *)"}, "one", "triage"},
+			{"fleet", "project", []string{"Read"}, "one", "triage"},
+			{"fleet", "project", []string{"Grep"}, "one", "triage"},
 		},
 		"another file": {
-			{"fleet", "project", []string{"Read", "Glob"}, "one"},
-			{"fleet", "local", []string{"Read"}, "one"},
-			{"fleet", "flag", []string{"Grep"}, "one"},
-			{"fleet", "project", []string{"Grep"}, "one"},
+			{"fleet", "project", []string{"Read", "Glob"}, "one", "triage"},
+			{"fleet", "local", []string{"Read"}, "one", "triage"},
+			{"fleet", "flag", []string{"Grep"}, "one", "triage"},
+			{"fleet", "project", []string{"Grep"}, "one", "triage"},
 		},
 		"another name": {
-			{"fleet", "project", []string{"Read", "Glob"}, "one"},
-			{"troop", "project", []string{"Read"}, "one"},
-			{"fleet", "local", []string{"Grep"}, "one"},
+			{"fleet", "project", []string{"Read", "Glob"}, "one", "triage"},
+			{"troop", "project", []string{"Read"}, "one", "triage"},
+			{"fleet", "local", []string{"Grep"}, "one", "triage"},
 		},
 		"another folder": {
-			{"", "project", []string{"Read", "Glob"}, "one"},
-			{"", "project", []string{"Read"}, "two"},
-			{"", "project", []string{"Grep"}, "three"},
+			{"", "project", []string{"Read", "Glob"}, "one", "triage"},
+			{"", "project", []string{"Read"}, "two", "triage"},
+			{"", "project", []string{"Grep"}, "three", "triage"},
+		},
+		"another folder and agent": {
+			{"fleet", "project", []string{"Read", "Glob"}, "one", "triage"},
+			{"fleet", "project", []string{"Read"}, "two", "sorter"},
+			{"troop", "project", []string{"Grep"}, "two", "sorter"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

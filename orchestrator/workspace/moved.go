@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,8 +37,9 @@ func (p *Plan) others(path string) []*record {
 const mostMoved = 500
 
 // moved returns the records of a settings file from before its folder was
-// moved: those of this agent for a folder that is gone, where path has hooks of
-// ours that no record explains.
+// moved: those for a folder that is gone and stood to its fleet's file as this
+// one does, or was this agent's, where path has hooks of ours that no record
+// explains. The agent may have got another name on the way.
 func (p *Plan) moved(path string) ([]*record, error) {
 	if hooked, err := p.hooked(path); err != nil || !hooked {
 		return nil, nil // it is told where the file is used
@@ -46,7 +48,7 @@ func (p *Plan) moved(path string) ([]*record, error) {
 	looked := 0
 	for i, dir := range append([]string{p.stateDir}, state.Beside(p.stateDir)...) {
 		owner := orchestrator.OwnerOf(dir)
-		if i > 0 && (owner == "" || !orchestrator.Gone(owner)) {
+		if i > 0 && (owner == "" || strange(owner, orchestrator.OwnerOf(p.stateDir))) {
 			continue // of a fleet that stands where it stood
 		}
 		kept, err := os.ReadDir(filepath.Join(dir, "applied"))
@@ -58,7 +60,8 @@ func (p *Plan) moved(path string) ([]*record, error) {
 			return nil, err
 		}
 		for _, old := range all {
-			if !p.was(old, path) || i > 0 && !p.stoodIn(owner, old) {
+			named := i == 0 && old.Agent == p.Agent.Name
+			if !gone(old, path) || !named && !p.stoodIn(cmp.Or(old.File, owner), old) {
 				continue
 			}
 			if whole, err := recorded(old.kept); err == nil && whole != nil {
@@ -69,16 +72,18 @@ func (p *Plan) moved(path string) ([]*record, error) {
 	return found, nil
 }
 
-// was reports whether a record is of this agent and of such a file, in a folder
-// that is gone.
-func (p *Plan) was(old *record, path string) bool {
+// gone reports whether a record is of such a file, in a folder that is gone.
+func gone(old *record, path string) bool {
 	dir, err := lstat(old.dir())
-	return old.Agent == p.Agent.Name && filepath.Base(old.Path) == filepath.Base(path) && err == nil && dir == nil
+	return filepath.Base(old.Path) == filepath.Base(path) && err == nil && dir == nil
 }
 
 // stoodIn reports whether the agent's directory is where a record's was, seen
 // from a fleet's file that is gone.
 func (p *Plan) stoodIn(file string, old *record) bool {
+	if file == "" || !orchestrator.Gone(file) {
+		return false
+	}
 	rel, err := filepath.Rel(filepath.Dir(file), old.dir())
 	return err == nil && filepath.IsLocal(rel) && rel != "." && strings.HasSuffix(p.Agent.Dir, string(filepath.Separator)+rel)
 }
