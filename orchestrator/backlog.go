@@ -7,7 +7,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 )
 
 // Backlog is what of an agent's queue stands on the disk.
@@ -105,7 +105,7 @@ func (k *seenQueue) look(t queueOf) Backlog {
 
 // open reads what has to be read.
 func (k *seenQueue) open(t queueOf, b *Backlog, info os.FileInfo, changed bool) error {
-	q, err := operator.Open(t.cfg)
+	q, err := queue.Open(t.cfg)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 )
@@ -62,15 +62,7 @@ func (s *Scheduler) converse(a *agent, c *config.Agent, interrupted *inbox.InFli
 // interrupted returns the entry in flight of an agent without a session, where
 // a failure that passes has ended its turn; or nil.
 func interrupted(c *config.Agent) (*inbox.InFlight, error) {
-	q, err := operator.Open(c)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
-	f, err := q.Peek()
+	f, err := queue.InFlight(c)
 	if err != nil || f == nil || !passing(f.Failure) {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
 
@@ -212,7 +213,7 @@ func (s *Scheduler) retake(a *agent, cfg *config.Agent) {
 	}
 	s.lostLocked(a, "its directory was replaced")
 	a.release()
-	a.claim, a.empty, a.owed = anew, stamp{}, nil
+	a.claim, a.empty, a.owed = anew, queue.Stamp{}, nil
 	s.foundAgainLocked(a, "another directory stands in its place; it is locked now")
 	s.wg.Go(s.watchAnew)
 	switch a.state {

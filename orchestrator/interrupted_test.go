@@ -12,7 +12,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
 
@@ -90,7 +90,7 @@ func goesOn(specs *[]session.Spec) act {
 // inFlight is the entry in flight of an agent, or nil.
 func (r *rig) inFlight(agent string) *inbox.InFlight {
 	r.t.Helper()
-	q, err := operator.Open(r.agent(agent))
+	q, err := queue.Open(r.agent(agent))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -7,17 +7,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
-	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
 
@@ -99,53 +97,26 @@ type dealing struct {
 	poison bool
 }
 
-// recover deals with an entry whose session is gone. It holds the session
-// lock and the hook lock; the run lock is held already.
+// recover deals with an entry whose session is gone.
 func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o session.Outcome, how dealing) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
-	defer cancel()
-	q, err := operator.Open(cfg)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // where the queue has no folder nothing is in flight
-	}
-	if err != nil {
-		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
-	}
-	defer q.Close()
-	unlockSession, err := q.LockSession(ctx)
-	if errors.Is(err, flock.ErrHeld) {
-		return fmt.Errorf("cannot recover agent %q: a session still lives: %w", a.name, err)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
-	}
-	defer unlockSession()
-	unlock, err := q.Lock(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
-	}
-	defer unlock()
-	if err := q.Reclaim(); err != nil {
-		s.log.Warn("cannot give disk space back", "agent", a.name, "err", err)
-	}
-	if q.Reclaimable() {
-		s.reclaimLater(a)
-	}
 	passes := passing
 	if how.abandon {
 		passes = nil
 	}
-	outcome, flight, err := q.Recover(inbox.Interruption{
+	r, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
 		Arrived: arrived(cfg), Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure, Now: time.Now(),
 	})
-	if err != nil {
-		return fmt.Errorf("cannot recover agent %q: %w", a.name, err)
+	if r.Unreclaimed != nil {
+		s.log.Warn("cannot give disk space back", "agent", a.name, "err", r.Unreclaimed)
 	}
-	if outcome != inbox.NothingToRecover && outcome != inbox.StaleOrphanDeleted {
-		s.noteRecovered(a, outcome, flight)
+	if r.Reclaimable {
+		s.reclaimLater(a)
 	}
-	return nil
+	if err == nil && r.Outcome != inbox.NothingToRecover && r.Outcome != inbox.StaleOrphanDeleted {
+		s.noteRecovered(a, r.Outcome, r.Flight)
+	}
+	return err
 }
 
 // arrived looks for evidence in the transcripts of an agent's sessions.
@@ -153,8 +124,6 @@ func arrived(cfg *config.Agent) func(inbox.InFlight) inbox.Arrival {
 	env, _ := environment(cfg) // without its env-file it has no session
 	return hook.ArrivedIn(hook.ConfigDir(env))
 }
-
-const recoverWait = 30 * time.Second
 
 func (s *Scheduler) noteRecovered(a *agent, outcome inbox.Outcome, flight *inbox.InFlight) {
 	detail := ""
@@ -356,11 +325,11 @@ func (s *Scheduler) launchFailed(a *agent, err error) {
 
 // ended decides what follows a session's end.
 func (s *Scheduler) ended(a *agent, cfg *config.Agent, o session.Outcome, poison bool, recoverErr error) {
-	l, now := lookInto(cfg), lookAtFolders(cfg)
+	l, now := queue.LookInto(cfg), lookAtFolders(cfg)
 	s.mu.Lock()
-	a.queued, a.folders = l.depth.Entries, now
+	a.queued, a.folders = l.Depth.Entries, now
 	s.mu.Unlock()
-	s.endedWith(a, o, l.err != nil || l.work(), poison, recoverErr)
+	s.endedWith(a, o, l.Err != nil || hasWork(l.Depth), poison, recoverErr)
 	s.noticed(a)
 }
 

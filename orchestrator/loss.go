@@ -8,6 +8,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
 
@@ -92,11 +93,11 @@ func (s *Scheduler) countLater(a *agent) {
 	a.counting = true
 	cfg := a.cfg
 	time.AfterFunc(countDelay, func() {
-		l := lookInto(cfg)
+		l := queue.LookInto(cfg)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if a.counting = false; l.err == nil && l.depth.Entries > 0 && a.cfg == cfg {
-			a.queued = l.depth.Entries
+		if a.counting = false; l.Err == nil && l.Depth.Entries > 0 && a.cfg == cfg {
+			a.queued = l.Depth.Entries
 		}
 	})
 }

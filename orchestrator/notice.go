@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/queue"
 )
 
 // sweepEvery is how often every idle agent's queue is looked at without a
@@ -82,7 +83,7 @@ func (s *Scheduler) noticed(a *agent) {
 		if !wants {
 			return
 		}
-		l := lookInto(cfg)
+		l := queue.LookInto(cfg)
 		s.mu.Lock()
 		same := a.moves == moves && a.cfg == cfg && s.wantsWorkLocked(a)
 		if same {
@@ -109,7 +110,7 @@ func (s *Scheduler) queued(a *agent, moves int) {
 	s.mu.Lock()
 	same := a.moves == moves
 	if same && a.state == Idle && s.wantsWorkLocked(a) {
-		s.foundLocked(a, look{depth: inbox.Depth{Entries: 1}})
+		s.foundLocked(a, queue.Look{Depth: inbox.Depth{Entries: 1}})
 	}
 	s.mu.Unlock()
 	if !same {
@@ -127,7 +128,7 @@ func (s *Scheduler) hinted(a *agent) {
 	switch {
 	case !idle:
 		s.countLater(a)
-	case !empty.known || stampOf(path) != empty:
+	case !empty.Still(path):
 		s.noticed(a)
 	}
 }

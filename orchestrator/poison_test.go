@@ -11,14 +11,14 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
 
 // reasons are those of an agent's dead letters, oldest first.
 func (r *rig) reasons(agent string) []inbox.Reason {
 	r.t.Helper()
-	q, err := operator.Open(r.agent(agent))
+	q, err := queue.Open(r.agent(agent))
 	if err != nil {
 		r.t.Fatal(err)
 	}

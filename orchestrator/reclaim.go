@@ -1,11 +1,10 @@
 package orchestrator
 
 import (
-	"context"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 )
 
 // When disk space is given back besides at a session's end.
@@ -16,33 +15,16 @@ const (
 	// reclaimAgain is for what was not finished, such as an inbox that was moved
 	// aside and has late writers; see inbox.Queue.Reclaim.
 	reclaimAgain = 70 * time.Second
-	// reclaimWait bounds the wait for the hook lock.
-	reclaimWait = time.Second
 )
 
 // reclaim gives the disk space of an agent's acknowledged entries back. Its
 // session may live.
 func (s *Scheduler) reclaim(a *agent, cfg *config.Agent) {
-	q, err := operator.Open(cfg)
+	again, err := queue.Reclaim(cfg)
 	if err != nil {
-		s.log.Warn("cannot give disk space back", "agent", a.name, "err", err)
-		return
+		s.log.Warn(err.Error(), "agent", a.name)
 	}
-	defer q.Close()
-	if !q.Reclaimable() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), reclaimWait)
-	defer cancel()
-	unlock, err := q.Lock(ctx)
-	if err == nil {
-		err = q.Reclaim()
-		_ = unlock() // nothing depends on it: the lock ends with its file
-	}
-	if err != nil {
-		s.log.Warn("cannot give disk space back", "agent", a.name, "err", err)
-	}
-	if q.Reclaimable() {
+	if again {
 		s.reclaimLater(a)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
 
@@ -81,7 +81,7 @@ func (r *rig) declare(name string) *config.Agent {
 func (r *rig) send(agent string, n int) {
 	r.t.Helper()
 	r.mkdir(r.declare(agent).Home)
-	q, err := operator.Open(r.declare(agent))
+	q, err := queue.Open(r.declare(agent))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/slots"
 	"heartbeat/orchestrator/state"
@@ -150,8 +151,8 @@ type agent struct {
 	halted  *hook.Work
 	stuck   *Stuck // while the service fails
 	state   State
-	moves   int   // changes of state
-	empty   stamp // of the inbox, when it was found to hold nothing; or zero
+	moves   int         // changes of state
+	empty   queue.Stamp // of the inbox, when it was found to hold nothing; or zero
 	since   time.Time
 	until   time.Time
 	reason  string
@@ -297,7 +298,7 @@ func (s *Scheduler) evaluateLocked(a *agent) {
 	if !s.wantsWorkLocked(a) {
 		return
 	}
-	s.foundLocked(a, lookInto(a.cfg))
+	s.foundLocked(a, queue.LookInto(a.cfg))
 }
 
 // wantsWorkLocked reports whether a session would be started for an agent that
@@ -307,19 +308,19 @@ func (s *Scheduler) wantsWorkLocked(a *agent) bool {
 }
 
 // foundLocked is told what is queued for an agent that wants work.
-func (s *Scheduler) foundLocked(a *agent, l look) {
-	a.empty, a.queued = stamp{}, l.depth.Entries
+func (s *Scheduler) foundLocked(a *agent, l queue.Look) {
+	a.empty, a.queued = queue.Stamp{}, l.Depth.Entries
 	if a.owed != nil {
 		s.recoverLocked(a, "what was in flight was dealt with")
 		return
 	}
 	switch {
-	case l.err != nil:
-		s.failLocked(a, l.err)
+	case l.Err != nil:
+		s.failLocked(a, l.Err)
 		return
-	case !l.work():
-		if a.empty = l.stamp; l.depth.Tail {
-			a.empty = stamp{}
+	case !hasWork(l.Depth):
+		if a.empty = l.Stamp; l.Depth.Tail {
+			a.empty = queue.Stamp{}
 			s.againLocked(a, tailCheck)
 		}
 		s.enterLocked(a, Idle, a.reason, time.Time{})
@@ -341,6 +342,10 @@ func (s *Scheduler) foundLocked(a *agent, l look) {
 	s.wg.Go(func() { s.session(a, cfg) })
 }
 
+// hasWork reports whether a session has something to do: an entry, or one that
+// goes on.
+func hasWork(d inbox.Depth) bool { return d.Entries > 0 || passing(d.Failure) }
+
 // tailCheck is when to look again at a line without its newline: a quiet
 // writer's line counts after 5 seconds (inbox.Queue.Next).
 const tailCheck = 6 * time.Second
@@ -352,7 +357,9 @@ func (s *Scheduler) againLocked(a *agent, d time.Duration) {
 	}
 	cfg := a.cfg
 	a.timer = time.AfterFunc(d, func() {
-		settleTail(cfg, s.log)
+		if err := queue.CompleteTail(cfg); err != nil {
+			s.log.Warn("cannot read the queue", "agent", a.name, "err", err)
+		}
 		s.noticed(a)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/firing"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 )
 
 // Stopped is what `status` says of an agent that no scheduler runs.
@@ -78,7 +78,7 @@ func statusOf(a *config.Agent, stateDir string, now time.Time) AgentStatus {
 }
 
 func lookAtQueue(a *config.Agent, st *AgentStatus) {
-	q, err := operator.Open(a)
+	q, err := queue.Open(a)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 )
@@ -203,10 +204,9 @@ func (s *Scheduler) summary(cause error) *Summary {
 	sum := &Summary{Finished: errors.Is(cause, errFinished), Unfired: s.unfired}
 	for a := range s.shownLocked() {
 		row := AgentSummary{AgentState: s.describeLocked(a)}
-		if d, err := pending(a.cfg); err == nil {
-			row.Queued = d.Entries
-		} else {
-			row.Unread = err.Error()
+		l := queue.LookInto(a.cfg)
+		if row.Queued = l.Depth.Entries; l.Err != nil {
+			row.Unread = l.Err.Error()
 		}
 		s.publishLocked(a)
 		sum.Agents = append(sum.Agents, row)
@@ -229,10 +229,10 @@ func (s *Scheduler) finishOnceLocked() {
 		if a.state == Idle && a.owed != nil {
 			return
 		}
-		if a.state != Idle || a.lost != "" || a.empty.known && stampOf(a.cfg.Inbox) == a.empty {
+		if a.state != Idle || a.lost != "" || a.empty.Still(a.cfg.Inbox) {
 			continue
 		}
-		if d, err := pending(a.cfg); err != nil || d.Entries > 0 || d.Tail || passing(d.Failure) {
+		if l := queue.LookInto(a.cfg); l.Err != nil || hasWork(l.Depth) || l.Depth.Tail {
 			return
 		}
 	}

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/memory"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 )
 
 // identify says who the agents of the fleet are, by what an earlier run knows.
@@ -123,16 +121,11 @@ func (f fired) Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (b
 	if err := MakeHome(cfg); err != nil {
 		return nil, err
 	}
-	q, err := operator.Open(cfg)
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
 	moves := f.s.movesOf(f.a)
-	_, err = q.Append(ctx, l)
+	_, err = queue.Append(ctx, cfg, l)
 	switch {
 	case errors.Is(err, inbox.ErrTooLarge):
-		return nil, f.fileTooLarge(ctx, cfg, q, l, err)
+		return nil, f.fileTooLarge(ctx, cfg, l, err)
 	case errors.Is(err, inbox.ErrDuplicate):
 		return nil, err
 	case err != nil:
@@ -141,19 +134,10 @@ func (f fired) Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (b
 	return func() { f.s.queued(f.a, moves) }, nil
 }
 
-// filingWait bounds the wait for the hook lock before a dead letter is filed.
-const filingWait = 10 * time.Second
-
 // fileTooLarge makes a dead letter of a prompt that the inbox refused.
-func (f fired) fileTooLarge(ctx context.Context, cfg *config.Agent, q *inbox.Queue, l inbox.Letter, why error) error {
-	ctx, cancel := context.WithTimeout(ctx, filingWait)
-	defer cancel()
-	unlock, err := q.Lock(ctx)
-	if err == nil {
-		err = errors.Join(q.FileTooLarge(l), unlock())
-	}
-	if err != nil {
-		return fmt.Errorf("cannot file a prompt of agent %q that is too large: %w", cfg.Name, err)
+func (f fired) fileTooLarge(ctx context.Context, cfg *config.Agent, l inbox.Letter, why error) error {
+	if err := queue.FileTooLarge(ctx, cfg, l); err != nil {
+		return err
 	}
 	f.s.log.Error("a trigger's prompt is a dead letter", "agent", cfg.Name, "source", l.Source, "err", why)
 	f.s.mu.Lock()
@@ -162,29 +146,12 @@ func (f fired) fileTooLarge(ctx context.Context, cfg *config.Agent, q *inbox.Que
 	return why
 }
 
-// overlapLook is how many queued entries are searched for an earlier fire of
-// the same trigger: one is there at most, unless others queue much more.
-const overlapLook = 10_000
-
 // Holds reports whether an entry whose id begins with prefix is queued or in
 // flight. A queue that was empty, and whose inbox has not changed since, is not
 // read.
 func (f fired) Holds(cfg *config.Agent, prefix string) (bool, error) {
-	q, err := operator.Open(cfg)
-	if err != nil {
-		return false, err
-	}
-	defer q.Close()
-	flight, err := q.Peek()
-	if err != nil || flight != nil && strings.HasPrefix(flight.ID, prefix) {
-		return err == nil, err
-	}
 	f.s.mu.Lock()
 	idle, empty := f.a.state == Idle && f.a.cfg == cfg, f.a.empty
 	f.s.mu.Unlock()
-	if idle && empty.known && stampOf(cfg.Inbox) == empty {
-		return false, nil
-	}
-	entries, err := q.List(overlapLook)
-	return slices.ContainsFunc(entries, func(e inbox.Entry) bool { return strings.HasPrefix(e.ID, prefix) }), err
+	return queue.Holds(cfg, prefix, idle && empty.Still(cfg.Inbox))
 }

@@ -14,7 +14,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 )
 
 type deadLetterCmd struct {
@@ -69,10 +69,10 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	switch c.Action {
 	case "retry":
-		n, err := operator.Retry(ctx, agent, c.IDs, c.All)
+		n, err := queue.Retry(ctx, agent, c.IDs, c.All)
 		return done(agent, "queued again", n, err)
 	case "purge":
-		n, err := operator.Purge(ctx, agent, c.IDs, c.All)
+		n, err := queue.Purge(ctx, agent, c.IDs, c.All)
 		return done(agent, "deleted", n, err)
 	case "show":
 		list, err := readDead(agent)
@@ -100,7 +100,7 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 func readDead(a *config.Agent) (*deadList, error) {
 	list := &deadList{Agent: a.Name, Entries: []dead{}}
-	q, err := operator.Open(a)
+	q, err := queue.Open(a)
 	if isMissing(err) {
 		return list, nil
 	}
@@ -148,7 +148,7 @@ func (l *deadList) pick(ids []string, a *config.Agent) (result, error) {
 	for _, id := range ids {
 		before := len(found.Entries)
 		for _, d := range l.Entries {
-			if operator.Named(d.DeadEntry, id) {
+			if queue.Named(d.DeadEntry, id) {
 				found.Entries = append(found.Entries, d)
 			}
 		}

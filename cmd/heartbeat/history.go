@@ -13,7 +13,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 )
 
 type historyCmd struct {
@@ -101,7 +101,7 @@ func sessionOf(e journal.Event) happened {
 }
 
 func deadOf(a *config.Agent) ([]happened, error) {
-	q, err := operator.Open(a)
+	q, err := queue.Open(a)
 	if isMissing(err) {
 		return nil, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 )
 
 type inboxCmd struct {
@@ -83,7 +83,7 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	switch c.Action {
 	case "drop":
-		n, err := operator.Drop(ctx, agent, c.IDs)
+		n, err := queue.Drop(ctx, agent, c.IDs)
 		if err != nil {
 			return nil, listHint(err, "inbox", agent)
 		}
@@ -137,14 +137,14 @@ func listHint(err error, command string, a *config.Agent) error {
 
 func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, error) {
 	list := &queueList{Agent: a.Name, Entries: []queued{}}
-	err := operator.Settle(ctx, a)
+	err := queue.Settle(ctx, a)
 	if isMissing(err) {
 		return list, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	q, err := operator.Open(a)
+	q, err := queue.Open(a)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 )
 
 type recoverCmd struct {
@@ -39,26 +39,26 @@ func (c recoverCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	outcome, entry, err := operator.Recover(ctx, r)
+	outcome, entry, err := queue.Recover(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	return recovered{outcome, entry}, nil
 }
 
-func (c recoverCmd) recovery(a *app) (operator.Recovery, error) {
+func (c recoverCmd) recovery(a *app) (queue.Recovery, error) {
 	policy := inbox.OrphanPolicy(c.OnOrphan)
 	if (c.Agent == "") == (c.Inbox == "") {
-		return operator.Recovery{}, usagef("heartbeat recover --help", "name either an agent or --inbox PATH")
+		return queue.Recovery{}, usagef("heartbeat recover --help", "name either an agent or --inbox PATH")
 	}
 	if c.Inbox != "" {
-		return operator.OfInbox(c.Inbox, policy)
+		return queue.OfInbox(c.Inbox, policy)
 	}
 	agent, err := a.agent(c.Agent)
 	if err != nil {
-		return operator.Recovery{}, err
+		return queue.Recovery{}, err
 	}
-	return operator.OfAgent(agent, policy), nil
+	return queue.OfAgent(agent, policy), nil
 }
 
 // outcomes say what the outcomes are for people.

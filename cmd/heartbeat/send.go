@@ -16,7 +16,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -75,16 +75,11 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if err := c.makeHome(agent); err != nil {
 		return nil, err
 	}
-	q, err := operator.Open(agent)
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
 	letter := inbox.Letter{Source: "send", Prompt: prompt}
 	if c.ID != nil {
 		letter.ID, letter.Idempotent = *c.ID, true
 	}
-	id, err := q.Append(ctx, letter)
+	id, err := queue.Append(ctx, agent, letter)
 	accepted := sent{Agent: agent.Name, ID: id, Inbox: agent.Inbox, Running: flock.Held(agent.Dir)}
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate):
@@ -138,7 +133,7 @@ func (c sendCmd) await(ctx context.Context, agent *config.Agent, id string) (*in
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, errNoReply)
 		defer cancel()
 	}
-	d, err := operator.Await(ctx, agent, id)
+	d, err := queue.Await(ctx, agent, id)
 	if errors.Is(err, errNoReply) {
 		return nil, &failure{
 			status: exitTimeout, hint: "the prompt stays queued: heartbeat status " + agent.Name,

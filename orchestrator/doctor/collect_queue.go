@@ -16,7 +16,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 )
 
 // Files beside the inbox (DESIGN.md 3).
@@ -52,7 +52,7 @@ func queueOf(a *config.Agent, now time.Time) Queue {
 }
 
 func (q *Queue) contents(a *config.Agent) {
-	queue, err := operator.Open(a)
+	queue, err := queue.Open(a)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
-	"heartbeat/orchestrator/operator"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
 
@@ -80,7 +80,7 @@ func mend(ctx context.Context, f *Facts, a *Agent, what repair) (done string, er
 	case applying:
 		return "applied", a.apply()
 	case recovering:
-		outcome, _, err := operator.Recover(ctx, operator.OfAgent(a.Config, ""))
+		outcome, _, err := queue.Recover(ctx, queue.OfAgent(a.Config, ""))
 		return "recovered: " + string(outcome), err
 	case sweeping:
 		return "removed temporary files", sweep(f, a)

@@ -1,24 +1,20 @@
-// Package operator is what a person does to an agent's queue by hand: drop
-// entries, queue dead letters again or delete them, and recover an entry whose
-// session is gone. Each act takes the locks that it needs and gives up, with a
-// reason, when somebody else holds one.
-package operator
+// Package queue is every act on an agent's queue that is no hook's: to look into
+// it, to recover an entry whose session is gone, to give disk space back, and what
+// a person does by hand: drop entries, queue dead letters again or delete them.
+// Each act takes the locks that it needs and gives up, with a reason, when
+// somebody else holds one. None decides what becomes of the agent.
+package queue
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook"
-	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
 
@@ -51,6 +47,10 @@ func locked(ctx context.Context, p inbox.Place, act func(*inbox.Queue) error) (e
 	defer func() { err = errors.Join(err, q.Close()) }()
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
+	return hooksLocked(ctx, q, act)
+}
+
+func hooksLocked(ctx context.Context, q *inbox.Queue, act func(*inbox.Queue) error) (err error) {
 	unlock, err := q.Lock(ctx)
 	if err != nil {
 		return err
@@ -171,90 +171,4 @@ func chosen(q *inbox.Queue, ids []string, all bool) ([]string, error) {
 		return every, nil
 	}
 	return ids, nil
-}
-
-// Recovery says what to recover.
-type Recovery struct {
-	Place inbox.Place
-	// Dir is the directory that a scheduler would hold.
-	Dir         string
-	Policy      inbox.OrphanPolicy
-	MaxAttempts int
-	// ConfigDir is where the client keeps its conversations, or "".
-	ConfigDir string
-}
-
-// OfAgent is the recovery of an agent; policy "" is the declared one.
-func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
-	if policy == "" {
-		policy = a.OnOrphan
-	}
-	env, _ := a.Environ(os.Environ()) // without its env-file it has no session
-	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: hook.ConfigDir(env)}
-}
-
-// OfInbox is the recovery of a queue that belongs to no declared agent; policy
-// "" is deadletter, as in heartbeat-rs.
-func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return Recovery{}, fmt.Errorf("cannot find inbox %q: %w", path, err)
-	}
-	// The folder's path may lead over links; from here on none is followed.
-	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(real, filepath.Base(path))
-	}
-	if policy == "" {
-		policy = inbox.DeadLetter
-	}
-	dir := filepath.Dir(path)
-	r := Recovery{Place: inbox.Place{Inbox: path}, Dir: dir, Policy: policy}
-	if filepath.Base(dir) == ".heartbeat" {
-		r.Dir = filepath.Dir(dir)
-	}
-	return r, nil
-}
-
-// Recover deals with the entry in flight of a session that is gone. It holds
-// the directory, the session and the hooks meanwhile; when a scheduler or a
-// session holds one, the error is a *BusyError and nothing was done.
-func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.InFlight, err error) {
-	// A lock on what is missing would make it, as a file.
-	if info, err := os.Stat(filepath.Dir(r.Place.Inbox)); err != nil || !info.IsDir() {
-		return "", nil, fmt.Errorf("cannot recover %q: there is no such queue: %w", r.Place.Inbox, cmp.Or(err, fs.ErrNotExist))
-	}
-	unlockDir, err := flock.TryLockFolder(r.Dir)
-	if errors.Is(err, flock.ErrHeld) {
-		return "", nil, &BusyError{
-			why:  fmt.Sprintf("cannot recover %q: heartbeat runs there, and recovers by itself", r.Dir),
-			hint: "stop `heartbeat run` first",
-		}
-	}
-	if err != nil {
-		return "", nil, err
-	}
-	defer func() { err = errors.Join(err, unlockDir()) }()
-	q, err := inbox.Open(r.Place)
-	if err != nil {
-		return "", nil, err
-	}
-	defer func() { err = errors.Join(err, q.Close()) }()
-	unlockSession, err := q.TryLockSession()
-	if errors.Is(err, flock.ErrHeld) {
-		return "", nil, &BusyError{
-			why: fmt.Sprintf("cannot recover %q: a session lives there", r.Dir), hint: "wait until it has ended",
-		}
-	}
-	if err != nil {
-		return "", nil, err
-	}
-	defer func() { err = errors.Join(err, unlockSession()) }()
-	err = locked(ctx, r.Place, func(q *inbox.Queue) error {
-		o, flight, err = q.Recover(inbox.Interruption{
-			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
-			Arrived: hook.ArrivedIn(r.ConfigDir), Now: time.Now(),
-		})
-		return err
-	})
-	return o, flight, err
 }

@@ -1,0 +1,154 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+)
+
+// Recovery says what to recover.
+type Recovery struct {
+	Place inbox.Place
+	// Dir is the directory that a scheduler would hold.
+	Dir         string
+	Policy      inbox.OrphanPolicy
+	MaxAttempts int
+	// ConfigDir is where the client keeps its conversations, or "".
+	ConfigDir string
+}
+
+// OfAgent is the recovery of an agent; policy "" is the declared one.
+func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
+	if policy == "" {
+		policy = a.OnOrphan
+	}
+	env, _ := a.Environ(os.Environ()) // without its env-file it has no session
+	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: hook.ConfigDir(env)}
+}
+
+// OfInbox is the recovery of a queue that belongs to no declared agent; policy
+// "" is deadletter, as in heartbeat-rs.
+func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Recovery{}, fmt.Errorf("cannot find inbox %q: %w", path, err)
+	}
+	// The folder's path may lead over links; from here on none is followed.
+	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(real, filepath.Base(path))
+	}
+	if policy == "" {
+		policy = inbox.DeadLetter
+	}
+	dir := filepath.Dir(path)
+	r := Recovery{Place: inbox.Place{Inbox: path}, Dir: dir, Policy: policy}
+	if filepath.Base(dir) == ".heartbeat" {
+		r.Dir = filepath.Dir(dir)
+	}
+	return r, nil
+}
+
+// Recover deals with the entry in flight of a session that is gone. It holds
+// the directory, the session and the hooks meanwhile; when a scheduler or a
+// session holds one, the error is a *BusyError and nothing was done.
+func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.InFlight, err error) {
+	// A lock on what is missing would make it, as a file.
+	if info, err := os.Stat(filepath.Dir(r.Place.Inbox)); err != nil || !info.IsDir() {
+		return "", nil, fmt.Errorf("cannot recover %q: there is no such queue: %w", r.Place.Inbox, cmp.Or(err, fs.ErrNotExist))
+	}
+	unlockDir, err := flock.TryLockFolder(r.Dir)
+	if errors.Is(err, flock.ErrHeld) {
+		return "", nil, &BusyError{
+			why:  fmt.Sprintf("cannot recover %q: heartbeat runs there, and recovers by itself", r.Dir),
+			hint: "stop `heartbeat run` first",
+		}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, unlockDir()) }()
+	err = orphaned(ctx, r.Place, 0, func(q *inbox.Queue) error {
+		o, flight, err = q.Recover(inbox.Interruption{
+			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
+			Arrived: hook.ArrivedIn(r.ConfigDir), Now: time.Now(),
+		})
+		return err
+	})
+	if errors.Is(err, errLives) {
+		err = &BusyError{why: fmt.Sprintf("cannot recover %q: a session lives there", r.Dir), hint: "wait until it has ended"}
+	}
+	return o, flight, err
+}
+
+// Recovered is what became of an entry whose session is gone.
+type Recovered struct {
+	Outcome inbox.Outcome
+	// Flight is the entry; nil when none was in flight.
+	Flight *inbox.InFlight
+	// Unreclaimed says why disk space could not be given back, or nil; Reclaimable
+	// is true when there is more to give back later.
+	Unreclaimed error
+	Reclaimable bool
+}
+
+// recoverWait bounds how long RecoverOwn waits for the locks.
+const recoverWait = 30 * time.Second
+
+// RecoverOwn is Recover for who holds the directory already, and waits for a
+// session that is about to end. Where the queue has no folder nothing is in
+// flight.
+func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Recovered, error) {
+	var r Recovered
+	err := orphaned(context.WithoutCancel(ctx), place(a), recoverWait, func(q *inbox.Queue) (err error) {
+		r.Unreclaimed = q.Reclaim()
+		r.Reclaimable = q.Reclaimable()
+		r.Outcome, r.Flight, err = q.Recover(i)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return Recovered{Outcome: inbox.NothingToRecover}, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot recover agent %q: %w", a.Name, err)
+	}
+	return r, err
+}
+
+// errLives means that a session holds its lock.
+var errLives = errors.New("a session still lives")
+
+// orphaned runs act with the locks of the session and of the hooks held. It waits
+// for those for so long; with 0 not at all for that of the session.
+func orphaned(ctx context.Context, p inbox.Place, patience time.Duration, act func(*inbox.Queue) error) (err error) {
+	q, err := inbox.Open(p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	lockSession := func() (func() error, error) { return q.TryLockSession() }
+	if patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+		lockSession = func() (func() error, error) { return q.LockSession(ctx) }
+	}
+	unlock, err := lockSession()
+	if errors.Is(err, flock.ErrHeld) {
+		return fmt.Errorf("%w: %w", errLives, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	return hooksLocked(ctx, q, act)
+}
