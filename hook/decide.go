@@ -59,7 +59,7 @@ type decision struct {
 }
 
 // decide changes the record as the event says and returns what it means for
-// the entry in flight (DESIGN.md 4 and 5, claude-code.md 21).
+// the entry in flight (README.md has the proofs and the states).
 func decide(r *Record, f facts) decision {
 	bind(r, f)
 	r.Events++

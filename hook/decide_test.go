@@ -59,8 +59,8 @@ func taskEnded(p *payload) {
 	p.Tasks = []task{{Type: "shell", Status: "completed", Description: "sleep"}}
 }
 
-// TestDecideAboutTheEntryInFlight goes through what claude-code.md 21 measured
-// and the states of DESIGN.md 4.
+// TestDecideAboutTheEntryInFlight goes through the orders in which the client
+// 2.1.329 was seen to call hooks, and an entry's states.
 func TestDecideAboutTheEntryInFlight(t *testing.T) {
 	t.Parallel()
 	const (

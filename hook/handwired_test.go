@@ -15,8 +15,7 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// old is a directory as heartbeat-rs's users have it: no session of ours. The
-// tests are named after the rows of heartbeat-rs's behaviour.
+// old is a directory as heartbeat-rs's users have it: no session of ours.
 type old struct{ *lab }
 
 func newOld(t *testing.T, content string) old {
@@ -71,7 +70,7 @@ func approves(t *testing.T, r result) {
 	}
 }
 
-func TestH1InboxIsRequired(t *testing.T) {
+func TestWiredInboxIsRequired(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"--mode", "drain"}, {"recover"}} {
 		r := (&lab{t: t, home: t.TempDir()}).run(exec.Command(program(t), args...))
@@ -81,7 +80,7 @@ func TestH1InboxIsRequired(t *testing.T) {
 	}
 }
 
-func TestH2WrongFlagsAreUsageErrors(t *testing.T) {
+func TestWiredWrongFlagsAreUsageErrors(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\n")
 	for _, args := range [][]string{
@@ -116,7 +115,7 @@ func TestHelpGoesToStdout(t *testing.T) {
 	}
 }
 
-func TestH3BlockDecision(t *testing.T) {
+func TestWiredBlockDecision(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "a <b> & \"c\"\u2028é\n")
 	if r := o.stop(); r.status != 0 || r.stderr != "" || r.stdout != `{"decision":"block","reason":"a <b> & \"c\"\u2028é"}`+"\n" {
@@ -124,14 +123,14 @@ func TestH3BlockDecision(t *testing.T) {
 	}
 }
 
-func TestH4DrainOfNothing(t *testing.T) {
+func TestWiredDrainOfNothing(t *testing.T) {
 	t.Parallel()
 	if r := newOld(t, "\n").stop(); r != (result{0, "", "", r.took}) {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestH5H6H8IdleTick(t *testing.T) {
+func TestWiredIdleTick(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "")
 	r := o.stop("--mode", "persist", "--idle-interval", "300ms")
@@ -148,7 +147,7 @@ func TestH5H6H8IdleTick(t *testing.T) {
 	}
 }
 
-func TestH7FirstLookIsImmediate(t *testing.T) {
+func TestWiredFirstLookIsImmediate(t *testing.T) {
 	t.Parallel()
 	r := newOld(t, "one\n").stop("--mode", "persist", "--idle-interval", "3600")
 	blocks(t, r, "one")
@@ -157,7 +156,7 @@ func TestH7FirstLookIsImmediate(t *testing.T) {
 	}
 }
 
-func TestH9ErrorsFailOpen(t *testing.T) {
+func TestWiredErrorsFailOpen(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "")
 	if err := os.Mkdir(o.inbox, 0o700); err != nil {
@@ -170,7 +169,7 @@ func TestH9ErrorsFailOpen(t *testing.T) {
 	}
 }
 
-func TestH10StdoutThatFails(t *testing.T) {
+func TestWiredStdoutThatFails(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\n")
 	r, w, err := os.Pipe()
@@ -197,7 +196,7 @@ func TestH10StdoutThatFails(t *testing.T) {
 	}
 }
 
-func TestH11H12H13Lines(t *testing.T) {
+func TestWiredLines(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "  plain  \n\n   \n\"a\\nb\"\n🎈 é\n{\"x\":1}\n")
 	for _, want := range []string{"plain", "a\nb", "🎈 é", `{"x":1}`} {
@@ -211,7 +210,7 @@ func TestH11H12H13Lines(t *testing.T) {
 
 func itoa(n int64) string { b, _ := json.Marshal(n); return string(b) }
 
-func TestH14MissingInboxIsEmpty(t *testing.T) {
+func TestWiredMissingInboxIsEmpty(t *testing.T) {
 	t.Parallel()
 	r := newOld(t, "").stop()
 	approves(t, r)
@@ -220,8 +219,8 @@ func TestH14MissingInboxIsEmpty(t *testing.T) {
 	}
 }
 
-// TestH15 differs on purpose: half a line is not an entry.
-func TestH15UnterminatedLineWaits(t *testing.T) {
+// It differs from heartbeat-rs on purpose: half a line is not an entry.
+func TestWiredUnterminatedLineWaits(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "DEPLOY to staging")
 	approves(t, o.stop())
@@ -229,7 +228,7 @@ func TestH15UnterminatedLineWaits(t *testing.T) {
 	blocks(t, o.stop(), "DEPLOY to staging only, never prod")
 }
 
-func TestH16H17H18InFlight(t *testing.T) {
+func TestWiredInFlight(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\n")
 	blocks(t, o.stop(), "one")
@@ -249,7 +248,7 @@ func TestH16H17H18InFlight(t *testing.T) {
 	}
 }
 
-func TestH19H20NextCallAcknowledges(t *testing.T) {
+func TestWiredNextCallAcknowledges(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\ntwo\n")
 	blocks(t, o.stop(), "one")
@@ -263,9 +262,9 @@ func TestH19H20NextCallAcknowledges(t *testing.T) {
 	}
 }
 
-// TestH21 is better on purpose: the flag is never evidence, so one that was
-// left over is no error.
-func TestH21RespondedIsNoEvidence(t *testing.T) {
+// It differs from heartbeat-rs on purpose: the flag is no evidence, so one that
+// was left over is no error.
+func TestWiredRespondedIsNoEvidence(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\n")
 	if err := os.WriteFile(filepath.Join(o.home, ".responded"), nil, 0o600); err != nil {
@@ -274,7 +273,7 @@ func TestH21RespondedIsNoEvidence(t *testing.T) {
 	blocks(t, o.stop(), "one")
 }
 
-func TestH22SignalFileOnApproveOnly(t *testing.T) {
+func TestWiredSignalFileOnApproveOnly(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\n")
 	signal := filepath.Join(o.home, "signal")
@@ -288,9 +287,9 @@ func TestH22SignalFileOnApproveOnly(t *testing.T) {
 	}
 }
 
-// TestH23 is better on purpose: what arrives during the sleep is handed over
-// at once.
-func TestH23WakesOnAnAppend(t *testing.T) {
+// It differs from heartbeat-rs on purpose: what arrives while the hook waits is
+// handed over at once.
+func TestWiredWakesOnAnAppend(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "")
 	cmd := o.command([]string{"--inbox", o.inbox, "--mode", "persist", "--idle-interval", "60"}, "")
@@ -349,7 +348,7 @@ func alive(pid int) bool {
 	return err == nil && !bytes.Contains(data, []byte(") Z "))
 }
 
-func TestH24CorruptFilesAreNotSilent(t *testing.T) {
+func TestWiredCorruptFilesAreNotSilent(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".inbox-offset", ".in-flight"} {
 		o := newOld(t, "one\ntwo\n")
@@ -377,7 +376,7 @@ func TestStderrDelivery(t *testing.T) {
 	}
 }
 
-func TestFormOfTheRowsList(t *testing.T) {
+func TestWiredFormBehindTheWordHook(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\n")
 	blocks(t, o.run(o.command([]string{"hook", "stop", "--inbox", o.inbox}, "")), "one")

@@ -11,7 +11,7 @@ import (
 	"heartbeat/hook/foreign"
 )
 
-// The events that we act on (claude-code.md 1). Any other is only counted.
+// The events that we act on, as 2.1.329 names them. Any other is only counted.
 const (
 	onSessionStart      = "SessionStart"
 	onUserPromptSubmit  = "UserPromptSubmit"

@@ -6,7 +6,7 @@ import (
 )
 
 // denial is the answer to a PermissionRequest: the model reads the message as
-// the tool's result, and the turn goes on (claude-code.md 5).
+// the tool's result, and the turn goes on (measured in 2.1.329).
 func denial(p *payload) []byte {
 	type verdict struct {
 		Behavior string `json:"behavior"`

@@ -16,7 +16,7 @@ const (
 	EnvAgent = "HEARTBEAT_AGENT"
 )
 
-// Phase is what a live session is doing (DESIGN.md 6).
+// Phase is what a live session is doing.
 type Phase string
 
 // The phases. Ended is the last one: the record stays for reading.
@@ -81,7 +81,7 @@ const (
 // Deliver says how a Stop hook hands an entry over.
 type Deliver string
 
-// The ways of handing over (DESIGN.md 5).
+// The ways of handing over.
 const (
 	DeliverStderr Deliver = "stderr" // exit 2, the entry on stderr: once, exact
 	DeliverJSON   Deliver = "json"   // decision:block on stdout, as heartbeat-rs

@@ -10,7 +10,7 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-func TestH25ToH33Recover(t *testing.T) {
+func TestWiredRecover(t *testing.T) {
 	t.Parallel()
 	started := func(o old) {
 		o.locked(func(q *inbox.Queue) {
@@ -27,10 +27,10 @@ func TestH25ToH33Recover(t *testing.T) {
 		next    string // what the next session gets
 		dead    int
 	}{
-		{name: "H26 nothing in flight", says: "NothingToRecover", next: "one"},
-		{name: "H28 retry", prepare: started, args: []string{"--on-orphan", "retry"}, says: "Requeued", next: "one"},
-		{name: "H29 deadletter is the default", prepare: started, says: "DeadLettered", next: "two", dead: 1},
-		{name: "H30 drop", prepare: started, args: []string{"--on-orphan=drop"}, says: "Dropped", next: "two"},
+		{name: "nothing in flight", says: "NothingToRecover", next: "one"},
+		{name: "retry", prepare: started, args: []string{"--on-orphan", "retry"}, says: "Requeued", next: "one"},
+		{name: "deadletter is the default", prepare: started, says: "DeadLettered", next: "two", dead: 1},
+		{name: "drop", prepare: started, args: []string{"--on-orphan=drop"}, says: "Dropped", next: "two"},
 		{name: "deadletter files what nothing proves", args: []string{"--on-orphan", "deadletter"}, prepare: func(old) {}, says: "DeadLettered", next: "two", dead: 1},
 		{name: "retry gives it again", args: []string{"--on-orphan", "retry"}, prepare: func(old) {}, says: "Requeued", next: "one"},
 	} {
@@ -59,7 +59,7 @@ func TestH25ToH33Recover(t *testing.T) {
 	}
 }
 
-func TestH27StaleOrphan(t *testing.T) {
+func TestWiredRecoverOfAStaleOrphan(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\ntwo\n")
 	blocks(t, o.stop(), "one")
@@ -90,7 +90,7 @@ func TestRecoverLooksIntoTheTranscript(t *testing.T) {
 	}
 }
 
-func TestH34RecoverIsFencedByTheSessionLock(t *testing.T) {
+func TestWiredRecoverIsFencedByTheSessionLock(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\n")
 	release, err := flock.TryLock(sessionLock(o.inbox))

@@ -109,7 +109,8 @@ func TestLookOpensNothingButAFile(t *testing.T) {
 	}
 }
 
-// TestWaitForWhatIsWrittenBehind is claude-code.md 21 L.
+// In 2 of 4 looks at a Stop the client 2.1.329 had not yet written what was handed
+// over before; it was there within 2 s.
 func TestWaitForWhatIsWrittenBehind(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "t.jsonl")

@@ -103,8 +103,8 @@ func TestWaitEndsByTheRecord(t *testing.T) {
 	}
 }
 
-// TestWaitEndsWhenAPersonTypes is claude-code.md 21 K: the prompt that was
-// typed runs once the hook has returned.
+// The client 2.1.329 runs a prompt that was typed while a hook waits once that hook
+// has returned.
 func TestWaitEndsWhenAPersonTypes(t *testing.T) {
 	t.Parallel()
 	l, cmd := waiting(t)
@@ -151,8 +151,7 @@ func TestIdleInterval(t *testing.T) {
 	}
 }
 
-// TestWakeLatency is DESIGN.md 10: an append to a waiting session is its
-// prompt within 50 ms (median).
+// An append to a waiting session is its prompt within 50 ms (median).
 func TestWakeLatency(t *testing.T) {
 	l, _ := waiting(t)
 	var took []time.Duration

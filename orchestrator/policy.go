@@ -11,7 +11,7 @@ import (
 	"heartbeat/sources"
 )
 
-// State is what an agent is doing (DESIGN.md 7).
+// State is what an agent is doing.
 type State string
 
 // The states. An agent is in one at a time.

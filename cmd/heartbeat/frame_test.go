@@ -163,7 +163,7 @@ func TestFileFromEnvironment(t *testing.T) {
 	}
 }
 
-// The rows M1 to M7: what a program that waits for a long command sees.
+// What a program that waits for a long command sees.
 func TestHeartbeatLines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

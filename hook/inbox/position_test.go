@@ -32,14 +32,14 @@ func TestTheInboxChangesUnderTheCursor(t *testing.T) {
 		{"truncated", a + b, 2, func(r *rig) { r.put("inbox.jsonl", ""); r.echo("new\n") }, "new", "shorter"},
 		{"truncated and not filled", a + b, 2, func(r *rig) { r.put("inbox.jsonl", "") }, "", "shorter"},
 		{"truncated and filled beyond the cursor", b, 1, func(r *rig) { r.put("inbox.jsonl", "one\ntwo\n") }, "one|two", "another"},
-		{"R4: a new line longer than the cursor", "aaaaaaaaaaaaaaaaaaaaaaaaa\n", 1, func(r *rig) {
+		{"a new line longer than the cursor", "aaaaaaaaaaaaaaaaaaaaaaaaa\n", 1, func(r *rig) {
 			r.put("inbox.jsonl", "NEW-2 this one is longer than cursor\n")
 		}, "NEW-2 this one is longer than cursor", "another"},
 		{"rotated, shorter", a + b, 2, func(r *rig) { replace(r, "new\n") }, "new", "shorter"},
 		{"rotated, longer", b, 1, func(r *rig) { replace(r, "new one\nnew two\n") }, "new one|new two", "another"},
 		{"rotated before anything was done", a, 0, func(r *rig) { replace(r, "new\n") }, "new", ""},
 		{"removed and made again", a + b, 2, func(r *rig) { r.remove("inbox.jsonl"); r.next(); r.echo("new\n") }, "new", "gone"},
-		{"R11: sed of a queued line", a + b + c, 1, func(r *rig) { replace(r, a+"BETA\n"+c) }, "BETA|gamma", "same beginning"},
+		{"sed of a queued line", a + b + c, 1, func(r *rig) { replace(r, a+"BETA\n"+c) }, "BETA|gamma", "same beginning"},
 		{"sed removes a line that is done", b + a + c, 2, func(r *rig) { replace(r, a+c) }, "gamma", "edited"},
 		{"sed removes a line, all done", b + a, 2, func(r *rig) { replace(r, a); r.echo("new\n") }, "new", "edited"},
 		{"edited in place before the cursor", b + c + a + c, 3, func(r *rig) { r.put("inbox.jsonl", "x\n"+a+c) }, "gamma", "edited"},
@@ -329,7 +329,7 @@ func TestTheInboxGoesAwayWhileAnEntryIsInFlight(t *testing.T) {
 		r.echo("first one\nsecond\n")
 		r.offer()
 		r.advance(Started)
-		r.put("inbox.jsonl", "") // R8
+		r.put("inbox.jsonl", "")
 		r.echo("n1\nn2\n")
 		if f, err := r.InFlight(); err != nil || f == nil || f.RawLine != "first one" {
 			t.Fatalf("%s: in flight %+v, %v", policy, f, err)

@@ -14,7 +14,7 @@ import (
 // which is not given again.
 const unwatched = -1
 
-// DESIGN.md 4: what becomes of an interrupted entry, by state and policy.
+// What becomes of an interrupted entry, by state and policy.
 func TestRecoverGoesByStateAndPolicy(t *testing.T) {
 	t.Parallel()
 	for _, k := range []struct {
@@ -87,8 +87,8 @@ func TestRecoverGoesByStateAndPolicy(t *testing.T) {
 	}
 }
 
-// R9: the reference handed a poison entry over 50 of 50 times, and the one
-// behind it never.
+// heartbeat-rs handed such an entry over 50 of 50 times, and the one behind it
+// never.
 func TestAPoisonEntryIsFiledAfterItsAttempts(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{0, 1, 3} {

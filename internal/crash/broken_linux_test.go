@@ -175,8 +175,7 @@ func TestAFifoAsInboxDoesNotHang(t *testing.T) {
 	}
 }
 
-// TestALinkedStateFileIsNotFollowed (reliability.md R10): a link in the
-// agent's folder must not make the hook write elsewhere.
+// A link in the agent's folder made heartbeat-rs's hook write elsewhere.
 func TestALinkedStateFileIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

@@ -226,7 +226,7 @@ func (l *lab) submit() {
 	l.kickoff, l.carried = "", ""
 }
 
-// stopped decides as the client does what a Stop hook said (claude-code.md):
+// stopped decides as the client does what a Stop hook said (2.1.329):
 // exit status 2 hands over stderr, status 0 a decision on stdout. A hook that
 // was killed said nothing.
 func (l *lab) stopped(o stepper.Outcome) {

@@ -161,8 +161,7 @@ func (l *lab) after(u followUp) {
 
 // TestTheWitnessSeesALoss keeps the harness honest: without a session_id the
 // hand-wired form goes on as heartbeat-rs does, where the next call
-// acknowledges (DESIGN.md 5.1). There a kill loses entries, and the witness
-// has to say so.
+// acknowledges. There a kill loses entries, and the witness has to say so.
 func TestTheWitnessSeesALoss(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)

@@ -174,7 +174,7 @@ func TestForeignWriters(t *testing.T) {
 
 // TestALiveAppenderIsNeverTorn reads while 64 KiB lines are appended with one
 // write each, which is atomic among writers and not for readers
-// (reliability.md 0.3: 10 of 200 were torn).
+// (a reader that took what it found got 10 of 200 torn).
 func TestALiveAppenderIsNeverTorn(t *testing.T) {
 	t.Parallel()
 	const lines = 200

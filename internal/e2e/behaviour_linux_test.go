@@ -21,7 +21,7 @@ type behaviour struct {
 }
 
 // failures are the API's answers behind the kinds of StopFailure that the
-// client gives up on at once (claude-code.md 16).
+// client 2.1.329 gives up on at once.
 var failures = map[string]fakeapi.Answer{
 	"server_error": {
 		Status: 500, ErrorType: "api_error", Message: "made up", Header: http.Header{"X-Should-Retry": {"false"}},

@@ -99,7 +99,7 @@ func TestThirtyPromptsOneCallEach(t *testing.T) {
 }
 
 // escaped is how the client writes a text: it escapes the tags of its own
-// reminders (claude-code.md 4).
+// reminders (measured in 2.1.329).
 func escaped(s string) string {
 	return strings.NewReplacer("<system-reminder>", "&lt;system-reminder>", "</system-reminder>", "&lt;/system-reminder>").Replace(s)
 }

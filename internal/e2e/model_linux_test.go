@@ -40,7 +40,7 @@ func bash(cmd string) script.Step {
 }
 
 // apiFailures are what the API says for the client's kinds of StopFailure
-// (claude-code.md 16), each without a retry.
+// (measured in 2.1.329), each without a retry.
 var apiFailures = map[string]fakeapi.Answer{
 	"rate_limit":            {Status: 429, ErrorType: "rate_limit_error", Message: "slow down"},
 	"server_error":          {Status: 529, ErrorType: "overloaded_error", Message: "Overloaded"},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The targets (DESIGN.md, section 10).
+// The targets, on two cores.
 const (
 	lateP99 = 250 * time.Millisecond
 	// burstP99 is no promise of ours but of the disk: 10,000 fires at one

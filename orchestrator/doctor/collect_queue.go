@@ -19,7 +19,7 @@ import (
 	"heartbeat/orchestrator/queue"
 )
 
-// Files beside the inbox (DESIGN.md 3).
+// Files beside the inbox.
 const (
 	cursorFile  = ".inbox-offset"
 	hookLock    = ".hook-lock"

@@ -52,7 +52,8 @@ func (s *Spec) environ() []string {
 	)
 }
 
-// clientDefaults bound a stream that hangs (claude-code.md 17).
+// clientDefaults bound a stream that hangs: 2.1.329 waits 300 s for its next byte
+// and 361 s for an answer's first ones, and no hook is called meanwhile.
 var clientDefaults = []string{
 	"CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS=" + strconv.Itoa(300_000),
 	"API_TIMEOUT_MS=" + strconv.Itoa(600_000),

@@ -9,7 +9,7 @@ import (
 
 // settle is how long a drained or released session must have been without a
 // hook event before it is ended: a background task that has just finished may
-// be starting a turn (claude-code.md 21 G: 60 ms later).
+// be starting a turn (60 ms later, measured in 2.1.329).
 const settle = time.Second
 
 // limits are the parts of a Spec that time is measured against.
@@ -55,7 +55,8 @@ type verdict struct {
 	leave bool
 }
 
-// judge is the policy of DESIGN.md 6: a pure function of facts and time.
+// judge says whether a session is to be ended, and why: a pure function of facts
+// and time.
 func judge(f facts, l limits) verdict {
 	if f.ruling != nil {
 		return judgeRuled(f, l)

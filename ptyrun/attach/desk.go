@@ -53,8 +53,8 @@ const (
 	maxConns = 2 * maxGuests
 	// maxHistory is how much of the last output a guest gets first.
 	maxHistory = 64 << 10
-	// nudgeTime is how long the window is narrower (libraries.md: 0.3 s makes
-	// the client repaint).
+	// nudgeTime is how long the window is narrower (after 0.3 s the
+	// client has painted all of it anew).
 	nudgeTime = 300 * time.Millisecond
 	// farewell is how long guests may take for the last output.
 	farewell = 500 * time.Millisecond
