@@ -150,8 +150,9 @@ func (l *loader) fields(a *Agent, t table) {
 	a.Command = []string{"claude"}
 	if p, ok := t["command"]; ok {
 		a.Command = l.command(p, "[claude]")
-		l.runs(p, a.Command, true)
+		a.Program = l.runs(p, a.Command, true)
 	}
+	a.TrustDir = l.boolean(t, "trust-dir")
 	a.Self = len(a.Command) > 0 && a.Command[0] == "heartbeat"
 	a.Settings = enum(l, t, "settings", SettingsProject, []SettingsTarget{SettingsProject, SettingsLocal, SettingsFlag, SettingsOnly})
 	a.Permissions = l.permissions(t)

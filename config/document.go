@@ -44,10 +44,12 @@ type groupKeys struct {
 type agentKeySet struct {
 	// The workspace, relative to the file that says so. ~ and ${VAR} are replaced. It is no home and no folder of the system.
 	Dir pathText `yaml:"dir,omitempty"`
-	// What starts a session, as a list of words. A first word "heartbeat" is the running binary.
+	// What starts a session, as a list of words. A first word "heartbeat" is the running binary; one with a slash begins at the folder of the file that says so.
 	Command argv `yaml:"command,omitempty"`
 	// Which of Claude Code's settings files gets our hooks: .claude/settings.json, .claude/settings.local.json, or one outside of the workspace, given by --settings together with what command passes by that flag itself (flag). With only, nothing else is read: not the settings, .mcp.json and CLAUDE.md of the workspace, nor those of the user.
 	Settings string `yaml:"settings,omitempty" jsonschema:"enum=project,enum=local,enum=flag,enum=only,default=project"`
+	// Lets what decides what runs lie in the workspace, where the agent could rewrite it: the fleet's file, those that it includes, the programs of command, poll and gate, env-file, prompt-file. The client's own tools are kept from it.
+	TrustDir bool `yaml:"trust-dir,omitempty" jsonschema:"default=false"`
 	// What the sessions may do without asking.
 	Permissions permissionKeySet `yaml:"permissions,omitempty"`
 	// What wakes the agent.

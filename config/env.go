@@ -47,6 +47,7 @@ func (l *loader) envFile(t table) string {
 		return ""
 	}
 	text, _ := l.expand(p)
+	l.names(p, text)
 	return text
 }
 

@@ -83,7 +83,13 @@ type Agent struct {
 	Dir string
 	// Inbox is absolute; Home is Dir/.heartbeat.
 	Inbox, Home string
-	Command     []string
+	// TrustDir says that what decides what runs may lie in Dir; Guarded are such
+	// files, relative to it.
+	TrustDir bool
+	Guarded  []string
+	Command  []string
+	// Program is the absolute path of Command[0] where that has a slash.
+	Program string
 	// Self is true when Command begins with "heartbeat": the running binary.
 	Self        bool
 	Settings    SettingsTarget
@@ -145,10 +151,12 @@ type Trigger struct {
 	Named bool
 	Line  int
 	// Gate is a command that decides whether a fire becomes a prompt, or nil.
-	Gate  []string
-	Cron  *CronTrigger
-	Watch *WatchTrigger
-	Poll  *PollTrigger
+	Gate []string
+	// GateProgram is the absolute path of Gate[0] where that has a slash.
+	GateProgram string
+	Cron        *CronTrigger
+	Watch       *WatchTrigger
+	Poll        *PollTrigger
 }
 
 // CronTrigger fires on a schedule.
@@ -179,6 +187,8 @@ type WatchTrigger struct {
 // PollTrigger fires when a command has output.
 type PollTrigger struct {
 	Command []string
+	// Program is the absolute path of Command[0] where that has a slash.
+	Program string
 	Every   time.Duration
 	Timeout time.Duration
 	Split   sources.Split
@@ -197,6 +207,22 @@ func (a *Agent) Policy() hook.Policy {
 		Mode: a.Mode, IdleInterval: a.IdleInterval, OnIdle: a.OnIdle, Deliver: hook.DeliverStderr,
 		Background: a.Background, Context: a.Context, MaxContinuations: a.MaxContinuations, MaxEntry: a.MaxEntry,
 	}
+}
+
+// Argv is the agent's command with its program's path.
+func (a *Agent) Argv() []string { return located(a.Program, a.Command) }
+
+// Argv is the command of a poll with its program's path.
+func (p *PollTrigger) Argv() []string { return located(p.Program, p.Command) }
+
+// GateArgv is the gate with its program's path.
+func (t *Trigger) GateArgv() []string { return located(t.GateProgram, t.Gate) }
+
+func located(program string, command []string) []string {
+	if program == "" {
+		return command
+	}
+	return append([]string{program}, command[1:]...)
 }
 
 // Delay is how much later than its schedule one of the agent's cron triggers

@@ -101,6 +101,7 @@ func (l *loader) include(f *Fleet, p place, path string, defaults table) {
 		}
 		return
 	}
+	l.names(p, path)
 	data, err := l.shelf.read(path)
 	if err != nil {
 		l.problem(p, fmt.Sprintf("cannot read %s: %v", l.shown(path), err), "")

@@ -210,7 +210,7 @@ agents:
   five: {dir: new, command: [./client]}
   six: {dir: new-too, command: [~/client], trigger: {poll: ["${BIN}/poll"]}}
 `,
-		"one/.keep": "", "two/made.sh": "#!/bin/sh\n", "three/.keep": "", "three-and-one/poll.sh": "",
+		"one/.keep": "", "two/.keep": "", "made.sh": "#!/bin/sh\n", "three/.keep": "", "three-and-one/poll.sh": "",
 	})
 	dir := filepath.Dir(path)
 	var got []string
@@ -220,12 +220,13 @@ agents:
 	}
 	want := []string{
 		`DIR/heartbeat.yaml:4:13: defaults.command[0]: no-such-client is not found in PATH (install it, or write its whole path)`,
-		`DIR/heartbeat.yaml:5:20: defaults.trigger.poll[0]: ./poll.sh is not there (it is looked for at DIR/one/poll.sh)`,
-		`DIR/heartbeat.yaml:8:68: agents.two.trigger.poll[0]: ./made.sh is not executable (chmod +x DIR/two/made.sh)`,
+		`DIR/heartbeat.yaml:5:20: defaults.trigger.poll[0]: ./poll.sh is not there (it is looked for at DIR/poll.sh)`,
+		`DIR/heartbeat.yaml:8:68: agents.two.trigger.poll[0]: ./made.sh is not executable (chmod +x DIR/made.sh)`,
 		`DIR/heartbeat.yaml:9:33: agents.three.command[0]: client is not found in PATH (install it, or write its whole path)`,
 		`DIR/heartbeat.yaml:10:59: agents.four.env-file: cannot read env-file "DIR/x.env": open DIR/x.env: no such file or directory (no session starts without its variables)`,
 		`DIR/heartbeat.yaml:10:83: agents.four.trigger.poll[0]: client is not found in PATH (install it, or write its whole path)`,
 		`DIR/heartbeat.yaml:10:99: agents.four.trigger.gate[0]: / is not a program (it is looked for at /)`,
+		`DIR/heartbeat.yaml:11:30: agents.five.command[0]: ./client is not there (it is looked for at DIR/client)`,
 		`DIR/heartbeat.yaml:12:33: agents.six.command[0]: nothing is replaced in ~/client: ~ and ${VAR} are for dir and other paths of this file (write its whole path)`,
 		`DIR/heartbeat.yaml:12:61: agents.six.trigger.poll[0]: nothing is replaced in ${BIN}/poll: ~ and ${VAR} are for dir and other paths of this file (write its whole path)`,
 	}
@@ -247,7 +248,7 @@ version: 1
 include: [sub/b.yaml]
 defaults: {permissions: {allow: [Write, "Write(out/**)"]}}
 agents:
-  around: {dir: .}
+  around: {dir: around}
 `,
 		"sub/b.yaml": `agents:
   b: {dir: ../../elsewhere, permissions: {deny: ["Edit(x)", "Write(/etc/**)"]}, trigger: {cron: "@daily", prompt: x, missed: all}}
@@ -261,8 +262,6 @@ agents:
 	}
 	want := []string{
 		`DIR/heartbeat.yaml:4:41: defaults.permissions.allow[1]: "Write(out/**)" never matches: paths are looked at by Edit rules alone (write Edit(out/**))`,
-		`DIR/heartbeat.yaml:6:17: agents.around.dir: DIR/heartbeat.yaml lies in the agent's own directory: the agent can change what is run (move it out of DIR)`,
-		`DIR/heartbeat.yaml:6:17: agents.around.dir: DIR/sub/b.yaml lies in the agent's own directory: the agent can change what is run (move it out of DIR)`,
 		`DIR/sub/b.yaml:2:61: agents.b.permissions.deny[1]: "Write(/etc/**)" never matches: paths are looked at by Edit rules alone (write Edit(/etc/**))`,
 		`DIR/sub/b.yaml:2:126: agents.b.trigger.missed: with overlap: skip the second missed fire finds the first one queued and is dropped (write overlap: queue beside it)`,
 	}

@@ -145,6 +145,9 @@ type loader struct {
 	agents   []declared
 	grouped  []grouped
 	programs []program
+	mentions []mention
+	owners   map[string]declared // by the one spelling of their directory
+	reached  map[string][]spot
 
 	// What many agents have in common is worked out once.
 	zones     map[string]*time.Location
@@ -217,6 +220,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 		l.warn(root.orThis(t["agents"]), "no agents are declared", "heartbeat apply takes back what it did for those that there were")
 	}
 	l.collisions()
+	l.withinReach()
 	l.suspicious()
 	l.unrunnable()
 	l.ticks(f, root, t)

@@ -54,6 +54,7 @@ agents:
     dir: work
     command: [heartbeat, simulate, 3]
     settings: flag
+    trust-dir: true
     permissions:
       mode: acceptEdits
       allow: [Read, "Bash(git *)"]
@@ -129,7 +130,7 @@ func TestEveryField(t *testing.T) {
 	}
 	want := &Agent{
 		Name: "all", File: path, Line: 11, Dir: dir + "/work", Inbox: dir + "/work/queue/in.jsonl", Home: dir + "/work/.heartbeat",
-		Command: []string{"heartbeat", "simulate", "3"}, Self: true, Settings: SettingsFlag,
+		Command: []string{"heartbeat", "simulate", "3"}, Self: true, Settings: SettingsFlag, TrustDir: true,
 		Permissions: Permissions{Mode: "acceptEdits", Allow: []string{"Read", "Bash(git *)"}, Deny: []string{"WebFetch"}},
 		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextResume,
 		Background: hook.BackgroundIgnore, KickoffText: "Read CLAUDE.md", OnOrphan: inbox.Retry,
@@ -139,9 +140,9 @@ func TestEveryField(t *testing.T) {
 		Env: map[string]string{"A": "default", "B": "own", "C": "5"}, StallTimeout: 8 * time.Minute,
 		EnvFile: dir + "/secrets/all.env", EnvAllow: []string{"HTTPS_PROXY", "AWS_*"}, EnvDeny: []string{"*_TOKEN"},
 		Triggers: []Trigger{
-			{Name: "morning", Named: true, Line: 44, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
-			{Name: "watch-1", Line: 54, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
-			{Name: "poll-1", Line: 60, Poll: &PollTrigger{
+			{Name: "morning", Named: true, Line: 45, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
+			{Name: "watch-1", Line: 55, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
+			{Name: "poll-1", Line: 61, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
 				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue,
 			}},
@@ -154,7 +155,7 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 68, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 69, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,

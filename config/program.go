@@ -9,23 +9,6 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// program is a command that an agent's sessions or triggers run.
-type program struct {
-	where   place
-	word    string
-	session bool // it starts sessions, which have an environment of their own
-	agent   *Agent
-}
-
-// runs notes that a command will be run, to look for it once all is read.
-func (l *loader) runs(p place, command []string, session bool) {
-	if len(command) == 0 || session && command[0] == "heartbeat" {
-		return
-	}
-	p = p.here()
-	l.programs = append(l.programs, program{where: p.below(0, p.node.Content[0]), word: command[0], session: session})
-}
-
 // unrunnable warns of commands that could not be run now, once for all agents
 // that share one. They may be made later, or the fleet be meant for another
 // machine.
@@ -47,14 +30,7 @@ func (l *loader) missing(c program) (message, hint string) {
 	if strings.HasPrefix(c.word, "~/") || variable.MatchString(c.word) || unbraced.MatchString(c.word) {
 		return fmt.Sprintf("nothing is replaced in %s: ~ and ${VAR} are for dir and other paths of this file", cut(c.word)), "write its whole path"
 	}
-	if strings.Contains(c.word, "/") {
-		path := c.word
-		if !filepath.IsAbs(path) {
-			if l.absent[c.agent] {
-				return "", "" // it comes with the directory, or does not
-			}
-			path = filepath.Join(c.agent.Dir, path)
-		}
+	if path := beside(c.where, c.word); path != "" {
 		switch why := l.unfit(path); why {
 		case "":
 			return "", ""

@@ -118,7 +118,7 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 	}
 	if gate, ok := t["gate"]; ok {
 		trigger.Gate = l.command(gate, "[./is-it-time.sh]")
-		l.runs(gate, trigger.Gate, false)
+		trigger.GateProgram = l.runs(gate, trigger.Gate, false)
 	}
 	switch kind {
 	case cronKind:
@@ -269,9 +269,8 @@ func (l *loader) pattern(p place, pattern string) {
 // poll reads a poll trigger but for its prompt, which depends on the split.
 func (l *loader) poll(t table) *PollTrigger {
 	command := l.command(t["poll"], "[./next-ticket.sh]")
-	l.runs(t["poll"], command, false)
 	p := &PollTrigger{
-		Command: command, Overlap: l.overlapRule(t),
+		Command: command, Program: l.runs(t["poll"], command, false), Overlap: l.overlapRule(t),
 		Every:   l.duration(t, "every", DefaultEvery, bounds{least: leastEvery, why: "each run starts a process"}),
 		Timeout: l.duration(t, "timeout", DefaultPollTimeout, bounds{most: day}),
 		Split:   enum(l, t, "split", sources.SplitWhole, []sources.Split{sources.SplitWhole, sources.SplitLines, sources.SplitJSON}),
@@ -384,6 +383,7 @@ func (l *loader) promptFile(p place) (string, bool) {
 	if !ok {
 		return "", false
 	}
+	l.names(p, name)
 	text, err := l.shelf.prompt(name)
 	switch {
 	case err != nil:

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strings"
 
 	"heartbeat/sources"
 )
@@ -15,13 +14,6 @@ func (l *loader) warn(p place, message, hint string) {
 // suspicious looks at agents for what is allowed and most likely not meant.
 func (l *loader) suspicious() {
 	for _, d := range l.agents {
-		for _, src := range l.files {
-			real := src.real
-			if strings.HasPrefix(real, slashed(d.Dir)) {
-				l.warn(d.dir, fmt.Sprintf("%s lies in the agent's own directory: the agent can change what is run", src.name),
-					"move it out of "+d.Dir)
-			}
-		}
 		l.unreadable(d)
 	}
 }

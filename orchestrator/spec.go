@@ -14,7 +14,7 @@ const keepLogs = 20
 
 // spec says what an agent's next session is.
 func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared, env []string, interrupted *inbox.InFlight) (session.Spec, error) {
-	command := c.Command
+	command := c.Argv()
 	if c.Self {
 		command = append([]string{Self()}, c.Command[1:]...)
 	}

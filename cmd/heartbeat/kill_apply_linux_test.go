@@ -91,7 +91,7 @@ func TestKilledApplies(t *testing.T) {
 			k.put("one/heartbeat.yaml", steps[0].fleet())
 			k.put("one/triage/.claude/settings.json", theirs)
 			k.shell("chmod 640 one/triage/.claude/settings.json")
-			k.ok("apply", "-f", "one/heartbeat.yaml")
+			k.world.done("apply", "-f", "one/heartbeat.yaml")
 			k.save("start")
 			k.walk(steps[0], steps[1:], "start")
 			t.Logf("%d applies killed", k.killed)

@@ -132,6 +132,16 @@ func (w *world) ok(args ...string) string {
 	return o.stdout
 }
 
+// done is ok where warnings may be printed.
+func (w *world) done(args ...string) string {
+	w.t.Helper()
+	o := w.run(args...)
+	if o.status != 0 {
+		w.t.Fatalf("heartbeat %q: status %d\nstdout: %s\nstderr: %s", args, o.status, o.stdout, o.stderr)
+	}
+	return o.stdout
+}
+
 // reply is an envelope as a reader in another language sees it.
 type reply struct {
 	OK    *bool           `json:"ok"`

@@ -42,8 +42,8 @@ func TestNoFileAndNoTicketComesAgain(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.put("heartbeat.yaml", steps[0].file)
-			w.put("agents/triage/tickets", "#!/bin/sh\necho one; echo two; date +%s%N >>runs\n")
-			if err := os.Chmod(filepath.Join(w.dir, "agents/triage/tickets"), 0o700); err != nil {
+			w.put("tickets", "#!/bin/sh\necho one; echo two; date +%s%N >>runs\n")
+			if err := os.Chmod(filepath.Join(w.dir, "tickets"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			w.put("agents/triage/in/first.md", "x")

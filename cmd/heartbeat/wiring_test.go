@@ -120,7 +120,7 @@ func TestUnapplyAfterAMove(t *testing.T) {
 		w := newWorld(t)
 		w.put("one/heartbeat.yaml", fleet)
 		w.put("one/triage/.claude/settings.json", original)
-		w.ok("apply", "-f", "one/heartbeat.yaml")
+		w.done("apply", "-f", "one/heartbeat.yaml")
 		w.shell("mv one two")
 		if lost {
 			w.shell("mv state lost")
@@ -186,15 +186,15 @@ func TestApplyTrust(t *testing.T) {
 func TestWarningsAreShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  here:\n    dir: .\n")
+	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  here:\n    dir: here\n    command: [./gone]\n")
 	for _, command := range []string{"validate", "apply"} {
 		o := w.run(command)
-		if o.status != 0 || !strings.Contains(o.stderr, "warning: heartbeat.yaml:5:10: agents.here.dir: heartbeat.yaml lies in the agent's own directory") {
+		if o.status != 0 || !strings.Contains(o.stderr, "warning: heartbeat.yaml:6:15: agents.here.command[0]: ./gone is not there") {
 			t.Errorf("%s: %+v", command, o)
 		}
 	}
 	r := envelopeOf(t, w.run("validate", "-o", "json"))
-	if len(r.Warnings) != 1 || !strings.Contains(string(r.Data), `"line":5`) {
+	if len(r.Warnings) != 1 || !strings.Contains(string(r.Data), `"line":6`) {
 		t.Errorf("with JSON: %v %s", r.Warnings, r.Data)
 	}
 }

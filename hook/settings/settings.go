@@ -54,9 +54,14 @@ type Want struct {
 // Guards returns the deny rules that keep an agent from editing its own hooks
 // and queue by accident. Edit rules cover all of the client's tools that write
 // files; a path in a Write rule is accepted and never looked at. The paths are
-// relative to the directory that the session started in.
-func Guards() []string {
-	return []string{"Edit(.claude/**)", "Edit(.heartbeat/**)"}
+// relative to the directory that the session started in. files are more paths
+// in it.
+func Guards(files ...string) []string {
+	guards := []string{"Edit(.claude/**)", "Edit(.heartbeat/**)"}
+	for _, file := range files {
+		guards = append(guards, "Edit("+file+")")
+	}
+	return guards
 }
 
 func (w Want) timeout(event string) int {

@@ -110,6 +110,18 @@ func checkForeign(_ *Facts, a *Agent) []Finding {
 	return found
 }
 
+// checkReach: what decides what runs, and lies in the agent's directory.
+func checkReach(_ *Facts, a *Agent) []Finding {
+	if len(a.Config.Guarded) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Severity: Info, Code: "within-reach", Seen: "trust-dir: in its directory lie " + list(a.Config.Guarded, 5) + ", which decide what runs",
+		Why: "the rules that we install keep the client's own tools from them; a shell that the agent may use can rewrite them",
+		Fix: "move them out of " + a.Config.Dir,
+	}}
+}
+
 // checkObstacles: what keeps our hooks from working, for certain. `heartbeat
 // run` holds the agent for it.
 func checkObstacles(_ *Facts, a *Agent) []Finding {

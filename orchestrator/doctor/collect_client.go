@@ -54,7 +54,7 @@ var logins = []string{
 const keyVariable = "ANTHROPIC_API_KEY"
 
 func (c *collector) client(a *Agent) Client {
-	cl := Client{Name: a.Config.Command[0], Args: a.Config.Command[1:]}
+	cl := Client{Name: a.Config.Argv()[0], Args: a.Config.Command[1:]}
 	if a.Config.Self {
 		return cl
 	}

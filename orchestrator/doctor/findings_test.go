@@ -191,6 +191,11 @@ func hookFixtures() []fixture {
 			},
 		},
 		{
+			"within-reach", Info, false,
+			func(r *rig) { r.agent.TrustDir, r.agent.Guarded = true, []string{"heartbeat.yaml"} },
+			func(r *rig) { r.agent.TrustDir = true },
+		},
+		{
 			"other-stop-hook", Warning, false,
 			func(r *rig) { r.put(userFile, stopEntry(`{"type":"prompt","prompt":"is it done?"}`)) },
 			func(r *rig) {

@@ -103,7 +103,7 @@ func (t trigger) polled(emit sources.Emit) (poll.Trigger, error) {
 		}
 	}
 	return poll.Trigger{
-		Key: key, Command: poll.Command{Argv: t.Poll.Command, Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
+		Key: key, Command: poll.Command{Argv: t.Poll.Argv(), Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
 		Every: t.Poll.Every, Split: t.Poll.Split, Dedupe: t.Poll.Dedupe, Template: tmpl, Emit: emit,
 		Failed: t.fails, Slots: t.of.f.polls, Run: t.run,
 	}, nil

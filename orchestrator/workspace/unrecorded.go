@@ -13,7 +13,7 @@ import (
 // planUnrecorded takes our hooks out of settings files of which no record says
 // what was applied: the state directory is another one, as after a move. Rules
 // may have been the person's before, so they stay and are named.
-func (p *Plan) planUnrecorded(declared config.Permissions, file string) error {
+func (p *Plan) planUnrecorded(declared *config.Agent, file string) error {
 	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
 		path := p.target(t)
 		if slices.ContainsFunc(p.Items, func(i Item) bool { return i.file == path }) {
@@ -58,7 +58,7 @@ func (p *Plan) another(path, file string) string {
 }
 
 // unhook plans to take our hooks out of a settings file.
-func (p *Plan) unhook(path string, current []byte, declared config.Permissions) {
+func (p *Plan) unhook(path string, current []byte, declared *config.Agent) {
 	report, err := settings.Inspect(current)
 	var next []byte
 	if err == nil {
@@ -81,15 +81,15 @@ func (p *Plan) unhook(path string, current []byte, declared config.Permissions) 
 }
 
 // ruled are the rules of a settings file that applying would have added.
-func ruled(report *settings.Report, declared config.Permissions) []string {
+func ruled(report *settings.Report, declared *config.Agent) []string {
 	var found []string
 	for _, rule := range report.Allow {
-		if slices.Contains(declared.Allow, rule) {
+		if slices.Contains(declared.Permissions.Allow, rule) {
 			found = append(found, rule)
 		}
 	}
 	for _, rule := range report.Deny {
-		if slices.Contains(declared.Deny, rule) || slices.Contains(settings.Guards(), rule) {
+		if slices.Contains(declared.Permissions.Deny, rule) || slices.Contains(settings.Guards(declared.Guarded...), rule) {
 			found = append(found, rule)
 		}
 	}

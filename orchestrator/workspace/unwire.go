@@ -110,7 +110,7 @@ func unwirings(f *config.Fleet, stateDir string, agents []*config.Agent, chosen 
 	}
 	for _, a := range agents {
 		if p := byDir[a.Dir]; p != nil && chosen(a.Name, a.Dir) {
-			if err := p.planUnrecorded(a.Permissions, file); err != nil {
+			if err := p.planUnrecorded(a, file); err != nil {
 				return nil, fmt.Errorf("cannot unwire agent %q: %w", a.Name, err)
 			}
 		}
