@@ -5,18 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
+	"slices"
 
 	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/state"
 )
 
 // OriginFile is in .heartbeat and says which fleet ran or applied the agent
-// last. It is for telling that a fleet has been moved; nothing is done because
-// it says so.
+// last. It is for telling that a fleet has been moved. An agent can write it: it
+// only says where to look among our own state directories, and what is found
+// there decides.
 const OriginFile = "fleet.json"
 
 // Origin is which fleet ran or applied an agent.
@@ -51,8 +54,8 @@ func (l Left) Command() string {
 
 // Advice says what to do about it.
 func (l Left) Advice() string {
-	return fmt.Sprintf("stop heartbeat, then `%s`, or `rm -r %s` if nothing of it is wanted; `name:` in the fleet's file keeps a fleet's state wherever its folder goes",
-		l.Command(), settings.Quote(l.StateDir))
+	return fmt.Sprintf("stop heartbeat, then `%s`, or leave it there if nothing of it is wanted; `name:` in the fleet's file keeps a fleet's state wherever its folder goes",
+		l.Command())
 }
 
 // LeftBehind returns the states that agents had in another fleet that is no
@@ -65,7 +68,7 @@ func LeftBehind(agents []*config.Agent, now Origin) []Left {
 		i, known := index[o.StateDir]
 		if !known {
 			i = -1
-			if o.leftBehind(now) && !flock.Held(a.Dir) {
+			if o.leftBehind(now, a.Name) && !flock.Held(a.Dir) {
 				i = len(all)
 				all = append(all, Left{Origin: o, now: now})
 			}
@@ -78,17 +81,31 @@ func LeftBehind(agents []*config.Agent, now Origin) []Left {
 	return all
 }
 
-// leftBehind reports whether o is now's fleet under an earlier name. Another
-// fleet that is still there is none of our business.
-func (o Origin) leftBehind(now Origin) bool {
-	if o.StateDir == now.StateDir || !filepath.IsAbs(o.StateDir) || !state.Used(o.StateDir) {
+// leftBehind reports whether o is now's fleet under an earlier name, by what our
+// own state directories say: o's is one of them, belongs to no other fleet that
+// is still there, and has known the agent.
+func (o Origin) leftBehind(now Origin, agent string) bool {
+	if !slices.Contains(state.Beside(now.StateDir), o.StateDir) || !state.Used(o.StateDir) {
 		return false
 	}
 	file, err := FileOf(now.File)
 	if by := OwnerOf(o.StateDir); err != nil || by != "" && by != file && !Gone(by) {
 		return false // another fleet has that name by now
 	}
-	return o.File == now.File || Gone(o.File)
+	return (o.File == now.File || Gone(o.File)) && knew(o.StateDir, agent)
+}
+
+// knew reports whether a run that kept its state in a directory had an agent.
+func knew(stateDir, agent string) bool {
+	if known, err := memory.Read(stateDir); err == nil && slices.ContainsFunc(known, func(i memory.Identity) bool { return i.Name == agent }) {
+		return true
+	}
+	for e, err := range journal.Read(stateDir) {
+		if err == nil && e.Agent == agent {
+			return true
+		}
+	}
+	return false
 }
 
 // Mark writes down that now's fleet runs or has applied the agents, except
@@ -101,7 +118,7 @@ func Mark(agents []*config.Agent, now Origin) error {
 	}
 	var errs []error
 	for _, a := range agents {
-		if o := originOf(a); o != now && !o.leftBehind(now) {
+		if o := originOf(a); o != now && !o.leftBehind(now, a.Name) {
 			errs = append(errs, mark(a, append(data, '\n')))
 		}
 	}

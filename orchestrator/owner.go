@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -53,7 +54,7 @@ func FileOf(path string) (string, error) {
 func StateDir(f *config.Fleet) (string, error) {
 	dir, err := state.Path(f.Name)
 	if err == nil {
-		err = CheckName(f)
+		err = errors.Join(CheckName(f), checkApart(f, dir))
 	}
 	if err != nil {
 		return dir, err
@@ -109,7 +110,7 @@ func Claim(f *config.Fleet) (string, error) {
 		return dir, fmt.Errorf("cannot use the state of fleet %q: %w", f.Name, err)
 	}
 	defer unlock()
-	if err := CheckName(f); err != nil {
+	if err := errors.Join(CheckName(f), checkApart(f, dir)); err != nil {
 		return dir, err
 	}
 	file, err := FileOf(f.Path)
@@ -179,6 +180,40 @@ func CheckName(f *config.Fleet) error {
 		return nil
 	}
 	return &TakenError{Name: f.Name, File: f.Path, Other: other, StateDir: dir, linked: linked}
+}
+
+// checkApart returns a *ReachError where the state of a fleet lies in an agent's
+// directory, or the other way round: what a scheduler acts on would be the
+// agent's to write.
+func checkApart(f *config.Fleet, stateDir string) error {
+	if real, err := filepath.EvalSymlinks(stateDir); err == nil {
+		stateDir = real
+	}
+	for _, a := range f.Agents {
+		if below(a.Dir, stateDir) || below(stateDir, a.Dir) {
+			return &ReachError{Agent: a.Name, Dir: a.Dir, StateDir: stateDir}
+		}
+	}
+	return nil
+}
+
+// below reports whether a path is a folder or lies in it.
+func below(dir, path string) bool {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// ReachError means that an agent could write the state of its fleet.
+type ReachError struct{ Agent, Dir, StateDir string }
+
+// Error names both folders.
+func (e *ReachError) Error() string {
+	return fmt.Sprintf("cannot keep the fleet's state in %q: the directory of agent %q is %q, and it could write there", e.StateDir, e.Agent, e.Dir)
+}
+
+// Hint says what to do.
+func (e *ReachError) Hint() string {
+	return "set " + state.EnvBase + " to a folder outside of all agents' directories, or give the agent another dir:"
 }
 
 // Gone reports whether there is no fleet's file at path, as far as can be told.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"heartbeat/hook/settings"
+
 	"heartbeat/config"
 )
 
@@ -95,7 +97,7 @@ func checkTrust(_ *Facts, a *Agent) []Finding {
 	} else if c.Repository != "" {
 		seen += "; it is a git repository, so folders above it do not count"
 	}
-	fix := "run claude there once and accept: cd " + a.Config.Dir + " && " + c.Name
+	fix := "run claude there once and accept: cd " + settings.Quote(a.Config.Dir) + " && " + c.Name
 	if !c.NoConfig { // else there is nothing to record it in
 		fix = a.command("apply --trust") + ", or " + fix
 	}

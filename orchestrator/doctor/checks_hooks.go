@@ -201,12 +201,12 @@ func checkProgram(f *Facts, a *Agent, h Hook) Finding {
 			Why: "the hook fails, the turn ends, and the session stands still", Fix: fix, mend: mend,
 		}
 	case !p.Executable:
-		if p.Mendable {
-			mend = chmod
+		if p.Mendable { // else the path may be an agent's word
+			fix, mend = "chmod +x "+settings.Quote(p.Path), chmod
 		}
 		return Finding{
 			Severity: Error, Code: "hook-not-executable", Seen: p.Path + " is not executable",
-			Why: "the hook fails, the turn ends, and the session stands still", Fix: "chmod +x " + p.Path, mend: mend,
+			Why: "the hook fails, the turn ends, and the session stands still", Fix: fix, mend: mend,
 		}
 	case p.Module == "" && h.Ours, p.Module != "" && f.Self.Module != "" && p.Module != f.Self.Module && p.Module != "?":
 		return Finding{

@@ -89,7 +89,7 @@ func checkTail(f *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Code: "torn-line", Seen: fmt.Sprintf("the last line of %s has no newline for %s", a.Config.Inbox, age(f.Now.Sub(q.Written))),
-		Why: "it is not accepted before its newline: whoever wrote it died, or forgot it", Fix: "echo >> " + a.Config.Inbox,
+		Why: "it is not accepted before its newline: whoever wrote it died, or forgot it", Fix: "echo >> " + settings.Quote(a.Config.Inbox),
 	}}
 }
 
@@ -123,25 +123,25 @@ func checkLocks(_ *Facts, a *Agent) []Finding {
 	for _, name := range q.BadLocks {
 		found = append(found, Finding{
 			Severity: Error, Code: "lock-no-file", Seen: filepath.Join(beside, name) + " is no regular file",
-			Why: "it cannot be locked: no session starts and no hook works", Fix: "rm -r " + filepath.Join(beside, name),
+			Why: "it cannot be locked: no session starts and no hook works", Fix: "rm -r " + settings.Quote(filepath.Join(beside, name)),
 		})
 	}
 	if q.HookLockHeld {
 		found = append(found, Finding{
 			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, hookLock) + " was held for a whole second",
-			Why: "hooks give up after a moment and hand nothing over", Fix: "fuser -v " + filepath.Join(beside, hookLock),
+			Why: "hooks give up after a moment and hand nothing over", Fix: "fuser -v " + settings.Quote(filepath.Join(beside, hookLock)),
 		})
 	}
 	switch {
 	case q.RecordErr != nil && a.Denied == nil:
 		found = append(found, Finding{
 			Severity: Error, Code: "session-record", Seen: q.RecordErr.Error(),
-			Why: "hooks cannot tell that they belong to a session", Fix: permitted(a, q.RecordErr, "rm -r "+filepath.Join(a.Config.Home, "session.json")),
+			Why: "hooks cannot tell that they belong to a session", Fix: permitted(a, q.RecordErr, "rm -r "+settings.Quote(filepath.Join(a.Config.Home, "session.json"))),
 		})
 	case q.SessionHeld && !q.ShimAlive:
 		found = append(found, Finding{
 			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, sessionLock) + " is held, and not by the session on record",
-			Why: "no session can start", Fix: "fuser -v " + filepath.Join(beside, sessionLock),
+			Why: "no session can start", Fix: "fuser -v " + settings.Quote(filepath.Join(beside, sessionLock)),
 		})
 	case q.SessionHeld && !a.Running && q.Phase != hook.Ending && q.Phase != hook.Ended:
 		found = append(found, Finding{
