@@ -126,6 +126,9 @@ func readPrivate(file string) ([]byte, error) {
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("%w (mode %04o); chmod 600 makes it private", errNotPrivate, info.Mode().Perm())
 	}
+	if err := unchangeable(f); err != nil {
+		return nil, err
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
 	if err == nil && len(data) > maxEnvFile {
 		err = fmt.Errorf("it is over %d MiB", maxEnvFile>>20)

@@ -104,7 +104,7 @@ func (l *loader) include(f *Fleet, p place, path string, defaults table) {
 	l.names(p, path)
 	data, err := l.shelf.read(path)
 	if err != nil {
-		l.problem(p, fmt.Sprintf("cannot read %s: %v", l.shown(path), err), "")
+		l.problem(p, fmt.Sprintf("cannot read %s: %v", l.shown(path), err), mended(err, path))
 		return
 	}
 	src := l.add(l.shown(path), path, real, data)
@@ -149,7 +149,7 @@ func (l *loader) shown(path string) string {
 // readSource reads a file of a fleet. A file that is none (a FIFO) is refused
 // where it is included, because nobody would write to it.
 func readSource(path string) ([]byte, error) {
-	f, err := openRegular(path)
+	f, err := openOwned(path)
 	if err != nil {
 		return nil, reason(err)
 	}

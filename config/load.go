@@ -16,6 +16,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"heartbeat/hook/owned"
+	"heartbeat/hook/settings"
 	"heartbeat/sources"
 )
 
@@ -44,6 +46,9 @@ func LoadInputs(path string, known func() Folders) (*Fleet, *Inputs, error) {
 		return nil, in, fmt.Errorf("cannot read configuration: %w", err)
 	}
 	defer f.Close()
+	if err := unchangeable(f); err != nil {
+		return nil, in, Problems{{File: path, Line: 1, Column: 1, Message: "what it says is not done: " + err.Error(), Hint: mended(err, path)}}
+	}
 	data, err := readAll(f)
 	if err != nil {
 		return nil, in, fmt.Errorf("cannot read configuration %q: %w", path, err)
@@ -56,6 +61,36 @@ func LoadInputs(path string, known func() Folders) (*Fleet, *Inputs, error) {
 // FIFO that has been put in its place.
 func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// openOwned is openRegular for files that say what is run.
+func openOwned(name string) (*os.File, error) {
+	f, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := unchangeable(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// unchangeable returns an error for a file that somebody else can change: what
+// it says is run as this user. A terminal or a pipe of this user's is fine.
+func unchangeable(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return owned.Check(info)
+}
+
+// mended says what to do about such a file.
+func mended(err error, path string) string {
+	if other, ok := errors.AsType[*owned.Error](err); ok {
+		return other.Fix + " " + settings.Quote(path) + " if it is yours"
+	}
+	return ""
 }
 
 var errNotRegular = errors.New("it is not a regular file")

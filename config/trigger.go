@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -387,7 +388,7 @@ func (l *loader) promptFile(p place) (string, bool) {
 	text, err := l.shelf.prompt(name)
 	switch {
 	case err != nil:
-		l.problem(p, err.Error(), "paths are relative to this file")
+		l.problem(p, err.Error(), cmp.Or(mended(err, name), "paths are relative to this file"))
 		return "", false
 	case strings.TrimSpace(text) == "":
 		l.problem(p, name+" is blank", "")
@@ -398,7 +399,7 @@ func (l *loader) promptFile(p place) (string, bool) {
 }
 
 func readPrompt(name string) (string, error) {
-	f, err := openRegular(name)
+	f, err := openOwned(name)
 	if errors.Is(err, errNotRegular) {
 		return "", fmt.Errorf("cannot read prompt: %s is not a regular file", name)
 	}

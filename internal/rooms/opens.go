@@ -40,6 +40,7 @@ var openers = map[string]string{
 	"hook/clock_linux.go":                  kernel,
 	"hook/flock/holder_linux.go":           kernel,
 	"hook/harden.go":                       kernel,
+	"hook/owned/owned.go":                  "the kernel's files, and the system's list of users and groups",
 	"hook/process_linux.go":                kernel,
 	"orchestrator/doctor/machine_linux.go": kernel,
 	"ptyrun/group_linux.go":                kernel,

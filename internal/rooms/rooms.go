@@ -20,13 +20,14 @@ var allowed = map[string][]string{
 	"hook/durable":  {},
 	"hook/flock":    {},
 	"hook/settings": {},
+	"hook/owned":    {},
 	"hook/inbox":    {"hook/durable", "hook/flock"},
 	"hook":          {"hook/durable", "hook/flock", "hook/foreign", "hook/inbox"},
 	// hook/durable opens what others may have put something else in place of.
 	"sources/...":          {"sources/...", "hook/durable", "hook/foreign"},
 	"ptyrun/...":           {"ptyrun/...", "hook/durable", "hook/foreign"},
-	"config":               {"hook", "hook/inbox", "hook/settings", "sources"}, // the words, the client's permission rules, and the schedule grammar
-	"orchestrator/state":   {"hook/durable"},
+	"config":               {"hook", "hook/inbox", "hook/owned", "hook/settings", "sources"}, // the words, the client's permission rules, and the schedule grammar
+	"orchestrator/state":   {"hook/durable", "hook/owned"},
 	"orchestrator/session": {"hook/...", "ptyrun/..."},
 	"orchestrator/queue":   {"config", "hook/...", "orchestrator/session"},
 	"orchestrator/account": {"sources"},
@@ -46,7 +47,7 @@ var allowed = map[string][]string{
 		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/queue", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
 	},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
-	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "hook/flock"},
+	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "hook/flock", "ptyrun/peer"},
 	"orchestrator/service":    {"orchestrator"},
 	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal"},
 	"cmd/heartbeat-stop":      {"hook"},

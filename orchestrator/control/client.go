@@ -19,6 +19,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/ptyrun/peer"
 )
 
 // ErrNotRunning means that no scheduler answers for the fleet.
@@ -91,10 +92,15 @@ func NewClient(dir string) *Client {
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, "unix", socketPath(dir))
-			if err == nil {
-				c.pid.Store(int64(peerPID(conn)))
+			if err != nil {
+				return nil, err
 			}
-			return conn, err
+			other, err := peer.Check(conn)
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("%s: %w", socketPath(dir), err), conn.Close())
+			}
+			c.pid.Store(int64(other.PID))
+			return conn, nil
 		},
 	}
 	return c

@@ -17,6 +17,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/ptyrun/peer"
 )
 
 // retryEvery is how often a run whose fleet has another run's socket looks
@@ -40,7 +41,8 @@ func Serve(ctx context.Context, dir string, run Run, s Scheduler, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	return answer(ctx, l, run, s, log)
+	strangers := func(err error) { log.Warn("somebody was hung up on who came to the control socket", "err", err) }
+	return answer(ctx, peer.Listener{Listener: l, Refused: strangers}, run, s, log)
 }
 
 // answer answers what is asked on the socket until ctx ends.

@@ -19,6 +19,7 @@ import (
 	"strconv"
 
 	"heartbeat/hook/durable"
+	"heartbeat/hook/owned"
 )
 
 // EnvBase replaces the base of all state directories.
@@ -107,28 +108,47 @@ func base() (string, error) {
 }
 
 // RuntimeDir returns the directory of a fleet's sockets and makes it:
-// $XDG_RUNTIME_DIR/heartbeat/FLEET, else run/ in the state directory, else,
-// where that path is too long for a socket, a private directory under the
-// temporary one, or under /tmp.
+// $XDG_RUNTIME_DIR/heartbeat/FLEET, else run/ in the state directory, else a
+// private directory under the temporary one, or under /tmp: the first one whose
+// path is short enough for a socket, and in whose place nobody else can put
+// another.
 func RuntimeDir(fleet string) (string, error) {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && os.Getenv(EnvBase) == "" {
-		if dir = filepath.Join(dir, "heartbeat", fleet); len(dir) <= maxSocketDir {
-			return dir, private(dir)
-		}
-	}
 	stateDir, err := Dir(fleet)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(stateDir, "run")
-	if len(dir) > maxSocketDir {
-		sum := sha256.Sum256([]byte(stateDir))
-		name := "heartbeat-" + strconv.Itoa(os.Getuid()) + "-" + hex.EncodeToString(sum[:6])
-		if dir = filepath.Join(os.TempDir(), name); len(dir) > maxSocketDir {
-			dir = filepath.Join("/tmp", name) // TMPDIR may be anything
+	var failed []error
+	for _, dir := range runtimeDirs(fleet, stateDir) {
+		if len(dir) > maxSocketDir {
+			continue
+		}
+		if err = kept(dir); err == nil {
+			return dir, nil
+		}
+		failed = append(failed, err)
+	}
+	return "", errors.Join(failed...)
+}
+
+// runtimeDirs are the paths of which one is the runtime directory.
+func runtimeDirs(fleet, stateDir string) []string {
+	var dirs []string
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && os.Getenv(EnvBase) == "" {
+		dirs = append(dirs, filepath.Join(dir, "heartbeat", fleet))
+	}
+	sum := sha256.Sum256([]byte(stateDir))
+	name := "heartbeat-" + strconv.Itoa(os.Getuid()) + "-" + hex.EncodeToString(sum[:6])
+	return append(dirs, filepath.Join(stateDir, "run"), filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name))
+}
+
+// kept makes a private directory in whose place nobody else can put another.
+func kept(dir string) error {
+	for _, step := range []func(string) error{owned.CheckPlace, private, owned.CheckPlace} {
+		if err := step(dir); err != nil {
+			return fmt.Errorf("cannot use %q for sockets: %w", dir, err)
 		}
 	}
-	return dir, private(dir)
+	return nil
 }
 
 // private makes a directory that only its owner, this user, can enter.

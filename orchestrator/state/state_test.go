@@ -196,3 +196,28 @@ func TestALargeFileIsLoadedAgain(t *testing.T) {
 		t.Errorf("an empty file: %v", err)
 	}
 }
+
+// TestSocketsAreWhereNobodySwapsThem: another user could put a directory of
+// theirs in the place of one in a folder that they can write.
+func TestSocketsAreWhereNobodySwapsThem(t *testing.T) {
+	base, open := t.TempDir(), t.TempDir()
+	t.Setenv(EnvBase, "")
+	t.Setenv("XDG_STATE_HOME", base)
+	t.Setenv("XDG_RUNTIME_DIR", open)
+	safe := filepath.Join(open, "heartbeat", "fleet")
+	if dir, err := RuntimeDir("fleet"); dir != safe || err != nil {
+		t.Fatalf("%q, %v, want %q", dir, err, safe)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if dir, err := RuntimeDir("fleet"); dir == safe || err != nil {
+		t.Errorf("%q, %v", dir, err)
+	}
+	if err := os.Chmod(open, 0o777|os.ModeSticky); err != nil { // as /tmp is
+		t.Fatal(err)
+	}
+	if dir, err := RuntimeDir("fleet"); dir != safe || err != nil {
+		t.Errorf("%q, %v, want %q", dir, err, safe)
+	}
+}

@@ -12,8 +12,8 @@
 // The window has the size of the guest's terminal who last joined or resized
 // and may type; when nobody is left, that of before.
 //
-// Not promised: the socket is for this user (0600); another process of the
-// same user can join too.
+// Not promised: the socket is for this user and root, whatever its mode; another
+// process of the same user can join too.
 package attach
 
 import (
@@ -29,6 +29,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"heartbeat/ptyrun/peer"
 )
 
 // Terminal is what guests join, as *ptyrun.Child has it. Write may block for
@@ -190,7 +192,7 @@ func (d *Desk) hangUp() {
 
 func (d *Desk) accept() {
 	for {
-		conn, err := d.listener.Accept()
+		conn, err := peer.Listener{Listener: d.listener, Refused: func(err error) { d.cfg.Log.Warn("somebody was hung up on who came to the session", "err", err) }}.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}

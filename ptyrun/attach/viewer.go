@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"heartbeat/ptyrun/peer"
 )
 
 // ErrNobody means that no session listens at the socket.
@@ -47,6 +49,9 @@ func Join(ctx context.Context, path string, g Guest) (*Viewer, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot join the session: %w", err)
+	}
+	if _, err := peer.Check(conn); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot join the session: %s: %w", path, err), conn.Close())
 	}
 	v := &Viewer{conn: conn, in: bufio.NewReader(conn)}
 	v.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })

@@ -1,0 +1,16 @@
+package peer
+
+import "golang.org/x/sys/unix"
+
+// of reads LOCAL_PEERCRED and LOCAL_PEERPID (unix(4)).
+func of(fd int) (Peer, error) {
+	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+	if err != nil {
+		return Peer{}, err
+	}
+	pid, err := unix.GetsockoptInt(fd, unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+	if err != nil {
+		pid = 0
+	}
+	return Peer{UID: int(cred.Uid), PID: pid}, nil
+}
