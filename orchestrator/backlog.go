@@ -38,7 +38,7 @@ type backlogs struct {
 type seenQueue struct {
 	first string // delivery id of the first queued entry
 	since time.Time
-	dead  int
+	dead  inbox.DeadCount
 	info  os.FileInfo // of the dead letters when they were counted
 }
 
@@ -89,8 +89,9 @@ func (k *seenQueue) look(t queueOf) Backlog {
 	info, err := os.Lstat(inbox.DeadLetterFile(t.cfg.Inbox))
 	changed := err == nil && (k.info == nil || info.Size() != k.info.Size() || !info.ModTime().Equal(k.info.ModTime()))
 	if err != nil {
-		k.dead, k.info = 0, nil
+		k.dead, k.info = inbox.DeadCount{}, nil
 	}
+	changed = changed || k.dead.More // as far as it was counted
 	if t.busy || changed {
 		if err := k.open(t, &b, info, changed); err != nil {
 			b.Problem = err.Error()
@@ -99,7 +100,7 @@ func (k *seenQueue) look(t queueOf) Backlog {
 	if b.Queued == 0 {
 		k.first, k.since = "", time.Time{}
 	}
-	b.Since, b.Dead = k.since, k.dead
+	b.Since, b.Dead = k.since, k.dead.Entries
 	return b
 }
 
@@ -111,14 +112,10 @@ func (k *seenQueue) open(t queueOf, b *Backlog, info os.FileInfo, changed bool) 
 	}
 	defer q.Close()
 	if changed {
-		n := 0
-		for _, err := range q.DeadLetters() {
-			if err != nil {
-				return err
-			}
-			n++
+		if err := q.CountDead(&k.dead); err != nil {
+			return err
 		}
-		k.dead, k.info = n, info
+		k.info = info
 	}
 	depth, err := q.Depth(statusLook)
 	if err != nil || depth.Entries == 0 {

@@ -25,7 +25,9 @@ type AgentStatus struct {
 	Depth    inbox.Depth     `json:"depth"`
 	InFlight *inbox.InFlight `json:"in_flight,omitempty"`
 	Dead     int             `json:"dead_letters"`
-	Problem  string          `json:"problem,omitempty"`
+	// DeadMore is true when there are more of them than were counted.
+	DeadMore bool   `json:"dead_letters_more,omitempty"`
+	Problem  string `json:"problem,omitempty"`
 	// Attached is how many people who may type have joined the session;
 	// Hush until when it is handed nothing because one of them has typed.
 	Attached int       `json:"attached,omitempty"`
@@ -98,13 +100,10 @@ func readQueue(q *inbox.Queue, st *AgentStatus) (err error) {
 	if st.InFlight, err = q.Peek(); err != nil {
 		return err
 	}
-	for _, err := range q.DeadLetters() {
-		if err != nil {
-			return err
-		}
-		st.Dead++
-	}
-	return nil
+	var dead inbox.DeadCount
+	err = q.CountDead(&dead)
+	st.Dead, st.DeadMore = dead.Entries, dead.More
+	return err
 }
 
 func lookAtTriggers(a *config.Agent, st *AgentStatus, now time.Time) {

@@ -75,13 +75,13 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 		n, err := queue.Purge(ctx, agent, c.IDs, c.All)
 		return done(agent, "deleted", n, err)
 	case "show":
-		list, err := readDead(agent)
+		list, err := readDead(ctx, a, agent)
 		if err != nil {
 			return nil, err
 		}
 		return list.pick(c.IDs, agent)
 	}
-	return readDead(agent)
+	return readDead(ctx, a, agent)
 }
 
 // done is the result of an act on dead letters; some may have succeeded when
@@ -98,7 +98,7 @@ func done(a *config.Agent, what string, n int, err error) (result, error) {
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func readDead(a *config.Agent) (*deadList, error) {
+func readDead(ctx context.Context, out *app, a *config.Agent) (*deadList, error) {
 	list := &deadList{Agent: a.Name, Entries: []dead{}}
 	q, err := queue.Open(a)
 	if isMissing(err) {
@@ -108,7 +108,12 @@ func readDead(a *config.Agent) (*deadList, error) {
 		return nil, err
 	}
 	defer q.Close()
+	q.Within(ctx)
 	for d, err := range q.DeadLetters() {
+		if errors.Is(err, inbox.ErrTooMuch) {
+			out.warn(err.Error() + "; those behind are not shown")
+			break
+		}
 		if err != nil {
 			return nil, err
 		}

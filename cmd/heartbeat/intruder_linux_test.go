@@ -38,6 +38,9 @@ type intruder struct {
 func intruders() []intruder {
 	list := []intruder{
 		{"FIFO", func(_ *testing.T, path, _, _ string) error { return syscall.Mkfifo(path, 0o600) }},
+		{"sparse file of 4 TB", func(_ *testing.T, path, _, _ string) error {
+			return errors.Join(os.WriteFile(path, []byte("{\"begins\": \"as one of ours\"}\n"), 0o600), os.Truncate(path, 4<<40))
+		}},
 		{"socket", func(t *testing.T, path, _, _ string) error {
 			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 			if err == nil {

@@ -277,6 +277,10 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, record *h
 	}
 }
 
+// maxRaw is how much of a terminal's log is shown, the end of it. The agent can
+// make it any size; ours ends sooner.
+const maxRaw = 128 << 20
+
 // copyLog copies a session's terminal log from an offset on. The agent can
 // write the folder: no link is followed.
 func copyLog(w io.Writer, agent *config.Agent, session string, at int64) (int64, error) {
@@ -298,7 +302,11 @@ func copyLog(w io.Writer, agent *config.Agent, session string, at int64) (int64,
 	if err != nil {
 		return 0, err
 	}
-	return io.Copy(w, io.NewSectionReader(f, at, max(0, info.Size()-at)))
+	from := max(at, info.Size()-maxRaw)
+	if _, err := io.Copy(w, io.NewSectionReader(f, from, max(0, info.Size()-from))); err != nil {
+		return 0, err
+	}
+	return max(0, info.Size()-at), nil
 }
 
 // pause waits; it returns false when ctx ends first.

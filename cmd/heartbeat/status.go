@@ -114,6 +114,9 @@ func (s statusPage) text(p *page) {
 		state := stateCell(p, a.State)
 		state.text = stateText(a, s.now)
 		dead := cell{text: strconv.Itoa(a.Dead)}
+		if a.DeadMore {
+			dead.text += "+"
+		}
 		if a.Dead > 0 || a.Unread {
 			dead.colour = p.red
 		}

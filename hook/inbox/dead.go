@@ -121,10 +121,21 @@ func (q *Queue) FileTooLarge(l Letter) error {
 }
 
 // DeadLetters returns the dead letters, oldest first. Torn records are passed
-// over; heartbeat-rs's have no reason. It needs no lock.
-func (q *Queue) DeadLetters() iter.Seq2[DeadEntry, error] {
+// over; heartbeat-rs's have no reason. It needs no lock. After very many of them
+// comes ErrTooMuch.
+func (q *Queue) DeadLetters() iter.Seq2[DeadEntry, error] { return q.DeadLettersFrom(&Mark{}) }
+
+// Mark is where a reading of the dead letters has stopped; the zero value is
+// their beginning.
+type Mark struct {
+	at   int64
+	file fs.FileInfo
+}
+
+// DeadLettersFrom returns the dead letters from a mark on, and moves it.
+func (q *Queue) DeadLettersFrom(m *Mark) iter.Seq2[DeadEntry, error] {
 	return func(yield func(DeadEntry, error) bool) {
-		err := q.eachDead(func(_ []byte, d *DeadEntry) bool {
+		_, err := q.eachDead(m, mostRecords, func(_ []byte, d *DeadEntry) bool {
 			return d == nil || yield(*d, nil)
 		})
 		if err != nil {
@@ -133,41 +144,84 @@ func (q *Queue) DeadLetters() iter.Seq2[DeadEntry, error] {
 	}
 }
 
+// DeadCount is how many dead letters there are. More is true when that is what
+// was counted so far.
+type DeadCount struct {
+	Entries int
+	More    bool
+	mark    Mark
+}
+
+// countStep is how much of the dead letters is counted at once.
+const countStep = 16 << 20
+
+// CountDead goes on counting dead letters where the last call stopped, for some
+// megabytes. It needs no lock.
+func (q *Queue) CountDead(c *DeadCount) error {
+	n := 0
+	anew, err := q.eachDead(&c.mark, countStep, func(_ []byte, d *DeadEntry) bool {
+		if d != nil {
+			n++
+		}
+		return true
+	})
+	if anew {
+		c.Entries = 0
+	}
+	c.Entries += n
+	if c.More = errors.Is(err, ErrTooMuch); c.More {
+		err = nil
+	}
+	return err
+}
+
 // deadRecordMax bounds a record that is read: a line grows sixfold in JSON at
 // most, and its bytes stand beside it.
 func (q *Queue) deadRecordMax() int64 { return 8*q.maxEntry + 64<<10 }
 
-// eachDead calls do with each line of the dead letters; d is nil for a line
-// that is no record, raw as well for one too large to be held.
-func (q *Queue) eachDead(do func(raw []byte, d *DeadEntry) bool) error {
+// eachDead calls do with each line of the dead letters from a mark on, which
+// it moves; d is nil for a line that is no record, raw as well for one too large
+// to be held. Anew is true when the mark was of another file.
+func (q *Queue) eachDead(m *Mark, most int64, do func(raw []byte, d *DeadEntry) bool) (anew bool, err error) {
 	file, err := q.dir.OpenFile(deadFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		*m = Mark{}
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return fmt.Errorf("cannot read the dead letters: %v", err)
+		return false, fmt.Errorf("cannot read the dead letters: %v", err)
 	}
-	l := newLines(file, 0, info.Size(), q.deadRecordMax())
+	if anew = m.file == nil || !os.SameFile(m.file, info) || info.Size() < m.at; anew {
+		m.at = 0
+	}
+	m.file = info
+	l := q.lines(file, m.at, info.Size(), q.deadRecordMax(), most)
+	l.bare = true
 	for {
 		got, err := l.read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return anew, nil
 		}
 		if err != nil {
-			return fmt.Errorf("cannot read the dead letters: %v", err)
+			return anew, fmt.Errorf("cannot read the dead letters: %w", err)
 		}
 		if got.tooLarge {
 			got.raw = nil
-		} else if len(bytes.TrimSpace(got.raw)) == 0 {
+		}
+		d := parseDead(got.raw)
+		if got.complete || d != nil {
+			m.at = got.end
+		}
+		if !got.tooLarge && len(bytes.TrimSpace(got.raw)) == 0 {
 			continue
 		}
-		if !do(got.raw, parseDead(got.raw)) {
-			return nil
+		if !do(got.raw, d) {
+			return anew, nil
 		}
 	}
 }

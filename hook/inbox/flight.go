@@ -140,7 +140,7 @@ func (q *Queue) rebase(s *source, f *flight, v verdict) {
 	if f == nil || f.here || s.file == nil || !v.edited && f.ID == "" {
 		return
 	}
-	l := newLines(s.file, v.cursor, s.size, q.maxEntry)
+	l := q.lines(s.file, v.cursor, s.size, q.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if err != nil || !got.complete {
@@ -275,7 +275,7 @@ func (q *Queue) firstEntry(s *source, from int64, generation int64) (*Entry, err
 	if s.file == nil {
 		return nil, nil
 	}
-	l := newLines(s.file, from, s.size, q.maxEntry)
+	l := q.lines(s.file, from, s.size, q.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if errors.Is(err, io.EOF) || err == nil && !got.complete {

@@ -74,7 +74,8 @@ func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	l := newLines(a.file, from, a.size, q.maxEntry)
+	l := q.lines(a.file, from, a.size, q.maxEntry, mostInbox)
+	l.bare = true
 	var found []string
 	whole := from // the end of the last line that is whole
 	for {
@@ -133,7 +134,10 @@ func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64
 		return from, err
 	}
 	defer file.Close()
-	r := bufio.NewReaderSize(file, step)
+	if info, err := file.Stat(); err == nil && info.Size() > mostRecords {
+		return from, q.setAside(idsFile) // millions of ids are sooner made anew
+	}
+	r := bufio.NewReaderSize(io.LimitReader(file, mostRecords), step)
 	for {
 		l, err := r.ReadSlice('\n')
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
@@ -256,7 +260,7 @@ func (q *Queue) extendMemory(a *appending, ids []string, end int64) error {
 	if err != nil {
 		return fmt.Errorf("cannot extend the memory of ids: %w", err)
 	}
-	if info, err := file.Stat(); err == nil && info.Size() > idsLimit && beginsOutdated(file) {
+	if info, err := file.Stat(); err == nil && info.Size() > idsLimit && info.Size() <= mostRecords && beginsOutdated(file) {
 		return q.compactMemory(file)
 	}
 	return nil
@@ -278,7 +282,7 @@ func (k knownID) outdated(now time.Time, after time.Duration) bool {
 // compactMemory drops the ids that are both old and not among the last.
 func (q *Queue) compactMemory(file *os.File) error {
 	total := 0
-	count := bufio.NewReaderSize(io.NewSectionReader(file, 0, 1<<40), step)
+	count := bufio.NewReaderSize(io.NewSectionReader(file, 0, mostRecords), step)
 	for {
 		_, err := count.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
@@ -295,7 +299,7 @@ func (q *Queue) compactMemory(file *os.File) error {
 	now := time.Now()
 	return q.dir.ReplaceFunc(idsFile, true, func(w io.Writer) error {
 		out := bufio.NewWriterSize(w, step)
-		r := bufio.NewReaderSize(io.NewSectionReader(file, 0, 1<<40), step)
+		r := bufio.NewReaderSize(io.NewSectionReader(file, 0, mostRecords), step)
 		for n := 1; ; n++ {
 			l, err := r.ReadSlice('\n')
 			if errors.Is(err, io.EOF) {

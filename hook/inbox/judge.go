@@ -187,11 +187,15 @@ func (q *Queue) find(s *source, m *meta) (found int, end int64, err error) {
 	if m.Last == "" {
 		return 0, 0, nil
 	}
-	l := newLines(s.file, min(m.Punched, s.size), s.size, q.maxEntry)
+	l := q.lines(s.file, min(m.Punched, s.size), s.size, q.maxEntry, mostFind)
 	for {
 		got, err := l.read()
 		if errors.Is(err, io.EOF) {
 			return found, end, nil
+		}
+		if errors.Is(err, ErrTooMuch) {
+			return 0, 0, fmt.Errorf("%w: %q is another one than before, and too large to look in it for the last line that was done; "+
+				"write the byte offset of the first line that is not done into %q and remove %q", ErrNeedsOperator, q.place.Inbox, cursorFile, metaFile)
 		}
 		if err != nil {
 			return 0, 0, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)

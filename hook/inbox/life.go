@@ -302,7 +302,7 @@ func (q *Queue) stands(s *source, from int64, raw []byte) (bool, error) {
 	if s.file == nil || from >= s.size {
 		return false, nil
 	}
-	l := newLines(s.file, from, s.size, max(q.maxEntry, int64(len(raw))))
+	l := q.lines(s.file, from, s.size, max(q.maxEntry, int64(len(raw))), mostInbox)
 	id := entryID(raw)
 	for {
 		got, err := l.read()

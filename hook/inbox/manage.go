@@ -133,7 +133,7 @@ func (q *Queue) PurgeDead(drop func(DeadEntry) bool) (int, error) {
 	n := 0
 	err := q.dir.ReplaceFunc(deadFile, true, func(w io.Writer) error {
 		var writeErr error
-		err := q.eachDead(func(raw []byte, d *DeadEntry) bool {
+		_, err := q.eachDead(&Mark{}, mostRecords, func(raw []byte, d *DeadEntry) bool {
 			if raw == nil {
 				writeErr = errors.New("cannot rewrite the dead letters: one of their lines is too large to be a record")
 				return false

@@ -54,11 +54,11 @@ func (q *Queue) nextOf(v *view) (e *Entry, completed bool, err error) {
 	if v.flight != nil {
 		filing.idle = true
 	}
-	l := newLines(v.source.file, from, v.source.size, q.maxEntry)
+	l := q.lines(v.source.file, from, v.source.size, q.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, false, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+			return nil, false, fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
 		}
 		if err != nil || !got.complete {
 			if flushErr := filing.flush(); flushErr != nil {

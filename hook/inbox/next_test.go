@@ -1,8 +1,10 @@
 package inbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -189,12 +191,16 @@ func TestReadersNeedNoWriteAccess(t *testing.T) {
 	}
 }
 
+func testLines(r io.ReaderAt, from, size, limit int64) *lines {
+	return (&Queue{ctx: context.Background()}).lines(r, from, size, limit, size)
+}
+
 // However the bytes are cut into reads, the lines are the same.
 func TestLinesCrossTheStepsOfReading(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{step - 2, step - 1, step, step + 1, 2*step - 1, 3 * step} {
 		data := strings.Repeat("a", n) + "\n\n\n\nb\nc"
-		l := newLines(strings.NewReader(data), 0, int64(len(data)), int64(3*step))
+		l := testLines(strings.NewReader(data), 0, int64(len(data)), int64(3*step))
 		var got []string
 		for {
 			x, err := l.read()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"iter"
@@ -147,6 +148,7 @@ const followEvery = 50 * time.Millisecond
 // needs no lock.
 func (q *Queue) Follow(ctx context.Context) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
+		q.Within(ctx)
 		var seen recent
 		if _, more := q.deliveriesIn(olderOutbox, 0, &seen, yield); !more {
 			return
@@ -215,14 +217,15 @@ func (q *Queue) deliveriesIn(name string, from int64, seen *recent, yield func(D
 	if info.Size() < from {
 		from = 0
 	}
-	l := newLines(file, from, info.Size(), recordMax)
+	l := q.lines(file, from, info.Size(), recordMax, mostRecords)
+	l.bare = true
 	for {
 		got, err := l.read()
 		if errors.Is(err, io.EOF) || err == nil && !got.complete {
 			return from, true
 		}
 		if err != nil {
-			return from, yield(Delivery{}, err)
+			return from, yield(Delivery{}, fmt.Errorf("cannot read %s: %w", name, err))
 		}
 		from = got.end
 		var d Delivery

@@ -29,6 +29,7 @@ type Queue struct {
 	// grown before an appender ends it.
 	tailQuiet time.Duration
 	notes     []string
+	ctx       context.Context // see Within
 }
 
 // Open opens a queue, and waits for nothing, whatever stands at the paths. The
@@ -39,7 +40,7 @@ func Open(p Place) (*Queue, error) {
 	if !filepath.IsAbs(p.Inbox) {
 		return nil, fmt.Errorf("cannot open inbox %q: the path must be absolute", p.Inbox)
 	}
-	q := &Queue{place: p, name: filepath.Base(p.Inbox), maxEntry: p.MaxEntry, tailQuiet: tailQuiet}
+	q := &Queue{place: p, name: filepath.Base(p.Inbox), maxEntry: p.MaxEntry, tailQuiet: tailQuiet, ctx: context.Background()}
 	if q.maxEntry <= 0 {
 		q.maxEntry = DefaultMaxEntry
 	}
@@ -58,6 +59,10 @@ func Open(p Place) (*Queue, error) {
 	}
 	return q, nil
 }
+
+// Within ends what the queue's methods read of its files when ctx ends; the
+// error is its cause then.
+func (q *Queue) Within(ctx context.Context) { q.ctx = ctx }
 
 // resolve follows an inbox that is a link within its folder.
 func (q *Queue) resolve() error {
@@ -350,14 +355,15 @@ func (q *Queue) Depth(limit int64) (Depth, error) {
 	if limit > 0 && size-from > limit {
 		size, d.More = from+limit, true
 	}
-	l := newLines(v.source.file, from, size, q.maxEntry)
+	l := q.lines(v.source.file, from, size, q.maxEntry, mostInbox)
+	l.bare = true
 	for {
 		got, err := l.read()
 		switch {
 		case errors.Is(err, io.EOF):
 			return d, nil
 		case err != nil:
-			return d, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+			return d, fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
 		case !got.complete:
 			d.Tail = !d.More && (got.tooLarge || len(bytes.TrimSpace(got.raw)) > 0)
 		case got.tooLarge || decode(got.raw, got.start == 0).kind != blank:
@@ -390,14 +396,14 @@ func (q *Queue) each(v *view, do func(line) bool) error {
 	if v.source.file == nil {
 		return nil
 	}
-	l := newLines(v.source.file, v.behind(), v.source.size, q.maxEntry)
+	l := q.lines(v.source.file, v.behind(), v.source.size, q.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if errors.Is(err, io.EOF) || err == nil && !got.complete {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+			return fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
 		}
 		if !do(got) {
 			return nil

@@ -160,7 +160,7 @@ func (q *Queue) watchArchive(v *view) error {
 // bytes do not stay.
 func (q *Queue) copyLate(file *os.File, a archive, info fs.FileInfo, generation int64) (int64, error) {
 	from := a.Size
-	l := newLines(file, from, info.Size(), q.maxEntry)
+	l := q.lines(file, from, info.Size(), q.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if err != nil {

@@ -43,7 +43,7 @@ type retryLine struct {
 
 func (q *Queue) collectRetries(ids []string) (retries, error) {
 	r := retries{keys: map[string]bool{}}
-	err := q.eachDead(func(_ []byte, d *DeadEntry) bool {
+	_, err := q.eachDead(&Mark{}, mostRecords, func(_ []byte, d *DeadEntry) bool {
 		if d == nil || !slices.ContainsFunc(ids, d.is) || r.keys[d.key()] {
 			return true
 		}
@@ -106,7 +106,7 @@ func (q *Queue) strikeOut(missing map[string]bool) error {
 	if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == s.ino {
 		from = min(m.Punched, s.size)
 	}
-	l := newLines(s.file, from, s.size, q.maxEntry)
+	l := q.lines(s.file, from, s.size, q.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if err != nil {

@@ -2,14 +2,30 @@ package inbox
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"hash"
 	"io"
 )
 
 // step is how much of the inbox is read at a time.
 const step = 64 << 10
+
+// What is read of a file at once, in bytes. An agent can make its files any
+// size, at no cost: a sparse one of 4 TB.
+const (
+	// mostInbox bounds a look into the inbox: a million prompts of a kilobyte.
+	mostInbox = 1 << 30
+	// mostFind bounds the search for the last line that was acknowledged.
+	mostFind = 64 << 20
+	// mostRecords bounds a reading of dead letters, replies or ids.
+	mostRecords = 256 << 20
+)
+
+// ErrTooMuch means that a file holds more than is read of it at once.
+var ErrTooMuch = errors.New("the file holds more than is read of it")
 
 // line is a stretch of the inbox up to and including a newline. Of empty lines
 // that follow each other, a whole run may be one.
@@ -34,10 +50,15 @@ type lines struct {
 	from   int
 	offset int64 // of the first byte not read yet
 	keep   []byte
+
+	ctx  context.Context // of who asks
+	left int64           // how much may still be read
+	bare bool            // lines over max are passed over, not hashed
 }
 
-func newLines(r io.ReaderAt, from, size, limit int64) *lines {
-	return &lines{r: r, next: from, size: size, max: limit, offset: from}
+// lines reads a file until ctx of Within ends, and at most so many bytes.
+func (q *Queue) lines(r io.ReaderAt, from, size, limit, most int64) *lines {
+	return &lines{r: r, next: from, size: size, max: limit, offset: from, ctx: q.ctx, left: most}
 }
 
 // read returns the next line; io.EOF means that nothing is left. An
@@ -68,6 +89,8 @@ scan:
 		switch {
 		case large != nil:
 			large.Write(part)
+		case got.length > l.max && l.bare:
+			got.tooLarge = true
 		case got.length > l.max:
 			large = sha256.New()
 			large.Write(l.keep)
@@ -88,6 +111,9 @@ scan:
 		got.end += l.passEmpty()
 	}
 	l.next = got.end
+	if got.tooLarge {
+		return got, nil
+	}
 	if large != nil {
 		got.tooLarge, got.sum = true, hex.EncodeToString(large.Sum(nil))
 	} else {
@@ -110,6 +136,12 @@ func (l *lines) fill() error {
 	want := min(step, l.size-l.offset)
 	if want <= 0 {
 		return io.EOF
+	}
+	if l.ctx.Err() != nil {
+		return context.Cause(l.ctx)
+	}
+	if l.left -= want; l.left < 0 {
+		return ErrTooMuch
 	}
 	if l.buf == nil {
 		l.buf = make([]byte, 0, min(step, l.size-l.next))

@@ -75,6 +75,7 @@ const (
 const (
 	presentFile = "journal.jsonl"
 	oldFile     = "journal.1.jsonl"
+	fullFile    = "journal.2.jsonl" // on its way into the old one
 	lockFile    = ".journal-lock"
 	fullSize    = 64 << 20
 )
@@ -88,6 +89,8 @@ type Journal struct {
 	mu   sync.Mutex
 	f    *os.File
 	torn bool // the last line may lack its end
+
+	sharing sync.WaitGroup
 }
 
 // Exists reports whether there is a journal, which a run begins first of all.
@@ -159,20 +162,36 @@ func (j *Journal) rotate() error {
 		return nil
 	}
 	unlock, err := flock.TryLock(filepath.Join(j.dir, lockFile))
-	if err != nil {
-		return nil // another process is at it
+	if err != nil { // another process is at it, or we are
+		if mine.Size() >= j.max/2*3 {
+			j.sharing.Wait() // events come faster than they are sorted out
+		}
+		return nil
 	}
-	defer func() { _ = unlock() }()
-	if named, err := os.Lstat(path); err == nil && os.SameFile(mine, named) {
-		if err := os.Rename(path, filepath.Join(j.dir, oldFile)); err != nil {
-			return err
+	full := filepath.Join(j.dir, fullFile)
+	if _, err := os.Lstat(full); errors.Is(err, os.ErrNotExist) {
+		if named, err := os.Lstat(path); err == nil && os.SameFile(mine, named) {
+			if err := os.Rename(path, full); err != nil {
+				return errors.Join(err, unlock())
+			}
+		}
+		err = j.open()
+		if err != nil {
+			return errors.Join(err, unlock())
 		}
 	}
-	return j.open()
+	// It takes a second or so: nobody waits for it. What it leaves undone, the
+	// next rotation does.
+	j.sharing.Go(func() {
+		_ = share(j.dir, j.max)
+		_ = unlock()
+	})
+	return nil
 }
 
 // Close closes the journal.
 func (j *Journal) Close() error {
+	j.sharing.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.f.Close()

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -54,6 +55,8 @@ func TestJournalIsRotated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	one.sharing.Wait()
+	two.sharing.Wait()
 	got := kinds(t, dir)
 	if len(got) < 50 || got[len(got)-1] != fmt.Sprintf("k%d", n-1) {
 		t.Fatalf("%d events, the last %v", len(got), got[max(0, len(got)-1):])
@@ -189,5 +192,72 @@ func TestKindsAreAClosedList(t *testing.T) {
 	})
 	if err != nil || looked < 15 {
 		t.Errorf("looked at %d events: %v", looked, err)
+	}
+}
+
+// What one agent did all day was all that the journal held: its fires had pushed
+// the past of the others out.
+func TestOneAgentPushesNobodyOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := openTestJournal(t, dir, 20_000)
+	quiet := []string{"a", "b", ""}
+	for i := range 5000 {
+		e := Event{Agent: "noisy", Kind: Fired, Trigger: fmt.Sprint(i)}
+		if i < 60 {
+			e = Event{Agent: quiet[i%3], Kind: Ended, Trigger: fmt.Sprint(i)}
+		}
+		if err := j.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.sharing.Wait()
+	seen, last := map[string]int{}, ""
+	for e, err := range Read(dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[e.Agent]++
+		last = e.Trigger
+	}
+	if seen["a"] != 20 || seen["b"] != 20 || seen[""] != 20 || seen["noisy"] < 100 || last != "4999" {
+		t.Errorf("left of the past: %v, the last %s", seen, last)
+	}
+	total := int64(0)
+	for _, name := range []string{oldFile, presentFile, fullFile} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			total += info.Size()
+		}
+	}
+	if total > 4*20_000 {
+		t.Errorf("the journal has %d bytes", total)
+	}
+}
+
+// A rotation that was killed in the middle is ended by the next one.
+func TestAKilledRotationIsEnded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := openTestJournal(t, dir, 2000)
+	for i := range 20 {
+		if err := j.Add(Event{Agent: "a", Kind: Ended, Trigger: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.sharing.Wait()
+	if err := os.Rename(filepath.Join(dir, presentFile), filepath.Join(dir, fullFile)); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(kinds(t, dir)); n != 20 {
+		t.Errorf("%d events are read meanwhile, want 20", n)
+	}
+	for i := range 100 {
+		if err := j.Add(Event{Agent: "b", Kind: Ended, Trigger: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.sharing.Wait()
+	if _, err := os.Stat(filepath.Join(dir, fullFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was left is still there: %v", err)
 	}
 }

@@ -28,21 +28,8 @@ const lookAgain = 200 * time.Millisecond
 // error is the last thing that it yields.
 func Read(stateDir string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for _, name := range []string{oldFile, presentFile} {
-			r, err := openReader(filepath.Join(stateDir, name))
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				yield(Event{}, err)
-				return
-			}
-			more := r.each(yield)
-			_ = r.f.Close()
-			if !more {
-				return
-			}
-		}
+		present, _ := readBacklog(stateDir, yield)
+		present.close()
 	}
 }
 
@@ -94,13 +81,35 @@ func readBacklog(stateDir string, yield func(Event, error) bool) (present *reade
 		yield(Event{}, err)
 		return nil, false
 	}
-	if old, err := openReader(filepath.Join(stateDir, oldFile)); err == nil {
-		defer old.close()
-		if !old.each(yield) {
+	for _, r := range openPast(stateDir) {
+		defer r.close()
+		if !r.each(yield) {
 			return present, false
 		}
 	}
 	return present, present == nil || present.each(yield)
+}
+
+// openPast opens the old file and the full one, as far as they are there, both
+// from before or both from after the one has taken up the other.
+func openPast(stateDir string) []*reader {
+	for try := 0; ; try++ {
+		var past []*reader
+		full, fullErr := openReader(filepath.Join(stateDir, fullFile))
+		if old, err := openReader(filepath.Join(stateDir, oldFile)); err == nil {
+			past = append(past, old)
+		}
+		if fullErr == nil {
+			past = append(past, full)
+		}
+		_, err := os.Lstat(filepath.Join(stateDir, fullFile))
+		if errors.Is(err, fs.ErrNotExist) == errors.Is(fullErr, fs.ErrNotExist) || try == 3 {
+			return past
+		}
+		for _, r := range past {
+			r.close()
+		}
+	}
 }
 
 // reader reads whole lines of one file, and goes on where it stopped.

@@ -80,8 +80,13 @@ func watchDead(ctx context.Context, a *config.Agent, id string, cancel context.C
 func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
 	tick := time.NewTicker(deadLook)
 	defer tick.Stop()
+	q.Within(ctx)
+	var seen inbox.Mark
 	for look, missed := 1, 0; ; look++ {
-		for d, err := range q.DeadLetters() {
+		for d, err := range q.DeadLettersFrom(&seen) {
+			if errors.Is(err, inbox.ErrTooMuch) || ctx.Err() != nil {
+				break // the reply may come all the same
+			}
 			if err != nil {
 				return err
 			}

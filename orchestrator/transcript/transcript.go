@@ -48,6 +48,9 @@ type Line struct {
 const (
 	maxLine = 16 << 20 // longer lines are passed over
 	maxText = 16 << 10
+	// maxLook is how much of a file is read at once, the end of it: an agent
+	// can make the file any size.
+	maxLook = 256 << 20
 )
 
 // Reader reads a transcript, and goes on where it stopped when more was
@@ -55,6 +58,8 @@ const (
 type Reader struct {
 	f  *os.File
 	at int64 // the end of the last whole line
+	// within is true when at lies within a line, whose rest is passed over.
+	within bool
 }
 
 // Open opens a transcript. The name must end in .jsonl: it stands in a file
@@ -74,11 +79,21 @@ func Open(path string) (*Reader, error) {
 func (r *Reader) Close() error { return r.f.Close() }
 
 // Each calls do with what was said and done since the last call, until do
-// returns false.
+// returns false. Of a very large file that is its end.
 func (r *Reader) Each(do func(Line) bool) error {
-	in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.at, 1<<62), 64<<10)
+	info, err := r.f.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot read transcript: %w", err)
+	}
+	if info.Size()-r.at > maxLook {
+		r.at, r.within = info.Size()-maxLook, true
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.at, info.Size()-r.at), 64<<10)
 	for {
 		line, length, err := readLine(in)
+		if errors.Is(err, io.EOF) && length > maxLine {
+			r.at, r.within = r.at+length, true // it is not looked at again
+		}
 		if errors.Is(err, io.EOF) {
 			return nil // the rest of a line is to come
 		}
@@ -86,6 +101,10 @@ func (r *Reader) Each(do func(Line) bool) error {
 			return fmt.Errorf("cannot read transcript: %w", err)
 		}
 		r.at += length
+		if r.within {
+			r.within = false
+			continue
+		}
 		for _, l := range parse(line) {
 			if !do(l) {
 				return nil

@@ -1,0 +1,111 @@
+package journal
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"heartbeat/hook/durable"
+)
+
+// share makes the old file anew of what it holds and of the full file, whose
+// events are newer, and removes that one. Where both together are too large,
+// each agent's oldest events go that are over its share: an agent that fires all
+// day pushes out its own past, not that of the others. When we die meanwhile,
+// the next rotation does it; between the two last steps that repeats events.
+func share(stateDir string, most int64) error {
+	full := filepath.Join(stateDir, fullFile)
+	sizes := map[string]int64{} // :: agent → bytes of its events
+	err := eachOf(stateDir, func(agent string, line []byte) error {
+		sizes[agent] += int64(len(line))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	over := excess(sizes, most)
+	folder, err := durable.Open(stateDir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	err = folder.ReplaceFunc(oldFile, false, func(w io.Writer) error {
+		out := bufio.NewWriterSize(w, 1<<20)
+		err := eachOf(stateDir, func(agent string, line []byte) error {
+			if over[agent] > 0 {
+				over[agent] -= int64(len(line))
+				return nil
+			}
+			_, err := out.Write(line)
+			return err
+		})
+		return errors.Join(err, out.Flush())
+	})
+	if err != nil {
+		return fmt.Errorf("cannot shorten the journal: %w", err)
+	}
+	return os.Remove(full)
+}
+
+// excess is how much each agent has over its share of most: what small ones
+// leave of an equal share is the others'.
+func excess(sizes map[string]int64, most int64) map[string]int64 {
+	over := map[string]int64{}
+	agents := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int { return cmp.Compare(sizes[a], sizes[b]) })
+	for i, agent := range agents {
+		part := min(sizes[agent], most/int64(len(agents)-i))
+		over[agent] = sizes[agent] - part
+		most -= part
+	}
+	return over
+}
+
+// eachOf calls do with the whole lines of the old file and of the full one, and
+// whose they are; what is no event is nobody's.
+func eachOf(stateDir string, do func(agent string, line []byte) error) error {
+	for _, name := range []string{oldFile, fullFile} {
+		f, err := durable.OpenFile(filepath.Join(stateDir, name), os.O_RDONLY)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = eachIn(f, do)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eachIn(f io.Reader, do func(agent string, line []byte) error) error {
+	in := bufio.NewReaderSize(f, 64<<10)
+	for {
+		line, _, err := wholeLine(in)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var e struct {
+			Agent string `json:"agent"`
+			Kind  Kind   `json:"kind"`
+		}
+		if json.Unmarshal(line, &e) != nil || e.Kind == "" {
+			continue
+		}
+		if err := do(e.Agent, append(line, '\n')); err != nil {
+			return err
+		}
+	}
+}
