@@ -54,6 +54,7 @@ type cli struct {
 	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
 	Service    serviceCmd    `cmd:"" group:"other" help:"Print a unit that runs the fleet as a service of this machine."`
 	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`
+	Topics     helpCmd       `cmd:"" name:"help" group:"other" help:"Explain a topic: triggers, orphans, limits and others."`
 	Schema     schemaCmd     `cmd:"" group:"other" help:"Print the JSON Schema of heartbeat.yaml."`
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
@@ -89,7 +90,7 @@ func parse(args []string, std stdio) (parsed, error) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	ctx, err := parser.Parse(withFollow(args))
+	ctx, err := parser.Parse(withFollow(helpOf(parser.Model.Node, args)))
 	if p.done {
 		return p, nil
 	}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// The topics, a file each: "# NAME: what it is about", then its text.
+//
+//go:embed help/*.md
+var topicFiles embed.FS
+
+type helpCmd struct {
+	Topic string `arg:"" optional:"" complete:"topic" help:"A topic, or a command; the list of topics without one."`
+}
+
+// Help implements kong's HelpProvider.
+func (helpCmd) Help() string {
+	return `Explains a topic, or lists the topics. Each has an example under examples/ that
+runs without an account. "heartbeat help COMMAND" is "heartbeat COMMAND --help".
+
+Examples:
+
+    heartbeat help
+    heartbeat help triggers`
+}
+
+// topic is one text of the help.
+type topic struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Text    string `json:"text,omitempty"`
+}
+
+// topics are all of them, in the order of their names, without their texts.
+type topics []topic
+
+func (c helpCmd) run(context.Context, *app) (result, error) {
+	all, err := readTopics()
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if all[i].Name == c.Topic {
+			return all[i], nil
+		}
+		all[i].Text = ""
+	}
+	if c.Topic != "" {
+		return nil, usagef("heartbeat help lists the topics", "there is no topic or command %q", c.Topic)
+	}
+	return all, nil
+}
+
+func readTopics() (topics, error) {
+	paths, err := fs.Glob(topicFiles, "help/*.md")
+	if err != nil {
+		return nil, err
+	}
+	all := make(topics, 0, len(paths))
+	for _, p := range paths {
+		text, err := topicFiles.ReadFile(p)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read a topic of the help: %w", err)
+		}
+		name := strings.TrimSuffix(path.Base(p), ".md")
+		title, _, _ := strings.Cut(string(text), "\n")
+		all = append(all, topic{name, strings.TrimPrefix(title, "# "+name+": "), string(text)})
+	}
+	return all, nil
+}
+
+func (t topic) text(p *page) { p.document([]byte(t.Text)) }
+
+func (t topics) text(p *page) {
+	p.printf("Topics, each with an example that runs without an account:\n\n")
+	for _, one := range t {
+		p.printf("  %-14s %s\n", one.Name, one.Summary)
+	}
+	p.printf("\nheartbeat help TOPIC prints one; heartbeat --help lists the commands.\n")
+}
+
+// topicOffers are the topics and commands as completions.
+func topicOffers() (found offers) {
+	all, _ := readTopics() // a person who presses TAB wants no error
+	for _, t := range all {
+		found = append(found, offer{t.Name, t.Summary})
+	}
+	return found
+}
+
+// helpOf turns "help COMMAND…" into "COMMAND… --help".
+func helpOf(root *kong.Node, args []string) []string {
+	if len(args) < 2 || args[0] != "help" || childNamed(root, args[1]) == nil {
+		return args
+	}
+	return append(append([]string{}, args[1:]...), "--help")
+}
