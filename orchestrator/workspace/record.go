@@ -164,8 +164,14 @@ func (p *Plan) applied(path string) (*record, error) {
 		r = &record{Path: path, Existed: first.Existed, MadeFolder: first.MadeFolder, original: first.original, fresh: true}
 	}
 	for _, o := range others {
-		if !slices.Contains(r.Also, o.kept) {
-			r.Earlier, r.Also, r.fuller = append(r.Earlier, o.merged()...), append(r.Also, o.kept), true
+		if slices.Contains(r.Also, o.kept) {
+			continue
+		}
+		r.Earlier, r.fuller = append(r.Earlier, o.merged()...), true
+		for _, kept := range append([]string{o.kept}, o.Also...) { // what it had taken in goes with it
+			if kept != recordDir(p.stateDir, path) && !slices.Contains(r.Also, kept) {
+				r.Also = append(r.Also, kept)
+			}
 		}
 	}
 	return r, nil
