@@ -46,7 +46,10 @@ const (
 // with systemd 253 and is a broken unit before: "heartbeat reload" waits, and
 // fails where the file has problems, on all of them. OOMPolicy=continue because
 // by default one process of one session that is killed for memory would stop
-// the whole fleet. There is no sandboxing: what agents need is theirs to say.
+// the whole fleet. TasksMax= and MemoryMax= bound the fleet as a whole: what one
+// session takes of that is not bounded. Without Delegate= the control groups of
+// the unit are systemd's alone, and ptyrun.PlanGroup makes none. There is no
+// sandboxing: what agents need is theirs to say.
 //
 // A binary whose path systemd refuses is an error.
 func (u *Unit) Systemd() (string, error) {
@@ -94,6 +97,11 @@ func (u *Unit) Systemd() (string, error) {
 	line("WatchdogSec=%d", seconds(watchdogAfter))
 	line("# A tool that runs out of memory ends its session, not the fleet.")
 	line("OOMPolicy=continue")
+	line("# Agents that fork or fill memory without end leave the machine some of both.")
+	line("TasksMax=50%%")
+	line("MemoryMax=80%%")
+	line("# Each session has a control group of its own, which no process of it leaves.")
+	line("Delegate=yes")
 	line("")
 	line("[Install]")
 	target := "default.target"
