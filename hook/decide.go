@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -303,8 +302,12 @@ func acknowledged(r *Record) {
 // entry is marked with it where the conversation demonstrably has it.
 func decideStopFailure(r *Record, f facts) decision {
 	leave(r, Ending, f.now)
-	r.End(EndAPIFailure, f.event.Error, f.now)
+	kind := failureKind(f.event)
+	r.End(EndAPIFailure, kind, f.now)
 	d := decision{log: "the client gave up on the API: " + f.event.Error + ": " + f.event.LastMessage}
+	if kind != f.event.Error {
+		d.log = "taken for " + kind + ": " + d.log
+	}
 	if f.flight == nil || r.Conversation != f.event.SessionID {
 		return d
 	}
@@ -321,7 +324,7 @@ func decideStopFailure(r *Record, f facts) decision {
 	if f.flight.State == inbox.Offered {
 		d.advance = inbox.Taken
 	}
-	d.failure = cmp.Or(shorten(f.event.Error, maxFailure), "unknown")
+	d.failure = kind
 	return d
 }
 

@@ -4,15 +4,17 @@ package orchestrator
 type fault int
 
 const (
-	unclearFault fault = iota // not known, or the configuration's: a person has to look
+	unclearFault fault = iota // not known: a person has to look
 	requestFault              // the entry's own: it is refused however often it is given
 	serviceFault              // the service's: it passes
 	suspectFault              // perhaps the entry's: the client cannot tell
 	accountFault              // that of the account
+	settingFault              // the configuration's: a person has to look
 )
 
-// faultOf judges the error field of a StopFailure. The client 2.1.329 knows
-// these words and unknown, which it says of whatever it cannot tell.
+// faultOf judges how the failure of a turn is called: in the words of the client
+// 2.1.329, but for "configuration" (see hook). It says unknown of whatever it
+// cannot tell.
 func faultOf(kind string) fault {
 	switch kind {
 	case "invalid_request", "max_output_tokens":
@@ -24,13 +26,16 @@ func faultOf(kind string) fault {
 		return accountFault
 	case "unknown":
 		return suspectFault
+	case "model_not_found", "configuration":
+		return settingFault
 	}
 	return unclearFault
 }
 
 // passing reports whether an API failure of a kind passes: what it interrupts
-// goes on once the service or the account is there again.
+// goes on once the service or the account is there again, or the configuration
+// is right.
 func passing(kind string) bool {
 	f := faultOf(kind)
-	return f == serviceFault || f == accountFault
+	return f == serviceFault || f == accountFault || f == settingFault
 }

@@ -239,6 +239,36 @@ func TestASessionThatDoesNotGoOnKeepsTheEntry(t *testing.T) {
 	}
 }
 
+// TestWhatAPersonHasToPutRightGoesOnAfterwards: a model that is withdrawn in the
+// middle of work holds the agent, and costs the entry nothing.
+func TestWhatAPersonHasToPutRightGoesOnAfterwards(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"model_not_found", "configuration"} {
+		r := newRig(t, "a")
+		synctest.Test(t, func(t *testing.T) {
+			r.t = t
+			r.set("a", interrupts(kind, inbox.Started))
+			r.send("a", 2)
+			stop := r.run()
+			defer stop()
+			r.sleep(2 * time.Hour)
+			r.want("a", Held)
+			if f := r.inFlight("a"); f == nil || f.Attempt != 1 || len(r.reasons("a")) != 0 {
+				t.Fatalf("%s: in flight %+v, dead letters %q", kind, f, r.reasons("a"))
+			}
+			var specs []session.Spec
+			r.set("a", goesOn(&specs))
+			if _, err := r.s.Resume("a"); err != nil {
+				t.Fatal(err)
+			}
+			r.sleep(time.Minute)
+			if a := r.state("a"); a.Acknowledged != 2 || len(specs) == 0 || specs[0].GoOn == "" {
+				t.Errorf("%s: %+v, started %+v", kind, a, specs)
+			}
+		})
+	}
+}
+
 // TestOnceWaitsForWhatGoesOn: nothing is queued, but something is in flight.
 func TestOnceWaitsForWhatGoesOn(t *testing.T) {
 	t.Parallel()
@@ -287,6 +317,9 @@ func TestAnEntryThatMayBeAtFaultGoes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r.t = t
 				r.set("a", func(f *fakeSession) session.Outcome {
+					if f.spec.GoOn != "" {
+						return interrupts(tt.kind, inbox.Taken)(f)
+					}
 					time.Sleep(boot)
 					for {
 						q := f.queue()

@@ -48,6 +48,7 @@ var apiFailures = map[string]fakeapi.Answer{
 	"billing_error":         {Status: 400, ErrorType: "invalid_request_error", Message: "Your credit balance is too low to access the Anthropic API."},
 	"model_not_found":       {Status: 404, ErrorType: "not_found_error", Message: "model: claude-opus-5-5"},
 	"unknown":               {Status: 400, ErrorType: "invalid_request_error", Message: "Output blocked by content filtering policy"},
+	"unknown 408":           {Status: 408, ErrorType: "timeout_error", Message: "a proxy waits no longer"},
 	"invalid_request":       {Status: 400, ErrorType: "invalid_request_error", Message: "prompt is too long: 300000 tokens > 200000 maximum"},
 }
 
@@ -133,7 +134,11 @@ func simulateScript(turns []turn) any {
 			case s.Hang:
 				step["hang"] = true
 			case s.Fail != "":
-				step["fail"], step["message"] = s.Fail, apiFailures[s.Fail].Message
+				kind, status, odd := strings.Cut(s.Fail, " ")
+				step["fail"], step["message"] = kind, apiFailures[s.Fail].Message
+				if odd {
+					step["message"] = "API Error: " + status + " " + apiFailures[s.Fail].Message
+				}
 			}
 			steps = append(steps, step)
 		}
