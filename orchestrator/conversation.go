@@ -70,15 +70,17 @@ func interrupted(c *config.Agent) (*inbox.InFlight, error) {
 }
 
 // noConversation is what the client says to --resume with an id that it does
-// not know (measured in 2.1.329; it exits with 1).
-const noConversation = "No conversation found"
+// not know, or whose file it cannot read (measured in 2.1.329; it exits with 1).
+var noConversation = []string{"No conversation found", "Failed to resume session"}
 
 // conversed forgets a conversation that does not exist: its first session
-// never began, or the client has deleted it. It reports the latter.
+// never began, or the client has deleted it or cannot read it. It reports the
+// latter.
 func (s *Scheduler) conversed(a *agent, spec session.Spec, o session.Outcome) (deleted bool) {
 	gone := !o.Bound // it never began
 	if spec.Resume != "" {
-		gone = o.Why == hook.EndExited && o.ExitCode == 1 && strings.Contains(o.Screen, noConversation)
+		gone = o.Why == hook.EndExited && o.ExitCode == 1 &&
+			slices.ContainsFunc(noConversation, func(words string) bool { return strings.Contains(o.Screen, words) })
 		deleted = gone
 	}
 	if !gone {
