@@ -2,6 +2,15 @@
 // of yaml. It reads the file and nothing else of the world but whether
 // directories and prompt files exist, and reports all problems at once with
 // file:line:column.
+//
+// An agent is its own fields over the defaults of its file, over those of the
+// files that include it, field by field; a relative path begins at the file
+// that says so. The types in document.go are the list of keys: loader and JSON
+// Schema are made of them, and a test holds both to one judgement.
+//
+// What cannot be run is a problem, what is most likely not meant a warning. A
+// problem in one agent refuses the whole file: no fleet is run in part. What an
+// env-file holds is read when something is started, not before.
 package config
 
 import _ "embed"

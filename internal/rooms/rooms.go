@@ -1,7 +1,7 @@
-// Package rooms holds the rules of who may import whom, and of who may open
-// files; its tests check them. Imports point one way,
-// cmd → orchestrator → {sources, ptyrun, hook, config}, and each third-party
-// module has one owner.
+// Package rooms holds the rules of who may import whom, of who may open files,
+// and of what comments and documents may refer to; its tests check them.
+// Imports point one way, cmd → orchestrator → {sources, ptyrun, hook, config},
+// and each third-party module has one owner.
 package rooms
 
 import (

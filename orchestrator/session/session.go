@@ -2,7 +2,11 @@
 // `heartbeat launch` becomes for `heartbeat run`. It recovers nothing and
 // schedules nothing; it starts the client in a PTY, follows what the session
 // does from its hooks' record, and ends it with one reason out of a closed
-// list.
+// list. ../README.md says what it looks at, and what it ends a session for.
+//
+// Scheduler and shim speak JSON, a line each: the Spec and then Orders on
+// stdin, Reports on stdout, the last of which has the Outcome. The end of stdin
+// is the scheduler's death, and the session's end.
 package session
 
 import (
