@@ -27,7 +27,7 @@ type claim struct {
 // takeDirectory locks an AGENT_DIR: one directory, one consumer.
 func takeDirectory(c *config.Agent) (*claim, error) {
 	// The workspace itself is the person's: made like any other folder.
-	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot prepare agent %q: %w", c.Name, err)
 	}
 	return lockDirectory(c)

@@ -1,7 +1,10 @@
 package orchestrator
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -31,6 +34,25 @@ func Remember(f *config.Fleet) error {
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remember the configuration: %w", err)
+	}
+	return nil
+}
+
+// Forget removes what Remember has kept for a fleet's file: it has the values of
+// env: in it.
+func Forget(f *config.Fleet) error {
+	path, err := rememberedPath(f.Path)
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = sweep(filepath.Dir(path), filepath.Base(path))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot forget the configuration: %w", err)
 	}
 	return nil
 }

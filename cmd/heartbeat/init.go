@@ -49,7 +49,7 @@ func (initCmd) run(_ context.Context, a *app) (result, error) {
 
 // writeNew writes a file that is not there yet.
 func writeNew(path string, data []byte) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}

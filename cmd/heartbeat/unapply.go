@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -19,6 +20,7 @@ changed is again what it was before, to the byte; from another one only what is
 ours goes. Queues stay, and so does what --trust has recorded. Where nothing is on
 record, as with another state directory, our hooks go, and it says which permission
 rules stay. What another fleet has applied since is that one's to take back.
+Without names the copy of the file that is kept in the state directory goes, too.
 
 Examples:
 
@@ -55,6 +57,9 @@ func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
 		for _, note := range p.Notes {
 			a.warn(note)
 		}
+	}
+	if !c.DryRun && len(c.Agents) == 0 && errors.Join(errs...) == nil {
+		errs = append(errs, orchestrator.Forget(w.fleet))
 	}
 	return res, errors.Join(errs...)
 }

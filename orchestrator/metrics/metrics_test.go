@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -298,5 +300,31 @@ func TestForeignWordsAreNoLabels(t *testing.T) {
 	}
 	if want := 1 + len(hook.Ends()); ends != want {
 		t.Errorf("%d ends are told apart, want %d", ends, want)
+	}
+}
+
+// TestAForeignNameIsRefused: a web page can make its own name point at this
+// machine, and would read what is served here.
+func TestAForeignNameIsRefused(t *testing.T) {
+	t.Parallel()
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	for _, listens := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
+		l, err := net.Listen("tcp", listens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for host, served := range map[string]bool{
+			"127.0.0.1:9464": true, "127.0.0.1": true, "[::1]:9464": true, "localhost": true, "LOCALHOST.:9464": true, "a.localhost:1": true, "": true,
+			"evil.example": false, "evil.example:9464": false, "localhost.evil.example": false, "127.0.0.1.evil.example:9464": false,
+		} {
+			r := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
+			r.Host = host
+			w := httptest.NewRecorder()
+			(&Server{l}).guarded(ok).ServeHTTP(w, r)
+			if served = served || listens[0] == '0'; (w.Code == http.StatusOK) != served {
+				t.Errorf("%s, asked by %q: %d", listens, host, w.Code)
+			}
+		}
 	}
 }

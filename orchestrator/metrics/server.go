@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -101,7 +102,7 @@ func (s *Server) Loopback() bool {
 // Serve answers until ctx ends, and closes the server.
 func (s *Server) Serve(ctx context.Context, m *Metrics, log *slog.Logger) {
 	server := &http.Server{
-		Handler: m.handler(), ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit,
+		Handler: s.guarded(m.handler()), ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit,
 		MaxHeaderBytes: headerLimit, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -115,6 +116,32 @@ func (s *Server) Serve(ctx context.Context, m *Metrics, log *slog.Logger) {
 	if err := server.Serve(s.l); !errors.Is(err, http.ErrServerClosed) {
 		log.Error("metrics are not served any more", "err", err)
 	}
+}
+
+// guarded refuses, where only this machine can reach the server, what was asked
+// of another name: a web page whose name was made to point here would read the
+// answers otherwise.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	if !s.Loopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !local(r.Host) {
+			http.Error(w, "ask by localhost or an address, not by another name", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// local reports whether a Host header names this machine: by an address, or as
+// localhost.
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+	return host == "" || net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost")
 }
 
 func (m *Metrics) handler() http.Handler {

@@ -87,7 +87,7 @@ func missing(err error) bool {
 // ignores as a whole, and the inbox's folder, as far as they are missing.
 func MakeHome(a *config.Agent) error {
 	// The workspace itself is the person's: made like any other folder.
-	if err := os.MkdirAll(a.Dir, 0o777); err != nil {
+	if err := os.MkdirAll(a.Dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make directory %q: %w", a.Dir, err)
 	}
 	if err := orchestrator.MakeHome(a); err != nil {
@@ -167,7 +167,7 @@ func (p *Plan) read(path string) ([]byte, error) {
 func (p *Plan) write(path string, planned, next []byte) error {
 	dir := filepath.Base(filepath.Dir(path))
 	if err := inside(p.Agent.Dir, func(agent *durable.Folder) error {
-		err := agent.Root().Mkdir(dir, 0o777)
+		err := agent.Root().Mkdir(dir, 0o755)
 		if errors.Is(err, fs.ErrExist) {
 			return nil
 		}
