@@ -7,15 +7,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Who reads this repository has nothing else, so what a comment or a document
-// refers to stands here: files by their paths, tests by their names. Sections
-// are numbered in no document of ours.
+// refers to stands here: files by their paths, tests by their names, recordings
+// of the client by their scenarios. Sections are numbered in no document of ours.
 var (
 	document = regexp.MustCompile(`[\w./-]*\w\.md\b`)
 	section  = regexp.MustCompile(`(RFC \d+,? )?(§|\b[Ss]ections? \d)`)
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	recorded = regexp.MustCompile(`Recorded: ([a-z0-9_-]+(?:,\s[a-z0-9_-]+)*)`)
 	testName = regexp.MustCompile(`\bTest[A-Z]\w*…?`)
 	address  = regexp.MustCompile(`^[a-z]+:`)
 )
@@ -60,6 +62,13 @@ func (r Repository) inMarkdown(name, text string) []string {
 		target, _, _ := strings.Cut(match[1], "#")
 		if target != "" && !address.MatchString(target) && !r.Paths[path.Join(path.Dir(name), target)] {
 			found = append(found, target)
+		}
+	}
+	for _, match := range recorded.FindAllStringSubmatch(text, -1) {
+		for recording := range strings.FieldsFuncSeq(match[1], func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+			if !r.Paths["internal/e2e/testdata/"+recording+".txt"] {
+				found = append(found, recording)
+			}
 		}
 	}
 	for _, test := range testName.FindAllString(text, -1) {

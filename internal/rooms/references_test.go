@@ -59,7 +59,7 @@ func TestReferencesLeadSomewhere(t *testing.T) {
 func TestReferences(t *testing.T) {
 	t.Parallel()
 	r := Repository{
-		Paths: map[string]bool{"README.md": true, "hook/README.md": true, "hook/decide.go": true, "hook": true},
+		Paths: map[string]bool{"README.md": true, "hook/README.md": true, "hook/decide.go": true, "hook": true, "internal/e2e/testdata/turn.txt": true},
 		Tests: map[string]bool{"TestThere": true},
 	}
 	for name, c := range map[string]struct {
@@ -83,6 +83,7 @@ func TestReferences(t *testing.T) {
 		"a link out":                {"README.md", "[a](https://example.org/b.md) [b](mailto:a@example.org)", nil},
 		"a section in Markdown":     {"README.md", "See section 4.", []string{"section 4"}},
 		"a test":                    {"README.md", "`TestThere`, TestGone, TestWired…", []string{"TestGone"}},
+		"recordings":                {"README.md", "It ends. Recorded: turn, gone-turn.", []string{"gone-turn"}},
 		"a word in a code example":  {"README.md", "```\nheartbeat send triage < task.md\n```", nil},
 		"a document named in a URL": {"hook/a.go", "// https://example.org/plan.md\npackage hook", []string{"//example.org/plan.md"}},
 	} {
