@@ -12,13 +12,38 @@ import (
 
 // checkHeld: an agent for which nothing starts until a person says so.
 func checkHeld(f *Facts, a *Agent) []Finding {
-	if !a.State.NeedsPerson() {
+	if a.State.State != orchestrator.Held || !a.State.Paused.IsZero() {
 		return nil
 	}
 	return []Finding{{
 		Severity: Error, Code: "held", Seen: fmt.Sprintf("held for %s: %s", age(f.Now.Sub(a.State.Since)), a.State.Reason),
 		Why: fmt.Sprintf("nothing starts until a person says so, and %s", waits(a)),
 		Fix: "see to the cause (" + a.command("logs") + "), then " + a.command("resume"),
+	}}
+}
+
+// checkQueueLost: accepted prompts that are gone.
+func checkQueueLost(f *Facts, a *Agent) []Finding {
+	l := a.State.QueueLost
+	if l == nil {
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Code: "queue-lost", Seen: fmt.Sprintf("its queue was lost %s ago: %s", age(f.Now.Sub(l.At)), l),
+		Why: "what was accepted there is done by nobody; the agent works on with what comes",
+		Fix: "queue again what is missed (" + a.command("history") + "), then " + a.command("resume"),
+	}}
+}
+
+// checkStuck: work that the service has refused for long.
+func checkStuck(f *Facts, a *Agent) []Finding {
+	k := a.State.Stuck
+	if k == nil || !k.Told {
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Code: "stuck", Seen: fmt.Sprintf("the service has failed for %s: %s", age(f.Now.Sub(k.Since)), k.Why),
+		Why: "it is tried again, and " + waits(a), Fix: "see whether the service has trouble; " + a.command("logs"),
 	}}
 }
 

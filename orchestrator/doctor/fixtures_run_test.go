@@ -43,6 +43,22 @@ func runFixtures() []fixture {
 				r.published(orchestrator.AgentState{State: orchestrator.Held, Paused: time.Now(), Reason: "paused by a person"})
 			},
 		},
+		{ // and it works on: it was said to be held
+			"queue-lost", Error, false,
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.Idle, QueueLost: &orchestrator.QueueLoss{Loss: session.Loss{What: "x is gone", Queued: 2}}})
+			},
+			func(r *rig) { r.published(orchestrator.AgentState{State: orchestrator.Idle}) },
+		},
+		{
+			"stuck", Error, false,
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.BackingOff, Stuck: &orchestrator.Stuck{Since: time.Now(), Why: "overloaded", Told: true}})
+			},
+			func(r *rig) {
+				r.published(orchestrator.AgentState{State: orchestrator.BackingOff, Stuck: &orchestrator.Stuck{Since: time.Now(), Why: "overloaded"}})
+			},
+		},
 		{ // by a run that lives
 			"paused", Warning, false,
 			func(r *rig) {
