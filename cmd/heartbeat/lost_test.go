@@ -111,3 +111,28 @@ func TestALockThatIsHeldStopsNoVerdict(t *testing.T) {
 	}
 	until(t, "the entry is done", func() bool { return f.agent("triage").Acknowledged == 1 })
 }
+
+// TestARunWhoseSocketGoes: who logged out took /run/user/UID along, and with it
+// the only way to pause, trigger or reload the fleet that went on.
+func TestARunWhoseSocketGoes(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{"rules": []}`)
+	for _, what := range []string{"control.sock", "control.lock", "."} {
+		until(t, "it can be paused", func() bool { return f.run("pause", "triage").status == 0 })
+		run := filepath.Join(f.dir, "state/fleet/run")
+		before, err := os.Lstat(filepath.Join(run, "control.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(run, what)); err != nil {
+			t.Fatal(err)
+		}
+		if what != "control.lock" {
+			until(t, what+" is there again", func() bool {
+				now, err := os.Lstat(filepath.Join(run, "control.sock"))
+				return err == nil && !os.SameFile(before, now)
+			})
+		}
+		until(t, "it can be resumed without "+what, func() bool { return f.run("resume", "triage").status == 0 })
+	}
+}

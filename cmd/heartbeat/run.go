@@ -163,17 +163,28 @@ func (a *app) logStop(sum *orchestrator.Summary, asked bool, took time.Duration)
 }
 
 // serveControl answers `heartbeat pause` and its like. The fleet runs without
-// it, too.
+// it, too; a socket that went is made anew as soon as that is possible.
 func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator.Scheduler) {
-	dir, err := orchestrator.RuntimeDir(f)
-	if err == nil {
-		run := control.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
-		err = control.Serve(ctx, dir, run, reloading{s, a}, a.log)
-	}
-	if err != nil {
-		a.log.Warn("this run cannot be paused or triggered from outside", "err", err)
+	run := control.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
+	for told := false; ; {
+		dir, err := orchestrator.RuntimeDir(f)
+		if err == nil {
+			err = control.Serve(ctx, dir, run, reloading{s, a}, a.log)
+		}
+		if err != nil && !told && !errors.Is(err, control.ErrGone) {
+			a.log.Warn("this run cannot be paused or triggered from outside for now", "err", err)
+		}
+		told = err != nil && !errors.Is(err, control.ErrGone)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(controlAgain):
+		}
 	}
 }
+
+// controlAgain is how often a control socket that cannot be made is tried again.
+const controlAgain = time.Second
 
 func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Event), ready func()) (*orchestrator.Scheduler, error) {
 	stateDir, err := orchestrator.Claim(fleet)

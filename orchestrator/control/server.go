@@ -28,9 +28,13 @@ const retryEvery = time.Second
 // do not hold descriptors that sessions need.
 const readPatience = 10 * time.Second
 
+// ErrGone means that the socket is not there any more, or another one stands in
+// its place.
+var ErrGone = errors.New("the control socket is gone")
+
 // Serve answers for a running scheduler on the socket in dir until ctx ends,
 // and removes the socket then. Where another run has the socket it waits for
-// that one's end, and says so once.
+// that one's end, and says so once. ErrGone means that it has to be called anew.
 func Serve(ctx context.Context, dir string, run Run, s Scheduler, log *slog.Logger) error {
 	unlock, err := take(ctx, dir, log)
 	if err != nil || unlock == nil {
@@ -41,8 +45,38 @@ func Serve(ctx context.Context, dir string, run Run, s Scheduler, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	here, gone := context.WithCancelCause(ctx)
+	defer gone(nil)
+	go lookAfter(here, l, gone)
 	strangers := func(err error) { log.Warn("somebody was hung up on who came to the control socket", "err", err) }
-	return answer(ctx, peer.Listener{Listener: l, Refused: strangers}, run, s, log)
+	if err := answer(here, peer.Listener{Listener: l, Refused: strangers}, run, s, log); err != nil {
+		return err
+	}
+	if errors.Is(context.Cause(here), ErrGone) {
+		return ErrGone
+	}
+	return nil
+}
+
+// lookAfter tells when the socket is not the one any more that was made: who logs
+// out takes the folder of their runtime files along, and others clean up.
+func lookAfter(ctx context.Context, l *net.UnixListener, gone context.CancelCauseFunc) {
+	made, err := os.Lstat(l.Addr().String())
+	ticker := time.NewTicker(retryEvery)
+	defer ticker.Stop()
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		var now os.FileInfo
+		if now, err = os.Lstat(l.Addr().String()); err == nil && !os.SameFile(made, now) {
+			err = fs.ErrNotExist
+		}
+	}
+	l.SetUnlinkOnClose(false) // what stands there is another's
+	gone(ErrGone)
 }
 
 // answer answers what is asked on the socket until ctx ends.
@@ -88,11 +122,11 @@ func take(ctx context.Context, dir string, log *slog.Logger) (unlock func() erro
 
 // listen makes the socket, in place of what a run that was killed left. The
 // caller holds its lock.
-func listen(path string) (net.Listener, error) {
+func listen(path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot remove a stale control socket: %w", err)
 	}
-	l, err := net.Listen("unix", path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the control socket: %w", err)
 	}
