@@ -120,13 +120,15 @@ func TestWaitEndsWhenAPersonTypes(t *testing.T) {
 func TestWaitEndsWhenTheShimDies(t *testing.T) {
 	t.Parallel()
 	l, cmd := waiting(t)
-	if err := l.release(); err != nil {
-		t.Fatal(err)
-	}
-	// A child that another test is just starting holds it until it has been
-	// exec'ed.
-	until(t, "the lock is free", func() bool { return !flock.Held(sessionLock(l.inbox)) })
-	l.append("for the next session")
+	l.locked(func(*inbox.Queue) { // so that no look is under way that has found the shim alive
+		if err := l.release(); err != nil {
+			t.Fatal(err)
+		}
+		// A child that another test is just starting holds it until it has been
+		// exec'ed.
+		until(t, "the lock is free", func() bool { return !flock.Held(sessionLock(l.inbox)) })
+		l.append("for the next session")
+	})
 	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
 		t.Errorf("%+v", r)
 	}
