@@ -264,7 +264,7 @@ func (s *Scheduler) launched(a *agent, live Session, id string, at time.Time) {
 	case a.removed:
 		s.finishLocked(a, finishRemoved)
 	case !a.paused.IsZero():
-		s.finishLocked(a, pausedReason)
+		s.finishLocked(a, a.pausedReason())
 	case a.next != nil && a.cfg.Mode == hook.Persist:
 		s.finishLocked(a, finishChanged)
 	}

@@ -10,13 +10,27 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
+	"heartbeat/ptyrun"
 )
 
 // pausedReason is why a paused agent is held.
-const pausedReason = "paused by a person"
+func (a *agent) pausedReason() string { return "paused by " + whoPaused(a.pausedBy) }
+
+// WhoPaused says who paused the agent: a person, or an agent's session.
+func (a AgentState) WhoPaused() string { return whoPaused(a.PausedBy) }
+
+// whoPaused says who paused an agent: a person, or the session of an agent.
+func whoPaused(agent string) string {
+	if agent == "" {
+		return "a person"
+	}
+	return fmt.Sprintf("a session of agent %q", agent)
+}
 
 // UnknownAgentError means that a scheduler runs no agent of that name.
 type UnknownAgentError struct{ Agent string }
@@ -38,33 +52,52 @@ var errStopping = errors.New("the scheduler is stopping")
 // for them, also after a restart, until Resume. A live session is told to
 // finish: its turn ends, what is queued behind it stays queued. It returns
 // what the agents are doing now.
-func (s *Scheduler) Pause(names ...string) ([]AgentState, error) {
+func (s *Scheduler) Pause(names ...string) ([]AgentState, error) { return s.PauseBy("", names...) }
+
+// PauseBy is Pause that notes whose session asks for it (see SessionOf); "" is
+// a person.
+func (s *Scheduler) PauseBy(by string, names ...string) ([]AgentState, error) {
 	return s.toEach(names, func(all []*agent) error {
-		return s.pauseLocked(all, time.Now())
+		return s.pauseLocked(all, by, time.Now())
 	})
 }
 
-func (s *Scheduler) pauseLocked(all []*agent, now time.Time) error {
+// SessionOf returns the agent of whose session a process is, or "": it is
+// nobody's who descends from no shim of ours, whatever its environment says.
+func (s *Scheduler) SessionOf(pid int) string {
+	shims, err := session.Shims(s.opt.StateDir)
+	if err != nil {
+		s.log.Warn("cannot tell whose process asks", "pid", pid, "err", err)
+	}
+	for _, above := range ptyrun.Ancestors(pid) {
+		if agent, ok := shims[above]; ok {
+			return agent
+		}
+	}
+	return ""
+}
+
+func (s *Scheduler) pauseLocked(all []*agent, by string, now time.Time) error {
 	for _, a := range all {
 		if a.paused.IsZero() {
-			a.paused = now
+			a.paused, a.pausedBy = now, by
 		}
 	}
 	if err := s.savePausesLocked(); err != nil {
 		for _, a := range all {
 			if a.paused.Equal(now) {
-				a.paused = time.Time{}
+				a.paused, a.pausedBy = time.Time{}, ""
 			}
 		}
 		return err
 	}
 	for _, a := range all {
-		s.note(journal.Event{Agent: a.name, Kind: journal.Paused})
+		s.note(journal.Event{Agent: a.name, Kind: journal.Paused, Reason: foreign.Text("by " + whoPaused(by))})
 		switch {
 		case a.live != nil:
-			s.finishLocked(a, pausedReason)
+			s.finishLocked(a, a.pausedReason())
 		case a.state != Starting && a.state != Held:
-			s.followLocked(a, next{state: Held, reason: pausedReason})
+			s.followLocked(a, next{state: Held, reason: a.pausedReason()})
 		}
 		s.publishLocked(a)
 	}
@@ -80,7 +113,7 @@ func (s *Scheduler) Resume(names ...string) ([]AgentState, error) {
 	return s.toEach(names, func(all []*agent) error {
 		before := map[*agent]time.Time{}
 		for _, a := range all {
-			before[a], a.paused = a.paused, time.Time{}
+			before[a], a.paused = a.paused, time.Time{} // by whom counts no more with it
 		}
 		if err := s.savePausesLocked(); err != nil {
 			for a, at := range before {
@@ -167,6 +200,8 @@ func (s *Scheduler) findLocked(name string) *agent {
 // by their keys.
 type pauses struct {
 	Since map[string]time.Time `json:"since"`
+	// By are the agents whose sessions asked for it.
+	By map[string]string `json:"by,omitempty"`
 }
 
 func pausesPath(stateDir string) string { return filepath.Join(stateDir, "paused.json") }
@@ -182,22 +217,22 @@ func (e *PausesError) Hint() string {
 	return "rm " + e.Path + " runs all of them; `heartbeat pause` then holds those that are to wait"
 }
 
-// readPauses returns since when agents are paused, by their keys.
-func readPauses(stateDir string) (map[string]time.Time, error) {
+// readPauses returns which agents are paused, by their keys.
+func readPauses(stateDir string) (pauses, error) {
 	var kept pauses
 	path := pausesPath(stateDir)
 	if err := state.Load(path, &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, &PausesError{path, err.Error()}
+		return pauses{}, &PausesError{path, err.Error()}
 	}
-	return kept.Since, nil
+	return kept, nil
 }
 
 // PausedSince returns since when agents are paused, by their names, whether a
 // run holds them now or not. The error is a *PausesError where that cannot be
 // told, and so no run can begin.
 func PausedSince(stateDir string, agents []*config.Agent) (map[string]time.Time, error) {
-	since, err := readPauses(stateDir)
-	if err != nil || len(since) == 0 {
+	kept, err := readPauses(stateDir)
+	if err != nil || len(kept.Since) == 0 {
 		return nil, err
 	}
 	known, err := memory.Read(stateDir)
@@ -206,7 +241,7 @@ func PausedSince(stateDir string, agents []*config.Agent) (map[string]time.Time,
 	}
 	paused := map[string]time.Time{}
 	for _, who := range known.Follow(agents, time.Now()) {
-		if at, ok := since[who.Key]; ok && who.Gone.IsZero() {
+		if at, ok := kept.Since[who.Key]; ok && who.Gone.IsZero() {
 			paused[who.Name] = at
 		}
 	}
@@ -214,14 +249,14 @@ func PausedSince(stateDir string, agents []*config.Agent) (map[string]time.Time,
 }
 
 func (s *Scheduler) loadPauses() error {
-	since, err := readPauses(s.opt.StateDir)
+	kept, err := readPauses(s.opt.StateDir)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.agents {
-		a.paused = since[a.key]
+		a.paused, a.pausedBy = kept.Since[a.key], kept.By[a.key]
 	}
 	return nil
 }
@@ -233,17 +268,25 @@ func (s *Scheduler) savePausesLocked() error {
 	if err != nil {
 		return err
 	}
-	since := maps.Clone(kept)
+	since, by := maps.Clone(kept.Since), maps.Clone(kept.By)
 	if since == nil {
 		since = map[string]time.Time{}
+	}
+	if by == nil {
+		by = map[string]string{}
 	}
 	for _, a := range s.agents {
 		if a.removed {
 			continue
 		}
-		if delete(since, a.key); !a.paused.IsZero() {
+		delete(since, a.key)
+		delete(by, a.key)
+		if !a.paused.IsZero() {
 			since[a.key] = a.paused
+			if a.pausedBy != "" {
+				by[a.key] = a.pausedBy
+			}
 		}
 	}
-	return state.Save(pausesPath(s.opt.StateDir), pauses{Since: since})
+	return state.Save(pausesPath(s.opt.StateDir), pauses{Since: since, By: by})
 }

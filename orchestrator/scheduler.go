@@ -130,9 +130,11 @@ type agent struct {
 	predecessors int
 	// recovering is true while its directory is recovered after a reload.
 	recovering bool
-	// paused is since when a person wants nothing started, or zero.
-	paused time.Time
-	claim  *claim // its directory; nil while another one has it
+	// paused is since when a person wants nothing started, or zero; pausedBy is
+	// the agent whose session asked for it instead, or "".
+	paused   time.Time
+	pausedBy string
+	claim    *claim // its directory; nil while another one has it
 	// lost is what is wrong with its directory, or "".
 	lost       string
 	retaking   bool // the one in its place is being locked
@@ -280,7 +282,7 @@ func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
 	s.work, s.quit = work, quit
 	for _, a := range s.agents {
 		if !a.paused.IsZero() {
-			s.enterLocked(a, Held, pausedReason, time.Time{})
+			s.enterLocked(a, Held, a.pausedReason(), time.Time{})
 		}
 		if a.lost != "" {
 			s.inspectAgainLocked(a)
@@ -405,7 +407,7 @@ func (s *Scheduler) rule(a *agent) restartRule {
 // followLocked carries out what the policy decided.
 func (s *Scheduler) followLocked(a *agent, n next) {
 	if !a.paused.IsZero() && n.state != Held {
-		n = next{state: Held, reason: pausedReason}
+		n = next{state: Held, reason: a.pausedReason()}
 	}
 	s.enterLocked(a, n.state, n.reason, n.until)
 	if !n.until.IsZero() && !s.stopping {

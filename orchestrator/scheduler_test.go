@@ -392,7 +392,7 @@ func TestPauseAndResume(t *testing.T) {
 		}
 		r.sleep(entry)
 		r.want("a", Held)
-		if a := r.state("a"); a.Acknowledged != 1 || a.Reason != pausedReason {
+		if a := r.state("a"); a.Acknowledged != 1 || a.Reason != "paused by a person" {
 			t.Errorf("%d entries done, %q; want the one that was in its turn", a.Acknowledged, a.Reason)
 		}
 		stop()

@@ -34,7 +34,7 @@ func (s *Scheduler) shownLocked() iter.Seq[*agent] {
 // their directories, all or none, but for those that an agent of this run has:
 // it hands its lock on.
 func (s *Scheduler) lockAddedLocked(c *change) error {
-	since, err := readPauses(s.opt.StateDir)
+	kept, err := readPauses(s.opt.StateDir)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *Scheduler) lockAddedLocked(c *change) error {
 	}
 	var errs []error
 	for _, a := range c.added {
-		a.paused = since[a.key]
+		a.paused, a.pausedBy = kept.Since[a.key], kept.By[a.key]
 		if ours[a.cfg.Dir] {
 			continue
 		}

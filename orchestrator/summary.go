@@ -29,11 +29,13 @@ type AgentState struct {
 	// Failures counts sessions in a row that failed and did no entry.
 	Failures int `json:"failures,omitempty"`
 	// Paused is since when a person wants nothing started for it.
-	Paused  time.Time        `json:"paused,omitzero"`
-	Session string           `json:"session,omitempty"`
-	Phase   hook.Phase       `json:"phase,omitempty"`
-	Work    *hook.Work       `json:"work,omitempty"`
-	Last    *session.Outcome `json:"last,omitempty"`
+	Paused time.Time `json:"paused,omitzero"`
+	// PausedBy is the agent whose session asked for that; "": a person.
+	PausedBy string           `json:"paused_by,omitempty"`
+	Session  string           `json:"session,omitempty"`
+	Phase    hook.Phase       `json:"phase,omitempty"`
+	Work     *hook.Work       `json:"work,omitempty"`
+	Last     *session.Outcome `json:"last,omitempty"`
 	// Acknowledged and DeadLettered count over the present run.
 	Acknowledged int `json:"acknowledged"`
 	DeadLettered int `json:"dead_lettered"`
@@ -111,7 +113,7 @@ func (s *Scheduler) Snapshot() []AgentState {
 
 func (s *Scheduler) describeLocked(a *agent) AgentState {
 	d := AgentState{
-		Agent: a.name, State: a.state, Paused: a.paused, Since: a.since, Until: a.until, Reason: foreign.Text(a.reason), Failures: a.history.failures,
+		Agent: a.name, State: a.state, Paused: a.paused, PausedBy: a.pausedBy, Since: a.since, Until: a.until, Reason: foreign.Text(a.reason), Failures: a.history.failures,
 		Session: a.session, Last: a.outcome, Acknowledged: a.acknowledged, DeadLettered: a.deadLettered,
 		Failing: slices.Clone(a.failing), Lost: a.lost, QueueLost: a.loss,
 	}

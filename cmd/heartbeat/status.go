@@ -276,7 +276,7 @@ func whyText(a orchestrator.AgentStatus, now time.Time) string {
 	case orchestrator.Idle, orchestrator.Starting, orchestrator.Running, orchestrator.Stopped:
 	}
 	if !a.Paused.IsZero() {
-		return "paused by a person; heartbeat resume lets it go on"
+		return "paused by " + a.WhoPaused() + "; heartbeat resume lets it go on"
 	}
 	return heldBackText(a, now)
 }

@@ -20,7 +20,9 @@ import (
 // Scheduler is what the server needs of a running fleet.
 type Scheduler interface {
 	Snapshot() []orchestrator.AgentState
-	Pause(agents ...string) ([]orchestrator.AgentState, error)
+	// SessionOf returns the agent of whose session a process is, or "".
+	SessionOf(pid int) string
+	PauseBy(agent string, agents ...string) ([]orchestrator.AgentState, error)
 	Resume(agents ...string) ([]orchestrator.AgentState, error)
 	Trigger(ctx context.Context, agent string, triggers ...string) ([]firing.Fired, error)
 	// Reload loads the fleet's file again and says what that changes.

@@ -27,7 +27,9 @@ func (f *fleet) Snapshot() []orchestrator.AgentState {
 	return []orchestrator.AgentState{{Agent: "a", State: orchestrator.Running}}
 }
 
-func (f *fleet) Pause(agents ...string) ([]orchestrator.AgentState, error) {
+func (f *fleet) SessionOf(int) string { return "" }
+
+func (f *fleet) PauseBy(_ string, agents ...string) ([]orchestrator.AgentState, error) {
 	f.asked = append(f.asked, "pause "+strings.Join(agents, ","))
 	if slices.Contains(agents, "nobody") {
 		return nil, &orchestrator.UnknownAgentError{Agent: "nobody"}

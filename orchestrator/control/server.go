@@ -147,7 +147,7 @@ func handler(run Run, s Scheduler, log *slog.Logger) http.Handler {
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, Status{Run: run, Agents: s.Snapshot()})
 	})
-	mux.HandleFunc("POST /v1/pause", act(func(_ context.Context, q request) (any, error) { return s.Pause(q.Agents...) }))
+	mux.HandleFunc("POST /v1/pause", act(func(ctx context.Context, q request) (any, error) { return s.PauseBy(asker(ctx, s), q.Agents...) }))
 	mux.HandleFunc("POST /v1/resume", act(func(_ context.Context, q request) (any, error) { return s.Resume(q.Agents...) }))
 	mux.HandleFunc("POST /v1/reload", act(func(context.Context, request) (any, error) { return s.Reload() }))
 	mux.HandleFunc("POST /v1/trigger", act(func(ctx context.Context, q request) (any, error) {
@@ -161,6 +161,20 @@ func handler(run Run, s Scheduler, log *slog.Logger) http.Handler {
 		return s.Trigger(ctx, q.Agents[0], triggers...)
 	}))
 	return mux
+}
+
+// asker returns the agent whose session asks, as the kernel knows the process at
+// the other end, or "" for a person.
+func asker(ctx context.Context, s Scheduler) string {
+	conn, ok := ctx.Value(connKey{}).(net.Conn)
+	if !ok {
+		return ""
+	}
+	other, err := peer.Of(conn)
+	if err != nil || other.PID == 0 {
+		return ""
+	}
+	return s.SessionOf(other.PID)
 }
 
 // act answers a request that changes something. A request whose client has

@@ -53,7 +53,7 @@ func checkPaused(f *Facts, a *Agent) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity: Warning, Code: "paused", Seen: "paused by a person for " + age(f.Now.Sub(a.Paused)),
+		Severity: Warning, Code: "paused", Seen: "paused by " + a.State.WhoPaused() + " for " + age(f.Now.Sub(a.Paused)),
 		Why: fmt.Sprintf("nothing starts until it is resumed, also after a restart, and %s", waits(a)), Fix: a.command("resume"),
 	}}
 }

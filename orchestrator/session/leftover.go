@@ -126,6 +126,29 @@ func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 	return all, errors.Join(errs...)
 }
 
+// Shims returns the agents of the sessions that are alive, by the pids of their
+// shims.
+func Shims(stateDir string) (map[int]string, error) {
+	names, err := os.ReadDir(filepath.Join(stateDir, "live"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	shims := map[int]string{}
+	errs := []error{err}
+	for _, n := range names {
+		if !strings.HasSuffix(n.Name(), ".json") {
+			continue
+		}
+		l, _, err := readLeftover(filepath.Join(stateDir, "live", n.Name()))
+		if err != nil {
+			errs = append(errs, err)
+		} else if alive(l.Shim) {
+			shims[l.Shim.PID] = l.Agent
+		}
+	}
+	return shims, errors.Join(errs...)
+}
+
 // maxLeftover bounds what is read: the file takes some 300 bytes.
 const maxLeftover = 1 << 16
 
