@@ -15,7 +15,7 @@ import (
 
 var (
 	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	ownVariables = []string{hook.EnvSession, hook.EnvHome, hook.EnvAgent}
+	ownVariables = hook.Variables()
 )
 
 func (l *loader) env(t table) map[string]string {

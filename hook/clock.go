@@ -43,17 +43,22 @@ func (r *Record) carry(now Clock) {
 	if now.Boot == "" || now.Boot != r.Clock.Boot {
 		return
 	}
-	times := []*time.Time{
-		&r.StartedAt, &r.BoundAt, &r.Since, &r.LastEventAt, &r.BackgroundSince, &r.TypedAt, &r.EndedAt,
-	}
-	if r.Work != nil {
-		times = append(times, &r.Work.Since)
-	}
-	if r.Ruling != nil {
-		times = append(times, &r.Ruling.At)
-	}
-	for _, t := range times {
+	for _, t := range r.times() {
 		*t = now.carry(*t, r.Clock)
 	}
 	r.Clock = now
+}
+
+// times are all those of the record.
+func (r *Record) times() []*time.Time {
+	all := []*time.Time{
+		&r.StartedAt, &r.BoundAt, &r.Since, &r.LastEventAt, &r.BackgroundSince, &r.TypedAt, &r.EndedAt,
+	}
+	if r.Work != nil {
+		all = append(all, &r.Work.Since)
+	}
+	if r.Ruling != nil {
+		all = append(all, &r.Ruling.At)
+	}
+	return all
 }

@@ -15,6 +15,7 @@ import (
 // fence says whose call this is.
 type fence struct {
 	home   string
+	terms  *Terms
 	client Process // of the client that called the hook
 }
 
@@ -35,11 +36,19 @@ func (f *fence) passes(getenv func(string) string) (*Record, bool) {
 		return nil, false // there is no session, and nowhere to say so
 	}
 	defer folder.Close()
-	r, err := readRecord(folder)
+	if f.terms, err = termsOf(getenv); err != nil {
+		logLine(f.home, "hook ignored: %v", err)
+		return nil, false
+	}
+	shown, err := readRecord(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		logLine(f.home, "hook ignored: cannot read the session record: %v", err)
 	}
-	if err != nil || !r.lives(token, folder) {
+	if err != nil {
+		return nil, false
+	}
+	r := f.terms.record(shown)
+	if !r.lives(token, folder) {
 		return nil, false
 	}
 	if f.client, err = caller(getenv); err != nil {

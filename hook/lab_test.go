@@ -187,7 +187,7 @@ func (l *lab) record() *Record {
 	if err != nil || r == nil {
 		l.t.Fatalf("record %v: %v", r, err)
 	}
-	return r
+	return (*Record)(r)
 }
 
 // change changes the record as the shim does.

@@ -14,7 +14,12 @@ const (
 	EnvHome = "HEARTBEAT_HOME"
 	// EnvAgent is the agent's name, for the agent's own scripts.
 	EnvAgent = "HEARTBEAT_AGENT"
+	// EnvTerms holds the session's Terms, as JSON.
+	EnvTerms = "HEARTBEAT_TERMS"
 )
+
+// Variables are the names of those that the shim sets for a session.
+func Variables() []string { return []string{EnvSession, EnvHome, EnvAgent, EnvTerms} }
 
 // Phase is what a live session is doing.
 type Phase string
@@ -163,8 +168,11 @@ type Ruling struct {
 
 // Record is session.json: the live session of an agent and what it is doing.
 // The shim creates it, hooks and shim update it, both with the hook lock held.
-// It is not synced: it is worth nothing after the session. Nothing in it
-// decides which command runs or what is killed.
+// It is not synced: it is worth nothing after the session.
+//
+// The agent can write it, so it is a display: see Shown for what was read from
+// it. Who the session is and what it may do, hooks have from its Terms, and the
+// shim knows by itself.
 type Record struct {
 	Version int    `json:"version"`
 	Agent   string `json:"agent"`

@@ -23,9 +23,14 @@ func recordPath(home string) string { return filepath.Join(home, recordName) }
 // LastReply at 64 KiB, six times that when every byte is escaped.
 const maxRecord = 1 << 20
 
+// Shown is what session.json shows, whoever wrote that: to print it is all that
+// it is good for as it is. What acts on it makes a Record of it first, of what
+// can be believed.
+type Shown Record
+
 // ReadRecord reads home/session.json without following links, at most 1 MiB
 // of it. It returns nil, nil when there is none.
-func ReadRecord(home string) (r *Record, err error) {
+func ReadRecord(home string) (r *Shown, err error) {
 	err = inHome(home, func(f *durable.Folder) error { r, err = readRecord(f); return err })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -36,8 +41,9 @@ func ReadRecord(home string) (r *Record, err error) {
 	return r, nil
 }
 
-// readRecord reads session.json in a folder .heartbeat.
-func readRecord(f *durable.Folder) (*Record, error) {
+// readRecord reads session.json in a folder .heartbeat. None of its times lies
+// ahead.
+func readRecord(f *durable.Folder) (*Shown, error) {
 	data, err := f.Read(recordName, maxRecord)
 	if err != nil {
 		return nil, err
@@ -47,7 +53,13 @@ func readRecord(f *durable.Folder) (*Record, error) {
 		return nil, fmt.Errorf("%q is no record: %w", filepath.Join(f.Path(), recordName), err)
 	}
 	r.carry(readClock())
-	return r, nil
+	now := time.Now()
+	for _, t := range r.times() {
+		if t.After(now) {
+			*t = now
+		}
+	}
+	return (*Shown)(r), nil
 }
 
 // Write replaces home/session.json atomically (no sync). The caller holds
@@ -94,16 +106,27 @@ func WatchRecord(home string) (changed <-chan struct{}, stop func()) {
 // final or weightier (anything outweighs drained and released). The phase
 // stays what it is.
 func (r *Record) End(why End, detail string, now time.Time) {
-	if old := r.Ruling; old != nil {
-		if old.Final || !light(old.Why) || light(why) {
-			return
-		}
+	if old := r.Ruling; old != nil && (old.Stands() || light(why)) {
+		return
 	}
 	r.Ruling = &Ruling{Why: why, Detail: detail, At: now}
 }
 
 // light reports whether any other ruling outweighs this one.
 func light(why End) bool { return why == EndDrained || why == EndReleased }
+
+// Stands reports whether no other ruling takes this one's place, and no turn
+// that begins takes it back.
+func (r *Ruling) Stands() bool { return r.Final || !light(r.Why) }
+
+// FromHooks reports whether hooks rule so. All other ends are the shim's to see.
+func (e End) FromHooks() bool {
+	switch e {
+	case EndDrained, EndReleased, EndRunaway, EndAPIFailure, EndDialog:
+		return true
+	}
+	return false
+}
 
 // TokenHash returns what Record.TokenHash holds for a token.
 func TokenHash(token string) string {

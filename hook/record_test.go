@@ -30,7 +30,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.Clock, got.Clock = Clock{}, Clock{}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, (*Record)(got)); diff != "" {
 		t.Error(diff)
 	}
 	entries, _ := os.ReadDir(home)

@@ -124,11 +124,14 @@ func (t *tick) enter(patience time.Duration) bool {
 // read reads the record; nil when the session is not ours any more.
 func (t *tick) read() (r *Record, err error) {
 	err = inHome(t.home, func(f *durable.Folder) error {
-		r, err = readRecord(f)
-		if err == nil && !r.lives(t.token, f) {
+		shown, err := readRecord(f)
+		if err != nil {
+			return err
+		}
+		if r = t.terms.record(shown); !r.lives(t.token, f) {
 			r = nil
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the session record: %w", err)

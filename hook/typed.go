@@ -25,6 +25,14 @@ func (r *Record) Hush() time.Time {
 	return r.TypedAt.Add(cmp.Or(r.Policy.TypingPause, TypingPause))
 }
 
+// Hush is the same by what is shown, where nothing is decided by it.
+func (s *Shown) Hush() time.Time {
+	if s.TypedAt.IsZero() {
+		return time.Time{}
+	}
+	return s.TypedAt.Add(TypingPause)
+}
+
 // typing reports whether a person types, or has just done so.
 func typing(r *Record, now time.Time) bool { return now.Before(r.Hush()) }
 

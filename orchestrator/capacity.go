@@ -125,7 +125,7 @@ func (s *Scheduler) yieldLocked(serves func(group string) bool) bool {
 	for a, group := range s.slots.Taken() {
 		switch {
 		case !serves(group):
-		case a.state == Ending || a.leaving && a.state == Running:
+		case a.state == Ending || (a.leaving || a.yields) && a.state == Running:
 			return true
 		case a.state == Running && a.last.Phase == hook.Waiting && a.cfg.OnIdle == hook.IdleRelease:
 			if idlest == nil || a.last.At.Before(idlest.last.At) {
@@ -136,7 +136,7 @@ func (s *Scheduler) yieldLocked(serves func(group string) bool) bool {
 		}
 	}
 	if idlest != nil {
-		idlest.leaving = true
+		idlest.yields = true
 		idlest.live.Order(session.Order{Yield: true})
 		return true
 	}

@@ -63,7 +63,7 @@ func (s *Scheduler) recoverLeft(ctx context.Context, a *agent, cfg *config.Agent
 	if lost {
 		return
 	}
-	o := lastOutcome(cfg.Home)
+	o := session.LastOutcome(s.opt.StateDir, cfg.Name)
 	err := errors.Join(s.furnish(cfg), s.recover(ctx, a, cfg, o, dealing{}))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,20 +74,6 @@ func (s *Scheduler) recoverLeft(ctx context.Context, a *agent, cfg *config.Agent
 }
 
 const sweepGrace = 10 * time.Second
-
-// lastOutcome is what the record of a session tells of how it ended, when
-// its scheduler is no more.
-func lastOutcome(home string) session.Outcome {
-	r, err := hook.ReadRecord(home)
-	if err != nil || r == nil {
-		return session.Outcome{Why: hook.EndCrashed, Bound: true}
-	}
-	o := session.Outcome{Why: hook.EndCrashed, Bound: !r.BoundAt.IsZero(), Acknowledged: r.Acknowledged}
-	if r.Ruling != nil {
-		o.Why, o.Detail = r.Ruling.Why, r.Ruling.Detail
-	}
-	return o
-}
 
 // dealing is how an entry is dealt with whose session is gone.
 type dealing struct {
@@ -254,7 +240,8 @@ func (s *Scheduler) launched(a *agent, live Session, id string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.halted = nil
-	a.live, a.session, a.started, a.last, a.leaving = live, id, at, session.Report{Phase: hook.Starting, At: at}, false
+	a.live, a.session, a.started, a.last = live, id, at, session.Report{Phase: hook.Starting, At: at}
+	a.yields, a.leaving = false, false
 	s.enterLocked(a, Running, "session started", time.Time{})
 	switch {
 	case s.endNow:
@@ -286,7 +273,7 @@ func (s *Scheduler) reported(a *agent, r session.Report) {
 	if r.At = time.Now(); r.Phase == a.last.Phase {
 		r.At = a.last.At // since when it does what it does
 	}
-	a.last = r
+	a.last, a.yields = r, a.yields && (r.Phase == hook.Waiting || r.Phase == hook.Ending)
 	if worked {
 		s.log.Info("entry done", "agent", a.name, "done", a.acknowledged+r.Acknowledged)
 		s.worksLocked(a)

@@ -107,8 +107,8 @@ func (s *Scheduler) pauseLocked(all []*agent, by string, now time.Time) error {
 
 // Resume ends the pause of agents, all of them when none is named, and
 // whatever else keeps them from starting: a hold after too many failures, a
-// back-off, a parking. A session that was told to finish does so; work that
-// is left starts another one.
+// back-off, a parking, a person who has typed in the session. A session that was
+// told to finish does so; work that is left starts another one.
 func (s *Scheduler) Resume(names ...string) ([]AgentState, error) {
 	return s.toEach(names, func(all []*agent) error {
 		before := map[*agent]time.Time{}
@@ -131,6 +131,9 @@ func (s *Scheduler) Resume(names ...string) ([]AgentState, error) {
 func (s *Scheduler) resumeLocked(a *agent) {
 	s.note(journal.Event{Agent: a.name, Kind: journal.Resumed})
 	a.loss, a.stuck = nil, nil
+	if a.live != nil {
+		a.live.Order(session.Order{HandBack: true})
+	}
 	switch a.state {
 	case Parked:
 		if c := s.accountLocked(a); c != nil {

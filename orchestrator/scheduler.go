@@ -167,7 +167,9 @@ type agent struct {
 	started time.Time        // of the live or last session
 	timer   *time.Timer
 	turns   []span // the last ones, for ignore-own
-	// leaving is true when the live session was told to yield or to finish.
+	// yields is true when the live session was told to yield and has not begun a
+	// turn instead, leaving when it was told to finish.
+	yields     bool
 	leaving    bool
 	reclaiming bool // reclaim is to be called after a while
 	// total counts over this run.

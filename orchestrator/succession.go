@@ -117,7 +117,7 @@ func (s *Scheduler) recoverLocked(a *agent, reason string) {
 	s.publishLocked(a)
 	cfg, o := a.cfg, a.owed
 	if o == nil {
-		last := lastOutcome(cfg.Home)
+		last := session.LastOutcome(s.opt.StateDir, cfg.Name)
 		o = &last
 	}
 	s.wg.Go(func() {

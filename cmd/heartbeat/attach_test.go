@@ -2,35 +2,12 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
 )
-
-// change changes the session's record as the shim does.
-func (f *fleet) change(how func(*hook.Record)) {
-	f.t.Helper()
-	home := filepath.Join(f.dir, "agents/triage/.heartbeat")
-	q, err := inbox.Open(inbox.Place{Inbox: filepath.Join(home, "inbox.jsonl"), Home: home})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer q.Close()
-	unlock, err := q.Lock(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer unlock()
-	r := f.record()
-	how(r)
-	if err := r.Write(home); err != nil {
-		f.t.Fatal(err)
-	}
-}
 
 func TestAttach(t *testing.T) {
 	t.Parallel()
@@ -98,7 +75,7 @@ func TestAttach(t *testing.T) {
 	if r := f.record(); r.Session != first.Session || r.Phase != hook.Waiting || strings.Contains(f.outbox(), "third") {
 		t.Errorf("a session in which somebody has just typed was ended or given work: %s %s", r.Session, r.Phase)
 	}
-	f.change(func(r *hook.Record) { r.Policy.TypingPause = time.Millisecond }) // two minutes later
+	f.ok("resume", "triage")
 	f.is("the third is done in the same session", func(r *hook.Record) bool {
 		return r.Session == first.Session && r.Acknowledged == 3 && r.Phase == hook.Waiting
 	})
@@ -165,7 +142,7 @@ func TestWhatAPersonTypesInATurnRunsFirst(t *testing.T) {
 			if r.Acknowledged != 1 || strings.Contains(f.outbox(), "done: second") {
 				t.Errorf("the queue went on before two minutes were over: %+v", r)
 			}
-			f.change(func(r *hook.Record) { r.Policy.TypingPause = time.Millisecond })
+			f.ok("resume", "triage")
 			until(t, "the second is done", func() bool { return strings.Contains(f.outbox(), "done: second") })
 			if again := f.record(); again.Session != r.Session {
 				t.Errorf("not in the same session: %+v", again)

@@ -81,9 +81,28 @@ func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
 	return nil, c.conversation(ctx, a, agent, record)
 }
 
-// lastSession is the record of an agent's live or last session.
-func lastSession(agent *config.Agent) (*hook.Record, error) {
+// saidIn is a session and where what was said in it is kept, or "".
+type saidIn struct{ Session, Transcript string }
+
+// shownBy is the session that an agent's record shows; nil for none.
+func shownBy(agent *config.Agent) (*saidIn, error) {
 	r, err := hook.ReadRecord(agent.Home)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return saidBy(agent, r.Session, r.Transcript)
+}
+
+// saidBy finds what a session has said: what its record claims, where that can
+// be.
+func saidBy(agent *config.Agent, session, claimed string) (*saidIn, error) {
+	dir, err := orchestrator.ConfigDir(agent)
+	return &saidIn{session, transcript.Find(dir, agent.Dir, session, claimed)}, err
+}
+
+// lastSession is an agent's live or last session.
+func lastSession(agent *config.Agent) (*saidIn, error) {
+	r, err := shownBy(agent)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -96,10 +115,8 @@ func lastSession(agent *config.Agent) (*hook.Record, error) {
 	return r, nil
 }
 
-// pastSession is as much of a record as logs needs of a session that begins
-// with id, the last one's where it is that. The client keeps the transcripts of
-// a directory beside each other, by the ids of their conversations.
-func (a *app) pastSession(agent *config.Agent, last *hook.Record, id string) (*hook.Record, error) {
+// pastSession is the session that begins with id, the last one where it is that.
+func (a *app) pastSession(agent *config.Agent, last *saidIn, id string) (*saidIn, error) {
 	f, err := a.knownFleet()
 	if err != nil {
 		return nil, err
@@ -130,16 +147,11 @@ func (a *app) pastSession(agent *config.Agent, last *hook.Record, id string) (*h
 			hint: "heartbeat history " + agent.Name + " lists them, with -o json by their whole ids",
 		}
 	}
-	past := &hook.Record{Session: slices.Collect(maps.Keys(found))[0]}
-	if last.Transcript == "" {
-		return past, nil // --raw needs none
-	}
-	past.Transcript = filepath.Join(filepath.Dir(last.Transcript), filepath.Base(past.Session)+".jsonl")
-	return past, nil
+	return saidBy(agent, slices.Collect(maps.Keys(found))[0], "")
 }
 
 // conversation prints the transcript of one session after the other.
-func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, record *hook.Record) error {
+func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, record *saidIn) error {
 	var (
 		open  *transcript.Reader
 		path  string
@@ -154,10 +166,7 @@ func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, 
 		if record != nil && record.Transcript != path && record.Transcript != "" {
 			next, err := transcript.Open(record.Transcript)
 			if errors.Is(err, fs.ErrNotExist) && c.Session != "" {
-				return &failure{
-					status: exitError, err: fmt.Errorf("cannot find the transcript of session %s: the client keeps none under its id; it was removed, or went on with another conversation", record.Session),
-					hint: fmt.Sprintf("heartbeat logs %s %s --raw prints its terminal, while that is kept", c.Agent, c.Session),
-				}
+				return c.noTranscript(record)
 			}
 			if err != nil && !c.Follow && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -177,6 +186,8 @@ func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, 
 				return err
 			}
 			first = false
+		} else if c.Session != "" {
+			return c.noTranscript(record)
 		} else if !c.Follow {
 			return &failure{
 				status: exitError, err: fmt.Errorf("cannot find the transcript of agent %q: its session has said nothing yet, or its transcript was removed", agent.Name),
@@ -186,7 +197,14 @@ func (c logsCmd) conversation(ctx context.Context, a *app, agent *config.Agent, 
 		if !c.Follow || !pause(ctx, logLook) {
 			return nil
 		}
-		record, _ = hook.ReadRecord(agent.Home)
+		record, _ = shownBy(agent)
+	}
+}
+
+func (c logsCmd) noTranscript(of *saidIn) error {
+	return &failure{
+		status: exitError, err: fmt.Errorf("cannot find the transcript of session %s: the client keeps none under its id; it was removed, or went on with another conversation", of.Session),
+		hint: fmt.Sprintf("heartbeat logs %s %s --raw prints its terminal, while that is kept", c.Agent, c.Session),
 	}
 }
 
@@ -252,7 +270,7 @@ func (c logsCmd) emit(a *app, l transcript.Line) error {
 }
 
 // raw copies the terminal's log.
-func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, record *hook.Record) error {
+func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, record *saidIn) error {
 	if a.Output == "json" {
 		return usagef("heartbeat logs "+c.Agent+" --raw", "--raw has no JSON form")
 	}
@@ -271,7 +289,7 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, record *h
 		if !c.Follow || !pause(ctx, logLook) {
 			return nil
 		}
-		if r, _ := hook.ReadRecord(agent.Home); r != nil && (record == nil || r.Session != record.Session) {
+		if r, _ := shownBy(agent); r != nil && (record == nil || r.Session != record.Session) {
 			record, at, out = r, 0, screen.Only(a.stdio.out)
 		}
 	}

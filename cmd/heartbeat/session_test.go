@@ -145,7 +145,7 @@ func (f *fleet) record() *hook.Record {
 	if err != nil || r == nil {
 		return &hook.Record{}
 	}
-	return r
+	return (*hook.Record)(r)
 }
 
 func (f *fleet) is(what string, is func(*hook.Record) bool) *hook.Record {

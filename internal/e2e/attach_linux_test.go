@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
 	"heartbeat/internal/simulate/script"
 )
 
@@ -79,29 +78,11 @@ func TestAttachToALiveClient(t *testing.T) {
 	})
 }
 
-// pauseIsOver makes the two minutes after a person's last key pass.
+// pauseIsOver has prompts go on before two minutes have passed since a person's
+// last key.
 func (f *fleet) pauseIsOver() {
-	f.change(func(r *hook.Record) { r.Policy.TypingPause = time.Millisecond })
-}
-
-// change changes the session's record as the shim does.
-func (f *fleet) change(how func(*hook.Record)) {
 	f.t.Helper()
-	q, err := inbox.Open(inbox.Place{Inbox: filepath.Join(f.home(), "inbox.jsonl"), Home: f.home()})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer q.Close()
-	unlock, err := q.Lock(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer unlock()
-	r := f.session()
-	how(r)
-	if err := r.Write(f.home()); err != nil {
-		f.t.Fatal(err)
-	}
+	f.must("", "resume", "a")
 }
 
 // TestWhatAPersonSubmitsInATurn: it reaches the model before the next entry,

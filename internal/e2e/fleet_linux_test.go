@@ -228,7 +228,7 @@ func (f *fleet) session() *hook.Record {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return r
+	return (*hook.Record)(r)
 }
 
 // phase waits for the live session to be in a phase.

@@ -328,7 +328,7 @@ func checkSessionEnv(_ *Facts, a *Agent) []Finding {
 	for _, s := range a.Settings {
 		for name := range s.Report.Env {
 			switch {
-			case name == hook.EnvSession || name == hook.EnvHome: // an obstacle
+			case slices.Contains(hook.Variables(), name): // an obstacle
 			case !strings.HasPrefix(name, "HEARTBEAT_") && !ptyrun.MarksSession(name):
 			default:
 				found = append(found, Finding{

@@ -143,7 +143,7 @@ func Capped(value string) bool {
 // session is given.
 func overridden(all []Settings) []Obstacle {
 	var found []Obstacle
-	for _, name := range []string{hook.EnvSession, hook.EnvHome} {
+	for _, name := range hook.Variables() {
 		for _, s := range all {
 			if _, ok := variable(s, name); ok {
 				found = append(found, Obstacle{

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +50,9 @@ func (s *Spec) environ() []string {
 		hook.EnvSession+"="+s.Token,
 		hook.EnvHome+"="+s.Home,
 		hook.EnvAgent+"="+s.Agent,
+		hook.Terms{
+			Agent: s.Agent, Session: s.Session, Conversation: cmp.Or(s.Resume, s.Session), Inbox: s.Inbox, Policy: s.Policy,
+		}.Variable(),
 	)
 }
 

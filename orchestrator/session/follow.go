@@ -83,7 +83,11 @@ func (s *shim) follow(ctx context.Context) ending {
 				// Not final: judge says when it is carried out.
 				s.update(ctx, func(r *hook.Record) { r.End(o.finishes(), o.Finish, time.Now()) })
 			}
+			if o.HandBack {
+				s.handBack(ctx)
+			}
 			if o.Yield {
+				s.asked = time.Now()
 				s.update(ctx, func(r *hook.Record) { r.Yield = true })
 			}
 			soon()
@@ -104,8 +108,10 @@ func (s *shim) follow(ctx context.Context) ending {
 // look reads the record when it changed, reports, and asks the policy.
 func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.reload()
+	s.mend(ctx, now)
 	s.notePeople(ctx, now)
-	s.seen.see(s.record, now)
+	aliveAt := s.life.at(now, s.child, s.record)
+	s.seen.see(s.record, s.ledger.passed, s.record.Phase == hook.Waiting && now.Sub(aliveAt) >= 2*loudWindow, now)
 	s.report(now)
 	if what := s.ground.look(now); what != "" {
 		return ending{why: hook.EndLost, loss: s.lost(what)}, true
@@ -113,10 +119,10 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.ground.count(s.queue, s.spec.Inbox, &s.seen, s.record.Acknowledged, now)
 	before := spoken(s.record)
 	v := judge(facts{
-		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed,
+		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
 		waiterGone: s.record.Waiter.PID != 0 && !alive(s.record.Waiter),
 		quietSince: s.quiet.since(now, s.child),
-		aliveAt:    s.life.at(now, s.child, s.record),
+		aliveAt:    aliveAt,
 		deafSince:  s.deafSince(now),
 	}, s.spec.limits())
 	switch {
@@ -166,7 +172,7 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 
 // update changes the session record under the hook lock. When the lock cannot
 // be had, or the record not be written, what is changed holds for the shim all
-// the same, until a hook has written another one: no verdict waits for a disk.
+// the same, and is written later: no verdict waits for a disk.
 func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
 	if s.adrift {
 		change(s.record)
@@ -176,29 +182,47 @@ func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
 	if err != nil {
 		s.failed.about("cannot lock the session record", err, time.Now())
 		change(s.record)
+		s.wrong = true
 		return
 	}
 	defer unlock()
 	s.reload()
 	change(s.record)
-	if err := s.record.Write(s.spec.Home); err != nil {
+	err = s.record.Write(s.spec.Home)
+	if s.wrong = err != nil; s.wrong {
 		s.failed.about("cannot write the session record", err, time.Now())
 	}
 }
 
-// reload reads session.json when it changed. What belongs to another session
-// or cannot be read is not believed.
+// reload reads session.json when it changed. What cannot be read says nothing.
 func (s *shim) reload() {
 	info, err := os.Lstat(filepath.Join(s.spec.Home, "session.json"))
-	if err != nil || s.read != nil && os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
+	if err != nil {
+		s.wrong = true
 		return
 	}
-	r, err := hook.ReadRecord(s.spec.Home)
-	if err != nil || r == nil || r.TokenHash != s.record.TokenHash {
+	if s.read != nil && os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
+		return
+	}
+	s.read = info
+	told, err := hook.ReadRecord(s.spec.Home)
+	if s.wrong = err != nil || told == nil; s.wrong {
 		s.log.Debug("session record not read", "err", err)
 		return
 	}
-	s.record, s.read = r, info
+	s.record, s.wrong = hear(s.record, told, &s.ledger)
+}
+
+// mendEvery is how often a session record is put right that is not what hooks
+// and shim have made it.
+const mendEvery = 200 * time.Millisecond
+
+// mend puts it right.
+func (s *shim) mend(ctx context.Context, now time.Time) {
+	if s.wrong && now.Sub(s.mended) >= mendEvery {
+		s.mended = now
+		s.update(ctx, func(*hook.Record) {})
+	}
 }
 
 // report tells the orchestrator what changed.
@@ -254,6 +278,9 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 		r.Enter(hook.Ended, now)
 		r.ExitCode, r.EndedAt, r.Attached = o.ExitCode, now, 0
 	})
+	if err := s.keepOutcome(o); err != nil {
+		s.log.Warn("cannot note how the session ended", "err", err)
+	}
 	if err := s.dropLeftover(); err != nil {
 		s.log.Warn("cannot forget the session's processes", "err", err)
 	}

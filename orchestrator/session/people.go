@@ -41,6 +41,8 @@ func (s *shim) peopleChanged() <-chan struct{} {
 type people struct {
 	attached int
 	typed    time.Time // when one of them last pressed a key
+	// done is typed when they were said to be done.
+	done time.Time
 	// noted is what the record says, at the time when that was written.
 	noted struct {
 		attached  int
@@ -65,5 +67,22 @@ func (s *shim) notePeople(ctx context.Context, now time.Time) {
 		return
 	}
 	p.noted.attached, p.noted.typed, p.noted.at = p.attached, p.typed, now
-	s.update(ctx, func(r *hook.Record) { r.Attached, r.TypedAt = p.attached, p.typed })
+	s.showPeople(ctx)
+}
+
+// showPeople writes it into the record.
+func (s *shim) showPeople(ctx context.Context) {
+	typed := s.people.typed
+	if !typed.IsZero() && !typed.After(s.people.done) {
+		typed = typed.Add(-hook.TypingPause) // long ago
+	}
+	s.update(ctx, func(r *hook.Record) { r.Attached, r.TypedAt = s.people.attached, typed })
+}
+
+// handBack has prompts go on that wait because a person has typed.
+func (s *shim) handBack(ctx context.Context) {
+	if s.people.typed.After(s.people.done) {
+		s.people.done = s.people.typed
+		s.showPeople(ctx)
+	}
 }

@@ -131,6 +131,8 @@ type Order struct {
 	// and to end after the turn that it is in, or at once when it is in none.
 	// With Stop it is why the session ends now.
 	Finish string `json:"finish,omitempty"`
+	// HandBack says that the person who has typed is done.
+	HandBack bool `json:"hand_back,omitempty"`
 	// Shutdown says that it is the scheduler itself that ends.
 	Shutdown bool `json:"shutdown,omitempty"`
 }

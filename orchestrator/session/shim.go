@@ -98,9 +98,13 @@ type shim struct {
 	group  string       // the client's control group, as planned; "": none
 
 	deaf   deaf         // to our hooks
-	record *hook.Record // the shim's last view of session.json
-	read   os.FileInfo  // of the file that record was read from
-	seen   sight        // since when it says so
+	record *hook.Record // what the shim knows of its session
+	ledger ledger       // what it knows of its queue
+	read   os.FileInfo  // of session.json when it was last read
+	wrong  bool         // session.json does not show record
+	mended time.Time    // when it was last put right
+	seen   sight        // since when it is so
+	asked  time.Time    // when it was asked to yield; zero: it was not
 	people people       // who have joined
 	ground *ground      // what the session stands on
 	adrift bool         // the ground is gone: nothing is written where it was
@@ -194,6 +198,9 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 	defer unlock()
 	f, err := s.queue.InFlight()
 	if err != nil {
+		return "", err
+	}
+	if err := s.ledger.open(s.queue, s.spec.Session); err != nil {
 		return "", err
 	}
 	now := time.Now()
@@ -293,7 +300,7 @@ func (s *shim) newRecord(now time.Time) *hook.Record {
 // error means that it did not: after that nothing here may fail.
 func (s *shim) start(ctx context.Context, prompt string) error {
 	s.group = ptyrun.PlanGroup()
-	if err := s.keepLeftover(); err != nil {
+	if err := errors.Join(s.keepLeftover(), s.dropOutcome()); err != nil {
 		return err
 	}
 	s.listen()

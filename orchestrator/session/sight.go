@@ -7,10 +7,12 @@ import (
 	"heartbeat/hook"
 )
 
-// sight is since when the shim has seen what the session record says, by its
-// own clock, which only counts: neither the wall clock, nor time asleep, nor
-// what else stands in the record moves a time-out.
+// sight is since when the shim has seen what it knows, by its own clock, which
+// only counts: neither the wall clock, nor time asleep, nor what the session
+// record says of times moves a time-out. What the record can make up, coming and
+// going for one, does not begin a time anew.
 type sight struct {
+	looked  time.Time
 	started time.Time // the session
 	bound   time.Time // to a client; zero: not yet
 
@@ -20,15 +22,29 @@ type sight struct {
 	events int
 	event  time.Time // the last one
 
-	work       string    // which entry in which attempt; "": none
-	handedOver time.Time // the entry
+	ruling hook.End  // "": none
+	ruled  time.Time // since it stands
+
+	work string // which entry in which attempt; "": none
+	// given is when that began to be so. handedOver lies as far back as the
+	// session has had an entry without that the queue went on.
+	given, handedOver time.Time
+	passed            int           // how many entries the queue had passed at given
+	worked            time.Duration // without an entry: how far back the last one's handedOver was
+
+	// free is for how long the session has done something without an entry, less
+	// for how long it has rested, since the queue last went on.
+	free time.Duration
+	went int // how many entries the queue had passed at the last look
+
 	background time.Time // tasks run; zero: none
 }
 
-// see takes in what a record says now.
-func (s *sight) see(r *hook.Record, now time.Time) {
+// see takes in what is known now: passed is how many entries the queue has
+// passed, rests that the session does nothing.
+func (s *sight) see(r *hook.Record, passed int, rests bool, now time.Time) {
 	if s.started.IsZero() {
-		s.started = now
+		s.started, s.looked = now, now
 	}
 	if s.bound.IsZero() && !r.BoundAt.IsZero() {
 		s.bound = now
@@ -39,23 +55,63 @@ func (s *sight) see(r *hook.Record, now time.Time) {
 	if r.Events != s.events {
 		s.events, s.event = r.Events, now
 	}
-	work := ""
-	if r.Work != nil {
-		work = r.Work.DeliveryID + " " + strconv.Itoa(r.Work.Attempt)
-	}
-	if work != s.work {
-		s.work, s.handedOver = work, now
-	}
+	s.seeRuling(r.Ruling, now)
+	s.seeFree(r, passed, rests, now)
+	s.seeWork(r.Work, passed, now)
 	switch {
 	case len(r.BackgroundTasks) == 0:
 		s.background = time.Time{}
 	case s.background.IsZero():
 		s.background = now
 	}
+	s.looked = now
+}
+
+func (s *sight) seeRuling(r *hook.Ruling, now time.Time) {
+	var why hook.End
+	if r != nil {
+		why = r.Why
+	}
+	if why != s.ruling {
+		s.ruling, s.ruled = why, now
+	}
+}
+
+// seeFree counts what is done without an entry.
+func (s *sight) seeFree(r *hook.Record, passed int, rests bool, now time.Time) {
+	past := now.Sub(s.looked)
+	switch {
+	case passed != s.went:
+		s.free, s.went = 0, passed
+	case s.works() || r.Attached > 0:
+	case rests:
+		s.free = max(0, s.free-past)
+	default:
+		s.free += past
+	}
+}
+
+// seeWork: another entry has time of its own when the queue has gone on.
+func (s *sight) seeWork(w *hook.Work, passed int, now time.Time) {
+	work := ""
+	if w != nil {
+		work = w.DeliveryID + " " + strconv.Itoa(w.Attempt)
+	}
+	if work == s.work {
+		return
+	}
+	spent := s.worked
+	if s.works() {
+		spent = now.Sub(s.handedOver)
+	}
+	if passed != s.passed {
+		spent = 0
+	}
+	s.work, s.given, s.handedOver, s.worked, s.passed = work, now, now.Add(-spent), spent, passed
 }
 
 // works reports whether the session has an entry.
 func (s *sight) works() bool { return s.work != "" }
 
 // active is when the session last changed what it does.
-func (s *sight) active() time.Time { return latest(s.since, s.handedOver) }
+func (s *sight) active() time.Time { return latest(s.since, s.given) }

@@ -38,7 +38,7 @@ func TestNoTimeOfTheRecordMovesATimeOut(t *testing.T) {
 			judged := func(after time.Duration) verdict {
 				r := record()
 				setTimes(reflect.ValueOf(r), begin.Add(off))
-				seen.see(r, begin.Add(after))
+				seen.see(r, 0, r.Phase == hook.Waiting, begin.Add(after))
 				return judge(facts{now: begin.Add(after), seen: seen, ruling: r.Ruling}, l)
 			}
 			judged(0)
@@ -72,36 +72,48 @@ func setTimes(v reflect.Value, to time.Time) {
 	}
 }
 
-// TestASessionIsTimedByWhatItDoes: each change begins anew, and nothing else.
+// TestASessionIsTimedByWhatItDoes: an entry has its time once the queue has gone
+// on; coming and going begins nothing anew.
 func TestASessionIsTimedByWhatItDoes(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
+	r, passed, rests := &hook.Record{Phase: hook.Starting}, 0, false
+	work := func(id string) func() { return func() { r.Work = &hook.Work{DeliveryID: id, Attempt: 1} } }
+	none := func() { r.Work = nil }
 	var seen sight
-	r := &hook.Record{Phase: hook.Starting}
-	steps := []struct {
-		change func()
-		want   sight
+	for i, step := range []struct {
+		change     func()
+		handedOver int           // 0: the session has no entry
+		free       time.Duration // seconds
 	}{
-		{func() {}, sight{started: at(0), phase: hook.Starting, since: at(0)}},
-		{func() { r.Phase, r.BoundAt, r.Events = hook.Turn, begin, 1 }, sight{started: at(0), bound: at(1), phase: hook.Turn, since: at(1), events: 1, event: at(1)}},
-		{func() { r.Work = &hook.Work{DeliveryID: "x", Attempt: 1} }, sight{
-			started: at(0), bound: at(1), phase: hook.Turn, since: at(1), events: 1, event: at(1), work: "x 1", handedOver: at(2),
-		}},
-		{func() { r.Work.Attempt, r.BackgroundTasks = 2, []string{"t"} }, sight{
-			started: at(0), bound: at(1), phase: hook.Turn, since: at(1), events: 1, event: at(1), work: "x 2", handedOver: at(3), background: at(3),
-		}},
-		{func() { r.Phase, r.Events = hook.Background, 2 }, sight{
-			started: at(0), bound: at(1), phase: hook.Background, since: at(4), events: 2, event: at(4), work: "x 2", handedOver: at(3), background: at(3),
-		}},
-		{func() { r.Work, r.BackgroundTasks = nil, nil }, sight{
-			started: at(0), bound: at(1), phase: hook.Background, since: at(4), events: 2, event: at(4), handedOver: at(5),
-		}},
-	}
-	for i, step := range steps {
+		{func() {}, 0, 0},
+		{func() { r.Phase, r.BoundAt, r.Events = hook.Turn, begin, 1 }, 0, 1},
+		{work("x"), 2, 2},
+		{none, 0, 2}, // it was taken back, or said to be
+		{work("x"), 3, 3},
+		{work("y"), 3, 3},
+		{func() { work("z")(); passed++ }, 6, 0},
+		{func() { none(); passed++ }, 0, 0},
+		{func() {}, 0, 1},
+		{func() { r.Phase, rests = hook.Waiting, true }, 0, 0},
+		{func() {}, 0, 0},
+		{func() { r.Phase, rests = hook.Turn, false }, 0, 1},
+		{work("a"), 12, 2},
+		{func() { r.Attached = 1 }, 12, 2},
+		{none, 0, 2},
+		{func() {}, 0, 2},
+	} {
 		step.change()
-		if seen.see(r, at(i)); seen != step.want {
-			t.Errorf("step %d: %+v, want %+v", i, seen, step.want)
+		seen.see(r, passed, rests, at(i))
+		if seen.works() != (step.handedOver > 0) || seen.works() && !seen.handedOver.Equal(at(step.handedOver)) {
+			t.Errorf("step %d: %q handed over at %v, want %d", i, seen.work, seen.handedOver.Sub(begin), step.handedOver)
 		}
+		if seen.free != step.free*time.Second {
+			t.Errorf("step %d: free for %v, want %v", i, seen.free, step.free*time.Second)
+		}
+	}
+	if !seen.bound.Equal(at(1)) || !seen.event.Equal(at(1)) || !seen.since.Equal(at(11)) {
+		t.Errorf("%+v", seen)
 	}
 }

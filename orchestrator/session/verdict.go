@@ -12,6 +12,15 @@ import (
 // be starting a turn (60 ms later, measured in 2.1.329).
 const settle = time.Second
 
+const (
+	// settleMost is how long events may put that off.
+	settleMost = 30 * time.Second
+	// parting is how long a client that says that it ends may take.
+	parting = time.Minute
+	// yieldPatience is how long a hook that waits may take to let the session go.
+	yieldPatience = 5 * time.Second
+)
+
 // limits are the parts of a Spec that time is measured against.
 type limits struct {
 	entry, session, start, idle, background, stall time.Duration
@@ -31,6 +40,8 @@ type facts struct {
 	// them last pressed a key.
 	attached int
 	typed    time.Time
+	// asked is when the session was asked to give its slot to another agent.
+	asked time.Time
 	// waiterGone is true when the record says that a hook waits, but that
 	// process is gone (killed by its timeout, or by ESC).
 	waiterGone bool
@@ -82,6 +93,13 @@ func judge(f facts, l limits) verdict {
 		if f.waiterGone {
 			return verdict{leave: true}
 		}
+		if deafToYield(f) {
+			return verdict{end: hook.EndReleased, detail: "another agent needs the slot"}
+		}
+	case hook.Ending:
+		if age >= max(l.idle, parting) && f.attached == 0 {
+			return verdict{end: hook.EndUnattended, detail: "the client was about to end, and has not for " + age.Round(time.Second).String()}
+		}
 	case hook.Turn:
 		if fellQuiet(f) {
 			return verdict{leave: true}
@@ -99,11 +117,11 @@ func judgeRuled(f facts, l limits) verdict {
 	now := verdict{end: f.ruling.Why, detail: f.ruling.Detail}
 	switch f.ruling.Why {
 	case hook.EndDrained, hook.EndReleased:
-		if f.now.Sub(latest(f.seen.event, f.seen.active())) < settle {
+		if f.now.Sub(latest(f.seen.event, f.seen.active())) < settle && f.now.Sub(f.seen.ruled) < settleMost {
 			return verdict{}
 		}
 	case hook.EndTimeout:
-		if f.seen.phase == hook.Turn && f.seen.works() && !overdue(f, l) {
+		if f.seen.phase == hook.Turn && f.seen.works() && !overdue(f, l) && !disobeys(f) {
 			return verdict{}
 		}
 	case hook.EndFinished, hook.EndShutdown:
@@ -116,7 +134,7 @@ func judgeRuled(f facts, l limits) verdict {
 // finish, within the limits that hold for every turn.
 func judgeFinishing(f facts, l limits, now verdict) verdict {
 	switch {
-	case f.ruling.Final || overdue(f, l):
+	case f.ruling.Final, overdue(f, l), overlong(f, l), disobeys(f):
 		return now
 	case f.seen.phase == hook.Turn && !fellQuiet(f):
 		return verdict{}
@@ -174,7 +192,7 @@ func judgeTimeouts(f facts, l limits) verdict {
 	if overdue(f, l) {
 		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("entry not done within %s", l.entry)}
 	}
-	if l.entry > 0 && !f.seen.works() && f.seen.phase == hook.Turn && f.attached == 0 && f.now.Sub(f.seen.since) >= l.entry {
+	if overlong(f, l) {
 		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("turn not done within %s", l.entry)}
 	}
 	if l.session > 0 && f.now.Sub(f.seen.started) >= l.session {
@@ -184,6 +202,25 @@ func judgeTimeouts(f facts, l limits) verdict {
 		}
 	}
 	return verdict{}
+}
+
+// overlong reports whether the session has done something for too long without
+// an entry. Who has joined it may.
+func overlong(f facts, l limits) bool {
+	return l.entry > 0 && !f.seen.works() && f.attached == 0 && f.seen.free >= l.entry
+}
+
+// disobeys reports whether the session was given an entry after it was ruled that
+// it ends. Its hooks do not do that.
+func disobeys(f facts) bool {
+	return f.seen.works() && f.seen.given.Sub(f.seen.ruled) > settle
+}
+
+// deafToYield reports whether a session that waits for work keeps its slot
+// although it was asked for it, and nobody types.
+func deafToYield(f facts) bool {
+	return !f.asked.IsZero() && f.attached == 0 && f.now.Sub(latest(f.asked, f.seen.since)) >= yieldPatience &&
+		(f.typed.IsZero() || f.now.Sub(f.typed) >= hook.TypingPause)
 }
 
 // overdue reports whether the entry in work is over its timeout.

@@ -75,6 +75,24 @@ func TestJudge(t *testing.T) {
 		{name: "a waiting hook that was killed", change: func(r *hook.Record) {
 			r.Phase, r.Work = hook.Waiting, nil
 		}, facts: facts{waiterGone: true}, want: verdict{leave: true}},
+		{
+			name: "a waiting hook that was asked for the slot", change: func(r *hook.Record) { r.Phase, r.Work = hook.Waiting, nil },
+			facts: facts{asked: ago(yieldPatience - time.Second)},
+		},
+		{
+			name: "a waiting hook that keeps the slot", change: func(r *hook.Record) { r.Phase, r.Work = hook.Waiting, nil },
+			facts: facts{asked: ago(yieldPatience)}, want: verdict{end: hook.EndReleased},
+		},
+		{
+			name: "somebody types in the session that was asked for its slot", facts: facts{asked: ago(time.Minute)},
+			change: func(r *hook.Record) { r.Phase, r.Work, r.TypedAt = hook.Waiting, nil, ago(time.Minute) },
+		},
+		{name: "the client was about to end", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.Work = hook.Ending, ago(parting-time.Second), nil
+		}},
+		{name: "the client was about to end, and does not", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.Work = hook.Ending, ago(parting), nil
+		}, want: verdict{end: hook.EndUnattended}},
 		{name: "a waiting hook", change: func(r *hook.Record) { r.Phase, r.Work = hook.Waiting, nil }},
 		{
 			name: "a turn whose terminal fell silent was interrupted", change: func(*hook.Record) {},
@@ -195,9 +213,12 @@ func (f facts) of(r *hook.Record) facts {
 	f.ruling, f.attached, f.typed = r.Ruling, r.Attached, r.TypedAt
 	f.seen = sight{
 		started: r.StartedAt, bound: r.BoundAt, phase: r.Phase, since: r.Since, event: r.LastEventAt, background: r.BackgroundSince,
+		ruled: f.now,
 	}
 	if r.Work != nil {
-		f.seen.work, f.seen.handedOver = "an entry", r.Work.Since
+		f.seen.work, f.seen.given, f.seen.handedOver = "an entry", r.Work.Since, r.Work.Since
+	} else if r.Phase == hook.Turn {
+		f.seen.free = f.now.Sub(r.Since)
 	}
 	return f
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -62,17 +63,32 @@ type Reader struct {
 	within bool
 }
 
-// Open opens a transcript. The name must end in .jsonl: it stands in a file
-// that the agent can write, and leads anywhere.
+// Open opens a transcript, as Find names it. Neither it nor its folder may be a
+// link.
 func Open(path string) (*Reader, error) {
-	if !strings.HasSuffix(path, ".jsonl") {
-		return nil, fmt.Errorf("cannot read transcript %q: its name does not end in .jsonl", path)
-	}
-	f, err := durable.OpenFile(path, os.O_RDONLY)
+	f, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read transcript: %w", err)
 	}
 	return &Reader{f: f}, nil
+}
+
+func open(path string) (*os.File, error) {
+	if filepath.Ext(path) != ".jsonl" {
+		return nil, fmt.Errorf("the name %q does not end in .jsonl", path)
+	}
+	folder, name := filepath.Split(path)
+	projects, err := durable.Open(filepath.Dir(filepath.Clean(folder)))
+	if err != nil {
+		return nil, err
+	}
+	defer projects.Close()
+	project, err := projects.Sub(filepath.Base(folder))
+	if err != nil {
+		return nil, err
+	}
+	defer project.Close()
+	return project.OpenFile(name, os.O_RDONLY)
 }
 
 // Close closes the file.

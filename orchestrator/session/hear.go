@@ -1,0 +1,212 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+)
+
+// The session record is written by hooks and by whoever else can write in the
+// agent's folder. What the shim knows of its session is its own record, which
+// only hear changes by what the file shows: what hooks alone can know is taken
+// over within bounds, everything else is passed over, and the file is put right.
+
+// hooksPhases are those that hooks enter.
+var hooksPhases = []hook.Phase{
+	hook.Starting, hook.Turn, hook.Waiting, hook.Background, hook.Unattended, hook.Ending,
+}
+
+// Bounds of what hooks tell.
+const (
+	maxDetail = 4 << 10
+	maxReply  = 64 << 10
+	maxTasks  = 1000
+	maxTask   = 1 << 10
+)
+
+// queueSays is what the queue itself tells of the session's work.
+type queueSays interface {
+	// flight is the entry that is in flight for the session, or nil; ok is false
+	// when it cannot be read.
+	flight() (f *inbox.InFlight, ok bool)
+	// pass takes up to n of the entries that the queue has passed and that were
+	// not taken yet.
+	pass(n int) int
+}
+
+// hear returns what the shim knows once it has read told, and whether the file
+// is to be put right.
+func hear(own *hook.Record, told *hook.Shown, queue queueSays) (now *hook.Record, wrong bool) {
+	if told.TokenHash != own.TokenHash {
+		return own, true
+	}
+	r := *own
+	if r.BoundAt.IsZero() {
+		r.Client, r.BoundAt = told.Client, told.BoundAt
+	}
+	r.ClientSession, r.Transcript = told.ClientSession, told.Transcript
+	r.PromptID, r.PermissionMode = told.PromptID, told.PermissionMode
+	hearPhase(&r, told)
+	r.Events, r.HandOvers = max(r.Events, told.Events), max(r.HandOvers, told.HandOvers)
+	r.LastEvent, r.LastEventAt = told.LastEvent, told.LastEventAt
+	hearWork(&r, told, queue)
+	r.Waiter, r.Line, r.Said = told.Waiter, told.Line, told.Said
+	r.BackgroundTasks, r.BackgroundSince = bounded(told.BackgroundTasks), told.BackgroundSince
+	r.LastReply = cut(told.LastReply, maxReply)
+	r.Ruling = heardRuling(own.Ruling, told.Ruling)
+	return &r, differ(&r, told)
+}
+
+// hearPhase: hooks do not go back to the start, and say nothing of the end.
+func hearPhase(r *hook.Record, told *hook.Shown) {
+	switch {
+	case r.Ruling != nil && r.Ruling.Final, r.Phase == hook.Ended:
+	case !slices.Contains(hooksPhases, told.Phase), told.Phase == hook.Starting && r.Phase != hook.Starting:
+	default:
+		r.Phase, r.Since = told.Phase, told.Since
+	}
+}
+
+// hearWork: which entry is in work, and how many are done, the queue says, too.
+func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) {
+	done := 0
+	if n := told.Acknowledged - r.Acknowledged; n > 0 {
+		done = queue.pass(n)
+	}
+	if r.Acknowledged += done; done > 0 {
+		r.Continuations = max(0, told.Continuations)
+	} else {
+		r.Continuations = max(r.Continuations, told.Continuations)
+	}
+	if told.Work == nil && r.Work == nil || told.Work != nil && sameWork(told.Work, r.Work) {
+		return
+	}
+	f, ok := queue.flight()
+	switch {
+	case !ok:
+	case f == nil:
+		r.Work = nil
+	default:
+		work := &hook.Work{DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Attempt: f.Attempt, Since: time.Now()}
+		switch {
+		case sameWork(r.Work, work):
+			return
+		case sameWork(told.Work, work):
+			work.Since = told.Work.Since
+		}
+		r.Work = work
+	}
+}
+
+// heardRuling is the ruling that stands: what the shim has ruled, and what hooks
+// have ruled for good, nothing takes back.
+func heardRuling(own, told *hook.Ruling) *hook.Ruling {
+	switch {
+	case own != nil && own.Stands():
+		return own
+	case told == nil:
+		return nil
+	case !told.Why.FromHooks():
+		return own
+	case own != nil && own.Why == told.Why:
+		return own
+	}
+	detail := cut(told.Detail, maxDetail)
+	if told.Why == hook.EndAPIFailure && !isWord(detail) {
+		detail = "unknown"
+	}
+	return &hook.Ruling{Why: told.Why, Detail: detail, At: told.At}
+}
+
+// isWord reports whether a text can be the kind of an API failure.
+func isWord(s string) bool {
+	return s != "" && len(s) <= 100 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// differ reports whether the file shows something else of what the shim knows
+// than it does: a hook would act on that.
+func differ(r *hook.Record, told *hook.Shown) bool {
+	if r.Agent != told.Agent || r.Session != told.Session || r.Conversation != told.Conversation ||
+		r.Inbox != told.Inbox || r.Policy != told.Policy || r.Shim != told.Shim {
+		return true
+	}
+	if r.Yield != told.Yield || r.Attached != told.Attached || r.TypedAt.Sub(told.TypedAt).Abs() > typedSlack {
+		return true
+	}
+	if r.Client != told.Client || r.Phase != told.Phase || r.Events != told.Events || r.HandOvers != told.HandOvers ||
+		r.Continuations != told.Continuations || r.Acknowledged != told.Acknowledged {
+		return true
+	}
+	return (r.Work == nil) != (told.Work == nil) || r.Work != nil && !sameWork(r.Work, told.Work) ||
+		!sameRuling(r.Ruling, told.Ruling)
+}
+
+// typedSlack is by how much a time may differ that went through a file.
+const typedSlack = 2 * time.Second
+
+func sameRuling(a, b *hook.Ruling) bool {
+	return a == b || a != nil && b != nil && a.Why == b.Why && a.Detail == b.Detail && a.Final == b.Final
+}
+
+func bounded(tasks []string) []string {
+	if len(tasks) > maxTasks {
+		tasks = tasks[:maxTasks]
+	}
+	for i, t := range tasks {
+		tasks[i] = cut(t, maxTask)
+	}
+	return tasks
+}
+
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
+}
+
+// ledger is what the shim knows of its queue: queueSays.
+type ledger struct {
+	queue   *inbox.Queue
+	session string
+	at      inbox.Position
+	// passed counts all entries that were passed, taken those that count as the
+	// session's.
+	passed, taken int
+}
+
+// open begins to count.
+func (l *ledger) open(q *inbox.Queue, session string) error {
+	_, at, err := q.Passed(inbox.Position{})
+	l.queue, l.session, l.at = q, session, at
+	return err
+}
+
+func (l *ledger) flight() (*inbox.InFlight, bool) {
+	f, err := l.queue.Peek()
+	if err != nil {
+		return nil, false
+	}
+	l.look()
+	if f != nil && f.Session != l.session {
+		f = nil
+	}
+	return f, true
+}
+
+func (l *ledger) look() {
+	n, at, err := l.queue.Passed(l.at)
+	if err == nil {
+		l.at, l.passed = at, l.passed+n
+	}
+}
+
+func (l *ledger) pass(n int) int {
+	l.look()
+	n = max(0, min(n, l.passed-l.taken))
+	l.taken += n
+	return n
+}

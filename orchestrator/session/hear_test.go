@@ -1,0 +1,263 @@
+package session
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+)
+
+// says is a queue.
+type says struct {
+	f      *inbox.InFlight
+	broken bool
+	passed int
+}
+
+func (q *says) flight() (*inbox.InFlight, bool) { return q.f, !q.broken }
+
+func (q *says) pass(n int) int {
+	n = min(n, q.passed)
+	q.passed -= n
+	return n
+}
+
+// shims are the fields of the session record that the shim knows by itself. All
+// others are for hooks to tell, and all are walked below: a new field is, too.
+var shims = []string{
+	"Version", "Agent", "Session", "Conversation", "TokenHash", "Inbox", "Policy", "Shim", "StartedAt",
+	"Yield", "TypedAt", "Attached", "ExitCode", "EndedAt", "Clock",
+}
+
+func ownRecord() *hook.Record {
+	now := time.Now()
+	return &hook.Record{
+		Version: 1, Agent: "a", Session: "S", Conversation: "S", TokenHash: "T", Inbox: "/q", StartedAt: now,
+		Policy: hook.Policy{Mode: hook.Drain, MaxContinuations: 20},
+		Client: hook.Process{PID: 7, Start: 7}, BoundAt: now, Phase: hook.Turn, Since: now,
+		Events: 5, HandOvers: 3, Continuations: 2, Acknowledged: 1, Work: &hook.Work{DeliveryID: "d", Attempt: 1, Since: now},
+		TypedAt: now, Attached: 1,
+	}
+}
+
+// hostile are values for a field of a kind.
+func hostile(t reflect.Type) []reflect.Value {
+	var all []reflect.Value
+	add := func(v any) { all = append(all, reflect.ValueOf(v).Convert(t)) }
+	switch t.Kind() {
+	case reflect.String:
+		for _, s := range []string{"", "/etc/passwd", "ended", "timeout", "drained", "unattended", strings.Repeat("x", 1<<19), "\x1b]52;c;x\a\n"} {
+			add(s)
+		}
+	case reflect.Int, reflect.Int64:
+		for _, n := range []int64{0, -1, 1 << 30, 1<<63 - 1, -1 << 63} {
+			add(n)
+		}
+	case reflect.Uint64:
+		add(uint64(1<<64 - 1))
+	case reflect.Bool:
+		add(true)
+		add(false)
+	case reflect.Slice:
+		many := reflect.MakeSlice(t, 5000, 5000)
+		many.Index(0).Set(hostile(t.Elem())[6])
+		all = append(all, reflect.Zero(t), many)
+	case reflect.Pointer:
+		all = append(all, reflect.Zero(t))
+		for _, v := range hostile(t.Elem()) {
+			p := reflect.New(t.Elem())
+			p.Elem().Set(v)
+			all = append(all, p)
+		}
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			add(time.Time{})
+			add(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC))
+			add(time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC))
+			break
+		}
+		all = append(all, reflect.Zero(t))
+		for i := range t.NumField() {
+			for _, v := range hostile(t.Field(i).Type) {
+				s := reflect.New(t).Elem()
+				s.Field(i).Set(v)
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// TestNothingOfTheShimsIsTakenFromTheRecord walks all fields of the session
+// record and what they can be set to.
+func TestNothingOfTheShimsIsTakenFromTheRecord(t *testing.T) {
+	t.Parallel()
+	fields := reflect.TypeFor[hook.Record]()
+	for i := range fields.NumField() {
+		f := fields.Field(i)
+		heard := false
+		values := hostile(f.Type)
+		if len(values) == 0 {
+			t.Errorf("%s: no hostile value of its type is known", f.Name)
+		}
+		for _, v := range values {
+			own := ownRecord()
+			before := *own
+			told := hook.Shown(*own)
+			reflect.ValueOf(&told).Elem().Field(i).Set(v)
+			forged := told
+			r, wrong := hear(own, &told, &says{f: &inbox.InFlight{DeliveryID: "d", Attempt: 1, Session: "S"}})
+			if !reflect.DeepEqual(*own, before) {
+				t.Fatalf("%s: hear changed what was known", f.Name)
+			}
+			got := reflect.ValueOf(*r).Field(i).Interface()
+			was := reflect.ValueOf(before).Field(i).Interface()
+			if slices.Contains(shims, f.Name) {
+				if !reflect.DeepEqual(got, was) {
+					t.Errorf("%s: %.80v was believed", f.Name, v)
+				}
+			} else if !reflect.DeepEqual(got, was) {
+				heard = true
+			}
+			// What hooks would act on, and is not so, is put right.
+			if acts := f.Name != "Clock" && f.Name != "StartedAt" && f.Name != "Version" && f.Name != "ExitCode" && f.Name != "EndedAt"; acts &&
+				slices.Contains(shims, f.Name) && !reflect.DeepEqual(reflect.ValueOf(forged).Field(i).Interface(), was) && !wrong {
+				t.Errorf("%s: %.80v stays in the file", f.Name, v)
+			}
+			checkBelieved(t, f.Name, r, &before)
+		}
+		switch f.Name {
+		case "Client", "BoundAt", "Acknowledged", "Work": // bound, and the queue does not say so
+			if heard {
+				t.Errorf("%s was believed", f.Name)
+			}
+		default:
+			if !slices.Contains(shims, f.Name) && !heard {
+				t.Errorf("%s: what hooks say of it is not heard", f.Name)
+			}
+		}
+	}
+}
+
+// checkBelieved checks what holds whatever stands in the file.
+func checkBelieved(t *testing.T, field string, r, before *hook.Record) {
+	t.Helper()
+	switch {
+	case r.Events < before.Events, r.HandOvers < before.HandOvers, r.Continuations < before.Continuations, r.Acknowledged != before.Acknowledged:
+		t.Errorf("%s: counted back: %+v", field, r)
+	case !slices.Contains(hooksPhases, r.Phase) || r.Phase == hook.Starting:
+		t.Errorf("%s: phase %q", field, r.Phase)
+	case len(r.BackgroundTasks) > maxTasks, len(r.LastReply) > maxReply:
+		t.Errorf("%s: unbounded", field)
+	case r.Ruling != nil && (r.Ruling.Final || !r.Ruling.Why.FromHooks() || len(r.Ruling.Detail) > maxDetail ||
+		r.Ruling.Why == hook.EndAPIFailure && !isWord(r.Ruling.Detail)):
+		t.Errorf("%s: ruling %+v", field, r.Ruling)
+	}
+}
+
+// TestWhatStandsIsNotTakenBack: rulings of the shim, and weighty ones of hooks.
+func TestWhatStandsIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, own := range []*hook.Ruling{
+		{Why: hook.EndTimeout},
+		{Why: hook.EndFinished},
+		{Why: hook.EndShutdown},
+		{Why: hook.EndRunaway},
+		{Why: hook.EndAPIFailure, Detail: "rate_limit"},
+		{Why: hook.EndDrained, Final: true},
+	} {
+		for _, told := range []*hook.Ruling{nil, {Why: hook.EndDrained}, {Why: hook.EndAPIFailure, Detail: "overloaded"}, {Why: hook.EndShutdown, Final: true}} {
+			if got := heardRuling(own, told); got != own {
+				t.Errorf("%+v became %+v by %+v", own, got, told)
+			}
+		}
+	}
+	light := &hook.Ruling{Why: hook.EndDrained}
+	if heardRuling(light, nil) != nil {
+		t.Error("a turn that begins does not take a light ruling back")
+	}
+	for _, e := range []hook.End{hook.EndShutdown, hook.EndFinished, hook.EndLost, hook.EndTimeout, "", "x"} {
+		if r := heardRuling(nil, &hook.Ruling{Why: e}); r != nil {
+			t.Errorf("hooks rule %q", e)
+		}
+	}
+}
+
+// TestTheQueueSaysWhatIsDone: hooks say it first, the queue confirms it.
+func TestTheQueueSaysWhatIsDone(t *testing.T) {
+	t.Parallel()
+	own := ownRecord()
+	told := hook.Shown(*own)
+	told.Acknowledged, told.Continuations, told.Work = 3, 0, &hook.Work{DeliveryID: "e", Attempt: 1}
+	for _, tt := range []struct {
+		queue says
+		done  int
+		work  string
+	}{
+		{says{f: &inbox.InFlight{DeliveryID: "d", Attempt: 1}}, 1, "d"},
+		{says{f: &inbox.InFlight{DeliveryID: "e", Attempt: 1}, passed: 2}, 3, "e"},
+		{says{f: &inbox.InFlight{DeliveryID: "f", Attempt: 2}, passed: 1}, 2, "f"},
+		{says{broken: true, passed: 9}, 3, "d"},
+		{says{}, 1, ""},
+	} {
+		r, _ := hear(own, &told, &tt.queue)
+		work := ""
+		if r.Work != nil {
+			work = r.Work.DeliveryID
+		}
+		if r.Acknowledged != tt.done || work != tt.work {
+			t.Errorf("%+v: %d done, work %q", tt.queue, r.Acknowledged, work)
+		}
+	}
+}
+
+// TestNoRecordKeepsASession: whoever writes anything at all into the session
+// record, as often as they like, does not keep the session over its limits.
+func TestNoRecordKeepsASession(t *testing.T) {
+	t.Parallel()
+	const limit = time.Hour
+	l := limits{entry: limit, session: 8 * limit, start: limit / 60, idle: limit / 60, background: limit / 6}
+	fields := reflect.TypeFor[hook.Record]()
+	values := make([][]reflect.Value, fields.NumField())
+	for i := range values {
+		values[i] = hostile(fields.Field(i).Type)
+	}
+	phases := append(slices.Clone(hooksPhases), hook.Ended, "x")
+	for seed := range uint64(40) {
+		chance := rand.New(rand.NewPCG(seed, 0))
+		begin := time.Now()
+		known := &hook.Record{TokenHash: "T", Session: "S", Phase: hook.Starting}
+		queue := &says{}
+		if seed%2 == 0 {
+			queue.f = &inbox.InFlight{DeliveryID: "d", Attempt: 1, Session: "S"}
+		}
+		var seen sight
+		ended := false
+		for now := begin; now.Sub(begin) < limit+2*time.Minute && !ended; now = now.Add(time.Second) {
+			told := hook.Shown(*known)
+			for range 1 + chance.IntN(3) {
+				i := chance.IntN(fields.NumField())
+				reflect.ValueOf(&told).Elem().Field(i).Set(values[i][chance.IntN(len(values[i]))])
+			}
+			told.TokenHash = "T"
+			told.Phase = phases[chance.IntN(len(phases))]
+			told.Events, told.Acknowledged = known.Events+1, known.Acknowledged+1
+			told.Work = &hook.Work{DeliveryID: string(rune('a' + chance.IntN(26))), Attempt: chance.IntN(3)}
+			if seed%3 == 0 {
+				told.Ruling = nil
+			}
+			known, _ = hear(known, &told, queue)
+			seen.see(known, 0, false, now) // the terminal is not quiet
+			v := judge(facts{now: now, seen: seen, ruling: known.Ruling}, l)
+			ended = v.end != ""
+		}
+		if !ended {
+			t.Errorf("seed %d: the session goes on after %v: %+v", seed, limit, seen)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package transcript
+
+import (
+	"path/filepath"
+	"strings"
+
+	"heartbeat/hook"
+)
+
+// Find returns where a client that keeps its conversations in configDir keeps
+// what a session in dir has said: claimed, where that is a transcript beside the
+// session's own, such as that of a conversation that was begun in it by /clear,
+// else the session's own; "" when there is none. What claims it is a file of the
+// agent's.
+func Find(configDir, dir, session, claimed string) string {
+	own, err := hook.FindTranscript(configDir, session)
+	if err != nil {
+		own = ""
+	}
+	folder := filepath.Join(configDir, "projects", projectName(dir))
+	beside := filepath.Dir(claimed)
+	if filepath.IsAbs(claimed) && filepath.Clean(claimed) == claimed && filepath.Ext(claimed) == ".jsonl" &&
+		(beside == folder || own != "" && beside == filepath.Dir(own)) {
+		return claimed
+	}
+	return own
+}
+
+// projectName is the name of the client's folder for a directory: its path with
+// everything but letters and digits as dashes (measured in 2.1.329, which cuts
+// long ones).
+func projectName(dir string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '-'
+	}, dir)
+}
