@@ -261,3 +261,26 @@ func TestAKilledRotationIsEnded(t *testing.T) {
 		t.Errorf("what was left is still there: %v", err)
 	}
 }
+
+// A journal of 4 TB, which is sparse and costs nothing, held events, history
+// and the end of a run for good.
+func TestAHugeJournal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := openTestJournal(t, dir, 20_000)
+	if err := os.Truncate(filepath.Join(dir, presentFile), 4<<40); err != nil {
+		t.Skipf("this file system has no such files: %v", err)
+	}
+	if n := len(kinds(t, dir)); n != 0 {
+		t.Errorf("it holds %d events", n)
+	}
+	for range 3 {
+		if err := j.Add(Event{Agent: "a", Kind: Ended}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.sharing.Wait()
+	if n := len(kinds(t, dir)); n != 3 {
+		t.Errorf("%d events, want 3", n)
+	}
+}

@@ -123,7 +123,18 @@ func openReader(path string) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{f: f}, nil
+	return &reader{f: f, at: beginning(f)}, nil
+}
+
+// mostRead is how much of a file is read, the end of it: ours are never larger,
+// one that something else has put there may be.
+const mostRead = 4 * fullSize
+
+func beginning(f *os.File) int64 {
+	if info, err := f.Stat(); err == nil {
+		return max(0, info.Size()-mostRead)
+	}
+	return 0
 }
 
 func (r *reader) close() {

@@ -79,7 +79,7 @@ func eachOf(stateDir string, do func(agent string, line []byte) error) error {
 		if err != nil {
 			return err
 		}
-		err = eachIn(f, do)
+		err = eachIn(io.NewSectionReader(f, beginning(f), mostRead), do)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
