@@ -171,6 +171,7 @@ func (l *loader) policies(a *Agent, t table) {
 	a.OnIdle = enum(l, t, "on-idle", hook.IdleRelease, []hook.OnIdle{hook.IdleTick, hook.IdleRelease})
 	a.Context = enum(l, t, "context", hook.ContextSession, []hook.Context{hook.ContextEntry, hook.ContextSession, hook.ContextResume})
 	a.Background = enum(l, t, "background", hook.BackgroundWait, []hook.BackgroundRule{hook.BackgroundWait, hook.BackgroundIgnore})
+	a.Foreign = enum(l, t, "foreign-stop-hooks", hook.ForeignLearn, []hook.ForeignRule{hook.ForeignLearn, hook.ForeignGate, hook.ForeignFree})
 	a.OnOrphan = enum(l, t, "on-orphan", inbox.DeadLetter, []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop})
 }
 

@@ -72,11 +72,13 @@ type agentKeySet struct {
 	Background string `yaml:"background,omitempty" jsonschema:"enum=wait,enum=ignore,default=wait"`
 	// How long background tasks are waited for.
 	BackgroundTimeout span `yaml:"background-timeout,omitempty" jsonschema:"default=10m"`
+	// What Stop hooks that are not heartbeat's mean: learn lets one that has had the client go on finish its work from then on, gate does so from the start (a session takes one prompt, the next one goes on in its conversation), free hands prompts over whatever they say.
+	ForeignStopHooks string `yaml:"foreign-stop-hooks,omitempty" jsonschema:"enum=learn,enum=gate,enum=free,default=learn"`
 	// What happens with a prompt whose session died after a tool had run for it: retry it, put it aside as a dead letter, or drop it.
 	OnOrphan string `yaml:"on-orphan,omitempty" jsonschema:"enum=retry,enum=deadletter,enum=drop,default=deadletter"`
 	// How often a prompt is given before it is put aside as poison.
 	MaxAttempts int `yaml:"max-attempts,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=5"`
-	// How many prompts are handed over without one acknowledged before the session ends as runaway.
+	// How many turns hooks may cause, heartbeat's or others, without a prompt done before the session ends as runaway.
 	MaxContinuations int `yaml:"max-continuations,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=20"`
 	// The largest prompt, in bytes or with a unit (64KiB, 1MB).
 	MaxEntry byteSize `yaml:"max-entry,omitempty" jsonschema:"default=1MiB"`

@@ -101,6 +101,8 @@ type Agent struct {
 	OnIdle       hook.OnIdle
 	Context      hook.Context
 	Background   hook.BackgroundRule
+	// Foreign says what Stop hooks that are not ours mean for a session.
+	Foreign hook.ForeignRule
 	// KickoffText is "" for `kickoff: entry`.
 	KickoffText string
 
@@ -205,7 +207,7 @@ type PollTrigger struct {
 func (a *Agent) Policy() hook.Policy {
 	return hook.Policy{
 		Mode: a.Mode, IdleInterval: a.IdleInterval, OnIdle: a.OnIdle, Deliver: hook.DeliverStderr,
-		Background: a.Background, Context: a.Context, MaxContinuations: a.MaxContinuations, MaxEntry: a.MaxEntry,
+		Background: a.Background, Foreign: a.Foreign, Context: a.Context, MaxContinuations: a.MaxContinuations, MaxEntry: a.MaxEntry,
 	}
 }
 

@@ -97,6 +97,7 @@ func TestAgentFields(t *testing.T) {
 		{`context: resumed`, `"resumed" is not allowed (did you mean resume? allowed: entry, session, resume)`},
 		{`background: none`, `allowed: wait, ignore`},
 		{`settings: user`, `allowed: project, local, flag, only`},
+		{`foreign-stop-hooks: block`, `allowed: learn, gate, free`},
 		{`permissions: {mode: auto}`, `agents.a.permissions.mode: "auto" is not allowed (allowed: dontAsk, default, acceptEdits, plan, bypassPermissions)`},
 		{`permissions: {alow: [Read]}`, `5:19: agents.a.permissions.alow: unknown key (did you mean allow?)`},
 		{`permissions: {allow: Read}`, `must be a list, not "Read" (for example [Read, "Bash(git *)"])`},

@@ -160,7 +160,7 @@ func TestKillAtEveryStageLosesNothing(t *testing.T) {
 			l.append("three")
 			given := map[string]int{"one": 1}
 			l.env = append(l.env, "HEARTBEAT_CRASH="+stage+":kill")
-			if r := l.event(onStop, fields{"stop_hook_active": true}); r.status != -1 {
+			if r := l.event(onStop, nil); r.status != -1 {
 				t.Fatalf("%+v, want it killed", r)
 			}
 			l.env = l.env[:len(l.env)-1]
@@ -172,10 +172,10 @@ func TestKillAtEveryStageLosesNothing(t *testing.T) {
 			})
 			// The next session, with a constant kick-off.
 			l.change(func(r *Record) {
-				r.Session, r.Phase, r.BoundAt, r.Policy.Mode = "S2", Starting, time.Time{}, Drain
+				r.Session, r.Phase, r.BoundAt, r.Policy.Mode, r.Spoke = "S2", Starting, time.Time{}, Drain, false
 			})
-			for range 5 {
-				r := l.event(onStop, fields{"stop_hook_active": true})
+			for n := range 5 {
+				r := l.event(onStop, fields{"stop_hook_active": n > 0})
 				if r.status != 2 {
 					break
 				}

@@ -195,7 +195,7 @@ func decideTool(r *Record, f facts, patience time.Duration) decision {
 	case inbox.Taken:
 		return decision{advance: inbox.Started}
 	case inbox.Offered:
-		handedOn := f.event.AgentID == "" && continues(f) && !r.Policy.ForeignStopHooks
+		handedOn := f.event.AgentID == "" && continues(f) && !r.strangers()
 		if handedOn || f.evidence == present {
 			return decision{advance: inbox.Started}
 		}
@@ -236,7 +236,7 @@ func decideStop(r *Record, f facts) decision {
 		return decision{log: "the session does not go on with entry " + f.flight.DeliveryID}
 	}
 	if f.flight.State == inbox.Offered && f.evidence != present {
-		handedOn := f.event.StopHookActive && continues(f) && !r.Policy.ForeignStopHooks
+		handedOn := f.event.StopHookActive && continues(f) && !r.strangers()
 		switch {
 		case handedOn:
 		case f.evidence == notLooked:
@@ -291,11 +291,11 @@ func reply(r *Record, p *payload) string {
 	return r.LastReply
 }
 
-// acknowledged notes that the entry in flight is done.
-func acknowledged(r *Record) {
+// Done notes that the entry in flight was acknowledged.
+func (r *Record) Done() {
 	r.Acknowledged++
 	r.Continuations = 0
-	r.Work, r.LastReply = nil, ""
+	r.Work, r.LastReply, r.Settles = nil, "", ""
 }
 
 // decideStopFailure: the client gave up on the API, and the turn is over. The
@@ -312,7 +312,7 @@ func decideStopFailure(r *Record, f facts) decision {
 		return d
 	}
 	if f.flight.State == inbox.Offered && f.evidence != present {
-		handedOn := continues(f) && !r.Policy.ForeignStopHooks
+		handedOn := continues(f) && !r.strangers()
 		switch {
 		case handedOn:
 		case f.evidence == notLooked:
@@ -341,7 +341,7 @@ func decideNotification(r *Record, f facts) decision {
 		r.End(EndDialog, f.event.Message, f.now)
 		return decision{log: "a dialog waits for a person: " + f.event.Message}
 	case "idle_prompt":
-		if r.Phase != Background && r.Phase != Ending {
+		if r.Phase != Background && r.Phase != Ending && r.Phase != Settling {
 			leave(r, Unattended, f.now)
 		}
 	}

@@ -30,6 +30,7 @@ const (
 	Turn       Phase = "turn"       // the model is working
 	Waiting    Phase = "waiting"    // our Stop hook waits for work
 	Background Phase = "background" // the turn ended, background tasks run
+	Settling   Phase = "settling"   // we let the turn end; other Stop hooks may have it go on
 	Unattended Phase = "unattended" // alive, no turn, no hook
 	Ending     Phase = "ending"     // it will be ended; nothing is handed over
 	Ended      Phase = "ended"
@@ -111,6 +112,16 @@ const (
 	ContextResume  Context = "resume"  // go on with the last conversation
 )
 
+// ForeignRule says what Stop hooks that are not ours mean for a session.
+type ForeignRule string
+
+// The rules for foreign Stop hooks.
+const (
+	ForeignLearn ForeignRule = "learn" // gates from their first block on
+	ForeignGate  ForeignRule = "gate"  // one entry for each session
+	ForeignFree  ForeignRule = "free"  // prompts are handed over whatever they say
+)
+
 // Policy is what the Stop hook of a session of ours obeys.
 type Policy struct {
 	Mode             Mode           `json:"mode"`
@@ -126,6 +137,11 @@ type Policy struct {
 	// ForeignStopHooks is true when another Stop hook is installed beside
 	// ours: then only the transcript proves that a hand-over arrived.
 	ForeignStopHooks bool `json:"foreign_stop_hooks,omitempty"`
+	// Foreign says what such hooks mean. Gated is true where the session takes
+	// one entry: one of them is known to have the client go on, and in one Stop
+	// its text and our next one would go out together.
+	Foreign ForeignRule `json:"foreign,omitempty"`
+	Gated   bool        `json:"gated,omitempty"`
 	// TypingPause is how long after a person's last key nothing is handed
 	// over; 0 means the constant of that name.
 	TypingPause time.Duration `json:"typing_pause,omitempty"`
@@ -203,7 +219,7 @@ type Record struct {
 	LastEventAt    time.Time `json:"last_event_at,omitzero"`
 	Work           *Work     `json:"work,omitempty"`
 	HandOvers      int       `json:"hand_overs"`    // by Stop hooks of this session
-	Continuations  int       `json:"continuations"` // hand-overs since the last acknowledgement
+	Continuations  int       `json:"continuations"` // turns that a hook caused since the last acknowledgement
 	Acknowledged   int       `json:"acknowledged"`
 	// Waiter is the hook process that waits while Phase is Waiting, so that
 	// the shim sees when it was killed without a word.
@@ -215,6 +231,18 @@ type Record struct {
 	LastReply string `json:"last_reply,omitempty"`
 	// Said is a digest of the last message that a Stop told of.
 	Said string `json:"said,omitempty"`
+	// Spoke is true when our last Stop hook had the client go on.
+	Spoke bool `json:"spoke,omitempty"`
+	// Prolonged is true once another Stop hook had it go on where we had not, or
+	// beside us.
+	Prolonged bool `json:"prolonged,omitempty"`
+	// Gates are the command lines of other Stop hooks that had it go on.
+	Gates []string `json:"gates,omitempty"`
+	// Heard is how far the transcript was read for what they do.
+	Heard Stops `json:"heard,omitzero"`
+	// Settles is the delivery id of the entry that is done when the client
+	// demonstrably stops after the last Stop, for the shim to acknowledge.
+	Settles string `json:"settles,omitempty"`
 	// Yield asks a waiting hook to end the session so that another agent
 	// gets its slot.
 	Yield bool `json:"yield,omitempty"`

@@ -36,6 +36,11 @@ func proceed(r *Record, entry bool, now time.Time) step {
 	switch {
 	case ends(r, now):
 		return approve
+	case r.Gated() && (r.Acknowledged > 0 || !entry):
+		// What we said would go out with what they say, and a hook that waits
+		// holds back theirs.
+		leave(r, Settling, now)
+		return approve
 	case typing(r, now) && !tasks:
 		// Nothing is handed over, and a hook that waits is the only way to
 		// hand something over later.

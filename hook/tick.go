@@ -166,7 +166,7 @@ func (t *tick) run() int {
 		t.log("ignored: conversation %s is not the one that is followed", t.event.SessionID)
 		return 0
 	}
-	if !t.ownReply() {
+	if !t.heedOthers() || !t.ownReply() {
 		return 0
 	}
 	d, ok := t.decide()
@@ -175,8 +175,21 @@ func (t *tick) run() int {
 	}
 	if t.event.Event == onSessionStart {
 		t.record.Line.follow(t.record.Transcript)
+		t.record.Heard.follow(t.record.Transcript)
+	}
+	if d.acknowledge != nil && t.record.strangers() {
+		entry, ok := t.next()
+		if !ok {
+			return t.giveUp()
+		}
+		if settles(t.record, entry != nil, time.Now()) {
+			return t.settle(d.acknowledge)
+		}
 	}
 	ok = t.carryOut(d)
+	if ok && t.event.StopHookActive && !d.again && t.record.strangers() && runsAway(t.record) {
+		return t.runAway()
+	}
 	if ok && (d.next || d.again) {
 		return t.goOn(d)
 	}
@@ -291,7 +304,7 @@ func (t *tick) carryOut(d decision) bool {
 	}
 	if err == nil && d.acknowledge != nil {
 		if _, err = t.queue.Acknowledge(*d.acknowledge); err == nil {
-			acknowledged(t.record)
+			t.record.Done()
 		}
 		crashPoint("acknowledged")
 	}
@@ -335,6 +348,7 @@ func (t *tick) goOn(d decision) int {
 	case await:
 		return t.wait(d.again)
 	}
+	t.letGo()
 	t.save()
 	return 0
 }
@@ -399,6 +413,7 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 // offered, or nil. An offer that the client did not get is taken back.
 func (t *tick) speak(text string, offered *inbox.InFlight) int {
 	leave(t.record, Turn, time.Now())
+	t.record.Spoke = true
 	t.save()
 	t.exit()
 	status, err := deliver(t.call, t.record.Policy.Deliver, text)
@@ -407,6 +422,7 @@ func (t *tick) speak(text string, offered *inbox.InFlight) int {
 	}
 	t.log("cannot hand over: %v", err)
 	if t.enter(lockPatience) {
+		t.record.Spoke = false
 		if offered != nil {
 			t.takeBack(offered)
 		}

@@ -96,6 +96,11 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 		}
 	}
 	now := time.Now()
+	if r := t.record; r.Waiter == v.me && r.strangers() && r.Heard.othersSpoke() {
+		r.goneOn(nil, now)
+		t.save()
+		return 0, true
+	}
 	switch awake(t.record, v, again || entry != nil, now) {
 	case await:
 		if t.record.Line != before {
@@ -109,6 +114,7 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 	case idleTick:
 		return t.speak(idleTickPrompt, nil), true
 	}
+	t.letGo()
 	t.save()
 	return 0, true
 }

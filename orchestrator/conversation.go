@@ -48,7 +48,7 @@ func (s *Scheduler) converse(a *agent, c *config.Agent, interrupted *inbox.InFli
 	next := conversation{Dir: c.Dir, Sessions: []string{newSession}}
 	if kept.ID != "" && kept.Dir == c.Dir {
 		goesOn = interrupted != nil && slices.Contains(kept.Sessions, interrupted.Session)
-		if goesOn || c.Context == hook.ContextResume {
+		if goesOn || c.Context == hook.ContextResume || s.goingOn(a) {
 			resume = kept.ID
 		}
 	}

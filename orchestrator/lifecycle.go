@@ -92,6 +92,7 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 	r, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
 		Arrived: arrived(cfg), Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure, Now: time.Now(),
+		Finished: func(f inbox.InFlight) *inbox.Acknowledgement { return hook.Finished(cfg.Home, f, time.Now()) },
 	})
 	if r.Unreclaimed != nil {
 		s.log.Warn("cannot give disk space back", "agent", a.name, "err", r.Unreclaimed)
@@ -312,9 +313,11 @@ func (s *Scheduler) launchFailed(a *agent, err error) {
 
 // ended decides what follows a session's end.
 func (s *Scheduler) ended(a *agent, cfg *config.Agent, o session.Outcome, poison bool, recoverErr error) {
+	s.learn(a, o)
 	l, now := queue.LookInto(cfg), lookAtFolders(cfg)
 	s.mu.Lock()
 	a.queued, a.folders = l.Depth.Entries, now
+	a.goesOnLocked(cfg, o, l.Err != nil || hasWork(l.Depth), time.Now())
 	s.mu.Unlock()
 	s.endedWith(a, o, l.Err != nil || hasWork(l.Depth), poison, recoverErr)
 	s.noticed(a)

@@ -77,7 +77,11 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 		}
 	case hook.EndNoHooks:
 		return next{state: Held, reason: describe(o) + "; `heartbeat doctor` says why, where that can be known"}, h
-	case hook.EndAPIFailure, hook.EndTimeout, hook.EndRunaway, hook.EndUnattended, hook.EndStalled, hook.EndDialog,
+	case hook.EndRunaway:
+		if len(o.Gates) > 0 {
+			return runaway(o), h
+		}
+	case hook.EndAPIFailure, hook.EndTimeout, hook.EndUnattended, hook.EndStalled, hook.EndDialog,
 		hook.EndStartTimeout, hook.EndCrashed, hook.EndExited:
 	}
 	return failed(o, h, rule, now, roll)

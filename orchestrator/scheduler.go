@@ -24,6 +24,7 @@ import (
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/slots"
 	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/stophooks"
 )
 
 // Options say what a Scheduler runs.
@@ -67,20 +68,21 @@ type Options struct {
 type Prepared struct {
 	SettingsFile string
 	// Flags are passed to the client beside it.
-	Flags            []string
-	ForeignStopHooks bool
-	Changed          bool
+	Flags     []string
+	StopHooks stophooks.Present // beside ours
+	Changed   bool
 }
 
 // Scheduler is a running fleet. One lock guards all of its agents' states;
 // nothing blocks while it is held but small reads of an agent's queue and
 // small writes into the state directory.
 type Scheduler struct {
-	opt     Options
-	log     *slog.Logger
-	journal *journal.Journal
-	wg      sync.WaitGroup
-	firing  *firing.Firing
+	opt       Options
+	log       *slog.Logger
+	journal   *journal.Journal
+	wg        sync.WaitGroup
+	firing    *firing.Firing
+	stopHooks *stophooks.Memory
 	// recoveries is room for agents that are recovered at once.
 	recoveries chan struct{}
 	// published are the agents' states for readers.
@@ -146,6 +148,8 @@ type agent struct {
 	queued     int
 	counting   bool       // count is to be called after a while
 	loss       *QueueLoss // that no person has taken note of
+	// goesOn is until when what is queued goes on in the last conversation.
+	goesOn time.Time
 	// owed is how the session ended whose entry in flight could not be dealt
 	// with.
 	owed *session.Outcome
@@ -204,7 +208,7 @@ func New(opt Options) (*Scheduler, error) {
 		opt.StartEvery = defaultStartEvery
 	}
 	s := &Scheduler{
-		opt: opt, log: opt.Log, fleet: opt.Fleet,
+		opt: opt, log: opt.Log, fleet: opt.Fleet, stopHooks: stophooks.Of(opt.StateDir),
 		recoveries: make(chan struct{}, recoveriesAtOnce()), accounts: accounts{},
 		slots: slots.New[*agent](opt.Fleet.MaxSessions, opt.Fleet.Groups), published: state.NewBehind(publishDelay),
 	}

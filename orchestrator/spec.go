@@ -23,7 +23,9 @@ func (s *Scheduler) spec(a *agent, c *config.Agent, p Prepared, env []string, in
 		socket = filepath.Join(s.opt.RuntimeDir, session.SocketName(c.Name))
 	}
 	policy := c.Policy()
-	policy.ForeignStopHooks = p.ForeignStopHooks
+	if err := s.meet(a, &policy, p.StopHooks); err != nil {
+		return session.Spec{}, err
+	}
 	if s.opt.Once {
 		policy.Mode = hook.Drain
 	}

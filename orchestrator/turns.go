@@ -16,7 +16,7 @@ const keepTurns = 64
 // turnsLocked follows an agent's turns, in which what changes in its
 // directory is its own doing.
 func (a *agent) turnsLocked(p hook.Phase, now time.Time) {
-	in := p == hook.Turn || p == hook.Background
+	in := p == hook.Turn || p == hook.Settling || p == hook.Background
 	last := len(a.turns) - 1
 	switch lasts := last >= 0 && a.turns[last].to.IsZero(); {
 	case in && !lasts:

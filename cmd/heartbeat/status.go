@@ -204,6 +204,8 @@ func inFlightText(a orchestrator.AgentStatus, now time.Time) string {
 		return "none, it waits"
 	case hook.Background:
 		return "background tasks"
+	case hook.Settling:
+		return "other Stop hooks"
 	case hook.Unattended:
 		return "none, unattended"
 	case hook.Starting, hook.Turn, hook.Ending, hook.Ended:
@@ -295,6 +297,8 @@ func heldBackText(a orchestrator.AgentStatus, now time.Time) string {
 		return "a person has typed in its session; prompts go on in " + ago(a.Hush.Sub(now))
 	case a.Phase == hook.Turn:
 		return "a turn goes on that is not the queue's, but a person's say"
+	case a.Phase == hook.Settling:
+		return "other Stop hooks than heartbeat's have a say at the end of its turn; prompts come after it"
 	case a.Phase == hook.Background:
 		return "background tasks of its last turn run; prompts come after them"
 	}

@@ -287,6 +287,9 @@ type Interruption struct {
 	// got further than its record says: that an offered one was taken after
 	// all, and that a tool was called. It errs on the side of not Seen.
 	Arrived func(InFlight) Arrival
+	// Finished, when not nil, returns what acknowledges an entry whose turn is
+	// demonstrably over; nil for any other.
+	Finished func(InFlight) *Acknowledgement
 	// Unwatched says that no hook told of the session's tools: any may have run.
 	Unwatched bool
 	// Untaken says that an entry that is still offered demonstrably reached no

@@ -81,6 +81,14 @@ func (q *Queue) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	if done {
 		return StaleOrphanDeleted, q.finish(v)
 	}
+	if i.Finished != nil {
+		if a := i.Finished(f.InFlight); a != nil {
+			if err := q.record(newDelivery(f, *a)); err != nil {
+				return "", err
+			}
+			return StaleOrphanDeleted, q.finish(v)
+		}
+	}
 	if f.Failure != "" && i.Passes != nil && i.Passes(f.Failure) {
 		return Kept, nil
 	}

@@ -37,14 +37,15 @@ var allowed = map[string][]string{
 	"orchestrator/firing":  {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator": {
 		"config", "hook/...", "sources/...", "ptyrun/...",
-		"orchestrator/account", "orchestrator/firing", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state",
+		"orchestrator/account", "orchestrator/firing", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/stophooks",
 	},
-	"orchestrator/preflight": {"config", "hook", "hook/durable", "hook/settings"},
+	"orchestrator/stophooks": {"hook", "orchestrator/state"},
+	"orchestrator/preflight": {"config", "hook", "hook/durable", "hook/settings", "orchestrator/stophooks"},
 	// It renders what a Scheduler calls before each session, so it knows it.
-	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/preflight", "orchestrator/state"},
+	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/stophooks", "orchestrator/preflight", "orchestrator/state"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/queue", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/workspace",
+		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/queue", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks", "orchestrator/workspace",
 	},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "hook/flock", "ptyrun/peer"},

@@ -308,6 +308,14 @@ func checkOtherStops(_ *Facts, a *Agent) []Finding {
 		if wired(h.Command) != nil {
 			continue
 		}
+		if h.Command != "" && slices.Contains(a.Gates, hook.ShownCommand(h.Command)) {
+			found = append(found, Finding{
+				Severity: Warning, Code: "stop-hook-gates", Seen: h.File + ": " + h.Command,
+				Why: "it has had the client go on at the end of a turn: a session takes one prompt until it lets go, and the next prompt starts a session in the same conversation; one that never lets go ends as a runaway",
+				Fix: "nothing, where that is meant; else remove it, or set `foreign-stop-hooks: free` for the agent if it does so no more",
+			})
+			continue
+		}
 		found = append(found, Finding{
 			Severity: Warning, Code: "other-stop-hook", Seen: h.File + ": " + cmp.Or(h.Command, "a hook of type "+h.Type),
 			Why: why, Fix: "remove it from " + h.File + " if the agent can do without it",

@@ -131,6 +131,9 @@ type Agent struct {
 	// ours.
 	Obstacles []preflight.Obstacle
 	Others    preflight.Others
+	// Gates are those of them that have had the client go on, by what the runs
+	// of the fleet have seen.
+	Gates []string
 	// Foreign is what files in the directory tell the client beside us.
 	Foreign   []preflight.Foreign
 	configDir string // of the user's settings

@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/stophooks"
 )
 
 // fixture is a way to cause one finding and, for each, one that comes close
@@ -202,7 +203,25 @@ func hookFixtures() []fixture {
 				r.put(userFile, `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"lint"}]}]}}`)
 			},
 		},
+		{
+			"stop-hook-gates", Warning, false,
+			func(r *rig) {
+				r.put(userFile, stopEntry(`{"type":"command","command":"make test"}`))
+				r.learned("make test")
+			},
+			func(r *rig) {
+				r.put(userFile, stopEntry(`{"type":"command","command":"play"}`))
+				r.learned("make test")
+			},
+		},
 	}
+}
+
+// learned is what a run has seen of a Stop hook.
+func (r *rig) learned(command string) {
+	r.t.Helper()
+	_, err := stophooks.Of(r.state).Learn("another", []string{command}, time.Now())
+	r.must(err)
 }
 
 func settingsFixtures() []fixture {

@@ -67,6 +67,7 @@ const (
 	QueueLost      Kind = "queue-lost" // accepted prompts are gone with their folder
 	Stuck          Kind = "stuck"      // the service refuses an agent's work for long
 	Forgot         Kind = "forgot"     // a conversation that the client has no more
+	StopHook       Kind = "stop-hook"  // one that is not ours was seen to have the client go on
 	Stopping       Kind = "stopping"
 )
 

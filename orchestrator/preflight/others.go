@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/stophooks"
 )
 
 // Others are Stop hooks that run beside ours. Any of them may have the client
@@ -27,6 +28,19 @@ type Other struct {
 
 // Any reports whether there are others, or may be.
 func (o Others) Any() bool { return len(o.Hooks) > 0 || o.Unknown != "" }
+
+// Present is what a session has to know of them.
+func (o Others) Present() stophooks.Present {
+	p := stophooks.Present{Opaque: o.Unknown != ""}
+	for _, h := range o.Hooks {
+		if h.Command == "" {
+			p.Opaque = true
+		} else {
+			p.Commands = append(p.Commands, h.Command)
+		}
+	}
+	return p
+}
 
 // Others lists the Stop hooks that the client waits for beside ours, from
 // wherever they come.

@@ -30,7 +30,7 @@ const (
 // changes of the record are reported.
 func patience(r *hook.Record, told bool) time.Duration {
 	switch {
-	case r.Ruling != nil:
+	case r.Ruling != nil || r.Phase == hook.Settling:
 		return ruled
 	case !told:
 		return untold
@@ -124,8 +124,11 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 		quietSince: s.quiet.since(now, s.child),
 		aliveAt:    aliveAt,
 		deafSince:  s.deafSince(now),
+		stopped:    s.stopped(),
 	}, s.spec.limits())
 	switch {
+	case v.settled:
+		s.settled(ctx, before)
 	case v.leave:
 		s.update(ctx, func(r *hook.Record) {
 			if spoken(r) == before { // else there is nothing to leave
@@ -269,6 +272,9 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 		shown = s.output.screen()
 	}
 	s.reload()
+	if e.exited && s.stopped() {
+		s.settled(ctx, spoken(s.record))
+	}
 	o := s.outcome(e, exit, shown)
 	o.Untaken = s.untaken(exit)
 	s.closeOutputs(o.String())
@@ -311,8 +317,7 @@ func (s *shim) abandon(ctx context.Context) {
 		s.log.Error("cannot acknowledge the entry", "err", err)
 		return
 	}
-	s.record.Acknowledged++
-	s.record.Work = nil
+	s.record.Done()
 	if err := s.record.Write(s.spec.Home); err != nil {
 		s.log.Warn("cannot write the session record", "err", err)
 	}
@@ -323,6 +328,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	r := s.record
 	o := &Outcome{
 		Why: e.why, Detail: e.detail, Loss: e.loss, Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
+		Gates: r.Gates,
 	}
 	if r.Work != nil {
 		o.Delivery = r.Work.DeliveryID
@@ -353,6 +359,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	default:
 		o.Why, o.Detail = hook.EndLost, o.Loss.String()
 	}
+	o.GoesOn = r.Gated() && o.Acknowledged > 0 && (o.Why == hook.EndReleased || o.Why == hook.EndDrained)
 	switch o.Why {
 	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndNoHooks:
 		o.Screen = shown

@@ -16,7 +16,7 @@ import (
 
 // hooksPhases are those that hooks enter.
 var hooksPhases = []hook.Phase{
-	hook.Starting, hook.Turn, hook.Waiting, hook.Background, hook.Unattended, hook.Ending,
+	hook.Starting, hook.Turn, hook.Waiting, hook.Background, hook.Settling, hook.Unattended, hook.Ending,
 }
 
 // Bounds of what hooks tell.
@@ -56,6 +56,8 @@ func hear(own *hook.Record, told *hook.Shown, queue queueSays) (now *hook.Record
 	r.Waiter, r.Line, r.Said = told.Waiter, told.Line, told.Said
 	r.BackgroundTasks, r.BackgroundSince = bounded(told.BackgroundTasks), told.BackgroundSince
 	r.LastReply = cut(told.LastReply, maxReply)
+	r.Spoke, r.Heard, r.Settles = told.Spoke, told.Heard, told.Settles
+	r.Prolonged, r.Gates = r.Prolonged || told.Prolonged, heardGates(own.Gates, told.Gates)
 	r.Ruling = heardRuling(own.Ruling, told.Ruling)
 	return &r, differ(&r, told)
 }
@@ -99,6 +101,18 @@ func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) {
 		}
 		r.Work = work
 	}
+}
+
+// heardGates are the Stop hooks, not ours, that had the client go on: they are
+// remembered, so that who makes some up gets one entry for each session.
+func heardGates(own, told []string) []string {
+	all := slices.Clone(own)
+	for _, command := range told {
+		if command = hook.ShownCommand(command); len(all) < hook.MaxGates && !slices.Contains(all, command) {
+			all = append(all, command)
+		}
+	}
+	return all
 }
 
 // heardRuling is the ruling that stands: what the shim has ruled, and what hooks

@@ -105,6 +105,11 @@ type Outcome struct {
 	// NoRoom is true when the machine had no room for the session (NoRoom): the
 	// agent has not failed.
 	NoRoom bool `json:"no_room,omitempty"`
+	// Gates are the command lines of Stop hooks, not ours, that had the client go
+	// on. GoesOn is true when the session ended because it takes one entry where
+	// there are such: what is queued goes on in its conversation.
+	Gates  []string `json:"gates,omitempty"`
+	GoesOn bool     `json:"goes_on,omitempty"`
 	// Loss is what went with the queue's folder, where that ended it.
 	Loss   *Loss  `json:"loss,omitempty"`
 	Screen string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like

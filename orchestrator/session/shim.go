@@ -98,6 +98,7 @@ type shim struct {
 	group  string       // the client's control group, as planned; "": none
 
 	deaf   deaf         // to our hooks
+	stops  hook.Stops   // how far they were read
 	record *hook.Record // what the shim knows of its session
 	ledger ledger       // what it knows of its queue
 	read   os.FileInfo  // of session.json when it was last read
@@ -205,6 +206,9 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 	}
 	now := time.Now()
 	s.record = s.newRecord(now)
+	if s.spec.Resume != "" {
+		s.stops.Path, s.stops.Offset = s.conversation(s.spec.Resume)
+	}
 	prompt, err := s.begin(f, now)
 	if err != nil {
 		return "", err

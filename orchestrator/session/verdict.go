@@ -49,6 +49,9 @@ type facts struct {
 	quietSince time.Time
 	// aliveAt is the last sign of life beside hook events; see lifeMeter.
 	aliveAt time.Time
+	// stopped is true when the client has demonstrably stopped after the turn
+	// that the session settles.
+	stopped bool
 	// deafSince is since when the client works without our hooks, or zero.
 	deafSince time.Time
 }
@@ -62,6 +65,8 @@ type verdict struct {
 	// abandon acknowledges the entry in work with its background tasks named
 	// as abandoned, before the end.
 	abandon bool
+	// settled is true when the entry whose turn was let end is done.
+	settled bool
 	// leave enters the phase unattended.
 	leave bool
 }
@@ -69,7 +74,10 @@ type verdict struct {
 // judge says whether a session is to be ended, and why: a pure function of facts
 // and time.
 func judge(f facts, l limits) verdict {
-	if f.ruling != nil {
+	switch {
+	case f.seen.phase == hook.Settling:
+		return judgeSettling(f, l)
+	case f.ruling != nil:
 		return judgeRuled(f, l)
 	}
 	age := f.now.Sub(f.seen.since)
@@ -146,6 +154,26 @@ func judgeFinishing(f facts, l limits, now verdict) verdict {
 		return verdict{}
 	}
 	return now
+}
+
+// judgeSettling waits until it is known whether the client has stopped, within
+// the limits of a turn: until then other Stop hooks run, or the turn goes on.
+func judgeSettling(f facts, l limits) verdict {
+	switch {
+	case f.ruling != nil && f.ruling.Final:
+		return verdict{end: f.ruling.Why, detail: f.ruling.Detail}
+	case f.stopped || fellQuiet(f):
+		return verdict{settled: true}
+	case f.ruling == nil:
+		return judgeTimeouts(f, l)
+	}
+	switch f.ruling.Why {
+	case hook.EndDrained, hook.EndReleased, hook.EndFinished, hook.EndShutdown, hook.EndTimeout:
+		if !overdue(f, l) && !overlong(f, l) {
+			return verdict{}
+		}
+	}
+	return verdict{end: f.ruling.Why, detail: f.ruling.Detail}
 }
 
 // fellQuiet reports whether the terminal has shown next to nothing for so

@@ -28,7 +28,7 @@ func Preparer(stateDir, self string) (func(*config.Agent) (orchestrator.Prepared
 			return orchestrator.Prepared{}, err
 		}
 		return orchestrator.Prepared{
-			SettingsFile: p.SettingsFile, Flags: p.client().Added(), ForeignStopHooks: p.Others.Any(), Changed: p.Changes(),
+			SettingsFile: p.SettingsFile, Flags: p.client().Added(), StopHooks: p.Others.Present(), Changed: p.Changes(),
 		}, nil
 	}, nil
 }

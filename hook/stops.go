@@ -1,0 +1,376 @@
+package hook
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// Stops reads what the Stops of a conversation left in its transcript: one
+// record for each, written when all of its hooks had ended (2.1.329).
+type Stops struct {
+	Path   string `json:"path,omitempty"`
+	Offset int64  `json:"offset,omitempty"` // where the next look begins
+	Prompt string `json:"prompt,omitempty"` // the prompt_id that was read last
+	Over   string `json:"over,omitempty"`   // the one of the last turn that no hook prolonged
+}
+
+// stop is what became of one.
+type stop struct {
+	// others are the command lines of the hooks that had the client go on,
+	// beside ours; UnknownHook for one that cannot be told.
+	others []string
+	// continued is true when the client went on, by whatever hook.
+	continued bool
+}
+
+// UnknownHook names a Stop hook whose command line is not known.
+const UnknownHook = "unknown Stop hook"
+
+// next returns the next Stop, or false when none stands there yet. mine is what
+// our own hook has said at it, or "".
+func (s *Stops) next(mine string) (stop stop, found bool) {
+	err := eachLine(s.Path, s.Offset, func(line []byte, end int64) bool {
+		s.Offset = end
+		var r stopRecord
+		if json.Unmarshal(line, &r) != nil || r.Sidechain {
+			return true
+		}
+		if r.PromptID != "" {
+			s.Prompt = r.PromptID
+		}
+		if found = r.Subtype == "stop_hook_summary"; found {
+			stop = r.stop(mine)
+		}
+		if found && !stop.continued {
+			s.Over = s.Prompt
+		}
+		return !found
+	})
+	return stop, found && err == nil
+}
+
+// stopRecord is the part of a transcript's line that tells of a Stop. Measured
+// in 2.1.329: hookErrors has "[COMMAND]: TEXT" of exit 2, the reason of a block,
+// and, as failedHookErrorIndexes says, what failed hooks said. A hook that
+// blocks has no duration, nor has one that the client does not wait for.
+type stopRecord struct {
+	Subtype   string `json:"subtype"`
+	Sidechain bool   `json:"isSidechain"`
+	PromptID  string `json:"promptId"`
+	Infos     []struct {
+		Command  string   `json:"command"`
+		Duration *float64 `json:"durationMs"`
+	} `json:"hookInfos"`
+	Errors    []string `json:"hookErrors"`
+	Failed    []int    `json:"failedHookErrorIndexes"`
+	Contexts  []string `json:"hookAdditionalContext"`
+	Prevented bool     `json:"preventedContinuation"`
+}
+
+func (r *stopRecord) stop(mine string) stop {
+	said := slices.Clone(r.Contexts)
+	for i, text := range r.Errors {
+		if !slices.Contains(r.Failed, i) {
+			said = append(said, text)
+		}
+	}
+	st := stop{continued: len(said) > 0 && !r.Prevented}
+	if !st.continued {
+		return st
+	}
+	own := -1
+	if mine != "" {
+		if own = slices.IndexFunc(said, func(text string) bool { return saidAs(text, mine) }); own < 0 && len(said) == 1 {
+			return st // what we have said is there, and this is all there is
+		}
+	}
+	for i, text := range said {
+		switch {
+		case i == own:
+		case mine != "" && own < 0:
+			st.others = []string{UnknownHook}
+		default:
+			st.others = appendNew(st.others, r.whoSaid(text)...)
+		}
+	}
+	return st
+}
+
+// saidAs reports whether a text of the record is one that we have said, by exit
+// 2 or by a block.
+func saidAs(text, mine string) bool {
+	text, mine = strings.TrimSpace(plainTags(text)), strings.TrimSpace(plainTags(mine))
+	return text == mine || strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]: "+mine)
+}
+
+// whoSaid names the hook that said a text by exit 2, else those that may have:
+// what blocks, or adds to the context, does not say whose it is.
+func (r *stopRecord) whoSaid(text string) []string {
+	var silent []string
+	for _, h := range r.Infos {
+		if strings.HasPrefix(text, "["+h.Command+"]: ") {
+			return []string{h.Command}
+		}
+		named := slices.ContainsFunc(r.Errors, func(e string) bool { return strings.HasPrefix(e, "["+h.Command+"]: ") })
+		if h.Duration == nil && !named {
+			silent = append(silent, h.Command)
+		}
+	}
+	if len(silent) == 0 {
+		return []string{UnknownHook}
+	}
+	return silent
+}
+
+func appendNew(all []string, more ...string) []string {
+	for _, s := range more {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// MaxGates bounds how many hooks a record names.
+const MaxGates = 16
+
+// maxCommand bounds what is kept of a command line.
+const maxCommand = 1000
+
+// ShownCommand is a hook's command line as a record has it: bounded, on one line.
+func ShownCommand(command string) string { return shorten(command, maxCommand) }
+
+// goneOn notes that the client goes on after a Stop at which we let it end, or
+// not we alone: others are the hooks that had it. Where that is learned the
+// session hands nothing more over, as theirs and ours would go out together and
+// the entry before be taken for done.
+func (r *Record) goneOn(others []string, now time.Time) {
+	for _, command := range others {
+		if len(r.Gates) < MaxGates {
+			r.Gates = appendNew(r.Gates, ShownCommand(command))
+		}
+	}
+	r.Prolonged = true
+	if r.Ruling != nil && light(r.Ruling.Why) && !r.Ruling.Final {
+		r.Ruling = nil
+	}
+	r.Settles = ""
+	leave(r, Turn, now)
+}
+
+// strangers reports whether other Stop hooks run beside ours.
+func (r *Record) strangers() bool { return r.Policy.ForeignStopHooks || r.Prolonged }
+
+// Gated reports whether the session takes one entry: a hook is known to have the
+// client go on, from before or by now.
+func (r *Record) Gated() bool {
+	return r.Policy.Gated || r.Prolonged && r.Policy.Foreign == ForeignLearn
+}
+
+// heedOthers learns, at a Stop, from the transcript whether other Stop hooks had
+// the client go on since the one before. The lock is not held while we look. It
+// is false when the lock, or the session, was lost meanwhile.
+func (t *tick) heedOthers() bool {
+	r := t.record
+	if t.event.Event != onStop || t.event.AgentID != "" || t.event.Cut || r.HandOvers != t.handOvers {
+		return true
+	}
+	spoke := r.Spoke
+	if !t.event.StopHookActive || spoke && !r.strangers() {
+		if r.Spoke = false; spoke {
+			t.save() // what follows may read it anew
+		}
+		return true
+	}
+	heard, mine := r.Heard, ""
+	if heard.Path != t.event.Transcript {
+		heard = Stops{Path: t.event.Transcript}
+	}
+	if spoke {
+		mine = t.lastSaid()
+	}
+	t.exit()
+	others := heard.others(mine, writtenBehind)
+	crashPoint("heeded")
+	if !t.enter(lockPatience) {
+		return false
+	}
+	r = t.record
+	r.Heard, r.Spoke = heard, false
+	if !spoke {
+		r.Continuations++
+		if len(others) == 0 {
+			others = []string{UnknownHook}
+		}
+	}
+	if len(others) > 0 {
+		r.goneOn(others, time.Now())
+	}
+	t.save() // what follows may read it anew
+	return true
+}
+
+// lastSaid is the text with which our last Stop hook had the client go on.
+func (t *tick) lastSaid() string {
+	flight, err := t.queue.InFlight()
+	if err != nil || flight == nil {
+		return idleTickPrompt
+	}
+	return PromptFor(flight, flight.Prompt())
+}
+
+// others reads all Stops that stand in the transcript, and waits for one after
+// which the client went on.
+func (s *Stops) others(mine string, patience time.Duration) (others []string) {
+	deadline := time.Now().Add(patience)
+	for seen := false; ; {
+		stop, found := s.next(mine)
+		if found {
+			seen, others = seen || stop.continued, appendNew(others, stop.others...)
+			continue
+		}
+		if seen || !time.Now().Add(lookAgain).Before(deadline) {
+			return others
+		}
+		time.Sleep(lookAgain)
+	}
+}
+
+// othersSpoke reports whether another hook of the Stop at which ours waits has
+// had its say: the client goes on with that once ours ends. What a hook says is
+// written when that hook has ended.
+func (s Stops) othersSpoke() (spoke bool) {
+	_ = eachLine(s.Path, s.Offset, func(line []byte, _ int64) bool {
+		var r struct {
+			Type, Subtype string
+			Attachment    struct{ Type, HookEvent string }
+		}
+		switch {
+		case json.Unmarshal(line, &r) != nil:
+		case r.Type == "assistant" || r.Subtype == "stop_hook_summary":
+			spoke = false
+		case r.Attachment.Type == "hook_additional_context" && r.Attachment.HookEvent == onStop:
+			spoke = true
+		case slices.ContainsFunc(said("user", line), func(text string) bool { return strings.HasPrefix(text, feedback) }):
+			spoke = true
+		}
+		return true
+	})
+	return spoke
+}
+
+// settles reports whether the entry at whose Stop we are is done only once it is
+// known that no other Stop hook has the client go on. next says that another one
+// is queued. Where we hand over or wait there is nothing to wait for but the next
+// Stop: the entry is done now, unless other hooks are known to have the client go
+// on.
+func settles(r *Record, next bool, now time.Time) bool {
+	p := r.Policy
+	switch {
+	case !r.strangers():
+		return false
+	case r.Gated() || r.Ruling != nil || p.Context == ContextEntry:
+		return true
+	case typing(r, now):
+		return false
+	}
+	return !next && p.Mode != Persist && r.Attached == 0
+}
+
+// settle lets the turn end, and leaves it to the shim to say whether it did.
+func (t *tick) settle(a *inbox.Acknowledgement) int {
+	r := t.record
+	flight, err := t.queue.Advance(inbox.Taken, t.event.PromptID)
+	if err != nil {
+		t.log("%v", err)
+		return t.giveUp()
+	}
+	crashPoint("settling")
+	r.LastReply, r.Settles = cut(a.Reply, maxReply), flight.DeliveryID
+	if runsAway(r) {
+		return t.runAway()
+	}
+	leave(r, Settling, time.Now())
+	t.save()
+	return 0
+}
+
+// letGo notes that a turn ends at which nothing was handed over. Where there are
+// other Stop hooks the client may go on: the shim says whether it did not.
+func (t *tick) letGo() {
+	if r := t.record; r.strangers() && r.Phase == Ending && r.Ruling != nil && r.Ruling.Why != EndRunaway {
+		leave(r, Settling, time.Now())
+	}
+}
+
+// follow begins anew where another transcript does, behind what it holds.
+func (s *Stops) follow(transcript string) {
+	if s.Path != transcript {
+		*s = Stops{Path: transcript, Offset: TranscriptSize(transcript)}
+	}
+}
+
+// runsAway reports whether the session has had as many turns as it may without
+// an acknowledgement.
+func runsAway(r *Record) bool {
+	return r.Policy.MaxContinuations > 0 && r.Continuations >= r.Policy.MaxContinuations
+}
+
+// holdRunaway is how long the Stop of a runaway is held open. The shim ends the
+// client meanwhile, which makes no model call while a Stop hook runs.
+const holdRunaway = 30 * time.Second
+
+// runAway ends the session. What other hooks have said by now would be the next
+// turn.
+func (t *tick) runAway() int {
+	r := t.record
+	why := "turns without an acknowledgement"
+	if len(r.Gates) > 0 {
+		why = strings.Join(r.Gates, "; ") + " has the client go on"
+	}
+	r.End(EndRunaway, why, time.Now())
+	leave(r, Ending, time.Now())
+	t.save()
+	t.exit()
+	crashPoint("runaway")
+	for deadline := time.Now().Add(holdRunaway); time.Now().Before(deadline) && lives(t.client) && !t.gone(); {
+		time.Sleep(lookAgain)
+	}
+	return 0
+}
+
+// Stopped reports whether the client has demonstrably stopped after the Stop that
+// a session settles: no hook had it go on.
+func (s *Stops) Stopped(r *Record) bool {
+	if s.Path != r.Transcript {
+		*s = Stops{Path: r.Transcript}
+	}
+	for found := true; found; {
+		_, found = s.next("")
+	}
+	return r.PromptID != "" && s.Over == r.PromptID
+}
+
+// Finished returns what acknowledges the entry in flight of a session that is no
+// more, and that had settled its last turn; nil when nothing proves that it had.
+// Whoever forges the proof could have written the outbox as well.
+func Finished(home string, f inbox.InFlight, now time.Time) *inbox.Acknowledgement {
+	shown, err := ReadRecord(home)
+	if err != nil || shown == nil || shown.Session != f.Session || shown.Settles != f.DeliveryID {
+		return nil
+	}
+	r := (*Terms)(nil).record(shown)
+	if s := (Stops{Path: r.Transcript}); !s.Stopped(r) {
+		return nil
+	}
+	return r.Acknowledges(now)
+}
+
+// Acknowledges is what acknowledges the entry whose turn the session settles.
+func (r *Record) Acknowledges(now time.Time) *inbox.Acknowledgement {
+	return &inbox.Acknowledgement{Session: r.Session, Reply: r.LastReply, Abandoned: r.BackgroundTasks, Now: now}
+}

@@ -1,0 +1,112 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stopLine is what 2.1.329 writes of a Stop; errors and infos are JSON.
+func stopLine(infos, errors string) string {
+	return `{"isSidechain":false,"type":"system","subtype":"stop_hook_summary","hookInfos":[` + infos + `],"hookErrors":[` + errors +
+		`],"failedHookErrorIndexes":[],"hookAdditionalContext":[],"preventedContinuation":false}`
+}
+
+func transcriptOf(t *testing.T, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWhoHadTheClientGoOn, by the record of a Stop.
+func TestWhoHadTheClientGoOn(t *testing.T) {
+	t.Parallel()
+	const ours, theirs = `{"command":"/x/heartbeat-stop hook"}`, `{"command":"make test"}`
+	const passed = `{"command":"make test","durationMs":7}`
+	const said, reason, given = `"[make test]: fails"`, `"fails"`, `"[/x/heartbeat-stop hook]: two\n"`
+	for name, tt := range map[string]struct {
+		infos, errors, mine string
+		want                []string
+		continued           bool
+	}{
+		"nobody":                     {infos: passed},
+		"by exit 2":                  {infos: theirs, errors: said, want: []string{"make test"}, continued: true},
+		"by a block":                 {infos: theirs, errors: reason, want: []string{"make test"}, continued: true},
+		"by a block, who is unknown": {infos: passed, errors: reason, want: []string{UnknownHook}, continued: true},
+		"we alone":                   {infos: ours + "," + passed, errors: given, mine: "two", continued: true},
+		"we alone, in other words":   {infos: ours + "," + passed, errors: given, mine: "too", continued: true},
+		"both":                       {infos: ours + "," + theirs, errors: given + "," + said, mine: "two", want: []string{"make test"}, continued: true},
+		"both, they by a block":      {infos: ours + "," + theirs, errors: reason + "," + given, mine: "two", want: []string{"make test"}, continued: true},
+		"both, ours in other words":  {infos: ours + "," + theirs, errors: given + "," + said, mine: "too", want: []string{UnknownHook}, continued: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := Stops{Path: transcriptOf(t, stopLine(tt.infos, tt.errors))}
+			st, found := s.next(tt.mine)
+			if !found || st.continued != tt.continued || !slices.Equal(st.others, tt.want) {
+				t.Errorf("%v %+v, want %q", found, st, tt.want)
+			}
+		})
+	}
+}
+
+// TestTheLastTurnIsOver only by the record of its own Stop.
+func TestTheLastTurnIsOver(t *testing.T) {
+	t.Parallel()
+	const first, second = `{"type":"user","promptId":"P1"}`, `{"type":"user","promptId":"P2"}`
+	quiet, loud := stopLine(`{"command":"a","durationMs":1}`, ""), stopLine(`{"command":"a"}`, `"[a]: more"`)
+	for name, tt := range map[string]struct {
+		lines []string
+		want  bool
+	}{
+		"no record":              {lines: []string{second}},
+		"it goes on":             {lines: []string{second, loud}},
+		"it went on and is over": {lines: []string{second, loud, quiet}, want: true},
+		"another one is over":    {lines: []string{first, quiet, second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := transcriptOf(t, tt.lines...)
+			if got := new(Stops).Stopped(&Record{Transcript: path, PromptID: "P2"}); got != tt.want {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
+// TestWhenAnEntryIsNotDoneYet: other Stop hooks may have the client go on.
+func TestWhenAnEntryIsNotDoneYet(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		policy Policy
+		ruled  bool
+		next   bool
+		want   bool
+	}{
+		"alone":                        {policy: Policy{Mode: Drain}},
+		"the last one":                 {policy: Policy{Mode: Drain, ForeignStopHooks: true}, want: true},
+		"another one is queued":        {policy: Policy{Mode: Drain, ForeignStopHooks: true}, next: true},
+		"it waits for more":            {policy: Policy{Mode: Persist, ForeignStopHooks: true}},
+		"gated":                        {policy: Policy{Mode: Persist, ForeignStopHooks: true, Gated: true}, next: true, want: true},
+		"told to finish":               {policy: Policy{Mode: Persist, ForeignStopHooks: true}, ruled: true, next: true, want: true},
+		"one conversation each":        {policy: Policy{Mode: Drain, ForeignStopHooks: true, Context: ContextEntry}, next: true, want: true},
+		"alone, one conversation each": {policy: Policy{Mode: Drain, Context: ContextEntry}, next: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &Record{Policy: tt.policy}
+			if tt.ruled {
+				r.Ruling = &Ruling{Why: EndFinished}
+			}
+			if got := settles(r, tt.next, time.Now()); got != tt.want {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}

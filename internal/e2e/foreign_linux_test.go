@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Stop hooks that are not ours, as command lines. firstTests lets a turn end
+// with the third Stop, tooth never, player always.
+const (
+	player     = "exec true"
+	tooth      = "echo once more >&2; exit 2"
+	firstTests = `n=$(cat stops 2>/dev/null || echo 0); n=$((n+1)); echo $n > stops; ` +
+		`[ $((n % 3)) = 0 ] || { echo "run the tests first ($n)" >&2; exit 2; }`
+)
+
+func stopHook(command string) map[string]any {
+	return map[string]any{"hooks": map[string]any{"Stop": []any{
+		map[string]any{"hooks": []any{map[string]any{"type": "command", "command": command}}},
+	}}}
+}
+
+// places are where a Stop hook may come from.
+var places = map[string]func(f *fleet, settings map[string]any){
+	"user": func(f *fleet, s map[string]any) {
+		if err := os.MkdirAll(filepath.Join(f.Home, ".claude"), 0o700); err != nil {
+			f.t.Fatal(err)
+		}
+		f.WriteJSON(filepath.Join(f.Home, ".claude", "settings.json"), s)
+	},
+	"project": func(f *fleet, s map[string]any) { f.ProjectSettings(s) },
+	"local": func(f *fleet, s map[string]any) {
+		f.WriteJSON(filepath.Join(f.Work, ".claude", "settings.local.json"), s)
+	},
+	"--settings": func(f *fleet, s map[string]any) {
+		path := filepath.Join(f.Dir, "more.json")
+		f.WriteJSON(path, s)
+		f.argue("--settings", path)
+	},
+}
+
+// argue adds arguments to the agent's command.
+func (f *fleet) argue(args ...string) {
+	f.t.Helper()
+	text, err := os.ReadFile(f.file)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var quoted strings.Builder
+	for _, a := range args {
+		fmt.Fprintf(&quoted, ", %q", a)
+	}
+	head, rest, _ := strings.Cut(string(text), "command: ")
+	command, rest, _ := strings.Cut(rest, "\n")
+	f.write(f.file, head+"command: "+strings.TrimSuffix(command, "]")+quoted.String()+"]\n"+rest)
+}
+
+// sessions returns how many entries each session did, in order.
+func (f *fleet) sessions() []int {
+	var done []int
+	last := ""
+	for _, d := range f.outbox() {
+		if d.Session != last {
+			done, last = append(done, 0), d.Session
+		}
+		done[len(done)-1]++
+	}
+	return done
+}
+
+// TestForeignStopHookThatNeverBlocks: it changes nothing.
+func TestForeignStopHookThatNeverBlocks(t *testing.T) {
+	for place, put := range places {
+		t.Run(place, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, c client) {
+				f := newFleet(t, c, nil)
+				f.teach()
+				put(f, stopHook(player))
+				for _, p := range []string{"one", "two", "three"} {
+					f.send(p)
+				}
+				f.must("", "run", "--once")
+				if got := f.sessions(); !slices.Equal(got, []int{3}) {
+					t.Errorf("entries by session: %v", got)
+				}
+				if n := len(f.calls()); n != 3 {
+					t.Errorf("%d model calls", n)
+				}
+				if got := f.ends(); !slices.Equal(got, []string{"drained"}) {
+					t.Errorf("ends: %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestForeignStopHookThatAlwaysBlocks ends the session as a runaway that names
+// it, and holds the agent: it would be the same again.
+func TestForeignStopHookThatAlwaysBlocks(t *testing.T) {
+	for place, put := range places {
+		t.Run(place, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, c client) {
+				f := newFleet(t, c, []string{"max-continuations: 4", "on-orphan: retry"})
+				f.teach()
+				put(f, stopHook(tooth))
+				f.send("one")
+				out, errs, code := f.heartbeat("", "run", "--once")
+				if code != 1 {
+					t.Errorf("exit %d\n%s%s", code, out, errs)
+				}
+				if n := len(f.calls()); n < 2 || n > 5 {
+					t.Errorf("%d model calls", n)
+				}
+				if got := f.ends(); len(got) != 1 || !strings.HasPrefix(got[0], "runaway") || !strings.Contains(got[0], tooth) {
+					t.Errorf("ends: %q", got)
+				}
+				if len(f.outbox()) != 0 || len(f.dead()) != 0 {
+					t.Errorf("%+v, %+v", f.outbox(), f.dead())
+				}
+				if status := f.must("", "events"); !strings.Contains(status, "→ held") || !strings.Contains(status, "remove it") {
+					t.Errorf("%s", status)
+				}
+			})
+		})
+	}
+}
+
+// TestForeignStopHookAfterTheRuling: more is queued, and then nothing.
+func TestForeignStopHookAfterTheRuling(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, []string{"max-continuations: 4", "foreign-stop-hooks: free"})
+		f.teach()
+		f.ProjectSettings(stopHook(tooth))
+		f.send("one")
+		f.send("two")
+		f.heartbeat("", "run", "--once")
+		if n := len(f.calls()); n > 7 {
+			t.Errorf("%d model calls", n)
+		}
+		if got := f.ends(); len(got) != 1 || !strings.HasPrefix(got[0], "runaway") {
+			t.Errorf("ends: %q", got)
+		}
+	})
+}
+
+// TestForeignStopHookWithAReason finishes its work before the next prompt: a
+// session takes one, and the conversation goes on in the next session.
+func TestForeignStopHookWithAReason(t *testing.T) {
+	for name, tt := range map[string]struct {
+		place  string
+		fields []string
+	}{
+		"learned, by the user":    {place: "user"},
+		"learned, by the command": {place: "--settings"},
+		"declared":                {place: "project", fields: []string{"foreign-stop-hooks: gate"}},
+		"kept waiting":            {place: "project", fields: []string{"mode: persist"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, c client) {
+				f := newFleet(t, c, tt.fields)
+				places[tt.place](f, stopHook(firstTests))
+				prompts := []string{"alpha", "beta", "gamma"}
+				var behaviours []behaviour
+				for i, p := range append([]string{"omega"}, prompts...) {
+					behaviours = append(behaviours,
+						behaviour{match: fmt.Sprintf("(%d)", 3*i+1), reply: p + " fails", delay: 300 * time.Millisecond},
+						behaviour{match: fmt.Sprintf("(%d)", 3*i+2), reply: p + " passes"},
+						behaviour{match: p, reply: "did " + p})
+				}
+				f.teach(behaviours...)
+				f.send("omega")
+				f.must("", "run", "--once")
+				for _, p := range prompts {
+					f.send(p)
+				}
+				f.must("", "run", "--once")
+				var got []string
+				for _, d := range f.outbox() {
+					got = append(got, d.Reply)
+				}
+				if want := []string{"omega passes", "alpha passes", "beta passes", "gamma passes"}; !slices.Equal(got, want) {
+					t.Errorf("replies %q, want %q", got, want)
+				}
+				if got := f.sessions(); !slices.Equal(got, []int{1, 1, 1, 1}) {
+					t.Errorf("entries by session: %v", got)
+				}
+				if n := len(f.calls()); n != 12 {
+					t.Errorf("%d model calls: %q", n, f.calls())
+				}
+				if c.real {
+					requests := f.API.Requests()
+					if last := requests[len(requests)-1]; last.Copies("Task from the queue:\n\nalpha") != 1 {
+						t.Errorf("the last session does not go on in the conversation of the first")
+					}
+				}
+				if len(f.dead()) != 0 {
+					t.Errorf("%+v", f.dead())
+				}
+			})
+		})
+	}
+}
+
+// TestForeignStopHookIsLearnedInTheMiddle: three prompts are queued when it
+// blocks for the first time.
+func TestForeignStopHookIsLearnedInTheMiddle(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, nil)
+		f.teach()
+		f.ProjectSettings(stopHook(firstTests))
+		for _, p := range []string{"alpha", "beta", "gamma"} {
+			f.send(p)
+		}
+		f.must("", "run", "--once")
+		if got := f.sessions(); !slices.Equal(got, []int{2, 1}) {
+			t.Errorf("entries by session: %v", got)
+		}
+		at := -1
+		for _, p := range []string{"alpha", "beta", "gamma"} {
+			here := slices.Index(f.prompts(), p)
+			if here <= at {
+				t.Errorf("%q is out of order: %q", p, f.prompts())
+			}
+			at = here
+		}
+		if doctor, _, _ := f.heartbeat("", "doctor"); !strings.Contains(doctor, "stop-hook-gates") {
+			t.Errorf("doctor does not name it:\n%s", doctor)
+		}
+	})
+}

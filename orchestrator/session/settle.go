@@ -1,0 +1,78 @@
+package session
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"heartbeat/hook"
+)
+
+// Where other Stop hooks run beside ours, a turn that we let end may go on. The
+// entry is done when the client has demonstrably stopped.
+
+// stopped reports whether it has, by its transcript. The rest of a turn that was
+// let end is its last word, too, when the client has exited.
+func (s *shim) stopped() bool {
+	return s.record.Phase == hook.Settling && s.stops.Stopped(s.record)
+}
+
+// settled acknowledges the entry whose turn is over, and says what follows,
+// unless a hook has spoken since the moment that was judged.
+func (s *shim) settled(ctx context.Context, before moment) {
+	unlock, err := s.lockHooks(ctx)
+	if err != nil {
+		s.failed.about("cannot lock the queue", err, time.Now())
+		return
+	}
+	defer unlock()
+	s.reload()
+	if spoken(s.record) != before {
+		return
+	}
+	f, err := s.queue.InFlight()
+	if err == nil && f != nil && f.Session == s.spec.Session && f.DeliveryID == s.record.Settles {
+		if _, err = s.queue.Acknowledge(*s.record.Acknowledges(time.Now())); err == nil {
+			s.record.Done()
+			s.ledger.pass(1)
+		}
+	}
+	if err != nil {
+		s.failed.about("cannot acknowledge the entry", err, time.Now())
+		return
+	}
+	d, err := s.queue.Depth(0)
+	afterSettling(s.record, err != nil || d.Entries > 0, time.Now())
+	if err := s.record.Write(s.spec.Home); err != nil {
+		s.failed.about("cannot write the session record", err, time.Now())
+	}
+}
+
+// afterSettling rules on a session whose turn is over and whose Stop hook does
+// not wait: nothing can be handed to it any more without a person.
+func afterSettling(r *hook.Record, queued bool, now time.Time) {
+	switch {
+	case r.Ruling != nil:
+	case r.Attached > 0:
+		r.Enter(hook.Unattended, now)
+		return
+	case r.Gated() && (queued || r.Policy.Mode == hook.Persist):
+		r.End(hook.EndReleased, "one entry for each session: "+foreignHooks(r.Gates)+" may have it go on", now)
+	case queued && r.Policy.Context == hook.ContextEntry:
+		r.End(hook.EndReleased, "one entry for each conversation", now)
+	default:
+		detail := ""
+		if r.Acknowledged == 0 {
+			detail = "nothing was queued"
+		}
+		r.End(hook.EndDrained, detail, now)
+	}
+	r.Enter(hook.Ending, now)
+}
+
+func foreignHooks(commands []string) string {
+	if len(commands) == 0 {
+		return "another Stop hook"
+	}
+	return strings.Join(commands, "; ")
+}
