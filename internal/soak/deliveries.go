@@ -73,9 +73,9 @@ func unframe(p string) string {
 }
 
 // ofTheClient reports whether a text is no entry: how a session starts that
-// gets its first entry later, an idle tick, a task's end.
+// gets its first entry later, or goes on with one, an idle tick, a task's end.
 func ofTheClient(text string) bool {
-	for _, start := range []string{"Read CLAUDE.md", "Your tasks come one after another", "--- IDLE TICK ---", "<task-notification>"} {
+	for _, start := range []string{"Read CLAUDE.md", "Your tasks come one after another", "--- IDLE TICK ---", hook.GoOnPrompt, "<task-notification>"} {
 		if strings.HasPrefix(text, start) {
 			return true
 		}
