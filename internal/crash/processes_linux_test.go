@@ -15,12 +15,18 @@ import (
 	"heartbeat/internal/crash/stepper"
 )
 
-// fleet writes a heartbeat.yaml with one agent, "a", whose folder is the lab's.
+// fleet writes a heartbeat.yaml with one agent, "a", whose folder is the lab's,
+// beside that folder.
 func (l *lab) fleet() (env []string, dir string) {
 	l.t.Helper()
-	dir = filepath.Dir(l.home)
+	agent := filepath.Dir(l.home)
+	dir = agent + "-fleet"
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	write(l.t, filepath.Join(dir, "heartbeat.yaml"),
-		"version: 1\nagents:\n  a:\n    dir: .\n    command: [\"true\"]\n")
+		fmt.Sprintf("version: 1\nagents:\n  a:\n    dir: %q\n    command: [\"true\"]\n", agent))
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"),
 		"XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"),

@@ -201,9 +201,12 @@ func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
 func (s *shim) reload() {
 	info, err := os.Lstat(filepath.Join(s.spec.Home, "session.json"))
 	if err != nil {
-		s.wrong = true
+		if s.wrong = true; s.goneAt.IsZero() {
+			s.goneAt = time.Now()
+		}
 		return
 	}
+	s.goneAt = time.Time{}
 	if s.read != nil && os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
 		return
 	}
@@ -220,12 +223,18 @@ func (s *shim) reload() {
 // and shim have made it.
 const mendEvery = 200 * time.Millisecond
 
-// mend puts it right.
+// mend puts it right. One that is gone is not made anew at once, nor where
+// something else is gone: its folder may be going, and a file in it would keep
+// rm -r from removing it.
 func (s *shim) mend(ctx context.Context, now time.Time) {
-	if s.wrong && now.Sub(s.mended) >= mendEvery {
-		s.mended = now
-		s.update(ctx, func(*hook.Record) {})
+	switch {
+	case !s.wrong || now.Sub(s.mended) < mendEvery:
+		return
+	case !s.goneAt.IsZero() && (now.Sub(s.goneAt) < mendEvery || s.ground.differs() != ""):
+		return
 	}
+	s.mended = now
+	s.update(ctx, func(*hook.Record) {})
 }
 
 // report tells the orchestrator what changed.

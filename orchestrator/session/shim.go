@@ -104,6 +104,7 @@ type shim struct {
 	read   os.FileInfo  // of session.json when it was last read
 	wrong  bool         // session.json does not show record
 	mended time.Time    // when it was last put right
+	goneAt time.Time    // since when it is not there, or zero
 	seen   sight        // since when it is so
 	asked  time.Time    // when it was asked to yield; zero: it was not
 	people people       // who have joined
