@@ -152,7 +152,7 @@ func TestDepthAndListStopAtTheirLimits(t *testing.T) {
 		{0, Depth{Entries: 99, Bytes: 895, Tail: true}},
 		{90, Depth{Entries: 10, Bytes: 895, More: true}},
 		{95, Depth{Entries: 10, Bytes: 895, More: true}},
-		{5, Depth{Bytes: 895, More: true}},
+		{5, Depth{Entries: 1, Bytes: 895, More: true}},
 	} {
 		if d, err := r.Depth(k.limit); err != nil || d != k.want {
 			t.Errorf("limit %d: %+v, %v, want %+v", k.limit, d, err, k.want)
@@ -160,6 +160,32 @@ func TestDepthAndListStopAtTheirLimits(t *testing.T) {
 	}
 	if l, err := r.List(3); err != nil || len(l) != 3 || l[0].Prompt != "entry 01" || l[2].Prompt != "entry 03" {
 		t.Errorf("list %+v, %v", l, err)
+	}
+}
+
+// TestNothingHidesThatSomethingIsQueued: a first line, or blanks, longer than the
+// limit made a queue look empty, and no session was started for it.
+func TestNothingHidesThatSomethingIsQueued(t *testing.T) {
+	t.Parallel()
+	const limit = 10_000
+	long := strings.Repeat("x", 3*limit)
+	for _, k := range []struct {
+		name, inbox string
+		want        Depth
+	}{
+		{"one that is long", long + "\nnext\n", Depth{Entries: 1, More: true}},
+		{"one that is too large", strings.Repeat("x", DefaultMaxEntry+1) + "\nnext\n", Depth{Entries: 1, More: true}},
+		{"blank lines before one", strings.Repeat("\n", 2*limit) + strings.Repeat("  \n", limit) + "next\nlast\n", Depth{Entries: 1, More: true}},
+		{"blank lines alone", strings.Repeat("  \n", limit), Depth{}},
+		{"one that is being written", long, Depth{Tail: true}},
+		{"one too large that is being written", strings.Repeat("x", DefaultMaxEntry+1), Depth{Tail: true}},
+	} {
+		r := newRig(t)
+		r.echo(k.inbox)
+		k.want.Bytes = int64(len(k.inbox))
+		if d, err := r.Depth(limit); err != nil || d != k.want {
+			t.Errorf("%s: %+v, %v, want %+v", k.name, d, err, k.want)
+		}
 	}
 }
 

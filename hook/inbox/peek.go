@@ -1,19 +1,24 @@
 package inbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
-// Peek returns the entry in flight, or nil, as far as it can be read. It
-// needs no lock and changes nothing.
+// Peek returns the entry in flight, or nil, as far as it can be read: one that
+// is acknowledged is none. It needs no lock and changes nothing.
 func (q *Queue) Peek() (*InFlight, error) {
 	v, err := q.look()
 	if err != nil {
 		return nil, err
 	}
 	defer v.close()
+	if v.stale {
+		return nil, nil
+	}
 	return v.record(), nil
 }
 
@@ -34,6 +39,96 @@ func (q *Queue) Holds(id string) (bool, error) {
 		return !found
 	})
 	return found, err
+}
+
+// Depth counts what is queued behind the cursor and not in flight, looking
+// at most at limit bytes (0: no limit), and on until the first entry where they
+// hold none. Lines that Next would file as dead letters count. It needs no lock
+// and changes nothing.
+func (q *Queue) Depth(limit int64) (Depth, error) {
+	v, err := q.look()
+	if err != nil {
+		return Depth{}, err
+	}
+	defer v.close()
+	from, size := v.behind(), v.source.size
+	var d Depth
+	if v.flight != nil && !v.stale {
+		d.Failure = v.flight.Failure
+	}
+	if size <= from {
+		return d, nil
+	}
+	d.Bytes = size - from
+	to := size
+	if d.More = limit > 0 && size-from > limit; d.More {
+		to = from + limit
+	}
+	if err := q.count(v.source, from, to, math.MaxInt, &d); err != nil || d.Entries > 0 || !d.More {
+		return d, err
+	}
+	err = q.count(v.source, from, size, 1, &d)
+	d.More = d.Entries > 0
+	return d, err
+}
+
+// count adds to d the entries in a stretch of the inbox, up to most.
+func (q *Queue) count(s *source, from, to int64, most int, d *Depth) error {
+	l := q.lines(s.file, from, to, q.maxEntry, mostInbox)
+	l.bare = true
+	for d.Entries < most {
+		got, err := l.read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
+		case !got.complete:
+			d.Tail = to == s.size && (got.tooLarge || len(bytes.TrimSpace(got.raw)) > 0)
+		case got.tooLarge || decode(got.raw, got.start == 0).kind != blank:
+			d.Entries++
+		}
+	}
+	return nil
+}
+
+// List returns the first limit entries that are queued and not in flight. It
+// needs no lock and changes nothing.
+func (q *Queue) List(limit int) ([]Entry, error) {
+	v, err := q.look()
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	var entries []Entry
+	err = q.each(v, func(l line) bool {
+		if e := l.entry(v.verdict.meta.Generation); e != nil {
+			entries = append(entries, *e)
+		}
+		return len(entries) < limit
+	})
+	return entries, err
+}
+
+// each calls do with the complete lines behind what is in flight until it
+// returns false.
+func (q *Queue) each(v *view, do func(line) bool) error {
+	if v.source.file == nil {
+		return nil
+	}
+	l := q.lines(v.source.file, v.behind(), v.source.size, q.maxEntry, mostInbox)
+	for {
+		got, err := l.read()
+		if errors.Is(err, io.EOF) || err == nil && !got.complete {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
+		}
+		if !do(got) {
+			return nil
+		}
+	}
 }
 
 // Position is up to where a queue is done: all before it is acknowledged, or was

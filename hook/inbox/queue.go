@@ -1,11 +1,9 @@
 package inbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -332,81 +330,4 @@ func (q *Queue) writeMeta(m meta) error {
 		return q.dir.Replace(metaFile, data)
 	}
 	return q.dir.Put(metaFile, data)
-}
-
-// Depth counts what is queued behind the cursor and not in flight, looking
-// at most at limit bytes (0: no limit). Lines that Next would file as dead
-// letters count. It needs no lock and changes nothing.
-func (q *Queue) Depth(limit int64) (Depth, error) {
-	v, err := q.look()
-	if err != nil {
-		return Depth{}, err
-	}
-	defer v.close()
-	from, size := v.behind(), v.source.size
-	var d Depth
-	if v.flight != nil && !v.stale {
-		d.Failure = v.flight.Failure
-	}
-	if size <= from {
-		return d, nil
-	}
-	d.Bytes = size - from
-	if limit > 0 && size-from > limit {
-		size, d.More = from+limit, true
-	}
-	l := q.lines(v.source.file, from, size, q.maxEntry, mostInbox)
-	l.bare = true
-	for {
-		got, err := l.read()
-		switch {
-		case errors.Is(err, io.EOF):
-			return d, nil
-		case err != nil:
-			return d, fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
-		case !got.complete:
-			d.Tail = !d.More && (got.tooLarge || len(bytes.TrimSpace(got.raw)) > 0)
-		case got.tooLarge || decode(got.raw, got.start == 0).kind != blank:
-			d.Entries++
-		}
-	}
-}
-
-// List returns the first limit entries that are queued and not in flight. It
-// needs no lock and changes nothing.
-func (q *Queue) List(limit int) ([]Entry, error) {
-	v, err := q.look()
-	if err != nil {
-		return nil, err
-	}
-	defer v.close()
-	var entries []Entry
-	err = q.each(v, func(l line) bool {
-		if e := l.entry(v.verdict.meta.Generation); e != nil {
-			entries = append(entries, *e)
-		}
-		return len(entries) < limit
-	})
-	return entries, err
-}
-
-// each calls do with the complete lines behind what is in flight until it
-// returns false.
-func (q *Queue) each(v *view, do func(line) bool) error {
-	if v.source.file == nil {
-		return nil
-	}
-	l := q.lines(v.source.file, v.behind(), v.source.size, q.maxEntry, mostInbox)
-	for {
-		got, err := l.read()
-		if errors.Is(err, io.EOF) || err == nil && !got.complete {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
-		}
-		if !do(got) {
-			return nil
-		}
-	}
 }

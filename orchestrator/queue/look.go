@@ -14,8 +14,8 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// lookAhead bounds how many bytes of a queue are read to see whether work is
-// queued: more than the largest entry.
+// lookAhead bounds how many bytes of a queue are counted where it is only asked
+// whether work is queued.
 const lookAhead = 2 << 20
 
 // Look is what a look into a queue found. The zero value is that of a queue that

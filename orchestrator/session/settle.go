@@ -41,7 +41,7 @@ func (s *shim) settled(ctx context.Context, before moment) {
 		s.failed.about("cannot acknowledge the entry", err, time.Now())
 		return
 	}
-	d, err := s.queue.Depth(0)
+	d, err := s.queue.Depth(countBytes)
 	afterSettling(s.record, err != nil || d.Entries > 0, time.Now())
 	if err := s.record.Write(s.spec.Home); err != nil {
 		s.failed.about("cannot write the session record", err, time.Now())
