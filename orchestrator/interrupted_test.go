@@ -384,3 +384,38 @@ func TestWorkThatDoesNotMoveIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestDroppedWorkIsNotStuck: what a person had dropped was told of until another
+// session ended.
+func TestDroppedWorkIsNotStuck(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.agent("a").StuckAfter = config.DefaultStuckAfter
+		r.set("a", interrupts("server_error", inbox.Offered))
+		r.send("a", 1)
+		stop := r.run()
+		defer stop()
+		r.sleep(3 * time.Hour)
+		if a := r.state("a"); a.Stuck == nil || !a.NeedsPerson() {
+			t.Fatalf("it is not stuck: %+v", a)
+		}
+		q, err := queue.Open(r.agent("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close()
+		all, err := q.List(10)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("queued: %v, %v", all, err)
+		}
+		if _, err := queue.Drop(t.Context(), r.agent("a"), []string{all[0].DeliveryID}); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(10 * time.Minute)
+		if a := r.state("a"); a.State != Idle || a.Stuck != nil || a.NeedsPerson() {
+			t.Errorf("%s, %+v", a.State, a.Stuck)
+		}
+	})
+}

@@ -332,6 +332,7 @@ func (s *Scheduler) foundLocked(a *agent, l queue.Look) {
 			s.againLocked(a, tailCheck)
 		}
 		s.enterLocked(a, Idle, a.reason, time.Time{})
+		s.unstuckLocked(a)
 		s.declinesLocked(a)
 		return
 	}

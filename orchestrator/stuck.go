@@ -37,6 +37,14 @@ func (s *Scheduler) stuckLocked(a *agent, o session.Outcome, now time.Time) {
 	a.stuck.Why = describe(o)
 }
 
+// unstuckLocked is for an agent that has nothing left to do.
+func (s *Scheduler) unstuckLocked(a *agent) {
+	if a.stuck != nil {
+		a.stuck = nil
+		s.publishLocked(a)
+	}
+}
+
 // tellStuck tells that an agent's work has not moved for stuck-after.
 func (s *Scheduler) tellStuck(a *agent, k *Stuck) {
 	s.mu.Lock()
