@@ -24,6 +24,7 @@ type Behind struct {
 // hurry is how many files are written at once when somebody waits after all.
 const hurry = 32
 
+// NewBehind returns one that writes so long after it was asked, once Run is called.
 func NewBehind(delay time.Duration) *Behind {
 	w := &Behind{
 		delay: delay, asked: make(chan struct{}, 1), writes: map[string]func(){}, busy: map[string]bool{},
