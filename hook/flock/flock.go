@@ -45,29 +45,19 @@ type Folder interface {
 // cause. Path names a file, which is made when missing, or a directory. A
 // symbolic link as path's last element is refused.
 func Lock(ctx context.Context, path string) (unlock func() error, err error) {
-	return wait(ctx, at(path), syscall.LOCK_EX)
-}
-
-// LockShared is Lock for the shared lock, which many may hold at once.
-func LockShared(ctx context.Context, path string) (unlock func() error, err error) {
-	return wait(ctx, at(path), syscall.LOCK_SH)
+	return wait(ctx, at(path))
 }
 
 // LockIn is Lock for a file of a folder.
 func LockIn(ctx context.Context, f Folder, name string) (unlock func() error, err error) {
-	return wait(ctx, in(f, name), syscall.LOCK_EX)
+	return wait(ctx, in(f, name))
 }
 
 // TryLock takes the exclusive lock on path at once, or returns ErrHeld. It
 // gives a probe (Held) that looks at the same moment a few milliseconds to go
 // away.
 func TryLock(path string) (unlock func() error, err error) {
-	return try(at(path), syscall.LOCK_EX)
-}
-
-// TryLockShared is TryLock for the shared lock.
-func TryLockShared(path string) (unlock func() error, err error) {
-	return try(at(path), syscall.LOCK_SH)
+	return try(at(path))
 }
 
 // TryLockFolder is TryLock for a directory, which must be there: where it is
@@ -75,12 +65,12 @@ func TryLockShared(path string) (unlock func() error, err error) {
 func TryLockFolder(path string) (unlock func() error, err error) {
 	t := at(path)
 	t.open = func(bool) (*os.File, error) { return openFolder(path) }
-	return try(t, syscall.LOCK_EX)
+	return try(t)
 }
 
 // TryLockIn is TryLock for a file of a folder.
 func TryLockIn(f Folder, name string) (unlock func() error, err error) {
-	return try(in(f, name), syscall.LOCK_EX)
+	return try(in(f, name))
 }
 
 // Held reports whether somebody, this process included, holds the exclusive
@@ -158,9 +148,9 @@ const (
 	tryFor     = 8 // looks of TryLock, about 5 ms
 )
 
-func wait(ctx context.Context, t target, how int) (func() error, error) {
+func wait(ctx context.Context, t target) (func() error, error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		unlock, err := once(t, how)
+		unlock, err := once(t)
 		if !errors.Is(err, ErrHeld) {
 			return unlock, err
 		}
@@ -172,9 +162,9 @@ func wait(ctx context.Context, t target, how int) (func() error, error) {
 	}
 }
 
-func try(t target, how int) (func() error, error) {
+func try(t target) (func() error, error) {
 	for look := 1; ; look++ {
-		unlock, err := once(t, how)
+		unlock, err := once(t)
 		if !errors.Is(err, ErrHeld) || look == tryFor {
 			return unlock, err
 		}
@@ -184,7 +174,7 @@ func try(t target, how int) (func() error, error) {
 
 // once opens the target and takes the lock. When its name is another file's by
 // then, the lock would guard a file that nobody else finds: it counts as held.
-func once(t target, how int) (func() error, error) {
+func once(t target) (func() error, error) {
 	f, err := t.open(true)
 	if err != nil && t.named {
 		return nil, fmt.Errorf("cannot take a lock: %w", err)
@@ -192,7 +182,7 @@ func once(t target, how int) (func() error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock %q: %w", t.shown, err)
 	}
-	err = flock(f, how|syscall.LOCK_NB)
+	err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil && !t.is(f) {
 		err = syscall.EWOULDBLOCK
 	}

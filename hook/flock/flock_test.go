@@ -74,9 +74,6 @@ func TestLockExcludesAndIsReleased(t *testing.T) {
 		if _, err := TryLock(path); !errors.Is(err, ErrHeld) {
 			t.Errorf("%s: second lock: %v, want ErrHeld", name, err)
 		}
-		if _, err := TryLockShared(path); !errors.Is(err, ErrHeld) {
-			t.Errorf("%s: shared lock beside it: %v, want ErrHeld", name, err)
-		}
 		if err := unlock(); err != nil {
 			t.Errorf("%s: release: %v", name, err)
 		}
@@ -92,25 +89,6 @@ func TestLockExcludesAndIsReleased(t *testing.T) {
 		} else if err := again(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestSharedLocksStandBesideEachOther(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lock")
-	one, err := TryLockShared(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := LockShared(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := TryLock(path); !errors.Is(err, ErrHeld) {
-		t.Errorf("exclusive beside shared: %v", err)
-	}
-	if err := errors.Join(one(), two()); err != nil {
-		t.Error(err)
 	}
 }
 
