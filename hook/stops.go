@@ -2,6 +2,7 @@ package hook
 
 import (
 	"encoding/json"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -82,8 +83,8 @@ func (r *stopRecord) stop(mine string) stop {
 	if !st.continued {
 		return st
 	}
-	own := -1
-	if mine != "" {
+	own := slices.IndexFunc(said, r.saidByUs)
+	if mine != "" && own < 0 {
 		if own = slices.IndexFunc(said, func(text string) bool { return saidAs(text, mine) }); own < 0 && len(said) == 1 {
 			return st // what we have said is there, and this is all there is
 		}
@@ -107,23 +108,58 @@ func saidAs(text, mine string) bool {
 	return text == mine || strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]: "+mine)
 }
 
-// whoSaid names the hook that said a text by exit 2, else those that may have:
-// what blocks, or adds to the context, does not say whose it is.
+// ours reports whether a command line is that of a hook of ours.
+func ours(command string) bool {
+	words := strings.Fields(command)
+	n := len(words)
+	if n < 2 || words[n-1] != "hook" {
+		return false
+	}
+	program := path.Base(strings.Trim(words[n-2], `'"`))
+	return program == "heartbeat-stop" || program == "heartbeat"
+}
+
+// saidByUs reports whether a hook of ours said a text by exit 2, at a Stop before
+// the last one, too.
+func (r *stopRecord) saidByUs(text string) bool {
+	for _, h := range r.Infos {
+		if ours(h.Command) && strings.HasPrefix(text, "["+h.Command+"]: ") {
+			return true
+		}
+	}
+	return false
+}
+
+// whoSaid names the hook that said a text by exit 2, else those that may have,
+// of which none is ours: what blocks, or adds to the context, does not say whose
+// it is.
 func (r *stopRecord) whoSaid(text string) []string {
-	var silent []string
+	var silent, others []string
+	blocked := false // we may have, in the form of JSON
 	for _, h := range r.Infos {
 		if strings.HasPrefix(text, "["+h.Command+"]: ") {
 			return []string{h.Command}
 		}
 		named := slices.ContainsFunc(r.Errors, func(e string) bool { return strings.HasPrefix(e, "["+h.Command+"]: ") })
-		if h.Duration == nil && !named {
+		switch {
+		case ours(h.Command):
+			blocked = blocked || h.Duration == nil && !named
+		case h.Duration == nil && !named:
 			silent = append(silent, h.Command)
+			fallthrough
+		default:
+			others = append(others, h.Command)
 		}
 	}
-	if len(silent) == 0 {
-		return []string{UnknownHook}
+	switch {
+	case len(silent) > 0:
+		return silent
+	case blocked:
+		return nil
+	case len(others) == 1:
+		return others
 	}
-	return silent
+	return []string{UnknownHook}
 }
 
 func appendNew(all []string, more ...string) []string {
@@ -230,7 +266,9 @@ func (s *Stops) others(mine string, patience time.Duration) (others []string) {
 	for seen := false; ; {
 		stop, found := s.next(mine)
 		if found {
-			seen, others = seen || stop.continued, appendNew(others, stop.others...)
+			// Where we had said nothing there is one that somebody else prolonged.
+			seen = seen || stop.continued && (mine != "" || len(stop.others) > 0)
+			others = appendNew(others, stop.others...)
 			continue
 		}
 		if seen || !time.Now().Add(lookAgain).Before(deadline) {
@@ -240,11 +278,19 @@ func (s *Stops) others(mine string, patience time.Duration) (others []string) {
 	}
 }
 
+// ear is how far a waiting hook has listened to the transcript: it looks often,
+// and each line is read once.
+type ear struct {
+	from  Stops
+	spoke bool
+}
+
 // othersSpoke reports whether another hook of the Stop at which ours waits has
 // had its say: the client goes on with that once ours ends. What a hook says is
 // written when that hook has ended.
-func (s Stops) othersSpoke() (spoke bool) {
-	_ = eachLine(s.Path, s.Offset, func(line []byte, _ int64) bool {
+func (e *ear) othersSpoke() bool {
+	_ = eachLine(e.from.Path, e.from.Offset, func(line []byte, end int64) bool {
+		e.from.Offset = end
 		var r struct {
 			Type, Subtype string
 			Attachment    struct{ Type, HookEvent string }
@@ -252,15 +298,15 @@ func (s Stops) othersSpoke() (spoke bool) {
 		switch {
 		case json.Unmarshal(line, &r) != nil:
 		case r.Type == "assistant" || r.Subtype == "stop_hook_summary":
-			spoke = false
+			e.spoke = false
 		case r.Attachment.Type == "hook_additional_context" && r.Attachment.HookEvent == onStop:
-			spoke = true
+			e.spoke = true
 		case slices.ContainsFunc(said("user", line), func(text string) bool { return strings.HasPrefix(text, feedback) }):
-			spoke = true
+			e.spoke = true
 		}
 		return true
 	})
-	return spoke
+	return e.spoke
 }
 
 // settles reports whether the entry at whose Stop we are is done only once it is
@@ -291,7 +337,7 @@ func (t *tick) settle(a *inbox.Acknowledgement) int {
 	}
 	crashPoint("settling")
 	r.LastReply, r.Settles = cut(a.Reply, maxReply), flight.DeliveryID
-	if runsAway(r) {
+	if r.Prolonged && runsAway(r) {
 		return t.runAway()
 	}
 	leave(r, Settling, time.Now())

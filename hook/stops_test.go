@@ -28,7 +28,7 @@ func transcriptOf(t *testing.T, lines ...string) string {
 func TestWhoHadTheClientGoOn(t *testing.T) {
 	t.Parallel()
 	const ours, theirs = `{"command":"/x/heartbeat-stop hook"}`, `{"command":"make test"}`
-	const passed = `{"command":"make test","durationMs":7}`
+	const passed, player = `{"command":"make test","durationMs":7}`, `{"command":"play","durationMs":7}`
 	const said, reason, given = `"[make test]: fails"`, `"fails"`, `"[/x/heartbeat-stop hook]: two\n"`
 	for name, tt := range map[string]struct {
 		infos, errors, mine string
@@ -38,12 +38,16 @@ func TestWhoHadTheClientGoOn(t *testing.T) {
 		"nobody":                     {infos: passed},
 		"by exit 2":                  {infos: theirs, errors: said, want: []string{"make test"}, continued: true},
 		"by a block":                 {infos: theirs, errors: reason, want: []string{"make test"}, continued: true},
-		"by a block, who is unknown": {infos: passed, errors: reason, want: []string{UnknownHook}, continued: true},
+		"by its context alone":       {infos: `{"command":"/x/heartbeat-stop hook","durationMs":1}` + "," + passed, errors: reason, want: []string{"make test"}, continued: true},
+		"by a block, who is unknown": {infos: passed + "," + player, errors: reason, want: []string{UnknownHook}, continued: true},
+		"we, at an earlier Stop":     {infos: ours + "," + passed, errors: given, continued: true},
+		"we, by a block, then":       {infos: ours + "," + passed, errors: reason, continued: true},
+		"both, then":                 {infos: ours + "," + theirs, errors: given + "," + said, want: []string{"make test"}, continued: true},
 		"we alone":                   {infos: ours + "," + passed, errors: given, mine: "two", continued: true},
 		"we alone, in other words":   {infos: ours + "," + passed, errors: given, mine: "too", continued: true},
 		"both":                       {infos: ours + "," + theirs, errors: given + "," + said, mine: "two", want: []string{"make test"}, continued: true},
 		"both, they by a block":      {infos: ours + "," + theirs, errors: reason + "," + given, mine: "two", want: []string{"make test"}, continued: true},
-		"both, ours in other words":  {infos: ours + "," + theirs, errors: given + "," + said, mine: "too", want: []string{UnknownHook}, continued: true},
+		"both, ours in other words":  {infos: ours + "," + theirs, errors: given + "," + said, mine: "too", want: []string{"make test"}, continued: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,5 +112,51 @@ func TestWhenAnEntryIsNotDoneYet(t *testing.T) {
 				t.Errorf("%v", got)
 			}
 		})
+	}
+}
+
+// TestAFirstTurnIsNoRunaway, however few turns a hook may cause: with
+// max-continuations 1 the prompt was a dead letter wherever another Stop hook was
+// installed, whatever that did.
+func TestAFirstTurnIsNoRunaway(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, func(r *Record) {
+		r.Policy.ForeignStopHooks, r.Policy.Foreign, r.Policy.MaxContinuations = true, ForeignLearn, 1
+		r.Continuations = 1 // as the shim counts the first turn
+	})
+	l.append("one")
+	flight := l.offerFirst()
+	l.quietly(onSessionStart, fields{"source": "startup"})
+	l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
+	l.quietly(onStop, fields{"last_assistant_message": "did one"})
+	if r := l.record(); r.Phase != Settling || r.Ruling != nil {
+		t.Errorf("%s, ruled %+v", r.Phase, r.Ruling)
+	}
+}
+
+// TestAWaitingHookListensOnce to each line, however often it looks.
+func TestAWaitingHookListensOnce(t *testing.T) {
+	t.Parallel()
+	const answer = `{"type":"assistant"}`
+	path := transcriptOf(t, answer, `{"type":"user","message":{"role":"user","content":"Stop hook feedback:\n[make test]: fails"}}`)
+	e := ear{from: Stops{Path: path}}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if !e.othersSpoke() || e.from.Offset != info.Size() {
+			t.Fatalf("%+v of %d bytes", e, info.Size())
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(answer + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if f.Close() != nil || e.othersSpoke() {
+		t.Errorf("what was said before the answer counts for its Stop: %+v", e)
 	}
 }

@@ -37,6 +37,7 @@ type tick struct {
 	// handOvers is how many the session had when the hook was called.
 	handOvers int
 	last      *inbox.InFlight // the entry that was in flight
+	ear       ear             // while it waits
 
 	// Read anew each time the lock is taken.
 	record *Record

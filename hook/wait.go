@@ -96,7 +96,7 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 		}
 	}
 	now := time.Now()
-	if r := t.record; r.Waiter == v.me && r.strangers() && r.Heard.othersSpoke() {
+	if r := t.record; r.Waiter == v.me && r.strangers() && t.hears() {
 		r.goneOn(nil, now)
 		t.save()
 		return 0, true
@@ -117,6 +117,14 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 	t.letGo()
 	t.save()
 	return 0, true
+}
+
+// hears reports whether another hook of this Stop has had its say.
+func (t *tick) hears() bool {
+	if heard := t.record.Heard; t.ear.from.Path != heard.Path {
+		t.ear = ear{from: heard}
+	}
+	return t.ear.othersSpoke()
 }
 
 // excuse notes that this hook was told to end: by its timeout, by a person's
