@@ -26,7 +26,7 @@ func (c *collector) settings(a *Agent) {
 	a.configDir = client.ConfigDir()
 	all := client.Settings()
 	a.Obstacles, a.Others = client.Obstacles(all), client.Others(all)
-	a.Gates, _ = stophooks.Of(c.StateDir).Gates("", a.Others.Present()) // else none is known
+	a.Gates, _ = stophooks.Of(c.StateDir).Seen(a.Others.Present()) // else none is known
 	for _, doc := range all {
 		if a.IsHome && doc.Kind == preflight.Project {
 			continue // it is the user's

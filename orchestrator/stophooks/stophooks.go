@@ -1,7 +1,8 @@
 // Package stophooks remembers which Stop hooks that are not ours have had a client
 // go on. Each was seen to, by the transcript's record of a Stop: whether a hook
-// blocks stands nowhere else. A hook is known by its command line, in whichever
-// agent it was seen; what stands here is out of the agents' reach.
+// blocks stands nowhere else. An agent can write that record, so one agent's
+// word counts for itself; a hook is known for all by its command line once it was
+// seen in a second one. What stands here is out of the agents' reach.
 package stophooks
 
 import (
@@ -51,10 +52,11 @@ func Of(stateDir string) *Memory {
 	return &Memory{path: filepath.Join(stateDir, "foreign-stop-hooks.json")}
 }
 
-// maxHooks and maxAgents bound what is kept: agents can write such hooks.
+// maxOfAgent bounds how many hooks are kept on one agent's word: agents can make
+// them up. enough is in how many agents one is seen to be known for all.
 const (
-	maxHooks  = 256
-	maxAgents = 64
+	maxOfAgent = 32
+	enough     = 2
 )
 
 // file is the memory on disk; its keys are hashes of command lines.
@@ -86,13 +88,13 @@ func (m *Memory) Learn(agent string, commands []string, now time.Time) (anew []s
 	for _, command := range commands {
 		key := keyOf(command)
 		h, known := f.Hooks[key]
-		if known && slices.Contains(h.Agents, agent) || !known && len(f.Hooks) >= maxHooks {
+		if h.knownFor(agent) || f.of(agent) >= maxOfAgent {
 			continue
 		}
 		if !known {
 			h = Hook{Command: command, Since: now}
 		}
-		h.Agents = append(h.Agents[max(0, len(h.Agents)-maxAgents+1):], agent)
+		h.Agents = append(h.Agents, agent)
 		f.Hooks[key], anew = h, append(anew, command)
 	}
 	if len(anew) == 0 {
@@ -101,28 +103,57 @@ func (m *Memory) Learn(agent string, commands []string, now time.Time) (anew []s
 	return anew, state.Save(m.path, f)
 }
 
+// knownFor reports whether a hook is known to have had an agent's client go on,
+// or that of so many others that it counts for all. One without a name may be
+// another one in each of them.
+func (h Hook) knownFor(agent string) bool {
+	return slices.Contains(h.Agents, agent) || h.Command != hook.UnknownHook && len(h.Agents) >= enough
+}
+
+// of is how many hooks are kept on an agent's word.
+func (f file) of(agent string) (n int) {
+	for _, h := range f.Hooks {
+		if slices.Contains(h.Agents, agent) {
+			n++
+		}
+	}
+	return n
+}
+
 func keyOf(command string) string {
 	sum := sha256.Sum256([]byte(command))
 	return hex.EncodeToString(sum[:8])
 }
 
 // Gates returns which of the hooks that an agent's client calls are known to
-// have had one go on.
+// have had one go on. What cannot be seen there was seen in this agent.
 func (m *Memory) Gates(agent string, p Present) ([]string, error) {
+	return m.find(p, func(h Hook, called bool) bool {
+		unseen := p.Opaque || h.Command == hook.UnknownHook
+		return called && h.knownFor(agent) || unseen && slices.Contains(h.Agents, agent)
+	})
+}
+
+// Seen returns those that have had one go on in any agent.
+func (m *Memory) Seen(p Present) ([]string, error) {
+	return m.find(p, func(_ Hook, called bool) bool { return called })
+}
+
+// find returns the hooks that match; called says that p names one.
+func (m *Memory) find(p Present, match func(h Hook, called bool) bool) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f, err := m.load()
 	if err != nil || !p.Any() {
 		return nil, err
 	}
-	var gates []string
+	var found []string
 	for _, h := range f.Hooks {
-		unseen := p.Opaque || h.Command == hook.UnknownHook
-		if slices.ContainsFunc(p.Commands, func(c string) bool { return hook.ShownCommand(c) == h.Command }) ||
-			unseen && slices.Contains(h.Agents, agent) {
-			gates = append(gates, h.Command)
+		called := slices.ContainsFunc(p.Commands, func(c string) bool { return hook.ShownCommand(c) == h.Command })
+		if match(h, called) {
+			found = append(found, h.Command)
 		}
 	}
-	slices.SortFunc(gates, strings.Compare)
-	return gates, nil
+	slices.SortFunc(found, strings.Compare)
+	return found, nil
 }
