@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
 )
 
@@ -140,8 +141,8 @@ func checkLocks(_ *Facts, a *Agent) []Finding {
 		})
 	case q.SessionHeld && !q.ShimAlive:
 		found = append(found, Finding{
-			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, sessionLock) + " is held, and not by the session on record",
-			Why: "no session can start", Fix: "fuser -v " + settings.Quote(filepath.Join(beside, sessionLock)),
+			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, inbox.SessionLock) + " is held, and not by the session on record",
+			Why: "no session can start", Fix: "fuser -v " + settings.Quote(filepath.Join(beside, inbox.SessionLock)),
 		})
 	case q.SessionHeld && !a.Running && q.Phase != hook.Ending && q.Phase != hook.Ended:
 		found = append(found, Finding{

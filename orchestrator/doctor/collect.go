@@ -17,7 +17,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/ptyrun"
 )
@@ -297,13 +297,9 @@ func directories(dir string, depth, most int) int {
 
 // leftovers lists the sessions whose shim is gone.
 func leftovers(stateDir string) []Leftover {
-	paths, _ := filepath.Glob(filepath.Join(stateDir, "live", "*.json"))
 	var found []Leftover
-	for _, path := range paths {
-		var l Leftover
-		if state.Load(path, &l.Leftover) != nil || alive(l.Shim) {
-			continue
-		}
+	for _, left := range session.Leftovers(stateDir) {
+		l := Leftover{Leftover: left}
 		procs, _ := l.Remains().Find() // without /proc none are named
 		for _, p := range procs {
 			l.Processes = append(l.Processes, p.PID)
@@ -311,9 +307,4 @@ func leftovers(stateDir string) []Leftover {
 		found = append(found, l)
 	}
 	return found
-}
-
-func alive(p hook.Process) bool {
-	start, err := ptyrun.StartTimeOf(p.PID)
-	return err == nil && start == p.Start
 }

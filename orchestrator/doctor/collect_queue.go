@@ -17,13 +17,13 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/session"
 )
 
 // Files beside the inbox.
 const (
-	cursorFile  = ".inbox-offset"
-	hookLock    = ".hook-lock"
-	sessionLock = ".session-lock"
+	cursorFile = ".inbox-offset"
+	hookLock   = ".hook-lock"
 )
 
 // queueLook bounds how many bytes of a queue are counted.
@@ -135,7 +135,7 @@ func cursorProblem(a *config.Agent) string {
 }
 
 func (q *Queue) locks(a *config.Agent, beside string) {
-	for _, name := range []string{hookLock, sessionLock} {
+	for _, name := range []string{hookLock, inbox.SessionLock} {
 		info, err := os.Lstat(filepath.Join(beside, name))
 		if err == nil && !info.Mode().IsRegular() {
 			q.BadLocks = append(q.BadLocks, name)
@@ -151,11 +151,11 @@ func (q *Queue) locks(a *config.Agent, beside string) {
 		time.Sleep(50 * time.Millisecond)
 		q.HookLockHeld = flock.Held(lock)
 	}
-	q.SessionHeld = flock.Held(filepath.Join(beside, sessionLock))
+	q.SessionHeld = flock.Held(filepath.Join(beside, inbox.SessionLock))
 	r, err := hook.ReadRecord(a.Home)
 	if q.RecordErr = err; r != nil {
 		q.Shim, q.Phase = r.Shim, r.Phase
-		q.ShimAlive = alive(r.Shim)
+		q.ShimAlive = session.Alive(r.Shim)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/durable"
+	"heartbeat/hook/inbox"
 )
 
 // deniedTo returns the first file or folder of an agent's queue that this user
@@ -25,7 +26,7 @@ func deniedTo(a *config.Agent) *Denied {
 		}
 	}
 	for _, path := range []string{
-		a.Inbox, filepath.Join(beside, cursorFile), filepath.Join(beside, hookLock), filepath.Join(beside, sessionLock),
+		a.Inbox, filepath.Join(beside, cursorFile), filepath.Join(beside, hookLock), filepath.Join(beside, inbox.SessionLock),
 		filepath.Join(beside, ".in-flight"), filepath.Join(beside, ".dead-letter.jsonl"), filepath.Join(a.Home, "session.json"),
 	} {
 		if d := denied(path, unix.R_OK|unix.W_OK); d != nil {

@@ -7,6 +7,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
 )
 
 func queueFixtures() []fixture {
@@ -91,13 +92,13 @@ func lockFixtures() []fixture {
 		},
 		{
 			"lock-stuck", Error, false,
-			func(r *rig) { r.hold(lock(r, sessionLock)); r.record(false) },
-			func(r *rig) { r.hold(lock(r, sessionLock)); r.record(true) },
+			func(r *rig) { r.hold(lock(r, inbox.SessionLock)); r.record(false) },
+			func(r *rig) { r.hold(lock(r, inbox.SessionLock)); r.record(true) },
 		},
 		{
 			"session-without-run", Warning, false,
-			func(r *rig) { r.hold(lock(r, sessionLock)); r.record(true) },
-			func(r *rig) { r.hold(lock(r, sessionLock)); r.record(true); r.hold(r.agent.Dir) },
+			func(r *rig) { r.hold(lock(r, inbox.SessionLock)); r.record(true) },
+			func(r *rig) { r.hold(lock(r, inbox.SessionLock)); r.record(true); r.hold(r.agent.Dir) },
 		},
 		{
 			"session-record", Error, false,

@@ -120,7 +120,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	before := spoken(s.record)
 	v := judge(facts{
 		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
-		waiterGone: s.record.Waiter.PID != 0 && !alive(s.record.Waiter),
+		waiterGone: s.record.Waiter.PID != 0 && !Alive(s.record.Waiter),
 		quietSince: s.quiet.since(now, s.child),
 		aliveAt:    aliveAt,
 		deafSince:  s.deafSince(now),
@@ -256,7 +256,8 @@ func sameWork(a, b *hook.Work) bool {
 	return a == b || a != nil && b != nil && a.DeliveryID == b.DeliveryID && a.Attempt == b.Attempt
 }
 
-func alive(p hook.Process) bool {
+// Alive reports whether a process is there, and not another one of its pid.
+func Alive(p hook.Process) bool {
 	start, err := ptyrun.StartTimeOf(p.PID)
 	return err == nil && start == p.Start
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,66 +101,92 @@ func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Dura
 // readLeftovers returns those whose shim is gone. The error is about those that
 // cannot be read; a damaged one is put aside, so that it is told once.
 func readLeftovers(stateDir, agent string) ([]Leftover, error) {
-	names, err := os.ReadDir(filepath.Join(stateDir, "live"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	var all []Leftover
-	errs := []error{err}
-	for _, n := range names {
-		path := filepath.Join(stateDir, "live", n.Name())
-		if !strings.HasSuffix(n.Name(), ".json") {
-			continue
-		}
-		l, damaged, err := readLeftover(path)
-		if damaged {
-			err = errors.Join(err, os.Rename(path, path+".damaged")) // no trying again brings it back
+	var errs []error
+	for l, err := range noted(stateDir) {
+		if errors.Is(err, errDamaged) {
+			err = errors.Join(err, os.Rename(l.path, l.path+".damaged")) // no trying again brings it back
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("cannot read %q: %w", path, err))
-			continue
-		}
-		if (agent == "" || l.Agent == agent) && !alive(l.Shim) {
+			errs = append(errs, err)
+		} else if (agent == "" || l.Agent == agent) && !Alive(l.Shim) {
 			all = append(all, l)
 		}
 	}
 	return all, errors.Join(errs...)
 }
 
+// Leftovers returns what there is of sessions whose shim is gone, as far as it
+// can be read. It ends nothing.
+func Leftovers(stateDir string) []Leftover {
+	var all []Leftover
+	for l, err := range noted(stateDir) {
+		if err == nil && !Alive(l.Shim) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
 // Shims returns the agents of the sessions that are alive, by the pids of their
 // shims.
 func Shims(stateDir string) (map[int]string, error) {
-	names, err := os.ReadDir(filepath.Join(stateDir, "live"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	shims := map[int]string{}
-	errs := []error{err}
-	for _, n := range names {
-		if !strings.HasSuffix(n.Name(), ".json") {
-			continue
-		}
-		l, _, err := readLeftover(filepath.Join(stateDir, "live", n.Name()))
+	var errs []error
+	for l, err := range noted(stateDir) {
 		if err != nil {
 			errs = append(errs, err)
-		} else if alive(l.Shim) {
+		} else if Alive(l.Shim) {
 			shims[l.Shim.PID] = l.Agent
 		}
 	}
 	return shims, errors.Join(errs...)
 }
 
+// errDamaged means that a note cannot be understood, or that something else
+// stands in its place.
+var errDamaged = errors.New("it is damaged")
+
+// noted yields what was noted of sessions that have not ended in order; with an
+// error that is about one of them, it is not known but for where it stands.
+func noted(stateDir string) iter.Seq2[Leftover, error] {
+	return func(yield func(Leftover, error) bool) {
+		names, err := os.ReadDir(filepath.Join(stateDir, "live"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield(Leftover{}, err) {
+			return
+		}
+		for _, n := range names {
+			if !strings.HasSuffix(n.Name(), ".json") {
+				continue
+			}
+			l, err := readLeftover(filepath.Join(stateDir, "live", n.Name()))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // the session has just ended
+			}
+			if err != nil {
+				err = fmt.Errorf("cannot read %q: %w", l.path, err)
+			}
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
 // maxLeftover bounds what is read: the file takes some 300 bytes.
 const maxLeftover = 1 << 16
 
-// readLeftover reports whether the file is damaged, or something else stands in
-// its place.
-func readLeftover(path string) (l Leftover, damaged bool, err error) {
+func readLeftover(path string) (Leftover, error) {
+	l := Leftover{path: path}
 	data, err := durable.Read(path, maxLeftover)
-	if err != nil {
-		return l, errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge), err
+	switch {
+	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
+		return l, fmt.Errorf("%w: %w", errDamaged, err)
+	case err != nil:
+		return l, err
 	}
-	l.path = path
-	err = json.Unmarshal(data, &l)
-	return l, err != nil, err
+	if err := json.Unmarshal(data, &l); err != nil {
+		return l, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return l, nil
 }
