@@ -153,7 +153,7 @@ func (l *deadList) pick(ids []string, a *config.Agent) (result, error) {
 	for _, id := range ids {
 		before := len(found.Entries)
 		for _, d := range l.Entries {
-			if queue.Named(d.DeadEntry, id) {
+			if d.Named(id) {
 				found.Entries = append(found.Entries, d)
 			}
 		}

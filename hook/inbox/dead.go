@@ -243,9 +243,9 @@ func parseDead(line []byte) *DeadEntry {
 	return &d
 }
 
-// is reports whether a person means this letter: by its delivery id, its
+// Named reports whether a person means this letter: by its delivery id, its
 // envelope's id, or its entry id.
-func (d *DeadEntry) is(id string) bool {
+func (d *DeadEntry) Named(id string) bool {
 	return id != "" && (id == d.DeliveryID || id == d.ID || id == d.EntryID)
 }
 

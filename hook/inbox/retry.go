@@ -44,7 +44,7 @@ type retryLine struct {
 func (q *Queue) collectRetries(ids []string) (retries, error) {
 	r := retries{keys: map[string]bool{}}
 	_, err := q.eachDead(&Mark{}, mostRecords, func(_ []byte, d *DeadEntry) bool {
-		if d == nil || !slices.ContainsFunc(ids, d.is) || r.keys[d.key()] {
+		if d == nil || !slices.ContainsFunc(ids, d.Named) || r.keys[d.key()] {
 			return true
 		}
 		raw := d.Raw()

@@ -138,16 +138,11 @@ func Purge(ctx context.Context, a *config.Agent, ids []string, all bool) (n int,
 			return err
 		}
 		n, err = q.PurgeDead(func(d inbox.DeadEntry) bool {
-			return all || slices.ContainsFunc(ids, func(id string) bool { return Named(d, id) })
+			return all || slices.ContainsFunc(ids, d.Named)
 		})
 		return err
 	})
 	return n, err
-}
-
-// Named reports whether a dead letter goes by an id.
-func Named(d inbox.DeadEntry, id string) bool {
-	return id != "" && (d.ID == id || d.DeliveryID == id || d.EntryID == id)
 }
 
 // chosen checks that each id names a dead letter; with all it returns those
@@ -159,7 +154,7 @@ func chosen(q *inbox.Queue, ids []string, all bool) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		missing = slices.DeleteFunc(missing, func(id string) bool { return Named(d, id) })
+		missing = slices.DeleteFunc(missing, d.Named)
 		if d.Reason != inbox.Torn && d.Reason != inbox.TooLarge {
 			every = append(every, cmp.Or(d.DeliveryID, d.EntryID))
 		}
