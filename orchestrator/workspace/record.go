@@ -121,24 +121,23 @@ func strange(by, file string) bool { return by != "" && by != file && !orchestra
 
 // recordsIn lists the records in a state directory, without the originals.
 func recordsIn(stateDir string) ([]*record, error) {
-	files, err := filepath.Glob(filepath.Join(escapeGlob(stateDir), "applied", "*", recordFile))
-	if err != nil {
+	folders, err := os.ReadDir(filepath.Join(stateDir, "applied"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var all []*record
-	for _, file := range files {
-		r := record{kept: filepath.Dir(file)}
-		if err := state.Load(file, &r); err != nil {
+	for _, folder := range folders {
+		r := record{kept: filepath.Join(stateDir, "applied", folder.Name())}
+		err := state.Load(filepath.Join(r.kept, recordFile), &r)
+		if missing(err) {
+			continue // its record goes first
+		}
+		if err != nil {
 			return nil, err
 		}
 		all = append(all, &r)
 	}
 	return all, nil
-}
-
-// escapeGlob takes their meaning from the characters of a path.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 func recordDir(stateDir, path string) string {
