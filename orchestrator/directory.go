@@ -104,7 +104,7 @@ func (s *Scheduler) inspect(a *agent) {
 	cfg, before := a.cfg, a.folders
 	s.mu.Unlock()
 	info, err := os.Lstat(cfg.Dir)
-	what, now := before.differ(), lookAtFolders(cfg)
+	what, now := before.Differs(), groundOf(cfg)
 
 	s.mu.Lock()
 	if a.cfg == cfg && s.hasLocked(a) {

@@ -314,7 +314,7 @@ func (s *Scheduler) launchFailed(a *agent, err error) {
 // ended decides what follows a session's end.
 func (s *Scheduler) ended(a *agent, cfg *config.Agent, o session.Outcome, poison bool, recoverErr error) {
 	s.learn(a, o)
-	l, now := queue.LookInto(cfg), lookAtFolders(cfg)
+	l, now := queue.LookInto(cfg), groundOf(cfg)
 	s.mu.Lock()
 	a.queued, a.folders = l.Depth.Entries, now
 	a.goesOnLocked(cfg, o, l.Err != nil || hasWork(l.Depth), time.Now())

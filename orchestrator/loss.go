@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"os"
 	"slices"
 	"time"
 
@@ -19,47 +18,20 @@ type QueueLoss struct {
 	session.Loss
 }
 
-// folders are those that an agent's queue stands in, as they were when it was
-// last seen whole.
-type folders []folder
-
-type folder struct {
-	path string
-	was  os.FileInfo
-}
-
-// lookAtFolders returns the folders of a queue; nil when one of them is not
-// there.
-func lookAtFolders(c *config.Agent) folders {
-	var all folders
-	for _, path := range session.Grounds(c.Dir, c.Home, c.Inbox) {
-		info, err := os.Lstat(path)
-		if err != nil {
-			return nil
-		}
-		all = append(all, folder{path, info})
+// groundOf returns the folders of a queue as they are; nil when one of them is
+// not there.
+func groundOf(c *config.Agent) session.Ground {
+	g, err := session.StandOn(session.Grounds(c.Dir, c.Home, c.Inbox)...)
+	if err != nil {
+		return nil
 	}
-	return all
+	return g
 }
-
-// differ says what is not what it was, or "".
-func (f folders) differ() string {
-	for _, d := range f {
-		if what := session.Differs(d.path, d.was); what != "" {
-			return what
-		}
-	}
-	return ""
-}
-
-// folderPatience is how long a folder may be away, such as for a rename there
-// and back.
-const folderPatience = time.Second
 
 // queueGoneLocked takes what a look at the folders of a queue has found: what is
 // not as it was before, or "", and what is there now. It notices a loss while no
 // session lives; what is known of a session's own queue its shim tells.
-func (s *Scheduler) queueGoneLocked(a *agent, before, now folders, what string) {
+func (s *Scheduler) queueGoneLocked(a *agent, before, now session.Ground, what string) {
 	if a.live != nil || a.state == Starting || !slices.Equal(a.folders, before) {
 		return // looked at before it began, or after its end
 	}
@@ -73,7 +45,7 @@ func (s *Scheduler) queueGoneLocked(a *agent, before, now folders, what string) 
 	case a.folderGone.IsZero():
 		a.folderGone = time.Now()
 		return
-	case time.Since(a.folderGone) < folderPatience:
+	case time.Since(a.folderGone) < session.GroundPatience:
 		return
 	}
 	if a.queued > 0 || a.owed != nil || a.halted != nil {

@@ -143,7 +143,7 @@ type agent struct {
 	inspecting bool // inspect is to be called after a while
 	// folders are what its queue stands in, queued what was in it when it was
 	// last looked at; folderGone is since when they are not what they were.
-	folders    folders
+	folders    session.Ground
 	folderGone time.Time
 	queued     int
 	counting   bool       // count is to be called after a while

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"heartbeat/hook/flock"
 )
@@ -67,24 +66,6 @@ func TestQueueGoes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestAQueueThatGoesWithoutASession: nobody noticed.
-func TestAQueueThatGoesWithoutASession(t *testing.T) {
-	t.Parallel()
-	f := startFleet(t, `{"rules": []}`)
-	until(t, "it runs", func() bool { return f.run("pause", "triage").status == 0 })
-	f.ok("send", "triage", "one")
-	f.ok("send", "triage", "two")
-	time.Sleep(3 * time.Second) // it is counted now and then
-	home := filepath.Join(f.dir, "agents/triage/.heartbeat")
-	if err := os.Rename(home, home+".old"); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the journal tells", func() bool {
-		events := f.run("events", "triage").stdout
-		return strings.Contains(events, "queue-lost") && strings.Contains(events, "2 prompts were queued")
-	})
 }
 
 // TestALockThatIsHeldStopsNoVerdict: whoever holds the hook lock, a session ends

@@ -230,7 +230,7 @@ func (s *shim) mend(ctx context.Context, now time.Time) {
 	switch {
 	case !s.wrong || now.Sub(s.mended) < mendEvery:
 		return
-	case !s.goneAt.IsZero() && (now.Sub(s.goneAt) < mendEvery || s.ground.differs() != ""):
+	case !s.goneAt.IsZero() && (now.Sub(s.goneAt) < mendEvery || s.ground.Differs() != ""):
 		return
 	}
 	s.mended = now
@@ -360,7 +360,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 			o.Why, o.Detail = hook.EndNoHooks, deafDetail
 		}
 	}
-	if what := s.ground.differs(); o.Loss == nil && what != "" {
+	if what := s.ground.Differs(); o.Loss == nil && what != "" {
 		o.Loss = s.lost(what)
 	}
 	switch {

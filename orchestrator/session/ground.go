@@ -18,7 +18,7 @@ import (
 // them goes (git clean, a clone in its place), hooks find no session any more,
 // nothing can be acknowledged, and another session could begin beside it.
 type ground struct {
-	places []place
+	Ground
 	looked time.Time
 	gone   time.Time // since when something is not what it was, or zero
 
@@ -34,6 +34,9 @@ type countedOf struct {
 	work     string
 	done     int
 }
+
+// Ground is folders and files as they were when they were noted.
+type Ground []place
 
 type place struct {
 	path string
@@ -79,24 +82,24 @@ func Grounds(dir, home, inbox string) []string {
 	return slices.Compact(all)
 }
 
-// standOn notes what is there now.
-func standOn(paths ...string) (*ground, error) {
-	g := &ground{}
+// StandOn notes what is there now; an error is about what is not.
+func StandOn(paths ...string) (Ground, error) {
+	var g Ground
 	for _, path := range paths {
 		info, err := os.Lstat(path)
 		if err != nil {
 			return nil, err
 		}
-		g.places = append(g.places, place{path, info})
+		g = append(g, place{path, info})
 	}
 	return g, nil
 }
 
 const (
-	// groundEvery is how often the ground is looked at, groundPatience how long
+	// groundEvery is how often the ground is looked at, GroundPatience how long
 	// something may be away, such as for a rename there and back.
 	groundEvery    = 500 * time.Millisecond
-	groundPatience = time.Second
+	GroundPatience = time.Second
 	// countEvery is how often what is queued is counted where it changes, and
 	// countBytes how much of it.
 	countEvery = 5 * time.Second
@@ -109,37 +112,37 @@ func (g *ground) look(now time.Time) string {
 		return ""
 	}
 	g.looked = now
-	what := g.differs()
+	what := g.Differs()
 	switch {
 	case what == "":
 		g.gone = time.Time{}
 	case g.gone.IsZero():
 		g.gone = now
-	case now.Sub(g.gone) >= groundPatience:
+	case now.Sub(g.gone) >= GroundPatience:
 		return what
 	}
 	return ""
 }
 
-func (g *ground) differs() string {
-	for _, p := range g.places {
-		if what := Differs(p.path, p.was); what != "" {
+// Differs says what is not what it was, or "". What cannot be seen may be the
+// same.
+func (g Ground) Differs() string {
+	for _, p := range g {
+		if what := p.differs(); what != "" {
 			return what
 		}
 	}
 	return ""
 }
 
-// Differs says how what stands at a path is not what was there, or "". Where that
-// cannot be seen, it may be the same.
-func Differs(path string, was os.FileInfo) string {
-	switch info, err := os.Lstat(path); {
+func (p place) differs() string {
+	switch info, err := os.Lstat(p.path); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return path + " is gone"
+		return p.path + " is gone"
 	case err != nil:
 		return ""
-	case !os.SameFile(info, was):
-		return path + " is another one"
+	case !os.SameFile(info, p.was):
+		return p.path + " is another one"
 	}
 	return ""
 }

@@ -108,7 +108,7 @@ type shim struct {
 	seen   sight        // since when it is so
 	asked  time.Time    // when it was asked to yield; zero: it was not
 	people people       // who have joined
-	ground *ground      // what the session stands on
+	ground ground       // what the session stands on
 	adrift bool         // the ground is gone: nothing is written where it was
 	// shut is true while the hook lock could not be had the last time.
 	shut   bool
@@ -153,7 +153,7 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	defer unlock()
 	s.failed.log = s.log
 	s.sweepFormer(ctx)
-	s.ground, err = standOn(append(Grounds(s.spec.Dir, s.spec.Home, s.spec.Inbox), SessionLock(s.spec.Inbox))...)
+	s.ground.Ground, err = StandOn(append(Grounds(s.spec.Dir, s.spec.Home, s.spec.Inbox), SessionLock(s.spec.Inbox))...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a session in %q: %w", s.spec.Dir, err)
 	}

@@ -1,0 +1,36 @@
+package orchestrator
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// TestAQueueThatGoesWithoutASession: nobody noticed.
+func TestAQueueThatGoesWithoutASession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		stop := r.run()
+		defer stop()
+		if _, err := r.s.Pause("a"); err != nil {
+			t.Fatal(err)
+		}
+		r.send("a", 2)
+		r.sleep(2 * countDelay)
+		home := r.agent("a").Home
+		if err := os.Rename(home, home+".old"); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(2 * sweepEvery)
+		told := r.journal("queue-lost")
+		if len(told) != 1 || !strings.Contains(told[0].Detail.String(), "2 prompts were queued") {
+			t.Errorf("told: %+v", told)
+		}
+		if a := r.state("a"); a.QueueLost == nil || !a.NeedsPerson() {
+			t.Errorf("%+v", a.QueueLost)
+		}
+	})
+}
