@@ -47,7 +47,6 @@ var openers = map[string]string{
 	"ptyrun/proc_linux.go":                 kernel,
 	"ptyrun/reaper_linux.go":               kernel,
 
-	"orchestrator/doctor/collect.go":       stateDir,
 	"orchestrator/doctor/collect_queue.go": stateDir,
 	"orchestrator/doctor/denied.go":        stateDir,
 	"orchestrator/session/leftover.go":     stateDir,
