@@ -142,6 +142,35 @@ func TestADamagedMemoryStopsNoTriggers(t *testing.T) {
 	})
 }
 
+// TestTriggersThatCouldNotBeginRunLater: where their memory could not be read for
+// a moment they did not run until the next reload.
+func TestTriggersThatCouldNotBeginRunLater(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		r.agent("a").Triggers = []config.Trigger{cron(t, "hourly", "0 * * * *")}
+		path := filepath.Join(r.dir, "state", "triggers", "a.json")
+		r.mkdir(path)
+		stop := r.run()
+		defer stop()
+		r.sleep(5 * time.Minute)
+		if f := r.state("a").Failing; len(f) != 1 || f[0].Times < 2 || f[0].Retry.IsZero() {
+			t.Errorf("failing: %+v", f)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(2 * time.Hour)
+		if n := len(r.journal("fired")); n < 1 || n > 2 {
+			t.Errorf("%d fires in two hours", n)
+		}
+		if f := r.state("a").Failing; len(f) != 0 {
+			t.Errorf("failing: %+v", f)
+		}
+	})
+}
+
 // TestPausesThatCannotBeRead start nobody who may be paused, and say what to do.
 func TestPausesThatCannotBeRead(t *testing.T) {
 	t.Parallel()

@@ -139,16 +139,27 @@ func (t *Triggers) Set(ctx context.Context, cfg *config.Agent) []memory.Anew {
 	defer t.f.changing.Unlock()
 	t.stop()
 	t.change(func([]Failing) []Failing { return nil })
+	return t.start(ctx, cfg)
+}
+
+// setAgain is after which time triggers are started again whose memory could not
+// be read.
+const setAgain = time.Minute
+
+// start is Set where none runs. The caller holds Firing.changing.
+func (t *Triggers) start(ctx context.Context, cfg *config.Agent) []memory.Anew {
 	if t.f.table == nil {
 		return nil
 	}
 	r, err := t.remember(cfg)
 	if err != nil {
 		for i := range cfg.Triggers {
-			t.declared(cfg, i).failed(fmt.Errorf("it does not run: %w", err), 0)
+			t.declared(cfg, i).failed(fmt.Errorf("it does not run: %w", err), setAgain)
 		}
+		t.startAgain(ctx, cfg)
 		return nil
 	}
+	t.change(func([]Failing) []Failing { return nil })
 	for i := range r.all {
 		one := t.declared(cfg, i)
 		stop, err := one.start(ctx, r.memory, r.all[i])
@@ -159,6 +170,26 @@ func (t *Triggers) Set(ctx context.Context, cfg *config.Agent) []memory.Anew {
 		t.stops = append(t.stops, stop)
 	}
 	return r.anew
+}
+
+// startAgain starts the triggers after a while, unless they are set or stopped
+// before. The caller holds Firing.changing.
+func (t *Triggers) startAgain(ctx context.Context, cfg *config.Agent) {
+	waiting, cancel := context.WithCancel(ctx)
+	t.stops = append(t.stops, cancel)
+	t.f.opt.Go(func() {
+		select {
+		case <-waiting.Done():
+			return
+		case <-time.After(setAgain):
+		}
+		t.f.changing.Lock()
+		defer t.f.changing.Unlock()
+		if waiting.Err() == nil {
+			t.stop()
+			t.start(ctx, cfg)
+		}
+	})
 }
 
 // Stop stops the triggers. A fire that is under way goes on.
