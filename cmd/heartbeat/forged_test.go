@@ -184,7 +184,7 @@ func TestEscapesThroughEveryField(t *testing.T) {
 	if len(files) < 7 {
 		t.Fatalf("only %d files: %q", len(files), sortedKeys(files))
 	}
-	for nth := -1; nth < 40; nth++ {
+	for nth := -1; nth < 40; nth += stride(4) {
 		some := false
 		for path, whole := range files {
 			some = spoilFile(t, path, whole, nth) || some

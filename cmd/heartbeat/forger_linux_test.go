@@ -180,7 +180,7 @@ func (f *forger) file(name string, pause func()) int {
 	for _, key := range slices.Sorted(maps.Keys(ways)) {
 		values := f.values()
 		f.chance.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
-		for _, v := range values[:10] {
+		for _, v := range values[:max(2, 10/stride(4))] {
 			f.field(name, ways[key], v)
 			pause()
 		}

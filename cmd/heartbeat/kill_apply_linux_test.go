@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,12 +14,6 @@ import (
 
 	"heartbeat/internal/crash/stepper"
 )
-
-// everyApply kills applies before each of their calls; without it before every
-// fifth one:
-//
-//	go test ./cmd/heartbeat -run TestKilledApplies -applies
-var everyApply = flag.Bool("applies", false, "kill applies before each call that changes something")
 
 // theirs is what a person has in their settings.
 const theirs = `{
@@ -84,10 +77,7 @@ func TestKilledApplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := applies{world: newWorld(t), every: 5}
-			if *everyApply {
-				k.every = 1
-			}
+			k := applies{world: newWorld(t), every: stride(20)}
 			k.put("one/heartbeat.yaml", steps[0].fleet())
 			k.put("one/triage/.claude/settings.json", theirs)
 			k.shell("chmod 640 one/triage/.claude/settings.json")

@@ -39,10 +39,13 @@ func step(p Program, r run) (Outcome, error) {
 	// The kernel takes a tracer's requests from one thread only.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// A process group of its own, so that waiting for it takes nobody else's.
+	// A process group of its own, so that waiting for it takes nobody else's; a
+	// descriptor of it, by which a subreaper in this process (ptyrun) tells it from
+	// an orphan.
+	pidfd := -1
 	attr := &syscall.ProcAttr{
 		Dir: p.Dir, Env: p.Env, Files: files.fds(),
-		Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: true},
+		Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: true, PidFD: &pidfd},
 	}
 	pid, err := syscall.ForkExec(p.Path, append([]string{p.Path}, p.Args...), attr)
 	if err != nil {
@@ -50,6 +53,9 @@ func step(p Program, r run) (Outcome, error) {
 			err = ErrUnavailable
 		}
 		return Outcome{}, fmt.Errorf("cannot trace %q: %w", p.Path, err)
+	}
+	if pidfd >= 0 {
+		defer unix.Close(pidfd)
 	}
 	r.pid, r.known = pid, map[int]bool{pid: true}
 	watchdog := time.AfterFunc(patience, func() { _ = unix.Kill(pid, unix.SIGKILL) })
