@@ -27,6 +27,7 @@ type item struct {
 	system    []string // texts that go with it
 	submitted bool     // UserPromptSubmit has run
 	queued    bool     // a command typed while something else ran
+	rewoken   bool     // by a Stop hook that nobody waited for
 }
 
 // ending is how a job ended.

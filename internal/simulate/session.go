@@ -180,7 +180,7 @@ func (s *session) runAsync(h hooks.Hook, call hooks.Call, event string) {
 	r := s.runner.Run(s.life, h, call)
 	if v := hooks.Judge(r); h.Rewake && v.ByExit {
 		s.arrive(item{
-			kind: itemNotice, text: fmt.Sprintf(
+			kind: itemNotice, rewoken: true, text: fmt.Sprintf(
 				"<task-notification>\n<summary>%s hook feedback</summary>\n</task-notification>", event),
 			system: []string{fmt.Sprintf("%s hook blocking error from command %q: %s", event, h.Shown(), v.Reason)},
 		})

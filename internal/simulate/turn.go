@@ -107,7 +107,7 @@ func (s *session) turn(ctx context.Context, it item) ending {
 	s.recordPrompt(it)
 	began := time.Now()
 	prompts := append(it.before, toModel(it.text))
-	for active, blocks := false, 0; ; active = true {
+	for active, blocks := it.rewoken, 0; ; active = true {
 		reply, acted, err := s.answer(ctx, prompts, system)
 		if err != nil {
 			return s.cutShort(ctx, err)

@@ -207,7 +207,9 @@ func TestAsyncRewake(t *testing.T) {
 	c := l.start("hello")
 	c.untilFired("Notification", 1)
 	l.write("wake", "")
-	c.untilFired("Stop", 2)
+	if stop := c.untilFired("Stop", 2); stop["stop_hook_active"] != true {
+		t.Errorf("Stop %v", stop)
+	}
 	if got := l.requests()[1]; !strings.HasPrefix(got.Prompts[0], "<task-notification>") || !strings.Contains(got.System[0], ": up") {
 		t.Errorf("request %v", got)
 	}

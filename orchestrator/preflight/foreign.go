@@ -55,7 +55,7 @@ func (c Client) Foreign(all []Settings) []Foreign {
 		found = append(found, c.servers()...)
 	}
 	if f.reads(Project) {
-		found = append(found, c.granted()...)
+		found = append(found, granted(filepath.Join(c.Dir, ".claude"))...)
 	}
 	return found
 }
@@ -92,6 +92,8 @@ func (c Client) servers() []Foreign {
 // something or let it do more than the session may.
 var grants = []string{"hooks", "allowed-tools", "mcpServers", "permissionMode"}
 
+const saysKey = "says "
+
 // What is read of the directory's skills, agents and commands: an agent can
 // make more of them than anybody reads.
 const (
@@ -100,16 +102,16 @@ const (
 	mostHead    = 64 << 10
 )
 
-// granted are the skills, agents and commands of the directory that say one of
+// granted are the skills, agents and commands of a folder .claude that say one of
 // grants.
-func (c Client) granted() []Foreign {
+func granted(dir string) []Foreign {
 	var found []Foreign
 	left := mostGranted
 	for _, kind := range []string{"agents", "commands", "skills"} {
-		found = append(found, grantedIn(filepath.Join(c.Dir, ".claude", kind), mostDeep, &left)...)
+		found = append(found, grantedIn(filepath.Join(dir, kind), mostDeep, &left)...)
 	}
 	if left <= 0 {
-		found = append(found, Foreign{File: filepath.Join(c.Dir, ".claude"), Text: fmt.Sprintf("has over %d files", mostGranted)})
+		found = append(found, Foreign{File: dir, Text: fmt.Sprintf("has over %d files", mostGranted)})
 	}
 	return found
 }
@@ -159,7 +161,7 @@ func head(path string) []Foreign {
 			break
 		}
 		if key, _, ok := strings.Cut(line, ":"); ok && slices.Contains(grants, strings.Trim(key, `"' `)) {
-			found = append(found, Foreign{path, n, "says " + strings.Trim(key, `"' `)})
+			found = append(found, Foreign{path, n, saysKey + strings.Trim(key, `"' `)})
 		}
 	}
 	return found

@@ -54,7 +54,25 @@ func (c Client) Others(all []Settings) Others {
 		o.add(s)
 	}
 	c.plugins(&o, all)
+	f := c.flags()
+	if f.reads(Project) {
+		o.heads(filepath.Join(c.Dir, ".claude"))
+	}
+	if f.reads(User) {
+		o.heads(c.ConfigDir())
+	}
 	return o
+}
+
+// heads: the hooks in the head of a skill, an agent or a command run from when
+// that is used, or from the start with --agent (measured in 2.1.329).
+func (o *Others) heads(dir string) {
+	for _, f := range granted(dir) {
+		if f.Line == 0 || f.Text == saysKey+"hooks" {
+			o.Unknown = f.String()
+			return
+		}
+	}
 }
 
 func (o *Others) add(s Settings) {

@@ -165,6 +165,10 @@ func TestOthersComeFromEverywhere(t *testing.T) {
 		"a plugin that is off":    {files: files{user: `{"enabledPlugins":{"p@m":true}}`, local: `{"enabledPlugins":{"p@m":false}}`}},
 		"a plugin, nobody knows":  {files: files{project: `{"enabledPlugins":{"p@m":true}}`}, unknown: true},
 		"a plugin of the command": {args: "--plugin-dir x", unknown: true},
+		"an agent's head":         {files: files{"work/.claude/agents/boss.md": "---\nname: boss\nhooks:\n  Stop: []\n---\n"}, unknown: true},
+		"a skill's of the user":   {files: files{"home/.claude/skills/s/SKILL.md": "---\nhooks:\n---\n"}, unknown: true},
+		"a head that is not read": {args: "--setting-sources user", files: files{"work/.claude/agents/boss.md": "---\nhooks:\n---\n"}},
+		"a head without hooks":    {files: files{"work/.claude/agents/boss.md": "---\nallowed-tools: Bash\n---\nhooks:\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
