@@ -77,15 +77,19 @@ func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, 
 func Arrived(f inbox.InFlight) inbox.Arrival {
 	h := handoverOf(&f)
 	var seen, called bool // called since it was seen, or at all where it was not
+	kept := false         // it was seen, and another Stop hook had the client stop
 	err := eachLine(h.path, h.offset, func(line []byte, _ int64) bool {
 		switch {
 		case !seen && h.matches(line):
 			seen, called = true, false
-		case callsTool(line):
-			called = true
+		case seen && cutShort(line):
+			kept = true
+		case message("assistant", line) != nil:
+			kept, called = false, called || callsTool(line)
 		}
 		return !seen || !called
 	})
+	seen = seen && !kept
 	switch {
 	case called && (seen || f.State == inbox.Taken):
 		return inbox.Worked

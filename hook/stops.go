@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"slices"
@@ -17,6 +18,8 @@ type Stops struct {
 	Offset int64  `json:"offset,omitempty"` // where the next look begins
 	Prompt string `json:"prompt,omitempty"` // the prompt_id that was read last
 	Over   string `json:"over,omitempty"`   // the one of the last turn that no hook prolonged
+	Cut    string `json:"cut,omitempty"`    // the one at whose Stop a hook had it end although another had it go on
+	By     string `json:"by,omitempty"`     // the command line of that hook, or UnknownHook
 }
 
 // stop is what became of one.
@@ -26,6 +29,8 @@ type stop struct {
 	others []string
 	// continued is true when the client went on, by whatever hook.
 	continued bool
+	// cutBy is the hook that had it end although another had it go on.
+	cutBy string
 }
 
 // UnknownHook names a Stop hook whose command line is not known.
@@ -48,6 +53,9 @@ func (s *Stops) next(mine string) (stop stop, found bool) {
 		}
 		if found && !stop.continued {
 			s.Over = s.Prompt
+		}
+		if stop.cutBy != "" {
+			s.Cut, s.By = s.Prompt, ShownCommand(stop.cutBy)
 		}
 		return !found
 	})
@@ -80,6 +88,9 @@ func (r *stopRecord) stop(mine string) stop {
 		}
 	}
 	st := stop{continued: len(said) > 0 && !r.Prevented}
+	if len(said) > 0 && r.Prevented {
+		st.cutBy = r.other()
+	}
 	if !st.continued {
 		return st
 	}
@@ -134,7 +145,7 @@ func (r *stopRecord) saidByUs(text string) bool {
 // of which none is ours: what blocks, or adds to the context, does not say whose
 // it is.
 func (r *stopRecord) whoSaid(text string) []string {
-	var silent, others []string
+	var silent []string
 	blocked := false // we may have, in the form of JSON
 	for _, h := range r.Infos {
 		if strings.HasPrefix(text, "["+h.Command+"]: ") {
@@ -146,9 +157,6 @@ func (r *stopRecord) whoSaid(text string) []string {
 			blocked = blocked || h.Duration == nil && !named
 		case h.Duration == nil && !named:
 			silent = append(silent, h.Command)
-			fallthrough
-		default:
-			others = append(others, h.Command)
 		}
 	}
 	switch {
@@ -156,10 +164,23 @@ func (r *stopRecord) whoSaid(text string) []string {
 		return silent
 	case blocked:
 		return nil
-	case len(others) == 1:
-		return others
 	}
-	return []string{UnknownHook}
+	return []string{r.other()}
+}
+
+// other is the hook that is not ours, where there is but one.
+func (r *stopRecord) other() string {
+	other := ""
+	for _, h := range r.Infos {
+		switch {
+		case ours(h.Command):
+		case other != "":
+			return UnknownHook
+		default:
+			other = h.Command
+		}
+	}
+	return cmp.Or(other, UnknownHook)
 }
 
 func appendNew(all []string, more ...string) []string {
@@ -392,13 +413,31 @@ func (t *tick) runAway() int {
 // Stopped reports whether the client has demonstrably stopped after the Stop that
 // a session settles: no hook had it go on.
 func (s *Stops) Stopped(r *Record) bool {
-	if s.Path != r.Transcript {
-		*s = Stops{Path: r.Transcript}
+	s.readAll(r.Transcript)
+	return r.PromptID != "" && s.Over == r.PromptID
+}
+
+// CutShort returns the hook that had the client stop at the Stop at which ours
+// handed over ("continue": false): the client has kept what we said, and gave it
+// to no model. It is "" where none did.
+func (s *Stops) CutShort(r *Record) string {
+	if r.Phase != Turn || !r.Spoke || !r.strangers() {
+		return ""
+	}
+	s.readAll(r.Transcript)
+	if r.PromptID == "" || s.Cut != r.PromptID {
+		return ""
+	}
+	return s.By
+}
+
+func (s *Stops) readAll(transcript string) {
+	if s.Path != transcript {
+		*s = Stops{Path: transcript}
 	}
 	for found := true; found; {
 		_, found = s.next("")
 	}
-	return r.PromptID != "" && s.Over == r.PromptID
 }
 
 // Finished returns what acknowledges the entry in flight of a session that is no

@@ -160,3 +160,39 @@ func TestAWaitingHookListensOnce(t *testing.T) {
 		t.Errorf("what was said before the answer counts for its Stop: %+v", e)
 	}
 }
+
+// TestAHookThatStopsTheClient where ours hands over ("continue": false): the
+// client keeps the prompt and stands idle.
+func TestAHookThatStopsTheClient(t *testing.T) {
+	t.Parallel()
+	const asked, given = `{"type":"user","promptId":"P"}`, `"[/x/heartbeat-stop hook]: two"`
+	const infos = `{"command":"/x/heartbeat-stop hook"},{"command":"enough","durationMs":3}`
+	prevented := func(errors string) string {
+		return strings.Replace(stopLine(infos, errors), `"preventedContinuation":false`, `"preventedContinuation":true`, 1)
+	}
+	for name, tt := range map[string]struct {
+		line   string
+		change func(*Record)
+		want   string
+	}{
+		"where we handed over":   {line: prevented(given), want: "enough"},
+		"where nobody spoke":     {line: prevented("")},
+		"the client goes on":     {line: stopLine(infos, given)},
+		"before the last turn":   {line: prevented(given), change: func(r *Record) { r.PromptID = "P2" }},
+		"the session waits":      {line: prevented(given), change: func(r *Record) { r.Phase = Waiting }},
+		"we had said nothing":    {line: prevented(given), change: func(r *Record) { r.Spoke = false }},
+		"no other hook is known": {line: prevented(given), change: func(r *Record) { r.Policy.ForeignStopHooks = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &Record{Phase: Turn, Spoke: true, PromptID: "P", Policy: Policy{ForeignStopHooks: true}, Transcript: transcriptOf(t, asked, tt.line)}
+			if tt.change != nil {
+				tt.change(r)
+			}
+			s := Stops{}
+			if got := s.CutShort(r); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}

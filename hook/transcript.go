@@ -227,6 +227,16 @@ func callsTool(line []byte) bool {
 		slices.ContainsFunc(blocks, func(b struct{ Type string }) bool { return b.Type == "tool_use" })
 }
 
+// cutShort reports whether a line says of a Stop that a hook had the client stop
+// there, whatever others said.
+func cutShort(line []byte) bool {
+	if !bytes.Contains(line, []byte(`"stop_hook_summary"`)) {
+		return false
+	}
+	var r stopRecord
+	return json.Unmarshal(line, &r) == nil && r.Subtype == "stop_hook_summary" && !r.Sidechain && r.Prevented
+}
+
 // texts returns a message's content: a string, or the text blocks of a list.
 func texts(content json.RawMessage) []string {
 	var one string

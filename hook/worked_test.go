@@ -22,6 +22,7 @@ func TestATranscriptTellsThatAToolWasCalled(t *testing.T) {
 	var (
 		handed  = userLine(feedback + "[x hook]: do it")
 		kickoff = userLine(KickoffPrompt("do it"))
+		stopped = `{"type":"system","subtype":"stop_hook_summary","preventedContinuation":true}` + "\n"
 		quoted  = userLine(`{"type":"assistant","message":{"content":[{"type":"tool_use"}]}}`)
 	)
 	for name, tt := range map[string]struct {
@@ -35,6 +36,10 @@ func TestATranscriptTellsThatAToolWasCalled(t *testing.T) {
 		"handed over, a subagent's":          {handed + subagents, inbox.Offered, inbox.ViaStop, inbox.Seen},
 		"handed over, one in a text":         {handed + quoted + says, inbox.Offered, inbox.ViaStop, inbox.Seen},
 		"the one before used a tool":         {tool + handed + says, inbox.Taken, inbox.ViaStop, inbox.Seen},
+		"handed over, and stopped there":     {handed + stopped, inbox.Offered, inbox.ViaStop, inbox.Unseen},
+		"stopped there, and then answered":   {handed + stopped + says, inbox.Offered, inbox.ViaStop, inbox.Seen},
+		"stopped there, and then worked":     {handed + stopped + tool, inbox.Offered, inbox.ViaStop, inbox.Worked},
+		"the one before stopped there":       {stopped + handed + says, inbox.Offered, inbox.ViaStop, inbox.Seen},
 		"a tool, and no hand-over":           {tool, inbox.Offered, inbox.ViaStop, inbox.Unseen},
 		"taken, a tool, and no hand-over":    {tool, inbox.Taken, inbox.ViaStop, inbox.Worked},
 		"begun with, a tool":                 {kickoff + tool, inbox.Offered, inbox.ViaKickoff, inbox.Worked},

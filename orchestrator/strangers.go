@@ -34,8 +34,8 @@ func (s *Scheduler) learn(a *agent, o session.Outcome) {
 		s.log.Warn("cannot remember a Stop hook", "agent", a.name, "err", err)
 	}
 	for _, command := range anew {
-		s.note(journal.Event{Agent: a.name, Kind: journal.StopHook, Reason: "it had the client go on", Detail: foreign.Text(command)})
-		s.log.Warn("a Stop hook that is not heartbeat's had the client go on", "agent", a.name, "hook", command)
+		s.note(journal.Event{Agent: a.name, Kind: journal.StopHook, Reason: "it had the client go on, or stop, where heartbeat had not", Detail: foreign.Text(command)})
+		s.log.Warn("a Stop hook that is not heartbeat's had the client go on, or stop", "agent", a.name, "hook", command)
 	}
 }
 

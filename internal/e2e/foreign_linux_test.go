@@ -206,6 +206,48 @@ func TestForeignStopHookWithAReason(t *testing.T) {
 	}
 }
 
+// TestForeignStopHookThatStopsTheClient where ours hands the next prompt over: the
+// client keeps it and stands idle. The prompt was marked as interrupted, half a
+// minute later, each time.
+func TestForeignStopHookThatStopsTheClient(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, nil)
+		f.teach()
+		f.ProjectSettings(stopHook(`echo '{"continue": false}'`))
+		for _, p := range []string{"alpha", "beta", "gamma"} {
+			f.send(p)
+		}
+		f.must("", "run", "--once")
+		if got := f.prompts(); !slices.Equal(got, []string{"alpha", "beta", "gamma"}) {
+			t.Errorf("prompts: %q", got)
+		}
+		if got := f.sessions(); !slices.Equal(got, []int{1, 1, 1}) {
+			t.Errorf("entries by session: %v", got)
+		}
+		if got := f.ends(); len(got) != 3 || !strings.Contains(got[0], "had the client stop") {
+			t.Errorf("ends: %q", got)
+		}
+	})
+}
+
+// TestForeignStopHookThatWakesTheClient after its Stop: nobody waits for it, and
+// each time is a paid turn.
+func TestForeignStopHookThatWakesTheClient(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, []string{"max-continuations: 3"})
+		f.teach()
+		f.ProjectSettings(map[string]any{"hooks": map[string]any{"Stop": []any{map[string]any{"hooks": []any{
+			map[string]any{"type": "command", "command": "sleep 0.2; echo up >&2; exit 2", "asyncRewake": true},
+		}}}}})
+		f.send("one")
+		f.heartbeat("", "run", "--once")
+		n, ends := len(f.calls()), f.ends() // it may have ended before the client had woken
+		if n > 5 || len(ends) != 1 || n > 3 && !strings.HasPrefix(ends[0], "runaway") {
+			t.Errorf("%d model calls, ends: %q", n, ends)
+		}
+	})
+}
+
 // TestForeignStopHookIsLearnedInTheMiddle: three prompts are queued when it
 // blocks for the first time.
 func TestForeignStopHookIsLearnedInTheMiddle(t *testing.T) {

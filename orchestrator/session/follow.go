@@ -118,6 +118,10 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	}
 	s.ground.count(s.queue, s.spec.Inbox, &s.seen, s.record.Acknowledged, now)
 	before := spoken(s.record)
+	if by := s.stops.CutShort(s.record); by != "" {
+		s.takeBack(ctx, by, before)
+		return ending{}, false
+	}
 	v := judge(facts{
 		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
 		waiterGone: s.record.Waiter.PID != 0 && !Alive(s.record.Waiter),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 )
 
 // Where other Stop hooks run beside ours, a turn that we let end may go on. The
@@ -75,4 +76,37 @@ func foreignHooks(commands []string) string {
 		return "another Stop hook"
 	}
 	return strings.Join(commands, "; ")
+}
+
+// takeBack queues an entry again that a Stop hook of ours handed over while another
+// one had the client stop: the client stands idle. That hook is remembered, so that
+// from now on a session takes one entry.
+func (s *shim) takeBack(ctx context.Context, by string, before moment) {
+	unlock, err := s.lockHooks(ctx)
+	if err != nil {
+		s.failed.about("cannot lock the queue", err, time.Now())
+		return
+	}
+	defer unlock()
+	s.reload()
+	if spoken(s.record) != before {
+		return
+	}
+	f, err := s.queue.InFlight()
+	if err == nil && f != nil && f.Session == s.spec.Session && f.State == inbox.Offered && f.Via == inbox.ViaStop {
+		if err = s.queue.Withdraw(); err == nil {
+			s.record.Work = nil
+		}
+	}
+	if err != nil {
+		s.failed.about("cannot take the entry back", err, time.Now())
+		return
+	}
+	now := time.Now()
+	s.record.Gates = heardGates(s.record.Gates, []string{by})
+	s.record.End(hook.EndReleased, by+" had the client stop where it was given the next prompt", now)
+	s.record.Enter(hook.Ending, now)
+	if err := s.record.Write(s.spec.Home); err != nil {
+		s.failed.about("cannot write the session record", err, time.Now())
+	}
 }
