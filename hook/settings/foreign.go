@@ -31,8 +31,8 @@ func FindForeign(src []byte, ours ...Want) ([]Foreign, error) {
 		f.allow = append(f.allow, w.Allow...)
 		f.modes = append(f.modes, w.DefaultMode)
 		f.commands = append(f.commands, w.Command)
-		for name := range w.Env {
-			f.variables = append(f.variables, name)
+		for name, value := range w.Env {
+			f.variables = append(f.variables, name+"="+value)
 		}
 	}
 	if err := f.hooks(); err != nil {
@@ -74,7 +74,7 @@ func ServersOf(src []byte) ([]Foreign, error) {
 // foreigner gathers what is not ours.
 type foreigner struct {
 	*document
-	allow, modes, commands, variables []string // ours
+	allow, modes, commands, variables []string // ours; a variable as NAME=VALUE
 	found                             []Foreign
 }
 
@@ -86,7 +86,7 @@ func (f *foreigner) hooks() error {
 	_, handlers, err := f.document.hooks()
 	for _, h := range handlers {
 		switch {
-		case Ours(h.command) || h.command != "" && slices.Contains(f.commands, h.command):
+		case h.command != "" && slices.Contains(f.commands, h.command):
 		case h.command != "":
 			f.say(h.self, "hooks.%s runs %s", plainKey(h.event), shown(h.command))
 		default:
@@ -134,7 +134,7 @@ func (f *foreigner) permissions(v *value) {
 
 func (f *foreigner) environment(v *value) {
 	for i, it := range v.items {
-		if shadowed(v, i) || slices.Contains(f.variables, it.key) {
+		if shadowed(v, i) || it.value.kind == '"' && slices.Contains(f.variables, it.key+"="+it.value.text) {
 			continue
 		}
 		if strings.HasSuffix(it.key, "_URL") || strings.HasSuffix(strings.ToUpper(it.key), "_PROXY") {

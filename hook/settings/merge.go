@@ -67,8 +67,12 @@ func (d *document) handlers(group *value, event, place string) ([]handler, error
 		if _, err := d.want(it.value, '{', fmt.Sprintf("%s.hooks[%d]", place, j)); err != nil {
 			return nil, err
 		}
+		kind, command := text(it.value.find("type")), ""
+		if kind == "command" { // else the client runs none, whatever stands there
+			command = commandLine(it.value)
+		}
 		all = append(all, handler{
-			event: event, matcher: matcher, kind: text(it.value.find("type")), command: commandLine(it.value),
+			event: event, matcher: matcher, kind: kind, command: command,
 			async:   isTrue(it.value.find("async")) || isTrue(it.value.find("asyncRewake")),
 			timeout: it.value.find("timeout"), self: it.value, group: group, list: list, index: j,
 		})

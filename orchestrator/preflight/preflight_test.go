@@ -158,6 +158,7 @@ func TestOthersComeFromEverywhere(t *testing.T) {
 		"sources that are read":   {args: "--setting-sources project", files: files{user: stop("a"), project: stop("b")}, want: "b"},
 		"one that is not waited":  {files: files{user: `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"a","async":true}]}]}}`}},
 		"one that is no command":  {files: files{user: `{"hooks":{"Stop":[{"hooks":[{"type":"prompt","prompt":"done?"}]}]}}`}, want: "prompt"},
+		"one in ours' clothes":    {files: files{user: `{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://x","command":"/x/heartbeat-stop hook"}]}]}}`}, want: "http"},
 		"a file that is broken":   {files: files{user: "{"}, unknown: true},
 		"a plugin":                {files: files{user: `{"enabledPlugins":{"p@m":true}}`, "home/.claude/plugins/installed_plugins.json": installed, "plug/hooks/hooks.json": stop("a")}, want: "a"},
 		"a plugin without hooks":  {files: files{user: `{"enabledPlugins":{"p@m":true}}`, "home/.claude/plugins/installed_plugins.json": installed, "plug/x": ""}},
