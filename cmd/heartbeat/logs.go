@@ -147,7 +147,12 @@ func (a *app) pastSession(agent *config.Agent, last *saidIn, id string) (*saidIn
 			hint: "heartbeat history " + agent.Name + " lists them, with -o json by their whole ids",
 		}
 	}
-	return saidBy(agent, slices.Collect(maps.Keys(found))[0], "")
+	past := slices.Collect(maps.Keys(found))[0]
+	beside := ""
+	if last.Transcript != "" {
+		beside = filepath.Join(filepath.Dir(last.Transcript), past+".jsonl")
+	}
+	return saidBy(agent, past, beside)
 }
 
 // conversation prints the transcript of one session after the other.

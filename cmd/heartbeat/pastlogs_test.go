@@ -14,8 +14,24 @@ import (
 // not be given).
 func TestLogsOfAPastSession(t *testing.T) {
 	t.Parallel()
+	logsOfAPastSession(t, simulated)
+}
+
+// TestLogsOfAClientWhoseHomeLiesInItsDirectory (found by a user: logs said of
+// each agent of the quick start that its session has said nothing yet).
+func TestLogsOfAClientWhoseHomeLiesInItsDirectory(t *testing.T) {
+	t.Parallel()
+	config := strings.Replace(simulated, "simulate]", "simulate, --home, .home]", 1)
+	if config == simulated {
+		t.Fatal("the stand-in has another command line")
+	}
+	logsOfAPastSession(t, config)
+}
+
+func logsOfAPastSession(t *testing.T, config string) {
+	t.Helper()
 	w := newWorld(t)
-	w.put("heartbeat.yaml", simulated)
+	w.put("heartbeat.yaml", config)
 	w.put("agents/triage/README", "")
 	for _, prompt := range []string{"the first one", "the second one"} {
 		w.ok("send", "triage", prompt)

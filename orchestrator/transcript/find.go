@@ -10,8 +10,9 @@ import (
 // Find returns where a client that keeps its conversations in configDir keeps
 // what a session in dir has said: claimed, where that is a transcript beside the
 // session's own, such as that of a conversation that was begun in it by /clear,
-// else the session's own; "" when there is none. What claims it is a file of the
-// agent's.
+// or what a client whose home lies in dir keeps for dir (heartbeat simulate
+// --home .home); else the session's own; "" when there is none. What claims it is
+// a file of the agent's.
 func Find(configDir, dir, session, claimed string) string {
 	own, err := hook.FindTranscript(configDir, session)
 	if err != nil {
@@ -20,10 +21,17 @@ func Find(configDir, dir, session, claimed string) string {
 	folder := filepath.Join(configDir, "projects", projectName(dir))
 	beside := filepath.Dir(claimed)
 	if filepath.IsAbs(claimed) && filepath.Clean(claimed) == claimed && filepath.Ext(claimed) == ".jsonl" &&
-		(beside == folder || own != "" && beside == filepath.Dir(own)) {
+		(beside == folder || own != "" && beside == filepath.Dir(own) || keptIn(dir, beside)) {
 		return claimed
 	}
 	return own
+}
+
+// keptIn reports whether a folder is the one for dir of a client whose home lies
+// in dir.
+func keptIn(dir, folder string) bool {
+	return strings.HasPrefix(folder, dir+string(filepath.Separator)) &&
+		filepath.Base(folder) == projectName(dir) && filepath.Base(filepath.Dir(folder)) == "projects"
 }
 
 // projectName is the name of the client's folder for a directory: its path with
