@@ -54,6 +54,6 @@ func (s *Scheduler) tellStuck(a *agent, k *Stuck) {
 	}
 	k.Told = true
 	s.note(journal.Event{Agent: a.name, Kind: journal.Stuck, Reason: foreign.Text(k.Why), Started: k.Since})
-	s.log.Warn("an agent's work does not move: the service fails", "agent", a.name, "since", k.Since, "why", k.Why)
+	s.log.Warn("an agent's work does not move: the service fails", "agent", a.name, "since", k.Since.Local().Format(time.DateTime), "why", k.Why)
 	s.publishLocked(a)
 }

@@ -307,7 +307,7 @@ func heldBackText(a orchestrator.AgentStatus, now time.Time) string {
 
 // failingText says what is wrong with a trigger, and for how long.
 func failingText(f firing.Failing, now time.Time) string {
-	text := fmt.Sprintf("trigger %s fails for %s", f.Trigger, roughly(now.Sub(f.Since)))
+	text := fmt.Sprintf("trigger %s has failed for %s", f.Trigger, roughly(now.Sub(f.Since)))
 	if f.Times > 1 {
 		text += fmt.Sprintf(", %d times", f.Times)
 	}

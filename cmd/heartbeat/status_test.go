@@ -94,8 +94,8 @@ agents:
 	shows := func() string { return w.run("status").stdout }
 	until(t, "both failures are shown", func() bool {
 		text := shows()
-		return strings.Contains(text, "! triage: trigger tickets fails for ") && strings.Contains(text, "exit status 3; it said: no server") &&
-			strings.Contains(text, "! broken: trigger cron-1 fails for ") && strings.Contains(text, "it does not run: ")
+		return strings.Contains(text, "! triage: trigger tickets has failed for ") && strings.Contains(text, "exit status 3; it said: no server") &&
+			strings.Contains(text, "! broken: trigger cron-1 has failed for ") && strings.Contains(text, "it does not run: ")
 	})
 	w.put("agents/triage/works", "")
 	until(t, "the command works", func() bool { return !strings.Contains(shows(), "triage: trigger") })
@@ -105,7 +105,7 @@ agents:
 	if status := r.stop(); status != 0 {
 		t.Errorf("status %d", status)
 	}
-	if text := shows(); strings.Contains(text, "fails") {
+	if text := shows(); strings.Contains(text, "has failed") {
 		t.Errorf("a stopped fleet's triggers fail:\n%s", text)
 	}
 }

@@ -100,6 +100,9 @@ func checkDead(f *Facts, a *Agent) []Finding {
 	var found []Finding
 	if q.Dead > 0 {
 		seen := fmt.Sprintf("%d dead letters, the oldest %s old", q.Dead, age(f.Now.Sub(q.OldestDead)))
+		if q.Dead == 1 {
+			seen = fmt.Sprintf("1 dead letter, %s old", age(f.Now.Sub(q.OldestDead)))
+		}
 		if q.Torn > 0 {
 			seen += fmt.Sprintf(", %d of them torn lines", q.Torn)
 		}

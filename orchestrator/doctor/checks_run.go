@@ -77,9 +77,9 @@ func checkTriggers(f *Facts, a *Agent) []Finding {
 		if t.Times > 1 {
 			times = fmt.Sprintf("%d times in a row", t.Times)
 		}
-		again := "it is not tried again by itself"
-		if !t.Retry.IsZero() {
-			again = "it is tried again"
+		again := "it is tried again"
+		if t.Stopped {
+			again = "it is not tried again by itself"
 		}
 		found = append(found, Finding{
 			Severity: Warning, Code: "trigger-fails", Seen: fmt.Sprintf("trigger %s failed %s since %s ago: %s", t.Trigger, times, age(f.Now.Sub(t.Since)), t.Why),

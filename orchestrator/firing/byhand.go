@@ -33,7 +33,7 @@ func (t *Triggers) FireAll(ctx context.Context, cfg *config.Agent) (unfired int)
 		one := t.declared(cfg, i)
 		all.Go(func() {
 			if _, err := one.fire(ctx, suffix); err != nil && ctx.Err() == nil {
-				one.failed(err, 0)
+				one.failedByHand(err)
 				failed.Add(1)
 			}
 		})
@@ -70,7 +70,7 @@ func (t *Triggers) Fire(ctx context.Context, cfg *config.Agent, names ...string)
 	for _, one := range all {
 		f, err := one.fire(ctx, suffix)
 		if err != nil {
-			one.failed(err, 0)
+			one.failedByHand(err)
 			f.Problem = err.Error()
 		}
 		fired = append(fired, f)

@@ -1,6 +1,7 @@
 package firing
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,32 +16,49 @@ type Failing struct {
 	Since   time.Time    `json:"since"`
 	Times   int          `json:"times"`
 	Why     foreign.Text `json:"why"`
-	// Retry is when it is tried again, or zero.
+	// Retry is when it is tried again, or zero: with its next fire.
 	Retry time.Time `json:"retry,omitzero"`
+	// Stopped is true of a trigger that could not begin: it is not tried again
+	// by itself.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
-// failed notes a failure of a trigger, which is tried again after retry, or not
-// when that is 0.
+// failed notes a failure of a trigger, which is tried again after retry.
 func (t trigger) failed(err error, retry time.Duration) {
-	now := time.Now()
-	t.of.f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.TriggerFailed, Trigger: t.Name, Reason: foreign.Text(err.Error()), Until: now.Add(retry)})
-	t.of.f.opt.Log.Warn("trigger failed", "agent", t.cfg.Name, "trigger", t.Name, "err", err, "retry", retry)
+	again := time.Now().Add(retry)
+	t.note(err, again, func(f *Failing) { f.Retry, f.Stopped = again, false })
+}
+
+// fails is failed for those who tell when, too.
+func (t trigger) fails(_ time.Time, err error, retry time.Duration) { t.failed(err, retry) }
+
+// failedByHand notes that a fire failed which somebody asked for. What the
+// trigger does by itself goes on as before.
+func (t trigger) failedByHand(err error) { t.note(err, time.Time{}, func(*Failing) {}) }
+
+// doesNotRun notes that a trigger could not begin.
+func (t trigger) doesNotRun(err error) {
+	t.note(fmt.Errorf("it does not run: %w", err), time.Time{}, func(f *Failing) { f.Retry, f.Stopped = time.Time{}, true })
+}
+
+func (t trigger) note(err error, again time.Time, change func(*Failing)) {
+	now, why := time.Now(), foreign.Text(err.Error())
+	t.of.f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.TriggerFailed, Trigger: t.Name, Reason: why, Until: again})
+	about := []any{"agent", t.cfg.Name, "trigger", t.Name, "err", err}
+	if !again.IsZero() {
+		about = append(about, "retry", again.Sub(now).Round(time.Second))
+	}
+	t.of.f.opt.Log.Warn("trigger failed", about...)
 	t.of.change(func(all []Failing) []Failing {
 		i := slices.IndexFunc(all, func(f Failing) bool { return f.Trigger == t.Name })
 		if i < 0 {
 			all, i = append(all, Failing{Trigger: t.Name, Since: now}), len(all)
 		}
-		f := &all[i]
-		f.Times, f.Why, f.Retry = f.Times+1, foreign.Text(err.Error()), time.Time{}
-		if retry > 0 {
-			f.Retry = now.Add(retry)
-		}
+		all[i].Times, all[i].Why = all[i].Times+1, why
+		change(&all[i])
 		return all
 	})
 }
-
-// fails is failed for those who tell when, too.
-func (t trigger) fails(_ time.Time, err error, retry time.Duration) { t.failed(err, retry) }
 
 // works takes back what failed noted.
 func (t trigger) works() {

@@ -164,7 +164,7 @@ func (t *Triggers) start(ctx context.Context, cfg *config.Agent) []memory.Anew {
 		one := t.declared(cfg, i)
 		stop, err := one.start(ctx, r.memory, r.all[i])
 		if err != nil {
-			one.failed(fmt.Errorf("it does not run: %w", err), 0)
+			one.doesNotRun(err)
 			continue
 		}
 		t.stops = append(t.stops, stop)

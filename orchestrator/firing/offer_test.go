@@ -2,6 +2,7 @@ package firing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -157,6 +158,14 @@ func TestFailuresAreToldUntilOneSucceeds(t *testing.T) {
 	}
 	if len(l.failing) != 1 || l.failing[0].Times != 2 || l.failing[0].Retry.IsZero() {
 		t.Errorf("failing: %+v", l.failing)
+	}
+	retry := l.failing[0].Retry
+	broken.failedByHand(errors.New("asked for by a person"))
+	if f := l.failing[0]; f.Times != 3 || !f.Retry.Equal(retry) || f.Stopped {
+		t.Errorf("a fire by hand changed what it does by itself: %+v, want it tried again at %s", f, retry)
+	}
+	if told := l.noted(journal.TriggerFailed); !told[0].Until.Equal(retry) && !told[1].Until.Equal(retry) || !told[2].Until.IsZero() {
+		t.Errorf("the journal: %+v", told)
 	}
 	if _, err := l.gated("exit 0").offer(t.Context(), sources.Prompt{Label: "one", Text: "x"}); err != nil || len(l.failing) != 0 {
 		t.Errorf("after one that works: %+v, %v", l.failing, err)
