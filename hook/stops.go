@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -391,13 +392,27 @@ func runsAway(r *Record) bool {
 // client meanwhile, which makes no model call while a Stop hook runs.
 const holdRunaway = 30 * time.Second
 
+// NameHooks names hooks, by their command lines, within a line that people read:
+// the first two of them, and no more of each than tells it from others.
+func NameHooks(commands []string) string {
+	var names []string
+	for i, command := range commands {
+		if i == 2 {
+			names = append(names, fmt.Sprintf("%d more", len(commands)-i))
+			break
+		}
+		names = append(names, shorten(command, 60))
+	}
+	return cmp.Or(strings.Join(names, "; "), "another Stop hook")
+}
+
 // runAway ends the session. What other hooks have said by now would be the next
 // turn.
 func (t *tick) runAway() int {
 	r := t.record
 	why := "turns without an acknowledgement"
 	if len(r.Gates) > 0 {
-		why = strings.Join(r.Gates, "; ") + " has the client go on"
+		why = NameHooks(r.Gates) + " has the client go on"
 	}
 	r.End(EndRunaway, why, time.Now())
 	leave(r, Ending, time.Now())

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heartbeat/hook/foreign"
 )
 
 // stopLine is what 2.1.329 writes of a Stop; errors and infos are JSON.
@@ -194,5 +196,26 @@ func TestAHookThatStopsTheClient(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestLongHooksAreNamedShortly: the whole of a hook's script stood in each line
+// of the log, history and status that named it.
+func TestLongHooksAreNamedShortly(t *testing.T) {
+	t.Parallel()
+	long := "n=$(cat n || echo 0);\n" + strings.Repeat("echo $n > n; ", 20)
+	for _, c := range []struct {
+		commands []string
+		want     string
+	}{
+		{nil, "another Stop hook"},
+		{[]string{"./check.sh"}, "./check.sh"},
+		{[]string{"./a", "./b"}, "./a; ./b"},
+		{[]string{"./a", "./b", "./c", "./d"}, "./a; ./b; 2 more"},
+		{[]string{long}, foreign.Line(long)[:60] + "…"},
+	} {
+		if got := NameHooks(c.commands); got != c.want {
+			t.Errorf("NameHooks(%q) = %q, want %q", c.commands, got, c.want)
+		}
 	}
 }

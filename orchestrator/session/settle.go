@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"heartbeat/hook"
@@ -58,7 +57,7 @@ func afterSettling(r *hook.Record, queued bool, now time.Time) {
 		r.Enter(hook.Unattended, now)
 		return
 	case r.Gated() && (queued || r.Policy.Mode == hook.Persist):
-		r.End(hook.EndReleased, "one entry for each session: "+foreignHooks(r.Gates)+" may have it go on", now)
+		r.End(hook.EndReleased, "one entry for each session: "+hook.NameHooks(r.Gates)+" may have it go on", now)
 	case queued && r.Policy.Context == hook.ContextEntry:
 		r.End(hook.EndReleased, "one entry for each conversation", now)
 	default:
@@ -69,13 +68,6 @@ func afterSettling(r *hook.Record, queued bool, now time.Time) {
 		r.End(hook.EndDrained, detail, now)
 	}
 	r.Enter(hook.Ending, now)
-}
-
-func foreignHooks(commands []string) string {
-	if len(commands) == 0 {
-		return "another Stop hook"
-	}
-	return strings.Join(commands, "; ")
 }
 
 // takeBack queues an entry again that a Stop hook of ours handed over while another
@@ -104,7 +96,7 @@ func (s *shim) takeBack(ctx context.Context, by string, before moment) {
 	}
 	now := time.Now()
 	s.record.Gates = heardGates(s.record.Gates, []string{by})
-	s.record.End(hook.EndReleased, by+" had the client stop where it was given the next prompt", now)
+	s.record.End(hook.EndReleased, hook.NameHooks([]string{by})+" had the client stop where it was given the next prompt", now)
 	s.record.Enter(hook.Ending, now)
 	if err := s.record.Write(s.spec.Home); err != nil {
 		s.failed.about("cannot write the session record", err, time.Now())
