@@ -41,7 +41,10 @@ func (s *Scheduler) furnish(c *config.Agent) error {
 		return nil // what has drifted is wired before each session
 	}
 	_, err := s.opt.Prepare(c)
-	return errors.Join(err, MakeHome(c))
+	if unmade := MakeHome(c); err == nil {
+		return unmade
+	}
+	return err
 }
 
 // IgnoreFile is in .heartbeat and keeps all of it out of git; Ignored is what

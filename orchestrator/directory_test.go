@@ -2,12 +2,15 @@ package orchestrator
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/session"
@@ -218,4 +221,21 @@ func TestAFolderOfTheQueueThatIsGoneHoldsNobody(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	})
+}
+
+// TestWhatCannotBeWiredIsSaidOnce: a folder that nobody can write in was
+// complained of twice in one error, by who wires it and by who makes the queue's
+// folder.
+func TestWhatCannotBeWiredIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	gone := filepath.Join(t.TempDir(), "gone")
+	agent := &config.Agent{Name: "a", Dir: gone, Home: filepath.Join(gone, ".heartbeat")}
+	unwired := errors.New("cannot wire it")
+	for _, wired := range []error{unwired, nil} {
+		s := &Scheduler{opt: Options{Prepare: func(*config.Agent) (Prepared, error) { return Prepared{}, wired }}}
+		err := s.furnish(agent)
+		if wired != nil && err != wired || wired == nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("wiring: %v, furnished: %v", wired, err)
+		}
+	}
 }

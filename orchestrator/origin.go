@@ -119,7 +119,9 @@ func Mark(agents []*config.Agent, now Origin) error {
 	var errs []error
 	for _, a := range agents {
 		if o := originOf(a); o != now && !o.leftBehind(now, a.Name) {
-			errs = append(errs, mark(a, append(data, '\n')))
+			if err := mark(a, append(data, '\n')); err != nil {
+				errs = append(errs, fmt.Errorf("agent %q: %w", a.Name, err))
+			}
 		}
 	}
 	return errors.Join(errs...)

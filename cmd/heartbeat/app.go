@@ -157,7 +157,7 @@ func (a *app) mark(f *config.Fleet, agents []*config.Agent) {
 		err = orchestrator.Mark(agents, now)
 	}
 	if err != nil {
-		a.log.Warn("cannot note which fleet runs an agent", "err", err)
+		a.log.Warn("cannot note which fleet runs the agents", "err", err)
 	}
 }
 

@@ -67,3 +67,17 @@ func (w *world) queue() string {
 	}
 	return w.get("triage/.heartbeat/inbox.jsonl")
 }
+
+// TestARunOnceThatTakesTooLongSaysSo: its last line said that it cannot go on.
+func TestARunOnceThatTakesTooLongSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    command: [heartbeat, simulate]\n")
+	w.put("triage/.claude/settings.json", "{")
+	w.ok("send", "triage", "anything")
+	o := w.run("run", "--once", "--once-timeout", "1s")
+	if o.status != exitError || !strings.Contains(o.stderr, `heartbeat stopped why="--once-timeout is over"`) ||
+		!strings.Contains(o.stderr, "cannot finish: --once-timeout is over; triage: ") {
+		t.Errorf("%+v", o)
+	}
+}

@@ -132,7 +132,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 	sum, err = s.Run(ctx)
 	asked = ctx.Err() != nil
 	if sum != nil {
-		a.logStop(sum, asked, time.Since(begin))
+		a.logStop(sum, asked, err, time.Since(begin))
 	}
 	return asked, sum, err
 }
@@ -147,9 +147,11 @@ func (c runCmd) chosen(f *config.Fleet) []*config.Agent {
 }
 
 // logStop writes the last line of a run: why it ended, and what it did.
-func (a *app) logStop(sum *orchestrator.Summary, asked bool, took time.Duration) {
-	why := "it cannot go on"
+func (a *app) logStop(sum *orchestrator.Summary, asked bool, failed error, took time.Duration) {
+	why := "--once-timeout is over"
 	switch {
+	case failed != nil:
+		why = "it cannot go on"
 	case asked:
 		why = "asked to stop"
 	case sum.Finished:

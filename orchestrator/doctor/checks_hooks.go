@@ -116,7 +116,7 @@ func checkReach(_ *Facts, a *Agent) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity: Info, Code: "within-reach", Seen: "trust-dir: in its directory lie " + list(a.Config.Guarded, 5) + ", which decide what runs",
+		Severity: Info, Code: "within-reach", Seen: "trust-dir: what decides what runs lies in its directory: " + list(a.Config.Guarded, 5),
 		Why: "the rules that we install keep the client's own tools from them; a shell that the agent may use can rewrite them",
 		Fix: "move them out of " + a.Config.Dir,
 	}}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
 )
@@ -39,8 +40,20 @@ func checkQueue(_ *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Error, Code: "queue-unreadable", Seen: q.Err.Error(), Why: "nothing is handed over",
-		Fix: permitted(a, q.Err, "correct "+a.Config.Inbox),
+		Fix: permitted(a, q.Err, inPlaceOf(a.Config.Inbox, q.Err)),
 	}}
+}
+
+// inPlaceOf is how to correct what fails with err: what stands in the place of
+// the queue, or of its folder.
+func inPlaceOf(inbox string, err error) string {
+	switch {
+	case errors.Is(err, durable.ErrNotFolder):
+		return "move away what stands at " + settings.Quote(filepath.Dir(inbox)) + ": a folder belongs there"
+	case errors.Is(err, durable.ErrNotRegular):
+		return "move away what stands at " + settings.Quote(inbox) + ": a file belongs there, and is made when it is missing"
+	}
+	return "correct " + inbox
 }
 
 // permitted is how to correct what fails with err: a file that this user may
@@ -137,6 +150,7 @@ func checkLocks(_ *Facts, a *Agent) []Finding {
 		})
 	}
 	switch {
+	case errors.Is(q.RecordErr, durable.ErrNotFolder) && errors.Is(q.Err, durable.ErrNotFolder): // it is said there
 	case q.RecordErr != nil && a.Denied == nil:
 		found = append(found, Finding{
 			Severity: Error, Code: "session-record", Seen: q.RecordErr.Error(),

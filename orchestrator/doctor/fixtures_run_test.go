@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
@@ -127,6 +129,34 @@ func runFixtures() []fixture {
 			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", "") },
 			func(r *rig) { r.hold(r.agent.Dir); r.put("state/journal.jsonl", ""); r.answering() },
 		},
+	}
+}
+
+// TestWhatStandsInPlaceOfAQueueIsToBeMovedAway (found by a user: of a .heartbeat
+// that is a link doctor said to correct the inbox, and to remove the session
+// record that lies behind the link).
+func TestWhatStandsInPlaceOfAQueueIsToBeMovedAway(t *testing.T) {
+	t.Parallel()
+	for err, place := range map[error]string{
+		durable.ErrNotFolder:  ".heartbeat: a folder belongs there",
+		durable.ErrNotRegular: "inbox.jsonl: a file belongs there",
+	} {
+		f := healthyFacts()
+		a := f.Agents[0]
+		a.Config.Inbox = "/agents/a/.heartbeat/inbox.jsonl"
+		a.Queue = Queue{Err: fmt.Errorf("cannot open it: %w", err)}
+		if errors.Is(err, durable.ErrNotFolder) {
+			a.Queue.RecordErr = a.Queue.Err
+		}
+		var fixes []string
+		for _, found := range Examine(f) {
+			if found.Code == "queue-unreadable" || found.Code == "session-record" {
+				fixes = append(fixes, found.Fix)
+			}
+		}
+		if len(fixes) != 1 || !strings.HasPrefix(fixes[0], "move away what stands at ") || !strings.Contains(fixes[0], place) {
+			t.Errorf("%v: %q, want %q moved away", err, fixes, place)
+		}
 	}
 }
 
