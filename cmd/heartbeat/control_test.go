@@ -430,3 +430,21 @@ func TestARunThatEndsByItselfIsReloaded(t *testing.T) {
 		}
 	}
 }
+
+// TestAPromptForAHeldAgentIsSaidToWait: send said that it is queued, and no more.
+func TestAPromptForAHeldAgentIsSaidToWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.put("agents/triage/README", "")
+	r := w.background()
+	w.ok("pause", "triage")
+	until(t, "send says that it waits", func() bool {
+		return strings.Contains(w.ok("send", "triage", "anything"), "It waits: the agent is held (paused by a person). `heartbeat resume triage` lets it go on.\n")
+	})
+	w.ok("resume", "triage")
+	until(t, "send says no more that it waits", func() bool { return !strings.Contains(w.ok("send", "triage", "anything"), "It waits") })
+	if status := r.stop(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+}

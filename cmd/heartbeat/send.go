@@ -14,6 +14,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/queue"
@@ -50,6 +51,9 @@ type sent struct {
 	Inbox string `json:"inbox"`
 	// Running is true when a scheduler runs the agent.
 	Running bool `json:"running"`
+	// Held is why the scheduler starts nothing for the agent until somebody
+	// resumes it, or "".
+	Held foreign.Text `json:"held,omitempty"`
 	// Duplicate is true when the id was accepted before; nothing was queued.
 	Duplicate bool `json:"duplicate"`
 	// Delivery is the entry's record in the outbox, with --wait.
@@ -87,6 +91,9 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	case err != nil:
 		return nil, err
 	}
+	if accepted.Running {
+		accepted.Held = a.heldFor(agent)
+	}
 	if !c.Wait {
 		return accepted, nil
 	}
@@ -94,8 +101,25 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if !accepted.Running {
 		a.log.Warn("no heartbeat run serves this agent now; waiting for one", "agent", agent.Name)
 	}
+	if accepted.Held != "" {
+		a.log.Warn("the agent is held; waiting until it is resumed", "agent", agent.Name, "why", accepted.Held)
+	}
 	accepted.Delivery, err = c.await(ctx, agent, accepted.ID)
 	return accepted, err
+}
+
+// heldFor is why a running scheduler starts nothing for an agent, by what it
+// published last; "" where it does, or where that is not known.
+func (a *app) heldFor(agent *config.Agent) foreign.Text {
+	dir, err := orchestrator.StateDir(a.known)
+	if err != nil {
+		return ""
+	}
+	st, err := orchestrator.Published(dir, agent.Name)
+	if err != nil || st.State != orchestrator.Held {
+		return ""
+	}
+	return st.Reason
 }
 
 // check refuses flags that would do nothing.
@@ -180,7 +204,10 @@ func (s sent) text(p *page) {
 		return
 	}
 	p.printf("queued for %s: %s\n", s.Agent, s.ID)
-	if !s.Running {
+	switch {
+	case !s.Running:
 		p.printf("It waits until somebody runs `heartbeat run`.\n")
+	case s.Held != "":
+		p.printf("It waits: the agent is held (%s). `heartbeat resume %s` lets it go on.\n", s.Held, s.Agent)
 	}
 }

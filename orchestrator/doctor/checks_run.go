@@ -170,7 +170,7 @@ func checkReachable(f *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Code: "scheduler-unreachable", Seen: fmt.Sprintf("%s runs %s and does not answer for this fleet", who, a.Config.Dir),
-		Why: "pause, trigger and reload cannot reach it: it is one with --once, starts or ends just now, or its state directory was replaced",
+		Why: "pause, trigger and reload cannot reach it: it runs the fleet of another file, is one with --once, starts or ends just now, or its state directory was replaced",
 		Fix: ours(a.ours, "status") + "; if this stays, start heartbeat run anew",
 	}}
 }
