@@ -137,7 +137,7 @@ func spoilFile(t *testing.T, path string, whole []byte, nth int) bool {
 // command makes of it. Lines of status could be forged, JSON held C1 controls,
 // and logs took what an agent said for lines of its own.
 func TestEscapesThroughEveryField(t *testing.T) {
-	t.Parallel()
+	sweep(t)
 	w := newWorld(t)
 	script, err := json.Marshal(map[string]any{"rules": []any{map[string]any{"steps": []any{
 		map[string]any{"tool": "Bash", "command": "printf '" + strings.ReplaceAll(evil, "\x9b", "") + "'"}, map[string]any{"reply": evil},

@@ -212,7 +212,7 @@ const most = 12
 // It parked the fleet, took a neighbour's prompt, switched off all limits of its
 // own session, and had logs print any file.
 func TestWhatAnAgentForges(t *testing.T) {
-	t.Parallel()
+	sweep(t)
 	const timeout = 4 * time.Second
 	s := &siege{world: newWorld(t), t: t}
 	s.victim = filepath.Join(s.dir, "victim")

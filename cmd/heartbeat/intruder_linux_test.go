@@ -201,7 +201,7 @@ func (s *siege) ends(r *running) {
 // A path that an agent can touch was replaced by a FIFO, and status, doctor,
 // inbox and the scheduler hung; SIGTERM was ignored.
 func TestWhateverAnAgentPutsInPlaceOfOurFiles(t *testing.T) {
-	t.Parallel()
+	sweep(t)
 	for _, in := range sliceOf(intruders(), 3) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
@@ -263,7 +263,7 @@ var intrudedState = []string{
 // A FIFO in the state directory stopped events, history and, where it stood among
 // what sessions had left, the scheduler, which then ignored SIGTERM.
 func TestWhateverStandsInPlaceOfTheState(t *testing.T) {
-	t.Parallel()
+	sweep(t)
 	for _, in := range sliceOf(intruders(), 3) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()

@@ -46,7 +46,7 @@ func (s step) fleet() string {
 // the byte. (A permission that was revoked stayed when the apply that revoked it
 // had been killed, or the fleet had got another name.)
 func TestKilledApplies(t *testing.T) {
-	t.Parallel()
+	sweep(t)
 	for name, steps := range map[string][]step{
 		"a revoked permission": {
 			{"fleet", "project", []string{"Read", "Edit", "Bash(git *)"}, "one", "triage"},

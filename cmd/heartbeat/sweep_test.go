@@ -1,20 +1,31 @@
 package main
 
-import "flag"
+import (
+	"flag"
+	"testing"
+)
 
 // full has the tests that combine many things with many others try all of them;
-// without it they try a slice, and with the race detector a thinner one:
+// without it they try a slice:
 //
 //	go test ./cmd/heartbeat -full -timeout 60m
 var full = flag.Bool("full", false, "try all combinations instead of a slice")
 
+// sweep begins a test that tries many combinations of whole programs. With the
+// race detector that is for -full: what the programs do is raced by all the other
+// tests, and the combinations are tried without it.
+func sweep(t *testing.T) {
+	t.Helper()
+	if raceEnabled && !*full {
+		t.Skip("tried without the race detector, or with -full")
+	}
+	t.Parallel()
+}
+
 // stride is how far apart what a sweep tries stands, where a slice is every n-th.
 func stride(n int) int {
-	switch {
-	case *full:
+	if *full {
 		return 1
-	case raceEnabled:
-		return 3 * n
 	}
 	return n
 }
