@@ -28,7 +28,7 @@ func (l *lab) fleet() (env []string, dir string) {
 	write(l.t, filepath.Join(dir, "heartbeat.yaml"),
 		fmt.Sprintf("version: 1\nagents:\n  a:\n    dir: %q\n    command: [\"true\"]\n", agent))
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"),
 		"XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"),
 	}, dir
 }

@@ -55,9 +55,9 @@ func TestSettingsOfTheCommand(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				f.write(f.file, strings.Replace(string(yaml), "]\n", `, --settings, "mine.json"]`+"\n", 1))
+				f.write(f.file, strings.Replace(string(yaml), "]\n", `, --settings, "`+filepath.Join(f.Dir, "mine.json")+`"]`+"\n", 1))
 				mine := func(name string) {
-					f.WriteJSON(filepath.Join(f.Work, "mine.json"), map[string]any{
+					f.WriteJSON(filepath.Join(f.Dir, "mine.json"), map[string]any{
 						"env":   map[string]any{"MADE_UP": name},
 						"hooks": map[string]any{"SessionStart": []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": "touch hook-of-" + name}}}}},
 					})

@@ -53,6 +53,9 @@ func (m Message) Text() string {
 	return b.String()
 }
 
+// midTurn begins what a person has sent in a turn, which goes on with it (2.1.329).
+const midTurn = "The user sent a new message while you were working:"
+
 // toolResult returns the results of tools, unless something is asked behind
 // them: the client puts a prompt that follows a turn without an end into the same
 // message.
@@ -61,7 +64,7 @@ func (m Message) toolResult() (text string, ok bool) {
 		switch {
 		case c.Type == "tool_result":
 			text, ok = text+c.Text, true
-		case c.Type == "text" && !isReminder(c.Text):
+		case c.Type == "text" && !isReminder(c.Text) && !strings.HasPrefix(strings.TrimSpace(c.Text), midTurn):
 			ok = false
 		}
 	}

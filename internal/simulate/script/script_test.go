@@ -77,7 +77,7 @@ func TestTimes(t *testing.T) {
 	if got := answers(model(`"once-file": "` + file + `-2"`)); got != "yes no no " {
 		t.Error(got)
 	}
-	if _, err := model(`"once-file": "/nonexistent/x"`).Answer("x"); err == nil {
+	if _, err := model(`"once-file": "` + file + `/x"`).Answer("x"); err == nil {
 		t.Error("no error where uses cannot be counted")
 	}
 }
