@@ -202,7 +202,7 @@ func (s *siege) ends(r *running) {
 // inbox and the scheduler hung; SIGTERM was ignored.
 func TestWhateverAnAgentPutsInPlaceOfOurFiles(t *testing.T) {
 	sweep(t)
-	for _, in := range sliceOf(intruders(), 3) {
+	for _, in := range sliceOf(intruders(), 5) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)
@@ -264,7 +264,7 @@ var intrudedState = []string{
 // what sessions had left, the scheduler, which then ignored SIGTERM.
 func TestWhateverStandsInPlaceOfTheState(t *testing.T) {
 	sweep(t)
-	for _, in := range sliceOf(intruders(), 3) {
+	for _, in := range sliceOf(intruders(), 5) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)
