@@ -246,7 +246,7 @@ func decideStop(r *Record, f facts) decision {
 		}
 	}
 	if waits {
-		r.LastReply = cut(f.event.LastMessage, maxReply)
+		r.LastReply = Cut(f.event.LastMessage, MaxReply)
 		leave(r, Background, f.now)
 		return decision{advance: inbox.Background}
 	}
@@ -273,10 +273,11 @@ func noteTasks(r *Record, running []string, now time.Time) {
 	}
 }
 
-// maxReply is how much of the agent's last message is kept.
-const maxReply = 64 << 10
+// MaxReply is how many bytes of the agent's last message are kept.
+const MaxReply = 64 << 10
 
-func cut(s string, limit int) string {
+// Cut returns at most limit bytes of a text, and no half of a character.
+func Cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}

@@ -61,7 +61,7 @@ type toolInput struct{ Command, Path, URL, Query string }
 // cut off. A character takes six at most for each byte of its own.
 const (
 	maxField = 64 << 10
-	maxLast  = 6 * (maxReply + 64) // more than the outbox keeps, so that it says that it was cut
+	maxLast  = 6 * (MaxReply + 64) // more than the outbox keeps, so that it says that it was cut
 	// maxPrompt holds a kick-off with its first entry, which is one argument of
 	// a command line (128 KiB, execve(2)).
 	maxPrompt = 6 * 128 << 10

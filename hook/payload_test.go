@@ -53,7 +53,7 @@ func TestALargePayloadTakesLittleMemory(t *testing.T) {
 	if err != nil || p.Cut || p.Tool.Path != "x" || len(p.Tasks) != 1 || p.Tasks[0].Status != "running" {
 		t.Fatalf("%.300v, %v", p, err)
 	}
-	if n := len(p.LastMessage); n <= maxReply {
+	if n := len(p.LastMessage); n <= MaxReply {
 		t.Errorf("%d bytes of the last message: it does not look cut", n)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {

@@ -18,7 +18,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	if r, err := ReadRecord(home); r != nil || err != nil {
 		t.Fatalf("without a record: %v, %v", r, err)
 	}
-	want := liveRecord(func(r *Record) { r.LastReply = strings.Repeat("\x01", maxReply) })
+	want := liveRecord(func(r *Record) { r.LastReply = strings.Repeat("\x01", MaxReply) })
 	if err := os.WriteFile(filepath.Join(home, ".session.json.tmp"), []byte("left by a killed hook"), 0o600); err != nil {
 		t.Fatal(err)
 	}

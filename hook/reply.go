@@ -91,7 +91,7 @@ func speaks(line []byte) bool {
 // said stands in the outbox.
 func (w *wired) replyOf(f *inbox.InFlight) string {
 	reply := w.event.LastMessage
-	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != cut(reply, maxReply) {
+	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != Cut(reply, MaxReply) {
 		return reply
 	}
 	h := handoverOf(f)

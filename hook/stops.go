@@ -358,7 +358,7 @@ func (t *tick) settle(a *inbox.Acknowledgement) int {
 		return t.giveUp()
 	}
 	crashPoint("settling")
-	r.LastReply, r.Settles = cut(a.Reply, maxReply), flight.DeliveryID
+	r.LastReply, r.Settles = Cut(a.Reply, MaxReply), flight.DeliveryID
 	if r.Prolonged && runsAway(r) {
 		return t.runAway()
 	}

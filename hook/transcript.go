@@ -99,7 +99,7 @@ func eachLine(path string, offset int64, do func(line []byte, end int64) bool) e
 	}
 	in := bufio.NewReaderSize(io.LimitReader(f, maxTranscript), 64<<10)
 	for {
-		line, length, err := readLine(in)
+		line, length, err := durable.Line(in, maxTranscriptLine)
 		if errors.Is(err, io.EOF) {
 			return nil // the rest of a line is to come
 		}
@@ -168,23 +168,6 @@ func Prompted(path string, offset int64) bool {
 		return !found
 	})
 	return found
-}
-
-// readLine returns a complete line and its length with the newline. Of a line
-// over maxTranscriptLine only the length comes back.
-func readLine(in *bufio.Reader) (line []byte, length int64, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		length += int64(len(part))
-		if length <= maxTranscriptLine {
-			line = append(line, part...)
-		} else {
-			line = nil
-		}
-		if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
-			return line, length, err
-		}
-	}
 }
 
 // matches reports whether a line is the user message that carries the entry.

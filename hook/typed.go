@@ -89,7 +89,7 @@ func (l *Line) read() {
 	}
 	in := bufio.NewReaderSize(io.LimitReader(f, maxTranscript), 64<<10)
 	for {
-		line, length, err := readLine(in)
+		line, length, err := durable.Line(in, maxTranscriptLine)
 		if err != nil {
 			break
 		}

@@ -108,8 +108,8 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 
 // arrived looks for evidence in the transcripts of an agent's sessions.
 func arrived(cfg *config.Agent) func(inbox.InFlight) inbox.Arrival {
-	env, _ := environment(cfg) // without its env-file it has no session
-	return hook.ArrivedIn(hook.ConfigDir(env))
+	dir, _ := ConfigDir(cfg) // without its env-file it has no session
+	return hook.ArrivedIn(dir)
 }
 
 func (s *Scheduler) noteRecovered(a *agent, outcome inbox.Outcome, flight *inbox.InFlight) {

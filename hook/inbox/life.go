@@ -103,30 +103,15 @@ func (q *Queue) Advance(s State, promptID string) (*InFlight, error) {
 	if s.rank() == 0 {
 		return nil, fmt.Errorf("cannot record the state %q: it is none", s)
 	}
-	v, err := q.settle()
-	if err != nil {
-		return nil, err
-	}
-	defer v.close()
-	f := v.flight
-	if f == nil {
-		return nil, fmt.Errorf("cannot record that the entry is %s: %w", s, ErrNothingInFlight)
-	}
-	forward := s.rank() > f.State.rank()
-	if !forward && (promptID == "" || promptID == f.PromptID) {
-		return v.record(), nil
-	}
-	f.own()
-	if forward {
-		f.State = s
-	}
-	if promptID != "" {
-		f.PromptID = promptID
-	}
-	if err := q.writeFlight(f); err != nil {
-		return nil, err
-	}
-	return v.record(), nil
+	return q.alter("record the state "+string(s)+" of", func(f *flight) error {
+		if s.rank() > f.State.rank() {
+			f.State = s
+		}
+		if promptID != "" {
+			f.PromptID = promptID
+		}
+		return nil
+	})
 }
 
 // Fail records that a failure of the API ended the turn of the entry in flight:

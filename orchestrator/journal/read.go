@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -162,7 +161,7 @@ func (r *reader) current(path string) bool {
 func (r *reader) each(yield func(Event, error) bool) bool {
 	in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.at, 1<<62), 64<<10)
 	for {
-		line, length, err := wholeLine(in)
+		line, length, err := durable.Line(in, maxEventLine)
 		if err != nil {
 			return true
 		}
@@ -173,22 +172,6 @@ func (r *reader) each(yield func(Event, error) bool) bool {
 		}
 		if !yield(e, nil) {
 			return false
-		}
-	}
-}
-
-// wholeLine returns a line that has its end, and its length; of one that is
-// too long only that.
-func wholeLine(in *bufio.Reader) (line []byte, length int64, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		if length += int64(len(part)); length <= maxEventLine {
-			line = append(line, part...)
-		} else {
-			line = nil
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return bytes.TrimSpace(line), length, err
 		}
 	}
 }

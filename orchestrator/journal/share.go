@@ -90,7 +90,7 @@ func eachOf(stateDir string, do func(agent string, line []byte) error) error {
 func eachIn(f io.Reader, do func(agent string, line []byte) error) error {
 	in := bufio.NewReaderSize(f, 64<<10)
 	for {
-		line, _, err := wholeLine(in)
+		line, _, err := durable.Line(in, maxEventLine)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -104,7 +104,7 @@ func eachIn(f io.Reader, do func(agent string, line []byte) error) error {
 		if json.Unmarshal(line, &e) != nil || e.Kind == "" {
 			continue
 		}
-		if err := do(e.Agent, append(line, '\n')); err != nil {
+		if err := do(e.Agent, line); err != nil {
 			return err
 		}
 	}

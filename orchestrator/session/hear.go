@@ -22,7 +22,6 @@ var hooksPhases = []hook.Phase{
 // Bounds of what hooks tell.
 const (
 	maxDetail = 4 << 10
-	maxReply  = 64 << 10
 	maxTasks  = 1000
 	maxTask   = 1 << 10
 )
@@ -55,7 +54,7 @@ func hear(own *hook.Record, told *hook.Shown, queue queueSays) (now *hook.Record
 	hearWork(&r, told, queue)
 	r.Waiter, r.Line, r.Said = told.Waiter, told.Line, told.Said
 	r.BackgroundTasks, r.BackgroundSince = bounded(told.BackgroundTasks), told.BackgroundSince
-	r.LastReply = cut(told.LastReply, maxReply)
+	r.LastReply = hook.Cut(told.LastReply, hook.MaxReply)
 	r.Spoke, r.Heard, r.Settles = told.Spoke, told.Heard, told.Settles
 	r.Prolonged, r.Gates = r.Prolonged || told.Prolonged, heardGates(own.Gates, told.Gates)
 	r.Ruling = heardRuling(own.Ruling, told.Ruling)
@@ -128,7 +127,7 @@ func heardRuling(own, told *hook.Ruling) *hook.Ruling {
 	case own != nil && own.Why == told.Why:
 		return own
 	}
-	detail := cut(told.Detail, maxDetail)
+	detail := hook.Cut(told.Detail, maxDetail)
 	if told.Why == hook.EndAPIFailure && !isWord(detail) {
 		detail = "unknown"
 	}
@@ -170,16 +169,9 @@ func bounded(tasks []string) []string {
 		tasks = tasks[:maxTasks]
 	}
 	for i, t := range tasks {
-		tasks[i] = cut(t, maxTask)
+		tasks[i] = hook.Cut(t, maxTask)
 	}
 	return tasks
-}
-
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "")
 }
 
 // ledger is what the shim knows of its queue: queueSays.

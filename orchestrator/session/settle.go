@@ -20,6 +20,24 @@ func (s *shim) stopped() bool {
 // settled acknowledges the entry whose turn is over, and says what follows,
 // unless a hook has spoken since the moment that was judged.
 func (s *shim) settled(ctx context.Context, before moment) {
+	s.dealWith(ctx, before, "acknowledge the entry", func(f *inbox.InFlight) error {
+		if f != nil && f.DeliveryID == s.record.Settles {
+			if _, err := s.queue.Acknowledge(*s.record.Acknowledges(time.Now())); err != nil {
+				return err
+			}
+			s.record.Done()
+			s.ledger.pass(1)
+		}
+		d, err := s.queue.Depth(countBytes)
+		afterSettling(s.record, err != nil || d.Entries > 0, time.Now())
+		return nil
+	})
+}
+
+// dealWith runs act under the hook lock, with the session's entry in flight or
+// nil, and writes the record, unless act fails or a hook has spoken since the
+// moment that was judged.
+func (s *shim) dealWith(ctx context.Context, before moment, what string, act func(*inbox.InFlight) error) {
 	unlock, err := s.lockHooks(ctx)
 	if err != nil {
 		s.failed.about("cannot lock the queue", err, time.Now())
@@ -31,18 +49,16 @@ func (s *shim) settled(ctx context.Context, before moment) {
 		return
 	}
 	f, err := s.queue.InFlight()
-	if err == nil && f != nil && f.Session == s.spec.Session && f.DeliveryID == s.record.Settles {
-		if _, err = s.queue.Acknowledge(*s.record.Acknowledges(time.Now())); err == nil {
-			s.record.Done()
-			s.ledger.pass(1)
+	if err == nil {
+		if f != nil && f.Session != s.spec.Session {
+			f = nil
 		}
+		err = act(f)
 	}
 	if err != nil {
-		s.failed.about("cannot acknowledge the entry", err, time.Now())
+		s.failed.about("cannot "+what, err, time.Now())
 		return
 	}
-	d, err := s.queue.Depth(countBytes)
-	afterSettling(s.record, err != nil || d.Entries > 0, time.Now())
 	if err := s.record.Write(s.spec.Home); err != nil {
 		s.failed.about("cannot write the session record", err, time.Now())
 	}
@@ -74,31 +90,17 @@ func afterSettling(r *hook.Record, queued bool, now time.Time) {
 // one had the client stop: the client stands idle. That hook is remembered, so that
 // from now on a session takes one entry.
 func (s *shim) takeBack(ctx context.Context, by string, before moment) {
-	unlock, err := s.lockHooks(ctx)
-	if err != nil {
-		s.failed.about("cannot lock the queue", err, time.Now())
-		return
-	}
-	defer unlock()
-	s.reload()
-	if spoken(s.record) != before {
-		return
-	}
-	f, err := s.queue.InFlight()
-	if err == nil && f != nil && f.Session == s.spec.Session && f.State == inbox.Offered && f.Via == inbox.ViaStop {
-		if err = s.queue.Withdraw(); err == nil {
+	s.dealWith(ctx, before, "take the entry back", func(f *inbox.InFlight) error {
+		if f != nil && f.State == inbox.Offered && f.Via == inbox.ViaStop {
+			if err := s.queue.Withdraw(); err != nil {
+				return err
+			}
 			s.record.Work = nil
 		}
-	}
-	if err != nil {
-		s.failed.about("cannot take the entry back", err, time.Now())
-		return
-	}
-	now := time.Now()
-	s.record.Gates = heardGates(s.record.Gates, []string{by})
-	s.record.End(hook.EndReleased, hook.NameHooks([]string{by})+" had the client stop where it was given the next prompt", now)
-	s.record.Enter(hook.Ending, now)
-	if err := s.record.Write(s.spec.Home); err != nil {
-		s.failed.about("cannot write the session record", err, time.Now())
-	}
+		now := time.Now()
+		s.record.Gates = heardGates(s.record.Gates, []string{by})
+		s.record.End(hook.EndReleased, hook.NameHooks([]string{by})+" had the client stop where it was given the next prompt", now)
+		s.record.Enter(hook.Ending, now)
+		return nil
+	})
 }

@@ -106,7 +106,7 @@ func (r *Reader) Each(do func(Line) bool) error {
 	}
 	in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.at, info.Size()-r.at), 64<<10)
 	for {
-		line, length, err := readLine(in)
+		line, length, err := durable.Line(in, maxLine)
 		if errors.Is(err, io.EOF) && length > maxLine {
 			r.at, r.within = r.at+length, true // it is not looked at again
 		}
@@ -125,21 +125,6 @@ func (r *Reader) Each(do func(Line) bool) error {
 			if !do(l) {
 				return nil
 			}
-		}
-	}
-}
-
-// readLine returns a whole line and its length; of one that is too long only that.
-func readLine(in *bufio.Reader) (line []byte, length int64, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		if length += int64(len(part)); length <= maxLine {
-			line = append(line, part...)
-		} else {
-			line = nil
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, length, err
 		}
 	}
 }
