@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/status"
 )
 
 // inherit takes over what an earlier run left for `status`: how each agent's
@@ -13,8 +13,7 @@ func (s *Scheduler) inherit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.agents {
-		var kept AgentState
-		err := state.Load(statePath(s.opt.StateDir, a.cfg.Name), &kept)
+		kept, err := status.Published(s.opt.StateDir, a.cfg.Name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

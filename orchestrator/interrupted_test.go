@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
 
 // queue opens the queue of a session.
@@ -273,7 +274,7 @@ func TestWhatAPersonHasToPutRightGoesOnAfterwards(t *testing.T) {
 // TestOnceWaitsForWhatGoesOn: nothing is queued, but something is in flight.
 func TestOnceWaitsForWhatGoesOn(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[string]Verdict{"server_error": AllDone, "rate_limit": SomeParked} {
+	for kind, want := range map[string]status.Verdict{"server_error": status.AllDone, "rate_limit": status.SomeParked} {
 		r := newRig(t, "a")
 		synctest.Test(t, func(t *testing.T) {
 			r.t = t

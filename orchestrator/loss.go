@@ -9,14 +9,8 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
-
-// QueueLoss is a queue whose folder went with what was in it. It is shown until
-// a person resumes the agent: accepted prompts are gone.
-type QueueLoss struct {
-	At time.Time `json:"at"`
-	session.Loss
-}
 
 // groundOf returns the folders of a queue as they are; nil when one of them is
 // not there.
@@ -79,7 +73,7 @@ const countDelay = 2 * time.Second
 
 // queueLostLocked tells that prompts are gone.
 func (s *Scheduler) queueLostLocked(a *agent, l session.Loss) {
-	a.loss = &QueueLoss{At: time.Now(), Loss: l}
+	a.loss = &status.QueueLoss{At: time.Now(), Loss: l}
 	s.note(journal.Event{Agent: a.name, Kind: journal.QueueLost, Reason: foreign.Text(l.What), Detail: foreign.Text(l.String()), Session: a.session})
 	s.log.Error("a queue is lost", "agent", a.name, "what", l.String())
 	s.publishLocked(a)

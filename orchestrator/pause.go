@@ -15,22 +15,12 @@ import (
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/status"
 	"heartbeat/ptyrun"
 )
 
 // pausedReason is why a paused agent is held.
-func (a *agent) pausedReason() string { return "paused by " + whoPaused(a.pausedBy) }
-
-// WhoPaused says who paused the agent: a person, or an agent's session.
-func (a AgentState) WhoPaused() string { return whoPaused(a.PausedBy) }
-
-// whoPaused says who paused an agent: a person, or the session of an agent.
-func whoPaused(agent string) string {
-	if agent == "" {
-		return "a person"
-	}
-	return fmt.Sprintf("a session of agent %q", agent)
-}
+func (a *agent) pausedReason() string { return "paused by " + status.WhoPaused(a.pausedBy) }
 
 // UnknownAgentError means that a scheduler runs no agent of that name.
 type UnknownAgentError struct{ Agent string }
@@ -92,7 +82,7 @@ func (s *Scheduler) pauseLocked(all []*agent, by string, now time.Time) error {
 		return err
 	}
 	for _, a := range all {
-		s.note(journal.Event{Agent: a.name, Kind: journal.Paused, Reason: foreign.Text("by " + whoPaused(by))})
+		s.note(journal.Event{Agent: a.name, Kind: journal.Paused, Reason: foreign.Text("by " + status.WhoPaused(by))})
 		switch {
 		case a.live != nil:
 			s.finishLocked(a, a.pausedReason())

@@ -11,21 +11,6 @@ import (
 	"heartbeat/sources"
 )
 
-// State is what an agent is doing.
-type State string
-
-// The states. An agent is in one at a time.
-const (
-	Idle       State = "idle"        // nothing to do
-	Waiting    State = "waiting"     // work is queued, no session slot is free
-	Starting   State = "starting"    // applying, recovering, launching
-	Running    State = "running"     // a session lives
-	Ending     State = "ending"      // its session is being ended
-	BackingOff State = "backing-off" // until a time, after a failure
-	Parked     State = "parked"      // usage limit or authentication of the account: until a time
-	Held       State = "held"        // too many restarts, or paused: needs a person
-)
-
 // Back-off after failures: base doubled for each further one, up to the limit,
 // then drawn from the upper half (jitter).
 const (

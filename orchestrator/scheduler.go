@@ -23,7 +23,7 @@ import (
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/slots"
-	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/stophooks"
 )
 
@@ -86,7 +86,7 @@ type Scheduler struct {
 	// recoveries is room for agents that are recovered at once.
 	recoveries chan struct{}
 	// published are the agents' states for readers.
-	published *state.Behind
+	published *status.Publisher
 
 	// One goroutine at a time changes what is run.
 	changing sync.Mutex
@@ -109,7 +109,7 @@ type Scheduler struct {
 	ready   bool // Options.Ready was called
 
 	glances  glances
-	backlogs backlogs
+	backlogs status.Backlogs
 }
 
 // agent is one declared agent and its actual state.
@@ -146,8 +146,8 @@ type agent struct {
 	folders    session.Ground
 	folderGone time.Time
 	queued     int
-	counting   bool       // count is to be called after a while
-	loss       *QueueLoss // that no person has taken note of
+	counting   bool              // count is to be called after a while
+	loss       *status.QueueLoss // that no person has taken note of
 	// goesOn is until when what is queued goes on in the last conversation.
 	goesOn time.Time
 	// owed is how the session ended whose entry in flight could not be dealt
@@ -155,7 +155,7 @@ type agent struct {
 	owed *session.Outcome
 	// halted is the entry in flight that the service has interrupted.
 	halted  *hook.Work
-	stuck   *Stuck // while the service fails
+	stuck   *status.Stuck // while the service fails
 	state   State
 	moves   int         // changes of state
 	empty   queue.Stamp // of the inbox, when it was found to hold nothing; or zero
@@ -210,7 +210,7 @@ func New(opt Options) (*Scheduler, error) {
 	s := &Scheduler{
 		opt: opt, log: opt.Log, fleet: opt.Fleet, stopHooks: stophooks.Of(opt.StateDir),
 		recoveries: make(chan struct{}, recoveriesAtOnce()), accounts: accounts{},
-		slots: slots.New[*agent](opt.Fleet.MaxSessions, opt.Fleet.Groups), published: state.NewBehind(publishDelay),
+		slots: slots.New[*agent](opt.Fleet.MaxSessions, opt.Fleet.Groups), published: status.NewPublisher(opt.StateDir, opt.Log),
 	}
 	s.firing = firing.New(firing.Options{
 		StateDir: opt.StateDir, Log: opt.Log, Note: s.note, Environment: environment, Go: s.wg.Go,

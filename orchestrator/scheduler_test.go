@@ -11,6 +11,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
 
 func (r *rig) mkdir(path string) {
@@ -216,12 +217,12 @@ func TestOnceEndsWhenNothingIsLeft(t *testing.T) {
 	tests := []struct {
 		name string
 		act  act
-		want Verdict
+		want status.Verdict
 		took time.Duration // at least
 	}{
-		{"done", drains, AllDone, boot + entry},
-		{"held", ends(session.Outcome{Why: hook.EndCrashed, Bound: true}), SomeLeft, 6 * boot},
-		{"parked", ends(session.Outcome{Why: hook.EndAPIFailure, Detail: "rate_limit", Bound: true}), SomeParked, boot},
+		{"done", drains, status.AllDone, boot + entry},
+		{"held", ends(session.Outcome{Why: hook.EndCrashed, Bound: true}), status.SomeLeft, 6 * boot},
+		{"parked", ends(session.Outcome{Why: hook.EndAPIFailure, Detail: "rate_limit", Bound: true}), status.SomeParked, boot},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
 
@@ -66,4 +67,29 @@ func (s *Scheduler) endNowLocked() {
 			a.live.Order(session.Order{Stop: true, Shutdown: true})
 		}
 	}
+}
+
+// finishOnceLocked ends a run with Once when nothing is left to do: nothing is
+// queued, in flight or backing off. Agents that are held or parked are left.
+func (s *Scheduler) finishOnceLocked() {
+	if !s.opt.Once || s.stopping || s.fires > 0 {
+		return
+	}
+	for _, a := range s.agents {
+		if a.expected() || a.recovering || a.state != Idle && a.state != Held && a.state != Parked {
+			return
+		}
+	}
+	for _, a := range s.agents {
+		if a.state == Idle && a.owed != nil {
+			return
+		}
+		if a.state != Idle || a.lost != "" || a.empty.Still(a.cfg.Inbox) {
+			continue
+		}
+		if l := queue.LookInto(a.cfg); l.Err != nil || hasWork(l.Depth) || l.Depth.Tail {
+			return
+		}
+	}
+	s.quit(errFinished)
 }

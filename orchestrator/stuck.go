@@ -7,17 +7,8 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
-
-// Stuck is work at the head of a queue that the service refuses again and
-// again. It passes, and nobody can do anything about it; but somebody wants to
-// know when it takes long.
-type Stuck struct {
-	Since time.Time `json:"since"` // the first failure
-	Why   string    `json:"why"`   // the last one
-	// Told is true from stuck-after on.
-	Told bool `json:"told"`
-}
 
 // stuckLocked takes in how a session ended, once it is decided what follows.
 func (s *Scheduler) stuckLocked(a *agent, o session.Outcome, now time.Time) {
@@ -28,7 +19,7 @@ func (s *Scheduler) stuckLocked(a *agent, o session.Outcome, now time.Time) {
 		return
 	}
 	if a.stuck == nil {
-		a.stuck = &Stuck{Since: now}
+		a.stuck = &status.Stuck{Since: now}
 		if after := a.cfg.StuckAfter; after > 0 {
 			since := a.stuck
 			time.AfterFunc(after, func() { s.tellStuck(a, since) })
@@ -46,7 +37,7 @@ func (s *Scheduler) unstuckLocked(a *agent) {
 }
 
 // tellStuck tells that an agent's work has not moved for stuck-after.
-func (s *Scheduler) tellStuck(a *agent, k *Stuck) {
+func (s *Scheduler) tellStuck(a *agent, k *status.Stuck) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.stuck != k || k.Told || s.stopping || a.removed {

@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/status"
 	"heartbeat/sources"
 )
 
@@ -81,8 +82,7 @@ func TestTheEndOfARunKeepsTheLastFire(t *testing.T) {
 		if got, want := r.remembers(), time.Now().Truncate(time.Hour); !got.Equal(want) {
 			t.Errorf("remembered %v, want %v", got, want)
 		}
-		var kept AgentState
-		if err := state.Load(statePath(filepath.Join(r.dir, "state"), "a"), &kept); err != nil || kept.Session == "" {
+		if kept, err := status.Published(filepath.Join(r.dir, "state"), "a"); err != nil || kept.Session == "" {
 			t.Errorf("published %+v, %v", kept, err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/status"
 )
 
 // A lock that may not be opened was reported as a session that still lives.
@@ -45,20 +46,20 @@ func TestAQueueThatCannotBeReadIsNotEmpty(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(r.agent("a").Dir, 0o700), os.WriteFile(home, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if st := Status(r.fleet, filepath.Join(r.dir, "state"), time.Now())[0]; !st.Unread || st.Problem == "" {
+		if st := status.Read(r.fleet, filepath.Join(r.dir, "state"), nil, time.Now()).Agents[0]; !st.Unread || st.Problem == "" {
 			t.Errorf("status: %+v", st)
 		}
 		if err := os.Remove(home); err != nil {
 			t.Fatal(err)
 		}
-		if st := Status(r.fleet, filepath.Join(r.dir, "state"), time.Now())[0]; st.Unread || st.Problem != "" {
+		if st := status.Read(r.fleet, filepath.Join(r.dir, "state"), nil, time.Now()).Agents[0]; st.Unread || st.Problem != "" {
 			t.Errorf("status of an agent without a queue: %+v", st)
 		}
 		stop := r.run()
 		if err := errors.Join(os.RemoveAll(home), os.WriteFile(home, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if sum := stop(); sum.Agents[0].Unread == "" || sum.Verdict() != SomeLeft {
+		if sum := stop(); sum.Agents[0].Unread == "" || sum.Verdict() != status.SomeLeft {
 			t.Errorf("summary: %+v", sum.Agents[0])
 		}
 	})

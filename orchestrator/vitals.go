@@ -24,11 +24,6 @@ type Vitals struct {
 	Parked time.Time `json:"parked,omitzero"`
 }
 
-// States are all states that an agent of a running fleet can be in.
-func States() []State {
-	return []State{Idle, Waiting, Starting, Running, Ending, BackingOff, Parked, Held}
-}
-
 // Vitals returns the facts of the run as they are now.
 func (s *Scheduler) Vitals() Vitals {
 	s.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/status"
 )
 
 // alive asks with a second's patience.
@@ -104,7 +105,7 @@ func TestVitals(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		for state := range v.Agents {
-			if !slices.Contains(States(), state) {
+			if !slices.Contains(status.States(), state) {
 				t.Errorf("%s is missing in States", state)
 			}
 		}

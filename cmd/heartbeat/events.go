@@ -11,6 +11,7 @@ import (
 
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/status"
 )
 
 type eventsCmd struct {
@@ -103,7 +104,7 @@ func eventText(p *page, e journal.Event) {
 	switch e.Kind {
 	case journal.StateChanged:
 		what = e.From + " → " + e.State
-		colour = stateCell(p, orchestrator.State(e.State)).colour
+		colour = stateCell(p, status.State(e.State)).colour
 	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew:
 		colour = p.yellow
 	}

@@ -7,6 +7,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/status"
 )
 
 // chosen are agents by their names, or all of them.
@@ -46,8 +47,8 @@ Examples:
 
 // held is what agents do after a pause or its end.
 type held struct {
-	Done   string                    `json:"done"` // paused, resumed
-	Agents []orchestrator.AgentState `json:"agents"`
+	Done   string              `json:"done"` // paused, resumed
+	Agents []status.AgentState `json:"agents"`
 }
 
 func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
@@ -69,7 +70,7 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 func (h held) text(p *page) {
 	for _, a := range h.Agents {
 		switch {
-		case h.Done == "paused" && (a.State == orchestrator.Running || a.State == orchestrator.Starting || a.State == orchestrator.Ending):
+		case h.Done == "paused" && (a.State == status.Running || a.State == status.Starting || a.State == status.Ending):
 			p.printf("%s: paused; its session ends after its turn\n", a.Agent)
 		case h.Done == "paused":
 			p.printf("%s: paused\n", a.Agent)

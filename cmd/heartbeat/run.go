@@ -16,6 +16,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/sources/watch"
 )
@@ -58,8 +59,8 @@ Examples:
 
 // ran is how a run ended.
 type ran struct {
-	*orchestrator.Summary
-	Verdict orchestrator.Verdict `json:"verdict,omitempty"` // with --once
+	*status.Summary
+	Verdict status.Verdict `json:"verdict,omitempty"` // with --once
 }
 
 func (c runCmd) run(ctx context.Context, a *app) (result, error) {
@@ -100,7 +101,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 // supervised runs the fleet with everything around it: signals, the control
 // socket, the watch of the configuration. It reports whether the run was
 // asked to stop.
-func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (asked bool, sum *orchestrator.Summary, err error) {
+func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (asked bool, sum *status.Summary, err error) {
 	var around sync.WaitGroup
 	beside, end := context.WithCancel(ctx)
 	defer around.Wait()
@@ -147,7 +148,7 @@ func (c runCmd) chosen(f *config.Fleet) []*config.Agent {
 }
 
 // logStop writes the last line of a run: why it ended, and what it did.
-func (a *app) logStop(sum *orchestrator.Summary, asked bool, failed error, took time.Duration) {
+func (a *app) logStop(sum *status.Summary, asked bool, failed error, took time.Duration) {
 	why := "--once-timeout is over"
 	switch {
 	case failed != nil:
@@ -167,7 +168,7 @@ func (a *app) logStop(sum *orchestrator.Summary, asked bool, failed error, took 
 // serveControl answers `heartbeat pause` and its like. The fleet runs without
 // it, too; a socket that went is made anew as soon as that is possible.
 func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator.Scheduler) {
-	run := control.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
+	run := status.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
 	for told := false; ; {
 		dir, err := orchestrator.RuntimeDir(f)
 		if err == nil {
@@ -211,11 +212,11 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Even
 
 // onceFailure is the exit status of a run with --once, with the first reasons
 // for it.
-func onceFailure(sum *orchestrator.Summary) error {
+func onceFailure(sum *status.Summary) error {
 	switch sum.Verdict() {
-	case orchestrator.AllDone:
+	case status.AllDone:
 		return nil
-	case orchestrator.SomeParked:
+	case status.SomeParked:
 		return &failure{
 			status: exitParked, hint: "run it again when the usage limit is over, or log in with `claude`",
 			err: errors.New("cannot finish: an agent is parked"),
@@ -224,7 +225,7 @@ func onceFailure(sum *orchestrator.Summary) error {
 	why, more := "", 0
 	for _, s := range sum.Agents {
 		switch {
-		case s.Verdict() == orchestrator.AllDone:
+		case s.Verdict() == status.AllDone:
 		case why == "":
 			why = s.Agent + ": " + cmp.Or(s.Why(), string(s.State))
 		default:
@@ -263,14 +264,14 @@ func (r ran) text(p *page) {
 }
 
 // stateCell is a state in the colour of its urgency.
-func stateCell(p *page, s orchestrator.State) cell {
+func stateCell(p *page, s status.State) cell {
 	colour := ""
 	switch s {
-	case orchestrator.Running, orchestrator.Starting, orchestrator.Ending:
+	case status.Running, status.Starting, status.Ending:
 		colour = p.green
-	case orchestrator.BackingOff, orchestrator.Parked, orchestrator.Waiting:
+	case status.BackingOff, status.Parked, status.Waiting:
 		colour = p.yellow
-	case orchestrator.Held:
+	case status.Held:
 		colour = p.red
 	}
 	return cell{text: string(s), colour: colour}

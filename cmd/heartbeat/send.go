@@ -18,6 +18,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -115,8 +116,8 @@ func (a *app) heldFor(agent *config.Agent) foreign.Text {
 	if err != nil {
 		return ""
 	}
-	st, err := orchestrator.Published(dir, agent.Name)
-	if err != nil || st.State != orchestrator.Held {
+	st, err := status.Published(dir, agent.Name)
+	if err != nil || st.State != status.Held {
 		return ""
 	}
 	return st.Reason

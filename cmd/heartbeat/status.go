@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/status"
 )
 
 type statusCmd struct {
@@ -36,11 +36,8 @@ Examples:
 
 // statusPage is the state of the fleet.
 type statusPage struct {
-	Fleet string `json:"fleet"`
-	// Scheduler is the run that answers, or null.
-	Scheduler *control.Run               `json:"scheduler"`
-	Agents    []orchestrator.AgentStatus `json:"agents"`
-	now       time.Time
+	status.Fleet
+	now time.Time
 }
 
 func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
@@ -67,21 +64,18 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	s := statusPage{Fleet: fleet.Name, Agents: orchestrator.Status(fleet, stateDir, now), now: now}
-	switch live, err := askStatus(ctx, fleet); {
-	case err == nil:
-		s.told(live)
-	case !errors.Is(err, control.ErrNotRunning):
+	live, err := askStatus(ctx, fleet)
+	if err != nil && !errors.Is(err, control.ErrNotRunning) {
 		a.warn(err.Error())
 	}
-	return s, nil
+	now := time.Now()
+	return statusPage{status.Read(fleet, stateDir, live, now), now}, nil
 }
 
 // askPatience is how long a running scheduler may take to answer.
 const askPatience = 2 * time.Second
 
-func askStatus(ctx context.Context, fleet *config.Fleet) (*control.Status, error) {
+func askStatus(ctx context.Context, fleet *config.Fleet) (*status.Live, error) {
 	dir, err := runtimeDir(fleet)
 	if err != nil {
 		return nil, err
@@ -89,23 +83,6 @@ func askStatus(ctx context.Context, fleet *config.Fleet) (*control.Status, error
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	return control.NewClient(dir).Status(ctx)
-}
-
-// told lays what a running scheduler says over what the disk does. What a
-// session is doing is on the disk first.
-func (s *statusPage) told(live *control.Status) {
-	s.Scheduler = &live.Run
-	byName := map[string]orchestrator.AgentState{}
-	for _, a := range live.Agents {
-		byName[a.Agent] = a
-	}
-	for i := range s.Agents {
-		a := &s.Agents[i]
-		if now, ok := byName[a.Agent]; ok {
-			now.Phase, now.Work = cmp.Or(a.Phase, now.Phase), cmp.Or(a.Work, now.Work)
-			a.AgentState = now
-		}
-	}
 }
 
 func (s statusPage) text(p *page) {
@@ -165,8 +142,8 @@ func (s statusPage) text(p *page) {
 }
 
 // stateText is a state and since when it lasts.
-func stateText(a orchestrator.AgentStatus, now time.Time) string {
-	if a.State == orchestrator.Stopped || a.Since.IsZero() {
+func stateText(a status.Agent, now time.Time) string {
+	if a.State == status.Stopped || a.Since.IsZero() {
 		return string(a.State)
 	}
 	return string(a.State) + " " + roughly(now.Sub(a.Since))
@@ -175,7 +152,7 @@ func stateText(a orchestrator.AgentStatus, now time.Time) string {
 // unknown stands for what cannot be read.
 const unknown = "?"
 
-func queuedText(a orchestrator.AgentStatus) string {
+func queuedText(a status.Agent) string {
 	if a.Unread {
 		return unknown
 	}
@@ -188,7 +165,7 @@ func queuedText(a orchestrator.AgentStatus) string {
 
 // inFlightText says where the entry that is worked on comes from, for how long
 // it is, and which attempt this is; or what the session does without one.
-func inFlightText(a orchestrator.AgentStatus, now time.Time) string {
+func inFlightText(a status.Agent, now time.Time) string {
 	if a.Unread {
 		return unknown
 	}
@@ -225,7 +202,7 @@ func origin(agent, source string) string {
 
 // lastText is what the last session got done, and how it ended where that was
 // not because nothing was left to do.
-func lastText(a orchestrator.AgentStatus) string {
+func lastText(a status.Agent) string {
 	if a.Last == nil {
 		return "-"
 	}
@@ -237,7 +214,7 @@ func lastText(a orchestrator.AgentStatus) string {
 	return fmt.Sprintf("%s, %s", a.Last.Why, done)
 }
 
-func nextText(a orchestrator.AgentStatus, now time.Time) string {
+func nextText(a status.Agent, now time.Time) string {
 	switch {
 	case !a.Next.IsZero():
 		return "in " + roughly(a.Next.Sub(now))
@@ -265,17 +242,17 @@ func roughly(d time.Duration) string {
 }
 
 // whyText explains states that a person may want to end.
-func whyText(a orchestrator.AgentStatus, now time.Time) string {
+func whyText(a status.Agent, now time.Time) string {
 	switch a.State {
-	case orchestrator.Held:
+	case status.Held:
 		return "held: " + a.Reason.String()
-	case orchestrator.Waiting:
+	case status.Waiting:
 		return "waiting: " + a.Reason.String()
-	case orchestrator.BackingOff, orchestrator.Parked:
+	case status.BackingOff, status.Parked:
 		return fmt.Sprintf("%s for %s: %s", a.State, ago(a.Until.Sub(now)), a.Reason)
-	case orchestrator.Ending:
+	case status.Ending:
 		return "its session ends: " + a.Reason.String()
-	case orchestrator.Idle, orchestrator.Starting, orchestrator.Running, orchestrator.Stopped:
+	case status.Idle, status.Starting, status.Running, status.Stopped:
 	}
 	if !a.Paused.IsZero() {
 		return "paused by " + a.WhoPaused() + "; heartbeat resume lets it go on"
@@ -284,7 +261,7 @@ func whyText(a orchestrator.AgentStatus, now time.Time) string {
 }
 
 // heldBackText says why a live session is not handed what is queued.
-func heldBackText(a orchestrator.AgentStatus, now time.Time) string {
+func heldBackText(a status.Agent, now time.Time) string {
 	if a.Depth.Entries == 0 || a.InFlight != nil {
 		return ""
 	}

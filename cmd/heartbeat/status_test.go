@@ -8,8 +8,8 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
 
 // A row says what a person asks: since when, what is worked on and for which
@@ -18,29 +18,29 @@ func TestStatusTable(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	before := func(d time.Duration) time.Time { return now.Add(-d) }
-	of := func(name string, s orchestrator.State, since time.Duration, reason string) orchestrator.AgentStatus {
-		return orchestrator.AgentStatus{AgentState: orchestrator.AgentState{Agent: name, State: s, Since: before(since), Reason: foreign.Text(reason)}}
+	of := func(name string, s status.State, since time.Duration, reason string) status.Agent {
+		return status.Agent{AgentState: status.AgentState{Agent: name, State: s, Since: before(since), Reason: foreign.Text(reason)}}
 	}
-	busy := of("triage", orchestrator.Running, 90*time.Second, "session started")
+	busy := of("triage", status.Running, 90*time.Second, "session started")
 	busy.InFlight = &inbox.InFlight{Source: "triage/mails@2026-03-01T11:58", Attempt: 2, DeliveredAt: before(2 * time.Minute)}
 	busy.Depth.Entries, busy.Dead, busy.Next = 120, 3, now.Add(50*time.Hour)
 	busy.Last = &session.Outcome{Why: hook.EndTimeout, Acknowledged: 2}
-	waits := of("builder", orchestrator.Running, 3*time.Hour, "")
+	waits := of("builder", status.Running, 3*time.Hour, "")
 	waits.Phase, waits.Watches, waits.Polls = hook.Waiting, 1, 1
 	waits.Last = &session.Outcome{Why: hook.EndReleased, Acknowledged: 41}
-	ends := of("reviewer", orchestrator.Ending, 5*time.Second, "timeout (over 1h)")
+	ends := of("reviewer", status.Ending, 5*time.Second, "timeout (over 1h)")
 	ends.InFlight = &inbox.InFlight{Attempt: 1, DeliveredAt: before(time.Hour)}
 	ends.Phase = hook.Ending
-	stopped := of("clerk", orchestrator.Stopped, time.Hour, "")
+	stopped := of("clerk", status.Stopped, time.Hour, "")
 	stopped.InFlight = &inbox.InFlight{Source: "send", Attempt: 1, DeliveredAt: before(30 * time.Second)}
 
-	typed := of("writer", orchestrator.Running, time.Minute, "")
+	typed := of("writer", status.Running, time.Minute, "")
 	typed.Phase, typed.Depth.Entries, typed.Attached, typed.Hush = hook.Waiting, 2, 1, now.Add(80*time.Second)
-	broken := of("editor", orchestrator.Running, time.Minute, "")
+	broken := of("editor", status.Running, time.Minute, "")
 	broken.Phase, broken.Depth.Entries = hook.Unattended, 1
 
 	var p page
-	statusPage{Agents: []orchestrator.AgentStatus{busy, waits, ends, stopped, typed, broken}, now: now}.text(&p)
+	statusPage{status.Fleet{Agents: []status.Agent{busy, waits, ends, stopped, typed, broken}}, now}.text(&p)
 	want := `AGENT     STATE       QUEUED  IN FLIGHT             DEAD  NEXT         LAST SESSION
 triage    running 1m  120     mails 2m, try 2   3     in 2d     timeout, 2 done
 builder   running 3h  0       none, it waits        0     any time  41 done

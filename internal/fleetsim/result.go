@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/status"
 )
 
 // Result is what one scenario measured.
@@ -94,11 +94,11 @@ func readHistory(stateDir string) (*history, error) {
 			h.fired[fireOf(e)] = e.At
 		case e.Kind == journal.Skipped:
 			h.skipped[fireOf(e)] = true
-		case e.Kind == journal.StateChanged && e.State == string(orchestrator.Waiting):
+		case e.Kind == journal.StateChanged && e.State == string(status.Waiting):
 			since[e.Agent] = e.At
-		case e.Kind == journal.StateChanged && e.State == string(orchestrator.Starting):
+		case e.Kind == journal.StateChanged && e.State == string(status.Starting):
 			w := wait{agent: agentNumber(e.Agent)}
-			if e.From == string(orchestrator.Waiting) {
+			if e.From == string(status.Waiting) {
 				w.long = e.At.Sub(since[e.Agent])
 			}
 			h.waited = append(h.waited, w)

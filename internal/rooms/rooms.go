@@ -34,10 +34,13 @@ var allowed = map[string][]string{
 	"orchestrator/journal": {"hook", "hook/durable", "hook/flock", "hook/foreign"},
 	"orchestrator/memory":  {"config", "hook/flock", "orchestrator/state", "sources"},
 	"orchestrator/slots":   {},
-	"orchestrator/firing":  {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
+	// What it reads of a queue and of a session, and the words of the rooms that
+	// it tells of.
+	"orchestrator/status": {"config", "hook", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/firing", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
+	"orchestrator/firing": {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator": {
 		"config", "hook/...", "sources/...", "ptyrun/...",
-		"orchestrator/account", "orchestrator/firing", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/stophooks",
+		"orchestrator/account", "orchestrator/firing", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
 	},
 	"orchestrator/stophooks": {"hook", "orchestrator/state"},
 	"orchestrator/preflight": {"config", "hook", "hook/durable", "hook/settings", "orchestrator/stophooks"},
@@ -45,12 +48,12 @@ var allowed = map[string][]string{
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/stophooks", "orchestrator/preflight", "orchestrator/state"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/queue", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks", "orchestrator/workspace",
+		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/queue", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
 	},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
-	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "hook/flock", "ptyrun/peer"},
-	"orchestrator/service":    {"orchestrator"},
-	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal"},
+	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "ptyrun/peer"},
+	"orchestrator/service":    {"orchestrator", "orchestrator/status"},
+	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/status"},
 	"cmd/heartbeat-stop":      {"hook"},
 	"cmd/heartbeat":           {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// The stand-in knows what the client knows: nothing of ours.
@@ -60,7 +63,7 @@ var allowed = map[string][]string{
 	"internal/bench":        {"hook", "hook/durable", "hook/inbox"},
 	"internal/fleetsim":     {"config", "hook", "hook/inbox", "orchestrator/...", "sources/..."},
 	"internal/crash/...":    {"hook", "hook/inbox", "hook/settings", "internal/crash/..."},
-	"internal/soak":         {"hook", "hook/inbox", "hook/flock", "orchestrator", "orchestrator/control", "internal/simulate/..."},
+	"internal/soak":         {"hook", "hook/inbox", "hook/flock", "orchestrator", "orchestrator/control", "orchestrator/status", "internal/simulate/..."},
 	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
 }
 

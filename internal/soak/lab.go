@@ -14,8 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heartbeat/orchestrator"
-	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/status"
 )
 
 // lab is a running soak.
@@ -160,16 +159,10 @@ func (l *lab) heartbeat(stdin []byte, slay time.Duration, args ...string) said {
 	return said{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}
 }
 
-// page is what `heartbeat status -o json` says.
-type page struct {
-	Scheduler *control.Run               `json:"scheduler"`
-	Agents    []orchestrator.AgentStatus `json:"agents"`
-}
-
-func (l *lab) status() (*page, error) {
+func (l *lab) status() (*status.Fleet, error) {
 	s := l.heartbeat(nil, 0, "status", "-o", "json", "--heartbeat-ms", "0")
 	var envelope struct {
-		Data *page `json:"data"`
+		Data *status.Fleet `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(s.out), &envelope); err != nil || envelope.Data == nil {
 		return nil, fmt.Errorf("cannot read the status: %s%s", s.out, s.errOut)

@@ -12,7 +12,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/status"
 )
 
 // run does the whole soak in a folder and judges it.
@@ -156,7 +156,7 @@ func (l *lab) left() string {
 	}
 	var left []string
 	for _, a := range s.Agents {
-		if a.State == orchestrator.Held && a.Paused.IsZero() {
+		if a.State == status.Held && a.Paused.IsZero() {
 			l.surprise("%s is held: %s", a.Agent, a.Reason)
 		}
 		if a.Depth.Entries > 0 || a.Depth.Tail || a.InFlight != nil || a.Problem != "" {

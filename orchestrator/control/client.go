@@ -19,6 +19,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/status"
 	"heartbeat/ptyrun/peer"
 )
 
@@ -111,21 +112,24 @@ func Answers(dir string) bool { return flock.Held(lockPath(dir)) }
 
 // Status returns what the run does now. Without one the error is
 // ErrNotRunning, as for all methods.
-func (c *Client) Status(ctx context.Context) (*Status, error) {
-	var s Status
-	return &s, c.do(ctx, http.MethodGet, "status", nil, &s)
+func (c *Client) Status(ctx context.Context) (*status.Live, error) {
+	var s status.Live
+	if err := c.do(ctx, http.MethodGet, "status", nil, &s); err != nil {
+		return nil, err
+	}
+	return &s, nil
 }
 
 // Pause holds agents; none named means all.
-func (c *Client) Pause(ctx context.Context, agents ...string) ([]orchestrator.AgentState, error) {
-	var states []orchestrator.AgentState
+func (c *Client) Pause(ctx context.Context, agents ...string) ([]status.AgentState, error) {
+	var states []status.AgentState
 	err := c.do(ctx, http.MethodPost, "pause", &request{Agents: agents}, &states)
 	return states, err
 }
 
 // Resume ends what holds agents; none named means all.
-func (c *Client) Resume(ctx context.Context, agents ...string) ([]orchestrator.AgentState, error) {
-	var states []orchestrator.AgentState
+func (c *Client) Resume(ctx context.Context, agents ...string) ([]status.AgentState, error) {
+	var states []status.AgentState
 	err := c.do(ctx, http.MethodPost, "resume", &request{Agents: agents}, &states)
 	return states, err
 }

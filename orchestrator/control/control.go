@@ -11,36 +11,22 @@ package control
 import (
 	"context"
 	"path/filepath"
-	"time"
 
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/status"
 )
 
 // Scheduler is what the server needs of a running fleet.
 type Scheduler interface {
-	Snapshot() []orchestrator.AgentState
+	Snapshot() []status.AgentState
 	// SessionOf returns the agent of whose session a process is, or "".
 	SessionOf(pid int) string
-	PauseBy(agent string, agents ...string) ([]orchestrator.AgentState, error)
-	Resume(agents ...string) ([]orchestrator.AgentState, error)
+	PauseBy(agent string, agents ...string) ([]status.AgentState, error)
+	Resume(agents ...string) ([]status.AgentState, error)
 	Trigger(ctx context.Context, agent string, triggers ...string) ([]firing.Fired, error)
 	// Reload loads the fleet's file again and says what that changes.
 	Reload() (*orchestrator.Plan, error)
-}
-
-// Run says which run answers.
-type Run struct {
-	PID     int       `json:"pid"`
-	Fleet   string    `json:"fleet"`
-	File    string    `json:"file"`
-	Started time.Time `json:"started"`
-}
-
-// Status is what a run does now.
-type Status struct {
-	Run
-	Agents []orchestrator.AgentState `json:"agents"`
 }
 
 // request is the body of what changes something.

@@ -18,18 +18,19 @@ import (
 
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/status"
 )
 
 // fleet stands in for a scheduler and notes what it is asked.
 type fleet struct{ asked []string }
 
-func (f *fleet) Snapshot() []orchestrator.AgentState {
-	return []orchestrator.AgentState{{Agent: "a", State: orchestrator.Running}}
+func (f *fleet) Snapshot() []status.AgentState {
+	return []status.AgentState{{Agent: "a", State: status.Running}}
 }
 
 func (f *fleet) SessionOf(int) string { return "" }
 
-func (f *fleet) PauseBy(_ string, agents ...string) ([]orchestrator.AgentState, error) {
+func (f *fleet) PauseBy(_ string, agents ...string) ([]status.AgentState, error) {
 	f.asked = append(f.asked, "pause "+strings.Join(agents, ","))
 	if slices.Contains(agents, "nobody") {
 		return nil, &orchestrator.UnknownAgentError{Agent: "nobody"}
@@ -37,7 +38,7 @@ func (f *fleet) PauseBy(_ string, agents ...string) ([]orchestrator.AgentState, 
 	return f.Snapshot(), nil
 }
 
-func (f *fleet) Resume(agents ...string) ([]orchestrator.AgentState, error) {
+func (f *fleet) Resume(agents ...string) ([]status.AgentState, error) {
 	f.asked = append(f.asked, "resume "+strings.Join(agents, ","))
 	return f.Snapshot(), nil
 }
@@ -68,7 +69,9 @@ func serve(t *testing.T, dir string, f *fleet, pid int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, dir, Run{PID: pid, Fleet: "fleet"}, f, slog.New(slog.DiscardHandler)) }()
+	go func() {
+		done <- Serve(ctx, dir, status.Run{PID: pid, Fleet: "fleet"}, f, slog.New(slog.DiscardHandler))
+	}()
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -109,7 +112,7 @@ func TestAsk(t *testing.T) {
 		t.Errorf("the socket's mode: %v, %v", info.Mode(), err)
 	}
 	s, err := c.Status(t.Context())
-	if err != nil || s.Fleet != "fleet" || len(s.Agents) != 1 || s.Agents[0].State != orchestrator.Running {
+	if err != nil || s.Fleet != "fleet" || len(s.Agents) != 1 || s.Agents[0].State != status.Running {
 		t.Errorf("Status = %+v, %v", s, err)
 	}
 	_, errPause := c.Pause(t.Context(), "a", "b")
@@ -230,7 +233,7 @@ func TestARequestIsNotCarriedOutWhenItsClientHasGone(t *testing.T) {
 	f := &fleet{}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- answer(ctx, l, Run{}, f, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- answer(ctx, l, status.Run{}, f, slog.New(slog.DiscardHandler)) }()
 	if _, err := http.ReadResponse(bufio.NewReader(patient), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +282,7 @@ func TestASlowTriggerIsWaitedFor(t *testing.T) {
 	f := &slowFleet{}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, dir, Run{PID: 1}, f, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- Serve(ctx, dir, status.Run{PID: 1}, f, slog.New(slog.DiscardHandler)) }()
 	c := await(t, dir, 1)
 	c.wait = 100 * time.Millisecond
 	if fired, err := c.Trigger(t.Context(), "a", ""); err != nil || len(fired) != 1 {

@@ -17,6 +17,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/status"
 	"heartbeat/ptyrun/peer"
 )
 
@@ -35,7 +36,7 @@ var ErrGone = errors.New("the control socket is gone")
 // Serve answers for a running scheduler on the socket in dir until ctx ends,
 // and removes the socket then. Where another run has the socket it waits for
 // that one's end, and says so once. ErrGone means that it has to be called anew.
-func Serve(ctx context.Context, dir string, run Run, s Scheduler, log *slog.Logger) error {
+func Serve(ctx context.Context, dir string, run status.Run, s Scheduler, log *slog.Logger) error {
 	unlock, err := take(ctx, dir, log)
 	if err != nil || unlock == nil {
 		return err
@@ -80,7 +81,7 @@ func lookAfter(ctx context.Context, l *net.UnixListener, gone context.CancelCaus
 }
 
 // answer answers what is asked on the socket until ctx ends.
-func answer(ctx context.Context, l net.Listener, run Run, s Scheduler, log *slog.Logger) error {
+func answer(ctx context.Context, l net.Listener, run status.Run, s Scheduler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: handler(run, s, log), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -140,12 +141,12 @@ func listen(path string) (*net.UnixListener, error) {
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-func handler(run Run, s Scheduler, log *slog.Logger) http.Handler {
+func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	act := func(do func(context.Context, request) (any, error)) http.HandlerFunc { return act(log, do) }
 	mux.HandleFunc("GET /v1/alive", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, run) })
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, Status{Run: run, Agents: s.Snapshot()})
+		reply(w, http.StatusOK, status.Live{Run: run, Agents: s.Snapshot()})
 	})
 	mux.HandleFunc("POST /v1/pause", act(func(ctx context.Context, q request) (any, error) { return s.PauseBy(asker(ctx, s), q.Agents...) }))
 	mux.HandleFunc("POST /v1/resume", act(func(_ context.Context, q request) (any, error) { return s.Resume(q.Agents...) }))

@@ -8,11 +8,12 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/status"
 )
 
 // checkHeld: an agent for which nothing starts until a person says so.
 func checkHeld(f *Facts, a *Agent) []Finding {
-	if a.State.State != orchestrator.Held || !a.State.Paused.IsZero() {
+	if a.State.State != status.Held || !a.State.Paused.IsZero() {
 		return nil
 	}
 	return []Finding{{
@@ -114,13 +115,13 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 		again = "; the next try is in " + age(wait)
 	}
 	switch {
-	case s.State == orchestrator.Parked:
+	case s.State == status.Parked:
 		return []Finding{{
 			Severity: Warning, Code: "parked", Seen: fmt.Sprintf("parked for %s: %s%s", age(f.Now.Sub(s.Since)), s.Reason, again),
 			Why: "the account's limit is used up, or nobody is logged in: no agent of this account works, and " + waits(a),
 			Fix: "log in with `claude` if that is it, then " + a.command("resume"),
 		}}
-	case s.State != orchestrator.Held && s.Failures >= manyFailures:
+	case s.State != status.Held && s.Failures >= manyFailures:
 		last := s.Reason
 		if s.Last != nil {
 			last = foreign.Text(s.Last.String())

@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/ptyrun"
 )
@@ -52,7 +53,7 @@ type Look struct {
 // Scheduler is a run that answers for the fleet.
 type Scheduler struct {
 	PID    int
-	Agents []orchestrator.AgentState
+	Agents []status.AgentState
 }
 
 // collector gathers facts; what several agents share is looked at once.
@@ -172,7 +173,7 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 
 // stateOf is what the scheduler that runs an agent says of it, and whether the
 // one that answers for the fleet does run it.
-func (c *collector) stateOf(a *Agent) (st orchestrator.AgentState, scheduled bool) {
+func (c *collector) stateOf(a *Agent) (st status.AgentState, scheduled bool) {
 	if c.Scheduler != nil {
 		for _, st := range c.Scheduler.Agents {
 			if st.Agent == a.Config.Name {
@@ -181,7 +182,7 @@ func (c *collector) stateOf(a *Agent) (st orchestrator.AgentState, scheduled boo
 		}
 	}
 	if a.Running {
-		st, _ = orchestrator.Published(c.StateDir, a.Config.Name) // nothing yet is idle
+		st, _ = status.Published(c.StateDir, a.Config.Name) // nothing yet is idle
 	}
 	return st, false
 }

@@ -10,6 +10,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
 
 // Facts are all that the checks know.
@@ -114,7 +115,7 @@ type Agent struct {
 	Holder int
 	// State is what that run says of the agent; Scheduled is true where the
 	// run is the one that answers for the fleet.
-	State     orchestrator.AgentState
+	State     status.AgentState
 	Scheduled bool
 	// Paused is since when a person wants nothing started for it, or zero.
 	Paused time.Time

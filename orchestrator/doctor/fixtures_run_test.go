@@ -13,14 +13,14 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/status"
 )
 
 // published makes a run hold the directory and say st of the agent.
-func (r *rig) published(st orchestrator.AgentState) {
+func (r *rig) published(st status.AgentState) {
 	r.t.Helper()
 	st.Agent, st.Since = "triage", time.Now().Add(-time.Minute)
 	r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), st))
@@ -30,7 +30,7 @@ func (r *rig) published(st orchestrator.AgentState) {
 
 // answering makes a run answer that has the agent.
 func (r *rig) answering() {
-	r.scheduler = &Scheduler{PID: os.Getpid(), Agents: []orchestrator.AgentState{{Agent: "triage", State: orchestrator.Idle}}}
+	r.scheduler = &Scheduler{PID: os.Getpid(), Agents: []status.AgentState{{Agent: "triage", State: status.Idle}}}
 }
 
 func runFixtures() []fixture {
@@ -39,35 +39,35 @@ func runFixtures() []fixture {
 		{
 			"held", Error, false,
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.Held, Reason: "4 failures within 30m0s"})
+				r.published(status.AgentState{State: status.Held, Reason: "4 failures within 30m0s"})
 			},
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.Held, Paused: time.Now(), Reason: "paused by a person"})
+				r.published(status.AgentState{State: status.Held, Paused: time.Now(), Reason: "paused by a person"})
 			},
 		},
 		{ // and it works on: it was said to be held
 			"queue-lost", Error, false,
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.Idle, QueueLost: &orchestrator.QueueLoss{Loss: session.Loss{What: "x is gone", Queued: 2}}})
+				r.published(status.AgentState{State: status.Idle, QueueLost: &status.QueueLoss{Loss: session.Loss{What: "x is gone", Queued: 2}}})
 			},
-			func(r *rig) { r.published(orchestrator.AgentState{State: orchestrator.Idle}) },
+			func(r *rig) { r.published(status.AgentState{State: status.Idle}) },
 		},
 		{
 			"stuck", Error, false,
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.BackingOff, Stuck: &orchestrator.Stuck{Since: time.Now(), Why: "overloaded", Told: true}})
+				r.published(status.AgentState{State: status.BackingOff, Stuck: &status.Stuck{Since: time.Now(), Why: "overloaded", Told: true}})
 			},
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.BackingOff, Stuck: &orchestrator.Stuck{Since: time.Now(), Why: "overloaded"}})
+				r.published(status.AgentState{State: status.BackingOff, Stuck: &status.Stuck{Since: time.Now(), Why: "overloaded"}})
 			},
 		},
 		{ // by a run that lives
 			"paused", Warning, false,
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.Held, Paused: time.Now(), Reason: "paused by a person"})
+				r.published(status.AgentState{State: status.Held, Paused: time.Now(), Reason: "paused by a person"})
 			},
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.Held, Reason: "4 failures within 30m0s"})
+				r.published(status.AgentState{State: status.Held, Reason: "4 failures within 30m0s"})
 			},
 		},
 		{ // for the next run
@@ -78,36 +78,36 @@ func runFixtures() []fixture {
 		{
 			"trigger-fails", Warning, false,
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.Idle, Failing: []firing.Failing{{Trigger: "poll-1", Times: 3, Why: "exit status 3"}}})
+				r.published(status.AgentState{State: status.Idle, Failing: []firing.Failing{{Trigger: "poll-1", Times: 3, Why: "exit status 3"}}})
 			},
 			func(r *rig) { // of a run that has ended
-				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), orchestrator.AgentState{Failing: []firing.Failing{{Trigger: "poll-1"}}}))
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{Failing: []firing.Failing{{Trigger: "poll-1"}}}))
 			},
 		},
 		{ // of a run that has ended: the next one begins anew
 			"held", Error, false,
 			func(r *rig) {
-				r.scheduler = &Scheduler{Agents: []orchestrator.AgentState{{Agent: "triage", State: orchestrator.Held, Reason: "x"}}}
+				r.scheduler = &Scheduler{Agents: []status.AgentState{{Agent: "triage", State: status.Held, Reason: "x"}}}
 			},
 			func(r *rig) {
-				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), orchestrator.AgentState{State: orchestrator.Held}))
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held}))
 			},
 		},
 		{
 			"sessions-fail", Warning, false,
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.BackingOff, Failures: 10, Last: refused, Until: time.Now().Add(time.Minute)})
+				r.published(status.AgentState{State: status.BackingOff, Failures: 10, Last: refused, Until: time.Now().Add(time.Minute)})
 			},
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.BackingOff, Failures: 2, Last: refused})
+				r.published(status.AgentState{State: status.BackingOff, Failures: 2, Last: refused})
 			},
 		},
 		{
 			"parked", Warning, false,
 			func(r *rig) {
-				r.published(orchestrator.AgentState{State: orchestrator.Parked, Reason: "authentication_failed"})
+				r.published(status.AgentState{State: status.Parked, Reason: "authentication_failed"})
 			},
-			func(r *rig) { r.published(orchestrator.AgentState{State: orchestrator.Waiting}) },
+			func(r *rig) { r.published(status.AgentState{State: status.Waiting}) },
 		},
 		{
 			"directory-replaced", Error, false,

@@ -14,9 +14,9 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/status"
 )
 
 // Build says what runs.
@@ -94,7 +94,7 @@ func (m *Metrics) Observe(e journal.Event) {
 	case journal.Recovered:
 		m.recovered.WithLabelValues(e.Agent, closed(inbox.Outcome(e.Reason.Raw()), inbox.Outcomes())).Inc()
 	case journal.StateChanged:
-		if e.State == string(orchestrator.BackingOff) {
+		if e.State == string(status.BackingOff) {
 			m.restarts.WithLabelValues(e.Agent).Inc()
 		}
 	case journal.Reloaded:

@@ -20,6 +20,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/status"
 )
 
 // fleet is a scheduler that says what it is told to.
@@ -27,8 +28,8 @@ type fleet struct {
 	stuck    atomic.Bool
 	ready    atomic.Bool
 	stopping atomic.Bool
-	agents   []orchestrator.AgentState
-	backlog  []orchestrator.Backlog
+	agents   []status.AgentState
+	backlog  []status.Backlog
 }
 
 func (f *fleet) Alive(context.Context) error {
@@ -44,22 +45,22 @@ func (f *fleet) Vitals() orchestrator.Vitals {
 	}
 	return orchestrator.Vitals{
 		Ready: f.ready.Load(), Stopping: f.stopping.Load(), Slots: 4, Sessions: 1, Parked: at(900),
-		Agents: map[orchestrator.State]int{orchestrator.Running: 1, orchestrator.Held: 1},
+		Agents: map[status.State]int{status.Running: 1, status.Held: 1},
 	}
 }
-func (f *fleet) Snapshot() []orchestrator.AgentState { return f.agents }
-func (f *fleet) Backlog() []orchestrator.Backlog     { return f.backlog }
+func (f *fleet) Snapshot() []status.AgentState { return f.agents }
+func (f *fleet) Backlog() []status.Backlog     { return f.backlog }
 
 func at(s int64) time.Time { return time.Unix(s, 0) }
 
 func sample() *fleet {
 	f := &fleet{
-		agents: []orchestrator.AgentState{
-			{Agent: "a", State: orchestrator.Running, Since: at(100), Acknowledged: 3, Work: &hook.Work{Since: at(120), Source: "SECRET", ID: "SECRET"}},
-			{Agent: "b", State: orchestrator.Held, Since: at(200), Reason: "SECRET", DeadLettered: 2, Until: at(300)},
-			{Agent: "c", State: orchestrator.Held, Since: at(210), Paused: at(210)},
+		agents: []status.AgentState{
+			{Agent: "a", State: status.Running, Since: at(100), Acknowledged: 3, Work: &hook.Work{Since: at(120), Source: "SECRET", ID: "SECRET"}},
+			{Agent: "b", State: status.Held, Since: at(200), Reason: "SECRET", DeadLettered: 2, Until: at(300)},
+			{Agent: "c", State: status.Held, Since: at(210), Paused: at(210)},
 		},
-		backlog: []orchestrator.Backlog{{Agent: "a", Queued: 2, Since: at(110)}, {Agent: "b", Dead: 7, Problem: "SECRET"}},
+		backlog: []status.Backlog{{Agent: "a", Queued: 2, Since: at(110)}, {Agent: "b", Dead: 7, Problem: "SECRET"}},
 	}
 	f.ready.Store(true)
 	return f
@@ -75,8 +76,8 @@ func events(m *Metrics) {
 		{Kind: journal.TriggerFailed, Agent: "b", Trigger: "poll-1", Reason: "SECRET"},
 		{Kind: journal.Ended, Agent: "a", Why: hook.EndExited, Reason: "exited with code 1 (SECRET)"},
 		{Kind: journal.Recovered, Agent: "a", Reason: "dead-lettered", Detail: "SECRET"},
-		{Kind: journal.StateChanged, Agent: "b", State: string(orchestrator.BackingOff), Reason: "SECRET"},
-		{Kind: journal.StateChanged, Agent: "b", State: string(orchestrator.Held)},
+		{Kind: journal.StateChanged, Agent: "b", State: string(status.BackingOff), Reason: "SECRET"},
+		{Kind: journal.StateChanged, Agent: "b", State: string(status.Held)},
 		{Kind: journal.ReloadFailed, Reason: "SECRET"},
 		{Kind: journal.Swept, Detail: "SECRET"},
 	} {
@@ -251,8 +252,8 @@ func BenchmarkScrape(b *testing.B) {
 	f.ready.Store(true)
 	for i := range 10_000 {
 		name := fmt.Sprintf("agent-%d", i)
-		f.agents = append(f.agents, orchestrator.AgentState{Agent: name, State: orchestrator.Idle, Since: at(int64(i))})
-		f.backlog = append(f.backlog, orchestrator.Backlog{Agent: name})
+		f.agents = append(f.agents, status.AgentState{Agent: name, State: status.Idle, Since: at(int64(i))})
+		f.backlog = append(f.backlog, status.Backlog{Agent: name})
 		m.Observe(journal.Event{Kind: journal.Fired, Agent: name, Trigger: name + "/cron-1@x"})
 	}
 	m.Follow(f)

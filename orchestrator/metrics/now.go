@@ -7,14 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/status"
 )
 
 // Scheduler is what is shown.
 type Scheduler interface {
 	Alive(ctx context.Context) error
 	Vitals() orchestrator.Vitals
-	Snapshot() []orchestrator.AgentState
-	Backlog() []orchestrator.Backlog
+	Snapshot() []status.AgentState
+	Backlog() []status.Backlog
 }
 
 // now is what can be said at the moment of a scrape.
@@ -74,7 +75,7 @@ func (n now) Collect(ch chan<- prometheus.Metric) {
 	gauge(slotsDesc, float64(v.Slots))
 	gauge(usedDesc, float64(v.Sessions))
 	gauge(parkedDesc, stamp(v.Parked))
-	for _, state := range orchestrator.States() {
+	for _, state := range status.States() {
 		gauge(agentsDesc, float64(v.Agents[state]), string(state))
 	}
 	for _, a := range s.Snapshot() {

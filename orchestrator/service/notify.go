@@ -11,6 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/status"
 )
 
 // Scheduler is what the service manager is told of.
@@ -106,10 +107,10 @@ func (m Manager) tell(state string) {
 func statusLine(v orchestrator.Vitals) string {
 	total := 0
 	var states []string
-	for _, s := range orchestrator.States() {
+	for _, s := range status.States() {
 		n := v.Agents[s]
 		total += n
-		if n > 0 && s != orchestrator.Idle {
+		if n > 0 && s != status.Idle {
 			states = append(states, fmt.Sprintf("%d %s", n, s))
 		}
 	}

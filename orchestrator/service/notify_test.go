@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/status"
 )
 
 // fleet is a scheduler that says what it is told to.
@@ -26,8 +27,8 @@ func (f *fleet) Alive(ctx context.Context) error {
 }
 
 func (f *fleet) Vitals() orchestrator.Vitals {
-	return orchestrator.Vitals{Ready: true, Slots: 4, Sessions: 2, Agents: map[orchestrator.State]int{
-		orchestrator.Idle: 5, orchestrator.Running: 2, orchestrator.Held: 1,
+	return orchestrator.Vitals{Ready: true, Slots: 4, Sessions: 2, Agents: map[status.State]int{
+		status.Idle: 5, status.Running: 2, status.Held: 1,
 	}}
 }
 

@@ -1,0 +1,129 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/state"
+)
+
+// Read looks at the agents of a fleet. live is what the scheduler that runs them
+// has answered, or nil where none has.
+func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
+	all := Fleet{Fleet: f.Name, Agents: make([]Agent, 0, len(f.Agents))}
+	says := map[string]*AgentState{}
+	if live != nil {
+		all.Scheduler = &live.Run
+		for i, a := range live.Agents {
+			says[a.Agent] = &live.Agents[i]
+		}
+	}
+	for _, a := range f.Agents {
+		all.Agents = append(all.Agents, merge(a, look(a, stateDir), says[a.Name], now))
+	}
+	return all
+}
+
+func look(a *config.Agent, stateDir string) seen {
+	var on seen
+	switch kept, err := Published(stateDir, a.Name); {
+	case err == nil:
+		on.published = &kept
+	case !errors.Is(err, fs.ErrNotExist):
+		on.unknown = err
+	}
+	_, err := os.Stat(a.Dir)
+	on.missing = errors.Is(err, fs.ErrNotExist)
+	if on.running = flock.Held(a.Dir); on.running {
+		on.record, _ = hook.ReadRecord(a.Home) // without it nothing is known of the session
+	}
+	on.queue = lookAtQueue(a)
+	return on
+}
+
+// countBytes bounds how many bytes of a queue are counted.
+const countBytes = 8 << 20
+
+func lookAtQueue(a *config.Agent) (on seenQueue) {
+	q, err := queue.Open(a)
+	if errors.Is(err, fs.ErrNotExist) {
+		return on
+	}
+	if on.err = err; err != nil {
+		return on
+	}
+	defer q.Close()
+	if on.depth, on.err = q.Depth(countBytes); on.err != nil {
+		return on
+	}
+	if on.flight, on.err = q.Peek(); on.err != nil {
+		return on
+	}
+	on.err = q.CountDead(&on.dead)
+	return on
+}
+
+// Summarize adds what is still queued to what a scheduler says of an agent at its
+// end.
+func Summarize(cfg *config.Agent, last AgentState) AgentSummary {
+	row := AgentSummary{AgentState: last}
+	l := queue.LookInto(cfg)
+	if row.Queued = l.Depth.Entries; l.Err != nil {
+		row.Unread = l.Err.Error()
+	}
+	return row
+}
+
+// publishedPath is where an agent's state is kept.
+func publishedPath(stateDir, agent string) string {
+	return filepath.Join(stateDir, "agents", agent+".json")
+}
+
+// Published returns what the scheduler that ran an agent last has published of
+// it. Where it has published nothing the error is fs.ErrNotExist.
+func Published(stateDir, agent string) (st AgentState, err error) {
+	return st, state.Load(publishedPath(stateDir, agent), &st)
+}
+
+// publishDelay is how old a published state may be, and how close after each
+// other an agent's changes become one write.
+const publishDelay = 200 * time.Millisecond
+
+// Publisher writes what a scheduler says of its agents into the state directory,
+// for readers that it does not answer: agents/NAME.json. The files are for
+// reading only, so they are not synced.
+type Publisher struct {
+	stateDir string
+	log      *slog.Logger
+	behind   *state.Behind
+}
+
+// NewPublisher returns a Publisher that writes once Run is called.
+func NewPublisher(stateDir string, log *slog.Logger) *Publisher {
+	return &Publisher{stateDir, log, state.NewBehind(publishDelay)}
+}
+
+// Put has an agent's state written soon. It touches no disk.
+func (p *Publisher) Put(a AgentState) {
+	path := publishedPath(p.stateDir, a.Agent)
+	p.behind.Put(path, func() {
+		if err := state.Put(path, a); err != nil {
+			p.log.Warn("cannot publish an agent's state", "agent", a.Agent, "err", err)
+		}
+	})
+}
+
+// Run writes until ctx ends, and then what is left.
+func (p *Publisher) Run(ctx context.Context) { p.behind.Run(ctx) }
+
+// Flush returns when everything that was put is written.
+func (p *Publisher) Flush() { p.behind.Flush() }

@@ -1,0 +1,80 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Summary is how a run ended.
+type Summary struct {
+	// Finished is true when a run with Once had nothing left to do.
+	Finished bool `json:"finished"`
+	// Unfired counts triggers that --fire could not fire.
+	Unfired int            `json:"unfired,omitempty"`
+	Agents  []AgentSummary `json:"agents"`
+}
+
+// AgentSummary is what a run did for one agent.
+type AgentSummary struct {
+	AgentState
+	Queued int `json:"queued"`
+	// Unread is why it is not known what is queued, or "".
+	Unread string `json:"unread,omitempty"`
+}
+
+// Verdict says what a run with Once came to.
+type Verdict string
+
+// The verdicts, the worst one counts.
+const (
+	AllDone    Verdict = "done"
+	SomeParked Verdict = "parked"
+	SomeLeft   Verdict = "left" // dead-lettered, held, still queued, or not fired
+)
+
+func (v Verdict) rank() int { return slices.Index([]Verdict{AllDone, SomeParked, SomeLeft}, v) }
+
+// Verdict judges a run with Once: each agent's part, and whether it came to its
+// end.
+func (s *Summary) Verdict() Verdict {
+	v := AllDone
+	if !s.Finished || s.Unfired > 0 {
+		v = SomeLeft
+	}
+	for _, a := range s.Agents {
+		if of := a.Verdict(); of.rank() > v.rank() {
+			v = of
+		}
+	}
+	return v
+}
+
+// Verdict judges what a run with Once did for one agent.
+func (a AgentSummary) Verdict() Verdict {
+	switch {
+	case a.State == Held || a.Lost != "" || a.Unread != "" || a.DeadLettered > 0 || len(a.Failing) > 0 || a.Queued > 0 && a.State != Parked:
+		return SomeLeft
+	case a.State == Parked:
+		return SomeParked
+	}
+	return AllDone
+}
+
+// Why says why an agent is in its state, or why it is not done; "" where it is
+// idle and done.
+func (a AgentSummary) Why() string {
+	switch {
+	case a.State != Idle:
+		return a.Reason.String()
+	case a.Lost != "" || a.Unread != "":
+		return cmp.Or(a.Lost, a.Unread)
+	case len(a.Failing) > 0:
+		return "trigger " + a.Failing[0].Trigger + ": " + a.Failing[0].Why.String()
+	case a.DeadLettered > 0:
+		return fmt.Sprintf("%d given up", a.DeadLettered)
+	case a.Queued > 0:
+		return fmt.Sprintf("%d still queued", a.Queued)
+	}
+	return ""
+}
