@@ -1,96 +1,34 @@
 package orchestrator
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/durable"
-	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
 
-// claim is an agent's directory as this run has locked it. The lock keeps its
-// inode from being used again, so another directory under the path is told
-// from it for certain.
-type claim struct {
-	unlock func() error
-	dir    os.FileInfo
-}
-
-// takeDirectory locks an AGENT_DIR: one directory, one consumer.
-func takeDirectory(c *config.Agent) (*claim, error) {
-	// The workspace itself is the person's: made like any other folder.
-	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("cannot prepare agent %q: %w", c.Name, err)
-	}
-	return lockDirectory(c)
-}
-
 // furnish wires a directory in which nothing of ours stands yet, and makes the
 // folder of its queue. What cannot be wired shows now, and not with the first
 // prompt.
 func (s *Scheduler) furnish(c *config.Agent) error {
-	if _, err := os.Lstat(c.Home); !errors.Is(err, fs.ErrNotExist) {
+	if claim.Furnished(c) {
 		return nil // what has drifted is wired before each session
 	}
 	_, err := s.opt.Prepare(c)
-	if unmade := MakeHome(c); err == nil {
+	if unmade := claim.MakeHome(c); err == nil {
 		return unmade
 	}
 	return err
 }
 
-// IgnoreFile is in .heartbeat and keeps all of it out of git; Ignored is what
-// it says.
-const IgnoreFile, Ignored = ".gitignore", "*\n"
-
-// MakeHome makes .heartbeat, which git ignores as a whole, in an agent's
-// directory that has none, but not the directory: who makes that anew may want
-// it empty.
-func MakeHome(c *config.Agent) error {
-	home, err := durable.OpenBelow(c.Dir, c.Home)
-	if err == nil {
-		return home.Close()
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		if home, err = durable.MakeBelow(c.Dir, c.Home); err == nil {
-			err = errors.Join(home.Replace(IgnoreFile, []byte(Ignored)), home.Close())
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("cannot make the queue's folder of agent %q: %w", c.Name, err)
-	}
-	return nil
-}
-
-func lockDirectory(c *config.Agent) (*claim, error) {
-	unlock, err := flock.TryLockFolder(c.Dir)
-	if errors.Is(err, flock.ErrHeld) {
-		return nil, heldError(c)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot lock the directory of agent %q: %w", c.Name, err)
-	}
-	info, err := os.Lstat(c.Dir)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot prepare agent %q: %w", c.Name, err), unlock())
-	}
-	return &claim{unlock: unlock, dir: info}, nil
-}
-
 // release gives an agent's directory back.
 func (a *agent) release() {
-	if a.claim != nil {
-		_ = a.claim.unlock()
-		a.claim = nil
-	}
+	a.claim.Release()
+	a.claim = nil
 }
 
 // lostEvery is how often a directory that is lost is looked for.
@@ -104,21 +42,20 @@ const finishReplaced = "its directory was replaced"
 // started in it until it is there and locked.
 func (s *Scheduler) inspect(a *agent) {
 	s.mu.Lock()
-	cfg, before := a.cfg, a.folders
+	cfg, before, held := a.cfg, a.folders, a.claim
 	s.mu.Unlock()
-	info, err := os.Lstat(cfg.Dir)
-	what, now := before.Differs(), groundOf(cfg)
+	l := held.Look(cfg, before)
 
 	s.mu.Lock()
 	if a.cfg == cfg && s.hasLocked(a) {
-		s.queueGoneLocked(a, before, now, what)
+		s.queueGoneLocked(a, before, l.Folders, l.Differs)
 	}
 	replaced := false
 	switch {
-	case !s.hasLocked(a) || a.retaking || a.cfg != cfg:
-	case err != nil:
-		s.lostLocked(a, missing(cfg, err))
-	case os.SameFile(info, a.claim.dir):
+	case !s.hasLocked(a) || a.retaking || a.cfg != cfg || a.claim != held:
+	case l.Missing != "":
+		s.lostLocked(a, l.Missing)
+	case l.Same:
 		s.foundAgainLocked(a, "it is there again")
 	default:
 		replaced, a.retaking = true, true
@@ -128,7 +65,7 @@ func (s *Scheduler) inspect(a *agent) {
 		s.retake(a, cfg)
 	}
 	s.mu.Lock()
-	if s.hasLocked(a) && (a.lost != "" || what != "" || now == nil) {
+	if s.hasLocked(a) && (a.lost != "" || l.Differs != "" || l.Folders == nil) {
 		s.inspectAgainLocked(a)
 	}
 	s.mu.Unlock()
@@ -138,21 +75,14 @@ func (s *Scheduler) inspect(a *agent) {
 // has reports whether the directory under an agent's path is the one that this
 // run has locked.
 func (s *Scheduler) has(a *agent, cfg *config.Agent) bool {
-	info, err := os.Lstat(cfg.Dir)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return err == nil && a.claim != nil && os.SameFile(info, a.claim.dir)
+	held := a.claim
+	s.mu.Unlock()
+	return held.Has(cfg)
 }
 
 // hasLocked reports whether an agent has its directory in this run.
 func (s *Scheduler) hasLocked(a *agent) bool { return !s.stopping && !a.removed && a.claim != nil }
-
-func missing(cfg *config.Agent, err error) string {
-	if errors.Is(err, fs.ErrNotExist) {
-		return cfg.Dir + " is not there; heartbeat apply " + cfg.Name + " makes it"
-	}
-	return err.Error()
-}
 
 // inspectAgainLocked is for what may be half removed or half made.
 func (s *Scheduler) inspectAgainLocked(a *agent) {
@@ -200,7 +130,7 @@ func (s *Scheduler) foundAgainLocked(a *agent, how string) {
 // retake locks the directory that stands where the locked one did. What went
 // wrong in that one says nothing about it.
 func (s *Scheduler) retake(a *agent, cfg *config.Agent) {
-	anew, err := lockDirectory(cfg)
+	anew, err := claim.Lock(cfg)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.retaking = false
@@ -211,7 +141,7 @@ func (s *Scheduler) retake(a *agent, cfg *config.Agent) {
 		}
 		return
 	case !s.hasLocked(a):
-		_ = anew.unlock()
+		anew.Release()
 		return
 	}
 	s.lostLocked(a, "its directory was replaced")

@@ -13,6 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/session"
 )
 
@@ -232,7 +233,7 @@ func TestWhatCannotBeWiredIsSaidOnce(t *testing.T) {
 	agent := &config.Agent{Name: "a", Dir: gone, Home: filepath.Join(gone, ".heartbeat")}
 	unwired := errors.New("cannot wire it")
 	for _, wired := range []error{unwired, nil} {
-		s := &Scheduler{opt: Options{Prepare: func(*config.Agent) (Prepared, error) { return Prepared{}, wired }}}
+		s := &Scheduler{opt: Options{Prepare: func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{}, wired }}}
 		err := s.furnish(agent)
 		if wired != nil && err != wired || wired == nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("wiring: %v, furnished: %v", wired, err)

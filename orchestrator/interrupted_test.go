@@ -214,8 +214,8 @@ func TestASessionThatDoesNotGoOnKeepsTheEntry(t *testing.T) {
 		"no start":              {session.Outcome{Why: hook.EndStartTimeout}, true},
 		"killed at its start":   {session.Outcome{Why: hook.EndCrashed, Bound: true}, true},
 		"the scheduler stops":   {session.Outcome{Why: hook.EndShutdown, Bound: true}, true},
-		"it is not there":       {session.Outcome{Why: hook.EndExited, ExitCode: 1, Screen: noConversation[0] + " with session ID: x", Bound: true}, false},
-		"it cannot be read":     {session.Outcome{Why: hook.EndExited, ExitCode: 1, Screen: noConversation[1] + " x"}, false},
+		"it is not there":       {session.Outcome{Why: hook.EndExited, ExitCode: 1, Screen: "No conversation found with session ID: x", Bound: true}, false},
+		"it cannot be read":     {session.Outcome{Why: hook.EndExited, ExitCode: 1, Screen: "Failed to resume session x"}, false},
 		"another error, exit 1": {session.Outcome{Why: hook.EndExited, ExitCode: 1, Screen: "invalid settings"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

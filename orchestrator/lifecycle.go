@@ -3,8 +3,6 @@ package orchestrator
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -14,7 +12,9 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
@@ -26,17 +26,17 @@ func (s *Scheduler) takeDirectories() error {
 	var errs, losses []error
 	lost := map[*agent]error{}
 	for _, a := range s.agents {
-		claimed, err := takeDirectory(a.cfg)
-		if _, held := errors.AsType[*HeldError](err); held {
+		claimed, err := claim.Take(a.cfg)
+		if _, held := errors.AsType[*claim.HeldError](err); held {
 			errs = append(errs, err)
 		} else if err != nil {
-			claimed, lost[a] = &claim{unlock: func() error { return nil }}, err
+			claimed, lost[a] = claim.Lost(), err
 			losses = append(losses, err)
 		}
 		a.claim = claimed
 	}
 	if len(errs) > 0 || len(lost) == len(s.agents) {
-		return joined(append(errs, losses...))
+		return claim.Joined(append(errs, losses...))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Scheduler) recover(ctx context.Context, a *agent, cfg *config.Agent, o 
 
 // arrived looks for evidence in the transcripts of an agent's sessions.
 func arrived(cfg *config.Agent) func(inbox.InFlight) inbox.Arrival {
-	dir, _ := ConfigDir(cfg) // without its env-file it has no session
+	dir, _ := launch.ConfigDir(cfg) // without its env-file it has no session
 	return hook.ArrivedIn(dir)
 }
 
@@ -144,7 +144,7 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 		s.inspect(a)
 		return
 	}
-	env, err := environment(cfg)
+	env, err := launch.Environment(cfg)
 	if err != nil {
 		s.launchFailed(a, err)
 		return
@@ -184,12 +184,23 @@ func (s *Scheduler) session(a *agent, cfg *config.Agent) {
 
 // specFor is the spec of a session that goes on with what the service has
 // interrupted, if anything. Where that is not possible, the entry is an orphan.
-func (s *Scheduler) specFor(a *agent, cfg *config.Agent, prepared Prepared, env []string) (session.Spec, error) {
+func (s *Scheduler) specFor(a *agent, cfg *config.Agent, prepared launch.Prepared, env []string) (session.Spec, error) {
 	f, err := interrupted(cfg)
 	if err != nil {
 		return session.Spec{}, err
 	}
-	spec, err := s.spec(a, cfg, prepared, env, f)
+	policy := cfg.Policy()
+	if err := s.meet(a, &policy, prepared.StopHooks); err != nil {
+		return session.Spec{}, err
+	}
+	if s.opt.Once {
+		policy.Mode = hook.Drain
+	}
+	t := launch.Ticket{
+		Agent: cfg, Key: a.key, Env: env, Policy: policy, Prepared: prepared, Interrupted: f, GoesOn: s.goingOn(a),
+		StateDir: s.opt.StateDir, RuntimeDir: s.opt.RuntimeDir,
+	}
+	spec, err := t.Spec()
 	if err == nil && f != nil && spec.GoOn == "" {
 		s.log.Warn("it is not known in which conversation an entry was interrupted", "agent", a.name, "entry", f.DeliveryID)
 		err = s.recover(context.Background(), a, cfg, session.Outcome{Why: hook.EndAPIFailure, Detail: f.Failure}, dealing{abandon: true})
@@ -206,7 +217,7 @@ func (s *Scheduler) poisonous(a *agent, o session.Outcome) bool {
 }
 
 // attend follows a live session to its end.
-func (s *Scheduler) attend(a *agent, cfg *config.Agent, live Session) session.Outcome {
+func (s *Scheduler) attend(a *agent, cfg *config.Agent, live session.Live) session.Outcome {
 	var last session.Report
 	reclaim := time.NewTicker(reclaimEvery)
 	defer reclaim.Stop()
@@ -237,7 +248,7 @@ func (s *Scheduler) outcomeOf(a *agent, last session.Report) session.Outcome {
 	return *last.Outcome
 }
 
-func (s *Scheduler) launched(a *agent, live Session, id string, at time.Time) {
+func (s *Scheduler) launched(a *agent, live session.Live, id string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.halted = nil
@@ -314,7 +325,7 @@ func (s *Scheduler) launchFailed(a *agent, err error) {
 // ended decides what follows a session's end.
 func (s *Scheduler) ended(a *agent, cfg *config.Agent, o session.Outcome, poison bool, recoverErr error) {
 	s.learn(a, o)
-	l, now := queue.LookInto(cfg), groundOf(cfg)
+	l, now := queue.LookInto(cfg), claim.Folders(cfg)
 	s.mu.Lock()
 	a.queued, a.folders = l.Depth.Entries, now
 	a.goesOnLocked(cfg, o, l.Err != nil || hasWork(l.Depth), time.Now())
@@ -377,17 +388,38 @@ func (s *Scheduler) logEnd(a *agent, o session.Outcome) {
 	}
 }
 
-// newToken returns a session's 128-bit cookie.
-func newToken() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(b[:])
+// shimDied is the outcome of a session whose shim ended without one.
+func shimDied(last session.Report) session.Outcome {
+	return session.Outcome{
+		Why: hook.EndCrashed, Detail: "its shim died", Acknowledged: last.Acknowledged,
+		Bound: last.Phase != "" && last.Phase != hook.Starting,
+	}
 }
 
-// newUUID returns a random UUID (RFC 9562, version 4), as --session-id wants.
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:])
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+// interrupted returns the entry in flight of an agent without a session, where
+// a failure that passes has ended its turn; or nil.
+func interrupted(c *config.Agent) (*inbox.InFlight, error) {
+	f, err := queue.InFlight(c)
+	if err != nil || f == nil || !passing(f.Failure) {
+		return nil, err
+	}
+	return f, nil
+}
+
+// conversed forgets a conversation that does not exist: its first session
+// never began, or the client has deleted it or cannot read it. It reports the
+// latter.
+func (s *Scheduler) conversed(a *agent, spec session.Spec, o session.Outcome) (deleted bool) {
+	deleted = launch.NoConversation(spec, o)
+	if !deleted && (o.Bound || spec.Resume != "") {
+		return false
+	}
+	if err := launch.Forget(s.opt.StateDir, a.key); err != nil {
+		s.log.Warn("cannot forget a conversation", "agent", a.name, "err", err)
+	}
+	if deleted {
+		s.note(journal.Event{Agent: a.name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text("the client has no conversation " + spec.Resume + "; the next session begins a new one")})
+		s.log.Warn("the conversation is gone; the next session begins a new one", "agent", a.name, "conversation", spec.Resume)
+	}
+	return deleted
 }

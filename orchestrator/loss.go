@@ -4,23 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
-
-// groundOf returns the folders of a queue as they are; nil when one of them is
-// not there.
-func groundOf(c *config.Agent) session.Ground {
-	g, err := session.StandOn(session.Grounds(c.Dir, c.Home, c.Inbox)...)
-	if err != nil {
-		return nil
-	}
-	return g
-}
 
 // queueGoneLocked takes what a look at the folders of a queue has found: what is
 // not as it was before, or "", and what is there now. It notices a loss while no

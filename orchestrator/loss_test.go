@@ -15,6 +15,7 @@ func TestAQueueThatGoesWithoutASession(t *testing.T) {
 		r.t = t
 		stop := r.run()
 		defer stop()
+		synctest.Wait() // the inboxes are watched
 		if _, err := r.s.Pause("a"); err != nil {
 			t.Fatal(err)
 		}

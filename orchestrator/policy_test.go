@@ -13,6 +13,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/session"
 )
 
@@ -133,11 +134,11 @@ func TestWhatOnlyAPersonCanHelpHoldsAtOnce(t *testing.T) {
 		r.t = t
 		var blocked atomic.Bool
 		blocked.Store(true)
-		r.opt.Prepare = func(a *config.Agent) (Prepared, error) {
+		r.opt.Prepare = func(a *config.Agent) (launch.Prepared, error) {
 			if a.Name == "a" && blocked.Load() {
-				return Prepared{}, fmt.Errorf("x says disableAllHooks: %w", ErrNeedsPerson)
+				return launch.Prepared{}, fmt.Errorf("x says disableAllHooks: %w", launch.ErrNeedsPerson)
 			}
-			return Prepared{}, nil
+			return launch.Prepared{}, nil
 		}
 		r.send("a", 1)
 		r.send("b", 1)
@@ -167,7 +168,7 @@ func TestWhatOnlyAPersonCanHelpHoldsAtOnce(t *testing.T) {
 // came to resume it.
 func TestWhatPassesHoldsNoAgent(t *testing.T) {
 	t.Parallel()
-	for _, cause := range []error{&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, context.DeadlineExceeded, ErrPasses} {
+	for _, cause := range []error{&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, context.DeadlineExceeded, launch.ErrPasses} {
 		t.Run(cause.Error(), func(t *testing.T) {
 			t.Parallel()
 			holdsNobody(t, cause)
@@ -182,11 +183,11 @@ func holdsNobody(t *testing.T, cause error) {
 		r.t = t
 		var full atomic.Bool
 		full.Store(true)
-		r.opt.Prepare = func(*config.Agent) (Prepared, error) {
+		r.opt.Prepare = func(*config.Agent) (launch.Prepared, error) {
 			if full.Load() {
-				return Prepared{}, fmt.Errorf("cannot wire: %w", cause)
+				return launch.Prepared{}, fmt.Errorf("cannot wire: %w", cause)
 			}
-			return Prepared{}, nil
+			return launch.Prepared{}, nil
 		}
 		r.agent("a").MaxRestarts = 3
 		r.send("a", 1)

@@ -2,21 +2,20 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
 
 // getReady takes the directories and puts right what earlier runs left.
 func (s *Scheduler) getReady(ctx context.Context) error {
-	if err := enoughDescriptors(len(s.agents), s.fleet.MaxSessions); err != nil {
+	if err := claim.EnoughDescriptors(len(s.agents), s.fleet.MaxSessions); err != nil {
 		return err
 	}
 	if err := s.takeDirectories(); err != nil {
@@ -82,40 +81,5 @@ func (s *Scheduler) recoverAll(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Files that are open at once: a directory for each agent; for each session
-// its pipes and a queue that is looked into; the rest of a process.
-const (
-	openPerSession = 8
-	openBeside     = 256
-)
-
-// DescriptorsError means that a process may not open as many files as a fleet
-// takes.
-type DescriptorsError struct{ Need, Have uint64 }
-
-// Error says how many.
-func (e *DescriptorsError) Error() string {
-	return fmt.Sprintf("cannot run the fleet: it takes %d open files, the limit is %d", e.Need, e.Have)
-}
-
-// Hint says what to do.
-func (e *DescriptorsError) Hint() string {
-	return fmt.Sprintf("raise the limit: `ulimit -Hn %d` (LimitNOFILE=%d in a systemd unit), or run fewer agents", e.Need, e.Need)
-}
-
 // recoveriesAtOnce bounds how many agents are recovered at once.
 func recoveriesAtOnce() int { return 4 * runtime.GOMAXPROCS(0) }
-
-// enoughDescriptors checks the limit of open files. The soft one was raised to
-// the hard one when the process started (package os).
-func enoughDescriptors(agents, sessions int) error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return nil // it shows when a directory cannot be opened
-	}
-	need := uint64(agents + openPerSession*min(sessions, agents) + openBeside)
-	if have := uint64(limit.Cur); have < need {
-		return &DescriptorsError{Need: need, Have: have}
-	}
-	return nil
-}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/claim"
 )
 
 // TestTooFewOpenFiles declares more agents than any process may open
@@ -30,12 +31,12 @@ func TestTooFewOpenFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := enoughDescriptors(0, 1); err != nil {
+	if err := claim.EnoughDescriptors(0, 1); err != nil {
 		t.Errorf("no agents: %v", err)
 	}
 	s.agents = make([]*agent, limit.Cur)
 	err = s.getReady(t.Context())
-	few, ok := errors.AsType[*DescriptorsError](err)
+	few, ok := errors.AsType[*claim.DescriptorsError](err)
 	if !ok || few.Have != uint64(limit.Cur) || few.Need <= few.Have || !strings.Contains(few.Hint(), "ulimit -Hn") {
 		t.Errorf("%v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 )
@@ -135,7 +136,7 @@ func (s *Scheduler) reloadableLocked(f *config.Fleet) error {
 	case f.Name != s.fleet.Name:
 		return fmt.Errorf("cannot reload: the fleet's name changed from %q to %q, which takes a new run", s.fleet.Name, f.Name)
 	}
-	return enoughDescriptors(len(s.chosen(f)), f.MaxSessions)
+	return claim.EnoughDescriptors(len(s.chosen(f)), f.MaxSessions)
 }
 
 // planLocked compares a new version of the file with what runs.

@@ -13,6 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/session"
 	"heartbeat/sources"
 )
@@ -167,7 +168,7 @@ func TestABadReloadChangesNothing(t *testing.T) {
 		}
 		defer func() { _ = unlock() }()
 		_, err = r.s.Reload(r.with(r.declare("c"), r.declare("b")))
-		if held, ok := errors.AsType[*HeldError](err); !ok || len(held.Agents) != 1 {
+		if held, ok := errors.AsType[*claim.HeldError](err); !ok || len(held.Agents) != 1 {
 			t.Errorf("Reload = %v, want a HeldError", err)
 		}
 		other := r.with(r.declare("a"))

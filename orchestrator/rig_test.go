@@ -17,6 +17,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
@@ -131,7 +132,7 @@ func (r *rig) start(ctx context.Context) <-chan *Summary {
 		opt.Inboxes = r.notify
 	}
 	if opt.Prepare == nil {
-		opt.Prepare = func(*config.Agent) (Prepared, error) { return Prepared{}, nil }
+		opt.Prepare = func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{}, nil }
 	}
 	opt.Log = slog.New(slog.NewTextHandler(r.t.Output(), nil))
 	ready := make(chan struct{})
@@ -210,7 +211,7 @@ func (r *rig) set(agent string, a act) {
 }
 
 // Start implements Runner.
-func (r *rig) Start(_ context.Context, spec session.Spec) (Session, error) {
+func (r *rig) Start(_ context.Context, spec session.Spec) (session.Live, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.unstartable != nil {

@@ -18,8 +18,10 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/slots"
@@ -42,10 +44,10 @@ type Options struct {
 	// RuntimeDir is where sessions have the sockets by which others join
 	// them; "": nowhere.
 	RuntimeDir string
-	Runner     Runner
+	Runner     session.Runner
 	// Prepare brings an agent's directory in line with its declaration and
 	// returns the settings file to pass by --settings, or "".
-	Prepare func(*config.Agent) (Prepared, error)
+	Prepare func(*config.Agent) (launch.Prepared, error)
 	// Inboxes calls changed soon after a file in one of the folders changed,
 	// with its path, until ctx ends (watch.Folders). Without it, and as a
 	// safety net beside it, queues are looked at now and then.
@@ -62,15 +64,6 @@ type Options struct {
 	Log     *slog.Logger
 	// Step is told what the run is doing, for people and machines.
 	Step func(string)
-}
-
-// Prepared is what a session has to know of its workspace.
-type Prepared struct {
-	SettingsFile string
-	// Flags are passed to the client beside it.
-	Flags     []string
-	StopHooks stophooks.Present // beside ours
-	Changed   bool
 }
 
 // Scheduler is a running fleet. One lock guards all of its agents' states;
@@ -136,7 +129,7 @@ type agent struct {
 	// the agent whose session asked for it instead, or "".
 	paused   time.Time
 	pausedBy string
-	claim    *claim // its directory; nil while another one has it
+	claim    *claim.Claim // its directory; nil while another one has it
 	// lost is what is wrong with its directory, or "".
 	lost       string
 	retaking   bool // the one in its place is being locked
@@ -163,7 +156,7 @@ type agent struct {
 	until   time.Time
 	reason  string
 	history history
-	live    Session
+	live    session.Live
 	last    session.Report   // of the live session, or the last one
 	outcome *session.Outcome // of the last session
 	session string           // id of the live or last session
@@ -213,7 +206,7 @@ func New(opt Options) (*Scheduler, error) {
 		slots: slots.New[*agent](opt.Fleet.MaxSessions, opt.Fleet.Groups), published: status.NewPublisher(opt.StateDir, opt.Log),
 	}
 	s.firing = firing.New(firing.Options{
-		StateDir: opt.StateDir, Log: opt.Log, Note: s.note, Environment: environment, Go: s.wg.Go,
+		StateDir: opt.StateDir, Log: opt.Log, Note: s.note, Environment: launch.Environment, Go: s.wg.Go,
 	})
 	for _, a := range s.chosen(opt.Fleet) {
 		s.agents = append(s.agents, newAgent(a))
@@ -396,11 +389,11 @@ func (s *Scheduler) enterLocked(a *agent, to State, reason string, until time.Ti
 // launch that failed): back-off, or a person where only one can help.
 func (s *Scheduler) failLocked(a *agent, err error) {
 	s.log.Error("agent failed", "agent", a.name, "err", err)
-	if errors.Is(err, inbox.ErrNeedsOperator) || errors.Is(err, ErrNeedsPerson) {
+	if errors.Is(err, inbox.ErrNeedsOperator) || errors.Is(err, launch.ErrNeedsPerson) {
 		s.followLocked(a, next{state: Held, reason: withHint(err)})
 		return
 	}
-	o := session.Outcome{Detail: err.Error(), NoRoom: Passes(err)}
+	o := session.Outcome{Detail: err.Error(), NoRoom: launch.Passes(err)}
 	n, h := failed(o, a.history, s.rule(a), time.Now(), roll())
 	a.history = h
 	n.reason = err.Error()

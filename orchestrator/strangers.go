@@ -62,11 +62,11 @@ func (a *agent) goesOnLocked(c *config.Agent, o session.Outcome, left bool, now 
 // on in the conversation.
 const resumeWithin = 24 * time.Hour
 
-// goingOn reports whether a new session goes on in the last conversation.
-func (s *Scheduler) goingOn(a *agent) bool {
+// goingOn is until when a new session goes on in the last conversation.
+func (s *Scheduler) goingOn(a *agent) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Now().Before(a.goesOn)
+	return a.goesOn
 }
 
 // runaway is what follows when hooks that are not ours had a client go on until

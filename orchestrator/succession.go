@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 )
@@ -49,7 +50,7 @@ func (s *Scheduler) lockAddedLocked(c *change) error {
 			continue
 		}
 		var err error
-		if a.claim, err = takeDirectory(a.cfg); err != nil {
+		if a.claim, err = claim.Take(a.cfg); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -58,7 +59,7 @@ func (s *Scheduler) lockAddedLocked(c *change) error {
 			a.release()
 		}
 	}
-	return joined(errs)
+	return claim.Joined(errs)
 }
 
 // expectLocked makes agents ones of this run, and lets those take over that

@@ -8,6 +8,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/queue"
@@ -118,7 +119,7 @@ func (f fired) TriggersFail(all []firing.Failing) {
 
 // Append queues a prompt.
 func (f fired) Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (begin func(), err error) {
-	if err := MakeHome(cfg); err != nil {
+	if err := claim.MakeHome(cfg); err != nil {
 		return nil, err
 	}
 	moves := f.s.movesOf(f.a)

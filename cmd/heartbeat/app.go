@@ -15,8 +15,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/service"
 )
 
@@ -96,7 +96,7 @@ func (a *app) warn(text string) { a.out.warn(text) }
 
 // fleet loads the configuration file.
 func (a *app) fleet() (*config.Fleet, error) {
-	known := sync.OnceValue(func() config.Folders { return orchestrator.RecallFolders(a.File) })
+	known := sync.OnceValue(func() config.Folders { return owner.RecallFolders(a.File) })
 	f, inputs, err := config.LoadInputs(a.File, known)
 	a.inputs.Store(inputs)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 		a.known = f
 		return f, nil
 	}
-	f, at, err := orchestrator.Recall(a.File)
+	f, at, err := owner.Recall(a.File)
 	if err != nil {
 		return nil, bad
 	}
@@ -134,9 +134,9 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 }
 
 // originOf is what marks agents as this fleet's.
-func originOf(f *config.Fleet) (orchestrator.Origin, error) {
-	dir, err := orchestrator.StateDir(f)
-	return orchestrator.Origin{File: f.Path, StateDir: dir}, err
+func originOf(f *config.Fleet) (owner.Origin, error) {
+	dir, err := owner.StateDir(f)
+	return owner.Origin{File: f.Path, StateDir: dir}, err
 }
 
 // warnOfLeft tells of state that agents had before the fleet was moved.
@@ -145,7 +145,7 @@ func warnOfLeft(f *config.Fleet, warn func(string)) {
 	if err != nil {
 		return // it is told where the directory is needed
 	}
-	for _, l := range orchestrator.LeftBehind(f.Agents, now) {
+	for _, l := range owner.LeftBehind(f.Agents, now) {
 		warn(l.String() + ": " + l.Advice())
 	}
 }
@@ -154,7 +154,7 @@ func warnOfLeft(f *config.Fleet, warn func(string)) {
 func (a *app) mark(f *config.Fleet, agents []*config.Agent) {
 	now, err := originOf(f)
 	if err == nil {
-		err = orchestrator.Mark(agents, now)
+		err = owner.Mark(agents, now)
 	}
 	if err != nil {
 		a.log.Warn("cannot note which fleet runs the agents", "err", err)
@@ -163,7 +163,7 @@ func (a *app) mark(f *config.Fleet, agents []*config.Agent) {
 
 // remember keeps a configuration for knownFleet. Nothing else depends on it.
 func (a *app) remember(f *config.Fleet) {
-	if err := orchestrator.Remember(f); err != nil {
+	if err := owner.Remember(f); err != nil {
 		a.log.Warn(err.Error())
 	}
 }

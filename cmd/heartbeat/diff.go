@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -45,7 +45,7 @@ func (changesFound) ExitCode() int { return exitError }
 func (changesFound) Hint() string { return "heartbeat apply changes it" }
 
 func (c diffCmd) run(_ context.Context, a *app) (result, error) {
-	w, err := a.wiring(orchestrator.StateDir)
+	w, err := a.wiring(owner.StateDir)
 	if err != nil {
 		return nil, err
 	}

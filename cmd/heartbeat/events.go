@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
 )
 
@@ -43,7 +43,7 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	if _, err := pick(f, c.Agents); err != nil {
 		return nil, err
 	}
-	dir, err := orchestrator.StateDir(f)
+	dir, err := owner.StateDir(f)
 	if err != nil {
 		return nil, err
 	}

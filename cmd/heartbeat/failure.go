@@ -9,7 +9,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 )
 
 // The exit statuses (sysexits(3) and timeout(1) where they have one).
@@ -76,7 +76,7 @@ func statusOf(err error) int {
 	case errors.As(err, &coder):
 		return coder.ExitCode()
 	}
-	if _, ok := errors.AsType[*orchestrator.TakenError](err); ok {
+	if _, ok := errors.AsType[*owner.TakenError](err); ok {
 		return exitConfig
 	}
 	return exitError

@@ -11,8 +11,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 )
 
@@ -64,7 +64,7 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := orchestrator.StateDir(f)
+	dir, err := owner.StateDir(f)
 	if err != nil {
 		return nil, err
 	}

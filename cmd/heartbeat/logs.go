@@ -17,8 +17,9 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/foreign"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/transcript"
 	"heartbeat/ptyrun/screen"
 )
@@ -96,7 +97,7 @@ func shownBy(agent *config.Agent) (*saidIn, error) {
 // saidBy finds what a session has said: what its record claims, where that can
 // be.
 func saidBy(agent *config.Agent, session, claimed string) (*saidIn, error) {
-	dir, err := orchestrator.ConfigDir(agent)
+	dir, err := launch.ConfigDir(agent)
 	return &saidIn{session, transcript.Find(dir, agent.Dir, session, claimed)}, err
 }
 
@@ -121,7 +122,7 @@ func (a *app) pastSession(agent *config.Agent, last *saidIn, id string) (*saidIn
 	if err != nil {
 		return nil, err
 	}
-	dir, err := orchestrator.StateDir(f)
+	dir, err := owner.StateDir(f)
 	if err != nil {
 		return nil, err
 	}

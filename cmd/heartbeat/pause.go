@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
 )
 
@@ -117,11 +117,11 @@ func controlFailure(err error) error {
 // runtimeDir is where the sockets of a fleet's run are, which has the name that
 // it began with.
 func runtimeDir(f *config.Fleet) (string, error) {
-	dir, err := orchestrator.RuntimeDir(f)
+	dir, err := owner.RuntimeDir(f)
 	if err != nil || control.Answers(dir) {
 		return dir, err
 	}
-	for _, former := range orchestrator.FormerRuntimeDirs(f) {
+	for _, former := range owner.FormerRuntimeDirs(f) {
 		if control.Answers(former) {
 			return former, nil
 		}

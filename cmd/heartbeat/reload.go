@@ -7,6 +7,7 @@ import (
 
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/owner"
 )
 
 type reloadCmd struct{}
@@ -33,7 +34,7 @@ func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
 	f, bad := a.fleet()
 	if f == nil {
 		var err error
-		if f, _, err = orchestrator.Recall(a.File); err != nil {
+		if f, _, err = owner.Recall(a.File); err != nil {
 			return nil, bad
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
 	"heartbeat/sources/watch"
@@ -170,7 +172,7 @@ func (a *app) logStop(sum *status.Summary, asked bool, failed error, took time.D
 func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator.Scheduler) {
 	run := status.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
 	for told := false; ; {
-		dir, err := orchestrator.RuntimeDir(f)
+		dir, err := owner.RuntimeDir(f)
 		if err == nil {
 			err = control.Serve(ctx, dir, run, reloading{s, a}, a.log)
 		}
@@ -190,22 +192,22 @@ func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator
 const controlAgain = time.Second
 
 func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Event), ready func()) (*orchestrator.Scheduler, error) {
-	stateDir, err := orchestrator.Claim(fleet)
+	stateDir, err := owner.Claim(fleet)
 	if err != nil {
 		return nil, err
 	}
-	runtimeDir, err := orchestrator.RuntimeDir(fleet)
+	runtimeDir, err := owner.RuntimeDir(fleet)
 	if err != nil {
 		return nil, err
 	}
-	self := orchestrator.Self()
+	self := session.Self()
 	prepare, err := workspace.Preparer(stateDir, self)
 	if err != nil {
 		return nil, err
 	}
 	return orchestrator.New(orchestrator.Options{
 		Fleet: fleet, Only: slices.Clone(c.Agents), Once: c.Once, Fire: c.Fire, OnceTimeout: c.OnceTimeout,
-		StateDir: stateDir, RuntimeDir: runtimeDir, Runner: orchestrator.Shims{Self: self, Log: a.log}, Prepare: prepare,
+		StateDir: stateDir, RuntimeDir: runtimeDir, Runner: session.Processes{Self: self, Log: a.log}, Prepare: prepare,
 		Inboxes: watch.Folders, Ready: ready, Observe: observe, Log: a.log, Step: a.step,
 	})
 }

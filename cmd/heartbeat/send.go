@@ -16,7 +16,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
@@ -69,7 +69,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := orchestrator.CheckName(a.known); err != nil {
+	if err := owner.CheckName(a.known); err != nil {
 		return nil, err // nobody would work on it
 	}
 	prompt, err := c.prompt(a, agent.MaxEntry)
@@ -112,7 +112,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 // heldFor is why a running scheduler starts nothing for an agent, by what it
 // published last; "" where it does, or where that is not known.
 func (a *app) heldFor(agent *config.Agent) foreign.Text {
-	dir, err := orchestrator.StateDir(a.known)
+	dir, err := owner.StateDir(a.known)
 	if err != nil {
 		return ""
 	}

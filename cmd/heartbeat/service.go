@@ -14,7 +14,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/service"
 	"heartbeat/orchestrator/state"
 )
@@ -59,7 +59,7 @@ func (c serviceCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	if c.User == "" {
-		if err := orchestrator.CheckName(fleet); err != nil {
+		if err := owner.CheckName(fleet); err != nil {
 			return nil, err // the unit would have another one's name
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
 )
 
@@ -60,7 +60,7 @@ func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
 }
 
 func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result, error) {
-	stateDir, err := orchestrator.StateDir(fleet)
+	stateDir, err := owner.StateDir(fleet)
 	if err != nil {
 		return nil, err
 	}

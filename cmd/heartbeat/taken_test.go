@@ -241,7 +241,7 @@ func TestOnlyTheOwnersWayLeadsToAState(t *testing.T) {
 				return true
 			}
 			if room, ok := s.X.(*ast.Ident); ok && room.Name == "state" && (s.Sel.Name == "Dir" || s.Sel.Name == "RuntimeDir" || s.Sel.Name == "Path") {
-				t.Errorf("%s: state.%s: ask orchestrator.StateDir, RuntimeDir or Claim", path, s.Sel.Name)
+				t.Errorf("%s: state.%s: ask owner.StateDir, RuntimeDir or Claim", path, s.Sel.Name)
 			}
 			return true
 		})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -59,7 +59,7 @@ func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
 		}
 	}
 	if !c.DryRun && len(c.Agents) == 0 && errors.Join(errs...) == nil {
-		errs = append(errs, orchestrator.Forget(w.fleet))
+		errs = append(errs, owner.Forget(w.fleet))
 	}
 	return res, errors.Join(errs...)
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 )
 
 type validateCmd struct{}
@@ -64,7 +64,7 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 		v.Warnings = append(v.Warnings, problem(w))
 	}
 	a.warnOf(f)
-	if taken, ok := errors.AsType[*orchestrator.TakenError](orchestrator.CheckName(f)); ok {
+	if taken, ok := errors.AsType[*owner.TakenError](owner.CheckName(f)); ok {
 		a.warn(taken.Error() + "; " + taken.Hint()) // the file itself may be right
 	}
 	a.warnOfAnew(f)

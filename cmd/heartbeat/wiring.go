@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -18,7 +19,7 @@ type wiring struct {
 	hook     *workspace.Hook
 }
 
-// wiring loads them; state is orchestrator.Claim, or StateDir for who only looks.
+// wiring loads them; state is owner.Claim, or StateDir for who only looks.
 func (a *app) wiring(state func(*config.Fleet) (string, error)) (*wiring, error) {
 	fleet, err := a.fleet()
 	if err != nil {
@@ -29,16 +30,16 @@ func (a *app) wiring(state func(*config.Fleet) (string, error)) (*wiring, error)
 	if err != nil {
 		return nil, err
 	}
-	hook, err := workspace.FindHook(orchestrator.Self(), stateDir)
+	hook, err := workspace.FindHook(session.Self(), stateDir)
 	return &wiring{fleet: fleet, stateDir: stateDir, hook: hook}, err
 }
 
 // ownerBy is how a command gets at the state that acts unless it is a dry run.
 func ownerBy(dryRun bool) func(*config.Fleet) (string, error) {
 	if dryRun {
-		return orchestrator.StateDir
+		return owner.StateDir
 	}
-	return orchestrator.Claim
+	return owner.Claim
 }
 
 // warnOf repeats what is allowed in the fleet's file and most likely not meant.
@@ -50,7 +51,7 @@ func (a *app) warnOf(f *config.Fleet) {
 
 // warnOfAnew says which triggers will begin anew once the file is run.
 func (a *app) warnOfAnew(f *config.Fleet) {
-	for _, n := range orchestrator.BeginAnew(f) {
+	for _, n := range owner.BeginAnew(f) {
 		a.warn(n.String() + "; " + n.Hint())
 	}
 }

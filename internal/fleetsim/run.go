@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/launch"
 )
 
 // lead is how long a fleet may take to be ready, before the first minute that
@@ -112,7 +113,7 @@ func (s settings) start(ctx context.Context, sc scenario, f *config.Fleet, c *cr
 	began := time.Now()
 	sched, err := orchestrator.New(orchestrator.Options{
 		Fleet: f, StateDir: stateDir, Runner: c, Inboxes: c.folders,
-		Prepare: func(*config.Agent) (orchestrator.Prepared, error) { return orchestrator.Prepared{}, nil },
+		Prepare: func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{}, nil },
 		Log:     slog.New(slog.NewTextHandler(log, nil)),
 		Ready:   func() { r.Ready = time.Since(began); close(ready) },
 	})

@@ -10,7 +10,6 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/session"
 	"heartbeat/sources/watch"
 )
@@ -18,7 +17,7 @@ import (
 // boot is how long a session takes from its start to its first prompt.
 const boot = 50 * time.Millisecond
 
-// crew is an orchestrator.Runner whose sessions need no process. They take
+// crew is an session.Runner whose sessions need no process. They take
 // entries by the same calls as a client's hooks.
 type crew struct {
 	lasts func() time.Duration
@@ -48,12 +47,12 @@ type made struct {
 
 func (m *made) Reports() <-chan session.Report { return m.reports }
 
-// Order implements orchestrator.Session: whatever the order is, the session
+// Order implements session.Live: whatever the order is, the session
 // ends after its entry.
 func (m *made) Order(session.Order) { m.end.Do(func() { close(m.stop) }) }
 
-// Start implements orchestrator.Runner.
-func (c *crew) Start(_ context.Context, spec session.Spec) (orchestrator.Session, error) {
+// Start implements session.Runner.
+func (c *crew) Start(_ context.Context, spec session.Spec) (session.Live, error) {
 	m := &made{crew: c, spec: spec, reports: make(chan session.Report, 8), stop: make(chan struct{}), more: make(chan struct{}, 1)}
 	c.mu.Lock()
 	c.live[spec.Inbox] = m

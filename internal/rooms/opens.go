@@ -65,7 +65,7 @@ var openers = map[string]string{
 	"orchestrator/preflight/settings.go": persons,
 	"orchestrator/workspace/trust.go":    persons,
 
-	"orchestrator/directory.go":        workspace,
+	"orchestrator/claim/claim.go":      workspace,
 	"orchestrator/workspace/folder.go": workspace,
 
 	"orchestrator/doctor/imports.go": "folders of rules, which it lists as the client does, through links",

@@ -38,17 +38,19 @@ var allowed = map[string][]string{
 	// it tells of.
 	"orchestrator/status": {"config", "hook", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/firing", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
 	"orchestrator/firing": {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
+	"orchestrator/owner":  {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
+	"orchestrator/claim":  {"config", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
+	"orchestrator/launch": {"config", "hook", "hook/inbox", "ptyrun", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
 	"orchestrator": {
 		"config", "hook/...", "sources/...", "ptyrun/...",
-		"orchestrator/account", "orchestrator/firing", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
+		"orchestrator/account", "orchestrator/claim", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
 	},
 	"orchestrator/stophooks": {"hook", "orchestrator/state"},
 	"orchestrator/preflight": {"config", "hook", "hook/durable", "hook/settings", "orchestrator/stophooks"},
-	// It renders what a Scheduler calls before each session, so it knows it.
-	"orchestrator/workspace": {"config", "hook/...", "orchestrator", "orchestrator/stophooks", "orchestrator/preflight", "orchestrator/state"},
+	"orchestrator/workspace": {"config", "hook/...", "orchestrator/claim", "orchestrator/launch", "orchestrator/owner", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/queue", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
+		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/owner", "orchestrator/queue", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
 	},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "ptyrun/peer"},

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/ptyrun"
 )
 
@@ -47,7 +47,7 @@ func checkState(f *Facts) []Finding {
 	if f.StateProblem == nil {
 		return nil
 	}
-	if taken, ok := errors.AsType[*orchestrator.TakenError](f.StateProblem); ok {
+	if taken, ok := errors.AsType[*owner.TakenError](f.StateProblem); ok {
 		return []Finding{{
 			Severity: Error, Code: "name-taken", Seen: taken.Error(),
 			Why: "what is done for this fleet would be done to the other one, so nothing is; doctor looks at the rest when that is settled",

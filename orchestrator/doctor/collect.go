@@ -17,6 +17,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
@@ -71,7 +72,7 @@ type collector struct {
 // Collect gathers the facts. It changes nothing; of other programs it runs
 // only `claude --version`.
 func Collect(ctx context.Context, l Look) (*Facts, error) {
-	if _, ok := errors.AsType[*orchestrator.TakenError](l.StateProblem); ok {
+	if _, ok := errors.AsType[*owner.TakenError](l.StateProblem); ok {
 		return &Facts{ours: l.Ours, Now: time.Now(), LocalZone: true, StateProblem: l.StateProblem}, nil // what stands there is about others
 	}
 	h, err := workspace.FindHook(l.Self, l.StateDir)
@@ -89,7 +90,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	c.zones(f)
 	f.Markers = markers(l.Env)
 	f.Leftovers = leftovers(l.StateDir)
-	f.Left = orchestrator.LeftBehind(l.Agents, orchestrator.Origin{File: l.File, StateDir: l.StateDir})
+	f.Left = owner.LeftBehind(l.Agents, owner.Origin{File: l.File, StateDir: l.StateDir})
 	var paused map[string]time.Time
 	paused, f.PausesProblem = orchestrator.PausedSince(l.StateDir, l.Agents)
 	for _, a := range l.Agents {

@@ -7,7 +7,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
@@ -46,7 +46,7 @@ type Facts struct {
 	Inotify    Inotify
 	Leftovers  []Leftover
 	// Left are states that agents had before the fleet was moved.
-	Left   []orchestrator.Left
+	Left   []owner.Left
 	Agents []*Agent
 }
 

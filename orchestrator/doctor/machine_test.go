@@ -13,6 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 	"heartbeat/ptyrun"
@@ -90,13 +91,13 @@ func machineFixtures() []made {
 		{"stale-files", Info, func(f *Facts) { f.StateTemps = []string{"/x/.a.tmp-0123456789abcdef"} }, none},
 		{
 			"state-left-behind", Warning,
-			func(f *Facts) { f.Left = []orchestrator.Left{{Agents: []string{"a"}}} }, none,
+			func(f *Facts) { f.Left = []owner.Left{{Agents: []string{"a"}}} }, none,
 		},
 		{
 			"permission-denied", Error,
 			func(f *Facts) { f.Agents[0].Denied = &Denied{Path: "/agents/a/.heartbeat", Mode: "dr-x------"} }, none,
 		},
-		{"name-taken", Error, func(f *Facts) { f.StateProblem = &orchestrator.TakenError{Name: "a", Other: "/x"} }, none},
+		{"name-taken", Error, func(f *Facts) { f.StateProblem = &owner.TakenError{Name: "a", Other: "/x"} }, none},
 		{"state-directory", Error, func(f *Facts) { f.StateProblem = errors.New("cannot make directory") }, none},
 		{"state-directory", Error, func(f *Facts) { f.StateDenied = &Denied{Path: "/state/pauses.json", Own: true} }, none},
 		{"pauses-unreadable", Error, func(f *Facts) {

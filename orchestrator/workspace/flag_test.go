@@ -8,7 +8,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/launch"
 )
 
 // theirs are settings that a person passes to the client.
@@ -83,13 +83,13 @@ func TestTheCommandsSettingsAreReadAnew(t *testing.T) {
 		}
 	}
 	b.put("mine.json", "{ // mine")
-	if _, err := New(b.agent, b.state, b.hook); !errors.Is(err, orchestrator.ErrNeedsPerson) {
+	if _, err := New(b.agent, b.state, b.hook); !errors.Is(err, launch.ErrNeedsPerson) {
 		t.Errorf("broken: %v", err)
 	}
 	if err := os.Remove(b.path("mine.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(b.agent, b.state, b.hook); !errors.Is(err, orchestrator.ErrNeedsPerson) || !strings.Contains(err.Error(), "mine.json") {
+	if _, err := New(b.agent, b.state, b.hook); !errors.Is(err, launch.ErrNeedsPerson) || !strings.Contains(err.Error(), "mine.json") {
 		t.Errorf("missing: %v", err)
 	}
 }

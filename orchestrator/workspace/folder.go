@@ -10,7 +10,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/durable"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/claim"
 )
 
 // linkError is a link, or something else that is no file, where one of the
@@ -47,7 +47,7 @@ func (p *Plan) planHome() error {
 	if err != nil {
 		return err
 	}
-	ignore, err := p.read(filepath.Join(p.Agent.Home, orchestrator.IgnoreFile))
+	ignore, err := p.read(filepath.Join(p.Agent.Home, claim.IgnoreFile))
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (p *Plan) planHome() error {
 		item.Change = Changed
 	}
 	if ignore == nil {
-		item.file, item.after = filepath.Join(p.Agent.Home, orchestrator.IgnoreFile), []byte(orchestrator.Ignored)
+		item.file, item.after = filepath.Join(p.Agent.Home, claim.IgnoreFile), []byte(claim.Ignored)
 	}
 	p.Items = append(p.Items, item)
 	if home == nil || beside == nil || ignore == nil {
@@ -90,7 +90,7 @@ func MakeHome(a *config.Agent) error {
 	if err := os.MkdirAll(a.Dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make directory %q: %w", a.Dir, err)
 	}
-	if err := orchestrator.MakeHome(a); err != nil {
+	if err := claim.MakeHome(a); err != nil {
 		return err
 	}
 	if dir := filepath.Dir(a.Inbox); dir != a.Home {
@@ -107,10 +107,10 @@ func MakeHome(a *config.Agent) error {
 		return err
 	}
 	defer home.Close()
-	if _, err := home.Stat(orchestrator.IgnoreFile); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := home.Stat(claim.IgnoreFile); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return home.Replace(orchestrator.IgnoreFile, []byte(orchestrator.Ignored))
+	return home.Replace(claim.IgnoreFile, []byte(claim.Ignored))
 }
 
 // within opens a folder of the agent's directory, which must really stand in
@@ -208,7 +208,7 @@ func (p *Plan) sweep() error {
 	}
 	if p.Agent.Dir != "" {
 		clean(ours, filepath.Base(filepath.Dir(project)), filepath.Base(project), filepath.Base(local))
-		clean(ours, filepath.Base(p.Agent.Home), orchestrator.IgnoreFile)
+		clean(ours, filepath.Base(p.Agent.Home), claim.IgnoreFile)
 		for _, path := range []string{project, local} {
 			dir := recordDir(p.stateDir, path)
 			clean(durable.Open, dir, recordFile, originalFile)

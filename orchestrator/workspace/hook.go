@@ -19,7 +19,8 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/session"
 )
 
 // Hook is the program that generated hooks name: a copy in the state directory,
@@ -165,7 +166,7 @@ func (h *Hook) runs() error {
 		return nil
 	}
 	if interrupted(err) {
-		err = fmt.Errorf("%w: %w", err, orchestrator.ErrPasses)
+		err = fmt.Errorf("%w: %w", err, launch.ErrPasses)
 	}
 	return fmt.Errorf("the hook program %q does not run: %w", h.binary, errors.Join(err, errors.New(cut(out))))
 }
@@ -221,12 +222,12 @@ func (k *keeper) current() (*Hook, error) {
 	if err == nil {
 		return k.hook, nil
 	}
-	if orchestrator.Passes(err) {
+	if launch.Passes(err) {
 		return nil, &HookError{err}
 	}
 	// The copy is gone and so is what it was made from: this program itself is
 	// of the right version, and can always be read.
-	own, chosen := chooseHook(orchestrator.Self(), "heartbeat", k.stateDir)
+	own, chosen := chooseHook(session.Self(), "heartbeat", k.stateDir)
 	if chosen == nil {
 		chosen = own.ready(k.stateDir)
 	}
@@ -247,10 +248,10 @@ func (e *HookError) Error() string { return "cannot install the hooks: " + e.cau
 // Unwrap returns the cause, and that only a person can help where it does not
 // pass by itself.
 func (e *HookError) Unwrap() []error {
-	if orchestrator.Passes(e.cause) {
+	if launch.Passes(e.cause) {
 		return []error{e.cause}
 	}
-	return []error{e.cause, orchestrator.ErrNeedsPerson}
+	return []error{e.cause, launch.ErrNeedsPerson}
 }
 
 // Hint says what to do.

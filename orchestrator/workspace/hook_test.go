@@ -15,7 +15,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/launch"
 )
 
 // TestMain is a hook where it is called as one: this program is a scheduler's
@@ -169,11 +169,11 @@ func TestWhatPassesNeedsNoPerson(t *testing.T) {
 	held := fmt.Errorf("%w: %w", flock.ErrHeld, context.DeadlineExceeded)
 	for _, cause := range []error{held, syscall.ENOSPC, syscall.EDQUOT, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
 		err := error(&HookError{fmt.Errorf("cannot copy it: %w", cause)})
-		if errors.Is(err, orchestrator.ErrNeedsPerson) || !orchestrator.Passes(err) {
+		if errors.Is(err, launch.ErrNeedsPerson) || !launch.Passes(err) {
 			t.Errorf("%v: needs a person", err)
 		}
 	}
-	if err := error(&HookError{fs.ErrPermission}); !errors.Is(err, orchestrator.ErrNeedsPerson) || orchestrator.Passes(err) {
+	if err := error(&HookError{fs.ErrPermission}); !errors.Is(err, launch.ErrNeedsPerson) || launch.Passes(err) {
 		t.Errorf("%v: needs nobody", err)
 	}
 	for text, passes := range map[string]bool{"kill -KILL $$\n": true, "kill -ABRT $$\n": true, "exit 1\n": false, "echo x\n": false} {
@@ -183,7 +183,7 @@ func TestWhatPassesNeedsNoPerson(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := h.ready(state); err == nil || orchestrator.Passes(err) != passes {
+		if err := h.ready(state); err == nil || launch.Passes(err) != passes {
 			t.Errorf("%q: %v, passes %v", text, err, !passes)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/preflight"
 )
 
@@ -62,4 +62,4 @@ func (e *BlockedError) Error() string {
 func (e *BlockedError) Hint() string { return e.Obstacle.Fix }
 
 // Unwrap says that only a person can help.
-func (e *BlockedError) Unwrap() error { return orchestrator.ErrNeedsPerson }
+func (e *BlockedError) Unwrap() error { return launch.ErrNeedsPerson }

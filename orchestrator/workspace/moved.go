@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/state"
 )
 
@@ -24,7 +24,7 @@ func (p *Plan) others(path string) []*record {
 		// One that cannot be read is none: it must not keep this fleet from working.
 		if r, err := recorded(recordDir(dir, path)); err == nil && r != nil && r.Path == path {
 			if r.File == "" {
-				r.File = orchestrator.OwnerOf(dir)
+				r.File = owner.Of(dir)
 			}
 			all = append(all, r)
 		}
@@ -47,8 +47,8 @@ func (p *Plan) moved(path string) ([]*record, error) {
 	var found []*record
 	looked := 0
 	for i, dir := range append([]string{p.stateDir}, state.Beside(p.stateDir)...) {
-		owner := orchestrator.OwnerOf(dir)
-		if i > 0 && (owner == "" || strange(owner, orchestrator.OwnerOf(p.stateDir))) {
+		of := owner.Of(dir)
+		if i > 0 && (of == "" || strange(of, owner.Of(p.stateDir))) {
 			continue // of a fleet that stands where it stood
 		}
 		kept, err := os.ReadDir(filepath.Join(dir, "applied"))
@@ -61,7 +61,7 @@ func (p *Plan) moved(path string) ([]*record, error) {
 		}
 		for _, old := range all {
 			named := i == 0 && old.Agent == p.Agent.Name
-			if !gone(old, path) || !named && !p.stoodIn(cmp.Or(old.File, owner), old) {
+			if !gone(old, path) || !named && !p.stoodIn(cmp.Or(old.File, of), old) {
 				continue
 			}
 			if whole, err := recorded(old.kept); err == nil && whole != nil {
@@ -81,7 +81,7 @@ func gone(old *record, path string) bool {
 // stoodIn reports whether the agent's directory is where a record's was, seen
 // from a fleet's file that is gone.
 func (p *Plan) stoodIn(file string, old *record) bool {
-	if file == "" || !orchestrator.Gone(file) {
+	if file == "" || !owner.Gone(file) {
 		return false
 	}
 	rel, err := filepath.Rel(filepath.Dir(file), old.dir())

@@ -2,32 +2,32 @@ package workspace
 
 import (
 	"heartbeat/config"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/launch"
 )
 
 // Preparer returns what a Scheduler calls before each session: it applies what
 // has drifted, and says what the session has to know. self is the running
 // binary. Where it is known that the client would run without our hooks, the
-// error wraps orchestrator.ErrNeedsPerson.
-func Preparer(stateDir, self string) (func(*config.Agent) (orchestrator.Prepared, error), error) {
+// error wraps launch.ErrNeedsPerson.
+func Preparer(stateDir, self string) (func(*config.Agent) (launch.Prepared, error), error) {
 	h, err := FindHook(self, stateDir)
 	if err != nil {
 		return nil, err
 	}
 	k := &keeper{stateDir: stateDir, hook: h}
-	return func(a *config.Agent) (orchestrator.Prepared, error) {
+	return func(a *config.Agent) (launch.Prepared, error) {
 		h, err := k.current()
 		if err != nil {
-			return orchestrator.Prepared{}, err
+			return launch.Prepared{}, err
 		}
 		p, err := Apply(a, stateDir, h)
 		if err != nil {
-			return orchestrator.Prepared{}, err
+			return launch.Prepared{}, err
 		}
 		if err := p.Blocked(); err != nil {
-			return orchestrator.Prepared{}, err
+			return launch.Prepared{}, err
 		}
-		return orchestrator.Prepared{
+		return launch.Prepared{
 			SettingsFile: p.SettingsFile, Flags: p.client().Added(), StopHooks: p.Others.Present(), Changed: p.Changes(),
 		}, nil
 	}, nil

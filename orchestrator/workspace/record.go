@@ -15,7 +15,7 @@ import (
 
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/state"
 )
 
@@ -93,7 +93,7 @@ func (r *record) dir() string { return filepath.Dir(filepath.Dir(r.Path)) }
 func records(stateDir, file string) ([]*record, error) {
 	dirs := []string{stateDir}
 	for _, dir := range state.Beside(stateDir) {
-		if file != "" && orchestrator.Owned(dir, file) {
+		if file != "" && owner.BelongsTo(dir, file) {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -117,7 +117,7 @@ func records(stateDir, file string) ([]*record, error) {
 
 // strange reports whether by is the file of another fleet than file, and still
 // there: what it has applied is none of our business.
-func strange(by, file string) bool { return by != "" && by != file && !orchestrator.Gone(by) }
+func strange(by, file string) bool { return by != "" && by != file && !owner.Gone(by) }
 
 // recordsIn lists the records in a state directory, without the originals.
 func recordsIn(stateDir string) ([]*record, error) {

@@ -12,7 +12,8 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/claim"
+	"heartbeat/orchestrator/owner"
 )
 
 // Unwiring takes back what was applied: our entries go, and a file that
@@ -77,7 +78,7 @@ func (e *UnknownError) Error() string {
 // which dir is ""), that is chosen. The directories are those in which
 // something was applied, and those of agents.
 func unwirings(f *config.Fleet, stateDir string, agents []*config.Agent, chosen func(name, dir string) bool) ([]*Plan, error) {
-	file, err := orchestrator.FileOf(f.Path)
+	file, err := owner.FileOf(f.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -181,13 +182,13 @@ func (p *Plan) planEmptyHome() error {
 	if err != nil || !onlyOurs(entries) {
 		return err
 	}
-	ignore, err := p.read(filepath.Join(p.Agent.Home, orchestrator.IgnoreFile))
-	if err != nil || string(ignore) != orchestrator.Ignored {
+	ignore, err := p.read(filepath.Join(p.Agent.Home, claim.IgnoreFile))
+	if err != nil || string(ignore) != claim.Ignored {
 		return err
 	}
 	p.Items = append(p.Items, Item{
 		Path: p.Agent.Home, Change: Removed,
-		file: filepath.Join(p.Agent.Home, orchestrator.IgnoreFile), before: ignore,
+		file: filepath.Join(p.Agent.Home, claim.IgnoreFile), before: ignore,
 	})
 	p.steps = append(p.steps, func() error { return p.removeHome() })
 	return nil
@@ -196,9 +197,9 @@ func (p *Plan) planEmptyHome() error {
 // onlyOurs reports whether a .heartbeat holds nothing but what applying put
 // there.
 func onlyOurs(entries []fs.DirEntry) bool {
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == orchestrator.IgnoreFile }) &&
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == claim.IgnoreFile }) &&
 		!slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-			return e.Name() != orchestrator.IgnoreFile && e.Name() != orchestrator.OriginFile
+			return e.Name() != claim.IgnoreFile && e.Name() != owner.OriginFile
 		})
 }
 

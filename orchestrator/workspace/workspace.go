@@ -23,7 +23,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 )
 
@@ -169,7 +169,7 @@ func (p *Plan) planSettings(path string, want settings.Want) error {
 		return fmt.Errorf("cannot change %q: %w", path, err)
 	}
 	p.file(path, current, next)
-	now, settled, stale := rec.now(p.Agent.Name, orchestrator.OwnerOf(p.stateDir), want)
+	now, settled, stale := rec.now(p.Agent.Name, owner.Of(p.stateDir), want)
 	if stale {
 		p.steps = append(p.steps, func() error { return p.keep(now) })
 	}

@@ -13,7 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/launch"
 )
 
 // bench is a directory of an agent and a state directory.
@@ -394,7 +394,7 @@ func TestForeignHooksAndDisabledHooks(t *testing.T) {
 			b := newBench(t)
 			b.put(tt.file, tt.text)
 			p := b.apply()
-			if p.Others.Any() != tt.foreign || errors.Is(p.Blocked(), orchestrator.ErrNeedsPerson) != tt.disabled {
+			if p.Others.Any() != tt.foreign || errors.Is(p.Blocked(), launch.ErrNeedsPerson) != tt.disabled {
 				t.Errorf("foreign %v, blocked %v; want %v, %v", p.Others, p.Blocked(), tt.foreign, tt.disabled)
 			}
 		})

@@ -1,4 +1,4 @@
-package orchestrator
+package owner
 
 import (
 	"encoding/json"
@@ -64,7 +64,7 @@ func LeftBehind(agents []*config.Agent, now Origin) []Left {
 	var all []Left
 	index := map[string]int{}
 	for _, a := range agents {
-		o := originOf(a)
+		o := OriginOf(a)
 		i, known := index[o.StateDir]
 		if !known {
 			i = -1
@@ -89,7 +89,7 @@ func (o Origin) leftBehind(now Origin, agent string) bool {
 		return false
 	}
 	file, err := FileOf(now.File)
-	if by := OwnerOf(o.StateDir); err != nil || by != "" && by != file && !Gone(by) {
+	if by := Of(o.StateDir); err != nil || by != "" && by != file && !Gone(by) {
 		return false // another fleet has that name by now
 	}
 	return (o.File == now.File || Gone(o.File)) && knew(o.StateDir, agent)
@@ -118,7 +118,7 @@ func Mark(agents []*config.Agent, now Origin) error {
 	}
 	var errs []error
 	for _, a := range agents {
-		if o := originOf(a); o != now && !o.leftBehind(now, a.Name) {
+		if o := OriginOf(a); o != now && !o.leftBehind(now, a.Name) {
 			if err := mark(a, append(data, '\n')); err != nil {
 				errs = append(errs, fmt.Errorf("agent %q: %w", a.Name, err))
 			}
@@ -141,8 +141,8 @@ func mark(a *config.Agent, data []byte) error {
 // maxOrigin bounds what is believed of an origin: two paths.
 const maxOrigin = 16 << 10
 
-// originOf reads an agent's origin; one that cannot be read is none.
-func originOf(a *config.Agent) (o Origin) {
+// OriginOf reads which fleet ran or applied an agent last, by its word; one that cannot be read is none.
+func OriginOf(a *config.Agent) (o Origin) {
 	home, err := durable.OpenBelow(a.Dir, a.Home)
 	if err != nil {
 		return Origin{}

@@ -1,4 +1,4 @@
-package orchestrator
+package claim
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/owner"
 )
 
 // HeldError means that another scheduler runs the directories of agents.
@@ -16,19 +17,19 @@ type HeldError struct {
 	// PID is the other scheduler's, or 0 where that is not known; By is which
 	// fleet ran the directory last, as far as is written there.
 	PID int
-	By  Origin
+	By  owner.Origin
 }
 
 // heldError is about one agent.
 func heldError(c *config.Agent) *HeldError {
-	return &HeldError{Agents: []string{c.Name}, Dir: c.Dir, PID: flock.Holder(c.Dir), By: originOf(c)}
+	return &HeldError{Agents: []string{c.Name}, Dir: c.Dir, PID: flock.Holder(c.Dir), By: owner.OriginOf(c)}
 }
 
-// joined is errors.Join, with one error for each other scheduler.
-func joined(errs []error) error {
+// Joined is errors.Join, with one error for each other scheduler.
+func Joined(errs []error) error {
 	type other struct {
 		pid int
-		by  Origin
+		by  owner.Origin
 	}
 	var all []error
 	first := map[other]*HeldError{}

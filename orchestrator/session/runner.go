@@ -1,4 +1,4 @@
-package orchestrator
+package session
 
 import (
 	"bufio"
@@ -12,37 +12,34 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
-
-	"heartbeat/hook"
-	"heartbeat/orchestrator/session"
 )
 
 // Runner starts sessions. The one that `run` uses starts a shim process for
 // each; tests give one that needs no process.
 type Runner interface {
-	Start(ctx context.Context, spec session.Spec) (Session, error)
+	Start(ctx context.Context, spec Spec) (Live, error)
 }
 
-// Session is a live session.
-type Session interface {
+// Session is a live
+type Live interface {
 	// Reports delivers what the session does. It is closed after the last
 	// report, which has the outcome; none with an outcome means that the
 	// shim died.
-	Reports() <-chan session.Report
+	Reports() <-chan Report
 	// Order tells the session something. After the session's end it does nothing.
-	Order(o session.Order)
+	Order(o Order)
 }
 
-// Shims is the Runner of real sessions: `SELF launch --shim`.
-type Shims struct {
+// Processes is the Runner of real sessions: `SELF launch --shim`.
+type Processes struct {
 	Self string // the running binary
 	Log  *slog.Logger
 }
 
 // Start starts a shim, of this very program also after an upgrade. Its stdin
 // is the life pipe: when this process dies, however it dies, the shim reads its
-// end and ends the session.
-func (s Shims) Start(_ context.Context, spec session.Spec) (Session, error) {
+// end and ends the
+func (s Processes) Start(_ context.Context, spec Spec) (Live, error) {
 	cmd := exec.Command(s.Self, "launch", "--shim")
 	if current := Self(); current == ownImage {
 		cmd.Path = current // the file is another one now, or none
@@ -63,7 +60,7 @@ func (s Shims) Start(_ context.Context, spec session.Spec) (Session, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start a session's shim: %w", err)
 	}
-	live := &shimSession{stdin: stdin, reports: make(chan session.Report, 16), log: s.Log}
+	live := &shimSession{stdin: stdin, reports: make(chan Report, 16), log: s.Log}
 	if err := json.NewEncoder(stdin).Encode(spec); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot tell a session's shim what to run: %w", err), stdin.Close(), cmd.Wait())
 	}
@@ -74,13 +71,13 @@ func (s Shims) Start(_ context.Context, spec session.Spec) (Session, error) {
 type shimSession struct {
 	mu      sync.Mutex
 	stdin   io.WriteCloser
-	reports chan session.Report
+	reports chan Report
 	log     *slog.Logger
 }
 
-func (l *shimSession) Reports() <-chan session.Report { return l.reports }
+func (l *shimSession) Reports() <-chan Report { return l.reports }
 
-func (l *shimSession) Order(o session.Order) {
+func (l *shimSession) Order(o Order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := json.NewEncoder(l.stdin).Encode(o); err != nil {
@@ -92,7 +89,7 @@ func (l *shimSession) follow(cmd *exec.Cmd, stdout io.Reader) {
 	defer close(l.reports)
 	lines := json.NewDecoder(bufio.NewReader(stdout))
 	for {
-		var r session.Report
+		var r Report
 		if err := lines.Decode(&r); err != nil {
 			break
 		}
@@ -112,12 +109,4 @@ type lineLog struct{ log *slog.Logger }
 func (l *lineLog) Write(p []byte) (int, error) {
 	l.log.Warn("shim", "stderr", string(p))
 	return len(p), nil
-}
-
-// shimDied is the outcome of a session whose shim ended without one.
-func shimDied(last session.Report) session.Outcome {
-	return session.Outcome{
-		Why: hook.EndCrashed, Detail: "its shim died", Acknowledged: last.Acknowledged,
-		Bound: last.Phase != "" && last.Phase != hook.Starting,
-	}
 }

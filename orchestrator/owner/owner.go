@@ -1,4 +1,4 @@
-package orchestrator
+package owner
 
 import (
 	"context"
@@ -83,7 +83,7 @@ func FormerRuntimeDirs(f *config.Fleet) []string {
 	}
 	var dirs []string
 	for _, dir := range state.Beside(own) {
-		if OwnerOf(dir) != file {
+		if Of(dir) != file {
 			continue
 		}
 		if runtime, err := state.RuntimeDir(filepath.Base(dir)); err == nil {
@@ -138,13 +138,13 @@ func sweep(dir, name string) error {
 	return errors.Join(folder.SweepOf(name), folder.Close())
 }
 
-// OwnerOf returns the file that a state directory belongs to, in the spelling of
+// Of returns the file that a state directory belongs to, in the spelling of
 // FileOf, or "".
-func OwnerOf(dir string) string { return readOwner(dir).File }
+func Of(dir string) string { return readOwner(dir).File }
 
-// Owned reports whether a state directory belongs to a file, or did until that
+// BelongsTo reports whether a state directory belongs to a file, or did until that
 // gave the name up.
-func Owned(dir, file string) bool {
+func BelongsTo(dir, file string) bool {
 	o := readOwner(dir)
 	return o.File == file || slices.Contains(o.Before, file)
 }
@@ -164,7 +164,7 @@ func CheckName(f *config.Fleet) error {
 	if err != nil {
 		return err
 	}
-	other := OwnerOf(dir)
+	other := Of(dir)
 	file, err := FileOf(f.Path)
 	if err != nil || other == "" || other == file {
 		return err

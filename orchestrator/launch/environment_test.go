@@ -1,4 +1,4 @@
-package orchestrator
+package launch
 
 import (
 	"os"
@@ -24,7 +24,7 @@ func TestEnvironment(t *testing.T) {
 	a := &config.Agent{
 		EnvFile: file, EnvDeny: []string{"*_DENIED"}, Env: map[string]string{"HEARTBEAT_TEST_THREE": "from the agent"},
 	}
-	env, err := environment(a)
+	env, err := Environment(a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestEnvironment(t *testing.T) {
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if env, err := environment(a); err == nil {
+	if env, err := Environment(a); err == nil {
 		t.Errorf("an env-file that others can read was read: %q", env)
 	}
 }

@@ -1,0 +1,104 @@
+// Package claim is an agent's directory in the hands of one run: locked, looked
+// at, lost, replaced by another one, locked anew. It returns what is there and
+// says nothing about agents: what follows from it is the scheduler's matter.
+package claim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"heartbeat/config"
+	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/session"
+)
+
+// Claim is an agent's directory as this run has locked it. The lock keeps its
+// inode from being used again, so another directory under the path is told
+// from it for certain. A nil Claim is that of a directory which this run does
+// not have.
+type Claim struct {
+	unlock func() error
+	dir    os.FileInfo
+}
+
+// Take makes an AGENT_DIR if need be and locks it: one directory, one consumer.
+// The error is a *HeldError where another scheduler has it.
+func Take(c *config.Agent) (*Claim, error) {
+	// The workspace itself is the person's: made like any other folder.
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot prepare agent %q: %w", c.Name, err)
+	}
+	return Lock(c)
+}
+
+// Lock is Take for a directory that is there.
+func Lock(c *config.Agent) (*Claim, error) {
+	unlock, err := flock.TryLockFolder(c.Dir)
+	if errors.Is(err, flock.ErrHeld) {
+		return nil, heldError(c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the directory of agent %q: %w", c.Name, err)
+	}
+	info, err := os.Lstat(c.Dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot prepare agent %q: %w", c.Name, err), unlock())
+	}
+	return &Claim{unlock: unlock, dir: info}, nil
+}
+
+// Lost is the claim to a directory that could not be locked and is to be looked
+// for.
+func Lost() *Claim { return &Claim{unlock: func() error { return nil }} }
+
+// Release gives the directory back, once.
+func (c *Claim) Release() {
+	if c != nil && c.unlock != nil {
+		_ = c.unlock()
+		c.unlock = nil
+	}
+}
+
+// Has reports whether the directory under an agent's path is the one that was
+// locked.
+func (c *Claim) Has(a *config.Agent) bool { return c.Look(a, nil).Same }
+
+// Look is what a look at an agent's directory has found.
+type Look struct {
+	// Missing says why the directory cannot be seen, or "".
+	Missing string
+	// Same is true when it is the one that was locked.
+	Same bool
+	// Differs is what of the queue's folders is not what it was, or "".
+	Differs string
+	// Folders are those of the queue as they are now; nil when one is not there.
+	Folders session.Ground
+}
+
+// Look looks at an agent's directory and at the folders of its queue, which
+// were as given when they were last seen.
+func (c *Claim) Look(a *config.Agent, were session.Ground) Look {
+	info, err := os.Lstat(a.Dir)
+	l := Look{Differs: were.Differs(), Folders: Folders(a)}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.Missing = a.Dir + " is not there; heartbeat apply " + a.Name + " makes it"
+	case err != nil:
+		l.Missing = err.Error()
+	default:
+		l.Same = c != nil && os.SameFile(info, c.dir)
+	}
+	return l
+}
+
+// Folders returns the folders of an agent's queue as they are; nil when one of
+// them is not there.
+func Folders(a *config.Agent) session.Ground {
+	g, err := session.StandOn(session.Grounds(a.Dir, a.Home, a.Inbox)...)
+	if err != nil {
+		return nil
+	}
+	return g
+}

@@ -1,0 +1,40 @@
+package claim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"heartbeat/config"
+	"heartbeat/hook/durable"
+)
+
+// IgnoreFile is in .heartbeat and keeps all of it out of git; Ignored is what
+// it says.
+const IgnoreFile, Ignored = ".gitignore", "*\n"
+
+// Furnished reports whether something of ours stands in an agent's directory.
+func Furnished(a *config.Agent) bool {
+	_, err := os.Lstat(a.Home)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// MakeHome makes .heartbeat, which git ignores as a whole, in an agent's
+// directory that has none, but not the directory: who makes that anew may want
+// it empty.
+func MakeHome(c *config.Agent) error {
+	home, err := durable.OpenBelow(c.Dir, c.Home)
+	if err == nil {
+		return home.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if home, err = durable.MakeBelow(c.Dir, c.Home); err == nil {
+			err = errors.Join(home.Replace(IgnoreFile, []byte(Ignored)), home.Close())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make the queue's folder of agent %q: %w", c.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/state"
+)
+
+// conversation is the client's conversation that an agent's last sessions had:
+// conversations/KEY.json in the state directory. It is what context: resume goes
+// on with, and what an entry goes on in whose turn the service has ended. The
+// ids are ours; what the agent's own files say is not asked.
+type conversation struct {
+	ID  string `json:"id"`
+	Dir string `json:"dir"` // the client keeps conversations by directory
+	// Sessions are the last ones that had it: the one that an entry in flight
+	// names, and the one that was started to go on with it.
+	Sessions []string `json:"sessions,omitempty"`
+}
+
+func conversationPath(stateDir, key string) string {
+	return filepath.Join(stateDir, "conversations", key+".json")
+}
+
+// converse returns the id of the conversation that a new session goes on with,
+// or "" where one begins, under the id of the session; and whether the
+// interrupted entry goes on in it. That is kept before the session starts, so
+// that a scheduler that is killed finds it again.
+func (t *Ticket) converse(newSession string, now time.Time) (resume string, goesOn bool, err error) {
+	var kept conversation
+	path, c := conversationPath(t.StateDir, t.Key), t.Agent
+	err = state.Load(path, &kept)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && (c.Context == hook.ContextResume || !errors.Is(err, state.ErrDamaged)) {
+		return "", false, err
+	}
+	next := conversation{Dir: c.Dir, Sessions: []string{newSession}}
+	if kept.ID != "" && kept.Dir == c.Dir {
+		goesOn = t.Interrupted != nil && slices.Contains(kept.Sessions, t.Interrupted.Session)
+		if goesOn || c.Context == hook.ContextResume || now.Before(t.GoesOn) {
+			resume = kept.ID
+		}
+	}
+	if goesOn {
+		next.Sessions = []string{t.Interrupted.Session, newSession}
+	}
+	next.ID = cmp.Or(resume, newSession)
+	return resume, goesOn, state.Save(path, next)
+}
+
+// noConversation is what the client says to --resume with an id that it does
+// not know, or whose file it cannot read (measured in 2.1.329; it exits with 1).
+var noConversation = []string{"No conversation found", "Failed to resume session"}
+
+// NoConversation reports whether a session ended because the client has no
+// conversation to go on with any more: it was deleted, or cannot be read.
+func NoConversation(spec session.Spec, o session.Outcome) bool {
+	return spec.Resume != "" && o.Why == hook.EndExited && o.ExitCode == 1 &&
+		slices.ContainsFunc(noConversation, func(words string) bool { return strings.Contains(o.Screen, words) })
+}
+
+// Forget forgets the conversation of an agent's sessions.
+func Forget(stateDir, key string) error {
+	if err := os.Remove(conversationPath(stateDir, key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+// Package launch is what an agent's session is started with: its environment,
+// the client's conversation that it goes on with, and the Spec that its shim is
+// told. It starts nothing.
+package launch
+
+import (
+	"os"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/ptyrun"
+)
+
+// Environment is what an agent's processes get: ours without the marks of a
+// session, by the agent's rules. An error tells no value.
+func Environment(a *config.Agent) ([]string, error) {
+	env, err := a.Environ(ptyrun.CleanEnv(os.Environ()))
+	if err != nil {
+		return nil, err
+	}
+	return env, nil
+}
+
+// ConfigDir is where the client of an agent's sessions keeps its conversations.
+func ConfigDir(a *config.Agent) (string, error) {
+	env, err := Environment(a)
+	if err != nil {
+		return "", err
+	}
+	return hook.ConfigDir(env), nil
+}

@@ -1,0 +1,89 @@
+package launch
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/stophooks"
+)
+
+// keepLogs is how many sessions' terminal logs an agent keeps.
+const keepLogs = 20
+
+// Prepared is what a session has to know of its workspace.
+type Prepared struct {
+	SettingsFile string // passed by --settings, or ""
+	// Flags are passed to the client beside it.
+	Flags     []string
+	StopHooks stophooks.Present // beside ours
+	// Changed is true when something of it was not as it is declared.
+	Changed bool
+}
+
+// Ticket is all that the Spec of an agent's next session is made of.
+type Ticket struct {
+	Agent       *config.Agent
+	Key         string      // what is kept of the agent is named by it
+	Env         []string    // of Environment
+	Policy      hook.Policy // the agent's, completed
+	Prepared    Prepared
+	Interrupted *inbox.InFlight // the entry in flight whose turn has ended early, or nil
+	// GoesOn is until when what is queued goes on in the last conversation.
+	GoesOn time.Time
+	// StateDir has the conversations and what may be killed, RuntimeDir the
+	// sockets; "": there are none.
+	StateDir, RuntimeDir string
+}
+
+// Spec says what the next session is, under new ids, and keeps which
+// conversation it has.
+func (t *Ticket) Spec() (session.Spec, error) {
+	c := t.Agent
+	command := c.Argv()
+	if c.Self {
+		command = append([]string{session.Self()}, c.Command[1:]...)
+	}
+	socket := ""
+	if t.RuntimeDir != "" {
+		socket = filepath.Join(t.RuntimeDir, session.SocketName(c.Name))
+	}
+	id := newUUID()
+	resume, goesOn, err := t.converse(id, time.Now())
+	if err != nil {
+		return session.Spec{}, err
+	}
+	goOn := ""
+	if goesOn {
+		goOn = t.Interrupted.DeliveryID
+	}
+	return session.Spec{
+		Agent: c.Name, Session: id, Resume: resume, GoOn: goOn, Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
+		Command: command, Env: t.Env, Policy: t.Policy, KickoffText: c.KickoffText,
+		PermissionMode: c.Permissions.Mode, SettingsFile: t.Prepared.SettingsFile, Flags: t.Prepared.Flags,
+		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
+		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
+		KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket,
+	}, nil
+}
+
+// newToken returns a session's 128-bit cookie.
+func newToken() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// newUUID returns a random UUID (RFC 9562, version 4), as --session-id wants.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
