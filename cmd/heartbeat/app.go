@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,8 +39,6 @@ type app struct {
 	// it is, or nil.
 	known  *config.Fleet
 	broken error
-	// inputs are what fleet has looked at the last time.
-	inputs atomic.Pointer[config.Inputs]
 	// manager is told what a run does.
 	manager service.Manager
 }
@@ -96,13 +93,19 @@ func (a *app) warn(text string) { a.out.warn(text) }
 
 // fleet loads the configuration file.
 func (a *app) fleet() (*config.Fleet, error) {
+	f, _, err := a.load()
+	return f, err
+}
+
+// load loads the configuration file, and returns what it has looked at, with an
+// error too.
+func (a *app) load() (*config.Fleet, *config.Inputs, error) {
 	known := sync.OnceValue(func() config.Folders { return owner.RecallFolders(a.File) })
 	f, inputs, err := config.LoadInputs(a.File, known)
-	a.inputs.Store(inputs)
 	if err != nil {
-		return nil, configFailure(a.File, err)
+		return nil, inputs, configFailure(a.File, err)
 	}
-	return f, nil
+	return f, inputs, nil
 }
 
 // knownFleet loads the configuration file or, while that cannot be used, the

@@ -15,6 +15,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/fleetfile"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/session"
@@ -72,7 +73,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Fire && !c.Once {
 		return nil, usagef("heartbeat run --once --fire", "--fire goes with --once")
 	}
-	fleet, err := a.fleet()
+	fleet, inputs, err := a.load()
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 		a.log.Warn(w.String())
 	}
 	warnOfLeft(fleet, func(text string) { a.log.Warn(text) })
-	asked, sum, err := c.supervised(ctx, a, fleet)
+	asked, sum, err := c.supervised(ctx, a, fleet, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 // supervised runs the fleet with everything around it: signals, the control
 // socket, the watch of the configuration. It reports whether the run was
 // asked to stop.
-func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (asked bool, sum *status.Summary, err error) {
+func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inputs *config.Inputs) (asked bool, sum *status.Summary, err error) {
 	var around sync.WaitGroup
 	beside, end := context.WithCancel(ctx)
 	defer around.Wait()
@@ -113,22 +114,24 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet) (as
 		return false, nil, err
 	}
 	var s *orchestrator.Scheduler
+	var file *fleetfile.File
 	s, err = c.scheduler(a, fleet, shown.observe(), func() {
 		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
 		a.remember(fleet)
 		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
-		around.Go(func() { a.serveControl(beside, fleet, s) })
+		around.Go(func() { a.serveControl(beside, fleet, reloading{s, file}) })
 		if c.WatchConfig {
-			around.Go(func() { a.watchConfig(beside, s) })
+			around.Go(func() { file.Watch(beside) })
 		}
 	})
 	if err != nil {
 		return false, nil, err
 	}
+	file = a.fileOf(s, inputs)
 	shown.serve(beside, a, s, &around)
-	ctx, stop := a.supervise(ctx, s)
+	ctx, stop := a.supervise(ctx, s, file)
 	defer stop()
 	defer context.AfterFunc(ctx, a.manager.Stopping)()
 	begin := time.Now()
@@ -169,12 +172,12 @@ func (a *app) logStop(sum *status.Summary, asked bool, failed error, took time.D
 
 // serveControl answers `heartbeat pause` and its like. The fleet runs without
 // it, too; a socket that went is made anew as soon as that is possible.
-func (a *app) serveControl(ctx context.Context, f *config.Fleet, s *orchestrator.Scheduler) {
+func (a *app) serveControl(ctx context.Context, f *config.Fleet, s reloading) {
 	run := status.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
 	for told := false; ; {
 		dir, err := owner.RuntimeDir(f)
 		if err == nil {
-			err = control.Serve(ctx, dir, run, reloading{s, a}, a.log)
+			err = control.Serve(ctx, dir, run, s, a.log)
 		}
 		if err != nil && !told && !errors.Is(err, control.ErrGone) {
 			a.log.Warn("this run cannot be paused or triggered from outside for now", "err", err)

@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 	},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "ptyrun/peer"},
+	"orchestrator/fleetfile":  {"config", "orchestrator"},
 	"orchestrator/service":    {"orchestrator", "orchestrator/status"},
 	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/status"},
 	"cmd/heartbeat-stop":      {"hook"},

@@ -1,0 +1,116 @@
+// Package fleetfile keeps a running fleet to its file: it loads the file again
+// when it is told to, or when the file changes. Whoever asks, one reload is
+// carried out at a time, from reading the file to running what it says, so that
+// what runs is never older than what was read last.
+package fleetfile
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator"
+)
+
+// Options say which file belongs to which run.
+type Options struct {
+	// Load reads the file. What it has looked at it returns with an error, too.
+	Load func() (*config.Fleet, *config.Inputs, error)
+	// Inputs are what the file was loaded from that the run began with.
+	Inputs *config.Inputs
+	// Scheduler is the run.
+	Scheduler Scheduler
+	// Manager is told of each reload.
+	Manager Manager
+	// Used is called with each new version that is run from now on, before
+	// another one can be.
+	Used func(*config.Fleet, *orchestrator.Plan)
+	Log  *slog.Logger
+}
+
+// Scheduler is what it needs of a running fleet.
+type Scheduler interface {
+	// Reload runs another version of the file. What keeps it from that it has
+	// written into the journal.
+	Reload(*config.Fleet) (*orchestrator.Plan, error)
+	// ReloadFailed notes that the file cannot be used.
+	ReloadFailed(error)
+}
+
+// Manager is what started the run: systemd, for example.
+type Manager interface {
+	Reloading()
+	Ready()
+}
+
+// File is the file of a running fleet. Several goroutines may use one.
+type File struct {
+	opt    Options
+	inputs atomic.Pointer[config.Inputs] // of the last load
+
+	loading sync.Mutex // from reading the file until what it says is run
+}
+
+// New returns the file of a run that has begun with it.
+func New(opt Options) *File {
+	f := &File{opt: opt}
+	f.inputs.Store(opt.Inputs)
+	return f
+}
+
+// Reload loads the file into the run and returns what that changes. After an
+// error, which is logged and written into the journal, nothing has changed.
+func (f *File) Reload() (*orchestrator.Plan, error) {
+	f.loading.Lock()
+	defer f.loading.Unlock()
+	f.opt.Manager.Reloading()
+	defer f.opt.Manager.Ready()
+	f.opt.Log.Info("loading the configuration again")
+	fleet, inputs, err := f.opt.Load()
+	f.inputs.Store(inputs)
+	if err != nil {
+		f.opt.Scheduler.ReloadFailed(err)
+		return nil, err
+	}
+	for _, w := range fleet.Warnings {
+		f.opt.Log.Warn(w.String())
+	}
+	plan, err := f.opt.Scheduler.Reload(fleet)
+	if err != nil {
+		return nil, err
+	}
+	f.opt.Used(fleet, plan)
+	return plan, nil
+}
+
+// The inputs are looked at every lookEvery, and loaded once they have not
+// changed for another one: an editor may be in the middle of it.
+const lookEvery = time.Second
+
+// lookShare bounds what looking costs, where a glob leads through many folders:
+// a twentieth of the time.
+const lookShare = 20
+
+// Watch reloads when something changes that the file was loaded from, until ctx
+// ends. It polls: notifications do not come where a file is replaced through a
+// link, as in a mounted ConfigMap.
+func (f *File) Watch(ctx context.Context) {
+	last := ""
+	for wait := lookEvery; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		inputs, begin := f.inputs.Load(), time.Now()
+		now := inputs.Now()
+		wait = max(lookEvery, lookShare*time.Since(begin))
+		if settled := now == last; settled && now != inputs.Then() {
+			_, _ = f.Reload() // it has told
+		}
+		last = now
+	}
+}
