@@ -164,8 +164,8 @@ func TestKillAtEveryStageLosesNothing(t *testing.T) {
 				t.Fatalf("%+v, want it killed", r)
 			}
 			l.env = l.env[:len(l.env)-1]
-			l.locked(func(q *inbox.Queue) {
-				_, _, err := q.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: Arrived, Now: time.Now()})
+			l.locked(func(q *inbox.Held) {
+				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: Arrived, Now: time.Now()})
 				if err != nil {
 					t.Fatal(err)
 				}

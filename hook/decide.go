@@ -292,13 +292,6 @@ func reply(r *Record, p *payload) string {
 	return r.LastReply
 }
 
-// Done notes that the entry in flight was acknowledged.
-func (r *Record) Done() {
-	r.Acknowledged++
-	r.Continuations = 0
-	r.Work, r.LastReply, r.Settles = nil, "", ""
-}
-
 // decideStopFailure: the client gave up on the API, and the turn is over. The
 // entry is marked with it where the conversation demonstrably has it.
 func decideStopFailure(r *Record, f facts) decision {

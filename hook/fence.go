@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"heartbeat/hook/durable"
-	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
 
@@ -76,7 +75,7 @@ func (r *Record) lives(token string, home *durable.Folder) bool {
 		}
 		defer beside.Close()
 	}
-	return flock.HeldIn(beside, inbox.SessionLock)
+	return inbox.SessionLivesIn(beside)
 }
 
 // caller names the client that runs this hook. The client sets CLAUDE_PID to

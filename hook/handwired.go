@@ -149,7 +149,7 @@ func touch(path string) error {
 	return f.Close()
 }
 
-func (w *wired) lock() (func() error, error) {
+func (w *wired) lock() (*inbox.Held, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLockPatience)
 	defer cancel()
 	return w.queue.Lock(ctx)
@@ -157,21 +157,21 @@ func (w *wired) lock() (func() error, error) {
 
 // stop deals with the entry in flight, then looks for the next one.
 func (w *wired) stop() int {
-	unlock, err := w.lock()
+	held, err := w.lock()
 	if err != nil {
 		return w.approve(err)
 	}
 	crashPoint("locked")
-	v, err := w.settle()
+	v, err := w.settle(held)
 	if err != nil || v.holds() {
-		unlock()
+		held.Unlock()
 		if err != nil {
 			return w.approve(err)
 		}
 		return 0
 	}
-	text, offered, err := w.offer(v)
-	unlock()
+	text, offered, err := w.offer(held, v)
+	held.Unlock()
 	switch {
 	case err == nil:
 		return w.hand(text, offered)
@@ -185,8 +185,8 @@ func (w *wired) stop() int {
 
 // settle finds out what the Stop means for the entry in flight, and acknowledges
 // it where that is so.
-func (w *wired) settle() (wiredVerdict, error) {
-	flight, err := w.queue.InFlight()
+func (w *wired) settle(held *inbox.Held) (wiredVerdict, error) {
+	flight, err := held.InFlight()
 	if err != nil || flight == nil {
 		return wiredNext, err
 	}
@@ -205,7 +205,7 @@ func (w *wired) settle() (wiredVerdict, error) {
 		if w.event != nil {
 			a.Session, a.Reply, a.Abandoned = w.event.SessionID, w.replyOf(flight), w.event.running()
 		}
-		_, err = w.queue.Acknowledge(a)
+		_, err = held.Acknowledge(a)
 		w.last = flight
 		crashPoint("acknowledged")
 	case wiredAgain:
@@ -263,7 +263,7 @@ var errGone = errors.New("the client has ended: nothing is handed over")
 
 // offer records the next entry as offered, or the one in flight again, and
 // returns its text.
-func (w *wired) offer(v wiredVerdict) (text string, f *inbox.InFlight, err error) {
+func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.InFlight, err error) {
 	if !w.alive() {
 		return "", nil, errGone
 	}
@@ -274,10 +274,10 @@ func (w *wired) offer(v wiredVerdict) (text string, f *inbox.InFlight, err error
 	var e *inbox.Entry
 	if v != wiredNext {
 		o.TranscriptOffset = TranscriptSize(o.Transcript)
-		e, f, err = w.queue.Reoffer(o)
-	} else if e, err = w.queue.Next(); err == nil {
+		e, f, err = held.Reoffer(o)
+	} else if e, err = held.Next(); err == nil {
 		o.TranscriptOffset = nextOffset(o.Transcript, e.Prompt, w.last)
-		f, err = w.queue.Offer(e, o)
+		f, err = held.Offer(e, o)
 	}
 	if err != nil {
 		return "", nil, err
@@ -297,13 +297,10 @@ func (w *wired) hand(text string, offered *inbox.InFlight) int {
 	if offered == nil {
 		return status
 	}
-	unlock, err := w.lock()
+	held, err := w.lock()
 	if err == nil {
-		var f *inbox.InFlight
-		if f, err = w.queue.InFlight(); err == nil && offered.Same(f) {
-			err = w.queue.Withdraw()
-		}
-		err = errors.Join(err, unlock())
+		_, err = held.TakeBack(offered)
+		err = errors.Join(err, held.Unlock())
 	}
 	if err != nil {
 		w.say("%v", err)
@@ -322,12 +319,12 @@ func (w *wired) wait() int {
 	defer watch.close()
 	crashPoint("waiting")
 	for watch.next(idleAt) {
-		unlock, err := w.lock()
+		held, err := w.lock()
 		if err != nil {
 			return w.approve(err)
 		}
-		text, offered, err := w.offer(wiredNext)
-		unlock()
+		text, offered, err := w.offer(held, wiredNext)
+		held.Unlock()
 		switch {
 		case err == nil:
 			return w.hand(text, offered)

@@ -33,16 +33,16 @@ func samePromptAsQueue(t *testing.T, line string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "inbox.jsonl")
 	appendFile(t, path, line+"\n")
-	q, err := inbox.Open(inbox.Place{Inbox: path})
+	opened, err := inbox.Open(inbox.Place{Inbox: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close()
-	unlock, err := q.Lock(context.Background())
+	defer opened.Close()
+	q, err := opened.Lock(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unlock()
+	defer q.Unlock()
 	e, err := q.Next()
 	if err != nil {
 		return // no entry: a blank or a fragment

@@ -90,7 +90,7 @@ func newLab(t testing.TB, change ...func(*Record)) *lab {
 	for _, c := range change {
 		c(r)
 	}
-	if err := r.Write(home); err != nil {
+	if err := r.write(home); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -193,16 +193,16 @@ func (l *lab) record() *Record {
 // change changes the record as the shim does.
 func (l *lab) change(f func(*Record)) {
 	l.t.Helper()
-	l.locked(func(*inbox.Queue) {
+	l.locked(func(held *inbox.Held) {
 		r := l.record()
 		f(r)
-		if err := r.Write(l.home); err != nil {
+		if err := Under(held, r, l.home).Save(); err != nil {
 			l.t.Fatal(err)
 		}
 	})
 }
 
-func (l *lab) locked(f func(q *inbox.Queue)) {
+func (l *lab) locked(f func(q *inbox.Held)) {
 	l.t.Helper()
 	q, err := inbox.Open(inbox.Place{Inbox: l.inbox, Home: l.home})
 	if err != nil {
@@ -211,18 +211,18 @@ func (l *lab) locked(f func(q *inbox.Queue)) {
 	defer q.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	unlock, err := q.Lock(ctx)
+	held, err := q.Lock(ctx)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer unlock()
-	f(q)
+	defer held.Unlock()
+	f(held)
 }
 
 func (l *lab) flight() *inbox.InFlight {
 	l.t.Helper()
 	var flight *inbox.InFlight
-	l.locked(func(q *inbox.Queue) {
+	l.locked(func(q *inbox.Held) {
 		var err error
 		if flight, err = q.InFlight(); err != nil {
 			l.t.Fatal(err)
@@ -235,7 +235,7 @@ func (l *lab) flight() *inbox.InFlight {
 func (l *lab) offerFirst() *inbox.InFlight {
 	l.t.Helper()
 	var flight *inbox.InFlight
-	l.locked(func(q *inbox.Queue) {
+	l.locked(func(q *inbox.Held) {
 		e, err := q.Next()
 		if err == nil {
 			flight, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: "S"})

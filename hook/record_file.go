@@ -62,9 +62,8 @@ func readRecord(f *durable.Folder) (*Shown, error) {
 	return (*Shown)(r), nil
 }
 
-// Write replaces home/session.json atomically (no sync). The caller holds
-// the hook lock, except the shim before the client was started.
-func (r *Record) Write(home string) error {
+// write replaces home/session.json atomically (no sync).
+func (r *Record) write(home string) error {
 	r.Clock = readClock()
 	data, err := json.Marshal(r)
 	if err == nil {

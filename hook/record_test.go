@@ -22,7 +22,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".session.json.tmp"), []byte("left by a killed hook"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := want.Write(home); err != nil {
+	if err := want.write(home); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReadRecord(home)
@@ -126,7 +126,7 @@ func TestWatchRecord(t *testing.T) {
 			t.Fatal("told of what is not the record, or twice of one write")
 		default:
 		}
-		if err := (&Record{Phase: Turn, Continuations: i}).Write(home); err != nil {
+		if err := (&Record{Phase: Turn, Continuations: i}).write(home); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -2,14 +2,11 @@ package hook
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
 
@@ -39,35 +36,21 @@ func recoverOrphan(c Call, args []string) int {
 	return 0
 }
 
-// recoverQueue holds the session lock, so that no session can start meanwhile.
-func recoverQueue(o options, say func(string)) (inbox.Outcome, *inbox.InFlight, error) {
-	q, err := inbox.Open(inbox.Place{Inbox: o.inbox})
-	if err != nil {
-		return "", nil, err
-	}
-	defer q.Close()
-	unlock, err := q.TryLockSession()
-	if errors.Is(err, flock.ErrHeld) {
-		return "", nil, fmt.Errorf("a session lives in %q: %w", filepath.Dir(o.inbox), err)
-	}
-	if err != nil {
-		return "", nil, err
-	}
-	defer unlock()
+// recoverQueue recovers the queue that the flags name, and says what was put right.
+func recoverQueue(o options, say func(string)) (outcome inbox.Outcome, flight *inbox.InFlight, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), recoverPatience)
 	defer cancel()
-	unlockQueue, err := q.Lock(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	outcome, flight, err := q.Recover(inbox.Interruption{
-		Policy: o.onOrphan, MaxAttempts: o.maxAttempts, Counts: true,
-		Arrived: Arrived, Now: time.Now(),
+	err = inbox.HoldOrphaned(ctx, inbox.Place{Inbox: o.inbox}, false, func(q inbox.Orphaned) (err error) {
+		outcome, flight, err = q.Recover(inbox.Interruption{
+			Policy: o.onOrphan, MaxAttempts: o.maxAttempts, Counts: true,
+			Arrived: Arrived, Now: time.Now(),
+		})
+		for _, note := range q.Notes() {
+			say(note)
+		}
+		return err
 	})
-	for _, note := range q.Notes() {
-		say(note)
-	}
-	return outcome, flight, errors.Join(err, unlockQueue())
+	return outcome, flight, err
 }
 
 // Arrived looks once in the client's transcript for the hand-over of an entry

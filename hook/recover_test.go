@@ -13,7 +13,7 @@ import (
 func TestWiredRecover(t *testing.T) {
 	t.Parallel()
 	started := func(o old) {
-		o.locked(func(q *inbox.Queue) {
+		o.locked(func(q *inbox.Held) {
 			if _, err := q.Advance(inbox.Started, ""); err != nil {
 				t.Fatal(err)
 			}

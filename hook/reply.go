@@ -23,13 +23,13 @@ func (t *tick) ownReply() bool {
 	if t.event.Event != onStop || t.event.AgentID != "" || t.event.LastMessage == "" {
 		return true
 	}
-	r, said := t.record, digest(t.event.LastMessage)
+	r, said := t.Record, digest(t.event.LastMessage)
 	suspect := said == r.Said || r.Said == "" && r.Policy.Context == ContextResume
 	r.Said = said
 	if !suspect || r.HandOvers != t.handOvers {
 		return true
 	}
-	flight, err := t.queue.InFlight()
+	flight, err := t.InFlight()
 	if err != nil || flight == nil || flight.Session != r.Session {
 		return true
 	}
@@ -39,7 +39,7 @@ func (t *tick) ownReply() bool {
 	if !t.enter(lockPatience) {
 		return false
 	}
-	if t.record.Said = said; !answered {
+	if t.Record.Said = said; !answered {
 		t.event.LastMessage = ""
 	}
 	return true

@@ -113,9 +113,9 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 					return // an orphan as any other
 				}
 				recovered := func() (outcome inbox.Outcome) {
-					l.locked(func(q *inbox.Queue) {
+					l.locked(func(q *inbox.Held) {
 						var err error
-						outcome, _, err = q.Recover(inbox.Interruption{
+						outcome, _, err = inbox.Orphaned{Held: q}.Recover(inbox.Interruption{
 							Policy: inbox.DeadLetter, Counts: true, Arrived: Arrived, Passes: func(kind string) bool { return kind == "limit" },
 						})
 						if err != nil {
@@ -129,7 +129,7 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 				}
 				// The next session, in the same conversation.
 				l.change(func(r *Record) { r.Session, r.Phase, r.BoundAt, r.Ruling = "S2", Starting, time.Time{}, nil })
-				l.locked(func(q *inbox.Queue) {
+				l.locked(func(q *inbox.Held) {
 					if _, err := q.Rebind(first.DeliveryID, inbox.Offering{Session: "S2"}); err != nil {
 						t.Fatal(err)
 					}

@@ -284,7 +284,7 @@ func TestHookInstalledTwice(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two", "three"})
 	var twin *exec.Cmd
-	l.locked(func(q *inbox.Queue) {
+	l.locked(func(q *inbox.Held) {
 		twin = l.command([]string{"hook"}, l.payload(onStop, fields{"stop_hook_active": true}))
 		twin.Stdout, twin.Stderr = &strings.Builder{}, &strings.Builder{}
 		if err := twin.Start(); err != nil {
@@ -302,7 +302,7 @@ func TestHookInstalledTwice(t *testing.T) {
 		}
 		r := l.record()
 		r.HandOvers++
-		if err = errors.Join(err, r.Write(l.home)); err != nil {
+		if err = errors.Join(err, r.write(l.home)); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -233,7 +233,7 @@ func (r *Record) Gated() bool {
 // the client go on since the one before. The lock is not held while we look. It
 // is false when the lock, or the session, was lost meanwhile.
 func (t *tick) heedOthers() bool {
-	r := t.record
+	r := t.Record
 	if t.event.Event != onStop || t.event.AgentID != "" || t.event.Cut || r.HandOvers != t.handOvers {
 		return true
 	}
@@ -257,7 +257,7 @@ func (t *tick) heedOthers() bool {
 	if !t.enter(lockPatience) {
 		return false
 	}
-	r = t.record
+	r = t.Record
 	r.Heard, r.Spoke = heard, false
 	if !spoke {
 		r.Continuations++
@@ -274,7 +274,7 @@ func (t *tick) heedOthers() bool {
 
 // lastSaid is the text with which our last Stop hook had the client go on.
 func (t *tick) lastSaid() string {
-	flight, err := t.queue.InFlight()
+	flight, err := t.InFlight()
 	if err != nil || flight == nil {
 		return idleTickPrompt
 	}
@@ -351,8 +351,8 @@ func settles(r *Record, next bool, now time.Time) bool {
 
 // settle lets the turn end, and leaves it to the shim to say whether it did.
 func (t *tick) settle(a *inbox.Acknowledgement) int {
-	r := t.record
-	flight, err := t.queue.Advance(inbox.Taken, t.event.PromptID)
+	r := t.Record
+	flight, err := t.Advance(inbox.Taken, t.event.PromptID)
 	if err != nil {
 		t.log("%v", err)
 		return t.giveUp()
@@ -370,7 +370,7 @@ func (t *tick) settle(a *inbox.Acknowledgement) int {
 // letGo notes that a turn ends at which nothing was handed over. Where there are
 // other Stop hooks the client may go on: the shim says whether it did not.
 func (t *tick) letGo() {
-	if r := t.record; r.strangers() && r.Phase == Ending && r.Ruling != nil && r.Ruling.Why != EndRunaway {
+	if r := t.Record; r.strangers() && r.Phase == Ending && r.Ruling != nil && r.Ruling.Why != EndRunaway {
 		leave(r, Settling, time.Now())
 	}
 }
@@ -409,7 +409,7 @@ func NameHooks(commands []string) string {
 // runAway ends the session. What other hooks have said by now would be the next
 // turn.
 func (t *tick) runAway() int {
-	r := t.record
+	r := t.Record
 	why := "turns without an acknowledgement"
 	if len(r.Gates) > 0 {
 		why = NameHooks(r.Gates) + " has the client go on"

@@ -33,8 +33,8 @@ func TestAKillBeforeTheAcknowledgement(t *testing.T) {
 			r := l.record()
 			path := transcriptOf(t, `{"type":"user","promptId":"`+r.PromptID+`"}`, stopLine(`{"command":"make test"}`, said))
 			l.change(func(r *Record) { r.Transcript = path })
-			l.locked(func(q *inbox.Queue) {
-				_, _, err := q.Recover(inbox.Interruption{
+			l.locked(func(q *inbox.Held) {
+				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{
 					Policy: inbox.DeadLetter, Counts: true, Now: time.Now(),
 					Finished: func(f inbox.InFlight) *inbox.Acknowledgement { return Finished(l.home, f, time.Now()) },
 				})

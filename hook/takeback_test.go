@@ -34,7 +34,7 @@ func broken(t *testing.T) map[string]*os.File {
 // been handed over.
 func (l *lab) queuedAfresh(prompt string) {
 	l.t.Helper()
-	l.locked(func(q *inbox.Queue) {
+	l.locked(func(q *inbox.Held) {
 		f, err := q.InFlight()
 		if err != nil || f != nil {
 			l.t.Fatalf("in flight %+v, %v\n%s", f, err, l.log())

@@ -76,7 +76,7 @@ func TestNoTimeThatIsReadLiesAhead(t *testing.T) {
 	if got := len(r.times()); got != n {
 		t.Errorf("times() has %d of %d", got, n)
 	}
-	if err := r.Write(home); err != nil {
+	if err := r.write(home); err != nil {
 		t.Fatal(err)
 	}
 	shown, err := ReadRecord(home)

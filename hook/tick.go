@@ -28,20 +28,20 @@ const idleTickPrompt = "--- IDLE TICK ---"
 // tick is one call of a hook in a session of ours.
 type tick struct {
 	fence
-	call   Call
-	began  time.Time
-	token  string
-	event  *payload
-	queue  *inbox.Queue
-	unlock func() error // nil while the hook lock is not held
+	call  Call
+	began time.Time
+	token string
+	event *payload
+	queue *inbox.Queue
 	// handOvers is how many the session had when the hook was called.
 	handOvers int
 	last      *inbox.InFlight // the entry that was in flight
 	ear       ear             // while it waits
 
-	// Read anew each time the lock is taken.
-	record *Record
-	before Record // as it was read
+	// Session is read anew each time the hook lock is taken, and nil while it is
+	// not held: nothing of it goes from one hold to the next.
+	*Session
+	before Record // the record as it was read
 }
 
 // sessionHook is the "hook" form. It ends with 0, or with 2 when it handed an
@@ -104,21 +104,21 @@ func (t *tick) log(format string, args ...any) {
 func (t *tick) enter(patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	unlock, err := t.queue.Lock(ctx)
+	held, err := t.queue.Lock(ctx)
 	if err != nil {
 		t.log("cannot take the hook lock: %v", err)
 		return false
 	}
-	t.unlock = unlock
 	r, err := t.read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.log("%v", err)
 	}
+	t.Session = Under(held, r, t.home)
 	if r == nil || !r.BoundAt.IsZero() && r.Client != t.client {
 		t.exit()
 		return false
 	}
-	t.record, t.before = r, *r
+	t.before = *r
 	return true
 }
 
@@ -142,16 +142,16 @@ func (t *tick) read() (r *Record, err error) {
 
 // exit releases the hook lock.
 func (t *tick) exit() {
-	if t.unlock == nil {
+	if t.Session == nil {
 		return
 	}
 	for _, note := range t.queue.Notes() {
 		t.log("%s", note)
 	}
-	if err := t.unlock(); err != nil {
+	if err := t.Unlock(); err != nil {
 		t.log("cannot release the hook lock: %v", err)
 	}
-	t.unlock = nil
+	t.Session = nil
 }
 
 func (t *tick) run() int {
@@ -163,7 +163,7 @@ func (t *tick) run() int {
 		return 0
 	}
 	crashPoint("locked")
-	if stray(t.record, t.event) {
+	if stray(t.Record, t.event) {
 		t.log("ignored: conversation %s is not the one that is followed", t.event.SessionID)
 		return 0
 	}
@@ -175,20 +175,20 @@ func (t *tick) run() int {
 		return 0
 	}
 	if t.event.Event == onSessionStart {
-		t.record.Line.follow(t.record.Transcript)
-		t.record.Heard.follow(t.record.Transcript)
+		t.Record.Line.follow(t.Record.Transcript)
+		t.Record.Heard.follow(t.Record.Transcript)
 	}
-	if d.acknowledge != nil && t.record.strangers() {
+	if d.acknowledge != nil && t.Record.strangers() {
 		entry, ok := t.next()
 		if !ok {
 			return t.giveUp()
 		}
-		if settles(t.record, entry != nil, time.Now()) {
+		if settles(t.Record, entry != nil, time.Now()) {
 			return t.settle(d.acknowledge)
 		}
 	}
 	ok = t.carryOut(d)
-	if ok && t.event.StopHookActive && !d.again && t.record.strangers() && runsAway(t.record) {
+	if ok && t.event.StopHookActive && !d.again && t.Record.strangers() && runsAway(t.Record) {
 		return t.runAway()
 	}
 	if ok && (d.next || d.again) {
@@ -211,7 +211,7 @@ func (t *tick) decide() (decision, bool) {
 	}
 	t.last = flight
 	f, look := t.facts(flight)
-	d := decide(t.record, f)
+	d := decide(t.Record, f)
 	if !d.look {
 		return d, true
 	}
@@ -235,15 +235,15 @@ func (t *tick) decide() (decision, bool) {
 	} else {
 		f.evidence = absent
 	}
-	return decide(t.record, f), true
+	return decide(t.Record, f), true
 }
 
 // flight returns the entry that is in flight for this session. One that
 // another session left is for the scheduler to recover: this session gets
 // nothing.
 func (t *tick) flight() (*inbox.InFlight, bool) {
-	f, err := t.queue.InFlight()
-	if err == nil && (f == nil || f.Session == t.record.Session) {
+	f, err := t.InFlight()
+	if err == nil && (f == nil || f.Session == t.Record.Session) {
 		return f, true
 	}
 	if err == nil {
@@ -252,7 +252,7 @@ func (t *tick) flight() (*inbox.InFlight, bool) {
 		t.log("%v", err)
 	}
 	if t.event.Event == onStop && t.event.AgentID == "" {
-		leave(t.record, Unattended, time.Now())
+		leave(t.Record, Unattended, time.Now())
 		t.save()
 	}
 	return nil, false
@@ -292,21 +292,19 @@ func (t *tick) carryOut(d decision) bool {
 	}
 	var err error
 	if d.advance != "" {
-		_, err = t.queue.Advance(d.advance, t.event.PromptID)
+		_, err = t.Advance(d.advance, t.event.PromptID)
 		crashPoint("advanced")
 	}
 	if err == nil && d.goesOn {
-		_, err = t.queue.GoesOn(t.event.PromptID)
+		_, err = t.GoesOn(t.event.PromptID)
 		crashPoint("went on")
 	}
 	if err == nil && d.failure != "" {
-		_, err = t.queue.Fail(d.failure)
+		_, err = t.Fail(d.failure)
 		crashPoint("failed")
 	}
 	if err == nil && d.acknowledge != nil {
-		if _, err = t.queue.Acknowledge(*d.acknowledge); err == nil {
-			t.record.Done()
-		}
+		_, err = t.Acknowledge(*d.acknowledge)
 		crashPoint("acknowledged")
 	}
 	if err == nil {
@@ -314,7 +312,7 @@ func (t *tick) carryOut(d decision) bool {
 	}
 	t.log("%v", err)
 	if t.event.Event == onStop {
-		leave(t.record, Unattended, time.Now())
+		leave(t.Record, Unattended, time.Now())
 	}
 	return false
 }
@@ -322,12 +320,12 @@ func (t *tick) carryOut(d decision) bool {
 // save writes the record, except when all it says is that one more tool is
 // about to run in a turn that was heard of within the last second.
 func (t *tick) save() {
-	if t.event.Event == onPreToolUse && t.before.Phase == Turn && t.record.Phase == Turn &&
-		!t.before.BoundAt.IsZero() && t.before.Ruling == t.record.Ruling &&
-		t.record.LastEventAt.Sub(t.before.LastEventAt) < time.Second {
+	if t.event.Event == onPreToolUse && t.before.Phase == Turn && t.Record.Phase == Turn &&
+		!t.before.BoundAt.IsZero() && t.before.Ruling == t.Record.Ruling &&
+		t.Record.LastEventAt.Sub(t.before.LastEventAt) < time.Second {
 		return
 	}
-	if err := t.record.Write(t.home); err != nil {
+	if err := t.Save(); err != nil {
 		t.log("%v", err)
 	}
 	crashPoint("saved")
@@ -342,8 +340,8 @@ func (t *tick) goOn(d decision) int {
 			return t.giveUp()
 		}
 	}
-	t.record.settleLine()
-	switch proceed(t.record, d.again || entry != nil, time.Now()) {
+	t.Record.settleLine()
+	switch proceed(t.Record, d.again || entry != nil, time.Now()) {
 	case handOver:
 		return t.handOver(entry)
 	case await:
@@ -357,7 +355,7 @@ func (t *tick) goOn(d decision) int {
 // next returns the next entry, or nil when none is queued. It is false when
 // the queue cannot tell.
 func (t *tick) next() (*inbox.Entry, bool) {
-	entry, err := t.queue.Next()
+	entry, err := t.Next()
 	switch {
 	case err == nil:
 		return entry, true
@@ -371,7 +369,7 @@ func (t *tick) next() (*inbox.Entry, bool) {
 // giveUp lets the turn end without anything: no hook of the session hands it
 // something later.
 func (t *tick) giveUp() int {
-	leave(t.record, Unattended, time.Now())
+	leave(t.Record, Unattended, time.Now())
 	t.save()
 	return 0
 }
@@ -384,66 +382,50 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 		return t.giveUp()
 	}
 	offering := inbox.Offering{
-		Via: inbox.ViaStop, Session: t.record.Session, PromptID: t.event.PromptID,
+		Via: inbox.ViaStop, Session: t.Record.Session, PromptID: t.event.PromptID,
 		Transcript: t.event.Transcript,
 	}
 	var flight *inbox.InFlight
 	var err error
 	if entry == nil {
 		offering.TranscriptOffset = TranscriptSize(t.event.Transcript)
-		entry, flight, err = t.queue.Reoffer(offering)
+		entry, flight, err = t.Reoffer(offering)
 	} else {
 		offering.TranscriptOffset = nextOffset(t.event.Transcript, entry.Prompt, t.last)
-		flight, err = t.queue.Offer(entry, offering)
+		flight, err = t.Offer(entry, offering)
 	}
 	if err != nil {
 		t.log("%v", err)
 		return t.giveUp()
 	}
 	crashPoint("offered")
-	now := time.Now()
-	t.record.Work = &Work{
-		DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: now,
-	}
-	t.record.Continuations++
-	t.record.HandOvers++
+	t.Record.HandOvers++
 	return t.speak(PromptFor(flight, entry.Prompt), flight)
 }
 
 // speak ends a Stop with a text for the next turn: that of an entry that was
 // offered, or nil. An offer that the client did not get is taken back.
 func (t *tick) speak(text string, offered *inbox.InFlight) int {
-	leave(t.record, Turn, time.Now())
-	t.record.Spoke = true
+	leave(t.Record, Turn, time.Now())
+	t.Record.Spoke = true
+	how := t.Record.Policy.Deliver
 	t.save()
 	t.exit()
-	status, err := deliver(t.call, t.record.Policy.Deliver, text)
+	status, err := deliver(t.call, how, text)
 	if err == nil {
 		return status
 	}
 	t.log("cannot hand over: %v", err)
 	if t.enter(lockPatience) {
-		t.record.Spoke = false
+		t.Record.Spoke = false
 		if offered != nil {
-			t.takeBack(offered)
+			if _, err := t.TakeBack(offered); err != nil {
+				t.log("%v", err)
+			}
 		}
 		t.giveUp()
 	}
 	return status
-}
-
-// takeBack queues an entry again that was offered and not handed over, unless
-// somebody has dealt with it meanwhile.
-func (t *tick) takeBack(offered *inbox.InFlight) {
-	f, err := t.queue.InFlight()
-	if err == nil && offered.Same(f) {
-		err = t.queue.Withdraw()
-		t.record.Work = nil
-		t.record.Continuations--
-	}
-	if err != nil {
-		t.log("%v", err)
-	}
 }
 
 // print writes an answer to stdout.

@@ -36,10 +36,10 @@ const (
 // in flight is to be offered anew.
 func (t *tick) wait(again bool) int {
 	now := time.Now()
-	v := vigil{me: self(), began: t.began, idleAt: now.Add(t.record.Policy.IdleInterval)}
-	t.record.Enter(Waiting, now)
-	t.record.Waiter = v.me
-	w := newWatch(t.record.Inbox, t.home)
+	v := vigil{me: self(), began: t.began, idleAt: now.Add(t.Record.Policy.IdleInterval)}
+	t.Record.Enter(Waiting, now)
+	t.Record.Waiter = v.me
+	w := newWatch(t.Record.Inbox, t.home)
 	defer w.close()
 	t.save()
 	t.exit()
@@ -56,7 +56,7 @@ func (t *tick) wait(again bool) int {
 		if status, done := t.lookUp(v, again); done {
 			return status
 		}
-		until = nextLook(t.record, v, seen)
+		until = nextLook(t.Record, v, seen)
 		t.exit()
 	}
 	t.excuse(v.me)
@@ -87,23 +87,23 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 		return t.giveUp(), true
 	}
 	var entry *inbox.Entry
-	before := t.record.Line
-	t.record.lookAtLine()
-	if t.record.Waiter == v.me && !again {
+	before := t.Record.Line
+	t.Record.lookAtLine()
+	if t.Record.Waiter == v.me && !again {
 		var ok bool
 		if entry, ok = t.next(); !ok {
 			return t.giveUp(), true
 		}
 	}
 	now := time.Now()
-	if r := t.record; r.Waiter == v.me && r.strangers() && t.hears() {
+	if r := t.Record; r.Waiter == v.me && r.strangers() && t.hears() {
 		r.goneOn(nil, now)
 		t.save()
 		return 0, true
 	}
-	switch awake(t.record, v, again || entry != nil, now) {
+	switch awake(t.Record, v, again || entry != nil, now) {
 	case await:
-		if t.record.Line != before {
+		if t.Record.Line != before {
 			t.save()
 		}
 		return 0, false
@@ -121,7 +121,7 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 
 // hears reports whether another hook of this Stop has had its say.
 func (t *tick) hears() bool {
-	if heard := t.record.Heard; t.ear.from.Path != heard.Path {
+	if heard := t.Record.Heard; t.ear.from.Path != heard.Path {
 		t.ear = ear{from: heard}
 	}
 	return t.ear.othersSpoke()
@@ -133,8 +133,8 @@ func (t *tick) excuse(me Process) {
 	if !t.enter(lastWord) {
 		return
 	}
-	if t.record.Phase == Waiting && t.record.Waiter == me {
-		leave(t.record, Unattended, time.Now())
+	if t.Record.Phase == Waiting && t.Record.Waiter == me {
+		leave(t.Record, Unattended, time.Now())
 		t.save()
 	}
 }

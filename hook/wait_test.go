@@ -120,7 +120,7 @@ func TestWaitEndsWhenAPersonTypes(t *testing.T) {
 func TestWaitEndsWhenTheShimDies(t *testing.T) {
 	t.Parallel()
 	l, cmd := waiting(t)
-	l.locked(func(*inbox.Queue) { // so that no look is under way that has found the shim alive
+	l.locked(func(*inbox.Held) { // so that no look is under way that has found the shim alive
 		if err := l.release(); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestWakeLatency(t *testing.T) {
 		}
 		took = append(took, time.Since(begin))
 		l.quietly(onUserPromptSubmit, fields{"prompt_id": fmt.Sprint("P", len(took)+1)}) // another one's turn
-		l.locked(func(q *inbox.Queue) {
+		l.locked(func(q *inbox.Held) {
 			if _, err := q.Acknowledge(inbox.Acknowledgement{Now: time.Now()}); err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,14 +18,14 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// queue opens the queue of a session.
-func (f *fakeSession) queue() *inbox.Queue {
-	f.r.t.Helper()
+// queue runs act on the queue of a session, as a hook does.
+func (f *fakeSession) queue(act func(q *inbox.Held) error) error {
 	q, err := inbox.Open(inbox.Place{Inbox: f.spec.Inbox, Home: f.spec.Home})
 	if err != nil {
-		f.r.t.Fatal(err)
+		return err
 	}
-	return q
+	defer q.Close()
+	return q.Hold(context.Background(), act)
 }
 
 // interrupts is a session that takes an entry, or goes on with one, gets as far
@@ -33,26 +34,26 @@ func interrupts(kind string, at inbox.State) act {
 	return func(f *fakeSession) session.Outcome {
 		time.Sleep(boot)
 		o := session.Outcome{Why: hook.EndAPIFailure, Detail: kind, Bound: true}
-		q := f.queue()
-		defer q.Close()
-		var err error
-		if f.spec.GoOn != "" {
-			if _, err = q.Rebind(f.spec.GoOn, inbox.Offering{Session: f.spec.Session}); err == nil {
-				_, err = q.GoesOn("P")
-			}
-		} else {
-			var e *inbox.Entry
-			if e, err = q.Next(); err == nil {
-				_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: f.spec.Session})
-			}
-		}
 		var flight *inbox.InFlight
-		if err == nil {
-			flight, err = q.Advance(at, "P")
-		}
-		if err == nil && at != inbox.Offered {
-			_, err = q.Fail(kind)
-		}
+		err := f.queue(func(q *inbox.Held) (err error) {
+			if f.spec.GoOn != "" {
+				if _, err = q.Rebind(f.spec.GoOn, inbox.Offering{Session: f.spec.Session}); err == nil {
+					_, err = q.GoesOn("P")
+				}
+			} else {
+				var e *inbox.Entry
+				if e, err = q.Next(); err == nil {
+					_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: f.spec.Session})
+				}
+			}
+			if err == nil {
+				flight, err = q.Advance(at, "P")
+			}
+			if err == nil && at != inbox.Offered {
+				_, err = q.Fail(kind)
+			}
+			return err
+		})
 		if err != nil {
 			f.r.t.Error(err)
 			return o
@@ -70,15 +71,16 @@ func goesOn(specs *[]session.Spec) act {
 	return func(f *fakeSession) session.Outcome {
 		*specs = append(*specs, f.spec)
 		if f.spec.GoOn != "" {
-			q := f.queue()
-			defer q.Close()
-			_, err := q.Rebind(f.spec.GoOn, inbox.Offering{Session: f.spec.Session})
-			if err == nil {
-				_, err = q.GoesOn("P")
-			}
-			if err == nil {
-				_, err = q.Acknowledge(inbox.Acknowledgement{Session: f.spec.Session, Now: time.Now()})
-			}
+			err := f.queue(func(q *inbox.Held) error {
+				_, err := q.Rebind(f.spec.GoOn, inbox.Offering{Session: f.spec.Session})
+				if err == nil {
+					_, err = q.GoesOn("P")
+				}
+				if err == nil {
+					_, err = q.Acknowledge(inbox.Acknowledgement{Session: f.spec.Session, Now: time.Now()})
+				}
+				return err
+			})
 			if err != nil {
 				f.r.t.Error(err)
 			}
@@ -324,9 +326,8 @@ func TestAnEntryThatMayBeAtFaultGoes(t *testing.T) {
 					}
 					time.Sleep(boot)
 					for {
-						q := f.queue()
-						e, err := q.Next()
-						_ = q.Close()
+						var e *inbox.Entry
+						err := f.queue(func(q *inbox.Held) (err error) { e, err = q.Next(); return err })
 						if err != nil {
 							return session.Outcome{Why: hook.EndDrained, Bound: true}
 						}

@@ -13,7 +13,7 @@ const (
 	// live for a year.
 	reclaimEvery = 10 * time.Minute
 	// reclaimAgain is for what was not finished, such as an inbox that was moved
-	// aside and has late writers; see inbox.Queue.Reclaim.
+	// aside and has late writers; see inbox.Held.Reclaim.
 	reclaimAgain = 70 * time.Second
 )
 

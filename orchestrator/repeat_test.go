@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,12 +42,18 @@ func TestTheNextSessionIsWarnedOnlyOfWhatMayBeARepeat(t *testing.T) {
 				var prompts []string
 				r.set("a", func(f *fakeSession) session.Outcome {
 					time.Sleep(boot)
-					q, err := inbox.Open(inbox.Place{Inbox: f.spec.Inbox, Home: f.spec.Home})
+					opened, err := inbox.Open(inbox.Place{Inbox: f.spec.Inbox, Home: f.spec.Home})
 					if err != nil {
 						t.Error(err)
 						return c.outcome
 					}
-					defer q.Close()
+					defer opened.Close()
+					q, err := opened.Lock(context.Background())
+					if err != nil {
+						t.Error(err)
+						return c.outcome
+					}
+					defer q.Unlock()
 					e, err := q.Next()
 					if err != nil {
 						return session.Outcome{Why: hook.EndDrained, Bound: true}

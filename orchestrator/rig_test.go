@@ -260,25 +260,20 @@ func (f *fakeSession) take(d time.Duration) bool { return f.work(d, "") }
 // work is take; one that is given fatal gets no further than to take an entry
 // that contains it, and returns false.
 func (f *fakeSession) work(d time.Duration, fatal string) bool {
-	q, err := inbox.Open(inbox.Place{Inbox: f.spec.Inbox, Home: f.spec.Home})
-	if err != nil {
-		f.r.t.Error(err)
-		return false
-	}
-	defer q.Close()
-	e, err := q.Next()
+	var e *inbox.Entry
+	err := f.queue(func(q *inbox.Held) (err error) {
+		if e, err = q.Next(); err == nil {
+			_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: f.spec.Session})
+		}
+		if err == nil {
+			_, err = q.Advance(inbox.Taken, "")
+		}
+		return err
+	})
 	if err != nil {
 		if !errors.Is(err, inbox.ErrEmpty) {
 			f.r.t.Error(err)
 		}
-		return false
-	}
-	_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: f.spec.Session})
-	if err == nil {
-		_, err = q.Advance(inbox.Taken, "")
-	}
-	if err != nil {
-		f.r.t.Error(err)
 		return false
 	}
 	f.say(hook.Turn)
@@ -286,7 +281,11 @@ func (f *fakeSession) work(d time.Duration, fatal string) bool {
 		return false
 	}
 	time.Sleep(d)
-	if _, err := q.Acknowledge(inbox.Acknowledgement{Session: f.spec.Session, Now: time.Now()}); err != nil {
+	err = f.queue(func(q *inbox.Held) error {
+		_, err := q.Acknowledge(inbox.Acknowledgement{Session: f.spec.Session, Now: time.Now()})
+		return err
+	})
+	if err != nil {
 		f.r.t.Error(err)
 		return false
 	}

@@ -349,7 +349,7 @@ func (s *Scheduler) foundLocked(a *agent, l queue.Look) {
 func hasWork(d inbox.Depth) bool { return d.Entries > 0 || passing(d.Failure) }
 
 // tailCheck is when to look again at a line without its newline: a quiet
-// writer's line counts after 5 seconds (inbox.Queue.Next).
+// writer's line counts after 5 seconds (inbox.Held.Next).
 const tailCheck = 6 * time.Second
 
 // againLocked looks at an idle agent again after d.

@@ -21,11 +21,12 @@ func BenchmarkTick(b *testing.B) {
 			dir := b.TempDir()
 			path := filepath.Join(dir, "inbox.jsonl")
 			fill(b, path, 0, c.queued)
-			q, err := Open(Place{Inbox: path})
+			opened, err := Open(Place{Inbox: path})
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer q.Close()
+			defer opened.Close()
+			q := unlocked(opened)
 			offerNext(b, q)
 			var steps time.Duration // the syncs, renames and writes alone
 			q.dir.Guard = func(_ durable.Step, run func() error) error {
@@ -57,7 +58,7 @@ func BenchmarkTick(b *testing.B) {
 	}
 }
 
-func offerNext(b *testing.B, q *Queue) {
+func offerNext(b *testing.B, q Orphaned) {
 	b.Helper()
 	e, err := q.Next()
 	if err != nil {
@@ -110,14 +111,14 @@ func BenchmarkSyncs(b *testing.B) {
 		fill(b, path, 0, 1)
 		b.StartTimer()
 		for _, err := range []error{
-			f.Replace(flightFile, record),
+			f.Replace(FlightFile, record),
 			f.Append(outboxFile, append(bytes.Repeat([]byte{'o'}, 300), '\n')),
 			f.Put(metaFile, record),
-			f.Swap(cursorFile, strconv.AppendInt(nil, int64(n), 10)),
-			f.Remove(flightFile),
+			f.Swap(CursorFile, strconv.AppendInt(nil, int64(n), 10)),
+			f.Remove(FlightFile),
 			f.Remove(respondedFile),
 			f.SyncData(inbox, "inbox.jsonl"),
-			f.Swap(flightFile, record),
+			f.Swap(FlightFile, record),
 			f.Touch(respondedFile),
 			f.Sync(),
 		} {

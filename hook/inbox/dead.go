@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -59,8 +58,8 @@ func deadFlight(f *flight, why Reason, now time.Time) DeadEntry {
 
 // file appends dead letters durably, but for those whose record an
 // interrupted attempt left already.
-func (q *Queue) file(dead []DeadEntry) error {
-	filed, err := q.filed(dead)
+func (h *Held) file(dead []DeadEntry) error {
+	filed, err := h.filed(dead)
 	if err != nil {
 		return err
 	}
@@ -78,7 +77,7 @@ func (q *Queue) file(dead []DeadEntry) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	return q.extend(q.dir, deadFile, b.Bytes())
+	return h.extend(h.dir, DeadFile, b.Bytes())
 }
 
 // filed searches the dead letters once for all of these.
@@ -89,7 +88,7 @@ func (q *Queue) filed(dead []DeadEntry) (map[string]bool, error) {
 		filed[d.DeliveryID] = false
 	}
 	missing := len(filed)
-	err := q.dir.Tail(deadFile, deadWindow, len(key)+maxID, func(piece []byte) bool {
+	err := q.dir.Tail(DeadFile, deadWindow, len(key)+maxID, func(piece []byte) bool {
 		for at := bytes.Index(piece, []byte(key)); at >= 0 && missing > 0; at = bytes.Index(piece, []byte(key)) {
 			piece = piece[at+len(key):]
 			before, _, ok := bytes.Cut(piece, []byte{'"'})
@@ -112,9 +111,12 @@ func (q *Queue) filed(dead []DeadEntry) (map[string]bool, error) {
 // FileTooLarge files a letter that Append refused with ErrTooLarge as a dead
 // letter, with the beginning of its prompt. Calling it again for the same ID
 // soon after files nothing twice.
-func (q *Queue) FileTooLarge(l Letter) error {
+func (h *Held) FileTooLarge(l Letter) error {
+	if err := h.check(); err != nil {
+		return err
+	}
 	excerpt, _ := cutText(strings.ToValidUTF8(l.Prompt, "\uFFFD"), excerptMax)
-	return q.file([]DeadEntry{{
+	return h.file([]DeadEntry{{
 		EntryID: entryID([]byte(l.Prompt)), DeliveryID: deliveryID(0, 0, []byte(l.ID)), ID: l.ID, Source: l.Source,
 		Reason: TooLarge, At: time.Now().UTC(), Length: int64(len(l.Prompt)), Excerpt: excerpt,
 	}})
@@ -183,7 +185,7 @@ func (q *Queue) deadRecordMax() int64 { return 8*q.maxEntry + 64<<10 }
 // it moves; d is nil for a line that is no record, raw as well for one too large
 // to be held. Anew is true when the mark was of another file.
 func (q *Queue) eachDead(m *Mark, most int64, do func(raw []byte, d *DeadEntry) bool) (anew bool, err error) {
-	file, err := q.dir.OpenFile(deadFile, os.O_RDONLY)
+	file, err := q.dir.OpenFile(DeadFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		*m = Mark{}
 		return true, nil
@@ -248,7 +250,3 @@ func parseDead(line []byte) *DeadEntry {
 func (d *DeadEntry) Named(id string) bool {
 	return id != "" && (id == d.DeliveryID || id == d.ID || id == d.EntryID)
 }
-
-// DeadLetterFile is the path of the dead letters of an inbox, for those who
-// want to know whether there are new ones without reading them.
-func DeadLetterFile(inbox string) string { return filepath.Join(filepath.Dir(inbox), deadFile) }

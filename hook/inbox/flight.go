@@ -30,7 +30,7 @@ func (f *flight) inside(cursor int64) bool { return cursor > f.StartOffset && cu
 // readFlight reads .in-flight. Corrupt means that something stands there
 // that is no record of an entry.
 func (q *Queue) readFlight() (f *flight, corrupt bool, err error) {
-	data, err := q.dir.Read(flightFile, 16*q.maxEntry+64<<10)
+	data, err := q.dir.Read(FlightFile, 16*q.maxEntry+64<<10)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
@@ -215,47 +215,47 @@ func (f *flight) offer(o Offering) {
 }
 
 // writeFlight makes the record durable.
-func (q *Queue) writeFlight(f *flight) error {
+func (h *Held) writeFlight(f *flight) error {
 	data, err := encodeJSON(f.InFlight)
 	if err != nil {
 		return err
 	}
-	return q.dir.Replace(flightFile, data)
+	return h.dir.Replace(FlightFile, data)
 }
 
 // writeOffer is writeFlight with heartbeat-rs's flag beside it. Where it fails
 // the entry is not handed over: what it may have left is taken back, and before
 // (nil: none) is in flight as it was.
-func (q *Queue) writeOffer(f, before *flight) error {
+func (h *Held) writeOffer(f, before *flight) error {
 	data, err := encodeJSON(f.InFlight)
 	if err != nil {
 		return err
 	}
-	if err = q.dir.Swap(flightFile, data); err == nil {
-		err = q.dir.Touch(respondedFile)
+	if err = h.dir.Swap(FlightFile, data); err == nil {
+		err = h.dir.Touch(respondedFile)
 	}
 	if err == nil {
-		err = q.dir.Sync()
+		err = h.dir.Sync()
 	}
 	if err == nil {
 		return nil
 	}
 	if before == nil {
-		_ = q.clearFlight() // else the entry counts as offered, and is offered again
+		_ = h.clearFlight() // else the entry counts as offered, and is offered again
 	} else if data, encodeErr := encodeJSON(before.InFlight); encodeErr == nil {
-		_ = q.dir.Swap(flightFile, data)
+		_ = h.dir.Swap(FlightFile, data)
 	}
 	return err
 }
 
 // clearFlight removes the record. The removal needs no sync: a record that
 // comes back after a power cut is told by the cursor or the outbox.
-func (q *Queue) clearFlight() error {
-	err := q.dir.Remove(respondedFile)
-	if info, statErr := q.dir.Stat(respondedFile); statErr == nil && info.IsDir() {
-		err = q.setAside(respondedFile) // nothing of ours, and no reason to stop
+func (h *Held) clearFlight() error {
+	err := h.dir.Remove(respondedFile)
+	if info, statErr := h.dir.Stat(respondedFile); statErr == nil && info.IsDir() {
+		err = h.setAside(respondedFile) // nothing of ours, and no reason to stop
 	}
-	return errors.Join(q.dir.Remove(flightFile), err)
+	return errors.Join(h.dir.Remove(FlightFile), err)
 }
 
 // encodeJSON is one line with its newline, and without HTML escapes.

@@ -148,10 +148,6 @@ type Entry struct {
 	DeliveryID string
 }
 
-// SessionLock is the name, beside the inbox, of the lock that a live session's
-// shim holds.
-const SessionLock = ".session-lock"
-
 // InFlight is the content of .in-flight. The first five fields are
 // heartbeat-rs's and keep their meaning.
 type InFlight struct {

@@ -77,7 +77,7 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 	case c.corrupt && (f == nil || !f.here):
 		return v, fmt.Errorf("%w: %q holds no offset and nothing tells where the queue was; "+
 			"write the byte offset of the first line that is not done into it (0 repeats all)",
-			ErrNeedsOperator, q.dir.Path()+"/"+cursorFile)
+			ErrNeedsOperator, q.dir.Path()+"/"+CursorFile)
 	case c.corrupt, c.missing && f != nil && f.here, f != nil && f.here && f.inside(c.value):
 		v.cursor, v.aside = f.StartOffset, !c.missing
 		v.moved = v.aside || v.cursor != 0
@@ -106,7 +106,7 @@ func (q *Queue) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict
 		if !m.Distinct {
 			return v, fmt.Errorf("%w: %q is another file than before, and its first %d bytes are the same line over and over: "+
 				"a copy or a new inbox? For a copy remove %q; for a new one write 0 into %q as well",
-				ErrNeedsOperator, q.place.Inbox, m.Cursor, metaFile, cursorFile)
+				ErrNeedsOperator, q.place.Inbox, m.Cursor, metaFile, CursorFile)
 		}
 		v.note = "the inbox was copied or rewritten with the same beginning; going on at the cursor"
 		v.changed, v.meta.Ino = true, s.ino
@@ -156,7 +156,7 @@ func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error)
 	case head, found > 1 && m.LastHasID:
 		return verdict{}, fmt.Errorf("%w: %q was edited before the cursor (%d), and the last acknowledged line stands in it %d times; "+
 			"write the byte offset of the first line that is not done into %q and remove %q",
-			ErrNeedsOperator, q.place.Inbox, m.Cursor, found, cursorFile, metaFile)
+			ErrNeedsOperator, q.place.Inbox, m.Cursor, found, CursorFile, metaFile)
 	}
 	return fresh(s, c, m, "the inbox was replaced by another one; starting at its first byte"), nil
 }
@@ -195,7 +195,7 @@ func (q *Queue) find(s *source, m *meta) (found int, end int64, err error) {
 		}
 		if errors.Is(err, ErrTooMuch) {
 			return 0, 0, fmt.Errorf("%w: %q is another one than before, and too large to look in it for the last line that was done; "+
-				"write the byte offset of the first line that is not done into %q and remove %q", ErrNeedsOperator, q.place.Inbox, cursorFile, metaFile)
+				"write the byte offset of the first line that is not done into %q and remove %q", ErrNeedsOperator, q.place.Inbox, CursorFile, metaFile)
 		}
 		if err != nil {
 			return 0, 0, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)

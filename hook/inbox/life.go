@@ -9,8 +9,8 @@ import (
 // passed (acknowledged, the removal was interrupted) is cleaned up and
 // reported as nil. A corrupt file is set aside and the entry at the cursor
 // counts as offered without proof.
-func (q *Queue) InFlight() (*InFlight, error) {
-	v, err := q.settle()
+func (h *Held) InFlight() (*InFlight, error) {
+	v, err := h.settle()
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +31,8 @@ func (v *view) record() *InFlight {
 // entry's earlier hand-overs. It is an error while another entry is in flight
 // (ErrInFlight), and when e does not stand in the inbox any more. After any
 // error the entry is queued as before, as far as the disk lets it.
-func (q *Queue) Offer(e *Entry, o Offering) (*InFlight, error) {
-	v, err := q.settle()
+func (h *Held) Offer(e *Entry, o Offering) (*InFlight, error) {
+	v, err := h.settle()
 	if err != nil {
 		return nil, err
 	}
@@ -42,16 +42,16 @@ func (q *Queue) Offer(e *Entry, o Offering) (*InFlight, error) {
 	}
 	f := newFlight(e, v.verdict.meta.Generation)
 	f.here = false
-	if q.locateFlight(v.source, f); !f.here || e.Start < v.verdict.cursor {
+	if h.locateFlight(v.source, f); !f.here || e.Start < v.verdict.cursor {
 		return nil, fmt.Errorf("cannot offer the entry at %d: it does not stand in the inbox any more", e.Start)
 	}
 	f.resume(v.verdict.meta.Requeued)
 	f.offer(o)
 	// The record must not survive a power cut that its line does not.
-	if err := q.dir.SyncData(v.source.file, q.name); err != nil {
+	if err := h.dir.SyncData(v.source.file, h.name); err != nil {
 		return nil, err
 	}
-	if err := q.writeOffer(f, nil); err != nil {
+	if err := h.writeOffer(f, nil); err != nil {
 		return nil, err
 	}
 	return &f.InFlight, nil
@@ -60,8 +60,8 @@ func (q *Queue) Offer(e *Entry, o Offering) (*InFlight, error) {
 // Reoffer records the entry in flight as offered anew (no proof came that it
 // was taken) and returns it with its prompt. It is an error when the entry was
 // taken: then only Recover may queue it again.
-func (q *Queue) Reoffer(o Offering) (*Entry, *InFlight, error) {
-	v, err := q.settle()
+func (h *Held) Reoffer(o Offering) (*Entry, *InFlight, error) {
+	v, err := h.settle()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +82,7 @@ func (q *Queue) Reoffer(o Offering) (*Entry, *InFlight, error) {
 	f.Untouched = false
 	f.Attempt++
 	f.offer(o)
-	if err := q.writeOffer(f, &before); err != nil {
+	if err := h.writeOffer(f, &before); err != nil {
 		return nil, nil, err
 	}
 	return e, v.record(), nil
@@ -99,11 +99,11 @@ func (f *flight) own() {
 
 // Advance records that the entry in flight has reached a state. Going
 // backwards is not an error and does nothing. promptID, when not "", is kept.
-func (q *Queue) Advance(s State, promptID string) (*InFlight, error) {
+func (h *Held) Advance(s State, promptID string) (*InFlight, error) {
 	if s.rank() == 0 {
 		return nil, fmt.Errorf("cannot record the state %q: it is none", s)
 	}
-	return q.alter("record the state "+string(s)+" of", func(f *flight) error {
+	return h.alter("record the state "+string(s)+" of", func(f *flight) error {
 		if s.rank() > f.State.rank() {
 			f.State = s
 		}
@@ -116,8 +116,8 @@ func (q *Queue) Advance(s State, promptID string) (*InFlight, error) {
 
 // Fail records that a failure of the API ended the turn of the entry in flight:
 // Recover knows then whether it passes.
-func (q *Queue) Fail(kind string) (*InFlight, error) {
-	return q.alter("record a failure of", func(f *flight) error {
+func (h *Held) Fail(kind string) (*InFlight, error) {
+	return h.alter("record a failure of", func(f *flight) error {
 		f.Failure = kind
 		return nil
 	})
@@ -126,8 +126,8 @@ func (q *Queue) Fail(kind string) (*InFlight, error) {
 // Rebind gives the entry in flight, whose turn was ended by a failure, to
 // another session, which goes on with its conversation. Its state and its
 // attempt stay; that the session goes on with it is for GoesOn to record.
-func (q *Queue) Rebind(delivery string, o Offering) (*InFlight, error) {
-	return q.alter("go on with", func(f *flight) error {
+func (h *Held) Rebind(delivery string, o Offering) (*InFlight, error) {
+	return h.alter("go on with", func(f *flight) error {
 		if f.DeliveryID != delivery || f.Failure == "" {
 			return errors.New("it is another one, or nothing interrupted it")
 		}
@@ -138,16 +138,16 @@ func (q *Queue) Rebind(delivery string, o Offering) (*InFlight, error) {
 }
 
 // GoesOn records that a session demonstrably goes on with the entry in flight.
-func (q *Queue) GoesOn(promptID string) (*InFlight, error) {
-	return q.alter("record the going on of", func(f *flight) error {
+func (h *Held) GoesOn(promptID string) (*InFlight, error) {
+	return h.alter("record the going on of", func(f *flight) error {
 		f.Failure, f.PromptID = "", promptID
 		return nil
 	})
 }
 
 // alter changes the record of the entry in flight, durably.
-func (q *Queue) alter(what string, change func(*flight) error) (*InFlight, error) {
-	v, err := q.settle()
+func (h *Held) alter(what string, change func(*flight) error) (*InFlight, error) {
+	v, err := h.settle()
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (q *Queue) alter(what string, change func(*flight) error) (*InFlight, error
 		return v.record(), nil
 	}
 	f.own()
-	if err := q.writeFlight(f); err != nil {
+	if err := h.writeFlight(f); err != nil {
 		return nil, err
 	}
 	return v.record(), nil
@@ -177,8 +177,8 @@ func (q *Queue) alter(what string, change func(*flight) error) (*InFlight, error
 // The outbox record is what makes the acknowledgement durable. The cursor is
 // whole after a power cut, but may be the old one; the entry is then known to
 // be done by its record.
-func (q *Queue) Acknowledge(a Acknowledgement) (*Delivery, error) {
-	v, err := q.settle()
+func (h *Held) Acknowledge(a Acknowledgement) (*Delivery, error) {
+	v, err := h.settle()
 	if err != nil {
 		return nil, err
 	}
@@ -186,39 +186,46 @@ func (q *Queue) Acknowledge(a Acknowledgement) (*Delivery, error) {
 	if v.flight == nil {
 		return nil, fmt.Errorf("cannot acknowledge: %w", ErrNothingInFlight)
 	}
+	return h.finish(v, a)
+}
+
+// finish makes the entry in flight done, whoever asks: its outbox record, unless
+// a call that was interrupted has left it, then what pass does.
+func (h *Held) finish(v *view, a Acknowledgement) (*Delivery, error) {
 	d := newDelivery(v.flight, a)
-	done, err := q.delivered(d.DeliveryID)
+	done, err := h.delivered(d.DeliveryID)
 	if err != nil {
 		return nil, err
 	}
 	if !done {
-		if err := q.record(d); err != nil {
+		if err := h.record(d); err != nil {
 			return nil, err
 		}
 	}
-	return d, q.finish(v)
+	return d, h.pass(v)
 }
 
-// finish moves the cursor past the entry in flight and removes its record.
-func (q *Queue) finish(v *view) error {
+// pass moves the cursor past the entry in flight, done or given up, and removes
+// its record.
+func (h *Held) pass(v *view) error {
 	f := v.flight
 	if !f.here {
-		q.note("the line of entry %s does not stand in the inbox any more; the cursor stays", f.DeliveryID)
-		return q.clearFlight()
+		h.note("the line of entry %s does not stand in the inbox any more; the cursor stays", f.DeliveryID)
+		return h.clearFlight()
 	}
 	if v.verdict.meta.Requeued.is(f.StartOffset, f.DeliveryID, f.EntryID) {
 		v.verdict.meta.Requeued = nil
 	}
-	if err := q.advance(v, f.EndOffset, f.raw); err != nil {
+	if err := h.advance(v, f.EndOffset, f.raw); err != nil {
 		return err
 	}
-	return q.clearFlight()
+	return h.clearFlight()
 }
 
 // Withdraw takes back an offer that was never handed over (the launch
 // failed): the entry is queued again and no attempt is used up.
-func (q *Queue) Withdraw() error {
-	v, err := q.settle()
+func (h *Held) Withdraw() error {
+	v, err := h.settle()
 	if err != nil {
 		return err
 	}
@@ -230,55 +237,66 @@ func (q *Queue) Withdraw() error {
 	if f.State != Offered {
 		return fmt.Errorf("cannot withdraw the offer of entry %s: it is %s", f.DeliveryID, f.State)
 	}
-	return q.requeue(v, requeued{Attempt: f.Attempt - 1, Repeats: f.Repeats, Untouched: f.Untouched})
+	return h.requeue(v, requeued{Attempt: f.Attempt - 1, Repeats: f.Repeats, Untouched: f.Untouched})
+}
+
+// TakeBack withdraws an offer that was not handed over, and reports whether it
+// did: somebody may have dealt with it meanwhile.
+func (h *Held) TakeBack(offered *InFlight) (bool, error) {
+	f, err := h.InFlight()
+	if err != nil || !offered.Same(f) {
+		return false, err
+	}
+	err = h.Withdraw()
+	return err == nil, err
 }
 
 // requeue puts the entry in flight first in the queue again, with what is to be
 // remembered of it.
-func (q *Queue) requeue(v *view, remember requeued) error {
+func (h *Held) requeue(v *view, remember requeued) error {
 	f, r := v.flight, &remember
 	r.DeliveryID, r.EntryID = f.DeliveryID, entryID(f.raw)
 	if f.here {
 		r.DeliveryID = deliveryID(v.verdict.meta.Generation, f.StartOffset, f.raw)
 	}
 	if !f.here {
-		return q.requeueMoved(v, r)
+		return h.requeueMoved(v, r)
 	}
 	if r.Attempt == 0 && r.Repeats == 0 {
 		r = nil
 	}
 	if r != nil || v.verdict.meta.Requeued != nil {
 		v.verdict.meta.Requeued = r
-		if err := q.writeMeta(v.verdict.meta); err != nil {
+		if err := h.writeMeta(v.verdict.meta); err != nil {
 			return err
 		}
 	}
-	return q.clearFlight()
+	return h.clearFlight()
 }
 
 // requeueMoved is requeue for an entry whose inbox was truncated, rotated or
 // replaced under it: its line is appended to the inbox that is there now. The
 // sidecar says so first, so that an interruption does not append it twice.
-func (q *Queue) requeueMoved(v *view, r *requeued) error {
+func (h *Held) requeueMoved(v *view, r *requeued) error {
 	r.Moved, r.From = true, v.source.size
 	if was := v.verdict.meta.Requeued; was != nil && was.Moved && was.DeliveryID == r.DeliveryID {
 		r.From = was.From // it was begun before
 	}
 	v.verdict.meta.Requeued = r
-	if err := q.writeMeta(v.verdict.meta); err != nil {
+	if err := h.writeMeta(v.verdict.meta); err != nil {
 		return err
 	}
-	there, err := q.stands(v.source, r.From, v.flight.raw)
+	there, err := h.stands(v.source, r.From, v.flight.raw)
 	if err != nil {
 		return err
 	}
 	if !there {
-		if err := q.appendRaw(v.flight.raw); err != nil {
+		if err := h.appendRaw(v.flight.raw); err != nil {
 			return err
 		}
-		q.note("entry %s was appended to the inbox again: its old line is gone", v.flight.DeliveryID)
+		h.note("entry %s was appended to the inbox again: its old line is gone", v.flight.DeliveryID)
 	}
-	return q.clearFlight()
+	return h.clearFlight()
 }
 
 // stands reports whether a line equal to raw stands in the inbox from an

@@ -27,10 +27,10 @@ func TestAnEntryGoesFromQueuedToAcknowledged(t *testing.T) {
 	if d.Reply != "done" || d.EntryID != f.EntryID || d.Attempt != 1 {
 		t.Errorf("delivered %+v", d)
 	}
-	if got := r.get(cursorFile); got != "6" {
+	if got := r.get(CursorFile); got != "6" {
 		t.Errorf("cursor %q, want 6", got)
 	}
-	if r.exists(flightFile) || r.exists(respondedFile) {
+	if r.exists(FlightFile) || r.exists(respondedFile) {
 		t.Error("the record or the flag is left after the acknowledgement")
 	}
 	if got := r.next(); got != "second" {

@@ -129,11 +129,11 @@ func FuzzInFlight(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := newRig(t).unsynced()
 		r.put("inbox.jsonl", "hello\nworld\n")
-		r.put(flightFile, string(data))
+		r.put(FlightFile, string(data))
 		if _, err := r.InFlight(); err != nil {
 			t.Fatalf("InFlight: %v", err)
 		}
-		if c := r.get(cursorFile); c != "" && c != "0" {
+		if c := r.get(CursorFile); c != "" && c != "0" {
 			t.Fatalf("the cursor moved to %q", c)
 		}
 		if _, _, err := r.Recover(Interruption{Policy: Retry}); err != nil {
@@ -164,7 +164,7 @@ func FuzzCursor(f *testing.F) {
 			r.advance(Taken)
 			r.ack()
 		}
-		r.put(cursorFile, string(data))
+		r.put(CursorFile, string(data))
 		got := r.nextOrOperator()
 		switch got {
 		case "first", "second", "third", "needs a person":
@@ -188,7 +188,7 @@ func FuzzMeta(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := newRig(t).unsynced()
 		r.put("inbox.jsonl", "first\nsecond\n")
-		r.put(cursorFile, "6")
+		r.put(CursorFile, "6")
 		r.put(metaFile, string(data))
 		switch got := r.nextOrOperator(); got {
 		case "first", "second", "needs a person":
@@ -203,7 +203,7 @@ func FuzzDeadLetter(f *testing.F) {
 	f.Add([]byte("\n\n{}\nnull\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := newRig(t).unsynced()
-		r.put(deadFile, string(data))
+		r.put(DeadFile, string(data))
 		for range r.DeadLetters() {
 			continue
 		}

@@ -16,22 +16,25 @@ import (
 
 // StartAt is how a person answers ErrNeedsOperator: the queue goes on at an
 // offset, where a line has to begin. What stands before it counts as done.
-func (q *Queue) StartAt(offset int64) error {
-	s, err := q.openSource(os.O_RDONLY)
+func (h *Held) StartAt(offset int64) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	s, err := h.openSource(os.O_RDONLY)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	if offset < 0 || offset > s.size || !s.startsLine(offset) {
-		return fmt.Errorf("cannot go on at offset %d of %q: no line begins there", offset, q.place.Inbox)
+		return fmt.Errorf("cannot go on at offset %d of %q: no line begins there", offset, h.place.Inbox)
 	}
-	if err := q.moveCursor(s, offset); err != nil {
+	if err := h.moveCursor(s, offset); err != nil {
 		return err
 	}
-	if err := q.writeMeta(s.note(meta{Generation: newGeneration()}, offset, nil)); err != nil {
+	if err := h.writeMeta(s.note(meta{Generation: newGeneration()}, offset, nil)); err != nil {
 		return err
 	}
-	return q.dir.Sync()
+	return h.dir.Sync()
 }
 
 // Settled reports whether delivery ids last: those of a queue that nobody has
@@ -45,10 +48,9 @@ func (q *Queue) Settled() (bool, error) {
 	return !v.verdict.changed, nil
 }
 
-// Settle writes down what a look finds out, as each act on the queue does. The
-// caller holds the lock.
-func (q *Queue) Settle() error {
-	v, err := q.settle()
+// Settle writes down what a look finds out, as each act on the queue does.
+func (h *Held) Settle() error {
+	v, err := h.settle()
 	if err != nil {
 		return err
 	}
@@ -60,14 +62,14 @@ func (q *Queue) Settle() error {
 // delivery id, out of the queue and files them as dead letters (Dropped). It
 // returns how many there were. The line's bytes become blanks, so that no
 // offset moves; an entry in flight is not touched.
-func (q *Queue) DropQueued(ids ...string) (int, error) {
-	v, err := q.settle()
+func (h *Held) DropQueued(ids ...string) (int, error) {
+	v, err := h.settle()
 	if err != nil {
 		return 0, err
 	}
 	defer v.close()
 	var dead []DeadEntry
-	err = q.each(v, func(l line) bool {
+	err = h.each(v, func(l line) bool {
 		e := l.entry(v.verdict.meta.Generation)
 		if e == nil || !slices.Contains(ids, e.DeliveryID) && (e.ID == "" || !slices.Contains(ids, e.ID)) {
 			return true
@@ -86,15 +88,15 @@ func (q *Queue) DropQueued(ids ...string) (int, error) {
 	if err != nil || len(dead) == 0 {
 		return 0, err
 	}
-	if err := q.file(dead); err != nil {
+	if err := h.file(dead); err != nil {
 		return 0, err
 	}
-	return len(dead), q.blankOut(dead)
+	return len(dead), h.blankOut(dead)
 }
 
 // blankOut overwrites lines with blanks.
-func (q *Queue) blankOut(dead []DeadEntry) (err error) {
-	file, err := q.dir.OpenFile(q.name, os.O_RDWR)
+func (h *Held) blankOut(dead []DeadEntry) (err error) {
+	file, err := h.dir.OpenFile(h.name, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -106,13 +108,13 @@ func (q *Queue) blankOut(dead []DeadEntry) (err error) {
 	}
 	for _, d := range dead {
 		blanks := bytes.Repeat([]byte{' '}, int(d.EndOffset-d.StartOffset-1))
-		step := durable.Step{Verb: durable.Write, Name: q.name, Data: blanks}
-		err := q.dir.Do(step, func() error { _, err := file.WriteAt(blanks, d.StartOffset); return err })
+		step := durable.Step{Verb: durable.Write, Name: h.name, Data: blanks}
+		err := h.dir.Do(step, func() error { _, err := file.WriteAt(blanks, d.StartOffset); return err })
 		if err != nil {
 			return fmt.Errorf("cannot drop the entry at %d: %w", d.StartOffset, err)
 		}
 	}
-	return q.dir.SyncData(file, q.name)
+	return h.dir.SyncData(file, h.name)
 }
 
 // key tells records of different deliveries apart; heartbeat-rs's have no
@@ -126,14 +128,17 @@ func (d *DeadEntry) key() string {
 
 // PurgeDead removes the dead letters that drop chooses and returns how many
 // there were. Lines that are no records stay.
-func (q *Queue) PurgeDead(drop func(DeadEntry) bool) (int, error) {
-	if _, err := q.dir.Stat(deadFile); errors.Is(err, os.ErrNotExist) {
+func (h *Held) PurgeDead(drop func(DeadEntry) bool) (int, error) {
+	if err := h.check(); err != nil {
+		return 0, err
+	}
+	if _, err := h.dir.Stat(DeadFile); errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
 	n := 0
-	err := q.dir.ReplaceFunc(deadFile, true, func(w io.Writer) error {
+	err := h.dir.ReplaceFunc(DeadFile, true, func(w io.Writer) error {
 		var writeErr error
-		_, err := q.eachDead(&Mark{}, mostRecords, func(raw []byte, d *DeadEntry) bool {
+		_, err := h.eachDead(&Mark{}, mostRecords, func(raw []byte, d *DeadEntry) bool {
 			if raw == nil {
 				writeErr = errors.New("cannot rewrite the dead letters: one of their lines is too large to be a record")
 				return false
@@ -150,5 +155,5 @@ func (q *Queue) PurgeDead(drop func(DeadEntry) bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return n, q.dir.Sync()
+	return n, h.dir.Sync()
 }

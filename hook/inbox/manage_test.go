@@ -116,7 +116,7 @@ func TestHomeIsWhereTheOutboxStands(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Queue.Close()
-	r.Queue = q
+	r.Orphaned = unlocked(q)
 	r.echo("one\n")
 	r.offer()
 	r.ack()
@@ -202,11 +202,11 @@ func TestDeadLettersAreRetriedAndPurged(t *testing.T) {
 	if dead := r.dead(); len(dead) != 1 || dead[0].Reason != Torn {
 		t.Errorf("left: %+v", dead)
 	}
-	r.put(deadFile, r.get(deadFile)+"no record\n")
+	r.put(DeadFile, r.get(DeadFile)+"no record\n")
 	if n, err := r.PurgeDead(func(DeadEntry) bool { return true }); n != 1 || err != nil {
 		t.Errorf("purged %d, %v", n, err)
 	}
-	if got := r.get(deadFile); got != "no record\n" {
+	if got := r.get(DeadFile); got != "no record\n" {
 		t.Errorf("left %q", got)
 	}
 }
@@ -282,7 +282,7 @@ func TestARetriedLetterCanDieAndBeRetriedAgain(t *testing.T) {
 func TestHeartbeatRsDeadLettersAreRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.put(deadFile, `{"entry_id":"x","start_offset":0,"end_offset":4,"raw_line":"old","delivered_at":"2026-06-19T10:11:12.123456789+00:00"}`)
+	r.put(DeadFile, `{"entry_id":"x","start_offset":0,"end_offset":4,"raw_line":"old","delivered_at":"2026-06-19T10:11:12.123456789+00:00"}`)
 	if n, err := r.RetryDead("x"); n != 1 || err != nil {
 		t.Errorf("retried %d, %v", n, err)
 	}
@@ -519,7 +519,7 @@ func TestWhatIsNoFileIsSetAsideWhereRecordsGo(t *testing.T) {
 		func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		func(path string) error { return os.Symlink("/etc/passwd", path) },
 	} {
-		for _, name := range []string{outboxFile, deadFile, respondedFile} {
+		for _, name := range []string{outboxFile, DeadFile, respondedFile} {
 			r := newRig(t).unsynced()
 			if err := make(r.path(name)); err != nil {
 				t.Fatal(err)

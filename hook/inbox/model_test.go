@@ -20,7 +20,7 @@ var errKilled = errors.New("killed")
 // sessions got, how often they were interrupted.
 type model struct {
 	dir    string
-	q      *Queue
+	q      Orphaned
 	policy OrphanPolicy
 	steps  int // until the process is killed; -1: not at all
 
@@ -49,7 +49,7 @@ func newModel(t *rapid.T) *model {
 
 // open is the next process.
 func (m *model) open(t *rapid.T) {
-	if m.q != nil {
+	if m.q.Held != nil {
 		m.q.Close()
 	}
 	q, err := Open(Place{Inbox: filepath.Join(m.dir, "inbox.jsonl"), MaxEntry: 4096})
@@ -69,7 +69,7 @@ func (m *model) open(t *rapid.T) {
 		}
 		return run()
 	}
-	m.q = q
+	m.q = unlocked(q)
 }
 
 // process runs do in a process that may be killed before any of its steps,

@@ -23,13 +23,13 @@ import (
 // A last line without a newline is not handed over. When its writer has been
 // quiet for 5 seconds and no process has the inbox open for writing (Linux
 // only), Next completes it with a newline.
-func (q *Queue) Next() (*Entry, error) {
+func (h *Held) Next() (*Entry, error) {
 	for range 2 { // a completed last line is read in the second round
-		v, err := q.settle()
+		v, err := h.settle()
 		if err != nil {
 			return nil, err
 		}
-		e, completed, err := q.nextOf(v)
+		e, completed, err := h.nextOf(v)
 		v.close()
 		if err != nil || e != nil {
 			return e, err
@@ -45,26 +45,26 @@ func (q *Queue) Next() (*Entry, error) {
 // cursor is moved over them.
 const skipLimit = 1 << 20
 
-func (q *Queue) nextOf(v *view) (e *Entry, completed bool, err error) {
+func (h *Held) nextOf(v *view) (e *Entry, completed bool, err error) {
 	if v.source.file == nil {
 		return nil, false, nil
 	}
 	from := v.behind()
-	filing := &filing{q: q, view: v, done: from}
+	filing := &filing{held: h, view: v, done: from}
 	if v.flight != nil {
 		filing.idle = true
 	}
-	l := q.lines(v.source.file, from, v.source.size, q.maxEntry, mostInbox)
+	l := h.lines(v.source.file, from, v.source.size, h.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, false, fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
+			return nil, false, fmt.Errorf("cannot read %q: %w", h.place.Inbox, err)
 		}
 		if err != nil || !got.complete {
 			if flushErr := filing.flush(); flushErr != nil {
 				return nil, false, flushErr
 			}
-			return nil, err == nil && q.complete(v.source, got), nil
+			return nil, err == nil && h.complete(v.source, got), nil
 		}
 		midline := v.verdict.midline && got.start == from
 		if e := got.entry(v.verdict.meta.Generation); e != nil && !midline {
@@ -79,7 +79,7 @@ func (q *Queue) nextOf(v *view) (e *Entry, completed bool, err error) {
 // filing collects the lines that Next passes over: blank ones and dead
 // letters. A run of torn lines costs one sync and one cursor, not one each.
 type filing struct {
-	q     *Queue
+	held  *Held
 	view  *view
 	done  int64 // the cursor can move here
 	first int64 // offset of the first line passed over since the last flush
@@ -114,17 +114,17 @@ func (f *filing) flush() error {
 	if !f.any || len(f.dead) == 0 && f.done-f.first <= skipLimit {
 		return nil
 	}
-	if err := f.q.file(f.dead); err != nil {
+	if err := f.held.file(f.dead); err != nil {
 		return err
 	}
 	for _, d := range f.dead {
-		f.q.note("a line of %d bytes at offset %d was filed as a dead letter: %s", d.EndOffset-d.StartOffset, d.StartOffset, d.Reason)
+		f.held.note("a line of %d bytes at offset %d was filed as a dead letter: %s", d.EndOffset-d.StartOffset, d.StartOffset, d.Reason)
 	}
 	f.dead, f.any = nil, false
-	if err := f.q.advance(f.view, f.done, nil); err != nil {
+	if err := f.held.advance(f.view, f.done, nil); err != nil {
 		return err
 	}
-	return f.q.dir.Sync()
+	return f.held.dir.Sync()
 }
 
 // advance moves the cursor forward. Last is the line before it, when it is
@@ -133,21 +133,21 @@ func (f *filing) flush() error {
 // The sidecar goes first. Between the two an older cursor is only behind, and
 // the entry in flight known to be done by its record; a sidecar behind the
 // cursor would not know the bytes between, should the inbox be replaced.
-func (q *Queue) advance(v *view, to int64, last []byte) error {
+func (h *Held) advance(v *view, to int64, last []byte) error {
 	if to <= v.verdict.cursor {
 		return nil
 	}
 	if last == nil {
-		if err := q.dir.SyncData(v.source.file, q.name); err != nil {
+		if err := h.dir.SyncData(v.source.file, h.name); err != nil {
 			return err
 		}
 	}
 	m := v.source.note(v.verdict.meta, to, last)
-	if err := q.writeMeta(m); err != nil {
+	if err := h.writeMeta(m); err != nil {
 		return err
 	}
 	v.verdict.cursor, v.verdict.meta = to, m
-	return q.writeCursor(to)
+	return h.writeCursor(to)
 }
 
 // deadLine is the dead letter that a line becomes, if it becomes one.
@@ -173,7 +173,7 @@ const quietFor = 5 * time.Second
 
 // complete ends a last line whose writer has gone, and reports whether it
 // did.
-func (q *Queue) complete(s *source, tail line) bool {
+func (h *Held) complete(s *source, tail line) bool {
 	if len(bytes.TrimSpace(tail.raw)) == 0 && !tail.tooLarge || !quiet(s.modified, quietFor) {
 		return false
 	}
@@ -182,12 +182,12 @@ func (q *Queue) complete(s *source, tail line) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	done, err := q.appendNewline(ctx, s)
+	done, err := h.appendNewline(ctx, s)
 	if err != nil {
-		q.note("cannot complete the last line: %v", err)
+		h.note("cannot complete the last line: %v", err)
 	}
 	if done {
-		q.note("the last line had no newline and nobody writes it: completed at %d bytes", s.size)
+		h.note("the last line had no newline and nobody writes it: completed at %d bytes", s.size)
 	}
 	return done
 }

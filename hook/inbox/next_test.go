@@ -36,7 +36,7 @@ func TestManyBlankLinesMoveTheCursorOnce(t *testing.T) {
 	r.echo(strings.Repeat(" \n", skipLimit) + "two\n")
 	cursors := 0
 	r.guard(func(s durable.Step, run func() error) error {
-		if s.Name == cursorFile && s.Verb == durable.Rename {
+		if s.Name == CursorFile && s.Verb == durable.Rename {
 			cursors++
 		}
 		return run()
@@ -196,7 +196,7 @@ func TestReadersNeedNoWriteAccess(t *testing.T) {
 		r := newRig(t)
 		r.echo("one\ntwo\n")
 		r.offer()
-		r.put(cursorFile, "999")
+		r.put(CursorFile, "999")
 		r.guard(func(s durable.Step, _ func() error) error { t.Errorf("a reader does %+v", s); return nil })
 		if _, err := r.Depth(0); err != nil {
 			t.Error(err)

@@ -95,17 +95,17 @@ func (q *Queue) LastReply() (string, error) {
 }
 
 // record appends to the outbox, durably.
-func (q *Queue) record(d *Delivery) error {
+func (h *Held) record(d *Delivery) error {
 	line, err := encodeJSON(d)
 	if err != nil {
 		return err
 	}
-	if info, err := q.home.Stat(outboxFile); err == nil && info.Size() >= MaxOutbox {
-		if err := q.home.Rename(outboxFile, olderOutbox); err != nil {
+	if info, err := h.home.Stat(outboxFile); err == nil && info.Size() >= MaxOutbox {
+		if err := h.home.Rename(outboxFile, olderOutbox); err != nil {
 			return err
 		}
 	}
-	return q.extend(q.home, outboxFile, line)
+	return h.extend(h.home, outboxFile, line)
 }
 
 // Deliveries returns the records of the outbox, oldest first, each delivery

@@ -16,7 +16,7 @@ func TestWhatIsAcknowledgedIsNotInFlight(t *testing.T) {
 	r.offer()
 	killed := errors.New("killed")
 	r.guard(func(s durable.Step, run func() error) error {
-		if s.Verb == durable.Remove && s.Name == flightFile {
+		if s.Verb == durable.Remove && s.Name == FlightFile {
 			return killed
 		}
 		return run()
@@ -24,7 +24,7 @@ func TestWhatIsAcknowledgedIsNotInFlight(t *testing.T) {
 	if _, err := r.Acknowledge(Acknowledgement{}); !errors.Is(err, killed) {
 		t.Fatalf("acknowledged: %v", err)
 	}
-	if !r.exists(flightFile) {
+	if !r.exists(FlightFile) {
 		t.Fatal("its record is gone")
 	}
 	if f, err := r.Peek(); f != nil || err != nil {

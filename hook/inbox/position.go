@@ -20,18 +20,6 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// The files beside the inbox.
-const (
-	cursorFile    = ".inbox-offset"
-	metaFile      = ".inbox-meta"
-	flightFile    = ".in-flight"
-	respondedFile = ".responded"
-	deadFile      = ".dead-letter.jsonl"
-	idsFile       = ".ids"
-	lockFile      = ".hook-lock"
-	outboxFile    = "outbox.jsonl"
-)
-
 // window is how many bytes before the cursor, and at the inbox's start, are
 // remembered to know the file again.
 const window = 256
@@ -249,7 +237,7 @@ type cursorState struct {
 }
 
 func (q *Queue) readCursor() (cursorState, error) {
-	data, err := q.dir.Read(cursorFile, 4<<10)
+	data, err := q.dir.Read(CursorFile, 4<<10)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return cursorState{missing: true}, nil

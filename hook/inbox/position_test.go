@@ -82,7 +82,7 @@ func TestStartAtAnswersErrNeedsOperator(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.put("inbox.jsonl", "one\ntwo\nthree\n")
-	r.put(cursorFile, "rubbish")
+	r.put(CursorFile, "rubbish")
 	if _, err := r.Next(); !errors.Is(err, ErrNeedsOperator) {
 		t.Fatalf("Next: %v", err)
 	}
@@ -92,7 +92,7 @@ func TestStartAtAnswersErrNeedsOperator(t *testing.T) {
 	if _, _, err := r.Recover(Interruption{}); !errors.Is(err, ErrNeedsOperator) {
 		t.Errorf("Recover: %v", err)
 	}
-	if r.get(cursorFile) != "rubbish" {
+	if r.get(CursorFile) != "rubbish" {
 		t.Error("the evidence is gone")
 	}
 	if err := r.StartAt(5); err == nil {
@@ -119,7 +119,7 @@ func TestACorruptCursorIsRebuilt(t *testing.T) {
 			if flying {
 				r.offer()
 			}
-			r.put(cursorFile, bad)
+			r.put(CursorFile, bad)
 			if flying {
 				if f, err := r.InFlight(); err != nil || f == nil || f.RawLine != "two" {
 					t.Fatalf("cursor %q: in flight %+v, %v", bad, f, err)
@@ -131,7 +131,7 @@ func TestACorruptCursorIsRebuilt(t *testing.T) {
 			if got := join(r.drain()); got != want {
 				t.Errorf("cursor %q, in flight %v: drained %q, want %q", bad, flying, got, want)
 			}
-			if r.asides(cursorFile) != min(1, len(bad)) || len(r.Notes()) == 0 { // an empty file is no evidence
+			if r.asides(CursorFile) != min(1, len(bad)) || len(r.Notes()) == 0 { // an empty file is no evidence
 				t.Errorf("cursor %q, in flight %v: no evidence or no note", bad, flying)
 			}
 		}
@@ -144,7 +144,7 @@ func TestALostCursorIsRebuilt(t *testing.T) {
 	r.echo("one\ntwo\nthree\n")
 	r.offer()
 	r.ack()
-	r.remove(cursorFile)
+	r.remove(CursorFile)
 	if got := join(r.drain()); got != "two|three" {
 		t.Errorf("drained %q", got)
 	}
@@ -157,12 +157,12 @@ func TestACorruptRecordCountsAsOffered(t *testing.T) {
 		r.echo("one\ntwo\n")
 		r.offer()
 		r.advance(Started)
-		r.put(flightFile, bad)
+		r.put(FlightFile, bad)
 		f, err := r.InFlight()
 		if err != nil || f == nil || f.State != Offered || f.RawLine != "one" {
 			t.Fatalf("record %q: in flight %+v, %v", bad, f, err)
 		}
-		if r.asides(flightFile) != min(1, len(bad)) {
+		if r.asides(FlightFile) != min(1, len(bad)) {
 			t.Errorf("record %q: no evidence", bad)
 		}
 		r.advance(Taken)
@@ -196,13 +196,13 @@ func TestWhatStandsInThePlaceOfAFile(t *testing.T) {
 		if _, err := r.Append(t.Context(), Letter{Prompt: "x"}); err == nil {
 			t.Errorf("%s as inbox: Append succeeded", kind)
 		}
-		for _, name := range []string{cursorFile, flightFile, metaFile} {
+		for _, name := range []string{CursorFile, FlightFile, metaFile} {
 			r := newRig(t)
 			r.echo("one\ntwo\n")
 			r.offer()
-			r.remove(flightFile)
-			if r.exists(cursorFile) {
-				r.remove(cursorFile)
+			r.remove(FlightFile)
+			if r.exists(CursorFile) {
+				r.remove(CursorFile)
 			}
 			if name == metaFile {
 				r.remove(metaFile)
@@ -265,10 +265,10 @@ func TestADirectoryOfHeartbeatRsIsTakenOver(t *testing.T) {
 			r := newRig(t)
 			r.put("inbox.jsonl", "one\ntwo\nthree\n")
 			if k.cursor != "" {
-				r.put(cursorFile, k.cursor)
+				r.put(CursorFile, k.cursor)
 			}
 			if k.flight != "" {
-				r.put(flightFile, k.flight)
+				r.put(FlightFile, k.flight)
 			}
 			if k.responded {
 				r.put(respondedFile, "")
@@ -276,7 +276,7 @@ func TestADirectoryOfHeartbeatRsIsTakenOver(t *testing.T) {
 			if got := r.recover(Interruption{Policy: k.policy, Counts: true}); got != k.outcome {
 				t.Errorf("outcome %s, want %s", got, k.outcome)
 			}
-			if r.exists(flightFile) || r.exists(respondedFile) {
+			if r.exists(FlightFile) || r.exists(respondedFile) {
 				t.Error("recovery left the record or the flag")
 			}
 			if got := join(r.drain()); got != k.left {
@@ -300,9 +300,9 @@ func TestALineThatHeartbeatRsTookTooEarly(t *testing.T) {
 	} {
 		r := newRig(t)
 		r.put("inbox.jsonl", "DEPLOY to staging")
-		r.put(flightFile, `{"entry_id":"x","start_offset":0,"end_offset":17,"raw_line":"DEPLOY to staging","delivered_at":""}`)
+		r.put(FlightFile, `{"entry_id":"x","start_offset":0,"end_offset":17,"raw_line":"DEPLOY to staging","delivered_at":""}`)
 		r.put(respondedFile, "")
-		r.put(cursorFile, "0")
+		r.put(CursorFile, "0")
 		if f, err := r.InFlight(); err != nil || f == nil || f.State != Offered {
 			t.Fatalf("in flight %+v, %v", f, err)
 		}
@@ -407,7 +407,7 @@ func TestALineIsCompletedOnceItsWriterIsGone(t *testing.T) {
 
 func TestEvidenceIsBoundedAndAnEmptyFileIsNone(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{metaFile, flightFile, cursorFile} {
+	for _, name := range []string{metaFile, FlightFile, CursorFile} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).unsynced()

@@ -31,7 +31,7 @@ type change struct {
 }
 
 func extended(name string) bool {
-	return slices.Contains([]string{"inbox.jsonl", outboxFile, deadFile, idsFile}, name)
+	return slices.Contains([]string{"inbox.jsonl", outboxFile, DeadFile, idsFile}, name)
 }
 
 // observe follows the steps of a folder.
@@ -197,7 +197,7 @@ func cutEverywhere(t *testing.T, policy OrphanPolicy, steps []string) (points in
 	for _, step := range steps {
 		now.tell(r, d, policy, step)
 	}
-	if n := r.asides(metaFile) + r.asides(flightFile) + r.asides(cursorFile); n > 0 {
+	if n := r.asides(metaFile) + r.asides(FlightFile) + r.asides(CursorFile); n > 0 {
 		t.Errorf("%d files were set aside", n)
 	}
 	return points

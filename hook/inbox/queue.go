@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
-	"heartbeat/hook/flock"
 )
 
-// Queue is an opened place. Its methods that change the queue's state
-// (everything but Append, AppendBatch, Depth and the readers) must be called with
-// the hook lock held; see Lock. A Queue may be used by one goroutine at a time.
+// Queue is an opened place: what can be done without the hook lock, which is to
+// append and to read. All that changes the queue's state is a method of Held. A
+// Queue may be used by one goroutine at a time.
 type Queue struct {
 	place    Place
 	name     string // of the inbox in dir
@@ -91,26 +90,6 @@ func (q *Queue) Close() error {
 	}
 	return err
 }
-
-// Lock takes the hook lock (.hook-lock, an flock) and returns its release. It
-// waits until ctx ends.
-func (q *Queue) Lock(ctx context.Context) (unlock func() error, err error) {
-	return flock.LockIn(ctx, q.dir, lockFile)
-}
-
-// LockSession takes the lock of a live session, waiting until ctx ends.
-func (q *Queue) LockSession(ctx context.Context) (unlock func() error, err error) {
-	return flock.LockIn(ctx, q.dir, SessionLock)
-}
-
-// TryLockSession is LockSession without waiting: flock.ErrHeld says that a
-// session lives.
-func (q *Queue) TryLockSession() (unlock func() error, err error) {
-	return flock.TryLockIn(q.dir, SessionLock)
-}
-
-// SessionLives reports whether somebody holds the lock of a live session.
-func (q *Queue) SessionLives() bool { return flock.HeldIn(q.dir, SessionLock) }
 
 // Notes returns what the queue put right or gave up since the last call, as
 // sentences for a log: a cursor rebuilt, an inbox that was truncated, a torn
@@ -188,66 +167,69 @@ func (q *Queue) look() (*view, error) {
 
 // settle is look, and then puts right what look found: each step leaves a
 // state in which the next look decides the same.
-func (q *Queue) settle() (*view, error) {
-	v, err := q.look()
+func (h *Held) settle() (*view, error) {
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	v, err := h.look()
 	if err != nil {
 		return nil, err
 	}
-	if err := q.repair(v); err != nil {
+	if err := h.repair(v); err != nil {
 		v.close()
 		return nil, err
 	}
 	return v, nil
 }
 
-func (q *Queue) repair(v *view) error {
+func (h *Held) repair(v *view) error {
 	d := v.verdict
 	if d.note != "" {
-		q.note("%s", d.note)
+		h.note("%s", d.note)
 	}
 	if d.aside {
-		if err := q.setAside(cursorFile); err != nil {
+		if err := h.setAside(CursorFile); err != nil {
 			return err
 		}
 	}
 	if d.moved {
-		if err := q.moveCursor(v.source, d.cursor); err != nil {
+		if err := h.moveCursor(v.source, d.cursor); err != nil {
 			return err
 		}
 	}
 	if v.metaCorrupt {
-		if err := q.setAside(metaFile); err != nil {
+		if err := h.setAside(metaFile); err != nil {
 			return err
 		}
 	}
 	if d.changed {
-		if err := q.writeMeta(d.meta); err != nil {
+		if err := h.writeMeta(d.meta); err != nil {
 			return err
 		}
 	}
 	if d.moved || d.aside {
-		if err := q.dir.Sync(); err != nil {
+		if err := h.dir.Sync(); err != nil {
 			return err
 		}
 	}
 	if v.stale {
 		v.flight, v.stale = nil, false
-		return q.clearFlight()
+		return h.clearFlight()
 	}
 	if v.flightCorrupt {
-		return q.repairFlight(v)
+		return h.repairFlight(v)
 	}
 	return nil
 }
 
 // repairFlight sets a corrupt record aside. The entry at the cursor may have
 // been handed over; it counts as offered, so that it is asked for a proof.
-func (q *Queue) repairFlight(v *view) error {
-	if err := q.setAside(flightFile); err != nil {
+func (h *Held) repairFlight(v *view) error {
+	if err := h.setAside(FlightFile); err != nil {
 		return err
 	}
-	q.note("the record of the entry in flight was corrupt and set aside; the entry at the cursor counts as offered")
-	e, err := q.firstEntry(v.source, v.verdict.cursor, v.verdict.meta.Generation)
+	h.note("the record of the entry in flight was corrupt and set aside; the entry at the cursor counts as offered")
+	e, err := h.firstEntry(v.source, v.verdict.cursor, v.verdict.meta.Generation)
 	if err != nil || e == nil {
 		return err
 	}
@@ -255,7 +237,7 @@ func (q *Queue) repairFlight(v *view) error {
 	f.resume(v.verdict.meta.Requeued)
 	f.DeliveredAt = time.Now().UTC()
 	v.flight = f
-	return q.writeFlight(f)
+	return h.writeFlight(f)
 }
 
 // resume goes on counting where the entry's last time in flight ended.
@@ -292,12 +274,12 @@ func (q *Queue) setAsideIn(in *durable.Folder, name string) error {
 
 // extend appends to a file of records. What stands at its name and is no file
 // is set aside, or nothing could be acknowledged or filed any more.
-func (q *Queue) extend(in *durable.Folder, name string, data []byte) error {
+func (h *Held) extend(in *durable.Folder, name string, data []byte) error {
 	err := in.Append(name, data)
 	if !errors.Is(err, durable.ErrNotRegular) {
 		return err
 	}
-	if err := q.setAsideIn(in, name); err != nil {
+	if err := h.setAsideIn(in, name); err != nil {
 		return err
 	}
 	return in.Append(name, data)
@@ -305,29 +287,29 @@ func (q *Queue) extend(in *durable.Folder, name string, data []byte) error {
 
 // moveCursor writes the cursor, after the inbox: what is acknowledged must be
 // there after a power cut, or the cursor would point behind the end.
-func (q *Queue) moveCursor(s *source, to int64) error {
+func (h *Held) moveCursor(s *source, to int64) error {
 	if s.file != nil {
-		if err := q.dir.SyncData(s.file, q.name); err != nil {
+		if err := h.dir.SyncData(s.file, h.name); err != nil {
 			return err
 		}
 	}
-	return q.writeCursor(to)
+	return h.writeCursor(to)
 }
 
-func (q *Queue) writeCursor(to int64) error {
-	return q.dir.Swap(cursorFile, strconv.AppendInt(nil, to, 10))
+func (h *Held) writeCursor(to int64) error {
+	return h.dir.Swap(CursorFile, strconv.AppendInt(nil, to, 10))
 }
 
 // writeMeta replaces the sidecar. It is synced where it carries what stands
 // nowhere else; otherwise one that is lost, empty or old after a power cut is
 // made anew, or valid for its own offset.
-func (q *Queue) writeMeta(m meta) error {
+func (h *Held) writeMeta(m meta) error {
 	data, err := encodeJSON(m)
 	switch {
 	case err != nil:
 		return err
 	case m.irreplaceable():
-		return q.dir.Replace(metaFile, data)
+		return h.dir.Replace(metaFile, data)
 	}
-	return q.dir.Put(metaFile, data)
+	return h.dir.Put(metaFile, data)
 }

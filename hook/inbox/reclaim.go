@@ -40,14 +40,14 @@ type archive struct {
 // there, and removes it after a minute without any: call it again then, as long
 // as Reclaimable says so. A session may live meanwhile. It is not for the hook's
 // path.
-func (q *Queue) Reclaim() error {
-	v, err := q.settle()
+func (h *Held) Reclaim() error {
+	v, err := h.settle()
 	if err != nil {
 		return err
 	}
 	defer v.close()
 	if v.verdict.meta.Archive != nil {
-		return q.watchArchive(v)
+		return h.watchArchive(v)
 	}
 	m := v.verdict.meta
 	// The window before the cursor stays, or the inbox would not be known.
@@ -55,15 +55,15 @@ func (q *Queue) Reclaim() error {
 	if v.source.file == nil || to-m.Punched < reclaimAfter {
 		return nil
 	}
-	err = q.punch(to)
+	err = h.punch(to)
 	if errors.Is(err, errNoHoles) {
-		return q.archive(v)
+		return h.archive(v)
 	}
 	if err != nil {
 		return err
 	}
 	m.Punched, m.HeadLen, m.Head = to, 0, ""
-	return q.writeMeta(m)
+	return h.writeMeta(m)
 }
 
 // Reclaimable reports whether a Reclaim may have something to do: space to give
@@ -76,18 +76,18 @@ func (q *Queue) Reclaimable() bool {
 
 // punch gives the blocks before an offset back. It needs no sync: a hole that
 // a power cut undoes is only space.
-func (q *Queue) punch(to int64) (err error) {
-	file, err := q.dir.OpenFile(q.name, os.O_RDWR)
+func (h *Held) punch(to int64) (err error) {
+	file, err := h.dir.OpenFile(h.name, os.O_RDWR)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return q.dir.Do(durable.Step{Verb: durable.Write, Name: q.name}, func() error { return punchHole(file, to) })
+	return h.dir.Do(durable.Step{Verb: durable.Write, Name: h.name}, func() error { return punchHole(file, to) })
 }
 
 // archive moves a drained inbox aside that nobody has open for writing. The
 // next look finds none and starts a new generation.
-func (q *Queue) archive(v *view) (err error) {
+func (h *Held) archive(v *view) (err error) {
 	if v.flight != nil || v.verdict.cursor != v.source.size || written(v.source.file) {
 		return nil
 	}
@@ -101,28 +101,28 @@ func (q *Queue) archive(v *view) (err error) {
 		return err
 	}
 	m := v.verdict.meta
-	stem, ext, _ := strings.Cut(q.name, ".")
+	stem, ext, _ := strings.Cut(h.name, ".")
 	m.Archive = &archive{
 		Name: fmt.Sprintf("%s.%d.%s", stem, m.Generation, ext),
 		Size: info.Size(), At: time.Now().Unix(),
 	}
-	if err := q.writeMeta(m); err != nil {
+	if err := h.writeMeta(m); err != nil {
 		return err
 	}
-	if err := q.dir.Rename(q.name, m.Archive.Name); err != nil {
+	if err := h.dir.Rename(h.name, m.Archive.Name); err != nil {
 		return err
 	}
-	return q.dir.Sync()
+	return h.dir.Sync()
 }
 
 // watchArchive copies late lines and removes the archive when it is old.
-func (q *Queue) watchArchive(v *view) error {
+func (h *Held) watchArchive(v *view) error {
 	m := v.verdict.meta
 	a := *m.Archive
 	m.Archive = nil
-	file, err := q.dir.OpenFile(a.Name, os.O_RDONLY)
+	file, err := h.dir.OpenFile(a.Name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return q.writeMeta(m) // it was not moved, or is gone
+		return h.writeMeta(m) // it was not moved, or is gone
 	}
 	if err != nil {
 		return err
@@ -133,34 +133,34 @@ func (q *Queue) watchArchive(v *view) error {
 		return err
 	}
 	if info.Size() > a.Size {
-		if a.Size, err = q.copyLate(file, a, info, m.Generation); err != nil {
+		if a.Size, err = h.copyLate(file, a, info, m.Generation); err != nil {
 			return err
 		}
 		a.At = time.Now().Unix()
 		m.Archive = &a
-		return q.writeMeta(m)
+		return h.writeMeta(m)
 	}
 	switch age := time.Since(time.Unix(a.At, 0)); {
 	case age < 0: // the clock was set back: the minute begins again
 		a.At = time.Now().Unix()
 		m.Archive = &a
-		return q.writeMeta(m)
+		return h.writeMeta(m)
 	case age < lateFor || written(file):
 		return nil
 	}
-	if err := q.dir.Remove(a.Name); err != nil {
+	if err := h.dir.Remove(a.Name); err != nil {
 		return err
 	}
-	return q.writeMeta(m)
+	return h.writeMeta(m)
 }
 
 // copyLate queues what was written to the archive after it was moved, and
 // returns how far it came. A last line without its newline counts once its
 // writer was quiet for a minute. A line that is too large is filed at once: its
 // bytes do not stay.
-func (q *Queue) copyLate(file *os.File, a archive, info fs.FileInfo, generation int64) (int64, error) {
+func (h *Held) copyLate(file *os.File, a archive, info fs.FileInfo, generation int64) (int64, error) {
 	from := a.Size
-	l := q.lines(file, from, info.Size(), q.maxEntry, mostInbox)
+	l := h.lines(file, from, info.Size(), h.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if err != nil {
@@ -171,10 +171,10 @@ func (q *Queue) copyLate(file *os.File, a archive, info fs.FileInfo, generation 
 		}
 		if got.tooLarge {
 			d, _ := deadLine(got, false, generation)
-			err = q.file([]DeadEntry{d})
-			q.note("a line of %d bytes that came after its inbox had been moved aside was filed as a dead letter: %s", got.length, d.Reason)
+			err = h.file([]DeadEntry{d})
+			h.note("a line of %d bytes that came after its inbox had been moved aside was filed as a dead letter: %s", got.length, d.Reason)
 		} else if len(bytes.TrimSpace(got.raw)) > 0 {
-			err = q.appendRaw(got.raw)
+			err = h.appendRaw(got.raw)
 		}
 		if err != nil {
 			return from, err

@@ -11,8 +11,7 @@ import (
 // defaultAttempts is how many attempts an entry gets.
 const defaultAttempts = 5
 
-// Recover deals with the entry in flight after its session is gone. The
-// caller holds the hook lock and knows that no session lives. It returns the
+// Recover deals with the entry in flight after its session is gone. It returns the
 // entry's record with the state that it went by: what Arrived found, and what
 // taken or heartbeat-rs's flag counts as.
 //
@@ -20,22 +19,25 @@ const defaultAttempts = 5
 //
 // It can be interrupted and called again at any point: what it decides
 // follows from the record, and it files and counts nothing twice.
-func (q *Queue) Recover(i Interruption) (Outcome, *InFlight, error) {
+func (o Orphaned) Recover(i Interruption) (Outcome, *InFlight, error) {
 	if i.Now.IsZero() {
 		i.Now = time.Now()
 	}
-	q.sweep()
-	v, err := q.look()
+	if err := o.check(); err != nil {
+		return "", nil, err
+	}
+	o.sweep()
+	v, err := o.look()
 	if err != nil {
 		return "", nil, err
 	}
 	defer v.close()
 	stale, corrupt := v.stale, v.flightCorrupt || v.verdict.aside
-	if err := q.repair(v); err != nil {
+	if err := o.repair(v); err != nil {
 		return "", nil, err
 	}
 	if v.flight == nil {
-		switch err := q.clearFlight(); {
+		switch err := o.clearFlight(); {
 		case err != nil:
 			return "", nil, err
 		case stale:
@@ -45,7 +47,7 @@ func (q *Queue) Recover(i Interruption) (Outcome, *InFlight, error) {
 		}
 		return NothingToRecover, nil, nil
 	}
-	outcome, err := q.recoverFlight(v, i)
+	outcome, err := o.recoverFlight(v, i)
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot recover entry %s: %w", v.flight.DeliveryID, err)
 	}
@@ -60,39 +62,37 @@ var theirTemporaries = []string{".dead-letter.jsonl.tmp", ".in-flight.tmp", ".in
 
 // sweep removes what killed processes left under temporary names, ours and
 // heartbeat-rs's.
-func (q *Queue) sweep() {
-	err := q.dir.Sweep(time.Hour)
+func (h *Held) sweep() {
+	err := h.dir.Sweep(time.Hour)
 	for _, name := range theirTemporaries {
-		if info, statErr := q.dir.Stat(name); statErr == nil && !info.IsDir() {
-			err = errors.Join(err, q.dir.Remove(name))
+		if info, statErr := h.dir.Stat(name); statErr == nil && !info.IsDir() {
+			err = errors.Join(err, h.dir.Remove(name))
 		}
 	}
 	if err != nil {
-		q.note("%v", err)
+		h.note("%v", err)
 	}
 }
 
-func (q *Queue) recoverFlight(v *view, i Interruption) (Outcome, error) {
+func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	f := v.flight
-	done, err := q.delivered(f.DeliveryID)
+	done, err := h.delivered(f.DeliveryID)
 	if err != nil {
 		return "", err
 	}
 	if done {
-		return StaleOrphanDeleted, q.finish(v)
+		return StaleOrphanDeleted, h.pass(v)
 	}
 	if i.Finished != nil {
 		if a := i.Finished(f.InFlight); a != nil {
-			if err := q.record(newDelivery(f, *a)); err != nil {
-				return "", err
-			}
-			return StaleOrphanDeleted, q.finish(v)
+			_, err := h.finish(v, *a)
+			return StaleOrphanDeleted, err
 		}
 	}
 	if f.Failure != "" && i.Passes != nil && i.Passes(f.Failure) {
 		return Kept, nil
 	}
-	untaken, err := q.weigh(f, i)
+	untaken, err := h.weigh(f, i)
 	if err != nil {
 		return "", err
 	}
@@ -108,14 +108,14 @@ func (q *Queue) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	started := f.State.rank() >= Started.rank()
 	switch {
 	case started && i.Policy == Drop:
-		q.note("entry %s was dropped: its session ended after a tool had run", f.DeliveryID)
-		return DroppedOrphan, q.finish(v)
+		h.note("entry %s was dropped: its session ended after a tool had run", f.DeliveryID)
+		return DroppedOrphan, h.pass(v)
 	case started && i.Policy.files():
-		return DeadLettered, q.bury(v, Interrupted, i.Now)
+		return DeadLettered, h.bury(v, Interrupted, i.Now)
 	case repeats >= limit || i.Poison:
-		return DeadLettered, q.bury(v, Poison, i.Now)
+		return DeadLettered, h.bury(v, Poison, i.Now)
 	}
-	return Requeued, q.requeue(v, requeued{Attempt: f.Attempt, Repeats: repeats, Untouched: untouched})
+	return Requeued, h.requeue(v, requeued{Attempt: f.Attempt, Repeats: repeats, Untouched: untouched})
 }
 
 // weigh decides which state an interrupted entry counts as, and whether it
@@ -157,11 +157,11 @@ func (q *Queue) weigh(f *flight, i Interruption) (untaken bool, err error) {
 func (p OrphanPolicy) files() bool { return p != Retry && p != Drop }
 
 // bury files the entry in flight as a dead letter and passes it.
-func (q *Queue) bury(v *view, why Reason, now time.Time) error {
-	if err := q.file([]DeadEntry{deadFlight(v.flight, why, now)}); err != nil {
+func (h *Held) bury(v *view, why Reason, now time.Time) error {
+	if err := h.file([]DeadEntry{deadFlight(v.flight, why, now)}); err != nil {
 		return err
 	}
-	return q.finish(v)
+	return h.pass(v)
 }
 
 func ignoreEOF(err error) error {

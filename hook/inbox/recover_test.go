@@ -210,7 +210,7 @@ func TestAnInterruptedAcknowledgementIsDone(t *testing.T) {
 		killed := errors.New("killed")
 		dead := false
 		r.guard(func(s durable.Step, run func() error) error {
-			if dead = dead || s.Name == cursorFile; dead {
+			if dead = dead || s.Name == CursorFile; dead {
 				return killed
 			}
 			return run()
@@ -265,7 +265,7 @@ func TestAnInterruptedRecoveryIsTakenUpAgain(t *testing.T) {
 				r.reopen()
 				r.recover(Interruption{Policy: policy, Counts: true})
 				want := map[OrphanPolicy]int{Retry: 0, DeadLetter: 1, Drop: 0}[policy]
-				if n := strings.Count(r.get(deadFile), "\n"); n != want {
+				if n := strings.Count(r.get(DeadFile), "\n"); n != want {
 					t.Errorf("%s, gone %v, step %d: %d dead letters", policy, gone, at, n)
 				}
 				got := join(r.drain())

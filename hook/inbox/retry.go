@@ -15,15 +15,18 @@ import (
 // again: they are left, and named in the error. Calling it again after an
 // interruption queues nothing twice, but for lines that are not valid UTF-8 or
 // that only just fit max-entry: those are queued again as they are.
-func (q *Queue) RetryDead(ids ...string) (int, error) {
-	r, err := q.collectRetries(ids)
+func (h *Held) RetryDead(ids ...string) (int, error) {
+	if err := h.check(); err != nil {
+		return 0, err
+	}
+	r, err := h.collectRetries(ids)
 	if err != nil || len(r.keys) == 0 {
 		return 0, errors.Join(append(r.refused, err)...)
 	}
-	if err := q.appendRetries(r.lines); err != nil {
+	if err := h.appendRetries(r.lines); err != nil {
 		return 0, errors.Join(append(r.refused, fmt.Errorf("cannot queue %d dead letters again: %w", len(r.keys), err))...)
 	}
-	_, err = q.PurgeDead(func(d DeadEntry) bool { return r.keys[d.key()] })
+	_, err = h.PurgeDead(func(d DeadEntry) bool { return r.keys[d.key()] })
 	return len(r.keys), errors.Join(append(r.refused, err)...)
 }
 
@@ -73,14 +76,14 @@ func (q *Queue) retryOf(d *DeadEntry, raw []byte) retryLine {
 
 // appendRetries appends, with one write, the lines that do not stand in the
 // inbox yet.
-func (q *Queue) appendRetries(lines []retryLine) error {
+func (h *Held) appendRetries(lines []retryLine) error {
 	missing := map[string]bool{} // :: marked line's entry id → it has to be appended
 	for _, l := range lines {
 		if l.marked {
 			missing[entryID(l.raw)] = true
 		}
 	}
-	if err := q.strikeOut(missing); err != nil {
+	if err := h.strikeOut(missing); err != nil {
 		return err
 	}
 	var b bytes.Buffer
@@ -92,7 +95,7 @@ func (q *Queue) appendRetries(lines []retryLine) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	return q.appendRaw(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
+	return h.appendRaw(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
 }
 
 // strikeOut forgets the lines that stand in the inbox.

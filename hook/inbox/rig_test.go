@@ -13,7 +13,7 @@ import (
 
 // rig is a queue in a folder of its own.
 type rig struct {
-	*Queue
+	Orphaned
 	t   *testing.T
 	dir string
 	// step, when set, runs the steps that change the disk.
@@ -31,15 +31,20 @@ func newRig(t *testing.T) *rig {
 // reopen is what the next process sees.
 func (r *rig) reopen() {
 	r.t.Helper()
-	if r.Queue != nil {
+	if r.Held != nil {
 		r.Queue.Close()
 	}
 	q, err := Open(Place{Inbox: filepath.Join(r.dir, "inbox.jsonl")})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.Queue = q
+	r.Orphaned = unlocked(q)
 	r.arm()
+}
+
+// unlocked passes for a queue whose locks are held: one process is at work.
+func unlocked(q *Queue) Orphaned {
+	return Orphaned{&Held{Queue: q, unlock: func() error { return nil }}}
 }
 
 // echo appends bytes as a shell would.

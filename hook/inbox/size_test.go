@@ -28,11 +28,12 @@ func TestDeadLettersAreCountedInSteps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "inbox.jsonl")
-	q, err := Open(Place{Inbox: path})
+	opened, err := Open(Place{Inbox: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close()
+	defer opened.Close()
+	q := unlocked(opened)
 	file := func(id string) {
 		t.Helper()
 		if err := q.FileTooLarge(Letter{ID: id, Source: "send", Prompt: "too large"}); err != nil {
@@ -78,16 +79,17 @@ func TestDeadLettersAreCountedInSteps(t *testing.T) {
 func TestFilesOfAnySize(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"inbox.jsonl", cursorFile, metaFile, flightFile, respondedFile, deadFile, idsFile, outboxFile, olderOutbox,
+		"inbox.jsonl", CursorFile, metaFile, FlightFile, respondedFile, DeadFile, idsFile, outboxFile, olderOutbox,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			q, err := Open(Place{Inbox: filepath.Join(dir, "inbox.jsonl")})
+			opened, err := Open(Place{Inbox: filepath.Join(dir, "inbox.jsonl")})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer q.Close()
+			defer opened.Close()
+			q := unlocked(opened)
 			if _, err := q.Append(t.Context(), Letter{ID: "first", Prompt: "first", Idempotent: true}); err != nil {
 				t.Fatal(err)
 			}

@@ -54,7 +54,7 @@ func TestARecordThatTheKernelSplitsLeavesNothing(t *testing.T) {
 			_, err := r.Acknowledge(Acknowledgement{Reply: "the act's"})
 			return err
 		}, want: "the act's"},
-		deadFile: {prepare: (*rig).offered, act: func(r *rig) error {
+		DeadFile: {prepare: (*rig).offered, act: func(r *rig) error {
 			if _, err := r.Advance(Started, ""); err != nil {
 				return err
 			}

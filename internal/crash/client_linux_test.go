@@ -65,8 +65,8 @@ func (l *lab) launch() {
 		},
 		StartedAt: now, Phase: hook.Starting, Since: now,
 	}
-	l.locked(func(*inbox.Queue) {
-		if err := r.Write(l.home); err != nil {
+	l.locked(func(held *inbox.Held) {
+		if err := hook.Under(held, r, l.home).Save(); err != nil {
 			l.t.Fatal(err)
 		}
 	})
@@ -79,7 +79,7 @@ func (l *lab) launch() {
 
 // carryFirst offers the first entry and puts it into the kick-off.
 func (l *lab) carryFirst() {
-	l.locked(func(q *inbox.Queue) {
+	l.locked(func(q *inbox.Held) {
 		if f, err := q.InFlight(); err != nil || f != nil {
 			return // another session's: not recovered
 		}

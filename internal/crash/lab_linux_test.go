@@ -93,21 +93,21 @@ func (l *lab) queue(f func(q *inbox.Queue)) {
 }
 
 // locked is queue with the hook lock.
-func (l *lab) locked(f func(q *inbox.Queue)) {
+func (l *lab) locked(f func(q *inbox.Held)) {
 	l.t.Helper()
 	l.queue(func(q *inbox.Queue) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		unlock, err := q.Lock(ctx)
+		held, err := q.Lock(ctx)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		defer unlock()
-		f(q)
+		defer held.Unlock()
+		f(held)
 	})
 }
 
-func (l *lab) sessionLock() string { return filepath.Join(l.home, ".session-lock") }
+func (l *lab) sessionLock() string { return filepath.Join(l.home, inbox.SessionLock) }
 
 func (l *lab) lock() {
 	l.t.Helper()

@@ -147,7 +147,7 @@ func (m *made) take() (bool, error) {
 	m.say(hook.Turn)
 	time.Sleep(m.crew.lasts())
 	m.done++
-	return true, locked(q, func() error {
+	return true, q.Hold(context.Background(), func(q *inbox.Held) error {
 		_, err := q.Acknowledge(inbox.Acknowledgement{Session: m.spec.Session, Reply: "done", Now: time.Now()})
 		return err
 	})
@@ -155,7 +155,7 @@ func (m *made) take() (bool, error) {
 
 // offered hands the next entry over, and has it taken.
 func (m *made) offered(q *inbox.Queue) (e *inbox.Entry, err error) {
-	err = locked(q, func() error {
+	err = q.Hold(context.Background(), func(q *inbox.Held) error {
 		if e, err = q.Next(); err != nil {
 			return err
 		}
@@ -166,14 +166,6 @@ func (m *made) offered(q *inbox.Queue) (e *inbox.Entry, err error) {
 		return err
 	})
 	return e, err
-}
-
-func locked(q *inbox.Queue, do func() error) error {
-	unlock, err := q.Lock(context.Background())
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(), unlock())
 }
 
 // stateDir is where a scenario's scheduler keeps its state.

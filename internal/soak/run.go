@@ -199,7 +199,7 @@ func (l *lab) afterEnd() {
 	l.noneLeft("after the end of the run")
 	for _, m := range l.Members {
 		home := filepath.Dir(l.inboxOf(m))
-		for _, path := range []string{l.dirOf(m), filepath.Join(home, ".session-lock"), filepath.Join(home, ".hook-lock"), l.inboxOf(m)} {
+		for _, path := range []string{l.dirOf(m), filepath.Join(home, inbox.SessionLock), filepath.Join(home, inbox.HookLock), l.inboxOf(m)} {
 			if _, err := os.Stat(path); err == nil && flock.Held(path) {
 				l.surprise("%s is still locked", path)
 			}

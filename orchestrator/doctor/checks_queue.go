@@ -72,7 +72,7 @@ func checkCursor(_ *Facts, a *Agent) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity: Warning, Code: "cursor", Seen: filepath.Join(filepath.Dir(a.Config.Inbox), cursorFile) + ": " + q.CursorProblem,
+		Severity: Warning, Code: "cursor", Seen: inbox.Beside(a.Config.Inbox, inbox.CursorFile) + ": " + q.CursorProblem,
 		Why: "the queue rebuilds it from what it remembers; if that is lost too, entries may come twice",
 		Fix: a.command("recover"), mend: a.recovering(),
 	}}
@@ -127,7 +127,7 @@ func checkDead(f *Facts, a *Agent) []Finding {
 	if q.DeadBroken > 0 && a.Denied == nil {
 		found = append(found, Finding{
 			Severity: Warning, Code: "dead-letters-broken", Seen: "the dead letters cannot be read to their end",
-			Why: "what was given up cannot be queued again", Fix: "look at " + filepath.Join(filepath.Dir(a.Config.Inbox), ".dead-letter.jsonl"),
+			Why: "what was given up cannot be queued again", Fix: "look at " + inbox.DeadLetterFile(a.Config.Inbox),
 		})
 	}
 	return found
@@ -145,8 +145,8 @@ func checkLocks(_ *Facts, a *Agent) []Finding {
 	}
 	if q.HookLockHeld {
 		found = append(found, Finding{
-			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, hookLock) + " was held for a whole second",
-			Why: "hooks give up after a moment and hand nothing over", Fix: "fuser -v " + settings.Quote(filepath.Join(beside, hookLock)),
+			Severity: Error, Code: "lock-stuck", Seen: filepath.Join(beside, inbox.HookLock) + " was held for a whole second",
+			Why: "hooks give up after a moment and hand nothing over", Fix: "fuser -v " + settings.Quote(filepath.Join(beside, inbox.HookLock)),
 		})
 	}
 	switch {

@@ -20,12 +20,6 @@ import (
 	"heartbeat/orchestrator/session"
 )
 
-// Files beside the inbox.
-const (
-	cursorFile = ".inbox-offset"
-	hookLock   = ".hook-lock"
-)
-
 // queueLook bounds how many bytes of a queue are counted.
 const queueLook = 8 << 20
 
@@ -95,7 +89,7 @@ func cursorProblem(a *config.Agent) string {
 		return err.Error()
 	}
 	defer beside.Close()
-	data, err := beside.Read(cursorFile, 4<<10)
+	data, err := beside.Read(inbox.CursorFile, 4<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
@@ -135,14 +129,14 @@ func cursorProblem(a *config.Agent) string {
 }
 
 func (q *Queue) locks(a *config.Agent, beside string) {
-	for _, name := range []string{hookLock, inbox.SessionLock} {
+	for _, name := range []string{inbox.HookLock, inbox.SessionLock} {
 		info, err := os.Lstat(filepath.Join(beside, name))
 		if err == nil && !info.Mode().IsRegular() {
 			q.BadLocks = append(q.BadLocks, name)
 		}
 	}
 	// A tick holds the hook lock for milliseconds.
-	lock := filepath.Join(beside, hookLock)
+	lock := filepath.Join(beside, inbox.HookLock)
 	q.HookLockHeld = flock.Held(lock)
 	for range 20 {
 		if !q.HookLockHeld {

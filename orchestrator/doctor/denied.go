@@ -26,8 +26,8 @@ func deniedTo(a *config.Agent) *Denied {
 		}
 	}
 	for _, path := range []string{
-		a.Inbox, filepath.Join(beside, cursorFile), filepath.Join(beside, hookLock), filepath.Join(beside, inbox.SessionLock),
-		filepath.Join(beside, ".in-flight"), filepath.Join(beside, ".dead-letter.jsonl"), filepath.Join(a.Home, "session.json"),
+		a.Inbox, filepath.Join(beside, inbox.CursorFile), filepath.Join(beside, inbox.HookLock), filepath.Join(beside, inbox.SessionLock),
+		filepath.Join(beside, inbox.FlightFile), filepath.Join(beside, inbox.DeadFile), filepath.Join(a.Home, "session.json"),
 	} {
 		if d := denied(path, unix.R_OK|unix.W_OK); d != nil {
 			return d

@@ -69,7 +69,7 @@ func (r *rig) record(alive bool) {
 		shim = self(r.t)
 	}
 	rec := &hook.Record{Version: 1, Agent: "triage", Phase: hook.Turn, Inbox: r.agent.Inbox, Shim: shim}
-	r.must(rec.Write(r.agent.Home))
+	r.queue(func(q *inbox.Held) error { return hook.Under(q, rec, r.agent.Home).Save() })
 }
 
 func lockFixtures() []fixture {
@@ -78,14 +78,14 @@ func lockFixtures() []fixture {
 	return []fixture{
 		{
 			"lock-no-file", Error, false,
-			func(r *rig) { r.must(os.Mkdir(lock(r, hookLock), 0o700)) },
+			func(r *rig) { r.must(os.Mkdir(lock(r, inbox.HookLock), 0o700)) },
 			func(r *rig) { r.put("work/.heartbeat/.hook-lock", "") },
 		},
 		{
 			"lock-stuck", Error, false,
-			func(r *rig) { r.hold(lock(r, hookLock)) },
+			func(r *rig) { r.hold(lock(r, inbox.HookLock)) },
 			func(r *rig) {
-				unlock, err := flock.TryLock(lock(r, hookLock))
+				unlock, err := flock.TryLock(lock(r, inbox.HookLock))
 				r.must(err)
 				time.AfterFunc(50*time.Millisecond, func() { _ = unlock() })
 			},

@@ -185,21 +185,19 @@ func (r *rig) facts() *Facts {
 func (r *rig) findings() []Finding { r.t.Helper(); return Examine(r.facts()) }
 
 // queue runs do with the agent's queue and its lock.
-func (r *rig) queue(do func(q *inbox.Queue) error) {
+func (r *rig) queue(do func(q *inbox.Held) error) {
 	r.t.Helper()
 	q, err := inbox.Open(inbox.Place{Inbox: r.agent.Inbox, Home: r.agent.Home})
 	r.must(err)
 	defer q.Close()
-	unlock, err := q.Lock(r.t.Context())
-	r.must(err)
-	r.must(errors.Join(do(q), unlock()))
+	r.must(q.Hold(r.t.Context(), do))
 }
 
 // offer leaves an entry in flight, as a session that died.
 func (r *rig) offer() {
 	r.t.Helper()
 	r.put("work/.heartbeat/inbox.jsonl", "one\ntwo\n")
-	r.queue(func(q *inbox.Queue) error {
+	r.queue(func(q *inbox.Held) error {
 		e, err := q.Next()
 		if err != nil {
 			return err
@@ -213,10 +211,10 @@ func (r *rig) offer() {
 func (r *rig) bury() {
 	r.t.Helper()
 	r.offer()
-	r.queue(func(q *inbox.Queue) error {
+	r.queue(func(q *inbox.Held) error {
 		_, err := q.Advance(inbox.Started, "")
 		if err == nil {
-			_, _, err = q.Recover(inbox.Interruption{Policy: inbox.DeadLetter})
+			_, _, err = inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.DeadLetter})
 		}
 		return err
 	})

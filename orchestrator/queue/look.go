@@ -105,12 +105,12 @@ func CompleteTail(a *config.Agent) error {
 		return nil // the next look says so
 	}
 	defer q.Close()
-	unlock, err := q.Lock(ctx)
+	held, err := q.Lock(ctx)
 	if err != nil {
 		return nil
 	}
-	defer unlock()
-	if _, err := q.Next(); !errors.Is(err, inbox.ErrEmpty) {
+	defer held.Unlock()
+	if _, err := held.Next(); !errors.Is(err, inbox.ErrEmpty) {
 		return err
 	}
 	return nil
@@ -139,7 +139,7 @@ func FileTooLarge(ctx context.Context, a *config.Agent, l inbox.Letter) error {
 	defer q.Close()
 	ctx, cancel := context.WithTimeout(ctx, filingWait)
 	defer cancel()
-	err = hooksLocked(ctx, q, func(q *inbox.Queue) error { return q.FileTooLarge(l) })
+	err = q.Hold(ctx, func(h *inbox.Held) error { return h.FileTooLarge(l) })
 	if err != nil {
 		return fmt.Errorf("cannot file a prompt of agent %q that is too large: %w", a.Name, err)
 	}
@@ -162,7 +162,7 @@ func Reclaim(a *config.Agent) (again bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reclaimWait)
 	defer cancel()
-	if err = hooksLocked(ctx, q, (*inbox.Queue).Reclaim); err != nil {
+	if err = q.Hold(ctx, (*inbox.Held).Reclaim); err != nil {
 		err = fmt.Errorf("cannot give disk space back: %w", err)
 	}
 	return q.Reclaimable(), err

@@ -39,7 +39,7 @@ func (e *BusyError) Error() string { return e.why }
 func (e *BusyError) Hint() string { return e.hint }
 
 // locked runs act with the hook lock held.
-func locked(ctx context.Context, p inbox.Place, act func(*inbox.Queue) error) (err error) {
+func locked(ctx context.Context, p inbox.Place, act func(*inbox.Held) error) (err error) {
 	q, err := inbox.Open(p)
 	if err != nil {
 		return err
@@ -47,16 +47,7 @@ func locked(ctx context.Context, p inbox.Place, act func(*inbox.Queue) error) (e
 	defer func() { err = errors.Join(err, q.Close()) }()
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
-	return hooksLocked(ctx, q, act)
-}
-
-func hooksLocked(ctx context.Context, q *inbox.Queue, act func(*inbox.Queue) error) (err error) {
-	unlock, err := q.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	return act(q)
+	return q.Hold(ctx, act)
 }
 
 // Settle gives the entries of a queue that nobody has worked on yet delivery
@@ -70,7 +61,7 @@ func Settle(ctx context.Context, a *config.Agent) error {
 	if settled, err := q.Settled(); settled || err != nil {
 		return err
 	}
-	return locked(ctx, place(a), (*inbox.Queue).Settle)
+	return locked(ctx, place(a), (*inbox.Held).Settle)
 }
 
 // Drop takes queued entries out of an agent's queue, by their id or delivery
@@ -78,7 +69,7 @@ func Settle(ctx context.Context, a *config.Agent) error {
 // queued is an error that matches inbox.ErrNotFound, and that of an entry in
 // flight a *BusyError.
 func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err error) {
-	err = locked(ctx, place(a), func(q *inbox.Queue) error {
+	err = locked(ctx, place(a), func(q *inbox.Held) error {
 		if err := q.Settle(); err != nil {
 			return err
 		}
@@ -121,7 +112,7 @@ const wholeQueue = math.MaxInt
 // Retry queues dead letters again, by their id, delivery id or entry id, or
 // all of them, and returns how many. They stand at the end of the queue.
 func Retry(ctx context.Context, a *config.Agent, ids []string, all bool) (n int, err error) {
-	err = locked(ctx, place(a), func(q *inbox.Queue) error {
+	err = locked(ctx, place(a), func(q *inbox.Held) error {
 		if ids, err = chosen(q, ids, all); err != nil {
 			return err
 		}
@@ -133,7 +124,7 @@ func Retry(ctx context.Context, a *config.Agent, ids []string, all bool) (n int,
 
 // Purge deletes dead letters, named as for Retry, and returns how many.
 func Purge(ctx context.Context, a *config.Agent, ids []string, all bool) (n int, err error) {
-	err = locked(ctx, place(a), func(q *inbox.Queue) error {
+	err = locked(ctx, place(a), func(q *inbox.Held) error {
 		if ids, err = chosen(q, ids, all); err != nil {
 			return err
 		}
@@ -147,7 +138,7 @@ func Purge(ctx context.Context, a *config.Agent, ids []string, all bool) (n int,
 
 // chosen checks that each id names a dead letter; with all it returns those
 // that can be queued again.
-func chosen(q *inbox.Queue, ids []string, all bool) ([]string, error) {
+func chosen(q *inbox.Held, ids []string, all bool) ([]string, error) {
 	missing := slices.Clone(ids)
 	var every []string
 	for d, err := range q.DeadLetters() {

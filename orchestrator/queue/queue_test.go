@@ -55,12 +55,11 @@ func start(t *testing.T, a *config.Agent, s inbox.State) {
 
 func startBy(t *testing.T, a *config.Agent, s inbox.State, o inbox.Offering) {
 	t.Helper()
-	q := open(t, a)
-	unlock, err := q.Lock(t.Context())
+	q, err := open(t, a).Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unlock()
+	defer q.Unlock()
 	e, err := q.Next()
 	if err != nil {
 		t.Fatal(err)

@@ -77,14 +77,14 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, unlockDir()) }()
-	err = orphaned(ctx, r.Place, 0, func(q *inbox.Queue) error {
+	err = inbox.HoldOrphaned(ctx, r.Place, false, func(q inbox.Orphaned) error {
 		o, flight, err = q.Recover(inbox.Interruption{
 			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
 			Arrived: hook.ArrivedIn(r.ConfigDir), Now: time.Now(),
 		})
 		return err
 	})
-	if errors.Is(err, errLives) {
+	if errors.Is(err, inbox.ErrSessionLives) {
 		err = &BusyError{why: fmt.Sprintf("cannot recover %q: a session lives there", r.Dir), hint: "wait until it has ended"}
 	}
 	return o, flight, err
@@ -109,7 +109,9 @@ const recoverWait = 30 * time.Second
 // flight.
 func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Recovered, error) {
 	var r Recovered
-	err := orphaned(context.WithoutCancel(ctx), place(a), recoverWait, func(q *inbox.Queue) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
+	defer cancel()
+	err := inbox.HoldOrphaned(ctx, place(a), true, func(q inbox.Orphaned) (err error) {
 		r.Unreclaimed = q.Reclaim()
 		r.Reclaimable = q.Reclaimable()
 		r.Outcome, r.Flight, err = q.Recover(i)
@@ -122,33 +124,4 @@ func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Rec
 		err = fmt.Errorf("cannot recover agent %q: %w", a.Name, err)
 	}
 	return r, err
-}
-
-// errLives means that a session holds its lock.
-var errLives = errors.New("a session still lives")
-
-// orphaned runs act with the locks of the session and of the hooks held. It waits
-// for those for so long; with 0 not at all for that of the session.
-func orphaned(ctx context.Context, p inbox.Place, patience time.Duration, act func(*inbox.Queue) error) (err error) {
-	q, err := inbox.Open(p)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, q.Close()) }()
-	lockSession := func() (func() error, error) { return q.TryLockSession() }
-	if patience > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
-		lockSession = func() (func() error, error) { return q.LockSession(ctx) }
-	}
-	unlock, err := lockSession()
-	if errors.Is(err, flock.ErrHeld) {
-		return fmt.Errorf("%w: %w", errLives, err)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	return hooksLocked(ctx, q, act)
 }

@@ -67,13 +67,12 @@ func TestAClientThatCallsNoHook(t *testing.T) {
 			if tt.given {
 				want = inbox.Requeued
 			}
-			unlock, err := l.queue.Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer unlock()
-			got, _, err := l.queue.Recover(inbox.Interruption{
-				Policy: inbox.DeadLetter, Arrived: hook.Arrived, Unwatched: o.Unwatched, Untaken: o.Untaken,
+			var got inbox.Outcome
+			err := inbox.HoldOrphaned(t.Context(), l.place(), false, func(q inbox.Orphaned) (err error) {
+				got, _, err = q.Recover(inbox.Interruption{
+					Policy: inbox.DeadLetter, Arrived: hook.Arrived, Unwatched: o.Unwatched, Untaken: o.Untaken,
+				})
+				return err
 			})
 			if err != nil || got != want {
 				t.Errorf("the entry: %s, %v; want %s", got, err, want)

@@ -2,12 +2,9 @@ package session
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"time"
 
 	"heartbeat/hook"
-	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 )
 
@@ -177,70 +174,6 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 	return ending{why: v.end, detail: v.detail, abandon: v.abandon}, true
 }
 
-// update changes the session record under the hook lock. When the lock cannot
-// be had, or the record not be written, what is changed holds for the shim all
-// the same, and is written later: no verdict waits for a disk.
-func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
-	if s.adrift {
-		change(s.record)
-		return
-	}
-	unlock, err := s.lockHooks(ctx)
-	if err != nil {
-		s.failed.about("cannot lock the session record", err, time.Now())
-		change(s.record)
-		s.wrong = true
-		return
-	}
-	defer unlock()
-	s.reload()
-	change(s.record)
-	err = s.record.Write(s.spec.Home)
-	if s.wrong = err != nil; s.wrong {
-		s.failed.about("cannot write the session record", err, time.Now())
-	}
-}
-
-// reload reads session.json when it changed. What cannot be read says nothing.
-func (s *shim) reload() {
-	info, err := os.Lstat(filepath.Join(s.spec.Home, "session.json"))
-	if err != nil {
-		if s.wrong = true; s.goneAt.IsZero() {
-			s.goneAt = time.Now()
-		}
-		return
-	}
-	s.goneAt = time.Time{}
-	if s.read != nil && os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
-		return
-	}
-	s.read = info
-	told, err := hook.ReadRecord(s.spec.Home)
-	if s.wrong = err != nil || told == nil; s.wrong {
-		s.log.Debug("session record not read", "err", err)
-		return
-	}
-	s.record, s.wrong = hear(s.record, told, &s.ledger)
-}
-
-// mendEvery is how often a session record is put right that is not what hooks
-// and shim have made it.
-const mendEvery = 200 * time.Millisecond
-
-// mend puts it right. One that is gone is not made anew at once, nor where
-// something else is gone: its folder may be going, and a file in it would keep
-// rm -r from removing it.
-func (s *shim) mend(ctx context.Context, now time.Time) {
-	switch {
-	case !s.wrong || now.Sub(s.mended) < mendEvery:
-		return
-	case !s.goneAt.IsZero() && (now.Sub(s.goneAt) < mendEvery || s.ground.Differs() != ""):
-		return
-	}
-	s.mended = now
-	s.update(ctx, func(*hook.Record) {})
-}
-
 // report tells the orchestrator what changed.
 func (s *shim) report(now time.Time) {
 	r := Report{At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work}
@@ -305,36 +238,6 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 		s.log.Warn("cannot forget the session's processes", "err", err)
 	}
 	return o
-}
-
-// abandon acknowledges the entry whose background tasks did not end in time.
-func (s *shim) abandon(ctx context.Context) {
-	if s.adrift {
-		return
-	}
-	unlock, err := s.lockHooks(ctx)
-	if err != nil {
-		s.log.Warn("cannot acknowledge the entry", "err", err)
-		return
-	}
-	defer unlock()
-	s.reload()
-	f, err := s.queue.InFlight()
-	if err != nil || f == nil || f.State != inbox.Background {
-		s.log.Warn("no entry waits for background tasks", "err", err)
-		return
-	}
-	_, err = s.queue.Acknowledge(inbox.Acknowledgement{
-		Session: s.spec.Session, Abandoned: s.record.BackgroundTasks, Now: time.Now(), Reply: s.record.LastReply,
-	})
-	if err != nil {
-		s.log.Error("cannot acknowledge the entry", "err", err)
-		return
-	}
-	s.record.Done()
-	if err := s.record.Write(s.spec.Home); err != nil {
-		s.log.Warn("cannot write the session record", "err", err)
-	}
 }
 
 // outcome decides, in one place, why the session ended.

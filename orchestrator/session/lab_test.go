@@ -35,7 +35,7 @@ func newLab(t *testing.T, prompts ...string) *lab {
 		t.Fatal(err)
 	}
 	var err error
-	if l.queue, err = inbox.Open(inbox.Place{Inbox: filepath.Join(l.home, "inbox.jsonl"), Home: l.home}); err != nil {
+	if l.queue, err = inbox.Open(l.place()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.queue.Close() })
@@ -45,6 +45,10 @@ func newLab(t *testing.T, prompts ...string) *lab {
 		}
 	}
 	return l
+}
+
+func (l *lab) place() inbox.Place {
+	return inbox.Place{Inbox: filepath.Join(l.home, "inbox.jsonl"), Home: l.home}
 }
 
 // id is the session's, as the client is told.

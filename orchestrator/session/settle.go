@@ -20,48 +20,16 @@ func (s *shim) stopped() bool {
 // settled acknowledges the entry whose turn is over, and says what follows,
 // unless a hook has spoken since the moment that was judged.
 func (s *shim) settled(ctx context.Context, before moment) {
-	s.dealWith(ctx, before, "acknowledge the entry", func(f *inbox.InFlight) error {
-		if f != nil && f.DeliveryID == s.record.Settles {
-			if _, err := s.queue.Acknowledge(*s.record.Acknowledges(time.Now())); err != nil {
+	s.dealWith(ctx, before, "acknowledge the entry", func(session *hook.Session, f *inbox.InFlight) error {
+		if f != nil && f.DeliveryID == session.Record.Settles {
+			if err := s.acknowledge(session); err != nil {
 				return err
 			}
-			s.record.Done()
-			s.ledger.pass(1)
 		}
-		d, err := s.queue.Depth(countBytes)
-		afterSettling(s.record, err != nil || d.Entries > 0, time.Now())
+		d, err := session.Depth(countBytes)
+		afterSettling(session.Record, err != nil || d.Entries > 0, time.Now())
 		return nil
 	})
-}
-
-// dealWith runs act under the hook lock, with the session's entry in flight or
-// nil, and writes the record, unless act fails or a hook has spoken since the
-// moment that was judged.
-func (s *shim) dealWith(ctx context.Context, before moment, what string, act func(*inbox.InFlight) error) {
-	unlock, err := s.lockHooks(ctx)
-	if err != nil {
-		s.failed.about("cannot lock the queue", err, time.Now())
-		return
-	}
-	defer unlock()
-	s.reload()
-	if spoken(s.record) != before {
-		return
-	}
-	f, err := s.queue.InFlight()
-	if err == nil {
-		if f != nil && f.Session != s.spec.Session {
-			f = nil
-		}
-		err = act(f)
-	}
-	if err != nil {
-		s.failed.about("cannot "+what, err, time.Now())
-		return
-	}
-	if err := s.record.Write(s.spec.Home); err != nil {
-		s.failed.about("cannot write the session record", err, time.Now())
-	}
 }
 
 // afterSettling rules on a session whose turn is over and whose Stop hook does
@@ -90,17 +58,16 @@ func afterSettling(r *hook.Record, queued bool, now time.Time) {
 // one had the client stop: the client stands idle. That hook is remembered, so that
 // from now on a session takes one entry.
 func (s *shim) takeBack(ctx context.Context, by string, before moment) {
-	s.dealWith(ctx, before, "take the entry back", func(f *inbox.InFlight) error {
+	s.dealWith(ctx, before, "take the entry back", func(session *hook.Session, f *inbox.InFlight) error {
 		if f != nil && f.State == inbox.Offered && f.Via == inbox.ViaStop {
-			if err := s.queue.Withdraw(); err != nil {
+			if err := session.Withdraw(); err != nil {
 				return err
 			}
-			s.record.Work = nil
 		}
-		now := time.Now()
-		s.record.Gates = heardGates(s.record.Gates, []string{by})
-		s.record.End(hook.EndReleased, hook.NameHooks([]string{by})+" had the client stop where it was given the next prompt", now)
-		s.record.Enter(hook.Ending, now)
+		now, r := time.Now(), session.Record
+		r.Gates = heardGates(r.Gates, []string{by})
+		r.End(hook.EndReleased, hook.NameHooks([]string{by})+" had the client stop where it was given the next prompt", now)
+		r.Enter(hook.Ending, now)
 		return nil
 	})
 }

@@ -153,7 +153,7 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	defer unlock()
 	s.failed.log = s.log
 	s.sweepFormer(ctx)
-	s.ground.Ground, err = StandOn(append(Grounds(s.spec.Dir, s.spec.Home, s.spec.Inbox), SessionLock(s.spec.Inbox))...)
+	s.ground.Ground, err = StandOn(append(Grounds(s.spec.Dir, s.spec.Home, s.spec.Inbox), inbox.Beside(s.spec.Inbox, inbox.SessionLock))...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a session in %q: %w", s.spec.Dir, err)
 	}
@@ -185,20 +185,15 @@ func (s *shim) sweepFormer(ctx context.Context) {
 	}
 }
 
-// SessionLock is the path of the lock that a live session's shim holds.
-func SessionLock(inboxPath string) string {
-	return filepath.Join(filepath.Dir(inboxPath), inbox.SessionLock)
-}
-
 // prepare writes the session's record and offers the first entry. It returns
 // the prompt argument.
 func (s *shim) prepare(ctx context.Context) (string, error) {
-	unlock, err := s.lockHooks(ctx)
+	held, err := s.lockHooks(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer unlock()
-	f, err := s.queue.InFlight()
+	defer held.Unlock()
+	f, err := held.InFlight()
 	if err != nil {
 		return "", err
 	}
@@ -210,63 +205,51 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 	if s.spec.Resume != "" {
 		s.stops.Path, s.stops.Offset = s.conversation(s.spec.Resume)
 	}
-	prompt, err := s.begin(f, now)
+	session := hook.Under(held, s.record, s.spec.Home)
+	prompt, err := s.begin(session, f)
 	if err != nil {
 		return "", err
 	}
-	if err := s.record.Write(s.spec.Home); err != nil {
-		return "", errors.Join(err, s.withdraw())
+	if err := session.Save(); err != nil {
+		return "", errors.Join(err, withdraw(session))
 	}
 	return prompt, nil
 }
 
 // begin gives the session what it begins with, and returns the prompt argument.
-func (s *shim) begin(f *inbox.InFlight, now time.Time) (string, error) {
+func (s *shim) begin(session *hook.Session, f *inbox.InFlight) (string, error) {
 	switch {
 	case f == nil:
 	case f.DeliveryID == s.spec.GoOn:
-		return hook.GoOnPrompt, s.goOn(now)
+		return hook.GoOnPrompt, s.goOn(session)
 	default:
 		return "", fmt.Errorf("cannot start a session in %q: entry %s is in flight and was not recovered", s.spec.Dir, f.DeliveryID)
 	}
-	entry, err := s.queue.Next()
+	entry, err := session.Next()
 	if err != nil {
 		return "", err
 	}
 	if s.spec.KickoffText != "" {
 		return s.spec.KickoffText, nil
 	}
-	return s.offerFirst(entry, now)
+	return s.offerFirst(session, entry)
 }
 
 // goOn takes over the entry in flight that another session was interrupted in.
-func (s *shim) goOn(now time.Time) error {
+func (s *shim) goOn(session *hook.Session) error {
 	o := inbox.Offering{Session: s.spec.Session}
 	o.Transcript, o.TranscriptOffset = s.conversation(s.spec.Resume)
-	flight, err := s.queue.Rebind(s.spec.GoOn, o)
-	if err != nil {
-		return err
-	}
-	s.works(flight, now)
-	return nil
-}
-
-// works notes the entry that the session begins with.
-func (s *shim) works(flight *inbox.InFlight, now time.Time) {
-	s.record.Work = &hook.Work{
-		DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: now,
-	}
-	s.record.Continuations = 1
+	_, err := session.Rebind(s.spec.GoOn, o)
+	return err
 }
 
 // withdraw takes the offer back, where the session was to start with one: an
-// entry that it was to go on with stays in flight. The caller holds the hook
-// lock.
-func (s *shim) withdraw() error {
-	if f, err := s.queue.Peek(); err == nil && f != nil && f.Via == inbox.ViaResume {
+// entry that it was to go on with stays in flight.
+func withdraw(session *hook.Session) error {
+	if f, err := session.Peek(); err == nil && f != nil && f.Via == inbox.ViaResume {
 		return nil
 	}
-	err := s.queue.Withdraw()
+	err := session.Withdraw()
 	if errors.Is(err, inbox.ErrNothingInFlight) {
 		return nil
 	}
@@ -274,7 +257,7 @@ func (s *shim) withdraw() error {
 }
 
 // offerFirst offers the first entry with the prompt argument, where it fits.
-func (s *shim) offerFirst(entry *inbox.Entry, now time.Time) (string, error) {
+func (s *shim) offerFirst(session *hook.Session, entry *inbox.Entry) (string, error) {
 	if !hook.FitsArgument(entry.Prompt) {
 		return laterText, nil
 	}
@@ -283,11 +266,10 @@ func (s *shim) offerFirst(entry *inbox.Entry, now time.Time) (string, error) {
 		// What it holds already is no sign of what comes now.
 		offering.Transcript, offering.TranscriptOffset = s.conversation(s.spec.Resume)
 	}
-	flight, err := s.queue.Offer(entry, offering)
+	flight, err := session.Offer(entry, offering)
 	if err != nil {
 		return "", err
 	}
-	s.works(flight, now)
 	return hook.KickoffPrompt(hook.PromptFor(flight, entry.Prompt)), nil
 }
 
@@ -367,33 +349,20 @@ const maxLog = 16 << 20
 
 // notStarted takes the offer back: the client never ran.
 func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {
-	unlock, err := s.lockHooks(ctx)
+	held, err := s.lockHooks(ctx)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
-	defer unlock()
-	err = s.withdraw()
+	defer held.Unlock()
+	session := hook.Under(held, s.record, s.spec.Home)
+	err = withdraw(session)
 	s.record.End(hook.EndExited, cause.Error(), time.Now())
 	s.record.Phase, s.record.EndedAt, s.record.ExitCode = hook.Ended, time.Now(), 127
-	err = errors.Join(err, s.record.Write(s.spec.Home), s.dropLeftover())
+	err = errors.Join(err, session.Save(), s.dropLeftover())
 	return neverRan(cause), err
 }
 
 // neverRan is the outcome of a session whose client could not be started.
 func neverRan(cause error) *Outcome {
 	return &Outcome{Why: hook.EndExited, ExitCode: 127, Detail: cause.Error(), NoRoom: NoRoom(cause)}
-}
-
-// lockHooks takes the hook lock. Where it could not be had the last time it does
-// not wait as long again: the session has its limits whoever holds it.
-func (s *shim) lockHooks(ctx context.Context) (func() error, error) {
-	wait := lockWait
-	if s.shut {
-		wait = lockAgain
-	}
-	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
-	defer cancel()
-	unlock, err := s.queue.Lock(waiting)
-	s.shut = err != nil
-	return unlock, err
 }

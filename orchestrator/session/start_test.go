@@ -31,7 +31,11 @@ func TestAStartThatFailsTakesTheFirstEntryBack(t *testing.T) {
 			if o := l.run("exit 0", func(s *Spec) { spoil(t, s) }); o.Why != hook.EndExited || o.Detail == "" {
 				t.Errorf("ended as %+v", o)
 			}
-			q := l.queue
+			q, err := l.queue.Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer q.Unlock()
 			if f, err := q.InFlight(); err != nil || f != nil {
 				t.Fatalf("in flight %+v, %v", f, err)
 			}

@@ -1,0 +1,90 @@
+package hook
+
+import (
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// Session is a live session while the hook lock is held: its queue, and its
+// record as it is under that lock. Hooks and shim change neither without it, and
+// what changes both is a method here. It ends with the lock: nothing that was read
+// of it is used under the next one.
+type Session struct {
+	*inbox.Held
+	Record *Record
+	folder string // of session.json
+}
+
+// Under is the session with a record and a home, for who holds its hook lock.
+func Under(h *inbox.Held, r *Record, home string) *Session { return &Session{h, r, home} }
+
+// Save writes the record.
+func (s *Session) Save() error { return s.Record.write(s.folder) }
+
+// Offer is inbox.Held.Offer for the session's next entry.
+func (s *Session) Offer(e *inbox.Entry, o inbox.Offering) (*inbox.InFlight, error) {
+	f, err := s.Held.Offer(e, o)
+	s.Record.works(f)
+	return f, err
+}
+
+// Reoffer is inbox.Held.Reoffer.
+func (s *Session) Reoffer(o inbox.Offering) (*inbox.Entry, *inbox.InFlight, error) {
+	e, f, err := s.Held.Reoffer(o)
+	s.Record.works(f)
+	return e, f, err
+}
+
+// Rebind is inbox.Held.Rebind: the session goes on with another one's entry.
+func (s *Session) Rebind(delivery string, o inbox.Offering) (*inbox.InFlight, error) {
+	f, err := s.Held.Rebind(delivery, o)
+	s.Record.works(f)
+	return f, err
+}
+
+// Withdraw is inbox.Held.Withdraw: the session has no entry any more.
+func (s *Session) Withdraw() error {
+	err := s.Held.Withdraw()
+	if err == nil {
+		s.Record.rests()
+	}
+	return err
+}
+
+// TakeBack is inbox.Held.TakeBack.
+func (s *Session) TakeBack(offered *inbox.InFlight) (bool, error) {
+	taken, err := s.Held.TakeBack(offered)
+	if taken {
+		s.Record.rests()
+	}
+	return taken, err
+}
+
+// Acknowledge is inbox.Held.Acknowledge: the session is done with its entry.
+func (s *Session) Acknowledge(a inbox.Acknowledgement) (*inbox.Delivery, error) {
+	d, err := s.Held.Acknowledge(a)
+	if r := s.Record; err == nil {
+		r.Acknowledged++
+		r.Continuations = 0
+		r.Work, r.LastReply, r.Settles = nil, "", ""
+	}
+	return d, err
+}
+
+// works notes an entry that was offered to the session.
+func (r *Record) works(f *inbox.InFlight) {
+	if f == nil {
+		return
+	}
+	r.Work = &Work{DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Attempt: f.Attempt, Since: time.Now()}
+	r.Continuations++
+}
+
+// rests notes that an offer to the session reached nobody.
+func (r *Record) rests() {
+	if r.Work != nil {
+		r.Work = nil
+		r.Continuations--
+	}
+}

@@ -1,0 +1,164 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+)
+
+// lockHooks takes the hook lock. Where it could not be had the last time it does
+// not wait as long again: the session has its limits whoever holds it.
+func (s *shim) lockHooks(ctx context.Context) (*inbox.Held, error) {
+	wait := lockWait
+	if s.shut {
+		wait = lockAgain
+	}
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
+	defer cancel()
+	held, err := s.queue.Lock(waiting)
+	s.shut = err != nil
+	return held, err
+}
+
+// hold runs act under the hook lock, with what the shim knows of its session by
+// then, and writes the record unless act fails.
+func (s *shim) hold(ctx context.Context, act func(*hook.Session) error) (err error) {
+	held, err := s.lockHooks(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot lock the queue: %w", err)
+	}
+	defer func() { err = errors.Join(err, held.Unlock()) }()
+	s.reload()
+	session := hook.Under(held, s.record, s.spec.Home)
+	if err := act(session); err != nil {
+		return err
+	}
+	return session.Save()
+}
+
+// update changes the session record under the hook lock. When the lock cannot
+// be had, or the record not be written, what is changed holds for the shim all
+// the same, and is written later: no verdict waits for a disk.
+func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
+	if s.adrift {
+		change(s.record)
+		return
+	}
+	changed := false
+	err := s.hold(ctx, func(session *hook.Session) error {
+		change(session.Record)
+		changed = true
+		return nil
+	})
+	if !changed {
+		change(s.record)
+	}
+	if s.wrong = err != nil; s.wrong {
+		s.failed.about("cannot change the session record", err, time.Now())
+	}
+}
+
+// errSpoken means that a hook has spoken since the moment that was judged.
+var errSpoken = errors.New("a hook has spoken since")
+
+// dealWith runs act under the hook lock, with the session's entry in flight or
+// nil, unless a hook has spoken since the moment that was judged.
+func (s *shim) dealWith(ctx context.Context, before moment, what string, act func(*hook.Session, *inbox.InFlight) error) {
+	err := s.hold(ctx, func(session *hook.Session) error {
+		if spoken(session.Record) != before {
+			return errSpoken
+		}
+		f, err := s.own(session)
+		if err != nil {
+			return err
+		}
+		return act(session, f)
+	})
+	if err != nil && !errors.Is(err, errSpoken) {
+		s.failed.about("cannot "+what, err, time.Now())
+	}
+}
+
+// own returns the entry in flight where it is this session's, or nil.
+func (s *shim) own(session *hook.Session) (*inbox.InFlight, error) {
+	f, err := session.InFlight()
+	if err != nil || f == nil || f.Session != s.spec.Session {
+		return nil, err
+	}
+	return f, nil
+}
+
+// acknowledge finishes the session's entry with what its record tells of it.
+func (s *shim) acknowledge(session *hook.Session) error {
+	_, err := session.Acknowledge(*session.Record.Acknowledges(time.Now()))
+	if err == nil {
+		s.ledger.pass(1)
+	}
+	return err
+}
+
+// abandon acknowledges the entry whose background tasks did not end in time.
+func (s *shim) abandon(ctx context.Context) {
+	if s.adrift {
+		return
+	}
+	err := s.hold(ctx, func(session *hook.Session) error {
+		f, err := s.own(session)
+		if err == nil && (f == nil || f.State != inbox.Background) {
+			err = errors.New("none waits for background tasks")
+		}
+		if err != nil {
+			return err
+		}
+		return s.acknowledge(session)
+	})
+	if err != nil {
+		s.log.Warn("cannot acknowledge the entry", "err", err)
+	}
+}
+
+// reload reads session.json when it changed. What cannot be read says nothing.
+func (s *shim) reload() {
+	info, err := os.Lstat(filepath.Join(s.spec.Home, "session.json"))
+	if err != nil {
+		if s.wrong = true; s.goneAt.IsZero() {
+			s.goneAt = time.Now()
+		}
+		return
+	}
+	s.goneAt = time.Time{}
+	if s.read != nil && os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
+		return
+	}
+	s.read = info
+	told, err := hook.ReadRecord(s.spec.Home)
+	if s.wrong = err != nil || told == nil; s.wrong {
+		s.log.Debug("session record not read", "err", err)
+		return
+	}
+	s.record, s.wrong = hear(s.record, told, &s.ledger)
+}
+
+// mendEvery is how often a session record is put right that is not what hooks
+// and shim have made it.
+const mendEvery = 200 * time.Millisecond
+
+// mend puts it right. One that is gone is not made anew at once, nor where
+// something else is gone: its folder may be going, and a file in it would keep
+// rm -r from removing it.
+func (s *shim) mend(ctx context.Context, now time.Time) {
+	switch {
+	case !s.wrong || now.Sub(s.mended) < mendEvery:
+		return
+	case !s.goneAt.IsZero() && (now.Sub(s.goneAt) < mendEvery || s.ground.Differs() != ""):
+		return
+	}
+	s.mended = now
+	s.update(ctx, func(*hook.Record) {})
+}
