@@ -14,6 +14,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
 )
 
 type historyCmd struct {
@@ -133,7 +134,7 @@ func (h pastEvents) text(p *page) {
 		if e.What == "session" {
 			done = strconv.Itoa(e.Done)
 			if e.Took > 0 {
-				took = ago(e.Took)
+				took = status.Span(e.Took)
 			}
 		}
 		what := cell{text: e.What}

@@ -8,6 +8,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/status"
 )
 
 type nextCmd struct {
@@ -100,7 +101,7 @@ func (c comingFires) text(p *page) {
 	for _, f := range c.Fires {
 		rows = append(rows, plain(
 			f.Agent, f.Trigger, f.At.Format("Mon 2006-01-02 15:04:05 MST"), f.At.UTC().Format("2006-01-02 15:04:05Z"),
-			"in "+ago(f.At.Sub(c.now)),
+			"in "+status.Span(f.At.Sub(c.now)),
 		))
 	}
 	p.table([]string{"AGENT", "TRIGGER", "LOCAL TIME", "UTC", ""}, rows)

@@ -64,6 +64,8 @@ Examples:
 type ran struct {
 	*status.Summary
 	Verdict status.Verdict `json:"verdict,omitempty"` // with --once
+	// Troubles are what is left for a person, with --once.
+	Troubles []status.Trouble `json:"troubles,omitempty"`
 }
 
 func (c runCmd) run(ctx context.Context, a *app) (result, error) {
@@ -97,7 +99,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	if asked {
 		return res, &failure{status: exitError, err: errors.New("cannot finish: asked to stop")}
 	}
-	res.Verdict = sum.Verdict()
+	res.Verdict, res.Troubles = sum.Verdict(), a.troubles(fleet, c.chosen(fleet), nil)
 	return res, onceFailure(sum)
 }
 
@@ -119,6 +121,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
 		a.remember(fleet)
 		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
+		around.Go(func() { a.logTroubles(fleet, c.chosen(fleet), s.Snapshot()) })
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		around.Go(func() { a.serveControl(beside, fleet, reloading{s, file}) })
@@ -150,6 +153,33 @@ func (c runCmd) chosen(f *config.Fleet) []*config.Agent {
 		return nil // a reload has removed one
 	}
 	return agents
+}
+
+// troubles are what keeps agents of a fleet from working, or waits for a person,
+// as far as a scheduler says, if one does, and the disk tells.
+func (a *app) troubles(f *config.Fleet, agents []*config.Agent, live *status.Live) []status.Trouble {
+	stateDir, err := owner.StateDir(f)
+	if err != nil {
+		return nil // whoever needs it tells
+	}
+	now, those := time.Now(), *f
+	those.Agents = agents
+	return status.Read(&those, stateDir, live, now).Troubles(a.ours(), now)
+}
+
+// mostLogged is how many troubles stand in the log of a run that begins.
+const mostLogged = 10
+
+// logTroubles says what waits for a person when a run begins.
+func (a *app) logTroubles(f *config.Fleet, agents []*config.Agent, says []status.AgentState) {
+	waits := slices.DeleteFunc(a.troubles(f, agents, &status.Live{Agents: says}), func(t status.Trouble) bool { return !t.What.Person() })
+	for i, t := range waits {
+		if i == mostLogged {
+			a.log.Warn("more waits for a person", "count", len(waits)-i, "do", a.ours()+" status")
+			return
+		}
+		a.log.Warn("this waits for a person", "agent", t.Agent, "what", t.Text, "do", t.Do)
+	}
 }
 
 // logStop writes the last line of a run: why it ended, and what it did.
@@ -266,6 +296,7 @@ func (r ran) text(p *page) {
 		})
 	}
 	p.table([]string{"AGENT", "STATE", "DONE", "GIVEN UP", "QUEUED", "WHY"}, rows)
+	troublesText(p, r.Troubles)
 }
 
 // stateCell is a state in the colour of its urgency.

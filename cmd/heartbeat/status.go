@@ -1,17 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/control"
-	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
 )
@@ -22,11 +24,14 @@ type statusCmd struct {
 
 // Help implements kong's HelpProvider.
 func (statusCmd) Help() string {
-	return `Shows what each agent does, what is queued and in flight, how its last session
-ended and when its next scheduled fire is. IN FLIGHT names the trigger, or "send",
-or "a line" that somebody wrote into the inbox. Triggers that fail are named below
-the table, with the reason. It reads the disk, so it works with
-and without a running scheduler; one that answers is named.
+	return `Shows what each agent does, what is queued and in flight, how its last
+session ended and when its next scheduled fire is. The first line counts the
+agents by their states. What waits for a person, or keeps an agent from
+working, comes next, with why, since when, and what to type.
+
+IN FLIGHT names the trigger, or "send", or "a line" that somebody wrote into the
+inbox. It reads the disk, so it works with and without a running scheduler; one
+that answers is named.
 
 Examples:
 
@@ -37,7 +42,16 @@ Examples:
 // statusPage is the state of the fleet.
 type statusPage struct {
 	status.Fleet
-	now time.Time
+	// Summary is the first line, Troubles are what needs a person or keeps an agent
+	// from working, the most pressing first.
+	Summary  string           `json:"summary"`
+	Troubles []status.Trouble `json:"troubles"`
+	ours     string
+	now      time.Time
+}
+
+func newStatusPage(f status.Fleet, ours string, now time.Time) statusPage {
+	return statusPage{f, f.Headline(), f.Troubles(ours, now), ours, now}
 }
 
 func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
@@ -69,7 +83,7 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 		a.warn(err.Error())
 	}
 	now := time.Now()
-	return statusPage{status.Read(fleet, stateDir, live, now), now}, nil
+	return newStatusPage(status.Read(fleet, stateDir, live, now), a.ours(), now), nil
 }
 
 // askPatience is how long a running scheduler may take to answer.
@@ -86,57 +100,91 @@ func askStatus(ctx context.Context, fleet *config.Fleet) (*status.Live, error) {
 }
 
 func (s statusPage) text(p *page) {
-	var rows [][]cell
-	for _, a := range s.Agents {
-		state := stateCell(p, a.State)
-		state.text = stateText(a, s.now)
-		dead := cell{text: strconv.Itoa(a.Dead)}
-		if a.DeadMore {
-			dead.text += "+"
-		}
-		if a.Dead > 0 || a.Unread {
-			dead.colour = p.red
-		}
-		if a.Unread {
-			dead.text = unknown
-		}
-		rows = append(rows, []cell{
-			{text: a.Agent},
-			state,
-			{text: queuedText(a)},
-			{text: inFlightText(a, s.now)},
-			dead,
-			{text: nextText(a, s.now)},
-			{text: lastText(a)},
-		})
-	}
+	p.printf("%s\n", s.Summary)
 	if s.Scheduler != nil {
-		p.printf("run by process %s for %s\n", strconv.Itoa(s.Scheduler.PID), ago(s.now.Sub(s.Scheduler.Started)))
+		p.printf("run by process %s for %s\n", strconv.Itoa(s.Scheduler.PID), status.Span(s.now.Sub(s.Scheduler.Started)))
+	}
+	if n := s.Unrun(); n > 0 {
+		p.printf("%s, and nobody runs the agent: %s run\n", waiting(n), s.ours)
+	}
+	troublesText(p, s.Troubles)
+	p.printf("\n")
+	var rows [][]cell
+	for _, a := range s.byTrouble() {
+		rows = append(rows, s.row(p, a))
 	}
 	p.table([]string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "NEXT", "LAST SESSION"}, rows)
 	for _, a := range s.Agents {
-		if a.Problem != "" {
-			p.coloured(p.red, "! ")
-			p.printf("%s: %s\n", a.Agent, a.Problem)
+		if note := a.Note(s.now); note != "" {
+			p.printf("%s: %s\n", a.Agent, note)
 		}
-		if a.Lost != "" && a.Lost != a.Problem {
-			p.coloured(p.red, "! ")
-			p.printf("%s: %s\n", a.Agent, a.Lost)
+	}
+}
+
+// byTrouble are the agents, those that need a person first.
+func (s statusPage) byTrouble() []status.Agent {
+	pressing := map[string]int{}
+	for i, t := range s.Troubles {
+		if _, known := pressing[t.Agent]; !known && t.What.Alarming() {
+			pressing[t.Agent] = i - len(s.Troubles)
 		}
-		if l := a.QueueLost; l != nil {
-			p.coloured(p.red, "! ")
-			p.printf("%s: its queue was lost %s ago: %s; `heartbeat resume %s` when you have seen it\n", a.Agent, roughly(s.now.Sub(l.At)), l.String(), a.Agent)
+	}
+	all := slices.Clone(s.Agents)
+	slices.SortStableFunc(all, func(x, y status.Agent) int { return cmp.Compare(pressing[x.Agent], pressing[y.Agent]) })
+	return all
+}
+
+func (s statusPage) row(p *page, a status.Agent) []cell {
+	state := stateCell(p, a.State)
+	state.text = stateText(a, s.now)
+	dead := cell{text: strconv.Itoa(a.Dead)}
+	if a.DeadMore {
+		dead.text += "+"
+	}
+	if a.Dead > 0 || a.Unread {
+		dead.colour = p.red
+	}
+	if a.Unread {
+		dead.text = unknown
+	}
+	return []cell{
+		{text: a.Agent},
+		state,
+		{text: queuedText(a)},
+		{text: inFlightText(a, s.now)},
+		dead,
+		{text: nextText(a, s.now)},
+		{text: lastText(a)},
+	}
+}
+
+func waiting(prompts int) string {
+	if prompts == 1 {
+		return "1 prompt waits"
+	}
+	return strconv.Itoa(prompts) + " prompts wait"
+}
+
+// mostTroubles is how many of them are printed.
+const mostTroubles = 50
+
+// troublesText prints what is wrong and what to type.
+func troublesText(p *page, all []status.Trouble) {
+	for i, t := range all {
+		if i == mostTroubles {
+			p.printf("and %s more: name agents, or -o json\n", strconv.Itoa(len(all)-i))
+			return
 		}
-		if k := a.Stuck; k != nil && k.Told {
-			p.coloured(p.red, "! ")
-			p.printf("%s: the service has failed for %s: %s\n", a.Agent, roughly(s.now.Sub(k.Since)), k.Why)
+		colour := p.yellow
+		if t.What.Alarming() {
+			colour = p.red
 		}
-		for _, f := range a.Failing {
-			p.coloured(p.red, "! ")
-			p.printf("%s: %s\n", a.Agent, failingText(f, s.now))
-		}
-		if why := whyText(a, s.now); why != "" {
-			p.printf("%s: %s\n", a.Agent, why)
+		p.coloured(colour, "! ")
+		p.printf("%s: %s", t.Agent, t.Text)
+		if width(foreign.Line(t.Agent+t.Text+t.Do))+len("! : ; ") > pageColumns {
+			p.printf("\n    %s\n", t.Do) // to be copied, so it is not broken
+		} else {
+			p.printf("; %s\n", t.Do)
 		}
 	}
 }
@@ -146,7 +194,7 @@ func stateText(a status.Agent, now time.Time) string {
 	if a.State == status.Stopped || a.Since.IsZero() {
 		return string(a.State)
 	}
-	return string(a.State) + " " + roughly(now.Sub(a.Since))
+	return string(a.State) + " " + status.Age(now.Sub(a.Since))
 }
 
 // unknown stands for what cannot be read.
@@ -170,7 +218,7 @@ func inFlightText(a status.Agent, now time.Time) string {
 		return unknown
 	}
 	if f := a.InFlight; f != nil {
-		text := origin(a.Agent, f.Source) + " " + roughly(now.Sub(f.DeliveredAt))
+		text := origin(a.Agent, f.Source) + " " + status.Age(now.Sub(f.DeliveredAt))
 		if f.Attempt > 1 {
 			text += ", try " + strconv.Itoa(f.Attempt)
 		}
@@ -217,7 +265,7 @@ func lastText(a status.Agent) string {
 func nextText(a status.Agent, now time.Time) string {
 	switch {
 	case !a.Next.IsZero():
-		return "in " + roughly(a.Next.Sub(now))
+		return "in " + status.Age(a.Next.Sub(now))
 	case a.Watches > 0 && a.Polls > 0:
 		return "any time"
 	case a.Watches > 0:
@@ -226,85 +274,4 @@ func nextText(a status.Agent, now time.Time) string {
 		return "poll"
 	}
 	return "-"
-}
-
-// roughly is a duration in its largest unit.
-func roughly(d time.Duration) string {
-	switch d = d.Abs(); {
-	case d < time.Minute:
-		return strconv.Itoa(int(d.Seconds())) + "s"
-	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + "m"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + "h"
-	}
-	return strconv.Itoa(int(d.Hours())/24) + "d"
-}
-
-// whyText explains states that a person may want to end.
-func whyText(a status.Agent, now time.Time) string {
-	switch a.State {
-	case status.Held:
-		return "held: " + a.Reason.String()
-	case status.Waiting:
-		return "waiting: " + a.Reason.String()
-	case status.BackingOff, status.Parked:
-		return fmt.Sprintf("%s for %s: %s", a.State, ago(a.Until.Sub(now)), a.Reason)
-	case status.Ending:
-		return "its session ends: " + a.Reason.String()
-	case status.Idle, status.Starting, status.Running, status.Stopped:
-	}
-	if !a.Paused.IsZero() {
-		return "paused by " + a.WhoPaused() + "; heartbeat resume lets it go on"
-	}
-	return heldBackText(a, now)
-}
-
-// heldBackText says why a live session is not handed what is queued.
-func heldBackText(a status.Agent, now time.Time) string {
-	if a.Depth.Entries == 0 || a.InFlight != nil {
-		return ""
-	}
-	switch {
-	case a.Phase == hook.Unattended && a.Attached > 0:
-		return "a person has its session for themselves; prompts go on when they have left"
-	case a.Phase == hook.Unattended:
-		return "its turn was broken off: its session can be handed nothing and ends soon"
-	case a.Phase == hook.Waiting && now.Before(a.Hush):
-		return "a person has typed in its session; prompts go on in " + ago(a.Hush.Sub(now))
-	case a.Phase == hook.Turn:
-		return "a turn goes on that is not the queue's, but a person's say"
-	case a.Phase == hook.Settling:
-		return "other Stop hooks than heartbeat's have a say at the end of its turn; prompts come after it"
-	case a.Phase == hook.Background:
-		return "background tasks of its last turn run; prompts come after them"
-	}
-	return ""
-}
-
-// failingText says what is wrong with a trigger, and for how long.
-func failingText(f firing.Failing, now time.Time) string {
-	text := fmt.Sprintf("trigger %s has failed for %s", f.Trigger, roughly(now.Sub(f.Since)))
-	if f.Times > 1 {
-		text += fmt.Sprintf(", %d times", f.Times)
-	}
-	if !f.Retry.IsZero() {
-		text += fmt.Sprintf(", next try in %s", roughly(max(0, f.Retry.Sub(now))))
-	}
-	return text + ": " + shorten(f.Why.String(), 200)
-}
-
-// ago is a duration in its one or two largest units.
-func ago(d time.Duration) string {
-	switch d = d.Abs(); {
-	case d < time.Second:
-		return "0s"
-	case d < time.Minute:
-		return d.Truncate(time.Second).String()
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
 }

@@ -40,8 +40,12 @@ func TestStatusTable(t *testing.T) {
 	broken.Phase, broken.Depth.Entries = hook.Unattended, 1
 
 	var p page
-	statusPage{status.Fleet{Agents: []status.Agent{busy, waits, ends, stopped, typed, broken}}, now}.text(&p)
-	want := `AGENT     STATE       QUEUED  IN FLIGHT             DEAD  NEXT         LAST SESSION
+	newStatusPage(status.Fleet{Agents: []status.Agent{busy, waits, ends, stopped, typed, broken}}, "heartbeat", now).text(&p)
+	want := `6 agents: 4 running, 1 ending, 1 stopped · 123 queued · 3 dead letters
+1 prompt waits, and nobody runs the agent: heartbeat run
+! triage: 3 dead letters; heartbeat dead-letter triage
+
+AGENT     STATE       QUEUED  IN FLIGHT             DEAD  NEXT         LAST SESSION
 triage    running 1m  120     mails 2m, try 2   3     in 2d     timeout, 2 done
 builder   running 3h  0       none, it waits        0     any time  41 done
 reviewer  ending 5s   0       a line 1h         0     -            -

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"errors"
 	"time"
 
 	"heartbeat/config"
@@ -39,7 +40,7 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 		st.Phase, st.Work = phase, work
 	}
 	if q := on.queue; q.err != nil {
-		st.Problem, st.Unread = q.err.Error(), true
+		st.Problem, st.Unread, st.Asks = q.err.Error(), true, errors.Is(q.err, inbox.ErrNeedsOperator)
 	} else {
 		st.Depth, st.InFlight, st.Dead, st.DeadMore = q.depth, q.flight, q.dead.Entries, q.dead.More
 	}
@@ -59,6 +60,9 @@ func onDisk(a *config.Agent, on seen) Agent {
 		st.Problem = a.Dir + " is not there; heartbeat apply " + a.Name + " makes it"
 	}
 	if !on.running { // what it did then is no longer so
+		if on.published != nil {
+			st.Was = st.State
+		}
 		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost, st.Stuck = Stopped, "", nil, time.Time{}, nil, "", nil
 		return st
 	}

@@ -139,6 +139,11 @@ type Agent struct {
 	// DeadMore is true when there are more of them than were counted.
 	DeadMore bool   `json:"dead_letters_more,omitempty"`
 	Problem  string `json:"problem,omitempty"`
+	// Asks is true when the queue does not know where to go on, and asks a person.
+	Asks bool `json:"needs_answer,omitempty"`
+	// Was is the state in which its last scheduler has left an agent that is
+	// stopped.
+	Was State `json:"was,omitempty"`
 	// Attached is how many people who may type have joined the session;
 	// Hush until when it is handed nothing because one of them has typed.
 	Attached int       `json:"attached,omitempty"`

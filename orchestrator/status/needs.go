@@ -1,0 +1,250 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Word names a kind of trouble.
+type Word string
+
+// The kinds, the most pressing first: the order in which they are told.
+const (
+	QueueAsks      Word = "queue-asks"     // the queue does not know where to go on
+	DirectoryLost  Word = "directory-lost" // it is not the one that the run has locked
+	Unusable       Word = "unusable"       // its directory, its queue or what is kept of it cannot be used
+	IsHeld         Word = "held"           // by failures, or by what only a person can put right
+	LostPrompts    Word = "queue-lost"     // accepted prompts went with their folder
+	ServiceFails   Word = "stuck"          // for stuck-after
+	TriggerFails   Word = "trigger-fails"  // and queues nothing
+	IsParked       Word = "parked"         // its account's limit or login
+	BacksOff       Word = "backing-off"    // a session or its start failed
+	WasHeld        Word = "was-held"       // when its last run ended
+	HasDeadLetters Word = "dead-letters"   // entries were given up
+	IsPaused       Word = "paused"         // by a person or by an agent's session
+)
+
+// Words are all of them, in their order.
+func Words() []Word {
+	return []Word{
+		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, IsParked, BacksOff, WasHeld,
+		HasDeadLetters, IsPaused,
+	}
+}
+
+// Alarming reports whether something is wrong: not what somebody has done on
+// purpose, nor what ends by itself.
+func (w Word) Alarming() bool {
+	switch w {
+	case IsPaused, IsParked, BacksOff, HasDeadLetters:
+		return false
+	}
+	return true
+}
+
+// Person reports whether it waits for a person: it does not end by itself.
+func (w Word) Person() bool { return w != IsParked && w != BacksOff }
+
+// Trouble is something that keeps an agent from working, or that a person has to
+// know of.
+type Trouble struct {
+	Agent string    `json:"agent"`
+	What  Word      `json:"what"`
+	Since time.Time `json:"since,omitzero"`
+	// Text says what it is, for how long and why; Do what to type.
+	Text string `json:"text"`
+	Do   string `json:"do"`
+}
+
+// sign finds out which trouble an agent has; text is "" where there is none.
+type sign struct {
+	what  Word
+	since time.Time
+	text  string
+	do    string // without the program
+}
+
+// Troubles are an agent's, the most pressing first. ours is how a command line
+// begins that is about its fleet.
+func (a Agent) Troubles(ours string, now time.Time) []Trouble {
+	var all []Trouble
+	for _, s := range slices.Concat(a.place(now), a.wish(now), a.work(now), a.triggers(now), a.leftover()) {
+		do := s.do
+		if do != "" {
+			do = ours + " " + s.do
+		}
+		all = append(all, Trouble{Agent: a.Agent, What: s.what, Since: s.since, Text: s.text, Do: do})
+	}
+	order := Words()
+	slices.SortStableFunc(all, func(x, y Trouble) int {
+		return cmp.Compare(slices.Index(order, x.What), slices.Index(order, y.What))
+	})
+	return all
+}
+
+// place is what is wrong with the agent's directory and queue.
+func (a Agent) place(now time.Time) (all []sign) {
+	switch {
+	case a.Asks:
+		all = append(all, sign{QueueAsks, a.Since, a.Problem, "answer " + a.Agent})
+	case a.Problem != "":
+		all = append(all, sign{what: Unusable, text: a.Problem, do: "doctor " + a.Agent})
+	}
+	if a.Lost != "" && a.Lost != a.Problem {
+		all = append(all, sign{DirectoryLost, a.Since, a.Lost, "doctor " + a.Agent})
+	}
+	if l := a.QueueLost; l != nil {
+		all = append(all, sign{
+			LostPrompts, l.At, fmt.Sprintf("its queue was lost %s ago: %s", Age(now.Sub(l.At)), l.String()),
+			"resume " + a.Agent + "   # when you have seen it",
+		})
+	}
+	return all
+}
+
+// wish is who has stopped the agent.
+func (a Agent) wish(now time.Time) []sign {
+	lasts := func(what string, since time.Time) string {
+		return fmt.Sprintf("%s for %s: %s", what, Age(now.Sub(since)), a.Reason)
+	}
+	switch {
+	case !a.Paused.IsZero():
+		return []sign{{IsPaused, a.Paused, fmt.Sprintf("paused by %s for %s", a.WhoPaused(), Age(now.Sub(a.Paused))), "resume " + a.Agent}}
+	case a.Asks:
+	case a.State == Held:
+		return []sign{{IsHeld, a.Since, lasts("held", a.Since), "resume " + a.Agent + "   # when its cause is gone"}}
+	case a.State == Stopped && a.Was == Held:
+		return []sign{{WasHeld, a.Since, "held when its last run ended: " + a.Reason.String(), "doctor " + a.Agent}}
+	}
+	return nil
+}
+
+// work is what has stopped its sessions.
+func (a Agent) work(now time.Time) []sign {
+	left := Span(max(0, a.Until.Sub(now)))
+	switch {
+	case a.Stuck != nil && a.Stuck.Told:
+		return []sign{{ServiceFails, a.Stuck.Since, fmt.Sprintf("the service has failed for %s: %s", Age(now.Sub(a.Stuck.Since)), a.Stuck.Why), "logs " + a.Agent}}
+	case !a.Paused.IsZero():
+	case a.State == Parked:
+		return []sign{{
+			IsParked, a.Since, fmt.Sprintf("parked for %s: %s", left, a.Reason),
+			"resume " + a.Agent + "   # tries at once; by itself it goes on then",
+		}}
+	case a.State == BackingOff:
+		return []sign{{
+			BacksOff, a.Since, fmt.Sprintf("backing-off for %s: %s", left, a.Reason),
+			"logs " + a.Agent,
+		}}
+	}
+	return nil
+}
+
+// triggers are those that do not work.
+func (a Agent) triggers(now time.Time) (all []sign) {
+	for _, f := range a.Failing {
+		text := fmt.Sprintf("trigger %s has failed for %s", f.Trigger, Age(now.Sub(f.Since)))
+		if f.Times > 1 {
+			text += fmt.Sprintf(", %d times", f.Times)
+		}
+		if !f.Retry.IsZero() {
+			text += fmt.Sprintf(", next try in %s", Age(max(0, f.Retry.Sub(now))))
+		}
+		all = append(all, sign{TriggerFails, f.Since, text + ": " + short(f.Why.String(), longestWhy), "trigger " + a.Agent + " " + f.Trigger})
+	}
+	return all
+}
+
+// leftover is what nobody works on.
+func (a Agent) leftover() []sign {
+	if a.Dead == 0 {
+		return nil
+	}
+	text := plural(a.Dead, "dead letter")
+	if a.DeadMore {
+		text = "at least " + text
+	}
+	return []sign{{what: HasDeadLetters, text: text, do: "dead-letter " + a.Agent}}
+}
+
+// Troubles are those of all agents, the most pressing first.
+func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
+	all := []Trouble{}
+	for _, a := range f.Agents {
+		all = append(all, a.Troubles(ours, now)...)
+	}
+	order := Words()
+	slices.SortStableFunc(all, func(x, y Trouble) int {
+		return cmp.Compare(slices.Index(order, x.What), slices.Index(order, y.What))
+	})
+	return all
+}
+
+// Unrun counts the prompts of agents that no scheduler runs.
+func (f Fleet) Unrun() (prompts int) {
+	for _, a := range f.Agents {
+		if a.State == Stopped {
+			prompts += a.Depth.Entries
+			if a.InFlight != nil {
+				prompts++
+			}
+		}
+	}
+	return prompts
+}
+
+// Headline is the fleet on one line: how many agents are in which state, what was
+// given up, what waits.
+func (f Fleet) Headline() string {
+	counts := map[string]int{}
+	dead, more, waits := 0, false, 0
+	for _, a := range f.Agents {
+		state := string(a.State)
+		if !a.Paused.IsZero() && (a.State == Held || a.State == Stopped) {
+			state = string(IsPaused)
+		}
+		counts[state]++
+		dead, more, waits = dead+a.Dead, more || a.DeadMore, waits+a.Depth.Entries
+	}
+	var states []string
+	for _, s := range append(States(), Stopped, State(IsPaused)) {
+		if n := counts[string(s)]; n > 0 {
+			states = append(states, strconv.Itoa(n)+" "+string(s))
+		}
+	}
+	text := plural(len(f.Agents), "agent")
+	if len(states) > 0 {
+		text += ": " + strings.Join(states, ", ")
+	}
+	if waits > 0 {
+		text += " · " + strconv.Itoa(waits) + " queued"
+	}
+	switch {
+	case more:
+		text += " · at least " + plural(dead, "dead letter")
+	case dead > 0:
+		text += " · " + plural(dead, "dead letter")
+	}
+	return text
+}
+
+// longestWhy is how much of what a trigger's command says is told.
+const longestWhy = 200
+
+func short(text string, runes int) string {
+	if all := []rune(text); len(all) > runes {
+		return string(all[:runes-1]) + "…"
+	}
+	return text
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}

@@ -1,0 +1,118 @@
+package status
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/session"
+)
+
+// Each kind of trouble says what it is, for how long, why, and what to type.
+func TestTroubles(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	agent := func(change func(*Agent)) Agent {
+		a := Agent{AgentState: AgentState{Agent: "triage", State: Idle, Since: ago(time.Hour)}}
+		change(&a)
+		return a
+	}
+	tests := map[Word]struct {
+		agent Agent
+		want  []string
+	}{
+		"":        {agent(func(a *Agent) { a.Depth.Entries = 3 }), nil},
+		QueueAsks: {agent(func(a *Agent) { a.State, a.Problem, a.Unread, a.Asks = Held, "a copy or a new inbox?", true, true }), []string{"a copy or a new inbox?", "heartbeat answer triage"}},
+		DirectoryLost: {
+			agent(func(a *Agent) { a.Lost = "its directory was replaced" }), []string{"its directory was replaced", "heartbeat doctor triage"},
+		},
+		Unusable: {agent(func(a *Agent) { a.Problem, a.Lost = "x is not there", "x is not there" }), []string{"x is not there", "heartbeat doctor triage"}},
+		IsHeld: {
+			agent(func(a *Agent) { a.State, a.Reason = Held, "6 failures within 30m0s" }),
+			[]string{"held for 1h: 6 failures within 30m0s", "heartbeat resume triage   # when its cause is gone"},
+		},
+		LostPrompts: {
+			agent(func(a *Agent) { a.QueueLost = &QueueLoss{ago(time.Minute), session.Loss{What: "x is gone", Queued: 3}} }),
+			[]string{"its queue was lost 1m ago: x is gone; 3 prompts were queued", "heartbeat resume triage   # when you have seen it"},
+		},
+		ServiceFails: {
+			agent(func(a *Agent) { a.Stuck = &Stuck{Since: ago(time.Hour), Why: "overloaded", Told: true} }),
+			[]string{"the service has failed for 1h: overloaded", "heartbeat logs triage"},
+		},
+		TriggerFails: {
+			agent(func(a *Agent) {
+				a.Failing = []firing.Failing{{Trigger: "mails", Since: ago(time.Minute), Times: 3, Retry: now.Add(5 * time.Second), Why: "exit status 3"}}
+			}),
+			[]string{"trigger mails has failed for 1m, 3 times, next try in 5s: exit status 3", "heartbeat trigger triage mails"},
+		},
+		IsParked: {
+			agent(func(a *Agent) { a.State, a.Until, a.Reason = Parked, now.Add(90*time.Second), "rate_limit" }),
+			[]string{"parked for 1m30s: rate_limit", "heartbeat resume triage   # tries at once; by itself it goes on then"},
+		},
+		BacksOff: {
+			agent(func(a *Agent) { a.State, a.Until, a.Reason = BackingOff, now.Add(8*time.Second), "crashed" }),
+			[]string{"backing-off for 8s: crashed", "heartbeat logs triage"},
+		},
+		WasHeld: {
+			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, Held, "hooks-do-not-run" }),
+			[]string{"held when its last run ended: hooks-do-not-run", "heartbeat doctor triage"},
+		},
+		HasDeadLetters: {agent(func(a *Agent) { a.Dead, a.DeadMore = 2, true }), []string{"at least 2 dead letters", "heartbeat dead-letter triage"}},
+		IsPaused: {
+			agent(func(a *Agent) {
+				a.State, a.Paused, a.PausedBy, a.Reason = Held, ago(2*time.Hour), "clerk", "paused"
+			}),
+			[]string{`paused by a session of agent "clerk" for 2h`, "heartbeat resume triage"},
+		},
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(Words())), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
+		t.Errorf("kinds without a case: %s", diff)
+	}
+	for what, c := range tests {
+		t.Run(string(what), func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, x := range c.agent.Troubles("heartbeat", now) {
+				if x.What != what || x.Agent != "triage" {
+					t.Errorf("it is %+v", x)
+				}
+				got = append(got, x.Text, x.Do)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The most pressing trouble of a fleet comes first, whoever has it.
+func TestTheMostPressingTroubleIsFirst(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	f := Fleet{Agents: []Agent{
+		{AgentState: AgentState{Agent: "a", State: Held, Paused: now}, Dead: 2},
+		{AgentState: AgentState{Agent: "b", State: Running, Phase: hook.Turn}, Depth: inbox.Depth{Entries: 4}},
+		{AgentState: AgentState{Agent: "c", State: Held}, Dead: 1},
+		{AgentState: AgentState{Agent: "d", State: Stopped}, Depth: inbox.Depth{Entries: 3}, InFlight: &inbox.InFlight{}},
+	}}
+	var got []string
+	for _, x := range f.Troubles("heartbeat", now) {
+		got = append(got, x.Agent+" "+string(x.What))
+	}
+	if diff := cmp.Diff([]string{"c held", "a dead-letters", "c dead-letters", "a paused"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got, want := f.Headline(), "4 agents: 1 running, 1 held, 1 stopped, 1 paused · 7 queued · 3 dead letters"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := f.Unrun(); got != 4 {
+		t.Errorf("%d prompts wait where nobody runs the agent", got)
+	}
+}

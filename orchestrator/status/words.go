@@ -1,0 +1,66 @@
+package status
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"heartbeat/hook"
+)
+
+// Note says why an agent that has no trouble does not do what is queued, or "".
+func (a Agent) Note(now time.Time) string {
+	switch a.State {
+	case Waiting:
+		return "waiting: " + a.Reason.String()
+	case Ending:
+		return "its session ends: " + a.Reason.String()
+	case Idle, Starting, Running, BackingOff, Parked, Held, Stopped:
+	}
+	if a.Depth.Entries == 0 || a.InFlight != nil {
+		return ""
+	}
+	switch {
+	case a.Phase == hook.Unattended && a.Attached > 0:
+		return "a person has its session for themselves; prompts go on when they have left"
+	case a.Phase == hook.Unattended:
+		return "its turn was broken off: its session can be handed nothing and ends soon"
+	case a.Phase == hook.Waiting && now.Before(a.Hush):
+		return "a person has typed in its session; prompts go on in " + Span(a.Hush.Sub(now))
+	case a.Phase == hook.Turn:
+		return "a turn goes on that is not the queue's, but a person's say"
+	case a.Phase == hook.Settling:
+		return "other Stop hooks than heartbeat's have a say at the end of its turn; prompts come after it"
+	case a.Phase == hook.Background:
+		return "background tasks of its last turn run; prompts come after them"
+	}
+	return ""
+}
+
+// Age is a duration in its largest unit.
+func Age(d time.Duration) string {
+	switch d = d.Abs(); {
+	case d < time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + "s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + "m"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + "h"
+	}
+	return strconv.Itoa(int(d.Hours())/24) + "d"
+}
+
+// Span is a duration in its one or two largest units.
+func Span(d time.Duration) string {
+	switch d = d.Abs(); {
+	case d < time.Second:
+		return "0s"
+	case d < time.Minute:
+		return d.Truncate(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+}
