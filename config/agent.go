@@ -102,7 +102,7 @@ func (l *loader) agent(f *Fleet, name string, p place, defaults table) {
 	if !ok {
 		return
 	}
-	t := l.merge(own, defaults)
+	t := l.merge(own, l.grouping(own, defaults))
 	l.fields(a, t)
 	d := declared{Agent: a, name: p.named(), dir: t["dir"], envFile: t["env-file"], index: len(l.agents)}
 	if d.dir.node == nil {
@@ -128,7 +128,7 @@ func (l *loader) merge(own, defaults table) table {
 			delete(t, pair[1])
 		}
 	}
-	for _, key := range []string{"permissions", "env"} {
+	for _, key := range []string{"permissions", "env", "resources"} {
 		if mine, ok := own[key]; ok {
 			t[key] = mine.laidOver(defaults[key])
 		}
@@ -161,6 +161,7 @@ func (l *loader) fields(a *Agent, t table) {
 	a.EnvAllow, a.EnvDeny = l.globs(t, "env-allow"), l.globs(t, "env-deny")
 	a.KickoffText = l.kickoff(t)
 	l.group(a, t)
+	a.Resources = l.resources(t)
 	l.policies(a, t)
 	l.limits(a, t)
 	a.Triggers = l.triggers(t)
@@ -180,7 +181,7 @@ func (l *loader) limits(a *Agent, t table) {
 	a.MaxContinuations = l.number(t, "max-continuations", DefaultMaxContinuations, 1)
 	a.MaxRestarts = l.number(t, "max-restarts", max(DefaultMaxRestarts, a.MaxAttempts), 0)
 	l.heldFirst(a, t)
-	a.MaxEntry = l.size(t, "max-entry", DefaultMaxEntry, mostEntry)
+	a.MaxEntry = l.size(t, "max-entry", DefaultMaxEntry, 1, mostEntry)
 	a.IdleInterval = l.duration(t, "idle-interval", DefaultIdleInterval, bounds{most: mostIdle})
 	a.Timeout = l.duration(t, "timeout", DefaultTimeout, bounds{none: true})
 	a.SessionTimeout = l.duration(t, "session-timeout", 0, bounds{none: true})

@@ -38,6 +38,20 @@ type fileKeys struct {
 type groupKeys struct {
 	// How many sessions the group's agents may have open at once.
 	MaxSessions int `yaml:"max-sessions" jsonschema:"required,minimum=1,maximum=2147483647"`
+	// What each session of its agents may take, below what they say themselves.
+	Resources resourceKeySet `yaml:"resources,omitempty"`
+}
+
+// What each session may take of the machine, with all that it starts; kept by a control group (Linux, cgroup version 2).
+type resourceKeySet struct {
+	// How much memory, in bytes or with a unit (512MiB, 4GiB). A session that needs more is ended as out-of-memory.
+	Memory memorySize `yaml:"memory,omitempty"`
+	// How many processes and threads at once. What would be one more is refused.
+	Processes int `yaml:"processes,omitempty" jsonschema:"minimum=64,maximum=2147483647"`
+	// How many processor cores, for example 1.5.
+	CPU float64 `yaml:"cpu,omitempty" jsonschema:"minimum=0.01,maximum=4096"`
+	// Whether no session starts where these cannot be kept. Otherwise it starts without them, and that is said.
+	Required bool `yaml:"required,omitempty" jsonschema:"default=false"`
 }
 
 // An agent: a workspace in which Claude Code works through a queue of prompts.
@@ -100,6 +114,8 @@ type agentKeySet struct {
 	MaxRestarts int `yaml:"max-restarts,omitempty" jsonschema:"minimum=0,maximum=2147483647,default=5"`
 	// The window of max-restarts.
 	RestartWindow span `yaml:"restart-window,omitempty" jsonschema:"default=30m"`
+	// What each session may take of the machine.
+	Resources resourceKeySet `yaml:"resources,omitempty"`
 	// The group that the agent belongs to, a key of groups.
 	Group filledText `yaml:"group,omitempty"`
 	// Environment variables of the sessions and of poll commands.
@@ -202,6 +218,7 @@ type (
 	span          string   // a duration
 	limit         string   // a duration, or none
 	byteSize      string
+	memorySize    string
 )
 
 // keys lists the keys of a mapping in the order of its type's fields.
@@ -224,6 +241,7 @@ var (
 	topKeys        = keys[fileKeys]()
 	agentKeys      = keys[agentKeySet]()
 	permissionKeys = keys[permissionKeySet]()
+	resourceKeys   = keys[resourceKeySet]()
 	keysOf         = map[triggerKind][]string{
 		cronKind:  keys[cronKeySet](),
 		watchKind: keys[watchKeySet](),

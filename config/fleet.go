@@ -127,6 +127,8 @@ type Agent struct {
 	MaxRestarts   int
 	RestartWindow time.Duration
 
+	Resources Resources
+
 	Env map[string]string
 	// EnvFile is the absolute path of a file with more variables, or "". It is
 	// read when a session starts (ReadEnvFile).
@@ -135,6 +137,16 @@ type Agent struct {
 	// EnvAllow only those are passed on (and a few that every program needs),
 	// and those of EnvDeny never.
 	EnvAllow, EnvDeny []string
+}
+
+// Resources are what each session may take of the machine, with all that it
+// starts; 0 is no limit.
+type Resources struct {
+	Memory    int64 // bytes
+	Processes int   // and threads
+	CPU       float64
+	// Required says that no session starts where these cannot be kept.
+	Required bool
 }
 
 // Permissions are what apply merges into the settings' permissions and

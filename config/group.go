@@ -40,6 +40,10 @@ func (l *loader) capacity(t table, f *Fleet) {
 			l.problem(entry.of(entry.key, entry.join("max-sessions")), "is missing", "write "+name+": {max-sessions: 1}")
 		}
 		f.Groups[name] = l.number(fields, "max-sessions", 1, 1)
+		if p, ok := fields["resources"]; ok {
+			l.resources(fields) // for its problems, also when no agent uses it
+			l.shares[name] = p
+		}
 	}
 }
 

@@ -131,7 +131,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
 		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, envFiles: map[string]error{}, places: p, shelf: included, isKept: map[string]bool{},
-		known: known, folders: Folders{},
+		known: known, folders: Folders{}, shares: map[string]place{},
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
@@ -179,6 +179,7 @@ type loader struct {
 	left     int // what was not noted
 	agents   []declared
 	grouped  []grouped
+	shares   map[string]place // the resources of groups
 	programs []program
 	mentions []mention
 	owners   map[string]declared // by the one spelling of their directory

@@ -202,12 +202,15 @@ func integer(p place) (int64, bool) {
 	return int64(f), true
 }
 
-var sizeUnits = map[string]int64{"": 1, "B": 1, "kB": 1000, "MB": 1_000_000, "KiB": 1 << 10, "MiB": 1 << 20}
+var sizeUnits = map[string]int64{
+	"": 1, "B": 1, "kB": 1000, "MB": 1_000_000, "GB": 1_000_000_000, "TB": 1_000_000_000_000,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+}
 
 var sizeForm = regexp.MustCompile(`^(\d{1,12}) ?([A-Za-z]*)$`)
 
-// size reads a number of bytes: 65536, 64KiB, 1MiB, 500kB, 1MB.
-func (l *loader) size(t table, key string, otherwise, most int64) int64 {
+// size reads a number of bytes: 65536, 64KiB, 1MiB, 500kB, 1MB, 2GiB.
+func (l *loader) size(t table, key string, otherwise, least, most int64) int64 {
 	p, ok := t[key]
 	if !ok {
 		return otherwise
@@ -218,11 +221,11 @@ func (l *loader) size(t table, key string, otherwise, most int64) int64 {
 	}
 	n, ok := sizeOf(p, text)
 	if !ok {
-		l.problem(p, fmt.Sprintf("%q is not a size", cut(text)), "a number of bytes, or with a unit: 64KiB, 1MiB, 500kB, 1MB")
+		l.problem(p, fmt.Sprintf("%q is not a size", cut(text)), "a number of bytes, or with a unit: 64KiB, 1MiB, 500kB, 1MB, 2GiB")
 		return otherwise
 	}
-	if n < 1 || n > most {
-		l.problem(p, text+" is out of range", fmt.Sprintf("from 1 to %dMiB", most>>20))
+	if n < least || n > most {
+		l.problem(p, text+" is out of range", "from "+sizeText(least)+" to "+sizeText(most))
 		return otherwise
 	}
 	return n
@@ -237,7 +240,22 @@ func sizeOf(p place, text string) (int64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
+	if n > math.MaxInt64/sizeUnits[m[2]] {
+		return math.MaxInt64, err == nil
+	}
 	return n * sizeUnits[m[2]], err == nil
+}
+
+// sizeText is a size as a person writes it.
+func sizeText(n int64) string {
+	unit := ""
+	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if n < 1<<10 || n%(1<<10) != 0 {
+			break
+		}
+		n, unit = n>>10, larger
+	}
+	return strconv.FormatInt(n, 10) + unit
 }
 
 // bounds say what a duration may be.

@@ -82,7 +82,19 @@ func generate(t *testing.T) []byte {
 	root.AnyOf = []*generator.Schema{{Properties: declared, Required: []string{"agents"}}, {Properties: included, Required: []string{"include"}}}
 	// Keys that are there and have nothing below them, as when all of it is
 	// commented out.
-	for key, of := range map[string]*generator.Schema{"defaults": root, "groups": root, "agents": root, "permissions": agent, "env": agent} {
+	for _, nullable := range []struct {
+		key string
+		of  *generator.Schema
+	}{
+		{"defaults", root},
+		{"groups", root},
+		{"agents", root},
+		{"permissions", agent},
+		{"env", agent},
+		{"resources", agent},
+		{"resources", root.Definitions["group"]},
+	} {
+		key, of := nullable.key, nullable.of
 		p := property(t, of, key)
 		described := &generator.Schema{Description: p.Description, AnyOf: orNothing(p).AnyOf}
 		p.Description = ""
@@ -210,6 +222,11 @@ func scalars(t reflect.Type) *generator.Schema {
 		return either(
 			&generator.Schema{Type: "string", Pattern: "^[0-9]{1,12} ?(B|kB|MB|KiB|MiB)?$", Not: but("^0+ ?[A-Za-z]*$")},
 			&generator.Schema{Type: "integer", Minimum: "1", Maximum: json.Number(fmt.Sprint(mostEntry))},
+		)
+	case reflect.TypeFor[memorySize]():
+		return either(
+			&generator.Schema{Type: "string", Pattern: "^[0-9]{1,12} ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?$", Not: but("^0+ ?[A-Za-z]*$")},
+			&generator.Schema{Type: "integer", Minimum: json.Number(fmt.Sprint(leastMemory)), Maximum: json.Number(fmt.Sprint(mostMemory))},
 		)
 	}
 	return nil
@@ -362,6 +379,8 @@ func declare(path, value string) string {
 	switch def {
 	case "file":
 		return strings.TrimPrefix(with+"\n", ", ") + agent("")
+	case "resource":
+		return agent(", resources: {cpu: 1" + with + "}")
 	case "permission":
 		return agent(", permissions: {allow: [Read]" + with + "}")
 	case "cron":
@@ -495,7 +514,7 @@ func TestEveryKeyIsTried(t *testing.T) {
 func TestStarterNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	text := string(Starter())
-	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, triggerKeys) {
+	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, resourceKeys, triggerKeys) {
 		if key == "triggers" { // named in a sentence
 			continue
 		}

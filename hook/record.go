@@ -52,17 +52,18 @@ const (
 	EndAPIFailure   End = "api-failure"
 	EndNoHooks      End = "hooks-do-not-run" // the client worked, and called none of ours
 	EndDialog       End = "dialog"
-	EndCrashed      End = "crashed"  // by a signal that was not ours
-	EndFinished     End = "finished" // told to, after its turn, by a scheduler that goes on
-	EndLost         End = "lost"     // its directory, its queue's folder or its lock is gone or another one
-	EndShutdown     End = "shutdown" // its scheduler ends, or its shim was told to
+	EndCrashed      End = "crashed"       // by a signal that was not ours
+	EndOutOfMemory  End = "out-of-memory" // killed by the kernel, which had none left for it
+	EndFinished     End = "finished"      // told to, after its turn, by a scheduler that goes on
+	EndLost         End = "lost"          // its directory, its queue's folder or its lock is gone or another one
+	EndShutdown     End = "shutdown"      // its scheduler ends, or its shim was told to
 )
 
 // Ends is the list.
 func Ends() []End {
 	return []End{
 		EndDrained, EndReleased, EndExited, EndTimeout, EndStalled, EndUnattended, EndRunaway, EndStartTimeout,
-		EndAPIFailure, EndNoHooks, EndDialog, EndCrashed, EndFinished, EndLost, EndShutdown,
+		EndAPIFailure, EndNoHooks, EndDialog, EndCrashed, EndOutOfMemory, EndFinished, EndLost, EndShutdown,
 	}
 }
 

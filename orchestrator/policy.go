@@ -67,7 +67,7 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 			return runaway(o), h
 		}
 	case hook.EndAPIFailure, hook.EndTimeout, hook.EndUnattended, hook.EndStalled, hook.EndDialog,
-		hook.EndStartTimeout, hook.EndCrashed, hook.EndExited:
+		hook.EndStartTimeout, hook.EndCrashed, hook.EndExited, hook.EndOutOfMemory:
 	}
 	return failed(o, h, rule, now, roll)
 }

@@ -29,6 +29,11 @@ type Exit struct {
 	// Left are those that could not be: they run as another user, or hang in
 	// the kernel.
 	Left []Process
+	// OutOfMemory says that processes of the tree were killed for memory, and
+	// Refused how often it was refused another process by Limits.Processes; both
+	// are known of a child with a control group alone.
+	OutOfMemory OutOfMemory
+	Refused     int
 	// Dropped is how many bytes of output a slow or failed Output did not get.
 	Dropped int64
 }
@@ -64,6 +69,7 @@ func (c *Child) end() {
 		_ = c.cmd.Process.Kill() // processes could not be listed
 	}
 	c.collect()
+	c.exit.OutOfMemory, c.exit.Refused = groupEvents(c.group)
 	removeGroup(c.group)
 	isChild := func(p Process) bool { return p.PID == c.PID() && p.Start == c.start }
 	c.exit.Swept = slices.DeleteFunc(hit, isChild)

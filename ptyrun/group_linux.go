@@ -3,6 +3,7 @@ package ptyrun
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,23 +26,20 @@ import (
 const groupPrefix = "heartbeat-"
 
 // PlanGroup names a control group that Start can make for one child, below
-// the one that this process is in; "" when none may be made: there is no
-// control group of version 2, it is read-only, it is not ours to divide, or it
-// is a threaded one. Nothing is made yet, so that the name can be noted first.
+// the one that this process is in, or beside it after MakeRoom; "" when none may
+// be made: there is no control group of version 2, it is read-only, it is not
+// ours to divide, or it is a threaded one. Nothing is made yet, so that the name
+// can be noted first.
 func PlanGroup() string {
-	mount, own := ownGroup()
-	if own == "" || !isGroup(own) || !writable(own) || !holdsProcesses(own) {
-		return ""
-	}
-	_, err := os.Stat("/run/systemd/system") // sd_booted(3)
-	if !delegated(mount, own, err == nil, markedDelegated) {
+	base, err := baseOf(os.Getpid())
+	if err != nil {
 		return ""
 	}
 	start, err := StartTimeOf(os.Getpid())
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(own, fmt.Sprintf("%s%d-%d-%s", groupPrefix, os.Getpid(), start, mark()))
+	return filepath.Join(base, fmt.Sprintf("%s%d-%d-%s", groupPrefix, os.Getpid(), start, mark()))
 }
 
 // removeForsaken removes the empty control groups below own whose makers are
@@ -64,10 +62,10 @@ func removeForsaken(own string) {
 	}
 }
 
-// ownGroup is the directory of this process's control group of version 2 and
-// the mount that it lies in, or nothing.
-func ownGroup() (mount, own string) {
-	groups, err := os.ReadFile("/proc/self/cgroup")
+// groupOf is the directory of a process's control group of version 2 and the
+// mount that it lies in, or nothing.
+func groupOf(pid int) (mount, own string) {
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
 		return "", ""
 	}
@@ -78,7 +76,7 @@ func ownGroup() (mount, own string) {
 	return locateGroup(groups, mounts)
 }
 
-// locateGroup finds what ownGroup returns in the text of /proc/self/cgroup and
+// locateGroup finds what groupOf returns in the text of /proc/self/cgroup and
 // /proc/self/mountinfo (proc_pid_mountinfo(5)).
 func locateGroup(groups, mounts []byte) (mount, own string) {
 	path := ""
@@ -158,20 +156,52 @@ func markedDelegated(dir string) bool {
 }
 
 // startIn starts the child in a new control group, when one was planned and
-// can be made, else as it is.
-func (c *Child) startIn(dir string) error {
-	if dir == "" {
+// can be made, else as it is, unless it has to have limits.
+func (c *Child) startIn(dir string, l Limits) error {
+	if dir != "" {
+		err := c.startApart(dir, l)
+		if err == nil || l.Required && !l.None() {
+			return err
+		}
+		c.unlimited = cmp.Or(c.unlimited, whyUnlimited(err, l))
 		return c.cmd.Start()
 	}
+	if c.unlimited = whyUnlimited(errNoPlan, l); c.unlimited != nil && l.Required {
+		return c.unlimited
+	}
+	return c.cmd.Start()
+}
+
+var errNoPlan = errors.New("no control group was planned")
+
+// startApart starts the child in a new control group. Without its limits it does
+// where it may.
+func (c *Child) startApart(dir string, l Limits) error {
 	removeForsaken(filepath.Dir(dir))
-	if os.Mkdir(dir, 0o755) == nil {
-		if c.startInto(dir) == nil {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return cmp.Or(whyUnlimited(err, l), err)
+	}
+	err := setLimits(dir, l)
+	if c.unlimited = whyUnlimited(err, l); c.unlimited == nil || !l.Required {
+		if err = c.startInto(dir); err == nil {
 			c.group = dir
 			return nil
 		}
-		removeGroup(dir)
 	}
-	return c.cmd.Start()
+	removeGroup(dir)
+	return cmp.Or(c.unlimited, err)
+}
+
+// whyUnlimited says why limits are not kept, which err is about; nil where there
+// is no error, or nothing to limit.
+func whyUnlimited(err error, l Limits) error {
+	if err == nil || l.None() {
+		return nil
+	}
+	if why := CanLimit(os.Getpid(), l); why != nil {
+		return why
+	}
+	return &NoLimitsError{Why: err.Error(), Cure: asService}
 }
 
 // startInto is tried with a copy: a command that failed cannot start again.

@@ -17,7 +17,7 @@ func planned(t *testing.T) string {
 	t.Helper()
 	group := PlanGroup()
 	if group == "" {
-		mount, own := ownGroup()
+		mount, own := groupOf(os.Getpid())
 		t.Skipf("no control group may be made here: ours is %q on %q", own, mount)
 	}
 	t.Cleanup(func() { killGroup(group); removeGroup(group) })

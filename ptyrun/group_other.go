@@ -7,7 +7,12 @@ package ptyrun
 // PlanGroup names a control group for a child; here there are none.
 func PlanGroup() string { return "" }
 
-func (c *Child) startIn(string) error { return c.cmd.Start() }
+func (c *Child) startIn(_ string, l Limits) error {
+	if c.unlimited = CanLimit(0, l); c.unlimited != nil && l.Required {
+		return c.unlimited
+	}
+	return c.cmd.Start()
+}
 
 func groupMembers(string) map[int]bool { return nil }
 

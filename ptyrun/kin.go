@@ -74,14 +74,14 @@ var children = registry{live: map[*Child]bool{}}
 
 // start starts and registers a child in one step: nobody may take it for an
 // orphan in between.
-func (r *registry) start(c *Child, group string) error {
+func (r *registry) start(c *Child, group string, limits Limits) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.live) == 0 {
 		r.stop = startReaper()
 	}
 	r.live[c] = true
-	if err := c.startIn(group); err != nil {
+	if err := c.startIn(group, limits); err != nil {
 		r.removeLocked(c)
 		return err
 	}

@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		os.Exit(hold(args))
 	case "run":
 		os.Exit(runRole(args))
+	case "limit":
+		os.Exit(limited(args))
 	case "sweep":
 		os.Exit(sweep())
 	}
@@ -56,6 +58,42 @@ func hold(argv []string) int {
 	if err := out.Encode(child.End(ctx)); err != nil {
 		return 1
 	}
+	return 0
+}
+
+// ended is what limited says.
+type ended struct {
+	Unlimited string
+	Group     string
+	Exit      Exit
+}
+
+// limited makes room, runs a command with limits, and says how it ended.
+func limited(argv []string) int {
+	var l Limits
+	if err := json.Unmarshal([]byte(os.Getenv("PTYRUN_TEST_LIMITS")), &l); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := MakeRoom(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	group := PlanGroup()
+	child, err := Start(context.Background(), Config{
+		Argv: argv, Env: append(os.Environ(), "GROUP="+group), Grace: 300 * time.Millisecond, Group: group, Limits: l,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	e := ended{Group: group}
+	if err := child.Unlimited(); err != nil {
+		e.Unlimited = err.Error()
+	}
+	<-child.Done()
+	e.Exit = child.End(context.Background())
+	_ = json.NewEncoder(os.Stdout).Encode(e)
 	return 0
 }
 

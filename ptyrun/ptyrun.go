@@ -64,6 +64,8 @@ type Config struct {
 	// finds processes by it, kills them in one step and removes it. When it
 	// cannot be made the child runs without. "": none.
 	Group string
+	// Limits hold for the child and its tree, where it has such a group.
+	Limits Limits
 	// Output gets all terminal output, from one goroutine. When it fails
 	// nothing more is written to it; when it blocks for long, output is
 	// dropped and the gap is noted in the stream. The child never waits for
@@ -80,7 +82,9 @@ type Child struct {
 	tree   string // our mark in HEARTBEAT_TREE
 	cookie string
 	group  string // the control group's directory, or ""
-	grace  time.Duration
+	// unlimited is why the limits do not hold, or nil.
+	unlimited error
+	grace     time.Duration
 
 	master  *os.File
 	out     *forwarder
@@ -124,7 +128,7 @@ func Start(ctx context.Context, cfg Config) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := children.start(c, cfg.Group); err != nil {
+	if err := children.start(c, cfg.Group, cfg.Limits); err != nil {
 		_ = tty.Close()
 		_ = c.master.Close()
 		c.out.close()
@@ -240,6 +244,10 @@ func (c *Child) PID() int { return c.cmd.Process.Pid }
 
 // StartTime is the child's start as [StartTimeOf] has it.
 func (c *Child) StartTime() uint64 { return c.start }
+
+// Unlimited says why Config.Limits do not hold for the child, or nil. It is a
+// *NoLimitsError.
+func (c *Child) Unlimited() error { return c.unlimited }
 
 // Done is closed when the child has exited. Its tree may live on, and its
 // last output may still be on its way: End cares for both.

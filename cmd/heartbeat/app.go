@@ -16,6 +16,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/service"
 )
 
@@ -150,6 +151,13 @@ func warnOfLeft(f *config.Fleet, warn func(string)) {
 	}
 	for _, l := range owner.LeftBehind(f.Agents, now) {
 		warn(l.String() + ": " + l.Advice())
+	}
+}
+
+// makeRoom prepares for sessions with limits, and warns of what cannot be kept.
+func (a *app) makeRoom(agents []*config.Agent) {
+	for _, lack := range resources.MakeRoom(agents) {
+		a.log.Warn(lack.String(), "hint", lack.Why.Hint())
 	}
 }
 

@@ -133,6 +133,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		return false, nil, err
 	}
 	file = a.fileOf(s, inputs)
+	a.makeRoom(c.chosen(fleet))
 	shown.serve(beside, a, s, &around)
 	ctx, stop := a.supervise(ctx, s, file)
 	defer stop()

@@ -53,10 +53,19 @@ func (a *app) supervise(ctx context.Context, s *orchestrator.Scheduler, file *fl
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
+// loadAgain loads the fleet's file for a run, and prepares for what it says.
+func (a *app) loadAgain() (*config.Fleet, *config.Inputs, error) {
+	f, inputs, err := a.load()
+	if err == nil {
+		a.makeRoom(f.Agents)
+	}
+	return f, inputs, err
+}
+
 // fileOf is the fleet's file of a run that has begun with it.
 func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs) *fleetfile.File {
 	return fleetfile.New(fleetfile.Options{
-		Load: a.load, Inputs: inputs, Scheduler: s, Manager: a.manager, Log: a.log.With("file", a.File),
+		Load: a.loadAgain, Inputs: inputs, Scheduler: s, Manager: a.manager, Log: a.log.With("file", a.File),
 		Used: func(f *config.Fleet, plan *orchestrator.Plan) {
 			a.remember(f)
 			if added, err := chooseAgents(f, plan.Added); err == nil && len(plan.Added) > 0 {

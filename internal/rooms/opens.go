@@ -44,6 +44,7 @@ var openers = map[string]string{
 	"hook/process_linux.go":                kernel,
 	"orchestrator/doctor/machine_linux.go": kernel,
 	"ptyrun/group_linux.go":                kernel,
+	"ptyrun/limits_linux.go":               kernel,
 	"ptyrun/proc_linux.go":                 kernel,
 	"ptyrun/reaper_linux.go":               kernel,
 

@@ -24,23 +24,24 @@ var allowed = map[string][]string{
 	"hook/inbox":    {"hook/durable", "hook/flock"},
 	"hook":          {"hook/durable", "hook/flock", "hook/foreign", "hook/inbox"},
 	// hook/durable opens what others may have put something else in place of.
-	"sources/...":          {"sources/...", "hook/durable", "hook/foreign"},
-	"ptyrun/...":           {"ptyrun/...", "hook/durable", "hook/foreign"},
-	"config":               {"hook", "hook/inbox", "hook/owned", "hook/settings", "sources"}, // the words, the client's permission rules, and the schedule grammar
-	"orchestrator/state":   {"hook/durable", "hook/owned"},
-	"orchestrator/session": {"hook/...", "ptyrun/..."},
-	"orchestrator/queue":   {"config", "hook/...", "orchestrator/session"},
-	"orchestrator/account": {"sources"},
-	"orchestrator/journal": {"hook", "hook/durable", "hook/flock", "hook/foreign"},
-	"orchestrator/memory":  {"config", "hook/flock", "orchestrator/state", "sources"},
-	"orchestrator/slots":   {},
+	"sources/...":            {"sources/...", "hook/durable", "hook/foreign"},
+	"ptyrun/...":             {"ptyrun/...", "hook/durable", "hook/foreign"},
+	"config":                 {"hook", "hook/inbox", "hook/owned", "hook/settings", "sources"}, // the words, the client's permission rules, and the schedule grammar
+	"orchestrator/state":     {"hook/durable", "hook/owned"},
+	"orchestrator/session":   {"hook/...", "ptyrun/..."},
+	"orchestrator/queue":     {"config", "hook/...", "orchestrator/session"},
+	"orchestrator/account":   {"sources"},
+	"orchestrator/journal":   {"hook", "hook/durable", "hook/flock", "hook/foreign"},
+	"orchestrator/memory":    {"config", "hook/flock", "orchestrator/state", "sources"},
+	"orchestrator/resources": {"config", "ptyrun"},
+	"orchestrator/slots":     {},
 	// What it reads of a queue and of a session, and the words of the rooms that
 	// it tells of.
 	"orchestrator/status": {"config", "hook", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/firing", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
 	"orchestrator/firing": {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/owner":  {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/claim":  {"config", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
-	"orchestrator/launch": {"config", "hook", "hook/inbox", "ptyrun", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
+	"orchestrator/launch": {"config", "hook", "hook/inbox", "ptyrun", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
 	"orchestrator": {
 		"config", "hook/...", "sources/...", "ptyrun/...",
 		"orchestrator/account", "orchestrator/claim", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
@@ -50,7 +51,7 @@ var allowed = map[string][]string{
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator/claim", "orchestrator/launch", "orchestrator/owner", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/owner", "orchestrator/queue", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
+		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/owner", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
 	},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "ptyrun/peer"},

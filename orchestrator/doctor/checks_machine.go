@@ -205,6 +205,27 @@ func checkInotify(f *Facts) []Finding {
 	return found
 }
 
+// checkLimits: resources that nothing keeps.
+func checkLimits(f *Facts) []Finding {
+	var found []Finding
+	by := "a run that is started like this"
+	if f.Scheduler != nil {
+		by = "the run"
+	}
+	for _, l := range f.Limits {
+		add := func(s Severity, agents []string, why string) {
+			if agents != nil {
+				found = append(found, Finding{
+					Severity: s, Code: "no-limits", Seen: l.Why.Error() + " (" + list(agents, 4) + ")", Why: by + " " + why, Fix: l.Why.Hint(),
+				})
+			}
+		}
+		add(Error, l.Required, "starts no session of these agents, as required: true says")
+		add(Warning, l.Agents, "starts their sessions without the limits that resources: declares")
+	}
+	return found
+}
+
 // checkLeftovers: sessions whose shim died.
 func checkLeftovers(f *Facts) []Finding {
 	var found []Finding

@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
@@ -87,6 +88,11 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		ours: l.Ours, Scheduler: l.Scheduler, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now), Inotify: inotifyLimits(),
 	}
+	run := 0
+	if l.Scheduler != nil {
+		run = l.Scheduler.PID
+	}
+	f.Limits = resources.Lacking(l.Agents, run)
 	c.zones(f)
 	f.Markers = markers(l.Env)
 	f.Leftovers = leftovers(l.StateDir)

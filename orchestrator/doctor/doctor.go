@@ -91,7 +91,7 @@ func Errors(found []Finding) int {
 // machineChecks and agentChecks are all checks there are.
 var (
 	machineChecks = []func(*Facts) []Finding{
-		checkConfiguration, checkState, checkPauses, checkMoved, checkClock, checkZone, checkInotify, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
+		checkConfiguration, checkState, checkPauses, checkMoved, checkClock, checkZone, checkInotify, checkLimits, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
 		checkDirectory, checkHeld, checkQueueLost, checkStuck, checkPaused, checkFailures, checkTriggers, checkReplaced, checkReachable, checkDenied, checkVolume, checkEnvFile, checkApplied, checkSettings, checkForeign, checkReach, checkObstacles, checkSessionEnv, checkCap,

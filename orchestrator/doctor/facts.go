@@ -9,6 +9,7 @@ import (
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
+	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -44,7 +45,10 @@ type Facts struct {
 	// StateTemps are left-over temporary files in the state directory.
 	StateTemps []string
 	Inotify    Inotify
-	Leftovers  []Leftover
+	// Limits are those of sessions that cannot be kept by the run, or by one that
+	// would be started as this was.
+	Limits    []resources.Lack
+	Leftovers []Leftover
 	// Left are states that agents had before the fleet was moved.
 	Left   []owner.Left
 	Agents []*Agent

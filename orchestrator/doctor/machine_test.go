@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 	"heartbeat/ptyrun"
@@ -79,6 +80,16 @@ func machineFixtures() []made {
 		{
 			"inotify-limit", Warning, inotify(Inotify{MaxInstances: 1, MaxWatches: 100, UsedWatches: 1, NeedWatches: 100}),
 			inotify(Inotify{MaxInstances: 0, UsedInstances: 5, MaxWatches: 0, UsedWatches: 5}),
+		},
+		{
+			"no-limits", Warning, func(f *Facts) {
+				f.Limits = []resources.Lack{{Why: &ptyrun.NoLimitsError{Why: "x", Cure: "y"}, Agents: []string{"a"}}}
+			}, none,
+		},
+		{
+			"no-limits", Error, func(f *Facts) {
+				f.Limits = []resources.Lack{{Why: &ptyrun.NoLimitsError{Why: "x", Cure: "y"}, Required: []string{"a"}}}
+			}, none,
 		},
 		{
 			"leftover-session", Warning, func(f *Facts) { f.Leftovers = []Leftover{{Processes: []int{7}}} }, none,

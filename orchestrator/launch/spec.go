@@ -4,14 +4,17 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/stophooks"
+	"heartbeat/ptyrun"
 )
 
 // keepLogs is how many sessions' terminal logs an agent keeps.
@@ -46,6 +49,10 @@ type Ticket struct {
 // conversation it has.
 func (t *Ticket) Spec() (session.Spec, error) {
 	c := t.Agent
+	limits := resources.Of(c)
+	if err := ptyrun.CanLimit(os.Getpid(), limits); err != nil && limits.Required {
+		return session.Spec{}, &unlimitedError{err}
+	}
 	command := c.Argv()
 	if c.Self {
 		command = append([]string{session.Self()}, c.Command[1:]...)
@@ -69,9 +76,19 @@ func (t *Ticket) Spec() (session.Spec, error) {
 		PermissionMode: c.Permissions.Mode, SettingsFile: t.Prepared.SettingsFile, Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
-		KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket,
+		Limits: limits, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket,
 	}, nil
 }
+
+// unlimitedError keeps a session from being started whose limits are required
+// and cannot be kept: only a person can help.
+type unlimitedError struct{ why error }
+
+func (e *unlimitedError) Error() string {
+	return "no session is started, as resources: required: true says: " + e.why.Error()
+}
+func (e *unlimitedError) Hint() string  { return ptyrun.Cure(e.why) }
+func (e *unlimitedError) Unwrap() error { return ErrNeedsPerson }
 
 // newToken returns a session's 128-bit cookie.
 func newToken() string {

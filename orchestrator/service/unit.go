@@ -46,9 +46,9 @@ const (
 // with systemd 253 and is a broken unit before: "heartbeat reload" waits, and
 // fails where the file has problems, on all of them. OOMPolicy=continue because
 // by default one process of one session that is killed for memory would stop
-// the whole fleet. TasksMax= and MemoryMax= bound the fleet as a whole: what one
-// session takes of that is not bounded. Without Delegate= the control groups of
-// the unit are systemd's alone, and ptyrun.PlanGroup makes none. There is no
+// the whole fleet. TasksMax= and MemoryMax= bound the fleet as a whole, resources:
+// in the fleet's file each session. Without Delegate= the control groups of the
+// unit are systemd's alone, and ptyrun.PlanGroup makes none. There is no
 // sandboxing: what agents need is theirs to say.
 //
 // A binary whose path systemd refuses is an error.

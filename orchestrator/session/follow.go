@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"heartbeat/hook"
@@ -240,6 +242,14 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	return o
 }
 
+// memoryText says whose memory ran out.
+func (s *Spec) memoryText(whose ptyrun.OutOfMemory) string {
+	if whose == ptyrun.OwnMemory {
+		return fmt.Sprintf("it needed more memory than its limit of %d MiB", s.Limits.Memory>>20)
+	}
+	return "the machine had no memory left"
+}
+
 // outcome decides, in one place, why the session ended.
 func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	r := s.record
@@ -254,10 +264,15 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 		switch {
 		case r.Ruling != nil:
 			o.Why, o.Detail = r.Ruling.Why, r.Ruling.Detail
+		case exit.OutOfMemory != "" && exit.Signal == "SIGKILL":
+			o.Why, o.Detail, o.Signal = hook.EndOutOfMemory, s.spec.memoryText(exit.OutOfMemory), exit.Signal
 		case exit.Signal != "":
 			o.Why, o.Detail, o.Signal = hook.EndCrashed, "ended by "+exit.Signal, exit.Signal
 		default:
 			o.Why, o.ExitCode = hook.EndExited, exit.Code
+		}
+		if exit.Refused > 0 && (o.Why == hook.EndExited || o.Why == hook.EndCrashed) {
+			o.Detail = strings.TrimPrefix(fmt.Sprintf("%s; its limit of %d processes was reached", o.Detail, s.spec.Limits.Processes), "; ")
 		}
 	}
 	s.deaf.lookedAt = time.Time{} // a last look, at all that it has written
@@ -278,7 +293,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	}
 	o.GoesOn = r.Gated() && o.Acknowledged > 0 && (o.Why == hook.EndReleased || o.Why == hook.EndDrained)
 	switch o.Why {
-	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndNoHooks:
+	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndOutOfMemory, hook.EndNoHooks:
 		o.Screen = shown
 	}
 	return o

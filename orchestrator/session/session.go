@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/ptyrun"
 )
 
 // Spec is all a shim needs to run one session. It arrives as one JSON line on
@@ -53,7 +54,9 @@ type Spec struct {
 	// ever.
 	StallTimeout time.Duration `json:"stall_timeout,omitempty"`
 	Grace        time.Duration `json:"grace"` // from SIGTERM to SIGKILL
-	KeepLogs     int           `json:"keep_logs"`
+	// Limits are what the session may take of the machine.
+	Limits   ptyrun.Limits `json:"limits,omitzero"`
+	KeepLogs int           `json:"keep_logs"`
 	// Socket is where others join the terminal, in a directory that only this
 	// user can enter; "": nobody can.
 	Socket string `json:"socket,omitempty"`

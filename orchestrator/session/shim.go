@@ -294,11 +294,14 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 	var err error
 	s.child, err = ptyrun.Start(context.WithoutCancel(ctx), ptyrun.Config{
 		Argv: s.spec.argv(prompt), Dir: s.spec.Dir, Env: s.spec.environ(),
-		Cookie: s.spec.Token, Group: s.group, Output: s.outputs(), Grace: s.spec.Grace,
+		Cookie: s.spec.Token, Group: s.group, Output: s.outputs(), Grace: s.spec.Grace, Limits: s.spec.Limits,
 	})
 	if err != nil {
 		s.closeOutputs("the session could not be started")
 		return err
+	}
+	if err := s.child.Unlimited(); err != nil {
+		s.log.Warn("the session runs without its resources: "+err.Error(), "hint", ptyrun.Cure(err))
 	}
 	if s.desk != nil {
 		s.desk.Serve(s.child)

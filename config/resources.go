@@ -1,0 +1,92 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// What a session needs at least: with less the client does not start, and each
+// session would fail. The client 2.1.329 has some 30 threads.
+const (
+	leastMemory    = 64 << 20
+	leastProcesses = 64
+	leastCPU       = 0.01 // of which the kernel can give a hundredth (cgroups: cpu.max)
+)
+
+// What is more than any machine has is most likely a slip.
+const (
+	mostMemory = 64 << 40
+	mostCPU    = 4096
+)
+
+// grouping lays what an agent's group says about resources over the defaults.
+func (l *loader) grouping(own, defaults table) table {
+	group, ok := own["group"]
+	if !ok {
+		group, ok = defaults["group"]
+	}
+	if !ok {
+		return defaults
+	}
+	share, ok := l.shares[follow(group.node).Value]
+	if !ok {
+		return defaults
+	}
+	return table{"resources": share.laidOver(defaults["resources"])}.over(defaults)
+}
+
+// resources reads what each session may take.
+func (l *loader) resources(t table) Resources {
+	var r Resources
+	p, ok := t["resources"]
+	if !ok {
+		return r
+	}
+	fields, ok := l.table(p, resourceKeys, func(key string) string {
+		switch strings.ToLower(key) {
+		case "cpus", "cores":
+			return "did you mean cpu?"
+		case "pids", "tasks", "threads":
+			return "did you mean processes?"
+		case "mem", "ram":
+			return "did you mean memory?"
+		}
+		return ""
+	})
+	if !ok {
+		return r
+	}
+	r.Memory = l.size(fields, "memory", 0, leastMemory, mostMemory)
+	if _, ok := fields["processes"]; ok {
+		r.Processes = l.number(fields, "processes", leastProcesses, leastProcesses)
+	}
+	r.CPU = l.cores(fields, "cpu")
+	r.Required = l.boolean(fields, "required")
+	return r
+}
+
+// cores reads a number of processor cores; 0 is no limit.
+func (l *loader) cores(t table, key string) float64 {
+	p, ok := t[key]
+	if !ok {
+		return 0
+	}
+	text, ok := l.word(p)
+	if !ok {
+		return 0
+	}
+	var cores float64
+	node := p.here().node
+	switch wrong := node.Decode(&cores) != nil || isText(p) || node.Kind != yaml.ScalarNode; {
+	case wrong || math.IsNaN(cores):
+		l.problem(p, fmt.Sprintf("%q is not a number of processor cores", cut(text)), "for example 1.5")
+	case cores < leastCPU || cores > mostCPU:
+		l.problem(p, text+" is out of range", fmt.Sprintf("from %v to %d", leastCPU, mostCPU))
+	default:
+		return cores
+	}
+	return 0
+}
