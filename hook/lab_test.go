@@ -18,6 +18,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 )
 
 // built builds heartbeat-stop once, with the crash points.
@@ -35,11 +36,7 @@ var built = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	status := m.Run()
-	if path, err := built(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(status)
+	os.Exit(testbed.Run(m)) // with its temporary folder goes what was built
 }
 
 func program(t testing.TB) string {

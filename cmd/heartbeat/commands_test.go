@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heartbeat/hook/flock"
+	"heartbeat/internal/testbed"
 )
 
 func TestInitThenValidate(t *testing.T) {
@@ -385,10 +386,7 @@ func TestCompletionInBash(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.put("heartbeat.yaml", oneAgent+"  tester:\n    dir: agents/tester\n")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := testbed.Program(t, "heartbeat")
 	for line, want := range map[string]string{
 		"send t":          "triage tester",
 		"send tr":         "triage",

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"heartbeat/internal/testbed"
 )
 
 // TestDoctorOfAFolderThatMayNotBeUsed (found by a user: with .heartbeat at
@@ -80,11 +82,7 @@ func (w *world) ordinary() func(args ...string) string {
 	const nobody = 65534
 	root := os.Geteuid() == 0
 	program := filepath.Join(w.dir, "heartbeat.test")
-	self, err := os.Executable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	data, err := os.ReadFile(self) // its own folder is not for others
+	data, err := os.ReadFile(testbed.Program(w.t, "heartbeat")) // its own folder is not for others
 	if err == nil {
 		err = os.WriteFile(program, data, 0o755)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"heartbeat/internal/testbed"
 	"heartbeat/ptyrun"
 )
 
@@ -131,10 +132,7 @@ func TestDoctorLayout(t *testing.T) {
 func TestDoctorColours(t *testing.T) {
 	t.Parallel()
 	w := patient(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := testbed.Program(t, "heartbeat")
 	for env, want := range map[string]string{"TERM=xterm-256color": "\x1b[33mwarning\x1b[0m", "NO_COLOR=1": "  warning not-applied"} {
 		var screen strings.Builder
 		child, err := ptyrun.Start(t.Context(), ptyrun.Config{

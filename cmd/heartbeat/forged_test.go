@@ -16,6 +16,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/hook/foreign"
+	"heartbeat/internal/testbed"
 )
 
 // evil is what somebody writes who wants to act on the terminal of who looks,
@@ -137,7 +138,7 @@ func spoilFile(t *testing.T, path string, whole []byte, nth int) bool {
 // command makes of it. Lines of status could be forged, JSON held C1 controls,
 // and logs took what an agent said for lines of its own.
 func TestEscapesThroughEveryField(t *testing.T) {
-	sweep(t)
+	t.Parallel()
 	w := newWorld(t)
 	script, err := json.Marshal(map[string]any{"rules": []any{map[string]any{"steps": []any{
 		map[string]any{"tool": "Bash", "command": "printf '" + strings.ReplaceAll(evil, "\x9b", "") + "'"}, map[string]any{"reply": evil},
@@ -184,7 +185,7 @@ func TestEscapesThroughEveryField(t *testing.T) {
 	if len(files) < 7 {
 		t.Fatalf("only %d files: %q", len(files), sortedKeys(files))
 	}
-	for nth := -1; nth < 40; nth += stride(4) {
+	for nth := -1; nth < 40; nth += testbed.Stride(4) {
 		some := false
 		for path, whole := range files {
 			some = spoilFile(t, path, whole, nth) || some

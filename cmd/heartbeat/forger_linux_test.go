@@ -17,6 +17,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/journal"
 )
 
@@ -180,7 +181,7 @@ func (f *forger) file(name string, pause func()) int {
 	for _, key := range slices.Sorted(maps.Keys(ways)) {
 		values := f.values()
 		f.chance.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
-		for _, v := range values[:max(2, 10/stride(4))] {
+		for _, v := range values[:max(2, 10/testbed.Stride(4))] {
 			f.field(name, ways[key], v)
 			pause()
 		}
@@ -212,7 +213,7 @@ const most = 12
 // It parked the fleet, took a neighbour's prompt, switched off all limits of its
 // own session, and had logs print any file.
 func TestWhatAnAgentForges(t *testing.T) {
-	sweep(t)
+	t.Parallel()
 	const timeout = 4 * time.Second
 	s := &siege{world: newWorld(t), t: t}
 	s.victim = filepath.Join(s.dir, "victim")

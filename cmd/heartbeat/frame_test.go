@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"heartbeat/internal/testbed"
 	"heartbeat/ptyrun"
 )
 
@@ -278,10 +279,7 @@ func TestColoursOnTerminalsOnly(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.put("heartbeat.yaml", oneAgent)
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := testbed.Program(t, "heartbeat")
 			var screen strings.Builder
 			child, err := ptyrun.Start(t.Context(), ptyrun.Config{
 				Argv: []string{self, "validate"}, Dir: w.dir, Env: append(w.env, tt.env...), Output: &screen,

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // What of an agent's directory is opened by a program of ours: the folders, and
@@ -201,8 +203,8 @@ func (s *siege) ends(r *running) {
 // A path that an agent can touch was replaced by a FIFO, and status, doctor,
 // inbox and the scheduler hung; SIGTERM was ignored.
 func TestWhateverAnAgentPutsInPlaceOfOurFiles(t *testing.T) {
-	sweep(t)
-	for _, in := range sliceOf(intruders(), 5) {
+	t.Parallel()
+	for _, in := range testbed.SliceOf(intruders(), 5) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)
@@ -263,8 +265,8 @@ var intrudedState = []string{
 // A FIFO in the state directory stopped events, history and, where it stood among
 // what sessions had left, the scheduler, which then ignored SIGTERM.
 func TestWhateverStandsInPlaceOfTheState(t *testing.T) {
-	sweep(t)
-	for _, in := range sliceOf(intruders(), 5) {
+	t.Parallel()
+	for _, in := range testbed.SliceOf(intruders(), 5) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"heartbeat/internal/crash/stepper"
+	"heartbeat/internal/testbed"
 )
 
 // theirs is what a person has in their settings.
@@ -46,7 +47,7 @@ func (s step) fleet() string {
 // the byte. (A permission that was revoked stayed when the apply that revoked it
 // had been killed, or the fleet had got another name.)
 func TestKilledApplies(t *testing.T) {
-	sweep(t)
+	t.Parallel()
 	for name, steps := range map[string][]step{
 		"a revoked permission": {
 			{"fleet", "project", []string{"Read", "Edit", "Bash(git *)"}, "one", "triage"},
@@ -77,7 +78,7 @@ func TestKilledApplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := applies{world: newWorld(t), every: stride(20)}
+			k := applies{world: newWorld(t), every: testbed.Stride(20)}
 			k.put("one/heartbeat.yaml", steps[0].fleet())
 			k.put("one/triage/.claude/settings.json", theirs)
 			k.shell("chmod 640 one/triage/.claude/settings.json")
@@ -164,10 +165,7 @@ func (k *applies) change(before, now step) {
 func (k *applies) kill(before, now step, n int) bool {
 	k.t.Helper()
 	k.change(before, now)
-	self, err := os.Executable()
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	self := testbed.Program(k.t, "heartbeat")
 	o, err := stepper.Run(stepper.Program{Path: self, Args: []string{"apply", "-f", now.folder + "/heartbeat.yaml"}, Env: k.env, Dir: k.dir}, n)
 	if errors.Is(err, stepper.ErrUnavailable) && os.Getenv("CI") != "true" {
 		k.t.Skip(err)

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// envMain makes the test binary the program.
-const envMain = "HEARTBEAT_TEST_MAIN"
+	"heartbeat/internal/testbed"
+)
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(envRecord); path != "" {
@@ -22,11 +21,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if os.Getenv(envMain) == "1" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
+	os.Exit(testbed.Run(m))
 }
 
 // world is an empty machine: a directory, and an environment that knows
@@ -46,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, dir: dir, env: []string{
 		// Under the race detector each process would sleep for a second as it ends.
 		"GORACE=atexit_sleep_ms=0",
-		envMain + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"),
 		"HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"), "TMPDIR=" + dir,
 	}}
 }
@@ -93,10 +88,7 @@ type outcome struct {
 
 // command is a run of the program that has not been started.
 func (w *world) command(args ...string) *exec.Cmd {
-	self, err := os.Executable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	self := testbed.Program(w.t, "heartbeat")
 	cmd := exec.CommandContext(w.t.Context(), self, args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = w.dir, w.env, 5*time.Second
 	return cmd

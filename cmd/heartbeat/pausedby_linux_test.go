@@ -2,19 +2,17 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
+
+	"heartbeat/internal/testbed"
 )
 
 // TestWhoPausedIsRecorded: a session that paused a neighbour passed for a
 // person, and by what it said of itself it could pass for anybody.
 func TestWhoPausedIsRecorded(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := testbed.Program(t, "heartbeat")
 	for how, command := range map[string]string{
 		"plainly":     self + " pause other",
 		"in disguise": "env -u HEARTBEAT_SESSION HEARTBEAT_AGENT=other " + self + " pause other",

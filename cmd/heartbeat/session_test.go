@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/ptyrun"
 )
@@ -181,10 +182,7 @@ func (f *fleet) ends() (why []string) {
 // sit starts the program in a terminal of its own.
 func (f *fleet) sit(args ...string) (*ptyrun.Child, *said) {
 	f.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	self := testbed.Program(f.t, "heartbeat")
 	out := &said{}
 	child, err := ptyrun.Start(f.t.Context(), ptyrun.Config{
 		Argv: append([]string{self}, args...), Dir: f.dir, Env: append(slices.Clone(f.env), "TERM=xterm-256color"),

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heartbeat/internal/testbed"
 )
 
 // content is what a folder holds, but for what a run does meanwhile.
@@ -157,10 +159,7 @@ func TestABindMountIsTheSameFolder(t *testing.T) {
 	w.put("two/empty", "")
 	w.env = append(w.env, "HEARTBEAT_FILE=one/heartbeat.yaml")
 	w.ok("apply")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := testbed.Program(t, "heartbeat")
 	sh := exec.CommandContext(t.Context(), "unshare", "-m", "/bin/sh", "-ec", "mount --bind one two && '"+self+"' pause --all -f two/heartbeat.yaml")
 	sh.Dir, sh.Env = w.dir, w.env
 	r := w.background()

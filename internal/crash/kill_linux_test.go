@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 )
 
 // followUp is what happens after a hook was killed.
@@ -123,7 +124,7 @@ func (j job) runIn(l *lab, c *tally) {
 	}
 	before := l.picture()
 	for n := 1; ; n++ {
-		if !*full && (n+j.tick+len(j.row()))%3 == 0 {
+		if !*testbed.Full && (n+j.tick+len(j.row()))%3 == 0 {
 			continue // the slice: two of three points, others in each row
 		}
 		l.restore(before)

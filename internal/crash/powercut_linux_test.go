@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 )
 
 // fsKind is a file system that the power is cut of.
@@ -147,7 +148,7 @@ func (c cut) run(t *testing.T, template string, calls []int) {
 	points, duplicates, all := 0, 0, 0
 	for tick, n := range calls {
 		for call := 1; call <= n; call++ {
-			if all++; !*full && all%sliceStride != 0 && call > 1 {
+			if all++; !*testbed.Full && all%sliceStride != 0 && call > 1 {
 				continue
 			}
 			points++

@@ -13,6 +13,7 @@ import (
 
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
+	"heartbeat/internal/testbed"
 )
 
 // fleet writes a heartbeat.yaml with one agent, "a", whose folder is the lab's,
@@ -185,7 +186,7 @@ func TestALiveAppenderIsNeverTorn(t *testing.T) {
 	t.Parallel()
 	const lines = 200
 	rounds := 1
-	if *full {
+	if *testbed.Full {
 		rounds = 50
 	}
 	for range rounds {

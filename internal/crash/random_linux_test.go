@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
+	"heartbeat/internal/testbed"
 )
 
 // TestRandomKills kills hooks and recoveries at random moments while entries
@@ -19,7 +20,7 @@ func TestRandomKills(t *testing.T) {
 	want := *kills
 	if want == 0 {
 		want = 400
-		if *full {
+		if *testbed.Full {
 			want = 10_000
 		}
 	}
@@ -132,7 +133,7 @@ func TestRecoverIsKilledToo(t *testing.T) {
 			for call := 1; call <= made; call++ {
 				for _, p := range policies {
 					totals[p] = new(tally)
-					if n++; *full || n%13 == 0 {
+					if n++; *testbed.Full || n%13 == 0 {
 						points = append(points, double{p, f, tick, call})
 					}
 				}

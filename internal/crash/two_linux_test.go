@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
 	"heartbeat/internal/crash/stepper"
+	"heartbeat/internal/testbed"
 )
 
 // The client takes a hook's exit status 2 for "stderr is a prompt". These tests
@@ -62,7 +63,7 @@ func TestSIGQUITAtEachCallIsNoPrompt(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
 	stride := 9
-	if *full {
+	if *testbed.Full {
 		stride = 1
 	}
 	for first, f := range speaking {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"heartbeat/internal/testbed"
 )
 
 // client is a program under test.
@@ -17,7 +19,7 @@ type client struct {
 // that keeps it from the network, the test is skipped, or fails in CI.
 func realClient(t *testing.T) client {
 	t.Helper()
-	if raced {
+	if testbed.Raced {
 		t.Skip("the real client's scenarios are for the run without the race detector; the stand-in's find our races")
 	}
 	missing := t.Skipf

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heartbeat/hook/settings"
+	"heartbeat/internal/testbed"
 )
 
 // ailment is a set-up that doctor calls an error, and what the real client
@@ -172,7 +173,7 @@ func turnOf(t *testing.T) {
 // more are words of the agent's command.
 func examine(l *Lab, mode string, more ...string) []string {
 	l.t.Helper()
-	f := &fleet{Lab: l, bin: binaries(l.t), file: filepath.Join(l.Dir, "heartbeat.yaml")}
+	f := &fleet{Lab: l, bin: testbed.Programs(l.t), file: filepath.Join(l.Dir, "heartbeat.yaml")}
 	if mode == "" {
 		mode = "dontAsk"
 	}

@@ -19,38 +19,10 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/fakeapi"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/ptyrun/screen"
 )
-
-// built are the release binaries, made once for all tests.
-var built struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-// binaries returns a folder with heartbeat and heartbeat-stop in it.
-func binaries(t *testing.T) string {
-	t.Helper()
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "heartbeat-bin-"); built.err != nil {
-			return
-		}
-		args := []string{"build", "-trimpath", "-o", built.dir}
-		if raced {
-			args = append(args, "-race")
-		}
-		cmd := exec.Command("go", append(args, "heartbeat/cmd/heartbeat", "heartbeat/cmd/heartbeat-stop")...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("%w: %s", err, out)
-		}
-	})
-	if built.err != nil {
-		t.Fatalf("cannot build the binaries: %v", built.err)
-	}
-	return built.dir
-}
 
 // fleet is a lab in which `heartbeat run` drives the client.
 type fleet struct {
@@ -77,7 +49,7 @@ agents:
 func newFleet(t *testing.T, c client, fields []string, rules ...fakeapi.Rule) *fleet {
 	t.Helper()
 	l := newLab(t, c, nil, rules...)
-	f := &fleet{Lab: l, bin: binaries(t), file: filepath.Join(l.Dir, "heartbeat.yaml")}
+	f := &fleet{Lab: l, bin: testbed.Programs(t), file: filepath.Join(l.Dir, "heartbeat.yaml")}
 	command := fmt.Sprintf("[%q]", c.path)
 	if !c.real {
 		command = fmt.Sprintf("[heartbeat, simulate, --script, %q]", filepath.Join(l.Dir, "script.json"))

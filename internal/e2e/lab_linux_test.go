@@ -47,7 +47,7 @@ func newLab(t *testing.T, c client, answer func(*Call) Reply, rules ...fakeapi.R
 	if answer == nil {
 		answer = func(*Call) Reply { return Reply{} }
 	}
-	dir, err := os.MkdirTemp("", "heartbeat-e2e-") // short: the client puts sockets below
+	dir, err := os.MkdirTemp("", "e2e-") // short: the client puts sockets below
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"heartbeat/internal/testbed"
 )
 
 // envNamespace tells the inner test process where it runs: "loopback", or why
@@ -40,7 +42,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	moreAtOnce()
-	os.Exit(m.Run())
+	os.Exit(testbed.Run(m))
 }
 
 // moreAtOnce runs more tests at a time than there are cores, unless the person

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heartbeat/internal/testbed"
 )
 
 // TestQuickstartTwice: the README's first command does the same each time,
@@ -34,7 +36,7 @@ func TestQuickstartTwice(t *testing.T) {
 	for round := range 2 {
 		log := filepath.Join(dir, "model.jsonl")
 		_ = os.Remove(log)
-		cmd := exec.Command(filepath.Join(binaries(t), "heartbeat"), "run", "-f", filepath.Join(dir, "heartbeat.yaml"), "--once", "--fire")
+		cmd := exec.Command(filepath.Join(testbed.Programs(t), "heartbeat"), "run", "-f", filepath.Join(dir, "heartbeat.yaml"), "--once", "--fire")
 		cmd.Env = []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SIMULATE_LOG=" + log,
 			"HEARTBEAT_STATE_DIR=" + filepath.Join(dir, "state"),

@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 	// The stand-in knows what the client knows: nothing of ours.
 	"internal/simulate/...": {"internal/simulate/..."},
 	"internal/fakeapi":      {},
+	"internal/testbed":      {},
 	"internal/rooms":        {},
 	"internal/bench":        {"hook", "hook/durable", "hook/inbox"},
 	"internal/fleetsim":     {"config", "hook", "hook/inbox", "orchestrator/...", "sources/..."},
