@@ -12,8 +12,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
-	"heartbeat/hook/settings"
 )
 
 // What an agent has that says nothing else.
@@ -226,12 +226,12 @@ func (l *loader) rules(p place, allow bool) {
 		if rule.Kind != yaml.ScalarNode || strings.TrimSpace(rule.Value) == "" {
 			continue // noted
 		}
-		wrong := settings.CheckRule(rule.Value, allow)
+		wrong := client.Claude.Settings.CheckRule(rule.Value, allow)
 		if wrong == nil {
 			continue
 		}
 		hint := wrong.Hint
-		if near := Nearest(wrong.Tool, settings.Tools); wrong.Tool != "" && near != nil {
+		if near := Nearest(wrong.Tool, client.Claude.Settings.Tools); wrong.Tool != "" && near != nil {
 			hint = "did you mean " + near[0] + "?"
 		}
 		if wrong.Refused {

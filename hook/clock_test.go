@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -74,7 +75,7 @@ func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 			t.Parallel()
 			l := begin(t, []string{"one", "two", "three"})
 			l.handsOver("two", nil)
-			appendFile(t, l.transcript, `{"timestamp":"`+time.Now().Format(time.RFC3339Nano)+`",`+userLine(feedback + "[x hook]: two")[1:])
+			appendFile(t, l.transcript, `{"timestamp":"`+time.Now().Format(time.RFC3339Nano)+`",`+userLine(feedbackLine + "[x hook]: two")[1:])
 			l.setClock(d)
 			l.handsOver("three", fields{"prompt_id": "P2"})
 		})
@@ -82,7 +83,7 @@ func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 			t.Parallel()
 			l := begin(t, []string{"one", "two"})
 			l.handsOver("two", nil)
-			appendFile(t, l.transcript, userLine(feedback+"[x hook]: two"))
+			appendFile(t, l.transcript, userLine(feedbackLine+"[x hook]: two"))
 			l.setClock(d)
 			if a := Arrived(*l.flight()); a != inbox.Seen {
 				t.Errorf("arrived: %v", a)
@@ -92,13 +93,13 @@ func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 			t.Parallel()
 			o := newOld(t, "one\ntwo\nthree")
 			o.transcript = filepath.Join(o.home, "t.jsonl")
-			blocks(t, o.stopWith(o.payload(onStop, nil)), "one")
+			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
 			o.setClock(d)
-			blocks(t, o.stopWith(o.payload(onStop, fields{"stop_hook_active": true})), "two")
-			appendFile(t, o.transcript, userLine(feedback+"two"))
+			blocks(t, o.stopWith(o.payload(client.Stop, fields{"stop_hook_active": true})), "two")
+			appendFile(t, o.transcript, userLine(feedbackLine+"two"))
 			o.setClock(d)
 			o.append("") // the last line's end
-			blocks(t, o.stopWith(o.payload(onStop, fields{"prompt_id": "P2"})), "three")
+			blocks(t, o.stopWith(o.payload(client.Stop, fields{"prompt_id": "P2"})), "three")
 		})
 	}
 }

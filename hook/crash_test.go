@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -25,9 +26,9 @@ func TestNothingButAHandOverEndsWithTwo(t *testing.T) {
 				t.Parallel()
 				l := crashing(t, stage)
 				l.env = append(l.env, "HEARTBEAT_CRASH="+stage+":"+kind)
-				name, more := onStop, fields{"stop_hook_active": stage != "looked"}
+				name, more := client.Stop, fields{"stop_hook_active": stage != "looked"}
 				if stage == "advanced" {
-					name = onPreToolUse
+					name = client.PreToolUse
 				}
 				r := l.event(name, more)
 				if r.status == 2 || r.status == 0 && kind != "panic" {
@@ -52,9 +53,9 @@ func crashing(t *testing.T, stage string) *lab {
 	l := newLab(t, persistent)
 	l.append("one", "two")
 	flight := l.offerFirst()
-	l.quietly(onSessionStart, fields{"source": "startup"})
+	l.quietly(client.SessionStart, fields{"source": "startup"})
 	if stage != "looked" {
-		l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
+		l.quietly(client.UserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
 	}
 	if stage == "waiting" {
 		l.handsOver("two", nil)
@@ -114,14 +115,14 @@ func TestSignalsWhileWaiting(t *testing.T) {
 func waiting(t testing.TB, change ...func(*Record)) (*lab, *exec.Cmd) {
 	t.Helper()
 	l := newLab(t, append([]func(*Record){persistent}, change...)...)
-	l.quietly(onSessionStart, fields{"source": "startup"})
+	l.quietly(client.SessionStart, fields{"source": "startup"})
 	return l, l.wait()
 }
 
 // wait starts a Stop hook and returns once it waits.
 func (l *lab) wait() *exec.Cmd {
 	l.t.Helper()
-	cmd := l.command([]string{"hook"}, l.payload(onStop, nil))
+	cmd := l.command([]string{"hook"}, l.payload(client.Stop, nil))
 	cmd.Stdout, cmd.Stderr = &strings.Builder{}, &strings.Builder{}
 	if err := cmd.Start(); err != nil {
 		l.t.Fatal(err)
@@ -139,7 +140,7 @@ func TestCrashTextGoesToTheLog(t *testing.T) {
 	t.Parallel()
 	l := crashing(t, "offered")
 	l.env = append(l.env, "HEARTBEAT_CRASH=offered:goroutine")
-	r := l.event(onStop, nil)
+	r := l.event(client.Stop, nil)
 	if r.status != -1 || !strings.Contains(l.log(), "crash point offered") {
 		t.Errorf("%+v\n%s", r, l.log())
 	}
@@ -160,7 +161,7 @@ func TestKillAtEveryStageLosesNothing(t *testing.T) {
 			l.append("three")
 			given := map[string]int{"one": 1}
 			l.env = append(l.env, "HEARTBEAT_CRASH="+stage+":kill")
-			if r := l.event(onStop, nil); r.status != -1 {
+			if r := l.event(client.Stop, nil); r.status != -1 {
 				t.Fatalf("%+v, want it killed", r)
 			}
 			l.env = l.env[:len(l.env)-1]
@@ -175,7 +176,7 @@ func TestKillAtEveryStageLosesNothing(t *testing.T) {
 				r.Session, r.Phase, r.BoundAt, r.Policy.Mode, r.Spoke = "S2", Starting, time.Time{}, Drain, false
 			})
 			for n := range 5 {
-				r := l.event(onStop, fields{"stop_hook_active": n > 0})
+				r := l.event(client.Stop, fields{"stop_hook_active": n > 0})
 				if r.status != 2 {
 					break
 				}

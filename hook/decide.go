@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -19,7 +20,7 @@ const (
 // facts are what a decision is made of. Nothing else is looked at.
 type facts struct {
 	now   time.Time
-	event *payload
+	event *client.Event
 	// handOvers is how many the session had when the hook was called.
 	handOvers int
 	client    Process         // that called the hook
@@ -62,31 +63,31 @@ type decision struct {
 func decide(r *Record, f facts) decision {
 	bind(r, f)
 	r.Events++
-	r.LastEvent, r.LastEventAt = f.event.Event, f.now
+	r.LastEvent, r.LastEventAt = f.event.Name, f.now
 	if f.event.AgentID != "" {
 		return decideSubagent(r, f)
 	}
 	if f.event.PermissionMode != "" {
 		r.PermissionMode = f.event.PermissionMode
 	}
-	switch f.event.Event {
-	case onSessionStart:
+	switch f.event.Name {
+	case client.SessionStart:
 		return decideSessionStart(r, f)
-	case onUserPromptSubmit:
+	case client.UserPromptSubmit:
 		return decideUserPromptSubmit(r, f)
-	case onPreToolUse:
+	case client.PreToolUse:
 		beginTurn(r, f.now)
-		return decideTool(r, f, writtenBehind)
-	case onStop:
+		return decideTool(r, f, client.Claude.Transcript.Behind)
+	case client.Stop:
 		return decideStop(r, f)
-	case onStopFailure:
+	case client.StopFailure:
 		return decideStopFailure(r, f)
-	case onNotification:
+	case client.Notification:
 		return decideNotification(r, f)
-	case onPermissionRequest:
+	case client.PermissionRequest:
 		return decidePermission(r, f)
-	case onSessionEnd:
-		if f.event.Reason != "clear" && f.event.Reason != "resume" {
+	case client.SessionEnd:
+		if f.event.Cause != "clear" && f.event.Cause != "resume" {
 			r.Enter(Ending, f.now)
 		}
 	}
@@ -105,17 +106,17 @@ func bind(r *Record, f facts) {
 
 // stray reports whether an event of the bound process belongs to another
 // conversation than the one that is followed.
-func stray(r *Record, p *payload) bool {
-	return !r.BoundAt.IsZero() && p.Event != onSessionStart && p.SessionID != r.ClientSession
+func stray(r *Record, p *client.Event) bool {
+	return !r.BoundAt.IsZero() && p.Name != client.SessionStart && p.SessionID != r.ClientSession
 }
 
 // decideSubagent: a subagent's tool is a side effect of the entry, but its
 // events say nothing about the main agent's turn.
 func decideSubagent(r *Record, f facts) decision {
-	switch f.event.Event {
-	case onPreToolUse:
+	switch f.event.Name {
+	case client.PreToolUse:
 		return decideTool(r, f, 0)
-	case onPermissionRequest:
+	case client.PermissionRequest:
 		return decidePermission(r, f)
 	}
 	return decision{}
@@ -124,7 +125,7 @@ func decideSubagent(r *Record, f facts) decision {
 func decideSessionStart(r *Record, f facts) decision {
 	r.ClientSession, r.Transcript = f.event.SessionID, f.event.Transcript
 	switch {
-	case f.event.Source == "compact":
+	case f.event.Cause == "compact":
 		// In the middle of a turn, or after one: what it was doing goes on.
 	case r.Phase == Starting || r.Phase == Ending:
 	default:
@@ -143,11 +144,11 @@ func decideUserPromptSubmit(r *Record, f facts) decision {
 	switch {
 	case f.kickoff == "":
 		return decision{}
-	case awaitsGoingOn(f.flight) && samePrompt(f.event.Prompt, f.kickoff):
+	case awaitsGoingOn(f.flight) && client.SamePrompt(f.event.Prompt, f.kickoff):
 		return decision{goesOn: true}
 	case f.flight.State != inbox.Offered:
 		return decision{}
-	case samePrompt(f.event.Prompt, f.kickoff):
+	case client.SamePrompt(f.event.Prompt, f.kickoff):
 		return decision{advance: inbox.Taken}
 	case first && strings.HasPrefix(strings.TrimSpace(f.event.Prompt), strings.TrimSpace(KickoffPrompt(""))):
 		// Given again it would be done twice.
@@ -219,7 +220,7 @@ func decideStop(r *Record, f facts) decision {
 		return decision{log: "the payload was cut off: nothing is acknowledged or handed over"}
 	}
 	r.PromptID = f.event.PromptID
-	running := f.event.running()
+	running := running(f.event)
 	waits := r.Policy.Background != BackgroundIgnore && len(running) > 0
 	noteTasks(r, running, f.now)
 	if f.flight == nil {
@@ -230,7 +231,7 @@ func decideStop(r *Record, f facts) decision {
 	}
 	if awaitsGoingOn(f.flight) && f.evidence != present {
 		if f.evidence == notLooked {
-			return decision{look: true, patience: writtenBehind}
+			return decision{look: true, patience: client.Claude.Transcript.Behind}
 		}
 		leave(r, Unattended, f.now)
 		return decision{log: "the session does not go on with entry " + f.flight.DeliveryID}
@@ -240,13 +241,13 @@ func decideStop(r *Record, f facts) decision {
 		switch {
 		case handedOn:
 		case f.evidence == notLooked:
-			return decision{look: true, patience: writtenBehind}
+			return decision{look: true, patience: client.Claude.Transcript.Behind}
 		default:
 			return decision{again: true, log: "entry " + f.flight.DeliveryID + " did not arrive: offered again"}
 		}
 	}
 	if waits {
-		r.LastReply = Cut(f.event.LastMessage, MaxReply)
+		r.LastReply = Cut(f.event.LastMessage, inbox.MaxReply)
 		leave(r, Background, f.now)
 		return decision{advance: inbox.Background}
 	}
@@ -273,9 +274,6 @@ func noteTasks(r *Record, running []string, now time.Time) {
 	}
 }
 
-// MaxReply is how many bytes of the agent's last message are kept.
-const MaxReply = 64 << 10
-
 // Cut returns at most limit bytes of a text, and no half of a character.
 func Cut(s string, limit int) string {
 	if len(s) <= limit {
@@ -285,7 +283,7 @@ func Cut(s string, limit int) string {
 }
 
 // reply is the agent's last message, or the one before its background tasks.
-func reply(r *Record, p *payload) string {
+func reply(r *Record, p *client.Event) string {
 	if p.LastMessage != "" {
 		return p.LastMessage
 	}
@@ -296,7 +294,7 @@ func reply(r *Record, p *payload) string {
 // entry is marked with it where the conversation demonstrably has it.
 func decideStopFailure(r *Record, f facts) decision {
 	leave(r, Ending, f.now)
-	kind := failureKind(f.event)
+	kind := shorten(client.Claude.Hooks.Failure(f.event), maxFailure)
 	r.End(EndAPIFailure, kind, f.now)
 	d := decision{log: "the client gave up on the API: " + f.event.Error + ": " + f.event.LastMessage}
 	if kind != f.event.Error {
@@ -310,7 +308,7 @@ func decideStopFailure(r *Record, f facts) decision {
 		switch {
 		case handedOn:
 		case f.evidence == notLooked:
-			return decision{look: true, patience: writtenBehind}
+			return decision{look: true, patience: client.Claude.Transcript.Behind}
 		default:
 			return d // it never arrived
 		}
@@ -326,14 +324,14 @@ func decideStopFailure(r *Record, f facts) decision {
 const maxFailure = 100
 
 func decideNotification(r *Record, f facts) decision {
-	switch f.event.NotificationType {
+	switch f.event.Notification.Kind {
 	case "permission_prompt", "agent_needs_input":
 		if r.Attached > 0 {
-			return decision{log: "a dialog waits for the person who is attached: " + f.event.Message}
+			return decision{log: "a dialog waits for the person who is attached: " + f.event.Notification.Message}
 		}
 		leave(r, Ending, f.now)
-		r.End(EndDialog, f.event.Message, f.now)
-		return decision{log: "a dialog waits for a person: " + f.event.Message}
+		r.End(EndDialog, f.event.Notification.Message, f.now)
+		return decision{log: "a dialog waits for a person: " + f.event.Notification.Message}
 	case "idle_prompt":
 		if r.Phase != Background && r.Phase != Ending && r.Phase != Settling {
 			leave(r, Unattended, f.now)

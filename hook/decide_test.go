@@ -7,12 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
 var (
-	noon   = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	client = Process{PID: 42, Start: 4200}
+	noon     = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	caller42 = Process{PID: 42, Start: 4200}
 )
 
 // liveRecord is a session in the middle of a turn.
@@ -20,7 +21,7 @@ func liveRecord(change ...func(*Record)) *Record {
 	r := &Record{
 		Version: 1, Agent: "a", Session: "S", Phase: Turn, Since: noon.Add(-time.Minute),
 		Policy: Policy{Mode: Drain, Deliver: DeliverStderr, Background: BackgroundWait, MaxContinuations: 20},
-		Client: client, BoundAt: noon.Add(-time.Hour), ClientSession: "C", PromptID: "P1",
+		Client: caller42, BoundAt: noon.Add(-time.Hour), ClientSession: "C", PromptID: "P1",
 	}
 	for _, c := range change {
 		c(r)
@@ -41,22 +42,24 @@ func flightIn(s inbox.State, change ...func(*inbox.InFlight)) *inbox.InFlight {
 
 func byKickoff(f *inbox.InFlight) { f.Via, f.PromptID = inbox.ViaKickoff, "" }
 
-func event(name string, change ...func(*payload)) *payload {
-	p := &payload{Event: name, SessionID: "C", PromptID: "P1"}
+func event(name string, change ...func(*client.Event)) *client.Event {
+	p := &client.Event{Name: name, SessionID: "C", PromptID: "P1"}
 	for _, c := range change {
 		c(p)
 	}
 	return p
 }
 
-func active(p *payload)   { p.StopHookActive = true }
-func otherID(p *payload)  { p.PromptID = "P2" }
-func subagent(p *payload) { p.AgentID = "a0d2" }
-func says(p *payload)     { p.LastMessage = "done" }
-func hasTask(p *payload)  { p.Tasks = []task{{Type: "shell", Status: "running", Description: "sleep"}} }
+func active(p *client.Event)   { p.StopHookActive = true }
+func otherID(p *client.Event)  { p.PromptID = "P2" }
+func subagent(p *client.Event) { p.AgentID = "a0d2" }
+func says(p *client.Event)     { p.LastMessage = "done" }
+func hasTask(p *client.Event) {
+	p.Tasks = []client.Task{{Kind: "shell", Status: "running", Description: "sleep"}}
+}
 
-func taskEnded(p *payload) {
-	p.Tasks = []task{{Type: "shell", Status: "completed", Description: "sleep"}}
+func taskEnded(p *client.Event) {
+	p.Tasks = []client.Task{{Kind: "shell", Status: "completed", Description: "sleep"}}
 }
 
 // TestDecideAboutTheEntryInFlight goes through the orders in which the client
@@ -76,7 +79,7 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 		name     string
 		record   *Record
 		flight   *inbox.InFlight
-		event    *payload
+		event    *client.Event
 		kickoff  string
 		evidence evidence
 		want     string // or the state it advances to
@@ -84,96 +87,96 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 	}{
 		{
 			name: "kick-off submitted as ours", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
-			event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = "K" }), want: "taken", phase: Turn,
+			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = "K" }), want: "taken", phase: Turn,
 		},
 		{
 			name: "kick-off, another prompt", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
-			event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = "hello" }), want: nothing, phase: Turn,
+			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = "hello" }), want: nothing, phase: Turn,
 		},
 		{
 			name: "kick-off that the client has changed", record: liveRecord(func(r *Record) { r.Phase = Starting }),
 			flight: flightIn(inbox.Offered, byKickoff), kickoff: KickoffPrompt("a\u00adb"),
-			event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = KickoffPrompt("ab") }), want: "taken", phase: Turn,
+			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = KickoffPrompt("ab") }), want: "taken", phase: Turn,
 		},
 		{
 			name: "a later prompt that begins like it", flight: flightIn(inbox.Offered, byKickoff), kickoff: KickoffPrompt("a\u00adb"),
-			event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = KickoffPrompt("ab") }), want: nothing, phase: Turn,
+			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = KickoffPrompt("ab") }), want: nothing, phase: Turn,
 		},
 		{
 			name: "kick-off whose UserPromptSubmit hook died, at Stop", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
-			event: event(onStop), want: look, phase: Turn,
+			event: event(client.Stop), want: look, phase: Turn,
 		},
 		{
 			name: "kick-off in the transcript", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
-			event: event(onStop), evidence: present, want: ack, phase: Turn,
+			event: event(client.Stop), evidence: present, want: ack, phase: Turn,
 		},
 		{
 			name: "kick-off never arrived", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
-			event: event(onStop), evidence: absent, want: again, phase: Turn,
+			event: event(client.Stop), evidence: absent, want: again, phase: Turn,
 		},
 		{
 			name: "kick-off whose UserPromptSubmit hook died, a tool", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",
-			event: event(onPreToolUse), want: look, phase: Turn,
+			event: event(client.PreToolUse), want: look, phase: Turn,
 		},
 
-		{name: "Stop of the continuation", flight: flightIn(inbox.Offered), event: event(onStop, active), want: ack, phase: Turn},
+		{name: "Stop of the continuation", flight: flightIn(inbox.Offered), event: event(client.Stop, active), want: ack, phase: Turn},
 		{
 			name: "Stop of the continuation beside a foreign hook (D)", record: liveRecord(foreign),
-			flight: flightIn(inbox.Offered), event: event(onStop, active), want: look, phase: Turn,
+			flight: flightIn(inbox.Offered), event: event(client.Stop, active), want: look, phase: Turn,
 		},
 		{
 			name: "foreign hook blocked, ours was killed (D)", record: liveRecord(foreign),
-			flight: flightIn(inbox.Offered), event: event(onStop, active), evidence: absent, want: again, phase: Turn,
+			flight: flightIn(inbox.Offered), event: event(client.Stop, active), evidence: absent, want: again, phase: Turn,
 		},
-		{name: "Stop that does not continue a Stop hook", flight: flightIn(inbox.Offered), event: event(onStop), want: look, phase: Turn},
-		{name: "Stop of a typed turn (K)", flight: flightIn(inbox.Offered), event: event(onStop, active, otherID), want: look, phase: Turn},
-		{name: "not written yet after 2 s (L)", flight: flightIn(inbox.Offered), event: event(onStop), evidence: absent, want: again, phase: Turn},
+		{name: "Stop that does not continue a Stop hook", flight: flightIn(inbox.Offered), event: event(client.Stop), want: look, phase: Turn},
+		{name: "Stop of a typed turn (K)", flight: flightIn(inbox.Offered), event: event(client.Stop, active, otherID), want: look, phase: Turn},
+		{name: "not written yet after 2 s (L)", flight: flightIn(inbox.Offered), event: event(client.Stop), evidence: absent, want: again, phase: Turn},
 		{
 			name: "no prompt_id proves nothing", flight: flightIn(inbox.Offered, func(f *inbox.InFlight) { f.PromptID = "" }),
-			event: event(onStop, active, func(p *payload) { p.PromptID = "" }), want: look, phase: Turn,
+			event: event(client.Stop, active, func(p *client.Event) { p.PromptID = "" }), want: look, phase: Turn,
 		},
-		{name: "taken", flight: flightIn(inbox.Taken), event: event(onStop), want: ack, phase: Turn},
-		{name: "started", flight: flightIn(inbox.Started), event: event(onStop, otherID), want: ack, phase: Turn},
+		{name: "taken", flight: flightIn(inbox.Taken), event: event(client.Stop), want: ack, phase: Turn},
+		{name: "started", flight: flightIn(inbox.Started), event: event(client.Stop, otherID), want: ack, phase: Turn},
 
 		{
-			name: "background task, entry just proven (A)", flight: flightIn(inbox.Offered), event: event(onStop, active, hasTask),
+			name: "background task, entry just proven (A)", flight: flightIn(inbox.Offered), event: event(client.Stop, active, hasTask),
 			want: "background", phase: Background,
 		},
-		{name: "its notification's turn (A)", flight: flightIn(inbox.Background), event: event(onStop, otherID), want: ack, phase: Turn},
+		{name: "its notification's turn (A)", flight: flightIn(inbox.Background), event: event(client.Stop, otherID), want: ack, phase: Turn},
 		{
-			name: "a task that never ends (B, E)", flight: flightIn(inbox.Background), event: event(onStop, otherID, hasTask),
+			name: "a task that never ends (B, E)", flight: flightIn(inbox.Background), event: event(client.Stop, otherID, hasTask),
 			want: "background", phase: Background,
 		},
 		{
-			name: "background ignored", record: liveRecord(ignore), flight: flightIn(inbox.Started), event: event(onStop, hasTask),
+			name: "background ignored", record: liveRecord(ignore), flight: flightIn(inbox.Started), event: event(client.Stop, hasTask),
 			want: ack, phase: Turn,
 		},
-		{name: "ended task is none (G)", flight: flightIn(inbox.Started), event: event(onStop, taskEnded), want: ack, phase: Turn},
-		{name: "session_crons never delay", flight: flightIn(inbox.Started), event: event(onStop), want: ack, phase: Turn},
+		{name: "ended task is none (G)", flight: flightIn(inbox.Started), event: event(client.Stop, taskEnded), want: ack, phase: Turn},
+		{name: "session_crons never delay", flight: flightIn(inbox.Started), event: event(client.Stop), want: ack, phase: Turn},
 
-		{name: "tool of a taken entry", flight: flightIn(inbox.Taken), event: event(onPreToolUse), want: "started", phase: Turn},
-		{name: "tool proves the hand-over", flight: flightIn(inbox.Offered), event: event(onPreToolUse), want: "started", phase: Turn},
-		{name: "tool of another turn", flight: flightIn(inbox.Offered), event: event(onPreToolUse, otherID), want: look, phase: Turn},
+		{name: "tool of a taken entry", flight: flightIn(inbox.Taken), event: event(client.PreToolUse), want: "started", phase: Turn},
+		{name: "tool proves the hand-over", flight: flightIn(inbox.Offered), event: event(client.PreToolUse), want: "started", phase: Turn},
+		{name: "tool of another turn", flight: flightIn(inbox.Offered), event: event(client.PreToolUse, otherID), want: look, phase: Turn},
 		{
-			name: "tool of another turn, not arrived", flight: flightIn(inbox.Offered), event: event(onPreToolUse, otherID),
+			name: "tool of another turn, not arrived", flight: flightIn(inbox.Offered), event: event(client.PreToolUse, otherID),
 			evidence: absent, want: nothing, phase: Turn,
 		},
 		{
 			name: "tool beside a foreign hook", record: liveRecord(foreign), flight: flightIn(inbox.Offered),
-			event: event(onPreToolUse), want: look, phase: Turn,
+			event: event(client.PreToolUse), want: look, phase: Turn,
 		},
-		{name: "second tool", flight: flightIn(inbox.Started), event: event(onPreToolUse), want: nothing, phase: Turn},
-		{name: "subagent's tool of a taken entry", flight: flightIn(inbox.Taken), event: event(onPreToolUse, subagent), want: "started", phase: Turn},
+		{name: "second tool", flight: flightIn(inbox.Started), event: event(client.PreToolUse), want: nothing, phase: Turn},
+		{name: "subagent's tool of a taken entry", flight: flightIn(inbox.Taken), event: event(client.PreToolUse, subagent), want: "started", phase: Turn},
 		{
-			name: "subagent's tool proves nothing by itself", flight: flightIn(inbox.Offered), event: event(onPreToolUse, subagent),
+			name: "subagent's tool proves nothing by itself", flight: flightIn(inbox.Offered), event: event(client.PreToolUse, subagent),
 			want: look, phase: Turn,
 		},
-		{name: "Stop of a subagent", flight: flightIn(inbox.Taken), event: event(onStop, subagent), want: nothing, phase: Turn},
+		{name: "Stop of a subagent", flight: flightIn(inbox.Taken), event: event(client.Stop, subagent), want: nothing, phase: Turn},
 
-		{name: "nothing in flight", event: event(onStop), want: next, phase: Turn},
+		{name: "nothing in flight", event: event(client.Stop), want: next, phase: Turn},
 		{
 			name: "API failure acknowledges nothing", flight: flightIn(inbox.Taken),
-			event: event(onStopFailure, func(p *payload) { p.Error = "rate_limit" }), want: nothing, phase: Ending,
+			event: event(client.StopFailure, func(p *client.Event) { p.Error = "rate_limit" }), want: nothing, phase: Ending,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -182,7 +185,7 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 			if r == nil {
 				r = liveRecord()
 			}
-			d := decide(r, facts{now: noon, event: c.event, client: client, flight: c.flight, kickoff: c.kickoff, evidence: c.evidence})
+			d := decide(r, facts{now: noon, event: c.event, client: caller42, flight: c.flight, kickoff: c.kickoff, evidence: c.evidence})
 			got := nothing
 			switch {
 			case d.look:
@@ -205,7 +208,7 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 
 func TestSubagentIsLookedForWithoutWaiting(t *testing.T) {
 	t.Parallel()
-	d := decide(liveRecord(), facts{now: noon, event: event(onPreToolUse, subagent), client: client, flight: flightIn(inbox.Offered)})
+	d := decide(liveRecord(), facts{now: noon, event: event(client.PreToolUse, subagent), client: caller42, flight: flightIn(inbox.Offered)})
 	if !d.look || d.patience != 0 {
 		t.Errorf("look %v for %s, want one look", d.look, d.patience)
 	}
@@ -214,7 +217,7 @@ func TestSubagentIsLookedForWithoutWaiting(t *testing.T) {
 func TestAcknowledgementCarriesReplyAndAbandonedTasks(t *testing.T) {
 	t.Parallel()
 	r := liveRecord(func(r *Record) { r.Policy.Background = BackgroundIgnore })
-	d := decide(r, facts{now: noon, event: event(onStop, hasTask, says), client: client, flight: flightIn(inbox.Started)})
+	d := decide(r, facts{now: noon, event: event(client.Stop, hasTask, says), client: caller42, flight: flightIn(inbox.Started)})
 	want := &inbox.Acknowledgement{Session: "S", Reply: "done", Abandoned: []string{"shell: sleep"}, Now: noon}
 	if diff := cmp.Diff(want, d.acknowledge); diff != "" {
 		t.Error(diff)
@@ -224,16 +227,16 @@ func TestAcknowledgementCarriesReplyAndAbandonedTasks(t *testing.T) {
 func TestReplyBeforeBackgroundTasksIsKept(t *testing.T) {
 	t.Parallel()
 	r := liveRecord()
-	decide(r, facts{now: noon, event: event(onStop, hasTask, says), client: client, flight: flightIn(inbox.Started)})
+	decide(r, facts{now: noon, event: event(client.Stop, hasTask, says), client: caller42, flight: flightIn(inbox.Started)})
 	if r.LastReply != "done" || r.BackgroundSince != noon || len(r.BackgroundTasks) != 1 {
 		t.Fatalf("record: %+v", r)
 	}
 	later := noon.Add(time.Minute)
-	decide(r, facts{now: later, event: event(onStop, hasTask), client: client, flight: flightIn(inbox.Background)})
+	decide(r, facts{now: later, event: event(client.Stop, hasTask), client: caller42, flight: flightIn(inbox.Background)})
 	if r.BackgroundSince != noon {
 		t.Errorf("the limit began anew at %s", r.BackgroundSince)
 	}
-	d := decide(r, facts{now: later, event: event(onStop), client: client, flight: flightIn(inbox.Background)})
+	d := decide(r, facts{now: later, event: event(client.Stop), client: caller42, flight: flightIn(inbox.Background)})
 	if d.acknowledge == nil || !r.BackgroundSince.IsZero() {
 		t.Errorf("not acknowledged: %+v %+v", d, r)
 	}
@@ -241,11 +244,11 @@ func TestReplyBeforeBackgroundTasksIsKept(t *testing.T) {
 
 func TestPhases(t *testing.T) {
 	t.Parallel()
-	source := func(s string) func(*payload) {
-		return func(p *payload) { p.Source, p.SessionID = s, "C2" }
+	source := func(s string) func(*client.Event) {
+		return func(p *client.Event) { p.Cause, p.SessionID = s, "C2" }
 	}
-	kind := func(s string) func(*payload) {
-		return func(p *payload) { p.NotificationType, p.Message = s, "m" }
+	kind := func(s string) func(*client.Event) {
+		return func(p *client.Event) { p.Notification.Kind, p.Notification.Message = s, "m" }
 	}
 	in := func(p Phase) func(*Record) {
 		return func(r *Record) { r.Phase = p }
@@ -257,38 +260,38 @@ func TestPhases(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		record *Record
-		event  *payload
+		event  *client.Event
 		phase  Phase
 		ruling End
 	}{
-		{"start", liveRecord(in(Starting)), event(onSessionStart, source("startup")), Starting, ""},
-		{"clear: no Stop will come (M)", liveRecord(), event(onSessionStart, source("clear")), Unattended, ""},
-		{"clear while a hook waited (M)", liveRecord(in(Waiting)), event(onSessionStart, source("clear")), Unattended, ""},
-		{"a person resumes another conversation", liveRecord(), event(onSessionStart, source("resume")), Unattended, ""},
-		{"compaction in a turn", liveRecord(), event(onSessionStart, source("compact")), Turn, ""},
-		{"compaction while unattended", liveRecord(in(Unattended)), event(onSessionStart, source("compact")), Unattended, ""},
-		{"prompt", liveRecord(in(Starting)), event(onUserPromptSubmit), Turn, ""},
-		{"prompt while a hook waits (K)", liveRecord(in(Waiting)), event(onUserPromptSubmit), Turn, ""},
-		{"notification's turn takes drained back (G)", liveRecord(ruled(EndDrained, false)), event(onUserPromptSubmit), Turn, ""},
-		{"its tool does, when that hook died", liveRecord(ruled(EndReleased, false)), event(onPreToolUse), Turn, ""},
-		{"final stays", liveRecord(ruled(EndDrained, true)), event(onUserPromptSubmit), Ending, EndDrained},
-		{"a limit is not taken back", liveRecord(ruled(EndTimeout, false)), event(onUserPromptSubmit), Ending, EndTimeout},
-		{"subagent's tool while a hook waits", liveRecord(in(Waiting)), event(onPreToolUse, subagent), Waiting, ""},
-		{"dialog", liveRecord(), event(onNotification, kind("permission_prompt")), Ending, EndDialog},
-		{"question", liveRecord(), event(onNotification, kind("agent_needs_input")), Ending, EndDialog},
-		{"dialog, a person is there", liveRecord(attached), event(onNotification, kind("permission_prompt")), Turn, ""},
-		{"idle", liveRecord(), event(onNotification, kind("idle_prompt")), Unattended, ""},
-		{"idle while a task runs (B, E)", liveRecord(in(Background)), event(onNotification, kind("idle_prompt")), Background, ""},
-		{"API failure", liveRecord(), event(onStopFailure), Ending, EndAPIFailure},
-		{"API failure outweighs drained", liveRecord(ruled(EndDrained, false)), event(onStopFailure), Ending, EndAPIFailure},
-		{"end of the client", liveRecord(), event(onSessionEnd, func(p *payload) { p.Reason = "other" }), Ending, ""},
-		{"end of a conversation", liveRecord(), event(onSessionEnd, func(p *payload) { p.Reason = "clear" }), Turn, ""},
+		{"start", liveRecord(in(Starting)), event(client.SessionStart, source("startup")), Starting, ""},
+		{"clear: no Stop will come (M)", liveRecord(), event(client.SessionStart, source("clear")), Unattended, ""},
+		{"clear while a hook waited (M)", liveRecord(in(Waiting)), event(client.SessionStart, source("clear")), Unattended, ""},
+		{"a person resumes another conversation", liveRecord(), event(client.SessionStart, source("resume")), Unattended, ""},
+		{"compaction in a turn", liveRecord(), event(client.SessionStart, source("compact")), Turn, ""},
+		{"compaction while unattended", liveRecord(in(Unattended)), event(client.SessionStart, source("compact")), Unattended, ""},
+		{"prompt", liveRecord(in(Starting)), event(client.UserPromptSubmit), Turn, ""},
+		{"prompt while a hook waits (K)", liveRecord(in(Waiting)), event(client.UserPromptSubmit), Turn, ""},
+		{"notification's turn takes drained back (G)", liveRecord(ruled(EndDrained, false)), event(client.UserPromptSubmit), Turn, ""},
+		{"its tool does, when that hook died", liveRecord(ruled(EndReleased, false)), event(client.PreToolUse), Turn, ""},
+		{"final stays", liveRecord(ruled(EndDrained, true)), event(client.UserPromptSubmit), Ending, EndDrained},
+		{"a limit is not taken back", liveRecord(ruled(EndTimeout, false)), event(client.UserPromptSubmit), Ending, EndTimeout},
+		{"subagent's tool while a hook waits", liveRecord(in(Waiting)), event(client.PreToolUse, subagent), Waiting, ""},
+		{"dialog", liveRecord(), event(client.Notification, kind("permission_prompt")), Ending, EndDialog},
+		{"question", liveRecord(), event(client.Notification, kind("agent_needs_input")), Ending, EndDialog},
+		{"dialog, a person is there", liveRecord(attached), event(client.Notification, kind("permission_prompt")), Turn, ""},
+		{"idle", liveRecord(), event(client.Notification, kind("idle_prompt")), Unattended, ""},
+		{"idle while a task runs (B, E)", liveRecord(in(Background)), event(client.Notification, kind("idle_prompt")), Background, ""},
+		{"API failure", liveRecord(), event(client.StopFailure), Ending, EndAPIFailure},
+		{"API failure outweighs drained", liveRecord(ruled(EndDrained, false)), event(client.StopFailure), Ending, EndAPIFailure},
+		{"end of the client", liveRecord(), event(client.SessionEnd, func(p *client.Event) { p.Cause = "other" }), Ending, ""},
+		{"end of a conversation", liveRecord(), event(client.SessionEnd, func(p *client.Event) { p.Cause = "clear" }), Turn, ""},
 		{"unknown event", liveRecord(), event("TeammateIdle"), Turn, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			before := c.record.Events
-			decide(c.record, facts{now: noon, event: c.event, client: client})
+			decide(c.record, facts{now: noon, event: c.event, client: caller42})
 			var ruling End
 			if c.record.Ruling != nil {
 				ruling = c.record.Ruling.Why
@@ -296,7 +299,7 @@ func TestPhases(t *testing.T) {
 			if c.record.Phase != c.phase || ruling != c.ruling {
 				t.Errorf("phase %s, ruling %q; want %s, %q", c.record.Phase, ruling, c.phase, c.ruling)
 			}
-			if c.record.Events != before+1 || c.record.LastEvent != c.event.Event || c.record.LastEventAt != noon {
+			if c.record.Events != before+1 || c.record.LastEvent != c.event.Name || c.record.LastEventAt != noon {
 				t.Errorf("the event was not counted: %+v", c.record)
 			}
 			if c.phase != Waiting && c.record.Waiter != (Process{}) {
@@ -309,29 +312,29 @@ func TestPhases(t *testing.T) {
 func TestSessionIDFollowsSessionStartsOfTheBoundProcess(t *testing.T) {
 	t.Parallel()
 	r := liveRecord(func(r *Record) { r.BoundAt, r.Client, r.ClientSession = time.Time{}, Process{}, "" })
-	decide(r, facts{now: noon, event: event(onSessionStart), client: client})
-	if r.Client != client || r.BoundAt != noon || r.ClientSession != "C" {
+	decide(r, facts{now: noon, event: event(client.SessionStart), client: caller42})
+	if r.Client != caller42 || r.BoundAt != noon || r.ClientSession != "C" {
 		t.Fatalf("not bound: %+v", r)
 	}
-	if !stray(r, event(onStop, func(p *payload) { p.SessionID = "C2" })) {
+	if !stray(r, event(client.Stop, func(p *client.Event) { p.SessionID = "C2" })) {
 		t.Error("another conversation's Stop counts")
 	}
-	start := event(onSessionStart, func(p *payload) { p.SessionID, p.Source = "C2", "clear" })
+	start := event(client.SessionStart, func(p *client.Event) { p.SessionID, p.Cause = "C2", "clear" })
 	if stray(r, start) {
 		t.Error("a SessionStart does not count")
 	}
-	decide(r, facts{now: noon, event: start, client: client})
-	if r.ClientSession != "C2" || r.BoundAt != noon || stray(r, event(onStop, func(p *payload) { p.SessionID = "C2" })) {
+	decide(r, facts{now: noon, event: start, client: caller42})
+	if r.ClientSession != "C2" || r.BoundAt != noon || stray(r, event(client.Stop, func(p *client.Event) { p.SessionID = "C2" })) {
 		t.Errorf("not followed: %+v", r)
 	}
 }
 
 func TestPermissionDenialNamesWhatAndHow(t *testing.T) {
 	t.Parallel()
-	p := event(onPermissionRequest, func(p *payload) {
-		p.ToolName, p.Tool.Command = "Bash", "touch xfile && ls <a>"
+	p := event(client.PermissionRequest, func(p *client.Event) {
+		p.Tool.Name, p.Tool.Command = "Bash", "touch xfile && ls <a>"
 	})
-	d := decide(liveRecord(), facts{now: noon, event: p, client: client})
+	d := decide(liveRecord(), facts{now: noon, event: p, client: caller42})
 	for _, want := range []string{
 		`"hookEventName":"PermissionRequest"`, `"behavior":"deny"`, `Bash(touch xfile && ls <a>)`, `Bash(touch *)`, "heartbeat apply",
 	} {
@@ -340,7 +343,7 @@ func TestPermissionDenialNamesWhatAndHow(t *testing.T) {
 		}
 	}
 	typed := liveRecord(func(r *Record) { r.Attached, r.TypedAt = 1, noon.Add(-time.Second) })
-	if d := decide(typed, facts{now: noon, event: p, client: client}); d.print != nil {
+	if d := decide(typed, facts{now: noon, event: p, client: caller42}); d.print != nil {
 		t.Errorf("a person is there, and we answered %s", d.print)
 	}
 }
@@ -354,12 +357,12 @@ func TestTheFirstTurnOfASessionThatWasToldToFinish(t *testing.T) {
 		r.Phase = Starting
 		r.End(EndShutdown, "the agent's definition changed", noon)
 	})
-	submitted := facts{now: noon, event: event(onUserPromptSubmit, func(p *payload) { p.Prompt = "go" }), client: client, kickoff: "go"}
+	submitted := facts{now: noon, event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = "go" }), client: caller42, kickoff: "go"}
 	submitted.flight = flightIn(inbox.Offered, byKickoff)
 	if d := decide(r, submitted); d.advance != inbox.Taken || r.Phase != Turn || r.Ruling == nil {
 		t.Fatalf("%+v, %+v, want the entry taken and a turn that may end", d, r)
 	}
-	stop := facts{now: noon, event: event(onStop, says), client: client, flight: flightIn(inbox.Taken, byKickoff)}
+	stop := facts{now: noon, event: event(client.Stop, says), client: caller42, flight: flightIn(inbox.Taken, byKickoff)}
 	d := decide(r, stop)
 	if d.acknowledge == nil || proceed(r, true, noon) != approve || r.Phase != Ending || r.Ruling.Why != EndShutdown {
 		t.Errorf("%+v, %+v, want the entry done, and no other", d, r)

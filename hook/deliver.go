@@ -1,12 +1,12 @@
 package hook
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"syscall"
+
+	"heartbeat/hook/client"
 )
 
 // deliver hands a text to the client in one write and returns the exit
@@ -20,12 +20,9 @@ func deliver(c Call, how Deliver, text string) (int, error) {
 			return 0, err
 		}
 		crashPoint("delivered")
-		return 2, nil
+		return client.StatusPrompt, nil
 	}
-	block, err := encode(struct {
-		Decision string `json:"decision"`
-		Reason   string `json:"reason"`
-	}{"block", text})
+	block, err := client.Claude.Hooks.Block(text)
 	if err != nil {
 		return 0, err
 	}
@@ -38,15 +35,6 @@ func deliver(c Call, how Deliver, text string) (int, error) {
 		return 0, err
 	}
 	return 1, err
-}
-
-// encode is JSON on one line, without the escapes of HTML: "<" stays "<".
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
 }
 
 func writeOnce(w io.Writer, data []byte) (n int, err error) {

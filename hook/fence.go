@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 )
@@ -78,10 +79,9 @@ func (r *Record) lives(token string, home *durable.Folder) bool {
 	return inbox.SessionLivesIn(beside)
 }
 
-// caller names the client that runs this hook. The client sets CLAUDE_PID to
-// its own pid for each hook, also in a nested one (measured in 2.1.329).
+// caller names the client that runs this hook, a nested one, too.
 func caller(getenv func(string) string) (Process, error) {
-	pid, err := strconv.Atoi(getenv("CLAUDE_PID"))
+	pid, err := strconv.Atoi(getenv(client.Claude.Variables.Caller))
 	if err != nil {
 		return Process{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -22,7 +23,7 @@ const payloadPatience = time.Second
 type wired struct {
 	options
 	call  Call
-	event *payload // nil without one that is whole
+	event *client.Event // nil without one that is whole
 	// client is who called, where that is known, and parent our parent process
 	// then: a shell, or the client itself.
 	client Process
@@ -78,7 +79,7 @@ func (w *wired) read() bool {
 		return false
 	case err == nil:
 		w.event = p
-	case !errors.Is(err, errNoPayload) || errors.Is(err, errLate):
+	case !errors.Is(err, client.ErrNoPayload) || errors.Is(err, errLate):
 		w.say("%v", err)
 	}
 	return true
@@ -203,7 +204,7 @@ func (w *wired) settle(held *inbox.Held) (wiredVerdict, error) {
 	case wiredNext:
 		a := inbox.Acknowledgement{Now: time.Now()}
 		if w.event != nil {
-			a.Session, a.Reply, a.Abandoned = w.event.SessionID, w.replyOf(flight), w.event.running()
+			a.Session, a.Reply, a.Abandoned = w.event.SessionID, w.replyOf(flight), running(w.event)
 		}
 		_, err = held.Acknowledge(a)
 		w.last = flight
@@ -252,7 +253,7 @@ func (w *wired) judge(f *inbox.InFlight) wiredVerdict {
 	if h.path == "" {
 		h.path = p.Transcript
 	}
-	if h.wait(writtenBehind) == inbox.Seen {
+	if h.wait(client.Claude.Transcript.Behind) == inbox.Seen {
 		return wiredNext
 	}
 	return wiredAgain

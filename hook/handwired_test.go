@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/flock"
 )
 
@@ -386,7 +387,7 @@ func TestProofIsAskedWhereThePayloadHasASession(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\ntwo\n")
 	o.transcript = filepath.Join(o.home, "t.jsonl")
-	say := func(more fields) result { return o.stopWith(o.payload(onStop, more)) }
+	say := func(more fields) result { return o.stopWith(o.payload(client.Stop, more)) }
 	blocks(t, say(nil), "one")
 	r := say(fields{"prompt_id": "P2"})
 	if !strings.Contains(r.stdout, "one") || !strings.Contains(r.stdout, "attempt 2") {
@@ -398,7 +399,7 @@ func TestProofIsAskedWhereThePayloadHasASession(t *testing.T) {
 	if !strings.Contains(r.stderr, "recover") || !o.exists(".in-flight") {
 		t.Errorf("another session: %+v", r)
 	}
-	appendFile(t, o.transcript, userLine(feedback+"two"))
+	appendFile(t, o.transcript, userLine(feedbackLine+"two"))
 	approves(t, say(fields{"prompt_id": "P3"}))
 	if o.exists(".in-flight") {
 		t.Error("the transcript is no proof")
@@ -436,8 +437,8 @@ func TestWhatHoldsTheHandWiredHookIsLogged(t *testing.T) {
 		says    string
 	}{
 		"another conversation": {
-			prepare: func(t *testing.T, o old) { o.stopWith(o.payload(onStop, nil)) },
-			stdin:   func(o old) string { return o.payload(onStop, fields{"session_id": "other"}) },
+			prepare: func(t *testing.T, o old) { o.stopWith(o.payload(client.Stop, nil)) },
+			stdin:   func(o old) string { return o.payload(client.Stop, fields{"session_id": "other"}) },
 			says:    "is in flight for session C",
 		},
 		"a session of ours lives": {
@@ -459,11 +460,11 @@ func TestWhatHoldsTheHandWiredHookIsLogged(t *testing.T) {
 			says: "needs a person",
 		},
 		"nobody tells whose Stop it is": {
-			prepare: func(t *testing.T, o old) { o.stopWith(o.payload(onStop, nil)) },
+			prepare: func(t *testing.T, o old) { o.stopWith(o.payload(client.Stop, nil)) },
 			says:    "no payload tells whether session C had it",
 		},
 		"the payload is cut off": {
-			stdin: func(o old) string { return o.payload(onStop, nil)[:150] },
+			stdin: func(o old) string { return o.payload(client.Stop, nil)[:150] },
 			says:  "was cut off",
 		},
 		"the queue is no file": {
@@ -522,15 +523,15 @@ func TestAClientStaysTheSameSessionAfterClear(t *testing.T) {
 			o := newOld(t, "one\ntwo\n")
 			o.transcript = filepath.Join(o.home, "t.jsonl")
 			o.env = append(o.env, "CLAUDE_PID="+strconv.Itoa(os.Getpid()))
-			blocks(t, o.stopWith(o.payload(onStop, nil)), "one")
+			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
 			if c.taken {
-				appendFile(t, o.transcript, userLine(feedback+"one"))
+				appendFile(t, o.transcript, userLine(feedbackLine+"one"))
 			}
 			o.env[len(o.env)-1] = "CLAUDE_PID="
 			if c.client != 0 {
 				o.env[len(o.env)-1] += strconv.Itoa(c.client)
 			}
-			r := o.stopWith(o.payload(onStop, fields{
+			r := o.stopWith(o.payload(client.Stop, fields{
 				"session_id": "after-clear", "prompt_id": "P9", "transcript_path": filepath.Join(o.home, "new.jsonl"),
 			}))
 			var b struct{ Reason string }
@@ -551,7 +552,7 @@ func TestAnInboxThatIsEmptiedAfterRecoverLosesNothing(t *testing.T) {
 		appendFile(t, o.transcript, userLine("something else"))
 		stdin := ""
 		if payload {
-			stdin = o.payload(onStop, nil)
+			stdin = o.payload(client.Stop, nil)
 		}
 		blocks(t, o.stopWith(stdin), "one")
 		if r := o.recover("--on-orphan", "deadletter"); r.status != 0 {

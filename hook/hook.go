@@ -73,6 +73,11 @@ func flagsOf(args []string) []string {
 // turn a failure of the API ended, in the same conversation.
 const GoOnPrompt = "Go on with the task that was interrupted by a failure of the service, from where it stopped."
 
+// KickoffPrompt is the prompt argument a session starts with when its first
+// entry goes with it: a constant first line keeps a leading "/" or "-" from
+// being read as a command or flag.
+func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
+
 // PromptFor is the text of an entry as a session of ours gets it: verbatim,
 // with a footer that warns of a repeat once a session may have worked on it
 // before.

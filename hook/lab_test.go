@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
@@ -161,7 +162,7 @@ func (l *lab) quietly(event string, more fields) {
 // handsOver is a Stop that must hand text over.
 func (l *lab) handsOver(text string, more fields) {
 	l.t.Helper()
-	if r := l.event(onStop, more); r.status != 2 || r.stdout != "" || r.stderr != text {
+	if r := l.event(client.Stop, more); r.status != 2 || r.stdout != "" || r.stderr != text {
 		l.t.Fatalf("Stop: %+v, want %q\n%s", r, text, l.log())
 	}
 }

@@ -3,53 +3,45 @@ package hook
 import (
 	"fmt"
 	"strings"
+
+	"heartbeat/hook/client"
 )
 
-// denial is the answer to a PermissionRequest: the model reads the message as
-// the tool's result, and the turn goes on (measured in 2.1.329).
-func denial(p *payload) []byte {
-	type verdict struct {
-		Behavior string `json:"behavior"`
-		Message  string `json:"message"`
-	}
-	type output struct {
-		Event    string  `json:"hookEventName"`
-		Decision verdict `json:"decision"`
-	}
-	message := fmt.Sprintf("heartbeat refused %s: nobody is there to answer a permission dialog. "+
+// denial is the answer to a PermissionRequest.
+func denial(p *client.Event) []byte {
+	answer, err := client.Claude.Hooks.Deny(fmt.Sprintf("heartbeat refused %s: nobody is there to answer a permission dialog. "+
 		"To allow it, a person adds %q to this agent's permissions.allow in heartbeat.yaml and runs: heartbeat apply",
-		what(p), rule(p))
-	answer, err := encode(struct {
-		Output output `json:"hookSpecificOutput"`
-	}{output{onPermissionRequest, verdict{"deny", message}}})
+		what(p), rule(p)))
 	if err != nil {
 		return nil // strings only: cannot happen
 	}
 	return answer
 }
 
-func refused(p *payload) string { return "permission refused: " + what(p) + "; allow it by " + rule(p) }
+func refused(p *client.Event) string {
+	return "permission refused: " + what(p) + "; allow it by " + rule(p)
+}
 
 // what names the tool call that was refused.
-func what(p *payload) string {
+func what(p *client.Event) string {
 	if d := detail(p); d != "" {
-		return p.ToolName + "(" + shorten(d, 200) + ")"
+		return p.Tool.Name + "(" + shorten(d, 200) + ")"
 	}
-	return p.ToolName
+	return p.Tool.Name
 }
 
 // rule is the allow rule that would have let it pass.
-func rule(p *payload) string {
-	if p.ToolName == "Bash" {
+func rule(p *client.Event) string {
+	if p.Tool.Name == "Bash" {
 		if program, _, _ := strings.Cut(strings.TrimSpace(detail(p)), " "); program != "" {
 			return "Bash(" + shorten(program, 100) + " *)"
 		}
 	}
-	return p.ToolName
+	return p.Tool.Name
 }
 
 // detail is the part of a tool's input that a person recognises it by.
-func detail(p *payload) string {
+func detail(p *client.Event) string {
 	for _, s := range []string{p.Tool.Command, p.Tool.Path, p.Tool.URL, p.Tool.Query} {
 		if s != "" {
 			return s

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heartbeat/hook/inbox"
 )
 
 func TestRecordRoundTrip(t *testing.T) {
@@ -18,7 +20,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	if r, err := ReadRecord(home); r != nil || err != nil {
 		t.Fatalf("without a record: %v, %v", r, err)
 	}
-	want := liveRecord(func(r *Record) { r.LastReply = strings.Repeat("\x01", MaxReply) })
+	want := liveRecord(func(r *Record) { r.LastReply = strings.Repeat("\x01", inbox.MaxReply) })
 	if err := os.WriteFile(filepath.Join(home, ".session.json.tmp"), []byte("left by a killed hook"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -62,13 +63,12 @@ func Arrived(f inbox.InFlight) inbox.Arrival {
 	var seen, called bool // called since it was seen, or at all where it was not
 	kept := false         // it was seen, and another Stop hook had the client stop
 	err := eachLine(h.path, h.offset, func(line []byte, _ int64) bool {
-		switch {
-		case !seen && h.matches(line):
+		if !seen && h.matches(line) {
 			seen, called = true, false
-		case seen && cutShort(line):
+		} else if is, _, tool := client.Claude.Transcript.Answered(line); is {
+			kept, called = false, called || tool
+		} else if stop, _ := client.Claude.Transcript.Stopped(line); seen && stop != nil && stop.Prevented {
 			kept = true
-		case message("assistant", line) != nil:
-			kept, called = false, called || callsTool(line)
 		}
 		return !seen || !called
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
@@ -82,8 +83,8 @@ func TestRecoverLooksIntoTheTranscript(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "one\ntwo\n")
 	o.transcript = filepath.Join(o.home, "t.jsonl")
-	blocks(t, o.stopWith(o.payload(onStop, nil)), "one")
-	appendFile(t, o.transcript, userLine(feedback+"one"))
+	blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
+	appendFile(t, o.transcript, userLine(feedbackLine+"one"))
 	// It arrived, and no PreToolUse hook could say that a tool ran.
 	if r := o.recover(); !strings.Contains(r.stderr, "DeadLettered") {
 		t.Errorf("%+v", r)

@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -20,7 +22,7 @@ import (
 // lock is not held while we look. It is false when the lock, or the session, was
 // lost meanwhile.
 func (t *tick) ownReply() bool {
-	if t.event.Event != onStop || t.event.AgentID != "" || t.event.LastMessage == "" {
+	if t.event.Name != client.Stop || t.event.AgentID != "" || t.event.LastMessage == "" {
 		return true
 	}
 	r, said := t.Record, digest(t.event.LastMessage)
@@ -35,7 +37,7 @@ func (t *tick) ownReply() bool {
 	}
 	_, look := t.facts(flight)
 	t.exit()
-	answered := look.answered(writtenBehind)
+	answered := look.answered(client.Claude.Transcript.Behind)
 	if !t.enter(lockPatience) {
 		return false
 	}
@@ -79,26 +81,22 @@ func (h handover) answered(patience time.Duration) bool {
 
 // speaks reports whether a line of the transcript is words of the agent.
 func speaks(line []byte) bool {
-	for _, text := range said("assistant", line) {
-		if strings.TrimSpace(text) != "" {
-			return true
-		}
-	}
-	return false
+	_, words, _ := client.Claude.Transcript.Answered(line)
+	return slices.ContainsFunc(words, func(text string) bool { return strings.TrimSpace(text) != "" })
 }
 
 // replyOf is what a hand-wired session has answered. What the Stop before has
 // said stands in the outbox.
 func (w *wired) replyOf(f *inbox.InFlight) string {
 	reply := w.event.LastMessage
-	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != Cut(reply, MaxReply) {
+	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != Cut(reply, inbox.MaxReply) {
 		return reply
 	}
 	h := handoverOf(f)
 	if h.path == "" {
 		h.path = w.event.Transcript
 	}
-	if !h.answered(writtenBehind) {
+	if !h.answered(client.Claude.Transcript.Behind) {
 		return ""
 	}
 	return reply

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heartbeat/hook/client"
 )
 
 func agentLine(text string) string {
@@ -16,7 +18,7 @@ func agentLine(text string) string {
 // entry before, which the client names again.
 func TestAnEmptyAnswersReplyIsEmpty(t *testing.T) {
 	t.Parallel()
-	handed := userLine(feedback + "[x hook]: two")
+	handed := userLine(feedbackLine + "[x hook]: two")
 	for name, c := range map[string]struct {
 		second string // what the Stop of the second entry tells
 		behind string // what the transcript holds by then
@@ -59,10 +61,10 @@ func TestAnEmptyAnswersReplyIsEmpty(t *testing.T) {
 			t.Parallel()
 			o := newOld(t, "one\ntwo\nthree\n")
 			o.transcript = filepath.Join(o.home, "t.jsonl")
-			blocks(t, o.stopWith(o.payload(onStop, nil)), "one")
-			blocks(t, o.stopWith(o.payload(onStop, fields{"stop_hook_active": true, "last_assistant_message": "first"})), "two")
+			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
+			blocks(t, o.stopWith(o.payload(client.Stop, fields{"stop_hook_active": true, "last_assistant_message": "first"})), "two")
 			write(o.lab)
-			blocks(t, o.stopWith(o.payload(onStop, fields{"stop_hook_active": true, "last_assistant_message": c.second})), "three")
+			blocks(t, o.stopWith(o.payload(client.Stop, fields{"stop_hook_active": true, "last_assistant_message": c.second})), "three")
 			if got := o.replies(); !slices.Equal(got, []string{"first", c.want}) {
 				t.Errorf("replies %q, want %q second", got, c.want)
 			}

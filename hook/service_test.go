@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -16,8 +17,8 @@ func TestDecideWhatTheServiceInterrupts(t *testing.T) {
 	inConversation := func(id string) func(*Record) { return func(r *Record) { r.Conversation = id } }
 	foreign := func(r *Record) { r.Policy.ForeignStopHooks = true }
 	goingOn := func(f *inbox.InFlight) { f.Via, f.PromptID, f.Failure = inbox.ViaResume, "", "rate_limit" }
-	limit := func(p *payload) { p.Error = "rate_limit" }
-	asks := func(prompt string) func(*payload) { return func(p *payload) { p.Prompt = prompt } }
+	limit := func(p *client.Event) { p.Error = "rate_limit" }
+	asks := func(prompt string) func(*client.Event) { return func(p *client.Event) { p.Prompt = prompt } }
 	type want struct {
 		advance           inbox.State
 		failure           string
@@ -28,46 +29,46 @@ func TestDecideWhatTheServiceInterrupts(t *testing.T) {
 		name     string
 		record   *Record
 		flight   *inbox.InFlight
-		event    *payload
+		event    *client.Event
 		evidence evidence
 		want     want
 	}{
-		{name: "taken", flight: flightIn(inbox.Taken), event: event(onStopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
-		{name: "started", flight: flightIn(inbox.Started), event: event(onStopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
-		{name: "background", flight: flightIn(inbox.Background), event: event(onStopFailure, limit, otherID), want: want{failure: "rate_limit", phase: Ending}},
-		{name: "a kind that it does not name", flight: flightIn(inbox.Taken), event: event(onStopFailure), want: want{failure: "unknown", phase: Ending}},
+		{name: "taken", flight: flightIn(inbox.Taken), event: event(client.StopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "started", flight: flightIn(inbox.Started), event: event(client.StopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "background", flight: flightIn(inbox.Background), event: event(client.StopFailure, limit, otherID), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "a kind that it does not name", flight: flightIn(inbox.Taken), event: event(client.StopFailure), want: want{failure: "unknown", phase: Ending}},
 		{
-			name: "handed over by the Stop before", flight: flightIn(inbox.Offered), event: event(onStopFailure, limit),
+			name: "handed over by the Stop before", flight: flightIn(inbox.Offered), event: event(client.StopFailure, limit),
 			want: want{advance: inbox.Taken, failure: "rate_limit", phase: Ending},
 		},
 		{
 			name: "the same beside a foreign hook", record: liveRecord(inConversation("C"), foreign), flight: flightIn(inbox.Offered),
-			event: event(onStopFailure, limit), want: want{look: true, phase: Ending},
+			event: event(client.StopFailure, limit), want: want{look: true, phase: Ending},
 		},
-		{name: "kick-off without a proof", flight: flightIn(inbox.Offered, byKickoff), event: event(onStopFailure, limit), want: want{look: true, phase: Ending}},
+		{name: "kick-off without a proof", flight: flightIn(inbox.Offered, byKickoff), event: event(client.StopFailure, limit), want: want{look: true, phase: Ending}},
 		{
-			name: "kick-off in the transcript", flight: flightIn(inbox.Offered, byKickoff), event: event(onStopFailure, limit), evidence: present,
+			name: "kick-off in the transcript", flight: flightIn(inbox.Offered, byKickoff), event: event(client.StopFailure, limit), evidence: present,
 			want: want{advance: inbox.Taken, failure: "rate_limit", phase: Ending},
 		},
 		{
-			name: "kick-off that never arrived", flight: flightIn(inbox.Offered, byKickoff), event: event(onStopFailure, limit), evidence: absent,
+			name: "kick-off that never arrived", flight: flightIn(inbox.Offered, byKickoff), event: event(client.StopFailure, limit), evidence: absent,
 			want: want{phase: Ending},
 		},
 		{
 			name: "after /clear nothing could go on with it", record: liveRecord(inConversation("before")), flight: flightIn(inbox.Started),
-			event: event(onStopFailure, limit), want: want{phase: Ending},
+			event: event(client.StopFailure, limit), want: want{phase: Ending},
 		},
-		{name: "a subagent's", flight: flightIn(inbox.Started), event: event(onStopFailure, limit, subagent), want: want{phase: Turn}},
+		{name: "a subagent's", flight: flightIn(inbox.Started), event: event(client.StopFailure, limit, subagent), want: want{phase: Turn}},
 
-		{name: "it goes on", flight: flightIn(inbox.Started, goingOn), event: event(onUserPromptSubmit, asks(GoOnPrompt)), want: want{goesOn: true, phase: Turn}},
-		{name: "a person asks something", flight: flightIn(inbox.Started, goingOn), event: event(onUserPromptSubmit, asks("hello")), want: want{phase: Turn}},
-		{name: "a Stop before it shows", flight: flightIn(inbox.Started, goingOn), event: event(onStop), want: want{look: true, phase: Turn}},
-		{name: "a Stop, and the transcript shows it", flight: flightIn(inbox.Started, goingOn), event: event(onStop), evidence: present, want: want{ack: true, phase: Turn}},
-		{name: "a Stop, and it does not go on", flight: flightIn(inbox.Started, goingOn), event: event(onStop), evidence: absent, want: want{phase: Unattended}},
-		{name: "interrupted again", flight: flightIn(inbox.Taken, goingOn), event: event(onStopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
+		{name: "it goes on", flight: flightIn(inbox.Started, goingOn), event: event(client.UserPromptSubmit, asks(GoOnPrompt)), want: want{goesOn: true, phase: Turn}},
+		{name: "a person asks something", flight: flightIn(inbox.Started, goingOn), event: event(client.UserPromptSubmit, asks("hello")), want: want{phase: Turn}},
+		{name: "a Stop before it shows", flight: flightIn(inbox.Started, goingOn), event: event(client.Stop), want: want{look: true, phase: Turn}},
+		{name: "a Stop, and the transcript shows it", flight: flightIn(inbox.Started, goingOn), event: event(client.Stop), evidence: present, want: want{ack: true, phase: Turn}},
+		{name: "a Stop, and it does not go on", flight: flightIn(inbox.Started, goingOn), event: event(client.Stop), evidence: absent, want: want{phase: Unattended}},
+		{name: "interrupted again", flight: flightIn(inbox.Taken, goingOn), event: event(client.StopFailure, limit), want: want{failure: "rate_limit", phase: Ending}},
 		{
 			name: "a tool of the turn that goes on", flight: flightIn(inbox.Taken, goingOn, func(f *inbox.InFlight) { f.Failure = "" }),
-			event: event(onPreToolUse), want: want{advance: inbox.Started, phase: Turn},
+			event: event(client.PreToolUse), want: want{advance: inbox.Started, phase: Turn},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,7 +77,7 @@ func TestDecideWhatTheServiceInterrupts(t *testing.T) {
 			if r == nil {
 				r = liveRecord(inConversation("C"))
 			}
-			f := facts{now: noon, event: c.event, client: client, flight: c.flight, evidence: c.evidence}
+			f := facts{now: noon, event: c.event, client: caller42, flight: c.flight, evidence: c.evidence}
 			if c.flight.Via == inbox.ViaResume {
 				f.kickoff = GoOnPrompt
 			}
@@ -101,10 +102,10 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 				l := newLab(t, func(r *Record) { r.Conversation = "C" })
 				l.append("one", "two")
 				first := l.offerFirst()
-				l.quietly(onSessionStart, fields{"source": "startup"})
-				l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(first.Prompt())})
-				l.quietly(onPreToolUse, nil)
-				l.killed(stage, onStopFailure, fields{"error": "limit"})
+				l.quietly(client.SessionStart, fields{"source": "startup"})
+				l.quietly(client.UserPromptSubmit, fields{"prompt": KickoffPrompt(first.Prompt())})
+				l.quietly(client.PreToolUse, nil)
+				l.killed(stage, client.StopFailure, fields{"error": "limit"})
 				failed := stage == "" || stage == "failed" || stage == "saved"
 				if got := l.flight().Failure == "limit"; got != failed {
 					t.Fatalf("the failure is recorded: %t", got)
@@ -134,7 +135,7 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 						t.Fatal(err)
 					}
 				})
-				l.killed(going, onUserPromptSubmit, fields{"prompt": GoOnPrompt, "prompt_id": "P9"})
+				l.killed(going, client.UserPromptSubmit, fields{"prompt": GoOnPrompt, "prompt_id": "P9"})
 				if went := going == "" || going == "went on" || going == "saved"; went != (l.flight().Failure == "") {
 					t.Fatalf("it goes on: %t, in flight %+v", went, l.flight())
 				} else if !went {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -20,11 +21,11 @@ func begin(t *testing.T, lines []string, change ...func(*Record)) *lab {
 	l := newLab(t, change...)
 	l.append(lines...)
 	flight := l.offerFirst()
-	l.quietly(onSessionStart, fields{"source": "startup", "prompt_id": ""})
+	l.quietly(client.SessionStart, fields{"source": "startup", "prompt_id": ""})
 	if r := l.record(); r.Client != self() || r.ClientSession != "C" || r.Phase != Starting {
 		t.Fatalf("not bound: %+v", r)
 	}
-	l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
 	if s := l.state(); s != inbox.Taken {
 		t.Fatalf("state %q after the kick-off, want taken\n%s", s, l.log())
 	}
@@ -35,7 +36,7 @@ func begin(t *testing.T, lines []string, change ...func(*Record)) *lab {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{`one`, `"two\n<&>  lines "`, `{"heartbeat":1,"id":"i3","source":"send","prompt":"/three @x"}`})
-	l.quietly(onPreToolUse, fields{"tool_name": "Bash"})
+	l.quietly(client.PreToolUse, fields{"tool_name": "Bash"})
 	if s := l.state(); s != inbox.Started {
 		t.Fatalf("state %q after a tool, want started", s)
 	}
@@ -48,7 +49,7 @@ func TestDrain(t *testing.T) {
 		t.Fatalf("record: %+v", r)
 	}
 	l.handsOver("/three @x", fields{"stop_hook_active": true, "last_assistant_message": "did two"})
-	l.quietly(onStop, fields{"stop_hook_active": true, "last_assistant_message": "did three"})
+	l.quietly(client.Stop, fields{"stop_hook_active": true, "last_assistant_message": "did three"})
 	if got, want := l.replies(), []string{"did one", "did two", "did three"}; !slices.Equal(got, want) {
 		t.Errorf("outbox %q, want %q", got, want)
 	}
@@ -58,7 +59,7 @@ func TestDrain(t *testing.T) {
 	}
 	// A background task that has just finished takes the ruling back.
 	l.append("four")
-	l.quietly(onUserPromptSubmit, fields{"prompt": "<task-notification>", "prompt_id": "P2"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": "<task-notification>", "prompt_id": "P2"})
 	l.handsOver("four", fields{"prompt_id": "P2"})
 }
 
@@ -78,8 +79,8 @@ func TestUnprovenEntryIsOfferedAgain(t *testing.T) {
 		t.Errorf("in flight: %+v", f)
 	}
 	// Now the transcript proves it, although the prompt_id does not.
-	appendFile(t, l.transcript, userLine(feedback+"["+"heartbeat-stop hook]: "+again))
-	l.quietly(onStop, fields{"prompt_id": "P3"})
+	appendFile(t, l.transcript, userLine(feedbackLine+"["+"heartbeat-stop hook]: "+again))
+	l.quietly(client.Stop, fields{"prompt_id": "P3"})
 	if got := l.replies(); len(got) != 2 {
 		t.Errorf("outbox: %q\n%s", got, l.log())
 	}
@@ -101,17 +102,17 @@ func TestBackgroundTasksAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
 	tasks := []fields{{"id": "b1", "type": "shell", "status": "running", "description": "sleep", "command": "sleep 9"}}
-	l.quietly(onStop, fields{"background_tasks": tasks, "last_assistant_message": "started it"})
+	l.quietly(client.Stop, fields{"background_tasks": tasks, "last_assistant_message": "started it"})
 	r := l.record()
 	if s := l.state(); s != inbox.Background || r.Phase != Background || r.LastReply != "started it" ||
 		!slices.Equal(r.BackgroundTasks, []string{"shell: sleep"}) || r.BackgroundSince.IsZero() {
 		t.Fatalf("state %s, record %+v", s, r)
 	}
-	l.quietly(onNotification, fields{"notification_type": "idle_prompt"})
+	l.quietly(client.Notification, fields{"notification_type": "idle_prompt"})
 	if p := l.record().Phase; p != Background {
 		t.Fatalf("phase %s", p)
 	}
-	l.quietly(onUserPromptSubmit, fields{"prompt": "<task-notification>", "prompt_id": "P2"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": "<task-notification>", "prompt_id": "P2"})
 	l.handsOver("two", fields{"prompt_id": "P2"})
 	if got := l.replies(); !slices.Equal(got, []string{"started it"}) {
 		t.Errorf("outbox: %q", got)
@@ -121,7 +122,7 @@ func TestBackgroundTasksAreWaitedFor(t *testing.T) {
 func TestJSONDelivery(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", `"<b> & \n"`}, func(r *Record) { r.Policy.Deliver = DeliverJSON })
-	got := l.event(onStop, nil)
+	got := l.event(client.Stop, nil)
 	if want := `{"decision":"block","reason":"<b> & \n"}` + "\n"; got.status != 0 || got.stdout != want || got.stderr != "" {
 		t.Errorf("%+v, want %q", got, want)
 	}
@@ -132,7 +133,7 @@ func TestRunawayEnds(t *testing.T) {
 	l := begin(t, []string{"one", "two"}, func(r *Record) { r.Policy.MaxContinuations = 2 })
 	l.handsOver("two", nil)
 	for i := range 2 {
-		r := l.event(onStop, fields{"prompt_id": fmt.Sprint("other", i)})
+		r := l.event(client.Stop, fields{"prompt_id": fmt.Sprint("other", i)})
 		if i == 0 && r.status != 2 || i == 1 && r.status != 0 {
 			t.Fatalf("hand-over %d: %+v", i+2, r)
 		}
@@ -161,7 +162,7 @@ func TestForeignSessionsTouchNothing(t *testing.T) {
 			l := begin(t, []string{"one", "two"})
 			c(l)
 			before := l.files()
-			for _, e := range []string{onSessionStart, onUserPromptSubmit, onPreToolUse, onStop, onPermissionRequest, onSessionEnd} {
+			for _, e := range []string{client.SessionStart, client.UserPromptSubmit, client.PreToolUse, client.Stop, client.PermissionRequest, client.SessionEnd} {
 				l.quietly(e, fields{"session_id": "other", "source": "startup"})
 			}
 			if after := l.files(); after != before {
@@ -190,11 +191,11 @@ func TestNoTokenReadsNothing(t *testing.T) {
 func TestAnotherConversationOfTheClientIsIgnored(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
-	l.quietly(onStop, fields{"session_id": "other"})
+	l.quietly(client.Stop, fields{"session_id": "other"})
 	if s := l.state(); s != inbox.Taken {
 		t.Errorf("state %q", s)
 	}
-	l.quietly(onSessionStart, fields{"session_id": "other", "source": "clear"})
+	l.quietly(client.SessionStart, fields{"session_id": "other", "source": "clear"})
 	if r := l.record(); r.ClientSession != "other" || r.Phase != Unattended {
 		t.Errorf("record: %+v", r)
 	}
@@ -218,7 +219,7 @@ func TestUnreadablePayloadFailsOpen(t *testing.T) {
 func TestCutOffPayloadStillMarksStarted(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one"})
-	whole := l.payload(onPreToolUse, fields{"tool_name": "Write", "zzz": strings.Repeat("x", 1000)})
+	whole := l.payload(client.PreToolUse, fields{"tool_name": "Write", "zzz": strings.Repeat("x", 1000)})
 	if r := l.run(l.command([]string{"hook"}, whole[:len(whole)-100])); r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -233,7 +234,7 @@ func TestStopWithoutAReadableQueueLeavesUnattended(t *testing.T) {
 	if err := os.Mkdir(l.inbox, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l.quietly(onStop, nil)
+	l.quietly(client.Stop, nil)
 	if l.log() == "" {
 		t.Error("hook.log says nothing")
 	}
@@ -243,7 +244,7 @@ func TestAnotherSessionsEntryIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
 	l.change(func(r *Record) { r.Session = "later" })
-	l.quietly(onStop, nil)
+	l.quietly(client.Stop, nil)
 	if s, p := l.state(), l.record().Phase; s != inbox.Taken || p != Unattended {
 		t.Errorf("state %q, phase %s", s, p)
 	}
@@ -285,7 +286,7 @@ func TestHookInstalledTwice(t *testing.T) {
 	l := begin(t, []string{"one", "two", "three"})
 	var twin *exec.Cmd
 	l.locked(func(q *inbox.Held) {
-		twin = l.command([]string{"hook"}, l.payload(onStop, fields{"stop_hook_active": true}))
+		twin = l.command([]string{"hook"}, l.payload(client.Stop, fields{"stop_hook_active": true}))
 		twin.Stdout, twin.Stderr = &strings.Builder{}, &strings.Builder{}
 		if err := twin.Start(); err != nil {
 			t.Fatal(err)

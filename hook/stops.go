@@ -2,13 +2,12 @@ package hook
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -20,104 +19,31 @@ type Stops struct {
 	Prompt string `json:"prompt,omitempty"` // the prompt_id that was read last
 	Over   string `json:"over,omitempty"`   // the one of the last turn that no hook prolonged
 	Cut    string `json:"cut,omitempty"`    // the one at whose Stop a hook had it end although another had it go on
-	By     string `json:"by,omitempty"`     // the command line of that hook, or UnknownHook
+	By     string `json:"by,omitempty"`     // the command line of that hook, or client.UnknownHook
 }
-
-// stop is what became of one.
-type stop struct {
-	// others are the command lines of the hooks that had the client go on,
-	// beside ours; UnknownHook for one that cannot be told.
-	others []string
-	// continued is true when the client went on, by whatever hook.
-	continued bool
-	// cutBy is the hook that had it end although another had it go on.
-	cutBy string
-}
-
-// UnknownHook names a Stop hook whose command line is not known.
-const UnknownHook = "unknown Stop hook"
 
 // next returns the next Stop, or false when none stands there yet. mine is what
 // our own hook has said at it, or "".
-func (s *Stops) next(mine string) (stop stop, found bool) {
+func (s *Stops) next(mine string) (stop client.Stopping, found bool) {
 	err := eachLine(s.Path, s.Offset, func(line []byte, end int64) bool {
 		s.Offset = end
-		var r stopRecord
-		if json.Unmarshal(line, &r) != nil || r.Sidechain {
+		record, prompt := client.Claude.Transcript.Stopped(line)
+		if prompt != "" {
+			s.Prompt = prompt
+		}
+		if found = record != nil; !found {
 			return true
 		}
-		if r.PromptID != "" {
-			s.Prompt = r.PromptID
-		}
-		if found = r.Subtype == "stop_hook_summary"; found {
-			stop = r.stop(mine)
-		}
-		if found && !stop.continued {
+		stop = record.Judge(mine, ours)
+		if !stop.Continued {
 			s.Over = s.Prompt
 		}
-		if stop.cutBy != "" {
-			s.Cut, s.By = s.Prompt, ShownCommand(stop.cutBy)
+		if stop.CutBy != "" {
+			s.Cut, s.By = s.Prompt, ShownCommand(stop.CutBy)
 		}
-		return !found
+		return false
 	})
 	return stop, found && err == nil
-}
-
-// stopRecord is the part of a transcript's line that tells of a Stop. Measured
-// in 2.1.329: hookErrors has "[COMMAND]: TEXT" of exit 2, the reason of a block,
-// and, as failedHookErrorIndexes says, what failed hooks said. A hook that
-// blocks has no duration, nor has one that the client does not wait for.
-type stopRecord struct {
-	Subtype   string `json:"subtype"`
-	Sidechain bool   `json:"isSidechain"`
-	PromptID  string `json:"promptId"`
-	Infos     []struct {
-		Command  string   `json:"command"`
-		Duration *float64 `json:"durationMs"`
-	} `json:"hookInfos"`
-	Errors    []string `json:"hookErrors"`
-	Failed    []int    `json:"failedHookErrorIndexes"`
-	Contexts  []string `json:"hookAdditionalContext"`
-	Prevented bool     `json:"preventedContinuation"`
-}
-
-func (r *stopRecord) stop(mine string) stop {
-	said := slices.Clone(r.Contexts)
-	for i, text := range r.Errors {
-		if !slices.Contains(r.Failed, i) {
-			said = append(said, text)
-		}
-	}
-	st := stop{continued: len(said) > 0 && !r.Prevented}
-	if len(said) > 0 && r.Prevented {
-		st.cutBy = r.other()
-	}
-	if !st.continued {
-		return st
-	}
-	own := slices.IndexFunc(said, r.saidByUs)
-	if mine != "" && own < 0 {
-		if own = slices.IndexFunc(said, func(text string) bool { return saidAs(text, mine) }); own < 0 && len(said) == 1 {
-			return st // what we have said is there, and this is all there is
-		}
-	}
-	for i, text := range said {
-		switch {
-		case i == own:
-		case mine != "" && own < 0:
-			st.others = []string{UnknownHook}
-		default:
-			st.others = appendNew(st.others, r.whoSaid(text)...)
-		}
-	}
-	return st
-}
-
-// saidAs reports whether a text of the record is one that we have said, by exit
-// 2 or by a block.
-func saidAs(text, mine string) bool {
-	text, mine = strings.TrimSpace(plainTags(text)), strings.TrimSpace(plainTags(mine))
-	return text == mine || strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]: "+mine)
 }
 
 // ours reports whether a command line is that of a hook of ours.
@@ -129,68 +55,6 @@ func ours(command string) bool {
 	}
 	program := path.Base(strings.Trim(words[n-2], `'"`))
 	return program == "heartbeat-stop" || program == "heartbeat"
-}
-
-// saidByUs reports whether a hook of ours said a text by exit 2, at a Stop before
-// the last one, too.
-func (r *stopRecord) saidByUs(text string) bool {
-	for _, h := range r.Infos {
-		if ours(h.Command) && strings.HasPrefix(text, "["+h.Command+"]: ") {
-			return true
-		}
-	}
-	return false
-}
-
-// whoSaid names the hook that said a text by exit 2, else those that may have,
-// of which none is ours: what blocks, or adds to the context, does not say whose
-// it is.
-func (r *stopRecord) whoSaid(text string) []string {
-	var silent []string
-	blocked := false // we may have, in the form of JSON
-	for _, h := range r.Infos {
-		if strings.HasPrefix(text, "["+h.Command+"]: ") {
-			return []string{h.Command}
-		}
-		named := slices.ContainsFunc(r.Errors, func(e string) bool { return strings.HasPrefix(e, "["+h.Command+"]: ") })
-		switch {
-		case ours(h.Command):
-			blocked = blocked || h.Duration == nil && !named
-		case h.Duration == nil && !named:
-			silent = append(silent, h.Command)
-		}
-	}
-	switch {
-	case len(silent) > 0:
-		return silent
-	case blocked:
-		return nil
-	}
-	return []string{r.other()}
-}
-
-// other is the hook that is not ours, where there is but one.
-func (r *stopRecord) other() string {
-	other := ""
-	for _, h := range r.Infos {
-		switch {
-		case ours(h.Command):
-		case other != "":
-			return UnknownHook
-		default:
-			other = h.Command
-		}
-	}
-	return cmp.Or(other, UnknownHook)
-}
-
-func appendNew(all []string, more ...string) []string {
-	for _, s := range more {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // MaxGates bounds how many hooks a record names.
@@ -209,7 +73,7 @@ func ShownCommand(command string) string { return shorten(command, maxCommand) }
 func (r *Record) goneOn(others []string, now time.Time) {
 	for _, command := range others {
 		if len(r.Gates) < MaxGates {
-			r.Gates = appendNew(r.Gates, ShownCommand(command))
+			r.Gates = client.AppendNew(r.Gates, ShownCommand(command))
 		}
 	}
 	r.Prolonged = true
@@ -234,7 +98,7 @@ func (r *Record) Gated() bool {
 // is false when the lock, or the session, was lost meanwhile.
 func (t *tick) heedOthers() bool {
 	r := t.Record
-	if t.event.Event != onStop || t.event.AgentID != "" || t.event.Cut || r.HandOvers != t.handOvers {
+	if t.event.Name != client.Stop || t.event.AgentID != "" || t.event.Cut || r.HandOvers != t.handOvers {
 		return true
 	}
 	spoke := r.Spoke
@@ -252,7 +116,7 @@ func (t *tick) heedOthers() bool {
 		mine = t.lastSaid()
 	}
 	t.exit()
-	others := heard.others(mine, writtenBehind)
+	others := heard.others(mine, client.Claude.Transcript.Behind)
 	crashPoint("heeded")
 	if !t.enter(lockPatience) {
 		return false
@@ -262,7 +126,7 @@ func (t *tick) heedOthers() bool {
 	if !spoke {
 		r.Continuations++
 		if len(others) == 0 {
-			others = []string{UnknownHook}
+			others = []string{client.UnknownHook}
 		}
 	}
 	if len(others) > 0 {
@@ -289,8 +153,8 @@ func (s *Stops) others(mine string, patience time.Duration) (others []string) {
 		stop, found := s.next(mine)
 		if found {
 			// Where we had said nothing there is one that somebody else prolonged.
-			seen = seen || stop.continued && (mine != "" || len(stop.others) > 0)
-			others = appendNew(others, stop.others...)
+			seen = seen || stop.Continued && (mine != "" || len(stop.Others) > 0)
+			others = client.AppendNew(others, stop.Others...)
 			continue
 		}
 		if seen || !time.Now().Add(lookAgain).Before(deadline) {
@@ -313,17 +177,10 @@ type ear struct {
 func (e *ear) othersSpoke() bool {
 	_ = eachLine(e.from.Path, e.from.Offset, func(line []byte, end int64) bool {
 		e.from.Offset = end
-		var r struct {
-			Type, Subtype string
-			Attachment    struct{ Type, HookEvent string }
-		}
-		switch {
-		case json.Unmarshal(line, &r) != nil:
-		case r.Type == "assistant" || r.Subtype == "stop_hook_summary":
+		switch client.Claude.Transcript.Spoke(line) {
+		case client.Silence:
 			e.spoke = false
-		case r.Attachment.Type == "hook_additional_context" && r.Attachment.HookEvent == onStop:
-			e.spoke = true
-		case slices.ContainsFunc(said("user", line), func(text string) bool { return strings.HasPrefix(text, feedback) }):
+		case client.Said:
 			e.spoke = true
 		}
 		return true
@@ -358,7 +215,7 @@ func (t *tick) settle(a *inbox.Acknowledgement) int {
 		return t.giveUp()
 	}
 	crashPoint("settling")
-	r.LastReply, r.Settles = Cut(a.Reply, MaxReply), flight.DeliveryID
+	r.LastReply, r.Settles = Cut(a.Reply, inbox.MaxReply), flight.DeliveryID
 	if r.Prolonged && runsAway(r) {
 		return t.runAway()
 	}

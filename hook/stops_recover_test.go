@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -19,10 +20,10 @@ func TestAKillBeforeTheAcknowledgement(t *testing.T) {
 			})
 			l.append("one")
 			flight := l.offerFirst()
-			l.quietly(onSessionStart, fields{"source": "startup"})
-			l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
-			l.quietly(onPreToolUse, fields{"tool_name": "Bash"})
-			l.quietly(onStop, fields{"last_assistant_message": "did one"})
+			l.quietly(client.SessionStart, fields{"source": "startup"})
+			l.quietly(client.UserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
+			l.quietly(client.PreToolUse, fields{"tool_name": "Bash"})
+			l.quietly(client.Stop, fields{"last_assistant_message": "did one"})
 			if r := l.record(); r.Phase != Settling || r.Settles != flight.DeliveryID || len(l.replies()) != 0 {
 				t.Fatalf("%+v, %q", r, l.replies())
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
 )
 
@@ -41,7 +42,7 @@ func TestWhoHadTheClientGoOn(t *testing.T) {
 		"by exit 2":                  {infos: theirs, errors: said, want: []string{"make test"}, continued: true},
 		"by a block":                 {infos: theirs, errors: reason, want: []string{"make test"}, continued: true},
 		"by its context alone":       {infos: `{"command":"/x/heartbeat-stop hook","durationMs":1}` + "," + passed, errors: reason, want: []string{"make test"}, continued: true},
-		"by a block, who is unknown": {infos: passed + "," + player, errors: reason, want: []string{UnknownHook}, continued: true},
+		"by a block, who is unknown": {infos: passed + "," + player, errors: reason, want: []string{client.UnknownHook}, continued: true},
 		"we, at an earlier Stop":     {infos: ours + "," + passed, errors: given, continued: true},
 		"we, by a block, then":       {infos: ours + "," + passed, errors: reason, continued: true},
 		"both, then":                 {infos: ours + "," + theirs, errors: given + "," + said, want: []string{"make test"}, continued: true},
@@ -55,7 +56,7 @@ func TestWhoHadTheClientGoOn(t *testing.T) {
 			t.Parallel()
 			s := Stops{Path: transcriptOf(t, stopLine(tt.infos, tt.errors))}
 			st, found := s.next(tt.mine)
-			if !found || st.continued != tt.continued || !slices.Equal(st.others, tt.want) {
+			if !found || st.Continued != tt.continued || !slices.Equal(st.Others, tt.want) {
 				t.Errorf("%v %+v, want %q", found, st, tt.want)
 			}
 		})
@@ -128,9 +129,9 @@ func TestAFirstTurnIsNoRunaway(t *testing.T) {
 	})
 	l.append("one")
 	flight := l.offerFirst()
-	l.quietly(onSessionStart, fields{"source": "startup"})
-	l.quietly(onUserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
-	l.quietly(onStop, fields{"last_assistant_message": "did one"})
+	l.quietly(client.SessionStart, fields{"source": "startup"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
+	l.quietly(client.Stop, fields{"last_assistant_message": "did one"})
 	if r := l.record(); r.Phase != Settling || r.Ruling != nil {
 		t.Errorf("%s, ruled %+v", r.Phase, r.Ruling)
 	}

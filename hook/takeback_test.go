@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -58,7 +59,7 @@ func TestAHandOverThatFailsIsTakenBack(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %s", how, why), func(t *testing.T) {
 				t.Parallel()
 				l := begin(t, []string{"one", "two"}, func(r *Record) { r.Policy.Deliver = how })
-				cmd := l.command([]string{"hook"}, l.payload(onStop, nil))
+				cmd := l.command([]string{"hook"}, l.payload(client.Stop, nil))
 				cmd.Stdout, cmd.Stderr = out, out
 				_ = cmd.Run()
 				if s := cmd.ProcessState.ExitCode(); s != 0 && s != 1 {
@@ -75,7 +76,7 @@ func TestAHandOverThatFailsIsTakenBack(t *testing.T) {
 			t.Run(fmt.Sprintf("hand-wired, %s, %s", how, why), func(t *testing.T) {
 				t.Parallel()
 				o := newOld(t, "one\ntwo\n")
-				cmd := o.command([]string{"--inbox", o.inbox, "--deliver", string(how)}, o.payload(onStop, nil))
+				cmd := o.command([]string{"--inbox", o.inbox, "--deliver", string(how)}, o.payload(client.Stop, nil))
 				cmd.Stdout, cmd.Stderr = out, out
 				_ = cmd.Run()
 				o.queuedAfresh("one")
@@ -141,10 +142,10 @@ func TestAWaitingHookWhoseClientDiedTakesNothing(t *testing.T) {
 	for _, reaped := range []bool{true, false} {
 		t.Run(fmt.Sprintf("reaped %t", reaped), func(t *testing.T) {
 			t.Parallel()
-			client, kill := someClient(t)
+			started, kill := someClient(t)
 			l := newLab(t, persistent)
-			l.env[3] = "CLAUDE_PID=" + strconv.Itoa(client.Process.Pid)
-			l.quietly(onSessionStart, fields{"source": "startup"})
+			l.env[3] = "CLAUDE_PID=" + strconv.Itoa(started.Process.Pid)
+			l.quietly(client.SessionStart, fields{"source": "startup"})
 			cmd := l.wait()
 			kill(reaped)
 			l.append("late")
@@ -158,10 +159,10 @@ func TestAWaitingHookWhoseClientDiedTakesNothing(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("hand-wired, reaped %t", reaped), func(t *testing.T) {
 			t.Parallel()
-			client, kill := someClient(t)
+			started, kill := someClient(t)
 			o := newOld(t, "")
-			o.env = append(o.env, "CLAUDE_PID="+strconv.Itoa(client.Process.Pid))
-			cmd := o.command([]string{"--inbox", o.inbox, "--mode", "persist", "--idle-interval", "60"}, o.payload(onStop, nil))
+			o.env = append(o.env, "CLAUDE_PID="+strconv.Itoa(started.Process.Pid))
+			cmd := o.command([]string{"--inbox", o.inbox, "--mode", "persist", "--idle-interval", "60"}, o.payload(client.Stop, nil))
 			var stdout strings.Builder
 			stderr, err := cmd.StderrPipe()
 			cmd.Stdout = &stdout
@@ -192,7 +193,7 @@ func TestAnEntryOfASessionIsNotAcknowledgedUnread(t *testing.T) {
 		"missing": func(old) io.Reader { return strings.NewReader("") },
 		"garbage": func(old) io.Reader { return strings.NewReader("garbage") },
 		"cut off": func(o old) io.Reader {
-			whole := o.payload(onStop, fields{"stop_hook_active": true})
+			whole := o.payload(client.Stop, fields{"stop_hook_active": true})
 			return strings.NewReader(whole[:len(whole)-5])
 		},
 		"late": func(o old) io.Reader {
@@ -209,7 +210,7 @@ func TestAnEntryOfASessionIsNotAcknowledgedUnread(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOld(t, "one\ntwo\n")
-			blocks(t, o.stopWith(o.payload(onStop, nil)), "one")
+			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
 			cmd := o.command([]string{"--inbox", o.inbox}, "")
 			cmd.Stdin = feed(o)
 			r := o.run(cmd)
@@ -221,7 +222,7 @@ func TestAnEntryOfASessionIsNotAcknowledgedUnread(t *testing.T) {
 				t.Error("nothing is said")
 			}
 			// The session's next Stop that can be read goes on.
-			blocks(t, o.stopWith(o.payload(onStop, fields{"stop_hook_active": true})), "two")
+			blocks(t, o.stopWith(o.payload(client.Stop, fields{"stop_hook_active": true})), "two")
 		})
 	}
 }
@@ -230,7 +231,7 @@ func TestAnEntryOfASessionIsNotAcknowledgedUnread(t *testing.T) {
 func TestAStopThatIsCutOffAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
-	whole := l.payload(onStop, fields{"zzz": strings.Repeat("x", 1000)})
+	whole := l.payload(client.Stop, fields{"zzz": strings.Repeat("x", 1000)})
 	if r := l.run(l.command([]string{"hook"}, whole[:len(whole)-100])); r.status != 0 || r.stdout+r.stderr != "" {
 		t.Fatalf("%+v", r)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/flock"
 )
 
@@ -61,7 +62,7 @@ func TestUnreadableTermsAreNone(t *testing.T) {
 	l := newLab(t)
 	l.append("one")
 	l.env = append(l.env, EnvTerms+"={")
-	if r := l.event(onStop, nil); r.status != 0 || r.stderr != "" || !strings.Contains(l.log(), EnvTerms) {
+	if r := l.event(client.Stop, nil); r.status != 0 || r.stderr != "" || !strings.Contains(l.log(), EnvTerms) {
 		t.Errorf("%+v, %s", r, l.log())
 	}
 }

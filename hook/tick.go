@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 )
@@ -31,7 +32,7 @@ type tick struct {
 	call  Call
 	began time.Time
 	token string
-	event *payload
+	event *client.Event
 	queue *inbox.Queue
 	// handOvers is how many the session had when the hook was called.
 	handOvers int
@@ -96,7 +97,7 @@ func crashLog(home string) {
 }
 
 func (t *tick) log(format string, args ...any) {
-	logLine(t.home, t.event.Event+": "+format, args...)
+	logLine(t.home, t.event.Name+": "+format, args...)
 }
 
 // enter takes the hook lock and reads the record under it. It is false when
@@ -156,7 +157,7 @@ func (t *tick) exit() {
 
 func (t *tick) run() int {
 	patience := lockPatience
-	if t.event.Event == onStop {
+	if t.event.Name == client.Stop {
 		patience = stopLockPatience
 	}
 	if !t.enter(patience) {
@@ -174,7 +175,7 @@ func (t *tick) run() int {
 	if !ok {
 		return 0
 	}
-	if t.event.Event == onSessionStart {
+	if t.event.Name == client.SessionStart {
 		t.Record.Line.follow(t.Record.Transcript)
 		t.Record.Heard.follow(t.Record.Transcript)
 	}
@@ -251,7 +252,7 @@ func (t *tick) flight() (*inbox.InFlight, bool) {
 	} else {
 		t.log("%v", err)
 	}
-	if t.event.Event == onStop && t.event.AgentID == "" {
+	if t.event.Name == client.Stop && t.event.AgentID == "" {
 		leave(t.Record, Unattended, time.Now())
 		t.save()
 	}
@@ -311,7 +312,7 @@ func (t *tick) carryOut(d decision) bool {
 		return true
 	}
 	t.log("%v", err)
-	if t.event.Event == onStop {
+	if t.event.Name == client.Stop {
 		leave(t.Record, Unattended, time.Now())
 	}
 	return false
@@ -320,7 +321,7 @@ func (t *tick) carryOut(d decision) bool {
 // save writes the record, except when all it says is that one more tool is
 // about to run in a turn that was heard of within the last second.
 func (t *tick) save() {
-	if t.event.Event == onPreToolUse && t.before.Phase == Turn && t.Record.Phase == Turn &&
+	if t.event.Name == client.PreToolUse && t.before.Phase == Turn && t.Record.Phase == Turn &&
 		!t.before.BoundAt.IsZero() && t.before.Ruling == t.Record.Ruling &&
 		t.Record.LastEventAt.Sub(t.before.LastEventAt) < time.Second {
 		return

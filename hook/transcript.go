@@ -2,9 +2,6 @@ package hook
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,10 +9,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 )
@@ -27,14 +23,8 @@ const (
 	maxTranscriptLine = 16 << 20
 )
 
-// Transcripts are written behind: up to 2 s (measured in 2.1.329).
-const (
-	writtenBehind = 2 * time.Second
-	lookAgain     = 20 * time.Millisecond
-)
-
-// feedback begins the user message in which a Stop hook's text stands.
-const feedback = "Stop hook feedback:\n"
+// lookAgain is the pause between two looks at what is written behind.
+const lookAgain = 20 * time.Millisecond
 
 // handover is what a transcript is searched for.
 type handover struct {
@@ -112,29 +102,14 @@ func eachLine(path string, offset int64, do func(line []byte, end int64) bool) e
 	}
 }
 
-// ConfigDir is where a client with an environment keeps its conversations
-// (measured in 2.1.329). Of a name that stands there twice the last one counts.
-func ConfigDir(env []string) string {
-	var dir, home string
-	for _, kv := range env {
-		switch name, value, _ := strings.Cut(kv, "="); name {
-		case "CLAUDE_CONFIG_DIR":
-			dir = value
-		case "HOME":
-			home = value
-		}
-	}
-	return cmp.Or(dir, filepath.Join(home, ".claude"))
-}
-
 // FindTranscript looks in a client's configuration folder for the transcript of
 // a conversation; "" when the client has written none. An error means that this
-// cannot be told. Measured in 2.1.329: projects/DIRECTORY/ID.jsonl.
+// cannot be told.
 func FindTranscript(configDir, id string) (string, error) {
 	if id == "" || filepath.Base(id) != id || !filepath.IsAbs(configDir) {
 		return "", fmt.Errorf("cannot look for the conversation %q in %q", id, configDir)
 	}
-	projects, err := durable.Open(filepath.Join(configDir, "projects"))
+	projects, err := durable.Open(filepath.Join(configDir, client.Claude.Transcript.Folder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -163,113 +138,22 @@ func FindTranscript(configDir, id string) (string, error) {
 func Prompted(path string, offset int64) bool {
 	found := false
 	_ = eachLine(path, offset, func(line []byte, _ int64) bool {
-		var record struct{ Type string }
-		found = json.Unmarshal(line, &record) == nil && (record.Type == "user" || record.Type == "assistant")
+		found = client.Claude.Transcript.Begun(line)
 		return !found
 	})
 	return found
 }
 
-// matches reports whether a line is the user message that carries the entry.
-// Measured in 2.1.329: {"type":"user","message":{"role":"user","content":C},
-// "timestamp":…} where C is the prompt itself, or the feedback line followed
-// by "[COMMAND]: " and the text of exit 2, or by the reason of a block.
+// matches reports whether a line shows that the entry reached the model.
 func (h handover) matches(line []byte) bool {
-	if !bytes.Contains(line, []byte(`"user"`)) {
-		return false
+	t := client.Claude.Transcript
+	switch h.via {
+	case inbox.ViaResume:
+		return t.Asked(line, GoOnPrompt)
+	case inbox.ViaKickoff:
+		return t.Asked(line, KickoffPrompt(h.text))
 	}
-	return slices.ContainsFunc(said("user", line), h.carries)
-}
-
-// said returns the texts of a line that is a message of the main conversation.
-func said(role string, line []byte) []string { return texts(message(role, line)) }
-
-// message returns the content of a line that is a message of the main
-// conversation, or nil.
-func message(role string, line []byte) json.RawMessage {
-	var record struct {
-		Type      string `json:"type"`
-		Sidechain bool   `json:"isSidechain"`
-		Message   struct {
-			Content json.RawMessage `json:"content"`
-		} `json:"message"`
-	}
-	if json.Unmarshal(line, &record) != nil || record.Type != role || record.Sidechain {
-		return nil
-	}
-	return record.Message.Content
-}
-
-// callsTool reports whether a line is the agent's call of a tool.
-func callsTool(line []byte) bool {
-	if !bytes.Contains(line, []byte(`"tool_use"`)) {
-		return false
-	}
-	var blocks []struct{ Type string }
-	return json.Unmarshal(message("assistant", line), &blocks) == nil &&
-		slices.ContainsFunc(blocks, func(b struct{ Type string }) bool { return b.Type == "tool_use" })
-}
-
-// cutShort reports whether a line says of a Stop that a hook had the client stop
-// there, whatever others said.
-func cutShort(line []byte) bool {
-	if !bytes.Contains(line, []byte(`"stop_hook_summary"`)) {
-		return false
-	}
-	var r stopRecord
-	return json.Unmarshal(line, &r) == nil && r.Subtype == "stop_hook_summary" && !r.Sidechain && r.Prevented
-}
-
-// texts returns a message's content: a string, or the text blocks of a list.
-func texts(content json.RawMessage) []string {
-	var one string
-	if json.Unmarshal(content, &one) == nil {
-		return []string{one}
-	}
-	var blocks []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(content, &blocks) != nil {
-		return nil
-	}
-	var all []string
-	for _, b := range blocks {
-		if b.Type == "text" {
-			all = append(all, b.Text)
-		}
-	}
-	return all
-}
-
-func (h handover) carries(content string) bool {
-	want := plainTags(h.text)
-	content = plainTags(content)
-	if h.via == inbox.ViaResume {
-		return samePrompt(content, GoOnPrompt)
-	}
-	if h.via == inbox.ViaKickoff {
-		return samePrompt(content, plainTags(KickoffPrompt(h.text)))
-	}
-	rest, ok := strings.CutPrefix(content, feedback)
-	if !ok {
-		return false
-	}
-	if rest == want {
-		return true
-	}
-	command, ok := strings.CutSuffix(rest, "]: "+want)
-	return ok && strings.HasPrefix(command, "[") && !strings.Contains(command, "\n")
-}
-
-// plainTags undoes the client's escape of <system-reminder> tags, in both
-// texts that are compared.
-func plainTags(s string) string { return strings.ReplaceAll(s, "&lt;", "<") }
-
-// samePrompt compares a submitted prompt with ours. 2.1.329 passes it on to
-// the byte; blank space at the ends is forgiven in case another one does not.
-func samePrompt(got, want string) bool {
-	return strings.TrimSpace(got) == strings.TrimSpace(want)
+	return t.HandedOver(line, h.text)
 }
 
 // TranscriptSize is where the record of what is handed over now would appear.

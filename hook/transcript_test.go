@@ -50,6 +50,10 @@ func TestLookFindsWhatTheClientWrote(t *testing.T) {
 	}
 }
 
+// feedbackLine begins the user message in which 2.1.329 tells the model what a
+// Stop hook has said.
+const feedbackLine = "Stop hook feedback:\n"
+
 func userLine(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
@@ -60,7 +64,7 @@ func userLine(text string) string {
 
 func TestLookSurvivesAnyTranscript(t *testing.T) {
 	t.Parallel()
-	wanted := userLine(feedback + "[x hook]: go")
+	wanted := userLine(feedbackLine + "[x hook]: go")
 	for name, c := range map[string]struct {
 		content string
 		want    bool
@@ -69,9 +73,9 @@ func TestLookSurvivesAnyTranscript(t *testing.T) {
 		"no newline yet":      {strings.TrimSpace(wanted), false},
 		"after garbage":       {"{\"user\"\nnull\n[\"user\"]\n\x00\xff\n" + wanted, true},
 		"after a huge line":   {strings.Repeat("x", maxTranscriptLine+100) + "\n" + wanted, true},
-		"in a huge line":      {userLine(feedback + "[x]: go" + strings.Repeat(" ", maxTranscriptLine)), false},
+		"in a huge line":      {userLine(feedbackLine + "[x]: go" + strings.Repeat(" ", maxTranscriptLine)), false},
 		"of a subagent":       {strings.Replace(wanted, "{", `{"isSidechain":true,`, 1), false},
-		"command with a line": {userLine(feedback + "[x\ny]: go"), false},
+		"command with a line": {userLine(feedbackLine + "[x\ny]: go"), false},
 		"no feedback":         {userLine("[x]: go"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +118,7 @@ func TestLookOpensNothingButAFile(t *testing.T) {
 func TestWaitForWhatIsWrittenBehind(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "t.jsonl")
-	line := userLine(feedback + "[x]: go")
+	line := userLine(feedbackLine + "[x]: go")
 	if err := os.WriteFile(path, []byte(line[:20]), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +164,7 @@ func TestTheRecordOfAnEqualEntryBeforeProvesNothing(t *testing.T) {
 			l := begin(t, []string{"one", "same", "same"})
 			appendFile(t, l.transcript, userLine("something else"))
 			l.handsOver("same", nil)
-			written(l, userLine(feedback+"[x hook]: same"))
+			written(l, userLine(feedbackLine+"[x hook]: same"))
 			if f := l.flight(); f == nil || f.Attempt != 1 || Arrived(*f) == inbox.Seen {
 				t.Fatalf("in flight %+v, %v", f, Arrived(*f))
 			}

@@ -2,13 +2,12 @@ package hook
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"io"
 	"os"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 )
 
@@ -100,19 +99,12 @@ func (l *Line) read() {
 }
 
 func (l *Line) take(line []byte) {
-	if !bytes.Contains(line, []byte(`"queue-operation"`)) {
-		return
-	}
-	var record struct{ Type, Operation string }
-	if json.Unmarshal(line, &record) != nil || record.Type != "queue-operation" {
-		return
-	}
-	switch record.Operation {
-	case "enqueue":
+	switch client.Claude.Transcript.Queued(line) {
+	case client.Enqueued:
 		l.In++
-	case "dequeue", "remove":
+	case client.Dequeued:
 		l.Out++
-	case "popAll": // a person takes all of it back into the input
+	case client.TakenBack:
 		l.In = max(l.In, l.Submitted)
 		l.Out = l.In
 	}
@@ -146,7 +138,7 @@ func (r *Record) settleLine() {
 
 // noteSubmitted notes a prompt that was submitted in the middle of a turn: it
 // comes with the turn's own prompt id, any other begins a turn.
-func noteSubmitted(r *Record, p *payload) {
+func noteSubmitted(r *Record, p *client.Event) {
 	if r.Phase == Turn && p.PromptID != "" && p.PromptID == r.PromptID {
 		r.Line.Submitted++
 	}

@@ -3,6 +3,8 @@ package hook
 import (
 	"testing"
 	"time"
+
+	"heartbeat/hook/client"
 )
 
 // queued is a transcript's line about what was typed while the client was
@@ -22,8 +24,8 @@ func TestWhatWasTypedInATurnComesBeforeTheNextEntry(t *testing.T) {
 			t.Run(name+", "+mode, func(t *testing.T) {
 				t.Parallel()
 				l := begin(t, append([]string{"one"}, more...), policy)
-				l.quietly(onUserPromptSubmit, fields{"prompt": "also do this"})
-				l.quietly(onStop, nil) // the client takes what was typed
+				l.quietly(client.UserPromptSubmit, fields{"prompt": "also do this"})
+				l.quietly(client.Stop, nil) // the client takes what was typed
 				if r := l.record(); r.Phase != Turn || r.Ruling != nil || r.Acknowledged != 1 {
 					t.Fatalf("record: %+v", r)
 				}
@@ -41,7 +43,7 @@ func TestWhatWasTypedInATurnComesBeforeTheNextEntry(t *testing.T) {
 func TestWhatWasTakenInTheTurnHoldsNothingBack(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
-	l.quietly(onUserPromptSubmit, fields{"prompt": "also do this"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": "also do this"})
 	l.queued("enqueue")
 	l.queued("remove")
 	l.handsOver("two", nil)
@@ -52,9 +54,9 @@ func TestWhatWasTakenInTheTurnHoldsNothingBack(t *testing.T) {
 func TestATurnIsLetEndOnlyOnceForWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
-	l.quietly(onUserPromptSubmit, fields{"prompt": "also do this"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": "also do this"})
 	l.queued("enqueue")
-	l.quietly(onStop, nil)
+	l.quietly(client.Stop, nil)
 	l.handsOver("two", fields{"prompt_id": "P2"})
 }
 
@@ -92,7 +94,7 @@ func TestASessionGoesOnWaitingAfterAPersonsPrompt(t *testing.T) {
 	t.Parallel()
 	l, cmd := waiting(t)
 	l.change(func(r *Record) { r.Attached, r.TypedAt = 1, time.Now() })
-	l.quietly(onUserPromptSubmit, fields{"prompt": "what time is it"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": "what time is it"})
 	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
 		t.Fatalf("%+v", r)
 	}
@@ -129,7 +131,7 @@ func TestALineBeginsBehindAResumedTranscript(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.queued("enqueue")
-	l.quietly(onSessionStart, fields{"source": "resume"})
+	l.quietly(client.SessionStart, fields{"source": "resume"})
 	l.append("one", "two")
 	l.change(func(r *Record) { r.TypedAt = time.Now().Add(-TypingPause) })
 	l.handsOver("one", nil)
@@ -145,7 +147,7 @@ func TestTheTurnOfWhatWasTypedEndsBeforeTheTranscriptSaysSo(t *testing.T) {
 	t.Parallel()
 	l, cmd := waiting(t)
 	l.change(func(r *Record) { r.Attached, r.TypedAt = 1, time.Now() })
-	l.quietly(onUserPromptSubmit, fields{"prompt": "what time is it"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": "what time is it"})
 	l.queued("enqueue")
 	if r := ended(t, cmd); r.status != 0 {
 		t.Fatalf("%+v", r)
@@ -168,7 +170,7 @@ func TestAPromptThatTheTranscriptToldOfFirst(t *testing.T) {
 	if r := ended(t, cmd); r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
-	l.quietly(onUserPromptSubmit, fields{"prompt": "what time is it"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": "what time is it"})
 	l.queued("dequeue")
 	l.wait() // their turn's Stop
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -23,12 +24,12 @@ const (
 	breath = 10 * time.Millisecond
 	// poll is how often the files are looked at where inotify is missing.
 	poll = 250 * time.Millisecond
-	// settled is how long after a key the transcript shows what was submitted:
-	// the client writes it behind.
-	settled = writtenBehind + time.Second
 	// lastWord is how long a waiting hook that is told to end tries to note it.
 	lastWord = 300 * time.Millisecond
 )
+
+// settled is how long after a key the transcript shows what was submitted.
+func settled() time.Duration { return client.Claude.Transcript.Behind + time.Second }
 
 // wait holds the turn open until there is work, without the hook lock. The
 // caller holds it; the watch begins before it is released, and the first look
@@ -66,7 +67,7 @@ func (t *tick) wait(again bool) int {
 // nextLook returns when to look at the latest although nothing happens.
 func nextLook(r *Record, v vigil, now time.Time) time.Time {
 	at := now.Add(glance)
-	for _, t := range []time.Time{v.idleAt, r.Hush(), r.TypedAt.Add(settled), v.latest(r)} {
+	for _, t := range []time.Time{v.idleAt, r.Hush(), r.TypedAt.Add(settled()), v.latest(r)} {
 		if t.After(now) && t.Before(at) {
 			at = t
 		}

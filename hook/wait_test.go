@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
@@ -108,7 +109,7 @@ func TestWaitEndsByTheRecord(t *testing.T) {
 func TestWaitEndsWhenAPersonTypes(t *testing.T) {
 	t.Parallel()
 	l, cmd := waiting(t)
-	l.quietly(onUserPromptSubmit, fields{"prompt": "hello"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": "hello"})
 	if r := ended(t, cmd); r.status != 0 || r.stderr+r.stdout != "" {
 		t.Fatalf("%+v", r)
 	}
@@ -167,7 +168,7 @@ func TestWakeLatency(t *testing.T) {
 			t.Fatalf("%+v\n%s", r, l.log())
 		}
 		took = append(took, time.Since(begin))
-		l.quietly(onUserPromptSubmit, fields{"prompt_id": fmt.Sprint("P", len(took)+1)}) // another one's turn
+		l.quietly(client.UserPromptSubmit, fields{"prompt_id": fmt.Sprint("P", len(took)+1)}) // another one's turn
 		l.locked(func(q *inbox.Held) {
 			if _, err := q.Acknowledge(inbox.Acknowledgement{Now: time.Now()}); err != nil {
 				t.Fatal(err)
@@ -210,13 +211,13 @@ func BenchmarkStart(b *testing.B) {
 	b.Run("tool call", func(b *testing.B) {
 		l := newLab(b)
 		for b.Loop() {
-			l.quietly(onPreToolUse, fields{"tool_name": "Bash"})
+			l.quietly(client.PreToolUse, fields{"tool_name": "Bash"})
 		}
 	})
 	b.Run("stop with nothing to do", func(b *testing.B) {
 		l := newLab(b)
 		for b.Loop() {
-			l.quietly(onStop, nil)
+			l.quietly(client.Stop, nil)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func TestATranscriptTellsThatAToolWasCalled(t *testing.T) {
 		says      = `{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"I write \"tool_use\""}]}}` + "\n"
 	)
 	var (
-		handed  = userLine(feedback + "[x hook]: do it")
+		handed  = userLine(feedbackLine + "[x hook]: do it")
 		kickoff = userLine(KickoffPrompt("do it"))
 		stopped = `{"type":"system","subtype":"stop_hook_summary","preventedContinuation":true}` + "\n"
 		quoted  = userLine(`{"type":"assistant","message":{"content":[{"type":"tool_use"}]}}`)

@@ -9,23 +9,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"heartbeat/hook/client"
 )
 
-// sessionMarkers are the variables by which a Claude Code session marks its
-// children (claude 2.1 sets them for its tools and hooks, or asks for them
-// when it wants to know whether it is nested), and ours: a client that finds
-// them takes itself for a nested one, and its hooks for those of another
-// session. Everything else is passed on, CLAUDE_EFFORT,
+// ownMarkers are the variables by which our sessions are known: hooks that find
+// them take themselves for those of another session. The client has its own (see
+// client.Variables); everything else of it is passed on, CLAUDE_EFFORT,
 // CLAUDE_STREAM_IDLE_TIMEOUT_MS, CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS and
 // ANTHROPIC_BASE_URL among it.
-var sessionMarkers = []string{
-	"CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT",
-	"CLAUDE_CODE_EXECPATH", "CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_PROJECT_DIR",
-	"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN",
-	"CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_CHILD_NOTES_DIR", "CLAUDE_ENV_FILE",
-	"CLAUDE_CODE_SESSION_KIND", "CLAUDE_JOB_DIR",
-	"HEARTBEAT_SESSION", "HEARTBEAT_HOME", "HEARTBEAT_AGENT", "HEARTBEAT_TERMS",
-}
+var ownMarkers = []string{"HEARTBEAT_SESSION", "HEARTBEAT_HOME", "HEARTBEAT_AGENT", "HEARTBEAT_TERMS"}
 
 // serviceMarkers are the variables by which a service manager speaks to the
 // process that it has started (sd_notify(3), sd_watchdog_enabled(3),
@@ -37,7 +30,9 @@ var serviceMarkers = []string{
 
 // MarksSession reports whether a variable marks what has it as part of a
 // session: CleanEnv removes it.
-func MarksSession(name string) bool { return slices.Contains(sessionMarkers, name) }
+func MarksSession(name string) bool {
+	return slices.Contains(ownMarkers, name) || slices.Contains(client.Claude.Variables.Marks, name)
+}
 
 // CleanEnv returns env as a child in a PTY of the default size needs it:
 // without the markers of the session that we may run in and those of the

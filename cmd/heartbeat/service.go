@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/service"
@@ -152,7 +153,7 @@ func installed() (string, error) {
 
 // kept are the variables that decide where state and logins are. Secrets are
 // not among them: a unit is readable for everybody.
-var kept = []string{"XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR"}
+var kept = []string{"XDG_STATE_HOME", "XDG_CONFIG_HOME", client.Claude.Variables.Config}
 
 // environment is what the service's processes get beside what its manager
 // sets. A service of the machine has no runtime directory, so its state

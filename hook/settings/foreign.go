@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"heartbeat/hook/client"
 )
 
 // Foreign is something that a settings file says and that we did not write:
@@ -180,20 +182,10 @@ func (f *foreigner) each(place string, v *value, ours []string) {
 	}
 }
 
-// harmlessKeys are about the looks and the model, or narrow what a session may do (the
-// settings of Claude Code 2.1.329).
-var harmlessKeys = []string{
-	"$schema", "attribution", "includeCoAuthoredBy", "includeGitInstructions", "cleanupPeriodDays", "respectGitignore", "language", "theme",
-	"viewMode", "outputStyle", "syntaxHighlightingDisabled", "maxProseWidth", "spinnerTipsEnabled", "spinnerVerbs", "spinnerTipsOverride", "terminalTitleFromRename",
-	"prefersReducedMotion", "autoScrollEnabled", "showTurnDuration", "showThinkingSummaries", "feedbackSurveyRate", "feedbackDrafts", "spellcheck",
-	"deniedMcpServers", "disabledMcpjsonServers", "allowedMcpServers", "strictKnownMarketplaces", "blockedMarketplaces", "deniedModels", "prUrlTemplate",
-	"plansDirectory", "autoMemoryEnabled", "alwaysThinkingEnabled", "effortLevel", "maxEffortLevel", "model", "availableModels",
-}
-
 // harmless reports whether a key may stand in anybody's file. What is switched
 // off (disableAllHooks has a word of its own) lets a session do less.
 func harmless(key string, v *value) bool {
-	return slices.Contains(harmlessKeys, key) || strings.HasPrefix(key, "disable") || v.kind == 'f' || v.kind == 'n' ||
+	return slices.Contains(client.Claude.Settings.Harmless, key) || strings.HasPrefix(key, "disable") || v.kind == 'f' || v.kind == 'n' ||
 		(v.kind == '[' || v.kind == '{') && len(v.items) == 0
 }
 

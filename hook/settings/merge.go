@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"heartbeat/hook/client"
 )
 
 // handler is one hook command in a file, with where it stands.
@@ -175,7 +177,7 @@ func (m *merger) mergeHooks() error {
 		return err
 	}
 	var add []any
-	for _, event := range Events {
+	for _, event := range client.Claude.Hooks.Installed {
 		if hooks == nil || hooks.find(event) == nil {
 			add = append(add, member{event, []any{m.want.group(event)}})
 		}
@@ -204,7 +206,7 @@ func members(all []any) []member {
 // mergeEvent keeps the first entry of ours that is called for everything, in
 // its right form, removes all others, and adds one where none is left.
 func (m *merger) mergeEvent(event string, list *value, handlers []handler) {
-	wanted := slices.Contains(Events, event)
+	wanted := slices.Contains(client.Claude.Hooks.Installed, event)
 	kept := false
 	cuts := map[*value]map[int]bool{}
 	left := map[*value]int{} // handlers that stay, by group

@@ -20,15 +20,9 @@ import (
 	"maps"
 	"slices"
 	"unicode/utf8"
-)
 
-// Events are the client's hook events that we install a hook for, in the
-// order in which they are written. None of them is given a matcher: each
-// entry is called for all tools and causes.
-var Events = []string{
-	"SessionStart", "UserPromptSubmit", "PreToolUse", "Stop",
-	"StopFailure", "Notification", "PermissionRequest", "SessionEnd",
-}
+	"heartbeat/hook/client"
+)
 
 // DefaultTimeout is the time-out of an entry that Want.Timeouts does not name,
 // in seconds.
@@ -81,7 +75,7 @@ func (w Want) check() error {
 		}
 	}
 	for _, event := range slices.Sorted(maps.Keys(w.Timeouts)) {
-		if !slices.Contains(Events, event) {
+		if !slices.Contains(client.Claude.Hooks.Installed, event) {
 			return fmt.Errorf("cannot render hooks: no hook is installed for event %q", event)
 		}
 		if t := w.Timeouts[event]; t < 1 {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heartbeat/hook/client"
 )
 
 const binary = "/usr/local/bin/heartbeat-stop"
@@ -84,12 +86,12 @@ func checkMerged(t interface {
 			}
 		}
 	}
-	for _, event := range Events {
+	for _, event := range client.Claude.Hooks.Installed {
 		if ours[event] != 1 {
 			t.Errorf("%d entries of ours for %s", ours[event], event)
 		}
 	}
-	if len(ours) != len(Events) {
+	if len(ours) != len(client.Claude.Hooks.Installed) {
 		t.Errorf("entries of ours for other events: %v", ours)
 	}
 	if missing := without(w.Allow, r.Allow); missing != nil {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"heartbeat/hook"
+	hookclient "heartbeat/hook/client"
 )
 
 // everyday are texts in many scripts, with what people put into them.
@@ -62,7 +63,7 @@ func TestArgvCarriesWhatWeSayItDoes(t *testing.T) {
 	var lines []string
 	line := "a"
 	for r := ' '; r <= 0x33fff; r++ {
-		if !utf8.ValidRune(r) || unicode.Is(unicode.Co, r) && r%64 != 0 || !hook.FitsArgument("a"+string(r)+"b") {
+		if !utf8.ValidRune(r) || unicode.Is(unicode.Co, r) && r%64 != 0 || !hookclient.Claude.Carries("a"+string(r)+"b") {
 			continue
 		}
 		if line += string(r); len(line) > 200 {

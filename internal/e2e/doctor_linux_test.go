@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/hook/settings"
+	hookclient "heartbeat/hook/client"
 	"heartbeat/internal/testbed"
 )
 
@@ -244,6 +244,9 @@ func TestWhatDoctorWarnsOf(t *testing.T) {
 				l.Until("the turn", func() bool { return len(l.API.Requests()) > 0 })
 			} else {
 				l.Until(a.shows, func() bool { return term.Shows(a.shows) })
+				if hookclient.Claude.Terminal.Asks(term.Screen()) == nil {
+					t.Errorf("nobody would know what it asks:\n%s", term.Screen())
+				}
 			}
 			stands(l, term)
 		})
@@ -362,7 +365,7 @@ var (
 func TestRulesAreJudgedAsTheClientDoes(t *testing.T) {
 	t.Parallel()
 	for _, r := range append(slices.Clone(refusedRules), takenRules...) {
-		wrong := settings.CheckRule(r.rule, r.list == "allow")
+		wrong := hookclient.Claude.Settings.CheckRule(r.rule, r.list == "allow")
 		if refused := wrong != nil && wrong.Refused; refused != slices.Contains(refusedRules, r) {
 			t.Errorf("%s: %q: %+v", r.list, r.rule, wrong)
 		}
@@ -386,7 +389,7 @@ func TestRulesAreJudgedAsTheClientDoes(t *testing.T) {
 				l.UntilCalls("Stop", 1)
 				for _, request := range l.API.Requests() {
 					for _, tool := range request.Tools {
-						if !slices.Contains(settings.Tools, tool) && tool != "DeferredToolPlaceholder" {
+						if !slices.Contains(hookclient.Claude.Settings.Tools, tool) && tool != "DeferredToolPlaceholder" {
 							t.Errorf("the client offers %s, which no rule may name", tool)
 						}
 					}

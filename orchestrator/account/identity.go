@@ -8,25 +8,14 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
+
+	"heartbeat/hook/client"
 )
 
 // ID names an account: what limits and logins belong to. It holds no secret.
 type ID string
-
-// clouds are the providers that the client reaches with credentials of another
-// kind: the variable that chooses one, and those that say whose it is.
-var clouds = []struct {
-	choose, name string
-	whose        []string
-}{
-	{"CLAUDE_CODE_USE_BEDROCK", "bedrock", []string{"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION", "ANTHROPIC_BEDROCK_BASE_URL"}},
-	{"CLAUDE_CODE_USE_VERTEX", "vertex", []string{"ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_APPLICATION_CREDENTIALS", "CLOUD_ML_REGION", "ANTHROPIC_VERTEX_BASE_URL"}},
-	{"CLAUDE_CODE_USE_FOUNDRY", "foundry", []string{"ANTHROPIC_FOUNDRY_RESOURCE", "ANTHROPIC_FOUNDRY_BASE_URL", "ANTHROPIC_FOUNDRY_API_KEY"}},
-}
 
 // Of returns the account that a client works on which is started with an
 // environment, as the client chooses it (measured in 2.1.329): a key and a token
@@ -34,51 +23,31 @@ var clouds = []struct {
 // the login, which the client's own file names. Its token may be refreshed, so
 // it is not asked.
 func Of(env []string) ID {
-	get := getter(env)
-	for _, c := range clouds {
-		if chosen(get(c.choose)) {
-			return ID(c.name + " " + hashOf(all(get, c.whose...)...))
+	get, known := client.In(env), client.Claude.Variables
+	for _, c := range known.Clouds {
+		if client.On(get(c.Switch)) {
+			return ID(c.Name + " " + hashOf(all(get, c.Whose...)...))
 		}
 	}
-	provider := providerOf(get("ANTHROPIC_BASE_URL"))
-	file := configFile(get)
+	provider := providerOf(get(known.Base))
+	file := client.Claude.Settings.Own(get)
 	f := read(file)
-	key := get("ANTHROPIC_API_KEY")
+	key := get(known.Key)
 	if f.rejects(key) {
 		key = ""
 	}
-	switch token := get("ANTHROPIC_AUTH_TOKEN"); {
+	switch token := get(known.Token); {
 	case key != "" || token != "":
 		return ID(provider + " key " + hashOf(key, token))
-	case get("CLAUDE_CODE_OAUTH_TOKEN") != "":
-		return ID(provider + " token " + hashOf(get("CLAUDE_CODE_OAUTH_TOKEN")))
+	case get(known.Login) != "":
+		return ID(provider + " token " + hashOf(get(known.Login)))
 	case f.OAuthAccount.UUID != "":
 		return ID(provider + " login " + hashOf(f.OAuthAccount.UUID))
 	}
 	return ID(provider + " unknown " + hashOf(file)) // a helper's key, or nobody has logged in
 }
 
-func getter(env []string) func(string) string {
-	return func(name string) string {
-		for _, kv := range slices.Backward(env) { // the last one counts
-			if value, ok := strings.CutPrefix(kv, name+"="); ok {
-				return value
-			}
-		}
-		return ""
-	}
-}
-
-// chosen is how the client reads a switch.
-func chosen(value string) bool {
-	switch strings.ToLower(strings.TrimSpace(value)) {
-	case "1", "true", "yes", "on":
-		return true
-	}
-	return false
-}
-
-func all(get func(string) string, names ...string) []string {
+func all(get client.Getter, names ...string) []string {
 	values := make([]string, len(names))
 	for i, name := range names {
 		values[i] = get(name)
@@ -122,15 +91,6 @@ type clientFile struct {
 
 func (f *clientFile) rejects(key string) bool {
 	return key != "" && slices.Contains(f.Keys.Rejected, key[max(0, len(key)-20):])
-}
-
-// configFile is where the client keeps what it knows of its user.
-func configFile(get func(string) string) string {
-	const name = ".claude.json"
-	if dir := get("CLAUDE_CONFIG_DIR"); dir != "" {
-		return filepath.Join(dir, name)
-	}
-	return filepath.Join(get("HOME"), name)
 }
 
 // maxFile bounds what is read: the client keeps much of what it did there.

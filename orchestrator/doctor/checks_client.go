@@ -6,17 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/settings"
 
 	"heartbeat/config"
 )
 
-// measured is the client that all this was measured with; oldest is the first
-// one that knows all our hook events (StopFailure came with it).
-const (
-	measured = "2.1.329"
-	oldest   = "2.1.78"
-)
+// claude is what is known of the client.
+var claude = &client.Claude
 
 // newer reports whether version a is newer than b; an unknown one is not.
 func newer(a, b string) bool {
@@ -54,15 +51,15 @@ func checkClient(_ *Facts, a *Agent) []Finding {
 			Severity: Warning, Code: "client-version", Seen: c.VersionProblem,
 			Why: "it may not start in sessions either", Fix: c.Name + " --version",
 		}}
-	case newer(oldest, c.Version):
+	case newer(claude.Versions.Oldest, c.Version):
 		return []Finding{{
 			Severity: Error, Code: "client-version", Seen: "Claude Code " + c.Version,
-			Why: "before " + oldest + " it does not know all our hook events, and opens a dialog at its start", Fix: c.Name + " update",
+			Why: "before " + claude.Versions.Oldest + " it does not know all our hook events, and opens a dialog at its start", Fix: c.Name + " update",
 		}}
-	case newer(measured, c.Version):
+	case newer(claude.Versions.Measured, c.Version):
 		return []Finding{{
 			Severity: Warning, Code: "client-version", Seen: "Claude Code " + c.Version,
-			Why: "it is older than " + measured + ", with which heartbeat was tested", Fix: c.Name + " update",
+			Why: "it is older than " + claude.Versions.Measured + ", with which heartbeat was tested", Fix: c.Name + " update",
 		}}
 	}
 	return nil
@@ -130,7 +127,7 @@ func checkKey(_ *Facts, a *Agent) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity: Error, Code: "key-not-approved", Seen: keyVariable + " is set, and " + c.ConfigFile + " does not say that it may be used",
+		Severity: Error, Code: "key-not-approved", Seen: claude.Variables.Key + " is set, and " + c.ConfigFile + " does not say that it may be used",
 		Why: dialogWhy, Fix: "run claude once with this key and choose Yes",
 	}}
 }
@@ -138,7 +135,7 @@ func checkKey(_ *Facts, a *Agent) []Finding {
 // checkMCP: servers of .mcp.json that the client would ask about.
 func checkMCP(_ *Facts, a *Agent) []Finding {
 	c := a.Client
-	if !c.Claude || a.Config.Settings == config.SettingsOnly || slices.Contains(c.Args, "--strict-mcp-config") {
+	if !c.Claude || a.Config.Settings == config.SettingsOnly || slices.Contains(c.Args, claude.Flags.StrictServers) {
 		return nil
 	}
 	var open []string

@@ -84,7 +84,7 @@ func unknownEvents(a *Agent, s Settings, why, fix string) Finding {
 	f := Finding{
 		Severity: Error, Code: "unknown-hook-event", Seen: fmt.Sprintf("%s: hooks for %s", s.Path, list(s.Unknown, 3)), Why: why, Fix: fix,
 	}
-	if newer(a.Client.Version, measured) {
+	if newer(a.Client.Version, claude.Versions.Measured) {
 		f.Severity, f.Why = Warning, "if this client does not know it either, it opens a dialog at its start, and nobody answers it"
 	}
 	return f
@@ -132,12 +132,9 @@ func checkObstacles(_ *Facts, a *Agent) []Finding {
 	return found
 }
 
-// capVariable limits how often Stop hooks go on in a row.
-const capVariable = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
-
 // checkCap: a limit of consecutive hand-overs.
 func checkCap(_ *Facts, a *Agent) []Finding {
-	set := false
+	set, capVariable := false, claude.Variables.Cap
 	for _, s := range a.Settings {
 		_, ok := s.Report.Env[capVariable]
 		set = set || ok

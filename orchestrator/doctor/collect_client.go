@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"syscall"
 	"time"
@@ -46,12 +45,13 @@ type projectConfig struct {
 }
 
 // logins are variables that let the client log in without anything else.
-var logins = []string{
-	"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
-	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
+func logins() []string {
+	names := []string{claude.Variables.Token, claude.Variables.Login}
+	for _, c := range claude.Variables.Clouds {
+		names = append(names, c.Switch)
+	}
+	return names
 }
-
-const keyVariable = "ANTHROPIC_API_KEY"
 
 func (c *collector) client(a *Agent) Client {
 	cl := Client{Name: a.Config.Argv()[0], Args: a.Config.Command[1:]}
@@ -80,8 +80,6 @@ func (c *collector) client(a *Agent) Client {
 	return cl
 }
 
-var versionForm = regexp.MustCompile(`^(\d+\.\d+\.\d+)\S* \(Claude Code\)`)
-
 // version asks a client for its version.
 func (c *collector) version(path string) versionOf {
 	if v, ok := c.versions[path]; ok {
@@ -90,7 +88,7 @@ func (c *collector) version(path string) versionOf {
 	ctx, cancel := context.WithTimeout(c.ctx, 20*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
-	cmd.Env = []string{"PATH=" + environ(c.base)["PATH"], "HOME=" + environ(c.base)["HOME"], "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
+	cmd.Env = append([]string{"PATH=" + environ(c.base)["PATH"], "HOME=" + environ(c.base)["HOME"]}, claude.Variables.Quiet...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -99,9 +97,7 @@ func (c *collector) version(path string) versionOf {
 	var v versionOf
 	if err := cmd.Run(); err != nil {
 		v.problem = "claude --version failed: " + err.Error()
-	} else if m := versionForm.FindSubmatch(out.Bytes()); m != nil {
-		v.version = string(m[1])
-	} else {
+	} else if v.version = claude.Versions.Of(out.String()); v.version == "" {
 		v.problem = "claude --version printed something else"
 	}
 	c.versions[path] = v
@@ -118,16 +114,12 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 // ownFiles reads what the client keeps of the user and the directory.
 func (c *collector) ownFiles(a *Agent, cl *Client) {
-	dir := a.Env["CLAUDE_CONFIG_DIR"]
-	if dir == "" {
-		dir = a.Env["HOME"]
-	}
-	cl.ConfigFile = filepath.Join(dir, ".claude.json")
+	cl.ConfigFile = claude.Settings.Own(func(name string) string { return a.Env[name] })
 	cfg := c.config(cl.ConfigFile)
 	cl.ConfigBroken, cl.NoConfig, cl.Onboarded = cfg.broken, cfg.none, cfg.Onboarded
 	work := a.Config.Dir
 	cl.Repository = repository(work)
-	cl.Trusted = a.Env["CLAUDE_CODE_SANDBOXED"] != "" || trusted(cfg, work, cl.Repository)
+	cl.Trusted = a.Env[claude.Variables.Trusts] != "" || trusted(cfg, work, cl.Repository)
 	c.login(a, cl, cfg)
 	own := cfg.Projects[work]
 	cl.Servers = serversOf(work)
@@ -181,16 +173,16 @@ func trusted(cfg *clientConfig, dir, repository string) bool {
 // login looks at what the client can log in with. An API key is known by its
 // last 20 characters there.
 func (c *collector) login(a *Agent, cl *Client, cfg *clientConfig) {
-	if key := a.Env[keyVariable]; key != "" {
+	if key := a.Env[claude.Variables.Key]; key != "" {
 		tail := key[max(0, len(key)-20):]
 		cl.Key = true
 		cl.KeyApproved = slices.Contains(cfg.Keys.Approved, tail)
 		cl.KeyRejected = slices.Contains(cfg.Keys.Rejected, tail)
 	}
-	for _, name := range logins {
+	for _, name := range logins() {
 		cl.OtherLogin = cl.OtherLogin || a.Env[name] != ""
 		for _, s := range a.Settings {
-			cl.OtherLogin = cl.OtherLogin || s.Report.Env[name] != "" || s.Report.Env[keyVariable] != "" || s.KeyHelper
+			cl.OtherLogin = cl.OtherLogin || s.Report.Env[name] != "" || s.Report.Env[claude.Variables.Key] != "" || s.KeyHelper
 		}
 	}
 	_, err := os.Stat(filepath.Join(a.configDir, ".credentials.json"))
@@ -202,7 +194,7 @@ func (c *collector) login(a *Agent, cl *Client, cfg *clientConfig) {
 func serversOf(dir string) []string {
 	names := map[string]bool{}
 	for at := dir; ; at = filepath.Dir(at) {
-		data, err := durable.Read(filepath.Join(at, ".mcp.json"), maxMemory)
+		data, err := durable.Read(filepath.Join(at, claude.Settings.Servers), maxMemory)
 		var file struct {
 			Servers map[string]json.RawMessage `json:"mcpServers"`
 		}

@@ -260,22 +260,22 @@ func settingsFixtures() []fixture {
 		{"settings-broken", Error, false, settings(managedFile, "{"), settings(managedFile, "{}")},
 		{"hooks-disabled", Error, false, settings(userFile, `{"disableAllHooks":true}`), settings(userFile, `{"disableAllHooks":false}`)},
 		{
-			"block-cap", Error, false, settings(localFile, `{"env":{"`+capVariable+`":"20"}}`),
-			settings(localFile, `{"env":{"`+capVariable+`":"0"}}`),
+			"block-cap", Error, false, settings(localFile, `{"env":{"`+claude.Variables.Cap+`":"20"}}`),
+			settings(localFile, `{"env":{"`+claude.Variables.Cap+`":"0"}}`),
 		},
 		{
-			"block-cap", Error, false, settings(localFile, `{"env":{"`+capVariable+`":"off"}}`),
-			settings(localFile, `{"env":{"`+capVariable+`":"-1"}}`),
+			"block-cap", Error, false, settings(localFile, `{"env":{"`+claude.Variables.Cap+`":"off"}}`),
+			settings(localFile, `{"env":{"`+claude.Variables.Cap+`":"-1"}}`),
 		},
 		{
 			"block-cap", Info, false,
-			func(r *rig) { r.env[capVariable] = "8" },
-			func(r *rig) { r.env[capVariable] = "0" },
+			func(r *rig) { r.env[claude.Variables.Cap] = "8" },
+			func(r *rig) { r.env[claude.Variables.Cap] = "0" },
 		},
 		{
 			"block-cap", Warning, false,
 			func(r *rig) { r.wiredEntry("", "") },
-			func(r *rig) { r.wiredEntry("", ""); r.env[capVariable] = "0" },
+			func(r *rig) { r.wiredEntry("", ""); r.env[claude.Variables.Cap] = "0" },
 		},
 		{
 			"settings-env", Error, false, settings(localFile, `{"env":{"HEARTBEAT_SESSION":"x"}}`),

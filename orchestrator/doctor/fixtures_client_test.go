@@ -11,7 +11,7 @@ func clientFixtures() []fixture {
 			"client-missing", Error, false,
 			func(r *rig) { r.remove("bin/claude") },
 			func(r *rig) {
-				r.program("else/claude", "#!/bin/sh\necho '"+measured+" (Claude Code)'\n")
+				r.program("else/claude", "#!/bin/sh\necho '"+claude.Versions.Measured+" (Claude Code)'\n")
 				r.agent.Command = []string{filepath.Join(r.dir, "else/claude")}
 			},
 		},
@@ -25,24 +25,24 @@ func clientFixtures() []fixture {
 		{
 			"client-version", Warning, false,
 			func(r *rig) { r.program("bin/claude", "#!/bin/sh\nexit 3\n") },
-			func(r *rig) { r.version(measured) },
+			func(r *rig) { r.version(claude.Versions.Measured) },
 		},
 		{
 			"not-logged-in", Error, false,
-			func(r *rig) { delete(r.env, keyVariable) },
-			func(r *rig) { delete(r.env, keyVariable); r.put("home/.claude/.credentials.json", "{}") },
+			func(r *rig) { delete(r.env, claude.Variables.Key) },
+			func(r *rig) { delete(r.env, claude.Variables.Key); r.put("home/.claude/.credentials.json", "{}") },
 		},
 		{
 			"not-logged-in", Error, false,
 			func(r *rig) {
 				r.client["customApiKeyResponses"] = map[string]any{"rejected": []string{testKey[len(testKey)-20:]}}
 			},
-			func(r *rig) { delete(r.env, keyVariable); r.agent.Env["ANTHROPIC_AUTH_TOKEN"] = "x" },
+			func(r *rig) { delete(r.env, claude.Variables.Key); r.agent.Env["ANTHROPIC_AUTH_TOKEN"] = "x" },
 		},
 		{
 			"not-logged-in", Error, false,
-			func(r *rig) { delete(r.env, keyVariable); r.put(userFile, `{"apiKeyHelper":""}`) },
-			func(r *rig) { delete(r.env, keyVariable); r.put(userFile, `{"apiKeyHelper":"./key.sh"}`) },
+			func(r *rig) { delete(r.env, claude.Variables.Key); r.put(userFile, `{"apiKeyHelper":""}`) },
+			func(r *rig) { delete(r.env, claude.Variables.Key); r.put(userFile, `{"apiKeyHelper":"./key.sh"}`) },
 		},
 		{ // the key does not reach the session
 			"not-logged-in", Error, false,
@@ -50,7 +50,7 @@ func clientFixtures() []fixture {
 			func(r *rig) {
 				r.agent.EnvDeny = []string{"ANTHROPIC_*"}
 				r.agent.EnvFile = filepath.Join(r.dir, "triage.env")
-				r.put("triage.env", keyVariable+"="+testKey+"\n")
+				r.put("triage.env", claude.Variables.Key+"="+testKey+"\n")
 			},
 		},
 		{
@@ -136,7 +136,7 @@ func dialogFixtures() []fixture {
 		{
 			"key-not-approved", Error, false,
 			func(r *rig) { delete(r.client, "customApiKeyResponses") },
-			func(r *rig) { delete(r.client, "customApiKeyResponses"); delete(r.env, keyVariable) },
+			func(r *rig) { delete(r.client, "customApiKeyResponses"); delete(r.env, claude.Variables.Key) },
 		},
 		{
 			"mcp-dialog", Error, false,

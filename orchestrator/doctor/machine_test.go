@@ -124,7 +124,7 @@ func bypass(sandbox string) func(f *Facts) {
 		f.Root = true
 		f.Agents[0].Config.Permissions.Mode = "bypassPermissions"
 		f.Agents[0].Env = map[string]string{"IS_SANDBOX": sandbox}
-		f.Agents[0].Client = Client{Claude: true, Version: measured, Onboarded: true, Trusted: true, OtherLogin: true}
+		f.Agents[0].Client = Client{Claude: true, Version: claude.Versions.Measured, Onboarded: true, Trusted: true, OtherLogin: true}
 	}
 }
 

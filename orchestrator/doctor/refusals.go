@@ -6,23 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"heartbeat/hook/settings"
 )
-
-// knownEvents are the hook events of Claude Code 2.1.329, as its own start-up
-// dialog lists them.
-var knownEvents = []string{
-	"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification",
-	"UserPromptSubmit", "UserPromptExpansion", "SessionStart", "SessionEnd", "Stop", "StopFailure",
-	"SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "PreModelSwitch",
-	"PostModelSwitch", "PermissionRequest", "PermissionDenied", "Setup", "TeammateIdle",
-	"TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange",
-	"WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "CwdChanged", "FileChanged",
-	"DirectoryAdded", "MessageDisplay",
-}
-
-var knownModes = []string{"acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"}
 
 // document is what a settings file may hold, as far as the client opens a
 // dialog over it: each of these was seen to (unknown keys were not).
@@ -64,7 +48,7 @@ func (s *Settings) read(data []byte) {
 	s.SkipBypassDialog, s.KeyHelper, s.AllServers = d.SkipBypass, d.KeyHelper != "", d.AllServers
 	s.Servers = append(d.Enabled, d.Disabled...)
 	for _, event := range slices.Sorted(maps.Keys(d.Hooks)) {
-		if !slices.Contains(knownEvents, event) {
+		if !claude.Hooks.Has(event) {
 			s.Unknown = append(s.Unknown, event)
 			continue
 		}
@@ -115,7 +99,7 @@ func (s *Settings) readHook(place string, data []byte) {
 		s.refuse("%s: is no hook", place)
 		return
 	}
-	if !slices.Contains([]string{"command", "prompt", "agent", "http", "mcp_tool"}, h.Type) {
+	if !slices.Contains(claude.Hooks.Types, h.Type) {
 		s.refuse("%s.type: %q is not known", place, h.Type)
 	}
 	if h.Type == "command" && h.Command == nil {
@@ -140,7 +124,7 @@ func (s *Settings) readPermissions(p map[string]json.RawMessage) {
 			s.refuse("permissions.%s: must be an array of texts", list)
 		}
 		for _, r := range rules {
-			switch wrong := settings.CheckRule(r, list == "allow"); {
+			switch wrong := claude.Settings.CheckRule(r, list == "allow"); {
 			case wrong == nil:
 			case wrong.Refused:
 				s.refuse("permissions.%s: %q is refused: %s", list, r, wrong.Message)
@@ -151,7 +135,7 @@ func (s *Settings) readPermissions(p map[string]json.RawMessage) {
 	}
 	if raw := p["defaultMode"]; raw != nil {
 		var mode string
-		if json.Unmarshal(raw, &mode) != nil || !slices.Contains(knownModes, mode) {
+		if json.Unmarshal(raw, &mode) != nil || !slices.Contains(claude.Modes, mode) {
 			s.refuse("permissions.defaultMode: %s is not a mode", raw)
 		}
 	}

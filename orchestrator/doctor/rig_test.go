@@ -60,11 +60,11 @@ func newRig(t *testing.T) *rig {
 		"customApiKeyResponses":  map[string]any{"approved": []string{testKey[len(testKey)-20:]}},
 		"projects":               map[string]any{work: r.project},
 	}
-	r.env = map[string]string{"HOME": r.home, "PATH": filepath.Join(dir, "bin"), keyVariable: testKey}
+	r.env = map[string]string{"HOME": r.home, "PATH": filepath.Join(dir, "bin"), claude.Variables.Key: testKey}
 	for _, d := range []string{r.home, work, r.state, filepath.Join(dir, "bin")} {
 		r.must(os.MkdirAll(d, 0o700))
 	}
-	r.version(measured)
+	r.version(claude.Versions.Measured)
 	self, err := os.Executable()
 	r.must(err)
 	r.must(os.Symlink(self, r.self))

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"heartbeat/config"
-	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/ptyrun"
 )
 
@@ -27,5 +27,5 @@ func ConfigDir(a *config.Agent) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return hook.ConfigDir(env), nil
+	return client.Claude.ConfigDir(client.In(env)), nil
 }

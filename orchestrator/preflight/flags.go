@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heartbeat/config"
+	"heartbeat/hook/client"
 )
 
 // flags are what an agent's command tells the client beside what we do.
@@ -35,35 +36,36 @@ func (c Client) Added() []string {
 	if slices.Contains(readFlags(c.Command).sources, string(User)) {
 		sources = string(User)
 	}
-	return []string{"--setting-sources=" + sources, "--strict-mcp-config"}
+	return []string{client.Claude.Flags.Sources + "=" + sources, client.Claude.Flags.StrictServers}
 }
 
 // readFlags reads the flags that decide which settings count. Whatever program
 // the command names, it hands its arguments on to the client: we add some, too.
 func readFlags(command []string) flags {
 	var f flags
+	known := client.Claude.Flags
 	for i := 1; i < len(command) && command[i] != "--"; i++ {
 		name, value, split := strings.Cut(command[i], "=")
 		if !split && i+1 < len(command) {
 			value = command[i+1]
 		}
-		switch name {
-		case "--bare", "--safe-mode":
+		switch {
+		case slices.Contains(known.HooksOff, name):
 			f.off = name
 			continue
-		case "--restricted":
+		case name == known.Restricted:
 			f.restricted = true
 			continue
-		case "--strict-mcp-config":
+		case name == known.StrictServers:
 			f.strict = true
 			continue
-		case "--settings":
+		case name == known.Settings:
 			f.settings = value
-		case "--managed-settings":
+		case name == known.Managed:
 			f.managed = value
-		case "--setting-sources":
+		case name == known.Sources:
 			f.sources = append([]string{}, strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })...) // not nil: none
-		case "--plugin-dir", "--plugin-url":
+		case slices.Contains(known.Plugins, name):
 			f.plugins = true
 		default:
 			continue

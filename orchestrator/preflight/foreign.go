@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
 )
@@ -55,7 +56,7 @@ func (c Client) Foreign(all []Settings) []Foreign {
 		found = append(found, c.servers()...)
 	}
 	if f.reads(Project) {
-		found = append(found, granted(filepath.Join(c.Dir, ".claude"))...)
+		found = append(found, granted(filepath.Join(c.Dir, client.Claude.Settings.Folder))...)
 	}
 	return found
 }

@@ -8,6 +8,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/settings"
 )
 
@@ -107,14 +108,14 @@ func decided(all []Settings, read func(*settings.Report) *bool) (s Settings, on 
 // the workspace cannot set them.
 func (c Client) simple(all []Settings) []Obstacle {
 	var found []Obstacle
-	for _, name := range []string{"CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"} {
+	for _, name := range client.Claude.Variables.HooksOff {
 		value, where, fix := c.Env[name], "the environment", "unset it, or set it to 0 in env:"
 		for _, s := range all {
 			if v, ok := variable(s, name); ok && s.Kind != Project && s.Kind != Local {
 				value, where, fix = v, s.Name, fmt.Sprintf("remove %s from env in %s", name, s.Name)
 			}
 		}
-		if slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value))) {
+		if client.On(value) {
 			found = append(found, Obstacle{HooksDisabled, fmt.Sprintf("%s sets %s=%s", where, name, value), silent, fix})
 		}
 	}
@@ -129,11 +130,8 @@ func variable(s Settings, name string) (string, bool) {
 	return v, ok
 }
 
-// capVariable limits how often Stop hooks go on in a row (8 where it is not
-// set, none at 0 or below).
-const capVariable = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
-
-// Capped reports whether a value of it leaves a limit in place.
+// Capped reports whether a value of client.Variables.Cap leaves a limit in place
+// (8 where it is not set or no number, none at 0 or below).
 func Capped(value string) bool {
 	n, err := strconv.Atoi(strings.TrimSpace(value))
 	return err != nil || n > 0
@@ -154,6 +152,7 @@ func overridden(all []Settings) []Obstacle {
 			}
 		}
 	}
+	capVariable := client.Claude.Variables.Cap
 	for _, s := range slices.Backward(all) {
 		value, ok := variable(s, capVariable)
 		if ok && Capped(value) {

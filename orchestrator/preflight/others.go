@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"heartbeat/hook/client"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/stophooks"
 )
@@ -56,7 +57,7 @@ func (c Client) Others(all []Settings) Others {
 	c.plugins(&o, all)
 	f := c.flags()
 	if f.reads(Project) {
-		o.heads(filepath.Join(c.Dir, ".claude"))
+		o.heads(filepath.Join(c.Dir, client.Claude.Settings.Folder))
 	}
 	if f.reads(User) {
 		o.heads(c.ConfigDir())

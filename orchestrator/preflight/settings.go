@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"heartbeat/config"
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/settings"
 )
@@ -75,10 +76,11 @@ func ClientOf(a *config.Agent, base []string) Client {
 	return Client{Dir: a.Dir, Command: a.Command, Target: a.Settings, Env: env}
 }
 
+// Getter looks up a variable of its sessions.
+func (c Client) Getter() client.Getter { return func(name string) string { return c.Env[name] } }
+
 // ConfigDir is where the client finds the user's settings.
-func (c Client) ConfigDir() string {
-	return cmp.Or(c.Env["CLAUDE_CONFIG_DIR"], filepath.Join(c.Env["HOME"], ".claude"))
-}
+func (c Client) ConfigDir() string { return client.Claude.ConfigDir(c.Getter()) }
 
 // maxSettings bounds what is read of the client's files.
 const maxSettings = 16 << 20
@@ -86,12 +88,12 @@ const maxSettings = 16 << 20
 // Settings reads all settings that the client reads beside a file of ours, the
 // ones that count less first. A file that does not exist is left out.
 func (c Client) Settings() []Settings {
-	f := c.flags()
+	f, known := c.flags(), client.Claude.Settings
 	var all []Settings
 	for _, s := range []Settings{
-		{Kind: User, Name: filepath.Join(c.ConfigDir(), "settings.json")},
-		{Kind: Project, Name: filepath.Join(c.Dir, ".claude", "settings.json")},
-		{Kind: Local, Name: filepath.Join(c.Dir, ".claude", "settings.local.json")},
+		{Kind: User, Name: filepath.Join(c.ConfigDir(), known.File)},
+		{Kind: Project, Name: filepath.Join(c.Dir, known.Folder, known.File)},
+		{Kind: Local, Name: filepath.Join(c.Dir, known.Folder, known.Local)},
 	} {
 		if f.reads(s.Kind) && !slices.ContainsFunc(all, func(o Settings) bool { return o.Name == s.Name }) { // in the home they are one file
 			all = c.add(all, s)
@@ -163,17 +165,10 @@ func (c Client) passed() Settings {
 // managed lists the administrator's files: one, and those of the folder beside
 // it in the order of their names, each counting more than those before it.
 func (c Client) managed() []string {
-	dir := cmp.Or(c.Managed, managedDir())
+	dir := cmp.Or(c.Managed, client.Claude.Settings.Managed(runtime.GOOS))
 	more, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "managed-settings.d", "*.json"))
 	slices.Sort(more)
 	return append([]string{filepath.Join(dir, "managed-settings.json")}, more...)
-}
-
-func managedDir() string {
-	if runtime.GOOS == "darwin" {
-		return "/Library/Application Support/ClaudeCode"
-	}
-	return "/etc/claude-code"
 }
 
 // escapeGlob takes their meaning from the characters of a path.

@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
@@ -33,7 +34,7 @@ func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
 		policy = a.OnOrphan
 	}
 	env, _ := a.Environ(os.Environ()) // without its env-file it has no session
-	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: hook.ConfigDir(env)}
+	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: client.Claude.ConfigDir(client.In(env))}
 }
 
 // OfInbox is the recovery of a queue that belongs to no declared agent; policy

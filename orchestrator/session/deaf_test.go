@@ -3,6 +3,7 @@ package session
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,5 +90,15 @@ func (l *lab) write(name, text string) {
 	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
+	}
+}
+
+// TestWhatTheClientAsksIsNamed: a session that ended for a question at its start
+// had only the picture of its screen to tell that by.
+func TestWhatTheClientAsksIsNamed(t *testing.T) {
+	t.Parallel()
+	o := newLab(t, "one").run(`printf 'Accessing workspace:\r\n\r\n 1. Yes, I trust this folder\r\n 2. No, exit'; `+stays, func(s *Spec) { s.StartTimeout = time.Second })
+	if o.Why != hook.EndStartTimeout || !strings.Contains(o.Detail, "whether the folder is trusted (heartbeat apply --trust)") {
+		t.Errorf("ended as %s", o)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/ptyrun"
 )
 
@@ -110,7 +111,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.mend(ctx, now)
 	s.notePeople(ctx, now)
 	aliveAt := s.life.at(now, s.child, s.record)
-	s.seen.see(s.record, s.ledger.passed, s.record.Phase == hook.Waiting && now.Sub(aliveAt) >= 2*loudWindow, now)
+	s.seen.see(s.record, s.ledger.passed, s.record.Phase == hook.Waiting && now.Sub(aliveAt) >= 2*client.Claude.Terminal.SpinnerFor, now)
 	s.report(now)
 	if what := s.ground.look(now); what != "" {
 		return ending{why: hook.EndLost, loss: s.lost(what)}, true
@@ -295,6 +296,9 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	switch o.Why {
 	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndOutOfMemory, hook.EndNoHooks:
 		o.Screen = shown
+	}
+	if d := client.Claude.Terminal.Asks(shown); d != nil && o.Why == hook.EndStartTimeout {
+		o.Detail += fmt.Sprintf("; the client asks %s (%s)", d.What, d.Do)
 	}
 	return o
 }

@@ -152,7 +152,7 @@ func checkBelieved(t *testing.T, field string, r, before *hook.Record) {
 		t.Errorf("%s: counted back: %+v", field, r)
 	case !slices.Contains(hooksPhases, r.Phase) || r.Phase == hook.Starting:
 		t.Errorf("%s: phase %q", field, r.Phase)
-	case len(r.BackgroundTasks) > maxTasks, len(r.LastReply) > hook.MaxReply:
+	case len(r.BackgroundTasks) > maxTasks, len(r.LastReply) > inbox.MaxReply:
 		t.Errorf("%s: unbounded", field)
 	case r.Ruling != nil && (r.Ruling.Final || !r.Ruling.Why.FromHooks() || len(r.Ruling.Detail) > maxDetail ||
 		r.Ruling.Why == hook.EndAPIFailure && !isWord(r.Ruling.Detail)):

@@ -5,23 +5,8 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/ptyrun"
-)
-
-// Quiet is how little the client's terminal shows when it does nothing.
-// Measured with 2.1.329 over 5 seconds each: a turn with a running tool 2,200
-// bytes, a turn whose stream hangs 330, an idle or interrupted session 0 (63
-// once, a few seconds after the end of a turn).
-const (
-	quietWindow = 20 * time.Second
-	quietBytes  = 200
-)
-
-// Loud is more than a spinner shows: 330 bytes by the same measurement, 1,500
-// while hooks run, less than a running tool's clock.
-const (
-	loudWindow = 5 * time.Second
-	loudBytes  = 1800
 )
 
 // quietMeter knows since when the terminal has shown next to nothing.
@@ -34,10 +19,10 @@ type quietMeter struct {
 // back, or zero. A window with output starts anew.
 func (q *quietMeter) since(now time.Time, c *ptyrun.Child) time.Time {
 	_, bytes := c.Activity()
-	if q.at.IsZero() || bytes-q.bytes > quietBytes {
+	if q.at.IsZero() || bytes-q.bytes > client.Claude.Terminal.Idle {
 		q.at, q.bytes = now, bytes
 	}
-	if now.Sub(q.at) < quietWindow {
+	if now.Sub(q.at) < client.Claude.Terminal.IdleFor {
 		return time.Time{}
 	}
 	return q.at
@@ -59,9 +44,9 @@ type lifeMeter struct {
 func (m *lifeMeter) at(now time.Time, c *ptyrun.Child, r *hook.Record) time.Time {
 	_, bytes := c.Activity()
 	switch {
-	case bytes-m.bytes > loudBytes:
+	case bytes-m.bytes > client.Claude.Terminal.Spinner:
 		m.last, m.windowAt, m.bytes = now, now, bytes
-	case now.Sub(m.windowAt) >= loudWindow:
+	case now.Sub(m.windowAt) >= client.Claude.Terminal.SpinnerFor:
 		m.windowAt, m.bytes = now, bytes
 	}
 	if r.Transcript != "" && now.Sub(m.lookedAt) >= time.Second {

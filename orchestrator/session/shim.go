@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
@@ -258,7 +259,7 @@ func withdraw(session *hook.Session) error {
 
 // offerFirst offers the first entry with the prompt argument, where it fits.
 func (s *shim) offerFirst(session *hook.Session, entry *inbox.Entry) (string, error) {
-	if !hook.FitsArgument(entry.Prompt) {
+	if !client.Claude.Carries(entry.Prompt) {
 		return laterText, nil
 	}
 	offering := inbox.Offering{Via: inbox.ViaKickoff, Session: s.spec.Session}

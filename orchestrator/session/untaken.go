@@ -2,6 +2,7 @@ package session
 
 import (
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 )
@@ -9,7 +10,7 @@ import (
 // conversation returns the transcript of a conversation and its present size;
 // "" when there is none.
 func (s *shim) conversation(id string) (path string, size int64) {
-	path, err := hook.FindTranscript(hook.ConfigDir(s.spec.Env), id)
+	path, err := hook.FindTranscript(client.Claude.ConfigDir(client.In(s.spec.Env)), id)
 	if err != nil {
 		s.log.Debug("cannot look for the transcript", "err", err)
 	}
@@ -29,7 +30,7 @@ func (s *shim) untaken(exit ptyrun.Exit) bool {
 		return false
 	}
 	if f.Transcript == "" {
-		path, err := hook.FindTranscript(hook.ConfigDir(s.spec.Env), s.spec.Session)
+		path, err := hook.FindTranscript(client.Claude.ConfigDir(client.In(s.spec.Env)), s.spec.Session)
 		if err != nil || path == "" {
 			return err == nil
 		}

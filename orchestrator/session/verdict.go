@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 )
 
 // settle is how long a drained or released session must have been without a
@@ -179,7 +180,7 @@ func judgeSettling(f facts, l limits) verdict {
 // fellQuiet reports whether the terminal has shown next to nothing for so
 // long that no turn can be under way.
 func fellQuiet(f facts) bool {
-	return !f.quietSince.IsZero() && f.now.Sub(latest(f.quietSince, f.seen.active())) >= quietWindow
+	return !f.quietSince.IsZero() && f.now.Sub(latest(f.quietSince, f.seen.active())) >= client.Claude.Terminal.IdleFor
 }
 
 // backgroundOver reports whether background tasks have run for too long.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/orchestrator/state"
 )
 
@@ -33,7 +34,7 @@ func (p Present) Any() bool { return len(p.Commands) > 0 || p.Opaque }
 
 // Hook is one that has had a client go on.
 type Hook struct {
-	// Command is its command line, or hook.UnknownHook.
+	// Command is its command line, or client.UnknownHook.
 	Command string `json:"command"`
 	// Agents are the keys of the agents in which it did, the last ones.
 	Agents []string  `json:"agents"`
@@ -107,7 +108,7 @@ func (m *Memory) Learn(agent string, commands []string, now time.Time) (anew []s
 // or that of so many others that it counts for all. One without a name may be
 // another one in each of them.
 func (h Hook) knownFor(agent string) bool {
-	return slices.Contains(h.Agents, agent) || h.Command != hook.UnknownHook && len(h.Agents) >= enough
+	return slices.Contains(h.Agents, agent) || h.Command != client.UnknownHook && len(h.Agents) >= enough
 }
 
 // of is how many hooks are kept on an agent's word.
@@ -129,7 +130,7 @@ func keyOf(command string) string {
 // have had one go on. What cannot be seen there was seen in this agent.
 func (m *Memory) Gates(agent string, p Present) ([]string, error) {
 	return m.find(p, func(h Hook, called bool) bool {
-		unseen := p.Opaque || h.Command == hook.UnknownHook
+		unseen := p.Opaque || h.Command == client.UnknownHook
 		return called && h.knownFor(agent) || unseen && slices.Contains(h.Agents, agent)
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/hook"
+	"heartbeat/hook/client"
 )
 
 // TestWhatIsKnownOfAHook is known for the agent in which it was seen, for all once
@@ -16,7 +16,7 @@ import (
 func TestWhatIsKnownOfAHook(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	anew, err := Of(dir).Learn("a", []string{"make test", hook.UnknownHook}, time.Now())
+	anew, err := Of(dir).Learn("a", []string{"make test", client.UnknownHook}, time.Now())
 	if err != nil || len(anew) != 2 {
 		t.Fatal(anew, err)
 	}
@@ -24,7 +24,7 @@ func TestWhatIsKnownOfAHook(t *testing.T) {
 		t.Errorf("learned again: %q %v", anew, err)
 	}
 	for _, agent := range []string{"b", "c"} {
-		if _, err = Of(dir).Learn(agent, []string{"make lint", hook.UnknownHook}, time.Now()); err != nil {
+		if _, err = Of(dir).Learn(agent, []string{"make lint", client.UnknownHook}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,11 +33,11 @@ func TestWhatIsKnownOfAHook(t *testing.T) {
 		present Present
 		want    []string
 	}{
-		"its own":             {"a", Present{Commands: []string{"make test"}}, []string{"make test", hook.UnknownHook}},
+		"its own":             {"a", Present{Commands: []string{"make test"}}, []string{"make test", client.UnknownHook}},
 		"another agent's":     {"d", Present{Commands: []string{"play", "make test"}}, nil},
 		"two other agents'":   {"d", Present{Commands: []string{"play", "make lint"}}, []string{"make lint"}},
 		"another hook":        {"d", Present{Commands: []string{"play"}}, nil},
-		"what nobody can see": {"a", Present{Opaque: true}, []string{"make test", hook.UnknownHook}},
+		"what nobody can see": {"a", Present{Opaque: true}, []string{"make test", client.UnknownHook}},
 		"seen elsewhere":      {"d", Present{Opaque: true}, nil},
 		"none":                {"a", Present{}, nil},
 	} {

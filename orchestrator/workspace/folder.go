@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"heartbeat/config"
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/orchestrator/claim"
 )
@@ -257,7 +258,7 @@ func (p *Plan) unchanged(path string, planned []byte) error {
 
 // findFolder finds out whether .claude is ours to remove one day.
 func (p *Plan) findFolder() error {
-	folder, err := lstat(filepath.Join(p.Agent.Dir, ".claude"))
+	folder, err := lstat(filepath.Join(p.Agent.Dir, client.Claude.Settings.Folder))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
@@ -51,12 +52,7 @@ func Trust(a *config.Agent, dryRun bool) (Item, error) {
 }
 
 // clientFile is where the client of the agent keeps what it knows.
-func (p *Plan) clientFile() string {
-	if dir := p.client().Env["CLAUDE_CONFIG_DIR"]; dir != "" {
-		return filepath.Join(dir, ".claude.json")
-	}
-	return filepath.Join(p.client().Env["HOME"], ".claude.json")
-}
+func (p *Plan) clientFile() string { return client.Claude.Settings.Own(p.client().Getter()) }
 
 func (p *Plan) trust(path string, dryRun bool) (Item, error) {
 	if home, err := filepath.EvalSymlinks(p.client().Env["HOME"]); err == nil && home == p.Agent.Dir {

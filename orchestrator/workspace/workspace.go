@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
@@ -134,11 +135,11 @@ func (p *Plan) plan() error {
 func (p *Plan) target(t config.SettingsTarget) string {
 	switch t {
 	case config.SettingsLocal:
-		return filepath.Join(p.Agent.Dir, ".claude", "settings.local.json")
+		return filepath.Join(p.Agent.Dir, client.Claude.Settings.Folder, client.Claude.Settings.Local)
 	case config.SettingsFlag, config.SettingsOnly:
 		return filepath.Join(p.stateDir, "settings", p.Agent.Name+".json")
 	}
-	return filepath.Join(p.Agent.Dir, ".claude", "settings.json")
+	return filepath.Join(p.Agent.Dir, client.Claude.Settings.Folder, client.Claude.Settings.File)
 }
 
 func wanted(a *config.Agent, command string) settings.Want {

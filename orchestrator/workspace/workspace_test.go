@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/launch"
 )
@@ -125,7 +126,7 @@ func TestApplyWiresAnEmptyDirectory(t *testing.T) {
 		t.Errorf(".gitignore: %q", got)
 	}
 	r := b.hooks(".claude/settings.json")
-	if len(r.Hooks) != len(settings.Events) {
+	if len(r.Hooks) != len(client.Claude.Hooks.Installed) {
 		t.Errorf("hooks: %+v", r.Hooks)
 	}
 	if !json.Valid([]byte(b.get(".claude/settings.json"))) {
@@ -223,8 +224,8 @@ func TestApplyFollowsTheDeclaration(t *testing.T) {
 	if strings.Join(r.Allow, ",") != "Read,Edit" {
 		t.Errorf("allow: %v, want the declared rules and no older one", r.Allow)
 	}
-	if len(r.Hooks) != len(settings.Events) {
-		t.Errorf("%d hooks, want %d", len(r.Hooks), len(settings.Events))
+	if len(r.Hooks) != len(client.Claude.Hooks.Installed) {
+		t.Errorf("%d hooks, want %d", len(r.Hooks), len(client.Claude.Hooks.Installed))
 	}
 	for _, h := range r.Hooks {
 		if h.Command != b.hook.Command {
@@ -369,7 +370,7 @@ func TestAFileChangedMeanwhileIsLeftAlone(t *testing.T) {
 		t.Errorf("the file: %q", got)
 	}
 	b.apply() // planning again goes on
-	if r := b.hooks(".claude/settings.json"); len(r.Hooks) != len(settings.Events) {
+	if r := b.hooks(".claude/settings.json"); len(r.Hooks) != len(client.Claude.Hooks.Installed) {
 		t.Errorf("%d hooks after planning again", len(r.Hooks))
 	}
 }

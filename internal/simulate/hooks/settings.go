@@ -26,8 +26,8 @@ const DefaultTimeout = 600 * time.Second
 // maxSettings bounds one settings file.
 const maxSettings = 8 << 20
 
-// events are the names the client knows; it warns of any other one.
-var events = []string{
+// Events are the names the client knows; it warns of any other one.
+var Events = []string{
 	"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification",
 	"UserPromptSubmit", "UserPromptExpansion", "SessionStart", "SessionEnd", "Stop", "StopFailure",
 	"SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "PreModelSwitch",
@@ -208,7 +208,7 @@ func Parse(data []byte) (Settings, error) {
 		s.Env[name] = fmt.Sprint(v)
 	}
 	for _, event := range slices.Sorted(maps.Keys(raw.Hooks)) {
-		if !slices.Contains(events, event) {
+		if !slices.Contains(Events, event) {
 			s.warn("hooks.%s: Unknown hook event %q was ignored.", event, event)
 			continue
 		}

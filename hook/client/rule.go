@@ -1,17 +1,16 @@
-package settings
+package client
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Tools are the client's own tools that a permission rule can name, in Claude
-// Code 2.1.329. Others are an MCP server's: mcp__SERVER__TOOL.
-var Tools = []string{
+// tools are those of Claude Code 2.1.329. Others are an MCP server's:
+// mcp__SERVER__TOOL.
+var tools = []string{
 	"Agent", "Artifact", "AskUserQuestion", "Bash", "ClaudeDesign", "CronCreate", "CronDelete", "CronList", "Edit",
 	"EndConversation", "EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "ListAgents",
 	"ListMcpResourcesTool", "LSP", "Monitor", "NotebookEdit", "OfferChromeSetup", "PowerShell", "Projects", "propose_skills",
@@ -38,9 +37,8 @@ type RuleProblem struct {
 	Tool string
 }
 
-// CheckRule judges a permission rule as Claude Code 2.1.329 does, of its list
-// allow or of another one; nil is a good rule.
-func CheckRule(rule string, allow bool) *RuleProblem {
+// checkRule judges a permission rule as Claude Code 2.1.329 does.
+func checkRule(rule string, allow bool) *RuleProblem {
 	refused := func(message, hint string) *RuleProblem {
 		return &RuleProblem{Refused: true, Message: message, Hint: hint}
 	}
@@ -71,7 +69,7 @@ func CheckRule(rule string, allow bool) *RuleProblem {
 	if p := r.check(refused); p != nil {
 		return p
 	}
-	if !slices.Contains(Tools, r.tool) && !slices.Contains(formerNames, r.tool) && !strings.Contains(r.tool, "*") {
+	if !slices.Contains(tools, r.tool) && !slices.Contains(formerNames, r.tool) && !strings.Contains(r.tool, "*") {
 		return &RuleProblem{Message: fmt.Sprintf("Claude Code has no tool %q", r.tool), Tool: r.tool}
 	}
 	return nil
@@ -155,11 +153,9 @@ func escaped(text string, i int) bool {
 	return (len(before)-len(strings.TrimRight(before, `\`)))%2 == 1
 }
 
-var escapedBracket = regexp.MustCompile(`(?:^|[^\\])\\[()]`)
-
 // ambiguous reports whether brackets are escaped in part.
 func ambiguous(content string) bool {
-	if !escapedBracket.MatchString(content) {
+	if !escapesBracket(content) {
 		return false
 	}
 	depth := 0
@@ -172,6 +168,17 @@ func ambiguous(content string) bool {
 		}
 	}
 	return depth != 0
+}
+
+// escapesBracket reports whether one backslash, and not two, stands before a
+// bracket somewhere.
+func escapesBracket(content string) bool {
+	for i := range len(content) - 1 {
+		if content[i] == '\\' && (content[i+1] == '(' || content[i+1] == ')') && (i == 0 || content[i-1] != '\\') {
+			return true
+		}
+	}
+	return false
 }
 
 // serverOf returns the server of an MCP tool's name.

@@ -1,4 +1,4 @@
-package hook
+package client
 
 import (
 	"slices"
@@ -7,23 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// KickoffPrompt is the prompt argument a session starts with when its first
-// entry goes with it: a constant first line keeps a leading "/" or "-" from
-// being read as a command or flag.
-func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
-
 // maxArgument is the largest text that goes into argv; the kernel's own limit
 // for one argument is 131,072 bytes (execve(2), MAX_ARG_STRLEN).
 const maxArgument = 100_000
 
-// FitsArgument reports whether a text reaches the model as it is when it is
-// given as the client's prompt argument. 2.1.329 was shown each code point
+// carriedByArgument is Client.Carries of Claude Code. 2.1.329 was shown each code point
 // there is, alone and behind what may keep it: it strips control and most
 // invisible characters, keeps joiners and variation selectors only where they
 // mean something, makes a newline of a line separator, and acts on a few words
 // of its own. What is not known to be carried does not fit; a Stop hook carries
 // everything.
-func FitsArgument(text string) bool {
+func carriedByArgument(text string) bool {
 	if len(text) > maxArgument || !utf8.ValidString(text) || minded(text) {
 		return false
 	}

@@ -1,4 +1,4 @@
-package settings
+package client
 
 import (
 	"slices"
@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 		{"Glob(src/**)", true, false, "paths are looked at by Read rules alone", "write Read(src/**)", ""},
 		{" ", true, true, "it is empty", "", ""},
 	} {
-		got := CheckRule(tt.rule, tt.allow)
+		got := checkRule(tt.rule, tt.allow)
 		if got == nil {
 			got = &RuleProblem{}
 		}
@@ -48,12 +48,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("%q: %+v, want %+v", tt.rule, *got, want)
 		}
 	}
-	for _, rule := range Guards() {
-		if wrong := CheckRule(rule, false); wrong != nil {
-			t.Errorf("our own %s: %+v", rule, wrong)
-		}
-	}
-	if len(slices.Compact(slices.Sorted(slices.Values(Tools)))) != len(Tools) {
+	if len(slices.Compact(slices.Sorted(slices.Values(tools)))) != len(tools) {
 		t.Error("a tool is named twice")
 	}
 }
@@ -63,7 +58,7 @@ func FuzzCheckRule(f *testing.F) {
 		f.Add(rule, true)
 	}
 	f.Fuzz(func(t *testing.T, rule string, allow bool) {
-		if wrong := CheckRule(rule, allow); wrong != nil && wrong.Message == "" {
+		if wrong := checkRule(rule, allow); wrong != nil && wrong.Message == "" {
 			t.Errorf("%q: no word of what is wrong", rule)
 		}
 	})

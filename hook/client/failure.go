@@ -1,4 +1,4 @@
-package hook
+package client
 
 import (
 	"cmp"
@@ -20,17 +20,17 @@ const (
 // logins, accounts and networks: an entry would be blamed for them, and given up.
 // What it shows the person tells them apart; its texts were read in its program
 // where it could not be brought to say them.
-func failureKind(p *payload) string {
-	kind := cmp.Or(shorten(p.Error, maxFailure), "unknown")
+func failureKind(e *Event) string {
+	kind := cmp.Or(e.Error, "unknown")
 	if kind != "unknown" && kind != "invalid_request" {
 		return kind
 	}
 	for _, f := range failureTexts {
-		if strings.Contains(p.LastMessage, f.text) {
+		if strings.Contains(e.LastMessage, f.text) {
 			return f.kind
 		}
 	}
-	if _, rest, ok := strings.Cut(p.LastMessage, "API Error: "); ok && kind == "unknown" && len(rest) > 3 && rest[3] == ' ' {
+	if _, rest, ok := strings.Cut(e.LastMessage, "API Error: "); ok && kind == "unknown" && len(rest) > 3 && rest[3] == ' ' {
 		return cmp.Or(failureStatuses[rest[:3]], kind)
 	}
 	return kind

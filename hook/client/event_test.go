@@ -1,4 +1,4 @@
-package hook
+package client
 
 import (
 	"io"
@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"heartbeat/hook/inbox"
 )
 
 const wholePayload = `{"session_id":"S\u00e9\ud83d\ude00\"","transcript_path":"/t.jsonl","hook_event_name":"Stop",` +
@@ -15,12 +17,12 @@ const wholePayload = `{"session_id":"S\u00e9\ud83d\ude00\"","transcript_path":"/
 // anything else than in the whole.
 func TestAPayloadThatIsCutOff(t *testing.T) {
 	t.Parallel()
-	whole, err := parsePayload(strings.NewReader(wholePayload))
+	whole, err := Claude.Hooks.Read(strings.NewReader(wholePayload))
 	if err != nil || whole.Cut || whole.SessionID != "Sé😀\"" || len(whole.Tasks) != 1 {
 		t.Fatalf("%+v, %v", whole, err)
 	}
 	for n := range wholePayload {
-		p, err := parsePayload(strings.NewReader(wholePayload[:n]))
+		p, err := Claude.Hooks.Read(strings.NewReader(wholePayload[:n]))
 		if err != nil {
 			continue
 		}
@@ -48,12 +50,12 @@ func TestALargePayloadTakesLittleMemory(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	p, err := parsePayload(large())
+	p, err := Claude.Hooks.Read(large())
 	runtime.ReadMemStats(&after)
 	if err != nil || p.Cut || p.Tool.Path != "x" || len(p.Tasks) != 1 || p.Tasks[0].Status != "running" {
 		t.Fatalf("%.300v, %v", p, err)
 	}
-	if n := len(p.LastMessage); n <= MaxReply {
+	if n := len(p.LastMessage); n <= inbox.MaxReply {
 		t.Errorf("%d bytes of the last message: it does not look cut", n)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {

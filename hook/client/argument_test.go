@@ -1,4 +1,4 @@
-package hook
+package client
 
 import (
 	"os"
@@ -44,7 +44,7 @@ func TestWhatArgvChangesComesByTheFirstStop(t *testing.T) {
 	for _, c := range changed {
 		for r := rune(c.Lo); r <= rune(c.Hi); r++ {
 			for _, text := range []string{"a" + string(r) + "b", string(r), "a\n" + string(r), string(r) + string(r)} {
-				if FitsArgument(text) {
+				if carriedByArgument(text) {
 					t.Errorf("%U: %+q would be changed", r, text)
 				}
 			}
@@ -56,7 +56,7 @@ func TestWhatArgvChangesComesByTheFirstStop(t *testing.T) {
 		"b\u094d\u200dष", "ب\u200c\u200cب", "1\ufe0f2", "\U0001f3fb\u200d\U0001f680", "\U0001f680\u200d\U0001f3fb",
 		"🏴\U000e0067\U000e0062\U000e007f", "邉\U000e0100", "c:\\\u202apath", strings.Repeat("x", maxArgument+1),
 	} {
-		if FitsArgument(text) {
+		if carriedByArgument(text) {
 			t.Errorf("%.40q would be changed", text)
 		}
 	}
@@ -70,13 +70,13 @@ func TestEverydayTextsGoWithTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text := range strings.Lines(string(texts)) {
-		if !FitsArgument(text) {
+		if !carriedByArgument(text) {
 			t.Errorf("%q costs a turn more", text)
 		}
 	}
 	fit := 0
 	for r := ' '; r <= 0x33fff; r++ {
-		if utf8.ValidRune(r) && FitsArgument("a"+string(r)+"b") {
+		if utf8.ValidRune(r) && carriedByArgument("a"+string(r)+"b") {
 			fit++
 		}
 	}

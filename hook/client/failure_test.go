@@ -1,4 +1,4 @@
-package hook
+package client
 
 import "testing"
 
@@ -36,7 +36,7 @@ func TestWhatAFailureIsCalled(t *testing.T) {
 		{"invalid_request", "API Error: 408 of an entry's own", "invalid_request"},
 		{"rate_limit", "API Error: 402", "rate_limit"},
 	} {
-		if got := failureKind(&payload{Error: tt.error, LastMessage: tt.message}); got != tt.want {
+		if got := failureKind(&Event{Error: tt.error, LastMessage: tt.message}); got != tt.want {
 			t.Errorf("%s, %q: %s, want %s", tt.error, tt.message, got, tt.want)
 		}
 	}

@@ -1,0 +1,39 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// block is what a Stop hook says to go on with a text, in the form of JSON.
+func block(text string) ([]byte, error) {
+	return Encode(struct {
+		Decision string `json:"decision"`
+		Reason   string `json:"reason"`
+	}{"block", text})
+}
+
+// deny is the answer to a PermissionRequest: the model reads the message as the
+// tool's result, and the turn goes on (measured in 2.1.329).
+func deny(message string) ([]byte, error) {
+	type verdict struct {
+		Behavior string `json:"behavior"`
+		Message  string `json:"message"`
+	}
+	type output struct {
+		Event    string  `json:"hookEventName"`
+		Decision verdict `json:"decision"`
+	}
+	return Encode(struct {
+		Output output `json:"hookSpecificOutput"`
+	}{output{PermissionRequest, verdict{"deny", message}}})
+}
+
+// Encode is JSON on one line, without the escapes of HTML: "<" stays "<".
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}

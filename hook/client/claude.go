@@ -1,0 +1,172 @@
+package client
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Claude is Claude Code.
+var Claude = Client{
+	Name:     "Claude Code",
+	Versions: Versions{Measured: "2.1.329", Oldest: "2.1.78", Of: versionOf},
+	Hooks: Hooks{
+		Known: []string{
+			PreToolUse, "PostToolUse", "PostToolUseFailure", "PostToolBatch", Notification,
+			UserPromptSubmit, "UserPromptExpansion", SessionStart, SessionEnd, Stop, StopFailure,
+			"SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "PreModelSwitch",
+			"PostModelSwitch", PermissionRequest, "PermissionDenied", "Setup", "TeammateIdle",
+			"TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange",
+			"WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "CwdChanged", "FileChanged",
+			"DirectoryAdded", "MessageDisplay",
+		},
+		Installed: []string{
+			SessionStart, UserPromptSubmit, PreToolUse, Stop,
+			StopFailure, Notification, PermissionRequest, SessionEnd,
+		},
+		Types:   []string{"command", "prompt", "agent", "http", "mcp_tool"},
+		Timeout: 600 * time.Second,
+		Fields: []Field{
+			text("hook_event_name", maxField, func(e *Event) *string { return &e.Name }),
+			text("session_id", maxField, func(e *Event) *string { return &e.SessionID }),
+			text("transcript_path", maxField, func(e *Event) *string { return &e.Transcript }),
+			text("prompt_id", maxField, func(e *Event) *string { return &e.PromptID }),
+			text("permission_mode", maxField, func(e *Event) *string { return &e.PermissionMode }),
+			text("agent_id", maxField, func(e *Event) *string { return &e.AgentID }),
+			text("source", maxField, func(e *Event) *string { return &e.Cause }),
+			text("reason", maxField, func(e *Event) *string { return &e.Cause }),
+			text("prompt", maxPrompt, func(e *Event) *string { return &e.Prompt }),
+			text("last_assistant_message", maxLast, func(e *Event) *string { return &e.LastMessage }),
+			text("error", maxField, func(e *Event) *string { return &e.Error }),
+			text("notification_type", maxField, func(e *Event) *string { return &e.Notification.Kind }),
+			text("message", maxField, func(e *Event) *string { return &e.Notification.Message }),
+			text("tool_name", maxField, func(e *Event) *string { return &e.Tool.Name }),
+			{"tool_input", readTool},
+			{"stop_hook_active", readActive},
+			{"background_tasks", readTasks},
+		},
+		Block: block, Deny: deny, Failure: failureKind,
+	},
+	Transcript: Transcript{
+		Behind: 2 * time.Second, Folder: "projects",
+		HandedOver: handedOver, Asked: asked, Answered: answered, Begun: begun,
+		Stopped: stopped, Spoke: spoke, Queued: queued,
+	},
+	Settings: Settings{
+		Folder: ".claude", File: "settings.json", Local: "settings.local.json", Servers: ".mcp.json",
+		Managed: managed, Own: ownFile,
+		Harmless: []string{
+			"$schema", "attribution", "includeCoAuthoredBy", "includeGitInstructions", "cleanupPeriodDays", "respectGitignore",
+			"language", "theme", "viewMode", "outputStyle", "syntaxHighlightingDisabled", "maxProseWidth", "spinnerTipsEnabled",
+			"spinnerVerbs", "spinnerTipsOverride", "terminalTitleFromRename", "prefersReducedMotion", "autoScrollEnabled",
+			"showTurnDuration", "showThinkingSummaries", "feedbackSurveyRate", "feedbackDrafts", "spellcheck",
+			"deniedMcpServers", "disabledMcpjsonServers", "allowedMcpServers", "strictKnownMarketplaces", "blockedMarketplaces",
+			"deniedModels", "prUrlTemplate", "plansDirectory", "autoMemoryEnabled", "alwaysThinkingEnabled", "effortLevel",
+			"maxEffortLevel", "model", "availableModels",
+		},
+		Tools: tools, CheckRule: checkRule,
+	},
+	Variables: Variables{
+		Config: "CLAUDE_CONFIG_DIR", Caller: "CLAUDE_PID", Cap: "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP",
+		HooksOff: []string{"CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"},
+		Trusts:   "CLAUDE_CODE_SANDBOXED",
+		Session: []string{
+			// It ends a turn after 8 hand-overs in a row otherwise.
+			"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0",
+			// An entry's @path is text, not a file to read into the request.
+			"CLAUDE_CODE_DISABLE_FILE_MENTIONS=1",
+		},
+		Defaults: []string{
+			// A stream that hangs: it waits 300 s for its next byte and 361 s for an
+			// answer's first ones, and calls no hook meanwhile.
+			"CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS=300000",
+			"API_TIMEOUT_MS=600000",
+		},
+		Quiet: []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
+		// It sets them for its tools and hooks, or asks for them when it wants to know
+		// whether it is nested.
+		Marks: []string{
+			"CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT",
+			"CLAUDE_CODE_EXECPATH", "CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_PROJECT_DIR",
+			"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN",
+			"CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_CHILD_NOTES_DIR", "CLAUDE_ENV_FILE",
+			"CLAUDE_CODE_SESSION_KIND", "CLAUDE_JOB_DIR",
+		},
+		Key: "ANTHROPIC_API_KEY", Token: "ANTHROPIC_AUTH_TOKEN", Login: "CLAUDE_CODE_OAUTH_TOKEN", Base: "ANTHROPIC_BASE_URL",
+		Clouds: []Cloud{
+			{"CLAUDE_CODE_USE_BEDROCK", "bedrock", []string{
+				"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION", "ANTHROPIC_BEDROCK_BASE_URL",
+			}},
+			{"CLAUDE_CODE_USE_VERTEX", "vertex", []string{
+				"ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_APPLICATION_CREDENTIALS", "CLOUD_ML_REGION", "ANTHROPIC_VERTEX_BASE_URL",
+			}},
+			{"CLAUDE_CODE_USE_FOUNDRY", "foundry", []string{
+				"ANTHROPIC_FOUNDRY_RESOURCE", "ANTHROPIC_FOUNDRY_BASE_URL", "ANTHROPIC_FOUNDRY_API_KEY",
+			}},
+		},
+	},
+	Flags: Flags{
+		Session: "--session-id", Resume: "--resume", Mode: "--permission-mode",
+		Settings: "--settings", Managed: "--managed-settings",
+		Sources: "--setting-sources", StrictServers: "--strict-mcp-config", Restricted: "--restricted",
+		Plugins:  []string{"--plugin-dir", "--plugin-url"},
+		HooksOff: []string{"--bare", "--safe-mode"},
+	},
+	// Over 5 seconds each: a turn with a running tool 2,200 bytes, 1,500 while hooks
+	// run, a turn whose stream hangs 330, an idle or interrupted session 0 (63 once, a
+	// few seconds after the end of a turn).
+	Terminal: Terminal{
+		Idle: 200, IdleFor: 20 * time.Second, Spinner: 1800, SpinnerFor: 5 * time.Second,
+		Dialogs: []Dialog{
+			{"I trust this folder", "whether the folder is trusted", "heartbeat apply --trust"},
+			{"Do you want to use this API key?", "whether to use the API key", "run claude once with this key and choose Yes"},
+			{"New MCP server found", "about a server of .mcp.json", "run claude there once and answer"},
+			{"Allow external CLAUDE.md file imports?", "whether CLAUDE.md may import files from outside", "run claude there once and answer"},
+			{"Settings Error", "what to do about settings that it cannot read", "heartbeat doctor"},
+			{"Settings Warning", "what to do about settings that it refuses", "heartbeat doctor"},
+			{"Bypass Permissions mode", "whether permissions are to be bypassed", "heartbeat doctor"},
+			{"Dark mode", "how it is to look: it was never started", "run claude once and go through its first screens"},
+		},
+	},
+	Modes:   []string{"acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"},
+	Carries: carriedByArgument,
+	Untold: []string{
+		"that its hooks are turned off: the model works all the same",
+		"that a person has pressed ESC in a turn, or that a stream hangs",
+		"that it had a prompt, where it is killed at once: the transcript may lack it",
+		"what a Stop hook of somebody else says at the same Stop, until that has ended",
+		"of which account a failure is, and when a limit ends, but in words for people",
+	},
+}
+
+// versionOf reads "2.1.329 (Claude Code)".
+func versionOf(printed string) string {
+	version, _, ok := strings.Cut(printed, " (Claude Code)")
+	if !ok || strings.ContainsAny(version, " \t\r\n") {
+		return ""
+	}
+	if end := strings.IndexFunc(version, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); end >= 0 {
+		version = version[:end]
+	}
+	parts := strings.Split(version, ".")
+	if len(parts) < 3 || slices.Contains(parts[:3], "") {
+		return ""
+	}
+	return strings.Join(parts[:3], ".")
+}
+
+func managed(system string) string {
+	if system == "darwin" {
+		return "/Library/Application Support/ClaudeCode"
+	}
+	return "/etc/claude-code"
+}
+
+func ownFile(get Getter) string {
+	const name = ".claude.json"
+	if dir := get("CLAUDE_CONFIG_DIR"); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	return filepath.Join(get("HOME"), name)
+}

@@ -1,0 +1,266 @@
+// Package client is what is known of the program whose sessions heartbeat feeds,
+// as plain data and pure functions over bytes: it opens no file, keeps no state
+// and decides nothing. A new release of the client is an edit here, and nowhere
+// else; README.md has what was measured, with which version, and the scenario that
+// recorded it.
+//
+// It imports the standard library only, and nothing of it runs before main: hooks
+// start at every tool call.
+package client
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Client is what is known of one program. What one of them does not have is the
+// zero value: no variable, no flag, no function.
+type Client struct {
+	Name       string
+	Versions   Versions
+	Hooks      Hooks
+	Transcript Transcript
+	Settings   Settings
+	Variables  Variables
+	Flags      Flags
+	Terminal   Terminal
+	// Modes are its permission modes.
+	Modes []string
+	// Carries reports whether a text reaches the model as it is when it is given
+	// as the prompt argument.
+	Carries func(text string) bool
+	// Untold is what it never tells, or not for certain: what has to be told from
+	// elsewhere, or guarded against.
+	Untold []string
+}
+
+// Versions are those that are relied on.
+type Versions struct {
+	// Measured is the one with which all of this was measured, Oldest the first
+	// that knows all hook events of ours.
+	Measured, Oldest string
+	// Of reads what it prints when it is asked for its version; "": it is none.
+	Of func(printed string) string
+}
+
+// Hooks are its hooks: when it calls them, what it tells them, and what it makes
+// of their answers.
+type Hooks struct {
+	// Known are all events. Over another name in a settings file it opens a dialog.
+	Known []string
+	// Installed are the events of our hooks, in the order in which they are
+	// written. None has a matcher: each is called for all tools and causes.
+	Installed []string
+	// Types are the kinds of hooks that it knows.
+	Types []string
+	// Timeout is that of a hook whose settings give none.
+	Timeout time.Duration
+	// Fields are the keys of its payloads.
+	Fields []Field
+	// Block is what a Stop hook prints to go on with a text, ending with 0.
+	Block func(text string) ([]byte, error)
+	// Deny answers a PermissionRequest: the model reads the message.
+	Deny func(message string) ([]byte, error)
+	// Failure names what ended a turn by what a StopFailure says.
+	Failure func(e *Event) string
+}
+
+// StatusPrompt is the exit status of a Stop hook whose stderr is the next prompt.
+// It is the same for all clients that are known.
+const StatusPrompt = 2
+
+// The events that mean something to us. A client that has one calls it so.
+const (
+	SessionStart      = "SessionStart"
+	UserPromptSubmit  = "UserPromptSubmit"
+	PreToolUse        = "PreToolUse"
+	Stop              = "Stop"
+	StopFailure       = "StopFailure"
+	Notification      = "Notification"
+	PermissionRequest = "PermissionRequest"
+	SessionEnd        = "SessionEnd"
+)
+
+// Has reports whether hooks are called at an event.
+func (h Hooks) Has(event string) bool { return slices.Contains(h.Known, event) }
+
+// Transcript is the record of a conversation that the client writes, a line for
+// each thing that happens.
+type Transcript struct {
+	// Behind is how long after it has happened a line is there at the latest.
+	Behind time.Duration
+	// Folder is that of all transcripts, in the folder of its configuration.
+	Folder string
+	// HandedOver reports whether a line shows that a text of a Stop hook reached the
+	// model, Asked that a prompt did.
+	HandedOver func(line []byte, text string) bool
+	Asked      func(line []byte, prompt string) bool
+	// Answered reports whether a line is the agent's, with the words of it, and
+	// whether it calls a tool.
+	Answered func(line []byte) (is bool, words []string, tool bool)
+	// Begun reports whether a line is a prompt or an answer, of subagents, too.
+	Begun func(line []byte) bool
+	// Stopped reads what became of a Stop, or the prompt id that a line has.
+	Stopped func(line []byte) (*StopRecord, string)
+	// Spoke reads, at a Stop whose hooks run, whether one of them has had its say.
+	Spoke func(line []byte) Saying
+	// Queued reads what became of a prompt that was submitted in a turn.
+	Queued func(line []byte) Queueing
+	// Failed names what ended a turn, for a client that has no StopFailure.
+	Failed func(line []byte) string
+}
+
+// Saying is what a line tells of the hooks of a Stop that has not ended.
+type Saying int
+
+// The sayings.
+const (
+	NothingSaid Saying = iota
+	Silence            // what was said before it belongs to an earlier Stop
+	Said               // one of them has had its say
+)
+
+// Queueing is what became of prompts that wait for the end of a turn.
+type Queueing int
+
+// The queueings.
+const (
+	NotQueued Queueing = iota
+	Enqueued
+	Dequeued
+	TakenBack // all of them, by the person
+)
+
+// Settings are the files that it reads, and what may stand in them.
+type Settings struct {
+	// Folder is that of its configuration in the user's home, and of the settings
+	// in a directory.
+	Folder string
+	// File is the name of the settings in both, Local that of the directory's own.
+	File, Local string
+	// Managed is the folder of the administrator's settings, by system.
+	Managed func(system string) string
+	// Own is the file in which it keeps what it knows of its user, for a client
+	// with an environment.
+	Own func(get Getter) string
+	// Servers is the name of the file that names servers.
+	Servers string
+	// Harmless are keys about the looks and the model, or that narrow what a
+	// session may do.
+	Harmless []string
+	// Tools are those that a permission rule can name, besides a server's.
+	Tools []string
+	// CheckRule judges a permission rule, of its list allow or of another one; nil
+	// is a good one.
+	CheckRule func(rule string, allow bool) *RuleProblem
+}
+
+// Getter looks up a variable of an environment; "" is one that is not set.
+type Getter func(name string) string
+
+// In looks up variables in an environment. Of a name that stands there twice the
+// last one counts.
+func In(env []string) Getter {
+	return func(name string) string {
+		for _, kv := range slices.Backward(env) {
+			if value, ok := strings.CutPrefix(kv, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
+// ConfigDir is where a client with an environment keeps its conversations and the
+// user's settings.
+func (c *Client) ConfigDir(get Getter) string {
+	return cmp.Or(get(c.Variables.Config), filepath.Join(get("HOME"), c.Settings.Folder))
+}
+
+// Variables are those of its environment.
+type Variables struct {
+	// Config names the folder of its configuration.
+	Config string
+	// Caller names the client's process to its hooks.
+	Caller string
+	// Cap limits how often Stop hooks go on in a row; Capped reads it.
+	Cap string
+	// HooksOff are switches (see On) with which no hook runs.
+	HooksOff []string
+	// Trusts is set where each folder is trusted.
+	Trusts string
+	// Session are NAME=VALUE for each session, Defaults where nothing else is set.
+	Session, Defaults []string
+	// Quiet are NAME=VALUE with which it says nothing to anybody, for a question.
+	Quiet []string
+	// Marks are those by which a session marks what it starts.
+	Marks []string
+	// Key, Token and Login are what it works with: a key, a token in its place, and
+	// a token for unattended use. Base is the address that it asks.
+	Key, Token, Login, Base string
+	// Clouds are the switches (see On) for other providers.
+	Clouds []Cloud
+}
+
+// Cloud is a provider that is reached with credentials of another kind.
+type Cloud struct {
+	Switch, Name string
+	Whose        []string // variables that say whose account it is
+}
+
+// On is how it reads a switch.
+func On(value string) bool {
+	switch strings.ToLower(strings.TrimSpace(value)) {
+	case "1", "true", "yes", "on":
+		return true
+	}
+	return false
+}
+
+// Flags are those of its command line.
+type Flags struct {
+	Session, Resume, Mode string // take a value
+	// Settings names a file of settings, or holds them. Of two the last one counts.
+	Settings, Managed string
+	// Sources chooses whose settings are read, StrictServers only servers that the
+	// command names, Restricted nothing of the workspace.
+	Sources, StrictServers, Restricted string
+	Plugins                            []string // turn plugins on
+	HooksOff                           []string // with one of them no hook runs
+}
+
+// Terminal is what it shows.
+type Terminal struct {
+	// Idle is how many bytes it shows at most within IdleFor when it does nothing,
+	// Spinner how many within SpinnerFor when nothing but time passes.
+	Idle       int64
+	IdleFor    time.Duration
+	Spinner    int64
+	SpinnerFor time.Duration
+	// Dialogs are questions at its start, which nobody answers.
+	Dialogs []Dialog
+}
+
+// Dialog is a question that waits for a person.
+type Dialog struct {
+	// Shows is a text that it has on the screen, What is what it asks, and Do what
+	// to do so that it does not.
+	Shows, What, Do string
+}
+
+// Asks returns the dialog that stands on a screen, or nil.
+func (t Terminal) Asks(screen string) *Dialog {
+	screen = solid(screen) // a narrow window breaks lines
+	for i, d := range t.Dialogs {
+		if strings.Contains(screen, solid(d.Shows)) {
+			return &t.Dialogs[i]
+		}
+	}
+	return nil
+}
+
+// solid is a text without blanks.
+func solid(text string) string { return strings.Join(strings.Fields(text), "") }

@@ -1,0 +1,150 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Event is what a hook's payload tells, as far as it means something to us. What
+// is not there, or of another type, is zero.
+type Event struct {
+	Name       string // of the event
+	SessionID  string
+	Transcript string // its path
+	PromptID   string
+	// PermissionMode is not told by all events.
+	PermissionMode string
+	// AgentID stands in events of subagents only.
+	AgentID string
+
+	Cause          string // of SessionStart and SessionEnd
+	Prompt         string // UserPromptSubmit
+	StopHookActive bool   // Stop: a Stop hook had it go on
+	LastMessage    string // Stop, StopFailure
+	Tasks          []Task // Stop: in the background
+	Error          string // StopFailure
+	Notification   Notice
+	Tool           Tool
+
+	// Cut is true when the payload was not whole: fields may be missing.
+	Cut bool
+}
+
+// Notice is what a Notification tells.
+type Notice struct{ Kind, Message string }
+
+// Task is what runs in the background.
+type Task struct{ Kind, Status, Description string }
+
+// Running reports whether it has not ended.
+func (t Task) Running() bool {
+	switch t.Status {
+	case "completed", "failed", "killed", "stopped", "cancelled", "canceled":
+		return false
+	}
+	return true
+}
+
+// Tool is a call of a tool: its name, and what a person recognises it by.
+type Tool struct{ Name, Command, Path, URL, Query string }
+
+// Field is a key of a payload, and what of an event it is.
+type Field struct {
+	Key  string
+	read func(r jsonReader, e *Event) error
+}
+
+// The largest JSON of a field that is kept, in bytes; what is behind that is
+// cut off. A character takes six at most for each byte of its own.
+const (
+	maxField = 64 << 10
+	// maxLast is more than is kept of a reply (inbox.MaxReply), so that a longer one
+	// says that it was cut.
+	maxLast = 6 * (64<<10 + 64)
+	// maxPrompt holds a kick-off with its first entry, which is one argument of
+	// a command line (128 KiB, execve(2)).
+	maxPrompt = 6 * 128 << 10
+	maxDetail = 6 * 4 << 10
+	maxTasks  = 1000
+)
+
+// text is a key whose value is a string.
+func text(key string, limit int, into func(*Event) *string) Field {
+	return Field{key, func(r jsonReader, e *Event) (err error) {
+		*into(e), _, err = r.text(limit)
+		return err
+	}}
+}
+
+// ErrNoPayload means that nothing came that could be one.
+var ErrNoPayload = errors.New("no payload on stdin")
+
+// Read reads one JSON object, whatever its size, with little memory. Of one that
+// is cut off, or spoiled in the middle, the fields before count where they say
+// which event it is.
+func (h Hooks) Read(from io.Reader) (*Event, error) {
+	e := new(Event)
+	r := newJSONReader(from)
+	if _, err := r.token(); errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, ErrNoPayload
+	} else if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoPayload, err)
+	}
+	if err := r.in.UnreadByte(); err != nil {
+		return nil, fmt.Errorf("cannot read the payload: %w", err)
+	}
+	_, err := r.object(func(key string) error {
+		for _, f := range h.Fields {
+			if f.Key == key {
+				return f.read(r, e)
+			}
+		}
+		return r.skip()
+	})
+	if e.Name == "" {
+		return nil, fmt.Errorf("cannot read the payload: %w", errors.Join(err, errors.New("no hook_event_name")))
+	}
+	e.Cut = err != nil
+	return e, nil
+}
+
+func readActive(r jsonReader, e *Event) (err error) {
+	e.StopHookActive, err = r.truth()
+	return err
+}
+
+func readTasks(r jsonReader, e *Event) error {
+	e.Tasks = nil
+	_, err := r.array(func() error {
+		var t Task
+		fields := map[string]*string{"type": &t.Kind, "status": &t.Status, "description": &t.Description}
+		isTask, err := r.fields(fields)
+		if isTask && err == nil && len(e.Tasks) < maxTasks {
+			e.Tasks = append(e.Tasks, t)
+		}
+		return err
+	})
+	return err
+}
+
+func readTool(r jsonReader, e *Event) error {
+	e.Tool = Tool{Name: e.Tool.Name}
+	_, err := r.fields(map[string]*string{
+		"command": &e.Tool.Command, "file_path": &e.Tool.Path, "url": &e.Tool.URL, "query": &e.Tool.Query,
+	})
+	return err
+}
+
+// fields reads an object of which only these are kept.
+func (r jsonReader) fields(wanted map[string]*string) (bool, error) {
+	return r.object(func(key string) error {
+		into := wanted[key]
+		if into == nil {
+			return r.skip()
+		}
+		var err error
+		*into, _, err = r.text(maxDetail)
+		return err
+	})
+}
