@@ -50,7 +50,7 @@ func hold(argv []string) int {
 		return 1
 	}
 	out := json.NewEncoder(os.Stdout)
-	_ = out.Encode(Process{PID: child.PID(), Start: child.StartTime()})
+	_ = out.Encode(Process{PID: child.PID(), Start: child.start})
 	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	if line == "wait\n" {
 		<-child.Done()

@@ -242,9 +242,6 @@ func (c *Child) drain() {
 // PID is the child's process id, which is also its process group and session.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 
-// StartTime is the child's start as [StartTimeOf] has it.
-func (c *Child) StartTime() uint64 { return c.start }
-
 // Unlimited says why Config.Limits do not hold for the child, or nil. It is a
 // *NoLimitsError.
 func (c *Child) Unlimited() error { return c.unlimited }

@@ -32,8 +32,9 @@ type queueSays interface {
 	// when it cannot be read.
 	flight() (f *inbox.InFlight, ok bool)
 	// pass takes up to n of the entries that the queue has passed and that were
-	// not taken yet.
-	pass(n int) int
+	// not taken yet. ok is false when it cannot be read: then n is owed, and asked
+	// for by the next call.
+	pass(n int) (taken int, ok bool)
 }
 
 // hear returns what the shim knows once it has read told, and whether the file
@@ -51,14 +52,14 @@ func hear(own *hook.Record, told *hook.Shown, queue queueSays) (now *hook.Record
 	hearPhase(&r, told)
 	r.Events, r.HandOvers = max(r.Events, told.Events), max(r.HandOvers, told.HandOvers)
 	r.LastEvent, r.LastEventAt = told.LastEvent, told.LastEventAt
-	hearWork(&r, told, queue)
+	sure := hearWork(&r, told, queue)
 	r.Waiter, r.Line, r.Said = told.Waiter, told.Line, told.Said
 	r.BackgroundTasks, r.BackgroundSince = bounded(told.BackgroundTasks), told.BackgroundSince
 	r.LastReply = hook.Cut(told.LastReply, inbox.MaxReply)
 	r.Spoke, r.Heard, r.Settles = told.Spoke, told.Heard, told.Settles
 	r.Prolonged, r.Gates = r.Prolonged || told.Prolonged, heardGates(own.Gates, told.Gates)
 	r.Ruling = heardRuling(own.Ruling, told.Ruling)
-	return &r, differ(&r, told)
+	return &r, !sure || differ(&r, told)
 }
 
 // hearPhase: hooks do not go back to the start, and say nothing of the end.
@@ -71,19 +72,17 @@ func hearPhase(r *hook.Record, told *hook.Shown) {
 	}
 }
 
-// hearWork: which entry is in work, and how many are done, the queue says, too.
-func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) {
-	done := 0
-	if n := told.Acknowledged - r.Acknowledged; n > 0 {
-		done = queue.pass(n)
-	}
+// hearWork: which entry is in work, and how many are done, the queue says, too. It
+// is false while the queue owes an answer.
+func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) (sure bool) {
+	done, sure := queue.pass(max(0, told.Acknowledged-r.Acknowledged))
 	if r.Acknowledged += done; done > 0 {
 		r.Continuations = max(0, told.Continuations)
 	} else {
 		r.Continuations = max(r.Continuations, told.Continuations)
 	}
 	if told.Work == nil && r.Work == nil || told.Work != nil && sameWork(told.Work, r.Work) {
-		return
+		return sure
 	}
 	f, ok := queue.flight()
 	switch {
@@ -94,12 +93,13 @@ func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) {
 		work := &hook.Work{DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Attempt: f.Attempt, Since: time.Now()}
 		switch {
 		case sameWork(r.Work, work):
-			return
+			return sure
 		case sameWork(told.Work, work):
 			work.Since = told.Work.Since
 		}
 		r.Work = work
 	}
+	return sure
 }
 
 // heardGates are the Stop hooks, not ours, that had the client go on: they are
@@ -180,8 +180,8 @@ type ledger struct {
 	session string
 	at      inbox.Position
 	// passed counts all entries that were passed, taken those that count as the
-	// session's.
-	passed, taken int
+	// session's, owed those that were asked for when the queue could not be read.
+	passed, taken, owed int
 }
 
 // open begins to count.
@@ -203,16 +203,26 @@ func (l *ledger) flight() (*inbox.InFlight, bool) {
 	return f, true
 }
 
-func (l *ledger) look() {
+func (l *ledger) look() bool {
 	n, at, err := l.queue.Passed(l.at)
 	if err == nil {
 		l.at, l.passed = at, l.passed+n
 	}
+	return err == nil
 }
 
-func (l *ledger) pass(n int) int {
-	l.look()
-	n = max(0, min(n, l.passed-l.taken))
-	l.taken += n
-	return n
+// mostOwed bounds what a record can ask for.
+const mostOwed = 1 << 20
+
+func (l *ledger) pass(n int) (taken int, ok bool) {
+	if l.owed = min(l.owed+min(n, mostOwed), mostOwed); l.owed == 0 {
+		return 0, true
+	}
+	if !l.look() {
+		return 0, false
+	}
+	taken = max(0, min(l.owed, l.passed-l.taken))
+	l.taken += taken
+	l.owed = 0
+	return taken, true
 }

@@ -17,14 +17,21 @@ type says struct {
 	f      *inbox.InFlight
 	broken bool
 	passed int
+	// unread is true while what was passed cannot be read, owed what was asked then.
+	unread bool
+	owed   int
 }
 
 func (q *says) flight() (*inbox.InFlight, bool) { return q.f, !q.broken }
 
-func (q *says) pass(n int) int {
-	n = min(n, q.passed)
+func (q *says) pass(n int) (int, bool) {
+	if q.owed += n; q.unread {
+		return 0, false
+	}
+	n = min(q.owed, q.passed)
 	q.passed -= n
-	return n
+	q.owed = 0
+	return n, true
 }
 
 // shims are the fields of the session record that the shim knows by itself. All
@@ -259,5 +266,34 @@ func TestNoRecordKeepsASession(t *testing.T) {
 		if !ended {
 			t.Errorf("seed %d: the session goes on after %v: %+v", seed, limit, seen)
 		}
+	}
+}
+
+// TestWhatIsDoneIsCountedOnceTheQueueCanBeRead: an entry that a hook acknowledged
+// while the shim could not read the queue was written back as not done, and no look
+// after that counted it.
+func TestWhatIsDoneIsCountedOnceTheQueueCanBeRead(t *testing.T) {
+	t.Parallel()
+	q, own := &says{unread: true, passed: 1}, ownRecord()
+	told := hook.Shown(*own)
+	told.Acknowledged++
+	now, wrong := hear(own, &told, q)
+	if now.Acknowledged != own.Acknowledged || !wrong {
+		t.Fatalf("%d are done, to be looked at again: %v", now.Acknowledged, wrong)
+	}
+	for range 3 { // it is put right meanwhile
+		told = hook.Shown(*now)
+		if now, wrong = hear(now, &told, q); now.Acknowledged != own.Acknowledged || !wrong {
+			t.Fatalf("%d are done, to be looked at again: %v", now.Acknowledged, wrong)
+		}
+	}
+	q.unread = false
+	told = hook.Shown(*now)
+	if now, wrong = hear(now, &told, q); now.Acknowledged != own.Acknowledged+1 || !wrong {
+		t.Errorf("%d are done, to be written: %v", now.Acknowledged, wrong)
+	}
+	told = hook.Shown(*now)
+	if now, wrong = hear(now, &told, q); now.Acknowledged != own.Acknowledged+1 || wrong {
+		t.Errorf("%d are done, to be looked at again: %v", now.Acknowledged, wrong)
 	}
 }
