@@ -337,3 +337,20 @@ func (w *wired) wait() int {
 	}
 	return 0
 }
+
+// replyOf is what a hand-wired session has answered. What the Stop before has
+// said stands in the outbox.
+func (w *wired) replyOf(f *inbox.InFlight) string {
+	reply := w.event.LastMessage
+	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != Cut(reply, inbox.MaxReply) {
+		return reply
+	}
+	h := handoverOf(f)
+	if h.path == "" {
+		h.path = w.event.Transcript
+	}
+	if !h.answered(client.Claude.Transcript.Behind) {
+		return ""
+	}
+	return reply
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
-	"heartbeat/hook/inbox"
 )
 
 // When the model has answered with nothing at all, a Stop's
@@ -83,21 +82,4 @@ func (h handover) answered(patience time.Duration) bool {
 func speaks(line []byte) bool {
 	_, words, _ := client.Claude.Transcript.Answered(line)
 	return slices.ContainsFunc(words, func(text string) bool { return strings.TrimSpace(text) != "" })
-}
-
-// replyOf is what a hand-wired session has answered. What the Stop before has
-// said stands in the outbox.
-func (w *wired) replyOf(f *inbox.InFlight) string {
-	reply := w.event.LastMessage
-	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != Cut(reply, inbox.MaxReply) {
-		return reply
-	}
-	h := handoverOf(f)
-	if h.path == "" {
-		h.path = w.event.Transcript
-	}
-	if !h.answered(client.Claude.Transcript.Behind) {
-		return ""
-	}
-	return reply
 }

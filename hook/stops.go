@@ -1,8 +1,6 @@
 package hook
 
 import (
-	"cmp"
-	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -25,6 +23,7 @@ type Stops struct {
 // next returns the next Stop, or false when none stands there yet. mine is what
 // our own hook has said at it, or "".
 func (s *Stops) next(mine string) (stop client.Stopping, found bool) {
+	s.skip()
 	err := eachLine(s.Path, s.Offset, func(line []byte, end int64) bool {
 		s.Offset = end
 		record, prompt := client.Claude.Transcript.Stopped(line)
@@ -46,6 +45,15 @@ func (s *Stops) next(mine string) (stop client.Stopping, found bool) {
 	return stop, found && err == nil
 }
 
+// skip passes over what lies too far back to be looked at: a conversation that
+// goes on for weeks may be of any size when it is first looked at. What a Stop
+// before that says nobody asks for any more.
+func (s *Stops) skip() {
+	if size := TranscriptSize(s.Path); size-s.Offset > maxTranscript {
+		s.Offset, s.Prompt = size-maxTranscript/2, "" // amid a line, which is no record then
+	}
+}
+
 // ours reports whether a command line is that of a hook of ours.
 func ours(command string) bool {
 	words := strings.Fields(command)
@@ -55,94 +63,6 @@ func ours(command string) bool {
 	}
 	program := path.Base(strings.Trim(words[n-2], `'"`))
 	return program == "heartbeat-stop" || program == "heartbeat"
-}
-
-// MaxGates bounds how many hooks a record names.
-const MaxGates = 16
-
-// maxCommand bounds what is kept of a command line.
-const maxCommand = 1000
-
-// ShownCommand is a hook's command line as a record has it: bounded, on one line.
-func ShownCommand(command string) string { return shorten(command, maxCommand) }
-
-// goneOn notes that the client goes on after a Stop at which we let it end, or
-// not we alone: others are the hooks that had it. Where that is learned the
-// session hands nothing more over, as theirs and ours would go out together and
-// the entry before be taken for done.
-func (r *Record) goneOn(others []string, now time.Time) {
-	for _, command := range others {
-		if len(r.Gates) < MaxGates {
-			r.Gates = client.AppendNew(r.Gates, ShownCommand(command))
-		}
-	}
-	r.Prolonged = true
-	if r.Ruling != nil && light(r.Ruling.Why) && !r.Ruling.Final {
-		r.Ruling = nil
-	}
-	r.Settles = ""
-	leave(r, Turn, now)
-}
-
-// strangers reports whether other Stop hooks run beside ours.
-func (r *Record) strangers() bool { return r.Policy.ForeignStopHooks || r.Prolonged }
-
-// Gated reports whether the session takes one entry: a hook is known to have the
-// client go on, from before or by now.
-func (r *Record) Gated() bool {
-	return r.Policy.Gated || r.Prolonged && r.Policy.Foreign == ForeignLearn
-}
-
-// heedOthers learns, at a Stop, from the transcript whether other Stop hooks had
-// the client go on since the one before. The lock is not held while we look. It
-// is false when the lock, or the session, was lost meanwhile.
-func (t *tick) heedOthers() bool {
-	r := t.Record
-	if t.event.Name != client.Stop || t.event.AgentID != "" || t.event.Cut || r.HandOvers != t.handOvers {
-		return true
-	}
-	spoke := r.Spoke
-	if !t.event.StopHookActive || spoke && !r.strangers() {
-		if r.Spoke = false; spoke {
-			t.save() // what follows may read it anew
-		}
-		return true
-	}
-	heard, mine := r.Heard, ""
-	if heard.Path != t.event.Transcript {
-		heard = Stops{Path: t.event.Transcript}
-	}
-	if spoke {
-		mine = t.lastSaid()
-	}
-	t.exit()
-	others := heard.others(mine, client.Claude.Transcript.Behind)
-	crashPoint("heeded")
-	if !t.enter(lockPatience) {
-		return false
-	}
-	r = t.Record
-	r.Heard, r.Spoke = heard, false
-	if !spoke {
-		r.Continuations++
-		if len(others) == 0 {
-			others = []string{client.UnknownHook}
-		}
-	}
-	if len(others) > 0 {
-		r.goneOn(others, time.Now())
-	}
-	t.save() // what follows may read it anew
-	return true
-}
-
-// lastSaid is the text with which our last Stop hook had the client go on.
-func (t *tick) lastSaid() string {
-	flight, err := t.InFlight()
-	if err != nil || flight == nil {
-		return idleTickPrompt
-	}
-	return PromptFor(flight, flight.Prompt())
 }
 
 // others reads all Stops that stand in the transcript, and waits for one after
@@ -175,6 +95,7 @@ type ear struct {
 // had its say: the client goes on with that once ours ends. What a hook says is
 // written when that hook has ended.
 func (e *ear) othersSpoke() bool {
+	e.from.skip()
 	_ = eachLine(e.from.Path, e.from.Offset, func(line []byte, end int64) bool {
 		e.from.Offset = end
 		switch client.Claude.Transcript.Spoke(line) {
@@ -188,98 +109,11 @@ func (e *ear) othersSpoke() bool {
 	return e.spoke
 }
 
-// settles reports whether the entry at whose Stop we are is done only once it is
-// known that no other Stop hook has the client go on. next says that another one
-// is queued. Where we hand over or wait there is nothing to wait for but the next
-// Stop: the entry is done now, unless other hooks are known to have the client go
-// on.
-func settles(r *Record, next bool, now time.Time) bool {
-	p := r.Policy
-	switch {
-	case !r.strangers():
-		return false
-	case r.Gated() || r.Ruling != nil || p.Context == ContextEntry:
-		return true
-	case typing(r, now):
-		return false
-	}
-	return !next && p.Mode != Persist && r.Attached == 0
-}
-
-// settle lets the turn end, and leaves it to the shim to say whether it did.
-func (t *tick) settle(a *inbox.Acknowledgement) int {
-	r := t.Record
-	flight, err := t.Advance(inbox.Taken, t.event.PromptID)
-	if err != nil {
-		t.log("%v", err)
-		return t.giveUp()
-	}
-	crashPoint("settling")
-	r.LastReply, r.Settles = Cut(a.Reply, inbox.MaxReply), flight.DeliveryID
-	if r.Prolonged && runsAway(r) {
-		return t.runAway()
-	}
-	leave(r, Settling, time.Now())
-	t.save()
-	return 0
-}
-
-// letGo notes that a turn ends at which nothing was handed over. Where there are
-// other Stop hooks the client may go on: the shim says whether it did not.
-func (t *tick) letGo() {
-	if r := t.Record; r.strangers() && r.Phase == Ending && r.Ruling != nil && r.Ruling.Why != EndRunaway {
-		leave(r, Settling, time.Now())
-	}
-}
-
 // follow begins anew where another transcript does, behind what it holds.
 func (s *Stops) follow(transcript string) {
 	if s.Path != transcript {
 		*s = Stops{Path: transcript, Offset: TranscriptSize(transcript)}
 	}
-}
-
-// runsAway reports whether the session has had as many turns as it may without
-// an acknowledgement.
-func runsAway(r *Record) bool {
-	return r.Policy.MaxContinuations > 0 && r.Continuations >= r.Policy.MaxContinuations
-}
-
-// holdRunaway is how long the Stop of a runaway is held open. The shim ends the
-// client meanwhile, which makes no model call while a Stop hook runs.
-const holdRunaway = 30 * time.Second
-
-// NameHooks names hooks, by their command lines, within a line that people read:
-// the first two of them, and no more of each than tells it from others.
-func NameHooks(commands []string) string {
-	var names []string
-	for i, command := range commands {
-		if i == 2 {
-			names = append(names, fmt.Sprintf("%d more", len(commands)-i))
-			break
-		}
-		names = append(names, shorten(command, 60))
-	}
-	return cmp.Or(strings.Join(names, "; "), "another Stop hook")
-}
-
-// runAway ends the session. What other hooks have said by now would be the next
-// turn.
-func (t *tick) runAway() int {
-	r := t.Record
-	why := "turns without an acknowledgement"
-	if len(r.Gates) > 0 {
-		why = NameHooks(r.Gates) + " has the client go on"
-	}
-	r.End(EndRunaway, why, time.Now())
-	leave(r, Ending, time.Now())
-	t.save()
-	t.exit()
-	crashPoint("runaway")
-	for deadline := time.Now().Add(holdRunaway); time.Now().Before(deadline) && lives(t.client) && !t.gone(); {
-		time.Sleep(lookAgain)
-	}
-	return 0
 }
 
 // Stopped reports whether the client has demonstrably stopped after the Stop that

@@ -87,6 +87,34 @@ func TestTheLastTurnIsOver(t *testing.T) {
 	}
 }
 
+// TestALargeTranscriptIsLookedAt from its last part on: of one that had grown over
+// what is looked at before the first look, each look failed, and an entry that was
+// done was never acknowledged.
+func TestALargeTranscriptIsLookedAt(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	if err := os.WriteFile(path, []byte(`{"type":"user","promptId":"P1"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 3*maxTranscript); err != nil {
+		t.Fatal(err)
+	}
+	appendFile(t, path, "\n"+stopLine(`{"command":"a","durationMs":1}`, "")+"\n")
+	s := Stops{Path: path}
+	if s.Stopped(&Record{Transcript: path, PromptID: "P1"}) || s.Stopped(&Record{Transcript: path}) {
+		t.Error("the Stop of a prompt that is not known is the last one's")
+	}
+	appendFile(t, path, `{"type":"user","promptId":"P2"}`+"\n"+stopLine(`{"command":"a","durationMs":1}`, "")+"\n")
+	if !s.Stopped(&Record{Transcript: path, PromptID: "P2"}) {
+		t.Error("its Stop is not seen")
+	}
+	e := ear{from: Stops{Path: path}}
+	appendFile(t, path, userLine(feedbackLine+"[make test]: fails"))
+	if !e.othersSpoke() {
+		t.Error("a hook that waits hears nothing")
+	}
+}
+
 // TestWhenAnEntryIsNotDoneYet: other Stop hooks may have the client go on.
 func TestWhenAnEntryIsNotDoneYet(t *testing.T) {
 	t.Parallel()

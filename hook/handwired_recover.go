@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 )
 
@@ -52,47 +51,6 @@ func recoverQueue(o options, say func(string)) (outcome inbox.Outcome, flight *i
 		return err
 	})
 	return outcome, flight, err
-}
-
-// Arrived looks once in the client's transcript for the hand-over of an entry
-// that was offered, and for a tool that was called for it: hooks that were turned
-// off, removed or killed in the middle of a turn have not told. It errs on the
-// side of not Seen: a client that was killed may not have written what it had.
-func Arrived(f inbox.InFlight) inbox.Arrival {
-	h := handoverOf(&f)
-	var seen, called bool // called since it was seen, or at all where it was not
-	kept := false         // it was seen, and another Stop hook had the client stop
-	err := eachLine(h.path, h.offset, func(line []byte, _ int64) bool {
-		if !seen && h.matches(line) {
-			seen, called = true, false
-		} else if is, _, tool := client.Claude.Transcript.Answered(line); is {
-			kept, called = false, called || tool
-		} else if stop, _ := client.Claude.Transcript.Stopped(line); seen && stop != nil && stop.Prevented {
-			kept = true
-		}
-		return !seen || !called
-	})
-	seen = seen && !kept
-	switch {
-	case called && (seen || f.State == inbox.Taken):
-		return inbox.Worked
-	case seen:
-		return inbox.Seen
-	case err != nil:
-		return inbox.Unknown
-	}
-	return inbox.Unseen
-}
-
-// ArrivedIn is Arrived for sessions whose client keeps its conversations in
-// configDir: that of a session which began with the entry is looked for.
-func ArrivedIn(configDir string) func(inbox.InFlight) inbox.Arrival {
-	return func(f inbox.InFlight) inbox.Arrival {
-		if f.Transcript == "" && f.Via == inbox.ViaKickoff {
-			f.Transcript, _ = FindTranscript(configDir, f.Session) // without one nothing is known
-		}
-		return Arrived(f)
-	}
 }
 
 // camelCase gives an outcome as heartbeat-rs names it: NothingToRecover.

@@ -1,0 +1,113 @@
+package hook
+
+import (
+	"errors"
+	"time"
+
+	"heartbeat/hook/inbox"
+)
+
+// goOn is the rest of a Stop: the next entry, the end, or waiting for work.
+func (t *tick) goOn(d decision) int {
+	var entry *inbox.Entry
+	if !d.again {
+		var ok bool
+		if entry, ok = t.next(); !ok {
+			return t.giveUp()
+		}
+	}
+	t.Record.settleLine()
+	switch proceed(t.Record, d.again || entry != nil, time.Now()) {
+	case handOver:
+		return t.handOver(entry)
+	case await:
+		return t.wait(d.again)
+	}
+	t.letGo()
+	t.save()
+	return 0
+}
+
+// next returns the next entry, or nil when none is queued. It is false when
+// the queue cannot tell.
+func (t *tick) next() (*inbox.Entry, bool) {
+	entry, err := t.Next()
+	switch {
+	case err == nil:
+		return entry, true
+	case errors.Is(err, inbox.ErrEmpty):
+		return nil, true
+	}
+	t.log("%v", err)
+	return nil, false
+}
+
+// giveUp lets the turn end without anything: no hook of the session hands it
+// something later.
+func (t *tick) giveUp() int {
+	leave(t.Record, Unattended, time.Now())
+	t.save()
+	return 0
+}
+
+// handOver offers the entry, or with nil the one in flight again, durably,
+// and then gives it to the client.
+func (t *tick) handOver(entry *inbox.Entry) int {
+	if !lives(t.client) {
+		t.log("the client has ended: nothing is handed over")
+		return t.giveUp()
+	}
+	offering := inbox.Offering{
+		Via: inbox.ViaStop, Session: t.Record.Session, PromptID: t.event.PromptID,
+		Transcript: t.event.Transcript,
+	}
+	var flight *inbox.InFlight
+	var err error
+	if entry == nil {
+		offering.TranscriptOffset = TranscriptSize(t.event.Transcript)
+		entry, flight, err = t.Reoffer(offering)
+	} else {
+		offering.TranscriptOffset = nextOffset(t.event.Transcript, entry.Prompt, t.last)
+		flight, err = t.Offer(entry, offering)
+	}
+	if err != nil {
+		t.log("%v", err)
+		return t.giveUp()
+	}
+	crashPoint("offered")
+	t.Record.HandOvers++
+	return t.speak(PromptFor(flight, entry.Prompt), flight)
+}
+
+// speak ends a Stop with a text for the next turn: that of an entry that was
+// offered, or nil. An offer that the client did not get is taken back.
+func (t *tick) speak(text string, offered *inbox.InFlight) int {
+	leave(t.Record, Turn, time.Now())
+	t.Record.Spoke = true
+	how := t.Record.Policy.Deliver
+	t.save()
+	t.exit()
+	status, err := deliver(t.call, how, text)
+	if err == nil {
+		return status
+	}
+	t.log("cannot hand over: %v", err)
+	if t.enter(lockPatience) {
+		t.Record.Spoke = false
+		if offered != nil {
+			if _, err := t.TakeBack(offered); err != nil {
+				t.log("%v", err)
+			}
+		}
+		t.giveUp()
+	}
+	return status
+}
+
+// print writes an answer to stdout.
+func (t *tick) print(answer []byte) int {
+	if _, err := writeOnce(t.call.Stdout, answer); err != nil {
+		t.log("cannot answer: %v", err)
+	}
+	return 0
+}
