@@ -50,6 +50,7 @@ type cli struct {
 	Send       sendCmd       `cmd:"" group:"queue" help:"Queue a prompt for an agent."`
 	Inbox      inboxCmd      `cmd:"" group:"queue" help:"Look at an agent's queue, or drop entries from it."`
 	DeadLetter deadLetterCmd `cmd:"" group:"queue" help:"Look at entries that were given up, queue them again, or delete them."`
+	Answer     answerCmd     `cmd:"" group:"queue" help:"Say where a queue goes on that needs a person for that."`
 	Recover    recoverCmd    `cmd:"" group:"queue" help:"Deal with an entry whose session is gone."`
 	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
 	Service    serviceCmd    `cmd:"" group:"other" help:"Print a unit that runs the fleet as a service of this machine."`

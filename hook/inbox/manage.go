@@ -14,8 +14,10 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// StartAt is how a person answers ErrNeedsOperator: the queue goes on at an
-// offset, where a line has to begin. What stands before it counts as done.
+// StartAt is how a person answers ErrNeedsOperator (Question): the queue goes on
+// at an offset, where a line has to begin. What stands before it counts as done,
+// and the rest is handed over: an entry in flight that stands behind the offset
+// is queued in its place again, its attempts forgotten.
 func (h *Held) StartAt(offset int64) error {
 	if err := h.check(); err != nil {
 		return err
@@ -27,6 +29,15 @@ func (h *Held) StartAt(offset int64) error {
 	defer s.close()
 	if offset < 0 || offset > s.size || !s.startsLine(offset) {
 		return fmt.Errorf("cannot go on at offset %d of %q: no line begins there", offset, h.place.Inbox)
+	}
+	f, err := h.flightHere(s)
+	if err != nil {
+		return err
+	}
+	if f != nil && f.here && offset < f.StartOffset {
+		if err := h.clearFlight(); err != nil {
+			return err
+		}
 	}
 	if err := h.moveCursor(s, offset); err != nil {
 		return err

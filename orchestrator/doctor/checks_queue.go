@@ -35,7 +35,7 @@ func checkQueue(_ *Facts, a *Agent) []Finding {
 	case q.NeedsOperator:
 		return []Finding{{
 			Severity: Error, Code: "queue-needs-person", Seen: q.Err.Error(),
-			Why: "nothing is handed over until somebody says where the queue goes on", Fix: "do what the message says, then " + a.command("status"),
+			Why: "nothing is handed over until somebody says where the queue goes on", Fix: a.command("answer"),
 		}}
 	}
 	return []Finding{{

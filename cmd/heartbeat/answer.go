@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"heartbeat/hook/foreign"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/queue"
+)
+
+type answerCmd struct {
+	Agent  string `arg:"" help:"The agent." complete:"agent"`
+	Answer string `arg:"" optional:"" complete:"start,cursor,in-flight,last,end" help:"Where the queue goes on: one of the answers that are shown, or a byte offset."`
+}
+
+// Help implements kong's HelpProvider.
+func (answerCmd) Help() string {
+	return `A queue whose inbox was replaced or edited in a way that nothing explains does
+not guess: going on could lose prompts or repeat them, so nothing is handed over
+until a person says where it goes on. Without an answer this shows what has
+happened and what each answer means; with one the queue goes on there, and a
+running scheduler goes on with the agent.
+
+Examples:
+
+    heartbeat answer triage
+    heartbeat answer triage last
+    heartbeat answer triage 4711      # a byte offset of the inbox`
+}
+
+// question is what a queue asks; nothing when it asks nothing.
+type question struct {
+	Agent    string          `json:"agent"`
+	Question *inbox.Question `json:"question"`
+	ours     string
+}
+
+// answered is the answer that was given.
+type answered struct {
+	Agent  string       `json:"agent"`
+	Answer inbox.Answer `json:"answer"`
+	// Resumed is true when a running scheduler goes on with the agent.
+	Resumed bool `json:"resumed"`
+}
+
+func (c answerCmd) run(ctx context.Context, a *app) (result, error) {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	agent, err := a.agent(c.Agent)
+	if err != nil {
+		return nil, err
+	}
+	if c.Answer == "" {
+		asked, err := queue.Question(ctx, agent)
+		return question{agent.Name, asked, a.ours()}, err
+	}
+	given, err := queue.Answer(ctx, agent, c.Answer)
+	if err != nil {
+		return nil, err
+	}
+	res := answered{Agent: agent.Name, Answer: given}
+	client, err := a.clientOf(a.known)
+	if err == nil {
+		_, err = client.Resume(ctx, agent.Name)
+	}
+	if res.Resumed = err == nil; err != nil && !errors.Is(err, control.ErrNotRunning) {
+		return res, fmt.Errorf("the answer holds, but the scheduler cannot be told: %w", err)
+	}
+	return res, nil
+}
+
+func (q question) text(p *page) {
+	if q.Question == nil {
+		p.printf("the queue of %s asks nothing; it knows where to go on\n", q.Agent)
+		return
+	}
+	p.printf("%s\n", q.Question.Why)
+	if f := q.Question.InFlight; f != nil {
+		p.printf("A session had this entry (%s): %s\n", string(f.State), shorten(foreign.Line(promptOf(f.RawLine)), recoveredColumns))
+	}
+	p.printf("\nWhere does it go on?\n\n")
+	var rows [][]cell
+	for _, a := range q.Question.Answers {
+		next := "nothing: all of it counts as done"
+		if a.Given > 0 {
+			next = a.Next
+		}
+		rows = append(rows, plain(a.Name, strconv.FormatInt(a.Offset, 10), strconv.Itoa(a.Done), strconv.Itoa(a.Given), next))
+	}
+	p.listing([]string{"ANSWER", "OFFSET", "LEFT OUT", "HANDED OVER", "BEGINNING WITH"}, rows)
+	p.printf("\nWhat is left out counts as done: a prompt among it that was not is lost. What is\nhanded over is worked on, also what was done before.\n\n    %s answer %s ANSWER\n", q.ours, q.Agent)
+}
+
+func (r answered) text(p *page) {
+	p.printf("%s: the queue goes on at %s (offset %s)\n", r.Agent, r.Answer.Name, strconv.FormatInt(r.Answer.Offset, 10))
+	if !r.Resumed {
+		p.printf("No scheduler runs it now.\n")
+	}
+}

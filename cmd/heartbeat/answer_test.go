@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A queue that asks a person says so in status, shows what each answer means, and
+// goes on where it is told, in a scheduler that runs.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", strings.Replace(oneAgent, "agents/triage\n", "agents/triage\n    command: [heartbeat, simulate]\n", 1))
+	w.ok("apply")
+	if out := w.ok("answer", "triage"); out != "the queue of triage asks nothing; it knows where to go on\n" {
+		t.Errorf("asked before: %s", out)
+	}
+	if o := w.run("answer", "triage", "end"); o.status != exitError || !strings.Contains(o.stderr, "asks nothing") {
+		t.Errorf("answered before: %+v", o)
+	}
+	w.put("agents/triage/.heartbeat/inbox.jsonl", "one\ntwo\nthree\n")
+	w.put("agents/triage/.heartbeat/.inbox-offset", "rubbish")
+	r := w.background()
+	until(t, "it is held", func() bool { return w.agent("triage").State == "held" })
+	if out := w.ok("status"); strings.Count(out, "! ") != 1 || !strings.Contains(out, "\n    heartbeat answer triage\n") {
+		t.Errorf("status:\n%s", out)
+	}
+	out := w.ok("answer", "triage")
+	for _, want := range []string{
+		"holds no offset and nothing tells where the queue was", "\nWhere does it go on?\n",
+		"\nstart   0       0         3            one\n", "\nend     14      3         0            nothing: all of it counts as done\n",
+		"\n    heartbeat answer triage ANSWER\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the question lacks %q:\n%s", want, out)
+		}
+	}
+	for _, wrong := range []string{"middle", "5", "99"} {
+		if o := w.run("answer", "triage", wrong); o.status != exitError || o.stdout != "" || w.get("agents/triage/.heartbeat/.inbox-offset") != "rubbish" {
+			t.Errorf("%s: %+v", wrong, o)
+		}
+	}
+	if out := w.ok("answer", "triage", "4"); out != "triage: the queue goes on at offset (offset 4)\n" {
+		t.Errorf("answered: %s", out)
+	}
+	until(t, "the rest is done", func() bool { return w.agent("triage").Acknowledged == 2 })
+	if out := w.get("agents/triage/.heartbeat/outbox.jsonl"); strings.Count(out, "\n") != 2 {
+		t.Errorf("done:\n%s", out)
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	if err := os.Remove(filepath.Join(w.dir, "agents/triage/.heartbeat/.inbox-meta")); err != nil {
+		t.Fatal(err)
+	}
+	w.put("agents/triage/.heartbeat/.inbox-offset", "rubbish")
+	var data struct {
+		Question struct{ Answers []struct{ Name string } }
+	}
+	if w.into(&data, "answer", "triage"); len(data.Question.Answers) != 2 {
+		t.Errorf("as JSON: %+v", data)
+	}
+	if out := w.ok("answer", "triage", "end"); !strings.HasSuffix(out, "No scheduler runs it now.\n") {
+		t.Errorf("answered without a scheduler: %s", out)
+	}
+}

@@ -1,0 +1,105 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// do does the first n entries.
+func (r *rig) do(n int) {
+	r.t.Helper()
+	for range n {
+		r.offer()
+		r.advance(Taken)
+		r.ack()
+	}
+}
+
+// Each answer says what counts as done and what is handed over, and that is so.
+func TestEachAnswerDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		make func(*rig)
+		want string // name@offset done/given …
+	}{
+		"a corrupt cursor without a sidecar": {
+			func(r *rig) { r.put("inbox.jsonl", "one\n\ntwo\nthree\n"); r.put(CursorFile, "rubbish") },
+			"start@0 0/3 one, end@15 3/0 ",
+		},
+		"another file with the same line over and over": {
+			func(r *rig) {
+				r.echo("again\nagain\nagain\n")
+				r.do(2)
+				r.put("new", r.get("inbox.jsonl"))
+				r.rename("new", "inbox.jsonl")
+			},
+			"start@0 0/3 again, last@6 1/2 again, cursor@12 2/1 again, end@18 3/0 ",
+		},
+		"a last line without its newline": {
+			func(r *rig) { r.put("inbox.jsonl", "one\ntw"); r.put(CursorFile, "rubbish") },
+			"start@0 0/1 one, end@4 1/0 ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).unsynced()
+			tt.make(r)
+			asked, err := r.Question()
+			if err != nil || asked == nil || asked.InFlight != nil {
+				t.Fatalf("%+v, %v", asked, err)
+			}
+			var got []string
+			for _, a := range asked.Answers {
+				got = append(got, fmt.Sprintf("%s@%d %d/%d %s", a.Name, a.Offset, a.Done, a.Given, a.Next))
+			}
+			if text := strings.Join(got, ", "); text != tt.want {
+				t.Errorf("got  %s\nwant %s", text, tt.want)
+			}
+			for i, a := range asked.Answers {
+				r := newRig(t).unsynced()
+				tt.make(r)
+				if err := r.StartAt(a.Offset); err != nil {
+					t.Fatal(err)
+				}
+				if asked, err := r.Question(); asked != nil || err != nil {
+					t.Errorf("%s: it asks again: %+v, %v", a.Name, asked, err)
+				}
+				if d, err := r.Depth(0); err != nil || d.Entries != a.Given {
+					t.Errorf("%s: %d queued, %v, want %d", a.Name, d.Entries, err, asked.Answers[i].Given)
+				}
+			}
+		})
+	}
+}
+
+// Before, an answer that lies before the entry in flight left out what stands
+// between the two: its acknowledgement moves the cursor behind it.
+func TestAnAnswerBeforeWhatIsInFlightLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo("one\ntwo\nthree\n")
+	r.do(1)
+	r.offer()
+	r.advance(Started)
+	r.put("inbox.jsonl", strings.Replace(r.get("inbox.jsonl"), "one", "ONE", 1)) // edited before the cursor
+	if _, err := r.Depth(0); err != nil && !errors.Is(err, ErrNeedsOperator) {
+		t.Fatal(err)
+	}
+	if err := r.StartAt(0); err != nil {
+		t.Fatal(err)
+	}
+	if got := join(r.drain()); got != "ONE|two|three" {
+		t.Errorf("drained %q", got)
+	}
+}
+
+func TestAQueueThatKnowsWhereToGoOnAsksNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.echo("one\n")
+	if asked, err := r.Question(); asked != nil || err != nil {
+		t.Errorf("%+v, %v", asked, err)
+	}
+}

@@ -1,0 +1,74 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+)
+
+// Question returns what an agent's queue asks of a person; nil when it asks
+// nothing.
+func Question(ctx context.Context, a *config.Agent) (*inbox.Question, error) {
+	q, err := Open(a)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	q.Within(ctx)
+	return q.Question()
+}
+
+// NoQuestionError means that a queue asks nothing.
+type NoQuestionError struct{ Agent string }
+
+// Error names the agent.
+func (e *NoQuestionError) Error() string {
+	return fmt.Sprintf("cannot answer: the queue of agent %q asks nothing; it knows where to go on", e.Agent)
+}
+
+// Answer lets an agent's queue go on at an answer of its question, by its name or
+// as a byte offset where a line begins, and returns it. The session has to be
+// gone; a *BusyError says that it is not.
+func Answer(ctx context.Context, a *config.Agent, name string) (given inbox.Answer, err error) {
+	err = inbox.HoldOrphaned(ctx, place(a), false, func(q inbox.Orphaned) error {
+		q.Within(ctx)
+		asked, err := q.Question()
+		if err != nil {
+			return err
+		}
+		if asked == nil {
+			return &NoQuestionError{a.Name}
+		}
+		if given, err = choose(asked, name); err != nil {
+			return err
+		}
+		return q.StartAt(given.Offset)
+	})
+	if errors.Is(err, inbox.ErrSessionLives) {
+		err = &BusyError{why: fmt.Sprintf("cannot answer for agent %q: a session lives there", a.Name), hint: "wait until it has ended"}
+	}
+	return given, err
+}
+
+func choose(asked *inbox.Question, name string) (inbox.Answer, error) {
+	names := make([]string, len(asked.Answers))
+	for i, a := range asked.Answers {
+		if names[i] = a.Name; a.Name == name {
+			return a, nil
+		}
+	}
+	at, err := strconv.ParseInt(name, 10, 64)
+	if err != nil {
+		return inbox.Answer{}, fmt.Errorf("cannot answer %q: the answers are %s, or a byte offset where a line begins", name, strings.Join(names, ", "))
+	}
+	return inbox.Answer{Name: "offset", Offset: at}, nil
+}
