@@ -195,7 +195,7 @@ func TestADirectoryThatIsClonedAgainIsTheRunsAgain(t *testing.T) {
 	until(t, "the scheduler has noticed", func() bool { return strings.Contains(w.ok("events", "triage"), "directory-lost") })
 	w.ok("apply", "triage")
 	until(t, "it is locked again", func() bool { return strings.Contains(w.ok("events", "triage"), "directory-found") })
-	if out := w.ok("send", "triage", "What is new?"); strings.Contains(out, "waits until somebody runs") {
+	if out := w.ok("send", "triage", "What is new?"); strings.Contains(out, "no scheduler runs the agent") {
 		t.Errorf("send: %s", out)
 	}
 	if o := w.run("run", "triage", "--once"); o.status == exitOK || !strings.Contains(o.stderr, "another heartbeat") {
@@ -440,7 +440,7 @@ func TestAPromptForAHeldAgentIsSaidToWait(t *testing.T) {
 	r := w.background()
 	w.ok("pause", "triage")
 	until(t, "send says that it waits", func() bool {
-		return strings.Contains(w.ok("send", "triage", "anything"), "It waits: the agent is held (paused by a person). `heartbeat resume triage` lets it go on.\n")
+		return strings.Contains(w.ok("send", "triage", "anything"), "\nIt waits: paused by a person for ") && strings.HasSuffix(w.ok("send", "triage", "more"), "s; heartbeat resume triage\n")
 	})
 	w.ok("resume", "triage")
 	until(t, "send says no more that it waits", func() bool { return !strings.Contains(w.ok("send", "triage", "anything"), "It waits") })

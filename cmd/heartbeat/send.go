@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,13 +12,9 @@ import (
 	"golang.org/x/term"
 
 	"heartbeat/config"
-	"heartbeat/hook/flock"
-	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/owner"
-	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/send"
 	"heartbeat/orchestrator/status"
-	"heartbeat/orchestrator/workspace"
 )
 
 type sendCmd struct {
@@ -34,7 +29,11 @@ type sendCmd struct {
 
 // Help implements kong's HelpProvider.
 func (sendCmd) Help() string {
-	return `When it exits with 0, the prompt is on disk (file and folder synced).
+	return `When it exits with 0, the prompt is on disk (file and folder synced). Where the
+agent works on nothing now it says why, and what to type.
+
+With --wait a line on the terminal shows how the prompt fares. Ctrl-C ends the
+waiting; the prompt stays queued.
 
 Examples:
 
@@ -47,16 +46,7 @@ Examples:
 
 // sent is an accepted prompt.
 type sent struct {
-	Agent string `json:"agent"`
-	ID    string `json:"id"`
-	Inbox string `json:"inbox"`
-	// Running is true when a scheduler runs the agent.
-	Running bool `json:"running"`
-	// Held is why the scheduler starts nothing for the agent until somebody
-	// resumes it, or "".
-	Held foreign.Text `json:"held,omitempty"`
-	// Duplicate is true when the id was accepted before; nothing was queued.
-	Duplicate bool `json:"duplicate"`
+	send.Sent
 	// Delivery is the entry's record in the outbox, with --wait.
 	Delivery *inbox.Delivery `json:"delivery,omitempty"`
 }
@@ -69,58 +59,28 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := owner.CheckName(a.known); err != nil {
-		return nil, err // nobody would work on it
-	}
 	prompt, err := c.prompt(a, agent.MaxEntry)
 	if err != nil {
 		return nil, err
 	}
 	a.step("appending to " + agent.Inbox)
-	if err := c.makeHome(agent); err != nil {
-		return nil, err
-	}
 	letter := inbox.Letter{Source: "send", Prompt: prompt}
 	if c.ID != nil {
 		letter.ID, letter.Idempotent = *c.ID, true
 	}
-	id, err := queue.Append(ctx, agent, letter)
-	accepted := sent{Agent: agent.Name, ID: id, Inbox: agent.Inbox, Running: flock.Held(agent.Dir)}
-	switch {
-	case errors.Is(err, inbox.ErrDuplicate):
-		accepted.ID, accepted.Duplicate = letter.ID, true
-	case err != nil:
+	accepted, err := send.Prompt(ctx, a.known, agent, letter, a.ours())
+	if err != nil {
 		return nil, err
 	}
-	if accepted.Running {
-		accepted.Held = a.heldFor(agent)
-	}
 	if !c.Wait {
-		return accepted, nil
+		return sent{Sent: accepted}, nil
 	}
 	a.step("waiting for the reply")
-	if !accepted.Running {
-		a.log.Warn("no heartbeat run serves this agent now; waiting for one", "agent", agent.Name)
+	if o := accepted.Obstacle; o != nil {
+		a.log.Warn("the prompt is queued, and waits", "agent", agent.Name, "why", o.Text, "do", o.Do)
 	}
-	if accepted.Held != "" {
-		a.log.Warn("the agent is held; waiting until it is resumed", "agent", agent.Name, "why", accepted.Held)
-	}
-	accepted.Delivery, err = c.await(ctx, agent, accepted.ID)
-	return accepted, err
-}
-
-// heldFor is why a running scheduler starts nothing for an agent, by what it
-// published last; "" where it does, or where that is not known.
-func (a *app) heldFor(agent *config.Agent) foreign.Text {
-	dir, err := owner.StateDir(a.known)
-	if err != nil {
-		return ""
-	}
-	st, err := status.Published(dir, agent.Name)
-	if err != nil || st.State != status.Held {
-		return ""
-	}
-	return st.Reason
+	delivery, err := c.await(ctx, a, agent, accepted.ID)
+	return sent{accepted, delivery}, err
 }
 
 // check refuses flags that would do nothing.
@@ -134,23 +94,10 @@ func (c sendCmd) check() error {
 	return nil
 }
 
-// makeHome makes what is missing in the agent's directory, but not the
-// directory itself: a wrong "dir" would become an empty workspace that nobody
-// looks into.
-func (sendCmd) makeHome(agent *config.Agent) error {
-	if _, err := os.Stat(agent.Dir); err != nil {
-		return &failure{
-			status: exitError, hint: "heartbeat apply " + agent.Name + " makes it; or correct dir in the configuration",
-			err: fmt.Errorf("cannot queue the prompt: cannot find the directory of agent %q: %w", agent.Name, err),
-		}
-	}
-	return workspace.MakeHome(agent)
-}
-
 // errNoReply is the cause with which --timeout ends the wait.
 var errNoReply = errors.New("no reply in time")
 
-func (c sendCmd) await(ctx context.Context, agent *config.Agent, id string) (*inbox.Delivery, error) {
+func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, id string) (*inbox.Delivery, error) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	if c.Timeout > 0 {
@@ -158,14 +105,43 @@ func (c sendCmd) await(ctx context.Context, agent *config.Agent, id string) (*in
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, errNoReply)
 		defer cancel()
 	}
-	d, err := queue.Await(ctx, agent, id)
-	if errors.Is(err, errNoReply) {
+	line := newProgressLine(a)
+	d, err := send.Await(ctx, a.known, agent, id, func(p send.Progress) {
+		text := progressText(p, a.ours())
+		a.step(text)
+		line.show(text)
+	})
+	line.end()
+	switch {
+	case errors.Is(err, errNoReply):
 		return nil, &failure{
-			status: exitTimeout, hint: "the prompt stays queued: heartbeat status " + agent.Name,
+			status: exitTimeout, hint: "the prompt stays queued: " + a.ours() + " status " + agent.Name,
 			err: fmt.Errorf("cannot get a reply from agent %q within %s", agent.Name, c.Timeout),
+		}
+	case err != nil && ctx.Err() != nil:
+		return nil, &failure{
+			status: exitError, hint: fmt.Sprintf("the prompt stays queued: %s status %s; %[1]s inbox %[2]s drop %s takes it out", a.ours(), agent.Name, id),
+			err: fmt.Errorf("cannot get a reply from agent %q: interrupted", agent.Name),
 		}
 	}
 	return d, err
+}
+
+// progressText says where a prompt stands that is waited for.
+func progressText(p send.Progress, ours string) string {
+	if p.InFlight {
+		return fmt.Sprintf("%s works on it for %s", p.Agent.Agent, status.Span(p.Working()))
+	}
+	text := fmt.Sprintf("queued, %d before it", p.Ahead)
+	if p.Ahead == 0 {
+		text = "queued, the next one"
+	}
+	if o, there := p.Obstacle(ours); there {
+		text += "; " + o.Text
+	} else {
+		text += fmt.Sprintf("; %s is %s", p.Agent.Agent, p.Agent.State)
+	}
+	return text
 }
 
 // prompt is the text to send. It never waits for a person to type one.
@@ -205,10 +181,7 @@ func (s sent) text(p *page) {
 		return
 	}
 	p.printf("queued for %s: %s\n", s.Agent, s.ID)
-	switch {
-	case !s.Running:
-		p.printf("It waits until somebody runs `heartbeat run`.\n")
-	case s.Held != "":
-		p.printf("It waits: the agent is held (%s). `heartbeat resume %s` lets it go on.\n", s.Held, s.Agent)
+	if o := s.Obstacle; o != nil {
+		p.printf("It waits: %s; %s\n", o.Text, o.Do)
 	}
 }

@@ -95,6 +95,32 @@ func Holds(a *config.Agent, prefix string, empty bool) (bool, error) {
 	return slices.ContainsFunc(entries, func(e inbox.Entry) bool { return strings.HasPrefix(e.ID, prefix) }), err
 }
 
+// mostAhead bounds how many entries Ahead looks at.
+const mostAhead = 1000
+
+// Ahead counts the entries that come before the one with an id, the one in flight
+// included; inFlight is true when it is that one. Of an entry that is not queued,
+// or behind very many, it says how many of them it has looked at.
+func Ahead(a *config.Agent, id string) (n int, inFlight bool, err error) {
+	q, err := Open(a)
+	if err != nil {
+		return 0, false, err
+	}
+	defer q.Close()
+	flight, err := q.Peek()
+	if err != nil || flight != nil && flight.ID == id {
+		return 0, err == nil, err
+	}
+	entries, err := q.List(mostAhead)
+	if n = slices.IndexFunc(entries, func(e inbox.Entry) bool { return e.ID == id }); n < 0 {
+		n = len(entries)
+	}
+	if flight != nil {
+		n++
+	}
+	return n, false, err
+}
+
 // CompleteTail lets the queue complete a line whose writer has gone quiet without
 // a newline. Who is at the queue meanwhile does that as well.
 func CompleteTail(a *config.Agent) error {

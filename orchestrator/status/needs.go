@@ -26,13 +26,16 @@ const (
 	WasHeld        Word = "was-held"       // when its last run ended
 	HasDeadLetters Word = "dead-letters"   // entries were given up
 	IsPaused       Word = "paused"         // by a person or by an agent's session
+	// What keeps a prompt waiting that is no trouble of the agent's.
+	NobodyRuns Word = "not-running" // no scheduler runs the agent
+	Behind     Word = "behind"      // a person, a slot, background tasks or other hooks come first
 )
 
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
 		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, IsParked, BacksOff, WasHeld,
-		HasDeadLetters, IsPaused,
+		HasDeadLetters, IsPaused, NobodyRuns, Behind,
 	}
 }
 
@@ -40,14 +43,14 @@ func Words() []Word {
 // purpose, nor what ends by itself.
 func (w Word) Alarming() bool {
 	switch w {
-	case IsPaused, IsParked, BacksOff, HasDeadLetters:
+	case IsPaused, IsParked, BacksOff, HasDeadLetters, NobodyRuns, Behind:
 		return false
 	}
 	return true
 }
 
 // Person reports whether it waits for a person: it does not end by itself.
-func (w Word) Person() bool { return w != IsParked && w != BacksOff }
+func (w Word) Person() bool { return w != IsParked && w != BacksOff && w != Behind }
 
 // Trouble is something that keeps an agent from working, or that a person has to
 // know of.
@@ -84,6 +87,32 @@ func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 		return cmp.Compare(slices.Index(order, x.What), slices.Index(order, y.What))
 	})
 	return all
+}
+
+// Obstacle is why what is queued for an agent is not worked on now, and what to
+// type; false when nothing is in its way but what is queued before.
+func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
+	if a.State == Stopped {
+		return Trouble{Agent: a.Agent, What: NobodyRuns, Text: "no scheduler runs the agent", Do: ours + " run"}, true
+	}
+	for _, t := range a.Troubles(ours, now) {
+		if t.What.stops() {
+			return t, true
+		}
+	}
+	if note := a.Note(now); note != "" {
+		return Trouble{Agent: a.Agent, What: Behind, Since: a.Since, Text: note, Do: ours + " status " + a.Agent}, true
+	}
+	return Trouble{}, false
+}
+
+// stops reports whether nothing is handed over meanwhile.
+func (w Word) stops() bool {
+	switch w {
+	case QueueAsks, DirectoryLost, Unusable, IsHeld, IsParked, BacksOff, IsPaused:
+		return true
+	}
+	return false
 }
 
 // place is what is wrong with the agent's directory and queue.

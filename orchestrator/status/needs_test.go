@@ -72,7 +72,8 @@ func TestTroubles(t *testing.T) {
 			[]string{`paused by a session of agent "clerk" for 2h`, "heartbeat resume triage"},
 		},
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(Words())), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
+	kinds := slices.DeleteFunc(Words(), func(w Word) bool { return w == NobodyRuns || w == Behind }) // see TestObstacle
+	if diff := cmp.Diff(slices.Sorted(slices.Values(kinds)), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
 		t.Errorf("kinds without a case: %s", diff)
 	}
 	for what, c := range tests {
@@ -87,6 +88,35 @@ func TestTroubles(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What is queued waits for what stops the agent, or for who comes first.
+func TestObstacle(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, c := range map[string]struct {
+		agent Agent
+		want  Word
+	}{
+		"it runs":           {Agent{AgentState: AgentState{State: Running, Phase: hook.Turn}, Depth: inbox.Depth{Entries: 2}, InFlight: &inbox.InFlight{}}, ""},
+		"it is idle":        {Agent{AgentState: AgentState{State: Idle}, Depth: inbox.Depth{Entries: 1}, Dead: 3}, ""},
+		"nobody runs":       {Agent{AgentState: AgentState{State: Stopped, Paused: now}}, NobodyRuns},
+		"paused":            {Agent{AgentState: AgentState{State: Held, Paused: now}, Dead: 3}, IsPaused},
+		"paused, in a turn": {Agent{AgentState: AgentState{State: Ending, Paused: now}}, IsPaused},
+		"held":              {Agent{AgentState: AgentState{State: Held}}, IsHeld},
+		"parked":            {Agent{AgentState: AgentState{State: Parked, Until: now.Add(time.Hour)}}, IsParked},
+		"no slot":           {Agent{AgentState: AgentState{State: Waiting, Reason: "2 of 2 sessions live"}}, Behind},
+		"a person":          {Agent{AgentState: AgentState{State: Running, Phase: hook.Waiting}, Depth: inbox.Depth{Entries: 1}, Hush: now.Add(time.Minute)}, Behind},
+		"a lost queue":      {Agent{AgentState: AgentState{State: Idle, QueueLost: &QueueLoss{}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, there := c.agent.Obstacle("heartbeat", now)
+			if got.What != c.want || there != (c.want != "") || there && (got.Text == "" || got.Do == "") {
+				t.Errorf("got %+v, want %q", got, c.want)
 			}
 		})
 	}

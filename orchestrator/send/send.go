@@ -1,0 +1,145 @@
+// Package send puts a person's prompt into an agent's queue, and tells how it
+// fares there until the reply is in.
+package send
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/workspace"
+)
+
+// Sent is a prompt that was accepted: it is on disk.
+type Sent struct {
+	Agent string `json:"agent"`
+	ID    string `json:"id"`
+	Inbox string `json:"inbox"`
+	// Running is true when a scheduler runs the agent.
+	Running bool `json:"running"`
+	// Duplicate is true when the id was accepted before; nothing was queued.
+	Duplicate bool `json:"duplicate"`
+	// Ahead counts the entries before it, the one in flight included.
+	Ahead int `json:"ahead"`
+	// Obstacle is why the agent works on nothing now, or null.
+	Obstacle *status.Trouble `json:"obstacle"`
+}
+
+// DirectoryError means that an agent's directory is not there.
+type DirectoryError struct {
+	Agent string
+	Err   error
+}
+
+// Error says which.
+func (e *DirectoryError) Error() string {
+	return fmt.Sprintf("cannot queue the prompt: cannot find the directory of agent %q: %v", e.Agent, e.Err)
+}
+
+// Hint says what to do: a wrong "dir" does not become an empty workspace that
+// nobody looks into.
+func (e *DirectoryError) Hint() string {
+	return "heartbeat apply " + e.Agent + " makes it; or correct dir in the configuration"
+}
+
+// Unwrap returns the cause.
+func (e *DirectoryError) Unwrap() error { return e.Err }
+
+// Prompt queues a prompt for an agent of a fleet, and makes what is missing in
+// its directory. ours is how a command line begins that is about the fleet.
+func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Letter, ours string) (Sent, error) {
+	s := Sent{Agent: a.Name, Inbox: a.Inbox}
+	if err := owner.CheckName(f); err != nil {
+		return s, err // nobody would work on it
+	}
+	if _, err := os.Stat(a.Dir); err != nil {
+		return s, &DirectoryError{a.Name, err}
+	}
+	if err := workspace.MakeHome(a); err != nil {
+		return s, err
+	}
+	id, err := queue.Append(ctx, a, l)
+	switch {
+	case errors.Is(err, inbox.ErrDuplicate):
+		id, s.Duplicate = l.ID, true
+	case err != nil:
+		return s, err
+	}
+	s.ID = id
+	now := lookAt(f, a, id)
+	s.Running, s.Ahead = now.Agent.State != status.Stopped, now.Ahead
+	if o, there := now.Agent.Obstacle(ours, now.at); there {
+		s.Obstacle = &o
+	}
+	return s, nil
+}
+
+// Progress is how a prompt fares that is waited for.
+type Progress struct {
+	Agent status.Agent
+	// InFlight is true when a session has the prompt; else Ahead counts the entries
+	// before it, the one in flight included.
+	InFlight bool
+	Ahead    int
+	at       time.Time
+}
+
+// Obstacle is why the agent works on nothing, if there is a reason.
+func (p Progress) Obstacle(ours string) (status.Trouble, bool) { return p.Agent.Obstacle(ours, p.at) }
+
+// Working is for how long a session has had the entry that it works on.
+func (p Progress) Working() time.Duration {
+	if p.Agent.InFlight == nil {
+		return 0
+	}
+	return max(0, p.at.Sub(p.Agent.InFlight.DeliveredAt))
+}
+
+func lookAt(f *config.Fleet, a *config.Agent, id string) Progress {
+	p := Progress{at: time.Now()}
+	alone := *f
+	alone.Agents = []*config.Agent{a}
+	stateDir, err := owner.StateDir(f)
+	if err != nil {
+		return p
+	}
+	p.Agent = status.Read(&alone, stateDir, nil, p.at).Agents[0]
+	p.Ahead, p.InFlight, err = queue.Ahead(a, id)
+	if err != nil {
+		p.Ahead = 0 // the status says what is wrong
+	}
+	return p
+}
+
+// every is how often Await tells.
+const every = time.Second
+
+// Await waits for the reply to a prompt that was sent, as queue.Await does. tell,
+// when not nil, is told now and then how it fares.
+func Await(ctx context.Context, f *config.Fleet, a *config.Agent, id string, tell func(Progress)) (*inbox.Delivery, error) {
+	if tell != nil {
+		ctx, stop := context.WithCancel(ctx)
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			for ticker := time.NewTicker(every); ; {
+				tell(lookAt(f, a, id))
+				select {
+				case <-ctx.Done():
+					ticker.Stop()
+					return
+				case <-ticker.C:
+				}
+			}
+		}()
+		defer func() { stop(); <-told }()
+	}
+	return queue.Await(ctx, a, id)
+}
