@@ -44,6 +44,7 @@ type cli struct {
 	History    historyCmd    `cmd:"" group:"fleet" help:"Show past sessions and dead letters."`
 	Events     eventsCmd     `cmd:"" group:"fleet" help:"Print the journal, or follow it."`
 	Logs       logsCmd       `cmd:"" group:"fleet" help:"Print what an agent said and did, or follow it."`
+	Replies    repliesCmd    `cmd:"" group:"fleet" help:"Print what agents have answered, or follow it."`
 	Doctor     doctorCmd     `cmd:"" group:"fleet" help:"Find what would keep the fleet from working, and repair what can be."`
 	Attach     attachCmd     `cmd:"" group:"fleet" help:"Join the terminal of an agent's live session."`
 	Screen     screenCmd     `cmd:"" group:"fleet" help:"Print what the terminal of an agent's live session shows."`

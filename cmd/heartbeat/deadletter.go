@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ import (
 )
 
 type deadLetterCmd struct {
-	Agent  string   `arg:"" help:"The agent." complete:"agent"`
+	Agent  string   `arg:"" optional:"" help:"The agent; the whole fleet when none is named." complete:"agent"`
 	Action string   `arg:"" optional:"" complete:"list,show,retry,purge" help:"list, show, retry or purge (list)."`
 	IDs    []string `arg:"" optional:"" name:"id" help:"The dead letters: delivery ids, ids or entry ids."`
 	All    bool     `help:"With retry or purge: all of them."`
@@ -29,10 +30,13 @@ func (deadLetterCmd) Help() string {
 	return `Dead letters are entries that were given up, each with its reason: interrupted,
 poison (its attempts are used up), torn, too-large or dropped. Retry queues them
 again, at the end of the queue; purge deletes them for good.
-The action may also stand before the agent.
+The action may also stand before the agent. Without an agent it is about the
+whole fleet; ids are looked for in all queues.
 
 Examples:
 
+    heartbeat dead-letter
+    heartbeat dead-letter retry 4f1c02d3a9be
     heartbeat dead-letter triage
     heartbeat dead-letter triage show 4f1c02d3a9be
     heartbeat dead-letter triage retry 4f1c02d3a9be
@@ -53,45 +57,110 @@ type deadList struct {
 }
 
 func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
-	var err error
-	if c.Agent, c.Action, err = agentAndAction("dead-letter", c.Agent, c.Action, "list", "show", "retry", "purge"); err != nil {
-		return nil, err
-	}
-	if c.All && c.Action != "retry" && c.Action != "purge" {
-		return nil, usagef("heartbeat dead-letter --help", "--all goes with retry or purge")
-	}
-	if err := checkIDs("dead-letter", c.Action, c.IDs, c.Action != "list", c.All); err != nil {
-		return nil, err
-	}
-	agent, err := a.agent(c.Agent)
+	t, err := a.target("dead-letter", append([]string{c.Agent, c.Action}, c.IDs...), []string{"list", "show", "retry", "purge"})
 	if err != nil {
 		return nil, err
 	}
-	switch c.Action {
-	case "retry":
-		n, err := queue.Retry(ctx, agent, c.IDs, c.All)
-		return done(agent, "queued again", n, err)
-	case "purge":
-		n, err := queue.Purge(ctx, agent, c.IDs, c.All)
-		return done(agent, "deleted", n, err)
-	case "show":
+	if c.All && t.action != "retry" && t.action != "purge" {
+		return nil, usagef("heartbeat dead-letter --help", "--all goes with retry or purge")
+	}
+	if err := checkIDs("dead-letter", t.action, t.ids, t.action != "list", c.All); err != nil {
+		return nil, err
+	}
+	if t.action == "list" {
+		return listDead(ctx, a, t)
+	}
+	whose, err := t.whose("dead-letter", func(agent *config.Agent, id string) (bool, error) {
 		list, err := readDead(ctx, a, agent)
+		return err == nil && slices.ContainsFunc(list.Entries, func(d dead) bool { return d.Named(id) }), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	concerned := func(agent *config.Agent) bool { return len(whose[agent]) > 0 || c.All && (!t.fleet || hasDead(agent)) }
+	switch t.action {
+	case "retry":
+		return each(t, concerned, func(agent *config.Agent) (handled, error) {
+			n, err := queue.Retry(ctx, agent, whose[agent], c.All)
+			return done(agent, "queued again", n, err)
+		})
+	case "purge":
+		return each(t, concerned, func(agent *config.Agent) (handled, error) {
+			n, err := queue.Purge(ctx, agent, whose[agent], c.All)
+			return done(agent, "deleted", n, err)
+		})
+	}
+	found := deadList{Entries: []dead{}, whole: true}
+	for _, agent := range t.agents {
+		if !concerned(agent) {
+			continue
+		}
+		list, err := readDead(ctx, a, agent)
+		if err == nil {
+			err = list.pick(&found, whose[agent], agent)
+		}
 		if err != nil {
 			return nil, err
 		}
-		return list.pick(c.IDs, agent)
 	}
-	return readDead(ctx, a, agent)
+	return &found, nil
 }
 
-// done is the result of an act on dead letters; some may have succeeded when
-// others failed.
-func done(a *config.Agent, what string, n int, err error) (result, error) {
+// hasDead reports whether an agent may have dead letters.
+func hasDead(a *config.Agent) bool {
+	q, err := queue.Open(a)
+	if err != nil {
+		return !isMissing(err)
+	}
+	defer q.Close()
+	var n inbox.DeadCount
+	return q.CountDead(&n) != nil || n.Entries > 0
+}
+
+// listDead are the dead letters of an agent, or of all that have some.
+func listDead(ctx context.Context, a *app, t target) (result, error) {
+	if !t.fleet {
+		return readDead(ctx, a, t.agents[0])
+	}
+	all := deadLists{Agents: []*deadList{}}
+	for _, agent := range t.agents {
+		list, err := readDead(ctx, a, agent)
+		if err != nil {
+			a.warn(fmt.Sprintf("cannot read the dead letters of agent %q: %v", agent.Name, err))
+		} else if len(list.Entries) > 0 {
+			all.Agents = append(all.Agents, list)
+		}
+	}
+	return all, nil
+}
+
+// deadLists are the dead letters of the agents that have some.
+type deadLists struct {
+	Agents []*deadList `json:"agents"`
+}
+
+func (l deadLists) text(p *page) {
+	if len(l.Agents) == 0 {
+		p.printf("there are no dead letters\n")
+		return
+	}
+	var rows [][]cell
+	for _, list := range l.Agents {
+		for _, d := range list.Entries {
+			rows = append(rows, append([]cell{{text: list.Agent}}, d.row(p)...))
+		}
+	}
+	p.listing([]string{"AGENT", "ID", "REASON", "ATTEMPTS", "AT", "PROMPT"}, rows)
+}
+
+// done is what an act on dead letters did; some may have succeeded when others
+// failed.
+func done(a *config.Agent, what string, n int, err error) (handled, error) {
 	if isMissing(err) {
 		err = nil // there is no queue yet, so there was nothing to do
 	}
 	if err != nil && n == 0 {
-		return nil, listHint(err, "dead-letter", a)
+		err = listHint(err, "dead-letter", a)
 	}
 	return handled{a.Name, what, n}, err
 }
@@ -148,8 +217,9 @@ func promptOf(line string) string {
 	return line
 }
 
-func (l *deadList) pick(ids []string, a *config.Agent) (result, error) {
-	found := &deadList{Agent: l.Agent, whole: true}
+// pick adds the dead letters with the ids.
+func (l *deadList) pick(found *deadList, ids []string, a *config.Agent) error {
+	found.Agent = l.Agent
 	for _, id := range ids {
 		before := len(found.Entries)
 		for _, d := range l.Entries {
@@ -158,10 +228,10 @@ func (l *deadList) pick(ids []string, a *config.Agent) (result, error) {
 			}
 		}
 		if len(found.Entries) == before {
-			return nil, listHint(fmt.Errorf("cannot find dead letter %q: %w", id, inbox.ErrNotFound), "dead-letter", a)
+			return listHint(fmt.Errorf("cannot find dead letter %q: %w", id, inbox.ErrNotFound), "dead-letter", a)
 		}
 	}
-	return found, nil
+	return nil
 }
 
 func (l *deadList) text(p *page) {
@@ -180,15 +250,19 @@ func (l *deadList) text(p *page) {
 	default:
 		var rows [][]cell
 		for _, d := range l.Entries {
-			rows = append(rows, []cell{
-				{text: d.name()},
-				{d.reason(), p.yellow},
-				{text: strconv.Itoa(d.Attempts)},
-				{text: d.At.Local().Format("2006-01-02 15:04")},
-				{text: d.Prompt.String()},
-			})
+			rows = append(rows, d.row(p))
 		}
 		p.listing([]string{"ID", "REASON", "ATTEMPTS", "AT", "PROMPT"}, rows)
+	}
+}
+
+func (d dead) row(p *page) []cell {
+	return []cell{
+		{text: d.name()},
+		{d.reason(), p.yellow},
+		{text: strconv.Itoa(d.Attempts)},
+		{text: d.At.Local().Format("2006-01-02 15:04")},
+		{text: d.Prompt.String()},
 	}
 }
 

@@ -127,7 +127,7 @@ func eventText(p *page, e journal.Event) {
 
 // follows are the commands in which -f is --follow, as it is in tail(1) and
 // its like. The fleet's file is --file there, or -f before the command.
-var follows = []string{"events", "logs"}
+var follows = []string{"events", "logs", "replies"}
 
 // withFollow spells -f out where it means --follow.
 func withFollow(args []string) []string {

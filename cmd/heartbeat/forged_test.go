@@ -64,6 +64,7 @@ var walked = map[string][][]string{
 	"Inbox": {{"inbox", "triage"}, {"inbox", "triage", "show", "ID"}}, "Diff": {{"diff"}}, "Doctor": {{"doctor"}},
 	"DeadLetter": {{"dead-letter", "triage"}, {"dead-letter", "triage", "show", "ID"}},
 	"Recover":    {{"recover", "triage", "--on-orphan", "retry"}}, "Apply": {{"apply", "--dry-run"}},
+	"Replies": {{"replies"}}, "Answer": {{"answer", "triage"}},
 	"Send": {}, // looked at once, as it waits
 }
 

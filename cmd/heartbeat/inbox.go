@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"heartbeat/config"
@@ -16,7 +15,7 @@ import (
 )
 
 type inboxCmd struct {
-	Agent  string   `arg:"" help:"The agent." complete:"agent"`
+	Agent  string   `arg:"" optional:"" help:"The agent; the whole fleet when none is named." complete:"agent"`
 	Action string   `arg:"" optional:"" complete:"list,show,drop" help:"list, show or drop (list)."`
 	IDs    []string `arg:"" optional:"" name:"id" help:"The entries to show or drop: ids or delivery ids."`
 	Limit  int      `placeholder:"N" default:"50" help:"With list: how many entries to list at most (${default})."`
@@ -26,10 +25,13 @@ type inboxCmd struct {
 func (inboxCmd) Help() string {
 	return `Lists what is in flight and queued, shows whole entries, or drops queued ones.
 What is dropped is filed as a dead letter. An entry in flight cannot be dropped.
-The action may also stand before the agent.
+The action may also stand before the agent. Without an agent it is about the
+whole fleet; ids are looked for in all queues.
 
 Examples:
 
+    heartbeat inbox
+    heartbeat inbox drop ticket-4711
     heartbeat inbox triage
     heartbeat inbox triage show 4f1c02d3a9be
     heartbeat inbox triage drop 4f1c02d3a9be ticket-4711`
@@ -59,61 +61,96 @@ type queueEntries struct {
 	Entries []queued `json:"entries"`
 }
 
-// handled is how many entries an act concerned.
-type handled struct {
-	Agent string `json:"agent"`
-	Done  string `json:"done"` // dropped, queued again, deleted
-	Count int    `json:"count"`
-}
-
 func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
-	var err error
-	if c.Agent, c.Action, err = agentAndAction("inbox", c.Agent, c.Action, "list", "show", "drop"); err != nil {
+	t, err := a.target("inbox", append([]string{c.Agent, c.Action}, c.IDs...), []string{"list", "show", "drop"})
+	if err != nil {
 		return nil, err
 	}
-	if err := checkIDs("inbox", c.Action, c.IDs, c.Action != "list", false); err != nil {
+	if err := checkIDs("inbox", t.action, t.ids, t.action != "list", false); err != nil {
 		return nil, err
 	}
 	if c.Limit < 1 {
 		return nil, usagef("heartbeat inbox --help", "--limit is below 1")
 	}
-	agent, err := a.agent(c.Agent)
+	if t.action == "list" {
+		return listQueues(ctx, a, t, c.Limit)
+	}
+	whose, err := t.whose("inbox", func(agent *config.Agent, id string) (bool, error) {
+		list, err := readQueue(ctx, agent, wholeList)
+		return err == nil && slices.ContainsFunc(list.Entries, func(e queued) bool { return e.is(id) }), err
+	})
 	if err != nil {
 		return nil, err
 	}
-	switch c.Action {
-	case "drop":
-		n, err := queue.Drop(ctx, agent, c.IDs)
-		if err != nil {
-			return nil, listHint(err, "inbox", agent)
+	concerned := func(agent *config.Agent) bool { return len(whose[agent]) > 0 }
+	if t.action == "drop" {
+		return each(t, concerned, func(agent *config.Agent) (handled, error) {
+			n, err := queue.Drop(ctx, agent, whose[agent])
+			return handled{agent.Name, "dropped", n}, listHint(err, "inbox", agent)
+		})
+	}
+	var found queueEntries
+	for _, agent := range t.agents {
+		if !concerned(agent) {
+			continue
 		}
-		return handled{agent.Name, "dropped", n}, nil
-	case "show":
 		list, err := readQueue(ctx, agent, wholeList)
+		if err == nil {
+			err = list.pick(&found, whose[agent], agent)
+		}
 		if err != nil {
 			return nil, err
 		}
-		return list.pick(c.IDs, agent)
 	}
-	return readQueue(ctx, agent, c.Limit)
+	return found, nil
 }
+
+// listQueues is the beginning of a queue, or of all.
+func listQueues(ctx context.Context, a *app, t target, limit int) (result, error) {
+	if !t.fleet {
+		return readQueue(ctx, t.agents[0], limit)
+	}
+	all := queueLists{Agents: []*queueList{}}
+	for _, agent := range t.agents {
+		list, err := readQueue(ctx, agent, limit)
+		if err != nil {
+			a.warn(fmt.Sprintf("cannot read the queue of agent %q: %v", agent.Name, err))
+		} else if len(list.Entries) > 0 {
+			all.Agents = append(all.Agents, list)
+		}
+	}
+	return all, nil
+}
+
+// queueLists are the beginnings of the queues that hold something.
+type queueLists struct {
+	Agents []*queueList `json:"agents"`
+}
+
+func (l queueLists) text(p *page) {
+	if len(l.Agents) == 0 {
+		p.printf("nothing is queued\n")
+		return
+	}
+	var rows [][]cell
+	for _, q := range l.Agents {
+		for _, e := range q.Entries {
+			rows = append(rows, plain(q.Agent, e.name(), e.State, origin(q.Agent, e.Source), e.Prompt.String()))
+		}
+	}
+	p.listing([]string{"AGENT", "ID", "STATE", "SOURCE", "PROMPT"}, rows)
+	for _, q := range l.Agents {
+		if q.More {
+			p.printf("and more of %s; --limit N lists more of them\n", q.Agent)
+		}
+	}
+}
+
+// is reports whether an id names the entry.
+func (e queued) is(id string) bool { return e.ID == id || e.DeliveryID == id }
 
 // wholeList is more entries than a queue has.
 const wholeList = 1 << 30
-
-// agentAndAction tells the two words after a command apart: people type AGENT
-// ACTION and ACTION AGENT. Without an action it is list.
-func agentAndAction(command, agent, action string, actions ...string) (string, string, error) {
-	switch {
-	case action == "":
-		return agent, "list", nil
-	case slices.Contains(actions, action):
-		return agent, action, nil
-	case slices.Contains(actions, agent):
-		return action, agent, nil
-	}
-	return "", "", usagef("heartbeat "+command+" --help", "%q is no action: it must be one of %s", action, strings.Join(actions, ", "))
-}
 
 // checkIDs checks that ids stand where an action needs them and only there.
 func checkIDs(command, action string, ids []string, needs, all bool) error {
@@ -176,20 +213,21 @@ func inFlight(f *inbox.InFlight) queued {
 	}
 }
 
-func (l *queueList) pick(ids []string, a *config.Agent) (result, error) {
-	found := queueEntries{Agent: l.Agent}
+// pick adds the entries with the ids.
+func (l *queueList) pick(found *queueEntries, ids []string, a *config.Agent) error {
+	found.Agent = l.Agent
 	for _, id := range ids {
 		before := len(found.Entries)
 		for _, e := range l.Entries {
-			if e.ID == id || e.DeliveryID == id {
+			if e.is(id) {
 				found.Entries = append(found.Entries, e)
 			}
 		}
 		if len(found.Entries) == before {
-			return nil, listHint(fmt.Errorf("cannot find entry %q: %w", id, inbox.ErrNotFound), "inbox", a)
+			return listHint(fmt.Errorf("cannot find entry %q: %w", id, inbox.ErrNotFound), "inbox", a)
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // handleColumns is how long an id may be that a list shows.
@@ -235,12 +273,4 @@ func (q queueEntries) text(p *page) {
 		p.printf("\n")
 		p.whole("    ", e.Prompt.Raw())
 	}
-}
-
-func (h handled) text(p *page) {
-	noun := "entries"
-	if h.Count == 1 {
-		noun = "entry"
-	}
-	p.printf("%s: %s %s %s\n", h.Agent, strconv.Itoa(h.Count), noun, h.Done)
 }

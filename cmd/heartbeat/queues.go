@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+)
+
+// target is what a command about queues is to do, and to whose: AGENT ACTION
+// ID…, in which ACTION may stand first, or ACTION ID… for the whole fleet.
+type target struct {
+	agents []*config.Agent
+	fleet  bool // no agent was named
+	action string
+	ids    []string
+}
+
+// target tells the words of a command line apart. Without an action it is list.
+func (a *app) target(command string, words, actions []string) (target, error) {
+	f, err := a.knownFleet()
+	if err != nil {
+		return target{}, err
+	}
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
+	t := target{agents: f.Agents, fleet: true, action: "list"}
+	is := func(i int, in []string) bool { return i < len(words) && slices.Contains(in, words[i]) }
+	name := ""
+	switch {
+	case len(words) == 0:
+	case is(1, actions) || !is(0, actions):
+		name, words = words[0], words[1:]
+	case len(words) > 1 && (f.Agent(words[1]) != nil || words[0] == "list"):
+		name, words = words[1], slices.Concat(words[:1], words[2:])
+	}
+	if name != "" {
+		agent, err := findAgent(f, name)
+		if err != nil {
+			return t, err
+		}
+		t.agents, t.fleet = []*config.Agent{agent}, false
+	}
+	switch {
+	case is(0, actions):
+		t.action, t.ids = words[0], words[1:]
+	case len(words) > 0:
+		return t, usagef("heartbeat "+command+" --help", "%q is no action: it must be one of %s", words[0], strings.Join(actions, ", "))
+	}
+	return t, nil
+}
+
+// ambiguousError means that several agents have what an id names.
+type ambiguousError struct {
+	id     string
+	agents []string
+}
+
+// Error names the agents.
+func (e *ambiguousError) Error() string {
+	return fmt.Sprintf("cannot tell which %q is meant: agents %s have one", e.id, strings.Join(e.agents, ", "))
+}
+
+// Hint says what to type.
+func (*ambiguousError) Hint() string { return "name the agent as well: AGENT ACTION ID" }
+
+// whose sorts ids by the agents that have them; has reports whether one does. An
+// id that nobody has, or more than one, is an error, and nothing is to be done.
+func (t target) whose(command string, has func(a *config.Agent, id string) (bool, error)) (map[*config.Agent][]string, error) {
+	found := map[*config.Agent][]string{}
+	if !t.fleet {
+		found[t.agents[0]] = t.ids
+		return found, nil
+	}
+	for _, id := range t.ids {
+		var owners []*config.Agent
+		for _, a := range t.agents {
+			yes, err := has(a, id)
+			if err != nil {
+				return nil, err
+			}
+			if yes {
+				owners = append(owners, a)
+			}
+		}
+		switch len(owners) {
+		case 0:
+			return nil, &failure{
+				status: exitError, hint: "heartbeat " + command + " lists them",
+				err: fmt.Errorf("cannot find %q in the queues of %d agents: %w", id, len(t.agents), inbox.ErrNotFound),
+			}
+		case 1:
+			found[owners[0]] = append(found[owners[0]], id)
+		default:
+			names := make([]string, len(owners))
+			for i, a := range owners {
+				names[i] = a.Name
+			}
+			return nil, &ambiguousError{id, names}
+		}
+	}
+	return found, nil
+}
+
+// each does something for each agent that is concerned, in the order of the file,
+// and returns what came of it, also where some have failed.
+func each(t target, concerned func(*config.Agent) bool, do func(*config.Agent) (handled, error)) (result, error) {
+	all := manyHandled{Agents: []handled{}}
+	var errs []error
+	for _, a := range t.agents {
+		if !concerned(a) {
+			continue
+		}
+		h, err := do(a)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if err == nil || h.Count > 0 {
+			all.Agents = append(all.Agents, h)
+		}
+	}
+	switch {
+	case !t.fleet && len(all.Agents) == 1:
+		return all.Agents[0], errors.Join(errs...)
+	case len(all.Agents) == 0 && len(errs) > 0:
+		return nil, errors.Join(errs...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// handled is how many entries an act concerned.
+type handled struct {
+	Agent string `json:"agent"`
+	Done  string `json:"done"` // dropped, queued again, deleted
+	Count int    `json:"count"`
+}
+
+func (h handled) text(p *page) { p.printf("%s: %s %s\n", h.Agent, entries(h.Count), h.Done) }
+
+// manyHandled is what an act on the whole fleet did.
+type manyHandled struct {
+	Agents []handled `json:"agents"`
+}
+
+func (m manyHandled) text(p *page) {
+	if len(m.Agents) == 0 {
+		p.printf("there was nothing to do\n")
+	}
+	for _, h := range m.Agents {
+		h.text(p)
+	}
+}
+
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// Queues and dead letters are listed and dealt with over the whole fleet: an id
+// says whose they are.
+func TestQueuesOfTheWholeFleet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", threeAgents)
+	w.ok("apply")
+	if out := w.ok("inbox"); out != "nothing is queued\n" {
+		t.Errorf("inbox: %s", out)
+	}
+	if out := w.ok("dead-letter"); out != "there are no dead letters\n" {
+		t.Errorf("dead-letter: %s", out)
+	}
+	if out := w.ok("dead-letter", "retry", "--all"); out != "there was nothing to do\n" {
+		t.Errorf("dead-letter retry --all: %s", out)
+	}
+	for _, sent := range []string{"clerk one", "clerk two", "quiet three", "clerk both", "quiet both"} {
+		agent, id, _ := strings.Cut(sent, " ")
+		w.ok("send", agent, "--id", id, "prompt "+id)
+	}
+	const list = `AGENT  ID     STATE   SOURCE  PROMPT
+clerk  one    queued  send    prompt one
+clerk  two    queued  send    prompt two
+clerk  both   queued  send    prompt both
+quiet  three  queued  send    prompt three
+quiet  both   queued  send    prompt both
+`
+	if out := w.ok("inbox"); out != list {
+		t.Errorf("inbox:\n%s", out)
+	}
+	if out := w.ok("inbox", "show", "three"); !strings.Contains(out, "    prompt three\n") {
+		t.Errorf("inbox show:\n%s", out)
+	}
+	for _, c := range []struct {
+		args, says string
+		status     int
+	}{
+		{"inbox drop one both", `cannot tell which "both" is meant: agents clerk, quiet have one`, exitError},
+		{"inbox drop one four", `cannot find "four" in the queues of 3 agents`, exitError},
+		{"inbox nobody", `cannot find agent "nobody"`, exitError},
+		{"inbox list nobody", `cannot find agent "nobody"`, exitError},
+		{"inbox drop", "drop needs an id", exitUsage},
+		{"dead-letter retry", "retry needs an id", exitUsage},
+		{"inbox clerk burn", `"burn" is no action`, exitUsage},
+	} {
+		if o := w.run(strings.Fields(c.args)...); o.status != c.status || !strings.Contains(o.stderr, c.says) || o.stdout != "" {
+			t.Errorf("%s: %+v", c.args, o)
+		}
+	}
+	if out := w.ok("inbox"); out != list {
+		t.Errorf("what failed has changed something:\n%s", out)
+	}
+	if out := w.ok("inbox", "drop", "three", "one", "two"); out != "clerk: 2 entries dropped\nquiet: 1 entry dropped\n" {
+		t.Errorf("inbox drop: %s", out)
+	}
+	lines := strings.Split(w.ok("dead-letter"), "\n")
+	if len(lines) != 5 || !strings.HasPrefix(lines[0], "AGENT  ID     REASON   ATTEMPTS  AT ") || !strings.HasPrefix(lines[3], "quiet  three  dropped  ") {
+		t.Errorf("dead-letter:\n%s", strings.Join(lines, "\n"))
+	}
+	if out := w.ok("dead-letter", "show", "two", "three"); !strings.Contains(out, "    prompt two\n") || !strings.Contains(out, "    prompt three\n") {
+		t.Errorf("dead-letter show:\n%s", out)
+	}
+	if out := w.ok("dead-letter", "retry", "three"); out != "quiet: 1 entry queued again\n" {
+		t.Errorf("dead-letter retry: %s", out)
+	}
+	if out := w.ok("dead-letter", "retry", "--all"); out != "clerk: 2 entries queued again\n" {
+		t.Errorf("dead-letter retry --all: %s", out)
+	}
+	var data struct {
+		Agents []struct {
+			Agent   string
+			Entries []struct{ ID string }
+		}
+	}
+	if w.into(&data, "inbox"); len(data.Agents) != 2 || len(data.Agents[0].Entries) != 3 || len(data.Agents[1].Entries) != 2 {
+		t.Errorf("as JSON: %+v", data)
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
+)
+
+type repliesCmd struct {
+	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
+	Follow bool     `help:"Go on with the replies that come, until interrupted; -f for short."`
+	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 09:30, 2026-03-01."`
+	Count  int      `short:"n" placeholder:"N" default:"20" help:"How many replies to begin with, the newest (${default})."`
+}
+
+// Help implements kong's HelpProvider.
+func (repliesCmd) Help() string {
+	return `Prints what agents said last of each prompt that they have done: when, which
+agent, what queued the prompt, and how long it took. With -o json each reply is
+one line, before the envelope.
+
+Examples:
+
+    heartbeat replies
+    heartbeat replies triage -n 1
+    heartbeat replies --since 24h
+    heartbeat replies -f triage builder`
+}
+
+func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
+	if c.Count < 0 {
+		return nil, usagef("heartbeat replies --help", "-n is below 0")
+	}
+	f, err := a.knownFleet()
+	if err != nil {
+		return nil, err
+	}
+	agents, err := pick(f, c.Agents)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	begin := time.Now()
+	past, err := queue.Replies(ctx, agents, c.Since.Time, c.Count)
+	if err != nil && !c.Follow {
+		a.warn(err.Error())
+	}
+	var failed error
+	shown := map[string]bool{}
+	for _, r := range past {
+		if failed = c.print(a, r); failed != nil {
+			break
+		}
+		shown[r.Agent+" "+r.DeliveryID] = true
+	}
+	if c.Follow && failed == nil {
+		queue.FollowReplies(ctx, agents, begin, func(r queue.Reply) bool {
+			if !shown[r.Agent+" "+r.DeliveryID] {
+				failed = c.print(a, r)
+			}
+			return failed == nil
+		})
+	}
+	if gone(failed) {
+		failed = nil
+	}
+	if failed == nil && len(past) == 0 && !c.Follow {
+		return nothing("no replies"), nil
+	}
+	return nil, failed
+}
+
+// nothing is what a command says that has found nothing to print.
+type nothing string
+
+func (n nothing) text(p *page) { p.printf("%s\n", string(n)) }
+
+// MarshalJSON is null: nothing came before it.
+func (nothing) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+func (repliesCmd) print(a *app, r queue.Reply) error {
+	return a.out.emit(r, func(p *page) {
+		p.coloured(p.dim, r.AcknowledgedAt.Local().Format(time.DateTime)+" ")
+		p.coloured(p.cyan, r.Agent)
+		p.printf(" %s", origin(r.Agent, r.Source))
+		if !r.DeliveredAt.IsZero() {
+			p.printf(", %s", status.Span(r.AcknowledgedAt.Sub(r.DeliveredAt)))
+		}
+		if r.Attempt > 1 {
+			p.printf(", attempt %d", r.Attempt)
+		}
+		p.printf("\n")
+		switch {
+		case foreign.Line(r.Reply) == "":
+			p.coloured(p.dim, "    (it said nothing)")
+			p.printf("\n")
+		default:
+			p.whole("    ", r.Reply)
+		}
+		if r.ReplyCut {
+			p.coloured(p.dim, "    (the rest was not kept)")
+			p.printf("\n")
+		}
+	})
+}

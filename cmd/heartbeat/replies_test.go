@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Replies are shown for the whole fleet, in the order of time, and as they come.
+func TestReplies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", threeAgents)
+	w.put("crash.json", `{"rules": []}`)
+	w.ok("apply")
+	if out := w.ok("replies"); out != "no replies\n" {
+		t.Errorf("before: %s", out)
+	}
+	for _, agent := range []string{"quiet", "clerk"} {
+		w.ok("send", agent, "hello "+agent)
+		if o := w.run("run", "--once", agent); o.status != 0 {
+			t.Fatalf("%+v", o)
+		}
+	}
+	out := w.ok("replies")
+	lines := strings.Split(out, "\n")
+	if len(lines) != 5 || !strings.Contains(lines[0], " quiet send, ") || lines[1] != "    done: hello quiet" || !strings.Contains(lines[2], " clerk send, ") || lines[3] != "    done: hello clerk" {
+		t.Errorf("replies:\n%s", out)
+	}
+	if out := w.ok("replies", "-n", "1"); strings.Contains(out, "quiet") || !strings.Contains(out, "hello clerk") {
+		t.Errorf("-n 1:\n%s", out)
+	}
+	if out := w.ok("replies", "quiet", "--since", "1h"); strings.Contains(out, "clerk") || !strings.Contains(out, "hello quiet") {
+		t.Errorf("of one agent:\n%s", out)
+	}
+	if out := w.ok("replies", "--since", "0s"); out != "no replies\n" {
+		t.Errorf("since now:\n%s", out)
+	}
+	if o := w.run("replies", "--since", "soon"); o.status != exitUsage || !strings.Contains(o.stderr, "neither a duration") {
+		t.Errorf("%+v", o)
+	}
+	o := w.run("replies", "-o", "json")
+	if r := envelopeOf(t, o); !*r.OK || strings.Count(o.stdout, "\n") != 3 || !strings.HasPrefix(o.stdout, `{"agent":"quiet","delivery_id":`) {
+		t.Errorf("as JSON: %s", o.stdout)
+	}
+
+	follow := w.command("replies", "-f")
+	seen := &said{}
+	follow.Stdout = seen
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := w.background()
+	w.ok("send", "careful", "as it comes")
+	until(t, "the reply is shown", func() bool { return strings.Contains(seen.String(), "    done: as it comes\n") })
+	if text := seen.String(); strings.Count(text, "    done: ") != 3 {
+		t.Errorf("three replies are shown as:\n%s", text)
+	}
+	if err := errors.Join(follow.Process.Signal(syscall.SIGINT), follow.Wait()); err != nil {
+		t.Error(err)
+	}
+	r.stop()
+}
+
+func TestSince(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
+	for text, want := range map[string]string{
+		"90m": "2026-03-01T10:30:00+01:00", "09:30": "2026-03-01T09:30:00+01:00", "2026-02-27": "2026-02-27T00:00:00+01:00",
+		"2026-02-27 18:15": "2026-02-27T18:15:00+01:00", "2026-02-27T18:15:00Z": "2026-02-27T18:15:00Z", "-1h": "", "yesterday": "", "": "",
+	} {
+		got, err := parseSince(text, now)
+		if (err != nil) != (want == "") || err == nil && got.Format(time.RFC3339) != want {
+			t.Errorf("%q: %v, %v, want %s", text, got, err, want)
+		}
+	}
+}

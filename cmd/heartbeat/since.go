@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// since is a time from which on something is shown: so long ago, or a time of
+// the day or of the calendar, in local time. The zero value is the beginning.
+type since struct{ time.Time }
+
+// sinceForms are how a time may be written.
+var sinceForms = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
+
+// Decode implements kong's MapperValue.
+func (s *since) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("time", &text); err != nil {
+		return err
+	}
+	at, err := parseSince(text, time.Now())
+	s.Time = at
+	return err
+}
+
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, form := range sinceForms {
+		if at, err := time.ParseInLocation(form, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	if at, err := time.ParseInLocation("15:04", text, now.Location()); err == nil {
+		y, m, d := now.Date()
+		return time.Date(y, m, d, at.Hour(), at.Minute(), 0, 0, now.Location()), nil
+	}
+	return time.Time{}, fmt.Errorf(`%q is neither a duration like 90m or 24h nor a time like 09:30, 2026-03-01 or "2026-03-01 09:30"`, text)
+}

@@ -1,0 +1,108 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+)
+
+// Reply is what an agent said last of an entry that it has done.
+type Reply struct {
+	Agent string `json:"agent"`
+	inbox.Delivery
+}
+
+// Replies returns the replies of agents since a time, the newest of them where
+// there are more than most, oldest first. What keeps it from reading those of an
+// agent is in the error, beside the replies of the others.
+func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most int) ([]Reply, error) {
+	var all []Reply
+	var errs []error
+	for _, a := range agents {
+		own, err := repliesOf(ctx, a, since, most)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("cannot read the replies of agent %q: %w", a.Name, err))
+		}
+		all = append(all, own...)
+	}
+	slices.SortStableFunc(all, func(x, y Reply) int { return x.AcknowledgedAt.Compare(y.AcknowledgedAt) })
+	return all[max(0, len(all)-most):], errors.Join(errs...)
+}
+
+func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int) ([]Reply, error) {
+	q, err := Open(a)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	q.Within(ctx)
+	var own []Reply
+	for d, err := range q.Deliveries() {
+		if err != nil {
+			return own, err
+		}
+		if d.AcknowledgedAt.Before(since) {
+			continue
+		}
+		if own = append(own, Reply{a.Name, d}); len(own) > 2*most {
+			own = slices.Clone(own[len(own)-most:])
+		}
+	}
+	return own[max(0, len(own)-most):], nil
+}
+
+// unmade is how often it is looked whether a queue is there that was not.
+const unmade = time.Second
+
+// FollowReplies calls do with each reply of the agents that is acknowledged after
+// a time, one at a time, until ctx ends or do returns false.
+func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time, do func(Reply) bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	came := make(chan Reply)
+	var all sync.WaitGroup
+	for _, a := range agents {
+		all.Go(func() { follow(ctx, a, after, came) })
+	}
+	go func() { all.Wait(); close(came) }()
+	for r := range came {
+		if !do(r) {
+			stop()
+			for range came { // until all have noticed
+			}
+			return
+		}
+	}
+}
+
+func follow(ctx context.Context, a *config.Agent, after time.Time, came chan<- Reply) {
+	for ctx.Err() == nil {
+		if q, err := Open(a); err == nil {
+			for d, err := range q.Follow(ctx) {
+				if err != nil || !d.AcknowledgedAt.After(after) {
+					continue
+				}
+				select {
+				case came <- Reply{a.Name, d}:
+					after = d.AcknowledgedAt
+				case <-ctx.Done():
+				}
+			}
+			_ = q.Close() // it was only read
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(unmade):
+		}
+	}
+}
