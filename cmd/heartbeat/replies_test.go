@@ -8,6 +8,62 @@ import (
 	"time"
 )
 
+// TestLogsOfTheWholeFleet: what agents say is shown in the order of time, with
+// who says it, and followed into sessions that begin later.
+func TestLogsOfTheWholeFleet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", threeAgents)
+	w.put("crash.json", `{"rules": []}`)
+	w.ok("apply")
+	if out := w.ok("logs"); out != "" {
+		t.Errorf("before: %s", out)
+	}
+	for _, agent := range []string{"quiet", "clerk"} {
+		w.ok("send", agent, "hello "+agent)
+		if o := w.run("run", "--once", agent); o.status != 0 {
+			t.Fatalf("%+v", o)
+		}
+	}
+	out := w.ok("logs")
+	first, second := strings.Index(out, " quiet   > hello quiet\n"), strings.Index(out, " clerk   > hello clerk\n")
+	if first < 0 || second < first || strings.Count(out, " clerk   done: hello clerk\n") != 1 {
+		t.Errorf("logs:\n%s", out)
+	}
+	if out := w.ok("logs", "clerk", "quiet", "-n", "1"); strings.Count(out, "\n") != 1 || !strings.Contains(out, " clerk done: hello clerk\n") {
+		t.Errorf("the last line of two:\n%s", out)
+	}
+	if out := w.ok("logs", "quiet", "--since", "1h"); strings.Contains(out, " quiet ") || !strings.Contains(out, " done: hello quiet\n") {
+		t.Errorf("of one:\n%s", out)
+	}
+	if out := w.ok("logs", "--since", "0s"); out != "" {
+		t.Errorf("since now:\n%s", out)
+	}
+	if o := w.run("logs", "--raw"); o.status != exitUsage {
+		t.Errorf("--raw of all: %+v", o)
+	}
+	if o := w.run("logs", "-o", "json"); !strings.HasPrefix(o.stdout, `{"agent":"quiet","at":`) {
+		t.Errorf("as JSON: %+v", o)
+	}
+
+	follow := w.command("logs", "-f")
+	seen := &said{}
+	follow.Stdout = seen
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := w.background()
+	w.ok("send", "careful", "as it comes")
+	w.ok("send", "quiet", "and again")
+	for _, want := range []string{" careful done: as it comes\n", " quiet   done: and again\n"} {
+		until(t, want, func() bool { return strings.Contains(seen.String(), want) })
+	}
+	if err := errors.Join(follow.Process.Signal(syscall.SIGINT), follow.Wait()); err != nil {
+		t.Error(err)
+	}
+	r.stop()
+}
+
 // Replies are shown for the whole fleet, in the order of time, and as they come.
 func TestReplies(t *testing.T) {
 	t.Parallel()

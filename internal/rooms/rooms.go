@@ -55,6 +55,7 @@ var allowed = map[string][]string{
 		"config", "hook/...", "ptyrun",
 		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/owner", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
 	},
+	"orchestrator/logs":       {"config", "hook", "hook/durable", "orchestrator/journal", "orchestrator/launch", "orchestrator/transcript"},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "ptyrun/peer"},
 	"orchestrator/fleetfile":  {"config", "orchestrator"},

@@ -1,0 +1,249 @@
+// Package logs finds what agents were asked, said and did, for people to read:
+// the conversation of an agent's live session, or the last, or a past one, and
+// what its terminal has shown. It follows an agent from one session to the next.
+package logs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/transcript"
+)
+
+// Session is a session, and where what was said in it is kept, or "".
+type Session struct{ ID, Transcript string }
+
+// Shown is the session that an agent's record shows, live or not; nil for none.
+func Shown(a *config.Agent) (*Session, error) {
+	r, err := hook.ReadRecord(a.Home)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return found(a, r.Session, r.Transcript)
+}
+
+// found finds what a session has said: what its record claims, where that can be.
+func found(a *config.Agent, session, claimed string) (*Session, error) {
+	dir, err := launch.ConfigDir(a)
+	return &Session{session, transcript.Find(dir, a.Dir, session, claimed)}, err
+}
+
+// NotFoundError means that there is nothing to show.
+type NotFoundError struct{ what, hint string }
+
+// Error says what.
+func (e *NotFoundError) Error() string { return "cannot find " + e.what }
+
+// Hint says what to type instead.
+func (e *NotFoundError) Hint() string { return e.hint }
+
+// Last is an agent's live or last session; a *NotFoundError where it has had
+// none.
+func Last(a *config.Agent) (*Session, error) {
+	s, err := Shown(a)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if s == nil {
+		return nil, &NotFoundError{
+			fmt.Sprintf("a session of agent %q: it has had none", a.Name), fmt.Sprintf("heartbeat logs %s -f waits for one", a.Name),
+		}
+	}
+	return s, nil
+}
+
+// Past is the session of an agent whose id begins with a prefix, by the journal
+// in the state directory; a *NotFoundError where that is none or several. last is
+// the agent's last one.
+func Past(a *config.Agent, stateDir string, last *Session, prefix string) (*Session, error) {
+	if strings.HasPrefix(last.ID, prefix) {
+		return last, nil
+	}
+	ids := map[string]bool{}
+	for e, err := range journal.Read(stateDir) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Kind == journal.Ended && e.Agent == a.Name && strings.HasPrefix(e.Session, prefix) {
+			ids[e.Session] = true
+		}
+	}
+	if len(ids) != 1 {
+		why := "the journal knows none"
+		if len(ids) > 1 {
+			why = fmt.Sprintf("%d sessions begin so", len(ids))
+		}
+		return nil, &NotFoundError{
+			fmt.Sprintf("session %q of agent %q: %s", prefix, a.Name, why),
+			"heartbeat history " + a.Name + " lists them, with -o json by their whole ids",
+		}
+	}
+	past := slices.Collect(maps.Keys(ids))[0]
+	beside := ""
+	if last.Transcript != "" {
+		beside = filepath.Join(filepath.Dir(last.Transcript), past+".jsonl")
+	}
+	return found(a, past, beside)
+}
+
+// Conversation reads what an agent was asked, said and did, and goes on where it
+// stopped, also in the agent's next sessions.
+type Conversation struct {
+	Agent *config.Agent
+	open  *transcript.Reader
+	of    Session
+}
+
+// Close closes what is open.
+func (c *Conversation) Close() {
+	if c.open != nil {
+		_ = c.open.Close() // it was only read
+		c.open = nil
+	}
+}
+
+// Of has the conversation of a session read from now on; nothing happens while
+// it is not there, and where it is read already. An error is about a transcript
+// that is there and cannot be read.
+func (c *Conversation) Of(s *Session) error {
+	if s == nil || s.Transcript == "" || c.open != nil && s.Transcript == c.of.Transcript {
+		return nil
+	}
+	next, err := transcript.Open(s.Transcript)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.Close()
+	c.open, c.of = next, *s
+	return nil
+}
+
+// Each calls do with what was said and done since the last call, until do returns
+// false. Where there is no transcript yet it is a *NotFoundError.
+func (c *Conversation) Each(do func(transcript.Line) bool) error {
+	if c.open == nil {
+		return &NotFoundError{
+			fmt.Sprintf("the transcript of agent %q: its session has said nothing yet, or its transcript was removed", c.Agent.Name),
+			fmt.Sprintf("heartbeat logs %s -f waits for it; heartbeat logs %[1]s --raw prints its terminal", c.Agent.Name),
+		}
+	}
+	return c.open.Each(do)
+}
+
+// Follow is Each in the session that the agent's record shows by then: what is
+// left of the one before comes first.
+func (c *Conversation) Follow(do func(transcript.Line) bool) error {
+	now, _ := Shown(c.Agent) // what cannot be read now may be later
+	if now == nil || now.Transcript == c.of.Transcript && c.open != nil {
+		if c.open == nil {
+			return nil
+		}
+		return c.open.Each(do)
+	}
+	more := true
+	rest := func(l transcript.Line) bool { more = do(l); return more }
+	if c.open != nil {
+		if err := c.open.Each(rest); err != nil || !more {
+			return err
+		}
+	}
+	_ = c.Of(now) // it is tried again
+	if c.open == nil || c.of.Transcript != now.Transcript {
+		return nil
+	}
+	return c.open.Each(rest)
+}
+
+// Gone is the error for a session whose conversation is not kept any more.
+func Gone(a *config.Agent, s *Session) error {
+	return &NotFoundError{
+		fmt.Sprintf("the transcript of session %s: the client keeps none under its id; it was removed, or went on with another conversation", s.ID),
+		fmt.Sprintf("heartbeat logs %s %s --raw prints its terminal, while that is kept", a.Name, s.ID),
+	}
+}
+
+// Known reports whether what was said in the session is being read.
+func (c *Conversation) Known(s *Session) bool { return c.open != nil && c.of.ID == s.ID }
+
+// maxRaw is how much of a terminal's log is copied, the end of it. The agent can
+// make it any size; ours ends sooner.
+const maxRaw = 128 << 20
+
+// Terminal copies what the terminal of an agent's session has shown, from an
+// offset on, and returns how far it came. The agent can write the folder: no link
+// is followed.
+func Terminal(w io.Writer, a *config.Agent, session string, at int64) (n int64, err error) {
+	name := session + ".log"
+	if !filepath.IsLocal(name) || filepath.Base(name) != name {
+		return 0, fmt.Errorf("%q is not the id of a session", session)
+	}
+	sessions, err := durable.OpenBelow(a.Dir, filepath.Join(a.Home, "sessions"))
+	if err != nil {
+		return 0, err
+	}
+	defer sessions.Close()
+	f, err := sessions.OpenFile(name, os.O_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	from := max(at, info.Size()-maxRaw)
+	if _, err := io.Copy(w, io.NewSectionReader(f, from, max(0, info.Size()-from))); err != nil {
+		return 0, err
+	}
+	return max(0, info.Size()-at), nil
+}
+
+// Said is a line of an agent's conversation.
+type Said struct {
+	Agent string `json:"agent"`
+	transcript.Line
+}
+
+// Newest returns the newest lines of several conversations that are wanted, as
+// many as most, in the order of time. Several may have said nothing yet, one
+// alone may not.
+func Newest(all []*Conversation, most int, wanted func(transcript.Line) bool) ([]Said, error) {
+	var lines []Said
+	var errs []error
+	for _, c := range all {
+		var own []Said
+		err := c.Each(func(l transcript.Line) bool {
+			if wanted(l) {
+				own = append(own, Said{c.Agent.Name, l})
+			}
+			if len(own) > 2*most+1 {
+				own = slices.Clone(own[len(own)-most:])
+			}
+			return true
+		})
+		if _, quiet := errors.AsType[*NotFoundError](err); err != nil && (!quiet || len(all) == 1) {
+			errs = append(errs, err)
+		}
+		lines = append(lines, own...)
+	}
+	if len(all) > 1 {
+		slices.SortStableFunc(lines, func(x, y Said) int { return cmp.Compare(x.At.UnixNano(), y.At.UnixNano()) })
+	}
+	return lines[max(0, len(lines)-most):], errors.Join(errs...)
+}
