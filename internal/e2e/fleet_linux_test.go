@@ -29,6 +29,8 @@ type fleet struct {
 	*Lab
 	bin  string
 	file string
+	// managed is a folder to lay over /etc for our programs alone, or "".
+	managed string
 }
 
 // agentYAML is one agent in the lab's workspace; %s is more of its fields,
@@ -71,10 +73,23 @@ func (f *fleet) write(path, text string) {
 	}
 }
 
+// overlay runs a program that sees a folder laid over /etc, which nobody else
+// does: $0 is the folder, with room for the kernel's own in it.
+const overlay = `mount -t overlay overlay -o "lowerdir=/etc,upperdir=$0/upper,workdir=$0/work" /etc && exec "$@"`
+
+// program is a command of ours.
+func (f *fleet) program(args ...string) *exec.Cmd {
+	argv := append([]string{filepath.Join(f.bin, "heartbeat")}, args...)
+	if f.managed != "" {
+		argv = append([]string{"unshare", "-m", "sh", "-c", overlay, f.managed}, argv...)
+	}
+	return exec.Command(argv[0], argv[1:]...)
+}
+
 // heartbeat runs a command to its end.
 func (f *fleet) heartbeat(stdin string, args ...string) (stdout, stderr string, code int) {
 	f.t.Helper()
-	cmd := exec.Command(filepath.Join(f.bin, "heartbeat"), args...)
+	cmd := f.program(args...)
 	var out, err bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &err
 	cmd.Env, cmd.Dir = f.Env(), f.Dir
@@ -126,7 +141,7 @@ func (b *logBuffer) String() string {
 func (f *fleet) start(args ...string) *scheduler {
 	f.t.Helper()
 	s := &scheduler{f: f, stderr: &logBuffer{}, done: make(chan struct{})}
-	s.cmd = exec.Command(filepath.Join(f.bin, "heartbeat"), append([]string{"run"}, args...)...)
+	s.cmd = f.program(append([]string{"run"}, args...)...)
 	s.cmd.Env, s.cmd.Dir = f.Env(), f.Dir
 	s.cmd.Stdout, s.cmd.Stderr = s.stderr, s.stderr
 	if err := s.cmd.Start(); err != nil {

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,6 +44,24 @@ var places = map[string]func(f *fleet, settings map[string]any){
 		f.WriteJSON(path, s)
 		f.argue("--settings", path)
 	},
+	"managed": func(f *fleet, s map[string]any) { f.manage(s) },
+}
+
+// manage gives the fleet's programs, and what they start, an administrator's
+// settings. The machine's own are not touched.
+func (f *fleet) manage(s map[string]any) {
+	f.t.Helper()
+	f.managed = filepath.Join(f.Dir, "etc")
+	own := filepath.Join(f.managed, "upper", "claude-code")
+	// An overlay cannot lie on another one, as in a container: a file system of
+	// its own is mounted there, in this test's namespace of mounts alone.
+	if err := errors.Join(os.MkdirAll(own, 0o755), os.Mkdir(filepath.Join(f.managed, "work"), 0o755)); err != nil {
+		f.t.Fatal(err)
+	}
+	f.WriteJSON(filepath.Join(own, "managed-settings.json"), s)
+	if out, err := exec.Command("unshare", "-m", "sh", "-c", overlay, f.managed, "true").CombinedOutput(); err != nil {
+		f.t.Skipf("nothing can be laid over /etc here: %v: %s", err, out)
+	}
 }
 
 // argue adds arguments to the agent's command.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -123,12 +124,12 @@ func (s *Settings) merge(later Settings) {
 	}
 }
 
-// A Store is the four places settings come from. Files are read at every
+// A Store is the five places settings come from. Files are read at every
 // look, so that an edit is live at the next event; what --settings named is
-// pinned for the life of the process.
+// pinned for the life of the process. The administrator's count most.
 type Store struct {
-	User, Project, Local string // paths; "": not read
-	Pinned               Settings
+	User, Project, Local, Managed string // paths; "": not read
+	Pinned                        Settings
 }
 
 // Look reads and merges the settings as they are now. A broken file adds
@@ -149,6 +150,11 @@ func (s *Store) Look() (Settings, error) {
 	}
 	all.merge(s.Pinned)
 	all.SkipBypassNote = all.SkipBypassNote || s.Pinned.SkipBypassNote
+	managed, err := readFile(s.Managed)
+	if err != nil {
+		return all, errors.Join(append(errs, err)...)
+	}
+	all.merge(managed)
 	return all, errors.Join(errs...)
 }
 
@@ -286,6 +292,14 @@ func parseTimeout(raw *json.RawMessage) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
+// managedFile is the administrator's settings.
+func managedFile() string {
+	if runtime.GOOS == "darwin" {
+		return "/Library/Application Support/ClaudeCode/managed-settings.json"
+	}
+	return "/etc/claude-code/managed-settings.json"
+}
+
 // ProjectStore is the store of a session started in dir by a user whose home
 // is home. sources is --setting-sources split at commas; nil means all.
 func ProjectStore(home, dir string, sources []string) *Store {
@@ -299,5 +313,6 @@ func ProjectStore(home, dir string, sources []string) *Store {
 		User:    use("user", home, ".claude", "settings.json"),
 		Project: use("project", dir, ".claude", "settings.json"),
 		Local:   use("local", dir, ".claude", "settings.local.json"),
+		Managed: managedFile(), // whatever the sources
 	}
 }
