@@ -18,6 +18,10 @@ type Stops struct {
 	Over   string `json:"over,omitempty"`   // the one of the last turn that no hook prolonged
 	Cut    string `json:"cut,omitempty"`    // the one at whose Stop a hook had it end although another had it go on
 	By     string `json:"by,omitempty"`     // the command line of that hook, or client.UnknownHook
+	// Alone is at how many Stops in a row others had the client go on and none of
+	// ours was called, AloneBy their command lines.
+	Alone   int      `json:"alone,omitempty"`
+	AloneBy []string `json:"alone_by,omitempty"`
 }
 
 // next returns the next Stop, or false when none stands there yet. mine is what
@@ -36,6 +40,13 @@ func (s *Stops) next(mine string) (stop client.Stopping, found bool) {
 		stop = record.Judge(mine, ours)
 		if !stop.Continued {
 			s.Over = s.Prompt
+		}
+		if !stop.Alone {
+			s.Alone, s.AloneBy = 0, nil
+		} else if s.Alone++; len(s.AloneBy) < MaxGates {
+			for _, command := range stop.Others {
+				s.AloneBy = client.AppendNew(s.AloneBy, ShownCommand(command))
+			}
 		}
 		if stop.CutBy != "" {
 			s.Cut, s.By = s.Prompt, ShownCommand(stop.CutBy)
@@ -135,6 +146,20 @@ func (s *Stops) CutShort(r *Record) string {
 		return ""
 	}
 	return s.By
+}
+
+// PassedOver returns the hooks that have the client go on without ours being
+// called, once the session has had as many turns as it may without an
+// acknowledgement: nobody but the shim can end it then. Before that it is nil.
+func (s *Stops) PassedOver(r *Record) []string {
+	if r.Phase != Turn || r.Policy.MaxContinuations <= 0 {
+		return nil
+	}
+	s.readAll(r.Transcript)
+	if s.Alone == 0 || r.Continuations+s.Alone < r.Policy.MaxContinuations {
+		return nil
+	}
+	return s.AloneBy
 }
 
 func (s *Stops) readAll(transcript string) {

@@ -248,3 +248,29 @@ func TestLongHooksAreNamedShortly(t *testing.T) {
 		}
 	}
 }
+
+// An administrator's Stop hook that blocks keeps ours from being called: 173 paid
+// turns in a minute, until the shim counted them itself.
+func TestStopsThatPassOursOver(t *testing.T) {
+	t.Parallel()
+	const ours, theirs = `{"command":"/x/heartbeat-stop hook"}`, `{"command":"make test"}`
+	alone := stopLine(theirs, `"[make test]: fails"`)
+	both := stopLine(ours+","+theirs, `"[make test]: fails"`)
+	over := stopLine(ours+","+theirs, "")
+	for name, tt := range map[string]struct {
+		lines []string
+		phase Phase
+		want  []string
+	}{
+		"each time":            {[]string{alone, alone, alone}, Turn, []string{"make test"}},
+		"not often enough":     {[]string{alone, alone}, Turn, nil},
+		"ours was called then": {[]string{alone, alone, both}, Turn, nil},
+		"and now again":        {[]string{alone, alone, over, alone}, Turn, nil},
+		"no turn":              {[]string{alone, alone, alone}, Ending, nil},
+	} {
+		r := &Record{Phase: tt.phase, Transcript: transcriptOf(t, tt.lines...), Continuations: 1, Policy: Policy{MaxContinuations: 4}}
+		if got := new(Stops).PassedOver(r); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -48,6 +48,9 @@ type Stopping struct {
 	Others []string
 	// Continued is true when the client went on, by whatever hook.
 	Continued bool
+	// Alone is true when it did and none of ours was called: the administrator's
+	// hooks come first (2.1.329).
+	Alone bool
 	// CutBy is the hook that had it end although another had it go on.
 	CutBy string
 }
@@ -70,6 +73,10 @@ func (r *StopRecord) Judge(mine string, ours func(command string) bool) Stopping
 	}
 	if !st.Continued {
 		return st
+	}
+	st.Alone = true
+	for _, h := range r.Hooks {
+		st.Alone = st.Alone && !ours(h.Command)
 	}
 	own := slices.IndexFunc(said, func(text string) bool { return r.saidBy(ours, text) })
 	if mine != "" && own < 0 {

@@ -53,8 +53,6 @@ func (f *fleet) manage(s map[string]any) {
 	f.t.Helper()
 	f.managed = filepath.Join(f.Dir, "etc")
 	own := filepath.Join(f.managed, "upper", "claude-code")
-	// An overlay cannot lie on another one, as in a container: a file system of
-	// its own is mounted there, in this test's namespace of mounts alone.
 	if err := errors.Join(os.MkdirAll(own, 0o755), os.Mkdir(filepath.Join(f.managed, "work"), 0o755)); err != nil {
 		f.t.Fatal(err)
 	}
@@ -133,7 +131,11 @@ func TestForeignStopHookThatAlwaysBlocks(t *testing.T) {
 				if code != 1 {
 					t.Errorf("exit %d\n%s%s", code, out, errs)
 				}
-				if n := len(f.calls()); n < 2 || n > 5 {
+				most := 5
+				if place == "managed" {
+					most = 20 // the shim ends it: the client does not call our hook
+				}
+				if n := len(f.calls()); n < 2 || n > most {
 					t.Errorf("%d model calls", n)
 				}
 				if got := f.ends(); len(got) != 1 || !strings.HasPrefix(got[0], "runaway") || !strings.Contains(got[0], tooth) {
@@ -175,10 +177,11 @@ func TestForeignStopHookWithAReason(t *testing.T) {
 		place  string
 		fields []string
 	}{
-		"learned, by the user":    {place: "user"},
-		"learned, by the command": {place: "--settings"},
-		"declared":                {place: "project", fields: []string{"foreign-stop-hooks: gate"}},
-		"kept waiting":            {place: "project", fields: []string{"mode: persist"}},
+		"learned, by the user":          {place: "user"},
+		"learned, by the command":       {place: "--settings"},
+		"learned, of the administrator": {place: "managed"},
+		"declared":                      {place: "project", fields: []string{"foreign-stop-hooks: gate"}},
+		"kept waiting":                  {place: "project", fields: []string{"mode: persist"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothClients(t, func(t *testing.T, c client) {

@@ -74,8 +74,18 @@ type event struct {
 	matcher string  // what a group's matcher is held against
 	agent   []field // agent_id and agent_type, for a subagent's events
 	fields  []field
-	timeout time.Duration  // of hooks without one of their own
-	heard   func(answered) // when not nil, told of each hook when it has ended
+	timeout time.Duration         // of hooks without one of their own
+	heard   func(answered)        // when not nil, told of each hook when it has ended
+	only    func(hooks.Hook) bool // when not nil, of which hooks
+}
+
+// hooksFor are the hooks of an event.
+func (s *session) hooksFor(settings hooks.Settings, e event) []hooks.Hook {
+	all := settings.For(e.name, e.matcher)
+	if e.only == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(h hooks.Hook) bool { return !e.only(h) })
 }
 
 // carries says which events have permission_mode and effort.
@@ -147,7 +157,7 @@ func (s *session) fire(ctx context.Context, e event) []answered {
 	settings, _ := s.store.Look()
 	var wait []hooks.Hook
 	call := hooks.Call{Payload: s.payload(e), Env: s.environ(settings, carries[e.name].effort), Dir: s.directory(), Timeout: e.timeout}
-	for _, h := range settings.For(e.name, e.matcher) {
+	for _, h := range s.hooksFor(settings, e) {
 		if h.Async {
 			s.beside.Go(func() { s.runAsync(h, call, e.name) })
 			continue

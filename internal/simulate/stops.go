@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"heartbeat/internal/simulate/hooks"
 )
 
 // feedback is what Stop hooks have the model do next.
@@ -18,7 +20,7 @@ func (s *session) stop(ctx context.Context, active bool, reply string) (next fee
 		{"background_tasks", s.runningTasks()},
 		{"session_crons", []any{}},
 	}}
-	sum := summary{infos: s.hooksOf(e)}
+	var sum summary
 	e.heard = func(a answered) {
 		text, system := stopFeedback(a)
 		if text != "" {
@@ -31,7 +33,15 @@ func (s *session) stop(ctx context.Context, active bool, reply string) (next fee
 		}
 		sum.add(a, text)
 	}
-	s.fire(ctx, e)
+	// Measured in 2.1.329: the administrator's come first, and where one of them
+	// blocks the others are not called.
+	for _, managed := range []bool{true, false} {
+		e.only = func(h hooks.Hook) bool { return h.Managed == managed }
+		sum.infos = append(sum.infos, s.hooksOf(e)...)
+		if s.fire(ctx, e); len(next.user) > 0 {
+			break
+		}
+	}
 	if ctx.Err() != nil {
 		return next, false
 	}
@@ -83,7 +93,7 @@ type hookInfo struct {
 func (s *session) hooksOf(e event) []hookInfo {
 	settings, _ := s.store.Look()
 	var infos []hookInfo
-	for _, h := range settings.For(e.name, e.matcher) {
+	for _, h := range s.hooksFor(settings, e) {
 		infos = append(infos, hookInfo{Command: h.Shown()})
 	}
 	return infos

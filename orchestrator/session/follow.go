@@ -122,6 +122,10 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 		s.takeBack(ctx, by, before)
 		return ending{}, false
 	}
+	if by := s.stops.PassedOver(s.record); by != nil {
+		s.update(ctx, func(r *hook.Record) { r.Gates = heardGates(r.Gates, by) })
+		return s.rule(ctx, verdict{end: hook.EndRunaway, detail: hook.NameHooks(by) + " has the client go on, and ours is not called"}, before, now)
+	}
 	v := judge(facts{
 		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
 		waiterGone: s.record.Waiter.PID != 0 && !Alive(s.record.Waiter),

@@ -45,6 +45,7 @@ type Hook struct {
 	Timeout time.Duration
 	Async   bool // the client does not wait
 	Rewake  bool // asynchronous, and exit 2 wakes an idle session
+	Managed bool // the administrator's
 }
 
 // Shown is the hook as the client names it to people and to the model.
@@ -154,6 +155,7 @@ func (s *Store) Look() (Settings, error) {
 	if err != nil {
 		return all, errors.Join(append(errs, err)...)
 	}
+	managed.owned()
 	all.merge(managed)
 	return all, errors.Join(errs...)
 }
@@ -290,6 +292,17 @@ func parseTimeout(raw *json.RawMessage) (time.Duration, error) {
 		return 1 << 62, nil
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// owned marks all hooks as the administrator's.
+func (s *Settings) owned() {
+	for _, groups := range s.Groups {
+		for _, g := range groups {
+			for i := range g.Hooks {
+				g.Hooks[i].Managed = true
+			}
+		}
+	}
 }
 
 // managedFile is the administrator's settings.
