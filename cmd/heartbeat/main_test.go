@@ -34,8 +34,17 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+	// t.TempDir has the test's name in it: too long for the paths of sockets.
+	dir, err := os.MkdirTemp("", "w")
 	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("cannot clean up: %v", err)
+		}
+	})
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		t.Fatal(err)
 	}
 	return &world{t: t, dir: dir, env: []string{

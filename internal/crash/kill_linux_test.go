@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -53,25 +54,30 @@ func calls(t testing.TB, f form) (calls []int) {
 	return calls
 }
 
-// job is one tick of one scenario: all kill points of it.
+// job is one tick of one scenario: all kill points of it, or a slice of them.
 type job struct {
 	form   form
 	policy inbox.OrphanPolicy
 	follow followUp
 	tick   int
+	turn   int // the slice's first point
 }
 
 // TestKillBeforeEveryCall kills every hook of a session before each of its
-// calls that change something, for every form, policy and follow-up.
+// calls that change something, for every form. Each of these points has one of
+// the nine pairs of policy and follow-up, another one in each run, and all of
+// them with -full.
 func TestKillBeforeEveryCall(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
+	turn := rand.IntN(len(policies) * len(followUps))
+	t.Logf("turn %d of the pairs", turn)
 	var jobs []job
 	for _, f := range []form{wiredJSON, wiredStderr, session} {
 		for tick := range calls(t, f) {
-			for _, p := range policies {
-				for _, u := range followUps {
-					jobs = append(jobs, job{f, p, u, tick})
+			for i, p := range policies {
+				for j, u := range followUps {
+					jobs = append(jobs, job{f, p, u, tick, turn + i*len(followUps) + j})
 				}
 			}
 		}
@@ -123,10 +129,8 @@ func (j job) runIn(l *lab, c *tally) {
 		l.step(0, true)
 	}
 	before := l.picture()
-	for n := 1; ; n++ {
-		if !*testbed.Full && (n+j.tick+len(j.row()))%3 == 0 {
-			continue // the slice: two of three points, others in each row
-		}
+	stride := testbed.Stride(len(policies) * len(followUps))
+	for n := 1 + j.turn%stride; ; n += stride {
 		l.restore(before)
 		event := l.pending[0]
 		o := l.step(n, j.follow == sameSession)

@@ -121,19 +121,22 @@ func slain(t testing.TB, p stepper.Program, after time.Duration) stepper.Outcome
 }
 
 // TestRecoverIsKilledToo kills a hook and then the recovery that follows, each
-// before each of its calls.
+// before each of its calls. Without -full that is a slice, another one in each
+// run.
 func TestRecoverIsKilledToo(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
 	totals := map[inbox.OrphanPolicy]*tally{}
 	var points []double
-	n := 0
+	const slice = 39
+	n := rand.IntN(slice)
+	t.Logf("slice %d", n)
 	for _, f := range forms {
 		for tick, made := range calls(t, f) {
 			for call := 1; call <= made; call++ {
 				for _, p := range policies {
 					totals[p] = new(tally)
-					if n++; *testbed.Full || n%13 == 0 {
+					if n++; *testbed.Full || n%slice == 0 {
 						points = append(points, double{p, f, tick, call})
 					}
 				}

@@ -62,10 +62,7 @@ var speaking = []form{session, wiredStderr, wiredJSON}
 func TestSIGQUITAtEachCallIsNoPrompt(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
-	stride := 9
-	if *testbed.Full {
-		stride = 1
-	}
+	stride := testbed.Stride(9)
 	for first, f := range speaking {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()

@@ -27,6 +27,7 @@ func everyday(t *testing.T) string {
 // with the start; what it would change comes by the first Stop, one turn later.
 // Either way the model gets it once, to the byte.
 func TestTheFirstEntryReachesTheModelExactly(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		text  string
 		calls int

@@ -89,6 +89,7 @@ func (f *fleet) pauseIsOver() {
 // although the person has left, whether the client takes it between two tools
 // or after the turn. A command is taken, too.
 func TestWhatAPersonSubmitsInATurn(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		line  string
 		steps []script.Step

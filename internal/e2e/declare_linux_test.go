@@ -16,6 +16,7 @@ import (
 // TestSettingsTargets: wherever our hooks are written to, the client runs
 // them, and nowhere else is anything written.
 func TestSettingsTargets(t *testing.T) {
+	t.Parallel()
 	for target, file := range map[string]string{
 		"project": ".claude/settings.json", "local": ".claude/settings.local.json", "flag": "",
 	} {
@@ -47,6 +48,7 @@ func TestSettingsTargets(t *testing.T) {
 // TestSettingsOfTheCommand: what a person passes to the client holds beside
 // ours, also where ours come by the same flag, and as it is at each start.
 func TestSettingsOfTheCommand(t *testing.T) {
+	t.Parallel()
 	for _, target := range []string{"project", "flag"} {
 		t.Run(target, func(t *testing.T) {
 			bothClients(t, func(t *testing.T, c client) {
@@ -87,6 +89,7 @@ func TestSettingsOfTheCommand(t *testing.T) {
 // nobody has trusted, also in one with a repository of its own; the client goes
 // on with its file as if it had written the answer itself.
 func TestApplyTrustAnswersTheDialog(t *testing.T) {
+	t.Parallel()
 	for _, repository := range []bool{false, true} {
 		t.Run(map[bool]string{false: "folder", true: "repository"}[repository], func(t *testing.T) {
 			t.Parallel()

@@ -107,6 +107,7 @@ func escaped(s string) string {
 // TestFirstEntryThatDoesNotFitAnArgument: a first entry that is long or has
 // control characters comes with the first Stop, one turn more.
 func TestFirstEntryThatDoesNotFitAnArgument(t *testing.T) {
+	t.Parallel()
 	for name, prompt := range map[string]string{
 		"long":    strings.Repeat("0123456789", 20_000),
 		"control": "bell \x07 and escape \x1b[2J",

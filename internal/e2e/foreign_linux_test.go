@@ -93,6 +93,7 @@ func (f *fleet) sessions() []int {
 
 // TestForeignStopHookThatNeverBlocks: it changes nothing.
 func TestForeignStopHookThatNeverBlocks(t *testing.T) {
+	t.Parallel()
 	for place, put := range places {
 		t.Run(place, func(t *testing.T) {
 			bothClients(t, func(t *testing.T, c client) {
@@ -120,6 +121,7 @@ func TestForeignStopHookThatNeverBlocks(t *testing.T) {
 // TestForeignStopHookThatAlwaysBlocks ends the session as a runaway that names
 // it, and holds the agent: it would be the same again.
 func TestForeignStopHookThatAlwaysBlocks(t *testing.T) {
+	t.Parallel()
 	for place, put := range places {
 		t.Run(place, func(t *testing.T) {
 			bothClients(t, func(t *testing.T, c client) {
@@ -173,6 +175,7 @@ func TestForeignStopHookAfterTheRuling(t *testing.T) {
 // TestForeignStopHookWithAReason finishes its work before the next prompt: a
 // session takes one, and the conversation goes on in the next session.
 func TestForeignStopHookWithAReason(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		place  string
 		fields []string

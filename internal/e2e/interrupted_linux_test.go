@@ -18,6 +18,7 @@ import (
 // TestClientKilledInTheMiddleOfATurn: the entry is given again, marked with
 // its attempt; under deadletter not once a tool has run.
 func TestClientKilledInTheMiddleOfATurn(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		policy   string
 		tool     bool
@@ -192,6 +193,7 @@ func TestTheQueueGoesInTheMiddleOfATurn(t *testing.T) {
 // transcript tells, and the entry is not given again under deadletter: its tool
 // had run twice.
 func TestOurHooksGoInTheMiddleOfATurn(t *testing.T) {
+	t.Parallel()
 	for name, vanish := range map[string]func(f *fleet){
 		"their program": func(f *fleet) {
 			programs, _ := filepath.Glob(filepath.Join(f.Dir, "state", "*", "bin", "*", "*"))

@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -41,19 +39,7 @@ func TestMain(m *testing.M) {
 			os.Setenv(envNamespace, err.Error())
 		}
 	}
-	moreAtOnce()
 	os.Exit(testbed.Run(m))
-}
-
-// moreAtOnce runs more tests at a time than there are cores, unless the person
-// says how many: they wait for the clients' clocks most of the time.
-func moreAtOnce() {
-	flag.Parse()
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if !said {
-		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
-	}
 }
 
 // inNamespace runs this program again in a new network namespace and returns

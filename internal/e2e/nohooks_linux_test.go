@@ -51,6 +51,7 @@ func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'"
 // entry, which the transcript shows, counts as started. One entry's tool had run
 // six times.
 func TestTheClientRunsAndOurHooksDoNot(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{
 		"it stays":        `eval exec "$CLIENT" --settings "'{\"disableAllHooks\":true}'" '"$@"'`,
 		"it ends":         `eval exec "$CLIENT" -p --settings "'{\"disableAllHooks\":true}'" '"$@"' </dev/null`,

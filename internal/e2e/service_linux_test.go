@@ -36,6 +36,7 @@ func (f *fleet) goesOn(kind string) {
 // is back, whatever on-orphan says of interrupted entries and context: of new
 // ones; no tool runs twice and no attempt is used up.
 func TestWhatTheServiceInterruptsGoesOn(t *testing.T) {
+	t.Parallel()
 	const tool = "echo x >>ran"
 	for name, tt := range map[string]struct {
 		fields []string
@@ -138,6 +139,7 @@ func TestTheServiceInterruptsAndTheSchedulerIsKilled(t *testing.T) {
 
 // TestTheInterruptedConversationIsGone: then on-orphan decides.
 func TestTheInterruptedConversationIsGone(t *testing.T) {
+	t.Parallel()
 	for policy, again := range map[string]bool{"deadletter": false, "retry": true} {
 		t.Run(policy, func(t *testing.T) {
 			bothClients(t, func(t *testing.T, c client) {

@@ -14,6 +14,7 @@ import (
 // away, while a session waits: it is handed the next prompt all the same, and so
 // is the next session.
 func TestAFleetOutlivesAnUpgrade(t *testing.T) {
+	t.Parallel()
 	for name, upgrade := range map[string]func(f *fleet, dir string) error{
 		"in place": func(f *fleet, dir string) error {
 			for _, name := range []string{"heartbeat", "heartbeat-stop"} {

@@ -2,17 +2,25 @@ package testbed
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"syscall"
 )
 
-const prefix = "hbtest-" // short, for the paths of sockets
+// prefix and a few digits are the name of a folder: short, because the paths of
+// sockets below may have 107 bytes.
+const prefix = "hbtest"
 
 // folder makes a folder that is locked as long as held is open.
 func folder(parent string) (dir string, held *os.File, err error) {
-	for range 5 {
-		if dir, err = os.MkdirTemp(parent, prefix); err != nil {
+	for range 10 {
+		dir = filepath.Join(parent, fmt.Sprintf("%s%05d", prefix, rand.IntN(100_000)))
+		if err = os.Mkdir(dir, 0o711); errors.Is(err, os.ErrExist) { // some tests are another user
+			continue
+		}
+		if err != nil {
 			return "", nil, err
 		}
 		held, err = os.Open(dir)
@@ -22,9 +30,7 @@ func folder(parent string) (dir string, held *os.File, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		err = errors.Join(syscall.Flock(int(held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB),
-			os.Chmod(dir, 0o711)) // some tests are another user
-		if err == nil {
+		if err = syscall.Flock(int(held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 			return dir, held, nil
 		}
 		held.Close()

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -44,7 +46,11 @@ func SliceOf[T any](all []T, n int) (slice []T) {
 // one. TMPDIR says where else:
 //
 //	TMPDIR=/var/tmp go test ./...
+//
+// More tests run at a time than there are processors, unless -parallel says how
+// many: they wait for programs and their clocks most of the time.
 func Run(m *testing.M) int {
+	moreAtOnce()
 	parent := os.TempDir()
 	if os.Getenv("TMPDIR") == "" && memoryIsFree() {
 		parent = memory
@@ -59,6 +65,18 @@ func Run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	os.Setenv("TMPDIR", dir)
 	return m.Run()
+}
+
+// atOnce is how many tests there are for each processor.
+const atOnce = 4
+
+func moreAtOnce() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		_ = flag.Set("test.parallel", strconv.Itoa(atOnce*runtime.GOMAXPROCS(0)))
+	}
 }
 
 // built are the programs of this process.
