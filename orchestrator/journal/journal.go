@@ -91,8 +91,18 @@ type Journal struct {
 	f    *os.File
 	torn bool // the last line may lack its end
 
+	// failed is why the old file could not be made anew the last time, and again
+	// when that is tried the next time; told says that Add has returned it.
+	failed error
+	again  time.Time
+	told   bool
+
 	sharing sync.WaitGroup
 }
+
+// shareAgain is how long a rotation that failed is left alone: it reads all there
+// is, and what it lacks, room on the disk say, does not come with the next event.
+const shareAgain = time.Minute
 
 // Exists reports whether there is a journal, which a run begins first of all.
 func Exists(stateDir string) bool {
@@ -123,7 +133,8 @@ func (j *Journal) open() error {
 }
 
 // Add writes one event in one write(2) or not at all, so that readers see whole
-// lines. What a writer that died left of a line is closed first.
+// lines. What a writer that died left of a line is closed first. It waits for no
+// rotation. That one has failed is returned once, when the event is written.
 func (j *Journal) Add(e Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -142,6 +153,10 @@ func (j *Journal) Add(e Event) error {
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	j.torn = false
+	if j.failed != nil && !j.told {
+		j.told = true
+		return fmt.Errorf("cannot shorten the journal: %w", j.failed)
+	}
 	return nil
 }
 
@@ -159,15 +174,17 @@ func (j *Journal) rotate() error {
 		return j.open()
 	case err != nil:
 		return err
-	case mine.Size() < j.max:
+	case mine.Size() < j.max, time.Now().Before(j.again) && mine.Size() < 2*j.max:
 		return nil
 	}
 	unlock, err := flock.TryLock(filepath.Join(j.dir, lockFile))
 	if err != nil { // another process is at it, or we are
-		if mine.Size() >= j.max/2*3 {
-			j.sharing.Wait() // events come faster than they are sorted out
-		}
 		return nil
+	}
+	if j.failed != nil && mine.Size() >= 2*j.max {
+		if err := j.forget(); err != nil {
+			return errors.Join(err, unlock())
+		}
 	}
 	full := filepath.Join(j.dir, fullFile)
 	if _, err := os.Lstat(full); errors.Is(err, os.ErrNotExist) {
@@ -184,10 +201,24 @@ func (j *Journal) rotate() error {
 	// It takes a second or so: nobody waits for it. What it leaves undone, the
 	// next rotation does.
 	j.sharing.Go(func() {
-		_ = share(j.dir, j.max)
-		_ = unlock()
+		err := errors.Join(share(j.dir, j.max), unlock())
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if j.failed, j.told = err, false; err != nil {
+			j.again = time.Now().Add(shareAgain)
+		}
 	})
 	return nil
+}
+
+// forget has the full file take the old one's place where the two cannot be made
+// one: its oldest events go, whose ever they are, and their room is free.
+func (j *Journal) forget() error {
+	full := filepath.Join(j.dir, fullFile)
+	if _, err := os.Lstat(full); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return os.Rename(full, filepath.Join(j.dir, oldFile))
 }
 
 // Close closes the journal.

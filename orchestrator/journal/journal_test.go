@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"heartbeat/hook/flock"
 )
 
 func kinds(t *testing.T, dir string) []string {
@@ -54,6 +56,7 @@ func TestJournalIsRotated(t *testing.T) {
 		if err := j.Add(Event{Kind: Kind(fmt.Sprintf("k%d", i))}); err != nil {
 			t.Fatal(err)
 		}
+		j.sharing.Wait()
 	}
 	one.sharing.Wait()
 	two.sharing.Wait()
@@ -210,8 +213,8 @@ func TestOneAgentPushesNobodyOut(t *testing.T) {
 		if err := j.Add(e); err != nil {
 			t.Fatal(err)
 		}
+		j.sharing.Wait() // as if events came slower than they are sorted out
 	}
-	j.sharing.Wait()
 	seen, last := map[string]int{}, ""
 	for e, err := range Read(dir) {
 		if err != nil {
@@ -282,5 +285,78 @@ func TestAHugeJournal(t *testing.T) {
 	j.sharing.Wait()
 	if n := len(kinds(t, dir)); n != 3 {
 		t.Errorf("%d events, want 3", n)
+	}
+}
+
+// Each event beyond the size of a file read all of the journal again where that
+// could not be shortened, and a writer waited for that, with the scheduler's lock
+// held.
+func TestARotationThatFailsForGood(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := openTestJournal(t, dir, 2000)
+	inTheWay := filepath.Join(dir, oldFile, "x")
+	if err := errors.Join(os.Mkdir(filepath.Dir(inTheWay), 0o700), os.WriteFile(inTheWay, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	add := func() error {
+		err := j.Add(Event{Agent: "a", Kind: Ended, Trigger: "0123456789"})
+		j.sharing.Wait()
+		return err
+	}
+	told := 0
+	for range 60 {
+		if add() != nil {
+			told++
+		}
+	}
+	if told == 0 || told > 35 { // 20 events are two files' worth; then each is refused
+		t.Errorf("told %d times", told)
+	}
+	total := int64(0)
+	for _, name := range []string{presentFile, fullFile} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			total += info.Size()
+		}
+	}
+	if total > 4*2000 {
+		t.Errorf("the journal has %d bytes", total)
+	}
+	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := add(); err != nil {
+			t.Errorf("it is in order again: %v", err)
+		}
+	}
+	if n := len(kinds(t, dir)); n < 20 {
+		t.Errorf("%d events are left", n)
+	}
+}
+
+// A rotation in progress keeps nobody waiting.
+func TestARotationIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := openTestJournal(t, dir, 500)
+	unlock, err := flock.TryLock(filepath.Join(dir, lockFile)) // one that takes its time
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := make(chan struct{})
+	j.sharing.Go(func() { <-free })
+	for range 100 {
+		if err := j.Add(Event{Agent: "a", Kind: Ended}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(free)
+	j.sharing.Wait()
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+	if n := len(kinds(t, dir)); n != 100 {
+		t.Errorf("%d events", n)
 	}
 }
