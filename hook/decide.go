@@ -3,6 +3,7 @@ package hook
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
@@ -247,7 +248,7 @@ func decideStop(r *Record, f facts) decision {
 		}
 	}
 	if waits {
-		r.LastReply = Cut(f.event.LastMessage, inbox.MaxReply)
+		r.LastReply = KeepReply(f.event.LastMessage)
 		leave(r, Background, f.now)
 		return decision{advance: inbox.Background}
 	}
@@ -273,6 +274,10 @@ func noteTasks(r *Record, running []string, now time.Time) {
 		r.BackgroundSince = now
 	}
 }
+
+// KeepReply is as much of an agent's last message as a session record keeps: a
+// little more than the outbox, which has to say where it has not all of it.
+func KeepReply(text string) string { return Cut(text, inbox.MaxReply+utf8.UTFMax) }
 
 // Cut returns at most limit bytes of a text, and no half of a character.
 func Cut(s string, limit int) string {

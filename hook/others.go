@@ -125,7 +125,7 @@ func (t *tick) settle(a *inbox.Acknowledgement) int {
 		return t.giveUp()
 	}
 	crashPoint("settling")
-	r.LastReply, r.Settles = Cut(a.Reply, inbox.MaxReply), flight.DeliveryID
+	r.LastReply, r.Settles = KeepReply(a.Reply), flight.DeliveryID
 	if r.Prolonged && runsAway(r) {
 		return t.runAway()
 	}

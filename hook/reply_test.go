@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+
+	"heartbeat/hook/inbox"
 )
 
 func agentLine(text string) string {
@@ -16,6 +18,20 @@ func agentLine(text string) string {
 
 // The reply of an entry that the model answered with nothing was the one of the
 // entry before, which the client names again.
+// The reply of an entry that was done some time after its Stop, when its
+// background tasks or other Stop hooks had ended, was cut without a word.
+func TestAKeptReplyIsSaidToBeCut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []string{"x", "ü", "你", "👩"} {
+		if kept := KeepReply(strings.Repeat(c, 200_000)); len(kept) <= inbox.MaxReply {
+			t.Errorf("%s: the outbox cannot tell it from a whole one: %d bytes", c, len(kept))
+		}
+		if whole := strings.Repeat(c, 1000); KeepReply(whole) != whole {
+			t.Errorf("%s: a short one is cut", c)
+		}
+	}
+}
+
 func TestAnEmptyAnswersReplyIsEmpty(t *testing.T) {
 	t.Parallel()
 	handed := userLine(feedbackLine + "[x hook]: two")

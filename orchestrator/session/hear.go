@@ -55,7 +55,7 @@ func hear(own *hook.Record, told *hook.Shown, queue queueSays) (now *hook.Record
 	sure := hearWork(&r, told, queue)
 	r.Waiter, r.Line, r.Said = told.Waiter, told.Line, told.Said
 	r.BackgroundTasks, r.BackgroundSince = bounded(told.BackgroundTasks), told.BackgroundSince
-	r.LastReply = hook.Cut(told.LastReply, inbox.MaxReply)
+	r.LastReply = hook.KeepReply(told.LastReply)
 	r.Spoke, r.Heard, r.Settles = told.Spoke, told.Heard, told.Settles
 	r.Prolonged, r.Gates = r.Prolonged || told.Prolonged, heardGates(own.Gates, told.Gates)
 	r.Ruling = heardRuling(own.Ruling, told.Ruling)
