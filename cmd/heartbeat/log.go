@@ -22,7 +22,8 @@ func newLog(w io.Writer, colours palette, level slog.Level, format string) *slog
 	return slog.New(&personHandler{mu: new(sync.Mutex), w: w, level: level, palette: colours})
 }
 
-// newRunLog makes the logger of a run, which must not wait for who reads it.
+// newRunLog makes the logger of a run, which must not wait for who reads it, and
+// does not say the same failure again and again.
 // The returned function gives the reader a last chance.
 func newRunLog(w *os.File, level slog.Level, format string) (log *slog.Logger, flush func()) {
 	q := newLogQueue(w, func(lines int) []byte {
@@ -30,7 +31,7 @@ func newRunLog(w *os.File, level slog.Level, format string) (log *slog.Logger, f
 		newLog(&b, paletteFor(w), level, format).Warn("lines of this log were dropped: nobody read it", "lines", lines)
 		return b.Bytes()
 	})
-	return newLog(q, paletteFor(w), level, format), func() { q.flush(logQueueEnd) }
+	return slog.New(newRepeats(newLog(q, paletteFor(w), level, format).Handler())), func() { q.flush(logQueueEnd) }
 }
 
 // personHandler writes a line for each record:

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// repeatEvery is how often a log says the same of what cannot be done.
+const repeatEvery = time.Minute
+
+// mostRepeats bounds what is remembered of what was said.
+const mostRepeats = 1000
+
+// repeats passes records on, but for what could not be done for the same reason
+// within the last minute: a state directory that is full or read-only fails at
+// each event. How often that was is said with the next one.
+type repeats struct {
+	slog.Handler
+	attrs string // of the logger, rendered
+	said  *saidBefore
+}
+
+// saidBefore is shared by the loggers that were made of one.
+type saidBefore struct {
+	mu  sync.Mutex
+	all map[string]*repeat // :: message and attributes
+}
+
+type repeat struct {
+	at    time.Time
+	since int // how often it was left out since
+}
+
+func newRepeats(h slog.Handler) *repeats {
+	return &repeats{Handler: h, said: &saidBefore{all: map[string]*repeat{}}}
+}
+
+// WithAttrs implements slog.Handler.
+func (h *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *h
+	with.Handler = h.Handler.WithAttrs(attrs)
+	for _, a := range attrs {
+		with.attrs += " " + a.String()
+	}
+	return &with
+}
+
+// WithGroup implements slog.Handler.
+func (h *repeats) WithGroup(name string) slog.Handler {
+	with := *h
+	with.Handler = h.Handler.WithGroup(name)
+	with.attrs += " " + name + "."
+	return &with
+}
+
+// Handle implements slog.Handler.
+func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelWarn || !strings.HasPrefix(r.Message, "cannot ") {
+		return h.Handler.Handle(ctx, r)
+	}
+	key := r.Message + h.attrs
+	r.Attrs(func(a slog.Attr) bool {
+		key += " " + a.String()
+		return true
+	})
+	since, again := h.said.again(key, r.Time)
+	if again {
+		return nil
+	}
+	if since > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("also", since))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// again reports whether something was said within the last minute, else how
+// often it was left out since it was.
+func (s *saidBefore) again(key string, now time.Time) (since int, again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.all[key]
+	if m != nil && now.Sub(m.at) < repeatEvery {
+		m.since++
+		return 0, true
+	}
+	if m == nil {
+		if len(s.all) >= mostRepeats {
+			clear(s.all)
+		}
+		m = &repeat{}
+		s.all[key] = m
+	}
+	since = m.since
+	m.at, m.since = now, 0
+	return since, false
+}
