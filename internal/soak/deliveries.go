@@ -75,7 +75,7 @@ func unframe(p string) string {
 // ofTheClient reports whether a text is no entry: how a session starts that
 // gets its first entry later, or goes on with one, an idle tick, a task's end.
 func ofTheClient(text string) bool {
-	for _, start := range []string{"Read CLAUDE.md", "Your tasks come one after another", "--- IDLE TICK ---", hook.GoOnPrompt, "<task-notification>"} {
+	for _, start := range []string{"Read CLAUDE.md", "Your tasks come one after another", "--- IDLE TICK ---", hook.GoOnPrompt, "<task-notification>", gateText, "Killed\n" + gateText} {
 		if strings.HasPrefix(text, start) {
 			return true
 		}

@@ -20,18 +20,19 @@ type member struct {
 	Trigger string             `json:"trigger"` // cron, watch, poll or ""
 	Disk    bool               `json:"disk"`    // its directory has a disk of its own
 	Guest   bool               `json:"guest"`   // reloads take it out and put it back
+	Gate    bool               `json:"gate"`    // the user's Stop hook, where there is one, blocks once for each prompt
 	Fields  string             `json:"fields"`  // of heartbeat.yaml
 }
 
 // members are the kinds of agents in turn.
 func members(n int) []*member {
 	kinds := []member{
-		{Policy: inbox.Retry, Fields: "mode: drain"},
-		{Policy: inbox.DeadLetter, Trigger: "watch", Fields: "mode: persist\nidle-interval: 4s"},
+		{Policy: inbox.Retry, Gate: true, Fields: "mode: drain"},
+		{Policy: inbox.DeadLetter, Gate: true, Trigger: "watch", Fields: "mode: persist\nidle-interval: 4s"},
 		{Policy: inbox.Retry, Disk: true, Fields: "mode: drain\ncontext: entry"},
 		{Policy: inbox.DeadLetter, Trigger: "poll", Fields: "mode: drain\nkickoff: Read CLAUDE.md\ngroup: few"},
 		{Policy: inbox.Drop, Fields: "mode: persist\nidle-interval: 3s\ncontext: entry\nsettings: flag"},
-		{Policy: inbox.DeadLetter, Disk: true, Fields: "mode: persist\nidle-interval: 5s\ngroup: few"},
+		{Policy: inbox.DeadLetter, Disk: true, Gate: true, Fields: "mode: persist\nidle-interval: 5s\ngroup: few"},
 		{Policy: inbox.Retry, Trigger: "cron", Fields: "mode: persist\nidle-interval: 6s\ncontext: resume"},
 		{Policy: inbox.DeadLetter, Guest: true, Fields: "mode: drain\nsettings: local\ngroup: few"},
 		{Policy: inbox.Drop, Disk: true, Trigger: "watch", Fields: "mode: drain\nkickoff: Read CLAUDE.md"},
@@ -51,6 +52,9 @@ type fleet struct {
 	Dir     string    `json:"dir"`
 	Seed    uint64    `json:"seed"`
 	Members []*member `json:"members"`
+	// StopHook is true where the user's settings have a Stop hook that is not
+	// heartbeat's.
+	StopHook bool `json:"stop_hook"`
 	// LeftOut says what could not be done here, and why.
 	LeftOut []string `json:"left_out,omitempty"`
 }
@@ -158,6 +162,23 @@ func (f *fleet) trigger(m *member, v variant) string {
 	return ""
 }
 
+// gateText is what the user's Stop hook says where it blocks, gateReply what the
+// model says to it.
+const (
+	gateText  = "run the tests first"
+	gateReply = "the tests pass"
+)
+
+// userSettings are the user's, with a Stop hook that blocks once for each prompt
+// of the agents that are gates, and never of the others.
+func userSettings() string {
+	const command = `[ -e .gate ] || exit 0; n=$(cat .stops 2>/dev/null || echo 0); n=$((n+1)); echo $n >.stops || exit 0; ` +
+		`[ $((n % 2)) = 0 ] || { echo "` + gateText + `" >&2; exit 2; }`
+	hook := map[string]any{"type": "command", "command": command}
+	data, _ := json.Marshal(map[string]any{"hooks": map[string]any{"Stop": []any{map[string]any{"hooks": []any{hook}}}}})
+	return string(data)
+}
+
 // script is what the model does with the marks that prompts carry. The first
 // uses of the mishaps go wrong, later ones go well.
 func (f *fleet) script(mishaps int) string {
@@ -166,6 +187,7 @@ func (f *fleet) script(mishaps int) string {
 	}
 	tool := fmt.Sprintf(`{"tool": "Bash", "command": "printf '%%s %%s\\n' \"$CLAUDE_CODE_SESSION_ID\" \"$(date +%%s.%%N)\" >> '%s'; sleep 0.1"}`, f.path("tools.log"))
 	return fmt.Sprintf(`{"think": "30ms", "transcript-delay": "20ms", "rules": [
+ {"match": "`+gateText+`", "steps": [{"reply": "`+gateReply+`"}]},
  {"match": "[crash]", %s, "steps": [{"delay": "50ms"}, {"crash": true}]},
  {"match": "[tool-crash]", %s, "steps": [%s, {"crash": true}]},
  {"match": "[fail]", %s, "steps": [{"fail": "server_error"}]},

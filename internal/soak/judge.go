@@ -319,6 +319,9 @@ func (e *evidence) reply(m *member, d inbox.Delivery) {
 	}
 	want := "done: " + script.First(p.Prompt)
 	got := d.Reply
+	if e.StopHook && m.Gate && got == gateReply {
+		return // the last turn of it is about the tests
+	}
 	if d.ReplyCut {
 		want = want[:min(len(want), len(got))]
 	}

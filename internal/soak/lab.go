@@ -72,6 +72,11 @@ func (l *lab) prepare() error {
 		if err := os.WriteFile(filepath.Join(dir, "tickets"), nil, 0o600); err != nil {
 			return err
 		}
+		if m.Gate {
+			if err := os.WriteFile(filepath.Join(dir, ".gate"), nil, 0o600); err != nil {
+				return err
+			}
+		}
 	}
 	if err := l.ownDisk(l.path("state")); err != nil {
 		l.LeftOut = append(l.LeftOut, fmt.Sprintf("disk-full episodes of the state directory: %v", err))
@@ -82,6 +87,12 @@ func (l *lab) prepare() error {
 		}
 	}
 	files := map[string]string{"script.json": l.script(3 + len(l.Members)/2), "heartbeat.yaml": l.declare(l.plainVariant())}
+	if l.StopHook {
+		if err := os.MkdirAll(l.path("home", ".claude"), 0o700); err != nil {
+			return err
+		}
+		files["home/.claude/settings.json"] = userSettings()
+	}
 	for name, text := range files {
 		if err := os.WriteFile(l.path(name), []byte(text), 0o600); err != nil {
 			return err

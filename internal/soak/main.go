@@ -35,6 +35,8 @@ type settings struct {
 	dir    string
 	output string
 	judge  string
+	// stopHook puts a Stop hook that is not heartbeat's into the user's settings.
+	stopHook bool
 }
 
 func main() {
@@ -49,6 +51,7 @@ func main() {
 	flag.StringVar(&s.dir, "dir", "", "where to work (a new folder in it; default: the temporary folder)")
 	flag.StringVar(&s.output, "o", "text", "text or json")
 	flag.StringVar(&s.judge, "judge", "", "judge the evidence of an earlier run, a folder, and do nothing else")
+	flag.BoolVar(&s.stopHook, "stop-hook", false, "the user's settings have a Stop hook: for some agents it blocks once for each prompt, for the others never")
 	flag.Parse()
 	if flag.NArg() > 0 || s.agents < 1 || s.length <= 0 || s.rate <= 0 || s.every <= 0 || s.output != "text" && s.output != "json" {
 		flag.Usage()

@@ -17,7 +17,7 @@ import (
 
 // run does the whole soak in a folder and judges it.
 func (s settings) run(dir string, stop <-chan os.Signal) (*report, error) {
-	l, err := newLab(&fleet{Dir: dir, Seed: s.seed, Members: members(s.agents)})
+	l, err := newLab(&fleet{Dir: dir, Seed: s.seed, Members: members(s.agents), StopHook: s.stopHook})
 	if err != nil {
 		return nil, err
 	}
