@@ -267,3 +267,32 @@ func TestManyAgentsOfOneAccount(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoIsRemovedWhileItStartsLeavesItsAccount: one that was removed between the
+// beginning of its start and the question for its account joined it for good, and
+// the others could wait for the one that would never try it.
+func TestWhoIsRemovedWhileItStartsLeavesItsAccount(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a", "b")
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		stop := r.run()
+		defer stop()
+		r.sleep(time.Second)
+		s := r.s
+		a := s.fleet.find("a")
+		s.mu.Lock()
+		a.Begin("", time.Now()) // and nobody carries that out
+		a.Remove()
+		s.fleet.accounts.Joins("b", "one")
+		s.mu.Unlock()
+		if (course{s, a, a.Def()}).admitted("one") {
+			t.Error("it may start")
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.fleet.accounts.Share("a", "b") || s.fleet.find("a") != nil || len(s.fleet.members) != 1 {
+			t.Errorf("it has joined its account, or is a member still: %d", len(s.fleet.members))
+		}
+	})
+}

@@ -2,18 +2,15 @@ package orchestrator
 
 import (
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
-	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/session"
 )
 
@@ -49,7 +46,7 @@ func TestADirectoryThatIsRemovedAndMadeAgainIsLockedAnew(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		r.sleep(lostEvery + 100*time.Millisecond)
+		r.sleep(agent.InspectEvery + 100*time.Millisecond)
 		if !flock.Held(dir) {
 			t.Error("a second run could have the new directory")
 		}
@@ -113,7 +110,7 @@ func TestADirectoryThatComesBackIsTheOneThatWasLocked(t *testing.T) {
 		if err := os.Rename(dir+".away", dir); err != nil {
 			t.Fatal(err)
 		}
-		r.sleep(2 * lostEvery)
+		r.sleep(2 * agent.InspectEvery)
 		if a := r.state("a"); a.Lost != "" || a.State != Running {
 			t.Errorf("%+v, want its session to live", a)
 		}
@@ -138,7 +135,7 @@ func TestASessionWhoseDirectoryIsReplacedEnds(t *testing.T) {
 		r.replace("a")
 		r.sleep(sweepEvery + time.Second)
 		r.want("a", Idle)
-		if e := r.journal("ended"); len(e) != 1 || e[0].Reason != "finished ("+finishReplaced+")" {
+		if e := r.journal("ended"); len(e) != 1 || e[0].Reason != "finished ("+agent.FinishReplaced+")" {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -169,7 +166,7 @@ func TestAReplacedDirectoryOfAnotherRunIsLeftAlone(t *testing.T) {
 		if err := unlock(); err != nil {
 			t.Fatal(err)
 		}
-		r.sleep(lostEvery + boot + entry + time.Second)
+		r.sleep(agent.InspectEvery + boot + entry + time.Second)
 		if a := r.state("a"); a.Acknowledged != 1 || a.Lost != "" {
 			t.Errorf("%+v", a)
 		}
@@ -222,21 +219,4 @@ func TestAFolderOfTheQueueThatIsGoneHoldsNobody(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	})
-}
-
-// TestWhatCannotBeWiredIsSaidOnce: a folder that nobody can write in was
-// complained of twice in one error, by who wires it and by who makes the queue's
-// folder.
-func TestWhatCannotBeWiredIsSaidOnce(t *testing.T) {
-	t.Parallel()
-	gone := filepath.Join(t.TempDir(), "gone")
-	agent := &config.Agent{Name: "a", Dir: gone, Home: filepath.Join(gone, ".heartbeat")}
-	unwired := errors.New("cannot wire it")
-	for _, wired := range []error{unwired, nil} {
-		s := &Scheduler{opt: Options{Prepare: func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{}, wired }}}
-		err := s.furnish(agent)
-		if wired != nil && err != wired || wired == nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("wiring: %v, furnished: %v", wired, err)
-		}
-	}
 }

@@ -403,6 +403,9 @@ func TestDroppedWorkIsNotStuck(t *testing.T) {
 		if a := r.state("a"); a.Stuck == nil || !a.NeedsPerson() {
 			t.Fatalf("it is not stuck: %+v", a)
 		}
+		for r.state("a").State != BackingOff { // no session has the entry
+			r.sleep(time.Second)
+		}
 		q, err := queue.Open(r.agent("a"))
 		if err != nil {
 			t.Fatal(err)

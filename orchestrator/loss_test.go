@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // TestAQueueThatGoesWithoutASession: nobody noticed.
@@ -20,7 +21,7 @@ func TestAQueueThatGoesWithoutASession(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.send("a", 2)
-		r.sleep(2 * countDelay)
+		r.sleep(2 * 2 * time.Second)
 		home := r.agent("a").Home
 		if err := os.Rename(home, home+".old"); err != nil {
 			t.Fatal(err)

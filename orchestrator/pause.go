@@ -1,42 +1,11 @@
 package orchestrator
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"maps"
-	"path/filepath"
-	"slices"
 	"time"
 
-	"heartbeat/config"
-	"heartbeat/hook/foreign"
-	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
-	"heartbeat/orchestrator/state"
-	"heartbeat/orchestrator/status"
-	"heartbeat/ptyrun"
 )
-
-// pausedReason is why a paused agent is held.
-func (a *agent) pausedReason() string { return "paused by " + status.WhoPaused(a.pausedBy) }
-
-// UnknownAgentError means that a scheduler runs no agent of that name.
-type UnknownAgentError struct{ Agent string }
-
-// Error names the agent.
-func (e *UnknownAgentError) Error() string {
-	return fmt.Sprintf("cannot find agent %q in the running scheduler", e.Agent)
-}
-
-// Hint says what to do.
-func (e *UnknownAgentError) Hint() string {
-	return "`heartbeat status` lists the agents; one that was just declared is run after a reload (kill -HUP)"
-}
-
-// errStopping answers who wants something of a run that ends.
-var errStopping = errors.New("the scheduler is stopping")
 
 // Pause holds agents, all of them when none is named: nothing new is started
 // for them, also after a restart, until Resume. A live session is told to
@@ -47,52 +16,16 @@ func (s *Scheduler) Pause(names ...string) ([]AgentState, error) { return s.Paus
 // PauseBy is Pause that notes whose session asks for it (see SessionOf); "" is
 // a person.
 func (s *Scheduler) PauseBy(by string, names ...string) ([]AgentState, error) {
-	return s.toEach(names, func(all []*agent) error {
-		return s.pauseLocked(all, by, time.Now())
-	})
-}
-
-// SessionOf returns the agent of whose session a process is, or "": it is
-// nobody's who descends from no shim of ours, whatever its environment says.
-func (s *Scheduler) SessionOf(pid int) string {
-	shims, err := session.Shims(s.opt.StateDir)
-	if err != nil {
-		s.log.Warn("cannot tell whose process asks", "pid", pid, "err", err)
-	}
-	for _, above := range ptyrun.Ancestors(pid) {
-		if agent, ok := shims[above]; ok {
-			return agent
+	return s.toEach(names, func(m *member, kept *memory.Pauses, now time.Time) {
+		since, whose := m.Paused()
+		if since.IsZero() {
+			since, whose = now, by
 		}
-	}
-	return ""
-}
-
-func (s *Scheduler) pauseLocked(all []*agent, by string, now time.Time) error {
-	for _, a := range all {
-		if a.paused.IsZero() {
-			a.paused, a.pausedBy = now, by
+		kept.Since[m.key] = since
+		if whose != "" {
+			kept.By[m.key] = whose
 		}
-	}
-	if err := s.savePausesLocked(); err != nil {
-		for _, a := range all {
-			if a.paused.Equal(now) {
-				a.paused, a.pausedBy = time.Time{}, ""
-			}
-		}
-		return err
-	}
-	for _, a := range all {
-		s.note(journal.Event{Agent: a.name, Kind: journal.Paused, Reason: foreign.Text("by " + status.WhoPaused(by))})
-		switch {
-		case a.live != nil:
-			s.finishLocked(a, a.pausedReason())
-		case a.state != Starting && a.state != Held:
-			s.followLocked(a, next{state: Held, reason: a.pausedReason()})
-		}
-		s.publishLocked(a)
-	}
-	s.slotFreedLocked()
-	return nil
+	}, func(m *member, now time.Time) { m.Pause(by, now) })
 }
 
 // Resume ends the pause of agents, all of them when none is named, and
@@ -100,186 +33,58 @@ func (s *Scheduler) pauseLocked(all []*agent, by string, now time.Time) error {
 // back-off, a parking, a person who has typed in the session. A session that was
 // told to finish does so; work that is left starts another one.
 func (s *Scheduler) Resume(names ...string) ([]AgentState, error) {
-	return s.toEach(names, func(all []*agent) error {
-		before := map[*agent]time.Time{}
-		for _, a := range all {
-			before[a], a.paused = a.paused, time.Time{} // by whom counts no more with it
+	return s.toEach(names, func(*member, *memory.Pauses, time.Time) {}, func(m *member, now time.Time) {
+		if m.Resume(now) {
+			s.fleet.askAgain(s.fleet.accounts.Clear(m.Name), now)
 		}
-		if err := s.savePausesLocked(); err != nil {
-			for a, at := range before {
-				a.paused = at
-			}
-			return err
-		}
-		for _, a := range all {
-			s.resumeLocked(a)
-		}
-		return nil
 	})
 }
 
-func (s *Scheduler) resumeLocked(a *agent) {
-	s.note(journal.Event{Agent: a.name, Kind: journal.Resumed})
-	a.loss, a.stuck = nil, nil
-	if a.live != nil {
-		a.live.Order(session.Order{HandBack: true})
+// SessionOf returns the agent of whose session a process is, or "": it is
+// nobody's who descends from no shim of ours, whatever its environment says.
+func (s *Scheduler) SessionOf(pid int) string {
+	agent, err := session.AgentOf(s.opt.StateDir, pid)
+	if err != nil {
+		s.log.Warn("cannot tell whose process asks", "pid", pid, "err", err)
 	}
-	switch a.state {
-	case Parked:
-		if c := s.accountLocked(a); c != nil {
-			c.Clear()
-			s.askLocked(c, true)
-		}
-		fallthrough
-	case Held, BackingOff:
-		a.history = history{}
-		s.enterLocked(a, Idle, "resumed by a person", time.Time{})
-		s.evaluateLocked(a)
-	case Idle, Waiting, Starting, Running, Ending:
-	}
-	s.publishLocked(a)
+	return agent
 }
 
-// toEach does something to the agents that are named, or to none of them
-// when one is not known.
-func (s *Scheduler) toEach(names []string, do func([]*agent) error) ([]AgentState, error) {
+// toEach does something to the agents that are named, or to none of them when
+// one is not known, or what is kept of their pauses cannot be.
+func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, time.Time), do func(*member, time.Time)) ([]AgentState, error) {
 	defer s.published.Flush() // `status` shows it when we return
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopping {
-		return nil, errStopping
+	all, err := s.fleet.named(names)
+	if s.fleet.stage == stopping {
+		err = errStopping
 	}
-	all, err := s.namedLocked(names)
+	now, kept := time.Now(), memory.Pauses{Since: map[string]time.Time{}, By: map[string]string{}}
+	var keys []string
+	for _, m := range all {
+		keys = append(keys, m.key)
+		keep(m, &kept, now)
+	}
+	s.mu.Unlock()
+	if err == nil {
+		err = memory.KeepPauses(s.opt.StateDir, keys, kept)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := do(all); err != nil {
-		return nil, err
-	}
+	s.happened(nil, func(time.Time) {
+		for _, m := range all {
+			do(m, now)
+			s.fleet.touch(m)
+		}
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	states := make([]AgentState, 0, len(all))
-	for _, a := range all {
-		states = append(states, s.describeLocked(a))
+	for _, m := range all {
+		states = append(states, m.describe())
 	}
 	return states, nil
-}
-
-func (s *Scheduler) namedLocked(names []string) ([]*agent, error) {
-	if len(names) == 0 {
-		return slices.Clone(s.agents), nil
-	}
-	var all []*agent
-	for _, name := range names {
-		a := s.findLocked(name)
-		if a == nil {
-			return nil, &UnknownAgentError{Agent: name}
-		}
-		if !slices.Contains(all, a) {
-			all = append(all, a)
-		}
-	}
-	return all, nil
-}
-
-func (s *Scheduler) findLocked(name string) *agent {
-	for _, a := range s.agents {
-		if a.name == name && !a.removed {
-			return a
-		}
-	}
-	return nil
-}
-
-// pauses is paused.json in the state directory: since when agents are paused,
-// by their keys.
-type pauses struct {
-	Since map[string]time.Time `json:"since"`
-	// By are the agents whose sessions asked for it.
-	By map[string]string `json:"by,omitempty"`
-}
-
-func pausesPath(stateDir string) string { return filepath.Join(stateDir, "paused.json") }
-
-// PausesError means that it is not known which agents are paused.
-type PausesError struct{ Path, Why string }
-
-// Error says why.
-func (e *PausesError) Error() string { return "cannot tell which agents are paused: " + e.Why }
-
-// Hint says what to do.
-func (e *PausesError) Hint() string {
-	return "rm " + e.Path + " runs all of them; `heartbeat pause` then holds those that are to wait"
-}
-
-// readPauses returns which agents are paused, by their keys.
-func readPauses(stateDir string) (pauses, error) {
-	var kept pauses
-	path := pausesPath(stateDir)
-	if err := state.Load(path, &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return pauses{}, &PausesError{path, err.Error()}
-	}
-	return kept, nil
-}
-
-// PausedSince returns since when agents are paused, by their names, whether a
-// run holds them now or not. The error is a *PausesError where that cannot be
-// told, and so no run can begin.
-func PausedSince(stateDir string, agents []*config.Agent) (map[string]time.Time, error) {
-	kept, err := readPauses(stateDir)
-	if err != nil || len(kept.Since) == 0 {
-		return nil, err
-	}
-	known, err := memory.Read(stateDir)
-	if err != nil {
-		known = nil // then each agent is who has its name
-	}
-	paused := map[string]time.Time{}
-	for _, who := range known.Follow(agents, time.Now()) {
-		if at, ok := kept.Since[who.Key]; ok && who.Gone.IsZero() {
-			paused[who.Name] = at
-		}
-	}
-	return paused, nil
-}
-
-func (s *Scheduler) loadPauses() error {
-	kept, err := readPauses(s.opt.StateDir)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.agents {
-		a.paused, a.pausedBy = kept.Since[a.key], kept.By[a.key]
-	}
-	return nil
-}
-
-// savePausesLocked keeps the pauses of the agents that run here beside those
-// of others, which another run may hold.
-func (s *Scheduler) savePausesLocked() error {
-	kept, err := readPauses(s.opt.StateDir)
-	if err != nil {
-		return err
-	}
-	since, by := maps.Clone(kept.Since), maps.Clone(kept.By)
-	if since == nil {
-		since = map[string]time.Time{}
-	}
-	if by == nil {
-		by = map[string]string{}
-	}
-	for _, a := range s.agents {
-		if a.removed {
-			continue
-		}
-		delete(since, a.key)
-		delete(by, a.key)
-		if !a.paused.IsZero() {
-			since[a.key] = a.paused
-			if a.pausedBy != "" {
-				by[a.key] = a.pausedBy
-			}
-		}
-	}
-	return state.Save(pausesPath(s.opt.StateDir), pauses{Since: since, By: by})
 }

@@ -2,20 +2,18 @@ package orchestrator
 
 import (
 	"context"
-	"runtime"
-	"sync/atomic"
+	"errors"
+	"io/fs"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"heartbeat/orchestrator/claim"
-	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/status"
 )
 
 // getReady takes the directories and puts right what earlier runs left.
 func (s *Scheduler) getReady(ctx context.Context) error {
-	if err := claim.EnoughDescriptors(len(s.agents), s.fleet.MaxSessions); err != nil {
+	if err := claim.EnoughDescriptors(len(s.fleet.members), s.fleet.declared.MaxSessions); err != nil {
 		return err
 	}
 	if err := s.takeDirectories(); err != nil {
@@ -24,62 +22,52 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 	if err := s.identify(); err != nil {
 		return err
 	}
-	s.inherit()
-	if err := s.loadPauses(); err != nil {
+	if err := s.inherit(); err != nil {
 		return err
 	}
 	return s.cleanUp(ctx)
 }
 
-// cleanUp ends what earlier runs left and recovers their orphans.
-func (s *Scheduler) cleanUp(ctx context.Context) error {
-	swept, err := session.SweepLeftovers(ctx, s.opt.StateDir, "", sweepGrace)
-	for _, l := range swept {
-		s.note(journal.Event{Agent: l.Agent, Kind: journal.Swept, Session: l.Session, Detail: "processes of a dead session were ended"})
-		s.log.Warn("ended what a dead session had left", "agent", l.Agent, "session", l.Session)
-	}
+// identify says who the agents of the fleet are, by what an earlier run knows.
+func (s *Scheduler) identify() error {
+	f := &s.fleet
+	known, err := memory.Note(s.opt.StateDir, f.declared.Agents, chosen(f.declared, s.opt.Only), time.Now())
 	if err != nil {
-		s.log.Warn("cannot end all that dead sessions left", "err", err)
+		return err
 	}
-	return s.recoverAll(ctx)
+	declared := known.Declared()
+	for _, m := range f.members {
+		s.is(m, declared[m.Name])
+	}
+	return nil
 }
 
-// progressEvery is how often a start that takes long says how far it is.
-const progressEvery = 2 * time.Second
+// is says who a member is, before its triggers are set.
+func (s *Scheduler) is(m *member, who memory.Identity) {
+	m.key = who.Key
+	m.triggers = s.firing.Of(m.Name, who, fired{s, m})
+}
 
-// recoverAll recovers what was in flight, several agents at once.
-func (s *Scheduler) recoverAll(ctx context.Context) error {
-	var done atomic.Int64
-	progress := time.NewTicker(progressEvery)
-	defer progress.Stop()
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		for {
-			select {
-			case <-ended:
-				return
-			case <-progress.C:
-				s.log.Info("recovering", "done", done.Load(), "agents", len(s.agents))
-			}
+// inherit takes over what an earlier run has left: which agents are paused and,
+// for `status`, how each one's last session ended. What the agents did then is no
+// longer so.
+func (s *Scheduler) inherit() error {
+	pauses, err := memory.ReadPauses(s.opt.StateDir)
+	if err != nil {
+		return err
+	}
+	for _, m := range s.fleet.members {
+		kept, err := status.Published(s.opt.StateDir, m.Name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.log.Warn("cannot read how the last session ended", "agent", m.Name, "err", err)
 		}
-	}()
-	var all errgroup.Group
-	all.SetLimit(recoveriesAtOnce())
-	for _, a := range s.agents {
-		all.Go(func() error {
-			if ctx.Err() != nil {
-				return nil
+		s.happened(m, func(time.Time) {
+			if err == nil {
+				m.Inherit(kept)
+				m.told = AgentState{} // what stands there is no longer so
 			}
-			s.opt.Step(a.name + ": recovering")
-			s.recoverLeft(ctx, a, a.cfg)
-			done.Add(1)
-			return nil
+			m.WasPaused(pauses.Since[m.key], pauses.By[m.key])
 		})
 	}
-	_ = all.Wait() // an agent that fails is backed off, alone
-	return ctx.Err()
+	return nil
 }
-
-// recoveriesAtOnce bounds how many agents are recovered at once.
-func recoveriesAtOnce() int { return 4 * runtime.GOMAXPROCS(0) }

@@ -34,7 +34,7 @@ func TestTooFewOpenFiles(t *testing.T) {
 	if err := claim.EnoughDescriptors(0, 1); err != nil {
 		t.Errorf("no agents: %v", err)
 	}
-	s.agents = make([]*agent, limit.Cur)
+	s.fleet.members = make([]*member, limit.Cur)
 	err = s.getReady(t.Context())
 	few, ok := errors.AsType[*claim.DescriptorsError](err)
 	if !ok || few.Have != uint64(limit.Cur) || few.Need <= few.Have || !strings.Contains(few.Hint(), "ulimit -Hn") {

@@ -13,6 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/session"
 	"heartbeat/sources"
@@ -115,7 +116,7 @@ func TestReloadAddsRemovesAndChanges(t *testing.T) {
 			t.Errorf("new: %+v", a)
 		}
 		for _, e := range r.journal("ended") {
-			if e.Agent == "gone" && (e.Acknowledged != 1 || !strings.Contains(e.Reason.String(), finishRemoved)) {
+			if e.Agent == "gone" && (e.Acknowledged != 1 || !strings.Contains(e.Reason.String(), agent.FinishRemoved)) {
 				t.Errorf("the removed agent's session: %+v", e)
 			}
 		}

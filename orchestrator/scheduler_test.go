@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -492,7 +493,7 @@ func TestTurnsMayFinishOnShutdown(t *testing.T) {
 			t.Errorf("the run took %v to end, want the rest of the turn (15s)", took)
 		}
 		for _, e := range r.journal("ended") {
-			if e.Agent == "a" && e.Acknowledged != 2 || !strings.Contains(e.Reason.String(), finishShutdown) {
+			if e.Agent == "a" && e.Acknowledged != 2 || !strings.Contains(e.Reason.String(), agent.FinishShutdown) {
 				t.Errorf("%+v", e)
 			}
 		}

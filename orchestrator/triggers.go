@@ -10,30 +10,8 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/firing"
-	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/queue"
 )
-
-// identify says who the agents of the fleet are, by what an earlier run knows.
-func (s *Scheduler) identify() error {
-	known, err := memory.Note(s.opt.StateDir, s.fleet.Agents, s.chosen(s.fleet), time.Now())
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	declared := known.Declared()
-	for _, a := range s.agents {
-		s.is(a, declared[a.name])
-	}
-	return nil
-}
-
-// is says who an agent is, before its triggers are set.
-func (s *Scheduler) is(a *agent, who memory.Identity) {
-	a.key = who.Key
-	a.triggers = s.firing.Of(a.name, who, fired{s, a})
-}
 
 // startTriggers starts what fires: for a run with Once nothing, or, with
 // Fire, everything one time.
@@ -41,28 +19,27 @@ func (s *Scheduler) startTriggers(ctx context.Context) {
 	if !s.opt.Once {
 		s.firing.Start(ctx)
 	}
-	for _, a := range s.agents {
+	for _, m := range s.fleet.members {
 		switch {
 		case !s.opt.Once:
-			a.triggers.Set(ctx, a.cfg)
+			m.triggers.Set(ctx, m.Def())
 		case s.opt.Fire:
-			s.fireAll(ctx, a, a.cfg)
+			s.fireAll(ctx, m, m.Def())
 		}
 	}
 }
 
 // fireAll fires an agent's triggers one time.
-func (s *Scheduler) fireAll(ctx context.Context, a *agent, cfg *config.Agent) {
-	s.mu.Lock()
-	s.fires++
-	s.mu.Unlock()
+func (s *Scheduler) fireAll(ctx context.Context, m *member, cfg *config.Agent) {
+	s.happened(nil, func(time.Time) { s.fleet.once.fires++ })
 	s.wg.Go(func() {
-		unfired := a.triggers.FireAll(ctx, cfg)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.fires--
-		s.unfired += unfired
-		s.finishOnceLocked()
+		unfired := m.triggers.FireAll(ctx, cfg)
+		s.happened(nil, func(time.Time) {
+			o := &s.fleet.once
+			o.fires--
+			o.unfired += unfired
+			o.news = true
+		})
 	})
 }
 
@@ -70,32 +47,25 @@ func (s *Scheduler) fireAll(ctx context.Context, a *agent, cfg *config.Agent) {
 // all of them, and returns when they have fired.
 func (s *Scheduler) Trigger(ctx context.Context, name string, triggers ...string) ([]firing.Fired, error) {
 	s.mu.Lock()
-	a := s.findLocked(name)
-	if s.stopping || a == nil {
-		defer s.mu.Unlock()
-		if s.stopping {
-			return nil, errStopping
-		}
+	m, stopped := s.fleet.find(name), s.fleet.stage == stopping
+	var cfg *config.Agent
+	if m != nil {
+		cfg = m.Declared()
+	}
+	s.mu.Unlock()
+	switch {
+	case stopped:
+		return nil, errStopping
+	case m == nil:
 		return nil, &UnknownAgentError{Agent: name}
 	}
-	cfg := a.declaredLocked()
-	s.mu.Unlock()
-	return a.triggers.Fire(ctx, cfg, triggers...)
-}
-
-// declaredLocked is the definition that the triggers follow: they do not wait
-// for the next session.
-func (a *agent) declaredLocked() *config.Agent {
-	if a.next != nil {
-		return a.next
-	}
-	return a.cfg
+	return m.triggers.Fire(ctx, cfg, triggers...)
 }
 
 // fired is an agent as its triggers know it.
 type fired struct {
 	s *Scheduler
-	a *agent
+	m *member
 }
 
 var _ firing.Agent = fired{}
@@ -104,17 +74,12 @@ var _ firing.Agent = fired{}
 func (f fired) InTurn(at time.Time) bool {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
-	return f.a.inTurnLocked(at)
+	return f.m.InTurn(at)
 }
 
 // TriggersFail shows which triggers fail.
 func (f fired) TriggersFail(all []firing.Failing) {
-	f.s.mu.Lock()
-	defer f.s.mu.Unlock()
-	f.a.failing = all
-	if f.s.findLocked(f.a.name) == f.a {
-		f.s.publishLocked(f.a)
-	}
+	f.s.happened(f.m, func(time.Time) { f.m.failing = all })
 }
 
 // Append queues a prompt.
@@ -122,7 +87,9 @@ func (f fired) Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (b
 	if err := claim.MakeHome(cfg); err != nil {
 		return nil, err
 	}
-	moves := f.s.movesOf(f.a)
+	f.s.mu.Lock()
+	moves := f.m.Moves()
+	f.s.mu.Unlock()
 	_, err = queue.Append(ctx, cfg, l)
 	switch {
 	case errors.Is(err, inbox.ErrTooLarge):
@@ -132,7 +99,7 @@ func (f fired) Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (b
 	case err != nil:
 		return nil, fmt.Errorf("cannot queue a prompt for agent %q: %w", cfg.Name, err)
 	}
-	return func() { f.s.queued(f.a, moves) }, nil
+	return func() { f.s.appended(f.m, moves) }, nil
 }
 
 // fileTooLarge makes a dead letter of a prompt that the inbox refused.
@@ -141,9 +108,7 @@ func (f fired) fileTooLarge(ctx context.Context, cfg *config.Agent, l inbox.Lett
 		return err
 	}
 	f.s.log.Error("a trigger's prompt is a dead letter", "agent", cfg.Name, "source", l.Source, "err", why)
-	f.s.mu.Lock()
-	defer f.s.mu.Unlock()
-	f.a.deadLettered++
+	f.s.happened(f.m, func(time.Time) { f.m.DeadLettered() })
 	return why
 }
 
@@ -152,7 +117,7 @@ func (f fired) fileTooLarge(ctx context.Context, cfg *config.Agent, l inbox.Lett
 // read.
 func (f fired) Holds(cfg *config.Agent, prefix string) (bool, error) {
 	f.s.mu.Lock()
-	idle, empty := f.a.state == Idle && f.a.cfg == cfg, f.a.empty
+	idle, empty := f.m.State() == Idle && f.m.Def() == cfg, f.m.empty
 	f.s.mu.Unlock()
 	return queue.Holds(cfg, prefix, idle && empty.Still(cfg.Inbox))
 }

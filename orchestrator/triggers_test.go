@@ -13,6 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 	"heartbeat/sources"
@@ -179,11 +180,11 @@ func TestPausesThatCannotBeRead(t *testing.T) {
 		r.t = t
 		stop := r.run()
 		defer stop()
-		if err := os.WriteFile(pausesPath(filepath.Join(r.dir, "state")), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(r.dir, "state", "paused.json"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := r.s.Reload(r.with(r.declare("a"), r.declare("b")))
-		unknown, ok := errors.AsType[*PausesError](err)
+		unknown, ok := errors.AsType[*memory.PausesError](err)
 		if !ok || !strings.Contains(unknown.Hint(), "paused.json") {
 			t.Errorf("a reload: %v", err)
 		}

@@ -29,22 +29,14 @@ func (s *Scheduler) Vitals() Vitals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := Vitals{
-		Ready: s.ready, Stopping: s.stopping, Slots: s.fleet.MaxSessions, Sessions: s.slots.Count(),
+		Ready: s.fleet.stage >= ready, Stopping: s.fleet.stage == stopping, Slots: s.fleet.declared.MaxSessions, Sessions: s.fleet.line.Count(),
 		Agents: map[State]int{},
 	}
-	for a := range s.shownLocked() {
-		v.Agents[a.state]++
+	for m := range s.fleet.shown() {
+		v.Agents[m.State()]++
 	}
-	v.Parked = s.parkedLocked(time.Now())
+	v.Parked = s.fleet.accounts.Parked(time.Now())
 	return v
-}
-
-// readied notes that the run is ready, and tells.
-func (s *Scheduler) readied() {
-	s.mu.Lock()
-	s.ready = true
-	s.mu.Unlock()
-	s.opt.Ready()
 }
 
 // Alive returns nil when the scheduler demonstrably lives: its lock can be
@@ -52,7 +44,7 @@ func (s *Scheduler) readied() {
 // error says which of the two did not come about before ctx ended. It may be
 // called at any time and from several goroutines.
 func (s *Scheduler) Alive(ctx context.Context) error {
-	l := s.glance()
+	l := s.glances.glance(s)
 	select {
 	case <-l.done:
 	case <-ctx.Done():
@@ -86,23 +78,23 @@ type glances struct {
 	waiting *glance
 }
 
-func (s *Scheduler) glance() *glance {
-	s.glances.mu.Lock()
-	defer s.glances.mu.Unlock()
-	if s.glances.waiting != nil {
-		return s.glances.waiting
+func (g *glances) glance(s *Scheduler) *glance {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting != nil {
+		return g.waiting
 	}
 	l := &glance{done: make(chan struct{})}
-	s.glances.waiting = l
+	g.waiting = l
 	go func() {
 		s.mu.Lock()
-		if s.ready && !s.stopping {
+		if s.fleet.stage == ready {
 			l.work = s.work
 		}
 		s.mu.Unlock()
-		s.glances.mu.Lock()
-		s.glances.waiting = nil
-		s.glances.mu.Unlock()
+		g.mu.Lock()
+		g.waiting = nil
+		g.mu.Unlock()
 		close(l.done)
 	}()
 	return l

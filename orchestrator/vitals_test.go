@@ -73,8 +73,8 @@ func TestAHeldLockIsSeen(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	first := s.glance()
-	if second := s.glance(); first != second {
+	first := s.glances.glance(s)
+	if second := s.glances.glance(s); first != second {
 		t.Error("two goroutines wait for the lock")
 	}
 	s.mu.Unlock()

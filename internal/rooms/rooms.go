@@ -43,9 +43,10 @@ var allowed = map[string][]string{
 	"orchestrator/owner":  {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/claim":  {"config", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
 	"orchestrator/launch": {"config", "hook", "hook/client", "hook/inbox", "ptyrun", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
+	"orchestrator/agent":  {"config", "hook", "hook/client", "hook/foreign", "orchestrator/journal", "orchestrator/session", "orchestrator/status", "sources"},
 	"orchestrator": {
-		"config", "hook/...", "sources/...", "ptyrun/...",
-		"orchestrator/account", "orchestrator/claim", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
+		"config", "hook", "hook/foreign", "hook/inbox",
+		"orchestrator/account", "orchestrator/agent", "orchestrator/claim", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/status", "orchestrator/stophooks",
 	},
 	"orchestrator/stophooks": {"hook", "hook/client", "orchestrator/state"},
 	"orchestrator/preflight": {"config", "hook", "hook/client", "hook/durable", "hook/settings", "orchestrator/stophooks"},
@@ -53,7 +54,7 @@ var allowed = map[string][]string{
 	"orchestrator/send":      {"config", "hook/inbox", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/owner", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
+		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
 	},
 	"orchestrator/logs":       {"config", "hook", "hook/durable", "orchestrator/journal", "orchestrator/launch", "orchestrator/transcript"},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
@@ -99,6 +100,13 @@ var testOnly = []string{
 	"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema",
 }
 
+// deciding are the rooms that decide. They open no file and start no process:
+// rooms that do return what they have found, and decide nothing.
+var deciding = []string{"orchestrator", "orchestrator/agent", "orchestrator/slots"}
+
+// outside are the packages by which a room would reach files and processes.
+var outside = []string{"os", "os/exec", "io/ioutil", "syscall", "net", "hook/durable", "hook/flock"}
+
 // standardOnly are rooms that start often and fast: nothing third-party may
 // be linked into them, however far away.
 var standardOnly = []string{"hook/...", "cmd/heartbeat-stop"}
@@ -129,6 +137,8 @@ func Violations(p Package) []string {
 			say("may not import", ours)
 		case !isOurs && module != "" && !matches(owners[module], room):
 			say("is not the owner of", path)
+		case matches(deciding, room) && slices.Contains(outside, ours):
+			say("decides, and may not open anything:", path)
 		}
 	}
 	for _, path := range append(p.TestImports, p.XTestImports...) {

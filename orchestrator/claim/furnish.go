@@ -38,3 +38,17 @@ func MakeHome(c *config.Agent) error {
 	}
 	return nil
 }
+
+// Furnish wires an agent's directory in which nothing of ours stands yet, and
+// makes the folder of its queue. What cannot be wired shows now, and not with the
+// first prompt; what has drifted is wired before each session.
+func Furnish(a *config.Agent, wire func() error) error {
+	if Furnished(a) {
+		return nil
+	}
+	err := wire()
+	if unmade := MakeHome(a); err == nil {
+		return unmade
+	}
+	return err
+}

@@ -7,7 +7,7 @@ import (
 
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/status"
 )
 
@@ -61,7 +61,7 @@ func checkPaused(f *Facts, a *Agent) []Finding {
 
 // checkPauses: pauses that no run can read.
 func checkPauses(f *Facts) []Finding {
-	problem, ok := errors.AsType[*orchestrator.PausesError](f.PausesProblem)
+	problem, ok := errors.AsType[*memory.PausesError](f.PausesProblem)
 	if !ok {
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
-	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
@@ -98,7 +98,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	f.Leftovers = leftovers(l.StateDir)
 	f.Left = owner.LeftBehind(l.Agents, owner.Origin{File: l.File, StateDir: l.StateDir})
 	var paused map[string]time.Time
-	paused, f.PausesProblem = orchestrator.PausedSince(l.StateDir, l.Agents)
+	paused, f.PausesProblem = memory.PausedSince(l.StateDir, l.Agents)
 	for _, a := range l.Agents {
 		if c.Step != nil {
 			c.Step("looking at " + a.Name)

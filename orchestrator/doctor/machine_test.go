@@ -12,7 +12,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
-	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
@@ -112,7 +112,7 @@ func machineFixtures() []made {
 		{"state-directory", Error, func(f *Facts) { f.StateProblem = errors.New("cannot make directory") }, none},
 		{"state-directory", Error, func(f *Facts) { f.StateDenied = &Denied{Path: "/state/pauses.json", Own: true} }, none},
 		{"pauses-unreadable", Error, func(f *Facts) {
-			f.PausesProblem = &orchestrator.PausesError{Path: "/state/paused.json", Why: "damaged"}
+			f.PausesProblem = &memory.PausesError{Path: "/state/paused.json", Why: "damaged"}
 		}, none},
 		{"broken-configuration", Error, func(f *Facts) { f.Broken = errors.New("line 7") }, none},
 		{"root-bypass", Error, bypass("0"), bypass("1")},

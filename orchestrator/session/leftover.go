@@ -143,6 +143,18 @@ func Shims(stateDir string) (map[int]string, error) {
 	return shims, errors.Join(errs...)
 }
 
+// AgentOf returns the agent of whose session a process is, or "": it is nobody's
+// who descends from no shim of ours, whatever its environment says.
+func AgentOf(stateDir string, pid int) (string, error) {
+	shims, err := Shims(stateDir)
+	for _, above := range ptyrun.Ancestors(pid) {
+		if agent, ok := shims[above]; ok {
+			return agent, nil
+		}
+	}
+	return "", err
+}
+
 // errDamaged means that a note cannot be understood, or that something else
 // stands in its place.
 var errDamaged = errors.New("it is damaged")

@@ -1,4 +1,4 @@
-package orchestrator
+package agent
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 	"heartbeat/sources"
 )
 
@@ -40,7 +41,7 @@ type spent struct {
 
 // next is what follows a session's end.
 type next struct {
-	state  State
+	state  status.State
 	until  time.Time // for backing-off and parked
 	reason string
 }
@@ -55,13 +56,13 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 	}
 	switch o.Why {
 	case hook.EndFinished, hook.EndShutdown:
-		return next{state: Idle, reason: describe(o)}, h
+		return next{state: status.Idle, reason: Describe(o)}, h
 	case hook.EndDrained, hook.EndReleased:
 		if o.Acknowledged > 0 || !left {
-			return next{state: Idle, reason: describe(o)}, h
+			return next{state: status.Idle, reason: Describe(o)}, h
 		}
 	case hook.EndNoHooks:
-		return next{state: Held, reason: describe(o) + "; `heartbeat doctor` says why, where that can be known"}, h
+		return next{state: status.Held, reason: Describe(o) + "; `heartbeat doctor` says why, where that can be known"}, h
 	case hook.EndRunaway:
 		if len(o.Gates) > 0 {
 			return runaway(o), h
@@ -84,12 +85,12 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 	if !passes(o) {
 		*count = append(rule.recent(*count, now), spent{now, o.Delivery})
 		if len(*count) > rule.max {
-			return next{state: Held, reason: fmt.Sprintf("%d %s within %s, the last: %s",
-				len(*count), what, rule.window, describe(o))}, h
+			return next{state: status.Held, reason: fmt.Sprintf("%d %s within %s, the last: %s",
+				len(*count), what, rule.window, Describe(o))}, h
 		}
 	}
 	d := sources.Backoff(h.failures, backoffBase, backoffMax, roll)
-	return next{state: BackingOff, until: now.Add(d), reason: describe(o)}, h
+	return next{state: status.BackingOff, until: now.Add(d), reason: Describe(o)}, h
 }
 
 // passes reports whether a failure is that of the service or of a machine
@@ -129,13 +130,13 @@ func poisonous(o session.Outcome, h history, rule restartRule, now time.Time) bo
 
 // poisoned is what follows when an entry was given up.
 func poisoned(o session.Outcome, h history) (next, history) {
-	return next{state: Idle, reason: "entry " + o.Delivery + " was given up: " + describe(o)}, history{restarts: h.restarts, poisons: h.poisons + 1}
+	return next{state: status.Idle, reason: "entry " + o.Delivery + " was given up: " + Describe(o)}, history{restarts: h.restarts, poisons: h.poisons + 1}
 }
 
-// counts reports whether an interruption uses up one of an entry's attempts:
+// Counts reports whether an interruption uses up one of an entry's attempts:
 // only when the client really ran, the end was not our wish, and neither the
 // service nor the account was at fault.
-func counts(o session.Outcome) bool {
+func Counts(o session.Outcome) bool {
 	switch o.Why {
 	case hook.EndDialog, hook.EndStartTimeout, hook.EndNoHooks, hook.EndFinished, hook.EndShutdown:
 		return false
@@ -145,8 +146,8 @@ func counts(o session.Outcome) bool {
 	return o.Bound
 }
 
-// describe is one line about how a session ended.
-func describe(o session.Outcome) string {
+// Describe is one line about how a session ended.
+func Describe(o session.Outcome) string {
 	s := string(o.Why)
 	if o.Why == hook.EndExited {
 		s = fmt.Sprintf("exited with code %d", o.ExitCode)
@@ -157,4 +158,11 @@ func describe(o session.Outcome) string {
 	return s
 }
 
-func roll() float64 { return rand.Float64() }
+// Roll draws the jitter of a delay, in [0, 1).
+func Roll() float64 { return rand.Float64() }
+
+// runaway is what follows when hooks that are not ours had a client go on until
+// the session was ended: it would be the same again.
+func runaway(o session.Outcome) next {
+	return next{state: status.Held, reason: fmt.Sprintf("%s; let that Stop hook allow the end of a turn, or remove it, then `heartbeat resume`", Describe(o))}
+}

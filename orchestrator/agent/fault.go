@@ -1,4 +1,9 @@
-package orchestrator
+package agent
+
+import (
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+)
 
 // fault is whose fault an API failure is.
 type fault int
@@ -32,10 +37,15 @@ func faultOf(kind string) fault {
 	return unclearFault
 }
 
-// passing reports whether an API failure of a kind passes: what it interrupts
+// Passing reports whether an API failure of a kind passes: what it interrupts
 // goes on once the service or the account is there again, or the configuration
 // is right.
-func passing(kind string) bool {
+func Passing(kind string) bool {
 	f := faultOf(kind)
 	return f == serviceFault || f == accountFault || f == settingFault
+}
+
+// OfAccount reports whether a session ended by a fault of its account.
+func OfAccount(o session.Outcome) bool {
+	return o.Why == hook.EndAPIFailure && faultOf(o.Detail) == accountFault
 }

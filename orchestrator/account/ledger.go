@@ -1,0 +1,108 @@
+package account
+
+import "time"
+
+// Ledger is which accounts the agents of a fleet work on, as far as that is
+// known: an agent is named, and its account found out before its session starts.
+// The zero value knows none. A Ledger is not safe for use by several goroutines.
+type Ledger struct {
+	of       map[string]ID // :: agent → its account
+	accounts map[ID]*Account
+}
+
+func (l *Ledger) account(agent string) *Account { return l.accounts[l.of[agent]] }
+
+// Joins notes which account an agent works on. ask are those of the account it
+// has left that are to ask again; anew is false when nothing has changed.
+func (l *Ledger) Joins(agent string, id ID) (ask []string, anew bool) {
+	if was, known := l.of[agent]; known && was == id {
+		return nil, false
+	}
+	ask = l.Leaves(agent)
+	if l.of == nil {
+		l.of, l.accounts = map[string]ID{}, map[ID]*Account{}
+	}
+	l.of[agent] = id
+	if l.accounts[id] == nil {
+		l.accounts[id] = &Account{}
+	}
+	return ask, true
+}
+
+// Leaves is for an agent whose account is not known any more.
+func (l *Ledger) Leaves(agent string) (ask []string) {
+	if c := l.account(agent); c != nil {
+		ask = asked(c, c.Leaves(agent))
+		delete(l.of, agent)
+	}
+	return ask
+}
+
+// May asks whether an agent may start; one whose account is not known may.
+func (l *Ledger) May(agent string, now time.Time) Answer {
+	if c := l.account(agent); c != nil {
+		return c.May(agent, now)
+	}
+	return Answer{May: true}
+}
+
+// Declines is for an agent that does not start a session, or whose session says
+// nothing of its account.
+func (l *Ledger) Declines(agent string) (ask []string) {
+	if c := l.account(agent); c != nil {
+		return asked(c, c.Declines(agent))
+	}
+	return nil
+}
+
+// Works notes that an agent has done an entry; see Account.Works.
+func (l *Ledger) Works(agent string, began, now time.Time) (ask []string) {
+	if c := l.account(agent); c != nil {
+		return asked(c, c.Works(agent, began, now))
+	}
+	return nil
+}
+
+// Failed notes that an agent's session ended by a fault of its account, which
+// may have become unknown meanwhile.
+func (l *Ledger) Failed(agent, why string, now time.Time, roll float64) (p Parking, ask []string) {
+	c := l.account(agent)
+	if c == nil {
+		c = &Account{}
+	}
+	p = c.Failed(agent, why, now, roll)
+	return p, asked(c, p.Ask)
+}
+
+// Share reports whether two agents are known to work on one account.
+func (l *Ledger) Share(a, b string) bool {
+	one, known := l.of[a]
+	other, also := l.of[b]
+	return known && also && one == other
+}
+
+// Clear forgets what is known of an agent's account: a person knows better.
+func (l *Ledger) Clear(agent string) (ask []string) {
+	if c := l.account(agent); c != nil {
+		c.Clear()
+		return asked(c, true)
+	}
+	return nil
+}
+
+// Parked is until when the account that is parked longest is.
+func (l *Ledger) Parked(now time.Time) (until time.Time) {
+	for _, c := range l.accounts {
+		if u := c.Parked(now); u.After(until) {
+			until = u
+		}
+	}
+	return until
+}
+
+func asked(c *Account, ask bool) []string {
+	if !ask {
+		return nil
+	}
+	return c.Waiting()
+}

@@ -1,0 +1,48 @@
+package account
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestLedger: who is known to work on an account counts there, by name, until it
+// leaves; whoever was told to wait for it is named then.
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	var l Ledger
+	if a := l.May("a", now); !a.May || l.Leaves("a") != nil || l.Share("a", "b") {
+		t.Errorf("an agent whose account is not known: %+v", a)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if ask, anew := l.Joins(name, "one"); ask != nil || !anew {
+			t.Errorf("%s joins: %v, %t", name, ask, anew)
+		}
+	}
+	if _, anew := l.Joins("a", "one"); anew || !l.Share("a", "b") {
+		t.Error("the same account is another one")
+	}
+	l.Joins("other", "two")
+	for _, name := range []string{"a", "b"} {
+		l.Failed(name, "rate_limit", now, 0)
+	}
+	if a := l.May("c", now); a.May || l.Share("a", "other") || !l.May("other", now).May || l.Parked(now).IsZero() {
+		t.Errorf("two have failed: %+v", a)
+	}
+	// When the time is over one tries it, and the others wait for that one.
+	now = now.Add(time.Hour)
+	if !l.May("c", now).May || l.May("a", now).May {
+		t.Error("not one agent tries the account")
+	}
+	ask := l.Leaves("c")
+	if slices.Sort(ask); !slices.Equal(ask, []string{"a", "b"}) {
+		t.Errorf("the one that tries it has left, asked again: %v", ask)
+	}
+	if !l.May("a", now).May {
+		t.Error("nobody tries it any more")
+	}
+	if ask := l.Works("a", now, now.Add(time.Minute)); !slices.Contains(ask, "b") || !l.May("b", now.Add(time.Minute)).May {
+		t.Errorf("it works again, asked: %v", ask)
+	}
+}

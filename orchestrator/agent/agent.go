@@ -1,0 +1,163 @@
+// Package agent is one agent of a fleet as its scheduler knows it, and nothing
+// but that: no file, no process, no clock and no lock. What happens to the agent
+// is a method that is told the time; what is to be done about it stands in the
+// agent until the scheduler takes it: orders for its session (Orders), lines of
+// the journal (Notes), a queue that is to be looked into (WantsLook), alarms
+// (Next), and what it has begun (Doing).
+//
+// An agent is four things, each of its own type:
+//
+//	wish    what people and the configuration want of it: paused, removed, another definition
+//	place   its directory: ours, lost, or being locked anew
+//	life    what is done with it now: nothing, recovering, starting, a live session
+//	past    what is remembered of its failures, and of what they have left
+//
+// Why nothing is started is no state. It is the first of the Gates that says no,
+// and idle, waiting, backing-off, parked and held are what that one is called.
+package agent
+
+import (
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
+)
+
+// Agent is one agent. It is not safe for use by several goroutines.
+type Agent struct {
+	Name  string
+	def   *config.Agent
+	wish  wish
+	place place
+	life  life
+	past  past
+	queue queue
+	// idle is why it does nothing, where no gate says no.
+	idle   string
+	shown  shown
+	alarms alarms
+	turns  turns
+	done   done
+	told   told
+}
+
+// shown is what was last told of it.
+type shown struct {
+	Reason
+	since time.Time
+	moves int // changes of state
+}
+
+// done is what it has come to in this run.
+type done struct{ acknowledged, deadLettered int }
+
+// told is what others are to be told; see Orders and Notes.
+type told struct {
+	orders []session.Order
+	notes  []journal.Event
+}
+
+// New returns an agent that does nothing.
+func New(def *config.Agent, now time.Time) *Agent {
+	return &Agent{Name: def.Name, def: def, shown: shown{Reason: Reason{State: status.Idle}, since: now}}
+}
+
+// Def is the definition that holds now.
+func (a *Agent) Def() *config.Agent { return a.def }
+
+// Declared is the definition that the file has: triggers follow it and do not
+// wait for the next session.
+func (a *Agent) Declared() *config.Agent {
+	if a.wish.next != nil {
+		return a.wish.next
+	}
+	return a.def
+}
+
+// State is what was last told of what it does.
+func (a *Agent) State() status.State { return a.shown.State }
+
+// Moves is how often its state has changed.
+func (a *Agent) Moves() int { return a.shown.moves }
+
+// Orders returns what its session is to be told, once.
+func (a *Agent) Orders() []session.Order {
+	orders := a.told.orders
+	a.told.orders = nil
+	return orders
+}
+
+// Notes returns what the journal is to be told, once.
+func (a *Agent) Notes() []journal.Event {
+	notes := a.told.notes
+	a.told.notes = nil
+	return notes
+}
+
+func (a *Agent) note(e journal.Event) {
+	e.Agent = a.Name
+	a.told.notes = append(a.told.notes, e)
+}
+
+// order tells the live session something; without one, nobody.
+func (a *Agent) order(o session.Order) {
+	if a.life.is == Live {
+		a.told.orders = append(a.told.orders, o)
+	}
+}
+
+// Inherit takes over what an earlier run has left for readers.
+func (a *Agent) Inherit(kept status.AgentState) {
+	a.past.outcome, a.life.session, a.past.loss = kept.Last, kept.Session, kept.QueueLost
+}
+
+// Settle has what is told of the agent follow what it is. Where its state has
+// changed, the line of the journal is returned that says so.
+func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
+	r := a.Standing(now)
+	if r.State != status.Waiting {
+		a.queue.line = ""
+	}
+	from := a.shown.State
+	a.shown.Reason = r
+	if r.State == from {
+		return nil
+	}
+	a.shown.since = now
+	a.shown.moves++
+	return &journal.Event{
+		Agent: a.Name, Kind: journal.StateChanged, From: string(from), State: string(r.State),
+		Reason: foreign.Text(r.Text), Until: r.Until, Session: a.life.session,
+	}
+}
+
+// Describe is what readers are told of the agent, but for its triggers.
+func (a *Agent) Describe() status.AgentState {
+	d := status.AgentState{
+		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text),
+		Paused: a.wish.paused, PausedBy: a.wish.pausedBy, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.outcome,
+		Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Lost: a.place.why, QueueLost: a.past.loss,
+	}
+	if a.past.stuck != nil {
+		d.Stuck = new(*a.past.stuck)
+	}
+	if a.life.is == Live {
+		d.Phase, d.Work = a.life.last.Phase, a.life.last.Work
+		d.Acknowledged += a.life.last.Acknowledged
+	}
+	return d
+}
+
+// DeadLettered counts a prompt that was given up.
+func (a *Agent) DeadLettered() { a.done.deadLettered++ }
+
+// InTurn reports whether its session was in a turn at a time.
+func (a *Agent) InTurn(at time.Time) bool { return a.turns.at(at) }
+
+// Interrupted notes which entry in flight the service has interrupted; nil:
+// none.
+func (a *Agent) Interrupted(w *hook.Work) { a.past.halted = w }

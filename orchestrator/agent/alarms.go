@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/status"
+)
+
+// Alarm is something that is to be done with an agent after a while.
+type Alarm int
+
+// What there is to do.
+const (
+	Tail    Alarm = iota // complete a line without its newline
+	Inspect              // look at a directory that may be half removed or half made
+	Count                // count what is queued for an agent that does not start
+	Reclaim              // give disk space back that could not be given back yet
+	alarmCount
+)
+
+// alarms are when, or zero.
+type alarms [alarmCount]time.Time
+
+func (s *alarms) set(a Alarm, at time.Time) { s[a] = at }
+
+// When, besides Tail.
+const (
+	// InspectEvery is how often a directory is looked for that is lost.
+	InspectEvery = time.Second
+	// countDelay is how old may be what is known of a queue that is not looked into.
+	countDelay = 2 * time.Second
+	// ReclaimAgain is for what was not given back, such as an inbox that was moved
+	// aside and has late writers; see inbox.Held.Reclaim.
+	ReclaimAgain = 70 * time.Second
+)
+
+// InspectLater, CountLater and ReclaimLater set an alarm, if it is not set. An
+// agent that may start is looked into anyway, and not counted.
+func (a *Agent) InspectLater(now time.Time) { a.later(Inspect, now.Add(InspectEvery)) }
+
+// CountLater counts what is queued after a while.
+func (a *Agent) CountLater(now time.Time) {
+	if a.life.is == Live || a.life.is == Starting || a.shown.State == status.Idle {
+		return
+	}
+	a.later(Count, now.Add(countDelay))
+}
+
+// ReclaimLater gives disk space back after a while.
+func (a *Agent) ReclaimLater(now time.Time) { a.later(Reclaim, now.Add(ReclaimAgain)) }
+
+func (a *Agent) later(what Alarm, at time.Time) {
+	if a.alarms[what].IsZero() && !a.wish.removed {
+		a.alarms.set(what, at)
+	}
+}
+
+// Next is when Ring is to be called, or zero.
+func (a *Agent) Next() time.Time {
+	all := append(a.alarms[:], a.past.backOff.until, a.past.parked.until, a.tellsStuck())
+	all = slices.DeleteFunc(all, time.Time.IsZero)
+	if len(all) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(all, time.Time.Compare)
+}
+
+// Ring is a time that Next has named. A delay that is over is over, and what is
+// due besides is returned.
+func (a *Agent) Ring(now time.Time) (due []Alarm) {
+	for _, w := range []*wait{&a.past.backOff, &a.past.parked} {
+		if !w.until.IsZero() && !now.Before(w.until) {
+			*w = wait{}
+			a.idle, a.queue.stale = "its delay is over", true
+		}
+	}
+	if at := a.tellsStuck(); !at.IsZero() && !now.Before(at) {
+		k := a.past.stuck
+		k.Told = true
+		a.note(journal.Event{Kind: journal.Stuck, Reason: foreign.Text(k.Why), Started: k.Since})
+	}
+	for what, at := range a.alarms {
+		if !at.IsZero() && !now.Before(at) {
+			a.alarms[what] = time.Time{}
+			due = append(due, Alarm(what))
+		}
+	}
+	return due
+}

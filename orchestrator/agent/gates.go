@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"cmp"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/status"
+)
+
+// Reason is what an agent does, or why it does nothing.
+type Reason struct {
+	State status.State
+	Text  string
+	// Until is when that ends by itself; zero: something has to happen.
+	Until time.Time
+	// Do is what a person types to end it, or "".
+	Do string
+}
+
+// Gate is one reason for which nothing is started. No returns nil where it lets
+// the agent pass. It is pure: it knows the agent and the time.
+type Gate struct {
+	Name string
+	No   func(a *Agent, now time.Time) *Reason
+}
+
+// Gates are all of them, in the order in which they are asked. The first one
+// that says no is what people are told. Those before the last concern an agent
+// whether anything is queued for it or not.
+var Gates = []Gate{
+	{"succession", succession},
+	{"hold", hold},
+	{"paused", paused},
+	{"recovering", recovering},
+	{"back-off", backOff},
+	{"account", onAccount},
+	{"place", inPlace},
+	{"line", inLine},
+}
+
+// succession: who was removed begins nothing, nor does who comes before the
+// agents are gone that have its name or its directory.
+func succession(a *Agent, _ time.Time) *Reason {
+	switch {
+	case a.wish.removed:
+		return &Reason{State: status.Idle, Text: FinishRemoved}
+	case a.Expected():
+		return &Reason{State: status.Idle, Text: "another agent still has its name or its directory"}
+	}
+	return nil
+}
+
+// hold: too many failures, or one that only a person can mend.
+func hold(a *Agent, _ time.Time) *Reason {
+	if a.past.hold == "" {
+		return nil
+	}
+	return &Reason{State: status.Held, Text: a.past.hold, Do: a.resume()}
+}
+
+func paused(a *Agent, _ time.Time) *Reason {
+	if a.wish.paused.IsZero() {
+		return nil
+	}
+	return &Reason{State: status.Held, Text: a.pausedReason(), Do: a.resume()}
+}
+
+func recovering(a *Agent, _ time.Time) *Reason {
+	if a.life.is != Recovering {
+		return nil
+	}
+	return &Reason{State: status.Idle, Text: "recovering"}
+}
+
+func backOff(a *Agent, now time.Time) *Reason {
+	if !now.Before(a.past.backOff.until) {
+		return nil
+	}
+	return &Reason{State: status.BackingOff, Text: a.past.backOff.why, Until: a.past.backOff.until, Do: a.resume()}
+}
+
+// onAccount is what its account has answered when the agent was to start.
+func onAccount(a *Agent, now time.Time) *Reason {
+	if !now.Before(a.past.parked.until) {
+		return nil
+	}
+	return &Reason{State: status.Parked, Text: a.past.parked.why, Until: a.past.parked.until, Do: a.resume()}
+}
+
+func inPlace(a *Agent, _ time.Time) *Reason {
+	switch a.place.is {
+	case Lost:
+		return &Reason{State: status.Idle, Text: a.place.why, Do: "heartbeat apply " + a.Name}
+	case Retaking:
+		return &Reason{State: status.Idle, Text: cmp.Or(a.place.why, "its directory is locked anew")}
+	case Ours:
+	}
+	return nil
+}
+
+// inLine: something is queued, and others have the slots.
+func inLine(a *Agent, _ time.Time) *Reason {
+	if a.queue.line == "" {
+		return nil
+	}
+	return &Reason{State: status.Waiting, Text: a.queue.line}
+}
+
+func (a *Agent) resume() string { return "heartbeat resume " + a.Name }
+
+// first returns the first no of some gates, or nil.
+func (a *Agent) first(gates []Gate, now time.Time) *Reason {
+	for _, g := range gates {
+		if no := g.No(a, now); no != nil {
+			return no
+		}
+	}
+	return nil
+}
+
+// Standing is what the agent does at a time, or the first gate's reason why it
+// does nothing.
+func (a *Agent) Standing(now time.Time) Reason {
+	switch {
+	case a.life.is == Starting:
+		return Reason{State: status.Starting, Text: a.life.why}
+	case a.life.is == Live && a.life.last.Phase == hook.Ending:
+		return Reason{State: status.Ending, Text: cmp.Or(a.life.last.Why, "its session is being ended")}
+	case a.life.is == Live:
+		return Reason{State: status.Running, Text: a.life.why}
+	}
+	if no := a.first(Gates, now); no != nil {
+		return *no
+	}
+	return Reason{State: status.Idle, Text: a.idle}
+}
+
+// Wants reports whether a session would be started for the agent, if there were
+// work and a slot.
+func (a *Agent) Wants(now time.Time) bool {
+	return a.life.is == None && a.first(Gates[:len(Gates)-1], now) == nil
+}

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"heartbeat/orchestrator/status"
+)
+
+// TestTheFirstNoIsWhatPeopleAreTold: gates are asked in their order.
+func TestTheFirstNoIsWhatPeopleAreTold(t *testing.T) {
+	t.Parallel()
+	a := fresh()
+	a.Begin("all session slots are taken", noon)
+	for _, s := range []struct {
+		happens func()
+		state   status.State
+		text    string
+		do      string
+	}{
+		{func() {}, status.Waiting, "all session slots are taken", ""},
+		{func() { a.Loses("it is not there") }, status.Idle, "it is not there", "heartbeat apply a"},
+		{func() { a.Parks(Parking{noon.Add(time.Hour), "a limit"}) }, status.Parked, "a limit", "heartbeat resume a"},
+		{func() { a.Fails(Failed{Text: "it broke"}, noon, 0) }, status.BackingOff, "it broke", "heartbeat resume a"},
+		{func() { a.Pause("b", noon) }, status.Held, `paused by a session of agent "b"`, "heartbeat resume a"},
+		{func() { a.Fails(Failed{Text: "a person is needed", Person: true}, noon, 0) }, status.Held, "a person is needed", "heartbeat resume a"},
+		{func() { a.Remove() }, status.Idle, FinishRemoved, ""},
+	} {
+		s.happens()
+		if r := a.Standing(noon); r.State != s.state || r.Text != s.text || r.Do != s.do {
+			t.Errorf("%+v, want %s because %q, and %q", r, s.state, s.text, s.do)
+		}
+	}
+}
+
+// TestAGateMore is what another reason to start nothing takes: one function of
+// what is known and of time, and its place among the others. Nothing else has to
+// know it; this one parks an agent until midnight that has spent its budget.
+func TestAGateMore(t *testing.T) {
+	t.Parallel()
+	const limit = 5.0
+	spent := map[string]float64{"a": 3}
+	budget := Gate{"budget", func(a *Agent, now time.Time) *Reason {
+		if spent[a.Name] < limit {
+			return nil
+		}
+		return &Reason{
+			State: status.Parked, Text: fmt.Sprintf("$%.2f of $%.2f are spent", spent[a.Name], limit),
+			Until: now.Truncate(24 * time.Hour).Add(24 * time.Hour), Do: "heartbeat resume " + a.Name,
+		}
+	}}
+	i := slices.IndexFunc(Gates, func(g Gate) bool { return g.Name == "account" })
+	gates := slices.Insert(slices.Clone(Gates), i, budget)
+	a := fresh()
+	if no := a.first(gates, noon); no != nil {
+		t.Errorf("within its budget: %+v", no)
+	}
+	spent["a"] = 6
+	no := a.first(gates, noon)
+	if no == nil || no.State != status.Parked || no.Text != "$6.00 of $5.00 are spent" || !no.Until.Equal(noon.Add(12*time.Hour)) {
+		t.Errorf("over its budget: %+v", no)
+	}
+	a.Pause("", noon)
+	if no := a.first(gates, noon); no == nil || no.State != status.Held {
+		t.Errorf("paused: %+v", no)
+	}
+}

@@ -1,0 +1,401 @@
+package agent
+
+import (
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
+)
+
+// Doing is what is done with an agent now.
+type Doing int
+
+// None, recovering what is in flight in its directory, starting a session, or a
+// live one.
+const (
+	None Doing = iota
+	Recovering
+	Starting
+	Live
+)
+
+type life struct {
+	is  Doing
+	why string // of what it does, or after its recovery why it is idle
+	// Of the live session or the last one.
+	session string
+	started time.Time
+	last    session.Report
+	leaves  leaving
+}
+
+// leaving is how a live session was told to end, the stronger word last.
+type leaving int
+
+const (
+	stays  leaving = iota
+	yields         // once nothing is queued; not when it begins a turn instead
+	finishes
+)
+
+// Doing is what is done with the agent now.
+func (a *Agent) Doing() Doing { return a.life.is }
+
+// Session is the id of its live or last session, and when that began.
+func (a *Agent) Session() (id string, started time.Time) { return a.life.session, a.life.started }
+
+// Reported is what its live session has said last.
+func (a *Agent) Reported() session.Report { return a.life.last }
+
+// An event that does not belong to what is done with the agent changes nothing:
+// one directory has one session.
+
+// Begin starts a session, or puts the agent in the line where a slot is not
+// free: line says why then.
+func (a *Agent) Begin(line string, now time.Time) {
+	if !a.Wants(now) {
+		return
+	}
+	if a.queue.line = line; line == "" {
+		a.life.is, a.life.why = Starting, "work is queued"
+	}
+}
+
+// NotBegun takes the start of a session back, and says why.
+func (a *Agent) NotBegun(why string) {
+	if a.life.is == Starting {
+		a.life.is, a.idle = None, why
+	}
+}
+
+// Failed is a failure of ours: a queue that cannot be read, a start that failed.
+type Failed struct {
+	Text string
+	// Person is true where only a person can help, NoRoom where nobody need.
+	Person, NoRoom bool
+}
+
+// Fails takes a failure, of the start of a session or without one: back-off, or a
+// person where only one can help.
+func (a *Agent) Fails(f Failed, now time.Time, roll float64) {
+	if a.life.is == Live {
+		return
+	}
+	a.life.is = None
+	if f.Person {
+		a.follow(next{state: status.Held, reason: f.Text})
+		return
+	}
+	n, h := failed(session.Outcome{Detail: f.Text, NoRoom: f.NoRoom}, a.past.history, ruleOf(a.def), now, roll)
+	n.reason = f.Text
+	a.past.history = h
+	a.follow(n)
+}
+
+// Shutdown is how far a scheduler is with its end.
+type Shutdown int
+
+// It runs; turns may finish; sessions end at once.
+const (
+	Runs Shutdown = iota
+	EndsTurns
+	EndsNow
+)
+
+// Launched is the start of a session.
+func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
+	if a.life.is != Starting {
+		return
+	}
+	a.past.halted = nil
+	a.life = life{is: Live, why: "session started", session: id, started: now, last: session.Report{Phase: hook.Starting, At: now}}
+	switch {
+	case stage == EndsNow:
+		a.Stop()
+	case stage == EndsTurns:
+		a.Finish(FinishShutdown)
+	case a.wish.removed:
+		a.Finish(FinishRemoved)
+	case !a.wish.paused.IsZero():
+		a.Finish(a.pausedReason())
+	case a.wish.next != nil && a.def.Mode == hook.Persist:
+		a.Finish(FinishChanged)
+	}
+}
+
+// Reports is what the live session says of itself. It returns true when entries
+// were done since.
+func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
+	l := &a.life
+	if l.is != Live {
+		return false
+	}
+	worked = r.Acknowledged > l.last.Acknowledged
+	a.turns.follow(r.Phase, r.At)
+	if r.At = now; r.Phase == l.last.Phase {
+		r.At = l.last.At // since when it does what it does
+	}
+	if l.leaves == yields && r.Phase != hook.Waiting && r.Phase != hook.Ending {
+		l.leaves = stays
+	}
+	if l.last.Phase == hook.Ending && r.Phase != hook.Ending {
+		l.why = "a turn began after all"
+	}
+	l.last = r
+	return worked
+}
+
+// Done is how many entries its sessions have done in this run.
+func (a *Agent) Done() int {
+	n := a.done.acknowledged
+	if a.life.is == Live {
+		n += a.life.last.Acknowledged
+	}
+	return n
+}
+
+// Why sessions are told to finish.
+const (
+	FinishShutdown = "the scheduler is stopping"
+	FinishRemoved  = "the agent was removed from the configuration"
+	FinishChanged  = "the agent's definition changed"
+	FinishSlotTime = "other agents wait for its slot"
+	FinishReplaced = "its directory was replaced"
+)
+
+// Finish tells the live session to end after its turn.
+func (a *Agent) Finish(why string) {
+	if a.life.is != Live {
+		return
+	}
+	a.life.leaves = finishes
+	a.order(session.Order{Finish: why, Shutdown: why == FinishShutdown})
+}
+
+// IdleSince is since when the live session waits for work, and may be asked to
+// yield; SlotSince since when one has its slot that may be asked to end after its
+// turn. Both are false for one that keeps its slot, or leaves it anyway.
+func (a *Agent) IdleSince() (since time.Time, ok bool) {
+	l := a.life
+	return l.last.At, l.is == Live && l.leaves == stays && l.last.Phase == hook.Waiting && a.def.OnIdle == hook.IdleRelease
+}
+
+// SlotSince is said at IdleSince.
+func (a *Agent) SlotSince() (since time.Time, ok bool) {
+	_, idle := a.IdleSince()
+	return a.life.started, a.life.is == Live && a.life.leaves == stays && a.life.last.Phase != hook.Ending && !idle && !a.def.KeepsSlot()
+}
+
+// Leaves reports whether its slot is coming free.
+func (a *Agent) Leaves() bool {
+	return a.life.is == Live && (a.life.leaves != stays || a.life.last.Phase == hook.Ending)
+}
+
+// Boots reports whether a session is starting that no hook has spoken from yet.
+func (a *Agent) Boots() bool {
+	return a.life.is == Starting || a.life.is == Live && a.life.last.Phase == hook.Starting
+}
+
+// Yield tells the live session, which waits for work, to end unless some comes.
+func (a *Agent) Yield() {
+	if a.life.is != Live {
+		return
+	}
+	a.life.leaves = yields
+	a.order(session.Order{Yield: true})
+}
+
+// Stop ends the live session, whatever it does: the scheduler itself ends.
+func (a *Agent) Stop() { a.order(session.Order{Stop: true, Shutdown: true}) }
+
+// End is how a session ended, and what it has left.
+type End struct {
+	session.Outcome
+	// Left is true when something is queued, or may be; Queued is how much.
+	Left   bool
+	Queued int
+	// Folders are those of its queue as they are now; nil when one is not there.
+	Folders session.Ground
+	// Poison is true when the entry in work was given up for the sake of those
+	// behind it.
+	Poison bool
+	// Unrecovered, when not nil, is why what was in flight could not be dealt with.
+	Unrecovered *Failed
+	// Parks, when not nil, is what its account has to say: that was at fault.
+	Parks *Parking
+}
+
+// Parking is until when an account starts nothing, and why.
+type Parking struct {
+	Until  time.Time
+	Reason string
+}
+
+// Ended decides what follows a session's end.
+func (a *Agent) Ended(e End, now time.Time, roll float64) {
+	if a.life.is != Live {
+		return
+	}
+	a.queue.queued, a.queue.folders = e.Queued, e.Folders
+	a.goesOn(e, now)
+	a.turns.follow(hook.Ended, now)
+	a.life.is, a.life.last.Work = None, nil
+	a.done.acknowledged += e.Acknowledged
+	a.past.outcome = &e.Outcome
+	var n next
+	h := a.past.history
+	switch {
+	case e.Poison && e.Unrecovered == nil:
+		n, h = poisoned(e.Outcome, h)
+	case e.Parks == nil:
+		n, h = after(e.Outcome, e.Left, h, ruleOf(a.def), now, roll)
+	default:
+		if e.Acknowledged > 0 {
+			h = history{}
+		}
+		n = next{state: status.Parked, until: e.Parks.Until, reason: e.Parks.Reason}
+	}
+	if e.Loss != nil {
+		a.queueLost(*e.Loss, now)
+	}
+	a.past.history = h
+	a.stuckAfter(e.Outcome, now)
+	if f := e.Unrecovered; f != nil {
+		a.past.owed = &e.Outcome // before the next start
+		if n.state == status.Idle || f.Person {
+			a.Fails(*f, now, roll)
+			return
+		}
+	}
+	a.follow(n)
+}
+
+// follow carries out what the policy has decided.
+func (a *Agent) follow(n next) {
+	p := &a.past
+	p.hold, p.backOff, p.parked = "", wait{}, wait{}
+	switch n.state {
+	case status.Held:
+		p.hold = n.reason
+	case status.BackingOff:
+		p.backOff = wait{n.until, n.reason}
+	case status.Parked:
+		p.parked = wait{n.until, n.reason}
+	case status.Idle:
+		a.idle = n.reason
+		a.queue.stale = true
+	}
+}
+
+// Parks is the account's no to an agent that was to start.
+func (a *Agent) Parks(p Parking) {
+	switch a.life.is {
+	case Recovering, Live:
+		return
+	case None, Starting:
+	}
+	a.life.is = None
+	a.follow(next{state: status.Parked, until: p.Until, reason: p.Reason})
+}
+
+// Unparks has a parked agent ask its account again.
+func (a *Agent) Unparks(now time.Time) {
+	if a.Standing(now).State == status.Parked {
+		a.follow(next{state: status.Idle, reason: "its account is asked again"})
+	}
+}
+
+// Recover begins to recover what is in flight in its directory; then says why it
+// is idle after that. An agent of which something else is done is not recovered.
+func (a *Agent) Recover(then string) {
+	if a.life.is != None {
+		return
+	}
+	a.follow(next{state: status.Idle, reason: then})
+	a.life.is, a.life.why = Recovering, then
+}
+
+// Owed is how the session ended whose entry in flight could not be dealt with,
+// or nil.
+func (a *Agent) Owed() *session.Outcome { return a.past.owed }
+
+// Recovered is the end of a recovery, after the end of a session: f says why it
+// has failed, or is nil.
+func (a *Agent) Recovered(after session.Outcome, f *Failed, now time.Time, roll float64) {
+	if a.life.is == Starting || a.life.is == Live {
+		return
+	}
+	a.life.is = None
+	if a.past.owed = nil; f != nil {
+		a.past.owed = &after
+		a.Fails(*f, now, roll)
+		return
+	}
+	a.follow(next{state: status.Idle, reason: a.life.why})
+}
+
+// goesOn decides how long the conversation of a session goes on that ended
+// because it takes one entry: as long as the session would have lived. Whatever
+// has it take one, `context: session` promises that what is queued shares a
+// conversation; `context: entry` wants a new one for each entry anyway.
+func (a *Agent) goesOn(e End, now time.Time) {
+	switch c := a.def; {
+	case !e.GoesOn || c.Context != hook.ContextSession:
+		if e.Acknowledged > 0 || e.Bound {
+			a.past.goesOn = time.Time{}
+		}
+	case e.Left:
+		a.past.goesOn = now.Add(resumeWithin)
+	case c.Mode == hook.Persist:
+		a.past.goesOn = now.Add(c.IdleInterval)
+	default:
+		a.past.goesOn = time.Time{}
+	}
+}
+
+// resumeWithin is how long what is queued may wait, for a slot say, and still go
+// on in the conversation.
+const resumeWithin = 24 * time.Hour
+
+// GoesOn is until when what is queued goes on in the last conversation.
+func (a *Agent) GoesOn() time.Time { return a.past.goesOn }
+
+// Poisonous reports whether the entry in work at a session's end is to be given
+// up for the sake of those behind it.
+func (a *Agent) Poisonous(o session.Outcome, now time.Time) bool {
+	return poisonous(o, a.past.history, ruleOf(a.def), now)
+}
+
+func ruleOf(c *config.Agent) restartRule {
+	return restartRule{max: c.MaxRestarts, window: c.RestartWindow}
+}
+
+// past is what is remembered of failures and of what they have left.
+type past struct {
+	history history
+	hold    string // why nothing starts until a person says so, or ""
+	backOff wait
+	parked  wait // as its account has answered
+	outcome *session.Outcome
+	owed    *session.Outcome
+	// halted is the entry in flight that the service has interrupted.
+	halted *hook.Work
+	stuck  *status.Stuck     // while the service fails
+	loss   *status.QueueLoss // that no person has taken note of
+	goesOn time.Time
+}
+
+// wait is until when nothing is started, and why.
+type wait struct {
+	until time.Time
+	why   string
+}
+
+func (a *Agent) queueLost(l session.Loss, now time.Time) {
+	a.past.loss = &status.QueueLoss{At: now, Loss: l}
+	a.note(journal.Event{Kind: journal.QueueLost, Reason: foreign.Text(l.What), Detail: foreign.Text(l.String()), Session: a.life.session})
+}

@@ -1,0 +1,192 @@
+package orchestrator
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/agent"
+)
+
+// happened is the one way in which anything changes: it applies an event under
+// the lock and draws the conclusions, for the member that it is about, or nil,
+// and for all others that are concerned. What is to be done about it outside of
+// this process's memory is done after, without the lock.
+func (s *Scheduler) happened(m *member, event func(now time.Time)) {
+	s.mu.Lock()
+	now := time.Now()
+	if event(now); m != nil {
+		s.fleet.touch(m)
+	}
+	effects := s.conclude(now)
+	s.mu.Unlock()
+	for _, effect := range effects {
+		effect()
+	}
+}
+
+// conclude is what follows every event. Nothing else tells readers, hands out
+// slots, lets agents go or come, sets timers or ends a run with Once.
+func (s *Scheduler) conclude(now time.Time) (effects []func()) {
+	f := &s.fleet
+	for {
+		for len(f.touched) > 0 {
+			m := f.touched[0]
+			f.touched, m.touched = f.touched[1:], false
+			effects = append(effects, s.settle(m, now)...)
+		}
+		asked := f.asks(now)
+		if asked == nil {
+			break
+		}
+		s.fleet.touch(asked)
+	}
+	if m := f.next(now); m != nil {
+		effects = append(effects, func() { s.look(m) })
+	}
+	if s.opt.Once && f.mayBeFinished() {
+		effects = append(effects, s.finishOnce)
+	}
+	f.line.arm(f.works(), func() { s.happened(nil, func(time.Time) { f.line.lookAt = time.Time{} }) })
+	return effects
+}
+
+// settle has what is known of a member follow what has happened to it.
+func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
+	f := &s.fleet
+	if m.gone {
+		return nil
+	}
+	if m.Adopt(now) {
+		f.line.Regroup(m, m.Def().Group)
+		s.fleet.askAgain(f.accounts.Leaves(m.Name), now)
+	}
+	changed := m.Settle(now)
+	for _, e := range m.Notes() {
+		f.once.news = true
+		s.records.note(e)
+	}
+	if changed != nil {
+		f.line.follow(m)
+		f.once.news = true
+		s.records.note(*changed)
+		s.opt.Step(m.Name + ": " + changed.State)
+		if m.State() == Held || m.State() == BackingOff {
+			s.fleet.askAgain(f.accounts.Declines(m.Name), now)
+		}
+	}
+	if orders, live := m.Orders(), m.live; len(orders) > 0 && live != nil {
+		effects = append(effects, func() {
+			for _, o := range orders {
+				live.Order(o)
+			}
+		})
+	}
+	if m.Gone() && f.stage != stopping {
+		s.depart(m)
+		return effects
+	}
+	s.undertake(m)
+	if f.works() && m.WantsLook(now) {
+		effects = append(effects, func() { s.look(m) })
+	}
+	f.count(m)
+	s.publish(m)
+	s.arm(m)
+	return effects
+}
+
+// undertake begins what is to be done with a member from now on, in the
+// background.
+func (s *Scheduler) undertake(m *member) {
+	if m.doing == m.Doing() {
+		return
+	}
+	switch m.doing = m.Doing(); m.doing {
+	case agent.Starting:
+		c := course{s, m, m.Def()}
+		s.wg.Go(c.run)
+	case agent.Recovering:
+		cfg, owed := m.Def(), m.Owed()
+		s.wg.Go(func() { s.recovery(m, cfg, owed) })
+	case agent.None, agent.Live:
+	}
+}
+
+// publish has what is told of a member written for readers, where it has
+// changed.
+func (s *Scheduler) publish(m *member) {
+	if m.Expected() {
+		return
+	}
+	if now := m.describe(); !reflect.DeepEqual(now, m.told) {
+		m.told = now
+		s.published.Put(now)
+	}
+}
+
+// arm sets a member's timer to when something is due.
+func (s *Scheduler) arm(m *member) {
+	next := m.Next()
+	if !s.fleet.works() || m.gone {
+		next = time.Time{}
+	}
+	if next.Equal(m.rings) {
+		return
+	}
+	if m.timer != nil {
+		m.timer.Stop()
+	}
+	if m.rings = next; !next.IsZero() {
+		m.timer = time.AfterFunc(time.Until(next), func() { s.ring(m, next) })
+	}
+}
+
+// ring is a member's timer.
+func (s *Scheduler) ring(m *member, at time.Time) {
+	var due []agent.Alarm
+	var cfg *config.Agent
+	s.happened(m, func(now time.Time) {
+		if cfg = m.Def(); m.rings.Equal(at) && s.fleet.works() {
+			m.rings = time.Time{}
+			due = m.Ring(now)
+		}
+	})
+	for _, alarm := range due {
+		switch alarm {
+		case agent.Tail:
+			s.completeTail(m, cfg)
+		case agent.Inspect:
+			s.inspect(m)
+		case agent.Count:
+			s.count(m, cfg)
+		case agent.Reclaim:
+			s.reclaim(m, cfg)
+		}
+	}
+}
+
+// depart lets a member go that was removed, and hands on what it had.
+func (s *Scheduler) depart(gone *member) {
+	f := &s.fleet
+	gone.gone = true
+	s.arm(gone)
+	f.count(gone)
+	f.line.Leave(gone)
+	f.members = slices.DeleteFunc(f.members, func(b *member) bool { return b == gone })
+	if !gone.Expected() {
+		s.records.note(removed(gone))
+	}
+	for _, m := range gone.successors {
+		if m.Removed() {
+			continue
+		}
+		if m.Def().Dir == gone.Def().Dir && gone.claim != nil {
+			m.claim, gone.claim = gone.claim, nil
+		}
+		m.Succeeds()
+		s.fleet.touch(m)
+	}
+	gone.release()
+}

@@ -1,0 +1,120 @@
+package orchestrator
+
+import (
+	"errors"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/claim"
+)
+
+// takeDirectories locks each AGENT_DIR for the life of the run: one directory,
+// one consumer. A directory that cannot be one is its agent's loss alone, unless
+// there is no other.
+func (s *Scheduler) takeDirectories() error {
+	var errs, losses []error
+	lost := map[*member]error{}
+	for _, m := range s.fleet.members {
+		claimed, err := claim.Take(m.Def())
+		if _, held := errors.AsType[*claim.HeldError](err); held {
+			errs = append(errs, err)
+		} else if err != nil {
+			claimed, lost[m] = claim.Lost(), err
+			losses = append(losses, err)
+		}
+		m.claim = claimed
+	}
+	if len(errs) > 0 || len(lost) == len(s.fleet.members) {
+		return claim.Joined(append(errs, losses...))
+	}
+	for m, err := range lost {
+		s.happened(m, func(time.Time) { m.Loses(err.Error()) }) // begin has it looked for
+	}
+	return nil
+}
+
+// releaseDirectories gives all directories back.
+func (s *Scheduler) releaseDirectories() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.fleet.members {
+		m.release()
+	}
+}
+
+// has reports whether the directory under a member's path is the one that this
+// run has locked.
+func (s *Scheduler) has(m *member, cfg *config.Agent) bool {
+	s.mu.Lock()
+	held := m.claim
+	s.mu.Unlock()
+	return held.Has(cfg)
+}
+
+// inspect notices that a member's directory is not the one any more that this
+// run has locked: that it was removed, or removed and made again. Nothing is
+// started in it until it is there and locked.
+func (s *Scheduler) inspect(m *member) {
+	s.mu.Lock()
+	cfg, before, held := m.Def(), m.Folders(), m.claim
+	s.mu.Unlock()
+	l := held.Look(cfg, before)
+	half := l.Differs != "" || l.Folders == nil // removed, or made
+	replaced := false
+	s.happened(m, func(now time.Time) {
+		if !s.fleet.has(m) || m.Def() != cfg || m.claim != held {
+			return
+		}
+		m.Sees(before, l.Differs, l.Folders, now)
+		switch {
+		case m.Place() == agent.Retaking:
+		case l.Missing != "":
+			m.Loses(l.Missing)
+		case l.Same:
+			m.Finds("it is there again")
+		default:
+			replaced = true
+			m.Replaced()
+		}
+		if half || m.Place() == agent.Lost {
+			m.InspectLater(now)
+		}
+	})
+	if replaced {
+		s.retake(m, cfg)
+	}
+	s.hinted(m)
+}
+
+// retake locks the directory that stands where the locked one did.
+func (s *Scheduler) retake(m *member, cfg *config.Agent) {
+	anew, err := claim.Lock(cfg)
+	s.happened(m, func(now time.Time) {
+		switch {
+		case !s.fleet.has(m):
+			anew.Release()
+			return
+		case err != nil:
+			m.Loses(agent.FinishReplaced + ": " + err.Error())
+			m.InspectLater(now)
+			return
+		}
+		m.release()
+		m.claim, m.empty = anew, noStamp
+		m.Retaken(now)
+		s.wg.Go(s.watchAnew)
+	})
+}
+
+// watchAnew has the inboxes watched where they are now.
+func (s *Scheduler) watchAnew() {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	works := s.fleet.works()
+	s.mu.Unlock()
+	if works {
+		s.lookout.watch()
+	}
+}

@@ -1,0 +1,63 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/launch"
+)
+
+// errFinished ends a run with Once.
+var errFinished = errors.New("nothing is left to do")
+
+// ErrShutdown is the cause with which a run ends when it was asked to.
+var ErrShutdown = errors.New("asked to stop")
+
+// errOnceTimeout ends a run with Once that took too long.
+var errOnceTimeout = errors.New("once-timeout")
+
+// UnknownAgentError means that a scheduler runs no agent of that name.
+type UnknownAgentError struct{ Agent string }
+
+// Error names the agent.
+func (e *UnknownAgentError) Error() string {
+	return fmt.Sprintf("cannot find agent %q in the running scheduler", e.Agent)
+}
+
+// Hint says what to do.
+func (e *UnknownAgentError) Hint() string {
+	return "`heartbeat status` lists the agents; one that was just declared is run after a reload (kill -HUP)"
+}
+
+// errStopping answers who wants something of a run that ends.
+var errStopping = errors.New("the scheduler is stopping")
+
+// needsPerson reports whether only a person can help against an error.
+func needsPerson(err error) bool {
+	return errors.Is(err, inbox.ErrNeedsOperator) || errors.Is(err, launch.ErrNeedsPerson)
+}
+
+// withHint is an error with what to do, where it says so.
+func withHint(err error) string {
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		return err.Error() + "; " + h.Hint()
+	}
+	return err.Error()
+}
+
+// failure is an error of ours as an agent takes it.
+func failure(err error) *agent.Failed {
+	if err == nil {
+		return nil
+	}
+	f := &agent.Failed{Text: err.Error(), Person: needsPerson(err), NoRoom: launch.Passes(err)}
+	if f.Person {
+		f.Text = withHint(err)
+	}
+	return f
+}

@@ -1,0 +1,76 @@
+package orchestrator
+
+import (
+	"slices"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/claim"
+	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
+)
+
+// member is an agent of the fleet, and what this run has of it in hand.
+type member struct {
+	*agent.Agent
+	key      string // names what is kept of it, for good
+	triggers *firing.Triggers
+	failing  []firing.Failing
+	claim    *claim.Claim // its directory; nil while another one has it
+	live     session.Live
+	empty    queue.Stamp // of the inbox, when it was found to hold nothing; or zero
+	// successors wait for its name or its directory.
+	successors []*member
+
+	doing   agent.Doing // what was begun for it
+	timer   *time.Timer
+	rings   time.Time // when timer does
+	told    status.AgentState
+	counts  bool // among those that a run with Once waits for
+	gone    bool // it is no member any more
+	touched bool // something has happened to it
+}
+
+func newMember(cfg *config.Agent) *member {
+	m := &member{Agent: agent.New(cfg, time.Now())}
+	m.told = m.describe() // readers take that for granted
+	return m
+}
+
+// describe is what readers are told of a member.
+func (m *member) describe() status.AgentState {
+	d := m.Describe()
+	d.Failing = slices.Clone(m.failing)
+	return d
+}
+
+// release gives its directory back.
+func (m *member) release() {
+	m.claim.Release()
+	m.claim = nil
+}
+
+// Readers are told in the words of the room status.
+type (
+	// State is what an agent is doing.
+	State = status.State
+	// AgentState is what the Scheduler says of an agent.
+	AgentState = status.AgentState
+	// Summary is how a run ended.
+	Summary = status.Summary
+)
+
+// The states.
+const (
+	Idle       = status.Idle
+	Waiting    = status.Waiting
+	Starting   = status.Starting
+	Running    = status.Running
+	Ending     = status.Ending
+	BackingOff = status.BackingOff
+	Parked     = status.Parked
+	Held       = status.Held
+)

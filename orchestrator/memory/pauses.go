@@ -1,0 +1,86 @@
+package memory
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/state"
+)
+
+// Pauses is which agents nothing is to be started for, by their keys:
+// paused.json in the state directory.
+type Pauses struct {
+	Since map[string]time.Time `json:"since"`
+	// By are the agents whose sessions asked for it.
+	By map[string]string `json:"by,omitempty"`
+}
+
+func pausesPath(stateDir string) string { return filepath.Join(stateDir, "paused.json") }
+
+// PausesError means that it is not known which agents are paused.
+type PausesError struct{ Path, Why string }
+
+// Error says why.
+func (e *PausesError) Error() string { return "cannot tell which agents are paused: " + e.Why }
+
+// Hint says what to do.
+func (e *PausesError) Hint() string {
+	return "rm " + e.Path + " runs all of them; `heartbeat pause` then holds those that are to wait"
+}
+
+// ReadPauses returns which agents are paused. The error is a *PausesError.
+func ReadPauses(stateDir string) (Pauses, error) {
+	var kept Pauses
+	path := pausesPath(stateDir)
+	if err := state.Load(path, &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Pauses{}, &PausesError{path, err.Error()}
+	}
+	return kept, nil
+}
+
+// KeepPauses keeps the pauses of the agents with the given keys, all of them,
+// beside those of others, which another run may hold.
+func KeepPauses(stateDir string, keys []string, now Pauses) error {
+	kept, err := ReadPauses(stateDir)
+	if err != nil {
+		return err
+	}
+	if kept.Since == nil {
+		kept.Since = map[string]time.Time{}
+	}
+	if kept.By == nil {
+		kept.By = map[string]string{}
+	}
+	for _, key := range keys {
+		delete(kept.Since, key)
+		delete(kept.By, key)
+	}
+	maps.Copy(kept.Since, now.Since)
+	maps.Copy(kept.By, now.By)
+	return state.Save(pausesPath(stateDir), kept)
+}
+
+// PausedSince returns since when agents are paused, by their names, whether a
+// run holds them now or not. The error is a *PausesError where that cannot be
+// told, and so no run can begin.
+func PausedSince(stateDir string, agents []*config.Agent) (map[string]time.Time, error) {
+	kept, err := ReadPauses(stateDir)
+	if err != nil || len(kept.Since) == 0 {
+		return nil, err
+	}
+	known, err := Read(stateDir)
+	if err != nil {
+		known = nil // then each agent is who has its name
+	}
+	paused := map[string]time.Time{}
+	for _, who := range known.Follow(agents, time.Now()) {
+		if at, ok := kept.Since[who.Key]; ok && who.Gone.IsZero() {
+			paused[who.Name] = at
+		}
+	}
+	return paused, nil
+}

@@ -1,0 +1,89 @@
+package orchestrator
+
+import (
+	"heartbeat/config"
+	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/queue"
+)
+
+// once is what a run with Once waits for.
+type once struct {
+	fires   int // agents whose triggers --fire has not finished
+	unfired int // triggers that could not be fired
+	busy    int // members of which something is left to do
+	// news is true when something has changed since it was last asked whether
+	// nothing is left.
+	news bool
+}
+
+// count keeps how many members have something left to do: those that are held or
+// parked are left, and an idle one's queue is looked into (finishOnce).
+func (f *fleet) count(m *member) {
+	busy := !m.gone && (m.Expected() || m.Doing() != agent.None || m.State() == Waiting || m.State() == BackingOff)
+	if busy == m.counts {
+		return
+	}
+	m.counts, f.once.news = busy, true
+	if busy {
+		f.once.busy++
+	} else {
+		f.once.busy--
+	}
+}
+
+// mayBeFinished reports, once for each change, that nothing is left to do but
+// what may stand in the queues of idle agents.
+func (f *fleet) mayBeFinished() bool {
+	o := &f.once
+	if f.stage != ready || o.fires > 0 || o.busy > 0 || !o.news {
+		return false
+	}
+	o.news = false
+	return true
+}
+
+// finishOnce ends a run with Once when nothing is left to do: nothing is queued,
+// in flight or backing off.
+func (s *Scheduler) finishOnce() {
+	for _, q := range s.idleQueues() {
+		if q.left() {
+			return
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.fleet.once; s.fleet.stage == ready && !o.news && o.busy == 0 && o.fires == 0 {
+		s.fleet.quit(errFinished)
+	}
+}
+
+// idleQueue is the queue of a member that has nothing to do, as far as is known.
+type idleQueue struct {
+	cfg   *config.Agent
+	empty queue.Stamp
+	owed  bool
+}
+
+func (s *Scheduler) idleQueues() []idleQueue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []idleQueue
+	for _, m := range s.fleet.members {
+		if m.State() == Idle && m.Place() != agent.Lost {
+			all = append(all, idleQueue{m.Def(), m.empty, m.Owed() != nil})
+		}
+	}
+	return all
+}
+
+// left reports whether something is left to do after all.
+func (q idleQueue) left() bool {
+	if q.owed {
+		return true
+	}
+	if q.empty.Still(q.cfg.Inbox) {
+		return false
+	}
+	l := queue.LookInto(q.cfg)
+	return l.Err != nil || hasWork(l.Depth) || l.Depth.Tail
+}

@@ -1,0 +1,146 @@
+package orchestrator
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/memory"
+)
+
+// Plan is what a reload changes. Agents stand in the order of the file, the
+// removed ones in the order of the old one.
+type Plan struct {
+	Added     []string `json:"added"`
+	Removed   []string `json:"removed"`
+	Changed   []string `json:"changed"`
+	Unchanged []string `json:"unchanged"`
+	// Fleet names the fields at the top of the file that changed.
+	Fleet []string `json:"fleet"`
+	// Anew are the triggers that begin anew: what they have fired before is not
+	// known to be theirs any more.
+	Anew []memory.Anew `json:"anew,omitempty"`
+}
+
+// Empty reports whether nothing changes.
+func (p *Plan) Empty() bool {
+	return len(p.Added)+len(p.Removed)+len(p.Changed)+len(p.Fleet) == 0
+}
+
+// String is the plan on one line.
+func (p *Plan) String() string {
+	var parts []string
+	for _, part := range []struct {
+		what  string
+		names []string
+	}{{"added", p.Added}, {"removed", p.Removed}, {"changed", p.Changed}, {"fleet", p.Fleet}} {
+		if len(part.names) > 0 {
+			parts = append(parts, part.what+": "+strings.Join(part.names, ", "))
+		}
+	}
+	return strings.Join(append(parts, fmt.Sprintf("unchanged: %d", len(p.Unchanged))), "; ")
+}
+
+// change is a reload that can be carried out.
+type change struct {
+	fleet  *config.Fleet
+	plan   *Plan
+	wanted map[string]*config.Agent // by name
+	// removed are no longer run, changed are run as they are wanted from now on,
+	// added are in no list yet.
+	removed, changed, added []*member
+}
+
+// compare compares a new version of the file, of which the wanted agents are
+// run, with what runs.
+func (f *fleet) compare(file *config.Fleet, wanted []*config.Agent) *change {
+	c := &change{fleet: file, plan: &Plan{Fleet: fleetChanges(f.declared, file)}, wanted: map[string]*config.Agent{}}
+	for _, cfg := range wanted {
+		c.wanted[cfg.Name] = cfg
+	}
+	present := map[string]*member{}
+	for _, m := range f.members {
+		switch {
+		case m.Removed():
+			continue
+		case c.wanted[m.Name] == nil:
+			c.plan.Removed = append(c.plan.Removed, m.Name)
+			c.removed = append(c.removed, m)
+		}
+		present[m.Name] = m
+	}
+	for _, cfg := range wanted {
+		m := present[cfg.Name]
+		switch {
+		case m == nil:
+			c.plan.Added = append(c.plan.Added, cfg.Name)
+			c.added = append(c.added, newMember(cfg))
+		case sameAgent(m.Declared(), cfg):
+			c.plan.Unchanged = append(c.plan.Unchanged, cfg.Name)
+		case m.Def().Dir != cfg.Dir || m.Def().Inbox != cfg.Inbox:
+			c.plan.Changed = append(c.plan.Changed, cfg.Name)
+			c.removed = append(c.removed, m)
+			c.added = append(c.added, newMember(cfg))
+		default:
+			c.plan.Changed = append(c.plan.Changed, cfg.Name)
+			c.changed = append(c.changed, m)
+		}
+	}
+	return c
+}
+
+// sameAgent compares two definitions, but for where they stand in the file.
+func sameAgent(a, b *config.Agent) bool { return reflect.DeepEqual(placeless(a), placeless(b)) }
+
+func placeless(a *config.Agent) config.Agent {
+	b := *a
+	b.File, b.Line = "", 0
+	b.Triggers = slices.Clone(b.Triggers)
+	for i := range b.Triggers {
+		b.Triggers[i].Line = 0
+	}
+	return b
+}
+
+func fleetChanges(old, f *config.Fleet) []string {
+	var changed []string
+	if old.MaxSessions != f.MaxSessions {
+		changed = append(changed, fmt.Sprintf("max-sessions %d → %d", old.MaxSessions, f.MaxSessions))
+	}
+	if !maps.Equal(old.Groups, f.Groups) {
+		changed = append(changed, "groups")
+	}
+	if old.SlotTime != f.SlotTime {
+		changed = append(changed, fmt.Sprintf("slot-time %s → %s", unlimited(old.SlotTime), unlimited(f.SlotTime)))
+	}
+	if old.ShutdownGrace != f.ShutdownGrace {
+		changed = append(changed, fmt.Sprintf("shutdown-grace %s → %s", old.ShutdownGrace, f.ShutdownGrace))
+	}
+	return changed
+}
+
+// unlimited is a limit in the words of the file.
+func unlimited(d time.Duration) string {
+	if d <= 0 {
+		return "none"
+	}
+	return d.String()
+}
+
+// chosen returns the agents of a fleet that are to be run.
+func chosen(f *config.Fleet, only []string) []*config.Agent {
+	if len(only) == 0 {
+		return f.Agents
+	}
+	var chosen []*config.Agent
+	for _, a := range f.Agents {
+		if slices.Contains(only, a.Name) {
+			chosen = append(chosen, a)
+		}
+	}
+	return chosen
+}

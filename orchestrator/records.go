@@ -1,0 +1,53 @@
+package orchestrator
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"heartbeat/orchestrator/journal"
+)
+
+// records is where it is written down what happens: the journal and the log.
+type records struct {
+	journal *journal.Journal
+	observe func(journal.Event)
+	log     *slog.Logger
+}
+
+// logged is what the log says of those events that come from room agent.
+var logged = map[journal.Kind]struct {
+	level slog.Level
+	text  string
+}{
+	journal.StateChanged:   {slog.LevelInfo, "agent "},
+	journal.DirectoryLost:  {slog.LevelError, "an agent's directory is lost; nothing is started in it"},
+	journal.DirectoryFound: {slog.LevelWarn, "an agent's directory was found again"},
+	journal.QueueLost:      {slog.LevelError, "a queue is lost"},
+	journal.Stuck:          {slog.LevelWarn, "an agent's work does not move: the service fails"},
+	journal.Removed:        {slog.LevelInfo, "agent removed"},
+}
+
+// note writes an event down. Events of one agent come in their order.
+func (r *records) note(e journal.Event) {
+	e.At = time.Now()
+	r.observe(e)
+	if l, ok := logged[e.Kind]; ok {
+		args := []any{"agent", e.Agent}
+		if e.Reason != "" {
+			args = append(args, "why", e.Reason.String())
+		}
+		if e.Detail != "" {
+			args = append(args, "what", e.Detail.String())
+		}
+		if !e.Started.IsZero() {
+			args = append(args, "since", e.Started.Local().Format(time.DateTime))
+		}
+		r.log.Log(context.Background(), l.level, l.text+e.State, args...)
+	}
+	if err := r.journal.Add(e); err != nil {
+		r.log.Warn("cannot write the journal", "err", err)
+	}
+}
+
+func removed(m *member) journal.Event { return journal.Event{Agent: m.Name, Kind: journal.Removed} }

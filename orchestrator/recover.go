@@ -1,0 +1,183 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/foreign"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/claim"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/session"
+)
+
+// dealing is how an entry is dealt with whose session is gone.
+type dealing struct {
+	// abandon: no conversation goes on with it.
+	abandon bool
+	// poison: it had all the chances that there are.
+	poison bool
+}
+
+// recover deals with an entry whose session is gone.
+func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o session.Outcome, how dealing) error {
+	passes := agent.Passing
+	if how.abandon {
+		passes = nil
+	}
+	r, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
+		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: agent.Counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
+		Arrived: arrived(cfg), Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure, Now: time.Now(),
+		Finished: func(f inbox.InFlight) *inbox.Acknowledgement { return hook.Finished(cfg.Home, f, time.Now()) },
+	})
+	if r.Unreclaimed != nil {
+		s.log.Warn("cannot give disk space back", "agent", m.Name, "err", r.Unreclaimed)
+	}
+	if r.Reclaimable {
+		s.happened(m, m.ReclaimLater)
+	}
+	if err == nil && r.Outcome != inbox.NothingToRecover && r.Outcome != inbox.StaleOrphanDeleted {
+		s.noteRecovered(m, r.Outcome, r.Flight)
+	}
+	return err
+}
+
+// arrived looks for evidence in the transcripts of an agent's sessions.
+func arrived(cfg *config.Agent) func(inbox.InFlight) inbox.Arrival {
+	dir, _ := launch.ConfigDir(cfg) // without its env-file it has no session
+	return hook.ArrivedIn(dir)
+}
+
+func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbox.InFlight) {
+	detail := ""
+	if flight != nil {
+		detail = fmt.Sprintf("entry %s, %s, attempt %d", flight.DeliveryID, flight.State, flight.Attempt)
+	}
+	kept := outcome == inbox.Kept
+	if kept {
+		detail += "; its conversation goes on with it when the service is back (" + flight.Failure + ")"
+		s.log.Info("an entry goes on when the service is back", "agent", m.Name, "entry", detail)
+	} else {
+		s.log.Warn("recovered an interrupted entry", "agent", m.Name, "outcome", outcome, "entry", detail)
+	}
+	s.records.note(journal.Event{Agent: m.Name, Kind: journal.Recovered, Reason: foreign.Text(string(outcome)), Detail: foreign.Text(detail)})
+	s.happened(m, func(time.Time) {
+		m.Interrupted(nil)
+		switch outcome {
+		case inbox.Kept:
+			m.Interrupted(&hook.Work{DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: flight.DeliveredAt})
+		case inbox.DeadLettered:
+			m.DeadLettered()
+		}
+	})
+}
+
+// recovery recovers what is in flight in a member's directory, after the session
+// that is owed, or the last one where none is.
+func (s *Scheduler) recovery(m *member, cfg *config.Agent, owed *session.Outcome) {
+	select {
+	case s.recoveries <- struct{}{}:
+	case <-s.work.Done():
+		return // the next run recovers it
+	}
+	o, err := s.recoverLast(context.WithoutCancel(s.work), m, cfg, owed)
+	<-s.recoveries
+	if err != nil {
+		s.log.Error("agent failed", "agent", m.Name, "err", err)
+	}
+	s.happened(m, func(now time.Time) { m.Recovered(o, failure(err), now, agent.Roll()) })
+}
+
+func (s *Scheduler) recoverLast(ctx context.Context, m *member, cfg *config.Agent, owed *session.Outcome) (o session.Outcome, err error) {
+	if owed != nil {
+		o = *owed
+	} else {
+		o = session.LastOutcome(s.opt.StateDir, cfg.Name)
+	}
+	wire := func() error { _, err := s.opt.Prepare(cfg); return err }
+	return o, errors.Join(claim.Furnish(cfg, wire), s.recover(ctx, m, cfg, o, dealing{}))
+}
+
+// sweepGrace is how long what a dead session has left may take to end.
+const sweepGrace = 10 * time.Second
+
+// cleanUp ends what earlier runs left and recovers their orphans.
+func (s *Scheduler) cleanUp(ctx context.Context) error {
+	swept, err := session.SweepLeftovers(ctx, s.opt.StateDir, "", sweepGrace)
+	for _, l := range swept {
+		s.records.note(journal.Event{Agent: l.Agent, Kind: journal.Swept, Session: l.Session, Detail: "processes of a dead session were ended"})
+		s.log.Warn("ended what a dead session had left", "agent", l.Agent, "session", l.Session)
+	}
+	if err != nil {
+		s.log.Warn("cannot end all that dead sessions left", "err", err)
+	}
+	return s.recoverAll(ctx)
+}
+
+// progressEvery is how often a start that takes long says how far it is.
+const progressEvery = 2 * time.Second
+
+// recoveriesAtOnce bounds how many agents are recovered at once.
+func recoveriesAtOnce() int { return 4 * runtime.GOMAXPROCS(0) }
+
+// recoverAll recovers what was in flight, several agents at once.
+func (s *Scheduler) recoverAll(ctx context.Context) error {
+	members := s.fleet.members
+	var done atomic.Int64
+	progress := time.NewTicker(progressEvery)
+	defer progress.Stop()
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-progress.C:
+				s.log.Info("recovering", "done", done.Load(), "agents", len(members))
+			}
+		}
+	}()
+	var all errgroup.Group
+	all.SetLimit(recoveriesAtOnce())
+	for _, m := range members {
+		all.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			s.opt.Step(m.Name + ": recovering")
+			s.recoverLeft(ctx, m)
+			done.Add(1)
+			return nil
+		})
+	}
+	_ = all.Wait() // an agent that fails is backed off, alone
+	return ctx.Err()
+}
+
+// recoverLeft recovers what an earlier run left in flight.
+func (s *Scheduler) recoverLeft(ctx context.Context, m *member) {
+	s.mu.Lock()
+	cfg, lost := m.Def(), m.Place() == agent.Lost
+	s.mu.Unlock()
+	if lost {
+		return
+	}
+	o, err := s.recoverLast(ctx, m, cfg, nil)
+	if err == nil {
+		return
+	}
+	s.log.Error("agent failed", "agent", m.Name, "err", err)
+	s.happened(m, func(now time.Time) { m.Recovered(o, failure(err), now, agent.Roll()) })
+}

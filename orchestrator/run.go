@@ -1,0 +1,111 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/journal"
+)
+
+// Run runs the fleet until ctx ends or, with Once, until nothing is left to
+// do. Then it lets turns finish within the fleet's shutdown-grace, unless
+// EndNow is called. When it returns, no session is left.
+func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
+	j, err := journal.Open(s.opt.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = j.Close() }()
+	s.records.journal = j
+	defer s.releaseDirectories()
+	defer s.writeFiles()()
+	if err := s.getReady(ctx); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return s.summary(ErrShutdown), nil // asked to stop before anything ran
+		}
+		return nil, err
+	}
+
+	// Work goes on in a context of its own: the end of ctx starts the end of
+	// the sessions, it does not tear what they are doing.
+	work, quit := context.WithCancelCause(context.WithoutCancel(ctx))
+	s.begin(work, quit)
+	stopOnSignal := context.AfterFunc(ctx, func() { quit(ErrShutdown) })
+	defer stopOnSignal()
+	if s.opt.Once {
+		limit := s.opt.OnceTimeout
+		if limit <= 0 {
+			limit = time.Hour
+		}
+		timer := time.AfterFunc(limit, func() { quit(errOnceTimeout) })
+		defer timer.Stop()
+	}
+	s.happened(nil, func(time.Time) { s.fleet.stage, s.fleet.once.news = ready, true })
+	s.opt.Ready()
+	<-work.Done()
+	s.opt.Step("ending the sessions")
+	s.stop()
+	s.wg.Wait()
+	return s.summary(context.Cause(work)), nil
+}
+
+// begin starts everything that starts something.
+func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.happened(nil, func(now time.Time) {
+		s.work, s.fleet.quit, s.fleet.stage = work, quit, begun
+		for _, m := range s.fleet.members {
+			if m.Place() == agent.Lost {
+				m.InspectLater(now)
+			}
+			s.fleet.touch(m)
+		}
+	})
+	s.startTriggers(work)
+	s.lookout.watch()
+	s.wg.Go(func() { s.lookout.around(work) })
+	s.lookout.lookAtAll(func(int) bool { return true })
+}
+
+// stop starts nothing new and ends what runs: turns may finish within
+// shutdown-grace, everything else ends at once.
+func (s *Scheduler) stop() {
+	s.changing.Lock() // a reload is carried out, or refused
+	defer s.changing.Unlock()
+	s.happened(nil, func(now time.Time) {
+		s.fleet.stage = stopping
+		grace := s.fleet.declared.ShutdownGrace
+		for _, m := range s.fleet.members {
+			s.fleet.touch(m)
+			if s.fleet.endNow || grace <= 0 {
+				m.Stop()
+			} else {
+				m.Finish(agent.FinishShutdown)
+			}
+		}
+		if !s.fleet.endNow && grace > 0 && s.fleet.line.Count() > 0 {
+			s.records.note(journal.Event{Kind: journal.Stopping, Detail: "turns may finish", Until: now.Add(grace)})
+			s.log.Info("turns may finish; asked once more they are ended", "shutdown-grace", grace, "sessions", s.fleet.line.Count())
+			time.AfterFunc(grace, s.EndNow)
+		}
+	})
+}
+
+// EndNow is the second stage of a stop: it ends the sessions of a run that
+// was asked to stop, whatever they are doing. Their entries are recovered as
+// after every interruption.
+func (s *Scheduler) EndNow() {
+	s.happened(nil, func(time.Time) {
+		s.fleet.endNow = true
+		if s.fleet.stage != stopping {
+			return
+		}
+		for _, m := range s.fleet.members {
+			m.Stop()
+			s.fleet.touch(m)
+		}
+	})
+}

@@ -1,0 +1,301 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/foreign"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/claim"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/session"
+)
+
+// course is one session of a member, as def declares it, from its preparation to
+// the recovery of what it leaves. It has a goroutine of its own.
+type course struct {
+	*Scheduler
+	m   *member
+	def *config.Agent
+}
+
+// errNotAdmitted means that a start was taken back.
+var errNotAdmitted = errors.New("the session is not to begin any more")
+
+func (c course) run() {
+	live, spec, err := c.start()
+	if errors.Is(err, errNotAdmitted) {
+		return
+	}
+	if err != nil {
+		c.log.Error("agent failed", "agent", c.m.Name, "err", err)
+		c.happened(c.m, func(now time.Time) {
+			c.fleet.declines(c.m, now)
+			c.m.Fails(*failure(err), now, agent.Roll())
+		})
+		return
+	}
+	started := time.Now()
+	c.happened(c.m, func(now time.Time) {
+		c.m.live = live
+		c.m.Launched(spec.Session, c.fleet.shutdown(), now)
+	})
+	o := c.follow(live)
+	c.records.note(journal.Event{
+		Agent: c.m.Name, Kind: journal.Ended, Session: spec.Session, Reason: foreign.Text(agent.Describe(o)), Detail: foreign.Text(o.Screen),
+		Started: started, Acknowledged: o.Acknowledged, Why: o.Why,
+	})
+	c.ended(spec, o)
+}
+
+// start prepares a session and starts its shim.
+func (c course) start() (session.Live, session.Spec, error) {
+	fail := func(err error) (session.Live, session.Spec, error) { return nil, session.Spec{}, err }
+	if !c.Scheduler.has(c.m, c.def) {
+		c.happened(c.m, func(now time.Time) {
+			c.fleet.declines(c.m, now)
+			c.m.NotBegun("its directory is not the one that was locked")
+		})
+		c.inspect(c.m)
+		return fail(errNotAdmitted)
+	}
+	env, err := launch.Environment(c.def)
+	if err != nil {
+		return fail(err)
+	}
+	if !c.admitted(account.Of(env)) {
+		return fail(errNotAdmitted)
+	}
+	prepared, err := c.opt.Prepare(c.def)
+	if err != nil {
+		return fail(err)
+	}
+	if prepared.Changed {
+		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Applied})
+	}
+	spec, err := c.spec(prepared, env)
+	if err != nil {
+		return fail(err)
+	}
+	live, err := c.opt.Runner.Start(context.Background(), spec)
+	return live, spec, err
+}
+
+// admitted notes which account the session will work on, and reports whether it
+// may go on.
+func (c course) admitted(id account.ID) (ok bool) {
+	c.happened(c.m, func(now time.Time) {
+		f := &c.fleet
+		if c.m.Removed() { // it has left the line of its account for good
+			c.m.NotBegun(agent.FinishRemoved)
+			return
+		}
+		ask, anew := f.accounts.Joins(c.m.Name, id)
+		c.fleet.askAgain(ask, now)
+		ok = !anew || c.fleet.may(c.m, now)
+	})
+	return ok
+}
+
+// spec is that of a session which goes on with what the service has interrupted,
+// if anything. Where that is not possible, the entry is an orphan.
+func (c course) spec(prepared launch.Prepared, env []string) (session.Spec, error) {
+	f, err := interrupted(c.def)
+	if err != nil {
+		return session.Spec{}, err
+	}
+	policy := c.def.Policy()
+	if err := c.meet(&policy, prepared); err != nil {
+		return session.Spec{}, err
+	}
+	c.mu.Lock()
+	goesOn := c.m.GoesOn()
+	c.mu.Unlock()
+	t := launch.Ticket{
+		Agent: c.def, Key: c.m.key, Env: env, Policy: policy, Prepared: prepared, Interrupted: f, GoesOn: goesOn,
+		StateDir: c.opt.StateDir, RuntimeDir: c.opt.RuntimeDir,
+	}
+	spec, err := t.Spec()
+	if err == nil && f != nil && spec.GoOn == "" {
+		c.log.Warn("it is not known in which conversation an entry was interrupted", "agent", c.m.Name, "entry", f.DeliveryID)
+		err = c.recover(context.Background(), c.m, c.def, session.Outcome{Why: hook.EndAPIFailure, Detail: f.Failure}, dealing{abandon: true})
+	}
+	return spec, err
+}
+
+// meet completes a session's policy with what is known of the Stop hooks beside
+// ours. One that has had a client go on is a gate, with a good reason maybe ("run
+// the tests first"): it gets to finish, so the session takes one entry.
+func (c course) meet(p *hook.Policy, prepared launch.Prepared) error {
+	if c.opt.Once {
+		p.Mode = hook.Drain
+	}
+	p.ForeignStopHooks = prepared.StopHooks.Any() || p.Foreign == hook.ForeignGate
+	if p.Gated = p.Foreign == hook.ForeignGate; p.Foreign != hook.ForeignLearn {
+		return nil
+	}
+	gates, err := c.stopHooks.Gates(c.m.key, prepared.StopHooks)
+	p.Gated = len(gates) > 0
+	return err
+}
+
+// interrupted returns the entry in flight of an agent without a session, where
+// a failure that passes has ended its turn; or nil.
+func interrupted(c *config.Agent) (*inbox.InFlight, error) {
+	f, err := queue.InFlight(c)
+	if err != nil || f == nil || !agent.Passing(f.Failure) {
+		return nil, err
+	}
+	return f, nil
+}
+
+// reclaimEvery is how often disk space is given back while a session lives: one
+// that is never idle may live for a year.
+const reclaimEvery = 10 * time.Minute
+
+// follow follows a live session to its end. When its shim's last word is none,
+// the shim died, and what it left is ended.
+func (c course) follow(live session.Live) session.Outcome {
+	var last session.Report
+	reclaim := time.NewTicker(reclaimEvery)
+	defer reclaim.Stop()
+	for {
+		select {
+		case r, open := <-live.Reports():
+			switch {
+			case !open && last.Outcome != nil:
+				return *last.Outcome
+			case !open:
+				if _, err := session.SweepLeftovers(context.Background(), c.opt.StateDir, c.m.Name, sweepGrace); err != nil {
+					c.log.Warn("cannot end all that a dead session left", "agent", c.m.Name, "err", err)
+				}
+				return shimDied(last)
+			}
+			if last = r; r.Outcome == nil {
+				c.reported(r)
+			}
+		case <-reclaim.C:
+			c.reclaim(c.m, c.def)
+		}
+	}
+}
+
+// shimDied is the outcome of a session whose shim ended without one.
+func shimDied(last session.Report) session.Outcome {
+	return session.Outcome{
+		Why: hook.EndCrashed, Detail: "its shim died", Acknowledged: last.Acknowledged,
+		Bound: last.Phase != "" && last.Phase != hook.Starting,
+	}
+}
+
+// reported takes what the live session says of itself.
+func (c course) reported(r session.Report) {
+	c.happened(c.m, func(now time.Time) {
+		if c.m.Reports(r, now) {
+			c.log.Info("entry done", "agent", c.m.Name, "done", c.m.Done())
+			c.fleet.hasDone(c.m, now)
+		}
+		c.opt.Step(fmt.Sprintf("%s: %s, %d done", c.m.Name, r.Phase, c.m.Done()))
+	})
+}
+
+// ended deals with what a session has left, and tells the agent of its end.
+func (c course) ended(spec session.Spec, o session.Outcome) {
+	c.mu.Lock()
+	how := dealing{poison: c.m.Poisonous(o, time.Now())}
+	c.mu.Unlock()
+	how.abandon = c.conversed(spec, o)
+	err := c.recover(context.Background(), c.m, c.def, o, how)
+	c.learn(o)
+	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
+	end := agent.End{
+		Outcome: o, Left: l.Err != nil || hasWork(l.Depth), Queued: l.Depth.Entries, Folders: folders,
+		Poison: how.poison, Unrecovered: failure(err),
+	}
+	c.logEnd(o)
+	if err != nil {
+		c.log.Error("cannot deal with the entry in flight yet", "agent", c.m.Name, "err", err)
+	}
+	c.happened(c.m, func(now time.Time) {
+		c.m.live = nil
+		end.Parks = c.judged(o, now)
+		c.m.Ended(end, now, agent.Roll())
+	})
+}
+
+// conversed forgets a conversation that does not exist: its first session
+// never began, or the client has deleted it or cannot read it. It reports the
+// latter.
+func (c course) conversed(spec session.Spec, o session.Outcome) (deleted bool) {
+	deleted = launch.NoConversation(spec, o)
+	if !deleted && (o.Bound || spec.Resume != "") {
+		return false
+	}
+	if err := launch.Forget(c.opt.StateDir, c.m.key); err != nil {
+		c.log.Warn("cannot forget a conversation", "agent", c.m.Name, "err", err)
+	}
+	if deleted {
+		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text("the client has no conversation " + spec.Resume + "; the next session begins a new one")})
+		c.log.Warn("the conversation is gone; the next session begins a new one", "agent", c.m.Name, "conversation", spec.Resume)
+	}
+	return deleted
+}
+
+// learn remembers the Stop hooks that had the client go on in a session.
+func (c course) learn(o session.Outcome) {
+	known := slices.DeleteFunc(slices.Clone(o.Gates), func(command string) bool { return command == "" })
+	anew, err := c.stopHooks.Learn(c.m.key, known, time.Now())
+	if err != nil {
+		c.log.Warn("cannot remember a Stop hook", "agent", c.m.Name, "err", err)
+	}
+	for _, command := range anew {
+		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.StopHook, Reason: "it had the client go on, or stop, where heartbeat had not", Detail: foreign.Text(command)})
+		c.log.Warn("a Stop hook that is not heartbeat's had the client go on, or stop", "agent", c.m.Name, "hook", command)
+	}
+}
+
+// judged takes what a session's end says of its account. Where that is to blame,
+// it returns what follows for the agent.
+func (c course) judged(o session.Outcome, now time.Time) *agent.Parking {
+	f := &c.fleet
+	if o.Acknowledged > c.m.Reported().Acknowledged {
+		c.fleet.hasDone(c.m, now)
+	}
+	if !agent.OfAccount(o) {
+		c.fleet.declines(c.m, now)
+		return nil
+	}
+	p, ask := f.accounts.Failed(c.m.Name, agent.Describe(o), now, agent.Roll())
+	if p.All {
+		for _, w := range f.line.Line() {
+			if f.accounts.Share(w.Name, c.m.Name) {
+				c.fleet.may(w, now)
+				c.fleet.touch(w)
+			}
+		}
+	}
+	c.fleet.askAgain(ask, now)
+	return &agent.Parking{Until: p.Until, Reason: p.Reason}
+}
+
+func (c course) logEnd(o session.Outcome) {
+	log := c.log.With("agent", c.m.Name, "why", agent.Describe(o), "acknowledged", o.Acknowledged)
+	switch o.Why {
+	case hook.EndDrained, hook.EndReleased, hook.EndFinished, hook.EndShutdown:
+		log.Info("session ended")
+	default:
+		if o.Screen != "" {
+			log = log.With("screen", o.Screen)
+		}
+		log.Warn("session ended")
+	}
+}
