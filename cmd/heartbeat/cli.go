@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"heartbeat/config"
 	"io"
 	"log/slog"
 	"reflect"
@@ -56,6 +57,7 @@ type cli struct {
 	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
 	Service    serviceCmd    `cmd:"" group:"other" help:"Print a unit that runs the fleet as a service of this machine."`
 	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`
+	Explain    explainCmd    `cmd:"" group:"other" help:"Say what a word of status, events or doctor means, and what to do."`
 	Topics     helpCmd       `cmd:"" name:"help" group:"other" help:"Explain a topic: triggers, orphans, limits and others."`
 	Schema     schemaCmd     `cmd:"" group:"other" help:"Print the JSON Schema of heartbeat.yaml."`
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
@@ -101,7 +103,7 @@ func parse(args []string, std stdio) (parsed, error) {
 		p.command = versionCmd{}
 		return p, nil
 	case err != nil:
-		return p, usageFailure(ctxOf(err), err)
+		return p, usageFailure(ctxOf(err), err, parser.Model.Node, args)
 	}
 	p.command = ctx.Selected().Target.Addr().Interface().(command)
 	return p, nil
@@ -149,8 +151,11 @@ var dashed = regexp.MustCompile(`unknown flag -(?:[^-a-z]|\S*\s)`)
 
 // usageFailure is a command line that was not understood. The hint names the
 // help of the command that was meant, as far as it is known.
-func usageFailure(ctx *kong.Context, err error) error {
+func usageFailure(ctx *kong.Context, err error, root *kong.Node, args []string) error {
 	help := "heartbeat --help"
+	if at := commandAt(args); at < len(args) && childNamed(root, args[at]) == nil {
+		help = meant(root, args[at])
+	}
 	if ctx != nil {
 		if node := ctx.Selected(); node != nil {
 			help = node.FullPath() + " --help"
@@ -160,6 +165,23 @@ func usageFailure(ctx *kong.Context, err error) error {
 		}
 	}
 	return &failure{status: exitUsage, hint: help, err: fmt.Errorf("cannot parse the command line: %w", err)}
+}
+
+// meant says which command somebody meant who typed one that there is not.
+func meant(root *kong.Node, word string) string {
+	if ours := elsewhere[word]; ours != "" {
+		return ours
+	}
+	var names []string
+	for _, c := range root.Children {
+		if !c.Hidden {
+			names = append(names, c.Name)
+		}
+	}
+	if near := config.Nearest(word, names); len(near) > 0 {
+		return "did you mean heartbeat " + strings.Join(near, ", heartbeat ") + "?"
+	}
+	return "heartbeat --help"
 }
 
 // usagef is wrong usage that the grammar cannot express.

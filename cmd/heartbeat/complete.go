@@ -103,6 +103,8 @@ func (a *app) completeNames(kind string, words []string) offers {
 		for _, agent := range f.Agents {
 			found = append(found, offer{agent.Name, agent.Dir})
 		}
+	case "word":
+		return wordOffers()
 	case "topic":
 		return topicOffers()
 	case "file", "":

@@ -19,13 +19,17 @@ import (
 
 type historyCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
+	Each   bool     `help:"Show each session, also where many of an agent ended alike."`
 	Count  int      `short:"n" placeholder:"N" default:"20" help:"How many lines, the newest (${default})."`
 }
 
 // Help implements kong's HelpProvider.
 func (historyCmd) Help() string {
 	return `Shows past sessions, from the journal, and dead letters, the newest last: when,
-how long, how many entries were done, and how it ended.
+how long, how many entries were done, and how it ended. Over several agents,
+sessions of one agent that ended alike one after the other are one line, with
+their number, what they did together, and the id of the last; naming one agent,
+or --each, shows each of them.
 
 Examples:
 
@@ -44,6 +48,8 @@ type happened struct {
 	Why  foreign.Text  `json:"why"`
 	// ID is the session's, or the dead letter's.
 	ID string `json:"id"`
+	// Times is how many sessions it stands for, where that is more than one.
+	Times int `json:"times,omitempty"`
 	// short is the ID as a table shows it.
 	short string
 }
@@ -69,18 +75,16 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []happened{}
+	past := pastSessions{each: c.Each || len(agents) == 1 || a.Output == "json", last: map[string]*happened{}}
 	for e, err := range journal.Read(dir) {
 		if err != nil {
 			return nil, err
 		}
 		if e.Kind == journal.Ended && (len(c.Agents) == 0 || slices.Contains(c.Agents, e.Agent)) {
-			all = append(all, sessionOf(e))
-		}
-		if len(all) > 2*c.Count {
-			all = slices.Clone(all[len(all)-c.Count:])
+			past.add(sessionOf(e), c.Count)
 		}
 	}
+	all := past.list()
 	for _, agent := range agents {
 		dead, err := deadOf(agent)
 		if err != nil {
@@ -90,6 +94,36 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	slices.SortStableFunc(all, func(x, y happened) int { return x.At.Compare(y.At) })
 	return pastEvents{all[max(0, len(all)-c.Count):]}, nil
+}
+
+// pastSessions are sessions in the order in which they ended. Where not each is
+// to be shown, those of an agent that ended alike one after the other are one.
+type pastSessions struct {
+	each bool
+	all  []*happened
+	last map[string]*happened // :: agent → its last one
+}
+
+func (p *pastSessions) add(h happened, most int) {
+	if before := p.last[h.Agent]; !p.each && before != nil && before.Why == h.Why {
+		before.Times = max(before.Times, 1) + 1
+		before.At, before.ID, before.short = h.At, h.ID, h.short
+		before.Took, before.Done = before.Took+h.Took, before.Done+h.Done
+		return
+	}
+	p.all = append(p.all, &h)
+	p.last[h.Agent] = &h
+	if p.each && len(p.all) > 2*most {
+		p.all = slices.Clone(p.all[len(p.all)-most:])
+	}
+}
+
+func (p *pastSessions) list() []happened {
+	all := make([]happened, len(p.all))
+	for i, h := range p.all {
+		all[i] = *h
+	}
+	return all
 }
 
 func sessionOf(e journal.Event) happened {
@@ -138,6 +172,9 @@ func (h pastEvents) text(p *page) {
 			}
 		}
 		what := cell{text: e.What}
+		if e.Times > 1 {
+			what.text = fmt.Sprintf("%d %ss", e.Times, e.What)
+		}
 		if e.What == "dead-letter" {
 			what.colour = p.red
 		}

@@ -13,14 +13,14 @@ import (
 
 type nextCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
-	Count  int      `short:"n" placeholder:"N" default:"10" help:"How many fires (${default})."`
+	Count  *int     `short:"n" placeholder:"N" help:"The next N fires, instead of the next one of each trigger."`
 }
 
 // Help implements kong's HelpProvider.
 func (nextCmd) Help() string {
-	return `Shows the coming fires of the schedules, in each trigger's own time zone and in
-UTC, from the fleet's file. Triggers that wait for files or ask a command have no
-time; they are named below.
+	return `Shows the next fire of each schedule, in the trigger's own time zone and in UTC,
+from the fleet's file; with -n the next fires, whoever's they are. Triggers that
+wait for files or ask a command have no time; they are named below.
 
 Examples:
 
@@ -43,7 +43,7 @@ type timeless struct {
 }
 
 func (c nextCmd) run(_ context.Context, a *app) (result, error) {
-	if c.Count < 1 {
+	if c.Count != nil && *c.Count < 1 {
 		return nil, usagef("heartbeat next --help", "-n is below 1")
 	}
 	f, err := a.knownFleet()
@@ -55,7 +55,10 @@ func (c nextCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	now := time.Now()
-	res := comingFires{Fires: firing.Upcoming(agents, now, c.Count), Others: []timeless{}, now: now}
+	res := comingFires{Fires: firing.Next(agents, now), Others: []timeless{}, now: now}
+	if c.Count != nil {
+		res.Fires = firing.Upcoming(agents, now, *c.Count)
+	}
 	for _, agent := range agents {
 		for i := range agent.Triggers {
 			if when := whenOf(&agent.Triggers[i]); when != "" {

@@ -30,8 +30,9 @@ type output struct {
 	json    bool
 	started time.Time
 	err     io.Writer
-	// colours of stdout and stderr.
+	// colours of stdout and stderr, and how wide stdout is; 0: not known.
 	paint, paintErr palette
+	columns         int
 
 	// step is set by those who must not wait for the reader of stdout.
 	step atomic.Value
@@ -45,7 +46,7 @@ type output struct {
 func newOutput(std stdio, asJSON bool, started time.Time) *output {
 	return &output{
 		json: asJSON, started: started, w: std.out, err: std.err,
-		paint: paletteFor(std.out), paintErr: paletteFor(std.err), warnings: []string{},
+		paint: paletteFor(std.out), paintErr: paletteFor(std.err), columns: columnsOf(std.out), warnings: []string{},
 	}
 }
 
@@ -173,7 +174,7 @@ func (o *output) finishJSON(r result, err error) error {
 func (o *output) finishText(r result, err error) error {
 	var printed error
 	if r != nil {
-		p := &page{palette: o.paint}
+		p := &page{palette: o.paint, columns: o.columns}
 		r.text(p)
 		if p.buf.Len() > 0 {
 			_, printed = o.w.Write(p.buf.Bytes())
@@ -204,7 +205,7 @@ func (o *output) emit(v any, text func(*page)) error {
 			return err
 		}
 	} else {
-		p := &page{palette: o.paint}
+		p := &page{palette: o.paint, columns: o.columns}
 		text(p)
 		line = p.buf.Bytes()
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -25,6 +26,15 @@ func paletteFor(f *os.File) palette {
 	}
 }
 
+// columnsOf is how wide a terminal is; 0 for what is none.
+func columnsOf(f *os.File) int {
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
 // page is the text form of a result, printed in one write. It can only be
 // written to by its methods, and these trust no text that they are given: it
 // neither acts on a terminal nor begins a line of the page. Lines end where a
@@ -32,6 +42,7 @@ func paletteFor(f *os.File) palette {
 type page struct {
 	buf bytes.Buffer
 	palette
+	columns int // of the terminal; 0: not known, and pageColumns are meant
 }
 
 // printf adds text. What it formats stands on one line.
@@ -78,7 +89,8 @@ func (p *page) document(text []byte) { p.buf.Write(text) }
 type cell struct{ text, colour string }
 
 // table adds rows whose columns stand under each other. Fields are one line
-// each; the last one is not padded. A table without rows is not printed.
+// each; the last one is not padded, and cut where a terminal ends. A table without
+// rows is not printed.
 func (p *page) table(header []string, rows [][]cell) {
 	if len(rows) == 0 {
 		return
@@ -97,18 +109,26 @@ func (p *page) table(header []string, rows [][]cell) {
 	for i, h := range header {
 		head[i] = cell{h, p.dim}
 	}
+	left := p.columns
+	for _, w := range widths[:len(widths)-1] {
+		left -= w + 2
+	}
 	p.row(widths, head)
 	for _, row := range rows {
+		if last := len(row) - 1; p.columns > 0 && last == len(header)-1 {
+			row[last].text = shorten(row[last].text, max(left, leastColumns))
+		}
 		p.row(widths, row)
 	}
 }
 
-// pageColumns is how wide a listing is, leastColumns its last column.
+// pageColumns is how wide a listing is where there is no terminal, leastColumns
+// its last column.
 const pageColumns, leastColumns = 80, 20
 
 // listing is a table whose last column is cut where the page ends.
 func (p *page) listing(header []string, rows [][]cell) {
-	left := pageColumns
+	left := cmp.Or(p.columns, pageColumns)
 	for i := range header[:len(header)-1] {
 		widest := width(header[i])
 		for _, row := range rows {

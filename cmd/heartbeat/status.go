@@ -20,6 +20,7 @@ import (
 
 type statusCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents to show; all of them when none is named." complete:"agent"`
+	Watch  bool     `short:"w" help:"Show it again every two seconds, until interrupted."`
 }
 
 // Help implements kong's HelpProvider.
@@ -36,6 +37,7 @@ that answers is named.
 Examples:
 
     heartbeat status
+    heartbeat status --watch
     heartbeat status triage -o json`
 }
 
@@ -70,7 +72,36 @@ func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
 			shown.Agents = append(shown.Agents, agent)
 		}
 	}
+	if c.Watch {
+		return nil, c.watch(ctx, a, &shown)
+	}
 	return c.look(ctx, a, &shown)
+}
+
+// watchEvery is how often --watch looks.
+const watchEvery = 2 * time.Second
+
+// watch shows the state again and again: on a terminal each time in the place of
+// the last, elsewhere one after the other.
+func (c statusCmd) watch(ctx context.Context, a *app, fleet *config.Fleet) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	live := newLivePage(a)
+	defer live.leave(a)
+	for {
+		now, err := c.look(ctx, a, fleet)
+		if err != nil {
+			return err
+		}
+		if err := live.show(a, now); gone(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if !pause(ctx, watchEvery) {
+			return nil
+		}
+	}
 }
 
 func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result, error) {
@@ -181,7 +212,7 @@ func troublesText(p *page, all []status.Trouble) {
 		}
 		p.coloured(colour, "! ")
 		p.printf("%s: %s", t.Agent, t.Text)
-		if width(foreign.Line(t.Agent+t.Text+t.Do))+len("! : ; ") > pageColumns {
+		if width(foreign.Line(t.Agent+t.Text+t.Do))+len("! : ; ") > cmp.Or(p.columns, pageColumns) {
 			p.printf("\n    %s\n", t.Do) // to be copied, so it is not broken
 		} else {
 			p.printf("; %s\n", t.Do)

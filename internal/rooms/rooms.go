@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 	"orchestrator/stophooks": {"hook", "hook/client", "orchestrator/state"},
 	"orchestrator/preflight": {"config", "hook", "hook/client", "hook/durable", "hook/settings", "orchestrator/stophooks"},
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator/claim", "orchestrator/launch", "orchestrator/owner", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
+	"orchestrator/explain":   {},
 	"orchestrator/send":      {"config", "hook/inbox", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",

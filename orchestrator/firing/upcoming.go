@@ -2,6 +2,7 @@ package firing
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"heartbeat/config"
@@ -14,21 +15,23 @@ type Fire struct {
 	At      time.Time `json:"at"` // in the trigger's time zone
 }
 
+// Next returns the next fire of each schedule after a time, in their order.
+func Next(agents []*config.Agent, after time.Time) []Fire {
+	pending := firsts(agents, after)
+	slices.SortStableFunc(pending, func(x, y pendingFire) int { return x.At.Compare(y.At) })
+	fires := make([]Fire, len(pending))
+	for i, p := range pending {
+		fires[i] = p.Fire
+	}
+	return fires
+}
+
 // Upcoming returns the first n fires of agents' schedules after a time, in
 // their order.
 func Upcoming(agents []*config.Agent, after time.Time, n int) []Fire {
-	var h fireHeap
-	for _, a := range agents {
-		for i := range a.Triggers {
-			if t := &a.Triggers[i]; t.Cron != nil {
-				if at := NextFire(a, t, after); !at.IsZero() {
-					h = append(h, pendingFire{Fire{a.Name, t.Name, at}, a, t})
-				}
-			}
-		}
-	}
+	h := firsts(agents, after)
 	heap.Init(&h)
-	var fires []Fire
+	fires := []Fire{}
 	for len(h) > 0 && len(fires) < n {
 		f := &h[0]
 		fires = append(fires, f.Fire)
@@ -39,6 +42,20 @@ func Upcoming(agents []*config.Agent, after time.Time, n int) []Fire {
 		}
 	}
 	return fires
+}
+
+// firsts are the next fires of each schedule.
+func firsts(agents []*config.Agent, after time.Time) (all fireHeap) {
+	for _, a := range agents {
+		for i := range a.Triggers {
+			if t := &a.Triggers[i]; t.Cron != nil {
+				if at := NextFire(a, t, after); !at.IsZero() {
+					all = append(all, pendingFire{Fire{a.Name, t.Name, at}, a, t})
+				}
+			}
+		}
+	}
+	return all
 }
 
 type pendingFire struct {

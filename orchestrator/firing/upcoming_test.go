@@ -34,4 +34,7 @@ func TestUpcoming(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if each := Next([]*config.Agent{a, b}, at); len(each) != 2 || each[0].Agent != "b" || each[1].Trigger != "half" {
+		t.Errorf("the next of each: %+v", each)
+	}
 }

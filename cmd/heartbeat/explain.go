@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/explain"
+)
+
+type explainCmd struct {
+	Word string `arg:"" optional:"" help:"The word; all words are listed without one." complete:"word"`
+}
+
+// Help implements kong's HelpProvider.
+func (explainCmd) Help() string {
+	return `Says what a word means that status, the journal, doctor, dead letters, the end of
+a session or an exit code use: what it is, what follows by itself, and what to
+type.
+
+Examples:
+
+    heartbeat explain
+    heartbeat explain held
+    heartbeat explain poison`
+}
+
+// explained is what a word means.
+type explained struct{ explain.Word }
+
+// explanations are all words.
+type explanations []explain.Word
+
+func (c explainCmd) run(context.Context, *app) (result, error) {
+	if c.Word == "" {
+		return explanations(explain.Words()), nil
+	}
+	w, there := explain.Find(c.Word)
+	if !there {
+		var words []string
+		for _, w := range explain.Words() {
+			words = append(words, w.Word)
+		}
+		hint := "heartbeat explain lists the words; heartbeat help lists topics and commands"
+		if near := config.Nearest(c.Word, words); len(near) > 0 {
+			hint = "did you mean " + strings.Join(near, ", ") + "?"
+		}
+		return nil, usagef(hint, "%q is no word that is explained", c.Word)
+	}
+	return explained{w}, nil
+}
+
+func (e explained) text(p *page) {
+	p.coloured(p.cyan, e.Word.Word)
+	p.printf(" (%s)\n\n", strings.Join(e.Of, ", "))
+	for _, part := range [][2]string{{"", e.Means}, {"then  ", e.Then}, {"do    ", e.Do}} {
+		for i, line := range wrap(part[1], pageColumns-len(part[0])) {
+			label := part[0]
+			if i > 0 {
+				label = strings.Repeat(" ", len(label))
+			}
+			p.coloured(p.dim, label)
+			p.printf("%s\n", line)
+		}
+		if part[0] == "" {
+			p.printf("\n")
+		}
+	}
+}
+
+func (e explanations) text(p *page) {
+	var rows [][]cell
+	for _, w := range e {
+		rows = append(rows, plain(w.Word, w.Of[0], w.Means))
+	}
+	p.listing([]string{"WORD", "OF", "MEANS"}, rows)
+	p.printf("\nheartbeat explain WORD says what follows, and what to type.\n")
+}
+
+// wordOffers are the words as completions.
+func wordOffers() (found offers) {
+	for _, w := range explain.Words() {
+		found = append(found, offer{w.Word, strings.Join(w.Of, ", ")})
+	}
+	return found
+}
+
+// elsewhere are commands of other programs, and what does it here.
+var elsewhere = map[string]string{
+	"ps": "heartbeat status", "ls": "heartbeat status", "list": "heartbeat status", "top": "heartbeat status --watch", "agents": "heartbeat status",
+	"up": "heartbeat run", "start": "heartbeat run",
+	"down": "Ctrl-C in the terminal of heartbeat run, or systemctl --user stop, ends it", "stop": "Ctrl-C in the terminal of heartbeat run, or systemctl --user stop, ends it",
+	"outbox": "heartbeat replies", "reply": "heartbeat replies", "queue": "heartbeat inbox", "log": "heartbeat logs", "tail": "heartbeat logs -f",
+	"exec": "heartbeat attach AGENT", "enter": "heartbeat attach AGENT", "plan": "heartbeat diff", "check": "heartbeat doctor, or heartbeat validate for the file",
+	"config": "heartbeat validate", "unpause": "heartbeat resume AGENT", "kill": "heartbeat pause AGENT", "fire": "heartbeat trigger AGENT", "watch": "heartbeat status --watch",
+}

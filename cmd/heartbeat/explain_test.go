@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"heartbeat/orchestrator/explain"
+)
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	out := w.ok("explain", "held")
+	if !strings.HasPrefix(out, "held (state, trouble, doctor)\n\nNothing is started for the agent") || !strings.Contains(out, "\ndo    heartbeat doctor AGENT") {
+		t.Errorf("explain held:\n%s", out)
+	}
+	for _, word := range explain.Words() {
+		var p page
+		explained{word}.text(&p)
+		for line := range strings.Lines(p.buf.String()) {
+			if width(line) > pageColumns+1 {
+				t.Errorf("%s: a line is too long: %s", word.Word, line)
+			}
+		}
+	}
+	if list := w.ok("explain"); strings.Count(list, "\n") < 100 || !strings.Contains(list, "\npoison ") {
+		t.Errorf("explain:\n%s", list)
+	}
+	if o := w.run("explain", "heled"); o.status != exitUsage || !strings.Contains(o.stderr, "hint: did you mean held") {
+		t.Errorf("%+v", o)
+	}
+	var data struct{ Word, Means, Then, Do string }
+	if w.into(&data, "explain", "poison"); data.Word != "poison" || data.Do == "" {
+		t.Errorf("as JSON: %+v", data)
+	}
+	if out := w.ok("__complete", "explain", "pois"); !strings.HasPrefix(out, "poison\t") {
+		t.Errorf("TAB offers %q", out)
+	}
+	for _, code := range codes {
+		if w, there := explain.Find(code); !there || !strings.HasPrefix(w.Of[len(w.Of)-1], "exit") {
+			t.Errorf("exit code %q is not explained", code)
+		}
+	}
+}
+
+// Who types what other programs call it is told what it is called here.
+func TestOtherProgramsCommands(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for command, hint := range map[string]string{
+		"ps": "heartbeat status", "ls": "heartbeat status", "up": "heartbeat run", "down": "Ctrl-C", "outbox": "heartbeat replies",
+		"stauts": "did you mean heartbeat status?", "qwertz": "heartbeat --help",
+	} {
+		o := w.run(command)
+		if o.status != exitUsage || o.stdout != "" || !strings.Contains(o.stderr, "\nhint: "+hint) {
+			t.Errorf("%s: %+v", command, o)
+		}
+	}
+}
