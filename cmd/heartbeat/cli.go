@@ -116,7 +116,7 @@ func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
 		kong.Name("heartbeat"), kong.Description(description), kong.ExplicitGroups(groups),
 		kong.Writers(unread{std.out}, std.err), kong.Exit(func(int) { helped() }),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 100}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 80}),
 	)
 }
 

@@ -57,3 +57,24 @@ func TestOtherProgramsCommands(t *testing.T) {
 		}
 	}
 }
+
+// Each command's help fits a terminal of 80 columns and has examples.
+func TestTheHelpOfEachCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for line := range strings.Lines(w.ok("__complete", "")) {
+		command, _, _ := strings.Cut(line, "\t")
+		if command == "simulate" {
+			continue // the stand-in's own, with scripts on one line
+		}
+		out := w.ok(command, "--help")
+		if !strings.Contains(out, "Examples:\n") {
+			t.Errorf("heartbeat %s --help has no examples", command)
+		}
+		for line := range strings.Lines(out) {
+			if width(line) > pageColumns+1 {
+				t.Errorf("heartbeat %s --help: %d columns: %s", command, width(line)-1, line)
+			}
+		}
+	}
+}

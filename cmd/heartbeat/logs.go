@@ -37,7 +37,7 @@ Examples:
     heartbeat logs triage
     heartbeat logs -f                   # the whole fleet
     heartbeat logs triage builder --since 2h
-    heartbeat logs triage 5f0c1a2b      # a past session, by its id in heartbeat history
+    heartbeat logs triage 5f0c1a2b      # a past session, by its id in history
     heartbeat logs triage --raw | less -R
 
 What acts on the terminal of who looks (its clipboard, its title, queries that it

@@ -10,8 +10,9 @@ type versionCmd struct{}
 
 // Help implements kong's HelpProvider.
 func (versionCmd) Help() string {
-	return `Example:
+	return `Examples:
 
+    heartbeat version
     heartbeat version -o json`
 }
 
