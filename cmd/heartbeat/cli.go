@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"heartbeat/config"
 	"io"
 	"log/slog"
 	"reflect"
@@ -153,8 +152,8 @@ var dashed = regexp.MustCompile(`unknown flag -(?:[^-a-z]|\S*\s)`)
 // help of the command that was meant, as far as it is known.
 func usageFailure(ctx *kong.Context, err error, root *kong.Node, args []string) error {
 	help := "heartbeat --help"
-	if at := commandAt(args); at < len(args) && childNamed(root, args[at]) == nil {
-		help = meant(root, args[at])
+	if at := commandAt(args); at < len(args) && childNamed(root, args[at]) == nil && elsewhere[args[at]] != "" {
+		help = elsewhere[args[at]]
 	}
 	if ctx != nil {
 		if node := ctx.Selected(); node != nil {
@@ -165,23 +164,6 @@ func usageFailure(ctx *kong.Context, err error, root *kong.Node, args []string) 
 		}
 	}
 	return &failure{status: exitUsage, hint: help, err: fmt.Errorf("cannot parse the command line: %w", err)}
-}
-
-// meant says which command somebody meant who typed one that there is not.
-func meant(root *kong.Node, word string) string {
-	if ours := elsewhere[word]; ours != "" {
-		return ours
-	}
-	var names []string
-	for _, c := range root.Children {
-		if !c.Hidden {
-			names = append(names, c.Name)
-		}
-	}
-	if near := config.Nearest(word, names); len(near) > 0 {
-		return "did you mean heartbeat " + strings.Join(near, ", heartbeat ") + "?"
-	}
-	return "heartbeat --help"
 }
 
 // usagef is wrong usage that the grammar cannot express.

@@ -49,7 +49,7 @@ func TestOtherProgramsCommands(t *testing.T) {
 	w := newWorld(t)
 	for command, hint := range map[string]string{
 		"ps": "heartbeat status", "ls": "heartbeat status", "up": "heartbeat run", "down": "Ctrl-C", "outbox": "heartbeat replies",
-		"stauts": "did you mean heartbeat status?", "qwertz": "heartbeat --help",
+		"qwertz": "heartbeat --help",
 	} {
 		o := w.run(command)
 		if o.status != exitUsage || o.stdout != "" || !strings.Contains(o.stderr, "\nhint: "+hint) {

@@ -272,7 +272,8 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 var printers = map[string]string{
 	"page.go": "the page", "output.go": "it prints pages", "log.go": "the log", "log_queue.go": "the log",
 	"main.go": "it names the files", "launch.go": "its command's own terminal", "simulate.go": "the stand-in's terminal",
-	"attach.go": "a terminal, through a filter", "logs.go": "a terminal's log, through a filter",
+	"progress.go": "what pages and foreign.Line have made, on a terminal",
+	"attach.go":   "a terminal, through a filter", "logs.go": "a terminal's log, through a filter",
 	"service.go": "what to do with a unit, on stderr", "screen.go": "it asks whether there is a terminal",
 }
 

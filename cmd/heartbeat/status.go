@@ -136,7 +136,7 @@ func (s statusPage) text(p *page) {
 		p.printf("run by process %s for %s\n", strconv.Itoa(s.Scheduler.PID), status.Span(s.now.Sub(s.Scheduler.Started)))
 	}
 	if n := s.Unrun(); n > 0 {
-		p.printf("%s, and nobody runs the agent: %s run\n", waiting(n), s.ours)
+		p.printf("%s: %s run\n", unrun(n), s.ours)
 	}
 	troublesText(p, s.Troubles)
 	p.printf("\n")
@@ -189,11 +189,12 @@ func (s statusPage) row(p *page, a status.Agent) []cell {
 	}
 }
 
-func waiting(prompts int) string {
+// unrun says that prompts wait which nobody will work on.
+func unrun(prompts int) string {
 	if prompts == 1 {
-		return "1 prompt waits"
+		return "1 prompt waits, and nobody runs its agent"
 	}
-	return strconv.Itoa(prompts) + " prompts wait"
+	return strconv.Itoa(prompts) + " prompts wait, and nobody runs their agents"
 }
 
 // mostTroubles is how many of them are printed.

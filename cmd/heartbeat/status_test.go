@@ -42,7 +42,7 @@ func TestStatusTable(t *testing.T) {
 	var p page
 	newStatusPage(status.Fleet{Agents: []status.Agent{busy, waits, ends, stopped, typed, broken}}, "heartbeat", now).text(&p)
 	want := `6 agents: 4 running, 1 ending, 1 stopped · 123 queued · 3 dead letters
-1 prompt waits, and nobody runs the agent: heartbeat run
+1 prompt waits, and nobody runs its agent: heartbeat run
 ! triage: 3 dead letters; heartbeat dead-letter triage
 
 AGENT     STATE       QUEUED  IN FLIGHT             DEAD  NEXT         LAST SESSION

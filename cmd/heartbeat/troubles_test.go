@@ -35,7 +35,7 @@ func TestWhatNeedsAPersonIsSaid(t *testing.T) {
 	}
 	w.ok("send", "clerk", "later")
 	out := w.ok("status")
-	if !strings.HasPrefix(out, "3 agents: 3 stopped · 1 queued · 1 dead letter\n1 prompt waits, and nobody runs the agent: heartbeat run\n"+letter+"\nAGENT ") {
+	if !strings.HasPrefix(out, "3 agents: 3 stopped · 1 queued · 1 dead letter\n1 prompt waits, and nobody runs its agent: heartbeat run\n"+letter+"\nAGENT ") {
 		t.Errorf("without a scheduler:\n%s", out)
 	}
 

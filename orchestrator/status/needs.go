@@ -24,6 +24,7 @@ const (
 	IsParked       Word = "parked"         // its account's limit or login
 	BacksOff       Word = "backing-off"    // a session or its start failed
 	WasHeld        Word = "was-held"       // when its last run ended
+	WasFailing     Word = "was-failing"    // when its last run ended
 	HasDeadLetters Word = "dead-letters"   // entries were given up
 	IsPaused       Word = "paused"         // by a person or by an agent's session
 	// What keeps a prompt waiting that is no trouble of the agent's.
@@ -34,7 +35,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, IsParked, BacksOff, WasHeld,
+		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, IsParked, BacksOff, WasHeld, WasFailing,
 		HasDeadLetters, IsPaused, NobodyRuns, Behind,
 	}
 }
@@ -43,7 +44,7 @@ func Words() []Word {
 // purpose, nor what ends by itself.
 func (w Word) Alarming() bool {
 	switch w {
-	case IsPaused, IsParked, BacksOff, HasDeadLetters, NobodyRuns, Behind:
+	case IsPaused, IsParked, BacksOff, WasFailing, HasDeadLetters, NobodyRuns, Behind:
 		return false
 	}
 	return true
@@ -161,12 +162,14 @@ func (a Agent) work(now time.Time) []sign {
 	case !a.Paused.IsZero():
 	case a.State == Parked:
 		return []sign{{
-			IsParked, a.Since, fmt.Sprintf("parked for %s: %s", left, a.Reason),
+			IsParked, a.Since, fmt.Sprintf("parked for another %s: %s", left, a.Reason),
 			"resume " + a.Agent + "   # tries at once; by itself it goes on then",
 		}}
+	case a.State == Stopped && a.Was == BackingOff:
+		return []sign{{WasFailing, a.Since, "its sessions failed when its last run ended: " + a.Reason.String(), "doctor " + a.Agent}}
 	case a.State == BackingOff:
 		return []sign{{
-			BacksOff, a.Since, fmt.Sprintf("backing-off for %s: %s", left, a.Reason),
+			BacksOff, a.Since, fmt.Sprintf("backing off for another %s: %s", left, a.Reason),
 			"logs " + a.Agent,
 		}}
 	}

@@ -54,15 +54,19 @@ func TestTroubles(t *testing.T) {
 		},
 		IsParked: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = Parked, now.Add(90*time.Second), "rate_limit" }),
-			[]string{"parked for 1m30s: rate_limit", "heartbeat resume triage   # tries at once; by itself it goes on then"},
+			[]string{"parked for another 1m30s: rate_limit", "heartbeat resume triage   # tries at once; by itself it goes on then"},
 		},
 		BacksOff: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = BackingOff, now.Add(8*time.Second), "crashed" }),
-			[]string{"backing-off for 8s: crashed", "heartbeat logs triage"},
+			[]string{"backing off for another 8s: crashed", "heartbeat logs triage"},
 		},
 		WasHeld: {
 			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, Held, "hooks-do-not-run" }),
 			[]string{"held when its last run ended: hooks-do-not-run", "heartbeat doctor triage"},
+		},
+		WasFailing: {
+			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, BackingOff, "exited with code 127" }),
+			[]string{"its sessions failed when its last run ended: exited with code 127", "heartbeat doctor triage"},
 		},
 		HasDeadLetters: {agent(func(a *Agent) { a.Dead, a.DeadMore = 2, true }), []string{"at least 2 dead letters", "heartbeat dead-letter triage"}},
 		IsPaused: {
