@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -85,7 +86,7 @@ func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 			l.handsOver("two", nil)
 			appendFile(t, l.transcript, userLine(feedbackLine+"[x hook]: two"))
 			l.setClock(d)
-			if a := Arrived(*l.flight()); a != inbox.Seen {
+			if a := handover.Arrived(*l.flight()); a != inbox.Seen {
 				t.Errorf("arrived: %v", a)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -55,7 +56,7 @@ func crashing(t *testing.T, stage string) *lab {
 	flight := l.offerFirst()
 	l.quietly(client.SessionStart, fields{"source": "startup"})
 	if stage != "looked" {
-		l.quietly(client.UserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
+		l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
 	}
 	if stage == "waiting" {
 		l.handsOver("two", nil)
@@ -166,7 +167,7 @@ func TestKillAtEveryStageLosesNothing(t *testing.T) {
 			}
 			l.env = l.env[:len(l.env)-1]
 			l.locked(func(q *inbox.Held) {
-				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: Arrived, Now: time.Now()})
+				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.Retry, Counts: true, Arrived: handover.Arrived, Now: time.Now()})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/foreign"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -151,7 +153,7 @@ func decideUserPromptSubmit(r *Record, f facts) decision {
 		return decision{}
 	case client.SamePrompt(f.event.Prompt, f.kickoff):
 		return decision{advance: inbox.Taken}
-	case first && strings.HasPrefix(strings.TrimSpace(f.event.Prompt), strings.TrimSpace(KickoffPrompt(""))):
+	case first && strings.HasPrefix(strings.TrimSpace(f.event.Prompt), strings.TrimSpace(handover.KickoffPrompt(""))):
 		// Given again it would be done twice.
 		return decision{advance: inbox.Taken, log: "entry " + f.flight.DeliveryID + " reached the model changed: " +
 			"the client does not carry every character of a prompt argument"}
@@ -299,7 +301,7 @@ func reply(r *Record, p *client.Event) string {
 // entry is marked with it where the conversation demonstrably has it.
 func decideStopFailure(r *Record, f facts) decision {
 	leave(r, Ending, f.now)
-	kind := shorten(client.Claude.Hooks.Failure(f.event), maxFailure)
+	kind := foreign.Short(client.Claude.Hooks.Failure(f.event), maxFailure)
 	r.End(EndAPIFailure, kind, f.now)
 	d := decision{log: "the client gave up on the API: " + f.event.Error + ": " + f.event.LastMessage}
 	if kind != f.event.Error {

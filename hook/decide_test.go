@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -95,12 +96,12 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 		},
 		{
 			name: "kick-off that the client has changed", record: liveRecord(func(r *Record) { r.Phase = Starting }),
-			flight: flightIn(inbox.Offered, byKickoff), kickoff: KickoffPrompt("a\u00adb"),
-			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = KickoffPrompt("ab") }), want: "taken", phase: Turn,
+			flight: flightIn(inbox.Offered, byKickoff), kickoff: handover.KickoffPrompt("a\u00adb"),
+			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = handover.KickoffPrompt("ab") }), want: "taken", phase: Turn,
 		},
 		{
-			name: "a later prompt that begins like it", flight: flightIn(inbox.Offered, byKickoff), kickoff: KickoffPrompt("a\u00adb"),
-			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = KickoffPrompt("ab") }), want: nothing, phase: Turn,
+			name: "a later prompt that begins like it", flight: flightIn(inbox.Offered, byKickoff), kickoff: handover.KickoffPrompt("a\u00adb"),
+			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = handover.KickoffPrompt("ab") }), want: nothing, phase: Turn,
 		},
 		{
 			name: "kick-off whose UserPromptSubmit hook died, at Stop", flight: flightIn(inbox.Offered, byKickoff), kickoff: "K",

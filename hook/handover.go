@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -64,10 +65,10 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 	var flight *inbox.InFlight
 	var err error
 	if entry == nil {
-		offering.TranscriptOffset = TranscriptSize(t.event.Transcript)
+		offering.TranscriptOffset = handover.TranscriptSize(t.event.Transcript)
 		entry, flight, err = t.Reoffer(offering)
 	} else {
-		offering.TranscriptOffset = nextOffset(t.event.Transcript, entry.Prompt, t.last)
+		offering.TranscriptOffset = handover.NextOffset(t.event.Transcript, entry.Prompt, t.last, lineBehind)
 		flight, err = t.Offer(entry, offering)
 	}
 	if err != nil {
@@ -76,7 +77,7 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 	}
 	crashPoint("offered")
 	t.Record.HandOvers++
-	return t.speak(PromptFor(flight, entry.Prompt), flight)
+	return t.speak(handover.PromptFor(flight, entry.Prompt), flight)
 }
 
 // speak ends a Stop with a text for the next turn: that of an entry that was

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -249,11 +250,7 @@ func (w *wired) judge(f *inbox.InFlight) wiredVerdict {
 	case p.StopHookActive && (f.PromptID == "" || f.PromptID == p.PromptID):
 		return wiredNext
 	}
-	h := handoverOf(f)
-	if h.path == "" {
-		h.path = p.Transcript
-	}
-	if h.wait(client.Claude.Transcript.Behind) == inbox.Seen {
+	if handover.Of(f).In(p.Transcript).Wait(client.Claude.Transcript.Behind) == inbox.Seen {
 		return wiredNext
 	}
 	return wiredAgain
@@ -274,17 +271,17 @@ func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.I
 	}
 	var e *inbox.Entry
 	if v != wiredNext {
-		o.TranscriptOffset = TranscriptSize(o.Transcript)
+		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
 		e, f, err = held.Reoffer(o)
 	} else if e, err = held.Next(); err == nil {
-		o.TranscriptOffset = nextOffset(o.Transcript, e.Prompt, w.last)
+		o.TranscriptOffset = handover.NextOffset(o.Transcript, e.Prompt, w.last, lineBehind)
 		f, err = held.Offer(e, o)
 	}
 	if err != nil {
 		return "", nil, err
 	}
 	crashPoint("offered")
-	return PromptFor(f, e.Prompt), f, nil
+	return handover.PromptFor(f, e.Prompt), f, nil
 }
 
 // hand gives a text to the client: that of an entry that was offered, or nil.
@@ -345,11 +342,7 @@ func (w *wired) replyOf(f *inbox.InFlight) string {
 	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != Cut(reply, inbox.MaxReply) {
 		return reply
 	}
-	h := handoverOf(f)
-	if h.path == "" {
-		h.path = w.event.Transcript
-	}
-	if !h.answered(client.Claude.Transcript.Behind) {
+	if !handover.Of(f).In(w.event.Transcript).Answered(client.Claude.Transcript.Behind) {
 		return ""
 	}
 	return reply

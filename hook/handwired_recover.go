@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -43,7 +44,7 @@ func recoverQueue(o options, say func(string)) (outcome inbox.Outcome, flight *i
 	err = inbox.HoldOrphaned(ctx, inbox.Place{Inbox: o.inbox}, false, func(q inbox.Orphaned) (err error) {
 		outcome, flight, err = q.Recover(inbox.Interruption{
 			Policy: o.onOrphan, MaxAttempts: o.maxAttempts, Counts: true,
-			Arrived: Arrived, Now: time.Now(),
+			Arrived: handover.Arrived, Now: time.Now(),
 		})
 		for _, note := range q.Notes() {
 			say(note)

@@ -8,10 +8,7 @@
 package hook
 
 import (
-	"fmt"
 	"io"
-
-	"heartbeat/hook/inbox"
 )
 
 // Process environment of one hook call, so that tests can make one.
@@ -67,24 +64,4 @@ func flagsOf(args []string) []string {
 		}
 	}
 	return nil
-}
-
-// GoOnPrompt is the prompt argument of a session that goes on with an entry whose
-// turn a failure of the API ended, in the same conversation.
-const GoOnPrompt = "Go on with the task that was interrupted by a failure of the service, from where it stopped."
-
-// KickoffPrompt is the prompt argument a session starts with when its first
-// entry goes with it: a constant first line keeps a leading "/" or "-" from
-// being read as a command or flag.
-func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
-
-// PromptFor is the text of an entry as a session of ours gets it: verbatim,
-// with a footer that warns of a repeat once a session may have worked on it
-// before.
-func PromptFor(f *inbox.InFlight, prompt string) string {
-	if !f.Repeat() {
-		return prompt
-	}
-	return fmt.Sprintf("%s\n\n[heartbeat: attempt %d of this entry; an earlier one was interrupted. "+
-		"Check what is already done before acting.]", prompt, f.Attempt)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
+	"heartbeat/hook/foreign"
 )
 
 const logName = "hook.log"
@@ -22,7 +23,7 @@ func logLine(home, format string, args ...any) {
 		return
 	}
 	defer f.Close()
-	line := time.Now().UTC().Format("2006-01-02T15:04:05.000Z") + " " + shorten(fmt.Sprintf(format, args...), 4096)
+	line := time.Now().UTC().Format("2006-01-02T15:04:05.000Z") + " " + foreign.Short(fmt.Sprintf(format, args...), 4096)
 	_, _ = f.WriteString(line + "\n")
 }
 

@@ -7,17 +7,10 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/foreign"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
-
-// MaxGates bounds how many hooks a record names.
-const MaxGates = 16
-
-// maxCommand bounds what is kept of a command line.
-const maxCommand = 1000
-
-// ShownCommand is a hook's command line as a record has it: bounded, on one line.
-func ShownCommand(command string) string { return shorten(command, maxCommand) }
 
 // goneOn notes that the client goes on after a Stop at which we let it end, or
 // not we alone: others are the hooks that had it. Where that is learned the
@@ -25,8 +18,8 @@ func ShownCommand(command string) string { return shorten(command, maxCommand) }
 // the entry before be taken for done.
 func (r *Record) goneOn(others []string, now time.Time) {
 	for _, command := range others {
-		if len(r.Gates) < MaxGates {
-			r.Gates = client.AppendNew(r.Gates, ShownCommand(command))
+		if len(r.Gates) < handover.MaxGates {
+			r.Gates = client.AppendNew(r.Gates, handover.ShownCommand(command))
 		}
 	}
 	r.Prolonged = true
@@ -63,13 +56,13 @@ func (t *tick) heedOthers() bool {
 	}
 	heard, mine := r.Heard, ""
 	if heard.Path != t.event.Transcript {
-		heard = Stops{Path: t.event.Transcript}
+		heard = handover.Stops{Path: t.event.Transcript}
 	}
 	if spoke {
 		mine = t.lastSaid()
 	}
 	t.exit()
-	others := heard.others(mine, client.Claude.Transcript.Behind)
+	others := heard.Others(mine, client.Claude.Transcript.Behind)
 	crashPoint("heeded")
 	if !t.enter(lockPatience) {
 		return false
@@ -95,7 +88,7 @@ func (t *tick) lastSaid() string {
 	if err != nil || flight == nil {
 		return idleTickPrompt
 	}
-	return PromptFor(flight, flight.Prompt())
+	return handover.PromptFor(flight, flight.Prompt())
 }
 
 // settles reports whether the entry at whose Stop we are is done only once it is
@@ -161,7 +154,7 @@ func NameHooks(commands []string) string {
 			names = append(names, fmt.Sprintf("%d more", len(commands)-i))
 			break
 		}
-		names = append(names, shorten(command, 60))
+		names = append(names, foreign.Short(command, 60))
 	}
 	return cmp.Or(strings.Join(names, "; "), "another Stop hook")
 }
@@ -180,7 +173,54 @@ func (t *tick) runAway() int {
 	t.exit()
 	crashPoint("runaway")
 	for deadline := time.Now().Add(holdRunaway); time.Now().Before(deadline) && lives(t.client) && !t.gone(); {
-		time.Sleep(lookAgain)
+		time.Sleep(handover.LookAgain)
 	}
 	return 0
+}
+
+// Stopped reports whether the client has demonstrably stopped after the Stop that
+// the session settles.
+func (r *Record) Stopped(s *handover.Stops) bool { return s.Stopped(r.Transcript, r.PromptID) }
+
+// CutShort returns the hook that had the client stop at the Stop at which ours
+// handed over, or "".
+func (r *Record) CutShort(s *handover.Stops) string {
+	if r.Phase != Turn || !r.Spoke || !r.strangers() {
+		return ""
+	}
+	return s.CutShort(r.Transcript, r.PromptID)
+}
+
+// PassedOver returns the hooks that have the client go on without ours being
+// called, once the session has had as many turns as it may without an
+// acknowledgement: nobody but the shim can end it then. Before that it is nil.
+func (r *Record) PassedOver(s *handover.Stops) []string {
+	if r.Phase != Turn || r.Policy.MaxContinuations <= 0 {
+		return nil
+	}
+	times, by := s.PassedOver(r.Transcript)
+	if times == 0 || r.Continuations+times < r.Policy.MaxContinuations {
+		return nil
+	}
+	return by
+}
+
+// Finished returns what acknowledges the entry in flight of a session that is no
+// more, and that had settled its last turn; nil when nothing proves that it had.
+// Whoever forges the proof could have written the outbox as well.
+func Finished(home string, f inbox.InFlight, now time.Time) *inbox.Acknowledgement {
+	shown, err := ReadRecord(home)
+	if err != nil || shown == nil || shown.Session != f.Session || shown.Settles != f.DeliveryID {
+		return nil
+	}
+	r := (*Terms)(nil).record(shown)
+	if s := (handover.Stops{Path: r.Transcript}); !r.Stopped(&s) {
+		return nil
+	}
+	return r.Acknowledges(now)
+}
+
+// Acknowledges is what acknowledges the entry whose turn the session settles.
+func (r *Record) Acknowledges(now time.Time) *inbox.Acknowledgement {
+	return &inbox.Acknowledgement{Session: r.Session, Reply: r.LastReply, Abandoned: r.BackgroundTasks, Now: now}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"heartbeat/hook/client"
@@ -51,17 +50,8 @@ func running(e *client.Event) []string {
 	var names []string
 	for _, t := range e.Tasks {
 		if t.Running() {
-			names = append(names, shorten(t.Kind+": "+t.Description, 200))
+			names = append(names, foreign.Short(t.Kind+": "+t.Description, 200))
 		}
 	}
 	return names
-}
-
-// shorten makes s a line of at most limit bytes.
-func shorten(s string, limit int) string {
-	s = foreign.Line(s)
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/foreign"
 )
 
 // denial is the answer to a PermissionRequest.
@@ -25,7 +26,7 @@ func refused(p *client.Event) string {
 // what names the tool call that was refused.
 func what(p *client.Event) string {
 	if d := detail(p); d != "" {
-		return p.Tool.Name + "(" + shorten(d, 200) + ")"
+		return p.Tool.Name + "(" + foreign.Short(d, 200) + ")"
 	}
 	return p.Tool.Name
 }
@@ -34,7 +35,7 @@ func what(p *client.Event) string {
 func rule(p *client.Event) string {
 	if p.Tool.Name == "Bash" {
 		if program, _, _ := strings.Cut(strings.TrimSpace(detail(p)), " "); program != "" {
-			return "Bash(" + shorten(program, 100) + " *)"
+			return "Bash(" + foreign.Short(program, 100) + " *)"
 		}
 	}
 	return p.Tool.Name

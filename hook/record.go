@@ -3,6 +3,8 @@ package hook
 import (
 	"strconv"
 	"time"
+
+	"heartbeat/hook/handover"
 )
 
 // Environment variables that the shim sets for a session and its hooks read.
@@ -240,7 +242,7 @@ type Record struct {
 	// Gates are the command lines of other Stop hooks that had it go on.
 	Gates []string `json:"gates,omitempty"`
 	// Heard is how far the transcript was read for what they do.
-	Heard Stops `json:"heard,omitzero"`
+	Heard handover.Stops `json:"heard,omitzero"`
 	// Settles is the delivery id of the entry that is done when the client
 	// demonstrably stops after the last Stop, for the shim to acknowledge.
 	Settles string `json:"settles,omitempty"`

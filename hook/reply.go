@@ -3,11 +3,6 @@ package hook
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"io/fs"
-	"slices"
-	"strings"
-	"time"
 
 	"heartbeat/hook/client"
 )
@@ -36,7 +31,7 @@ func (t *tick) ownReply() bool {
 	}
 	_, look := t.facts(flight)
 	t.exit()
-	answered := look.answered(client.Claude.Transcript.Behind)
+	answered := look.Answered(client.Claude.Transcript.Behind)
 	if !t.enter(lockPatience) {
 		return false
 	}
@@ -49,37 +44,4 @@ func (t *tick) ownReply() bool {
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
-}
-
-// answered looks until the transcript holds words of the agent behind the
-// hand-over, or patience is over. Where it does not hold the hand-over nothing
-// can be told, and it is true.
-func (h handover) answered(patience time.Duration) bool {
-	deadline := time.Now().Add(patience)
-	for handed := false; ; {
-		answered, next := false, h.offset
-		err := eachLine(h.path, h.offset, func(line []byte, end int64) bool {
-			next = end
-			if !handed {
-				handed = h.matches(line)
-				return true
-			}
-			answered = speaks(line)
-			return !answered
-		})
-		switch {
-		case answered || err != nil && !errors.Is(err, fs.ErrNotExist): // the client makes it behind its first turns, maybe
-			return true
-		case !time.Now().Add(lookAgain).Before(deadline):
-			return !handed
-		}
-		h.offset = next
-		time.Sleep(lookAgain)
-	}
-}
-
-// speaks reports whether a line of the transcript is words of the agent.
-func speaks(line []byte) bool {
-	_, words, _ := client.Claude.Transcript.Answered(line)
-	return slices.ContainsFunc(words, func(text string) bool { return strings.TrimSpace(text) != "" })
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -60,7 +61,7 @@ func TestDecideWhatTheServiceInterrupts(t *testing.T) {
 		},
 		{name: "a subagent's", flight: flightIn(inbox.Started), event: event(client.StopFailure, limit, subagent), want: want{phase: Turn}},
 
-		{name: "it goes on", flight: flightIn(inbox.Started, goingOn), event: event(client.UserPromptSubmit, asks(GoOnPrompt)), want: want{goesOn: true, phase: Turn}},
+		{name: "it goes on", flight: flightIn(inbox.Started, goingOn), event: event(client.UserPromptSubmit, asks(handover.GoOnPrompt)), want: want{goesOn: true, phase: Turn}},
 		{name: "a person asks something", flight: flightIn(inbox.Started, goingOn), event: event(client.UserPromptSubmit, asks("hello")), want: want{phase: Turn}},
 		{name: "a Stop before it shows", flight: flightIn(inbox.Started, goingOn), event: event(client.Stop), want: want{look: true, phase: Turn}},
 		{name: "a Stop, and the transcript shows it", flight: flightIn(inbox.Started, goingOn), event: event(client.Stop), evidence: present, want: want{ack: true, phase: Turn}},
@@ -79,7 +80,7 @@ func TestDecideWhatTheServiceInterrupts(t *testing.T) {
 			}
 			f := facts{now: noon, event: c.event, client: caller42, flight: c.flight, evidence: c.evidence}
 			if c.flight.Via == inbox.ViaResume {
-				f.kickoff = GoOnPrompt
+				f.kickoff = handover.GoOnPrompt
 			}
 			d := decide(r, f)
 			got := want{d.advance, d.failure, d.goesOn, d.look, d.acknowledge != nil, r.Phase}
@@ -103,7 +104,7 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 				l.append("one", "two")
 				first := l.offerFirst()
 				l.quietly(client.SessionStart, fields{"source": "startup"})
-				l.quietly(client.UserPromptSubmit, fields{"prompt": KickoffPrompt(first.Prompt())})
+				l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(first.Prompt())})
 				l.quietly(client.PreToolUse, nil)
 				l.killed(stage, client.StopFailure, fields{"error": "limit"})
 				failed := stage == "" || stage == "failed" || stage == "saved"
@@ -117,7 +118,7 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 					l.locked(func(q *inbox.Held) {
 						var err error
 						outcome, _, err = inbox.Orphaned{Held: q}.Recover(inbox.Interruption{
-							Policy: inbox.DeadLetter, Counts: true, Arrived: Arrived, Passes: func(kind string) bool { return kind == "limit" },
+							Policy: inbox.DeadLetter, Counts: true, Arrived: handover.Arrived, Passes: func(kind string) bool { return kind == "limit" },
 						})
 						if err != nil {
 							t.Fatal(err)
@@ -135,7 +136,7 @@ func TestTheHooksAreKilledWhereTheServiceInterrupts(t *testing.T) {
 						t.Fatal(err)
 					}
 				})
-				l.killed(going, client.UserPromptSubmit, fields{"prompt": GoOnPrompt, "prompt_id": "P9"})
+				l.killed(going, client.UserPromptSubmit, fields{"prompt": handover.GoOnPrompt, "prompt_id": "P9"})
 				if went := going == "" || going == "went on" || going == "saved"; went != (l.flight().Failure == "") {
 					t.Fatalf("it goes on: %t, in flight %+v", went, l.flight())
 				} else if !went {

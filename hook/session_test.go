@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -25,7 +26,7 @@ func begin(t *testing.T, lines []string, change ...func(*Record)) *lab {
 	if r := l.record(); r.Client != self() || r.ClientSession != "C" || r.Phase != Starting {
 		t.Fatalf("not bound: %+v", r)
 	}
-	l.quietly(client.UserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
 	if s := l.state(); s != inbox.Taken {
 		t.Fatalf("state %q after the kick-off, want taken\n%s", s, l.log())
 	}

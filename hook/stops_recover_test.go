@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -21,7 +22,7 @@ func TestAKillBeforeTheAcknowledgement(t *testing.T) {
 			l.append("one")
 			flight := l.offerFirst()
 			l.quietly(client.SessionStart, fields{"source": "startup"})
-			l.quietly(client.UserPromptSubmit, fields{"prompt": KickoffPrompt(flight.Prompt())})
+			l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
 			l.quietly(client.PreToolUse, fields{"tool_name": "Bash"})
 			l.quietly(client.Stop, fields{"last_assistant_message": "did one"})
 			if r := l.record(); r.Phase != Settling || r.Settles != flight.DeliveryID || len(l.replies()) != 0 {

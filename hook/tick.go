@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -37,7 +38,7 @@ type tick struct {
 	// handOvers is how many the session had when the hook was called.
 	handOvers int
 	last      *inbox.InFlight // the entry that was in flight
-	ear       ear             // while it waits
+	ear       handover.Ear    // while it waits
 
 	// Session is read anew each time the hook lock is taken, and nil while it is
 	// not held: nothing of it goes from one hold to the next.
@@ -177,7 +178,7 @@ func (t *tick) run() int {
 	}
 	if t.event.Name == client.SessionStart {
 		t.Record.Line.follow(t.Record.Transcript)
-		t.Record.Heard.follow(t.Record.Transcript)
+		t.Record.Heard.Follow(t.Record.Transcript)
 	}
 	if d.acknowledge != nil && t.Record.strangers() {
 		entry, ok := t.next()
@@ -218,7 +219,7 @@ func (t *tick) decide() (decision, bool) {
 	}
 	t.exit()
 	evidence := absent
-	if look.wait(d.patience) == inbox.Seen {
+	if look.Wait(d.patience) == inbox.Seen {
 		evidence = present
 	}
 	crashPoint("looked")
@@ -261,29 +262,16 @@ func (t *tick) flight() (*inbox.InFlight, bool) {
 
 // facts gathers what the decision is made of, and where the transcript would
 // show that the entry arrived.
-func (t *tick) facts(flight *inbox.InFlight) (facts, handover) {
+func (t *tick) facts(flight *inbox.InFlight) (facts, handover.Proof) {
 	f := facts{now: time.Now(), handOvers: t.handOvers, event: t.event, client: t.client, flight: flight}
 	if flight == nil {
-		return f, handover{}
+		return f, handover.Proof{}
 	}
-	h := handoverOf(flight)
-	switch flight.Via {
-	case inbox.ViaKickoff:
-		f.kickoff = KickoffPrompt(h.text)
-	case inbox.ViaResume:
-		f.kickoff = GoOnPrompt
+	p := handover.Of(flight).In(t.event.Transcript)
+	if p.Asked {
+		f.kickoff = p.Text
 	}
-	if h.path == "" {
-		h.path = t.event.Transcript
-	}
-	return f, h
-}
-
-// handoverOf is what the transcript shows when the entry arrived.
-func handoverOf(f *inbox.InFlight) handover {
-	return handover{
-		path: f.Transcript, offset: f.TranscriptOffset, via: f.Via, text: PromptFor(f, f.Prompt()),
-	}
+	return f, p
 }
 
 // carryOut makes durable what the decision says of the entry in flight.

@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
+	"heartbeat/hook/handover"
 )
 
 // TypingPause is how long after a person's last key a session is handed
@@ -71,7 +72,7 @@ func (l *Line) serve() { l.Submitted, l.Let = l.In, l.In+l.Out }
 // client starts with an empty line.
 func (l *Line) follow(transcript string) {
 	if l.Transcript != transcript {
-		*l = Line{Transcript: transcript, Offset: TranscriptSize(transcript)}
+		*l = Line{Transcript: transcript, Offset: handover.TranscriptSize(transcript)}
 	}
 }
 
@@ -86,9 +87,9 @@ func (l *Line) read() {
 	if _, err := f.Seek(l.Offset, io.SeekStart); err != nil {
 		return
 	}
-	in := bufio.NewReaderSize(io.LimitReader(f, maxTranscript), 64<<10)
+	in := bufio.NewReaderSize(io.LimitReader(f, handover.MaxLook), 64<<10)
 	for {
-		line, length, err := durable.Line(in, maxTranscriptLine)
+		line, length, err := durable.Line(in, handover.MaxLine)
 		if err != nil {
 			break
 		}
@@ -129,7 +130,7 @@ const lineBehind = time.Second
 func (r *Record) settleLine() {
 	deadline := time.Now().Add(lineBehind)
 	for r.lookAtLine(); r.Line.stands() && time.Now().Before(deadline); r.lookAtLine() {
-		time.Sleep(lookAgain)
+		time.Sleep(handover.LookAgain)
 	}
 	if r.Line.In > 0 { // the transcript has it by now: what was counted twice is not there
 		r.Line.Submitted = r.Line.In

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -122,10 +123,10 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 
 // hears reports whether another hook of this Stop has had its say.
 func (t *tick) hears() bool {
-	if heard := t.Record.Heard; t.ear.from.Path != heard.Path {
-		t.ear = ear{from: heard}
+	if heard := t.Record.Heard; t.ear.From.Path != heard.Path {
+		t.ear = handover.Ear{From: heard}
 	}
-	return t.ear.othersSpoke()
+	return t.ear.OthersSpoke()
 }
 
 // excuse notes that this hook was told to end: by its timeout, by a person's

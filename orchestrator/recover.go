@@ -17,7 +17,6 @@ import (
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
@@ -38,8 +37,7 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 	}
 	r, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: agent.Counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
-		Arrived: arrived(cfg), Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure, Now: time.Now(),
-		Finished: func(f inbox.InFlight) *inbox.Acknowledgement { return hook.Finished(cfg.Home, f, time.Now()) },
+		Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure,
 	})
 	if r.Unreclaimed != nil {
 		s.log.Warn("cannot give disk space back", "agent", m.Name, "err", r.Unreclaimed)
@@ -51,12 +49,6 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 		s.noteRecovered(m, r.Outcome, r.Flight)
 	}
 	return err
-}
-
-// arrived looks for evidence in the transcripts of an agent's sessions.
-func arrived(cfg *config.Agent) func(inbox.InFlight) inbox.Arrival {
-	dir, _ := launch.ConfigDir(cfg) // without its env-file it has no session
-	return hook.ArrivedIn(dir)
 }
 
 func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbox.InFlight) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/session"
 )
@@ -63,7 +64,7 @@ func TestTheNextSessionIsWarnedOnlyOfWhatMayBeARepeat(t *testing.T) {
 						t.Error(err)
 						return c.outcome
 					}
-					prompts = append(prompts, hook.PromptFor(flight, e.Prompt))
+					prompts = append(prompts, handover.PromptFor(flight, e.Prompt))
 					first := len(prompts) == 1
 					if first && c.state == inbox.Offered {
 						return c.outcome

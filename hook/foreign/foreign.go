@@ -53,6 +53,16 @@ func Acts(r rune) bool {
 // breaks and tabs become spaces.
 func Line(text string) string { return safe(text, false) }
 
+// Short returns text on one line, as Line does, of at most so many bytes and with
+// "…" where it was cut.
+func Short(text string, limit int) string {
+	text = Line(text)
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
 // Lines returns the lines of a text, without their ends and with U+FFFD in
 // place of what acts; tabs stay. Who prints them must see to it that none
 // passes for a line of its own: by indenting, where other lines stand beside

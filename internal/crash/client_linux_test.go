@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
 )
@@ -95,8 +96,8 @@ func (l *lab) carryFirst() {
 			l.fault("kick-off: %v", err)
 			return
 		}
-		l.carried = hook.PromptFor(f, e.Prompt)
-		l.kickoff = hook.KickoffPrompt(l.carried)
+		l.carried = handover.PromptFor(f, e.Prompt)
+		l.kickoff = handover.KickoffPrompt(l.carried)
 	})
 }
 

@@ -9,14 +9,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"heartbeat/hook"
 	hookclient "heartbeat/hook/client"
+	"heartbeat/hook/handover"
 )
 
 // everyday are texts in many scripts, with what people put into them.
 func everyday(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../hook/testdata/everyday.txt")
+	text, err := os.ReadFile("../../hook/client/testdata/everyday.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestArgvCarriesWhatWeSayItDoes(t *testing.T) {
 	for part := range slices.Chunk(lines, 400) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			want := hook.KickoffPrompt(strings.Join(part, "\n"))
+			want := handover.KickoffPrompt(strings.Join(part, "\n"))
 			l := newLab(t, c, nil)
 			l.Setenv("CLAUDE_CODE_DISABLE_FILE_MENTIONS=1")
 			l.Model()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/fakeapi"
 	"heartbeat/internal/testbed"
@@ -296,7 +297,7 @@ func (f *fleet) prompts() []string {
 
 // unframe takes off what the client and the kick-off put before an entry.
 func unframe(prompt string) string {
-	if rest, ok := strings.CutPrefix(prompt, hook.KickoffPrompt("")); ok {
+	if rest, ok := strings.CutPrefix(prompt, handover.KickoffPrompt("")); ok {
 		return rest
 	}
 	if rest, ok := strings.CutPrefix(prompt, "Stop hook feedback:\n["); ok {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/simulate/script"
 )
@@ -91,11 +91,11 @@ func TestWhatTheServiceInterruptsGoesOn(t *testing.T) {
 					t.Errorf("the tool ran %d times, want %d", len(ran)/2, tt.ran)
 				}
 				all := strings.Join(f.prompts(), "|")
-				if n := strings.Count(all, "long work"); n != 1 || strings.Count(all, hook.GoOnPrompt) != 1 {
+				if n := strings.Count(all, "long work"); n != 1 || strings.Count(all, handover.GoOnPrompt) != 1 {
 					t.Errorf("prompts: %s", all)
 				}
 				if c.real {
-					f.sameConversation("long work", hook.GoOnPrompt)
+					f.sameConversation("long work", handover.GoOnPrompt)
 				}
 			})
 		})

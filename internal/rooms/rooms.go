@@ -23,7 +23,8 @@ var allowed = map[string][]string{
 	"hook/settings": {"hook/client"},
 	"hook/owned":    {},
 	"hook/inbox":    {"hook/durable", "hook/flock"},
-	"hook":          {"hook/client", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox"},
+	"hook/handover": {"hook/client", "hook/durable", "hook/foreign", "hook/inbox"},
+	"hook":          {"hook/client", "hook/durable", "hook/flock", "hook/foreign", "hook/handover", "hook/inbox"},
 	// hook/durable opens what others may have put something else in place of.
 	"sources/...":            {"sources/...", "hook/durable", "hook/foreign"},
 	"ptyrun/...":             {"ptyrun/...", "hook/client", "hook/durable", "hook/foreign"},
@@ -48,7 +49,7 @@ var allowed = map[string][]string{
 		"config", "hook", "hook/foreign", "hook/inbox",
 		"orchestrator/account", "orchestrator/agent", "orchestrator/claim", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/status", "orchestrator/stophooks",
 	},
-	"orchestrator/stophooks": {"hook", "hook/client", "orchestrator/state"},
+	"orchestrator/stophooks": {"hook", "hook/client", "hook/handover", "orchestrator/state"},
 	"orchestrator/preflight": {"config", "hook", "hook/client", "hook/durable", "hook/settings", "orchestrator/stophooks"},
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator/claim", "orchestrator/launch", "orchestrator/owner", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
 	"orchestrator/explain":   {},
@@ -58,7 +59,7 @@ var allowed = map[string][]string{
 		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
 	},
 	"orchestrator/logs":       {"config", "hook", "hook/durable", "orchestrator/journal", "orchestrator/launch", "orchestrator/transcript"},
-	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign"},
+	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign", "hook/handover"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "ptyrun/peer"},
 	"orchestrator/fleetfile":  {"config", "orchestrator"},
 	"orchestrator/service":    {"orchestrator", "orchestrator/status"},
@@ -73,7 +74,7 @@ var allowed = map[string][]string{
 	"internal/bench":        {"hook", "hook/durable", "hook/inbox"},
 	"internal/fleetsim":     {"config", "hook", "hook/inbox", "orchestrator/...", "sources/..."},
 	"internal/crash/...":    {"hook", "hook/inbox", "hook/settings", "internal/crash/..."},
-	"internal/soak":         {"hook", "hook/inbox", "hook/flock", "orchestrator", "orchestrator/control", "orchestrator/status", "internal/simulate/..."},
+	"internal/soak":         {"hook", "hook/handover", "hook/inbox", "hook/flock", "orchestrator", "orchestrator/control", "orchestrator/status", "internal/simulate/..."},
 	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
 }
 

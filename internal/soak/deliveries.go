@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/simulate"
 )
@@ -61,7 +61,7 @@ func (f *fleet) deliveries() ([]delivery, error) {
 
 // unframe takes off what kick-off and client put before an entry.
 func unframe(p string) string {
-	if rest, ok := strings.CutPrefix(p, hook.KickoffPrompt("")); ok {
+	if rest, ok := strings.CutPrefix(p, handover.KickoffPrompt("")); ok {
 		return rest
 	}
 	if rest, ok := strings.CutPrefix(p, "Stop hook feedback:\n["); ok {
@@ -75,7 +75,7 @@ func unframe(p string) string {
 // ofTheClient reports whether a text is no entry: how a session starts that
 // gets its first entry later, or goes on with one, an idle tick, a task's end.
 func ofTheClient(text string) bool {
-	for _, start := range []string{"Read CLAUDE.md", "Your tasks come one after another", "--- IDLE TICK ---", hook.GoOnPrompt, "<task-notification>", gateText, "Killed\n" + gateText} {
+	for _, start := range []string{"Read CLAUDE.md", "Your tasks come one after another", "--- IDLE TICK ---", handover.GoOnPrompt, "<task-notification>", gateText, "Killed\n" + gateText} {
 		if strings.HasPrefix(text, start) {
 			return true
 		}

@@ -6,10 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"heartbeat/config"
 	"heartbeat/hook/client"
 	"heartbeat/hook/settings"
-
-	"heartbeat/config"
 )
 
 // claude is what is known of the client.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/ptyrun"
@@ -305,7 +306,7 @@ func checkOtherStops(_ *Facts, a *Agent) []Finding {
 		if wired(h.Command) != nil {
 			continue
 		}
-		if h.Command != "" && slices.Contains(a.Gates, hook.ShownCommand(h.Command)) {
+		if h.Command != "" && slices.Contains(a.Gates, handover.ShownCommand(h.Command)) {
 			found = append(found, Finding{
 				Severity: Warning, Code: "stop-hook-gates", Seen: h.File + ": " + h.Command,
 				Why: "it has had the client go on at the end of a turn: a session takes one prompt until it lets go, and the next prompt starts a session in the same conversation; one that never lets go ends as a runaway",

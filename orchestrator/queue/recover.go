@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/client"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -81,7 +82,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 	err = inbox.HoldOrphaned(ctx, r.Place, false, func(q inbox.Orphaned) error {
 		o, flight, err = q.Recover(inbox.Interruption{
 			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
-			Arrived: hook.ArrivedIn(r.ConfigDir), Now: time.Now(),
+			Arrived: handover.ArrivedIn(r.ConfigDir), Now: time.Now(),
 		})
 		return err
 	})
@@ -107,9 +108,12 @@ const recoverWait = 30 * time.Second
 
 // RecoverOwn is Recover for who holds the directory already, and waits for a
 // session that is about to end. Where the queue has no folder nothing is in
-// flight.
+// flight. What the transcripts of the agent's sessions and its session record prove
+// is looked up here.
 func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Recovered, error) {
 	var r Recovered
+	i.Now, i.Arrived = time.Now(), handover.ArrivedIn(OfAgent(a, "").ConfigDir)
+	i.Finished = func(f inbox.InFlight) *inbox.Acknowledgement { return hook.Finished(a.Home, f, i.Now) }
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverWait)
 	defer cancel()
 	err := inbox.HoldOrphaned(ctx, place(a), true, func(q inbox.Orphaned) (err error) {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"heartbeat/hook"
+	"heartbeat/hook/handover"
 )
 
 const (
@@ -58,7 +58,7 @@ func (s *shim) deafSince(now time.Time) time.Time {
 		if d.path == "" {
 			d.path, _ = s.conversation(cmp.Or(s.spec.Resume, s.spec.Session))
 		}
-		if d.path != "" && hook.Prompted(d.path, d.from) {
+		if d.path != "" && handover.Prompted(d.path, d.from) {
 			d.since = now
 		}
 	}

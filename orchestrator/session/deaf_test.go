@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -71,7 +72,7 @@ func TestAClientThatCallsNoHook(t *testing.T) {
 			var got inbox.Outcome
 			err := inbox.HoldOrphaned(t.Context(), l.place(), false, func(q inbox.Orphaned) (err error) {
 				got, _, err = q.Recover(inbox.Interruption{
-					Policy: inbox.DeadLetter, Arrived: hook.Arrived, Unwatched: o.Unwatched, Untaken: o.Untaken,
+					Policy: inbox.DeadLetter, Arrived: handover.Arrived, Unwatched: o.Unwatched, Untaken: o.Untaken,
 				})
 				return err
 			})

@@ -118,11 +118,11 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	}
 	s.ground.count(s.queue, s.spec.Inbox, &s.seen, s.record.Acknowledged, now)
 	before := spoken(s.record)
-	if by := s.stops.CutShort(s.record); by != "" {
+	if by := s.record.CutShort(&s.stops); by != "" {
 		s.takeBack(ctx, by, before)
 		return ending{}, false
 	}
-	if by := s.stops.PassedOver(s.record); by != nil {
+	if by := s.record.PassedOver(&s.stops); by != nil {
 		s.update(ctx, func(r *hook.Record) { r.Gates = heardGates(r.Gates, by) })
 		return s.rule(ctx, verdict{end: hook.EndRunaway, detail: hook.NameHooks(by) + " has the client go on, and ours is not called"}, before, now)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -107,7 +108,7 @@ func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) (sure bool) {
 func heardGates(own, told []string) []string {
 	all := slices.Clone(own)
 	for _, command := range told {
-		if command = hook.ShownCommand(command); len(all) < hook.MaxGates && !slices.Contains(all, command) {
+		if command = handover.ShownCommand(command); len(all) < handover.MaxGates && !slices.Contains(all, command) {
 			all = append(all, command)
 		}
 	}

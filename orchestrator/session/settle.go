@@ -14,7 +14,7 @@ import (
 // stopped reports whether it has, by its transcript. The rest of a turn that was
 // let end is its last word, too, when the client has exited.
 func (s *shim) stopped() bool {
-	return s.record.Phase == hook.Settling && s.stops.Stopped(s.record)
+	return s.record.Phase == hook.Settling && s.record.Stopped(&s.stops)
 }
 
 // settled acknowledges the entry whose turn is over, and says what follows,

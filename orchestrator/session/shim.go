@@ -16,6 +16,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 	"heartbeat/ptyrun/attach"
@@ -98,19 +99,19 @@ type shim struct {
 	desk   *attach.Desk // where others join; nil: nowhere
 	group  string       // the client's control group, as planned; "": none
 
-	deaf   deaf         // to our hooks
-	stops  hook.Stops   // how far they were read
-	record *hook.Record // what the shim knows of its session
-	ledger ledger       // what it knows of its queue
-	read   os.FileInfo  // of session.json when it was last read
-	wrong  bool         // session.json does not show record
-	mended time.Time    // when it was last put right
-	goneAt time.Time    // since when it is not there, or zero
-	seen   sight        // since when it is so
-	asked  time.Time    // when it was asked to yield; zero: it was not
-	people people       // who have joined
-	ground ground       // what the session stands on
-	adrift bool         // the ground is gone: nothing is written where it was
+	deaf   deaf           // to our hooks
+	stops  handover.Stops // how far they were read
+	record *hook.Record   // what the shim knows of its session
+	ledger ledger         // what it knows of its queue
+	read   os.FileInfo    // of session.json when it was last read
+	wrong  bool           // session.json does not show record
+	mended time.Time      // when it was last put right
+	goneAt time.Time      // since when it is not there, or zero
+	seen   sight          // since when it is so
+	asked  time.Time      // when it was asked to yield; zero: it was not
+	people people         // who have joined
+	ground ground         // what the session stands on
+	adrift bool           // the ground is gone: nothing is written where it was
 	// shut is true while the hook lock could not be had the last time.
 	shut   bool
 	failed complaints
@@ -222,7 +223,7 @@ func (s *shim) begin(session *hook.Session, f *inbox.InFlight) (string, error) {
 	switch {
 	case f == nil:
 	case f.DeliveryID == s.spec.GoOn:
-		return hook.GoOnPrompt, s.goOn(session)
+		return handover.GoOnPrompt, s.goOn(session)
 	default:
 		return "", fmt.Errorf("cannot start a session in %q: entry %s is in flight and was not recovered", s.spec.Dir, f.DeliveryID)
 	}
@@ -271,7 +272,7 @@ func (s *shim) offerFirst(session *hook.Session, entry *inbox.Entry) (string, er
 	if err != nil {
 		return "", err
 	}
-	return hook.KickoffPrompt(hook.PromptFor(flight, entry.Prompt)), nil
+	return handover.KickoffPrompt(handover.PromptFor(flight, entry.Prompt)), nil
 }
 
 func (s *shim) newRecord(now time.Time) *hook.Record {

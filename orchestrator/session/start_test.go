@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -43,7 +44,7 @@ func TestAStartThatFailsTakesTheFirstEntryBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f, err := q.Offer(e, inbox.Offering{}); err != nil || f.Attempt != 1 || hook.PromptFor(f, e.Prompt) != "one" {
+			if f, err := q.Offer(e, inbox.Offering{}); err != nil || f.Attempt != 1 || handover.PromptFor(f, e.Prompt) != "one" {
 				t.Errorf("offered as %+v, %v", f, err)
 			}
 		})

@@ -1,8 +1,8 @@
 package session
 
 import (
-	"heartbeat/hook"
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 )
@@ -10,11 +10,11 @@ import (
 // conversation returns the transcript of a conversation and its present size;
 // "" when there is none.
 func (s *shim) conversation(id string) (path string, size int64) {
-	path, err := hook.FindTranscript(client.Claude.ConfigDir(client.In(s.spec.Env)), id)
+	path, err := handover.FindTranscript(client.Claude.ConfigDir(client.In(s.spec.Env)), id)
 	if err != nil {
 		s.log.Debug("cannot look for the transcript", "err", err)
 	}
-	return path, hook.TranscriptSize(path)
+	return path, handover.TranscriptSize(path)
 }
 
 // untaken reports whether the entry that the session was to begin with
@@ -30,11 +30,11 @@ func (s *shim) untaken(exit ptyrun.Exit) bool {
 		return false
 	}
 	if f.Transcript == "" {
-		path, err := hook.FindTranscript(client.Claude.ConfigDir(client.In(s.spec.Env)), s.spec.Session)
+		path, err := handover.FindTranscript(client.Claude.ConfigDir(client.In(s.spec.Env)), s.spec.Session)
 		if err != nil || path == "" {
 			return err == nil
 		}
 		f.Transcript = path
 	}
-	return hook.Arrived(*f) == inbox.Unseen
+	return handover.Arrived(*f) == inbox.Unseen
 }

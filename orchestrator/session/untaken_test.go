@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"heartbeat/hook"
+	"heartbeat/hook/handover"
 )
 
 // A client ends before any hook of ours has run: whether it had the first entry
@@ -17,7 +17,7 @@ func TestAnEntryIsUntakenOnlyWhereTheTranscriptShowsThat(t *testing.T) {
 	t.Parallel()
 	const mine, other = "one", "another prompt"
 	says := func(text string) string {
-		content, err := json.Marshal(hook.KickoffPrompt(text))
+		content, err := json.Marshal(handover.KickoffPrompt(text))
 		if err != nil {
 			t.Fatal(err)
 		}

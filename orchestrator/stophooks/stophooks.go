@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
-	"heartbeat/hook"
 	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
 	"heartbeat/orchestrator/state"
 )
 
@@ -150,7 +150,7 @@ func (m *Memory) find(p Present, match func(h Hook, called bool) bool) ([]string
 	}
 	var found []string
 	for _, h := range f.Hooks {
-		called := slices.ContainsFunc(p.Commands, func(c string) bool { return hook.ShownCommand(c) == h.Command })
+		called := slices.ContainsFunc(p.Commands, func(c string) bool { return handover.ShownCommand(c) == h.Command })
 		if match(h, called) {
 			found = append(found, h.Command)
 		}

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"heartbeat/hook"
+	"heartbeat/hook/handover"
 )
 
 // Find returns where a client that keeps its conversations in configDir keeps
@@ -14,7 +14,7 @@ import (
 // --home .home); else the session's own; "" when there is none. What claims it is
 // a file of the agent's.
 func Find(configDir, dir, session, claimed string) string {
-	own, err := hook.FindTranscript(configDir, session)
+	own, err := handover.FindTranscript(configDir, session)
 	if err != nil {
 		own = ""
 	}

@@ -17,9 +17,9 @@ import (
 	"strings"
 	"time"
 
-	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/foreign"
+	"heartbeat/hook/handover"
 )
 
 // Kind is what a line of a conversation is.
@@ -190,7 +190,7 @@ func blocks(content json.RawMessage) []block {
 // argument, or what the client puts before the words of a Stop hook, a line
 // and the hook's command in brackets.
 func handedOver(text string) string {
-	text = strings.TrimPrefix(text, hook.KickoffPrompt(""))
+	text = strings.TrimPrefix(text, handover.KickoffPrompt(""))
 	rest, ok := strings.CutPrefix(text, "Stop hook feedback:\n")
 	if !ok {
 		return text

@@ -21,7 +21,7 @@ func read(t *testing.T, r *Reader) []Line {
 // What the real client wrote.
 func TestRecordedTranscript(t *testing.T) {
 	t.Parallel()
-	r, err := Open("../../hook/testdata/transcript-2.1.329.jsonl")
+	r, err := Open("../../hook/handover/testdata/transcript-2.1.329.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

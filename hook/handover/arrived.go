@@ -1,4 +1,4 @@
-package hook
+package handover
 
 import (
 	"heartbeat/hook/client"
@@ -10,11 +10,11 @@ import (
 // off, removed or killed in the middle of a turn have not told. It errs on the
 // side of not Seen: a client that was killed may not have written what it had.
 func Arrived(f inbox.InFlight) inbox.Arrival {
-	h := handoverOf(&f)
+	p := Of(&f)
 	var seen, called bool // called since it was seen, or at all where it was not
 	kept := false         // it was seen, and another Stop hook had the client stop
-	err := eachLine(h.path, h.offset, func(line []byte, _ int64) bool {
-		if !seen && h.matches(line) {
+	err := eachLine(p.Path, p.Offset, func(line []byte, _ int64) bool {
+		if !seen && p.shows(line) {
 			seen, called = true, false
 		} else if is, _, tool := client.Claude.Transcript.Answered(line); is {
 			kept, called = false, called || tool

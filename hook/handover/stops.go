@@ -1,4 +1,4 @@
-package hook
+package handover
 
 import (
 	"path"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
-	"heartbeat/hook/inbox"
+	"heartbeat/hook/foreign"
 )
 
 // Stops reads what the Stops of a conversation left in its transcript: one
@@ -23,6 +23,15 @@ type Stops struct {
 	Alone   int      `json:"alone,omitempty"`
 	AloneBy []string `json:"alone_by,omitempty"`
 }
+
+// MaxGates bounds how many hooks a record names.
+const MaxGates = 16
+
+// maxCommand bounds what is kept of a command line.
+const maxCommand = 1000
+
+// ShownCommand is a hook's command line as a record has it: bounded, on one line.
+func ShownCommand(command string) string { return foreign.Short(command, maxCommand) }
 
 // next returns the next Stop, or false when none stands there yet. mine is what
 // our own hook has said at it, or "".
@@ -60,8 +69,8 @@ func (s *Stops) next(mine string) (stop client.Stopping, found bool) {
 // goes on for weeks may be of any size when it is first looked at. What a Stop
 // before that says nobody asks for any more.
 func (s *Stops) skip() {
-	if size := TranscriptSize(s.Path); size-s.Offset > maxTranscript {
-		s.Offset, s.Prompt = size-maxTranscript/2, "" // amid a line, which is no record then
+	if size := TranscriptSize(s.Path); size-s.Offset > MaxLook {
+		s.Offset, s.Prompt = size-MaxLook/2, "" // amid a line, which is no record then
 	}
 }
 
@@ -76,9 +85,9 @@ func ours(command string) bool {
 	return program == "heartbeat-stop" || program == "heartbeat"
 }
 
-// others reads all Stops that stand in the transcript, and waits for one after
+// Others reads all Stops that stand in the transcript, and waits for one after
 // which the client went on.
-func (s *Stops) others(mine string, patience time.Duration) (others []string) {
+func (s *Stops) Others(mine string, patience time.Duration) (others []string) {
 	deadline := time.Now().Add(patience)
 	for seen := false; ; {
 		stop, found := s.next(mine)
@@ -88,27 +97,27 @@ func (s *Stops) others(mine string, patience time.Duration) (others []string) {
 			others = client.AppendNew(others, stop.Others...)
 			continue
 		}
-		if seen || !time.Now().Add(lookAgain).Before(deadline) {
+		if seen || !time.Now().Add(LookAgain).Before(deadline) {
 			return others
 		}
-		time.Sleep(lookAgain)
+		time.Sleep(LookAgain)
 	}
 }
 
-// ear is how far a waiting hook has listened to the transcript: it looks often,
+// Ear is how far a waiting hook has listened to the transcript: it looks often,
 // and each line is read once.
-type ear struct {
-	from  Stops
+type Ear struct {
+	From  Stops
 	spoke bool
 }
 
-// othersSpoke reports whether another hook of the Stop at which ours waits has
+// OthersSpoke reports whether another hook of the Stop at which ours waits has
 // had its say: the client goes on with that once ours ends. What a hook says is
 // written when that hook has ended.
-func (e *ear) othersSpoke() bool {
-	e.from.skip()
-	_ = eachLine(e.from.Path, e.from.Offset, func(line []byte, end int64) bool {
-		e.from.Offset = end
+func (e *Ear) OthersSpoke() bool {
+	e.From.skip()
+	_ = eachLine(e.From.Path, e.From.Offset, func(line []byte, end int64) bool {
+		e.From.Offset = end
 		switch client.Claude.Transcript.Spoke(line) {
 		case client.Silence:
 			e.spoke = false
@@ -120,46 +129,36 @@ func (e *ear) othersSpoke() bool {
 	return e.spoke
 }
 
-// follow begins anew where another transcript does, behind what it holds.
-func (s *Stops) follow(transcript string) {
+// Follow begins anew where another transcript does, behind what it holds.
+func (s *Stops) Follow(transcript string) {
 	if s.Path != transcript {
 		*s = Stops{Path: transcript, Offset: TranscriptSize(transcript)}
 	}
 }
 
-// Stopped reports whether the client has demonstrably stopped after the Stop that
-// a session settles: no hook had it go on.
-func (s *Stops) Stopped(r *Record) bool {
-	s.readAll(r.Transcript)
-	return r.PromptID != "" && s.Over == r.PromptID
+// Stopped reports whether the client has demonstrably stopped after the last Stop of
+// a prompt: no hook had it go on.
+func (s *Stops) Stopped(transcript, prompt string) bool {
+	s.readAll(transcript)
+	return prompt != "" && s.Over == prompt
 }
 
-// CutShort returns the hook that had the client stop at the Stop at which ours
-// handed over ("continue": false): the client has kept what we said, and gave it
-// to no model. It is "" where none did.
-func (s *Stops) CutShort(r *Record) string {
-	if r.Phase != Turn || !r.Spoke || !r.strangers() {
-		return ""
-	}
-	s.readAll(r.Transcript)
-	if r.PromptID == "" || s.Cut != r.PromptID {
+// CutShort returns the hook that had the client stop at the Stop of a prompt
+// although another one had it go on ("continue": false): the client has kept what
+// that said, and gave it to no model. It is "" where none did.
+func (s *Stops) CutShort(transcript, prompt string) string {
+	s.readAll(transcript)
+	if prompt == "" || s.Cut != prompt {
 		return ""
 	}
 	return s.By
 }
 
-// PassedOver returns the hooks that have the client go on without ours being
-// called, once the session has had as many turns as it may without an
-// acknowledgement: nobody but the shim can end it then. Before that it is nil.
-func (s *Stops) PassedOver(r *Record) []string {
-	if r.Phase != Turn || r.Policy.MaxContinuations <= 0 {
-		return nil
-	}
-	s.readAll(r.Transcript)
-	if s.Alone == 0 || r.Continuations+s.Alone < r.Policy.MaxContinuations {
-		return nil
-	}
-	return s.AloneBy
+// PassedOver returns at how many Stops in a row, up to the last one, other hooks had
+// the client go on without ours being called, and which ones.
+func (s *Stops) PassedOver(transcript string) (times int, by []string) {
+	s.readAll(transcript)
+	return s.Alone, s.AloneBy
 }
 
 func (s *Stops) readAll(transcript string) {
@@ -169,24 +168,4 @@ func (s *Stops) readAll(transcript string) {
 	for found := true; found; {
 		_, found = s.next("")
 	}
-}
-
-// Finished returns what acknowledges the entry in flight of a session that is no
-// more, and that had settled its last turn; nil when nothing proves that it had.
-// Whoever forges the proof could have written the outbox as well.
-func Finished(home string, f inbox.InFlight, now time.Time) *inbox.Acknowledgement {
-	shown, err := ReadRecord(home)
-	if err != nil || shown == nil || shown.Session != f.Session || shown.Settles != f.DeliveryID {
-		return nil
-	}
-	r := (*Terms)(nil).record(shown)
-	if s := (Stops{Path: r.Transcript}); !s.Stopped(r) {
-		return nil
-	}
-	return r.Acknowledges(now)
-}
-
-// Acknowledges is what acknowledges the entry whose turn the session settles.
-func (r *Record) Acknowledges(now time.Time) *inbox.Acknowledgement {
-	return &inbox.Acknowledgement{Session: r.Session, Reply: r.LastReply, Abandoned: r.BackgroundTasks, Now: now}
 }

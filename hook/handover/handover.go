@@ -1,0 +1,156 @@
+// Package handover is what a session is given and what proves that it got it: the
+// text of an entry as the model sees it, and what the client's transcript shows of
+// it and of the Stops. It reads transcripts, which are the client's but which the
+// agent can write, within bounds, and writes nothing.
+package handover
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/hook/client"
+	"heartbeat/hook/inbox"
+)
+
+// GoOnPrompt is the prompt argument of a session that goes on with an entry whose
+// turn a failure of the API ended, in the same conversation.
+const GoOnPrompt = "Go on with the task that was interrupted by a failure of the service, from where it stopped."
+
+// KickoffPrompt is the prompt argument a session starts with when its first
+// entry goes with it: a constant first line keeps a leading "/" or "-" from
+// being read as a command or flag.
+func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
+
+// PromptFor is the text of an entry as a session of ours gets it: verbatim,
+// with a footer that warns of a repeat once a session may have worked on it
+// before.
+func PromptFor(f *inbox.InFlight, prompt string) string {
+	if !f.Repeat() {
+		return prompt
+	}
+	return fmt.Sprintf("%s\n\n[heartbeat: attempt %d of this entry; an earlier one was interrupted. "+
+		"Check what is already done before acting.]", prompt, f.Attempt)
+}
+
+// Proof is what a transcript shows when a hand-over has arrived.
+type Proof struct {
+	// Path is the transcript's; nothing before Offset is looked at.
+	Path   string
+	Offset int64
+	// Asked is true where it is a prompt, and false where a Stop hook said it.
+	Asked bool
+	Text  string // as the model sees it
+}
+
+// Of is the proof for an entry that was handed over.
+func Of(f *inbox.InFlight) Proof {
+	p := Proof{Path: f.Transcript, Offset: f.TranscriptOffset, Asked: f.Via != inbox.ViaStop, Text: PromptFor(f, f.Prompt())}
+	switch f.Via {
+	case inbox.ViaKickoff:
+		p.Text = KickoffPrompt(p.Text)
+	case inbox.ViaResume:
+		p.Text = GoOnPrompt
+	}
+	return p
+}
+
+// In is the proof in a transcript, where the entry's record names none.
+func (p Proof) In(transcript string) Proof {
+	p.Path = cmp.Or(p.Path, transcript)
+	return p
+}
+
+// nothingProves is the offset of a hand-over that a transcript cannot prove.
+const nothingProves = math.MaxInt64
+
+// LookAgain is the pause between two looks at what is written behind.
+const LookAgain = 20 * time.Millisecond
+
+// Wait looks until the hand-over stands in the transcript or patience is over.
+func (p Proof) Wait(patience time.Duration) inbox.Arrival {
+	deadline := time.Now().Add(patience)
+	for {
+		arrived, next := p.look()
+		if arrived == inbox.Seen || !time.Now().Add(LookAgain).Before(deadline) {
+			return arrived
+		}
+		p.Offset = next
+		time.Sleep(LookAgain)
+	}
+}
+
+// look reads the complete lines from the offset on. It returns where the
+// next look goes on.
+func (p Proof) look() (arrived inbox.Arrival, next int64) {
+	arrived, next = inbox.Unseen, p.Offset
+	err := eachLine(p.Path, p.Offset, func(line []byte, end int64) bool {
+		if next = end; p.shows(line) {
+			arrived = inbox.Seen
+		}
+		return arrived != inbox.Seen
+	})
+	if err != nil {
+		return inbox.Unknown, next
+	}
+	return arrived, next
+}
+
+// shows reports whether a line shows that the text reached the model.
+func (p Proof) shows(line []byte) bool {
+	if p.Asked {
+		return client.Claude.Transcript.Asked(line, p.Text)
+	}
+	return client.Claude.Transcript.HandedOver(line, p.Text)
+}
+
+// Answered looks until the transcript holds words of the agent behind the
+// hand-over, or patience is over. Where it does not hold the hand-over nothing
+// can be told, and it is true.
+func (p Proof) Answered(patience time.Duration) bool {
+	deadline := time.Now().Add(patience)
+	for handed := false; ; {
+		answered, next := false, p.Offset
+		err := eachLine(p.Path, p.Offset, func(line []byte, end int64) bool {
+			next = end
+			if !handed {
+				handed = p.shows(line)
+				return true
+			}
+			answered = speaks(line)
+			return !answered
+		})
+		switch {
+		case answered || err != nil && !errors.Is(err, fs.ErrNotExist): // the client makes it behind its first turns, maybe
+			return true
+		case !time.Now().Add(LookAgain).Before(deadline):
+			return !handed
+		}
+		p.Offset = next
+		time.Sleep(LookAgain)
+	}
+}
+
+// speaks reports whether a line of the transcript is words of the agent.
+func speaks(line []byte) bool {
+	_, words, _ := client.Claude.Transcript.Answered(line)
+	return slices.ContainsFunc(words, func(text string) bool { return strings.TrimSpace(text) != "" })
+}
+
+// NextOffset is TranscriptSize for a prompt that follows a hand-over of the
+// same client. An equal one before it may not be written yet, and would prove
+// this one: it is waited for, so long at most.
+func NextOffset(path, prompt string, before *inbox.InFlight, patience time.Duration) int64 {
+	if before != nil && before.Via == inbox.ViaStop && before.Prompt() == prompt && before.TranscriptOffset != nothingProves {
+		p := Of(before).In(path)
+		if p.Path == path && p.Wait(patience) != inbox.Seen {
+			return nothingProves
+		}
+	}
+	return TranscriptSize(path)
+}

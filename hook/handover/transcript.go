@@ -1,0 +1,107 @@
+package handover
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"heartbeat/hook/client"
+	"heartbeat/hook/durable"
+)
+
+// Bounds of one look at a transcript, in bytes.
+const (
+	MaxLook = 64 << 20
+	MaxLine = 16 << 20
+)
+
+// eachLine calls do with the complete lines of a transcript from an offset on
+// and where each ends, until do returns false. A transcript that is shorter, or
+// has more than is looked at, is an error.
+func eachLine(path string, offset int64, do func(line []byte, end int64) bool) error {
+	f, err := durable.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case info.Size() < offset:
+		return fmt.Errorf("%q is shorter than it was", path)
+	case info.Size()-offset > MaxLook:
+		return fmt.Errorf("%q has more than %d bytes to look at", path, MaxLook)
+	}
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(io.LimitReader(f, MaxLook), 64<<10)
+	for {
+		line, length, err := durable.Line(in, MaxLine)
+		if errors.Is(err, io.EOF) {
+			return nil // the rest of a line is to come
+		}
+		if err != nil {
+			return err
+		}
+		if offset += length; !do(line, offset) {
+			return nil
+		}
+	}
+}
+
+// FindTranscript looks in a client's configuration folder for the transcript of
+// a conversation; "" when the client has written none. An error means that this
+// cannot be told.
+func FindTranscript(configDir, id string) (string, error) {
+	if id == "" || filepath.Base(id) != id || !filepath.IsAbs(configDir) {
+		return "", fmt.Errorf("cannot look for the conversation %q in %q", id, configDir)
+	}
+	projects, err := durable.Open(filepath.Join(configDir, client.Claude.Transcript.Folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer projects.Close()
+	entries, err := projects.Entries()
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		name := filepath.Join(e.Name(), id+".jsonl")
+		if info, err := projects.Stat(name); err == nil && info.Mode().IsRegular() {
+			return filepath.Join(projects.Path(), name), nil
+		}
+	}
+	if len(entries) >= durable.MaxEntries {
+		return "", fmt.Errorf("there are over %d folders in %q", durable.MaxEntries, projects.Path())
+	}
+	return "", nil
+}
+
+// Prompted reports whether a transcript holds a prompt, or an answer, behind an
+// offset. What cannot be read holds none.
+func Prompted(path string, offset int64) bool {
+	found := false
+	_ = eachLine(path, offset, func(line []byte, _ int64) bool {
+		found = client.Claude.Transcript.Begun(line)
+		return !found
+	})
+	return found
+}
+
+// TranscriptSize is where the record of what is handed over now would appear.
+func TranscriptSize(path string) int64 {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Size()
+}
