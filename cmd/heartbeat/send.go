@@ -182,6 +182,6 @@ func (s sent) text(p *page) {
 	}
 	p.printf("queued for %s: %s\n", s.Agent, s.ID)
 	if o := s.Obstacle; o != nil {
-		p.printf("It waits: %s; %s\n", o.Text, o.Do)
+		troubleText(p, 0, "It waits", *o)
 	}
 }

@@ -212,12 +212,19 @@ func troublesText(p *page, all []status.Trouble) {
 			colour = p.red
 		}
 		p.coloured(colour, "! ")
-		p.printf("%s: %s", t.Agent, t.Text)
-		if width(foreign.Line(t.Agent+t.Text+t.Do))+len("! : ; ") > cmp.Or(p.columns, pageColumns) {
-			p.printf("\n    %s\n", t.Do) // to be copied, so it is not broken
-		} else {
-			p.printf("; %s\n", t.Do)
-		}
+		troubleText(p, len("! "), t.Agent, t)
+	}
+}
+
+// troubleText prints what is wrong with whom, and behind it, or below where the
+// line would be too long, what to type: it is there to be copied. used is how
+// much of the line is printed already.
+func troubleText(p *page, used int, who string, t status.Trouble) {
+	p.printf("%s: %s", who, t.Text)
+	if used+width(foreign.Line(who+t.Text+t.Do))+len(": ; ") > cmp.Or(p.columns, pageColumns) {
+		p.printf("\n    %s\n", t.Do)
+	} else {
+		p.printf("; %s\n", t.Do)
 	}
 }
 

@@ -146,7 +146,7 @@ func (a Agent) wish(now time.Time) []sign {
 		return []sign{{IsPaused, a.Paused, fmt.Sprintf("paused by %s for %s", a.WhoPaused(), Age(now.Sub(a.Paused))), "resume " + a.Agent}}
 	case a.Asks:
 	case a.State == Held:
-		return []sign{{IsHeld, a.Since, lasts("held", a.Since), "resume " + a.Agent + "   # when its cause is gone"}}
+		return []sign{{IsHeld, a.Since, lasts("held", a.Since), "doctor " + a.Agent + "   # then, when its cause is gone: resume " + a.Agent}}
 	case a.State == Stopped && a.Was == Held:
 		return []sign{{WasHeld, a.Since, "held when its last run ended: " + a.Reason.String(), "doctor " + a.Agent}}
 	}

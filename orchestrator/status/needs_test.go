@@ -36,7 +36,7 @@ func TestTroubles(t *testing.T) {
 		Unusable: {agent(func(a *Agent) { a.Problem, a.Lost = "x is not there", "x is not there" }), []string{"x is not there", "heartbeat doctor triage"}},
 		IsHeld: {
 			agent(func(a *Agent) { a.State, a.Reason = Held, "6 failures within 30m0s" }),
-			[]string{"held for 1h: 6 failures within 30m0s", "heartbeat resume triage   # when its cause is gone"},
+			[]string{"held for 1h: 6 failures within 30m0s", "heartbeat doctor triage   # then, when its cause is gone: resume triage"},
 		},
 		LostPrompts: {
 			agent(func(a *Agent) { a.QueueLost = &QueueLoss{ago(time.Minute), session.Loss{What: "x is gone", Queued: 3}} }),
