@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/owner"
 )
 
 type completionCmd struct {
@@ -95,14 +99,12 @@ func (c completeCmd) run(_ context.Context, a *app) (result, error) {
 func (a *app) completeNames(kind string, words []string) offers {
 	var found offers
 	switch kind {
-	case "agent":
+	case "agent", "trigger", "session", "dead-letter", "entry":
 		f, err := config.Load(fileAmong(words, a.File))
 		if err != nil {
 			return nil
 		}
-		for _, agent := range f.Agents {
-			found = append(found, offer{agent.Name, agent.Dir})
-		}
+		return idOffers(kind, f, words)
 	case "word":
 		return wordOffers()
 	case "topic":
@@ -114,6 +116,71 @@ func (a *app) completeNames(kind string, words []string) offers {
 		}
 	}
 	return found
+}
+
+// idOffers are agents, or what the agents that are named have, all where none is.
+func idOffers(kind string, f *config.Fleet, words []string) (found offers) {
+	named := slices.DeleteFunc(slices.Clone(f.Agents), func(a *config.Agent) bool { return !slices.Contains(words, a.Name) })
+	if len(named) == 0 {
+		named = f.Agents
+	}
+	switch kind {
+	case "session":
+		if len(named) == 1 {
+			found = sessionOffers(f, named[0])
+		}
+		fallthrough
+	case "agent":
+		for _, a := range f.Agents {
+			found = append(found, offer{a.Name, a.Dir})
+		}
+		return found
+	}
+	ctx, stop := context.WithTimeout(context.Background(), offerWithin)
+	defer stop()
+	for _, a := range named {
+		switch kind {
+		case "trigger":
+			for _, t := range a.Triggers {
+				found = append(found, offer{t.Name, whenOf(&t)})
+			}
+		case "dead-letter":
+			if list, err := readDead(ctx, nil, a); err == nil {
+				for _, d := range list.Entries {
+					found = append(found, offer{d.name(), a.Name + ": " + d.reason()})
+				}
+			}
+		case "entry":
+			if list, err := readQueue(ctx, a, mostOffers); err == nil {
+				for _, e := range list.Entries {
+					found = append(found, offer{e.name(), a.Name + ": " + e.State})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// mostOffers is how many ids are offered of a kind, offerWithin how long queues are
+// looked at for them: somebody waits at a prompt.
+const (
+	mostOffers  = 50
+	offerWithin = time.Second
+)
+
+// sessionOffers are the last sessions of an agent.
+func sessionOffers(f *config.Fleet, a *config.Agent) (found offers) {
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return nil
+	}
+	for e, err := range journal.Read(dir) {
+		if err == nil && e.Kind == journal.Ended && e.Agent == a.Name {
+			h := sessionOf(e)
+			found = append(found, offer{h.short, h.At.Local().Format(time.DateTime) + " " + h.Why.String()})
+		}
+	}
+	return found[max(0, len(found)-mostOffers):]
 }
 
 // fileAmong returns the fleet's file as the words name it.

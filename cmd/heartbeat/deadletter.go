@@ -21,7 +21,7 @@ import (
 type deadLetterCmd struct {
 	Agent  string   `arg:"" optional:"" help:"The agent; the whole fleet when none is named." complete:"agent"`
 	Action string   `arg:"" optional:"" complete:"list,show,retry,purge" help:"list, show, retry or purge (list)."`
-	IDs    []string `arg:"" optional:"" name:"id" help:"The dead letters: delivery ids, ids or entry ids."`
+	IDs    []string `arg:"" optional:"" name:"id" help:"The dead letters: delivery ids, ids or entry ids." complete:"dead-letter"`
 	All    bool     `help:"With retry or purge: all of them."`
 }
 
@@ -179,6 +179,9 @@ func readDead(ctx context.Context, out *app, a *config.Agent) (*deadList, error)
 	defer q.Close()
 	q.Within(ctx)
 	for d, err := range q.DeadLetters() {
+		if errors.Is(err, inbox.ErrTooMuch) && out == nil {
+			break
+		}
 		if errors.Is(err, inbox.ErrTooMuch) {
 			out.warn(err.Error() + "; those behind are not shown")
 			break

@@ -17,7 +17,7 @@ import (
 type inboxCmd struct {
 	Agent  string   `arg:"" optional:"" help:"The agent; the whole fleet when none is named." complete:"agent"`
 	Action string   `arg:"" optional:"" complete:"list,show,drop" help:"list, show or drop (list)."`
-	IDs    []string `arg:"" optional:"" name:"id" help:"The entries to show or drop: ids or delivery ids."`
+	IDs    []string `arg:"" optional:"" name:"id" help:"The entries to show or drop: ids or delivery ids." complete:"entry"`
 	Limit  int      `placeholder:"N" default:"50" help:"With list: how many entries to list at most (${default})."`
 }
 

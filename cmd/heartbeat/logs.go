@@ -18,7 +18,7 @@ import (
 )
 
 type logsCmd struct {
-	Agents []string `arg:"" optional:"" name:"agent" help:"The agents; all of them when none is named. Of one agent also a past session, by its id as heartbeat history shows it." complete:"agent"`
+	Agents []string `arg:"" optional:"" name:"agent" help:"The agents; all of them when none is named. Of one agent also a past session, by its id as heartbeat history shows it." complete:"session"`
 	Follow bool     `help:"Go on with what comes, also in the agents' next sessions, until interrupted; -f for short."`
 	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 09:30, 2026-03-01."`
 	Count  *int     `short:"n" placeholder:"N" help:"How many lines to begin with, the newest (50; all with --since)."`

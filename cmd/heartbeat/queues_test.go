@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"heartbeat/config"
 )
 
 // Queues and dead letters are listed and dealt with over the whole fleet: an id
@@ -81,5 +83,32 @@ quiet  both   queued  send    prompt both
 	}
 	if w.into(&data, "inbox"); len(data.Agents) != 2 || len(data.Agents[0].Entries) != 3 || len(data.Agents[1].Entries) != 2 {
 		t.Errorf("as JSON: %+v", data)
+	}
+
+	// TAB knows the ids.
+	for words, want := range map[string]string{
+		"dead-letter clerk retry ":   "",
+		"inbox clerk drop o":         "one\tclerk: queued\n",
+		"inbox quiet drop t":         "three\tquiet: queued\n",
+		"logs cl":                    "clerk\t" + w.dir + "/agents/clerk\n",
+		"trigger clerk ":             "",
+		"__complete nothing-of-this": "",
+	} {
+		if out := w.ok(append([]string{"__complete"}, strings.Split(words, " ")...)...); out != want {
+			t.Errorf("TAB after %q offers %q, want %q", words, out, want)
+		}
+	}
+}
+
+func TestTriggersAreOffered(t *testing.T) {
+	t.Parallel()
+	f := &config.Fleet{Agents: []*config.Agent{
+		{Name: "clerk", Triggers: []config.Trigger{{Name: "mails"}}}, {Name: "builder", Triggers: []config.Trigger{{Name: "tickets"}}},
+	}}
+	if found := idOffers("trigger", f, []string{"trigger", "builder"}); len(found) != 1 || found[0].Word != "tickets" {
+		t.Errorf("of one agent: %+v", found)
+	}
+	if found := idOffers("trigger", f, nil); len(found) != 2 {
+		t.Errorf("of all: %+v", found)
 	}
 }

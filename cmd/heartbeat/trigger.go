@@ -10,7 +10,7 @@ import (
 
 type triggerCmd struct {
 	Agent   string `arg:"" help:"The agent." complete:"agent"`
-	Trigger string `arg:"" optional:"" help:"The trigger; all of the agent's when none is named."`
+	Trigger string `arg:"" optional:"" help:"The trigger; all of the agent's when none is named." complete:"trigger"`
 }
 
 // Help implements kong's HelpProvider.

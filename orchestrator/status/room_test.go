@@ -30,7 +30,7 @@ func TestTheRestOfTheRoomIsPure(t *testing.T) {
 		}
 		for _, spec := range file.Imports {
 			if path, err := strconv.Unquote(spec.Path.Value); err != nil || slices.Contains(disk, path) {
-				t.Errorf("%s imports %s: looking at the disk belongs into disk.go", name, path)
+				t.Errorf("%s imports %s: look at the disk in disk.go", name, path)
 			}
 		}
 	}
