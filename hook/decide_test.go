@@ -20,9 +20,13 @@ var (
 // liveRecord is a session in the middle of a turn.
 func liveRecord(change ...func(*Record)) *Record {
 	r := &Record{
-		Version: 1, Agent: "a", Session: "S", Phase: Turn, Since: noon.Add(-time.Minute),
-		Policy: Policy{Mode: Drain, Deliver: DeliverStderr, Background: BackgroundWait, MaxContinuations: 20},
-		Client: caller42, BoundAt: noon.Add(-time.Hour), ClientSession: "C", PromptID: "P1",
+		Version: 1,
+		Terms: Terms{
+			Agent: "a", Session: "S", Policy: Policy{Mode: Drain, Deliver: DeliverStderr, Background: BackgroundWait, MaxContinuations: 20},
+		},
+		Phase: Turn,
+		Since: noon.Add(-time.Minute),
+		Bound: Bound{Client: caller42, BoundAt: noon.Add(-time.Hour), ClientSession: "C", PromptID: "P1"},
 	}
 	for _, c := range change {
 		c(r)
@@ -32,8 +36,12 @@ func liveRecord(change ...func(*Record)) *Record {
 
 func flightIn(s inbox.State, change ...func(*inbox.InFlight)) *inbox.InFlight {
 	f := &inbox.InFlight{
-		DeliveryID: "d1", RawLine: "do it", State: s, Attempt: 1,
-		Via: inbox.ViaStop, Session: "S", PromptID: "P1", DeliveredAt: noon.Add(-time.Second),
+		DeliveryID:  "d1",
+		RawLine:     "do it",
+		State:       s,
+		Tries:       inbox.Tries{Attempt: 1},
+		Offering:    inbox.Offering{Via: inbox.ViaStop, Session: "S", PromptID: "P1"},
+		DeliveredAt: noon.Add(-time.Second),
 	}
 	for _, c := range change {
 		c(f)

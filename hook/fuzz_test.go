@@ -60,7 +60,9 @@ func FuzzDecide(f *testing.F) {
 		}
 		now := time.Now()
 		d := decide(&r, facts{now: now, event: p, flight: &inbox.InFlight{
-			State: inbox.Offered, Via: inbox.ViaStop, PromptID: "a prompt that no payload has guessed", DeliveredAt: now.Add(-time.Second),
+			State:       inbox.Offered,
+			Offering:    inbox.Offering{Via: inbox.ViaStop, PromptID: "a prompt that no payload has guessed"},
+			DeliveredAt: now.Add(-time.Second),
 		}})
 		if d.acknowledge != nil || d.advance != "" && d.advance != inbox.Offered {
 			t.Fatalf("payload %q, record %q: %+v", data, record, d)

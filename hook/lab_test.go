@@ -78,12 +78,18 @@ func newLab(t testing.TB, change ...func(*Record)) *lab {
 		"CLAUDE_PID=" + strconv.Itoa(os.Getpid()),
 	}
 	r := &Record{
-		Version: 1, Agent: "a", Session: "S", TokenHash: TokenHash("t0ken"), Inbox: l.inbox,
-		Policy: Policy{
-			Mode: Drain, Deliver: DeliverStderr, Background: BackgroundWait, MaxContinuations: 20,
-			OnIdle: IdleRelease, IdleInterval: time.Minute,
+		Version: 1,
+		Terms: Terms{
+			Agent: "a", Session: "S", Inbox: l.inbox, Policy: Policy{
+				Mode: Drain, Deliver: DeliverStderr, Background: BackgroundWait, MaxContinuations: 20,
+				OnIdle: IdleRelease, IdleInterval: time.Minute,
+			},
 		},
-		Shim: self(), StartedAt: time.Now(), Phase: Starting, Since: time.Now(),
+		TokenHash: TokenHash("t0ken"),
+		Shim:      self(),
+		StartedAt: time.Now(),
+		Phase:     Starting,
+		Since:     time.Now(),
 	}
 	for _, c := range change {
 		c(r)

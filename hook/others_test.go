@@ -48,7 +48,7 @@ func TestWhenAnEntryIsNotDoneYet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &Record{Policy: tt.policy}
+			r := &Record{Terms: Terms{Policy: tt.policy}}
 			if tt.ruled {
 				r.Ruling = &Ruling{Why: EndFinished}
 			}
@@ -102,7 +102,7 @@ func TestAHookThatStopsTheClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &Record{Phase: Turn, Spoke: true, PromptID: "P", Policy: Policy{ForeignStopHooks: true}, Transcript: transcriptOf(t, asked, tt.line)}
+			r := &Record{Phase: Turn, Others: Others{Spoke: true}, Bound: Bound{PromptID: "P", Transcript: transcriptOf(t, asked, tt.line)}, Terms: Terms{Policy: Policy{ForeignStopHooks: true}}}
 			if tt.change != nil {
 				tt.change(r)
 			}
@@ -154,7 +154,7 @@ func TestStopsThatPassOursOver(t *testing.T) {
 		"and now again":        {[]string{alone, alone, over, alone}, Turn, nil},
 		"no turn":              {[]string{alone, alone, alone}, Ending, nil},
 	} {
-		r := &Record{Phase: tt.phase, Transcript: transcriptOf(t, tt.lines...), Continuations: 1, Policy: Policy{MaxContinuations: 4}}
+		r := &Record{Phase: tt.phase, Bound: Bound{Transcript: transcriptOf(t, tt.lines...)}, Progress: Progress{Continuations: 1}, Terms: Terms{Policy: Policy{MaxContinuations: 4}}}
 		if got := r.PassedOver(new(handover.Stops)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -193,45 +193,63 @@ type Ruling struct {
 // it. Who the session is and what it may do, hooks have from its Terms, and the
 // shim knows by itself.
 type Record struct {
-	Version int    `json:"version"`
-	Agent   string `json:"agent"`
-	Session string `json:"session"` // our id; also the client's --session-id
-	// Conversation is the client's that the session was started with: its own
-	// or the one that it goes on with.
-	Conversation string    `json:"conversation,omitempty"`
-	TokenHash    string    `json:"token_sha256"`
-	Inbox        string    `json:"inbox"`
-	Policy       Policy    `json:"policy"`
-	Shim         Process   `json:"shim"`
-	StartedAt    time.Time `json:"started_at"`
+	Version   int       `json:"version"`
+	TokenHash string    `json:"token_sha256"`
+	Shim      Process   `json:"shim"`
+	StartedAt time.Time `json:"started_at"`
 	// Clock is when it was written: reading it carries its times along when the
 	// wall clock was set since.
-	Clock Clock `json:"clock,omitzero"`
+	Clock Clock     `json:"clock,omitzero"`
+	Phase Phase     `json:"phase"`
+	Since time.Time `json:"since"` // of the phase
+	// Ruling is set from the moment the session is to end.
+	Ruling *Ruling `json:"ruling,omitempty"`
 
-	// Client is bound at the first SessionStart; BoundAt is zero before.
+	Terms
+	Bound
+	Progress
+	InBackground
+	Others
+	People
+	Closing
+}
+
+// Bound is the client that a session follows. BoundAt is zero before its first
+// event.
+type Bound struct {
 	Client         Process   `json:"client,omitzero"`
 	BoundAt        time.Time `json:"bound_at,omitzero"`
 	ClientSession  string    `json:"client_session,omitempty"` // the payload's session_id
 	Transcript     string    `json:"transcript,omitempty"`
 	PromptID       string    `json:"prompt_id,omitempty"`
 	PermissionMode string    `json:"permission_mode,omitempty"`
-	Phase          Phase     `json:"phase"`
-	Since          time.Time `json:"since"` // of the phase
-	Events         int       `json:"events"`
-	LastEvent      string    `json:"last_event,omitempty"`
-	LastEventAt    time.Time `json:"last_event_at,omitzero"`
-	Work           *Work     `json:"work,omitempty"`
-	HandOvers      int       `json:"hand_overs"`    // by Stop hooks of this session
-	Continuations  int       `json:"continuations"` // turns that a hook caused since the last acknowledgement
-	Acknowledged   int       `json:"acknowledged"`
+}
+
+// Progress is how far a session has come.
+type Progress struct {
+	Events        int       `json:"events"`
+	LastEvent     string    `json:"last_event,omitempty"`
+	LastEventAt   time.Time `json:"last_event_at,omitzero"`
+	Work          *Work     `json:"work,omitempty"`
+	HandOvers     int       `json:"hand_overs"`    // by Stop hooks of this session
+	Continuations int       `json:"continuations"` // turns that a hook caused since the last acknowledgement
+	Acknowledged  int       `json:"acknowledged"`
 	// Waiter is the hook process that waits while Phase is Waiting, so that
 	// the shim sees when it was killed without a word.
-	Waiter          Process   `json:"waiter,omitzero"`
+	Waiter Process `json:"waiter,omitzero"`
+}
+
+// InBackground is what goes on behind a turn that has ended.
+type InBackground struct {
 	BackgroundTasks []string  `json:"background_tasks,omitempty"` // as "type: description"
 	BackgroundSince time.Time `json:"background_since,omitzero"`
 	// LastReply is the agent's last message at the Stop that left background
 	// tasks running (at most 64 KiB), for the outbox.
 	LastReply string `json:"last_reply,omitempty"`
+}
+
+// Others is what other Stop hooks than ours do.
+type Others struct {
 	// Said is a digest of the last message that a Stop told of.
 	Said string `json:"said,omitempty"`
 	// Spoke is true when our last Stop hook had the client go on.
@@ -246,6 +264,10 @@ type Record struct {
 	// Settles is the delivery id of the entry that is done when the client
 	// demonstrably stops after the last Stop, for the shim to acknowledge.
 	Settles string `json:"settles,omitempty"`
+}
+
+// People is what people and other agents want of a session.
+type People struct {
 	// Yield asks a waiting hook to end the session so that another agent
 	// gets its slot.
 	Yield bool `json:"yield,omitempty"`
@@ -253,10 +275,11 @@ type Record struct {
 	TypedAt  time.Time `json:"typed_at,omitzero"`
 	Attached int       `json:"attached,omitempty"` // people attached now
 	Line     Line      `json:"line,omitzero"`
-	// Ruling is set from the moment the session is to end.
-	Ruling *Ruling `json:"ruling,omitempty"`
-	// EndedAt is set when Phase is Ended; ExitCode where the client ended by
-	// itself, with a code that is not 0.
+}
+
+// Closing is set when Phase is Ended; ExitCode where the client ended by itself,
+// with a code that is not 0.
+type Closing struct {
 	ExitCode int       `json:"exit_code,omitempty"`
 	EndedAt  time.Time `json:"ended_at,omitzero"`
 }

@@ -128,7 +128,7 @@ func TestWatchRecord(t *testing.T) {
 			t.Fatal("told of what is not the record, or twice of one write")
 		default:
 		}
-		if err := (&Record{Phase: Turn, Continuations: i}).write(home); err != nil {
+		if err := (&Record{Phase: Turn, Progress: Progress{Continuations: i}}).write(home); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -9,9 +9,10 @@ import (
 // their environment (EnvTerms), where what the agent writes does not change them.
 type Terms struct {
 	Agent   string `json:"agent"`
-	Session string `json:"session"` // our id
-	// Conversation is the client's that the session was started with.
-	Conversation string `json:"conversation"`
+	Session string `json:"session"` // our id; also the client's --session-id
+	// Conversation is the client's that the session was started with: its own
+	// or the one that it goes on with.
+	Conversation string `json:"conversation,omitempty"`
 	Inbox        string `json:"inbox"`
 	Policy       Policy `json:"policy"`
 }
@@ -44,8 +45,7 @@ func termsOf(getenv func(string) string) (*Terms, error) {
 func (t *Terms) record(s *Shown) *Record {
 	r := Record(*s)
 	if t != nil {
-		r.Agent, r.Session, r.Conversation = t.Agent, t.Session, t.Conversation
-		r.Inbox, r.Policy = t.Inbox, t.Policy
+		r.Terms = *t
 	}
 	return &r
 }

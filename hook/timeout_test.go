@@ -71,7 +71,7 @@ func companies() map[string]func(r *Record, now time.Time) {
 // wait is a Stop hook's waiting with nothing queued, at a clock of its own. It
 // has needed the margin already before it begins to wait.
 func wait(p Policy, company func(*Record, time.Time)) (time.Duration, step) {
-	r := &Record{Policy: p, Phase: Turn, Since: noon}
+	r := &Record{Terms: Terms{Policy: p}, Phase: Turn, Since: noon}
 	v := vigil{me: Process{PID: 7, Start: 70}, began: noon}
 	now := noon.Add(margin)
 	company(r, now)

@@ -22,17 +22,17 @@ func TestStatusTable(t *testing.T) {
 		return status.Agent{AgentState: status.AgentState{Agent: name, State: s, Since: before(since), Reason: foreign.Text(reason)}}
 	}
 	busy := of("triage", status.Running, 90*time.Second, "session started")
-	busy.InFlight = &inbox.InFlight{Source: "triage/mails@2026-03-01T11:58", Attempt: 2, DeliveredAt: before(2 * time.Minute)}
+	busy.InFlight = &inbox.InFlight{Source: "triage/mails@2026-03-01T11:58", Tries: inbox.Tries{Attempt: 2}, DeliveredAt: before(2 * time.Minute)}
 	busy.Depth.Entries, busy.Dead, busy.Next = 120, 3, now.Add(50*time.Hour)
 	busy.Last = &session.Outcome{Why: hook.EndTimeout, Acknowledged: 2}
 	waits := of("builder", status.Running, 3*time.Hour, "")
 	waits.Phase, waits.Watches, waits.Polls = hook.Waiting, 1, 1
 	waits.Last = &session.Outcome{Why: hook.EndReleased, Acknowledged: 41}
 	ends := of("reviewer", status.Ending, 5*time.Second, "timeout (over 1h)")
-	ends.InFlight = &inbox.InFlight{Attempt: 1, DeliveredAt: before(time.Hour)}
+	ends.InFlight = &inbox.InFlight{Tries: inbox.Tries{Attempt: 1}, DeliveredAt: before(time.Hour)}
 	ends.Phase = hook.Ending
 	stopped := of("clerk", status.Stopped, time.Hour, "")
-	stopped.InFlight = &inbox.InFlight{Source: "send", Attempt: 1, DeliveredAt: before(30 * time.Second)}
+	stopped.InFlight = &inbox.InFlight{Source: "send", Tries: inbox.Tries{Attempt: 1}, DeliveredAt: before(30 * time.Second)}
 
 	typed := of("writer", status.Running, time.Minute, "")
 	typed.Phase, typed.Depth.Entries, typed.Attached, typed.Hush = hook.Waiting, 2, 1, now.Add(80*time.Second)

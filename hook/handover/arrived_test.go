@@ -56,7 +56,7 @@ func TestATranscriptTellsThatAToolWasCalled(t *testing.T) {
 				t.Fatal(err)
 			}
 			appendFile(t, path, tt.lines)
-			f := inbox.InFlight{State: tt.state, Via: tt.via, Session: "S", RawLine: "do it", Attempt: 1}
+			f := inbox.InFlight{State: tt.state, Offering: inbox.Offering{Via: tt.via, Session: "S"}, RawLine: "do it", Tries: inbox.Tries{Attempt: 1}}
 			if tt.via == inbox.ViaStop {
 				f.Transcript = path
 			}

@@ -196,9 +196,16 @@ func (f *InFlight) Prompt() string {
 func newFlight(e *Entry, generation int64) *flight {
 	f := &flight{raw: e.Raw, here: true}
 	f.InFlight = InFlight{
-		EntryID: entryID(e.Raw), StartOffset: e.Start, EndOffset: e.End,
-		RawLine: string(e.Raw), DeliveryID: deliveryID(generation, e.Start, e.Raw),
-		ID: e.ID, Source: e.Source, State: Offered, Attempt: 1, Generation: generation,
+		EntryID:     entryID(e.Raw),
+		StartOffset: e.Start,
+		EndOffset:   e.End,
+		RawLine:     string(e.Raw),
+		DeliveryID:  deliveryID(generation, e.Start, e.Raw),
+		ID:          e.ID,
+		Source:      e.Source,
+		State:       Offered,
+		Tries:       Tries{Attempt: 1},
+		Generation:  generation,
 	}
 	if !utf8.Valid(e.Raw) {
 		f.RawLine = strings.ToValidUTF8(string(e.Raw), "\uFFFD")
@@ -209,8 +216,7 @@ func newFlight(e *Entry, generation int64) *flight {
 
 // offer fills in to whom it is handed over.
 func (f *flight) offer(o Offering) {
-	f.State, f.Via, f.Session, f.PromptID = Offered, o.Via, o.Session, o.PromptID
-	f.Transcript, f.TranscriptOffset, f.Unwatched, f.Client = o.Transcript, o.TranscriptOffset, o.Unwatched, o.Client
+	f.State, f.Offering = Offered, o
 	f.Failure, f.DeliveredAt = "", time.Now().UTC()
 }
 

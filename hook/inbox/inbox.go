@@ -166,27 +166,10 @@ type InFlight struct {
 	ID        string `json:"id,omitempty"`
 	Source    string `json:"source,omitempty"`
 	State     State  `json:"state,omitempty"`
-	Attempt   int    `json:"attempt,omitempty"` // hand-overs, from 1
-	// Repeats counts the interruptions that used up an attempt.
-	Repeats int `json:"repeats,omitempty"`
-	// Untouched is true while no session can have worked on an earlier attempt:
-	// none got it, or the service refused it before any tool had run. Of a first
-	// attempt it says nothing.
-	Untouched bool   `json:"untouched,omitempty"`
-	Via       Via    `json:"via,omitempty"`
-	Session   string `json:"session,omitempty"`   // our id of the session it was offered to
-	Client    string `json:"client,omitempty"`    // the client's process, where the offer named it
-	PromptID  string `json:"prompt_id,omitempty"` // the client's prompt_id, as far as known
-	// Transcript and TranscriptOffset say where the client's record of the
-	// hand-over would appear.
-	Transcript       string `json:"transcript,omitempty"`
-	TranscriptOffset int64  `json:"transcript_offset,omitempty"`
+	Tries
+	Offering
 	// Generation names the inbox file the offsets belong to.
 	Generation int64 `json:"generation,omitempty"`
-	// Unwatched is true where no PreToolUse hook of ours reports tools
-	// (hand-wired directories): then taken counts as started. It stands here,
-	// because no other file has to survive a power cut with the entry.
-	Unwatched bool `json:"unwatched,omitempty"`
 	// Failure is the kind of API failure that ended its turn, until a session
 	// demonstrably goes on with it.
 	Failure string `json:"failure,omitempty"`
@@ -204,14 +187,30 @@ func (f *InFlight) Same(g *InFlight) bool {
 
 // Offering says to whom and how an entry is handed over.
 type Offering struct {
-	Via              Via
-	Session          string
-	PromptID         string
-	Transcript       string
-	TranscriptOffset int64
-	Unwatched        bool // see InFlight
+	Via      Via    `json:"via,omitempty"`
+	Session  string `json:"session,omitempty"`   // our id of the session it is offered to
+	PromptID string `json:"prompt_id,omitempty"` // the client's prompt_id, as far as known
+	// Transcript and TranscriptOffset say where the client's record of the
+	// hand-over would appear.
+	Transcript       string `json:"transcript,omitempty"`
+	TranscriptOffset int64  `json:"transcript_offset,omitempty"`
+	// Unwatched is true where no PreToolUse hook of ours reports tools
+	// (hand-wired directories): then taken counts as started. It stands here,
+	// because no other file has to survive a power cut with the entry.
+	Unwatched bool `json:"unwatched,omitempty"`
 	// Client names the client's process, for those who have no session record.
-	Client string
+	Client string `json:"client,omitempty"`
+}
+
+// Tries is how often an entry was handed over.
+type Tries struct {
+	Attempt int `json:"attempt,omitempty"` // hand-overs, from 1
+	// Repeats counts the interruptions that used up an attempt.
+	Repeats int `json:"repeats,omitempty"`
+	// Untouched is true while no session can have worked on an earlier attempt:
+	// none got it, or the service refused it before any tool had run. Of a first
+	// attempt it says nothing.
+	Untouched bool `json:"untouched,omitempty"`
 }
 
 // Arrival is what can be found out about an offer without a proof.

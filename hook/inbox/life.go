@@ -237,7 +237,7 @@ func (h *Held) Withdraw() error {
 	if f.State != Offered {
 		return fmt.Errorf("cannot withdraw the offer of entry %s: it is %s", f.DeliveryID, f.State)
 	}
-	return h.requeue(v, requeued{Attempt: f.Attempt - 1, Repeats: f.Repeats, Untouched: f.Untouched})
+	return h.requeue(v, Tries{f.Attempt - 1, f.Repeats, f.Untouched})
 }
 
 // TakeBack withdraws an offer that was not handed over, and reports whether it
@@ -253,8 +253,8 @@ func (h *Held) TakeBack(offered *InFlight) (bool, error) {
 
 // requeue puts the entry in flight first in the queue again, with what is to be
 // remembered of it.
-func (h *Held) requeue(v *view, remember requeued) error {
-	f, r := v.flight, &remember
+func (h *Held) requeue(v *view, remember Tries) error {
+	f, r := v.flight, &requeued{Tries: remember}
 	r.DeliveryID, r.EntryID = f.DeliveryID, entryID(f.raw)
 	if f.here {
 		r.DeliveryID = deliveryID(v.verdict.meta.Generation, f.StartOffset, f.raw)

@@ -57,9 +57,7 @@ type meta struct {
 type requeued struct {
 	DeliveryID string `json:"delivery_id"`
 	EntryID    string `json:"entry_id"`
-	Attempt    int    `json:"attempt"`
-	Repeats    int    `json:"repeats,omitempty"`
-	Untouched  bool   `json:"untouched,omitempty"` // see InFlight
+	Tries
 	// Moved is set when the line had to be appended again, because its
 	// inbox is gone; From is the inbox's size before that.
 	Moved bool  `json:"moved,omitempty"`

@@ -243,7 +243,8 @@ func (h *Held) repairFlight(v *view) error {
 // resume goes on counting where the entry's last time in flight ended.
 func (f *flight) resume(r *requeued) {
 	if r.is(f.StartOffset, f.DeliveryID, f.EntryID) {
-		f.Attempt, f.Repeats, f.Untouched = r.Attempt+1, r.Repeats, r.Untouched
+		f.Tries = r.Tries
+		f.Attempt++
 	}
 }
 

@@ -115,7 +115,7 @@ func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	case repeats >= limit || i.Poison:
 		return DeadLettered, h.bury(v, Poison, i.Now)
 	}
-	return Requeued, h.requeue(v, requeued{Attempt: f.Attempt, Repeats: repeats, Untouched: untouched})
+	return Requeued, h.requeue(v, Tries{f.Attempt, repeats, untouched})
 }
 
 // weigh decides which state an interrupted entry counts as, and whether it

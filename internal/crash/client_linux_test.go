@@ -60,11 +60,16 @@ func (l *lab) launch() {
 	}
 	now := time.Now()
 	r := &hook.Record{
-		Version: 1, Agent: "a", Session: l.name(), TokenHash: hook.TokenHash(l.token()), Inbox: l.inbox,
-		Policy: hook.Policy{
-			Mode: hook.Drain, Deliver: hook.DeliverStderr, Background: hook.BackgroundWait, MaxContinuations: 20,
+		Version: 1,
+		Terms: hook.Terms{
+			Agent: "a", Session: l.name(), Inbox: l.inbox, Policy: hook.Policy{
+				Mode: hook.Drain, Deliver: hook.DeliverStderr, Background: hook.BackgroundWait, MaxContinuations: 20,
+			},
 		},
-		StartedAt: now, Phase: hook.Starting, Since: now,
+		TokenHash: hook.TokenHash(l.token()),
+		StartedAt: now,
+		Phase:     hook.Starting,
+		Since:     now,
 	}
 	l.locked(func(held *inbox.Held) {
 		if err := hook.Under(held, r, l.home).Save(); err != nil {

@@ -68,7 +68,7 @@ func (r *rig) record(alive bool) {
 	if alive {
 		shim = self(r.t)
 	}
-	rec := &hook.Record{Version: 1, Agent: "triage", Phase: hook.Turn, Inbox: r.agent.Inbox, Shim: shim}
+	rec := &hook.Record{Version: 1, Terms: hook.Terms{Agent: "triage", Inbox: r.agent.Inbox}, Phase: hook.Turn, Shim: shim}
 	r.queue(func(q *inbox.Held) error { return hook.Under(q, rec, r.agent.Home).Save() })
 }
 

@@ -46,8 +46,13 @@ func (s *Spec) environ() []string {
 		hook.EnvSession+"="+s.Token,
 		hook.EnvHome+"="+s.Home,
 		hook.EnvAgent+"="+s.Agent,
-		hook.Terms{
-			Agent: s.Agent, Session: s.Session, Conversation: cmp.Or(s.Resume, s.Session), Inbox: s.Inbox, Policy: s.Policy,
-		}.Variable(),
+		s.terms().Variable(),
 	)
+}
+
+// terms are what the session is started for.
+func (s *Spec) terms() hook.Terms {
+	return hook.Terms{
+		Agent: s.Agent, Session: s.Session, Conversation: cmp.Or(s.Resume, s.Session), Inbox: s.Inbox, Policy: s.Policy,
+	}
 }

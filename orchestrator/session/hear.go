@@ -143,8 +143,7 @@ func isWord(s string) bool {
 // differ reports whether the file shows something else of what the shim knows
 // than it does: a hook would act on that.
 func differ(r *hook.Record, told *hook.Shown) bool {
-	if r.Agent != told.Agent || r.Session != told.Session || r.Conversation != told.Conversation ||
-		r.Inbox != told.Inbox || r.Policy != told.Policy || r.Shim != told.Shim {
+	if r.Terms != told.Terms || r.Shim != told.Shim {
 		return true
 	}
 	if r.Yield != told.Yield || r.Attached != told.Attached || r.TypedAt.Sub(told.TypedAt).Abs() > typedSlack {

@@ -44,11 +44,19 @@ var shims = []string{
 func ownRecord() *hook.Record {
 	now := time.Now()
 	return &hook.Record{
-		Version: 1, Agent: "a", Session: "S", Conversation: "S", TokenHash: "T", Inbox: "/q", StartedAt: now,
-		Policy: hook.Policy{Mode: hook.Drain, MaxContinuations: 20},
-		Client: hook.Process{PID: 7, Start: 7}, BoundAt: now, Phase: hook.Turn, Since: now,
-		Events: 5, HandOvers: 3, Continuations: 2, Acknowledged: 1, Work: &hook.Work{DeliveryID: "d", Attempt: 1, Since: now},
-		TypedAt: now, Attached: 1,
+		Version: 1,
+		Terms: hook.Terms{
+			Agent: "a", Session: "S", Conversation: "S", Inbox: "/q", Policy: hook.Policy{Mode: hook.Drain, MaxContinuations: 20},
+		},
+		TokenHash: "T",
+		StartedAt: now,
+		Bound:     hook.Bound{Client: hook.Process{PID: 7, Start: 7}, BoundAt: now},
+		Phase:     hook.Turn,
+		Since:     now,
+		Progress: hook.Progress{
+			Events: 5, HandOvers: 3, Continuations: 2, Acknowledged: 1, Work: &hook.Work{DeliveryID: "d", Attempt: 1, Since: now},
+		},
+		People: hook.People{TypedAt: now, Attached: 1},
 	}
 }
 
@@ -100,13 +108,16 @@ func hostile(t reflect.Type) []reflect.Value {
 	return all
 }
 
+// recordFields are those of the session record, of its parts, too.
+func recordFields() []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[hook.Record]()), func(f reflect.StructField) bool { return f.Anonymous })
+}
+
 // TestNothingOfTheShimsIsTakenFromTheRecord walks all fields of the session
 // record and what they can be set to.
 func TestNothingOfTheShimsIsTakenFromTheRecord(t *testing.T) {
 	t.Parallel()
-	fields := reflect.TypeFor[hook.Record]()
-	for i := range fields.NumField() {
-		f := fields.Field(i)
+	for _, f := range recordFields() {
 		heard := false
 		values := hostile(f.Type)
 		if len(values) == 0 {
@@ -116,14 +127,14 @@ func TestNothingOfTheShimsIsTakenFromTheRecord(t *testing.T) {
 			own := ownRecord()
 			before := *own
 			told := hook.Shown(*own)
-			reflect.ValueOf(&told).Elem().Field(i).Set(v)
+			reflect.ValueOf(&told).Elem().FieldByIndex(f.Index).Set(v)
 			forged := told
-			r, wrong := hear(own, &told, &says{f: &inbox.InFlight{DeliveryID: "d", Attempt: 1, Session: "S"}})
+			r, wrong := hear(own, &told, &says{f: &inbox.InFlight{DeliveryID: "d", Tries: inbox.Tries{Attempt: 1}, Offering: inbox.Offering{Session: "S"}}})
 			if !reflect.DeepEqual(*own, before) {
 				t.Fatalf("%s: hear changed what was known", f.Name)
 			}
-			got := reflect.ValueOf(*r).Field(i).Interface()
-			was := reflect.ValueOf(before).Field(i).Interface()
+			got := reflect.ValueOf(*r).FieldByIndex(f.Index).Interface()
+			was := reflect.ValueOf(before).FieldByIndex(f.Index).Interface()
 			if slices.Contains(shims, f.Name) {
 				if !reflect.DeepEqual(got, was) {
 					t.Errorf("%s: %.80v was believed", f.Name, v)
@@ -133,7 +144,7 @@ func TestNothingOfTheShimsIsTakenFromTheRecord(t *testing.T) {
 			}
 			// What hooks would act on, and is not so, is put right.
 			if acts := f.Name != "Clock" && f.Name != "StartedAt" && f.Name != "Version" && f.Name != "ExitCode" && f.Name != "EndedAt"; acts &&
-				slices.Contains(shims, f.Name) && !reflect.DeepEqual(reflect.ValueOf(forged).Field(i).Interface(), was) && !wrong {
+				slices.Contains(shims, f.Name) && !reflect.DeepEqual(reflect.ValueOf(forged).FieldByIndex(f.Index).Interface(), was) && !wrong {
 				t.Errorf("%s: %.80v stays in the file", f.Name, v)
 			}
 			checkBelieved(t, f.Name, r, &before)
@@ -159,7 +170,7 @@ func checkBelieved(t *testing.T, field string, r, before *hook.Record) {
 		t.Errorf("%s: counted back: %+v", field, r)
 	case !slices.Contains(hooksPhases, r.Phase) || r.Phase == hook.Starting:
 		t.Errorf("%s: phase %q", field, r.Phase)
-	case len(r.BackgroundTasks) > maxTasks, len(r.LastReply) > inbox.MaxReply:
+	case len(r.BackgroundTasks) > maxTasks, r.LastReply != hook.KeepReply(r.LastReply):
 		t.Errorf("%s: unbounded", field)
 	case r.Ruling != nil && (r.Ruling.Final || !r.Ruling.Why.FromHooks() || len(r.Ruling.Detail) > maxDetail ||
 		r.Ruling.Why == hook.EndAPIFailure && !isWord(r.Ruling.Detail)):
@@ -206,9 +217,9 @@ func TestTheQueueSaysWhatIsDone(t *testing.T) {
 		done  int
 		work  string
 	}{
-		{says{f: &inbox.InFlight{DeliveryID: "d", Attempt: 1}}, 1, "d"},
-		{says{f: &inbox.InFlight{DeliveryID: "e", Attempt: 1}, passed: 2}, 3, "e"},
-		{says{f: &inbox.InFlight{DeliveryID: "f", Attempt: 2}, passed: 1}, 2, "f"},
+		{says{f: &inbox.InFlight{DeliveryID: "d", Tries: inbox.Tries{Attempt: 1}}}, 1, "d"},
+		{says{f: &inbox.InFlight{DeliveryID: "e", Tries: inbox.Tries{Attempt: 1}}, passed: 2}, 3, "e"},
+		{says{f: &inbox.InFlight{DeliveryID: "f", Tries: inbox.Tries{Attempt: 2}}, passed: 1}, 2, "f"},
 		{says{broken: true, passed: 9}, 3, "d"},
 		{says{}, 1, ""},
 	} {
@@ -229,27 +240,27 @@ func TestNoRecordKeepsASession(t *testing.T) {
 	t.Parallel()
 	const limit = time.Hour
 	l := limits{entry: limit, session: 8 * limit, start: limit / 60, idle: limit / 60, background: limit / 6}
-	fields := reflect.TypeFor[hook.Record]()
-	values := make([][]reflect.Value, fields.NumField())
-	for i := range values {
-		values[i] = hostile(fields.Field(i).Type)
+	fields := recordFields()
+	values := make([][]reflect.Value, len(fields))
+	for i, f := range fields {
+		values[i] = hostile(f.Type)
 	}
 	phases := append(slices.Clone(hooksPhases), hook.Ended, "x")
 	for seed := range uint64(40) {
 		chance := rand.New(rand.NewPCG(seed, 0))
 		begin := time.Now()
-		known := &hook.Record{TokenHash: "T", Session: "S", Phase: hook.Starting}
+		known := &hook.Record{TokenHash: "T", Terms: hook.Terms{Session: "S"}, Phase: hook.Starting}
 		queue := &says{}
 		if seed%2 == 0 {
-			queue.f = &inbox.InFlight{DeliveryID: "d", Attempt: 1, Session: "S"}
+			queue.f = &inbox.InFlight{DeliveryID: "d", Tries: inbox.Tries{Attempt: 1}, Offering: inbox.Offering{Session: "S"}}
 		}
 		var seen sight
 		ended := false
 		for now := begin; now.Sub(begin) < limit+2*time.Minute && !ended; now = now.Add(time.Second) {
 			told := hook.Shown(*known)
 			for range 1 + chance.IntN(3) {
-				i := chance.IntN(fields.NumField())
-				reflect.ValueOf(&told).Elem().Field(i).Set(values[i][chance.IntN(len(values[i]))])
+				i := chance.IntN(len(fields))
+				reflect.ValueOf(&told).Elem().FieldByIndex(fields[i].Index).Set(values[i][chance.IntN(len(values[i]))])
 			}
 			told.TokenHash = "T"
 			told.Phase = phases[chance.IntN(len(phases))]

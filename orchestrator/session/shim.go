@@ -2,7 +2,6 @@ package session
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -279,9 +278,8 @@ func (s *shim) newRecord(now time.Time) *hook.Record {
 	pid := os.Getpid()
 	start, _ := ptyrun.StartTimeOf(pid)
 	return &hook.Record{
-		Version: 1, Agent: s.spec.Agent, Session: s.spec.Session, Conversation: cmp.Or(s.spec.Resume, s.spec.Session), TokenHash: hook.TokenHash(s.spec.Token),
-		Inbox: s.spec.Inbox, Policy: s.spec.Policy, Shim: hook.Process{PID: pid, Start: start},
-		StartedAt: now, Phase: hook.Starting, Since: now,
+		Version: 1, Terms: s.spec.terms(), TokenHash: hook.TokenHash(s.spec.Token),
+		Shim: hook.Process{PID: pid, Start: start}, StartedAt: now, Phase: hook.Starting, Since: now,
 	}
 }
 

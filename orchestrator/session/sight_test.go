@@ -18,18 +18,20 @@ func TestNoTimeOfTheRecordMovesATimeOut(t *testing.T) {
 	l := limits{entry: limit, session: 4 * limit, start: limit, idle: limit, background: limit, stall: 2 * limit}
 	begin := time.Now()
 	records := map[string]func() *hook.Record{
-		"starting":   func() *hook.Record { return &hook.Record{Phase: hook.Starting} },
-		"bound":      func() *hook.Record { return &hook.Record{Phase: hook.Starting, BoundAt: begin} },
-		"unattended": func() *hook.Record { return &hook.Record{Phase: hook.Unattended, BoundAt: begin, TypedAt: begin} },
-		"an entry": func() *hook.Record {
-			return &hook.Record{Phase: hook.Turn, BoundAt: begin, Work: &hook.Work{DeliveryID: "x"}}
+		"starting": func() *hook.Record { return &hook.Record{Phase: hook.Starting} },
+		"bound":    func() *hook.Record { return &hook.Record{Phase: hook.Starting, Bound: hook.Bound{BoundAt: begin}} },
+		"unattended": func() *hook.Record {
+			return &hook.Record{Phase: hook.Unattended, Bound: hook.Bound{BoundAt: begin}, People: hook.People{TypedAt: begin}}
 		},
-		"a turn": func() *hook.Record { return &hook.Record{Phase: hook.Turn, BoundAt: begin} },
+		"an entry": func() *hook.Record {
+			return &hook.Record{Phase: hook.Turn, Bound: hook.Bound{BoundAt: begin}, Progress: hook.Progress{Work: &hook.Work{DeliveryID: "x"}}}
+		},
+		"a turn": func() *hook.Record { return &hook.Record{Phase: hook.Turn, Bound: hook.Bound{BoundAt: begin}} },
 		"tasks": func() *hook.Record {
-			return &hook.Record{Phase: hook.Background, BoundAt: begin, BackgroundTasks: []string{"shell: x"}, BackgroundSince: begin}
+			return &hook.Record{Phase: hook.Background, Bound: hook.Bound{BoundAt: begin}, InBackground: hook.InBackground{BackgroundTasks: []string{"shell: x"}, BackgroundSince: begin}}
 		},
 		"told to finish": func() *hook.Record {
-			return &hook.Record{Phase: hook.Turn, BoundAt: begin, Work: &hook.Work{DeliveryID: "x"}, Ruling: &hook.Ruling{Why: hook.EndFinished}}
+			return &hook.Record{Phase: hook.Turn, Bound: hook.Bound{BoundAt: begin}, Progress: hook.Progress{Work: &hook.Work{DeliveryID: "x"}}, Ruling: &hook.Ruling{Why: hook.EndFinished}}
 		},
 	}
 	for name, record := range records {

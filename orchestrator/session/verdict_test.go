@@ -17,8 +17,11 @@ func TestJudge(t *testing.T) {
 	}
 	record := func(change func(*hook.Record)) *hook.Record {
 		r := &hook.Record{
-			Phase: hook.Turn, Since: ago(time.Minute), StartedAt: ago(time.Hour), BoundAt: ago(time.Hour),
-			LastEventAt: ago(time.Minute), Work: &hook.Work{Since: ago(time.Minute)},
+			Phase:     hook.Turn,
+			Since:     ago(time.Minute),
+			StartedAt: ago(time.Hour),
+			Bound:     hook.Bound{BoundAt: ago(time.Hour)},
+			Progress:  hook.Progress{LastEventAt: ago(time.Minute), Work: &hook.Work{Since: ago(time.Minute)}},
 		}
 		change(r)
 		return r
@@ -227,8 +230,12 @@ func TestJudgeEntryTimeoutAlsoUnderALateSessionTimeout(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	r := &hook.Record{
-		Phase: hook.Turn, Since: now.Add(-2 * time.Hour), StartedAt: now.Add(-9 * time.Hour), BoundAt: now.Add(-9 * time.Hour),
-		Work: &hook.Work{Since: now.Add(-2 * time.Hour)}, Ruling: &hook.Ruling{Why: hook.EndTimeout},
+		Phase:     hook.Turn,
+		Since:     now.Add(-2 * time.Hour),
+		StartedAt: now.Add(-9 * time.Hour),
+		Bound:     hook.Bound{BoundAt: now.Add(-9 * time.Hour)},
+		Progress:  hook.Progress{Work: &hook.Work{Since: now.Add(-2 * time.Hour)}},
+		Ruling:    &hook.Ruling{Why: hook.EndTimeout},
 	}
 	got := judge(facts{now: now}.of(r), limits{entry: time.Hour, session: 8 * time.Hour})
 	if got.end != hook.EndTimeout || got.afterEntry {
