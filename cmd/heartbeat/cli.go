@@ -38,6 +38,7 @@ type cli struct {
 	Pause      pauseCmd      `cmd:"" group:"fleet" help:"Hold agents: nothing new is started for them."`
 	Resume     resumeCmd     `cmd:"" group:"fleet" help:"Let held agents go on."`
 	Trigger    triggerCmd    `cmd:"" group:"fleet" help:"Fire an agent's trigger now."`
+	Stop       stopCmd       `cmd:"" group:"fleet" help:"End the running scheduler, and wait until it has ended."`
 	Reload     reloadCmd     `cmd:"" group:"fleet" help:"Have the running scheduler load the fleet's file again."`
 	Next       nextCmd       `cmd:"" group:"fleet" help:"Show the coming fires."`
 	Status     statusCmd     `cmd:"" group:"fleet" help:"Show what each agent does, what is queued, and why."`

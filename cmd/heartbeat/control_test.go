@@ -42,6 +42,11 @@ func (r *running) stop() int {
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		r.w.t.Fatal(err)
 	}
+	return r.ended()
+}
+
+// ended waits for the end of the run and returns its exit status.
+func (r *running) ended() int {
 	_ = r.cmd.Wait()
 	return r.cmd.ProcessState.ExitCode()
 }

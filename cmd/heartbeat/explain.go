@@ -89,7 +89,7 @@ func wordOffers() (found offers) {
 var elsewhere = map[string]string{
 	"ps": "heartbeat status", "ls": "heartbeat status", "list": "heartbeat status", "top": "heartbeat status --watch", "agents": "heartbeat status",
 	"up": "heartbeat run", "start": "heartbeat run",
-	"down": "Ctrl-C in the terminal of heartbeat run, or systemctl --user stop, ends it", "stop": "Ctrl-C in the terminal of heartbeat run, or systemctl --user stop, ends it",
+	"down": "heartbeat stop", "quit": "heartbeat stop",
 	"outbox": "heartbeat replies", "reply": "heartbeat replies", "queue": "heartbeat inbox", "log": "heartbeat logs", "tail": "heartbeat logs -f",
 	"exec": "heartbeat attach AGENT", "enter": "heartbeat attach AGENT", "plan": "heartbeat diff", "check": "heartbeat doctor, or heartbeat validate for the file",
 	"config": "heartbeat validate", "unpause": "heartbeat resume AGENT", "kill": "heartbeat pause AGENT", "fire": "heartbeat trigger AGENT", "watch": "heartbeat status --watch",

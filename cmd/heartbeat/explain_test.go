@@ -48,7 +48,7 @@ func TestOtherProgramsCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for command, hint := range map[string]string{
-		"ps": "heartbeat status", "ls": "heartbeat status", "up": "heartbeat run", "down": "Ctrl-C", "outbox": "heartbeat replies",
+		"ps": "heartbeat status", "ls": "heartbeat status", "up": "heartbeat run", "down": "heartbeat stop", "outbox": "heartbeat replies",
 		"qwertz": "heartbeat --help",
 	} {
 		o := w.run(command)

@@ -14,7 +14,7 @@ func TestWhoPausedIsRecorded(t *testing.T) {
 	t.Parallel()
 	self := testbed.Program(t, "heartbeat")
 	for how, command := range map[string]string{
-		"plainly":     self + " pause other",
+		"plainly":     self + " pause other; " + self + " stop --now 2>&1 | tee ../refused",
 		"in disguise": "env -u HEARTBEAT_SESSION HEARTBEAT_AGENT=other " + self + " pause other",
 		"detached":    "env -u HEARTBEAT_SESSION setsid -f " + self + " pause other </dev/null >/dev/null 2>&1; sleep 3",
 	} {
@@ -40,7 +40,12 @@ func TestWhoPausedIsRecorded(t *testing.T) {
 				t.Errorf("events: %s", out)
 			}
 			until(t, "its own prompt is done", func() bool { return w.agent("triage").Acknowledged == 1 })
-			r.stop()
+			if how == "plainly" && !strings.Contains(w.get("refused"), `cannot stop the scheduler: a session of agent "triage" asks, and only a person may`) {
+				t.Errorf("a session stops its scheduler: %s", w.get("refused"))
+			}
+			if code := r.stop(); code != 0 {
+				t.Errorf("exit status %d", code)
+			}
 			r = w.background() // it is known after a restart, too
 			if out := w.ok("status"); !strings.Contains(squeeze(out), `paused by a session of agent "triage"`) {
 				t.Errorf("after a restart: %s", out)

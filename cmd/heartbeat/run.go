@@ -124,7 +124,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		around.Go(func() { a.logTroubles(fleet, c.chosen(fleet), s.Snapshot()) })
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
-		around.Go(func() { a.serveControl(beside, fleet, reloading{s, file}) })
+		around.Go(func() { a.serveControl(beside, fleet, reloading{s, file, new(sync.Once)}) })
 		if c.WatchConfig {
 			around.Go(func() { file.Watch(beside) })
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"golang.org/x/term"
@@ -80,6 +81,20 @@ func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs) *fleetfil
 type reloading struct {
 	*orchestrator.Scheduler
 	file *fleetfile.File
+	end  *sync.Once
+}
+
+// Stop implements control.Scheduler, as the signals do that supervise turns into
+// the end of the run.
+func (r reloading) Stop(now bool) {
+	if now {
+		r.EndNow()
+	}
+	r.end.Do(func() { // a second signal would not let turns finish
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Signal(syscall.SIGTERM) // of oneself it does not fail
+		}
+	})
 }
 
 // Reload implements control.Scheduler.

@@ -142,6 +142,16 @@ func (c *Client) Trigger(ctx context.Context, agent, trigger string) ([]firing.F
 	return fired, err
 }
 
+// Stop asks the run to end and returns which it is, at once: Answers says when it
+// has ended. Turns may finish within shutdown-grace; with now they are ended.
+func (c *Client) Stop(ctx context.Context, now bool) (*status.Run, error) {
+	var run status.Run
+	if err := c.do(ctx, http.MethodPost, "stop", &request{Now: now}, &run); err != nil {
+		return nil, err
+	}
+	return &run, nil
+}
+
 // Reload has the run load its fleet's file again, and returns what that
 // changes.
 func (c *Client) Reload(ctx context.Context) (*orchestrator.Plan, error) {

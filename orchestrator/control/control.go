@@ -25,6 +25,9 @@ type Scheduler interface {
 	PauseBy(agent string, agents ...string) ([]status.AgentState, error)
 	Resume(agents ...string) ([]status.AgentState, error)
 	Trigger(ctx context.Context, agent string, triggers ...string) ([]firing.Fired, error)
+	// Stop asks the run to end: turns may finish within shutdown-grace or, with
+	// now, no longer. It returns at once.
+	Stop(now bool)
 	// Reload loads the fleet's file again and says what that changes.
 	Reload() (*orchestrator.Plan, error)
 }
@@ -33,6 +36,7 @@ type Scheduler interface {
 type request struct {
 	Agents  []string `json:"agents,omitempty"` // none: all
 	Trigger string   `json:"trigger,omitempty"`
+	Now     bool     `json:"now,omitempty"`
 }
 
 // problem is the answer to what went wrong.

@@ -48,6 +48,8 @@ func (f *fleet) Trigger(_ context.Context, agent string, triggers ...string) ([]
 	return []firing.Fired{{Trigger: "cron-1", Prompts: 1, Queued: 1}}, nil
 }
 
+func (f *fleet) Stop(now bool) { f.asked = append(f.asked, fmt.Sprintf("stop %t", now)) }
+
 func (f *fleet) Reload() (*orchestrator.Plan, error) {
 	f.asked = append(f.asked, "reload")
 	return &orchestrator.Plan{Added: []string{"b"}}, nil

@@ -150,6 +150,13 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 	})
 	mux.HandleFunc("POST /v1/pause", act(func(ctx context.Context, q request) (any, error) { return s.PauseBy(asker(ctx, s), q.Agents...) }))
 	mux.HandleFunc("POST /v1/resume", act(func(_ context.Context, q request) (any, error) { return s.Resume(q.Agents...) }))
+	mux.HandleFunc("POST /v1/stop", act(func(ctx context.Context, q request) (any, error) {
+		if agent := asker(ctx, s); agent != "" {
+			return nil, fmt.Errorf("cannot stop the scheduler: a session of agent %q asks, and only a person may", agent)
+		}
+		s.Stop(q.Now)
+		return run, nil
+	}))
 	mux.HandleFunc("POST /v1/reload", act(func(context.Context, request) (any, error) { return s.Reload() }))
 	mux.HandleFunc("POST /v1/trigger", act(func(ctx context.Context, q request) (any, error) {
 		if len(q.Agents) != 1 {
