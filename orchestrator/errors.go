@@ -55,9 +55,5 @@ func failure(err error) *agent.Failed {
 	if err == nil {
 		return nil
 	}
-	f := &agent.Failed{Text: err.Error(), Person: needsPerson(err), NoRoom: launch.Passes(err)}
-	if f.Person {
-		f.Text = withHint(err)
-	}
-	return f
+	return &agent.Failed{Text: withHint(err), Person: needsPerson(err), NoRoom: launch.Passes(err)}
 }

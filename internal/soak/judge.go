@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/simulate/script"
 )
@@ -319,6 +320,9 @@ func (e *evidence) reply(m *member, d inbox.Delivery) {
 	}
 	want := "done: " + script.First(p.Prompt)
 	got := d.Reply
+	if strings.Contains(p.Prompt, "[fail]") && got == "done: "+hook.GoOnPrompt {
+		return // it went on when the service was back
+	}
 	if e.StopHook && m.Gate && got == gateReply {
 		return // the last turn of it is about the tests
 	}

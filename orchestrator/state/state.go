@@ -198,16 +198,34 @@ func Put(path string, v any) error { return save(path, v, durable.Put) }
 // ErrDamaged means that a file was read and does not hold what Save writes.
 var ErrDamaged = errors.New("the file is damaged")
 
+// unusableError is about what cannot be loaded as long as it is there, with what a
+// person can do: the file is made anew where it is missing.
+type unusableError struct {
+	path string
+	why  error
+}
+
+func (e *unusableError) Error() string { return fmt.Sprintf("cannot load %q: %v", e.path, e.why) }
+func (e *unusableError) Unwrap() error { return e.why }
+
+// Hint says what to do.
+func (e *unusableError) Hint() string {
+	return fmt.Sprintf("move it away, what it held is lost: mv '%s' '%s.damaged'", e.path, e.path)
+}
+
 // Load reads what Save wrote into v. A file that is not there is an error
 // that is fs.ErrNotExist; v is then untouched. One that is damaged is
 // ErrDamaged.
 func Load(path string, v any) error {
 	data, err := durable.Read(path, maxFile)
-	if err != nil {
+	switch {
+	case errors.Is(err, durable.ErrNotRegular), errors.Is(err, durable.ErrTooLarge):
+		return &unusableError{path, err}
+	case err != nil:
 		return fmt.Errorf("cannot load %q: %w", path, err)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("cannot load %q: %w: %w", path, ErrDamaged, err)
+		return &unusableError{path, fmt.Errorf("%w: %w", ErrDamaged, err)}
 	}
 	return nil
 }
