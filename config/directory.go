@@ -108,6 +108,11 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 		l.folders[text] = dir
 	}
 	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		// Nobody declares such a thing; another agent may have put it there.
+		l.warn(p, dir+" is no folder but a FIFO, a socket or a device", "make a folder of it: nothing is run there before")
+		return dir, false
+	}
 	if err == nil && !info.IsDir() {
 		l.problem(p, dir+" is not a directory", "")
 		return "", false

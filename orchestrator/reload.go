@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -59,7 +60,7 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 	}
 	who := known.Follow(file.Agents, time.Now()).Declared()
 	wanted := chosen(file, s.opt.Only)
-	s.happened(nil, func(time.Time) {
+	s.happened(nil, func(now time.Time) {
 		f := &s.fleet
 		if err = f.reloadable(file, len(wanted)); err != nil {
 			return
@@ -69,7 +70,8 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 			s.is(m, who[m.Name])
 			m.WasPaused(pauses.Since[m.key], pauses.By[m.key])
 		}
-		if err = f.takeAdded(c.added); err != nil {
+		lost, failed := f.takeAdded(c.added)
+		if err = failed; err != nil {
 			return
 		}
 		s.records.note(journal.Event{Kind: journal.Reloaded, Detail: foreign.Text(c.plan.String())})
@@ -77,6 +79,10 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 		f.declared = c.fleet
 		f.line.limit(c.fleet)
 		s.carryOut(c)
+		for m, why := range lost {
+			m.Loses(why.Error())
+			m.InspectLater(now)
+		}
 	})
 	return c, err
 }
@@ -94,20 +100,24 @@ func (f *fleet) reloadable(file *config.Fleet, agents int) error {
 
 // takeAdded locks the directories of agents that come, all or none, but for those
 // that a member has: it hands its lock on. That is done under the lock, so that
-// no member goes meanwhile.
-func (f *fleet) takeAdded(added []*member) error {
+// no member goes meanwhile. One that cannot be a directory is its agent's loss
+// alone, as at the start of a run.
+func (f *fleet) takeAdded(added []*member) (lost map[*member]error, err error) {
 	ours := map[string]bool{}
 	for _, m := range f.members {
 		ours[m.Def().Dir] = true
 	}
 	var errs []error
+	lost = map[*member]error{}
 	for _, m := range added {
 		if ours[m.Def().Dir] {
 			continue
 		}
-		var err error
-		if m.claim, err = claim.Take(m.Def()); err != nil {
+		m.claim, err = claim.Take(m.Def())
+		if _, held := errors.AsType[*claim.HeldError](err); held {
 			errs = append(errs, err)
+		} else if err != nil {
+			m.claim, lost[m] = claim.Lost(), err
 		}
 	}
 	if len(errs) > 0 {
@@ -115,7 +125,7 @@ func (f *fleet) takeAdded(added []*member) error {
 			m.release()
 		}
 	}
-	return claim.Joined(errs)
+	return lost, claim.Joined(errs)
 }
 
 // carryOut makes those that come members of this run: an agent that is added is

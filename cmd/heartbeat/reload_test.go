@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -146,5 +148,32 @@ func TestARunIsReachedByTheNameItBeganWith(t *testing.T) {
 	}
 	if o := w.run("pause", "triage"); o.status != exitNotRunning {
 		t.Errorf("when it has ended: %+v", o)
+	}
+}
+
+// A FIFO where a new agent is to live refused the whole reload.
+func TestAReloadWithAFIFOInPlaceOfADirectory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	r := w.background()
+	pipe := filepath.Join(w.dir, "agents/pipe")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(pipe), 0o755), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w.put("heartbeat.yaml", simulated+"  pipe: {dir: agents/pipe, command: [heartbeat, simulate]}\n  builder: {dir: agents/builder, command: [heartbeat, simulate]}\n")
+	if out := w.done("reload"); !strings.Contains(out, "builder") {
+		t.Fatalf("reload: %s", out)
+	}
+	w.done("send", "builder", "hello", "--wait")
+	if o := w.run("status", "pipe"); !strings.Contains(o.stdout+o.stderr, "not a folder") && !strings.Contains(o.stdout, "not a directory") {
+		t.Errorf("status: %s%s", o.stdout, o.stderr)
+	}
+	if err := errors.Join(os.Remove(pipe), os.Mkdir(pipe, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	w.done("send", "pipe", "hello", "--wait")
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"heartbeat/hook"
+	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/simulate/script"
 )
@@ -320,7 +320,7 @@ func (e *evidence) reply(m *member, d inbox.Delivery) {
 	}
 	want := "done: " + script.First(p.Prompt)
 	got := d.Reply
-	if strings.Contains(p.Prompt, "[fail]") && got == "done: "+hook.GoOnPrompt {
+	if strings.Contains(p.Prompt, "[fail]") && got == "done: "+handover.GoOnPrompt {
 		return // it went on when the service was back
 	}
 	if e.StopHook && m.Gate && got == gateReply {
