@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
@@ -73,7 +74,7 @@ func (t *Ticket) Spec() (session.Spec, error) {
 	return session.Spec{
 		Agent: c.Name, Session: id, Resume: resume, GoOn: goOn, Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
 		Command: command, Env: t.Env, Policy: t.Policy, KickoffText: c.KickoffText,
-		PermissionMode: c.Permissions.Mode, SettingsFile: t.Prepared.SettingsFile, Flags: t.Prepared.Flags,
+		PermissionMode: c.Permissions.Mode, SettingsFile: t.Prepared.SettingsFile, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
 		Limits: limits, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket,
@@ -89,6 +90,18 @@ func (e *unlimitedError) Error() string {
 }
 func (e *unlimitedError) Hint() string  { return ptyrun.Cure(e.why) }
 func (e *unlimitedError) Unwrap() error { return ErrNeedsPerson }
+
+// hooksIn is the settings file in an agent's directory that has our hooks, or "".
+func hooksIn(a *config.Agent) string {
+	s := client.Claude.Settings
+	switch a.Settings {
+	case config.SettingsLocal:
+		return filepath.Join(a.Dir, s.Folder, s.Local)
+	case config.SettingsFlag, config.SettingsOnly:
+		return ""
+	}
+	return filepath.Join(a.Dir, s.Folder, s.File)
+}
 
 // newToken returns a session's 128-bit cookie.
 func newToken() string {

@@ -287,6 +287,9 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 			o.Why, o.Detail = hook.EndNoHooks, deafDetail
 		}
 	}
+	if why := s.unhooked(o.Why); why != "" {
+		o.Detail = strings.TrimPrefix(o.Detail+"; "+why, "; ")
+	}
 	if what := s.ground.Differs(); o.Loss == nil && what != "" {
 		o.Loss = s.lost(what)
 	}

@@ -41,6 +41,9 @@ type Spec struct {
 	KickoffText    string `json:"kickoff_text,omitempty"`
 	PermissionMode string `json:"permission_mode"`
 	SettingsFile   string `json:"settings_file,omitempty"` // passed by --settings
+	// HooksIn is the settings file in the agent's directory that has our hooks,
+	// or "": they stand in SettingsFile.
+	HooksIn string `json:"hooks_in,omitempty"`
 	// Flags are passed on as they are.
 	Flags []string `json:"flags,omitempty"`
 

@@ -98,19 +98,21 @@ type shim struct {
 	desk   *attach.Desk // where others join; nil: nowhere
 	group  string       // the client's control group, as planned; "": none
 
-	deaf   deaf           // to our hooks
-	stops  handover.Stops // how far they were read
-	record *hook.Record   // what the shim knows of its session
-	ledger ledger         // what it knows of its queue
-	read   os.FileInfo    // of session.json when it was last read
-	wrong  bool           // session.json does not show record
-	mended time.Time      // when it was last put right
-	goneAt time.Time      // since when it is not there, or zero
-	seen   sight          // since when it is so
-	asked  time.Time      // when it was asked to yield; zero: it was not
-	people people         // who have joined
-	ground ground         // what the session stands on
-	adrift bool           // the ground is gone: nothing is written where it was
+	deaf deaf // to our hooks
+	// wasHooked is true when our hooks stood in the agent's settings at the start.
+	wasHooked bool
+	stops     handover.Stops // how far they were read
+	record    *hook.Record   // what the shim knows of its session
+	ledger    ledger         // what it knows of its queue
+	read      os.FileInfo    // of session.json when it was last read
+	wrong     bool           // session.json does not show record
+	mended    time.Time      // when it was last put right
+	goneAt    time.Time      // since when it is not there, or zero
+	seen      sight          // since when it is so
+	asked     time.Time      // when it was asked to yield; zero: it was not
+	people    people         // who have joined
+	ground    ground         // what the session stands on
+	adrift    bool           // the ground is gone: nothing is written where it was
 	// shut is true while the hook lock could not be had the last time.
 	shut   bool
 	failed complaints
@@ -291,6 +293,7 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 		return err
 	}
 	s.listen()
+	s.wasHooked = s.spec.HooksIn != "" && s.hooked()
 	var err error
 	s.child, err = ptyrun.Start(context.WithoutCancel(ctx), ptyrun.Config{
 		Argv: s.spec.argv(prompt), Dir: s.spec.Dir, Env: s.spec.environ(),
