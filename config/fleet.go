@@ -1,6 +1,8 @@
 package config
 
 import (
+	"path/filepath"
+	"strings"
 	"time"
 
 	"heartbeat/hook"
@@ -221,6 +223,26 @@ func (a *Agent) Policy() hook.Policy {
 		Mode: a.Mode, IdleInterval: a.IdleInterval, OnIdle: a.OnIdle, Deliver: hook.DeliverStderr,
 		Background: a.Background, Foreign: a.Foreign, Context: a.Context, MaxContinuations: a.MaxContinuations, MaxEntry: a.MaxEntry,
 	}
+}
+
+// StandInHome is the home that the command gives the stand-in client (heartbeat
+// simulate --home DIR), absolute; "" where it gives none.
+func (a *Agent) StandInHome() string {
+	if !a.Self || len(a.Command) < 2 || a.Command[1] != "simulate" {
+		return ""
+	}
+	home := ""
+	for i, word := range a.Command[2:] {
+		if value, ok := strings.CutPrefix(word, "--home="); ok {
+			home = value
+		} else if word == "--home" && i+3 < len(a.Command) {
+			home = a.Command[i+3]
+		}
+	}
+	if home == "" || filepath.IsAbs(home) {
+		return home
+	}
+	return filepath.Join(a.Dir, home)
 }
 
 // Argv is the agent's command with its program's path.

@@ -28,6 +28,12 @@ func TestLogsOfAClientWhoseHomeLiesInItsDirectory(t *testing.T) {
 	logsOfAPastSession(t, config)
 }
 
+// TestLogsOfAClientWhoseHomeLiesElsewhere: the declared command says where.
+func TestLogsOfAClientWhoseHomeLiesElsewhere(t *testing.T) {
+	t.Parallel()
+	logsOfAPastSession(t, strings.Replace(simulated, "simulate]", "simulate, --home, "+t.TempDir()+"]", 1))
+}
+
 func logsOfAPastSession(t *testing.T, config string) {
 	t.Helper()
 	w := newWorld(t)

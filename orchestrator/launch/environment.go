@@ -5,6 +5,7 @@ package launch
 
 import (
 	"os"
+	"path/filepath"
 
 	"heartbeat/config"
 	"heartbeat/hook/client"
@@ -23,6 +24,9 @@ func Environment(a *config.Agent) ([]string, error) {
 
 // ConfigDir is where the client of an agent's sessions keeps its conversations.
 func ConfigDir(a *config.Agent) (string, error) {
+	if home := a.StandInHome(); home != "" {
+		return filepath.Join(home, client.Claude.Settings.Folder), nil
+	}
 	env, err := Environment(a)
 	if err != nil {
 		return "", err

@@ -35,7 +35,11 @@ func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
 		policy = a.OnOrphan
 	}
 	env, _ := a.Environ(os.Environ()) // without its env-file it has no session
-	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: client.Claude.ConfigDir(client.In(env))}
+	conversations := client.Claude.ConfigDir(client.In(env))
+	if home := a.StandInHome(); home != "" {
+		conversations = filepath.Join(home, client.Claude.Settings.Folder)
+	}
+	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: conversations}
 }
 
 // OfInbox is the recovery of a queue that belongs to no declared agent; policy
