@@ -8,14 +8,13 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Reason is what an agent does, or why it does nothing.
+// Reason is what an agent does, or why it does nothing. What a person types about
+// it depends on the State alone, and is status's to say (status.Agent.Troubles).
 type Reason struct {
 	State status.State
 	Text  string
 	// Until is when that ends by itself; zero: something has to happen.
 	Until time.Time
-	// Do is what a person types to end it, or "".
-	Do string
 }
 
 // Gate is one reason for which nothing is started. No returns nil where it lets
@@ -56,14 +55,14 @@ func hold(a *Agent, _ time.Time) *Reason {
 	if a.past.hold == "" {
 		return nil
 	}
-	return &Reason{State: status.Held, Text: a.past.hold, Do: a.resume()}
+	return &Reason{State: status.Held, Text: a.past.hold}
 }
 
 func paused(a *Agent, _ time.Time) *Reason {
 	if a.wish.paused.IsZero() {
 		return nil
 	}
-	return &Reason{State: status.Held, Text: a.pausedReason(), Do: a.resume()}
+	return &Reason{State: status.Held, Text: a.pausedReason()}
 }
 
 func recovering(a *Agent, _ time.Time) *Reason {
@@ -77,7 +76,7 @@ func backOff(a *Agent, now time.Time) *Reason {
 	if !now.Before(a.past.backOff.until) {
 		return nil
 	}
-	return &Reason{State: status.BackingOff, Text: a.past.backOff.why, Until: a.past.backOff.until, Do: a.resume()}
+	return &Reason{State: status.BackingOff, Text: a.past.backOff.why, Until: a.past.backOff.until}
 }
 
 // onAccount is what its account has answered when the agent was to start.
@@ -85,13 +84,13 @@ func onAccount(a *Agent, now time.Time) *Reason {
 	if !now.Before(a.past.parked.until) {
 		return nil
 	}
-	return &Reason{State: status.Parked, Text: a.past.parked.why, Until: a.past.parked.until, Do: a.resume()}
+	return &Reason{State: status.Parked, Text: a.past.parked.why, Until: a.past.parked.until}
 }
 
 func inPlace(a *Agent, _ time.Time) *Reason {
 	switch a.place.is {
 	case Lost:
-		return &Reason{State: status.Idle, Text: a.place.why, Do: "heartbeat apply " + a.Name}
+		return &Reason{State: status.Idle, Text: a.place.why}
 	case Retaking:
 		return &Reason{State: status.Idle, Text: cmp.Or(a.place.why, "its directory is locked anew")}
 	case Ours:
@@ -106,8 +105,6 @@ func inLine(a *Agent, _ time.Time) *Reason {
 	}
 	return &Reason{State: status.Waiting, Text: a.queue.line}
 }
-
-func (a *Agent) resume() string { return "heartbeat resume " + a.Name }
 
 // first returns the first no of some gates, or nil.
 func (a *Agent) first(gates []Gate, now time.Time) *Reason {

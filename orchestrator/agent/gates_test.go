@@ -18,19 +18,18 @@ func TestTheFirstNoIsWhatPeopleAreTold(t *testing.T) {
 		happens func()
 		state   status.State
 		text    string
-		do      string
 	}{
-		{func() {}, status.Waiting, "all session slots are taken", ""},
-		{func() { a.Loses("it is not there") }, status.Idle, "it is not there", "heartbeat apply a"},
-		{func() { a.Parks(Parking{noon.Add(time.Hour), "a limit"}) }, status.Parked, "a limit", "heartbeat resume a"},
-		{func() { a.Fails(Failed{Text: "it broke"}, noon, 0) }, status.BackingOff, "it broke", "heartbeat resume a"},
-		{func() { a.Pause("b", noon) }, status.Held, `paused by a session of agent "b"`, "heartbeat resume a"},
-		{func() { a.Fails(Failed{Text: "a person is needed", Person: true}, noon, 0) }, status.Held, "a person is needed", "heartbeat resume a"},
-		{func() { a.Remove() }, status.Idle, FinishRemoved, ""},
+		{func() {}, status.Waiting, "all session slots are taken"},
+		{func() { a.Loses("it is not there") }, status.Idle, "it is not there"},
+		{func() { a.Parks(Parking{noon.Add(time.Hour), "a limit"}) }, status.Parked, "a limit"},
+		{func() { a.Fails(Failed{Text: "it broke"}, noon, 0) }, status.BackingOff, "it broke"},
+		{func() { a.Pause("b", noon) }, status.Held, `paused by a session of agent "b"`},
+		{func() { a.Fails(Failed{Text: "a person is needed", Person: true}, noon, 0) }, status.Held, "a person is needed"},
+		{func() { a.Remove() }, status.Idle, FinishRemoved},
 	} {
 		s.happens()
-		if r := a.Standing(noon); r.State != s.state || r.Text != s.text || r.Do != s.do {
-			t.Errorf("%+v, want %s because %q, and %q", r, s.state, s.text, s.do)
+		if r := a.Standing(noon); r.State != s.state || r.Text != s.text {
+			t.Errorf("%+v, want %s because %q", r, s.state, s.text)
 		}
 	}
 }
@@ -48,7 +47,7 @@ func TestAGateMore(t *testing.T) {
 		}
 		return &Reason{
 			State: status.Parked, Text: fmt.Sprintf("$%.2f of $%.2f are spent", spent[a.Name], limit),
-			Until: now.Truncate(24 * time.Hour).Add(24 * time.Hour), Do: "heartbeat resume " + a.Name,
+			Until: now.Truncate(24 * time.Hour).Add(24 * time.Hour),
 		}
 	}}
 	i := slices.IndexFunc(Gates, func(g Gate) bool { return g.Name == "account" })

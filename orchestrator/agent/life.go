@@ -5,8 +5,6 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
-	"heartbeat/hook/foreign"
-	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -274,23 +272,6 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	a.follow(n)
 }
 
-// follow carries out what the policy has decided.
-func (a *Agent) follow(n next) {
-	p := &a.past
-	p.hold, p.backOff, p.parked = "", wait{}, wait{}
-	switch n.state {
-	case status.Held:
-		p.hold = n.reason
-	case status.BackingOff:
-		p.backOff = wait{n.until, n.reason}
-	case status.Parked:
-		p.parked = wait{n.until, n.reason}
-	case status.Idle:
-		a.idle = n.reason
-		a.queue.stale = true
-	}
-}
-
 // Parks is the account's no to an agent that was to start.
 func (a *Agent) Parks(p Parking) {
 	switch a.life.is {
@@ -338,32 +319,6 @@ func (a *Agent) Recovered(after session.Outcome, f *Failed, now time.Time, roll 
 	a.follow(next{state: status.Idle, reason: a.life.why})
 }
 
-// goesOn decides how long the conversation of a session goes on that ended
-// because it takes one entry: as long as the session would have lived. Whatever
-// has it take one, `context: session` promises that what is queued shares a
-// conversation; `context: entry` wants a new one for each entry anyway.
-func (a *Agent) goesOn(e End, now time.Time) {
-	switch c := a.def; {
-	case !e.GoesOn || c.Context != hook.ContextSession:
-		if e.Acknowledged > 0 || e.Bound {
-			a.past.goesOn = time.Time{}
-		}
-	case e.Left:
-		a.past.goesOn = now.Add(resumeWithin)
-	case c.Mode == hook.Persist:
-		a.past.goesOn = now.Add(c.IdleInterval)
-	default:
-		a.past.goesOn = time.Time{}
-	}
-}
-
-// resumeWithin is how long what is queued may wait, for a slot say, and still go
-// on in the conversation.
-const resumeWithin = 24 * time.Hour
-
-// GoesOn is until when what is queued goes on in the last conversation.
-func (a *Agent) GoesOn() time.Time { return a.past.goesOn }
-
 // Poisonous reports whether the entry in work at a session's end is to be given
 // up for the sake of those behind it.
 func (a *Agent) Poisonous(o session.Outcome, now time.Time) bool {
@@ -372,30 +327,4 @@ func (a *Agent) Poisonous(o session.Outcome, now time.Time) bool {
 
 func ruleOf(c *config.Agent) restartRule {
 	return restartRule{max: c.MaxRestarts, window: c.RestartWindow}
-}
-
-// past is what is remembered of failures and of what they have left.
-type past struct {
-	history history
-	hold    string // why nothing starts until a person says so, or ""
-	backOff wait
-	parked  wait // as its account has answered
-	outcome *session.Outcome
-	owed    *session.Outcome
-	// halted is the entry in flight that the service has interrupted.
-	halted *hook.Work
-	stuck  *status.Stuck     // while the service fails
-	loss   *status.QueueLoss // that no person has taken note of
-	goesOn time.Time
-}
-
-// wait is until when nothing is started, and why.
-type wait struct {
-	until time.Time
-	why   string
-}
-
-func (a *Agent) queueLost(l session.Loss, now time.Time) {
-	a.past.loss = &status.QueueLoss{At: now, Loss: l}
-	a.note(journal.Event{Kind: journal.QueueLost, Reason: foreign.Text(l.What), Detail: foreign.Text(l.String()), Session: a.life.session})
 }

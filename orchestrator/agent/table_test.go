@@ -171,8 +171,8 @@ func sound(a *Agent, before Doing, now time.Time) string {
 		return "no state: " + string(st)
 	case (doing == Live) != (st == status.Running || st == status.Ending), (doing == Starting) != (st == status.Starting):
 		return fmt.Sprintf("%s while it does %d", st, doing)
-	case st == status.Held && (r.Text == "" || r.Do == ""):
-		return "held, and nothing says what a person can do"
+	case st == status.Held && (r.Text == "" || !r.Until.IsZero()):
+		return "held, and nothing says why, or that a person has to come"
 	case (st == status.BackingOff || st == status.Parked) && (r.Until.IsZero() || a.Next().IsZero() || a.Next().After(r.Until)):
 		return fmt.Sprintf("%s until %v, and woken at %v", st, r.Until, a.Next())
 	case st == status.Waiting && (r.Text == "" || !a.Wants(now)):

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
+)
+
+// past is what is remembered of failures and of what they have left.
+type past struct {
+	history history
+	hold    string // why nothing starts until a person says so, or ""
+	backOff wait
+	parked  wait // as its account has answered
+	outcome *session.Outcome
+	owed    *session.Outcome
+	// halted is the entry in flight that the service has interrupted.
+	halted *hook.Work
+	stuck  *status.Stuck     // while the service fails
+	loss   *status.QueueLoss // that no person has taken note of
+	goesOn time.Time
+}
+
+// wait is until when nothing is started, and why.
+type wait struct {
+	until time.Time
+	why   string
+}
+
+// follow carries out what the policy has decided.
+func (a *Agent) follow(n next) {
+	p := &a.past
+	p.hold, p.backOff, p.parked = "", wait{}, wait{}
+	switch n.state {
+	case status.Held:
+		p.hold = n.reason
+	case status.BackingOff:
+		p.backOff = wait{n.until, n.reason}
+	case status.Parked:
+		p.parked = wait{n.until, n.reason}
+	case status.Idle:
+		a.idle = n.reason
+		a.queue.stale = true
+	}
+}
+
+// goesOn decides how long the conversation of a session goes on that ended
+// because it takes one entry: as long as the session would have lived. Whatever
+// has it take one, `context: session` promises that what is queued shares a
+// conversation; `context: entry` wants a new one for each entry anyway.
+func (a *Agent) goesOn(e End, now time.Time) {
+	switch c := a.def; {
+	case !e.GoesOn || c.Context != hook.ContextSession:
+		if e.Acknowledged > 0 || e.Bound {
+			a.past.goesOn = time.Time{}
+		}
+	case e.Left:
+		a.past.goesOn = now.Add(resumeWithin)
+	case c.Mode == hook.Persist:
+		a.past.goesOn = now.Add(c.IdleInterval)
+	default:
+		a.past.goesOn = time.Time{}
+	}
+}
+
+// resumeWithin is how long what is queued may wait, for a slot say, and still go
+// on in the conversation.
+const resumeWithin = 24 * time.Hour
+
+// GoesOn is until when what is queued goes on in the last conversation.
+func (a *Agent) GoesOn() time.Time { return a.past.goesOn }
