@@ -47,6 +47,11 @@ var Claude = Client{
 			{"background_tasks", readTasks},
 		},
 		Block: block, Deny: deny, Failure: failureKind,
+		Failures: []string{
+			"rate_limit", serviceFailed, "overloaded", loginFailed, billingFailed, accountStopped, "oauth_org_not_allowed",
+			"verification_required", "cloud_credential_error", "invalid_request", "max_output_tokens", "model_not_found",
+			misconfigured, "unknown",
+		},
 	},
 	Transcript: Transcript{
 		Behind: 2 * time.Second, Folder: "projects",

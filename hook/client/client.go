@@ -64,8 +64,10 @@ type Hooks struct {
 	Block func(text string) ([]byte, error)
 	// Deny answers a PermissionRequest: the model reads the message.
 	Deny func(message string) ([]byte, error)
-	// Failure names what ended a turn by what a StopFailure says.
-	Failure func(e *Event) string
+	// Failure names what ended a turn by what a StopFailure says. Failures are the
+	// words for it that are known; a new release may have others.
+	Failure  func(e *Event) string
+	Failures []string
 }
 
 // StatusPrompt is the exit status of a Stop hook whose stderr is the next prompt.

@@ -1,6 +1,9 @@
 package client
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestWhatAFailureIsCalled: an entry was blamed for a proxy, a login that had run
 // out and an organization that was disabled, and dead-lettered for them.
@@ -38,6 +41,21 @@ func TestWhatAFailureIsCalled(t *testing.T) {
 	} {
 		if got := failureKind(&Event{Error: tt.error, LastMessage: tt.message}); got != tt.want {
 			t.Errorf("%s, %q: %s, want %s", tt.error, tt.message, got, tt.want)
+		}
+	}
+}
+
+// TestEachFailureHasAKnownWord that is told by its text or its status.
+func TestEachFailureHasAKnownWord(t *testing.T) {
+	t.Parallel()
+	for _, f := range failureTexts {
+		if !slices.Contains(Claude.Hooks.Failures, f.kind) {
+			t.Errorf("%q is called %s", f.text, f.kind)
+		}
+	}
+	for status, kind := range failureStatuses {
+		if !slices.Contains(Claude.Hooks.Failures, kind) {
+			t.Errorf("%s is called %s", status, kind)
 		}
 	}
 }

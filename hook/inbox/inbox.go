@@ -98,7 +98,7 @@ type Via string
 const (
 	ViaKickoff Via = "kickoff" // in the prompt argument the session started with
 	ViaStop    Via = "stop"    // by a Stop hook
-	ViaResume  Via = "resume"  // by going on with its conversation; see Queue.Rebind
+	ViaResume  Via = "resume"  // by going on with its conversation; see Held.Rebind
 )
 
 // Reason says why an entry became a dead letter. The list is closed.
