@@ -24,7 +24,7 @@ var beyond = regexp.MustCompile(strings.Join([]string{
 	// Another language: schedules, templates, globs, zones, how long is too long.
 	`\bcron: "`, `: there is no \{\{`, `: the template does not work: `, `\bwatch\[\d+\]: "[^"]*" (is not a valid pattern|never matches|is absolute|leads out of the agent's dir)$`,
 	`: heartbeat's own files change`, `: "[^"]*" is not a pattern for names of variables$`, `: the time zone .* is not known$`, `: Claude Code refuses "`,
-	`: \S+ is too long$`, `\bevery: .* is too short$`, `\bmax-entry: .* is out of range$`, `: is \d+ bytes long$`,
+	`: \S+ is too long$`, `\bevery: .* is too short$`, `\b(max-entry|memory): .* is out of range$`, `: is \d+ bytes long$`,
 	// More than one key.
 	`\bdir: is missing$`, `: no agents are declared$`, `: is the directory of agent`, `: lies inside the directory of agent`, `: contains the directory of agent`,
 	`: differs from agent .* by case alone$`, `: is declared already`, `: the name .* is that of the trigger in line`,

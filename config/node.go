@@ -135,9 +135,22 @@ func (l *loader) table(p place, known []string, other elsewhere) (table, bool) {
 			t[key] = value
 			continue
 		}
+		if p.path == "" && strings.HasPrefix(key, "x-") {
+			continue // the person's own, for anchors
+		}
 		l.unknown(key, value, known, other)
 	}
 	return t, true
+}
+
+// meant are keys of ours by what other programs call them, without separators and
+// in small letters.
+var meant = map[string]string{
+	"directory": "dir", "folder": "dir", "path": "dir", "workdir": "dir", "workingdirectory": "dir", "cwd": "dir", "workspace": "dir",
+	"cmd": "command", "run": "command", "exec": "command", "entrypoint": "command",
+	"schedule": "cron", "tz": "timezone", "zone": "timezone", "environment": "env", "envfiles": "env-file",
+	"text": "prompt", "message": "prompt", "task": "prompt", "interval": "every", "files": "watch", "glob": "watch",
+	"concurrency": "max-sessions", "parallel": "max-sessions", "retries": "max-attempts", "limits": "resources", "includes": "include",
 }
 
 // unknown notes a key that nobody knows, at the key.
@@ -149,6 +162,9 @@ func (l *loader) unknown(key string, p place, known []string, other elsewhere) {
 	}
 	if other != nil {
 		hint = other(key)
+	}
+	if other := meant[simplify(key)]; hint == "" && slices.Contains(known, other) {
+		hint = "did you mean " + other + "?"
 	}
 	if hint == "" {
 		if near := Nearest(key, known); near != nil {

@@ -79,6 +79,7 @@ func generate(t *testing.T) []byte {
 	declared, included := generator.NewProperties(), generator.NewProperties()
 	declared.Set("agents", &generator.Schema{Type: "object"})
 	included.Set("include", &generator.Schema{MinItems: new(uint64(1))})
+	root.PatternProperties = map[string]*generator.Schema{"^x-": {Description: "Anything, for anchors."}}
 	root.AnyOf = []*generator.Schema{{Properties: declared, Required: []string{"agents"}}, {Properties: included, Required: []string{"include"}}}
 	// Keys that are there and have nothing below them, as when all of it is
 	// commented out.

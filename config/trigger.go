@@ -215,7 +215,7 @@ func (l *loader) zone(t table, otherwise *time.Location) *time.Location {
 		l.zones[name] = zone
 	}
 	if zone == nil {
-		l.problem(p, fmt.Sprintf("the time zone %q is not known", cut(name)), "a name such as Europe/Rome, UTC or Local")
+		l.problem(p, fmt.Sprintf("the time zone %q is not known", cut(name)), zoneHint(name))
 		return otherwise
 	}
 	return zone
