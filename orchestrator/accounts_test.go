@@ -21,9 +21,7 @@ func limited(kind string) act {
 
 func TestAParkedAccountParksAllOfItsAgents(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b", "c", "other")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b c other", func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions = 1
 		r.agent("other").Env = map[string]string{"ANTHROPIC_API_KEY": "of another account"}
 		for _, name := range []string{"a", "b", "c"} {
@@ -106,9 +104,7 @@ func TestWhoFailsAloneIsParkedAlone(t *testing.T) {
 // account is limited, which it can make up, had the others wait for each other.
 func TestOneAgentsFailuresHoldBackNobody(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "bad", "slow", "good", "unlucky")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "bad slow good unlucky", func(t *testing.T, r *rig) {
 		r.set("bad", limited("rate_limit"))
 		r.set("slow", func(f *fakeSession) session.Outcome {
 			f.say(hook.Turn)
@@ -273,9 +269,7 @@ func TestManyAgentsOfOneAccount(t *testing.T) {
 // the others could wait for the one that would never try it.
 func TestWhoIsRemovedWhileItStartsLeavesItsAccount(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		r.sleep(time.Second)

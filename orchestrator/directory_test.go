@@ -27,9 +27,7 @@ func (r *rig) replace(agent string) {
 // had the lock of the new one, and what was queued in it was found by chance.
 func TestADirectoryThatIsRemovedAndMadeAgainIsLockedAnew(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		dir := r.agent("a").Dir
@@ -91,9 +89,7 @@ func TestADirectoryThatIsReplacedIsLockedAnew(t *testing.T) {
 // A directory that is away and comes back is the one that is locked.
 func TestADirectoryThatComesBackIsTheOneThatWasLocked(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		dir := r.agent("a").Dir
@@ -119,9 +115,7 @@ func TestADirectoryThatComesBackIsTheOneThatWasLocked(t *testing.T) {
 
 func TestASessionWhoseDirectoryIsReplacedEnds(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.agent("a").Mode = hook.Persist
 		r.set("a", func(f *fakeSession) session.Outcome {
 			f.say(hook.Waiting)
@@ -144,9 +138,7 @@ func TestASessionWhoseDirectoryIsReplacedEnds(t *testing.T) {
 // What stands in the place of a directory may be another fleet's.
 func TestAReplacedDirectoryOfAnotherRunIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		r.replace("a")
@@ -176,9 +168,7 @@ func TestAReplacedDirectoryOfAnotherRunIsLeftAlone(t *testing.T) {
 // An agent that waits for a slot and loses its directory is in nobody's way.
 func TestAnAgentWithoutItsDirectoryLeavesTheLineForASlot(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "busy", "lost", "next")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "busy lost next", func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions = 1
 		r.send("busy", 4)
 		stop := r.run()
@@ -203,9 +193,7 @@ func TestAnAgentWithoutItsDirectoryLeavesTheLineForASlot(t *testing.T) {
 // It was held as if its queue could not be read.
 func TestAFolderOfTheQueueThatIsGoneHoldsNobody(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		if err := os.RemoveAll(r.agent("a").Home); err != nil {

@@ -58,9 +58,7 @@ func TestDrainAndPersistShareSlots(t *testing.T) {
 // slot again when those who waited had theirs.
 func TestAnEndlessQueueStarvesNobody(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "endless", "tick", "short")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "endless tick short", func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions, r.fleet.SlotTime = 2, 30*time.Minute
 		r.agent("tick").Mode, r.agent("tick").OnIdle = hook.Persist, hook.IdleTick
 		r.set("tick", persists)
@@ -96,9 +94,7 @@ func TestAnEndlessQueueStarvesNobody(t *testing.T) {
 // those who need a slot get them in the order in which the sessions went idle.
 func TestTheLongestWaitingSessionYieldsFirst(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "p1", "p2", "p3", "n1", "n2", "n3")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "p1 p2 p3 n1 n2 n3", func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions = 3
 		for i, name := range []string{"p2", "p3", "p1"} {
 			r.agent(name).Mode = hook.Persist

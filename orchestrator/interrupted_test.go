@@ -391,9 +391,7 @@ func TestWorkThatDoesNotMoveIsTold(t *testing.T) {
 // session ended.
 func TestDroppedWorkIsNotStuck(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.agent("a").StuckAfter = config.DefaultStuckAfter
 		r.set("a", interrupts("server_error", inbox.Offered))
 		r.send("a", 1)

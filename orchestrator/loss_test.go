@@ -11,9 +11,7 @@ import (
 // TestAQueueThatGoesWithoutASession: nobody noticed.
 func TestAQueueThatGoesWithoutASession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		synctest.Wait() // the inboxes are watched

@@ -209,9 +209,7 @@ func TestARenamedAgentStaysPaused(t *testing.T) {
 // firing, and not the other one.
 func TestANameThatAnotherTriggerHad(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		trigger := func(name, prompt string) config.Trigger {
 			c := daily(t, name, "9")
 			c.Cron.Prompt, c.Cron.Overlap = prompt, config.OverlapSkip

@@ -107,9 +107,7 @@ func TestAClientThatRefusesEverythingCostsOneDeadLetter(t *testing.T) {
 // What the service cannot do is no entry's fault, however long it lasts.
 func TestAServiceThatFailsForHoursCostsNoEntryAndHoldsNobody(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.set("a", chokes("do", session.Outcome{Why: hook.EndAPIFailure, Detail: "server_error", Bound: true}))
 		r.send("a", 2)
 		stop := r.run()

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/config"
@@ -19,9 +18,7 @@ import (
 // our hooks was tried six times, with as many paid turns.
 func TestWhatOnlyAPersonCanHelpHoldsAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		var blocked atomic.Bool
 		blocked.Store(true)
 		r.opt.Prepare = func(a *config.Agent) (launch.Prepared, error) {
@@ -68,9 +65,7 @@ func TestWhatPassesHoldsNoAgent(t *testing.T) {
 
 func holdsNobody(t *testing.T, cause error) {
 	t.Helper()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		var full atomic.Bool
 		full.Store(true)
 		r.opt.Prepare = func(*config.Agent) (launch.Prepared, error) {

@@ -46,9 +46,7 @@ func TestTooFewOpenFiles(t *testing.T) {
 // agent, and must not be done again for each one that comes.
 func TestAReloadOfManyWatchesTheInboxesOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		var watches atomic.Int64
 		var mu sync.Mutex
 		var last []string

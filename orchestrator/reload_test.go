@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,9 +42,7 @@ func cron(t *testing.T, name, spec string) config.Trigger {
 
 func TestReloadLeavesUnchangedAgentsAlone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		r.agent("a").Triggers = []config.Trigger{cron(t, "hourly", "0 * * * *")}
 		r.agent("a").Mode = hook.Persist
 		r.set("a", persists)
@@ -75,9 +72,7 @@ func TestReloadLeavesUnchangedAgentsAlone(t *testing.T) {
 
 func TestReloadAddsRemovesAndChanges(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "gone", "changed", "stays")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "gone changed stays", func(t *testing.T, r *rig) {
 		r.agent("changed").Triggers = []config.Trigger{cron(t, "hourly", "0 * * * *")}
 		for _, name := range []string{"gone", "changed", "stays"} {
 			r.send(name, 2)
@@ -125,9 +120,7 @@ func TestReloadAddsRemovesAndChanges(t *testing.T) {
 
 func TestAChangedPersistSessionMakesWay(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		var commands []string
 		r.agent("a").Mode = hook.Persist
 		r.set("a", func(f *fakeSession) session.Outcome {
@@ -156,9 +149,7 @@ func TestAChangedPersistSessionMakesWay(t *testing.T) {
 
 func TestABadReloadChangesNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		r.mkdir(r.declare("b").Dir)
@@ -191,9 +182,7 @@ func TestABadReloadChangesNothing(t *testing.T) {
 
 func TestAFixedDefinitionEndsAHold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "paused")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a paused", func(t *testing.T, r *rig) {
 		r.set("a", ends(session.Outcome{Why: hook.EndExited, ExitCode: 127}))
 		r.send("a", 1)
 		stop := r.run()
@@ -220,9 +209,7 @@ func TestAFixedDefinitionEndsAHold(t *testing.T) {
 
 func TestTriggersThatGoFireNoMore(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.agent("a").Triggers = []config.Trigger{cron(t, "one", "0 * * * *"), cron(t, "two", "30 * * * *")}
 		stop := r.run()
 		defer stop()

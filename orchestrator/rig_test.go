@@ -66,6 +66,17 @@ func newRig(t *testing.T, names ...string) *rig {
 	return r
 }
 
+// inBubble is a test of a fleet of agents, named with blanks between them, whose
+// clock is the test's (testing/synctest). Their directory is made outside of it.
+func inBubble(t *testing.T, names string, do func(t *testing.T, r *rig)) {
+	t.Helper()
+	r := newRig(t, strings.Fields(names)...)
+	synctest.Test(t, func(t *testing.T) {
+		r.t = t
+		do(t, r)
+	})
+}
+
 // declare is an agent with the defaults of config.
 func (r *rig) declare(name string) *config.Agent {
 	dir := filepath.Join(r.dir, name)

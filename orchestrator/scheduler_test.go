@@ -24,9 +24,7 @@ func (r *rig) mkdir(path string) {
 
 func TestWorkIsDoneAndAgentsAreIdle(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		r.send("a", 3)
 		stop := r.run()
 		r.sleep(boot + 2*entry + time.Second)
@@ -50,9 +48,7 @@ func TestWorkIsDoneAndAgentsAreIdle(t *testing.T) {
 // What no notification told of is noticed at the next look around.
 func TestQueuesAreLookedAtNowAndThen(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		synctest.Wait()
@@ -67,9 +63,7 @@ func TestQueuesAreLookedAtNowAndThen(t *testing.T) {
 
 func TestRestartsBackOffAndThenHold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.set("a", ends(session.Outcome{Why: hook.EndCrashed, Bound: true}))
 		r.send("a", 1)
 		stop := r.run()
@@ -100,9 +94,7 @@ func TestRestartsBackOffAndThenHold(t *testing.T) {
 
 func TestAnAcknowledgementResetsTheBackOff(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.set("a", func(f *fakeSession) session.Outcome {
 			f.take(entry)
 			return session.Outcome{Why: hook.EndCrashed, Bound: true}
@@ -125,9 +117,7 @@ func TestAnAcknowledgementResetsTheBackOff(t *testing.T) {
 
 func TestOldFailuresLeaveTheWindow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.agent("a").MaxRestarts, r.agent("a").RestartWindow = 3, 4*time.Second
 		r.set("a", ends(session.Outcome{Why: hook.EndCrashed, Bound: true}))
 		r.send("a", 1)
@@ -145,9 +135,7 @@ func TestOldFailuresLeaveTheWindow(t *testing.T) {
 
 func TestOneSlotIsShared(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b", "c")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b c", func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions = 1
 		for _, name := range []string{"a", "b", "c"} {
 			r.send(name, 1)
@@ -171,9 +159,7 @@ func TestOneSlotIsShared(t *testing.T) {
 
 func TestAWaitingSessionYieldsItsSlot(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "early", "late", "needy")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "early late needy", func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions = 2
 		for _, name := range []string{"early", "late"} {
 			r.agent(name).Mode = hook.Persist
@@ -196,9 +182,7 @@ func TestAWaitingSessionYieldsItsSlot(t *testing.T) {
 
 func TestATickSessionKeepsItsSlot(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "needy")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a needy", func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions = 1
 		r.agent("a").Mode, r.agent("a").OnIdle = hook.Persist, hook.IdleTick
 		r.set("a", persists)
@@ -250,9 +234,7 @@ func TestOnceEndsWhenNothingIsLeft(t *testing.T) {
 // TestOnceThatIsOutOfTimeLetsTurnsFinish: it cut them off.
 func TestOnceThatIsOutOfTimeLetsTurnsFinish(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.fleet.ShutdownGrace = time.Minute
 		r.opt.Once, r.opt.OnceTimeout = true, boot+entry/2
 		r.set("a", func(f *fakeSession) session.Outcome {
@@ -296,9 +278,7 @@ func TestStartsAreSpaced(t *testing.T) {
 
 func TestGroupsBoundTheirAgents(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "g1", "g2", "g3", "free")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "g1 g2 g3 free", func(t *testing.T, r *rig) {
 		r.fleet.Groups = map[string]int{"gpu": 1}
 		for _, name := range []string{"g1", "g2", "g3"} {
 			r.agent(name).Group = "gpu"
@@ -321,9 +301,7 @@ func TestGroupsBoundTheirAgents(t *testing.T) {
 
 func TestAWaitingSessionYieldsWithinItsGroup(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "other", "g1", "g2")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "other g1 g2", func(t *testing.T, r *rig) {
 		r.fleet.Groups = map[string]int{"gpu": 1}
 		for _, name := range []string{"other", "g1"} {
 			r.agent(name).Mode = hook.Persist
@@ -382,9 +360,7 @@ func TestSlotsAreFair(t *testing.T) {
 
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		r.send("a", 3)
 		stop := r.run()
 		r.sleep(boot + entry/2)
@@ -419,9 +395,7 @@ func TestPauseAndResume(t *testing.T) {
 
 func TestPauseAll(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		if states, err := r.s.Pause(); err != nil || len(states) != 2 {
@@ -454,9 +428,7 @@ func TestPauseAll(t *testing.T) {
 
 func TestResumeEndsAHold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.set("a", ends(session.Outcome{Why: hook.EndCrashed, Bound: true}))
 		r.send("a", 1)
 		stop := r.run()
@@ -477,9 +449,7 @@ func TestResumeEndsAHold(t *testing.T) {
 
 func TestTurnsMayFinishOnShutdown(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		r.fleet.ShutdownGrace = 30 * time.Second
 		r.agent("b").Mode = hook.Persist
 		r.set("b", persists)
@@ -534,9 +504,7 @@ func TestShutdownGraceEndsAndSoDoesAskingTwice(t *testing.T) {
 
 func TestNothingIsWantedOfARunThatStops(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.run()()
 		if _, err := r.s.Pause("a"); !errors.Is(err, errStopping) {
 			t.Errorf("Pause: %v", err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,9 +16,7 @@ import (
 // free.
 func TestReloadMovesAndRenames(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "moves", "old")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "moves old", func(t *testing.T, r *rig) {
 		r.send("moves", 1)
 		r.send("old", 3)
 		stop := r.run()
@@ -54,9 +51,7 @@ func TestReloadMovesAndRenames(t *testing.T) {
 // list, so that the next reload could not lock its directory, or forgot it.
 func TestAReloadRightAfterAnother(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		both := r.with(r.declare("a"), r.declare("b"))
@@ -99,9 +94,7 @@ func TestAReloadRightAfterAnother(t *testing.T) {
 // new version of the file was then never loaded.
 func TestAReloadReplacesOneThatWaits(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "moves", "stays")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "moves stays", func(t *testing.T, r *rig) {
 		r.send("moves", 1)
 		stop := r.run()
 		defer stop()
@@ -143,9 +136,7 @@ func TestAReloadReplacesOneThatWaits(t *testing.T) {
 // TestTwoAgentsSwapDirectories does so in the middle of their turns.
 func TestTwoAgentsSwapDirectories(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		r.send("a", 2)
 		r.send("b", 1)
 		stop := r.run()
@@ -172,9 +163,7 @@ func TestTwoAgentsSwapDirectories(t *testing.T) {
 // the stop finds it at.
 func TestReloadsAtOnceAndDuringAStop(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a", "b")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
 		r.send("a", 1)
 		stop := r.run()
 		r.sleep(boot + entry/2)

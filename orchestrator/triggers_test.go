@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/config"
@@ -37,9 +36,7 @@ func (r *rig) remembers() time.Time {
 // offers the same fire again, and the inbox refuses it.
 func TestACrashBeforeTheRecordFiresNothingTwice(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		hourly := cron(t, "hourly", "0 * * * *")
 		hourly.Cron.Missed = sources.MissedAll
 		r.agent("a").Triggers = []config.Trigger{hourly}
@@ -73,9 +70,7 @@ func TestACrashBeforeTheRecordFiresNothingTwice(t *testing.T) {
 // the run ends.
 func TestTheEndOfARunKeepsTheLastFire(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.agent("a").Triggers = []config.Trigger{cron(t, "hourly", "0 * * * *")}
 		stop := r.run()
 		time.Sleep(time.Hour + time.Millisecond)
@@ -93,9 +88,7 @@ func TestTheEndOfARunKeepsTheLastFire(t *testing.T) {
 // again, and its poll never ran any more.
 func TestAPromptThatIsTooLargeIsADeadLetter(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.agent("a").MaxEntry = 1000
 		hourly := cron(t, "hourly", "0 * * * *")
 		hourly.Cron.Prompt = strings.Repeat("x", 1000)
@@ -115,9 +108,7 @@ func TestAPromptThatIsTooLargeIsADeadLetter(t *testing.T) {
 // TestADamagedMemoryStopsNoTriggers: they did not run, and only the log said so.
 func TestADamagedMemoryStopsNoTriggers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.agent("a").Triggers = []config.Trigger{cron(t, "hourly", "0 * * * *")}
 		path := filepath.Join(r.dir, "state", "triggers", "a.json")
 		r.mkdir(filepath.Dir(path))
@@ -147,9 +138,7 @@ func TestADamagedMemoryStopsNoTriggers(t *testing.T) {
 // a moment they did not run until the next reload.
 func TestTriggersThatCouldNotBeginRunLater(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.agent("a").Triggers = []config.Trigger{cron(t, "hourly", "0 * * * *")}
 		path := filepath.Join(r.dir, "state", "triggers", "a.json")
 		r.mkdir(path)
@@ -175,9 +164,7 @@ func TestTriggersThatCouldNotBeginRunLater(t *testing.T) {
 // TestPausesThatCannotBeRead start nobody who may be paused, and say what to do.
 func TestPausesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		defer stop()
 		if err := os.WriteFile(filepath.Join(r.dir, "state", "paused.json"), nil, 0o600); err != nil {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/hook/inbox"
@@ -16,9 +15,7 @@ import (
 // A lock that may not be opened was reported as a session that still lives.
 func TestALockThatCannotBeOpenedIsNoLiveSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.mkdir(r.agent("a").Home)
 		lock := filepath.Join(filepath.Dir(r.agent("a").Inbox), inbox.SessionLock)
 		if err := os.Symlink(filepath.Join(r.dir, "elsewhere"), lock); err != nil {
@@ -39,9 +36,7 @@ func TestALockThatCannotBeOpenedIsNoLiveSession(t *testing.T) {
 // it was empty.
 func TestAQueueThatCannotBeReadIsNotEmpty(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		home := r.agent("a").Home
 		if err := errors.Join(os.MkdirAll(r.agent("a").Dir, 0o700), os.WriteFile(home, nil, 0o600)); err != nil {
 			t.Fatal(err)
