@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,20 +30,25 @@ func realClient(t *testing.T) client {
 	if where := os.Getenv(envNamespace); where != loopback {
 		missing("the real client is not run: %s", where)
 	}
+	path, err := realClientPath()
+	if err != nil {
+		missing("the real client is not there: %v; run bash .ci/client/install, or set HEARTBEAT_CLAUDE", err)
+	}
+	return client{name: "real", path: path, real: true}
+}
+
+// realClientPath is where the real client is, or an error.
+func realClientPath() (string, error) {
 	path := os.Getenv("HEARTBEAT_CLAUDE")
 	if path == "" {
 		found, _ := filepath.Glob("../../.ci/client/node_modules/@anthropic-ai/claude-code-linux-*/claude")
 		if len(found) == 0 {
-			missing("the real client is not installed: run bash .ci/client/install, or set HEARTBEAT_CLAUDE")
+			return "", errors.New("it is not installed")
 		}
 		path = found[0]
 	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := os.Stat(path); err != nil {
-		missing("the real client is not there: %v", err)
+		return "", err
 	}
-	return client{name: "real", path: path, real: true}
+	return filepath.Abs(path)
 }

@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -39,7 +41,19 @@ func TestMain(m *testing.M) {
 			os.Setenv(envNamespace, err.Error())
 		}
 	}
+	fewerAtOnce()
 	os.Exit(testbed.Run(m))
+}
+
+// fewerAtOnce runs two tests for each processor where the real client is there,
+// unless the person says how many: it takes two seconds of a processor to start.
+func fewerAtOnce() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if _, err := realClientPath(); !said && err == nil {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
 }
 
 // inNamespace runs this program again in a new network namespace and returns
