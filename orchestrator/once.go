@@ -1,6 +1,9 @@
 package orchestrator
 
 import (
+	"context"
+	"time"
+
 	"heartbeat/config"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/queue"
@@ -40,6 +43,19 @@ func (f *fleet) mayBeFinished() bool {
 	}
 	o.news = false
 	return true
+}
+
+// limitOnce has a run with Once end after OnceTimeout at the latest, unless the
+// function that it returns is called.
+func (s *Scheduler) limitOnce(quit context.CancelCauseFunc) (stop func() bool) {
+	if !s.opt.Once {
+		return func() bool { return false }
+	}
+	limit := s.opt.OnceTimeout
+	if limit <= 0 {
+		limit = time.Hour
+	}
+	return time.AfterFunc(limit, func() { quit(errOnceTimeout) }).Stop
 }
 
 // finishOnce ends a run with Once when nothing is left to do: nothing is queued,

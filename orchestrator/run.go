@@ -34,14 +34,7 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	s.begin(work, quit)
 	stopOnSignal := context.AfterFunc(ctx, func() { quit(ErrShutdown) })
 	defer stopOnSignal()
-	if s.opt.Once {
-		limit := s.opt.OnceTimeout
-		if limit <= 0 {
-			limit = time.Hour
-		}
-		timer := time.AfterFunc(limit, func() { quit(errOnceTimeout) })
-		defer timer.Stop()
-	}
+	defer s.limitOnce(quit)()
 	s.happened(nil, func(time.Time) { s.fleet.stage, s.fleet.once.news = ready, true })
 	s.opt.Ready()
 	<-work.Done()

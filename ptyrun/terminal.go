@@ -2,15 +2,49 @@ package ptyrun
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	ossignal "os/signal"
 	"sync"
 	"syscall"
 
+	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
+
+// The size of a terminal when none is given.
+const (
+	DefaultRows = 50
+	DefaultCols = 200
+)
+
+// open makes the PTY, gives its slave side to the command and returns it.
+func (c *Child) open(rows, cols int) (tty *os.File, err error) {
+	if rows <= 0 {
+		rows = DefaultRows
+	}
+	if cols <= 0 {
+		cols = DefaultCols
+	}
+	c.master, tty, err = pty.Open()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start %q: %w: %w", c.cmd.Args[0], ErrPTY, err)
+	}
+	err = c.Resize(rows, cols)
+	if err == nil {
+		// pty.Open leaves the master blocking: Close would not end a Read.
+		err = c.control(func(fd int) error { return unix.SetNonblock(fd, true) })
+	}
+	if err != nil {
+		_ = tty.Close()
+		_ = c.master.Close()
+		return nil, fmt.Errorf("cannot start %q: %w: %w", c.cmd.Args[0], ErrPTY, err)
+	}
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = tty, tty, tty
+	return tty, nil
+}
 
 // window is the caller's terminal, when there is one.
 type window struct {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -333,16 +331,6 @@ func (c *Cron) delay(at time.Time) time.Duration {
 		return c.Was
 	}
 	return c.Delay
-}
-
-// Offset is how much later than its schedule a trigger fires whose jitter is
-// given: from 0 up to it, always the same for one key, spread over different ones.
-func Offset(jitter time.Duration, key string) time.Duration {
-	if jitter <= 0 {
-		return 0
-	}
-	sum := sha256.Sum256([]byte(key))
-	return time.Duration(binary.BigEndian.Uint64(sum[:8]) % uint64(jitter))
 }
 
 // wallNow is the wall clock alone: comparisons must see that it was set.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"heartbeat/ptyrun"
 	"heartbeat/ptyrun/screen"
 )
 
@@ -34,7 +35,7 @@ func (t *tail) screen() string {
 	out := append([]byte(nil), t.buf...)
 	t.mu.Unlock()
 	var lines []string
-	for _, l := range screen.Text(50, 200, out) {
+	for _, l := range screen.Text(ptyrun.DefaultRows, ptyrun.DefaultCols, out) {
 		if strings.TrimSpace(l) != "" {
 			lines = append(lines, strings.TrimRight(l, " "))
 		}

@@ -5,66 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
-
-	"heartbeat/hook"
 )
-
-var (
-	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	ownVariables = hook.Variables()
-)
-
-func (l *loader) env(t table) map[string]string {
-	where, ok := t["env"]
-	if !ok {
-		return nil
-	}
-	env := map[string]string{}
-	for name, p := range l.entries(where) {
-		switch {
-		case !variableForm.MatchString(name):
-			l.problem(p, fmt.Sprintf("%q is not the name of a variable", cut(name)), "letters, digits and _, no digit first")
-		case slices.Contains(ownVariables, name):
-			l.problem(p, "is set by heartbeat itself", "remove it")
-		case empty(p.node):
-			l.problem(p, "has no value", `write "" for an empty one`)
-		default:
-			env[name], _ = l.word(p)
-		}
-	}
-	return env
-}
-
-// envFile returns where the file is. It is not looked at: what is in it may
-// change until a session starts.
-func (l *loader) envFile(t table) string {
-	p, ok := t["env-file"]
-	if !ok {
-		return ""
-	}
-	text, _ := l.expand(p)
-	l.names(p, text)
-	return text
-}
-
-// globs reads a list of globs for the names of variables.
-func (l *loader) globs(t table, key string) []string {
-	p, ok := t[key]
-	if !ok {
-		return nil
-	}
-	list := l.texts(p, `for example [HTTPS_PROXY, "AWS_*"]`)
-	for _, g := range list {
-		if _, err := path.Match(g, ""); err != nil || strings.ContainsAny(g, "/=") {
-			l.problem(p, fmt.Sprintf("%q is not a pattern for names of variables", cut(g)), `for example "AWS_*"`)
-		}
-	}
-	return list
-}
 
 // maxEnvFile bounds an env-file; a whole environment is at most 2 MiB
 // (execve(2)).
