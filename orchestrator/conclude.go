@@ -163,6 +163,8 @@ func (s *Scheduler) ring(m *member, at time.Time) {
 			s.count(m, cfg)
 		case agent.Reclaim:
 			s.reclaim(m, cfg)
+		case agent.Ask:
+			s.ask(m, cfg)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/preflight"
 )
 
 // errFinished ends a run with Once.
@@ -55,5 +56,9 @@ func failure(err error) *agent.Failed {
 	if err == nil {
 		return nil
 	}
-	return &agent.Failed{Text: withHint(err), Person: needsPerson(err), NoRoom: launch.Passes(err)}
+	f := &agent.Failed{Text: withHint(err), Person: needsPerson(err), NoRoom: launch.Passes(err)}
+	if b, ok := errors.AsType[*preflight.BlockedError](err); ok && !f.NoRoom {
+		f.Text, f.Fix = f.Text+"; it goes on by itself then", b.Hint()
+	}
+	return f
 }

@@ -83,6 +83,11 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 			m.Loses(why.Error())
 			m.InspectLater(now)
 		}
+		for _, m := range f.members {
+			if m.AskNow(now) {
+				f.touch(m)
+			}
+		}
 	})
 	return c, err
 }

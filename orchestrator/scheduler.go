@@ -72,9 +72,11 @@ type Scheduler struct {
 	published *status.Publisher
 	// recoveries is room for agents that are recovered at once.
 	recoveries chan struct{}
-	lookout    lookout
-	glances    glances
-	backlogs   status.Backlogs
+	// asking is room for the one agent that is asked whether its sessions can work.
+	asking   chan struct{}
+	lookout  lookout
+	glances  glances
+	backlogs status.Backlogs
 
 	// changing is held by the one who changes what is run, or what is kept of it.
 	changing sync.Mutex
@@ -104,7 +106,7 @@ func New(opt Options) (*Scheduler, error) {
 	s := &Scheduler{
 		opt: opt, log: opt.Log, stopHooks: stophooks.Of(opt.StateDir),
 		records:    records{observe: opt.Observe, log: opt.Log},
-		recoveries: make(chan struct{}, recoveriesAtOnce()), published: status.NewPublisher(opt.StateDir, opt.Log),
+		recoveries: make(chan struct{}, recoveriesAtOnce()), asking: make(chan struct{}, 1), published: status.NewPublisher(opt.StateDir, opt.Log),
 		fleet: fleet{declared: opt.Fleet, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
 	s.lookout.s = s

@@ -37,10 +37,13 @@ func (c course) run() {
 		return
 	}
 	if err != nil {
-		c.log.Error("agent failed", "agent", c.m.Name, "err", err)
+		f := failure(err)
+		if f.Fix == "" { // else the change of its state says it all
+			c.log.Error("agent failed", "agent", c.m.Name, "err", err)
+		}
 		c.happened(c.m, func(now time.Time) {
 			c.fleet.declines(c.m, now)
-			c.m.Fails(*failure(err), now, agent.Roll())
+			c.m.Fails(*f, now, agent.Roll())
 		})
 		return
 	}
@@ -75,12 +78,9 @@ func (c course) start() (session.Live, session.Spec, error) {
 	if !c.admitted(account.Of(env)) {
 		return fail(errNotAdmitted)
 	}
-	prepared, err := c.opt.Prepare(c.def)
+	prepared, err := c.prepare(c.m, c.def)
 	if err != nil {
 		return fail(err)
-	}
-	if prepared.Changed {
-		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Applied})
 	}
 	spec, err := c.spec(prepared, env)
 	if err != nil {
@@ -88,6 +88,40 @@ func (c course) start() (session.Live, session.Spec, error) {
 	}
 	live, err := c.opt.Runner.Start(context.Background(), spec)
 	return live, spec, err
+}
+
+// prepare brings a member's directory in line, and asks what would keep a session
+// from working.
+func (s *Scheduler) prepare(m *member, def *config.Agent) (launch.Prepared, error) {
+	prepared, err := s.opt.Prepare(def)
+	if err == nil && prepared.Changed {
+		s.records.note(journal.Event{Agent: m.Name, Kind: journal.Applied})
+	}
+	return prepared, err
+}
+
+// ask asks whether what keeps a member's sessions from working is gone.
+func (s *Scheduler) ask(m *member, def *config.Agent) {
+	select {
+	case s.asking <- struct{}{}:
+	case <-s.work.Done():
+		return
+	}
+	defer func() { <-s.asking }()
+	var err error
+	if s.has(m, def) { // else nobody knows; it is looked for
+		_, err = launch.Environment(def)
+		if err == nil {
+			_, err = s.prepare(m, def)
+		}
+	} else {
+		err = errors.New("its directory is not the one that was locked")
+	}
+	s.happened(m, func(now time.Time) {
+		if m.Def() == def {
+			m.Asked(failure(err), now)
+		}
+	})
 }
 
 // admitted notes which account the session will work on, and reports whether it

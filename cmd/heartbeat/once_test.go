@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,12 +74,41 @@ func (w *world) queue() string {
 func TestARunOnceThatTakesTooLongSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    command: [heartbeat, simulate]\n")
-	w.put("triage/.claude/settings.json", "{")
+	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    command: [sh, -c, exit 3]\n")
+	w.put("triage/x", "")
 	w.ok("send", "triage", "anything")
 	o := w.run("run", "--once", "--once-timeout", "1s")
 	if o.status != exitError || !strings.Contains(o.stderr, `heartbeat stopped why="--once-timeout is over"`) ||
 		!strings.Contains(o.stderr, "cannot finish: --once-timeout is over; triage: ") {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestARunOnceThatCannotWorkEndsAtOnce: it tried for as long as it took, and its
+// last line did not say what to do.
+func TestARunOnceThatCannotWorkEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ command, field, says string }{
+		"no client":   {"[gone]", "", "it is not found; npm install"},
+		"no trust":    {"[./claude]", "", "is not trusted"},
+		"no env-file": {"[heartbeat, simulate]", "    env-file: gone.env\n", "gone.env, and chmod 600 it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    command: "+tt.command+"\n"+tt.field)
+			w.put("home/.claude.json", `{"hasCompletedOnboarding":true}`)
+			w.put("triage/x", "")
+			w.put("claude", "")
+			if err := os.Chmod(filepath.Join(w.dir, "claude"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			w.ok("send", "triage", "anything")
+			o := w.run("run", "--once")
+			if o.status != exitError || !strings.Contains(o.stderr, "heartbeat: cannot finish: triage: ") || !strings.Contains(o.stderr, tt.says) ||
+				!strings.Contains(o.stderr, "goes on by itself") || strings.Contains(o.stderr, "ERROR") {
+				t.Errorf("%+v", o)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 // Claude is Claude Code.
 var Claude = Client{
 	Name:     "Claude Code",
+	Program:  "claude",
 	Versions: Versions{Measured: "2.1.329", Oldest: "2.1.78", Of: versionOf},
 	Hooks: Hooks{
 		Known: []string{

@@ -19,7 +19,9 @@ import (
 // Client is what is known of one program. What one of them does not have is the
 // zero value: no variable, no flag, no function.
 type Client struct {
-	Name       string
+	Name string
+	// Program is what its program is called.
+	Program    string
 	Versions   Versions
 	Hooks      Hooks
 	Transcript Transcript

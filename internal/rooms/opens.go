@@ -69,8 +69,8 @@ var openers = map[string]string{
 	"orchestrator/claim/claim.go":      workspace,
 	"orchestrator/workspace/folder.go": workspace,
 
-	"orchestrator/doctor/imports.go": "folders of rules, which it lists as the client does, through links",
-	"hook/handwired.go":              "it makes a new file, and opens none that is there",
+	"orchestrator/preflight/imports.go": "folders of rules, which it lists as the client does, through links",
+	"hook/handwired.go":                 "it makes a new file, and opens none that is there",
 }
 
 // folders are the functions that open folders alone: none of them waits for a

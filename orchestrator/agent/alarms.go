@@ -18,6 +18,7 @@ const (
 	Inspect              // look at a directory that may be half removed or half made
 	Count                // count what is queued for an agent that does not start
 	Reclaim              // give disk space back that could not be given back yet
+	Ask                  // ask whether what keeps sessions from working is gone
 	alarmCount
 )
 
@@ -84,7 +85,9 @@ func (a *Agent) Ring(now time.Time) (due []Alarm) {
 	}
 	for what, at := range a.alarms {
 		if !at.IsZero() && !now.Before(at) {
-			a.alarms[what] = time.Time{}
+			if a.alarms[what] = (time.Time{}); Alarm(what) == Ask && !a.wish.removed {
+				a.alarms[what] = now.Add(askLate) // Asked comes before
+			}
 			due = append(due, Alarm(what))
 		}
 	}

@@ -31,6 +31,7 @@ var Gates = []Gate{
 	{"succession", succession},
 	{"hold", hold},
 	{"paused", paused},
+	{"preflight", preflight},
 	{"recovering", recovering},
 	{"back-off", backOff},
 	{"account", onAccount},

@@ -75,6 +75,8 @@ type Failed struct {
 	Text string
 	// Person is true where only a person can help, NoRoom where nobody need.
 	Person, NoRoom bool
+	// Fix is what to change first, where nothing can work before that: "" else.
+	Fix string
 }
 
 // Fails takes a failure, of the start of a session or without one: back-off, or a
@@ -84,6 +86,10 @@ func (a *Agent) Fails(f Failed, now time.Time, roll float64) {
 		return
 	}
 	a.life.is = None
+	if f.Fix != "" {
+		a.blocks(f, now)
+		return
+	}
 	if f.Person {
 		a.follow(next{state: status.Held, reason: f.Text})
 		return

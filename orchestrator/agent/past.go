@@ -12,6 +12,7 @@ import (
 type past struct {
 	history history
 	hold    string // why nothing starts until a person says so, or ""
+	blocked blocked
 	backOff wait
 	parked  wait // as its account has answered
 	outcome *session.Outcome
@@ -32,7 +33,8 @@ type wait struct {
 // follow carries out what the policy has decided.
 func (a *Agent) follow(n next) {
 	p := &a.past
-	p.hold, p.backOff, p.parked = "", wait{}, wait{}
+	p.hold, p.backOff, p.parked, p.blocked = "", wait{}, wait{}, blocked{}
+	a.alarms.set(Ask, time.Time{})
 	switch n.state {
 	case status.Held:
 		p.hold = n.reason

@@ -59,7 +59,7 @@ func (a *Agent) Retaken(now time.Time) {
 	switch {
 	case a.life.is == Live: // in a directory that is no more
 		a.order(session.Order{Stop: true, Finish: FinishReplaced})
-	case a.life.is == None && a.Standing(now).State != status.Held:
+	case a.life.is == None && (a.past.blocked.why != "" || a.Standing(now).State != status.Held):
 		a.past.history = history{}
 		a.Recover(FinishReplaced)
 	}

@@ -46,6 +46,7 @@ var (
 		{"", func(*Agent) {}},
 		{"back-off", func(a *Agent) { a.Fails(Failed{Text: "x"}, noon, 0) }},
 		{"hold", func(a *Agent) { a.Fails(Failed{Text: "x", Person: true}, noon, 0) }},
+		{"blocked", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y"}, noon, 0) }},
 		{"parked", func(a *Agent) { a.Parks(Parking{noon.Add(time.Minute), "a limit"}) }},
 		{"owing", func(a *Agent) { a.Recovered(session.Outcome{}, &Failed{Text: "x"}, noon, 0) }},
 	}
@@ -80,6 +81,11 @@ var all = []event{
 	{"NotBegun", func(a *Agent) { a.NotBegun("taken back") }},
 	{"Fails", func(a *Agent) { a.Fails(Failed{Text: "x"}, later, 0) }},
 	{"Fails (person)", func(a *Agent) { a.Fails(Failed{Text: "x", Person: true}, later, 0) }},
+	{"Fails (blocked)", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y"}, later, 0) }},
+	{"Asked (gone)", func(a *Agent) { a.Asked(nil, later) }},
+	{"Asked (there)", func(a *Agent) { a.Asked(&Failed{Text: "x", Fix: "y"}, later) }},
+	{"Asked (unknown)", func(a *Agent) { a.Asked(&Failed{Text: "x"}, later) }},
+	{"AskNow", func(a *Agent) { a.AskNow(later) }},
 	{"Launched", func(a *Agent) { a.Launched("t", Runs, later) }},
 	{"Launched (stop)", func(a *Agent) { a.Launched("t", EndsNow, later) }},
 	{"Reports (turn)", func(a *Agent) { a.Reports(session.Report{Phase: hook.Turn, At: later, Acknowledged: 1}, later) }},
@@ -173,6 +179,8 @@ func sound(a *Agent, before Doing, now time.Time) string {
 		return fmt.Sprintf("%s while it does %d", st, doing)
 	case st == status.Held && (r.Text == "" || !r.Until.IsZero()):
 		return "held, and nothing says why, or that a person has to come"
+	case a.past.blocked.why != "" && doing == None && !a.Removed() && a.Next().IsZero():
+		return "blocked, and never asked again"
 	case (st == status.BackingOff || st == status.Parked) && (r.Until.IsZero() || a.Next().IsZero() || a.Next().After(r.Until)):
 		return fmt.Sprintf("%s until %v, and woken at %v", st, r.Until, a.Next())
 	case st == status.Waiting && (r.Text == "" || !a.Wants(now)):
@@ -218,34 +226,38 @@ func wedged(a *Agent, now time.Time) string {
 // "." where nothing changes.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
-	from := []string{"idle", "waiting", "starting", "running", "ending", "backing-off", "parked", "held", "paused"}
+	from := []string{"idle", "waiting", "starting", "running", "ending", "backing-off", "parked", "held", "paused", "blocked"}
 	into := map[string]func(a *Agent){
 		"idle": lives[0].into, "waiting": lives[1].into, "starting": lives[3].into, "running": lives[4].into, "ending": lives[6].into,
-		"backing-off": pasts[1].into, "parked": pasts[3].into, "held": pasts[2].into, "paused": wishes[1].into,
+		"backing-off": pasts[1].into, "parked": pasts[4].into, "held": pasts[2].into, "paused": wishes[1].into,
+		"blocked": pasts[3].into,
 	}
 	for name, want := range map[string]string{
-		//                   idle        waiting     starting    running     ending      backing-off parked      held        paused
-		"Begin":            "starting    starting    .           .           .           .           .           .           .",
-		"NotBegun":         ".           .           idle        .           .           .           .           .           .",
-		"Fails":            "backing-off backing-off backing-off .           .           .           backing-off backing-off .",
-		"Fails (person)":   "held        held        held        .           .           held        held        .           .",
-		"Launched":         ".           .           running     .           .           .           .           .           .",
-		"Reports (turn)":   ".           .           .           .           running     .           .           .           .",
-		"Reports (ending)": ".           .           .           ending      .           .           .           .           .",
-		"Finish":           ".           .           .           .           .           .           .           .           .",
-		"Ended (drained)":  ".           .           .           idle        idle        .           .           .           .",
-		"Ended (crashed)":  ".           .           .           backing-off backing-off .           .           .           .",
-		"Ended (no hooks)": ".           .           .           held        held        .           .           .           .",
-		"Ended (account)":  ".           .           .           parked      parked      .           .           .           .",
-		"Parks":            "parked      parked      parked      .           .           parked      .           parked      .",
-		"Unparks":          ".           .           .           .           .           .           idle        .           .",
-		"Recover":          ".           idle        .           .           .           idle        idle        idle        .",
-		"Pause":            "held        held        .           .           .           held        held        .           .",
-		"Resume":           ".           .           .           .           .           idle        idle        idle        idle",
-		"Redefine":         ".           .           .           .           .           idle        idle        idle        .",
-		"Loses":            ".           idle        .           .           .           .           .           .           .",
-		"Nothing":          ".           idle        .           .           .           .           .           .           .",
-		"Ring":             ".           .           .           .           .           idle        idle        .           .",
+		//                   idle        waiting     starting    running     ending      backing-off parked      held        paused      blocked
+		"Begin":            "starting    starting    .           .           .           .           .           .           .           .",
+		"NotBegun":         ".           .           idle        .           .           .           .           .           .           .",
+		"Fails":            "backing-off backing-off backing-off .           .           .           backing-off backing-off .           backing-off",
+		"Fails (person)":   "held        held        held        .           .           held        held        .           .           .",
+		"Fails (blocked)":  "held        held        held        .           .           held        held        .           .           .",
+		"Asked (gone)":     ".           .           .           .           .           .           .           .           .           idle",
+		"Asked (there)":    ".           .           .           .           .           .           .           .           .           .",
+		"Launched":         ".           .           running     .           .           .           .           .           .           .",
+		"Reports (turn)":   ".           .           .           .           running     .           .           .           .           .",
+		"Reports (ending)": ".           .           .           ending      .           .           .           .           .           .",
+		"Finish":           ".           .           .           .           .           .           .           .           .           .",
+		"Ended (drained)":  ".           .           .           idle        idle        .           .           .           .           .",
+		"Ended (crashed)":  ".           .           .           backing-off backing-off .           .           .           .           .",
+		"Ended (no hooks)": ".           .           .           held        held        .           .           .           .           .",
+		"Ended (account)":  ".           .           .           parked      parked      .           .           .           .           .",
+		"Parks":            "parked      parked      parked      .           .           parked      .           parked      .           parked",
+		"Unparks":          ".           .           .           .           .           .           idle        .           .           .",
+		"Recover":          ".           idle        .           .           .           idle        idle        idle        .           idle",
+		"Pause":            "held        held        .           .           .           held        held        .           .           .",
+		"Resume":           ".           .           .           .           .           idle        idle        idle        idle        idle",
+		"Redefine":         ".           .           .           .           .           idle        idle        idle        .           idle",
+		"Loses":            ".           idle        .           .           .           .           .           .           .           .",
+		"Nothing":          ".           idle        .           .           .           .           .           .           .           .",
+		"Ring":             ".           .           .           .           .           idle        idle        .           .           .",
 	} {
 		i := slices.IndexFunc(all, func(e event) bool { return e.name == name })
 		row := strings.Fields(want)

@@ -89,7 +89,7 @@ func (a *Agent) Adopt(now time.Time) bool {
 	a.def, a.wish.next = a.wish.next, nil
 	a.past.history = history{}
 	a.queue.stale = true
-	if a.past.hold != "" || now.Before(a.past.backOff.until) || now.Before(a.past.parked.until) {
+	if a.past.hold != "" || a.past.blocked.why != "" || now.Before(a.past.backOff.until) || now.Before(a.past.parked.until) {
 		a.follow(next{state: status.Idle, reason: FinishChanged})
 	}
 	return true

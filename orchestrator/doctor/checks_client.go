@@ -6,9 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"heartbeat/config"
 	"heartbeat/hook/client"
-	"heartbeat/hook/settings"
 )
 
 // claude is what is known of the client.
@@ -32,17 +30,10 @@ func numbers(version string) []int {
 	return all
 }
 
-const dialogWhy = "the client opens a dialog at its start, and nobody answers it: the session ends by start-timeout"
-
-// checkClient: the program that sessions run.
+// checkClient: the version of the program that sessions run.
 func checkClient(_ *Facts, a *Agent) []Finding {
 	c := a.Client
 	switch {
-	case c.Missing != "":
-		return []Finding{{
-			Severity: Error, Code: "client-missing", Seen: fmt.Sprintf("command %q: %s", c.Name, c.Missing),
-			Why: "no session can start", Fix: "npm install -g @anthropic-ai/claude-code, or correct command: or PATH",
-		}}
 	case !c.Claude:
 		return nil
 	case c.VersionProblem != "":
@@ -67,106 +58,17 @@ func checkClient(_ *Facts, a *Agent) []Finding {
 // checkLogin: something to log in with.
 func checkLogin(_ *Facts, a *Agent) []Finding {
 	c := a.Client
-	if !c.Claude || c.OtherLogin || c.Key && !c.KeyRejected {
+	if !c.Claude || c.Login.Other || c.Login.Key && !c.Login.KeyRejected {
 		return nil
 	}
 	seen := "no key, no token and no saved login"
-	if c.KeyRejected {
+	if c.Login.KeyRejected {
 		seen = "the API key in the environment was refused once in the client's dialog, and there is no other login"
 	}
 	return []Finding{{
 		Severity: Error, Code: "not-logged-in", Seen: seen,
 		Why: "each request fails: sessions retry for about three minutes and end by an API failure",
 		Fix: "claude setup-token, or run claude once and log in",
-	}}
-}
-
-// checkTrust: the workspace has to be trusted.
-func checkTrust(_ *Facts, a *Agent) []Finding {
-	c := a.Client
-	if !c.Claude || c.Trusted || c.ConfigBroken != "" {
-		return nil
-	}
-	seen := a.Config.Dir + " is not trusted"
-	if c.Repository != "" && c.Repository != a.Config.Dir {
-		seen += ", nor is a folder above it up to the git repository " + c.Repository
-	} else if c.Repository != "" {
-		seen += "; it is a git repository, so folders above it do not count"
-	}
-	fix := "run claude there once and accept: cd " + settings.Quote(a.Config.Dir) + " && " + c.Name
-	if !c.NoConfig { // else there is nothing to record it in
-		fix = a.command("apply --trust") + ", or " + fix
-	}
-	return []Finding{{Severity: Error, Code: "not-trusted", Seen: seen, Why: dialogWhy, Fix: fix}}
-}
-
-// checkOnboarding: the client's first-run screens.
-func checkOnboarding(_ *Facts, a *Agent) []Finding {
-	c := a.Client
-	switch {
-	case !c.Claude || c.Onboarded:
-		return nil
-	case c.ConfigBroken != "":
-		return []Finding{{
-			Severity: Error, Code: "client-config-broken", Seen: c.ConfigFile + ": " + c.ConfigBroken,
-			Why: dialogWhy, Fix: "correct " + c.ConfigFile,
-		}}
-	}
-	seen := c.ConfigFile + " does not say hasCompletedOnboarding"
-	if c.NoConfig {
-		seen = "there is no " + c.ConfigFile
-	}
-	return []Finding{{Severity: Error, Code: "no-onboarding", Seen: seen, Why: dialogWhy, Fix: "run claude once and go through its first screens"}}
-}
-
-// checkKey: an API key that the client would ask about.
-func checkKey(_ *Facts, a *Agent) []Finding {
-	c := a.Client
-	if !c.Claude || !c.Key || c.KeyApproved || c.KeyRejected {
-		return nil
-	}
-	return []Finding{{
-		Severity: Error, Code: "key-not-approved", Seen: claude.Variables.Key + " is set, and " + c.ConfigFile + " does not say that it may be used",
-		Why: dialogWhy, Fix: "run claude once with this key and choose Yes",
-	}}
-}
-
-// checkMCP: servers of .mcp.json that the client would ask about.
-func checkMCP(_ *Facts, a *Agent) []Finding {
-	c := a.Client
-	if !c.Claude || a.Config.Settings == config.SettingsOnly || slices.Contains(c.Args, claude.Flags.StrictServers) {
-		return nil
-	}
-	var open []string
-	for _, name := range c.Servers {
-		decided := slices.Contains(c.ServersDecided, name)
-		for _, s := range a.Settings {
-			decided = decided || s.AllServers || slices.Contains(s.Servers, name)
-		}
-		if !decided {
-			open = append(open, name)
-		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	return []Finding{{
-		Severity: Error, Code: "mcp-dialog", Seen: ".mcp.json has " + list(open, 3) + ", which nobody approved or refused",
-		Why: dialogWhy,
-		Fix: fmt.Sprintf(`put "enabledMcpjsonServers": ["%s"] (or disabledMcpjsonServers) into %s/.claude/settings.local.json`,
-			strings.Join(open, `", "`), a.Config.Dir),
-	}}
-}
-
-// checkImports: CLAUDE.md files that import what lies outside.
-func checkImports(_ *Facts, a *Agent) []Finding {
-	c := a.Client
-	if !c.Claude || c.ImportsAnswered || len(c.Imports) == 0 {
-		return nil
-	}
-	return []Finding{{
-		Severity: Error, Code: "import-dialog", Seen: "CLAUDE.md or .claude/rules imports " + list(c.Imports, 3) + " from outside",
-		Why: dialogWhy, Fix: "run claude there once and answer, or copy the text into the directory",
 	}}
 }
 
@@ -219,7 +121,7 @@ func checkBypass(f *Facts, a *Agent) []Finding {
 	case !skips:
 		return []Finding{{
 			Severity: Error, Code: "bypass-dialog", Seen: "permission mode bypassPermissions, which the client warns of",
-			Why: dialogWhy,
+			Why: "the client opens a dialog at its start, and nobody answers it: the session ends by start-timeout",
 			Fix: `put "skipDangerousModePermissionPrompt": true into ` + a.configDir + "/settings.json",
 		}}
 	}

@@ -52,22 +52,13 @@ func list(texts []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(texts[:n], ", "), len(texts)-n)
 }
 
-// checkSettings: files that make the client open a dialog at its start.
+// checkSettings: hook events that may make the client open a dialog at its start,
+// and rules that do nothing.
 func checkSettings(_ *Facts, a *Agent) []Finding {
 	const why = "the client opens a dialog at its start, and nobody answers it"
 	var found []Finding
 	for _, s := range a.Settings {
 		fix := "correct " + s.Path
-		if s.Broken != "" {
-			found = append(found, Finding{
-				Severity: Error, Code: "settings-broken", Seen: s.Path + ": " + s.Broken, Why: why, Fix: fix,
-			})
-		}
-		if len(s.Refused) > 0 {
-			found = append(found, Finding{
-				Severity: Error, Code: "settings-refused", Seen: s.Path + ": " + list(s.Refused, 3), Why: why, Fix: fix,
-			})
-		}
 		if len(s.Unknown) > 0 {
 			found = append(found, unknownEvents(a, s, why, fix))
 		}
@@ -123,12 +114,12 @@ func checkReach(_ *Facts, a *Agent) []Finding {
 	}}
 }
 
-// checkObstacles: what keeps our hooks from working, for certain. `heartbeat
-// run` holds the agent for it.
+// checkObstacles: what keeps sessions from working, for certain. `heartbeat run`
+// holds the agent for it.
 func checkObstacles(_ *Facts, a *Agent) []Finding {
 	var found []Finding
 	for _, o := range a.Obstacles {
-		found = append(found, Finding{Severity: Error, Code: o.Code, Seen: o.Seen, Why: o.Why, Fix: o.Fix})
+		found = append(found, Finding{Severity: Error, Code: string(o.Code), Seen: o.Seen, Why: o.Why, Fix: o.Fix})
 	}
 	return found
 }

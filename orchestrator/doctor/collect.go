@@ -66,7 +66,6 @@ type collector struct {
 	hook     *workspace.Hook
 	base     []string
 	versions map[string]versionOf
-	configs  map[string]*clientConfig
 	programs map[string]Program
 }
 
@@ -82,7 +81,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	}
 	c := &collector{
 		Look: l, ctx: ctx, now: time.Now(), hook: h, base: ptyrun.CleanEnv(l.Env),
-		versions: map[string]versionOf{}, configs: map[string]*clientConfig{}, programs: map[string]Program{},
+		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
 		ours: l.Ours, Scheduler: l.Scheduler, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
@@ -173,7 +172,6 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 	a.Denied = deniedTo(cfg)
 	c.plan(a)
 	c.settings(a)
-	a.Client = c.client(a)
 	a.Queue = queueOf(cfg, c.now)
 	return a
 }

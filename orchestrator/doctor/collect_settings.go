@@ -25,7 +25,9 @@ func (c *collector) settings(a *Agent) {
 	client.Managed, client.Own = c.Managed, c.hook.Command
 	a.configDir = client.ConfigDir()
 	all := client.Settings()
+	client.Ours = c.Ours
 	a.Obstacles, a.Others = client.Obstacles(all), client.Others(all)
+	a.Client = c.client(a, client, all)
 	a.Gates, _ = stophooks.Of(c.StateDir).Seen(a.Others.Present()) // else none is known
 	for _, doc := range all {
 		if a.IsHome && doc.Kind == preflight.Project {
@@ -36,7 +38,11 @@ func (c *collector) settings(a *Agent) {
 	if a.Config.Settings.Rendered() {
 		path := filepath.Join(c.StateDir, "settings", a.Config.Name+".json")
 		if data, err := durable.Read(path, maxSettings); !errors.Is(err, fs.ErrNotExist) {
+			if err == nil {
+				_, err = settings.Inspect(data, c.hook.Command)
+			}
 			c.document(a, Settings{Kind: rendered, Path: path}, data, err)
+			a.Obstacles = append(a.Obstacles, preflight.ReadDocument(data, err).Refusals(path)...)
 		}
 	}
 }
@@ -45,30 +51,16 @@ func (c *collector) settings(a *Agent) {
 const rendered = "rendered"
 
 func (c *collector) document(a *Agent, s Settings, data []byte, err error) {
-	if data == nil && err != nil {
-		s.Broken = err.Error()
-	} else {
-		s.read(data)
+	s.Document = preflight.ReadDocument(data, err)
+	if data != nil {
 		c.inspect(a, &s, data)
 	}
 	a.Settings = append(a.Settings, s)
 }
 
-// readLinked reads a file that may be a link, as the client does.
-func readLinked(path string) ([]byte, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, err
-	}
-	return durable.Read(real, maxSettings)
-}
-
 func (c *collector) inspect(a *Agent, s *Settings, data []byte) {
 	r, err := settings.Inspect(data, c.hook.Command)
-	if err != nil {
-		if s.Broken == "" && len(s.Refused) == 0 {
-			s.Refused = append(s.Refused, err.Error())
-		}
+	if err != nil { // the document says so
 		return
 	}
 	s.Report = *r
@@ -133,7 +125,7 @@ func (c *collector) program(path string) Program {
 	p.Executable = info.Mode().Perm()&0o111 != 0
 	// Agents can write any path into their settings; only what we chose
 	// ourselves is touched.
-	p.Mendable = path == filepath.Join(filepath.Dir(c.Self), "heartbeat-stop") || below(filepath.Join(c.StateDir, "bin"), path)
+	p.Mendable = path == filepath.Join(filepath.Dir(c.Self), "heartbeat-stop") || strings.HasPrefix(path, filepath.Join(c.StateDir, "bin")+string(filepath.Separator))
 	if build, err := buildinfo.ReadFile(path); err == nil {
 		p.Module = cmp.Or(build.Main.Path, "?")
 		for _, s := range build.Settings {

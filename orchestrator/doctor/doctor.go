@@ -94,9 +94,9 @@ var (
 		checkConfiguration, checkState, checkPauses, checkMoved, checkClock, checkZone, checkInotify, checkLimits, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
-		checkDirectory, checkHeld, checkQueueLost, checkStuck, checkPaused, checkFailures, checkTriggers, checkReplaced, checkReachable, checkDenied, checkVolume, checkEnvFile, checkApplied, checkSettings, checkForeign, checkReach, checkObstacles, checkSessionEnv, checkCap,
+		checkDirectory, checkHeld, checkQueueLost, checkStuck, checkPaused, checkFailures, checkTriggers, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkObstacles, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkOtherStops, checkPermissions,
-		checkClient, checkLogin, checkTrust, checkOnboarding, checkKey, checkMCP, checkImports,
+		checkClient, checkLogin,
 		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,
 	}
 )

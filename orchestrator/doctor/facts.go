@@ -132,8 +132,7 @@ type Agent struct {
 	Applied  bool
 	Settings []Settings
 	Hooks    []Hook
-	// Obstacles keep our hooks from working, Others are the Stop hooks beside
-	// ours.
+	// Obstacles keep sessions from working, Others are the Stop hooks beside ours.
 	Obstacles []preflight.Obstacle
 	Others    preflight.Others
 	// Gates are those of them that have had the client go on, by what the runs
@@ -160,18 +159,8 @@ type Denied struct {
 type Settings struct {
 	Path string
 	Kind string // a preflight.Kind, or rendered
-	// Broken is why the client cannot read it at all.
-	Broken string
-	// Refused are entries that the client asks a person about, Unknown are
-	// hook events that the measured client does not know.
-	Refused, Unknown []string
-	// Idle are permission rules that never match.
-	Idle             []string
-	Report           settings.Report
-	SkipBypassDialog bool
-	KeyHelper        bool
-	AllServers       bool
-	Servers          []string // of .mcp.json, that are decided on
+	preflight.Document
+	Report settings.Report
 }
 
 // Hook is an installed hook, with what is known of its program.
@@ -196,8 +185,6 @@ type Wired struct {
 // Client is the program that sessions run, and what its own files say.
 type Client struct {
 	Name string
-	// Missing is why the command is not found, or "".
-	Missing string
 	// Claude is true where the command is Claude Code itself; the rest is
 	// known only then.
 	Claude  bool
@@ -205,24 +192,7 @@ type Client struct {
 	Version string
 	// VersionProblem is why the version is not known.
 	VersionProblem string
-
-	ConfigFile string
-	// ConfigBroken is why ConfigFile cannot be read; NoConfig means that
-	// there is none.
-	ConfigBroken string
-	NoConfig     bool
-	Onboarded    bool
-	Trusted      bool
-	// Repository is the git repository that the directory belongs to, or "".
-	Repository      string
-	Key             bool // an API key in the environment
-	KeyApproved     bool
-	KeyRejected     bool
-	OtherLogin      bool // anything else to log in with
-	Servers         []string
-	ServersDecided  []string
-	Imports         []string // existing files that CLAUDE.md imports from outside
-	ImportsAnswered bool
+	Login          preflight.Login
 }
 
 // Queue is what is known of an agent's queue.

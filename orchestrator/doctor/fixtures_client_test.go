@@ -64,6 +64,11 @@ func clientFixtures() []fixture {
 			func(r *rig) { r.agent.EnvFile = filepath.Join(r.dir, "triage.env"); r.put("triage.env", "A=b\n") },
 		},
 		{
+			"settings-missing", Error, false,
+			func(r *rig) { r.agent.Command = []string{"claude", "--settings", "nowhere.json"} },
+			func(r *rig) { r.agent.Command = []string{"claude", "--settings", "{}"} },
+		},
+		{
 			"permission-dialog", Error, true,
 			func(r *rig) {
 				r.agent.Permissions.Mode = "default"

@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
@@ -124,7 +125,7 @@ func bypass(sandbox string) func(f *Facts) {
 		f.Root = true
 		f.Agents[0].Config.Permissions.Mode = "bypassPermissions"
 		f.Agents[0].Env = map[string]string{"IS_SANDBOX": sandbox}
-		f.Agents[0].Client = Client{Claude: true, Version: claude.Versions.Measured, Onboarded: true, Trusted: true, OtherLogin: true}
+		f.Agents[0].Client = Client{Claude: true, Version: claude.Versions.Measured, Login: preflight.Login{Other: true}}
 	}
 }
 

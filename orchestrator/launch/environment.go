@@ -9,17 +9,14 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/client"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/ptyrun"
 )
 
 // Environment is what an agent's processes get: ours without the marks of a
-// session, by the agent's rules. An error tells no value.
+// session, by the agent's rules. The error is a *preflight.BlockedError.
 func Environment(a *config.Agent) ([]string, error) {
-	env, err := a.Environ(ptyrun.CleanEnv(os.Environ()))
-	if err != nil {
-		return nil, err
-	}
-	return env, nil
+	return preflight.Variables(a, ptyrun.CleanEnv(os.Environ()))
 }
 
 // ConfigDir is where the client of an agent's sessions keeps its conversations.

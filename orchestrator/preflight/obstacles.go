@@ -12,29 +12,51 @@ import (
 	"heartbeat/hook/settings"
 )
 
-// Obstacle is something that keeps our hooks from being called, or from doing
-// their work, for certain. The client would run all the same: the model works,
-// and nobody knows.
+// Obstacle is something that keeps sessions from working, for certain: the
+// client does not start, opens a dialog that nobody answers, or runs without our
+// hooks, so that the model works and nobody knows.
 type Obstacle struct {
 	// Code names the kind, as doctor's findings do.
-	Code string
+	Code Code
 	// Seen is what was found, Why what comes of it, Fix what to change.
 	Seen, Why, Fix string
 }
 
-// The codes.
+// Code names a kind of Obstacle.
+type Code string
+
+// The codes of what keeps hooks from their work, and of what keeps the client
+// from its start.
 const (
-	HooksDisabled = "hooks-disabled"
-	SettingsEnv   = "settings-env"
-	BlockCap      = "block-cap"
-	NoSettings    = "settings-missing"
+	HooksDisabled Code = "hooks-disabled"
+	SettingsEnv   Code = "settings-env"
+	BlockCap      Code = "block-cap"
+	NoSettings    Code = "settings-missing"
+
+	EnvFile         Code = "env-file"
+	ClientMissing   Code = "client-missing"
+	OwnFileBroken   Code = "client-config-broken"
+	NoOnboarding    Code = "no-onboarding"
+	NotTrusted      Code = "not-trusted"
+	KeyNotApproved  Code = "key-not-approved"
+	ServersOpen     Code = "mcp-dialog"
+	ImportsOpen     Code = "import-dialog"
+	SettingsBroken  Code = "settings-broken"
+	SettingsRefused Code = "settings-refused"
 )
 
 const silent = "none of our hooks runs: the client works on the first prompt, and nobody hears of it"
 
-// Obstacles lists what is in the way by all settings that the client reads, the
-// clearest first.
+// Obstacles lists all that is in the way, the clearest first: what keeps the
+// client from its start, then what keeps our hooks from their work. all are the
+// settings that the client reads.
 func (c Client) Obstacles(all []Settings) []Obstacle {
+	return slices.Concat(c.unstartable(), c.HookObstacles(all), c.dialogs(all), refusals(all))
+}
+
+// HookObstacles lists what keeps our hooks from being called, or from doing their
+// work, while the client runs all the same.
+func (c Client) HookObstacles(all []Settings) []Obstacle {
 	found := c.flagged(c.flags())
 	found = append(found, switched(all)...)
 	found = append(found, c.simple(all)...)

@@ -51,7 +51,7 @@ func TestWhatKeepsHooksFromRunning(t *testing.T) {
 		env   string
 		files files
 		flag  bool // our hooks come by --settings
-		want  string
+		want  Code
 	}{
 		"nothing":                          {},
 		"--bare":                           {args: "--bare", want: HooksDisabled},
@@ -117,7 +117,7 @@ func TestWhatKeepsHooksFromRunning(t *testing.T) {
 			if tt.flag {
 				c.Target = config.SettingsFlag
 			}
-			got := c.Obstacles(c.Settings())
+			got := c.HookObstacles(c.Settings())
 			if tt.want == "" && len(got) > 0 || tt.want != "" && (len(got) != 1 || got[0].Code != tt.want) {
 				t.Fatalf("%+v, want %q", got, tt.want)
 			}

@@ -1,6 +1,7 @@
 // Package preflight says what can be known, before a session is started, of
-// whether the client will call our hooks, and of whose Stop hooks are called
-// beside them. What it says of the client was measured in Claude Code 2.1.329.
+// whether the client will start without a question and call our hooks, and of
+// whose Stop hooks are called beside them. `heartbeat run` and `heartbeat doctor`
+// ask the same questions here. What it says of the client was measured in Claude Code 2.1.329.
 //
 // It reads what the client will read, as it is now, and changes nothing. An
 // agent can write its own settings files: reads are bounded, and nothing is run.
@@ -63,17 +64,33 @@ type Client struct {
 	Own string
 	// Applied is what we have written into settings files of the directory.
 	Applied []settings.Want
+	// Agent is its name, Program the one that its command names, and Self true
+	// where that is this program, of which nothing is asked. Ours is how a command
+	// line of ours begins; "": heartbeat.
+	Agent, Program string
+	Self           bool
+	Ours           string
+	// EnvFile is the agent's, or "", and NoEnv why it is not in Env, or nil.
+	EnvFile string
+	NoEnv   error
 }
 
 // ClientOf is the client of an agent whose sessions are started from an environment.
 func ClientOf(a *config.Agent, base []string) Client {
-	list, _ := a.Environ(base) // without its env-file no session starts
+	list, err := a.Environ(base)
 	env := make(map[string]string, len(list))
 	for _, kv := range list {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
 	}
-	return Client{Dir: a.Dir, Command: a.Command, Target: a.Settings, Env: env}
+	c := Client{
+		Dir: a.Dir, Command: a.Command, Target: a.Settings, Env: env,
+		Agent: a.Name, Self: a.Self, EnvFile: a.EnvFile, NoEnv: err,
+	}
+	if argv := a.Argv(); len(argv) > 0 {
+		c.Program = argv[0]
+	}
+	return c
 }
 
 // Getter looks up a variable of its sessions.

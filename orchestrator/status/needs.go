@@ -78,7 +78,10 @@ func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 	var all []Trouble
 	for _, s := range slices.Concat(a.place(now), a.wish(now), a.work(now), a.triggers(now), a.leftover()) {
 		do := s.do
-		if do != "" {
+		switch {
+		case s.what == IsHeld && a.Fix != "":
+			do = a.Fix.String()
+		case do != "":
 			do = ours + " " + s.do
 		}
 		all = append(all, Trouble{Agent: a.Agent, What: s.what, Since: s.since, Text: s.text, Do: do})

@@ -46,6 +46,9 @@ type AgentState struct {
 	Since  time.Time    `json:"since"`
 	Until  time.Time    `json:"until,omitzero"`
 	Reason foreign.Text `json:"reason,omitempty"`
+	// Fix is what to change before sessions can work, of an agent that is held for
+	// it and goes on by itself then.
+	Fix foreign.Text `json:"fix,omitempty"`
 	// Failures counts sessions in a row that failed and did no entry.
 	Failures int `json:"failures,omitempty"`
 	// Paused is since when a person wants nothing started for it.

@@ -8,7 +8,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/preflight"
 )
 
 // theirs are settings that a person passes to the client.
@@ -83,13 +83,18 @@ func TestTheCommandsSettingsAreReadAnew(t *testing.T) {
 		}
 	}
 	b.put("mine.json", "{ // mine")
-	if _, err := New(b.agent, b.state, b.hook); !errors.Is(err, launch.ErrNeedsPerson) {
+	if _, err := New(b.agent, b.state, b.hook); !blocked(err) {
 		t.Errorf("broken: %v", err)
 	}
 	if err := os.Remove(b.path("mine.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(b.agent, b.state, b.hook); !errors.Is(err, launch.ErrNeedsPerson) || !strings.Contains(err.Error(), "mine.json") {
+	if _, err := New(b.agent, b.state, b.hook); !blocked(err) || !strings.Contains(err.Error(), "mine.json") {
 		t.Errorf("missing: %v", err)
 	}
+}
+
+func blocked(err error) bool {
+	_, ok := errors.AsType[*preflight.BlockedError](err)
+	return ok
 }

@@ -1,12 +1,10 @@
 package workspace
 
 import (
-	"fmt"
 	"os"
 
 	"heartbeat/config"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/preflight"
 )
 
@@ -35,31 +33,12 @@ func (p *Plan) written() []settings.Want {
 func (p *Plan) inspect() {
 	c := p.client()
 	all := c.Settings()
-	p.Obstacles, p.Others, p.Foreign = c.Obstacles(all), c.Others(all), c.Foreign(all)
+	p.Obstacles, p.Others, p.Foreign = c.HookObstacles(all), c.Others(all), c.Foreign(all)
 }
 
-// Blocked returns a *BlockedError when it is known that the client will not
-// call our hooks, or that they cannot do their work; nil otherwise.
-func (p *Plan) Blocked() error {
-	if len(p.Obstacles) == 0 {
-		return nil
-	}
-	return &BlockedError{Agent: p.Agent.Name, Obstacle: p.Obstacles[0]}
+// Blocked returns a *preflight.BlockedError when it is known that no session of an
+// agent can do its work, by what is there now; nil otherwise. Applying may end it.
+func Blocked(a *config.Agent, stateDir string, h *Hook) error {
+	c := (&Plan{Agent: a, stateDir: stateDir, hook: h}).client()
+	return preflight.Blocked(a.Name, c.Obstacles(c.Settings()))
 }
-
-// BlockedError means that sessions would run without our hooks.
-type BlockedError struct {
-	Agent    string
-	Obstacle preflight.Obstacle
-}
-
-// Error says what is in the way.
-func (e *BlockedError) Error() string {
-	return fmt.Sprintf("cannot feed agent %q: %s", e.Agent, e.Obstacle.Seen)
-}
-
-// Hint says what to do.
-func (e *BlockedError) Hint() string { return e.Obstacle.Fix }
-
-// Unwrap says that only a person can help.
-func (e *BlockedError) Unwrap() error { return launch.ErrNeedsPerson }

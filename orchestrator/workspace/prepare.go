@@ -1,14 +1,16 @@
 package workspace
 
 import (
+	"cmp"
+
 	"heartbeat/config"
 	"heartbeat/orchestrator/launch"
 )
 
 // Preparer returns what a Scheduler calls before each session: it applies what
 // has drifted, and says what the session has to know. self is the running
-// binary. Where it is known that the client would run without our hooks, the
-// error wraps launch.ErrNeedsPerson.
+// binary. Where it is known that no session can do its work, the error is a
+// *preflight.BlockedError.
 func Preparer(stateDir, self string) (func(*config.Agent) (launch.Prepared, error), error) {
 	h, err := FindHook(self, stateDir)
 	if err != nil {
@@ -22,9 +24,9 @@ func Preparer(stateDir, self string) (func(*config.Agent) (launch.Prepared, erro
 		}
 		p, err := Apply(a, stateDir, h)
 		if err != nil {
-			return launch.Prepared{}, err
+			return launch.Prepared{}, cmp.Or(Blocked(a, stateDir, h), err)
 		}
-		if err := p.Blocked(); err != nil {
+		if err := Blocked(a, stateDir, h); err != nil {
 			return launch.Prepared{}, err
 		}
 		return launch.Prepared{

@@ -58,7 +58,7 @@ type Plan struct {
 	Notes []string
 	// SettingsFile is what to pass by --settings, or "".
 	SettingsFile string
-	// Obstacles are what keeps our hooks from being called, Others the Stop
+	// Obstacles are what keeps our hooks from their work, Others the Stop
 	// hooks that run beside ours, by all settings that the client reads.
 	Obstacles []preflight.Obstacle
 	Others    preflight.Others
@@ -223,9 +223,9 @@ func (p *Plan) planFlag(path string, want settings.Want) error {
 	}
 	passed, _ := p.client().Passed()
 	if passed.Err != nil {
-		return &BlockedError{p.Agent.Name, preflight.Obstacle{
+		return preflight.Blocked(p.Agent.Name, []preflight.Obstacle{{
 			Code: preflight.NoSettings, Seen: passed.Err.Error(), Fix: "correct --settings in command:",
-		}}
+		}})
 	}
 	next, _, err := settings.Merge(passed.Data, want)
 	if err != nil {

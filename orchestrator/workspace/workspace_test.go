@@ -14,7 +14,6 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/client"
 	"heartbeat/hook/settings"
-	"heartbeat/orchestrator/launch"
 )
 
 // bench is a directory of an agent and a state directory.
@@ -379,14 +378,14 @@ func TestForeignHooksAndDisabledHooks(t *testing.T) {
 	t.Parallel()
 	stop := `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"lint"}]}]}}`
 	tests := []struct {
-		name, file, text  string
-		foreign, disabled bool
+		name, file, text string
+		foreign, blocked bool
 	}{
 		{"nothing", ".claude/settings.json", `{}`, false, false},
 		{"project", ".claude/settings.json", stop, true, false},
 		{"local", ".claude/settings.local.json", stop, true, false},
 		{"user", "../claude/settings.json", stop, true, false},
-		{"user file that cannot be read", "../claude/settings.json", `{`, true, false},
+		{"user file that cannot be read", "../claude/settings.json", `{`, true, true},
 		{"disabled", ".claude/settings.local.json", `{"disableAllHooks": true}`, false, true},
 	}
 	for _, tt := range tests {
@@ -395,8 +394,8 @@ func TestForeignHooksAndDisabledHooks(t *testing.T) {
 			b := newBench(t)
 			b.put(tt.file, tt.text)
 			p := b.apply()
-			if p.Others.Any() != tt.foreign || errors.Is(p.Blocked(), launch.ErrNeedsPerson) != tt.disabled {
-				t.Errorf("foreign %v, blocked %v; want %v, %v", p.Others, p.Blocked(), tt.foreign, tt.disabled)
+			if err := Blocked(b.agent, b.state, b.hook); p.Others.Any() != tt.foreign || (err != nil) != tt.blocked {
+				t.Errorf("foreign %v, blocked %v; want %v, %v", p.Others, err, tt.foreign, tt.blocked)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package doctor
+package preflight
 
 import (
 	"bytes"
@@ -6,11 +6,45 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"heartbeat/hook/client"
 )
 
-// document is what a settings file may hold, as far as the client opens a
+// Document is what the client makes of the bytes of a settings file at its start.
+type Document struct {
+	// Broken is why the client cannot read it at all.
+	Broken string
+	// Refused are entries that the client asks a person about, Unknown are
+	// hook events that the measured client does not know.
+	Refused, Unknown []string
+	// Idle are permission rules that never match.
+	Idle             []string
+	SkipBypassDialog bool
+	KeyHelper        bool
+	AllServers       bool
+	Servers          []string // of .mcp.json, that are decided on
+}
+
+// Document reads the settings as the client does.
+func (s Settings) Document() Document { return ReadDocument(s.Data, s.Err) }
+
+// ReadDocument reads the bytes of a settings file; err is why there are none, or
+// why they are no settings.
+func ReadDocument(data []byte, err error) Document {
+	if data == nil && err != nil {
+		return Document{Broken: err.Error()}
+	}
+	var d Document
+	d.read(data)
+	if err != nil && d.Broken == "" && len(d.Refused) == 0 {
+		d.Refused = append(d.Refused, err.Error())
+	}
+	return d
+}
+
+// content is what a settings file may hold, as far as the client opens a
 // dialog over it: each of these was seen to (unknown keys were not).
-type document struct {
+type content struct {
 	Hooks       map[string]json.RawMessage `json:"hooks"`
 	Permissions map[string]json.RawMessage `json:"permissions"`
 	Env         map[string]any             `json:"env"`
@@ -24,7 +58,7 @@ type document struct {
 }
 
 // read fills s from a settings file's bytes.
-func (s *Settings) read(data []byte) {
+func (s *Document) read(data []byte) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(data)) == 0 {
 		return
@@ -34,7 +68,7 @@ func (s *Settings) read(data []byte) {
 		s.Broken = "it is not strict JSON: " + err.Error()
 		return
 	}
-	var d document
+	var d content
 	// Each key by itself, so that a wrong one hides no other.
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		one, err := json.Marshal(map[string]json.RawMessage{key: all[key]})
@@ -48,7 +82,7 @@ func (s *Settings) read(data []byte) {
 	s.SkipBypassDialog, s.KeyHelper, s.AllServers = d.SkipBypass, d.KeyHelper != "", d.AllServers
 	s.Servers = append(d.Enabled, d.Disabled...)
 	for _, event := range slices.Sorted(maps.Keys(d.Hooks)) {
-		if !claude.Hooks.Has(event) {
+		if !client.Claude.Hooks.Has(event) {
 			s.Unknown = append(s.Unknown, event)
 			continue
 		}
@@ -61,11 +95,11 @@ func known(key string) bool {
 	return slices.Contains([]string{"hooks", "permissions", "env", "model"}, key)
 }
 
-func (s *Settings) refuse(format string, args ...any) {
+func (s *Document) refuse(format string, args ...any) {
 	s.Refused = append(s.Refused, fmt.Sprintf(format, args...))
 }
 
-func (s *Settings) readGroups(event string, data []byte) {
+func (s *Document) readGroups(event string, data []byte) {
 	var groups []struct {
 		Matcher *json.RawMessage   `json:"matcher"`
 		Hooks   *[]json.RawMessage `json:"hooks"`
@@ -89,7 +123,7 @@ func (s *Settings) readGroups(event string, data []byte) {
 	}
 }
 
-func (s *Settings) readHook(place string, data []byte) {
+func (s *Document) readHook(place string, data []byte) {
 	var h struct {
 		Type    string           `json:"type"`
 		Command *string          `json:"command"`
@@ -99,7 +133,7 @@ func (s *Settings) readHook(place string, data []byte) {
 		s.refuse("%s: is no hook", place)
 		return
 	}
-	if !slices.Contains(claude.Hooks.Types, h.Type) {
+	if !slices.Contains(client.Claude.Hooks.Types, h.Type) {
 		s.refuse("%s.type: %q is not known", place, h.Type)
 	}
 	if h.Type == "command" && h.Command == nil {
@@ -114,7 +148,7 @@ func (s *Settings) readHook(place string, data []byte) {
 	}
 }
 
-func (s *Settings) readPermissions(p map[string]json.RawMessage) {
+func (s *Document) readPermissions(p map[string]json.RawMessage) {
 	for _, list := range []string{"allow", "ask", "deny"} {
 		if p[list] == nil {
 			continue
@@ -124,7 +158,7 @@ func (s *Settings) readPermissions(p map[string]json.RawMessage) {
 			s.refuse("permissions.%s: must be an array of texts", list)
 		}
 		for _, r := range rules {
-			switch wrong := claude.Settings.CheckRule(r, list == "allow"); {
+			switch wrong := client.Claude.Settings.CheckRule(r, list == "allow"); {
 			case wrong == nil:
 			case wrong.Refused:
 				s.refuse("permissions.%s: %q is refused: %s", list, r, wrong.Message)
@@ -135,7 +169,7 @@ func (s *Settings) readPermissions(p map[string]json.RawMessage) {
 	}
 	if raw := p["defaultMode"]; raw != nil {
 		var mode string
-		if json.Unmarshal(raw, &mode) != nil || !slices.Contains(claude.Modes, mode) {
+		if json.Unmarshal(raw, &mode) != nil || !slices.Contains(client.Claude.Modes, mode) {
 			s.refuse("permissions.defaultMode: %s is not a mode", raw)
 		}
 	}

@@ -1,4 +1,4 @@
-package doctor
+package preflight
 
 import (
 	"io/fs"

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// called has the fleet run its client by a program of the client's own name, as
+// the stand-in's is another.
+func (f *fleet) called() {
+	f.t.Helper()
+	f.behind(`eval exec "$CLIENT" '"$@"'`)
+	yaml, err := os.ReadFile(f.file)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	named := filepath.Join(f.Dir, "claude")
+	if err := os.Rename(filepath.Join(f.Dir, "wrapper"), named); err != nil {
+		f.t.Fatal(err)
+	}
+	f.write(f.file, strings.Replace(string(yaml), filepath.Join(f.Dir, "wrapper"), named, 1))
+}
+
+// TestWhatCannotWorkHoldsAtOnce: nothing is started, status says what to do, and
+// the agent goes on by itself once that is done. Each of them took six sessions
+// of half a minute, or a paid turn, and then a person who resumed the agent.
+func TestWhatCannotWorkHoldsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sick, mend func(f *fleet)
+		says, code string
+	}{
+		"not trusted": {
+			func(f *fleet) { f.Trust() }, func(f *fleet) { f.must("", "apply", "--trust", "--yes", "a") },
+			"is not trusted; heartbeat apply --trust a", "not-trusted",
+		},
+		"hooks off": {
+			func(f *fleet) { put(f.Lab, userFile, `{"disableAllHooks":true}`) }, func(f *fleet) { put(f.Lab, userFile, `{}`) },
+			"says disableAllHooks; remove disableAllHooks from", "hooks-disabled",
+		},
+		"a wrong rule": {
+			func(f *fleet) { put(f.Lab, localFile, `{"permissions":{"allow":["read"]}}`) }, func(f *fleet) { put(f.Lab, localFile, `{}`) },
+			`"read" is refused`, "settings-refused",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothClients(t, func(t *testing.T, which client) {
+				f := newFleet(t, which, nil)
+				f.called()
+				f.teach()
+				c.sick(f)
+				f.send("hello")
+				if out, _, code := f.heartbeat("", "run", "--once"); code != 1 || !strings.Contains(squeezed(out), c.says) {
+					t.Errorf("run --once: exit %d\n%s", code, out)
+				}
+				f.start()
+				f.Until("the agent is held", func() bool { return strings.Contains(squeezed(f.must("", "status")), "held for") })
+				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says) || !strings.Contains(out, "by itself") {
+					t.Errorf("status does not say why:\n%s", out)
+				}
+				if out, _, _ := f.heartbeat("", "doctor"); !strings.Contains(out, c.code) {
+					t.Errorf("doctor does not agree:\n%s", out)
+				}
+				if n := len(f.calls()) + len(f.ends()); n != 0 {
+					t.Errorf("%d model calls and ends", n)
+				}
+				c.mend(f)
+				f.Until("the reply", func() bool { return len(f.outbox()) == 1 })
+				if dead := f.dead(); len(dead) != 0 {
+					t.Errorf("dead letters: %+v", dead)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"time"
+
+	"heartbeat/orchestrator/status"
+)
+
+// blocked is what keeps an agent's sessions from working, for certain: "" where
+// nothing is known. It is no failure, and ends when it is asked again and gone.
+type blocked struct {
+	why, fix string
+	since    time.Time
+}
+
+// How soon it is asked again: the older it is the later.
+const (
+	askSoon = 5 * time.Second
+	askLate = time.Minute
+)
+
+// preflight: what keeps its sessions from working, when that was asked last.
+func preflight(a *Agent, _ time.Time) *Reason {
+	if a.past.blocked.why == "" {
+		return nil
+	}
+	return &Reason{State: status.Held, Text: a.past.blocked.why}
+}
+
+// blocks holds the agent until what f names is gone.
+func (a *Agent) blocks(f Failed, now time.Time) {
+	b := a.past.blocked
+	if b.why == "" {
+		b.since = now
+	}
+	b.why, b.fix = f.Text, f.Fix
+	a.follow(next{state: status.Held})
+	a.past.blocked = b
+	a.askLater(now)
+}
+
+func (a *Agent) askLater(now time.Time) {
+	if !a.wish.removed {
+		a.alarms.set(Ask, now.Add(min(max(now.Sub(a.past.blocked.since)/2, askSoon), askLate)))
+	}
+}
+
+// Asked is whether what keeps its sessions from working is still there: nil where
+// it is gone. Any other failure than that says nothing about it.
+func (a *Agent) Asked(f *Failed, now time.Time) {
+	switch {
+	case a.life.is != None || a.past.blocked.why == "":
+	case f == nil:
+		a.follow(next{state: status.Idle, reason: "what kept its sessions from working is gone"})
+	case f.Fix != "":
+		a.blocks(*f, now)
+	default:
+		a.askLater(now)
+	}
+}
+
+// AskNow has it asked again at once. It returns false where nothing keeps them.
+func (a *Agent) AskNow(now time.Time) bool {
+	if a.past.blocked.why == "" || a.wish.removed {
+		return false
+	}
+	a.alarms.set(Ask, now)
+	return true
+}

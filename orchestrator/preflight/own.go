@@ -1,0 +1,169 @@
+package preflight
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"heartbeat/hook/client"
+	"heartbeat/hook/durable"
+)
+
+// ownFile is the file in which the client keeps what it knows of its user, as far
+// as it is known here. Nothing secret is kept of it.
+type ownFile struct {
+	broken string
+	none   bool
+
+	Onboarded bool `json:"hasCompletedOnboarding"`
+	Keys      struct {
+		Approved []string `json:"approved"`
+		Rejected []string `json:"rejected"`
+	} `json:"customApiKeyResponses"`
+	Projects map[string]ownProject `json:"projects"`
+	Account  *struct{}             `json:"oauthAccount"`
+}
+
+type ownProject struct {
+	Trusted         bool     `json:"hasTrustDialogAccepted"`
+	ImportsApproved bool     `json:"hasClaudeMdExternalIncludesApproved"`
+	ImportsWarned   bool     `json:"hasClaudeMdExternalIncludesWarningShown"`
+	Enabled         []string `json:"enabledMcpjsonServers"`
+	Disabled        []string `json:"disabledMcpjsonServers"`
+}
+
+func (c Client) ownPath() string { return client.Claude.Settings.Own(c.Getter()) }
+
+// ownFiles are the last ones that were read, by their paths: the agents of a fleet
+// share one that grows with them, and it is asked before each session.
+var ownFiles struct {
+	sync.Mutex
+	last map[string]lastRead
+}
+
+type lastRead struct {
+	info os.FileInfo
+	own  *ownFile
+}
+
+// settled is how old a file must be, so that one that is written again at the
+// same moment and has the same size is told from it.
+const settled = 2 * time.Second
+
+// ownFile reads it, where it is not the one that was read last.
+func (c Client) ownFile() *ownFile {
+	path := c.ownPath()
+	info, err := os.Stat(path)
+	ownFiles.Lock()
+	defer ownFiles.Unlock()
+	if last, ok := ownFiles.last[path]; ok && err == nil && os.SameFile(last.info, info) &&
+		last.info.Size() == info.Size() && last.info.ModTime().Equal(info.ModTime()) {
+		return last.own
+	}
+	own := &ownFile{}
+	data, readErr := read(path)
+	if readErr == nil {
+		readErr = json.Unmarshal(data, own)
+	}
+	if own.none = errors.Is(readErr, fs.ErrNotExist); readErr != nil && !own.none {
+		own.broken = readErr.Error()
+	}
+	if err == nil && readErr == nil && time.Since(info.ModTime()) > settled {
+		if ownFiles.last == nil {
+			ownFiles.last = map[string]lastRead{}
+		}
+		ownFiles.last[path] = lastRead{info, own}
+	}
+	return own
+}
+
+// repository is the nearest folder from dir upwards that git calls its own.
+func repository(dir string) string {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+	}
+}
+
+// trusts reports whether the client takes dir as trusted: it or a folder
+// above it is, but in a git repository none above the repository counts
+// (measured).
+func (o *ownFile) trusts(dir, repository string) bool {
+	for at := dir; ; at = filepath.Dir(at) {
+		if o.Projects[at].Trusted {
+			return true
+		}
+		if at == repository || at == filepath.Dir(at) {
+			return false
+		}
+	}
+}
+
+// knows looks for an API key, which is known by its last 20 characters there.
+func (o *ownFile) knows(key string) (set, approved, rejected bool) {
+	tail := key[max(0, len(key)-20):]
+	return key != "", slices.Contains(o.Keys.Approved, tail), slices.Contains(o.Keys.Rejected, tail)
+}
+
+// Login is what the client can log in with, as far as that can be seen: a helper
+// that prints a key, another provider or the system's keychain may do, too.
+type Login struct {
+	Key, KeyRejected bool // an API key in the environment, and whether a person has refused it
+	Other            bool // anything else
+}
+
+// Login looks at the environment, the settings and the client's own files.
+func (c Client) Login(all []Settings) Login {
+	own, known := c.ownFile(), client.Claude.Variables
+	var l Login
+	l.Key, _, l.KeyRejected = own.knows(c.Env[known.Key])
+	names := []string{known.Token, known.Login}
+	for _, cloud := range known.Clouds {
+		names = append(names, cloud.Switch)
+	}
+	for _, name := range names {
+		l.Other = l.Other || c.Env[name] != ""
+	}
+	for _, s := range all {
+		l.Other = l.Other || s.Document().KeyHelper
+		for _, name := range append(names, known.Key) {
+			value, _ := variable(s, name)
+			l.Other = l.Other || value != ""
+		}
+	}
+	_, err := os.Stat(filepath.Join(c.ConfigDir(), ".credentials.json"))
+	l.Other = l.Other || err == nil || own.Account != nil
+	return l
+}
+
+// serversOf lists the servers of .mcp.json in dir and the folders above it,
+// which the client asks about.
+func serversOf(dir string) []string {
+	names := map[string]bool{}
+	for at := dir; ; at = filepath.Dir(at) {
+		data, err := durable.Read(filepath.Join(at, client.Claude.Settings.Servers), maxMemory)
+		var file struct {
+			Servers map[string]json.RawMessage `json:"mcpServers"`
+		}
+		if err == nil && json.NewDecoder(io.LimitReader(bytes.NewReader(data), maxMemory)).Decode(&file) == nil {
+			for name := range file.Servers {
+				names[name] = true
+			}
+		}
+		if at == filepath.Dir(at) {
+			return slices.Sorted(maps.Keys(names))
+		}
+	}
+}

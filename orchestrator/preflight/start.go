@@ -1,0 +1,204 @@
+package preflight
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"heartbeat/config"
+	"heartbeat/hook/client"
+	"heartbeat/hook/settings"
+)
+
+const dialog = "the client opens a dialog at its start, and nobody answers it: the session ends by start-timeout"
+
+// unstartable is what keeps the client from being started at all.
+func (c Client) unstartable() []Obstacle {
+	var found []Obstacle
+	if c.NoEnv != nil {
+		found = append(found, envFile(c.EnvFile, c.NoEnv))
+	}
+	if why := c.missing(); why != "" {
+		found = append(found, Obstacle{
+			ClientMissing, fmt.Sprintf("command %q: %s", c.Program, why),
+			"no session can start", "npm install -g @anthropic-ai/claude-code, or correct command: or PATH",
+		})
+	}
+	return found
+}
+
+func envFile(path string, err error) Obstacle {
+	return Obstacle{EnvFile, err.Error(), "no session starts without its variables", "correct " + path + ", and chmod 600 it"}
+}
+
+// Locate finds the client's program as a session would.
+func (c Client) Locate() string {
+	if strings.Contains(c.Program, "/") {
+		if filepath.IsAbs(c.Program) {
+			return c.Program
+		}
+		return filepath.Join(c.Dir, c.Program)
+	}
+	for _, dir := range filepath.SplitList(c.Env["PATH"]) {
+		path := filepath.Join(dir, c.Program)
+		if info, err := os.Stat(path); err == nil && filepath.IsAbs(dir) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path
+		}
+	}
+	return c.Program
+}
+
+// missing is why the client's program cannot be started, or "".
+func (c Client) missing() string {
+	if c.Self || c.Program == "" {
+		return ""
+	}
+	path := c.Locate()
+	info, err := os.Stat(path)
+	switch {
+	case !filepath.IsAbs(path) || errors.Is(err, fs.ErrNotExist):
+		return "it is not found"
+	case err != nil:
+		return err.Error()
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return path + " is not a program"
+	}
+	return ""
+}
+
+// Known reports whether the command is the client itself, of which it is known
+// what it asks at its start. Of a program of another name nothing is said: it may
+// answer what the client asks.
+func (c Client) Known() bool { return !c.Self && filepath.Base(c.Program) == client.Claude.Program }
+
+// dialogs are the questions that the client asks at its start because nobody has
+// answered them before.
+func (c Client) dialogs(all []Settings) []Obstacle {
+	if !c.Known() {
+		return nil
+	}
+	own := c.ownFile()
+	if own.broken != "" {
+		return []Obstacle{{OwnFileBroken, c.ownPath() + ": " + own.broken, dialog, "correct " + c.ownPath()}}
+	}
+	return slices.Concat(c.onboarding(own), c.trust(own), c.key(own), c.openServers(own, all), c.openImports(own))
+}
+
+func (c Client) onboarding(own *ownFile) []Obstacle {
+	if own.Onboarded {
+		return nil
+	}
+	seen := c.ownPath() + " does not say hasCompletedOnboarding"
+	if own.none {
+		seen = "there is no " + c.ownPath()
+	}
+	return []Obstacle{{NoOnboarding, seen, dialog, "run claude once and go through its first screens"}}
+}
+
+// trust: the workspace has to be trusted.
+func (c Client) trust(own *ownFile) []Obstacle {
+	within := repository(c.Dir)
+	if c.Env[client.Claude.Variables.Trusts] != "" || own.trusts(c.Dir, within) {
+		return nil
+	}
+	seen := c.Dir + " is not trusted"
+	if within != "" && within != c.Dir {
+		seen += ", nor is a folder above it up to the git repository " + within
+	} else if within != "" {
+		seen += "; it is a git repository, so folders above it do not count"
+	}
+	fix := "run claude there once and accept: cd " + settings.Quote(c.Dir) + " && " + c.Program
+	if !own.none { // else there is nothing to record it in
+		fix = cmp.Or(c.Ours, "heartbeat") + " apply --trust " + c.Agent + ", or " + fix
+	}
+	return []Obstacle{{NotTrusted, seen, dialog, fix}}
+}
+
+// key: an API key that the client would ask about.
+func (c Client) key(own *ownFile) []Obstacle {
+	name := client.Claude.Variables.Key
+	if set, approved, rejected := own.knows(c.Env[name]); !set || approved || rejected {
+		return nil
+	}
+	return []Obstacle{{
+		KeyNotApproved, name + " is set, and " + c.ownPath() + " does not say that it may be used",
+		dialog, "run claude once with this key and choose Yes",
+	}}
+}
+
+// openServers are those of .mcp.json that the client would ask about.
+func (c Client) openServers(own *ownFile, all []Settings) []Obstacle {
+	if c.Target == config.SettingsOnly || slices.Contains(c.Command, client.Claude.Flags.StrictServers) {
+		return nil
+	}
+	project := own.Projects[c.Dir]
+	decided := slices.Concat(project.Enabled, project.Disabled)
+	for _, s := range all {
+		d := s.Document()
+		if d.AllServers {
+			return nil
+		}
+		decided = append(decided, d.Servers...)
+	}
+	open := slices.DeleteFunc(serversOf(c.Dir), func(name string) bool { return slices.Contains(decided, name) })
+	if len(open) == 0 {
+		return nil
+	}
+	return []Obstacle{{
+		ServersOpen, ".mcp.json has " + list(open, 3) + ", which nobody approved or refused", dialog,
+		fmt.Sprintf(`put "enabledMcpjsonServers": ["%s"] (or disabledMcpjsonServers) into %s/.claude/settings.local.json`,
+			strings.Join(open, `", "`), c.Dir),
+	}}
+}
+
+// openImports are CLAUDE.md files that import what lies outside.
+func (c Client) openImports(own *ownFile) []Obstacle {
+	if p := own.Projects[c.Dir]; p.ImportsApproved || p.ImportsWarned {
+		return nil
+	}
+	imports := importsOf(c.Dir, c.Env["HOME"])
+	if len(imports) == 0 {
+		return nil
+	}
+	return []Obstacle{{
+		ImportsOpen, "CLAUDE.md or .claude/rules imports " + list(imports, 3) + " from outside", dialog,
+		"run claude there once and answer, or copy the text into the directory",
+	}}
+}
+
+// refusals are settings that make the client open a dialog at its start.
+func refusals(all []Settings) []Obstacle {
+	var found []Obstacle
+	for _, s := range all {
+		if s.Kind != Flag || s.Err == nil { // else it is said by unreadable
+			found = append(found, s.Document().Refusals(s.Name)...)
+		}
+	}
+	return found
+}
+
+// Refusals are what the client asks a person about in a settings file of a name.
+func (d Document) Refusals(name string) []Obstacle {
+	const why = "the client opens a dialog at its start, and nobody answers it"
+	var found []Obstacle
+	if d.Broken != "" {
+		found = append(found, Obstacle{SettingsBroken, name + ": " + d.Broken, why, "correct " + name})
+	}
+	if len(d.Refused) > 0 {
+		found = append(found, Obstacle{SettingsRefused, name + ": " + list(d.Refused, 3), why, "correct " + name})
+	}
+	return found
+}
+
+// list joins at most n texts.
+func list(texts []string, n int) string {
+	if len(texts) <= n {
+		return strings.Join(texts, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(texts[:n], ", "), len(texts)-n)
+}
