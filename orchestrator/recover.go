@@ -170,6 +170,9 @@ func (s *Scheduler) recoverLeft(ctx context.Context, m *member) {
 	if err == nil {
 		return
 	}
-	s.log.Error("agent failed", "agent", m.Name, "err", err)
-	s.happened(m, func(now time.Time) { m.Recovered(o, failure(err), now, agent.Roll()) })
+	f := failure(err)
+	if f.Fix == "" { // else the change of its state says it all
+		s.log.Error("agent failed", "agent", m.Name, "err", err)
+	}
+	s.happened(m, func(now time.Time) { m.Recovered(o, f, now, agent.Roll()) })
 }

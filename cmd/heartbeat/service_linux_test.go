@@ -25,7 +25,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	}
 	defer conn.Close()
 	w.env = append(w.env, "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=2000000")
-	w.put("heartbeat.yaml", simulated+"  spy:\n    dir: agents/spy\n    triggers:\n      - {poll: [sh, -c, \"env > env\"], every: 5m}\n")
+	w.put("heartbeat.yaml", simulated+"  spy:\n    dir: agents/spy\n    command: [heartbeat, simulate]\n    triggers:\n      - {poll: [sh, -c, \"env > env\"], every: 5m}\n")
 	// hear waits for a datagram that begins with one of the words.
 	hear := func(words ...string) string {
 		t.Helper()
