@@ -14,16 +14,16 @@ import (
 
 type answerCmd struct {
 	Agent  string `arg:"" help:"The agent." complete:"agent"`
-	Answer string `arg:"" optional:"" complete:"start,cursor,in-flight,last,end" help:"Where the queue goes on: one of the answers that are shown, or a byte offset."`
+	Answer string `arg:"" optional:"" complete:"start,cursor,in-flight,last,end" help:"Where the queue continues: one of the answers that are shown, or a byte offset."`
 }
 
 // Help implements kong's HelpProvider.
 func (answerCmd) Help() string {
-	return `A queue whose inbox was replaced or edited in a way that nothing explains does
-not guess: going on could lose prompts or repeat them, so nothing is handed over
-until a person says where it goes on. Without an answer this shows what has
-happened and what each answer means; with one the queue goes on there, and a
-running scheduler goes on with the agent.
+	return `Tells an agent's queue where to continue. When an inbox was replaced or edited in
+a way that heartbeat cannot explain, continuing could lose or repeat prompts, so
+nothing is handed over until a person decides. Without an answer this shows what
+happened and what each answer means. With an answer the queue continues there, and
+a running scheduler continues with the agent.
 
 Examples:
 

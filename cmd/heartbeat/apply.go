@@ -14,27 +14,27 @@ import (
 )
 
 type applyCmd struct {
-	Agents []string `arg:"" optional:"" help:"The agents to wire; all of them when none is named." complete:"agent"`
+	Agents []string `arg:"" optional:"" help:"The agents to apply; all if none is named." complete:"agent"`
 	DryRun bool     `help:"Say what would be done, and do nothing."`
-	Trust  bool     `help:"Also record the agents' directories as trusted in Claude Code's own file, which otherwise asks a person."`
-	Yes    bool     `help:"With --trust: also where a directory has settings of its own that count beside ours."`
+	Trust  bool     `help:"Also record the agents' directories as trusted in Claude Code's own file, so that it does not ask."`
+	Yes    bool     `help:"With --trust: also trust directories whose own settings take effect beside ours."`
 }
 
 // Help implements kong's HelpProvider.
 func (applyCmd) Help() string {
-	return `Makes .heartbeat in each agent's directory, and merges our hooks and the agent's
-permission rules into its Claude Code settings. Everything else there keeps its
-bytes; the first original is kept in the state directory. Applying again changes
-nothing, and "heartbeat run" does it by itself before each session.
+	return `Creates .heartbeat in each agent's directory, and merges our hooks and the agent's
+permission rules into its Claude Code settings. Everything else in that file stays
+as it is, to the byte; the state directory keeps the original. Applying again
+changes nothing, and "heartbeat run" applies before each session.
 
-Without names it also takes back what was applied for agents that the file no
-longer declares; their queues stay.
+Without names it also undoes what was applied for agents that are no longer in the
+file; their queues stay.
 
-With --trust you answer Claude Code's question whether you trust the files in a
-folder: what lies there can then change what its sessions do. Where its settings, its
-.mcp.json, or its skills, agents and commands allow, run or reach something that is
-not ours, that is listed, and --yes is wanted, too. "settings: only" in the fleet's
-file starts sessions without all that.
+With --trust you tell Claude Code that you trust the files in a folder: they can
+then change what sessions do there. If its settings, its .mcp.json, or its skills,
+agents and commands allow, run or reach something that is not ours, apply lists it
+and asks for --yes. With "settings: only" in the fleet's file, sessions start
+without all of that.
 
 Examples:
 

@@ -15,7 +15,7 @@ import (
 
 type attachCmd struct {
 	Agent      string `arg:"" help:"The agent." complete:"agent"`
-	ReadOnly   bool   `help:"Only look: no key is passed on."`
+	ReadOnly   bool   `help:"Only watch: no key is passed on."`
 	DetachKeys string `placeholder:"KEYS" help:"What to press to leave the session, instead of ctrl-backslash: keys like ctrl-p or q, separated by commas."`
 }
 
@@ -23,18 +23,19 @@ type attachCmd struct {
 func (attachCmd) Help() string {
 	return `Joins the terminal of an agent's live session. Several people can join; the window
 has the size of the terminal that joined or was resized last. Press ctrl-\
-(or --detach-keys) to leave; with --read-only ctrl-c does, too.
+(or --detach-keys) to leave; with --read-only, ctrl-c works too.
 
-While somebody types, and two minutes longer, the session is handed no prompts, also
-when they have left; "heartbeat status" says so. What was typed and submitted comes
-first: in the turn that is under way or after it, at once while the session waits.
-While somebody is there it is not ended for doing nothing, unless its slot is needed.
+While somebody types, and for two minutes after their last key, the session gets no
+queued prompts, even if they have left; "heartbeat status" says so. What they submit
+comes first: during the current turn or after it, or at once if the session waits.
+While somebody is there, the session is not ended for being idle, unless another
+agent needs its slot.
 
-Leaving does not disturb the session: it goes on waiting, and the next prompt comes
-into the same conversation. Esc and commands like /clear are the exception: where
-they leave the client with nothing to do, no prompt can be handed to it without a
-paid turn. The session then stays while somebody is there, ends idle-grace (10s)
-after they have left, and the next prompt starts a new one.
+Leaving does not disturb the session: it keeps waiting, and the next prompt comes
+into the same conversation. Esc and commands like /clear are the exception: if they
+leave the client with nothing to do, it cannot be given a prompt without a paid
+turn. The session then stays while somebody is there and ends idle-grace (10s) after
+they have left; the next prompt starts a new one.
 
 Examples:
 

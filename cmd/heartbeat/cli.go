@@ -31,29 +31,29 @@ type cli struct {
 
 	Init       initCmd       `cmd:"" group:"fleet" help:"Write a starter heartbeat.yaml."`
 	Validate   validateCmd   `cmd:"" group:"fleet" help:"Check the fleet's file and report all problems at once."`
-	Apply      applyCmd      `cmd:"" group:"fleet" help:"Wire the agents' directories: hooks, permissions, folders."`
+	Apply      applyCmd      `cmd:"" group:"fleet" help:"Set up the agents' directories: hooks, permissions, folders."`
 	Diff       diffCmd       `cmd:"" group:"fleet" help:"Show what apply would change, as a unified diff."`
-	Unapply    unapplyCmd    `cmd:"" group:"fleet" help:"Take back what apply did."`
+	Unapply    unapplyCmd    `cmd:"" group:"fleet" help:"Undo what apply did."`
 	Run        runCmd        `cmd:"" group:"fleet" help:"Run the fleet: fire triggers, start a session wherever work is queued."`
 	Pause      pauseCmd      `cmd:"" group:"fleet" help:"Hold agents: nothing new is started for them."`
-	Resume     resumeCmd     `cmd:"" group:"fleet" help:"Let held agents go on."`
+	Resume     resumeCmd     `cmd:"" group:"fleet" help:"Let held agents continue."`
 	Trigger    triggerCmd    `cmd:"" group:"fleet" help:"Fire an agent's trigger now."`
-	Stop       stopCmd       `cmd:"" group:"fleet" help:"End the running scheduler, and wait until it has ended."`
-	Reload     reloadCmd     `cmd:"" group:"fleet" help:"Have the running scheduler load the fleet's file again."`
-	Next       nextCmd       `cmd:"" group:"fleet" help:"Show the coming fires."`
+	Stop       stopCmd       `cmd:"" group:"fleet" help:"End the running scheduler and wait for its end."`
+	Reload     reloadCmd     `cmd:"" group:"fleet" help:"Make the running scheduler load the fleet's file again."`
+	Next       nextCmd       `cmd:"" group:"fleet" help:"Show the next fires."`
 	Status     statusCmd     `cmd:"" group:"fleet" help:"Show what each agent does, what is queued, and why."`
 	History    historyCmd    `cmd:"" group:"fleet" help:"Show past sessions and dead letters."`
 	Events     eventsCmd     `cmd:"" group:"fleet" help:"Print the journal, or follow it."`
 	Logs       logsCmd       `cmd:"" group:"fleet" help:"Print what an agent said and did, or follow it."`
-	Replies    repliesCmd    `cmd:"" group:"fleet" help:"Print what agents have answered, or follow it."`
+	Replies    repliesCmd    `cmd:"" group:"fleet" help:"Print what agents replied, or follow it."`
 	Doctor     doctorCmd     `cmd:"" group:"fleet" help:"Find what would keep the fleet from working, and repair what can be."`
 	Attach     attachCmd     `cmd:"" group:"fleet" help:"Join the terminal of an agent's live session."`
 	Screen     screenCmd     `cmd:"" group:"fleet" help:"Print what the terminal of an agent's live session shows."`
 	Send       sendCmd       `cmd:"" group:"queue" help:"Queue a prompt for an agent."`
-	Inbox      inboxCmd      `cmd:"" group:"queue" help:"Look at an agent's queue, or drop entries from it."`
-	DeadLetter deadLetterCmd `cmd:"" group:"queue" help:"Look at entries that were given up, queue them again, or delete them."`
-	Answer     answerCmd     `cmd:"" group:"queue" help:"Say where a queue goes on that needs a person for that."`
-	Recover    recoverCmd    `cmd:"" group:"queue" help:"Deal with an entry whose session is gone."`
+	Inbox      inboxCmd      `cmd:"" group:"queue" help:"List an agent's queue, or drop entries from it."`
+	DeadLetter deadLetterCmd `cmd:"" group:"queue" help:"List entries that were given up, queue them again, or delete them."`
+	Answer     answerCmd     `cmd:"" group:"queue" help:"Tell a queue that asks a person where to continue."`
+	Recover    recoverCmd    `cmd:"" group:"queue" help:"Recover an entry whose session is gone."`
 	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
 	Service    serviceCmd    `cmd:"" group:"other" help:"Print a unit that runs the fleet as a service of this machine."`
 	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`

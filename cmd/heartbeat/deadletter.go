@@ -30,8 +30,8 @@ func (deadLetterCmd) Help() string {
 	return `Dead letters are entries that were given up, each with its reason: interrupted,
 poison (its attempts are used up), torn, too-large or dropped. Retry queues them
 again, at the end of the queue; purge deletes them for good.
-The action may also stand before the agent. Without an agent it is about the
-whole fleet; ids are looked for in all queues.
+The action may also come before the agent. Without an agent the command applies to
+the whole fleet and looks for ids in all queues.
 
 Examples:
 

@@ -16,7 +16,7 @@ type diffCmd struct {
 // Help implements kong's HelpProvider.
 func (diffCmd) Help() string {
 	return `Shows as a unified diff what "heartbeat apply" would change, and changes nothing.
-Exit status 1 means that there is something to change.
+Exit status 1 means that apply would change something.
 
 Examples:
 

@@ -16,23 +16,23 @@ import (
 
 type doctorCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents to look at; all of them when none is named." complete:"agent"`
-	Fix    bool     `help:"Repair what can be repaired without harm, then look again."`
+	Fix    bool     `help:"Repair what can be repaired without harm, then check again."`
 }
 
 // Help implements kong's HelpProvider.
 func (doctorCmd) Help() string {
-	return `Finds what would keep the fleet from working: hooks that cannot run or are ended
-while they wait, dialogs that nobody would answer, a client that is missing or not
-logged in, agents that are held, paused or fail again and again, triggers that fail,
-permission rules that never match, queues that stand still or may not be used, a state
-directory that is not this fleet's to use, a machine that is too small. It changes
-nothing and runs nothing but "claude --version".
+	return `Finds what would keep the fleet from working: hooks that cannot run or that the
+client ends while they wait, dialogs that nobody would answer, a client that is
+missing or not logged in, agents that are held, paused or fail repeatedly, triggers
+that fail, permission rules that never match, queues that are stuck or not
+accessible, a state directory that this fleet may not use, a machine that is too
+small. It changes nothing and runs nothing but "claude --version".
 
-With --fix it wires the directories as "heartbeat apply" does, recovers entries
-whose session is gone, makes heartbeat's own hook program executable, ends what is
-left of dead sessions and removes stale temporary files.
+With --fix it sets up the directories as "heartbeat apply" does, recovers entries
+whose session is gone, makes heartbeat's hook program executable, ends leftover
+processes of dead sessions and removes stale temporary files.
 
-Exit status 1 means that there are errors; warnings alone are 0.
+Exit status 1 means that there are errors; with only warnings it is 0.
 
 Examples:
 

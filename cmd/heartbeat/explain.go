@@ -14,9 +14,8 @@ type explainCmd struct {
 
 // Help implements kong's HelpProvider.
 func (explainCmd) Help() string {
-	return `Says what a word means that status, the journal, doctor, dead letters, the end of
-a session or an exit code use: what it is, what follows by itself, and what to
-type.
+	return `Explains a word that status, the journal, doctor, dead letters, ends of sessions or
+exit codes use: what it means, what happens next, and what to type.
 
 Examples:
 

@@ -19,17 +19,17 @@ import (
 
 type historyCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
-	Each   bool     `help:"Show each session, also where many of an agent ended alike."`
+	Each   bool     `help:"Show each session, even if many of an agent ended the same way."`
 	Count  int      `short:"n" placeholder:"N" default:"20" help:"How many lines, the newest (${default})."`
 }
 
 // Help implements kong's HelpProvider.
 func (historyCmd) Help() string {
-	return `Shows past sessions, from the journal, and dead letters, the newest last: when,
-how long, how many entries were done, and how it ended. Over several agents,
-sessions of one agent that ended alike one after the other are one line, with
-their number, what they did together, and the id of the last; naming one agent,
-or --each, shows each of them.
+	return `Shows past sessions, from the journal, and dead letters, newest last: when, how
+long, how many entries were done, and how it ended. With several agents,
+consecutive sessions of one agent that ended the same way share a line: how many
+they are, what they did together, and the id of the last one. Name one agent, or
+use --each, to show every session.
 
 Examples:
 

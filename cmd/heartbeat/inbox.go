@@ -24,9 +24,9 @@ type inboxCmd struct {
 // Help implements kong's HelpProvider.
 func (inboxCmd) Help() string {
 	return `Lists what is in flight and queued, shows whole entries, or drops queued ones.
-What is dropped is filed as a dead letter. An entry in flight cannot be dropped.
-The action may also stand before the agent. Without an agent it is about the
-whole fleet; ids are looked for in all queues.
+A dropped entry becomes a dead letter. An entry in flight cannot be dropped.
+The action may also come before the agent. Without an agent the command applies to
+the whole fleet and looks for ids in all queues.
 
 Examples:
 

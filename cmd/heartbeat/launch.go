@@ -36,8 +36,8 @@ type launchCmd struct {
 // Help implements kong's HelpProvider.
 func (launchCmd) Help() string {
 	return `Runs a command in a terminal of 50 rows and 200 columns (or this one's size), and
-ends its whole process tree when it exits, however it exits. Durations may be
-bare seconds. The exit status is the command's own, at most 123. With -o json the
+ends its whole process tree when it exits, however it exits. A duration may be a
+plain number of seconds. The exit status is the command's own, at most 123. With -o json the
 command's output goes to stderr.
 
 Examples:

@@ -28,9 +28,9 @@ type logsCmd struct {
 
 // Help implements kong's HelpProvider.
 func (logsCmd) Help() string {
-	return `Prints what agents were asked, said and did in their live sessions or, without
-one, in the last: from the client's own transcripts, in the order of time. With
--o json each is one line, before the envelope.
+	return `Prints what agents were asked, said and did in their live sessions, or in the last
+one if none is live. It reads the client's own transcripts, in order of time. With
+-o json each item is one line, before the envelope.
 
 Examples:
 
@@ -40,8 +40,8 @@ Examples:
     heartbeat logs triage 5f0c1a2b      # a past session, by its id in history
     heartbeat logs triage --raw | less -R
 
-What acts on the terminal of who looks (its clipboard, its title, queries that it
-would answer) is left out of --raw; the file as it was written is
+--raw leaves out what would act on your own terminal (its clipboard, its title,
+queries that it would answer). The unfiltered file is
 AGENT_DIR/.heartbeat/sessions/ID.log.`
 }
 

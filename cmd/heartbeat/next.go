@@ -18,9 +18,9 @@ type nextCmd struct {
 
 // Help implements kong's HelpProvider.
 func (nextCmd) Help() string {
-	return `Shows the next fire of each schedule, in the trigger's own time zone and in UTC,
-from the fleet's file; with -n the next fires, whoever's they are. Triggers that
-wait for files or ask a command have no time; they are named below.
+	return `Shows the next fire of each schedule in the fleet's file, in the trigger's own time
+zone and in UTC; with -n the next fires of all schedules together. Triggers that
+wait for files or run a command have no time; they are listed below.
 
 Examples:
 

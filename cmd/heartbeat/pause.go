@@ -34,10 +34,10 @@ type pauseCmd struct{ chosen }
 // Help implements kong's HelpProvider.
 func (pauseCmd) Help() string {
 	return `Holds agents in the running scheduler: nothing new is started for them until
-"heartbeat resume", also after a restart of the scheduler. A turn that is under
-way ends first, and its entry is done; what is queued behind it stays queued.
-Triggers go on queueing, and so does "heartbeat send". A scheduler that does not
-answer is given up after 10 seconds; it will not pause anything later.
+"heartbeat resume", even after a restart of the scheduler. A running turn finishes
+first, and its entry is done; the entries behind it stay queued. Triggers and
+"heartbeat send" still queue prompts. If the scheduler does not answer within 10
+seconds, the command fails, and nothing is paused later.
 
 Examples:
 

@@ -17,9 +17,9 @@ type recoverCmd struct {
 
 // Help implements kong's HelpProvider.
 func (recoverCmd) Help() string {
-	return `Deals with the entry that was in flight when its session ended. "heartbeat run"
-does this by itself; it is needed by hand only where heartbeat does not run. It
-refuses while a session or "heartbeat run" lives in the directory.
+	return `Recovers the entry that was in flight when its session ended. "heartbeat run" does
+this when it starts; you need it only where heartbeat does not run. It refuses while
+a session or "heartbeat run" lives in the directory.
 
 Examples:
 

@@ -14,10 +14,10 @@ type reloadCmd struct{}
 
 // Help implements kong's HelpProvider.
 func (reloadCmd) Help() string {
-	return `Has the running scheduler load the fleet's file again, as SIGHUP does, and shows
-what that changes. Agents whose definition is the same are not touched; removed
-ones end after their turn; changed ones get their new triggers at once and the rest
-with their next session. A file with problems changes nothing.
+	return `Makes the running scheduler load the fleet's file again, as SIGHUP does, and shows
+what changed. Unchanged agents are not touched; removed agents end after their turn;
+changed agents get their new triggers at once and the rest with their next session.
+A file with problems changes nothing.
 
 Examples:
 

@@ -18,9 +18,9 @@ type repliesCmd struct {
 
 // Help implements kong's HelpProvider.
 func (repliesCmd) Help() string {
-	return `Prints what agents said last of each prompt that they have done: when, which
-agent, what queued the prompt, and how long it took. With -o json each reply is
-one line, before the envelope.
+	return `Prints the agents' final reply to each prompt that is done: when, which agent, what
+queued the prompt, and how long it took. With -o json each reply is one line,
+before the envelope.
 
 Examples:
 

@@ -6,8 +6,8 @@ type resumeCmd struct{ chosen }
 
 // Help implements kong's HelpProvider.
 func (resumeCmd) Help() string {
-	return `Lets agents go on that "heartbeat pause" holds, or that are held after too many
-failures. A back-off or a parking that they are in ends too.
+	return `Lets agents continue that were paused with "heartbeat pause", or are held after too
+many failures. If they are backing off or parked, that ends too.
 
 Examples:
 

@@ -35,20 +35,20 @@ type runCmd struct {
 
 // Help implements kong's HelpProvider.
 func (runCmd) Help() string {
-	return `Runs the fleet in the foreground: wires what has drifted, recovers what was
-interrupted, fires triggers, starts a session wherever work is queued, and ends
-it. Ctrl-C or SIGTERM starts nothing new, lets turns finish within the fleet's
-shutdown-grace (30s) and ends; a second one ends the sessions at once.
+	return `Runs the fleet in the foreground: reapplies settings that have changed, recovers
+interrupted prompts, fires triggers, starts a session where work is queued, and
+ends it. After Ctrl-C or SIGTERM it starts nothing new, lets turns finish within
+the fleet's shutdown-grace (30s) and ends; a second one ends the sessions at once.
 
-SIGHUP, or with --watch-config a change of the fleet's files, loads them again. Agents
-whose definition is the same are not touched; removed ones end after their turn;
-changed ones get their new triggers at once and the rest with their next session.
-A file with problems changes nothing. "heartbeat reload"
-does the same from another terminal, as pause, resume and trigger act from there.
+SIGHUP loads the fleet's files again; with --watch-config a change of them does too.
+Unchanged agents are not touched; removed agents end after their turn; changed
+agents get their new triggers at once and the rest with their next session. A file
+with problems changes nothing. "heartbeat reload" does the same from another
+terminal; pause, resume and trigger work from there too.
 
-With --once it ends by itself as well, and the exit status says how it went: 0 all
-is done, 1 something was dead-lettered, is held or left, 75 an agent is parked
-(usage limit, login).
+With --once it ends when no work is left, and the exit status says how it went: 0
+everything is done, 1 something was dead-lettered, is held or left, 75 an agent is
+parked (usage limit, login).
 
 Examples:
 

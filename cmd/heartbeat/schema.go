@@ -12,8 +12,8 @@ type schemaCmd struct{}
 // Help implements kong's HelpProvider.
 func (schemaCmd) Help() string {
 	return `Prints the JSON Schema (draft 2020-12) of heartbeat.yaml, for editors and other
-programs. "heartbeat validate" knows more: a schema cannot look at directories,
-cron expressions or prompts.
+programs. "heartbeat validate" finds more: a schema cannot check directories, cron
+expressions or prompts.
 
 Examples:
 

@@ -29,11 +29,11 @@ type sendCmd struct {
 
 // Help implements kong's HelpProvider.
 func (sendCmd) Help() string {
-	return `When it exits with 0, the prompt is on disk (file and folder synced). Where the
-agent works on nothing now it says why, and what to type.
+	return `Queues a prompt. When send exits with 0, the prompt is on disk (file and folder
+synced). If nothing works on it now, send says why, and what to type.
 
-With --wait a line on the terminal shows how the prompt fares. Ctrl-C ends the
-waiting; the prompt stays queued.
+With --wait a line on the terminal shows the prompt's progress. Ctrl-C stops waiting;
+the prompt stays queued.
 
 Examples:
 

@@ -30,11 +30,11 @@ type serviceCmd struct {
 
 // Help implements kong's HelpProvider.
 func (serviceCmd) Help() string {
-	return `Prints what makes the fleet a service of this machine: a systemd unit or a launchd
-property list, for your own service manager or, with --system, the machine's. Only
-the unit is on stdout; what to do with it is on stderr. It names this binary, the
-fleet's file and the present PATH, on which claude has to be, and lets a stop take
-as long as the fleet's shutdown-grace asks for: print it again when those change.
+	return `Prints a systemd unit or a launchd property list that runs the fleet as a service,
+for your own service manager or, with --system, the machine's. The unit goes to
+stdout; how to install it goes to stderr. It names this binary, the fleet's file and
+the current PATH, which must contain claude, and allows a stop to take as long as
+the fleet's shutdown-grace. Print it again when any of these change.
 
 Examples:
 

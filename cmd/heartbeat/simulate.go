@@ -12,8 +12,8 @@ type simulateCmd struct {
 
 // Help implements kong's HelpProvider.
 func (simulateCmd) Help() string {
-	return `Behaves as the Claude Code client does towards hooks and terminals, with scripted
-replies. All arguments are its own: "heartbeat simulate --help" lists them.
+	return `Acts as the Claude Code client does towards hooks and terminals, with scripted
+replies. It parses its own arguments: "heartbeat simulate --help" lists them.
 
 Example, in heartbeat.yaml:
 

@@ -25,14 +25,14 @@ type statusCmd struct {
 
 // Help implements kong's HelpProvider.
 func (statusCmd) Help() string {
-	return `Shows what each agent does, what is queued and in flight, how its last
-session ended and when its next scheduled fire is. The first line counts the
-agents by their states. What waits for a person, or keeps an agent from
-working, comes next, with why, since when, and what to type.
+	return `Shows what each agent does, what is queued and in flight, how its last session
+ended and when its next scheduled fire is. The first line counts the agents by
+state. Next comes what needs a person or keeps an agent from working: why, since
+when, and what to type.
 
-IN FLIGHT names the trigger, or "send", or "a line" that somebody wrote into the
-inbox. It reads the disk, so it works with and without a running scheduler; one
-that answers is named.
+IN FLIGHT names the source of the prompt: a trigger, "send", or "a line" that
+somebody wrote into the inbox. status reads the disk, so it works with and without a
+running scheduler. It names the scheduler if one answers.
 
 Examples:
 

@@ -11,19 +11,19 @@ import (
 )
 
 type stopCmd struct {
-	Now     bool          `help:"Do not let turns finish: sessions are ended at once."`
-	Timeout time.Duration `placeholder:"DURATION" default:"0" help:"Give up waiting for the end after this time, with status 124; the scheduler ends all the same. 0: never."`
+	Now     bool          `help:"Do not let turns finish; end sessions at once."`
+	Timeout time.Duration `placeholder:"DURATION" default:"0" help:"Stop waiting after this time, with status 124; the scheduler still ends. 0: never."`
 }
 
 // Help implements kong's HelpProvider.
 func (stopCmd) Help() string {
-	return `Ends the running scheduler of the fleet, as Ctrl-C in its terminal does, and
-waits until it has ended: nothing new is started, turns may finish within
-shutdown-grace (30s), no session is left. With --now, also in another terminal
-while the first one waits, they are ended at once; their prompts are dealt with
-as after each interruption. A session of an agent may not stop its scheduler.
+	return `Ends the fleet's running scheduler, as Ctrl-C in its terminal does, and waits until
+it has ended: it starts nothing new, turns may finish within shutdown-grace (30s),
+and no session is left. With --now, also from another terminal while the first stop
+waits, sessions end at once; their prompts are recovered as after any interruption.
+An agent's session may not stop its own scheduler.
 
-A scheduler that systemd runs is not started again by it.
+If systemd runs the scheduler, it does not start it again after this.
 
 Examples:
 

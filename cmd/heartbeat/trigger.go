@@ -15,9 +15,10 @@ type triggerCmd struct {
 
 // Help implements kong's HelpProvider.
 func (triggerCmd) Help() string {
-	return `Fires a trigger now, whatever its time: cron its prompt, poll one run of its
-command, watch every file that matches. With "overlap: skip" nothing is queued
-while the trigger's last prompt is not done; a gate is asked as always. The schedule goes on as before.
+	return `Fires a trigger now, whatever its schedule. A cron queues its prompt, a poll runs
+its command once, a watch takes every file that matches. With "overlap: skip"
+nothing is queued while the trigger's last prompt is not done; a gate runs as
+always. The schedule does not change.
 
 Examples:
 

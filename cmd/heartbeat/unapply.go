@@ -9,18 +9,18 @@ import (
 )
 
 type unapplyCmd struct {
-	Agents []string `arg:"" optional:"" help:"The agents to unwire, also such that are declared no more; all of them when none is named." complete:"agent"`
+	Agents []string `arg:"" optional:"" help:"The agents to unapply, including agents that are no longer in the file; all if none is named." complete:"agent"`
 	DryRun bool     `help:"Say what would be done, and do nothing."`
 }
 
 // Help implements kong's HelpProvider.
 func (unapplyCmd) Help() string {
-	return `Takes back what "heartbeat apply" did. A settings file that nobody else has
-changed is again what it was before, to the byte; from another one only what is
-ours goes. Queues stay, and so does what --trust has recorded. Where nothing is on
-record, as with another state directory, our hooks go, and it says which permission
-rules stay. What another fleet has applied since is that one's to take back.
-Without names the copy of the file that is kept in the state directory goes, too.
+	return `Undoes what "heartbeat apply" did. A settings file that nobody else has changed is
+restored to the byte; from any other only our entries are removed. Queues stay, and
+so does what --trust has recorded. If there is no record, as with another state
+directory, our hooks are removed, and unapply says which permission rules stay. What
+another fleet has applied since, only that fleet can undo. Without names it also
+removes the copy of the file in the state directory.
 
 Examples:
 

@@ -13,8 +13,8 @@ type validateCmd struct{}
 
 // Help implements kong's HelpProvider.
 func (validateCmd) Help() string {
-	return `Reads the file and says all that is wrong with it, with file:line:column. It
-changes nothing. Exit status 78 means that something is wrong.
+	return `Checks the file and lists all problems, with file:line:column. It changes nothing.
+Exit status 78 means that the file has problems.
 
 Examples:
 
