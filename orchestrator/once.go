@@ -86,7 +86,7 @@ func (s *Scheduler) idleQueues() []idleQueue {
 	var all []idleQueue
 	for _, m := range s.fleet.members {
 		if m.State() == Idle && m.Place() != agent.Lost {
-			all = append(all, idleQueue{m.Def(), m.empty, m.Owed() != nil})
+			all = append(all, idleQueue{m.Def(), m.empty, m.Owes()})
 		}
 	}
 	return all

@@ -49,7 +49,7 @@ func (s *Scheduler) found(m *member, l queue.Look, now time.Time) {
 	m.empty = noStamp
 	m.Counted(l.Depth.Entries)
 	switch {
-	case m.Owed() != nil:
+	case m.Owes():
 		m.Recover("what was in flight was dealt with")
 	case l.Err != nil:
 		s.log.Error("agent failed", "agent", m.Name, "err", l.Err)

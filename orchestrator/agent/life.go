@@ -120,6 +120,8 @@ func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
 	switch {
 	case stage == EndsNow:
 		a.Stop()
+	case a.past.unseen: // in a directory of which nobody knows what is in flight there
+		a.order(session.Order{Stop: true, Finish: FinishReplaced})
 	case stage == EndsTurns:
 		a.Finish(FinishShutdown)
 	case a.wish.removed:
@@ -304,7 +306,12 @@ func (a *Agent) Recover(then string) {
 	}
 	a.follow(next{state: status.Idle, reason: then})
 	a.life.is, a.life.why = Recovering, then
+	a.past.unseen = false
 }
+
+// Owes reports whether what is in flight in its directory is to be dealt with
+// before a session starts there.
+func (a *Agent) Owes() bool { return a.past.owed != nil || a.past.unseen }
 
 // Owed is how the session ended whose entry in flight could not be dealt with,
 // or nil.
@@ -317,7 +324,7 @@ func (a *Agent) Recovered(after session.Outcome, f *Failed, now time.Time, roll 
 		return
 	}
 	a.life.is = None
-	if a.past.owed = nil; f != nil {
+	if a.past.owed = nil; f != nil && !a.past.unseen {
 		a.past.owed = &after
 		a.Fails(*f, now, roll)
 		return

@@ -17,6 +17,9 @@ type past struct {
 	parked  wait // as its account has answered
 	outcome *session.Outcome
 	owed    *session.Outcome
+	// unseen is true while nobody has dealt with what is in flight in a directory
+	// that has taken the place of another one.
+	unseen bool
 	// halted is the entry in flight that the service has interrupted.
 	halted *hook.Work
 	stuck  *status.Stuck     // while the service fails

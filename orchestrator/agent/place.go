@@ -51,10 +51,11 @@ func (a *Agent) Finds(how string) {
 func (a *Agent) Replaced() { a.place.is = Retaking }
 
 // Retaken has another directory in the place of the one that was locked. What
-// went wrong in that one says nothing about it.
+// went wrong in that one says nothing about it. What is in flight there is
+// recovered before a session starts in it, whatever is done with the agent now.
 func (a *Agent) Retaken(now time.Time) {
 	a.Loses(FinishReplaced)
-	a.past.owed = nil
+	a.past.owed, a.past.unseen = nil, true
 	a.Finds("another directory stands in its place; it is locked now")
 	switch {
 	case a.life.is == Live: // in a directory that is no more

@@ -77,6 +77,7 @@ func (a *Agent) Sees(before session.Ground, differs string, folders session.Grou
 	}
 	q.folders, q.folderGone, q.queued = folders, time.Time{}, 0
 	a.past.owed, a.past.halted = nil, nil
+	a.past.unseen = a.past.unseen || folders != nil
 }
 
 // queueLost tells that prompts are gone.
