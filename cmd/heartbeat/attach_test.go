@@ -66,7 +66,7 @@ func TestAttach(t *testing.T) {
 	}
 	f.ok("send", "triage", "third")
 	until(t, "status says why it is not handed over", func() bool {
-		return strings.Contains(f.ok("status"), "triage: a person has typed in its session; prompts go on in 1m")
+		return strings.Contains(f.ok("status"), "triage: a person has typed in its session; prompts continue in 1m")
 	})
 	press(t, child, "\x1c")
 	exited(t, child)

@@ -53,8 +53,8 @@ clerk     stopped     0       send 30s          0     -            -
 writer    running 1m  2       none, it waits        0     -            -
 editor    running 1m  1       none, unattended      0     -            -
 reviewer: its session ends: timeout (over 1h)
-writer: a person has typed in its session; prompts go on in 1m20s
-editor: its turn was broken off: its session can be handed nothing and ends soon
+writer: a person has typed in its session; prompts continue in 1m20s
+editor: its turn was interrupted: its session cannot take a prompt and ends soon
 `
 	if got := strings.ReplaceAll(p.buf.String(), " \n", "\n"); squeeze(got) != squeeze(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -65,7 +65,7 @@ func TestAttachToALiveClient(t *testing.T) {
 		f.Until("the person is not noted any more", func() bool { return f.session().Attached == 0 })
 		f.phase(hook.Waiting)
 		f.Until("status says why", func() bool {
-			return strings.Contains(f.must("", "status"), "a person has typed in its session; prompts go on in 1m")
+			return strings.Contains(f.must("", "status"), "a person has typed in its session; prompts continue in 1m")
 		})
 		if n := len(f.outbox()); n != 1 {
 			t.Errorf("%d replies right after a person has typed, want 1", n)

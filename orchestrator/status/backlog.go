@@ -10,11 +10,11 @@ import (
 	"heartbeat/orchestrator/queue"
 )
 
-// Backlog is what of an agent's queue stands on the disk.
+// Backlog is how much an agent's queue on disk holds.
 type Backlog struct {
 	Agent string `json:"agent"`
-	// Queued counts the entries behind the one in flight, Since is when the first
-	// of them was first seen, or zero.
+	// Queued counts the entries behind the one in flight. Since is when the first
+	// of them was first seen; zero if there is none.
 	Queued int       `json:"queued"`
 	Since  time.Time `json:"since,omitzero"`
 	Dead   int       `json:"dead_letters"`
@@ -22,12 +22,12 @@ type Backlog struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// BacklogFor is how long a look at the queues is good for: however often
-// somebody asks, the disks are not read more often.
+// BacklogFor is how long a result is cached: the disks are not read more often
+// than this, however often somebody asks.
 const BacklogFor = 5 * time.Second
 
-// Backlogs keeps what the last look at the queues of a fleet has found. The zero
-// value is ready for use, by several goroutines.
+// Backlogs caches the backlogs of a fleet. The zero value is ready to use, and
+// safe for concurrent use.
 type Backlogs struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -35,24 +35,24 @@ type Backlogs struct {
 	kept map[string]*keptQueue // :: inbox → what was found there
 }
 
-// Queue is a queue to look at. An idle agent has nothing queued: its queue is
+// Queue is a queue to count. An idle agent has nothing queued, so its queue is
 // not opened.
 type Queue struct {
 	*config.Agent
 	Idle bool
 }
 
-// keptQueue is what is kept of a queue from one look to the next.
+// keptQueue is what Backlogs remembers about a queue from one count to the next.
 type keptQueue struct {
 	first string // delivery id of the first queued entry
 	since time.Time
 	dead  inbox.DeadCount
-	info  os.FileInfo // of the dead letters when they were counted
+	info  os.FileInfo // of the dead-letter file when it was counted
 }
 
-// Look looks at the queues that it is given when it asks for them. Dead letters
-// that have not changed are not read again, and what was found less than
-// BacklogFor ago is returned as it was.
+// Look returns the backlogs of the queues that the function queues returns. It
+// returns the last result if that is younger than BacklogFor, and calls queues
+// only if it is not. It reads dead letters again only if their file has changed.
 func (b *Backlogs) Look(queues func() []Queue) []Backlog {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *keptQueue) look(t Queue) Backlog {
 	if err != nil {
 		k.dead, k.info = inbox.DeadCount{}, nil
 	}
-	changed = changed || k.dead.More // as far as it was counted
+	changed = changed || k.dead.More // the last count did not reach the end
 	if !t.Idle || changed {
 		if err := k.open(t, &b, info, changed); err != nil {
 			b.Problem = err.Error()
@@ -93,7 +93,7 @@ func (k *keptQueue) look(t Queue) Backlog {
 	return b
 }
 
-// open reads what has to be read.
+// open counts the queue and, if they have changed, the dead letters.
 func (k *keptQueue) open(t Queue, b *Backlog, info os.FileInfo, changed bool) error {
 	q, err := queue.Open(t.Agent)
 	if err != nil {

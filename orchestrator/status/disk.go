@@ -16,8 +16,8 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// Read looks at the agents of a fleet. live is what the scheduler that runs them
-// has answered, or nil where none has.
+// Read collects the state of a fleet's agents from the disk and from live: the
+// running scheduler's answer, or nil if none answered.
 func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 	all := Fleet{Fleet: f.Name, Agents: make([]Agent, 0, len(f.Agents))}
 	says := map[string]*AgentState{}
@@ -44,13 +44,13 @@ func look(a *config.Agent, stateDir string) seen {
 	_, err := os.Stat(a.Dir)
 	on.missing = errors.Is(err, fs.ErrNotExist)
 	if on.running = flock.Held(a.Dir); on.running {
-		on.record, _ = hook.ReadRecord(a.Home) // without it nothing is known of the session
+		on.record, _ = hook.ReadRecord(a.Home) // if it cannot be read, nothing is shown of the session
 	}
 	on.queue = lookAtQueue(a)
 	return on
 }
 
-// countBytes bounds how many bytes of a queue are counted.
+// countBytes limits how many bytes of a queue are read to count its entries.
 const countBytes = 8 << 20
 
 func lookAtQueue(a *config.Agent) (on seenQueue) {
@@ -72,8 +72,7 @@ func lookAtQueue(a *config.Agent) (on seenQueue) {
 	return on
 }
 
-// Summarize adds what is still queued to what a scheduler says of an agent at its
-// end.
+// Summarize returns an agent's last state together with what is still queued.
 func Summarize(cfg *config.Agent, last AgentState) AgentSummary {
 	row := AgentSummary{AgentState: last}
 	l := queue.LookInto(cfg)
@@ -88,19 +87,19 @@ func publishedPath(stateDir, agent string) string {
 	return filepath.Join(stateDir, "agents", agent+".json")
 }
 
-// Published returns what the scheduler that ran an agent last has published of
-// it. Where it has published nothing the error is fs.ErrNotExist.
+// Published returns the state of an agent as its last scheduler wrote it to the
+// disk. If there is none, the error is fs.ErrNotExist.
 func Published(stateDir, agent string) (st AgentState, err error) {
 	return st, state.Load(publishedPath(stateDir, agent), &st)
 }
 
-// publishDelay is how old a published state may be, and how close after each
-// other an agent's changes become one write.
+// publishDelay is how long a published state may lag behind. Changes of an agent
+// within that time become one write.
 const publishDelay = 200 * time.Millisecond
 
-// Publisher writes what a scheduler says of its agents into the state directory,
-// for readers that it does not answer: agents/NAME.json. The files are for
-// reading only, so they are not synced.
+// Publisher writes the agents' states to agents/NAME.json in the state directory,
+// for readers that get no answer from the scheduler. The files are only for
+// display, so they are not synced.
 type Publisher struct {
 	stateDir string
 	log      *slog.Logger
@@ -112,7 +111,7 @@ func NewPublisher(stateDir string, log *slog.Logger) *Publisher {
 	return &Publisher{stateDir, log, state.NewBehind(publishDelay)}
 }
 
-// Put has an agent's state written soon. It touches no disk.
+// Put queues an agent's state for writing. It does not touch the disk.
 func (p *Publisher) Put(a AgentState) {
 	path := publishedPath(p.stateDir, a.Agent)
 	p.behind.Put(path, func() {
@@ -122,8 +121,8 @@ func (p *Publisher) Put(a AgentState) {
 	})
 }
 
-// Run writes until ctx ends, and then what is left.
+// Run writes queued states until ctx ends, then writes the rest and returns.
 func (p *Publisher) Run(ctx context.Context) { p.behind.Run(ctx) }
 
-// Flush returns when everything that was put is written.
+// Flush waits until everything that was put is written.
 func (p *Publisher) Flush() { p.behind.Flush() }

@@ -11,18 +11,18 @@ import (
 	"heartbeat/orchestrator/firing"
 )
 
-// seen is what the disk says of an agent.
+// seen is what the disk says about an agent.
 type seen struct {
-	published *AgentState // by the scheduler that ran it last; nil: nothing
-	unknown   error       // why that cannot be read
-	missing   bool        // its directory is not there
-	running   bool        // a scheduler has its directory
+	published *AgentState // what its last scheduler wrote; nil: nothing
+	unknown   error       // why published cannot be read
+	missing   bool        // its directory does not exist
+	running   bool        // a scheduler holds the lock of its directory
 	record    *hook.Shown
 	queue     seenQueue
 }
 
-// seenQueue is what the disk says of a queue; the zero value is that of one
-// into which nothing was ever put.
+// seenQueue is what the disk says about a queue. The zero value stands for a queue
+// that was never used.
 type seenQueue struct {
 	err    error // why it cannot be read
 	depth  inbox.Depth
@@ -30,8 +30,9 @@ type seenQueue struct {
 	dead   inbox.DeadCount
 }
 
-// merge lays what a scheduler says, if one has answered, over what the disk
-// does. What a session is doing is on the disk first: its hooks write it there.
+// merge combines the disk's facts with the scheduler's answer, if there is one. The
+// scheduler wins, except for a session's phase and work: hooks write these to the
+// disk before the scheduler knows them.
 func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 	st := onDisk(a, on)
 	if live != nil {
@@ -59,7 +60,7 @@ func onDisk(a *config.Agent, on seen) Agent {
 	case on.missing:
 		st.Problem = a.Dir + " is not there; heartbeat apply " + a.Name + " makes it"
 	}
-	if !on.running { // what it did then is no longer so
+	if !on.running { // the published state is of a run that has ended
 		if on.published != nil {
 			st.Was = st.State
 		}
@@ -67,7 +68,7 @@ func onDisk(a *config.Agent, on seen) Agent {
 		return st
 	}
 	if st.State == Stopped {
-		st.State = Idle // it has done nothing yet
+		st.State = Idle // the new run has not published it yet
 	}
 	if r := on.record; r != nil && r.Phase != hook.Ended {
 		st.Phase, st.Work, st.Attached, st.Hush = r.Phase, r.Work, r.Attached, r.Hush()

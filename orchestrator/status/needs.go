@@ -12,12 +12,12 @@ import (
 // Word names a kind of trouble.
 type Word string
 
-// The kinds, the most pressing first: the order in which they are told.
+// The kinds, in the order in which they are shown: most urgent first.
 const (
-	QueueAsks      Word = "queue-asks"     // the queue does not know where to go on
+	QueueAsks      Word = "queue-asks"     // the queue does not know where to continue
 	DirectoryLost  Word = "directory-lost" // it is not the one that the run has locked
 	Unusable       Word = "unusable"       // its directory, its queue or what is kept of it cannot be used
-	IsHeld         Word = "held"           // by failures, or by what only a person can put right
+	IsHeld         Word = "held"           // after failures, or until a person fixes the cause
 	LostPrompts    Word = "queue-lost"     // accepted prompts went with their folder
 	ServiceFails   Word = "stuck"          // for stuck-after
 	TriggerFails   Word = "trigger-fails"  // and queues nothing
@@ -27,7 +27,7 @@ const (
 	WasFailing     Word = "was-failing"    // when its last run ended
 	HasDeadLetters Word = "dead-letters"   // entries were given up
 	IsPaused       Word = "paused"         // by a person or by an agent's session
-	// What keeps a prompt waiting that is no trouble of the agent's.
+	// Reasons why a prompt waits that are not the agent's trouble.
 	NobodyRuns Word = "not-running" // no scheduler runs the agent
 	Behind     Word = "behind"      // a person, a slot, background tasks or other hooks come first
 )
@@ -40,8 +40,8 @@ func Words() []Word {
 	}
 }
 
-// Alarming reports whether something is wrong: not what somebody has done on
-// purpose, nor what ends by itself.
+// Alarming reports whether something is wrong. What somebody did on purpose, and
+// what ends by itself, is not alarming.
 func (w Word) Alarming() bool {
 	switch w {
 	case IsPaused, IsParked, BacksOff, WasFailing, HasDeadLetters, NobodyRuns, Behind:
@@ -50,11 +50,12 @@ func (w Word) Alarming() bool {
 	return true
 }
 
-// Person reports whether it waits for a person: it does not end by itself.
+// Person reports whether the trouble needs a person, because it does not end by
+// itself.
 func (w Word) Person() bool { return w != IsParked && w != BacksOff && w != Behind }
 
 // Trouble is something that keeps an agent from working, or that a person has to
-// know of.
+// know about.
 type Trouble struct {
 	Agent string    `json:"agent"`
 	What  Word      `json:"what"`
@@ -64,16 +65,16 @@ type Trouble struct {
 	Do   string `json:"do"`
 }
 
-// sign finds out which trouble an agent has; text is "" where there is none.
+// sign is one trouble, before it gets the agent's name and the command's prefix.
 type sign struct {
 	what  Word
 	since time.Time
 	text  string
-	do    string // without the program
+	do    string // the command without its prefix (ours)
 }
 
-// Troubles are an agent's, the most pressing first. ours is how a command line
-// begins that is about its fleet.
+// Troubles returns the agent's troubles, most urgent first. ours is the beginning
+// of a command line for this fleet: the program and its -f flag.
 func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 	var all []Trouble
 	for _, s := range slices.Concat(a.place(now), a.wish(now), a.work(now), a.triggers(now), a.leftover()) {
@@ -93,8 +94,8 @@ func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 	return all
 }
 
-// Obstacle is why what is queued for an agent is not worked on now, and what to
-// type; false when nothing is in its way but what is queued before.
+// Obstacle returns why the agent does not work on its queue now, and what to type;
+// false when a prompt only waits for the prompts before it.
 func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
 	if a.State == Stopped {
 		return Trouble{Agent: a.Agent, What: NobodyRuns, Text: "no scheduler runs the agent", Do: ours + " run"}, true
@@ -110,7 +111,7 @@ func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
 	return Trouble{}, false
 }
 
-// stops reports whether nothing is handed over meanwhile.
+// stops reports whether the trouble keeps the agent from getting prompts.
 func (w Word) stops() bool {
 	switch w {
 	case QueueAsks, DirectoryLost, Unusable, IsHeld, IsParked, BacksOff, IsPaused:
@@ -119,7 +120,7 @@ func (w Word) stops() bool {
 	return false
 }
 
-// place is what is wrong with the agent's directory and queue.
+// place returns what is wrong with the agent's directory and queue.
 func (a Agent) place(now time.Time) (all []sign) {
 	switch {
 	case a.Asks:
@@ -139,7 +140,7 @@ func (a Agent) place(now time.Time) (all []sign) {
 	return all
 }
 
-// wish is who has stopped the agent.
+// wish returns why the agent is stopped: paused by somebody, or held.
 func (a Agent) wish(now time.Time) []sign {
 	lasts := func(what string, since time.Time) string {
 		return fmt.Sprintf("%s for %s: %s", what, Age(now.Sub(since)), a.Reason)
@@ -156,7 +157,7 @@ func (a Agent) wish(now time.Time) []sign {
 	return nil
 }
 
-// work is what has stopped its sessions.
+// work returns why the agent's sessions do not succeed.
 func (a Agent) work(now time.Time) []sign {
 	left := Span(max(0, a.Until.Sub(now)))
 	switch {
@@ -166,7 +167,7 @@ func (a Agent) work(now time.Time) []sign {
 	case a.State == Parked:
 		return []sign{{
 			IsParked, a.Since, fmt.Sprintf("parked for another %s: %s", left, a.Reason),
-			"resume " + a.Agent + "   # tries at once; by itself it goes on then",
+			"resume " + a.Agent + "   # tries at once; otherwise it waits",
 		}}
 	case a.State == Stopped && a.Was == BackingOff:
 		return []sign{{WasFailing, a.Since, "its sessions failed when its last run ended: " + a.Reason.String(), "doctor " + a.Agent}}
@@ -179,7 +180,7 @@ func (a Agent) work(now time.Time) []sign {
 	return nil
 }
 
-// triggers are those that do not work.
+// triggers returns the triggers that fail.
 func (a Agent) triggers(now time.Time) (all []sign) {
 	for _, f := range a.Failing {
 		text := fmt.Sprintf("trigger %s has failed for %s", f.Trigger, Age(now.Sub(f.Since)))
@@ -194,7 +195,7 @@ func (a Agent) triggers(now time.Time) (all []sign) {
 	return all
 }
 
-// leftover is what nobody works on.
+// leftover returns the dead letters.
 func (a Agent) leftover() []sign {
 	if a.Dead == 0 {
 		return nil
@@ -206,7 +207,7 @@ func (a Agent) leftover() []sign {
 	return []sign{{what: HasDeadLetters, text: text, do: "dead-letter " + a.Agent}}
 }
 
-// Troubles are those of all agents, the most pressing first.
+// Troubles returns the troubles of all agents, most urgent first.
 func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 	all := []Trouble{}
 	for _, a := range f.Agents {
@@ -232,8 +233,8 @@ func (f Fleet) Unrun() (prompts int) {
 	return prompts
 }
 
-// Headline is the fleet on one line: how many agents are in which state, what was
-// given up, what waits.
+// Headline sums up the fleet in one line: how many agents are in each state, how
+// many prompts are queued, how many were given up.
 func (f Fleet) Headline() string {
 	counts := map[string]int{}
 	dead, more, waits := 0, false, 0
@@ -267,7 +268,7 @@ func (f Fleet) Headline() string {
 	return text
 }
 
-// longestWhy is how much of what a trigger's command says is told.
+// longestWhy limits, in characters, how much of a failing trigger's message is shown.
 const longestWhy = 200
 
 func short(text string, runes int) string {

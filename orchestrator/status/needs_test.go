@@ -54,7 +54,7 @@ func TestTroubles(t *testing.T) {
 		},
 		IsParked: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = Parked, now.Add(90*time.Second), "rate_limit" }),
-			[]string{"parked for another 1m30s: rate_limit", "heartbeat resume triage   # tries at once; by itself it goes on then"},
+			[]string{"parked for another 1m30s: rate_limit", "heartbeat resume triage   # tries at once; otherwise it waits"},
 		},
 		BacksOff: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = BackingOff, now.Add(8*time.Second), "crashed" }),

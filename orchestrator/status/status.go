@@ -1,9 +1,9 @@
-// Package status is what is known of a fleet, for those who read it: `status`,
-// `send`, doctor, metrics, the end of a run. A scheduler says what its agents
-// do (AgentState) and publishes it in the state directory; the disk says what
-// their queues and sessions hold, with or without a scheduler (disk.go); the
-// rest of the room merges the two, and says of the result what a person wants
-// to know. It decides nothing about agents.
+// Package status describes the state of a fleet to its readers: `status`, `send`,
+// doctor, metrics, the end of a run. The scheduler reports what its agents do
+// (AgentState) and writes it to the state directory. The disk shows what is in
+// their queues and sessions, with or without a scheduler (disk.go). merge.go
+// combines the two; needs.go and words.go turn the result into what a person wants
+// to know: what is wrong and what to type. It decides nothing about agents.
 package status
 
 import (
@@ -24,22 +24,22 @@ type State string
 const (
 	Idle       State = "idle"        // nothing to do
 	Waiting    State = "waiting"     // work is queued, no session slot is free
-	Starting   State = "starting"    // applying, recovering, launching
-	Running    State = "running"     // a session lives
+	Starting   State = "starting"    // its settings are applied and its session is started
+	Running    State = "running"     // it has a live session
 	Ending     State = "ending"      // its session is being ended
 	BackingOff State = "backing-off" // until a time, after a failure
 	Parked     State = "parked"      // usage limit or authentication of the account: until a time
-	Held       State = "held"        // too many restarts, or paused: needs a person
-	// Stopped is what readers are told of an agent that no scheduler runs.
+	Held       State = "held"        // after too many failures, or paused: needs a person
+	// Stopped is shown for an agent that no scheduler runs.
 	Stopped State = "stopped"
 )
 
-// States are all states that an agent of a running fleet can be in.
+// States returns all states that an agent of a running fleet can be in.
 func States() []State {
 	return []State{Idle, Waiting, Starting, Running, Ending, BackingOff, Parked, Held}
 }
 
-// AgentState is what its scheduler says of an agent.
+// AgentState is what the scheduler reports about an agent.
 type AgentState struct {
 	Agent  string       `json:"agent"`
 	State  State        `json:"state"`
@@ -49,51 +49,50 @@ type AgentState struct {
 	// Fix is what to change before sessions can work, of an agent that is held for
 	// it and goes on by itself then.
 	Fix foreign.Text `json:"fix,omitempty"`
-	// Failures counts sessions in a row that failed and did no entry.
+	// Failures counts consecutive sessions that failed without an entry done.
 	Failures int `json:"failures,omitempty"`
-	// Paused is since when a person wants nothing started for it.
+	// Paused is when somebody paused the agent; zero: it is not paused.
 	Paused time.Time `json:"paused,omitzero"`
-	// PausedBy is the agent whose session asked for that; "": a person.
+	// PausedBy is the agent whose session paused it; "": a person did.
 	PausedBy string           `json:"paused_by,omitempty"`
 	Session  string           `json:"session,omitempty"`
 	Phase    hook.Phase       `json:"phase,omitempty"`
 	Work     *hook.Work       `json:"work,omitempty"`
 	Last     *session.Outcome `json:"last,omitempty"`
-	// Acknowledged and DeadLettered count over the present run.
+	// Acknowledged and DeadLettered count entries of the current run.
 	Acknowledged int `json:"acknowledged"`
 	DeadLettered int `json:"dead_lettered"`
-	// Lost is what is wrong with the agent's directory while nothing can be
-	// started in it, or "".
+	// Lost is why nothing can be started in the agent's directory, or "".
 	Lost string `json:"lost,omitempty"`
-	// QueueLost is what was lost with the queue's folder, until a person resumes
-	// the agent.
+	// QueueLost is set when prompts were lost with the queue's folder, until a
+	// person resumes the agent.
 	QueueLost *QueueLoss `json:"queue_lost,omitempty"`
-	// Stuck is work that the service refuses again and again.
+	// Stuck is set while the service keeps failing the agent's work.
 	Stuck *Stuck `json:"stuck,omitempty"`
-	// Failing are the triggers that do not work.
+	// Failing are the triggers that fail.
 	Failing []firing.Failing `json:"failing,omitempty"`
 }
 
-// QueueLoss is a queue whose folder went with what was in it. It is shown until
-// a person resumes the agent: accepted prompts are gone.
+// QueueLoss says that a queue's folder disappeared with accepted prompts in it. It
+// is shown until a person resumes the agent.
 type QueueLoss struct {
 	At time.Time `json:"at"`
 	session.Loss
 }
 
-// Stuck is work at the head of a queue that the service refuses again and
-// again. It passes, and nobody can do anything about it; but somebody wants to
-// know when it takes long.
+// Stuck says that the service keeps failing the entry at the head of a queue. It
+// ends by itself and nobody can speed it up, but a person wants to know if it
+// takes long.
 type Stuck struct {
 	Since time.Time `json:"since"` // the first failure
 	Why   string    `json:"why"`   // the last one
-	// Told is true from stuck-after on.
+	// Told is true once it has lasted for stuck-after, and a person is told.
 	Told bool `json:"told"`
 }
 
-// NeedsPerson reports whether nothing starts until a person resumes the agent,
-// who has not paused it themselves, or brings its directory back; or whether
-// accepted prompts are gone, or work does not move, which somebody has to know.
+// NeedsPerson reports whether a person has to act or to know: the agent is held
+// and nobody paused it, its directory is lost, accepted prompts are lost, or its
+// work has been stuck for stuck-after.
 func (a AgentState) NeedsPerson() bool {
 	return a.Lost != "" || a.QueueLost != nil || a.Stuck != nil && a.Stuck.Told || a.State == Held && a.Paused.IsZero()
 }
@@ -101,8 +100,8 @@ func (a AgentState) NeedsPerson() bool {
 // WhoPaused says who paused the agent: a person, or an agent's session.
 func (a AgentState) WhoPaused() string { return WhoPaused(a.PausedBy) }
 
-// WhoPaused says who paused an agent: the session of an agent or, where that is
-// "", a person.
+// WhoPaused says who paused an agent: the session of the named agent, or a person
+// if the name is "".
 func WhoPaused(agent string) string {
 	if agent == "" {
 		return "a person"
@@ -110,7 +109,7 @@ func WhoPaused(agent string) string {
 	return fmt.Sprintf("a session of agent %q", agent)
 }
 
-// Run says which scheduler runs a fleet.
+// Run identifies the scheduler that runs a fleet.
 type Run struct {
 	PID     int       `json:"pid"`
 	Fleet   string    `json:"fleet"`
@@ -118,37 +117,37 @@ type Run struct {
 	Started time.Time `json:"started"`
 }
 
-// Live is what a running scheduler answers who asks what it does now.
+// Live is a running scheduler's answer to a request for its state.
 type Live struct {
 	Run
 	Agents []AgentState `json:"agents"`
 }
 
-// Fleet is what is known of a fleet.
+// Fleet is everything that is known about a fleet.
 type Fleet struct {
 	Fleet string `json:"fleet"`
-	// Scheduler is the run that has answered, or null.
+	// Scheduler is the run that answered, or null.
 	Scheduler *Run    `json:"scheduler"`
 	Agents    []Agent `json:"agents"`
 }
 
-// Agent is what is known of an agent, with or without a scheduler.
+// Agent is everything that is known about an agent, with or without a scheduler.
 type Agent struct {
 	AgentState
-	// Depth is what is queued; Problem says why it is not known.
+	// Depth is what is queued. Problem says what is wrong with the agent's queue,
+	// directory or published state, or "".
 	Depth    inbox.Depth     `json:"depth"`
 	InFlight *inbox.InFlight `json:"in_flight,omitempty"`
 	Dead     int             `json:"dead_letters"`
-	// DeadMore is true when there are more of them than were counted.
+	// DeadMore is true when there are more dead letters than were counted.
 	DeadMore bool   `json:"dead_letters_more,omitempty"`
 	Problem  string `json:"problem,omitempty"`
-	// Asks is true when the queue does not know where to go on, and asks a person.
+	// Asks is true when the queue does not know where to continue, and asks a person.
 	Asks bool `json:"needs_answer,omitempty"`
-	// Was is the state in which its last scheduler has left an agent that is
-	// stopped.
+	// Was is the last state of an agent that is now stopped.
 	Was State `json:"was,omitempty"`
-	// Attached is how many people who may type have joined the session;
-	// Hush until when it is handed nothing because one of them has typed.
+	// Attached counts the people in the session who may type. Hush is until when
+	// the session gets no prompt because one of them has typed.
 	Attached int       `json:"attached,omitempty"`
 	Hush     time.Time `json:"hush,omitzero"`
 	// Unread is true when the queue could not be read: then Depth, InFlight and

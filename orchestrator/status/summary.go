@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Summary is how a run ended.
+// Summary is the result of a run.
 type Summary struct {
 	// Finished is true when a run with Once had nothing left to do.
 	Finished bool `json:"finished"`
@@ -23,10 +23,10 @@ type AgentSummary struct {
 	Unread string `json:"unread,omitempty"`
 }
 
-// Verdict says what a run with Once came to.
+// Verdict is the overall result of a run with Once.
 type Verdict string
 
-// The verdicts, the worst one counts.
+// The verdicts, from best to worst. The worst verdict of an agent is the run's.
 const (
 	AllDone    Verdict = "done"
 	SomeParked Verdict = "parked"
@@ -35,8 +35,8 @@ const (
 
 func (v Verdict) rank() int { return slices.Index([]Verdict{AllDone, SomeParked, SomeLeft}, v) }
 
-// Verdict judges a run with Once: each agent's part, and whether it came to its
-// end.
+// Verdict returns the result of a run with Once: the worst of its agents' verdicts,
+// or SomeLeft if the run did not finish.
 func (s *Summary) Verdict() Verdict {
 	v := AllDone
 	if !s.Finished || s.Unfired > 0 {
@@ -50,7 +50,7 @@ func (s *Summary) Verdict() Verdict {
 	return v
 }
 
-// Verdict judges what a run with Once did for one agent.
+// Verdict returns one agent's result in a run with Once.
 func (a AgentSummary) Verdict() Verdict {
 	switch {
 	case a.State == Held || a.Lost != "" || a.Unread != "" || a.DeadLettered > 0 || len(a.Failing) > 0 || a.Queued > 0 && a.State != Parked:
@@ -61,8 +61,8 @@ func (a AgentSummary) Verdict() Verdict {
 	return AllDone
 }
 
-// Why says why an agent is in its state, or why it is not done; "" where it is
-// idle and done.
+// Why says why an agent is in its state, or why it is not done; "" if it is idle
+// and done.
 func (a AgentSummary) Why() string {
 	switch {
 	case a.State != Idle:

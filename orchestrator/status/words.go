@@ -8,7 +8,7 @@ import (
 	"heartbeat/hook"
 )
 
-// Note says why an agent that has no trouble does not do what is queued, or "".
+// Note says why an agent without trouble does not work on what is queued, or "".
 func (a Agent) Note(now time.Time) string {
 	switch a.State {
 	case Waiting:
@@ -22,22 +22,22 @@ func (a Agent) Note(now time.Time) string {
 	}
 	switch {
 	case a.Phase == hook.Unattended && a.Attached > 0:
-		return "a person has its session for themselves; prompts go on when they have left"
+		return "a person uses its session; prompts continue when they have left"
 	case a.Phase == hook.Unattended:
-		return "its turn was broken off: its session can be handed nothing and ends soon"
+		return "its turn was interrupted: its session cannot take a prompt and ends soon"
 	case a.Phase == hook.Waiting && now.Before(a.Hush):
-		return "a person has typed in its session; prompts go on in " + Span(a.Hush.Sub(now))
+		return "a person has typed in its session; prompts continue in " + Span(a.Hush.Sub(now))
 	case a.Phase == hook.Turn:
-		return "a turn goes on that is not the queue's, but a person's say"
+		return "a turn is running that did not come from the queue; a person may have started it"
 	case a.Phase == hook.Settling:
-		return "other Stop hooks than heartbeat's have a say at the end of its turn; prompts come after it"
+		return "Stop hooks other than heartbeat's run at the end of its turn; prompts come after them"
 	case a.Phase == hook.Background:
-		return "background tasks of its last turn run; prompts come after them"
+		return "background tasks of its last turn still run; prompts come after them"
 	}
 	return ""
 }
 
-// Age is a duration in its largest unit.
+// Age formats a duration in its largest unit.
 func Age(d time.Duration) string {
 	switch d = d.Abs(); {
 	case d < time.Minute:
@@ -50,7 +50,7 @@ func Age(d time.Duration) string {
 	return strconv.Itoa(int(d.Hours())/24) + "d"
 }
 
-// Span is a duration in its one or two largest units.
+// Span formats a duration in its one or two largest units.
 func Span(d time.Duration) string {
 	switch d = d.Abs(); {
 	case d < time.Second:
