@@ -16,7 +16,7 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// What an agent has that says nothing else.
+// Defaults of an agent.
 const (
 	DefaultIdleInterval      = 30 * time.Minute
 	DefaultMaxAttempts       = 5
@@ -32,26 +32,27 @@ const (
 	DefaultRestartWindow     = 30 * time.Minute
 )
 
-// mostIdle bounds idle-interval: the client was measured with hooks that
-// wait, not with ones that wait for years.
+// mostIdle bounds idle-interval: the client was measured with hooks that wait this
+// long, not with hooks that wait for years.
 const mostIdle = 30 * day
 
-// mostEntry bounds max-entry: at 10 MB the client's next request was a
-// compaction of the conversation.
+// mostEntry bounds max-entry: with a prompt of 10 MB the client's next request was
+// a compaction of the conversation.
 const mostEntry = 10 << 20
 
-// mostKickoff is below what the kernel takes as one argument (128 KiB).
+// mostKickoff is below the kernel's limit for one argument (128 KiB).
 const mostKickoff = 100_000
 
-// agentElsewhere says where a key of an agent belongs that stands at the top.
+// agentElsewhere says where an agent's key belongs that was written at the top
+// level.
 func agentElsewhere(key string) string {
 	if slices.Contains(agentKeys, key) {
-		return "it belongs into an agent, or into defaults:"
+		return "it belongs in an agent, or in defaults:"
 	}
 	return ""
 }
 
-// triggerElsewhere says where a key of a trigger belongs that stands in an agent.
+// triggerElsewhere says where a trigger's key belongs that was written in an agent.
 func triggerElsewhere(key string) string {
 	switch {
 	case slices.Contains(kindKeys, key) || key == "prompt" || key == "prompt-file":
@@ -62,7 +63,8 @@ func triggerElsewhere(key string) string {
 	return ""
 }
 
-// declared is an agent with the places of what is checked across agents.
+// declared is an agent with the places in the file that are needed for checks
+// across agents.
 type declared struct {
 	*Agent
 	name, dir, envFile place
@@ -72,12 +74,12 @@ type declared struct {
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// mostName keeps names usable as file names beside other words.
+// mostName keeps names short enough to be part of a file name.
 const mostName = 100
 
 func (l *loader) checkName(p place, text string) {
 	if !nameForm.MatchString(text) || len(text) > mostName {
-		l.problem(p, fmt.Sprintf("%q is not a name", cut(text)), "letters, digits, and . _ - behind the first one; at most 100")
+		l.problem(p, fmt.Sprintf("%q is not a name", cut(text)), "use letters and digits, and . _ - after the first character; at most 100")
 	}
 }
 
@@ -117,8 +119,8 @@ func (l *loader) agent(f *Fleet, name string, p place, defaults table) {
 	l.agents = append(l.agents, d)
 }
 
-// merge lays an agent's fields over the defaults: field by field, and inside
-// permissions and env key by key. Either of trigger and triggers replaces both.
+// merge returns an agent's fields with the defaults below them: field by field, and
+// key by key inside permissions and env. An own trigger or triggers replaces both.
 func (l *loader) merge(own, defaults table) table {
 	t := own.over(defaults)
 	for _, pair := range [][2]string{{"trigger", "triggers"}, {"triggers", "trigger"}} {
@@ -136,7 +138,7 @@ func (l *loader) merge(own, defaults table) table {
 	return t
 }
 
-// fields reads everything that concerns one agent alone.
+// fields reads everything that concerns this agent only.
 func (l *loader) fields(a *Agent, t table) {
 	before := len(l.programs)
 	defer func() {
@@ -217,8 +219,8 @@ func (l *loader) permissions(t table) Permissions {
 	return p
 }
 
-// rules notes permission rules that the client refuses, and warns of those that
-// never match.
+// rules reports permission rules that the client rejects, and warns about rules
+// that never match.
 func (l *loader) rules(p place, allow bool) {
 	p = p.here()
 	for i, element := range p.node.Content {
@@ -242,7 +244,7 @@ func (l *loader) rules(p place, allow bool) {
 	}
 }
 
-// kickoff reads the prompt that a session starts with; "" is the first entry.
+// kickoff reads the prompt that a session starts with; "" means the first entry.
 func (l *loader) kickoff(t table) string {
 	p, ok := t["kickoff"]
 	if !ok {

@@ -22,16 +22,16 @@ import (
 // machine. All others the schema has to refuse as well.
 var beyond = regexp.MustCompile(strings.Join([]string{
 	// Another language: schedules, templates, globs, zones, how long is too long.
-	`\bcron: "`, `: there is no \{\{`, `: the template does not work: `, `\bwatch\[\d+\]: "[^"]*" (is not a valid pattern|never matches|is absolute|leads out of the agent's dir)$`,
+	`\bcron: "`, `: there is no \{\{`, `: the template does not work: `, `\bwatch\[\d+\]: "[^"]*" (is not a valid pattern|never matches|is absolute|leads outside the agent's dir)$`,
 	`: heartbeat's own files change`, `: "[^"]*" is not a pattern for names of variables$`, `: the time zone .* is not known$`, `: Claude Code refuses "`,
 	`: \S+ is too long$`, `\bevery: .* is too short$`, `\b(max-entry|memory): .* is out of range$`, `: is \d+ bytes long$`,
 	// More than one key.
-	`\bdir: is missing$`, `: no agents are declared$`, `: is the directory of agent`, `: lies inside the directory of agent`, `: contains the directory of agent`,
-	`: differs from agent .* by case alone$`, `: is declared already`, `: the name .* is that of the trigger in line`,
+	`\bdir: is missing$`, `: no agents are declared$`, `: is also the directory of agent`, `: lies inside the directory of agent`, `: contains the directory of agent`,
+	`: differs from agent .* only in case$`, `: is declared already`, `: the name .* is taken by the trigger on line`,
 	`: the group .* is not declared$`, `: .*with mode: persist and on-idle: tick`,
 	// This machine, and other files.
 	`: the variable .* is not set$`, `: cannot (read|resolve|list) `, `: .* includes itself`, `\bdir: .* is (a home folder|a folder of the system)$`,
-	`\binbox: .* lies outside of the agent's dir$`, `\binbox: "[^"]*" is the name of another file of heartbeat's$`, `\binbox: what lies in `,
+	`\binbox: .* is outside the agent's dir$`, `\binbox: "[^"]*" is the name of another heartbeat file$`, `\binbox: what lies in `,
 	// YAML itself.
 	`: a key must be a word`, `: the tag .* is not known$`,
 }, "|"))

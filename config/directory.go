@@ -15,11 +15,11 @@ import (
 
 var (
 	variable = regexp.MustCompile(`\$\{([^}]*)\}`)
-	// unbraced is what a shell would replace, and we do not.
+	// unbraced matches what a shell would expand and heartbeat does not.
 	unbraced = regexp.MustCompile(`\$(?:([A-Za-z_][A-Za-z0-9_]*)|[{(])`)
 )
 
-// unreplaced notes a variable that is not written as ours are.
+// unreplaced reports a variable that is not written as ${NAME}.
 func (l *loader) unreplaced(p place, text string) bool {
 	m := unbraced.FindStringSubmatch(variable.ReplaceAllString(text, ""))
 	if m == nil {
@@ -29,12 +29,12 @@ func (l *loader) unreplaced(p place, text string) bool {
 	if name == "" {
 		name = "NAME"
 	}
-	l.problem(p, fmt.Sprintf("nothing is replaced in %s", cut(text)), "write ${"+name+"} for a variable")
+	l.problem(p, fmt.Sprintf("%s is not expanded", cut(text)), "write ${"+name+"} for a variable")
 	return true
 }
 
-// expand reads a path: ~ and ${VAR} are replaced, and what is relative begins
-// at the file's directory.
+// expand reads a path. It expands ~ and ${VAR}; a relative path begins at the
+// file's directory.
 func (l *loader) expand(p place) (string, bool) { return l.expandFrom(p, p.from.base) }
 
 func (l *loader) expandFrom(p place, base string) (string, bool) {
@@ -45,7 +45,7 @@ func (l *loader) expandFrom(p place, base string) (string, bool) {
 	return l.joined(base, text), true
 }
 
-// joined is a path that begins at base unless it is absolute.
+// joined returns path, relative to base unless it is absolute.
 func (l *loader) joined(base, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -54,7 +54,7 @@ func (l *loader) joined(base, path string) string {
 	return filepath.Join(base, path)
 }
 
-// substitute reads a text in which ~ and ${VAR} are replaced.
+// substitute reads a text and expands ~ and ${VAR}.
 func (l *loader) substitute(p place) (string, bool) {
 	text, ok := l.filled(p)
 	if !ok || l.unreplaced(p, text) {
@@ -63,7 +63,7 @@ func (l *loader) substitute(p place) (string, bool) {
 	if text == "~" || strings.HasPrefix(text, "~/") {
 		text = "${HOME}" + text[1:]
 	} else if strings.HasPrefix(text, "~") {
-		l.problem(p, fmt.Sprintf("%q: only one's own ~ is known", cut(text)), "write the whole path")
+		l.problem(p, fmt.Sprintf("%q: only your own ~ is supported", cut(text)), "write the whole path")
 		return "", false
 	}
 	text = variable.ReplaceAllStringFunc(text, func(use string) string {
@@ -85,7 +85,8 @@ func (l *loader) substitute(p place) (string, bool) {
 	return text, true
 }
 
-// directory reads an agent's directory, which need not exist yet: missing.
+// directory reads an agent's directory. It need not exist yet: then missing is
+// true.
 func (l *loader) directory(p place) (dir string, missing bool) {
 	text, ok := l.expand(p)
 	if !ok {
@@ -95,8 +96,8 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 	isFolder := err == nil && named.IsDir()
 	if was := l.before(text); was != "" && err == nil && !isFolder {
 		l.folders[text] = was
-		l.warn(p, cut(text)+" is no folder any more: it was one when the fleet was last run or applied",
-			"put the folder back, or write the path of another one: what stands there now is not followed")
+		l.warn(p, cut(text)+" is not a folder any more: it was one when the fleet last ran or was applied",
+			"put the folder back, or write another path: heartbeat does not follow what is there now")
 		return was, false
 	}
 	dir, err = l.resolve(text)
@@ -109,8 +110,8 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 	}
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-		// Nobody declares such a thing; another agent may have put it there.
-		l.warn(p, dir+" is no folder but a FIFO, a socket or a device", "make a folder of it: nothing is run there before")
+		// Nobody would declare this; another agent may have put it there.
+		l.warn(p, dir+" is not a folder but a FIFO, a socket or a device", "replace it with a folder: nothing runs there until then")
 		return dir, false
 	}
 	if err == nil && !info.IsDir() {
@@ -120,7 +121,7 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 	return dir, errors.Is(err, fs.ErrNotExist)
 }
 
-// before returns the path of a directory that was a folder before, or "".
+// before returns the path of a directory that was a folder earlier, or "".
 func (l *loader) before(text string) string {
 	if l.known == nil {
 		return ""
@@ -128,8 +129,8 @@ func (l *loader) before(text string) string {
 	return l.known()[text]
 }
 
-// resolve follows the links of a path as far as it exists. Parents, which
-// agents share, are looked at once.
+// resolve follows the links of a path as far as it exists. Parents that agents
+// share are resolved once.
 func (l *loader) resolve(path string) (string, error) {
 	if real, ok := l.resolved[path]; ok || path == filepath.Dir(path) {
 		return cmp.Or(real, path), nil
@@ -140,7 +141,7 @@ func (l *loader) resolve(path string) (string, error) {
 	case err == nil && info.Mode()&fs.ModeSymlink != 0:
 		real, err = filepath.EvalSymlinks(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s is a link to nowhere", path)
+			err = fmt.Errorf("%s is a broken link", path)
 		}
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		if real, err = l.resolve(filepath.Dir(path)); err == nil {
@@ -181,13 +182,14 @@ func (l *loader) inbox(a *Agent, t table) string {
 	return filepath.Join(folder, filepath.Base(text))
 }
 
-// collisions notes agents that share a name but for its case, or a directory,
-// and directories inside another agent's. An inbox lies in its agent's.
+// collisions reports agents whose names differ only in case, agents that share a
+// directory, and directories inside another agent's. An inbox is always in its
+// agent's directory.
 func (l *loader) collisions() {
 	names := map[string]declared{}
 	for _, d := range l.agents {
 		if first, ok := names[strings.ToLower(d.Name)]; ok {
-			l.problem(d.name, fmt.Sprintf("differs from agent %q (%s) by case alone", first.Name, first.name.where(d.name)), "give it another name")
+			l.problem(d.name, fmt.Sprintf("differs from agent %q (%s) only in case", first.Name, first.name.where(d.name)), "give it another name")
 		}
 		names[strings.ToLower(d.Name)] = d
 	}
@@ -197,11 +199,11 @@ func (l *loader) collisions() {
 const ownDirectory = "give each agent a directory of its own, none inside another"
 
 func (l *loader) shared(first, second declared) {
-	l.problem(second.dir, fmt.Sprintf("is the directory of agent %q (%s) too: %s", first.Name, first.name.where(second.dir), second.Dir), ownDirectory)
+	l.problem(second.dir, fmt.Sprintf("is also the directory of agent %q (%s): %s", first.Name, first.name.where(second.dir), second.Dir), ownDirectory)
 }
 
-// nested compares each directory with those that it lies in: sorted with a
-// slash behind them, all that lies in one follows it directly.
+// nested compares each directory with those that contain it. In a list sorted with
+// a trailing slash, everything inside a directory follows it directly.
 func (l *loader) nested() {
 	sorted := slices.Clone(l.agents)
 	for i := range sorted {
@@ -220,8 +222,8 @@ func (l *loader) nested() {
 	}
 }
 
-// overlap notes that inner's directory is or lies in outer's, at the one that
-// is declared later.
+// overlap reports that inner's directory equals outer's or is inside it. The
+// problem is reported for the agent declared later.
 func (l *loader) overlap(outer, inner declared) {
 	switch {
 	case outer.place == inner.place:

@@ -6,27 +6,23 @@ import (
 	"strings"
 )
 
-// The types of this file say which keys a heartbeat.yaml may have. They are
-// read by reflection alone: the loader takes its lists of known keys from
-// them, and the JSON Schema (schema.json) is generated from them with their
-// comments as descriptions. Values are checked by the loader, which knows more
-// than a schema can say.
+// The types in this file define the keys of heartbeat.yaml. They are read by reflection only: the loader takes its lists of known keys from them, and the JSON Schema (schema.json) is generated from them, with their comments as descriptions. The loader checks values; it knows more than a schema can express.
 
 // heartbeat.yaml declares a fleet of agents.
 type fileKeys struct {
 	// The version of this format: 1.
 	Version int `yaml:"version" jsonschema:"required,enum=1"`
-	// The fleet's name, for its state directory. Without it the name is made of the directory's name and the file's path.
+	// The fleet's name, for its state directory. By default it is made from the directory's name and the file's path.
 	Name nameText `yaml:"name,omitempty"`
-	// Further files, as paths relative to this one; globs are allowed. Their agents belong to this fleet, and this file's defaults apply to them below their own.
+	// More files, as paths relative to this one; globs are allowed. Their agents belong to this fleet. This file's defaults apply to them where their own say nothing.
 	Include []pathText `yaml:"include,omitempty"`
 	// How many sessions may be open at once, over all agents.
 	MaxSessions int `yaml:"max-sessions,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=4"`
 	// Groups of agents that share a smaller number of sessions, by name.
 	Groups map[string]groupKeys `yaml:"groups,omitempty"`
-	// How long a session may keep its slot while another agent waits for one and no session is idle; it ends after its turn then. Sessions with on-idle: tick keep theirs.
+	// How long a session may keep its slot while another agent waits for one and no session is idle; then it ends after its current turn. Sessions with on-idle: tick keep theirs.
 	SlotTime limit `yaml:"slot-time,omitempty" jsonschema:"default=30m"`
-	// How long turns may take to finish once the run is asked to stop.
+	// How long running turns may take to finish after the run is asked to stop.
 	ShutdownGrace limit `yaml:"shutdown-grace,omitempty" jsonschema:"default=30s"`
 	// Any field of an agent; agents override it field by field.
 	Defaults agentKeySet `yaml:"defaults,omitempty"`
@@ -38,93 +34,93 @@ type fileKeys struct {
 type groupKeys struct {
 	// How many sessions the group's agents may have open at once.
 	MaxSessions int `yaml:"max-sessions" jsonschema:"required,minimum=1,maximum=2147483647"`
-	// What each session of its agents may take, below what they say themselves.
+	// Limits for each session of its agents; what an agent says itself overrides them.
 	Resources resourceKeySet `yaml:"resources,omitempty"`
 }
 
-// What each session may take of the machine, with all that it starts; kept by a control group (Linux, cgroup version 2).
+// Limits on the machine's resources for each session, with everything that it starts; enforced by a control group (Linux, cgroup version 2).
 type resourceKeySet struct {
 	// How much memory, in bytes or with a unit (512MiB, 4GiB). A session that needs more is ended as out-of-memory.
 	Memory memorySize `yaml:"memory,omitempty"`
-	// How many processes and threads at once. What would be one more is refused.
+	// How many processes and threads may run at once. One more is refused.
 	Processes int `yaml:"processes,omitempty" jsonschema:"minimum=64,maximum=2147483647"`
 	// How many processor cores, for example 1.5.
 	CPU float64 `yaml:"cpu,omitempty" jsonschema:"minimum=0.01,maximum=4096"`
-	// Whether no session starts where these cannot be kept. Otherwise it starts without them, and that is said.
+	// true: no session starts where these limits cannot be enforced. Otherwise it starts without them, and heartbeat says so.
 	Required bool `yaml:"required,omitempty" jsonschema:"default=false"`
 }
 
 // An agent: a workspace in which Claude Code works through a queue of prompts.
 type agentKeySet struct {
-	// The workspace, relative to the file that says so. ~ and ${VAR} are replaced. It is no home and no folder of the system.
+	// The workspace, relative to the file that declares it. ~ and ${VAR} are expanded. It must not be a home directory or a system directory.
 	Dir pathText `yaml:"dir,omitempty"`
-	// What starts a session, as a list of words. A first word "heartbeat" is the running binary; one with a slash begins at the folder of the file that says so.
+	// What starts a session, as a list of words. A first word "heartbeat" is the running binary; one with a slash is relative to the file that declares it.
 	Command argv `yaml:"command,omitempty"`
-	// Which of Claude Code's settings files gets our hooks: .claude/settings.json, .claude/settings.local.json, or one outside of the workspace, given by --settings together with what command passes by that flag itself (flag). With only, nothing else is read: not the settings, .mcp.json and CLAUDE.md of the workspace, nor those of the user.
+	// Which of Claude Code's settings files gets our hooks: .claude/settings.json, .claude/settings.local.json, or one outside the workspace, passed with --settings and merged with what command itself passes by that flag (flag). With only, nothing else is read: not the settings, .mcp.json and CLAUDE.md of the workspace, nor those of the user.
 	Settings string `yaml:"settings,omitempty" jsonschema:"enum=project,enum=local,enum=flag,enum=only,default=project"`
-	// Lets what decides what runs lie in the workspace, where the agent could rewrite it: the fleet's file, those that it includes, the programs of command, poll and gate, env-file, prompt-file. The client's own tools are kept from it.
+	// Allows files that decide what runs to be in the workspace, where the agent could rewrite them: the fleet's file, the files that it includes, the programs of command, poll and gate, env-file, prompt-file. Permission rules keep the client's own tools away from them.
 	TrustDir bool `yaml:"trust-dir,omitempty" jsonschema:"default=false"`
 	// What the sessions may do without asking.
 	Permissions permissionKeySet `yaml:"permissions,omitempty"`
 	// What wakes the agent.
 	Trigger triggerKeySet `yaml:"trigger,omitempty"`
-	// Several of what wakes the agent, instead of trigger.
+	// Several triggers, instead of trigger.
 	Triggers []triggerKeySet `yaml:"triggers,omitempty"`
-	// The time zone of cron expressions, for example Europe/Rome. The machine's own where it is not given.
+	// The time zone of cron expressions, for example Europe/Rome. By default the machine's own.
 	Timezone filledText `yaml:"timezone,omitempty"`
-	// drain ends the session when the queue is empty; persist keeps it, waiting.
+	// drain ends the session when the queue is empty; persist keeps it waiting for work.
 	Mode string `yaml:"mode,omitempty" jsonschema:"enum=drain,enum=persist,default=drain"`
 	// How long a waiting session of mode persist waits for work before on-idle applies.
 	IdleInterval span `yaml:"idle-interval,omitempty" jsonschema:"default=30m"`
 	// After idle-interval: tick gives the session a turn (which is paid), release ends it until something is queued.
 	OnIdle string `yaml:"on-idle,omitempty" jsonschema:"enum=tick,enum=release,default=release"`
-	// What a session starts with: entry is the first queued prompt (one that the client would change on its command line comes a turn later), anything else is a text of its own.
+	// What a session starts with: entry is the first queued prompt (one that the client would change on its command line comes a turn later); any other text is used as the prompt itself.
 	Kickoff kickoffText `yaml:"kickoff,omitempty" jsonschema:"default=entry"`
-	// How much conversation sessions share: entry starts a new one for each prompt, session has one for each launch, resume goes on with the last one.
+	// How long one conversation lasts: entry starts a new one for each prompt, session starts one for each launch, resume continues the last one.
 	Context string `yaml:"context,omitempty" jsonschema:"enum=entry,enum=session,enum=resume,default=session"`
-	// Whether a prompt is done only when the background tasks that it started have ended.
+	// Whether a prompt counts as done only when the background tasks that it started have ended.
 	Background string `yaml:"background,omitempty" jsonschema:"enum=wait,enum=ignore,default=wait"`
-	// How long background tasks are waited for.
+	// How long to wait for background tasks.
 	BackgroundTimeout span `yaml:"background-timeout,omitempty" jsonschema:"default=10m"`
-	// What Stop hooks that are not heartbeat's mean: learn lets one that has had the client go on finish its work from then on, gate does so from the start (a session takes one prompt, the next one goes on in its conversation), free hands prompts over whatever they say.
+	// What to do about Stop hooks that are not heartbeat's: gate lets them finish their work before the next prompt (a session takes one prompt, the next session continues its conversation); learn does the same once one of them has made the client go on; free hands prompts over whatever they say.
 	ForeignStopHooks string `yaml:"foreign-stop-hooks,omitempty" jsonschema:"enum=learn,enum=gate,enum=free,default=learn"`
-	// What happens with a prompt whose session died after a tool had run for it: retry it, put it aside as a dead letter, or drop it.
+	// What happens to a prompt whose session died after a tool had run for it: retry it, file it as a dead letter, or drop it.
 	OnOrphan string `yaml:"on-orphan,omitempty" jsonschema:"enum=retry,enum=deadletter,enum=drop,default=deadletter"`
-	// How often a prompt is given before it is put aside as poison.
+	// How many times a prompt is tried before it is filed as a dead letter (poison).
 	MaxAttempts int `yaml:"max-attempts,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=5"`
-	// How many turns hooks may cause, heartbeat's or others, without a prompt done before the session ends as runaway.
+	// How many turns in a row hooks, heartbeat's or others, may cause without finishing a prompt before the session ends as runaway.
 	MaxContinuations int `yaml:"max-continuations,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=20"`
 	// The largest prompt, in bytes or with a unit (64KiB, 1MB).
 	MaxEntry byteSize `yaml:"max-entry,omitempty" jsonschema:"default=1MiB"`
-	// How long one prompt may take, from hand-over to done.
+	// How long one prompt may take, from handing it over until it is done.
 	Timeout limit `yaml:"timeout,omitempty" jsonschema:"default=1h"`
-	// How long a session may live; it ends between prompts.
+	// How long a session may live; it then ends between prompts.
 	SessionTimeout limit `yaml:"session-timeout,omitempty" jsonschema:"default=none"`
 	// How long a session may take to start.
 	StartTimeout span `yaml:"start-timeout,omitempty" jsonschema:"default=30s"`
-	// How long a session may be alive without a turn and without waiting for work.
+	// How long a session may stay alive while it neither runs a turn nor waits for work.
 	IdleGrace span `yaml:"idle-grace,omitempty" jsonschema:"default=10s"`
 	// How long a turn may go without a sign of life.
 	StallTimeout limit `yaml:"stall-timeout,omitempty" jsonschema:"default=none"`
-	// How long the service may fail at the head of the queue before that is told.
+	// How long the service may keep failing for the first prompt in the queue before heartbeat reports it.
 	StuckAfter limit `yaml:"stuck-after,omitempty" jsonschema:"default=30m"`
 	// How long a session gets to end after SIGTERM before it is killed.
 	EndGrace span `yaml:"end-grace,omitempty" jsonschema:"default=10s"`
-	// How many restarts without a prompt done the agent gets within restart-window before it is held. Never less than max-attempts by default.
+	// How many times the agent may restart within restart-window without finishing a prompt before it is held. The default is never less than max-attempts.
 	MaxRestarts int `yaml:"max-restarts,omitempty" jsonschema:"minimum=0,maximum=2147483647,default=5"`
-	// The window of max-restarts.
+	// The time window for max-restarts.
 	RestartWindow span `yaml:"restart-window,omitempty" jsonschema:"default=30m"`
-	// What each session may take of the machine.
+	// Limits on the machine's resources for each session.
 	Resources resourceKeySet `yaml:"resources,omitempty"`
 	// The group that the agent belongs to, a key of groups.
 	Group filledText `yaml:"group,omitempty"`
 	// Environment variables of the sessions and of poll commands.
 	Env map[string]word `yaml:"env,omitempty"`
-	// A file with further variables, a line NAME=VALUE each, relative to the file that says so. Only its owner may read it.
+	// A file with more variables, one NAME=VALUE per line, relative to the file that declares it. Only its owner may be able to read it.
 	EnvFile pathText `yaml:"env-file,omitempty"`
 	// Which variables of the scheduler's own environment the sessions get, as globs for names.
 	EnvAllow []variableGlob `yaml:"env-allow,omitempty"`
-	// Which of them they do not get.
+	// Which of these variables the sessions never get.
 	EnvDeny []variableGlob `yaml:"env-deny,omitempty"`
 	// The queue's file, in the workspace and relative to it.
 	Inbox pathText `yaml:"inbox,omitempty" jsonschema:"default=.heartbeat/inbox.jsonl"`
@@ -132,7 +128,7 @@ type agentKeySet struct {
 
 // What sessions may do without asking.
 type permissionKeySet struct {
-	// What happens with what no rule allows: dontAsk refuses it, and nothing waits for a person.
+	// What happens to a tool call that no rule allows: dontAsk refuses it, so that nothing waits for a person.
 	Mode string `yaml:"mode,omitempty" jsonschema:"enum=dontAsk,enum=default,enum=acceptEdits,enum=plan,enum=bypassPermissions,default=dontAsk"`
 	// Claude Code's permission rules for what is allowed.
 	Allow []filledText `yaml:"allow,omitempty"`
@@ -142,66 +138,66 @@ type permissionKeySet struct {
 
 // commonKeySet are the keys of every trigger.
 type commonKeySet struct {
-	// The trigger's name; cron-1, watch-1, poll-1 and so on without it.
+	// The trigger's name. By default cron-1, watch-1, poll-1 and so on.
 	Name nameText `yaml:"name,omitempty"`
 	// The prompt, a Go text/template.
 	Prompt filledText `yaml:"prompt,omitempty"`
-	// A file with the prompt, relative to the file that says so, instead of prompt.
+	// A file that holds the prompt, instead of prompt; relative to the file that declares it.
 	PromptFile pathText `yaml:"prompt-file,omitempty"`
-	// A command that decides whether a fire becomes a prompt, as a list of words; it runs in the workspace without a shell. Exit 0: go; 1: not this one; anything else is tried again.
+	// A command that decides whether a fire becomes a prompt, as a list of words; it runs in the workspace without a shell. Exit status 0: queue the prompt; 1: drop this fire; any other: try again.
 	Gate argv `yaml:"gate,omitempty"`
 }
 
-// A schedule. Its prompt knows {{.At}} and {{.Label}}.
+// A schedule. Its prompt can use {{.At}} and {{.Label}}.
 type cronKeySet struct {
 	commonKeySet
-	// crontab(5)'s five fields (minute, hour, day of month, month, day of week), @daily and its like, or @every 90m.
+	// crontab(5)'s five fields (minute, hour, day of month, month, day of week), @daily and the like, or @every 90m.
 	Cron filledText `yaml:"cron" jsonschema:"required"`
-	// The schedule may have a sixth field in front, the second, and @every may be shorter than a minute.
+	// The schedule may have a sixth field in front, the seconds, and @every may be shorter than a minute.
 	Seconds bool `yaml:"seconds,omitempty" jsonschema:"default=false"`
 	// The time zone of this trigger alone.
 	Timezone filledText `yaml:"timezone,omitempty"`
-	// What happens with fires that fell due while nothing ran: nothing, one for all of them, or each (at most 10).
+	// What happens to fires that fell due while heartbeat was not running: skip drops them, once makes one fire of them, all fires each (at most 10).
 	Missed string `yaml:"missed,omitempty" jsonschema:"enum=skip,enum=once,enum=all,default=once"`
 	// Fires that would be later than this are dropped.
 	Grace limit `yaml:"grace,omitempty" jsonschema:"default=none"`
-	// Each fire is this much later at most, always the same for one trigger of one agent, so that many agents do not start in one second.
+	// Delays each fire by up to this much, always the same for one trigger of one agent, so that many agents do not start in the same second.
 	Jitter limit `yaml:"jitter,omitempty" jsonschema:"default=none"`
-	// What a fire does while the last one is still queued or being worked on.
+	// What happens to a fire while the previous one is still queued or being worked on.
 	Overlap string `yaml:"overlap,omitempty" jsonschema:"enum=skip,enum=queue,default=skip"`
 }
 
-// Files that appear or change. Its prompt knows {{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}. Each state of a file is a prompt of its own.
+// Files that appear or change. Its prompt can use {{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}. Each new state of a file makes its own prompt.
 type watchKeySet struct {
 	commonKeySet
-	// Globs relative to the workspace; ** stands for any folders. What lies in .git, .claude or .heartbeat, and what editors keep beside an open file (swap files, backups), is meant only where a glob names it.
+	// Globs relative to the workspace; ** stands for any folders. Files in .git, .claude or .heartbeat, and those that editors keep beside an open file (swap files, backups), match only where a glob names them.
 	Watch []filledText `yaml:"watch" jsonschema:"required,minItems=1"`
-	// How long a file must have been quiet.
+	// How long a file must stay unchanged before it fires.
 	Debounce limit `yaml:"debounce,omitempty" jsonschema:"default=500ms"`
-	// Fire also when a file that has fired is gone.
+	// Also fire when a file that has fired is removed.
 	Removed bool `yaml:"removed,omitempty" jsonschema:"default=false"`
-	// Do not fire for what changes while the agent's own session is in a turn, whoever changes it.
+	// Do not fire for files that change while the agent's own session is in a turn, whoever changes them.
 	IgnoreOwn bool `yaml:"ignore-own,omitempty" jsonschema:"default=false"`
-	// One prompt for all files that are found together (at most 1000); it knows {{.Paths}} and the first one's {{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}.
+	// One prompt for all files that are found together (at most 1000); it can use {{.Paths}} and the first one's {{.Path}}, {{.AbsPath}}, {{.Name}} and {{.Event}}.
 	Batch bool `yaml:"batch,omitempty" jsonschema:"default=false"`
 }
 
-// A command that has something to say. Its prompt knows {{.Output}} and, with split: json, the value as {{.JSON}}, for example {{.JSON.title}}; without a prompt the output is the prompt. The command's environment tells it the agent (HEARTBEAT_AGENT) and when the last run began whose prompts are all queued (HEARTBEAT_LAST_SUCCESS, RFC 3339).
+// A command whose output makes prompts. Its prompt can use {{.Output}} and, with split: json, the value as {{.JSON}}, for example {{.JSON.title}}; without a prompt the output is the prompt. The command's environment holds the agent's name (HEARTBEAT_AGENT) and the start time of the last run whose prompts were all queued (HEARTBEAT_LAST_SUCCESS, RFC 3339).
 type pollKeySet struct {
 	commonKeySet
-	// The command as a list of words; it runs in the workspace without a shell. Exit 0 and output make a prompt.
+	// The command as a list of words; it runs in the workspace without a shell. Exit status 0 with output makes a prompt.
 	Poll argv `yaml:"poll" jsonschema:"required"`
-	// The time from the start of one run to that of the next.
+	// The time from the start of one run to the start of the next.
 	Every span `yaml:"every,omitempty" jsonschema:"default=1m"`
 	// How long the command may run.
 	Timeout span `yaml:"timeout,omitempty" jsonschema:"default=1m"`
-	// How the output becomes prompts: as a whole, a line each, or a JSON value each.
+	// How the output becomes prompts: one for the whole, one per line, or one per JSON value.
 	Split string `yaml:"split,omitempty" jsonschema:"enum=whole,enum=lines,enum=json,default=whole"`
-	// content fires only for output that is not among the last 1000 that fired, key only for output whose key is not. What a gate declined has not fired: it is asked about again at the next run.
+	// content fires only for output that is not among the last 1000 that fired, key only for output whose key is not. Output that a gate declined has not fired: the gate is asked again at the next run.
 	Dedupe string `yaml:"dedupe,omitempty" jsonschema:"enum=none,enum=content,enum=key,default=none"`
-	// For dedupe: key, what tells output apart, a Go text/template as the prompt is, for example {{.JSON.id}}.
+	// For dedupe: key, what identifies an output: a Go text/template like the prompt, for example {{.JSON.id}}.
 	Key filledText `yaml:"key,omitempty"`
-	// skip does not run the command while something that it printed is still queued or being worked on.
+	// skip does not run the command while a prompt made from its output is still queued or being worked on.
 	Overlap string `yaml:"overlap,omitempty" jsonschema:"enum=skip,enum=queue,default=skip"`
 }
 

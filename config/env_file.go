@@ -13,11 +13,11 @@ import (
 // (execve(2)).
 const maxEnvFile = 1 << 20
 
-// ReadEnvFile reads an env-file: a line NAME=VALUE for each variable, the value
-// up to the end of the line without blanks around it, or in single or double
-// quotes, which are taken off; blank lines and lines that begin with # are passed over. It must
-// be a regular file that nobody but its owner can read or write (0600). Errors
-// name lines and variables, never values.
+// ReadEnvFile reads an env-file. Each line is NAME=VALUE. The value goes to the end
+// of the line without surrounding blanks, or stands in single or double quotes,
+// which are removed. Blank lines and lines that begin with # are skipped. The file
+// must be a regular file that only its owner can read or write (0600). Errors name
+// lines and variables, never values.
 func ReadEnvFile(file string) ([]string, error) {
 	data, err := readPrivate(file)
 	if err != nil {
@@ -52,10 +52,10 @@ func unquoted(value string) string {
 	return value
 }
 
-// errNotPrivate is about a file with secrets that others can get at.
+// errNotPrivate means that others can read or write a file with secrets.
 var errNotPrivate = errors.New("others can read or write it")
 
-// readPrivate reads a file that only its owner can get at.
+// readPrivate reads a file that only its owner can read or write.
 func readPrivate(file string) ([]byte, error) {
 	f, err := openRegular(file)
 	if err != nil {

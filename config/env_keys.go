@@ -36,7 +36,7 @@ func (l *loader) env(t table) map[string]string {
 	return env
 }
 
-// envFile returns where the file is. It is not looked at: what is in it may
+// envFile returns the file's path. It does not read the file: the content may
 // change until a session starts.
 func (l *loader) envFile(t table) string {
 	p, ok := t["env-file"]
@@ -48,7 +48,7 @@ func (l *loader) envFile(t table) string {
 	return text
 }
 
-// globs reads a list of globs for the names of variables.
+// globs reads a list of globs for variable names.
 func (l *loader) globs(t table, key string) []string {
 	p, ok := t[key]
 	if !ok {

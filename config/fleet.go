@@ -14,8 +14,8 @@ import (
 type Fleet struct {
 	// Path is the absolute path of the file.
 	Path string
-	// Texts are what was read: the file itself first, those that it includes, and
-	// prompt-files.
+	// Texts are the files that were read: the file itself first, then the included
+	// files and the prompt-files.
 	Texts []Text
 	// Folders are the agents' directories that are there and no links.
 	Folders Folders

@@ -8,29 +8,28 @@ import (
 	"strings"
 )
 
-// What an agent may write must be its own: its settings file would be that of
-// everything below, and its rules those of whoever works there.
+// An agent's directory must belong to that agent alone: its settings file would
+// apply to everything below, and its rules to everybody who works there.
 
-// systemFolders are folders of the Filesystem Hierarchy Standard 3.0 and of
-// macOS that hold much else.
+// systemFolders are folders of the Filesystem Hierarchy Standard 3.0 and of macOS
+// that hold much more than one project.
 var systemFolders = []string{
 	"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt", "/opt", "/proc", "/root", "/run",
 	"/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/usr/src", "/var", "/var/cache", "/var/lib", "/var/log", "/var/mail", "/var/run", "/var/spool", "/var/tmp",
 	"/Applications", "/Library", "/System", "/Users", "/Volumes", "/private", "/private/etc", "/private/tmp", "/private/var",
 }
 
-// systemTrees are those in which nothing is anybody's own, but for what lies in
-// one of ownTrees.
+// systemTrees are folders in which nothing belongs to a user, except in ownTrees.
 var (
 	systemTrees = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr", "/System", "/private/etc"}
 	ownTrees    = []string{"/dev/shm", "/usr/local", "/usr/src", "/usr/home"}
 )
 
-// homes are folders whose folders are homes.
+// homes are folders that contain home directories.
 var homes = []string{"/home", "/Users", "/usr/home", "/export/home"}
 
-// tooWide notes a directory that is more than one agent's, and reports it: a
-// home or a folder of the system.
+// tooWide reports a directory that is too wide for one agent: a home or a system
+// folder. It returns true when it is.
 func (l *loader) tooWide(p place, a *Agent) bool {
 	what := ""
 	switch dir := a.Dir; {
@@ -45,8 +44,8 @@ func (l *loader) tooWide(p place, a *Agent) bool {
 	return true
 }
 
-// isHome reports whether an agent's directory is the home of who runs this, or
-// that of its own sessions.
+// isHome reports whether an agent's directory is the home of the current user, or
+// of its own sessions.
 func (l *loader) isHome(a *Agent) bool {
 	if l.home == nil {
 		home, _ := l.lookup("HOME")
@@ -83,14 +82,14 @@ func (l *loader) notAnInbox(a *Agent, folder, name string) (message, hint string
 	first, _, _ := strings.Cut(below, "/")
 	switch {
 	case !inside:
-		return fmt.Sprintf("%s lies outside of the agent's dir", filepath.Join(folder, name)), own
+		return fmt.Sprintf("%s is outside the agent's dir", filepath.Join(folder, name)), own
 	case first == ".claude" || first == ".git":
 		return "what lies in " + first + " is not heartbeat's", own
 	case strings.HasPrefix(name, ".") || first == ".heartbeat" && slices.Contains(heartbeatFiles, name):
-		return fmt.Sprintf("%q is the name of another file of heartbeat's", name), own
+		return fmt.Sprintf("%q is the name of another heartbeat file", name), own
 	}
 	return "", ""
 }
 
-// heartbeatFiles stand beside an inbox in .heartbeat.
+// heartbeatFiles are the other files in .heartbeat beside an inbox.
 var heartbeatFiles = []string{"outbox.jsonl", "hook.log", "session.json", "fleet.json", "sessions"}

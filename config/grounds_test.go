@@ -65,10 +65,10 @@ func TestAnInboxLiesInItsAgentsDirectory(t *testing.T) {
 		}
 	}
 	for inbox, want := range map[string]string{
-		"../other/in.jsonl": "lies outside of the agent's dir", "/var/spool/in.jsonl": "lies outside of the agent's dir", "../work2/in.jsonl": "lies outside of the agent's dir",
-		"out/in.jsonl": "lies outside of the agent's dir", "sub/../../in.jsonl": "lies outside of the agent's dir", "..": "lies outside of the agent's dir",
-		".heartbeat/outbox.jsonl": "is the name of another file", ".heartbeat/.in-flight": "is the name of another file", ".inbox": "is the name of another file",
-		".claude/in.jsonl": "what lies in .claude", ".git/in.jsonl": "what lies in .git", "sub": "is not a regular file", ".": "lies outside",
+		"../other/in.jsonl": "is outside the agent's dir", "/var/spool/in.jsonl": "is outside the agent's dir", "../work2/in.jsonl": "is outside the agent's dir",
+		"out/in.jsonl": "is outside the agent's dir", "sub/../../in.jsonl": "is outside the agent's dir", "..": "is outside the agent's dir",
+		".heartbeat/outbox.jsonl": "is the name of another heartbeat file", ".heartbeat/.in-flight": "is the name of another heartbeat file", ".inbox": "is the name of another heartbeat file",
+		".claude/in.jsonl": "what lies in .claude", ".git/in.jsonl": "what lies in .git", "sub": "is not a regular file", ".": "is outside",
 		".heartbeat/inbox.jsonl": "", "queue.jsonl": "", "sub/in.jsonl": "", "in/in.jsonl": "", "new/folder/in.jsonl": "", dir + "/link/in.jsonl": "", "sub/outbox.jsonl": "", ".queue/in.jsonl": "",
 	} {
 		if err := os.WriteFile(path, fmt.Appendf(nil, "version: 1\nagents:\n  a: {dir: link, inbox: %q}\n", inbox), 0o600); err != nil {

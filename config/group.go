@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// DefaultShutdownGrace is `shutdown-grace` where it is not given.
+// DefaultShutdownGrace is the default of `shutdown-grace`.
 const DefaultShutdownGrace = 30 * time.Second
 
-// DefaultSlotTime is `slot-time` where it is not given: long enough for a
-// conversation to be worth its start.
+// DefaultSlotTime is the default of `slot-time`: long enough for a conversation to
+// be worth its start.
 const DefaultSlotTime = 30 * time.Minute
 
-// mostShutdownGrace bounds shutdown-grace: service managers lose patience.
+// mostShutdownGrace bounds shutdown-grace: service managers do not wait longer.
 const mostShutdownGrace = day
 
-// capacity reads how many sessions may live at once, over all agents and in
-// each group, how long one may while others wait, and how long a shutdown waits
+// capacity reads how many sessions may run at once, in total and per group, how
+// long a session may keep its slot while others wait, and how long a shutdown waits
 // for turns.
 func (l *loader) capacity(t table, f *Fleet) {
 	f.MaxSessions = l.number(t, "max-sessions", DefaultMaxSessions, 1)
@@ -47,7 +47,7 @@ func (l *loader) capacity(t table, f *Fleet) {
 	}
 }
 
-// grouped is an agent's group with its place.
+// grouped is an agent's group with its place in the file.
 type grouped struct {
 	agent *Agent
 	where place
@@ -64,8 +64,8 @@ func (l *loader) group(a *Agent, t table) {
 	}
 }
 
-// groups checks that each agent's group is declared, and that agents which
-// keep their sessions for ever leave a slot of their group free.
+// groups checks that each agent's group is declared, and that agents that keep
+// their sessions for ever leave at least one slot of their group free.
 func (l *loader) groups(f *Fleet) {
 	keep := map[string]int{}
 	for _, g := range l.grouped {

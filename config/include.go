@@ -12,7 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// mostFiles bounds how many files make a fleet.
+// mostFiles bounds how many files a fleet may have.
 const mostFiles = 10_000
 
 // source is one file of the fleet.
@@ -25,11 +25,11 @@ type source struct {
 	by   place  // where it is included, or nothing
 }
 
-// includedKeys are the keys of a file that another one includes.
+// includedKeys are the keys that an included file may have.
 var includedKeys = []string{"version", "include", "defaults", "agents"}
 
-// includes reads the files that a file includes, in the order of its list and
-// of their names.
+// includes reads the files that a file includes, in the order of its list, then by
+// name.
 func (l *loader) includes(f *Fleet, t table, defaults table) {
 	p, ok := t["include"]
 	if !ok {
@@ -60,7 +60,7 @@ func (l *loader) listed(p place, hint string) []place {
 	return all
 }
 
-// matches returns the absolute paths that an element of include means.
+// matches returns the absolute paths that an element of include matches.
 func (l *loader) matches(p place) []string {
 	text, ok := l.substitute(p)
 	if !ok {
@@ -116,7 +116,7 @@ func (l *loader) include(f *Fleet, p place, path string, defaults table) {
 	}
 	t, ok := l.table(root, includedKeys, func(key string) string {
 		if slices.Contains(topKeys, key) {
-			return "it belongs into " + l.files[0].name
+			return "it belongs in " + l.files[0].name
 		}
 		return agentElsewhere(key)
 	})
@@ -129,7 +129,7 @@ func (l *loader) include(f *Fleet, p place, path string, defaults table) {
 	l.declarations(f, root, t, defaults)
 }
 
-// add notes a file of the fleet.
+// add records a file of the fleet.
 func (l *loader) add(name, path, real string, data []byte) *source {
 	src := &source{name: name, path: path, real: real, base: filepath.Dir(path)}
 	l.files = append(l.files, src)
@@ -138,7 +138,7 @@ func (l *loader) add(name, path, real string, data []byte) *source {
 	return src
 }
 
-// shown is a path as a person wrote the first file's.
+// shown returns a path in the form in which the person wrote the first file's.
 func (l *loader) shown(path string) string {
 	if rel, err := filepath.Rel(l.files[0].base, path); err == nil && !filepath.IsAbs(l.files[0].name) {
 		return filepath.Join(filepath.Dir(l.files[0].name), rel)
@@ -146,8 +146,8 @@ func (l *loader) shown(path string) string {
 	return path
 }
 
-// readSource reads a file of a fleet. A file that is none (a FIFO) is refused
-// where it is included, because nobody would write to it.
+// readSource reads a file of a fleet. A FIFO is rejected in an included file,
+// because nobody would write to it.
 func readSource(path string) ([]byte, error) {
 	f, err := openOwned(path)
 	if err != nil {
@@ -157,7 +157,7 @@ func readSource(path string) ([]byte, error) {
 	return readAll(f)
 }
 
-// reason is an error without the path, which stands there already.
+// reason returns an error without its path, which the message already contains.
 func reason(err error) error {
 	if wrapped, ok := errors.AsType[*fs.PathError](err); ok {
 		return wrapped.Err

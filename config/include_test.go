@@ -118,7 +118,7 @@ func TestIncludeProblems(t *testing.T) {
 			"b.yaml:1:1: y: unknown key (known keys: version, include, defaults, agents)",
 		}},
 		{"the fleet's own keys", map[string]string{"heartbeat.yaml": head, "b.yaml": "max-sessions: 3\nagents: {b: {dir: b}}\n"}, []string{
-			"b.yaml:1:1: max-sessions: unknown key (it belongs into heartbeat.yaml)",
+			"b.yaml:1:1: max-sessions: unknown key (it belongs in heartbeat.yaml)",
 		}},
 		{"no YAML", map[string]string{"heartbeat.yaml": head, "b.yaml": "a: [\n"}, []string{"b.yaml:1:1: did not find expected node content (the [ that begins here needs its ])"}},
 		{"another version", map[string]string{"heartbeat.yaml": head, "b.yaml": "version: 2\nagents: {b: {dir: b}}\n"}, []string{
@@ -227,8 +227,8 @@ agents:
 		`DIR/heartbeat.yaml:10:83: agents.four.trigger.poll[0]: client is not found in PATH (install it, or write its whole path)`,
 		`DIR/heartbeat.yaml:10:99: agents.four.trigger.gate[0]: / is not a program (it is looked for at /)`,
 		`DIR/heartbeat.yaml:11:30: agents.five.command[0]: ./client is not there (it is looked for at DIR/client)`,
-		`DIR/heartbeat.yaml:12:33: agents.six.command[0]: nothing is replaced in ~/client: ~ and ${VAR} are for dir and other paths of this file (write its whole path)`,
-		`DIR/heartbeat.yaml:12:61: agents.six.trigger.poll[0]: nothing is replaced in ${BIN}/poll: ~ and ${VAR} are for dir and other paths of this file (write its whole path)`,
+		`DIR/heartbeat.yaml:12:33: agents.six.command[0]: ~/client is not expanded: ~ and ${VAR} work in dir and other paths of this file (write its whole path)`,
+		`DIR/heartbeat.yaml:12:61: agents.six.trigger.poll[0]: ${BIN}/poll is not expanded: ~ and ${VAR} work in dir and other paths of this file (write its whole path)`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -263,7 +263,7 @@ agents:
 	want := []string{
 		`DIR/heartbeat.yaml:4:41: defaults.permissions.allow[1]: "Write(out/**)" never matches: paths are looked at by Edit rules alone (write Edit(out/**))`,
 		`DIR/sub/b.yaml:2:61: agents.b.permissions.deny[1]: "Write(/etc/**)" never matches: paths are looked at by Edit rules alone (write Edit(/etc/**))`,
-		`DIR/sub/b.yaml:2:126: agents.b.trigger.missed: with overlap: skip the second missed fire finds the first one queued and is dropped (write overlap: queue beside it)`,
+		`DIR/sub/b.yaml:2:126: agents.b.trigger.missed: with overlap: skip, the second missed fire finds the first one still queued and is dropped (add overlap: queue)`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -10,21 +10,22 @@ import (
 	"syscall"
 )
 
-// Inputs are all files that a load has read or looked for, and the folders that
-// it has listed: while they look the same, loading again comes to the same. An
-// env-file is none of them: it is read when something is started.
+// Inputs are all files that a load read or looked for, and the folders that it
+// listed. As long as they look the same, loading again gives the same result.
+// Env-files are not among them: they are read when something is started.
 type Inputs struct {
 	looks []look
 	known map[string]bool
 }
 
-// look is what one of them looked like before it was read.
+// look is what a file or folder looked like before it was read.
 type look struct {
 	now  func() string
 	then string
 }
 
-// Then is what they looked like when they were read: a text for comparing.
+// Then returns what the inputs looked like when they were read, as text for
+// comparison.
 func (in *Inputs) Then() string {
 	var text strings.Builder
 	for _, l := range in.looks {
@@ -33,7 +34,7 @@ func (in *Inputs) Then() string {
 	return text.String()
 }
 
-// Now is what they look like now.
+// Now returns what they look like now.
 func (in *Inputs) Now() string {
 	var text strings.Builder
 	for _, l := range in.looks {
@@ -42,7 +43,7 @@ func (in *Inputs) Now() string {
 	return text.String()
 }
 
-// note notes one of them, once.
+// note records one input, once.
 func (in *Inputs) note(name, then string, now func() string) {
 	if !in.known[name] {
 		in.known[name] = true
@@ -50,12 +51,12 @@ func (in *Inputs) note(name, then string, now func() string) {
 	}
 }
 
-// file notes a file that is to be read.
+// file records a file that is about to be read.
 func (in *Inputs) file(path string) {
 	in.note(path, looksOf(path), func() string { return looksOf(path) })
 }
 
-// looksOf is what a file looks like from outside.
+// looksOf describes a file by its metadata.
 func looksOf(path string) string {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +72,7 @@ func looksOf(path string) string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Mode(), inode)
 }
 
-// noted is a shelf that notes what is taken from another one.
+// noted is a shelf that records what is taken from another shelf.
 type noted struct {
 	shelf
 	inputs *Inputs

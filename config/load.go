@@ -21,23 +21,24 @@ import (
 	"heartbeat/sources"
 )
 
-// maxFile bounds what is read, in bytes. 10,000 agents need some 3 MB.
+// maxFile bounds a file's size in bytes. 10,000 agents need some 3 MB.
 const maxFile = 64 << 20
 
-// DefaultMaxSessions is `max-sessions` where it is not given.
+// DefaultMaxSessions is the default of `max-sessions`.
 const DefaultMaxSessions = 4
 
-// Load reads and checks the file. The error, when it is about the content,
-// is Problems: all of them.
+// Load reads and checks the file. When the error is about the content, it is of
+// type Problems and holds all of them.
 func Load(path string) (*Fleet, error) {
 	f, _, err := LoadInputs(path, nil)
 	return f, err
 }
 
-// LoadInputs is Load, and returns what it has looked at, with an error too.
-// Where an agent's directory is none, known (nil: nothing) tells whether it was
-// a folder before: an agent can put something else in its place, a link to
-// another's say, and that is not followed, and no problem of the file.
+// LoadInputs is Load, and also returns the inputs that it looked at, even with an
+// error. When an agent's directory is not a folder, known (nil: nothing is known)
+// tells whether it was one before. An agent can replace its directory, for example
+// by a link to another agent's; such a link is not followed, and it is a warning,
+// not a problem.
 func LoadInputs(path string, known func() Folders) (*Fleet, *Inputs, error) {
 	in := &Inputs{known: map[string]bool{}}
 	in.file(path)
@@ -47,7 +48,7 @@ func LoadInputs(path string, known func() Folders) (*Fleet, *Inputs, error) {
 	}
 	defer f.Close()
 	if err := unchangeable(f); err != nil {
-		return nil, in, Problems{{File: path, Line: 1, Column: 1, Message: "what it says is not done: " + err.Error(), Hint: mended(err, path)}}
+		return nil, in, Problems{{File: path, Line: 1, Column: 1, Message: "the file is not used: " + err.Error(), Hint: mended(err, path)}}
 	}
 	data, err := readAll(f)
 	if err != nil {
@@ -57,13 +58,13 @@ func LoadInputs(path string, known func() Folders) (*Fleet, *Inputs, error) {
 	return fleet, in, err
 }
 
-// open opens a file for reading. It does not wait for somebody to write to a
-// FIFO that has been put in its place.
+// open opens a file for reading. It does not block on a FIFO that was put in its
+// place.
 func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// openOwned is openRegular for files that say what is run.
+// openOwned is openRegular for files that decide what runs.
 func openOwned(name string) (*os.File, error) {
 	f, err := openRegular(name)
 	if err != nil {
@@ -75,8 +76,8 @@ func openOwned(name string) (*os.File, error) {
 	return f, nil
 }
 
-// unchangeable returns an error for a file that somebody else can change: what
-// it says is run as this user. A terminal or a pipe of this user's is fine.
+// unchangeable returns an error for a file that somebody else can change, because
+// what it says runs as this user. A terminal or a pipe of this user is fine.
 func unchangeable(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -85,7 +86,7 @@ func unchangeable(f *os.File) error {
 	return owned.Check(info)
 }
 
-// mended says what to do about such a file.
+// mended says how to fix the file's permissions.
 func mended(err error, path string) string {
 	if other, ok := errors.AsType[*owned.Error](err); ok {
 		return other.Fix + " " + settings.Quote(path) + " if it is yours"
@@ -95,7 +96,7 @@ func mended(err error, path string) string {
 
 var errNotRegular = errors.New("it is not a regular file")
 
-// openRegular is open for regular files alone; a device is not opened at all.
+// openRegular is open for regular files only; it never opens a device.
 func openRegular(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, errNotRegular
@@ -115,9 +116,9 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Parse checks data as if it stood in the file at path, which need not
-// exist: relative directories and included files are taken from there. The error, when it is
-// about the content, is Problems.
+// Parse checks data as if it stood in the file at path, which need not exist:
+// relative directories and included files are resolved from there. The error, when
+// it is about the content, is Problems.
 func Parse(path string, data []byte) (*Fleet, error) {
 	return parse(path, data, newPlaces(identify), disk{}, nil)
 }
@@ -168,7 +169,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 	return fleet, nil
 }
 
-// loader turns nodes into a fleet and notes what is wrong with them.
+// loader turns nodes into a fleet and records the problems.
 type loader struct {
 	files    []*source          // the first one is the fleet's
 	byPath   map[string]*source // by their real paths
@@ -185,7 +186,7 @@ type loader struct {
 	owners   map[string]declared // by the one spelling of their directory
 	reached  map[string][]spot
 
-	// What many agents have in common is worked out once.
+	// Values that many agents share are computed once.
 	zones     map[string]*time.Location
 	schedules map[scheduleKey]parsedSchedule
 	templates map[templateKey]error
@@ -219,7 +220,7 @@ type (
 	}
 )
 
-// derivedName names a fleet by its file.
+// derivedName derives a fleet's name from its file.
 func derivedName(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -253,7 +254,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 		return
 	}
 	if len(f.Agents) == 0 {
-		l.warn(root.orThis(t["agents"]), "no agents are declared", "heartbeat apply takes back what it did for those that there were")
+		l.warn(root.orThis(t["agents"]), "no agents are declared", "heartbeat apply undoes what it did for earlier agents")
 	}
 	l.collisions()
 	l.withinReach()
@@ -263,8 +264,9 @@ func (l *loader) fleet(root place, f *Fleet) {
 	l.groups(f)
 }
 
-// declarations reads the defaults and the agents of a file and of those that
-// it includes. Its defaults lie over those of the file that includes it.
+// declarations reads the defaults and the agents of a file and of the files that it
+// includes. An included file's defaults override those of the file that includes
+// it.
 func (l *loader) declarations(f *Fleet, root place, t, defaults table) {
 	if p, ok := t["defaults"]; ok {
 		if own, ok := l.table(p, agentKeys, triggerElsewhere); ok {
@@ -280,7 +282,7 @@ func (l *loader) declarations(f *Fleet, root place, t, defaults table) {
 	l.includes(f, t, defaults)
 }
 
-// orThis returns p where it exists.
+// orThis returns p if it exists in the file, else root.
 func (root place) orThis(p place) place {
 	if p.node != nil {
 		return p
@@ -301,7 +303,7 @@ func (l *loader) version(root place, t table) {
 	}
 }
 
-// ticks refuses a fleet whose waiting sessions could take all slots for ever.
+// ticks rejects a fleet whose waiting sessions could take all slots for ever.
 func (l *loader) ticks(f *Fleet, root place, t table) {
 	n := 0
 	for _, a := range f.Agents {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Nearest returns up to three of the known words that somebody who wrote word
-// most likely means, the nearest first, or nil. Case and the kind of separator
-// do not count, and the beginning of a known word is near to it.
+// Nearest returns up to three of the known words that somebody who wrote word most
+// likely meant, nearest first, or nil. It ignores case and the kind of separator,
+// and the beginning of a known word counts as near.
 func Nearest(word string, known []string) []string {
 	type candidate struct {
 		word     string
@@ -40,8 +40,8 @@ func simplify(word string) string {
 }
 
 // distance counts the letters to insert, remove, replace or swap with their
-// neighbour to get from a to b (optimal string alignment). It stops counting
-// at limit.
+// neighbour to get from a to b (optimal string alignment). It stops counting at
+// limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

@@ -13,7 +13,7 @@ import (
 // table is a mapping: key → value.
 type table map[string]place
 
-// follow returns what an alias stands for.
+// follow returns the node that an alias stands for.
 func follow(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
@@ -27,7 +27,7 @@ func empty(n *yaml.Node) bool {
 	return n.Kind == 0 || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
-// kind names what a node is, for messages.
+// kind names a node's kind, for messages.
 func kind(n *yaml.Node) string {
 	switch {
 	case empty(n):
@@ -49,8 +49,8 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// entries yields the keys and values of a mapping in order, those merged by
-// "<<" behind its own. A key that is given twice is a problem.
+// entries yields the keys and values of a mapping in order, then those merged by
+// "<<". A key that is given twice is a problem.
 func (l *loader) entries(p place) iter.Seq2[string, place] {
 	return func(yield func(string, place) bool) {
 		seen := map[string]int{}
@@ -82,14 +82,14 @@ func (l *loader) walk(p place, seen map[string]int, visited map[*yaml.Node]bool,
 		}
 		if line, twice := seen[key.Value]; twice {
 			if own {
-				l.problem(p.of(key, p.join(key.Value)), fmt.Sprintf("is given twice, first in line %d", line), "remove one of them")
+				l.problem(p.of(key, p.join(key.Value)), fmt.Sprintf("is given twice, first on line %d", line), "remove one of them")
 			}
 			continue
 		}
 		seen[key.Value] = key.Line
 		entry := place{node: value, path: p.join(key.Value), key: key, from: p.from}
 		if empty(value) {
-			// An empty value stands nowhere; its key does.
+			// An empty value has no place in the file; its key has.
 			entry.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: key.Line, Column: key.Column}
 		}
 		if !yield(key.Value, entry) {
@@ -143,8 +143,8 @@ func (l *loader) table(p place, known []string, other elsewhere) (table, bool) {
 	return t, true
 }
 
-// meant are keys of ours by what other programs call them, without separators and
-// in small letters.
+// meant maps other programs' names for keys to ours, in lower case and without
+// separators.
 var meant = map[string]string{
 	"directory": "dir", "folder": "dir", "path": "dir", "workdir": "dir", "workingdirectory": "dir", "cwd": "dir", "workspace": "dir",
 	"cmd": "command", "run": "command", "exec": "command", "entrypoint": "command",
@@ -153,7 +153,7 @@ var meant = map[string]string{
 	"concurrency": "max-sessions", "parallel": "max-sessions", "retries": "max-attempts", "limits": "resources", "includes": "include",
 }
 
-// unknown notes a key that nobody knows, at the key.
+// unknown reports an unknown key, at the key.
 func (l *loader) unknown(key string, p place, known []string, other elsewhere) {
 	hint := ""
 	if len(l.problems) >= mostProblems {
@@ -176,7 +176,7 @@ func (l *loader) unknown(key string, p place, known []string, other elsewhere) {
 	l.problem(p.named(), "unknown key", hint)
 }
 
-// over returns t with the keys of base that it has not.
+// over returns t with the keys of base that t lacks.
 func (t table) over(base table) table {
 	if len(base) == 0 {
 		return t

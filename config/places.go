@@ -8,12 +8,12 @@ import (
 	"unicode"
 )
 
-// fileID names a directory however it is spelt: the same one has two paths
-// where a file system ignores case, or is mounted twice.
+// fileID identifies a directory whatever its spelling: one directory has two paths
+// where a file system ignores case, or where it is mounted twice.
 type fileID struct{ device, inode uint64 }
 
-// identify returns false for what does not exist. Paths have no links by now,
-// but for a directory that an agent has replaced by one: it is not followed.
+// identify returns false for a path that does not exist. Links are resolved by now,
+// except where an agent replaced its directory by a link: that one is not followed.
 func identify(path string) (fileID, bool) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -26,8 +26,8 @@ func identify(path string) (fileID, bool) {
 	return fileID{uint64(stat.Dev), stat.Ino}, true // Dev is signed on darwin
 }
 
-// places gives each directory one spelling, also such that do not exist yet,
-// so that paths can be compared as texts.
+// places gives each directory, even one that does not exist yet, one spelling, so
+// that paths can be compared as text.
 type places struct {
 	identify func(path string) (fileID, bool)
 	spelt    map[string]string // path → its one spelling
@@ -39,8 +39,8 @@ func newPlaces(identify func(string) (fileID, bool)) *places {
 	return &places{identify: identify, spelt: map[string]string{}, first: map[fileID]string{}, folds: map[string]bool{}}
 }
 
-// of returns the spelling of a clean, absolute path. It is for comparing only:
-// it may name another mount of the same directory.
+// of returns the spelling of a clean, absolute path. Use it for comparison only: it
+// may name another mount of the same directory.
 func (p *places) of(path string) string {
 	if known, ok := p.spelt[path]; ok {
 		return known
@@ -64,8 +64,8 @@ func (p *places) of(path string) string {
 	return spelling
 }
 
-// ignoresCase reports whether files below a directory, which need not exist
-// yet, have one name in any case: then its own name has two spellings too.
+// ignoresCase reports whether file names below a directory, which need not exist
+// yet, ignore case. Then the directory's own name has two spellings too.
 func (p *places) ignoresCase(dir string) bool {
 	if known, ok := p.folds[dir]; ok {
 		return known

@@ -41,8 +41,8 @@ func TestDirectoriesCollideByCase(t *testing.T) {
 		name, one, two string
 		want           string
 	}{
-		{"both there", "Work", "work", `is the directory of agent "one" (line 3) too`},
-		{"neither there", "New", "new", `is the directory of agent "one" (line 3) too`},
+		{"both there", "Work", "work", `is also the directory of agent "one" (line 3)`},
+		{"neither there", "New", "new", `is also the directory of agent "one" (line 3)`},
 		{"nested, there", "Work", "work/Inner", `lies inside the directory of agent "one" (line 3)`},
 		{"nested, not there", "Work", "WORK/new/x", `lies inside the directory of agent "one" (line 3)`},
 		{"nested in one that is not there", "New", "new/x", `lies inside the directory of agent "one" (line 3)`},

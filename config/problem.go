@@ -9,12 +9,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Problem is one thing wrong in the file.
+// Problem is one thing that is wrong in the file.
 type Problem struct {
 	File         string
 	Line, Column int // from 1
-	// Key is the path of the key, e.g. "agents.triage.trigger.cron", or ""
-	// where the file is no YAML.
+	// Key is the path of the key, e.g. "agents.triage.trigger.cron", or "" where
+	// the file is not valid YAML.
 	Key string
 	// Message says what was found; Hint what to write instead, or "".
 	Message, Hint string
@@ -37,7 +37,7 @@ func (p Problem) String() string {
 // Problems are all problems of a file, in its order.
 type Problems []Problem
 
-// Error lists them, a line each: FILE:LINE:COLUMN: KEY: MESSAGE (HINT).
+// Error lists the problems, one per line: FILE:LINE:COLUMN: KEY: MESSAGE (HINT).
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, problem := range p {
@@ -46,13 +46,13 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// place is a value in the file with the path of its key.
+// place is a value in the file, with the path of its key.
 type place struct {
 	node *yaml.Node
 	path string
 	key  *yaml.Node // or nil
 	from *source
-	// under is a mapping whose keys count where this one has not got them, or nil.
+	// under is a mapping whose keys count where this one lacks them, or nil.
 	under *place
 }
 
@@ -64,18 +64,17 @@ func (p place) of(node *yaml.Node, path string) place {
 // named returns the place of p's key.
 func (p place) named() place { return p.of(p.key, p.path) }
 
-// lacking returns the place of a key that p has not got.
+// lacking returns the place of a key that p lacks.
 func (p place) lacking(key string) place { return p.of(follow(p.node), p.join(key)) }
 
-// here returns p with what an alias in it stands for.
+// here returns p with an alias replaced by what it stands for.
 func (p place) here() place {
 	p.node = follow(p.node)
 	return p
 }
 
-// within returns the place of what stands offset bytes behind the beginning of
-// p's text, as far as that is known: the line in a text of several lines (|),
-// the column in one on one line.
+// within returns the place at offset bytes into p's text, as far as it can be
+// known: the line in a text of several lines (|), the column in a text on one line.
 func (p place) within(offset int) place {
 	n := *follow(p.node)
 	switch {
@@ -93,7 +92,7 @@ func (p place) within(offset int) place {
 	return p
 }
 
-// where says where p stands, to somebody who looks at other.
+// where describes p's place to somebody who looks at other.
 func (p place) where(other place) string {
 	if p.from == other.from {
 		return "line " + strconv.Itoa(p.node.Line)
@@ -114,7 +113,7 @@ func (p place) join(key string) string {
 	return p.path + "." + key
 }
 
-// laidOver returns a mapping with p's keys and those of base that it has not.
+// laidOver returns a mapping with p's keys, and those of base that p lacks.
 func (p place) laidOver(base place) place {
 	if base.node == nil || follow(base.node).Kind != yaml.MappingNode || follow(p.node).Kind != yaml.MappingNode {
 		return p
@@ -123,13 +122,14 @@ func (p place) laidOver(base place) place {
 	return p
 }
 
-// problem notes what is wrong at p. The same words about the same place are
-// noted once: a default is read for every agent.
+// problem records what is wrong at p. The same message at the same place is
+// recorded once: a default is read again for every agent.
 func (l *loader) problem(p place, message, hint string) {
 	l.note(&l.problems, p, message, hint)
 }
 
-// mostProblems bounds how many are noted: a file with more is of another kind.
+// mostProblems bounds how many problems are recorded: a file with more is probably
+// not a heartbeat.yaml.
 const mostProblems = 1000
 
 func (l *loader) note(list *Problems, p place, message, hint string) {

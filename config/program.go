@@ -9,9 +9,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// unrunnable warns of commands that could not be run now, once for all agents
-// that share one. They may be made later, or the fleet be meant for another
-// machine.
+// unrunnable warns about commands that cannot run now, once for all agents that
+// share one. The programs may be installed later, or the fleet may be meant for
+// another machine.
 func (l *loader) unrunnable() {
 	warned := map[*yaml.Node]bool{}
 	for _, c := range l.programs {
@@ -25,10 +25,10 @@ func (l *loader) unrunnable() {
 	}
 }
 
-// missing says why a program could not be run, and what to do about it.
+// missing says why a program cannot run, and what to do about it.
 func (l *loader) missing(c program) (message, hint string) {
 	if strings.HasPrefix(c.word, "~/") || variable.MatchString(c.word) || unbraced.MatchString(c.word) {
-		return fmt.Sprintf("nothing is replaced in %s: ~ and ${VAR} are for dir and other paths of this file", cut(c.word)), "write its whole path"
+		return fmt.Sprintf("%s is not expanded: ~ and ${VAR} work in dir and other paths of this file", cut(c.word)), "write its whole path"
 	}
 	if path := beside(c.where, c.word); path != "" {
 		switch why := l.unfit(path); why {
@@ -56,7 +56,7 @@ func (l *loader) missing(c program) (message, hint string) {
 
 const notExecutable = "is not executable"
 
-// unfit says why a file is no program, or "".
+// unfit says why a file cannot be run as a program, or "".
 func (l *loader) unfit(path string) string {
 	why, known := l.lacking[path]
 	if known {

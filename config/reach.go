@@ -10,10 +10,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// What an agent can write must not decide what runs outside of its permissions.
-// The file of the fleet, and all that it names (commands, what they interpret,
-// env-files, prompts, files that it includes), lies outside of every agent's
-// directory, unless `trust-dir: true` says of an agent that it may.
+// Files that an agent can write must not decide what runs outside its permissions.
+// The fleet's file, and everything that it names (commands, the scripts they
+// interpret, env-files, prompts, included files), must be outside every agent's
+// directory, unless the agent has `trust-dir: true`.
 
 // mention is a file that the fleet's file names.
 type mention struct {
@@ -21,15 +21,15 @@ type mention struct {
 	path  string // absolute
 }
 
-// names notes that the fleet's file names a file.
+// names records that the fleet's file names a file.
 func (l *loader) names(where place, path string) {
 	if path != "" {
 		l.mentions = append(l.mentions, mention{where, path})
 	}
 }
 
-// withinReach notes what lies in the directory of an agent that is not trusted
-// with it, and lists for the others what there is to guard.
+// withinReach reports files in the directory of an agent that is not trusted with
+// them. For trusted agents it lists the files to guard.
 func (l *loader) withinReach() {
 	l.owners = map[string]declared{}
 	for _, d := range l.agents {
@@ -66,10 +66,10 @@ func (l *loader) withinReach() {
 }
 
 func trustHint(d declared) string {
-	return fmt.Sprintf("move it out of %s, or write trust-dir: true in agent %q: rules then keep the client's own tools from it, which no shell heeds", d.Dir, d.Name)
+	return fmt.Sprintf("move it out of %s, or write trust-dir: true in agent %q: rules then keep the client's own tools away from it, but not shell commands", d.Dir, d.Name)
 }
 
-// guardable are paths that a permission rule says as they are.
+// guardable are the characters that a permission rule takes literally.
 const guardable = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=,.-/ "
 
 func (l *loader) guard(where place, in spot) {
@@ -81,17 +81,17 @@ func (l *loader) guard(where place, in spot) {
 	in.owner.Guarded = append(in.owner.Guarded, rel)
 }
 
-// spot is a place in an agent's directory on the way to a file: a link, or
-// the file itself.
+// spot is a place in an agent's directory on the way to a file: a link, or the file
+// itself.
 type spot struct {
 	owner declared
 	path  string
 }
 
-// mostLinks is how many links of a path are followed (the kernel follows 40).
+// mostLinks bounds how many links of a path are followed (the kernel follows 40).
 const mostLinks = 40
 
-// reach lists what lies in agents' directories on the way to a file.
+// reach lists the places in agents' directories on the way to a file.
 func (l *loader) reach(path string) []spot {
 	if known, ok := l.reached[path]; ok {
 		return known
@@ -128,7 +128,7 @@ func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// inside returns the agent in whose directory a folder lies, or whose it is.
+// inside returns the agent whose directory is a folder or contains it.
 func (l *loader) inside(dir string) (declared, bool) {
 	for ; ; dir = filepath.Dir(dir) {
 		if d, ok := l.owners[l.places.of(dir)]; ok {
@@ -140,7 +140,7 @@ func (l *loader) inside(dir string) (declared, bool) {
 	}
 }
 
-// ofProgram names what a command runs.
+// ofProgram records the files that a command runs.
 func (l *loader) ofProgram(c program) {
 	if c.agent.Name == "" || c.agent.Dir == "" {
 		return // the defaults themselves belong to nobody
@@ -166,8 +166,8 @@ func (l *loader) ofProgram(c program) {
 	}
 }
 
-// interpreters run what their arguments name; filesOfClient are flags of the
-// client's that name a file of settings or servers.
+// interpreters run the file that their arguments name; filesOfClient are the
+// client's flags that name a file of settings or servers.
 var (
 	interpreters = []string{
 		"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox", "python", "perl", "ruby", "node", "deno", "bun", "php", "lua", "osascript",
@@ -176,8 +176,8 @@ var (
 	filesOfClient = []string{"--settings", "--mcp-config"}
 )
 
-// located is where a command's program is: beside the file that names it, or
-// in the PATH.
+// located returns where a command's program is: beside the file that names it, or
+// in PATH.
 func (l *loader) located(c program) string {
 	if path := beside(c.where, c.word); path != "" {
 		return path
@@ -198,8 +198,8 @@ func (l *loader) inPath(search, word string) string {
 	return ""
 }
 
-// beside is the absolute path of a word with a slash, which begins at the folder
-// of the file that says it; "" for a word without one.
+// beside returns the absolute path of a word with a slash, relative to the folder
+// of the file that contains it; "" for a word without a slash.
 func beside(p place, word string) string {
 	switch {
 	case !strings.Contains(word, "/") || p.from == nil:
@@ -219,8 +219,8 @@ type program struct {
 	agent   *Agent
 }
 
-// runs notes that a command will be run, to look for it once all is read, and
-// returns its program's path where it has a slash.
+// runs records that a command will run, so that its program can be checked after
+// everything is read. It returns the program's path when it has a slash.
 func (l *loader) runs(p place, command []string, session bool) string {
 	if len(command) == 0 || session && command[0] == "heartbeat" {
 		return ""

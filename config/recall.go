@@ -10,18 +10,20 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Text is a file of a fleet as it was read.
+// Text is one file of a fleet as it was read.
 type Text struct {
 	Path string `json:"path"` // absolute
 	Data []byte `json:"data"`
 }
 
-// Folders are agents' directories as the file names them, absolute, that were
-// folders and no links, and their paths without links in front.
+// Folders maps agents' directories, absolute and as the file names them, to their
+// paths with the links of their parents resolved. It holds those that were folders
+// and not links.
 type Folders map[string]string
 
-// Recall checks texts as Load did that read them (Fleet.Texts, Fleet.Folders),
-// whatever stands at their paths by now. Variables have the values of today.
+// Recall checks texts in the same way as the Load that read them (Fleet.Texts,
+// Fleet.Folders), whatever is at their paths now. Variables have their current
+// values.
 func Recall(texts []Text, folders Folders) (*Fleet, error) {
 	if len(texts) == 0 {
 		return nil, fmt.Errorf("cannot recall a configuration: %w", fs.ErrNotExist)
@@ -30,7 +32,7 @@ func Recall(texts []Text, folders Folders) (*Fleet, error) {
 	return parse(texts[0].Path, texts[0].Data, newPlaces(identify), recalled(texts[1:]), known)
 }
 
-// keep notes a file of the fleet, once.
+// keep records a file of the fleet, once.
 func (l *loader) keep(path string, data []byte) {
 	if !l.isKept[path] {
 		l.isKept[path] = true
@@ -38,9 +40,9 @@ func (l *loader) keep(path string, data []byte) {
 	}
 }
 
-// shelf is where the other files of a fleet are taken from.
+// shelf is where a fleet's other files come from.
 type shelf interface {
-	// real returns the path without links.
+	// real returns the path with its links resolved.
 	real(path string) (string, error)
 	read(path string) ([]byte, error)
 	prompt(path string) (string, error)
@@ -48,7 +50,7 @@ type shelf interface {
 	glob(dir, pattern string) ([]string, error)
 }
 
-// disk is the shelf of files as they are.
+// disk is the shelf of the files as they are now.
 type disk struct{}
 
 func (disk) real(path string) (string, error) { return filepath.EvalSymlinks(path) }
@@ -65,7 +67,7 @@ func (disk) glob(dir, pattern string) ([]string, error) {
 	return found, err
 }
 
-// recalled is the shelf of files as they were.
+// recalled is the shelf of the files as they were.
 type recalled []Text
 
 func (r recalled) real(path string) (string, error) {

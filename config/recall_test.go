@@ -89,7 +89,7 @@ func TestADirectoryThatWasAFolderIsNotFollowed(t *testing.T) {
 			if f.Agent("one").Dir != one || f.Agent("three").Dir != before.Agent("three").Dir || !maps.Equal(f.Folders, before.Folders) {
 				t.Errorf("%s: %s, folders %v", name, f.Agent("one").Dir, f.Folders)
 			}
-			if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Message, "is no folder any more") {
+			if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Message, "is not a folder any more") {
 				t.Errorf("%s: warnings %v", name, f.Warnings)
 			}
 		}
@@ -97,7 +97,7 @@ func TestADirectoryThatWasAFolderIsNotFollowed(t *testing.T) {
 		// is nobody's wish, and one agent's trouble alone.
 		unknown, err := Load(path)
 		if name == "a FIFO" {
-			if err != nil || len(unknown.Warnings) != 1 || !strings.Contains(unknown.Warnings[0].Message, "is no folder but a FIFO") {
+			if err != nil || len(unknown.Warnings) != 1 || !strings.Contains(unknown.Warnings[0].Message, "is not a folder but a FIFO") {
 				t.Errorf("%s: %v, %+v", name, err, unknown)
 			}
 		} else if err == nil {

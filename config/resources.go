@@ -8,21 +8,21 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// What a session needs at least: with less the client does not start, and each
-// session would fail. The client 2.1.329 has some 30 threads.
+// The minimum that a session needs: with less the client does not start, and every
+// session would fail. Client 2.1.329 has some 30 threads.
 const (
 	leastMemory    = 64 << 20
 	leastProcesses = 64
 	leastCPU       = 0.01 // of which the kernel can give a hundredth (cgroups: cpu.max)
 )
 
-// What is more than any machine has is most likely a slip.
+// More than any machine has is most likely a typo.
 const (
 	mostMemory = 64 << 40
 	mostCPU    = 4096
 )
 
-// grouping lays what an agent's group says about resources over the defaults.
+// grouping returns an agent's resources: its group's override the defaults.
 func (l *loader) grouping(own, defaults table) table {
 	group, ok := own["group"]
 	if !ok {
@@ -38,7 +38,7 @@ func (l *loader) grouping(own, defaults table) table {
 	return table{"resources": share.laidOver(defaults["resources"])}.over(defaults)
 }
 
-// resources reads what each session may take.
+// resources reads the limits of each session.
 func (l *loader) resources(t table) Resources {
 	var r Resources
 	p, ok := t["resources"]

@@ -13,14 +13,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// YAML's scalars, by their tags. A date is a text to us, as it is to JSON.
+// Tags of YAML's scalars. A date counts as a string, as in JSON.
 var (
 	textTags = []string{"!!str", "!!timestamp"}
 	wordTags = append([]string{"!!int", "!!float", "!!bool"}, textTags...)
 )
 
-// word reads a scalar as it is written: 1, yes and 2026-01-01 are words too. It
-// is for the words of commands and environments.
+// word reads a scalar as it is written: 1, yes and 2026-01-01 are words too. It is
+// used for the words of commands and environments.
 func (l *loader) word(p place) (string, bool) {
 	p = p.here()
 	n := p.node
@@ -39,11 +39,11 @@ func (l *loader) word(p place) (string, bool) {
 	return "", false
 }
 
-// text reads a text. What YAML takes for a number or a bool has to be quoted.
+// text reads a string. What YAML reads as a number or a bool must be quoted.
 func (l *loader) text(p place) (string, bool) {
 	text, ok := l.word(p)
 	if ok && !isText(p) {
-		l.problem(p, text+" must be a text", "write "+strconv.Quote(text))
+		l.problem(p, text+" must be a string", "write "+strconv.Quote(text))
 		return "", false
 	}
 	return text, ok
@@ -51,7 +51,7 @@ func (l *loader) text(p place) (string, bool) {
 
 func isText(p place) bool { return slices.Contains(textTags, p.here().node.ShortTag()) }
 
-// filled reads a text that is not blank.
+// filled reads a string that is not blank.
 func (l *loader) filled(p place) (string, bool) {
 	text, ok := l.text(p)
 	return text, ok && l.notBlank(p, text)
@@ -65,7 +65,7 @@ func (l *loader) notBlank(p place, text string) bool {
 	return true
 }
 
-// texts reads a list of texts that are not blank.
+// texts reads a list of strings that are not blank.
 func (l *loader) texts(p place, hint string) []string {
 	p = p.here()
 	n := p.node
@@ -82,8 +82,8 @@ func (l *loader) texts(p place, hint string) []string {
 	return list
 }
 
-// argvOf is a command line as the list that was meant: no shell runs unless it
-// is named, so one that needs a shell names it.
+// argvOf suggests the list for a command line. Commands run without a shell, so a
+// line that needs one becomes sh -c.
 func argvOf(line string) string {
 	if strings.ContainsAny(line, "|&;<>()$`\\\"'*?[]{}~#") {
 		return "[sh, -c, " + strconv.Quote(line) + "]"
@@ -91,8 +91,8 @@ func argvOf(line string) string {
 	return "[" + strings.Join(strings.Fields(line), ", ") + "]"
 }
 
-// command reads an argv, such as example: at least one word, the first not empty. Later words
-// may be blank.
+// command reads a command's words: at least one, and the first not empty. Later
+// words may be blank. The hint shows example.
 func (l *loader) command(p place, example string) []string {
 	p = p.here()
 	n := p.node
@@ -143,7 +143,7 @@ func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T) T
 	return otherwise
 }
 
-// boolean reads true or false; without the key it is false.
+// boolean reads true or false; the default is false.
 func (l *loader) boolean(t table, key string) bool {
 	p, ok := t[key]
 	if !ok {
@@ -157,14 +157,14 @@ func (l *loader) boolean(t table, key string) bool {
 	switch n := p.here().node; {
 	case n.ShortTag() == "!!bool" && n.Decode(&is) == nil:
 	case text == "true" || text == "false":
-		l.problem(p, fmt.Sprintf("%q is a text", text), "write it without quotes")
+		l.problem(p, fmt.Sprintf("%q is a string", text), "write it without quotes")
 	default:
 		l.problem(p, fmt.Sprintf("%q is neither true nor false", cut(text)), "write true or false")
 	}
 	return is
 }
 
-// number reads an integer that is at least least.
+// number reads an integer of at least least.
 func (l *loader) number(t table, key string, otherwise, least int) int {
 	p, ok := t[key]
 	if !ok {
@@ -177,7 +177,7 @@ func (l *loader) number(t table, key string, otherwise, least int) int {
 	n, ok := integer(p)
 	switch {
 	case !ok && isText(p) && digits.MatchString(text):
-		l.problem(p, fmt.Sprintf("%q is a text", cut(text)), "write it without quotes")
+		l.problem(p, fmt.Sprintf("%q is a string", cut(text)), "write it without quotes")
 	case !ok:
 		l.problem(p, fmt.Sprintf("%q is not a whole number", cut(text)), fmt.Sprintf("for example %d", otherwise))
 	case n < int64(least):
@@ -192,7 +192,7 @@ func (l *loader) number(t table, key string, otherwise, least int) int {
 
 var digits = regexp.MustCompile(`^[0-9]+$`)
 
-// integer returns a number without a fraction: 4, 0x10 and 4.0 are such.
+// integer returns a number without a fraction: 4, 0x10 and 4.0 count.
 func integer(p place) (int64, bool) {
 	node := p.here().node
 	var f float64
@@ -246,7 +246,7 @@ func sizeOf(p place, text string) (int64, bool) {
 	return n * sizeUnits[m[2]], err == nil
 }
 
-// sizeText is a size as a person writes it.
+// sizeText formats a size as a person writes it.
 func sizeText(n int64) string {
 	unit := ""
 	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -258,11 +258,11 @@ func sizeText(n int64) string {
 	return strconv.FormatInt(n, 10) + unit
 }
 
-// bounds say what a duration may be.
+// bounds limits a duration.
 type bounds struct {
 	none bool          // 0 and none are allowed and mean none
 	most time.Duration // 0: a year
-	// least is the shortest, and why it is; 0: anything over 0.
+	// least is the shortest allowed, and why says the reason; 0: anything over 0.
 	least time.Duration
 	why   string
 }
@@ -320,8 +320,8 @@ var durationForm = regexp.MustCompile(`^(?:([0-9]+(?:\.[0-9]+)?)d)?((?:(?:[0-9]+
 
 var unitless = regexp.MustCompile(`^[-+]?[0-9.]+$`)
 
-// parseDuration reads a duration, also one below 0. One that is longer than can
-// be counted is the longest.
+// parseDuration reads a duration, which may be negative. One that is too long to
+// count becomes the longest.
 func parseDuration(text string) (time.Duration, error) {
 	positive, negative := strings.CutPrefix(text, "-")
 	m := durationForm.FindStringSubmatch(positive)

@@ -523,7 +523,7 @@ func TestStarterNamesEveryKey(t *testing.T) {
 			t.Errorf("%s is not named", key)
 		}
 	}
-	_, block, ok := strings.Cut(text, "with what holds without it:\n")
+	_, block, ok := strings.Cut(text, "with their defaults:\n")
 	block, _, more := strings.Cut(block, "\n\n")
 	if !ok || !more {
 		t.Fatal("there is no block of defaults")

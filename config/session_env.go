@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// essentials are what a program may count on in any environment. With
-// env-allow they are passed on, too.
+// essentials are variables that every program may rely on. They are passed on even
+// with env-allow.
 var essentials = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "TERM", "COLUMNS", "LINES",
 }
 
-// Environ returns the environment of an agent's processes: base as far as
-// env-allow and env-deny let it in, then the env-file, which is read now, then
-// env. Each name stands once. When the env-file cannot be read, the rest is
-// returned with the error, which tells no value.
+// Environ returns the environment of an agent's processes: the variables of base
+// that env-allow and env-deny let through, then the env-file, which is read now,
+// then env. Each name appears once. When the env-file cannot be read, Environ
+// returns the rest with the error. The error contains no value.
 func (a *Agent) Environ(base []string) ([]string, error) {
 	env := passed(slices.Clone(base), a.EnvAllow, a.EnvDeny)
 	var err error
@@ -32,7 +32,7 @@ func (a *Agent) Environ(base []string) ([]string, error) {
 	return env, err
 }
 
-// passed returns what of an environment is passed on.
+// passed returns the variables that are passed on.
 func passed(env, allow, deny []string) []string {
 	return slices.DeleteFunc(env, func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -47,7 +47,8 @@ func matches(globs []string, name string) bool {
 	})
 }
 
-// set sets a variable in an environment. Some programs take the first of two.
+// set sets a variable in an environment and removes duplicates: some programs use
+// the first of two.
 func set(env []string, kv string) []string {
 	name, _, _ := strings.Cut(kv, "=")
 	env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })

@@ -17,9 +17,9 @@ var (
 	namedAnchor = regexp.MustCompile(`unknown anchor '(.+)' referenced`)
 )
 
-// syntax notes an error of the YAML parser. It knows lines at most, and often
-// that where the block begins: the line that breaks it is looked for. The
-// column is where that line's text begins.
+// syntax reports an error of the YAML parser. The parser knows the line at most,
+// and often only the line where the block begins, so syntax searches for the line
+// that breaks the file. The column is where that line's text begins.
 func (l *loader) syntax(file place, err error, data []byte) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	lines := bytes.Split(data, []byte("\n"))
@@ -40,7 +40,8 @@ func (l *loader) syntax(file place, err error, data []byte) {
 	l.problem(file.of(&yaml.Node{Line: line, Column: column}, ""), message, hint)
 }
 
-// culprit returns the offset of what the parser complains about without a line.
+// culprit returns the offset of what the parser complains about without naming a
+// line.
 func culprit(message string, data []byte) int {
 	at := -1
 	if m := namedAnchor.FindStringSubmatch(message); m != nil {
@@ -54,16 +55,16 @@ func culprit(message string, data []byte) int {
 }
 
 const (
-	// mostParsed bounds in bytes what is parsed again to find a line, some
+	// mostParsed bounds in bytes how much is parsed again to find a line: some
 	// seconds' worth.
 	mostParsed = 24 << 20
-	// longest is how many lines a list or a quoted text may reasonably take.
+	// longest is how many lines a list or a quoted text may reasonably span.
 	longest = 100
 )
 
-// breaking returns the number of the first line with which the file can be
-// parsed no more, however much of it follows, or 0 where that takes too long.
-// Where something is opened and never closed it is the line that opens it.
+// breaking returns the number of the first line with which the file cannot be
+// parsed any more, whatever follows it, or 0 when the search takes too long. Where
+// something is opened and never closed, it is the line that opens it.
 func breaking(lines [][]byte) int {
 	budget := mostParsed
 	parses := func(n int) bool {
@@ -85,8 +86,8 @@ func breaking(lines [][]byte) int {
 			return found
 		}
 		found = bad
-		// In the middle of what takes several lines nothing parses: the line
-		// that breaks the file may stand behind its end.
+		// Nothing parses in the middle of a value that spans lines: the line that
+		// breaks the file may be after its end.
 		ahead := bad + 1
 		for ahead < min(bad+longest, len(lines)) && !parses(ahead) {
 			ahead++
@@ -98,7 +99,7 @@ func breaking(lines [][]byte) int {
 	}
 }
 
-// whole reports whether data can be parsed to its end.
+// whole reports whether data parses to its end.
 func whole(data []byte) bool {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
@@ -110,15 +111,16 @@ func whole(data []byte) bool {
 }
 
 var (
-	// keyed is a line with a key, the value behind it; dashes may stand before.
+	// keyed matches a line with a key and captures its value; dashes may stand
+	// before the key.
 	keyed = regexp.MustCompile(`^ *(?:- +)*[\w."'-]+ *:(?: +(.*)|)$`)
-	// behindQuotes is a value that goes on behind its closing quote.
+	// behindQuotes matches a value that continues after its closing quote.
 	behindQuotes = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*') *[^ ,#\]}]`)
 	closedQuotes = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
 )
 
-// explain says what is wrong with the last one of lines, and what to write
-// instead, as far as that can be told; else it is the parser's message.
+// explain says what is wrong with the last of lines and what to write instead.
+// Where it cannot tell, it returns the parser's message.
 func explain(message string, lines [][]byte) (what, hint string) {
 	text := string(bytes.TrimRight(lines[len(lines)-1], "\r"))
 	trimmed := strings.TrimLeft(text, " ")
@@ -135,11 +137,11 @@ func explain(message string, lines [][]byte) (what, hint string) {
 		return message, `put it in quotes: a bare { begins a mapping`
 	}
 	if fits := indents(lines); fits != "" {
-		return fmt.Sprintf("its indentation, %s, is that of no line above", spaces(len(text)-len(trimmed))), "above it stand " + fits
+		return fmt.Sprintf("its indentation, %s, matches no line above", spaces(len(text)-len(trimmed))), "lines above it: " + fits
 	}
 	switch {
 	case behindQuotes.MatchString(value):
-		return "text stands behind the closing quote", `write \" for a " inside of "…", and '' for a ' inside of '…'`
+		return "there is text after the closing quote", `write \" for a " inside of "…", and '' for a ' inside of '…'`
 	case strings.HasPrefix(value, `"`) || strings.HasPrefix(value, `'`):
 		if !closedQuotes.MatchString(value) {
 			return "the quote that begins here is not closed", "end the text with " + value[:1]
@@ -149,17 +151,17 @@ func explain(message string, lines [][]byte) (what, hint string) {
 			return message, "the " + value[:1] + " that begins here needs its " + end
 		}
 	case strings.Contains(value, ": ") || strings.HasSuffix(value, ":"):
-		return message, "put the text behind the first colon in quotes: a colon and a blank begin a mapping"
+		return message, "put the text after the first colon in quotes: a colon and a space begin a mapping"
 	case value != "" && strings.ContainsAny(value[:1], "@`%&!|>?"):
 		return message, "put it in quotes: a bare " + value[:1] + " means something else"
 	case value != "" && len(trimmed) > 0 && !strings.Contains(trimmed, ":"):
-		return message, "a key and its value stand as KEY: VALUE"
+		return message, "write a key and its value as KEY: VALUE"
 	}
 	return message, ""
 }
 
-// indents lists the lines above the last one that it could stand below each
-// other with, by their indentation; "" where it fits one of them.
+// indents lists the indentations of the lines above that the last line could align
+// with; "" where it already matches one.
 func indents(lines [][]byte) string {
 	own := indent(lines[len(lines)-1])
 	least := -1

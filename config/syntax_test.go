@@ -13,27 +13,27 @@ func TestTheLineThatBreaksTheFile(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{
 			"one space too few", head + "      prompt: x\n  b:\n   dir: b\n    trigger:\n      cron: '@daily'\n      prompt: y\n",
-			`10:5: its indentation, 4 spaces, is that of no line above (above it stand dir with 3 spaces, b with 2 spaces, agents with no space)`,
+			`10:5: its indentation, 4 spaces, matches no line above (lines above it: dir with 3 spaces, b with 2 spaces, agents with no space)`,
 		},
 		{
 			"one space too few before the second trigger", head + "      prompt: x\n  b:\n    dir: b\n   trigger:\n      cron: '@daily'\n      prompt: y\n",
-			`10:4: its indentation, 3 spaces, is that of no line above (above it stand dir with 4 spaces, b with 2 spaces, agents with no space)`,
+			`10:4: its indentation, 3 spaces, matches no line above (lines above it: dir with 4 spaces, b with 2 spaces, agents with no space)`,
 		},
 		{
 			"one space too many", head + "       prompt: x\n",
-			`7:8: its indentation, 7 spaces, is that of no line above (above it stand cron with 6 spaces, trigger with 4 spaces, a with 2 spaces)`,
+			`7:8: its indentation, 7 spaces, matches no line above (lines above it: cron with 6 spaces, trigger with 4 spaces, a with 2 spaces)`,
 		},
 		{
 			"a list that hangs out", head + "      prompt: x\n    permissions:\n      allow:\n        - Read\n       - Edit\n",
-			`11:8: its indentation, 7 spaces, is that of no line above (above it stand - Read with 8 spaces, allow with 6 spaces, permissions with 4 spaces)`,
+			`11:8: its indentation, 7 spaces, matches no line above (lines above it: - Read with 8 spaces, allow with 6 spaces, permissions with 4 spaces)`,
 		},
 		{
 			"quotes in quotes", head + "      prompt: \"say \"hello\" to all\"\n  b: {dir: b}\n",
-			`7:7: text stands behind the closing quote (write \" for a " inside of "…", and '' for a ' inside of '…')`,
+			`7:7: there is text after the closing quote (write \" for a " inside of "…", and '' for a ' inside of '…')`,
 		},
 		{
 			"an apostrophe in quotes", head + "      prompt: 'what's new?'\n",
-			`7:7: text stands behind the closing quote (write \" for a " inside of "…", and '' for a ' inside of '…')`,
+			`7:7: there is text after the closing quote (write \" for a " inside of "…", and '' for a ' inside of '…')`,
 		},
 		{
 			"a quote that is not closed", head + "      prompt: \"what is new?\n  b: {dir: b}\n  c:\n    dir: \"c\"\n",
@@ -41,7 +41,7 @@ func TestTheLineThatBreaksTheFile(t *testing.T) {
 		},
 		{
 			"a colon in a text", head + "      prompt: Review: what is new\n  b: {dir: b}\n",
-			`7:7: mapping values are not allowed in this context (put the text behind the first colon in quotes: a colon and a blank begin a mapping)`,
+			`7:7: mapping values are not allowed in this context (put the text after the first colon in quotes: a colon and a space begin a mapping)`,
 		},
 		{
 			"a list that is not closed", head + "      prompt: x\n    permissions:\n      allow: [Read, Edit\n  b:\n    dir: b\n",
@@ -54,7 +54,7 @@ func TestTheLineThatBreaksTheFile(t *testing.T) {
 		{
 			"behind texts and lists of several lines",
 			head + "      prompt: |\n        several:\n         lines\n" + "    permissions:\n      allow: [\n        Read,\n        Edit,\n      ]\n    env: {A: \"x\n      y\"}\n   mode: drain\n",
-			`17:4: its indentation, 3 spaces, is that of no line above (above it stand env with 4 spaces, a with 2 spaces, agents with no space)`,
+			`17:4: its indentation, 3 spaces, matches no line above (lines above it: env with 4 spaces, a with 2 spaces, agents with no space)`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,18 +17,19 @@ import (
 	"heartbeat/sources"
 )
 
-// What a trigger has that says nothing else.
+// Defaults of a trigger.
 const (
 	DefaultDebounce    = 500 * time.Millisecond
 	DefaultEvery       = time.Minute
 	DefaultPollTimeout = time.Minute
 )
 
-// leastEvery bounds how often a poll command runs: it costs a process each
-// time, also while the agent is idle.
+// leastEvery bounds how often a poll command runs: each run costs a process, even
+// while the agent is idle.
 const leastEvery = time.Second
 
-// maxPromptFile is as much as a template may make, in bytes.
+// maxPromptFile is the size limit of a prompt file in bytes, the same as for the
+// prompt that a template produces.
 const maxPromptFile = 1 << 20
 
 type triggerKind string
@@ -41,7 +42,7 @@ const (
 
 var kindKeys = []string{string(cronKind), string(watchKind), string(pollKind)}
 
-// triggers reads trigger or triggers, whichever there is.
+// triggers reads trigger or triggers, whichever is given.
 func (l *loader) triggers(t table) []Trigger {
 	zone := l.zone(t, time.Local)
 	one, single := t["trigger"]
@@ -72,7 +73,7 @@ func (l *loader) triggers(t table) []Trigger {
 	return nil
 }
 
-// numbered reads triggers and names those that have no name.
+// numbered reads triggers and names those without a name.
 func (l *loader) numbered(places []place, zone *time.Location) []Trigger {
 	var all []Trigger
 	count := map[triggerKind]int{}
@@ -87,7 +88,7 @@ func (l *loader) numbered(places []place, zone *time.Location) []Trigger {
 			trigger.Name = string(kind) + "-" + strconv.Itoa(count[kind])
 		}
 		if line, twice := lines[strings.ToLower(trigger.Name)]; twice {
-			l.problem(p.lacking("name"), fmt.Sprintf("the name %q is that of the trigger in line %d too", trigger.Name, line), "give each a name: of its own")
+			l.problem(p.lacking("name"), fmt.Sprintf("the name %q is taken by the trigger on line %d", trigger.Name, line), "give each a name: of its own")
 		}
 		lines[strings.ToLower(trigger.Name)] = trigger.Line
 		all = append(all, trigger)
@@ -144,7 +145,7 @@ func (l *loader) kindOf(p place, t table) (triggerKind, bool) {
 	case 1:
 		return triggerKind(found[0]), true
 	case 0:
-		l.problem(p.here(), "says not what triggers it", "write one of cron, watch, poll")
+		l.problem(p.here(), "does not say what triggers it", "write one of cron, watch, poll")
 	default:
 		l.problem(t[found[1]], strings.Join(found, " and ")+" are both given", "write triggers: with an element for each")
 	}
@@ -187,7 +188,7 @@ func (l *loader) cron(t table, prompt string, zone *time.Location) *CronTrigger 
 	return c
 }
 
-// badSchedule notes what is wrong with a schedule, each at its place.
+// badSchedule reports each problem of a schedule at its own place.
 func (l *loader) badSchedule(p place, spec string, err error) {
 	wrong, ok := errors.AsType[*sources.ScheduleError](err)
 	if !ok {
@@ -244,7 +245,7 @@ func (l *loader) watch(t table, prompt string) *WatchTrigger {
 
 const patternHint = `*, ?, **, [a-z] and {a,b} are known; \ takes the meaning away`
 
-// pattern checks one glob, which is relative to the agent's directory.
+// pattern checks one glob. It is relative to the agent's directory.
 func (l *loader) pattern(p place, pattern string) {
 	if pattern == "" {
 		return // noted
@@ -257,7 +258,7 @@ func (l *loader) pattern(p place, pattern string) {
 	case path.IsAbs(pattern) || strings.HasPrefix(pattern, "~"):
 		l.problem(p, fmt.Sprintf("%q is absolute", cut(pattern)), inside)
 	case slices.Contains(parts, ".."):
-		l.problem(p, fmt.Sprintf("%q leads out of the agent's dir", cut(pattern)), inside)
+		l.problem(p, fmt.Sprintf("%q leads outside the agent's dir", cut(pattern)), inside)
 	case len(parts) == 0: // {} and its like
 		l.problem(p, fmt.Sprintf("%q never matches", cut(pattern)), patternHint)
 	case path.Clean(pattern) != pattern:
@@ -267,7 +268,7 @@ func (l *loader) pattern(p place, pattern string) {
 	}
 }
 
-// poll reads a poll trigger but for its prompt, which depends on the split.
+// poll reads a poll trigger except its prompt, which depends on the split.
 func (l *loader) poll(t table) *PollTrigger {
 	command := l.command(t["poll"], "[./next-ticket.sh]")
 	p := &PollTrigger{
@@ -280,12 +281,12 @@ func (l *loader) poll(t table) *PollTrigger {
 	p.Dedupe = dedupe != "none"
 	switch key, has := t["key"]; {
 	case has && dedupe != "key":
-		l.problem(key, "is used by dedupe: key alone", "write dedupe: key, or remove it")
+		l.problem(key, "is only used with dedupe: key", "write dedupe: key, or remove it")
 	case has:
 		p.Key, _ = l.filled(key)
 		l.template(key, p.Key, promptData{pollKind, p.Split}, false)
 	case dedupe == "key":
-		l.problem(t["dedupe"], "needs to know what the key is", `write key: "{{.JSON.id}}" beside split: json, for example`)
+		l.problem(t["dedupe"], "needs a key", `write key: "{{.JSON.id}}" beside split: json, for example`)
 	}
 	return p
 }
@@ -313,8 +314,8 @@ func (l *loader) prompt(p place, t table, data promptData) string {
 	return text
 }
 
-// promptData is what a template can use, by the trigger's kind and, for a poll,
-// how it splits its output.
+// promptData says which data a template can use: that depends on the trigger's kind
+// and, for a poll, on how it splits its output.
 type promptData struct {
 	kind  triggerKind
 	split sources.Split
@@ -333,7 +334,6 @@ func (d promptData) parse(text string) error {
 	return err
 }
 
-// fields names them.
 func (d promptData) fields() string {
 	switch {
 	case d.kind == cronKind:
@@ -346,8 +346,8 @@ func (d promptData) fields() string {
 	return "{{.Output}} and, with split: json, {{.JSON}}"
 }
 
-// template checks a template of a trigger, which stands in this file or
-// elsewhere. Many agents share a few.
+// template checks a trigger's template, from this file or from a prompt file. Many
+// agents share a few templates, so each is checked once.
 func (l *loader) template(p place, text string, data promptData, elsewhere bool) {
 	key := templateKey{data, text}
 	err, known := l.templates[key]
@@ -360,7 +360,7 @@ func (l *loader) template(p place, text string, data promptData, elsewhere bool)
 	}
 }
 
-// badTemplate notes what is wrong with a prompt, each at its place where that
+// badTemplate reports each problem of a prompt, at its own place where the prompt
 // is in this file.
 func (l *loader) badTemplate(p place, data promptData, err error, elsewhere bool) {
 	hint := "known are " + data.fields()
@@ -378,7 +378,6 @@ func (l *loader) badTemplate(p place, data promptData, err error, elsewhere bool
 	}
 }
 
-// promptFile reads a prompt from a file beside the configuration.
 func (l *loader) promptFile(p place) (string, bool) {
 	name, ok := l.expand(p)
 	if !ok {

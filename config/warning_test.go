@@ -18,8 +18,8 @@ func TestAnAgentIsNotHeldBeforeItsPoisonPromptIsPutAside(t *testing.T) {
 		{"max-attempts: 2", 5, ""},
 		{"max-attempts: 9", 9, ""},
 		{"max-attempts: 3, max-restarts: 3", 3, ""},
-		{"max-attempts: 9, max-restarts: 5", 5, "2:53: agents.a.max-restarts: a prompt that ends each session holds the agent at failure 6, before max-attempts (9) puts it aside (write at least 9, or a smaller max-attempts)"},
-		{"max-restarts: 0", 0, "2:36: agents.a.max-restarts: a prompt that ends each session holds the agent at failure 1, before max-attempts (5) puts it aside (write at least 5, or a smaller max-attempts)"},
+		{"max-attempts: 9, max-restarts: 5", 5, "2:53: agents.a.max-restarts: a prompt that ends every session holds the agent at failure 6, before max-attempts (9) sets the prompt aside (write at least 9, or a smaller max-attempts)"},
+		{"max-restarts: 0", 0, "2:36: agents.a.max-restarts: a prompt that ends every session holds the agent at failure 1, before max-attempts (5) sets the prompt aside (write at least 5, or a smaller max-attempts)"},
 	} {
 		path := write(t, "version: 1\nagents: {a: {dir: a, "+tt.fields+"}}\n")
 		f := mustLoad(t, path)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// zones are the time zones that most people live in, for hints: a name that is
-// none of them is looked for by the system all the same.
+// zones are the time zones that most people live in, for hints. Any other name is
+// looked up in the system's database.
 var zones = strings.Fields(`UTC Local
 	Europe/Amsterdam Europe/Athens Europe/Belgrade Europe/Berlin Europe/Brussels Europe/Bucharest Europe/Budapest Europe/Copenhagen
 	Europe/Dublin Europe/Helsinki Europe/Istanbul Europe/Kyiv Europe/Lisbon Europe/London Europe/Luxembourg Europe/Madrid Europe/Moscow
@@ -21,7 +21,7 @@ var zones = strings.Fields(`UTC Local
 	Asia/Tashkent Asia/Tehran Asia/Tokyo
 	Australia/Adelaide Australia/Brisbane Australia/Melbourne Australia/Perth Australia/Sydney Pacific/Auckland Pacific/Honolulu`)
 
-// called are zones by what their people, or abbreviations, call them.
+// called maps common names and abbreviations to time zones.
 var called = map[string]string{
 	"wien": "Europe/Vienna", "praha": "Europe/Prague", "moskva": "Europe/Moscow", "lisboa": "Europe/Lisbon", "warszawa": "Europe/Warsaw",
 	"kobenhavn": "Europe/Copenhagen", "kiev": "Europe/Kyiv", "beograd": "Europe/Belgrade", "bruxelles": "Europe/Brussels",
@@ -33,7 +33,7 @@ var called = map[string]string{
 	"mdt": "America/Denver", "bst": "Europe/London", "cest": "Europe/Berlin", "ist": "Asia/Kolkata", "jst": "Asia/Tokyo", "utc+0": "UTC", "z": "UTC",
 }
 
-// zoneHint says which time zone was meant, as far as that can be told.
+// zoneHint suggests which time zone was probably meant.
 func zoneHint(name string) string {
 	city := simplify(path.Base(name))
 	meant := called[city]
