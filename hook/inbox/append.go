@@ -15,21 +15,21 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// Letter is what Append writes: always as an envelope on one line.
+// Letter is a prompt to append. Append always writes it as an envelope on one line.
 type Letter struct {
 	ID     string // "" for one made up
 	Source string // "send" or "AGENT/TRIGGER@LABEL"
 	Prompt string // not blank
-	// Idempotent refuses, with ErrDuplicate, an ID that was accepted among
-	// the last 100,000 or within 7 days.
+	// Idempotent makes Append refuse, with ErrDuplicate, an ID that was accepted
+	// before: among the last 100,000, or within 7 days.
 	Idempotent bool
 }
 
-// Append adds an entry. When it returns nil the entry and its folder are on
-// disk. It creates the inbox when there is none, takes no hook lock, and is
-// safe against other appenders. It returns the entry's id. An error that is
-// neither ErrDuplicate nor ErrTooLarge nor about the letter itself leaves open
-// whether the entry was queued; the same id with Idempotent settles it.
+// Append adds an entry and returns its id. When it returns nil, the entry and its
+// folder are on disk. It creates the inbox if there is none, takes no hook lock,
+// and is safe against other appenders. After an error other than ErrDuplicate,
+// ErrTooLarge or one about the letter itself, it is not known whether the entry was
+// queued; appending the same id with Idempotent settles that.
 func (q *Queue) Append(ctx context.Context, l Letter) (id string, err error) {
 	ids, err := q.AppendBatch(ctx, []Letter{l})
 	if err != nil {
@@ -41,9 +41,9 @@ func (q *Queue) Append(ctx context.Context, l Letter) (id string, err error) {
 	return ids[0], nil
 }
 
-// AppendBatch adds several entries with one write and one sync, in order. It
-// returns their ids; the id of one that was refused as a duplicate is "". When
-// it returns an error none is known to be queued.
+// AppendBatch adds several entries in order, with one write and one sync. It
+// returns their ids; the id of an entry that was refused as a duplicate is "".
+// After an error, none of them is known to be queued.
 func (q *Queue) AppendBatch(ctx context.Context, letters []Letter) (ids []string, err error) {
 	lines := make([][]byte, len(letters))
 	ids = make([]string, len(letters))
@@ -71,7 +71,7 @@ func (q *Queue) AppendBatch(ctx context.Context, letters []Letter) (ids []string
 	return ids, nil
 }
 
-// seal makes the line of a letter.
+// seal encodes a letter as a line.
 func (q *Queue) seal(l Letter) (id string, line []byte, err error) {
 	if err := l.check(); err != nil {
 		return "", nil, err
@@ -98,8 +98,8 @@ type appending struct {
 	file *os.File
 	size int64
 	ino  uint64
-	// searched is true when the memory of ids holds all up to size, written
-	// is what this append has added.
+	// searched is true when the memory of ids covers the inbox up to size; written
+	// is how much this append has added.
 	searched bool
 	written  int64
 }
@@ -107,8 +107,8 @@ type appending struct {
 // openTries bounds how often the inbox may be replaced while Append opens it.
 const openTries = 16
 
-// openAppend opens the inbox and locks it against other appenders, and makes
-// sure that it is the one that still has the name.
+// openAppend opens the inbox, locks it against other appenders, and checks that the
+// name still refers to it.
 func (q *Queue) openAppend(ctx context.Context) (*appending, error) {
 	for range openTries {
 		s, err := q.openSource(os.O_RDWR | os.O_APPEND)
@@ -138,9 +138,9 @@ func (q *Queue) openAppend(ctx context.Context) (*appending, error) {
 	return nil, fmt.Errorf("cannot append to %q: it is replaced all the time", q.place.Inbox)
 }
 
-// write appends whole lines with one write(2), which no other appender can
-// split, and makes them durable; a write that fails leaves nothing. An
-// unterminated last line gets its newline first, or ours would be glued to it.
+// write appends whole lines with one write(2), which no other appender can split,
+// and makes them durable. A write that fails leaves nothing behind. An unterminated
+// last line first gets its newline; otherwise ours would be joined to it.
 func (a *appending) write(ctx context.Context, data []byte) error {
 	q := a.q
 	unfinished, err := a.unfinished(ctx)
@@ -166,16 +166,16 @@ func (a *appending) write(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// A last line without its newline is given time: a shell may write a long line
-// in pieces, and takes no lock.
+// A last line without its newline gets some time: a shell may write a long line in
+// pieces, and takes no lock.
 const (
 	tailQuiet = time.Second     // not grown for so long, its writer has gone
 	tailLimit = 5 * time.Second // the longest wait for a writer that never ends a line
 	tailPause = 20 * time.Millisecond
 )
 
-// unfinished reports whether the last line lacks its newline, once that has
-// been so for a second.
+// unfinished reports whether the last line has lacked its newline for at least a
+// second.
 func (a *appending) unfinished(ctx context.Context) (bool, error) {
 	quiet := a.q.tailQuiet
 	began, grown, size := time.Now(), time.Now(), int64(-1)
@@ -191,7 +191,8 @@ func (a *appending) unfinished(ctx context.Context) (bool, error) {
 		if info.Size() != size {
 			size, grown = info.Size(), time.Now()
 		}
-		// A file from the future says nothing: then what we saw counts.
+		// A modification time in the future tells nothing: then only what we saw
+		// counts.
 		if time.Since(info.ModTime()) >= quiet || time.Since(grown) >= quiet || time.Since(began) >= tailLimit {
 			return true, nil
 		}
@@ -203,7 +204,7 @@ func (a *appending) unfinished(ctx context.Context) (bool, error) {
 	}
 }
 
-// appendRaw appends a line as it is.
+// appendRaw appends a line unchanged.
 func (q *Queue) appendRaw(raw []byte) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), rawWait)
 	defer cancel()

@@ -17,14 +17,14 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// deadWindow is how much of the dead letters' end is searched for records that
-// an interrupted attempt left: more than one batch of Next's.
+// deadWindow is how much of the end of the dead letters is searched for records
+// that an interrupted attempt left: more than one batch of Next writes.
 const deadWindow = 16 << 20
 
-// excerptMax is how much of a prompt is kept that never stood in the inbox.
+// excerptMax is how much is kept of a prompt that never was in the inbox.
 const excerptMax = 4 << 10
 
-// setRaw keeps a line, its bytes too when they are not valid UTF-8.
+// setRaw stores a line, with its bytes in base64 when they are not valid UTF-8.
 func (d *DeadEntry) setRaw(raw []byte) {
 	d.RawLine = string(raw)
 	if !utf8.Valid(raw) {
@@ -46,7 +46,7 @@ func (d *DeadEntry) Raw() []byte {
 	return []byte(d.RawLine)
 }
 
-// deadFlight is the dead letter that an entry in flight becomes.
+// deadFlight returns the dead letter for an entry in flight.
 func deadFlight(f *flight, why Reason, now time.Time) DeadEntry {
 	d := DeadEntry{
 		EntryID: f.EntryID, StartOffset: f.StartOffset, EndOffset: f.EndOffset, DeliveredAt: f.DeliveredAt,
@@ -56,8 +56,8 @@ func deadFlight(f *flight, why Reason, now time.Time) DeadEntry {
 	return d
 }
 
-// file appends dead letters durably, but for those whose record an
-// interrupted attempt left already.
+// file appends dead letters durably, except those whose record an interrupted
+// attempt already left.
 func (h *Held) file(dead []DeadEntry) error {
 	filed, err := h.filed(dead)
 	if err != nil {
@@ -80,7 +80,7 @@ func (h *Held) file(dead []DeadEntry) error {
 	return h.extend(h.dir, DeadFile, b.Bytes())
 }
 
-// filed searches the dead letters once for all of these.
+// filed finds out, with one search, which of these are dead letters already.
 func (q *Queue) filed(dead []DeadEntry) (map[string]bool, error) {
 	const key = `"delivery_id":"`
 	filed := make(map[string]bool, len(dead)) // :: delivery id → its record stands there
@@ -109,8 +109,8 @@ func (q *Queue) filed(dead []DeadEntry) (map[string]bool, error) {
 }
 
 // FileTooLarge files a letter that Append refused with ErrTooLarge as a dead
-// letter, with the beginning of its prompt. Calling it again for the same ID
-// soon after files nothing twice.
+// letter, with the beginning of its prompt. A second call for the same ID soon
+// afterwards files nothing.
 func (h *Held) FileTooLarge(l Letter) error {
 	if err := h.check(); err != nil {
 		return err
@@ -122,19 +122,19 @@ func (h *Held) FileTooLarge(l Letter) error {
 	}})
 }
 
-// DeadLetters returns the dead letters, oldest first. Torn records are passed
-// over; heartbeat-rs's have no reason. It needs no lock. After very many of them
-// comes ErrTooMuch.
+// DeadLetters returns the dead letters, oldest first. It skips torn records;
+// heartbeat-rs's records have no reason. It needs no lock. When there are too many
+// to read, the last error is ErrTooMuch.
 func (q *Queue) DeadLetters() iter.Seq2[DeadEntry, error] { return q.DeadLettersFrom(&Mark{}) }
 
-// Mark is where a reading of the dead letters has stopped; the zero value is
+// Mark is the place where reading of the dead letters stopped; the zero value is
 // their beginning.
 type Mark struct {
 	at   int64
 	file fs.FileInfo
 }
 
-// DeadLettersFrom returns the dead letters from a mark on, and moves it.
+// DeadLettersFrom returns the dead letters after a mark, and advances the mark.
 func (q *Queue) DeadLettersFrom(m *Mark) iter.Seq2[DeadEntry, error] {
 	return func(yield func(DeadEntry, error) bool) {
 		_, err := q.eachDead(m, mostRecords, func(_ []byte, d *DeadEntry) bool {
@@ -146,18 +146,18 @@ func (q *Queue) DeadLettersFrom(m *Mark) iter.Seq2[DeadEntry, error] {
 	}
 }
 
-// DeadCount is how many dead letters there are. More is true when that is what
-// was counted so far.
+// DeadCount is a running count of the dead letters. While More is true, the count
+// is not complete.
 type DeadCount struct {
 	Entries int
 	More    bool
 	mark    Mark
 }
 
-// countStep is how much of the dead letters is counted at once.
+// countStep is how much of the dead letters one call counts.
 const countStep = 16 << 20
 
-// CountDead goes on counting dead letters where the last call stopped, for some
+// CountDead continues counting dead letters where the last call stopped, for some
 // megabytes. It needs no lock.
 func (q *Queue) CountDead(c *DeadCount) error {
 	n := 0
@@ -177,13 +177,13 @@ func (q *Queue) CountDead(c *DeadCount) error {
 	return err
 }
 
-// deadRecordMax bounds a record that is read: a line grows sixfold in JSON at
-// most, and its bytes stand beside it.
+// deadRecordMax bounds a record that is read: JSON makes a line at most six times
+// as long, and its bytes are stored beside it.
 func (q *Queue) deadRecordMax() int64 { return 8*q.maxEntry + 64<<10 }
 
-// eachDead calls do with each line of the dead letters from a mark on, which
-// it moves; d is nil for a line that is no record, raw as well for one too large
-// to be held. Anew is true when the mark was of another file.
+// eachDead calls do for each line of the dead letters after a mark, and advances
+// the mark. d is nil for a line that is not a record; raw is nil as well for a line
+// too large to hold. anew is true when the mark belonged to another file.
 func (q *Queue) eachDead(m *Mark, most int64, do func(raw []byte, d *DeadEntry) bool) (anew bool, err error) {
 	file, err := q.dir.OpenFile(DeadFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -228,7 +228,7 @@ func (q *Queue) eachDead(m *Mark, most int64, do func(raw []byte, d *DeadEntry) 
 	}
 }
 
-// parseDead returns nil for what is no record.
+// parseDead returns nil for a line that is not a record.
 func parseDead(line []byte) *DeadEntry {
 	type fields DeadEntry
 	var r struct {
@@ -245,8 +245,8 @@ func parseDead(line []byte) *DeadEntry {
 	return &d
 }
 
-// Named reports whether a person means this letter: by its delivery id, its
-// envelope's id, or its entry id.
+// Named reports whether id names this letter: its delivery id, its envelope's id,
+// or its entry id.
 func (d *DeadEntry) Named(id string) bool {
 	return id != "" && (id == d.DeliveryID || id == d.ID || id == d.EntryID)
 }

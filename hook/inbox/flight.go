@@ -15,7 +15,7 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// flight is the entry in flight and what is known of it besides its record.
+// flight is the entry in flight, and what is known about it besides its record.
 type flight struct {
 	InFlight
 	raw     []byte // the line's bytes
@@ -23,12 +23,12 @@ type flight struct {
 	here    bool   // the line stands at its offsets in the inbox that is there now
 }
 
-// inside reports whether a cursor points between the entry's ends, where no
+// inside reports whether a cursor is between the entry's ends, where no valid
 // cursor can be.
 func (f *flight) inside(cursor int64) bool { return cursor > f.StartOffset && cursor < f.EndOffset }
 
-// readFlight reads .in-flight. Corrupt means that something stands there
-// that is no record of an entry.
+// readFlight reads .in-flight. corrupt means that the file exists but is not a
+// record of an entry.
 func (q *Queue) readFlight() (f *flight, corrupt bool, err error) {
 	data, err := q.dir.Read(FlightFile, 16*q.maxEntry+64<<10)
 	switch {
@@ -43,7 +43,7 @@ func (q *Queue) readFlight() (f *flight, corrupt bool, err error) {
 	return f, f == nil, nil
 }
 
-// parseFlight returns nil for what is no record.
+// parseFlight returns nil for data that is not a record.
 func parseFlight(data []byte) *flight {
 	type fields InFlight
 	var r struct {
@@ -81,7 +81,7 @@ func (f *flight) valid() bool {
 	return f.State.rank() > 0 && f.DeliveryID != "" && f.EntryID == entryID(f.raw) && f.Attempt >= 1 && f.Repeats >= 0
 }
 
-// rank orders the states; 0 is none of them.
+// rank orders the states; 0 is an unknown state.
 func (s State) rank() int {
 	switch s {
 	case Offered:
@@ -96,7 +96,7 @@ func (s State) rank() int {
 	return 0
 }
 
-// locateFlight finds out whether the entry's line stands at its offsets.
+// locateFlight checks whether the entry's line is at its offsets.
 func (q *Queue) locateFlight(s *source, f *flight) {
 	length := f.EndOffset - f.StartOffset
 	if length > 2*q.maxEntry+int64(len(f.raw)) {
@@ -110,7 +110,7 @@ func (q *Queue) locateFlight(s *source, f *flight) {
 	if !f.foreign || bytes.HasSuffix(data, []byte{'\n'}) {
 		return
 	}
-	// heartbeat-rs takes a last line without its newline.
+	// heartbeat-rs accepts a last line without its newline.
 	if next, err := s.bytes(f.EndOffset, f.EndOffset+1); err == nil && next[0] == '\n' {
 		f.EndOffset++
 	}
@@ -120,12 +120,12 @@ func sameLine(data []byte, f *flight) bool {
 	if !f.foreign {
 		return len(data) == len(f.raw)+1 && data[len(data)-1] == '\n' && bytes.Equal(data[:len(data)-1], f.raw)
 	}
-	// heartbeat-rs keeps the line trimmed and its bytes made valid UTF-8.
+	// heartbeat-rs stores the line trimmed and converted to valid UTF-8.
 	got := bytes.TrimSpace(data)
 	return bytes.Equal(got, bytes.TrimSpace(f.raw)) || squash(string(got)) == squash(f.RawLine)
 }
 
-// squash makes two ways of replacing invalid UTF-8 comparable.
+// squash makes different replacements of invalid UTF-8 comparable.
 func squash(s string) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
 	for strings.Contains(s, "\uFFFD\uFFFD") {
@@ -134,8 +134,8 @@ func squash(s string) string {
 	return s
 }
 
-// rebase moves the record's offsets to the first line at the cursor when that
-// is its line: the inbox was edited around it.
+// rebase moves the record's offsets to the first line at the cursor when that is
+// its line: the inbox was edited around it.
 func (q *Queue) rebase(s *source, f *flight, v verdict) {
 	if f == nil || f.here || s.file == nil || !v.edited && f.ID == "" {
 		return
@@ -157,7 +157,7 @@ func (q *Queue) rebase(s *source, f *flight, v verdict) {
 	}
 }
 
-// adopt fills in what heartbeat-rs's record does not have.
+// adopt fills in what heartbeat-rs's record lacks.
 func (f *flight) adopt(m meta) {
 	if !f.foreign {
 		return
@@ -171,7 +171,7 @@ func (f *flight) adopt(m meta) {
 	f.DeliveryID = deliveryID(f.Generation, f.StartOffset, f.raw)
 }
 
-// entry is the queued line as which the flight would be found.
+// entry returns the queued line that the flight came from.
 func (f *flight) entry() *Entry {
 	d := decode(f.raw, f.StartOffset == 0)
 	return &Entry{
@@ -180,8 +180,8 @@ func (f *flight) entry() *Entry {
 	}
 }
 
-// Prompt returns the prompt as which the entry was read from its line, or ""
-// when the record does not hold the line.
+// Prompt returns the prompt that was read from the entry's line, or "" when the
+// record does not hold the line.
 func (f *InFlight) Prompt() string {
 	raw := []byte(f.RawLine)
 	if f.RawBase64 != "" {
@@ -192,7 +192,7 @@ func (f *InFlight) Prompt() string {
 	return decode(raw, f.StartOffset == 0).prompt
 }
 
-// newFlight is the record of an entry that is being offered.
+// newFlight returns the record of an entry that is being offered.
 func newFlight(e *Entry, generation int64) *flight {
 	f := &flight{raw: e.Raw, here: true}
 	f.InFlight = InFlight{
@@ -214,7 +214,7 @@ func newFlight(e *Entry, generation int64) *flight {
 	return f
 }
 
-// offer fills in to whom it is handed over.
+// offer records to whom the entry is handed over.
 func (f *flight) offer(o Offering) {
 	f.State, f.Offering = Offered, o
 	f.Failure, f.DeliveredAt = "", time.Now().UTC()
@@ -229,9 +229,9 @@ func (h *Held) writeFlight(f *flight) error {
 	return h.dir.Replace(FlightFile, data)
 }
 
-// writeOffer is writeFlight with heartbeat-rs's flag beside it. Where it fails
-// the entry is not handed over: what it may have left is taken back, and before
-// (nil: none) is in flight as it was.
+// writeOffer is writeFlight plus heartbeat-rs's flag file. When it fails, the entry
+// is not handed over: writeOffer undoes what it wrote, and before (nil: none) is in
+// flight again.
 func (h *Held) writeOffer(f, before *flight) error {
 	data, err := encodeJSON(f.InFlight)
 	if err != nil {
@@ -254,8 +254,8 @@ func (h *Held) writeOffer(f, before *flight) error {
 	return err
 }
 
-// clearFlight removes the record. The removal needs no sync: a record that
-// comes back after a power cut is told by the cursor or the outbox.
+// clearFlight removes the record. The removal needs no sync: if the record comes
+// back after a power cut, the cursor or the outbox shows that it is done.
 func (h *Held) clearFlight() error {
 	err := h.dir.Remove(respondedFile)
 	if info, statErr := h.dir.Stat(respondedFile); statErr == nil && info.IsDir() {
@@ -264,7 +264,7 @@ func (h *Held) clearFlight() error {
 	return errors.Join(h.dir.Remove(FlightFile), err)
 }
 
-// encodeJSON is one line with its newline, and without HTML escapes.
+// encodeJSON encodes v as one line with its newline, without HTML escapes.
 func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -275,8 +275,8 @@ func encodeJSON(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// firstEntry returns the first entry at an offset without changing anything;
-// nil when there is none.
+// firstEntry returns the first entry at an offset, or nil when there is none. It
+// changes nothing.
 func (q *Queue) firstEntry(s *source, from int64, generation int64) (*Entry, error) {
 	if s.file == nil {
 		return nil, nil
@@ -296,7 +296,8 @@ func (q *Queue) firstEntry(s *source, from int64, generation int64) (*Entry, err
 	}
 }
 
-// entry decodes a complete line; nil when it is none to hand over.
+// entry decodes a complete line; it returns nil when the line holds no prompt to
+// hand over.
 func (l line) entry(generation int64) *Entry {
 	if l.tooLarge {
 		return nil

@@ -9,18 +9,19 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// Held is a queue while its hook lock is held, and all that may change its state.
-// The lock is of the folder, as are its one entry in flight, its cursor, its dead
-// letters and its outbox: inboxes that share a folder share them.
+// Held is a queue whose hook lock is held; its methods are the only ones that
+// change the queue's state. The lock belongs to the folder, and so do its one entry
+// in flight, its cursor, its dead letters and its outbox: inboxes that share a
+// folder share them.
 //
-// Once the lock was given back its methods change nothing and return an error:
-// what was read under it may not be true any more.
+// After the lock is released, the methods change nothing and return an error: what
+// was read under the lock may no longer be true.
 type Held struct {
 	*Queue
 	unlock func() error // nil once it was called
 }
 
-// errReleased means that the caller has given the lock back.
+// errReleased means that the caller has released the lock.
 var errReleased = errors.New("cannot change the queue: its hook lock was given back")
 
 // Lock takes the hook lock (.hook-lock, an flock). It waits until ctx ends.
@@ -32,7 +33,7 @@ func (q *Queue) Lock(ctx context.Context) (*Held, error) {
 	return &Held{Queue: q, unlock: unlock}, nil
 }
 
-// Hold runs act with the hook lock held. It waits for that until ctx ends.
+// Hold runs act while it holds the hook lock. It waits for the lock until ctx ends.
 func (q *Queue) Hold(ctx context.Context, act func(*Held) error) error {
 	h, err := q.Lock(ctx)
 	if err != nil {
@@ -42,7 +43,7 @@ func (q *Queue) Hold(ctx context.Context, act func(*Held) error) error {
 	return errors.Join(err, h.Unlock())
 }
 
-// Unlock gives the lock back; called again it does nothing.
+// Unlock releases the lock; a second call does nothing.
 func (h *Held) Unlock() error {
 	unlock := h.unlock
 	if h.unlock = nil; unlock == nil {
@@ -51,7 +52,7 @@ func (h *Held) Unlock() error {
 	return unlock()
 }
 
-// check is how each method of Held that may change something begins.
+// check is called first by every method of Held that may change something.
 func (h *Held) check() error {
 	if h.unlock == nil {
 		return errReleased
@@ -59,27 +60,28 @@ func (h *Held) check() error {
 	return nil
 }
 
-// LockSession takes the lock of a live session, waiting until ctx ends.
+// LockSession takes the session lock. It waits until ctx ends.
 func (q *Queue) LockSession(ctx context.Context) (unlock func() error, err error) {
 	return flock.LockIn(ctx, q.dir, SessionLock)
 }
 
-// SessionLives reports whether somebody holds the lock of a live session.
+// SessionLives reports whether somebody holds the session lock.
 func (q *Queue) SessionLives() bool { return SessionLivesIn(q.dir) }
 
-// SessionLivesIn is Queue.SessionLives for who has opened the inbox's folder.
+// SessionLivesIn is Queue.SessionLives for a caller that has the inbox's folder
+// open.
 func SessionLivesIn(beside *durable.Folder) bool { return flock.HeldIn(beside, SessionLock) }
 
-// Orphaned is a queue without a session, and none can begin: the session's lock
-// is held, too. What is in flight is an orphan.
+// Orphaned is a queue without a session, where none can start because the session
+// lock is held too. Its entry in flight is an orphan.
 type Orphaned struct{ *Held }
 
-// ErrSessionLives means that a session holds its lock.
+// ErrSessionLives means that a session holds the session lock.
 var ErrSessionLives = errors.New("a session still lives")
 
-// HoldOrphaned opens a queue whose session is gone, and runs act with the locks
-// of the session and of the hooks held. It waits for both until ctx ends;
-// without wait it does not wait for a session that lives. In either case that is
+// HoldOrphaned opens a queue whose session is gone, and runs act while it holds the
+// session lock and the hook lock. It waits for both until ctx ends; with wait false
+// it does not wait for the session lock. When a session still lives, it returns
 // ErrSessionLives.
 func HoldOrphaned(ctx context.Context, p Place, wait bool, act func(Orphaned) error) (err error) {
 	q, err := Open(p)

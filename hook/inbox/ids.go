@@ -15,23 +15,24 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// The memory of ids (.ids) holds a line for each entry that was appended with
-// an id of its sender's. It is written after the inbox and not synced: the
-// inbox from the last remembered end on is always looked at too, so an id is
-// in one of the two. It is made from the inbox when it is missing.
+// The memory of ids (.ids) holds a line for each entry that was appended with a
+// sender's own id. It is written after the inbox and not synced: a search always
+// reads the inbox from the last remembered end on, so an id is in at least one of
+// the two. When the memory is missing, it is rebuilt from the inbox.
 
-// The span of the memory: an id is remembered as long as either holds it.
+// How far the memory reaches: an id is remembered as long as one of these limits
+// holds.
 const (
 	idsKept = 100_000
 	idsFor  = 7 * 24 * time.Hour
-	// idsLimit is the size from which on the memory is compacted, once there
-	// is a day's worth or a quarter of idsKept to drop: a rewrite costs seconds.
+	// idsLimit is the size at which the memory is compacted, once there is a day's
+	// worth, or a quarter of idsKept, to drop: rewriting it takes seconds.
 	idsLimit = 32 << 20
 	idsSlack = 24 * time.Hour
 )
 
-// knownID is one line of the memory. End is the inbox's size after the entry,
-// Ino says of which inbox.
+// knownID is one line of the memory. End is the inbox's size after the entry, Ino
+// the inbox's inode.
 type knownID struct {
 	ID  string `json:"id"`
 	At  int64  `json:"at"` // Unix seconds
@@ -39,8 +40,8 @@ type knownID struct {
 	End int64  `json:"end"`
 }
 
-// refuseDuplicates clears the id and line of each idempotent letter whose id
-// was accepted before, also earlier in the batch.
+// refuseDuplicates clears the id and line of each idempotent letter whose id was
+// accepted before, including earlier in the batch.
 func (q *Queue) refuseDuplicates(a *appending, letters []Letter, ids []string, lines [][]byte) error {
 	accepted := map[string]bool{} // :: id that is asked for → accepted before
 	for _, l := range letters {
@@ -67,8 +68,8 @@ func (q *Queue) refuseDuplicates(a *appending, letters []Letter, ids []string, l
 	return nil
 }
 
-// searchIDs marks the ids that were accepted before. What the memory did not
-// hold of the inbox is added to it.
+// searchIDs marks the ids that were accepted before. It adds the ids that the
+// memory lacked.
 func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 	from, err := q.searchMemory(a, accepted)
 	if err != nil {
@@ -117,8 +118,8 @@ func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 // idsBatch bounds how many ids are held while the memory is rebuilt.
 const idsBatch = 4096
 
-// searchMemory looks for the ids in the memory and returns from where on the
-// inbox has to be looked at.
+// searchMemory looks for the ids in the memory, and returns the offset from which
+// the inbox must be searched.
 func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64, err error) {
 	if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == a.ino {
 		from = min(m.Punched, a.size)
@@ -156,8 +157,8 @@ func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64
 	}
 }
 
-// splitID reads a line of the memory without decoding all of it, as there may
-// be 100,000. A line that is none gives nothing.
+// splitID reads a line of the memory without decoding all of it, as there may be
+// 100,000. For an invalid line it returns nothing.
 func splitID(l []byte) (id []byte, ino uint64, end int64) {
 	l, ok := bytes.CutSuffix(l, []byte("}\n"))
 	if !ok {
@@ -203,10 +204,10 @@ func cutLast(l []byte, sep string) (before, after []byte, ok bool) {
 	return l[:at], l[at+len(sep):], true
 }
 
-// remember adds the ids that senders gave. A failure costs nothing, because
-// the inbox behind the last remembered end is looked at as well. Where all
-// before was searched and nobody else has written, that end moves on with all
-// ids of the batch; or the next search would add each a second time.
+// remember adds the ids that senders gave. A failure does no harm, because the
+// inbox after the last remembered end is searched as well. When everything before
+// was searched and nobody else has written, the remembered end moves on with all
+// ids of the batch; otherwise the next search would add each a second time.
 func (q *Queue) remember(a *appending, letters []Letter, ids []string) {
 	end := a.end()
 	var known []string
@@ -225,7 +226,7 @@ func (q *Queue) remember(a *appending, letters []Letter, ids []string) {
 	}
 }
 
-// end is the inbox's size, if all of it is what was searched and what was
+// end returns the inbox's size if it consists of what was searched and what was
 // written since; otherwise 0.
 func (a *appending) end() int64 {
 	info, err := a.file.Stat()
@@ -235,8 +236,8 @@ func (a *appending) end() int64 {
 	return info.Size()
 }
 
-// extendMemory appends ids. End says up to where the memory holds every id of
-// the inbox; 0 says nothing.
+// extendMemory appends ids. end is the offset up to which the memory holds every id
+// of the inbox; 0 means unknown.
 func (q *Queue) extendMemory(a *appending, ids []string, end int64) error {
 	var b bytes.Buffer
 	now := time.Now().Unix()
@@ -266,15 +267,15 @@ func (q *Queue) extendMemory(a *appending, ids []string, end int64) error {
 	return nil
 }
 
-// beginsOutdated reports whether the oldest id has been old for a while.
+// beginsOutdated reports whether the oldest id has been outdated for a while.
 func beginsOutdated(file *os.File) bool {
 	l, err := bufio.NewReaderSize(io.NewSectionReader(file, 0, step), step).ReadSlice('\n')
 	var k knownID
 	return err != nil || json.Unmarshal(l, &k) != nil || k.outdated(time.Now(), idsFor+idsSlack)
 }
 
-// outdated is also true of an id from a future that a wrong clock has made:
-// it would be kept for years.
+// outdated is also true for an id from the future, which a wrong clock made:
+// otherwise it would be kept for years.
 func (k knownID) outdated(now time.Time, after time.Duration) bool {
 	return k.At < now.Add(-after).Unix() || k.At > now.Add(idsSlack).Unix()
 }

@@ -7,10 +7,10 @@
 //
 //	queued → offered → taken → started → (background) → acknowledged
 //
-// The package decides nothing about sessions: it is told that an entry was
-// taken or started, and keeps that. It trusts no byte of the directory it
-// reads (no link is followed out of it, every read is bounded), because the
-// agent may write there.
+// The package decides nothing about sessions: callers tell it that an entry was
+// taken or started, and it records that. It trusts no byte of the directory it
+// reads (no link is followed out of it, every read is bounded), because the agent
+// may write there.
 //
 // # What is synced, and why
 //
@@ -56,20 +56,20 @@ type Place struct {
 	// Home is the absolute path of the folder of the files that have no dot
 	// (outbox.jsonl, hook.log, session.json). Empty means the inbox's folder.
 	Home string
-	// Dir is the agent's directory, where somebody else may change what stands
-	// in it: neither it nor a folder below it may be a link. Empty means that
-	// the folders' paths are trusted.
+	// Dir is the agent's directory, in which others may change files: neither it
+	// nor a folder below it may be a link. Empty means that the folders' paths are
+	// trusted.
 	Dir string
-	// MaxEntry is the largest line in bytes that is accepted or handed over;
-	// 0 means DefaultMaxEntry.
+	// MaxEntry is the largest line, in bytes, that is accepted or handed over; 0
+	// means DefaultMaxEntry.
 	MaxEntry int64
 }
 
-// DefaultMaxEntry is the largest line, unless a place says otherwise.
+// DefaultMaxEntry is the largest line where Place sets no other limit.
 const DefaultMaxEntry = 1 << 20
 
-// OrphanPolicy says what happens to an entry in flight that was started
-// when its session was interrupted.
+// OrphanPolicy says what happens to a started entry in flight whose session was
+// interrupted.
 type OrphanPolicy string
 
 // The orphan policies of heartbeat-rs.
@@ -79,11 +79,11 @@ const (
 	Drop       OrphanPolicy = "drop"       // forget it
 )
 
-// State is the place of an entry in flight in its life.
+// State is how far an entry in flight has come.
 type State string
 
-// The states that are recorded. Queued and acknowledged need no record:
-// they are behind and before the cursor.
+// The recorded states. Queued and acknowledged need no record: the cursor's
+// position shows them.
 const (
 	Offered    State = "offered"    // recorded, then handed over; no proof that it arrived
 	Taken      State = "taken"      // the session demonstrably got it
@@ -91,10 +91,10 @@ const (
 	Background State = "background" // its turn ended while background tasks run
 )
 
-// Via says how an entry was handed over; the proof that it was taken differs.
+// Via says how an entry was handed over; the proof of its arrival depends on that.
 type Via string
 
-// The ways of handing over.
+// The ways to hand over an entry.
 const (
 	ViaKickoff Via = "kickoff" // in the prompt argument the session started with
 	ViaStop    Via = "stop"    // by a Stop hook
@@ -119,16 +119,16 @@ var (
 	ErrEmpty = errors.New("nothing is queued")
 	// ErrDuplicate means that an entry with this id was accepted before.
 	ErrDuplicate = errors.New("an entry with this id was accepted before")
-	// ErrNeedsOperator means that the queue cannot tell where to go on
-	// without risking to lose or repeat entries; a person has to look.
+	// ErrNeedsOperator means that the queue cannot continue without the risk of
+	// losing or repeating entries; a person must decide.
 	ErrNeedsOperator = errors.New("the queue needs a person")
-	// ErrTooLarge means that an entry is over max-entry.
+	// ErrTooLarge means that an entry is larger than max-entry.
 	ErrTooLarge = errors.New("the entry is too large")
 	// ErrInFlight means that another entry is in flight.
 	ErrInFlight = errors.New("an entry is in flight")
 	// ErrNothingInFlight means that no entry is in flight.
 	ErrNothingInFlight = errors.New("no entry is in flight")
-	// ErrNotFound means that no entry has the id that was asked for.
+	// ErrNotFound means that no entry has the requested id.
 	ErrNotFound = errors.New("no entry has this id")
 )
 
@@ -136,15 +136,15 @@ var (
 type Entry struct {
 	// Raw is the line without its newline, byte for byte.
 	Raw []byte
-	// Start and End are its byte offsets in the inbox; End is past the newline.
+	// Start and End are its byte offsets in the inbox; End is after the newline.
 	Start, End int64
 	// ID is the envelope's id, or "".
 	ID string
 	// Source is the envelope's source ("send", "AGENT/TRIGGER@LABEL"), or "".
 	Source string
-	// Prompt is what the session shall get: valid UTF-8, never empty.
+	// Prompt is the text for the session: valid UTF-8, never empty.
 	Prompt string
-	// DeliveryID is what InFlight.DeliveryID will be.
+	// DeliveryID will be InFlight.DeliveryID.
 	DeliveryID string
 }
 
@@ -170,17 +170,16 @@ type InFlight struct {
 	Offering
 	// Generation names the inbox file the offsets belong to.
 	Generation int64 `json:"generation,omitempty"`
-	// Failure is the kind of API failure that ended its turn, until a session
-	// demonstrably goes on with it.
+	// Failure is the kind of API failure that ended its turn. It is removed when a
+	// session demonstrably continues the entry.
 	Failure string `json:"failure,omitempty"`
 }
 
-// Repeat reports whether a session may have worked on an earlier attempt: then
-// this one is to warn of that.
+// Repeat reports whether a session may have worked on an earlier attempt: then this
+// attempt's prompt must warn of that.
 func (f *InFlight) Repeat() bool { return f.Attempt > 1 && !f.Untouched }
 
-// Same reports whether g is the same offer as f, with no proof yet that it
-// arrived.
+// Same reports whether g is the same offer as f and has no proof of arrival yet.
 func (f *InFlight) Same(g *InFlight) bool {
 	return g != nil && g.State == Offered && g.DeliveryID == f.DeliveryID && g.Attempt == f.Attempt && g.Session == f.Session
 }
@@ -190,33 +189,33 @@ type Offering struct {
 	Via      Via    `json:"via,omitempty"`
 	Session  string `json:"session,omitempty"`   // our id of the session it is offered to
 	PromptID string `json:"prompt_id,omitempty"` // the client's prompt_id, as far as known
-	// Transcript and TranscriptOffset say where the client's record of the
-	// hand-over would appear.
+	// Transcript and TranscriptOffset say where the client's transcript would show
+	// the hand-over.
 	Transcript       string `json:"transcript,omitempty"`
 	TranscriptOffset int64  `json:"transcript_offset,omitempty"`
-	// Unwatched is true where no PreToolUse hook of ours reports tools
-	// (hand-wired directories): then taken counts as started. It stands here,
-	// because no other file has to survive a power cut with the entry.
+	// Unwatched is true where no PreToolUse hook of ours reports tools (hand-wired
+	// directories): then taken counts as started. It is stored here because this is
+	// the only file that must survive a power cut with the entry.
 	Unwatched bool `json:"unwatched,omitempty"`
-	// Client names the client's process, for those who have no session record.
+	// Client names the client's process, for callers that have no session record.
 	Client string `json:"client,omitempty"`
 }
 
-// Tries is how often an entry was handed over.
+// Tries counts how often an entry was handed over.
 type Tries struct {
 	Attempt int `json:"attempt,omitempty"` // hand-overs, from 1
 	// Repeats counts the interruptions that used up an attempt.
 	Repeats int `json:"repeats,omitempty"`
 	// Untouched is true while no session can have worked on an earlier attempt:
-	// none got it, or the service refused it before any tool had run. Of a first
-	// attempt it says nothing.
+	// none got it, or the service refused it before any tool ran. On a first
+	// attempt it means nothing.
 	Untouched bool `json:"untouched,omitempty"`
 }
 
-// Arrival is what can be found out about an offer without a proof.
+// Arrival is what a search for evidence found about an offer without proof.
 type Arrival int
 
-// The arrivals.
+// The possible arrivals.
 const (
 	Unknown Arrival = iota // there is nothing to look into
 	Unseen                 // it is not there; a client that was killed may not have written it
@@ -224,8 +223,8 @@ const (
 	Worked                 // and a tool was called for it
 )
 
-// Acknowledgement is what is known of an entry that is done. It becomes its
-// record in the outbox.
+// Acknowledgement describes an entry that is done. It becomes the entry's record in
+// the outbox.
 type Acknowledgement struct {
 	Session   string
 	Reply     string   // the agent's last message; cut at 64 KiB on a rune boundary
@@ -269,35 +268,36 @@ type DeadEntry struct {
 	Excerpt string `json:"excerpt,omitempty"`
 }
 
-// Interruption is what Recover has to know of the session that is gone.
+// Interruption tells Recover about the session that is gone.
 type Interruption struct {
 	Policy OrphanPolicy
-	// MaxAttempts is how many attempts an entry gets that count; the
-	// interruption of the last one files it as poison. 0 means 5.
+	// MaxAttempts is how many counted attempts an entry gets; when the last one is
+	// interrupted, the entry is filed as poison. 0 means 5.
 	MaxAttempts int
-	// Counts is false when the client never really ran the entry (API
-	// failure, dialog, start-up): then the repeat uses up no attempt.
+	// Counts is false when the client never really ran the entry (API failure,
+	// dialog, start-up): then the repeat does not use up an attempt.
 	Counts bool
-	// Arrived, when not nil, looks for evidence (the transcript) that an entry
-	// got further than its record says: that an offered one was taken after
-	// all, and that a tool was called. It errs on the side of not Seen.
+	// Arrived, when not nil, looks for evidence (in the transcript) that an entry
+	// got further than its record says: that an offered one was taken after all,
+	// and that a tool was called. In doubt it does not return Seen.
 	Arrived func(InFlight) Arrival
-	// Finished, when not nil, returns what acknowledges an entry whose turn is
+	// Finished, when not nil, returns the acknowledgement of an entry whose turn is
 	// demonstrably over; nil for any other.
 	Finished func(InFlight) *Acknowledgement
-	// Unwatched says that no hook told of the session's tools: any may have run.
+	// Unwatched says that no hook reported the session's tools: any may have run.
 	Unwatched bool
 	// Untaken says that an entry that is still offered demonstrably reached no
 	// session.
 	Untaken bool
-	// Refused says that the service ended the session: where no tool has run,
-	// nothing was worked on.
+	// Refused says that the service ended the session: if no tool ran, nothing was
+	// worked on.
 	Refused bool
-	// Passes, when not nil, reports whether an API failure of a kind passes: an
-	// entry whose turn one ended is no orphan, and stays in flight.
+	// Passes, when not nil, reports whether a kind of API failure is temporary. An
+	// entry whose turn was ended by such a failure is not an orphan, and stays in
+	// flight.
 	Passes func(kind string) bool
-	// Poison says that the entry has had all the chances that there are: unless
-	// its policy decides, it is filed.
+	// Poison says that the entry has used all its chances: it is filed, unless its
+	// policy decides otherwise.
 	Poison bool
 	Now    time.Time
 }
@@ -316,17 +316,17 @@ const (
 	Repaired           Outcome = "repaired" // a corrupt file was set aside and rebuilt
 )
 
-// Outcomes is the list.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome {
 	return []Outcome{NothingToRecover, StaleOrphanDeleted, Requeued, DeadLettered, DroppedOrphan, Kept, Repaired}
 }
 
-// Depth is how much is queued behind what is in flight.
+// Depth is how much is queued after the entry in flight.
 type Depth struct {
 	Entries int   `json:"entries"` // complete, non-blank lines; counted up to Limit
 	Bytes   int64 `json:"bytes"`   // bytes behind the cursor
 	More    bool  `json:"more"`    // counting stopped at its limit
 	Tail    bool  `json:"tail"`    // an unterminated line stands at the end
-	// Failure is that of the entry in flight; see InFlight.
+	// Failure is the failure of the entry in flight; see InFlight.
 	Failure string `json:"failure,omitempty"`
 }

@@ -6,25 +6,25 @@ import (
 	"io"
 )
 
-// verdict is where the queue goes on, and what has to be put right first.
+// verdict says where the queue continues, and what must be repaired first.
 type verdict struct {
 	cursor int64
 	meta   meta
-	// moved is true when the cursor's file has to be rewritten, changed when
-	// the sidecar has to; aside when the cursor's file is corrupt and kept as
+	// moved is true when the cursor file must be rewritten, changed when the
+	// sidecar must be. aside is true when the cursor file is corrupt and is kept as
 	// evidence.
 	moved, changed, aside bool
-	// midline is true when heartbeat-rs acknowledged an unterminated line,
-	// and the rest of it has come since.
+	// midline is true when heartbeat-rs acknowledged an unterminated line and the
+	// rest of that line was written later.
 	midline bool
-	// edited is true when the lines are the same ones at other offsets.
+	// edited is true when the same lines are now at other offsets.
 	edited bool
 	note   string
 }
 
-// judge decides where the queue goes on. It reads and changes nothing. What
-// it must never do is to land in a line's middle or to pass over an entry;
-// when it cannot tell it says so (ErrNeedsOperator).
+// judge decides where the queue continues. It only reads. It must never land in the
+// middle of a line or skip an entry; when it cannot tell, it returns
+// ErrNeedsOperator.
 func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
 	if m == nil {
 		return q.judgeUnknown(s, c, f)
@@ -40,7 +40,7 @@ func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, er
 	}
 	switch {
 	case m.Ino == 0 || m.Cursor == 0 && m.Ino != s.ino:
-		// Nothing of it was acknowledged, so there is nothing to mistake.
+		// Nothing in this inbox was acknowledged, so there is nothing to confuse.
 		v := verdict{meta: s.note(*m, 0, nil), changed: true, cursor: 0}
 		v.moved, v.aside = c.corrupt || c.value != 0, c.corrupt
 		if m.Ino != 0 && (f == nil || !f.here) {
@@ -65,8 +65,8 @@ func fresh(s *source, c cursorState, m *meta, note string) verdict {
 	}
 }
 
-// judgeUnknown is for a directory without our sidecar: heartbeat-rs's, or
-// one whose sidecar was lost. Only the cursor itself can be checked.
+// judgeUnknown handles a directory without our sidecar: heartbeat-rs's, or one that
+// lost its sidecar. Only the cursor itself can be checked.
 func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, error) {
 	next := meta{Generation: newGeneration()}
 	if f != nil && f.here && f.Generation > 0 {
@@ -98,8 +98,8 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 	return v, nil
 }
 
-// judgeSame is for an inbox whose bytes before the remembered cursor are
-// what they were.
+// judgeSame handles an inbox whose bytes before the remembered cursor have not
+// changed.
 func (q *Queue) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
 	v := verdict{cursor: c.value, meta: *m}
 	if m.Ino != s.ino {
@@ -129,7 +129,7 @@ func (q *Queue) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict
 	return v, nil
 }
 
-// judgeShorter is for an inbox that has less than was acknowledged.
+// judgeShorter handles an inbox that is shorter than what was acknowledged.
 func (q *Queue) judgeShorter(s *source, c cursorState, m *meta) (verdict, error) {
 	found, end, err := q.find(s, m)
 	if err != nil {
@@ -143,7 +143,7 @@ func (q *Queue) judgeShorter(s *source, c cursorState, m *meta) (verdict, error)
 		s.size, m.Cursor)), nil
 }
 
-// judgeChanged is for an inbox whose bytes before the cursor are others.
+// judgeChanged handles an inbox whose bytes before the cursor have changed.
 func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error) {
 	found, end, err := q.find(s, m)
 	if err != nil {
@@ -161,7 +161,7 @@ func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error)
 	return fresh(s, c, m, "the inbox was replaced by another one; starting at its first byte"), nil
 }
 
-// relocated goes on after the last acknowledged line of an edited inbox.
+// relocated continues after the last acknowledged line of an edited inbox.
 func relocated(s *source, c cursorState, m *meta, end int64) verdict {
 	next := *m
 	next.Generation = newGeneration()
@@ -181,8 +181,8 @@ func sameHead(s *source, m *meta) bool {
 	return m.HeadLen > 0 && m.HeadLen <= s.size && s.sum(0, m.HeadLen) == m.Head
 }
 
-// find counts where the last acknowledged line stands in the inbox, and
-// returns the end of the last place.
+// find counts how often the last acknowledged line occurs in the inbox, and returns
+// the end of the last occurrence.
 func (q *Queue) find(s *source, m *meta) (found int, end int64, err error) {
 	if m.Last == "" {
 		return 0, 0, nil

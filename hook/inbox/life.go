@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// InFlight returns the entry in flight, or nil. An entry that the cursor has
-// passed (acknowledged, the removal was interrupted) is cleaned up and
-// reported as nil. A corrupt file is set aside and the entry at the cursor
-// counts as offered without proof.
+// InFlight returns the entry in flight, or nil. It cleans up an entry that the
+// cursor has passed (it was acknowledged, but removing the record was interrupted)
+// and returns nil for it. A corrupt record is set aside, and the entry at the
+// cursor counts as offered without proof.
 func (h *Held) InFlight() (*InFlight, error) {
 	v, err := h.settle()
 	if err != nil {
@@ -26,11 +26,11 @@ func (v *view) record() *InFlight {
 	return &f
 }
 
-// Offer records e as in flight and offered; when it returns nil the record is
-// durable and the entry may be handed over. Attempt and Repeats go on from the
-// entry's earlier hand-overs. It is an error while another entry is in flight
-// (ErrInFlight), and when e does not stand in the inbox any more. After any
-// error the entry is queued as before, as far as the disk lets it.
+// Offer records e as in flight and offered. When it returns nil, the record is
+// durable and the entry may be handed over. Attempt and Repeats continue from the
+// entry's earlier hand-overs. It fails while another entry is in flight
+// (ErrInFlight), and when e is no longer in the inbox. After an error the entry is
+// queued as before, as far as the disk allows.
 func (h *Held) Offer(e *Entry, o Offering) (*InFlight, error) {
 	v, err := h.settle()
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Held) Offer(e *Entry, o Offering) (*InFlight, error) {
 	}
 	f.resume(v.verdict.meta.Requeued)
 	f.offer(o)
-	// The record must not survive a power cut that its line does not.
+	// The record must not survive a power cut that its line does not survive.
 	if err := h.dir.SyncData(v.source.file, h.name); err != nil {
 		return nil, err
 	}
@@ -57,9 +57,9 @@ func (h *Held) Offer(e *Entry, o Offering) (*InFlight, error) {
 	return &f.InFlight, nil
 }
 
-// Reoffer records the entry in flight as offered anew (no proof came that it
-// was taken) and returns it with its prompt. It is an error when the entry was
-// taken: then only Recover may queue it again.
+// Reoffer records the entry in flight as offered again (there was no proof that it
+// was taken) and returns it with its prompt. It fails when the entry was taken:
+// then only Recover may queue it again.
 func (h *Held) Reoffer(o Offering) (*Entry, *InFlight, error) {
 	v, err := h.settle()
 	if err != nil {
@@ -88,7 +88,7 @@ func (h *Held) Reoffer(o Offering) (*Entry, *InFlight, error) {
 	return e, v.record(), nil
 }
 
-// own turns heartbeat-rs's record into one of ours.
+// own converts heartbeat-rs's record to ours.
 func (f *flight) own() {
 	if !f.foreign {
 		return
@@ -97,8 +97,8 @@ func (f *flight) own() {
 	f.EntryID = entryID(f.raw)
 }
 
-// Advance records that the entry in flight has reached a state. Going
-// backwards is not an error and does nothing. promptID, when not "", is kept.
+// Advance records that the entry in flight has reached a state. Going backwards
+// does nothing and is not an error. A promptID that is not "" is stored.
 func (h *Held) Advance(s State, promptID string) (*InFlight, error) {
 	if s.rank() == 0 {
 		return nil, fmt.Errorf("cannot record the state %q: it is none", s)
@@ -114,8 +114,8 @@ func (h *Held) Advance(s State, promptID string) (*InFlight, error) {
 	})
 }
 
-// Fail records that a failure of the API ended the turn of the entry in flight:
-// Recover knows then whether it passes.
+// Fail records that an API failure ended the turn of the entry in flight, so that
+// Recover can tell whether the failure is temporary.
 func (h *Held) Fail(kind string) (*InFlight, error) {
 	return h.alter("record a failure of", func(f *flight) error {
 		f.Failure = kind
@@ -123,9 +123,9 @@ func (h *Held) Fail(kind string) (*InFlight, error) {
 	})
 }
 
-// Rebind gives the entry in flight, whose turn was ended by a failure, to
-// another session, which goes on with its conversation. Its state and its
-// attempt stay; that the session goes on with it is for GoesOn to record.
+// Rebind gives the entry in flight, whose turn a failure ended, to another session,
+// which continues its conversation. Its state and attempt stay the same; GoesOn
+// records that the session demonstrably continues it.
 func (h *Held) Rebind(delivery string, o Offering) (*InFlight, error) {
 	return h.alter("go on with", func(f *flight) error {
 		if f.DeliveryID != delivery || f.Failure == "" {
@@ -137,7 +137,7 @@ func (h *Held) Rebind(delivery string, o Offering) (*InFlight, error) {
 	})
 }
 
-// GoesOn records that a session demonstrably goes on with the entry in flight.
+// GoesOn records that a session demonstrably continues the entry in flight.
 func (h *Held) GoesOn(promptID string) (*InFlight, error) {
 	return h.alter("record the going on of", func(f *flight) error {
 		f.Failure, f.PromptID = "", promptID
@@ -170,13 +170,13 @@ func (h *Held) alter(what string, change func(*flight) error) (*InFlight, error)
 	return v.record(), nil
 }
 
-// Acknowledge finishes the entry in flight: outbox record, then cursor, then
-// the in-flight record goes. Calling it without one is an error
-// (ErrNothingInFlight).
+// Acknowledge finishes the entry in flight: it writes the outbox record, then the
+// cursor, then removes the in-flight record. Without an entry in flight it returns
+// ErrNothingInFlight.
 //
-// The outbox record is what makes the acknowledgement durable. The cursor is
-// whole after a power cut, but may be the old one; the entry is then known to
-// be done by its record.
+// The outbox record makes the acknowledgement durable. After a power cut the cursor
+// is intact but may be the old one; then the outbox record shows that the entry is
+// done.
 func (h *Held) Acknowledge(a Acknowledgement) (*Delivery, error) {
 	v, err := h.settle()
 	if err != nil {
@@ -189,8 +189,8 @@ func (h *Held) Acknowledge(a Acknowledgement) (*Delivery, error) {
 	return h.finish(v, a)
 }
 
-// finish makes the entry in flight done, whoever asks: its outbox record, unless
-// a call that was interrupted has left it, then what pass does.
+// finish completes the entry in flight, whoever asks: it writes the outbox record,
+// unless an interrupted call already did, then calls pass.
 func (h *Held) finish(v *view, a Acknowledgement) (*Delivery, error) {
 	d := newDelivery(v.flight, a)
 	done, err := h.delivered(d.DeliveryID)
@@ -205,8 +205,8 @@ func (h *Held) finish(v *view, a Acknowledgement) (*Delivery, error) {
 	return d, h.pass(v)
 }
 
-// pass moves the cursor past the entry in flight, done or given up, and removes
-// its record.
+// pass moves the cursor past the entry in flight, whether done or given up, and
+// removes its record.
 func (h *Held) pass(v *view) error {
 	f := v.flight
 	if !f.here {
@@ -222,8 +222,8 @@ func (h *Held) pass(v *view) error {
 	return h.clearFlight()
 }
 
-// Withdraw takes back an offer that was never handed over (the launch
-// failed): the entry is queued again and no attempt is used up.
+// Withdraw takes back an offer that was never handed over (the launch failed): the
+// entry is queued again and no attempt is used up.
 func (h *Held) Withdraw() error {
 	v, err := h.settle()
 	if err != nil {
@@ -240,8 +240,8 @@ func (h *Held) Withdraw() error {
 	return h.requeue(v, Tries{f.Attempt - 1, f.Repeats, f.Untouched})
 }
 
-// TakeBack withdraws an offer that was not handed over, and reports whether it
-// did: somebody may have dealt with it meanwhile.
+// TakeBack withdraws an offer that was not handed over, and reports whether it did:
+// somebody may have dealt with the entry meanwhile.
 func (h *Held) TakeBack(offered *InFlight) (bool, error) {
 	f, err := h.InFlight()
 	if err != nil || !offered.Same(f) {
@@ -251,8 +251,8 @@ func (h *Held) TakeBack(offered *InFlight) (bool, error) {
 	return err == nil, err
 }
 
-// requeue puts the entry in flight first in the queue again, with what is to be
-// remembered of it.
+// requeue puts the entry in flight at the head of the queue, with the history to
+// remember.
 func (h *Held) requeue(v *view, remember Tries) error {
 	f, r := v.flight, &requeued{Tries: remember}
 	r.DeliveryID, r.EntryID = f.DeliveryID, entryID(f.raw)
@@ -275,8 +275,8 @@ func (h *Held) requeue(v *view, remember Tries) error {
 }
 
 // requeueMoved is requeue for an entry whose inbox was truncated, rotated or
-// replaced under it: its line is appended to the inbox that is there now. The
-// sidecar says so first, so that an interruption does not append it twice.
+// replaced meanwhile: its line is appended to the current inbox. The sidecar
+// records that first, so that an interruption does not append it twice.
 func (h *Held) requeueMoved(v *view, r *requeued) error {
 	r.Moved, r.From = true, v.source.size
 	if was := v.verdict.meta.Requeued; was != nil && was.Moved && was.DeliveryID == r.DeliveryID {
@@ -299,8 +299,8 @@ func (h *Held) requeueMoved(v *view, r *requeued) error {
 	return h.clearFlight()
 }
 
-// stands reports whether a line equal to raw stands in the inbox from an
-// offset on.
+// stands reports whether the inbox contains a line equal to raw at or after an
+// offset.
 func (q *Queue) stands(s *source, from int64, raw []byte) (bool, error) {
 	if s.file == nil || from >= s.size {
 		return false, nil

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// envelope is how send and triggers write an entry: the key heartbeat comes
-// first, which is how readers know it.
+// envelope is the form in which send and triggers write an entry. The key heartbeat
+// comes first, so that readers recognise it.
 type envelope struct {
 	Heartbeat int    `json:"heartbeat"`
 	ID        string `json:"id"`
@@ -33,7 +33,7 @@ const (
 	torn              // a fragment of a JSON line: a dead letter
 )
 
-// decoded is what a line says.
+// decoded is the content of a line.
 type decoded struct {
 	kind       kind
 	id, source string
@@ -42,10 +42,9 @@ type decoded struct {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// decode reads a line without its newline; first is true for the line at
-// offset 0. A JSON string is unwrapped, an envelope is opened, anything else
-// is plain text with its outer white space trimmed, as in heartbeat-rs. The
-// prompt is valid UTF-8.
+// decode reads a line without its newline; first is true for the line at offset 0.
+// It unwraps a JSON string and opens an envelope; anything else is plain text with
+// surrounding white space trimmed, as in heartbeat-rs. The prompt is valid UTF-8.
 func decode(raw []byte, first bool) decoded {
 	if first {
 		raw = bytes.TrimPrefix(raw, byteOrderMark)
@@ -64,8 +63,8 @@ func decode(raw []byte, first bool) decoded {
 	return plain(line)
 }
 
-// holed judges a line that begins with NUL: what a power cut or the punched
-// range before the cursor leaves.
+// holed handles a line that begins with NUL: what a power cut leaves, or the
+// punched range before the cursor.
 func holed(line []byte) decoded {
 	if len(bytes.Trim(line, "\x00")) == 0 {
 		return decoded{}
@@ -77,7 +76,7 @@ func plain(line []byte) decoded {
 	return prompt(string(line), "", "")
 }
 
-// prompt makes an entry of a text, or a blank when there is nothing in it.
+// prompt makes an entry from a text, or a blank when the text is empty.
 func prompt(s, id, source string) decoded {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.TrimFunc(s, unicode.IsSpace) == "" {
@@ -86,8 +85,8 @@ func prompt(s, id, source string) decoded {
 	return decoded{kind: text, id: id, source: source, prompt: s}
 }
 
-// decodeString unwraps a JSON string. A line that begins with a quote and is
-// none is a fragment when a quote is left open; otherwise it is plain text
+// decodeString unwraps a JSON string. A line that begins with a quote but is not a
+// JSON string is a fragment when a quote is left open; otherwise it is plain text
 // that begins with a quotation.
 func decodeString(line []byte) decoded {
 	var s string
@@ -117,8 +116,8 @@ func openQuote(line []byte) bool {
 
 const envelopeStart = `{"heartbeat"`
 
-// startsEnvelope reports whether line's first key is heartbeat, or the line
-// ends before that can be told.
+// startsEnvelope reports whether line's first key is heartbeat, or the line ends
+// too early to tell.
 func startsEnvelope(line []byte) bool {
 	rest := bytes.TrimLeftFunc(line[1:], unicode.IsSpace)
 	want := envelopeStart[1:]
@@ -126,8 +125,8 @@ func startsEnvelope(line []byte) bool {
 	return string(rest[:n]) == want[:n]
 }
 
-// decodeEnvelope opens an envelope. An object of somebody else's that happens
-// to begin with our key is plain text; a fragment is torn.
+// decodeEnvelope opens an envelope. Another program's object that happens to begin
+// with our key is plain text; a fragment is torn.
 func decodeEnvelope(line []byte) decoded {
 	if !json.Valid(line) {
 		return decoded{kind: torn}
@@ -158,7 +157,7 @@ func encode(e envelope) ([]byte, error) {
 // maxID bounds ids and sources.
 const maxID = 512
 
-// check refuses a letter that could not be found or handed over again.
+// check rejects a letter that could not be found or handed over later.
 func (l Letter) check() error {
 	if strings.TrimFunc(strings.ToValidUTF8(l.Prompt, "\uFFFD"), unicode.IsSpace) == "" {
 		return errors.New("cannot queue a blank prompt: there is nothing to hand over")
@@ -172,7 +171,7 @@ func (l Letter) check() error {
 	return nil
 }
 
-// entryID is heartbeat-rs's name of a line: the same for equal lines.
+// entryID is heartbeat-rs's name for a line: the same for equal lines.
 func entryID(raw []byte) string {
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])

@@ -14,10 +14,10 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// StartAt is how a person answers ErrNeedsOperator (Question): the queue goes on
-// at an offset, where a line has to begin. What stands before it counts as done,
-// and the rest is handed over: an entry in flight that stands behind the offset
-// is queued in its place again, its attempts forgotten.
+// StartAt applies a person's answer to ErrNeedsOperator (see Question): the queue
+// continues at an offset, where a line must begin. Everything before it counts as
+// done, and the rest is handed over. If the entry in flight is at or after the
+// offset, it is queued again in its place, and its attempts are forgotten.
 func (h *Held) StartAt(offset int64) error {
 	if err := h.check(); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (h *Held) StartAt(offset int64) error {
 	return h.dir.Sync()
 }
 
-// Settled reports whether delivery ids last: those of a queue that nobody has
-// worked on yet are others at each look, until Settle.
+// Settled reports whether delivery ids are final: in a queue that nobody has worked
+// on yet they change with each look, until Settle.
 func (q *Queue) Settled() (bool, error) {
 	v, err := q.look()
 	if err != nil {
@@ -59,7 +59,8 @@ func (q *Queue) Settled() (bool, error) {
 	return !v.verdict.changed, nil
 }
 
-// Settle writes down what a look finds out, as each act on the queue does.
+// Settle writes down what reading the queue found, as every change to the queue
+// does.
 func (h *Held) Settle() error {
 	v, err := h.settle()
 	if err != nil {
@@ -69,10 +70,10 @@ func (h *Held) Settle() error {
 	return nil
 }
 
-// DropQueued takes queued entries, named by their envelope's id or their
-// delivery id, out of the queue and files them as dead letters (Dropped). It
-// returns how many there were. The line's bytes become blanks, so that no
-// offset moves; an entry in flight is not touched.
+// DropQueued removes queued entries, named by their envelope's id or their delivery
+// id, and files them as dead letters (Dropped). It returns how many there were. The
+// line's bytes are overwritten with blanks, so that no offset changes; an entry in
+// flight is left alone.
 func (h *Held) DropQueued(ids ...string) (int, error) {
 	v, err := h.settle()
 	if err != nil {
@@ -128,8 +129,8 @@ func (h *Held) blankOut(dead []DeadEntry) (err error) {
 	return h.dir.SyncData(file, h.name)
 }
 
-// key tells records of different deliveries apart; heartbeat-rs's have no
-// delivery id.
+// key identifies the delivery of a record; heartbeat-rs's records have no delivery
+// id.
 func (d *DeadEntry) key() string {
 	if d.DeliveryID != "" {
 		return d.DeliveryID
@@ -137,8 +138,8 @@ func (d *DeadEntry) key() string {
 	return fmt.Sprintf("%s@%d", d.EntryID, d.StartOffset)
 }
 
-// PurgeDead removes the dead letters that drop chooses and returns how many
-// there were. Lines that are no records stay.
+// PurgeDead removes the dead letters that drop selects and returns how many there
+// were. Lines that are not records stay.
 func (h *Held) PurgeDead(drop func(DeadEntry) bool) (int, error) {
 	if err := h.check(); err != nil {
 		return 0, err

@@ -13,16 +13,17 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// Next returns the first complete line behind the cursor, skipping blank lines
-// and filing torn or oversized ones as dead letters. It checks first that the
-// cursor belongs to this inbox (truncated, rotated, replaced, edited). It
-// returns ErrEmpty when there is none, and ErrNeedsOperator when it cannot go on.
+// Next returns the first complete line after the cursor. It skips blank lines and
+// files torn or oversized ones as dead letters. First it checks that the cursor
+// belongs to this inbox (which may have been truncated, rotated, replaced or
+// edited). It returns ErrEmpty when there is no entry, and ErrNeedsOperator when it
+// cannot continue.
 //
-// While an entry is in flight it looks behind that one and files nothing.
+// While an entry is in flight, Next searches after that entry and files nothing.
 //
-// A last line without a newline is not handed over. When its writer has been
-// quiet for 5 seconds and no process has the inbox open for writing (Linux
-// only), Next completes it with a newline.
+// A last line without a newline is not handed over. When its writer has been quiet
+// for 5 seconds and no process has the inbox open for writing (Linux only), Next
+// adds the newline.
 func (h *Held) Next() (*Entry, error) {
 	for range 2 { // a completed last line is read in the second round
 		v, err := h.settle()
@@ -41,8 +42,8 @@ func (h *Held) Next() (*Entry, error) {
 	return nil, ErrEmpty
 }
 
-// skipLimit is how many bytes of blank lines are skipped in memory before the
-// cursor is moved over them.
+// skipLimit is how many bytes of blank lines are skipped before the cursor is moved
+// past them.
 const skipLimit = 1 << 20
 
 func (h *Held) nextOf(v *view) (e *Entry, completed bool, err error) {
@@ -76,8 +77,8 @@ func (h *Held) nextOf(v *view) (e *Entry, completed bool, err error) {
 	}
 }
 
-// filing collects the lines that Next passes over: blank ones and dead
-// letters. A run of torn lines costs one sync and one cursor, not one each.
+// filing collects the lines that Next passes: blank ones and dead letters. A run of
+// torn lines costs one sync and one cursor write, not one each.
 type filing struct {
 	held  *Held
 	view  *view
@@ -107,9 +108,9 @@ func (f *filing) skip(l line, midline bool) error {
 	return nil
 }
 
-// flush makes the dead letters durable and then moves the cursor over what
-// was passed. A few blank lines alone are worth no write: the next
-// acknowledgement passes them.
+// flush makes the dead letters durable and then moves the cursor past the collected
+// lines. A few blank lines alone are not worth a write: the next acknowledgement
+// moves past them.
 func (f *filing) flush() error {
 	if !f.any || len(f.dead) == 0 && f.done-f.first <= skipLimit {
 		return nil
@@ -127,12 +128,13 @@ func (f *filing) flush() error {
 	return f.held.dir.Sync()
 }
 
-// advance moves the cursor forward. Last is the line before it, when it is
-// known: then it is an acknowledged one, which Offer has synced.
+// advance moves the cursor forward. last is the line before the new cursor, if
+// known: then it is an acknowledged line, which Offer has synced.
 //
-// The sidecar goes first. Between the two an older cursor is only behind, and
-// the entry in flight known to be done by its record; a sidecar behind the
-// cursor would not know the bytes between, should the inbox be replaced.
+// The sidecar is written first. After a crash between the two writes the cursor is
+// merely behind, and the outbox record shows that the entry in flight is done. The
+// other way round, the sidecar would not know the bytes up to the cursor if the
+// inbox were then replaced.
 func (h *Held) advance(v *view, to int64, last []byte) error {
 	if to <= v.verdict.cursor {
 		return nil
@@ -150,7 +152,7 @@ func (h *Held) advance(v *view, to int64, last []byte) error {
 	return h.writeCursor(to)
 }
 
-// deadLine is the dead letter that a line becomes, if it becomes one.
+// deadLine returns the dead letter for a line that must become one.
 func deadLine(l line, midline bool, generation int64) (DeadEntry, bool) {
 	if !l.tooLarge && decode(l.raw, l.start == 0).kind != torn && (!midline || len(bytes.TrimSpace(l.raw)) == 0) {
 		return DeadEntry{}, false
@@ -168,11 +170,11 @@ func deadLine(l line, midline bool, generation int64) (DeadEntry, bool) {
 }
 
 // quietFor is how long a last line must not have grown before it counts as
-// left behind.
+// abandoned.
 const quietFor = 5 * time.Second
 
-// complete ends a last line whose writer has gone, and reports whether it
-// did.
+// complete adds the newline to a last line whose writer is gone, and reports
+// whether it did.
 func (h *Held) complete(s *source, tail line) bool {
 	if len(bytes.TrimSpace(tail.raw)) == 0 && !tail.tooLarge || !quiet(s.modified, quietFor) {
 		return false

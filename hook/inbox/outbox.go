@@ -21,14 +21,14 @@ const (
 	// MaxReply is how many bytes of an agent's last message are kept.
 	MaxReply = 64 << 10
 	// MaxOutbox is the size at which outbox.jsonl becomes outbox.1.jsonl; the
-	// one before that is given up.
+	// previous outbox.1.jsonl is deleted.
 	MaxOutbox = 64 << 20
 )
 
 const (
 	olderOutbox = "outbox.1.jsonl"
-	// recordMax bounds a record that is read: a reply of control characters
-	// grows sixfold in JSON.
+	// recordMax bounds a record that is read: JSON makes a reply of control
+	// characters six times as long.
 	recordMax = 2 << 20
 )
 
@@ -56,8 +56,8 @@ func cutText(s string, limit int) (string, bool) {
 	return s[:limit], true
 }
 
-// delivered reports whether the last record is a delivery's: an
-// acknowledgement that was interrupted after its record.
+// delivered reports whether the last outbox record is of this delivery, because an
+// acknowledgement was interrupted after writing it.
 func (q *Queue) delivered(delivery string) (bool, error) {
 	for _, name := range []string{outboxFile, olderOutbox} {
 		line, err := q.home.LastLine(name, recordMax)
@@ -80,8 +80,7 @@ func (q *Queue) delivered(delivery string) (bool, error) {
 	return false, nil
 }
 
-// LastReply returns the reply of the last record of the outbox, or "". It needs
-// no lock.
+// LastReply returns the reply in the last outbox record, or "". It needs no lock.
 func (q *Queue) LastReply() (string, error) {
 	line, err := q.home.LastLine(outboxFile, recordMax)
 	if err != nil || line == nil {
@@ -94,7 +93,7 @@ func (q *Queue) LastReply() (string, error) {
 	return d.Reply, nil
 }
 
-// record appends to the outbox, durably.
+// record appends a record to the outbox, durably.
 func (h *Held) record(d *Delivery) error {
 	line, err := encodeJSON(d)
 	if err != nil {
@@ -108,8 +107,8 @@ func (h *Held) record(d *Delivery) error {
 	return h.extend(h.home, outboxFile, line)
 }
 
-// Deliveries returns the records of the outbox, oldest first, each delivery
-// once. Torn records are passed over. It needs no lock.
+// Deliveries returns the outbox records, oldest first, each delivery once. It skips
+// torn records. It needs no lock.
 func (q *Queue) Deliveries() iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		var seen recent
@@ -121,9 +120,9 @@ func (q *Queue) Deliveries() iter.Seq2[Delivery, error] {
 	}
 }
 
-// FindDelivery returns the record of the entry with an envelope id, the last
-// one when there are several; ErrNotFound when it is not acknowledged (or its
-// record was rotated away).
+// FindDelivery returns the record of the entry with an envelope id, the last one if
+// there are several. It returns ErrNotFound when the entry is not acknowledged (or
+// its record was rotated away).
 func (q *Queue) FindDelivery(id string) (*Delivery, error) {
 	var last *Delivery
 	for d, err := range q.Deliveries() {
@@ -140,12 +139,11 @@ func (q *Queue) FindDelivery(id string) (*Delivery, error) {
 	return last, nil
 }
 
-// followEvery is how often a followed outbox is looked at.
+// followEvery is how often Follow checks the outbox.
 const followEvery = 50 * time.Millisecond
 
-// Follow returns the records of the outbox, those that are there (oldest
-// first) and then those that come, until ctx ends or the loop is left. It
-// needs no lock.
+// Follow returns the outbox records, first the existing ones (oldest first) and
+// then new ones, until ctx ends or the loop is left. It needs no lock.
 func (q *Queue) Follow(ctx context.Context) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		q.Within(ctx)
@@ -160,7 +158,7 @@ func (q *Queue) Follow(ctx context.Context) iter.Seq2[Delivery, error] {
 		for {
 			now, err := q.home.Stat(outboxFile)
 			if err == nil && was != nil && !os.SameFile(was, now) {
-				// It was rotated: what came last stands in the older one.
+				// The outbox was rotated: the last records are in the older file.
 				if _, more := q.deliveriesIn(olderOutbox, at, &seen, yield); !more {
 					return
 				}
@@ -185,8 +183,8 @@ func (q *Queue) Follow(ctx context.Context) iter.Seq2[Delivery, error] {
 	}
 }
 
-// AwaitDelivery waits until the entry with an envelope id is acknowledged. It
-// returns the cause when ctx ends before.
+// AwaitDelivery waits until the entry with an envelope id is acknowledged. When ctx
+// ends first, it returns ctx's cause.
 func (q *Queue) AwaitDelivery(ctx context.Context, id string) (*Delivery, error) {
 	for d, err := range q.Follow(ctx) {
 		if err != nil {
@@ -199,8 +197,8 @@ func (q *Queue) AwaitDelivery(ctx context.Context, id string) (*Delivery, error)
 	return nil, context.Cause(ctx)
 }
 
-// deliveriesIn yields the whole records of one file from an offset on and
-// returns the offset behind them.
+// deliveriesIn yields the whole records of one file from an offset on, and returns
+// the offset after them.
 func (q *Queue) deliveriesIn(name string, from int64, seen *recent, yield func(Delivery, error) bool) (at int64, more bool) {
 	file, err := q.home.OpenFile(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,8 +236,8 @@ func (q *Queue) deliveriesIn(name string, from int64, seen *recent, yield func(D
 	}
 }
 
-// recent remembers the last delivery ids: an interrupted acknowledgement
-// repeats one soon or not at all.
+// recent remembers the last delivery ids: an interrupted acknowledgement is
+// repeated soon or not at all.
 type recent struct {
 	ids [64]string
 	at  int

@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// Peek returns the entry in flight, or nil, as far as it can be read: one that
-// is acknowledged is none. It needs no lock and changes nothing.
+// Peek returns the entry in flight, or nil, as far as it can be read. An
+// acknowledged entry is not in flight. It needs no lock and changes nothing.
 func (q *Queue) Peek() (*InFlight, error) {
 	v, err := q.look()
 	if err != nil {
@@ -23,7 +23,7 @@ func (q *Queue) Peek() (*InFlight, error) {
 }
 
 // Holds reports whether an entry with an envelope id is in flight or queued. It
-// reads all that is queued, needs no lock and changes nothing.
+// reads the whole queue, needs no lock and changes nothing.
 func (q *Queue) Holds(id string) (bool, error) {
 	v, err := q.look()
 	if err != nil {
@@ -41,10 +41,10 @@ func (q *Queue) Holds(id string) (bool, error) {
 	return found, err
 }
 
-// Depth counts what is queued behind the cursor and not in flight, looking
-// at most at limit bytes (0: no limit), and on until the first entry where they
-// hold none. Lines that Next would file as dead letters count. It needs no lock
-// and changes nothing.
+// Depth counts the entries that are queued and not in flight. It reads at most
+// limit bytes after the cursor (0: no limit), but always up to the first entry.
+// Lines that Next would file as dead letters count. It needs no lock and changes
+// nothing.
 func (q *Queue) Depth(limit int64) (Depth, error) {
 	v, err := q.look()
 	if err != nil {
@@ -72,7 +72,7 @@ func (q *Queue) Depth(limit int64) (Depth, error) {
 	return d, err
 }
 
-// count adds to d the entries in a stretch of the inbox, up to most.
+// count adds the entries in a stretch of the inbox to d, at most most.
 func (q *Queue) count(s *source, from, to int64, most int, d *Depth) error {
 	l := q.lines(s.file, from, to, q.maxEntry, mostInbox)
 	l.bare = true
@@ -110,8 +110,8 @@ func (q *Queue) List(limit int) ([]Entry, error) {
 	return entries, err
 }
 
-// each calls do with the complete lines behind what is in flight until it
-// returns false.
+// each calls do for the complete lines after the entry in flight, until do returns
+// false.
 func (q *Queue) each(v *view, do func(line) bool) error {
 	if v.source.file == nil {
 		return nil
@@ -131,23 +131,23 @@ func (q *Queue) each(v *view, do func(line) bool) error {
 	}
 }
 
-// Position is up to where a queue is done: all before it is acknowledged, or was
+// Position is how far a queue is done: everything before it was acknowledged or
 // given up.
 type Position struct {
 	File uint64 // the inbox's inode
 	Done int64  // the cursor, in bytes
 }
 
-// maxPassed is how much of an inbox Passed counts at a time, and manyPassed how
-// many entries count as passed where that cannot be told: in another inbox, in
-// more than it counts, or where disk space was given back.
+// maxPassed is how much of an inbox Passed counts at a time. manyPassed is how many
+// entries count as passed where that cannot be told: in another inbox, in more
+// bytes than it counts, or where disk space was given back.
 const (
 	maxPassed  = 4 << 20
 	manyPassed = 64
 )
 
-// Passed counts the entries that the queue has passed since a position, and
-// returns where it is now. Going back passes none. It needs no lock and changes
+// Passed counts the entries that the queue has passed since a position, and returns
+// the current position. Going back counts as none. It needs no lock and changes
 // nothing.
 func (q *Queue) Passed(since Position) (int, Position, error) {
 	v, err := q.look()

@@ -21,52 +21,51 @@ import (
 )
 
 // window is how many bytes before the cursor, and at the inbox's start, are
-// remembered to know the file again.
+// remembered in order to recognise the file.
 const window = 256
 
-// meta is .inbox-meta: what the inbox looked like when the cursor was last
-// written, so that a file that was truncated, rotated, replaced or edited
-// meanwhile is told from one that has only grown. It may be a step ahead of
-// the cursor (a crash between the two), never wrong about its own offset.
+// meta is .inbox-meta: what the inbox looked like when the cursor was last written.
+// It shows whether the file has only grown, or was truncated, rotated, replaced or
+// edited meanwhile. It may be one step ahead of the cursor (after a crash between
+// the two writes) but is never wrong about its own offset.
 type meta struct {
-	// Ino is the inbox's inode; 0: there was none. The device is not kept: its
-	// number changes with each mount of FUSE, overlayfs, btrfs and NFS.
+	// Ino is the inbox's inode; 0: there was no inbox. The device is not stored:
+	// its number changes with each mount of FUSE, overlayfs, btrfs and NFS.
 	Ino        uint64 `json:"ino"`
 	Generation int64  `json:"generation"`
 	Cursor     int64  `json:"cursor"`
 	Tail       string `json:"tail"`               // sha256 of the window before Cursor
 	Head       string `json:"head,omitempty"`     // sha256 of the first HeadLen bytes
 	HeadLen    int64  `json:"head_len,omitempty"` // 0: unknown
-	// Distinct is true when the window cannot stand in another file by
-	// chance: it ends with an envelope that has an id, or holds different
-	// lines.
+	// Distinct is true when another file cannot contain the window by chance: the
+	// window ends with an envelope that has an id, or holds different lines.
 	Distinct bool   `json:"distinct,omitempty"`
 	Last     string `json:"last,omitempty"` // entry id of the line before Cursor
 	// LastHasID is true when that line is an envelope with an id.
 	LastHasID bool `json:"last_has_id,omitempty"`
-	// Requeued is the entry at the cursor when it was handed over before.
+	// Requeued is the entry at the cursor, if it was handed over before.
 	Requeued *requeued `json:"requeued,omitempty"`
-	// Punched is up to where the inbox's blocks were given back.
+	// Punched is the offset up to which the inbox's blocks were given back.
 	Punched int64 `json:"punched,omitempty"`
-	// Archive is a drained inbox that was moved aside and may still get late
-	// bytes from a writer that had it open.
+	// Archive is a drained inbox that was moved aside and may still get late bytes
+	// from a writer that had it open.
 	Archive *archive `json:"archive,omitempty"`
 }
 
-// requeued carries an entry's history over the time when it is queued again.
+// requeued keeps an entry's history while the entry is queued again.
 type requeued struct {
 	DeliveryID string `json:"delivery_id"`
 	EntryID    string `json:"entry_id"`
 	Tries
-	// Moved is set when the line had to be appended again, because its
-	// inbox is gone; From is the inbox's size before that.
+	// Moved is set when the line must be appended again because its inbox is gone;
+	// From is the inbox's size before that.
 	Moved bool  `json:"moved,omitempty"`
 	From  int64 `json:"from,omitempty"`
 }
 
-// movedTo is r for an inbox in which its line stands elsewhere, from an offset
-// on: the delivery id, which holds offset and generation, does not name it any
-// more.
+// movedTo returns r for an inbox that holds its line elsewhere, at or after an
+// offset: the delivery id, which depends on offset and generation, no longer
+// matches.
 func (r *requeued) movedTo(from int64) *requeued {
 	if r == nil {
 		return nil
@@ -76,7 +75,8 @@ func (r *requeued) movedTo(from int64) *requeued {
 	return &moved
 }
 
-// irreplaceable reports whether the sidecar carries what stands nowhere else.
+// irreplaceable reports whether the sidecar holds facts that are stored nowhere
+// else.
 func (m *meta) irreplaceable() bool { return m.Requeued != nil || m.Archive != nil }
 
 func (r *requeued) is(start int64, delivery, entry string) bool {
@@ -86,7 +86,7 @@ func (r *requeued) is(start int64, delivery, entry string) bool {
 	return r.DeliveryID == delivery || r.Moved && r.EntryID == entry && start >= r.From
 }
 
-// source is the opened inbox; a nil file means that there is none.
+// source is the opened inbox; a nil file means that there is no inbox.
 type source struct {
 	file     *os.File
 	size     int64
@@ -158,8 +158,8 @@ func (s *source) startsLine(offset int64) bool {
 	return err == nil && b[0] == '\n'
 }
 
-// note adds to m what is known of the inbox up to a cursor whose last line is
-// given (nil: unknown).
+// note adds to m what is known of the inbox up to a cursor. last is the line before
+// the cursor (nil: unknown).
 func (s *source) note(m meta, cursor int64, last []byte) meta {
 	m.Ino, m.Cursor = s.ino, cursor
 	from := max(0, cursor-window)
@@ -176,7 +176,7 @@ func (s *source) note(m meta, cursor int64, last []byte) meta {
 	return m
 }
 
-// differs reports whether [from, to) holds two different whole lines.
+// differs reports whether [from, to) contains two different whole lines.
 func (s *source) differs(from, to int64) bool {
 	data, err := s.bytes(from, to)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *source) differs(from, to int64) bool {
 	return false
 }
 
-// readMeta returns nil when there is no sidecar, or a corrupt one.
+// readMeta returns nil when the sidecar is missing or corrupt.
 func (q *Queue) readMeta() (m *meta, corrupt bool, err error) {
 	data, err := q.dir.Read(metaFile, 64<<10)
 	switch {
@@ -214,7 +214,7 @@ func (q *Queue) readMeta() (m *meta, corrupt bool, err error) {
 	return m, m == nil, nil
 }
 
-// parseMeta returns nil for what cannot be a sidecar: it is made anew then.
+// parseMeta returns nil for data that cannot be a sidecar: it is then made anew.
 func parseMeta(data []byte) *meta {
 	var m meta
 	if json.Unmarshal(data, &m) != nil || m.Cursor < 0 || m.Generation <= 0 || len(m.Tail) != 2*sha256.Size ||
@@ -227,7 +227,7 @@ func parseMeta(data []byte) *meta {
 	return &m
 }
 
-// cursorState is what the cursor's file holds.
+// cursorState is the content of the cursor file.
 type cursorState struct {
 	value   int64
 	missing bool
@@ -247,7 +247,7 @@ func (q *Queue) readCursor() (cursorState, error) {
 	return parseCursor(data), nil
 }
 
-// parseCursor reads decimal bytes with white space around them.
+// parseCursor reads a decimal number, surrounded by optional white space.
 func parseCursor(data []byte) cursorState {
 	s := strings.TrimSpace(string(data))
 	n, err := strconv.ParseInt(s, 10, 64)
@@ -257,8 +257,8 @@ func parseCursor(data []byte) cursorState {
 	return cursorState{value: n}
 }
 
-// newGeneration names an inbox file that was not seen before. Chance makes it
-// differ from every earlier one, also when the sidecar was lost and the clock
+// newGeneration names an inbox file that was not seen before. It is random, so that
+// it differs from every earlier one even when the sidecar was lost and the clock
 // was set.
 func newGeneration() int64 {
 	var b [8]byte
@@ -266,8 +266,9 @@ func newGeneration() int64 {
 	return int64(binary.LittleEndian.Uint64(b[:])>>11) + 1 // exact in other languages' JSON, too
 }
 
-// quiet reports whether a file was not changed for a while, as far as its time
-// tells. One from the future was written by another clock, and tells nothing.
+// quiet reports whether a file has not changed for a while, as far as its
+// modification time tells. A time in the future comes from another clock and tells
+// nothing.
 func quiet(modified time.Time, while time.Duration) bool {
 	age := time.Since(modified)
 	return age < 0 || age >= while

@@ -10,36 +10,37 @@ import (
 	"slices"
 )
 
-// Question is what a queue asks of a person that does not know where to go on
-// (ErrNeedsOperator): going on by itself could lose or repeat entries.
+// Question is what a queue asks a person when it does not know where to continue
+// (ErrNeedsOperator), because deciding by itself could lose or repeat entries.
 type Question struct {
-	// Why is what has happened.
+	// Why says what happened.
 	Why string `json:"why"`
-	// InFlight is the entry that a session had; nil when none is known of.
+	// InFlight is the entry that a session had; nil when none is known.
 	InFlight *InFlight `json:"in_flight,omitempty"`
-	// Answers are places where it may go on, in the order of the file.
+	// Answers are the places where the queue may continue, in the order of the
+	// file.
 	Answers []Answer `json:"answers"`
 }
 
-// Answer is a place in the inbox where the queue may go on.
+// Answer is a place in the inbox where the queue may continue.
 type Answer struct {
-	// Name is start, cursor (where it stood), in-flight (the entry that a session
-	// had), last (behind the last line that was done; where that stands several
-	// times last, last-2 and so on), or end.
+	// Name is start, cursor (where the cursor was), in-flight (the entry that a
+	// session had), last (after the last line that was done; when that line occurs
+	// several times: last, last-2 and so on), or end.
 	Name   string `json:"name"`
 	Offset int64  `json:"offset"`
-	// Done counts the entries before it, which then count as done; Given those
-	// behind it, which are handed over, whether they were before or not.
+	// Done counts the entries before it, which then count as done. Given counts
+	// those after it, which are handed over even if they were before.
 	Done  int `json:"done"`
 	Given int `json:"given"`
-	// Next is the prompt of the first of them, or "".
+	// Next is the prompt of the first entry after it, or "".
 	Next string `json:"next,omitempty"`
 }
 
-// mostLast is how many places of the last line that was done are offered.
+// mostLast bounds how many occurrences of the last line that was done are offered.
 const mostLast = 8
 
-// Question returns what the queue asks of a person; nil when it asks nothing. It
+// Question returns what the queue asks a person, or nil when it asks nothing. It
 // reads the whole inbox, needs no lock and changes nothing.
 func (q *Queue) Question() (*Question, error) {
 	v, err := q.look()
@@ -63,8 +64,8 @@ func (q *Queue) Question() (*Question, error) {
 	return asked, q.answers(s, asked, places, last)
 }
 
-// places are the offsets that are known before the inbox is read, and the entry id
-// of the last line that was done, or "".
+// places returns the offsets that are known before the inbox is read, and the entry
+// id of the last line that was done, or "".
 func (q *Queue) places(s *source, asked *Question) (places []Answer, last string, err error) {
 	add := func(name string, at int64) {
 		if at >= 0 && at <= s.size && s.startsLine(at) {
@@ -100,8 +101,7 @@ func (q *Queue) places(s *source, asked *Question) (places []Answer, last string
 	return places, m.Last, nil
 }
 
-// answers reads the inbox, finds further places, and counts what each of them
-// means.
+// answers reads the inbox, finds more places, and counts what each of them means.
 func (q *Queue) answers(s *source, asked *Question, places []Answer, last string) error {
 	var starts []int64 // of entries
 	end := int64(0)    // of the last whole line
@@ -142,8 +142,8 @@ func (q *Queue) answers(s *source, asked *Question, places []Answer, last string
 	return nil
 }
 
-// flightHere returns the entry in flight as it is recorded, and whether its line
-// stands where the record says.
+// flightHere returns the recorded entry in flight, and whether its line is where
+// the record says.
 func (q *Queue) flightHere(s *source) (*flight, error) {
 	f, _, err := q.readFlight()
 	if f != nil && s.file != nil {

@@ -13,26 +13,26 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// Queue is an opened place: what can be done without the hook lock, which is to
-// append and to read. All that changes the queue's state is a method of Held. A
-// Queue may be used by one goroutine at a time.
+// Queue is an opened place. Its methods need no hook lock: they append and read.
+// Methods that change the queue's state belong to Held. Only one goroutine may use
+// a Queue at a time.
 type Queue struct {
 	place    Place
 	name     string // of the inbox in dir
 	dir      *durable.Folder
 	home     *durable.Folder // dir when they are the same
 	maxEntry int64
-	// tailQuiet is how long a last line without its newline must not have
-	// grown before an appender ends it.
+	// tailQuiet is how long a last line without its newline must not have grown
+	// before an appender ends it.
 	tailQuiet time.Duration
 	notes     []string
 	ctx       context.Context // see Within
 }
 
-// Open opens a queue, and waits for nothing, whatever stands at the paths. The
-// folders must exist; the inbox need not. An inbox that is a symbolic link is
-// resolved, and refused when it leads to another folder: the files beside it
-// would not be found from there.
+// Open opens a queue. It never blocks, whatever kind of file is at the paths. The
+// folders must exist; the inbox need not. A symbolic link as inbox is resolved, and
+// rejected when it leads to another folder: the files beside the inbox would not be
+// found there.
 func Open(p Place) (*Queue, error) {
 	if !filepath.IsAbs(p.Inbox) {
 		return nil, fmt.Errorf("cannot open inbox %q: the path must be absolute", p.Inbox)
@@ -57,11 +57,11 @@ func Open(p Place) (*Queue, error) {
 	return q, nil
 }
 
-// Within ends what the queue's methods read of its files when ctx ends; the
-// error is its cause then.
+// Within makes the queue's reads end when ctx ends; their error is then ctx's
+// cause.
 func (q *Queue) Within(ctx context.Context) { q.ctx = ctx }
 
-// resolve follows an inbox that is a link within its folder.
+// resolve follows a link from the inbox to a file in the same folder.
 func (q *Queue) resolve() error {
 	info, err := q.dir.Stat(q.name)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -91,10 +91,9 @@ func (q *Queue) Close() error {
 	return err
 }
 
-// Notes returns what the queue put right or gave up since the last call, as
-// sentences for a log: a cursor rebuilt, an inbox that was truncated, a torn
-// line filed. Nothing of that is an error of the call during which it
-// happened.
+// Notes returns what the queue repaired or gave up since the last call, as
+// sentences for a log: a rebuilt cursor, a truncated inbox, a torn line that was
+// filed. These are not errors of the call during which they happened.
 func (q *Queue) Notes() []string {
 	notes := q.notes
 	q.notes = nil
@@ -109,7 +108,7 @@ func (q *Queue) note(format string, args ...any) {
 	}
 }
 
-// view is what an operation finds.
+// view is the state that an operation finds.
 type view struct {
 	source        *source
 	verdict       verdict
@@ -121,7 +120,7 @@ type view struct {
 
 func (v *view) close() { v.source.close() }
 
-// behind is where the lines begin that are neither done nor in flight.
+// behind returns the offset after which lines are neither done nor in flight.
 func (v *view) behind() int64 {
 	if v.flight != nil && !v.stale && v.flight.here && v.flight.EndOffset > v.verdict.cursor {
 		return v.flight.EndOffset
@@ -143,7 +142,8 @@ func (q *Queue) look() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The inbox is opened last: it is at least as new as what is said of it.
+	// The inbox is opened last, so that it is at least as new as the files that
+	// describe it.
 	s, err := q.openSource(os.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -165,8 +165,8 @@ func (q *Queue) look() (*view, error) {
 	return v, nil
 }
 
-// settle is look, and then puts right what look found: each step leaves a
-// state in which the next look decides the same.
+// settle calls look and then repairs what look found. After each step, look reaches
+// the same decision again.
 func (h *Held) settle() (*view, error) {
 	if err := h.check(); err != nil {
 		return nil, err
@@ -222,8 +222,8 @@ func (h *Held) repair(v *view) error {
 	return nil
 }
 
-// repairFlight sets a corrupt record aside. The entry at the cursor may have
-// been handed over; it counts as offered, so that it is asked for a proof.
+// repairFlight sets a corrupt record aside. The entry at the cursor may have been
+// handed over, so it counts as offered, and proof is required.
 func (h *Held) repairFlight(v *view) error {
 	if err := h.setAside(FlightFile); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (h *Held) repairFlight(v *view) error {
 	return h.writeFlight(f)
 }
 
-// resume goes on counting where the entry's last time in flight ended.
+// resume restores the counts from the entry's last time in flight.
 func (f *flight) resume(r *requeued) {
 	if r.is(f.StartOffset, f.DeliveryID, f.EntryID) {
 		f.Tries = r.Tries
@@ -251,8 +251,8 @@ func (f *flight) resume(r *requeued) {
 // evidenceKept is how many corrupt files of one name are kept.
 const evidenceKept = 8
 
-// setAside keeps a corrupt file as evidence under another name; one that a
-// power cut has emptied is none.
+// setAside keeps a corrupt file as evidence under another name. A file that a power
+// cut emptied is not kept.
 func (q *Queue) setAside(name string) error { return q.setAsideIn(q.dir, name) }
 
 func (q *Queue) setAsideIn(in *durable.Folder, name string) error {
@@ -273,8 +273,8 @@ func (q *Queue) setAsideIn(in *durable.Folder, name string) error {
 	return in.Thin(aside, evidenceKept)
 }
 
-// extend appends to a file of records. What stands at its name and is no file
-// is set aside, or nothing could be acknowledged or filed any more.
+// extend appends to a file of records. If something other than a file has its name,
+// it is set aside; otherwise nothing could be acknowledged or filed any more.
 func (h *Held) extend(in *durable.Folder, name string, data []byte) error {
 	err := in.Append(name, data)
 	if !errors.Is(err, durable.ErrNotRegular) {
@@ -286,8 +286,8 @@ func (h *Held) extend(in *durable.Folder, name string, data []byte) error {
 	return in.Append(name, data)
 }
 
-// moveCursor writes the cursor, after the inbox: what is acknowledged must be
-// there after a power cut, or the cursor would point behind the end.
+// moveCursor syncs the inbox, then writes the cursor: what is acknowledged must
+// still be there after a power cut, or the cursor would be after the end.
 func (h *Held) moveCursor(s *source, to int64) error {
 	if s.file != nil {
 		if err := h.dir.SyncData(s.file, h.name); err != nil {
@@ -301,9 +301,9 @@ func (h *Held) writeCursor(to int64) error {
 	return h.dir.Swap(CursorFile, strconv.AppendInt(nil, to, 10))
 }
 
-// writeMeta replaces the sidecar. It is synced where it carries what stands
-// nowhere else; otherwise one that is lost, empty or old after a power cut is
-// made anew, or valid for its own offset.
+// writeMeta replaces the sidecar. It is synced only when it holds facts that are
+// stored nowhere else. Otherwise no sync is needed: after a power cut it is rebuilt
+// if lost or empty, and an old one is valid for its own offset.
 func (h *Held) writeMeta(m meta) error {
 	data, err := encodeJSON(m)
 	switch {

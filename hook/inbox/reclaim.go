@@ -18,13 +18,13 @@ import (
 const (
 	reclaimAfter = 16 << 20 // acknowledged bytes not given back yet
 	blockSize    = 4096
-	// lateFor is how long a drained inbox that was moved aside is looked at
-	// for bytes of a writer that had opened it before; longer where one still
-	// has it open.
+	// lateFor is how long a drained inbox that was moved aside is watched for bytes
+	// from a writer that had opened it before; longer while such a writer still has
+	// it open.
 	lateFor = time.Minute
 )
 
-// errNoHoles means that the file system cannot give blocks back.
+// errNoHoles means that the file system cannot punch holes.
 var errNoHoles = errors.New("the file system cannot punch holes")
 
 // archive is a drained inbox that was moved aside.
@@ -34,12 +34,12 @@ type archive struct {
 	At   int64  `json:"at"`   // Unix seconds
 }
 
-// Reclaim gives the disk space of acknowledged entries back, once there are
-// 16 MiB of them. It punches a hole, which moves no offset; where that is not
-// possible it moves a drained inbox aside, copies what late writers still put
-// there, and removes it after a minute without any: call it again then, as long
-// as Reclaimable says so. A session may live meanwhile. It is not for the hook's
-// path.
+// Reclaim gives the disk space of acknowledged entries back, once there are 16 MiB
+// of them. It punches a hole, which changes no offset. Where that is not possible,
+// it moves a drained inbox aside, copies what late writers still write to it, and
+// removes it after a minute without any: call Reclaim again as long as Reclaimable
+// reports true. A session may live meanwhile. Hooks should not call it: it takes
+// too long.
 func (h *Held) Reclaim() error {
 	v, err := h.settle()
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *Held) Reclaim() error {
 		return h.watchArchive(v)
 	}
 	m := v.verdict.meta
-	// The window before the cursor stays, or the inbox would not be known.
+	// The window before the cursor stays, or the inbox could not be recognised.
 	to := max(0, v.verdict.cursor-window) &^ (blockSize - 1)
 	if v.source.file == nil || to-m.Punched < reclaimAfter {
 		return nil
@@ -66,16 +66,16 @@ func (h *Held) Reclaim() error {
 	return h.writeMeta(m)
 }
 
-// Reclaimable reports whether a Reclaim may have something to do: space to give
-// back, or an inbox that was moved aside and that late writers may still write
-// to. It reads one small file and needs no lock.
+// Reclaimable reports whether Reclaim may have something to do: space to give back,
+// or an inbox that was moved aside and may still be written to. It reads one small
+// file and needs no lock.
 func (q *Queue) Reclaimable() bool {
 	m, _, err := q.readMeta()
 	return err == nil && m != nil && (m.Archive != nil || m.Cursor-m.Punched >= reclaimAfter)
 }
 
-// punch gives the blocks before an offset back. It needs no sync: a hole that
-// a power cut undoes is only space.
+// punch gives the blocks before an offset back. It needs no sync: if a power cut
+// undoes the hole, only space is lost.
 func (h *Held) punch(to int64) (err error) {
 	file, err := h.dir.OpenFile(h.name, os.O_RDWR)
 	if err != nil {
@@ -85,8 +85,8 @@ func (h *Held) punch(to int64) (err error) {
 	return h.dir.Do(durable.Step{Verb: durable.Write, Name: h.name}, func() error { return punchHole(file, to) })
 }
 
-// archive moves a drained inbox aside that nobody has open for writing. The
-// next look finds none and starts a new generation.
+// archive moves a drained inbox aside if nobody has it open for writing. The next
+// look finds no inbox and starts a new generation.
 func (h *Held) archive(v *view) (err error) {
 	if v.flight != nil || v.verdict.cursor != v.source.size || written(v.source.file) {
 		return nil
@@ -115,7 +115,7 @@ func (h *Held) archive(v *view) (err error) {
 	return h.dir.Sync()
 }
 
-// watchArchive copies late lines and removes the archive when it is old.
+// watchArchive copies late lines, and removes the archive when it is old enough.
 func (h *Held) watchArchive(v *view) error {
 	m := v.verdict.meta
 	a := *m.Archive
@@ -154,10 +154,10 @@ func (h *Held) watchArchive(v *view) error {
 	return h.writeMeta(m)
 }
 
-// copyLate queues what was written to the archive after it was moved, and
-// returns how far it came. A last line without its newline counts once its
-// writer was quiet for a minute. A line that is too large is filed at once: its
-// bytes do not stay.
+// copyLate queues what was written to the archive after it was moved, and returns
+// how far it came. A last line without its newline counts once its writer was quiet
+// for a minute. A line that is too large is filed at once, because its bytes are
+// not kept.
 func (h *Held) copyLate(file *os.File, a archive, info fs.FileInfo, generation int64) (int64, error) {
 	from := a.Size
 	l := h.lines(file, from, info.Size(), h.maxEntry, mostInbox)

@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// defaultAttempts is how many attempts an entry gets.
+// defaultAttempts is the default of MaxAttempts.
 const defaultAttempts = 5
 
-// Recover deals with the entry in flight after its session is gone. It returns the
-// entry's record with the state that it went by: what Arrived found, and what
-// taken or heartbeat-rs's flag counts as.
+// Recover decides what happens to the entry in flight after its session is gone. It
+// returns the outcome, and the entry's record with the state that it based the
+// decision on: Arrived may have found a later one, and taken or heartbeat-rs's flag
+// may count as another.
 //
-// An entry whose turn was ended by a failure that passes stays as it is (Kept).
+// An entry whose turn was ended by a temporary failure stays as it is (Kept).
 //
-// It can be interrupted and called again at any point: what it decides
-// follows from the record, and it files and counts nothing twice.
+// Recover can be interrupted and called again at any point: its decision follows
+// from the record, and it files and counts nothing twice.
 func (o Orphaned) Recover(i Interruption) (Outcome, *InFlight, error) {
 	if i.Now.IsZero() {
 		i.Now = time.Now()
@@ -57,10 +58,10 @@ func (o Orphaned) Recover(i Interruption) (Outcome, *InFlight, error) {
 	return outcome, v.record(), nil
 }
 
-// theirTemporaries are the names under which heartbeat-rs writes anew.
+// theirTemporaries are heartbeat-rs's names for temporary files.
 var theirTemporaries = []string{".dead-letter.jsonl.tmp", ".in-flight.tmp", ".inbox-offset.tmp"}
 
-// sweep removes what killed processes left under temporary names, ours and
+// sweep removes temporary files that killed processes left, ours and
 // heartbeat-rs's.
 func (h *Held) sweep() {
 	err := h.dir.Sweep(time.Hour)
@@ -122,8 +123,8 @@ func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 // demonstrably reached no session.
 func (q *Queue) weigh(f *flight, i Interruption) (untaken bool, err error) {
 	if f.foreign {
-		// heartbeat-rs's flag says that the entry was about to be printed; it
-		// has no hook that would tell whether a tool ran.
+		// heartbeat-rs's flag says that the entry was about to be printed.
+		// heartbeat-rs has no hook that would tell whether a tool ran.
 		_, err := q.dir.Stat(respondedFile)
 		if err == nil {
 			f.State = Started
@@ -146,17 +147,17 @@ func (q *Queue) weigh(f *flight, i Interruption) (untaken bool, err error) {
 	switch {
 	case !f.Unwatched && !i.Unwatched || untaken:
 	case f.State == Taken, f.State == Offered && (arrived == Unknown || i.Policy.files()):
-		// A tool may have run for it, and nothing would tell.
+		// A tool may have run for it without anything telling us.
 		f.State = Started
 	}
 	return untaken, nil
 }
 
-// files reports whether an entry for which a tool may have run is filed: also
-// for a policy that is not known.
+// files reports whether the policy files an entry for which a tool may have run. An
+// unknown policy does.
 func (p OrphanPolicy) files() bool { return p != Retry && p != Drop }
 
-// bury files the entry in flight as a dead letter and passes it.
+// bury files the entry in flight as a dead letter and moves the cursor past it.
 func (h *Held) bury(v *view, why Reason, now time.Time) error {
 	if err := h.file([]DeadEntry{deadFlight(v.flight, why, now)}); err != nil {
 		return err

@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// RetryDead queues dead letters again, named by their delivery id, envelope's
-// id or entry id, and then takes them out of the dead letters. It returns how
-// many there were. Fragments and lines filed by reference cannot be queued
-// again: they are left, and named in the error. Calling it again after an
-// interruption queues nothing twice, but for lines that are not valid UTF-8 or
-// that only just fit max-entry: those are queued again as they are.
+// RetryDead queues dead letters again, named by their delivery id, envelope's id or
+// entry id, and then removes them from the dead letters. It returns how many there
+// were. Fragments, and lines filed by reference, cannot be queued again: they stay,
+// and the error names them. Calling it again after an interruption queues nothing
+// twice, except lines that are not valid UTF-8 or that only just fit max-entry:
+// those are queued again unchanged.
 func (h *Held) RetryDead(ids ...string) (int, error) {
 	if err := h.check(); err != nil {
 		return 0, err
@@ -30,15 +30,15 @@ func (h *Held) RetryDead(ids ...string) (int, error) {
 	return len(r.keys), errors.Join(append(r.refused, err)...)
 }
 
-// retries are dead letters that shall be queued again.
+// retries are dead letters to queue again.
 type retries struct {
 	lines   []retryLine
 	keys    map[string]bool
 	refused []error
 }
 
-// retryLine is a line to append. When it is marked its bytes cannot stand in
-// the inbox unless an interrupted retry has put them there.
+// retryLine is a line to append. When it is marked, only an interrupted retry can
+// have put its bytes into the inbox.
 type retryLine struct {
 	raw    []byte
 	marked bool
@@ -62,8 +62,8 @@ func (q *Queue) collectRetries(ids []string) (retries, error) {
 	return r, err
 }
 
-// retryOf is the line as which a dead letter is queued again: an envelope that
-// names the delivery, with the prompt, the id and the source that it had.
+// retryOf returns the line that queues a dead letter again: an envelope that names
+// the delivery, with the prompt, id and source that it had.
 func (q *Queue) retryOf(d *DeadEntry, raw []byte) retryLine {
 	got := decode(raw, d.StartOffset == 0)
 	line, err := encode(envelope{Heartbeat: 1, ID: got.id, Source: got.source, RetryOf: d.key(), Prompt: got.prompt})
@@ -74,8 +74,7 @@ func (q *Queue) retryOf(d *DeadEntry, raw []byte) retryLine {
 	return retryLine{raw: line, marked: true}
 }
 
-// appendRetries appends, with one write, the lines that do not stand in the
-// inbox yet.
+// appendRetries appends, with one write, the lines that are not in the inbox yet.
 func (h *Held) appendRetries(lines []retryLine) error {
 	missing := map[string]bool{} // :: marked line's entry id → it has to be appended
 	for _, l := range lines {
@@ -98,7 +97,7 @@ func (h *Held) appendRetries(lines []retryLine) error {
 	return h.appendRaw(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
 }
 
-// strikeOut forgets the lines that stand in the inbox.
+// strikeOut removes the lines that are already in the inbox from missing.
 func (q *Queue) strikeOut(missing map[string]bool) error {
 	s, err := q.openSource(os.O_RDONLY)
 	if err != nil || s.file == nil || len(missing) == 0 {

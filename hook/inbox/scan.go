@@ -13,22 +13,22 @@ import (
 // step is how much of the inbox is read at a time.
 const step = 64 << 10
 
-// What is read of a file at once, in bytes. An agent can make its files any
-// size, at no cost: a sparse one of 4 TB.
+// Limits, in bytes, on how much of a file is read at once. An agent can make its
+// files any size at no cost: a sparse one of 4 TB, for example.
 const (
-	// mostInbox bounds a look into the inbox: a million prompts of a kilobyte.
+	// mostInbox bounds one read of the inbox: a million prompts of a kilobyte.
 	mostInbox = 1 << 30
-	// mostFind bounds the search for the last line that was acknowledged.
+	// mostFind bounds the search for the last acknowledged line.
 	mostFind = 64 << 20
-	// mostRecords bounds a reading of dead letters, replies or ids.
+	// mostRecords bounds one read of dead letters, replies or ids.
 	mostRecords = 256 << 20
 )
 
-// ErrTooMuch means that a file holds more than is read of it at once.
+// ErrTooMuch means that a file is larger than what is read of it at once.
 var ErrTooMuch = errors.New("the file holds more than is read of it")
 
-// line is a stretch of the inbox up to and including a newline. Of empty lines
-// that follow each other, a whole run may be one.
+// line is a stretch of the inbox up to and including a newline. A run of empty
+// lines may be returned as one line.
 type line struct {
 	start, end int64
 	raw        []byte // without the newline; valid until the next line is read
@@ -38,8 +38,8 @@ type line struct {
 	sum        string // entry id of a line that is too large
 }
 
-// lines reads an inbox forward with bounded memory: a line over max is
-// hashed, not kept.
+// lines reads an inbox forward with bounded memory: a line over max is hashed, not
+// kept.
 type lines struct {
 	r    io.ReaderAt
 	next int64 // offset of the first byte not returned yet
@@ -56,13 +56,14 @@ type lines struct {
 	bare bool            // lines over max are passed over, not hashed
 }
 
-// lines reads a file until ctx of Within ends, and at most so many bytes.
+// lines reads a file until the context given to Within ends, and at most most
+// bytes.
 func (q *Queue) lines(r io.ReaderAt, from, size, limit, most int64) *lines {
 	return &lines{r: r, next: from, size: size, max: limit, offset: from, ctx: q.ctx, left: most}
 }
 
-// read returns the next line; io.EOF means that nothing is left. An
-// incomplete line is the last one.
+// read returns the next line; io.EOF means that nothing is left. Only the last line
+// can be incomplete.
 func (l *lines) read() (line, error) {
 	if l.next >= l.size {
 		return line{}, io.EOF
@@ -122,8 +123,7 @@ scan:
 	return got, nil
 }
 
-// passEmpty passes the newlines that come next and have been read, and
-// returns how many.
+// passEmpty skips the newlines that come next in the buffer, and returns how many.
 func (l *lines) passEmpty() (n int64) {
 	for l.from < len(l.buf) && l.buf[l.from] == '\n' {
 		l.from++
@@ -159,7 +159,7 @@ func (l *lines) fill() error {
 	return err
 }
 
-// id is the entry id of a line, kept or not.
+// id returns the entry id of a line, whether its bytes were kept or not.
 func (l line) id() string {
 	if l.tooLarge {
 		return l.sum
