@@ -41,8 +41,8 @@ func (r *rig) restore(agent string) {
 	}
 }
 
-// TestABackupThatIsPutBackIsRecoveredIn, at the worst moments: what was in
-// flight in it kept its agent from starting anything.
+// TestABackupThatIsPutBackIsRecoveredIn, at the worst moments: a session was
+// started beside what was in flight in it, and failed.
 func TestABackupThatIsPutBackIsRecoveredIn(t *testing.T) {
 	t.Parallel()
 	for name, when := range map[string]func(t *testing.T, r *rig){
