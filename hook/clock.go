@@ -2,15 +2,15 @@ package hook
 
 import "time"
 
-// Clock is a moment as two clocks tell it: the wall's, which people and time
-// servers set, and the system's since its start, which only counts.
+// Clock is one moment on two clocks: the wall clock, which people and time servers
+// set, and the system's clock since boot, which only counts up.
 type Clock struct {
 	Wall   time.Time     `json:"wall"`
 	Uptime time.Duration `json:"uptime"` // nanoseconds, without time asleep (CLOCK_MONOTONIC)
 	Boot   string        `json:"boot"`   // of the start that Uptime counts from
 }
 
-// readClock reads both. Where the system does not tell, it is zero.
+// readClock reads both clocks. Where the system has no uptime, it is zero.
 func readClock() Clock {
 	up, boot := uptime()
 	if boot == "" {
@@ -19,13 +19,13 @@ func readClock() Clock {
 	return Clock{Wall: time.Now(), Uptime: up, Boot: boot}
 }
 
-// stepped is how far the wall clock must be off to have been set. Less is what
-// reading two clocks takes, or a slow correction.
+// stepped is how far the wall clock must be off to count as set. Smaller
+// differences come from reading two clocks, or from a slow correction.
 const stepped = time.Second
 
-// carry brings a time that was noted by the old clock into the present one, so
-// that what has passed since is what the uptime says, however the wall clock
-// was set meanwhile, and keeps so in this process.
+// carry converts a time that was noted with the old clock to the present one, so
+// that the uptime decides how much time has passed, however the wall clock was set
+// since. The result also stays right for the life of this process.
 func (now Clock) carry(t time.Time, old Clock) time.Time {
 	if t.IsZero() {
 		return t
@@ -49,7 +49,7 @@ func (r *Record) carry(now Clock) {
 	r.Clock = now
 }
 
-// times are all those of the record.
+// times returns pointers to all times of the record.
 func (r *Record) times() []*time.Time {
 	all := []*time.Time{
 		&r.StartedAt, &r.BoundAt, &r.Since, &r.LastEventAt, &r.BackgroundSince, &r.TypedAt, &r.EndedAt,

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// uptime reads CLOCK_MONOTONIC (clock_gettime(2)) and which start of the system
-// it counts from.
+// uptime reads CLOCK_MONOTONIC (clock_gettime(2)) and the id of the boot that it
+// counts from.
 func uptime() (up time.Duration, boot string) {
 	const monotonic = 1
 	var ts syscall.Timespec

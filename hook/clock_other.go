@@ -4,5 +4,5 @@ package hook
 
 import "time"
 
-// uptime is not told here: a wall clock that is set moves what was noted.
+// uptime is unknown here: times that were noted move when the wall clock is set.
 func uptime() (up time.Duration, boot string) { return 0, "" }

@@ -11,7 +11,7 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// evidence says whether the transcript holds the hand-over of the entry in flight.
+// evidence says whether the transcript shows the hand-over of the entry in flight.
 type evidence int
 
 const (
@@ -20,38 +20,39 @@ const (
 	present
 )
 
-// facts are what a decision is made of. Nothing else is looked at.
+// facts are everything that a decision depends on.
 type facts struct {
 	now   time.Time
 	event *client.Event
-	// handOvers is how many the session had when the hook was called.
+	// handOvers is how many hand-overs the session had had when the hook was
+	// called.
 	handOvers int
 	client    Process         // that called the hook
 	flight    *inbox.InFlight // nil when nothing of this session is in flight
-	// kickoff is the prompt the session was started with, when the entry in
-	// flight went with it.
+	// kickoff is the prompt that the session was started with, when the entry in
+	// flight was handed over in it.
 	kickoff  string
 	evidence evidence
 }
 
-// decision is what an event means for the entry in flight. What it means for
-// the session is written into the record.
+// decision says what an event means for the entry in flight. What it means for the
+// session is written to the record.
 type decision struct {
-	// look asks for the transcript, as far as it is written or, with
-	// patience, for as long as it may be written behind; the decision is
-	// then made anew with the evidence.
+	// look asks for the transcript: as it is now or, with patience, waiting for
+	// what the client may still write. The decision is then made again with the
+	// evidence.
 	look     bool
 	patience time.Duration
 
 	advance inbox.State // "" for none
-	// goesOn is true when the session demonstrably goes on with an entry whose
-	// turn a failure had ended.
+	// goesOn is true when the session demonstrably continues an entry whose turn a
+	// failure had ended.
 	goesOn bool
 	// failure is the API failure that has ended the entry's turn, or "".
 	failure string
 	// acknowledge, when not nil, says that the entry is done.
 	acknowledge *inbox.Acknowledgement
-	// again is true when the entry did not arrive and is to be offered anew.
+	// again is true when the entry did not arrive and must be offered again.
 	again bool
 	// next is true when the session can take the next entry.
 	next bool
@@ -97,9 +98,9 @@ func decide(r *Record, f facts) decision {
 	return decision{}
 }
 
-// bind ties the session to the client process of its first event. That is
-// its SessionStart, or what came after it when that hook was killed; a nested
-// client can only come later.
+// bind ties the session to the client process of its first event. That event is
+// SessionStart, or a later one when its hook was killed; a nested client can only
+// come later.
 func bind(r *Record, f facts) {
 	if r.BoundAt.IsZero() {
 		r.Client, r.BoundAt = f.client, f.now
@@ -107,8 +108,8 @@ func bind(r *Record, f facts) {
 	}
 }
 
-// stray reports whether an event of the bound process belongs to another
-// conversation than the one that is followed.
+// stray reports whether an event of the bound process belongs to a conversation
+// other than the one that is followed.
 func stray(r *Record, p *client.Event) bool {
 	return !r.BoundAt.IsZero() && p.Name != client.SessionStart && p.SessionID != r.ClientSession
 }
@@ -129,7 +130,8 @@ func decideSessionStart(r *Record, f facts) decision {
 	r.ClientSession, r.Transcript = f.event.SessionID, f.event.Transcript
 	switch {
 	case f.event.Cause == "compact":
-		// In the middle of a turn, or after one: what it was doing goes on.
+		// A compaction in the middle of a turn, or after one: the session continues
+		// what it was doing.
 	case r.Phase == Starting || r.Phase == Ending:
 	default:
 		// /clear or /resume by a person: no Stop will come for it.
@@ -154,19 +156,20 @@ func decideUserPromptSubmit(r *Record, f facts) decision {
 	case client.SamePrompt(f.event.Prompt, f.kickoff):
 		return decision{advance: inbox.Taken}
 	case first && strings.HasPrefix(strings.TrimSpace(f.event.Prompt), strings.TrimSpace(handover.KickoffPrompt(""))):
-		// Given again it would be done twice.
+		// Handing it over again would do it twice.
 		return decision{advance: inbox.Taken, log: "entry " + f.flight.DeliveryID + " reached the model changed: " +
 			"the client does not carry every character of a prompt argument"}
 	}
 	return decision{}
 }
 
-// awaitsGoingOn reports whether the session was started to go on with the entry
-// in flight, and nothing shows yet that it does.
+// awaitsGoingOn reports whether the session was started to continue the entry in
+// flight, and nothing shows yet that it does.
 func awaitsGoingOn(f *inbox.InFlight) bool { return f.Via == inbox.ViaResume && f.Failure != "" }
 
-// beginTurn notes that the model works. A ruling for lack of work is taken
-// back: a background task that has just finished starts a turn.
+// beginTurn records that the model is working. A ruling that the session ends for
+// lack of work is taken back: a background task that has just finished may have
+// started the turn.
 func beginTurn(r *Record, now time.Time) {
 	switch {
 	case r.Ruling == nil:
@@ -177,8 +180,8 @@ func beginTurn(r *Record, now time.Time) {
 	case r.Phase != Starting:
 		return
 	}
-	// Of a session that was told to finish before its first turn had begun,
-	// the ruling stands: it ends when this turn does.
+	// The session was told to finish before its first turn began. That ruling
+	// stands: the session ends after this turn.
 	leave(r, Turn, now)
 }
 
@@ -259,14 +262,14 @@ func decideStop(r *Record, f facts) decision {
 	}}
 }
 
-// twin reports whether the entry in flight was handed over after this Stop hook
-// was called: then it cannot be the Stop that follows, but is the same one's, of
-// a hook that is installed twice.
+// twin reports whether the entry in flight was handed over after this Stop hook was
+// called. Then this call cannot be the Stop that follows the hand-over; it belongs
+// to the same Stop, because the hook is installed twice.
 func twin(r *Record, f facts) bool {
 	return f.flight.Via == inbox.ViaStop && f.flight.State == inbox.Offered && r.HandOvers != f.handOvers
 }
 
-// noteTasks keeps what runs in the background and since when.
+// noteTasks records which tasks run in the background, and since when.
 func noteTasks(r *Record, running []string, now time.Time) {
 	r.BackgroundTasks = running
 	switch {
@@ -277,11 +280,11 @@ func noteTasks(r *Record, running []string, now time.Time) {
 	}
 }
 
-// KeepReply is as much of an agent's last message as a session record keeps: a
-// little more than the outbox, which has to say where it has not all of it.
+// KeepReply cuts an agent's last message to what a session record keeps: a little
+// more than the outbox keeps, so that the outbox can tell that it was cut.
 func KeepReply(text string) string { return Cut(text, inbox.MaxReply+utf8.UTFMax) }
 
-// Cut returns at most limit bytes of a text, and no half of a character.
+// Cut returns at most limit bytes of a text without splitting a character.
 func Cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -289,7 +292,8 @@ func Cut(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "")
 }
 
-// reply is the agent's last message, or the one before its background tasks.
+// reply returns the agent's last message, or the one from before its background
+// tasks.
 func reply(r *Record, p *client.Event) string {
 	if p.LastMessage != "" {
 		return p.LastMessage
@@ -297,8 +301,8 @@ func reply(r *Record, p *client.Event) string {
 	return r.LastReply
 }
 
-// decideStopFailure: the client gave up on the API, and the turn is over. The
-// entry is marked with it where the conversation demonstrably has it.
+// decideStopFailure: the client gave up on the API, and the turn is over. The entry
+// is marked with the failure if it is demonstrably part of the conversation.
 func decideStopFailure(r *Record, f facts) decision {
 	leave(r, Ending, f.now)
 	kind := foreign.Short(client.Claude.Hooks.Failure(f.event), maxFailure)
@@ -327,7 +331,7 @@ func decideStopFailure(r *Record, f facts) decision {
 	return d
 }
 
-// maxFailure bounds the kind of a failure, which is a word.
+// maxFailure bounds the name of a kind of failure, which is one word.
 const maxFailure = 100
 
 func decideNotification(r *Record, f facts) decision {

@@ -9,10 +9,10 @@ import (
 	"heartbeat/hook/client"
 )
 
-// deliver hands a text to the client in one write and returns the exit
-// status that belongs to it. With an error the client got nothing that it
-// honours: it takes stderr for a prompt after status 2 only, and no part of a
-// JSON document (measured in 2.1.329).
+// deliver hands a text to the client in one write and returns the exit status that
+// belongs to it. After an error the client got nothing that it acts on: it takes
+// stderr for a prompt after status 2 only, and no part of a JSON document (measured
+// in 2.1.329).
 func deliver(c Call, how Deliver, text string) (int, error) {
 	crashPoint("delivering")
 	if how == DeliverStderr {

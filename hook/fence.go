@@ -12,7 +12,7 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// fence says whose call this is.
+// fence decides whether a hook call belongs to our live session.
 type fence struct {
 	home   string
 	terms  *Terms
@@ -20,11 +20,11 @@ type fence struct {
 }
 
 // passes reports whether the call belongs to the live session in home: the
-// environment has its token, it has not ended, its shim lives, and the client
-// is the process that was bound at its first event, if one was. Everything
-// else (a person's claude in the same directory, a nested claude -p that
-// inherited the environment, a client whose shim died) is none of our
-// business. The record comes back as it was read.
+// environment has its token, it has not ended, its shim lives, and the client is
+// the process that was bound at its first event, if one was. Everything else (a
+// person's claude in the same directory, a nested claude -p that inherited the
+// environment, a client whose shim died) does not concern us. The record is
+// returned as it was read.
 func (f *fence) passes(getenv func(string) string) (*Record, bool) {
 	token := getenv(EnvSession)
 	f.home = getenv(EnvHome)
@@ -61,8 +61,8 @@ func (f *fence) passes(getenv func(string) string) (*Record, bool) {
 	return r, true
 }
 
-// lives reports whether this is the record of the live session with a token,
-// whose folder .heartbeat is home.
+// lives reports whether this is the record of the live session that has this token
+// and whose .heartbeat folder is home.
 func (r *Record) lives(token string, home *durable.Folder) bool {
 	if subtle.ConstantTimeCompare([]byte(TokenHash(token)), []byte(r.TokenHash)) != 1 ||
 		r.Phase == Ended || !filepath.IsAbs(r.Inbox) {
@@ -79,7 +79,7 @@ func (r *Record) lives(token string, home *durable.Folder) bool {
 	return inbox.SessionLivesIn(beside)
 }
 
-// caller names the client that runs this hook, a nested one, too.
+// caller returns the client that runs this hook, which may be a nested one.
 func caller(getenv func(string) string) (Process, error) {
 	pid, err := strconv.Atoi(getenv(client.Claude.Variables.Caller))
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// goOn is the rest of a Stop: the next entry, the end, or waiting for work.
+// goOn does the rest of a Stop: it hands over the next entry, lets the turn end, or
+// waits for work.
 func (t *tick) goOn(d decision) int {
 	var entry *inbox.Entry
 	if !d.again {
@@ -29,7 +30,7 @@ func (t *tick) goOn(d decision) int {
 	return 0
 }
 
-// next returns the next entry, or nil when none is queued. It is false when
+// next returns the next entry, or nil when none is queued. It returns false when
 // the queue cannot tell.
 func (t *tick) next() (*inbox.Entry, bool) {
 	entry, err := t.Next()
@@ -43,15 +44,15 @@ func (t *tick) next() (*inbox.Entry, bool) {
 	return nil, false
 }
 
-// giveUp lets the turn end without anything: no hook of the session hands it
-// something later.
+// giveUp lets the turn end with nothing handed over; no hook will hand anything to
+// the session later.
 func (t *tick) giveUp() int {
 	leave(t.Record, Unattended, time.Now())
 	t.save()
 	return 0
 }
 
-// handOver offers the entry, or with nil the one in flight again, durably,
+// handOver durably offers the entry, or the one in flight again when entry is nil,
 // and then gives it to the client.
 func (t *tick) handOver(entry *inbox.Entry) int {
 	if !lives(t.client) {
@@ -80,8 +81,8 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 	return t.speak(handover.PromptFor(flight, entry.Prompt), flight)
 }
 
-// speak ends a Stop with a text for the next turn: that of an entry that was
-// offered, or nil. An offer that the client did not get is taken back.
+// speak ends a Stop with a text for the next turn. offered is the entry that the
+// text is for, or nil. If the client did not get the text, the offer is taken back.
 func (t *tick) speak(text string, offered *inbox.InFlight) int {
 	leave(t.Record, Turn, time.Now())
 	t.Record.Spoke = true

@@ -25,8 +25,8 @@ type wired struct {
 	options
 	call  Call
 	event *client.Event // nil without one that is whole
-	// client is who called, where that is known, and parent our parent process
-	// then: a shell, or the client itself.
+	// client is the calling client, where it is known; parent is then our parent
+	// process: a shell, or the client itself.
 	client Process
 	parent int
 	queue  *inbox.Queue
@@ -34,8 +34,8 @@ type wired struct {
 	last   *inbox.InFlight // what was acknowledged
 }
 
-// wiredStop is the hand-wired form. It fails open: whatever goes wrong is
-// said, and the stop is approved.
+// wiredStop is the hand-wired form. It fails open: when something goes wrong, it
+// reports that and approves the stop.
 func wiredStop(c Call, args []string) (status int) {
 	o, err := parseStop(args)
 	if err != nil {
@@ -70,8 +70,8 @@ func wiredStop(c Call, args []string) (status int) {
 	return w.stop()
 }
 
-// read reads the payload. heartbeat-rs never read one, so there may be none. It
-// is false for one that was cut off: who wrote it has ended.
+// read reads the payload. There may be none, because heartbeat-rs never read one.
+// It returns false for a payload that was cut off: its writer has ended.
 func (w *wired) read() bool {
 	p, err := readPayload(w.call.Stdin, payloadPatience)
 	switch {
@@ -86,7 +86,7 @@ func (w *wired) read() bool {
 	return true
 }
 
-// alive reports whether somebody is there to hand something over to.
+// alive reports whether there is still a client to hand something over to.
 func (w *wired) alive() bool {
 	if w.client.PID != 0 {
 		return lives(w.client)
@@ -94,7 +94,8 @@ func (w *wired) alive() bool {
 	return os.Getppid() == w.parent
 }
 
-// flagError says what is wrong with the command line. The status is never 2.
+// flagError reports what is wrong with the command line. The exit status is never
+// 2.
 func flagError(c Call, err error) int {
 	if errors.Is(err, errHelp) {
 		_, _ = c.Stdout.Write([]byte(usage))
@@ -104,8 +105,8 @@ func flagError(c Call, err error) int {
 	return 1
 }
 
-// say reports in hook.log, and on stderr as heartbeat-rs does, unless that
-// carries entries.
+// say writes a message to hook.log, and to stderr as heartbeat-rs does, unless
+// stderr carries entries.
 func (w *wired) say(format string, args ...any) {
 	logLine(filepath.Dir(w.inbox), format, args...)
 	if w.deliver != DeliverStderr {
@@ -113,7 +114,7 @@ func (w *wired) say(format string, args ...any) {
 	}
 }
 
-// sayNotes reports what the queue put right.
+// sayNotes reports what the queue repaired.
 func (w *wired) sayNotes() {
 	for _, note := range w.queue.Notes() {
 		w.say("%s", note)
@@ -134,7 +135,7 @@ func (w *wired) approve(err error) int {
 	return 0
 }
 
-// touch sets a file's time, or makes it. It opens nothing that is there.
+// touch sets a file's time, or creates the file. It never opens an existing file.
 func touch(path string) error {
 	now := time.Now()
 	err := os.Chtimes(path, now, now)
@@ -186,7 +187,7 @@ func (w *wired) stop() int {
 }
 
 // settle finds out what the Stop means for the entry in flight, and acknowledges
-// it where that is so.
+// the entry if it is done.
 func (w *wired) settle(held *inbox.Held) (wiredVerdict, error) {
 	flight, err := held.InFlight()
 	if err != nil || flight == nil {
@@ -215,7 +216,7 @@ func (w *wired) settle(held *inbox.Held) (wiredVerdict, error) {
 	return v, err
 }
 
-// wiredVerdict is what a hand-wired Stop means for the entry in flight.
+// wiredVerdict says what a hand-wired Stop means for the entry in flight.
 type wiredVerdict int
 
 const (
@@ -229,10 +230,10 @@ const (
 // holds reports whether nothing may be handed over.
 func (v wiredVerdict) holds() bool { return v >= wiredTwin }
 
-// judge: of an entry that was offered to no session that is known, the next call
-// acknowledges, as in heartbeat-rs; otherwise proof is asked. The same client
-// is the same session, also when a person has begun another conversation in it
-// (/clear).
+// judge decides what the call means for the entry in flight. An entry that was
+// offered to an unknown session is acknowledged by the next call, as in
+// heartbeat-rs; otherwise proof is required. The same client counts as the same
+// session, even when a person has started another conversation in it (/clear).
 func (w *wired) judge(f *inbox.InFlight) wiredVerdict {
 	p := w.event
 	switch {
@@ -256,10 +257,10 @@ func (w *wired) judge(f *inbox.InFlight) wiredVerdict {
 	return wiredAgain
 }
 
-// errGone means that nobody is there any more.
+// errGone means that the client has ended.
 var errGone = errors.New("the client has ended: nothing is handed over")
 
-// offer records the next entry as offered, or the one in flight again, and
+// offer records the next entry as offered, or offers the one in flight again, and
 // returns its text.
 func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.InFlight, err error) {
 	if !w.alive() {
@@ -284,8 +285,8 @@ func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.I
 	return handover.PromptFor(f, e.Prompt), f, nil
 }
 
-// hand gives a text to the client: that of an entry that was offered, or nil.
-// An offer that the client did not get is taken back.
+// hand gives a text to the client. offered is the entry that the text is for, or
+// nil. If the client did not get the text, the offer is taken back.
 func (w *wired) hand(text string, offered *inbox.InFlight) int {
 	status, err := deliver(w.call, w.deliver, text)
 	if err == nil {
@@ -335,8 +336,8 @@ func (w *wired) wait() int {
 	return 0
 }
 
-// replyOf is what a hand-wired session has answered. What the Stop before has
-// said stands in the outbox.
+// replyOf returns the answer of a hand-wired session. The answer at the Stop before
+// is in the outbox.
 func (w *wired) replyOf(f *inbox.InFlight) string {
 	reply := w.event.LastMessage
 	if last, err := w.queue.LastReply(); err != nil || reply == "" || last != Cut(reply, inbox.MaxReply) {

@@ -88,14 +88,14 @@ func (o *options) parse(set *flag.FlagSet, args []string) error {
 	if o.inbox, err = filepath.Abs(o.inbox); err != nil {
 		return err
 	}
-	// The folder's path may lead over links; from here on none is followed.
+	// The folder's path may contain links; from here on no link is followed.
 	if real, err := filepath.EvalSymlinks(filepath.Dir(o.inbox)); err == nil {
 		o.inbox = filepath.Join(real, filepath.Base(o.inbox))
 	}
 	return nil
 }
 
-// chosen is a flag that takes one of a few words.
+// chosen is a flag whose value is one of a few words.
 type chosen[T ~string] struct {
 	value *T
 	words []T

@@ -16,9 +16,9 @@ var errHelp = flag.ErrHelp
 // recoverPatience is how long recover waits for the hook lock.
 const recoverPatience = 5 * time.Second
 
-// recoverOrphan is the "recover" form: it deals with the entry that a dead
-// session left in flight and says on stderr what it did. It ends with 0, or
-// with 1 when nothing could be decided or a session lives.
+// recoverOrphan is the "recover" form: it recovers the entry that a dead session
+// left in flight and reports on stderr what it did. It exits with 0, or with 1 when
+// it could decide nothing or a session is alive.
 func recoverOrphan(c Call, args []string) int {
 	o, err := parseRecover(args)
 	if err != nil {
@@ -37,7 +37,8 @@ func recoverOrphan(c Call, args []string) int {
 	return 0
 }
 
-// recoverQueue recovers the queue that the flags name, and says what was put right.
+// recoverQueue recovers the queue that the flags name, and reports what was
+// repaired.
 func recoverQueue(o options, say func(string)) (outcome inbox.Outcome, flight *inbox.InFlight, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), recoverPatience)
 	defer cancel()

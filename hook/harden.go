@@ -13,21 +13,21 @@ import (
 // as a shell reports it.
 const statusQuit = 128 + int(syscall.SIGQUIT)
 
-// maxStack is far above what the deepest JSON takes.
+// maxStack is far more than parsing the deepest JSON needs.
 const maxStack = 64 << 20
 
 var hardenOnce sync.Once
 
-// harden sees to it that nothing but a handed-over entry ends this process
-// with 2, which the client takes for "stderr is a prompt". A Go program ends
-// with 2 after a panic, a fatal runtime error and SIGQUIT unless the traceback
-// level is "crash": then it is SIGABRT (runtime documentation, GOTRACEBACK).
+// harden makes sure that this process exits with 2 only for a handed-over entry,
+// because the client takes 2 to mean "stderr is a prompt". A Go program exits with
+// 2 after a panic, a fatal runtime error and SIGQUIT, unless the traceback level is
+// "crash": then it dies of SIGABRT (runtime documentation, GOTRACEBACK).
 func harden() {
 	debug.SetTraceback("crash")
 	hardenOnce.Do(func() {
-		// A runaway recursion ends in a moment, not after the default gigabyte.
+		// A runaway recursion must end soon, not only at the default gigabyte.
 		debug.SetMaxStack(maxStack)
-		// A closed pipe is an error to look at, not a death.
+		// A write to a closed pipe must return an error, not kill the process.
 		signal.Ignore(syscall.SIGPIPE)
 		quit := make(chan os.Signal, 1)
 		signal.Notify(quit, syscall.SIGQUIT)
@@ -38,14 +38,14 @@ func harden() {
 	})
 }
 
-// quiet takes file descriptor 2 away from the runtime, so that no stack
-// reaches the client, and returns where entries go instead. Writers that are
-// not the process's own stderr come back as they are.
+// quiet takes file descriptor 2 away from the runtime, so that no stack trace
+// reaches the client, and returns a writer for entries. It returns any writer other
+// than the process's own stderr unchanged.
 func quiet(stderr io.Writer) io.Writer {
 	if stderr != io.Writer(os.Stderr) {
 		return stderr
 	}
-	// SIGABRT shall leave no core file in the agent's directory.
+	// SIGABRT must not leave a core file in the agent's directory.
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

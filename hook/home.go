@@ -6,13 +6,13 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// openHome opens an agent's folder .heartbeat, which the agent may have replaced
-// by anything.
+// openHome opens an agent's .heartbeat folder. The agent may have replaced it with
+// anything.
 func openHome(home string) (*durable.Folder, error) {
 	return durable.OpenBelow(filepath.Dir(home), home)
 }
 
-// inHome does something with a folder .heartbeat.
+// inHome runs do on an opened .heartbeat folder.
 func inHome(home string, do func(f *durable.Folder) error) (err error) {
 	f, err := openHome(home)
 	if err != nil {

@@ -3,15 +3,15 @@
 // an entry is handed over. It imports the standard library only, because it
 // starts at every tool call and at the end of every turn.
 //
-// Exit status 2 means "stderr is a prompt". Nothing here may end with 2, or
-// write to stderr, for any other cause.
+// Exit status 2 means "stderr is a prompt". Nothing here may exit with 2, or write
+// to stderr, for any other reason.
 package hook
 
 import (
 	"io"
 )
 
-// Process environment of one hook call, so that tests can make one.
+// Call is the process environment of one hook call, so that tests can build one.
 type Call struct {
 	Args   []string // without the program's name
 	Stdin  io.Reader
@@ -25,8 +25,8 @@ type Call struct {
 // payload), "recover", or flags (--inbox …) for heartbeat-rs's hand-wired Stop
 // hook.
 //
-// It never ends with 2 for another cause than an entry on stderr; where the
-// Call's Stderr is the process's own, nothing else can write to it either.
+// It exits with 2 only when an entry is on stderr; where the Call's Stderr is the
+// process's own, nothing else can write to it either.
 func Main(c Call) int {
 	if isForeign(c) {
 		return 0
@@ -49,9 +49,10 @@ func Main(c Call) int {
 	return wiredStop(c, args)
 }
 
-// isForeign reports whether a generated entry was called by a client that has no
-// session of ours. Nothing has run that could end with 2, and leaving before
-// the signals are taken saves a fifth of the time of each of its tool calls.
+// isForeign reports whether a generated hook was called by a client that does not
+// belong to a session of ours. At this point nothing has run that could exit with
+// 2, and returning before the signal handlers are set up saves a fifth of the time
+// at each tool call of such a client.
 func isForeign(c Call) bool {
 	return len(c.Args) > 0 && c.Args[0] == "hook" && len(flagsOf(c.Args[1:])) == 0 && c.Getenv(EnvSession) == ""
 }

@@ -27,7 +27,8 @@ func logLine(home, format string, args ...any) {
 	_, _ = f.WriteString(line + "\n")
 }
 
-// openLog opens hook.log. One that is full, or no file, becomes the older one.
+// openLog opens hook.log. A full log, or something that is not a file, is renamed
+// to the older name first.
 func openLog(home string) (file *os.File, err error) {
 	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE
 	err = inHome(home, func(f *durable.Folder) error {

@@ -2,5 +2,5 @@
 
 package hook
 
-// notify has no counterpart here: the caller polls.
+// notify is not available here: the caller polls.
 func notify(...string) (changed <-chan struct{}, stop func()) { return nil, func() {} }

@@ -12,10 +12,10 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// goneOn notes that the client goes on after a Stop at which we let it end, or
-// not we alone: others are the hooks that had it. Where that is learned the
-// session hands nothing more over, as theirs and ours would go out together and
-// the entry before be taken for done.
+// goneOn records that the client went on after a Stop at which we let it end, or
+// that others beside us made it go on: others are their command lines. Under the
+// rule learn the session hands over nothing more from then on: otherwise their text
+// and ours would go out together, and the entry before would be taken for done.
 func (r *Record) goneOn(others []string, now time.Time) {
 	for _, command := range others {
 		if len(r.Gates) < handover.MaxGates {
@@ -33,15 +33,15 @@ func (r *Record) goneOn(others []string, now time.Time) {
 // strangers reports whether other Stop hooks run beside ours.
 func (r *Record) strangers() bool { return r.Policy.ForeignStopHooks || r.Prolonged }
 
-// Gated reports whether the session takes one entry: a hook is known to have the
-// client go on, from before or by now.
+// Gated reports whether the session takes one entry only, because a hook is known
+// to make the client go on, from an earlier session or this one.
 func (r *Record) Gated() bool {
 	return r.Policy.Gated || r.Prolonged && r.Policy.Foreign == ForeignLearn
 }
 
-// heedOthers learns, at a Stop, from the transcript whether other Stop hooks had
-// the client go on since the one before. The lock is not held while we look. It
-// is false when the lock, or the session, was lost meanwhile.
+// heedOthers finds out from the transcript, at a Stop, whether other Stop hooks
+// made the client go on since the last Stop. The lock is released while it reads.
+// It returns false when the lock, or the session, was lost meanwhile.
 func (t *tick) heedOthers() bool {
 	r := t.Record
 	if t.event.Name != client.Stop || t.event.AgentID != "" || t.event.Cut || r.HandOvers != t.handOvers {
@@ -82,7 +82,7 @@ func (t *tick) heedOthers() bool {
 	return true
 }
 
-// lastSaid is the text with which our last Stop hook had the client go on.
+// lastSaid returns the text with which our last Stop hook made the client go on.
 func (t *tick) lastSaid() string {
 	flight, err := t.InFlight()
 	if err != nil || flight == nil {
@@ -91,11 +91,10 @@ func (t *tick) lastSaid() string {
 	return handover.PromptFor(flight, flight.Prompt())
 }
 
-// settles reports whether the entry at whose Stop we are is done only once it is
-// known that no other Stop hook has the client go on. next says that another one
-// is queued. Where we hand over or wait there is nothing to wait for but the next
-// Stop: the entry is done now, unless other hooks are known to have the client go
-// on.
+// settles reports whether the entry of this Stop is done only once it is known that
+// no other Stop hook makes the client go on. next says that another entry is
+// queued. Where we hand over or wait, only the next Stop could tell, so the entry
+// is done now, unless other hooks are known to make the client go on.
 func settles(r *Record, next bool, now time.Time) bool {
 	p := r.Policy
 	switch {
@@ -109,7 +108,7 @@ func settles(r *Record, next bool, now time.Time) bool {
 	return !next && p.Mode != Persist && r.Attached == 0
 }
 
-// settle lets the turn end, and leaves it to the shim to say whether it did.
+// settle lets the turn end; the shim then finds out whether it really did.
 func (t *tick) settle(a *inbox.Acknowledgement) int {
 	r := t.Record
 	flight, err := t.Advance(inbox.Taken, t.event.PromptID)
@@ -127,26 +126,26 @@ func (t *tick) settle(a *inbox.Acknowledgement) int {
 	return 0
 }
 
-// letGo notes that a turn ends at which nothing was handed over. Where there are
-// other Stop hooks the client may go on: the shim says whether it did not.
+// letGo records that a turn ends with nothing handed over. Where there are other
+// Stop hooks the client may go on: the shim finds out.
 func (t *tick) letGo() {
 	if r := t.Record; r.strangers() && r.Phase == Ending && r.Ruling != nil && r.Ruling.Why != EndRunaway {
 		leave(r, Settling, time.Now())
 	}
 }
 
-// runsAway reports whether the session has had as many turns as it may without
-// an acknowledgement.
+// runsAway reports whether the session has reached the limit of turns without an
+// acknowledgement.
 func runsAway(r *Record) bool {
 	return r.Policy.MaxContinuations > 0 && r.Continuations >= r.Policy.MaxContinuations
 }
 
-// holdRunaway is how long the Stop of a runaway is held open. The shim ends the
-// client meanwhile, which makes no model call while a Stop hook runs.
+// holdRunaway is how long the Stop of a runaway session is held open. The client
+// makes no model call while a Stop hook runs, and the shim ends it meanwhile.
 const holdRunaway = 30 * time.Second
 
-// NameHooks names hooks, by their command lines, within a line that people read:
-// the first two of them, and no more of each than tells it from others.
+// NameHooks names hooks by their command lines, for a message to a person: the
+// first two of them, each shortened as far as it can still be told from the others.
 func NameHooks(commands []string) string {
 	var names []string
 	for i, command := range commands {
@@ -159,7 +158,7 @@ func NameHooks(commands []string) string {
 	return cmp.Or(strings.Join(names, "; "), "another Stop hook")
 }
 
-// runAway ends the session. What other hooks have said by now would be the next
+// runAway ends the session: what other hooks said by now would become the next
 // turn.
 func (t *tick) runAway() int {
 	r := t.Record
@@ -178,11 +177,11 @@ func (t *tick) runAway() int {
 	return 0
 }
 
-// Stopped reports whether the client has demonstrably stopped after the Stop that
-// the session settles.
+// Stopped reports whether the client demonstrably stopped after the Stop that the
+// session settles.
 func (r *Record) Stopped(s *handover.Stops) bool { return s.Stopped(r.Transcript, r.PromptID) }
 
-// CutShort returns the hook that had the client stop at the Stop at which ours
+// CutShort returns the hook that made the client stop at the Stop at which ours
 // handed over, or "".
 func (r *Record) CutShort(s *handover.Stops) string {
 	if r.Phase != Turn || !r.Spoke || !r.strangers() {
@@ -191,9 +190,9 @@ func (r *Record) CutShort(s *handover.Stops) string {
 	return s.CutShort(r.Transcript, r.PromptID)
 }
 
-// PassedOver returns the hooks that have the client go on without ours being
-// called, once the session has had as many turns as it may without an
-// acknowledgement: nobody but the shim can end it then. Before that it is nil.
+// PassedOver returns the hooks that make the client go on without ours being
+// called, once the session has reached the limit of turns without an
+// acknowledgement: only the shim can end it then. Before that it returns nil.
 func (r *Record) PassedOver(s *handover.Stops) []string {
 	if r.Phase != Turn || r.Policy.MaxContinuations <= 0 {
 		return nil
@@ -205,9 +204,9 @@ func (r *Record) PassedOver(s *handover.Stops) []string {
 	return by
 }
 
-// Finished returns what acknowledges the entry in flight of a session that is no
-// more, and that had settled its last turn; nil when nothing proves that it had.
-// Whoever forges the proof could have written the outbox as well.
+// Finished returns the acknowledgement for the entry in flight of a session that is
+// gone and had settled its last turn; nil when nothing proves that. Whoever could
+// forge this proof could have written the outbox as well.
 func Finished(home string, f inbox.InFlight, now time.Time) *inbox.Acknowledgement {
 	shown, err := ReadRecord(home)
 	if err != nil || shown == nil || shown.Session != f.Session || shown.Settles != f.DeliveryID {
@@ -220,7 +219,8 @@ func Finished(home string, f inbox.InFlight, now time.Time) *inbox.Acknowledgeme
 	return r.Acknowledges(now)
 }
 
-// Acknowledges is what acknowledges the entry whose turn the session settles.
+// Acknowledges returns the acknowledgement of the entry whose turn the session
+// settles.
 func (r *Record) Acknowledges(now time.Time) *inbox.Acknowledgement {
 	return &inbox.Acknowledgement{Session: r.Session, Reply: r.LastReply, Abandoned: r.BackgroundTasks, Now: now}
 }

@@ -11,11 +11,11 @@ import (
 	"heartbeat/hook/foreign"
 )
 
-// errLate means that a payload had not ended in time.
+// errLate means that a payload was not complete in time.
 var errLate = errors.New("it did not come in time")
 
-// readPayload reads the client's JSON, waiting at most patience for it to be
-// complete. A terminal or an empty stdin gives client.ErrNoPayload.
+// readPayload reads the client's JSON and waits at most patience until it is
+// complete. For a terminal or an empty stdin it returns client.ErrNoPayload.
 func readPayload(stdin io.Reader, patience time.Duration) (*client.Event, error) {
 	if f, ok := stdin.(*os.File); ok {
 		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {

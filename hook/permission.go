@@ -23,7 +23,7 @@ func refused(p *client.Event) string {
 	return "permission refused: " + what(p) + "; allow it by " + rule(p)
 }
 
-// what names the tool call that was refused.
+// what describes the tool call that was refused.
 func what(p *client.Event) string {
 	if d := detail(p); d != "" {
 		return p.Tool.Name + "(" + foreign.Short(d, 200) + ")"
@@ -31,7 +31,7 @@ func what(p *client.Event) string {
 	return p.Tool.Name
 }
 
-// rule is the allow rule that would have let it pass.
+// rule returns the allow rule that would allow the call.
 func rule(p *client.Event) string {
 	if p.Tool.Name == "Bash" {
 		if program, _, _ := strings.Cut(strings.TrimSpace(detail(p)), " "); program != "" {
@@ -41,7 +41,7 @@ func rule(p *client.Event) string {
 	return p.Tool.Name
 }
 
-// detail is the part of a tool's input that a person recognises it by.
+// detail returns the part of a tool's input by which a person recognises the call.
 func detail(p *client.Event) string {
 	for _, s := range []string{p.Tool.Command, p.Tool.Path, p.Tool.URL, p.Tool.Query} {
 		if s != "" {

@@ -14,15 +14,14 @@ func startTime(pid int) (uint64, error) {
 	return start, err
 }
 
-// lives reports whether a process is there and has not ended: one that nobody
-// has waited for yet (Z) has.
+// lives reports whether a process exists and has not ended. A zombie (Z) has ended.
 func lives(p Process) bool {
 	state, start, err := statOf(p.PID)
 	return err == nil && start == p.Start && state != 'Z' && state != 'X'
 }
 
-// statOf reads fields 3 and 22 of /proc/PID/stat, counted after the last ")"
-// because the name before it may hold anything.
+// statOf reads fields 3 and 22 of /proc/PID/stat. It counts after the last ")",
+// because the name before it may contain anything.
 func statOf(pid int) (state byte, start uint64, err error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -4,8 +4,7 @@ package hook
 
 import "syscall"
 
-// startTime returns 0 for a process that lives: without /proc the pid alone
-// names it.
+// startTime returns 0 for a live process: without /proc only the pid identifies it.
 func startTime(pid int) (uint64, error) { return 0, syscall.Kill(pid, 0) }
 
 // lives reports whether a process is there.

@@ -7,10 +7,10 @@ import (
 	"heartbeat/hook/handover"
 )
 
-// Environment variables that the shim sets for a session and its hooks read.
+// Environment variables that the shim sets for a session and that its hooks read.
 const (
-	// EnvSession carries the live session's token: 32 hex digits. Its sha256
-	// stands in the session record, so the files hold no secret.
+	// EnvSession holds the live session's token: 32 hex digits. The session record
+	// holds only its sha256, so the files contain no secret.
 	EnvSession = "HEARTBEAT_SESSION"
 	// EnvHome is the absolute path of the agent's .heartbeat folder.
 	EnvHome = "HEARTBEAT_HOME"
@@ -20,7 +20,7 @@ const (
 	EnvTerms = "HEARTBEAT_TERMS"
 )
 
-// Variables are the names of those that the shim sets for a session.
+// Variables returns the names of the variables that the shim sets for a session.
 func Variables() []string { return []string{EnvSession, EnvHome, EnvAgent, EnvTerms} }
 
 // Phase is what a live session is doing.
@@ -61,7 +61,7 @@ const (
 	EndShutdown     End = "shutdown"      // its scheduler ends, or its shim was told to
 )
 
-// Ends is the list.
+// Ends returns all reasons.
 func Ends() []End {
 	return []End{
 		EndDrained, EndReleased, EndExited, EndTimeout, EndStalled, EndUnattended, EndRunaway, EndStartTimeout,
@@ -90,13 +90,13 @@ const (
 // Deliver says how a Stop hook hands an entry over.
 type Deliver string
 
-// The ways of handing over.
+// The ways to hand over an entry.
 const (
 	DeliverStderr Deliver = "stderr" // exit 2, the entry on stderr: once, exact
 	DeliverJSON   Deliver = "json"   // decision:block on stdout, as heartbeat-rs
 )
 
-// BackgroundRule says what a Stop with running background tasks means.
+// BackgroundRule says what a Stop means while background tasks run.
 type BackgroundRule string
 
 // The background rules.
@@ -105,7 +105,7 @@ const (
 	BackgroundIgnore BackgroundRule = "ignore" // done at the first Stop
 )
 
-// Context says how much conversation sessions share.
+// Context says how long one conversation lasts.
 type Context string
 
 // The contexts.
@@ -115,7 +115,7 @@ const (
 	ContextResume  Context = "resume"  // go on with the last conversation
 )
 
-// ForeignRule says what Stop hooks that are not ours mean for a session.
+// ForeignRule says what to do about Stop hooks that are not ours.
 type ForeignRule string
 
 // The rules for foreign Stop hooks.
@@ -125,7 +125,7 @@ const (
 	ForeignFree  ForeignRule = "free"  // prompts are handed over whatever they say
 )
 
-// Policy is what the Stop hook of a session of ours obeys.
+// Policy is the set of rules that a session's Stop hook follows.
 type Policy struct {
 	Mode             Mode           `json:"mode"`
 	IdleInterval     time.Duration  `json:"idle_interval"` // nanoseconds
@@ -137,20 +137,20 @@ type Policy struct {
 	// MaxEntry is the largest line that is handed over, in bytes; 0 means
 	// inbox.DefaultMaxEntry.
 	MaxEntry int64 `json:"max_entry,omitempty"`
-	// ForeignStopHooks is true when another Stop hook is installed beside
-	// ours: then only the transcript proves that a hand-over arrived.
+	// ForeignStopHooks is true when another Stop hook is installed beside ours:
+	// then only the transcript proves that a hand-over arrived.
 	ForeignStopHooks bool `json:"foreign_stop_hooks,omitempty"`
-	// Foreign says what such hooks mean. Gated is true where the session takes
-	// one entry: one of them is known to have the client go on, and in one Stop
-	// its text and our next one would go out together.
+	// Foreign is the rule for such hooks. Gated is true where the session takes one
+	// entry only: one of those hooks is known to make the client go on, and its
+	// text and our next entry would go out together at the same Stop.
 	Foreign ForeignRule `json:"foreign,omitempty"`
 	Gated   bool        `json:"gated,omitempty"`
-	// TypingPause is how long after a person's last key nothing is handed
-	// over; 0 means the constant of that name.
+	// TypingPause is how long after a person's last key nothing is handed over; 0
+	// means the constant TypingPause.
 	TypingPause time.Duration `json:"typing_pause,omitempty"`
 }
 
-// Process names a process so that a reused pid is not mistaken for it.
+// Process identifies a process even if its pid is reused.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks after boot: /proc/PID/stat field 22
@@ -173,36 +173,36 @@ type Work struct {
 	Since      time.Time `json:"since"` // of the hand-over
 }
 
-// Ruling is a decision that the session ends.
+// Ruling is a decision that the session must end.
 type Ruling struct {
 	Why    End    `json:"why"`
 	Detail string `json:"detail,omitempty"` // e.g. the API error's kind
-	// Final is true once the shim is about to send SIGTERM. Until then a
-	// turn that starts (a background task that finished) takes a drained or
-	// released ruling back.
+	// Final is true once the shim is about to send SIGTERM. Until then a starting
+	// turn (a background task has finished) takes a drained or released ruling
+	// back.
 	Final bool `json:"final,omitempty"`
-	// At is when it was ruled.
+	// At is when the ruling was made.
 	At time.Time `json:"at,omitzero"`
 }
 
-// Record is session.json: the live session of an agent and what it is doing.
-// The shim creates it, hooks and shim update it, both with the hook lock held.
-// It is not synced: it is worth nothing after the session.
+// Record is session.json: the live session of an agent and what it is doing. The
+// shim creates it, hooks and shim update it, both with the hook lock held. It is
+// not synced, because it has no use after the session.
 //
-// The agent can write it, so it is a display: see Shown for what was read from
-// it. Who the session is and what it may do, hooks have from its Terms, and the
-// shim knows by itself.
+// The agent can write it, so it is for display only: see Shown for what was read
+// from the file. Hooks know from the session's Terms who it is and what it may do;
+// the shim knows it by itself.
 type Record struct {
 	Version   int       `json:"version"`
 	TokenHash string    `json:"token_sha256"`
 	Shim      Process   `json:"shim"`
 	StartedAt time.Time `json:"started_at"`
-	// Clock is when it was written: reading it carries its times along when the
-	// wall clock was set since.
+	// Clock is when the record was written. Readers use it to correct the record's
+	// times if the wall clock was set since.
 	Clock Clock     `json:"clock,omitzero"`
 	Phase Phase     `json:"phase"`
 	Since time.Time `json:"since"` // of the phase
-	// Ruling is set from the moment the session is to end.
+	// Ruling is set once the session must end.
 	Ruling *Ruling `json:"ruling,omitempty"`
 
 	Terms
@@ -214,7 +214,7 @@ type Record struct {
 	Closing
 }
 
-// Bound is the client that a session follows. BoundAt is zero before its first
+// Bound is the client that a session follows. BoundAt is zero before the first
 // event.
 type Bound struct {
 	Client         Process   `json:"client,omitzero"`
@@ -234,12 +234,12 @@ type Progress struct {
 	HandOvers     int       `json:"hand_overs"`    // by Stop hooks of this session
 	Continuations int       `json:"continuations"` // turns that a hook caused since the last acknowledgement
 	Acknowledged  int       `json:"acknowledged"`
-	// Waiter is the hook process that waits while Phase is Waiting, so that
-	// the shim sees when it was killed without a word.
+	// Waiter is the hook process that waits while Phase is Waiting. The shim uses
+	// it to notice that the hook was killed.
 	Waiter Process `json:"waiter,omitzero"`
 }
 
-// InBackground is what goes on behind a turn that has ended.
+// InBackground describes what still runs after a turn has ended.
 type InBackground struct {
 	BackgroundTasks []string  `json:"background_tasks,omitempty"` // as "type: description"
 	BackgroundSince time.Time `json:"background_since,omitzero"`
@@ -248,21 +248,21 @@ type InBackground struct {
 	LastReply string `json:"last_reply,omitempty"`
 }
 
-// Others is what other Stop hooks than ours do.
+// Others is what Stop hooks other than ours do.
 type Others struct {
-	// Said is a digest of the last message that a Stop told of.
+	// Said is a digest of the last message that a Stop reported.
 	Said string `json:"said,omitempty"`
-	// Spoke is true when our last Stop hook had the client go on.
+	// Spoke is true when our last Stop hook made the client go on.
 	Spoke bool `json:"spoke,omitempty"`
-	// Prolonged is true once another Stop hook had it go on where we had not, or
-	// beside us.
+	// Prolonged is true once another Stop hook made the client go on where ours had
+	// not, or together with ours.
 	Prolonged bool `json:"prolonged,omitempty"`
-	// Gates are the command lines of other Stop hooks that had it go on.
+	// Gates are the command lines of other Stop hooks that made it go on.
 	Gates []string `json:"gates,omitempty"`
-	// Heard is how far the transcript was read for what they do.
+	// Heard is how far the transcript was read for other hooks' output.
 	Heard handover.Stops `json:"heard,omitzero"`
-	// Settles is the delivery id of the entry that is done when the client
-	// demonstrably stops after the last Stop, for the shim to acknowledge.
+	// Settles is the delivery id of the entry that is done if the client
+	// demonstrably stops after the last Stop. The shim acknowledges it then.
 	Settles string `json:"settles,omitempty"`
 }
 
@@ -271,20 +271,20 @@ type People struct {
 	// Yield asks a waiting hook to end the session so that another agent
 	// gets its slot.
 	Yield bool `json:"yield,omitempty"`
-	// TypedAt is when a person who had joined last pressed a key.
+	// TypedAt is when an attached person last pressed a key.
 	TypedAt  time.Time `json:"typed_at,omitzero"`
 	Attached int       `json:"attached,omitempty"` // people attached now
 	Line     Line      `json:"line,omitzero"`
 }
 
-// Closing is set when Phase is Ended; ExitCode where the client ended by itself,
-// with a code that is not 0.
+// Closing is set when Phase is Ended; ExitCode is set when the client ended by
+// itself with a code other than 0.
 type Closing struct {
 	ExitCode int       `json:"exit_code,omitempty"`
 	EndedAt  time.Time `json:"ended_at,omitzero"`
 }
 
-// Enter changes the phase, keeping Since when it is the same.
+// Enter changes the phase. If the phase stays the same, so does Since.
 func (r *Record) Enter(p Phase, now time.Time) {
 	if r.Phase != p {
 		r.Phase, r.Since = p, now

@@ -19,13 +19,13 @@ const recordName = "session.json"
 
 func recordPath(home string) string { return filepath.Join(home, recordName) }
 
-// maxRecord bounds what is believed of session.json: the largest field is
-// LastReply at 64 KiB, six times that when every byte is escaped.
+// maxRecord bounds how much of session.json is read: the largest field is LastReply
+// at 64 KiB, six times that when every byte is escaped.
 const maxRecord = 1 << 20
 
-// Shown is what session.json shows, whoever wrote that: to print it is all that
-// it is good for as it is. What acts on it makes a Record of it first, of what
-// can be believed.
+// Shown is the content of session.json, whoever wrote it. Use it for display only.
+// Code that acts on it first makes a Record of it, from the parts that can be
+// trusted.
 type Shown Record
 
 // ReadRecord reads home/session.json without following links, at most 1 MiB
@@ -41,8 +41,8 @@ func ReadRecord(home string) (r *Shown, err error) {
 	return r, nil
 }
 
-// readRecord reads session.json in a folder .heartbeat. None of its times lies
-// ahead.
+// readRecord reads session.json in a .heartbeat folder. It makes sure that none of
+// its times is in the future.
 func readRecord(f *durable.Folder) (*Shown, error) {
 	data, err := f.Read(recordName, maxRecord)
 	if err != nil {
@@ -75,8 +75,8 @@ func (r *Record) write(home string) error {
 	return nil
 }
 
-// write puts data in place of session.json. It uses one temporary name, because
-// there is one writer at a time; what a killed one left goes first.
+// write replaces session.json. One temporary name is enough, because there is only
+// one writer at a time; it first removes what a killed writer left.
 func write(f *durable.Folder, data []byte) error {
 	const temp = "." + recordName + ".tmp"
 	_ = f.Remove(temp) // else it cannot be made, and that is said
@@ -94,16 +94,16 @@ func write(f *durable.Folder, data []byte) error {
 	return err
 }
 
-// WatchRecord tells when home/session.json may have changed, until stop is
-// called. The channel is nil where the system cannot tell (no inotify, or no
-// instance of it left): the caller looks more often then.
+// WatchRecord reports when home/session.json may have changed, until stop is
+// called. The channel is nil where the system cannot report changes (no inotify, or
+// no instance left): the caller must then poll.
 func WatchRecord(home string) (changed <-chan struct{}, stop func()) {
 	return notify(recordPath(home))
 }
 
-// End rules that the session ends, unless an earlier ruling stands that is
-// final or weightier (anything outweighs drained and released). The phase
-// stays what it is.
+// End records the ruling that the session ends, unless an earlier ruling is final
+// or outweighs it (anything outweighs drained and released). It does not change the
+// phase.
 func (r *Record) End(why End, detail string, now time.Time) {
 	if old := r.Ruling; old != nil && (old.Stands() || light(why)) {
 		return
@@ -114,11 +114,11 @@ func (r *Record) End(why End, detail string, now time.Time) {
 // light reports whether any other ruling outweighs this one.
 func light(why End) bool { return why == EndDrained || why == EndReleased }
 
-// Stands reports whether no other ruling takes this one's place, and no turn
-// that begins takes it back.
+// Stands reports whether the ruling is definite: no other ruling replaces it, and
+// no starting turn takes it back.
 func (r *Ruling) Stands() bool { return r.Final || !light(r.Why) }
 
-// FromHooks reports whether hooks rule so. All other ends are the shim's to see.
+// FromHooks reports whether hooks make this ruling. The shim makes all others.
 func (e End) FromHooks() bool {
 	switch e {
 	case EndDrained, EndReleased, EndRunaway, EndAPIFailure, EndDialog:
@@ -127,7 +127,7 @@ func (e End) FromHooks() bool {
 	return false
 }
 
-// TokenHash returns what Record.TokenHash holds for a token.
+// TokenHash returns the value of Record.TokenHash for a token.
 func TokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

@@ -7,14 +7,13 @@ import (
 	"heartbeat/hook/client"
 )
 
-// When the model has answered with nothing at all, a Stop's
-// last_assistant_message is that of an earlier answer, of another entry's maybe
-// (measured in 2.1.329). One that says what the Stop before has said is looked
-// for in the transcript.
+// When the model answers with nothing at all, a Stop's last_assistant_message is
+// that of an earlier answer, perhaps of another entry (measured in 2.1.329). So a
+// message that equals the one of the Stop before is checked against the transcript.
 
-// ownReply drops the last message of a Stop when it is none of this entry's. The
-// lock is not held while we look. It is false when the lock, or the session, was
-// lost meanwhile.
+// ownReply drops a Stop's last message when it does not belong to this entry. The
+// lock is released while it reads. It returns false when the lock, or the session,
+// was lost meanwhile.
 func (t *tick) ownReply() bool {
 	if t.event.Name != client.Stop || t.event.AgentID != "" || t.event.LastMessage == "" {
 		return true

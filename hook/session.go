@@ -6,17 +6,18 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// Session is a live session while the hook lock is held: its queue, and its
-// record as it is under that lock. Hooks and shim change neither without it, and
-// what changes both is a method here. It ends with the lock: nothing that was read
-// of it is used under the next one.
+// Session is a live session while the hook lock is held: its queue, and its record
+// as read under that lock. Hooks and the shim change neither without the lock, and
+// everything that changes both is a method here. A Session is valid only while the
+// lock is held: nothing read from it may be used under the next hold.
 type Session struct {
 	*inbox.Held
 	Record *Record
 	folder string // of session.json
 }
 
-// Under is the session with a record and a home, for who holds its hook lock.
+// Under returns the session with this record and home, for the holder of its hook
+// lock.
 func Under(h *inbox.Held, r *Record, home string) *Session { return &Session{h, r, home} }
 
 // Save writes the record.
@@ -36,7 +37,7 @@ func (s *Session) Reoffer(o inbox.Offering) (*inbox.Entry, *inbox.InFlight, erro
 	return e, f, err
 }
 
-// Rebind is inbox.Held.Rebind: the session goes on with another one's entry.
+// Rebind is inbox.Held.Rebind: the session continues another session's entry.
 func (s *Session) Rebind(delivery string, o inbox.Offering) (*inbox.InFlight, error) {
 	f, err := s.Held.Rebind(delivery, o)
 	s.Record.works(f)
@@ -72,7 +73,7 @@ func (s *Session) Acknowledge(a inbox.Acknowledgement) (*inbox.Delivery, error) 
 	return d, err
 }
 
-// works notes an entry that was offered to the session.
+// works records that an entry was offered to the session.
 func (r *Record) works(f *inbox.InFlight) {
 	if f == nil {
 		return
@@ -81,7 +82,7 @@ func (r *Record) works(f *inbox.InFlight) {
 	r.Continuations++
 }
 
-// rests notes that an offer to the session reached nobody.
+// rests records that an offer to the session reached nobody.
 func (r *Record) rests() {
 	if r.Work != nil {
 		r.Work = nil

@@ -2,7 +2,7 @@ package hook
 
 import "time"
 
-// step is what a Stop does once the entry in flight is dealt with.
+// step is what a Stop does after it has dealt with the entry in flight.
 type step int
 
 const (
@@ -13,14 +13,14 @@ const (
 	desert               // say nothing and leave the record alone: it is somebody else's now
 )
 
-// ends reports whether the session may not be given anything more now, and
-// enters the phase that follows.
+// ends reports whether the session may not get anything more now, and enters the
+// phase that follows.
 func ends(r *Record, now time.Time) bool {
 	switch {
 	case r.Ruling != nil:
 		leave(r, Ending, now)
 	case r.Line.stands():
-		// The client takes it as soon as the turn has ended.
+		// The client takes the typed line as soon as the turn has ended.
 		r.Line.serve()
 		leave(r, Turn, now)
 	default:
@@ -29,21 +29,21 @@ func ends(r *Record, now time.Time) bool {
 	return true
 }
 
-// proceed decides what a Stop does: entry says that one is at hand (queued, or
-// to be offered again). It enters the phase that follows.
+// proceed decides what a Stop does. entry says that an entry is available (queued,
+// or to be offered again). It enters the phase that follows.
 func proceed(r *Record, entry bool, now time.Time) step {
 	tasks := r.Policy.Background != BackgroundIgnore && len(r.BackgroundTasks) > 0
 	switch {
 	case ends(r, now):
 		return approve
 	case r.Gated() && (r.Acknowledged > 0 || !entry):
-		// What we said would go out with what they say, and a hook that waits
-		// holds back theirs.
+		// Our text would go out together with theirs, and a waiting hook would hold
+		// theirs back.
 		leave(r, Settling, now)
 		return approve
 	case typing(r, now) && !tasks:
-		// Nothing is handed over, and a hook that waits is the only way to
-		// hand something over later.
+		// Nothing is handed over now, and only a waiting hook can hand something
+		// over later.
 		return await
 	case typing(r, now):
 		leave(r, Background, now)
@@ -57,15 +57,15 @@ func proceed(r *Record, entry bool, now time.Time) step {
 	case entry:
 		return handOver
 	case tasks:
-		// Nothing of ours waits for them, but they would be killed; the
-		// session wakes itself when they end.
+		// No entry depends on these tasks, but ending the session would kill them.
+		// It wakes itself when they end.
 		leave(r, Background, now)
 		return approve
 	}
 	return idle(r, now)
 }
 
-// idle decides what a session does that has nothing to do.
+// idle decides what a session without work does.
 func idle(r *Record, now time.Time) step {
 	switch {
 	case r.Yield && (r.Policy.Mode == Persist || r.Attached > 0):
@@ -88,18 +88,18 @@ func release(r *Record, why string, now time.Time) step {
 	return approve
 }
 
-// vigil is one hook's waiting.
+// vigil is the waiting of one hook.
 type vigil struct {
 	me     Process
 	began  time.Time // the hook's start
 	idleAt time.Time // idle-interval is over
 }
 
-// latest is when it ends by itself, whatever it waits for.
+// latest is when the wait ends by itself, whatever it waits for.
 func (v vigil) latest(r *Record) time.Time { return v.began.Add(r.Policy.longest()) }
 
-// awake decides what a waiting hook does when it looks up: entry says that
-// one is queued. await means to wait on.
+// awake decides what a waiting hook does at each look. entry says that an entry is
+// queued. The result await means to keep waiting.
 func awake(r *Record, v vigil, entry bool, now time.Time) step {
 	if r.Phase != Waiting || r.Waiter != v.me {
 		return desert

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// Terms are what a session was started for. Its shim gives them to its hooks in
-// their environment (EnvTerms), where what the agent writes does not change them.
+// Terms are what a session was started with. Its shim passes them to its hooks in
+// their environment (EnvTerms), where the agent's writes cannot change them.
 type Terms struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session"` // our id; also the client's --session-id
-	// Conversation is the client's that the session was started with: its own
-	// or the one that it goes on with.
+	// Conversation is the client's conversation that the session was started with:
+	// a new one, or the one that it continues.
 	Conversation string `json:"conversation,omitempty"`
 	Inbox        string `json:"inbox"`
 	Policy       Policy `json:"policy"`
 }
 
-// Variable is what the shim sets in the session's environment.
+// Variable returns the environment variable that the shim sets for the session.
 func (t Terms) Variable() string {
 	data, err := json.Marshal(t)
 	if err != nil { // it holds words and numbers only
@@ -26,8 +26,8 @@ func (t Terms) Variable() string {
 	return EnvTerms + "=" + string(data)
 }
 
-// termsOf reads the session's terms; nil where its shim is of a version that
-// gave none.
+// termsOf reads the session's terms; nil when its shim is of an older version that
+// passed none.
 func termsOf(getenv func(string) string) (*Terms, error) {
 	text := getenv(EnvTerms)
 	if text == "" {
@@ -40,8 +40,8 @@ func termsOf(getenv func(string) string) (*Terms, error) {
 	return t, nil
 }
 
-// record is the record that hooks of a session with these terms act on. What was
-// settled at its start is never taken from the file.
+// record returns the record that the hooks of a session with these terms act on.
+// What was settled at its start is never taken from the file.
 func (t *Terms) record(s *Shown) *Record {
 	r := Record(*s)
 	if t != nil {

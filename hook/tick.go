@@ -16,8 +16,8 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// How long a hook waits for the hook lock. The client waits for us, so what
-// only takes notes gives up soon.
+// How long a hook waits for the hook lock. The client waits for us, so a hook that
+// only records something gives up early.
 const (
 	lockPatience     = 2 * time.Second
 	stopLockPatience = 10 * time.Second
@@ -35,19 +35,20 @@ type tick struct {
 	token string
 	event *client.Event
 	queue *inbox.Queue
-	// handOvers is how many the session had when the hook was called.
+	// handOvers is how many hand-overs the session had had when the hook was
+	// called.
 	handOvers int
 	last      *inbox.InFlight // the entry that was in flight
 	ear       handover.Ear    // while it waits
 
-	// Session is read anew each time the hook lock is taken, and nil while it is
-	// not held: nothing of it goes from one hold to the next.
+	// Session is read again each time the hook lock is taken, and nil while the
+	// lock is not held: nothing of it is carried from one hold to the next.
 	*Session
 	before Record // the record as it was read
 }
 
-// sessionHook is the "hook" form. It ends with 0, or with 2 when it handed an
-// entry over on stderr.
+// sessionHook is the "hook" form. It exits with 0, or with 2 when it handed over an
+// entry on stderr.
 func sessionHook(c Call) (status int) {
 	t := tick{began: time.Now()}
 	record, ok := t.passes(c.Getenv)
@@ -101,7 +102,7 @@ func (t *tick) log(format string, args ...any) {
 	logLine(t.home, t.event.Name+": "+format, args...)
 }
 
-// enter takes the hook lock and reads the record under it. It is false when
+// enter takes the hook lock and reads the record under it. It returns false when
 // that failed or the session is not ours any more.
 func (t *tick) enter(patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -204,8 +205,9 @@ func (t *tick) run() int {
 	return 0
 }
 
-// decide asks the pure decision, twice when it wants to see the transcript.
-// The lock is not held while we look: the client writes it behind.
+// decide makes the pure decision, and makes it again when it wants to see the
+// transcript. The lock is released while the transcript is read, because the client
+// writes it with a delay.
 func (t *tick) decide() (decision, bool) {
 	flight, ok := t.flight()
 	if !ok {
@@ -240,9 +242,8 @@ func (t *tick) decide() (decision, bool) {
 	return decide(t.Record, f), true
 }
 
-// flight returns the entry that is in flight for this session. One that
-// another session left is for the scheduler to recover: this session gets
-// nothing.
+// flight returns the entry in flight for this session. An entry that another
+// session left is the scheduler's to recover: this session then gets nothing.
 func (t *tick) flight() (*inbox.InFlight, bool) {
 	f, err := t.InFlight()
 	if err == nil && (f == nil || f.Session == t.Record.Session) {
@@ -260,8 +261,8 @@ func (t *tick) flight() (*inbox.InFlight, bool) {
 	return nil, false
 }
 
-// facts gathers what the decision is made of, and where the transcript would
-// show that the entry arrived.
+// facts gathers what the decision depends on, and where the transcript would show
+// that the entry arrived.
 func (t *tick) facts(flight *inbox.InFlight) (facts, handover.Proof) {
 	f := facts{now: time.Now(), handOvers: t.handOvers, event: t.event, client: t.client, flight: flight}
 	if flight == nil {
@@ -274,7 +275,7 @@ func (t *tick) facts(flight *inbox.InFlight) (facts, handover.Proof) {
 	return f, p
 }
 
-// carryOut makes durable what the decision says of the entry in flight.
+// carryOut makes the decision about the entry in flight durable.
 func (t *tick) carryOut(d decision) bool {
 	if d.log != "" {
 		t.log("%s", d.log)
@@ -306,8 +307,8 @@ func (t *tick) carryOut(d decision) bool {
 	return false
 }
 
-// save writes the record, except when all it says is that one more tool is
-// about to run in a turn that was heard of within the last second.
+// save writes the record, unless the only news is that one more tool is about to
+// run in a turn that was active within the last second.
 func (t *tick) save() {
 	if t.event.Name == client.PreToolUse && t.before.Phase == Turn && t.Record.Phase == Turn &&
 		!t.before.BoundAt.IsZero() && t.before.Ruling == t.Record.Ruling &&

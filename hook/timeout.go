@@ -3,16 +3,16 @@ package hook
 import "time"
 
 const (
-	// company is how long a hook waits at most for a person who has joined and
-	// does nothing.
+	// company is how long a hook waits at most for an attached person who does
+	// nothing.
 	company = 24 * time.Hour
-	// margin is what a waiting hook needs to end by itself once it has waited
-	// as long as it may.
+	// margin is the time that a waiting hook needs to end by itself after its
+	// longest wait.
 	margin = 10 * time.Second
 )
 
-// longest is how long a Stop hook waits at most, from its start. It ends by
-// itself then: ended by the client's time-out it would lose its last word, and
+// longest is how long a Stop hook waits at most, from its start. It then ends by
+// itself: if the client's time-out ended it, its last message would be lost, and
 // the conversation with it.
 func (p Policy) longest() time.Duration {
 	longest := company
@@ -22,8 +22,8 @@ func (p Policy) longest() time.Duration {
 	return longest + max(p.TypingPause, TypingPause)
 }
 
-// StopTimeout is the time-out that the Stop hook of a session with this policy
-// has to be given in the client's settings, in whole seconds.
+// StopTimeout is the time-out, in whole seconds, that the client's settings must
+// give the Stop hook of a session with this policy.
 func (p Policy) StopTimeout() time.Duration { return timeout(p.longest()) }
 
 // WiredTimeout is the same for the hand-wired Stop hook with --mode persist and

@@ -12,12 +12,12 @@ import (
 	"heartbeat/hook/handover"
 )
 
-// TypingPause is how long after a person's last key a session is handed
-// nothing, where its policy does not say.
+// TypingPause is how long nothing is handed to a session after a person's last key,
+// unless its policy says otherwise.
 const TypingPause = 2 * time.Minute
 
-// Hush returns until when nothing is handed over because a person has typed,
-// whether they are still there or not; zero when nobody has.
+// Hush returns the time until which nothing is handed over because a person has
+// typed, whether they are still attached or not; zero when nobody has.
 func (r *Record) Hush() time.Time {
 	if r.TypedAt.IsZero() {
 		return time.Time{}
@@ -25,7 +25,7 @@ func (r *Record) Hush() time.Time {
 	return r.TypedAt.Add(cmp.Or(r.Policy.TypingPause, TypingPause))
 }
 
-// Hush is the same by what is shown, where nothing is decided by it.
+// Hush is the same for display, where nothing is decided by it.
 func (s *Shown) Hush() time.Time {
 	if s.TypedAt.IsZero() {
 		return time.Time{}
@@ -33,21 +33,21 @@ func (s *Shown) Hush() time.Time {
 	return s.TypedAt.Add(TypingPause)
 }
 
-// typing reports whether a person types, or has just done so.
+// typing reports whether a person is typing or has just typed.
 func typing(r *Record, now time.Time) bool { return now.Before(r.Hush()) }
 
 // attended reports whether a person is at the terminal who can answer a dialog.
 func attended(r *Record, now time.Time) bool { return r.Attached > 0 && typing(r, now) }
 
-// Line is what a person has submitted at the terminal while the client was
-// busy: it takes that once the turn has ended, prompts all together (measured
-// in 2.1.329). Until then the turn must be let end: a hook that waits, or
-// hands over more, keeps it from the model.
+// Line tracks what a person submitted at the terminal while the client was busy.
+// The client takes it after the turn has ended, all prompts together (measured in
+// 2.1.329). Until then the turn must be allowed to end: a hook that waits, or hands
+// over more, keeps it from the model.
 //
-// The transcript says what stands in the line ({"type":"queue-operation",
-// "operation":"enqueue"}, and "dequeue" or "remove" when it is taken), also of
-// commands, which no hook hears of. It is written behind, so the prompts that
-// a hook has heard of count, too.
+// The transcript shows what is in the line
+// ({"type":"queue-operation","operation":"enqueue"}, and "dequeue" or "remove" when
+// it is taken). It also shows commands, which no hook hears about. The transcript
+// is written with a delay, so prompts that a hook heard about count, too.
 type Line struct {
 	Transcript string `json:"transcript,omitempty"`
 	Offset     int64  `json:"offset,omitempty"` // the transcript is read up to here
@@ -55,8 +55,8 @@ type Line struct {
 	Out        int    `json:"out,omitempty"`
 	// Submitted is how many prompts hooks have heard of, at least In.
 	Submitted int `json:"submitted,omitempty"`
-	// Let is In and Out together when the turn was last let end for the line.
-	// When nothing has come of it, nothing stands in it.
+	// Let is In plus Out at the time when the turn was last allowed to end for the
+	// line. If neither has changed since, nothing is in the line.
 	Let int `json:"let,omitempty"`
 }
 
@@ -65,19 +65,18 @@ func (l *Line) stands() bool {
 	return max(l.In, l.Submitted) > l.Out && (l.Submitted > l.In || l.In+l.Out != l.Let)
 }
 
-// serve notes that the turn is let end for the line.
+// serve records that the turn is allowed to end for the line.
 func (l *Line) serve() { l.Submitted, l.Let = l.In, l.In+l.Out }
 
-// follow begins anew where another transcript does, behind what it holds: a
-// client starts with an empty line.
+// follow starts again when the transcript changes, after what it already holds: a
+// new client starts with an empty line.
 func (l *Line) follow(transcript string) {
 	if l.Transcript != transcript {
 		*l = Line{Transcript: transcript, Offset: handover.TranscriptSize(transcript)}
 	}
 }
 
-// read takes in what the transcript says since the last look. What cannot be
-// read says nothing.
+// read reads what the transcript recorded since the last call. It ignores errors.
 func (l *Line) read() {
 	f, err := durable.OpenFile(l.Transcript, os.O_RDONLY)
 	if err != nil {
@@ -111,22 +110,21 @@ func (l *Line) take(line []byte) {
 	}
 }
 
-// lookAtLine reads what stands in the client's line, where somebody may have
-// typed at all.
+// lookAtLine reads what is in the client's line, if anybody may have typed at all.
 func (r *Record) lookAtLine() {
 	if !r.TypedAt.IsZero() || r.Line.Submitted > 0 {
 		r.Line.read()
 	}
 }
 
-// lineBehind is how long a Stop waits for the transcript to say that what was
-// typed has been taken. The hook lock is held meanwhile, so it is less than the
-// others wait for that.
+// lineBehind is how long a Stop waits for the transcript to show that the typed
+// text was taken. The hook lock is held meanwhile, so this is shorter than other
+// hooks wait for the lock.
 const lineBehind = time.Second
 
-// settleLine is lookAtLine at the end of a turn: that may have been the turn of
-// what was typed, and the transcript be behind. A Stop that is let pass then has
-// nobody wait for work any more.
+// settleLine is lookAtLine at the end of a turn. That turn may have been the one
+// for the typed text, and the transcript may lag. If the turn were allowed to end
+// then, no hook would be left waiting for work.
 func (r *Record) settleLine() {
 	deadline := time.Now().Add(lineBehind)
 	for r.lookAtLine(); r.Line.stands() && time.Now().Before(deadline); r.lookAtLine() {
@@ -137,8 +135,8 @@ func (r *Record) settleLine() {
 	}
 }
 
-// noteSubmitted notes a prompt that was submitted in the middle of a turn: it
-// comes with the turn's own prompt id, any other begins a turn.
+// noteSubmitted records a prompt that was submitted in the middle of a turn: it has
+// the turn's own prompt id, while any other prompt begins a turn.
 func noteSubmitted(r *Record, p *client.Event) {
 	if r.Phase == Turn && p.PromptID != "" && p.PromptID == r.PromptID {
 		r.Line.Submitted++

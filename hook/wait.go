@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// glance is how often a waiting hook looks although nothing was reported:
-	// inotify is blind to other hosts, and a line without a newline becomes
-	// an entry by staying quiet.
+	// glance is how often a waiting hook looks without being notified: inotify does
+	// not see changes from other hosts, and a line without a newline becomes an
+	// entry just by staying quiet.
 	glance = 5 * time.Second
-	// blind is how long a waiting hook goes without the lock once its
+	// blind is how long a waiting hook goes on without the lock after its
 	// idle-interval is over.
 	blind = time.Minute
-	// breath is the least time between two looks, while a writer streams.
+	// breath is the minimum time between two looks, for when a writer streams.
 	breath = 10 * time.Millisecond
-	// poll is how often the files are looked at where inotify is missing.
+	// poll is how often the files are checked where inotify is missing.
 	poll = 250 * time.Millisecond
-	// lastWord is how long a waiting hook that is told to end tries to note it.
+	// lastWord is how long a waiting hook that is told to end tries to record that.
 	lastWord = 300 * time.Millisecond
 )
 
 // settled is how long after a key the transcript shows what was submitted.
 func settled() time.Duration { return client.Claude.Transcript.Behind + time.Second }
 
-// wait holds the turn open until there is work, without the hook lock. The
-// caller holds it; the watch begins before it is released, and the first look
-// comes at once, so that nothing falls between. again is true when the entry
-// in flight is to be offered anew.
+// wait keeps the turn open, without the hook lock, until there is work. The caller
+// holds the lock; the watch begins before the lock is released, and the first look
+// follows at once, so that no change is missed. again is true when the entry in
+// flight must be offered again.
 func (t *tick) wait(again bool) int {
 	now := time.Now()
 	v := vigil{me: self(), began: t.began, idleAt: now.Add(t.Record.Policy.IdleInterval)}
@@ -65,7 +65,7 @@ func (t *tick) wait(again bool) int {
 	return 0
 }
 
-// nextLook returns when to look at the latest although nothing happens.
+// nextLook returns the latest time for the next look if nothing happens.
 func nextLook(r *Record, v vigil, now time.Time) time.Time {
 	at := now.Add(glance)
 	for _, t := range []time.Time{v.idleAt, r.Hush(), r.TypedAt.Add(settled()), v.latest(r)} {
@@ -121,7 +121,7 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 	return 0, true
 }
 
-// hears reports whether another hook of this Stop has had its say.
+// hears reports whether another hook of this Stop has answered.
 func (t *tick) hears() bool {
 	if heard := t.Record.Heard; t.ear.From.Path != heard.Path {
 		t.ear = handover.Ear{From: heard}
@@ -129,7 +129,7 @@ func (t *tick) hears() bool {
 	return t.ear.OthersSpoke()
 }
 
-// excuse notes that this hook was told to end: by its timeout, by a person's
+// excuse records that this hook was told to end: by its time-out, by a person's
 // ESC, or because the session ends.
 func (t *tick) excuse(me Process) {
 	if !t.enter(lastWord) {
@@ -166,9 +166,9 @@ func (w *watch) close() {
 	w.stop()
 }
 
-// next returns true when it is time for a look: something changed, nothing
-// did for a while, or until is reached. It returns false after a signal. The
-// first look comes at once.
+// next returns true when it is time for a look: something changed, nothing did for
+// a while, or until was reached. It returns false after a signal. The first look
+// comes at once.
 func (w *watch) next(until time.Time) bool {
 	now := time.Now()
 	first := w.last.IsZero()
@@ -204,7 +204,7 @@ func (w *watch) next(until time.Time) bool {
 	}
 }
 
-// pause waits, and is false after a signal.
+// pause waits; it returns false after a signal.
 func (w *watch) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -216,7 +216,7 @@ func (w *watch) pause(d time.Duration) bool {
 	}
 }
 
-// differs reports whether one of the files is not as it was at the last call.
+// differs reports whether one of the files has changed since the last call.
 func (w *watch) differs() bool {
 	changed := false
 	for i, path := range []string{w.inbox, w.record} {
