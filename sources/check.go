@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ScheduleError says what is wrong with a schedule: all of it.
+// ScheduleError lists everything that is wrong with a schedule.
 type ScheduleError struct {
 	Spec   string
 	Faults []Fault // at least one
@@ -21,7 +21,7 @@ type Fault struct {
 	Hint    string // what to write instead, or ""
 }
 
-// Error names the schedule and all that is wrong with it.
+// Error names the schedule and everything that is wrong with it.
 func (e *ScheduleError) Error() string {
 	texts := make([]string, len(e.Faults))
 	for i, f := range e.Faults {
@@ -37,7 +37,7 @@ func fault(offset int, message, hint string) []Fault {
 	return []Fault{{Offset: offset, Message: message, Hint: hint}}
 }
 
-// field is what one of them may hold.
+// field describes what one field may contain.
 type field struct {
 	name      string
 	low, high int
@@ -62,8 +62,8 @@ var (
 
 const fiveFields = `write five: minute, hour, day of month, month, day of week, for example "*/15 9-18 * * 1-5"`
 
-// checkCount refuses too few and too many fields, and six of them where
-// nobody asked for seconds: many a writer counts from the wrong end.
+// checkCount rejects too few and too many fields, and six fields where seconds were
+// not enabled: many people count the fields from the wrong end.
 func checkCount(n int, seconds bool) (message, hint string) {
 	has := "it has " + strconv.Itoa(n) + " fields"
 	switch {
@@ -80,12 +80,13 @@ func checkCount(n int, seconds bool) (message, hint string) {
 	return has, fiveFields
 }
 
-// item is one element of a field's list. The parser behind us takes more
-// (an empty list, "*-5", "+5"), always as something the writer did not mean.
+// item matches one element of a field's list. The parser that we use accepts more
+// (an empty list, "*-5", "+5"), but never with the meaning that the writer
+// intended.
 var item = regexp.MustCompile(`^(?:[*]|([0-9]{1,4}|[A-Za-z]{3})(?:-([0-9]{1,4}|[A-Za-z]{3}))?)(?:/([0-9]{1,9}))?$`)
 
-// checkFields refuses what the parser would refuse in words of its own, or
-// misread. parts are the fields of text: five or six.
+// checkFields rejects what the parser would reject with a message of its own, or
+// would misread. parts are the five or six fields of text.
 func checkFields(text string, parts []string) []Fault {
 	known := cronFields[len(cronFields)-len(parts):] // the second may be left out
 	var faults []Fault
@@ -104,8 +105,8 @@ func checkFields(text string, parts []string) []Fault {
 	return faults
 }
 
-// check returns what is wrong with an element of the list that stands in f,
-// or "", and what to write.
+// check returns what is wrong with an element of list, the content of f, and what
+// to write instead; or "".
 func (f *field) check(element, list string) (message, hint string) {
 	if element == "?" {
 		if f.any {
@@ -165,7 +166,7 @@ func numbered(words []string, word string) int {
 	return slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, word) })
 }
 
-// values says what may stand in the field.
+// values says what the field may contain.
 func (f *field) values() string {
 	hint := fmt.Sprintf("write %d to %d, or *", f.low, f.high)
 	if f.words != nil {
@@ -174,7 +175,7 @@ func (f *field) values() string {
 	return hint
 }
 
-// around writes a range that leads over the field's end.
+// around returns the list to write for a range that goes past the field's end.
 func (f *field) around(from, to int, step string) string {
 	last := f.low + f.size - 1
 	switch {

@@ -11,12 +11,12 @@ import (
 	"text/template/parse"
 )
 
-// TemplateError says what is wrong with a prompt's template: all of it.
+// TemplateError lists everything that is wrong with a prompt's template.
 type TemplateError struct {
 	Faults []Fault // at least one
 }
 
-// Error lists what is wrong.
+// Error lists the faults.
 func (e *TemplateError) Error() string {
 	texts := make([]string, len(e.Faults))
 	for i, f := range e.Faults {
@@ -25,9 +25,9 @@ func (e *TemplateError) Error() string {
 	return "cannot read prompt template: " + strings.Join(texts, "; ")
 }
 
-// unknownFields finds the fields of the prompt's data that a template uses and
-// that sample has not. It looks at what stands outside of define, and leaves
-// bodies of range and with to the trial run: the dot is another one there.
+// unknownFields finds the fields that a template uses and that sample lacks. It
+// checks only what is outside define, and leaves the bodies of range and with to
+// the trial run, because the dot means something else there.
 func unknownFields(t *template.Template, sample any) []Fault {
 	data := reflect.TypeOf(sample)
 	if t.Tree == nil || data == nil || data.Kind() != reflect.Struct {
@@ -52,7 +52,8 @@ func (s *fieldSearch) list(l *parse.ListNode, ours bool) {
 	}
 }
 
-// node looks at a node and below; ours: the dot is the prompt's data.
+// node checks a node and everything below it; ours says that the dot is the
+// prompt's data.
 func (s *fieldSearch) node(n parse.Node, ours bool) {
 	switch n := n.(type) {
 	case *parse.ActionNode:
@@ -110,8 +111,8 @@ var (
 	ourTypes   = regexp.MustCompile(`sources\.(Cron|File|Poll)Data`)
 )
 
-// plain puts an error of text/template into words for people, and finds the
-// line that it is about.
+// plain rewords an error of text/template for people, and finds the line that it is
+// about.
 func plain(err error) (line int, why string) {
 	line, why = 1, err.Error()
 	if m := parsedAt.FindStringSubmatch(why); m != nil {
@@ -126,7 +127,7 @@ func plain(err error) (line int, why string) {
 	return line, ourTypes.ReplaceAllString(why, "the prompt's data")
 }
 
-// plainFault is an error of text/template with where it stands in text.
+// plainFault returns an error of text/template with its offset in text.
 func plainFault(text string, err error) (offset int, message, hint string) {
 	if errors.Is(err, errPromptTooLong) {
 		return 0, errPromptTooLong.Error(), ""

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Crew does items with a bounded number of goroutines, and has one more for
-// each item that is slow, so that those hold up nobody else. It is guarded by
-// its owner's lock: who calls Give and Start holds it, and it is held when Do
-// is called, which releases it while it waits.
+// Crew processes items with a bounded number of goroutines, and starts one more for
+// each slow item, so that slow items do not delay the others. Its owner's lock
+// guards it: callers of Give and Start hold the lock. The lock is also held when Do
+// is called, and Do releases it while it waits.
 type Crew[T any] struct {
 	Most int // items at once, but for slow ones
 	Lock *sync.Mutex
@@ -19,9 +19,9 @@ type Crew[T any] struct {
 	working int
 }
 
-// Give hands over an item. A slow one is begun at once, the others by Start.
-// Once ctx has ended nothing is begun: what is left is done when Start is called
-// with another one.
+// Give adds an item. A slow one starts at once, the others at Start. After ctx has
+// ended nothing is started: the remaining items run when Start is called with
+// another context.
 func (c *Crew[T]) Give(ctx context.Context, item T, slow bool) {
 	if !slow || ctx.Err() != nil {
 		c.ready = append(c.ready, item)
@@ -34,7 +34,7 @@ func (c *Crew[T]) Give(ctx context.Context, item T, slow bool) {
 	})
 }
 
-// Start begins with what was given.
+// Start starts the items that were given.
 func (c *Crew[T]) Start(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -45,10 +45,10 @@ func (c *Crew[T]) Start(ctx context.Context) {
 	}
 }
 
-// Wait waits, without the lock, until nothing is being done.
+// Wait waits, without the lock, until no item is being processed.
 func (c *Crew[T]) Wait() { c.group.Wait() }
 
-// work does ready items until there is none.
+// work processes ready items until there are none.
 func (c *Crew[T]) work(ctx context.Context) {
 	c.Lock.Lock()
 	defer c.Lock.Unlock()

@@ -2,17 +2,16 @@ package sources
 
 import "time"
 
-// OnTime is how late a fire may be and still count as on time rather than
-// missed: a wake-up, a slow disk or a restart of the process lies within it.
+// OnTime is how late a fire may be and still count as on time rather than missed. A
+// wake-up, a slow disk or a restart of the process is shorter than this.
 const OnTime = time.Minute
 
-// maxAll bounds the fires that MissedAll makes up for.
+// maxAll bounds how many fires MissedAll makes up for.
 const maxAll = 10
 
-// Due returns the fires of s that are to happen now, oldest first. last is
-// the latest fire that happened (or the time since when the schedule is
-// kept); a zero last means that nothing was missed, and only a fire of this
-// very instant could be due: none is returned.
+// Due returns the fires of s that must happen now, oldest first. last is the latest
+// fire that happened (or the time at which the schedule was first seen). A zero
+// last means that nothing was missed, and Due returns none.
 //
 // Of the fires after last and not after now, MissedOnce takes the latest,
 // MissedAll the latest 10, MissedSkip those that are at most OnTime late.

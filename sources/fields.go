@@ -7,9 +7,9 @@ import (
 
 const secondsPerDay = 24 * 60 * 60
 
-// fields is a cron expression as bit sets. It knows local calendars only: its
-// times are "local seconds", seconds since 1970-01-01 00:00 on a clock that
-// is never changed.
+// fields is a cron expression as bit sets. It knows only local calendars: its times
+// are "local seconds", seconds since 1970-01-01 00:00 on a clock that never changes
+// for daylight saving.
 type fields struct {
 	second, minute, hour, dom, month, dow uint64
 	// hasSeconds: second was written; without it there is a fire in second 0.

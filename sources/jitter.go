@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Offset is how much later than its schedule a trigger fires whose jitter is
-// given: from 0 up to it, always the same for one key, spread over different ones.
+// Offset returns how much later than its schedule a trigger with this jitter fires:
+// by 0 up to jitter, always the same for one key, and spread over different keys.
 func Offset(jitter time.Duration, key string) time.Duration {
 	if jitter <= 0 {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// minEvery is the shortest period of @every: an agent's turn is never shorter.
-// Who opts in to seconds means to go below it.
+// minEvery is the shortest period of @every, because an agent's turn is never
+// shorter. Enabling seconds allows shorter ones.
 const (
 	minEvery        = time.Minute
 	minEveryOptedIn = time.Second
@@ -37,16 +37,16 @@ var (
 // minute. In the day of week both 0 and 7 are Sunday, also as the end of a
 // range. A nil loc means time.Local.
 //
-// The error is a *ScheduleError. Refused are also: a TZ= or CRON_TZ= prefix
-// (the zone is a key of its own), a step beyond its field ("*/90" minutes would
-// be hourly), and a schedule that never fires.
+// The error is a *ScheduleError. ParseSchedule also rejects a TZ= or CRON_TZ=
+// prefix (the zone is a key of its own), a step beyond its field ("*/90" minutes
+// would be hourly), and a schedule that never fires.
 func ParseSchedule(spec string, loc *time.Location) (Schedule, error) {
 	return parseSchedule(spec, loc, false)
 }
 
-// ParseScheduleWithSeconds parses what ParseSchedule does, and also six
-// fields, of which the first one is the second (0 to 59), and "@every D" from
-// one second on. Five fields mean what they always do.
+// ParseScheduleWithSeconds parses what ParseSchedule does, and also six fields,
+// where the first is the second (0 to 59), and "@every D" from one second up. Five
+// fields keep their meaning.
 func ParseScheduleWithSeconds(spec string, loc *time.Location) (Schedule, error) {
 	return parseSchedule(spec, loc, true)
 }
@@ -152,8 +152,8 @@ const starBit = 1 << 63
 
 func isStar(field string) bool { return field[0] == '*' || field[0] == '?' }
 
-// sundays rewrites the items of a day of week that reach 7 (or "sun" as the
-// end of a range) into lists of 0 to 6, which is what the parser knows.
+// sundays rewrites the items of a day of week that reach 7 (or end a range with
+// "sun") as lists of 0 to 6, which the parser understands.
 func sundays(field string) string {
 	var out []string
 	for part := range strings.SplitSeq(field, ",") {

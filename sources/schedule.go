@@ -31,7 +31,7 @@ func (s Schedule) String() string { return s.spec }
 // Location returns the time zone.
 func (s Schedule) Location() *time.Location { return s.loc }
 
-// The years within which Next looks: those that a date is commonly written in.
+// The years in which Next searches: those that dates are commonly written in.
 const firstYear, lastYear = 1, 9990
 
 // Next returns the first fire after t, in the schedule's zone and in whole
@@ -62,12 +62,12 @@ func (s Schedule) next(u int64) (int64, bool) {
 	}
 }
 
-// nextReal finds the next instant whose local time matches, one stretch
-// between changes of the clock after the other.
+// nextReal finds the next instant whose local time matches. It searches one stretch
+// between clock changes after the other.
 func (s Schedule) nextReal(u int64) (int64, bool) {
 	sp := spanAt(s.loc, u)
 	from := u + sp.offset
-	// Schedules fire at least once in 40 years, changes come a few times a year.
+	// Schedules fire at least once in 40 years; clocks change a few times a year.
 	for range 400 {
 		local, ok := s.fields.after(from)
 		if !ok {
@@ -83,12 +83,11 @@ func (s Schedule) nextReal(u int64) (int64, bool) {
 	return 0, false
 }
 
-// Label names the fire at t: two fires with one label are the same. With
-// fixed hours it is the local calendar minute that was asked for
-// ("2026-03-08T02:30", also where that minute does not exist), or the second
-// when the expression has a seconds field; with wildcard hours the offset
-// stands behind it, as the minute may come twice; with @every it is the instant
-// in UTC.
+// Label names the fire at t: two fires with the same label are the same fire. With
+// fixed hours it is the requested local calendar minute ("2026-03-08T02:30", even
+// where that minute does not exist), or the second if the expression has a seconds
+// field. With wildcard hours the UTC offset follows, because the minute may occur
+// twice. With @every it is the instant in UTC.
 func (s Schedule) Label(t time.Time) string {
 	clock := "2006-01-02T15:04"
 	if s.fields.hasSeconds {

@@ -15,8 +15,8 @@ type CronData struct {
 	Label string    // the fire's label
 }
 
-// CronDataAt is what a fire at a time gives its template, also one by hand at
-// any time.
+// CronDataAt returns the template data for a fire at a time, which may be any time
+// when a person fires it by hand.
 func CronDataAt(s Schedule, at time.Time) CronData {
 	d := CronData{At: at.Truncate(time.Second), Label: s.Label(at)} // which drops the monotonic clock's part
 	if s.loc != nil {
@@ -25,8 +25,8 @@ func CronDataAt(s Schedule, at time.Time) CronData {
 	return d
 }
 
-// FileData is what the template of a watch trigger's prompt can use. A path
-// with control characters stands there quoted as a Go string.
+// FileData is what the template of a watch trigger's prompt can use. A path with
+// control characters is quoted as a Go string.
 type FileData struct {
 	Path    string   // relative to the agent's directory, with slashes
 	AbsPath string   // absolute
@@ -41,7 +41,7 @@ type PollData struct {
 	JSON   any    // with SplitJSON: its value, as encoding/json decodes it
 }
 
-// maxPrompt bounds what a template may make, in bytes.
+// maxPrompt bounds what a template may produce, in bytes.
 const maxPrompt = 1 << 20
 
 var errPromptTooLong = errors.New("the prompt is over 1 MiB")
@@ -51,9 +51,8 @@ type Template struct {
 	tmpl *template.Template
 }
 
-// ParseTemplate parses a prompt's template and tries it with a sample of its
-// data, so that a field that does not exist is found now. The error is a
-// *TemplateError.
+// ParseTemplate parses a prompt's template and tries it with sample data, so that a
+// field that does not exist is found now. The error is a *TemplateError.
 func ParseTemplate(text string, sample any) (*Template, error) {
 	t, err := parseKnown(text, sample)
 	if err != nil {
@@ -65,7 +64,7 @@ func ParseTemplate(text string, sample any) (*Template, error) {
 	return t, nil
 }
 
-// parseKnown parses a template and looks for fields that sample has not.
+// parseKnown parses a template and checks for fields that sample lacks.
 func parseKnown(text string, sample any) (*Template, error) {
 	parsed, err := template.New("prompt").Option("missingkey=error").Parse(text)
 	if err != nil {
@@ -77,7 +76,7 @@ func parseKnown(text string, sample any) (*Template, error) {
 	return &Template{tmpl: parsed}, nil
 }
 
-// Render makes the prompt. A prompt over 1 MiB is an error.
+// Render produces the prompt. A prompt over 1 MiB is an error.
 func (t *Template) Render(data any) (string, error) {
 	var out limited
 	if err := t.tmpl.Execute(&out, data); err != nil {
@@ -90,7 +89,7 @@ func (t *Template) Render(data any) (string, error) {
 	return out.b.String(), nil
 }
 
-// Render makes a prompt from a template's text; see Template for many.
+// Render produces a prompt from a template's text. To render often, use Template.
 func Render(text string, data any) (string, error) {
 	t, err := ParseTemplate(text, data)
 	if err != nil {
@@ -111,10 +110,10 @@ func ParseFileTemplate(text string) (*Template, error) {
 	})
 }
 
-// ParsePollTemplate parses the prompt or the key of a poll trigger. An empty
-// text means the output itself. What a command's JSON holds is not known yet,
-// so a mistake in what is made of {{.JSON}} shows when the command has run; with
-// another split than SplitJSON there is no {{.JSON}}.
+// ParsePollTemplate parses the prompt or the key of a poll trigger. An empty text
+// means the output itself. The content of a command's JSON is not known yet, so
+// mistakes in the use of {{.JSON}} show only after the command has run. With a
+// split other than SplitJSON there is no {{.JSON}}.
 func ParsePollTemplate(text string, split Split) (*Template, error) {
 	switch {
 	case text == "":
@@ -128,7 +127,7 @@ func ParsePollTemplate(text string, split Split) (*Template, error) {
 	return ParseTemplate(text, PollData{Output: "output"})
 }
 
-// limited is a buffer that refuses to grow over maxPrompt.
+// limited is a buffer that refuses to grow beyond maxPrompt.
 type limited struct{ b bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -18,47 +18,48 @@ type Cron struct {
 	// Delay is added to each fire's time, see Offset. The prompt's time and label
 	// stay those of the schedule.
 	Delay time.Duration
-	// Was is what Delay was before it changed at Changed, or zero: a fire whose
-	// time by Delay had passed by then keeps the time that it had.
+	// Was is what Delay was before it changed at Changed, or zero. A fire that was
+	// already past its time with Was keeps that time.
 	Was     time.Duration
 	Changed time.Time
-	// Last is what Record was given last: fires until then are dealt with. The
-	// zero time means that the trigger is new: it is recorded as seen now, and
-	// what would have fired earlier is not missed.
+	// Last is the last value given to Record: fires until then are done. The zero
+	// time means that the trigger is new: it is recorded as seen now, and earlier
+	// fires do not count as missed.
 	Last     time.Time
 	Template *Template // of the prompt, see ParseCronTemplate; a blank prompt is not emitted
 	Emit     Emit
-	// Record keeps a new Last, for the next start. It is called once the fire
-	// is queued; a crash between the two emits the same label again. May be nil.
+	// Record stores a new Last for the next start. It is called after the fire is
+	// queued; a crash between the two emits the same label again. May be nil.
 	Record func(last time.Time)
-	// Failed hears of a fire that could not be emitted and is tried again after
+	// Failed reports a fire that could not be emitted and will be tried again after
 	// retry. May be nil.
 	Failed func(at time.Time, err error, retry time.Duration)
-	// Slow means that Emit may take long, as a command does: it takes no worker
-	// from other triggers.
+	// Slow means that Emit may take long, as a command does: it then occupies no
+	// worker that other triggers need.
 	Slow bool
 }
 
 const (
-	// checkEvery bounds each wait: timers do not see that the clock was set,
-	// and stand still in suspend. It is less than OnTime, so that a fire found
-	// by such a look still counts as on time.
+	// checkEvery bounds each wait: timers do not notice that the clock was set, and
+	// stop during suspend. It is less than OnTime, so that a fire found in this way
+	// still counts as on time.
 	checkEvery = 45 * time.Second
-	// timetableWorkers bounds the fires that are emitted at the same time. A
-	// fire waits for a disk most of the time.
+	// timetableWorkers bounds how many fires are emitted at the same time. A fire
+	// mostly waits for a disk.
 	timetableWorkers = 64
 
 	retryBase, retryLimit = time.Second, 5 * time.Minute
 
-	// farAhead is how far in the future a last fire says that the clock was
-	// wrong then: waiting for that time could take years.
+	// farAhead is how far in the future a last fire must be to show that the clock
+	// was wrong then: waiting until that time could take years.
 	farAhead = 24 * time.Hour
 )
 
-// Timetable fires many cron triggers from one loop. It follows the wall
-// clock, also when that is set: forward is treated as Missed says, back by up
-// to a day never repeats a fire. Back by more it goes on from the new time; it
-// is Emit's matter then to refuse a label that it has seen. Its methods may be called from any goroutine.
+// Timetable fires many cron triggers from one loop. It follows the wall clock, even
+// when that is set. After a step forward, Missed decides. After a step back by up
+// to a day, no fire is repeated. After a larger step back, it continues from the
+// new time, and Emit must refuse labels that it has seen. Its methods may be called
+// from any goroutine.
 type Timetable struct {
 	changed chan struct{}
 	now     func() time.Time // the wall clock; tests set it
@@ -71,7 +72,8 @@ type Timetable struct {
 	last    time.Time       // when the loop turned
 }
 
-// cronEntry is in queue or with the crew (busy), which leaves seen, pending and failures alone.
+// cronEntry is either in the queue or with the crew (busy); the queue then leaves
+// seen, pending and failures alone.
 type cronEntry struct {
 	Cron
 	wake     time.Time
@@ -90,8 +92,8 @@ func NewTimetable() *Timetable {
 	return tt
 }
 
-// Set adds the trigger named key, or replaces it; a replaced one keeps what
-// it has fired.
+// Set adds the trigger named key, or replaces it; a replaced trigger keeps the
+// memory of what it fired.
 func (tt *Timetable) Set(key string, c Cron) {
 	now := tt.now()
 	if c.Last.IsZero() {
@@ -121,7 +123,7 @@ func (tt *Timetable) Set(key string, c Cron) {
 	tt.notify()
 }
 
-// Remove takes a trigger out. A fire that is being emitted goes on.
+// Remove removes a trigger. A fire that is being emitted continues.
 func (tt *Timetable) Remove(key string) {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
@@ -136,8 +138,8 @@ func (tt *Timetable) Remove(key string) {
 	}
 }
 
-// Next returns when the trigger named key fires or is tried next, or the zero
-// time when there is no such trigger or it never fires again.
+// Next returns when the trigger named key fires or is tried next. It returns the
+// zero time when there is no such trigger or it never fires again.
 func (tt *Timetable) Next(key string) time.Time {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
@@ -148,7 +150,7 @@ func (tt *Timetable) Next(key string) time.Time {
 }
 
 // Run fires triggers until ctx ends, then waits for the fires that are being
-// emitted. A timetable can be run once at a time.
+// emitted. Only one Run may be active at a time.
 func (tt *Timetable) Run(ctx context.Context) {
 	defer tt.crew.Wait()
 	timer := time.NewTimer(0)
@@ -164,8 +166,8 @@ func (tt *Timetable) Run(ctx context.Context) {
 	}
 }
 
-// Turn makes the loop of Run look at what is due, and returns when it has
-// done so: a sign that it lives. The error is ctx's.
+// Turn makes the loop of Run check what is due, and returns when it has done so:
+// this shows that the loop is alive. The error is ctx's.
 func (tt *Timetable) Turn(ctx context.Context) error {
 	done := make(chan struct{})
 	tt.mu.Lock()
@@ -210,8 +212,8 @@ func (tt *Timetable) step(ctx context.Context) time.Duration {
 	return min(checkEvery, max(0, tt.queue[0].wake.Sub(now)))
 }
 
-// goOnFrom forgets what was seen in a time that has not come yet. The caller
-// holds tt.mu.
+// goOnFrom forgets fires that were seen at a time that is still in the future. The
+// caller holds tt.mu.
 func (tt *Timetable) goOnFrom(now time.Time) {
 	for _, e := range tt.entries {
 		if !e.seen.After(now) {
@@ -224,7 +226,7 @@ func (tt *Timetable) goOnFrom(now time.Time) {
 	}
 }
 
-// emit emits what is pending of an entry, without tt.mu meanwhile. The caller
+// emit emits an entry's pending fires and releases tt.mu meanwhile. The caller
 // holds it.
 func (tt *Timetable) emit(ctx context.Context, e *cronEntry) {
 	if e.removed {
@@ -247,7 +249,7 @@ func (tt *Timetable) emit(ctx context.Context, e *cronEntry) {
 	}
 }
 
-// notify makes Run look again.
+// notify makes Run check again.
 func (tt *Timetable) notify() {
 	select {
 	case tt.changed <- struct{}{}:
@@ -277,9 +279,9 @@ func (tt *Timetable) schedule(e *cronEntry) {
 	}
 }
 
-// collect adds what has become due to pending. What waits there because it
-// could not be emitted has had its chance to be on time, so that Missed
-// decides only how many are kept.
+// collect adds what has become due to pending. Fires that already wait there
+// because they could not be emitted were collected on time, so for them Missed only
+// decides how many are kept.
 func (e *cronEntry) collect(now time.Time) {
 	delay := e.Delay
 	if e.Was > delay {
@@ -295,7 +297,7 @@ func (e *cronEntry) collect(now time.Time) {
 	e.pending = e.pending[max(0, len(e.pending)-keep):]
 }
 
-// finish notes that the first done of pending were emitted.
+// finish records that the first done of pending were emitted.
 func (e *cronEntry) finish(done int, err error) {
 	e.busy = false
 	e.pending = e.pending[done:]
@@ -307,7 +309,7 @@ func (e *cronEntry) finish(done int, err error) {
 	e.pending = nil
 }
 
-// fire emits fires in order and returns how many were.
+// fire emits fires in order and returns how many it emitted.
 func (c *Cron) fire(ctx context.Context, fires []time.Time) (done int, err error) {
 	for i, at := range fires {
 		p := Prompt{Label: c.Schedule.Label(at), At: at, Due: at.Add(c.delay(at))}
@@ -333,7 +335,8 @@ func (c *Cron) delay(at time.Time) time.Duration {
 	return c.Delay
 }
 
-// wallNow is the wall clock alone: comparisons must see that it was set.
+// wallNow returns the wall clock without a monotonic reading: comparisons must
+// notice that it was set.
 func wallNow() time.Time { return time.Now().Round(0) }
 
 // cronHeap is a container/heap of entries, the next one first.

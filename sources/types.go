@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Missed says what happens with the fires of a schedule that fell due while
-// nobody was there.
+// Missed says what happens to the fires of a schedule that fell due while heartbeat
+// was not running.
 type Missed string
 
 // The rules for missed fires.
@@ -29,28 +29,28 @@ const (
 
 // Prompt is one fire of a trigger.
 type Prompt struct {
-	// Label makes the fire unique within its trigger: the local calendar
-	// minute (or second) of a cron fire, path and content hash of a watched file,
-	// a content hash of a poll's output. Firing the same label again is the same fire.
+	// Label makes the fire unique within its trigger: the local calendar minute (or
+	// second) of a cron fire, the path and content hash of a watched file, or a
+	// content hash of a poll's output. Firing the same label again is the same
+	// fire.
 	Label string
 	Text  string
 	At    time.Time
-	// Due is when a schedule wanted it to be queued: At and the trigger's Delay.
-	// It is zero for what fires at no set time.
+	// Due is when the schedule wanted the prompt to be queued: At plus the
+	// trigger's Delay. It is zero for fires without a set time.
 	Due time.Time
 }
 
-// Emit takes a fire. When it returns nil the prompt is durably queued, and
-// the source may record that it fired. An error means that it is not queued:
-// the source keeps the fire and offers it again. Emit must be safe for calls
-// from several goroutines; a source never has two calls for one trigger
-// under way.
+// Emit accepts a fire. When it returns nil, the prompt is durably queued, and the
+// source may record that it fired. An error means that it is not queued: the source
+// keeps the fire and offers it again. Emit must be safe for calls from several
+// goroutines; a source never makes two calls for one trigger at the same time.
 //
-// ErrDeclined is neither: a gate did not want the fire now. A source that can
-// find the same again (a poll) forgets it, another drops it.
+// ErrDeclined is neither success nor failure: a gate does not want the fire now. A
+// source that can find the same again (a poll) forgets the fire, others drop it.
 type Emit func(ctx context.Context, p Prompt) error
 
-// ErrDeclined is returned by an Emit that a gate told not to queue a fire.
+// ErrDeclined is returned by an Emit when a gate declined the fire.
 var ErrDeclined = errors.New("the gate said no")
 
 // Seen is what a watch trigger has fired for: the state of each matching file

@@ -11,8 +11,8 @@ type span struct {
 	start, end, offset int64
 }
 
-// farthest is more than any zone was ever away from UTC, and more than any
-// clock was ever set back.
+// farthest is more than any zone was ever away from UTC, and more than any clock
+// was ever set back.
 const farthest = 26 * 60 * 60
 
 // spanAt returns the span that u lies in.
@@ -28,8 +28,8 @@ func spanAt(loc *time.Location, u int64) span {
 		sp.end = end.Unix()
 	}
 	if sp.end <= u {
-		// Beyond its table the time package ends a year after 365 days, so on
-		// 31 December of a leap year the end lies in the past (Go 1.26).
+		// Beyond its table the time package ends a year after 365 days, so on 31
+		// December of a leap year the end is in the past (Go 1.26).
 		sp.end = (floorDiv(u, secondsPerDay) + 1) * secondsPerDay
 	}
 	return sp

@@ -21,7 +21,7 @@ const (
 	maxOutput = 1 << 20
 	// stderrTail is how much of the end of its stderr an error quotes.
 	stderrTail = 2 << 10
-	// waitDelay is how long a run may hold its output open after its end.
+	// waitDelay is how long a run's output may stay open after the run's end.
 	waitDelay = time.Second
 	// laterCode is sysexits' EX_TEMPFAIL: nothing wrong, ask again later.
 	laterCode = 75
@@ -29,31 +29,31 @@ const (
 
 var errTooMuch = fmt.Errorf("it printed over %d bytes", maxOutput)
 
-// Command is what a poll runs.
+// Command is the command that a poll runs.
 type Command struct {
-	// Argv is not given to a shell. A name with a slash is relative to Dir.
+	// Argv is run without a shell. A name with a slash is relative to Dir.
 	Argv []string
 	Dir  string   // AGENT_DIR
 	Env  []string // the whole environment but for Extra; nil means ours
-	// Extra are variables beside Env.
+	// Extra are variables in addition to Env.
 	Extra []string
-	// Quiet throws away what it prints: only its exit status is asked for.
+	// Quiet discards the output: only the exit status matters.
 	Quiet bool
-	// Timeout ends the run with all of its process group; 0 means a minute.
+	// Timeout ends the run with its whole process group; 0 means a minute.
 	Timeout time.Duration
 }
 
-// Output is what a run that did not fail has said.
+// Output is the result of a run that did not fail.
 type Output struct {
 	Stdout []byte
 	Later  bool // it ended with 75
 }
 
-// Exec runs c. It has no standard input. The error says why the run failed,
-// with the end of what it wrote to stderr; a run that prints over 1 MiB is
-// ended and failed. When Exec returns, the command's process group is gone; when
-// we are killed meanwhile, the command itself is, too, where the system can.
-// A command without a slash is looked for in our own PATH.
+// Exec runs c. It has no standard input. The error says why the run failed, and
+// quotes the end of its stderr. A run that prints over 1 MiB is ended and counts as
+// failed. When Exec returns, the command's process group is gone. If we are killed
+// meanwhile, the command itself is killed too, where the system supports that. A
+// command without a slash is looked up in our own PATH.
 func Exec(ctx context.Context, c Command) (Output, error) {
 	if len(c.Argv) == 0 {
 		return Output{}, errors.New("cannot run the command: it is empty")
@@ -68,7 +68,7 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 
-	// The agent's directory may be a link by now, and a link leads anywhere.
+	// The agent's directory may be a link by now, and a link can lead anywhere.
 	if info, err := os.Lstat(c.Dir); c.Dir != "" && (err != nil || !info.IsDir()) {
 		return Output{}, fmt.Errorf("cannot run the command: %w", cmp.Or(err, errors.New(c.Dir+" is not a folder")))
 	}
@@ -91,7 +91,7 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 		return err
 	}
 	cmd.WaitDelay = waitDelay
-	// The kernel takes the end of the thread that started it for our end.
+	// The kernel treats the end of the thread that started the command as our end.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
@@ -117,8 +117,8 @@ func failure(why error, stderr *tail) error {
 	return fmt.Errorf("the command failed: %w", why)
 }
 
-// capped keeps output until it is too much. It must not embed the buffer,
-// whose ReadFrom would take everything.
+// capped keeps output up to a limit. It must not embed the buffer, whose ReadFrom
+// would accept everything.
 type capped struct {
 	b    bytes.Buffer
 	stop func()

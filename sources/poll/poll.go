@@ -1,4 +1,4 @@
-// Package poll fires with what a command prints.
+// Package poll makes prompts from a command's output.
 //
 // The command runs in the agent's directory, without a shell, in a process
 // group of its own that is gone when the run is over. Exit 0 with output
@@ -27,20 +27,20 @@ import (
 const (
 	defaultEvery, minEvery = time.Minute, time.Second
 	defaultTimeout         = time.Minute
-	// backoffLimit is how seldom a command that fails runs at least, unless
+	// backoffLimit is the longest time between runs of a failing command, unless
 	// Every is longer.
 	backoffLimit = 15 * time.Minute
 
 	retryBase, retryLimit = time.Second, 5 * time.Minute
-	// lastChance bounds the emits that are made although all is to end.
+	// lastChance bounds the emits that are still made while shutting down.
 	lastChance = 2 * time.Second
 	// maxKept bounds the hashes that Dedupe remembers.
 	maxKept = 1000
 )
 
-// EnvLastSuccess tells a command when its last run began that ended with 0 and
-// whose prompts were all queued; it is not set before there was one. What
-// changed since then is what no prompt speaks of yet.
+// EnvLastSuccess tells a command when its last successful run began: one that
+// exited with 0 and whose prompts were all queued. It is not set before the first
+// one. No prompt covers what has changed since that time.
 const EnvLastSuccess = "HEARTBEAT_LAST_SUCCESS"
 
 // Runner runs a command and returns what it printed. Exec is the real one.
@@ -49,39 +49,39 @@ type Runner func(ctx context.Context, c Command) (Output, error)
 // Trigger is one poll trigger.
 type Trigger struct {
 	Command Command
-	// Every is the time from the start of one run to that of the next; 0
-	// means a minute, less than a second means a second. A run that takes
-	// longer is followed by the next at once.
+	// Every is the time from the start of one run to the start of the next; 0 means
+	// a minute, less than a second means a second. After a run that takes longer,
+	// the next one starts at once.
 	Every    time.Duration
 	Split    sources.Split     // "" is whole
 	Template *sources.Template // of the prompt, see sources.ParsePollTemplate; nil: the output itself
 	// Dedupe fires only for output that is not among the last 1000 that fired.
 	Dedupe bool
-	// Key, for Dedupe, makes of a part of the output what tells it from
-	// others; nil: all of it. A blank key is an error.
+	// Key, for Dedupe, produces from a part of the output the text that identifies
+	// it; nil: all of the part. A blank key is an error.
 	Key *sources.Template
-	// Kept is what Record was given last; for Dedupe.
+	// Kept is the last value given to Record; for Dedupe.
 	Kept []string
 	Emit sources.Emit
-	// Record keeps a new Kept, after output that fired. May be nil.
+	// Record stores a new Kept after output fired. May be nil.
 	Record func(kept []string)
-	// Failed hears of a run or an emit that failed and is tried again after
+	// Failed reports a run or an emit that failed and will be tried again after
 	// retry. May be nil.
 	Failed func(at time.Time, err error, retry time.Duration)
-	// Last is what Succeeded was given last, or zero. The command finds it, as
+	// Last is the last value given to Succeeded, or zero. The command gets it, in
 	// RFC 3339, in the variable EnvLastSuccess.
 	Last time.Time
-	// Succeeded hears when a run began that ended with 0 and whose prompts are
-	// all queued. May be nil.
+	// Succeeded is called with the start of a run that exited with 0 and whose
+	// prompts are all queued. May be nil.
 	Succeeded func(began time.Time)
-	// Slots, when not nil, has room for as many runs as may be under way at
-	// once; triggers share it.
+	// Slots, when not nil, has as much room as there may be runs at the same time;
+	// triggers share it.
 	Slots chan struct{}
 	// Run is Exec when nil.
 	Run Runner
 }
 
-// Run runs the command now and again until ctx ends.
+// Run runs the command repeatedly until ctx ends.
 func Run(ctx context.Context, t Trigger) {
 	t.defaults()
 	failures := 0
@@ -108,9 +108,9 @@ func Run(ctx context.Context, t Trigger) {
 	}
 }
 
-// Once runs the command one time and fires with its output. It returns the
-// number of prompts that were emitted, and the first error: an emit that
-// failed is not tried again. Exit 75 is no error.
+// Once runs the command once and fires with its output. It returns the number of
+// prompts that were emitted, and the first error: a failed emit is not retried.
+// Exit status 75 is not an error.
 func Once(ctx context.Context, t Trigger) (int, error) {
 	t.defaults()
 	start := time.Now()
@@ -130,7 +130,7 @@ func Once(ctx context.Context, t Trigger) (int, error) {
 	return len(prompts), nil
 }
 
-// succeeded notes a run whose prompts are all queued.
+// succeeded records a run whose prompts are all queued.
 func (t *Trigger) succeeded(began time.Time) {
 	t.Last = began
 	if t.Succeeded != nil {
@@ -138,8 +138,8 @@ func (t *Trigger) succeeded(began time.Time) {
 	}
 }
 
-// Delay returns how long after the start of a run that failed the next one
-// starts, when failures (from 1) have come in a row: every, doubled each
+// Delay returns how long after the start of a failed run the next one starts.
+// failures (from 1) is how many failed in a row. The delay is every, doubled each
 // time, up to 15 minutes or every; r in [0, 1) spreads it.
 func Delay(failures int, every time.Duration, r float64) time.Duration {
 	return max(every, sources.Backoff(failures+1, every, max(every, backoffLimit), r))
@@ -155,13 +155,13 @@ func (t *Trigger) defaults() {
 	}
 }
 
-// fire is a prompt that is to be emitted.
+// fire is a prompt to be emitted.
 type fire struct {
 	sources.Prompt
 	sum string
 }
 
-// prompts runs the command and makes prompts of its output.
+// prompts runs the command and makes prompts from its output.
 func (t *Trigger) prompts(ctx context.Context) ([]fire, error) {
 	if t.Slots != nil {
 		select {
@@ -186,10 +186,10 @@ func (t *Trigger) prompts(ctx context.Context) ([]fire, error) {
 	return t.fires(start, out)
 }
 
-// errLater is a run that says nothing yet.
+// errLater means that the command has nothing to say yet.
 var errLater = errors.New("later")
 
-// fires makes prompts of what a run printed.
+// fires makes prompts from what a run printed.
 func (t *Trigger) fires(start time.Time, out Output) ([]fire, error) {
 	parts, err := split(out.Stdout, t.Split)
 	if err != nil {
@@ -233,7 +233,7 @@ func (t *Trigger) render(part part) (string, error) {
 
 var errBlankKey = errors.New("cannot tell the output apart: its key is blank")
 
-// key is what Dedupe tells a part of the output by.
+// key returns the text by which Dedupe identifies a part of the output.
 func (t *Trigger) key(part part) (string, error) {
 	if t.Key == nil {
 		return part.text, nil
@@ -245,8 +245,8 @@ func (t *Trigger) key(part part) (string, error) {
 	return key, err
 }
 
-// label names a fire by its content and, as the same output may mean new
-// work, by the run that it came from. With Dedupe it never does.
+// label names a fire by its content and, without Dedupe, by the run that it came
+// from, because the same output may mean new work.
 func (t *Trigger) label(sum string, run time.Time, i int) string {
 	if t.Dedupe {
 		return sum
@@ -254,10 +254,10 @@ func (t *Trigger) label(sum string, run time.Time, i int) string {
 	return sum + "." + strconv.FormatInt(run.UnixMilli(), 36) + "." + strconv.Itoa(i)
 }
 
-// emitAll emits until all is queued: the command may have handed over its
-// only copy. When ctx ends each prompt that is left gets one more chance. It
-// reports whether all of them are queued: what a gate declines is not, and is
-// a prompt again when the command prints it again.
+// emitAll emits until everything is queued, because the command may have printed
+// its only copy. When ctx ends, each remaining prompt gets one more try. It reports
+// whether all are queued. A prompt that a gate declined is not, and becomes a
+// prompt again when the command prints it again.
 func (t *Trigger) emitAll(ctx context.Context, fires []fire) bool {
 	all := true
 	for failures := 0; len(fires) > 0 && ctx.Err() == nil; {

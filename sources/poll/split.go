@@ -14,13 +14,13 @@ import (
 // maxPrompts bounds the prompts of one run.
 const maxPrompts = 1000
 
-// part is what one prompt is made of.
+// part is the part of the output that becomes one prompt.
 type part struct {
 	text  string // valid UTF-8, not blank
 	value any    // with SplitJSON: what the text says
 }
 
-// split makes of a command's output the parts that become prompts.
+// split splits a command's output into the parts that become prompts.
 func split(out []byte, how sources.Split) ([]part, error) {
 	var parts []part
 	switch how {
@@ -50,8 +50,8 @@ func split(out []byte, how sources.Split) ([]part, error) {
 	return kept, nil
 }
 
-// splitJSON reads JSON values one after the other, or one array of them. A
-// string becomes its text, another value its JSON on one line, null nothing.
+// splitJSON reads JSON values one after the other, or one array of them. A string
+// becomes its text, any other value its JSON on one line, and null nothing.
 func splitJSON(out []byte) ([]part, error) {
 	var values []json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(out))
@@ -82,7 +82,7 @@ func splitJSON(out []byte) ([]part, error) {
 	return parts, nil
 }
 
-// jsonPart keeps numbers as they are written: an id is no float.
+// jsonPart keeps numbers as they are written: an id must not become a float.
 func jsonPart(v json.RawMessage) (part, error) {
 	var p part
 	dec := json.NewDecoder(bytes.NewReader(v))

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// wait waits for cmd and ends what holds its output open in its process
-// group; what does not is left, as the group's number may be taken again.
+// wait waits for cmd and kills what holds its output open in its process group.
+// Other processes are left alone, because the group's number may have been reused.
 func wait(cmd *exec.Cmd) error {
 	err := cmd.Wait()
 	if errors.Is(err, exec.ErrWaitDelay) {
@@ -18,5 +18,5 @@ func wait(cmd *exec.Cmd) error {
 	return err
 }
 
-// ownGroup makes a command the first of a process group.
+// ownGroup makes a command the leader of a process group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -4,5 +4,5 @@ package watch
 
 import "io/fs"
 
-// inodeChanged returns the time of modification: the best that is known here.
+// inodeChanged returns the modification time: the best that is available here.
 func inodeChanged(info fs.FileInfo) int64 { return info.ModTime().UnixNano() }

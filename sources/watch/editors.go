@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// keptOpen reports whether a name is one that editors and office programs give
-// to what they keep beside a file while it is open, or as its backup: such
-// files last for hours, so waiting for quiet does not tell them from others.
+// keptOpen reports whether editors and office programs use this kind of name for
+// files that they keep beside an open file, or for backups. Such files can stay for
+// hours, so waiting for quiet does not tell them from others.
 func keptOpen(name string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) && len(name) > len(prefix) }
 	ends := func(suffix string) bool { return strings.HasSuffix(name, suffix) && len(name) > len(suffix) }
@@ -27,7 +27,7 @@ func keptOpen(name string) bool {
 	return false
 }
 
-// namesKeptOpen reports whether a glob is about such files.
+// namesKeptOpen reports whether a glob names such files.
 func namesKeptOpen(glob string) bool {
 	name := strings.NewReplacer("*", "x", "?", "x").Replace(path.Base(glob))
 	return keptOpen(name) || keptOpen("."+name)

@@ -22,30 +22,31 @@ import (
 type Trigger struct {
 	Dir      string   // AGENT_DIR, absolute
 	Patterns []string // globs relative to Dir; see New for what they match
-	// Debounce is how long a file must be left alone before it fires; 0 means
-	// 500 ms. A file that is written to all the time does not fire.
+	// Debounce is how long a file must stay unchanged before it fires; 0 means 500
+	// ms. A file that is written to all the time never fires.
 	Debounce time.Duration
-	// Removed fires also when a file that has fired is gone.
+	// Removed also fires when a file that has fired is removed.
 	Removed bool
-	// Batch makes one fire of all files that are found together, at most 1000;
-	// it waits up to 20 debounces for files that are still written to. A crash before it was recorded may fire for them again, with others.
+	// Batch makes one fire of all files that are found together, at most 1000. It
+	// waits up to 20 debounces for files that are still being written. If a crash
+	// prevents recording the fire, its files may fire again, together with others.
 	Batch bool
-	// Own, when not nil, reports whether a change at that time is the agent's
-	// own: it is remembered as seen and does not fire.
+	// Own, when not nil, reports whether a change at that time is the agent's own:
+	// it is recorded as seen and does not fire.
 	Own      func(at time.Time) bool
 	Template *sources.Template // of the prompt, see sources.ParseFileTemplate; a blank prompt is not emitted
-	// Seen is what Record was given last. Empty means that the trigger is new:
-	// each file that is there fires, as work that waits.
+	// Seen is the last value given to Record. Empty means that the trigger is new:
+	// every file that exists fires, as waiting work.
 	Seen sources.Seen
 	Emit sources.Emit
-	// Record keeps a new Seen, for the next start: a copy, after each batch of
-	// fires that are queued. A crash between the two emits the same labels
-	// again. May be nil.
+	// Record stores a new Seen, a copy, for the next start. It is called after each
+	// batch of queued fires. A crash between the two emits the same labels again.
+	// May be nil.
 	Record func(sources.Seen)
-	// Failed hears of what went wrong and is tried again after retry. May be nil.
+	// Failed reports an error; what failed is tried again after retry. May be nil.
 	Failed func(at time.Time, err error, retry time.Duration)
-	// Slow means that Emit may take long, as a command does: it takes no worker
-	// from other triggers.
+	// Slow means that Emit may take long, as a command does: it then occupies no
+	// worker that other triggers need.
 	Slow bool
 }
 
@@ -68,9 +69,9 @@ func (t *Trigger) compile() ([]pattern, error) {
 	return patterns, nil
 }
 
-// Scan fires for every file that matches now, in the order of their paths,
-// whatever was seen before, and returns what Seen becomes by it. When an
-// emit fails it stops and returns what was seen so far as well.
+// Scan fires for every file that matches now, in the order of their paths, whatever
+// was seen before, and returns the resulting Seen. When an emit fails, it stops and
+// also returns what was seen so far.
 func Scan(ctx context.Context, t Trigger) (sources.Seen, error) {
 	patterns, err := t.compile()
 	if err != nil {
@@ -134,17 +135,17 @@ func (t *Trigger) emit(ctx context.Context, shown, name, abs, event string, p so
 	return t.Emit(ctx, sources.Prompt{Label: label(shown, event, p), Text: text, At: time.Now()})
 }
 
-// hit is a file that is to fire.
+// hit is a file that must fire.
 type hit struct {
 	rel, event string
 	print      sources.Print
 }
 
-// maxBatch bounds the files of one fire, maxBatchPaths their paths in bytes:
-// the prompt that names them all is to fit into an entry.
+// maxBatch bounds the files of one fire, maxBatchPaths the bytes of their paths, so
+// that the prompt that names them all fits into an entry.
 const maxBatch, maxBatchPaths = 1000, 64 << 10
 
-// batches are the hits in batches that fire together.
+// batches groups the hits that fire together.
 func batches(hits []hit) iter.Seq[[]hit] {
 	return func(yield func([]hit) bool) {
 		for len(hits) > 0 {
@@ -161,8 +162,8 @@ func batches(hits []hit) iter.Seq[[]hit] {
 	}
 }
 
-// fireBatch emits one prompt for each batch, and calls done for each file that
-// has fired.
+// fireBatch emits one prompt for each batch, and calls done for each file that has
+// fired.
 func (t *Trigger) fireBatch(ctx context.Context, hits []hit, done func(hit)) error {
 	for batch := range batches(hits) {
 		first := batch[0]
@@ -193,9 +194,9 @@ func (t *Trigger) fireBatch(ctx context.Context, hits []hit, done func(hit)) err
 // maxLabelPath bounds the path in a label, in bytes.
 const maxLabelPath = 160
 
-// label names a fire: path, content, and when the file came to be so, as the
-// same content may be put at the same path again, as new work. A crash before
-// the fire was recorded finds the same label.
+// label names a fire by path, content, and time of the change, because the same
+// content at the same path may be new work. After a crash that prevented recording
+// the fire, the label is the same.
 func label(shown, event string, p sources.Print) string {
 	if len(shown) > maxLabelPath {
 		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(shown)))[:12]

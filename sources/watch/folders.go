@@ -12,15 +12,15 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// againEvery is how often a folder that is gone is looked for.
+// againEvery is how often a missing folder is looked for.
 const againEvery = time.Second
 
-// Folders calls changed with the path of a file in one of the folders
-// whenever something happened to it, or with a folder's own path when it is
-// not known what did: once when all are watched, when the system lost count,
-// when the folder itself went, and when it is there again. It is a hint, to be
-// checked against the file. It returns when ctx ends, or with an error where
-// the system gives no notifications. changed must not block.
+// Folders calls changed with the path of a file in one of the folders whenever
+// something happened to the file. It calls changed with a folder's own path when it
+// does not know what changed: once when all folders are watched, when the system
+// lost notifications, when the folder disappeared, and when it is back. A call is
+// only a hint, so check the file. Folders returns when ctx ends, or with an error
+// where the system provides no notifications. changed must not block.
 func Folders(ctx context.Context, folders []string, changed func(path string)) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -75,7 +75,7 @@ func Folders(ctx context.Context, folders []string, changed func(path string)) e
 	}
 }
 
-// add watches folders, and returns those that are not there.
+// add watches folders, and returns those that do not exist.
 func add(w *fsnotify.Watcher, folders []string) (gone []string, err error) {
 	for _, f := range folders {
 		err := w.Add(f)

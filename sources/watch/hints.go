@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// overflowDelay is when all is compared after notifications were lost.
+	// overflowDelay is how long after lost notifications all files are compared.
 	overflowDelay = 100 * time.Millisecond
-	// maxDirty is how many hints a trigger keeps; beyond, all is compared.
+	// maxDirty is how many hints a trigger keeps; with more, all files are
+	// compared.
 	maxDirty = 1000
 )
 
-// hints turns the system's notifications into paths to look at. It never
-// calls fsnotify with Watcher.mu held: fsnotify may be waiting for drain.
+// hints turns the system's notifications into paths to check. It never calls
+// fsnotify while it holds Watcher.mu: fsnotify may be waiting for drain.
 type hints struct {
 	w    *Watcher
 	fs   *fsnotify.Watcher
@@ -37,8 +38,8 @@ func newHints(w *Watcher) (*hints, error) {
 
 func (h *hints) close() { h.fs.Close() }
 
-// watch asks for notifications about a directory. To ask again is harmless
-// and mends what was lost when the directory was made anew.
+// watch asks for notifications about a directory. Asking again is harmless, and
+// restores the notifications after the directory was recreated.
 func (h *hints) watch(t *target, rel string) error {
 	dir := filepath.Join(t.Dir, filepath.FromSlash(rel))
 	h.w.mu.Lock()
@@ -58,10 +59,10 @@ func (h *hints) watch(t *target, rel string) error {
 	return err
 }
 
-// remove ends notifications about a directory; it may be gone already.
+// remove ends notifications about a directory, which may be gone already.
 func (h *hints) remove(dir string) { _ = h.fs.Remove(dir) }
 
-// dropLocked forgets t and returns the directories that nobody asks about now.
+// dropLocked forgets t and returns the directories that no trigger needs any more.
 func (h *hints) dropLocked(t *target) (unused []string) {
 	for dir, who := range h.dirs {
 		delete(who, t)
@@ -73,7 +74,7 @@ func (h *hints) dropLocked(t *target) (unused []string) {
 	return unused
 }
 
-// drain takes notifications as fast as they come, until close.
+// drain reads notifications as fast as they come, until close.
 func (h *hints) drain() {
 	for {
 		select {
@@ -136,7 +137,7 @@ func (h *hints) event(ev fsnotify.Event) {
 	}
 }
 
-// hintLocked notes that rel is to be looked at.
+// hintLocked records that rel must be checked.
 func (t *target) hintLocked(rel string, at time.Time) {
 	if _, ok := t.dirty[rel]; !ok && len(t.dirty) >= maxDirty {
 		t.rescan = earlier(t.rescan, at)
@@ -145,8 +146,8 @@ func (t *target) hintLocked(rel string, at time.Time) {
 	t.dirty[rel] = at
 }
 
-// goneLocked forgets a directory that was removed or moved away, and what lay
-// in it: notifications about a moved directory would come under its old name.
+// goneLocked forgets a directory that was removed or moved away, and everything in
+// it: notifications about a moved directory would come under its old name.
 func (h *hints) goneLocked(name string, now time.Time) (unused []string) {
 	if h.dirs[name] == nil {
 		return nil

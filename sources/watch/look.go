@@ -17,11 +17,11 @@ import (
 	"heartbeat/sources"
 )
 
-// recordEvery bounds the fires that a crash may repeat.
+// recordEvery bounds how many fires a crash may repeat.
 const recordEvery = 256
 
-// look is one comparison of a trigger's files with what was seen of them: of
-// all, or of the paths that hints named. Its target is busy meanwhile.
+// look compares a trigger's files with what was seen of them: all files, or the
+// paths that hints named. Its target is busy meanwhile.
 type look struct {
 	w       *Watcher
 	t       *target
@@ -124,8 +124,8 @@ func (l *look) collect() (files []found, gone []string, err error) {
 	return files, gone, nil
 }
 
-// vanished decides about a file that a full comparison did not find: one
-// that is just being replaced comes back within the debounce.
+// vanished handles a file that a full comparison did not find: a file that is just
+// being replaced comes back within the debounce.
 func (l *look) vanished(key string, gone *[]string) {
 	rel := undisplay(key)
 	switch {
@@ -149,7 +149,7 @@ func (l *look) below(rel string) (keys []string) {
 	return keys
 }
 
-// undisplay returns the path that display made s of.
+// undisplay returns the path for which display returned s.
 func undisplay(s string) string {
 	if strings.HasPrefix(s, `"`) {
 		if raw, err := strconv.Unquote(s); err == nil {
@@ -210,8 +210,8 @@ func (l *look) file(ctx context.Context, f found) error {
 // being written.
 const batchPatience = 20
 
-// postpone puts a batch off while other files are not settled yet: what is
-// written together is to fire together.
+// postpone delays a batch while other files are still changing: files that are
+// written together must fire together.
 func (l *look) postpone() {
 	if len(l.batch) == 0 || len(l.again)+len(l.waiting) == 0 {
 		return
@@ -227,7 +227,7 @@ func (l *look) postpone() {
 	l.batch = nil
 }
 
-// changedAt is when a file became what it is.
+// changedAt returns when a file got its current state.
 func changedAt(p sources.Print) time.Time {
 	if p.Changed != 0 {
 		return time.Unix(0, p.Changed) // which no touch(1) can set
@@ -235,19 +235,19 @@ func changedAt(p sources.Print) time.Time {
 	return time.Unix(0, p.ModTime)
 }
 
-// own reports whether the agent made a file what it is.
+// own reports whether the agent made the file's last change.
 func (l *look) own(p sources.Print) bool {
 	return l.t.Own != nil && l.t.Own(changedAt(p))
 }
 
-// gone forgets a file, so that it fires when it comes again.
+// gone forgets a file, so that it fires when it comes back.
 func (l *look) gone(ctx context.Context, key string) error {
 	rel := undisplay(key)
 	info, err := l.tree.root.Lstat(rel)
 	if l.waiting[rel] || err == nil && info.Mode().IsRegular() && l.tree.matches(rel) {
 		return nil
 	}
-	// When it went is not known but for the debounce.
+	// The time of the removal is only known to within the debounce.
 	own := l.t.Own != nil && (l.t.Own(l.now) || l.t.Own(l.now.Add(-l.t.Debounce)))
 	if l.t.Removed && err != nil && !own { // without an error the patterns have changed
 		abs := display(filepath.Join(l.t.Dir, filepath.FromSlash(rel)))
@@ -261,7 +261,7 @@ func (l *look) gone(ctx context.Context, key string) error {
 	return nil
 }
 
-// record hands over what was seen.
+// record passes on what was seen.
 func (l *look) record() {
 	if l.fresh && l.t.Record != nil {
 		l.t.Record(maps.Clone(l.t.seen))
@@ -269,8 +269,7 @@ func (l *look) record() {
 	l.fresh, l.unsent = false, 0
 }
 
-// complain reports an error about one path when it is not the one that was
-// reported last.
+// complain reports an error about a path, unless the same error was just reported.
 func (l *look) complain(key string, err error) {
 	if err == nil {
 		delete(l.t.failed, key)

@@ -12,12 +12,12 @@ import (
 	"heartbeat/hook/foreign"
 )
 
-// skipped are directories that no pattern means unless it names them: what
-// lies there changes with each of the agent's turns.
+// skipped are directories that match only patterns that name them, because their
+// files change with each of the agent's turns.
 var skipped = []string{".git", ".heartbeat", ".claude"}
 
-// pattern is a glob relative to the agent's directory, prepared for asking
-// which directories may hold matches.
+// pattern is a glob relative to the agent's directory, prepared to tell which
+// directories may contain matches.
 type pattern struct {
 	glob  string
 	base  string   // the directory that all matches lie in; "." for the agent's
@@ -47,12 +47,12 @@ func parsePattern(glob string) (pattern, error) {
 	return p, nil
 }
 
-// matches reports whether a file at rel, with slashes, is meant.
+// matches reports whether the pattern matches a file at rel, which uses slashes.
 func (p *pattern) matches(rel string) bool {
 	return doublestar.MatchUnvalidated(p.glob, rel) && !p.skips(rel) && (p.open || !keptOpen(path.Base(rel)))
 }
 
-// mayHold reports whether matches may lie in the directory rel or below it.
+// mayHold reports whether the directory rel, or one below it, may contain matches.
 func (p *pattern) mayHold(rel string) bool {
 	if rel == "." || p.base == rel || strings.HasPrefix(p.base, rel+"/") {
 		return true
@@ -67,7 +67,7 @@ func (p *pattern) mayHold(rel string) bool {
 	return !p.skips(rel) && (p.depth == 0 || strings.Count(below, "/")+1 < p.depth)
 }
 
-// skips reports whether rel lies in a skipped directory that p does not name.
+// skips reports whether rel is in a skipped directory that p does not name.
 func (p *pattern) skips(rel string) bool {
 	for part := range strings.SplitSeq(rel, "/") {
 		if slices.Contains(skipped, part) && !slices.Contains(p.names, part) {
@@ -77,9 +77,8 @@ func (p *pattern) skips(rel string) bool {
 	return false
 }
 
-// display returns a path as prompts, labels and states show it: as it is, or
-// quoted when it could be taken for something else. A file's name is chosen
-// by whoever made the file.
+// display returns a path for prompts, labels and states: unchanged, or quoted when
+// it could be mistaken for something else. Whoever makes a file chooses its name.
 func display(name string) string {
 	if !strings.HasPrefix(name, `"`) && !strings.ContainsFunc(name, foreign.Acts) {
 		return name

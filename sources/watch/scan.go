@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// maxHashed bounds what is read of one file.
+	// maxHashed bounds how much is read of one file.
 	maxHashed = 64 << 20
-	// maxEntries and maxDepth bound a scan: the agent may write what it likes
-	// into its directory.
+	// maxEntries and maxDepth bound a scan: the agent may write anything into its
+	// directory.
 	maxEntries, maxDepth = 500_000, 64
 )
 
@@ -28,8 +28,8 @@ var (
 	errTooMany   = fmt.Errorf("there are over %d files and directories; narrow the patterns", maxEntries)
 )
 
-// tree reads an agent's directory for one trigger. Nothing outside of it is
-// read: symbolic links are neither followed nor matched.
+// tree reads an agent's directory for one trigger. It reads nothing outside:
+// symbolic links are neither followed nor matched.
 type tree struct {
 	root     *os.Root
 	patterns []pattern
@@ -62,8 +62,8 @@ func (t *tree) mayHold(rel string) bool {
 	return false
 }
 
-// walk returns the matching files in the directory rel and below it, in no
-// order. What vanishes while it looks is left out.
+// walk returns the matching files in the directory rel and below it, in no order.
+// It leaves out files that vanish meanwhile.
 func (t *tree) walk(rel string) ([]found, error) {
 	var files []found
 	dir, err := openDir(t.root, rel)
@@ -74,12 +74,12 @@ func (t *tree) walk(rel string) ([]found, error) {
 	return files, err
 }
 
-// openDir opens a directory and nothing else: without the dot a FIFO that took
-// its place would block us until somebody writes to it.
+// openDir opens only a directory: without the dot, a FIFO in its place would block
+// us until somebody writes to it.
 func openDir(root *os.Root, name string) (*os.Root, error) { return root.OpenRoot(name + "/.") }
 
-// list goes through dir, which is at rel, and closes it. Each directory is a
-// root of its own: a file's name alone needs no walk from the top.
+// list reads dir, which is at rel, and closes it. Each directory is a root of its
+// own, so that a file's name needs no walk from the top.
 func (t *tree) list(dir *os.Root, rel string, depth int, files *[]found) error {
 	defer dir.Close()
 	if !t.mayHold(rel) {
@@ -107,8 +107,8 @@ func (t *tree) list(dir *os.Root, rel string, depth int, files *[]found) error {
 	return nil
 }
 
-// entriesOf adds dir's matching files and returns the names of those of its
-// directories that may hold more.
+// entriesOf adds dir's matching files and returns the names of subdirectories that
+// may contain more.
 func (t *tree) entriesOf(dir *os.Root, rel string, files *[]found) (below []string, err error) {
 	list, err := dir.Open(".")
 	if err != nil {
@@ -140,7 +140,7 @@ func (t *tree) entriesOf(dir *os.Root, rel string, files *[]found) (below []stri
 	}
 }
 
-// ignoreGone forgives that a path is no longer a directory.
+// ignoreGone ignores the error that a path is no longer a directory.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
 		return nil
@@ -149,7 +149,7 @@ func ignoreGone(err error) error {
 }
 
 // print reads a file's state. It returns errUnsettled when the file changed
-// meanwhile and fs.ErrNotExist when it is no regular file any more.
+// meanwhile and fs.ErrNotExist when it is no longer a regular file.
 func (t *tree) print(rel string) (sources.Print, error) {
 	f, err := t.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -183,12 +183,12 @@ func (t *tree) print(rel string) (sources.Print, error) {
 	return p, nil
 }
 
-// statPrint is a print without the sum.
+// statPrint returns a print without the sum.
 func statPrint(info fs.FileInfo) sources.Print {
 	return sources.Print{Size: info.Size(), ModTime: info.ModTime().UnixNano(), Changed: inodeChanged(info)}
 }
 
-// sameStat reports whether the file is as it was, as far as its inode tells.
+// sameStat reports whether the file is unchanged, as far as its inode tells.
 func sameStat(info fs.FileInfo, p sources.Print) bool {
 	p.Sum = ""
 	return statPrint(info) == p

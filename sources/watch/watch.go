@@ -1,11 +1,10 @@
 // Package watch fires when files appear or change.
 //
-// Notifications of the system are hints only: they say where to look. What
-// fires is decided by comparing a file's content with what was seen of it, so
-// that a touch, a file written anew with the same content or the dance of an
-// editor's temporary file fire nothing, and a notification that was lost (an
-// overflow, a directory made again, a file system without notifications) only
-// costs time: every minute all is compared.
+// The system's notifications are only hints: they say where to look. A file fires
+// when its content differs from what was last seen. So a touch, rewriting the same
+// content, or an editor's temporary files fire nothing, and a lost notification (an
+// overflow, a recreated directory, a file system without notifications) only costs
+// time: all files are compared every minute.
 //
 // It writes nothing: what was seen is handed to the caller.
 package watch
@@ -22,20 +21,19 @@ import (
 
 const (
 	defaultDebounce = 500 * time.Millisecond
-	// rescanEvery is when all is compared without a hint; blindEvery where
-	// the system gives none. A scan that takes long is made less often:
-	// after scanShare times what it took.
+	// rescanEvery is how often all files are compared without a hint; blindEvery
+	// where the system gives no hints. A slow scan is repeated less often: after
+	// scanShare times its duration.
 	rescanEvery, blindEvery = time.Minute, 5 * time.Second
 	scanShare               = 100
 
 	retryBase, retryLimit = time.Second, time.Minute
-	// workers bounds the triggers that are looked at at the same time.
+	// workers bounds how many triggers are checked at the same time.
 	workers = 8
 )
 
-// Watcher serves many watch triggers with one instance of the system's
-// notifications: those are limited to 128 a user. Its methods may be called
-// from any goroutine.
+// Watcher serves many watch triggers with one inotify instance, because a user has
+// only 128. Its methods may be called from any goroutine.
 type Watcher struct {
 	changed chan struct{}
 
@@ -74,8 +72,8 @@ func New() *Watcher {
 	return w
 }
 
-// Set adds the trigger named key or replaces it. The error is about its
-// patterns. A directory that is not there is no error: it may come.
+// Set adds the trigger named key or replaces it. The error is about its patterns. A
+// missing directory is not an error: it may be created later.
 func (w *Watcher) Set(key string, t Trigger) error {
 	patterns, err := t.compile()
 	if err != nil {
@@ -99,7 +97,7 @@ func (w *Watcher) Set(key string, t Trigger) error {
 	return nil
 }
 
-// Remove takes a trigger out. A fire that is being emitted goes on.
+// Remove removes a trigger. A fire that is being emitted continues.
 func (w *Watcher) Remove(key string) {
 	w.mu.Lock()
 	t, h := w.targets[key], w.hints
@@ -120,8 +118,8 @@ func (w *Watcher) Remove(key string) {
 }
 
 // Run fires triggers until ctx ends, then waits for the fires that are being
-// emitted. When the system gives no notifications it says so to problem, which
-// may be nil, and works without. A watcher can be run once at a time.
+// emitted. When the system provides no notifications, Run reports that to problem,
+// which may be nil, and works without them. Only one Run may be active at a time.
 func (w *Watcher) Run(ctx context.Context, problem func(error)) {
 	h, err := newHints(w)
 	if err != nil && problem != nil {
@@ -182,7 +180,7 @@ func (w *Watcher) step(ctx context.Context) time.Duration {
 	return max(0, w.wake.Sub(now))
 }
 
-// next returns when t wants to be looked at.
+// next returns when t must be checked next.
 func (t *target) next() time.Time {
 	at := t.rescan
 	for _, d := range t.dirty {
@@ -194,8 +192,7 @@ func (t *target) next() time.Time {
 	return at
 }
 
-// look compares what is to be compared of a target, without w.mu meanwhile.
-// The caller holds it.
+// look compares a target's files and releases w.mu meanwhile. The caller holds it.
 func (w *Watcher) look(ctx context.Context, t *target) {
 	if t.removed {
 		return
@@ -219,7 +216,7 @@ func (w *Watcher) look(ctx context.Context, t *target) {
 	w.finish(ctx, l, err)
 }
 
-// finish takes the outcome of a look into t's plan. The caller holds w.mu.
+// finish updates t's plan with the outcome of a look. The caller holds w.mu.
 func (w *Watcher) finish(ctx context.Context, l *look, err error) {
 	t, now := l.t, time.Now()
 	t.busy = false
@@ -252,7 +249,7 @@ func (w *Watcher) finish(ctx context.Context, l *look, err error) {
 	w.notify()
 }
 
-// notify makes Run look again.
+// notify makes Run check again.
 func (w *Watcher) notify() {
 	select {
 	case w.changed <- struct{}{}:
