@@ -44,7 +44,7 @@ func checkClient(_ *Facts, a *Agent) []Finding {
 	case newer(claude.Versions.Oldest, c.Version):
 		return []Finding{{
 			Severity: Error, Code: "client-version", Seen: "Claude Code " + c.Version,
-			Why: "before " + claude.Versions.Oldest + " it does not know all our hook events, and opens a dialog at its start", Fix: c.Name + " update",
+			Why: "versions before " + claude.Versions.Oldest + " do not know all our hook events, and open a dialog when they start", Fix: c.Name + " update",
 		}}
 	case newer(claude.Versions.Measured, c.Version):
 		return []Finding{{

@@ -32,7 +32,7 @@ func checkApplied(_ *Facts, a *Agent) []Finding {
 		}
 		return []Finding{{
 			Severity: Error, Code: "cannot-wire", Seen: a.Unwired.Error(),
-			Why: "hooks cannot be installed, so no session can be fed", Fix: fix,
+			Why: "hooks cannot be installed, so no session can get prompts", Fix: fix,
 		}}
 	case len(a.Drift) > 0:
 		return []Finding{{
@@ -65,7 +65,7 @@ func checkSettings(_ *Facts, a *Agent) []Finding {
 		if len(s.Idle) > 0 {
 			found = append(found, Finding{
 				Severity: Warning, Code: "rules-never-match", Seen: s.Path + ": " + list(s.Idle, 3),
-				Why: "what they are to allow is refused, and what they are to refuse is not", Fix: fix,
+				Why: "what they should allow is refused, and what they should refuse is not", Fix: fix,
 			})
 		}
 	}
@@ -90,8 +90,8 @@ func checkForeign(_ *Facts, a *Agent) []Finding {
 		if len(said[f.File]) == 0 {
 			found = append(found, Finding{
 				Severity: Warning, Code: "foreign-settings", Seen: f.File,
-				Why: "it counts beside what the fleet's file allows: who can write it decides what sessions may do, what they run and where they send their requests",
-				Fix: "see that it is yours and meant, or set `settings: only` for the agent",
+				Why: "it takes effect beside the fleet's file: whoever can write it decides what sessions may do, what they run and where they send their requests",
+				Fix: "check that you want it, or set `settings: only` for the agent",
 			})
 		}
 		said[f.File] = append(said[f.File], strings.TrimPrefix(f.String(), f.File))
@@ -108,7 +108,7 @@ func checkReach(_ *Facts, a *Agent) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity: Info, Code: "within-reach", Seen: "trust-dir: what decides what runs lies in its directory: " + list(a.Config.Guarded, 5),
+		Severity: Info, Code: "within-reach", Seen: "trust-dir: files that decide what runs are in its directory: " + list(a.Config.Guarded, 5),
 		Why: "the rules that we install keep the client's own tools from them; a shell that the agent may use can rewrite them",
 		Fix: "move them out of " + a.Config.Dir,
 	}}
@@ -145,7 +145,7 @@ func checkCap(_ *Facts, a *Agent) []Finding {
 	case inEnv && !uncapped:
 		return []Finding{{
 			Severity: Info, Code: "block-cap", Seen: fmt.Sprintf("the environment sets %s=%q", capVariable, value),
-			Why: "`heartbeat run` sets it to 0 for its sessions; max-continuations stands in its place",
+			Why: "`heartbeat run` sets it to 0 for its sessions and uses max-continuations instead",
 			Fix: "unset " + capVariable,
 		}}
 	}
@@ -242,7 +242,7 @@ func checkTimeouts(_ *Facts, a *Agent) []Finding {
 		found = append(found, Finding{
 			Severity: Error, Code: "hook-timeout",
 			Seen: fmt.Sprintf("%s: the Stop hook may run for %s, and needs %s", h.File, h.lasts(), needs),
-			Why:  "the client ends it while it waits for work or for a person who types: the session stands still, and what is queued then is not handed over",
+			Why:  "the client ends it while it waits for work or for a person who types: the session does nothing more, and prompts that are queued then are not handed over",
 			Fix:  fix, mend: mend,
 		})
 	}
@@ -263,7 +263,7 @@ func checkHandWired(_ *Facts, a *Agent) []Finding {
 	if !settings.Aborts(h.Command) {
 		found = append(found, Finding{
 			Severity: Warning, Code: "hand-wired-abort", Seen: h.File + ": " + h.Command,
-			Why: "where it cannot even begin (no process or thread left), it ends with 2, which the client takes for a prompt: a paid turn, again and again",
+			Why: "if it cannot even start (no process or thread left), it exits with 2, which the client takes for a prompt: a paid turn, again and again",
 			Fix: "write GOTRACEBACK=crash exec before it in " + h.File,
 		})
 	}
@@ -276,13 +276,13 @@ func checkHandWired(_ *Facts, a *Agent) []Finding {
 	case h.Wired.StdinClosed:
 		found = append(found, Finding{
 			Severity: Warning, Code: "hand-wired-payload", Seen: h.File + ": the payload does not reach " + h.Program.Path,
-			Why: "without a session_id the next call acknowledges whatever was handed over last, arrived or not",
+			Why: "without a session_id the next call acknowledges the last prompt that was handed over, whether it arrived or not",
 			Fix: "let the hook read its standard input",
 		})
 	default:
 		found = append(found, Finding{
 			Severity: Info, Code: "hand-wired-payload", Seen: h.File + ": " + h.Command,
-			Why: "where its payload has no session_id (a wrapper that does not pass it on), the next call acknowledges whatever was handed over last",
+			Why: "if its payload has no session_id (a wrapper that does not pass it on), the next call acknowledges the last prompt that was handed over, whether it arrived or not",
 			Fix: "remove this hook from " + h.File,
 		})
 	}
@@ -300,8 +300,8 @@ func checkOtherStops(_ *Facts, a *Agent) []Finding {
 		if h.Command != "" && slices.Contains(a.Gates, handover.ShownCommand(h.Command)) {
 			found = append(found, Finding{
 				Severity: Warning, Code: "stop-hook-gates", Seen: h.File + ": " + h.Command,
-				Why: "it has had the client go on at the end of a turn: a session takes one prompt until it lets go, and the next prompt starts a session in the same conversation; one that never lets go ends as a runaway",
-				Fix: "nothing, where that is meant; else remove it, or set `foreign-stop-hooks: free` for the agent if it does so no more",
+				Why: "it made the client continue at the end of a turn: a session takes one prompt and lets the hook finish, and the next prompt starts a session in the same conversation; a session that a hook never lets end becomes a runaway",
+				Fix: "nothing, if you want that; else remove it, or set `foreign-stop-hooks: free` for the agent if it no longer does this",
 			})
 			continue
 		}

@@ -29,7 +29,7 @@ func checkConfiguration(f *Facts) []Finding {
 	}
 	return []Finding{{
 		Severity: Error, Code: "broken-configuration", Seen: f.Broken.Error(),
-		Why: "a scheduler that runs goes on with what the file said before; none can be started or reloaded",
+		Why: "a running scheduler continues with the last good file; no scheduler can be started or reloaded",
 		Fix: ours(f.ours, "validate"),
 	}}
 }
@@ -184,7 +184,7 @@ func checkInotify(f *Facts) []Finding {
 	if !in.Known {
 		return nil
 	}
-	const why = "beyond the limit files are only looked at from time to time: prompts arrive later"
+	const why = "beyond the limit, files are only checked from time to time: prompts arrive later"
 	var found []Finding
 	for _, l := range []struct {
 		name            string
@@ -249,7 +249,7 @@ func checkNested(f *Facts) []Finding {
 	if len(f.Markers) > 0 {
 		found = append(found, Finding{
 			Severity: Info, Code: "nested-session", Seen: "this runs inside of a session: " + list(f.Markers, 4),
-			Why: "sessions that `heartbeat run` starts are not given these; ones that you start by hand take themselves for nested",
+			Why: "sessions that `heartbeat run` starts do not get these variables; a client that you start by hand runs as a nested session",
 			Fix: "run heartbeat outside of Claude Code",
 		})
 	}
@@ -258,7 +258,7 @@ func checkNested(f *Facts) []Finding {
 			if ptyrun.MarksSession(name) {
 				found = append(found, Finding{
 					Severity: Warning, Code: "nested-session", Agent: a.Config.Name, Seen: "env: sets " + name,
-					Why: "the agent's sessions take themselves for nested ones", Fix: "remove it from env: or env-file:",
+					Why: "the client then treats the agent's sessions as nested sessions", Fix: "remove it from env: or env-file:",
 				})
 			}
 		}

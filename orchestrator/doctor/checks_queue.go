@@ -35,7 +35,7 @@ func checkQueue(_ *Facts, a *Agent) []Finding {
 	case q.NeedsOperator:
 		return []Finding{{
 			Severity: Error, Code: "queue-needs-person", Seen: q.Err.Error(),
-			Why: "nothing is handed over until somebody says where the queue goes on", Fix: a.command("answer"),
+			Why: "nothing is handed over until a person says where the queue continues", Fix: a.command("answer"),
 		}}
 	}
 	return []Finding{{
@@ -120,7 +120,7 @@ func checkDead(f *Facts, a *Agent) []Finding {
 			seen += fmt.Sprintf(", %d of them torn lines", q.Torn)
 		}
 		found = append(found, Finding{
-			Severity: Warning, Code: "dead-letters", Seen: seen, Why: "these prompts were not worked on, and will not be by themselves",
+			Severity: Warning, Code: "dead-letters", Seen: seen, Why: "these prompts were given up, and are not tried again automatically",
 			Fix: a.command("dead-letter"),
 		})
 	}
@@ -187,7 +187,7 @@ func checkFiles(_ *Facts, a *Agent) []Finding {
 	if len(q.Corrupt) > 0 {
 		found = append(found, Finding{
 			Severity: Info, Code: "corrupt-files", Seen: "files that were corrupt and set aside: " + list(q.Corrupt, 3),
-			Why: "kept for looking at; the queue has gone on without them", Fix: "remove them when nobody needs them",
+			Why: "they are kept for inspection; the queue continues without them", Fix: "remove them when you no longer need them",
 		})
 	}
 	if q.NoGitignore && a.Unwired == nil {

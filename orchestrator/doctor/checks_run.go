@@ -18,8 +18,8 @@ func checkHeld(f *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Error, Code: "held", Seen: fmt.Sprintf("held for %s: %s", age(f.Now.Sub(a.State.Since)), a.State.Reason),
-		Why: fmt.Sprintf("nothing starts until a person says so, and %s", waits(a)),
-		Fix: "see to the cause (" + a.command("logs") + "), then " + a.command("resume"),
+		Why: fmt.Sprintf("nothing starts until a person resumes it, and %s", waits(a)),
+		Fix: "fix the cause (" + a.command("logs") + "), then " + a.command("resume"),
 	}}
 }
 
@@ -31,8 +31,8 @@ func checkQueueLost(f *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Error, Code: "queue-lost", Seen: fmt.Sprintf("its queue was lost %s ago: %s", age(f.Now.Sub(l.At)), l),
-		Why: "what was accepted there is done by nobody; the agent works on with what comes",
-		Fix: "queue again what is missed (" + a.command("history") + "), then " + a.command("resume"),
+		Why: "the accepted prompts in it are lost; the agent works on new ones",
+		Fix: "send again what is missing (" + a.command("history") + "), then " + a.command("resume"),
 	}}
 }
 
@@ -44,7 +44,7 @@ func checkStuck(f *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Error, Code: "stuck", Seen: fmt.Sprintf("the service has failed for %s: %s", age(f.Now.Sub(k.Since)), k.Why),
-		Why: "it is tried again, and " + waits(a), Fix: "see whether the service has trouble; " + a.command("logs"),
+		Why: "it is tried again, and " + waits(a), Fix: "check the service's status page; " + a.command("logs"),
 	}}
 }
 
@@ -66,7 +66,7 @@ func checkPauses(f *Facts) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity: Error, Code: "pauses-unreadable", Seen: problem.Error(), Why: "no run begins before it is known who is to wait", Fix: problem.Hint(),
+		Severity: Error, Code: "pauses-unreadable", Seen: problem.Error(), Why: "no run starts before it is known which agents are paused", Fix: problem.Hint(),
 	}}
 }
 
@@ -84,7 +84,7 @@ func checkTriggers(f *Facts, a *Agent) []Finding {
 		}
 		found = append(found, Finding{
 			Severity: Warning, Code: "trigger-fails", Seen: fmt.Sprintf("trigger %s failed %s since %s ago: %s", t.Trigger, times, age(f.Now.Sub(t.Since)), t.Why),
-			Why: "it queues nothing meanwhile; " + again, Fix: "see to the cause, then " + a.command("trigger") + " " + t.Trigger,
+			Why: "it queues nothing meanwhile; " + again, Fix: "fix the cause, then " + a.command("trigger") + " " + t.Trigger,
 		})
 	}
 	return found

@@ -1,14 +1,14 @@
 // Package doctor finds what would keep a fleet from working before it is run:
-// hooks that cannot run, dialogs that nobody would answer, queues that stand
-// still, machines that are too small.
+// hooks that cannot run, dialogs that nobody would answer, queues that are
+// stuck, machines that are too small.
 //
 // Collect gathers facts and changes nothing; each check is a pure function
-// from facts to findings; Mend does those repairs that cannot do harm. What a
-// finding says of the client was measured in Claude Code 2.1.329.
+// from facts to findings; Mend makes the repairs that cannot do harm. Findings
+// about the client were measured with Claude Code 2.1.329.
 //
-// Files in an agent's directory are not trusted: reads are bounded, links are
-// not followed out of it, and nothing that stands in them is run or changed
-// because they say so.
+// Files in an agent's directory are not trusted: reads are bounded, links that
+// lead out of it are not followed, and doctor runs or changes nothing because such
+// a file says so.
 package doctor
 
 import (
@@ -35,19 +35,19 @@ type Finding struct {
 	Code string `json:"code"`
 	// Agent is the agent's name, or "" for what concerns the machine.
 	Agent string `json:"agent,omitempty"`
-	// Seen is what was found, Why what comes of it.
+	// Seen is what was found, Why its consequence.
 	Seen string `json:"seen"`
 	Why  string `json:"why"`
 	// Fix is a command to type, or what to change by hand.
 	Fix string `json:"fix"`
-	// Fixable is true where Mend does it.
+	// Fixable is true if Mend can do it.
 	Fixable bool `json:"fixable"`
 
 	mend repair
 }
 
-// Examine runs all checks. Findings come in the order of the agents in the
-// fleet's file, those of the machine first, the worst first.
+// Examine runs all checks. The machine's findings come first, then each agent's in
+// the order of the fleet's file; among them the worst come first.
 func Examine(f *Facts) []Finding {
 	var all []Finding
 	for _, check := range machineChecks {
