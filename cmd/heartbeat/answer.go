@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
 )
 
 type answerCmd struct {
@@ -45,6 +47,9 @@ type answered struct {
 	Answer inbox.Answer `json:"answer"`
 	// Resumed is true when a running scheduler goes on with the agent.
 	Resumed bool `json:"resumed"`
+	// Paused is true when one runs it, but the agent stays paused.
+	Paused bool `json:"paused"`
+	ours   string
 }
 
 func (c answerCmd) run(ctx context.Context, a *app) (result, error) {
@@ -62,15 +67,30 @@ func (c answerCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res := answered{Agent: agent.Name, Answer: given}
-	client, err := a.clientOf(a.known)
-	if err == nil {
-		_, err = client.Resume(ctx, agent.Name)
-	}
-	if res.Resumed = err == nil; err != nil && !errors.Is(err, control.ErrNotRunning) {
+	res := answered{Agent: agent.Name, Answer: given, ours: a.ours()}
+	if res.Paused, err = a.goOn(ctx, agent.Name); err != nil && !errors.Is(err, control.ErrNotRunning) {
 		return res, fmt.Errorf("the answer holds, but the scheduler cannot be told: %w", err)
 	}
+	res.Resumed = err == nil && !res.Paused
 	return res, nil
+}
+
+// goOn has a running scheduler go on with an agent, unless the agent is paused:
+// an answer does not end what somebody else wants.
+func (a *app) goOn(ctx context.Context, agent string) (paused bool, err error) {
+	client, err := a.clientOf(a.known)
+	if err != nil {
+		return false, err
+	}
+	live, err := client.Status(ctx)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(live.Agents, func(s status.AgentState) bool { return s.Agent == agent && !s.Paused.IsZero() }) {
+		return true, nil
+	}
+	_, err = client.Resume(ctx, agent)
+	return false, err
 }
 
 func (q question) text(p *page) {
@@ -97,7 +117,10 @@ func (q question) text(p *page) {
 
 func (r answered) text(p *page) {
 	p.printf("%s: the queue goes on at %s (offset %s)\n", r.Agent, r.Answer.Name, strconv.FormatInt(r.Answer.Offset, 10))
-	if !r.Resumed {
+	switch {
+	case r.Paused:
+		p.printf("It is paused: %s resume %s\n", r.ours, r.Agent)
+	case !r.Resumed:
 		p.printf("No scheduler runs it now.\n")
 	}
 }

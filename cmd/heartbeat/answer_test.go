@@ -66,3 +66,27 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("answered without a scheduler: %s", out)
 	}
 }
+
+// TestAnAnswerDoesNotEndAPause: what somebody else wants is theirs to end.
+func TestAnAnswerDoesNotEndAPause(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", strings.Replace(oneAgent, "agents/triage\n", "agents/triage\n    command: [heartbeat, simulate]\n", 1))
+	w.ok("apply")
+	w.put("agents/triage/.heartbeat/inbox.jsonl", "one\ntwo\nthree\n")
+	w.put("agents/triage/.heartbeat/.inbox-offset", "rubbish")
+	r := w.background()
+	until(t, "it is held", func() bool { return w.agent("triage").State == "held" })
+	w.ok("pause", "triage")
+	if out := w.ok("answer", "triage", "4"); out != "triage: the queue goes on at offset (offset 4)\nIt is paused: heartbeat resume triage\n" {
+		t.Errorf("answered: %s", out)
+	}
+	if a := w.agent("triage"); a.State != "held" || a.Acknowledged != 0 {
+		t.Errorf("after the answer: %+v", a)
+	}
+	w.ok("resume", "triage")
+	until(t, "the rest is done", func() bool { return w.agent("triage").Acknowledged == 2 })
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+}

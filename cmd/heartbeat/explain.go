@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"heartbeat/config"
@@ -41,6 +42,9 @@ func (c explainCmd) run(context.Context, *app) (result, error) {
 			words = append(words, w.Word)
 		}
 		hint := "heartbeat explain lists the words; heartbeat help lists topics and commands"
+		if _, err := strconv.Atoi(c.Word); err == nil {
+			hint = "heartbeat help exit-codes lists the exit codes"
+		}
 		if near := config.Nearest(c.Word, words); len(near) > 0 {
 			hint = "did you mean " + strings.Join(near, ", ") + "?"
 		}

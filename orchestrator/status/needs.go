@@ -174,7 +174,7 @@ func (a Agent) work(now time.Time) []sign {
 	case a.State == BackingOff:
 		return []sign{{
 			BacksOff, a.Since, fmt.Sprintf("backing off for another %s: %s", left, a.Reason),
-			"logs " + a.Agent,
+			"logs " + a.Agent + " --raw   # what its last session has shown",
 		}}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (a Agent) triggers(now time.Time) (all []sign) {
 		if !f.Retry.IsZero() {
 			text += fmt.Sprintf(", next try in %s", Age(max(0, f.Retry.Sub(now))))
 		}
-		all = append(all, sign{TriggerFails, f.Since, text + ": " + short(f.Why.String(), longestWhy), "trigger " + a.Agent + " " + f.Trigger})
+		all = append(all, sign{TriggerFails, f.Since, text + ": " + short(f.Why.String(), longestWhy), "doctor " + a.Agent + "   # then, when its cause is gone: trigger " + a.Agent + " " + f.Trigger})
 	}
 	return all
 }

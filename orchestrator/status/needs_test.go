@@ -50,7 +50,7 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) {
 				a.Failing = []firing.Failing{{Trigger: "mails", Since: ago(time.Minute), Times: 3, Retry: now.Add(5 * time.Second), Why: "exit status 3"}}
 			}),
-			[]string{"trigger mails has failed for 1m, 3 times, next try in 5s: exit status 3", "heartbeat trigger triage mails"},
+			[]string{"trigger mails has failed for 1m, 3 times, next try in 5s: exit status 3", "heartbeat doctor triage   # then, when its cause is gone: trigger triage mails"},
 		},
 		IsParked: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = Parked, now.Add(90*time.Second), "rate_limit" }),
@@ -58,7 +58,7 @@ func TestTroubles(t *testing.T) {
 		},
 		BacksOff: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = BackingOff, now.Add(8*time.Second), "crashed" }),
-			[]string{"backing off for another 8s: crashed", "heartbeat logs triage"},
+			[]string{"backing off for another 8s: crashed", "heartbeat logs triage --raw   # what its last session has shown"},
 		},
 		WasHeld: {
 			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, Held, "hooks-do-not-run" }),
