@@ -104,7 +104,7 @@ func TestASessionThatAPersonBrokeOff(t *testing.T) {
 	alone := f.is("the waiting hook has ended", func(r *hook.Record) bool { return r.Phase == hook.Unattended })
 	f.ok("send", "triage", "second")
 	until(t, "three times idle-grace pass", func() bool { return time.Since(alone.Since) > 1500*time.Millisecond })
-	if o := f.ok("status"); !strings.Contains(o, "triage: a person has its session for themselves") {
+	if o := f.ok("status"); !strings.Contains(o, "triage: a person uses its session; prompts continue when they have left") {
 		t.Errorf("status does not say why nothing is handed over:\n%s", o)
 	}
 	if r := f.record(); r.Session != alone.Session || r.Phase != hook.Unattended {

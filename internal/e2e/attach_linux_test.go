@@ -151,7 +151,7 @@ func TestACommandIsTakenWhileTheSessionWaits(t *testing.T) {
 		f.phase(hook.Unattended)
 		t.Logf("taken after %v", time.Since(begun))
 		f.send("after")
-		if o := f.must("", "status"); !strings.Contains(o, "a person has its session for themselves") {
+		if o := f.must("", "status"); !strings.Contains(o, "a person uses its session") {
 			t.Errorf("status does not say why nothing is handed over:\n%s", o)
 		}
 		person.leaves()
