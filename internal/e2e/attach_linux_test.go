@@ -176,6 +176,8 @@ func TestAPersonAnswersTheTrustDialog(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.write(f.file, strings.Replace(string(yaml), "simulate, ", "simulate, --require-trust, ", 1))
+		} else {
+			f.behind(`eval exec "$CLIENT" '"$@"'`) // of claude itself it is known that it would ask
 		}
 		f.teach()
 		f.Trust()

@@ -247,8 +247,8 @@ func TestUntrustedWorkspaceIsAClearError(t *testing.T) {
 	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if !strings.Contains(errs, "start-timeout") || !strings.Contains(errs, "trust") {
-		t.Errorf("the report does not say what the screen asks:\n%s", errs)
+	if !strings.Contains(errs, "is not trusted; heartbeat apply --trust a") {
+		t.Errorf("the report does not say what to do:\n%s", errs)
 	}
 	if len(f.calls()) != 0 || len(f.dead()) != 0 {
 		t.Error("an entry was lost at a start-up dialog")
