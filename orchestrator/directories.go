@@ -103,18 +103,6 @@ func (s *Scheduler) retake(m *member, cfg *config.Agent) {
 		m.release()
 		m.claim, m.empty = anew, noStamp
 		m.Retaken(now)
-		s.wg.Go(s.watchAnew)
+		s.wg.Go(s.lookout.watchAnew)
 	})
-}
-
-// watchAnew has the inboxes watched where they are now.
-func (s *Scheduler) watchAnew() {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	s.mu.Lock()
-	works := s.fleet.works()
-	s.mu.Unlock()
-	if works {
-		s.lookout.watch()
-	}
 }

@@ -47,11 +47,11 @@ func (f *fleet) mayBeFinished() bool {
 
 // limitOnce has a run with Once end after OnceTimeout at the latest, unless the
 // function that it returns is called.
-func (s *Scheduler) limitOnce(quit context.CancelCauseFunc) (stop func() bool) {
-	if !s.opt.Once {
+func (o Options) limitOnce(quit context.CancelCauseFunc) (stop func() bool) {
+	if !o.Once {
 		return func() bool { return false }
 	}
-	limit := s.opt.OnceTimeout
+	limit := o.OnceTimeout
 	if limit <= 0 {
 		limit = time.Hour
 	}

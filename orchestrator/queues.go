@@ -158,7 +158,7 @@ func (o *lookout) watch() {
 	}
 	var ctx context.Context
 	ctx, o.unwatch = context.WithCancel(s.work)
-	byPath, byFolder := s.inboxes()
+	byPath, byFolder := o.inboxes()
 	s.wg.Go(func() {
 		err := s.opt.Inboxes(ctx, slices.Sorted(maps.Keys(byFolder)), func(path string) {
 			if m := byPath[path]; m != nil {
@@ -175,8 +175,22 @@ func (o *lookout) watch() {
 	})
 }
 
+// watchAnew has the inboxes watched where they are now.
+func (o *lookout) watchAnew() {
+	s := o.s
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	works := s.fleet.works()
+	s.mu.Unlock()
+	if works {
+		o.watch()
+	}
+}
+
 // inboxes returns the members by their inboxes and by the folders of those.
-func (s *Scheduler) inboxes() (byPath map[string]*member, byFolder map[string][]*member) {
+func (o *lookout) inboxes() (byPath map[string]*member, byFolder map[string][]*member) {
+	s := o.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	byPath, byFolder = map[string]*member{}, map[string][]*member{}

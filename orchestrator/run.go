@@ -34,7 +34,7 @@ func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
 	s.begin(work, quit)
 	stopOnSignal := context.AfterFunc(ctx, func() { quit(ErrShutdown) })
 	defer stopOnSignal()
-	defer s.limitOnce(quit)()
+	defer s.opt.limitOnce(quit)()
 	s.happened(nil, func(time.Time) { s.fleet.stage, s.fleet.once.news = ready, true })
 	s.opt.Ready()
 	<-work.Done()
