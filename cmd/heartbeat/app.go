@@ -137,6 +137,16 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 	return f, nil
 }
 
+// knownAgents returns the known fleet, and the agents of it that are named, or all.
+func (a *app) knownAgents(names []string) (*config.Fleet, []*config.Agent, error) {
+	f, err := a.knownFleet()
+	if err != nil {
+		return nil, nil, err
+	}
+	agents, err := chooseAgents(f, names)
+	return f, agents, err
+}
+
 // originOf is what marks agents as this fleet's.
 func originOf(f *config.Fleet) (owner.Origin, error) {
 	dir, err := owner.StateDir(f)

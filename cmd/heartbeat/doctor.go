@@ -53,11 +53,7 @@ type examined struct {
 func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	fleet, err := a.knownFleet()
-	if err != nil {
-		return nil, err
-	}
-	agents, err := chooseAgents(fleet, c.Agents)
+	fleet, agents, err := a.knownAgents(c.Agents)
 	if err != nil {
 		return nil, err
 	}

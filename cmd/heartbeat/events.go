@@ -36,11 +36,8 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Count < 0 {
 		return nil, usagef("heartbeat events --help", "-n is below 0")
 	}
-	f, err := a.knownFleet()
+	f, _, err := a.knownAgents(c.Agents)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := pick(f, c.Agents); err != nil {
 		return nil, err
 	}
 	dir, err := owner.StateDir(f)

@@ -63,11 +63,7 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 	if c.Count < 1 {
 		return nil, usagef("heartbeat history --help", "-n is below 1")
 	}
-	f, err := a.knownFleet()
-	if err != nil {
-		return nil, err
-	}
-	agents, err := pick(f, c.Agents)
+	f, agents, err := a.knownAgents(c.Agents)
 	if err != nil {
 		return nil, err
 	}

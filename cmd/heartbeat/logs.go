@@ -60,7 +60,7 @@ func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
 	if len(c.Agents) == 2 && f.Agent(c.Agents[1]) == nil {
 		c.Agents, session = c.Agents[:1], c.Agents[1]
 	}
-	agents, err := pick(f, c.Agents)
+	agents, err := chooseAgents(f, c.Agents)
 	if err != nil {
 		return nil, err
 	}

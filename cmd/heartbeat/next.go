@@ -46,11 +46,7 @@ func (c nextCmd) run(_ context.Context, a *app) (result, error) {
 	if c.Count != nil && *c.Count < 1 {
 		return nil, usagef("heartbeat next --help", "-n is below 1")
 	}
-	f, err := a.knownFleet()
-	if err != nil {
-		return nil, err
-	}
-	agents, err := pick(f, c.Agents)
+	_, agents, err := a.knownAgents(c.Agents)
 	if err != nil {
 		return nil, err
 	}
@@ -67,22 +63,6 @@ func (c nextCmd) run(_ context.Context, a *app) (result, error) {
 		}
 	}
 	return res, nil
-}
-
-// pick returns the agents that are named, or all.
-func pick(f *config.Fleet, names []string) ([]*config.Agent, error) {
-	if len(names) == 0 {
-		return f.Agents, nil
-	}
-	var agents []*config.Agent
-	for _, name := range names {
-		a, err := findAgent(f, name)
-		if err != nil {
-			return nil, err
-		}
-		agents = append(agents, a)
-	}
-	return agents, nil
 }
 
 func whenOf(t *config.Trigger) string {

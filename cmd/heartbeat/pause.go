@@ -21,12 +21,8 @@ func (c chosen) names(command string, f *config.Fleet) ([]string, error) {
 	if (len(c.Agents) == 0) != c.All {
 		return nil, usagef("heartbeat "+command+" AGENT, or heartbeat "+command+" --all", "name agents or --all, one of the two")
 	}
-	for _, name := range c.Agents {
-		if _, err := findAgent(f, name); err != nil {
-			return nil, err
-		}
-	}
-	return c.Agents, nil
+	_, err := chooseAgents(f, c.Agents)
+	return c.Agents, err
 }
 
 type pauseCmd struct{ chosen }

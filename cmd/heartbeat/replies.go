@@ -34,11 +34,7 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Count < 0 {
 		return nil, usagef("heartbeat replies --help", "-n is below 0")
 	}
-	f, err := a.knownFleet()
-	if err != nil {
-		return nil, err
-	}
-	agents, err := pick(f, c.Agents)
+	_, agents, err := a.knownAgents(c.Agents)
 	if err != nil {
 		return nil, err
 	}

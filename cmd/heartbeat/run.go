@@ -79,10 +79,8 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range c.Agents {
-		if _, err := findAgent(fleet, name); err != nil {
-			return nil, err
-		}
+	if _, err := chooseAgents(fleet, c.Agents); err != nil {
+		return nil, err
 	}
 	for _, w := range fleet.Warnings { // now: the run may take weeks
 		a.log.Warn(w.String())

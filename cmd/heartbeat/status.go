@@ -57,21 +57,12 @@ func newStatusPage(f status.Fleet, ours string, now time.Time) statusPage {
 }
 
 func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
-	fleet, err := a.knownFleet()
+	fleet, agents, err := a.knownAgents(c.Agents)
 	if err != nil {
 		return nil, err
 	}
 	shown := *fleet
-	if len(c.Agents) > 0 {
-		shown.Agents = nil
-		for _, name := range c.Agents {
-			agent, err := findAgent(fleet, name)
-			if err != nil {
-				return nil, err
-			}
-			shown.Agents = append(shown.Agents, agent)
-		}
-	}
+	shown.Agents = agents
 	if c.Watch {
 		return nil, c.watch(ctx, a, &shown)
 	}
