@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +48,9 @@ type dead struct {
 	Prompt foreign.Text `json:"prompt"`
 }
 
+// Named reports whether an id names the dead letter.
+func (d dead) Named(id string) bool { return d.DeadEntry.Named(id) }
+
 // deadList are dead letters, oldest first.
 type deadList struct {
 	Agent   string `json:"agent"`
@@ -70,10 +72,14 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 	if t.action == "list" {
 		return listDead(ctx, a, t)
 	}
-	whose, err := t.whose("dead-letter", func(agent *config.Agent, id string) (bool, error) {
+	of := stored[dead]{"dead-letter", "dead letter", func(agent *config.Agent) ([]dead, error) {
 		list, err := readDead(ctx, a, agent)
-		return err == nil && slices.ContainsFunc(list.Entries, func(d dead) bool { return d.Named(id) }), err
-	})
+		if err != nil {
+			return nil, err
+		}
+		return list.Entries, nil
+	}}
+	whose, err := of.whose(t)
 	if err != nil {
 		return nil, err
 	}
@@ -90,20 +96,11 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 			return done(agent, "deleted", n, err)
 		})
 	}
-	found := deadList{Entries: []dead{}, whole: true}
-	for _, agent := range t.agents {
-		if !concerned(agent) {
-			continue
-		}
-		list, err := readDead(ctx, a, agent)
-		if err == nil {
-			err = list.pick(&found, whose[agent], agent)
-		}
-		if err != nil {
-			return nil, err
-		}
+	agent, found, err := of.named(t, whose)
+	if err != nil {
+		return nil, err
 	}
-	return &found, nil
+	return &deadList{Agent: agent, Entries: found, whole: true}, nil
 }
 
 // hasDead reports whether an agent may have dead letters.
@@ -122,17 +119,12 @@ func listDead(ctx context.Context, a *app, t target) (result, error) {
 	if !t.fleet {
 		return readDead(ctx, a, t.agents[0])
 	}
-	all := deadLists{Agents: []*deadList{}}
-	for _, agent := range t.agents {
-		list, err := readDead(ctx, a, agent)
-		if err != nil {
-			a.warn(fmt.Sprintf("cannot read the dead letters of agent %q: %v", agent.Name, err))
-		} else if len(list.Entries) > 0 {
-			all.Agents = append(all.Agents, list)
-		}
-	}
-	return all, nil
+	return deadLists{notEmpty(a, t, "the dead letters", func(agent *config.Agent) (*deadList, error) {
+		return readDead(ctx, a, agent)
+	})}, nil
 }
+
+func (l *deadList) empty() bool { return len(l.Entries) == 0 }
 
 // deadLists are the dead letters of the agents that have some.
 type deadLists struct {
@@ -218,23 +210,6 @@ func promptOf(line string) string {
 		return text
 	}
 	return line
-}
-
-// pick adds the dead letters with the ids.
-func (l *deadList) pick(found *deadList, ids []string, a *config.Agent) error {
-	found.Agent = l.Agent
-	for _, id := range ids {
-		before := len(found.Entries)
-		for _, d := range l.Entries {
-			if d.Named(id) {
-				found.Entries = append(found.Entries, d)
-			}
-		}
-		if len(found.Entries) == before {
-			return listHint(fmt.Errorf("cannot find dead letter %q: %w", id, inbox.ErrNotFound), "dead-letter", a)
-		}
-	}
-	return nil
 }
 
 func (l *deadList) text(p *page) {

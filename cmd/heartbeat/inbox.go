@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -75,34 +74,29 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 	if t.action == "list" {
 		return listQueues(ctx, a, t, c.Limit)
 	}
-	whose, err := t.whose("inbox", func(agent *config.Agent, id string) (bool, error) {
+	of := stored[queued]{"inbox", "entry", func(agent *config.Agent) ([]queued, error) {
 		list, err := readQueue(ctx, agent, wholeList)
-		return err == nil && slices.ContainsFunc(list.Entries, func(e queued) bool { return e.is(id) }), err
-	})
+		if err != nil {
+			return nil, err
+		}
+		return list.Entries, nil
+	}}
+	whose, err := of.whose(t)
 	if err != nil {
 		return nil, err
 	}
-	concerned := func(agent *config.Agent) bool { return len(whose[agent]) > 0 }
 	if t.action == "drop" {
+		concerned := func(agent *config.Agent) bool { return len(whose[agent]) > 0 }
 		return each(t, concerned, func(agent *config.Agent) (handled, error) {
 			n, err := queue.Drop(ctx, agent, whose[agent])
 			return handled{agent.Name, "dropped", n}, listHint(err, "inbox", agent)
 		})
 	}
-	var found queueEntries
-	for _, agent := range t.agents {
-		if !concerned(agent) {
-			continue
-		}
-		list, err := readQueue(ctx, agent, wholeList)
-		if err == nil {
-			err = list.pick(&found, whose[agent], agent)
-		}
-		if err != nil {
-			return nil, err
-		}
+	agent, found, err := of.named(t, whose)
+	if err != nil {
+		return nil, err
 	}
-	return found, nil
+	return queueEntries{agent, found}, nil
 }
 
 // listQueues is the beginning of a queue, or of all.
@@ -110,17 +104,12 @@ func listQueues(ctx context.Context, a *app, t target, limit int) (result, error
 	if !t.fleet {
 		return readQueue(ctx, t.agents[0], limit)
 	}
-	all := queueLists{Agents: []*queueList{}}
-	for _, agent := range t.agents {
-		list, err := readQueue(ctx, agent, limit)
-		if err != nil {
-			a.warn(fmt.Sprintf("cannot read the queue of agent %q: %v", agent.Name, err))
-		} else if len(list.Entries) > 0 {
-			all.Agents = append(all.Agents, list)
-		}
-	}
-	return all, nil
+	return queueLists{notEmpty(a, t, "the queue", func(agent *config.Agent) (*queueList, error) {
+		return readQueue(ctx, agent, limit)
+	})}, nil
 }
+
+func (l *queueList) empty() bool { return len(l.Entries) == 0 }
 
 // queueLists are the beginnings of the queues that hold something.
 type queueLists struct {
@@ -146,8 +135,8 @@ func (l queueLists) text(p *page) {
 	}
 }
 
-// is reports whether an id names the entry.
-func (e queued) is(id string) bool { return e.ID == id || e.DeliveryID == id }
+// Named reports whether an id names the entry.
+func (e queued) Named(id string) bool { return e.ID == id || e.DeliveryID == id }
 
 // wholeList is more entries than a queue has.
 const wholeList = 1 << 30
@@ -211,23 +200,6 @@ func inFlight(f *inbox.InFlight) queued {
 		State: string(f.State), ID: f.ID, DeliveryID: f.DeliveryID, Source: f.Source, Attempt: f.Attempt,
 		Delivered: f.DeliveredAt, Prompt: foreign.Text(promptOf(f.RawLine)),
 	}
-}
-
-// pick adds the entries with the ids.
-func (l *queueList) pick(found *queueEntries, ids []string, a *config.Agent) error {
-	found.Agent = l.Agent
-	for _, id := range ids {
-		before := len(found.Entries)
-		for _, e := range l.Entries {
-			if e.is(id) {
-				found.Entries = append(found.Entries, e)
-			}
-		}
-		if len(found.Entries) == before {
-			return listHint(fmt.Errorf("cannot find entry %q: %w", id, inbox.ErrNotFound), "inbox", a)
-		}
-	}
-	return nil
 }
 
 // handleColumns is how long an id may be that a list shows.

@@ -66,9 +66,17 @@ func (e *ambiguousError) Error() string {
 // Hint says what to type.
 func (*ambiguousError) Hint() string { return "name the agent as well: AGENT ACTION ID" }
 
-// whose sorts ids by the agents that have them; has reports whether one does. An
-// id that nobody has, or more than one, is an error, and nothing is to be done.
-func (t target) whose(command string, has func(a *config.Agent, id string) (bool, error)) (map[*config.Agent][]string, error) {
+// stored is a kind of thing that agents have and ids name: their entries, or their
+// dead letters.
+type stored[E interface{ Named(id string) bool }] struct {
+	command string // the command that lists them
+	thing   string // one of them, in words
+	read    func(*config.Agent) ([]E, error)
+}
+
+// whose sorts ids by the agents that have them. An id that no agent has, or more
+// than one, is an error, and nothing is to be done.
+func (s stored[E]) whose(t target) (map[*config.Agent][]string, error) {
 	found := map[*config.Agent][]string{}
 	if !t.fleet {
 		found[t.agents[0]] = t.ids
@@ -77,18 +85,18 @@ func (t target) whose(command string, has func(a *config.Agent, id string) (bool
 	for _, id := range t.ids {
 		var owners []*config.Agent
 		for _, a := range t.agents {
-			yes, err := has(a, id)
+			all, err := s.read(a)
 			if err != nil {
 				return nil, err
 			}
-			if yes {
+			if slices.ContainsFunc(all, func(e E) bool { return e.Named(id) }) {
 				owners = append(owners, a)
 			}
 		}
 		switch len(owners) {
 		case 0:
 			return nil, &failure{
-				status: exitError, hint: "heartbeat " + command + " lists them",
+				status: exitError, hint: "heartbeat " + s.command + " lists them",
 				err: fmt.Errorf("cannot find %q in the queues of %d agents: %w", id, len(t.agents), inbox.ErrNotFound),
 			}
 		case 1:
@@ -102,6 +110,47 @@ func (t target) whose(command string, has func(a *config.Agent, id string) (bool
 		}
 	}
 	return found, nil
+}
+
+// named returns what the ids name, in their order, and whose the last of it is.
+func (s stored[E]) named(t target, whose map[*config.Agent][]string) (agent string, found []E, err error) {
+	for _, a := range t.agents {
+		if len(whose[a]) == 0 {
+			continue
+		}
+		all, err := s.read(a)
+		if err != nil {
+			return "", nil, err
+		}
+		for _, id := range whose[a] {
+			before := len(found)
+			for _, e := range all {
+				if e.Named(id) {
+					found = append(found, e)
+				}
+			}
+			if len(found) == before {
+				return "", nil, listHint(fmt.Errorf("cannot find %s %q: %w", s.thing, id, inbox.ErrNotFound), s.command, a)
+			}
+		}
+		agent = a.Name
+	}
+	return agent, found, nil
+}
+
+// notEmpty reads what each agent has of a kind, and returns what holds something.
+// What cannot be read is warned of.
+func notEmpty[L interface{ empty() bool }](a *app, t target, of string, read func(*config.Agent) (L, error)) []L {
+	all := []L{}
+	for _, agent := range t.agents {
+		list, err := read(agent)
+		if err != nil {
+			a.warn(fmt.Sprintf("cannot read %s of agent %q: %v", of, agent.Name, err))
+		} else if !list.empty() {
+			all = append(all, list)
+		}
+	}
+	return all
 }
 
 // each does something for each agent that is concerned, in the order of the file,
