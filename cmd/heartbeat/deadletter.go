@@ -83,7 +83,9 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	concerned := func(agent *config.Agent) bool { return len(whose[agent]) > 0 || c.All && (!t.fleet || hasDead(agent)) }
+	concerned := func(agent *config.Agent) bool {
+		return len(whose[agent]) > 0 || c.All && (!t.fleet || hasDead(ctx, agent))
+	}
 	switch t.action {
 	case "retry":
 		return each(t, concerned, func(agent *config.Agent) (handled, error) {
@@ -104,14 +106,10 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 }
 
 // hasDead reports whether an agent may have dead letters.
-func hasDead(a *config.Agent) bool {
-	q, err := queue.Open(a)
-	if err != nil {
-		return !isMissing(err)
-	}
-	defer q.Close()
+func hasDead(ctx context.Context, a *config.Agent) bool {
 	var n inbox.DeadCount
-	return q.CountDead(&n) != nil || n.Entries > 0
+	err := queue.Read(ctx, a, func(q *inbox.Queue) error { return q.CountDead(&n) })
+	return err != nil || n.Entries > 0
 }
 
 // listDead are the dead letters of an agent, or of all that have some.
@@ -161,27 +159,24 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 func readDead(ctx context.Context, out *app, a *config.Agent) (*deadList, error) {
 	list := &deadList{Agent: a.Name, Entries: []dead{}}
-	q, err := queue.Open(a)
-	if isMissing(err) {
-		return list, nil
-	}
+	err := queue.Read(ctx, a, func(q *inbox.Queue) error {
+		for d, err := range q.DeadLetters() {
+			if errors.Is(err, inbox.ErrTooMuch) && out == nil {
+				return nil
+			}
+			if errors.Is(err, inbox.ErrTooMuch) {
+				out.warn(err.Error() + "; those behind are not shown")
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			list.Entries = append(list.Entries, dead{d, foreign.Text(shownPrompt(d))})
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer q.Close()
-	q.Within(ctx)
-	for d, err := range q.DeadLetters() {
-		if errors.Is(err, inbox.ErrTooMuch) && out == nil {
-			break
-		}
-		if errors.Is(err, inbox.ErrTooMuch) {
-			out.warn(err.Error() + "; those behind are not shown")
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		list.Entries = append(list.Entries, dead{d, foreign.Text(shownPrompt(d))})
 	}
 	return list, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
@@ -59,7 +60,7 @@ type pastEvents struct {
 	Events []happened `json:"events"`
 }
 
-func (c historyCmd) run(_ context.Context, a *app) (result, error) {
+func (c historyCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Count < 1 {
 		return nil, usagef("heartbeat history --help", "-n is below 1")
 	}
@@ -82,7 +83,7 @@ func (c historyCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	all := past.list()
 	for _, agent := range agents {
-		dead, err := deadOf(agent)
+		dead, err := deadOf(ctx, agent)
 		if err != nil {
 			a.warn(fmt.Sprintf("cannot read the dead letters of %s: %v", agent.Name, err))
 		}
@@ -131,26 +132,21 @@ func sessionOf(e journal.Event) happened {
 	return h
 }
 
-func deadOf(a *config.Agent) ([]happened, error) {
-	q, err := queue.Open(a)
-	if isMissing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
+func deadOf(ctx context.Context, a *config.Agent) ([]happened, error) {
 	var all []happened
-	for d, err := range q.DeadLetters() {
-		if err != nil {
-			return all, err
+	err := queue.Read(ctx, a, func(q *inbox.Queue) error {
+		for d, err := range q.DeadLetters() {
+			if err != nil {
+				return err
+			}
+			all = append(all, happened{
+				At: d.At, Agent: a.Name, What: "dead-letter", Why: foreign.Text(d.Reason),
+				ID: cmp.Or(d.ID, d.DeliveryID), short: handle(d.ID, d.DeliveryID),
+			})
 		}
-		all = append(all, happened{
-			At: d.At, Agent: a.Name, What: "dead-letter", Why: foreign.Text(d.Reason),
-			ID: cmp.Or(d.ID, d.DeliveryID), short: handle(d.ID, d.DeliveryID),
-		})
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
 }
 
 func (h pastEvents) text(p *page) {

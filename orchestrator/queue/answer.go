@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strconv"
 	"strings"
 
@@ -14,17 +13,12 @@ import (
 
 // Question returns what an agent's queue asks of a person; nil when it asks
 // nothing.
-func Question(ctx context.Context, a *config.Agent) (*inbox.Question, error) {
-	q, err := Open(a)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
-	q.Within(ctx)
-	return q.Question()
+func Question(ctx context.Context, a *config.Agent) (asked *inbox.Question, err error) {
+	err = Read(ctx, a, func(q *inbox.Queue) (err error) {
+		asked, err = q.Question()
+		return err
+	})
+	return asked, err
 }
 
 // NoQuestionError means that a queue asks nothing.

@@ -31,14 +31,10 @@ type Look struct {
 // LookInto looks whether anything is queued for an agent, or in flight.
 func LookInto(a *config.Agent) Look {
 	l := Look{Stamp: StampOf(a.Inbox)}
-	q, err := Open(a)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l
-	}
-	if l.Err = err; err == nil {
-		l.Depth, l.Err = q.Depth(lookAhead)
-		_ = q.Close()
-	}
+	l.Err = Read(context.Background(), a, func(q *inbox.Queue) (err error) {
+		l.Depth, err = q.Depth(lookAhead)
+		return err
+	})
 	return l
 }
 
@@ -66,16 +62,12 @@ func StampOf(path string) Stamp {
 func (s Stamp) Still(path string) bool { return s.known && StampOf(path) == s }
 
 // InFlight returns the entry in flight, or nil.
-func InFlight(a *config.Agent) (*inbox.InFlight, error) {
-	q, err := Open(a)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
-	return q.Peek()
+func InFlight(a *config.Agent) (flight *inbox.InFlight, err error) {
+	err = Read(context.Background(), a, func(q *inbox.Queue) (err error) {
+		flight, err = q.Peek()
+		return err
+	})
+	return flight, err
 }
 
 // Holds reports whether an entry whose id begins with prefix is in flight or

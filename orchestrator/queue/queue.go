@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"time"
@@ -24,6 +25,22 @@ const lockWait = 5 * time.Second
 
 // Open opens an agent's queue for reading and appending.
 func Open(a *config.Agent) (*inbox.Queue, error) { return inbox.Open(place(a)) }
+
+// Read calls do with an agent's queue, whose reads end with ctx. Where nobody has
+// put anything into a queue yet there is none to read: do is not called, and the
+// error is nil.
+func Read(ctx context.Context, a *config.Agent, do func(*inbox.Queue) error) error {
+	q, err := Open(a)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	q.Within(ctx)
+	return do(q)
+}
 
 func place(a *config.Agent) inbox.Place {
 	return inbox.Place{Inbox: a.Inbox, Home: a.Home, Dir: a.Dir, MaxEntry: a.MaxEntry}

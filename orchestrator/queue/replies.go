@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"sync"
 	"time"
@@ -37,28 +36,22 @@ func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most 
 }
 
 func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int) ([]Reply, error) {
-	q, err := Open(a)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
-	q.Within(ctx)
 	var own []Reply
-	for d, err := range q.Deliveries() {
-		if err != nil {
-			return own, err
+	err := Read(ctx, a, func(q *inbox.Queue) error {
+		for d, err := range q.Deliveries() {
+			if err != nil {
+				return err
+			}
+			if d.AcknowledgedAt.Before(since) {
+				continue
+			}
+			if own = append(own, Reply{a.Name, d}); len(own) > 2*most {
+				own = slices.Clone(own[len(own)-most:])
+			}
 		}
-		if d.AcknowledgedAt.Before(since) {
-			continue
-		}
-		if own = append(own, Reply{a.Name, d}); len(own) > 2*most {
-			own = slices.Clone(own[len(own)-most:])
-		}
-	}
-	return own[max(0, len(own)-most):], nil
+		return nil
+	})
+	return own[max(0, len(own)-most):], err
 }
 
 // unmade is how often it is looked whether a queue is there that was not.

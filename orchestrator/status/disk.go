@@ -12,6 +12,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/state"
 )
@@ -54,21 +55,15 @@ func look(a *config.Agent, stateDir string) seen {
 const countBytes = 8 << 20
 
 func lookAtQueue(a *config.Agent) (on seenQueue) {
-	q, err := queue.Open(a)
-	if errors.Is(err, fs.ErrNotExist) {
-		return on
-	}
-	if on.err = err; err != nil {
-		return on
-	}
-	defer q.Close()
-	if on.depth, on.err = q.Depth(countBytes); on.err != nil {
-		return on
-	}
-	if on.flight, on.err = q.Peek(); on.err != nil {
-		return on
-	}
-	on.err = q.CountDead(&on.dead)
+	on.err = queue.Read(context.Background(), a, func(q *inbox.Queue) (err error) {
+		if on.depth, err = q.Depth(countBytes); err != nil {
+			return err
+		}
+		if on.flight, err = q.Peek(); err != nil {
+			return err
+		}
+		return q.CountDead(&on.dead)
+	})
 	return on
 }
 
