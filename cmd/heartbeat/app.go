@@ -36,6 +36,10 @@ type app struct {
 	log *slog.Logger
 	out *output
 	cli *cli
+	// found is true where the fleet's file was not named, but found; unfound is why
+	// it was not.
+	found   bool
+	unfound error
 	// known is what knownFleet returned; broken is why that is not the file as
 	// it is, or nil.
 	known  *config.Fleet
@@ -92,6 +96,19 @@ func (a *app) step(text string) { a.out.setStep(text) }
 // succeeds.
 func (a *app) warn(text string) { a.out.warn(text) }
 
+// file is the fleet's file: the one that was named, or the one that is found from
+// the working directory. Where there is none it is the one that would be here, and
+// loading it says where was looked.
+func (a *app) file() string {
+	if a.File == "" {
+		if a.File, a.unfound = owner.Find("."); a.unfound != nil {
+			a.File = owner.FileName
+		}
+		a.found = true
+	}
+	return a.File
+}
+
 // fleet loads the configuration file.
 func (a *app) fleet() (*config.Fleet, error) {
 	f, _, err := a.load()
@@ -101,10 +118,14 @@ func (a *app) fleet() (*config.Fleet, error) {
 // load loads the configuration file, and returns what it has looked at, with an
 // error too.
 func (a *app) load() (*config.Fleet, *config.Inputs, error) {
-	known := sync.OnceValue(func() config.Folders { return owner.RecallFolders(a.File) })
-	f, inputs, err := config.LoadInputs(a.File, known)
+	path := a.file()
+	known := sync.OnceValue(func() config.Folders { return owner.RecallFolders(path) })
+	f, inputs, err := config.LoadInputs(path, known)
+	if a.unfound != nil && errors.Is(err, fs.ErrNotExist) {
+		return nil, inputs, &failure{status: exitConfig, err: a.unfound, hint: hintOf(a.unfound)}
+	}
 	if err != nil {
-		return nil, inputs, configFailure(a.File, err)
+		return nil, inputs, configFailure(path, err)
 	}
 	return f, inputs, nil
 }
@@ -121,7 +142,7 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 		a.known = f
 		return f, nil
 	}
-	f, at, err := owner.Recall(a.File)
+	f, at, err := owner.Recall(a.file())
 	if err != nil {
 		return nil, bad
 	}

@@ -17,7 +17,7 @@ import (
 
 // globals are the flags that every command takes.
 type globals struct {
-	File        string       `short:"f" placeholder:"FILE" default:"heartbeat.yaml" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (${default})." complete:"file"`
+	File        string       `short:"f" placeholder:"FILE" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (heartbeat.yaml here or in a folder above, or the file of the fleet that has an agent here)." complete:"file"`
 	Output      string       `short:"o" placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to print the result: text or json."`
 	LogLevel    logLevel     `placeholder:"LEVEL" default:"info" group:"global" help:"What to log on stderr: debug, info, warn or error." complete:"debug,info,warn,error"`
 	LogFormat   string       `placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to log: text or json."`

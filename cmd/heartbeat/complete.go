@@ -100,7 +100,7 @@ func (a *app) completeNames(kind string, words []string) offers {
 	var found offers
 	switch kind {
 	case "agent", "trigger", "session", "dead-letter", "entry":
-		f, err := config.Load(fileAmong(words, a.File))
+		f, err := config.Load(a.fileAmong(words))
 		if err != nil {
 			return nil
 		}
@@ -183,14 +183,18 @@ func sessionOffers(f *config.Fleet, a *config.Agent) (found offers) {
 	return found[max(0, len(found)-mostOffers):]
 }
 
-// fileAmong returns the fleet's file as the words name it.
-func fileAmong(words []string, path string) string {
+// fileAmong returns the fleet's file as the words name it, or the one that is found.
+func (a *app) fileAmong(words []string) string {
+	path := ""
 	for i, w := range words {
 		if v, ok := strings.CutPrefix(w, "--file="); ok {
 			path = v
 		} else if (w == "-f" || w == "--file") && i+1 < len(words) {
 			path = words[i+1]
 		}
+	}
+	if path == "" {
+		return a.file()
 	}
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {

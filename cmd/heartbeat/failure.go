@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"heartbeat/config"
@@ -121,36 +120,11 @@ func configFailure(path string, err error) error {
 		f.err = fmt.Errorf("cannot use %q: %s\n%w", path, count(len(problems), "problem"), err)
 	case errors.Is(err, fs.ErrNotExist):
 		f.hint = "heartbeat init writes a starter file; -f FILE or HEARTBEAT_FILE names another one"
-		if other := meantFile(path); other != "" {
+		if other := owner.Meant(path); other != "" {
 			f.hint = "there is " + other + ": heartbeat -f " + settings.Quote(other) + " …"
 		}
 	}
 	return f
-}
-
-// meantFile is a fleet's file that may be meant where there is none at path: one
-// with the other ending, or one in a folder above; "" where there is none.
-func meantFile(path string) string {
-	if filepath.Base(path) != "heartbeat.yaml" {
-		return ""
-	}
-	dir, err := filepath.Abs(filepath.Dir(path))
-	for ; err == nil; dir = filepath.Dir(dir) {
-		for _, name := range []string{"heartbeat.yaml", "heartbeat.yml"} {
-			if file := filepath.Join(dir, name); isFile(file) {
-				return file
-			}
-		}
-		if dir == filepath.Dir(dir) {
-			break
-		}
-	}
-	return ""
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // findAgent finds an agent by its name; the error lists similar ones.
@@ -184,8 +158,9 @@ func count(n int, thing string) string {
 
 // ours is how a command line begins that is about the same fleet.
 func (a *app) ours() string {
-	if a.File == "heartbeat.yaml" || a.File == os.Getenv("HEARTBEAT_FILE") {
+	file := a.file()
+	if a.found || file == owner.FileName || file == os.Getenv("HEARTBEAT_FILE") {
 		return "heartbeat"
 	}
-	return "heartbeat -f " + settings.Quote(a.File)
+	return "heartbeat -f " + settings.Quote(file)
 }

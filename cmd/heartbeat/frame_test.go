@@ -33,7 +33,7 @@ func TestMessagesAndExitStatus(t *testing.T) {
 		{"negative heartbeat", []string{"version", "--heartbeat-ms=-1"}, 2, []string{`"-1" is not a number of milliseconds`}},
 		{"negative heartbeat, apart", []string{"version", "--heartbeat-ms", "-1"}, 2, []string{"cannot parse the command line"}},
 		{"heartbeat is no number", []string{"version", "--heartbeat-ms", "often"}, 2, []string{`"often" is not a number of milliseconds`}},
-		{"no file", []string{"validate"}, 78, []string{"heartbeat: cannot read configuration: open heartbeat.yaml: no such file", "hint: heartbeat init"}},
+		{"no file", []string{"validate"}, 78, []string{"heartbeat: cannot find heartbeat.yaml: it is not in ", "hint: heartbeat init"}},
 		{"bad file", []string{"validate", "-f", "bad.yaml"}, 78, []string{"heartbeat: cannot use \"bad.yaml\": 2 problems\n", "bad.yaml:1:", "bad.yaml:4:"}},
 		{"unknown agent, near", []string{"inbox", "traige"}, 1, []string{`heartbeat: cannot find agent "traige" in "`, "hint: did you mean triage?\n"}},
 		{"unknown agent", []string{"inbox", "zzzzzz"}, 1, []string{"hint: the agents are triage\n"}},

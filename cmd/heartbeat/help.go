@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -53,7 +54,7 @@ func (c helpCmd) run(context.Context, *app) (result, error) {
 		all[i].Text = ""
 	}
 	if c.Topic != "" {
-		return nil, usagef("heartbeat help lists the topics", "there is no topic or command %q", c.Topic)
+		return nil, usagef(cmp.Or(elsewhere[c.Topic], "heartbeat help lists the topics"), "there is no topic or command %q", c.Topic)
 	}
 	return all, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/owner"
 )
 
 type initCmd struct{}
@@ -30,19 +32,20 @@ type initialised struct {
 }
 
 func (initCmd) run(_ context.Context, a *app) (result, error) {
-	path, err := filepath.Abs(a.File)
+	file := cmp.Or(a.File, owner.FileName)
+	path, err := filepath.Abs(file)
 	if err != nil {
-		return nil, fmt.Errorf("cannot write %q: %w", a.File, err)
+		return nil, fmt.Errorf("cannot write %q: %w", file, err)
 	}
 	err = writeNew(path, config.Starter())
 	if errors.Is(err, fs.ErrExist) {
 		return nil, &failure{
 			status: exitError, hint: a.ours() + " validate checks it; -f FILE names another one",
-			err: fmt.Errorf("cannot write %q: it is there already", a.File),
+			err: fmt.Errorf("cannot write %q: it is there already", file),
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot write %q: %w", a.File, err)
+		return nil, fmt.Errorf("cannot write %q: %w", file, err)
 	}
 	return initialised{path, a.ours()}, nil
 }

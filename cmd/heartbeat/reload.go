@@ -34,7 +34,7 @@ func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
 	f, bad := a.fleet()
 	if f == nil {
 		var err error
-		if f, _, err = owner.Recall(a.File); err != nil {
+		if f, _, err = owner.Recall(a.file()); err != nil {
 			return nil, bad
 		}
 	}

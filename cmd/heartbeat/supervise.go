@@ -66,7 +66,7 @@ func (a *app) loadAgain() (*config.Fleet, *config.Inputs, error) {
 // fileOf is the fleet's file of a run that has begun with it.
 func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs) *fleetfile.File {
 	return fleetfile.New(fleetfile.Options{
-		Load: a.loadAgain, Inputs: inputs, Scheduler: s, Manager: a.manager, Log: a.log.With("file", a.File),
+		Load: a.loadAgain, Inputs: inputs, Scheduler: s, Manager: a.manager, Log: a.log.With("file", a.file()),
 		Used: func(f *config.Fleet, plan *orchestrator.Plan) {
 			a.remember(f)
 			if added, err := chooseAgents(f, plan.Added); err == nil && len(plan.Added) > 0 {

@@ -50,7 +50,7 @@ type problem struct {
 }
 
 func (validateCmd) run(_ context.Context, a *app) (result, error) {
-	v := validated{File: a.File, Agents: []validatedAgent{}, Problems: []problem{}, Warnings: []problem{}}
+	v := validated{File: a.file(), Agents: []validatedAgent{}, Problems: []problem{}, Warnings: []problem{}}
 	f, err := a.fleet()
 	if err != nil {
 		problems, _ := errors.AsType[config.Problems](err)
