@@ -135,7 +135,10 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 	shown.serve(beside, a, s, &around)
 	ctx, stop := a.supervise(ctx, s, file)
 	defer stop()
-	defer context.AfterFunc(ctx, a.manager.Stopping)()
+	around.Go(func() {
+		<-ctx.Done()
+		a.manager.Stopping()
+	})
 	begin := time.Now()
 	sum, err = s.Run(ctx)
 	asked = ctx.Err() != nil
