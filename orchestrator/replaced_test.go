@@ -17,10 +17,11 @@ import (
 // backup that is put back.
 func (r *rig) restore(agent string) {
 	r.t.Helper()
-	r.replace(agent)
-	r.send(agent, 2)
-	c := r.agent(agent)
-	q, err := queue.Open(c)
+	// In full before it is put in place: a fleet that finds half of it has found
+	// another directory.
+	backup := r.declare("backup")
+	r.send("backup", 2)
+	q, err := queue.Open(backup)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -36,9 +37,15 @@ func (r *rig) restore(agent string) {
 	if err == nil {
 		_, err = h.Advance(inbox.Taken, "")
 	}
-	if err := errors.Join(err, h.Unlock()); err != nil {
+	dir := r.agent(agent).Dir
+	err = errors.Join(err, h.Unlock(), os.RemoveAll(dir))
+	if err == nil {
+		err = os.Rename(backup.Dir, dir)
+	}
+	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.tell(agent)
 }
 
 // TestABackupThatIsPutBackIsRecoveredIn, at the worst moments: a session was

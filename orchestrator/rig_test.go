@@ -106,6 +106,11 @@ func (r *rig) send(agent string, n int) {
 			r.t.Fatal(err)
 		}
 	}
+	r.tell(agent)
+}
+
+// tell notifies of a change of an agent's inbox.
+func (r *rig) tell(agent string) {
 	r.mu.Lock()
 	changed := r.changed
 	r.mu.Unlock()
