@@ -153,7 +153,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 				Message: fmt.Sprintf("%d more problems or warnings are not listed", l.left), Hint: "correct these first",
 			})
 		}
-		return nil, all
+		return nil, l.quoted(all)
 	}
 	fleet.Warnings, fleet.Relative = l.sorted(l.warnings), l.relative
 	fleet.Missing = map[string]bool{}

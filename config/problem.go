@@ -1,7 +1,9 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,9 @@ type Problem struct {
 	Key string
 	// Message says what was found; Hint what to write instead, or "".
 	Message, Hint string
+	// Source is the line of the file, without its end. It is "" for a warning, and
+	// where env: begins in the line or above it: its values may be secret.
+	Source string
 }
 
 // String returns FILE:LINE:COLUMN: KEY: MESSAGE (HINT).
@@ -147,6 +152,61 @@ func (l *loader) note(list *Problems, p place, message, hint string) {
 		l.noted[same] = true
 		*list = append(*list, found)
 	}
+}
+
+// quoted adds the lines of the files to problems.
+func (l *loader) quoted(list Problems) Problems {
+	lines := map[string][][]byte{}
+	for _, src := range l.files {
+		lines[src.name] = nil
+	}
+	for i := range list {
+		p := &list[i]
+		of, known := lines[p.File]
+		if known && of == nil {
+			of = bytes.Split(l.read(p.File), []byte("\n"))
+			lines[p.File] = of
+		}
+		if p.Line <= len(of) && !underEnv(of[:p.Line]) {
+			p.Source = string(bytes.TrimRight(of[p.Line-1], "\r"))
+		}
+	}
+	return list
+}
+
+// read returns what was read of a file of the fleet.
+func (l *loader) read(name string) []byte {
+	i := slices.IndexFunc(l.files, func(src *source) bool { return src.name == name })
+	for _, t := range l.kept {
+		if t.Path == l.files[i].path {
+			return t.Data
+		}
+	}
+	return nil
+}
+
+var envKey = regexp.MustCompile(`\benv["']? *:`)
+
+// underEnv reports whether the last line is in the value of a key env, or has that
+// key.
+func underEnv(lines [][]byte) bool {
+	least := -1 // the indentation of the innermost key above that was looked at
+	for _, line := range slices.Backward(lines) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		n := indent(line)
+		if least < 0 || n < least {
+			if envKey.Match(line) {
+				return true
+			}
+			least = n
+		}
+		if least == 0 {
+			break
+		}
+	}
+	return false
 }
 
 // sorted returns problems in the order of the files.

@@ -30,9 +30,10 @@ type output struct {
 	json    bool
 	started time.Time
 	err     io.Writer
-	// colours of stdout and stderr, and how wide stdout is; 0: not known.
+	// colours of stdout and stderr, and how wide they are; 0: not known.
 	paint, paintErr palette
 	columns         int
+	columnsErr      int
 
 	// step is set by those who must not wait for the reader of stdout.
 	step atomic.Value
@@ -46,7 +47,7 @@ type output struct {
 func newOutput(std stdio, asJSON bool, started time.Time) *output {
 	return &output{
 		json: asJSON, started: started, w: std.out, err: std.err,
-		paint: paletteFor(std.out), paintErr: paletteFor(std.err), columns: columnsOf(std.out), warnings: []string{},
+		paint: paletteFor(std.out), paintErr: paletteFor(std.err), columns: columnsOf(std.out), columnsErr: columnsOf(std.err), warnings: []string{},
 	}
 }
 
@@ -215,11 +216,15 @@ func (o *output) emit(v any, text func(*page)) error {
 
 // printError is the one place where errors and hints are printed for people.
 func (o *output) printError(err error) {
-	indent := foreignIndent
-	if _, ok := errors.AsType[config.Problems](err); ok {
-		indent = "" // programs look for file:line:column at a line's beginning
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		o.say(o.paintErr.red, "heartbeat", first, "")
+		p := &page{palette: o.paintErr, columns: o.columnsErr}
+		problemsText(p, problems)
+		_, _ = o.err.Write(p.buf.Bytes())
+	} else {
+		o.say(o.paintErr.red, "heartbeat", err.Error(), foreignIndent)
 	}
-	o.say(o.paintErr.red, "heartbeat", err.Error(), indent)
 	if hint := hintOf(err); hint != "" {
 		o.say(o.paintErr.cyan, "hint", hint, foreignIndent)
 	}

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"heartbeat/orchestrator"
-	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/owner"
 )
 
@@ -46,7 +44,7 @@ func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
 	switch {
 	case err == nil:
 		return reloaded{plan}, nil
-	case errors.Is(err, control.ErrNotRunning) && bad != nil:
+	case bad != nil: // which the run says, too
 		return nil, bad
 	}
 	return nil, controlFailure(err)

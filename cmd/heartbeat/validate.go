@@ -47,6 +47,8 @@ type problem struct {
 	Key     string `json:"key"`
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
+	// Source is the line, where it can be shown.
+	Source string `json:"source"`
 }
 
 func (validateCmd) run(_ context.Context, a *app) (result, error) {
