@@ -40,7 +40,7 @@ var beyond = regexp.MustCompile(strings.Join([]string{
 // schema.
 func verdicts(t *testing.T, s *jsonschema.Schema, text []byte) (loader Problems, accepted bool, schema error) {
 	t.Helper()
-	_, err := Parse("/nonexistent/heartbeat.yaml", text)
+	_, err := parseText("/nonexistent/heartbeat.yaml", text)
 	all, ok := errors.AsType[Problems](err)
 	if err != nil && !ok {
 		t.Fatalf("%v\n%s", err, text)

@@ -35,7 +35,7 @@ func TestDirectoriesThatAreNotAnAgents(t *testing.T) {
 		if dir == "/proc/1/cwd" {
 			continue // whatever that is
 		}
-		_, err := Parse("/nonexistent/heartbeat.yaml", fmt.Appendf(nil, "version: 1\nagents:\n  a: {dir: %q}\n", dir))
+		_, err := parseText("/nonexistent/heartbeat.yaml", fmt.Appendf(nil, "version: 1\nagents:\n  a: {dir: %q}\n", dir))
 		problems, _ := errors.AsType[Problems](err)
 		switch {
 		case want == "" && err != nil:
@@ -45,7 +45,7 @@ func TestDirectoriesThatAreNotAnAgents(t *testing.T) {
 		}
 	}
 	own := fmt.Appendf(nil, "version: 1\nagents: {a: {dir: %s/own, env: {HOME: %s/own}}}\n", home, home)
-	if _, err := Parse("/nonexistent/heartbeat.yaml", own); err == nil || !strings.Contains(err.Error(), "is a home folder") {
+	if _, err := parseText("/nonexistent/heartbeat.yaml", own); err == nil || !strings.Contains(err.Error(), "is a home folder") {
 		t.Errorf("the home of its own sessions: %v", err)
 	}
 }

@@ -116,13 +116,9 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Parse checks data as if it stood in the file at path, which need not exist:
+// parse checks data as if it stood in the file at path, which need not exist:
 // relative directories and included files are resolved from there. The error, when
 // it is about the content, is Problems.
-func Parse(path string, data []byte) (*Fleet, error) {
-	return parse(path, data, newPlaces(identify), disk{}, nil)
-}
-
 func parse(path string, data []byte, p *places, included shelf, known func() Folders) (*Fleet, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

@@ -83,7 +83,7 @@ func TestWithinReach(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			_, err = Parse(file, []byte(text))
+			_, err = parseText(file, []byte(text))
 			problems, _ := err.(Problems)
 			for _, p := range problems {
 				got = append(got, p.Key)
@@ -94,7 +94,7 @@ func TestWithinReach(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Fatalf("(-want +got):\n%s\n%v", diff, err)
 			}
-			f, err := Parse(file, []byte(strings.Replace(text, "a: {", "a: {trust-dir: true, ", 1)))
+			f, err := parseText(file, []byte(strings.Replace(text, "a: {", "a: {trust-dir: true, ", 1)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -30,7 +30,7 @@ func TestWorkPerAgent(t *testing.T) {
 	perAgent := func(n int) float64 {
 		data := many(n)
 		return testing.AllocsPerRun(1, func() {
-			f, err := Parse("/nonexistent/heartbeat.yaml", data)
+			f, err := parseText("/nonexistent/heartbeat.yaml", data)
 			if err != nil || len(f.Agents) != n || f.Agent(fmt.Sprint("agent-", n-1)) == nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fleet, err := Parse("/nonexistent/heartbeat.yaml", data)
+		fleet, err := parseText("/nonexistent/heartbeat.yaml", data)
 		if err == nil {
 			usable(t, fleet)
 			return

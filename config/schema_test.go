@@ -352,7 +352,7 @@ func TestWhatWeShowConforms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if strings.HasPrefix(name, "README") {
-			if _, err := Parse("/nonexistent/heartbeat.yaml", text); err != nil {
+			if _, err := parseText("/nonexistent/heartbeat.yaml", text); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -420,8 +420,8 @@ func TestEnumsAndDefaultsOfTheSchemaAreTheLoaders(t *testing.T) {
 			continue
 		}
 		defaults++
-		plain, err := Parse("/nonexistent/heartbeat.yaml", []byte(declare(path, "")))
-		given, gerr := Parse("/nonexistent/heartbeat.yaml", []byte(declare(path, fmt.Sprint(d))))
+		plain, err := parseText("/nonexistent/heartbeat.yaml", []byte(declare(path, "")))
+		given, gerr := parseText("/nonexistent/heartbeat.yaml", []byte(declare(path, fmt.Sprint(d))))
 		if err != nil || gerr != nil {
 			t.Errorf("%s: %v, %v", path, err, gerr)
 			continue
@@ -442,7 +442,7 @@ func TestEnumsAndDefaultsOfTheSchemaAreTheLoaders(t *testing.T) {
 }
 
 func load(text string) error {
-	_, err := Parse("/nonexistent/heartbeat.yaml", []byte(text))
+	_, err := parseText("/nonexistent/heartbeat.yaml", []byte(text))
 	return err
 }
 
@@ -529,15 +529,20 @@ func TestStarterNamesEveryKey(t *testing.T) {
 		t.Fatal("there is no block of defaults")
 	}
 	const head = "version: 1\nagents:\n  a:\n    dir: a\n"
-	bare, err := Parse("/nonexistent/heartbeat.yaml", []byte(head))
+	bare, err := parseText("/nonexistent/heartbeat.yaml", []byte(head))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Parse("/nonexistent/heartbeat.yaml", []byte(head+strings.ReplaceAll("\n"+block, "\n    # ", "\n    ")+"\n"))
+	all, err := parseText("/nonexistent/heartbeat.yaml", []byte(head+strings.ReplaceAll("\n"+block, "\n    # ", "\n    ")+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(bare.Agents, all.Agents); diff != "" {
 		t.Errorf("(-without +with the defaults written out):\n%s", diff)
 	}
+}
+
+// parseText is Load of a file that need not exist.
+func parseText(path string, data []byte) (*Fleet, error) {
+	return parse(path, data, newPlaces(identify), disk{}, nil)
 }

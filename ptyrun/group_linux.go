@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -181,7 +182,7 @@ func (c *Child) startApart(dir string, l Limits) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return cmp.Or(whyUnlimited(err, l), err)
 	}
-	err := setLimits(dir, l)
+	err := writeLimits(kernelFiles{}, dir, l)
 	if c.unlimited = whyUnlimited(err, l); c.unlimited == nil || !l.Required {
 		if err = c.startInto(dir); err == nil {
 			c.group = dir
@@ -213,8 +214,10 @@ func (c *Child) startInto(dir string) error {
 	defer func() { _ = unix.Close(fd) }()
 	attr := *c.cmd.SysProcAttr
 	attr.UseCgroupFD, attr.CgroupFD = true, fd
-	cmd := c.command()
-	cmd.SysProcAttr = &attr
+	cmd := &exec.Cmd{
+		Path: c.cmd.Path, Args: c.cmd.Args, Dir: c.cmd.Dir, Env: c.cmd.Env, SysProcAttr: &attr,
+		Stdin: c.cmd.Stdin, Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr,
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -1,10 +1,6 @@
 package ptyrun
 
-import (
-	"errors"
-	"fmt"
-	"strconv"
-)
+import "errors"
 
 // Limits are what a child and all of its tree may take of the machine; 0 is no
 // limit. They are kept by a control group (cgroups(7), version 2), where
@@ -25,36 +21,6 @@ type Limits struct {
 
 // None reports whether nothing is limited.
 func (l Limits) None() bool { return l.Memory == 0 && l.Processes == 0 && l.CPU == 0 }
-
-// limit is a value to write into a file of a control group.
-type limit struct {
-	controller, file, value string
-	// extra is done without where the kernel has no such file.
-	extra bool
-}
-
-// cpuPeriod is the kernel's default, in microseconds (cpu.max).
-const cpuPeriod = 100_000
-
-// files are what to write for the limits, as Linux's
-// Documentation/admin-guide/cgroup-v2.rst has it.
-func (l Limits) files() []limit {
-	var all []limit
-	if l.Memory > 0 {
-		all = append(all,
-			limit{"memory", "memory.max", strconv.FormatInt(l.Memory, 10), false},
-			limit{"memory", "memory.swap.max", "0", true},  // without swap accounting
-			limit{"memory", "memory.oom.group", "1", true}, // before Linux 4.19
-		)
-	}
-	if l.Processes > 0 {
-		all = append(all, limit{"pids", "pids.max", strconv.Itoa(l.Processes), false})
-	}
-	if l.CPU > 0 {
-		all = append(all, limit{"cpu", "cpu.max", fmt.Sprintf("%d %d", int64(l.CPU*cpuPeriod), cpuPeriod), false})
-	}
-	return all
-}
 
 // NoLimitsError says why limits cannot be kept, and what to do about it.
 type NoLimitsError struct{ Why, Cure string }

@@ -294,9 +294,37 @@ func inVersion1(controllers []byte, missing []string) bool {
 	return false
 }
 
-// setLimits writes the limits of a control group that has just been made.
-func setLimits(dir string, l Limits) error { return writeLimits(kernelFiles{}, dir, l) }
+// limit is a value to write into a file of a control group.
+type limit struct {
+	controller, file, value string
+	// extra is done without where the kernel has no such file.
+	extra bool
+}
 
+// cpuPeriod is the kernel's default, in microseconds (cpu.max).
+const cpuPeriod = 100_000
+
+// files are what to write for the limits, as Linux's
+// Documentation/admin-guide/cgroup-v2.rst has it.
+func (l Limits) files() []limit {
+	var all []limit
+	if l.Memory > 0 {
+		all = append(all,
+			limit{"memory", "memory.max", strconv.FormatInt(l.Memory, 10), false},
+			limit{"memory", "memory.swap.max", "0", true},  // without swap accounting
+			limit{"memory", "memory.oom.group", "1", true}, // before Linux 4.19
+		)
+	}
+	if l.Processes > 0 {
+		all = append(all, limit{"pids", "pids.max", strconv.Itoa(l.Processes), false})
+	}
+	if l.CPU > 0 {
+		all = append(all, limit{"cpu", "cpu.max", fmt.Sprintf("%d %d", int64(l.CPU*cpuPeriod), cpuPeriod), false})
+	}
+	return all
+}
+
+// writeLimits writes the limits of a control group that has just been made.
 func writeLimits(files groupFiles, dir string, l Limits) error {
 	for _, f := range l.files() {
 		err := files.WriteFile(filepath.Join(dir, f.file), f.value)

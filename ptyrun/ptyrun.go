@@ -161,14 +161,6 @@ func (cfg Config) command() (*exec.Cmd, error) {
 	}, nil
 }
 
-// command is a fresh copy of the child's command.
-func (c *Child) command() *exec.Cmd {
-	return &exec.Cmd{
-		Path: c.cmd.Path, Args: c.cmd.Args, Dir: c.cmd.Dir, Env: c.cmd.Env, SysProcAttr: c.cmd.SysProcAttr,
-		Stdin: c.cmd.Stdin, Stdout: c.cmd.Stdout, Stderr: c.cmd.Stderr,
-	}
-}
-
 // control calls f with the master's descriptor; (*os.File).Fd would make it
 // blocking again.
 func (c *Child) control(f func(fd int) error) error {

@@ -89,15 +89,6 @@ func (t *Template) Render(data any) (string, error) {
 	return out.b.String(), nil
 }
 
-// Render produces a prompt from a template's text. To render often, use Template.
-func Render(text string, data any) (string, error) {
-	t, err := ParseTemplate(text, data)
-	if err != nil {
-		return "", err
-	}
-	return t.Render(data)
-}
-
 // ParseCronTemplate parses the prompt of a cron trigger.
 func ParseCronTemplate(text string) (*Template, error) {
 	return ParseTemplate(text, CronData{At: time.Unix(0, 0).UTC(), Label: "1970-01-01T00:00"})

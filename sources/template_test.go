@@ -6,6 +6,14 @@ import (
 	"time"
 )
 
+func render(text string, data any) (string, error) {
+	t, err := ParseTemplate(text, data)
+	if err != nil {
+		return "", err
+	}
+	return t.Render(data)
+}
+
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -21,7 +29,7 @@ func TestTemplates(t *testing.T) {
 		{name: "unknown function", text: "{{env `HOME`}}", data: FileData{}, err: "env"},
 		{name: "endless", text: "{{range 1000000000}}xxxxxxxx{{end}}", data: FileData{}, err: "over 1 MiB"},
 	} {
-		got, err := Render(c.text, c.data)
+		got, err := render(c.text, c.data)
 		if c.err == "" && (err != nil || got != c.want) {
 			t.Errorf("%s: got %q, %v", c.name, got, err)
 		}

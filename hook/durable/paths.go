@@ -15,11 +15,6 @@ func Put(path string, data []byte) error {
 	return in(path, func(f *Folder, name string) error { return f.Put(name, data) })
 }
 
-// Append extends the file at path; see Folder.Append.
-func Append(path string, data []byte) error {
-	return in(path, func(f *Folder, name string) error { return f.Append(name, data) })
-}
-
 // Read reads the file at path; see Folder.Read.
 func Read(path string, limit int64) (data []byte, err error) {
 	err = in(path, func(f *Folder, name string) error { data, err = f.Read(name, limit); return err })

@@ -39,7 +39,6 @@ type Server struct {
 	others   []Other
 	last     map[string]*Request // conversation → its newest request
 	pending  map[string][]Answer // id of a tool_use → answers that follow its result
-	changed  chan struct{}       // closed and replaced with every request
 }
 
 type rule struct {
@@ -66,7 +65,6 @@ func Start(rules ...Rule) (*Server, error) {
 		listener: l,
 		last:     map[string]*Request{},
 		pending:  map[string][]Answer{},
-		changed:  make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.Add(rules...)
@@ -109,13 +107,6 @@ func (s *Server) Others() []Other {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.others)
-}
-
-// Changed returns a channel that is closed with the next model call.
-func (s *Server) Changed() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed
 }
 
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
@@ -169,8 +160,6 @@ func (s *Server) record(req *Request) Answer {
 	req.before = s.last[req.conversation()]
 	s.last[req.conversation()] = req
 	s.requests = append(s.requests, req)
-	close(s.changed)
-	s.changed = make(chan struct{})
 	answer, then := s.choose(req)
 	if len(answer.Tools) > 0 {
 		s.pending[toolID(req, 0)] = then
