@@ -100,9 +100,10 @@ func decide(r *Record, f facts) decision {
 
 // bind ties the session to the client process of its first event. That event is
 // SessionStart, or a later one when its hook was killed; a nested client can only
-// come later.
+// come later. A client whose first event is its end has not begun: it was ended at
+// a question that it asks at its start.
 func bind(r *Record, f facts) {
-	if r.BoundAt.IsZero() {
+	if r.BoundAt.IsZero() && f.event.Name != client.SessionEnd {
 		r.Client, r.BoundAt = f.client, f.now
 		r.ClientSession, r.Transcript = f.event.SessionID, f.event.Transcript
 	}

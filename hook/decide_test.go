@@ -318,6 +318,17 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+// TestAnEndAloneIsNoSession: a client that is ended at a question that it asks at
+// its start calls SessionEnd, and counted as one that had begun.
+func TestAnEndAloneIsNoSession(t *testing.T) {
+	t.Parallel()
+	r := liveRecord(func(r *Record) { r.BoundAt, r.Client, r.ClientSession = time.Time{}, Process{}, "" })
+	decide(r, facts{now: noon, event: event(client.SessionEnd), client: caller42})
+	if !r.BoundAt.IsZero() || r.LastEvent != client.SessionEnd {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestSessionIDFollowsSessionStartsOfTheBoundProcess(t *testing.T) {
 	t.Parallel()
 	r := liveRecord(func(r *Record) { r.BoundAt, r.Client, r.ClientSession = time.Time{}, Process{}, "" })

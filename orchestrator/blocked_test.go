@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/preflight"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
 
@@ -102,3 +104,57 @@ func TestOnceEndsWhereNothingCanWork(t *testing.T) {
 		}
 	})
 }
+
+// TestAClientThatAsksIsNotStartedAgain: a question at the client's start that
+// nobody knew of before cost six sessions of half a minute, and then a person who
+// resumed the agent. It holds at once, until what answers it has changed; where
+// that cannot be seen, a session tries now and then.
+func TestAClientThatAsksIsNotStartedAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mend func(r *rig, answers *atomic.Value)
+		in   time.Duration // the next start
+	}{
+		"answered":      {func(_ *rig, answers *atomic.Value) { answers.Store("others") }, time.Minute},
+		"nobody knows":  {func(*rig, *atomic.Value) {}, tryAgainLate},
+		"a person says": {func(r *rig, _ *atomic.Value) { _, _ = r.s.Resume("a") }, time.Second},
+		"reload":        {func(r *rig, _ *atomic.Value) { _, _ = r.s.Reload(r.fleet) }, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				var answers atomic.Value
+				answers.Store("some")
+				r.opt.Prepare = func(*config.Agent) (launch.Prepared, error) {
+					return launch.Prepared{Answers: answers.Load().(string)}, nil
+				}
+				r.set("a", ends(session.Outcome{
+					Why: hook.EndStartTimeout, Detail: "the client asks a thing", Asks: &session.Question{What: "a thing", Do: "answer it"},
+				}))
+				r.send("a", 1)
+				stop := r.run()
+				defer stop()
+				r.sleep(10 * time.Minute)
+				r.want("a", Held)
+				if a := r.state("a"); len(r.started("a")) != 1 || a.Fix != "answer it" || a.Failures != 0 ||
+					!strings.Contains(a.Reason.String(), "the client asks a thing") || !strings.Contains(a.Reason.String(), "by itself") {
+					t.Fatalf("%+v, started %v", a, r.started("a"))
+				}
+				r.set("a", drains)
+				c.mend(r, &answers)
+				r.sleep(c.in + time.Second)
+				if n := len(r.started("a")); n != 2 {
+					t.Errorf("started %d times", n)
+				}
+				r.sleep(time.Minute)
+				if a := r.state("a"); a.Acknowledged != 1 || a.DeadLettered != 0 {
+					t.Errorf("mended: %+v", a)
+				}
+			})
+		})
+	}
+}
+
+// tryAgainLate is when a session is started at the latest although nothing is known
+// to have changed.
+const tryAgainLate = 21 * time.Minute

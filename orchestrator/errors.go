@@ -58,7 +58,7 @@ func failure(err error) *agent.Failed {
 	}
 	f := &agent.Failed{Text: withHint(err), Person: needsPerson(err), NoRoom: launch.Passes(err)}
 	if b, ok := errors.AsType[*preflight.BlockedError](err); ok && !f.NoRoom {
-		f.Text, f.Fix = f.Text+"; it goes on by itself then", b.Hint()
+		f.Text, f.Fix = f.Text+agent.GoesOnByItself, b.Hint()
 	}
 	return f
 }

@@ -32,7 +32,7 @@ type course struct {
 var errNotAdmitted = errors.New("the session is not to begin any more")
 
 func (c course) run() {
-	live, spec, err := c.start()
+	b, err := c.start()
 	if errors.Is(err, errNotAdmitted) {
 		return
 	}
@@ -49,45 +49,51 @@ func (c course) run() {
 	}
 	started := time.Now()
 	c.happened(c.m, func(now time.Time) {
-		c.m.live = live
-		c.m.Launched(spec.Session, c.fleet.shutdown(), now)
+		c.m.live = b.live
+		c.m.Launched(b.spec.Session, c.fleet.shutdown(), now)
 	})
-	o := c.follow(live)
+	o := c.follow(b.live)
 	c.records.note(journal.Event{
-		Agent: c.m.Name, Kind: journal.Ended, Session: spec.Session, Reason: foreign.Text(agent.Describe(o)), Detail: foreign.Text(o.Screen),
+		Agent: c.m.Name, Kind: journal.Ended, Session: b.spec.Session, Reason: foreign.Text(agent.Describe(o)), Detail: foreign.Text(o.Screen),
 		Started: started, Acknowledged: o.Acknowledged, Why: o.Why,
 	})
-	c.ended(spec, o)
+	c.ended(b, o)
+}
+
+// launched is a session that was started.
+type launched struct {
+	live    session.Live
+	spec    session.Spec
+	answers string // that were in place then
 }
 
 // start prepares a session and starts its shim.
-func (c course) start() (session.Live, session.Spec, error) {
-	fail := func(err error) (session.Live, session.Spec, error) { return nil, session.Spec{}, err }
+func (c course) start() (launched, error) {
 	if !c.Scheduler.has(c.m, c.def) {
 		c.happened(c.m, func(now time.Time) {
 			c.fleet.declines(c.m, now)
 			c.m.NotBegun("its directory is not the one that was locked")
 		})
 		c.inspect(c.m)
-		return fail(errNotAdmitted)
+		return launched{}, errNotAdmitted
 	}
 	env, err := launch.Environment(c.def)
 	if err != nil {
-		return fail(err)
+		return launched{}, err
 	}
 	if !c.admitted(account.Of(env)) {
-		return fail(errNotAdmitted)
+		return launched{}, errNotAdmitted
 	}
 	prepared, err := c.prepare(c.m, c.def)
 	if err != nil {
-		return fail(err)
+		return launched{}, err
 	}
 	spec, err := c.spec(prepared, env)
 	if err != nil {
-		return fail(err)
+		return launched{}, err
 	}
 	live, err := c.opt.Runner.Start(context.Background(), spec)
-	return live, spec, err
+	return launched{live, spec, prepared.Answers}, err
 }
 
 // prepare brings a member's directory in line, and asks what would keep a session
@@ -109,17 +115,18 @@ func (s *Scheduler) ask(m *member, def *config.Agent) {
 	}
 	defer func() { <-s.asking }()
 	var err error
+	var prepared launch.Prepared
 	if s.has(m, def) { // else nobody knows; it is looked for
 		_, err = launch.Environment(def)
 		if err == nil {
-			_, err = s.prepare(m, def)
+			prepared, err = s.prepare(m, def)
 		}
 	} else {
 		err = errors.New("its directory is not the one that was locked")
 	}
 	s.happened(m, func(now time.Time) {
 		if m.Def() == def {
-			m.Asked(failure(err), now)
+			m.Asked(failure(err), prepared.Answers, now)
 		}
 	})
 }
@@ -243,17 +250,17 @@ func (c course) reported(r session.Report) {
 }
 
 // ended deals with what a session has left, and tells the agent of its end.
-func (c course) ended(spec session.Spec, o session.Outcome) {
+func (c course) ended(b launched, o session.Outcome) {
 	c.mu.Lock()
 	how := dealing{poison: c.m.Poisonous(o, time.Now())}
 	c.mu.Unlock()
-	how.abandon = c.conversed(spec, o)
+	how.abandon = c.conversed(b.spec, o)
 	err := c.recover(context.Background(), c.m, c.def, o, how)
 	c.learn(o)
 	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
 	end := agent.End{
 		Outcome: o, Left: l.Err != nil || hasWork(l.Depth), Queued: l.Depth.Entries, Folders: folders,
-		Poison: how.poison, Unrecovered: failure(err),
+		Poison: how.poison, Unrecovered: failure(err), Answers: b.answers,
 	}
 	c.logEnd(o)
 	if err != nil {

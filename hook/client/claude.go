@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// confirm stands below each question at its start but the first screens' (2.1.329).
+const (
+	confirm  = "Enter to confirm"
+	runThere = "run claude in the agent's directory once and answer"
+)
+
 // Claude is Claude Code.
 var Claude = Client{
 	Name:     "Claude Code",
@@ -125,14 +131,15 @@ var Claude = Client{
 	Terminal: Terminal{
 		Idle: 200, IdleFor: 20 * time.Second, Spinner: 1800, SpinnerFor: 5 * time.Second,
 		Dialogs: []Dialog{
-			{"I trust this folder", "whether the folder is trusted", "heartbeat apply --trust"},
-			{"Do you want to use this API key?", "whether to use the API key", "run claude once with this key and choose Yes"},
-			{"New MCP server found", "about a server of .mcp.json", "run claude there once and answer"},
-			{"Allow external CLAUDE.md file imports?", "whether CLAUDE.md may import files from outside", "run claude there once and answer"},
-			{"Settings Error", "what to do about settings that it cannot read", "heartbeat doctor"},
-			{"Settings Warning", "what to do about settings that it refuses", "heartbeat doctor"},
-			{"Bypass Permissions mode", "whether permissions are to be bypassed", "heartbeat doctor"},
-			{"Dark mode", "how it is to look: it was never started", "run claude once and go through its first screens"},
+			{Shows: []string{"I trust this folder", confirm}, What: "whether the folder is trusted", Type: "apply --trust"},
+			{Shows: []string{"Do you want to use this API key?", confirm}, What: "whether to use the API key", Do: "run claude once with this key and choose Yes"},
+			{Shows: []string{"New MCP server found", confirm}, What: "about a server of .mcp.json", Do: runThere},
+			{Shows: []string{"Allow external CLAUDE.md file imports?", confirm}, What: "whether CLAUDE.md may import files from outside", Do: runThere},
+			{Shows: []string{"Settings Error", confirm}, What: "what to do about settings that it cannot read", Type: "doctor"},
+			{Shows: []string{"Settings Warning", confirm}, What: "what to do about settings that it refuses", Type: "doctor"},
+			{Shows: []string{"Bypass Permissions mode", confirm}, What: "whether permissions are to be bypassed", Type: "doctor"},
+			{Shows: []string{"Choose the text style", "Dark mode"}, What: "how it is to look: it was never started", Do: "run claude once and go through its first screens"},
+			{Shows: []string{confirm, "Esc to cancel"}, What: "something that is not known here", Do: runThere},
 		},
 	},
 	Modes:   []string{"acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"},

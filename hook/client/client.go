@@ -250,16 +250,22 @@ type Terminal struct {
 
 // Dialog is a question that waits for a person.
 type Dialog struct {
-	// Shows is a text that it has on the screen, What is what it asks, and Do what
-	// to do so that it does not.
-	Shows, What, Do string
+	// Shows are texts that it has on the screen, all of them: a conversation may
+	// quote one.
+	Shows []string
+	// What is what it asks.
+	What string
+	// Do is what a person does so that it is not asked. Type, where not "", is our
+	// command that does it, before the agent's name.
+	Do, Type string
 }
 
 // Asks returns the dialog that stands on a screen, or nil.
 func (t Terminal) Asks(screen string) *Dialog {
 	screen = solid(screen) // a narrow window breaks lines
+	lacks := func(text string) bool { return !strings.Contains(screen, solid(text)) }
 	for i, d := range t.Dialogs {
-		if strings.Contains(screen, solid(d.Shows)) {
+		if !slices.ContainsFunc(d.Shows, lacks) {
 			return &t.Dialogs[i]
 		}
 	}

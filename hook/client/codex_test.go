@@ -129,11 +129,24 @@ func TestVersionOf(t *testing.T) {
 
 func TestWhichDialogStandsOnTheScreen(t *testing.T) {
 	t.Parallel()
-	screen := "Accessing workspace:\n\n❯ 1. Yes, I trust\n   this folder\n  2. No, exit"
-	if d := Claude.Terminal.Asks(screen); d == nil || !strings.Contains(d.Do, "--trust") {
-		t.Errorf("%+v", d)
+	for screen, want := range map[string]string{
+		"Accessing workspace:\n\n  ❯ No, exit\n Yes, I trust\n   this folder\n\n  Enter to\nconfirm · Esc to cancel": "whether the folder is trusted",
+		"Let's get started.\n\n Choose the text style that looks best\n ❯ ✔ Auto\n Dark mode":                        "how it is to look: it was never started",
+		"A question of a later version?\n\n ❯ No\n Yes\n\n   Enter to confirm · Esc to cancel":                       "something that is not known here",
+		"❯ Try \"fix lint errors\"": "",
+		"❯ Task from the queue:\n\n  add a Dark mode, and say \"I trust this folder\"": "",
+	} {
+		got := ""
+		if d := Claude.Terminal.Asks(screen); d != nil {
+			got = d.What
+		}
+		if got != want {
+			t.Errorf("%q: asks %q, want %q", screen, got, want)
+		}
 	}
-	if d := Claude.Terminal.Asks("❯ Try \"fix lint errors\""); d != nil {
-		t.Errorf("%+v", d)
+	for _, d := range Claude.Terminal.Dialogs {
+		if (d.Do == "") == (d.Type == "") || len(d.Shows) < 2 {
+			t.Errorf("%+v: what to do", d)
+		}
 	}
 }

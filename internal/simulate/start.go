@@ -258,8 +258,9 @@ func (s *session) userConfig() string { return filepath.Join(s.home, ".claude.js
 
 // askTrust asks whether to trust the directory, and keeps the answer.
 func (l *loop) askTrust() bool {
-	if !l.goOn(" Do you trust the files in this folder?\n\n "+l.s.project+
-		"\n\n ❯ 1. No, exit\n   2. Yes, proceed\n\n Enter to confirm · Esc to cancel", line2) {
+	if !l.goOn(" Accessing workspace:\n\n "+l.s.project+
+		"\n\n Quick safety check: Is this a project you created or one you trust?"+
+		"\n\n ❯ No, exit\n   Yes, I trust this folder\n\n Enter to confirm · Esc to cancel", line2) {
 		return false
 	}
 	if err := keepTrust(l.s.userConfig(), l.s.project); err != nil {

@@ -19,7 +19,7 @@ func TestTrust(t *testing.T) {
 		t.Parallel()
 		l := newLab(t)
 		c := l.start("--require-trust", "hello")
-		c.untilSeen("Do you trust the files in this folder?")
+		c.untilSeen("I trust this folder")
 		c.keys("\r")
 		if got := c.code(); got != 1 || len(l.events()) != 0 {
 			t.Errorf("exit status %d, hooks %v", got, l.events())
@@ -30,7 +30,7 @@ func TestTrust(t *testing.T) {
 		l := newLab(t)
 		l.write("home/.claude.json", `{"theme":"dark"}`)
 		c := l.start("--require-trust", "hello")
-		c.untilSeen("Do you trust")
+		c.untilSeen("I trust this folder")
 		c.keys("\x1b[B")
 		c.keys("\r")
 		c.untilFired("Stop", 1)
@@ -50,7 +50,7 @@ func TestTrust(t *testing.T) {
 	t.Run("SIGTERM", func(t *testing.T) {
 		t.Parallel()
 		c := newLab(t).start("--require-trust", "hello")
-		c.untilSeen("Do you trust")
+		c.untilSeen("I trust this folder")
 		c.signal(syscall.SIGTERM)
 		if got := c.code(); got != 143 {
 			t.Errorf("exit status %d", got)

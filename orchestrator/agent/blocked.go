@@ -11,13 +11,22 @@ import (
 type blocked struct {
 	why, fix string
 	since    time.Time
+	// answers, where not "", were in place when a session's client asked a person
+	// at its start: another one is started when they have changed.
+	answers string
 }
 
 // How soon it is asked again: the older it is the later.
 const (
 	askSoon = 5 * time.Second
 	askLate = time.Minute
+	// tryAgain is when a session is started to see whether its client still asks,
+	// although nothing has changed that is known to answer it.
+	tryAgain = 30 * time.Minute
 )
+
+// GoesOnByItself ends the reason of a hold that does.
+const GoesOnByItself = "; it goes on by itself then"
 
 // preflight: what keeps its sessions from working, when that was asked last.
 func preflight(a *Agent, _ time.Time) *Reason {
@@ -29,11 +38,10 @@ func preflight(a *Agent, _ time.Time) *Reason {
 
 // blocks holds the agent until what f names is gone.
 func (a *Agent) blocks(f Failed, now time.Time) {
-	b := a.past.blocked
-	if b.why == "" {
-		b.since = now
+	b := blocked{why: f.Text, fix: f.Fix, since: now}
+	if a.past.blocked.why != "" {
+		b.since = a.past.blocked.since
 	}
-	b.why, b.fix = f.Text, f.Fix
 	a.follow(next{state: status.Held})
 	a.past.blocked = b
 	a.askLater(now)
@@ -46,10 +54,14 @@ func (a *Agent) askLater(now time.Time) {
 }
 
 // Asked is whether what keeps its sessions from working is still there: nil where
-// it is gone. Any other failure than that says nothing about it.
-func (a *Agent) Asked(f *Failed, now time.Time) {
+// nothing is known of it. Any other failure than that says nothing about it.
+// answers are those that are in place now; see launch.Prepared.
+func (a *Agent) Asked(f *Failed, answers string, now time.Time) {
+	b := a.past.blocked
 	switch {
-	case a.life.is != None || a.past.blocked.why == "":
+	case a.life.is != None || b.why == "":
+	case f == nil && b.answers == answers && answers != "" && now.Sub(b.since) < tryAgain:
+		a.askLater(now)
 	case f == nil:
 		a.follow(next{state: status.Idle, reason: "what kept its sessions from working is gone"})
 	case f.Fix != "":
@@ -64,6 +76,7 @@ func (a *Agent) AskNow(now time.Time) bool {
 	if a.past.blocked.why == "" || a.wish.removed {
 		return false
 	}
+	a.past.blocked.answers = "" // somebody wants it to be tried
 	a.alarms.set(Ask, now)
 	return true
 }

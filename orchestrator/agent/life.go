@@ -233,6 +233,8 @@ type End struct {
 	Unrecovered *Failed
 	// Parks, when not nil, is what its account has to say: that was at fault.
 	Parks *Parking
+	// Answers are those that were in place when it began; see launch.Prepared.
+	Answers string
 }
 
 // Parking is until when an account starts nothing, and why.
@@ -276,6 +278,11 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 			a.Fails(*f, now, roll)
 			return
 		}
+	}
+	if n.fix != "" {
+		a.blocks(Failed{Text: n.reason, Fix: n.fix}, now)
+		a.past.blocked.answers = e.Answers
+		return
 	}
 	a.follow(n)
 }

@@ -44,6 +44,8 @@ type next struct {
 	state  status.State
 	until  time.Time // for backing-off and parked
 	reason string
+	// fix is what to change before any session can work, for held; "": see reason.
+	fix string
 }
 
 // after is the restart policy: a pure function of how a session ended, whether
@@ -67,8 +69,12 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 		if len(o.Gates) > 0 {
 			return runaway(o), h
 		}
+	case hook.EndStartTimeout:
+		if o.Asks != nil {
+			return next{state: status.Held, reason: Describe(o) + GoesOnByItself, fix: o.Asks.Do}, h
+		}
 	case hook.EndAPIFailure, hook.EndTimeout, hook.EndUnattended, hook.EndStalled, hook.EndDialog,
-		hook.EndStartTimeout, hook.EndCrashed, hook.EndExited, hook.EndOutOfMemory:
+		hook.EndCrashed, hook.EndExited, hook.EndOutOfMemory:
 	}
 	return failed(o, h, rule, now, roll)
 }

@@ -49,6 +49,10 @@ var (
 		{"blocked", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y"}, noon, 0) }},
 		{"parked", func(a *Agent) { a.Parks(Parking{noon.Add(time.Minute), "a limit"}) }},
 		{"owing", func(a *Agent) { a.Recovered(session.Outcome{}, &Failed{Text: "x"}, noon, 0) }},
+		{"asked", func(a *Agent) {
+			a.blocks(Failed{Text: "x", Fix: "y"}, noon)
+			a.past.blocked.answers = "answers"
+		}},
 	}
 	lives = []situation{
 		{"none", func(*Agent) {}},
@@ -82,9 +86,10 @@ var all = []event{
 	{"Fails", func(a *Agent) { a.Fails(Failed{Text: "x"}, later, 0) }},
 	{"Fails (person)", func(a *Agent) { a.Fails(Failed{Text: "x", Person: true}, later, 0) }},
 	{"Fails (blocked)", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y"}, later, 0) }},
-	{"Asked (gone)", func(a *Agent) { a.Asked(nil, later) }},
-	{"Asked (there)", func(a *Agent) { a.Asked(&Failed{Text: "x", Fix: "y"}, later) }},
-	{"Asked (unknown)", func(a *Agent) { a.Asked(&Failed{Text: "x"}, later) }},
+	{"Asked (gone)", func(a *Agent) { a.Asked(nil, "", later) }},
+	{"Asked (there)", func(a *Agent) { a.Asked(&Failed{Text: "x", Fix: "y"}, "", later) }},
+	{"Asked (same)", func(a *Agent) { a.Asked(nil, "answers", later) }},
+	{"Asked (unknown)", func(a *Agent) { a.Asked(&Failed{Text: "x"}, "", later) }},
 	{"AskNow", func(a *Agent) { a.AskNow(later) }},
 	{"Launched", func(a *Agent) { a.Launched("t", Runs, later) }},
 	{"Launched (stop)", func(a *Agent) { a.Launched("t", EndsNow, later) }},
@@ -96,6 +101,10 @@ var all = []event{
 	{"Ended (drained)", func(a *Agent) { a.Ended(End{Outcome: session.Outcome{Why: hook.EndDrained}}, later, 0) }},
 	{"Ended (crashed)", func(a *Agent) { a.Ended(End{Outcome: session.Outcome{Why: hook.EndCrashed}, Left: true}, later, 0) }},
 	{"Ended (no hooks)", func(a *Agent) { a.Ended(End{Outcome: session.Outcome{Why: hook.EndNoHooks}}, later, 0) }},
+	{"Ended (asked)", func(a *Agent) {
+		o := session.Outcome{Why: hook.EndStartTimeout, Asks: &session.Question{What: "a thing", Do: "answer"}}
+		a.Ended(End{Outcome: o, Answers: "answers"}, later, 0)
+	}},
 	{"Ended (account)", func(a *Agent) { a.Ended(End{Parks: &Parking{later.Add(time.Minute), "a limit"}}, later, 0) }},
 	{"Ended (owing)", func(a *Agent) {
 		a.Ended(End{Outcome: session.Outcome{Why: hook.EndDrained}, Unrecovered: &Failed{Text: "x"}}, later, 0)
@@ -226,38 +235,40 @@ func wedged(a *Agent, now time.Time) string {
 // "." where nothing changes.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
-	from := []string{"idle", "waiting", "starting", "running", "ending", "backing-off", "parked", "held", "paused", "blocked"}
+	from := []string{"idle", "waiting", "starting", "running", "ending", "backing-off", "parked", "held", "paused", "blocked", "asked"}
 	into := map[string]func(a *Agent){
 		"idle": lives[0].into, "waiting": lives[1].into, "starting": lives[3].into, "running": lives[4].into, "ending": lives[6].into,
 		"backing-off": pasts[1].into, "parked": pasts[4].into, "held": pasts[2].into, "paused": wishes[1].into,
-		"blocked": pasts[3].into,
+		"blocked": pasts[3].into, "asked": pasts[6].into,
 	}
 	for name, want := range map[string]string{
-		//                   idle        waiting     starting    running     ending      backing-off parked      held        paused      blocked
-		"Begin":            "starting    starting    .           .           .           .           .           .           .           .",
-		"NotBegun":         ".           .           idle        .           .           .           .           .           .           .",
-		"Fails":            "backing-off backing-off backing-off .           .           .           backing-off backing-off .           backing-off",
-		"Fails (person)":   "held        held        held        .           .           held        held        .           .           .",
-		"Fails (blocked)":  "held        held        held        .           .           held        held        .           .           .",
-		"Asked (gone)":     ".           .           .           .           .           .           .           .           .           idle",
-		"Asked (there)":    ".           .           .           .           .           .           .           .           .           .",
-		"Launched":         ".           .           running     .           .           .           .           .           .           .",
-		"Reports (turn)":   ".           .           .           .           running     .           .           .           .           .",
-		"Reports (ending)": ".           .           .           ending      .           .           .           .           .           .",
-		"Finish":           ".           .           .           .           .           .           .           .           .           .",
-		"Ended (drained)":  ".           .           .           idle        idle        .           .           .           .           .",
-		"Ended (crashed)":  ".           .           .           backing-off backing-off .           .           .           .           .",
-		"Ended (no hooks)": ".           .           .           held        held        .           .           .           .           .",
-		"Ended (account)":  ".           .           .           parked      parked      .           .           .           .           .",
-		"Parks":            "parked      parked      parked      .           .           parked      .           parked      .           parked",
-		"Unparks":          ".           .           .           .           .           .           idle        .           .           .",
-		"Recover":          ".           idle        .           .           .           idle        idle        idle        .           idle",
-		"Pause":            "held        held        .           .           .           held        held        .           .           .",
-		"Resume":           ".           .           .           .           .           idle        idle        idle        idle        idle",
-		"Redefine":         ".           .           .           .           .           idle        idle        idle        .           idle",
-		"Loses":            ".           idle        .           .           .           .           .           .           .           .",
-		"Nothing":          ".           idle        .           .           .           .           .           .           .           .",
-		"Ring":             ".           .           .           .           .           idle        idle        .           .           .",
+		//                   idle        waiting     starting    running     ending      backing-off parked      held        paused      blocked     asked
+		"Begin":            "starting    starting    .           .           .           .           .           .           .           .           .",
+		"NotBegun":         ".           .           idle        .           .           .           .           .           .           .           .",
+		"Fails":            "backing-off backing-off backing-off .           .           .           backing-off backing-off .           backing-off backing-off",
+		"Fails (person)":   "held        held        held        .           .           held        held        .           .           .           .",
+		"Fails (blocked)":  "held        held        held        .           .           held        held        .           .           .           .",
+		"Asked (gone)":     ".           .           .           .           .           .           .           .           .           idle        idle",
+		"Asked (same)":     ".           .           .           .           .           .           .           .           .           idle        .",
+		"Asked (there)":    ".           .           .           .           .           .           .           .           .           .           .",
+		"Launched":         ".           .           running     .           .           .           .           .           .           .           .",
+		"Reports (turn)":   ".           .           .           .           running     .           .           .           .           .           .",
+		"Reports (ending)": ".           .           .           ending      .           .           .           .           .           .           .",
+		"Finish":           ".           .           .           .           .           .           .           .           .           .           .",
+		"Ended (drained)":  ".           .           .           idle        idle        .           .           .           .           .           .",
+		"Ended (crashed)":  ".           .           .           backing-off backing-off .           .           .           .           .           .",
+		"Ended (no hooks)": ".           .           .           held        held        .           .           .           .           .           .",
+		"Ended (asked)":    ".           .           .           held        held        .           .           .           .           .           .",
+		"Ended (account)":  ".           .           .           parked      parked      .           .           .           .           .           .",
+		"Parks":            "parked      parked      parked      .           .           parked      .           parked      .           parked      parked",
+		"Unparks":          ".           .           .           .           .           .           idle        .           .           .           .",
+		"Recover":          ".           idle        .           .           .           idle        idle        idle        .           idle        idle",
+		"Pause":            "held        held        .           .           .           held        held        .           .           .           .",
+		"Resume":           ".           .           .           .           .           idle        idle        idle        idle        idle        idle",
+		"Redefine":         ".           .           .           .           .           idle        idle        idle        .           idle        idle",
+		"Loses":            ".           idle        .           .           .           .           .           .           .           .           .",
+		"Nothing":          ".           idle        .           .           .           .           .           .           .           .           .",
+		"Ring":             ".           .           .           .           .           idle        idle        .           .           .           .",
 	} {
 		i := slices.IndexFunc(all, func(e event) bool { return e.name == name })
 		row := strings.Fields(want)

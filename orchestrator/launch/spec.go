@@ -27,6 +27,9 @@ type Prepared struct {
 	// Flags are passed to the client beside it.
 	Flags     []string
 	StopHooks stophooks.Present // beside ours
+	// Answers changes with what may answer a question that the client asks at its
+	// start; "" where that is not known.
+	Answers string
 	// Changed is true when something of it was not as it is declared.
 	Changed bool
 }

@@ -16,13 +16,7 @@ func lab(t *testing.T, files map[string]string) Client {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "LAB", dir)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, dir, name, text)
 	}
 	return Client{
 		Dir: filepath.Join(dir, "work"), Command: []string{"claude"}, Target: config.SettingsProject,
@@ -30,7 +24,19 @@ func lab(t *testing.T, files map[string]string) Client {
 	}
 }
 
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "LAB", dir)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 const (
+	own     = "home/.claude.json"
 	user    = "home/.claude/settings.json"
 	project = "work/.claude/settings.json"
 	local   = "work/.claude/settings.local.json"

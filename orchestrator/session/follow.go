@@ -304,8 +304,9 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndOutOfMemory, hook.EndNoHooks:
 		o.Screen = shown
 	}
-	if d := client.Claude.Terminal.Asks(shown); d != nil && o.Why == hook.EndStartTimeout {
-		o.Detail += fmt.Sprintf("; the client asks %s (%s)", d.What, d.Do)
+	if d := client.Claude.Terminal.Asks(shown); d != nil && o.Why == hook.EndStartTimeout && !o.Bound {
+		o.Asks = questionOf(d, s.spec.Agent)
+		o.Detail += fmt.Sprintf("; the client asks %s (%s)", o.Asks.What, o.Asks.Do)
 	}
 	return o
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/ptyrun"
 )
 
@@ -116,9 +117,27 @@ type Outcome struct {
 	// there are such: what is queued goes on in its conversation.
 	Gates  []string `json:"gates,omitempty"`
 	GoesOn bool     `json:"goes_on,omitempty"`
+	// Asks is what the client asked on the screen instead of starting, or nil.
+	Asks *Question `json:"asks,omitempty"`
 	// Loss is what went with the queue's folder, where that ended it.
 	Loss   *Loss  `json:"loss,omitempty"`
 	Screen string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
+}
+
+// Question is what a client asks a person at its start, and what to do so that it
+// does not.
+type Question struct {
+	What string `json:"what"`
+	Do   string `json:"do"`
+}
+
+// questionOf is what a dialog of an agent's client asks.
+func questionOf(d *client.Dialog, agent string) *Question {
+	q := &Question{d.What, d.Do}
+	if d.Type != "" {
+		q.Do = "heartbeat " + d.Type + " " + agent
+	}
+	return q
 }
 
 // String is one line about how the session ended.

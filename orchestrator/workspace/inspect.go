@@ -37,8 +37,13 @@ func (p *Plan) inspect() {
 }
 
 // Blocked returns a *preflight.BlockedError when it is known that no session of an
-// agent can do its work, by what is there now; nil otherwise. Applying may end it.
-func Blocked(a *config.Agent, stateDir string, h *Hook) error {
+// agent can do its work, by what is there now; nil otherwise, with what is in place
+// to answer what the client asks (preflight.Client.Answers). Applying may end it.
+func Blocked(a *config.Agent, stateDir string, h *Hook) (answers string, err error) {
 	c := (&Plan{Agent: a, stateDir: stateDir, hook: h}).client()
-	return preflight.Blocked(a.Name, c.Obstacles(c.Settings()))
+	all := c.Settings()
+	if err := preflight.Blocked(a.Name, c.Obstacles(all)); err != nil {
+		return "", err
+	}
+	return c.Answers(all), nil
 }

@@ -24,13 +24,15 @@ func Preparer(stateDir, self string) (func(*config.Agent) (launch.Prepared, erro
 		}
 		p, err := Apply(a, stateDir, h)
 		if err != nil {
-			return launch.Prepared{}, cmp.Or(Blocked(a, stateDir, h), err)
+			_, blocked := Blocked(a, stateDir, h)
+			return launch.Prepared{}, cmp.Or(blocked, err)
 		}
-		if err := Blocked(a, stateDir, h); err != nil {
+		answers, err := Blocked(a, stateDir, h)
+		if err != nil {
 			return launch.Prepared{}, err
 		}
 		return launch.Prepared{
-			SettingsFile: p.SettingsFile, Flags: p.client().Added(), StopHooks: p.Others.Present(), Changed: p.Changes(),
+			Answers: answers, SettingsFile: p.SettingsFile, Flags: p.client().Added(), StopHooks: p.Others.Present(), Changed: p.Changes(),
 		}, nil
 	}, nil
 }

@@ -394,7 +394,7 @@ func TestForeignHooksAndDisabledHooks(t *testing.T) {
 			b := newBench(t)
 			b.put(tt.file, tt.text)
 			p := b.apply()
-			if err := Blocked(b.agent, b.state, b.hook); p.Others.Any() != tt.foreign || (err != nil) != tt.blocked {
+			if _, err := Blocked(b.agent, b.state, b.hook); p.Others.Any() != tt.foreign || (err != nil) != tt.blocked {
 				t.Errorf("foreign %v, blocked %v; want %v, %v", p.Others, err, tt.foreign, tt.blocked)
 			}
 		})
