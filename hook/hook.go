@@ -9,6 +9,7 @@ package hook
 
 import (
 	"io"
+	"strings"
 )
 
 // Call is the process environment of one hook call, so that tests can build one.
@@ -22,7 +23,7 @@ type Call struct {
 
 // Main runs one hook call and returns its exit status. The first argument
 // says which: "hook" for the generated entries (the event stands in the
-// payload), "recover", or flags (--inbox …) for heartbeat-rs's hand-wired Stop
+// payload), "hook status-line" for the status line, "recover", or flags (--inbox …) for heartbeat-rs's hand-wired Stop
 // hook.
 //
 // It exits with 2 only when an entry is on stderr; where the Call's Stderr is the
@@ -37,6 +38,9 @@ func Main(c Call) int {
 	if len(args) > 0 {
 		switch args[0] {
 		case "hook":
+			if len(args) > 1 && args[1] == statusLineWord {
+				return statusLine(c, strings.Join(args[2:], " "))
+			}
 			// Flags after it are the hand-wired form's ("hook stop --inbox F").
 			if rest := flagsOf(args[1:]); len(rest) > 0 {
 				return wiredStop(c, rest)

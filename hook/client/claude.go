@@ -118,6 +118,7 @@ var Claude = Client{
 			}},
 		},
 	},
+	StatusLine: readStatusLine,
 	Flags: Flags{
 		Session: "--session-id", Resume: "--resume", Mode: "--permission-mode",
 		Settings: "--settings", Managed: "--managed-settings",

@@ -29,6 +29,9 @@ type Client struct {
 	Variables  Variables
 	Flags      Flags
 	Terminal   Terminal
+	// StatusLine reads what it tells the command of its status line; nil: it has
+	// none. The error is ErrNoStatusLine.
+	StatusLine func(data []byte, now time.Time) (StatusLine, error)
 	// Modes are its permission modes.
 	Modes []string
 	// Carries reports whether a text reaches the model as it is when it is given

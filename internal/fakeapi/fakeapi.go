@@ -4,8 +4,8 @@
 //
 // It speaks POST /v1/messages (streaming and not) and count_tokens as
 // documented at docs.anthropic.com/en/api/messages and messages-streaming, and
-// answers every other path with 200 and {}. It checks no key and counts no
-// tokens. It is meant for tests; nothing in it bounds a hostile client.
+// answers every other path with 200 and {}. It checks no key, and tells as tokens
+// what its rules say. It is meant for tests; nothing in it bounds a hostile client.
 package fakeapi
 
 import (
@@ -39,6 +39,8 @@ type Server struct {
 	others   []Other
 	last     map[string]*Request // conversation → its newest request
 	pending  map[string][]Answer // id of a tool_use → answers that follow its result
+	answers  int                 // that were sent to their end
+	spent    Usage               // their sum
 }
 
 type rule struct {
@@ -149,6 +151,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		s.stream(w, r, req, a)
 	default:
 		writeWhole(w, req, a)
+		s.sent(req)
 	}
 }
 
@@ -161,6 +164,9 @@ func (s *Server) record(req *Request) Answer {
 	s.last[req.conversation()] = req
 	s.requests = append(s.requests, req)
 	answer, then := s.choose(req)
+	if req.Usage = answer.Usage; req.Usage == (Usage{}) {
+		req.Usage = someUsage
+	}
 	if len(answer.Tools) > 0 {
 		s.pending[toolID(req, 0)] = then
 	}

@@ -21,6 +21,8 @@ type Request struct {
 	Body     []byte
 	// Key and Bearer are the credentials that it came with, "" for none.
 	Key, Bearer string
+	// Usage is what its answer is said to have cost.
+	Usage Usage
 
 	before *Request // the same conversation's call before this one
 }

@@ -36,7 +36,9 @@ type Answer struct {
 	Status    int
 	ErrorType string // e.g. "rate_limit_error"
 	Message   string
-	Header    http.Header // e.g. {"X-Should-Retry": {"false"}}
+	Header    http.Header // of any answer, e.g. {"X-Should-Retry": {"false"}}
+
+	Usage Usage // what it cost; zero: a few tokens
 
 	Delay time.Duration // before anything is sent
 	Pause time.Duration // between the pieces of a streamed text

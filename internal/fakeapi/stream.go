@@ -31,19 +31,21 @@ func message(req *Request, list []map[string]any, stop any) map[string]any {
 	return map[string]any{
 		"id": fmt.Sprintf("msg_%06d", req.Number), "type": "message", "role": "assistant",
 		"model": req.Model, "content": list, "stop_reason": stop, "stop_sequence": nil,
-		"usage": map[string]int{"input_tokens": 10, "output_tokens": 5},
+		"usage": req.Usage.fields(),
 	}
 }
 
 func writeWhole(w http.ResponseWriter, req *Request, a Answer) {
 	list, stop := content(req, a)
 	w.Header().Set("Content-Type", "application/json")
+	maps.Copy(w.Header(), a.Header)
 	fmt.Fprint(w, compact(message(req, list, stop)))
 }
 
 // stream writes the answer as server-sent events.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, a Answer) {
 	w.Header().Set("Content-Type", "text/event-stream")
+	maps.Copy(w.Header(), a.Header)
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w)
 	send := func(event string, data map[string]any) {
@@ -57,7 +59,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, a 
 		return
 	}
 	list, stop := content(req, a)
-	send("message_start", map[string]any{"message": message(req, []map[string]any{}, nil)})
+	first := message(req, []map[string]any{}, nil)
+	first["usage"] = req.Usage.begun().fields()
+	send("message_start", map[string]any{"message": first})
 	for i, block := range list {
 		if !s.streamBlock(r, a, i, block, send) {
 			return
@@ -65,9 +69,10 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *Request, a 
 	}
 	send("message_delta", map[string]any{
 		"delta": map[string]any{"stop_reason": stop, "stop_sequence": nil},
-		"usage": map[string]int{"output_tokens": 5},
+		"usage": map[string]int{"output_tokens": req.Usage.Output},
 	})
 	send("message_stop", map[string]any{})
+	s.sent(req)
 }
 
 // streamBlock sends one block in pieces. It says whether to go on.

@@ -67,7 +67,8 @@ what a step does: reply, delay, tool, background, subagent, fail, hang, crash,
 exit or print; internal/simulate/script/script.go describes each of them. Without
 a rule that fits the answer is "done: " and the prompt's first line.
 
-environment: SIMULATE_LOG=FILE gets a JSON line for every request to the model.
+environment: SIMULATE_LOG=FILE gets a JSON line for every request to the model,
+SIMULATE_BILL=FILE one for what each answer has cost.
 `
 
 // parseArguments reads the command line. An unknown flag is passed over, with

@@ -152,6 +152,7 @@ func (s *session) runSubagent(t *task, c toolCall) {
 		return
 	}
 	dir := filepath.Join(projectDir(s.home, s.project), s.sessionID(), "subagents")
+	s.recordSubagent(filepath.Join(dir, "agent-"+t.ID+".jsonl"), t.ID, t.Description, *c.step.Subagent)
 	s.fire(s.life, event{name: "SubagentStop", matcher: t.AgentType, agent: agent, fields: []field{
 		{"stop_hook_active", false},
 		{"agent_transcript_path", filepath.Join(dir, "agent-"+t.ID+".jsonl")},

@@ -27,6 +27,7 @@ type Request struct {
 
 // request tells the log of one request.
 func (s *session) request(prompts, system []string) {
+	s.meter.begin(append(prompts[:len(prompts):len(prompts)], system...)...)
 	path := os.Getenv("SIMULATE_LOG")
 	if path == "" {
 		return

@@ -49,7 +49,9 @@ type session struct {
 	context   []string        // SessionStart's, for the first request; owned by the job
 	carried   []string        // user texts that the next request brings along; owned by the job
 	lastReply string          // of the last turn; owned by the job
-	asked     bool            // the model was asked again in this turn; owned by the job
+	meter     meter
+	figures   chan struct{} // the status line has something new to show
+	asked     bool          // the model was asked again in this turn; owned by the job
 
 	mu         sync.Mutex
 	id         string

@@ -7,7 +7,7 @@
 //
 // It knows only what the client knows: nothing of queues, inboxes or whoever
 // started it. What it cannot show: the model's own behaviour, a real screen
-// layout, compaction, MCP, CLAUDE.md, cost.
+// layout, compaction, MCP, CLAUDE.md, real prices.
 //
 // With SIMULATE_LOG=FILE it appends one JSON line per request to the model
 // (see Request): what the "model" really got, independent of any hook.
@@ -88,7 +88,8 @@ func newSession(a *arguments) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		args: a, script: sc, model: script.NewModel(sc), home: home, project: dir, cwd: dir,
+		figures: make(chan struct{}, 1),
+		args:    a, script: sc, model: script.NewModel(sc), home: home, project: dir, cwd: dir,
 		store:    hooks.ProjectStore(home, dir, a.settingSources),
 		runner:   hooks.Runner{KillDelay: time.Duration(sc.KillDelay)},
 		arrivals: make(chan item, 64), typed: make(chan string, 64), typedIn: make(chan struct{}, 1), exitNow: make(chan int, 1),

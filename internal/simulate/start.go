@@ -97,6 +97,10 @@ func (l *loop) live() {
 	var stop context.CancelFunc
 	s.life, stop = context.WithCancel(context.Background())
 	s.beside.Go(s.takeTyped)
+	if s.term != nil {
+		s.beside.Go(s.showStatus)
+		s.spent()
+	}
 	l.queue = append(l.queue, item{kind: itemStart})
 	if prompt := typedPrompt(s.args.prompt); isCommand(prompt) {
 		l.queue = append(l.queue, item{kind: itemCommand, text: prompt})
@@ -109,6 +113,7 @@ func (l *loop) live() {
 	stop()
 	s.beside.Wait()
 	s.rest.Wait()
+	s.costState()
 	s.transcript.close()
 }
 
@@ -164,6 +169,7 @@ func (l *loop) chooseSession() error {
 		s.begin(newUUID())
 	default:
 		s.begin(old)
+		s.meter.resume(s.transcript.path)
 	}
 	return nil
 }

@@ -119,15 +119,32 @@ func (s *session) userText(text string, more ...field) {
 
 // assistantContent records what the model said.
 func (s *session) assistantContent(stop string, content ...any) {
-	s.record("assistant", field{"message", struct {
-		ID         string  `json:"id"`
-		Type       string  `json:"type"`
-		Role       string  `json:"role"`
-		Model      string  `json:"model"`
-		Content    []any   `json:"content"`
-		StopReason string  `json:"stop_reason"`
-		Sequence   *string `json:"stop_sequence"`
-	}{"msg_" + newUUID()[:8], "message", "assistant", s.args.model, content, stop, nil}})
+	id, u := s.meter.said(encode(content))
+	s.bill(id, u)
+	s.record("assistant", field{"message", s.message(id, u, stop, content...)})
+	s.spent()
+}
+
+// apiError records what the client says in the model's place.
+func (s *session) apiError(text string) {
+	m := s.message(newUUID(), tokens{}, "stop_sequence", textBlock{"text", text})
+	m.Model = "<synthetic>"
+	s.record("assistant", field{"message", m}, field{"isApiErrorMessage", true})
+}
+
+func (s *session) message(id string, u tokens, stop string, content ...any) answerMessage {
+	return answerMessage{id, "message", "assistant", s.args.model, content, stop, nil, u}
+}
+
+type answerMessage struct {
+	ID         string  `json:"id"`
+	Type       string  `json:"type"`
+	Role       string  `json:"role"`
+	Model      string  `json:"model"`
+	Content    []any   `json:"content"`
+	StopReason string  `json:"stop_reason"`
+	Sequence   *string `json:"stop_sequence"`
+	Usage      tokens  `json:"usage"`
 }
 
 type message struct {

@@ -166,7 +166,7 @@ func (s *session) cutShort(ctx context.Context, err error) ending {
 		return endSilent
 	}
 	s.show("● " + failure.message)
-	s.assistantContent("stop_sequence", textBlock{"text", failure.message})
+	s.apiError(failure.message)
 	fields := []field{{"error", failure.kind}}
 	if failure.details != "" {
 		fields = append(fields, field{"error_details", failure.details})

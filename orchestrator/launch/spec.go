@@ -23,7 +23,8 @@ const keepLogs = 20
 
 // Prepared is what a session has to know of its workspace.
 type Prepared struct {
-	SettingsFile string // passed by --settings, or ""
+	// Settings are what the client is passed by --settings; nil: nothing.
+	Settings []byte
 	// Flags are passed to the client beside it.
 	Flags     []string
 	StopHooks stophooks.Present // beside ours
@@ -77,7 +78,7 @@ func (t *Ticket) Spec() (session.Spec, error) {
 	return session.Spec{
 		Agent: c.Name, Session: id, Resume: resume, GoOn: goOn, Token: newToken(), Dir: c.Dir, Home: c.Home, Inbox: c.Inbox,
 		Command: command, Env: t.Env, Policy: t.Policy, KickoffText: c.KickoffText,
-		PermissionMode: c.Permissions.Mode, SettingsFile: t.Prepared.SettingsFile, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
+		PermissionMode: c.Permissions.Mode, Settings: t.Prepared.Settings, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
 		Limits: limits, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket,

@@ -24,8 +24,8 @@ func (s *Spec) argv(prompt string) []string {
 	if s.PermissionMode != "" {
 		argv = append(argv, flag.Mode, s.PermissionMode)
 	}
-	if s.SettingsFile != "" {
-		argv = append(argv, flag.Settings, s.SettingsFile)
+	if s.Settings != nil {
+		argv = append(argv, flag.Settings, s.settingsFile())
 	}
 	argv = append(argv, s.Flags...)
 	return append(argv, "--", prompt)

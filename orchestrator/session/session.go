@@ -12,6 +12,7 @@ package session
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -41,9 +42,11 @@ type Spec struct {
 	// KickoffText, when not "", is the prompt argument instead of the first entry.
 	KickoffText    string `json:"kickoff_text,omitempty"`
 	PermissionMode string `json:"permission_mode"`
-	SettingsFile   string `json:"settings_file,omitempty"` // passed by --settings
+	// Settings are passed by --settings, in a file in the state directory that is
+	// there as long as the session; nil: nothing is passed.
+	Settings json.RawMessage `json:"settings,omitempty"`
 	// HooksIn is the settings file in the agent's directory that has our hooks,
-	// or "": they stand in SettingsFile.
+	// or "": they stand in Settings.
 	HooksIn string `json:"hooks_in,omitempty"`
 	// Flags are passed on as they are.
 	Flags []string `json:"flags,omitempty"`
@@ -87,6 +90,9 @@ type Report struct {
 	Work         *hook.Work `json:"work,omitempty"`
 	// Why it is to end, while Phase is ending.
 	Why string `json:"why,omitempty"`
+	// Told is what the client has told our status line last; nil: nothing yet. The
+	// agent can forge it, within bounds.
+	Told *client.StatusLine `json:"told,omitempty"`
 	// Outcome is set in the last report only.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }

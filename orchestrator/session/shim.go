@@ -117,6 +117,7 @@ type shim struct {
 	// shut is true while the hook lock could not be had the last time.
 	shut   bool
 	failed complaints
+	told   told // what the client told our status line
 	quiet  quietMeter
 	life   lifeMeter
 	said   Report // the last report
@@ -290,7 +291,7 @@ func (s *shim) newRecord(now time.Time) *hook.Record {
 // error means that it did not: after that nothing here may fail.
 func (s *shim) start(ctx context.Context, prompt string) error {
 	s.group = ptyrun.PlanGroup()
-	if err := errors.Join(s.keepLeftover(), s.dropOutcome()); err != nil {
+	if err := errors.Join(s.keepLeftover(), s.dropOutcome(), s.keepSettings()); err != nil {
 		return err
 	}
 	s.listen()

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"os"
 
 	"heartbeat/config"
@@ -34,6 +35,11 @@ func (p *Plan) inspect() {
 	c := p.client()
 	all := c.Settings()
 	p.Obstacles, p.Others, p.Foreign = c.HookObstacles(all), c.Others(all), c.Foreign(all)
+	for _, s := range all {
+		if s.Kind != preflight.Managed { // which ours does not take the place of
+			p.StatusLine = cmp.Or(settings.StatusLine(s.Data), p.StatusLine)
+		}
+	}
 }
 
 // Blocked returns a *preflight.BlockedError when it is known that no session of an

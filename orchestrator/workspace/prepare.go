@@ -2,8 +2,10 @@ package workspace
 
 import (
 	"cmp"
+	"fmt"
 
 	"heartbeat/config"
+	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/launch"
 )
 
@@ -31,8 +33,32 @@ func Preparer(stateDir, self string) (func(*config.Agent) (launch.Prepared, erro
 		if err != nil {
 			return launch.Prepared{}, err
 		}
+		passed, err := p.passed()
+		if err != nil {
+			return launch.Prepared{}, err
+		}
 		return launch.Prepared{
-			Answers: answers, SettingsFile: p.SettingsFile, Flags: p.client().Added(), StopHooks: p.Others.Present(), Changed: p.Changes(),
+			Answers: answers, Settings: passed, Flags: p.client().Added(), StopHooks: p.Others.Present(), Changed: p.Changes(),
 		}, nil
 	}, nil
+}
+
+// passed is what a session's client is given by --settings: a status line of ours,
+// which tells what the session costs, in what the client would get otherwise. The
+// client takes only the last --settings, so what the agent's command passes is in
+// it. It is nil where the client cannot read that: it says so itself.
+func (p *Plan) passed() ([]byte, error) {
+	base := p.rendered
+	if base == nil {
+		theirs, _ := p.client().Passed()
+		if theirs.Err != nil {
+			return nil, nil
+		}
+		base = theirs.Data
+	}
+	data, err := settings.WithStatusLine(base, settings.StatusLineCommand(p.hook.Command, p.StatusLine))
+	if err != nil {
+		return nil, fmt.Errorf("cannot render the settings of agent %q: %w", p.Agent.Name, err)
+	}
+	return data, nil
 }

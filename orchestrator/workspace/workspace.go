@@ -56,7 +56,8 @@ type Plan struct {
 	// Notes are what a person should know about unwiring: what could not be
 	// taken back, and why.
 	Notes []string
-	// SettingsFile is what to pass by --settings, or "".
+	// SettingsFile is where the hooks are rendered that are passed by --settings, or
+	// "": they stand in the directory.
 	SettingsFile string
 	// Obstacles are what keeps our hooks from their work, Others the Stop
 	// hooks that run beside ours, by all settings that the client reads.
@@ -64,7 +65,11 @@ type Plan struct {
 	Others    preflight.Others
 	// Foreign is what files in the directory tell the client beside us.
 	Foreign []preflight.Foreign
+	// StatusLine is the command line of the status line that the client would show,
+	// or "".
+	StatusLine string
 
+	rendered []byte // into SettingsFile
 	stateDir string
 	hook     *Hook
 	steps    []func() error
@@ -231,7 +236,7 @@ func (p *Plan) planFlag(path string, want settings.Want) error {
 	if err != nil {
 		return fmt.Errorf("cannot render our settings into %s: %w", passed.Name, err)
 	}
-	p.SettingsFile = path
+	p.SettingsFile, p.rendered = path, next
 	p.file(path, current, next)
 	if passed.Data != nil {
 		p.Items[len(p.Items)-1].file = "" // it may hold secrets, which no diff shows

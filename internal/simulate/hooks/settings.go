@@ -77,6 +77,7 @@ type Settings struct {
 	Allow          []string // permission rules
 	Deny           []string
 	DefaultMode    string
+	StatusLine     string   // its command line
 	SkipBypassNote bool     // skipDangerousModePermissionPrompt
 	Warnings       []string // entries that were passed over, and why
 }
@@ -122,6 +123,9 @@ func (s *Settings) merge(later Settings) {
 	s.Warnings = append(s.Warnings, later.Warnings...)
 	if later.DefaultMode != "" {
 		s.DefaultMode = later.DefaultMode
+	}
+	if later.StatusLine != "" {
+		s.StatusLine = later.StatusLine
 	}
 }
 
@@ -199,6 +203,7 @@ func Parse(data []byte) (Settings, error) {
 			Allow, Deny, Ask []string
 			DefaultMode      string
 		}
+		StatusLine                        struct{ Command string }
 		DisableAllHooks                   bool
 		SkipDangerousModePermissionPrompt bool
 	}
@@ -208,7 +213,7 @@ func Parse(data []byte) (Settings, error) {
 	s := Settings{
 		Groups: map[string][]Group{}, Env: map[string]string{},
 		DisableAll: raw.DisableAllHooks, SkipBypassNote: raw.SkipDangerousModePermissionPrompt,
-		DefaultMode: raw.Permissions.DefaultMode,
+		DefaultMode: raw.Permissions.DefaultMode, StatusLine: raw.StatusLine.Command,
 	}
 	s.Allow, s.Deny = s.takeRules("allow", raw.Permissions.Allow), s.takeRules("deny", raw.Permissions.Deny)
 	s.takeRules("ask", raw.Permissions.Ask)

@@ -20,6 +20,7 @@ package script
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,13 @@ type Script struct {
 	AskAfter        Duration `json:"ask-after"`        // permission_prompt; 0: 6 s
 	KillDelay       Duration `json:"kill-delay"`       // hooks, SIGTERM to SIGKILL; 0: 1.5 s
 	IgnoreSignals   []string `json:"ignore-signals"`   // TERM, HUP, INT: a client that does not go
+
+	ContextWindow int            `json:"context-window"` // of the model, in tokens; 0: 200,000
+	Limits        map[string]any `json:"rate-limits"`    // what the status line is told of them
 }
+
+// Window is the model's context window, in tokens.
+func (s *Script) Window() int { return cmp.Or(s.ContextWindow, 200_000) }
 
 // A Rule answers requests that fit it.
 type Rule struct {

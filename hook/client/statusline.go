@@ -1,0 +1,132 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// StatusLine is what the client tells its status line, as far as it means something
+// to us: what the conversation has cost, how full it is, and what is left of the
+// account's limits. The client tells it on stdin of a command, with each answer of
+// the model; a figure that is not there, or beyond reason, is zero.
+//
+// An agent can start that command, too: what is here is bounded, not true.
+type StatusLine struct {
+	SessionID  string `json:"session_id"`
+	Transcript string `json:"transcript,omitempty"` // its path
+	Version    string `json:"version,omitempty"`    // of the client
+	Model      string `json:"model,omitempty"`      // by its id
+	// Cost is the client's own figure of what the conversation has cost so far, in
+	// US dollars at list price. A conversation that is resumed goes on with it.
+	Cost float64 `json:"cost"`
+	// Context is the conversation's part of the model's context window.
+	Context ContextWindow `json:"context,omitzero"`
+	// Limits are those of a subscription: nothing is told of them with a key, nor
+	// before the first answer.
+	Limits Limits `json:"limits,omitzero"`
+}
+
+// ContextWindow is what of a model's context window a conversation fills.
+type ContextWindow struct {
+	Size int64 `json:"size,omitempty"` // of the window, in tokens
+	// Used is in percent, 0 to 100, as the client has rounded it.
+	Used float64 `json:"used"`
+}
+
+// Limits are the limits of a subscription.
+type Limits struct {
+	FiveHour Limit `json:"five_hour,omitzero"`
+	SevenDay Limit `json:"seven_day,omitzero"`
+}
+
+// Limit is how far one limit is used up. Its zero value: nothing was told.
+type Limit struct {
+	// Used is in percent; 100 and more: the service refuses.
+	Used float64 `json:"used"`
+	// Resets is when the window that it belongs to ends, at most the window's
+	// length ahead; zero: it was not told, or beyond reason.
+	Resets time.Time `json:"resets,omitzero"`
+}
+
+// The lengths of the windows.
+const (
+	FiveHours = 5 * time.Hour
+	SevenDays = 7 * 24 * time.Hour
+)
+
+// The largest figures that are believed.
+const (
+	maxCost    = 1e6 // dollars, of one conversation
+	maxPercent = 1000
+	maxWindow  = 1e9 // tokens
+)
+
+// ErrNoStatusLine means that a text is not what a client tells its status line.
+var ErrNoStatusLine = errors.New("it is no status line's")
+
+// readStatusLine: the fields of 2.1.329. resets_at is in seconds since 1970;
+// rate_limits is there with an OAuth token only, context_window.current_usage null
+// before the first answer.
+func readStatusLine(data []byte, now time.Time) (StatusLine, error) {
+	var told struct {
+		SessionID  string `json:"session_id"`
+		Transcript string `json:"transcript_path"`
+		Version    string `json:"version"`
+		Model      struct {
+			ID string `json:"id"`
+		} `json:"model"`
+		Cost struct {
+			Total float64 `json:"total_cost_usd"`
+		} `json:"cost"`
+		Context struct {
+			Size float64 `json:"context_window_size"`
+			Used float64 `json:"used_percentage"`
+		} `json:"context_window"`
+		RateLimits struct {
+			FiveHour toldLimit `json:"five_hour"`
+			SevenDay toldLimit `json:"seven_day"`
+		} `json:"rate_limits"`
+	}
+	err := json.Unmarshal(data, &told)
+	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !odd { // a figure of another type is none
+		return StatusLine{}, fmt.Errorf("%w: %w", ErrNoStatusLine, err)
+	}
+	if told.SessionID == "" {
+		return StatusLine{}, ErrNoStatusLine
+	}
+	return StatusLine{
+		SessionID: told.SessionID, Transcript: told.Transcript, Version: told.Version, Model: told.Model.ID,
+		Cost:    within(told.Cost.Total, maxCost),
+		Context: ContextWindow{Size: int64(within(told.Context.Size, maxWindow)), Used: within(told.Context.Used, 100)},
+		Limits: Limits{
+			FiveHour: told.RateLimits.FiveHour.limit(FiveHours, now),
+			SevenDay: told.RateLimits.SevenDay.limit(SevenDays, now),
+		},
+	}, nil
+}
+
+type toldLimit struct {
+	Used   float64 `json:"used_percentage"`
+	Resets float64 `json:"resets_at"`
+}
+
+// limit: a window cannot end later than its length from now; a minute is forgiven
+// to clocks that differ.
+func (t toldLimit) limit(window time.Duration, now time.Time) Limit {
+	l := Limit{Used: within(t.Used, maxPercent)}
+	if ahead := t.Resets - float64(now.Unix()); ahead > 0 && ahead <= (window+time.Minute).Seconds() {
+		l.Resets = time.Unix(int64(t.Resets), 0)
+	}
+	return l
+}
+
+// within is a figure from 0 to most, or 0.
+func within(figure, most float64) float64 {
+	if math.IsNaN(figure) || figure < 0 || figure > most {
+		return 0
+	}
+	return figure
+}

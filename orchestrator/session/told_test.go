@@ -1,0 +1,64 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+)
+
+// TestToldIsOfTheSessionsOwnConversation: what the file says of another one, or
+// what nobody can read, is passed over, and the last that counted stays.
+func TestToldIsOfTheSessionsOwnConversation(t *testing.T) {
+	t.Parallel()
+	home := filepath.Join(t.TempDir(), ".heartbeat")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, at := new(hook.Record), time.Now()
+	write := func(text string) {
+		path := filepath.Join(home, ".status-line.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at = at.Add(time.Second)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var k told
+	cost := func() float64 {
+		k.look(home, r, time.Now())
+		if k.last == nil {
+			return -1
+		}
+		return k.last.Cost
+	}
+	if got := cost(); got != -1 {
+		t.Errorf("without a file: %v", got)
+	}
+	write(`{"session_id":"C","cost":{"total_cost_usd":1}}`)
+	if got := cost(); got != -1 {
+		t.Errorf("before the session is bound: %v", got)
+	}
+	r.ClientSession = "C"
+	for _, step := range []struct {
+		text string
+		want float64
+	}{
+		{"", 1}, // it was there before the client was bound
+		{`{"session_id":"C","cost":{"total_cost_usd":2}}`, 2},
+		{`{"session_id":"another","cost":{"total_cost_usd":9}}`, 2},
+		{`{"session_id":"C","cost":`, 2},
+		{`{"session_id":"C","cost":{"total_cost_usd":3}}`, 3},
+	} {
+		if step.text != "" {
+			write(step.text)
+		}
+		if got := cost(); got != step.want {
+			t.Errorf("%s: %v, want %v", step.text, got, step.want)
+		}
+	}
+}
