@@ -116,6 +116,11 @@ type Transcript struct {
 	Spoke func(line []byte) Saying
 	// Queued reads what became of a prompt that was submitted in a turn.
 	Queued func(line []byte) Queueing
+	// Spending reads what a line tells of what the conversation costs; false:
+	// nothing. Subagents is the folder in which those of a conversation have
+	// transcripts of their own, which count as well.
+	Spending  func(line []byte) (Spending, bool)
+	Subagents func(transcript string) string
 	// Failed names what ended a turn, for a client that has no StopFailure.
 	Failed func(line []byte) string
 }

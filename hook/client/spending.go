@@ -1,0 +1,119 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Tokens are what calls of the model have taken, by what they are billed as. The
+// classes do not overlap: what was sent again and read from the cache is CacheRead.
+type Tokens struct {
+	Input      int64 `json:"input,omitempty"`
+	Output     int64 `json:"output,omitempty"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
+}
+
+// All is their sum.
+func (t Tokens) All() int64 { return t.Input + t.Output + t.CacheRead + t.CacheWrite }
+
+// Plus is the sum of two.
+func (t Tokens) Plus(u Tokens) Tokens {
+	return Tokens{t.Input + u.Input, t.Output + u.Output, t.CacheRead + u.CacheRead, t.CacheWrite + u.CacheWrite}
+}
+
+// Minus takes away what was counted before.
+func (t Tokens) Minus(u Tokens) Tokens {
+	return Tokens{t.Input - u.Input, t.Output - u.Output, t.CacheRead - u.CacheRead, t.CacheWrite - u.CacheWrite}
+}
+
+// Weight is what tokens cost in relation to each other: at the list prices of all
+// models a token out costs five times one in, one that is written to the cache
+// 1.25 times, one that is read from there a tenth (July 2026).
+func (t Tokens) Weight() float64 {
+	return float64(t.Input) + 5*float64(t.Output) + 0.1*float64(t.CacheRead) + 1.25*float64(t.CacheWrite)
+}
+
+// Spending is what a line of a transcript tells of what the conversation costs. An
+// agent can write it: figures beyond reason are zero.
+type Spending struct {
+	At time.Time
+	// Asks is true for what the model is asked, by whomever: a turn begins.
+	Asks bool
+	// Message is the id of an answer of the model. Several lines may have it, and
+	// the last one's Tokens count.
+	Message string
+	Tokens  Tokens
+	// Fails is true where the client says, in the model's place, that there was no
+	// answer.
+	Fails bool
+	// Cost is what the conversation has cost so far, in dollars; 0: it is not told.
+	Cost float64
+}
+
+// maxTokens is more than one call can take, of each class.
+const maxTokens = 20e6
+
+// spending: of 2.1.329 {"type":"assistant","message":{"id":…,"model":…,"usage":
+// {"input_tokens":…}},"timestamp":…}, one line for each block of the answer, all
+// with the usage of the whole; with model "<synthetic>" what the client says itself.
+// {"type":"cost-state","totalCostUSD":…} stands at the end of a client's life.
+func spending(line []byte) (s Spending, tells bool) {
+	switch {
+	case bytes.Contains(line, []byte(`"usage":`)), bytes.Contains(line, []byte(`"cost-state"`)):
+	case bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`)):
+	default:
+		return s, false
+	}
+	var r struct {
+		Type      string  `json:"type"`
+		Timestamp string  `json:"timestamp"`
+		Summary   bool    `json:"isCompactSummary"`
+		Total     float64 `json:"totalCostUSD"`
+		Message   struct {
+			ID      string          `json:"id"`
+			Model   string          `json:"model"`
+			Content json.RawMessage `json:"content"`
+			Usage   struct {
+				Input      float64 `json:"input_tokens"`
+				Output     float64 `json:"output_tokens"`
+				CacheRead  float64 `json:"cache_read_input_tokens"`
+				CacheWrite float64 `json:"cache_creation_input_tokens"`
+			} `json:"usage"`
+		} `json:"message"`
+	}
+	if json.Unmarshal(line, &r) != nil {
+		return s, false
+	}
+	s.At, _ = time.Parse(time.RFC3339Nano, r.Timestamp)
+	switch {
+	case r.Type == "cost-state":
+		s.Cost = within(r.Total, maxCost)
+		return s, s.Cost > 0
+	case r.Type == "user":
+		s.Asks = !r.Summary && len(texts(r.Message.Content)) > 0
+		return s, s.Asks
+	case r.Type == "assistant" && r.Message.Model == "<synthetic>":
+		s.Fails = true
+		return s, true
+	case r.Type == "assistant" && r.Message.ID != "" && len(r.Message.ID) <= maxID:
+		u := r.Message.Usage
+		s.Message, s.Tokens = r.Message.ID, Tokens{counted(u.Input), counted(u.Output), counted(u.CacheRead), counted(u.CacheWrite)}
+		return s, true
+	}
+	return s, false
+}
+
+// maxID bounds the ids that are kept.
+const maxID = 256
+
+func counted(n float64) int64 { return int64(math.Round(within(n, maxTokens))) }
+
+// subagents is the folder with the transcripts of a conversation's subagents.
+func subagents(transcript string) string {
+	return filepath.Join(strings.TrimSuffix(transcript, ".jsonl"), "subagents")
+}
