@@ -70,11 +70,7 @@ func (l *loader) resources(t table) Resources {
 
 // cores reads a number of processor cores; 0 is no limit.
 func (l *loader) cores(t table, key string) float64 {
-	p, ok := t[key]
-	if !ok {
-		return 0
-	}
-	text, ok := l.word(p)
+	p, text, ok := l.wordOf(t, key)
 	if !ok {
 		return 0
 	}

@@ -118,13 +118,17 @@ func (l *loader) command(p place, example string) []string {
 	return words
 }
 
+// wordOf reads the word of a key; ok is false when there is no such key, or no word.
+func (l *loader) wordOf(t table, key string) (p place, text string, ok bool) {
+	if p, ok = t[key]; ok {
+		text, ok = l.word(p)
+	}
+	return p, text, ok
+}
+
 // enum reads one of the allowed words.
 func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T) T {
-	p, ok := t[key]
-	if !ok {
-		return otherwise
-	}
-	text, ok := l.word(p)
+	p, text, ok := l.wordOf(t, key)
 	if !ok {
 		return otherwise
 	}
@@ -145,11 +149,7 @@ func enum[T ~string](l *loader, t table, key string, otherwise T, allowed []T) T
 
 // boolean reads true or false; the default is false.
 func (l *loader) boolean(t table, key string) bool {
-	p, ok := t[key]
-	if !ok {
-		return false
-	}
-	text, ok := l.word(p)
+	p, text, ok := l.wordOf(t, key)
 	if !ok {
 		return false
 	}
@@ -166,11 +166,7 @@ func (l *loader) boolean(t table, key string) bool {
 
 // number reads an integer of at least least.
 func (l *loader) number(t table, key string, otherwise, least int) int {
-	p, ok := t[key]
-	if !ok {
-		return otherwise
-	}
-	text, ok := l.word(p)
+	p, text, ok := l.wordOf(t, key)
 	if !ok {
 		return otherwise
 	}
@@ -211,11 +207,7 @@ var sizeForm = regexp.MustCompile(`^(\d{1,12}) ?([A-Za-z]*)$`)
 
 // size reads a number of bytes: 65536, 64KiB, 1MiB, 500kB, 1MB, 2GiB.
 func (l *loader) size(t table, key string, otherwise, least, most int64) int64 {
-	p, ok := t[key]
-	if !ok {
-		return otherwise
-	}
-	text, ok := l.word(p)
+	p, text, ok := l.wordOf(t, key)
 	if !ok {
 		return otherwise
 	}
@@ -269,11 +261,7 @@ type bounds struct {
 
 // duration reads a Go duration, with d for days. A unit is required.
 func (l *loader) duration(t table, key string, otherwise time.Duration, b bounds) time.Duration {
-	p, ok := t[key]
-	if !ok {
-		return otherwise
-	}
-	text, ok := l.word(p)
+	p, text, ok := l.wordOf(t, key)
 	if !ok {
 		return otherwise
 	}

@@ -3,6 +3,7 @@ package sources
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Crew processes items with a bounded number of goroutines, and starts one more for
@@ -17,6 +18,24 @@ type Crew[T any] struct {
 	group   sync.WaitGroup
 	ready   []T
 	working int
+}
+
+// Serve calls step at once, whenever something changes, and after the time that
+// step returned, until ctx ends. Then it waits for the items that are being
+// processed.
+func (c *Crew[T]) Serve(ctx context.Context, changed <-chan struct{}, step func(context.Context) time.Duration) {
+	defer c.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-changed:
+		}
+		timer.Reset(step(ctx))
+	}
 }
 
 // Give adds an item. A slow one starts at once, the others at Start. After ctx has

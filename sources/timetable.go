@@ -152,18 +152,7 @@ func (tt *Timetable) Next(key string) time.Time {
 // Run fires triggers until ctx ends, then waits for the fires that are being
 // emitted. Only one Run may be active at a time.
 func (tt *Timetable) Run(ctx context.Context) {
-	defer tt.crew.Wait()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-tt.changed:
-		}
-		timer.Reset(tt.step(ctx))
-	}
+	tt.crew.Serve(ctx, tt.changed, tt.step)
 }
 
 // Turn makes the loop of Run check what is due, and returns when it has done so:

@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"heartbeat/hook/durable"
 )
 
 // flight is the entry in flight, and what is known about it besides its record.
@@ -30,17 +27,7 @@ func (f *flight) inside(cursor int64) bool { return cursor > f.StartOffset && cu
 // readFlight reads .in-flight. corrupt means that the file exists but is not a
 // record of an entry.
 func (q *Queue) readFlight() (f *flight, corrupt bool, err error) {
-	data, err := q.dir.Read(FlightFile, 16*q.maxEntry+64<<10)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, false, nil
-	case errors.Is(err, durable.ErrTooLarge), errors.Is(err, durable.ErrNotRegular):
-		return nil, true, nil
-	case err != nil:
-		return nil, false, err
-	}
-	f = parseFlight(data)
-	return f, f == nil, nil
+	return readOwn(q.dir, FlightFile, 16*q.maxEntry+64<<10, parseFlight)
 }
 
 // parseFlight returns nil for data that is not a record.

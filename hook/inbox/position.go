@@ -201,7 +201,14 @@ func (s *source) differs(from, to int64) bool {
 
 // readMeta returns nil when the sidecar is missing or corrupt.
 func (q *Queue) readMeta() (m *meta, corrupt bool, err error) {
-	data, err := q.dir.Read(metaFile, 64<<10)
+	return readOwn(q.dir, metaFile, 64<<10, parseMeta)
+}
+
+// readOwn reads a file that only the queue writes: nil when it is missing. corrupt
+// means that what is there is too large, no regular file, or nothing that parse
+// knows.
+func readOwn[T any](dir *durable.Folder, name string, most int64, parse func([]byte) *T) (v *T, corrupt bool, err error) {
+	data, err := dir.Read(name, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
@@ -210,8 +217,8 @@ func (q *Queue) readMeta() (m *meta, corrupt bool, err error) {
 	case err != nil:
 		return nil, false, err
 	}
-	m = parseMeta(data)
-	return m, m == nil, nil
+	v = parse(data)
+	return v, v == nil, nil
 }
 
 // parseMeta returns nil for data that cannot be a sidecar: it is then made anew.
@@ -235,26 +242,22 @@ type cursorState struct {
 }
 
 func (q *Queue) readCursor() (cursorState, error) {
-	data, err := q.dir.Read(CursorFile, 4<<10)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return cursorState{missing: true}, nil
-	case errors.Is(err, durable.ErrTooLarge), errors.Is(err, durable.ErrNotRegular):
-		return cursorState{corrupt: true}, nil
-	case err != nil:
-		return cursorState{}, err
+	at, corrupt, err := readOwn(q.dir, CursorFile, 4<<10, parseCursor)
+	if at == nil {
+		return cursorState{missing: !corrupt && err == nil, corrupt: corrupt}, err
 	}
-	return parseCursor(data), nil
+	return cursorState{value: *at}, nil
 }
 
-// parseCursor reads a decimal number, surrounded by optional white space.
-func parseCursor(data []byte) cursorState {
+// parseCursor reads a decimal number, surrounded by optional white space; nil for
+// anything else.
+func parseCursor(data []byte) *int64 {
 	s := strings.TrimSpace(string(data))
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 || strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
-		return cursorState{corrupt: true}
+		return nil
 	}
-	return cursorState{value: n}
+	return &n
 }
 
 // newGeneration names an inbox file that was not seen before. It is random, so that

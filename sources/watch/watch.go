@@ -134,22 +134,7 @@ func (w *Watcher) Run(ctx context.Context, problem func(error)) {
 		defer drain.Wait()
 		defer w.stopHints(h)
 	}
-	w.loop(ctx)
-}
-
-func (w *Watcher) loop(ctx context.Context) {
-	defer w.crew.Wait()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-w.changed:
-		}
-		timer.Reset(w.step(ctx))
-	}
+	w.crew.Serve(ctx, w.changed, w.step)
 }
 
 func (w *Watcher) stopHints(h *hints) {

@@ -525,7 +525,7 @@ func TestWithoutNotifications(t *testing.T) {
 		r.must(w.Set("a", tr))
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
-		done.Go(func() { w.loop(ctx) })
+		done.Go(func() { w.crew.Serve(ctx, w.changed, w.step) })
 		fired := func(want string) {
 			t.Helper()
 			time.Sleep(2 * blindEvery)
