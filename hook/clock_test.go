@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
@@ -76,7 +77,7 @@ func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 			t.Parallel()
 			l := begin(t, []string{"one", "two", "three"})
 			l.handsOver("two", nil)
-			appendFile(t, l.transcript, `{"timestamp":"`+time.Now().Format(time.RFC3339Nano)+`",`+userLine(feedbackLine + "[x hook]: two")[1:])
+			clienttest.Append(t, l.transcript, `{"timestamp":"`+time.Now().Format(time.RFC3339Nano)+`",`+clienttest.UserLine(clienttest.Feedback + "[x hook]: two")[1:])
 			l.setClock(d)
 			l.handsOver("three", fields{"prompt_id": "P2"})
 		})
@@ -84,7 +85,7 @@ func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 			t.Parallel()
 			l := begin(t, []string{"one", "two"})
 			l.handsOver("two", nil)
-			appendFile(t, l.transcript, userLine(feedbackLine+"[x hook]: two"))
+			clienttest.Append(t, l.transcript, clienttest.UserLine(clienttest.Feedback+"[x hook]: two"))
 			l.setClock(d)
 			if a := handover.Arrived(*l.flight()); a != inbox.Seen {
 				t.Errorf("arrived: %v", a)
@@ -97,7 +98,7 @@ func TestAClockThatIsSetRepeatsNothing(t *testing.T) {
 			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
 			o.setClock(d)
 			blocks(t, o.stopWith(o.payload(client.Stop, fields{"stop_hook_active": true})), "two")
-			appendFile(t, o.transcript, userLine(feedbackLine+"two"))
+			clienttest.Append(t, o.transcript, clienttest.UserLine(clienttest.Feedback+"two"))
 			o.setClock(d)
 			o.append("") // the last line's end
 			blocks(t, o.stopWith(o.payload(client.Stop, fields{"prompt_id": "P2"})), "three")

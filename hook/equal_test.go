@@ -1,25 +1,13 @@
 package hook
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
-
-// feedbackLine begins the user message in which 2.1.329 tells the model what a
-// Stop hook has said.
-const feedbackLine = "Stop hook feedback:\n"
-
-func userLine(text string) string {
-	b, err := json.Marshal(text)
-	if err != nil {
-		panic(err)
-	}
-	return `{"type":"user","message":{"role":"user","content":[{"type":"text","text":` + string(b) + `}]}}` + "\n"
-}
 
 // Of two equal entries in a row, the record of the first can be written after
 // the second was offered. It proved the second, which had not arrived.
@@ -27,21 +15,21 @@ func TestTheRecordOfAnEqualEntryBeforeProvesNothing(t *testing.T) {
 	t.Parallel()
 	for name, written := range map[string]func(l *lab, first string){
 		"written while it is waited for": func(l *lab, first string) {
-			timer := time.AfterFunc(200*time.Millisecond, func() { appendFile(l.t, l.transcript, first) })
+			timer := time.AfterFunc(200*time.Millisecond, func() { clienttest.Append(l.t, l.transcript, first) })
 			l.t.Cleanup(func() { timer.Stop() })
 			l.handsOver("same", fields{"stop_hook_active": true})
 		},
 		"written much later": func(l *lab, first string) {
 			l.handsOver("same", fields{"stop_hook_active": true})
-			appendFile(l.t, l.transcript, first)
+			clienttest.Append(l.t, l.transcript, first)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := begin(t, []string{"one", "same", "same"})
-			appendFile(t, l.transcript, userLine("something else"))
+			clienttest.Append(t, l.transcript, clienttest.UserLine("something else"))
 			l.handsOver("same", nil)
-			written(l, userLine(feedbackLine+"[x hook]: same"))
+			written(l, clienttest.UserLine(clienttest.Feedback+"[x hook]: same"))
 			if f := l.flight(); f == nil || f.Attempt != 1 || handover.Arrived(*f) == inbox.Seen {
 				t.Fatalf("in flight %+v, %v", f, handover.Arrived(*f))
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/flock"
 )
 
@@ -399,7 +400,7 @@ func TestProofIsAskedWhereThePayloadHasASession(t *testing.T) {
 	if !strings.Contains(r.stderr, "recover") || !o.exists(".in-flight") {
 		t.Errorf("another session: %+v", r)
 	}
-	appendFile(t, o.transcript, userLine(feedbackLine+"two"))
+	clienttest.Append(t, o.transcript, clienttest.UserLine(clienttest.Feedback+"two"))
 	approves(t, say(fields{"prompt_id": "P3"}))
 	if o.exists(".in-flight") {
 		t.Error("the transcript is no proof")
@@ -525,7 +526,7 @@ func TestAClientStaysTheSameSessionAfterClear(t *testing.T) {
 			o.env = append(o.env, "CLAUDE_PID="+strconv.Itoa(os.Getpid()))
 			blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
 			if c.taken {
-				appendFile(t, o.transcript, userLine(feedbackLine+"one"))
+				clienttest.Append(t, o.transcript, clienttest.UserLine(clienttest.Feedback+"one"))
 			}
 			o.env[len(o.env)-1] = "CLAUDE_PID="
 			if c.client != 0 {
@@ -549,7 +550,7 @@ func TestAnInboxThatIsEmptiedAfterRecoverLosesNothing(t *testing.T) {
 	for _, payload := range []bool{false, true} {
 		o := newOld(t, "one\n")
 		o.transcript = filepath.Join(o.home, "t.jsonl")
-		appendFile(t, o.transcript, userLine("something else"))
+		clienttest.Append(t, o.transcript, clienttest.UserLine("something else"))
 		stdin := ""
 		if payload {
 			stdin = o.payload(client.Stop, nil)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/inbox"
 )
 
@@ -32,7 +33,7 @@ func TestPromptOfAnEntryInFlight(t *testing.T) {
 func samePromptAsQueue(t *testing.T, line string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "inbox.jsonl")
-	appendFile(t, path, line+"\n")
+	clienttest.Append(t, path, line+"\n")
 	opened, err := inbox.Open(inbox.Place{Inbox: path})
 	if err != nil {
 		t.Fatal(err)

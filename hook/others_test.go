@@ -1,32 +1,16 @@
 package hook
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/handover"
 )
-
-// stopLine is what 2.1.329 writes of a Stop; errors and infos are JSON.
-func stopLine(infos, errors string) string {
-	return `{"isSidechain":false,"type":"system","subtype":"stop_hook_summary","hookInfos":[` + infos + `],"hookErrors":[` + errors +
-		`],"failedHookErrorIndexes":[],"hookAdditionalContext":[],"preventedContinuation":false}`
-}
-
-func transcriptOf(t *testing.T, lines ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "t.jsonl")
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // TestWhenAnEntryIsNotDoneYet: other Stop hooks may have the client go on.
 func TestWhenAnEntryIsNotDoneYet(t *testing.T) {
@@ -85,7 +69,7 @@ func TestAHookThatStopsTheClient(t *testing.T) {
 	const asked, given = `{"type":"user","promptId":"P"}`, `"[/x/heartbeat-stop hook]: two"`
 	const infos = `{"command":"/x/heartbeat-stop hook"},{"command":"enough","durationMs":3}`
 	prevented := func(errors string) string {
-		return strings.Replace(stopLine(infos, errors), `"preventedContinuation":false`, `"preventedContinuation":true`, 1)
+		return strings.Replace(clienttest.StopLine(infos, errors), `"preventedContinuation":false`, `"preventedContinuation":true`, 1)
 	}
 	for name, tt := range map[string]struct {
 		line   string
@@ -94,7 +78,7 @@ func TestAHookThatStopsTheClient(t *testing.T) {
 	}{
 		"where we handed over":   {line: prevented(given), want: "enough"},
 		"where nobody spoke":     {line: prevented("")},
-		"the client goes on":     {line: stopLine(infos, given)},
+		"the client goes on":     {line: clienttest.StopLine(infos, given)},
 		"before the last turn":   {line: prevented(given), change: func(r *Record) { r.PromptID = "P2" }},
 		"the session waits":      {line: prevented(given), change: func(r *Record) { r.Phase = Waiting }},
 		"we had said nothing":    {line: prevented(given), change: func(r *Record) { r.Spoke = false }},
@@ -102,7 +86,7 @@ func TestAHookThatStopsTheClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &Record{Phase: Turn, Others: Others{Spoke: true}, Bound: Bound{PromptID: "P", Transcript: transcriptOf(t, asked, tt.line)}, Terms: Terms{Policy: Policy{ForeignStopHooks: true}}}
+			r := &Record{Phase: Turn, Others: Others{Spoke: true}, Bound: Bound{PromptID: "P", Transcript: clienttest.Transcript(t, asked, tt.line)}, Terms: Terms{Policy: Policy{ForeignStopHooks: true}}}
 			if tt.change != nil {
 				tt.change(r)
 			}
@@ -140,9 +124,9 @@ func TestLongHooksAreNamedShortly(t *testing.T) {
 func TestStopsThatPassOursOver(t *testing.T) {
 	t.Parallel()
 	const ours, theirs = `{"command":"/x/heartbeat-stop hook"}`, `{"command":"make test"}`
-	alone := stopLine(theirs, `"[make test]: fails"`)
-	both := stopLine(ours+","+theirs, `"[make test]: fails"`)
-	over := stopLine(ours+","+theirs, "")
+	alone := clienttest.StopLine(theirs, `"[make test]: fails"`)
+	both := clienttest.StopLine(ours+","+theirs, `"[make test]: fails"`)
+	over := clienttest.StopLine(ours+","+theirs, "")
 	for name, tt := range map[string]struct {
 		lines []string
 		phase Phase
@@ -154,7 +138,7 @@ func TestStopsThatPassOursOver(t *testing.T) {
 		"and now again":        {[]string{alone, alone, over, alone}, Turn, nil},
 		"no turn":              {[]string{alone, alone, alone}, Ending, nil},
 	} {
-		r := &Record{Phase: tt.phase, Bound: Bound{Transcript: transcriptOf(t, tt.lines...)}, Progress: Progress{Continuations: 1}, Terms: Terms{Policy: Policy{MaxContinuations: 4}}}
+		r := &Record{Phase: tt.phase, Bound: Bound{Transcript: clienttest.Transcript(t, tt.lines...)}, Progress: Progress{Continuations: 1}, Terms: Terms{Policy: Policy{MaxContinuations: 4}}}
 		if got := r.PassedOver(new(handover.Stops)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q", name, got)
 		}

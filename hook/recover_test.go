@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
@@ -84,7 +85,7 @@ func TestRecoverLooksIntoTheTranscript(t *testing.T) {
 	o := newOld(t, "one\ntwo\n")
 	o.transcript = filepath.Join(o.home, "t.jsonl")
 	blocks(t, o.stopWith(o.payload(client.Stop, nil)), "one")
-	appendFile(t, o.transcript, userLine(feedbackLine+"one"))
+	clienttest.Append(t, o.transcript, clienttest.UserLine(clienttest.Feedback+"one"))
 	// It arrived, and no PreToolUse hook could say that a tool ran.
 	if r := o.recover(); !strings.Contains(r.stderr, "DeadLettered") {
 		t.Errorf("%+v", r)

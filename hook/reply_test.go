@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 
 	"heartbeat/hook/inbox"
 )
 
 func agentLine(text string) string {
-	return strings.Replace(userLine(text), `"type":"user","message":{"role":"user"`, `"type":"assistant","message":{"role":"assistant"`, 1)
+	return strings.Replace(clienttest.UserLine(text), `"type":"user","message":{"role":"user"`, `"type":"assistant","message":{"role":"assistant"`, 1)
 }
 
 // The reply of an entry that the model answered with nothing was the one of the
@@ -34,7 +35,7 @@ func TestAKeptReplyIsSaidToBeCut(t *testing.T) {
 
 func TestAnEmptyAnswersReplyIsEmpty(t *testing.T) {
 	t.Parallel()
-	handed := userLine(feedbackLine + "[x hook]: two")
+	handed := clienttest.UserLine(clienttest.Feedback + "[x hook]: two")
 	for name, c := range map[string]struct {
 		second string // what the Stop of the second entry tells
 		behind string // what the transcript holds by then
@@ -42,7 +43,7 @@ func TestAnEmptyAnswersReplyIsEmpty(t *testing.T) {
 		want   string
 	}{
 		"nothing was said":                    {"first", handed, "", ""},
-		"nothing but a tool":                  {"first", handed + userLine("a tool's result"), "", ""},
+		"nothing but a tool":                  {"first", handed + clienttest.UserLine("a tool's result"), "", ""},
 		"only white space":                    {"first", handed + agentLine(" \n"), "", ""},
 		"a subagent spoke":                    {"first", handed + strings.Replace(agentLine("first"), "{", `{"isSidechain":true,`, 1), "", ""},
 		"it was said before":                  {"first", agentLine("first") + handed, "", ""},
@@ -50,16 +51,16 @@ func TestAnEmptyAnswersReplyIsEmpty(t *testing.T) {
 		"the same, written late":              {"first", handed, agentLine("first"), "first"},
 		"all of it is written late":           {"first", "", handed + agentLine("first"), "first"},
 		"the file is made late":               {"first", "", handed, ""},
-		"something before a tool":             {"first", handed + agentLine("first") + userLine("a tool's result"), "", "first"},
+		"something before a tool":             {"first", handed + agentLine("first") + clienttest.UserLine("a tool's result"), "", "first"},
 		"there is no transcript to look into": {"first", "", "", "first"},
 		"something else":                      {"second", handed, "", "second"},
 	} {
 		write := func(l *lab) {
 			if c.behind != "" {
-				appendFile(t, l.transcript, c.behind)
+				clienttest.Append(t, l.transcript, c.behind)
 			}
 			if c.late != "" {
-				timer := time.AfterFunc(300*time.Millisecond, func() { appendFile(t, l.transcript, c.late) })
+				timer := time.AfterFunc(300*time.Millisecond, func() { clienttest.Append(t, l.transcript, c.late) })
 				t.Cleanup(func() { timer.Stop() })
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
@@ -68,7 +69,7 @@ func TestUnprovenEntryIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	l := begin(t, []string{"one", "two"})
 	l.handsOver("two", nil)
-	if err := os.WriteFile(l.transcript, []byte(userLine("something else")), 0o600); err != nil {
+	if err := os.WriteFile(l.transcript, []byte(clienttest.UserLine("something else")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	again := "two\n\n[heartbeat: attempt 2 of this entry; an earlier one was interrupted. Check what is already done before acting.]"
@@ -80,22 +81,10 @@ func TestUnprovenEntryIsOfferedAgain(t *testing.T) {
 		t.Errorf("in flight: %+v", f)
 	}
 	// Now the transcript proves it, although the prompt_id does not.
-	appendFile(t, l.transcript, userLine(feedbackLine+"["+"heartbeat-stop hook]: "+again))
+	clienttest.Append(t, l.transcript, clienttest.UserLine(clienttest.Feedback+"["+"heartbeat-stop hook]: "+again))
 	l.quietly(client.Stop, fields{"prompt_id": "P3"})
 	if got := l.replies(); len(got) != 2 {
 		t.Errorf("outbox: %q\n%s", got, l.log())
-	}
-}
-
-func appendFile(t testing.TB, path, text string) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err == nil {
-		_, err = f.WriteString(text)
-		f.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

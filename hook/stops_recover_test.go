@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
@@ -33,7 +34,7 @@ func TestAKillBeforeTheAcknowledgement(t *testing.T) {
 				said = `"[make test]: fails"`
 			}
 			r := l.record()
-			path := transcriptOf(t, `{"type":"user","promptId":"`+r.PromptID+`"}`, stopLine(`{"command":"make test"}`, said))
+			path := clienttest.Transcript(t, `{"type":"user","promptId":"`+r.PromptID+`"}`, clienttest.StopLine(`{"command":"make test"}`, said))
 			l.change(func(r *Record) { r.Transcript = path })
 			l.locked(func(q *inbox.Held) {
 				_, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 )
 
 // queued is a transcript's line about what was typed while the client was
 // busy, as 2.1.329 writes it.
 func (l *lab) queued(operation string) {
 	l.t.Helper()
-	appendFile(l.t, l.transcript, `{"type":"queue-operation","operation":"`+operation+`","timestamp":"2026-11-21T16:38:43.552Z","sessionId":"C"}`+"\n")
+	clienttest.Append(l.t, l.transcript, `{"type":"queue-operation","operation":"`+operation+`","timestamp":"2026-11-21T16:38:43.552Z","sessionId":"C"}`+"\n")
 }
 
 // TestWhatWasTypedInATurnComesBeforeTheNextEntry: who typed a prompt during a

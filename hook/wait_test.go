@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 )
@@ -57,7 +58,7 @@ func TestWatchPollsWithoutInotify(t *testing.T) {
 	if !w.next(time.Now().Add(time.Hour)) {
 		t.Fatal("no first look")
 	}
-	timer := time.AfterFunc(50*time.Millisecond, func() { appendFile(t, w.inbox, "x\n") })
+	timer := time.AfterFunc(50*time.Millisecond, func() { clienttest.Append(t, w.inbox, "x\n") })
 	defer timer.Stop()
 	begin := time.Now()
 	if !w.next(time.Now().Add(time.Hour)) || time.Since(begin) > glance-time.Second {

@@ -8,24 +8,47 @@ import (
 	"time"
 )
 
+// twoHellos has quiet and then clerk answer a prompt, and returns what a command
+// prints of them; before is what it prints when nobody has said anything.
+func twoHellos(w *world, command, before string) string {
+	w.t.Helper()
+	w.put("heartbeat.yaml", threeAgents)
+	w.put("crash.json", `{"rules": []}`)
+	w.ok("apply")
+	if out := w.ok(command); out != before {
+		w.t.Errorf("before: %s", out)
+	}
+	for _, agent := range []string{"quiet", "clerk"} {
+		w.ok("send", agent, "hello "+agent)
+		if o := w.run("run", "--once", agent); o.status != 0 {
+			w.t.Fatalf("%+v", o)
+		}
+	}
+	return w.ok(command)
+}
+
+// following starts a command with -f, and returns what it prints and what
+// interrupts it.
+func following(w *world, command string) (seen *said, stop func()) {
+	w.t.Helper()
+	follow, seen := w.command(command, "-f"), &said{}
+	follow.Stdout = seen
+	if err := follow.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	return seen, func() {
+		if err := errors.Join(follow.Process.Signal(syscall.SIGINT), follow.Wait()); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
 // TestLogsOfTheWholeFleet: what agents say is shown in the order of time, with
 // who says it, and followed into sessions that begin later.
 func TestLogsOfTheWholeFleet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("heartbeat.yaml", threeAgents)
-	w.put("crash.json", `{"rules": []}`)
-	w.ok("apply")
-	if out := w.ok("logs"); out != "" {
-		t.Errorf("before: %s", out)
-	}
-	for _, agent := range []string{"quiet", "clerk"} {
-		w.ok("send", agent, "hello "+agent)
-		if o := w.run("run", "--once", agent); o.status != 0 {
-			t.Fatalf("%+v", o)
-		}
-	}
-	out := w.ok("logs")
+	out := twoHellos(w, "logs", "")
 	first, second := strings.Index(out, " quiet   > hello quiet\n"), strings.Index(out, " clerk   > hello clerk\n")
 	if first < 0 || second < first || strings.Count(out, " clerk   done: hello clerk\n") != 1 {
 		t.Errorf("logs:\n%s", out)
@@ -46,21 +69,14 @@ func TestLogsOfTheWholeFleet(t *testing.T) {
 		t.Errorf("as JSON: %+v", o)
 	}
 
-	follow := w.command("logs", "-f")
-	seen := &said{}
-	follow.Stdout = seen
-	if err := follow.Start(); err != nil {
-		t.Fatal(err)
-	}
+	seen, stop := following(w, "logs")
 	r := w.background()
 	w.ok("send", "careful", "as it comes")
 	w.ok("send", "quiet", "and again")
 	for _, want := range []string{" careful done: as it comes\n", " quiet   done: and again\n"} {
 		until(t, want, func() bool { return strings.Contains(seen.String(), want) })
 	}
-	if err := errors.Join(follow.Process.Signal(syscall.SIGINT), follow.Wait()); err != nil {
-		t.Error(err)
-	}
+	stop()
 	r.stop()
 }
 
@@ -68,19 +84,7 @@ func TestLogsOfTheWholeFleet(t *testing.T) {
 func TestReplies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("heartbeat.yaml", threeAgents)
-	w.put("crash.json", `{"rules": []}`)
-	w.ok("apply")
-	if out := w.ok("replies"); out != "no replies\n" {
-		t.Errorf("before: %s", out)
-	}
-	for _, agent := range []string{"quiet", "clerk"} {
-		w.ok("send", agent, "hello "+agent)
-		if o := w.run("run", "--once", agent); o.status != 0 {
-			t.Fatalf("%+v", o)
-		}
-	}
-	out := w.ok("replies")
+	out := twoHellos(w, "replies", "no replies\n")
 	lines := strings.Split(out, "\n")
 	if len(lines) != 5 || !strings.Contains(lines[0], " quiet send, ") || lines[1] != "    done: hello quiet" || !strings.Contains(lines[2], " clerk send, ") || lines[3] != "    done: hello clerk" {
 		t.Errorf("replies:\n%s", out)
@@ -102,21 +106,14 @@ func TestReplies(t *testing.T) {
 		t.Errorf("as JSON: %s", o.stdout)
 	}
 
-	follow := w.command("replies", "-f")
-	seen := &said{}
-	follow.Stdout = seen
-	if err := follow.Start(); err != nil {
-		t.Fatal(err)
-	}
+	seen, stop := following(w, "replies")
 	r := w.background()
 	w.ok("send", "careful", "as it comes")
 	until(t, "the reply is shown", func() bool { return strings.Contains(seen.String(), "    done: as it comes\n") })
 	if text := seen.String(); strings.Count(text, "    done: ") != 3 {
 		t.Errorf("three replies are shown as:\n%s", text)
 	}
-	if err := errors.Join(follow.Process.Signal(syscall.SIGINT), follow.Wait()); err != nil {
-		t.Error(err)
-	}
+	stop()
 	r.stop()
 }
 

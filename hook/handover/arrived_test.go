@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/inbox"
 )
 
@@ -20,10 +21,10 @@ func TestATranscriptTellsThatAToolWasCalled(t *testing.T) {
 		says      = `{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"I write \"tool_use\""}]}}` + "\n"
 	)
 	var (
-		handed  = userLine(feedbackLine + "[x hook]: do it")
-		kickoff = userLine(KickoffPrompt("do it"))
+		handed  = clienttest.UserLine(clienttest.Feedback + "[x hook]: do it")
+		kickoff = clienttest.UserLine(KickoffPrompt("do it"))
 		stopped = `{"type":"system","subtype":"stop_hook_summary","preventedContinuation":true}` + "\n"
-		quoted  = userLine(`{"type":"assistant","message":{"content":[{"type":"tool_use"}]}}`)
+		quoted  = clienttest.UserLine(`{"type":"assistant","message":{"content":[{"type":"tool_use"}]}}`)
 	)
 	for name, tt := range map[string]struct {
 		lines string
@@ -55,7 +56,7 @@ func TestATranscriptTellsThatAToolWasCalled(t *testing.T) {
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			appendFile(t, path, tt.lines)
+			clienttest.Append(t, path, tt.lines)
 			f := inbox.InFlight{State: tt.state, Offering: inbox.Offering{Via: tt.via, Session: "S"}, RawLine: "do it", Tries: inbox.Tries{Attempt: 1}}
 			if tt.via == inbox.ViaStop {
 				f.Transcript = path

@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,20 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/inbox"
 )
-
-// feedbackLine begins the user message in which 2.1.329 tells the model what a
-// Stop hook has said.
-const feedbackLine = "Stop hook feedback:\n"
-
-func userLine(text string) string {
-	b, err := json.Marshal(text)
-	if err != nil {
-		panic(err)
-	}
-	return `{"type":"user","message":{"role":"user","content":[{"type":"text","text":` + string(b) + `}]}}` + "\n"
-}
 
 // recorded is a transcript as 2.1.329 wrote it: a kick-off with a tag, two
 // Stop hooks that both handed over by exit 2, a tool, and in another
@@ -64,7 +52,7 @@ func TestLookFindsWhatTheClientWrote(t *testing.T) {
 
 func TestLookSurvivesAnyTranscript(t *testing.T) {
 	t.Parallel()
-	wanted := userLine(feedbackLine + "[x hook]: go")
+	wanted := clienttest.UserLine(clienttest.Feedback + "[x hook]: go")
 	for name, c := range map[string]struct {
 		content string
 		want    bool
@@ -73,10 +61,10 @@ func TestLookSurvivesAnyTranscript(t *testing.T) {
 		"no newline yet":      {strings.TrimSpace(wanted), false},
 		"after garbage":       {"{\"user\"\nnull\n[\"user\"]\n\x00\xff\n" + wanted, true},
 		"after a huge line":   {strings.Repeat("x", MaxLine+100) + "\n" + wanted, true},
-		"in a huge line":      {userLine(feedbackLine + "[x]: go" + strings.Repeat(" ", MaxLine)), false},
+		"in a huge line":      {clienttest.UserLine(clienttest.Feedback + "[x]: go" + strings.Repeat(" ", MaxLine)), false},
 		"of a subagent":       {strings.Replace(wanted, "{", `{"isSidechain":true,`, 1), false},
-		"command with a line": {userLine(feedbackLine + "[x\ny]: go"), false},
-		"no feedback":         {userLine("[x]: go"), false},
+		"command with a line": {clienttest.UserLine(clienttest.Feedback + "[x\ny]: go"), false},
+		"no feedback":         {clienttest.UserLine("[x]: go"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +106,7 @@ func TestLookOpensNothingButAFile(t *testing.T) {
 func TestWaitForWhatIsWrittenBehind(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "t.jsonl")
-	line := userLine(feedbackLine + "[x]: go")
+	line := clienttest.UserLine(clienttest.Feedback + "[x]: go")
 	if err := os.WriteFile(path, []byte(line[:20]), 0o600); err != nil {
 		t.Fatal(err)
 	}

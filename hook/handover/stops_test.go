@@ -1,30 +1,14 @@
 package handover
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
 )
-
-// stopLine is what 2.1.329 writes of a Stop; errors and infos are JSON.
-func stopLine(infos, errors string) string {
-	return `{"isSidechain":false,"type":"system","subtype":"stop_hook_summary","hookInfos":[` + infos + `],"hookErrors":[` + errors +
-		`],"failedHookErrorIndexes":[],"hookAdditionalContext":[],"preventedContinuation":false}`
-}
-
-func transcriptOf(t *testing.T, lines ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "t.jsonl")
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // TestWhoHadTheClientGoOn, by the record of a Stop.
 func TestWhoHadTheClientGoOn(t *testing.T) {
@@ -53,7 +37,7 @@ func TestWhoHadTheClientGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := Stops{Path: transcriptOf(t, stopLine(tt.infos, tt.errors))}
+			s := Stops{Path: clienttest.Transcript(t, clienttest.StopLine(tt.infos, tt.errors))}
 			st, found := s.next(tt.mine)
 			if !found || st.Continued != tt.continued || !slices.Equal(st.Others, tt.want) {
 				t.Errorf("%v %+v, want %q", found, st, tt.want)
@@ -66,7 +50,7 @@ func TestWhoHadTheClientGoOn(t *testing.T) {
 func TestTheLastTurnIsOver(t *testing.T) {
 	t.Parallel()
 	const first, second = `{"type":"user","promptId":"P1"}`, `{"type":"user","promptId":"P2"}`
-	quiet, loud := stopLine(`{"command":"a","durationMs":1}`, ""), stopLine(`{"command":"a"}`, `"[a]: more"`)
+	quiet, loud := clienttest.StopLine(`{"command":"a","durationMs":1}`, ""), clienttest.StopLine(`{"command":"a"}`, `"[a]: more"`)
 	for name, tt := range map[string]struct {
 		lines []string
 		want  bool
@@ -78,7 +62,7 @@ func TestTheLastTurnIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := transcriptOf(t, tt.lines...)
+			path := clienttest.Transcript(t, tt.lines...)
 			if got := new(Stops).Stopped(path, "P2"); got != tt.want {
 				t.Errorf("%v", got)
 			}
@@ -98,17 +82,17 @@ func TestALargeTranscriptIsLookedAt(t *testing.T) {
 	if err := os.Truncate(path, 3*MaxLook); err != nil {
 		t.Fatal(err)
 	}
-	appendFile(t, path, "\n"+stopLine(`{"command":"a","durationMs":1}`, "")+"\n")
+	clienttest.Append(t, path, "\n"+clienttest.StopLine(`{"command":"a","durationMs":1}`, "")+"\n")
 	s := Stops{Path: path}
 	if s.Stopped(path, "P1") || s.Stopped(path, "") {
 		t.Error("the Stop of a prompt that is not known is the last one's")
 	}
-	appendFile(t, path, `{"type":"user","promptId":"P2"}`+"\n"+stopLine(`{"command":"a","durationMs":1}`, "")+"\n")
+	clienttest.Append(t, path, `{"type":"user","promptId":"P2"}`+"\n"+clienttest.StopLine(`{"command":"a","durationMs":1}`, "")+"\n")
 	if !s.Stopped(path, "P2") {
 		t.Error("its Stop is not seen")
 	}
 	e := Ear{From: Stops{Path: path}}
-	appendFile(t, path, userLine(feedbackLine+"[make test]: fails"))
+	clienttest.Append(t, path, clienttest.UserLine(clienttest.Feedback+"[make test]: fails"))
 	if !e.OthersSpoke() {
 		t.Error("a hook that waits hears nothing")
 	}
@@ -118,7 +102,7 @@ func TestALargeTranscriptIsLookedAt(t *testing.T) {
 func TestAWaitingHookListensOnce(t *testing.T) {
 	t.Parallel()
 	const answer = `{"type":"assistant"}`
-	path := transcriptOf(t, answer, `{"type":"user","message":{"role":"user","content":"Stop hook feedback:\n[make test]: fails"}}`)
+	path := clienttest.Transcript(t, answer, `{"type":"user","message":{"role":"user","content":"Stop hook feedback:\n[make test]: fails"}}`)
 	e := Ear{From: Stops{Path: path}}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -138,16 +122,5 @@ func TestAWaitingHookListensOnce(t *testing.T) {
 	}
 	if f.Close() != nil || e.OthersSpoke() {
 		t.Errorf("what was said before the answer counts for its Stop: %+v", e)
-	}
-}
-
-func appendFile(t *testing.T, path, text string) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = f.WriteString(text); errors.Join(err, f.Close()) != nil {
-		t.Fatal(err)
 	}
 }

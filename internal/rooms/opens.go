@@ -48,6 +48,8 @@ var openers = map[string]string{
 	"ptyrun/proc_linux.go":                 kernel,
 	"ptyrun/reaper_linux.go":               kernel,
 
+	"hook/client/clienttest/clienttest.go": "the temporary folders of tests",
+
 	"orchestrator/doctor/collect_queue.go": stateDir,
 	"orchestrator/doctor/denied.go":        stateDir,
 	"orchestrator/session/leftover.go":     stateDir,
