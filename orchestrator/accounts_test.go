@@ -12,6 +12,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
 
 // limited is a session that ends at a fault of its account.
@@ -171,7 +172,7 @@ func TestNoStateOfTheOneThatTriesStopsTheOthers(t *testing.T) {
 				r.want("x", Parked)
 				becomes(r)
 				for _, agent := range []string{"b", "c"} {
-					if slices.ContainsFunc(r.s.Snapshot(), func(s AgentState) bool { return s.Agent == agent }) {
+					if slices.ContainsFunc(r.s.Snapshot(), func(s status.AgentState) bool { return s.Agent == agent }) {
 						r.send(agent, 1)
 					}
 				}

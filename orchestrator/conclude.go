@@ -7,6 +7,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/status"
 )
 
 // happened is the one way in which anything changes: it applies an event under
@@ -72,7 +73,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 		f.once.news = true
 		s.records.note(*changed)
 		s.opt.Step(m.Name + ": " + changed.State)
-		if m.State() == Held || m.State() == BackingOff {
+		if m.State() == status.Held || m.State() == status.BackingOff {
 			s.fleet.askAgain(f.accounts.Declines(m.Name), now)
 		}
 	}

@@ -308,7 +308,7 @@ func TestAnEntryThatMayBeAtFaultGoes(t *testing.T) {
 		kind  string
 		bad   int // of six entries, the first
 		dead  int
-		state State
+		state status.State
 	}{
 		"one":                       {"unknown", 1, 1, Idle},
 		"three in a row":            {"unknown", 3, 3, Idle},

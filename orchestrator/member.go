@@ -52,25 +52,3 @@ func (m *member) release() {
 	m.claim.Release()
 	m.claim = nil
 }
-
-// Readers are told in the words of the room status.
-type (
-	// State is what an agent is doing.
-	State = status.State
-	// AgentState is what the Scheduler says of an agent.
-	AgentState = status.AgentState
-	// Summary is how a run ended.
-	Summary = status.Summary
-)
-
-// The states.
-const (
-	Idle       = status.Idle
-	Waiting    = status.Waiting
-	Starting   = status.Starting
-	Running    = status.Running
-	Ending     = status.Ending
-	BackingOff = status.BackingOff
-	Parked     = status.Parked
-	Held       = status.Held
-)

@@ -7,6 +7,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
 )
 
 // once is what a run with Once waits for.
@@ -22,7 +23,7 @@ type once struct {
 // count keeps how many members have something left to do: those that are held or
 // parked are left, and an idle one's queue is looked into (finishOnce).
 func (f *fleet) count(m *member) {
-	busy := !m.gone && (m.Expected() || m.Doing() != agent.None || m.State() == Waiting || m.State() == BackingOff)
+	busy := !m.gone && (m.Expected() || m.Doing() != agent.None || m.State() == status.Waiting || m.State() == status.BackingOff)
 	if busy == m.counts {
 		return
 	}
@@ -85,7 +86,7 @@ func (s *Scheduler) idleQueues() []idleQueue {
 	defer s.mu.Unlock()
 	var all []idleQueue
 	for _, m := range s.fleet.members {
-		if m.State() == Idle && m.Place() != agent.Lost {
+		if m.State() == status.Idle && m.Place() != agent.Lost {
 			all = append(all, idleQueue{m.Def(), m.empty, m.Owes()})
 		}
 	}

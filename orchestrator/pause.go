@@ -5,17 +5,20 @@ import (
 
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 )
 
 // Pause holds agents, all of them when none is named: nothing new is started
 // for them, also after a restart, until Resume. A live session is told to
 // finish: its turn ends, what is queued behind it stays queued. It returns
 // what the agents are doing now.
-func (s *Scheduler) Pause(names ...string) ([]AgentState, error) { return s.PauseBy("", names...) }
+func (s *Scheduler) Pause(names ...string) ([]status.AgentState, error) {
+	return s.PauseBy("", names...)
+}
 
 // PauseBy is Pause that notes whose session asks for it (see SessionOf); "" is
 // a person.
-func (s *Scheduler) PauseBy(by string, names ...string) ([]AgentState, error) {
+func (s *Scheduler) PauseBy(by string, names ...string) ([]status.AgentState, error) {
 	return s.toEach(names, func(m *member, kept *memory.Pauses, now time.Time) {
 		since, whose := m.Paused()
 		if since.IsZero() {
@@ -32,7 +35,7 @@ func (s *Scheduler) PauseBy(by string, names ...string) ([]AgentState, error) {
 // whatever else keeps them from starting: a hold after too many failures, a
 // back-off, a parking, a person who has typed in the session. A session that was
 // told to finish does so; work that is left starts another one.
-func (s *Scheduler) Resume(names ...string) ([]AgentState, error) {
+func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
 	return s.toEach(names, func(*member, *memory.Pauses, time.Time) {}, func(m *member, now time.Time) {
 		if m.Resume(now) {
 			s.fleet.askAgain(s.fleet.accounts.Clear(m.Name), now)
@@ -52,7 +55,7 @@ func (s *Scheduler) SessionOf(pid int) string {
 
 // toEach does something to the agents that are named, or to none of them when
 // one is not known, or what is kept of their pauses cannot be.
-func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, time.Time), do func(*member, time.Time)) ([]AgentState, error) {
+func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, time.Time), do func(*member, time.Time)) ([]status.AgentState, error) {
 	defer s.published.Flush() // `status` shows it when we return
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -82,7 +85,7 @@ func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, ti
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	states := make([]AgentState, 0, len(all))
+	states := make([]status.AgentState, 0, len(all))
 	for _, m := range all {
 		states = append(states, m.describe())
 	}

@@ -22,20 +22,20 @@ func (s *Scheduler) writeFiles() (end func()) {
 }
 
 // Snapshot returns what the agents are doing now.
-func (s *Scheduler) Snapshot() []AgentState {
+func (s *Scheduler) Snapshot() []status.AgentState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]AgentState, 0, len(s.fleet.members))
+	all := make([]status.AgentState, 0, len(s.fleet.members))
 	for m := range s.fleet.shown() {
 		all = append(all, m.describe())
 	}
 	return all
 }
 
-func (s *Scheduler) summary(cause error) *Summary {
+func (s *Scheduler) summary(cause error) *status.Summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := &Summary{Finished: errors.Is(cause, errFinished), Unfired: s.fleet.once.unfired}
+	sum := &status.Summary{Finished: errors.Is(cause, errFinished), Unfired: s.fleet.once.unfired}
 	for m := range s.fleet.shown() {
 		s.publish(m)
 		sum.Agents = append(sum.Agents, status.Summarize(m.Def(), m.describe()))
@@ -53,7 +53,7 @@ func (s *Scheduler) queues() []status.Queue {
 	defer s.mu.Unlock()
 	all := make([]status.Queue, 0, len(s.fleet.members))
 	for m := range s.fleet.shown() {
-		all = append(all, status.Queue{Agent: m.Def(), Idle: m.State() == Idle})
+		all = append(all, status.Queue{Agent: m.Def(), Idle: m.State() == status.Idle})
 	}
 	return all
 }

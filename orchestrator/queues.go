@@ -11,6 +11,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
 )
 
 // noStamp is that of an inbox of which nothing is known.
@@ -73,7 +74,7 @@ func (s *Scheduler) found(m *member, l queue.Look, now time.Time) {
 // changed since.
 func (s *Scheduler) hinted(m *member) {
 	s.mu.Lock()
-	idle, path, empty := m.State() == Idle, m.Def().Inbox, m.empty
+	idle, path, empty := m.State() == status.Idle, m.Def().Inbox, m.empty
 	s.mu.Unlock()
 	switch {
 	case !idle:
@@ -90,7 +91,7 @@ func (s *Scheduler) appended(m *member, moves int) {
 	same := false
 	s.happened(m, func(now time.Time) {
 		same = m.Moves() == moves
-		if same && m.State() == Idle && s.fleet.wants(m, now) {
+		if same && m.State() == status.Idle && s.fleet.wants(m, now) {
 			s.found(m, queue.Look{Depth: inbox.Depth{Entries: 1}}, now)
 		}
 	})

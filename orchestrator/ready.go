@@ -64,7 +64,7 @@ func (s *Scheduler) inherit() error {
 		s.happened(m, func(time.Time) {
 			if err == nil {
 				m.Inherit(kept)
-				m.told = AgentState{} // what stands there is no longer so
+				m.told = status.AgentState{} // what stands there is no longer so
 			}
 			m.WasPaused(pauses.Since[m.key], pauses.By[m.key])
 		})

@@ -15,6 +15,7 @@ import (
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
 	"heartbeat/sources"
 )
 
@@ -97,7 +98,7 @@ func TestReloadAddsRemovesAndChanges(t *testing.T) {
 		}
 		r.send("new", 1)
 		r.sleep(entry)
-		if slices.ContainsFunc(r.s.Snapshot(), func(a AgentState) bool { return a.Agent == "gone" }) {
+		if slices.ContainsFunc(r.s.Snapshot(), func(a status.AgentState) bool { return a.Agent == "gone" }) {
 			t.Error("the removed agent is still there")
 		}
 		if flock.Held(r.declare("gone").Dir) || !flock.Held(r.declare("new").Dir) {

@@ -20,6 +20,18 @@ import (
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/status"
+)
+
+// The states, as tests write them.
+const (
+	Idle       = status.Idle
+	Waiting    = status.Waiting
+	Starting   = status.Starting
+	Running    = status.Running
+	BackingOff = status.BackingOff
+	Parked     = status.Parked
+	Held       = status.Held
 )
 
 // act is what a session of the rig does from its start to its end.
@@ -132,18 +144,18 @@ func (r *rig) notify(ctx context.Context, _ []string, changed func(string)) erro
 }
 
 // run starts the scheduler and returns what ends it and waits for it.
-func (r *rig) run() (stop func() *Summary) {
+func (r *rig) run() (stop func() *status.Summary) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := r.start(ctx)
-	return func() *Summary {
+	return func() *status.Summary {
 		cancel()
 		return <-done
 	}
 }
 
 // start starts the scheduler; the channel gets the summary at its end.
-func (r *rig) start(ctx context.Context) <-chan *Summary {
+func (r *rig) start(ctx context.Context) <-chan *status.Summary {
 	r.t.Helper()
 	opt := r.opt
 	opt.Fleet, opt.StateDir, opt.Runner = r.fleet, filepath.Join(r.dir, "state"), r
@@ -162,7 +174,7 @@ func (r *rig) start(ctx context.Context) <-chan *Summary {
 		r.t.Fatal(err)
 	}
 	r.s = s
-	done := make(chan *Summary, 1)
+	done := make(chan *status.Summary, 1)
 	go func() {
 		sum, err := s.Run(ctx)
 		if err != nil {
@@ -181,7 +193,7 @@ func (r *rig) sleep(d time.Duration) {
 	synctest.Wait()
 }
 
-func (r *rig) state(agent string) AgentState {
+func (r *rig) state(agent string) status.AgentState {
 	r.t.Helper()
 	for _, a := range r.s.Snapshot() {
 		if a.Agent == agent {
@@ -189,10 +201,10 @@ func (r *rig) state(agent string) AgentState {
 		}
 	}
 	r.t.Fatalf("agent %q is not run", agent)
-	return AgentState{}
+	return status.AgentState{}
 }
 
-func (r *rig) want(agent string, want State) {
+func (r *rig) want(agent string, want status.State) {
 	r.t.Helper()
 	if got := r.state(agent); got.State != want {
 		r.t.Errorf("%s is %s (%s), want %s", agent, got.State, got.Reason, want)

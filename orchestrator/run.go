@@ -7,12 +7,13 @@ import (
 
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/status"
 )
 
 // Run runs the fleet until ctx ends or, with Once, until nothing is left to
 // do. Then it lets turns finish within the fleet's shutdown-grace, unless
 // EndNow is called. When it returns, no session is left.
-func (s *Scheduler) Run(ctx context.Context) (*Summary, error) {
+func (s *Scheduler) Run(ctx context.Context) (*status.Summary, error) {
 	j, err := journal.Open(s.opt.StateDir)
 	if err != nil {
 		return nil, err

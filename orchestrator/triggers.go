@@ -11,6 +11,7 @@ import (
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
 )
 
 // startTriggers starts what fires: for a run with Once nothing, or, with
@@ -117,7 +118,7 @@ func (f fired) fileTooLarge(ctx context.Context, cfg *config.Agent, l inbox.Lett
 // read.
 func (f fired) Holds(cfg *config.Agent, prefix string) (bool, error) {
 	f.s.mu.Lock()
-	idle, empty := f.m.State() == Idle && f.m.Def() == cfg, f.m.empty
+	idle, empty := f.m.State() == status.Idle && f.m.Def() == cfg, f.m.empty
 	f.s.mu.Unlock()
 	return queue.Holds(cfg, prefix, idle && empty.Still(cfg.Inbox))
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"heartbeat/orchestrator/status"
 )
 
 // Vitals are facts of a run as a whole.
@@ -19,7 +21,7 @@ type Vitals struct {
 	Slots    int `json:"slots"`
 	Sessions int `json:"sessions"`
 	// Agents counts the agents by their states.
-	Agents map[State]int `json:"agents"`
+	Agents map[status.State]int `json:"agents"`
 	// Parked is until when an account is parked, the longest of them, or zero.
 	Parked time.Time `json:"parked,omitzero"`
 }
@@ -30,7 +32,7 @@ func (s *Scheduler) Vitals() Vitals {
 	defer s.mu.Unlock()
 	v := Vitals{
 		Ready: s.fleet.stage >= ready, Stopping: s.fleet.stage == stopping, Slots: s.fleet.declared.MaxSessions, Sessions: s.fleet.line.Count(),
-		Agents: map[State]int{},
+		Agents: map[status.State]int{},
 	}
 	for m := range s.fleet.shown() {
 		v.Agents[m.State()]++

@@ -7,6 +7,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/slots"
+	"heartbeat/orchestrator/status"
 )
 
 // defaultStartEvery spaces starts while startsAtOnce sessions are starting: a
@@ -42,9 +43,9 @@ func (l *line) limit(f *config.Fleet) {
 // follow gives a member the place that its state asks for.
 func (l *line) follow(m *member) {
 	switch m.State() {
-	case Waiting:
+	case status.Waiting:
 		l.Wait(m, m.Def().Group)
-	case Starting, Running, Ending:
+	case status.Starting, status.Running, status.Ending:
 		l.Take(m, m.Def().Group)
 	default:
 		l.Leave(m)
