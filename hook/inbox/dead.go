@@ -80,7 +80,7 @@ func (h *Held) file(dead []DeadEntry) error {
 	return h.extend(h.dir, DeadFile, b.Bytes())
 }
 
-// filed finds out, with one search, which of these are dead letters already.
+// filed finds out which of these are dead letters already.
 func (q *Queue) filed(dead []DeadEntry) (map[string]bool, error) {
 	const key = `"delivery_id":"`
 	filed := make(map[string]bool, len(dead)) // :: delivery id → its record stands there
@@ -103,9 +103,28 @@ func (q *Queue) filed(dead []DeadEntry) (map[string]bool, error) {
 		return missing > 0
 	})
 	if errors.Is(err, durable.ErrNotRegular) {
-		err = nil // it is set aside
+		return filed, nil // it is set aside
 	}
-	return filed, err
+	if err != nil || missing == len(filed) {
+		return filed, err
+	}
+	return q.wholly(filed)
+}
+
+// wholly keeps those whose record is whole: a power cut may leave the beginning of
+// one, with its id and without its end.
+func (q *Queue) wholly(filed map[string]bool) (map[string]bool, error) {
+	whole := make(map[string]bool, len(filed))
+	_, err := q.eachDead(&Mark{}, mostRecords, func(_ []byte, d *DeadEntry) bool {
+		if d != nil && filed[d.DeliveryID] {
+			whole[d.DeliveryID] = true
+		}
+		return true
+	})
+	if errors.Is(err, ErrTooMuch) {
+		err = nil // one that is filed twice is listed twice
+	}
+	return whole, err
 }
 
 // FileTooLarge files a letter that Append refused with ErrTooLarge as a dead

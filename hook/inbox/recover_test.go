@@ -367,3 +367,36 @@ func TestAnOfferThatFailsIsTakenBack(t *testing.T) {
 		}
 	}
 }
+
+// TestATornDeadLetterIsFiledAgain: the power went while it was written. The
+// beginning of it has the entry's id, so that it passed for the whole record, and
+// the prompt was gone.
+func TestATornDeadLetterIsFiledAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo("one\n")
+	f := r.offer()
+	r.advance(Started)
+	before := map[string]string{}
+	for _, name := range []string{FlightFile, CursorFile, metaFile} {
+		before[name] = r.get(name)
+	}
+	if got := r.recover(Interruption{Policy: DeadLetter}); got != DeadLettered {
+		t.Fatal(got)
+	}
+	torn, _, ok := strings.Cut(r.get(DeadFile), `,"reason"`)
+	if !ok || !strings.Contains(torn, f.DeliveryID) {
+		t.Fatalf("the record: %q", r.get(DeadFile))
+	}
+	for name, content := range before {
+		r.put(name, content)
+	}
+	r.put(DeadFile, torn)
+	r.reopen()
+	if got := r.recover(Interruption{Policy: DeadLetter}); got != DeadLettered {
+		t.Fatal(got)
+	}
+	if dead := r.dead(); len(dead) != 1 || dead[0].DeliveryID != f.DeliveryID {
+		t.Errorf("dead letters %+v", dead)
+	}
+}
