@@ -109,8 +109,8 @@ func (s *Scheduler) undertake(m *member) {
 		c := course{s, m, m.Def()}
 		s.wg.Go(c.run)
 	case agent.Recovering:
-		cfg, owed := m.Def(), m.Owed()
-		s.wg.Go(func() { s.recovery(m, cfg, owed) })
+		cfg, owed, how := m.Def(), m.Owed(), dealing{cancel: m.Cancels()}
+		s.wg.Go(func() { s.recovery(m, cfg, how, owed) })
 	case agent.None, agent.Live:
 	}
 }

@@ -22,6 +22,8 @@ type member struct {
 	claim    *claim.Claim // its directory; nil while another one has it
 	live     session.Live
 	empty    queue.Stamp // of the inbox, when it was found to hold nothing; or zero
+	// cancelling wait for what comes of a wish to cancel.
+	cancelling []chan<- cancelled
 	// successors wait for its name or its directory.
 	successors []*member
 

@@ -27,10 +27,12 @@ type dealing struct {
 	abandon bool
 	// poison: it had all the chances that there are.
 	poison bool
+	// cancel is what a person has asked for, or nil.
+	cancel *inbox.Cancellation
 }
 
 // recover deals with an entry whose session is gone.
-func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o session.Outcome, how dealing) error {
+func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o session.Outcome, how dealing) (inbox.Outcome, error) {
 	passes := agent.Passing
 	if how.abandon {
 		passes = nil
@@ -38,6 +40,7 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 	r, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: agent.Counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
 		Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure,
+		Cancel: how.cancel,
 	})
 	if r.Unreclaimed != nil {
 		s.log.Warn("cannot give disk space back", "agent", m.Name, "err", r.Unreclaimed)
@@ -48,7 +51,7 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 	if err == nil && r.Outcome != inbox.NothingToRecover && r.Outcome != inbox.StaleOrphanDeleted {
 		s.noteRecovered(m, r.Outcome, r.Flight)
 	}
-	return err
+	return r.Outcome, err
 }
 
 func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbox.InFlight) {
@@ -69,7 +72,7 @@ func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbo
 		switch outcome {
 		case inbox.Kept:
 			m.Interrupted(&hook.Work{DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: flight.DeliveredAt})
-		case inbox.DeadLettered:
+		case inbox.DeadLettered, inbox.CancelledOrphan:
 			m.DeadLettered()
 		}
 	})
@@ -77,28 +80,35 @@ func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbo
 
 // recovery recovers what is in flight in a member's directory, after the session
 // that is owed, or the last one where none is.
-func (s *Scheduler) recovery(m *member, cfg *config.Agent, owed *session.Outcome) {
+func (s *Scheduler) recovery(m *member, cfg *config.Agent, how dealing, owed *session.Outcome) {
 	select {
 	case s.recoveries <- struct{}{}:
 	case <-s.work.Done():
 		return // the next run recovers it
 	}
-	o, err := s.recoverLast(context.WithoutCancel(s.work), m, cfg, owed)
+	o, outcome, err := s.recoverLast(context.WithoutCancel(s.work), m, cfg, how, owed)
 	<-s.recoveries
 	if err != nil {
 		s.log.Error("agent failed", "agent", m.Name, "err", err)
 	}
-	s.happened(m, func(now time.Time) { m.Recovered(o, failure(err), now, agent.Roll()) })
+	s.happened(m, func(now time.Time) {
+		m.Recovered(o, failure(err), now, agent.Roll())
+		m.cancels(cancelled{outcome, err})
+	})
 }
 
-func (s *Scheduler) recoverLast(ctx context.Context, m *member, cfg *config.Agent, owed *session.Outcome) (o session.Outcome, err error) {
+func (s *Scheduler) recoverLast(
+	ctx context.Context, m *member, cfg *config.Agent, how dealing, owed *session.Outcome,
+) (o session.Outcome, outcome inbox.Outcome, err error) {
 	if owed != nil {
 		o = *owed
 	} else {
 		o = session.LastOutcome(s.opt.StateDir, cfg.Name)
 	}
 	wire := func() error { _, err := s.opt.Prepare(cfg); return err }
-	return o, errors.Join(claim.Furnish(cfg, wire), s.recover(ctx, m, cfg, o, dealing{}))
+	err = claim.Furnish(cfg, wire)
+	outcome, failed := s.recover(ctx, m, cfg, o, how)
+	return o, outcome, errors.Join(err, failed)
 }
 
 // sweepGrace is how long what a dead session has left may take to end.
@@ -166,7 +176,7 @@ func (s *Scheduler) recoverLeft(ctx context.Context, m *member) {
 	if lost {
 		return
 	}
-	o, err := s.recoverLast(ctx, m, cfg, nil)
+	o, _, err := s.recoverLast(ctx, m, cfg, dealing{}, nil)
 	if err == nil {
 		return
 	}

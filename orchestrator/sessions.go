@@ -168,7 +168,7 @@ func (c course) spec(prepared launch.Prepared, env []string) (session.Spec, erro
 	spec, err := t.Spec()
 	if err == nil && f != nil && spec.GoOn == "" {
 		c.log.Warn("it is not known in which conversation an entry was interrupted", "agent", c.m.Name, "entry", f.DeliveryID)
-		err = c.recover(context.Background(), c.m, c.def, session.Outcome{Why: hook.EndAPIFailure, Detail: f.Failure}, dealing{abandon: true})
+		_, err = c.recover(context.Background(), c.m, c.def, session.Outcome{Why: hook.EndAPIFailure, Detail: f.Failure}, dealing{abandon: true})
 	}
 	return spec, err
 }
@@ -245,6 +245,7 @@ func (c course) reported(r session.Report) {
 			c.log.Info("entry done", "agent", c.m.Name, "done", c.m.Done())
 			c.fleet.hasDone(c.m, now)
 		}
+		c.m.cancels(cancelled{})
 		c.opt.Step(fmt.Sprintf("%s: %s, %d done", c.m.Name, r.Phase, c.m.Done()))
 	})
 }
@@ -252,10 +253,10 @@ func (c course) reported(r session.Report) {
 // ended deals with what a session has left, and tells the agent of its end.
 func (c course) ended(b launched, o session.Outcome) {
 	c.mu.Lock()
-	how := dealing{poison: c.m.Poisonous(o, time.Now())}
+	how := dealing{poison: c.m.Poisonous(o, time.Now()), cancel: c.m.Cancels()}
 	c.mu.Unlock()
 	how.abandon = c.conversed(b.spec, o)
-	err := c.recover(context.Background(), c.m, c.def, o, how)
+	outcome, err := c.recover(context.Background(), c.m, c.def, o, how)
 	c.learn(o)
 	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
 	end := agent.End{
@@ -270,6 +271,7 @@ func (c course) ended(b launched, o session.Outcome) {
 		c.m.live = nil
 		end.Parks = c.judged(o, now)
 		c.m.Ended(end, now, agent.Roll())
+		c.m.cancels(cancelled{outcome, err})
 	})
 }
 

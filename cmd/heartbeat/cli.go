@@ -37,6 +37,8 @@ type cli struct {
 	Run        runCmd        `cmd:"" group:"fleet" help:"Run the fleet: fire triggers, start a session wherever work is queued."`
 	Pause      pauseCmd      `cmd:"" group:"fleet" help:"Hold agents: nothing new is started for them."`
 	Resume     resumeCmd     `cmd:"" group:"fleet" help:"Let held agents continue."`
+	Restart    restartCmd    `cmd:"" group:"fleet" help:"End sessions after their turns, for new ones."`
+	Cancel     cancelCmd     `cmd:"" group:"fleet" help:"End the turn that an agent is in, and give its prompt up."`
 	Trigger    triggerCmd    `cmd:"" group:"fleet" help:"Fire an agent's trigger now."`
 	Stop       stopCmd       `cmd:"" group:"fleet" help:"End the running scheduler and wait for its end."`
 	Reload     reloadCmd     `cmd:"" group:"fleet" help:"Make the running scheduler load the fleet's file again."`

@@ -95,5 +95,5 @@ var elsewhere = map[string]string{
 	"down": "heartbeat stop", "quit": "heartbeat stop",
 	"outbox": "heartbeat replies", "reply": "heartbeat replies", "queue": "heartbeat inbox", "log": "heartbeat logs", "tail": "heartbeat logs -f",
 	"exec": "heartbeat attach AGENT", "enter": "heartbeat attach AGENT", "plan": "heartbeat diff", "check": "heartbeat doctor, or heartbeat validate for the file",
-	"config": "heartbeat validate", "unpause": "heartbeat resume AGENT", "kill": "heartbeat pause AGENT", "fire": "heartbeat trigger AGENT", "watch": "heartbeat status --watch",
+	"config": "heartbeat validate", "unpause": "heartbeat resume AGENT", "kill": "heartbeat cancel AGENT", "abort": "heartbeat cancel AGENT", "interrupt": "heartbeat cancel AGENT", "fire": "heartbeat trigger AGENT", "watch": "heartbeat status --watch",
 }

@@ -111,6 +111,7 @@ const (
 	Torn        Reason = "torn"        // a fragment of a JSON line
 	TooLarge    Reason = "too-large"   // over max-entry; filed by reference, or with its beginning
 	Dropped     Reason = "dropped"     // a person dropped it from the queue
+	Cancelled   Reason = "cancelled"   // a person had its turn ended
 )
 
 // Outcomes that callers act on.
@@ -173,6 +174,8 @@ type InFlight struct {
 	// Failure is the kind of API failure that ended its turn. It is removed when a
 	// session demonstrably continues the entry.
 	Failure string `json:"failure,omitempty"`
+	// Cancel is set once a person has cancelled it.
+	Cancel Cancel `json:"cancel,omitempty"`
 }
 
 // Repeat reports whether a session may have worked on an earlier attempt: then this
@@ -299,8 +302,38 @@ type Interruption struct {
 	// Poison says that the entry has used all its chances: it is filed, unless its
 	// policy decides otherwise.
 	Poison bool
+	// Cancel, when not nil, is what a person has asked for whose wish could not be
+	// recorded (Held.Cancel).
+	Cancel *Cancellation
 	Now    time.Time
 }
+
+// Cancellation is a person's wish that an entry in flight is not worked on any
+// more.
+type Cancellation struct {
+	// Delivery is its delivery id; any other entry is left alone.
+	Delivery string `json:"delivery"`
+	// Again has it queued once more, at the end of the queue and as if it were new.
+	Again bool `json:"again,omitempty"`
+}
+
+// mark is the word for it in an entry's record.
+func (c Cancellation) mark() Cancel {
+	if c.Again {
+		return CancelAgain
+	}
+	return CancelForGood
+}
+
+// Cancel is what a person wants of an entry in flight once its session is gone;
+// "" for nothing.
+type Cancel string
+
+// A cancelled entry becomes a dead letter, or is queued again as if it were new.
+const (
+	CancelForGood Cancel = "for-good"
+	CancelAgain   Cancel = "again"
+)
 
 // Outcome says what Recover did. The list is closed.
 type Outcome string
@@ -312,13 +345,15 @@ const (
 	Requeued           Outcome = "requeued"             // it is first in the queue again
 	DeadLettered       Outcome = "dead-lettered"
 	DroppedOrphan      Outcome = "dropped"
-	Kept               Outcome = "kept"     // it stays in flight, for a session that goes on with it
-	Repaired           Outcome = "repaired" // a corrupt file was set aside and rebuilt
+	Kept               Outcome = "kept"         // it stays in flight, for a session that goes on with it
+	Repaired           Outcome = "repaired"     // a corrupt file was set aside and rebuilt
+	CancelledOrphan    Outcome = "cancelled"    // a person has cancelled it: a dead letter
+	QueuedAgain        Outcome = "queued-again" // the same, and it stands at the end of the queue
 )
 
 // Outcomes returns all outcomes.
 func Outcomes() []Outcome {
-	return []Outcome{NothingToRecover, StaleOrphanDeleted, Requeued, DeadLettered, DroppedOrphan, Kept, Repaired}
+	return []Outcome{NothingToRecover, StaleOrphanDeleted, Requeued, DeadLettered, DroppedOrphan, Kept, Repaired, CancelledOrphan, QueuedAgain}
 }
 
 // Depth is how much is queued after the entry in flight.

@@ -123,6 +123,20 @@ func (h *Held) Fail(kind string) (*InFlight, error) {
 	})
 }
 
+// Cancel records that a person does not want the entry in flight to be worked on
+// any more: Recover carries it out when the session is gone, unless the entry is
+// done by then. The error matches ErrNothingInFlight where that entry is not in
+// flight any more.
+func (h *Held) Cancel(c Cancellation) (*InFlight, error) {
+	return h.alter("cancel", func(f *flight) error {
+		if f.DeliveryID != c.Delivery {
+			return ErrNothingInFlight
+		}
+		f.Cancel = c.mark()
+		return nil
+	})
+}
+
 // Rebind gives the entry in flight, whose turn a failure ended, to another session,
 // which continues its conversation. Its state and attempt stay the same; GoesOn
 // records that the session demonstrably continues it.

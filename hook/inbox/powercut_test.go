@@ -117,6 +117,7 @@ func (d *disk) cuts() []map[string]string {
 type story struct {
 	synced       bool // an offer has synced the inbox
 	started, ack []string
+	cancelled    []string        // for good
 	seen, gone   map[string]bool // :: prompt → a session may have got it; a person took it away
 	halted       string          // what the service has interrupted, until a session goes on with it
 }
@@ -135,6 +136,9 @@ var protocols = map[string]string{
 	"other inode, later":     "offer take ack offer take ack offer take recover move look look move offer take recover offer",
 	"other inode, in flight": "offer take move take start recover move offer move ack move look offer",
 	"edited":                 "offer take ack offer take recover edit look look offer take recover look offer",
+	"cancelled":              "offer take start cancel recover offer cancel recover offer take start ack",
+	"cancelled, killed":      "offer take start cancel ack offer take fail cancel recover offer take recover offer",
+	"cancelled, once more":   "offer take start again recover offer take start ack offer again recover offer",
 	"truncated":              "offer take truncate recover look offer take recover look look offer take ack",
 }
 
@@ -256,6 +260,22 @@ func (now *story) tell(r *rig, d *disk, policy OrphanPolicy, step string) {
 		if _, err := r.GoesOn("P"); err != nil {
 			r.t.Fatal(err)
 		}
+	case "cancel", "again":
+		f, err := r.InFlight()
+		now.halted = ""      // from here on either may be so
+		if step == "again" { // what comes after that is a new entry
+			delete(now.seen, prompt())
+			now.started = slices.DeleteFunc(now.started, func(p string) bool { return p == prompt() })
+		}
+		if err == nil {
+			_, err = r.Cancel(Cancellation{Delivery: f.DeliveryID, Again: step == "again"})
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if step == "cancel" {
+			now.cancelled = append(now.cancelled, prompt())
+		}
 	case "ack":
 		p := prompt()
 		r.ack()
@@ -346,6 +366,9 @@ func check(t *testing.T, policy OrphanPolicy, now story, left map[string]string,
 		}
 		if policy == DeadLetter && slices.Contains(now.started, p) && given[p] > 0 {
 			t.Errorf("given again %q: %s", p, state)
+		}
+		if slices.Contains(now.cancelled, p) && given[p] > 0 {
+			t.Errorf("given again although it was cancelled %q: %s", p, state)
 		}
 		if now.seen[p] && given[p] == 1 {
 			t.Errorf("a repeat of %q came as the first attempt: %s", p, state)

@@ -90,6 +90,12 @@ func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 			return StaleOrphanDeleted, err
 		}
 	}
+	if i.Cancel != nil && i.Cancel.Delivery == f.DeliveryID {
+		f.Cancel = i.Cancel.mark()
+	}
+	if f.Cancel != "" {
+		return h.cancelFlight(v, i.Now)
+	}
 	if f.Failure != "" && i.Passes != nil && i.Passes(f.Failure) {
 		return Kept, nil
 	}
@@ -163,6 +169,20 @@ func (h *Held) bury(v *view, why Reason, now time.Time) error {
 		return err
 	}
 	return h.pass(v)
+}
+
+// cancelFlight files the entry in flight that a person has cancelled and, where
+// that is wanted, queues it again. Interrupted in between it is a dead letter.
+func (h *Held) cancelFlight(v *view, now time.Time) (Outcome, error) {
+	f := v.flight
+	if err := h.bury(v, Cancelled, now); err != nil {
+		return "", err
+	}
+	if f.Cancel != CancelAgain {
+		return CancelledOrphan, nil
+	}
+	_, err := h.RetryDead(f.DeliveryID)
+	return QueuedAgain, err
 }
 
 func ignoreEOF(err error) error {

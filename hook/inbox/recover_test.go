@@ -368,6 +368,95 @@ func TestAnOfferThatFailsIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestACancelledEntryIsGivenUp: whatever the policy and the state say, and
+// whatever the service has done to it; unless it was done before.
+func TestACancelledEntryIsGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{false, true} {
+		for _, state := range []State{Offered, Taken, Started, Background} {
+			for _, policy := range []OrphanPolicy{Retry, DeadLetter, Drop} {
+				t.Run(fmt.Sprint(again, state, policy), func(t *testing.T) {
+					t.Parallel()
+					r := newRig(t).unsynced()
+					r.echo("one\ntwo\n")
+					f := r.offer()
+					r.advance(state)
+					if _, err := r.Fail("overloaded"); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := r.Cancel(Cancellation{Delivery: "another"}); !errors.Is(err, ErrNothingInFlight) {
+						t.Fatalf("another entry: %v", err)
+					}
+					if _, err := r.Cancel(Cancellation{f.DeliveryID, again}); err != nil {
+						t.Fatal(err)
+					}
+					r.reopen()
+					want := CancelledOrphan
+					if again {
+						want = QueuedAgain
+					}
+					got := r.recover(Interruption{Policy: policy, Passes: func(string) bool { return true }})
+					if got != want {
+						t.Fatalf("outcome %s, want %s", got, want)
+					}
+					if f := r.offer(); f.RawLine != "two" {
+						t.Errorf("the next one: %q", f.RawLine)
+					}
+					if _, err := r.Acknowledge(Acknowledgement{}); err != nil {
+						t.Fatal(err)
+					}
+					dead := r.dead()
+					if !again {
+						if len(dead) != 1 || dead[0].Reason != Cancelled || dead[0].DeliveryID != f.DeliveryID {
+							t.Errorf("dead letters: %+v", dead)
+						}
+						return
+					}
+					if f := r.offer(); len(dead) != 0 || f.Prompt() != "one" || f.Attempt != 1 || f.Repeats != 0 || f.Cancel != "" {
+						t.Errorf("queued again: %+v, dead letters %+v", f, dead)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestACancelThatCouldNotBeRecorded: who recovers the entry knows of it; another
+// one is left to its policy.
+func TestACancelThatCouldNotBeRecorded(t *testing.T) {
+	t.Parallel()
+	for _, mine := range []bool{true, false} {
+		r := newRig(t).unsynced()
+		r.echo("one\n")
+		c := &Cancellation{Delivery: r.offer().DeliveryID}
+		want := CancelledOrphan
+		if !mine {
+			c.Delivery, want = "another", Requeued
+		}
+		if got := r.recover(Interruption{Policy: DeadLetter, Cancel: c}); got != want {
+			t.Errorf("%v: %s", mine, got)
+		}
+	}
+}
+
+// TestAnEntryThatWasDoneIsNotCancelled: the session acknowledged it between the
+// wish and its end.
+func TestAnEntryThatWasDoneIsNotCancelled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo("one\n")
+	f := r.offer()
+	if _, err := r.Cancel(Cancellation{Delivery: f.DeliveryID}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Acknowledge(Acknowledgement{Reply: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.recover(Interruption{}); got != NothingToRecover || len(r.dead()) != 0 {
+		t.Errorf("%s, %v", got, r.dead())
+	}
+}
+
 // TestATornDeadLetterIsFiledAgain: the power went while it was written. The
 // beginning of it has the entry's id, so that it passed for the whole record, and
 // the prompt was gone.

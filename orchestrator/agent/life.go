@@ -5,6 +5,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -29,6 +30,8 @@ type life struct {
 	started time.Time
 	last    session.Report
 	leaves  leaving
+	// cancels is what a person has asked for that is not carried out yet, or nil.
+	cancels *inbox.Cancellation
 }
 
 // leaving is how a live session was told to end, the stronger word last.
@@ -148,6 +151,9 @@ func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 	if l.leaves == yields && r.Phase != hook.Waiting && r.Phase != hook.Ending {
 		l.leaves = stays
 	}
+	if c := l.cancels; c != nil && overtakes(r, c) {
+		a.overtaken()
+	}
 	if l.last.Phase == hook.Ending && r.Phase != hook.Ending {
 		l.why = "a turn began after all"
 	}
@@ -251,7 +257,7 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	a.queue.queued, a.queue.folders = e.Queued, e.Folders
 	a.goesOn(e, now)
 	a.turns.follow(hook.Ended, now)
-	a.life.is, a.life.last.Work = None, nil
+	a.life.is, a.life.last.Work, a.life.cancels = None, nil, nil
 	a.done.acknowledged += e.Acknowledged
 	a.past.outcome = &e.Outcome
 	var n next
@@ -331,6 +337,10 @@ func (a *Agent) Recovered(after session.Outcome, f *Failed, now time.Time, roll 
 		return
 	}
 	a.life.is = None
+	if a.life.cancels != nil { // what keeps it from starting stays
+		a.life.cancels, a.queue.stale = nil, true
+		return
+	}
 	if a.past.owed = nil; f != nil && !a.past.unseen {
 		a.past.owed = &after
 		a.Fails(*f, now, roll)

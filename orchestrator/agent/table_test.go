@@ -53,6 +53,10 @@ var (
 			a.blocks(Failed{Text: "x", Fix: "y"}, noon)
 			a.past.blocked.answers = "answers"
 		}},
+		{"halted", func(a *Agent) {
+			a.Fails(Failed{Text: "x"}, noon, 0)
+			a.Interrupted(&hook.Work{DeliveryID: "d"})
+		}},
 	}
 	lives = []situation{
 		{"none", func(*Agent) {}},
@@ -119,6 +123,11 @@ var all = []event{
 	{"Recovered (not)", func(a *Agent) { a.Recovered(session.Outcome{}, &Failed{Text: "x"}, later, 0) }},
 	{"Pause", func(a *Agent) { a.Pause("b", later) }},
 	{"Resume", func(a *Agent) { a.Resume(later) }},
+	{"Restart", func(a *Agent) { a.Restart(false) }},
+	{"Restart (now)", func(a *Agent) { a.Restart(true) }},
+	{"Cancel", func(a *Agent) { a.Cancel("", false) }},
+	{"Cancel (again)", func(a *Agent) { a.Cancel("", true) }},
+	{"Cancel (other)", func(a *Agent) { a.Cancel("another", false) }},
 	{"Remove", func(a *Agent) { a.Remove() }},
 	{"Redefine", func(a *Agent) { a.Redefine(fresh().def) }},
 	{"TakeOver", func(a *Agent) { a.TakeOver() }},
@@ -266,6 +275,8 @@ func TestTransitions(t *testing.T) {
 		"Pause":            "held        held        .           .           .           held        held        .           .           .           .",
 		"Resume":           ".           .           .           .           .           idle        idle        idle        idle        idle        idle",
 		"Redefine":         ".           .           .           .           .           idle        idle        idle        .           idle        idle",
+		"Restart":          ".           .           .           .           .           .           .           .           .           .           .",
+		"Cancel":           ".           .           .           .           .           .           .           .           .           .           .",
 		"Loses":            ".           idle        .           .           .           .           .           .           .           .           .",
 		"Nothing":          ".           idle        .           .           .           .           .           .           .           .           .",
 		"Ring":             ".           .           .           .           .           idle        idle        .           .           .           .",

@@ -134,6 +134,23 @@ func (c *Client) Resume(ctx context.Context, agents ...string) ([]status.AgentSt
 	return states, err
 }
 
+// Restart ends the sessions of agents; none named means all. It returns at once:
+// turns may finish or, with now, they are ended.
+func (c *Client) Restart(ctx context.Context, now bool, agents ...string) ([]status.AgentState, error) {
+	var states []status.AgentState
+	err := c.do(ctx, http.MethodPost, "restart", &request{Agents: agents, Now: now}, &states)
+	return states, err
+}
+
+// Cancel ends the turns that agents are in, and returns when it is known what came
+// of their entries, which takes as long as sessions take to end. entry, when not "",
+// is the only one that is meant.
+func (c *Client) Cancel(ctx context.Context, entry string, again bool, agents ...string) ([]orchestrator.Cancelled, error) {
+	var all []orchestrator.Cancelled
+	err := c.do(ctx, http.MethodPost, "cancel", &request{Agents: agents, Entry: entry, Again: again}, &all)
+	return all, err
+}
+
 // Trigger fires a trigger of an agent, or all of them for "", and returns
 // when that is done, which takes as long as a poll's command does.
 func (c *Client) Trigger(ctx context.Context, agent, trigger string) ([]firing.Fired, error) {
@@ -166,7 +183,7 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 			return err
 		}
 	}
-	if c.Slow != nil && what != "trigger" { // which runs commands
+	if c.Slow != nil && what != "trigger" && what != "cancel" { // which wait for others
 		defer time.AfterFunc(slowAfter, c.Slow).Stop()
 	}
 	begin := time.Now()
@@ -195,7 +212,7 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 // bound ends what is asked for when the scheduler does not answer: at once
 // where it takes a moment only, else when it does not even say that it lives.
 func (c *Client) bound(ctx context.Context, what string) (context.Context, context.CancelFunc) {
-	if what != "trigger" && what != "reload" {
+	if what != "trigger" && what != "reload" && what != "cancel" {
 		return context.WithTimeout(ctx, c.wait)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -24,6 +24,8 @@ type Scheduler interface {
 	SessionOf(pid int) string
 	PauseBy(agent string, agents ...string) ([]status.AgentState, error)
 	Resume(agents ...string) ([]status.AgentState, error)
+	Restart(now bool, agents ...string) ([]status.AgentState, error)
+	Cancel(ctx context.Context, only string, again bool, agents ...string) ([]orchestrator.Cancelled, error)
 	Trigger(ctx context.Context, agent string, triggers ...string) ([]firing.Fired, error)
 	// Stop asks the run to end: turns may finish within shutdown-grace or, with
 	// now, no longer. It returns at once.
@@ -37,6 +39,8 @@ type request struct {
 	Agents  []string `json:"agents,omitempty"` // none: all
 	Trigger string   `json:"trigger,omitempty"`
 	Now     bool     `json:"now,omitempty"`
+	Entry   string   `json:"entry,omitempty"` // the one that is meant; "": whichever
+	Again   bool     `json:"again,omitempty"`
 }
 
 // problem is the answer to what went wrong.

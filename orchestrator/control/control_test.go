@@ -43,6 +43,16 @@ func (f *fleet) Resume(agents ...string) ([]status.AgentState, error) {
 	return f.Snapshot(), nil
 }
 
+func (f *fleet) Restart(now bool, agents ...string) ([]status.AgentState, error) {
+	f.asked = append(f.asked, fmt.Sprintf("restart %t %s", now, strings.Join(agents, ",")))
+	return f.Snapshot(), nil
+}
+
+func (f *fleet) Cancel(_ context.Context, only string, again bool, agents ...string) ([]orchestrator.Cancelled, error) {
+	f.asked = append(f.asked, fmt.Sprintf("cancel %s %t %s", only, again, strings.Join(agents, ",")))
+	return []orchestrator.Cancelled{{Agent: "a", Outcome: orchestrator.CancelDead}}, nil
+}
+
 func (f *fleet) Trigger(_ context.Context, agent string, triggers ...string) ([]firing.Fired, error) {
 	f.asked = append(f.asked, "trigger "+agent+" "+strings.Join(triggers, ","))
 	return []firing.Fired{{Trigger: "cron-1", Prompts: 1, Queued: 1}}, nil
@@ -126,6 +136,14 @@ func TestAsk(t *testing.T) {
 	if plan, err := c.Reload(t.Context()); err != nil || !slices.Equal(plan.Added, []string{"b"}) {
 		t.Errorf("Reload = %+v, %v", plan, err)
 	}
+	states, errRestart := c.Restart(t.Context(), true, "a")
+	cancelled, errCancel := c.Cancel(t.Context(), "x", true, "a")
+	if err := errors.Join(errRestart, errCancel); err != nil || len(states) != 1 || len(cancelled) != 1 || cancelled[0].Outcome != orchestrator.CancelDead {
+		t.Errorf("restarted %+v, cancelled %+v, %v", states, cancelled, err)
+	}
+	if _, err := c.Cancel(t.Context(), "", false); err == nil {
+		t.Error("all agents' turns were cancelled")
+	}
 	_, err = c.Pause(t.Context(), "nobody")
 	var refused *Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Message, `cannot find agent "nobody"`) || refused.Hint() == "" {
@@ -135,7 +153,7 @@ func TestAsk(t *testing.T) {
 	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after the end: %v, want ErrNotRunning", err)
 	}
-	want := []string{"pause a,b", "resume ", "trigger a cron-1", "reload", "pause nobody"}
+	want := []string{"pause a,b", "resume ", "trigger a cron-1", "reload", "restart true a", "cancel x true a", "pause nobody"}
 	if !slices.Equal(f.asked, want) {
 		t.Errorf("asked %q, want %q", f.asked, want)
 	}

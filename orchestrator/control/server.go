@@ -150,13 +150,19 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 	})
 	mux.HandleFunc("POST /v1/pause", act(func(ctx context.Context, q request) (any, error) { return s.PauseBy(asker(ctx, s), q.Agents...) }))
 	mux.HandleFunc("POST /v1/resume", act(func(_ context.Context, q request) (any, error) { return s.Resume(q.Agents...) }))
-	mux.HandleFunc("POST /v1/stop", act(func(ctx context.Context, q request) (any, error) {
-		if agent := asker(ctx, s); agent != "" {
-			return nil, fmt.Errorf("cannot stop the scheduler: a session of agent %q asks, and only a person may", agent)
-		}
+	mux.HandleFunc("POST /v1/stop", act(byPerson(s, "stop the scheduler", func(_ context.Context, q request) (any, error) {
 		s.Stop(q.Now)
 		return run, nil
-	}))
+	})))
+	mux.HandleFunc("POST /v1/restart", act(byPerson(s, "restart a session", func(_ context.Context, q request) (any, error) {
+		return s.Restart(q.Now, q.Agents...)
+	})))
+	mux.HandleFunc("POST /v1/cancel", act(byPerson(s, "cancel a turn", func(ctx context.Context, q request) (any, error) {
+		if len(q.Agents) == 0 {
+			return nil, errors.New("cannot cancel a turn: name the agent")
+		}
+		return s.Cancel(ctx, q.Entry, q.Again, q.Agents...)
+	})))
 	mux.HandleFunc("POST /v1/reload", act(func(context.Context, request) (any, error) { return s.Reload() }))
 	mux.HandleFunc("POST /v1/trigger", act(func(ctx context.Context, q request) (any, error) {
 		if len(q.Agents) != 1 {
@@ -169,6 +175,16 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 		return s.Trigger(ctx, q.Agents[0], triggers...)
 	}))
 	return mux
+}
+
+// byPerson refuses to an agent's session what only a person may ask for.
+func byPerson(s Scheduler, what string, do func(context.Context, request) (any, error)) func(context.Context, request) (any, error) {
+	return func(ctx context.Context, q request) (any, error) {
+		if agent := asker(ctx, s); agent != "" {
+			return nil, fmt.Errorf("cannot %s: a session of agent %q asks, and only a person may", what, agent)
+		}
+		return do(ctx, q)
+	}
 }
 
 // asker returns the agent whose session asks, as the kernel knows the process at

@@ -58,6 +58,8 @@ const (
 	Swept          Kind = "swept"        // processes of a dead session were ended
 	Paused         Kind = "paused"
 	Resumed        Kind = "resumed"
+	Restarted      Kind = "restarted" // a person had the session end, for another one
+	Cancelled      Kind = "cancelled" // a person had the turn end
 	Reloaded       Kind = "reloaded"
 	ReloadFailed   Kind = "reload-failed"
 	Added          Kind = "added"

@@ -90,7 +90,7 @@ func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
 			if err != nil {
 				return err
 			}
-			if d.ID == id {
+			if d.ID == id && (d.Reason != inbox.Cancelled || !queuedAgain(ctx, q, id)) {
 				return &GivenUpError{Agent: agent, Entry: d}
 			}
 		}
@@ -108,6 +108,17 @@ func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// queuedAgain reports whether a cancelled entry is queued once more, for which it is
+// a dead letter for a moment.
+func queuedAgain(ctx context.Context, q *inbox.Queue, id string) bool {
+	select {
+	case <-ctx.Done():
+	case <-time.After(deadLook):
+	}
+	held, err := q.Holds(id)
+	return held && err == nil
 }
 
 // gone leaves an entry that has a reply to who reads the outbox.

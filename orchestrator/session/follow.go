@@ -76,7 +76,10 @@ func (s *shim) follow(ctx context.Context) ending {
 			if !alive {
 				return ending{why: hook.EndShutdown, detail: "the scheduler is gone"}
 			}
-			if o.Stop {
+			if o.Cancel != nil && !s.cancels(ctx, o) {
+				continue
+			}
+			if o.Stop || o.Cancel != nil {
 				return ending{why: o.finishes(), detail: o.Finish}
 			}
 			if o.Finish != "" {

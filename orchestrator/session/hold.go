@@ -103,6 +103,39 @@ func (s *shim) acknowledge(session *hook.Session) error {
 	return err
 }
 
+// cancels keeps a person's wish with the session's entry in flight, and has no
+// hook hand over another one. It is false when that entry is done already. Where
+// the wish cannot be kept, who recovers the entry knows of it, too.
+func (s *shim) cancels(ctx context.Context, o Order) bool {
+	err := s.hold(ctx, func(session *hook.Session) error {
+		f, err := s.own(session)
+		if err != nil {
+			return err
+		}
+		switch {
+		case f != nil || o.Cancel.Delivery != "":
+			_, err = session.Cancel(*o.Cancel)
+		case session.Record.Phase == hook.Waiting:
+			err = inbox.ErrNothingInFlight
+		}
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		session.Record.End(o.finishes(), o.Finish, now)
+		session.Record.Ruling.Final = true
+		session.Record.Enter(hook.Ending, now)
+		return nil
+	})
+	if errors.Is(err, inbox.ErrNothingInFlight) {
+		return false
+	}
+	if err != nil {
+		s.failed.about("cannot record what was cancelled", err, time.Now())
+	}
+	return true
+}
+
 // abandon acknowledges the entry whose background tasks did not end in time.
 func (s *shim) abandon(ctx context.Context) {
 	if s.adrift {

@@ -18,6 +18,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/client"
+	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
 )
 
@@ -167,6 +168,9 @@ type Order struct {
 	// and to end after the turn that it is in, or at once when it is in none.
 	// With Stop it is why the session ends now.
 	Finish string `json:"finish,omitempty"`
+	// Cancel ends the session as Stop does, unless its entry in flight is another
+	// one: then that was done, and the session goes on.
+	Cancel *inbox.Cancellation `json:"cancel,omitempty"`
 	// HandBack says that the person who has typed is done.
 	HandBack bool `json:"hand_back,omitempty"`
 	// Shutdown says that it is the scheduler itself that ends.

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heartbeat/hook"
+)
+
+// stuck is a model that never answers a prompt with "stuck" in it.
+const stuck = `"rules": [{"match": "stuck", "steps": [{"tool": "Bash", "command": "true"}, {"hang": true}]}]`
+
+// inTurn waits for a turn that has called a tool.
+func (f *fleet) inTurn(prompt string) {
+	f.t.Helper()
+	until(f.t, "a tool was called for "+prompt, func() bool {
+		flight := f.inFlight()
+		return strings.Contains(flight, prompt) && strings.Contains(flight, `"state":"started"`)
+	})
+}
+
+// inFlight is the record of the entry in flight, or "".
+func (f *fleet) inFlight() string {
+	data, err := os.ReadFile(filepath.Join(f.dir, "agents/triage/.heartbeat/.in-flight"))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// runs waits until the scheduler answers.
+func (f *fleet) runs() {
+	f.t.Helper()
+	until(f.t, "it runs", func() bool { return f.run("status", "-o", "json").status == exitOK && f.fleet().Scheduler.PID > 0 })
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{`+stuck+`}`, "mode: persist")
+	f.ok("send", "triage", "--id", "one", "stuck, the first")
+	f.ok("send", "triage", "behind it")
+	f.inTurn("stuck, the first")
+	if o := f.run("cancel", "triage", "--entry", "two"); o.status != exitError || !strings.Contains(o.stderr, `cannot cancel the turn of agent "triage": entry two is not in flight`) {
+		t.Errorf("another entry: %+v", o)
+	}
+	out := f.ok("cancel", "triage", "--entry", "one")
+	if !strings.HasPrefix(out, "triage: cancelled; heartbeat dead-letter retry ") {
+		t.Errorf("cancel: %s", out)
+	}
+	if dead := f.ok("dead-letter", "triage"); !strings.Contains(dead, "one") || !strings.Contains(dead, "cancelled") {
+		t.Errorf("dead letters:\n%s", dead)
+	}
+	f.is("the one behind it is done", func(r *hook.Record) bool { return r.Acknowledged == 1 && r.Phase == hook.Waiting })
+	if got := f.ends(); len(got) != 1 || got[0] != "finished (cancelled by a person)" {
+		t.Errorf("sessions ended by %q", got)
+	}
+	if o := f.run("cancel", "triage"); o.status != exitError || o.stdout != "" || !strings.Contains(o.stderr, "no turn runs: its session waits for work") {
+		t.Errorf("between turns: %+v", o)
+	}
+
+	// What is cancelled and queued again comes behind what is queued.
+	f.put("script.json", `{"rules": [{"match": "stuck", "times": 1, "once-file": "`+f.dir+`/once", "steps": [{"tool": "Bash", "command": "true"}, {"hang": true}]}]}`)
+	f.ok("restart", "triage")
+	f.is("another session", func(r *hook.Record) bool { return r.Phase == hook.Ended })
+	f.ok("send", "triage", "stuck, once more")
+	f.ok("send", "triage", "the last")
+	f.inTurn("stuck, once more")
+	if out := f.ok("cancel", "triage", "--retry"); out != "triage: cancelled; the prompt stands at the end of its queue again\n" {
+		t.Errorf("cancel --retry: %s", out)
+	}
+	f.is("both are done", func(r *hook.Record) bool { return r.Acknowledged == 2 && r.Phase == hook.Waiting })
+	last, more := strings.Index(f.outbox(), "done: the last"), strings.Index(f.outbox(), "done: stuck, once more")
+	if last < 0 || more < last || strings.Contains(f.ok("dead-letter", "triage"), "once more") {
+		t.Errorf("the outbox:\n%s", f.outbox())
+	}
+	events := f.ok("events", "triage")
+	for _, want := range []string{"cancelled", "restarted", "recovered", "queued-again"} {
+		if !strings.Contains(events, want) {
+			t.Errorf("events lack %q:\n%s", want, events)
+		}
+	}
+	var r struct {
+		Agents []struct{ Agent, Outcome, Why string }
+	}
+	o := f.run("cancel", "triage", "-o", "json")
+	if envelopeOf(t, o); o.status != exitError || !strings.Contains(o.stdout, `"outcome":"nothing"`) {
+		t.Errorf("with JSON: %+v, %+v", o, r)
+	}
+}
+
+// TestCancelOfAClientThatDoesNotGo: it hears no signal, and is killed after
+// end-grace with what it has started.
+func TestCancelOfAClientThatDoesNotGo(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{"ignore-signals": ["TERM", "HUP", "INT"], `+stuck+`}`, "end-grace: 500ms")
+	f.ok("send", "triage", "stuck for ever")
+	f.inTurn("stuck")
+	f.ok("cancel", "triage")
+	if dead := f.ok("dead-letter", "triage"); !strings.Contains(dead, "cancelled") {
+		t.Errorf("dead letters:\n%s", dead)
+	}
+}
+
+// TestAWishToCancelOutlivesItsScheduler: the shim has kept it with the entry; the
+// next run does not give the prompt again.
+func TestAWishToCancelOutlivesItsScheduler(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{"ignore-signals": ["TERM", "HUP", "INT"], `+stuck+`}`, "end-grace: 3s", "on-orphan: retry")
+	f.ok("send", "triage", "stuck for ever")
+	f.inTurn("stuck")
+	cancel := f.command("cancel", "triage")
+	if err := cancel.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the wish is kept", func() bool { return strings.Contains(f.inFlight(), `"cancel"`) })
+	if err := f.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-f.done
+	_ = cancel.Wait() // its scheduler has gone
+	f.start()
+	until(t, "it is a dead letter", func() bool { return strings.Contains(f.run("dead-letter", "triage").stdout, "cancelled") })
+	if inbox := f.ok("inbox", "triage"); strings.Contains(inbox, "stuck") {
+		t.Errorf("given again:\n%s", inbox)
+	}
+}
+
+// TestCancelWhileAPersonTypes: the act of a person, so it is carried out; who has
+// joined is told why the session ends.
+func TestCancelWhileAPersonTypes(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{`+stuck+`}`)
+	f.ok("send", "triage", "stuck for ever")
+	f.inTurn("stuck")
+	child, out := f.sit("attach", "triage")
+	f.is("somebody is there", func(r *hook.Record) bool { return r.Attached == 1 })
+	press(t, child, "wait")
+	f.is("and types", func(r *hook.Record) bool { return !r.TypedAt.IsZero() })
+	f.ok("cancel", "triage")
+	if code := exited(t, child); code != 0 || !strings.Contains(out.String(), "cancelled by a person") {
+		t.Errorf("status %d: %q", code, out.String())
+	}
+}
+
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{"rules": [{"match": "slow", "steps": [{"delay": "2s"}, {"reply": "done: slow"}]}, {"match": "stuck", "steps": [{"tool": "Bash", "command": "true"}, {"hang": true}]}]}`, "mode: persist")
+	f.runs()
+	if out := f.ok("restart", "triage"); out != "triage: it has no session; the next prompt starts one\n" {
+		t.Errorf("without a session: %s", out)
+	}
+	f.ok("send", "triage", "slow")
+	first := f.is("a turn", func(r *hook.Record) bool { return r.Phase == hook.Turn })
+	f.ok("send", "triage", "behind it")
+	if out := f.ok("restart", "triage"); out != "triage: its session ends after its turn; queued prompts start another one\n" {
+		t.Errorf("in a turn: %s", out)
+	}
+	second := f.is("the turn was finished, and another session goes on", func(r *hook.Record) bool {
+		return r.Session != first.Session && r.Acknowledged == 1 && r.Phase == hook.Waiting
+	})
+	if !strings.Contains(f.outbox(), "done: slow") || !strings.Contains(f.outbox(), "done: behind it") {
+		t.Errorf("the outbox:\n%s", f.outbox())
+	}
+	f.ok("send", "triage", "stuck")
+	f.inTurn("stuck")
+	if out := f.ok("restart", "--all", "--now"); out != "triage: its session ends now; queued prompts start another one\n" {
+		t.Errorf("at once: %s", out)
+	}
+	until(t, "its prompt goes by on-orphan", func() bool { return strings.Contains(f.run("dead-letter", "triage").stdout, "interrupted") })
+	f.ok("pause", "triage")
+	until(t, "it is held", func() bool { return f.agent("triage").State == "held" })
+	if out := f.ok("restart", "triage"); !strings.Contains(out, "triage: it has no session: it is held (paused by a person); heartbeat resume triage") {
+		t.Errorf("of a paused agent: %s", out)
+	}
+	if got := f.ends(); len(got) != 2 || got[0] != "finished (restarted by a person)" || got[1] != got[0] || second.Session == "" {
+		t.Errorf("sessions ended by %q", got)
+	}
+}
+
+func TestActsWithoutAScheduler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	for _, tt := range []struct {
+		args   []string
+		status int
+		stderr string
+	}{
+		{[]string{"restart", "triage"}, exitNotRunning, "hint: heartbeat run starts it"},
+		{[]string{"cancel", "triage"}, exitNotRunning, "hint: heartbeat recover triage --on-orphan deadletter gives up what is in flight; heartbeat inbox drop ID takes out what is queued"},
+		{[]string{"restart"}, exitUsage, "name agents or --all"},
+		{[]string{"cancel"}, exitUsage, "expected \"<agents>"},
+		{[]string{"cancel", "traige"}, exitError, "did you mean triage?"},
+	} {
+		if o := w.run(tt.args...); o.status != tt.status || o.stdout != "" || !strings.Contains(o.stderr, tt.stderr) {
+			t.Errorf("%q: %+v", tt.args, o)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+
+	"heartbeat/orchestrator/status"
+)
+
+type restartCmd struct {
+	chosen
+	Now bool `help:"Do not let turns finish; on-orphan decides about the prompts in flight."`
+}
+
+// Help implements kong's HelpProvider.
+func (restartCmd) Help() string {
+	return `Ends the live sessions of agents after their turns, and returns at once. If prompts
+are queued, new sessions start as soon as the old ones have ended; else the next
+prompt starts one. With --now turns are ended; the prompts in flight are treated as
+after any interruption. An agent without a session is left as it is. Who has joined
+a session is told why it ends.
+
+The scheduler itself goes on; "heartbeat reload" loads a changed file.
+
+Examples:
+
+    heartbeat restart triage
+    heartbeat restart triage --now
+    heartbeat restart --all`
+}
+
+// restarted is what agents do after a restart.
+type restarted struct {
+	Now    bool                `json:"now"`
+	Agents []status.AgentState `json:"agents"`
+	ours   string
+}
+
+func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
+	f, client, err := a.running()
+	if err != nil {
+		return nil, err
+	}
+	names, err := c.names("restart", f)
+	if err != nil {
+		return nil, err
+	}
+	states, err := client.Restart(ctx, c.Now, names...)
+	if err != nil {
+		return nil, controlFailure(err)
+	}
+	return restarted{c.Now, states, a.ours()}, nil
+}
+
+func (r restarted) text(p *page) {
+	for _, a := range r.Agents {
+		switch a.State {
+		case status.Running, status.Ending:
+			when := "after its turn"
+			if r.Now || a.State == status.Ending {
+				when = "now"
+			}
+			p.printf("%s: its session ends %s; queued prompts start another one\n", a.Agent, when)
+		case status.Starting:
+			p.printf("%s: its session is only just starting\n", a.Agent)
+		case status.Held, status.BackingOff, status.Parked:
+			p.printf("%s: it has no session: it is %s (%s); %s resume %s\n", a.Agent, string(a.State), a.Reason, r.ours, a.Agent)
+		default:
+			p.printf("%s: it has no session; the next prompt starts one\n", a.Agent)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"heartbeat/hook"
+	"heartbeat/hook/foreign"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/session"
+)
+
+// What a person does to a live session.
+
+// Why sessions end that a person has ended.
+const (
+	FinishRestarted = "restarted by a person"
+	FinishCancelled = "cancelled by a person"
+)
+
+// Restart ends the live session after its turn or, with now, at once: work that is
+// left starts another one. It returns false where there is none.
+func (a *Agent) Restart(now bool) bool {
+	if a.life.is != Live {
+		return false
+	}
+	a.note(journal.Event{Kind: journal.Restarted, Reason: "by a person", Session: a.life.session})
+	a.Finish(FinishRestarted)
+	if now {
+		a.order(session.Order{Stop: true, Finish: FinishRestarted})
+	}
+	return true
+}
+
+// Cancel ends the turn that runs, and has its entry given up or, with again, queued
+// once more. Where only is not "", it has to be the id or the delivery id of that
+// entry. What comes of it is known when Cancels returns nil. With nothing to cancel
+// it returns why.
+func (a *Agent) Cancel(only string, again bool) (why string) {
+	work, why := a.cancellable()
+	if why != "" {
+		return why
+	}
+	if only != "" && (work == nil || only != work.ID && only != work.DeliveryID) {
+		return "entry " + only + " is not in flight"
+	}
+	c := &inbox.Cancellation{Again: again}
+	if work != nil {
+		c.Delivery = work.DeliveryID
+	}
+	a.note(journal.Event{Kind: journal.Cancelled, Reason: "by a person", Detail: entryText(c), Session: a.life.session})
+	a.life.cancels = c
+	if a.life.is == None {
+		a.life.is = Recovering
+		return ""
+	}
+	a.order(session.Order{Cancel: c, Finish: FinishCancelled})
+	return ""
+}
+
+// cancellable is the entry in flight, nil in a turn without one; or why there is
+// nothing to cancel.
+func (a *Agent) cancellable() (work *hook.Work, why string) {
+	switch l := a.life; {
+	case l.is == Starting:
+		return nil, "its session is only just starting"
+	case l.is == Recovering:
+		return nil, "what its last session had in flight is being recovered"
+	case l.is == Live && l.last.Work == nil && l.last.Phase == hook.Waiting:
+		return nil, "no turn runs: its session waits for work"
+	case l.is == Live:
+		return l.last.Work, ""
+	case a.Owes():
+		return nil, "what its last session had in flight could not be recovered yet"
+	case a.past.halted == nil:
+		return nil, "it has no session, and nothing is in flight"
+	case a.place.is != Ours:
+		return nil, "its directory is not the one that was locked"
+	}
+	return a.past.halted, ""
+}
+
+// Cancels is what a person has asked for that is not carried out yet, or nil.
+func (a *Agent) Cancels() *inbox.Cancellation { return a.life.cancels }
+
+// overtakes reports whether a session has gone past what is to be cancelled.
+func overtakes(r session.Report, c *inbox.Cancellation) bool {
+	if c.Delivery == "" {
+		return r.Work != nil || r.Phase == hook.Waiting
+	}
+	return r.Work == nil || r.Work.DeliveryID != c.Delivery
+}
+
+// overtaken forgets what is to be cancelled: it was done by then.
+func (a *Agent) overtaken() {
+	c := a.life.cancels
+	a.note(journal.Event{Kind: journal.Cancelled, Reason: "too late: it had finished", Detail: entryText(c), Session: a.life.session})
+	a.life.cancels = nil
+}
+
+func entryText(c *inbox.Cancellation) foreign.Text {
+	if c.Delivery == "" {
+		return "a turn without an entry"
+	}
+	return foreign.Text("entry " + c.Delivery)
+}
