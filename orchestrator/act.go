@@ -6,14 +6,15 @@ import (
 
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/status"
 )
 
 // Restart ends the live sessions of agents, all of them when none is named: after
 // their turns or, with now, at once, and then what was in flight is recovered by
 // on-orphan. Work that is left starts other sessions. It returns what the agents are
 // doing now.
-func (s *Scheduler) Restart(now bool, names ...string) ([]AgentState, error) {
-	var states []AgentState
+func (s *Scheduler) Restart(now bool, names ...string) ([]status.AgentState, error) {
+	var states []status.AgentState
 	var err error
 	s.happened(nil, func(time.Time) {
 		var all []*member
