@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
@@ -217,6 +218,7 @@ func TestAFullDisk(t *testing.T) {
 	l.fill()
 	l.launch()
 	l.step(0, true)
+	full := time.Now()
 	ballast, err := os.Create(filepath.Join(dir, "ballast"))
 	if err != nil {
 		t.Fatal(err)
@@ -226,16 +228,14 @@ func TestAFullDisk(t *testing.T) {
 	}
 	ballast.Close()
 	l.step(0, true) // it cannot acknowledge the first
-	if len(l.given) != 1 || !strings.Contains(l.last, "no space") {
-		t.Errorf("on the full disk: %v, %s", l.given, l.last)
+	if c := l.record.Count(); c.Given != 1 || c.Repeats > 0 || !strings.Contains(l.last, "no space") {
+		t.Errorf("on the full disk: %+v, %s", c, l.last)
 	}
 	if err := os.Remove(ballast.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	l.kills = 1 // the turn that ended without an acknowledgement
+	l.interrupted(full, "a turn ends without an acknowledgement")
 	l.wake()
 	l.drain()
-	if faults := l.verdict(); len(faults) > 0 {
-		t.Errorf("%s%s", strings.Join(faults, "\n"), l.files())
-	}
+	l.check("with room again")
 }

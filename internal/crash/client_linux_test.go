@@ -4,12 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +16,7 @@ import (
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
+	"heartbeat/internal/promise"
 )
 
 // form is how the hook is installed.
@@ -175,9 +173,6 @@ func (l *lab) run(p stepper.Program, n int) stepper.Outcome {
 		l.t.Fatal(err)
 	}
 	l.lastKilled = o.Killed
-	if o.Killed {
-		l.kills++
-	}
 	return o
 }
 
@@ -201,6 +196,7 @@ func (l *lab) step(n int, survives bool) stepper.Outcome {
 	l.t.Helper()
 	event := l.pending[0]
 	l.pending = l.pending[1:]
+	began := time.Now()
 	o := l.run(l.command(event), n)
 	l.last = fmt.Sprintf("%s: status %d, stdout %q, stderr %q", event, o.Status, o.Stdout, o.Stderr)
 	switch event {
@@ -210,7 +206,7 @@ func (l *lab) step(n int, survives bool) stepper.Outcome {
 		}
 	case "PreToolUse":
 		if !o.Killed && l.working != "" {
-			l.started[l.working] = true
+			l.note(promise.Fact{Kind: promise.ToolRan, Session: l.name()})
 		}
 	case "Stop":
 		l.stopped(o)
@@ -219,12 +215,15 @@ func (l *lab) step(n int, survives bool) stepper.Outcome {
 			l.fault("%s", l.last)
 		}
 	}
+	if o.Killed {
+		l.interrupted(began, "a hook is killed")
+	}
 	return o
 }
 
 // submit is when the model gets the prompt that was typed or passed.
 func (l *lab) submit() {
-	l.note(l.kickoff)
+	l.transcribe(l.kickoff)
 	l.working = ""
 	if l.carried != "" {
 		l.working = l.hand(l.carried)
@@ -243,7 +242,7 @@ func (l *lab) stopped(o stepper.Outcome) {
 		return
 	case o.Status == 2:
 		text = o.Stderr
-		l.note("Stop hook feedback:\n[heartbeat-stop]: " + text)
+		l.transcribe("Stop hook feedback:\n[heartbeat-stop]: " + text)
 	case o.Status == 0 && strings.HasPrefix(o.Stdout, "{"):
 		var block struct{ Decision, Reason string }
 		if err := json.Unmarshal([]byte(o.Stdout), &block); err != nil || block.Decision != "block" {
@@ -251,7 +250,7 @@ func (l *lab) stopped(o stepper.Outcome) {
 			return
 		}
 		text = block.Reason
-		l.note("Stop hook feedback:\n" + text)
+		l.transcribe("Stop hook feedback:\n" + text)
 	case o.Status != 0 || o.Stdout != "":
 		l.fault("%s", l.last)
 		return
@@ -261,13 +260,13 @@ func (l *lab) stopped(o stepper.Outcome) {
 	l.working = l.hand(text)
 	l.active = true
 	l.pending = []string{"Stop"}
-	if l.form == session && len(l.order)%2 == 1 { // every other entry needs a tool
+	if l.form == session && l.record.Count().Given%2 == 1 { // every other entry needs a tool
 		l.pending = []string{"PreToolUse", "Stop"}
 	}
 }
 
-// note writes a user message into the transcript.
-func (l *lab) note(content string) {
+// transcribe writes a user message into the transcript.
+func (l *lab) transcribe(content string) {
 	line, err := json.Marshal(map[string]any{
 		"type": "user", "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
 		"message": map[string]any{"role": "user", "content": content},
@@ -310,11 +309,14 @@ func (l *lab) die() {
 // when n > 0.
 func (l *lab) recoverOrphan(n int) stepper.Outcome {
 	l.t.Helper()
+	began := time.Now()
 	o := l.run(stepper.Program{
 		Path: program(l.t, "heartbeat-stop"), Dir: l.home, Env: []string{"PATH=" + os.Getenv("PATH")},
 		Args: []string{"recover", "--inbox", l.inbox, "--on-orphan", string(l.policy)},
 	}, n)
-	if !o.Killed && (o.Status != 0 || !strings.Contains(o.Stderr, "heartbeat-stop: recover: ")) {
+	if o.Killed {
+		l.interrupted(began, "a recovery is killed")
+	} else if o.Status != 0 || !strings.Contains(o.Stderr, "heartbeat-stop: recover: ") {
 		l.fault("recover: status %d, %q", o.Status, o.Stderr)
 	}
 	return o
@@ -327,30 +329,14 @@ func (l *lab) drain() {
 	l.play()
 	for range 6 {
 		l.die()
-		l.queue(l.noteFiled)
-		if len(l.open()) == 0 && !l.inFlight() {
+		if len(l.atEnd().Open()) == 0 && !l.inFlight() {
 			return
 		}
 		l.recoverOrphan(0)
 		l.launch()
 		l.play()
 	}
-	if len(l.open()) > 0 {
-		l.fault("wedged: %q is not handed over; %s", l.open(), l.last)
+	if open := l.atEnd().Open(); len(open) > 0 {
+		l.fault("wedged: %q is not handed over; %s", open, l.last)
 	}
-}
-
-func (l *lab) inFlight() bool {
-	_, err := os.Lstat(filepath.Join(l.home, ".in-flight"))
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// verdict judges the run.
-func (l *lab) verdict() []string {
-	var faults []string
-	if l.inFlight() {
-		l.fault("left in flight")
-	}
-	l.queue(func(q *inbox.Queue) { faults = l.judge(q, l.policy, l.form == session) })
-	return slices.Clone(faults)
 }

@@ -3,8 +3,8 @@
 // something, cuts the power of real file systems, lets processes race, and
 // points the hook at directories that are broken in every way we know of. A
 // model of the client decides from exit status and output alone what was
-// handed over, and every run is judged by the record that this model and the
-// senders keep, never by heartbeat's own files alone.
+// handed over, and every run is judged by internal/promise from the record that
+// this model and the senders keep, never by heartbeat's own files alone.
 //
 // There is nothing here but tests. `go test ./internal/crash` runs a slice of
 // about 1,000 kills, every point of every form among them, and 180 power cuts;

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 )
 
@@ -47,8 +48,8 @@ func calls(t testing.TB, f form) (calls []int) {
 		for len(l.pending) > 0 {
 			calls = append(calls, len(l.step(never, true).Calls))
 		}
-		if len(l.open()) > 0 || len(l.faults) > 0 {
-			t.Fatalf("undisturbed: %q open, %q", l.open(), l.faults)
+		if v := l.record.Judge(); len(v.Findings) > 0 {
+			t.Fatalf("undisturbed: %v", v.Findings)
 		}
 	})
 	return calls
@@ -181,7 +182,7 @@ func TestTheWitnessSeesALoss(t *testing.T) {
 				break
 			}
 			l.after(sameSession)
-			if strings.Contains(strings.Join(l.verdict(), "\n"), "lost: ") {
+			if v, _ := l.verdict(); v.Has(promise.Lost) {
 				lost++
 			}
 		}
@@ -195,10 +196,10 @@ func TestTheWitnessSeesALoss(t *testing.T) {
 // newcomer is a session that starts although nobody recovered. It may go on
 // when nothing is in flight; otherwise it gets nothing, and is told why.
 func (l *lab) newcomer() {
-	given := len(l.given)
+	given := l.record.Count().Given
 	l.launch()
 	l.play()
-	if len(l.open()) == 0 || len(l.given) > given {
+	if len(l.record.Open()) == 0 || l.record.Count().Given > given {
 		return
 	}
 	if l.form == wiredJSON && strings.Contains(l.last, "recover --inbox") {
@@ -207,5 +208,5 @@ func (l *lab) newcomer() {
 	if strings.Contains(read(l.t, l.home+"/hook.log"), "in flight for session") {
 		return
 	}
-	l.fault("silent: the new session got nothing and nobody was told why: %s", l.last)
+	l.note(promise.Fact{Kind: promise.Left, Note: "the new session got nothing and nobody was told why: " + l.last})
 }

@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 )
 
 // lab is an agent's folder, the client in it and the record of what happens.
@@ -23,7 +25,7 @@ type lab struct {
 	form   form
 	policy inbox.OrphanPolicy
 	client
-	*witness
+	record  promise.Record
 	release func() error // of the session lock, nil while no session lives
 	last    string       // what the last hook said, for messages
 	// slay, when set, says after which time a program is killed; 0: not.
@@ -50,9 +52,11 @@ func newLab(t testing.TB, dir string, f form, policy inbox.OrphanPolicy) *lab {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, home: home, inbox: filepath.Join(home, "inbox.jsonl"), form: f, policy: policy, witness: newWitness()}
+	l := &lab{t: t, home: home, inbox: filepath.Join(home, "inbox.jsonl"), form: f, policy: policy}
 	l.transcript = filepath.Join(dir, "transcript.jsonl")
-	l.witness.files = f != session && policy == inbox.DeadLetter
+	l.note(promise.Fact{
+		Kind: promise.Declared, Policy: policy, Attempts: 5, FilesUnproven: f != session && policy == inbox.DeadLetter,
+	})
 	return l
 }
 
@@ -68,7 +72,7 @@ func (l *lab) echo(lines string, prompts ...string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.want = append(l.want, prompts...)
+	l.accepted(prompts...)
 }
 
 // send appends as `heartbeat send` does.
@@ -79,7 +83,7 @@ func (l *lab) send(prompt string) {
 			l.t.Fatal(err)
 		}
 	})
-	l.want = append(l.want, prompt)
+	l.accepted(prompt)
 }
 
 func (l *lab) queue(f func(q *inbox.Queue)) {
@@ -131,13 +135,13 @@ type picture struct {
 	files      map[string]string
 	transcript string
 	client     client
-	witness    *witness
+	record     promise.Record
 	locked     bool
 }
 
 func (l *lab) picture() picture {
 	l.t.Helper()
-	p := picture{files: map[string]string{}, client: l.client, witness: l.witness.clone(), locked: l.release != nil}
+	p := picture{files: map[string]string{}, client: l.client, record: slices.Clip(l.record), locked: l.release != nil}
 	names, err := os.ReadDir(l.home)
 	if err != nil {
 		l.t.Fatal(err)
@@ -170,7 +174,7 @@ func (l *lab) restore(p picture) {
 		}
 	}
 	write(l.t, l.transcript, p.transcript)
-	l.client, l.witness = p.client, p.witness.clone()
+	l.client, l.record = p.client, p.record
 	if p.locked {
 		l.lock()
 	}

@@ -6,12 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 )
 
@@ -187,7 +186,7 @@ func (c cut) point(t *testing.T, template string, tick, call int) int {
 	os.Remove(before)
 	c.goOn(t, l, after, where)
 	os.Remove(after)
-	return l.duplicates()
+	return l.record.Count().Repeats
 }
 
 func (c cut) fill(l *lab) {
@@ -208,8 +207,11 @@ func (c cut) fill(l *lab) {
 		l.t.Fatal(err)
 	}
 	l.echo("alpha: one\nbeta: two\ngamma: three\n")
-	l.maybe = []string{"alpha: one", "beta: two", "gamma: three"}
+	l.sent(promise.Meant, "test", plain3...)
 }
+
+// plain3 are the prompts of a plain writer.
+var plain3 = []string{"alpha: one", "beta: two", "gamma: three"}
 
 // goOn is the time after the power came back.
 func (c cut) goOn(t *testing.T, l *lab, image, where string) {
@@ -222,7 +224,7 @@ func (c cut) goOn(t *testing.T, l *lab, image, where string) {
 	defer l.die() // what it holds open would keep it mounted
 	if c.offered(l) {
 		// The tick that handed the first one over has synced all of them.
-		l.want, l.maybe = l.maybe, nil
+		l.accepted(plain3...)
 	}
 	l.home = filepath.Join(m.dir, ".heartbeat")
 	if err := os.MkdirAll(l.home, 0o700); err != nil {
@@ -232,14 +234,12 @@ func (c cut) goOn(t *testing.T, l *lab, image, where string) {
 	l.recoverOrphan(0)
 	l.launch()
 	for i := range 3 {
-		p := "after the cut: " + strconv.Itoa(i)
+		p := fmt.Sprintf("cut%d: after it", i)
 		l.echo(p+"\n", p)
 	}
 	l.drain()
-	if faults := l.verdict(); len(faults) > 0 {
-		t.Errorf("%s:\n\t%s%s", where, strings.Join(faults, "\n\t"), l.files())
-	}
+	l.check(where)
 }
 
 // offered reports whether plain lines are promised: one was handed over.
-func (c cut) offered(l *lab) bool { return !c.synced && len(l.given) > 0 }
+func (c cut) offered(l *lab) bool { return !c.synced && l.record.Count().Given > 0 }

@@ -5,7 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +13,7 @@ import (
 
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
+	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
 )
 
@@ -73,17 +74,14 @@ func (l *lab) sendKilled(tail string, n int) bool {
 	if !o.Killed {
 		return false
 	}
-	l.want = append(l.want, "gamma: sent")
+	l.accepted("gamma: sent")
 	if again := l.run(l.sending("k1", "gamma: sent"), 0); again.Status != 0 {
 		l.t.Fatalf("again: %+v", again)
 	}
 	l.send("delta: after the kill")
-	l.kills = 0 // a killed send makes no duplicate
 	l.launch()
 	l.drain()
-	if faults := l.verdict(); len(faults) > 0 {
-		l.t.Errorf("killed before call %d of %q:\n\t%s%s", n, o.Calls, strings.Join(faults, "\n\t"), l.files())
-	}
+	l.check(fmt.Sprintf("killed before call %d of %q", n, o.Calls))
 	return true
 }
 
@@ -101,11 +99,10 @@ func (l *lab) race(t *testing.T) {
 	for s := range senders {
 		for i := range each {
 			prompt := fmt.Sprintf("s%d-%d: %s", s, i, strings.Repeat("y", 40*i))
-			l.want = append(l.want, prompt)
+			l.sent(promise.Accepted, strconv.Itoa(s), prompt)
 			calls[s] = append(calls[s], l.sending(fmt.Sprintf("%d-%d", s, i), prompt))
 		}
 	}
-	slices.Sort(l.want) // the order of acceptance is not known
 	var all, others sync.WaitGroup
 	for s := range senders {
 		all.Go(func() {
@@ -134,7 +131,7 @@ func (l *lab) race(t *testing.T) {
 		}
 	})
 	deadline := time.Now().Add(50 * time.Second)
-	for len(l.open()) > 0 && time.Now().Before(deadline) {
+	for len(l.record.Open()) > 0 && time.Now().Before(deadline) {
 		if len(l.pending) == 0 {
 			l.unrule()
 			l.wake()
@@ -145,11 +142,8 @@ func (l *lab) race(t *testing.T) {
 	all.Wait()
 	others.Wait()
 	l.drain()
-	slices.Sort(l.order)
-	if faults := l.verdict(); len(faults) > 0 {
-		t.Errorf("%s%s", strings.Join(faults, "\n"), l.files())
-	}
-	t.Logf("%d entries of %d senders", len(l.order), senders)
+	l.check("all at once")
+	t.Logf("%d entries of %d senders", l.record.Count().Given, senders)
 }
 
 // unrule starts the session's record anew, as the launch of the next one does.
@@ -170,12 +164,12 @@ func TestForeignWriters(t *testing.T) {
 	const lines = 30
 	inLab(t, wiredStderr, inbox.Retry, func(l *lab) {
 		for i := range lines {
-			l.want = append(l.want, fmt.Sprintf("b%d:%s", i, strings.Repeat("z", 100_000)))
+			l.accepted(fmt.Sprintf("b%d: %s", i, strings.Repeat("z", 100_000)))
 		}
-		cmd := exec.Command(bash, "-c", `z=$(printf 'z%.0s' {1..100000}); for ((i = 0; i < $1; i++)); do echo "b$i:$z" >>"$2"; done`,
+		cmd := exec.Command(bash, "-c", `z=$(printf 'z%.0s' {1..100000}); for ((i = 0; i < $1; i++)); do echo "b$i: $z" >>"$2"; done`,
 			"bash", fmt.Sprint(lines), l.inbox)
 		l.whileRunning(cmd)
-		t.Logf("%d lines of 100 KB", len(l.order))
+		t.Logf("%d lines of 100 KB", l.record.Count().Given)
 	})
 }
 
@@ -191,13 +185,14 @@ func TestALiveAppenderIsNeverTorn(t *testing.T) {
 	}
 	for range rounds {
 		inLab(t, wiredStderr, inbox.Retry, func(l *lab) {
+			var all []string
 			for i := range lines {
-				l.want = append(l.want, fmt.Sprintf("w%d:%s", i, strings.Repeat("v", 64<<10)))
+				all = append(all, fmt.Sprintf("w%d: %s", i, strings.Repeat("v", 64<<10)))
 			}
+			l.accepted(all...)
 			done := make(chan error, 1)
-			all := slices.Clone(l.want)
 			go func() { done <- writeLines(l.inbox, all) }()
-			l.until(time.Now().Add(50 * time.Second))
+			l.until()
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
@@ -230,24 +225,25 @@ func (l *lab) whileRunning(cmd *exec.Cmd) {
 	if err := cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}
-	l.until(time.Now().Add(50 * time.Second))
+	l.until()
 	if err := cmd.Wait(); err != nil {
 		l.t.Error(err)
 	}
 }
 
-// until drains until everything came, and judges.
-func (l *lab) until(deadline time.Time) {
+// until drains until everything came, or nothing has for a while, and judges.
+func (l *lab) until() {
 	l.t.Helper()
 	l.launch()
-	for len(l.order) < len(l.want) && time.Now().Before(deadline) && len(l.faults) == 0 {
+	for open, last := l.record.Open(), time.Now(); len(open) > 0 && time.Since(last) < 50*time.Second; {
 		if len(l.pending) == 0 {
 			l.wake()
 		}
 		l.step(0, true)
+		if now := l.record.Open(); len(now) < len(open) {
+			open, last = now, time.Now()
+		}
 	}
 	l.drain()
-	for _, f := range l.verdict() {
-		l.t.Error(f[:min(len(f), 300)])
-	}
+	l.check("while lines are written")
 }

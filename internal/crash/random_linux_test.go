@@ -31,7 +31,7 @@ func TestRandomKills(t *testing.T) {
 		kind := i % len(totals)
 		inLab(t, forms[kind%2], policies[kind%3], func(l *lab) {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
-			for l.kills < min(killsEach, want/len(totals)) {
+			for l.record.Count().Interruptions < min(killsEach, want/len(totals)) {
 				l.round(r)
 			}
 			l.drain()
@@ -61,8 +61,8 @@ func (l *lab) round(r *rand.Rand) {
 		return 1 + time.Duration(r.Int64N(int64(l.usual()*5/4)))
 	}
 	defer func() { l.slay = nil }()
-	for len(l.open()) < 3 {
-		prompt := fmt.Sprintf("e%d: %s", len(l.want), strings.Repeat("x", 1+r.IntN(300)))
+	for len(l.record.Open()) < 3 {
+		prompt := fmt.Sprintf("e%d: %s", l.record.Count().Prompts, strings.Repeat("x", 1+r.IntN(300)))
 		if r.IntN(2) == 0 {
 			l.echo(prompt+"\n", prompt)
 		} else {

@@ -38,7 +38,7 @@ func stopIn(t *testing.T, f form, do func(l *lab, stop stepper.Program)) {
 	inLab(t, f, inbox.Retry, func(l *lab) {
 		l.echo("one\ntwo\n", "one", "two")
 		l.launch()
-		for len(l.order) == 0 || l.pending[0] != "Stop" {
+		for l.record.Count().Given == 0 || l.pending[0] != "Stop" {
 			l.step(0, true)
 		}
 		do(l, asInstalled(l.command("Stop")))

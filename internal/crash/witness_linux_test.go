@@ -1,183 +1,113 @@
 package crash
 
 import (
+	"errors"
 	"fmt"
-	"maps"
-	"regexp"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 )
 
-// witness is the independent record of one run: what the senders know to be
-// accepted, and what the model of the client knows it was given.
-type witness struct {
-	want    []string        // prompts in the order of acceptance, all different
-	maybe   []string        // whose sender was killed or failed: may come or not
-	given   map[string]int  // :: prompt → times
-	order   []string        // of the first times
-	started map[string]bool // :: prompt → a tool ran, and its hook was not killed
-	again   map[string]int  // :: prompt → times it was given after that
-	kills   int             // of hooks, senders, recoveries
-	dead    int             // dead letters, once judged
-	// files is true where recover files what nothing proves to have arrived:
-	// hand-wired, under deadletter. filed are the prompts of such letters.
-	files  bool
-	filed  map[string]bool
-	faults []string // what no kill excuses
+// agent is the one whose folder a lab is.
+const agent = "a"
+
+// note adds to the record of the run: what the senders know to be accepted, and
+// what the model of the client knows it was given.
+func (l *lab) note(f promise.Fact) {
+	f.At = time.Now()
+	f.Agent = agent
+	l.record = append(l.record, f)
 }
 
-func newWitness() *witness {
-	return &witness{given: map[string]int{}, started: map[string]bool{}, again: map[string]int{}, filed: map[string]bool{}}
+// nameOf is a prompt's first word, which no other prompt has.
+func nameOf(prompt string) string {
+	name, _, _ := strings.Cut(strings.TrimSpace(prompt), " ")
+	return name
 }
 
-func (w *witness) clone() *witness {
-	c := *w
-	c.want, c.maybe, c.order, c.faults = slices.Clone(w.want), slices.Clone(w.maybe), slices.Clone(w.order), slices.Clone(w.faults)
-	c.given, c.started, c.again, c.filed = maps.Clone(w.given), maps.Clone(w.started), maps.Clone(w.again), maps.Clone(w.filed)
-	return &c
+// sent notes prompts of one sender, in the order in which they come.
+func (l *lab) sent(word promise.Kind, sender string, prompts ...string) {
+	for _, p := range prompts {
+		l.note(promise.Fact{Kind: word, Prompt: nameOf(p), Sender: sender, Text: promise.Text(p)})
+	}
 }
 
-func (w *witness) fault(format string, args ...any) {
-	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+func (l *lab) accepted(prompts ...string) { l.sent(promise.Accepted, "test", prompts...) }
+
+// fault notes what no kill excuses.
+func (l *lab) fault(format string, args ...any) {
+	l.note(promise.Fact{Kind: promise.Seen, Note: fmt.Sprintf("%.600s", fmt.Sprintf(format, args...))})
 }
 
-var footer = regexp.MustCompile(`(?s)^(.*)\n\n\[heartbeat: attempt [0-9]+ of this entry;[^\]]*\]$`)
+// interrupted notes a kill or the like that had its effects until now.
+func (l *lab) interrupted(from time.Time, what string) {
+	l.record = append(l.record, promise.Fact{At: from, Until: time.Now(), Kind: promise.Interrupted, Agent: agent, What: what})
+}
 
 // hand notes that the client got a text, and returns the prompt that it is.
-func (w *witness) hand(text string) string {
-	prompt := text
-	if m := footer.FindStringSubmatch(text); m != nil {
-		prompt = m[1]
+func (l *lab) hand(text string) string {
+	prompt, attempt := promise.Unmark(text)
+	f := promise.Fact{Kind: promise.Given, Session: l.name(), Prompt: nameOf(prompt), Text: promise.Text(prompt), Attempt: attempt}
+	if !slices.ContainsFunc(l.record, func(sent promise.Fact) bool { return sent.Prompt == f.Prompt }) {
+		f.Prompt, prompt = "", ""
 	}
-	known := append(w.want[:len(w.want):len(w.want)], w.maybe...)
-	at := slices.Index(known, prompt)
-	if at < 0 {
-		w.fault("garbled: %q was handed over", text)
-		return ""
-	}
-	repeated := prompt != text
-	prompt = known[at] // one copy of a long text is enough
-	if w.given[prompt]++; w.given[prompt] == 1 {
-		w.order = append(w.order, prompt)
-	} else if !repeated {
-		w.fault("unmarked: %q was handed over again as if for the first time", prompt)
-	}
-	if w.started[prompt] {
-		w.again[prompt]++
-	}
+	l.note(f)
 	return prompt
 }
 
-// noteFiled takes in which prompts are dead letters without having been handed
-// over, where that is no fault.
-func (w *witness) noteFiled(q *inbox.Queue) {
-	if !w.files {
-		return
+// named finds a prompt in a line of whatever form.
+func (l *lab) named(line string) string {
+	for _, f := range l.record {
+		if f.Prompt != "" && strings.Contains(line, f.Prompt) {
+			return f.Prompt
+		}
 	}
-	for d, err := range q.DeadLetters() {
-		if err != nil {
-			w.fault("dead letters: %v", err)
-			return
+	return ""
+}
+
+// atEnd is the record with what stands in the queue's files now.
+func (l *lab) atEnd() (r promise.Record) {
+	r = slices.Clip(l.record)
+	l.queue(func(q *inbox.Queue) {
+		facts, err := promise.Queue{Agent: agent, Named: l.named}.Facts(q)
+		if r = append(r, facts...); err != nil {
+			r = append(r, promise.Fact{Kind: promise.Seen, Note: err.Error()})
 		}
-		for _, p := range append(w.want[:len(w.want):len(w.want)], w.maybe...) {
-			if w.given[p] == 0 && d.Reason == inbox.Interrupted && strings.Contains(d.RawLine, strings.Fields(p)[0]) {
-				w.filed[p] = true
-			}
-		}
+	})
+	return r
+}
+
+// verdict judges the run, and says with proof what is wrong.
+func (l *lab) verdict() (v *promise.Verdict, wrong string) {
+	r := l.atEnd()
+	if l.inFlight() {
+		r = append(r, promise.Fact{Kind: promise.Left, Agent: agent, Note: "a record in flight"})
+	}
+	v = r.Judge()
+	for _, f := range v.Findings[:min(len(v.Findings), 20)] {
+		wrong += "\n" + r.Prove(f)
+	}
+	if wrong != "" {
+		wrong += l.files()
+	}
+	return v, wrong
+}
+
+// check fails where anything is wrong.
+func (l *lab) check(where string) {
+	l.t.Helper()
+	if _, wrong := l.verdict(); wrong != "" {
+		l.t.Errorf("%s: %s", where, wrong)
 	}
 }
 
-// open are the accepted prompts that were never handed over, nor filed.
-func (w *witness) open() (open []string) {
-	for _, p := range w.want {
-		if w.given[p] == 0 && !w.filed[p] {
-			open = append(open, p)
-		}
-	}
-	return open
-}
-
-// duplicates is how often something was handed over again.
-func (w *witness) duplicates() int {
-	n := 0
-	for _, times := range w.given {
-		n += max(0, times-1)
-	}
-	return n
-}
-
-// judge adds what is wrong in the end. The queue is read for what stands in
-// it as dead letters and replies.
-func (w *witness) judge(q *inbox.Queue, policy inbox.OrphanPolicy, toolsSeen bool) []string {
-	w.noteFiled(q)
-	for _, p := range w.open() {
-		w.fault("lost: %q was never handed over", p)
-	}
-	if n := w.duplicates(); n > w.kills {
-		w.fault("duplicates: %d after %d kills (%v)", n, w.kills, w.given)
-	}
-	if want := slices.DeleteFunc(slices.Clone(w.want), func(p string) bool { return w.given[p] == 0 }); len(w.maybe) == 0 &&
-		!slices.Equal(w.order, want) {
-		w.fault("order: handed over as %q, accepted as %q", w.order, want)
-	}
-	if policy != inbox.Retry && toolsSeen {
-		for p, n := range w.again {
-			if n > 0 {
-				w.fault("repeated: %q was handed over again after a tool had run for it, under %s", p, policy)
-			}
-		}
-	}
-	w.judgeDead(q, policy)
-	w.judgeReplies(q)
-	return w.faults
-}
-
-func (w *witness) judgeDead(q *inbox.Queue, policy inbox.OrphanPolicy) {
-	seen := map[string]int{}
-	for d, err := range q.DeadLetters() {
-		if err != nil {
-			w.fault("dead letters: %v", err)
-			return
-		}
-		w.dead++
-		if seen[d.DeliveryID]++; seen[d.DeliveryID] == 2 {
-			w.fault("dead letter twice: %q", d.RawLine)
-		}
-		if given := w.givenLine(d.RawLine); d.Reason == inbox.Poison && given < 5 || d.Reason != inbox.Poison && policy == inbox.Retry {
-			w.fault("dead letter under %s after %d hand-overs: %q (%s)", policy, given, d.RawLine, d.Reason)
-		} else if given == 0 && !w.files {
-			w.fault("dead letter that was never handed over: %q (%s)", d.RawLine, d.Reason)
-		}
-	}
-}
-
-// givenLine is how often the prompt of a line was handed over. The first
-// words tell prompts apart in whatever form a line has.
-func (w *witness) givenLine(line string) int {
-	for _, p := range w.order {
-		if strings.Contains(line, strings.Fields(p)[0]) {
-			return w.given[p]
-		}
-	}
-	return 0
-}
-
-func (w *witness) judgeReplies(q *inbox.Queue) {
-	seen := map[string]bool{}
-	for d, err := range q.Deliveries() {
-		if err != nil {
-			w.fault("outbox: %v", err)
-			return
-		}
-		if seen[d.DeliveryID] {
-			w.fault("acknowledged twice: %s", d.DeliveryID)
-		}
-		seen[d.DeliveryID] = true
-	}
-	depth, err := q.Depth(0)
-	if err != nil || depth.Entries > 0 || depth.Tail {
-		w.fault("left in the queue: %+v, %v", depth, err)
-	}
+func (l *lab) inFlight() bool {
+	_, err := os.Lstat(filepath.Join(l.home, ".in-flight"))
+	return !errors.Is(err, fs.ErrNotExist)
 }

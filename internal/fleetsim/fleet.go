@@ -7,10 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 	"heartbeat/sources"
 )
 
@@ -117,7 +120,7 @@ func (s settings) declareAgent(w *bufio.Writer, sc scenario, i int, first time.T
 	if i%10 == 9 {
 		fmt.Fprint(w, "    group: small\n")
 	}
-	fmt.Fprintf(w, "    trigger: {cron: %q, seconds: %t, prompt: \"do what is due at {{.Label}}\"", sc.cron(i, first), sc.window > 0)
+	fmt.Fprintf(w, "    trigger: {cron: %q, seconds: %t, prompt: %q", sc.cron(i, first), sc.window > 0, promptText+"{{.Label}}")
 	if sc.jitter > 0 {
 		fmt.Fprintf(w, ", jitter: %s", sc.jitter)
 	}
@@ -126,23 +129,46 @@ func (s settings) declareAgent(w *bufio.Writer, sc scenario, i int, first time.T
 
 func agentName(i int) string { return fmt.Sprintf("a%05d", i) }
 
-// fire is one fire that a fleet owes.
-type fire struct{ agent, label string }
+// promptText is each prompt's text, before its label.
+const promptText = "do what is due at "
 
-// owed returns when each fire within [from, to) is due.
-func owed(f *config.Fleet, from, to time.Time) map[fire]time.Time {
-	due := map[fire]time.Time{}
+// owed returns the fires that are due within [from, to), in order for each
+// trigger: from then on the fleet may lose none. They are named as their entries'
+// sources are.
+func owed(f *config.Fleet, from, to time.Time) (due promise.Record) {
 	for _, a := range f.Agents {
 		for i := range a.Triggers {
 			t := &a.Triggers[i]
 			delay := sources.Offset(t.Cron.Jitter, a.Name+"/"+t.Name)
 			at := t.Cron.Schedule.Next(from.Add(-delay - 1))
 			for ; !at.IsZero() && at.Add(delay).Before(to); at = t.Cron.Schedule.Next(at) {
-				due[fire{a.Name, t.Cron.Schedule.Label(at)}] = at.Add(delay)
+				label, trigger := t.Cron.Schedule.Label(at), a.Name+"/"+t.Name
+				due = append(due, promise.Fact{
+					At: at.Add(delay), Kind: promise.Accepted, Agent: a.Name, Prompt: trigger + "@" + label, Sender: trigger, Text: promise.Text(promptText + label),
+				})
 			}
 		}
 	}
 	return due
+}
+
+var namesOfFires = regexp.MustCompile(`\ba[0-9]+/[-a-z0-9]+@[-+:.TZ0-9]+`)
+
+// inQueues reads what stands in the agents' queues.
+func (s settings) inQueues() (all promise.Record, err error) {
+	for i := range s.agents {
+		q, err := inbox.Open(inbox.Place{Inbox: filepath.Join(s.dir, "agents", agentName(i), ".heartbeat", "inbox.jsonl")})
+		if err != nil {
+			return nil, err
+		}
+		facts, err := promise.Queue{Agent: agentName(i), Named: namesOfFires.FindString}.Facts(q)
+		q.Close()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, facts...)
+	}
+	return all, nil
 }
 
 // lasts draws how long an entry takes: most are short, some are long.

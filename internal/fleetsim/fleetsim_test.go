@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/journal"
+	"heartbeat/internal/promise"
 )
 
 // small is a fleet whose fires are seconds apart, so that a test has some.
@@ -32,8 +32,8 @@ func TestASmallFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Owed != s.agents*2 || r.Missing+r.Twice > 0 {
-		t.Errorf("%d fires were due, %d never came and %d came twice", r.Owed, r.Missing, r.Twice)
+	if r.Owed != s.agents*2 || len(r.Findings) > 0 {
+		t.Errorf("%d fires were due, %v", r.Owed, r.Findings)
 	}
 	if r.Most < 1 || r.Most > s.slots {
 		t.Errorf("%d sessions at once, with max-sessions %d", r.Most, s.slots)
@@ -54,9 +54,10 @@ func TestAMissedTargetIsSaid(t *testing.T) {
 		"":                           func(*Result) {},
 		"lateness p99":               func(r *Result) { r.Queued.P99++ },
 		"memory, most":               func(r *Result) { r.RSSPeak += 1 << 10 },
-		"fires that never came":      func(r *Result) { r.Missing = 1 },
-		"fires that came twice":      func(r *Result) { r.Twice = 1 },
-		"fires that no session took": func(r *Result) { r.Untaken = 1 },
+		"fires that never came":      found(promise.Lost),
+		"fires that came twice":      found(promise.Doubled),
+		"fires that no session took": found(promise.Waiting),
+		"other findings":             found(promise.Garbled),
 		"sessions at once":           func(r *Result) { r.Most, r.Slots = 5, 4 },
 		"idle processor time":        func(r *Result) { r.Owed, r.CPUPercent = 0, 1.01 },
 	} {
@@ -82,6 +83,10 @@ func TestAMissedTargetIsSaid(t *testing.T) {
 	}
 }
 
+func found(w promise.Wrong) func(r *Result) {
+	return func(r *Result) { r.Findings = []promise.Finding{{Wrong: w}} }
+}
+
 // TestScenariosDeclareAFleet checks that every scenario's file is valid, and
 // that the idle one owes nothing while it is watched.
 func TestScenariosDeclareAFleet(t *testing.T) {
@@ -101,13 +106,5 @@ func TestScenariosDeclareAFleet(t *testing.T) {
 		if len(f.Agents) != s.agents || (n == 0) != (name == "idle") || name == "burst" && n != s.agents {
 			t.Errorf("%s: %d agents owe %d fires in five minutes", name, len(f.Agents), n)
 		}
-	}
-}
-
-func TestFireOf(t *testing.T) {
-	t.Parallel()
-	got := fireOf(journal.Event{Agent: "a00001", Trigger: "a00001/cron-1@2026-11-21T15:04+00:00"})
-	if want := (fire{"a00001", "2026-11-21T15:04+00:00"}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
 	}
 }

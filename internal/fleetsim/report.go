@@ -6,6 +6,8 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"heartbeat/internal/promise"
 )
 
 // The targets, on two cores.
@@ -19,6 +21,9 @@ const (
 	readyWithin = 10 * time.Second
 	loadWithin  = time.Second
 )
+
+// shownFindings is how many findings of a scenario are printed.
+const shownFindings = 20
 
 // target is a figure beside the most it may be.
 type target struct {
@@ -44,9 +49,11 @@ func (r *Result) targets() []target {
 		return all
 	}
 	add("lateness p99", ms(r.Queued.P99), ms(scenarios[r.Scenario].late), "ms")
-	add("fires that never came", float64(r.Missing), 0, "")
-	add("fires that came twice", float64(r.Twice), 0, "")
-	add("fires that no session took", float64(r.Untaken), 0, "")
+	lost, doubled, waiting := r.found(promise.Lost), r.found(promise.Doubled), r.found(promise.Waiting)
+	add("fires that never came", lost, 0, "")
+	add("fires that came twice", doubled, 0, "")
+	add("fires that no session took", waiting, 0, "")
+	add("other findings", float64(len(r.Findings))-lost-doubled-waiting, 0, "")
 	add("sessions at once", float64(r.Most), float64(r.Slots), "")
 	add("unfairness (1 − Jain's index)", 1-r.Jain, 0.001, "")
 	return all
@@ -90,7 +97,13 @@ func (r *Result) print(w io.Writer) {
 	if r.Owed == 0 {
 		return
 	}
-	fmt.Fprintf(w, "  %d fires\t%d missing, %d twice, %d not taken, %d skipped\tat most %d sessions\t\n", r.Owed, r.Missing, r.Twice, r.Untaken, r.Skipped, r.Most)
+	fmt.Fprintf(w, "  %d fires\t%d skipped, %d findings\tat most %d sessions\t\n", r.Owed, r.Skipped, len(r.Findings), r.Most)
+	for _, f := range r.Findings[:min(len(r.Findings), shownFindings)] {
+		fmt.Fprintln(w, " ", f)
+	}
+	if r.Record != "" {
+		fmt.Fprintf(w, "  go run ./internal/soak --judge %s\n", r.Record)
+	}
 	for _, row := range []struct {
 		what string
 		of   Spread

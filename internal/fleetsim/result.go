@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"slices"
-	"strings"
 	"time"
 
+	"heartbeat/internal/promise"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/status"
 )
@@ -20,14 +22,12 @@ type Result struct {
 	Load  time.Duration `json:"load_ns"`  // of the configuration
 	Ready time.Duration `json:"ready_ns"` // from Run to ready
 
-	// Owed fires were due, Missing of them were never queued, Untaken were
-	// queued and no session had them in time. Skipped were due while the
-	// agent's last one was not done.
-	Owed    int `json:"owed"`
-	Skipped int `json:"skipped"`
-	Missing int `json:"missing"`
-	Untaken int `json:"untaken"`
-	Twice   int `json:"twice"`
+	// Owed fires were due, Skipped of them while the agent's last one was not
+	// done. Record is the file of what the findings were found in.
+	Owed     int               `json:"owed"`
+	Skipped  int               `json:"skipped"`
+	Findings []promise.Finding `json:"findings"`
+	Record   string            `json:"record,omitempty"`
 
 	Queued Spread `json:"queued"` // due → entry durable in the inbox
 	Taken  Spread `json:"taken"`  // due → a session has it
@@ -66,11 +66,21 @@ func spreadOf(all []time.Duration) Spread {
 	return Spread{N: len(all), P50: at(50), P99: at(99), Max: all[len(all)-1]}
 }
 
+func (r *Result) found(w promise.Wrong) (n float64) {
+	for _, f := range r.Findings {
+		if f.Wrong == w {
+			n++
+		}
+	}
+	return n
+}
+
 // history is what the journal tells of a run.
 type history struct {
-	fired   map[fire]time.Time
-	skipped map[fire]bool
-	twice   int
+	fired   map[string]time.Time // :: name of the fire
+	taken   map[string]time.Time // by sessions, which the journal does not tell
+	skipped promise.Record
+	twice   promise.Record
 	waited  []wait
 }
 
@@ -81,19 +91,19 @@ type wait struct {
 }
 
 func readHistory(stateDir string) (*history, error) {
-	h := &history{fired: map[fire]time.Time{}, skipped: map[fire]bool{}}
+	h := &history{fired: map[string]time.Time{}, taken: map[string]time.Time{}}
 	since := map[string]time.Time{}
 	for e, err := range journal.Read(stateDir) {
 		switch {
 		case err != nil:
 			return nil, err
 		case e.Kind == journal.Fired:
-			if _, again := h.fired[fireOf(e)]; again {
-				h.twice++
+			if _, again := h.fired[e.Trigger]; again {
+				h.twice = append(h.twice, promise.Fact{At: e.At, Kind: promise.Seen, Prompt: e.Trigger, Note: "the journal tells twice of " + e.Trigger})
 			}
-			h.fired[fireOf(e)] = e.At
+			h.fired[e.Trigger] = e.At
 		case e.Kind == journal.Skipped:
-			h.skipped[fireOf(e)] = true
+			h.skipped = append(h.skipped, promise.Fact{At: e.At, Kind: promise.Refused, Prompt: e.Trigger})
 		case e.Kind == journal.StateChanged && e.State == string(status.Waiting):
 			since[e.Agent] = e.At
 		case e.Kind == journal.StateChanged && e.State == string(status.Starting):
@@ -107,25 +117,57 @@ func readHistory(stateDir string) (*history, error) {
 	return h, nil
 }
 
-// done reports whether every fire was taken by a session, or skipped.
-func (h *history) done(c *crew, due map[fire]time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for f := range due {
-		if _, taken := c.taken[f]; !taken && !h.skipped[f] {
-			return false
-		}
-	}
-	return true
-}
-
-// judge takes from the journal and from the sessions' own notes how late
-// things were.
-func (s settings) judge(sc scenario, r *Result, c *crew, due map[fire]time.Time) error {
+// judge has the promise judged for the fires that were due, and takes from the
+// journal and from the sessions' own notes how late things were.
+func (s settings) judge(sc scenario, r *Result, c *crew, due promise.Record) error {
 	h, err := readHistory(s.stateDir(sc))
 	if err != nil {
 		return err
 	}
+	queued, err := s.inQueues()
+	if err != nil {
+		return err
+	}
+	for _, f := range c.taken() {
+		h.taken[f.Prompt] = f.At
+	}
+	record, watched := slices.Clone(due), map[string]bool{}
+	for _, f := range due {
+		watched[f.Prompt] = true
+		if h.fired[f.Prompt].IsZero() && !h.taken[f.Prompt].IsZero() {
+			record = append(record, promise.Fact{At: f.At, Kind: promise.Seen, Note: "the journal does not tell of " + f.Prompt})
+		}
+	}
+	for _, f := range slices.Concat(h.skipped, c.taken(), h.twice, queued) {
+		// The run does not wait for the last sessions to be done.
+		if watched[f.Prompt] && (f.Kind != promise.Left || h.taken[f.Prompt].IsZero()) {
+			record = append(record, f)
+		}
+	}
+	v := record.Judge()
+	r.Owed, r.Skipped, r.Findings, r.Most = len(due), v.Refused, v.Findings, c.most
+	r.waits(h)
+	r.lateness(h, due)
+	return r.keep(record)
+}
+
+// keep writes the record of a run that anything is wrong with.
+func (r *Result) keep(record promise.Record) error {
+	if len(r.Findings) == 0 {
+		return nil
+	}
+	f, err := os.CreateTemp("", "fleetsim-"+r.Scenario+"-*.jsonl")
+	if err != nil {
+		return err
+	}
+	r.Record = f.Name()
+	for _, fact := range record {
+		err = errors.Join(err, fact.Write(f))
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (r *Result) waits(h *history) {
 	var all, drain, persist, group []time.Duration
 	for _, w := range h.waited {
 		all = append(all, w.long)
@@ -139,39 +181,28 @@ func (s settings) judge(sc scenario, r *Result, c *crew, due map[fire]time.Time)
 		}
 	}
 	r.Waited, r.Drain, r.Persist, r.Group = spreadOf(all), spreadOf(drain), spreadOf(persist), spreadOf(group)
-	r.lateness(h, c, due)
-	r.Jain = jain(h, c, due)
-	r.Most, r.Twice = c.most, h.twice
-	return nil
 }
 
-func (r *Result) lateness(h *history, c *crew, due map[fire]time.Time) {
+func (r *Result) lateness(h *history, due promise.Record) {
+	owes, got, skipped := map[string]int{}, map[string]int{}, map[string]bool{}
+	for _, f := range h.skipped {
+		skipped[f.Prompt] = true
+	}
 	var queued, taken []time.Duration
-	for f, at := range due {
-		r.Owed++
-		got, ok := h.fired[f]
-		switch {
-		case ok:
-			queued = append(queued, got.Sub(at))
-		case h.skipped[f]:
-			r.Skipped++
-			continue
-		default:
-			r.Missing++
+	for _, f := range due {
+		if skipped[f.Prompt] {
 			continue
 		}
-		if got, ok := c.taken[f]; ok {
-			taken = append(taken, got.Sub(at))
-		} else {
-			r.Untaken++
+		owes[f.Agent]++
+		if at := h.fired[f.Prompt]; !at.IsZero() {
+			queued = append(queued, at.Sub(f.At))
+		}
+		if at := h.taken[f.Prompt]; !at.IsZero() {
+			taken = append(taken, at.Sub(f.At))
+			got[f.Agent]++
 		}
 	}
-	r.Queued, r.Taken = spreadOf(queued), spreadOf(taken)
-}
-
-func fireOf(e journal.Event) fire {
-	_, label, _ := strings.Cut(e.Trigger, "@")
-	return fire{e.Agent, label}
+	r.Queued, r.Taken, r.Jain = spreadOf(queued), spreadOf(taken), jain(owes, got)
 }
 
 func agentNumber(name string) (i int) {
@@ -181,17 +212,7 @@ func agentNumber(name string) (i int) {
 
 // jain is (Σx)²/(n·Σx²), x being the part of its fires that an agent got a
 // session for, of the agents that owed some.
-func jain(h *history, c *crew, due map[fire]time.Time) float64 {
-	owes, got := map[string]int{}, map[string]int{}
-	for f := range due {
-		if h.skipped[f] {
-			continue
-		}
-		owes[f.agent]++
-		if _, ok := c.taken[f]; ok {
-			got[f.agent]++
-		}
-	}
+func jain(owes, got map[string]int) float64 {
 	var sum, squares float64
 	for agent, n := range owes {
 		x := float64(got[agent]) / float64(n)

@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/internal/promise"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/launch"
 )
@@ -158,10 +160,10 @@ func (s settings) watched(ctx context.Context, r *Result, until time.Time) error
 }
 
 // settled waits until every fire that was due is done with, or no time is left.
-func (s settings) settled(ctx context.Context, sc scenario, c *crew, due map[fire]time.Time) error {
+func (s settings) settled(ctx context.Context, sc scenario, c *crew, due promise.Record) error {
 	for end := time.Now().Add(s.settle); time.Now().Before(end); {
 		h, err := readHistory(s.stateDir(sc))
-		if err != nil || h.done(c, due) {
+		if err != nil || len(slices.Concat(due, h.skipped, c.taken()).Open()) == 0 {
 			return err
 		}
 		if err := sleepUntil(ctx, time.Now().Add(settleLook)); err != nil {

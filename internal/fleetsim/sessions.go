@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 	"heartbeat/orchestrator/session"
 	"heartbeat/sources/watch"
 )
@@ -23,15 +24,15 @@ type crew struct {
 	lasts func() time.Duration
 
 	mu    sync.Mutex
-	taken map[fire]time.Time // when a session had taken it
-	live  map[string]*made   // by inbox
-	most  int                // sessions at once
-	count map[string]int     // sessions by agent
+	given promise.Record   // what sessions have taken
+	live  map[string]*made // by inbox
+	most  int              // sessions at once
+	count map[string]int   // sessions by agent
 	errs  []error
 }
 
 func newCrew(lasts func() time.Duration) *crew {
-	return &crew{lasts: lasts, taken: map[fire]time.Time{}, live: map[string]*made{}, count: map[string]int{}}
+	return &crew{lasts: lasts, live: map[string]*made{}, count: map[string]int{}}
 }
 
 // made is a session that is made up.
@@ -132,17 +133,17 @@ func (m *made) take() (bool, error) {
 		return false, err
 	}
 	defer q.Close()
-	e, err := m.offered(q)
+	e, attempt, err := m.offered(q)
 	if errors.Is(err, inbox.ErrEmpty) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	source, label, _ := strings.Cut(e.Source, "@")
-	agent, _, _ := strings.Cut(source, "/")
 	m.crew.mu.Lock()
-	m.crew.taken[fire{agent, label}] = time.Now()
+	m.crew.given = append(m.crew.given, promise.Fact{
+		At: time.Now(), Kind: promise.Given, Agent: m.spec.Agent, Session: m.spec.Session, Prompt: e.Source, Text: promise.Text(e.Prompt), Attempt: attempt,
+	})
 	m.crew.mu.Unlock()
 	m.say(hook.Turn)
 	time.Sleep(m.crew.lasts())
@@ -154,18 +155,27 @@ func (m *made) take() (bool, error) {
 }
 
 // offered hands the next entry over, and has it taken.
-func (m *made) offered(q *inbox.Queue) (e *inbox.Entry, err error) {
+func (m *made) offered(q *inbox.Queue) (e *inbox.Entry, attempt int, err error) {
 	err = q.Hold(context.Background(), func(q *inbox.Held) error {
 		if e, err = q.Next(); err != nil {
 			return err
 		}
-		if _, err := q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: m.spec.Session}); err != nil {
+		f, err := q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: m.spec.Session})
+		if err != nil {
 			return err
 		}
+		attempt = f.Attempt
 		_, err = q.Advance(inbox.Taken, "")
 		return err
 	})
-	return e, err
+	return e, attempt, err
+}
+
+// taken are the facts of what sessions have taken so far.
+func (c *crew) taken() promise.Record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.given)
 }
 
 // stateDir is where a scenario's scheduler keeps its state.

@@ -72,10 +72,11 @@ var allowed = map[string][]string{
 	"internal/fakeapi":      {},
 	"internal/testbed":      {},
 	"internal/rooms":        {},
+	"internal/promise":      {"hook/inbox"},
 	"internal/bench":        {"hook", "hook/durable", "hook/inbox"},
-	"internal/fleetsim":     {"config", "hook", "hook/inbox", "orchestrator/...", "sources/..."},
-	"internal/crash/...":    {"hook", "hook/inbox", "hook/settings", "internal/crash/..."},
-	"internal/soak":         {"hook", "hook/handover", "hook/inbox", "hook/flock", "orchestrator", "orchestrator/control", "orchestrator/status", "internal/simulate/..."},
+	"internal/fleetsim":     {"config", "hook", "hook/inbox", "internal/promise", "orchestrator/...", "sources/..."},
+	"internal/crash/...":    {"hook", "hook/inbox", "hook/settings", "internal/crash/...", "internal/promise"},
+	"internal/soak":         {"hook", "hook/handover", "hook/inbox", "hook/flock", "orchestrator", "orchestrator/control", "orchestrator/status", "internal/promise", "internal/simulate/..."},
 	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
 }
 
@@ -105,7 +106,7 @@ var testOnly = []string{
 
 // deciding are the rooms that decide. They open no file and start no process:
 // rooms that do return what they have found, and decide nothing.
-var deciding = []string{"orchestrator", "orchestrator/agent", "orchestrator/slots"}
+var deciding = []string{"orchestrator", "orchestrator/agent", "orchestrator/slots", "internal/promise"}
 
 // outside are the packages by which a room would reach files and processes.
 var outside = []string{"os", "os/exec", "io/ioutil", "syscall", "net", "hook/durable", "hook/flock"}

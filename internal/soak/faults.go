@@ -144,16 +144,13 @@ func (b *breaker) signal(kind faultKind, sig syscall.Signal, classes ...class) f
 }
 
 func (b *breaker) send(p process, kind faultKind, sig syscall.Signal) {
-	f := fault{From: time.Now(), Kind: kind, Agent: p.agent, Class: p.class, PID: p.pid}
-	if kind == faultSignal {
-		f.Detail = sig.String()
-	}
+	f := kind.on(p.agent, p.class)
+	f.Note = fmt.Sprintf("%s to process %d", sig, p.pid)
 	if p.class == classShim {
-		b.shimHit.Store(f.From.UnixNano())
+		b.shimHit.Store(f.At.UnixNano())
 	}
 	if p.signal(sig) {
-		f.To = time.Now()
-		b.faults.add(f)
+		b.record.over(f)
 	}
 }
 
@@ -190,7 +187,7 @@ func (b *breaker) stop(classes ...class) func(context.Context, *rand.Rand) {
 		if !ok {
 			return
 		}
-		f := fault{From: time.Now(), Kind: faultStop, Agent: p.agent, Class: p.class, PID: p.pid}
+		f := faultStop.on(p.agent, p.class)
 		b.stops.Add(1)
 		defer b.stops.Add(-1)
 		if !p.signal(syscall.SIGSTOP) {
@@ -198,8 +195,7 @@ func (b *breaker) stop(classes ...class) func(context.Context, *rand.Rand) {
 		}
 		time.Sleep(time.Duration(200+r.IntN(3800)) * time.Millisecond)
 		p.signal(syscall.SIGCONT)
-		f.To = time.Now()
-		b.faults.add(f)
+		b.record.over(f)
 	}
 }
 
@@ -221,25 +217,23 @@ func (b *breaker) fill(_ context.Context, r *rand.Rand) {
 	if len(disks) == 0 {
 		return
 	}
-	f := fault{Kind: faultDisk, Detail: "of the state directory"}
-	dir := b.path("state")
+	agent, dir := "", b.path("state")
 	if i := r.IntN(len(disks) + 1); i < len(disks) {
-		f.Agent, f.Detail, dir = disks[i].Name, "", b.dirOf(disks[i])
-		lines := b.lines[f.Agent]
+		agent, dir = disks[i].Name, b.dirOf(disks[i])
+		lines := b.lines[agent]
 		lines.Lock()
 		defer lines.Unlock()
 	} else if len(b.LeftOut) > 0 {
 		return
 	}
-	f.From = time.Now()
+	f := faultDisk.on(agent, "")
 	free, err := fillDisk(dir)
 	if err != nil {
 		return // the last piece of room was gone already
 	}
 	time.Sleep(time.Duration(1000+r.IntN(5000)) * time.Millisecond)
 	free()
-	f.To = time.Now()
-	b.faults.add(f)
+	b.record.over(f)
 }
 
 // reload changes the fleet's file: other time-outs, more or fewer sessions,
@@ -261,11 +255,10 @@ func (b *breaker) reload(_ context.Context, r *rand.Rand) {
 func (b *breaker) declareNow(v variant) {
 	b.config.Lock()
 	defer b.config.Unlock()
-	f := fault{From: time.Now(), Kind: faultReload}
+	f := faultReload.on("", "")
 	b.write(b.declare(v))
 	b.keeper.reload()
-	f.To = time.Now()
-	b.faults.add(f)
+	b.record.over(f)
 }
 
 func (b *breaker) write(text string) {
@@ -283,7 +276,7 @@ func (b *breaker) write(text string) {
 func (b *breaker) badReload(_ context.Context, r *rand.Rand) {
 	b.config.Lock()
 	defer b.config.Unlock()
-	f := fault{From: time.Now(), Kind: faultBadReload}
+	f := faultBadReload.on("", "")
 	good := b.declare(b.plainVariant())
 	b.write(pick(r, []string{
 		"", "version: 1\nagents: {", strings.Replace(good, "dir:", "dri:", 1), strings.Replace(good, "a00:", "a01:", 1), "\x00\x01",
@@ -292,17 +285,16 @@ func (b *breaker) badReload(_ context.Context, r *rand.Rand) {
 	time.Sleep(time.Second)
 	b.write(good)
 	b.keeper.reload()
-	f.To = time.Now()
-	b.faults.add(f)
+	b.record.over(f)
 }
 
 // command is what a person does with one agent; a scheduler that is not there
 // refuses it.
 func (b *breaker) command(kind faultKind, m *member, args ...string) said {
-	f := fault{From: time.Now(), Kind: kind, Agent: m.Name}
+	f := kind.on(m.Name, "")
 	o := b.heartbeat(nil, 0, args...)
-	f.To, f.Detail = time.Now(), fmt.Sprint(o.status)
-	b.faults.add(f)
+	f.Note = fmt.Sprintf("status %d", o.status)
+	b.record.over(f)
 	return o
 }
 
@@ -338,7 +330,7 @@ func (b *breaker) recover(_ context.Context, r *rand.Rand) {
 // attach is a person who looks at a session for some seconds.
 func (b *breaker) attach(_ context.Context, r *rand.Rand) {
 	m := pick(r, b.Members)
-	f := fault{From: time.Now(), Kind: faultAttach, Agent: m.Name}
+	f := faultAttach.on(m.Name, "")
 	cmd := exec.Command(b.path("bin", "heartbeat"), "-f", b.path("heartbeat.yaml"), "attach", m.Name, "--read-only")
 	cmd.Env = b.env()
 	if err := cmd.Start(); err != nil {
@@ -353,8 +345,7 @@ func (b *breaker) attach(_ context.Context, r *rand.Rand) {
 	})
 	defer late.Stop()
 	_ = cmd.Wait() // there may be no session to look at
-	f.To = time.Now()
-	b.faults.add(f)
+	b.record.over(f)
 }
 
 func (b *breaker) look(_ context.Context, r *rand.Rand) {

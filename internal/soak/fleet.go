@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,13 +14,13 @@ const fleetName = "soak"
 
 // member is one agent of the fleet.
 type member struct {
-	Name    string             `json:"name"`
-	Policy  inbox.OrphanPolicy `json:"policy"`
-	Trigger string             `json:"trigger"` // cron, watch, poll or ""
-	Disk    bool               `json:"disk"`    // its directory has a disk of its own
-	Guest   bool               `json:"guest"`   // reloads take it out and put it back
-	Gate    bool               `json:"gate"`    // the user's Stop hook, where there is one, blocks once for each prompt
-	Fields  string             `json:"fields"`  // of heartbeat.yaml
+	Name    string
+	Policy  inbox.OrphanPolicy
+	Trigger string // cron, watch, poll or ""
+	Disk    bool   // its directory has a disk of its own
+	Guest   bool   // reloads take it out and put it back
+	Gate    bool   // the user's Stop hook, where there is one, blocks once for each prompt
+	Fields  string // of heartbeat.yaml
 }
 
 // members are the kinds of agents in turn.
@@ -49,31 +48,14 @@ func members(n int) []*member {
 
 // fleet is the members and where they live.
 type fleet struct {
-	Dir     string    `json:"dir"`
-	Seed    uint64    `json:"seed"`
-	Members []*member `json:"members"`
+	Dir     string
+	Seed    uint64
+	Members []*member
 	// StopHook is true where the user's settings have a Stop hook that is not
 	// heartbeat's.
-	StopHook bool `json:"stop_hook"`
+	StopHook bool
 	// LeftOut says what could not be done here, and why.
-	LeftOut []string `json:"left_out,omitempty"`
-}
-
-func loadFleet(dir string) (*fleet, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "fleet.json"))
-	f := &fleet{}
-	if err == nil {
-		err = json.Unmarshal(data, f)
-	}
-	return f, err
-}
-
-func (f *fleet) save() error {
-	data, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(f.Dir, "fleet.json"), data, 0o600)
+	LeftOut []string
 }
 
 func (f *fleet) path(name ...string) string {

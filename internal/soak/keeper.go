@@ -136,10 +136,10 @@ func (k *keeper) hit(kind faultKind, sig syscall.Signal) {
 	if k.cmd == nil || k.stopped || k.fault != "" {
 		return
 	}
-	began, cmd := time.Now(), k.cmd
+	f, cmd := kind.on("", classScheduler), k.cmd
 	k.fault = kind
 	_ = cmd.Process.Signal(sig)
-	k.faults.add(fault{From: began, To: began.Add(endGrace*time.Second + time.Second), Kind: kind, Class: classScheduler, PID: cmd.Process.Pid})
+	k.record.overAt(f, f.At.Add(endGrace*time.Second+time.Second))
 	if kind == faultTerm {
 		time.AfterFunc(endIn, func() {
 			if cmd.Process.Signal(syscall.Signal(0)) == nil {
@@ -199,7 +199,8 @@ func (l *lab) noneLeft(when string) {
 // minutes in the past or seconds in the future.
 func (k *keeper) stepClock() {
 	by := time.Duration(k.r.IntN(600)-570) * time.Second
-	f := fault{From: time.Now(), Kind: faultClock, Detail: by.String()}
+	f := faultClock.on("", "")
+	f.Note = by.String()
 	paths, _ := filepath.Glob(k.path("state", fleetName, "triggers", "*.json"))
 	for _, p := range paths {
 		if err := shiftFires(p, by); err != nil && !errors.Is(err, syscall.ENOSPC) {
@@ -217,8 +218,7 @@ func (k *keeper) stepClock() {
 			return nil
 		})
 	}
-	f.To = time.Now()
-	k.faults.add(f)
+	k.record.over(f)
 }
 
 func shiftFires(path string, by time.Duration) error {

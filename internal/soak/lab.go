@@ -14,16 +14,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heartbeat/internal/promise"
 	"heartbeat/orchestrator/status"
 )
 
 // lab is a running soak.
 type lab struct {
 	*fleet
-	sent      *ledger[sending]
-	faults    *ledger[fault]
-	surprises *ledger[surprise]
-	runLog    *os.File
+	record *ledger
+	runLog *os.File
 	// config is held for writing while the fleet's file is not a good one.
 	config sync.RWMutex
 	// stops counts the processes that are stopped now.
@@ -38,22 +37,23 @@ type lab struct {
 
 func newLab(f *fleet) (*lab, error) {
 	l := &lab{fleet: f, lines: map[string]*sync.RWMutex{}}
-	var errs [4]error
-	l.sent, errs[0] = openLedger[sending](f.Dir, "sent.jsonl")
-	l.faults, errs[1] = openLedger[fault](f.Dir, "faults.jsonl")
-	l.surprises, errs[2] = openLedger[surprise](f.Dir, "surprises.jsonl")
-	l.runLog, errs[3] = os.OpenFile(f.path("run.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	var err error
+	if l.record, err = openLedger(f.Dir); err != nil {
+		return nil, err
+	}
 	for _, m := range f.Members {
 		l.lines[m.Name] = &sync.RWMutex{}
+		l.record.add(promise.Fact{At: time.Now(), Kind: promise.Declared, Agent: m.Name, Policy: m.Policy})
 	}
-	return l, errors.Join(errs[:]...)
+	l.runLog, err = os.OpenFile(f.path("run.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return l, err
 }
 
 // random is the plan of one who acts: the same for the same seed.
 func (l *lab) random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(l.Seed, stream)) }
 
 func (l *lab) surprise(format string, args ...any) {
-	l.surprises.add(surprise{time.Now(), fmt.Sprintf(format, args...)})
+	l.record.add(promise.Fact{At: time.Now(), Kind: promise.Seen, Note: fmt.Sprintf(format, args...)})
 }
 
 // prepare makes the directories, the disks and the binaries.
@@ -104,7 +104,7 @@ func (l *lab) prepare() error {
 			return fmt.Errorf("cannot build %s: %w\n%s", name, err, out)
 		}
 	}
-	return l.save()
+	return nil
 }
 
 func (l *lab) ownDisk(dir string) error {

@@ -7,8 +7,9 @@
 // Senders note each prompt before they send it and again when it is accepted;
 // the stand-in client notes each request to its model, and its tools that they
 // ran; every fault is noted with its time. All of that lies outside of the
-// agents' directories and is synced. README.md beside this file says what is
-// broken, what is checked, and what is covered elsewhere.
+// agents' directories, ends up in one record, and is judged by internal/promise.
+// README.md beside this file says what is broken, what is checked beside that,
+// and what is covered elsewhere.
 package main
 
 import (
@@ -50,7 +51,7 @@ func main() {
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64()>>16, "of the plan: who sends what, what is broken when")
 	flag.StringVar(&s.dir, "dir", "", "where to work (a new folder in it; default: the temporary folder)")
 	flag.StringVar(&s.output, "o", "text", "text or json")
-	flag.StringVar(&s.judge, "judge", "", "judge the evidence of an earlier run, a folder, and do nothing else")
+	flag.StringVar(&s.judge, "judge", "", "judge the record in this file, of soak or fleetsim, and do nothing else")
 	flag.BoolVar(&s.stopHook, "stop-hook", false, "the user's settings have a Stop hook: for some agents it blocks once for each prompt, for the others never")
 	flag.Parse()
 	if flag.NArg() > 0 || s.agents < 1 || s.length <= 0 || s.rate <= 0 || s.every <= 0 || s.output != "text" && s.output != "json" {
@@ -74,21 +75,17 @@ func (s settings) main() int {
 	} else {
 		err = r.print(os.Stdout)
 	}
-	if err != nil || len(r.Broken) > 0 {
+	if err != nil || len(r.Findings) > 0 {
 		return 1
 	}
 	return 0
 }
 
-// soak does the run, or only the judgement of an earlier one. The folder is
-// kept when anything is broken.
+// soak does the run, or only judges a record. The folder is kept when anything
+// is broken.
 func (s settings) soak() (*report, error) {
 	if s.judge != "" {
-		f, err := loadFleet(s.judge)
-		if err != nil {
-			return nil, err
-		}
-		return f.judge()
+		return judge(s.judge)
 	}
 	dir, err := os.MkdirTemp(s.dir, "heartbeat-soak-")
 	if err != nil {
@@ -103,7 +100,7 @@ func (s settings) soak() (*report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w\nthe evidence is in %s", err, dir)
 	}
-	if len(r.Broken) > 0 {
+	if len(r.Findings) > 0 {
 		return r, nil
 	}
 	return r, os.RemoveAll(dir)

@@ -1,40 +1,17 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+
+	"heartbeat/internal/promise"
 )
 
-// step is how far a sending came.
-type step string
-
-const (
-	intended step = "intended" // about to be sent
-	accepted step = "accepted" // the sender knows that it is
-	refused  step = "refused"  // the sender was told that it is not
-	unknown  step = "unknown"  // the sender was killed: it may be or not
-)
-
-// sending is one line of sent.jsonl.
-type sending struct {
-	At     time.Time `json:"at"`
-	Step   step      `json:"step"`
-	Agent  string    `json:"agent"`
-	Sender string    `json:"sender"`
-	// N counts a sender's prompts: what it sends later has a larger one.
-	N      int    `json:"n"`
-	Key    string `json:"key"` // stands in the prompt, and in no other
-	How    how    `json:"how"`
-	Prompt string `json:"prompt,omitempty"` // of intended
-	ID     string `json:"id,omitempty"`
-	Note   string `json:"note,omitempty"`
-}
+// recordFile is the record of a run, below its folder.
+const recordFile = "record.jsonl"
 
 // how is the way in which a prompt is sent.
 type how string
@@ -46,22 +23,13 @@ const (
 	bySlow   how = "slow writer"
 	byFile   how = "watched file"
 	byTicket how = "polled ticket"
+	byCron   how = "cron"
 )
 
 // ordered reports whether a sender's prompts are queued in its order.
-func (h how) ordered() bool { return h != byFile && h != byTicket }
+func (h how) ordered() bool { return h != byFile && h != byTicket && h != byCron }
 
-// fault is one line of faults.jsonl: something that was done to the fleet.
-type fault struct {
-	From   time.Time `json:"from"`
-	To     time.Time `json:"to"`
-	Kind   faultKind `json:"kind"`
-	Agent  string    `json:"agent"` // "" is all of them
-	Class  class     `json:"class,omitempty"`
-	PID    int       `json:"pid,omitempty"`
-	Detail string    `json:"detail,omitempty"`
-}
-
+// faultKind is what was done to the fleet.
 type faultKind string
 
 const (
@@ -81,83 +49,69 @@ const (
 	faultLook      faultKind = "look"
 )
 
-// interrupts reports whether a session can be interrupted by it, so that an
-// entry is given again.
-func (f fault) interrupts() bool {
-	switch f.Kind {
+// explains is what can come of it.
+func (k faultKind) explains() promise.Kind {
+	switch k {
 	case faultKill, faultTerm, faultStop, faultSignal, faultDisk:
-		return true
+		return promise.Interrupted
+	case faultRetry, faultTrigger:
+		return promise.Requeued
 	}
-	return false
+	return promise.Acted
 }
 
-// requeues reports whether a person had entries queued again by it.
-func (f fault) requeues() bool { return f.Kind == faultRetry || f.Kind == faultTrigger }
-
-// surprise is one line of surprises.jsonl: what no fault explains, seen while
-// the fleet ran.
-type surprise struct {
-	At   time.Time `json:"at"`
-	What string    `json:"what"`
+// on is the fact of a fault that begins now; agent "" is all of them.
+func (k faultKind) on(agent string, c class) promise.Fact {
+	return promise.Fact{
+		At: time.Now(), Kind: k.explains(), Agent: agent, What: strings.TrimSpace(string(k) + " " + string(c)),
+		Lasting: k == faultStop || k == faultDisk, Unwitnessed: k == faultDisk || c == classHook || c == classTool,
+	}
 }
 
-// ledger is a file of JSON lines, each synced before add returns.
-type ledger[T any] struct {
+// slack is how long before an entry is given its hand-over can have begun to
+// go wrong: a hook that proves that it arrived runs before the model is asked.
+const slack = 3 * time.Second
+
+// ledger is a record that is being written.
+type ledger struct {
 	mu   sync.Mutex
 	file *os.File
-	n    int
 }
 
-func openLedger[T any](dir, name string) (*ledger[T], error) {
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	return &ledger[T]{file: f}, err
+func openLedger(dir string) (*ledger, error) {
+	f, err := os.OpenFile(filepath.Join(dir, recordFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return &ledger{file: f}, err
 }
 
-// add panics when the evidence cannot be kept: going on would prove nothing.
-func (l *ledger[T]) add(v T) {
+// add writes and syncs a fact. It panics when the evidence cannot be kept:
+// going on would prove nothing.
+func (l *ledger) add(f promise.Fact) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line, err := json.Marshal(v)
-	if err == nil {
-		_, err = l.file.Write(append(line, '\n'))
-	}
+	err := f.Write(l.file)
 	if err == nil {
 		err = l.file.Sync()
 	}
 	if err != nil {
 		panic("cannot keep the evidence: " + err.Error())
 	}
-	l.n++
 }
 
-func (l *ledger[T]) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.n
-}
+// over adds a fault that is over now.
+func (l *ledger) over(f promise.Fact) { l.overAt(f, time.Now()) }
 
-// readLines reads a file of JSON lines; one that does not exist has none. A
-// last line without its end is passed over: its writer is at it, or was killed.
-func readLines[T any](dir, name string) ([]T, error) {
-	f, err := os.Open(filepath.Join(dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+func (l *ledger) overAt(f promise.Fact, at time.Time) {
+	if f.Until = at; f.Kind == promise.Interrupted {
+		f.Until = at.Add(slack)
 	}
+	l.add(f)
+}
+
+func readRecord(path string) (promise.Record, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	var all []T
-	in := bufio.NewReaderSize(f, 1<<20)
-	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			return all, nil
-		}
-		var v T
-		if err := json.Unmarshal(line, &v); err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
+	return promise.Read(f)
 }

@@ -6,12 +6,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 	"heartbeat/orchestrator/status"
 )
 
@@ -46,12 +48,34 @@ func (s settings) run(dir string, stop <-chan os.Signal) (*report, error) {
 	if err := l.heldTogether(long, fresh); err != nil {
 		return nil, err
 	}
-	r, err := l.judge()
+	r, err := l.judgeAll()
 	if err != nil {
 		return nil, err
 	}
+	r.Seed, r.Agents, r.LeftOut = l.Seed, len(l.Members), l.LeftOut
 	r.Took, r.Starts, r.Scheduler, r.Fresh = time.Since(began).Round(time.Second).String(), k.starts, long, fresh
-	return r, l.closeDisks(len(r.Broken) > 0)
+	return r, l.closeDisks(len(r.Findings) > 0)
+}
+
+// judgeAll adds what came of the prompts to the record, and has it judged.
+func (l *lab) judgeAll() (*report, error) {
+	came, err := l.outcome()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range came {
+		l.record.add(f)
+	}
+	return judge(l.path(recordFile))
+}
+
+// judge judges a record that is in a file.
+func judge(path string) (*report, error) {
+	record, err := readRecord(path)
+	if err != nil {
+		return nil, err
+	}
+	return &report{Verdict: *record.Judge(), Record: path}, nil
 }
 
 // lastVariant has all members, and nothing that goes on firing.
@@ -99,13 +123,12 @@ func (l *lab) progress(ctx context.Context, k *keeper) {
 			return
 		case <-time.After(10 * time.Second):
 		}
-		given := 0
-		if got, err := l.deliveries(); err == nil {
-			given = len(got)
-		}
-		f := k.footprint()
-		fmt.Fprintf(os.Stderr, "soak: %4.0fs  %5d notes of senders  %5d prompts given  %4d faults  %d surprises  scheduler %d: %d MB, %d files\n",
-			time.Since(began).Seconds(), l.sent.count(), given, l.faults.count(), l.surprises.count(), k.starts, f.RSS>>20, f.FDs)
+		record, _ := readRecord(l.path(recordFile))
+		given, _ := l.given()
+		v, f := append(record, given...).Judge(), k.footprint()
+		surprises := slices.DeleteFunc(v.Findings, func(f promise.Finding) bool { return f.Wrong != promise.Noticed })
+		fmt.Fprintf(os.Stderr, "soak: %4.0fs  %5d prompts sent  %5d given  %4d interruptions  %d surprises  scheduler %d: %d MB, %d files\n",
+			time.Since(began).Seconds(), v.Prompts, v.Given, v.Interruptions, len(surprises), k.starts, f.RSS>>20, f.FDs)
 	}
 }
 
@@ -136,7 +159,7 @@ func (k *keeper) settle(within time.Duration) bool {
 				return true
 			}
 		}
-		if got, err := k.deliveries(); err == nil && len(got) > given {
+		if got, err := k.given(); err == nil && len(got) > given {
 			given, deadline = len(got), time.Now().Add(within)
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -167,28 +190,22 @@ func (l *lab) left() string {
 	if len(left) > 0 {
 		return strings.Join(left, "; ")
 	}
-	return l.unfired()
+	return l.open()
 }
 
-// unfired are files and tickets that no trigger has fired for.
-func (l *lab) unfired() string {
-	sent, err := readLines[sending](l.Dir, "sent.jsonl")
+// open are prompts that nothing has come of, as files and tickets that no
+// trigger has fired for.
+func (l *lab) open() string {
+	sent, err := readRecord(l.path(recordFile))
 	if err != nil {
 		return err.Error()
 	}
-	got, err := l.deliveries()
+	came, err := l.outcome()
 	if err != nil {
 		return err.Error()
 	}
-	given := map[string]bool{}
-	for _, d := range got {
-		given[d.key] = true
-	}
-	dead := l.deadKeys()
-	for _, x := range sent {
-		if x.Step == accepted && !x.How.ordered() && !given[x.Key] && !dead[x.Key] {
-			return "no trigger has fired for " + x.Key
-		}
+	if open := append(sent, came...).Open(); len(open) > 0 {
+		return "nothing has come of " + strings.Join(open, ", ")
 	}
 	return ""
 }
@@ -210,16 +227,16 @@ func (l *lab) afterEnd() {
 // afresh starts the fleet once more: nothing is given again, and what a fresh
 // scheduler holds is the measure for one that has lived long.
 func (l *lab) afresh(drained bool) footprint {
-	before, _ := l.deliveries()
+	before, _ := l.given()
 	k := &keeper{lab: l, r: rand.New(rand.NewPCG(l.Seed, 3))}
 	ended := k.start()
 	time.Sleep(3 * time.Second)
 	f := k.footprint()
 	k.end(ended)
 	l.afterEnd()
-	after, _ := l.deliveries()
+	after, _ := l.given()
 	if drained && len(after) != len(before) {
-		l.surprise("a fresh start of a drained fleet gave %d prompts again, first %s", len(after)-len(before), short(after[len(before)].text))
+		l.surprise("a fresh start of a drained fleet gave %d prompts again, first %s", len(after)-len(before), after[len(before)].Text)
 	}
 	return f
 }
@@ -261,13 +278,4 @@ func (l *lab) heldTogether(long, fresh footprint) error {
 		l.surprise("sessions are noted as alive: %v", live)
 	}
 	return nil
-}
-
-// deadKeys are the keys of all dead letters that stand in a file.
-func (l *lab) deadKeys() map[string]bool {
-	dead := map[string]bool{}
-	for _, m := range l.Members {
-		_ = l.eachDead(m, func(d inbox.DeadEntry) { dead[keyIn(string(d.Raw()))] = true })
-	}
-	return dead
 }

@@ -8,8 +8,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"heartbeat/internal/promise"
 )
 
 // sender sends prompts to one agent, one after the other.
@@ -19,8 +22,11 @@ type sender struct {
 	name string
 	r    *rand.Rand
 	n    int
-	ids  []sending // accepted with an id, to be repeated
+	ids  []identified // accepted, to be repeated
 }
+
+// identified is a prompt that was sent with an id.
+type identified struct{ id, prompt string }
 
 // run sends until ctx ends, on average every mean.
 func (s *sender) run(ctx context.Context, mean time.Duration) {
@@ -57,19 +63,31 @@ func pause(ctx context.Context, r *rand.Rand, mean time.Duration) bool {
 	}
 }
 
-// note keeps a sending's first step; the returned function keeps the last.
-func (s *sender) note(h how, prompt, id string) func(step, string) {
-	x := sending{
-		At: time.Now(), Step: intended, Agent: s.m.Name, Sender: s.name, N: s.n, Key: keyOf(s.m, s.name, s.n),
-		How: h, Prompt: prompt, ID: id,
+// errNotWritten is why a prompt is certainly not queued.
+var errNotWritten = errors.New("nothing was written")
+
+// note notes that a prompt is about to be sent; the returned function, what its
+// sender knows then: that it is accepted, or with an error that it may be or not.
+func (s *sender) note(h how, prompt, id string) func(err error) {
+	f := promise.Fact{Agent: s.m.Name, Prompt: keyOf(s.m, s.name, s.n), What: string(h)}
+	if h.ordered() {
+		f.Sender = s.name
 	}
-	s.sent.add(x)
-	return func(last step, note string) {
-		x.At, x.Step, x.Note, x.Prompt = time.Now(), last, note, ""
-		s.sent.add(x)
-		if last == accepted && h == byID {
-			x.Prompt = prompt
-			s.ids = append(s.ids, x)
+	meant := f
+	meant.At, meant.Kind, meant.Text, meant.Replies = time.Now(), promise.Meant, plain(prompt), s.replies(s.m, prompt)
+	meant.SelfInterrupting = slices.ContainsFunc(mishaps, func(mark string) bool { return strings.Contains(prompt, mark) })
+	s.record.add(meant)
+	return func(err error) {
+		f.At, f.Kind = time.Now(), promise.Accepted
+		if err != nil {
+			f.Kind, f.Note = promise.Unknown, err.Error()
+		}
+		if errors.Is(err, errNotWritten) {
+			f.Kind = promise.Refused
+		}
+		s.record.add(f)
+		if err == nil && h == byID {
+			s.ids = append(s.ids, identified{id, prompt})
 		}
 	}
 }
@@ -83,17 +101,14 @@ func (s *sender) send(id string, h how) {
 	if s.r.IntN(8) == 0 {
 		slay = time.Millisecond + time.Duration(s.r.Int64N(int64(40*time.Millisecond)))
 	}
-	last, note := s.try(prompt, id, slay)
-	if last == unknown && id != "" {
-		last, note = s.try(prompt, id, 0)
-		if last == refused {
-			last = unknown // the first one may have queued it
-		}
+	err := s.try(prompt, id, slay)
+	if err != nil && id != "" {
+		err = s.try(prompt, id, 0)
 	}
-	done(last, note)
+	done(err)
 }
 
-func (s *sender) try(prompt, id string, slay time.Duration) (step, string) {
+func (s *sender) try(prompt, id string, slay time.Duration) error {
 	if !s.m.Disk { // there it is to be tried while the disk is full
 		lines := s.lines[s.m.Name]
 		lines.RLock()
@@ -103,25 +118,21 @@ func (s *sender) try(prompt, id string, slay time.Duration) (step, string) {
 	if id != "" {
 		args = append(args, "--id", id)
 	}
-	switch o := s.heartbeat([]byte(prompt), slay, args...); o.status {
-	case 0:
-		return accepted, ""
-	case -1:
-		return unknown, ""
-	default:
+	if o := s.heartbeat([]byte(prompt), slay, args...); o.status != 0 {
 		// "An error that is neither … leaves open whether the entry was queued."
-		return unknown, o.errOut
+		return fmt.Errorf("status %d: %s", o.status, o.errOut)
 	}
+	return nil
 }
 
 // repeat sends an accepted prompt again under its id: nothing comes of it.
-func (s *sender) repeat(x sending) {
-	o := s.heartbeat([]byte(x.Prompt), 0, "send", s.m.Name, "-", "--id", x.ID, "-o", "json")
+func (s *sender) repeat(x identified) {
+	o := s.heartbeat([]byte(x.prompt), 0, "send", s.m.Name, "-", "--id", x.id, "-o", "json")
 	var said struct {
 		Data struct{ Duplicate bool }
 	}
 	if o.status == 0 && (json.Unmarshal([]byte(o.out), &said) != nil || !said.Data.Duplicate) {
-		s.surprise("a repeated --id %s was queued again: %s", x.ID, o.out)
+		s.surprise("a repeated --id %s was queued again: %s", x.id, o.out)
 	}
 }
 
@@ -155,11 +166,7 @@ func (s *sender) echo() {
 		_, err = f.WriteString(line)
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
-		done(unknown, err.Error())
-		return
-	}
-	done(accepted, "")
+	done(err)
 }
 
 // slow is a writer that writes its line in pieces while nobody else writes
@@ -172,7 +179,7 @@ func (s *sender) slow() {
 	done := s.note(bySlow, prompt, "")
 	f, err := os.OpenFile(s.inboxOf(s.m), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		done(refused, err.Error())
+		done(fmt.Errorf("%w: %w", errNotWritten, err))
 		return
 	}
 	rest := time.Duration(50+s.r.IntN(400)) * time.Millisecond
@@ -183,11 +190,7 @@ func (s *sender) slow() {
 	_, err = f.WriteString(line[:cut])
 	time.Sleep(rest)
 	_, err2 := f.WriteString(line[cut:])
-	if err := errors.Join(err, err2, f.Close()); err != nil {
-		done(unknown, err.Error())
-		return
-	}
-	done(accepted, "")
+	done(errors.Join(err, err2, f.Close()))
 }
 
 // feed gives a trigger something to fire for.
@@ -202,11 +205,7 @@ func (s *sender) feed() {
 		defer lines.RUnlock()
 		name := "in/" + key + ".md"
 		done := s.note(byFile, "file "+name, "")
-		if err := os.WriteFile(filepath.Join(s.dirOf(s.m), name), []byte(key), 0o600); err != nil {
-			done(unknown, err.Error())
-			return
-		}
-		done(accepted, "")
+		done(os.WriteFile(filepath.Join(s.dirOf(s.m), name), []byte(key), 0o600))
 	case "poll":
 		done := s.note(byTicket, "ticket "+key, "")
 		f, err := os.OpenFile(filepath.Join(s.dirOf(s.m), "tickets"), os.O_WRONLY|os.O_APPEND, 0o600)
@@ -214,10 +213,6 @@ func (s *sender) feed() {
 			_, err = fmt.Fprintf(f, "ticket %s\n", key)
 			err = errors.Join(err, f.Close())
 		}
-		if err != nil {
-			done(unknown, err.Error())
-			return
-		}
-		done(accepted, "")
+		done(err)
 	}
 }

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"heartbeat/hook/handover"
+	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
+	"heartbeat/internal/simulate"
+	"heartbeat/internal/simulate/script"
+)
+
+var keys = regexp.MustCompile(`\bka[0-9]+[abt]-[0-9]+\b|\bcron a[0-9]+ [-+:.TZ0-9]+`)
+
+func keyIn(text string) string { return keys.FindString(text) }
+
+// plain is a text as it is compared. What the client does to its own tag nobody
+// can undo exactly: so it is done to both sides.
+func plain(text string) string { return promise.Text(strings.ReplaceAll(text, "&lt;", "<")) }
+
+// replies are what the model can say to a prompt of a member; none: anything.
+func (f *fleet) replies(m *member, prompt string) []string {
+	if strings.Contains(prompt, "[background]") {
+		return nil
+	}
+	reply := "done: " + script.First(prompt)
+	all := []string{plain(strings.ToValidUTF8(reply[:min(len(reply), inbox.MaxReply)], ""))}
+	if strings.Contains(prompt, "[fail]") { // it went on when the service was back
+		all = append(all, plain("done: "+handover.GoOnPrompt))
+	}
+	if f.StopHook && m.Gate { // the last turn of it is about the tests
+		all = append(all, plain(gateReply))
+	}
+	return all
+}
+
+// outcome reads what came of the prompts: what models were given, that tools
+// ran, and what stands in the queues.
+func (f *fleet) outcome() (promise.Record, error) {
+	given, err := f.given()
+	if err != nil {
+		return nil, err
+	}
+	all, err := f.toolsRan()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range f.Members {
+		q, err := f.queueOf(m)
+		if err != nil {
+			return nil, err
+		}
+		queued, err := promise.Queue{Agent: m.Name, Named: keyIn, Text: plain}.Facts(q)
+		q.Close()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, queued...)
+	}
+	all = append(given, all...)
+	return append(fires(all), all...), nil
+}
+
+// cronAge is how long before its first turn a cron's prompt can have been
+// queued at most: a person who triggers it does so with the same words.
+const cronAge = 10 * time.Minute
+
+// fires are the prompts that cron sent, which nobody else notes.
+func fires(came promise.Record) (sent promise.Record) {
+	known := map[string]bool{}
+	for _, f := range came {
+		if strings.HasPrefix(f.Prompt, "cron ") && !known[f.Prompt] {
+			known[f.Prompt] = true
+			agent, _, _ := strings.Cut(strings.TrimPrefix(f.Prompt, "cron "), " ")
+			sent = append(sent, promise.Fact{
+				At: f.At.Add(-cronAge), Kind: promise.Accepted, Agent: agent, Prompt: f.Prompt, What: string(byCron), Text: plain(f.Prompt),
+			})
+		}
+	}
+	return sent
+}
+
+// given reads the stand-in's log of what its model was asked, oldest first.
+func (f *fleet) given() (all promise.Record, err error) {
+	err = f.eachLine("model.jsonl", func(line []byte) error {
+		var r simulate.Request
+		if err := json.Unmarshal(line, &r); err != nil {
+			return err
+		}
+		for i, p := range r.Prompts {
+			if i < len(r.Prompts)-1 {
+				p = strings.TrimSuffix(p, "\n")
+			}
+			text, attempt := promise.Unmark(unframe(p))
+			fact := promise.Fact{At: r.At, Kind: promise.Given, Session: r.SessionID, Prompt: keyIn(text), Text: plain(text), Attempt: attempt}
+			fact.Agent, _, _ = strings.Cut(strings.TrimPrefix(r.Dir, f.path("agents")+"/"), "/")
+			if fact.Prompt != "" || !ofTheClient(text) {
+				all = append(all, fact)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// unframe takes off what kick-off and client put before an entry.
+func unframe(p string) string {
+	if rest, ok := strings.CutPrefix(p, handover.KickoffPrompt("")); ok {
+		return rest
+	}
+	if rest, ok := strings.CutPrefix(p, "Stop hook feedback:\n["); ok {
+		if _, text, ok := strings.Cut(rest, "]: "); ok {
+			return text
+		}
+	}
+	return p
+}
+
+// ofTheClient reports whether a text is no entry: how a session starts that
+// gets its first entry later, or goes on with one, an idle tick, a task's end.
+func ofTheClient(text string) bool {
+	for _, start := range []string{"Read CLAUDE.md", "Your tasks come one after another", "--- IDLE TICK ---", handover.GoOnPrompt, "<task-notification>", gateText, "Killed\n" + gateText} {
+		if strings.HasPrefix(text, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// toolsRan reads what tools wrote: session and time.
+func (f *fleet) toolsRan() (all promise.Record, err error) {
+	err = f.eachLine("tools.log", func(line []byte) error {
+		session, at, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		sec, nsec, _ := strings.Cut(at, ".")
+		s, err1 := strconv.ParseInt(sec, 10, 64)
+		n, err2 := strconv.ParseInt(nsec, 10, 64)
+		all = append(all, promise.Fact{At: time.Unix(s, n), Kind: promise.ToolRan, Session: session})
+		return errors.Join(err1, err2)
+	})
+	return all, err
+}
+
+// eachLine reads the complete lines of a file; one that does not exist has none.
+func (f *fleet) eachLine(name string, do func(line []byte) error) error {
+	file, err := os.Open(f.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for in := bufio.NewReaderSize(file, 1<<20); ; {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // its writer is at it, or was killed
+		}
+		if err == nil {
+			err = do(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
