@@ -3,6 +3,8 @@ package simulate
 import (
 	"os"
 	"testing"
+
+	"heartbeat/internal/testbed"
 )
 
 // asClient makes the test binary the client itself, so that tests run it as a
@@ -14,5 +16,5 @@ func TestMain(m *testing.M) {
 		os.Unsetenv(asClient)
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	os.Exit(testbed.Run(m))
 }

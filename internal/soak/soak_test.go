@@ -13,6 +13,7 @@ import (
 
 	"heartbeat/internal/promise"
 	"heartbeat/internal/simulate"
+	"heartbeat/internal/testbed"
 )
 
 // TestMain is the soak, too: it starts itself again in a namespace.
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(testbed.Run(m))
 }
 
 // TestASliceOfTheSoak is a short one with a new seed each time.

@@ -15,6 +15,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/hook/settings"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/launch"
 )
 
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "hook" {
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(testbed.Run(m))
 }
 
 // place makes programs in a folder of its own.
