@@ -50,6 +50,8 @@ type Look struct {
 	Ours string
 	// Step, when not nil, is told what is being looked at.
 	Step func(string)
+	// inotify reads what the machine has of it: inotifyLimits where it is nil.
+	inotify func() Inotify
 }
 
 // Scheduler is a run that answers for the fleet.
@@ -85,8 +87,12 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	}
 	f := &Facts{
 		ours: l.Ours, Scheduler: l.Scheduler, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
-		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now), Inotify: inotifyLimits(),
+		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
+	if l.inotify == nil {
+		l.inotify = inotifyLimits
+	}
+	f.Inotify = l.inotify()
 	run := 0
 	if l.Scheduler != nil {
 		run = l.Scheduler.PID

@@ -3,6 +3,8 @@ package doctor
 import (
 	"os"
 	"testing"
+
+	"heartbeat/internal/testbed"
 )
 
 // TestMain: what is prepared for a session names this program as its hook, and
@@ -11,5 +13,5 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "hook" {
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(testbed.Run(m))
 }
