@@ -318,8 +318,8 @@ func TestNext(t *testing.T) {
 `)
 	var next struct {
 		Fires []struct {
-			Agent, Trigger string
-			At             time.Time
+			Agent, Trigger, Timezone string
+			At                       time.Time
 		}
 	}
 	w.into(&next, "next", "-n", "4")
@@ -327,6 +327,11 @@ func TestNext(t *testing.T) {
 		t.Fatalf("%+v", next)
 	}
 	for i, f := range next.Fires {
+		zone, err := time.LoadLocation(f.Timezone)
+		if err != nil || f.Timezone == "" || f.At.Location() != time.UTC {
+			t.Fatalf("fire %d: %+v: %v", i, f, err)
+		}
+		f.At = f.At.In(zone)
 		if f.At.Before(time.Now()) || f.At.Hour() != 9 || f.At.Minute() != 0 || i > 0 && f.At.Before(next.Fires[i-1].At) {
 			t.Errorf("fire %d: %+v", i, f)
 		}

@@ -45,7 +45,9 @@ Examples:
 // dead is one dead letter, with the prompt it held.
 type dead struct {
 	inbox.DeadEntry
-	Prompt foreign.Text `json:"prompt"`
+	// DeliveredAt is absent for an entry that never was.
+	DeliveredAt time.Time    `json:"delivered_at,omitzero"`
+	Prompt      foreign.Text `json:"prompt"`
 }
 
 // Named reports whether an id names the dead letter.
@@ -171,7 +173,7 @@ func readDead(ctx context.Context, out *app, a *config.Agent) (*deadList, error)
 			if err != nil {
 				return err
 			}
-			list.Entries = append(list.Entries, dead{d, foreign.Text(shownPrompt(d))})
+			list.Entries = append(list.Entries, dead{d, d.DeliveredAt, foreign.Text(shownPrompt(d))})
 		}
 		return nil
 	})

@@ -43,11 +43,18 @@ Examples:
 
 // examined is what was found, and what was repaired before.
 type examined struct {
-	Agents   int              `json:"agents"`
-	Errors   int              `json:"errors"`
-	Warnings int              `json:"warnings"`
+	Counts   examinedCounts   `json:"counts"`
 	Mended   []doctor.Mended  `json:"mended"`
 	Findings []doctor.Finding `json:"findings"`
+}
+
+// examinedCounts are how many agents were examined, and how many findings there are
+// of each severity.
+type examinedCounts struct {
+	Agents  int `json:"agents"`
+	Error   int `json:"error"`
+	Warning int `json:"warning"`
+	Info    int `json:"info"`
 }
 
 func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
@@ -65,7 +72,7 @@ func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := examined{Agents: len(agents), Mended: []doctor.Mended{}, Findings: doctor.Examine(facts)}
+	e := examined{Counts: examinedCounts{Agents: len(agents)}, Mended: []doctor.Mended{}, Findings: doctor.Examine(facts)}
 	if c.Fix {
 		a.step("repairing")
 		e.Mended = append(e.Mended, doctor.Mend(ctx, facts, e.Findings)...)
@@ -101,23 +108,27 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 }
 
 func (e *examined) count() {
-	e.Errors = doctor.Errors(e.Findings)
 	for _, f := range e.Findings {
-		if f.Severity == doctor.Warning {
-			e.Warnings++
+		switch f.Severity {
+		case doctor.Error:
+			e.Counts.Error++
+		case doctor.Warning:
+			e.Counts.Warning++
+		case doctor.Info:
+			e.Counts.Info++
 		}
 	}
 }
 
 func (e *examined) failure(ours string) error {
-	if e.Errors == 0 {
+	if e.Counts.Error == 0 {
 		return nil
 	}
 	hint := ""
 	if slices.ContainsFunc(e.Findings, func(f doctor.Finding) bool { return f.Fixable }) {
 		hint = ours + " doctor --fix repairs some of it"
 	}
-	return &failure{status: exitError, hint: hint, err: fmt.Errorf("cannot call the fleet healthy: %s", count(e.Errors, "error"))}
+	return &failure{status: exitError, hint: hint, err: fmt.Errorf("cannot call the fleet healthy: %s", count(e.Counts.Error, "error"))}
 }
 
 func (e examined) text(p *page) {
@@ -211,12 +222,12 @@ func wrap(text string, n int) []string {
 func (e examined) sum(p *page) {
 	if len(e.Findings) == 0 {
 		p.coloured(p.green, "nothing found")
-		p.printf(" (%s)\n", count(e.Agents, "agent"))
+		p.printf(" (%s)\n", count(e.Counts.Agents, "agent"))
 		return
 	}
-	p.printf("%s: %s, %s", count(e.Agents, "agent"), count(e.Errors, "error"), count(e.Warnings, "warning"))
-	if notes := len(e.Findings) - e.Errors - e.Warnings; notes > 0 {
-		p.printf(", %s", count(notes, "note"))
+	p.printf("%s: %s, %s", count(e.Counts.Agents, "agent"), count(e.Counts.Error, "error"), count(e.Counts.Warning, "warning"))
+	if e.Counts.Info > 0 {
+		p.printf(", %s", count(e.Counts.Info, "note"))
 	}
 	p.printf("\n")
 }

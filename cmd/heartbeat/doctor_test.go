@@ -23,8 +23,8 @@ func patient(t *testing.T) *world {
 }
 
 type examination struct {
-	Agents, Errors, Warnings int
-	Mended                   []struct {
+	Counts struct{ Agents, Error, Warning int }
+	Mended []struct {
 		Agent, Done, Error string
 		Codes              []string
 	}
@@ -52,7 +52,7 @@ func TestDoctorOfAHealthyFleet(t *testing.T) {
 	w.ok("apply")
 	var e examination
 	w.into(&e, "doctor")
-	if e.codes() != "" || e.Agents != 1 || e.Errors != 0 || e.Findings == nil || e.Mended == nil {
+	if e.codes() != "" || e.Counts.Agents != 1 || e.Counts.Error != 0 || e.Findings == nil || e.Mended == nil {
 		t.Errorf("got %+v", e)
 	}
 }

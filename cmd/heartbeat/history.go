@@ -42,11 +42,11 @@ Examples:
 type happened struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent"`
-	What  string    `json:"what"` // session, dead-letter
-	// Took and Done belong to a session.
-	Took time.Duration `json:"took_ns,omitempty"`
-	Done int           `json:"done"`
-	Why  foreign.Text  `json:"why"`
+	Kind  string    `json:"kind"` // session, dead-letter
+	// DurationMS and Acknowledged belong to a session.
+	DurationMS   int64        `json:"duration_ms,omitempty"`
+	Acknowledged int          `json:"acknowledged"`
+	Why          foreign.Text `json:"why"`
 	// ID is the session's, or the dead letter's.
 	ID string `json:"id"`
 	// Times is how many sessions it stands for, where that is more than one.
@@ -105,7 +105,7 @@ func (p *pastSessions) add(h happened, most int) {
 	if before := p.last[h.Agent]; !p.each && before != nil && before.Why == h.Why {
 		before.Times = max(before.Times, 1) + 1
 		before.At, before.ID, before.short = h.At, h.ID, h.short
-		before.Took, before.Done = before.Took+h.Took, before.Done+h.Done
+		before.DurationMS, before.Acknowledged = before.DurationMS+h.DurationMS, before.Acknowledged+h.Acknowledged
 		return
 	}
 	p.all = append(p.all, &h)
@@ -124,10 +124,10 @@ func (p *pastSessions) list() []happened {
 }
 
 func sessionOf(e journal.Event) happened {
-	h := happened{At: e.At, Agent: e.Agent, What: "session", Done: e.Acknowledged, Why: e.Reason, ID: e.Session}
+	h := happened{At: e.At, Agent: e.Agent, Kind: "session", Acknowledged: e.Acknowledged, Why: e.Reason, ID: e.Session}
 	h.short, _, _ = strings.Cut(e.Session, "-")
 	if !e.Started.IsZero() {
-		h.Took = e.At.Sub(e.Started)
+		h.DurationMS = e.At.Sub(e.Started).Milliseconds()
 	}
 	return h
 }
@@ -140,7 +140,7 @@ func deadOf(ctx context.Context, a *config.Agent) ([]happened, error) {
 				return err
 			}
 			all = append(all, happened{
-				At: d.At, Agent: a.Name, What: "dead-letter", Why: foreign.Text(d.Reason),
+				At: d.At, Agent: a.Name, Kind: "dead-letter", Why: foreign.Text(d.Reason),
 				ID: cmp.Or(d.ID, d.DeliveryID), short: handle(d.ID, d.DeliveryID),
 			})
 		}
@@ -157,17 +157,17 @@ func (h pastEvents) text(p *page) {
 	var rows [][]cell
 	for _, e := range h.Events {
 		took, done := "-", "-"
-		if e.What == "session" {
-			done = strconv.Itoa(e.Done)
-			if e.Took > 0 {
-				took = status.Span(e.Took)
+		if e.Kind == "session" {
+			done = strconv.Itoa(e.Acknowledged)
+			if e.DurationMS > 0 {
+				took = status.Span(time.Duration(e.DurationMS) * time.Millisecond)
 			}
 		}
-		what := cell{text: e.What}
+		what := cell{text: e.Kind}
 		if e.Times > 1 {
-			what.text = fmt.Sprintf("%d %ss", e.Times, e.What)
+			what.text = fmt.Sprintf("%d %ss", e.Times, e.Kind)
 		}
-		if e.What == "dead-letter" {
+		if e.Kind == "dead-letter" {
 			what.colour = p.red
 		}
 		rows = append(rows, []cell{

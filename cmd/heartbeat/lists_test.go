@@ -69,8 +69,8 @@ func TestHistoryFitsThePage(t *testing.T) {
 	t.Parallel()
 	var p page
 	pastEvents{[]happened{
-		{At: time.Now(), Agent: "reviewer", What: "session", Took: time.Hour, Done: 100, Why: "drained", short: "2d3bf091"},
-		{At: time.Now(), Agent: "triage", What: "dead-letter", Why: "poison", short: "a554d8be0a24"},
+		{At: time.Now(), Agent: "reviewer", Kind: "session", DurationMS: time.Hour.Milliseconds(), Acknowledged: 100, Why: "drained", short: "2d3bf091"},
+		{At: time.Now(), Agent: "triage", Kind: "dead-letter", Why: "poison", short: "a554d8be0a24"},
 	}}.text(&p)
 	for line := range strings.Lines(p.buf.String()) {
 		if width(strings.TrimSuffix(line, "\n")) > 80 {

@@ -243,11 +243,11 @@ func (o *output) say(colour, who, text, indent string) {
 	_, _ = o.err.Write(p.buf.Bytes())
 }
 
-// jsonLine is a value as one line of JSON, in which nothing acts on a terminal.
+// jsonLine is a value as one line of JSON, in the words of all commands, in which nothing acts on a terminal.
 func jsonLine(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
+	err := enc.Encode(worded(v))
 	return foreign.JSON(b.Bytes()), err
 }

@@ -43,7 +43,7 @@ func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res := wired{DryRun: c.DryRun, Items: []wiredTo{}}
+	res := wired{DryRun: c.DryRun, Changes: []wiredTo{}}
 	var errs []error
 	for _, p := range plans {
 		a.step("unwiring " + p.Agent.Name)

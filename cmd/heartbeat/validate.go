@@ -28,11 +28,10 @@ type validated struct {
 	Fleet    string           `json:"fleet,omitempty"`
 	Agents   []validatedAgent `json:"agents"`
 	Problems []problem        `json:"problems"`
-	Warnings []problem        `json:"warnings"`
 }
 
 type validatedAgent struct {
-	Name     string   `json:"name"`
+	Agent    string   `json:"agent"`
 	Dir      string   `json:"dir"`
 	Mode     string   `json:"mode"`
 	Triggers []string `json:"triggers"` // as NAME or KIND
@@ -40,44 +39,53 @@ type validatedAgent struct {
 	Missing bool `json:"missing,omitempty"`
 }
 
+// problem is one thing that is wrong in the file, or, with the severity "warning",
+// most likely not meant.
 type problem struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Key     string `json:"key"`
-	Message string `json:"message"`
-	Hint    string `json:"hint"`
+	Severity string `json:"severity"`
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Column   int    `json:"column"`
+	Key      string `json:"key"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint"`
 	// Source is the line, where it can be shown.
 	Source string `json:"source"`
 }
 
 func (validateCmd) run(_ context.Context, a *app) (result, error) {
-	v := validated{File: a.file(), Agents: []validatedAgent{}, Problems: []problem{}, Warnings: []problem{}}
+	v := validated{File: a.file(), Agents: []validatedAgent{}, Problems: []problem{}}
 	f, err := a.fleet()
 	if err != nil {
 		problems, _ := errors.AsType[config.Problems](err)
 		for _, p := range problems {
-			v.Problems = append(v.Problems, problem(p))
+			v.Problems = append(v.Problems, problemOf("error", p))
 		}
 		return v, err
 	}
 	v.File, v.Fleet = f.Path, f.Name
 	for _, w := range f.Warnings {
-		v.Warnings = append(v.Warnings, problem(w))
+		v.Problems = append(v.Problems, problemOf("warning", w))
 	}
-	a.warnOf(f)
+	if !a.out.json {
+		a.warnOf(f)
+	}
 	if taken, ok := errors.AsType[*owner.TakenError](owner.CheckName(f)); ok {
 		a.warn(taken.Error() + "; " + taken.Hint()) // the file itself may be right
 	}
 	a.warnOfAnew(f)
 	for _, agent := range f.Agents {
-		row := validatedAgent{Name: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}, Missing: f.Missing[agent.Name]}
+		row := validatedAgent{Agent: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}, Missing: f.Missing[agent.Name]}
 		for _, t := range agent.Triggers {
 			row.Triggers = append(row.Triggers, t.Name)
 		}
 		v.Agents = append(v.Agents, row)
 	}
 	return v, nil
+}
+
+func problemOf(severity string, p config.Problem) problem {
+	return problem{severity, p.File, p.Line, p.Column, p.Key, p.Message, p.Hint, p.Source}
 }
 
 // shownAgents is how many agents the text form lists.
@@ -99,7 +107,7 @@ func (v validated) text(p *page) {
 			dir += " (not there yet)"
 		}
 		if i < shownAgents {
-			rows = append(rows, plain(a.Name, a.Mode, strconv.Itoa(len(a.Triggers)), dir))
+			rows = append(rows, plain(a.Agent, a.Mode, strconv.Itoa(len(a.Triggers)), dir))
 		}
 	}
 	p.table([]string{"AGENT", "MODE", "TRIGGERS", "DIRECTORY"}, rows)

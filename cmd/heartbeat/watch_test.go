@@ -85,14 +85,14 @@ func TestHistoryFoldsWhatIsAlike(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	past := pastSessions{last: map[string]*happened{}}
 	for i := range 100 {
-		past.add(happened{At: at.Add(time.Duration(i) * time.Minute), Agent: "minutely", What: "session", Why: "drained", Done: 2, Took: time.Second, short: fmt.Sprint(i)}, 20)
+		past.add(happened{At: at.Add(time.Duration(i) * time.Minute), Agent: "minutely", Kind: "session", Why: "drained", Acknowledged: 2, DurationMS: 1000, short: fmt.Sprint(i)}, 20)
 		if i == 50 {
-			past.add(happened{At: at, Agent: "builder", What: "session", Why: "drained", short: "b"}, 20)
+			past.add(happened{At: at, Agent: "builder", Kind: "session", Why: "drained", short: "b"}, 20)
 		}
 	}
-	past.add(happened{At: at, Agent: "minutely", What: "session", Why: "crashed", short: "c"}, 20)
+	past.add(happened{At: at, Agent: "minutely", Kind: "session", Why: "crashed", short: "c"}, 20)
 	all := past.list()
-	if len(all) != 3 || all[0].Times != 100 || all[0].Done != 200 || all[0].Took != 100*time.Second || all[0].short != "99" || all[1].Agent != "builder" || all[2].Why != "crashed" {
+	if len(all) != 3 || all[0].Times != 100 || all[0].Acknowledged != 200 || all[0].DurationMS != 100*1000 || all[0].short != "99" || all[1].Agent != "builder" || all[2].Why != "crashed" {
 		t.Errorf("%+v", all)
 	}
 	var p page

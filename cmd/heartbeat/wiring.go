@@ -97,7 +97,7 @@ func chooseAgents(f *config.Fleet, names []string) ([]*config.Agent, error) {
 // wired is what was done to files and folders, or would be.
 type wired struct {
 	DryRun    bool      `json:"dry_run"`
-	Items     []wiredTo `json:"items"`
+	Changes   []wiredTo `json:"changes"`
 	Created   int       `json:"created"`
 	Changed   int       `json:"changed"`
 	Removed   int       `json:"removed"`
@@ -112,7 +112,7 @@ type wiredTo struct {
 
 func (r *wired) add(agent string, items ...workspace.Item) {
 	for _, i := range items {
-		r.Items = append(r.Items, wiredTo{Agent: agent, Change: i.Change, Path: i.Path})
+		r.Changes = append(r.Changes, wiredTo{Agent: agent, Change: i.Change, Path: i.Path})
 		switch i.Change {
 		case workspace.Created:
 			r.Created++
@@ -128,7 +128,7 @@ func (r *wired) add(agent string, items ...workspace.Item) {
 
 func (r wired) text(p *page) {
 	var rows [][]cell
-	for _, i := range r.Items {
+	for _, i := range r.Changes {
 		colour := p.green
 		switch i.Change {
 		case workspace.Unchanged:

@@ -77,17 +77,6 @@ func bySeverity(found []Finding) {
 	})
 }
 
-// Errors counts the findings that are errors.
-func Errors(found []Finding) int {
-	n := 0
-	for _, f := range found {
-		if f.Severity == Error {
-			n++
-		}
-	}
-	return n
-}
-
 // machineChecks and agentChecks are all checks there are.
 var (
 	machineChecks = []func(*Facts) []Finding{

@@ -12,7 +12,8 @@ import (
 type Fire struct {
 	Agent   string    `json:"agent"`
 	Trigger string    `json:"trigger"`
-	At      time.Time `json:"at"` // in the trigger's time zone
+	At      time.Time `json:"at"`       // in the trigger's time zone
+	Zone    string    `json:"timezone"` // its name; Local is the machine's
 }
 
 // Next returns the next fire of each schedule after a time, in their order.
@@ -50,7 +51,7 @@ func firsts(agents []*config.Agent, after time.Time) (all fireHeap) {
 		for i := range a.Triggers {
 			if t := &a.Triggers[i]; t.Cron != nil {
 				if at := NextFire(a, t, after); !at.IsZero() {
-					all = append(all, pendingFire{Fire{a.Name, t.Name, at}, a, t})
+					all = append(all, pendingFire{Fire{a.Name, t.Name, at, at.Location().String()}, a, t})
 				}
 			}
 		}

@@ -43,7 +43,7 @@ func States() []State {
 type AgentState struct {
 	Agent  string       `json:"agent"`
 	State  State        `json:"state"`
-	Since  time.Time    `json:"since"`
+	Since  time.Time    `json:"since,omitzero"`
 	Until  time.Time    `json:"until,omitzero"`
 	Reason foreign.Text `json:"reason,omitempty"`
 	// Fix is what to change before sessions can work, of an agent that is held for

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"heartbeat/hook"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// spoken is a run of a command with -o json, whose shape testdata/json/NAME holds.
+type spoken struct {
+	name   string
+	args   []string
+	before func()
+}
+
+// unspoken are the commands without a result of their own.
+var unspoken = map[string]string{
+	"simulate":   "its output is the client's",
+	"__complete": "is for the scripts of shells",
+	"attach":     "needs a terminal; TestAttach",
+}
+
+// TestTheVocabularyOfJSON: each command says the same things in the same words, and
+// says them tomorrow as it does today. After a wanted change: go test ./cmd/heartbeat
+// -run TestTheVocabularyOfJSON -update
+func TestTheVocabularyOfJSON(t *testing.T) {
+	t.Parallel()
+	f := &fleet{world: newWorld(t)}
+	f.put("heartbeat.yaml", simulated+"    mode: persist\n")
+	f.put("agents/triage/README", "")
+	live := func(r *hook.Record) bool { return r.Phase == hook.Waiting }
+	var commands []spoken
+	add := func(name string, before func(), args ...string) {
+		commands = append(commands, spoken{name, args, before})
+	}
+	do := func(args ...string) func() { return func() { f.world.done(args...) } }
+	add("version", nil, "version")
+	add("schema", nil, "schema")
+	add("completion", nil, "completion", "bash")
+	add("help", nil, "help")
+	add("help-topic", nil, "help", "triggers")
+	add("explain", nil, "explain")
+	add("explain-word", nil, "explain", "held")
+	add("wrong-usage", nil, "nothing")
+	add("init", nil, "init", "-f", "new.yaml")
+	add("validate", nil, "validate")
+	add("validate-problems", func() {
+		f.put("bad.yaml", "version: 1\ninclude: [none/*.yaml]\nagents: {a: {directory: a}}\n")
+	}, "validate", "-f", "bad.yaml")
+	add("validate-warnings", func() {
+		f.put("odd.yaml", "version: 1\ninclude: [none/*.yaml]\nagents: {a: {dir: a}}\n")
+	}, "validate", "-f", "odd.yaml")
+	add("diff", nil, "diff")
+	add("doctor", nil, "doctor", "triage")
+	add("apply", nil, "apply")
+	add("diff-nothing", nil, "diff")
+	add("status-stopped", nil, "status")
+	add("next", nil, "next", "-n", "2")
+	add("inbox-empty", nil, "inbox")
+	add("dead-letter-none", nil, "dead-letter")
+	add("history-none", nil, "history")
+	add("events-none", nil, "events")
+	add("replies-none", nil, "replies")
+	add("logs-none", nil, "logs")
+	add("send", nil, "send", "triage", "--id", "one", "hello")
+	add("send-again", nil, "send", "triage", "--id", "one", "hello")
+	add("inbox", nil, "inbox")
+	add("inbox-agent", nil, "inbox", "triage")
+	add("inbox-show", nil, "inbox", "triage", "show", "one")
+	add("inbox-drop", do("send", "triage", "--id", "two", "hello"), "inbox", "drop", "two")
+	add("dead-letter", nil, "dead-letter")
+	add("dead-letter-agent", nil, "dead-letter", "triage")
+	add("dead-letter-show", nil, "dead-letter", "triage", "show", "two")
+	add("dead-letter-retry", nil, "dead-letter", "triage", "retry", "two")
+	add("dead-letter-purge", do("inbox", "drop", "two"), "dead-letter", "purge", "--all")
+	add("recover", nil, "recover", "triage")
+	add("answer", func() {
+		if err := os.Remove(filepath.Join(f.dir, "agents/triage/.heartbeat/.inbox-meta")); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		f.put("agents/triage/.heartbeat/.inbox-offset", "rubbish")
+	}, "answer", "triage")
+	add("answer-given", nil, "answer", "triage", "start")
+	add("service-print", nil, "service", "print", "systemd")
+	add("launch", nil, "launch", "--", "true")
+	add("not-running", nil, "pause", "triage")
+	add("run-once", nil, "run", "--once", "--fire", "--once-timeout", "1m")
+	add("history", nil, "history")
+	add("replies", nil, "replies")
+	add("logs", nil, "logs", "triage")
+	add("events", nil, "events")
+	add("status", func() {
+		f.start()
+		f.t.Cleanup(f.stop)
+		f.world.done("send", "triage", "look")
+		f.is("a session waits", live)
+	}, "status")
+	add("screen", nil, "screen", "triage")
+	add("pause", nil, "pause", "triage")
+	add("resume", nil, "resume", "triage")
+	add("trigger", nil, "trigger", "triage")
+	add("reload", nil, "reload")
+	add("send-wait", func() {
+		until(t, "nothing is in the way", func() bool { return !strings.Contains(f.world.done("status"), "! ") && live(f.record()) })
+	}, "send", "triage", "--wait", "and this?")
+	add("cancel", nil, "cancel", "triage")
+	add("restart", nil, "restart", "triage")
+	add("stop", nil, "stop")
+	add("unapply", nil, "unapply")
+
+	missing := map[string]bool{}
+	parser, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range leaves(parser.Model.Node) {
+		missing[leaf.Name] = unspoken[leaf.Name] == ""
+	}
+	for _, c := range commands {
+		delete(missing, c.args[0])
+		if c.before != nil {
+			c.before()
+		}
+		o := f.run(append([]string{"-o", "json", "--heartbeat-ms", "0"}, c.args...)...)
+		envelopeOf(t, o)
+		holdsShape(t, c.name, o.stdout)
+	}
+	for name, is := range missing {
+		if is {
+			t.Errorf("the JSON of the command %s is held by no golden file: add it here", name)
+		}
+	}
+}
+
+// leaves are all commands.
+func leaves(n *kong.Node) []*kong.Node {
+	if len(n.Children) == 0 {
+		return []*kong.Node{n}
+	}
+	var all []*kong.Node
+	for _, c := range n.Children {
+		all = append(all, leaves(c)...)
+	}
+	return all
+}
+
+// holdsShape compares the shape of lines of JSON with the golden file of a command.
+func holdsShape(t *testing.T, name, out string) {
+	t.Helper()
+	all := slices.Collect(strings.Lines(out))
+	line, envelope := map[string][]string{}, map[string][]string{}
+	for i, text := range all {
+		var v any
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, text)
+		}
+		if name == "schema" {
+			v.(map[string]any)["data"] = map[string]any{} // a document in words of its own
+		}
+		shapeOf(t, name, map[bool]map[string][]string{true: envelope, false: line}[i == len(all)-1], "", v)
+	}
+	got := listed("a line\n", line) + listed("the last line\n", envelope)
+	path := filepath.Join("testdata", "json", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != got {
+		t.Errorf("%s has another shape than %s (%v):\n%s\nit is\n%s", name, path, err, want, out+got)
+	}
+}
+
+func listed(title string, shape map[string][]string) string {
+	if len(shape) == 0 {
+		return ""
+	}
+	for _, path := range slices.Sorted(maps.Keys(shape)) {
+		title += "  " + path + ": " + strings.Join(shape[path], " or ") + "\n"
+	}
+	return title
+}
+
+var anyTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d`)
+
+// shapeOf adds the paths of a value with their types, and holds the rules that all
+// share.
+func shapeOf(t *testing.T, name string, shape map[string][]string, path string, v any) {
+	t.Helper()
+	add := func(kind string) {
+		if !slices.Contains(shape[path], kind) {
+			shape[path] = append(shape[path], kind)
+			slices.Sort(shape[path])
+		}
+	}
+	key := path[strings.LastIndex(path, ".")+1:]
+	for _, wrong := range []string{"_ns", "_s", "took", "took_ms", "elapsed"} {
+		if strings.HasSuffix(key, wrong) && wrong[0] == '_' || key == wrong {
+			t.Errorf("%s: %s: a duration is called duration_ms", name, path)
+		}
+	}
+	if strings.ToLower(key) != key || strings.Contains(key, "-") {
+		t.Errorf("%s: %s is not written like_this", name, path)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			add("object")
+		}
+		for k, of := range v {
+			shapeOf(t, name, shape, strings.TrimPrefix(path+"."+k, "."), of)
+		}
+	case []any:
+		path += "[]"
+		if len(v) == 0 {
+			add("none")
+		}
+		for _, of := range v {
+			shapeOf(t, name, shape, path, of)
+		}
+	case string:
+		if !anyTime.MatchString(v) {
+			add("string")
+			return
+		}
+		at, err := time.Parse(time.RFC3339, v)
+		if err != nil || !strings.HasSuffix(v, "Z") || at.IsZero() {
+			t.Errorf("%s: %s is %s, which is no time in UTC", name, path, v)
+		}
+		add("time")
+	case nil:
+		add("null")
+	default:
+		add(map[bool]string{true: "bool", false: "number"}[v == true || v == false])
+	}
+}
+
+// A list is never null, wherever it is, and what is printed is left as it was.
+func TestListsAreNeverNull(t *testing.T) {
+	t.Parallel()
+	type Inner struct{ List []string }
+	type base struct{ Embedded []int }
+	v := struct {
+		base
+		*Inner
+		Of      []Inner
+		By      map[string]Inner
+		To      *Inner
+		None    *Inner
+		Any     any
+		At      time.Time
+		Raw     json.RawMessage
+		private []int
+	}{Inner: &Inner{}, Of: []Inner{{}}, By: map[string]Inner{"a": {}}, To: &Inner{}, Any: Inner{}, At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("x", 3600))}
+	line, err := jsonLine(v)
+	const want = `{"Embedded":[],"List":[],"Of":[{"List":[]}],"By":{"a":{"List":[]}},"To":{"List":[]},"None":null,"Any":{"List":[]},"At":"2026-03-01T11:00:00Z","Raw":null}` + "\n"
+	if err != nil || string(line) != want {
+		t.Errorf("%v: %s", err, line)
+	}
+	if v.Of[0].List != nil || v.To.List != nil || v.At.Hour() != 12 || v.private != nil {
+		t.Errorf("the value itself has changed: %+v", v)
+	}
+}
