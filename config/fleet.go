@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,6 +140,17 @@ type Agent struct {
 	// EnvAllow only those are passed on (and a few that every program needs),
 	// and those of EnvDeny never.
 	EnvAllow, EnvDeny []string
+}
+
+// Placeless is the definition but for where it stands in the file.
+func (a *Agent) Placeless() Agent {
+	b := *a
+	b.File, b.Line = "", 0
+	b.Triggers = slices.Clone(b.Triggers)
+	for i := range b.Triggers {
+		b.Triggers[i].Line = 0
+	}
+	return b
 }
 
 // Resources are what each session may take of the machine, with all that it

@@ -84,6 +84,9 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 			}
 		})
 	}
+	if effect := s.holds(m, now); effect != nil {
+		effects = append(effects, effect)
+	}
 	if m.Gone() && f.stage != stopping {
 		s.depart(m)
 		return effects

@@ -8,6 +8,7 @@ import (
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
@@ -21,6 +22,7 @@ type member struct {
 	failing  []firing.Failing
 	claim    *claim.Claim // its directory; nil while another one has it
 	live     session.Live
+	hold     memory.Hold // as it is kept for the next run, or zero
 	empty    queue.Stamp // of the inbox, when it was found to hold nothing; or zero
 	// cancelling wait for what comes of a wish to cancel.
 	cancelling []chan<- cancelled

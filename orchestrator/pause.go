@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"time"
 
+	"heartbeat/config"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
@@ -88,6 +90,35 @@ func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, ti
 	states := make([]status.AgentState, 0, len(all))
 	for _, m := range all {
 		states = append(states, m.describe())
+	}
+	return states, nil
+}
+
+// ResumeStopped is Resume for a fleet that no scheduler runs: what an earlier run
+// has left does not keep the next one from starting the agents.
+func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
+	var resumed []string
+	for _, a := range chosen(f, names) {
+		resumed = append(resumed, a.Name)
+	}
+	if err := memory.Resume(stateDir, f.Agents, resumed); err != nil {
+		return nil, err
+	}
+	j, err := journal.Open(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	var states []status.AgentState
+	for _, name := range resumed {
+		st, err := status.Resumed(stateDir, name, time.Now())
+		if err == nil {
+			err = j.Add(journal.Event{At: time.Now(), Agent: name, Kind: journal.Resumed})
+		}
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, st)
 	}
 	return states, nil
 }

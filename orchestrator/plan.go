@@ -94,17 +94,7 @@ func (f *fleet) compare(file *config.Fleet, wanted []*config.Agent) *change {
 }
 
 // sameAgent compares two definitions, but for where they stand in the file.
-func sameAgent(a, b *config.Agent) bool { return reflect.DeepEqual(placeless(a), placeless(b)) }
-
-func placeless(a *config.Agent) config.Agent {
-	b := *a
-	b.File, b.Line = "", 0
-	b.Triggers = slices.Clone(b.Triggers)
-	for i := range b.Triggers {
-		b.Triggers[i].Line = 0
-	}
-	return b
-}
+func sameAgent(a, b *config.Agent) bool { return reflect.DeepEqual(a.Placeless(), b.Placeless()) }
 
 func fleetChanges(old, f *config.Fleet) []string {
 	var changed []string

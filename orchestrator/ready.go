@@ -69,5 +69,6 @@ func (s *Scheduler) inherit() error {
 			m.WasPaused(pauses.Since[m.key], pauses.By[m.key])
 		})
 	}
+	s.goOnHeld()
 	return nil
 }

@@ -80,6 +80,7 @@ type Scheduler struct {
 
 	// changing is held by the one who changes what is run, or what is kept of it.
 	changing sync.Mutex
+	holding  sync.Mutex      // while a hold is written down
 	work     context.Context // of everything but the sessions' end; nil before
 
 	mu    sync.Mutex

@@ -70,6 +70,8 @@ func (h held) text(p *page) {
 			p.printf("%s: paused; its session ends after its turn\n", a.Agent)
 		case h.Done == "paused":
 			p.printf("%s: paused\n", a.Agent)
+		case a.State == status.Stopped:
+			p.printf("%s: resumed; the next run starts it\n", a.Agent)
 		default:
 			p.printf("%s: %s\n", a.Agent, string(a.State))
 		}

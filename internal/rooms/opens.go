@@ -52,6 +52,7 @@ var openers = map[string]string{
 
 	"orchestrator/doctor/collect_queue.go": stateDir,
 	"orchestrator/doctor/denied.go":        stateDir,
+	"orchestrator/memory/holds.go":         stateDir,
 	"orchestrator/session/leftover.go":     stateDir,
 	"orchestrator/state/state.go":          stateDir,
 	"orchestrator/workspace/moved.go":      stateDir,

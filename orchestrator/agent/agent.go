@@ -140,7 +140,7 @@ func (a *Agent) Describe() status.AgentState {
 	d := status.AgentState{
 		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text),
 		Paused: a.wish.paused, PausedBy: a.wish.pausedBy, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.outcome,
-		Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Lost: a.place.why, QueueLost: a.past.loss,
+		Lasts: a.Hold() != "", Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Lost: a.place.why, QueueLost: a.past.loss,
 	}
 	if d.State == status.Held && a.past.hold == "" && a.wish.paused.IsZero() {
 		d.Fix = foreign.Text(a.past.blocked.fix)

@@ -89,11 +89,13 @@ func (a *Agent) Fails(f Failed, now time.Time, roll float64) {
 		return
 	}
 	a.life.is = None
-	if f.Fix != "" {
+	switch {
+	case a.past.lasts: // nothing is tried anyway
+		return
+	case f.Fix != "":
 		a.blocks(f, now)
 		return
-	}
-	if f.Person {
+	case f.Person:
 		a.follow(next{state: status.Held, reason: f.Text})
 		return
 	}
@@ -300,7 +302,9 @@ func (a *Agent) Parks(p Parking) {
 		return
 	case None, Starting:
 	}
-	a.life.is = None
+	if a.life.is = None; a.past.lasts {
+		return
+	}
 	a.follow(next{state: status.Parked, until: p.Until, reason: p.Reason})
 }
 

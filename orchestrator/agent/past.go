@@ -12,6 +12,7 @@ import (
 type past struct {
 	history history
 	hold    string // why nothing starts until a person says so, or ""
+	lasts   bool   // the hold is the policy's, and the next run's too
 	blocked blocked
 	backOff wait
 	parked  wait // as its account has answered
@@ -36,11 +37,11 @@ type wait struct {
 // follow carries out what the policy has decided.
 func (a *Agent) follow(n next) {
 	p := &a.past
-	p.hold, p.backOff, p.parked, p.blocked = "", wait{}, wait{}, blocked{}
+	p.hold, p.lasts, p.backOff, p.parked, p.blocked = "", false, wait{}, wait{}, blocked{}
 	a.alarms.set(Ask, time.Time{})
 	switch n.state {
 	case status.Held:
-		p.hold = n.reason
+		p.hold, p.lasts = n.reason, n.lasts
 	case status.BackingOff:
 		p.backOff = wait{n.until, n.reason}
 	case status.Parked:
@@ -49,6 +50,21 @@ func (a *Agent) follow(n next) {
 		a.idle = n.reason
 		a.queue.stale = true
 	}
+}
+
+// Hold is why nothing is started in this run and the next ones until a person says
+// so or another definition holds, or "".
+func (a *Agent) Hold() string {
+	if !a.past.lasts || a.wish.removed {
+		return ""
+	}
+	return a.past.hold
+}
+
+// WasHeld goes on with the hold of an earlier run.
+func (a *Agent) WasHeld(why string, since time.Time) {
+	a.past.hold, a.past.lasts = why, true
+	a.shown.Reason, a.shown.since = Reason{State: status.Held, Text: why}, since
 }
 
 // goesOn decides how long the conversation of a session goes on that ended

@@ -44,6 +44,8 @@ type next struct {
 	state  status.State
 	until  time.Time // for backing-off and parked
 	reason string
+	// lasts is true for held until a person says so, also in the next run.
+	lasts bool
 	// fix is what to change before any session can work, for held; "": see reason.
 	fix string
 }
@@ -64,7 +66,7 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 			return next{state: status.Idle, reason: Describe(o)}, h
 		}
 	case hook.EndNoHooks:
-		return next{state: status.Held, reason: Describe(o) + "; `heartbeat doctor` says why, where that can be known"}, h
+		return next{state: status.Held, lasts: true, reason: Describe(o) + "; `heartbeat doctor` says why, where that can be known"}, h
 	case hook.EndRunaway:
 		if len(o.Gates) > 0 {
 			return runaway(o), h
@@ -91,7 +93,7 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 	if !passes(o) {
 		*count = append(rule.recent(*count, now), spent{now, o.Delivery})
 		if len(*count) > rule.max {
-			return next{state: status.Held, reason: fmt.Sprintf("%d %s within %s, the last: %s",
+			return next{state: status.Held, lasts: true, reason: fmt.Sprintf("%d %s within %s, the last: %s",
 				len(*count), what, rule.window, Describe(o))}, h
 		}
 	}
@@ -170,5 +172,5 @@ func Roll() float64 { return rand.Float64() }
 // runaway is what follows when hooks that are not ours had a client go on until
 // the session was ended: it would be the same again.
 func runaway(o session.Outcome) next {
-	return next{state: status.Held, reason: fmt.Sprintf("%s; let that Stop hook allow the end of a turn, or remove it, then `heartbeat resume`", Describe(o))}
+	return next{state: status.Held, lasts: true, reason: fmt.Sprintf("%s; let that Stop hook allow the end of a turn, or remove it, then `heartbeat resume`", Describe(o))}
 }

@@ -8,8 +8,9 @@
 // stays, under which its things are kept and by which its fires are told from
 // others in the inbox.
 //
-// What is remembered lies in the state directory: identities.json, and
-// triggers/KEY.json for each agent whose triggers have something to remember.
+// What is remembered lies in the state directory: identities.json, paused.json,
+// triggers/KEY.json for each agent whose triggers have something to remember, and
+// holds/KEY.json for each one that is held.
 package memory
 
 import (

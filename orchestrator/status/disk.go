@@ -88,6 +88,24 @@ func Published(stateDir, agent string) (st AgentState, err error) {
 	return st, state.Load(publishedPath(stateDir, agent), &st)
 }
 
+// Resumed has readers know that an agent was resumed that no scheduler runs.
+func Resumed(stateDir, agent string, now time.Time) (AgentState, error) {
+	st, err := Published(stateDir, agent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return AgentState{Agent: agent, State: Stopped}, nil
+	}
+	if err != nil {
+		return st, err
+	}
+	if !st.Paused.IsZero() || st.State == Held || st.QueueLost != nil {
+		st.State, st.Since, st.Reason, st.Fix, st.Lasts = Idle, now, "resumed by a person", "", false
+		st.Paused, st.PausedBy, st.QueueLost, st.Failures = time.Time{}, "", nil, 0
+		err = state.Put(publishedPath(stateDir, agent), st)
+	}
+	st.State = Stopped
+	return st, err
+}
+
 // publishDelay is how long a published state may lag behind. Changes of an agent
 // within that time become one write.
 const publishDelay = 200 * time.Millisecond

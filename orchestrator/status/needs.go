@@ -152,7 +152,11 @@ func (a Agent) wish(now time.Time) []sign {
 	case a.State == Held:
 		return []sign{{IsHeld, a.Since, lasts("held", a.Since), "doctor " + a.Agent + "   # then, when its cause is gone: resume " + a.Agent}}
 	case a.State == Stopped && a.Was == Held:
-		return []sign{{WasHeld, a.Since, "held when its last run ended: " + a.Reason.String(), "doctor " + a.Agent}}
+		text, do := "held when its last run ended: "+a.Reason.String(), "doctor "+a.Agent
+		if a.Lasts {
+			text, do = lasts("held, also by the next run,", a.Since), "doctor "+a.Agent+"   # then, when its cause is gone: resume "+a.Agent
+		}
+		return []sign{{WasHeld, a.Since, text, do}}
 	}
 	return nil
 }

@@ -49,6 +49,9 @@ type AgentState struct {
 	// Fix is what to change before sessions can work, of an agent that is held for
 	// it and goes on by itself then.
 	Fix foreign.Text `json:"fix,omitempty"`
+	// Lasts is true while the agent is held until a person resumes it or its
+	// definition changes, also after a restart.
+	Lasts bool `json:"lasts,omitempty"`
 	// Failures counts consecutive sessions that failed without an entry done.
 	Failures int `json:"failures,omitempty"`
 	// Paused is when somebody paused the agent; zero: it is not paused.

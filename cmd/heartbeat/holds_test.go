@@ -1,0 +1,57 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestAHoldOutlivesTheRun: an agent that was held after failures was started again
+// by each run, also by each `run --once` of a cron job; and without a scheduler
+// nothing could resume it.
+func TestAHoldOutlivesTheRun(t *testing.T) {
+	t.Parallel()
+	const fleet = "version: 1\nname: fleet\nagents:\n  triage:\n    dir: agents/triage\n    command: [sh, -c, 'echo x >>started; exit 7', sh]\n" +
+		"    max-attempts: 1\n    max-restarts: 1\n    on-orphan: retry\n"
+	w := newWorld(t)
+	w.put("heartbeat.yaml", fleet)
+	w.ok("apply")
+	starts := func() int { return strings.Count(w.get("agents/triage/started"), "x\n") }
+	w.ok("send", "triage", "hello")
+	r := w.background()
+	until(t, "it is held", func() bool {
+		return w.agent("triage").State == "held" && len(w.names("state/fleet/holds")) == 1
+	})
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.ended()
+	for _, how := range []string{"run --once", "status", "run --once"} {
+		o := w.run(strings.Fields(how)...)
+		if how != "status" && o.status != exitError || !strings.Contains(o.stdout, "exited with code 7") {
+			t.Errorf("%s: %+v", how, o)
+		}
+	}
+	if out := w.ok("status"); !strings.Contains(out, "! triage: held, also by the next run, for ") ||
+		!strings.Contains(out, "heartbeat doctor triage   # then, when its cause is gone: resume triage") {
+		t.Errorf("status:\n%s", out)
+	}
+	if n := starts(); n != 2 {
+		t.Errorf("started %d times", n)
+	}
+	if out := w.ok("resume", "triage"); out != "triage: resumed; the next run starts it\n" {
+		t.Errorf("resume: %s", out)
+	}
+	if out := w.ok("status"); strings.Contains(out, "held") {
+		t.Errorf("resumed, and status says\n%s", out)
+	}
+	if o := w.run("run", "--once"); o.status != exitError || starts() != 4 {
+		t.Errorf("resumed: %+v, started %d times", o, starts())
+	}
+	w.put("heartbeat.yaml", strings.Replace(fleet, "exit 7", "exit 8", 1))
+	if o := w.run("run", "--once"); starts() != 6 || !strings.Contains(o.stdout, "exited with code 8") {
+		t.Errorf("another definition: %+v, started %d times", o, starts())
+	}
+	if out := w.ok("events"); strings.Count(out, "resumed") != 1 {
+		t.Errorf("events:\n%s", out)
+	}
+}

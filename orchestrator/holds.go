@@ -1,0 +1,54 @@
+package orchestrator
+
+import (
+	"time"
+
+	"heartbeat/orchestrator/memory"
+)
+
+// holds has what is kept of an agent's hold follow what it is, so that the next run
+// does not spend its restarts anew. It returns what writes it down, or nil.
+func (s *Scheduler) holds(m *member, now time.Time) (effect func()) {
+	why := m.Hold()
+	if why == m.hold.Why || m.Expected() {
+		return nil
+	}
+	m.hold = memory.Hold{}
+	if why != "" {
+		m.hold = memory.Hold{Since: now, Why: why, Definition: memory.DefinitionOf(m.Def())}
+	}
+	return func() { s.keepHold(m) }
+}
+
+// keepHold writes down whether a member is held. Of two at the same time the last
+// one writes what holds then.
+func (s *Scheduler) keepHold(m *member) {
+	s.holding.Lock()
+	defer s.holding.Unlock()
+	s.mu.Lock()
+	key, hold := m.key, m.hold
+	s.mu.Unlock()
+	if err := memory.KeepHold(s.opt.StateDir, key, hold); err != nil {
+		s.log.Warn(err.Error(), "agent", m.Name)
+	}
+}
+
+// goOnHeld holds the members that an earlier run has held, where they are declared
+// as they were then.
+func (s *Scheduler) goOnHeld() {
+	holds, err := memory.ReadHolds(s.opt.StateDir)
+	if err != nil {
+		s.log.Warn("cannot tell which agents were held; they are tried again", "err", err)
+	}
+	for _, m := range s.fleet.members {
+		h, held := holds[m.key]
+		if !held {
+			continue
+		}
+		s.happened(m, func(time.Time) {
+			if m.hold = h; h.Definition == memory.DefinitionOf(m.Def()) {
+				m.WasHeld(h.Why, h.Since)
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package orchestrator
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/session"
+)
+
+// TestACrashLoopIsHeldInTheNextRunToo: a restart of the scheduler spent all the
+// restarts again, six paid sessions maybe, each time that somebody or the service
+// manager started it.
+func TestACrashLoopIsHeldInTheNextRunToo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		between func(r *rig, hold string)
+		held    bool
+	}{
+		"nothing changed":            {func(*rig, string) {}, true},
+		"it stands elsewhere":        {func(r *rig, _ string) { r.agent("a").Line = 7; r.agent("a").File = "/moved.yaml" }, true},
+		"a write was cut off":        {func(r *rig, hold string) { r.put(hold+".tmp", `{"wh`) }, true},
+		"another agent is damaged":   {func(r *rig, hold string) { r.put(filepath.Join(filepath.Dir(hold), "b.json"), `{`) }, true},
+		"another definition":         {func(r *rig, _ string) { r.agent("a").MaxEntry++ }, false},
+		"killed before it was kept":  {func(r *rig, hold string) { r.remove(hold) }, false},
+		"damaged":                    {func(r *rig, hold string) { r.put(hold, `{"why":`) }, false},
+		"resumed":                    {func(r *rig, _ string) { r.resumedInARunBetween() }, false},
+		"removed, and declared anew": {func(r *rig, _ string) { r.ranWithout("a") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a b", func(t *testing.T, r *rig) {
+				r.set("a", ends(session.Outcome{Why: hook.EndCrashed, Detail: "a crash", Bound: true}))
+				r.agent("a").OnOrphan = "retry"
+				r.send("a", 1)
+				stop := r.run()
+				r.sleep(time.Hour)
+				r.want("a", Held)
+				before := r.state("a")
+				stop()
+				tries := len(r.started("a"))
+				const hold = "state/holds/a.json"
+				c.between(r, hold)
+				r.send("b", 1)
+				began := len(r.started("a"))
+				stop = r.run()
+				r.sleep(time.Hour)
+				r.want("a", Held)
+				a, more := r.state("a"), len(r.started("a"))-began
+				switch {
+				case c.held && (more != 0 || !a.Since.Equal(before.Since) || a.Reason != before.Reason || !a.Lasts):
+					t.Errorf("%d more sessions; it was %+v, and is %+v", more, before, a)
+				case !c.held && more != tries:
+					t.Errorf("%d sessions, and then %d; want as many", tries, more)
+				}
+				if r.state("b").Acknowledged != 1 {
+					t.Errorf("another agent: %+v", r.state("b"))
+				}
+				r.set("a", drains)
+				if _, err := r.s.Resume("a"); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := os.Stat(filepath.Join(r.dir, hold)); err == nil {
+					t.Error("the hold is there after it was resumed")
+				}
+				r.sleep(time.Minute)
+				if a := r.state("a"); a.State != Idle || a.Acknowledged != 1 {
+					t.Errorf("resumed: %+v", a)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// TestWhatEndsByItselfIsNotKept: a queue that asks a person, a pause and what cannot
+// work are no hold of the next run by themselves: each is asked anew.
+func TestWhatEndsByItselfIsNotKept(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.set("a", ends(session.Outcome{Why: hook.EndStartTimeout, Asks: &session.Question{What: "a thing", Do: "answer it"}}))
+		r.send("a", 1)
+		stop := r.run()
+		r.sleep(time.Minute)
+		r.want("a", Held)
+		stop()
+		if all, err := os.ReadDir(filepath.Join(r.dir, "state", "holds")); err == nil {
+			t.Errorf("kept: %v", all)
+		}
+	})
+}
+
+// TestAnotherDefinitionEndsTheHoldForGood: also for the runs after.
+func TestAnotherDefinitionEndsTheHoldForGood(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.set("a", ends(session.Outcome{Why: hook.EndNoHooks}))
+		r.send("a", 1)
+		stop := r.run()
+		r.sleep(time.Minute)
+		r.want("a", Held)
+		r.set("a", drains)
+		r.fleet = new(*r.fleet)
+		r.fleet.Agents[0] = new(*r.fleet.Agents[0])
+		r.fleet.Agents[0].MaxEntry++
+		if _, err := r.s.Reload(r.fleet); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(time.Minute)
+		stop()
+		if n := len(r.journal(journal.Ended)); n != 2 {
+			t.Errorf("%d sessions", n)
+		}
+		if _, err := os.Stat(filepath.Join(r.dir, "state", "holds", "a.json")); err == nil {
+			t.Error("the hold is kept")
+		}
+	})
+}
+
+func (r *rig) remove(name string) {
+	r.t.Helper()
+	if err := os.Remove(filepath.Join(r.dir, name)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// resumedInARunBetween resumes agent a in a run that ends before it has failed
+// again.
+func (r *rig) resumedInARunBetween() {
+	stop := r.run()
+	if _, err := r.s.Resume("a"); err != nil {
+		r.t.Error(err)
+	}
+	stop()
+}
+
+// ranWithout is a run of all agents but one.
+func (r *rig) ranWithout(name string) {
+	all := r.fleet
+	r.fleet = new(*all)
+	r.fleet.Agents = nil
+	for _, a := range all.Agents {
+		if a.Name != name {
+			r.fleet.Agents = append(r.fleet.Agents, a)
+		}
+	}
+	r.run()()
+	r.fleet = all
+}

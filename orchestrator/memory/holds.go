@@ -1,0 +1,77 @@
+package memory
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/state"
+)
+
+// Hold is why no session of an agent is started, by this run and the next ones,
+// until a person resumes it or its definition changes: holds/KEY.json in the state
+// directory.
+type Hold struct {
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
+	// Definition is that of the agent which has failed; see DefinitionOf.
+	Definition string `json:"definition"`
+}
+
+// DefinitionOf is another one when an agent's definition is. One that this program
+// can say more about than an earlier one could is another one, too.
+func DefinitionOf(a *config.Agent) string {
+	b := a.Placeless()
+	data, err := json.Marshal(b)
+	if err != nil { // it is plain data
+		data = []byte(err.Error())
+	}
+	return hashOf(string(data), hashOfAll(a.Triggers))
+}
+
+func holdPath(stateDir, key string) string { return filepath.Join(stateDir, "holds", key+".json") }
+
+// KeepHold keeps why the agent with a key is held; with no Why it is not.
+func KeepHold(stateDir, key string, h Hold) error {
+	path := holdPath(stateDir, key)
+	if h.Why == "" {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot forget that the agent was held: %w", err)
+		}
+		return nil
+	}
+	if err := state.Save(path, h); err != nil {
+		return fmt.Errorf("cannot remember that the agent is held: %w", err)
+	}
+	return nil
+}
+
+// ReadHolds returns the agents that were held when their last run ended, by their
+// keys. With an error they are those that can be read.
+func ReadHolds(stateDir string) (map[string]Hold, error) {
+	files, err := os.ReadDir(filepath.Dir(holdPath(stateDir, "")))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	errs := []error{err}
+	holds := map[string]Hold{}
+	for _, f := range files {
+		key, ok := strings.CutSuffix(f.Name(), ".json")
+		if !ok || strings.HasPrefix(key, ".") {
+			continue
+		}
+		var h Hold
+		if err := state.Load(holdPath(stateDir, key), &h); err != nil {
+			errs = append(errs, err)
+		} else if h.Why != "" {
+			holds[key] = h
+		}
+	}
+	return holds, errors.Join(errs...)
+}
