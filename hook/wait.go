@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
@@ -148,7 +149,7 @@ type watch struct {
 	stop          func()
 	signals       chan os.Signal
 	last          time.Time // of the last look
-	seen          [2]os.FileInfo
+	seen          [2]durable.Stamp
 }
 
 func newWatch(inboxPath, home string) *watch {
@@ -220,15 +221,9 @@ func (w *watch) pause(d time.Duration) bool {
 func (w *watch) differs() bool {
 	changed := false
 	for i, path := range []string{w.inbox, w.record} {
-		info, err := os.Lstat(path)
-		if err != nil {
-			info = nil
-		}
-		old := w.seen[i]
-		same := info == nil && old == nil ||
-			info != nil && old != nil && os.SameFile(info, old) && info.Size() == old.Size() && info.ModTime().Equal(old.ModTime())
-		changed = changed || !same
-		w.seen[i] = info
+		now := durable.StampOf(os.Lstat(path))
+		changed = changed || !w.seen[i].Same(now)
+		w.seen[i] = now
 	}
 	return changed
 }

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"heartbeat/hook/client"
@@ -219,4 +221,33 @@ func BenchmarkStart(b *testing.B) {
 			l.quietly(client.Stop, nil)
 		}
 	})
+}
+
+// TestAFileThatChangedTwiceInOneTickWakesTheHook where there are no notifications.
+// What was written right behind the change that woke it was not seen.
+func TestAFileThatChangedTwiceInOneTickWakesTheHook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testAFileThatChanged) // where time stands still
+}
+
+func testAFileThatChanged(t *testing.T) {
+	dir := t.TempDir()
+	w := &watch{inbox: filepath.Join(dir, "inbox.jsonl"), record: filepath.Join(dir, "session.json")}
+	put := func(text string, at time.Time) {
+		if err := errors.Join(os.WriteFile(w.inbox, []byte(text), 0o600), os.Chtimes(w.inbox, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now, long := time.Now(), time.Now().Add(-time.Hour)
+	for _, change := range []struct {
+		text string
+		at   time.Time
+	}{{"one\n", now}, {"two\n", now}, {"two\n", long}} {
+		if put(change.text, change.at); !w.differs() {
+			t.Errorf("%q at %v: not seen", change.text, change.at)
+		}
+	}
+	if w.differs() {
+		t.Error("a change is seen that there was not")
+	}
 }

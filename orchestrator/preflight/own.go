@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
@@ -50,22 +49,17 @@ var ownFiles struct {
 }
 
 type lastRead struct {
-	info os.FileInfo
-	own  *ownFile
+	stamp durable.Stamp
+	own   *ownFile
 }
-
-// settled is how old a file must be, so that one that is written again at the
-// same moment and has the same size is told from it.
-const settled = 2 * time.Second
 
 // ownFile reads it, where it is not the one that was read last.
 func (c Client) ownFile() *ownFile {
 	path := c.ownPath()
-	info, err := os.Stat(path)
+	stamp := durable.StampOf(os.Stat(path))
 	ownFiles.Lock()
 	defer ownFiles.Unlock()
-	if last, ok := ownFiles.last[path]; ok && err == nil && os.SameFile(last.info, info) &&
-		last.info.Size() == info.Size() && last.info.ModTime().Equal(info.ModTime()) {
+	if last := ownFiles.last[path]; last.stamp.Same(stamp) {
 		return last.own
 	}
 	own := &ownFile{}
@@ -76,11 +70,11 @@ func (c Client) ownFile() *ownFile {
 	if own.none = errors.Is(readErr, fs.ErrNotExist); readErr != nil && !own.none {
 		own.broken = readErr.Error()
 	}
-	if err == nil && readErr == nil && time.Since(info.ModTime()) > settled {
+	if readErr == nil {
 		if ownFiles.last == nil {
 			ownFiles.last = map[string]lastRead{}
 		}
-		ownFiles.last[path] = lastRead{info, own}
+		ownFiles.last[path] = lastRead{stamp, own}
 	}
 	return own
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 )
 
@@ -30,7 +30,7 @@ type Look struct {
 
 // LookInto looks whether anything is queued for an agent, or in flight.
 func LookInto(a *config.Agent) Look {
-	l := Look{Stamp: StampOf(a.Inbox)}
+	l := Look{Stamp: stampOf(a.Inbox)}
 	l.Err = Read(context.Background(), a, func(q *inbox.Queue) (err error) {
 		l.Depth, err = q.Depth(lookAhead)
 		return err
@@ -41,25 +41,13 @@ func LookInto(a *config.Agent) Look {
 // Stamp tells whether an inbox was changed since it was looked into, at a
 // hundredth of the cost of a look. The zero value is that of no inbox that was
 // looked into.
-type Stamp struct {
-	known    bool
-	size     int64
-	modified time.Time
-}
-
-// StampOf returns the present stamp; that of an inbox which is not there has no
-// size and no time.
-func StampOf(path string) Stamp {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return Stamp{known: errors.Is(err, fs.ErrNotExist)}
-	}
-	return Stamp{known: true, size: info.Size(), modified: info.ModTime()}
-}
+type Stamp struct{ inbox durable.Stamp }
 
 // Still reports whether the inbox at path demonstrably has not changed since the
 // look that the stamp is of.
-func (s Stamp) Still(path string) bool { return s.known && StampOf(path) == s }
+func (s Stamp) Still(path string) bool { return s.inbox.Same(stampOf(path).inbox) }
+
+func stampOf(path string) Stamp { return Stamp{durable.StampOf(os.Lstat(path))} }
 
 // InFlight returns the entry in flight, or nil.
 func InFlight(a *config.Agent) (flight *inbox.InFlight, err error) {

@@ -297,3 +297,29 @@ func TestAwaitOfWhatIsGone(t *testing.T) {
 		}
 	})
 }
+
+// TestAnInboxThatChangedTwiceInOneTick: what was queued in place of something as
+// long, while the file system's clock stood still, was taken for what was there.
+func TestAnInboxThatChangedTwiceInOneTick(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testAnInboxThatChanged) // where time stands still
+}
+
+func testAnInboxThatChanged(t *testing.T) {
+	a := newAgent(t)
+	put := func(text string, at time.Time) {
+		if err := errors.Join(os.WriteFile(a.Inbox, []byte(text), 0o600), os.Chtimes(a.Inbox, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now, long := time.Now(), time.Now().Add(-time.Hour)
+	put("one\n", now)
+	look := LookInto(a)
+	if put("two\n", now); look.Stamp.Still(a.Inbox) {
+		t.Error("an inbox that has changed is taken for the same")
+	}
+	put("one\n", long)
+	if look = LookInto(a); look.Err != nil || !look.Stamp.Still(a.Inbox) {
+		t.Errorf("an inbox that nobody has touched is looked into again: %+v", look)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 )
 
@@ -29,10 +30,9 @@ type ground struct {
 
 // countedOf is by what it is told that a queue has changed.
 type countedOf struct {
-	size     int64
-	modified time.Time
-	work     string
-	done     int
+	inbox durable.Stamp
+	work  string
+	done  int
 }
 
 // Ground is folders and files as they were when they were noted.
@@ -157,8 +157,8 @@ func (g *ground) count(q *inbox.Queue, path string, seen *sight, done int, now t
 	if err != nil {
 		return
 	}
-	of := countedOf{info.Size(), info.ModTime(), seen.work, done}
-	if of == g.of {
+	of := countedOf{durable.StampOf(info, nil), seen.work, done}
+	if g.of.inbox.Same(of.inbox) && g.of.work == of.work && g.of.done == of.done {
 		return
 	}
 	if d, err := q.Depth(countBytes); err == nil {

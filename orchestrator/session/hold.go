@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 )
 
@@ -166,10 +167,11 @@ func (s *shim) reload() {
 		return
 	}
 	s.goneAt = time.Time{}
-	if s.read != nil && s.whole && os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
+	now := durable.StampOf(info, nil)
+	if s.read.Same(now) {
 		return
 	}
-	s.read, s.whole = info, time.Since(info.ModTime()) > clockTick
+	s.read = now
 	told, err := hook.ReadRecord(s.spec.Home)
 	if s.wrong = err != nil || told == nil; s.wrong {
 		s.log.Debug("session record not read", "err", err)
@@ -177,12 +179,6 @@ func (s *shim) reload() {
 	}
 	s.record, s.wrong = hear(s.record, told, &s.ledger)
 }
-
-// clockTick is longer than the kernel's clock for files stands still (10 ms at
-// most, inode_set_ctime_current): a file that was read sooner after its last change
-// may have been changed once more since and look the same. On a file system in
-// memory a hook writes twice within one.
-const clockTick = 50 * time.Millisecond
 
 // mendEvery is how often a session record is put right that is not what hooks
 // and shim have made it.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"heartbeat/hook"
@@ -17,6 +18,10 @@ import (
 // again; what a hook had written last was undone.
 func TestARecordThatChangedTwiceInOneTick(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testARecordThatChanged) // where time stands still
+}
+
+func testARecordThatChanged(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, "session.json")
 	tick := time.Now()

@@ -104,8 +104,7 @@ type shim struct {
 	stops     handover.Stops // how far they were read
 	record    *hook.Record   // what the shim knows of its session
 	ledger    ledger         // what it knows of its queue
-	read      os.FileInfo    // of session.json when it was last read
-	whole     bool           // it was read long enough after that change to show every one before
+	read      durable.Stamp  // of session.json when it was last read
 	wrong     bool           // session.json does not show record
 	mended    time.Time      // when it was last put right
 	goneAt    time.Time      // since when it is not there, or zero

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/queue"
 )
@@ -47,7 +48,7 @@ type keptQueue struct {
 	first string // delivery id of the first queued entry
 	since time.Time
 	dead  inbox.DeadCount
-	info  os.FileInfo // of the dead-letter file when it was counted
+	stamp durable.Stamp // of the dead-letter file when it was counted
 }
 
 // Look returns the backlogs of the queues that the function queues returns. It
@@ -76,13 +77,14 @@ func (b *Backlogs) Look(queues func() []Queue) []Backlog {
 func (k *keptQueue) look(t Queue) Backlog {
 	b := Backlog{Agent: t.Name}
 	info, err := os.Lstat(inbox.DeadLetterFile(t.Inbox))
-	changed := err == nil && (k.info == nil || info.Size() != k.info.Size() || !info.ModTime().Equal(k.info.ModTime()))
+	stamp := durable.StampOf(info, err)
+	changed := err == nil && !k.stamp.Same(stamp)
 	if err != nil {
-		k.dead, k.info = inbox.DeadCount{}, nil
+		k.dead, k.stamp = inbox.DeadCount{}, durable.Stamp{}
 	}
 	changed = changed || k.dead.More // the last count did not reach the end
 	if !t.Idle || changed {
-		if err := k.open(t, &b, info, changed); err != nil {
+		if err := k.open(t, &b, stamp, changed); err != nil {
 			b.Problem = err.Error()
 		}
 	}
@@ -94,7 +96,7 @@ func (k *keptQueue) look(t Queue) Backlog {
 }
 
 // open counts the queue and, if they have changed, the dead letters.
-func (k *keptQueue) open(t Queue, b *Backlog, info os.FileInfo, changed bool) error {
+func (k *keptQueue) open(t Queue, b *Backlog, stamp durable.Stamp, changed bool) error {
 	q, err := queue.Open(t.Agent)
 	if err != nil {
 		return err
@@ -104,7 +106,7 @@ func (k *keptQueue) open(t Queue, b *Backlog, info os.FileInfo, changed bool) er
 		if err := q.CountDead(&k.dead); err != nil {
 			return err
 		}
-		k.info = info
+		k.stamp = stamp
 	}
 	depth, err := q.Depth(countBytes)
 	if err != nil || depth.Entries == 0 {
