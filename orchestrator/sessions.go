@@ -162,7 +162,7 @@ func (c course) spec(prepared launch.Prepared, env []string) (session.Spec, erro
 	goesOn := c.m.GoesOn()
 	c.mu.Unlock()
 	t := launch.Ticket{
-		Agent: c.def, Key: c.m.key, Env: env, Policy: policy, Prepared: prepared, Interrupted: f, GoesOn: goesOn,
+		Agent: c.def, Key: c.m.key, Env: env, Account: string(account.Of(env)), Policy: policy, Prepared: prepared, Interrupted: f, GoesOn: goesOn,
 		StateDir: c.opt.StateDir, RuntimeDir: c.opt.RuntimeDir,
 	}
 	spec, err := t.Spec()

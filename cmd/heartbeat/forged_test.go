@@ -60,6 +60,7 @@ var notWalked = map[string]string{
 // what they are to show.
 var walked = map[string][][]string{
 	"Status": {{"status"}}, "History": {{"history"}}, "Events": {{"events"}}, "Next": {{"next"}},
+	"Usage": {{"usage", "--by", "entry"}, {"usage", "--by", "trigger"}},
 	"Logs":  {{"logs", "triage"}, {"logs", "triage", "--full"}},
 	"Inbox": {{"inbox", "triage"}, {"inbox", "triage", "show", "ID"}}, "Diff": {{"diff"}}, "Doctor": {{"doctor"}},
 	"DeadLetter": {{"dead-letter", "triage"}, {"dead-letter", "triage", "show", "ID"}},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -95,7 +96,8 @@ func spending(line []byte) (s Spending, tells bool) {
 		s.Cost = within(r.Total, maxCost)
 		return s, s.Cost > 0
 	case r.Type == "user":
-		s.Asks = !r.Summary && len(texts(r.Message.Content)) > 0
+		said := texts(r.Message.Content)
+		s.Asks = !r.Summary && len(said) > 0 && !slices.ContainsFunc(notes, func(note string) bool { return strings.HasPrefix(said[0], note) })
 		return s, s.Asks
 	case r.Type == "assistant" && r.Message.Model == "<synthetic>":
 		s.Fails = true
@@ -107,6 +109,10 @@ func spending(line []byte) (s Spending, tells bool) {
 	}
 	return s, false
 }
+
+// notes begin what the client itself notes in the person's name, without asking the
+// model.
+var notes = []string{"[Request interrupted by user", "<command-name>", "<local-command-", "Caveat: "}
 
 // maxID bounds the ids that are kept.
 const maxID = 256

@@ -26,6 +26,7 @@ func TestSpending(t *testing.T) {
 		"a hook's words":   {`{"type":"user","message":{"role":"user","content":"Stop hook feedback:\n[x]: y"},"isMeta":true,` + stamp + `}`, Spending{At: at, Asks: true}},
 		"a tool's result":  {`{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":"\"usage\":"}]},` + stamp + `}`, Spending{}},
 		"a compaction":     {`{"type":"user","message":{"role":"user","content":"This session is being continued"},"isCompactSummary":true,` + stamp + `}`, Spending{At: at}},
+		"interrupted":      {`{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]},` + stamp + `}`, Spending{At: at}},
 		"what it has cost": {`{"type":"cost-state","sessionId":"s","totalCostUSD":0.02672,"modelUsage":{}}`, Spending{Cost: 0.02672}},
 		"a cost of nobody": {`{"type":"cost-state","totalCostUSD":-5}`, Spending{}},
 		"something else":   {`{"type":"system","subtype":"turn_duration","durationMs":8849}`, Spending{}},

@@ -42,6 +42,9 @@ type Limits struct {
 	SevenDay Limit `json:"seven_day,omitzero"`
 }
 
+// IsZero reports whether nothing was told.
+func (l Limits) IsZero() bool { return l == Limits{} }
+
 // Limit is how far one limit is used up. Its zero value: nothing was told.
 type Limit struct {
 	// Used is in percent; 100 and more: the service refuses.

@@ -31,7 +31,8 @@ var allowed = map[string][]string{
 	"ptyrun/...":             {"ptyrun/...", "hook/client", "hook/durable", "hook/foreign"},
 	"config":                 {"hook", "hook/client", "hook/inbox", "hook/owned", "hook/settings", "sources"}, // the words, the client's permission rules, and the schedule grammar
 	"orchestrator/state":     {"hook/durable", "hook/owned"},
-	"orchestrator/session":   {"hook/...", "ptyrun/..."},
+	"orchestrator/usage":     {"hook/client", "hook/durable"},
+	"orchestrator/session":   {"hook/...", "ptyrun/...", "orchestrator/usage"},
 	"orchestrator/queue":     {"config", "hook/...", "orchestrator/session"},
 	"orchestrator/account":   {"hook/client", "sources"},
 	"orchestrator/journal":   {"hook", "hook/durable", "hook/flock", "hook/foreign"},

@@ -50,16 +50,18 @@ func (m *meter) begin(texts ...string) {
 		m.usage.CacheWrite += len(t)/aToken + 1
 	}
 	m.context += m.usage.CacheWrite
-	m.cost += m.usage.cost()
 }
 
 // said adds what the model says in its call.
 func (m *meter) said(text []byte) (id string, u tokens) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	more := tokens{Output: len(text)/aToken + 1}
-	m.usage.Output += more.Output
-	m.cost += more.cost()
+	before := m.usage.cost()
+	if m.usage.Output == 0 { // a call that fails is not billed
+		before = 0
+	}
+	m.usage.Output += len(text)/aToken + 1
+	m.cost += m.usage.cost() - before
 	return m.call, m.usage
 }
 

@@ -40,6 +40,7 @@ type Ticket struct {
 	Agent       *config.Agent
 	Key         string      // what is kept of the agent is named by it
 	Env         []string    // of Environment
+	Account     string      // whose it is
 	Policy      hook.Policy // the agent's, completed
 	Prepared    Prepared
 	Interrupted *inbox.InFlight // the entry in flight whose turn has ended early, or nil
@@ -81,7 +82,7 @@ func (t *Ticket) Spec() (session.Spec, error) {
 		PermissionMode: c.Permissions.Mode, Settings: t.Prepared.Settings, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
-		Limits: limits, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket,
+		Limits: limits, Account: t.Account, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket,
 	}, nil
 }
 

@@ -115,6 +115,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.notePeople(ctx, now)
 	aliveAt := s.life.at(now, s.child, s.record)
 	s.told.look(s.spec.Home, s.record, now)
+	s.spend(now)
 	s.seen.see(s.record, s.ledger.passed, s.record.Phase == hook.Waiting && now.Sub(aliveAt) >= 2*client.Claude.Terminal.SpinnerFor, now)
 	s.report(now)
 	if what := s.ground.look(now); what != "" {
@@ -187,12 +188,12 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 
 // report tells the orchestrator what changed.
 func (s *shim) report(now time.Time) {
-	r := Report{At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last}
+	r := Report{At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All()}
 	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
 		r.Why = (&Outcome{Why: ruling.Why, Detail: ruling.Detail}).String()
 	}
 	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) &&
-		r.Told == s.said.Told {
+		r.Told == s.said.Told && r.Spent == s.said.Spent {
 		return
 	}
 	s.said = r
@@ -234,6 +235,7 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	if e.exited && s.stopped() {
 		s.settled(ctx, spoken(s.record))
 	}
+	s.closeBill(time.Now())
 	o := s.outcome(e, exit, shown)
 	o.Untaken = s.untaken(exit)
 	s.closeOutputs(o.String())

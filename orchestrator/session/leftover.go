@@ -16,6 +16,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
+	"heartbeat/orchestrator/usage"
 	"heartbeat/ptyrun"
 )
 
@@ -72,7 +73,8 @@ func (s *shim) dropLeftover() error {
 const sweepsAtOnce = 8
 
 // SweepLeftovers ends what is left of sessions whose shim is gone, for one
-// agent or, with "", for all, several at once, and returns what it ended.
+// agent or, with "", for all, several at once, counts what they have cost, and
+// returns what it ended.
 // Sessions whose shim lives are left alone. Grace is for those that have not
 // noted their own.
 func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Duration) ([]Leftover, error) {
@@ -92,7 +94,7 @@ func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Dura
 	for i, l := range leftovers {
 		if errs[i] == nil {
 			swept = append(swept, l)
-			errs[i] = os.Remove(l.path)
+			errs[i] = errors.Join(usage.Settle(stateDir, l.Agent, l.Session, time.Now()), os.Remove(l.path))
 		}
 	}
 	return swept, errors.Join(append(errs, err)...)

@@ -19,6 +19,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/client"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/usage"
 	"heartbeat/ptyrun"
 )
 
@@ -70,6 +71,8 @@ type Spec struct {
 	Socket string `json:"socket,omitempty"`
 	// StateDir is where the pids that may be killed are kept.
 	StateDir string `json:"state_dir"`
+	// Account is whose account the session works on, for the record.
+	Account string `json:"account,omitempty"`
 }
 
 // SocketName is the name of an agent's socket in the runtime directory. It is
@@ -94,6 +97,8 @@ type Report struct {
 	// Told is what the client has told our status line last; nil: nothing yet. The
 	// agent can forge it, within bounds.
 	Told *client.StatusLine `json:"told,omitempty"`
+	// Spent is what the session has cost so far, as far as it is seen.
+	Spent usage.Sum `json:"spent,omitzero"`
 	// Outcome is set in the last report only.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }

@@ -54,7 +54,8 @@ func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, log *slog.L
 		outcome = neverRan(err)
 	}
 	return s.out.Encode(Report{
-		At: time.Now(), Phase: hook.Ended, Acknowledged: outcome.Acknowledged, Outcome: outcome,
+		At: time.Now(), Phase: hook.Ended, Acknowledged: outcome.Acknowledged, Outcome: outcome, Told: s.told.last,
+		Spent: s.bill.counter.All(),
 	})
 }
 
@@ -117,6 +118,7 @@ type shim struct {
 	shut   bool
 	failed complaints
 	told   told // what the client told our status line
+	bill   bill // what the session costs
 	quiet  quietMeter
 	life   lifeMeter
 	said   Report // the last report
@@ -294,6 +296,7 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 		return err
 	}
 	s.listen()
+	s.openBill()
 	s.wasHooked = s.spec.HooksIn != "" && s.hooked()
 	var err error
 	s.child, err = ptyrun.Start(context.WithoutCancel(ctx), ptyrun.Config{

@@ -1,0 +1,164 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/orchestrator/usage"
+)
+
+// How often what the session costs is recorded: soon where its turn or its entry has
+// changed, seldom in a turn. What a killed shim has not recorded is counted from the
+// client's transcripts.
+const (
+	recordSoon   = 250 * time.Millisecond
+	recordInTurn = time.Minute
+)
+
+// bill is what the session costs, by what the client tells and writes down.
+type bill struct {
+	counter usage.Counter
+	reader  usage.Reader
+	kept    usage.Kept
+	toldAt  time.Time // of the figure of the status line that was counted last
+
+	recordedAt time.Time
+	recorded   string // the delivery id of then
+	// unsure are records that may be on disk: writing them has failed.
+	unsure []usage.Record
+}
+
+// openBill begins to count, before the client is started.
+func (s *shim) openBill() {
+	b := &s.bill
+	b.kept.Began = s.record.StartedAt
+	b.counter.Began = b.kept.Began
+	if s.spec.Resume == "" {
+		b.counter.Base(0)
+		return
+	}
+	path, size := s.conversation(s.spec.Resume)
+	b.kept.Transcript, b.kept.From = path, size
+	b.reader.From(path, size)
+	if total, ok := usage.Base(path, size); ok {
+		b.counter.Base(total)
+	}
+}
+
+// spend counts what has been spent since the last look, and records it now and then.
+func (s *shim) spend(now time.Time) {
+	b := &s.bill
+	b.counter.Works(ofWork(s.record.Work), s.workSince(now))
+	first := s.follows(s.record.Transcript)
+	if err := b.reader.Look(b.kept.Transcript, now, &b.counter); err != nil {
+		s.failed.about("cannot read what the session costs", err, now)
+	}
+	if t := s.told; t.last != nil && t.at.After(b.toldAt) {
+		b.toldAt = t.at
+		b.counter.Told(t.last.Cost, t.at)
+	}
+	if first || b.isDue(s.record, now) {
+		s.recordBill(now, first)
+	}
+}
+
+// follows has the transcript be read that the client writes now, and reports whether
+// it is another one.
+func (s *shim) follows(transcript string) bool {
+	k := &s.bill.kept
+	if transcript == "" || transcript == k.Transcript && !s.bill.recordedAt.IsZero() {
+		return false
+	}
+	if transcript != k.Transcript {
+		if k.Transcript != "" {
+			s.bill.counter.Anew()
+		}
+		k.Transcript, k.From = transcript, 0
+	}
+	return true
+}
+
+// isDue reports whether it is time for another record.
+func (b *bill) isDue(r *hook.Record, now time.Time) bool {
+	since := now.Sub(b.recordedAt)
+	switch {
+	case b.kept.Transcript == "":
+		return false
+	case len(b.unsure) > 0 || since < recordSoon:
+		return since >= recordInTurn
+	}
+	return r.Phase != hook.Turn || ofWork(r.Work).Delivery != b.recorded || since >= recordInTurn
+}
+
+// workSince is since when the session works on what it works on.
+func (s *shim) workSince(now time.Time) time.Time {
+	if w := s.record.Work; w != nil {
+		return w.Since
+	}
+	return now
+}
+
+func ofWork(w *hook.Work) usage.Of {
+	if w == nil {
+		return usage.Of{}
+	}
+	return usage.Of{Delivery: w.DeliveryID, Entry: w.ID, Source: w.Source, Attempt: w.Attempt}
+}
+
+// recordBill writes down what was spent since it was done last; first is true for what
+// is written to go on counting by, also when nothing was spent.
+func (s *shim) recordBill(now time.Time, first bool) {
+	b := &s.bill
+	parts := b.counter.Drain()
+	b.kept.Total = b.counter.Total()
+	if len(parts) == 0 && first {
+		parts = []usage.Part{{Of: ofWork(s.record.Work)}}
+	}
+	records := b.missing(s.spec.StateDir, s.spec.Agent)
+	for i, p := range parts {
+		r := usage.Record{
+			// Two records of one moment are two.
+			At: now.Add(time.Duration(i)), Agent: s.spec.Agent, Session: s.spec.Session, Account: s.spec.Account, Of: p.Of, Sum: p.Sum, Kept: b.kept,
+		}
+		if t := s.told.last; t != nil && !t.Limits.IsZero() {
+			r.Limits = &t.Limits
+		}
+		records = append(records, r)
+	}
+	b.recordedAt, b.recorded, b.unsure = now, ofWork(s.record.Work).Delivery, nil
+	if err := usage.Append(s.spec.StateDir, s.spec.Agent, records...); err != nil {
+		b.unsure = records
+		s.failed.about("cannot record what the session costs", err, now)
+	}
+}
+
+// missing are the records that could not be written, without those that are there
+// after all.
+func (b *bill) missing(stateDir, agent string) []usage.Record {
+	if len(b.unsure) == 0 {
+		return nil
+	}
+	err := usage.Read(stateDir, agent, b.unsure[0].At, func(r usage.Record) {
+		b.unsure = slices.DeleteFunc(b.unsure, func(u usage.Record) bool { return u.At.Equal(r.At) && u.Session == r.Session })
+	})
+	if err != nil {
+		return nil // Settle finds them
+	}
+	return b.unsure
+}
+
+// closeBill counts what is left when the client has ended.
+func (s *shim) closeBill(now time.Time) {
+	b := &s.bill
+	if b.kept.Transcript == "" { // our hooks were never called
+		path, _ := s.conversation(cmp.Or(s.spec.Resume, s.spec.Session))
+		s.follows(path)
+	}
+	s.told.look(s.spec.Home, s.record, now)
+	b.reader.LookAgain()
+	s.spend(now)
+	b.counter.Close()
+	s.recordBill(now.Add(time.Microsecond), false)
+}

@@ -1,0 +1,314 @@
+package usage
+
+import (
+	"math"
+	"time"
+
+	"heartbeat/hook/client"
+)
+
+// maxCost is more than a session can spend between two figures of its cost.
+const maxCost = 1000 // dollars
+
+// maxWorks bounds how many entries are remembered whose last lines may still come,
+// maxSeen how many answers of which there may be another line.
+const (
+	maxWorks = 256
+	maxSeen  = 4096
+)
+
+// Counter counts what one session spends, by what the client tells, in the order in
+// which it is told. It is pure. The zero value counts nothing that was before Began.
+type Counter struct {
+	Began time.Time
+
+	works  []work
+	shares map[string]*share // by delivery id
+	order  []string          // of shares: the last one is in work, or was
+	seen   map[string]answer // by message id
+	ids    []string          // of seen, oldest first
+
+	asked    bool // the model, and it has not answered yet
+	askedFor string
+	// total is what the conversation has cost as it was told last, at toldAt, and
+	// loose what of it belongs to answers that have not been seen yet.
+	total  float64
+	known  bool
+	anew   bool // another conversation has begun
+	toldAt time.Time
+	loose  float64
+}
+
+type work struct {
+	Of
+	since time.Time
+}
+
+type answer struct {
+	tokens client.Tokens
+	of     string
+}
+
+// share is what was spent on one entry in this session.
+type share struct {
+	Of
+	sum, told Sum // all of it, and what Drain has returned
+	// weight is that of the tokens whose cost is not known, open when turns began
+	// whose cost is not.
+	weight float64
+	open   []time.Time
+}
+
+// Works says what the session works on from a time on; the zero Of: on no entry.
+func (c *Counter) Works(o Of, since time.Time) {
+	if n := len(c.works); n > 0 && c.works[n-1].Of == o {
+		return
+	}
+	if c.works = append(c.works, work{o, since}); len(c.works) > maxWorks {
+		c.works = c.works[1:]
+	}
+	c.share(o)
+}
+
+// at is the share of what was in work at a time. A line without a time is of now.
+func (c *Counter) at(t time.Time) *share {
+	if len(c.works) == 0 {
+		return c.share(Of{})
+	}
+	i := len(c.works) - 1
+	for !t.IsZero() && i > 0 && c.works[i].since.After(t) {
+		i--
+	}
+	return c.share(c.works[i].Of)
+}
+
+func (c *Counter) share(o Of) *share {
+	s := c.shares[o.Delivery]
+	if s == nil {
+		s = &share{}
+		if c.shares == nil {
+			c.shares = map[string]*share{}
+		}
+		c.shares[o.Delivery] = s
+		c.order = append(c.order, o.Delivery)
+	}
+	s.Of = o
+	return s
+}
+
+// Take counts a line of a transcript. aside is true for a subagent's: its prompts
+// are no turns.
+func (c *Counter) Take(s client.Spending, aside bool) {
+	switch {
+	case !s.At.IsZero() && s.At.Before(c.Began):
+	case s.Cost > 0:
+		c.Told(s.Cost, time.Time{})
+	case aside && (s.Asks || s.Fails):
+	case s.Asks:
+		c.asks(c.at(s.At))
+	case s.Fails:
+		c.asked = false // nothing was answered, and nothing billed
+	case s.Message != "":
+		c.answers(s, aside)
+	}
+}
+
+func (c *Counter) asks(of *share) {
+	c.cutOff()
+	c.asked, c.askedFor = true, of.Delivery
+}
+
+// cutOff is the end of a turn of which no answer was written down.
+func (c *Counter) cutOff() {
+	if c.asked {
+		c.shares[c.askedFor].sum.Unseen++
+	}
+	c.asked = false
+}
+
+func (c *Counter) answers(s client.Spending, aside bool) {
+	had, again := c.seen[s.Message]
+	of := c.shares[had.of]
+	if !again || of == nil {
+		of = c.at(s.At)
+	}
+	more := s.Tokens.Minus(had.tokens)
+	of.sum.Tokens = of.sum.Tokens.Plus(more)
+	of.weight += max(0, more.Weight())
+	c.remember(s.Message, answer{s.Tokens, of.Delivery})
+	if again {
+		return
+	}
+	of.sum.Calls++
+	if c.asked && !aside {
+		c.asked = false
+		of.sum.Turns++
+		if !s.At.Before(c.toldAt) || c.toldAt.IsZero() {
+			of.open = append(of.open, s.At)
+		}
+	}
+}
+
+func (c *Counter) remember(id string, a answer) {
+	if c.seen == nil {
+		c.seen = map[string]answer{}
+	}
+	if _, known := c.seen[id]; !known {
+		if c.ids = append(c.ids, id); len(c.ids) > maxSeen {
+			delete(c.seen, c.ids[0])
+			c.ids = c.ids[1:]
+		}
+	}
+	c.seen[id] = a
+}
+
+// Base says what the conversation had cost before the session.
+func (c *Counter) Base(total float64) {
+	if !c.known {
+		c.total, c.known = total, true
+	}
+}
+
+// Told takes what the client says that the conversation has cost by a time; the zero
+// time: in all. What was spent since the last figure is divided among what was worked
+// on since.
+func (c *Counter) Told(total float64, at time.Time) {
+	spent := total - c.total
+	switch {
+	case spent >= 0:
+	case c.anew:
+		spent = total
+	default:
+		return // an older figure, which has come late
+	}
+	known := c.known || !c.hasAnswers()
+	if !c.known && !c.hasAnswers() {
+		spent = 0 // it is what the conversation had cost before
+	}
+	c.total, c.known, c.anew = total, true, false
+	if !known || spent > maxCost || math.IsNaN(spent) {
+		c.unpriced() // nobody knows what of it is this session's
+		return
+	}
+	if at.After(c.toldAt) {
+		c.toldAt = at
+	}
+	c.loose += spent
+	c.divide()
+	for _, s := range c.shares {
+		s.price(at)
+	}
+}
+
+// unpriced gives up the cost of what was answered so far.
+func (c *Counter) unpriced() {
+	for _, s := range c.shares {
+		s.sum.Unpriced += int64(len(s.open))
+		s.open, s.weight = nil, 0
+	}
+}
+
+// Anew says that another conversation has begun, whose cost may be told from zero.
+func (c *Counter) Anew() { c.anew = true }
+
+func (c *Counter) hasAnswers() bool { return len(c.ids) > 0 }
+
+// price closes the turns whose cost is in a figure of a time.
+func (s *share) price(at time.Time) {
+	var open []time.Time
+	for _, t := range s.open {
+		if !at.IsZero() && t.After(at) {
+			open = append(open, t)
+		}
+	}
+	s.open = open
+}
+
+// divide gives the loose cost to those whose tokens have none, by weight.
+func (c *Counter) divide() {
+	var all float64
+	for _, s := range c.shares {
+		all += s.weight
+	}
+	if all <= 0 || c.loose <= 0 {
+		return
+	}
+	for _, s := range c.shares {
+		s.sum.Cost += c.loose * s.weight / all
+		s.weight = 0
+	}
+	c.loose = 0
+}
+
+// Close is the end of the session: nothing more is told.
+func (c *Counter) Close() {
+	c.cutOff()
+	if c.divide(); c.loose > 0 {
+		c.at(time.Time{}).sum.Cost += c.loose
+		c.loose = 0
+	}
+	c.unpriced()
+}
+
+// All is what the session has spent so far.
+func (c *Counter) All() Sum {
+	all := Sum{Cost: c.loose}
+	for _, s := range c.shares {
+		all = all.Plus(s.sum)
+	}
+	return all
+}
+
+// On is what the session has spent so far on a delivery.
+func (c *Counter) On(delivery string) Sum {
+	s := c.shares[delivery]
+	if s == nil {
+		return Sum{}
+	}
+	return s.sum
+}
+
+// Total is what was told last that the conversation has cost, without what Drain has
+// not returned because nobody is known yet whose it is.
+func (c *Counter) Total() float64 { return c.total - c.loose }
+
+// Part is what was spent on an entry.
+type Part struct {
+	Of
+	Sum
+}
+
+// Drain returns what was spent since it was called last, entry by entry in the order
+// in which they were worked on.
+func (c *Counter) Drain() []Part {
+	c.divide()
+	var parts []Part
+	var order []string
+	for i, delivery := range c.order {
+		s := c.shares[delivery]
+		if more := s.sum.Minus(s.told); more != (Sum{}) {
+			parts = append(parts, Part{s.Of, more})
+			s.told = s.sum
+		}
+		if i < len(c.order)-1 && c.forgotten(s) {
+			delete(c.shares, delivery)
+			continue
+		}
+		order = append(order, delivery)
+	}
+	c.order = order
+	return parts
+}
+
+// forgotten reports whether nothing more can come for an entry.
+func (c *Counter) forgotten(s *share) bool {
+	if s.weight > 0 || len(s.open) > 0 || c.asked && c.askedFor == s.Delivery {
+		return false
+	}
+	for _, w := range c.works {
+		if w.Delivery == s.Delivery {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,282 @@
+package usage
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"heartbeat/hook/client"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return noon.Add(time.Duration(seconds * float64(time.Second))) }
+
+func asks(s float64) client.Spending { return client.Spending{At: at(s), Asks: true} }
+
+func answers(s float64, id string, in, out int64) client.Spending {
+	return client.Spending{At: at(s), Message: id, Tokens: client.Tokens{Input: in, Output: out}}
+}
+
+var near = cmpopts.EquateApprox(0, 1e-9)
+
+// TestCounter is one session after the other: what the client tells, and what it has
+// cost by entry.
+func TestCounter(t *testing.T) {
+	t.Parallel()
+	one, two := Of{Delivery: "1", Source: "send"}, Of{Delivery: "2", Source: "a/nightly@x"}
+	tokens := func(in, out int64) client.Tokens { return client.Tokens{Input: in, Output: out} }
+	for name, tt := range map[string]struct {
+		tell func(c *Counter)
+		want []Part
+	}{
+		"a message counts once, and its last line": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m", 10, 1), false)
+				c.Take(answers(2, "m", 10, 1), false)
+				c.Take(answers(2, "m", 10, 7), false)
+				c.Told(0.5, at(3))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 7), Cost: 0.5}}},
+		},
+		"rounds of tools are calls, and no turns": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m1", 10, 1), false)
+				c.Take(answers(3, "m2", 11, 2), false)
+				c.Told(0.5, at(4))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 2, Tokens: tokens(21, 3), Cost: 0.5}}},
+		},
+		"a subagent's prompts are no turns": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(asks(1), true)
+				c.Take(answers(2, "s", 10, 1), true)
+				c.Take(answers(3, "m", 10, 1), false)
+				c.Told(0.5, at(4))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 2, Tokens: tokens(20, 2), Cost: 0.5}}},
+		},
+		"lines that come late count for the entry of their time": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Works(two, at(5))
+				c.Take(answers(4, "m1", 10, 0), false)
+				c.Take(asks(5), false)
+				c.Take(answers(6, "m2", 30, 0), false)
+				c.Told(4, at(7))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 0), Cost: 1}}, {two, Sum{Turns: 1, Calls: 1, Tokens: tokens(30, 0), Cost: 3}}},
+		},
+		"a turn whose answer was not written down": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(asks(2), false)
+				c.Take(answers(3, "m", 10, 1), false)
+				c.Take(asks(4), false)
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Unseen: 2, Unpriced: 1}}},
+		},
+		"a request that was refused": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(client.Spending{At: at(2), Fails: true}, false)
+			},
+			nil,
+		},
+		"a conversation that is resumed had cost something": {
+			func(c *Counter) {
+				c.Base(7)
+				c.Works(one, at(0))
+				c.Take(answers(-1, "old", 100, 100), true)
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m", 10, 1), false)
+				c.Told(7.5, at(3))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
+		},
+		"the client's figure begins anew": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m1", 10, 1), false)
+				c.Told(0.5, at(3))
+				c.Anew()
+				c.Take(asks(4), false)
+				c.Take(answers(5, "m2", 10, 1), false)
+				c.Told(0.25, at(6))
+			},
+			[]Part{{one, Sum{Turns: 2, Calls: 2, Tokens: tokens(20, 2), Cost: 0.75}}},
+		},
+		"an older figure comes late": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m", 10, 1), false)
+				c.Told(0.5, at(4))
+				c.Told(0.25, at(3))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
+		},
+		"what it had cost before is told first": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Told(7, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m", 10, 1), false)
+				c.Told(7.5, at(3))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
+		},
+		"nobody knows what it had cost before": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m1", 10, 1), false)
+				c.Told(7, at(3))
+				c.Take(asks(4), false)
+				c.Take(answers(5, "m2", 10, 1), false)
+				c.Told(7.5, at(6))
+			},
+			[]Part{{one, Sum{Turns: 2, Calls: 2, Tokens: tokens(20, 2), Cost: 0.5, Unpriced: 1}}},
+		},
+		"a figure beyond reason": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m", 10, 1), false)
+				c.Told(5000, at(3))
+				c.Told(5001, at(4))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 1, Unpriced: 1}}},
+		},
+		"the cost is told before the answer is written down": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Told(0.5, at(3))
+				c.Take(answers(2, "m", 10, 1), false)
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
+		},
+		"no status line, and what the client writes at its end": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m", 10, 1), false)
+				c.Take(client.Spending{Cost: 0.5}, false)
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
+		},
+		"a turn of no entry": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Works(Of{}, at(2))
+				c.Take(asks(3), false)
+				c.Take(answers(4, "m", 10, 1), false)
+				c.Told(0.5, at(5))
+			},
+			[]Part{{Of{}, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
+		},
+	} {
+		c := &Counter{Began: noon}
+		if !strings.Contains(name, "had cost") {
+			c.Base(0)
+		}
+		tt.tell(c)
+		c.Close()
+		all := c.All()
+		got := c.Drain()
+		if diff := cmp.Diff(tt.want, got, near); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		var sum Sum
+		for _, p := range got {
+			sum = sum.Plus(p.Sum)
+		}
+		if diff := cmp.Diff(all, sum, near); diff != "" {
+			t.Errorf("%s: all of it is not the sum of its parts (-all +parts):\n%s", name, diff)
+		}
+		if again := c.Drain(); again != nil {
+			t.Errorf("%s: drained twice: %+v", name, again)
+		}
+	}
+}
+
+// TestCounterLosesNothing: whenever it is drained, and however late lines come, the
+// parts add up to what the model has answered, and to what the client has told.
+func TestCounterLosesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := &Counter{Began: noon}
+		c.Base(0)
+		var want, got Sum
+		var told float64
+		drain := func() {
+			for _, p := range c.Drain() {
+				if p.Calls < 0 || p.Cost < -1e-9 || p.Turns < 0 {
+					t.Fatalf("a part is less than nothing: %+v", p)
+				}
+				got = got.Plus(p.Sum)
+			}
+		}
+		for i := range rapid.IntRange(1, 400).Draw(t, "steps") {
+			now := float64(i)
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			case 0:
+				c.Works(Of{Delivery: fmt.Sprint(i)}, at(now))
+			case 1:
+				c.Take(asks(now), false)
+			case 2, 3:
+				id := fmt.Sprint("m", i)
+				late := max(0, now-float64(rapid.IntRange(0, 3).Draw(t, "late")))
+				c.Take(answers(late, id, 3, 1), false)
+				c.Take(answers(late, id, 3, 2), rapid.Bool().Draw(t, "aside"))
+				want.Calls++
+				want.Input, want.Output = want.Input+3, want.Output+2
+			case 4:
+				more := float64(rapid.IntRange(0, 9).Draw(t, "cents")) / 100
+				told += more
+				c.Told(told, at(now))
+			case 5:
+				drain()
+			}
+		}
+		c.Close()
+		drain()
+		if got.Calls != want.Calls || got.Tokens != want.Tokens || got.Unpriced > got.Turns || math.Abs(got.Cost-told) > 1e-6 {
+			t.Fatalf("counted %+v, want %+v and $%v", got, want, told)
+		}
+	})
+}
+
+// TestCounterOfALongSession holds no more than what may still change.
+func TestCounterOfALongSession(t *testing.T) {
+	t.Parallel()
+	c := &Counter{Began: noon}
+	for i := range 3 * maxSeen {
+		now := float64(i)
+		c.Works(Of{Delivery: fmt.Sprint(i)}, at(now))
+		c.Take(asks(now), false)
+		c.Take(answers(now, fmt.Sprint("m", i), 1, 1), false)
+		c.Told(now, at(now))
+		c.Drain()
+	}
+	if len(c.shares) > maxWorks+2 || len(c.seen) > maxSeen || len(c.works) > maxWorks {
+		t.Errorf("it holds %d shares, %d answers, %d entries", len(c.shares), len(c.seen), len(c.works))
+	}
+}

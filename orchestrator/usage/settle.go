@@ -1,0 +1,58 @@
+package usage
+
+import (
+	"errors"
+	"time"
+)
+
+// Settle counts, from the client's transcripts, what a session has spent that is over
+// and whose shim has not said so to the end. Called again it adds nothing. Nobody may
+// append for the agent meanwhile.
+func Settle(stateDir, agent, session string, now time.Time) error {
+	var last Record
+	var counted Sum
+	transcripts := map[string]int64{} // from where
+	err := Read(stateDir, agent, time.Time{}, func(r Record) {
+		if r.Session != session {
+			return
+		}
+		counted = counted.Plus(r.Sum)
+		if last = r; r.Kept.Transcript != "" {
+			transcripts[r.Kept.Transcript] = r.Kept.From
+		}
+	})
+	if err != nil || last.Session == "" || len(transcripts) == 0 {
+		return err
+	}
+	c, r := Counter{Began: last.Kept.Began}, Reader{}
+	c.Works(last.Of, last.Kept.Began)
+	var failed error
+	for path, from := range transcripts {
+		r.From(path, from)
+		r.LookAgain()
+		failed = errors.Join(failed, r.Look(path, now, &c))
+	}
+	if failed != nil {
+		return failed
+	}
+	c.Close()
+	rest := c.All().Minus(counted)
+	rest.Cost = 0
+	if total := c.Total(); total > last.Kept.Total { // the client has said so at its end
+		rest.Cost, rest.Unpriced = total-last.Kept.Total, 0
+	}
+	if rest = rest.notLess(); rest == (Sum{}) {
+		return nil
+	}
+	last.At, last.Sum, last.Kept.Total = now, rest, max(c.Total(), last.Kept.Total)
+	return Append(stateDir, agent, last)
+}
+
+// notLess is a sum without what is less than nothing: a transcript that was cut.
+func (s Sum) notLess() Sum {
+	s.Turns, s.Calls, s.Unseen, s.Unpriced = max(0, s.Turns), max(0, s.Calls), max(0, s.Unseen), max(0, s.Unpriced)
+	s.Input, s.Output = max(0, s.Input), max(0, s.Output)
+	s.CacheRead, s.CacheWrite = max(0, s.CacheRead), max(0, s.CacheWrite)
+	s.Cost = max(0, s.Cost)
+	return s
+}

@@ -1,0 +1,90 @@
+// Package usage is what sessions cost: turns, tokens by class, and the client's own
+// figure in dollars, by entry. The sums are pure; the records lie in the state
+// directory, out of the agents' reach by accident.
+//
+// A record is what was spent since the record before it: records add up. They are
+// written by a session's shim, and for a shim that was killed by whoever ends what
+// it has left, from the client's transcripts: all that stands there is counted, and
+// nothing twice. What cannot be seen is counted as that: a turn that was cut off
+// before its answer was written down, and a turn of which no cost was told.
+//
+// It promises no invoice: dollars are list price, also on a subscription, and an
+// agent can write its own transcripts.
+package usage
+
+import (
+	"strings"
+	"time"
+
+	"heartbeat/hook/client"
+)
+
+// Sum is what something has cost. Sums add up.
+type Sum struct {
+	// Turns begin with a prompt and end with a Stop; only those count that the model
+	// has answered. Calls are its answers: one more for each round of tools.
+	Turns int64 `json:"turns,omitempty"`
+	Calls int64 `json:"calls,omitempty"`
+	client.Tokens
+	// Cost is in US dollars at list price, by the client's own reckoning.
+	Cost float64 `json:"cost,omitempty"`
+	// Unseen are turns of which no figures are known, beside Turns; Unpriced those
+	// of Turns of whose cost nothing was told.
+	Unseen   int64 `json:"unseen,omitempty"`
+	Unpriced int64 `json:"unpriced,omitempty"`
+}
+
+// Plus is the sum of two.
+func (s Sum) Plus(t Sum) Sum {
+	return Sum{
+		s.Turns + t.Turns, s.Calls + t.Calls, s.Tokens.Plus(t.Tokens), s.Cost + t.Cost, s.Unseen + t.Unseen, s.Unpriced + t.Unpriced,
+	}
+}
+
+// Minus is what was spent beyond what was counted before.
+func (s Sum) Minus(t Sum) Sum {
+	return Sum{
+		s.Turns - t.Turns, s.Calls - t.Calls, s.Tokens.Minus(t.Tokens), s.Cost - t.Cost, s.Unseen - t.Unseen, s.Unpriced - t.Unpriced,
+	}
+}
+
+// Of is what something was spent on.
+type Of struct {
+	// Delivery is the delivery id of the entry, which all its attempts share; "":
+	// no entry was in work.
+	Delivery string `json:"delivery,omitempty"`
+	Entry    string `json:"entry,omitempty"`  // the id that its sender gave it
+	Source   string `json:"source,omitempty"` // AGENT/TRIGGER@LABEL, or the word of who sent it
+	Attempt  int    `json:"attempt,omitempty"`
+}
+
+// Trigger names what put the entry into the queue: AGENT/TRIGGER, or the word of who
+// sent it; "": nothing is known of it.
+func (o Of) Trigger() string {
+	trigger, _, _ := strings.Cut(o.Source, "@")
+	return trigger
+}
+
+// Record is what was spent on an entry since the record before it.
+type Record struct {
+	At      time.Time `json:"at"`
+	Agent   string    `json:"agent"`
+	Session string    `json:"session"`
+	Account string    `json:"account,omitempty"`
+	Of
+	Sum
+	// Limits are those of the account's subscription as they were last told.
+	Limits *client.Limits `json:"limits,omitempty"`
+	// Kept is for whoever goes on counting.
+	Kept Kept `json:"kept,omitzero"`
+}
+
+// Kept is what it takes to go on counting a session whose shim was killed.
+type Kept struct {
+	Began time.Time `json:"began"` // the session
+	// Transcript is the client's file, and From the size that it had before.
+	Transcript string `json:"transcript,omitempty"`
+	From       int64  `json:"from,omitempty"`
+	// Total is what the client said last that the conversation has cost.
+	Total float64 `json:"total,omitempty"`
+}
