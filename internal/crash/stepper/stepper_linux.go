@@ -79,6 +79,8 @@ type run struct {
 	calls  []string
 	killed bool
 	status unix.WaitStatus
+	// filtered: it stops at no other calls than those of changing.
+	filtered bool
 }
 
 func (r *run) outcome(files *files) (Outcome, error) {
@@ -113,7 +115,7 @@ func (r *run) bury() {
 }
 
 const traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK |
-	unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
+	unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
 
 // trace follows all threads from the exec on, until the process is gone.
 func (r *run) trace() error {
@@ -123,7 +125,13 @@ func (r *run) trace() error {
 	if err := unix.PtraceSetOptions(r.pid, traceOptions); err != nil {
 		return fmt.Errorf("%w: %v", ErrUnavailable, err)
 	}
-	if err := unix.PtraceSyscall(r.pid, 0); err != nil {
+	if !r.every {
+		var err error
+		if r.filtered, err = r.filter(); err != nil {
+			return err
+		}
+	}
+	if err := r.resume(r.pid, 0); err != nil {
 		return err
 	}
 	for {
@@ -142,10 +150,18 @@ func (r *run) trace() error {
 			return err
 		}
 		// ESRCH: the thread died meanwhile, by our SIGKILL or an exit_group.
-		if err := unix.PtraceSyscall(tid, signal); err != nil && err != unix.ESRCH {
+		if err := r.resume(tid, signal); err != nil && err != unix.ESRCH {
 			return err
 		}
 	}
+}
+
+// resume lets a thread go on to where it stops next.
+func (r *run) resume(tid, signal int) error {
+	if r.filtered {
+		return unix.PtraceCont(tid, signal)
+	}
+	return unix.PtraceSyscall(tid, signal)
 }
 
 // stopped looks at a thread that stopped and returns the signal to go on with.
@@ -153,7 +169,7 @@ func (r *run) stopped(tid int, ws unix.WaitStatus) (signal int, err error) {
 	first := !r.known[tid]
 	r.known[tid] = true
 	switch sig := ws.StopSignal(); {
-	case sig == unix.SIGTRAP|0x80:
+	case sig == unix.SIGTRAP|0x80, sig == unix.SIGTRAP && ws.TrapCause() == unix.PTRACE_EVENT_SECCOMP:
 		return 0, r.atCall(tid)
 	case sig == unix.SIGTRAP && ws.TrapCause() > 0, sig == unix.SIGSTOP && first:
 		return 0, nil // a clone, or the thread that it made
@@ -173,7 +189,10 @@ type callInfo struct {
 	_      [2]uint64
 }
 
-const opEntry = 1 // PTRACE_SYSCALL_INFO_ENTRY
+const (
+	opEntry   = 1 // PTRACE_SYSCALL_INFO_ENTRY
+	opSeccomp = 3 // PTRACE_SYSCALL_INFO_SECCOMP: it begins, too
+)
 
 // atCall counts a call that begins, and sends the signal before the chosen one.
 func (r *run) atCall(tid int) error {
@@ -185,7 +204,7 @@ func (r *run) atCall(tid int) error {
 		return nil
 	case errno != 0:
 		return fmt.Errorf("%w: PTRACE_GET_SYSCALL_INFO: %v", ErrUnavailable, errno)
-	case info.op != opEntry || r.killed:
+	case info.op != opEntry && info.op != opSeccomp, r.killed:
 		return nil
 	}
 	name := describe(r.pid, info.nr, info.args)

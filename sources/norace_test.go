@@ -1,5 +1,0 @@
-//go:build !race
-
-package sources
-
-const raceEnabled = false
