@@ -189,9 +189,16 @@ func (f *forger) file(name string, pause func()) int {
 	return len(ways)
 }
 
-// keep forges fields of the session's record all the time.
-func (f *forger) keep(long time.Duration, pause func(), forged func() map[string]any) {
-	for end := time.Now().Add(long); time.Now().Before(end); pause() {
+// keep forges fields of the session's record all the time, until enough has
+// happened or it took long.
+func (f *forger) keep(long time.Duration, enough func(began time.Time) bool, forged func() map[string]any) {
+	began := time.Now()
+	for looked := began; time.Since(began) < long; time.Sleep(10 * time.Millisecond) {
+		if time.Since(looked) > 500*time.Millisecond {
+			if looked = time.Now(); enough(began) {
+				return
+			}
+		}
 		doc := f.last("session.json")
 		if doc == nil {
 			continue
@@ -267,22 +274,32 @@ func TestWhatAnAgentForges(t *testing.T) {
 			}
 		}
 		// At last what is worth most, for longer.
-		f.keep(5*time.Second, pause, func() map[string]any { // a neighbour's prompts
+		never := func(time.Time) bool { return false }
+		f.keep(5*time.Second, never, func() map[string]any { // a neighbour's prompts
 			return map[string]any{"inbox": f.neighbour}
 		})
-		f.keep(timeout+(most+8)*time.Second, pause, func() map[string]any { // time without end
+		outlived := func(began time.Time) bool { // one that was forged all its life long
+			for _, e := range s.ended("bad") {
+				if e.Started.After(began) && e.At.Sub(e.Started) >= timeout {
+					return true
+				}
+			}
+			return false
+		}
+		f.keep(timeout+(most+8)*time.Second, outlived, func() map[string]any { // time without end
 			return map[string]any{
 				"ruling": nil, "yield": false, "since": f.far, "work.since": f.far, "work.delivery_id": fmt.Sprint(f.chance.Uint64()),
 				"events": f.chance.IntN(1 << 30), "acknowledged": f.chance.IntN(1 << 30),
 			}
 		})
-		f.keep(10*time.Second, pause, func() map[string]any { // the neighbours' account
+		f.keep(10*time.Second, never, func() map[string]any { // the neighbours' account
 			return map[string]any{"ruling": map[string]any{"why": "api-failure", "detail": "rate_limit"}}
 		})
 	})
 
 	served := map[string]int{}
 	for i := 0; !done(); i++ {
+		time.Sleep(300 * time.Millisecond) // as persons look
 		s.within("send", "bad", fmt.Sprintf("hello %d", i))
 		for _, name := range []string{"good", "other"} {
 			prompt := fmt.Sprintf("%s %d", name, i)
@@ -328,22 +345,38 @@ func (s *siege) checkForged(served map[string]int, timeout time.Duration) {
 			s.t.Errorf("%s has what was the forger's", name)
 		}
 	}
-	ended := 0
-	for line := range strings.Lines(s.get("state/fleet/journal.jsonl")) {
-		var e journal.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			s.t.Fatal(err)
-		}
-		switch {
-		case e.Agent != "bad" && e.Kind == journal.StateChanged && (e.State == "parked" || e.State == "held" || e.State == "backing-off"):
-			s.t.Errorf("a neighbour: %s", line)
-		case e.Agent == "bad" && e.Kind == journal.Ended:
-			if ended++; e.At.Sub(e.Started) > timeout+most*time.Second {
-				s.t.Errorf("a session of the forger's lived for %v: %s", e.At.Sub(e.Started), line)
-			}
+	for _, e := range s.journal() {
+		if e.Agent != "bad" && e.Kind == journal.StateChanged && (e.State == "parked" || e.State == "held" || e.State == "backing-off") {
+			s.t.Errorf("a neighbour: %+v", e)
 		}
 	}
-	if ended == 0 {
+	ended := s.ended("bad")
+	for _, e := range ended {
+		if e.At.Sub(e.Started) > timeout+most*time.Second {
+			s.t.Errorf("a session of the forger's lived for %v: %+v", e.At.Sub(e.Started), e)
+		}
+	}
+	if len(ended) == 0 {
 		s.t.Error("no session of the forger's ended")
 	}
+}
+
+// journal is what the fleet's says by now; its last line may not be whole.
+func (s *siege) journal() (all []journal.Event) {
+	s.t.Helper()
+	text := s.get("state/fleet/journal.jsonl")
+	for line := range strings.Lines(text[:strings.LastIndexByte(text, '\n')+1]) {
+		var e journal.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			s.t.Errorf("%v: %s", err, line)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// ended are the ends of an agent's sessions.
+func (s *siege) ended(agent string) []journal.Event {
+	s.t.Helper()
+	return slices.DeleteFunc(s.journal(), func(e journal.Event) bool { return e.Agent != agent || e.Kind != journal.Ended })
 }
