@@ -13,6 +13,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
@@ -107,12 +108,17 @@ func (r *rig) inFlight(agent string) *inbox.InFlight {
 
 // TestWhatPassesIsNoOrphan walks the failures that pass, the states of an entry
 // and what is declared for orphans: it was filed as interrupted once a tool had
-// run, and given again where that is allowed.
+// run, and given again where that is allowed. A third of the combinations, another
+// one in each run, and all of them with -full.
 func TestWhatPassesIsNoOrphan(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"rate_limit", "authentication_failed", "billing_error", "server_error", "overloaded", "account_on_hold"} {
-		for _, state := range []inbox.State{inbox.Taken, inbox.Started, inbox.Background} {
-			for _, policy := range []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop} {
+	policies := []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop}
+	turn := testbed.Turn(len(policies))
+	for i, kind := range []string{"rate_limit", "authentication_failed", "billing_error", "server_error", "overloaded", "account_on_hold"} {
+		for j, state := range []inbox.State{inbox.Taken, inbox.Started, inbox.Background} {
+			// Of the policies one for each pair, and of each state and policy some kinds.
+			for p := (turn + i + j) % testbed.Stride(len(policies)); p < len(policies); p += testbed.Stride(len(policies)) {
+				policy := policies[p]
 				r := newRig(t, "a")
 				synctest.Test(t, func(t *testing.T) {
 					r.t = t

@@ -195,7 +195,7 @@ func (s *siege) ends(r *running) {
 // inbox and the scheduler hung; SIGTERM was ignored.
 func TestWhateverAnAgentPutsInPlaceOfOurFiles(t *testing.T) {
 	t.Parallel()
-	for _, in := range testbed.SliceOf(intruders(), 5) {
+	for _, in := range testbed.SliceOf(intruders(), 9) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)

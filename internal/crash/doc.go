@@ -7,7 +7,8 @@
 // this model and the senders keep, never by heartbeat's own files alone.
 //
 // There is nothing here but tests. `go test ./internal/crash` runs a slice of
-// about 1,000 kills, every point of every form among them, and 180 power cuts;
+// some 700 kills, every point of every form among them, and 60 power cuts, other
+// ones in each run;
 //
 //	go test ./internal/crash -full -v -timeout 60m -run 'Kill'
 //

@@ -10,7 +10,7 @@ import (
 	"heartbeat/internal/testbed"
 )
 
-var kills = flag.Int("kills", 0, "how many random kills (0: 400, or 10000 with -full)")
+var kills = flag.Int("kills", 0, "how many random kills (0: 200, or 10000 with -full)")
 
 func TestMain(m *testing.M) { os.Exit(testbed.Run(m)) }
 

@@ -19,7 +19,7 @@ func TestRandomKills(t *testing.T) {
 	t.Parallel()
 	want := *kills
 	if want == 0 {
-		want = 400
+		want = 200
 		if *testbed.Full {
 			want = 10_000
 		}
@@ -128,15 +128,15 @@ func TestRecoverIsKilledToo(t *testing.T) {
 	needPtrace(t)
 	totals := map[inbox.OrphanPolicy]*tally{}
 	var points []double
-	const slice = 39
-	n := rand.IntN(slice)
+	const slice = 78
+	n := testbed.Turn(slice)
 	t.Logf("slice %d", n)
 	for _, f := range forms {
 		for tick, made := range calls(t, f) {
 			for call := 1; call <= made; call++ {
 				for _, p := range policies {
 					totals[p] = new(tally)
-					if n++; *testbed.Full || n%slice == 0 {
+					if n++; n%testbed.Stride(slice) == 0 {
 						points = append(points, double{p, f, tick, call})
 					}
 				}

@@ -57,18 +57,19 @@ var speaking = []form{session, wiredStderr, wiredJSON}
 
 // TestSIGQUITAtEachCallIsNoPrompt sends it before each system call, the
 // shell's and the runtime's first ones included: 540, of which each form takes
-// every ninth unless -full is given. Without the variable 160 of them are
+// every eighteenth, others in each run, unless -full is given. Without the variable 160 of them are
 // "prompts". (Some take 5 s: an aborting runtime waits for its threads.)
 func TestSIGQUITAtEachCallIsNoPrompt(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
-	stride := testbed.Stride(9)
-	for first, f := range speaking {
+	stride := testbed.Stride(18)
+	turn := testbed.Turn(18)
+	for i, f := range speaking {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			stopIn(t, f, func(l *lab, stop stepper.Program) {
 				was := l.picture()
-				for at := 1 + first%stride; ; at += stride {
+				for at := 1 + (turn+i*6)%stride; ; at += stride {
 					l.restore(was)
 					o, err := stepper.Interrupt(stop, syscall.SIGQUIT, at)
 					if err != nil {

@@ -5,6 +5,7 @@ package testbed
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,9 +30,14 @@ func Stride(n int) int {
 	return n
 }
 
-// SliceOf is what a test tries of all: the first one, and every n-th.
+// Turn is where a slice begins, from 0 to below n: at another place in each run,
+// so that runs try all between them.
+func Turn(n int) int { return rand.IntN(Stride(n)) }
+
+// SliceOf is what a test tries of all: every n-th, beginning with one of the
+// first n.
 func SliceOf[T any](all []T, n int) (slice []T) {
-	for i := 0; i < len(all); i += Stride(n) {
+	for i := Turn(min(n, len(all))); i < len(all); i += Stride(n) {
 		slice = append(slice, all[i])
 	}
 	return slice
