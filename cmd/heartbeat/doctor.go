@@ -171,11 +171,8 @@ func (examined) mendedText(p *page, m doctor.Mended) {
 	p.printf(" %s (%s): %s\n", who, strings.Join(m.Codes, ", "), m.Done)
 }
 
-// Columns of a finding: marks and labels stand before the text.
-const (
-	doctorColumns = 80
-	doctorIndent  = 10
-)
+// doctorIndent is what stands before the text of a finding: marks and labels.
+const doctorIndent = 10
 
 func findingText(p *page, f doctor.Finding) {
 	colour := map[doctor.Severity]string{doctor.Error: p.red, doctor.Warning: p.yellow, doctor.Info: p.cyan}[f.Severity]
@@ -187,7 +184,7 @@ func findingText(p *page, f doctor.Finding) {
 	}
 	p.printf("\n")
 	for _, part := range [][2]string{{"seen", f.Seen}, {"why", f.Why}} {
-		for i, line := range wrap(foreign.Line(part[1]), doctorColumns-doctorIndent) {
+		for i, line := range wrap(foreign.Line(part[1]), max(p.prose()-doctorIndent, leastColumns/2)) {
 			label := part[0]
 			if i > 0 {
 				label = ""

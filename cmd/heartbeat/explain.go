@@ -57,7 +57,7 @@ func (e explained) text(p *page) {
 	p.coloured(p.cyan, e.Word.Word)
 	p.printf(" (%s)\n\n", strings.Join(e.Of, ", "))
 	for _, part := range [][2]string{{"", e.Means}, {"then  ", e.Then}, {"do    ", e.Do}} {
-		for i, line := range wrap(part[1], pageColumns-len(part[0])) {
+		for i, line := range wrap(part[1], p.prose()-len(part[0])) {
 			label := part[0]
 			if i > 0 {
 				label = strings.Repeat(" ", len(label))

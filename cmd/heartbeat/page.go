@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"os"
-	"strings"
 	"unicode"
 
 	"golang.org/x/term"
@@ -84,93 +82,6 @@ func (p *page) whole(indent, text string) {
 
 // document adds a text of ours as it is: a script, a unit, a schema.
 func (p *page) document(text []byte) { p.buf.Write(text) }
-
-// cell is one field of a table, with the colour of its text.
-type cell struct{ text, colour string }
-
-// table adds rows whose columns stand under each other. Fields are one line
-// each; the last one is not padded, and cut where a terminal ends. A table without
-// rows is not printed.
-func (p *page) table(header []string, rows [][]cell) {
-	if len(rows) == 0 {
-		return
-	}
-	widths := make([]int, len(header))
-	for i, h := range header {
-		widths[i] = width(h)
-	}
-	for _, row := range rows {
-		for i := range row {
-			row[i].text = foreign.Line(row[i].text)
-			widths[i] = max(widths[i], width(row[i].text))
-		}
-	}
-	head := make([]cell, len(header))
-	for i, h := range header {
-		head[i] = cell{h, p.dim}
-	}
-	left := p.columns
-	for _, w := range widths[:len(widths)-1] {
-		left -= w + 2
-	}
-	p.row(widths, head)
-	for _, row := range rows {
-		if last := len(row) - 1; p.columns > 0 && last == len(header)-1 {
-			row[last].text = shorten(row[last].text, max(left, leastColumns))
-		}
-		p.row(widths, row)
-	}
-}
-
-// pageColumns is how wide a listing is where there is no terminal, leastColumns
-// its last column.
-const pageColumns, leastColumns = 80, 20
-
-// listing is a table whose last column is cut where the page ends.
-func (p *page) listing(header []string, rows [][]cell) {
-	left := cmp.Or(p.columns, pageColumns)
-	for i := range header[:len(header)-1] {
-		widest := width(header[i])
-		for _, row := range rows {
-			widest = max(widest, width(foreign.Line(row[i].text)))
-		}
-		left -= widest + 2
-	}
-	for _, row := range rows {
-		last := &row[len(row)-1]
-		last.text = shorten(foreign.Line(last.text), max(left, leastColumns))
-	}
-	p.table(header, rows)
-}
-
-func (p *page) row(widths []int, row []cell) {
-	last := len(row) - 1
-	for last >= 0 && row[last].text == "" {
-		last--
-	}
-	for i, c := range row[:last+1] {
-		pad := strings.Repeat(" ", widths[i]-width(c.text)+2)
-		if i == last {
-			pad = "\n"
-		}
-		if c.colour != "" {
-			c.text = c.colour + c.text + p.reset
-		}
-		p.buf.WriteString(c.text + pad)
-	}
-	if last < 0 {
-		p.buf.WriteByte('\n')
-	}
-}
-
-// plain is a row without colours.
-func plain(fields ...string) []cell {
-	row := make([]cell, len(fields))
-	for i, f := range fields {
-		row[i].text = f
-	}
-	return row
-}
 
 // shorten cuts text to n columns and marks the cut.
 func shorten(s string, n int) string {

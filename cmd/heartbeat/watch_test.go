@@ -101,17 +101,3 @@ func TestHistoryFoldsWhatIsAlike(t *testing.T) {
 		t.Errorf("%s", p.buf.String())
 	}
 }
-
-// A table's last column is cut where the terminal ends, and nowhere else.
-func TestTablesKnowTheTerminalsWidth(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("why ", 40)
-	for columns, want := range map[int]int{0: 6 + 2 + 160, 200: 6 + 2 + 160, 60: 60, 20: 6 + 2 + leastColumns} {
-		p := page{columns: columns}
-		p.table([]string{"AGENT", "WHY"}, [][]cell{plain("triage", long)})
-		lines := strings.Split(p.buf.String(), "\n")
-		if got := width(lines[1]); got != want {
-			t.Errorf("on %d columns a row has %d, want %d", columns, got, want)
-		}
-	}
-}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Whatever the cells are, a table is as wide as the terminal at most, and its columns
+// stand under each other, or each row stands on lines of its own.
+func TestTablesKnowTheTerminalsWidth(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	texts := []string{"", "-", "triage", "running 3m", "2026-03-01 12:00:00", "d2b8356851ff", "你好吗 你好", "e\u0301e\u0301", strings.Repeat("why ", 40), "\x1b[31mred\nlines"}
+	for range 2000 {
+		header := []string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "NEXT", "LAST SESSION"}[:1+random.IntN(7)]
+		var rows [][]cell
+		for range 1 + random.IntN(4) {
+			var row []cell
+			for range header {
+				row = append(row, cell{text: texts[random.IntN(len(texts))]})
+			}
+			rows = append(rows, row)
+		}
+		columns := []int{0, 200, 80, 60, 40, 20}[random.IntN(6)]
+		p := page{columns: columns}
+		p.table(header, rows)
+		lines := strings.Split(strings.TrimSuffix(p.buf.String(), "\n"), "\n")
+		for _, line := range lines {
+			if columns > 0 && width(line) > columns {
+				t.Fatalf("%d columns on %d: %q", width(line), columns, line)
+			}
+		}
+		if len(header) == 1 || !strings.Contains(lines[0], "  "+header[1]) {
+			continue // rows on lines of their own
+		}
+		for _, h := range header[1:] {
+			at := strings.Index(lines[0], "  "+h)
+			if at < 0 {
+				t.Fatalf("on %d columns %s is not in %q", columns, h, lines[0])
+			}
+			for _, line := range lines[1:] {
+				if gap := columnsFrom(line, at, 2); strings.TrimSpace(gap) != "" {
+					t.Fatalf("on %d columns the columns before %s are broken by %q:\n%s", columns, h, gap, strings.Join(lines, "\n"))
+				}
+			}
+		}
+	}
+}
+
+// columnsFrom is what stands in n columns of a line.
+func columnsFrom(line string, from, n int) string {
+	at, text := 0, ""
+	for _, r := range line {
+		if at >= from && at < from+n && runeWidth(r) > 0 {
+			text += string(r)
+		}
+		at += runeWidth(r)
+	}
+	return text
+}
+
+func TestNarrowTables(t *testing.T) {
+	t.Parallel()
+	header := []string{"AGENT", "ID", "WHY"}
+	rows := func() [][]cell {
+		return [][]cell{plain("triage", "d2b8356851ff", "the client ended before it had called a hook"), plain("builder", "a", "")}
+	}
+	for columns, want := range map[int]string{
+		0: `AGENT    ID            WHY
+triage   d2b8356851ff  the client ended before it had called a hook
+builder  a
+`,
+		40: `AGENT    ID            WHY
+triage   d2b8356851ff  the client ended…
+builder  a
+`,
+		20: `AGENT  triage
+ID     d2b8356851ff
+WHY    the client e…
+
+AGENT  builder
+ID     a
+`,
+	} {
+		p := page{columns: columns}
+		p.table(header, rows())
+		if got := p.buf.String(); got != want {
+			t.Errorf("on %d columns:\n%s", columns, got)
+		}
+	}
+}
+
+// The commands that people look at keep to the terminal's width: their tables, and
+// what doctor and explain say.
+func TestCommandsKnowTheTerminalsWidth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "NO_COLOR=1")
+	w.put("heartbeat.yaml", simulated+`  an-agent-with-a-long-name:
+    dir: agents/builder
+    command: [heartbeat, simulate]
+    trigger: {poll: [sh, -c, "true"]}
+`)
+	w.ok("apply")
+	long := strings.Repeat("look through all mails ", 20)
+	w.ok("send", "triage", long)
+	w.ok("send", "an-agent-with-a-long-name", "--id", "a-rather-long-id-of-a-ticket", long)
+	w.run("run", "--once")
+	w.ok("send", "triage", "--id", "given-up", long)
+	w.ok("inbox", "drop", "given-up")
+	w.ok("send", "triage", long)
+	for _, columns := range []int{80, 60, 20} {
+		for _, args := range [][]string{{"status"}, {"history"}, {"explain"}, {"explain", "held"}, {"doctor"}, {"dead-letter"}, {"inbox"}, {"inbox", "triage"}, {"next"}, {"events"}, {"validate"}} {
+			o := w.run(slices.Concat([]string{"launch", "--rows", "40", "--cols", strconv.Itoa(columns), "--", w.command().Path}, args)...)
+			out := strings.ReplaceAll(o.stdout, "\r", "")
+			if out == "" || o.status > 1 {
+				t.Fatalf("%q: %+v", args, o)
+			}
+			for line := range strings.Lines(out) {
+				line = strings.TrimSuffix(line, "\n")
+				if text := strings.TrimSpace(line); width(line) > columns && !prose(args[0], text) {
+					t.Errorf("%q has %d columns on %d: %s", args, width(line), columns, line)
+				}
+			}
+			if testing.Verbose() {
+				t.Log(fmt.Sprintf("%q on %d columns:\n", args, columns) + out)
+			}
+		}
+	}
+}
+
+// prose reports whether a line is text that the terminal wraps, or a command to copy.
+func prose(command, line string) bool {
+	switch command {
+	case "status":
+		return strings.HasPrefix(line, "!") || strings.Contains(line, ": ") || strings.HasPrefix(line, "heartbeat ") || strings.Contains(line, " prompt")
+	case "doctor":
+		return strings.HasPrefix(line, "fix ") || strings.HasPrefix(line, "error ") || strings.HasPrefix(line, "warning ") || !strings.Contains(line, " ") || strings.Contains(line, " agents: ") || strings.HasPrefix(line, "hint:") || strings.HasPrefix(line, "heartbeat:") || strings.HasPrefix(line, "seen ") || strings.HasPrefix(line, "why ") || strings.HasPrefix(line, "2 agents")
+	case "events", "next", "explain", "validate":
+		return !strings.Contains(line, "  ")
+	}
+	return false
+}
