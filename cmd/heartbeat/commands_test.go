@@ -378,6 +378,31 @@ func TestCompletionScriptsParse(t *testing.T) {
 	}
 }
 
+// What fish offers for a half-typed line, through the script.
+func TestCompletionInFish(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("fish"); err != nil {
+		t.Skip("fish is not installed")
+	}
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.ok("apply")
+	w.ok("send", "triage", "--id", "one", "hello")
+	w.put("home/.keep", "")
+	self := testbed.Program(t, "heartbeat")
+	for line, want := range map[string]string{
+		"inbox drop o":    "one\ttriage: queued\n",
+		"trigger triage ": "cron-1\n",
+		"-f heartb":       "heartbeat.yaml\n",
+	} {
+		cmd := exec.CommandContext(t.Context(), "fish", "-c", "heartbeat completion fish | source; complete -C $argv[1]", "heartbeat "+line)
+		cmd.Dir, cmd.Env = w.dir, append(w.env, "PATH="+filepath.Dir(self)+":"+os.Getenv("PATH"))
+		if out, err := cmd.Output(); err != nil || string(out) != want {
+			t.Errorf("heartbeat %s TAB: %q, want %q (%v)", line, out, want, err)
+		}
+	}
+}
+
 // What bash offers for a half-typed line, through the script.
 func TestCompletionInBash(t *testing.T) {
 	t.Parallel()
@@ -386,13 +411,21 @@ func TestCompletionInBash(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.put("heartbeat.yaml", oneAgent+"  tester:\n    dir: agents/tester\n")
+	w.ok("apply")
+	w.ok("send", "triage", "--id", "one", "hello")
+	w.ok("send", "tester", "--id", "two", "hello")
+	w.ok("inbox", "drop", "two")
 	self := testbed.Program(t, "heartbeat")
 	for line, want := range map[string]string{
-		"send t":          "triage tester",
-		"send tr":         "triage",
-		"launch --exit-w": "--exit-with",
-		"inbox triage d":  "drop",
-		"-o j":            "json",
+		"inbox drop o":         "one",
+		"inbox triage show o":  "one",
+		"dead-letter retry tw": "two",
+		"dead-letter purge tw": "two",
+		"send t":               "triage tester",
+		"send tr":              "triage",
+		"launch --exit-w":      "--exit-with",
+		"inbox triage d":       "drop",
+		"-o j":                 "json",
 	} {
 		words := strings.Fields(line)
 		ask := `eval "$("$0" completion bash)"; COMP_WORDS=("$0" "$@"); COMP_CWORD=$#; _heartbeat; echo "${COMPREPLY[*]}"`

@@ -49,9 +49,14 @@ if [[ $funcstack[1] == _heartbeat ]]; then _heartbeat; else compdef _heartbeat h
 `,
 	"fish": `function __heartbeat_complete
   set -l words (commandline -opc) (commandline -ct)
-  command $words[1] __complete $words[2..-1] 2>/dev/null
+  set -l found (command $words[1] __complete $words[2..-1] 2>/dev/null)
+  if test (count $found) -gt 0
+    printf '%s\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
 end
-complete -c heartbeat -a '(__heartbeat_complete)'
+complete -c heartbeat -f -a '(__heartbeat_complete)'
 `,
 }
 
@@ -101,6 +106,9 @@ func (a *app) completeNames(kind string, words []string) offers {
 	switch kind {
 	case "agent", "trigger", "session", "dead-letter", "entry":
 		f, err := config.Load(a.fileAmong(words))
+		if err != nil {
+			f, _, err = owner.Recall(a.fileAmong(words))
+		}
 		if err != nil {
 			return nil
 		}
@@ -211,7 +219,7 @@ func complete(node *kong.Node, words []string, names func(kind string, words []s
 		words = []string{""}
 	}
 	done, last := words[:len(words)-1], words[len(words)-1]
-	position := 0
+	var placed []string // the arguments so far that are no flags
 	for i := 0; i < len(done); i++ {
 		word := done[i]
 		switch {
@@ -225,9 +233,9 @@ func complete(node *kong.Node, words []string, names func(kind string, words []s
 			}
 		default:
 			if child := childNamed(node, word); child != nil {
-				node, position = child, 0
+				node, placed = child, nil
 			} else {
-				position++
+				placed = append(placed, word)
 			}
 		}
 	}
@@ -237,7 +245,7 @@ func complete(node *kong.Node, words []string, names func(kind string, words []s
 	if strings.HasPrefix(last, "-") {
 		return matching(flagOffers(node, done, last, names), last)
 	}
-	return matching(append(commandOffers(node), positionalOffers(node, position, done, names)...), last)
+	return matching(append(commandOffers(node), positionalOffers(node, placed, done, names)...), last)
 }
 
 func commandOffers(node *kong.Node) offers {
@@ -250,15 +258,45 @@ func commandOffers(node *kong.Node) offers {
 	return found
 }
 
-func positionalOffers(node *kong.Node, position int, words []string, names func(string, []string) offers) offers {
+func positionalOffers(node *kong.Node, placed, words []string, names func(string, []string) offers) offers {
 	if len(node.Positional) == 0 {
 		return nil
 	}
+	if len(node.Positional) == 3 && node.Positional[1].Name == "action" {
+		return actionOffers(node.Positional, placed, words, names)
+	}
+	position := len(placed)
 	p := node.Positional[min(position, len(node.Positional)-1)]
 	if position >= len(node.Positional) && !p.IsSlice() {
 		return nil
 	}
 	return valueOffers(p, words, names)
+}
+
+// actionOffers are those of AGENT ACTION ID…, in which ACTION may stand first, and AGENT
+// may be left out then.
+func actionOffers(p []*kong.Positional, placed, words []string, names func(string, []string) offers) offers {
+	agents, actions := valueOffers(p[0], words, names), valueOffers(p[1], words, names)
+	isAction := func(i int) bool {
+		return i < len(placed) && slices.ContainsFunc(actions, func(o offer) bool { return o.Word == placed[i] })
+	}
+	first := isAction(0)
+	switch {
+	case len(placed) == 0:
+		return append(agents, actions...)
+	case len(placed) == 1 && !first:
+		return actions
+	case first && placed[0] == "list" || isAction(1) && placed[1] == "list":
+		if len(placed) == 1 {
+			return agents
+		}
+		return nil
+	}
+	ids := valueOffers(p[2], words, names)
+	if len(placed) == 1 {
+		return append(ids, agents...)
+	}
+	return ids
 }
 
 // flagOffers are the flags of a command and its parents, or, behind "--flag=",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,8 +15,6 @@ import (
 
 	"heartbeat/hook"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // spoken is a run of a command with -o json, whose shape testdata/json/NAME holds.
 type spoken struct {
@@ -34,8 +31,8 @@ var unspoken = map[string]string{
 }
 
 // TestTheVocabularyOfJSON: each command says the same things in the same words, and
-// says them tomorrow as it does today. After a wanted change: go test ./cmd/heartbeat
-// -run TestTheVocabularyOfJSON -update
+// says them tomorrow as it does today. After a wanted change: UPDATE_GOLDEN=1 go test
+// ./cmd/heartbeat -run TestTheVocabularyOfJSON
 func TestTheVocabularyOfJSON(t *testing.T) {
 	t.Parallel()
 	f := &fleet{world: newWorld(t)}
@@ -102,6 +99,7 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	add("replies", nil, "replies")
 	add("logs", nil, "logs", "triage")
 	add("events", nil, "events")
+	add("usage", nil, "usage")
 	add("status", func() {
 		f.start()
 		f.t.Cleanup(f.stop)
@@ -174,7 +172,7 @@ func holdsShape(t *testing.T, name, out string) {
 	}
 	got := listed("a line\n", line) + listed("the last line\n", envelope)
 	path := filepath.Join("testdata", "json", name)
-	if *update {
+	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}

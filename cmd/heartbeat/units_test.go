@@ -182,7 +182,9 @@ func TestComplete(t *testing.T) {
 	}
 	names := func(kind string, _ []string) offers {
 		var found offers
-		for w := range strings.SplitSeq(map[string]string{"agent": "triage,builder"}[kind]+"", ",") {
+		for w := range strings.SplitSeq(map[string]string{
+			"agent": "triage,builder", "session": "s1,triage,builder", "trigger": "cron-1", "entry": "e1", "dead-letter": "d1,d2",
+		}[kind], ",") {
 			if w != "" {
 				found = append(found, offer{w, ""})
 			}
@@ -207,6 +209,19 @@ func TestComplete(t *testing.T) {
 		"apply triage b|":           "builder",
 		"inbox triage |":            "list show drop",
 		"dead-letter triage pur|":   "purge",
+		"dead-letter |":             "triage builder list show retry purge",
+		"dead-letter retry |":       "d1 d2 triage builder",
+		"dead-letter retry d|":      "d1 d2",
+		"dead-letter retry d1 |":    "d1 d2",
+		"dead-letter triage show |": "d1 d2",
+		"dead-letter list |":        "triage builder",
+		"dead-letter triage list |": "",
+		"inbox drop |":              "e1 triage builder",
+		"inbox drop triage |":       "e1",
+		"inbox triage drop e|":      "e1",
+		"cancel triage --entry |":   "e1",
+		"trigger triage |":          "cron-1",
+		"logs triage |":             "s1 triage builder",
 		"recover --on-orphan ret|":  "retry",
 		"recover --on-orphan=ret|":  "--on-orphan=retry",
 		"-o |":                      "text json",

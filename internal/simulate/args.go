@@ -38,7 +38,8 @@ const usageScript = `  {"think": "50ms", "rules": [
     {"match": "flaky", "times": 1, "once-file": "tried",
      "steps": [{"fail": "server_error"}]},
     {"regexp": "^Review", "steps": [
-      {"tool": "Bash", "command": "ls"}, {"delay": "1s"}, {"reply": "reviewed: {first}"}]}]}
+      {"tool": "Bash", "command": "ls"}, {"delay": "1s"},
+      {"reply": "reviewed: {first}"}]}]}
 `
 
 const usage = `usage: simulate [options] [--] [PROMPT]
@@ -46,29 +47,35 @@ const usage = `usage: simulate [options] [--] [PROMPT]
 A stand-in for the Claude Code client: it runs the hooks of the settings files
 as the client does, and answers prompts from a script instead of a model.
 
-  -p, --print                 one prompt, the reply on stdout (also without a terminal)
-  --session-id UUID           start this session
-  --resume ID, --continue     go on with a session; --fork-session: under a new id
-  --permission-mode MODE      default, acceptEdits, auto, dontAsk, plan, bypassPermissions
-  --settings FILE|JSON        more settings, read once
-  --setting-sources LIST      of user,project,local
+  -p, --print             one prompt, the reply on stdout; needs no terminal
+  --session-id UUID       start this session
+  --resume ID, --continue go on with a session; --fork-session: under a new id
+  --permission-mode MODE  default, acceptEdits, auto, dontAsk, plan,
+                          bypassPermissions
+  --settings FILE|JSON    more settings, read once
+  --setting-sources LIST  of user,project,local
   --model NAME, --allowedTools RULES, --version
 
 of the stand-in alone:
-  --script FILE               what the model does, see below
-  --home DIR                  use DIR as HOME; it is made
-  --require-trust             ask before the first session in a directory
-  --max-time DURATION         end after this time (24h)
+  --script FILE           what the model does, see below
+  --home DIR              use DIR as HOME; it is made
+  --require-trust         ask before the first session in a directory
+  --max-time DURATION     end after this time (24h)
 
 a script is one JSON object; the first rule that fits a prompt answers it:
 
 ` + usageScript + `
 what a step does: reply, delay, tool, background, subagent, fail, hang, crash,
-exit or print; internal/simulate/script/script.go describes each of them. Without
-a rule that fits the answer is "done: " and the prompt's first line.
+exit or print; internal/simulate/script/script.go describes each of them.
+Without a rule that fits the answer is "done: " and the prompt's first line.
 
 environment: SIMULATE_LOG=FILE gets a JSON line for every request to the model,
 SIMULATE_BILL=FILE one for what each answer has cost.
+
+Examples:
+
+  heartbeat simulate -p "Say hello"
+  heartbeat simulate --script script.json -- "Review the change"
 `
 
 // parseArguments reads the command line. An unknown flag is passed over, with
