@@ -1,11 +1,11 @@
 package ptyrun
 
-// mostAncestors bounds how far up a process is followed.
+// mostAncestors limits how far up the ancestors of a process are followed.
 const mostAncestors = 1000
 
-// Ancestors returns a process and those that it descends from, the nearest
-// first, as far as they are there: one whose parent has gone descends from who
-// has taken it in.
+// Ancestors returns a process and its ancestors that still exist, the nearest
+// first. A process whose parent has exited descends from the process that adopted
+// it.
 func Ancestors(pid int) []int {
 	var all []int
 	for pid > 0 && len(all) < mostAncestors {

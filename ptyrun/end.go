@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long End goes on: for processes to die of SIGKILL (those in an
-// uninterruptible system call need their time), and for the last output.
+// How long End keeps trying: for processes to die of SIGKILL (those in an
+// uninterruptible system call need some time), and for the last output.
 const (
 	killWait  = 5 * time.Second
 	drainWait = 2 * time.Second
@@ -26,24 +26,24 @@ type Exit struct {
 	Signal string
 	// Swept are the other processes of the tree that had to be killed.
 	Swept []Process
-	// Left are those that could not be: they run as another user, or hang in
+	// Left are those that could not be killed: they run as another user, or hang in
 	// the kernel.
 	Left []Process
-	// OutOfMemory says that processes of the tree were killed for memory, and
-	// Refused how often it was refused another process by Limits.Processes; both
-	// are known of a child with a control group alone.
+	// OutOfMemory says that processes of the tree were killed because memory ran
+	// out, and Refused how often Limits.Processes refused it another process. Both
+	// are known only of a child with a control group.
 	OutOfMemory OutOfMemory
 	Refused     int
 	// Dropped is how many bytes of output a slow or failed Output did not get.
 	Dropped int64
 }
 
-// End ends the child and its whole tree and says how the child ended: SIGTERM
-// to the child and its process group, the grace for the child to exit, then
-// SIGKILL to everything that is left of the tree until nothing is; the last
-// output is waited for at most two seconds. A child that has exited gets no
-// signal, but its tree is swept. A ctx that is done cuts the grace short.
-// End is the same for all callers and can be called again.
+// End ends the child and its whole tree and says how the child ended. It sends
+// SIGTERM to the child and its process group, gives the child the grace to exit,
+// then sends SIGKILL to whatever is left of the tree until nothing is; it waits for
+// the last output for at most two seconds. A child that has already exited gets no
+// signal, but its tree is swept. When ctx is done, the grace ends. All callers get
+// the same result, and End can be called again.
 func (c *Child) End(ctx context.Context) Exit {
 	stop := context.AfterFunc(ctx, func() { c.hurryOnce.Do(func() { close(c.hurry) }) })
 	defer stop()
@@ -66,7 +66,7 @@ func (c *Child) end() {
 	hit = unique(append(hit, rest...))
 	reapOrphans()
 	if wait(c.done, time.Second); c.running() {
-		_ = c.cmd.Process.Kill() // processes could not be listed
+		_ = c.cmd.Process.Kill() // the processes could not be listed
 	}
 	c.collect()
 	c.exit.OutOfMemory, c.exit.Refused = groupEvents(c.group)
@@ -76,7 +76,7 @@ func (c *Child) end() {
 	c.exit.Left = left
 }
 
-// emptyGroup kills all that is in a control group, and returns it.
+// emptyGroup kills everything in a control group, and returns it.
 func emptyGroup(group string) []Process {
 	var members []Process
 	for pid := range groupMembers(group) {
@@ -97,8 +97,8 @@ func (c *Child) running() bool {
 	}
 }
 
-// terminate sends SIGTERM to the child and its process group. Stopped
-// processes go on, or they would not see it.
+// terminate sends SIGTERM to the child and its process group. It also continues
+// stopped processes, which would not receive the signal otherwise.
 func (c *Child) terminate() {
 	procs, err := c.find()
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Child) terminate() {
 	}
 }
 
-// collect closes the terminal once its output has come and reads the status.
+// collect closes the terminal once all output has been read, and reads the status.
 func (c *Child) collect() {
 	wait(c.done, time.Second)
 	wait(c.drained, drainWait)
@@ -142,9 +142,9 @@ func wait(ch <-chan struct{}, limit time.Duration) {
 	}
 }
 
-// endAll sends sig once to every process that find names, and looks again
-// until two looks in a row find nothing, the time is over or stop is closed.
-// It returns all processes that got the signal, and those still there.
+// endAll sends sig once to every process that find returns, and looks again until
+// two looks in a row find nothing, the time is up or stop is closed. It returns all
+// processes that got the signal, and those that still exist.
 func endAll(find func() ([]process, error), sig syscall.Signal, limit time.Duration, stop <-chan struct{}) (hit, left []Process) {
 	deadline := time.Now().Add(limit)
 	sent := map[identity]bool{}

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// maxBacklog is how much output waits for a slow Output.
+// maxBacklog is how much output may wait for a slow Output.
 const maxBacklog = 1 << 20
 
-// stuckAfter is how long one write to Output may take before its output is
-// dropped rather than the child kept waiting.
+// stuckAfter is how long one write to Output may take. After that, output is
+// dropped, so that the child does not wait.
 const stuckAfter = 2 * time.Second
 
-// forwarder stands between the terminal and a writer that may be slow, stuck
-// or broken. A slow one gets everything: add waits for it. A stuck one loses
-// what does not fit, with a note where the gap is; a broken one gets no more.
+// forwarder passes output from the terminal to a writer that may be slow, stuck or
+// broken. A slow writer gets everything: add waits for it. A stuck one loses what
+// does not fit, with a note where the gap is; a broken one gets nothing more.
 type forwarder struct {
 	w    io.Writer
 	data chan struct{} // capacity 1: there is something to write, or the end
@@ -45,8 +45,8 @@ func newForwarder(w io.Writer) *forwarder {
 	return f
 }
 
-// add takes over a copy of p. It waits while the backlog is full and the
-// writer is not stuck.
+// add takes a copy of p. It waits while the backlog is full and the writer is not
+// stuck.
 func (f *forwarder) add(p []byte) {
 	for {
 		wait, taken := f.try(p)
@@ -62,7 +62,7 @@ func (f *forwarder) add(p []byte) {
 	}
 }
 
-// try takes p over or drops it, or says how long to wait for room.
+// try takes p or drops it, or says how long to wait for room.
 func (f *forwarder) try(p []byte) (wait time.Duration, taken bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +96,7 @@ func notify(ch chan struct{}) {
 	}
 }
 
-// close lets the writer get what is left; done tells when it has.
+// close lets the writer get what is left; done is closed when it has.
 func (f *forwarder) close() {
 	f.mu.Lock()
 	f.ended = true
@@ -128,7 +128,7 @@ func (f *forwarder) run() {
 	}
 }
 
-// take removes the whole backlog; the terminal may fill another one meanwhile.
+// take removes the whole backlog. The terminal may fill a new one meanwhile.
 func (f *forwarder) take() (chunk []byte, ended bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,8 +138,8 @@ func (f *forwarder) take() (chunk []byte, ended bool) {
 	return chunk, f.ended
 }
 
-// write hands over a chunk in pieces, so that a writer which takes little at
-// a time is seen to move.
+// write writes a chunk in pieces, so that a writer that takes little at a time is
+// seen to make progress.
 func (f *forwarder) write(chunk []byte) bool {
 	for len(chunk) > 0 {
 		n, err := f.w.Write(chunk[:min(len(chunk), 16<<10)])

@@ -19,18 +19,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A child can have a control group of its own (cgroups(7), version 2): no
-// setsid, double fork or change of the environment leaves it, and the kernel
-// kills all that is in it in one step, also what forks meanwhile.
+// A child can have a control group of its own (cgroups(7), version 2). A process
+// cannot leave it by setsid, a double fork or another environment, and the kernel
+// kills everything in it in one step, including what forks meanwhile.
 
-// groupPrefix begins the names of all control groups that are ours.
+// groupPrefix begins the names of all our control groups.
 const groupPrefix = "heartbeat-"
 
-// PlanGroup names a control group that Start can make for one child, below
-// the one that this process is in, or beside it after MakeRoom; "" when none may
-// be made: there is no control group of version 2, it is read-only, it is not
-// ours to divide, or it is a threaded one. Nothing is made yet, so that the name
-// can be noted first.
+// PlanGroup names a control group that Start can make for one child, below the one
+// of this process, or beside it after MakeRoom. It returns "" when none can be
+// made: there is no control group of version 2, it is read-only, we may not divide
+// it, or it is a threaded one. Nothing is made yet, so that the name can be
+// recorded first.
 func PlanGroup() string {
 	base, err := baseOf(os.Getpid())
 	if err != nil {
@@ -43,9 +43,9 @@ func PlanGroup() string {
 	return filepath.Join(base, fmt.Sprintf("%s%d-%d-%s", groupPrefix, os.Getpid(), start, mark()))
 }
 
-// removeForsaken removes the empty control groups below own whose makers are
-// no more: what was killed could not remove its own. One that is not empty is
-// for Sweep, which knows what may be killed.
+// removeForsaken removes the empty control groups below own whose makers no longer
+// exist: a process that was killed could not remove its own. A group that is not
+// empty is left to Sweep, which knows what may be killed.
 func removeForsaken(own string) {
 	entries, err := os.ReadDir(own)
 	if err != nil {
@@ -58,13 +58,13 @@ func removeForsaken(own string) {
 			continue
 		}
 		if at, err := StartTimeOf(pid); errors.Is(err, ErrGone) || err == nil && at != start {
-			eachGroup(filepath.Join(own, e.Name()), func(dir string) { _ = unix.Rmdir(dir) }) // fails while it is used
+			eachGroup(filepath.Join(own, e.Name()), func(dir string) { _ = unix.Rmdir(dir) }) // fails while it is in use
 		}
 	}
 }
 
-// groupOf is the directory of a process's control group of version 2 and the
-// mount that it lies in, or nothing.
+// groupOf returns the directory of a process's control group of version 2 and the
+// mount that it is in, or nothing.
 func groupOf(pid int) (mount, own string) {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -87,7 +87,7 @@ func locateGroup(groups, mounts []byte) (mount, own string) {
 		}
 	}
 	if path == "" || strings.Contains(path, "..") {
-		return "", "" // none, or out of this namespace
+		return "", "" // none, or outside this namespace
 	}
 	lines := bufio.NewScanner(bytes.NewReader(mounts))
 	for lines.Scan() {
@@ -96,8 +96,8 @@ func locateGroup(groups, mounts []byte) (mount, own string) {
 		if !strings.HasPrefix(tail, "cgroup2 ") || len(fields) < 5 || strings.Contains(fields[4], `\`) {
 			continue
 		}
-		// Field 4 is the directory of the hierarchy that is mounted here; "/.."
-		// lies above this process's namespace.
+		// Field 4 is the directory of the hierarchy that is mounted here; "/.." is
+		// above this process's namespace.
 		rel, err := filepath.Rel(fields[3], path)
 		if err == nil && filepath.IsLocal(rel) && !strings.Contains(fields[3], "..") {
 			return fields[4], filepath.Join(fields[4], rel)
@@ -115,20 +115,19 @@ func writable(dir string) bool {
 	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil && unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil
 }
 
-// holdsProcesses reports whether groups below dir can hold processes: not
-// below a threaded one. The root has no type.
+// holdsProcesses reports whether groups below dir can hold processes; below a
+// threaded one they cannot. The root has no type.
 func holdsProcesses(dir string) bool {
 	kind, err := os.ReadFile(filepath.Join(dir, "cgroup.type"))
 	return errors.Is(err, fs.ErrNotExist) || err == nil && string(bytes.TrimSpace(kind)) == "domain"
 }
 
-// unitKinds are the endings of a systemd unit's group.
+// unitKinds are the suffixes of a systemd unit's group.
 var unitKinds = []string{".service", ".scope", ".slice", ".socket", ".mount", ".swap"}
 
-// delegated reports whether own is ours to divide. Under systemd it is only
-// where the unit says Delegate= (https://systemd.io/CGROUP_DELEGATION: one
-// writer for each group), which marks its directory; elsewhere who can write
-// may.
+// delegated reports whether we may divide own. Under systemd only a unit with
+// Delegate= may (https://systemd.io/CGROUP_DELEGATION: one writer for each group),
+// and its directory is marked; elsewhere everyone with write access may.
 func delegated(mount, own string, systemd bool, marked func(dir string) bool) bool {
 	if !systemd {
 		return true
@@ -156,8 +155,8 @@ func markedDelegated(dir string) bool {
 	return false
 }
 
-// startIn starts the child in a new control group, when one was planned and
-// can be made, else as it is, unless it has to have limits.
+// startIn starts the child in a new control group if one was planned and can be
+// made. Otherwise it starts it without one, unless the child must have limits.
 func (c *Child) startIn(dir string, l Limits) error {
 	if dir != "" {
 		err := c.startApart(dir, l)
@@ -175,8 +174,8 @@ func (c *Child) startIn(dir string, l Limits) error {
 
 var errNoPlan = errors.New("no control group was planned")
 
-// startApart starts the child in a new control group. Without its limits it does
-// where it may.
+// startApart starts the child in a new control group. If the limits cannot be set,
+// the child runs without them where that is allowed.
 func (c *Child) startApart(dir string, l Limits) error {
 	removeForsaken(filepath.Dir(dir))
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -193,8 +192,8 @@ func (c *Child) startApart(dir string, l Limits) error {
 	return cmp.Or(c.unlimited, err)
 }
 
-// whyUnlimited says why limits are not kept, which err is about; nil where there
-// is no error, or nothing to limit.
+// whyUnlimited says why limits are not in force, from err; nil if there is no
+// error, or nothing to limit.
 func whyUnlimited(err error, l Limits) error {
 	if err == nil || l.None() {
 		return nil
@@ -205,7 +204,7 @@ func whyUnlimited(err error, l Limits) error {
 	return &NoLimitsError{Why: err.Error(), Cure: asService}
 }
 
-// startInto is tried with a copy: a command that failed cannot start again.
+// startInto tries with a copy: a command that failed cannot start again.
 func (c *Child) startInto(dir string) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -225,8 +224,8 @@ func (c *Child) startInto(dir string) error {
 	return nil
 }
 
-// groupMembers are the pids of a control group and of those below it. None
-// when it is "" or gone.
+// groupMembers returns the pids in a control group and those below it; none when
+// dir is "" or gone.
 func groupMembers(dir string) map[int]bool {
 	members := map[int]bool{}
 	eachGroup(dir, func(dir string) {
@@ -235,7 +234,7 @@ func groupMembers(dir string) map[int]bool {
 			return // removed meanwhile
 		}
 		for field := range bytes.FieldsSeq(data) {
-			if pid, err := strconv.Atoi(string(field)); err == nil && pid > 0 { // 0: of another namespace
+			if pid, err := strconv.Atoi(string(field)); err == nil && pid > 0 { // 0: in another namespace
 				members[pid] = true
 			}
 		}
@@ -260,9 +259,9 @@ func eachGroup(dir string, f func(dir string)) {
 	f(dir)
 }
 
-// killGroup kills all that is in a control group and those below it, in one
-// step. Before Linux 5.14 it does nothing: the members are killed one by one.
-// This process must not be in it.
+// killGroup kills everything in a control group and those below it, in one step.
+// Before Linux 5.14 it does nothing, and the members are killed one by one. This
+// process must not be in the group.
 func killGroup(dir string) {
 	if dir == "" || groupMembers(dir)[os.Getpid()] {
 		return
@@ -271,12 +270,12 @@ func killGroup(dir string) {
 	if err != nil {
 		return
 	}
-	_, _ = f.WriteString("1") // what is left is found and killed
+	_, _ = f.WriteString("1") // what remains is found and killed
 	_ = f.Close()
 }
 
-// removeGroup removes a control group and those below it. What has just been
-// killed may need a moment to leave.
+// removeGroup removes a control group and those below it. Processes that were just
+// killed may need a moment to leave it.
 func removeGroup(dir string) {
 	for deadline := time.Now().Add(removeWait); dir != ""; {
 		var err error
@@ -291,7 +290,7 @@ func removeGroup(dir string) {
 // removeWait is how long a control group may take to become empty.
 const removeWait = time.Second
 
-// ourGroup reports whether a control group is one that PlanGroup has named.
+// ourGroup reports whether PlanGroup named the control group.
 func ourGroup(dir string) bool {
 	return strings.HasPrefix(filepath.Base(dir), groupPrefix) && isGroup(dir)
 }

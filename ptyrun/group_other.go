@@ -2,9 +2,9 @@
 
 package ptyrun
 
-// Control groups are Linux only.
+// Control groups exist on Linux only.
 
-// PlanGroup names a control group for a child; here there are none.
+// PlanGroup names a control group for a child; on this system there are none.
 func PlanGroup() string { return "" }
 
 func (c *Child) startIn(_ string, l Limits) error {

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// kin is what is known about a tree from earlier looks.
+// kin is what earlier looks found out about a tree.
 type kin struct {
 	root     identity
 	seen     map[identity]bool
-	sessions map[int]bool // process sessions that the tree has made
+	sessions map[int]bool // process sessions that the tree has created
 }
 
 func newKin(root process) kin {
@@ -25,7 +25,8 @@ func (c *Child) find() ([]process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Looked at after the processes: what os/exec has just started is known.
+	// This is read after the processes, so that a child that os/exec has just
+	// started is known.
 	owned := ownChildren()
 	inGroup := groupMembers(c.group)
 	self, mySession := os.Getpid(), session(procs, os.Getpid())
@@ -42,8 +43,8 @@ func (c *Child) find() ([]process, error) {
 		if env := environ(p.pid); inTree(env, c.tree) || inSession(env, c.cookie) {
 			return true
 		}
-		// An orphan that was given to us descends from one of our children,
-		// whatever its environment says.
+		// An orphan that we adopted descends from one of our children, whatever its
+		// environment says.
 		return p.ppid == self && p.sid != mySession && !children.maybeOf(p, c)
 	})
 	for _, p := range found {
@@ -63,7 +64,7 @@ func session(procs []process, pid int) int {
 	return -1
 }
 
-// registry knows the children that have not been ended.
+// registry holds the children that have not been ended.
 type registry struct {
 	mu   sync.Mutex
 	live map[*Child]bool
@@ -72,7 +73,7 @@ type registry struct {
 
 var children = registry{live: map[*Child]bool{}}
 
-// start starts and registers a child in one step: nobody may take it for an
+// start starts and registers a child in one step, so that it is never taken for an
 // orphan in between.
 func (r *registry) start(c *Child, group string, limits Limits) error {
 	r.mu.Lock()
@@ -85,7 +86,7 @@ func (r *registry) start(c *Child, group string, limits Limits) error {
 		r.removeLocked(c)
 		return err
 	}
-	// It has not been waited for, so it can be looked at even when it is gone.
+	// It has not been waited for, so its entry exists even when it has exited.
 	p, _ := readProcess(c.cmd.Process.Pid)
 	c.start, c.kin = p.start, newKin(p)
 	return nil
@@ -104,7 +105,8 @@ func (r *registry) removeLocked(c *Child) {
 	}
 }
 
-// maybeOf reports whether an orphan may belong to another child than c. Then it is left for the last of them.
+// maybeOf reports whether an orphan may belong to another child than c. If so, it
+// is left to the last of them.
 func (r *registry) maybeOf(p process, c *Child) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +118,7 @@ func (r *registry) maybeOf(p process, c *Child) bool {
 	return false
 }
 
-// pids are those of the children that have not exited.
+// pids returns those of the children that have not exited.
 func (r *registry) pids() map[int]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,27 +2,27 @@ package ptyrun
 
 import "errors"
 
-// Limits are what a child and all of its tree may take of the machine; 0 is no
-// limit. They are kept by a control group (cgroups(7), version 2), where
-// MakeRoom has made room for one.
+// Limits are what a child and its whole tree may use of the machine; 0 is no limit.
+// A control group enforces them (cgroups(7), version 2), where MakeRoom has
+// prepared for one.
 type Limits struct {
-	// Memory is in bytes, without swap. A tree that needs more is killed as a
-	// whole.
+	// Memory is in bytes, without swap. When a tree needs more, all of it is
+	// killed.
 	Memory int64 `json:"memory,omitempty"`
-	// Processes is how many processes and threads there may be at once; fork(2)
-	// fails with EAGAIN for one more.
+	// Processes is how many processes and threads may exist at once; for one more,
+	// fork(2) fails with EAGAIN.
 	Processes int `json:"processes,omitempty"`
-	// CPU is how many processor cores.
+	// CPU is a number of processor cores.
 	CPU float64 `json:"cpu,omitempty"`
-	// Required has a child that cannot have these not be started at all;
-	// otherwise it runs without them (Child.Unlimited).
+	// Required means that a child that cannot have these limits is not started at
+	// all; otherwise it runs without them (Child.Unlimited).
 	Required bool `json:"required,omitempty"`
 }
 
 // None reports whether nothing is limited.
 func (l Limits) None() bool { return l.Memory == 0 && l.Processes == 0 && l.CPU == 0 }
 
-// NoLimitsError says why limits cannot be kept, and what to do about it.
+// NoLimitsError says why limits cannot be enforced, and what to do about it.
 type NoLimitsError struct{ Why, Cure string }
 
 func (e *NoLimitsError) Error() string {
@@ -32,7 +32,7 @@ func (e *NoLimitsError) Error() string {
 // Hint is what to do about it.
 func (e *NoLimitsError) Hint() string { return e.Cure }
 
-// Cure is what to do about an error of limits, or "".
+// Cure returns what to do about an error of limits, or "".
 func Cure(err error) string {
 	if lack, ok := errors.AsType[*NoLimitsError](err); ok {
 		return lack.Cure
@@ -41,11 +41,11 @@ func Cure(err error) string {
 }
 
 // OutOfMemory says that the kernel killed processes of a tree because memory ran
-// out, and whose; "" where it did not, or that is not known.
+// out, and whose memory; "" if it did not, or that is not known.
 type OutOfMemory string
 
-// Whose memory it was.
+// Whose memory ran out.
 const (
 	OwnMemory     OutOfMemory = "limit"   // Limits.Memory
-	MachineMemory OutOfMemory = "machine" // that of the machine, or a limit that holds for more than the tree
+	MachineMemory OutOfMemory = "machine" // the machine's, or a limit that applies to more than the tree
 )

@@ -14,12 +14,12 @@ import (
 	"syscall"
 )
 
-// A control group that holds processes cannot limit groups below it (the
-// kernel's rule of no internal processes), but for the root of all. So a run
-// moves itself and its kin into a group of their own below the one that it was
-// started in; children get theirs beside that.
+// A control group that holds processes cannot limit groups below it (the kernel's
+// rule of no internal processes), except the root. So a run moves itself and its
+// relatives into a group of their own below the one that it was started in;
+// children get theirs beside that.
 
-// runSuffix ends the name of the group that a run has moved into.
+// runSuffix ends the name of the group that a run moves into.
 const runSuffix = "-run"
 
 // groupFiles is the file system of control groups.
@@ -36,7 +36,7 @@ func (kernelFiles) ReadFile(path string) ([]byte, error) { return os.ReadFile(pa
 func (kernelFiles) Mkdir(path string) error              { return os.Mkdir(path, 0o755) }
 func (kernelFiles) Rmdir(path string) error              { return syscall.Rmdir(path) }
 
-// WriteFile makes no file: one that is not there is not the kernel's.
+// WriteFile creates no file: one that does not exist is not the kernel's.
 func (kernelFiles) WriteFile(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -49,10 +49,10 @@ func (kernelFiles) WriteFile(path, text string) error {
 // limiting are the controllers that limits need.
 var limiting = []string{"memory", "pids", "cpu"}
 
-// MakeRoom makes the control group of this process one below which children
-// can have limits, as far as the system has what they need: this process, its
-// descendants and its ancestors there move into a group of their own. It may be
-// called again. The error is a *NoLimitsError.
+// MakeRoom prepares the control group of this process so that children in groups
+// below it can have limits, as far as the system allows: this process, its
+// descendants and its ancestors in that group move into a group of their own. It
+// may be called again. The error is a *NoLimitsError.
 func MakeRoom() error {
 	base, err := baseOf(os.Getpid())
 	if err != nil {
@@ -67,8 +67,8 @@ func MakeRoom() error {
 	return makeRoom(kernelFiles{}, base, leaf, relatives)
 }
 
-// makeRoom moves those of relatives that are in base into leaf and has base
-// pass its controllers on.
+// makeRoom moves the relatives that are in base into leaf and makes base pass its
+// controllers on.
 func makeRoom(files groupFiles, base, leaf string, relatives func() map[int]bool) error {
 	there := words(files, base, "cgroup.controllers")
 	wanted := slices.DeleteFunc(slices.Clone(limiting), func(c string) bool { return !slices.Contains(there, c) })
@@ -95,7 +95,7 @@ func makeRoom(files groupFiles, base, leaf string, relatives func() map[int]bool
 	return nil
 }
 
-// vacate leaves no process in base. Where others than relatives are there, all
+// vacate moves all processes out of base. If there are others than relatives, all
 // stay.
 func vacate(files groupFiles, base, leaf string, relatives func() map[int]bool) error {
 	var strangers []int
@@ -126,7 +126,7 @@ func vacate(files groupFiles, base, leaf string, relatives func() map[int]bool) 
 		}
 	}
 	if len(strangers) == 0 {
-		return nil // what comes now is refused by the kernel
+		return nil // the kernel refuses what comes now
 	}
 	moveBack(files, base, leaf)
 	return &NoLimitsError{
@@ -157,9 +157,9 @@ func named(pids []int) string {
 	return strings.Join(all, ", ")
 }
 
-// relatives are this process, its descendants and its ancestors.
+// relatives returns this process, its descendants and its ancestors.
 func relatives() map[int]bool {
-	procs, _ := snapshot() // what cannot be seen is a stranger
+	procs, _ := snapshot() // a process that cannot be seen is a stranger
 	parent := make(map[int]int, len(procs))
 	for _, p := range procs {
 		parent[p.pid] = p.ppid
@@ -179,8 +179,7 @@ func relatives() map[int]bool {
 	return kin
 }
 
-// words are what stands in a file of a control group; none where it cannot be
-// read.
+// words returns the words in a file of a control group; none if it cannot be read.
 func words(files groupFiles, dir, name string) []string {
 	data, err := files.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -191,7 +190,8 @@ func words(files groupFiles, dir, name string) []string {
 
 const asService = "run it as a service (heartbeat service print systemd), or: systemd-run --user --scope -p Delegate=yes heartbeat run"
 
-// baseOf is the control group below which the children of a process get theirs.
+// baseOf returns the control group below which the children of a process get
+// theirs.
 func baseOf(pid int) (string, error) {
 	mount, own := groupOf(pid)
 	switch base := aboveRun(own); {
@@ -214,7 +214,8 @@ func baseOf(pid int) (string, error) {
 	}
 }
 
-// aboveRun is the group below which children get theirs, of a process in own.
+// aboveRun returns the group below which the children of a process in own get
+// theirs.
 func aboveRun(own string) string {
 	name := filepath.Base(own)
 	if strings.HasPrefix(name, groupPrefix) && strings.HasSuffix(name, runSuffix) {
@@ -229,9 +230,9 @@ func systemdRuns() bool {
 	return err == nil
 }
 
-// CanLimit says why the children of a run cannot have limits, or nil. The run
-// is the process pid, or one that would be started as this one was, for 0. The
-// error is a *NoLimitsError.
+// CanLimit says why the children of a run cannot have limits, or nil. The run is
+// the process pid; for 0, one that would be started like this process. The error is
+// a *NoLimitsError.
 func CanLimit(pid int, l Limits) error {
 	if l.None() {
 		return nil
@@ -247,7 +248,7 @@ func CanLimit(pid int, l Limits) error {
 	return lacking(kernelFiles{}, base, file, l)
 }
 
-// lacking names the controllers that are not there.
+// lacking names the controllers that are missing.
 func lacking(files groupFiles, base, file string, l Limits) error {
 	there := words(files, base, file)
 	var missing []string
@@ -277,13 +278,13 @@ func lacking(files groupFiles, base, file string, l Limits) error {
 	return &NoLimitsError{Why: "the control group " + base + " has no controller for " + what, Cure: cure}
 }
 
-// lackingIn are those of wanted that are not there.
+// lackingIn returns those of wanted that are not in there.
 func lackingIn(there, wanted []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(c string) bool { return slices.Contains(there, c) })
 }
 
 // inVersion1 reports whether one of the controllers belongs to a hierarchy of
-// version 1, by the text of /proc/cgroups (cgroups(7)): it has a number then.
+// version 1, by the text of /proc/cgroups (cgroups(7)): then it has a number there.
 func inVersion1(controllers []byte, missing []string) bool {
 	for line := range strings.Lines(string(controllers)) {
 		fields := strings.Fields(line)
@@ -297,15 +298,15 @@ func inVersion1(controllers []byte, missing []string) bool {
 // limit is a value to write into a file of a control group.
 type limit struct {
 	controller, file, value string
-	// extra is done without where the kernel has no such file.
+	// extra means that the limit is skipped if the kernel has no such file.
 	extra bool
 }
 
 // cpuPeriod is the kernel's default, in microseconds (cpu.max).
 const cpuPeriod = 100_000
 
-// files are what to write for the limits, as Linux's
-// Documentation/admin-guide/cgroup-v2.rst has it.
+// files returns what to write for the limits, by Linux's
+// Documentation/admin-guide/cgroup-v2.rst.
 func (l Limits) files() []limit {
 	var all []limit
 	if l.Memory > 0 {
@@ -324,7 +325,7 @@ func (l Limits) files() []limit {
 	return all
 }
 
-// writeLimits writes the limits of a control group that has just been made.
+// writeLimits writes the limits of a control group that was just made.
 func writeLimits(files groupFiles, dir string, l Limits) error {
 	for _, f := range l.files() {
 		err := files.WriteFile(filepath.Join(dir, f.file), f.value)

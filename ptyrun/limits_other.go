@@ -7,10 +7,10 @@ var errNoGroups = &NoLimitsError{
 	Cure: "run the fleet on Linux, or remove resources:",
 }
 
-// MakeRoom prepares for limited children; here there are none.
+// MakeRoom prepares for children with limits; on this system there are none.
 func MakeRoom() error { return errNoGroups }
 
-// CanLimit says why children of a run cannot have limits; here none can.
+// CanLimit says why children of a run cannot have limits; on this system none can.
 func CanLimit(_ int, l Limits) error {
 	if l.None() {
 		return nil

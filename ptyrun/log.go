@@ -15,7 +15,8 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// Log is a capped log of a terminal's output. It is safe for concurrent use.
+// Log is a log of a terminal's output with a limited size. It is safe for
+// concurrent use.
 type Log struct {
 	folder *durable.Folder
 	name   string
@@ -28,13 +29,12 @@ type Log struct {
 	err     error // why
 }
 
-// NewLog opens NAME.log in a folder for appending (0600). When it has grown to
-// half of maxBytes it becomes NAME.log.1 and a new one begins, so that the two
-// together stay below maxBytes. Of the logs in the folder the keep newest stay,
-// this one among them (0: all). The log closes the folder, also when NewLog
-// fails.
-// The folder may belong to someone who is not trusted: nothing but a regular
-// file in it is written to.
+// NewLog opens NAME.log in a folder for appending (0600). When it reaches half of
+// maxBytes it becomes NAME.log.1 and a new one begins, so that the two together
+// stay below maxBytes. Of the logs in the folder, the newest ones remain: keep of
+// them, this one included (0: all). The log closes the folder, also when NewLog
+// fails. The folder may belong to someone who is not trusted: only a regular file
+// in it is written to.
 func NewLog(f *durable.Folder, name string, maxBytes int64, keep int) (*Log, error) {
 	l := &Log{folder: f, name: name + ".log", half: max(maxBytes/2, 1)}
 	var err error
@@ -66,8 +66,8 @@ func (l *Log) open() error {
 	return nil
 }
 
-// Write logs p. It never fails: what cannot be written (a full disk) is
-// dropped and counted, and a note stands in the log where it is missing.
+// Write logs p. It never fails: what cannot be written (the disk is full) is
+// dropped and counted, and a note in the log shows the gap.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +115,8 @@ func (l *Log) rotate() error {
 	return l.open()
 }
 
-// Missing says how many bytes at the end of the output so far are not in the
-// log, and why.
+// Missing says how many bytes at the end of the output so far are not in the log,
+// and why.
 func (l *Log) Missing() (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,8 +138,8 @@ func (l *Log) Close() error {
 	return err
 }
 
-// prune removes the oldest logs. It is housekeeping: a log that cannot be
-// removed is tried again by the next session.
+// prune removes the oldest logs. If a log cannot be removed, the next session tries
+// again.
 func (l *Log) prune(keep int) {
 	type old struct {
 		name string

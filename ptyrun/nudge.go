@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// escapePause lies between ESC ESC and the prompt: together they would be
+// escapePause is the time between ESC ESC and the prompt: without it they would be
 // read as one key.
 const escapePause = 50 * time.Millisecond
 
-// echoGrace is how long after a nudge output counts as the terminal's echo of
-// it, not as recovery.
+// echoGrace is how long output after a nudge counts as the terminal's echo of it,
+// not as a recovery.
 const echoGrace = 20 * time.Second
 
-// nudge is what a silent terminal asks for.
+// nudge is what to do about a silent terminal.
 type nudge int
 
 const (
@@ -29,23 +29,23 @@ type nudger struct {
 
 	used int       // nudges since the last real output
 	at   time.Time // of the last nudge
-	// hookSeen is when a hook was last seen that the child waits for.
+	// hookSeen is when a hook that the child waits for was last seen.
 	hookSeen time.Time
 }
 
-// silent reports whether the terminal has been silent for long enough to be
-// asked, whether or not that is due to a hook.
+// silent reports whether the terminal has been silent long enough to be nudged,
+// whether or not a hook is the reason.
 func (n *nudger) silent(now, last time.Time) bool {
 	return n.timeout > 0 && now.Sub(n.quietSince(last)) >= n.timeout
 }
 
-// quietSince is when the silence began that counts.
+// quietSince returns when the silence began that counts.
 func (n *nudger) quietSince(last time.Time) time.Time {
 	return slices.MaxFunc([]time.Time{last, n.at, n.hookSeen}, time.Time.Compare)
 }
 
-// look says what to do at now when the terminal was last heard of at last.
-// It counts on the nudge being given.
+// look says what to do at now when the terminal last showed something at last. It
+// assumes that the nudge will be given.
 func (n *nudger) look(now, last time.Time) nudge {
 	if n.used > 0 && (last.After(n.at.Add(echoGrace)) || n.hookSeen.After(n.at)) {
 		n.used = 0

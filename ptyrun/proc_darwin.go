@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// There is no subreaper on this system: orphans go to launchd, which reaps
-// them, and are found by their process session and their environment.
+// There is no subreaper on this system: launchd adopts and reaps orphans, and we
+// find them by their process session and their environment.
 
 func becomeReaper() error { return nil }
 

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxEnviron bounds what is read of a process's environment (execve(2):
+// maxEnviron limits how much of a process's environment is read (execve(2):
 // arguments and environment together fit in a quarter of the stack limit).
 const maxEnviron = 8 << 20
 
@@ -41,7 +41,8 @@ func snapshot() ([]process, error) {
 	return procs, nil
 }
 
-// readProcess reads /proc/PID/stat; the error is ErrGone for no such process.
+// readProcess reads /proc/PID/stat; the error is ErrGone if there is no such
+// process.
 func readProcess(pid int) (process, error) {
 	var line [1024]byte // the 22 fields that are read take at most 500
 	n, err := readAtOnce("/proc/"+strconv.Itoa(pid)+"/stat", line[:])
@@ -54,8 +55,8 @@ func readProcess(pid int) (process, error) {
 	return parseStat(pid, line[:n])
 }
 
-// readAtOnce fills buf by one read. A look at the system opens each process's
-// file: an os.File would take ten system calls for it, this takes three.
+// readAtOnce fills buf with one read. A snapshot opens each process's file: an
+// os.File would take ten system calls for it, this takes three.
 func readAtOnce(path string, buf []byte) (int, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -70,8 +71,8 @@ func readAtOnce(path string, buf []byte) (int, error) {
 	}
 }
 
-// parseStat reads a line of proc_pid_stat(5). The command name stands in
-// parentheses and may hold any byte, so the last one ends it.
+// parseStat reads a line of proc_pid_stat(5). The command name is in parentheses
+// and may hold any byte, so the last parenthesis ends it.
 func parseStat(pid int, data []byte) (process, error) {
 	begin, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if begin < 0 || end < begin {
@@ -91,8 +92,8 @@ func parseStat(pid int, data []byte) (process, error) {
 	return p, errors.Join(errs[:]...)
 }
 
-// environ returns a process's initial environment if it is a process of our
-// user, else nothing.
+// environ returns a process's initial environment if the process belongs to our
+// user, otherwise nothing.
 func environ(pid int) []byte {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
@@ -110,8 +111,8 @@ func environ(pid int) []byte {
 	return data
 }
 
-// signal sends a signal to exactly this process: the pidfd keeps its pid from
-// being used again between the check and the signal. A zombie counts as gone.
+// signal sends a signal to exactly this process: the pidfd prevents the pid from
+// being reused between the check and the signal. A zombie counts as gone.
 func signal(p process, sig syscall.Signal) error {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if errors.Is(err, syscall.ENOSYS) {

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Process names one process for good: a pid alone is used again.
+// Process identifies one process for good: a pid alone is reused.
 type Process struct {
 	PID     int    `json:"pid"`
 	Start   uint64 `json:"start"` // see StartTimeOf
 	Command string `json:"command,omitempty"`
 }
 
-// ErrGone means that there is no such process, or only its unreaped rest.
+// ErrGone means that there is no such process, or only a zombie.
 var ErrGone = errors.New("no such process")
 
-// StartTimeOf tells when a process was started, in a unit of the system (on
-// Linux clock ticks since boot, field 22 of proc_pid_stat(5)): equal for one
-// process for ever, comparable until the next boot. The error is ErrGone for
-// a process that has ended, also when its parent has not waited for it.
+// StartTimeOf returns when a process was started, in a unit of the system (on Linux
+// clock ticks since boot, field 22 of proc_pid_stat(5)). It never changes for one
+// process, and can be compared until the next boot. The error is ErrGone for a
+// process that has ended, also when its parent has not waited for it.
 func StartTimeOf(pid int) (uint64, error) {
 	p, err := readProcess(pid)
 	if err != nil {
@@ -40,7 +40,7 @@ type identity struct {
 	start uint64
 }
 
-// process is a process as a look at the system shows it.
+// process is a process as the system shows it.
 type process struct {
 	identity
 	ppid, pgrp, sid int
@@ -60,9 +60,8 @@ func public(procs []process) []Process {
 	return out
 }
 
-// closure returns the living processes that root names, and their
-// descendants. This process and its ancestors are never among them, and no
-// descent goes through them.
+// closure returns the living processes that root names, and their descendants. It
+// never includes this process and its ancestors, and does not descend through them.
 func closure(procs []process, self int, root func(process) bool) []process {
 	byPID := make(map[int]process, len(procs))
 	offspring := map[int][]process{}
@@ -70,7 +69,7 @@ func closure(procs []process, self int, root func(process) bool) []process {
 		byPID[p.pid] = p
 		offspring[p.ppid] = append(offspring[p.ppid], p)
 	}
-	seen := map[int]bool{} // also what is barred
+	seen := map[int]bool{} // includes what is excluded
 	for pid := self; pid != 0 && !seen[pid]; pid = byPID[pid].ppid {
 		seen[pid] = true
 	}
@@ -94,9 +93,9 @@ func closure(procs []process, self int, root func(process) bool) []process {
 	return found
 }
 
-// values returns what a variable is set to in an environment as the kernel shows
-// it: NUL-terminated strings. Text that merely stands in another one is nothing:
-// whoever names a directory writes into the environments of others.
+// values returns the values of a variable in an environment as the kernel shows it:
+// NUL-terminated strings. Text within another variable does not count: whoever
+// names a directory writes into the environments of others.
 func values(environ []byte, name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for entry := range bytes.SplitSeq(environ, []byte{0}) {
@@ -107,7 +106,7 @@ func values(environ []byte, name string) iter.Seq[string] {
 	}
 }
 
-// inSession reports whether an environment is that of a session by its cookie.
+// inSession reports whether an environment belongs to a session, by its cookie.
 func inSession(environ []byte, cookie string) bool {
 	for value := range values(environ, "HEARTBEAT_SESSION") {
 		if cookie != "" && value == cookie {

@@ -33,7 +33,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultGrace lies between SIGTERM and SIGKILL when no grace is given.
+// DefaultGrace is the time between SIGTERM and SIGKILL if no grace is given.
 const DefaultGrace = 10 * time.Second
 
 // Why a child could not be started.
@@ -50,32 +50,32 @@ type Config struct {
 	Env  []string // nil: CleanEnv(os.Environ())
 	Rows int      // 0: DefaultRows
 	Cols int      // 0: DefaultCols
-	// Cookie is the value of HEARTBEAT_SESSION in Env: End also finds
-	// processes by it, as [Sweep] does. "": none.
+	// Cookie is the value of HEARTBEAT_SESSION in Env: End also finds processes by
+	// it, as [Sweep] does. "": none.
 	Cookie string
-	// Group is the control group to run in, as PlanGroup names it: End also
-	// finds processes by it, kills them in one step and removes it. When it
-	// cannot be made the child runs without. "": none.
+	// Group is the control group to run in, as PlanGroup names it: End also finds
+	// processes by it, kills them in one step and removes it. If it cannot be made,
+	// the child runs without one. "": none.
 	Group string
-	// Limits hold for the child and its tree, where it has such a group.
+	// Limits apply to the child and its tree, if it has such a group.
 	Limits Limits
-	// Output gets all terminal output, from one goroutine. When it fails
-	// nothing more is written to it; when it blocks for long, output is
-	// dropped and the gap is noted in the stream. The child never waits for
-	// it longer than about two seconds. nil: discarded.
+	// Output gets all terminal output, from one goroutine. After it fails, nothing
+	// more is written to it; when it blocks for long, output is dropped and a note
+	// in the stream shows the gap. The child never waits for it longer than about
+	// two seconds. nil: discarded.
 	Output io.Writer
 	Grace  time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace, less: none
 }
 
-// Child is a running command. End must be called in the end, also when the
-// child has exited by itself.
+// Child is a running command. End must always be called, also when the child has
+// exited by itself.
 type Child struct {
 	cmd    *exec.Cmd
 	start  uint64
 	tree   string // our mark in HEARTBEAT_TREE
 	cookie string
 	group  string // the control group's directory, or ""
-	// unlimited is why the limits do not hold, or nil.
+	// unlimited is why the limits are not in force, or nil.
 	unlimited error
 	grace     time.Duration
 
@@ -95,9 +95,9 @@ type Child struct {
 	kin kin // used by End only
 }
 
-// Start runs a command in a new PTY, as the leader of a new process session.
-// A ctx that is done starts nothing; later the child does not heed it. The
-// error wraps ErrCommand, ErrDir or ErrPTY.
+// Start runs a command in a new PTY, as the leader of a new process session. If ctx
+// is already done, nothing starts; later it has no effect on the child. The error
+// wraps ErrCommand, ErrDir or ErrPTY.
 func Start(ctx context.Context, cfg Config) (*Child, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("cannot start: %w", context.Cause(ctx))
@@ -173,10 +173,10 @@ func (c *Child) control(f func(fd int) error) error {
 	return errors.Join(err, inner)
 }
 
-// wait holds the slave side until the child has exited: a child that closes
-// its terminal and opens it again would end the drain otherwise.
+// wait keeps the slave side open until the child has exited: otherwise a child that
+// closes its terminal and opens it again would end the drain.
 func (c *Child) wait(tty *os.File) {
-	_ = c.cmd.Wait() // the status stands in ProcessState
+	_ = c.cmd.Wait() // the status is in ProcessState
 	_ = tty.Close()
 	close(c.done)
 }
@@ -201,26 +201,26 @@ func (c *Child) drain() {
 // PID is the child's process id, which is also its process group and session.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 
-// Unlimited says why Config.Limits do not hold for the child, or nil. It is a
+// Unlimited says why Config.Limits are not in force for the child, or nil. It is a
 // *NoLimitsError.
 func (c *Child) Unlimited() error { return c.unlimited }
 
-// Done is closed when the child has exited. Its tree may live on, and its
-// last output may still be on its way: End cares for both.
+// Done is closed when the child has exited. Its tree may still be alive, and its
+// last output may still be on the way: End takes care of both.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Activity says when the terminal last showed something (before any output:
-// when the child was started) and how many bytes it has shown. What is
-// written to the child counts too where the terminal echoes it.
+// Activity returns when the terminal last showed something (before any output: when
+// the child was started) and how many bytes it has shown. Input to the child counts
+// too if the terminal echoes it.
 func (c *Child) Activity() (last time.Time, bytes int64) {
 	return time.Unix(0, c.lastOutput.Load()), c.bytes.Load()
 }
 
-// writeWait bounds Write: a child that does not read its terminal fills it.
+// writeWait limits Write: a child that does not read its terminal fills it.
 const writeWait = 5 * time.Second
 
-// Write types into the child's terminal. It gives up after five seconds when
-// the child does not read.
+// Write types into the child's terminal. It gives up after five seconds if the
+// child does not read.
 func (c *Child) Write(p []byte) (int, error) {
 	if err := c.master.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
 		return 0, fmt.Errorf("cannot write to the terminal: %w", err)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeReaper makes this process the one that its descendants' orphans are
-// given to (PR_SET_CHILD_SUBREAPER in prctl(2)). It stays so.
+// becomeReaper makes this process adopt the orphans among its descendants
+// (PR_SET_CHILD_SUBREAPER in prctl(2)). It cannot be undone.
 var becomeReaper = sync.OnceValue(func() error {
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 })
@@ -38,12 +38,12 @@ func startReaper() (stop func()) {
 	}
 }
 
-// reaping keeps two goroutines from waiting for the same pid: the second
-// might get a newer child that was given the same number.
+// reaping prevents two goroutines from waiting for the same pid: the second might
+// get a newer child with the same number.
 var reaping sync.Mutex
 
-// pidfdsHeld reports whether the os package holds a pidfd of every process it
-// has started, as it does from Linux 5.4 on.
+// pidfdsHeld reports whether the os package holds a pidfd of every process that it
+// started, as it does from Linux 5.4 on.
 var pidfdsHeld = sync.OnceValue(func() bool {
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
@@ -53,10 +53,9 @@ var pidfdsHeld = sync.OnceValue(func() bool {
 	return self.WithHandle(func(uintptr) {}) == nil
 })
 
-// reapOrphans waits for the orphans that have ended. Children that os/exec
-// waits for are told apart by the pidfd that the os package holds of them,
-// and where it holds none by the process session: an orphan from a child's
-// tree is never in ours.
+// reapOrphans waits for the orphans that have ended. The children that os/exec
+// waits for are recognized by the pidfd that the os package holds, and without
+// pidfds by the process session: an orphan from a child's tree is never in ours.
 func reapOrphans() {
 	reaping.Lock()
 	defer reaping.Unlock()
@@ -81,9 +80,9 @@ func reapOrphans() {
 	}
 }
 
-// ownPIDs lists this process's children, adopted ones too, by
-// /proc/self/task/TID/children, or from all processes where the kernel was
-// built without it.
+// ownPIDs lists this process's children, including adopted ones, from
+// /proc/self/task/TID/children, or from all processes if the kernel was built
+// without that file.
 func ownPIDs() []int {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -115,9 +114,9 @@ func ownPIDs() []int {
 	return pids
 }
 
-// ownChildren returns the pids that the os package (or signal) holds a pidfd
-// of: what was started by os/exec and not waited for. It includes the pids
-// of all living Children.
+// ownChildren returns the pids of which the os package (or signal) holds a pidfd:
+// processes that os/exec started and has not waited for. It includes the pids of
+// all living Children.
 func ownChildren() map[int]bool {
 	owned := children.pids()
 	fds, err := os.ReadDir("/proc/self/fdinfo")
@@ -129,7 +128,7 @@ func ownChildren() map[int]bool {
 		if err != nil {
 			continue
 		}
-		// "Pid:" stands in the fdinfo of pidfds only (proc_pid_fdinfo(5)).
+		// Only the fdinfo of pidfds has "Pid:" (proc_pid_fdinfo(5)).
 		_, rest, ok := bytes.Cut(data, []byte("\nPid:"))
 		if !ok {
 			continue

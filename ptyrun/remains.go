@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Remains name what a process leaves behind when it can no longer end its own
-// tree. The zero value names nothing.
+// Remains identifies what a process leaves behind when it can no longer end its own
+// tree. The zero value identifies nothing.
 type Remains struct {
 	// Cookie finds processes of our user that have HEARTBEAT_SESSION=Cookie in
-	// their environment and were not started before StartedAfter (as
-	// [StartTimeOf] has it), and their descendants.
+	// their environment and were not started before StartedAfter (in the unit of
+	// [StartTimeOf]), and their descendants.
 	Cookie       string
 	StartedAfter uint64
-	// Group is the control group of the child, "" when it had none. What is not
-	// a group that PlanGroup has named is passed over.
+	// Group is the control group of the child, "" if it had none. A group that
+	// PlanGroup did not name is ignored.
 	Group string
 }
 
-// Find returns the living processes that r names; never this process or one
-// of its ancestors.
+// Find returns the living processes that r identifies; never this process or one of
+// its ancestors.
 func (r Remains) Find() ([]Process, error) {
 	procs, err := r.find()
 	return public(procs), err
@@ -40,9 +40,9 @@ func (r Remains) find() ([]process, error) {
 	}), err
 }
 
-// Sweep ends what r names: SIGTERM, and SIGKILL after the grace or when ctx is
-// done. Its control group is removed. Sweep returns what it ended; the error
-// says what it could not.
+// Sweep ends the processes that r identifies: SIGTERM, and SIGKILL after the grace
+// or when ctx is done. It removes the control group. Sweep returns what it ended;
+// the error says what it could not end.
 func Sweep(ctx context.Context, r Remains, grace time.Duration) ([]Process, error) {
 	if r.Cookie == "" {
 		return nil, errors.New("cannot sweep processes: no cookie is given")

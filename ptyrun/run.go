@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Exit codes of Run, those of GNU timeout(1) and the reserved one above.
+// Exit codes of Run: those of GNU timeout(1), and the reserved one above.
 const (
 	CodeTimeout = 124
 	CodeStalled = 125
@@ -43,31 +43,30 @@ type RunConfig struct {
 	Timeout time.Duration // for the child's whole life; 0: none
 	Grace   time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace, less: none
 
-	// Rows and Cols are the terminal's size, for good; one that is 0 is the
-	// default. When both are, it follows the window of Stdout.
+	// Rows and Cols are the terminal's fixed size; one that is 0 is the default.
+	// When both are 0, it follows the window of Stdout.
 	Rows, Cols int
 
-	// ExitSignal is a file that ends the child when it appears; one that is
-	// already there is stale and removed first. "": none.
+	// ExitSignal is a file that ends the child when it appears; one that already
+	// exists is stale and removed first. "": none.
 	ExitSignal string
 	ExitWith   ExitWith // "": ExitWithSignal
 
-	// IdleTimeout: after so much silence of the terminal ESC ESC, IdlePrompt
-	// and CR are typed, MaxIdleRetries times in a row, and then the child is
-	// ended with CodeStalled. 0: never. While a process below the child has one
-	// of the names in Hooks the child waits for it: then its silence counts for
-	// nothing.
+	// IdleTimeout: after so much silence of the terminal, ESC ESC, IdlePrompt and
+	// CR are typed, MaxIdleRetries times in a row, and then the child is ended with
+	// CodeStalled. 0: never. While a process below the child has one of the names
+	// in Hooks, the child is waiting for it, and its silence does not count.
 	IdleTimeout    time.Duration
 	Hooks          []string
 	IdlePrompt     string // "": DefaultIdlePrompt
 	MaxIdleRetries int    // 0: DefaultMaxIdleRetries; negative: none, stalled at once
 
-	// Interactive types what comes from Stdin, which is put into raw mode when
-	// it is a terminal.
+	// Interactive types what comes from Stdin, which is put into raw mode if it is
+	// a terminal.
 	Interactive bool
 	Stdin       *os.File  // nil: os.Stdin
-	Stdout      io.Writer // nil: os.Stdout. The window follows it when it is a terminal
-	// Log, when not nil, gets the output too, also after Stdout has broken.
+	Stdout      io.Writer // nil: os.Stdout. The window follows it if it is a terminal
+	// Log, if not nil, also gets the output, even after Stdout has broken.
 	Log *Log
 }
 
@@ -87,8 +86,8 @@ func Run(ctx context.Context, cfg RunConfig) (int, error) {
 		return 1, err
 	}
 	signals := make(chan os.Signal, 4)
-	// SIGPIPE is caught, not ignored (the child would inherit that): a broken
-	// Stdout is an error of Write then.
+	// SIGPIPE is caught, not ignored (the child would inherit that): then a broken
+	// Stdout is an error of Write.
 	pipe := make(chan os.Signal, 1)
 	ossignal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	ossignal.Notify(pipe, syscall.SIGPIPE)
@@ -167,7 +166,7 @@ func (cfg RunConfig) prepared() (RunConfig, error) {
 	return cfg, nil
 }
 
-// output is where the terminal's output goes.
+// output says where the terminal's output goes.
 func (cfg RunConfig) output() io.Writer {
 	if cfg.Log == nil {
 		return cfg.Stdout
@@ -190,12 +189,11 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.log.Write(p)
 }
 
-// lookEvery is how often the exit signal and the terminal's silence are
-// looked at.
+// lookEvery is how often the exit signal and the terminal's silence are checked.
 const lookEvery = 100 * time.Millisecond
 
-// watch waits until the child has exited or has to end. forced means that
-// code is the one to end with, whatever the child's.
+// watch waits until the child has exited or has to end. forced means that the exit
+// code is code, whatever the child's is.
 func (cfg RunConfig) watch(ctx context.Context, child *Child, signals <-chan os.Signal) (forced bool, code int) {
 	var timeout <-chan time.Time
 	if cfg.Timeout > 0 {
@@ -235,8 +233,8 @@ func (cfg RunConfig) watch(ctx context.Context, child *Child, signals <-chan os.
 	}
 }
 
-// signalled reports whether the exit signal is there. A child that makes it
-// and exits at once has ended by it too.
+// signalled reports whether the exit signal exists. A child that creates it and
+// exits at once has ended by it too.
 func (cfg RunConfig) signalled() bool {
 	if cfg.ExitSignal == "" {
 		return false
@@ -245,7 +243,7 @@ func (cfg RunConfig) signalled() bool {
 	return err == nil
 }
 
-// leave lets the client end itself when it is to be asked by a command.
+// leave lets the client exit by itself if it is to be asked with a command.
 func (cfg RunConfig) leave(ctx context.Context, child *Child, signals <-chan os.Signal) {
 	if cfg.ExitWith != ExitWithCommand {
 		return
@@ -259,15 +257,15 @@ func (cfg RunConfig) leave(ctx context.Context, child *Child, signals <-chan os.
 	}
 }
 
-// prompt interrupts whatever the client waits in and types the idle prompt.
-// What cannot be typed was not recovered from: the retries go on counting.
+// prompt interrupts whatever the client is waiting for and types the idle prompt.
+// If it cannot be typed, nothing has recovered, and the retries go on counting.
 func (cfg RunConfig) prompt(child *Child) {
 	_, _ = child.Write([]byte("\x1b\x1b"))
 	time.Sleep(escapePause)
 	_, _ = child.Write([]byte(cfg.IdlePrompt + "\r"))
 }
 
-// endHurried ends the child; a signal cuts the grace short.
+// endHurried ends the child; a signal ends the grace.
 func endHurried(child *Child, signals <-chan os.Signal) Exit {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 )
 
-// The size of a terminal when none is given.
+// The size of a terminal if none is given.
 const (
 	DefaultRows = 50
 	DefaultCols = 200
@@ -34,7 +34,7 @@ func (c *Child) open(rows, cols int) (tty *os.File, err error) {
 	}
 	err = c.Resize(rows, cols)
 	if err == nil {
-		// pty.Open leaves the master blocking: Close would not end a Read.
+		// pty.Open leaves the master blocking: then Close would not end a Read.
 		err = c.control(func(fd int) error { return unix.SetNonblock(fd, true) })
 	}
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Child) open(rows, cols int) (tty *os.File, err error) {
 	return tty, nil
 }
 
-// window is the caller's terminal, when there is one.
+// window is the caller's terminal, if there is one.
 type window struct {
 	file *os.File // nil: none
 }
@@ -62,16 +62,16 @@ func newWindow(stdout io.Writer) window {
 // IsTerminal reports whether f is a terminal.
 func IsTerminal(f *os.File) bool { return isTerminal(f) }
 
-// WindowSize is the size of the terminal f, or zeros when it is none.
+// WindowSize returns the size of the terminal f, or zeros if f is none.
 func WindowSize(f *os.File) (rows, cols int) { return newWindow(f).size() }
 
-// FollowWindow calls resize with the size of the terminal f, now and whenever
-// it changes, from a goroutine of its own, until stop is called.
+// FollowWindow calls resize with the size of the terminal f, now and whenever it
+// changes, from a goroutine of its own, until stop is called.
 func FollowWindow(f *os.File, resize func(rows, cols int)) (stop func()) {
 	return newWindow(f).follow(resize)
 }
 
-// isTerminal asks without (*os.File).Fd, which would make f blocking.
+// isTerminal does not use (*os.File).Fd, which would make f blocking.
 func isTerminal(f *os.File) bool {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -82,7 +82,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil && is
 }
 
-// size is the window's size, or zeros.
+// size returns the window's size, or zeros.
 func (w window) size() (rows, cols int) {
 	if w.file == nil {
 		return 0, 0
@@ -98,7 +98,7 @@ func (w window) size() (rows, cols int) {
 	return rows, cols
 }
 
-// env is the environment of a child whose terminal follows this window.
+// env returns the environment of a child whose terminal follows this window.
 func (w window) env(env []string) []string {
 	if w.file == nil {
 		return env
@@ -116,7 +116,7 @@ func (w window) follow(resize func(rows, cols int)) (stop func()) {
 	quit := make(chan struct{})
 	go func() {
 		for {
-			// Also at first: it may have changed since it was last asked for.
+			// Also at the start: it may have changed since it was last read.
 			if rows, cols := w.size(); rows > 0 && cols > 0 {
 				resize(rows, cols)
 			}
@@ -133,7 +133,7 @@ func (w window) follow(resize func(rows, cols int)) (stop func()) {
 	}
 }
 
-// endOfInput is what a terminal in canonical mode takes for the end of input.
+// endOfInput is what a terminal in canonical mode takes as the end of input.
 const endOfInput = 0x04
 
 // typeFrom types what comes from stdin into the child's terminal.
@@ -143,10 +143,10 @@ func typeFrom(stdin *os.File, child *Child) (stop func()) {
 		func() { _, _ = child.Write([]byte{endOfInput}) })
 }
 
-// ReadKeys puts stdin into raw mode, if it is a terminal, and passes what is
-// typed to keys, which may not keep it, and its end to end. stop puts stdin
-// back as it was and waits until nothing is read from it any more; neither
-// function may call it.
+// ReadKeys puts stdin into raw mode, if it is a terminal, and calls keys with what
+// is typed, which keys must not keep, and end at the end of input. stop restores
+// stdin and waits until nothing reads from it any more; neither function may call
+// it.
 func ReadKeys(stdin *os.File, keys func(p []byte), end func()) (stop func()) {
 	fd := int(stdin.Fd())
 	restore := func() {}
@@ -165,7 +165,7 @@ func ReadKeys(stdin *os.File, keys func(p []byte), end func()) (stop func()) {
 				keys(buf[:n])
 			}
 			if err != nil {
-				end() // also of what cannot be read: a directory, a terminal that is gone
+				end() // also if it cannot be read: a directory, a terminal that is gone
 				return
 			}
 		}
@@ -177,8 +177,8 @@ func ReadKeys(stdin *os.File, keys func(p []byte), end func()) (stop func()) {
 	}
 }
 
-// readWithin reads what is there within 100 ms, or nothing. The descriptor
-// stays blocking, as it may be shared with the caller's shell.
+// readWithin reads what arrives within 100 ms, or nothing. The descriptor stays
+// blocking, because it may be shared with the caller's shell.
 func readWithin(fd int, buf []byte) (int, error) {
 	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(ready, int(lookEvery.Milliseconds()))

@@ -1,5 +1,5 @@
-// Package peer says who is at the other end of a Unix socket, as the kernel
-// knows it: what they say of themselves is not asked.
+// Package peer says who is at the other end of a Unix socket. It asks the kernel,
+// not the peer.
 package peer
 
 import (
@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// Peer is the process at the other end. Of a socket that was passed on it is
-// who connected, or began to listen.
+// Peer is the process at the other end. For a socket that was passed on, it is the
+// process that connected, or began to listen.
 type Peer struct {
 	UID int
 	PID int // 0: not known
 }
 
-// ErrStranger means that the other end is neither this user's nor root's.
+// ErrStranger means that the other end belongs to neither this user nor root.
 var ErrStranger = errors.New("it belongs to another user")
 
 // Of returns who is at the other end of a Unix socket.
@@ -38,7 +38,7 @@ func Of(conn net.Conn) (Peer, error) {
 	return p, nil
 }
 
-// Check returns ErrStranger where the other end is another user's.
+// Check returns ErrStranger if the other end belongs to another user.
 func Check(conn net.Conn) (Peer, error) {
 	p, err := Of(conn)
 	if err == nil && p.UID != os.Getuid() && p.UID != 0 {
@@ -47,14 +47,14 @@ func Check(conn net.Conn) (Peer, error) {
 	return p, err
 }
 
-// Listener accepts only this user and root; others are hung up on.
+// Listener accepts connections of this user and root only, and closes all others.
 type Listener struct {
 	net.Listener
-	// Refused, when not nil, is told of each of the others.
+	// Refused, if not nil, is called for each of the others.
 	Refused func(error)
 }
 
-// Accept waits for the next one.
+// Accept waits for the next connection.
 func (l Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()

@@ -35,25 +35,25 @@ import (
 type Filter struct {
 	state state
 	osc   bool
-	// seq is what has come of a control sequence behind its CSI, and char of a
-	// character.
+	// seq is the part of a control sequence after its CSI that has arrived, and
+	// char the part of a character.
 	seq  []byte
 	char []byte
 }
 
 // Modes are the private modes (DECSET) that a Filter passes on: cursor keys,
 // origin, line wrap, the cursor, alternate screens, the mouse in its present
-// encoding, focus, bracketed paste and synchronized output. Not among them are
+// encoding, focus, bracketed paste and synchronized output. They do not include
 // those that make a terminal report by itself what nobody did at it: the colour
 // scheme (2031), its size (2048).
 var Modes = []int{1, 6, 7, 25, 47, 1000, 1002, 1003, 1004, 1006, 1047, 1049, 2004, 2026}
 
 const (
-	// maxNumber bounds a number: no screen is larger.
+	// maxNumber limits a number: no screen is larger.
 	maxNumber = 999
-	// maxSequence bounds a control sequence; the client's longest are colours.
+	// maxSequence limits a control sequence; the client's longest are colours.
 	maxSequence = 128
-	// maxNumbers bounds the numbers of one.
+	// maxNumbers limits how many numbers one has.
 	maxNumbers = 32
 )
 
@@ -77,10 +77,10 @@ const (
 	del = 0x7f
 )
 
-// reset is what RIS (ESC c) shows, without what it does to the terminal.
+// reset is what RIS (ESC c) shows, without its effects on the terminal.
 const reset = "\x1b[0m\x1b[r\x1b[2J\x1b[H"
 
-// Only returns a writer that passes on to w what is shown of what is written.
+// Only returns a writer that passes on to w only what shows.
 func Only(w io.Writer) io.Writer { return &filtering{w: w} }
 
 type filtering struct {
@@ -96,9 +96,8 @@ func (f *filtering) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// AppendTo appends to dst what is shown of p, which goes on where the last
-// call ended. Sequences and characters are appended whole, when their end has
-// come.
+// AppendTo appends to dst what p shows; p continues where the last call ended.
+// Sequences and characters are appended whole, once their end has arrived.
 func (f *Filter) AppendTo(dst, p []byte) []byte {
 	for _, b := range p {
 		dst = f.next(dst, b)
@@ -119,7 +118,7 @@ func (f *Filter) next(dst []byte, b byte) []byte {
 	case b == del:
 	case b < ' ': // carried out within a sequence
 		dst = control(dst, b)
-	case b >= 0x80: // no sequence goes on so
+	case b >= 0x80: // no sequence continues like this
 		f.state = ground
 		return f.text(dst, b)
 	case f.state == escape:
@@ -162,7 +161,7 @@ func (f *Filter) text(dst []byte, b byte) []byte {
 	return dst
 }
 
-// character passes on the character that has come.
+// character passes on the character that is complete.
 func (f *Filter) character(dst []byte) []byte {
 	r, n := utf8.DecodeRune(f.char)
 	whole := n == len(f.char)
@@ -221,7 +220,7 @@ func (f *Filter) skip(dst []byte, b byte) []byte {
 	return dst
 }
 
-// appendSequence appends a control sequence, when it is one that shows.
+// appendSequence appends a control sequence if it is one that shows.
 func appendSequence(dst []byte, params string, final byte) []byte {
 	if modes, private := strings.CutPrefix(params, "?"); private {
 		if final == 'h' || final == 'l' {
@@ -257,7 +256,7 @@ func appendSequence(dst []byte, params string, final byte) []byte {
 	return append(appendNumbers(append(dst, esc, '['), params), final)
 }
 
-// appendNumbers appends the numbers of a sequence, cut to what may be.
+// appendNumbers appends the numbers of a sequence, limited to what is allowed.
 func appendNumbers(dst []byte, params string) []byte {
 	numbers := 1
 	for params != "" {
@@ -267,7 +266,7 @@ func appendNumbers(dst []byte, params string) []byte {
 		}
 		if end > 0 {
 			n, err := strconv.Atoi(params[:end])
-			if err != nil { // it does not even fit
+			if err != nil { // it does not even fit into an int
 				n = maxNumber
 			}
 			dst = strconv.AppendInt(dst, int64(min(n, maxNumber)), 10)

@@ -21,21 +21,21 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// Text returns what a terminal of the given size shows after the output: its
-// rows from the top, without trailing spaces and trailing blank rows. It works
-// for at most some five seconds: of output that takes longer (a megabyte or
-// so) it shows a state on the way.
+// Text returns what a terminal of the given size shows after the output: its rows
+// from the top, without trailing spaces and trailing blank rows. It works for at
+// most about five seconds: for output that takes longer (about a megabyte) it shows
+// an intermediate state.
 func Text(rows, cols int, output []byte) []string {
 	s := New(rows, cols)
 	defer s.Close()
-	_ = s.Show(output, textLimit) // the screen shows a state on the way
+	_ = s.Show(output, textLimit) // the screen shows an intermediate state
 	return s.Lines()
 }
 
 const textLimit = 5 * time.Second
 
-// Screen is a live terminal screen. It is safe for concurrent use; Close
-// must be called.
+// Screen is a live terminal screen. It is safe for concurrent use; Close must be
+// called.
 type Screen struct {
 	mu     sync.Mutex
 	filter Filter
@@ -46,7 +46,7 @@ type Screen struct {
 	quiet  chan struct{} // closed when the emulator's answers have ended
 }
 
-// New makes an empty screen; a size below 1 counts as 1.
+// New creates an empty screen; a size below 1 counts as 1.
 func New(rows, cols int) *Screen {
 	s := &Screen{emu: vt.NewEmulator(max(cols, 1), max(rows, 1)), quiet: make(chan struct{})}
 	s.emu.SetScrollbackSize(1) // the default of 10,000 lines takes 232 MB when full
@@ -59,7 +59,7 @@ func New(rows, cols int) *Screen {
 }
 
 // Write shows output, which may be cut anywhere. After an error, which only a
-// defect of the emulator or Close causes, the screen changes no more.
+// defect of the emulator or Close causes, the screen no longer changes.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,8 @@ func (s *Screen) Write(p []byte) (int, error) {
 // ErrSlow means that output takes too long to show.
 var ErrSlow = errors.New("the output takes too long to show")
 
-// Show is Write for at most about limit: what is left of the output then is
-// not shown, and the error is ErrSlow.
+// Show is Write for at most about limit: output that is left then is not shown, and
+// the error is ErrSlow.
 func (s *Screen) Show(output []byte, limit time.Duration) error {
 	deadline := time.Now().Add(limit)
 	for piece := range slices.Chunk(output, 1<<10) {
@@ -94,7 +94,7 @@ func (s *Screen) Show(output []byte, limit time.Duration) error {
 	return nil
 }
 
-// guarded keeps a panic of the emulator, which reads what any program wrote,
+// guarded prevents a panic of the emulator, which reads what any program wrote,
 // from ending the process.
 func (s *Screen) guarded(f func() error) (err error) {
 	defer func() {
@@ -112,7 +112,7 @@ func (s *Screen) Resize(rows, cols int) error {
 	return s.guarded(func() error { s.emu.Resize(max(cols, 1), max(rows, 1)); return nil })
 }
 
-// Lines returns the rows from the top, as Text does.
+// Lines returns the rows from the top, like Text.
 func (s *Screen) Lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Screen) Lines() []string {
 	return lines[:last]
 }
 
-// Close frees what the screen holds. It can be called again.
+// Close frees the memory of the screen. It can be called again.
 func (s *Screen) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +136,8 @@ func (s *Screen) Close() error {
 		return nil
 	}
 	s.closed = true
-	// The emulator's own Close races with the reader of its answers: that one
-	// is ended first, by its end of the pipe.
+	// The emulator's own Close races with the goroutine that reads its answers:
+	// that one is ended first, by closing its end of the pipe.
 	if pipe, ok := s.emu.InputPipe().(io.Closer); ok {
 		_ = pipe.Close() // of an io.Pipe: never fails
 		<-s.quiet
