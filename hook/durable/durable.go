@@ -1,14 +1,15 @@
-// Package durable replaces and extends files so that a crash or a power cut
-// leaves either the old or the new content, and a nil error means that the
-// new content is on disk.
+// Package durable replaces and extends files so that a crash or a power cut leaves
+// either the old or the new content, and a nil error means that the new content is
+// on disk.
 //
-// Replacing is: a new file of a unique name in the same folder (O_EXCL, 0600),
-// write, fsync, close, rename, fsync of the folder. Extending is: open
-// O_APPEND, one write(2) that is whole or nothing, fdatasync, and an fsync of
-// the folder when the file is new. Nothing follows a symbolic link or touches what is not a regular file.
+// Replacing is: a new file with a unique name in the same folder (O_EXCL, 0600),
+// write, fsync, close, rename, fsync of the folder. Extending is: open O_APPEND,
+// one write(2) that writes everything or nothing, fdatasync, and an fsync of the
+// folder if the file is new. Nothing follows a symbolic link or touches anything
+// but regular files.
 //
-// A failed fsync is never tried again: after it the kernel counts the pages as
-// clean, and the next fsync would succeed without having written them.
+// A failed fsync is never repeated: after it the kernel counts the pages as clean,
+// and the next fsync would succeed without having written them.
 package durable
 
 import (
@@ -55,21 +56,20 @@ type Folder struct {
 	root *os.Root
 	self lazy // to sync it
 	path string
-	// Guard, when set, runs each step in place of the folder: it may run it,
-	// not run it, and return an error either way. Tests fail and stop steps
-	// with it.
+	// Guard, if set, runs each step in place of the folder: it may run it or not,
+	// and may return an error either way. Tests use it to fail and stop steps.
 	Guard func(s Step, run func() error) error
 }
 
 // Path is the path that the folder was opened with.
 func (f *Folder) Path() string { return f.path }
 
-// Root is the directory for those who read a whole tree. It is closed with the
+// Root is the directory, for callers that read a whole tree. It is closed with the
 // folder.
 func (f *Folder) Root() *os.Root { return f.root }
 
-// Do runs one step, through Guard when there is one. It is for callers that
-// change a file which they have opened themselves.
+// Do runs one step, through Guard if there is one. It is for callers that change a
+// file that they opened themselves.
 func (f *Folder) Do(s Step, run func() error) error {
 	if f.Guard != nil {
 		return f.Guard(s, run)
@@ -77,10 +77,9 @@ func (f *Folder) Do(s Step, run func() error) error {
 	return run()
 }
 
-// OpenFile opens a regular file of the folder, without waiting for a FIFO,
-// without opening a device and without following a link. New files get the mode
-// 0600. The error matches ErrNotRegular or fs.ErrNotExist where that is the
-// cause.
+// OpenFile opens a regular file of the folder, without waiting for a FIFO, without
+// opening a device and without following a link. New files get the mode 0600. The
+// error matches ErrNotRegular or fs.ErrNotExist if that is the cause.
 func (f *Folder) OpenFile(name string, flag int) (*os.File, error) {
 	if err := f.isRegular(name); err != nil {
 		return nil, f.fail("open", name, err)
@@ -94,8 +93,8 @@ func (f *Folder) OpenFile(name string, flag int) (*os.File, error) {
 		err = notRegular(opened)
 	}
 	if err == nil {
-		// os.Root keeps links inside the folder and follows those; a link
-		// from one of our files to another would mix them up.
+		// os.Root keeps links inside the folder and follows those; a link from one
+		// of our files to another would mix them up.
 		err = f.isRegular(name)
 	}
 	if err != nil {
@@ -105,8 +104,8 @@ func (f *Folder) OpenFile(name string, flag int) (*os.File, error) {
 	return file, nil
 }
 
-// isRegular is ErrNotRegular for a name that is something else. One that is not
-// there is what opening it says.
+// isRegular returns ErrNotRegular for a name that is something else. For a missing
+// one, opening it returns the error.
 func (f *Folder) isRegular(name string) error {
 	info, err := f.root.Lstat(name)
 	if err != nil {
@@ -136,7 +135,7 @@ func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Replace replaces a file. When it returns nil the new content is on disk.
+// Replace replaces a file. When it returns nil, the new content is on disk.
 func (f *Folder) Replace(name string, data []byte) error {
 	if err := f.Swap(name, data); err != nil {
 		return err
@@ -144,8 +143,8 @@ func (f *Folder) Replace(name string, data []byte) error {
 	return f.Sync()
 }
 
-// ReplaceAs is Replace for a file that others may use, too: it never has another
-// mode under its name.
+// ReplaceAs is Replace for a file that others may use too: under its name it never
+// has another mode.
 func (f *Folder) ReplaceAs(name string, data []byte, mode fs.FileMode) error {
 	err := f.replace(name, true, mode, func(w io.Writer) error { _, err := w.Write(data); return err })
 	if err != nil {
@@ -160,18 +159,18 @@ func (f *Folder) Swap(name string, data []byte) error {
 	return f.ReplaceFunc(name, true, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
-// Put replaces a file and syncs nothing: a reader sees the whole old or the
-// whole new content, a power cut may leave neither.
+// Put replaces a file and syncs nothing: a reader sees the whole old or the whole
+// new content; after a power cut there may be neither.
 func (f *Folder) Put(name string, data []byte) error {
 	return f.ReplaceFunc(name, false, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
-// ReplaceFunc is Swap (synced) or Put (not) of what write writes.
+// ReplaceFunc is Swap (synced) or Put (not synced) of what write writes.
 func (f *Folder) ReplaceFunc(name string, synced bool, write func(io.Writer) error) error {
 	return f.replace(name, synced, private, write)
 }
 
-// private is the mode of a file that is only its owner's.
+// private is the mode of a file that only its owner may use.
 const private = 0o600
 
 func (f *Folder) replace(name string, synced bool, mode fs.FileMode, write func(io.Writer) error) (err error) {
@@ -200,7 +199,7 @@ func (f *Folder) replace(name string, synced bool, mode fs.FileMode, write func(
 	return nil
 }
 
-// as gives a file its mode before it is written.
+// as sets the mode of a file before it is written.
 func as(file *os.File, mode fs.FileMode, write func(io.Writer) error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		if err := file.Chmod(mode); err != nil {
@@ -221,7 +220,7 @@ func (f *Folder) fill(file *os.File, name string, synced bool, write func(io.Wri
 	return f.Do(Step{Verb: Sync, Name: name}, file.Sync)
 }
 
-// stepWriter makes each write a step.
+// stepWriter turns each write into a step.
 type stepWriter struct {
 	folder *Folder
 	file   *os.File
@@ -236,10 +235,10 @@ func (w stepWriter) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Append adds data, which should be whole lines, to the end of a file and
-// makes the file when it is missing. A file that does not end with a newline
-// gets one first, so that a torn record spoils no other. When it returns nil
-// the data is on disk.
+// Append adds data, which should be whole lines, to the end of a file and creates
+// the file if it is missing. If the file does not end with a newline, Append adds
+// one first, so that a torn record spoils no other. When it returns nil, the data
+// is on disk.
 func (f *Folder) Append(name string, data []byte) (err error) {
 	file, created, err := f.openToAppend(name)
 	if err != nil {
@@ -259,9 +258,9 @@ func (f *Folder) Append(name string, data []byte) (err error) {
 	return nil
 }
 
-// Extend is Append for a file of the folder that is open for reading and
-// appending, without the syncs: with one write(2), or, when that fails,
-// nothing; see WriteWhole.
+// Extend is Append for a file of the folder that is open for reading and appending,
+// without the syncs: everything with one write(2), or, if that fails, nothing; see
+// WriteWhole.
 func (f *Folder) Extend(file *os.File, name string, data []byte) error {
 	torn, err := Unterminated(file)
 	if err != nil {
@@ -299,8 +298,8 @@ func Unterminated(file *os.File) (bool, error) {
 	return last[0] != '\n', nil
 }
 
-// SyncData writes a file's content, and as much of its metadata as reading it
-// back needs, to the disk. Name is for messages.
+// SyncData writes a file's content, and as much of its metadata as is needed to
+// read it back, to the disk. Name is for messages.
 func (f *Folder) SyncData(file *os.File, name string) error {
 	err := f.Do(Step{Verb: Sync, Name: name}, func() error { return fdatasync(file) })
 	if err != nil {
@@ -309,7 +308,7 @@ func (f *Folder) SyncData(file *os.File, name string) error {
 	return nil
 }
 
-// Touch makes an empty file when the name is free.
+// Touch creates an empty file if the name is free.
 func (f *Folder) Touch(name string) error {
 	err := f.Do(Step{Verb: Create, Name: name}, func() error {
 		file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -336,8 +335,8 @@ func (f *Folder) Remove(name string) error {
 	return nil
 }
 
-// Rename gives a file of the folder another name in it, replacing what is
-// there. The folder is not synced.
+// Rename gives a file of the folder another name in it, and replaces what has that
+// name. The folder is not synced.
 func (f *Folder) Rename(name, to string) error {
 	err := f.Do(Step{Verb: Rename, Name: name}, func() error { return f.root.Rename(name, to) })
 	if err != nil {
@@ -362,7 +361,7 @@ func (f *Folder) fail(verb, name string, err error) error {
 	return fmt.Errorf("cannot %s %q: %w", verb, filepath.Join(f.path, name), reason(err))
 }
 
-// reason drops the path of an error whose message names it already.
+// reason removes the path from an error whose message names it already.
 func reason(err error) error {
 	var pathErr *os.PathError
 	var linkErr *os.LinkError

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Line returns the next line, its newline included, and how many bytes of the
-// file it is; of one over most bytes only that. With io.EOF it is what stands
-// behind the last newline.
+// Line returns the next line, including its newline, and how many bytes of the file
+// it takes; of a line over most bytes only that number. With io.EOF it returns what
+// follows the last newline.
 func Line(in *bufio.Reader, most int64) (line []byte, length int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// ErrNotFolder means that a link, a FIFO or anything else stands where a folder
-// should.
+// ErrNotFolder means that a link, a FIFO or anything else is where a folder should
+// be.
 var ErrNotFolder = errors.New("it is not a folder")
 
 // Open opens an existing directory, without waiting for a FIFO in its place.
 // Links in path are followed, links inside the directory are not. It is for
 // folders that nobody else changes; see OpenBelow.
 func Open(path string) (*Folder, error) {
-	// The dot is looked up in what stands there: the kernel refuses anything but
-	// a directory without opening it.
+	// The dot is resolved in whatever is there: the kernel refuses anything but a
+	// directory without opening it.
 	root, err := os.OpenRoot(path + string(filepath.Separator) + ".")
 	if err != nil {
 		return nil, openFailed(path, err)
@@ -29,9 +29,9 @@ func Open(path string) (*Folder, error) {
 }
 
 // OpenBelow opens path, a directory at dir or below it, where others may change
-// what stands there: neither dir nor anything below it may be a link. A path
-// elsewhere, or with no dir, is opened as by Open. An error matches ErrNotFolder
-// or fs.ErrNotExist where that is the cause.
+// what is there: neither dir nor anything below it may be a link. A path elsewhere,
+// or without a dir, is opened as by Open. An error matches ErrNotFolder or
+// fs.ErrNotExist if that is the cause.
 func OpenBelow(dir, path string) (*Folder, error) {
 	names, below := split(dir, path)
 	if !below {
@@ -40,8 +40,8 @@ func OpenBelow(dir, path string) (*Folder, error) {
 	return descend(dir, names, (*Folder).Sub)
 }
 
-// MakeBelow is OpenBelow for directories that are made (0700) when they are
-// missing, but for dir.
+// MakeBelow is OpenBelow for directories that are created (0700) if they are
+// missing, except dir.
 func MakeBelow(dir, path string) (*Folder, error) {
 	names, below := split(dir, path)
 	if !below {
@@ -53,7 +53,7 @@ func MakeBelow(dir, path string) (*Folder, error) {
 	return descend(dir, names, (*Folder).MakeSub)
 }
 
-// split returns the names on the way from dir to path, which may be none.
+// split returns the names on the way from dir to path; there may be none.
 func split(dir, path string) (names []string, below bool) {
 	rel, err := filepath.Rel(dir, path)
 	switch {
@@ -108,7 +108,7 @@ func (f *Folder) stands(named fs.FileInfo) error {
 	return err
 }
 
-// notRegular and notFolder say what stands at a name instead, if anything does.
+// notRegular and notFolder say what a name is instead, if it exists.
 func notRegular(info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
@@ -167,7 +167,7 @@ func (f *Folder) Sub(name string) (*Folder, error) {
 	return sub, nil
 }
 
-// MakeSub is Sub for a directory that is made (0700) when it is missing.
+// MakeSub is Sub for a directory that is created (0700) if it is missing.
 func (f *Folder) MakeSub(name string) (*Folder, error) {
 	if err := f.root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, f.fail("make folder", name, err)
@@ -197,8 +197,8 @@ func OpenFile(path string, flag int) (*os.File, error) {
 	return file, nil
 }
 
-// regular says what is wrong with a file that was opened, or was not because a
-// link or a folder stood there.
+// regular says what is wrong with a file that was opened, or was not opened because
+// it is a link or a folder.
 func regular(err error) error {
 	if err == nil || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENXIO) {
 		return ErrNotRegular
@@ -206,7 +206,7 @@ func regular(err error) error {
 	return err
 }
 
-// lazy is a folder's own file, which most folders are never asked for.
+// lazy is a folder's own file, opened only if it is needed.
 type lazy struct {
 	once sync.Once
 	file *os.File

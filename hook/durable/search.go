@@ -9,8 +9,8 @@ import (
 )
 
 // Tail calls do with the last window bytes of a file, in small pieces, until do
-// returns false. A piece begins with the last overlap bytes of the one before;
-// it is valid until do returns. A missing file has none.
+// returns false. A piece begins with the last overlap bytes of the one before; it
+// is valid until do returns. A missing file has no pieces.
 func (f *Folder) Tail(name string, window int64, overlap int, do func(piece []byte) bool) error {
 	file, err := f.OpenFile(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,9 +41,9 @@ func (f *Folder) Tail(name string, window int64, overlap int, do func(piece []by
 	}
 }
 
-// LastLine returns the last line of a file without its newline, when it has
-// one and is at most limit bytes long; otherwise, and for a missing file, nil.
-// It reads little more than the line.
+// LastLine returns the last line of a file without its newline, if it has one and
+// is at most limit bytes long; otherwise, and for a missing file, nil. It reads
+// little more than the line.
 func (f *Folder) LastLine(name string, limit int64) ([]byte, error) {
 	file, err := f.OpenFile(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

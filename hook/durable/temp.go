@@ -29,10 +29,11 @@ func isTemp(name string) bool {
 	return err == nil && len(unique) == 8
 }
 
-// MaxEntries bounds how many names of a folder are looked at.
+// MaxEntries limits how many names of a folder are read.
 const MaxEntries = 10_000
 
-// Entries are the folder's names, up to MaxEntries of them, in no certain order.
+// Entries returns the folder's names, up to MaxEntries of them, in no particular
+// order.
 func (f *Folder) Entries() ([]os.DirEntry, error) {
 	dir, err := f.root.Open(".")
 	if err != nil {
@@ -46,15 +47,15 @@ func (f *Folder) Entries() ([]os.DirEntry, error) {
 	return entries, nil
 }
 
-// Sweep removes temporary files that a killed process left behind, when they
-// are older than age, or as far in the future: a clock that was wrong wrote
-// those. It looks at a bounded number of names.
+// Sweep removes temporary files that a killed process left behind, if they are
+// older than age, or as far in the future: those were written while the clock was
+// wrong. It reads a limited number of names.
 func (f *Folder) Sweep(age time.Duration) error {
 	return f.sweep(func(_ string, made time.Time) bool { return time.Since(made).Abs() >= age })
 }
 
-// SweepOf is Sweep for the temporary files of some names, whatever their age:
-// for who knows that nobody replaces those now.
+// SweepOf is Sweep for the temporary files of some names, whatever their age: for
+// callers that know that nobody replaces those now.
 func (f *Folder) SweepOf(names ...string) error {
 	return f.sweep(func(temp string, _ time.Time) bool {
 		of := temp[:strings.LastIndex(temp, tempMark)]
@@ -83,8 +84,8 @@ func (f *Folder) sweep(stale func(name string, made time.Time) bool) error {
 	return nil
 }
 
-// Thin removes the files whose names begin with prefix, but for the last most
-// of them in the order of their names. It looks at a bounded number of names.
+// Thin removes the files whose names begin with prefix, except the last most of
+// them in the order of their names. It reads a limited number of names.
 func (f *Folder) Thin(prefix string, most int) error {
 	entries, err := f.Entries()
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 )
 
 // WriteWhole adds data, which must be whole lines, to a file that is open for
-// reading and appending: with one write(2), which no other appender can split,
-// or not at all. A part that the kernel wrote (a full disk, a limit of the
-// process) is taken back: it becomes a blank line, in place, because there may
-// be no room for so much as a newline, and the next writer, who may be an
-// `echo >>`, would continue ours. An error that matches ErrTorn says that this
-// failed, too.
+// reading and appending: with one write(2), which no other appender can split, or
+// not at all. If the kernel wrote only a part (the disk is full, the process has a
+// limit), the part is undone: it becomes a blank line, in place, because there may
+// be no room for even a newline, and the next writer, which may be an `echo >>`,
+// would continue our line. An error that matches ErrTorn says that this failed too.
 func WriteWhole(file *os.File, data []byte) error {
 	n, err := writeOnce(file, data)
 	if n == len(data) {
@@ -36,8 +35,8 @@ func WriteWhole(file *os.File, data []byte) error {
 // ErrTorn means that a part of a line was left at the end of a file.
 var ErrTorn = errors.New("a part of the line stays in the file")
 
-// writeOnce is one write(2). os.File would go on after a part, and others
-// could come between.
+// writeOnce is one write(2). os.File would continue after a part, and others could
+// write in between.
 func writeOnce(file *os.File, data []byte) (n int, err error) {
 	conn, err := file.SyscallConn()
 	if err != nil {
@@ -58,9 +57,9 @@ func writeOnce(file *os.File, data []byte) (n int, err error) {
 	return n, errors.Join(err, writeErr)
 }
 
-// takeBack makes a blank line of what the last write has appended. It ends at
-// the file's offset, wherever others have appended before and since: appending
-// sets the offset to its end (write(2)).
+// takeBack turns what the last write appended into a blank line. It ends at the
+// file's offset, wherever others have appended before and since: appending sets the
+// offset to its end (write(2)).
 func takeBack(file *os.File, part []byte) error {
 	end, err := file.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -79,8 +78,8 @@ func takeBack(file *os.File, part []byte) error {
 	return overwrite(file, blanks, at)
 }
 
-// overwrite writes at an offset of a file that is open for appending: Linux
-// appends whatever pwrite(2) is told, so the flag goes for that moment.
+// overwrite writes at an offset of a file that is open for appending: Linux appends
+// whatever offset pwrite(2) is given, so the flag is removed for that moment.
 func overwrite(file *os.File, data []byte, at int64) error {
 	conn, err := file.SyscallConn()
 	if err != nil {

@@ -1,14 +1,14 @@
 // Package flock holds advisory whole-file locks (flock(2)) on files and on
 // directories.
 //
-// A lock belongs to the open file: the kernel releases it when its holder
-// dies, and children do not inherit it, because Go opens files close-on-exec.
-// A lock that was taken is kept in a table of this package until it is
-// released, so that the garbage collector does not close its file and drop it
-// silently. Lock files are made when missing and never removed: a lock on a
-// file that was removed guards nothing.
+// A lock belongs to the open file: the kernel releases it when its holder dies, and
+// children do not inherit it, because Go opens files close-on-exec. This package
+// keeps each lock that it holds in a table until it is released, so that the
+// garbage collector does not close its file and drop it silently. Lock files are
+// created if they are missing and never removed: a lock on a file that was removed
+// guards nothing.
 //
-// Locks are advisory and say nothing on network file systems, where flock is
+// Locks are advisory and guarantee nothing on network file systems, where flock is
 // emulated.
 package flock
 
@@ -30,7 +30,7 @@ var ErrHeld = errors.New("the lock is held")
 // taken keeps the files of taken locks alive.
 var taken sync.Map // :: *os.File → struct{}
 
-// Folder is an open directory whose lock files are taken by name, wherever its
+// Folder is an open directory whose lock files are opened by name, wherever its
 // path leads by now.
 type Folder interface {
 	// OpenFile opens a regular file without waiting for anything.
@@ -40,10 +40,10 @@ type Folder interface {
 	Path() string
 }
 
-// Lock takes the exclusive lock on path and returns its release; it waits
-// until ctx ends, and then returns an error that matches both ErrHeld and the
-// cause. Path names a file, which is made when missing, or a directory. A
-// symbolic link as path's last element is refused.
+// Lock takes the exclusive lock on path and returns its release. It waits until ctx
+// ends, and then returns an error that matches both ErrHeld and the cause. Path
+// names a file, which is created if it is missing, or a directory. A symbolic link
+// as path's last element is refused.
 func Lock(ctx context.Context, path string) (unlock func() error, err error) {
 	return wait(ctx, at(path))
 }
@@ -53,15 +53,14 @@ func LockIn(ctx context.Context, f Folder, name string) (unlock func() error, er
 	return wait(ctx, in(f, name))
 }
 
-// TryLock takes the exclusive lock on path at once, or returns ErrHeld. It
-// gives a probe (Held) that looks at the same moment a few milliseconds to go
-// away.
+// TryLock takes the exclusive lock on path at once, or returns ErrHeld. It waits a
+// few milliseconds for a probe (Held) that looks at the same moment.
 func TryLock(path string) (unlock func() error, err error) {
 	return try(at(path))
 }
 
-// TryLockFolder is TryLock for a directory, which must be there: where it is
-// not, nothing is made.
+// TryLockFolder is TryLock for a directory that must exist; a missing one is not
+// created.
 func TryLockFolder(path string) (unlock func() error, err error) {
 	t := at(path)
 	t.open = func(bool) (*os.File, error) { return openFolder(path) }
@@ -94,7 +93,7 @@ func held(t target) bool {
 	return errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-// target is a name that stands for a lock.
+// target is a name that a lock is for.
 type target struct {
 	shown string
 	named bool // errors of open name it
@@ -124,8 +123,8 @@ func in(f Folder, name string) target {
 	}
 }
 
-// OnFile takes the exclusive lock on a file that the caller has opened, and
-// waits until ctx ends. Closing f releases it.
+// OnFile takes the exclusive lock on a file that the caller has opened, and waits
+// until ctx ends. Closing f releases the lock.
 func OnFile(ctx context.Context, f *os.File) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
@@ -140,12 +139,12 @@ func OnFile(ctx context.Context, f *os.File) error {
 	}
 }
 
-// The pauses between looks at a lock that is held: flock(2) cannot be waited
-// for and given up without a thread of its own.
+// The pauses between attempts at a lock that is held: a wait for flock(2) cannot be
+// given up without a thread of its own.
 const (
 	firstPause = 100 * time.Microsecond
 	lastPause  = 5 * time.Millisecond
-	tryFor     = 8 // looks of TryLock, about 5 ms
+	tryFor     = 8 // attempts of TryLock, about 5 ms
 )
 
 func wait(ctx context.Context, t target) (func() error, error) {
@@ -172,7 +171,7 @@ func try(t target) (func() error, error) {
 	}
 }
 
-// once opens the target and takes the lock. When its name is another file's by
+// once opens the target and takes the lock. If its name belongs to another file by
 // then, the lock would guard a file that nobody else finds: it counts as held.
 func once(t target) (func() error, error) {
 	f, err := t.open(true)
@@ -206,8 +205,8 @@ func once(t target) (func() error, error) {
 	}, nil
 }
 
-// open opens the file or directory to lock, and nothing else: a FIFO would
-// block, and opening a device may act on it.
+// open opens the file or directory to lock, and nothing else: a FIFO would block,
+// and opening a device may have effects.
 func open(path string, create bool) (*os.File, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -243,7 +242,7 @@ var (
 	errLink    = errors.New("it is a symbolic link")
 )
 
-// openFolder is open for a directory: the kernel opens nothing else here.
+// openFolder is open for a directory: with its flags the kernel opens nothing else.
 func openFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ENOTDIR) {
@@ -258,7 +257,7 @@ func openFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// reason drops the path that the caller names anyway.
+// reason removes the path, which the caller names anyway.
 func reason(err error) error {
 	var pathErr *os.PathError
 	if errors.As(err, &pathErr) {
@@ -270,7 +269,7 @@ func reason(err error) error {
 	return err
 }
 
-// is reports whether the target's name is that of an open file.
+// is reports whether the target's name belongs to an open file.
 func (t target) is(f *os.File) bool {
 	mine, err := f.Stat()
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// Holder returns the process that holds the exclusive lock on path, or 0 where
-// that is not known: nobody does, it is outside of this container, or the file
-// system (btrfs) numbers its devices otherwise for stat(2). The kernel lists
-// locks in /proc/locks (proc_locks(5)).
+// Holder returns the process that holds the exclusive lock on path, or 0 if that is
+// not known: nobody does, it is outside of this container, or the file system
+// (btrfs) reports other device numbers to stat(2). The kernel lists locks in
+// /proc/locks (proc_locks(5)).
 func Holder(path string) int {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func Holder(path string) int {
 	return 0
 }
 
-// unpadded takes the leading zeros of 00:13 away.
+// unpadded removes the leading zeros of 00:13.
 func unpadded(device string) string {
 	before, after, _ := strings.Cut(device, ":")
 	trim := func(s string) string {
@@ -57,7 +57,7 @@ func unpadded(device string) string {
 	return trim(before) + ":" + trim(after)
 }
 
-// major and minor take a device number apart, as glibc's gnu_dev_major(3).
+// major and minor take a device number apart, as glibc's gnu_dev_major(3) does.
 func major(dev uint64) uint64 { return dev>>8&0xfff | dev>>32&^uint64(0xfff) }
 
 func minor(dev uint64) uint64 { return dev&0xff | dev>>12&^uint64(0xff) }

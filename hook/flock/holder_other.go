@@ -2,5 +2,5 @@
 
 package flock
 
-// Holder returns 0: the system does not tell who holds a lock.
+// Holder returns 0: the system does not say who holds a lock.
 func Holder(string) int { return 0 }

@@ -19,9 +19,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text is text that others wrote. Whatever prints it, formats it or logs it
-// gets its Line; as JSON it is whole, with what acts escaped. Raw is for who
-// compares it, keeps it or hands it on.
+// Text is text that others wrote. Whatever prints it, formats it or logs it gets
+// its Line; as JSON it is whole, with everything that acts escaped. Use Raw to
+// compare it, keep it or pass it on.
 type Text string
 
 // Raw returns the text as it was written.
@@ -30,31 +30,31 @@ func (t Text) Raw() string { return string(t) }
 // String returns the text as Line does.
 func (t Text) String() string { return Line(string(t)) }
 
-// Format implements fmt.Formatter: every verb formats the Line, for slog, too.
+// Format implements fmt.Formatter: every verb formats the Line, also in slog.
 func (t Text) Format(f fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), Line(string(t)))
 }
 
-// Acts reports whether a character may do something else than stand there, or
-// is not one.
+// Acts reports whether a character may do more than be displayed, or is not a
+// character.
 func Acts(r rune) bool {
 	switch {
 	case r < ' ' || r >= 0x7f && r < 0xa0, r == utf8.RuneError:
 		return true
 	case r < 0x600:
-		return r == '\u00ad' // a hyphen that is seen only where a line ends
+		return r == '\u00ad' // a hyphen that shows only at the end of a line
 	case r == '\u200c' || r == '\u200d': // joiners, which several scripts and emoji need
 		return false
 	}
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Noncharacter_Code_Point) || unicode.Is(unicode.Variation_Selector, r) && r > 0xffff
 }
 
-// Line returns text on one line, with U+FFFD in place of what acts. Line
-// breaks and tabs become spaces.
+// Line returns text on one line, with U+FFFD in place of what acts. Line breaks and
+// tabs become spaces.
 func Line(text string) string { return safe(text, false) }
 
-// Short returns text on one line, as Line does, of at most so many bytes and with
-// "…" where it was cut.
+// Short returns text on one line, like Line, of at most so many bytes, with "…"
+// where it was cut.
 func Short(text string, limit int) string {
 	text = Line(text)
 	if len(text) <= limit {
@@ -63,10 +63,9 @@ func Short(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// Lines returns the lines of a text, without their ends and with U+FFFD in
-// place of what acts; tabs stay. Who prints them must see to it that none
-// passes for a line of its own: by indenting, where other lines stand beside
-// them.
+// Lines returns the lines of a text, without their ends and with U+FFFD in place of
+// what acts; tabs remain. The caller must make sure that none can pass for a line
+// of ours: by indenting them, if other lines are printed beside them.
 func Lines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
@@ -108,9 +107,9 @@ func clean(text string) bool {
 	return true
 }
 
-// JSON returns a JSON document in which what acts is escaped: it stands only
-// in strings and names there, and means the same. A document in several lines
-// keeps them.
+// JSON returns a JSON document in which what acts is escaped: it occurs only in
+// strings and names there, and means the same. A document of several lines keeps
+// them.
 func JSON(doc []byte) []byte {
 	if !bytes.ContainsFunc(doc, escapes) {
 		return doc
@@ -132,8 +131,8 @@ func JSON(doc []byte) []byte {
 	return out
 }
 
-// escapes reports whether a character is escaped in JSON. What is below ' '
-// stands escaped in strings anyway, and between values.
+// escapes reports whether a character is escaped in JSON. Characters below ' ' are
+// always escaped in strings, and are white space between values.
 func escapes(r rune) bool { return r >= 0x7f && r != utf8.RuneError && Acts(r) }
 
 func utf16(r rune) (high, low rune) {
@@ -141,8 +140,8 @@ func utf16(r rune) (high, low rune) {
 	return 0xd800 + r>>10, 0xdc00 + r&0x3ff
 }
 
-// EscapingJSON returns a writer of JSON documents, each in one write, that
-// passes them on to w as JSON returns them.
+// EscapingJSON returns a writer of JSON documents, each in one write, that passes
+// them on to w as JSON returns them.
 func EscapingJSON(w io.Writer) io.Writer { return escaping{w} }
 
 type escaping struct{ w io.Writer }
@@ -155,8 +154,8 @@ func (e escaping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Safe wraps the arguments of a format, so that each, whatever its type, is
-// formatted as a Line.
+// Safe wraps the arguments of a format, so that each is formatted as a Line,
+// whatever its type.
 func Safe(args []any) []any {
 	safe := make([]any, len(args))
 	for i, a := range args {

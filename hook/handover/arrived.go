@@ -5,14 +5,14 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// Arrived looks once in the client's transcript for the hand-over of an entry
-// that was offered, and for a tool that was called for it: hooks that were turned
-// off, removed or killed in the middle of a turn have not told. It errs on the
-// side of not Seen: a client that was killed may not have written what it had.
+// Arrived looks once in the client's transcript for the hand-over of an entry that
+// was offered, and for a tool that was called for it: hooks that were turned off,
+// removed or killed in the middle of a turn could not record it. If in doubt, it
+// does not say Seen: a client that was killed may not have written everything.
 func Arrived(f inbox.InFlight) inbox.Arrival {
 	p := Of(&f)
-	var seen, called bool // called since it was seen, or at all where it was not
-	kept := false         // it was seen, and another Stop hook had the client stop
+	var seen, called bool // called since it was seen, or at all if it was not
+	kept := false         // it was seen, and another Stop hook stopped the client
 	err := eachLine(p.Path, p.Offset, func(line []byte, _ int64) bool {
 		if !seen && p.shows(line) {
 			seen, called = true, false
@@ -36,7 +36,7 @@ func Arrived(f inbox.InFlight) inbox.Arrival {
 }
 
 // ArrivedIn is Arrived for sessions whose client keeps its conversations in
-// configDir: that of a session which began with the entry is looked for.
+// configDir: it also finds the transcript of a session that began with the entry.
 func ArrivedIn(configDir string) func(inbox.InFlight) inbox.Arrival {
 	return func(f inbox.InFlight) inbox.Arrival {
 		if f.Transcript == "" && f.Via == inbox.ViaKickoff {

@@ -1,7 +1,7 @@
-// Package handover is what a session is given and what proves that it got it: the
-// text of an entry as the model sees it, and what the client's transcript shows of
-// it and of the Stops. It reads transcripts, which are the client's but which the
-// agent can write, within bounds, and writes nothing.
+// Package handover decides what text a session is given and what proves that it
+// arrived: an entry as the model sees it, and what the client's transcript shows of
+// it and of the Stops. It reads transcripts, which belong to the client but which
+// the agent can write, with limits, and writes nothing.
 package handover
 
 import (
@@ -18,18 +18,17 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// GoOnPrompt is the prompt argument of a session that goes on with an entry whose
-// turn a failure of the API ended, in the same conversation.
+// GoOnPrompt is the prompt argument of a session that continues, in the same
+// conversation, an entry whose turn was ended by a failure of the API.
 const GoOnPrompt = "Go on with the task that was interrupted by a failure of the service, from where it stopped."
 
-// KickoffPrompt is the prompt argument a session starts with when its first
-// entry goes with it: a constant first line keeps a leading "/" or "-" from
-// being read as a command or flag.
+// KickoffPrompt is the prompt argument of a session that starts with its first
+// entry: a constant first line prevents a leading "/" or "-" from being read as a
+// command or flag.
 func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
 
-// PromptFor is the text of an entry as a session of ours gets it: verbatim,
-// with a footer that warns of a repeat once a session may have worked on it
-// before.
+// PromptFor is the text of an entry as our session gets it: verbatim, with a footer
+// that warns of a repeat if a session may have worked on it before.
 func PromptFor(f *inbox.InFlight, prompt string) string {
 	if !f.Repeat() {
 		return prompt
@@ -38,17 +37,17 @@ func PromptFor(f *inbox.InFlight, prompt string) string {
 		"Check what is already done before acting.]", prompt, f.Attempt)
 }
 
-// Proof is what a transcript shows when a hand-over has arrived.
+// Proof is what a transcript shows if a hand-over has arrived.
 type Proof struct {
-	// Path is the transcript's; nothing before Offset is looked at.
+	// Path is the transcript's; nothing before Offset is read.
 	Path   string
 	Offset int64
-	// Asked is true where it is a prompt, and false where a Stop hook said it.
+	// Asked is true if it is a prompt, and false if a Stop hook said it.
 	Asked bool
 	Text  string // as the model sees it
 }
 
-// Of is the proof for an entry that was handed over.
+// Of returns the proof for an entry that was handed over.
 func Of(f *inbox.InFlight) Proof {
 	p := Proof{Path: f.Transcript, Offset: f.TranscriptOffset, Asked: f.Via != inbox.ViaStop, Text: PromptFor(f, f.Prompt())}
 	switch f.Via {
@@ -60,7 +59,7 @@ func Of(f *inbox.InFlight) Proof {
 	return p
 }
 
-// In is the proof in a transcript, where the entry's record names none.
+// In returns the proof in a transcript, if the entry's record names none.
 func (p Proof) In(transcript string) Proof {
 	p.Path = cmp.Or(p.Path, transcript)
 	return p
@@ -69,10 +68,11 @@ func (p Proof) In(transcript string) Proof {
 // nothingProves is the offset of a hand-over that a transcript cannot prove.
 const nothingProves = math.MaxInt64
 
-// LookAgain is the pause between two looks at what is written behind.
+// LookAgain is the pause between two looks at a transcript that the client is still
+// writing.
 const LookAgain = 20 * time.Millisecond
 
-// Wait looks until the hand-over stands in the transcript or patience is over.
+// Wait looks until the transcript holds the hand-over or patience is over.
 func (p Proof) Wait(patience time.Duration) inbox.Arrival {
 	deadline := time.Now().Add(patience)
 	for {
@@ -85,8 +85,8 @@ func (p Proof) Wait(patience time.Duration) inbox.Arrival {
 	}
 }
 
-// look reads the complete lines from the offset on. It returns where the
-// next look goes on.
+// look reads the complete lines from the offset on. It returns where the next look
+// continues.
 func (p Proof) look() (arrived inbox.Arrival, next int64) {
 	arrived, next = inbox.Unseen, p.Offset
 	err := eachLine(p.Path, p.Offset, func(line []byte, end int64) bool {
@@ -109,9 +109,9 @@ func (p Proof) shows(line []byte) bool {
 	return client.Claude.Transcript.HandedOver(line, p.Text)
 }
 
-// Answered looks until the transcript holds words of the agent behind the
-// hand-over, or patience is over. Where it does not hold the hand-over nothing
-// can be told, and it is true.
+// Answered looks until the transcript holds words of the agent after the hand-over,
+// or patience is over. If the transcript does not hold the hand-over, nothing can
+// be said, and the result is true.
 func (p Proof) Answered(patience time.Duration) bool {
 	deadline := time.Now().Add(patience)
 	for handed := false; ; {
@@ -126,7 +126,7 @@ func (p Proof) Answered(patience time.Duration) bool {
 			return !answered
 		})
 		switch {
-		case answered || err != nil && !errors.Is(err, fs.ErrNotExist): // the client makes it behind its first turns, maybe
+		case answered || err != nil && !errors.Is(err, fs.ErrNotExist): // the client may create it after its first turns
 			return true
 		case !time.Now().Add(LookAgain).Before(deadline):
 			return !handed
@@ -142,9 +142,9 @@ func speaks(line []byte) bool {
 	return slices.ContainsFunc(words, func(text string) bool { return strings.TrimSpace(text) != "" })
 }
 
-// NextOffset is TranscriptSize for a prompt that follows a hand-over of the
-// same client. An equal one before it may not be written yet, and would prove
-// this one: it is waited for, so long at most.
+// NextOffset is TranscriptSize for a prompt that follows a hand-over of the same
+// client. An equal one before it may not be written yet, and would prove this one:
+// NextOffset waits for it, at most this long.
 func NextOffset(path, prompt string, before *inbox.InFlight, patience time.Duration) int64 {
 	if before != nil && before.Via == inbox.ViaStop && before.Prompt() == prompt && before.TranscriptOffset != nothingProves {
 		p := Of(before).In(path)

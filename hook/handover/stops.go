@@ -9,32 +9,32 @@ import (
 	"heartbeat/hook/foreign"
 )
 
-// Stops reads what the Stops of a conversation left in its transcript: one
-// record for each, written when all of its hooks had ended (2.1.329).
+// Stops reads what the Stops of a conversation left in its transcript: one record
+// for each, written once all of its hooks have ended (2.1.329).
 type Stops struct {
 	Path   string `json:"path,omitempty"`
 	Offset int64  `json:"offset,omitempty"` // where the next look begins
-	Prompt string `json:"prompt,omitempty"` // the prompt_id that was read last
-	Over   string `json:"over,omitempty"`   // the one of the last turn that no hook prolonged
-	Cut    string `json:"cut,omitempty"`    // the one at whose Stop a hook had it end although another had it go on
+	Prompt string `json:"prompt,omitempty"` // the last prompt_id that was read
+	Over   string `json:"over,omitempty"`   // that of the last turn that no hook prolonged
+	Cut    string `json:"cut,omitempty"`    // that at whose Stop one hook stopped the client although another continued it
 	By     string `json:"by,omitempty"`     // the command line of that hook, or client.UnknownHook
-	// Alone is at how many Stops in a row others had the client go on and none of
-	// ours was called, AloneBy their command lines.
+	// Alone is at how many Stops in a row other hooks continued the client and ours
+	// was not called, AloneBy their command lines.
 	Alone   int      `json:"alone,omitempty"`
 	AloneBy []string `json:"alone_by,omitempty"`
 }
 
-// MaxGates bounds how many hooks a record names.
+// MaxGates limits how many hooks a record names.
 const MaxGates = 16
 
-// maxCommand bounds what is kept of a command line.
+// maxCommand limits how much of a command line is kept.
 const maxCommand = 1000
 
-// ShownCommand is a hook's command line as a record has it: bounded, on one line.
+// ShownCommand is a hook's command line as a record has it: shortened, on one line.
 func ShownCommand(command string) string { return foreign.Short(command, maxCommand) }
 
-// next returns the next Stop, or false when none stands there yet. mine is what
-// our own hook has said at it, or "".
+// next returns the next Stop, or false if there is none yet. mine is what our own
+// hook said at it, or "".
 func (s *Stops) next(mine string) (stop client.Stopping, found bool) {
 	s.skip()
 	err := eachLine(s.Path, s.Offset, func(line []byte, end int64) bool {
@@ -65,16 +65,16 @@ func (s *Stops) next(mine string) (stop client.Stopping, found bool) {
 	return stop, found && err == nil
 }
 
-// skip passes over what lies too far back to be looked at: a conversation that
-// goes on for weeks may be of any size when it is first looked at. What a Stop
-// before that says nobody asks for any more.
+// skip passes over what is too far back to be read: a conversation of weeks may
+// have any size when it is first read. Nobody needs to know about the Stops before
+// that any more.
 func (s *Stops) skip() {
 	if size := TranscriptSize(s.Path); size-s.Offset > MaxLook {
-		s.Offset, s.Prompt = size-MaxLook/2, "" // amid a line, which is no record then
+		s.Offset, s.Prompt = size-MaxLook/2, "" // in the middle of a line, which is then no record
 	}
 }
 
-// ours reports whether a command line is that of a hook of ours.
+// ours reports whether a command line belongs to one of our hooks.
 func ours(command string) bool {
 	words := strings.Fields(command)
 	n := len(words)
@@ -85,14 +85,14 @@ func ours(command string) bool {
 	return program == "heartbeat-stop" || program == "heartbeat"
 }
 
-// Others reads all Stops that stand in the transcript, and waits for one after
-// which the client went on.
+// Others reads all Stops in the transcript, and waits for one after which the
+// client continued.
 func (s *Stops) Others(mine string, patience time.Duration) (others []string) {
 	deadline := time.Now().Add(patience)
 	for seen := false; ; {
 		stop, found := s.next(mine)
 		if found {
-			// Where we had said nothing there is one that somebody else prolonged.
+			// If we said nothing, there is one that somebody else prolonged.
 			seen = seen || stop.Continued && (mine != "" || len(stop.Others) > 0)
 			others = client.AppendNew(others, stop.Others...)
 			continue
@@ -104,15 +104,15 @@ func (s *Stops) Others(mine string, patience time.Duration) (others []string) {
 	}
 }
 
-// Ear is how far a waiting hook has listened to the transcript: it looks often,
-// and each line is read once.
+// Ear is how far a waiting hook has read the transcript: it looks often, and reads
+// each line once.
 type Ear struct {
 	From  Stops
 	spoke bool
 }
 
-// OthersSpoke reports whether another hook of the Stop at which ours waits has
-// had its say: the client goes on with that once ours ends. What a hook says is
+// OthersSpoke reports whether another hook has spoken at the Stop at which ours
+// waits: once ours ends, the client continues with that. What a hook says is
 // written when that hook has ended.
 func (e *Ear) OthersSpoke() bool {
 	e.From.skip()
@@ -129,23 +129,23 @@ func (e *Ear) OthersSpoke() bool {
 	return e.spoke
 }
 
-// Follow begins anew where another transcript does, behind what it holds.
+// Follow starts over at the end of another transcript, if there is another one.
 func (s *Stops) Follow(transcript string) {
 	if s.Path != transcript {
 		*s = Stops{Path: transcript, Offset: TranscriptSize(transcript)}
 	}
 }
 
-// Stopped reports whether the client has demonstrably stopped after the last Stop of
-// a prompt: no hook had it go on.
+// Stopped reports whether the client has demonstrably stopped after the last Stop
+// of a prompt: no hook continued it.
 func (s *Stops) Stopped(transcript, prompt string) bool {
 	s.readAll(transcript)
 	return prompt != "" && s.Over == prompt
 }
 
-// CutShort returns the hook that had the client stop at the Stop of a prompt
-// although another one had it go on ("continue": false): the client has kept what
-// that said, and gave it to no model. It is "" where none did.
+// CutShort returns the hook that stopped the client at the Stop of a prompt
+// although another one continued it ("continue": false): the client has kept what
+// that one said, and given it to no model. It is "" if there was none.
 func (s *Stops) CutShort(transcript, prompt string) string {
 	s.readAll(transcript)
 	if prompt == "" || s.Cut != prompt {
@@ -154,8 +154,8 @@ func (s *Stops) CutShort(transcript, prompt string) string {
 	return s.By
 }
 
-// PassedOver returns at how many Stops in a row, up to the last one, other hooks had
-// the client go on without ours being called, and which ones.
+// PassedOver returns at how many Stops in a row, up to the last one, other hooks
+// continued the client without a call of ours, and which hooks.
 func (s *Stops) PassedOver(transcript string) (times int, by []string) {
 	s.readAll(transcript)
 	return s.Alone, s.AloneBy

@@ -13,15 +13,15 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// Bounds of one look at a transcript, in bytes.
+// Limits of one look at a transcript, in bytes.
 const (
 	MaxLook = 64 << 20
 	MaxLine = 16 << 20
 )
 
-// eachLine calls do with the complete lines of a transcript from an offset on
-// and where each ends, until do returns false. A transcript that is shorter, or
-// has more than is looked at, is an error.
+// eachLine calls do with the complete lines of a transcript from an offset on and
+// where each ends, until do returns false. A transcript that is shorter, or has
+// more than may be read at once, is an error.
 func eachLine(path string, offset int64, do func(line []byte, end int64) bool) error {
 	f, err := durable.OpenFile(path, os.O_RDONLY)
 	if err != nil {
@@ -44,7 +44,7 @@ func eachLine(path string, offset int64, do func(line []byte, end int64) bool) e
 	for {
 		line, length, err := durable.Line(in, MaxLine)
 		if errors.Is(err, io.EOF) {
-			return nil // the rest of a line is to come
+			return nil // the rest of the line is still to come
 		}
 		if err != nil {
 			return err
@@ -55,9 +55,9 @@ func eachLine(path string, offset int64, do func(line []byte, end int64) bool) e
 	}
 }
 
-// FindTranscript looks in a client's configuration folder for the transcript of
-// a conversation; "" when the client has written none. An error means that this
-// cannot be told.
+// FindTranscript looks in a client's configuration folder for the transcript of a
+// conversation; "" if the client has written none. An error means that this cannot
+// be determined.
 func FindTranscript(configDir, id string) (string, error) {
 	if id == "" || filepath.Base(id) != id || !filepath.IsAbs(configDir) {
 		return "", fmt.Errorf("cannot look for the conversation %q in %q", id, configDir)
@@ -86,8 +86,8 @@ func FindTranscript(configDir, id string) (string, error) {
 	return "", nil
 }
 
-// Prompted reports whether a transcript holds a prompt, or an answer, behind an
-// offset. What cannot be read holds none.
+// Prompted reports whether a transcript holds a prompt, or an answer, after an
+// offset. One that cannot be read holds none.
 func Prompted(path string, offset int64) bool {
 	found := false
 	_ = eachLine(path, offset, func(line []byte, _ int64) bool {

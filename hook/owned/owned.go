@@ -1,6 +1,6 @@
-// Package owned says whether anybody but this user and root can change a file,
-// or put another one in its place. It goes by owners and permissions; access
-// control lists are not looked at.
+// Package owned reports whether anybody but this user and root can change a file,
+// or put another one in its place. It checks owners and permissions, but no access
+// control lists.
 package owned
 
 import (
@@ -18,19 +18,19 @@ import (
 
 // Error means that somebody else can change a file or folder.
 type Error struct {
-	// Why says who, on one line.
+	// Why says who can, on one line.
 	Why string
 	// Fix is what to type, as the beginning of a command line that ends with the
-	// path; "" where no command helps.
+	// path; "" if no command helps.
 	Fix string
 }
 
 // Error returns Why.
 func (e *Error) Error() string { return e.Why }
 
-// Check returns an *Error for a file that is not this user's or root's, or that
-// others can write. The group that a user has alone, as systems with umask 002
-// give to each, is nobody else.
+// Check returns an *Error for a file that does not belong to this user or root, or
+// that others can write. A group that has only this user as its member, as systems
+// with umask 002 give to each user, does not count as others.
 func Check(info fs.FileInfo) error {
 	if err := owner(info); err != nil {
 		return err
@@ -63,13 +63,14 @@ func writers(info fs.FileInfo) error {
 	return nil
 }
 
-// mostLinks is how many links of a path are followed, as the kernel does.
+// mostLinks is how many links of a path are followed, as in the kernel.
 const mostLinks = 40
 
-// CheckPlace returns an error where somebody else can put another file or folder
-// in the place of the one that a path leads to, or of anything on the way: in a
-// folder that others can write nothing is safe, but what is ours or root's where
-// the folder is sticky. What is not there yet is nobody's: ask again when it is.
+// CheckPlace returns an error if somebody else can put another file or folder in
+// place of the one that a path leads to, or of anything on the way: in a folder
+// that others can write nothing is safe, except what belongs to us or root in a
+// sticky folder. What does not exist yet belongs to nobody: check again when it
+// exists.
 func CheckPlace(path string) error {
 	at, rest := "/", parts(path)
 	for links := 0; len(rest) > 0; {
@@ -113,13 +114,13 @@ func CheckPlace(path string) error {
 	return nil
 }
 
-// keeps reports why a folder does not keep what is in it in its place.
+// keeps says why a folder does not protect its entries from being replaced.
 func keeps(dir fs.FileInfo) error {
 	if err := owner(dir); err != nil {
 		return err
 	}
 	if dir.Mode()&fs.ModeSticky != 0 {
-		return nil // only its owner, who is asked for, can move it
+		return nil // only its owner can move it, and that one is checked
 	}
 	return writers(dir)
 }
@@ -135,8 +136,8 @@ func name(uid int) string {
 	return fmt.Sprintf("user %d", uid)
 }
 
-// alone reports whether a group is this user's own: it has their name and
-// nobody else in it.
+// alone reports whether a group is this user's own: it has their name and no other
+// members.
 func alone(gid int) bool {
 	private.once.Do(func() { private.gid = privateGroup() })
 	return gid == private.gid
@@ -164,7 +165,7 @@ func privateGroup() int {
 	return privateIn(u.Username, u.Gid, string(groups), string(users))
 }
 
-// privateIn looks at lines of group(5) and passwd(5).
+// privateIn reads lines of group(5) and passwd(5).
 func privateIn(name, gid, groups, users string) int {
 	found := false
 	for line := range strings.Lines(groups) {
@@ -190,9 +191,8 @@ func privateIn(name, gid, groups, users string) int {
 	return n
 }
 
-// unmapped reports whether a user is one of those that a user namespace does not
-// know: all of them look the same there, root among them
-// (user_namespaces(7)).
+// unmapped reports whether a user is one that a user namespace does not know: all
+// of them, including root, look the same there (user_namespaces(7)).
 func unmapped(uid int) bool {
 	namespace.once.Do(func() {
 		namespace.uid = -1

@@ -33,36 +33,36 @@ import (
 	"heartbeat/ptyrun/peer"
 )
 
-// Terminal is what guests join, as *ptyrun.Child has it. Write may block for
-// seconds, Resize not.
+// Terminal is what guests join; *ptyrun.Child is one. Write may block for seconds,
+// Resize must not.
 type Terminal interface {
 	io.Writer
 	Resize(rows, cols int) error
 }
 
-// Config says what guests join.
+// Config describes what guests join.
 type Config struct {
 	Agent   string
 	Session string
-	Size    Size         // the terminal's size while nobody is there
+	Size    Size         // the terminal's size while no guest is there
 	Log     *slog.Logger // nil: none
 }
 
 const (
-	// maxGuests bounds how many may be there at once.
+	// maxGuests limits how many guests there are at once.
 	maxGuests = 32
-	// maxConns bounds connections, also of those who have not said who they are.
+	// maxConns limits connections, including those that have not said who they are.
 	maxConns = 2 * maxGuests
 	// maxHistory is how much of the last output a guest gets first.
 	maxHistory = 64 << 10
-	// nudgeTime is how long the window is narrower (after 0.3 s the
-	// client has painted all of it anew).
+	// nudgeTime is how long the window stays narrower (the client has painted
+	// everything anew after 0.3 s).
 	nudgeTime = 300 * time.Millisecond
-	// farewell is how long guests may take for the last output.
+	// farewell is how long guests may take to read the last output.
 	farewell = 500 * time.Millisecond
 )
 
-// Desk is where guests join a terminal. It is an io.Writer of the terminal's
+// Desk is where guests join a terminal. It is an io.Writer for the terminal's
 // output that never blocks and never fails.
 type Desk struct {
 	cfg      Config
@@ -71,12 +71,12 @@ type Desk struct {
 	serving  sync.WaitGroup
 	typing   sync.Mutex // one guest's keys at a time
 	changed  chan struct{}
-	doors    chan struct{} // one taken for each connection
+	doors    chan struct{} // one is taken for each connection
 
 	mu      sync.Mutex
 	guests  []*watcher
-	sizes   []*watcher // of those whose size counts, the latest last
-	size    Size       // that the window has, a nudge aside
+	sizes   []*watcher // guests whose size counts, the latest last
+	size    Size       // of the window, apart from a nudge
 	nudge   *time.Timer
 	history []byte
 	modes   modes
@@ -84,11 +84,11 @@ type Desk struct {
 	closed  bool
 }
 
-// Listen opens a desk at a path in a directory that only this user can enter.
-// A socket that is already there is replaced: the caller must know that nobody
-// listens on it. Who joins waits until Serve is called. Close removes it.
+// Listen opens a desk at a path in a directory that only this user can enter. It
+// replaces a socket that already exists: the caller must know that nobody listens
+// on it. Guests wait until Serve is called. Close removes the socket.
 func Listen(path string, cfg Config) (*Desk, error) {
-	// A link that lies there is removed, not followed.
+	// A link there is removed, not followed.
 	if info, err := os.Lstat(path); err == nil && (info.Mode().Type() == fs.ModeSocket || info.Mode().Type() == fs.ModeSymlink) {
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("cannot replace the socket of a former session: %w", err)
@@ -128,8 +128,8 @@ func (d *Desk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// People says how many guests are there who may type, and when one of them
-// last pressed a key (zero: never).
+// People returns how many guests that may type are there, and when one of them last
+// pressed a key (zero: never).
 func (d *Desk) People() (n int, typed time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,18 +141,18 @@ func (d *Desk) People() (n int, typed time.Time) {
 	return n, d.typed
 }
 
-// Changed tells when what People says may have changed. It is one channel for
+// Changed signals that the result of People may have changed. It is one channel for
 // one reader.
 func (d *Desk) Changed() <-chan struct{} { return d.changed }
 
 func (d *Desk) change() {
 	select {
 	case d.changed <- struct{}{}:
-	default: // it has not looked since the last one
+	default: // the last one has not been read yet
 	}
 }
 
-// Close tells the guests why the session has ended and lets them go, within
+// Close tells the guests why the session has ended and disconnects them, within
 // half a second.
 func (d *Desk) Close(why string) error {
 	d.mu.Lock()
@@ -192,12 +192,12 @@ func (d *Desk) hangUp() {
 
 func (d *Desk) accept() {
 	for {
-		conn, err := peer.Listener{Listener: d.listener, Refused: func(err error) { d.cfg.Log.Warn("somebody was hung up on who came to the session", "err", err) }}.Accept()
+		conn, err := peer.Listener{Listener: d.listener, Refused: func(err error) { d.cfg.Log.Warn("refused a connection to the session", "err", err) }}.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
-			// Out of descriptors, say: the session goes on without guests
+			// For example out of descriptors: the session goes on without guests
 			// until there are some again.
 			d.cfg.Log.Warn("cannot let somebody join", "err", err)
 			time.Sleep(time.Second)
@@ -239,10 +239,10 @@ func (d *Desk) receive(conn net.Conn) {
 		d.heed(w, k, data)
 	}
 	d.dismiss(w)
-	_ = conn.Close() // ends a write to who does not read
+	_ = conn.Close() // ends a write to a guest that does not read
 }
 
-// admit greets a guest and puts it among those who get output.
+// admit greets a guest and adds it to those who get output.
 func (d *Desk) admit(w *watcher) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -281,7 +281,7 @@ func (d *Desk) dismiss(w *watcher) {
 	}
 }
 
-// heed does what a guest asks for. What is not understood is passed over.
+// heed does what a guest asks for. It ignores what it does not understand.
 func (d *Desk) heed(w *watcher, k kind, data []byte) {
 	switch {
 	case w.guest.ReadOnly:
@@ -290,7 +290,7 @@ func (d *Desk) heed(w *watcher, k kind, data []byte) {
 		d.typing.Lock()
 		defer d.typing.Unlock()
 		if _, err := d.term.Write(data); err != nil {
-			// It does not read: keys are lost, as on any terminal.
+			// The child does not read: keys are lost, as on any terminal.
 			d.cfg.Log.Debug("keys are lost", "err", err)
 		}
 	case k == frameSize:

@@ -8,21 +8,21 @@ import (
 	"io"
 )
 
-// kind says what a frame is. On the wire a frame is its kind, the length of
-// what follows as four bytes (big-endian), and that.
+// kind says what a frame is. On the wire a frame is its kind, the length of its
+// data as four bytes (big-endian), and the data.
 type kind byte
 
 const (
-	frameHello   kind = 'h' // from the guest: a Guest as JSON, first of all
-	frameWelcome kind = 'w' // to the guest: a Session as JSON, first of all
+	frameHello   kind = 'h' // from the guest: a Guest as JSON, the first frame
+	frameWelcome kind = 'w' // to the guest: a Session as JSON, the first frame
 	frameHistory kind = 'y' // to the guest: the last output before it joined
 	frameOutput  kind = 'o' // to the guest
 	frameInput   kind = 'i' // from the guest
-	frameSize    kind = 's' // either way: a Size as JSON
-	frameEnded   kind = 'e' // to the guest: why nothing more comes, last of all
+	frameSize    kind = 's' // in both directions: a Size as JSON
+	frameEnded   kind = 'e' // to the guest: why nothing more comes, the last frame
 )
 
-// maxFrame bounds what one frame carries.
+// maxFrame limits the data of one frame.
 const maxFrame = 64 << 10
 
 // Size is a terminal's size.
@@ -31,28 +31,28 @@ type Size struct {
 	Cols int `json:"cols"`
 }
 
-// maxSide bounds a size: the kernel's own limit is 65,535, an emulator's
-// memory is not.
+// maxSide limits a size: the kernel's own limit is 65,535, but an emulator's memory
+// is smaller.
 const maxSide = 1000
 
 func (s Size) valid() bool { return s.Rows > 0 && s.Cols > 0 && s.Rows <= maxSide && s.Cols <= maxSide }
 
-// Guest is somebody who joins.
+// Guest is a person who joins.
 type Guest struct {
-	// ReadOnly is for who only looks: neither keys nor sizes are taken.
+	// ReadOnly is for a guest who only looks: keys and sizes from it are ignored.
 	ReadOnly bool `json:"read_only,omitempty"`
-	// Size is that of the guest's own terminal; the session's follows it. Zero
-	// leaves the session's as it is.
+	// Size is the size of the guest's own terminal; the session's follows it. Zero
+	// leaves the session's size as it is.
 	Size Size `json:"size,omitzero"`
 }
 
-// Session is what a guest is told of the terminal that it joins.
+// Session is what a guest is told about the terminal that it joins.
 type Session struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session"`
 	Size    Size   `json:"size"`
-	// Modes are the escape sequences that put a terminal into the state that
-	// the session's is in.
+	// Modes are the escape sequences that put a terminal into the same state as the
+	// session's.
 	Modes []byte `json:"modes,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func appendFrame(dst []byte, k kind, data []byte) []byte {
 	}
 }
 
-// appendJSON appends a frame with a value that JSON can hold.
+// appendJSON appends a frame with a value as JSON.
 func appendJSON(dst []byte, k kind, v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -78,8 +78,7 @@ func appendJSON(dst []byte, k kind, v any) []byte {
 	return appendFrame(dst, k, data)
 }
 
-// readFrame reads one frame. The data is valid for as long as the caller
-// keeps it.
+// readFrame reads one frame. The data is valid for as long as the caller keeps it.
 func readFrame(r *bufio.Reader) (kind, []byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

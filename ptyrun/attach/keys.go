@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// reports are what a terminal sends without a key being pressed: answers to
-// queries, notices of focus and of the colour scheme, the mouse.
+// reports are what a terminal sends although no key was pressed: answers to
+// queries, reports of focus and of the colour scheme, the mouse.
 var reports = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`\x1b\[\?[0-9;]*(?:[cnu]|\$y)`,          // device attributes, status, keyboard protocol, modes
 	`\x1b\[>[0-9;]*c`,                       // secondary device attributes
@@ -23,18 +23,18 @@ var reports = regexp.MustCompile(`^(?:` + strings.Join([]string{
 // onlyReports reports whether input holds nothing that a person typed.
 func onlyReports(input []byte) bool { return reports.Match(input) }
 
-// Keys is a sequence of keys; the zero value is none.
+// Keys is a sequence of keys; the zero value is an empty one.
 type Keys struct{ keys []detachKey }
 
 // detachKey is one key as terminals send it.
 type detachKey struct {
 	plain byte
-	// more are what it is in the keyboard protocols that programs switch on.
+	// more are the same key in the keyboard protocols that programs switch on.
 	more [][]byte
 }
 
-// ParseKeys reads a sequence of keys, separated by commas: each a character,
-// or ctrl- and a letter or one of @ [ \ ] ^ _, as docker's --detach-keys.
+// ParseKeys reads a sequence of keys, separated by commas: each is a character, or
+// ctrl- and a letter or one of @ [ \ ] ^ _, as in docker's --detach-keys.
 func ParseKeys(text string) (Keys, error) {
 	var seq Keys
 	for word := range strings.SplitSeq(text, ",") {
@@ -62,8 +62,8 @@ func parseKey(word string) (detachKey, error) {
 	return detachKey{}, fmt.Errorf("%q is not a key, like ctrl-\\, ctrl-p or q", word)
 }
 
-// head returns the length of the key at the beginning of input, or 0. A key
-// is sent in one piece.
+// head returns the length of the key at the beginning of input, or 0. A key arrives
+// in one piece.
 func (k detachKey) head(input []byte) int {
 	if input[0] == k.plain {
 		return 1
@@ -76,15 +76,15 @@ func (k detachKey) head(input []byte) int {
 	return 0
 }
 
-// leaver looks for the keys that a guest leaves with. What may be their
-// beginning is held back until it is decided.
+// leaver looks for the keys with which a guest leaves. It holds back what may be
+// their beginning until that is decided.
 type leaver struct {
 	seq  Keys
 	held []byte
 	at   int // keys of seq that are held
 }
 
-// pass returns what is to be typed of input, and whether the guest leaves.
+// pass returns which part of input is to be typed, and whether the guest leaves.
 func (l *leaver) pass(input []byte) (typed []byte, leave bool) {
 	if len(l.seq.keys) == 0 {
 		return input, false
@@ -97,7 +97,7 @@ func (l *leaver) pass(input []byte) (typed []byte, leave bool) {
 			if l.at++; l.at == len(l.seq.keys) {
 				return typed, true
 			}
-		case l.at > 0: // it was not the sequence: look again at the same key
+		case l.at > 0: // it was not the sequence: check the same key again
 			typed = append(typed, l.held...)
 			l.held, l.at = nil, 0
 		default:

@@ -9,13 +9,13 @@ import (
 	"heartbeat/ptyrun/screen"
 )
 
-// modes knows the private modes (DEC) that output has set in a terminal, so
-// that a terminal which joins late can be brought into the same state, and one
-// that leaves out of it. It knows those that a guest is shown.
+// modes tracks the private modes (DEC) that output has set in a terminal, so that a
+// terminal that joins late can be put into the same state, and out of it when it
+// leaves. It tracks those that guests are shown.
 type modes struct {
 	state  modeState
 	params []byte
-	set    map[int]bool // what was said last of a mode
+	set    map[int]bool // the last state of each mode
 }
 
 type modeState int
@@ -26,7 +26,7 @@ const (
 	inSequence
 )
 
-// defaultOn are modes that a terminal starts with: line wrap, the cursor.
+// defaultOn are modes that are on in a fresh terminal: line wrap, the cursor.
 var defaultOn = []int{7, 25}
 
 const maxParams = 64
@@ -69,7 +69,7 @@ func (m *modes) end(final byte) {
 	}
 }
 
-// enter is what brings a fresh terminal into the noted state.
+// enter returns what puts a fresh terminal into the tracked state.
 func (m *modes) enter() []byte {
 	var out []byte
 	for _, n := range slices.Sorted(maps.Keys(m.set)) {
@@ -80,8 +80,8 @@ func (m *modes) enter() []byte {
 	return out
 }
 
-// leave is what brings a terminal in the noted state back to a fresh one: its
-// modes, colours and scroll region.
+// leave returns what puts a terminal in the tracked state back into a fresh one:
+// its modes, colours and scroll region.
 func (m *modes) leave() []byte {
 	var out []byte
 	for _, n := range slices.Backward(slices.Sorted(maps.Keys(m.set))) {

@@ -19,8 +19,8 @@ type Picture struct {
 }
 
 const (
-	// settled is how long no output must have come before a picture is taken,
-	// and unsettled how long it may come.
+	// settled is how long no output must have arrived before a picture is taken,
+	// and unsettled how long output may keep arriving.
 	settled   = 150 * time.Millisecond
 	unsettled = 1200 * time.Millisecond
 	// pace is how often a changing picture is shown.
@@ -41,9 +41,9 @@ func (v *Viewer) Look(ctx context.Context) (Picture, error) {
 	return taken, err
 }
 
-// Watch shows a picture when the window has been painted, and then whenever it
-// has changed, some four times a second. It ends with show's error, with
-// ctx's, or with io.EOF when the session has ended.
+// Watch shows a picture once the window has been painted, and then whenever it has
+// changed, about four times a second. It ends with show's error, with ctx's, or
+// with io.EOF when the session has ended.
 func (v *Viewer) Watch(ctx context.Context, show func(Picture) error) error {
 	s := screen.New(v.Session.Size.Rows, v.Session.Size.Cols)
 	defer s.Close()
@@ -68,7 +68,8 @@ func (v *Viewer) Watch(ctx context.Context, show func(Picture) error) error {
 				p.Size = e.Size
 				_ = s.Resize(e.Size.Rows, e.Size.Cols) // a defect of the emulator: the picture stays
 			}
-			// Garbage that takes long is passed over, a defect of the emulator too.
+			// Garbage that takes too long is skipped, as is a defect of the
+			// emulator.
 			_ = s.Show(append(e.Past, e.Output...), unsettled)
 		case now := <-tick.C:
 			painted := now.Sub(began) > nudgeTime+settled && now.Sub(last) > settled || now.Sub(began) > unsettled

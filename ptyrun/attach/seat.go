@@ -16,13 +16,13 @@ import (
 // Seat is the terminal of a person who joins a session.
 type Seat struct {
 	In, Out *os.File
-	// Leave are the keys that leave the session.
+	// Leave are the keys with which the person leaves the session.
 	Leave Keys
-	// ReadOnly passes no key on; ctrl-c leaves, too. In need not be a terminal.
+	// ReadOnly passes no keys on, and ctrl-c leaves too. In need not be a terminal.
 	ReadOnly bool
 }
 
-// Guest is the guest that a person at this seat is.
+// Guest returns the guest that a person at this seat is.
 func (s Seat) Guest() Guest {
 	rows, cols := ptyrun.WindowSize(s.Out)
 	return Guest{ReadOnly: s.ReadOnly, Size: Size{Rows: rows, Cols: cols}}
@@ -30,15 +30,14 @@ func (s Seat) Guest() Guest {
 
 // Visit is how a person's visit ended.
 type Visit struct {
-	// Left is true when the person left or ctx ended; the session goes on.
+	// Left is true if the person left or ctx ended; the session goes on.
 	Left bool
-	// Ended is why the session ended otherwise, or "" when the connection was
-	// lost.
+	// Ended is why the session ended otherwise, or "" if the connection was lost.
 	Ended foreign.Text
 }
 
-// Sit connects a person's terminal with the session until the person leaves or
-// the session ends, and puts the terminal back as it was.
+// Sit connects a person's terminal with the session until the person leaves or the
+// session ends, and restores the terminal.
 func (v *Viewer) Sit(ctx context.Context, s Seat) (Visit, error) {
 	var left sync.Once
 	visit := Visit{}
@@ -73,10 +72,10 @@ func (v *Viewer) Sit(ctx context.Context, s Seat) (Visit, error) {
 	return visit, err
 }
 
-// ctrlC is what leaves a session that one only looks at.
+// ctrlC leaves a session that is only looked at.
 const ctrlC = 0x03
 
-// keys returns what is done with typed keys.
+// keys returns what to do with typed keys.
 func (s Seat) keys(v *Viewer, leave func()) func([]byte) {
 	leaver := leaver{seq: s.Leave}
 	return func(p []byte) {
@@ -92,9 +91,9 @@ func (s Seat) keys(v *Viewer, leave func()) func([]byte) {
 	}
 }
 
-// show shows the session until it ends or the connection does. Of its output
-// the terminal gets what a screen.Filter passes on, and is left in the modes
-// that it had.
+// show shows the session until it ends or the connection does. The terminal gets
+// only the output that a screen.Filter passes on, and gets back the modes that it
+// had.
 func (v *Viewer) show(out io.Writer) (ended string, err error) {
 	var (
 		m     modes
@@ -118,7 +117,7 @@ func (v *Viewer) show(out io.Writer) (ended string, err error) {
 		case e.Ended != "":
 			return e.Ended, nil
 		case e.Past != nil:
-			shown.AppendTo(nil, e.Past) // it may end within a sequence
+			shown.AppendTo(nil, e.Past) // it may end in the middle of a sequence
 			err = say(&screen.Filter{}, snapshot(v.Session.Size, e.Past))
 		case e.Output != nil:
 			err = say(&shown, e.Output)
@@ -129,8 +128,8 @@ func (v *Viewer) show(out io.Writer) (ended string, err error) {
 	}
 }
 
-// snapshot is what the last output shows, without its colours. What a nudge
-// brings about comes over it.
+// snapshot returns what the last output shows, without its colours. The output that
+// a nudge causes is painted over it.
 func snapshot(s Size, past []byte) []byte {
 	lines := screen.Text(s.Rows, s.Cols, past)
 	return []byte("\x1b[2J\x1b[H" + strings.Join(lines, "\r\n"))

@@ -16,10 +16,10 @@ import (
 	"heartbeat/ptyrun/peer"
 )
 
-// ErrNobody means that no session listens at the socket.
+// ErrNobody means that no session listens on the socket.
 var ErrNobody = errors.New("no session is running")
 
-// Event is one thing that a viewer is told; one of the fields is set.
+// Event is one thing that a viewer is told; exactly one of the fields is set.
 type Event struct {
 	Past   []byte // output from before the viewer joined
 	Output []byte
@@ -27,10 +27,10 @@ type Event struct {
 	Ended  string // why nothing more comes
 }
 
-// Viewer is a guest's end of the connection. Its methods may be called from
-// several goroutines, Next from one.
+// Viewer is a guest's end of the connection. Several goroutines may call its
+// methods, but only one Next.
 type Viewer struct {
-	// Session is what the desk said of the session.
+	// Session is what the desk said about the session.
 	Session Session
 
 	conn net.Conn
@@ -39,8 +39,8 @@ type Viewer struct {
 	mu   sync.Mutex // one frame at a time
 }
 
-// Join joins the session that listens at a path. The error is ErrNobody when
-// none does. When ctx ends, so does the connection.
+// Join joins the session that listens at a path. The error is ErrNobody if none
+// does. The connection ends with ctx.
 func Join(ctx context.Context, path string, g Guest) (*Viewer, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", path)
@@ -84,8 +84,8 @@ func (v *Viewer) enter(g Guest) error {
 	return v.conn.SetDeadline(time.Time{})
 }
 
-// Next waits for what happens next. After Ended, and when the connection is
-// lost, comes io.EOF or another error.
+// Next waits for the next event. After Ended, and when the connection is lost, it
+// returns io.EOF or another error.
 func (v *Viewer) Next() (Event, error) {
 	for {
 		k, data, err := readFrame(v.in)
@@ -114,7 +114,7 @@ func (v *Viewer) Next() (Event, error) {
 // Type types into the session.
 func (v *Viewer) Type(keys []byte) error { return v.send(appendFrame(nil, frameInput, keys)) }
 
-// Resize says what size the guest's terminal has now.
+// Resize tells the session the present size of the guest's terminal.
 func (v *Viewer) Resize(s Size) error { return v.send(appendJSON(nil, frameSize, s)) }
 
 func (v *Viewer) send(frame []byte) error {

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// maxWaiting is how much output waits for a slow guest; then it is dropped
-	// and the terminal is painted anew.
+	// maxWaiting is how much output may wait for a slow guest; beyond it, output is
+	// dropped and the terminal is painted anew.
 	maxWaiting = 1 << 20
 	// stuckAfter is how long one write to a guest may take.
 	stuckAfter = 15 * time.Second
 	// helloWait is how long a guest may take to say who it is.
 	helloWait = 5 * time.Second
-	// pieceSize is how much is written to a guest at once, so that one with a
-	// slow line is seen to move.
+	// pieceSize is how much is written to a guest at once, so that a guest with a
+	// slow line is seen to make progress.
 	pieceSize = 32 << 10
 )
 
-// watcher is one guest who has joined.
+// watcher is a guest who has joined.
 type watcher struct {
 	conn  net.Conn
 	guest Guest
@@ -30,7 +30,7 @@ type watcher struct {
 	mu      sync.Mutex
 	waiting []byte // frames
 	lost    bool   // output was dropped since the last write
-	last    bool   // nothing comes after what waits
+	last    bool   // nothing follows the waiting frames
 	wake    chan struct{}
 }
 
@@ -50,7 +50,7 @@ func (w *watcher) give(frames []byte) {
 	w.notify()
 }
 
-// giveLast queues frames after which the connection is closed.
+// giveLast queues frames, and closes the connection after them.
 func (w *watcher) giveLast(frames []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,8 +73,8 @@ func (w *watcher) take() (frames []byte, lost, last bool) {
 	return frames, lost, last
 }
 
-// serve writes to the guest until its connection breaks or all is said.
-// repaint is called when the guest has missed output.
+// serve writes to the guest until its connection breaks or everything is sent. It
+// calls repaint when the guest has missed output.
 func (w *watcher) serve(repaint func()) {
 	defer w.conn.Close()
 	for range w.wake {
@@ -93,7 +93,8 @@ func (w *watcher) serve(repaint func()) {
 			return
 		}
 		if lost {
-			// What it got may end within a sequence: CAN breaks that off.
+			// What the guest got may end in the middle of a sequence: CAN cancels
+			// it.
 			w.give(appendFrame(nil, frameOutput, []byte("\x18\x1b[0m")))
 			repaint()
 		}

@@ -45,8 +45,8 @@ func (d *Desk) repaint() {
 	}
 }
 
-// repaintLocked nudges the window. A nudge that is under way begins anew, so
-// that who has just come sees all of what it brings about.
+// repaintLocked nudges the window. A nudge in progress starts over, so that a guest
+// who has just joined sees all of its effect.
 func (d *Desk) repaintLocked() {
 	d.resizeLocked()
 	if d.nudge != nil {
