@@ -261,8 +261,8 @@ agents:
 		got = append(got, strings.ReplaceAll(w.String(), dir, "DIR"))
 	}
 	want := []string{
-		`DIR/heartbeat.yaml:4:41: defaults.permissions.allow[1]: "Write(out/**)" never matches: paths are looked at by Edit rules alone (write Edit(out/**))`,
-		`DIR/sub/b.yaml:2:61: agents.b.permissions.deny[1]: "Write(/etc/**)" never matches: paths are looked at by Edit rules alone (write Edit(/etc/**))`,
+		`DIR/heartbeat.yaml:4:41: defaults.permissions.allow[1]: "Write(out/**)" never matches: only Edit rules apply to paths (write Edit(out/**))`,
+		`DIR/sub/b.yaml:2:61: agents.b.permissions.deny[1]: "Write(/etc/**)" never matches: only Edit rules apply to paths (write Edit(/etc/**))`,
 		`DIR/sub/b.yaml:2:126: agents.b.trigger.missed: with overlap: skip, the second missed fire finds the first one still queued and is dropped (add overlap: queue)`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -104,7 +104,7 @@ func TestAgentFields(t *testing.T) {
 		{`permissions: {allow: [Read, ""]}`, `agents.a.permissions.allow[1]: is blank`},
 		{`permissions: {allow: [read]}`, `agents.a.permissions.allow[0]: Claude Code refuses "read": names of tools begin with a capital letter (did you mean Read?)`},
 		{`permissions: {deny: [Read, "Bash("]}`, `5:32: agents.a.permissions.deny[1]: Claude Code refuses "Bash(": it is neither TOOL nor TOOL(WHAT)`},
-		{`permissions: {allow: ["*"]}`, `a * may stand for the tools of one server alone`},
+		{`permissions: {allow: ["*"]}`, `a * can stand only for the tools of one server`},
 		{`permissions: [Read]`, `must be a mapping, not a list`},
 		{`inbox: "a\nb"`, `agents.a.inbox: holds control characters (remove them)`},
 		{`inbox: "a\e[31m"`, `agents.a.inbox: holds control characters (remove them)`},

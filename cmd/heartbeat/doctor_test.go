@@ -225,7 +225,7 @@ func TestPermissionRulesAreJudgedWhereTheyStand(t *testing.T) {
 	o := w.run("validate")
 	for _, want := range []string{
 		"warning: heartbeat.yaml:7:15: agents.triage.permissions.allow[0]: \"Reed\" never matches: Claude Code has no tool \"Reed\" (did you mean Read?)\n",
-		"warning: heartbeat.yaml:7:21: agents.triage.permissions.allow[1]: \"Write(src/**)\" never matches: paths are looked at by Edit rules alone (write Edit(src/**))\n",
+		"warning: heartbeat.yaml:7:21: agents.triage.permissions.allow[1]: \"Write(src/**)\" never matches: only Edit rules apply to paths (write Edit(src/**))\n",
 	} {
 		if o.status != 0 || !strings.Contains(o.stderr, want) {
 			t.Errorf("%+v", o)

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// block is what a Stop hook says to go on with a text, in the form of JSON.
+// block is what a Stop hook prints to continue with a text, as JSON.
 func block(text string) ([]byte, error) {
 	return Encode(struct {
 		Decision string `json:"decision"`
@@ -14,7 +14,7 @@ func block(text string) ([]byte, error) {
 }
 
 // deny is the answer to a PermissionRequest: the model reads the message as the
-// tool's result, and the turn goes on (measured in 2.1.329).
+// tool's result, and the turn continues (measured in 2.1.329).
 func deny(message string) ([]byte, error) {
 	type verdict struct {
 		Behavior string `json:"behavior"`
@@ -29,7 +29,7 @@ func deny(message string) ([]byte, error) {
 	}{output{PermissionRequest, verdict{"deny", message}}})
 }
 
-// Encode is JSON on one line, without the escapes of HTML: "<" stays "<".
+// Encode returns JSON on one line, without the escapes for HTML: "<" stays "<".
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxArgument is the largest text that goes into argv; the kernel's own limit
-// for one argument is 131,072 bytes (execve(2), MAX_ARG_STRLEN).
+// maxArgument is the largest text that is put into argv; the kernel's own limit for
+// one argument is 131,072 bytes (execve(2), MAX_ARG_STRLEN).
 const maxArgument = 100_000
 
-// carriedByArgument is Client.Carries of Claude Code. 2.1.329 was shown each code point
-// there is, alone and behind what may keep it: it strips control and most
-// invisible characters, keeps joiners and variation selectors only where they
-// mean something, makes a newline of a line separator, and acts on a few words
-// of its own. What is not known to be carried does not fit; a Stop hook carries
-// everything.
+// carriedByArgument is Client.Carries of Claude Code. 2.1.329 was given each
+// existing code point, alone and after characters that may preserve it: it strips
+// control characters and most invisible ones, keeps joiners and variation selectors
+// only where they have a meaning, turns a line separator into a newline, and acts
+// on a few words of its own. Whatever is not known to be carried does not fit; a
+// Stop hook carries everything.
 func carriedByArgument(text string) bool {
 	if len(text) > maxArgument || !utf8.ValidString(text) || minded(text) {
 		return false
@@ -30,8 +30,8 @@ func carriedByArgument(text string) bool {
 	return true
 }
 
-// minded reports whether a text has a word that the client acts on: ultracode
-// gets a newline, tags of its own a backslash.
+// minded reports whether a text has a word that the client acts on: it adds a
+// newline to ultracode, a backslash to its own tags.
 func minded(text string) bool {
 	lower := strings.ToLower(text)
 	return strings.Contains(lower, "ultracode") || strings.Contains(lower, "pasted_content")
@@ -43,7 +43,8 @@ const (
 	keycap                     = '\u20e3'
 )
 
-// carried judges a character by itself or, where that decides, by those around.
+// carried judges a character by itself or, if that is not enough, by its
+// neighbours.
 func carried(before []rune, r rune, after []rune) bool {
 	next := rune(-1)
 	if len(after) > 0 {
@@ -63,7 +64,7 @@ func carried(before []rune, r rune, after []rune) bool {
 		!unicode.In(r, invisible...)
 }
 
-// invisible are what the client strips of letters and marks.
+// invisible are the letters and marks that the client strips.
 var invisible = []*unicode.RangeTable{
 	unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector,
 	{R16: []unicode.Range16{{0x180b, 0x180f, 1}}, R32: []unicode.Range32{{0x1107f, 0x1107f, 1}, {0x16fe4, 0x16fe4, 1}}},
@@ -85,8 +86,8 @@ func joins(before []rune) bool {
 	return false
 }
 
-// shows reports whether an emoji stands at the end, with or without a skin tone
-// or a selector.
+// shows reports whether the text ends with an emoji, with or without a skin tone or
+// a selector.
 func shows(before []rune) bool {
 	n := len(before)
 	if n > 1 && (tone(before[n-1]) || before[n-1] == textSelector || before[n-1] == emojSelector) {
@@ -95,8 +96,8 @@ func shows(before []rune) bool {
 	return n > 0 && pictographic(before[n-1])
 }
 
-// selectable reports whether a variation selector may follow: an emoji, or what
-// a keycap follows.
+// selectable reports whether a variation selector may follow: after an emoji, or
+// after what a keycap follows.
 func selectable(before []rune, next rune) bool {
 	if len(before) == 0 {
 		return false
@@ -107,8 +108,8 @@ func selectable(before []rune, next rune) bool {
 
 func tone(r rune) bool { return r >= 0x1f3fb && r <= 0x1f3ff }
 
-// pictographic reports whether a character is an emoji by itself. What the
-// client takes for one beside these is not assigned.
+// pictographic reports whether a character is an emoji by itself. The other code
+// points that the client takes for emoji are not assigned.
 func pictographic(r rune) bool {
 	return strings.ContainsRune(pictographs, r) || unicode.Is(morePictographs, r) && !tone(r)
 }

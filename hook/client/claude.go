@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// confirm stands below each question at its start but the first screens' (2.1.329).
+// confirm is below each question at the client's start, except the first screens
+// (2.1.329).
 const (
 	confirm  = "Enter to confirm"
 	runThere = "run claude in the agent's directory once and answer"
@@ -84,20 +85,20 @@ var Claude = Client{
 		HooksOff: []string{"CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE"},
 		Trusts:   "CLAUDE_CODE_SANDBOXED",
 		Session: []string{
-			// It ends a turn after 8 hand-overs in a row otherwise.
+			// Otherwise it ends a turn after 8 hand-overs in a row.
 			"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0",
-			// An entry's @path is text, not a file to read into the request.
+			// An entry's @path is text, not a file to include in the request.
 			"CLAUDE_CODE_DISABLE_FILE_MENTIONS=1",
 		},
 		Defaults: []string{
-			// A stream that hangs: it waits 300 s for its next byte and 361 s for an
-			// answer's first ones, and calls no hook meanwhile.
+			// A stream that hangs: the client waits 300 s for its next byte and 361
+			// s for the first bytes of an answer, and calls no hook meanwhile.
 			"CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS=300000",
 			"API_TIMEOUT_MS=600000",
 		},
 		Quiet: []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
-		// It sets them for its tools and hooks, or asks for them when it wants to know
-		// whether it is nested.
+		// It sets them for its tools and hooks, or reads them to find out whether
+		// it is nested.
 		Marks: []string{
 			"CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT",
 			"CLAUDE_CODE_EXECPATH", "CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_PROJECT_DIR",

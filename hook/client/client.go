@@ -1,11 +1,10 @@
-// Package client is what is known of the program whose sessions heartbeat feeds,
-// as plain data and pure functions over bytes: it opens no file, keeps no state
-// and decides nothing. A new release of the client is an edit here, and nowhere
-// else; README.md has what was measured, with which version, and the scenario that
-// recorded it.
+// Package client describes the program whose sessions heartbeat feeds, as plain
+// data and pure functions over bytes: it opens no file, keeps no state and decides
+// nothing. A new release of the client is an edit here, and nowhere else; README.md
+// has what was measured, with which version, and the scenario that recorded it.
 //
-// It imports the standard library only, and nothing of it runs before main: hooks
-// start at every tool call.
+// It imports the standard library only, and none of its code runs before main:
+// hooks start at every tool call.
 package client
 
 import (
@@ -16,11 +15,11 @@ import (
 	"time"
 )
 
-// Client is what is known of one program. What one of them does not have is the
-// zero value: no variable, no flag, no function.
+// Client describes one program. What a program does not have is the zero value: no
+// variable, no flag, no function.
 type Client struct {
 	Name string
-	// Program is what its program is called.
+	// Program is the name of its executable.
 	Program    string
 	Versions   Versions
 	Hooks      Hooks
@@ -34,52 +33,54 @@ type Client struct {
 	StatusLine func(data []byte, now time.Time) (StatusLine, error)
 	// Modes are its permission modes.
 	Modes []string
-	// Carries reports whether a text reaches the model as it is when it is given
+	// Carries reports whether a text reaches the model unchanged when it is passed
 	// as the prompt argument.
 	Carries func(text string) bool
-	// Untold is what it never tells, or not for certain: what has to be told from
-	// elsewhere, or guarded against.
+	// Untold is what it never tells, or not reliably: we have to learn it from
+	// elsewhere, or guard against it.
 	Untold []string
 }
 
-// Versions are those that are relied on.
+// Versions are those that we rely on.
 type Versions struct {
-	// Measured is the one with which all of this was measured, Oldest the first
-	// that knows all hook events of ours.
+	// Measured is the version with which all of this was measured, Oldest the first
+	// that knows all of our hook events.
 	Measured, Oldest string
-	// Of reads what it prints when it is asked for its version; "": it is none.
+	// Of reads what it prints when asked for its version; "": that is no version.
 	Of func(printed string) string
 }
 
-// Hooks are its hooks: when it calls them, what it tells them, and what it makes
-// of their answers.
+// Hooks are its hooks: when it calls them, what it tells them, and what it does
+// with their answers.
 type Hooks struct {
-	// Known are all events. Over another name in a settings file it opens a dialog.
+	// Known are all events. For any other name in a settings file it opens a
+	// dialog.
 	Known []string
 	// Installed are the events of our hooks, in the order in which they are
 	// written. None has a matcher: each is called for all tools and causes.
 	Installed []string
 	// Types are the kinds of hooks that it knows.
 	Types []string
-	// Timeout is that of a hook whose settings give none.
+	// Timeout is the time-out of a hook whose settings give none.
 	Timeout time.Duration
 	// Fields are the keys of its payloads.
 	Fields []Field
-	// Block is what a Stop hook prints to go on with a text, ending with 0.
+	// Block returns what a Stop hook prints to continue with a text and exit status
+	// 0.
 	Block func(text string) ([]byte, error)
 	// Deny answers a PermissionRequest: the model reads the message.
 	Deny func(message string) ([]byte, error)
 	// Failure names what ended a turn by what a StopFailure says. Failures are the
-	// words for it that are known; a new release may have others.
+	// known words for it; a new release may have others.
 	Failure  func(e *Event) string
 	Failures []string
 }
 
 // StatusPrompt is the exit status of a Stop hook whose stderr is the next prompt.
-// It is the same for all clients that are known.
+// It is the same for all known clients.
 const StatusPrompt = 2
 
-// The events that mean something to us. A client that has one calls it so.
+// The events that matter to us. A client that has an event uses this name.
 const (
 	SessionStart      = "SessionStart"
 	UserPromptSubmit  = "UserPromptSubmit"
@@ -91,30 +92,32 @@ const (
 	SessionEnd        = "SessionEnd"
 )
 
-// Has reports whether hooks are called at an event.
+// Has reports whether the client calls hooks at an event.
 func (h Hooks) Has(event string) bool { return slices.Contains(h.Known, event) }
 
-// Transcript is the record of a conversation that the client writes, a line for
+// Transcript is the record of a conversation that the client writes, one line for
 // each thing that happens.
 type Transcript struct {
-	// Behind is how long after it has happened a line is there at the latest.
+	// Behind is how long after it happened a line is written at the latest.
 	Behind time.Duration
-	// Folder is that of all transcripts, in the folder of its configuration.
+	// Folder is the folder of all transcripts, in the folder of its configuration.
 	Folder string
-	// HandedOver reports whether a line shows that a text of a Stop hook reached the
+	// HandedOver reports whether a line shows that a Stop hook's text reached the
 	// model, Asked that a prompt did.
 	HandedOver func(line []byte, text string) bool
 	Asked      func(line []byte, prompt string) bool
-	// Answered reports whether a line is the agent's, with the words of it, and
-	// whether it calls a tool.
+	// Answered returns the agent's words if a line is the agent's, and whether it
+	// calls a tool.
 	Answered func(line []byte) (is bool, words []string, tool bool)
-	// Begun reports whether a line is a prompt or an answer, of subagents, too.
+	// Begun reports whether a line is a prompt or an answer, including those of
+	// subagents.
 	Begun func(line []byte) bool
-	// Stopped reads what became of a Stop, or the prompt id that a line has.
+	// Stopped reads what became of a Stop, or the prompt id of a line.
 	Stopped func(line []byte) (*StopRecord, string)
-	// Spoke reads, at a Stop whose hooks run, whether one of them has had its say.
+	// Spoke reads, at a Stop whose hooks are still running, whether one of them has
+	// spoken.
 	Spoke func(line []byte) Saying
-	// Queued reads what became of a prompt that was submitted in a turn.
+	// Queued reads what became of a prompt that was submitted during a turn.
 	Queued func(line []byte) Queueing
 	// Spending reads what a line tells of what the conversation costs; false:
 	// nothing. Subagents is the folder in which those of a conversation have
@@ -125,14 +128,14 @@ type Transcript struct {
 	Failed func(line []byte) string
 }
 
-// Saying is what a line tells of the hooks of a Stop that has not ended.
+// Saying is what a line says about the hooks of a Stop that has not ended.
 type Saying int
 
 // The sayings.
 const (
 	NothingSaid Saying = iota
-	Silence            // what was said before it belongs to an earlier Stop
-	Said               // one of them has had its say
+	Silence            // what hooks said before it belongs to an earlier Stop
+	Said               // one of them has spoken
 )
 
 // Queueing is what became of prompts that wait for the end of a turn.
@@ -146,35 +149,36 @@ const (
 	TakenBack // all of them, by the person
 )
 
-// Settings are the files that it reads, and what may stand in them.
+// Settings are the files that it reads, and what they may contain.
 type Settings struct {
-	// Folder is that of its configuration in the user's home, and of the settings
-	// in a directory.
+	// Folder is the folder of its configuration in the user's home, and of the
+	// settings in a directory.
 	Folder string
-	// File is the name of the settings in both, Local that of the directory's own.
+	// File is the name of the settings in both, Local the name of the directory's
+	// own.
 	File, Local string
 	// Managed is the folder of the administrator's settings, by system.
 	Managed func(system string) string
-	// Own is the file in which it keeps what it knows of its user, for a client
+	// Own is the file in which it keeps what it knows about its user, for a client
 	// with an environment.
 	Own func(get Getter) string
 	// Servers is the name of the file that names servers.
 	Servers string
-	// Harmless are keys about the looks and the model, or that narrow what a
+	// Harmless are keys for looks and the model, and keys that restrict what a
 	// session may do.
 	Harmless []string
 	// Tools are those that a permission rule can name, besides a server's.
 	Tools []string
-	// CheckRule judges a permission rule, of its list allow or of another one; nil
-	// is a good one.
+	// CheckRule judges a permission rule, from the list allow or from another one;
+	// nil means that it is good.
 	CheckRule func(rule string, allow bool) *RuleProblem
 }
 
-// Getter looks up a variable of an environment; "" is one that is not set.
+// Getter looks up a variable of an environment; "" means that it is not set.
 type Getter func(name string) string
 
-// In looks up variables in an environment. Of a name that stands there twice the
-// last one counts.
+// In looks up variables in an environment. If a name occurs twice, the last one
+// counts.
 func In(env []string) Getter {
 	return func(name string) string {
 		for _, kv := range slices.Backward(env) {
@@ -196,34 +200,36 @@ func (c *Client) ConfigDir(get Getter) string {
 type Variables struct {
 	// Config names the folder of its configuration.
 	Config string
-	// Caller names the client's process to its hooks.
+	// Caller tells hooks the client's process.
 	Caller string
-	// Cap limits how often Stop hooks go on in a row; Capped reads it.
+	// Cap limits how many times in a row Stop hooks may continue; Capped reads it.
 	Cap string
 	// HooksOff are switches (see On) with which no hook runs.
 	HooksOff []string
-	// Trusts is set where each folder is trusted.
+	// Trusts is set where every folder is trusted.
 	Trusts string
-	// Session are NAME=VALUE for each session, Defaults where nothing else is set.
+	// Session are NAME=VALUE for each session, Defaults those that apply if nothing
+	// else is set.
 	Session, Defaults []string
-	// Quiet are NAME=VALUE with which it says nothing to anybody, for a question.
+	// Quiet are NAME=VALUE that keep it from contacting anybody, for a question to
+	// the program itself.
 	Quiet []string
-	// Marks are those by which a session marks what it starts.
+	// Marks are the variables that a session sets in what it starts.
 	Marks []string
-	// Key, Token and Login are what it works with: a key, a token in its place, and
-	// a token for unattended use. Base is the address that it asks.
+	// Key, Token and Login are its credentials: a key, a token in its place, and a
+	// token for unattended use. Base is the address that it calls.
 	Key, Token, Login, Base string
 	// Clouds are the switches (see On) for other providers.
 	Clouds []Cloud
 }
 
-// Cloud is a provider that is reached with credentials of another kind.
+// Cloud is a provider that is used with credentials of another kind.
 type Cloud struct {
 	Switch, Name string
 	Whose        []string // variables that say whose account it is
 }
 
-// On is how it reads a switch.
+// On is how the client reads a switch.
 func On(value string) bool {
 	switch strings.ToLower(strings.TrimSpace(value)) {
 	case "1", "true", "yes", "on":
@@ -235,10 +241,11 @@ func On(value string) bool {
 // Flags are those of its command line.
 type Flags struct {
 	Session, Resume, Mode string // take a value
-	// Settings names a file of settings, or holds them. Of two the last one counts.
+	// Settings names a file of settings, or contains them. Of two, the last one
+	// counts.
 	Settings, Managed string
-	// Sources chooses whose settings are read, StrictServers only servers that the
-	// command names, Restricted nothing of the workspace.
+	// Sources chooses whose settings are read, StrictServers allows only servers
+	// that the command names, Restricted nothing of the workspace.
 	Sources, StrictServers, Restricted string
 	Plugins                            []string // turn plugins on
 	HooksOff                           []string // with one of them no hook runs
@@ -258,17 +265,17 @@ type Terminal struct {
 
 // Dialog is a question that waits for a person.
 type Dialog struct {
-	// Shows are texts that it has on the screen, all of them: a conversation may
-	// quote one.
+	// Shows are texts that are all on the screen with it: a conversation may quote
+	// one of them.
 	Shows []string
 	// What is what it asks.
 	What string
-	// Do is what a person does so that it is not asked. Type, where not "", is our
-	// command that does it, before the agent's name.
+	// Do is what a person does to avoid it. Type, if not "", is our command for
+	// that, to be followed by the agent's name.
 	Do, Type string
 }
 
-// Asks returns the dialog that stands on a screen, or nil.
+// Asks returns the dialog that is on a screen, or nil.
 func (t Terminal) Asks(screen string) *Dialog {
 	screen = solid(screen) // a narrow window breaks lines
 	lacks := func(text string) bool { return !strings.Contains(screen, solid(text)) }
@@ -280,5 +287,5 @@ func (t Terminal) Asks(screen string) *Dialog {
 	return nil
 }
 
-// solid is a text without blanks.
+// solid returns a text without blanks.
 func solid(text string) string { return strings.Join(strings.Fields(text), "") }

@@ -6,35 +6,35 @@ import (
 	"io"
 )
 
-// Event is what a hook's payload tells, as far as it means something to us. What
-// is not there, or of another type, is zero.
+// Event is what a hook's payload says, as far as it matters to us. A field that is
+// missing, or has another type, is zero.
 type Event struct {
 	Name       string // of the event
 	SessionID  string
 	Transcript string // its path
 	PromptID   string
-	// PermissionMode is not told by all events.
+	// PermissionMode is missing in some events.
 	PermissionMode string
-	// AgentID stands in events of subagents only.
+	// AgentID is set only in events of subagents.
 	AgentID string
 
 	Cause          string // of SessionStart and SessionEnd
 	Prompt         string // UserPromptSubmit
-	StopHookActive bool   // Stop: a Stop hook had it go on
+	StopHookActive bool   // Stop: a Stop hook continued the client
 	LastMessage    string // Stop, StopFailure
-	Tasks          []Task // Stop: in the background
+	Tasks          []Task // Stop: those in the background
 	Error          string // StopFailure
 	Notification   Notice
 	Tool           Tool
 
-	// Cut is true when the payload was not whole: fields may be missing.
+	// Cut is true if the payload was incomplete: fields may be missing.
 	Cut bool
 }
 
-// Notice is what a Notification tells.
+// Notice is what a Notification says.
 type Notice struct{ Kind, Message string }
 
-// Task is what runs in the background.
+// Task is something that runs in the background.
 type Task struct{ Kind, Status, Description string }
 
 // Running reports whether it has not ended.
@@ -49,14 +49,14 @@ func (t Task) Running() bool {
 // Tool is a call of a tool: its name, and what a person recognises it by.
 type Tool struct{ Name, Command, Path, URL, Query string }
 
-// Field is a key of a payload, and what of an event it is.
+// Field is a key of a payload, and the part of an event that it sets.
 type Field struct {
 	Key  string
 	read func(r jsonReader, e *Event) error
 }
 
-// The largest JSON of a field that is kept, in bytes; what is behind that is
-// cut off. A character takes six at most for each byte of its own.
+// The largest JSON of a field that is kept, in bytes; the rest is cut off. A
+// character takes at most six bytes for each of its own.
 const (
 	maxField = 64 << 10
 	// maxLast is more than is kept of a reply (inbox.MaxReply), so that a longer one
@@ -77,12 +77,12 @@ func text(key string, limit int, into func(*Event) *string) Field {
 	}}
 }
 
-// ErrNoPayload means that nothing came that could be one.
+// ErrNoPayload means that the input could not be a payload.
 var ErrNoPayload = errors.New("no payload on stdin")
 
-// Read reads one JSON object, whatever its size, with little memory. Of one that
-// is cut off, or spoiled in the middle, the fields before count where they say
-// which event it is.
+// Read reads one JSON object, whatever its size, with little memory. If it is cut
+// off, or damaged in the middle, the fields before that count, provided that they
+// say which event it is.
 func (h Hooks) Read(from io.Reader) (*Event, error) {
 	e := new(Event)
 	r := newJSONReader(from)
@@ -136,7 +136,7 @@ func readTool(r jsonReader, e *Event) error {
 	return err
 }
 
-// fields reads an object of which only these are kept.
+// fields reads an object and keeps only these fields.
 func (r jsonReader) fields(wanted map[string]*string) (bool, error) {
 	return r.object(func(key string) error {
 		into := wanted[key]

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What a turn can fail of that the client itself names otherwise. The words are
-// its own, but for the last.
+// Failures that the client reports under other names. The words are its own, except
+// the last.
 const (
 	serviceFailed  = "server_error"
 	loginFailed    = "authentication_failed"
@@ -15,11 +15,11 @@ const (
 	misconfigured  = "configuration"
 )
 
-// failureKind is what ended a turn. The client 2.1.329 says "unknown" of every
-// status of which it has nothing better to say, and "invalid_request" also of
-// logins, accounts and networks: an entry would be blamed for them, and given up.
-// What it shows the person tells them apart; its texts were read in its program
-// where it could not be brought to say them.
+// failureKind says what ended a turn. The client 2.1.329 says "unknown" for every
+// status for which it has no better word, and "invalid_request" also for logins,
+// accounts and networks: an entry would be blamed for them, and given up. What it
+// shows the person tells them apart; texts that it could not be made to show were
+// read in its program.
 func failureKind(e *Event) string {
 	kind := cmp.Or(e.Error, "unknown")
 	if kind != "unknown" && kind != "invalid_request" {
@@ -36,7 +36,7 @@ func failureKind(e *Event) string {
 	return kind
 }
 
-// failureStatuses are those that say nothing of the request itself.
+// failureStatuses are those that say nothing about the request itself.
 var failureStatuses = map[string]string{
 	"402": billingFailed,
 	"407": serviceFailed, // a proxy on the way
@@ -50,7 +50,7 @@ var failureStatuses = map[string]string{
 }
 
 var failureTexts = []struct{ text, kind string }{
-	// What answers is not the API: a gateway, a proxy, a captive portal.
+	// The answer does not come from the API: a gateway, a proxy, a captive portal.
 	{"API returned an empty or malformed response", serviceFailed},
 	{"Request blocked before it reached Anthropic's API", serviceFailed},
 	{"Request timed out", serviceFailed},

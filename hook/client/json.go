@@ -9,19 +9,18 @@ import (
 	"io"
 )
 
-// jsonReader takes a JSON text apart as it comes in and holds only what is
-// asked for, so that a tool's input of any size costs no memory. It is lenient
-// with what it passes over. An input that ends too soon gives
-// io.ErrUnexpectedEOF.
+// jsonReader takes a JSON text apart as it arrives and holds only what it is asked
+// for, so that a tool's input of any size costs no memory. It is lenient with what
+// it skips. An input that ends too early gives io.ErrUnexpectedEOF.
 type jsonReader struct{ in *bufio.Reader }
 
 func newJSONReader(r io.Reader) jsonReader { return jsonReader{bufio.NewReaderSize(r, 64<<10)} }
 
-// maxKey bounds a key that is looked at; a longer one is none of ours.
+// maxKey limits a key that is read; a longer one is none of ours.
 const maxKey = 256
 
-// object reads an object and calls field for each key, which must read the
-// value. It is false, and another value passed over, when that is no object.
+// object reads an object and calls field for each key, which must read the value.
+// It returns false for any other value, and skips it.
 func (r jsonReader) object(field func(key string) error) (bool, error) {
 	if is, err := r.opens('{'); !is || err != nil {
 		return false, err
@@ -61,7 +60,7 @@ func (r jsonReader) array(element func() error) (bool, error) {
 	}
 }
 
-// opens reads the bracket, or passes over a value that does not begin with it.
+// opens reads the bracket, or skips a value that does not begin with it.
 func (r jsonReader) opens(bracket byte) (bool, error) {
 	c, err := r.token()
 	if err != nil || c == bracket {
@@ -94,7 +93,7 @@ func (r jsonReader) expect(want byte) error {
 	return err
 }
 
-// token is the next byte that is no white space.
+// token returns the next byte that is not white space.
 func (r jsonReader) token() (byte, error) {
 	for {
 		c, err := r.in.ReadByte()
@@ -114,8 +113,8 @@ func cutOff(err error) error {
 	return err
 }
 
-// text reads a string, at most limit bytes of its JSON: what is behind them is
-// passed over. It is false, and another value passed over, when that is none.
+// text reads a string, at most limit bytes of its JSON: it skips the rest. It
+// returns false for any other value, and skips it.
 func (r jsonReader) text(limit int) (string, bool, error) {
 	if is, err := r.opens('"'); !is || err != nil {
 		return "", false, err
@@ -141,7 +140,7 @@ func (r jsonReader) text(limit int) (string, bool, error) {
 	return "", false, nil
 }
 
-// string passes over a string whose quote has been read, in parts.
+// string skips a string whose quote has been read, in parts.
 func (r jsonReader) string(take func(part []byte)) error {
 	for escaped := false; ; {
 		if _, err := r.in.Peek(1); err != nil {
@@ -150,7 +149,7 @@ func (r jsonReader) string(take func(part []byte)) error {
 		part, _ := r.in.Peek(r.in.Buffered())
 		n := 0
 		for ; n < len(part); n++ {
-			if !escaped { // to the next byte that means something
+			if !escaped { // to the next byte that matters
 				at := bytes.IndexAny(part[n:], "\\\"")
 				if at < 0 {
 					n = len(part)
@@ -172,7 +171,7 @@ func (r jsonReader) string(take func(part []byte)) error {
 	}
 }
 
-// truth reads a boolean; another value is passed over and false.
+// truth reads a boolean; any other value is skipped and false.
 func (r jsonReader) truth() (bool, error) {
 	c, err := r.token()
 	if err == nil {
@@ -181,7 +180,7 @@ func (r jsonReader) truth() (bool, error) {
 	return c == 't', err
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (r jsonReader) skip() error {
 	for depth := 0; ; {
 		c, err := r.token()
@@ -208,12 +207,12 @@ func (r jsonReader) skip() error {
 	}
 }
 
-// word passes over the rest of a number or of true, false, null.
+// word skips the rest of a number or of true, false, null.
 func (r jsonReader) word() error {
 	for {
 		c, err := r.in.ReadByte()
 		if errors.Is(err, io.EOF) {
-			return nil // the caller finds out
+			return nil // the caller will notice
 		}
 		if err != nil {
 			return err

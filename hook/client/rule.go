@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// tools are those of Claude Code 2.1.329. Others are an MCP server's:
+// tools are those of Claude Code 2.1.329. Others belong to an MCP server:
 // mcp__SERVER__TOOL.
 var tools = []string{
 	"Agent", "Artifact", "AskUserQuestion", "Bash", "ClaudeDesign", "CronCreate", "CronDelete", "CronList", "Edit",
@@ -27,17 +27,18 @@ var formerNames = []string{
 
 // RuleProblem is what is wrong with a permission rule.
 type RuleProblem struct {
-	// Refused: the client refuses the rule and opens a dialog at its start, which
-	// nobody answers. Otherwise it takes the rule, which never matches.
+	// Refused means that the client refuses the rule and opens a dialog at its
+	// start, which nobody answers. Otherwise it accepts the rule, but the rule
+	// never matches.
 	Refused bool
 	// Message says what is wrong, Hint what to write instead, or "".
 	Message, Hint string
-	// Tool is a name that no tool has, or "": then the hint is for who knows what
-	// is near to it.
+	// Tool is a name that no tool has, or "": then the hint is for the caller, who
+	// can suggest a similar name.
 	Tool string
 }
 
-// checkRule judges a permission rule as Claude Code 2.1.329 does.
+// checkRule judges a permission rule like Claude Code 2.1.329.
 func checkRule(rule string, allow bool) *RuleProblem {
 	refused := func(message, hint string) *RuleProblem {
 		return &RuleProblem{Refused: true, Message: message, Hint: hint}
@@ -49,14 +50,14 @@ func checkRule(rule string, allow bool) *RuleProblem {
 	case !ok:
 		return refused("it is neither TOOL nor TOOL(WHAT)", `for example Read, or "Bash(git *)"`)
 	case r.call && r.content == "":
-		return refused("nothing stands in its brackets", "write "+strings.TrimSpace(r.tool)+" alone, or what it may do")
+		return refused("its brackets are empty", "write "+strings.TrimSpace(r.tool)+" alone, or what it may do")
 	}
 	server, mcp := serverOf(r.tool)
 	switch {
 	case mcp && r.call:
 		return refused("rules for the tools of a server take no brackets", "write "+r.tool)
 	case allow && strings.Contains(r.tool, "*") && (!mcp || strings.Contains(server, "*")):
-		return refused("a * may stand for the tools of one server alone", "write mcp__SERVER__*, or each tool by its name")
+		return refused("a * can stand only for the tools of one server", "write mcp__SERVER__*, or each tool by its name")
 	case mcp:
 		return nil
 	case !strings.Contains(r.tool, "_") && !capital(r.tool):
@@ -75,14 +76,14 @@ func checkRule(rule string, allow bool) *RuleProblem {
 	return nil
 }
 
-// fileTools are asked by a path, and pathRules say which rules are looked at
-// for the others' paths.
+// fileTools take a path, and pathRules say which rules apply to the other tools'
+// paths.
 var (
 	fileTools = []string{"Read", "Write", "Edit", "Glob", "NotebookRead", "NotebookEdit", "Cd"}
 	pathRules = map[string]string{"Write": "Edit", "NotebookEdit": "Edit", "MultiEdit": "Edit", "Glob": "Read"}
 )
 
-// check judges what stands in the brackets.
+// check judges the text in the brackets.
 func (r rule) check(refused func(message, hint string) *RuleProblem) *RuleProblem {
 	what := r.content
 	if !r.call || what == "*" {
@@ -90,17 +91,17 @@ func (r rule) check(refused func(message, hint string) *RuleProblem) *RuleProble
 	}
 	switch other, path := pathRules[r.tool]; {
 	case r.tool == "WebSearch" && strings.ContainsAny(what, "*?"):
-		return refused("WebSearch knows no * and ?", "write the words themselves")
+		return refused("WebSearch rules take no * and ?", "write the words themselves")
 	case r.tool == "WebFetch" && !strings.HasPrefix(what, "domain:") || r.tool == "WebFetch" && strings.Contains(what, "://"):
-		return refused("WebFetch is asked by domain", "for example WebFetch(domain:example.org)")
+		return refused("WebFetch rules name a domain", "for example WebFetch(domain:example.org)")
 	case r.tool == "Bash" && what == ":*":
-		return refused("no command stands before :*", `for example "Bash(git *)"`)
+		return refused("there is no command before :*", `for example "Bash(git *)"`)
 	case r.tool == "Bash" && strings.Contains(what, ":*") && !strings.HasSuffix(what, ":*"):
 		return &RuleProblem{Message: "a :* that is not at its end is read as * with a colon before it", Hint: "write " + strings.ReplaceAll(r.text, ":*", " *")}
 	case slices.Contains(fileTools, r.tool) && strings.Contains(what, ":*"):
-		return refused(":* is for Bash alone", "write a glob, for example "+r.tool+"(src/**)")
+		return refused("only Bash rules take :*", "write a glob, for example "+r.tool+"(src/**)")
 	case path:
-		return &RuleProblem{Message: "paths are looked at by " + other + " rules alone", Hint: "write " + other + "(" + what + ")"}
+		return &RuleProblem{Message: "only " + other + " rules apply to paths", Hint: "write " + other + "(" + what + ")"}
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ type rule struct {
 	call                bool
 }
 
-// parseRule is the client's own reading: brackets may be escaped, and the last
+// parseRule reads a rule as the client does: brackets may be escaped, and the last
 // one ends the rule.
 func parseRule(text string) (rule, bool) {
 	open, end := unescaped(text, '('), lastUnescaped(text, ')')
@@ -128,8 +129,8 @@ func parseRule(text string) (rule, bool) {
 	return r, true
 }
 
-// unescaped returns where a character stands first without an odd number of
-// backslashes before it, or -1; lastUnescaped where it stands last.
+// unescaped returns where a character first occurs without an odd number of
+// backslashes before it, or -1; lastUnescaped where it last does.
 func unescaped(text string, c byte) int {
 	for i := range len(text) {
 		if text[i] == c && !escaped(text, i) {
@@ -153,7 +154,7 @@ func escaped(text string, i int) bool {
 	return (len(before)-len(strings.TrimRight(before, `\`)))%2 == 1
 }
 
-// ambiguous reports whether brackets are escaped in part.
+// ambiguous reports whether only some of the brackets are escaped.
 func ambiguous(content string) bool {
 	if !escapesBracket(content) {
 		return false
@@ -170,8 +171,8 @@ func ambiguous(content string) bool {
 	return depth != 0
 }
 
-// escapesBracket reports whether one backslash, and not two, stands before a
-// bracket somewhere.
+// escapesBracket reports whether a bracket somewhere has one backslash, and not
+// two, before it.
 func escapesBracket(content string) bool {
 	for i := range len(content) - 1 {
 		if content[i] == '\\' && (content[i+1] == '(' || content[i+1] == ')') && (i == 0 || content[i-1] != '\\') {
@@ -181,7 +182,7 @@ func escapesBracket(content string) bool {
 	return false
 }
 
-// serverOf returns the server of an MCP tool's name.
+// serverOf returns the server in an MCP tool's name.
 func serverOf(tool string) (server string, ok bool) {
 	rest, ok := strings.CutPrefix(tool, "mcp__")
 	if !ok {
@@ -191,8 +192,8 @@ func serverOf(tool string) (server string, ok bool) {
 	return server, server != ""
 }
 
-// capital reports whether a name begins with what is its own capital letter, as
-// a digit does.
+// capital reports whether a name begins with a character that equals its capital
+// letter; a digit does.
 func capital(name string) bool {
 	r, _ := utf8.DecodeRuneInString(name)
 	return unicode.ToUpper(r) == r

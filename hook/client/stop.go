@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// StopRecord is what the transcript tells of a Stop, once all of its hooks have
+// StopRecord is what the transcript says about a Stop, once all of its hooks have
 // ended. Measured in 2.1.329: hookErrors has "[COMMAND]: TEXT" of exit 2, the
 // reason of a block, and, as failedHookErrorIndexes says, what failed hooks said. A
 // hook that blocks has no duration, nor has one that the client does not wait for.
@@ -43,23 +43,23 @@ func stopped(line []byte) (*StopRecord, string) {
 
 // Stopping is what became of a Stop.
 type Stopping struct {
-	// Others are the command lines of the hooks that had the client go on,
-	// beside ours; UnknownHook for one that cannot be told.
+	// Others are the command lines of the other hooks that continued the client;
+	// UnknownHook for one that cannot be determined.
 	Others []string
-	// Continued is true when the client went on, by whatever hook.
+	// Continued is true if the client continued, because of any hook.
 	Continued bool
-	// Alone is true when it did and none of ours was called: the administrator's
+	// Alone is true if it did and none of our hooks was called: the administrator's
 	// hooks come first (2.1.329).
 	Alone bool
-	// CutBy is the hook that had it end although another had it go on.
+	// CutBy is the hook that stopped the client although another one continued it.
 	CutBy string
 }
 
 // UnknownHook names a Stop hook whose command line is not known.
 const UnknownHook = "unknown Stop hook"
 
-// Judge tells what became of a Stop. mine is what our own hook has said at it,
-// or ""; ours tells our hooks by their command line.
+// Judge says what became of a Stop. mine is what our own hook said at it, or "";
+// ours recognises our hooks by their command line.
 func (r *StopRecord) Judge(mine string, ours func(command string) bool) Stopping {
 	said := slices.Clone(r.Contexts)
 	for i, text := range r.Errors {
@@ -81,7 +81,7 @@ func (r *StopRecord) Judge(mine string, ours func(command string) bool) Stopping
 	own := slices.IndexFunc(said, func(text string) bool { return r.saidBy(ours, text) })
 	if mine != "" && own < 0 {
 		if own = slices.IndexFunc(said, func(text string) bool { return saidAs(text, mine) }); own < 0 && len(said) == 1 {
-			return st // what we have said is there, and this is all there is
+			return st // what we said is there, and nothing else
 		}
 	}
 	for i, text := range said {
@@ -96,15 +96,15 @@ func (r *StopRecord) Judge(mine string, ours func(command string) bool) Stopping
 	return st
 }
 
-// saidAs reports whether a text of the record is one that we have said, by exit
-// 2 or by a block.
+// saidAs reports whether a text of the record is one that we said, by exit 2 or by
+// a block.
 func saidAs(text, mine string) bool {
 	text, mine = strings.TrimSpace(plainTags(text)), strings.TrimSpace(plainTags(mine))
 	return text == mine || strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]: "+mine)
 }
 
-// saidBy reports whether a hook of ours said a text by exit 2, at a Stop before
-// the last one, too.
+// saidBy reports whether one of our hooks said a text by exit 2, at this or an
+// earlier Stop.
 func (r *StopRecord) saidBy(ours func(string) bool, text string) bool {
 	for _, h := range r.Hooks {
 		if ours(h.Command) && strings.HasPrefix(text, "["+h.Command+"]: ") {
@@ -114,12 +114,12 @@ func (r *StopRecord) saidBy(ours func(string) bool, text string) bool {
 	return false
 }
 
-// whoSaid names the hook that said a text by exit 2, else those that may have,
-// of which none is ours: what blocks, or adds to the context, does not say whose
+// whoSaid names the hook that said a text by exit 2, or those that may have, none
+// of which is ours: a text that blocks, or adds to the context, does not say whose
 // it is.
 func (r *StopRecord) whoSaid(text string, ours func(string) bool) []string {
 	var silent []string
-	blocked := false // we may have, in the form of JSON
+	blocked := false // it may be ours, as JSON
 	for _, h := range r.Hooks {
 		if strings.HasPrefix(text, "["+h.Command+"]: ") {
 			return []string{h.Command}
@@ -141,7 +141,7 @@ func (r *StopRecord) whoSaid(text string, ours func(string) bool) []string {
 	return []string{r.other(ours)}
 }
 
-// other is the hook that is not ours, where there is but one.
+// other returns the hook that is not ours, if there is exactly one.
 func (r *StopRecord) other(ours func(string) bool) string {
 	other := ""
 	for _, h := range r.Hooks {
@@ -156,7 +156,7 @@ func (r *StopRecord) other(ours func(string) bool) string {
 	return cmp.Or(other, UnknownHook)
 }
 
-// AppendNew adds to a list what is not in it.
+// AppendNew appends values that a list does not have yet.
 func AppendNew(all []string, more ...string) []string {
 	for _, s := range more {
 		if !slices.Contains(all, s) {

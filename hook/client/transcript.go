@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Feedback begins the user message in which a Stop hook's text stands.
+// Feedback begins the user message that holds a Stop hook's text.
 const feedback = "Stop hook feedback:\n"
 
 // said returns the texts of a line that is a message of the main conversation.
@@ -52,7 +52,7 @@ func texts(content json.RawMessage) []string {
 	return all
 }
 
-// handedOver: the content is the feedback line followed by "[COMMAND]: " and the
+// handedOver: the content is the feedback line, followed by "[COMMAND]: " and the
 // text of exit 2, or by the reason of a block.
 func handedOver(line []byte, text string) bool {
 	want := plainTags(text)
@@ -76,12 +76,12 @@ func asksWith(line []byte, is func(content string) bool) bool {
 	return bytes.Contains(line, []byte(`"user"`)) && slices.ContainsFunc(said("user", line), is)
 }
 
-// plainTags undoes the client's escape of <system-reminder> tags, in both
-// texts that are compared.
+// plainTags undoes the client's escape of <system-reminder> tags in both texts that
+// are compared.
 func plainTags(s string) string { return strings.ReplaceAll(s, "&lt;", "<") }
 
-// SamePrompt compares a submitted prompt with ours. 2.1.329 passes it on to
-// the byte; blank space at the ends is forgiven in case another one does not.
+// SamePrompt compares a submitted prompt with ours. 2.1.329 passes it on unchanged;
+// white space at the ends is ignored in case another version does not.
 func SamePrompt(got, want string) bool {
 	return strings.TrimSpace(got) == strings.TrimSpace(want)
 }
@@ -126,8 +126,8 @@ func queued(line []byte) Queueing {
 	return NotQueued
 }
 
-// spoke: what a hook says is written when that hook has ended, before the record
-// of the Stop.
+// spoke: what a hook says is written when that hook has ended, before the record of
+// the Stop.
 func spoke(line []byte) Saying {
 	var r struct {
 		Type, Subtype string
