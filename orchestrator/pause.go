@@ -94,26 +94,47 @@ func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, ti
 	return states, nil
 }
 
-// ResumeStopped is Resume for a fleet that no scheduler runs: what an earlier run
-// has left does not keep the next one from starting the agents.
-func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
-	var resumed []string
-	for _, a := range chosen(f, names) {
-		resumed = append(resumed, a.Name)
-	}
-	if err := memory.Resume(stateDir, f.Agents, resumed); err != nil {
+// PauseStopped is Pause for a fleet that no scheduler runs: the next one begins
+// with the agents paused. The error matches memory.ErrRuns where a run has one of
+// them, and nothing has changed.
+func PauseStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
+	agents, now := chosen(f, names), time.Now()
+	if err := memory.PauseWithoutRun(stateDir, f.Agents, agents, now); err != nil {
 		return nil, err
 	}
+	return noteStopped(stateDir, agents, journal.Event{At: now, Kind: journal.Paused, Reason: "by a person, for the next run"},
+		func(a *config.Agent) (status.AgentState, error) {
+			return status.AgentState{Agent: a.Name, State: status.Stopped, Paused: now}, nil
+		})
+}
+
+// ResumeStopped is Resume for a fleet that no scheduler runs: what an earlier run
+// has left does not keep the next one from starting the agents. Its errors are those
+// of PauseStopped.
+func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
+	agents, now := chosen(f, names), time.Now()
+	if err := memory.ResumeWithoutRun(stateDir, f.Agents, agents, now); err != nil {
+		return nil, err
+	}
+	return noteStopped(stateDir, agents, journal.Event{At: now, Kind: journal.Resumed}, func(a *config.Agent) (status.AgentState, error) {
+		return status.Resumed(stateDir, a.Name, now)
+	})
+}
+
+// noteStopped tells readers what was done with agents that no scheduler runs.
+func noteStopped(
+	stateDir string, agents []*config.Agent, e journal.Event, tell func(*config.Agent) (status.AgentState, error),
+) ([]status.AgentState, error) {
 	j, err := journal.Open(stateDir)
 	if err != nil {
 		return nil, err
 	}
 	defer j.Close()
 	var states []status.AgentState
-	for _, name := range resumed {
-		st, err := status.Resumed(stateDir, name, time.Now())
-		if err == nil {
-			err = j.Add(journal.Event{At: time.Now(), Agent: name, Kind: journal.Resumed})
+	for _, a := range agents {
+		st, err := tell(a)
+		if e.Agent = a.Name; err == nil {
+			err = j.Add(e)
 		}
 		if err != nil {
 			return nil, err

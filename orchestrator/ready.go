@@ -52,7 +52,7 @@ func (s *Scheduler) is(m *member, who memory.Identity) {
 // for `status`, how each one's last session ended. What the agents did then is no
 // longer so.
 func (s *Scheduler) inherit() error {
-	pauses, err := memory.ReadPauses(s.opt.StateDir)
+	pauses, err := memory.PausesOfRun(s.opt.StateDir)
 	if err != nil {
 		return err
 	}

@@ -199,3 +199,43 @@ func TestActsWithoutAScheduler(t *testing.T) {
 		}
 	}
 }
+
+// TestPauseBeforeARun: it was refused without a scheduler; who wanted to look at an
+// agent first had to let it start.
+func TestPauseBeforeARun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.put("agents/triage/README", "")
+	if out := w.ok("pause", "triage"); out != "triage: paused; heartbeat run starts nothing for it until heartbeat resume triage\n" {
+		t.Errorf("pause: %s", out)
+	}
+	w.ok("send", "triage", "What is new?")
+	if out := w.ok("status"); !strings.Contains(out, "paused by a person for ") {
+		t.Errorf("status: %s", out)
+	}
+	// A new name is the same agent.
+	w.put("heartbeat.yaml", strings.ReplaceAll(simulated, "  triage:\n", "  sorter:\n"))
+	if o := w.run("run", "--once"); o.status != exitError || !strings.Contains(o.stderr, "paused by a person") {
+		t.Errorf("run --once: %+v", o)
+	}
+	if out := w.ok("events"); !strings.Contains(out, "by a person, for the next run") {
+		t.Errorf("events: %s", out)
+	}
+	if out := w.ok("resume", "--all"); out != "sorter: resumed; the next run starts it\n" {
+		t.Errorf("resume: %s", out)
+	}
+	if out := w.ok("status"); strings.Contains(out, "paused") || strings.Contains(out, "held when") {
+		t.Errorf("status after resume: %s", out)
+	}
+	w.run("run", "--once")
+	if a := w.agent("sorter"); a.Acknowledged != 1 {
+		t.Errorf("%+v", a)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "state/fleet/paused.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := w.run("pause", "sorter"); o.status != exitError || !strings.Contains(o.stderr, "cannot tell which agents are paused") {
+		t.Errorf("with a damaged file: %+v", o)
+	}
+}

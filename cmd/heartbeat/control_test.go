@@ -94,7 +94,7 @@ func TestNobodyToControl(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", simulated)
-	for _, args := range [][]string{{"pause", "triage"}, {"resume", "--all"}, {"trigger", "triage"}, {"reload"}} { // it never ran: nothing to resume
+	for _, args := range [][]string{{"restart", "--all"}, {"resume", "--all"}, {"trigger", "triage"}, {"reload"}} { // it never ran: nothing to resume
 		o := w.run(args...)
 		if o.status != exitNotRunning || !strings.Contains(o.stderr, "hint: heartbeat run starts it") {
 			t.Errorf("heartbeat %q: status %d\n%s", args, o.status, o.stderr)

@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
 )
@@ -29,11 +33,11 @@ type pauseCmd struct{ chosen }
 
 // Help implements kong's HelpProvider.
 func (pauseCmd) Help() string {
-	return `Holds agents in the running scheduler: nothing new is started for them until
-"heartbeat resume", even after a restart of the scheduler. A running turn finishes
-first, and its entry is done; the entries behind it stay queued. Triggers and
-"heartbeat send" still queue prompts. If the scheduler does not answer within 10
-seconds, the command fails, and nothing is paused later.
+	return `Holds agents: nothing new is started for them until "heartbeat resume", even after a
+restart of the scheduler. A running turn finishes first, and its entry is done; the
+entries behind it stay queued. Triggers and "heartbeat send" still queue prompts.
+If no scheduler runs, the next one begins with the agents paused. If one runs and
+does not answer within 10 seconds, the command fails, and nothing is paused later.
 
 Examples:
 
@@ -56,11 +60,41 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, err := client.Pause(ctx, names...)
+	states, err := a.toRunOrNext(ctx, names, client.Pause, func() ([]status.AgentState, error) {
+		stateDir, err := owner.Claim(f)
+		if err != nil {
+			return nil, err
+		}
+		return orchestrator.PauseStopped(f, stateDir, names...)
+	})
 	if err != nil {
-		return nil, controlFailure(err)
+		return nil, err
 	}
 	return held{"paused", states}, nil
+}
+
+// beginsWithin is how long a run may take from its directories to its socket.
+const beginsWithin = 10 * time.Second
+
+// toRunOrNext asks the fleet's running scheduler or, where none runs, has the next
+// one begin so. One that begins or ends just now is waited for.
+func (a *app) toRunOrNext(
+	ctx context.Context, names []string, ask func(context.Context, ...string) ([]status.AgentState, error), next func() ([]status.AgentState, error),
+) ([]status.AgentState, error) {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	for begin := time.Now(); ; {
+		states, err := ask(ctx, names...)
+		if errors.Is(err, control.ErrNotRunning) {
+			states, err = next()
+		}
+		if !errors.Is(err, memory.ErrRuns) {
+			return states, controlFailure(err)
+		}
+		if time.Since(begin) > beginsWithin || !pause(ctx, stopLook) {
+			return nil, &failure{exitNotRunning, a.ours() + " status shows who has it", fmt.Errorf("cannot reach the scheduler: %w", err)}
+		}
+	}
 }
 
 func (h held) text(p *page) {
@@ -68,6 +102,8 @@ func (h held) text(p *page) {
 		switch {
 		case h.Done == "paused" && (a.State == status.Running || a.State == status.Starting || a.State == status.Ending):
 			p.printf("%s: paused; its session ends after its turn\n", a.Agent)
+		case h.Done == "paused" && a.State == status.Stopped:
+			p.printf("%s: paused; heartbeat run starts nothing for it until heartbeat resume %s\n", a.Agent, a.Agent)
 		case h.Done == "paused":
 			p.printf("%s: paused\n", a.Agent)
 		case a.State == status.Stopped:

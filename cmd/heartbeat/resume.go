@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/status"
 )
 
 type resumeCmd struct{ chosen }
@@ -15,8 +16,9 @@ type resumeCmd struct{ chosen }
 // Help implements kong's HelpProvider.
 func (resumeCmd) Help() string {
 	return `Lets agents continue that were paused with "heartbeat pause", or are held after too
-many failures. If they are backing off or parked, that ends too. Without a running
-scheduler, the next run starts them.
+many failures. If they are backing off or parked, that ends too. If a person has typed
+in a session and left, it continues at once with the next prompt. Without a running
+scheduler, the next run starts the agents.
 
 Examples:
 
@@ -33,12 +35,15 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, err := client.Resume(ctx, names...)
-	if stateDir, no := owner.StateDir(f); no == nil && errors.Is(err, control.ErrNotRunning) && journal.Exists(stateDir) {
-		states, err = orchestrator.ResumeStopped(f, stateDir, names...)
-	}
+	states, err := a.toRunOrNext(ctx, names, client.Resume, func() ([]status.AgentState, error) {
+		stateDir, err := owner.StateDir(f)
+		if err != nil || !journal.Exists(stateDir) { // it never ran
+			return nil, cmp.Or(err, control.ErrNotRunning)
+		}
+		return orchestrator.ResumeStopped(f, stateDir, names...)
+	})
 	if err != nil {
-		return nil, controlFailure(err)
+		return nil, err
 	}
 	return held{"resumed", states}, nil
 }

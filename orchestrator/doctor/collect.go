@@ -102,14 +102,14 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	f.Markers = markers(l.Env)
 	f.Leftovers = leftovers(l.StateDir)
 	f.Left = owner.LeftBehind(l.Agents, owner.Origin{File: l.File, StateDir: l.StateDir})
-	var paused map[string]time.Time
-	paused, f.PausesProblem = memory.PausedSince(l.StateDir, l.Agents)
+	var paused map[string]memory.Paused
+	paused, f.PausesProblem = memory.PausedOf(l.StateDir, l.Agents)
 	for _, a := range l.Agents {
 		if c.Step != nil {
 			c.Step("looking at " + a.Name)
 		}
 		seen := c.agent(a)
-		if seen.Paused = paused[a.Name]; !seen.State.Paused.IsZero() {
+		if seen.Paused = paused[a.Name].Since; !seen.State.Paused.IsZero() {
 			seen.Paused = seen.State.Paused
 		}
 		f.Agents = append(f.Agents, seen)

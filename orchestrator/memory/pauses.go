@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/flock"
 	"heartbeat/orchestrator/state"
 )
 
@@ -42,9 +44,35 @@ func ReadPauses(stateDir string) (Pauses, error) {
 	return kept, nil
 }
 
+// PausesOfRun is ReadPauses for a run that has the directories of its agents by
+// now: who pauses an agent that no run has (PauseWithoutRun) has done so before, or
+// is refused.
+func PausesOfRun(stateDir string) (kept Pauses, err error) {
+	err = locked(stateDir, func() error {
+		kept, err = ReadPauses(stateDir)
+		return err
+	})
+	return kept, err
+}
+
 // KeepPauses keeps the pauses of the agents with the given keys, all of them,
 // beside those of others, which another run may hold.
 func KeepPauses(stateDir string, keys []string, now Pauses) error {
+	return locked(stateDir, func() error { return keep(stateDir, keys, now) })
+}
+
+// locked runs act while nobody else changes what is kept of pauses.
+func locked(stateDir string, act func() error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	unlock, err := flock.Lock(ctx, filepath.Join(stateDir, ".paused-lock"))
+	if err != nil {
+		return &PausesError{pausesPath(stateDir), err.Error()}
+	}
+	return errors.Join(act(), unlock())
+}
+
+func keep(stateDir string, keys []string, now Pauses) error {
 	kept, err := ReadPauses(stateDir)
 	if err != nil {
 		return err
@@ -64,10 +92,16 @@ func KeepPauses(stateDir string, keys []string, now Pauses) error {
 	return state.Save(pausesPath(stateDir), kept)
 }
 
-// PausedSince returns since when agents are paused, by their names, whether a
-// run holds them now or not. The error is a *PausesError where that cannot be
-// told, and so no run can begin.
-func PausedSince(stateDir string, agents []*config.Agent) (map[string]time.Time, error) {
+// Paused is since when an agent is paused, and by whose session; "": a person.
+type Paused struct {
+	Since time.Time
+	By    string
+}
+
+// PausedOf returns which of the agents are paused, by their names, whether a run
+// holds them now or not. The error is a *PausesError where that cannot be told, and
+// so no run can begin.
+func PausedOf(stateDir string, agents []*config.Agent) (map[string]Paused, error) {
 	kept, err := ReadPauses(stateDir)
 	if err != nil || len(kept.Since) == 0 {
 		return nil, err
@@ -76,10 +110,10 @@ func PausedSince(stateDir string, agents []*config.Agent) (map[string]time.Time,
 	if err != nil {
 		known = nil // then each agent is who has its name
 	}
-	paused := map[string]time.Time{}
+	paused := map[string]Paused{}
 	for _, who := range known.Follow(agents, time.Now()) {
 		if at, ok := kept.Since[who.Key]; ok && who.Gone.IsZero() {
-			paused[who.Name] = at
+			paused[who.Name] = Paused{at, kept.By[who.Key]}
 		}
 	}
 	return paused, nil

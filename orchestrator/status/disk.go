@@ -13,6 +13,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/state"
 )
@@ -28,8 +29,13 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 			says[a.Agent] = &live.Agents[i]
 		}
 	}
+	paused, err := memory.PausedOf(stateDir, f.Agents) // a run does not begin while that cannot be told
 	for _, a := range f.Agents {
-		all.Agents = append(all.Agents, merge(a, look(a, stateDir), says[a.Name], now))
+		on := look(a, stateDir)
+		if p := paused[a.Name]; err == nil {
+			on.paused = &p
+		}
+		all.Agents = append(all.Agents, merge(a, on, says[a.Name], now))
 	}
 	return all
 }

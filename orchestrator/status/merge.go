@@ -9,6 +9,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/memory"
 )
 
 // seen is what the disk says about an agent.
@@ -18,7 +19,9 @@ type seen struct {
 	missing   bool        // its directory does not exist
 	running   bool        // a scheduler holds the lock of its directory
 	record    *hook.Shown
-	queue     seenQueue
+	// paused is whether the next run begins with it paused; nil: that is not known.
+	paused *memory.Paused
+	queue  seenQueue
 }
 
 // seenQueue is what the disk says about a queue. The zero value stands for a queue
@@ -65,6 +68,7 @@ func onDisk(a *config.Agent, on seen) Agent {
 			st.Was = st.State
 		}
 		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost, st.Stuck = Stopped, "", nil, time.Time{}, nil, "", nil
+		st.waitsFor(on.paused)
 		return st
 	}
 	if st.State == Stopped {
@@ -74,6 +78,18 @@ func onDisk(a *config.Agent, on seen) Agent {
 		st.Phase, st.Work, st.Attached, st.Hush = r.Phase, r.Work, r.Attached, r.Hush()
 	}
 	return st
+}
+
+// waitsFor takes in whether an agent that nobody runs is paused: that may have
+// changed since its last run.
+func (a *Agent) waitsFor(p *memory.Paused) {
+	if p == nil {
+		return
+	}
+	if p.Since.IsZero() && !a.Paused.IsZero() && a.Was == Held {
+		a.Was = Idle // that was why
+	}
+	a.Paused, a.PausedBy = p.Since, p.By
 }
 
 func (a *Agent) lookAtTriggers(cfg *config.Agent, now time.Time) {

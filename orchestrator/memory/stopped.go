@@ -1,0 +1,70 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/flock"
+)
+
+// ErrRuns means that a run has an agent: it is the one to be asked.
+var ErrRuns = errors.New("it is locked by a run, which does not answer")
+
+// PauseWithoutRun pauses agents of a fleet for its next run. One that is paused
+// stays so since when it was. Where a run has one of them nothing changes, and the
+// error matches ErrRuns.
+func PauseWithoutRun(stateDir string, declared, agents []*config.Agent, now time.Time) error {
+	return withoutRun(stateDir, declared, agents, now, func(keys []string) error {
+		kept, err := ReadPauses(stateDir)
+		if err != nil {
+			return err
+		}
+		next := Pauses{Since: map[string]time.Time{}, By: map[string]string{}}
+		for _, key := range keys {
+			next.Since[key] = now
+			if since, is := kept.Since[key]; is {
+				next.Since[key] = since
+			}
+			if by := kept.By[key]; by != "" {
+				next.By[key] = by
+			}
+		}
+		return keep(stateDir, keys, next)
+	})
+}
+
+// ResumeWithoutRun ends the pauses and holds of agents of a fleet, for its next run.
+// Its errors are those of PauseWithoutRun.
+func ResumeWithoutRun(stateDir string, declared, agents []*config.Agent, now time.Time) error {
+	return withoutRun(stateDir, declared, agents, now, func(keys []string) error {
+		var errs []error
+		for _, key := range keys {
+			errs = append(errs, KeepHold(stateDir, key, Hold{}))
+		}
+		return errors.Join(append(errs, keep(stateDir, keys, Pauses{}))...)
+	})
+}
+
+// withoutRun runs act with the keys of agents, unless a run has one of them. One that
+// begins meanwhile waits for it (PausesOfRun).
+func withoutRun(stateDir string, declared, agents []*config.Agent, now time.Time, act func(keys []string) error) error {
+	return locked(stateDir, func() error {
+		for _, a := range agents {
+			if flock.Held(a.Dir) {
+				return fmt.Errorf("the directory of agent %q: %w", a.Name, ErrRuns)
+			}
+		}
+		known, err := Note(stateDir, declared, nil, now)
+		if err != nil {
+			return err
+		}
+		names := known.Declared()
+		keys := make([]string, len(agents))
+		for i, a := range agents {
+			keys[i] = names[a.Name].Key
+		}
+		return act(keys)
+	})
+}
