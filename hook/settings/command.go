@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// aborting is what stands before a binary of ours in a hook's command line.
+// aborting comes before our binary in a hook's command line.
 //
-// The client takes a hook's exit status 2 for "stderr is a prompt", and a Go
-// program ends with 2 when its runtime cannot go on, also before main: no
-// thread can be made, SIGQUIT comes in its first instructions. With the
-// variable it aborts instead (134). And /bin/sh itself ends with 2 when it
-// cannot fork; exec keeps it from having to, and saves a process.
+// The client takes a hook's exit status 2 as "stderr is a prompt", and a Go program
+// exits with 2 when its runtime cannot continue, even before main: it cannot create
+// a thread, or SIGQUIT arrives in its first instructions. With the variable it
+// aborts instead (134). And /bin/sh itself exits with 2 when it cannot fork; with
+// exec it need not, and a process is saved.
 const aborting = "GOTRACEBACK=crash exec "
 
-// Command returns the hook command line for a binary: its path, quoted for
-// /bin/sh where it needs to be, and the word "hook". The client shows it to
-// the model with every prompt, so it is short.
+// Command returns the hook command line for a binary: its path, quoted for /bin/sh
+// if necessary, and the word "hook". The client shows it to the model with every
+// prompt, so it is short.
 func Command(binary string) string { return aborting + Quote(binary) + " hook" }
 
-// Ours reports whether a hook's command line is one of ours: the absolute path
-// of a binary called heartbeat-stop or heartbeat, wherever it stands, and the
-// word "hook", behind variables and exec or not. heartbeat-rs's hand-wired
+// Ours reports whether a hook's command line is one of ours: the absolute path of a
+// binary called heartbeat-stop or heartbeat, in any folder, and the word "hook",
+// with or without variables and exec before it. heartbeat-rs's hand-wired
 // "heartbeat-stop --inbox …" is the user's.
 func Ours(command string) bool {
 	words := shellWords(command)
@@ -41,13 +41,13 @@ func Ours(command string) bool {
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// Aborts reports whether a hook's command line sees to it that a binary of
-// ours aborts where its runtime cannot go on (see Command).
+// Aborts reports whether a hook's command line makes our binary abort when its
+// runtime cannot continue (see Command).
 func Aborts(command string) bool { return strings.Contains(command, "GOTRACEBACK=crash") }
 
 const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 
-// Quote makes a word one for a shell.
+// Quote makes one shell word of a string.
 func Quote(word string) string {
 	if word != "" && strings.Trim(word, safe) == "" {
 		return word
@@ -55,8 +55,8 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// shellWords splits a simple command as /bin/sh does. It returns nil for
-// anything that is more than words: expansions, redirections, lists.
+// shellWords splits a simple command like /bin/sh. It returns nil for anything that
+// is more than words: expansions, redirections, lists.
 func shellWords(command string) []string {
 	var words []string
 	var word strings.Builder
@@ -102,8 +102,8 @@ func shellWords(command string) []string {
 	return words
 }
 
-// doubleQuoted reads up to the closing quote and returns the text and the
-// bytes read with the quote, or -1 when it expands something or never ends.
+// doubleQuoted reads up to the closing quote and returns the text and the number of
+// bytes read, including the quote, or -1 if it expands something or never ends.
 func doubleQuoted(s string) (string, int) {
 	var text strings.Builder
 	for i := 0; i < len(s); i++ {

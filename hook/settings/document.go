@@ -11,8 +11,8 @@ import (
 // Error says where a settings file cannot be understood.
 type Error struct {
 	Line, Column int // from 1; columns are bytes
-	// Place is the path of the value, e.g. "hooks.Stop[0]", or "" where the
-	// file is no JSON.
+	// Place is the path of the value, e.g. "hooks.Stop[0]", or "" if the file is
+	// not JSON.
 	Place string
 	// Reason says what was found.
 	Reason string
@@ -33,12 +33,12 @@ var bom = []byte("\xef\xbb\xbf")
 type document struct {
 	src     []byte // with the byte order mark
 	root    *value
-	missing bool // there was nothing: src is a stand-in
+	missing bool // there was no file: src is a stand-in
 	style   style
 }
 
-// value is one JSON value. Its kind is the first byte of its text, where
-// digits are '0' and '-' as well.
+// value is one JSON value. Its kind is the first byte of its text; '0' stands for
+// all digits and '-'.
 type value struct {
 	kind       byte // { [ " 0 t f n
 	start, end int
@@ -53,8 +53,8 @@ type item struct {
 	value         *value
 }
 
-// find returns the value of a key, the last one of duplicates as the client
-// does, or nil.
+// find returns the value of a key, or nil. Of duplicates it returns the last one,
+// like the client.
 func (v *value) find(key string) *value {
 	for _, it := range slices.Backward(v.items) {
 		if it.key == key {
@@ -64,8 +64,8 @@ func (v *value) find(key string) *value {
 	return nil
 }
 
-// read parses a settings file whose root is an object. Nothing at all counts
-// as an empty object.
+// read parses a settings file whose root is an object. A missing or empty file
+// counts as an empty object.
 func read(src []byte) (*document, error) {
 	d := &document{src: src}
 	body := bytes.TrimPrefix(src, bom)
@@ -105,7 +105,7 @@ func (d *document) syntaxError(err error, skip int) error {
 	case at < len(d.src) && d.src[at] == '/':
 		e.Reason = "a comment" + strict
 	case at < len(d.src) && (d.src[at] == '}' || d.src[at] == ']') && bytes.HasSuffix(before, []byte(",")):
-		e.Reason = "a comma behind the last item" + strict
+		e.Reason = "a comma after the last item" + strict
 	}
 	return e
 }
@@ -116,13 +116,13 @@ func (d *document) errorAt(at int, place, reason string) *Error {
 	return &Error{Line: line + 1, Column: at - bytes.LastIndexByte(before, '\n'), Place: place, Reason: reason}
 }
 
-// wrong says that v is not what belongs at its place.
+// wrong says that v is not what should be at its place.
 func (d *document) wrong(v *value, place, belongs string) error {
 	names := map[byte]string{'{': "an object", '[': "an array", '"': "a string", '0': "a number", 't': "true", 'f': "false", 'n': "null"}
 	return d.errorAt(v.start, place, "must be "+belongs+", not "+names[v.kind])
 }
 
-// want returns v when it is of the kind, nil for nil, else an error.
+// want returns v if it is of the kind, nil for nil, otherwise an error.
 func (d *document) want(v *value, kind byte, place string) (*value, error) {
 	if v == nil || v.kind == kind {
 		return v, nil
@@ -131,7 +131,7 @@ func (d *document) want(v *value, kind byte, place string) (*value, error) {
 	return nil, d.wrong(v, place, belongs[kind])
 }
 
-// scanner walks JSON that was found valid before.
+// scanner walks JSON that is known to be valid.
 type scanner struct {
 	src []byte
 	pos int

@@ -14,8 +14,8 @@ type splice struct {
 	text     string
 }
 
-// apply makes all splices, which must not overlap. Several at one place keep
-// their order.
+// apply makes all splices, which must not overlap. Several at one place keep their
+// order.
 func (d *document) apply(splices []splice) []byte {
 	slices.SortStableFunc(splices, func(a, b splice) int { return a.from - b.from })
 	var out bytes.Buffer
@@ -34,7 +34,7 @@ type style struct {
 	multi bool   // over several lines
 	eol   string // "\n" or "\r\n"
 	unit  string // one level of indentation
-	colon string // with the space behind it
+	colon string // with the space after it
 	comma string // within a line
 }
 
@@ -57,8 +57,8 @@ func (d *document) detectStyle() style {
 	return s
 }
 
-// unit looks for the first item that begins a line and divides its
-// indentation by its depth.
+// unit looks for the first item that begins a line and divides its indentation by
+// its depth.
 func (d *document) unit(v *value, depth int) (string, bool) {
 	for _, it := range v.items {
 		if indent, ok := d.indentBefore(it.start); ok && len(indent) >= depth && len(indent)%depth == 0 {
@@ -71,8 +71,8 @@ func (d *document) unit(v *value, depth int) (string, bool) {
 	return "", false
 }
 
-// indentBefore returns the white space between the line's begin and at, if
-// there is nothing else. It looks no further back than that: a line may be long.
+// indentBefore returns the white space between the beginning of the line and at, if
+// there is nothing else. It looks back no further: a line may be long.
 func (d *document) indentBefore(at int) (string, bool) {
 	from := at
 	for from > 0 && (d.src[from-1] == ' ' || d.src[from-1] == '\t') {
@@ -90,7 +90,7 @@ func (d *document) lineIndent(at int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// colon returns what stands between a key and its value.
+// colon returns what is between a key and its value.
 func (d *document) colon(it item, otherwise string) string {
 	if it.keyEnd == it.start || it.value.start-it.keyEnd > 8 {
 		return otherwise
@@ -111,8 +111,8 @@ type (
 	object []member
 )
 
-// change cuts items of a container by their index and adds others (members
-// for an object, values for an array) behind the last one.
+// change cuts items of a container by their index and adds others (members for an
+// object, values for an array) after the last one.
 func (d *document) change(v *value, cut map[int]bool, add []any) []splice {
 	last := -1 // the last item that stays
 	var out []splice
@@ -139,7 +139,7 @@ func (d *document) change(v *value, cut map[int]bool, add []any) []splice {
 	return out
 }
 
-// fill writes the inside of a container that has nothing else.
+// fill writes the inside of a container that has no other items.
 func (d *document) fill(v *value, add []any) string {
 	if len(add) == 0 {
 		return ""
@@ -150,7 +150,7 @@ func (d *document) fill(v *value, add []any) string {
 	return p.String()
 }
 
-// behind writes items after the last one, in the manner of the last one.
+// behind writes items after the last one, in the same style.
 func (d *document) behind(v *value, add []any) string {
 	n := len(v.items) - 1
 	from := v.start + 1
@@ -190,7 +190,7 @@ type printer struct {
 	style
 }
 
-// item writes a member or a value; indent is that of its line.
+// item writes a member or a value; indent is the indentation of its line.
 func (p *printer) item(a any, indent string) {
 	switch a := a.(type) {
 	case member:
@@ -217,7 +217,7 @@ func (p *printer) item(a any, indent string) {
 	}
 }
 
-// list writes items between brackets that stand on a line with this indent.
+// list writes items between brackets that are on a line with this indentation.
 func (p *printer) list(items []any, indent string) {
 	if len(items) == 0 {
 		return

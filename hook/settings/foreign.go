@@ -9,20 +9,20 @@ import (
 	"heartbeat/hook/client"
 )
 
-// Foreign is something that a settings file says and that we did not write:
-// what it lets a session do, what it runs, where it sends requests.
+// Foreign is something in a settings file that we did not write: what it lets a
+// session do, what it runs, where it sends requests.
 type Foreign struct {
-	// Line is where it stands, from 1.
+	// Line is where it is, from 1.
 	Line int
-	// Text is what it says, on one line: names and commands are quoted. The
-	// value of a variable is not in it, but for the host of an address.
+	// Text is what it says, on one line: names and commands are quoted. It omits
+	// the values of variables, except the host of an address.
 	Text string
 }
 
-// FindForeign lists what a settings file (nil: none) says that is in none of
-// ours. What narrows a session (deny and ask rules, switches that turn something
-// off) and what only concerns the looks of it is left out; a key that is not
-// known to be harmless is named.
+// FindForeign lists what a settings file (nil: none) says and none of ours does. It
+// leaves out what restricts a session (deny and ask rules, switches that turn
+// something off) and what only affects its looks; it names every key that is not
+// known to be harmless.
 func FindForeign(src []byte, ours ...Want) ([]Foreign, error) {
 	d, err := read(src)
 	if err != nil {
@@ -73,7 +73,7 @@ func ServersOf(src []byte) ([]Foreign, error) {
 	return f.found, nil
 }
 
-// foreigner gathers what is not ours.
+// foreigner collects what is not ours.
 type foreigner struct {
 	*document
 	allow, modes, commands, variables []string // ours; a variable as NAME=VALUE
@@ -98,7 +98,7 @@ func (f *foreigner) hooks() error {
 	return err
 }
 
-// key looks at one key of the file.
+// key examines one key of the file.
 func (f *foreigner) key(key string, v *value) {
 	switch {
 	case key == "hooks":
@@ -182,8 +182,8 @@ func (f *foreigner) each(place string, v *value, ours []string) {
 	}
 }
 
-// harmless reports whether a key may stand in anybody's file. What is switched
-// off (disableAllHooks has a word of its own) lets a session do less.
+// harmless reports whether a key is safe in anybody's file. A session can do less
+// if something is switched off (disableAllHooks has a word of its own).
 func harmless(key string, v *value) bool {
 	return slices.Contains(client.Claude.Settings.Harmless, key) || strings.HasPrefix(key, "disable") || v.kind == 'f' || v.kind == 'n' ||
 		(v.kind == '[' || v.kind == '{') && len(v.items) == 0
@@ -197,7 +197,7 @@ func shadowed(v *value, i int) bool {
 // mostShown is how much of a text is shown, in bytes.
 const mostShown = 160
 
-// shown is a text of a file in quotes, without a character that acts on a
+// shown returns a text of a file in quotes, without characters that act on a
 // terminal.
 func shown(text string) string {
 	if len(text) > mostShown {
@@ -206,7 +206,7 @@ func shown(text string) string {
 	return strconv.Quote(text)
 }
 
-// plainKey is a key as it stands, or quoted where it is not a plain word.
+// plainKey returns a key as it is, or quoted if it is not a plain word.
 func plainKey(key string) string {
 	if key != "" && strings.Trim(key, safe) == "" {
 		return key
@@ -214,7 +214,7 @@ func plainKey(key string) string {
 	return shown(key)
 }
 
-// host is an address without its path and without a name and password.
+// host returns an address without its path and without a name and password.
 func host(address string) string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {

@@ -9,36 +9,36 @@ import (
 type Report struct {
 	// Hooks are all hook entries in the order of the file.
 	Hooks []Hook
-	// DisableAllHooks turns off every hook, also those of other files, unless
-	// one that counts more says otherwise. ManagedHooksOnly, and PluginsOnly
-	// (strictPluginOnlyCustomization, for hooks), turn off those of all files
-	// but managed ones, where a managed file says so. Nil: nothing is said.
+	// DisableAllHooks turns off every hook, including those of other files, unless
+	// a file with higher precedence says otherwise. ManagedHooksOnly, and
+	// PluginsOnly (strictPluginOnlyCustomization, for hooks), in a managed file
+	// turn off those of all other files. Nil: the file does not say.
 	DisableAllHooks, ManagedHooksOnly, PluginsOnly *bool
 	// Plugins says which plugins are on, by NAME@MARKETPLACE.
 	Plugins     map[string]bool
 	Allow, Deny []string
 	DefaultMode string
-	// Env are the session's variables. They override the environment that
-	// the session was started with.
+	// Env are the session's variables. They override the environment that the
+	// session was started with.
 	Env map[string]string
 }
 
 // Hook is one hook entry.
 type Hook struct {
 	Event, Matcher string
-	// Type is "command" or another of the client's kinds; Command is empty
-	// for those.
+	// Type is "command" or another of the client's kinds; for those, Command is
+	// empty.
 	Type, Command string
 	// Timeout is in seconds; 0 means that none is given (the client's
 	// default is 600).
 	Timeout float64
-	// Async is true where the client does not wait for it.
+	// Async is true if the client does not wait for it.
 	Async bool
 	Ours  bool
 }
 
-// Inspect reads a settings file, nil for one that does not exist. own are
-// command lines that count as ours beside those that Ours knows.
+// Inspect reads a settings file, nil for one that does not exist. own are command
+// lines that count as ours in addition to those that Ours knows.
 func Inspect(src []byte, own ...string) (*Report, error) {
 	d, err := read(src)
 	if err != nil {
@@ -85,7 +85,7 @@ func Inspect(src []byte, own ...string) (*Report, error) {
 	return r, nil
 }
 
-// truth is a boolean value, or nil.
+// truth returns a boolean value, or nil.
 func truth(v *value) *bool {
 	if v == nil || v.kind != 't' && v.kind != 'f' {
 		return nil
@@ -93,7 +93,7 @@ func truth(v *value) *bool {
 	return new(v.kind == 't')
 }
 
-// coversHooks reports whether a list of surfaces, or true for all, has hooks.
+// coversHooks reports whether a list of surfaces, or true for all, includes hooks.
 func coversHooks(v *value) *bool {
 	if v != nil && v.kind == '[' {
 		return new(slices.Contains(texts(v), "hooks"))

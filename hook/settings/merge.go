@@ -9,7 +9,7 @@ import (
 	"heartbeat/hook/client"
 )
 
-// handler is one hook command in a file, with where it stands.
+// handler is one hook command in a file, with its place.
 type handler struct {
 	event          string
 	matcher        string
@@ -22,7 +22,7 @@ type handler struct {
 	index, groupAt int
 }
 
-// catchesAll reports whether its matcher lets everything through.
+// catchesAll reports whether its matcher matches everything.
 func (h *handler) catchesAll() bool { return h.matcher == "" || h.matcher == "*" }
 
 // hooks returns the hooks object (or nil) and all handlers, or what is wrong
@@ -70,7 +70,7 @@ func (d *document) handlers(group *value, event, place string) ([]handler, error
 			return nil, err
 		}
 		kind, command := text(it.value.find("type")), ""
-		if kind == "command" { // else the client runs none, whatever stands there
+		if kind == "command" { // otherwise the client runs none, whatever is there
 			command = commandLine(it.value)
 		}
 		all = append(all, handler{
@@ -91,8 +91,8 @@ func text(v *value) string {
 
 func isTrue(v *value) bool { return v != nil && v.kind == 't' }
 
-// commandLine returns a handler's command; the form with args is written as
-// one line.
+// commandLine returns a handler's command; the form with args is written as one
+// line.
 func commandLine(v *value) string {
 	command := text(v.find("command"))
 	args := v.find("args")
@@ -106,7 +106,7 @@ func commandLine(v *value) string {
 	return command
 }
 
-// rules are the parts of permissions that we touch; each may be nil.
+// rules are the parts of permissions that we change; each may be nil.
 type rules struct{ self, allow, deny, mode *value }
 
 func (d *document) permissions() (rules, error) {
@@ -203,13 +203,13 @@ func members(all []any) []member {
 	return out
 }
 
-// mergeEvent keeps the first entry of ours that is called for everything, in
-// its right form, removes all others, and adds one where none is left.
+// mergeEvent keeps the first of our entries that is called for everything, in its
+// right form, removes all others, and adds one if none is left.
 func (m *merger) mergeEvent(event string, list *value, handlers []handler) {
 	wanted := slices.Contains(client.Claude.Hooks.Installed, event)
 	kept := false
 	cuts := map[*value]map[int]bool{}
-	left := map[*value]int{} // handlers that stay, by group
+	left := map[*value]int{} // handlers that remain, by group
 	groups := map[*value]handler{}
 	for _, h := range handlers {
 		if h.event != event {
@@ -246,13 +246,14 @@ func (m *merger) mergeEvent(event string, list *value, handlers []handler) {
 	m.splices = append(m.splices, m.change(list, gone, add)...)
 }
 
-// correct gives an entry of ours the wanted command and time-out, in place.
+// correct gives one of our entries the wanted command and time-out, in place.
 func (m *merger) correct(h handler) {
 	want := m.want.handler(h.event)
 	seen := map[string]bool{}
 	for _, it := range h.self.items {
 		if seen[it.key] || !slices.ContainsFunc(want, func(w member) bool { return w.key == it.key }) {
-			// Something more than we write, such as async, would change what the entry does.
+			// Anything that we do not write, such as async, would change what the
+			// entry does.
 			m.splices = append(m.splices, splice{h.self.start, h.self.end, m.text(h.self, want)})
 			return
 		}

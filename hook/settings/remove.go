@@ -2,8 +2,8 @@ package settings
 
 import "slices"
 
-// marked returns the values that removal takes away: with hooks, all entries
-// of ours, and whatever w asks for.
+// marked returns the values that removal takes away: with hooks, all of our
+// entries, and whatever w asks for.
 func (d *document) marked(w Want, hooks bool) (map[*value]bool, error) {
 	dead := map[*value]bool{}
 	_, handlers, err := d.hooks()
@@ -55,7 +55,7 @@ func markTexts(dead map[*value]bool, list *value, rules []string) {
 	}
 }
 
-// sweep cuts dead values, and the containers that this empties.
+// sweep cuts dead values, and the containers that become empty.
 func (d *document) sweep(dead map[*value]bool) []splice {
 	if len(dead) == 0 {
 		return nil

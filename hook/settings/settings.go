@@ -24,32 +24,32 @@ import (
 	"heartbeat/hook/client"
 )
 
-// DefaultTimeout is the time-out of an entry that Want.Timeouts does not name,
-// in seconds.
+// DefaultTimeout is the time-out of an entry that Want.Timeouts does not name, in
+// seconds.
 const DefaultTimeout = 60
 
-// Want is what shall stand in a settings file. The zero value of each field
-// but Command asks for nothing.
+// Want is what a settings file must contain. The zero value of each field except
+// Command asks for nothing.
 type Want struct {
 	// Command is the hooks' command line, quoted for /bin/sh; see Command.
 	Command string
 	// Timeouts are seconds by event, at least 1 (the client refuses 0).
 	Timeouts map[string]int
-	// Allow and Deny are permission rules to add. Rules that the user wrote
-	// are never removed or reordered.
+	// Allow and Deny are permission rules to add. Rules that the user wrote are
+	// never removed or reordered.
 	Allow, Deny []string
-	// DefaultMode is written only where the user has set none.
+	// DefaultMode is written only if the user has set none.
 	DefaultMode string
 	// Env are variables for the session; a variable that the user has set
 	// keeps its value.
 	Env map[string]string
 }
 
-// Guards returns the deny rules that keep an agent from editing its own hooks
+// Guards returns the deny rules that prevent an agent from editing its own hooks
 // and queue by accident. Edit rules cover all of the client's tools that write
-// files; a path in a Write rule is accepted and never looked at. The paths are
-// relative to the directory that the session started in. files are more paths
-// in it.
+// files; a path in a Write rule is accepted but has no effect. The paths are
+// relative to the directory in which the session started. files are more paths in
+// it.
 func Guards(files ...string) []string {
 	guards := []string{"Edit(.claude/**)", "Edit(.heartbeat/**)"}
 	for _, file := range files {
@@ -89,10 +89,10 @@ func (w Want) owns(command string) bool {
 	return command != "" && (command == w.Command || Ours(command))
 }
 
-// Merge returns old with everything that w asks for. An entry of ours with
-// another command or time-out is corrected where it stands, further ones are
-// removed; an empty or missing file (nil) becomes a new one. Merging again
-// changes nothing. An *Error says where old cannot be understood.
+// Merge returns old with everything that w asks for. It corrects one of our entries
+// with another command or time-out in place and removes further ones; an empty or
+// missing file (nil) becomes a new one. Merging again changes nothing. An *Error
+// says where old cannot be understood.
 func Merge(old []byte, w Want) (merged []byte, changed bool, err error) {
 	if err := w.check(); err != nil {
 		return nil, false, err
@@ -109,10 +109,10 @@ func Merge(old []byte, w Want) (merged []byte, changed bool, err error) {
 	return merged, !bytes.Equal(merged, old), nil
 }
 
-// Remove returns old without our hook entries, whatever their command's path,
-// and without the rules, mode and variables of w; pass Missing of the original
-// file to keep what the user had before. Containers that this empties go as
-// well, the root stays.
+// Remove returns old without our hook entries, whatever their command's path, and
+// without the rules, mode and variables of w; pass Missing of the original file to
+// keep what the user had before. Containers that become empty are removed too, but
+// the root remains.
 func Remove(old []byte, w Want) (rest []byte, changed bool, err error) {
 	d, err := read(old)
 	if err != nil {
@@ -129,8 +129,8 @@ func Remove(old []byte, w Want) (rest []byte, changed bool, err error) {
 	return rest, !bytes.Equal(rest, old), nil
 }
 
-// Missing returns the part of w that old does not have yet: what Merge would
-// add, and so what Remove may take away again.
+// Missing returns the part of w that old does not have yet: what Merge would add,
+// and so what Remove may take away again.
 func Missing(old []byte, w Want) (Want, error) {
 	d, err := read(old)
 	if err != nil {
@@ -158,11 +158,11 @@ func Missing(old []byte, w Want) (Want, error) {
 	return w, nil
 }
 
-// Restore undoes Merge. backup is the file as it was before the first Merge,
-// nil when there was none; merged are all that may stand in the file, the last
-// one at the end. When nobody else changed the file, the result is the backup to
-// the byte; otherwise only what is ours goes. A nil result means that the file
-// shall be removed.
+// Restore undoes Merge. backup is the file as it was before the first Merge, nil if
+// there was none; merged are all Wants that may be in the file, the last one at the
+// end. If nobody else changed the file, the result is the backup to the byte;
+// otherwise only what is ours is removed. A nil result means that the file is to be
+// removed.
 func Restore(current, backup []byte, merged ...Want) ([]byte, error) {
 	if untouched(current, backup, merged) {
 		return backup, nil
@@ -191,8 +191,8 @@ func untouched(current, backup []byte, merged []Want) bool {
 	})
 }
 
-// Update is Merge for a file into which others may have been merged before:
-// what only they asked for goes. backup and merged are as for Restore.
+// Update is Merge for a file into which other Wants may have been merged before:
+// what only they asked for is removed. backup and merged are as for Restore.
 func Update(current, backup []byte, to Want, merged ...Want) (updated []byte, changed bool, err error) {
 	if untouched(current, backup, merged) {
 		updated, _, err = Merge(backup, to)
@@ -247,7 +247,7 @@ func without(list, known []string) []string {
 	return rest
 }
 
-// blank reports whether nothing is left but an empty object.
+// blank reports whether nothing but an empty object is left.
 func blank(b []byte) bool {
 	d, err := read(b)
 	return err == nil && len(d.root.items) == 0

@@ -177,8 +177,8 @@ func TestRefused(t *testing.T) {
 	for _, tt := range []struct{ src, want string }{
 		{"{\n  // no\n}", "2:3: a comment; Claude Code takes strict JSON only"},
 		{"{\"a\": /* no */ 1}", "1:7: a comment; Claude Code takes strict JSON only"},
-		{"{\n  \"a\": 1,\n}", "3:1: a comma behind the last item; Claude Code takes strict JSON only"},
-		{"{\"a\": [1, ]}", "1:11: a comma behind the last item; Claude Code takes strict JSON only"},
+		{"{\n  \"a\": 1,\n}", "3:1: a comma after the last item; Claude Code takes strict JSON only"},
+		{"{\"a\": [1, ]}", "1:11: a comma after the last item; Claude Code takes strict JSON only"},
 		{"\ufeff{,}", "1:5: invalid character ',' looking for beginning of object key string"},
 		{"{", "1:1: unexpected end of JSON input"},
 		{"[]", "1:1: the file: must be an object, not an array"},

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// StatusLine returns the command line of a settings file's status line; "" where it
-// has none, or is no settings file.
+// StatusLine returns the command line of a settings file's status line; "" if it
+// has none, or is not a settings file.
 func StatusLine(src []byte) string {
 	line, err := statusLine(src)
 	if err != nil || line.Type != "command" {
@@ -30,8 +30,8 @@ func statusLine(src []byte) (shownLine, error) {
 	return l, err
 }
 
-// StatusLineCommand is the command line of a status line of ours, by that of our
-// hooks. theirs is the one that it takes the place of, or "".
+// StatusLineCommand returns the command line of our status line, by the command
+// line of our hooks. theirs is the status line that it replaces, or "".
 func StatusLineCommand(hooks, theirs string) string {
 	command := hooks + " status-line"
 	if theirs != "" {
@@ -40,8 +40,8 @@ func StatusLineCommand(hooks, theirs string) string {
 	return command
 }
 
-// WithStatusLine returns a settings file with a status line in place of its own.
-// It is for the client alone: its order and blanks are not those of src.
+// WithStatusLine returns a settings file with another status line in place of its
+// own. It is for the client alone: order and blanks differ from src.
 func WithStatusLine(src []byte, command string) ([]byte, error) {
 	d, err := read(src)
 	if err != nil {
@@ -51,7 +51,7 @@ func WithStatusLine(src []byte, command string) ([]byte, error) {
 	if err := json.Unmarshal(bytes.TrimPrefix(d.src, bom), &all); err != nil {
 		return nil, err
 	}
-	kept := map[string]json.RawMessage{} // its padding, say
+	kept := map[string]json.RawMessage{} // for example its padding
 	if all["statusLine"] != nil {
 		if err := json.Unmarshal(all["statusLine"], &kept); err != nil || kept == nil {
 			kept = map[string]json.RawMessage{}

@@ -3,10 +3,9 @@ package settings
 import "bytes"
 
 // Trust returns the client's own file (.claude.json) with
-// projects[dir].hasTrustDialogAccepted set to true, which is what the client
-// writes when a person says that they trust the files of a folder (measured in
-// 2.1.329). Nothing else is touched. An *Error says where the file cannot be
-// understood.
+// projects[dir].hasTrustDialogAccepted set to true, which is what the client writes
+// when a person says that they trust the files of a folder (measured in 2.1.329).
+// Nothing else changes. An *Error says where the file cannot be understood.
 func Trust(file []byte, dir string) (trusted []byte, changed bool, err error) {
 	const key = "hasTrustDialogAccepted"
 	d, err := read(file)
