@@ -1,6 +1,6 @@
-// Package journal is what happened to a fleet's agents, for people and machines
-// to read: a file of lines in the state directory. Nothing is decided from it,
-// so it is not synced, and a line that is lost costs nothing but the record.
+// Package journal records what happened to a fleet's agents, for people and
+// machines to read: a file of lines in the state directory. Nothing is decided from
+// it, so it is not synced, and a lost line costs nothing but the record.
 package journal
 
 import (
@@ -18,40 +18,41 @@ import (
 	"heartbeat/hook/foreign"
 )
 
-// Event is one line of the journal: what happened to an agent, why, and what
-// comes next.
+// Event is one line of the journal: what happened to an agent, why, and what comes
+// next.
 type Event struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent,omitempty"`
 	Kind  Kind      `json:"kind"`
-	// State and From belong to StateChanged: what the agent is doing, and did.
+	// State and From belong to StateChanged: what the agent does now, and did
+	// before.
 	State  string       `json:"state,omitempty"`
 	From   string       `json:"from,omitempty"`
 	Reason foreign.Text `json:"reason,omitempty"`
 	Until  time.Time    `json:"until,omitzero"`
-	// Session is the id of the session that it is about.
+	// Session is the id of the session that the event is about.
 	Session string       `json:"session,omitempty"`
 	Trigger string       `json:"trigger,omitempty"`
 	Detail  foreign.Text `json:"detail,omitempty"`
-	// Started, Acknowledged and Why belong to Ended: when the session was
-	// started, how many entries it did, and which of the closed list its end was.
+	// Started, Acknowledged and Why belong to Ended: when the session was started,
+	// how many entries it did, and how it ended, from a closed list.
 	Started      time.Time `json:"started,omitzero"`
 	Acknowledged int       `json:"acknowledged,omitempty"`
 	Why          hook.End  `json:"why,omitempty"`
-	// Due belongs to Fired: when a schedule wanted the prompt to be queued.
+	// Due belongs to Fired: when the schedule was due.
 	Due time.Time `json:"due,omitzero"`
 }
 
-// Kind is what an event tells of.
+// Kind says what happened.
 type Kind string
 
-// The kinds. Readers pass over those that they do not know.
+// The kinds. Readers ignore those that they do not know.
 const (
 	StateChanged   Kind = "state"
 	Fired          Kind = "fired"   // a trigger's prompt was queued
 	Skipped        Kind = "skipped" // a trigger's prompt was not queued
 	TriggerFailed  Kind = "trigger-failed"
-	TriggerAnew    Kind = "trigger-anew" // what a trigger has fired before is not known any more
+	TriggerAnew    Kind = "trigger-anew" // it is no longer known what a trigger has fired for
 	Applied        Kind = "applied"      // an agent's directory was brought in line with its declaration
 	Ended          Kind = "ended"        // a session
 	Recovered      Kind = "recovered"    // an entry that was in flight
@@ -69,12 +70,12 @@ const (
 	QueueLost      Kind = "queue-lost" // accepted prompts are gone with their folder
 	Stuck          Kind = "stuck"      // the service refuses an agent's work for long
 	Forgot         Kind = "forgot"     // a conversation that the client has no more
-	StopHook       Kind = "stop-hook"  // one that is not ours was seen to have the client go on
+	StopHook       Kind = "stop-hook"  // a Stop hook of somebody else's was seen to continue the client
 	Stopping       Kind = "stopping"
 )
 
-// The journal's files in the state directory. When the present one is full it
-// takes the place of the old one.
+// The journal's files in the state directory. When the present one is full, it
+// replaces the old one.
 const (
 	presentFile = "journal.jsonl"
 	oldFile     = "journal.1.jsonl"
@@ -91,10 +92,10 @@ type Journal struct {
 
 	mu   sync.Mutex
 	f    *os.File
-	torn bool // the last line may lack its end
+	torn bool // the last line may be incomplete
 
-	// failed is why the old file could not be made anew the last time, and again
-	// when that is tried the next time; told says that Add has returned it.
+	// failed is why the last attempt to rewrite the old file failed, until the next
+	// attempt; told says that Add has returned it.
 	failed error
 	again  time.Time
 	told   bool
@@ -102,17 +103,17 @@ type Journal struct {
 	sharing sync.WaitGroup
 }
 
-// shareAgain is how long a rotation that failed is left alone: it reads all there
-// is, and what it lacks, room on the disk say, does not come with the next event.
+// shareAgain is how long to wait after a rotation failed: it reads everything, and
+// what it lacks, for example room on the disk, does not come with the next event.
 const shareAgain = time.Minute
 
-// Exists reports whether there is a journal, which a run begins first of all.
+// Exists reports whether there is a journal; a run begins with it.
 func Exists(stateDir string) bool {
 	_, err := os.Lstat(filepath.Join(stateDir, presentFile))
 	return err == nil
 }
 
-// Open opens the journal of a state directory, and makes it if need be.
+// Open opens the journal of a state directory, and creates it if necessary.
 func Open(stateDir string) (*Journal, error) {
 	j := &Journal{dir: stateDir, max: fullSize}
 	if err := j.open(); err != nil {
@@ -135,8 +136,9 @@ func (j *Journal) open() error {
 }
 
 // Add writes one event in one write(2) or not at all, so that readers see whole
-// lines. What a writer that died left of a line is closed first. It waits for no
-// rotation. That one has failed is returned once, when the event is written.
+// lines. It first ends a line that a writer that died left incomplete. It does not
+// wait for a rotation. That a rotation failed is returned once, after the event is
+// written.
 func (j *Journal) Add(e Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -151,7 +153,7 @@ func (j *Journal) Add(e Event) error {
 		line = append([]byte{'\n'}, line...)
 	}
 	if err := durable.WriteWhole(j.f, line); err != nil {
-		j.torn, _ = durable.Unterminated(j.f) // what cannot be told is told by the next write
+		j.torn, _ = durable.Unterminated(j.f) // if this fails, the next write says so
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	j.torn = false
@@ -162,8 +164,7 @@ func (j *Journal) Add(e Event) error {
 	return nil
 }
 
-// rotate follows a file that another process has moved, and moves one that
-// is full.
+// rotate follows a file that another process has moved, and moves a full one.
 func (j *Journal) rotate() error {
 	path := filepath.Join(j.dir, presentFile)
 	mine, err := j.f.Stat()
@@ -180,7 +181,7 @@ func (j *Journal) rotate() error {
 		return nil
 	}
 	unlock, err := flock.TryLock(filepath.Join(j.dir, lockFile))
-	if err != nil { // another process is at it, or we are
+	if err != nil { // another process is doing it, or we are
 		return nil
 	}
 	if j.failed != nil && mine.Size() >= 2*j.max {
@@ -200,7 +201,7 @@ func (j *Journal) rotate() error {
 			return errors.Join(err, unlock())
 		}
 	}
-	// It takes a second or so: nobody waits for it. What it leaves undone, the
+	// This takes about a second: nobody waits for it. If it does not finish, the
 	// next rotation does.
 	j.sharing.Go(func() {
 		err := errors.Join(share(j.dir, j.max), unlock())
@@ -213,8 +214,8 @@ func (j *Journal) rotate() error {
 	return nil
 }
 
-// forget has the full file take the old one's place where the two cannot be made
-// one: its oldest events go, whose ever they are, and their room is free.
+// forget replaces the old file with the full one if the two cannot be merged: its
+// oldest events are lost, whichever agent they belong to, and their room is free.
 func (j *Journal) forget() error {
 	full := filepath.Join(j.dir, fullFile)
 	if _, err := os.Lstat(full); errors.Is(err, os.ErrNotExist) {

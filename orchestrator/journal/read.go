@@ -15,16 +15,16 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// Readers pass over lines that are longer than this or no events: what a
-// writer that died left, or what others wrote.
+// Readers skip lines that are longer than this or are not events: a writer that
+// died left them, or others wrote them.
 const maxEventLine = 1 << 20
 
-// lookAgain is how often a reader that follows the journal looks again.
+// lookAgain is how often a reader that follows the journal looks for more.
 const lookAgain = 200 * time.Millisecond
 
-// Read returns the events of a fleet's journal, the oldest first, from
-// the old file and the present one. A journal that is not there is empty. An
-// error is the last thing that it yields.
+// Read returns the events of a fleet's journal, the oldest first, from the old file
+// and the present one. A missing journal is empty. An error is the last thing that
+// it yields.
 func Read(stateDir string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		present, _ := readBacklog(stateDir, yield)
@@ -32,8 +32,8 @@ func Read(stateDir string) iter.Seq2[Event, error] {
 	}
 }
 
-// Follow yields all that Read does, calls caughtUp, and goes on
-// with what is added until ctx ends.
+// Follow yields everything that Read does, calls caughtUp, and continues with what
+// is added until ctx ends.
 func Follow(ctx context.Context, stateDir string, caughtUp func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		path := filepath.Join(stateDir, presentFile)
@@ -72,8 +72,8 @@ func Follow(ctx context.Context, stateDir string, caughtUp func()) iter.Seq2[Eve
 	}
 }
 
-// readBacklog yields what there is and returns the reader of the present
-// file, or nil, and whether more is wanted.
+// readBacklog yields what there is and returns the reader of the present file, or
+// nil, and whether more is wanted.
 func readBacklog(stateDir string, yield func(Event, error) bool) (present *reader, more bool) {
 	present, err := openReader(filepath.Join(stateDir, presentFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -89,8 +89,8 @@ func readBacklog(stateDir string, yield func(Event, error) bool) (present *reade
 	return present, present == nil || present.each(yield)
 }
 
-// openPast opens the old file and the full one, as far as they are there, both
-// from before or both from after the one has taken up the other.
+// openPast opens the old file and the full one, if they exist: both before or both
+// after the one was merged into the other.
 func openPast(stateDir string) []*reader {
 	for try := 0; ; try++ {
 		var past []*reader
@@ -111,7 +111,7 @@ func openPast(stateDir string) []*reader {
 	}
 }
 
-// reader reads whole lines of one file, and goes on where it stopped.
+// reader reads whole lines of one file, and continues where it stopped.
 type reader struct {
 	f  *os.File
 	at int64 // the end of the last whole line
@@ -125,8 +125,8 @@ func openReader(path string) (*reader, error) {
 	return &reader{f: f, at: beginning(f)}, nil
 }
 
-// mostRead is how much of a file is read, the end of it: ours are never larger,
-// one that something else has put there may be.
+// mostRead is how much of a file is read, from its end: our files are never larger,
+// but something else may be in their place.
 const mostRead = 4 * fullSize
 
 func beginning(f *os.File) int64 {
@@ -142,7 +142,7 @@ func (r *reader) close() {
 	}
 }
 
-// current reports whether path still names the file that is read, and is no
+// current reports whether path still names the file that is being read, and is not
 // shorter than what was read of it.
 func (r *reader) current(path string) bool {
 	if r == nil {
@@ -156,8 +156,8 @@ func (r *reader) current(path string) bool {
 	return err != nil || os.SameFile(mine, named) && named.Size() >= r.at
 }
 
-// each yields the events that are there now. It returns false when no more
-// are wanted.
+// each yields the events that are there now. It returns false when no more are
+// wanted.
 func (r *reader) each(yield func(Event, error) bool) bool {
 	in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.at, 1<<62), 64<<10)
 	for {

@@ -16,11 +16,11 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// share makes the old file anew of what it holds and of the full file, whose
-// events are newer, and removes that one. Where both together are too large,
-// each agent's oldest events go that are over its share: an agent that fires all
-// day pushes out its own past, not that of the others. When we die meanwhile,
-// the next rotation does it; between the two last steps that repeats events.
+// share rewrites the old file from its own events and those of the full file, which
+// are newer, and removes that one. If both together are too large, it drops the
+// oldest events of each agent beyond its share: an agent that fires all day pushes
+// out its own past, not that of the others. If we die meanwhile, the next rotation
+// does it; between the last two steps that repeats events.
 func share(stateDir string, most int64) error {
 	full := filepath.Join(stateDir, fullFile)
 	sizes := map[string]int64{} // :: agent → bytes of its events
@@ -55,8 +55,8 @@ func share(stateDir string, most int64) error {
 	return os.Remove(full)
 }
 
-// excess is how much each agent has over its share of most: what small ones
-// leave of an equal share is the others'.
+// excess returns how much each agent has beyond its share of most: what small
+// agents leave of an equal share goes to the others.
 func excess(sizes map[string]int64, most int64) map[string]int64 {
 	over := map[string]int64{}
 	agents := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int { return cmp.Compare(sizes[a], sizes[b]) })
@@ -69,7 +69,7 @@ func excess(sizes map[string]int64, most int64) map[string]int64 {
 }
 
 // eachOf calls do with the whole lines of the old file and of the full one, and
-// whose they are; what is no event is nobody's.
+// whose they are; a line that is no event belongs to nobody.
 func eachOf(stateDir string, do func(agent string, line []byte) error) error {
 	for _, name := range []string{oldFile, fullFile} {
 		f, err := durable.OpenFile(filepath.Join(stateDir, name), os.O_RDONLY)

@@ -12,22 +12,22 @@ import (
 	"heartbeat/config"
 )
 
-// Definition is by what a trigger is known again.
+// Definition is what identifies a trigger from one run to the next.
 type Definition struct {
 	Kind Kind `json:"kind"`
-	// Name is the trigger's; Named says that a person gave it.
+	// Name is the trigger's name; Named is true if a person gave it.
 	Name  string `json:"name"`
 	Named bool   `json:"named,omitempty"`
-	// Core is what it looks at: its schedule and time zone, its patterns, its
-	// command. "" is not known: nobody wrote it down.
+	// Core is what it watches for: its schedule and time zone, its patterns, its
+	// command. "" is not known: an earlier version did not record it.
 	Core string `json:"core,omitempty"`
-	// Sieve is by what a poll with dedupe tells output apart; "": by nothing.
+	// Sieve is how a poll with dedupe tells outputs apart; "": not at all.
 	Sieve string `json:"sieve,omitempty"`
 	// Prompt is a hash of the prompt.
 	Prompt string `json:"prompt,omitempty"`
 }
 
-// Kind is what kind of trigger one is.
+// Kind is the kind of a trigger.
 type Kind string
 
 // The kinds.
@@ -55,8 +55,8 @@ func Define(t *config.Trigger) Definition {
 	return d
 }
 
-// zoneOf names a time zone. The machine's own is called Local wherever it is,
-// so its offsets at some instants stand beside it.
+// zoneOf names a time zone. The machine's own zone is called Local everywhere, so
+// its offsets at some instants are added.
 func zoneOf(loc *time.Location) string {
 	if loc == nil {
 		return ""
@@ -90,7 +90,7 @@ func hashOfAll(triggers []config.Trigger) string {
 	return hashOf(parts...)
 }
 
-// likenesses say whether a trigger is taken for the one that it was before, the
+// likenesses say whether a trigger counts as the one that it was before, the
 // closest likeness first. A name that nobody gave is a position in a list.
 var likenesses = []func(before, now Definition) bool{
 	func(b, n Definition) bool {
@@ -104,13 +104,13 @@ var likenesses = []func(before, now Definition) bool{
 	func(b, n Definition) bool { return b.Prompt == n.Prompt && b.Prompt != "" },
 }
 
-// sameCore is how many of them ask for the same core.
+// sameCore is how many of them require the same core.
 const sameCore = 5
 
 func sameGiven(b, n Definition) bool { return b.Name == n.Name && b.Named && n.Named }
 
-// follow says for each trigger which one it was before, or -1. Of those that
-// were removed earlier only one that looked at the same comes again.
+// follow says for each trigger which one it was before, or -1. Of those that were
+// removed earlier, only one with the same core comes back.
 func follow(before []Definition, gone func(i int) bool, now []Definition) []int {
 	f := following{before: before, now: now, was: slices.Repeat([]int{-1}, len(now)), taken: make([]bool, len(before))}
 	there := func(i int) bool { return !gone(i) }
@@ -143,9 +143,9 @@ func (f *following) match(may func(i int) bool, like func(before, now Definition
 	}
 }
 
-// onlyOnes takes two triggers for one that was changed all over when they are
-// the only ones of their kind that are left. A poll may mean another command's
-// things by the same keys.
+// onlyOnes takes two triggers for the same, entirely changed, if they are the only
+// ones of their kind that are left. For a poll, the same keys may mean other things
+// of another command.
 func (f *following) onlyOnes(gone func(i int) bool) func(before, now Definition) bool {
 	left := map[Kind]int{}
 	come := map[Kind]int{}

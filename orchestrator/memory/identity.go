@@ -15,19 +15,19 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// Identity is what an agent is known again by.
+// Identity is what identifies an agent from one run to the next.
 type Identity struct {
 	Name string `json:"name"`
 	Dir  string `json:"dir"` // AGENT_DIR, resolved
-	// Key names what is kept of the agent, for good: it is the first name that
-	// it had, unless that was another one's.
+	// Key names what is kept of the agent, permanently: it is the agent's first
+	// name, unless another agent had that.
 	Key string `json:"key"`
-	// Triggers changes when their definitions do: it is what they were when
-	// they last ran.
+	// Triggers changes when their definitions do: it is their value when they last
+	// ran.
 	Triggers string `json:"triggers,omitempty"`
-	// Gone is since when the agent is declared no more, or zero.
+	// Gone is since when the agent is no longer declared, or zero.
 	Gone time.Time `json:"gone,omitzero"`
-	// comes is true when it was gone before.
+	// comes is true if it was gone before.
 	comes bool
 }
 
@@ -37,13 +37,13 @@ func (i Identity) Comes() bool { return i.comes }
 // Identities are those of a fleet's agents, declared and gone.
 type Identities []Identity
 
-// maxGone bounds how many agents are known that are gone.
+// maxGone limits how many agents that are gone are remembered.
 const maxGone = 1000
 
 func identitiesPath(stateDir string) string { return filepath.Join(stateDir, "identities.json") }
 
-// Read returns the identities that a run has noted. A file that is damaged is
-// state.ErrDamaged.
+// Read returns the identities that a run has recorded. The error for a damaged file
+// is state.ErrDamaged.
 func Read(stateDir string) (Identities, error) {
 	var kept struct{ Agents Identities }
 	err := state.Load(identitiesPath(stateDir), &kept)
@@ -53,9 +53,9 @@ func Read(stateDir string) (Identities, error) {
 	return kept.Agents, err
 }
 
-// Note follows a fleet's agents and keeps who they are. ran are those whose
-// triggers run as they are declared now. Identities that are damaged are put
-// aside: then each agent is who has its name.
+// Note follows a fleet's agents and keeps their identities. ran are those whose
+// triggers run as they are declared now. Damaged identities are put aside: then
+// each agent is identified by its name.
 func Note(stateDir string, agents, ran []*config.Agent, now time.Time) (Identities, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
@@ -91,8 +91,7 @@ func Note(stateDir string, agents, ran []*config.Agent, now time.Time) (Identiti
 // lockWait is how long Note waits for another run of the fleet.
 const lockWait = 5 * time.Second
 
-// Declared returns the identities of the agents that are declared, by their
-// names.
+// Declared returns the identities of the declared agents, by name.
 func (all Identities) Declared() map[string]Identity {
 	byName := make(map[string]Identity, len(all))
 	for _, i := range all {
@@ -103,9 +102,10 @@ func (all Identities) Declared() map[string]Identity {
 	return byName
 }
 
-// Follow returns the identities of agents that are declared now, in their
-// order, and behind them those of who is gone: an agent is who had its directory,
-// else who had its name and whose directory no other agent has, else new.
+// Follow returns the identities of agents that are declared now, in their order,
+// followed by those of agents that are gone: an agent is the one that had its
+// directory, or else the one that had its name and whose directory no other agent
+// has, or else new.
 func (all Identities) Follow(agents []*config.Agent, now time.Time) Identities {
 	f := heirs{before: all, taken: make([]bool, len(all)), byDir: map[string][]int{}, byName: map[string][]int{}, keys: map[string]bool{}}
 	for i, b := range all {
@@ -132,7 +132,7 @@ func (all Identities) Follow(agents []*config.Agent, now time.Time) Identities {
 	return append(next, f.gone(now)...)
 }
 
-// heirs are who becomes whom.
+// heirs say which agent becomes which.
 type heirs struct {
 	before        Identities
 	taken         []bool
@@ -140,8 +140,8 @@ type heirs struct {
 	keys          map[string]bool
 }
 
-// inherit makes an agent one of the candidates: the one that is preferred,
-// else one that is declared, else one that is gone.
+// inherit makes an agent one of the candidates: the preferred one, or else a
+// declared one, or else one that is gone.
 func (f *heirs) inherit(next *Identity, candidates []int, prefer func(Identity) bool) {
 	best, rank := -1, 0
 	for _, i := range candidates {
@@ -167,7 +167,7 @@ func (f *heirs) inherit(next *Identity, candidates []int, prefer func(Identity) 
 	next.Key, next.Triggers, next.comes = b.Key, b.Triggers, !b.Gone.IsZero()
 }
 
-// gone are those whom nobody is any more.
+// gone returns those that no agent is any more.
 func (f *heirs) gone(now time.Time) Identities {
 	var gone Identities
 	for i, b := range f.before {
@@ -183,8 +183,8 @@ func (f *heirs) gone(now time.Time) Identities {
 	return gone[:min(len(gone), maxGone)]
 }
 
-// Preview returns the triggers that will begin anew when a fleet is run as it
-// is declared now. It changes nothing.
+// Preview returns the triggers that will begin anew when a fleet is run as it is
+// declared now. It changes nothing.
 func Preview(stateDir string, agents []*config.Agent, now time.Time) ([]Anew, error) {
 	all, err := Read(stateDir)
 	if err != nil {

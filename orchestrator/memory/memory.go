@@ -1,16 +1,15 @@
-// Package memory is what is remembered of agents and their triggers from one
+// Package memory keeps what is remembered about agents and their triggers from one
 // run to the next, so that nothing fires again or is lost because something has
 // another name now.
 //
-// A trigger is known again by its definition: a name that nobody gave it is a
+// A trigger is identified by its definition: a name that nobody gave it is a
 // position in a list, and one that somebody gave it may change. An agent is
-// known again by its directory, or else by its name. Either has a key that
-// stays, under which its things are kept and by which its fires are told from
-// others in the inbox.
+// identified by its directory, or else by its name. Each has a permanent key, under
+// which its things are kept and which tells its fires from others in the inbox.
 //
-// What is remembered lies in the state directory: identities.json, paused.json,
+// The memory is in the state directory: identities.json, paused.json,
 // triggers/KEY.json for each agent whose triggers have something to remember, and
-// holds/KEY.json for each one that is held.
+// holds/KEY.json for each agent that is held.
 package memory
 
 import (
@@ -28,8 +27,7 @@ import (
 	"heartbeat/sources"
 )
 
-// Agent is what an agent's triggers remember. Its methods may be called from
-// any goroutine.
+// Agent is what an agent's triggers remember. Any goroutine may call its methods.
 type Agent struct {
 	path string
 
@@ -40,8 +38,8 @@ type Agent struct {
 // remembered is triggers/KEY.json.
 type remembered struct {
 	Triggers []*memo `json:"triggers"`
-	// Used counts, by names of triggers, the keys that were made of them: none
-	// is used again, as the inbox remembers what fired under it.
+	// Used counts, by names of triggers, the keys that were made from them: none is
+	// used again, because the inbox remembers what fired under it.
 	Used map[string]int `json:"used,omitempty"`
 }
 
@@ -49,12 +47,12 @@ type remembered struct {
 type memo struct {
 	Definition
 	Key string `json:"key"`
-	// Gone is since when it is declared no more, or zero.
+	// Gone is since when it is no longer declared, or zero.
 	Gone time.Time `json:"gone,omitzero"`
 
 	Fired time.Time `json:"fired,omitzero"` // cron: the last fire
-	// Delay is what jitter adds to each fire of a cron trigger; Was what it
-	// added before it changed at Changed.
+	// Delay is what jitter adds to each fire of a cron trigger; Was is what it
+	// added before Changed.
 	Delay   time.Duration `json:"delay,omitempty"`
 	Was     time.Duration `json:"was,omitempty"`
 	Changed time.Time     `json:"changed,omitzero"`
@@ -63,12 +61,12 @@ type memo struct {
 	Polled  time.Time     `json:"polled,omitzero"` // poll: when its last good run began
 }
 
-// goneFor is how long what was removed is remembered: it may have been taken
-// out for a while only.
+// goneFor is how long something that was removed is remembered: it may have been
+// removed only for a while.
 const goneFor = 90 * 24 * time.Hour
 
-// Open reads what an agent's triggers remember. With state.ErrDamaged it is
-// an empty memory.
+// Open reads what an agent's triggers remember. With state.ErrDamaged the memory is
+// empty.
 func Open(stateDir, key string) (*Agent, error) {
 	m := &Agent{path: filepath.Join(stateDir, "triggers", key+".json")}
 	var kept struct {
@@ -125,13 +123,13 @@ func (f former) into(r *remembered) {
 // Path is the file in which it is kept.
 func (m *Agent) Path() string { return m.path }
 
-// Anew is a trigger that begins anew although the agent had one of its kind: it
-// is not known which, or what it remembers is of no use to it.
+// Anew is a trigger that begins anew although the agent had one of its kind: it is
+// not known which, or what that one remembers is of no use.
 type Anew struct {
 	Agent   string `json:"agent"`
 	Trigger string `json:"trigger"`
 	Why     string `json:"why"`
-	// Fires says what comes of it.
+	// Fires says what it will fire for.
 	Fires string `json:"fires"`
 }
 
@@ -151,10 +149,10 @@ const (
 	whySieve   = "what tells its output apart has changed"
 )
 
-// Follow binds what is remembered to an agent's triggers as they are declared
-// now, and returns for each of them its memory. comes is true for an agent that
-// was not declared for a while: its schedules count from now. Changed is
-// true when there is something to save.
+// Follow binds what is remembered to an agent's triggers as they are declared now,
+// and returns the memory of each. comes is true for an agent that was not declared
+// for a while: its schedules count from now. Changed is true if there is something
+// to save.
 func (m *Agent) Follow(a *config.Agent, comes bool, now time.Time) (all []*Trigger, anew []Anew, changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,9 +170,9 @@ func same(before, next []*memo) bool {
 	return slices.EqualFunc(before, next, func(a, b *memo) bool { return a == b })
 }
 
-// follow returns what is remembered once an agent's triggers are what they are
-// declared to be: theirs first, in their order. A memo that changes is another
-// one, so that a fire under way does not write into it.
+// follow returns what is remembered after an agent's triggers have become what is
+// declared: theirs first, in their order. A memo that changes is a new one, so that
+// a fire in progress does not write into it.
 func (r *remembered) follow(a *config.Agent, comes bool, now time.Time) (next remembered, anew []Anew) {
 	before := make([]Definition, len(r.Triggers))
 	for i, m := range r.Triggers {
@@ -186,7 +184,7 @@ func (r *remembered) follow(a *config.Agent, comes bool, now time.Time) (next re
 	}
 	was := follow(before, func(i int) bool { return comes || !r.Triggers[i].Gone.IsZero() }, defined)
 	next.Used = maps.Clone(r.Used)
-	left := map[Kind]bool{} // of those that nothing follows, there are some
+	left := map[Kind]bool{} // kinds of which something is left that nothing follows
 	for i, m := range r.Triggers {
 		if !comes && m.Gone.IsZero() && !slices.Contains(was, i) {
 			left[m.Kind] = true
@@ -219,8 +217,8 @@ func (r *remembered) follow(a *config.Agent, comes bool, now time.Time) (next re
 	return next, anew
 }
 
-// firesAnew is what a trigger fires for that remembers nothing; "" where that is
-// nothing that has fired.
+// firesAnew says what a trigger without a memory fires for; "" if that is nothing
+// that has fired.
 func (d Definition) firesAnew() string {
 	switch {
 	case d.Kind == Watch:
@@ -231,7 +229,7 @@ func (d Definition) firesAnew() string {
 	return ""
 }
 
-// newKey makes a key of a name that none was made of yet.
+// newKey makes a key from a name, one that was not made before.
 func (r *remembered) newKey(name string) string {
 	r.Used[name]++
 	return keyOf(name, r.Used[name])
@@ -245,7 +243,7 @@ func keyOf(name string, n int) string {
 	return name + "~" + strconv.Itoa(n)
 }
 
-// goOn is a trigger that was there before, as it is declared now.
+// goOn is a trigger that existed before, as it is declared now.
 func (m *memo) goOn(d Definition, delay time.Duration, comes bool, now time.Time) *memo {
 	comes = comes || !m.Gone.IsZero()
 	if m.Definition == d && m.Delay == delay && !comes {
@@ -259,7 +257,7 @@ func (m *memo) goOn(d Definition, delay time.Duration, comes bool, now time.Time
 	if m.Delay != delay {
 		n.Delay, n.Was, n.Changed = delay, m.Delay, now
 	}
-	if m.Core == "" { // by its name alone, and so without its delay
+	if m.Core == "" { // remembered by its name alone, and so without its delay
 		n.Was, n.Changed = 0, time.Time{}
 	} else if m.Sieve != d.Sieve {
 		n.Kept = nil
@@ -287,28 +285,28 @@ type Trigger struct {
 // Key names the trigger within its agent for good.
 func (t *Trigger) Key() string { return t.t.Key }
 
-// Fired returns when a cron trigger fired last, or since when its schedule
-// counts; zero when it is new.
+// Fired returns when a cron trigger last fired, or since when its schedule counts;
+// zero when it is new.
 func (t *Trigger) Fired() time.Time {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	return t.t.Fired
 }
 
-// Delayed returns by how much a cron trigger was delayed until when.
+// Delayed returns by how much a cron trigger was delayed, and until when.
 func (t *Trigger) Delayed() (was time.Duration, until time.Time) { return t.t.Was, t.t.Changed }
 
-// NoteFired notes a fire. The caller has it saved.
+// NoteFired records a fire. The caller saves it.
 func (t *Trigger) NoteFired(at time.Time) { t.note(func() { t.t.Fired = at }) }
 
-// Seen returns what the files of a watch trigger were.
+// Seen returns the files that a watch trigger has seen.
 func (t *Trigger) Seen() sources.Seen {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	return t.t.Seen
 }
 
-// KeepSeen keeps what the files of a watch trigger are.
+// KeepSeen keeps the files that a watch trigger has seen.
 func (t *Trigger) KeepSeen(seen sources.Seen) error {
 	return t.m.change(func() { t.t.Seen = seen })
 }
@@ -324,8 +322,7 @@ func (t *Trigger) Kept() (kept []string, polled time.Time) {
 // Keep keeps what a poll trigger has fired for.
 func (t *Trigger) Keep(kept []string) error { return t.m.change(func() { t.t.Kept = kept }) }
 
-// NotePolled notes when a good run of a poll trigger began. The caller has it
-// saved.
+// NotePolled records when a good run of a poll trigger began. The caller saves it.
 func (t *Trigger) NotePolled(began time.Time) { t.note(func() { t.t.Polled = began }) }
 
 func (t *Trigger) note(f func()) {

@@ -13,7 +13,7 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// Pauses is which agents nothing is to be started for, by their keys:
+// Pauses are the agents for which nothing may be started, by their keys:
 // paused.json in the state directory.
 type Pauses struct {
 	Since map[string]time.Time `json:"since"`
@@ -108,7 +108,7 @@ func PausedOf(stateDir string, agents []*config.Agent) (map[string]Paused, error
 	}
 	known, err := Read(stateDir)
 	if err != nil {
-		known = nil // then each agent is who has its name
+		known = nil // then each agent is identified by its name
 	}
 	paused := map[string]Paused{}
 	for _, who := range known.Follow(agents, time.Now()) {

@@ -15,15 +15,15 @@ import (
 // knownFile is what Remember keeps of a fleet's file.
 type knownFile struct {
 	At time.Time `json:"at"`
-	// Fleet is the name, which may derive from where a link has led.
+	// Fleet is the name, which may depend on where a link led.
 	Fleet string        `json:"fleet"`
 	Texts []config.Text `json:"texts"`
 	// Folders are the agents' directories as they were.
 	Folders config.Folders `json:"folders,omitempty"`
 }
 
-// Remember keeps a configuration that is run or was applied, so that an
-// operator can still reach the fleet while its file is in the making.
+// Remember keeps a configuration that was run or applied, so that an operator can
+// still reach the fleet while its file is being edited.
 func Remember(f *config.Fleet) error {
 	path, err := rememberedPath(f.Path)
 	if err == nil {
@@ -38,8 +38,8 @@ func Remember(f *config.Fleet) error {
 	return nil
 }
 
-// Forget removes what Remember has kept for a fleet's file: it has the values of
-// env: in it.
+// Forget removes what Remember kept for a fleet's file: it contains the values of
+// env:.
 func Forget(f *config.Fleet) error {
 	path, err := rememberedPath(f.Path)
 	if err == nil {
@@ -57,8 +57,8 @@ func Forget(f *config.Fleet) error {
 	return nil
 }
 
-// Recall returns the configuration that Remember kept last for the fleet's
-// file at path, and when. Without one the error is fs.ErrNotExist.
+// Recall returns the configuration that Remember last kept for the fleet's file at
+// path, and when. If there is none, the error is fs.ErrNotExist.
 func Recall(path string) (*config.Fleet, time.Time, error) {
 	r, err := recall(path)
 	if err != nil {
@@ -72,8 +72,8 @@ func Recall(path string) (*config.Fleet, time.Time, error) {
 	return f, r.At, nil
 }
 
-// RecallFolders returns the agents' directories that Remember kept last for the
-// fleet's file at path; none when that cannot be read.
+// RecallFolders returns the agents' directories that Remember last kept for the
+// fleet's file at path; none if that cannot be read.
 func RecallFolders(path string) config.Folders {
 	r, err := recall(path)
 	if err != nil {

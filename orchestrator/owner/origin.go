@@ -16,10 +16,10 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// OriginFile is in .heartbeat and says which fleet ran or applied the agent
-// last. It is for telling that a fleet has been moved. An agent can write it: it
-// only says where to look among our own state directories, and what is found
-// there decides.
+// OriginFile is in .heartbeat and says which fleet last ran or applied the agent.
+// It is used to detect that a fleet has been moved. An agent can write it: it only
+// says which of our own state directories to look at, and what is found there
+// decides.
 const OriginFile = "fleet.json"
 
 // Origin is which fleet ran or applied an agent.
@@ -28,8 +28,8 @@ type Origin struct {
 	StateDir string `json:"state_dir"` // absolute
 }
 
-// Left is the state of a fleet that has another name by now: its folder was
-// moved, or its name was changed. Agents are those that it ran.
+// Left is the state of a fleet that has another name now: its folder was moved, or
+// its name was changed. Agents are those that it ran.
 type Left struct {
 	Origin
 	Agents []string
@@ -46,7 +46,8 @@ func (l Left) String() string {
 		who, l.StateDir)
 }
 
-// Command brings the state along. What this fleet has by now stays beside it.
+// Command brings the state along. The state that this fleet has by now is kept
+// beside it.
 func (l Left) Command() string {
 	from, to := settings.Quote(l.StateDir), settings.Quote(l.now.StateDir)
 	return "mv " + to + " " + settings.Quote(l.now.StateDir+".before") + "; mv " + from + " " + to
@@ -58,8 +59,8 @@ func (l Left) Advice() string {
 		l.Command())
 }
 
-// LeftBehind returns the states that agents had in another fleet that is no
-// more: its file is gone, or is this fleet's under an earlier name.
+// LeftBehind returns the states that agents had in another fleet that no longer
+// exists: its file is gone, or is this fleet's under an earlier name.
 func LeftBehind(agents []*config.Agent, now Origin) []Left {
 	var all []Left
 	index := map[string]int{}
@@ -83,14 +84,14 @@ func LeftBehind(agents []*config.Agent, now Origin) []Left {
 
 // leftBehind reports whether o is now's fleet under an earlier name, by what our
 // own state directories say: o's is one of them, belongs to no other fleet that
-// is still there, and has known the agent.
+// still exists, and has known the agent.
 func (o Origin) leftBehind(now Origin, agent string) bool {
 	if !slices.Contains(state.Beside(now.StateDir), o.StateDir) || !state.Used(o.StateDir) {
 		return false
 	}
 	file, err := FileOf(now.File)
 	if by := Of(o.StateDir); err != nil || by != "" && by != file && !Gone(by) {
-		return false // another fleet has that name by now
+		return false // another fleet has that name now
 	}
 	return (o.File == now.File || Gone(o.File)) && knew(o.StateDir, agent)
 }
@@ -108,9 +109,8 @@ func knew(stateDir, agent string) bool {
 	return false
 }
 
-// Mark writes down that now's fleet runs or has applied the agents, except
-// where a state that is left behind could not be found again without the old
-// mark.
+// Mark records that now's fleet runs or has applied the agents, except where a
+// state that was left behind could not be found again without the old mark.
 func Mark(agents []*config.Agent, now Origin) error {
 	data, err := json.Marshal(now)
 	if err != nil {
@@ -138,10 +138,11 @@ func mark(a *config.Agent, data []byte) error {
 	return errors.Join(folder.Put(OriginFile, data), folder.SweepOf(OriginFile), folder.Close())
 }
 
-// maxOrigin bounds what is believed of an origin: two paths.
+// maxOrigin limits what is read of an origin: two paths.
 const maxOrigin = 16 << 10
 
-// OriginOf reads which fleet ran or applied an agent last, by its word; one that cannot be read is none.
+// OriginOf returns which fleet last ran or applied an agent, as its directory says;
+// none if that cannot be read.
 func OriginOf(a *config.Agent) (o Origin) {
 	home, err := durable.OpenBelow(a.Dir, a.Home)
 	if err != nil {

@@ -19,24 +19,23 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// A fleet's state is kept under its name, and two files may say one name: most
-// often because a folder was copied. A state belongs to the file that was
-// applied or run first, as long as that is there and says the name; what
-// belongs to another file is not touched. One that has moved takes its state
-// along.
+// A fleet's state is kept under its name, and two files may have the same name:
+// most often because a folder was copied. A state belongs to the file that was
+// applied or run first, as long as that file exists and has the name; nothing that
+// belongs to another file is touched. A file that has moved keeps its state.
 
 // ownerFile is in a state directory and says which file it belongs to.
 const ownerFile = "owner.json"
 
 type owner struct {
 	File string `json:"file"` // as FileOf has it
-	// Before are files that it belonged to and that gave the name up.
+	// Before are files that it belonged to and that gave up the name.
 	Before []string `json:"before,omitempty"`
 }
 
-// FileOf is one spelling of a fleet's file. Links of its folder are
-// followed, not that of the file itself: relative paths begin at the folder
-// that it was named in, and a mounted ConfigMap changes where the link leads.
+// FileOf returns one spelling of a fleet's file. Links in the path of its folder
+// are followed, but not the file itself: relative paths begin at the folder that it
+// was named in, and a mounted ConfigMap changes where the link leads.
 func FileOf(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -48,9 +47,9 @@ func FileOf(path string) (string, error) {
 	return path, nil
 }
 
-// StateDir returns the state directory of a fleet and makes it. The error is a
-// *TakenError where it belongs to another file; the path is returned with any
-// error, for who only looks.
+// StateDir returns the state directory of a fleet and creates it. The error is a
+// *TakenError if it belongs to another file; the path is returned with any error,
+// for callers that only read.
 func StateDir(f *config.Fleet) (string, error) {
 	dir, err := state.Path(f.Name)
 	if err == nil {
@@ -62,7 +61,7 @@ func StateDir(f *config.Fleet) (string, error) {
 	return state.Dir(f.Name)
 }
 
-// RuntimeDir returns the directory of a fleet's sockets, as StateDir does.
+// RuntimeDir returns the directory of a fleet's sockets, like StateDir.
 func RuntimeDir(f *config.Fleet) (string, error) {
 	if err := CheckName(f); err != nil {
 		return "", err
@@ -71,7 +70,7 @@ func RuntimeDir(f *config.Fleet) (string, error) {
 }
 
 // FormerRuntimeDirs returns the directories of sockets under the names that a
-// fleet's file has said before: a run keeps the name that it began with.
+// fleet's file had before: a run keeps the name that it began with.
 func FormerRuntimeDirs(f *config.Fleet) []string {
 	own, err := state.Path(f.Name)
 	if err != nil {
@@ -96,8 +95,8 @@ func FormerRuntimeDirs(f *config.Fleet) []string {
 // claimWait is how long Claim waits for another one.
 const claimWait = 10 * time.Second
 
-// Claim is StateDir for who acts for a fleet: the state belongs to its file
-// from now on.
+// Claim is StateDir for callers that act for a fleet: from now on the state belongs
+// to its file.
 func Claim(f *config.Fleet) (string, error) {
 	dir, err := state.Dir(f.Name)
 	if err != nil {
@@ -128,8 +127,8 @@ func Claim(f *config.Fleet) (string, error) {
 	return dir, state.Save(filepath.Join(dir, ownerFile), now)
 }
 
-// sweep removes what killed replacements of a file have left. Nobody may be
-// replacing it now.
+// sweep removes what killed replacements of a file left. Nobody may be replacing it
+// now.
 func sweep(dir, name string) error {
 	folder, err := durable.Open(dir)
 	if err != nil {
@@ -138,12 +137,12 @@ func sweep(dir, name string) error {
 	return errors.Join(folder.SweepOf(name), folder.Close())
 }
 
-// Of returns the file that a state directory belongs to, in the spelling of
-// FileOf, or "".
+// Of returns the file that a state directory belongs to, in the spelling of FileOf,
+// or "".
 func Of(dir string) string { return readOwner(dir).File }
 
 // BelongsTo reports whether a state directory belongs to a file, or did until that
-// gave the name up.
+// file gave up the name.
 func BelongsTo(dir, file string) bool {
 	o := readOwner(dir)
 	return o.File == file || slices.Contains(o.Before, file)
@@ -152,13 +151,13 @@ func BelongsTo(dir, file string) bool {
 func readOwner(dir string) owner {
 	var o owner
 	if state.Load(filepath.Join(dir, ownerFile), &o) != nil {
-		return owner{} // nobody's: who claims it next writes it anew
+		return owner{} // nobody's: the next Claim writes it
 	}
 	return o
 }
 
-// CheckName returns a *TakenError where the name of a fleet, and so its state,
-// is that of another file.
+// CheckName returns a *TakenError if the name of a fleet, and so its state, belongs
+// to another file.
 func CheckName(f *config.Fleet) error {
 	dir, err := state.Path(f.Name)
 	if err != nil {
@@ -182,9 +181,9 @@ func CheckName(f *config.Fleet) error {
 	return &TakenError{Name: f.Name, File: f.Path, Other: other, StateDir: dir, linked: linked}
 }
 
-// checkApart returns a *ReachError where the state of a fleet lies in an agent's
-// directory, or the other way round: what a scheduler acts on would be the
-// agent's to write.
+// checkApart returns a *ReachError if the state of a fleet is in an agent's
+// directory, or the other way round: the agent could write what the scheduler acts
+// on.
 func checkApart(f *config.Fleet, stateDir string) error {
 	if real, err := filepath.EvalSymlinks(stateDir); err == nil {
 		stateDir = real
@@ -197,7 +196,7 @@ func checkApart(f *config.Fleet, stateDir string) error {
 	return nil
 }
 
-// below reports whether a path is a folder or lies in it.
+// below reports whether a path is a folder or is inside it.
 func below(dir, path string) bool {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
 	return ok && (rest == "" || rest[0] == '/')
@@ -240,13 +239,13 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, two)
 }
 
-// TakenError means that the name of a fleet is another one's, whose file is
-// still there.
+// TakenError means that the name of a fleet belongs to another file that still
+// exists.
 type TakenError struct {
 	Name, File string
 	Other      string // the other one's file
 	StateDir   string
-	linked     bool // they are one file in two folders
+	linked     bool // both are one file in two folders
 }
 
 // Error names both files.
@@ -266,7 +265,7 @@ func (e *TakenError) Hint() string {
 }
 
 // BeginAnew returns the triggers that will begin anew once a fleet's file is run.
-// What cannot be read the run itself tells of.
+// If something cannot be read, the run itself says so.
 func BeginAnew(f *config.Fleet) []memory.Anew {
 	dir, err := state.Path(f.Name)
 	if err != nil || CheckName(f) != nil {

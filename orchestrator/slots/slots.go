@@ -1,5 +1,5 @@
-// Package slots is who has a session slot and who waits for one, in all and by
-// group. It knows nothing else of those that it serves, and no time.
+// Package slots keeps who has a session slot and who waits for one, overall and by
+// group. It knows nothing else about those that it serves, nor the time.
 package slots
 
 import (
@@ -10,28 +10,28 @@ import (
 	"slices"
 )
 
-// Slots are those of a fleet. Each method costs as much as there are groups with
-// somebody who waits, or sessions, however many wait.
+// Slots are the slots of a fleet. The cost of each method grows with the number of
+// groups that have somebody waiting, or of sessions, not with how many wait.
 type Slots[A comparable] struct {
 	most   int            // sessions at once
-	limits map[string]int // of the groups; one that is not in it has none
+	limits map[string]int // of the groups; a group that is not in it has none
 
 	taken   map[A]string          // :: who has a slot → the group that it counts for
 	inGroup map[string]int        // :: group → its slots that are taken
 	waiting map[string]*list.List // :: group → its places, the longest first
-	places  map[A]*list.Element   // of those that wait
+	places  map[A]*list.Element   // of those that are waiting
 	arrived uint64
 }
 
-// place is where somebody stands in the line for a slot.
+// place is a place in the line for a slot.
 type place[A comparable] struct {
 	who    A
 	group  string
-	number uint64 // the least has waited longest
+	number uint64 // the lowest has waited longest
 }
 
-// New returns slots for so many sessions at once, and so many of each group. A
-// group without a limit has that of all.
+// New returns slots for this many sessions at once, and this many of each group. A
+// group without a limit has only the overall one.
 func New[A comparable](most int, limits map[string]int) *Slots[A] {
 	return &Slots[A]{
 		most: most, limits: limits, taken: map[A]string{}, inGroup: map[string]int{},
@@ -39,11 +39,11 @@ func New[A comparable](most int, limits map[string]int) *Slots[A] {
 	}
 }
 
-// Limit sets how many sessions there may be. Who has a slot keeps it.
+// Limit sets how many sessions there may be. Whoever has a slot keeps it.
 func (s *Slots[A]) Limit(most int, limits map[string]int) { s.most, s.limits = most, limits }
 
-// Wait puts one into the line of its group; who has a slot gives it back. Who
-// waits already keeps its place.
+// Wait puts somebody into the line of its group; if it has a slot, it gives it
+// back. If it is in the line already, it keeps its place.
 func (s *Slots[A]) Wait(who A, group string) {
 	if s.places[who] != nil {
 		return
@@ -53,8 +53,8 @@ func (s *Slots[A]) Wait(who A, group string) {
 	s.join(&place[A]{who, group, s.arrived})
 }
 
-// Take gives one a slot, which counts for its group until Leave. Who has one
-// keeps it.
+// Take gives somebody a slot, which counts for its group until Leave. Whoever has
+// one keeps it.
 func (s *Slots[A]) Take(who A, group string) {
 	if _, has := s.taken[who]; has {
 		return
@@ -64,7 +64,7 @@ func (s *Slots[A]) Take(who A, group string) {
 	s.inGroup[group]++
 }
 
-// Leave takes one out of the line, and gives its slot back.
+// Leave takes somebody out of the line, and gives its slot back.
 func (s *Slots[A]) Leave(who A) {
 	s.leaveLine(who)
 	if group, has := s.taken[who]; has {
@@ -73,8 +73,8 @@ func (s *Slots[A]) Leave(who A) {
 	}
 }
 
-// Regroup follows a change of group: who waits keeps its place in time, and who
-// has a slot has it of the group that it took it for.
+// Regroup changes the group of somebody: in the line it keeps its time, and a slot
+// still counts for the group that it was taken for.
 func (s *Slots[A]) Regroup(who A, group string) {
 	e := s.places[who]
 	if e == nil || e.Value.(*place[A]).group == group {
@@ -85,7 +85,8 @@ func (s *Slots[A]) Regroup(who A, group string) {
 	s.join(&place[A]{who, group, p.number})
 }
 
-// join puts one into the line of its group, behind those who have waited longer.
+// join puts somebody into the line of its group, behind those that have waited
+// longer.
 func (s *Slots[A]) join(p *place[A]) {
 	line := s.waiting[p.group]
 	if line == nil {
@@ -116,7 +117,7 @@ func (s *Slots[A]) leaveLine(who A) {
 	}
 }
 
-// Full reports whether there are all the sessions that there may be.
+// Full reports whether all slots are taken.
 func (s *Slots[A]) Full() bool { return len(s.taken) >= s.most }
 
 // GroupFull reports whether a group has all the sessions that it may have.
@@ -125,14 +126,14 @@ func (s *Slots[A]) GroupFull(group string) bool {
 	return ok && s.inGroup[group] >= limit
 }
 
-// Taken returns who has a slot, and for which group, in no order.
+// Taken returns who has a slot, and for which group, in no particular order.
 func (s *Slots[A]) Taken() iter.Seq2[A, string] { return maps.All(s.taken) }
 
 // Count returns how many slots are taken.
 func (s *Slots[A]) Count() int { return len(s.taken) }
 
-// First returns who has waited longest of those whom a free slot would serve;
-// false when there is none.
+// First returns who has waited longest among those that a free slot would serve;
+// false if there is nobody.
 func (s *Slots[A]) First() (who A, ok bool) {
 	var first *place[A]
 	for group, line := range s.waiting {
@@ -146,8 +147,8 @@ func (s *Slots[A]) First() (who A, ok bool) {
 	return first.who, true
 }
 
-// Heads returns the groups with somebody who waits, that of who has waited
-// longest first.
+// Heads returns the groups that have somebody waiting, ordered by the one that has
+// waited longest.
 func (s *Slots[A]) Heads() []string {
 	heads := make([]*place[A], 0, len(s.waiting))
 	for _, line := range s.waiting {
@@ -161,7 +162,7 @@ func (s *Slots[A]) Heads() []string {
 	return groups
 }
 
-// Line returns all who wait, the longest first.
+// Line returns all that wait, the longest first.
 func (s *Slots[A]) Line() []A {
 	all := make([]*place[A], 0, len(s.places))
 	for e := range maps.Values(s.places) {
