@@ -205,7 +205,13 @@ func (s *sender) feed() {
 		defer lines.RUnlock()
 		name := "in/" + key + ".md"
 		done := s.note(byFile, "file "+name, "")
-		done(os.WriteFile(filepath.Join(s.dirOf(s.m), name), []byte(key), 0o600))
+		// At once, with its content: a watch would fire for the empty file, too.
+		path := filepath.Join(s.dirOf(s.m), name)
+		err := os.WriteFile(path+".new", []byte(key), 0o600)
+		if err == nil {
+			err = os.Rename(path+".new", path)
+		}
+		done(err)
 	case "poll":
 		done := s.note(byTicket, "ticket "+key, "")
 		f, err := os.OpenFile(filepath.Join(s.dirOf(s.m), "tickets"), os.O_WRONLY|os.O_APPEND, 0o600)
