@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/config"
@@ -69,9 +68,7 @@ func TestAParkedAccountParksAllOfItsAgents(t *testing.T) {
 func TestWhoFailsAloneIsParkedAlone(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"rate_limit", "authentication_failed", "billing_error"} {
-		r := newRig(t, "bad", "good", "late")
-		synctest.Test(t, func(t *testing.T) {
-			r.t = t
+		inBubble(t, "bad good late", func(t *testing.T, r *rig) {
 			r.set("bad", limited(kind))
 			for _, name := range []string{"bad", "good"} {
 				r.send(name, 1)
@@ -159,9 +156,7 @@ func TestNoStateOfTheOneThatTriesStopsTheOthers(t *testing.T) {
 	for name, becomes := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a", "x", "b", "c")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a x b c", func(t *testing.T, r *rig) {
 				for _, name := range []string{"a", "x"} {
 					r.set(name, limited("rate_limit"))
 					r.send(name, 1)
@@ -190,9 +185,7 @@ func TestNoStateOfTheOneThatTriesStopsTheOthers(t *testing.T) {
 func TestAPersonKnowsBetter(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"resume", "reload"} {
-		r := newRig(t, "a", "b")
-		synctest.Test(t, func(t *testing.T) {
-			r.t = t
+		inBubble(t, "a b", func(t *testing.T, r *rig) {
 			for _, name := range []string{"a", "b"} {
 				r.set(name, limited("authentication_failed"))
 				r.send(name, 1)
@@ -239,9 +232,7 @@ func TestManyAgentsOfOneAccount(t *testing.T) {
 	for i := range 50 {
 		names = append(names, fmt.Sprintf("a%02d", i))
 	}
-	r := newRig(t, names...)
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, strings.Join(names, " "), func(t *testing.T, r *rig) {
 		over := time.Now().Add(2 * time.Hour)
 		r.set("", func(f *fakeSession) session.Outcome {
 			if time.Now().Before(over) {

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/hook"
@@ -24,8 +23,7 @@ func (r *rig) backlog(agent string) status.Backlog {
 // A queue is looked into when its agent may have something queued.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "held", "idle")
+	inBubble(t, "held idle", func(t *testing.T, r *rig) {
 		r.fleet.Agents[0].MaxRestarts = 0
 		r.set("held", ends(session.Outcome{Why: hook.EndCrashed, Bound: true}))
 		r.send("held", 3)

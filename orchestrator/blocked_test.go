@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/config"
@@ -48,9 +47,7 @@ func TestWhatCannotWorkIsNotTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a", "b")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a b", func(t *testing.T, r *rig) {
 				var there atomic.Bool
 				r.obstructed(&there)
 				r.send("a", 1)
@@ -90,9 +87,7 @@ func TestWhatCannotWorkIsNotTried(t *testing.T) {
 // TestOnceEndsWhereNothingCanWork: it does not wait for somebody to come.
 func TestOnceEndsWhereNothingCanWork(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "a")
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		var there atomic.Bool
 		r.obstructed(&there)
 		r.opt.Once = true

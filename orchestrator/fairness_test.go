@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/hook"
@@ -20,9 +20,7 @@ func TestDrainAndPersistShareSlots(t *testing.T) {
 	for i := range 12 {
 		names = append(names, fmt.Sprintf("agent-%02d", i))
 	}
-	r := newRig(t, names...)
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, strings.Join(names, " "), func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions, r.fleet.Groups = 3, map[string]int{"one": 1}
 		for i, name := range names {
 			if i%2 == 0 {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/config"
@@ -119,9 +118,7 @@ func TestWhatPassesIsNoOrphan(t *testing.T) {
 			// Of the policies one for each pair, and of each state and policy some kinds.
 			for p := (turn + i + j) % testbed.Stride(len(policies)); p < len(policies); p += testbed.Stride(len(policies)) {
 				policy := policies[p]
-				r := newRig(t, "a")
-				synctest.Test(t, func(t *testing.T) {
-					r.t = t
+				inBubble(t, "a", func(t *testing.T, r *rig) {
 					r.agent("a").OnOrphan = policy
 					r.set("a", interrupts(kind, state))
 					r.send("a", 2)
@@ -169,9 +166,7 @@ func TestWhereAnInterruptedEntryGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a", func(t *testing.T, r *rig) {
 				r.set("a", interrupts("rate_limit", inbox.Started))
 				r.send("a", 1)
 				stop := r.run()
@@ -228,9 +223,7 @@ func TestASessionThatDoesNotGoOnKeepsTheEntry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a", func(t *testing.T, r *rig) {
 				r.set("a", interrupts("server_error", inbox.Started))
 				r.send("a", 1)
 				stop := r.run()
@@ -254,9 +247,7 @@ func TestASessionThatDoesNotGoOnKeepsTheEntry(t *testing.T) {
 func TestWhatAPersonHasToPutRightGoesOnAfterwards(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"model_not_found", "configuration"} {
-		r := newRig(t, "a")
-		synctest.Test(t, func(t *testing.T) {
-			r.t = t
+		inBubble(t, "a", func(t *testing.T, r *rig) {
 			r.set("a", interrupts(kind, inbox.Started))
 			r.send("a", 2)
 			stop := r.run()
@@ -283,9 +274,7 @@ func TestWhatAPersonHasToPutRightGoesOnAfterwards(t *testing.T) {
 func TestOnceWaitsForWhatGoesOn(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]status.Verdict{"server_error": status.AllDone, "rate_limit": status.SomeParked} {
-		r := newRig(t, "a")
-		synctest.Test(t, func(t *testing.T) {
-			r.t = t
+		inBubble(t, "a", func(t *testing.T, r *rig) {
 			r.opt.Once = true
 			var specs []session.Spec
 			first := true
@@ -323,9 +312,7 @@ func TestAnEntryThatMayBeAtFaultGoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a", func(t *testing.T, r *rig) {
 				r.set("a", func(f *fakeSession) session.Outcome {
 					if f.spec.GoOn != "" {
 						return interrupts(tt.kind, inbox.Taken)(f)
@@ -367,9 +354,7 @@ func TestAnEntryThatMayBeAtFaultGoes(t *testing.T) {
 func TestWorkThatDoesNotMoveIsTold(t *testing.T) {
 	t.Parallel()
 	for after, told := range map[time.Duration]bool{config.DefaultStuckAfter: true, 0: false} {
-		r := newRig(t, "a")
-		synctest.Test(t, func(t *testing.T) {
-			r.t = t
+		inBubble(t, "a", func(t *testing.T, r *rig) {
 			r.agent("a").StuckAfter = after
 			r.set("a", interrupts("server_error", inbox.Started))
 			r.send("a", 1)

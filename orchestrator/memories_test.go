@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/config"
@@ -98,9 +97,7 @@ func TestAScheduleCountsFromItsChange(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a", func(t *testing.T, r *rig) {
 				before := daily(t, "daily", "9")
 				if tt.before != nil {
 					before = tt.before(t)
@@ -148,9 +145,7 @@ func TestAScheduleCountsFromItsChange(t *testing.T) {
 func TestAnAgentThatComesAgainStartsFromNow(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
-		r := newRig(t, "a", "other")
-		synctest.Test(t, func(t *testing.T) {
-			r.t = t
+		inBubble(t, "a other", func(t *testing.T, r *rig) {
 			r.agent("a").Triggers = []config.Trigger{daily(t, "daily", "9")}
 			stop := r.run()
 			r.sleep(time.Hour)
@@ -181,9 +176,7 @@ func TestAnAgentThatComesAgainStartsFromNow(t *testing.T) {
 func TestARenamedAgentStaysPaused(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
-		r := newRig(t, "a")
-		synctest.Test(t, func(t *testing.T) {
-			r.t = t
+		inBubble(t, "a", func(t *testing.T, r *rig) {
 			stop := r.run()
 			if _, err := r.s.Pause("a"); err != nil {
 				t.Fatal(err)

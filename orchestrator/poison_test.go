@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/config"
@@ -45,9 +44,7 @@ func TestAPromptThatEndsEachSessionIsPoisonAndTheOneBehindItIsDone(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a", func(t *testing.T, r *rig) {
 				poisonous := o
 				r.set("a", func(f *fakeSession) session.Outcome {
 					time.Sleep(boot)
@@ -84,9 +81,7 @@ func TestAClientThatRefusesEverythingCostsOneDeadLetter(t *testing.T) {
 	} {
 		t.Run(string(o.Why), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a", func(t *testing.T, r *rig) {
 				r.set("a", chokes("do", o))
 				r.send("a", 4)
 				stop := r.run()
@@ -129,9 +124,7 @@ func TestAPIFailuresDoNotMakeTheNextOrdinaryFailureHold(t *testing.T) {
 	for _, kind := range []string{"server_error", "invalid_request", "unknown"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a", func(t *testing.T, r *rig) {
 				r.set("a", chokes("do", session.Outcome{Why: hook.EndAPIFailure, Detail: kind, Bound: true}))
 				r.send("a", 2)
 				stop := r.run()

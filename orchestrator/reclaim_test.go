@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/hook"
@@ -18,8 +17,7 @@ import (
 func TestALiveSessionsDiskSpaceIsGivenBack(t *testing.T) {
 	t.Parallel()
 	const lines, size = 22, 900_000
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "a")
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		r.fleet.Agents[0].Mode = hook.Persist
 		r.set("a", persists)
 		path := r.agent("a").Inbox

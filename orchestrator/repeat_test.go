@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/hook"
@@ -36,9 +35,7 @@ func TestTheNextSessionIsWarnedOnlyOfWhatMayBeARepeat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a", func(t *testing.T, r *rig) {
 				r.agent("a").OnOrphan = inbox.Retry
 				var prompts []string
 				r.set("a", func(f *fakeSession) session.Outcome {

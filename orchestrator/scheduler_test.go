@@ -212,9 +212,7 @@ func TestOnceEndsWhenNothingIsLeft(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "a", "b")
-			synctest.Test(t, func(t *testing.T) {
-				r.t = t
+			inBubble(t, "a b", func(t *testing.T, r *rig) {
 				r.opt.Once = true
 				r.set("a", tt.act)
 				r.send("a", 1)
@@ -257,9 +255,7 @@ func TestOnceThatIsOutOfTimeLetsTurnsFinish(t *testing.T) {
 func TestStartsAreSpaced(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e", "f"}
-	r := newRig(t, names...)
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, strings.Join(names, " "), func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions = 6
 		for _, name := range names {
 			r.send(name, 1)
@@ -327,9 +323,7 @@ func TestSlotsAreFair(t *testing.T) {
 	for i := range 20 {
 		names = append(names, "agent-"+string(rune('a'+i)))
 	}
-	r := newRig(t, names...)
-	synctest.Test(t, func(t *testing.T) {
-		r.t = t
+	inBubble(t, strings.Join(names, " "), func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions = 3
 		for _, name := range names {
 			r.send(name, 12)
@@ -473,9 +467,7 @@ func TestTurnsMayFinishOnShutdown(t *testing.T) {
 func TestShutdownGraceEndsAndSoDoesAskingTwice(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []int{1, 2} {
-		r := newRig(t, "a")
-		synctest.Test(t, func(t *testing.T) {
-			r.t = t
+		inBubble(t, "a", func(t *testing.T, r *rig) {
 			r.fleet.ShutdownGrace = 30 * time.Second
 			r.set("a", func(f *fakeSession) session.Outcome {
 				for o := range f.orders {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heartbeat/config"
@@ -28,8 +27,7 @@ func (r *rig) alive() error {
 // the loop of the schedules, is told from one that works.
 func TestAWedgedSchedulerIsNotAlive(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "a")
+	inBubble(t, "a", func(t *testing.T, r *rig) {
 		stop := r.run()
 		r.sleep(time.Minute)
 		if err := r.alive(); err != nil {
@@ -86,8 +84,7 @@ func TestAHeldLockIsSeen(t *testing.T) {
 
 func TestVitals(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, "a", "b", "c")
+	inBubble(t, "a b c", func(t *testing.T, r *rig) {
 		r.fleet.MaxSessions = 1
 		var mu sync.Mutex
 		var seen []journal.Event
