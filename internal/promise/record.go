@@ -19,7 +19,6 @@
 package promise
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -141,16 +140,12 @@ func (f Fact) Write(w io.Writer) error {
 // Read reads a record. A last line without its end is passed over: its writer
 // is at it, or was killed.
 func Read(from io.Reader) (r Record, err error) {
-	for in := bufio.NewReaderSize(from, 1<<20); ; {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return r, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	for in := json.NewDecoder(from); ; {
 		var f Fact
-		if err := json.Unmarshal(line, &f); err != nil {
+		switch err := in.Decode(&f); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return r, nil
+		case err != nil:
 			return nil, fmt.Errorf("cannot read line %d: %w", len(r)+1, err)
 		}
 		r = append(r, f)

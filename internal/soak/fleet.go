@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/promise"
 )
 
 // fleetName is the fleet's `name:`.
@@ -167,7 +168,9 @@ func (f *fleet) script(mishaps int) string {
 	once := func(name string, times int) string {
 		return fmt.Sprintf(`"once-file": %q, "times": %d`, f.path("once-"+name), times)
 	}
-	tool := fmt.Sprintf(`{"tool": "Bash", "command": "printf '%%s %%s\\n' \"$CLAUDE_CODE_SESSION_ID\" \"$(date +%%s.%%N)\" >> '%s'; sleep 0.1"}`, f.path("tools.log"))
+	command := fmt.Sprintf(`echo "{\"at\":\"$(date -u +%%FT%%T.%%NZ)\",\"kind\":\"%s\",\"session\":\"$CLAUDE_CODE_SESSION_ID\"}" >> '%s'; sleep 0.1`,
+		promise.ToolRan, f.path(toolsFile))
+	tool := fmt.Sprintf(`{"tool": "Bash", "command": %q}`, command)
 	return fmt.Sprintf(`{"think": "30ms", "transcript-delay": "20ms", "rules": [
  {"match": "`+gateText+`", "steps": [{"reply": "`+gateReply+`"}]},
  {"match": "[crash]", %s, "steps": [{"delay": "50ms"}, {"crash": true}]},

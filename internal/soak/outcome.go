@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,10 +48,11 @@ func (f *fleet) outcome() (promise.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := f.toolsRan()
-	if err != nil {
+	ran, err := readRecord(f.path(toolsFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	all := append(given, ran...)
 	for _, m := range f.Members {
 		q, err := f.queueOf(m)
 		if err != nil {
@@ -66,7 +65,6 @@ func (f *fleet) outcome() (promise.Record, error) {
 		}
 		all = append(all, queued...)
 	}
-	all = append(given, all...)
 	return append(fires(all), all...), nil
 }
 
@@ -89,12 +87,24 @@ func fires(came promise.Record) (sent promise.Record) {
 	return sent
 }
 
-// given reads the stand-in's log of what its model was asked, oldest first.
+// given reads the stand-in's log of what its model was asked, oldest first. A
+// last line without its end is passed over.
 func (f *fleet) given() (all promise.Record, err error) {
-	err = f.eachLine("model.jsonl", func(line []byte) error {
+	file, err := os.Open(f.path("model.jsonl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for in := json.NewDecoder(file); ; {
 		var r simulate.Request
-		if err := json.Unmarshal(line, &r); err != nil {
-			return err
+		switch err := in.Decode(&r); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return all, nil
+		case err != nil:
+			return nil, err
 		}
 		for i, p := range r.Prompts {
 			if i < len(r.Prompts)-1 {
@@ -107,9 +117,7 @@ func (f *fleet) given() (all promise.Record, err error) {
 				all = append(all, fact)
 			}
 		}
-		return nil
-	})
-	return all, err
+	}
 }
 
 // unframe takes off what kick-off and client put before an entry.
@@ -134,41 +142,4 @@ func ofTheClient(text string) bool {
 		}
 	}
 	return false
-}
-
-// toolsRan reads what tools wrote: session and time.
-func (f *fleet) toolsRan() (all promise.Record, err error) {
-	err = f.eachLine("tools.log", func(line []byte) error {
-		session, at, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-		sec, nsec, _ := strings.Cut(at, ".")
-		s, err1 := strconv.ParseInt(sec, 10, 64)
-		n, err2 := strconv.ParseInt(nsec, 10, 64)
-		all = append(all, promise.Fact{At: time.Unix(s, n), Kind: promise.ToolRan, Session: session})
-		return errors.Join(err1, err2)
-	})
-	return all, err
-}
-
-// eachLine reads the complete lines of a file; one that does not exist has none.
-func (f *fleet) eachLine(name string, do func(line []byte) error) error {
-	file, err := os.Open(f.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	for in := bufio.NewReaderSize(file, 1<<20); ; {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil // its writer is at it, or was killed
-		}
-		if err == nil {
-			err = do(line)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

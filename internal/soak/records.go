@@ -10,8 +10,11 @@ import (
 	"heartbeat/internal/promise"
 )
 
-// recordFile is the record of a run, below its folder.
-const recordFile = "record.jsonl"
+// The record of a run and what tools add to it, below its folder.
+const (
+	recordFile = "record.jsonl"
+	toolsFile  = "tools.jsonl"
+)
 
 // how is the way in which a prompt is sent.
 type how string

@@ -3,11 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +95,20 @@ func (d *made) write(name, line string) {
 	}
 }
 
+// tool has a tool run now, as the script says.
+func (d *made) tool() {
+	_, script, _ := strings.Cut(d.script(1), `"tool": "Bash", "command": `)
+	var command string
+	if err := json.NewDecoder(strings.NewReader(script)).Decode(&command); err != nil {
+		d.t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", command)
+	cmd.Env = append(os.Environ(), "CLAUDE_CODE_SESSION_ID=s")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		d.t.Fatalf("%v: %s", err, out)
+	}
+}
+
 // TestWhatCameOfPrompts is read from the stand-in's log, from the tools' own
 // notes and from the queues, whatever stands around a prompt there. That the
 // judge sees what is wrong with it is tested with the judge.
@@ -118,16 +132,14 @@ func TestWhatCameOfPrompts(t *testing.T) {
 		"unmarked":        {promise.Unmarked, func(d *made) { d.give(0, d.send(0, 1)+hello, "ka00a-1"+hello) }},
 		"after a tool": {promise.Repeated, func(d *made) {
 			d.give(1, d.send(1, 1)+hello)
-			now := time.Now()
-			d.write("tools.log", fmt.Sprintf("s %d.%09d", now.Unix(), now.Nanosecond()))
+			d.tool()
 			d.record.over(faultKill.on("a01", classClient))
 			d.give(1, "ka01a-1"+hello+again)
 		}},
 		"after a tool whose hook was killed": {"", func(d *made) {
 			d.give(1, d.send(1, 1)+hello)
 			d.record.over(faultKill.on("a01", classHook))
-			now := time.Now()
-			d.write("tools.log", fmt.Sprintf("s %d.%09d", now.Unix(), now.Nanosecond()))
+			d.tool()
 			d.give(1, "ka01a-1"+hello+again)
 		}},
 		"a torn line": {promise.Garbled, func(d *made) {
