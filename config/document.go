@@ -86,6 +86,8 @@ type agentKeySet struct {
 	ForeignStopHooks string `yaml:"foreign-stop-hooks,omitempty" jsonschema:"enum=learn,enum=gate,enum=free,default=learn"`
 	// What happens to a prompt whose session died after a tool had run for it: retry it, file it as a dead letter, or drop it.
 	OnOrphan string `yaml:"on-orphan,omitempty" jsonschema:"enum=retry,enum=deadletter,enum=drop,default=deadletter"`
+	// What follows when the account's usage limit is reached: resume goes on as soon as the limit resets, hold waits for a person's heartbeat resume.
+	OnLimit string `yaml:"on-limit,omitempty" jsonschema:"enum=resume,enum=hold,default=resume"`
 	// How many times a prompt is tried before it is filed as a dead letter (poison).
 	MaxAttempts int `yaml:"max-attempts,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=5"`
 	// How many turns in a row hooks, heartbeat's or others, may cause without finishing a prompt before the session ends as runaway.

@@ -74,6 +74,15 @@ const (
 // the agent's directory.
 func (t SettingsTarget) Rendered() bool { return t == SettingsFlag || t == SettingsOnly }
 
+// LimitRule says what follows when the usage limit of an agent's account is reached.
+type LimitRule string
+
+// The rules for limits.
+const (
+	LimitResumes LimitRule = "resume" // at the reset
+	LimitHolds   LimitRule = "hold"   // until a person resumes the agent
+)
+
 // Agent is one declared agent with all defaults filled in.
 type Agent struct {
 	Name string
@@ -109,6 +118,7 @@ type Agent struct {
 	// KickoffText is "" for `kickoff: entry`.
 	KickoffText string
 
+	OnLimit          LimitRule
 	OnOrphan         inbox.OrphanPolicy
 	MaxAttempts      int
 	MaxContinuations int

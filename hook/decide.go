@@ -308,6 +308,9 @@ func decideStopFailure(r *Record, f facts) decision {
 	leave(r, Ending, f.now)
 	kind := foreign.Short(client.Claude.Hooks.Failure(f.event), maxFailure)
 	r.End(EndAPIFailure, kind, f.now)
+	if r.Ruling.Why == EndAPIFailure {
+		r.Ruling.Told = foreign.Short(f.event.LastMessage, maxTold)
+	}
 	d := decision{log: "the client gave up on the API: " + f.event.Error + ": " + f.event.LastMessage}
 	if kind != f.event.Error {
 		d.log = "taken for " + kind + ": " + d.log
@@ -332,8 +335,12 @@ func decideStopFailure(r *Record, f facts) decision {
 	return d
 }
 
-// maxFailure bounds the name of a kind of failure, which is one word.
-const maxFailure = 100
+// maxFailure bounds the name of a kind of failure, which is one word, and maxTold
+// what people are told of it.
+const (
+	maxFailure = 100
+	maxTold    = 1 << 10
+)
 
 func decideNotification(r *Record, f facts) decision {
 	switch f.event.Notification.Kind {

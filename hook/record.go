@@ -177,6 +177,8 @@ type Work struct {
 type Ruling struct {
 	Why    End    `json:"why"`
 	Detail string `json:"detail,omitempty"` // e.g. the API error's kind
+	// Told is what the client told people of an API failure.
+	Told string `json:"told,omitempty"`
 	// Final is true once the shim is about to send SIGTERM. Until then a starting
 	// turn (a background task has finished) takes a drained or released ruling
 	// back.

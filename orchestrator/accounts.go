@@ -3,14 +3,20 @@ package orchestrator
 import (
 	"time"
 
+	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/agent"
 )
+
+// parking is an account's no, as the agent understands it.
+func parking(p account.Parking) agent.Parking {
+	return agent.Parking{Until: p.Until, Person: p.Person, Reason: p.Reason, Limit: p.Source != "" && !p.Person, Known: p.Known()}
+}
 
 // askAgain has members ask their account again that were told to wait.
 func (f *fleet) askAgain(names []string, now time.Time) {
 	for _, name := range names {
 		if m := f.find(name); m != nil && f.works() {
-			m.Unparks(now)
+			m.Unparks()
 			f.touch(m)
 		}
 	}
@@ -22,19 +28,60 @@ func (f *fleet) may(m *member, now time.Time) bool {
 	if answer.May {
 		return true
 	}
-	m.Parks(agent.Parking{Until: answer.Until, Reason: answer.Reason})
+	m.Parks(parking(answer.Parking))
 	f.askAgain([]string{answer.Wake}, now)
 	return false
 }
 
-// hasDone notes that a member has done an entry.
+// parkAll carries a parking out that holds for all of an account: of who the member
+// is. Sessions end after the turn that they are in; each that is in one when a limit
+// falls is refused once at most, and no other.
+func (f *fleet) parkAll(m *member, p account.Parking, now time.Time) {
+	for _, w := range f.line.Line() {
+		if f.accounts.Share(w.Name, m.Name) {
+			f.may(w, now)
+			f.touch(w)
+		}
+	}
+	if !p.Known() {
+		return
+	}
+	for _, o := range f.members {
+		if o != m && f.accounts.Share(o.Name, m.Name) {
+			o.FinishForLimit("its account is parked until " + p.Until.Format(time.RFC3339))
+			f.touch(o)
+		}
+	}
+}
+
+// hasDone notes that a member has done an entry, isAnswered that the model has
+// answered it.
 func (f *fleet) hasDone(m *member, now time.Time) {
 	_, started := m.Session()
 	f.askAgain(f.accounts.Works(m.Name, started, now), now)
+}
+
+func (f *fleet) isAnswered(m *member, now time.Time) {
+	_, started := m.Session()
+	f.askAgain(f.accounts.Answers(m.Name, started), now)
 }
 
 // declines is for a member that does not start a session, or whose session says
 // nothing of its account.
 func (f *fleet) declines(m *member, now time.Time) {
 	f.askAgain(f.accounts.Declines(m.Name), now)
+}
+
+// keepAccounts has what is known of parked accounts kept for the next run, where
+// that has changed.
+func (s *Scheduler) keepAccounts(now time.Time) {
+	kept, anew := s.fleet.accounts.Kept(now)
+	if !anew {
+		return
+	}
+	s.behind.Put(account.Path(s.opt.StateDir), func() {
+		if err := account.Keep(s.opt.StateDir, kept); err != nil {
+			s.log.Warn("cannot keep until when an account is parked", "err", err)
+		}
+	})
 }

@@ -1,15 +1,21 @@
 package orchestrator
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/client"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -87,6 +93,13 @@ func TestWhoFailsAloneIsParkedAlone(t *testing.T) {
 			if n := r.state("late").Acknowledged; n != 1 {
 				t.Errorf("%s: the one that comes late: %+v", kind, r.state("late"))
 			}
+			if kind != "rate_limit" { // that only a person can mend
+				r.want("bad", Held)
+				if n := len(r.started("bad")); n != 1 {
+					t.Errorf("%s: the bad one was started %d times", kind, n)
+				}
+				return
+			}
 			r.want("bad", Parked)
 			if n := len(r.started("bad")); n < 4 || n > 12 {
 				t.Errorf("%s: the bad one was started %d times in an hour", kind, n)
@@ -117,7 +130,7 @@ func TestOneAgentsFailuresHoldBackNobody(t *testing.T) {
 		for minute := range 60 {
 			r.sleep(time.Minute - boot - entry - time.Second)
 			if minute == 30 { // a failure of its own, once
-				r.set("unlucky", limited("billing_error"))
+				r.set("unlucky", limited("rate_limit"))
 				r.send("unlucky", 1)
 				r.sleep(boot + time.Second)
 				r.set("unlucky", drains)
@@ -193,8 +206,11 @@ func TestAPersonKnowsBetter(t *testing.T) {
 			stop := r.run()
 			defer stop()
 			r.sleep(10 * time.Minute)
-			for r.state("a").State != Parked || r.state("b").State != Parked {
-				r.sleep(boot) // one of them tries the account just now
+			for _, name := range []string{"a", "b"} {
+				r.want(name, Held)
+				if n := len(r.started(name)); n != 1 {
+					t.Errorf("%s was started %d times with a login that is not accepted", name, n)
+				}
 			}
 			for _, name := range []string{"a", "b"} {
 				r.set(name, drains)
@@ -281,4 +297,261 @@ func TestWhoIsRemovedWhileItStartsLeavesItsAccount(t *testing.T) {
 			t.Errorf("it has joined its account, or is a member still: %d", len(s.fleet.members))
 		}
 	})
+}
+
+// limitedUntil is a session that a usage limit ends, by what the client says of it.
+func limitedUntil(said func() *session.Refused) act {
+	return func(f *fakeSession) session.Outcome {
+		o := interrupts("rate_limit", inbox.Started)(f)
+		o.Refused = said()
+		return o
+	}
+}
+
+// inWords is what client 2.1.329 says of a limit that resets at a time.
+func inWords(at time.Time) string {
+	return "You've hit your limit · resets " + strings.ToLower(at.UTC().Format("3:04PM")) + " (UTC)"
+}
+
+// saidTwice is what both the hook and the transcript have of it.
+func saidTwice(at time.Time) *session.Refused {
+	return &session.Refused{Told: inWords(at), Written: &client.Refusal{Status: 429, Kind: "rate_limit", Text: inWords(at)}}
+}
+
+// night is a fleet on two accounts whose limits fall while all of it is in a turn.
+// It counts calls that are refused.
+type night struct {
+	*rig
+	mu     sync.Mutex
+	limits map[string]time.Time   // :: account → its reset
+	calls  map[string][]time.Time // :: agent → its refused calls
+	first  map[string]time.Time   // :: account → the first turn after its reset
+	said   func(at time.Time) *session.Refused
+}
+
+func accountOf(f *fakeSession) string {
+	return client.In(f.spec.Env)("ANTHROPIC_API_KEY")
+}
+
+// refuses is a call to the API: false when it is let through.
+func (n *night) refuses(f *fakeSession) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now, id := time.Now(), accountOf(f)
+	at, fell := n.limits[id]
+	if fell && now.Before(at) {
+		n.calls[f.spec.Agent] = append(n.calls[f.spec.Agent], now)
+		return true
+	}
+	if fell && n.first[id].IsZero() {
+		n.first[id] = now
+	}
+	return false
+}
+
+// works is a session whose entries take three calls each, with a tool between them.
+func (n *night) works(f *fakeSession) session.Outcome {
+	time.Sleep(boot)
+	refused := func() session.Outcome {
+		if err := f.queue(func(q *inbox.Held) error { _, err := q.Fail("rate_limit"); return err }); err != nil {
+			n.t.Error(err)
+		}
+		return session.Outcome{
+			Why: hook.EndAPIFailure, Detail: "rate_limit", Bound: true, Refused: n.said(n.limits[accountOf(f)]),
+		}
+	}
+	for first := true; ; first = false {
+		if o := f.told(); o.Stop || o.Finish != "" {
+			return finished(o)
+		}
+		err := f.queue(func(q *inbox.Held) (err error) {
+			if first && f.spec.GoOn != "" {
+				if _, err = q.Rebind(f.spec.GoOn, inbox.Offering{Session: f.spec.Session}); err == nil {
+					_, err = q.GoesOn("P")
+				}
+				return err
+			}
+			e, err := q.Next()
+			if err == nil {
+				_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: f.spec.Session})
+			}
+			if err == nil {
+				_, err = q.Advance(inbox.Started, "P")
+			}
+			return err
+		})
+		if errors.Is(err, inbox.ErrEmpty) {
+			return session.Outcome{Why: hook.EndDrained, Bound: true}
+		}
+		if err != nil {
+			n.t.Error(err)
+		}
+		f.say(hook.Turn)
+		for range 3 {
+			if n.refuses(f) {
+				return refused()
+			}
+			f.reports <- session.Report{At: time.Now(), Phase: hook.Turn, Acknowledged: f.acknowledged, Answered: true}
+			time.Sleep(entry)
+		}
+		err = f.queue(func(q *inbox.Held) error {
+			_, err := q.Acknowledge(inbox.Acknowledgement{Session: f.spec.Session, Now: time.Now()})
+			return err
+		})
+		if err != nil {
+			n.t.Error(err)
+		}
+		f.acknowledged++
+		f.say(hook.Turn)
+	}
+}
+
+// TestALimitNight: a five-hour and a weekly limit fall in mid-tool for 16 agents of
+// two accounts. A session that was in a turn is refused once at most, and no other;
+// the first turn comes within a minute of the reset, whatever it is known by; the
+// interrupted conversations go on, no attempt is used up, nothing is repeated or
+// given up.
+func TestALimitNight(t *testing.T) {
+	t.Parallel()
+	for name, said := range map[string]func(at time.Time) *session.Refused{
+		"the words of both": saidTwice,
+		"figures": func(at time.Time) *session.Refused {
+			return &session.Refused{Limits: client.Limits{SevenDay: client.Limit{Used: 100, Resets: at}}}
+		},
+	} {
+		var names []string
+		for i := range 16 {
+			names = append(names, fmt.Sprintf("a%02d", i))
+		}
+		n := &night{
+			rig: newRig(t, names...), limits: map[string]time.Time{}, calls: map[string][]time.Time{}, first: map[string]time.Time{}, said: said,
+		}
+		n.fleet.MaxSessions = 16
+		n.opt.StartEvery = -1
+		for i, a := range n.fleet.Agents {
+			a.Env = map[string]string{"ANTHROPIC_API_KEY": []string{"one", "two"}[i%2]}
+		}
+		synctest.Test(t, func(t *testing.T) {
+			n.t = t
+			n.set("", n.works)
+			for _, a := range names {
+				n.send(a, 3)
+			}
+			stop := n.run()
+			n.sleep(boot + 3*entry/2) // in mid-tool
+			n.mu.Lock()
+			fell := time.Now()
+			n.limits["one"], n.limits["two"] = fell.Add(4*time.Hour+17*time.Second), fell.Add(7*time.Hour+42*time.Second)
+			n.mu.Unlock()
+			conversations := map[string]string{}
+			n.sleep(2 * time.Hour)
+			for _, a := range names {
+				n.want(a, Parked)
+				if f := n.inFlight(a); f != nil {
+					conversations[a] = f.Session
+				}
+			}
+			sum := stop() // and another run, which knows until when
+			_ = sum
+			stop = n.run()
+			defer stop()
+			n.sleep(10 * time.Hour)
+			refused := 0
+			for _, a := range names {
+				if refused += len(n.calls[a]); len(n.calls[a]) > 1 {
+					t.Errorf("%s: %s was refused %d times: %v", name, a, len(n.calls[a]), n.calls[a])
+				}
+				if s := n.state(a); s.State != Idle || len(n.reasons(a)) != 0 {
+					t.Errorf("%s: %s: %s %s, dead letters %v", name, a, s.State, s.Reason, n.reasons(a))
+				}
+				done := n.outbox(a)
+				if len(done) != 3 {
+					t.Errorf("%s: %s has done %d entries", name, a, len(done))
+				}
+				for _, d := range done {
+					if d.Attempt != 1 {
+						t.Errorf("%s: %s: attempt %d", name, a, d.Attempt)
+					}
+				}
+			}
+			if refused == 0 || len(conversations) != len(names) {
+				t.Errorf("%s: %d refused calls, %d interrupted: no limit fell", name, refused, len(conversations))
+			}
+			for id, at := range n.limits {
+				if late := n.first[id].Sub(at); late < 0 || late > time.Minute {
+					t.Errorf("%s: the first turn of %s came %v after its reset", name, id, late)
+				}
+			}
+			sources := map[string]bool{}
+			for _, e := range n.journal(journal.Refused) {
+				sources[e.Source] = true
+			}
+			if want := map[string]string{"the words of both": "two-signals", "figures": "status-line"}[name]; len(sources) != 1 || !sources[want] {
+				t.Errorf("%s: the journal names %v", name, sources)
+			}
+		})
+	}
+}
+
+// TestWhatFollowsALimit walks what else ends a parking or does not: on-limit: hold
+// waits for a person, a new prompt does not, another account works.
+func TestWhatFollowsALimit(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "resumes holds other", func(t *testing.T, r *rig) {
+		r.agent("holds").OnLimit = config.LimitHolds
+		r.agent("other").Env = map[string]string{"ANTHROPIC_API_KEY": "another"}
+		reset := time.Now().Add(3 * time.Hour)
+		limitedNow := limitedUntil(func() *session.Refused { return saidTwice(reset) })
+		r.set("", limitedNow)
+		for _, name := range []string{"resumes", "holds"} {
+			r.send(name, 1)
+		}
+		stop := r.run()
+		defer stop()
+		r.sleep(boot + entry + 10*time.Second)
+		var specs []session.Spec
+		r.set("", goesOn(&specs))
+		r.want("resumes", Parked)
+		r.want("holds", Held)
+		r.send("other", 1)
+		r.sleep(boot + entry + time.Second)
+		if r.state("other").Acknowledged != 1 {
+			t.Errorf("the agent of another account: %+v", r.state("other"))
+		}
+		before := len(r.started(""))
+		r.send("resumes", 1) // a parking whose end is known is not shortened
+		r.sleep(2 * time.Hour)
+		if n := len(r.started("")); n != before {
+			t.Errorf("%d sessions were started before the reset", n-before)
+		}
+		r.sleep(2 * time.Hour)
+		if a := r.state("resumes"); a.Acknowledged != 2 || a.State != Idle {
+			t.Errorf("after the reset: %+v", a)
+		}
+		r.want("holds", Held)
+		if _, err := r.s.Resume("holds"); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(boot + entry + time.Second)
+		if a := r.state("holds"); a.Acknowledged != 1 || a.State != Idle {
+			t.Errorf("after its resume: %+v", a)
+		}
+	})
+}
+
+// outbox are the entries of an agent that are done.
+func (r *rig) outbox(agent string) (all []inbox.Delivery) {
+	r.t.Helper()
+	q, err := queue.Open(r.agent(agent))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer q.Close()
+	for d, err := range q.Deliveries() {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	return all
 }

@@ -43,6 +43,7 @@ func (s *Scheduler) conclude(now time.Time) (effects []func()) {
 		}
 		s.fleet.touch(asked)
 	}
+	s.keepAccounts(now)
 	if m := f.next(now); m != nil {
 		effects = append(effects, func() { s.look(m) })
 	}
@@ -73,7 +74,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 		f.once.news = true
 		s.records.note(*changed)
 		s.opt.Step(m.Name + ": " + changed.State)
-		if m.State() == status.Held || m.State() == status.BackingOff {
+		if (m.State() == status.Held || m.State() == status.BackingOff) && !m.OnAccount() {
 			s.fleet.askAgain(f.accounts.Declines(m.Name), now)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/status"
@@ -55,6 +56,11 @@ func (s *Scheduler) inherit() error {
 	pauses, err := memory.PausesOfRun(s.opt.StateDir)
 	if err != nil {
 		return err
+	}
+	if kept, err := account.Read(s.opt.StateDir); err != nil {
+		s.log.Warn("cannot read until when accounts are parked", "err", err)
+	} else {
+		s.happened(nil, func(now time.Time) { s.fleet.accounts.Restore(kept, now) })
 	}
 	for _, m := range s.fleet.members {
 		kept, err := status.Published(s.opt.StateDir, m.Name)

@@ -20,9 +20,13 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/stophooks"
 )
+
+// writeDelay is how far what is kept for the next run may lag behind.
+const writeDelay = 200 * time.Millisecond
 
 // Options say what a Scheduler runs.
 type Options struct {
@@ -70,6 +74,7 @@ type Scheduler struct {
 	firing    *firing.Firing
 	stopHooks *stophooks.Memory
 	published *status.Publisher
+	behind    *state.Behind // writes that nobody waits for
 	// recoveries is room for agents that are recovered at once.
 	recoveries chan struct{}
 	// asking is room for the one agent that is asked whether its sessions can work.
@@ -108,7 +113,8 @@ func New(opt Options) (*Scheduler, error) {
 		opt: opt, log: opt.Log, stopHooks: stophooks.Of(opt.StateDir),
 		records:    records{observe: opt.Observe, log: opt.Log},
 		recoveries: make(chan struct{}, recoveriesAtOnce()), asking: make(chan struct{}, 1), published: status.NewPublisher(opt.StateDir, opt.Log),
-		fleet: fleet{declared: opt.Fleet, line: newLine(opt.Fleet, opt.StartEvery)},
+		behind: state.NewBehind(writeDelay),
+		fleet:  fleet{declared: opt.Fleet, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
 	s.lookout.s = s
 	s.firing = firing.New(firing.Options{

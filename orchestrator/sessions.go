@@ -51,6 +51,9 @@ func (c course) run() {
 	c.happened(c.m, func(now time.Time) {
 		c.m.live = b.live
 		c.m.Launched(b.spec.Session, c.fleet.shutdown(), now)
+		if a := c.fleet.accounts.May(c.m.Name, now); !a.May && a.Known() { // since it was asked
+			c.m.StopForLimit(a.Reason)
+		}
 	})
 	o := c.follow(b.live)
 	c.records.note(journal.Event{
@@ -241,11 +244,15 @@ func shimDied(last session.Report) session.Outcome {
 // reported takes what the live session says of itself.
 func (c course) reported(r session.Report) {
 	c.happened(c.m, func(now time.Time) {
+		answered := r.Answered && !c.m.Reported().Answered
 		if c.m.Reports(r, now) {
 			c.log.Info("entry done", "agent", c.m.Name, "done", c.m.Done())
 			c.fleet.hasDone(c.m, now)
 		}
 		c.m.cancels(cancelled{})
+		if answered {
+			c.fleet.isAnswered(c.m, now)
+		}
 		c.opt.Step(fmt.Sprintf("%s: %s, %d done", c.m.Name, r.Phase, c.m.Done()))
 	})
 }
@@ -269,7 +276,7 @@ func (c course) ended(b launched, o session.Outcome) {
 	}
 	c.happened(c.m, func(now time.Time) {
 		c.m.live = nil
-		end.Parks = c.judged(o, now)
+		end.Parks = c.judged(o, account.ZoneOf(b.spec.Env), now)
 		c.m.Ended(end, now, agent.Roll())
 		c.m.cancels(cancelled{outcome, err})
 	})
@@ -307,8 +314,8 @@ func (c course) learn(o session.Outcome) {
 }
 
 // judged takes what a session's end says of its account. Where that is to blame,
-// it returns what follows for the agent.
-func (c course) judged(o session.Outcome, now time.Time) *agent.Parking {
+// it returns what follows for the agent. zone is that of its client.
+func (c course) judged(o session.Outcome, zone *time.Location, now time.Time) *agent.Parking {
 	f := &c.fleet
 	if o.Acknowledged > c.m.Reported().Acknowledged {
 		c.fleet.hasDone(c.m, now)
@@ -317,17 +324,28 @@ func (c course) judged(o session.Outcome, now time.Time) *agent.Parking {
 		c.fleet.declines(c.m, now)
 		return nil
 	}
-	p, ask := f.accounts.Failed(c.m.Name, agent.Describe(o), now, agent.Roll())
+	failure := account.Failure{Why: agent.Describe(o), Person: agent.NeedsPerson(o)}
+	if r := o.Refused; r != nil && agent.Limited(o) {
+		failure.Reset = account.Evidence{Told: r.Told, Written: r.Written, Limits: r.Limits, Zone: zone}.Reset(now)
+	}
+	p, ask := f.accounts.Failed(c.m.Name, failure, now, agent.Roll())
+	c.records.note(journal.Event{
+		Agent: c.m.Name, Kind: journal.Refused, Reason: foreign.Text(p.Reason), Until: p.Until, Source: string(p.Source),
+		Detail: foreign.Text(told(o)),
+	})
 	if p.All {
-		for _, w := range f.line.Line() {
-			if f.accounts.Share(w.Name, c.m.Name) {
-				c.fleet.may(w, now)
-				c.fleet.touch(w)
-			}
-		}
+		f.parkAll(c.m, p, now)
 	}
 	c.fleet.askAgain(ask, now)
-	return &agent.Parking{Until: p.Until, Reason: p.Reason}
+	return new(parking(p))
+}
+
+// told is what the client said of a limit, in words for people.
+func told(o session.Outcome) string {
+	if o.Refused == nil {
+		return ""
+	}
+	return o.Refused.Told
 }
 
 func (c course) logEnd(o session.Outcome) {

@@ -48,7 +48,7 @@ terminal; pause, resume and trigger work from there too.
 
 With --once it ends when no work is left, and the exit status says how it went: 0
 everything is done, 1 something was dead-lettered, is held or left, 75 an agent is
-parked (usage limit, login).
+parked (usage limit).
 
 Examples:
 

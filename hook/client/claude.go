@@ -54,9 +54,9 @@ var Claude = Client{
 			{"stop_hook_active", readActive},
 			{"background_tasks", readTasks},
 		},
-		Block: block, Deny: deny, Failure: failureKind,
+		Block: block, Deny: deny, Failure: failureKind, Limited: limited, Limit: limitOf,
 		Failures: []string{
-			"rate_limit", serviceFailed, "overloaded", loginFailed, billingFailed, accountStopped, "oauth_org_not_allowed",
+			limited, serviceFailed, "overloaded", loginFailed, billingFailed, accountStopped, "oauth_org_not_allowed",
 			"verification_required", "cloud_credential_error", "invalid_request", "max_output_tokens", "model_not_found",
 			misconfigured, "unknown",
 		},
@@ -64,7 +64,7 @@ var Claude = Client{
 	Transcript: Transcript{
 		Behind: 2 * time.Second, Folder: "projects",
 		HandedOver: handedOver, Asked: asked, Answered: answered, Begun: begun,
-		Stopped: stopped, Spoke: spoke, Queued: queued, Spending: spending, Subagents: subagents,
+		Stopped: stopped, Spoke: spoke, Queued: queued, Spending: spending, Subagents: subagents, Refused: refused,
 	},
 	Settings: Settings{
 		Folder: ".claude", File: "settings.json", Local: "settings.local.json", Servers: ".mcp.json",
@@ -96,6 +96,9 @@ var Claude = Client{
 			"CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS=300000",
 			"API_TIMEOUT_MS=600000",
 		},
+		// With a key it repeats a refused request ten times, over 3 minutes, and each
+		// one counts; a subscription's limit it does not repeat.
+		Keyed: []string{"CLAUDE_CODE_MAX_RETRIES=2"},
 		Quiet: []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
 		// It sets them for its tools and hooks, or reads them to find out whether
 		// it is nested.

@@ -74,6 +74,10 @@ type Hooks struct {
 	// known words for it; a new release may have others.
 	Failure  func(e *Event) string
 	Failures []string
+	// Limited is the word for a limit that was reached, Limit what its words for
+	// people say of when that ends.
+	Limited string
+	Limit   func(text string) (LimitWords, bool)
 }
 
 // StatusPrompt is the exit status of a Stop hook whose stderr is the next prompt.
@@ -124,6 +128,8 @@ type Transcript struct {
 	// transcripts of their own, which count as well.
 	Spending  func(line []byte) (Spending, bool)
 	Subagents func(transcript string) string
+	// Refused reads a request that the API refused for good, or nil.
+	Refused func(line []byte) *Refusal
 	// Failed names what ended a turn, for a client that has no StopFailure.
 	Failed func(line []byte) string
 }
@@ -209,8 +215,8 @@ type Variables struct {
 	// Trusts is set where every folder is trusted.
 	Trusts string
 	// Session are NAME=VALUE for each session, Defaults those that apply if nothing
-	// else is set.
-	Session, Defaults []string
+	// else is set, Keyed the same where a key or a token in its place is used.
+	Session, Defaults, Keyed []string
 	// Quiet are NAME=VALUE that keep it from contacting anybody, for a question to
 	// the program itself.
 	Quiet []string

@@ -8,6 +8,7 @@ import (
 // Failures that the client reports under other names. The words are its own, except
 // the last.
 const (
+	limited        = "rate_limit"
 	serviceFailed  = "server_error"
 	loginFailed    = "authentication_failed"
 	billingFailed  = "billing_error"
@@ -44,7 +45,7 @@ var failureStatuses = map[string]string{
 	"409": serviceFailed,
 	"425": serviceFailed,
 	"426": serviceFailed,
-	"429": "rate_limit",
+	"429": limited,
 	"451": serviceFailed, // of the network's region
 	"499": serviceFailed,
 }

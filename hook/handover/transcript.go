@@ -55,6 +55,29 @@ func eachLine(path string, offset int64, do func(line []byte, end int64) bool) e
 	}
 }
 
+// Tape is a transcript that is read on: each line of it once.
+type Tape struct {
+	Path   string
+	Offset int64 // where the next look begins
+}
+
+// Read calls do with the complete lines that are new. What lies too far back to be
+// looked at is passed over, and a transcript that cannot be read has no lines.
+func (t *Tape) Read(do func(line []byte)) {
+	size := TranscriptSize(t.Path)
+	if size == t.Offset {
+		return
+	}
+	if size-t.Offset > MaxLook {
+		t.Offset = size - MaxLook/2 // amid a line, which is no record then
+	}
+	_ = eachLine(t.Path, t.Offset, func(line []byte, end int64) bool {
+		t.Offset = end
+		do(line)
+		return true
+	})
+}
+
 // FindTranscript looks in a client's configuration folder for the transcript of a
 // conversation; "" if the client has written none. An error means that this cannot
 // be determined.

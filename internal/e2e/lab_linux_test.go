@@ -230,9 +230,15 @@ func (l *Lab) ModelCalls() [][]string {
 // Until waits for something that must come true.
 func (l *Lab) Until(what string, ok func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+	l.UntilWithin(what, patience, ok)
+}
+
+// UntilWithin is Until for what takes long by itself.
+func (l *Lab) UntilWithin(what string, limit time.Duration, ok func() bool) {
+	l.t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			l.t.Fatalf("%s: not within %v; hooks called: %s", what, patience, l.story())
+			l.t.Fatalf("%s: not within %v; hooks called: %s", what, limit, l.story())
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -106,6 +107,15 @@ func apiAnswer(s script.Step) fakeapi.Answer {
 	case s.Fail != "":
 		a := apiFailures[s.Fail]
 		a.Header = http.Header{"X-Should-Retry": {"false"}}
+		if !s.Resets.IsZero() {
+			const unified = "Anthropic-Ratelimit-Unified-"
+			at := strconv.FormatInt(s.Resets.Unix(), 10)
+			for name, value := range map[string]string{
+				"Status": "rejected", "Reset": at, "Representative-Claim": "five_hour", "5h-Status": "rejected", "5h-Utilization": "1", "5h-Reset": at,
+			} {
+				a.Header.Set(unified+name, value)
+			}
+		}
 		return a
 	}
 	panic("the fake API has no answer for this step")
@@ -136,6 +146,9 @@ func simulateScript(turns []turn) any {
 			case s.Fail != "":
 				kind, status, odd := strings.Cut(s.Fail, " ")
 				step["fail"], step["message"] = kind, apiFailures[s.Fail].Message
+				if !s.Resets.IsZero() {
+					step["resets"] = s.Resets
+				}
 				if odd {
 					step["message"] = "API Error: " + status + " " + apiFailures[s.Fail].Message
 				}

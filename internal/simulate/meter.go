@@ -188,6 +188,14 @@ func (s *session) showStatus() {
 	}
 }
 
+// limitFalls has the status line told of a five-hour limit that is used up.
+func (s *session) limitFalls(resets time.Time) {
+	s.meter.mu.Lock()
+	s.script.Limits = map[string]any{"five_hour": map[string]any{"used_percentage": 100, "resets_at": resets.Unix()}}
+	s.meter.mu.Unlock()
+	s.spent()
+}
+
 // status is what the status line is told.
 func (s *session) status() []byte {
 	s.mu.Lock()

@@ -14,16 +14,24 @@ import (
 )
 
 // apiFailure is a request that the API refused for good.
-type apiFailure struct{ kind, message, details string }
+type apiFailure struct {
+	kind, message, details string
+	status                 int
+}
 
 func (f *apiFailure) Error() string { return f.kind + ": " + f.message }
 
 // apiFails is a request that the API refuses with what the step says, in the
 // words in which the client passes that on.
 func (s *session) apiFails(step script.Step) *apiFailure {
-	f := &apiFailure{kind: step.Fail, details: step.Details}
+	f := &apiFailure{kind: step.Fail, details: step.Details, status: statuses[step.Fail]}
 	switch step.Fail {
 	case "rate_limit":
+		if !step.Resets.IsZero() {
+			s.limitFalls(step.Resets)
+			f.message = "You've hit your limit · resets " + s.clock(step.Resets)
+			break
+		}
 		f.message = "API Error: Request rejected (429) · " + cmp.Or(step.Message, "Rate limited")
 	case "server_error":
 		f.message = "API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment. If it persists, check " +
@@ -44,6 +52,30 @@ func (s *session) apiFails(step script.Step) *apiFailure {
 		f.message = cmp.Or(step.Message, "API Error: "+step.Fail)
 	}
 	return f
+}
+
+// statuses are those of HTTP behind the kinds of failures.
+var statuses = map[string]int{
+	"rate_limit": 429, "server_error": 529, "authentication_failed": 401, "billing_error": 400, "invalid_request": 400, "model_not_found": 404,
+}
+
+// clock is how the client tells people a moment: in its zone, without seconds, with
+// the day where that is more than 24 hours away.
+func (s *session) clock(at time.Time) string {
+	zone, err := time.LoadLocation(cmp.Or(s.setting("TZ"), "UTC"))
+	if err != nil {
+		zone = time.UTC
+	}
+	at = at.In(zone)
+	layout := "3:04PM"
+	if at.Minute() == 0 {
+		layout = "3PM"
+	}
+	text := strings.ToLower(at.Format(layout)) + " (" + zone.String() + ")"
+	if time.Until(at) > 24*time.Hour {
+		text = at.Format("Jan 2, ") + text
+	}
+	return text
 }
 
 // limits are the numbers in the API's words about a prompt that is too long.

@@ -125,11 +125,12 @@ func (s *session) assistantContent(stop string, content ...any) {
 	s.spent()
 }
 
-// apiError records what the client says in the model's place.
-func (s *session) apiError(text string) {
-	m := s.message(newUUID(), tokens{}, "stop_sequence", textBlock{"text", text})
+// apiError records what the client says in the model's place of a request that the
+// API refused for good.
+func (s *session) apiError(f *apiFailure) {
+	m := s.message(newUUID(), tokens{}, "stop_sequence", textBlock{"text", f.message})
 	m.Model = "<synthetic>"
-	s.record("assistant", field{"message", m}, field{"isApiErrorMessage", true})
+	s.record("assistant", field{"message", m}, field{"isApiErrorMessage", true}, field{"apiErrorStatus", f.status}, field{"error", f.kind})
 }
 
 func (s *session) message(id string, u tokens, stop string, content ...any) answerMessage {

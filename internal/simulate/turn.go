@@ -166,7 +166,7 @@ func (s *session) cutShort(ctx context.Context, err error) ending {
 		return endSilent
 	}
 	s.show("● " + failure.message)
-	s.apiError(failure.message)
+	s.apiError(failure)
 	fields := []field{{"error", failure.kind}}
 	if failure.details != "" {
 		fields = append(fields, field{"error_details", failure.details})

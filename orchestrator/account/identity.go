@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	"heartbeat/hook/client"
 )
@@ -45,6 +47,16 @@ func Of(env []string) ID {
 		return ID(provider + " login " + hashOf(f.OAuthAccount.UUID))
 	}
 	return ID(provider + " unknown " + hashOf(file)) // a helper's key, or nobody has logged in
+}
+
+// ZoneOf is the time zone of a client with an environment.
+func ZoneOf(env []string) *time.Location {
+	if name := client.In(env)("TZ"); name != "" {
+		if zone, err := time.LoadLocation(strings.TrimPrefix(name, ":")); err == nil {
+			return zone
+		}
+	}
+	return time.Local
 }
 
 func all(get client.Getter, names ...string) []string {

@@ -8,6 +8,7 @@ import "time"
 type Ledger struct {
 	of       map[string]ID // :: agent → its account
 	accounts map[ID]*Account
+	changed  bool // since Kept was asked
 }
 
 func (l *Ledger) account(agent string) *Account { return l.accounts[l.of[agent]] }
@@ -58,19 +59,27 @@ func (l *Ledger) Declines(agent string) (ask []string) {
 // Works notes that an agent has done an entry; see Account.Works.
 func (l *Ledger) Works(agent string, began, now time.Time) (ask []string) {
 	if c := l.account(agent); c != nil {
-		return asked(c, c.Works(agent, began, now))
+		return l.opened(c, c.Works(agent, began, now))
+	}
+	return nil
+}
+
+// Answers notes that the model has answered an agent; see Account.Answers.
+func (l *Ledger) Answers(agent string, began time.Time) (ask []string) {
+	if c := l.account(agent); c != nil {
+		return l.opened(c, c.Answers(agent, began))
 	}
 	return nil
 }
 
 // Failed notes that an agent's session ended by a fault of its account, which
 // may have become unknown meanwhile.
-func (l *Ledger) Failed(agent, why string, now time.Time, roll float64) (p Parking, ask []string) {
+func (l *Ledger) Failed(agent string, f Failure, now time.Time, roll float64) (p Parking, ask []string) {
 	c := l.account(agent)
 	if c == nil {
 		c = &Account{}
 	}
-	p = c.Failed(agent, why, now, roll)
+	p, l.changed = c.Failed(agent, f, now, roll), true
 	return p, asked(c, p.Ask)
 }
 
@@ -85,7 +94,7 @@ func (l *Ledger) Share(a, b string) bool {
 func (l *Ledger) Clear(agent string) (ask []string) {
 	if c := l.account(agent); c != nil {
 		c.Clear()
-		return asked(c, true)
+		return l.opened(c, true)
 	}
 	return nil
 }
@@ -98,6 +107,12 @@ func (l *Ledger) Parked(now time.Time) (until time.Time) {
 		}
 	}
 	return until
+}
+
+// opened is for an account that may work again.
+func (l *Ledger) opened(c *Account, ask bool) []string {
+	l.changed = l.changed || ask
+	return asked(c, ask)
 }
 
 func asked(c *Account, ask bool) []string {

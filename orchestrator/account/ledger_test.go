@@ -25,7 +25,7 @@ func TestLedger(t *testing.T) {
 	}
 	l.Joins("other", "two")
 	for _, name := range []string{"a", "b"} {
-		l.Failed(name, "rate_limit", now, 0)
+		l.Failed(name, Failure{Why: "rate_limit"}, now, 0)
 	}
 	if a := l.May("c", now); a.May || l.Share("a", "other") || !l.May("other", now).May || l.Parked(now).IsZero() {
 		t.Errorf("two have failed: %+v", a)

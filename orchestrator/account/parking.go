@@ -3,15 +3,17 @@
 // nobody else.
 //
 // The policy is pure: it is told what sessions came to, and answers who may
-// start. It cannot see a limit; it has only failures to go by, and what tells of
-// them the agent can write. One agent's may be its own (a model that it may not
-// use, a budget of its own) or made up, so it holds back nobody else until a
-// second one confirms it; after a parking one agent at a time finds out whether
-// the account works again, never the same one first.
+// start. Where two signals agree on when a limit ends (reset.go), the whole account
+// is parked until then. Otherwise it has only failures to go by. One agent's may be
+// its own (a model that it may not use, a budget of its own) or made up, so it holds
+// back nobody else until a second one confirms it; after a parking one agent at a
+// time finds out whether the account works again, never the same one first.
+//
+// What an agent can write parks no account but its own, and for no longer than the
+// limit's window is.
 package account
 
 import (
-	"fmt"
 	"time"
 
 	"heartbeat/sources"
@@ -31,6 +33,8 @@ const Patience = 4 * time.Minute
 // An Account is not safe for use by several goroutines.
 type Account struct {
 	until  time.Time // nobody starts before
+	source Source    // by what that is known
+	person bool      // nobody starts before a person has seen to it
 	parked int       // how often in a row, all of them
 	failed time.Time // when an agent last failed, since the account last worked
 	reason string
@@ -46,6 +50,8 @@ type member struct {
 	failed time.Time // last, unless it has worked since
 	fails  int       // in a row
 	until  time.Time // it does not start before
+	source Source
+	person bool      // nor before a person has seen to its account
 	worked time.Time // last
 	reason string    // why it failed
 	acks   int       // entries done since an agent of the account failed last
@@ -55,9 +61,7 @@ type member struct {
 // Answer says whether an agent may start.
 type Answer struct {
 	May bool
-	// Until is when to ask again where it may not, Reason why.
-	Until  time.Time
-	Reason string
+	Parking
 	// Wake, when not "", is another agent that is to ask now: it is its turn.
 	Wake string
 }
@@ -66,10 +70,10 @@ type Answer struct {
 func (c *Account) May(agent string, now time.Time) Answer {
 	m := c.member(agent)
 	switch {
-	case now.Before(c.until):
-		return c.wait(m, c.until, c.reason)
-	case now.Before(m.until):
-		return c.wait(m, m.until, m.reason)
+	case c.person, now.Before(c.until):
+		return c.wait(m, c.parking())
+	case m.person, now.Before(m.until):
+		return c.wait(m, m.parking())
 	case c.parked == 0: // what one has found concerns that one
 		m.waits = 0
 		return Answer{May: true}
@@ -84,19 +88,27 @@ func (c *Account) May(agent string, now time.Time) Answer {
 		m.waits, c.since = 0, now
 		return Answer{May: true}
 	}
-	a := c.wait(m, c.since.Add(Patience), fmt.Sprintf("%s tries the account first", c.probe))
+	a := c.wait(m, Parking{Until: c.since.Add(Patience), Reason: c.probe + " tries the account first"})
 	if c.agents[c.probe].waits > 0 {
 		a.Wake = c.probe
 	}
 	return a
 }
 
-func (c *Account) wait(m *member, until time.Time, reason string) Answer {
+func (c *Account) wait(m *member, p Parking) Answer {
 	if m.waits == 0 {
 		c.came++
 		m.waits = c.came
 	}
-	return Answer{Until: until, Reason: reason}
+	return Answer{Parking: p}
+}
+
+func (c *Account) parking() Parking {
+	return Parking{Until: c.until, Source: c.source, Person: c.person, Reason: c.reason, All: true}
+}
+
+func (m *member) parking() Parking {
+	return Parking{Until: m.until, Source: m.source, Person: m.person, Reason: m.reason}
 }
 
 // turn is whose turn it is to try the account: of those that wait and may, the
@@ -106,7 +118,7 @@ func (c *Account) turn(agent string, now time.Time) string {
 	for name, m := range c.agents {
 		b := c.agents[best]
 		switch {
-		case m.waits == 0 || now.Before(m.until):
+		case m.waits == 0 || m.person || now.Before(m.until):
 		case m.failed.Before(b.failed), m.failed.Equal(b.failed) && b.waits > 0 && m.waits < b.waits:
 			best = name
 		}
@@ -132,41 +144,79 @@ func (c *Account) Declines(agent string) (ask bool) {
 // reports whether others are to be asked again.
 func (c *Account) Works(agent string, began, now time.Time) (ask bool) {
 	m := c.member(agent)
-	m.failed, m.fails, m.until, m.worked = time.Time{}, 0, time.Time{}, now
-	if m.acks++; c.sound() || !began.After(c.failed) && m.acks < 2 {
+	m.failed, m.fails, m.until, m.person, m.worked = time.Time{}, 0, time.Time{}, false, now
+	if m.acks++; c.sound() || !began.After(c.failed) && (m.acks < 2 || c.known(now)) {
 		return false
 	}
 	c.opens()
 	return true
 }
 
+// Answers notes that the model has answered an agent in a session that began at a
+// time: the account works, whatever becomes of the entry. It reports whether others
+// are to be asked again.
+func (c *Account) Answers(agent string, began time.Time) (ask bool) {
+	if c.sound() || c.probe != agent || !began.After(c.failed) {
+		return false
+	}
+	c.opens()
+	return true
+}
+
+// known reports whether the account is parked until a time that is known.
+func (c *Account) known(now time.Time) bool { return c.source != ByBackOff && now.Before(c.until) }
+
 // opens is for an account that works.
 func (c *Account) opens() {
-	c.until, c.parked, c.failed, c.probe = time.Time{}, 0, time.Time{}, ""
+	c.until, c.person, c.parked, c.failed, c.probe = time.Time{}, false, 0, time.Time{}, ""
 }
 
 // sound reports whether there is nothing to find out.
 func (c *Account) sound() bool { return c.failed.IsZero() }
 
+// Failure is a session's end by a fault of its account.
+type Failure struct {
+	Why string
+	// Person is true where only a person can mend it: a login, a bill, the account
+	// itself.
+	Person bool
+	// Reset is when a limit ends.
+	Reset Reset
+}
+
 // Failed notes that an agent's session ended by a fault of the account. roll in
 // [0, 1) is the jitter.
-func (c *Account) Failed(agent, why string, now time.Time, roll float64) Parking {
+func (c *Account) Failed(agent string, f Failure, now time.Time, roll float64) Parking {
 	m := c.member(agent)
 	tried := c.Declines(agent)
 	before := m.failed
-	m.failed, m.fails = now, m.fails+1
-	m.until = now.Add(sources.Backoff(m.fails, parkBase, parkMax, roll))
-	m.reason = "the account of " + agent + ": " + why
-	if !before.IsZero() && c.othersWorkSince(agent, before) {
+	m.failed, m.fails, m.person = now, m.fails+1, f.Person
+	m.until, m.source = now.Add(sources.Backoff(m.fails, parkBase, parkMax, roll)), ByBackOff
+	switch {
+	case f.Person:
+		m.until, m.source = time.Time{}, ""
+	case !f.Reset.At.IsZero():
+		m.until, m.source = f.Reset.At, f.Reset.Source
+	}
+	m.reason = "the account of " + agent + ": " + f.Why
+	shared := f.Reset.Shared()
+	if !shared && !before.IsZero() && c.othersWorkSince(agent, before) {
 		m.reason += "; it works for others"
 		return c.parks(m, now, tried)
 	}
 	switch {
+	case c.person:
+	case shared && f.Reset.At.After(c.until):
+		c.reason, c.until, c.source = m.reason, f.Reset.At, f.Reset.Source
+		c.parked = max(c.parked, 1)
 	case now.Before(c.until): // several hit one limit together
 	case c.parked > 0 && tried, c.confirms(agent, now):
-		c.reason = m.reason
+		c.reason, c.person = m.reason, f.Person
 		c.parked++
-		c.until = now.Add(sources.Backoff(c.parked, parkBase, parkMax, roll))
+		c.until, c.source = now.Add(sources.Backoff(c.parked, parkBase, parkMax, roll)), ByBackOff
+		if m.source != ByBackOff && !f.Reset.Model {
+			c.until, c.source = m.until, m.source // it may be a person who ends it
+		}
 	}
 	c.failed = now
 	for _, o := range c.agents {
@@ -177,21 +227,29 @@ func (c *Account) Failed(agent, why string, now time.Time, roll float64) Parking
 
 // parks is what follows for an agent that has failed.
 func (c *Account) parks(m *member, now time.Time, tried bool) Parking {
-	if now.Before(c.until) {
-		c.wait(m, c.until, c.reason)
-		return Parking{Until: c.until, Reason: c.reason, All: true}
+	p := m.parking()
+	if c.person || now.Before(c.until) && !m.person {
+		p = c.parking()
+	} else {
+		p.Ask = tried
 	}
-	c.wait(m, m.until, m.reason)
-	return Parking{Until: m.until, Reason: m.reason, Ask: tried}
+	return c.wait(m, p).Parking
 }
 
-// Parking is what follows a failure.
+// Parking is what follows a failure, or an answer of no.
 type Parking struct {
-	Until  time.Time // the agent does not start before
+	// Until is before when the agent does not start, and Source by what that is
+	// known. With Person it does not start before a person has seen to it.
+	Until  time.Time
+	Source Source
+	Person bool
 	Reason string
 	All    bool // it holds for all agents of the account
 	Ask    bool // others are to be asked again
 }
+
+// Known reports whether it is known when it ends: nothing shortens it then.
+func (p Parking) Known() bool { return p.Source != ByBackOff && p.Source != "" }
 
 // confirms reports whether another agent has failed, too, and not long ago, and
 // none but that one has worked since.
@@ -230,7 +288,7 @@ func (c *Account) Clear() {
 	waiting := c.Waiting()
 	*c = Account{}
 	for _, name := range waiting { // they are to be asked
-		c.wait(c.member(name), time.Time{}, "")
+		c.wait(c.member(name), Parking{})
 	}
 }
 
@@ -242,8 +300,12 @@ func (c *Account) Leaves(agent string) (ask bool) {
 	return ask
 }
 
-// Parked returns until when no agent starts, or zero.
+// Parked returns until when no agent starts, or zero: also where that is a person's
+// to end.
 func (c *Account) Parked(now time.Time) time.Time {
+	if c.person {
+		return time.Time{}
+	}
 	if now.Before(c.until) {
 		return c.until
 	}
@@ -252,6 +314,9 @@ func (c *Account) Parked(now time.Time) time.Time {
 	}
 	var until time.Time // the only ones that there are may all have failed
 	for _, m := range c.agents {
+		if m.person {
+			continue
+		}
 		if !now.Before(m.until) {
 			return time.Time{}
 		}

@@ -61,7 +61,7 @@ func (a *Agent) later(what Alarm, at time.Time) {
 
 // Next is when Ring is to be called, or zero.
 func (a *Agent) Next() time.Time {
-	all := append(a.alarms[:], a.past.backOff.until, a.past.parked.until, a.tellsStuck())
+	all := append(a.alarms[:], a.past.backOff.until, a.past.parked.Until, a.tellsStuck())
 	all = slices.DeleteFunc(all, time.Time.IsZero)
 	if len(all) == 0 {
 		return time.Time{}
@@ -72,10 +72,15 @@ func (a *Agent) Next() time.Time {
 // Ring is a time that Next has named. A delay that is over is over, and what is
 // due besides is returned.
 func (a *Agent) Ring(now time.Time) (due []Alarm) {
-	for _, w := range []*wait{&a.past.backOff, &a.past.parked} {
-		if !w.until.IsZero() && !now.Before(w.until) {
-			*w = wait{}
-			a.idle, a.queue.stale = "its delay is over", true
+	p := &a.past
+	over := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }
+	if over(p.backOff.until) || over(p.parked.Until) {
+		a.idle, a.queue.stale = "its delay is over", true
+		if over(p.backOff.until) {
+			p.backOff = wait{}
+		}
+		if over(p.parked.Until) {
+			p.parked = Parking{}
 		}
 	}
 	if at := a.tellsStuck(); !at.IsZero() && !now.Before(at) {

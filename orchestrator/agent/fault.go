@@ -2,6 +2,7 @@ package agent
 
 import (
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/orchestrator/session"
 )
 
@@ -44,6 +45,15 @@ func Passing(kind string) bool {
 	f := faultOf(kind)
 	return f == serviceFault || f == accountFault || f == settingFault
 }
+
+// Limited reports whether a session ended at a usage limit of its account, and
+// NeedsPerson whether at a fault of it that only a person can mend: a login, a bill.
+func Limited(o session.Outcome) bool {
+	return o.Why == hook.EndAPIFailure && o.Detail == client.Claude.Hooks.Limited
+}
+
+// NeedsPerson is said at Limited.
+func NeedsPerson(o session.Outcome) bool { return OfAccount(o) && !Limited(o) }
 
 // OfAccount reports whether a session ended by a fault of its account.
 func OfAccount(o session.Outcome) bool {

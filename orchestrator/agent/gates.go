@@ -82,10 +82,13 @@ func backOff(a *Agent, now time.Time) *Reason {
 
 // onAccount is what its account has answered when the agent was to start.
 func onAccount(a *Agent, now time.Time) *Reason {
-	if !now.Before(a.past.parked.until) {
-		return nil
+	switch p := a.past.parked; {
+	case p.Person:
+		return &Reason{State: status.Held, Text: p.Reason}
+	case now.Before(p.Until):
+		return &Reason{State: status.Parked, Text: p.Reason, Until: p.Until}
 	}
-	return &Reason{State: status.Parked, Text: a.past.parked.why, Until: a.past.parked.until}
+	return nil
 }
 
 func inPlace(a *Agent, _ time.Time) *Reason {

@@ -21,7 +21,7 @@ func TestTheFirstNoIsWhatPeopleAreTold(t *testing.T) {
 	}{
 		{func() {}, status.Waiting, "all session slots are taken"},
 		{func() { a.Loses("it is not there") }, status.Idle, "it is not there"},
-		{func() { a.Parks(Parking{noon.Add(time.Hour), "a limit"}) }, status.Parked, "a limit"},
+		{func() { a.Parks(Parking{Until: noon.Add(time.Hour), Reason: "a limit"}) }, status.Parked, "a limit"},
 		{func() { a.Fails(Failed{Text: "it broke"}, noon, 0) }, status.BackingOff, "it broke"},
 		{func() { a.Fails(Failed{Text: "hooks are off", Fix: "turn them on"}, noon, 0) }, status.Held, "hooks are off"},
 		{func() { a.Pause("b", noon) }, status.Held, `paused by a session of agent "b"`},

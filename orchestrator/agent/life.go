@@ -32,6 +32,7 @@ type life struct {
 	leaves  leaving
 	// cancels is what a person has asked for that is not carried out yet, or nil.
 	cancels *inbox.Cancellation
+	limited bool // it was told to finish for a limit of its account
 }
 
 // leaving is how a live session was told to end, the stronger word last.
@@ -190,6 +191,24 @@ func (a *Agent) Finish(why string) {
 	a.order(session.Order{Finish: why, Shutdown: why == FinishShutdown})
 }
 
+// FinishForLimit tells the live session to end after its turn, as its account is
+// parked; its conversation goes on afterwards.
+func (a *Agent) FinishForLimit(why string) {
+	if a.life.is == Live && !a.life.limited {
+		a.life.limited = true
+		a.Finish(why)
+	}
+}
+
+// StopForLimit ends a session that was being started when its account was parked: it
+// would only be refused.
+func (a *Agent) StopForLimit(why string) {
+	if a.life.is == Live {
+		a.life.limited = true
+		a.order(session.Order{Stop: true, Finish: why})
+	}
+}
+
 // IdleSince is since when the live session waits for work, and may be asked to
 // yield; SlotSince since when one has its slot that may be asked to end after its
 // turn. Both are false for one that keeps its slot, or leaves it anyway.
@@ -245,10 +264,15 @@ type End struct {
 	Answers string
 }
 
-// Parking is until when an account starts nothing, and why.
+// Parking is an account's no: until when nothing is started, or until a person has
+// seen to it, and why.
 type Parking struct {
 	Until  time.Time
+	Person bool
 	Reason string
+	// Limit is true where a limit was reached, Known where it is known when that
+	// ends: nothing shortens it then.
+	Limit, Known bool
 }
 
 // Ended decides what follows a session's end.
@@ -273,7 +297,7 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 		if e.Acknowledged > 0 {
 			h = history{}
 		}
-		n = next{state: status.Parked, until: e.Parks.Until, reason: e.Parks.Reason}
+		n = next{state: status.Parked, parking: *e.Parks}
 	}
 	if e.Loss != nil {
 		a.queueLost(*e.Loss, now)
@@ -305,12 +329,15 @@ func (a *Agent) Parks(p Parking) {
 	if a.life.is = None; a.past.lasts {
 		return
 	}
-	a.follow(next{state: status.Parked, until: p.Until, reason: p.Reason})
+	a.follow(next{state: status.Parked, parking: p})
 }
 
-// Unparks has a parked agent ask its account again.
-func (a *Agent) Unparks(now time.Time) {
-	if a.Standing(now).State == status.Parked {
+// OnAccount reports whether it waits for its account, or for a person to see to that.
+func (a *Agent) OnAccount() bool { return a.past.parked != Parking{} }
+
+// Unparks has an agent that waits for its account ask again.
+func (a *Agent) Unparks() {
+	if a.life.is == None && a.OnAccount() {
 		a.follow(next{state: status.Idle, reason: "its account is asked again"})
 	}
 }

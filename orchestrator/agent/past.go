@@ -3,7 +3,9 @@ package agent
 import (
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -13,9 +15,10 @@ type past struct {
 	history history
 	hold    string // why nothing starts until a person says so, or ""
 	lasts   bool   // the hold is the policy's, and the next run's too
+	limited bool   // hold is for a limit of its account: on-limit: hold
 	blocked blocked
 	backOff wait
-	parked  wait // as its account has answered
+	parked  Parking // as its account has answered
 	outcome *session.Outcome
 	owed    *session.Outcome
 	// unseen is true while nobody has dealt with what is in flight in a directory
@@ -37,7 +40,7 @@ type wait struct {
 // follow carries out what the policy has decided.
 func (a *Agent) follow(n next) {
 	p := &a.past
-	p.hold, p.lasts, p.backOff, p.parked, p.blocked = "", false, wait{}, wait{}, blocked{}
+	p.hold, p.lasts, p.limited, p.backOff, p.parked, p.blocked = "", false, false, wait{}, Parking{}, blocked{}
 	a.alarms.set(Ask, time.Time{})
 	switch n.state {
 	case status.Held:
@@ -45,7 +48,9 @@ func (a *Agent) follow(n next) {
 	case status.BackingOff:
 		p.backOff = wait{n.until, n.reason}
 	case status.Parked:
-		p.parked = wait{n.until, n.reason}
+		if p.parked = n.parking; n.parking.Limit && a.def.OnLimit == config.LimitHolds {
+			p.parked, p.hold, p.limited = Parking{}, n.parking.Reason+"; on-limit: hold", true
+		}
 	case status.Idle:
 		a.idle = n.reason
 		a.queue.stale = true
@@ -73,6 +78,8 @@ func (a *Agent) WasHeld(why string, since time.Time) {
 // conversation; `context: entry` wants a new one for each entry anyway.
 func (a *Agent) goesOn(e End, now time.Time) {
 	switch c := a.def; {
+	case a.life.limited && c.Context == hook.ContextSession:
+		a.past.goesOn = now.Add(account.Longest + resumeWithin)
 	case !e.GoesOn || c.Context != hook.ContextSession:
 		if e.Acknowledged > 0 || e.Bound {
 			a.past.goesOn = time.Time{}

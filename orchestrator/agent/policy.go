@@ -41,9 +41,10 @@ type spent struct {
 
 // next is what follows a session's end.
 type next struct {
-	state  status.State
-	until  time.Time // for backing-off and parked
-	reason string
+	state   status.State
+	until   time.Time // for backing-off
+	reason  string
+	parking Parking // for parked
 	// lasts is true for held until a person says so, also in the next run.
 	lasts bool
 	// fix is what to change before any session can work, for held; "": see reason.

@@ -47,7 +47,7 @@ var (
 		{"back-off", func(a *Agent) { a.Fails(Failed{Text: "x"}, noon, 0) }},
 		{"hold", func(a *Agent) { a.Fails(Failed{Text: "x", Person: true}, noon, 0) }},
 		{"blocked", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y"}, noon, 0) }},
-		{"parked", func(a *Agent) { a.Parks(Parking{noon.Add(time.Minute), "a limit"}) }},
+		{"parked", func(a *Agent) { a.Parks(Parking{Until: noon.Add(time.Minute), Reason: "a limit"}) }},
 		{"owing", func(a *Agent) { a.Recovered(session.Outcome{}, &Failed{Text: "x"}, noon, 0) }},
 		{"asked", func(a *Agent) {
 			a.blocks(Failed{Text: "x", Fix: "y"}, noon)
@@ -109,15 +109,17 @@ var all = []event{
 		o := session.Outcome{Why: hook.EndStartTimeout, Asks: &session.Question{What: "a thing", Do: "answer"}}
 		a.Ended(End{Outcome: o, Answers: "answers"}, later, 0)
 	}},
-	{"Ended (account)", func(a *Agent) { a.Ended(End{Parks: &Parking{later.Add(time.Minute), "a limit"}}, later, 0) }},
+	{"Ended (account)", func(a *Agent) {
+		a.Ended(End{Parks: &Parking{Until: later.Add(time.Minute), Reason: "a limit"}}, later, 0)
+	}},
 	{"Ended (owing)", func(a *Agent) {
 		a.Ended(End{Outcome: session.Outcome{Why: hook.EndDrained}, Unrecovered: &Failed{Text: "x"}}, later, 0)
 	}},
 	{"Ended (lost)", func(a *Agent) {
 		a.Ended(End{Outcome: session.Outcome{Why: hook.EndFinished, Loss: &session.Loss{What: "gone"}}}, later, 0)
 	}},
-	{"Parks", func(a *Agent) { a.Parks(Parking{later.Add(time.Minute), "a limit"}) }},
-	{"Unparks", func(a *Agent) { a.Unparks(later) }},
+	{"Parks", func(a *Agent) { a.Parks(Parking{Until: later.Add(time.Minute), Reason: "a limit"}) }},
+	{"Unparks", func(a *Agent) { a.Unparks() }},
 	{"Recover", func(a *Agent) { a.Recover("recovered") }},
 	{"Recovered", func(a *Agent) { a.Recovered(session.Outcome{}, nil, later, 0) }},
 	{"Recovered (not)", func(a *Agent) { a.Recovered(session.Outcome{}, &Failed{Text: "x"}, later, 0) }},

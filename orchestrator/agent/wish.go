@@ -47,6 +47,7 @@ func (a *Agent) Pause(by string, now time.Time) {
 // person can end. It returns true when that was its account.
 func (a *Agent) Resume(now time.Time) (parked bool) {
 	was := a.Standing(now).State
+	waited := a.OnAccount() || a.past.limited
 	a.wish.paused, a.wish.pausedBy = time.Time{}, ""
 	a.note(journal.Event{Kind: journal.Resumed})
 	a.past.loss, a.past.stuck = nil, nil
@@ -56,7 +57,7 @@ func (a *Agent) Resume(now time.Time) (parked bool) {
 		a.past.history = history{}
 		a.follow(next{state: status.Idle, reason: "resumed by a person"})
 	}
-	return was == status.Parked
+	return waited
 }
 
 // Removed reports whether a reload has removed it.
@@ -89,7 +90,7 @@ func (a *Agent) Adopt(now time.Time) bool {
 	a.def, a.wish.next = a.wish.next, nil
 	a.past.history = history{}
 	a.queue.stale = true
-	if a.past.hold != "" || a.past.blocked.why != "" || now.Before(a.past.backOff.until) || now.Before(a.past.parked.until) {
+	if a.past.hold != "" || a.past.blocked.why != "" || now.Before(a.past.backOff.until) || a.OnAccount() {
 		a.follow(next{state: status.Idle, reason: FinishChanged})
 	}
 	return true

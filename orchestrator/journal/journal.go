@@ -39,6 +39,8 @@ type Event struct {
 	Started      time.Time `json:"started,omitzero"`
 	Acknowledged int       `json:"acknowledged,omitempty"`
 	Why          hook.End  `json:"why,omitempty"`
+	// Source belongs to Refused: by what Until is known.
+	Source string `json:"source,omitempty"`
 	// Due belongs to Fired: when the schedule was due.
 	Due time.Time `json:"due,omitzero"`
 }
@@ -71,6 +73,7 @@ const (
 	Stuck          Kind = "stuck"      // the service refuses an agent's work for long
 	Forgot         Kind = "forgot"     // a conversation that the client has no more
 	StopHook       Kind = "stop-hook"  // a Stop hook of somebody else's was seen to continue the client
+	Refused        Kind = "refused"    // a session's request, for a reason of its account
 	Stopping       Kind = "stopping"
 )
 

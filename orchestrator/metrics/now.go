@@ -31,7 +31,7 @@ var (
 	slotsDesc  = desc("session_slots", "How many sessions may live at once.")
 	usedDesc   = desc("sessions", "How many sessions live.")
 	agentsDesc = desc("agents", "How many agents are in a state.", "state")
-	parkedDesc = desc("account_parked_until_timestamp_seconds", "Until when an account is parked (usage limit, login), the longest of them; 0 when none is.")
+	parkedDesc = desc("account_parked_until_timestamp_seconds", "Until when an account is parked (usage limit), the longest of them; 0 when none is.")
 
 	stateDesc  = desc("agent_state", "1 for the state that an agent is in.", "agent", "state")
 	personDesc = desc("agent_needs_person", "1 when an agent is held until a person resumes it, and not because one has paused it, or when its directory is gone.", "agent")

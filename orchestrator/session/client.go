@@ -35,7 +35,11 @@ func (s *Spec) argv(prompt string) []string {
 // session from hanging silently where the caller set nothing, and what is ours.
 func (s *Spec) environ() []string {
 	env, known := slices.Clone(s.Env), client.Claude.Variables
-	for _, kv := range known.Defaults {
+	defaults := known.Defaults
+	if get := client.In(env); get(known.Key) != "" || get(known.Token) != "" {
+		defaults = slices.Concat(defaults, known.Keyed)
+	}
+	for _, kv := range defaults {
 		name, _, _ := strings.Cut(kv, "=")
 		if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
 			env = append(env, kv)

@@ -116,6 +116,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	aliveAt := s.life.at(now, s.child, s.record)
 	s.told.look(s.spec.Home, s.record, now)
 	s.spend(now)
+	s.course.read(s.record.Transcript, now)
 	s.seen.see(s.record, s.ledger.passed, s.record.Phase == hook.Waiting && now.Sub(aliveAt) >= 2*client.Claude.Terminal.SpinnerFor, now)
 	s.report(now)
 	if what := s.ground.look(now); what != "" {
@@ -138,6 +139,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 		aliveAt:    aliveAt,
 		deafSince:  s.deafSince(now),
 		stopped:    s.stopped(),
+		untold:     s.untold(),
 	}, s.spec.limits())
 	switch {
 	case v.settled:
@@ -188,18 +190,37 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 
 // report tells the orchestrator what changed.
 func (s *shim) report(now time.Time) {
-	r := Report{At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All()}
+	r := Report{
+		At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All(),
+		Answered: s.course.answered,
+	}
 	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
 		r.Why = (&Outcome{Why: ruling.Why, Detail: ruling.Detail}).String()
 	}
 	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) &&
-		r.Told == s.said.Told && r.Spent == s.said.Spent {
+		r.Told == s.said.Told && r.Spent == s.said.Spent && r.Answered == s.said.Answered {
 		return
 	}
 	s.said = r
 	if err := s.out.Encode(r); err != nil {
 		s.log.Debug("cannot report", "err", err)
 	}
+}
+
+// limited reports whether the session is ruled to end at a limit of its account.
+func (s *shim) limited() bool {
+	r := s.record.Ruling
+	return r != nil && r.Why == hook.EndAPIFailure && r.Detail == client.Claude.Hooks.Limited
+}
+
+// untold reports whether the client may still tell when the limit ends that it has
+// run into: its record and its figures come after the hook.
+func (s *shim) untold() bool {
+	if !s.limited() {
+		return false
+	}
+	figures := s.told.last != nil && (!s.told.last.Limits.FiveHour.Resets.IsZero() || !s.told.last.Limits.SevenDay.Resets.IsZero())
+	return s.course.refused == nil || !figures
 }
 
 func sameWork(a, b *hook.Work) bool {
@@ -292,6 +313,12 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 		switch o.Why {
 		case hook.EndStartTimeout, hook.EndExited, hook.EndCrashed, hook.EndTimeout:
 			o.Why, o.Detail = hook.EndNoHooks, deafDetail
+		}
+	}
+	if o.Why == hook.EndAPIFailure && s.limited() {
+		o.Refused = &Refused{Told: r.Ruling.Told, Written: s.course.refused}
+		if s.told.last != nil {
+			o.Refused.Limits = s.told.last.Limits
 		}
 	}
 	if why := s.unhooked(o.Why); why != "" {

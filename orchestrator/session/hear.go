@@ -132,7 +132,7 @@ func heardRuling(own, told *hook.Ruling) *hook.Ruling {
 	if told.Why == hook.EndAPIFailure && !isWord(detail) {
 		detail = "unknown"
 	}
-	return &hook.Ruling{Why: told.Why, Detail: detail, At: told.At}
+	return &hook.Ruling{Why: told.Why, Detail: detail, Told: hook.Cut(told.Told, maxDetail), At: told.At}
 }
 
 // isWord reports whether a text can be the kind of an API failure.

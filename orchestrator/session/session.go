@@ -99,6 +99,8 @@ type Report struct {
 	Told *client.StatusLine `json:"told,omitempty"`
 	// Spent is what the session has cost so far, as far as it is seen.
 	Spent usage.Sum `json:"spent,omitzero"`
+	// Answered is true once the model has answered.
+	Answered bool `json:"answered,omitempty"`
 	// Outcome is set in the last report only.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
@@ -131,6 +133,9 @@ type Outcome struct {
 	GoesOn bool     `json:"goes_on,omitempty"`
 	// Asks is what the client asked on the screen instead of starting, or nil.
 	Asks *Question `json:"asks,omitempty"`
+	// Refused is what the client told of the request that the API refused, where that
+	// ended the session.
+	Refused *Refused `json:"refused,omitempty"`
 	// Loss is what went with the queue's folder, where that ended it.
 	Loss   *Loss  `json:"loss,omitempty"`
 	Screen string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
@@ -150,6 +155,14 @@ func questionOf(d *client.Dialog, agent string) *Question {
 		q.Do = "heartbeat " + d.Type + " " + agent
 	}
 	return q
+}
+
+// Refused is what a client told of a request that the API refused. The agent can
+// write all of it.
+type Refused struct {
+	Told    string          `json:"told,omitempty"`    // to its hook, in words for people
+	Written *client.Refusal `json:"written,omitempty"` // in its record of the conversation
+	Limits  client.Limits   `json:"limits,omitzero"`   // the last figures that it showed
 }
 
 // String is one line about how the session ended.

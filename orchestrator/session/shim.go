@@ -120,6 +120,7 @@ type shim struct {
 	told   told // what the client told our status line
 	bill   bill // what the session costs
 	quiet  quietMeter
+	course course // of the conversation, by the transcript
 	life   lifeMeter
 	said   Report // the last report
 }
@@ -210,6 +211,7 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 	s.record = s.newRecord(now)
 	if s.spec.Resume != "" {
 		s.stops.Path, s.stops.Offset = s.conversation(s.spec.Resume)
+		s.course.Path, s.course.Offset = s.stops.Path, s.stops.Offset
 	}
 	session := hook.Under(held, s.record, s.spec.Home)
 	prompt, err := s.begin(session, f)

@@ -53,6 +53,9 @@ type facts struct {
 	// stopped is true when the client has demonstrably stopped after the turn
 	// that the session settles.
 	stopped bool
+	// untold is true while the client has not yet written into the transcript what it
+	// told its hook of a limit.
+	untold bool
 	// deafSince is since when the client works without our hooks, or zero.
 	deafSince time.Time
 }
@@ -127,6 +130,10 @@ func judgeRuled(f facts, l limits) verdict {
 	switch f.ruling.Why {
 	case hook.EndDrained, hook.EndReleased:
 		if f.now.Sub(latest(f.seen.event, f.seen.active())) < settle && f.now.Sub(f.seen.ruled) < settleMost {
+			return verdict{}
+		}
+	case hook.EndAPIFailure:
+		if f.untold && f.now.Sub(f.seen.ruled) < client.Claude.Transcript.Behind {
 			return verdict{}
 		}
 	case hook.EndTimeout:

@@ -21,7 +21,7 @@ const (
 	LostPrompts    Word = "queue-lost"     // accepted prompts went with their folder
 	ServiceFails   Word = "stuck"          // for stuck-after
 	TriggerFails   Word = "trigger-fails"  // and queues nothing
-	IsParked       Word = "parked"         // its account's limit or login
+	IsParked       Word = "parked"         // its account's limit
 	BacksOff       Word = "backing-off"    // a session or its start failed
 	WasHeld        Word = "was-held"       // when its last run ended
 	WasFailing     Word = "was-failing"    // when its last run ended

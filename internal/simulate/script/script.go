@@ -92,6 +92,7 @@ type Step struct {
 	Result      string         `json:"result"`      // of other tools
 	Message     string         `json:"message"`     // of Fail: what the API says
 	Details     string         `json:"details"`     // of Fail: error_details
+	Resets      time.Time      `json:"resets"`      // of Fail: when the limit of a subscription ends
 	For         Duration       `json:"for"`         // of Subagent
 	Repeat      int            `json:"repeat"`      // of Print
 }

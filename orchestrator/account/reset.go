@@ -1,0 +1,184 @@
+package account
+
+import (
+	"cmp"
+	"time"
+
+	"heartbeat/hook/client"
+)
+
+// Longest is how long the longest limit is: nothing is parked for longer.
+const Longest = client.SevenDays
+
+// Source is by what it is known when a limit ends.
+type Source string
+
+// The sources, the surest first.
+const (
+	// ByStatusLine: the client's figures name the moment.
+	ByStatusLine Source = "status-line"
+	// ByTwoSignals: what the client told its hook and what it wrote into its record
+	// of the conversation name the same minute.
+	ByTwoSignals Source = "two-signals"
+	// ByWords: one of them does, which a text that only quotes it could do as well.
+	ByWords Source = "words"
+	// ByBackOff: nothing is known; it is tried again.
+	ByBackOff Source = "back-off"
+)
+
+// Evidence is what a session tells of a limit on which it ended. The agent can
+// write all of it.
+type Evidence struct {
+	Told    string          // to its hook, in words for people
+	Written *client.Refusal // in its record of the conversation, or nil
+	Limits  client.Limits   // the last figures that it showed
+	// Zone is that of the client, for words that name none.
+	Zone *time.Location
+}
+
+// Reset is when a limit ends.
+type Reset struct {
+	// At is when the next request is let through; zero: that is not known.
+	At     time.Time
+	Source Source
+	// Model is true where it is the limit of one model, which others may not use.
+	Model bool
+}
+
+// Shared reports whether it is known well enough to hold for all agents of the
+// account.
+func (r Reset) Shared() bool {
+	return !r.Model && (r.Source == ByStatusLine || r.Source == ByTwoSignals)
+}
+
+const (
+	// exact is how long after its moment a limit counts as over: clocks differ.
+	exact = 2 * time.Second
+	// toTheMinute is the same for words, which leave the seconds out: most of the
+	// minute, so that the first turn comes within a minute whichever second it was.
+	toTheMinute = 55 * time.Second
+	// bygone is how far back a moment may lie that was meant: the client took its
+	// time to tell, or clocks differ. One further back is tomorrow's, and so is that
+	// of a weekly limit.
+	bygone = 15 * time.Minute
+	// full is from how many percent on a window is full, as the client rounds.
+	full = 99.5
+)
+
+// Reset says when the limit ends, and by what that is known: a pure function of
+// what was told, and the time.
+func (e Evidence) Reset(now time.Time) Reset {
+	told, toldModel := e.words(e.Told, now)
+	var written time.Time
+	var model bool
+	if w := e.Written; w != nil && (w.Status == 429 || w.Kind == client.Claude.Hooks.Limited) {
+		written, model = e.words(w.Text, now)
+	}
+	r := Reset{Source: ByBackOff, Model: toldModel || model}
+	agree := !told.IsZero() && told.Equal(written)
+	said := told
+	if said.IsZero() {
+		said = written
+	}
+	switch at := e.figure(said, now); {
+	case !at.IsZero():
+		r.At, r.Source = at.Add(exact), ByStatusLine
+	case said.IsZero():
+	case agree:
+		r.At, r.Source = said.Add(toTheMinute), ByTwoSignals
+	default:
+		r.At, r.Source = said.Add(toTheMinute), ByWords
+	}
+	if r.At.IsZero() || !r.At.After(now) {
+		return Reset{Source: ByBackOff, Model: r.Model}
+	}
+	return r
+}
+
+// figure is the moment of the window that is used up, else of the one that the words
+// mean; zero: there is none.
+func (e Evidence) figure(said, now time.Time) time.Time {
+	var used, meant time.Time
+	for _, w := range []struct {
+		client.Limit
+		length time.Duration
+	}{{e.Limits.FiveHour, client.FiveHours}, {e.Limits.SevenDay, client.SevenDays}} {
+		if !w.Resets.After(now) {
+			continue
+		}
+		resets := w.Resets
+		if last := now.Add(w.length); resets.After(last) {
+			resets = last
+		}
+		if w.Used >= full && resets.After(used) {
+			used = resets
+		}
+		if !said.IsZero() && !resets.Before(said) && resets.Sub(said) < time.Minute && resets.After(meant) {
+			meant = resets
+		}
+	}
+	if used.IsZero() {
+		return meant
+	}
+	return used
+}
+
+// words is the beginning of the minute that a text names; zero: it names none.
+func (e Evidence) words(text string, now time.Time) (minute time.Time, model bool) {
+	l, ok := client.Claude.Hooks.Limit(text)
+	if !ok {
+		return time.Time{}, l.Model
+	}
+	zone := e.Zone
+	if l.Zone != "" {
+		named, err := time.LoadLocation(l.Zone)
+		if err != nil {
+			return time.Time{}, l.Model
+		}
+		zone = named
+	}
+	minute = next(l, now.In(cmp.Or(zone, time.Local)))
+	length := cmp.Or(l.Window, Longest)
+	if last := now.Add(length); minute.After(last) {
+		minute = last.Truncate(time.Minute)
+	}
+	return minute, l.Model
+}
+
+// next is the next moment at which a clock shows a time; now is in its zone.
+func next(l client.LimitWords, now time.Time) time.Time {
+	at := func(year int, month time.Month, day int) time.Time {
+		return later(time.Date(year, month, day, l.Hour, l.Minute, 0, 0, now.Location()))
+	}
+	earliest := now.Add(-bygone)
+	if l.Window == Longest {
+		earliest = now.Add(-time.Minute)
+	}
+	switch {
+	case l.Month == 0:
+		for days := -1; ; days++ { // yesterday's may be minutes ago
+			if t := at(now.Year(), now.Month(), now.Day()+days); t.After(earliest) {
+				return t
+			}
+		}
+	case l.Year != 0:
+		return at(l.Year, l.Month, l.Day)
+	}
+	t := at(now.Year(), l.Month, l.Day)
+	if !t.After(earliest) {
+		t = at(now.Year()+1, l.Month, l.Day)
+	}
+	return t
+}
+
+// later is the later one of two moments at which the clock shows the same, where
+// clocks were put back.
+func later(t time.Time) time.Time {
+	for _, shift := range []time.Duration{2 * time.Hour, time.Hour, 30 * time.Minute} {
+		u := t.Add(shift)
+		if u.Hour() == t.Hour() && u.Minute() == t.Minute() && u.Day() == t.Day() {
+			return u
+		}
+	}
+	return t
+}
