@@ -1,6 +1,6 @@
-// Package claim is an agent's directory in the hands of one run: locked, looked
-// at, lost, replaced by another one, locked anew. It returns what is there and
-// says nothing about agents: what follows from it is the scheduler's matter.
+// Package claim keeps one run's hold on an agent's directory: locked, checked,
+// lost, replaced by another one, locked anew. It returns what is there and says
+// nothing about agents: the scheduler decides what follows.
 package claim
 
 import (
@@ -14,26 +14,26 @@ import (
 	"heartbeat/orchestrator/session"
 )
 
-// Claim is an agent's directory as this run has locked it. The lock keeps its
-// inode from being used again, so another directory under the path is told
-// from it for certain. A nil Claim is that of a directory which this run does
-// not have.
+// Claim is an agent's directory as this run has locked it. The lock prevents its
+// inode from being reused, so another directory under the same path is recognised
+// for certain. A nil Claim means that this run does not have the directory.
 type Claim struct {
 	unlock func() error
 	dir    os.FileInfo
 }
 
-// Take makes an AGENT_DIR if need be and locks it: one directory, one consumer.
-// The error is a *HeldError where another scheduler has it.
+// Take creates an AGENT_DIR if necessary and locks it: one directory, one consumer.
+// The error is a *HeldError if another scheduler has it.
 func Take(c *config.Agent) (*Claim, error) {
-	// The workspace itself is the person's: made like any other folder.
+	// The workspace itself belongs to the person: it is created like any other
+	// folder.
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot prepare agent %q: %w", c.Name, err)
 	}
 	return Lock(c)
 }
 
-// Lock is Take for a directory that is there.
+// Lock is Take for a directory that exists.
 func Lock(c *config.Agent) (*Claim, error) {
 	unlock, err := flock.TryLockFolder(c.Dir)
 	if errors.Is(err, flock.ErrHeld) {
@@ -49,7 +49,7 @@ func Lock(c *config.Agent) (*Claim, error) {
 	return &Claim{unlock: unlock, dir: info}, nil
 }
 
-// Lost is the claim to a directory that could not be locked and is to be looked
+// Lost is the claim to a directory that could not be locked and has to be looked
 // for.
 func Lost() *Claim { return &Claim{unlock: func() error { return nil }} }
 
@@ -65,20 +65,20 @@ func (c *Claim) Release() {
 // locked.
 func (c *Claim) Has(a *config.Agent) bool { return c.Look(a, nil).Same }
 
-// Look is what a look at an agent's directory has found.
+// Look is what a look at an agent's directory found.
 type Look struct {
 	// Missing says why the directory cannot be seen, or "".
 	Missing string
-	// Same is true when it is the one that was locked.
+	// Same is true if it is the one that was locked.
 	Same bool
-	// Differs is what of the queue's folders is not what it was, or "".
+	// Differs says which of the queue's folders has changed, or "".
 	Differs string
-	// Folders are those of the queue as they are now; nil when one is not there.
+	// Folders are those of the queue as they are now; nil if one is missing.
 	Folders session.Ground
 }
 
-// Look looks at an agent's directory and at the folders of its queue, which
-// were as given when they were last seen.
+// Look looks at an agent's directory and at the folders of its queue; folders are
+// those that it saw last.
 func (c *Claim) Look(a *config.Agent, were session.Ground) Look {
 	info, err := os.Lstat(a.Dir)
 	l := Look{Differs: were.Differs(), Folders: Folders(a)}
@@ -93,8 +93,8 @@ func (c *Claim) Look(a *config.Agent, were session.Ground) Look {
 	return l
 }
 
-// Folders returns the folders of an agent's queue as they are; nil when one of
-// them is not there.
+// Folders returns the folders of an agent's queue as they are; nil if one of them
+// is missing.
 func Folders(a *config.Agent) session.Ground {
 	g, err := session.StandOn(session.Grounds(a.Dir, a.Home, a.Inbox)...)
 	if err != nil {

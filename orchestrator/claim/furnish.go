@@ -10,19 +10,19 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// IgnoreFile is in .heartbeat and keeps all of it out of git; Ignored is what
-// it says.
+// IgnoreFile is in .heartbeat and keeps all of it out of git; Ignored is its
+// content.
 const IgnoreFile, Ignored = ".gitignore", "*\n"
 
-// Furnished reports whether something of ours stands in an agent's directory.
+// Furnished reports whether an agent's directory contains something of ours.
 func Furnished(a *config.Agent) bool {
 	_, err := os.Lstat(a.Home)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// MakeHome makes .heartbeat, which git ignores as a whole, in an agent's
-// directory that has none, but not the directory: who makes that anew may want
-// it empty.
+// MakeHome creates .heartbeat, which git ignores as a whole, in an agent's
+// directory that has none. It does not create the directory: whoever creates that
+// anew may want it empty.
 func MakeHome(c *config.Agent) error {
 	home, err := durable.OpenBelow(c.Dir, c.Home)
 	if err == nil {
@@ -39,8 +39,8 @@ func MakeHome(c *config.Agent) error {
 	return nil
 }
 
-// Furnish wires an agent's directory in which nothing of ours stands yet, and
-// makes the folder of its queue. What cannot be wired shows now, and not with the
+// Furnish wires an agent's directory that contains nothing of ours yet, and creates
+// the folder of its queue. So what cannot be wired shows now, and not with the
 // first prompt; what has drifted is wired before each session.
 func Furnish(a *config.Agent, wire func() error) error {
 	if Furnished(a) {

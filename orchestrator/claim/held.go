@@ -14,8 +14,8 @@ import (
 type HeldError struct {
 	Agents []string
 	Dir    string // of the first one
-	// PID is the other scheduler's, or 0 where that is not known; By is which
-	// fleet ran the directory last, as far as is written there.
+	// PID is the other scheduler's, or 0 if that is not known; By is which fleet
+	// ran the directory last, as recorded there.
 	PID int
 	By  owner.Origin
 }
@@ -25,7 +25,7 @@ func heldError(c *config.Agent) *HeldError {
 	return &HeldError{Agents: []string{c.Name}, Dir: c.Dir, PID: flock.Holder(c.Dir), By: owner.OriginOf(c)}
 }
 
-// Joined is errors.Join, with one error for each other scheduler.
+// Joined is errors.Join, but with one error for each other scheduler.
 func Joined(errs []error) error {
 	type other struct {
 		pid int

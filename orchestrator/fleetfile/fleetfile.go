@@ -1,7 +1,7 @@
-// Package fleetfile keeps a running fleet to its file: it loads the file again
-// when it is told to, or when the file changes. Whoever asks, one reload is
-// carried out at a time, from reading the file to running what it says, so that
-// what runs is never older than what was read last.
+// Package fleetfile keeps a running fleet in line with its file: it loads the file
+// again when asked to, or when the file changes. Whoever asks, one reload happens
+// at a time, from reading the file to running what it says, so that what runs is
+// never older than what was read last.
 package fleetfile
 
 import (
@@ -17,26 +17,26 @@ import (
 
 // Options say which file belongs to which run.
 type Options struct {
-	// Load reads the file. What it has looked at it returns with an error, too.
+	// Load reads the file. It returns what it looked at, also with an error.
 	Load func() (*config.Fleet, *config.Inputs, error)
-	// Inputs are what the file was loaded from that the run began with.
+	// Inputs are what the file that the run began with was loaded from.
 	Inputs *config.Inputs
 	// Scheduler is the run.
 	Scheduler Scheduler
-	// Manager is told of each reload.
+	// Manager is told about each reload.
 	Manager Manager
-	// Used is called with each new version that is run from now on, before
-	// another one can be.
+	// Used is called with each new version that runs from now on, before another
+	// one can replace it.
 	Used func(*config.Fleet, *orchestrator.Plan)
 	Log  *slog.Logger
 }
 
 // Scheduler is what it needs of a running fleet.
 type Scheduler interface {
-	// Reload runs another version of the file. What keeps it from that it has
-	// written into the journal.
+	// Reload runs another version of the file. If it cannot, it writes the reason
+	// into the journal.
 	Reload(*config.Fleet) (*orchestrator.Plan, error)
-	// ReloadFailed notes that the file cannot be used.
+	// ReloadFailed records that the file cannot be used.
 	ReloadFailed(error)
 }
 
@@ -49,12 +49,12 @@ type Manager interface {
 // File is the file of a running fleet. Several goroutines may use one.
 type File struct {
 	opt    Options
-	inputs atomic.Pointer[config.Inputs] // of the last load
+	inputs atomic.Pointer[config.Inputs] // those of the last load
 
-	loading sync.Mutex // from reading the file until what it says is run
+	loading sync.Mutex // held from reading the file until what it says runs
 }
 
-// New returns the file of a run that has begun with it.
+// New returns the file of a run that began with it.
 func New(opt Options) *File {
 	f := &File{opt: opt}
 	f.inputs.Store(opt.Inputs)
@@ -86,16 +86,16 @@ func (f *File) Reload() (*orchestrator.Plan, error) {
 	return plan, nil
 }
 
-// The inputs are looked at every lookEvery, and loaded once they have not
-// changed for another one: an editor may be in the middle of it.
+// The inputs are checked every lookEvery, and loaded once they have not changed for
+// another lookEvery: an editor may be in the middle of it.
 const lookEvery = time.Second
 
-// lookShare bounds what looking costs, where a glob leads through many folders:
-// a twentieth of the time.
+// lookShare limits the cost of the checks, for a glob that leads through many
+// folders: a twentieth of the time.
 const lookShare = 20
 
 // Watch reloads when something changes that the file was loaded from, until ctx
-// ends. It polls: notifications do not come where a file is replaced through a
+// ends. It polls: there are no notifications when a file is replaced through a
 // link, as in a mounted ConfigMap.
 func (f *File) Watch(ctx context.Context) {
 	last := ""
@@ -109,7 +109,7 @@ func (f *File) Watch(ctx context.Context) {
 		now := inputs.Now()
 		wait = max(lookEvery, lookShare*time.Since(begin))
 		if settled := now == last; settled && now != inputs.Then() {
-			_, _ = f.Reload() // it has told
+			_, _ = f.Reload() // it reports errors itself
 		}
 		last = now
 	}

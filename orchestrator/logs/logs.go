@@ -1,6 +1,6 @@
-// Package logs finds what agents were asked, said and did, for people to read:
-// the conversation of an agent's live session, or the last, or a past one, and
-// what its terminal has shown. It follows an agent from one session to the next.
+// Package logs finds what agents were asked, said and did, for people to read: the
+// conversation of an agent's live session, the last one or a past one, and what its
+// terminal showed. It follows an agent from one session to the next.
 package logs
 
 import (
@@ -23,10 +23,11 @@ import (
 	"heartbeat/orchestrator/transcript"
 )
 
-// Session is a session, and where what was said in it is kept, or "".
+// Session is a session, and where its conversation is kept, or "".
 type Session struct{ ID, Transcript string }
 
-// Shown is the session that an agent's record shows, live or not; nil for none.
+// Shown returns the session that an agent's record shows, live or not; nil if there
+// is none.
 func Shown(a *config.Agent) (*Session, error) {
 	r, err := hook.ReadRecord(a.Home)
 	if err != nil || r == nil {
@@ -35,7 +36,8 @@ func Shown(a *config.Agent) (*Session, error) {
 	return found(a, r.Session, r.Transcript)
 }
 
-// found finds what a session has said: what its record claims, where that can be.
+// found finds the conversation of a session: where its record claims, if it can be
+// there.
 func found(a *config.Agent, session, claimed string) (*Session, error) {
 	dir, err := launch.ConfigDir(a)
 	return &Session{session, transcript.Find(dir, a.Dir, session, claimed)}, err
@@ -50,8 +52,8 @@ func (e *NotFoundError) Error() string { return "cannot find " + e.what }
 // Hint says what to type instead.
 func (e *NotFoundError) Hint() string { return e.hint }
 
-// Last is an agent's live or last session; a *NotFoundError where it has had
-// none.
+// Last returns an agent's live or last session; the error is a *NotFoundError if it
+// has had none.
 func Last(a *config.Agent) (*Session, error) {
 	s, err := Shown(a)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -65,9 +67,9 @@ func Last(a *config.Agent) (*Session, error) {
 	return s, nil
 }
 
-// Past is the session of an agent whose id begins with a prefix, by the journal
-// in the state directory; a *NotFoundError where that is none or several. last is
-// the agent's last one.
+// Past returns the session of an agent whose id begins with a prefix, by the
+// journal in the state directory; the error is a *NotFoundError if there is none,
+// or more than one. last is the agent's last one.
 func Past(a *config.Agent, stateDir string, last *Session, prefix string) (*Session, error) {
 	if strings.HasPrefix(last.ID, prefix) {
 		return last, nil
@@ -99,7 +101,7 @@ func Past(a *config.Agent, stateDir string, last *Session, prefix string) (*Sess
 	return found(a, past, beside)
 }
 
-// Conversation reads what an agent was asked, said and did, and goes on where it
+// Conversation reads what an agent was asked, said and did, and continues where it
 // stopped, also in the agent's next sessions.
 type Conversation struct {
 	Agent *config.Agent
@@ -115,9 +117,9 @@ func (c *Conversation) Close() {
 	}
 }
 
-// Of has the conversation of a session read from now on; nothing happens while
-// it is not there, and where it is read already. An error is about a transcript
-// that is there and cannot be read.
+// Of switches to the conversation of a session; it does nothing while that does not
+// exist, or if it is being read already. An error is about a transcript that exists
+// and cannot be read.
 func (c *Conversation) Of(s *Session) error {
 	if s == nil || s.Transcript == "" || c.open != nil && s.Transcript == c.of.Transcript {
 		return nil
@@ -135,7 +137,7 @@ func (c *Conversation) Of(s *Session) error {
 }
 
 // Each calls do with what was said and done since the last call, until do returns
-// false. Where there is no transcript yet it is a *NotFoundError.
+// false. If there is no transcript yet, the error is a *NotFoundError.
 func (c *Conversation) Each(do func(transcript.Line) bool) error {
 	if c.open == nil {
 		return &NotFoundError{
@@ -146,10 +148,10 @@ func (c *Conversation) Each(do func(transcript.Line) bool) error {
 	return c.open.Each(do)
 }
 
-// Follow is Each in the session that the agent's record shows by then: what is
-// left of the one before comes first.
+// Follow is Each in the session that the agent's record shows now, after the rest
+// of the session before.
 func (c *Conversation) Follow(do func(transcript.Line) bool) error {
-	now, _ := Shown(c.Agent) // what cannot be read now may be later
+	now, _ := Shown(c.Agent) // if it cannot be read now, it may be later
 	if now == nil || now.Transcript == c.of.Transcript && c.open != nil {
 		if c.open == nil {
 			return nil
@@ -163,14 +165,14 @@ func (c *Conversation) Follow(do func(transcript.Line) bool) error {
 			return err
 		}
 	}
-	_ = c.Of(now) // it is tried again
+	_ = c.Of(now) // the next call tries again
 	if c.open == nil || c.of.Transcript != now.Transcript {
 		return nil
 	}
 	return c.open.Each(rest)
 }
 
-// Gone is the error for a session whose conversation is not kept any more.
+// Gone returns the error for a session whose conversation is no longer kept.
 func Gone(a *config.Agent, s *Session) error {
 	return &NotFoundError{
 		fmt.Sprintf("the transcript of session %s: the client keeps none under its id; it was removed, or went on with another conversation", s.ID),
@@ -178,16 +180,16 @@ func Gone(a *config.Agent, s *Session) error {
 	}
 }
 
-// Known reports whether what was said in the session is being read.
+// Known reports whether the session's conversation is being read.
 func (c *Conversation) Known(s *Session) bool { return c.open != nil && c.of.ID == s.ID }
 
-// maxRaw is how much of a terminal's log is copied, the end of it. The agent can
-// make it any size; ours ends sooner.
+// maxRaw is how much of a terminal's log is copied, from its end. The agent can
+// make it any size; our own log is smaller.
 const maxRaw = 128 << 20
 
-// Terminal copies what the terminal of an agent's session has shown, from an
-// offset on, and returns how far it came. The agent can write the folder: no link
-// is followed.
+// Terminal copies what the terminal of an agent's session showed, from an offset
+// on, and returns how far it got. The agent can write the folder: no link is
+// followed.
 func Terminal(w io.Writer, a *config.Agent, session string, at int64) (n int64, err error) {
 	name := session + ".log"
 	if !filepath.IsLocal(name) || filepath.Base(name) != name {
@@ -220,9 +222,8 @@ type Said struct {
 	transcript.Line
 }
 
-// Newest returns the newest lines of several conversations that are wanted, as
-// many as most, in the order of time. Several may have said nothing yet, one
-// alone may not.
+// Newest returns the newest wanted lines of several conversations, at most most, in
+// order of time. One of several may have no lines yet; a single one must have some.
 func Newest(all []*Conversation, most int, wanted func(transcript.Line) bool) ([]Said, error) {
 	var lines []Said
 	var errs []error

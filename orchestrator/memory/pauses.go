@@ -98,9 +98,9 @@ type Paused struct {
 	By    string
 }
 
-// PausedOf returns which of the agents are paused, by their names, whether a run
-// holds them now or not. The error is a *PausesError where that cannot be told, and
-// so no run can begin.
+// PausedOf returns which of the agents are paused, by name, whether or not a run
+// holds them now. The error is a *PausesError if that cannot be determined; then
+// no run can begin.
 func PausedOf(stateDir string, agents []*config.Agent) (map[string]Paused, error) {
 	kept, err := ReadPauses(stateDir)
 	if err != nil || len(kept.Since) == 0 {

@@ -1,5 +1,5 @@
-// Package send puts a person's prompt into an agent's queue, and tells how it
-// fares there until the reply is in.
+// Package send puts a person's prompt into an agent's queue, and reports its
+// progress until the reply arrives.
 package send
 
 import (
@@ -22,17 +22,17 @@ type Sent struct {
 	Agent string `json:"agent"`
 	ID    string `json:"id"`
 	Inbox string `json:"inbox"`
-	// Running is true when a scheduler runs the agent.
+	// Running is true if a scheduler runs the agent.
 	Running bool `json:"running"`
-	// Duplicate is true when the id was accepted before; nothing was queued.
+	// Duplicate is true if the id was accepted before; then nothing was queued.
 	Duplicate bool `json:"duplicate"`
 	// Ahead counts the entries before it, the one in flight included.
 	Ahead int `json:"ahead"`
-	// Obstacle is why the agent works on nothing now, or null.
+	// Obstacle is why the agent does not work now, or null.
 	Obstacle *status.Trouble `json:"obstacle"`
 }
 
-// DirectoryError means that an agent's directory is not there.
+// DirectoryError means that an agent's directory does not exist.
 type DirectoryError struct {
 	Agent string
 	Err   error
@@ -43,8 +43,8 @@ func (e *DirectoryError) Error() string {
 	return fmt.Sprintf("cannot queue the prompt: cannot find the directory of agent %q: %v", e.Agent, e.Err)
 }
 
-// Hint says what to do: a wrong "dir" does not become an empty workspace that
-// nobody looks into.
+// Hint says what to do: a wrong "dir" does not create an empty workspace that
+// nobody reads.
 func (e *DirectoryError) Hint() string {
 	return "heartbeat apply " + e.Agent + " makes it; or correct dir in the configuration"
 }
@@ -52,8 +52,8 @@ func (e *DirectoryError) Hint() string {
 // Unwrap returns the cause.
 func (e *DirectoryError) Unwrap() error { return e.Err }
 
-// Prompt queues a prompt for an agent of a fleet, and makes what is missing in
-// its directory. ours is how a command line begins that is about the fleet.
+// Prompt queues a prompt for an agent of a fleet, and creates what is missing in
+// its directory. ours is how a command line for this fleet begins.
 func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Letter, ours string) (Sent, error) {
 	s := Sent{Agent: a.Name, Inbox: a.Inbox}
 	if err := owner.CheckName(f); err != nil {
@@ -81,20 +81,20 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Lette
 	return s, nil
 }
 
-// Progress is how a prompt fares that is waited for.
+// Progress is the progress of a prompt whose reply is awaited.
 type Progress struct {
 	Agent status.Agent
-	// InFlight is true when a session has the prompt; else Ahead counts the entries
-	// before it, the one in flight included.
+	// InFlight is true if a session has the prompt; otherwise Ahead counts the
+	// entries before it, including the one in flight.
 	InFlight bool
 	Ahead    int
 	at       time.Time
 }
 
-// Obstacle is why the agent works on nothing, if there is a reason.
+// Obstacle is why the agent does not work, if there is a reason.
 func (p Progress) Obstacle(ours string) (status.Trouble, bool) { return p.Agent.Obstacle(ours, p.at) }
 
-// Working is for how long a session has had the entry that it works on.
+// Working is how long a session has had its present entry.
 func (p Progress) Working() time.Duration {
 	if p.Agent.InFlight == nil {
 		return 0
@@ -118,11 +118,11 @@ func lookAt(f *config.Fleet, a *config.Agent, id string) Progress {
 	return p
 }
 
-// every is how often Await tells.
+// every is how often Await reports progress.
 const every = time.Second
 
-// Await waits for the reply to a prompt that was sent, as queue.Await does. tell,
-// when not nil, is told now and then how it fares.
+// Await waits for the reply to a prompt that was sent, like queue.Await. tell, if
+// not nil, is called now and then with the progress.
 func Await(ctx context.Context, f *config.Fleet, a *config.Agent, id string, tell func(Progress)) (*inbox.Delivery, error) {
 	if tell != nil {
 		ctx, stop := context.WithCancel(ctx)

@@ -6,8 +6,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Diff shows what applying would change, as a unified diff of all files; "" is
-// nothing. A file that is not there is called /dev/null, as patch(1) wants it.
+// Diff shows what applying would change, as a unified diff of all files; "" means
+// nothing. A file that does not exist is called /dev/null, as patch(1) expects.
 func (p *Plan) Diff() string {
 	var b strings.Builder
 	for _, i := range p.Items {

@@ -14,8 +14,8 @@ import (
 	"heartbeat/orchestrator/claim"
 )
 
-// linkError is a link, or something else that is no file, where one of the
-// client's settings files or our folder is expected.
+// linkError means that there is a link, or something else that is not a file, in
+// place of one of the client's settings files or our folder.
 type linkError struct{ path, what string }
 
 // Error names the path.
@@ -78,16 +78,17 @@ func lstat(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// missing reports whether an error says that there is nothing at a path; a file
-// may stand where a folder of it was.
+// missing reports whether an error says that there is nothing at a path; there may
+// be a file in place of one of its folders.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// MakeHome makes an agent's directory with its folder .heartbeat, which git
-// ignores as a whole, and the inbox's folder, as far as they are missing.
+// MakeHome creates an agent's directory with its folder .heartbeat, which git
+// ignores as a whole, and the inbox's folder, unless they exist.
 func MakeHome(a *config.Agent) error {
-	// The workspace itself is the person's: made like any other folder.
+	// The workspace itself belongs to the person: it is created like any other
+	// folder.
 	if err := os.MkdirAll(a.Dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make directory %q: %w", a.Dir, err)
 	}
@@ -114,8 +115,8 @@ func MakeHome(a *config.Agent) error {
 	return home.Replace(claim.IgnoreFile, []byte(claim.Ignored))
 }
 
-// within opens a folder of the agent's directory, which must really stand in
-// it: a link to elsewhere is refused, also one that is put there meanwhile.
+// within opens a folder of the agent's directory, which must really be in it: a
+// link to somewhere else is refused, even one that is put there meanwhile.
 func within(dir, name string) (*durable.Folder, error) {
 	path := filepath.Join(dir, name)
 	folder, err := durable.OpenBelow(dir, path)
@@ -123,7 +124,7 @@ func within(dir, name string) (*durable.Folder, error) {
 		return folder, err
 	}
 	if info, err := os.Lstat(dir); err == nil && info.Mode().IsRegular() {
-		return nil, syscall.ENOTDIR // there is no folder in a file
+		return nil, syscall.ENOTDIR // a file contains no folder
 	}
 	return nil, &linkError{path, "a folder"}
 }
@@ -137,8 +138,8 @@ func inside(dir string, do func(agent *durable.Folder) error) error {
 	return errors.Join(do(agent), agent.Close())
 }
 
-// read returns a file of a folder of the agent's directory, or nil when there
-// is none.
+// read returns a file of a folder of the agent's directory, or nil if it does not
+// exist.
 func (p *Plan) read(path string) ([]byte, error) {
 	folder, err := within(p.Agent.Dir, filepath.Base(filepath.Dir(path)))
 	if missing(err) {
@@ -163,8 +164,8 @@ func (p *Plan) read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// write replaces a settings file, unless it is not what was planned for any
-// more. Its permissions stay as they were.
+// write replaces a settings file, unless it is no longer what the plan was made
+// for. It keeps the file's permissions.
 func (p *Plan) write(path string, planned, next []byte) error {
 	dir := filepath.Base(filepath.Dir(path))
 	if err := inside(p.Agent.Dir, func(agent *durable.Folder) error {
@@ -191,8 +192,8 @@ func (p *Plan) write(path string, planned, next []byte) error {
 	return folder.ReplaceAs(filepath.Base(path), next, mode)
 }
 
-// sweep removes the temporary files that a killed apply has left. The caller
-// holds the lock: nobody replaces those files now.
+// sweep removes the temporary files that a killed apply left. The caller holds the
+// lock: nobody replaces those files now.
 func (p *Plan) sweep() error {
 	project, local := p.target(config.SettingsProject), p.target(config.SettingsLocal)
 	ours := func(name string) (*durable.Folder, error) { return within(p.Agent.Dir, name) }
@@ -214,7 +215,7 @@ func (p *Plan) sweep() error {
 			dir := recordDir(p.stateDir, path)
 			clean(durable.Open, dir, recordFile, originalFile)
 			if r, err := recorded(dir); err == nil && r == nil {
-				errs = append(errs, os.RemoveAll(dir)) // half made, or half removed
+				errs = append(errs, os.RemoveAll(dir)) // half created, or half removed
 			}
 		}
 	}
@@ -244,7 +245,7 @@ func (p *Plan) sync(path string) error {
 	return errors.Join(folder.SyncData(file, filepath.Base(path)), folder.Sync())
 }
 
-// unchanged checks that a file is what was planned for.
+// unchanged checks that a file is what the plan was made for.
 func (p *Plan) unchanged(path string, planned []byte) error {
 	current, err := p.read(path)
 	if err != nil {
@@ -256,7 +257,7 @@ func (p *Plan) unchanged(path string, planned []byte) error {
 	return nil
 }
 
-// findFolder finds out whether .claude is ours to remove one day.
+// findFolder finds out whether .claude is ours to remove later.
 func (p *Plan) findFolder() error {
 	folder, err := lstat(filepath.Join(p.Agent.Dir, client.Claude.Settings.Folder))
 	if err != nil {
@@ -273,8 +274,8 @@ func (p *Plan) findFolder() error {
 	return nil
 }
 
-// remove removes a settings file, and its folder when that was made for it and
-// is empty.
+// remove removes a settings file, and its folder if that was created for it and is
+// empty.
 func (p *Plan) remove(path string, planned []byte, withFolder bool) error {
 	folder, err := within(p.Agent.Dir, filepath.Base(filepath.Dir(path)))
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 	"heartbeat/orchestrator/session"
 )
 
-// Hook is the program that generated hooks name: a copy in the state directory,
-// so that it is there as long as a session names it, whatever becomes of the
-// binaries that it was made from. Its folder's name tells its content.
+// Hook is the program that generated hooks name: a copy in the state directory, so
+// that it exists as long as a session names it, whatever happens to the binaries
+// that it was copied from. The name of its folder identifies its content.
 type Hook struct {
 	// Command is the hooks' command line.
 	Command string
@@ -53,7 +53,7 @@ func chooseHook(source, name, stateDir string) (*Hook, error) {
 		return nil, fmt.Errorf("cannot choose the hook program: %w", err)
 	}
 	sum := sumOf(program)
-	kept := filepath.Join(stateDir, "bin", sum, name) // known as ours by its name
+	kept := filepath.Join(stateDir, "bin", sum, name) // recognised as ours by its name
 	return &Hook{Command: settings.Command(kept), binary: kept, copyFrom: source, sum: sum}, nil
 }
 
@@ -62,29 +62,29 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-// temporary reports whether a path lies in a build folder of the go command
-// (go help build: GOTMPDIR; its folders are called go-build…).
+// temporary reports whether a path is in a build folder of the go command (go help
+// build: GOTMPDIR; its folders are called go-build…).
 func temporary(path string) bool {
 	return slices.ContainsFunc(strings.Split(path, string(filepath.Separator)), func(s string) bool {
 		return strings.HasPrefix(s, "go-build")
 	})
 }
 
-// sumOf is short: the client shows a hook's command to the model.
+// sumOf returns a short sum: the client shows a hook's command to the model.
 func sumOf(program []byte) string {
 	sum := sha256.Sum256(program)
 	return hex.EncodeToString(sum[:4])
 }
 
-// keptCopies is how many copies of binaries stay in the state directory: those
-// of live sessions, and of schedulers of another version that still run.
+// keptCopies is how many copies of binaries remain in the state directory: those of
+// live sessions, and of schedulers of another version that are still running.
 const keptCopies = 4
 
-// errUpgraded means that the binary is another one than that which was chosen.
+// errUpgraded means that the binary is no longer the one that was chosen.
 var errUpgraded = errors.New("it was replaced by another one")
 
-// Install makes the copy that Command names, where it is not there yet. The
-// caller holds the lock of the state directory.
+// Install makes the copy that Command names, if it does not exist yet. The caller
+// holds the lock of the state directory.
 func (h *Hook) Install() error {
 	if h.copyFrom == "" {
 		return nil
@@ -126,7 +126,7 @@ func (h *Hook) copy() error {
 	return err
 }
 
-// dropOldCopies keeps the copies used last.
+// dropOldCopies keeps the copies that were used last.
 func dropOldCopies(bin string) error {
 	entries, err := os.ReadDir(bin)
 	if err != nil {
@@ -150,11 +150,11 @@ func dropOldCopies(bin string) error {
 	return nil
 }
 
-// runWait bounds the call that shows that a hook can run; it takes milliseconds.
+// runWait limits the call that shows that a hook can run; it takes milliseconds.
 const runWait = 20 * time.Second
 
-// runs calls the hook as a client does that has no session of ours: it does
-// nothing then.
+// runs calls the hook like a client that has no session of ours: then it does
+// nothing.
 func (h *Hook) runs() error {
 	ctx, cancel := context.WithTimeout(context.Background(), runWait)
 	defer cancel()
@@ -171,9 +171,9 @@ func (h *Hook) runs() error {
 	return fmt.Errorf("the hook program %q does not run: %w", h.binary, errors.Join(err, errors.New(cut(out))))
 }
 
-// interrupted reports whether a program was ended by a signal: by us, as it took
-// too long, by the system, which had no memory left, or by itself, as it got no
-// thread (the hook aborts then).
+// interrupted reports whether a program was ended by a signal: by us, because it
+// took too long; by the system, because memory ran out; or by itself, because it
+// could not create a thread (the hook aborts then).
 func interrupted(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && !exit.Exited()
@@ -184,7 +184,7 @@ func cut(out []byte) string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(out[:min(len(out), most)]), ""))
 }
 
-// ready sees to it that the hook is there and runs.
+// ready makes sure that the hook exists and runs.
 func (h *Hook) ready(stateDir string) error {
 	unlock, err := lock(stateDir)
 	if err != nil {
@@ -196,17 +196,17 @@ func (h *Hook) ready(stateDir string) error {
 	if h.runs() == nil {
 		return nil
 	}
-	// A program that was forked while the copy was written has it open until it
-	// begins: it is busy then (execve(2), ETXTBSY).
+	// A program that was forked while the copy was being written has it open until
+	// it starts: until then it is busy (execve(2), ETXTBSY).
 	time.Sleep(busyWait)
 	return h.runs()
 }
 
-// busyWait is far more than a program takes from its fork to its beginning.
+// busyWait is far more than a program needs from its fork to its start.
 const busyWait = 200 * time.Millisecond
 
-// keeper keeps the hook of a scheduler, which goes on when its binaries are
-// upgraded, moved or removed, with the hook that it began with.
+// keeper keeps the hook of a scheduler, which continues with the hook that it began
+// with when its binaries are upgraded, moved or removed.
 type keeper struct {
 	stateDir string
 
@@ -214,7 +214,7 @@ type keeper struct {
 	hook *Hook
 }
 
-// current is the hook to wire now.
+// current returns the hook to wire now.
 func (k *keeper) current() (*Hook, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -225,8 +225,8 @@ func (k *keeper) current() (*Hook, error) {
 	if launch.Passes(err) {
 		return nil, &HookError{err}
 	}
-	// The copy is gone and so is what it was made from: this program itself is
-	// of the right version, and can always be read.
+	// The copy is gone and so is its source: this program itself has the right
+	// version, and can always be read.
 	own, chosen := chooseHook(session.Self(), "heartbeat", k.stateDir)
 	if chosen == nil {
 		chosen = own.ready(k.stateDir)
@@ -238,15 +238,14 @@ func (k *keeper) current() (*Hook, error) {
 	return own, nil
 }
 
-// HookError means that the hook program cannot be run, now or until a person has
-// helped.
+// HookError means that the hook program cannot be run, now or until a person helps.
 type HookError struct{ cause error }
 
 // Error says why.
 func (e *HookError) Error() string { return "cannot install the hooks: " + e.cause.Error() }
 
-// Unwrap returns the cause, and that only a person can help where it does not
-// pass by itself.
+// Unwrap returns the cause, and that only a person can help, if it does not pass by
+// itself.
 func (e *HookError) Unwrap() []error {
 	if launch.Passes(e.cause) {
 		return []error{e.cause}

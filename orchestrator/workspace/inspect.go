@@ -9,7 +9,7 @@ import (
 	"heartbeat/orchestrator/preflight"
 )
 
-// client is how the agent's client is started.
+// client returns how the agent's client is started.
 func (p *Plan) client() preflight.Client {
 	c := preflight.ClientOf(p.Agent, os.Environ())
 	if p.hook != nil {
@@ -19,32 +19,32 @@ func (p *Plan) client() preflight.Client {
 	return c
 }
 
-// written is what we have written into the settings files of the directory.
+// written returns what we have written into the settings files of the directory.
 func (p *Plan) written() []settings.Want {
 	var all []settings.Want
 	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
-		if r, err := p.applied(p.target(t)); err == nil && r != nil { // else it is told where it is used
+		if r, err := p.applied(p.target(t)); err == nil && r != nil { // otherwise whoever uses it says so
 			all = append(all, r.merged()...)
 		}
 	}
 	return all
 }
 
-// inspect looks at all settings that the client reads for the agent.
+// inspect reads all settings that the client reads for the agent.
 func (p *Plan) inspect() {
 	c := p.client()
 	all := c.Settings()
 	p.Obstacles, p.Others, p.Foreign = c.HookObstacles(all), c.Others(all), c.Foreign(all)
 	for _, s := range all {
-		if s.Kind != preflight.Managed { // which ours does not take the place of
+		if s.Kind != preflight.Managed { // which ours does not replace
 			p.StatusLine = cmp.Or(settings.StatusLine(s.Data), p.StatusLine)
 		}
 	}
 }
 
-// Blocked returns a *preflight.BlockedError when it is known that no session of an
-// agent can do its work, by what is there now; nil otherwise, with what is in place
-// to answer what the client asks (preflight.Client.Answers). Applying may end it.
+// Blocked returns a *preflight.BlockedError if it is known that no session of an
+// agent can work, as things are now; otherwise nil, and the answers to the client's
+// questions that are in place (preflight.Client.Answers). Applying may end it.
 func Blocked(a *config.Agent, stateDir string, h *Hook) (answers string, err error) {
 	c := (&Plan{Agent: a, stateDir: stateDir, hook: h}).client()
 	all := c.Settings()

@@ -11,17 +11,18 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// What was applied is kept under the fleet's name and the settings file's path.
-// Where the fleet got another name, or its folder was moved, it is found again
-// here: what we have written is remembered until it is gone.
+// What was applied is kept under the fleet's name and the settings file's path. If
+// the fleet got another name, or its folder was moved, this finds it again: what we
+// wrote is remembered until it is gone.
 
-// others returns what other state directories say of a settings file: the fleet
-// had another name, or another fleet has the directory, too. A settings file is
-// on record once, with who applied last.
+// others returns what other state directories say about a settings file: the fleet
+// had another name, or another fleet has the directory too. A settings file is on
+// record once, with whoever applied last.
 func (p *Plan) others(path string) []*record {
 	var all []*record
 	for _, dir := range state.Beside(p.stateDir) {
-		// One that cannot be read is none: it must not keep this fleet from working.
+		// A record that cannot be read is ignored: it must not prevent this fleet
+		// from working.
 		if r, err := recorded(recordDir(dir, path)); err == nil && r != nil && r.Path == path {
 			if r.File == "" {
 				r.File = owner.Of(dir)
@@ -32,24 +33,24 @@ func (p *Plan) others(path string) []*record {
 	return all
 }
 
-// mostMoved is up to how many records are looked through for one of a folder
-// that was moved: each agent looks through all of them.
+// mostMoved is how many records are searched at most for one of a folder that was
+// moved: each agent searches all of them.
 const mostMoved = 500
 
-// moved returns the records of a settings file from before its folder was
-// moved: those for a folder that is gone and stood to its fleet's file as this
-// one does, or was this agent's, where path has hooks of ours that no record
-// explains. The agent may have got another name on the way.
+// moved returns the records of a settings file from before its folder was moved:
+// those for a folder that is gone and had the same place relative to its fleet's
+// file as this one, or belonged to this agent, if path has hooks of ours that no
+// record explains. The agent may have got another name meanwhile.
 func (p *Plan) moved(path string) ([]*record, error) {
 	if hooked, err := p.hooked(path); err != nil || !hooked {
-		return nil, nil // it is told where the file is used
+		return nil, nil // whoever uses the file says so
 	}
 	var found []*record
 	looked := 0
 	for i, dir := range append([]string{p.stateDir}, state.Beside(p.stateDir)...) {
 		of := owner.Of(dir)
 		if i > 0 && (of == "" || strange(of, owner.Of(p.stateDir))) {
-			continue // of a fleet that stands where it stood
+			continue // of a fleet that has not moved
 		}
 		kept, err := os.ReadDir(filepath.Join(dir, "applied"))
 		if looked += len(kept); err != nil || looked > mostMoved {
@@ -72,14 +73,14 @@ func (p *Plan) moved(path string) ([]*record, error) {
 	return found, nil
 }
 
-// gone reports whether a record is of such a file, in a folder that is gone.
+// gone reports whether a record is about such a file, in a folder that is gone.
 func gone(old *record, path string) bool {
 	dir, err := lstat(old.dir())
 	return filepath.Base(old.Path) == filepath.Base(path) && err == nil && dir == nil
 }
 
-// stoodIn reports whether the agent's directory is where a record's was, seen
-// from a fleet's file that is gone.
+// stoodIn reports whether the agent's directory is where a record's was, relative
+// to a fleet's file that is gone.
 func (p *Plan) stoodIn(file string, old *record) bool {
 	if file == "" || !owner.Gone(file) {
 		return false

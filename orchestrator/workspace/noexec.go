@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forbidsPrograms reports whether a directory, or where it will be made, lies
-// on a file system from which nothing can be run.
+// forbidsPrograms reports whether a directory is, or will be, on a file system from
+// which nothing can be run.
 func forbidsPrograms(dir string) bool {
 	for {
 		var fs unix.Statfs_t

@@ -9,10 +9,9 @@ import (
 	"heartbeat/orchestrator/launch"
 )
 
-// Preparer returns what a Scheduler calls before each session: it applies what
-// has drifted, and says what the session has to know. self is the running
-// binary. Where it is known that no session can do its work, the error is a
-// *preflight.BlockedError.
+// Preparer returns what a Scheduler calls before each session: it applies what has
+// drifted, and says what the session has to know. self is the running binary. If it
+// is known that no session can work, the error is a *preflight.BlockedError.
 func Preparer(stateDir, self string) (func(*config.Agent) (launch.Prepared, error), error) {
 	h, err := FindHook(self, stateDir)
 	if err != nil {

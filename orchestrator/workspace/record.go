@@ -19,31 +19,31 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// record is what was merged into one settings file, and what the file was
-// before: applied/HASH/applied.json with original.json beside it, in the
-// state directory. What may have been written is in it until the file is known
-// to hold it no more: it is written before the file, and again after it.
+// record is what was merged into one settings file, and what the file was before:
+// applied/HASH/applied.json with original.json beside it, in the state directory.
+// It has everything that may have been written, until the file is known to contain
+// it no more: it is written before the file, and again after it.
 type record struct {
 	Agent string `json:"agent"`
 	Path  string `json:"path"`
-	// File is the fleet's file that applied it, or "" where that is not known.
+	// File is the fleet's file that applied it, or "" if that is not known.
 	File string `json:"file,omitempty"`
-	// Existed is false when there was no file before ours.
+	// Existed is false if there was no file before ours.
 	Existed bool `json:"existed"`
-	// MadeFolder is true when there was not even the folder that it stands in.
+	// MadeFolder is true if not even its folder existed.
 	MadeFolder bool          `json:"made_folder,omitempty"`
 	Want       settings.Want `json:"want"`
-	// Earlier is what was merged before, or was to be, and may stand in the
-	// file still.
+	// Earlier is what was merged before, or was going to be, and may still be in
+	// the file.
 	Earlier []settings.Want `json:"earlier,omitempty"`
 
 	// Also are the folders of other records about the file, which this one has
-	// taken in: they go when it is settled.
+	// absorbed: they are removed when it is settled.
 	Also []string `json:"also,omitempty"`
 
 	original []byte
 	fresh    bool   // not on disk yet
-	fuller   bool   // than on disk: others were taken in
+	fuller   bool   // than on disk: it has absorbed others
 	kept     string // the folder that it is in
 }
 
@@ -57,7 +57,7 @@ func (r *record) originalOrNil() []byte {
 	return r.original
 }
 
-// merged is all that may stand in the file, the last one at the end.
+// merged returns everything that may be in the file, the last one at the end.
 func (r *record) merged() []settings.Want {
 	if r.Want.Command == "" {
 		return r.Earlier // nothing of its own yet
@@ -65,8 +65,9 @@ func (r *record) merged() []settings.Want {
 	return append(slices.Clone(r.Earlier), r.Want)
 }
 
-// now returns the record of a file that is to hold w, and whether it differs
-// from r on disk; settled is the one for when it is known to hold nothing else.
+// now returns the record of a file that is to contain w, and whether it differs
+// from r on disk; settled is the record for when the file is known to contain
+// nothing else.
 func (r *record) now(agent, file string, w settings.Want) (now, settled *record, stale bool) {
 	next, last := *r, *r
 	next.Agent, next.File, next.Want, next.Earlier = agent, file, w, nil
@@ -88,8 +89,8 @@ func sameWant(a, b settings.Want) bool {
 // dir is the agent's directory.
 func (r *record) dir() string { return filepath.Dir(filepath.Dir(r.Path)) }
 
-// records lists what was applied by a fleet's file, in the order of the agents'
-// names and the paths: under its name, and under those that it had before.
+// records lists what a fleet's file has applied, in the order of the agents' names
+// and the paths: under its name, and under those that it had before.
 func records(stateDir, file string) ([]*record, error) {
 	dirs := []string{stateDir}
 	for _, dir := range state.Beside(stateDir) {
@@ -116,7 +117,7 @@ func records(stateDir, file string) ([]*record, error) {
 }
 
 // strange reports whether by is the file of another fleet than file, and still
-// there: what it has applied is none of our business.
+// exists: what it has applied does not concern us.
 func strange(by, file string) bool { return by != "" && by != file && !owner.Gone(by) }
 
 // recordsIn lists the records in a state directory, without the originals.
@@ -130,7 +131,7 @@ func recordsIn(stateDir string) ([]*record, error) {
 		r := record{kept: filepath.Join(stateDir, "applied", folder.Name())}
 		err := state.Load(filepath.Join(r.kept, recordFile), &r)
 		if missing(err) {
-			continue // its record goes first
+			continue // its record is removed first
 		}
 		if err != nil {
 			return nil, err
@@ -145,8 +146,8 @@ func recordDir(stateDir, path string) string {
 	return filepath.Join(stateDir, "applied", hex.EncodeToString(sum[:8]))
 }
 
-// applied returns the record of a settings file, or nil: that of this fleet
-// with what others say of the file, or one from before its folder was moved.
+// applied returns the record of a settings file, or nil: this fleet's, with what
+// others say about the file, or one from before its folder was moved.
 func (p *Plan) applied(path string) (*record, error) {
 	r, err := recorded(recordDir(p.stateDir, path))
 	if err != nil {
@@ -158,7 +159,7 @@ func (p *Plan) applied(path string) (*record, error) {
 			return nil, err
 		}
 	}
-	if r == nil { // the smallest original has the least of ours in it
+	if r == nil { // the smallest original has the least of ours
 		first := slices.MinFunc(others, func(a, b *record) int { return cmp.Compare(len(a.original), len(b.original)) })
 		r = &record{Path: path, Existed: first.Existed, MadeFolder: first.MadeFolder, original: first.original, fresh: true}
 	}
@@ -167,7 +168,7 @@ func (p *Plan) applied(path string) (*record, error) {
 			continue
 		}
 		r.Earlier, r.fuller = append(r.Earlier, o.merged()...), true
-		for _, kept := range append([]string{o.kept}, o.Also...) { // what it had taken in goes with it
+		for _, kept := range append([]string{o.kept}, o.Also...) { // what it had absorbed comes with it
 			if kept != recordDir(p.stateDir, path) && !slices.Contains(r.Also, kept) {
 				r.Also = append(r.Also, kept)
 			}
@@ -191,7 +192,7 @@ func recorded(dir string) (*record, error) {
 	}
 	r.original, err = durable.Read(filepath.Join(dir, originalFile), maxSettings)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // somebody removed it: begin anew with what is there
+		return nil, nil // somebody removed it: start over with what is there
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the original of %q: %w", r.Path, err)
@@ -199,8 +200,8 @@ func recorded(dir string) (*record, error) {
 	return &r, nil
 }
 
-// keep writes a record: first the original, which stays what it was at the
-// first time, then what refers to it.
+// keep writes a record: first the original, which never changes after the first
+// time, then what refers to it.
 func (p *Plan) keep(r *record) error {
 	dir := recordDir(p.stateDir, r.Path)
 	if r.fresh {
@@ -223,8 +224,8 @@ func (p *Plan) keep(r *record) error {
 	return state.Save(filepath.Join(dir, recordFile), r)
 }
 
-// settle forgets what a settings file is known to hold no more: it is on disk
-// as it was planned. This fleet's record holds all that the others do.
+// settle forgets what a settings file is known to contain no more: it is on disk as
+// planned. This fleet's record contains all that the others do.
 func (p *Plan) settle(r *record) error {
 	if err := p.sync(r.Path); err != nil {
 		return err
@@ -236,7 +237,7 @@ func (p *Plan) settle(r *record) error {
 	return p.keep(r)
 }
 
-// forget drops the record of a settings file that holds nothing of ours.
+// forget removes the record of a settings file that contains nothing of ours.
 func (p *Plan) forget(r *record) error {
 	if err := p.sync(r.Path); err != nil {
 		return err
@@ -244,7 +245,7 @@ func (p *Plan) forget(r *record) error {
 	return dropRecords(append([]string{recordDir(p.stateDir, r.Path)}, r.Also...))
 }
 
-// dropRecords removes records: first what says that there is one.
+// dropRecords removes records, beginning with the file that says that there is one.
 func dropRecords(dirs []string) error {
 	var errs []error
 	for _, dir := range dirs {
@@ -257,8 +258,8 @@ func dropRecords(dirs []string) error {
 	return errors.Join(errs...)
 }
 
-// withoutOurs is the original of a file for which no record is left but which
-// has our hooks already (the state directory is another one, or was removed).
+// withoutOurs returns the original of a file that has no record left but already
+// has our hooks (the state directory is another one, or was removed).
 func withoutOurs(current []byte) ([]byte, error) {
 	report, err := settings.Inspect(current)
 	if err != nil {

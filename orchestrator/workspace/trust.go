@@ -17,11 +17,11 @@ import (
 	"heartbeat/hook/settings"
 )
 
-// maxClientFile bounds the client's own file, which grows with its projects.
+// maxClientFile limits the client's own file, which grows with its projects.
 const maxClientFile = 64 << 20
 
-// NeverStartedError means that the client has no file of its own yet: then it
-// has more questions to ask than that about trust.
+// NeverStartedError means that the client has no file of its own yet: then it asks
+// more questions than the one about trust.
 type NeverStartedError struct{ File string }
 
 // Error names the file.
@@ -35,10 +35,9 @@ func (e *NeverStartedError) Hint() string {
 }
 
 // Trust records an agent's directory as trusted in the client's own file:
-// $CLAUDE_CONFIG_DIR/.claude.json, or $HOME/.claude.json, as the agent's
-// sessions see them. Nothing else in the file changes. It waits for the
-// client's own lock on it, at most 10 seconds. With dryRun it only says what
-// it would do.
+// $CLAUDE_CONFIG_DIR/.claude.json, or $HOME/.claude.json, as the agent's sessions
+// see them. Nothing else in the file changes. It waits for the client's own lock on
+// it, at most 10 seconds. With dryRun it only returns what it would do.
 func Trust(a *config.Agent, dryRun bool) (Item, error) {
 	p := &Plan{Agent: a}
 	path := p.clientFile()
@@ -51,7 +50,7 @@ func Trust(a *config.Agent, dryRun bool) (Item, error) {
 	return item, err
 }
 
-// clientFile is where the client of the agent keeps what it knows.
+// clientFile returns where the agent's client keeps what it knows.
 func (p *Plan) clientFile() string { return client.Claude.Settings.Own(p.client().Getter()) }
 
 func (p *Plan) trust(path string, dryRun bool) (Item, error) {
@@ -111,13 +110,13 @@ func replaceClientFile(path string, before, after []byte) error {
 	return folder.ReplaceAs(filepath.Base(path), after, info.Mode().Perm())
 }
 
-// staleLock is when the client takes a lock for that of a dead process: it
+// staleLock is when the client assumes that a lock belongs to a dead process: it
 // touches its own every few seconds (proper-lockfile's default).
 const staleLock = 10 * time.Second
 
 // lockClientFile takes the lock that the client itself takes when it writes the
-// file: a folder beside it, FILE.lock (measured in 2.1.329). Of ours only one at
-// a time does, because taking a dead one's lock is no atomic step.
+// file: a folder beside it, FILE.lock (measured in 2.1.329). Only one of our
+// processes does so at a time, because taking over a dead one's lock is not atomic.
 func lockClientFile(path, real string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()

@@ -10,14 +10,14 @@ import (
 	"heartbeat/hook/settings"
 )
 
-// planUnrecorded takes our hooks out of settings files of which no record says
-// what was applied: the state directory is another one, as after a move. Rules
-// may have been the person's before, so they stay and are named.
+// planUnrecorded removes our hooks from settings files for which no record says
+// what was applied: the state directory is another one, for example after a move.
+// Rules may have been the person's before, so they stay and are named.
 func (p *Plan) planUnrecorded(declared *config.Agent, file string) error {
 	for _, t := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal} {
 		path := p.target(t)
 		if slices.ContainsFunc(p.Items, func(i Item) bool { return i.file == path }) {
-			continue // it is on record under a name that the fleet had
+			continue // there is a record under an earlier name of the fleet
 		}
 		if by := p.another(path, file); by != "" {
 			p.Notes = append(p.Notes, fmt.Sprintf("agent %q: %q is wired by the fleet of %q, whose unapply takes it back", p.Agent.Name, path, by))
@@ -57,7 +57,7 @@ func (p *Plan) another(path, file string) string {
 	return ""
 }
 
-// unhook plans to take our hooks out of a settings file.
+// unhook plans to remove our hooks from a settings file.
 func (p *Plan) unhook(path string, current []byte, declared *config.Agent) {
 	report, err := settings.Inspect(current)
 	var next []byte
@@ -80,7 +80,7 @@ func (p *Plan) unhook(path string, current []byte, declared *config.Agent) {
 	p.Notes = append(p.Notes, note)
 }
 
-// ruled are the rules of a settings file that applying would have added.
+// ruled returns the rules of a settings file that applying would have added.
 func ruled(report *settings.Report, declared *config.Agent) []string {
 	var found []string
 	for _, rule := range report.Allow {

@@ -16,16 +16,16 @@ import (
 	"heartbeat/orchestrator/owner"
 )
 
-// Unwiring takes back what was applied: our entries go, and a file that
-// nobody else has changed is again what it was, to the byte. The queue stays:
-// .heartbeat goes only when nothing is in it but what applying made.
+// Unwiring undoes what was applied: our entries are removed, and a file that nobody
+// else has changed becomes what it was, to the byte. The queue stays: .heartbeat is
+// removed only if it contains nothing but what applying created.
 //
-// What was applied stands in the state directory, so that agents can be
-// unwired that are declared no more.
+// The state directory has what was applied, so that agents that are no longer
+// declared can be unwired.
 
-// Dropped plans the unwiring of all agents whose directories are none of
-// those that are declared, and of generated settings files that nobody is
-// given any more. It changes nothing.
+// Dropped plans the unwiring of all agents whose directories are no longer
+// declared, and of generated settings files that are no longer used. It changes
+// nothing.
 func Dropped(f *config.Fleet, stateDir string) ([]*Plan, error) {
 	dirs, flagged := map[string]bool{}, map[string]bool{}
 	for _, a := range f.Agents {
@@ -40,9 +40,9 @@ func Dropped(f *config.Fleet, stateDir string) ([]*Plan, error) {
 	})
 }
 
-// Unwire plans the unwiring of the named agents, or of all without names. The
-// error is an *UnknownError when nothing was applied for a name that is not
-// declared either.
+// Unwire plans the unwiring of the named agents, or of all if none is named. The
+// error is an *UnknownError if nothing was applied for a name that is not declared
+// either.
 func Unwire(f *config.Fleet, stateDir string, names ...string) ([]*Plan, error) {
 	known := map[string]bool{}
 	dirOf := map[string]string{}
@@ -65,8 +65,8 @@ func Unwire(f *config.Fleet, stateDir string, names ...string) ([]*Plan, error) 
 	return plans, nil
 }
 
-// UnknownError means that no agent has a name, neither now nor when something
-// was applied.
+// UnknownError means that no agent has a name, neither now nor when something was
+// applied.
 type UnknownError struct{ Agent string }
 
 // Error names it.
@@ -74,9 +74,9 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("cannot find agent %q: it is not declared, and nothing was applied for it", e.Agent)
 }
 
-// unwirings plans for each directory, and each generated settings file (for
-// which dir is ""), that is chosen. The directories are those in which
-// something was applied, and those of agents.
+// unwirings makes plans for each chosen directory and generated settings file (for
+// which dir is ""). The directories are those in which something was applied, and
+// those of agents.
 func unwirings(f *config.Fleet, stateDir string, agents []*config.Agent, chosen func(name, dir string) bool) ([]*Plan, error) {
 	file, err := owner.FileOf(f.Path)
 	if err != nil {
@@ -164,7 +164,7 @@ func (p *Plan) planFlagRemoval(path string) error {
 	return nil
 }
 
-// planEmptyHome removes .heartbeat where applying made it and nobody used it.
+// planEmptyHome removes .heartbeat if applying created it and nobody used it.
 func (p *Plan) planEmptyHome() error {
 	if p.Agent.Home == "" {
 		return nil
@@ -194,8 +194,7 @@ func (p *Plan) planEmptyHome() error {
 	return nil
 }
 
-// onlyOurs reports whether a .heartbeat holds nothing but what applying put
-// there.
+// onlyOurs reports whether a .heartbeat contains only what applying put there.
 func onlyOurs(entries []fs.DirEntry) bool {
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == claim.IgnoreFile }) &&
 		!slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
@@ -222,9 +221,8 @@ func (p *Plan) removeHome() error {
 	return inside(p.Agent.Dir, func(agent *durable.Folder) error { return agent.Remove(".heartbeat") })
 }
 
-// Unapply does what was planned by Dropped or Unwire. Where a scheduler runs
-// the agent's directory the error is a *RunningError: its session would stand
-// without hooks.
+// Unapply does what Dropped or Unwire planned. If a scheduler runs the agent's
+// directory, the error is a *RunningError: its session would lose its hooks.
 func (p *Plan) Unapply() error {
 	unlock, err := lock(p.stateDir)
 	if err != nil {
@@ -252,8 +250,8 @@ func (p *Plan) Unapply() error {
 	return nil
 }
 
-// RunningError means that a scheduler runs the directory of an agent that is
-// to be unwired.
+// RunningError means that a scheduler runs the directory of an agent that was to be
+// unwired.
 type RunningError struct{ Agent, Dir string }
 
 // Error names the agent and its directory.

@@ -1,11 +1,11 @@
-// Package workspace brings an agent's directory in line with its declaration:
-// the folder .heartbeat, and our hooks and permission rules in one of the
-// client's settings files. Planning reads and decides, applying writes what was
-// planned; applying twice changes nothing the second time.
+// Package workspace brings an agent's directory in line with its declaration: the
+// folder .heartbeat, and our hooks and permission rules in one of the client's
+// settings files. Planning reads and decides, applying writes what was planned;
+// applying a second time changes nothing.
 //
-// The first original of each settings file is kept in the state directory
-// before anything is written. What is in the directory is not trusted: no link
-// is followed out of it, and everything that is not ours keeps its bytes.
+// The first original of each settings file is kept in the state directory before
+// anything is written. Nothing in the directory is trusted: no link out of it is
+// followed, and everything that is not ours keeps its bytes.
 package workspace
 
 import (
@@ -44,7 +44,7 @@ type Item struct {
 	Path   string
 	Change Change
 
-	// file is what Before and After are of: Path, or a file in the folder Path.
+	// file is what Before and After are about: Path, or a file in the folder Path.
 	file          string
 	before, after []byte // nil: no file
 }
@@ -53,37 +53,37 @@ type Item struct {
 type Plan struct {
 	Agent *config.Agent
 	Items []Item
-	// Notes are what a person should know about unwiring: what could not be
-	// taken back, and why.
+	// Notes are what a person should know about unwiring: what could not be undone,
+	// and why.
 	Notes []string
-	// SettingsFile is where the hooks are rendered that are passed by --settings, or
-	// "": they stand in the directory.
+	// SettingsFile is the file with the hooks that is passed by --settings, or "":
+	// the hooks are in the directory.
 	SettingsFile string
-	// Obstacles are what keeps our hooks from their work, Others the Stop
-	// hooks that run beside ours, by all settings that the client reads.
+	// Obstacles are what prevents our hooks from working, Others the Stop hooks
+	// that run beside ours, by all settings that the client reads.
 	Obstacles []preflight.Obstacle
 	Others    preflight.Others
-	// Foreign is what files in the directory tell the client beside us.
+	// Foreign is what files in the directory tell the client in addition to ours.
 	Foreign []preflight.Foreign
 	// StatusLine is the command line of the status line that the client would show,
 	// or "".
 	StatusLine string
 
-	rendered []byte // into SettingsFile
+	rendered []byte // the content of SettingsFile
 	stateDir string
 	hook     *Hook
 	steps    []func() error
-	// madeFolder is true when .claude was not there before us.
+	// madeFolder is true if .claude did not exist before ours.
 	madeFolder bool
 }
 
-// maxSettings bounds the settings files that are read.
+// maxSettings limits the settings files that are read.
 const maxSettings = 16 << 20
 
 // lockWait is how long applying waits for another apply.
 const lockWait = 10 * time.Second
 
-// New plans for an agent. It changes nothing.
+// New makes a plan for an agent. It changes nothing.
 func New(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
 	p := &Plan{Agent: a, stateDir: stateDir, hook: h}
 	if err := p.plan(); err != nil {
@@ -92,8 +92,8 @@ func New(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
 	return p, nil
 }
 
-// Apply plans and applies for an agent while nobody else does: parallel
-// applies come one after the other, each with what the one before has left.
+// Apply plans and applies for an agent while nobody else does: parallel applies run
+// one after the other, each with what the one before left.
 func Apply(a *config.Agent, stateDir string, h *Hook) (*Plan, error) {
 	unlock, err := lock(stateDir)
 	if err != nil {
@@ -136,7 +136,7 @@ func (p *Plan) plan() error {
 	return nil
 }
 
-// target is the path of a settings file of the agent.
+// target returns the path of a settings file of the agent.
 func (p *Plan) target(t config.SettingsTarget) string {
 	switch t {
 	case config.SettingsLocal:
@@ -188,8 +188,7 @@ func (p *Plan) planSettings(path string, want settings.Want) error {
 	return nil
 }
 
-// planRetiring takes our entries out of a settings file that was the target
-// before.
+// planRetiring removes our entries from a settings file that was the target before.
 func (p *Plan) planRetiring(path string) error {
 	rec, err := p.applied(path)
 	if err != nil || rec == nil {
@@ -218,9 +217,9 @@ func (p *Plan) planRetiring(path string) error {
 	return nil
 }
 
-// planFlag renders the settings file in the state directory. The client takes
-// the last --settings alone, so what the agent's command passes goes into it, as
-// it is now.
+// planFlag renders the settings file in the state directory. The client uses only
+// the last --settings, so it includes what the agent's command passes, as it is
+// now.
 func (p *Plan) planFlag(path string, want settings.Want) error {
 	current, err := durable.Read(path, maxSettings)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -252,7 +251,7 @@ func (p *Plan) planFlag(path string, want settings.Want) error {
 	return nil
 }
 
-// file adds an item about a file that is, or shall be, there; nil means none.
+// file adds an item about a file that exists, or will; nil means that it does not.
 func (p *Plan) file(path string, before, after []byte) {
 	c := Unchanged
 	switch {
@@ -272,7 +271,7 @@ func (p *Plan) Changes() bool {
 }
 
 // Apply does what was planned. After an error, planning and applying again
-// goes on from what is there.
+// continues from what is there.
 func (p *Plan) Apply() error {
 	unlock, err := lock(p.stateDir)
 	if err != nil {
@@ -298,7 +297,7 @@ func (p *Plan) run() error {
 	return nil
 }
 
-// lock keeps others of this fleet from applying.
+// lock prevents others of this fleet from applying.
 func lock(stateDir string) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
