@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/session"
@@ -16,6 +17,7 @@ import (
 type attachCmd struct {
 	Agent      string `arg:"" help:"The agent." complete:"agent"`
 	ReadOnly   bool   `help:"Only watch: no key is passed on."`
+	Wait       bool   `help:"Wait until a session lives, then join it."`
 	DetachKeys string `placeholder:"KEYS" help:"What to press to leave the session, instead of ctrl-backslash: keys like ctrl-p or q, separated by commas."`
 }
 
@@ -26,21 +28,22 @@ has the size of the terminal that joined or was resized last. Press ctrl-\
 (or --detach-keys) to leave; with --read-only, ctrl-c works too.
 
 While somebody types, and for two minutes after their last key, the session gets no
-queued prompts, even if they have left; "heartbeat status" says so. What they submit
-comes first: during the current turn or after it, or at once if the session waits.
-While somebody is there, the session is not ended for being idle, unless another
-agent needs its slot.
+queued prompts; "heartbeat status" says so. What they submit comes first: during the
+current turn or after it, or at once if the session waits. While somebody is there,
+the session is not ended for being idle, unless another agent needs its slot.
 
-Leaving does not disturb the session: it keeps waiting, and the next prompt comes
-into the same conversation. Esc and commands like /clear are the exception: if they
-leave the client with nothing to do, it cannot be given a prompt without a paid
-turn. The session then stays while somebody is there and ends idle-grace (10s) after
+Leaving does not disturb the session and hands it back at once: it keeps waiting,
+and the next prompt comes into the same conversation. (If the connection is lost, it
+does so after the two minutes, or with "heartbeat resume".) Esc and commands like
+/clear are the exception: if they leave the client with nothing to do, it cannot be
+given a prompt without a paid turn. The session then stays while somebody is there and ends idle-grace (10s) after
 they have left; the next prompt starts a new one.
 
 Examples:
 
     heartbeat attach triage
     heartbeat attach triage --read-only
+    heartbeat attach triage --wait
     heartbeat attach triage --detach-keys ctrl-p,ctrl-q`
 }
 
@@ -66,7 +69,14 @@ func (c attachCmd) run(ctx context.Context, a *app) (result, error) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	seat := attach.Seat{In: a.in, Out: a.stdio.out, Leave: keys, ReadOnly: c.ReadOnly}
-	v, err := a.join(ctx, c.Agent, seat.Guest())
+	join := a.join
+	if c.Wait {
+		join = a.joinNext
+	}
+	v, err := join(ctx, c.Agent, seat.Guest())
+	if errors.Is(err, errLeft) {
+		return visited{Agent: c.Agent, Detached: true}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +111,59 @@ func (a *app) join(ctx context.Context, agent string, g attach.Guest) (*attach.V
 	return v, err
 }
 
+// errLeft means that somebody does not wait any longer for a session.
+var errLeft = errors.New("nobody waits for the session any more")
+
+// joinEvery is how often it is looked for a session that is waited for.
+const joinEvery = 200 * time.Millisecond
+
+// joinNext is join that waits until there is a session.
+func (a *app) joinNext(ctx context.Context, agent string, g attach.Guest) (*attach.Viewer, error) {
+	line := newProgressLine(a)
+	defer line.end()
+	for looks := 0; ; looks++ {
+		v, err := a.join(ctx, agent, g)
+		switch {
+		case ctx.Err() != nil:
+			return nil, errLeft
+		case !errors.Is(err, attach.ErrNobody):
+			return v, err
+		}
+		if looks%int(2*time.Second/joinEvery) == 0 {
+			line.show("waiting for a session of " + agent + "; " + a.waitsFor(ctx, agent))
+		}
+		if !pause(ctx, joinEvery) {
+			return nil, errLeft
+		}
+	}
+}
+
+// waitsFor says what a session of an agent waits for.
+func (a *app) waitsFor(ctx context.Context, agent string) string {
+	client, err := a.clientOf(a.known)
+	if err != nil {
+		return err.Error()
+	}
+	live, err := client.Status(ctx)
+	if err != nil {
+		return "no scheduler runs it"
+	}
+	for _, s := range live.Agents {
+		if s.Agent == agent {
+			text := "it is " + string(s.State)
+			if s.Reason != "" {
+				text += ": " + s.Reason.String()
+			}
+			return text
+		}
+	}
+	return "the running scheduler does not have it"
+}
+
 func (v visited) text(p *page) {
 	switch {
+	case v.Session == "":
+		p.printf("%s has no session yet; nobody waits for one any more\n", v.Agent)
 	case v.Detached:
 		p.printf("detached from %s; its session goes on\n", v.Agent)
 	case v.Ended != "":

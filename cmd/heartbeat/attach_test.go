@@ -68,16 +68,29 @@ func TestAttach(t *testing.T) {
 	until(t, "status says why it is not handed over", func() bool {
 		return strings.Contains(f.ok("status"), "triage: a person has typed in its session; prompts continue in 1m")
 	})
-	press(t, child, "\x1c")
-	exited(t, child)
-	left := f.is("the person has left", func(r *hook.Record) bool { return r.Attached == 0 })
-	until(t, "three times idle-grace pass", func() bool { return time.Since(left.TypedAt) > 3*time.Second })
+	typed := f.record()
+	until(t, "three times idle-grace pass", func() bool { return time.Since(typed.TypedAt) > 3*time.Second })
 	if r := f.record(); r.Session != first.Session || r.Phase != hook.Waiting || strings.Contains(f.outbox(), "third") {
 		t.Errorf("a session in which somebody has just typed was ended or given work: %s %s", r.Session, r.Phase)
 	}
-	f.ok("resume", "triage")
-	f.is("the third is done in the same session", func(r *hook.Record) bool {
+	press(t, child, "\x1c")
+	exited(t, child)
+	f.is("who leaves hands it back: the third is done in the same session", func(r *hook.Record) bool {
 		return r.Session == first.Session && r.Acknowledged == 3 && r.Phase == hook.Waiting
+	})
+
+	// Whose connection is lost may come back.
+	child, _ = f.sit("attach", "triage")
+	f.is("somebody is there again", func(r *hook.Record) bool { return r.Attached == 1 })
+	press(t, child, "half a line")
+	f.is("and types", func(r *hook.Record) bool { return time.Since(r.TypedAt) < time.Minute })
+	child.End(t.Context())
+	f.is("and is gone", func(r *hook.Record) bool { return r.Attached == 0 })
+	f.ok("send", "triage", "fourth")
+	until(t, "status says that it waits", func() bool { return strings.Contains(f.ok("status"), "a person has typed in its session") })
+	f.ok("resume", "triage")
+	f.is("the fourth is done in the same session", func(r *hook.Record) bool {
+		return r.Session == first.Session && r.Acknowledged == 4 && r.Phase == hook.Waiting
 	})
 	if got := f.ends(); len(got) != 0 {
 		t.Errorf("a session ended by %q", got)
@@ -137,15 +150,11 @@ func TestWhatAPersonTypesInATurnRunsFirst(t *testing.T) {
 			if exited(t, child); strings.Contains(out.String(), "done: slow") {
 				t.Fatal("the turn was over before they left")
 			}
-			until(t, "it is done", func() bool { return strings.Contains(f.run("logs", "triage").stdout, "done: please also do this") })
-			r := f.is("the session waits", func(r *hook.Record) bool { return r.Phase == hook.Waiting })
-			if r.Acknowledged != 1 || strings.Contains(f.outbox(), "done: second") {
-				t.Errorf("the queue went on before two minutes were over: %+v", r)
-			}
-			f.ok("resume", "triage")
 			until(t, "the second is done", func() bool { return strings.Contains(f.outbox(), "done: second") })
-			if again := f.record(); again.Session != r.Session {
-				t.Errorf("not in the same session: %+v", again)
+			logs := f.run("logs", "triage").stdout
+			typed, second := strings.Index(logs, "> please also do this"), strings.Index(logs, "> second")
+			if typed < 0 || second >= 0 && second < typed {
+				t.Errorf("what they had typed was not done first:\n%s", logs)
 			}
 		})
 	}
@@ -174,5 +183,40 @@ func TestAttachToNobody(t *testing.T) {
 		if o := w.run(tt.args...); o.status != tt.status || !strings.Contains(o.stderr, tt.stderr) {
 			t.Errorf("%q: %+v", tt.args, o)
 		}
+	}
+}
+
+// TestAttachThatWaits: for the next session, and until the person has enough.
+func TestAttachThatWaits(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{}`, "mode: persist")
+	child, out := f.sit("attach", "triage", "--wait")
+	until(t, "it says what it waits for", func() bool { return strings.Contains(out.String(), "waiting for a session of triage; ") })
+	f.ok("send", "triage", "first")
+	until(t, "it has joined", func() bool { return strings.Contains(out.String(), "done: first") })
+	press(t, child, "\x1c")
+	if code := exited(t, child); code != 0 || !strings.Contains(out.String(), "detached from triage") {
+		t.Errorf("status %d: %q", code, out.String())
+	}
+	f.ok("pause", "triage")
+	until(t, "its session has ended", func() bool { return f.agent("triage").State == "held" })
+	child, out = f.sit("attach", "triage", "--wait")
+	until(t, "it says that the agent is paused", func() bool { return strings.Contains(out.String(), "it is held: paused by a person") })
+	press(t, child, "\x03")
+	if code := exited(t, child); code != 0 || !strings.Contains(out.String(), "triage has no session yet") {
+		t.Errorf("ctrl-c: status %d: %q", code, out.String())
+	}
+	looker := f.command("attach", "triage", "--wait", "--read-only")
+	seen := &said{}
+	looker.Stdout = seen
+	if err := looker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f.ok("resume", "triage")
+	f.ok("send", "triage", "second")
+	until(t, "without a terminal it joins, too", func() bool { return strings.Contains(seen.String(), "done: second") })
+	_ = looker.Process.Signal(os.Interrupt)
+	if err := looker.Wait(); err != nil {
+		t.Error(err)
 	}
 }

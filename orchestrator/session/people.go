@@ -57,7 +57,11 @@ func (s *shim) notePeople(ctx context.Context, now time.Time) {
 		return
 	}
 	p := &s.people
-	p.attached, p.typed = s.desk.People()
+	var done time.Time
+	if p.attached, p.typed, done = s.desk.People(); done.After(p.done) {
+		p.done = done
+		s.showPeople(ctx)
+	}
 	same := p.attached == p.noted.attached
 	if same && !p.typed.After(p.noted.typed) {
 		return

@@ -163,14 +163,14 @@ func TestSeveralGuests(t *testing.T) {
 			return c.output.String() == "after" && c.past.String() == "before \x1b[?2004h"
 		}))
 	}
-	if n, typed := d.People(); n != 1 || !typed.IsZero() {
+	if n, typed, _ := d.People(); n != 1 || !typed.IsZero() {
 		t.Errorf("%d people, last key %v; want 1, never", n, typed)
 	}
 	if err := errors.Join(two.Type([]byte("no")), two.Resize(Size{10, 10}), one.Type([]byte("\x1b[I"))); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "a report arrives", func() bool { return term.text() == "\x1b[I" })
-	if _, typed := d.People(); !typed.IsZero() {
+	if _, typed, _ := d.People(); !typed.IsZero() {
 		t.Error("a terminal's notice of focus counts as typing")
 	}
 	before := time.Now()
@@ -178,11 +178,11 @@ func TestSeveralGuests(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "keys arrive", func() bool { return term.text() == "\x1b[Iyes" })
-	if _, typed := d.People(); typed.Before(before) {
+	if _, typed, _ := d.People(); typed.Before(before) {
 		t.Errorf("last key at %v, want after %v", typed, before)
 	}
 	one.Close()
-	until(t, "somebody leaves", func() bool { n, _ := d.People(); return n == 0 })
+	until(t, "somebody leaves", func() bool { n, _, _ := d.People(); return n == 0 })
 	if err := d.Close("drained"); err != nil {
 		t.Fatal(err)
 	}
@@ -422,4 +422,37 @@ func TestFloodOfConnections(t *testing.T) {
 	if left := maxConns - len(d.doors); left < 0 {
 		t.Errorf("%d connections too many", -left)
 	}
+}
+
+// TestWhoLeavesOnPurposeIsDone: what they have typed keeps nobody waiting any more,
+// unless somebody else who has typed is still there. A connection that is lost is no
+// purpose.
+func TestWhoLeavesOnPurposeIsDone(t *testing.T) {
+	t.Parallel()
+	term := &fakeTerminal{}
+	d, path := open(t, term)
+	one, two, looker := join(t, path, Guest{}), join(t, path, Guest{}), join(t, path, Guest{ReadOnly: true})
+	typed := func() bool { _, typed, done := d.People(); return typed.After(done) }
+	for i, v := range []*Viewer{one, two} {
+		if err := v.Type([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "keys arrive", func() bool { return len(term.text()) == i+1 })
+	}
+	there := func(n int) func() bool { return func() bool { is, _, _ := d.People(); return is == n } }
+	if err := errors.Join(looker.Leave(), looker.Close(), one.Leave(), one.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if until(t, "the first has left", there(1)); !typed() {
+		t.Error("somebody else who has typed is there, and does not count")
+	}
+	two.Close()
+	if until(t, "the second's connection is lost", there(0)); !typed() {
+		t.Error("a lost connection counts as left")
+	}
+	three := join(t, path, Guest{})
+	if err := errors.Join(three.Leave(), three.Close()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is done with", func() bool { return !typed() })
 }

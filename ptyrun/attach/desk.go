@@ -81,6 +81,7 @@ type Desk struct {
 	history []byte
 	modes   modes
 	typed   time.Time
+	done    time.Time
 	closed  bool
 }
 
@@ -129,8 +130,9 @@ func (d *Desk) Write(p []byte) (int, error) {
 }
 
 // People returns how many guests that may type are there, and when one of them last
-// pressed a key (zero: never).
-func (d *Desk) People() (n int, typed time.Time) {
+// pressed a key (zero: never). What was typed up to done is done with: who typed it
+// has left on purpose.
+func (d *Desk) People() (n int, typed, done time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.guests {
@@ -138,7 +140,7 @@ func (d *Desk) People() (n int, typed time.Time) {
 			n++
 		}
 	}
-	return n, d.typed
+	return n, d.typed, d.done
 }
 
 // Changed signals that the result of People may have changed. It is one channel for
@@ -285,8 +287,10 @@ func (d *Desk) dismiss(w *watcher) {
 func (d *Desk) heed(w *watcher, k kind, data []byte) {
 	switch {
 	case w.guest.ReadOnly:
+	case k == frameLeave:
+		d.leave(w)
 	case k == frameInput:
-		d.noteTyping(data)
+		d.noteTyping(w, data)
 		d.typing.Lock()
 		defer d.typing.Unlock()
 		if _, err := d.term.Write(data); err != nil {
@@ -305,13 +309,24 @@ func (d *Desk) heed(w *watcher, k kind, data []byte) {
 	}
 }
 
-func (d *Desk) noteTyping(keys []byte) {
+// leave notes that a guest is done, unless somebody else who has typed is there.
+func (d *Desk) leave(w *watcher) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.ContainsFunc(d.guests, func(o *watcher) bool { return o != w && !o.typed.IsZero() }) {
+		d.done = d.typed
+		d.change()
+	}
+}
+
+func (d *Desk) noteTyping(w *watcher, keys []byte) {
 	if onlyReports(keys) {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.typed = time.Now()
+	w.typed = d.typed
 	d.change()
 }
 

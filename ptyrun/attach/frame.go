@@ -18,6 +18,7 @@ const (
 	frameHistory kind = 'y' // to the guest: the last output before it joined
 	frameOutput  kind = 'o' // to the guest
 	frameInput   kind = 'i' // from the guest
+	frameLeave   kind = 'l' // from the guest: it leaves on purpose
 	frameSize    kind = 's' // in both directions: a Size as JSON
 	frameEnded   kind = 'e' // to the guest: why nothing more comes, the last frame
 )

@@ -86,6 +86,7 @@ func (s Seat) keys(v *Viewer, leave func()) func([]byte) {
 			_ = v.Type(typed) // as above
 		}
 		if leaves {
+			_ = v.Leave() // as above
 			leave()
 		}
 	}

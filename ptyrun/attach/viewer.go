@@ -114,6 +114,10 @@ func (v *Viewer) Next() (Event, error) {
 // Type types into the session.
 func (v *Viewer) Type(keys []byte) error { return v.send(appendFrame(nil, frameInput, keys)) }
 
+// Leave says that the guest leaves on purpose, before Close: what it has typed is
+// done with.
+func (v *Viewer) Leave() error { return v.send(appendFrame(nil, frameLeave, nil)) }
+
 // Resize tells the session the present size of the guest's terminal.
 func (v *Viewer) Resize(s Size) error { return v.send(appendJSON(nil, frameSize, s)) }
 

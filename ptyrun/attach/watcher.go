@@ -26,6 +26,7 @@ const (
 type watcher struct {
 	conn  net.Conn
 	guest Guest
+	typed time.Time // when it last pressed a key; the desk's lock guards it
 
 	mu      sync.Mutex
 	waiting []byte // frames
