@@ -43,7 +43,7 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 		Cancel: how.cancel,
 	})
 	if r.Unreclaimed != nil {
-		s.log.Warn("cannot give disk space back", "agent", m.Name, "err", r.Unreclaimed)
+		s.log.Warn("cannot free disk space", "agent", m.Name, "err", r.Unreclaimed)
 	}
 	if r.Reclaimable {
 		s.happened(m, m.ReclaimLater)

@@ -16,9 +16,9 @@ import (
 	"heartbeat/sources/watch"
 )
 
-// FireAll fires each trigger that cfg declares one time, at once: cron its
-// prompt; poll one run; watch every file that matches now, whatever was seen
-// before. It returns how many could not be fired.
+// FireAll fires each trigger that cfg declares once, now: cron its prompt; poll one
+// run; watch every file that matches now, whatever was seen before. It returns how
+// many could not be fired.
 func (t *Triggers) FireAll(ctx context.Context, cfg *config.Agent) (unfired int) {
 	t.f.changing.Lock()
 	_, err := t.remember(cfg)
@@ -42,15 +42,15 @@ func (t *Triggers) FireAll(ctx context.Context, cfg *config.Agent) (unfired int)
 	return int(failed.Load())
 }
 
-// byHand is the end of the labels of what a person fires: their own, so that
+// byHand ends the labels of fires by hand: they have labels of their own, so that
 // the next time fires again.
 func byHand(how string) string { return "+" + how + "-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
 
-// Fired is what came of firing a trigger by hand.
+// Fired is the result of firing a trigger by hand.
 type Fired struct {
 	Trigger string `json:"trigger"`
-	// Prompts is what the trigger had to say, Queued how much of it was
-	// queued: with overlap: skip nothing is while its last fire is not done.
+	// Prompts is how many prompts the trigger had, Queued how many of them were
+	// queued: with overlap: skip none is while its last fire is not done.
 	Prompts int `json:"prompts"`
 	Queued  int `json:"queued"`
 	// Skipped says why something was not queued.
@@ -58,8 +58,8 @@ type Fired struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Fire fires triggers that cfg declares now, the named ones or, without names,
-// all of them, and returns when they have fired.
+// Fire fires triggers that cfg declares now, those that are named or, without
+// names, all of them, and returns when they have fired.
 func (t *Triggers) Fire(ctx context.Context, cfg *config.Agent, names ...string) ([]Fired, error) {
 	all, err := t.chosen(cfg, names)
 	if err != nil {
@@ -92,7 +92,7 @@ func (e *UnknownTriggerError) Error() string {
 	return fmt.Sprintf("cannot find trigger %q of agent %q", e.Trigger, e.Agent)
 }
 
-// Hint names the triggers that there are.
+// Hint names the triggers that exist.
 func (e *UnknownTriggerError) Hint() string {
 	if len(e.Names) == 0 {
 		return fmt.Sprintf("heartbeat send %s TEXT queues a prompt", e.Agent)

@@ -9,8 +9,8 @@ import (
 	"heartbeat/orchestrator/journal"
 )
 
-// Failing is a trigger that cannot do what it is for: since when, how often in
-// a row, and why the last time. It is that until one run or fire succeeds.
+// Failing is a trigger that does not work: since when, how often in a row, and why
+// the last time. It lasts until one run or fire succeeds.
 type Failing struct {
 	Trigger string       `json:"trigger"`
 	Since   time.Time    `json:"since"`
@@ -18,25 +18,25 @@ type Failing struct {
 	Why     foreign.Text `json:"why"`
 	// Retry is when it is tried again, or zero: with its next fire.
 	Retry time.Time `json:"retry,omitzero"`
-	// Stopped is true of a trigger that could not begin: it is not tried again
-	// by itself.
+	// Stopped is true if the trigger could not start: it is not tried again by
+	// itself.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// failed notes a failure of a trigger, which is tried again after retry.
+// failed records a failure of a trigger, which is tried again after retry.
 func (t trigger) failed(err error, retry time.Duration) {
 	again := time.Now().Add(retry)
 	t.note(err, again, func(f *Failing) { f.Retry, f.Stopped = again, false })
 }
 
-// fails is failed for those who tell when, too.
+// fails is failed for callers that also say when.
 func (t trigger) fails(_ time.Time, err error, retry time.Duration) { t.failed(err, retry) }
 
-// failedByHand notes that a fire failed which somebody asked for. What the
-// trigger does by itself goes on as before.
+// failedByHand records that a fire by hand failed. The trigger's own fires go on as
+// before.
 func (t trigger) failedByHand(err error) { t.note(err, time.Time{}, func(*Failing) {}) }
 
-// doesNotRun notes that a trigger could not begin.
+// doesNotRun records that a trigger could not start.
 func (t trigger) doesNotRun(err error) {
 	t.note(fmt.Errorf("it does not run: %w", err), time.Time{}, func(f *Failing) { f.Retry, f.Stopped = time.Time{}, true })
 }
@@ -60,7 +60,7 @@ func (t trigger) note(err error, again time.Time, change func(*Failing)) {
 	})
 }
 
-// works takes back what failed noted.
+// works undoes what failed recorded.
 func (t trigger) works() {
 	t.of.change(func(all []Failing) []Failing {
 		return slices.DeleteFunc(all, func(f Failing) bool { return f.Trigger == t.Name })

@@ -1,7 +1,7 @@
-// Package firing is what queues prompts by itself: schedules, watched files and
-// polled commands, with their gates, what they remember of their fires, and
-// which of them fail. Of an agent it knows its definition and what Agent says;
-// what becomes of a prompt that is queued is not its concern.
+// Package firing queues prompts by itself: schedules, watched files and polled
+// commands, with their gates, what they remember of their fires, and which of them
+// fail. It knows only an agent's definition and what Agent says; what becomes of a
+// queued prompt is not its concern.
 package firing
 
 import (
@@ -20,40 +20,41 @@ import (
 	"heartbeat/sources/watch"
 )
 
-// Agent is what triggers need of the agent that they fire for. Its methods may
-// be called from several goroutines.
+// Agent is what triggers need of the agent that they fire for. Several goroutines
+// may call its methods.
 type Agent interface {
-	// InTurn reports whether a session of the agent was in a turn at a time: what
-	// changes in its directory then is its own doing.
+	// InTurn reports whether a session of the agent was in a turn at a time: then a
+	// change in its directory is its own.
 	InTurn(at time.Time) bool
 	// Holds reports whether an entry whose id begins with prefix is queued or in
 	// flight.
 	Holds(cfg *config.Agent, prefix string) (bool, error)
-	// Append queues a prompt, with which the agent begins once begin is called.
-	// What the inbox refuses as inbox.ErrTooLarge is a dead letter.
+	// Append queues a prompt, and the agent starts on it once begin is called. A
+	// prompt that the inbox refuses as inbox.ErrTooLarge becomes a dead letter.
 	Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (begin func(), err error)
-	// TriggersFail is told which triggers fail now, each time that changes.
+	// TriggersFail is called with the triggers that fail now, each time that
+	// changes.
 	TriggersFail([]Failing)
 }
 
-// Options say with what triggers fire.
+// Options are what triggers need to fire.
 type Options struct {
 	StateDir string
 	Log      *slog.Logger
 	Note     func(journal.Event)
-	// Environment is what the commands of an agent's triggers get.
+	// Environment is the environment of the commands of an agent's triggers.
 	Environment func(*config.Agent) ([]string, error)
 	// Go runs what lasts until the context of Start ends.
 	Go func(func())
 }
 
-// Firing is what fires for a fleet's agents.
+// Firing fires for a fleet's agents.
 type Firing struct {
 	opt Options
 	// records writes what triggers remember.
 	records *state.Behind
-	polls   chan struct{} // room for poll commands that run at once
-	gates   chan struct{} // room for gates: polls that take long do not hold them up
+	polls   chan struct{} // limits poll commands that run at once
+	gates   chan struct{} // limits gates: polls that take long do not delay them
 
 	// Triggers are started and stopped by one goroutine at a time.
 	changing sync.Mutex
@@ -63,11 +64,11 @@ type Firing struct {
 	memories map[string]*memory.Agent // :: key of an agent → what its triggers remember
 }
 
-// maxPolls bounds how many poll commands run at once.
+// maxPolls limits how many poll commands run at once.
 const maxPolls = 16
 
-// recordDelay is how long after a fire its time is kept. A crash meanwhile
-// makes the next run offer the same label once more, and the inbox refuses it.
+// recordDelay is how long after a fire its time is saved. After a crash meanwhile
+// the next run offers the same label once more, and the inbox refuses it.
 const recordDelay = time.Second
 
 // New returns a Firing in which nothing fires by itself until Start.
@@ -81,7 +82,7 @@ func New(opt Options) *Firing {
 // Record writes what triggers remember until ctx ends, and then what is left.
 func (f *Firing) Record(ctx context.Context) { f.records.Run(ctx) }
 
-// Start lets triggers that are set from then on fire by themselves, until ctx
+// Start makes triggers that are set from then on fire by themselves, until ctx
 // ends.
 func (f *Firing) Start(ctx context.Context) {
 	f.changing.Lock()
@@ -90,8 +91,8 @@ func (f *Firing) Start(ctx context.Context) {
 	f.opt.Go(func() { f.table.Run(ctx) })
 }
 
-// Turn returns nil once the loop of the schedules has turned, which it does at
-// once when it lives, and where Start was not called. It is called after that.
+// Turn returns nil once the loop of the schedules has turned, which it does at once
+// if it is alive, and also if Start was not called. It is called after that.
 func (f *Firing) Turn(ctx context.Context) error {
 	if f.table == nil {
 		return nil
@@ -99,8 +100,8 @@ func (f *Firing) Turn(ctx context.Context) error {
 	return f.table.Turn(ctx)
 }
 
-// watchFiles runs the watch of files once there is something to watch: the
-// system's notifications are few.
+// watchFiles starts watching files once there is something to watch: the system's
+// notifications are limited.
 func (f *Firing) watchFiles(ctx context.Context) {
 	if f.watching {
 		return
@@ -111,29 +112,29 @@ func (f *Firing) watchFiles(ctx context.Context) {
 	})
 }
 
-// Triggers are those of one agent.
+// Triggers are the triggers of one agent.
 type Triggers struct {
 	f     *Firing
 	agent Agent
 	name  string
-	who   string // names what is kept of the agent, for good
+	who   string // names what is kept of the agent, permanently
 
 	// Guarded by Firing.changing.
 	comes bool // the agent was not declared for a while
 	stops []func()
 
 	mu      sync.Mutex
-	keys    map[string]string // :: trigger → what names that for good
+	keys    map[string]string // :: trigger → its permanent key
 	failing []Failing
 }
 
-// Of returns the triggers of an agent, none of which is set yet.
+// Of returns the triggers of an agent; none of them is set yet.
 func (f *Firing) Of(name string, who memory.Identity, a Agent) *Triggers {
 	return &Triggers{f: f, agent: a, name: name, who: who.Key, comes: who.Comes()}
 }
 
-// Set starts the triggers that cfg declares in place of those that run, and
-// returns those that begin anew. They run until ctx ends.
+// Set starts the triggers that cfg declares in place of those that run, and returns
+// those that begin anew. They run until ctx ends.
 func (t *Triggers) Set(ctx context.Context, cfg *config.Agent) []memory.Anew {
 	t.f.changing.Lock()
 	defer t.f.changing.Unlock()
@@ -142,11 +143,11 @@ func (t *Triggers) Set(ctx context.Context, cfg *config.Agent) []memory.Anew {
 	return t.start(ctx, cfg)
 }
 
-// setAgain is after which time triggers are started again whose memory could not
-// be read.
+// setAgain is how long to wait before triggers whose memory could not be read are
+// started again.
 const setAgain = time.Minute
 
-// start is Set where none runs. The caller holds Firing.changing.
+// start is Set if none runs. The caller holds Firing.changing.
 func (t *Triggers) start(ctx context.Context, cfg *config.Agent) []memory.Anew {
 	if t.f.table == nil {
 		return nil
@@ -192,7 +193,7 @@ func (t *Triggers) startAgain(ctx context.Context, cfg *config.Agent) {
 	})
 }
 
-// Stop stops the triggers. A fire that is under way goes on.
+// Stop stops the triggers. A fire in progress continues.
 func (t *Triggers) Stop() {
 	t.f.changing.Lock()
 	defer t.f.changing.Unlock()
@@ -211,7 +212,7 @@ type trigger struct {
 	*config.Trigger
 	of  *Triggers
 	cfg *config.Agent
-	// key names it for good: the ids of its entries begin with it.
+	// key is its permanent name: the ids of its entries begin with it.
 	key string
 }
 

@@ -12,23 +12,23 @@ import (
 	"heartbeat/sources/poll"
 )
 
-// The variables that a gate's command gets beside the agent's environment.
+// The variables that a gate's command gets in addition to the agent's environment.
 const (
 	envTrigger = "HEARTBEAT_TRIGGER" // the trigger's name
 	envLabel   = "HEARTBEAT_LABEL"   // what tells this fire from the trigger's others
 )
 
-// gateTimeout bounds a gate's run, maxGates how many run at once.
+// gateTimeout limits a gate's run, maxGates how many run at once.
 const (
 	gateTimeout = time.Minute
 	maxGates    = 64
 )
 
-// errGateLater is exit status 75, as polls have it.
+// errGateLater is exit status 75, as in polls.
 var errGateLater = errors.New("it asks to be tried again later")
 
-// gate asks a trigger's command whether a fire becomes a prompt: exit 0 go, 1
-// not this one. Anything else is an error, and the fire is offered again.
+// gate asks a trigger's command whether a fire becomes a prompt: exit 0 means yes,
+// 1 means not this one. Anything else is an error, and the fire is offered again.
 func (t trigger) gate(ctx context.Context, p sources.Prompt) (open bool, err error) {
 	gates := t.of.f.gates
 	select {

@@ -19,8 +19,8 @@ type recollection struct {
 	anew   []memory.Anew
 }
 
-// remember binds what is remembered to an agent's triggers as cfg declares them.
-// What begins anew is told. The caller holds Firing.changing.
+// remember binds what is remembered to an agent's triggers as cfg declares them. It
+// reports those that begin anew. The caller holds Firing.changing.
 func (t *Triggers) remember(cfg *config.Agent) (r recollection, err error) {
 	if r.memory, err = t.memory(); err != nil {
 		return r, err
@@ -44,10 +44,10 @@ func (t *Triggers) remember(cfg *config.Agent) (r recollection, err error) {
 	return r, nil
 }
 
-// memory returns what an agent's triggers remember. When it cannot be read
-// they must not run: they would fire again what they have fired. A memory that
-// is damaged is put aside, as no trying again brings it back; what was fired
-// last, the inboxes remember as well. The caller holds Firing.changing.
+// memory returns what an agent's triggers remember. If it cannot be read, they must
+// not run: they would fire again what they have fired. A damaged memory is put
+// aside, because trying again does not repair it; the inboxes also remember the
+// last fires. The caller holds Firing.changing.
 func (t *Triggers) memory() (*memory.Agent, error) {
 	if m := t.f.memories[t.who]; m != nil {
 		return m, nil
@@ -65,7 +65,7 @@ func (t *Triggers) memory() (*memory.Agent, error) {
 	return m, nil
 }
 
-// saveSoon has what an agent's triggers remember written.
+// saveSoon lets what an agent's triggers remember be written.
 func (f *Firing) saveSoon(agent string, m *memory.Agent) {
 	f.records.Put(m.Path(), func() {
 		if err := m.Save(); err != nil {

@@ -19,8 +19,8 @@ const (
 	skippedTooLarge = "its prompt is over max-entry" // it is a dead letter
 )
 
-// SkipCode is a word for why a fire was skipped, out of a closed list: overlap,
-// gate, too-large, or other.
+// SkipCode is a word for why a fire was skipped, from a closed list: overlap, gate,
+// too-large, or other.
 func SkipCode(e journal.Event) string {
 	switch e.Reason {
 	case skippedOverlap:
@@ -33,9 +33,9 @@ func SkipCode(e journal.Event) string {
 	return "other"
 }
 
-// offer puts one fire into the agent's inbox, or says why it is not to be
-// there. The label makes it one fire: repeating it after a crash between that and
-// its record changes nothing.
+// offer puts one fire into the agent's inbox, or says why it is not. The label
+// makes it one fire: repeating it after a crash between that and its record changes
+// nothing.
 func (t trigger) offer(ctx context.Context, p sources.Prompt) (skipped string, err error) {
 	source := t.source() + "@" + p.Label
 	begin, skipped, detail, err := t.queue(ctx, source, p)
@@ -65,7 +65,7 @@ func (t trigger) queue(ctx context.Context, source string, p sources.Prompt) (be
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate):
 		return nil, skippedTwice, "", nil
-	case errors.Is(err, inbox.ErrTooLarge): // to offer it again, for ever, would hold up all that follows
+	case errors.Is(err, inbox.ErrTooLarge): // offering it again forever would block all that follows
 		return nil, skippedTooLarge, "it is a dead letter: " + err.Error(), nil
 	}
 	return begin, "", "", err

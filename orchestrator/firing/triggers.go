@@ -12,13 +12,13 @@ import (
 	"heartbeat/sources/watch"
 )
 
-// start lets a trigger fire by itself.
+// start makes a trigger fire by itself.
 func (t trigger) start(ctx context.Context, m *memory.Agent, r *memory.Trigger) (stop func(), err error) {
 	f := t.of.f
 	emit := func(ctx context.Context, p sources.Prompt) error {
 		skipped, err := t.offer(ctx, p)
 		if err == nil && skipped == skippedGate && t.Poll != nil {
-			return sources.ErrDeclined // it finds the same again
+			return sources.ErrDeclined // it will find the same again
 		}
 		return err
 	}
@@ -72,7 +72,7 @@ func (t trigger) start(ctx context.Context, m *memory.Agent, r *memory.Trigger) 
 	return cancel, nil
 }
 
-// watched is the trigger for the watch of files.
+// watched returns the trigger for the watch of files.
 func (t trigger) watched(emit sources.Emit) (watch.Trigger, error) {
 	tmpl, err := sources.ParseFileTemplate(t.Watch.Prompt)
 	w := watch.Trigger{
@@ -85,8 +85,8 @@ func (t trigger) watched(emit sources.Emit) (watch.Trigger, error) {
 	return w, err
 }
 
-// polled is the trigger for poll. Its command gets the caller's environment and the agent's own,
-// the agent's name and when it last succeeded; the rest is what its sessions get.
+// polled returns the trigger for poll. Its command gets the agent's environment,
+// like its sessions, with the agent's name and the time of the last success.
 func (t trigger) polled(emit sources.Emit) (poll.Trigger, error) {
 	var tmpl *sources.Template
 	if t.Poll.Prompt != "" {
@@ -109,9 +109,9 @@ func (t trigger) polled(emit sources.Emit) (poll.Trigger, error) {
 	}, nil
 }
 
-// unlessQueued runs a poll's command only when nothing that it printed before
-// is still queued or in flight (overlap: skip): a command that names the next
-// ticket names the same one until it is done.
+// unlessQueued runs a poll's command only if nothing that it printed before is
+// still queued or in flight (overlap: skip): a command that prints the next ticket
+// prints the same one until that is done.
 func (t trigger) unlessQueued(ctx context.Context, c poll.Command) (poll.Output, error) {
 	there, err := t.of.agent.Holds(t.cfg, t.key+"@")
 	if there || err != nil {
@@ -120,7 +120,7 @@ func (t trigger) unlessQueued(ctx context.Context, c poll.Command) (poll.Output,
 	return t.run(ctx, c)
 }
 
-// run runs a poll's command with the environment that it has now.
+// run runs a poll's command with its present environment.
 func (t trigger) run(ctx context.Context, c poll.Command) (poll.Output, error) {
 	env, err := t.of.f.opt.Environment(t.cfg)
 	if err != nil {
@@ -128,7 +128,7 @@ func (t trigger) run(ctx context.Context, c poll.Command) (poll.Output, error) {
 	}
 	c.Env = append(env, hook.EnvAgent+"="+t.cfg.Name)
 	out, err := poll.Exec(ctx, c)
-	if err == nil && out.Later { // nothing to say yet, and nothing is wrong
+	if err == nil && out.Later { // no output yet, and nothing is wrong
 		t.works()
 	}
 	return out, err

@@ -8,7 +8,7 @@ import (
 	"heartbeat/config"
 )
 
-// Fire is a scheduled fire that is to come.
+// Fire is a scheduled fire in the future.
 type Fire struct {
 	Agent   string    `json:"agent"`
 	Trigger string    `json:"trigger"`
@@ -16,7 +16,7 @@ type Fire struct {
 	Zone    string    `json:"timezone"` // its name; Local is the machine's
 }
 
-// Next returns the next fire of each schedule after a time, in their order.
+// Next returns the next fire of each schedule after a time, in order of time.
 func Next(agents []*config.Agent, after time.Time) []Fire {
 	pending := firsts(agents, after)
 	slices.SortStableFunc(pending, func(x, y pendingFire) int { return x.At.Compare(y.At) })
@@ -27,8 +27,8 @@ func Next(agents []*config.Agent, after time.Time) []Fire {
 	return fires
 }
 
-// Upcoming returns the first n fires of agents' schedules after a time, in
-// their order.
+// Upcoming returns the first n fires of agents' schedules after a time, in order of
+// time.
 func Upcoming(agents []*config.Agent, after time.Time, n int) []Fire {
 	h := firsts(agents, after)
 	heap.Init(&h)
@@ -45,7 +45,7 @@ func Upcoming(agents []*config.Agent, after time.Time, n int) []Fire {
 	return fires
 }
 
-// firsts are the next fires of each schedule.
+// firsts returns the next fire of each schedule.
 func firsts(agents []*config.Agent, after time.Time) (all fireHeap) {
 	for _, a := range agents {
 		for i := range a.Triggers {
@@ -65,7 +65,7 @@ type pendingFire struct {
 	trigger *config.Trigger
 }
 
-// fireHeap is a container/heap, the next fire first.
+// fireHeap is a container/heap with the next fire first.
 type fireHeap []pendingFire
 
 func (h fireHeap) Len() int           { return len(h) }
@@ -78,7 +78,7 @@ func (h *fireHeap) Pop() any {
 	return last
 }
 
-// NextFire is a cron trigger's next fire after a time, with its jitter.
+// NextFire returns a cron trigger's next fire after a time, with its jitter.
 func NextFire(a *config.Agent, t *config.Trigger, after time.Time) time.Time {
 	late := a.Delay(t)
 	at := t.Cron.Schedule.Next(after.Add(-late))

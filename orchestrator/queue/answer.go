@@ -11,8 +11,7 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// Question returns what an agent's queue asks of a person; nil when it asks
-// nothing.
+// Question returns what an agent's queue asks a person; nil if it asks nothing.
 func Question(ctx context.Context, a *config.Agent) (asked *inbox.Question, err error) {
 	err = Read(ctx, a, func(q *inbox.Queue) (err error) {
 		asked, err = q.Question()
@@ -29,9 +28,9 @@ func (e *NoQuestionError) Error() string {
 	return fmt.Sprintf("cannot answer: the queue of agent %q asks nothing; it knows where to go on", e.Agent)
 }
 
-// Answer lets an agent's queue go on at an answer of its question, by its name or
-// as a byte offset where a line begins, and returns it. The session has to be
-// gone; a *BusyError says that it is not.
+// Answer lets an agent's queue continue at an answer to its question, by its name
+// or as a byte offset at which a line begins, and returns it. No session may live;
+// a *BusyError says that one does.
 func Answer(ctx context.Context, a *config.Agent, name string) (given inbox.Answer, err error) {
 	err = inbox.HoldOrphaned(ctx, place(a), false, func(q inbox.Orphaned) error {
 		q.Within(ctx)

@@ -22,35 +22,35 @@ func (e *GivenUpError) Error() string {
 		e.Agent, e.Entry.Reason, max(e.Entry.Attempts, 1))
 }
 
-// Hint says where the entry stands.
+// Hint says where the entry is.
 func (e *GivenUpError) Hint() string { return "heartbeat dead-letter " + e.Agent + " show" }
 
-// GoneError means that nothing tells of an entry any more.
+// GoneError means that there is no record of an entry any more.
 type GoneError struct{ Agent, ID string }
 
-// Error says where it was looked for.
+// Error says where it was searched for.
 func (e *GoneError) Error() string {
 	return fmt.Sprintf("cannot get a reply from agent %q: entry %q is neither queued nor in flight, and no reply or dead letter tells of it",
 		e.Agent, e.ID)
 }
 
-// Hint says how that comes.
+// Hint says how that can happen.
 func (e *GoneError) Hint() string {
 	return "on-orphan: drop drops what was interrupted, and old replies are rotated away; heartbeat history " + e.Agent
 }
 
-// While a reply is awaited the dead letters are looked at every deadLook, and
-// each goneLook-th time the queue, too. Twice without the entry is gone: it may
-// have been on its way from one file to another.
+// While a reply is awaited, the dead letters are read every deadLook, and every
+// goneLook-th time the queue too. An entry is gone if it is missing twice: the
+// first time it may have been on the way from one file to another.
 const (
 	deadLook = time.Second
 	goneLook = 3
 )
 
-// Await waits until the entry with an id is acknowledged and returns its
-// record; a *GivenUpError when it became a dead letter, a *GoneError when it was
-// dropped or its record is too old to be there. It returns the cause when ctx
-// ends before.
+// Await waits until the entry with an id is acknowledged and returns its record;
+// the error is a *GivenUpError if it became a dead letter, a *GoneError if it was
+// dropped or its record is too old to be there. It returns the cause if ctx ends
+// before.
 func Await(ctx context.Context, a *config.Agent, id string) (*inbox.Delivery, error) {
 	q, err := Open(a)
 	if err != nil {
@@ -63,8 +63,8 @@ func Await(ctx context.Context, a *config.Agent, id string) (*inbox.Delivery, er
 	return q.AwaitDelivery(ctx, id)
 }
 
-// watchDead ends the wait when the entry turns up among the dead letters. It
-// has a queue of its own: one serves one goroutine.
+// watchDead ends the wait when the entry appears among the dead letters. It uses a
+// queue of its own: one queue serves one goroutine.
 func watchDead(ctx context.Context, a *config.Agent, id string, cancel context.CancelCauseFunc) {
 	q, err := Open(a)
 	if err != nil {
@@ -85,7 +85,7 @@ func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
 	for look, missed := 1, 0; ; look++ {
 		for d, err := range q.DeadLettersFrom(&seen) {
 			if errors.Is(err, inbox.ErrTooMuch) || ctx.Err() != nil {
-				break // the reply may come all the same
+				break // the reply may still come
 			}
 			if err != nil {
 				return err
@@ -95,7 +95,7 @@ func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
 			}
 		}
 		if look%goneLook == 0 {
-			// A queue that cannot be read may be put right.
+			// A queue that cannot be read may be repaired.
 			if held, err := q.Holds(id); held || err != nil {
 				missed = 0
 			} else if missed++; missed == 2 {
@@ -110,8 +110,8 @@ func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
 	}
 }
 
-// queuedAgain reports whether a cancelled entry is queued once more, for which it is
-// a dead letter for a moment.
+// queuedAgain reports whether a cancelled entry is queued once more: to do so, it
+// becomes a dead letter for a moment.
 func queuedAgain(ctx context.Context, q *inbox.Queue, id string) bool {
 	select {
 	case <-ctx.Done():
@@ -121,7 +121,7 @@ func queuedAgain(ctx context.Context, q *inbox.Queue, id string) bool {
 	return held && err == nil
 }
 
-// gone leaves an entry that has a reply to who reads the outbox.
+// gone leaves an entry that has a reply to whoever reads the outbox.
 func gone(q *inbox.Queue, agent, id string) error {
 	if _, err := q.FindDelivery(id); !errors.Is(err, inbox.ErrNotFound) {
 		return err

@@ -14,17 +14,17 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// lookAhead bounds how many bytes of a queue are counted where it is only asked
-// whether work is queued.
+// lookAhead limits how many bytes of a queue are counted to find out whether work
+// is queued.
 const lookAhead = 2 << 20
 
-// Look is what a look into a queue found. The zero value is that of a queue that
-// nobody has put anything into yet.
+// Look is the result of a look into a queue. The zero value is that of a queue into
+// which nobody has put anything yet.
 type Look struct {
 	Depth inbox.Depth
 	// Err says why the queue could not be read.
 	Err error
-	// Stamp is that of the inbox before the look.
+	// Stamp is the inbox's, from before the look.
 	Stamp Stamp
 }
 
@@ -38,13 +38,12 @@ func LookInto(a *config.Agent) Look {
 	return l
 }
 
-// Stamp tells whether an inbox was changed since it was looked into, at a
-// hundredth of the cost of a look. The zero value is that of no inbox that was
-// looked into.
+// Stamp tells whether an inbox has changed since a look into it, at a hundredth of
+// the cost of a look. The zero value belongs to no look.
 type Stamp struct{ inbox durable.Stamp }
 
 // Still reports whether the inbox at path demonstrably has not changed since the
-// look that the stamp is of.
+// look that the stamp belongs to.
 func (s Stamp) Still(path string) bool { return s.inbox.Same(stampOf(path).inbox) }
 
 func stampOf(path string) Stamp { return Stamp{durable.StampOf(os.Lstat(path))} }
@@ -58,9 +57,9 @@ func InFlight(a *config.Agent) (flight *inbox.InFlight, err error) {
 	return flight, err
 }
 
-// Holds reports whether an entry whose id begins with prefix is in flight or
-// among the first 10,000 that are queued. Where empty is true nothing is queued,
-// and only what is in flight is asked for.
+// Holds reports whether an entry whose id begins with prefix is in flight or among
+// the first 10,000 that are queued. If empty is true, nothing is queued, and only
+// the entry in flight is checked.
 func Holds(a *config.Agent, prefix string, empty bool) (bool, error) {
 	q, err := Open(a)
 	if err != nil {
@@ -75,12 +74,12 @@ func Holds(a *config.Agent, prefix string, empty bool) (bool, error) {
 	return slices.ContainsFunc(entries, func(e inbox.Entry) bool { return strings.HasPrefix(e.ID, prefix) }), err
 }
 
-// mostAhead bounds how many entries Ahead looks at.
+// mostAhead limits how many entries Ahead reads.
 const mostAhead = 1000
 
-// Ahead counts the entries that come before the one with an id, the one in flight
-// included; inFlight is true when it is that one. Of an entry that is not queued,
-// or behind very many, it says how many of them it has looked at.
+// Ahead counts the entries before the one with an id, including the one in flight;
+// inFlight is true if that is the one. For an entry that is not queued, or is
+// behind very many, it returns how many it has read.
 func Ahead(a *config.Agent, id string) (n int, inFlight bool, err error) {
 	q, err := Open(a)
 	if err != nil {
@@ -101,14 +100,14 @@ func Ahead(a *config.Agent, id string) (n int, inFlight bool, err error) {
 	return n, false, err
 }
 
-// CompleteTail lets the queue complete a line whose writer has gone quiet without
-// a newline. Who is at the queue meanwhile does that as well.
+// CompleteTail lets the queue complete a line whose writer stopped without a
+// newline. Whoever else uses the queue does that as well.
 func CompleteTail(a *config.Agent) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	q, err := Open(a)
 	if err != nil {
-		return nil // the next look says so
+		return nil // the next look reports it
 	}
 	defer q.Close()
 	held, err := q.Lock(ctx)
@@ -122,7 +121,7 @@ func CompleteTail(a *config.Agent) error {
 	return nil
 }
 
-// Append queues a prompt, as inbox.Queue.Append does.
+// Append queues a prompt, like inbox.Queue.Append.
 func Append(ctx context.Context, a *config.Agent, l inbox.Letter) (id string, err error) {
 	q, err := Open(a)
 	if err != nil {
@@ -132,7 +131,7 @@ func Append(ctx context.Context, a *config.Agent, l inbox.Letter) (id string, er
 	return q.Append(ctx, l)
 }
 
-// filingWait bounds the wait for the hook lock before a dead letter is filed.
+// filingWait limits the wait for the hook lock before a dead letter is filed.
 const filingWait = 10 * time.Second
 
 // FileTooLarge makes a dead letter of a prompt that Append refused as
@@ -152,15 +151,15 @@ func FileTooLarge(ctx context.Context, a *config.Agent, l inbox.Letter) error {
 	return nil
 }
 
-// reclaimWait bounds the wait for the hook lock.
+// reclaimWait limits the wait for the hook lock.
 const reclaimWait = time.Second
 
-// Reclaim gives the disk space of acknowledged entries back. A session may live.
-// again is true when there is more to give back later.
+// Reclaim frees the disk space of acknowledged entries. A session may live. again
+// is true if there is more to free later.
 func Reclaim(a *config.Agent) (again bool, err error) {
 	q, err := Open(a)
 	if err != nil {
-		return false, fmt.Errorf("cannot give disk space back: %w", err)
+		return false, fmt.Errorf("cannot free disk space: %w", err)
 	}
 	defer q.Close()
 	if !q.Reclaimable() {
@@ -169,7 +168,7 @@ func Reclaim(a *config.Agent) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), reclaimWait)
 	defer cancel()
 	if err = q.Hold(ctx, (*inbox.Held).Reclaim); err != nil {
-		err = fmt.Errorf("cannot give disk space back: %w", err)
+		err = fmt.Errorf("cannot free disk space: %w", err)
 	}
 	return q.Reclaimable(), err
 }

@@ -1,8 +1,8 @@
-// Package queue is every act on an agent's queue that is no hook's: to look into
-// it, to recover an entry whose session is gone, to give disk space back, and what
-// a person does by hand: drop entries, queue dead letters again or delete them.
-// Each act takes the locks that it needs and gives up, with a reason, when
-// somebody else holds one. None decides what becomes of the agent.
+// Package queue has every operation on an agent's queue that is not a hook's:
+// looking into it, recovering an entry whose session is gone, freeing disk space,
+// and what a person does by hand: dropping entries, retrying or deleting dead
+// letters. Each operation takes the locks that it needs and gives up, with a
+// reason, if somebody else holds one. None decides what becomes of the agent.
 package queue
 
 import (
@@ -19,16 +19,16 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// lockWait is how long an act waits for the hook lock. Hooks hold it for
+// lockWait is how long an operation waits for the hook lock. Hooks hold it for
 // milliseconds.
 const lockWait = 5 * time.Second
 
 // Open opens an agent's queue for reading and appending.
 func Open(a *config.Agent) (*inbox.Queue, error) { return inbox.Open(place(a)) }
 
-// Read calls do with an agent's queue, whose reads end with ctx. Where nobody has
-// put anything into a queue yet there is none to read: do is not called, and the
-// error is nil.
+// Read calls do with an agent's queue, whose reads end with ctx. If nobody has put
+// anything into a queue yet, there is none to read: do is not called, and the error
+// is nil.
 func Read(ctx context.Context, a *config.Agent, do func(*inbox.Queue) error) error {
 	q, err := Open(a)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +55,7 @@ func (e *BusyError) Error() string { return e.why }
 // Hint says what to do.
 func (e *BusyError) Hint() string { return e.hint }
 
-// locked runs act with the hook lock held.
+// locked calls act with the hook lock held.
 func locked(ctx context.Context, p inbox.Place, act func(*inbox.Held) error) (err error) {
 	q, err := inbox.Open(p)
 	if err != nil {
@@ -67,8 +67,8 @@ func locked(ctx context.Context, p inbox.Place, act func(*inbox.Held) error) (er
 	return q.Hold(ctx, act)
 }
 
-// Settle gives the entries of a queue that nobody has worked on yet delivery
-// ids that last, so that they can be named.
+// Settle gives the entries of a queue that nobody has worked on yet permanent
+// delivery ids, so that they can be named.
 func Settle(ctx context.Context, a *config.Agent) error {
 	q, err := Open(a)
 	if err != nil {
@@ -81,10 +81,10 @@ func Settle(ctx context.Context, a *config.Agent) error {
 	return locked(ctx, place(a), (*inbox.Held).Settle)
 }
 
-// Drop takes queued entries out of an agent's queue, by their id or delivery
-// id, and files them as dead letters. It is all or nothing: an id that is not
-// queued is an error that matches inbox.ErrNotFound, and that of an entry in
-// flight a *BusyError.
+// Drop removes queued entries from an agent's queue, by their id or delivery id,
+// and files them as dead letters. It is all or nothing: for an id that is not
+// queued the error matches inbox.ErrNotFound, for an entry in flight it is a
+// *BusyError.
 func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Held) error {
 		if err := q.Settle(); err != nil {
@@ -112,7 +112,7 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 	return dropped, err
 }
 
-// flying refuses to drop an entry that is no more in the queue's hands.
+// flying refuses to drop an entry that is in flight.
 func flying(a *config.Agent, id string, s inbox.State, lives bool) error {
 	e := &BusyError{why: fmt.Sprintf("cannot drop %q: it is in flight (%s)", id, s)}
 	if lives {
@@ -126,8 +126,8 @@ func flying(a *config.Agent, id string, s inbox.State, lives bool) error {
 // wholeQueue is more entries than any queue has.
 const wholeQueue = math.MaxInt
 
-// Retry queues dead letters again, by their id, delivery id or entry id, or
-// all of them, and returns how many. They stand at the end of the queue.
+// Retry queues dead letters again, by their id, delivery id or entry id, or all of
+// them, and returns how many. They go to the end of the queue.
 func Retry(ctx context.Context, a *config.Agent, ids []string, all bool) (n int, err error) {
 	err = locked(ctx, place(a), func(q *inbox.Held) error {
 		if ids, err = chosen(q, ids, all); err != nil {
@@ -153,8 +153,8 @@ func Purge(ctx context.Context, a *config.Agent, ids []string, all bool) (n int,
 	return n, err
 }
 
-// chosen checks that each id names a dead letter; with all it returns those
-// that can be queued again.
+// chosen checks that each id names a dead letter; with all it returns those that
+// can be queued again.
 func chosen(q *inbox.Held, ids []string, all bool) ([]string, error) {
 	missing := slices.Clone(ids)
 	var every []string

@@ -21,7 +21,7 @@ import (
 // Recovery says what to recover.
 type Recovery struct {
 	Place inbox.Place
-	// Dir is the directory that a scheduler would hold.
+	// Dir is the directory that a scheduler would lock.
 	Dir         string
 	Policy      inbox.OrphanPolicy
 	MaxAttempts int
@@ -29,7 +29,7 @@ type Recovery struct {
 	ConfigDir string
 }
 
-// OfAgent is the recovery of an agent; policy "" is the declared one.
+// OfAgent returns the recovery of an agent; policy "" is the declared one.
 func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
 	if policy == "" {
 		policy = a.OnOrphan
@@ -42,14 +42,14 @@ func OfAgent(a *config.Agent, policy inbox.OrphanPolicy) Recovery {
 	return Recovery{Place: place(a), Dir: a.Dir, Policy: policy, MaxAttempts: a.MaxAttempts, ConfigDir: conversations}
 }
 
-// OfInbox is the recovery of a queue that belongs to no declared agent; policy
+// OfInbox returns the recovery of a queue that belongs to no declared agent; policy
 // "" is deadletter, as in heartbeat-rs.
 func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return Recovery{}, fmt.Errorf("cannot find inbox %q: %w", path, err)
 	}
-	// The folder's path may lead over links; from here on none is followed.
+	// The path of the folder may contain links; from here on none is followed.
 	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(real, filepath.Base(path))
 	}
@@ -64,11 +64,11 @@ func OfInbox(path string, policy inbox.OrphanPolicy) (Recovery, error) {
 	return r, nil
 }
 
-// Recover deals with the entry in flight of a session that is gone. It holds
-// the directory, the session and the hooks meanwhile; when a scheduler or a
+// Recover deals with the entry in flight of a session that is gone. Meanwhile it
+// holds the locks of the directory, the session and the hooks; if a scheduler or a
 // session holds one, the error is a *BusyError and nothing was done.
 func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.InFlight, err error) {
-	// A lock on what is missing would make it, as a file.
+	// A lock on a missing path would create it, as a file.
 	if info, err := os.Stat(filepath.Dir(r.Place.Inbox)); err != nil || !info.IsDir() {
 		return "", nil, fmt.Errorf("cannot recover %q: there is no such queue: %w", r.Place.Inbox, cmp.Or(err, fs.ErrNotExist))
 	}
@@ -99,21 +99,21 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 // Recovered is what became of an entry whose session is gone.
 type Recovered struct {
 	Outcome inbox.Outcome
-	// Flight is the entry; nil when none was in flight.
+	// Flight is the entry; nil if none was in flight.
 	Flight *inbox.InFlight
-	// Unreclaimed says why disk space could not be given back, or nil; Reclaimable
-	// is true when there is more to give back later.
+	// Unreclaimed says why disk space could not be freed, or nil; Reclaimable is
+	// true if there is more to free later.
 	Unreclaimed error
 	Reclaimable bool
 }
 
-// recoverWait bounds how long RecoverOwn waits for the locks.
+// recoverWait limits how long RecoverOwn waits for the locks.
 const recoverWait = 30 * time.Second
 
-// RecoverOwn is Recover for who holds the directory already, and waits for a
-// session that is about to end. Where the queue has no folder nothing is in
-// flight. What the transcripts of the agent's sessions and its session record prove
-// is looked up here.
+// RecoverOwn is Recover for a caller that holds the directory already, and waits
+// for a session that is about to end. If the queue has no folder, nothing is in
+// flight. It looks up itself what the transcripts of the agent's sessions and its
+// session record prove.
 func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Recovered, error) {
 	var r Recovered
 	i.Now, i.Arrived = time.Now(), handover.ArrivedIn(OfAgent(a, "").ConfigDir)

@@ -12,15 +12,15 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// Reply is what an agent said last of an entry that it has done.
+// Reply is what an agent said last about an entry that it has done.
 type Reply struct {
 	Agent string `json:"agent"`
 	inbox.Delivery
 }
 
-// Replies returns the replies of agents since a time, the newest of them where
-// there are more than most, oldest first. What keeps it from reading those of an
-// agent is in the error, beside the replies of the others.
+// Replies returns the replies of agents since a time, at most most of them, the
+// newest, oldest first. If those of an agent cannot be read, the error says why,
+// beside the replies of the others.
 func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most int) ([]Reply, error) {
 	var all []Reply
 	var errs []error
@@ -54,11 +54,11 @@ func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int) 
 	return own[max(0, len(own)-most):], err
 }
 
-// unmade is how often it is looked whether a queue is there that was not.
+// unmade is how often to check whether a missing queue exists now.
 const unmade = time.Second
 
-// FollowReplies calls do with each reply of the agents that is acknowledged after
-// a time, one at a time, until ctx ends or do returns false.
+// FollowReplies calls do with each reply of the agents that is acknowledged after a
+// time, one at a time, until ctx ends or do returns false.
 func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time, do func(Reply) bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

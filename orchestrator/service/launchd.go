@@ -14,9 +14,9 @@ const plistHead = `<?xml version="1.0" encoding="UTF-8"?>
 <plist version="1.0">
 `
 
-// Launchd renders the property list (launchd.plist(5)); what the run logs goes
-// into a file in logs. launchd cannot tell exit statuses apart, so it also
-// starts a fleet again whose file has problems, every 30 seconds.
+// Launchd renders the property list (launchd.plist(5)); the run's log goes into a
+// file in logs. launchd cannot tell exit statuses apart, so it also restarts a
+// fleet whose file has problems, every 30 seconds.
 func (u *Unit) Launchd(logs string) (string, error) {
 	p := plist{}
 	p.open("dict")
@@ -51,7 +51,7 @@ func (u *Unit) Launchd(logs string) (string, error) {
 	return plistHead + p.b.String() + "</plist>\n", nil
 }
 
-// plist is a property list in the making.
+// plist is a property list under construction.
 type plist struct {
 	b     bytes.Buffer
 	depth int
@@ -81,8 +81,8 @@ func (p *plist) text(value string)  { p.element("string", value) }
 func (p *plist) number(value int64) { p.element("integer", fmt.Sprint(value)) }
 func (p *plist) empty(tag string)   { p.line("<" + tag + "/>") }
 
-// element writes text with what has a meaning in XML escaped. Text that XML
-// cannot hold is an error.
+// element writes text, with XML's special characters escaped. Text that XML cannot
+// contain is an error.
 func (p *plist) element(tag, text string) {
 	for _, r := range text {
 		if r == '\uFFFD' || r < ' ' && r != '\t' && r != '\n' && r != '\r' {

@@ -14,30 +14,30 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Scheduler is what the service manager is told of.
+// Scheduler is what the service manager is told about.
 type Scheduler interface {
-	// Alive returns nil when the scheduler demonstrably lives, see
+	// Alive returns nil if the scheduler demonstrably lives, see
 	// orchestrator.Scheduler.
 	Alive(ctx context.Context) error
 	Vitals() orchestrator.Vitals
 }
 
-// statusEvery is how often the status line is looked at; it is sent when it
-// has changed.
+// statusEvery is how often the status line is checked; it is sent when it has
+// changed.
 const statusEvery = 5 * time.Second
 
 // Manager is the service manager that started this process, reached through
 // $NOTIFY_SOCKET. Without one all of its methods do nothing.
 type Manager struct{ Log *slog.Logger }
 
-// Ready says that the run does all that it is for.
+// Ready says that the run is fully working.
 func (m Manager) Ready() { m.tell(daemon.SdNotifyReady) }
 
 // Reloading says that the configuration is being loaded again; Ready ends it.
 func (m Manager) Reloading() {
 	state := daemon.SdNotifyReloading
-	// In the same datagram: Type=notify-reload compares it with the time at
-	// which it asked (sd_notify(3)).
+	// In the same datagram: Type=notify-reload compares it with the time of its
+	// request (sd_notify(3)).
 	if now := daemon.SdNotifyMonotonicUsec(); now != "" {
 		state += "\n" + now
 	}
@@ -47,9 +47,9 @@ func (m Manager) Reloading() {
 // Stopping says that the run has begun to end.
 func (m Manager) Stopping() { m.tell(daemon.SdNotifyStopping) }
 
-// Follow keeps the service manager informed until ctx ends: a status line, and
-// the watchdog's sign of life, at half of its interval at the latest. Both come
-// only while the scheduler lives; a wedged one is for the watchdog to end.
+// Follow keeps the service manager informed until ctx ends: a status line, and the
+// watchdog's sign of life, at least every half of its interval. Both are sent only
+// while the scheduler lives; the watchdog ends a wedged one.
 func (m Manager) Follow(ctx context.Context, s Scheduler) {
 	if !m.there() {
 		return
@@ -91,7 +91,7 @@ func aliveWithin(ctx context.Context, s Scheduler, patience time.Duration) error
 	return s.Alive(ctx)
 }
 
-// there reports whether there is a service manager to tell.
+// there reports whether there is a service manager.
 func (m Manager) there() bool { return os.Getenv("NOTIFY_SOCKET") != "" }
 
 func (m Manager) tell(state string) {

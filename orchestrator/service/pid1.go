@@ -15,15 +15,14 @@ import (
 // that it does not catch (pid_namespaces(7)).
 func FirstProcess() bool { return os.Getpid() == 1 }
 
-// Init runs the program again, as the child of this process, which then does
-// only what a first process owes: it reaps every process that ends, passes
-// signals on to the child, and returns the child's exit status, or 128 and its
-// signal.
+// Init runs the program again, as the child of this process, which then does only
+// the duties of a first process: it reaps every process that ends, passes signals
+// on to the child, and returns the child's exit status, or 128 plus its signal.
 //
-// The work is done in a child because then nothing has to be told apart: all
-// that this process waits for is to be reaped, on any kernel, and none of it is
-// waited for by os/exec. The child has the signals' default effects, and its
-// crash has an exit status.
+// The work is done in a child because then nothing has to be told apart: this
+// process can reap everything that it waits for, on any kernel, and os/exec waits
+// for none of it. The child has the default effects of signals, and its crash has
+// an exit status.
 func Init(argv []string) (status int, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -46,9 +45,9 @@ func Init(argv []string) (status int, err error) {
 	return reapUntil(child.Pid)
 }
 
-// startChild starts the child in a process group of its own: what a terminal
-// sends to the foreground group is then sent to the child alone, and not a
-// second time by us.
+// startChild starts the child in a process group of its own: signals that a
+// terminal sends to the foreground group then reach the child only once, and not a
+// second time through us.
 func startChild(self string, argv []string) (*os.Process, error) {
 	attr := &os.ProcAttr{
 		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
@@ -60,13 +59,13 @@ func startChild(self string, argv []string) (*os.Process, error) {
 		if child, err := os.StartProcess(self, argv, &foreground); err == nil {
 			return child, nil
 		}
-		// It is a terminal, but not the one that controls us.
+		// It is a terminal, but not our controlling one.
 	}
 	return os.StartProcess(self, argv, attr)
 }
 
-// passedOn reports whether a signal to the first process is meant for the
-// child: all but those that tell the process itself something.
+// passedOn reports whether a signal to the first process is meant for the child:
+// all are, except those that tell the process itself something.
 func passedOn(s os.Signal) bool {
 	switch s {
 	case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE, syscall.SIGTTIN, syscall.SIGTTOU:
@@ -75,7 +74,7 @@ func passedOn(s os.Signal) bool {
 	return true
 }
 
-// reapUntil reaps what ends until the child has ended.
+// reapUntil reaps processes that end until the child has ended.
 func reapUntil(child int) (status int, err error) {
 	for {
 		var ws syscall.WaitStatus

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Unit is what a service manager has to know of a fleet. Paths are absolute.
+// Unit is what a service manager has to know about a fleet. Paths are absolute.
 type Unit struct {
 	Fleet  string // its name: letters, digits, ".", "_" and "-"
 	Binary string // heartbeat
@@ -21,18 +21,18 @@ type Unit struct {
 	Args []string
 	// Env are the variables to set, NAME=VALUE, none of them secret.
 	Env []string
-	// StopTimeout is how long a stop may take: turns that finish, sessions that
-	// are ended.
+	// StopTimeout is how long a stop may take: turns that finish, sessions that are
+	// ended.
 	StopTimeout time.Duration
-	// NoRestart lists exit statuses after which starting again cannot help.
+	// NoRestart lists exit statuses after which a restart cannot help.
 	NoRestart []int
 }
 
-// Name is what the service is called.
+// Name is the name of the service.
 func (u *Unit) Name() string { return "heartbeat-" + u.Fleet }
 
-// What systemd is told to wait for. A start recovers what an earlier run left,
-// of each agent in turn; a reload locks the directories of new agents.
+// Time-outs for systemd. A start recovers what an earlier run left, for each agent
+// in turn; a reload locks the directories of new agents.
 const (
 	startTimeout  = 15 * time.Minute
 	watchdogAfter = time.Minute
@@ -42,14 +42,14 @@ const (
 // Systemd renders the unit file (systemd.service(5)). It needs systemd 243 or
 // later.
 //
-// The reload is a command of its own instead of Type=notify-reload, which came
-// with systemd 253 and is a broken unit before: "heartbeat reload" waits, and
-// fails where the file has problems, on all of them. OOMPolicy=continue because
-// by default one process of one session that is killed for memory would stop
-// the whole fleet. TasksMax= and MemoryMax= bound the fleet as a whole, resources:
-// in the fleet's file each session. Without Delegate= the control groups of the
-// unit are systemd's alone, and ptyrun.PlanGroup makes none. There is no
-// sandboxing: what agents need is theirs to say.
+// The reload is a command of its own instead of Type=notify-reload, which came with
+// systemd 253 and makes a unit invalid before: "heartbeat reload" waits, and fails
+// if the file has problems, on all versions. OOMPolicy=continue because by default
+// one process of one session that is killed for memory would stop the whole fleet.
+// TasksMax= and MemoryMax= limit the fleet as a whole, resources: in the fleet's
+// file each session. Without Delegate= the control groups of the unit belong to
+// systemd alone, and ptyrun.PlanGroup makes none. There is no sandboxing: only the
+// user knows what agents need.
 //
 // A binary whose path systemd refuses is an error.
 func (u *Unit) Systemd() (string, error) {
@@ -115,10 +115,10 @@ func (u *Unit) Systemd() (string, error) {
 // seconds rounds up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// quoted is a word as systemd reads it back: in double quotes with the escapes
-// of C, and "%" doubled, which begins a specifier. In the arguments of a
-// command "$" begins a variable and is doubled as well; in its path and in
-// Environment= it stands for itself (systemd.syntax(7), systemd.service(5)).
+// quoted returns a word that systemd reads back unchanged: in double quotes with
+// the escapes of C, and with "%", which begins a specifier, doubled. In the
+// arguments of a command "$" begins a variable and is doubled as well; in its path
+// and in Environment= it is literal (systemd.syntax(7), systemd.service(5)).
 func quoted(word string, argument bool) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:=,@", r)
@@ -144,7 +144,7 @@ func quoted(word string, argument bool) string {
 	return b.String()
 }
 
-// SystemdSteps say where the unit belongs and what to run, one line each.
+// SystemdSteps say where to put the unit and what to run, one line each.
 func (u *Unit) SystemdSteps() []string {
 	name := u.Name()
 	if u.System {
