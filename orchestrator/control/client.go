@@ -26,10 +26,10 @@ import (
 // ErrNotRunning means that no scheduler answers for the fleet.
 var ErrNotRunning = errors.New("heartbeat does not run this fleet")
 
-// Error is what a running scheduler refused.
+// Error is an error that a running scheduler returned.
 type Error struct {
 	Message, Advice string
-	Exit            int // the exit status for it; 0: not told
+	Exit            int // the exit status for it; 0: not given
 }
 
 // Error is the scheduler's own message.
@@ -41,9 +41,8 @@ func (e *Error) Hint() string { return e.Advice }
 // ExitCode is the exit status of a command that fails with it.
 func (e *Error) ExitCode() int { return cmp.Or(e.Exit, 1) }
 
-// NoAnswerError means that a scheduler runs, but has not answered in time.
-// What it was asked to do is not done later: it looks whether who asks is
-// still there.
+// NoAnswerError means that a scheduler runs, but has not answered in time. It does
+// not carry out the request later: it checks whether the client is still there.
 type NoAnswerError struct {
 	PID  int // 0: not known
 	Wait time.Duration
@@ -70,23 +69,23 @@ func (e *NoAnswerError) Hint() string {
 // Client talks to the run whose socket is in a fleet's runtime directory.
 type Client struct {
 	http http.Client
-	pid  atomic.Int64 // of who has the socket, once connected; 0: not known
-	// wait is how long a scheduler may take to answer. What runs commands or
-	// loads files may take longer, as long as the scheduler says that it lives.
+	pid  atomic.Int64 // of the run that has the socket, once connected; 0: not known
+	// wait is how long a scheduler may take to answer. Requests that run commands
+	// or load files may take longer, as long as the scheduler says that it lives.
 	wait time.Duration
-	// Slow, when not nil, is called when the answer to what takes a moment
-	// only does not come for slowAfter.
+	// Slow, if not nil, is called if a request that takes only a moment is not
+	// answered within slowAfter.
 	Slow func()
 }
 
 const (
-	// slowAfter is when a scheduler that does not answer is worth a word.
+	// slowAfter is when it is worth mentioning that a scheduler does not answer.
 	slowAfter = 3 * time.Second
-	// answerWithin is when one is given up.
+	// answerWithin is when the client gives up.
 	answerWithin = 10 * time.Second
 )
 
-// NewClient returns a client for the socket in dir. It connects when asked.
+// NewClient returns a client for the socket in dir. It connects with each request.
 func NewClient(dir string) *Client {
 	c := &Client{wait: answerWithin}
 	c.http.Transport = &http.Transport{
@@ -107,10 +106,10 @@ func NewClient(dir string) *Client {
 	return c
 }
 
-// Answers reports whether a run has the socket in dir, or takes it just now.
+// Answers reports whether a run has the socket in dir, or is just taking it.
 func Answers(dir string) bool { return flock.Held(lockPath(dir)) }
 
-// Status returns what the run does now. Without one the error is
+// Status returns what the run does now. If there is none, the error is
 // ErrNotRunning, as for all methods.
 func (c *Client) Status(ctx context.Context) (*status.Live, error) {
 	var s status.Live
@@ -120,21 +119,21 @@ func (c *Client) Status(ctx context.Context) (*status.Live, error) {
 	return &s, nil
 }
 
-// Pause holds agents; none named means all.
+// Pause holds agents; all if none is named.
 func (c *Client) Pause(ctx context.Context, agents ...string) ([]status.AgentState, error) {
 	var states []status.AgentState
 	err := c.do(ctx, http.MethodPost, "pause", &request{Agents: agents}, &states)
 	return states, err
 }
 
-// Resume ends what holds agents; none named means all.
+// Resume ends what holds agents; all if none is named.
 func (c *Client) Resume(ctx context.Context, agents ...string) ([]status.AgentState, error) {
 	var states []status.AgentState
 	err := c.do(ctx, http.MethodPost, "resume", &request{Agents: agents}, &states)
 	return states, err
 }
 
-// Restart ends the sessions of agents; none named means all. It returns at once:
+// Restart ends the sessions of agents; all if none is named. It returns at once:
 // turns may finish or, with now, they are ended.
 func (c *Client) Restart(ctx context.Context, now bool, agents ...string) ([]status.AgentState, error) {
 	var states []status.AgentState
@@ -142,25 +141,25 @@ func (c *Client) Restart(ctx context.Context, now bool, agents ...string) ([]sta
 	return states, err
 }
 
-// Cancel ends the turns that agents are in, and returns when it is known what came
-// of their entries, which takes as long as sessions take to end. entry, when not "",
-// is the only one that is meant.
+// Cancel ends the turns of agents, and returns when it is known what became of
+// their entries, which takes as long as sessions take to end. If entry is not "",
+// only that entry is meant.
 func (c *Client) Cancel(ctx context.Context, entry string, again bool, agents ...string) ([]orchestrator.Cancelled, error) {
 	var all []orchestrator.Cancelled
 	err := c.do(ctx, http.MethodPost, "cancel", &request{Agents: agents, Entry: entry, Again: again}, &all)
 	return all, err
 }
 
-// Trigger fires a trigger of an agent, or all of them for "", and returns
-// when that is done, which takes as long as a poll's command does.
+// Trigger fires a trigger of an agent, or all of them for "", and returns when that
+// is done, which takes as long as a poll's command.
 func (c *Client) Trigger(ctx context.Context, agent, trigger string) ([]firing.Fired, error) {
 	var fired []firing.Fired
 	err := c.do(ctx, http.MethodPost, "trigger", &request{Agents: []string{agent}, Trigger: trigger}, &fired)
 	return fired, err
 }
 
-// Stop asks the run to end and returns which it is, at once: Answers says when it
-// has ended. Turns may finish within shutdown-grace; with now they are ended.
+// Stop asks the run to end and returns which run it is, at once: Answers says when
+// it has ended. Turns may finish within shutdown-grace; with now they are ended.
 func (c *Client) Stop(ctx context.Context, now bool) (*status.Run, error) {
 	var run status.Run
 	if err := c.do(ctx, http.MethodPost, "stop", &request{Now: now}, &run); err != nil {
@@ -169,8 +168,7 @@ func (c *Client) Stop(ctx context.Context, now bool) (*status.Run, error) {
 	return &run, nil
 }
 
-// Reload has the run load its fleet's file again, and returns what that
-// changes.
+// Reload makes the run load its fleet's file again, and returns what that changes.
 func (c *Client) Reload(ctx context.Context) (*orchestrator.Plan, error) {
 	var p orchestrator.Plan
 	return &p, c.do(ctx, http.MethodPost, "reload", &request{}, &p)
@@ -183,7 +181,7 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 			return err
 		}
 	}
-	if c.Slow != nil && what != "trigger" && what != "cancel" { // which wait for others
+	if c.Slow != nil && what != "trigger" && what != "cancel" { // these wait for others
 		defer time.AfterFunc(slowAfter, c.Slow).Stop()
 	}
 	begin := time.Now()
@@ -209,8 +207,8 @@ func (c *Client) do(ctx context.Context, method, what string, q *request, answer
 	return err
 }
 
-// bound ends what is asked for when the scheduler does not answer: at once
-// where it takes a moment only, else when it does not even say that it lives.
+// bound gives up a request when the scheduler does not answer: quickly if it takes
+// only a moment, otherwise when the scheduler does not even say that it lives.
 func (c *Client) bound(ctx context.Context, what string) (context.Context, context.CancelFunc) {
 	if what != "trigger" && what != "reload" && what != "cancel" {
 		return context.WithTimeout(ctx, c.wait)
@@ -228,8 +226,8 @@ func (c *Client) bound(ctx context.Context, what string) (context.Context, conte
 	return ctx, func() { cancel(nil) }
 }
 
-// lives reports whether somebody answers at all; one of an earlier version
-// does not know the question, but answers, too.
+// lives reports whether somebody answers at all; an earlier version does not know
+// the question, but answers too.
 func (c *Client) lives(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
@@ -239,7 +237,7 @@ func (c *Client) lives(ctx context.Context) bool {
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		// Nobody there is for the request itself to say.
+		// If nobody is there, the request itself says so.
 		return !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 	}
 	return res.Body.Close() == nil

@@ -1,11 +1,10 @@
-// Package control is the way into a running scheduler: HTTP over a Unix
-// socket in the fleet's runtime directory, which only its owner can reach.
-// The server answers for one run of a fleet; where two runs of one fleet
-// share its agents, the first one has the socket, and the other takes it over
-// when the first has ended.
+// Package control is the way into a running scheduler: HTTP over a Unix socket in
+// the fleet's runtime directory, which only its owner can reach. The server answers
+// for one run of a fleet; if two runs of one fleet share its agents, the first one
+// has the socket, and the other takes it over when the first has ended.
 //
-// The routes are ours alone and change with the program: `heartbeat` is the
-// client, with -o json for programs.
+// The routes are private and change with the program: programs use `heartbeat` with
+// -o json.
 package control
 
 import (
@@ -20,7 +19,7 @@ import (
 // Scheduler is what the server needs of a running fleet.
 type Scheduler interface {
 	Snapshot() []status.AgentState
-	// SessionOf returns the agent of whose session a process is, or "".
+	// SessionOf returns the agent whose session a process belongs to, or "".
 	SessionOf(pid int) string
 	PauseBy(agent string, agents ...string) ([]status.AgentState, error)
 	Resume(agents ...string) ([]status.AgentState, error)
@@ -30,11 +29,11 @@ type Scheduler interface {
 	// Stop asks the run to end: turns may finish within shutdown-grace or, with
 	// now, no longer. It returns at once.
 	Stop(now bool)
-	// Reload loads the fleet's file again and says what that changes.
+	// Reload loads the fleet's file again and returns what that changes.
 	Reload() (*orchestrator.Plan, error)
 }
 
-// request is the body of what changes something.
+// request is the body of a request that changes something.
 type request struct {
 	Agents  []string `json:"agents,omitempty"` // none: all
 	Trigger string   `json:"trigger,omitempty"`
@@ -43,7 +42,7 @@ type request struct {
 	Again   bool     `json:"again,omitempty"`
 }
 
-// problem is the answer to what went wrong.
+// problem is the answer to a request that failed.
 type problem struct {
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
@@ -53,10 +52,10 @@ type problem struct {
 
 func socketPath(dir string) string { return filepath.Join(dir, "control.sock") }
 
-// lockPath is of the lock that the socket's server holds: a socket without it
-// is stale, of a run that was killed.
+// lockPath is the lock that the socket's server holds: a socket without it is
+// stale, left by a run that was killed.
 func lockPath(dir string) string { return filepath.Join(dir, "control.lock") }
 
-// maxBody bounds an answer: 10,000 agents take 4 MB. maxRequest bounds a
-// request, which names them at most.
+// maxBody limits an answer: 10,000 agents take 4 MB. maxRequest limits a request,
+// which at most names them.
 const maxBody, maxRequest = 64 << 20, 4 << 20

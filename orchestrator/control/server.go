@@ -21,21 +21,20 @@ import (
 	"heartbeat/ptyrun/peer"
 )
 
-// retryEvery is how often a run whose fleet has another run's socket looks
-// whether it is free.
+// retryEvery is how often a run checks whether the socket that another run has is
+// free.
 const retryEvery = time.Second
 
-// readPatience is how long a client may take to say what it wants: those that
-// do not hold descriptors that sessions need.
+// readPatience is how long a client may take to send its request: connections of
+// those that do not use descriptors that sessions need.
 const readPatience = 10 * time.Second
 
-// ErrGone means that the socket is not there any more, or another one stands in
-// its place.
+// ErrGone means that the socket no longer exists, or another one is in its place.
 var ErrGone = errors.New("the control socket is gone")
 
-// Serve answers for a running scheduler on the socket in dir until ctx ends,
-// and removes the socket then. Where another run has the socket it waits for
-// that one's end, and says so once. ErrGone means that it has to be called anew.
+// Serve answers for a running scheduler on the socket in dir until ctx ends, and
+// then removes the socket. If another run has the socket, it waits for that one's
+// end, and says so once. After ErrGone it has to be called again.
 func Serve(ctx context.Context, dir string, run status.Run, s Scheduler, log *slog.Logger) error {
 	unlock, err := take(ctx, dir, log)
 	if err != nil || unlock == nil {
@@ -49,7 +48,7 @@ func Serve(ctx context.Context, dir string, run status.Run, s Scheduler, log *sl
 	here, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	go lookAfter(here, l, gone)
-	strangers := func(err error) { log.Warn("somebody was hung up on who came to the control socket", "err", err) }
+	strangers := func(err error) { log.Warn("refused a connection to the control socket", "err", err) }
 	if err := answer(here, peer.Listener{Listener: l, Refused: strangers}, run, s, log); err != nil {
 		return err
 	}
@@ -59,8 +58,8 @@ func Serve(ctx context.Context, dir string, run status.Run, s Scheduler, log *sl
 	return nil
 }
 
-// lookAfter tells when the socket is not the one any more that was made: who logs
-// out takes the folder of their runtime files along, and others clean up.
+// lookAfter signals when the socket is no longer the one that was made: logging out
+// removes the folder of the user's runtime files, and other programs clean up.
 func lookAfter(ctx context.Context, l *net.UnixListener, gone context.CancelCauseFunc) {
 	made, err := os.Lstat(l.Addr().String())
 	ticker := time.NewTicker(retryEvery)
@@ -76,11 +75,11 @@ func lookAfter(ctx context.Context, l *net.UnixListener, gone context.CancelCaus
 			err = fs.ErrNotExist
 		}
 	}
-	l.SetUnlinkOnClose(false) // what stands there is another's
+	l.SetUnlinkOnClose(false) // what is there now belongs to another
 	gone(ErrGone)
 }
 
-// answer answers what is asked on the socket until ctx ends.
+// answer answers requests on the socket until ctx ends.
 func answer(ctx context.Context, l net.Listener, run status.Run, s Scheduler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: handler(run, s, log), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -101,7 +100,7 @@ func answer(ctx context.Context, l net.Listener, run status.Run, s Scheduler, lo
 	return nil
 }
 
-// take takes the lock of the socket; nil when ctx ends first.
+// take takes the lock of the socket; it returns nil if ctx ends first.
 func take(ctx context.Context, dir string, log *slog.Logger) (unlock func() error, err error) {
 	ticker := time.NewTicker(retryEvery)
 	defer ticker.Stop()
@@ -121,8 +120,8 @@ func take(ctx context.Context, dir string, log *slog.Logger) (unlock func() erro
 	}
 }
 
-// listen makes the socket, in place of what a run that was killed left. The
-// caller holds its lock.
+// listen makes the socket, and replaces what a run that was killed left. The caller
+// holds its lock.
 func listen(path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot remove a stale control socket: %w", err)
@@ -131,7 +130,7 @@ func listen(path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the control socket: %w", err)
 	}
-	// The directory is 0700, so nobody else came in between.
+	// The directory is 0700, so nobody else connected in between.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot make the control socket private: %w", err), l.Close())
 	}
@@ -177,7 +176,7 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 	return mux
 }
 
-// byPerson refuses to an agent's session what only a person may ask for.
+// byPerson refuses requests of an agent's session that only a person may make.
 func byPerson(s Scheduler, what string, do func(context.Context, request) (any, error)) func(context.Context, request) (any, error) {
 	return func(ctx context.Context, q request) (any, error) {
 		if agent := asker(ctx, s); agent != "" {
@@ -187,8 +186,8 @@ func byPerson(s Scheduler, what string, do func(context.Context, request) (any, 
 	}
 }
 
-// asker returns the agent whose session asks, as the kernel knows the process at
-// the other end, or "" for a person.
+// asker returns the agent whose session makes the request, by the process at the
+// other end as the kernel knows it, or "" for a person.
 func asker(ctx context.Context, s Scheduler) string {
 	conn, ok := ctx.Value(connKey{}).(net.Conn)
 	if !ok {
@@ -201,9 +200,9 @@ func asker(ctx context.Context, s Scheduler) string {
 	return s.SessionOf(other.PID)
 }
 
-// act answers a request that changes something. A request whose client has
-// gone is not carried out: this process may have been stopped since, and who
-// asked has been told that nothing was done.
+// act answers a request that changes something. A request whose client is gone is
+// not carried out: this process may have been stopped since, and the client was
+// told that nothing was done.
 func act(log *slog.Logger, do func(context.Context, request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, err := read(w, r)
@@ -224,8 +223,8 @@ func act(log *slog.Logger, do func(context.Context, request) (any, error)) http.
 	}
 }
 
-// read reads a request. A field that is not known is an error: without it the
-// request would mean all agents.
+// read reads a request. An unknown field is an error: without it the request would
+// mean all agents.
 func read(w http.ResponseWriter, r *http.Request) (q request, err error) {
 	conn := http.NewResponseController(w)
 	if err := conn.SetReadDeadline(time.Now().Add(readPatience)); err != nil {
@@ -236,11 +235,11 @@ func read(w http.ResponseWriter, r *http.Request) (q request, err error) {
 	if err := in.Decode(&q); err != nil {
 		return q, err
 	}
-	return q, conn.SetReadDeadline(time.Time{}) // what is asked for may take longer
+	return q, conn.SetReadDeadline(time.Time{}) // the request itself may take longer
 }
 
-// hungUp reports whether the other end of a connection is closed. The server
-// itself may be reading from it, so this only peeks.
+// hungUp reports whether the other end of a connection is closed. The server itself
+// may be reading from it, so this only peeks.
 func hungUp(conn net.Conn) bool {
 	raw, ok := conn.(syscall.Conn)
 	if !ok {

@@ -16,14 +16,14 @@ import (
 )
 
 // conversation is the client's conversation that an agent's last sessions had:
-// conversations/KEY.json in the state directory. It is what context: resume goes
-// on with, and what an entry goes on in whose turn the service has ended. The
-// ids are ours; what the agent's own files say is not asked.
+// conversations/KEY.json in the state directory. context: resume continues it, and
+// so does an entry whose turn the service has ended. The ids are ours; the agent's
+// own files are not consulted.
 type conversation struct {
 	ID  string `json:"id"`
 	Dir string `json:"dir"` // the client keeps conversations by directory
 	// Sessions are the last ones that had it: the one that an entry in flight
-	// names, and the one that was started to go on with it.
+	// names, and the one that was started to continue it.
 	Sessions []string `json:"sessions,omitempty"`
 }
 
@@ -31,10 +31,10 @@ func conversationPath(stateDir, key string) string {
 	return filepath.Join(stateDir, "conversations", key+".json")
 }
 
-// converse returns the id of the conversation that a new session goes on with,
-// or "" where one begins, under the id of the session; and whether the
-// interrupted entry goes on in it. That is kept before the session starts, so
-// that a scheduler that is killed finds it again.
+// converse returns the id of the conversation that a new session continues, or ""
+// if it begins one, under the id of the session; and whether the interrupted entry
+// continues in it. This is saved before the session starts, so that it is found
+// again after the scheduler is killed.
 func (t *Ticket) converse(newSession string, now time.Time) (resume string, goesOn bool, err error) {
 	var kept conversation
 	path, c := conversationPath(t.StateDir, t.Key), t.Agent
@@ -56,12 +56,12 @@ func (t *Ticket) converse(newSession string, now time.Time) (resume string, goes
 	return resume, goesOn, state.Save(path, next)
 }
 
-// noConversation is what the client says to --resume with an id that it does
-// not know, or whose file it cannot read (measured in 2.1.329; it exits with 1).
+// noConversation is what the client says to --resume with an id that it does not
+// know, or whose file it cannot read (measured in 2.1.329; it exits with 1).
 var noConversation = []string{"No conversation found", "Failed to resume session"}
 
-// NoConversation reports whether a session ended because the client has no
-// conversation to go on with any more: it was deleted, or cannot be read.
+// NoConversation reports whether a session ended because the client no longer has
+// the conversation to continue: it was deleted, or cannot be read.
 func NoConversation(spec session.Spec, o session.Outcome) bool {
 	return spec.Resume != "" && o.Why == hook.EndExited && o.ExitCode == 1 &&
 		slices.ContainsFunc(noConversation, func(words string) bool { return strings.Contains(o.Screen, words) })

@@ -1,6 +1,6 @@
-// Package launch is what an agent's session is started with: its environment,
-// the client's conversation that it goes on with, and the Spec that its shim is
-// told. It starts nothing.
+// Package launch prepares what an agent's session is started with: its environment,
+// the client's conversation that it continues, and the Spec for its shim. It starts
+// nothing.
 package launch
 
 import (
@@ -13,13 +13,15 @@ import (
 	"heartbeat/ptyrun"
 )
 
-// Environment is what an agent's processes get: ours without the marks of a
-// session, by the agent's rules. The error is a *preflight.BlockedError.
+// Environment is what an agent's processes get: our environment without the marks
+// of a session, changed by the agent's rules. The error is a
+// *preflight.BlockedError.
 func Environment(a *config.Agent) ([]string, error) {
 	return preflight.Variables(a, ptyrun.CleanEnv(os.Environ()))
 }
 
-// ConfigDir is where the client of an agent's sessions keeps its conversations.
+// ConfigDir returns where the client of an agent's sessions keeps its
+// conversations.
 func ConfigDir(a *config.Agent) (string, error) {
 	if home := a.StandInHome(); home != "" {
 		return filepath.Join(home, client.Claude.Settings.Folder), nil

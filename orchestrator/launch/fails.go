@@ -7,16 +7,16 @@ import (
 	"heartbeat/orchestrator/session"
 )
 
-// ErrNeedsPerson means that only a person can help: an agent whose session
-// cannot be prepared for it is held at once.
+// ErrNeedsPerson means that only a person can help: an agent whose session cannot
+// be prepared because of it is held at once.
 var ErrNeedsPerson = errors.New("a person is needed")
 
-// ErrPasses means that something failed which nobody need mend: a program that
-// the system has ended, say.
+// ErrPasses means a failure that nobody has to repair: for example a program that
+// the system has ended.
 var ErrPasses = errors.New("it may pass by itself")
 
-// Passes reports whether something failed for want of room or time on this
-// machine. It is tried again for as long as it takes, and holds nobody.
+// Passes reports whether something failed because this machine had no room or time.
+// It is retried for as long as it takes, and holds no agent.
 func Passes(err error) bool {
 	return session.NoRoom(err) || errors.Is(err, ErrPasses) || errors.Is(err, context.DeadlineExceeded)
 }

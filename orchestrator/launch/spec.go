@@ -21,38 +21,37 @@ import (
 // keepLogs is how many sessions' terminal logs an agent keeps.
 const keepLogs = 20
 
-// Prepared is what a session has to know of its workspace.
+// Prepared is what a session has to know about its workspace.
 type Prepared struct {
-	// Settings are what the client is passed by --settings; nil: nothing.
+	// Settings are the settings passed to the client by --settings; nil: none.
 	Settings []byte
-	// Flags are passed to the client beside it.
+	// Flags are more flags for the client.
 	Flags     []string
 	StopHooks stophooks.Present // beside ours
-	// Answers changes with what may answer a question that the client asks at its
-	// start; "" where that is not known.
+	// Answers changes with everything that may answer a question that the client
+	// asks at its start; "" if that is not known.
 	Answers string
-	// Changed is true when something of it was not as it is declared.
+	// Changed is true if something was not as declared.
 	Changed bool
 }
 
-// Ticket is all that the Spec of an agent's next session is made of.
+// Ticket is everything that the Spec of an agent's next session is made of.
 type Ticket struct {
 	Agent       *config.Agent
-	Key         string      // what is kept of the agent is named by it
+	Key         string      // names what is kept of the agent
 	Env         []string    // of Environment
-	Account     string      // whose it is
+	Account     string      // the account that it uses
 	Policy      hook.Policy // the agent's, completed
 	Prepared    Prepared
-	Interrupted *inbox.InFlight // the entry in flight whose turn has ended early, or nil
-	// GoesOn is until when what is queued goes on in the last conversation.
+	Interrupted *inbox.InFlight // the entry in flight whose turn ended early, or nil
+	// GoesOn is until when queued entries continue the last conversation.
 	GoesOn time.Time
 	// StateDir has the conversations and what may be killed, RuntimeDir the
-	// sockets; "": there are none.
+	// sockets; "": none.
 	StateDir, RuntimeDir string
 }
 
-// Spec says what the next session is, under new ids, and keeps which
-// conversation it has.
+// Spec returns the next session, with new ids, and saves which conversation it has.
 func (t *Ticket) Spec() (session.Spec, error) {
 	c := t.Agent
 	limits := resources.Of(c)
@@ -86,8 +85,8 @@ func (t *Ticket) Spec() (session.Spec, error) {
 	}, nil
 }
 
-// unlimitedError keeps a session from being started whose limits are required
-// and cannot be kept: only a person can help.
+// unlimitedError prevents the start of a session whose limits are required and
+// cannot be enforced: only a person can help.
 type unlimitedError struct{ why error }
 
 func (e *unlimitedError) Error() string {
@@ -96,7 +95,8 @@ func (e *unlimitedError) Error() string {
 func (e *unlimitedError) Hint() string  { return ptyrun.Cure(e.why) }
 func (e *unlimitedError) Unwrap() error { return ErrNeedsPerson }
 
-// hooksIn is the settings file in an agent's directory that has our hooks, or "".
+// hooksIn returns the settings file in an agent's directory that has our hooks, or
+// "".
 func hooksIn(a *config.Agent) string {
 	s := client.Claude.Settings
 	switch a.Settings {

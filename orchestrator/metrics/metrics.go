@@ -1,6 +1,6 @@
 // Package metrics shows a running fleet to Prometheus and to health checks. It
-// reads what the scheduler knows and decides nothing. Labels are names out of
-// the configuration and words out of closed lists: never an entry's text or id.
+// reads what the scheduler knows and decides nothing. Labels are names from the
+// configuration and words from closed lists: never an entry's text or id.
 package metrics
 
 import (
@@ -19,7 +19,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Build says what runs.
+// Build says which program runs.
 type Build struct{ Version, Revision, Go string }
 
 // Metrics are those of one run.
@@ -33,8 +33,8 @@ type Metrics struct {
 	reloadOK                                           prometheus.Gauge
 }
 
-// lateBuckets are seconds: what is promised is a quarter of one, what is
-// missed a minute.
+// lateBuckets are in seconds: fires should be at most a quarter of one late, and
+// one that is a minute late counts as missed.
 var lateBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60, 300}
 
 // New returns the metrics of a run that has not begun.
@@ -110,8 +110,8 @@ func (m *Metrics) Observe(e journal.Event) {
 	}
 }
 
-// closed is a word out of a closed list, or "other": a label's values stay few,
-// and what others wrote is none.
+// closed returns a word from a closed list, or "other": a label has few values, and
+// none that others wrote.
 func closed[W ~string](word W, list []W) string {
 	if slices.Contains(list, word) {
 		return string(word)
@@ -119,7 +119,7 @@ func closed[W ~string](word W, list []W) string {
 	return "other"
 }
 
-// triggerOf is the name of an event's trigger, which stands there alone or as
+// triggerOf returns the name of an event's trigger, which is alone there or
 // AGENT/TRIGGER@LABEL.
 func triggerOf(e journal.Event) string {
 	name := strings.TrimPrefix(e.Trigger, e.Agent+"/")

@@ -10,7 +10,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Scheduler is what is shown.
+// Scheduler is what the metrics show.
 type Scheduler interface {
 	Alive(ctx context.Context) error
 	Vitals() orchestrator.Vitals
@@ -95,7 +95,7 @@ func (n now) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(givenDesc, prometheus.CounterValue, float64(a.DeadLettered), a.Agent)
 	}
 	if !v.Ready {
-		return // the queues are being recovered
+		return // the queues are still being recovered
 	}
 	for _, b := range s.Backlog() {
 		gauge(queuedDesc, float64(b.Queued), b.Agent)
@@ -109,8 +109,8 @@ func (n now) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// living returns the scheduler when there is one and it lives; nil and nil
-// when there is none yet.
+// living returns the scheduler if there is one and it lives; nil and nil if there
+// is none yet.
 func (m *Metrics) living(ctx context.Context) (Scheduler, error) {
 	p := m.scheduler.Load()
 	if p == nil {
@@ -131,7 +131,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// stamp is a time as Prometheus has it; the zero time is 0.
+// stamp returns a time as Prometheus has it; the zero time is 0.
 func stamp(t time.Time) float64 {
 	if t.IsZero() {
 		return 0

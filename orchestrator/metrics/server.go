@@ -28,17 +28,17 @@ const (
 	endLimit     = time.Second
 )
 
-// Server is a listening one that does not answer yet.
+// Server is listening, but does not answer yet.
 type Server struct{ l net.Listener }
 
-// standardPort is what examples show; triedPorts is how many from there on are
-// tried for one that is free.
+// standardPort is the port in examples; triedPorts is how many ports from there on
+// are tried for a free one.
 const standardPort, triedPorts = 9464, 100
 
 const loopback = "127.0.0.1"
 
-// Listen opens the address HOST:PORT. Without a host, or with a port alone, it
-// is one that only this machine can reach. The error is an *AddressError.
+// Listen opens the address HOST:PORT. Without a host, or with only a port, it is
+// one that only this machine can reach. The error is an *AddressError.
 func Listen(addr string) (*Server, error) {
 	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
 		addr = ":" + addr
@@ -53,15 +53,15 @@ func Listen(addr string) (*Server, error) {
 		return &Server{l}, nil
 	}
 	if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EACCES) {
-		host = loopback // no address of this machine, perhaps
+		host = loopback // it may not be an address of this machine
 	}
 	return nil, &AddressError{Addr: addr, host: host, err: err}
 }
 
-// AddressError means that an address cannot be had.
+// AddressError means that an address cannot be used.
 type AddressError struct {
 	Addr string
-	host string // where another port may be had
+	host string // where another port may be free
 	err  error
 }
 
@@ -73,7 +73,7 @@ func (e *AddressError) Error() string {
 // Unwrap returns the cause.
 func (e *AddressError) Unwrap() error { return e.err }
 
-// Hint names an address that can be had now.
+// Hint names an address that is free now.
 func (e *AddressError) Hint() string {
 	for port := standardPort; port < standardPort+triedPorts; port++ {
 		free := net.JoinHostPort(e.host, strconv.Itoa(port))
@@ -90,7 +90,7 @@ func (e *AddressError) Hint() string {
 	return "name an address and a port of this machine that are free"
 }
 
-// Addr is where the server listens.
+// Addr returns where the server listens.
 func (s *Server) Addr() string { return s.l.Addr().String() }
 
 // Loopback reports whether only this machine can reach the server.
@@ -118,9 +118,9 @@ func (s *Server) Serve(ctx context.Context, m *Metrics, log *slog.Logger) {
 	}
 }
 
-// guarded refuses, where only this machine can reach the server, what was asked
-// of another name: a web page whose name was made to point here would read the
-// answers otherwise.
+// guarded refuses, if only this machine can reach the server, requests under
+// another name: otherwise a web page whose name was made to point here could read
+// the answers.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	if !s.Loopback() {
 		return next
