@@ -393,8 +393,26 @@ func TestRulesAreJudgedAsTheClientDoes(t *testing.T) {
 					}
 				}
 			})
+			if c.real { // its question names all of them
+				t.Run("refused", func(t *testing.T) {
+					t.Parallel()
+					l := clientLab(t, c, with(append(slices.Clone(takenRules), refusedRules...)...))
+					term := l.Start("--permission-mode", "dontAsk", "--", "begin")
+					l.Until("a question", func() bool { return term.Shows("Settings Warning") && term.Shows("Enter to confirm") || len(l.Calls()) > 0 })
+					stands(l, term)
+					if n := strings.Count(term.Screen(), "Invalid permission rule"); n != len(refusedRules) {
+						t.Errorf("it refuses %d rules, want %d:\n%s", n, len(refusedRules), term.Screen())
+					}
+					for _, r := range refusedRules {
+						if !term.Shows(`Invalid permission rule "` + r.rule + `" was skipped`) {
+							t.Errorf("it takes %q:\n%s", r.rule, term.Screen())
+						}
+					}
+				})
+				return
+			}
 			for i, r := range refusedRules {
-				if !c.real && strings.Contains(r.rule, `\`) {
+				if strings.Contains(r.rule, `\`) {
 					continue // the stand-in does not know escaped brackets
 				}
 				t.Run(fmt.Sprint(i), func(t *testing.T) {
