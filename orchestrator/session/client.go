@@ -9,8 +9,8 @@ import (
 	"heartbeat/hook/client"
 )
 
-// laterText starts a session whose first entry cannot go into argv; it comes
-// with the first Stop, one turn more.
+// laterText starts a session whose first entry does not fit into argv; the entry
+// comes with the first Stop, one turn later.
 const laterText = "Your tasks come one after another from a queue. Answer this message with the single word: ready"
 
 // argv is the client's command line.
@@ -31,8 +31,8 @@ func (s *Spec) argv(prompt string) []string {
 	return append(argv, "--", prompt)
 }
 
-// environ is the client's environment: the spec's, the defaults that keep a
-// session from hanging silently where the caller set nothing, and what is ours.
+// environ returns the client's environment: the spec's, defaults that prevent a
+// session from hanging silently if the caller set nothing, and our own variables.
 func (s *Spec) environ() []string {
 	env, known := slices.Clone(s.Env), client.Claude.Variables
 	defaults := known.Defaults
@@ -54,7 +54,7 @@ func (s *Spec) environ() []string {
 	)
 }
 
-// terms are what the session is started for.
+// terms returns what the session is started for.
 func (s *Spec) terms() hook.Terms {
 	return hook.Terms{
 		Agent: s.Agent, Session: s.Session, Conversation: cmp.Or(s.Resume, s.Session), Inbox: s.Inbox, Policy: s.Policy,

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// complainEvery is how often what goes wrong again and again is logged.
+// complainEvery is how often a repeated failure is logged.
 const complainEvery = time.Minute
 
-// complaints log what goes wrong at every look, and say how often it did.
+// complaints log failures that repeat with every look, and how often they occurred.
 type complaints struct {
 	log *slog.Logger
 	all map[string]*complaint // by what was tried
@@ -17,11 +17,10 @@ type complaints struct {
 type complaint struct {
 	why   string
 	said  time.Time
-	since int // how often it went wrong since it was said
+	since int // how many failures since it was logged
 }
 
-// about logs that something could not be done, unless it has lately for the
-// same reason.
+// about logs that something failed, unless it did so recently for the same reason.
 func (c *complaints) about(what string, err error, now time.Time) {
 	if c.all == nil {
 		c.all = map[string]*complaint{}

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// deafness is how long a client may work on its prompt without any hook of
-	// ours having been heard. The client waits for SessionStart's hooks before
-	// it takes the prompt, so it is enough that the machine is slow.
+	// deafness is how long a client may work on its prompt without a call of one of
+	// our hooks. The client waits for SessionStart's hooks before it takes the
+	// prompt, so this only has to allow for a slow machine.
 	deafness = 5 * time.Second
 	// lookForWork is how often the transcript is looked for.
 	lookForWork = time.Second
 )
 
-// deaf knows whether a client works without our hooks.
+// deaf detects that a client works without our hooks.
 type deaf struct {
 	path     string // of the transcript; "": not known yet
 	from     int64  // nothing before it is this session's
@@ -27,7 +27,7 @@ type deaf struct {
 	lookedAt time.Time
 }
 
-// listen notes what was there before the client was started.
+// listen records what exists before the client is started.
 func (s *shim) listen() {
 	if s.spec.Resume != "" {
 		s.deaf.path, s.deaf.from = s.conversation(s.spec.Resume)
@@ -45,9 +45,9 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// deafSince is since when the client has worked on its prompt although no hook
-// of ours has been heard; zero: it does not, or they are called and say in
-// hook.log why they cannot do their work.
+// deafSince is since when the client has worked on its prompt although none of our
+// hooks was called; zero: it does not, or they are called and say in hook.log why
+// they cannot work.
 func (s *shim) deafSince(now time.Time) time.Time {
 	d := &s.deaf
 	if !s.record.BoundAt.IsZero() {

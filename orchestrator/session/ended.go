@@ -10,14 +10,14 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// A shim whose scheduler is gone has nobody to tell how its session ended: the
-// next scheduler reads it in the state directory. The session record is no
-// witness of it.
+// A shim whose scheduler is gone can tell nobody how its session ended: the next
+// scheduler reads it from the state directory. The session record is no evidence
+// for it.
 
 // endedFolder is in the state directory: AGENT.json for each agent.
 const endedFolder = "ended"
 
-// keepOutcome notes how the session ended.
+// keepOutcome records how the session ended.
 func (s *shim) keepOutcome(o *Outcome) error {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *shim) keepOutcome(o *Outcome) error {
 	return errors.Join(folder.Put(s.spec.Agent+".json", data), folder.Close())
 }
 
-// dropOutcome forgets how the session before ended.
+// dropOutcome forgets how the previous session ended.
 func (s *shim) dropOutcome() error {
 	folder, err := durable.OpenBelow(s.spec.StateDir, filepath.Join(s.spec.StateDir, endedFolder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,11 +42,11 @@ func (s *shim) dropOutcome() error {
 	return errors.Join(folder.Remove(s.spec.Agent+".json"), folder.Close())
 }
 
-// maxOutcome bounds what is read of it.
+// maxOutcome limits what is read of it.
 const maxOutcome = 1 << 20
 
-// LastOutcome is how an agent's last session ended, as far as that is known:
-// without its shim's last word it crashed.
+// LastOutcome returns how an agent's last session ended, as far as that is known:
+// if its shim recorded nothing, it crashed.
 func LastOutcome(stateDir, agent string) Outcome {
 	o := Outcome{Why: hook.EndCrashed, Bound: true}
 	folder, err := durable.OpenBelow(stateDir, filepath.Join(stateDir, endedFolder))

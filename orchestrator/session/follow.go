@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// breath lies between two looks at least, however often something changes:
-	// the agent can write to the record, too.
+	// breath is the minimum time between two looks, however often something
+	// changes: the agent can write to the record too.
 	breath = 10 * time.Millisecond
-	// attentive is how long a shim goes without a look while a session is at
-	// work, and drowsy while one waits: only time passes then, and a hook that
-	// was killed. What else happens wakes the shim.
+	// attentive is how long a shim waits between looks while a session works, and
+	// drowsy while one waits: meanwhile only time passes, or a hook is killed.
+	// Everything else wakes the shim.
 	attentive = 200 * time.Millisecond
 	drowsy    = time.Second
-	// ruled is the same for a session that is to be ended.
+	// ruled is the same for a session that is about to be ended.
 	ruled = 50 * time.Millisecond
-	// untold is the same where changes are not reported.
+	// untold is the same if changes are not reported.
 	untold = 100 * time.Millisecond
 )
 
-// patience is how long the shim may go without a look. told is true when
-// changes of the record are reported.
+// patience returns how long the shim may go without a look. told is true if changes
+// of the record are reported.
 func patience(r *hook.Record, told bool) time.Duration {
 	switch {
 	case r.Ruling != nil || r.Phase == hook.Settling:
@@ -40,25 +40,25 @@ func patience(r *hook.Record, told bool) time.Duration {
 	return attentive
 }
 
-// ending is why and how the session is to be ended.
+// ending is why and how the session is ended.
 type ending struct {
 	why    hook.End
 	detail string
 	// abandon acknowledges the entry in work first (background-timeout).
 	abandon bool
-	// exited is true when the client ended by itself.
+	// exited is true if the client ended by itself.
 	exited bool
-	// loss is what went with the queue's folder, for EndLost.
+	// loss is what was lost with the queue's folder, for EndLost.
 	loss *Loss
 }
 
-// lost is what went with the ground of the session.
+// lost returns what was lost with the session's ground.
 func (s *shim) lost(what string) *Loss {
 	s.adrift = true
 	return &Loss{What: what, Queued: s.ground.census.queued, More: s.ground.census.more, InFlight: s.record.Work}
 }
 
-// follow watches the session until it ends or has to.
+// follow watches the session until it ends or has to be ended.
 func (s *shim) follow(ctx context.Context) ending {
 	changed, stop := hook.WatchRecord(s.spec.Home)
 	defer stop()
@@ -83,7 +83,7 @@ func (s *shim) follow(ctx context.Context) ending {
 				return ending{why: o.finishes(), detail: o.Finish}
 			}
 			if o.Finish != "" {
-				// Not final: judge says when it is carried out.
+				// Not final: judge decides when it is carried out.
 				s.update(ctx, func(r *hook.Record) { r.End(o.finishes(), o.Finish, time.Now()) })
 			}
 			if o.HandBack {
@@ -108,7 +108,7 @@ func (s *shim) follow(ctx context.Context) ending {
 	}
 }
 
-// look reads the record when it changed, reports, and asks the policy.
+// look reads the record if it changed, reports, and asks the policy.
 func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.reload()
 	s.mend(ctx, now)
@@ -158,8 +158,8 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	return ending{}, false
 }
 
-// moment is what hooks have said so far. A hook that waits hands an entry over
-// without a new event.
+// moment is what hooks have said so far. A waiting hook hands over an entry without
+// a new event.
 type moment struct {
 	events int
 	phase  hook.Phase
@@ -168,8 +168,8 @@ type moment struct {
 
 func spoken(r *hook.Record) moment { return moment{r.Events, r.Phase, r.Since.UnixNano()} }
 
-// rule makes a verdict final under the hook lock, unless a hook has spoken
-// since the moment that was judged: then the next look decides anew.
+// rule makes a verdict final under the hook lock, unless a hook has spoken since
+// the moment that was judged: then the next look decides again.
 func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time) (ending, bool) {
 	changed := false
 	s.update(ctx, func(r *hook.Record) {
@@ -227,13 +227,13 @@ func sameWork(a, b *hook.Work) bool {
 	return a == b || a != nil && b != nil && a.DeliveryID == b.DeliveryID && a.Attempt == b.Attempt
 }
 
-// Alive reports whether a process is there, and not another one of its pid.
+// Alive reports whether a process exists, and is not another one with its pid.
 func Alive(p hook.Process) bool {
 	start, err := ptyrun.StartTimeOf(p.PID)
 	return err == nil && start == p.Start
 }
 
-// finish ends the client's whole tree and says how the session ended.
+// finish ends the client's whole tree and returns how the session ended.
 func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	if e.abandon {
 		s.abandon(ctx)
@@ -247,7 +247,7 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 		})
 		s.report(time.Now())
 	}
-	shown := s.output.screen() // a client that is told to end cleans it up
+	shown := s.output.screen() // a client that is told to end clears it
 	exit := s.child.End(context.WithoutCancel(ctx))
 	if e.exited {
 		shown = s.output.screen()
@@ -308,7 +308,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 			o.Detail = strings.TrimPrefix(fmt.Sprintf("%s; its limit of %d processes was reached", o.Detail, s.spec.Limits.Processes), "; ")
 		}
 	}
-	s.deaf.lookedAt = time.Time{} // a last look, at all that it has written
+	s.deaf.lookedAt = time.Time{} // a last look, at everything that it has written
 	if o.Unwatched = !s.deafSince(time.Now()).IsZero(); o.Unwatched {
 		switch o.Why {
 		case hook.EndStartTimeout, hook.EndExited, hook.EndCrashed, hook.EndTimeout:
@@ -329,7 +329,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	}
 	switch {
 	case o.Loss == nil:
-	case o.Why == hook.EndFinished || o.Why == hook.EndShutdown: // that it was told to
+	case o.Why == hook.EndFinished || o.Why == hook.EndShutdown: // it was told to end
 	default:
 		o.Why, o.Detail = hook.EndLost, o.Loss.String()
 	}

@@ -15,27 +15,27 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// ground is what a session stands on: its folders and its lock. When one of
-// them goes (git clean, a clone in its place), hooks find no session any more,
-// nothing can be acknowledged, and another session could begin beside it.
+// ground is what a session depends on: its folders and its lock. If one of them is
+// removed or replaced (git clean, a new clone), hooks no longer find a session,
+// nothing can be acknowledged, and another session could begin beside this one.
 type ground struct {
 	Ground
 	looked time.Time
-	gone   time.Time // since when something is not what it was, or zero
+	gone   time.Time // since when something differs, or zero
 
 	census  census
 	counted time.Time // when it was taken
 	of      countedOf
 }
 
-// countedOf is by what it is told that a queue has changed.
+// countedOf changes when a queue has changed.
 type countedOf struct {
 	inbox durable.Stamp
 	work  string
 	done  int
 }
 
-// Ground is folders and files as they were when they were noted.
+// Ground is folders and files as they were when they were recorded.
 type Ground []place
 
 type place struct {
@@ -43,14 +43,14 @@ type place struct {
 	was  os.FileInfo
 }
 
-// census is what a queue held when it was looked at.
+// census is what a queue held when it was counted.
 type census struct {
 	queued int
 	more   bool // at least so many
 }
 
-// Loss is what went with a queue's folder, as far as is known: how many prompts
-// were queued when it was last looked at, and which one was in flight.
+// Loss is what was lost with a queue's folder, as far as is known: how many prompts
+// were queued when it was last counted, and which one was in flight.
 type Loss struct {
 	What     string     `json:"what"`
 	Queued   int        `json:"queued"`
@@ -76,13 +76,13 @@ func (l *Loss) String() string {
 	return l.What + "; " + queued
 }
 
-// Grounds are the folders that a queue stands in, and the agent's own.
+// Grounds returns the folders that a queue is in, and the agent's own.
 func Grounds(dir, home, inbox string) []string {
 	all := []string{dir, home, filepath.Dir(inbox)}
 	return slices.Compact(all)
 }
 
-// StandOn notes what is there now; an error is about what is not.
+// StandOn records what is there now; the error says what is missing.
 func StandOn(paths ...string) (Ground, error) {
 	var g Ground
 	for _, path := range paths {
@@ -96,17 +96,17 @@ func StandOn(paths ...string) (Ground, error) {
 }
 
 const (
-	// groundEvery is how often the ground is looked at, GroundPatience how long
-	// something may be away, such as for a rename there and back.
+	// groundEvery is how often the ground is checked, GroundPatience how long
+	// something may be missing, for example during a rename there and back.
 	groundEvery    = 500 * time.Millisecond
 	GroundPatience = time.Second
-	// countEvery is how often what is queued is counted where it changes, and
-	// countBytes how much of it.
+	// countEvery is how often queued entries are counted when the queue changes,
+	// and countBytes how much of it is read.
 	countEvery = 5 * time.Second
 	countBytes = 1 << 20
 )
 
-// look says what has gone for good, or "".
+// look says what is gone for good, or "".
 func (g *ground) look(now time.Time) string {
 	if now.Sub(g.looked) < groundEvery {
 		return ""
@@ -124,8 +124,7 @@ func (g *ground) look(now time.Time) string {
 	return ""
 }
 
-// Differs says what is not what it was, or "". What cannot be seen may be the
-// same.
+// Differs says what has changed, or "". What cannot be seen counts as unchanged.
 func (g Ground) Differs() string {
 	for _, p := range g {
 		if what := p.differs(); what != "" {
@@ -147,7 +146,7 @@ func (p place) differs() string {
 	return ""
 }
 
-// count keeps how much is queued while that can be known.
+// count records how much is queued, as long as that can be determined.
 func (g *ground) count(q *inbox.Queue, path string, seen *sight, done int, now time.Time) {
 	if !g.counted.IsZero() && now.Sub(g.counted) < countEvery {
 		return

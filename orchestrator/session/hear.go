@@ -10,36 +10,36 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// The session record is written by hooks and by whoever else can write in the
-// agent's folder. What the shim knows of its session is its own record, which
-// only hear changes by what the file shows: what hooks alone can know is taken
-// over within bounds, everything else is passed over, and the file is put right.
+// The session record is written by hooks and by anybody else who can write in the
+// agent's folder. What the shim knows about its session is its own record. Only
+// hear changes it by what is in the file: it accepts, within limits, what only
+// hooks can know, ignores everything else, and has the file corrected.
 
 // hooksPhases are those that hooks enter.
 var hooksPhases = []hook.Phase{
 	hook.Starting, hook.Turn, hook.Waiting, hook.Background, hook.Settling, hook.Unattended, hook.Ending,
 }
 
-// Bounds of what hooks tell.
+// Limits for what hooks say.
 const (
 	maxDetail = 4 << 10
 	maxTasks  = 1000
 	maxTask   = 1 << 10
 )
 
-// queueSays is what the queue itself tells of the session's work.
+// queueSays is what the queue itself says about the session's work.
 type queueSays interface {
-	// flight is the entry that is in flight for the session, or nil; ok is false
-	// when it cannot be read.
+	// flight returns the entry in flight for the session, or nil; ok is false if it
+	// cannot be read.
 	flight() (f *inbox.InFlight, ok bool)
-	// pass takes up to n of the entries that the queue has passed and that were
-	// not taken yet. ok is false when it cannot be read: then n is owed, and asked
-	// for by the next call.
+	// pass takes up to n of the entries that the queue has passed and that were not
+	// taken yet. ok is false if the queue cannot be read: then n is owed, and the
+	// next call asks for it again.
 	pass(n int) (taken int, ok bool)
 }
 
-// hear returns what the shim knows once it has read told, and whether the file
-// is to be put right.
+// hear returns what the shim knows once it has read told, and whether the file has
+// to be corrected.
 func hear(own *hook.Record, told *hook.Shown, queue queueSays) (now *hook.Record, wrong bool) {
 	if told.TokenHash != own.TokenHash {
 		return own, true
@@ -63,7 +63,7 @@ func hear(own *hook.Record, told *hook.Shown, queue queueSays) (now *hook.Record
 	return &r, !sure || differ(&r, told)
 }
 
-// hearPhase: hooks do not go back to the start, and say nothing of the end.
+// hearPhase: hooks never return to the start, and do not decide about the end.
 func hearPhase(r *hook.Record, told *hook.Shown) {
 	switch {
 	case r.Ruling != nil && r.Ruling.Final, r.Phase == hook.Ended:
@@ -73,8 +73,8 @@ func hearPhase(r *hook.Record, told *hook.Shown) {
 	}
 }
 
-// hearWork: which entry is in work, and how many are done, the queue says, too. It
-// is false while the queue owes an answer.
+// hearWork: the queue also says which entry is in work, and how many are done. It
+// returns false while the queue owes an answer.
 func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) (sure bool) {
 	done, sure := queue.pass(max(0, told.Acknowledged-r.Acknowledged))
 	if r.Acknowledged += done; done > 0 {
@@ -103,8 +103,8 @@ func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) (sure bool) {
 	return sure
 }
 
-// heardGates are the Stop hooks, not ours, that had the client go on: they are
-// remembered, so that who makes some up gets one entry for each session.
+// heardGates are the Stop hooks, not ours, that continued the client: they are
+// remembered, so a session that makes some up only gets one entry at a time.
 func heardGates(own, told []string) []string {
 	all := slices.Clone(own)
 	for _, command := range told {
@@ -115,8 +115,8 @@ func heardGates(own, told []string) []string {
 	return all
 }
 
-// heardRuling is the ruling that stands: what the shim has ruled, and what hooks
-// have ruled for good, nothing takes back.
+// heardRuling returns the ruling that is in force: nothing withdraws what the shim
+// has ruled, and what hooks have ruled for good.
 func heardRuling(own, told *hook.Ruling) *hook.Ruling {
 	switch {
 	case own != nil && own.Stands():
@@ -140,8 +140,8 @@ func isWord(s string) bool {
 	return s != "" && len(s) <= 100 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// differ reports whether the file shows something else of what the shim knows
-// than it does: a hook would act on that.
+// differ reports whether the file shows something that the shim knows otherwise: a
+// hook would act on that.
 func differ(r *hook.Record, told *hook.Shown) bool {
 	if r.Terms != told.Terms || r.Shim != told.Shim {
 		return true
@@ -157,7 +157,7 @@ func differ(r *hook.Record, told *hook.Shown) bool {
 		!sameRuling(r.Ruling, told.Ruling)
 }
 
-// typedSlack is by how much a time may differ that went through a file.
+// typedSlack is how much a time may differ after it went through a file.
 const typedSlack = 2 * time.Second
 
 func sameRuling(a, b *hook.Ruling) bool {
@@ -174,13 +174,14 @@ func bounded(tasks []string) []string {
 	return tasks
 }
 
-// ledger is what the shim knows of its queue: queueSays.
+// ledger is what the shim knows about its queue: it implements queueSays.
 type ledger struct {
 	queue   *inbox.Queue
 	session string
 	at      inbox.Position
-	// passed counts all entries that were passed, taken those that count as the
-	// session's, owed those that were asked for when the queue could not be read.
+	// passed counts all entries that the queue has passed, taken those that count
+	// as the session's, owed those that were asked for while the queue could not be
+	// read.
 	passed, taken, owed int
 }
 
@@ -211,7 +212,7 @@ func (l *ledger) look() bool {
 	return err == nil
 }
 
-// mostOwed bounds what a record can ask for.
+// mostOwed limits what a record can ask for.
 const mostOwed = 1 << 20
 
 func (l *ledger) pass(n int) (taken int, ok bool) {

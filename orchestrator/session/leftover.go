@@ -20,8 +20,8 @@ import (
 	"heartbeat/ptyrun"
 )
 
-// Leftover is what may be killed when a session's shim died without ending
-// it. It lies in the state directory, out of the agent's reach by accident.
+// Leftover is what may be killed if a session's shim died without ending it. It is
+// in the state directory, where the agent does not reach it by accident.
 type Leftover struct {
 	Agent   string       `json:"agent"`
 	Session string       `json:"session"`
@@ -29,13 +29,13 @@ type Leftover struct {
 	Shim    hook.Process `json:"shim"`
 	Group   string       `json:"group,omitempty"` // the control group, as ptyrun.PlanGroup names it
 	At      time.Time    `json:"at"`
-	// Grace is the session's own, from SIGTERM to SIGKILL; 0: not noted.
+	// Grace is the session's own, from SIGTERM to SIGKILL; 0: not recorded.
 	Grace time.Duration `json:"grace,omitempty"`
 
 	path string
 }
 
-// Remains name the session's processes.
+// Remains returns what identifies the session's processes.
 func (l Leftover) Remains() ptyrun.Remains {
 	return ptyrun.Remains{Cookie: l.Cookie, StartedAfter: l.Shim.Start, Group: l.Group}
 }
@@ -68,7 +68,7 @@ func (s *shim) dropLeftover() error {
 	return err
 }
 
-// sweepsAtOnce bounds how many sessions' processes are ended at a time: each
+// sweepsAtOnce limits how many sessions' processes are ended at the same time: each
 // looks at all processes until none is left.
 const sweepsAtOnce = 8
 
@@ -101,13 +101,13 @@ func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Dura
 }
 
 // readLeftovers returns those whose shim is gone. The error is about those that
-// cannot be read; a damaged one is put aside, so that it is told once.
+// cannot be read; a damaged one is put aside, so that it is reported once.
 func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 	var all []Leftover
 	var errs []error
 	for l, err := range noted(stateDir) {
 		if errors.Is(err, errDamaged) {
-			err = errors.Join(err, os.Rename(l.path, l.path+".damaged")) // no trying again brings it back
+			err = errors.Join(err, os.Rename(l.path, l.path+".damaged")) // retrying does not repair it
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -118,8 +118,8 @@ func readLeftovers(stateDir, agent string) ([]Leftover, error) {
 	return all, errors.Join(errs...)
 }
 
-// Leftovers returns what there is of sessions whose shim is gone, as far as it
-// can be read. It ends nothing.
+// Leftovers returns what is left of sessions whose shim is gone, as far as it can
+// be read. It ends nothing.
 func Leftovers(stateDir string) []Leftover {
 	var all []Leftover
 	for l, err := range noted(stateDir) {
@@ -130,8 +130,7 @@ func Leftovers(stateDir string) []Leftover {
 	return all
 }
 
-// Shims returns the agents of the sessions that are alive, by the pids of their
-// shims.
+// Shims returns the agents of the live sessions, by the pids of their shims.
 func Shims(stateDir string) (map[int]string, error) {
 	shims := map[int]string{}
 	var errs []error
@@ -145,8 +144,9 @@ func Shims(stateDir string) (map[int]string, error) {
 	return shims, errors.Join(errs...)
 }
 
-// AgentOf returns the agent of whose session a process is, or "": it is nobody's
-// who descends from no shim of ours, whatever its environment says.
+// AgentOf returns the agent whose session a process belongs to, or "": a process
+// that does not descend from one of our shims belongs to none, whatever its
+// environment says.
 func AgentOf(stateDir string, pid int) (string, error) {
 	shims, err := Shims(stateDir)
 	for _, above := range ptyrun.Ancestors(pid) {
@@ -157,12 +157,12 @@ func AgentOf(stateDir string, pid int) (string, error) {
 	return "", err
 }
 
-// errDamaged means that a note cannot be understood, or that something else
-// stands in its place.
+// errDamaged means that a record cannot be understood, or that something else is in
+// its place.
 var errDamaged = errors.New("it is damaged")
 
-// noted yields what was noted of sessions that have not ended in order; with an
-// error that is about one of them, it is not known but for where it stands.
+// noted yields what was recorded of sessions that have not ended in order; with an
+// error, only the path of that one is known.
 func noted(stateDir string) iter.Seq2[Leftover, error] {
 	return func(yield func(Leftover, error) bool) {
 		names, err := os.ReadDir(filepath.Join(stateDir, "live"))
@@ -187,7 +187,7 @@ func noted(stateDir string) iter.Seq2[Leftover, error] {
 	}
 }
 
-// maxLeftover bounds what is read: the file takes some 300 bytes.
+// maxLeftover limits what is read: the file takes about 300 bytes.
 const maxLeftover = 1 << 16
 
 func readLeftover(path string) (Leftover, error) {

@@ -9,14 +9,14 @@ import (
 	"heartbeat/ptyrun"
 )
 
-// quietMeter knows since when the terminal has shown next to nothing.
+// quietMeter measures since when the terminal has shown next to nothing.
 type quietMeter struct {
 	at    time.Time
 	bytes int64
 }
 
-// since returns the begin of the current window once it lies a whole window
-// back, or zero. A window with output starts anew.
+// since returns the beginning of the current window once that is a whole window
+// ago, or zero. A window with output starts over.
 func (q *quietMeter) since(now time.Time, c *ptyrun.Child) time.Time {
 	_, bytes := c.Activity()
 	if q.at.IsZero() || bytes-q.bytes > client.Claude.Terminal.Idle {
@@ -28,8 +28,8 @@ func (q *quietMeter) since(now time.Time, c *ptyrun.Child) time.Time {
 	return q.at
 }
 
-// lifeMeter knows when a session last showed a sign of life that a spinner
-// does not give.
+// lifeMeter measures when a session last showed a sign of life other than a
+// spinner.
 type lifeMeter struct {
 	last time.Time
 
@@ -39,8 +39,8 @@ type lifeMeter struct {
 	transcript int64     // its size
 }
 
-// at returns the time of the last sign of life that is known at now. Hook
-// events are not among them: the record has them.
+// at returns the time of the last sign of life that is known at now. It does not
+// include hook events: the record has them.
 func (m *lifeMeter) at(now time.Time, c *ptyrun.Child, r *hook.Record) time.Time {
 	_, bytes := c.Activity()
 	switch {

@@ -9,11 +9,11 @@ import (
 	"heartbeat/ptyrun/attach"
 )
 
-// noteEvery is how often keys that a person presses are noted in the record.
+// noteEvery is how often a person's key presses are written into the record.
 const noteEvery = time.Second
 
-// openDesk lets people join the session. Without it the session runs just the
-// same. It holds the session lock, so a socket that is there is nobody's.
+// openDesk lets people join the session. If that fails, the session runs without
+// it. The caller holds the session lock, so a socket that exists is stale.
 func (s *shim) openDesk() {
 	if s.spec.Socket == "" {
 		return
@@ -29,7 +29,7 @@ func (s *shim) openDesk() {
 	s.desk = desk
 }
 
-// peopleChanged tells when somebody has come, typed or left.
+// peopleChanged signals that somebody has joined, typed or left.
 func (s *shim) peopleChanged() <-chan struct{} {
 	if s.desk == nil {
 		return nil
@@ -41,17 +41,17 @@ func (s *shim) peopleChanged() <-chan struct{} {
 type people struct {
 	attached int
 	typed    time.Time // when one of them last pressed a key
-	// done is typed when they were said to be done.
+	// done is the value of typed when they were said to be done.
 	done time.Time
-	// noted is what the record says, at the time when that was written.
+	// noted is what the record says, as of the time when that was written.
 	noted struct {
 		attached  int
 		typed, at time.Time
 	}
 }
 
-// notePeople keeps who is at the terminal in the record, for the hooks: while
-// a person types nothing is handed over.
+// notePeople records for the hooks who is at the terminal: while a person types,
+// nothing is handed over.
 func (s *shim) notePeople(ctx context.Context, now time.Time) {
 	if s.desk == nil {
 		return
@@ -83,7 +83,7 @@ func (s *shim) showPeople(ctx context.Context) {
 	s.update(ctx, func(r *hook.Record) { r.Attached, r.TypedAt = s.people.attached, typed })
 }
 
-// handBack has prompts go on that wait because a person has typed.
+// handBack releases prompts that wait because a person has typed.
 func (s *shim) handBack(ctx context.Context) {
 	if s.people.typed.After(s.people.done) {
 		s.people.done = s.people.typed

@@ -13,8 +13,8 @@ var scarce = []error{
 	syscall.EAGAIN, syscall.ENOMEM, // processes (fork(2)), memory
 }
 
-// NoRoom reports whether something failed because the machine had no room for
-// it. That passes, and no other definition of the agent would help.
+// NoRoom reports whether something failed because the machine had no room for it.
+// That passes, and changing the agent's definition would not help.
 func NoRoom(err error) bool {
 	return slices.ContainsFunc(scarce, func(e error) bool { return errors.Is(err, e) })
 }

@@ -14,19 +14,18 @@ import (
 	"syscall"
 )
 
-// Runner starts sessions. The one that `run` uses starts a shim process for
-// each; tests give one that needs no process.
+// Runner starts sessions. The one that `run` uses starts a shim process for each;
+// tests use one that needs no process.
 type Runner interface {
 	Start(ctx context.Context, spec Spec) (Live, error)
 }
 
 // Session is a live
 type Live interface {
-	// Reports delivers what the session does. It is closed after the last
-	// report, which has the outcome; none with an outcome means that the
-	// shim died.
+	// Reports delivers what the session does. It is closed after the last report,
+	// which has the outcome; if no report has one, the shim died.
 	Reports() <-chan Report
-	// Order tells the session something. After the session's end it does nothing.
+	// Order sends the session an order. After the session's end it does nothing.
 	Order(o Order)
 }
 
@@ -44,7 +43,8 @@ func (s Processes) Start(_ context.Context, spec Spec) (Live, error) {
 	if current := Self(); current == ownImage {
 		cmd.Path = current // the file is another one now, or none
 	}
-	// A session of its own: Ctrl-C at our terminal is ours alone to handle.
+	// A process session of its own: Ctrl-C at our terminal is for us alone to
+	// handle.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Dir = "/"
 	cmd.Env = os.Environ()
@@ -103,7 +103,7 @@ func (l *shimSession) follow(cmd *exec.Cmd, stdout io.Reader) {
 	_ = l.stdin.Close()
 }
 
-// lineLog logs what a shim writes on stderr.
+// lineLog logs what a shim writes to stderr.
 type lineLog struct{ log *slog.Logger }
 
 func (l *lineLog) Write(p []byte) (int, error) {

@@ -23,16 +23,16 @@ import (
 	"heartbeat/ptyrun"
 )
 
-// Spec is all a shim needs to run one session. It arrives as one JSON line on
-// the shim's stdin, so that nothing secret is in argv.
+// Spec is everything a shim needs to run one session. It arrives as one JSON line
+// on the shim's stdin, so that no secret is in argv.
 type Spec struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session"` // a UUID
-	// Resume, when not "", is the id of the client's conversation to go on with;
-	// else a new one begins, and Session is its id.
+	// Resume, if not "", is the id of the client's conversation to continue;
+	// otherwise a new one begins, and Session is its id.
 	Resume string `json:"resume,omitempty"`
-	// GoOn, when not "", is the delivery id of the entry in flight that the
-	// session goes on with, in the conversation that Resume names.
+	// GoOn, if not "", is the delivery id of the entry in flight that the session
+	// continues, in the conversation that Resume names.
 	GoOn    string      `json:"go_on,omitempty"`
 	Token   string      `json:"token"` // 32 hex digits; secret
 	Dir     string      `json:"dir"`   // AGENT_DIR, resolved
@@ -41,16 +41,16 @@ type Spec struct {
 	Command []string    `json:"command"` // argv before our additions
 	Env     []string    `json:"env"`     // the whole environment but ours
 	Policy  hook.Policy `json:"policy"`
-	// KickoffText, when not "", is the prompt argument instead of the first entry.
+	// KickoffText, if not "", is the prompt argument instead of the first entry.
 	KickoffText    string `json:"kickoff_text,omitempty"`
 	PermissionMode string `json:"permission_mode"`
-	// Settings are passed by --settings, in a file in the state directory that is
-	// there as long as the session; nil: nothing is passed.
+	// Settings are passed by --settings, in a file in the state directory that
+	// exists as long as the session; nil: nothing is passed.
 	Settings json.RawMessage `json:"settings,omitempty"`
-	// HooksIn is the settings file in the agent's directory that has our hooks,
-	// or "": they stand in Settings.
+	// HooksIn is the settings file in the agent's directory that has our hooks, or
+	// "": they are in Settings.
 	HooksIn string `json:"hooks_in,omitempty"`
-	// Flags are passed on as they are.
+	// Flags are passed on unchanged.
 	Flags []string `json:"flags,omitempty"`
 
 	EntryTimeout      time.Duration `json:"entry_timeout"`      // 0: none
@@ -58,16 +58,15 @@ type Spec struct {
 	StartTimeout      time.Duration `json:"start_timeout"`      // until SessionStart
 	IdleGrace         time.Duration `json:"idle_grace"`         // unattended, then it ends
 	BackgroundTimeout time.Duration `json:"background_timeout"` // background, then it ends
-	// StallTimeout is how long a turn may go without any sign of life: a hook,
-	// a new line in the transcript, more on the terminal than a spinner. 0: for
-	// ever.
+	// StallTimeout is how long a turn may go without any sign of life: a hook, a
+	// new line in the transcript, more on the terminal than a spinner. 0: forever.
 	StallTimeout time.Duration `json:"stall_timeout,omitempty"`
 	Grace        time.Duration `json:"grace"` // from SIGTERM to SIGKILL
-	// Limits are what the session may take of the machine.
+	// Limits are what the session may use of the machine.
 	Limits   ptyrun.Limits `json:"limits,omitzero"`
 	KeepLogs int           `json:"keep_logs"`
-	// Socket is where others join the terminal, in a directory that only this
-	// user can enter; "": nobody can.
+	// Socket is where others join the terminal, in a directory that only this user
+	// can enter; "": nobody can.
 	Socket string `json:"socket,omitempty"`
 	// StateDir is where the pids that may be killed are kept.
 	StateDir string `json:"state_dir"`
@@ -75,7 +74,7 @@ type Spec struct {
 	Account string `json:"account,omitempty"`
 }
 
-// SocketName is the name of an agent's socket in the runtime directory. It is
+// SocketName returns the name of an agent's socket in the runtime directory. It is
 // short enough for every path that state.RuntimeDir returns.
 func SocketName(agent string) string {
 	const most = 24
@@ -92,7 +91,7 @@ type Report struct {
 	Phase        hook.Phase `json:"phase"`
 	Acknowledged int        `json:"acknowledged"`
 	Work         *hook.Work `json:"work,omitempty"`
-	// Why it is to end, while Phase is ending.
+	// Why it will end, while Phase is ending.
 	Why string `json:"why,omitempty"`
 	// Told is what the client has told our status line last; nil: nothing yet. The
 	// agent can forge it, within bounds.
@@ -109,26 +108,26 @@ type Report struct {
 type Outcome struct {
 	Why    hook.End `json:"why"`
 	Detail string   `json:"detail,omitempty"`
-	// ExitCode is the client's where it ended by itself, Signal what ended it
-	// where that was not us: a session that we end is no failure.
+	// ExitCode is the client's if it ended by itself, Signal what ended it if that
+	// was not us: a session that we end is no failure.
 	ExitCode     int    `json:"exit_code,omitempty"`
 	Signal       string `json:"signal,omitempty"`
 	Acknowledged int    `json:"acknowledged"`
 	Bound        bool   `json:"bound"` // a SessionStart was seen
-	// Unwatched is true when the client worked on a prompt and no hook of ours
-	// was called, which would tell of its tools.
+	// Unwatched is true if the client worked on a prompt and none of our hooks,
+	// which report its tools, was called.
 	Unwatched bool `json:"unwatched,omitempty"`
 	// Delivery is the delivery id of the entry in work, or "".
 	Delivery string `json:"delivery,omitempty"`
-	// Untaken is true when the entry that the session was to begin with is still
+	// Untaken is true if the entry that the session was to begin with is still
 	// offered, and the client, which ended in order, demonstrably never got it.
 	Untaken bool `json:"untaken,omitempty"`
-	// NoRoom is true when the machine had no room for the session (NoRoom): the
-	// agent has not failed.
+	// NoRoom is true if the machine had no room for the session (NoRoom): the agent
+	// has not failed.
 	NoRoom bool `json:"no_room,omitempty"`
-	// Gates are the command lines of Stop hooks, not ours, that had the client go
-	// on. GoesOn is true when the session ended because it takes one entry where
-	// there are such: what is queued goes on in its conversation.
+	// Gates are the command lines of Stop hooks, not ours, that continued the
+	// client. GoesOn is true if the session ended because with such hooks it takes
+	// one entry: queued entries continue in its conversation.
 	Gates  []string `json:"gates,omitempty"`
 	GoesOn bool     `json:"goes_on,omitempty"`
 	// Asks is what the client asked on the screen instead of starting, or nil.
@@ -136,7 +135,7 @@ type Outcome struct {
 	// Refused is what the client told of the request that the API refused, where that
 	// ended the session.
 	Refused *Refused `json:"refused,omitempty"`
-	// Loss is what went with the queue's folder, where that ended it.
+	// Loss is what was lost with the queue's folder, if that ended it.
 	Loss   *Loss  `json:"loss,omitempty"`
 	Screen string `json:"screen,omitempty"` // what the terminal showed, for start-timeout, dialog, stalled and the like
 }
@@ -148,7 +147,7 @@ type Question struct {
 	Do   string `json:"do"`
 }
 
-// questionOf is what a dialog of an agent's client asks.
+// questionOf returns what a dialog of an agent's client asks.
 func questionOf(d *client.Dialog, agent string) *Question {
 	q := &Question{d.What, d.Do}
 	if d.Type != "" {
@@ -165,7 +164,7 @@ type Refused struct {
 	Limits  client.Limits   `json:"limits,omitzero"`   // the last figures that it showed
 }
 
-// String is one line about how the session ended.
+// String returns one line about how the session ended.
 func (o *Outcome) String() string {
 	text := string(o.Why)
 	if o.Why == hook.EndExited {
@@ -177,25 +176,25 @@ func (o *Outcome) String() string {
 	return text
 }
 
-// Order is one line on the shim's stdin after the Spec. When stdin ends the
+// Order is one line on the shim's stdin after the Spec. When stdin ends, the
 // orchestrator is gone and the session ends at once.
 type Order struct {
 	Yield bool `json:"yield,omitempty"` // end when nothing is queued
 	Stop  bool `json:"stop,omitempty"`  // end now
-	// Finish, when not "", says why the session is to be handed nothing more
-	// and to end after the turn that it is in, or at once when it is in none.
-	// With Stop it is why the session ends now.
+	// Finish, if not "", says why the session is handed nothing more and ends after
+	// its turn, or at once if it is in none. With Stop it is why the session ends
+	// now.
 	Finish string `json:"finish,omitempty"`
-	// Cancel ends the session as Stop does, unless its entry in flight is another
-	// one: then that was done, and the session goes on.
+	// Cancel ends the session like Stop, unless its entry in flight is another one:
+	// then that one was done, and the session goes on.
 	Cancel *inbox.Cancellation `json:"cancel,omitempty"`
 	// HandBack says that the person who has typed is done.
 	HandBack bool `json:"hand_back,omitempty"`
-	// Shutdown says that it is the scheduler itself that ends.
+	// Shutdown says that the scheduler itself is ending.
 	Shutdown bool `json:"shutdown,omitempty"`
 }
 
-// finishes is how a session ends that was told to.
+// finishes returns how a session ends that was told to finish.
 func (o Order) finishes() hook.End {
 	if o.Shutdown {
 		return hook.EndShutdown

@@ -8,16 +8,16 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// Where other Stop hooks run beside ours, a turn that we let end may go on. The
+// If other Stop hooks run beside ours, a turn that we let end may continue. The
 // entry is done when the client has demonstrably stopped.
 
-// stopped reports whether it has, by its transcript. The rest of a turn that was
-// let end is its last word, too, when the client has exited.
+// stopped reports whether it has, by its transcript. If the client has exited, the
+// rest of a turn that was allowed to end is final too.
 func (s *shim) stopped() bool {
 	return s.record.Phase == hook.Settling && s.record.Stopped(&s.stops)
 }
 
-// settled acknowledges the entry whose turn is over, and says what follows,
+// settled acknowledges the entry whose turn is over, and decides what follows,
 // unless a hook has spoken since the moment that was judged.
 func (s *shim) settled(ctx context.Context, before moment) {
 	s.dealWith(ctx, before, "acknowledge the entry", func(session *hook.Session, f *inbox.InFlight) error {
@@ -32,8 +32,8 @@ func (s *shim) settled(ctx context.Context, before moment) {
 	})
 }
 
-// afterSettling rules on a session whose turn is over and whose Stop hook does
-// not wait: nothing can be handed to it any more without a person.
+// afterSettling rules on a session whose turn is over and whose Stop hook does not
+// wait: without a person, nothing can be handed to it any more.
 func afterSettling(r *hook.Record, queued bool, now time.Time) {
 	switch {
 	case r.Ruling != nil:
@@ -54,9 +54,9 @@ func afterSettling(r *hook.Record, queued bool, now time.Time) {
 	r.Enter(hook.Ending, now)
 }
 
-// takeBack queues an entry again that a Stop hook of ours handed over while another
-// one had the client stop: the client stands idle. That hook is remembered, so that
-// from now on a session takes one entry.
+// takeBack queues an entry again that our Stop hook handed over while another one
+// stopped the client: the client is idle. That hook is remembered, so that from now
+// on a session takes one entry.
 func (s *shim) takeBack(ctx context.Context, by string, before moment) {
 	s.dealWith(ctx, before, "take the entry back", func(session *hook.Session, f *inbox.InFlight) error {
 		if f != nil && f.State == inbox.Offered && f.Via == inbox.ViaStop {

@@ -21,21 +21,21 @@ import (
 	"heartbeat/ptyrun/attach"
 )
 
-// lockWait is how long the shim waits for the hook lock, and for the session
-// lock: hooks probe it, and a shim whose scheduler was killed holds it until its
-// session is gone, which takes the grace longer.
+// lockWait is how long the shim waits for the hook lock, and for the session lock:
+// hooks probe it, and a shim whose scheduler was killed holds it until its session
+// is gone, which takes the grace longer.
 const lockWait = 5 * time.Second
 
-// lockAgain is how long it waits for the hook lock after it could not be had.
+// lockAgain is how long it waits for the hook lock after it failed to get it.
 const lockAgain = 100 * time.Millisecond
 
-// maxSpec bounds the Spec's line: an environment is at most 2 MiB (execve(2)).
+// maxSpec limits the Spec's line: an environment is at most 2 MiB (execve(2)).
 const maxSpec = 8 << 20
 
 // RunShim runs one session: it reads a Spec and then Orders from stdin, one JSON
-// line each, writes Reports to stdout, and returns when the session's whole
-// process tree is gone. The error is about the protocol with the caller; how
-// the session ended stands in the last report.
+// line each, writes Reports to stdout, and returns when the session's whole process
+// tree is gone. The error is about the protocol with the caller; how the session
+// ended is in the last report.
 func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, log *slog.Logger) error {
 	in := bufio.NewReaderSize(stdin, 64<<10)
 	spec, err := readSpec(in)
@@ -100,21 +100,21 @@ type shim struct {
 	group  string       // the client's control group, as planned; "": none
 
 	deaf deaf // to our hooks
-	// wasHooked is true when our hooks stood in the agent's settings at the start.
+	// wasHooked is true if our hooks were in the agent's settings at the start.
 	wasHooked bool
 	stops     handover.Stops // how far they were read
 	record    *hook.Record   // what the shim knows of its session
 	ledger    ledger         // what it knows of its queue
 	read      durable.Stamp  // of session.json when it was last read
-	wrong     bool           // session.json does not show record
-	mended    time.Time      // when it was last put right
-	goneAt    time.Time      // since when it is not there, or zero
-	seen      sight          // since when it is so
+	wrong     bool           // session.json differs from record
+	mended    time.Time      // when it was last corrected
+	goneAt    time.Time      // since when it is missing, or zero
+	seen      sight          // since when things are as they are
 	asked     time.Time      // when it was asked to yield; zero: it was not
-	people    people         // who have joined
-	ground    ground         // what the session stands on
-	adrift    bool           // the ground is gone: nothing is written where it was
-	// shut is true while the hook lock could not be had the last time.
+	people    people         // those who have joined
+	ground    ground         // what the session depends on
+	adrift    bool           // the ground is gone: nothing is written there
+	// shut is true while the last attempt to get the hook lock failed.
 	shut   bool
 	failed complaints
 	told   told // what the client told our status line
@@ -125,8 +125,8 @@ type shim struct {
 	said   Report // the last report
 }
 
-// readOrders passes on what the orchestrator says; the end of stdin is its
-// death, which closes the channel.
+// readOrders passes on what the orchestrator says; the end of stdin means that it
+// died, and closes the channel.
 func (s *shim) readOrders(in *bufio.Reader) {
 	defer close(s.orders)
 	for {
@@ -179,9 +179,9 @@ func (s *shim) run(ctx context.Context) (*Outcome, error) {
 	return s.finish(ctx, why), nil
 }
 
-// sweepFormer ends what a former session of the agent left whose shim was
-// killed. The scheduler has done so, too, but a shim that was on its way out
-// then may have been killed since; now that the lock is ours there is none.
+// sweepFormer ends what is left of a former session of the agent whose shim was
+// killed. The scheduler has done so too, but a shim that was just ending then may
+// have been killed since; now that we hold the lock, there is none.
 func (s *shim) sweepFormer(ctx context.Context) {
 	swept, err := SweepLeftovers(ctx, s.spec.StateDir, s.spec.Agent, s.spec.Grace)
 	for _, l := range swept {
@@ -192,8 +192,8 @@ func (s *shim) sweepFormer(ctx context.Context) {
 	}
 }
 
-// prepare writes the session's record and offers the first entry. It returns
-// the prompt argument.
+// prepare writes the session's record and offers the first entry. It returns the
+// prompt argument.
 func (s *shim) prepare(ctx context.Context) (string, error) {
 	held, err := s.lockHooks(ctx)
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *shim) begin(session *hook.Session, f *inbox.InFlight) (string, error) {
 	return s.offerFirst(session, entry)
 }
 
-// goOn takes over the entry in flight that another session was interrupted in.
+// goOn takes over the entry in flight in which another session was interrupted.
 func (s *shim) goOn(session *hook.Session) error {
 	o := inbox.Offering{Session: s.spec.Session}
 	o.Transcript, o.TranscriptOffset = s.conversation(s.spec.Resume)
@@ -251,8 +251,8 @@ func (s *shim) goOn(session *hook.Session) error {
 	return err
 }
 
-// withdraw takes the offer back, where the session was to start with one: an
-// entry that it was to go on with stays in flight.
+// withdraw takes back the offer that the session was to start with: an entry that
+// it was to continue stays in flight.
 func withdraw(session *hook.Session) error {
 	if f, err := session.Peek(); err == nil && f != nil && f.Via == inbox.ViaResume {
 		return nil
@@ -264,14 +264,14 @@ func withdraw(session *hook.Session) error {
 	return err
 }
 
-// offerFirst offers the first entry with the prompt argument, where it fits.
+// offerFirst offers the first entry with the prompt argument, if it fits.
 func (s *shim) offerFirst(session *hook.Session, entry *inbox.Entry) (string, error) {
 	if !client.Claude.Carries(entry.Prompt) {
 		return laterText, nil
 	}
 	offering := inbox.Offering{Via: inbox.ViaKickoff, Session: s.spec.Session}
 	if s.spec.Resume != "" {
-		// What it holds already is no sign of what comes now.
+		// What it contains already is no sign of what follows.
 		offering.Transcript, offering.TranscriptOffset = s.conversation(s.spec.Resume)
 	}
 	flight, err := session.Offer(entry, offering)
@@ -290,8 +290,8 @@ func (s *shim) newRecord(now time.Time) *hook.Record {
 	}
 }
 
-// start launches the client. What may be killed is on disk before it runs. An
-// error means that it did not: after that nothing here may fail.
+// start launches the client. What may be killed is on disk before it runs. An error
+// means that it did not run: after that nothing here may fail.
 func (s *shim) start(ctx context.Context, prompt string) error {
 	s.group = ptyrun.PlanGroup()
 	if err := errors.Join(s.keepLeftover(), s.dropOutcome(), s.keepSettings()); err != nil {
@@ -318,7 +318,7 @@ func (s *shim) start(ctx context.Context, prompt string) error {
 	return nil
 }
 
-// outputs is where the terminal's output goes.
+// outputs are where the terminal's output goes.
 func (s *shim) outputs() io.Writer {
 	s.output = newTail(256 << 10)
 	s.openDesk()
@@ -340,8 +340,7 @@ func (s *shim) outputs() io.Writer {
 	return io.MultiWriter(outputs...)
 }
 
-// closeOutputs lets go of what outputs opened; why is told to those who have
-// joined.
+// closeOutputs closes what outputs opened; those who have joined are told why.
 func (s *shim) closeOutputs(why string) {
 	if s.desk != nil {
 		if err := s.desk.Close(why); err != nil {
@@ -356,7 +355,7 @@ func (s *shim) closeOutputs(why string) {
 	}
 }
 
-// maxLog caps sessions/ID.log.
+// maxLog limits the size of sessions/ID.log.
 const maxLog = 16 << 20
 
 // notStarted takes the offer back: the client never ran.
@@ -374,7 +373,7 @@ func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {
 	return neverRan(cause), err
 }
 
-// neverRan is the outcome of a session whose client could not be started.
+// neverRan returns the outcome of a session whose client could not be started.
 func neverRan(cause error) *Outcome {
 	return &Outcome{Why: hook.EndExited, ExitCode: 127, Detail: cause.Error(), NoRoom: NoRoom(cause)}
 }

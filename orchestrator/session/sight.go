@@ -7,10 +7,10 @@ import (
 	"heartbeat/hook"
 )
 
-// sight is since when the shim has seen what it knows, by its own clock, which
-// only counts: neither the wall clock, nor time asleep, nor what the session
-// record says of times moves a time-out. What the record can make up, coming and
-// going for one, does not begin a time anew.
+// sight is since when the shim has seen what it knows, by its own clock, which only
+// counts: neither the wall clock, nor time asleep, nor times in the session record
+// move a time-out. What the record can make up, for example by coming and going,
+// does not restart a time.
 type sight struct {
 	looked  time.Time
 	started time.Time // the session
@@ -26,21 +26,21 @@ type sight struct {
 	ruled  time.Time // since it stands
 
 	work string // which entry in which attempt; "": none
-	// given is when that began to be so. handedOver lies as far back as the
-	// session has had an entry without that the queue went on.
+	// given is when that began. handedOver lies as far back as the session has had
+	// an entry without the queue going on.
 	given, handedOver time.Time
 	passed            int           // how many entries the queue had passed at given
 	worked            time.Duration // without an entry: how far back the last one's handedOver was
 
-	// free is for how long the session has done something without an entry, less
-	// for how long it has rested, since the queue last went on.
+	// free is for how long the session has done something without an entry, minus
+	// how long it has rested, since the queue last went on.
 	free time.Duration
 	went int // how many entries the queue had passed at the last look
 
 	background time.Time // tasks run; zero: none
 }
 
-// see takes in what is known now: passed is how many entries the queue has
+// see updates it with what is known now: passed is how many entries the queue has
 // passed, rests that the session does nothing.
 func (s *sight) see(r *hook.Record, passed int, rests bool, now time.Time) {
 	if s.started.IsZero() {
@@ -91,7 +91,7 @@ func (s *sight) seeFree(r *hook.Record, passed int, rests bool, now time.Time) {
 	}
 }
 
-// seeWork: another entry has time of its own when the queue has gone on.
+// seeWork: another entry has its own time once the queue has gone on.
 func (s *sight) seeWork(w *hook.Work, passed int, now time.Time) {
 	work := ""
 	if w != nil {
@@ -113,5 +113,5 @@ func (s *sight) seeWork(w *hook.Work, passed int, now time.Time) {
 // works reports whether the session has an entry.
 func (s *sight) works() bool { return s.work != "" }
 
-// active is when the session last changed what it does.
+// active returns when the session last changed what it does.
 func (s *sight) active() time.Time { return latest(s.since, s.given) }

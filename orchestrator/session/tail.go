@@ -8,8 +8,8 @@ import (
 	"heartbeat/ptyrun/screen"
 )
 
-// tail keeps the last bytes of the terminal's output, for the report of a
-// session that never got going.
+// tail keeps the last bytes of the terminal's output, for the report about a
+// session that never started working.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
@@ -29,7 +29,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// screen is the text that the terminal shows, without blank lines.
+// screen returns the text that the terminal shows, without blank lines.
 func (t *tail) screen() string {
 	t.mu.Lock()
 	out := append([]byte(nil), t.buf...)

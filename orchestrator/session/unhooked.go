@@ -10,14 +10,14 @@ import (
 	"heartbeat/hook/settings"
 )
 
-// The client reads its settings files at each event: a session whose file is put
-// back to what a repository has of it (git checkout .) goes on without our hooks.
+// The client reads its settings files at each event: a session whose file is reset
+// to the version in a repository (git checkout .) continues without our hooks.
 
-// maxSettings bounds what is read of a settings file.
+// maxSettings limits what is read of a settings file.
 const maxSettings = 4 << 20
 
-// hooked reports whether a Stop hook of ours stands in the settings file that has
-// them, which the agent can write.
+// hooked reports whether the settings file that should contain our Stop hook does;
+// the agent can write it.
 func (s *shim) hooked() bool {
 	data, err := durable.Read(s.spec.HooksIn, maxSettings)
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *shim) hooked() bool {
 	})
 }
 
-// unhooked says what became of our hooks where a session ended because nothing was
-// heard of it any more; "" where they are there, or were not.
+// unhooked says what became of our hooks if a session ended because nothing more
+// was heard of it; "" if they are there, or never were.
 func (s *shim) unhooked(why hook.End) string {
 	switch why {
 	case hook.EndUnattended, hook.EndTimeout, hook.EndStalled:

@@ -7,8 +7,8 @@ import (
 	"heartbeat/ptyrun"
 )
 
-// conversation returns the transcript of a conversation and its present size;
-// "" when there is none.
+// conversation returns the transcript of a conversation and its present size; "" if
+// there is none.
 func (s *shim) conversation(id string) (path string, size int64) {
 	path, err := handover.FindTranscript(client.Claude.ConfigDir(client.In(s.spec.Env)), id)
 	if err != nil {
@@ -17,10 +17,10 @@ func (s *shim) conversation(id string) (path string, size int64) {
 	return path, handover.TranscriptSize(path)
 }
 
-// untaken reports whether the entry that the session was to begin with
-// demonstrably never reached the client: it is still offered, the client ended
-// in order, so that all it wrote is there, and its transcript does not hold the
-// prompt. Hooks alone are no proof, as they may not have run.
+// untaken reports whether the entry that the session was to begin with demonstrably
+// never reached the client: it is still offered, the client ended in order, so that
+// everything it wrote is there, and its transcript does not contain the prompt.
+// Hooks alone are no proof, because they may not have run.
 func (s *shim) untaken(exit ptyrun.Exit) bool {
 	if exit.Signal != "" && exit.Signal != "SIGTERM" {
 		return false

@@ -8,17 +8,17 @@ import (
 	"heartbeat/hook/client"
 )
 
-// settle is how long a drained or released session must have been without a
-// hook event before it is ended: a background task that has just finished may
-// be starting a turn (60 ms later, measured in 2.1.329).
+// settle is how long a drained or released session must have been without a hook
+// event before it is ended: a background task that has just finished may be
+// starting a turn (60 ms later, measured in 2.1.329).
 const settle = time.Second
 
 const (
-	// settleMost is how long events may put that off.
+	// settleMost is how long events may delay that.
 	settleMost = 30 * time.Second
-	// parting is how long a client that says that it ends may take.
+	// parting is how long a client may take to end after it says so.
 	parting = time.Minute
-	// yieldPatience is how long a hook that waits may take to let the session go.
+	// yieldPatience is how long a waiting hook may take to release the session.
 	yieldPatience = 5 * time.Second
 )
 
@@ -31,27 +31,27 @@ func (s *Spec) limits() limits {
 	return limits{s.EntryTimeout, s.SessionTimeout, s.StartTimeout, s.IdleGrace, s.BackgroundTimeout, s.StallTimeout}
 }
 
-// facts are what a verdict is made of. All times are the shim's own.
+// facts are what a verdict is based on. All times are the shim's own.
 type facts struct {
 	now  time.Time
 	seen sight
-	// ruling is the one that stands, or nil.
+	// ruling is the one in force, or nil.
 	ruling *hook.Ruling
-	// attached is how many people have joined who may type, typed when one of
-	// them last pressed a key.
+	// attached is how many people who may type have joined, typed when one of them
+	// last pressed a key.
 	attached int
 	typed    time.Time
 	// asked is when the session was asked to give its slot to another agent.
 	asked time.Time
-	// waiterGone is true when the record says that a hook waits, but that
-	// process is gone (killed by its timeout, or by ESC).
+	// waiterGone is true if the record says that a hook waits, but that process is
+	// gone (killed by its time-out, or by ESC).
 	waiterGone bool
-	// quietSince is when the terminal fell quiet, or zero while it is not.
+	// quietSince is when the terminal went quiet, or zero while it is not.
 	quietSince time.Time
-	// aliveAt is the last sign of life beside hook events; see lifeMeter.
+	// aliveAt is the last sign of life other than hook events; see lifeMeter.
 	aliveAt time.Time
-	// stopped is true when the client has demonstrably stopped after the turn
-	// that the session settles.
+	// stopped is true if the client has demonstrably stopped after the turn that
+	// the session settles.
 	stopped bool
 	// untold is true while the client has not yet written into the transcript what it
 	// told its hook of a limit.
@@ -66,16 +66,16 @@ type verdict struct {
 	detail string
 	// afterEntry lets the entry in work finish: the ruling is not final.
 	afterEntry bool
-	// abandon acknowledges the entry in work with its background tasks named
-	// as abandoned, before the end.
+	// abandon acknowledges the entry in work before the end, and names its
+	// background tasks as abandoned.
 	abandon bool
-	// settled is true when the entry whose turn was let end is done.
+	// settled is true if the entry whose turn was allowed to end is done.
 	settled bool
 	// leave enters the phase unattended.
 	leave bool
 }
 
-// judge says whether a session is to be ended, and why: a pure function of facts
+// judge decides whether a session is to be ended, and why: a pure function of facts
 // and time.
 func judge(f facts, l limits) verdict {
 	switch {
@@ -124,7 +124,7 @@ func judge(f facts, l limits) verdict {
 	return judgeTimeouts(f, l)
 }
 
-// judgeRuled decides when a ruling that stands is carried out.
+// judgeRuled decides when a ruling in force is carried out.
 func judgeRuled(f facts, l limits) verdict {
 	now := verdict{end: f.ruling.Why, detail: f.ruling.Detail}
 	switch f.ruling.Why {
@@ -146,8 +146,8 @@ func judgeRuled(f facts, l limits) verdict {
 	return now
 }
 
-// judgeFinishing lets the turn end in which a session is that was told to
-// finish, within the limits that hold for every turn.
+// judgeFinishing lets the present turn end of a session that was told to finish,
+// within the limits for every turn.
 func judgeFinishing(f facts, l limits, now verdict) verdict {
 	switch {
 	case f.ruling.Final, overdue(f, l), overlong(f, l), disobeys(f):
@@ -164,8 +164,8 @@ func judgeFinishing(f facts, l limits, now verdict) verdict {
 	return now
 }
 
-// judgeSettling waits until it is known whether the client has stopped, within
-// the limits of a turn: until then other Stop hooks run, or the turn goes on.
+// judgeSettling waits until it is known whether the client has stopped, within the
+// limits of a turn: until then other Stop hooks run, or the turn continues.
 func judgeSettling(f facts, l limits) verdict {
 	switch {
 	case f.ruling != nil && f.ruling.Final:
@@ -184,8 +184,8 @@ func judgeSettling(f facts, l limits) verdict {
 	return verdict{end: f.ruling.Why, detail: f.ruling.Detail}
 }
 
-// fellQuiet reports whether the terminal has shown next to nothing for so
-// long that no turn can be under way.
+// fellQuiet reports whether the terminal has shown next to nothing for so long that
+// no turn can be in progress.
 func fellQuiet(f facts) bool {
 	return !f.quietSince.IsZero() && f.now.Sub(latest(f.quietSince, f.seen.active())) >= client.Claude.Terminal.IdleFor
 }
@@ -195,8 +195,8 @@ func backgroundOver(f facts, l limits) bool {
 	return l.background > 0 && !f.seen.background.IsZero() && f.now.Sub(f.seen.background) >= l.background
 }
 
-// stalled reports whether a turn has shown no sign of life for too long. Who
-// has joined the session sees for themselves.
+// stalled reports whether a turn has shown no sign of life for too long. Somebody
+// who has joined the session can see that for themselves.
 func stalled(f facts, l limits) bool {
 	last := latest(latest(f.seen.event, f.seen.active()), f.aliveAt)
 	return l.stall > 0 && f.attached == 0 && f.now.Sub(last) >= l.stall
@@ -204,8 +204,8 @@ func stalled(f facts, l limits) bool {
 
 const deafDetail = "the client works on its prompt, and calls none of our hooks"
 
-// judgeStarting bounds a start, but not under the hands of a person who has
-// joined, to answer a dialog say: the client has as long again after them.
+// judgeStarting limits a start, but not while a person who has joined is typing,
+// for example to answer a dialog: after that the client has as long again.
 func judgeStarting(f facts, l limits) verdict {
 	late := l.start > 0 && f.now.Sub(f.seen.started) >= l.start
 	if !f.deafSince.IsZero() && (late || f.now.Sub(f.deafSince) >= deafness) {
@@ -223,7 +223,7 @@ func judgeStarting(f facts, l limits) verdict {
 	return verdict{}
 }
 
-// judgeTimeouts bounds one entry, a turn without one, and the session.
+// judgeTimeouts limits one entry, a turn without one, and the session.
 func judgeTimeouts(f facts, l limits) verdict {
 	if overdue(f, l) {
 		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("entry not done within %s", l.entry)}
@@ -240,8 +240,8 @@ func judgeTimeouts(f facts, l limits) verdict {
 	return verdict{}
 }
 
-// overlong reports whether the session has done something for too long without
-// an entry. Who has joined it may.
+// overlong reports whether the session has done something for too long without an
+// entry. Somebody who has joined it may.
 func overlong(f facts, l limits) bool {
 	return l.entry > 0 && !f.seen.works() && f.attached == 0 && f.seen.free >= l.entry
 }
@@ -252,8 +252,8 @@ func disobeys(f facts) bool {
 	return f.seen.works() && f.seen.given.Sub(f.seen.ruled) > settle
 }
 
-// deafToYield reports whether a session that waits for work keeps its slot
-// although it was asked for it, and nobody types.
+// deafToYield reports whether a session that waits for work keeps its slot although
+// it was asked for it, and nobody is typing.
 func deafToYield(f facts) bool {
 	return !f.asked.IsZero() && f.attached == 0 && f.now.Sub(latest(f.asked, f.seen.since)) >= yieldPatience &&
 		(f.typed.IsZero() || f.now.Sub(f.typed) >= hook.TypingPause)
