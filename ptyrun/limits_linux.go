@@ -188,7 +188,7 @@ func words(files groupFiles, dir, name string) []string {
 	return strings.Fields(string(data))
 }
 
-const asService = "run it as a service (heartbeat service print systemd), or: systemd-run --user --scope -p Delegate=yes heartbeat run"
+const asService = "run it as a service (heartbeat service install), or: systemd-run --user --scope -p Delegate=yes heartbeat run"
 
 // baseOf returns the control group below which the children of a process get
 // theirs.

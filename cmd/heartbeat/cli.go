@@ -58,7 +58,7 @@ type cli struct {
 	Answer     answerCmd     `cmd:"" group:"queue" help:"Tell a queue that asks a person where to continue."`
 	Recover    recoverCmd    `cmd:"" group:"queue" help:"Recover an entry whose session is gone."`
 	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
-	Service    serviceCmd    `cmd:"" group:"other" help:"Print a unit that runs the fleet as a service of this machine."`
+	Service    serviceCmd    `cmd:"" group:"other" help:"Run the fleet as a service of this machine: install, uninstall, status."`
 	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`
 	Explain    explainCmd    `cmd:"" group:"other" help:"Say what a word of status, events or doctor means, and what to do."`
 	Topics     helpCmd       `cmd:"" name:"help" group:"other" help:"Explain a topic: triggers, orphans, limits and others."`

@@ -92,6 +92,8 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	}, "answer", "triage")
 	add("answer-given", nil, "answer", "triage", "start")
 	add("service-print", nil, "service", "print", "systemd")
+	add("service-install", nil, "service", "install", "systemd", "--dry-run")
+	add("service-status", nil, "service", "status", "systemd")
 	add("launch", nil, "launch", "--", "true")
 	add("not-running", nil, "pause", "triage")
 	add("run-once", nil, "run", "--once", "--fire", "--once-timeout", "1m")

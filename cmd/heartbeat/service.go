@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -21,26 +22,37 @@ import (
 )
 
 type serviceCmd struct {
-	Action  string   `arg:"" enum:"print" help:"print."`
-	Manager string   `arg:"" enum:"systemd,launchd" help:"systemd or launchd."`
+	Action  string   `arg:"" enum:"print,install,uninstall,status" help:"print, install, uninstall or status."`
+	Manager string   `arg:"" optional:"" enum:"systemd,launchd," default:"" help:"systemd or launchd (that of this system)."`
 	System  bool     `help:"For the machine's service manager instead of your own."`
 	User    string   `placeholder:"NAME" help:"With --system: who runs the fleet (you)."`
 	Run     []string `placeholder:"ARG" name:"run-arg" sep:"none" help:"A further argument of \"heartbeat run\", like --run-arg=--metrics=:9464; may be given again."`
+	DryRun  bool     `help:"With install or uninstall: only show what would be written and run."`
+	Force   bool     `help:"With install or uninstall: replace or remove a unit that is not heartbeat's, too."`
 }
 
 // Help implements kong's HelpProvider.
 func (serviceCmd) Help() string {
-	return `Prints a systemd unit or a launchd property list that runs the fleet as a service,
-for your own service manager or, with --system, the machine's. The unit goes to
-stdout; how to install it goes to stderr. It names this binary, the fleet's file and
-the current PATH, which must contain claude, and allows a stop to take as long as
-the fleet's shutdown-grace. Print it again when any of these change.
+	return `Runs the fleet as a service of systemd or launchd: your own service manager's
+or, with --system, the machine's.
+
+install writes the unit, has the manager enable and start it, and prints what it
+wrote and ran. The unit names this binary, the fleet's file and the current PATH,
+which must contain claude, and allows a stop to take as long as the fleet's
+shutdown-grace. Install it again when any of these change. uninstall stops the
+service and removes the unit; queues and state stay. status says whether the unit
+is there and current, enabled and active, and how to read its log. print only
+prints the unit, with the steps to install it on stderr.
 
 Examples:
 
+    heartbeat service install
+    heartbeat service install --dry-run
+    heartbeat service install --run-arg=--metrics=:9464
+    heartbeat service install --system --user agents --dry-run
+    heartbeat service status
+    heartbeat service uninstall --dry-run
     heartbeat service print systemd
-    heartbeat service print systemd --run-arg=--metrics=:9464
-    heartbeat service print systemd --system --user agents
     heartbeat service print launchd`
 }
 
@@ -51,11 +63,24 @@ type printedUnit struct {
 	Steps []string `json:"steps"`
 }
 
-func (c serviceCmd) run(_ context.Context, a *app) (result, error) {
+func (c serviceCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.User != "" && !c.System {
-		return nil, usagef("heartbeat service print --system --user "+c.User, "--user goes with --system")
+		return nil, usagef("heartbeat service "+c.Action+" --system --user "+c.User, "--user goes with --system")
 	}
-	fleet, err := a.fleet()
+	if (c.DryRun || c.Force) && c.Action != "install" && c.Action != "uninstall" {
+		return nil, usagef("heartbeat service --help", "--dry-run and --force go with install and uninstall")
+	}
+	if c.Manager == "" {
+		c.Manager = "systemd"
+		if runtime.GOOS == "darwin" {
+			c.Manager = "launchd"
+		}
+	}
+	load := a.fleet
+	if c.Action == "uninstall" || c.Action == "status" {
+		load = a.knownFleet
+	}
+	fleet, err := load()
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +92,9 @@ func (c serviceCmd) run(_ context.Context, a *app) (result, error) {
 	u, home, err := c.unit(a, fleet)
 	if err != nil {
 		return nil, err
+	}
+	if c.Action != "print" {
+		return c.manage(ctx, a, fleet, u, home)
 	}
 	res := printedUnit{Name: u.Name()}
 	switch c.Manager {

@@ -69,6 +69,8 @@ var openers = map[string]string{
 	"orchestrator/preflight/settings.go": persons,
 	"orchestrator/workspace/trust.go":    persons,
 
+	"orchestrator/service/install.go": "folders of the service manager, with its units",
+
 	"orchestrator/claim/claim.go":      workspace,
 	"orchestrator/workspace/folder.go": workspace,
 

@@ -10,7 +10,7 @@ import (
 
 const plistHead = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<!-- Printed by: heartbeat service print launchd -->
+<!-- By heartbeat service. Its install writes it anew. -->
 <plist version="1.0">
 `
 

@@ -59,7 +59,7 @@ func (u *Unit) Systemd() (string, error) {
 	}
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# Printed by: heartbeat service print systemd")
+	line("# By heartbeat service. Changes of yours are kept in: %s edit %s", u.systemctl(), u.Name())
 	line("[Unit]")
 	line("Description=heartbeat: the agents of %s", u.Fleet)
 	if u.System {
@@ -110,6 +110,13 @@ func (u *Unit) Systemd() (string, error) {
 	}
 	line("WantedBy=%s", target)
 	return b.String(), nil
+}
+
+func (u *Unit) systemctl() string {
+	if u.System {
+		return "systemctl"
+	}
+	return "systemctl --user"
 }
 
 // seconds rounds up.
