@@ -66,6 +66,9 @@ func run(args []string, std stdio) int {
 	if p.done {
 		return exitOK
 	}
+	if len(p.cli.Host) > 0 {
+		return remotely(args, p, std, out)
+	}
 	_, isRun := p.command.(*runCmd)
 	if isRun && service.FirstProcess() {
 		status, err := service.Init(os.Args)
@@ -82,7 +85,7 @@ func run(args []string, std stdio) int {
 		a.log = newLog(std.err, paletteFor(std.err), slog.Level(a.LogLevel), a.LogFormat)
 	}
 	a.manager = service.Manager{Log: a.log}
-	stop := out.beat(time.Duration(a.HeartbeatMS) * time.Millisecond)
+	stop := out.beat(a.beatEvery())
 	res, err := p.command.run(context.Background(), a)
 	stop()
 	flushLog()

@@ -19,10 +19,14 @@ import (
 type globals struct {
 	File        string       `short:"f" placeholder:"FILE" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (heartbeat.yaml here or in a folder above, or the file of the fleet that has an agent here)." complete:"file"`
 	Output      string       `short:"o" placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to print the result: text or json."`
+	Host        []string     `placeholder:"HOST" sep:"none" group:"global" help:"Run the command on another machine, by ssh: user@name, or a name of ssh's configuration. status takes several."`
 	LogLevel    logLevel     `placeholder:"LEVEL" default:"info" group:"global" help:"What to log on stderr: debug, info, warn or error." complete:"debug,info,warn,error"`
 	LogFormat   string       `placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to log: text or json."`
 	HeartbeatMS milliseconds `name:"heartbeat-ms" placeholder:"MS" default:"10000" group:"global" help:"With -o json: print a line that says the command is still running every MS milliseconds (${default}); 0: never."`
 }
+
+// beatEvery is how often a line says that the command is still running; 0: never.
+func (g globals) beatEvery() time.Duration { return time.Duration(g.HeartbeatMS) * time.Millisecond }
 
 // cli is the grammar of the command line.
 type cli struct {
@@ -85,7 +89,8 @@ var groups = []kong.Group{
 type parsed struct {
 	cli     *cli
 	command command
-	done    bool // help was asked for and printed; nothing is to be run
+	name    string // of the command
+	done    bool   // help was asked for and printed; nothing is to be run
 }
 
 func parse(args []string, std stdio) (parsed, error) {
@@ -108,6 +113,7 @@ func parse(args []string, std stdio) (parsed, error) {
 	case err != nil:
 		return p, usageFailure(ctxOf(err), err, parser.Model.Node, args)
 	}
+	p.name = ctx.Selected().Name
 	p.command = ctx.Selected().Target.Addr().Interface().(command)
 	return p, nil
 }

@@ -144,7 +144,7 @@ func withFollow(args []string) []string {
 // commandAt returns where the command stands, behind flags that every command
 // takes, or len(args).
 func commandAt(args []string) int {
-	takes := []string{"-f", "--file", "-o", "--output", "--log-level", "--log-format", "--heartbeat-ms"}
+	takes := []string{"-f", "--file", "-o", "--output", "--host", "--log-level", "--log-format", "--heartbeat-ms"}
 	for i := 0; i < len(args); i++ {
 		switch {
 		case slices.Contains(takes, args[i]):

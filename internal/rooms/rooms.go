@@ -64,6 +64,7 @@ var allowed = map[string][]string{
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign", "hook/handover"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "ptyrun/peer"},
 	"orchestrator/fleetfile":  {"config", "orchestrator"},
+	"orchestrator/remote":     {"hook/settings"},
 	"orchestrator/service":    {"hook/durable", "hook/settings", "orchestrator", "orchestrator/status"},
 	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/status"},
 	"cmd/heartbeat-stop":      {"hook"},
