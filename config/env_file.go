@@ -21,7 +21,7 @@ const maxEnvFile = 1 << 20
 func ReadEnvFile(file string) ([]string, error) {
 	data, err := readPrivate(file)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read env-file %q: %w", file, err)
+		return nil, fmt.Errorf("cannot read env-file %q: %w", file, reason(err))
 	}
 	var env []string
 	number := 0

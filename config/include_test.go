@@ -223,7 +223,7 @@ agents:
 		`DIR/heartbeat.yaml:5:20: defaults.trigger.poll[0]: ./poll.sh is not there (it is looked for at DIR/poll.sh)`,
 		`DIR/heartbeat.yaml:8:68: agents.two.trigger.poll[0]: ./made.sh is not executable (chmod +x DIR/made.sh)`,
 		`DIR/heartbeat.yaml:9:33: agents.three.command[0]: client is not found in PATH (install it, or write its whole path)`,
-		`DIR/heartbeat.yaml:10:59: agents.four.env-file: cannot read env-file "DIR/x.env": open DIR/x.env: no such file or directory (no session starts without its variables)`,
+		`DIR/heartbeat.yaml:10:59: agents.four.env-file: cannot read env-file "DIR/x.env": no such file or directory (no session starts without its variables)`,
 		`DIR/heartbeat.yaml:10:83: agents.four.trigger.poll[0]: client is not found in PATH (install it, or write its whole path)`,
 		`DIR/heartbeat.yaml:10:99: agents.four.trigger.gate[0]: / is not a program (it is looked for at /)`,
 		`DIR/heartbeat.yaml:11:30: agents.five.command[0]: ./client is not there (it is looked for at DIR/client)`,

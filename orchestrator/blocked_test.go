@@ -20,7 +20,7 @@ func (r *rig) obstructed(there *atomic.Bool) {
 	there.Store(true)
 	r.opt.Prepare = func(a *config.Agent) (launch.Prepared, error) {
 		if a.Name == "a" && there.Load() {
-			return launch.Prepared{}, preflight.Blocked(a.Name, []preflight.Obstacle{
+			return launch.Prepared{}, preflight.Client{Agent: a.Name}.Blocked([]preflight.Obstacle{
 				{Code: preflight.NotTrusted, Seen: "/a is not trusted", Why: "x", Fix: "heartbeat apply --trust a"},
 			})
 		}

@@ -38,6 +38,7 @@ func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 		s.look(m)
 	}
 	s.lookout.watch()
+	s.wg.Go(func() { s.foresee(slices.Concat(c.changed, c.added)) })
 	return c.plan, nil
 }
 

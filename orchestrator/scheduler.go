@@ -40,6 +40,8 @@ type Options struct {
 	Once, Fire  bool
 	OnceTimeout time.Duration
 	StateDir    string
+	// Ours is how a command line for this fleet begins; "": heartbeat.
+	Ours string
 	// RuntimeDir is where sessions have the sockets by which others join
 	// them; "": nowhere.
 	RuntimeDir string
@@ -47,6 +49,9 @@ type Options struct {
 	// Prepare brings an agent's directory in line with its declaration and
 	// returns the settings file to pass by --settings, or "".
 	Prepare func(*config.Agent) (launch.Prepared, error)
+	// Blocked returns a *preflight.BlockedError where it is known that no session of
+	// an agent can do its work. Without it, that is asked when one is started.
+	Blocked func(*config.Agent) error
 	// Inboxes calls changed soon after a file in one of the folders changed,
 	// with its path, until ctx ends (watch.Folders). Without it, and as a
 	// safety net beside it, queues are looked at now and then.

@@ -65,5 +65,6 @@ func (i initialised) text(p *page) {
 	p.printf("wrote %s\n\nNext: edit it, then\n\n", i.File)
 	p.printf("    %s validate    check it\n", i.ours)
 	p.printf("    %s apply       wire the agents' directories\n", i.ours)
+	p.printf("    %s doctor      say what would keep them from working, and how to fix it\n", i.ours)
 	p.printf("    %s run         run the fleet\n", i.ours)
 }

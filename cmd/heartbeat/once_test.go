@@ -17,7 +17,7 @@ func TestATriggerThatCannotFireIsTheReason(t *testing.T) {
 		"a poll that fails":     {"{poll: [sh, -c, 'echo no ticket server >&2; exit 3']}", "no ticket server", "trigger "},
 		"a poll without a file": {"{poll: [./gone.sh]}", "gone.sh", "trigger "},
 		"a gate that fails":     {"{cron: '@daily', prompt: x, gate: [sh, -c, 'exit 3']}", "gate", "trigger "},
-		"no env-file":           {"{poll: ['true']}\n    env-file: gone.env", "gone.env", "cannot feed agent"},
+		"no env-file":           {"{poll: ['true']}\n    env-file: gone.env", "gone.env", "cannot read env-file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -98,7 +98,7 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 		return res, &failure{status: exitError, err: errors.New("cannot finish: asked to stop")}
 	}
 	res.Verdict, res.Troubles = sum.Verdict(), a.troubles(fleet, c.chosen(fleet), nil)
-	return res, onceFailure(sum)
+	return res, onceFailure(sum, a.ours())
 }
 
 // supervised runs the fleet with everything around it: signals, the control
@@ -119,7 +119,12 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
 		a.remember(fleet)
 		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
-		around.Go(func() { a.logTroubles(fleet, c.chosen(fleet), s.Snapshot()) })
+		around.Go(func() {
+			if !c.Once { // else who has work is asked, and nobody else matters
+				s.Foresee()
+			}
+			a.logTroubles(fleet, c.chosen(fleet), s.Snapshot())
+		})
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		around.Go(func() { a.serveControl(beside, fleet, reloading{s, file, new(sync.Once)}) })
@@ -236,20 +241,20 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Even
 		return nil, err
 	}
 	self := session.Self()
-	prepare, err := workspace.Preparer(stateDir, self)
+	p, err := workspace.NewPreparer(stateDir, self, a.ours())
 	if err != nil {
 		return nil, err
 	}
 	return orchestrator.New(orchestrator.Options{
 		Fleet: fleet, Only: slices.Clone(c.Agents), Once: c.Once, Fire: c.Fire, OnceTimeout: c.OnceTimeout,
-		StateDir: stateDir, RuntimeDir: runtimeDir, Runner: session.Processes{Self: self, Log: a.log}, Prepare: prepare,
+		Ours: a.ours(), StateDir: stateDir, RuntimeDir: runtimeDir, Runner: session.Processes{Self: self, Log: a.log}, Prepare: p.Prepare, Blocked: p.Blocked,
 		Inboxes: watch.Folders, Ready: ready, Observe: observe, Log: a.log, Step: a.step,
 	})
 }
 
 // onceFailure is the exit status of a run with --once, with the first reasons
-// for it.
-func onceFailure(sum *status.Summary) error {
+// for it. ours is how a command line for the fleet begins.
+func onceFailure(sum *status.Summary, ours string) error {
 	switch sum.Verdict() {
 	case status.AllDone:
 		return nil
@@ -276,7 +281,7 @@ func onceFailure(sum *status.Summary) error {
 		why = strings.TrimSuffix("--once-timeout is over; "+why, "; ")
 	}
 	return &failure{
-		status: exitError, hint: "heartbeat status shows what is left; heartbeat dead-letter AGENT shows what was given up",
+		status: exitError, hint: ours + " status shows what is left; " + ours + " dead-letter AGENT shows what was given up",
 		err: errors.New("cannot finish: " + why),
 	}
 }

@@ -102,6 +102,7 @@ type wired struct {
 	Changed   int       `json:"changed"`
 	Removed   int       `json:"removed"`
 	Unchanged int       `json:"unchanged"`
+	next      string    // what to type now, or ""
 }
 
 type wiredTo struct {
@@ -150,4 +151,7 @@ func (r wired) text(p *page) {
 		p.printf(" (nothing was done)")
 	}
 	p.printf("\n")
+	if r.next != "" && !r.DryRun && r.Created+r.Changed > 0 {
+		p.printf("Next: %s\n", r.next)
+	}
 }

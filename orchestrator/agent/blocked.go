@@ -71,6 +71,14 @@ func (a *Agent) Asked(f *Failed, answers string, now time.Time) {
 	}
 }
 
+// Foresees holds an agent that would start at the next prompt, where nothing could
+// work then.
+func (a *Agent) Foresees(f Failed, now time.Time) {
+	if f.Fix != "" && a.Wants(now) {
+		a.blocks(f, now)
+	}
+}
+
 // AskNow has it asked again at once. It returns false where nothing keeps them.
 func (a *Agent) AskNow(now time.Time) bool {
 	if a.past.blocked.why == "" || a.wish.removed {

@@ -71,7 +71,7 @@ func (r *rig) agree() []preflight.Code {
 	h, err := workspace.FindHook(r.self, r.state)
 	r.must(err)
 	_, _ = workspace.Apply(r.agent, r.state, h) // a run does so first; where it cannot, it asks all the same
-	_, err = workspace.Blocked(r.agent, r.state, h)
+	_, err = workspace.Blocked(r.agent, r.state, h, "")
 	var run, doctor []preflight.Code
 	if blocked, ok := errors.AsType[*preflight.BlockedError](err); ok {
 		for _, o := range blocked.Obstacles {

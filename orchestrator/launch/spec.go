@@ -49,6 +49,7 @@ type Ticket struct {
 	// StateDir has the conversations and what may be killed, RuntimeDir the
 	// sockets; "": none.
 	StateDir, RuntimeDir string
+	Ours                 string // how a command line for the fleet begins; "": heartbeat
 }
 
 // Spec returns the next session, with new ids, and saves which conversation it has.
@@ -81,7 +82,7 @@ func (t *Ticket) Spec() (session.Spec, error) {
 		PermissionMode: c.Permissions.Mode, Settings: t.Prepared.Settings, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
-		Limits: limits, Account: t.Account, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket,
+		Limits: limits, Account: t.Account, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket, Ours: t.Ours,
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 
 	"heartbeat/config"
@@ -13,15 +14,17 @@ type BlockedError struct {
 	Agent string
 	// Obstacles are at least one, the clearest first.
 	Obstacles []Obstacle
+	ours      string
 	cause     error
 }
 
-// Blocked returns a *BlockedError where there is an obstacle, or nil.
-func Blocked(agent string, found []Obstacle) error {
+// Blocked returns a *BlockedError where there is an obstacle for the agent's
+// client, or nil.
+func (c Client) Blocked(found []Obstacle) error {
 	if len(found) == 0 {
 		return nil
 	}
-	return &BlockedError{Agent: agent, Obstacles: found}
+	return &BlockedError{Agent: c.Agent, Obstacles: found, ours: c.Ours}
 }
 
 // Variables returns the environment of an agent's sessions. Without its env-file
@@ -29,16 +32,17 @@ func Blocked(agent string, found []Obstacle) error {
 func Variables(a *config.Agent, base []string) ([]string, error) {
 	env, err := a.Environ(base)
 	if err != nil {
-		return nil, &BlockedError{a.Name, []Obstacle{envFile(a.EnvFile, err)}, err}
+		return nil, &BlockedError{Agent: a.Name, Obstacles: []Obstacle{envFile(a.EnvFile, err)}, cause: err}
 	}
 	return env, nil
 }
 
-// Error says what is in the way.
+// Error says what is in the way. Whose agent it is, or which trigger, its reader
+// knows.
 func (e *BlockedError) Error() string {
-	text := fmt.Sprintf("cannot feed agent %q: %s", e.Agent, e.Obstacles[0].Seen)
+	text := e.Obstacles[0].Seen
 	if n := len(e.Obstacles) - 1; n > 0 {
-		text += fmt.Sprintf(" (and %d more: heartbeat doctor %s)", n, e.Agent)
+		text += fmt.Sprintf(" (and %d more: %s doctor %s)", n, cmp.Or(e.ours, "heartbeat"), e.Agent)
 	}
 	return text
 }

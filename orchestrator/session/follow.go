@@ -339,7 +339,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 		o.Screen = shown
 	}
 	if d := client.Claude.Terminal.Asks(shown); d != nil && o.Why == hook.EndStartTimeout && !o.Bound {
-		o.Asks = questionOf(d, s.spec.Agent)
+		o.Asks = s.spec.question(d)
 		o.Detail += fmt.Sprintf("; the client asks %s (%s)", o.Asks.What, o.Asks.Do)
 	}
 	return o

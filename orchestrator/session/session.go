@@ -10,6 +10,7 @@
 package session
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -68,6 +69,8 @@ type Spec struct {
 	// Socket is where others join the terminal, in a directory that only this user
 	// can enter; "": nobody can.
 	Socket string `json:"socket,omitempty"`
+	// Ours is how a command line for the agent's fleet begins; "": heartbeat.
+	Ours string `json:"ours,omitempty"`
 	// StateDir is where the pids that may be killed are kept.
 	StateDir string `json:"state_dir"`
 	// Account is whose account the session works on, for the record.
@@ -147,11 +150,11 @@ type Question struct {
 	Do   string `json:"do"`
 }
 
-// questionOf returns what a dialog of an agent's client asks.
-func questionOf(d *client.Dialog, agent string) *Question {
+// question returns what a dialog of the agent's client asks.
+func (s *Spec) question(d *client.Dialog) *Question {
 	q := &Question{d.What, d.Do}
 	if d.Type != "" {
-		q.Do = "heartbeat " + d.Type + " " + agent
+		q.Do = cmp.Or(s.Ours, "heartbeat") + " " + d.Type + " " + s.Agent
 	}
 	return q
 }

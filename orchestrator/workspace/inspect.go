@@ -44,11 +44,13 @@ func (p *Plan) inspect() {
 
 // Blocked returns a *preflight.BlockedError if it is known that no session of an
 // agent can work, as things are now; otherwise nil, and the answers to the client's
-// questions that are in place (preflight.Client.Answers). Applying may end it.
-func Blocked(a *config.Agent, stateDir string, h *Hook) (answers string, err error) {
+// questions that are in place (preflight.Client.Answers). Applying may end it. ours
+// is how a command line of ours begins.
+func Blocked(a *config.Agent, stateDir string, h *Hook, ours string) (answers string, err error) {
 	c := (&Plan{Agent: a, stateDir: stateDir, hook: h}).client()
+	c.Ours = ours
 	all := c.Settings()
-	if err := preflight.Blocked(a.Name, c.Obstacles(all)); err != nil {
+	if err := c.Blocked(c.Obstacles(all)); err != nil {
 		return "", err
 	}
 	return c.Answers(all), nil

@@ -9,37 +9,57 @@ import (
 	"heartbeat/orchestrator/launch"
 )
 
-// Preparer returns what a Scheduler calls before each session: it applies what has
-// drifted, and says what the session has to know. self is the running binary. If it
-// is known that no session can work, the error is a *preflight.BlockedError.
-func Preparer(stateDir, self string) (func(*config.Agent) (launch.Prepared, error), error) {
+// Preparer brings agents' directories in line before their sessions, and says what
+// would keep those from working. Its methods may be called from any goroutine.
+type Preparer struct {
+	keeper keeper
+	ours   string
+}
+
+// NewPreparer returns the Preparer of a scheduler. self is the running binary, ours
+// how a command line for its fleet begins.
+func NewPreparer(stateDir, self, ours string) (*Preparer, error) {
 	h, err := FindHook(self, stateDir)
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{stateDir: stateDir, hook: h}
-	return func(a *config.Agent) (launch.Prepared, error) {
-		h, err := k.current()
-		if err != nil {
-			return launch.Prepared{}, err
-		}
-		p, err := Apply(a, stateDir, h)
-		if err != nil {
-			_, blocked := Blocked(a, stateDir, h)
-			return launch.Prepared{}, cmp.Or(blocked, err)
-		}
-		answers, err := Blocked(a, stateDir, h)
-		if err != nil {
-			return launch.Prepared{}, err
-		}
-		passed, err := p.passed()
-		if err != nil {
-			return launch.Prepared{}, err
-		}
-		return launch.Prepared{
-			Answers: answers, Settings: passed, Flags: p.client().Added(), StopHooks: p.Others.Present(), Changed: p.Changes(),
-		}, nil
+	return &Preparer{keeper: keeper{stateDir: stateDir, hook: h}, ours: ours}, nil
+}
+
+// Prepare applies what has drifted, and says what the session has to know. Where it
+// is known that no session can do its work, the error is a *preflight.BlockedError.
+func (p *Preparer) Prepare(a *config.Agent) (launch.Prepared, error) {
+	h, err := p.keeper.current()
+	if err != nil {
+		return launch.Prepared{}, err
+	}
+	plan, err := Apply(a, p.keeper.stateDir, h)
+	if err != nil {
+		_, blocked := Blocked(a, p.keeper.stateDir, h, p.ours)
+		return launch.Prepared{}, cmp.Or(blocked, err)
+	}
+	answers, err := Blocked(a, p.keeper.stateDir, h, p.ours)
+	if err != nil {
+		return launch.Prepared{}, err
+	}
+	passed, err := plan.passed()
+	if err != nil {
+		return launch.Prepared{}, err
+	}
+	return launch.Prepared{
+		Answers: answers, Settings: passed, Flags: plan.client().Added(), StopHooks: plan.Others.Present(), Changed: plan.Changes(),
 	}, nil
+}
+
+// Blocked returns a *preflight.BlockedError where it is known that no session of the
+// agent can do its work, and changes nothing.
+func (p *Preparer) Blocked(a *config.Agent) error {
+	h, err := p.keeper.current()
+	if err != nil {
+		return err
+	}
+	_, err = Blocked(a, p.keeper.stateDir, h, p.ours)
+	return err
 }
 
 // passed is what a session's client is given by --settings: a status line of ours,

@@ -227,7 +227,7 @@ func (p *Plan) planFlag(path string, want settings.Want) error {
 	}
 	passed, _ := p.client().Passed()
 	if passed.Err != nil {
-		return preflight.Blocked(p.Agent.Name, []preflight.Obstacle{{
+		return p.client().Blocked([]preflight.Obstacle{{
 			Code: preflight.NoSettings, Seen: passed.Err.Error(), Fix: "correct --settings in command:",
 		}})
 	}

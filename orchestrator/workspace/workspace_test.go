@@ -394,7 +394,7 @@ func TestForeignHooksAndDisabledHooks(t *testing.T) {
 			b := newBench(t)
 			b.put(tt.file, tt.text)
 			p := b.apply()
-			if _, err := Blocked(b.agent, b.state, b.hook); p.Others.Any() != tt.foreign || (err != nil) != tt.blocked {
+			if _, err := Blocked(b.agent, b.state, b.hook, ""); p.Others.Any() != tt.foreign || (err != nil) != tt.blocked {
 				t.Errorf("foreign %v, blocked %v; want %v, %v", p.Others, err, tt.foreign, tt.blocked)
 			}
 		})
@@ -408,18 +408,18 @@ func TestPreparer(t *testing.T) {
 	if err := os.WriteFile(self, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	prepare, err := Preparer(b.state, self)
+	preparer, err := NewPreparer(b.state, self, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []bool{true, false} {
-		p, err := prepare(b.agent)
+		p, err := preparer.Prepare(b.agent)
 		if err != nil || p.Changed != want {
 			t.Errorf("call %d: %+v, %v; want changed %v", i, p, err, want)
 		}
 	}
 	b.put(".claude/settings.local.json", `{"disableAllHooks": true}`)
-	if _, err := prepare(b.agent); err == nil {
+	if _, err := preparer.Prepare(b.agent); err == nil {
 		t.Error("a session would start in which no hook runs")
 	}
 }

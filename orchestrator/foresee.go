@@ -1,0 +1,41 @@
+package orchestrator
+
+import (
+	"slices"
+	"time"
+)
+
+// Foresee asks of each agent for which nothing is done what would keep its sessions
+// from working, before its first prompt comes, at night maybe. It returns when all
+// were asked.
+func (s *Scheduler) Foresee() {
+	s.mu.Lock()
+	all := slices.Clone(s.fleet.members)
+	s.mu.Unlock()
+	s.foresee(all)
+}
+
+func (s *Scheduler) foresee(all []*member) {
+	if s.opt.Blocked == nil {
+		return
+	}
+	for _, m := range all {
+		select {
+		case s.asking <- struct{}{}:
+		case <-s.work.Done():
+			return
+		}
+		s.mu.Lock()
+		def, wants := m.Def(), m.Wants(time.Now())
+		s.mu.Unlock()
+		if wants {
+			f := failure(s.opt.Blocked(def))
+			s.happened(m, func(now time.Time) {
+				if f != nil && m.Def() == def {
+					m.Foresees(*f, now)
+				}
+			})
+		}
+		<-s.asking
+	}
+}
