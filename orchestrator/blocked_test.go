@@ -153,3 +153,35 @@ func TestAClientThatAsksIsNotStartedAgain(t *testing.T) {
 // tryAgainLate is when a session is started at the latest although nothing is known
 // to have changed.
 const tryAgainLate = 21 * time.Minute
+
+// TestWhatCannotWorkIsForeseen: an agent without work was asked only when its first
+// prompt came. What is asked before holds it, and nobody else.
+func TestWhatCannotWorkIsForeseen(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
+		var there atomic.Bool
+		r.obstructed(&there)
+		r.opt.Blocked = func(a *config.Agent) error { _, err := r.opt.Prepare(a); return err }
+		stop := r.run()
+		defer stop()
+		r.s.Foresee()
+		r.want("a", Held)
+		r.want("b", Idle)
+		there.Store(false)
+		r.sleep(time.Minute)
+		r.want("a", Idle)
+		there.Store(true)
+		r.fleet = new(*r.fleet)
+		r.fleet.Agents = append([]*config.Agent{}, r.fleet.Agents...)
+		r.fleet.Agents[0] = new(*r.fleet.Agents[0])
+		r.fleet.Agents[0].MaxEntry++
+		if _, err := r.s.Reload(r.fleet); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(time.Second)
+		r.want("a", Held)
+		if n := len(r.started("")); n != 0 {
+			t.Errorf("%d sessions", n)
+		}
+	})
+}

@@ -1,13 +1,16 @@
 package orchestrator
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/session"
 )
 
@@ -76,16 +79,24 @@ func TestACrashLoopIsHeldInTheNextRunToo(t *testing.T) {
 	}
 }
 
-// TestWhatEndsByItselfIsNotKept: a queue that asks a person, a pause and what cannot
-// work are no hold of the next run by themselves: each is asked anew.
+// TestWhatEndsByItselfIsNotKept: a queue that asks a person, a pause and what what
+// keeps a session from its start are no hold of the next run: each is asked anew.
 func TestWhatEndsByItselfIsNotKept(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "a", func(t *testing.T, r *rig) {
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
+		r.opt.Prepare = func(a *config.Agent) (launch.Prepared, error) {
+			if a.Name == "b" {
+				return launch.Prepared{}, errors.New("its record is damaged")
+			}
+			return launch.Prepared{Answers: "some"}, nil
+		}
+		r.send("b", 1)
 		r.set("a", ends(session.Outcome{Why: hook.EndStartTimeout, Asks: &session.Question{What: "a thing", Do: "answer it"}}))
 		r.send("a", 1)
 		stop := r.run()
-		r.sleep(time.Minute)
+		r.sleep(20 * time.Minute)
 		r.want("a", Held)
+		r.want("b", Held)
 		stop()
 		if all, err := os.ReadDir(filepath.Join(r.dir, "state", "holds")); err == nil {
 			t.Errorf("kept: %v", all)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ var Claude = Client{
 	},
 	Settings: Settings{
 		Folder: ".claude", File: "settings.json", Local: "settings.local.json", Servers: ".mcp.json",
-		Managed: managed, Own: ownFile,
+		Managed: managed, Own: ownFile, Login: ".credentials.json", Profiles: profiles,
 		Harmless: []string{
 			"$schema", "attribution", "includeCoAuthoredBy", "includeGitInstructions", "cleanupPeriodDays", "respectGitignore",
 			"language", "theme", "viewMode", "outputStyle", "syntaxHighlightingDisabled", "maxProseWidth", "spinnerTipsEnabled",
@@ -110,6 +111,11 @@ var Claude = Client{
 			"CLAUDE_CODE_SESSION_KIND", "CLAUDE_JOB_DIR",
 		},
 		Key: "ANTHROPIC_API_KEY", Token: "ANTHROPIC_AUTH_TOKEN", Login: "CLAUDE_CODE_OAUTH_TOKEN", Base: "ANTHROPIC_BASE_URL",
+		Logins: []string{
+			"CLAUDE_CODE_USE_*", "ANTHROPIC_*KEY*", "ANTHROPIC_*TOKEN*", "ANTHROPIC_PROFILE", "ANTHROPIC_CONFIG_DIR",
+			"ANTHROPIC_FEDERATION_*", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_*AUTH*", "CLAUDE_*TOKEN", "CLAUDE_*_FILE_DESCRIPTOR",
+		},
+		Sandbox: "IS_SANDBOX",
 		Clouds: []Cloud{
 			{"CLAUDE_CODE_USE_BEDROCK", "bedrock", []string{
 				"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION", "ANTHROPIC_BEDROCK_BASE_URL",
@@ -179,6 +185,10 @@ func managed(system string) string {
 		return "/Library/Application Support/ClaudeCode"
 	}
 	return "/etc/claude-code"
+}
+
+func profiles(get Getter) string {
+	return filepath.Join(cmp.Or(get("XDG_CONFIG_HOME"), filepath.Join(get("HOME"), ".config")), "anthropic")
 }
 
 func ownFile(get Getter) string {

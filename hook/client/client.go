@@ -168,6 +168,10 @@ type Settings struct {
 	// Own is the file in which it keeps what it knows about its user, for a client
 	// with an environment.
 	Own func(get Getter) string
+	// Login is the file in the home's Folder that holds a login, Profiles the folder
+	// of logins that it shares with other programs of its maker.
+	Login    string
+	Profiles func(get Getter) string
 	// Servers is the name of the file that names servers.
 	Servers string
 	// Harmless are keys for looks and the model, and keys that restrict what a
@@ -225,6 +229,11 @@ type Variables struct {
 	// Key, Token and Login are its credentials: a key, a token in its place, and a
 	// token for unattended use. Base is the address that it calls.
 	Key, Token, Login, Base string
+	// Logins are patterns (path.Match) of others by which it may log in; each Cloud's
+	// switch is one.
+	Logins []string
+	// Sandbox is set to 1 where it may run as root and ask nobody.
+	Sandbox string
 	// Clouds are the switches (see On) for other providers.
 	Clouds []Cloud
 }

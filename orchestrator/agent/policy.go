@@ -94,7 +94,8 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 	if !passes(o) {
 		*count = append(rule.recent(*count, now), spent{now, o.Delivery})
 		if len(*count) > rule.max {
-			return next{state: status.Held, lasts: true, reason: fmt.Sprintf("%d %s within %s, the last: %s",
+			// What kept a session from its start costs nothing and is asked anew.
+			return next{state: status.Held, lasts: o.Why != "", reason: fmt.Sprintf("%d %s within %s, the last: %s",
 				len(*count), what, rule.window, Describe(o))}, h
 		}
 	}

@@ -16,7 +16,7 @@ import (
 var startCodes = []preflight.Code{
 	preflight.HooksDisabled, preflight.SettingsEnv, preflight.BlockCap, preflight.NoSettings,
 	preflight.EnvFile, preflight.ClientMissing, preflight.OwnFileBroken, preflight.NoOnboarding, preflight.NotTrusted,
-	preflight.KeyNotApproved, preflight.ServersOpen, preflight.ImportsOpen, preflight.SettingsBroken, preflight.SettingsRefused,
+	preflight.NotLoggedIn, preflight.BypassDialog, preflight.KeyNotApproved, preflight.ServersOpen, preflight.ImportsOpen, preflight.SettingsBroken, preflight.SettingsRefused,
 }
 
 // TestDoctorAndRunAgree: of each finding that there is, a run holds the agent for

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"heartbeat/hook/client"
+	"heartbeat/orchestrator/preflight"
 )
 
 // claude is what is known of the client.
@@ -55,35 +56,28 @@ func checkClient(_ *Facts, a *Agent) []Finding {
 	return nil
 }
 
-// checkLogin: something to log in with.
+// checkLogin: what may be a login, which nobody can know here. Where there is none
+// for certain, it is an obstacle.
 func checkLogin(_ *Facts, a *Agent) []Finding {
 	c := a.Client
-	if !c.Claude || c.Login.Other || c.Login.Key && !c.Login.KeyRejected {
+	if !c.Claude || c.Login.Is != preflight.LoginUnsure {
 		return nil
 	}
-	seen := "no key, no token and no saved login"
-	if c.Login.KeyRejected {
-		seen = "the API key in the environment was refused once in the client's dialog, and there is no other login"
-	}
 	return []Finding{{
-		Severity: Error, Code: "not-logged-in", Seen: seen,
-		Why: "each request fails: sessions retry for about three minutes and end by an API failure",
-		Fix: "claude setup-token, or run claude once and log in",
+		Severity: Warning, Code: "login-unsure", Seen: "the login is by " + c.Login.By,
+		Why: "whether it works is not known before a session asks; where it does not, the agent is parked",
+		Fix: a.command("send") + " \"Say hello.\", once",
 	}}
 }
 
-// skipPermissions is the flag that turns all questions off, whatever
-// --permission-mode says.
-const skipPermissions = "--dangerously-skip-permissions"
-
-// checkPermissions: modes that can hang or that the client refuses.
-func checkPermissions(f *Facts, a *Agent) []Finding {
+// checkPermissions: modes that can hang.
+func checkPermissions(_ *Facts, a *Agent) []Finding {
 	c, mode := a.Client, a.Config.Permissions.Mode
 	if !c.Claude {
 		return nil
 	}
-	if mode == "bypassPermissions" || slices.Contains(c.Args, skipPermissions) {
-		return checkBypass(f, a)
+	if c.Bypasses {
+		return nil
 	}
 	if mode == "dontAsk" || mode == "" && a.defaultMode() == "dontAsk" {
 		return nil
@@ -106,24 +100,4 @@ func (a *Agent) defaultMode() string {
 		}
 	}
 	return mode
-}
-
-func checkBypass(f *Facts, a *Agent) []Finding {
-	sandbox := a.Env["IS_SANDBOX"] == "1"
-	skips := slices.ContainsFunc(a.Settings, func(s Settings) bool { return s.Kind != "project" && s.SkipBypassDialog })
-	switch {
-	case f.Root && !sandbox:
-		return []Finding{{
-			Severity: Error, Code: "root-bypass", Seen: "permission mode bypassPermissions as root",
-			Why: "the client refuses to start",
-			Fix: "run as another user, or in a container set env: {IS_SANDBOX: \"1\"}",
-		}}
-	case !skips:
-		return []Finding{{
-			Severity: Error, Code: "bypass-dialog", Seen: "permission mode bypassPermissions, which the client warns of",
-			Why: "the client opens a dialog at its start, and nobody answers it: the session ends by start-timeout",
-			Fix: `put "skipDangerousModePermissionPrompt": true into ` + a.configDir + "/settings.json",
-		}}
-	}
-	return nil
 }

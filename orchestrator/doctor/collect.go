@@ -86,7 +86,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Root: os.Geteuid() == 0, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
 	if l.inotify == nil {

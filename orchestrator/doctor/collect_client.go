@@ -15,7 +15,7 @@ import (
 type versionOf struct{ version, problem string }
 
 func (c *collector) client(a *Agent, known preflight.Client, all []preflight.Settings) Client {
-	cl := Client{Name: known.Program, Args: a.Config.Command[1:], Claude: known.Known()}
+	cl := Client{Name: known.Program, Claude: known.Known()}
 	if !cl.Claude {
 		return cl
 	}
@@ -23,7 +23,7 @@ func (c *collector) client(a *Agent, known preflight.Client, all []preflight.Set
 		v := c.version(known.Locate())
 		cl.Version, cl.VersionProblem = v.version, v.problem
 	}
-	cl.Login = known.Login(all)
+	cl.Login, cl.Bypasses = known.Login(all), known.Bypasses()
 	return cl
 }
 

@@ -30,7 +30,6 @@ type Facts struct {
 	// StateDenied is what this user may not use of StateDir, or nil.
 	StateDenied *Denied
 	Now         time.Time
-	Root        bool // the effective user is root
 	// Self is the running binary.
 	Self Program
 	// Markers are the variables of a surrounding session in our environment.
@@ -188,11 +187,11 @@ type Client struct {
 	// Claude is true where the command is Claude Code itself; the rest is
 	// known only then.
 	Claude  bool
-	Args    []string
 	Version string
 	// VersionProblem is why the version is not known.
 	VersionProblem string
 	Login          preflight.Login
+	Bypasses       bool // it asks nobody for anything
 }
 
 // Queue is what is known of an agent's queue.

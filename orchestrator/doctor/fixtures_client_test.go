@@ -44,6 +44,16 @@ func clientFixtures() []fixture {
 			func(r *rig) { delete(r.env, claude.Variables.Key); r.put(userFile, `{"apiKeyHelper":""}`) },
 			func(r *rig) { delete(r.env, claude.Variables.Key); r.put(userFile, `{"apiKeyHelper":"./key.sh"}`) },
 		},
+		{
+			"login-unsure", Warning, false,
+			func(r *rig) { delete(r.env, claude.Variables.Key); r.put(userFile, `{"apiKeyHelper":"./key.sh"}`) },
+			func(r *rig) { r.put(userFile, `{"apiKeyHelper":"./key.sh"}`) },
+		},
+		{
+			"login-unsure", Warning, false,
+			func(r *rig) { delete(r.env, claude.Variables.Key); r.agent.Env["CLAUDE_CODE_USE_BEDROCK"] = "1" },
+			func(r *rig) { r.agent.Env["CLAUDE_CODE_USE_BEDROCK"] = "1" },
+		},
 		{ // the key does not reach the session
 			"not-logged-in", Error, false,
 			func(r *rig) { r.agent.EnvDeny = []string{"ANTHROPIC_*"} },
@@ -87,7 +97,7 @@ func clientFixtures() []fixture {
 		{ // the project's own word does not count
 			"bypass-dialog", Error, false,
 			func(r *rig) {
-				r.agent.Command = []string{"claude", skipPermissions}
+				r.agent.Command = []string{"claude", "--dangerously-skip-permissions"}
 				r.edit(func(s map[string]any) { s["skipDangerousModePermissionPrompt"] = true })
 			},
 			func(r *rig) { r.agent.Command = []string{"claude", "--verbose"} },

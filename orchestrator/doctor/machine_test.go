@@ -14,7 +14,6 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
-	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
@@ -116,16 +115,6 @@ func machineFixtures() []made {
 			f.PausesProblem = &memory.PausesError{Path: "/state/paused.json", Why: "damaged"}
 		}, none},
 		{"broken-configuration", Error, func(f *Facts) { f.Broken = errors.New("line 7") }, none},
-		{"root-bypass", Error, bypass("0"), bypass("1")},
-	}
-}
-
-func bypass(sandbox string) func(f *Facts) {
-	return func(f *Facts) {
-		f.Root = true
-		f.Agents[0].Config.Permissions.Mode = "bypassPermissions"
-		f.Agents[0].Env = map[string]string{"IS_SANDBOX": sandbox}
-		f.Agents[0].Client = Client{Claude: true, Version: claude.Versions.Measured, Login: preflight.Login{Other: true}}
 	}
 }
 

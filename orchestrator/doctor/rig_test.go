@@ -63,7 +63,7 @@ func newRig(t *testing.T) *rig {
 		"customApiKeyResponses":  map[string]any{"approved": []string{testKey[len(testKey)-20:]}},
 		"projects":               map[string]any{work: r.project},
 	}
-	r.env = map[string]string{"HOME": r.home, "PATH": filepath.Join(dir, "bin"), claude.Variables.Key: testKey}
+	r.env = map[string]string{"HOME": r.home, "PATH": filepath.Join(dir, "bin"), claude.Variables.Key: testKey, claude.Variables.Sandbox: "1"}
 	for _, d := range []string{r.home, work, r.state, filepath.Join(dir, "bin")} {
 		r.must(os.MkdirAll(d, 0o700))
 	}
@@ -199,7 +199,7 @@ func (r *rig) facts() *Facts {
 	f, err := Collect(r.t.Context(), r.look())
 	r.must(err)
 	// The machine that runs the tests is looked at by other tests.
-	f.Root, f.Inotify, f.LocalZone = false, Inotify{}, true
+	f.Inotify, f.LocalZone = Inotify{}, true
 	f.State = Volume{}
 	for _, a := range f.Agents {
 		a.Volume = Volume{}

@@ -111,37 +111,6 @@ func (o *ownFile) knows(key string) (set, approved, rejected bool) {
 	return key != "", slices.Contains(o.Keys.Approved, tail), slices.Contains(o.Keys.Rejected, tail)
 }
 
-// Login is what the client can log in with, as far as that can be seen: a helper
-// that prints a key, another provider or the system's keychain may do, too.
-type Login struct {
-	Key, KeyRejected bool // an API key in the environment, and whether a person has refused it
-	Other            bool // anything else
-}
-
-// Login looks at the environment, the settings and the client's own files.
-func (c Client) Login(all []Settings) Login {
-	own, known := c.ownFile(), client.Claude.Variables
-	var l Login
-	l.Key, _, l.KeyRejected = own.knows(c.Env[known.Key])
-	names := []string{known.Token, known.Login}
-	for _, cloud := range known.Clouds {
-		names = append(names, cloud.Switch)
-	}
-	for _, name := range names {
-		l.Other = l.Other || c.Env[name] != ""
-	}
-	for _, s := range all {
-		l.Other = l.Other || s.Document().KeyHelper
-		for _, name := range append(names, known.Key) {
-			value, _ := variable(s, name)
-			l.Other = l.Other || value != ""
-		}
-	}
-	_, err := os.Stat(filepath.Join(c.ConfigDir(), ".credentials.json"))
-	l.Other = l.Other || err == nil || own.Account != nil
-	return l
-}
-
 // serversOf lists the servers of .mcp.json in dir and the folders above it,
 // which the client asks about.
 func serversOf(dir string) []string {

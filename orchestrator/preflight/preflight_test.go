@@ -35,6 +35,13 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
+// setenv sets NAME=VALUE, or nothing.
+func setenv(c Client, kv string) {
+	if k, v, ok := strings.Cut(kv, "="); ok {
+		c.Env[k] = v
+	}
+}
+
 const (
 	own     = "home/.claude.json"
 	user    = "home/.claude/settings.json"
@@ -117,9 +124,7 @@ func TestWhatKeepsHooksFromRunning(t *testing.T) {
 			t.Parallel()
 			c := lab(t, tt.files)
 			c.Command = append(c.Command, strings.Fields(tt.args)...)
-			if k, v, ok := strings.Cut(tt.env, "="); ok {
-				c.Env[k] = v
-			}
+			setenv(c, tt.env)
 			if tt.flag {
 				c.Target = config.SettingsFlag
 			}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -73,6 +74,11 @@ type Client struct {
 	// EnvFile is the agent's, or "", and NoEnv why it is not in Env, or nil.
 	EnvFile string
 	NoEnv   error
+	// Mode is the permission mode of its sessions, Root true where they are root's.
+	Mode string
+	Root bool
+	// System is the operating system; "": this one.
+	System string
 }
 
 // ClientOf is the client of an agent whose sessions are started from an environment.
@@ -86,12 +92,15 @@ func ClientOf(a *config.Agent, base []string) Client {
 	c := Client{
 		Dir: a.Dir, Command: a.Command, Target: a.Settings, Env: env,
 		Agent: a.Name, Self: a.Self, EnvFile: a.EnvFile, NoEnv: err,
+		Mode: a.Permissions.Mode, Root: os.Geteuid() == 0,
 	}
 	if argv := a.Argv(); len(argv) > 0 {
 		c.Program = argv[0]
 	}
 	return c
 }
+
+func (c Client) system() string { return cmp.Or(c.System, runtime.GOOS) }
 
 // Getter looks up a variable of its sessions.
 func (c Client) Getter() client.Getter { return func(name string) string { return c.Env[name] } }
@@ -182,7 +191,7 @@ func (c Client) passed() Settings {
 // managed lists the administrator's files: one, and those of the folder beside
 // it in the order of their names, each counting more than those before it.
 func (c Client) managed() []string {
-	dir := cmp.Or(c.Managed, client.Claude.Settings.Managed(runtime.GOOS))
+	dir := cmp.Or(c.Managed, client.Claude.Settings.Managed(c.system()))
 	more, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "managed-settings.d", "*.json"))
 	slices.Sort(more)
 	return append([]string{filepath.Join(dir, "managed-settings.json")}, more...)

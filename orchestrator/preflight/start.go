@@ -86,7 +86,7 @@ func (c Client) dialogs(all []Settings) []Obstacle {
 	if own.broken != "" {
 		return []Obstacle{{OwnFileBroken, c.ownPath() + ": " + own.broken, dialog, "correct " + c.ownPath()}}
 	}
-	return slices.Concat(c.onboarding(own), c.trust(own), c.key(own), c.openServers(own, all), c.openImports(own))
+	return slices.Concat(c.onboarding(own), c.trust(own), c.key(own), c.bypass(all), c.loggedOut(all), c.openServers(own, all), c.openImports(own))
 }
 
 func (c Client) onboarding(own *ownFile) []Obstacle {
@@ -128,6 +128,39 @@ func (c Client) key(own *ownFile) []Obstacle {
 	return []Obstacle{{
 		KeyNotApproved, name + " is set, and " + c.ownPath() + " does not say that it may be used",
 		dialog, "run claude once with this key and choose Yes",
+	}}
+}
+
+// skipPermissions is the flag that turns all questions off, whatever
+// --permission-mode says.
+const skipPermissions = "--dangerously-skip-permissions"
+
+// Bypasses reports whether sessions ask nobody for anything.
+func (c Client) Bypasses() bool {
+	return c.Mode == bypassMode || slices.Contains(c.Command, skipPermissions)
+}
+
+const bypassMode = "bypassPermissions"
+
+// bypass: the client warns a person before it asks for nothing any more, and
+// refuses to do so as root.
+func (c Client) bypass(all []Settings) []Obstacle {
+	if !c.Bypasses() {
+		return nil
+	}
+	seen := "permission mode " + bypassMode
+	if c.Root && c.Env[client.Claude.Variables.Sandbox] != "1" {
+		return []Obstacle{{
+			RootBypass, seen + " as root", "the client refuses to start",
+			"run as another user, or in a container set env: {" + client.Claude.Variables.Sandbox + ": \"1\"}",
+		}}
+	}
+	if slices.ContainsFunc(all, func(s Settings) bool { return s.Kind != Project && s.Document().SkipBypassDialog }) {
+		return nil
+	}
+	return []Obstacle{{
+		BypassDialog, seen + ", which the client warns of", dialog,
+		`put "skipDangerousModePermissionPrompt": true into ` + filepath.Join(c.ConfigDir(), client.Claude.Settings.File),
 	}}
 }
 
