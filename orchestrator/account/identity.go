@@ -19,11 +19,10 @@ import (
 // ID names an account: what limits and logins belong to. It holds no secret.
 type ID string
 
-// Of returns the account that a client works on which is started with an
-// environment, as the client chooses it (measured in 2.1.329): a key and a token
-// in the environment come before a token for unattended use, and that before
-// the login, which the client's own file names. Its token may be refreshed, so
-// it is not asked.
+// Of returns the account that a client uses when it is started with an environment,
+// as the client chooses it (measured in 2.1.329): a key and a token in the
+// environment come before a token for unattended use, and that before the login in
+// the client's own file. The login's token may be refreshed, so it does not count.
 func Of(env []string) ID {
 	get, known := client.In(env), client.Claude.Variables
 	for _, c := range known.Clouds {
@@ -49,7 +48,7 @@ func Of(env []string) ID {
 	return ID(provider + " unknown " + hashOf(file)) // a helper's key, or nobody has logged in
 }
 
-// ZoneOf is the time zone of a client with an environment.
+// ZoneOf returns the time zone of a client with an environment.
 func ZoneOf(env []string) *time.Location {
 	if name := client.In(env)("TZ"); name != "" {
 		if zone, err := time.LoadLocation(strings.TrimPrefix(name, ":")); err == nil {
@@ -67,7 +66,8 @@ func all(get client.Getter, names ...string) []string {
 	return values
 }
 
-// providerOf names who answers at a base URL, without what may be secret in it.
+// providerOf names the provider at a base URL, without the parts that may be
+// secret.
 func providerOf(base string) string {
 	if base == "" {
 		return "anthropic"
@@ -82,7 +82,7 @@ func providerOf(base string) string {
 	return u.Host
 }
 
-// hashOf is short, and different for different values.
+// hashOf returns a short hash, different for different values.
 func hashOf(values ...string) string {
 	sum := sha256.New()
 	for _, v := range values {
@@ -105,10 +105,10 @@ func (f *clientFile) rejects(key string) bool {
 	return key != "" && slices.Contains(f.Keys.Rejected, key[max(0, len(key)-20):])
 }
 
-// maxFile bounds what is read: the client keeps much of what it did there.
+// maxFile limits what is read: the client keeps a lot of what it did there.
 const maxFile = 64 << 20
 
-// read reads the client's file. One that cannot be read tells nothing.
+// read reads the client's file. One that cannot be read says nothing.
 func read(path string) *clientFile {
 	f := &clientFile{}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)

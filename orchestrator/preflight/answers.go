@@ -10,10 +10,9 @@ import (
 	"slices"
 )
 
-// Answers changes with what may answer a question that the client asks at its
-// start: the person's answers in the client's own file, the settings, the
-// environment, the client itself. It holds nothing secret, and says nothing but
-// whether it is another one.
+// Answers changes with everything that may answer a question that the client asks
+// at its start: the person's answers in the client's own file, the settings, the
+// environment, the client itself. It contains no secret, and can only be compared.
 func (c Client) Answers(all []Settings) string {
 	own := c.ownFile()
 	above := map[string]ownProject{}
@@ -59,7 +58,7 @@ func (c Client) Answers(all []Settings) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// identity is by what a program is known: another one in its place differs.
+// identity identifies a program: another one in its place differs.
 func identity(path string) []any {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"heartbeat/config"
 )
 
-// BlockedError means that no session of an agent can do its work, for certain,
-// until somebody has changed what it names. Nothing need be tried meanwhile: it is
-// enough to ask again.
+// BlockedError means that no session of an agent can work, for certain, until
+// somebody has changed what it names. Meanwhile there is no need to start one:
+// asking again is enough.
 type BlockedError struct {
 	Agent string
 	// Obstacles are at least one, the clearest first.
@@ -27,8 +27,8 @@ func (c Client) Blocked(found []Obstacle) error {
 	return &BlockedError{Agent: c.Agent, Obstacles: found, ours: c.Ours}
 }
 
-// Variables returns the environment of an agent's sessions. Without its env-file
-// the error is a *BlockedError that tells no value.
+// Variables returns the environment of an agent's sessions. If its env-file cannot
+// be read, the error is a *BlockedError that reveals no value.
 func Variables(a *config.Agent, base []string) ([]string, error) {
 	env, err := a.Environ(base)
 	if err != nil {
@@ -50,5 +50,5 @@ func (e *BlockedError) Error() string {
 // Hint says what to do.
 func (e *BlockedError) Hint() string { return e.Obstacles[0].Fix }
 
-// Unwrap is why a file could not be read, or nil.
+// Unwrap returns why a file could not be read, or nil.
 func (e *BlockedError) Unwrap() error { return e.cause }

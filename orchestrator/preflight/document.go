@@ -14,8 +14,8 @@ import (
 type Document struct {
 	// Broken is why the client cannot read it at all.
 	Broken string
-	// Refused are entries that the client asks a person about, Unknown are
-	// hook events that the measured client does not know.
+	// Refused are entries that the client asks a person about, Unknown are hook
+	// events that the measured client does not know.
 	Refused, Unknown []string
 	// Idle are permission rules that never match.
 	Idle             []string
@@ -29,7 +29,7 @@ type Document struct {
 func (s Settings) Document() Document { return ReadDocument(s.Data, s.Err) }
 
 // ReadDocument reads the bytes of a settings file; err is why there are none, or
-// why they are no settings.
+// why they are not settings.
 func ReadDocument(data []byte, err error) Document {
 	if data == nil && err != nil {
 		return Document{Broken: err.Error()}
@@ -42,8 +42,8 @@ func ReadDocument(data []byte, err error) Document {
 	return d
 }
 
-// content is what a settings file may hold, as far as the client opens a
-// dialog over it: each of these was seen to (unknown keys were not).
+// content is what a settings file may contain, as far as the client opens a dialog
+// about it: each of these was seen to cause one (unknown keys were not).
 type content struct {
 	Hooks       map[string]json.RawMessage `json:"hooks"`
 	Permissions map[string]json.RawMessage `json:"permissions"`
@@ -69,7 +69,7 @@ func (s *Document) read(data []byte) {
 		return
 	}
 	var d content
-	// Each key by itself, so that a wrong one hides no other.
+	// Each key is read by itself, so that a wrong one hides no other.
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		one, err := json.Marshal(map[string]json.RawMessage{key: all[key]})
 		if err == nil {

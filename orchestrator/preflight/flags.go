@@ -8,7 +8,7 @@ import (
 	"heartbeat/hook/client"
 )
 
-// flags are what an agent's command tells the client beside what we do.
+// flags are what an agent's command tells the client in addition to what we do.
 type flags struct {
 	settings string   // of --settings, of which the last one counts; "": none
 	managed  string   // of --managed-settings
@@ -20,13 +20,13 @@ type flags struct {
 	restricted bool
 }
 
-// flags are those that a session is started with: its command's, and ours where
-// it is given our settings alone.
+// flags returns those that a session is started with: its command's, and ours if it
+// is given only our settings.
 func (c Client) flags() flags { return readFlags(slices.Concat(c.Command, c.Added())) }
 
-// Added are the flags with which the client reads our settings, and of others
+// Added returns the flags with which the client reads our settings, and of others
 // only what the command names by --settings, --mcp-config and --setting-sources
-// user; none but for config.SettingsOnly. Of two --setting-sources the last one
+// user; none except for config.SettingsOnly. Of two --setting-sources the last one
 // counts.
 func (c Client) Added() []string {
 	if c.Target != config.SettingsOnly {
@@ -39,8 +39,8 @@ func (c Client) Added() []string {
 	return []string{client.Claude.Flags.Sources + "=" + sources, client.Claude.Flags.StrictServers}
 }
 
-// readFlags reads the flags that decide which settings count. Whatever program
-// the command names, it hands its arguments on to the client: we add some, too.
+// readFlags reads the flags that decide which settings count. Whatever program the
+// command names, it passes its arguments on to the client: we add some too.
 func readFlags(command []string) flags {
 	var f flags
 	known := client.Claude.Flags
@@ -77,14 +77,13 @@ func readFlags(command []string) flags {
 	return f
 }
 
-// reads reports whether the client reads the user's, project's or local
-// settings.
+// reads reports whether the client reads the user's, project's or local settings.
 func (f flags) reads(kind Kind) bool {
 	return !f.restricted && (f.sources == nil || slices.Contains(f.sources, string(kind)))
 }
 
-// isJSON reports whether the client takes an argument of --settings for the
-// settings themselves and not for a file's name.
+// isJSON reports whether the client takes an argument of --settings as the settings
+// themselves and not as a file's name.
 func isJSON(arg string) bool {
 	arg = strings.TrimSpace(arg)
 	return strings.HasPrefix(arg, "{") && strings.HasSuffix(arg, "}")

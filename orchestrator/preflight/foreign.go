@@ -17,18 +17,18 @@ import (
 	"heartbeat/hook/settings"
 )
 
-// Foreign is something that a file in the agent's directory tells the client
-// and that is not ours, as a repository brings it that somebody else wrote: it
-// counts beside our rules.
+// Foreign is something that a file in the agent's directory tells the client and
+// that is not ours, for example in a repository that somebody else wrote: it counts
+// beside our rules.
 type Foreign struct {
 	File string
-	// Line is where it stands, or 0.
+	// Line is where it is, or 0.
 	Line int
 	// Text is what it says, on one line and without control characters.
 	Text string
 }
 
-// String is the place and the text.
+// String returns the place and the text.
 func (f Foreign) String() string {
 	if f.Line == 0 {
 		return f.File + " " + f.Text
@@ -37,8 +37,8 @@ func (f Foreign) String() string {
 }
 
 // Foreign lists what the project's and the local settings say beside ours, the
-// servers of .mcp.json, and what skills, agents and commands of the directory
-// are granted; none of that which sessions are started without.
+// servers of .mcp.json, and what skills, agents and commands of the directory are
+// granted, except what sessions are started without.
 func (c Client) Foreign(all []Settings) []Foreign {
 	var found []Foreign
 	for _, s := range all {
@@ -69,7 +69,7 @@ func from(file string, says []settings.Foreign) []Foreign {
 	return found
 }
 
-// servers are those of .mcp.json in the directory and the folders above it.
+// servers returns those of .mcp.json in the directory and the folders above it.
 func (c Client) servers() []Foreign {
 	var found []Foreign
 	for at := c.Dir; ; at = filepath.Dir(at) {
@@ -89,22 +89,22 @@ func (c Client) servers() []Foreign {
 	}
 }
 
-// grants are keys in the head of a skill, an agent or a command that run
-// something or let it do more than the session may.
+// grants are keys in the head of a skill, an agent or a command that run something
+// or let it do more than the session may.
 var grants = []string{"hooks", "allowed-tools", "mcpServers", "permissionMode"}
 
 const saysKey = "says "
 
-// What is read of the directory's skills, agents and commands: an agent can
-// make more of them than anybody reads.
+// Limits for reading the directory's skills, agents and commands: an agent can make
+// more of them than anybody reads.
 const (
 	mostGranted = 500
 	mostDeep    = 4
 	mostHead    = 64 << 10
 )
 
-// granted are the skills, agents and commands of a folder .claude that say one of
-// grants.
+// granted returns the skills, agents and commands of a folder .claude that contain
+// one of grants.
 func granted(dir string) []Foreign {
 	var found []Foreign
 	left := mostGranted
@@ -142,7 +142,7 @@ func grantedIn(dir string, depth int, left *int) []Foreign {
 	return found
 }
 
-// head looks at the lines between two --- at the begin of a file.
+// head reads the lines between two --- at the beginning of a file.
 func head(path string) []Foreign {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// Bounds of looking for imports: the agent writes these files.
+// Limits for the search for imports: the agent writes these files.
 const (
 	maxMemory      = 1 << 20
 	maxMemoryFiles = 200
@@ -102,7 +102,7 @@ func (w *importWalk) resolve(dir, target string) string {
 	return filepath.Join(dir, target)
 }
 
-// imported are the @paths of a text that stand outside of code.
+// imported returns the @paths of a text that are not in code.
 func imported(text string) []string {
 	text = spanForm.ReplaceAllString(fenceForm.ReplaceAllString(text, ""), "")
 	var paths []string
@@ -115,7 +115,7 @@ func imported(text string) []string {
 	return paths
 }
 
-// below reports whether path is dir or lies in it.
+// below reports whether path is dir or is inside it.
 func below(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }

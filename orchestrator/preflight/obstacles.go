@@ -12,21 +12,21 @@ import (
 	"heartbeat/hook/settings"
 )
 
-// Obstacle is something that keeps sessions from working, for certain: the
+// Obstacle is something that prevents sessions from working, for certain: the
 // client does not start, opens a dialog that nobody answers, or runs without our
 // hooks, so that the model works and nobody knows.
 type Obstacle struct {
-	// Code names the kind, as doctor's findings do.
+	// Code names the kind, as in doctor's findings.
 	Code Code
-	// Seen is what was found, Why what comes of it, Fix what to change.
+	// Seen is what was found, Why what follows from it, Fix what to change.
 	Seen, Why, Fix string
 }
 
 // Code names a kind of Obstacle.
 type Code string
 
-// The codes of what keeps hooks from their work, and of what keeps the client
-// from its start.
+// The codes of what prevents hooks from working, and of what prevents the client
+// from starting.
 const (
 	HooksDisabled Code = "hooks-disabled"
 	SettingsEnv   Code = "settings-env"
@@ -50,15 +50,15 @@ const (
 
 const silent = "none of our hooks runs: the client works on the first prompt, and nobody hears of it"
 
-// Obstacles lists all that is in the way, the clearest first: what keeps the
-// client from its start, then what keeps our hooks from their work. all are the
+// Obstacles lists everything that is in the way, the clearest first: what prevents
+// the client from starting, then what prevents our hooks from working. all are the
 // settings that the client reads.
 func (c Client) Obstacles(all []Settings) []Obstacle {
 	return slices.Concat(c.unstartable(), c.HookObstacles(all), c.dialogs(all), refusals(all))
 }
 
-// HookObstacles lists what keeps our hooks from being called, or from doing their
-// work, while the client runs all the same.
+// HookObstacles lists what prevents our hooks from being called, or from working,
+// while the client itself runs.
 func (c Client) HookObstacles(all []Settings) []Obstacle {
 	found := c.flagged(c.flags())
 	found = append(found, switched(all)...)
@@ -93,7 +93,7 @@ func (c Client) flagged(f flags) []Obstacle {
 	return found
 }
 
-// switched are settings that turn hooks off.
+// switched returns settings that turn hooks off.
 func switched(all []Settings) []Obstacle {
 	var found []Obstacle
 	if s, on := decided(all, func(r *settings.Report) *bool { return r.DisableAllHooks }); on {
@@ -115,8 +115,7 @@ func switched(all []Settings) []Obstacle {
 
 const askAdministrator = "ask who administers this machine to allow them"
 
-// decided returns the settings that have the last word about a switch, and
-// what they say.
+// decided returns the settings that decide about a switch, and what they say.
 func decided(all []Settings, read func(*settings.Report) *bool) (s Settings, on bool) {
 	for _, s := range slices.Backward(all) {
 		if s.Report == nil {
@@ -129,7 +128,7 @@ func decided(all []Settings, read func(*settings.Report) *bool) (s Settings, on 
 	return Settings{}, false
 }
 
-// simple are variables with which the client runs without hooks. Settings of
+// simple returns variables with which the client runs without hooks. Settings of
 // the workspace cannot set them.
 func (c Client) simple(all []Settings) []Obstacle {
 	var found []Obstacle
@@ -155,15 +154,15 @@ func variable(s Settings, name string) (string, bool) {
 	return v, ok
 }
 
-// Capped reports whether a value of client.Variables.Cap leaves a limit in place
-// (8 where it is not set or no number, none at 0 or below).
+// Capped reports whether a value of client.Variables.Cap leaves a limit in place (8
+// if it is not set or not a number, none at 0 or below).
 func Capped(value string) bool {
 	n, err := strconv.Atoi(strings.TrimSpace(value))
 	return err != nil || n > 0
 }
 
-// overridden are variables of settings that take the place of those that a
-// session is given.
+// overridden returns variables of settings that replace those that a session is
+// given.
 func overridden(all []Settings) []Obstacle {
 	var found []Obstacle
 	for _, name := range hook.Variables() {
@@ -171,7 +170,7 @@ func overridden(all []Settings) []Obstacle {
 			if _, ok := variable(s, name); ok {
 				found = append(found, Obstacle{
 					SettingsEnv, fmt.Sprintf("%s sets %s", s.Name, name),
-					"it overrides the session's own: its hooks take themselves for strangers and hand nothing over",
+					"it overrides the session's own: its hooks then do not recognise the session, and hand nothing over",
 					fmt.Sprintf("remove %s from env in %s", name, s.Name),
 				})
 			}
@@ -183,7 +182,7 @@ func overridden(all []Settings) []Obstacle {
 		if ok && Capped(value) {
 			found = append(found, Obstacle{
 				BlockCap, fmt.Sprintf("%s sets %s=%q", s.Name, capVariable, value),
-				"it overrides what we set: the client ends the turn after that many prompts in a row (8 for what is no number)",
+				"it overrides what we set: the client ends the turn after that many prompts in a row (8 if it is not a number)",
 				"remove " + capVariable + " from " + s.Name,
 			})
 		}
@@ -194,7 +193,7 @@ func overridden(all []Settings) []Obstacle {
 	return found
 }
 
-// unreadable are settings that the command names and that are not there.
+// unreadable returns settings that the command names and that do not exist.
 func unreadable(all []Settings) []Obstacle {
 	for _, s := range all {
 		if s.Kind == Flag && s.Err != nil {

@@ -12,8 +12,8 @@ import (
 	"heartbeat/orchestrator/stophooks"
 )
 
-// Others are Stop hooks that run beside ours. Any of them may have the client
-// go on where we let a turn end.
+// Others are Stop hooks that run beside ours. Any of them may continue the client
+// when we let a turn end.
 type Others struct {
 	Hooks []Other
 	// Unknown is why there may be more, or "".
@@ -23,14 +23,14 @@ type Others struct {
 // Other is one of them.
 type Other struct {
 	settings.Hook
-	// File is where it stands.
+	// File is where it is.
 	File string
 }
 
 // Any reports whether there are others, or may be.
 func (o Others) Any() bool { return len(o.Hooks) > 0 || o.Unknown != "" }
 
-// Present is what a session has to know of them.
+// Present returns what a session has to know about them.
 func (o Others) Present() stophooks.Present {
 	p := stophooks.Present{Opaque: o.Unknown != ""}
 	for _, h := range o.Hooks {
@@ -43,8 +43,8 @@ func (o Others) Present() stophooks.Present {
 	return p
 }
 
-// Others lists the Stop hooks that the client waits for beside ours, from
-// wherever they come.
+// Others lists the Stop hooks that the client waits for beside ours, from all
+// places.
 func (c Client) Others(all []Settings) Others {
 	var o Others
 	for _, s := range all {
@@ -65,8 +65,8 @@ func (c Client) Others(all []Settings) Others {
 	return o
 }
 
-// heads: the hooks in the head of a skill, an agent or a command run from when
-// that is used, or from the start with --agent (measured in 2.1.329).
+// heads: the hooks in the head of a skill, an agent or a command run once that is
+// used, or from the start with --agent (measured in 2.1.329).
 func (o *Others) heads(dir string) {
 	for _, f := range granted(dir) {
 		if f.Line == 0 || f.Text == saysKey+"hooks" {
@@ -84,8 +84,8 @@ func (o *Others) add(s Settings) {
 	}
 }
 
-// plugins adds the Stop hooks of plugins that are on. Of what is not laid out
-// as the client lays it out nothing is known.
+// plugins adds the Stop hooks of plugins that are on. A plugin that is not laid out
+// like the client's own is unknown.
 func (c Client) plugins(o *Others, all []Settings) {
 	if readFlags(c.Command).plugins {
 		o.Unknown = "command: loads a plugin"
@@ -145,8 +145,8 @@ func (c Client) installed() map[string][]string {
 	return dirs
 }
 
-// plugin adds the Stop hooks of one plugin: those of hooks/hooks.json. Its
-// manifest may name more.
+// plugin adds the Stop hooks of one plugin: those of hooks/hooks.json. Its manifest
+// may name more.
 func (c Client) plugin(o *Others, name, dir string) {
 	manifest, err := read(filepath.Join(dir, ".claude-plugin", "plugin.json"))
 	var says struct {

@@ -16,8 +16,8 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// ownFile is the file in which the client keeps what it knows of its user, as far
-// as it is known here. Nothing secret is kept of it.
+// ownFile is the file in which the client keeps what it knows about its user, as
+// far as we need it. No secret in it is kept.
 type ownFile struct {
 	broken string
 	none   bool
@@ -42,7 +42,7 @@ type ownProject struct {
 func (c Client) ownPath() string { return client.Claude.Settings.Own(c.Getter()) }
 
 // ownFiles are the last ones that were read, by their paths: the agents of a fleet
-// share one that grows with them, and it is asked before each session.
+// share one that grows with them, and it is needed before each session.
 var ownFiles struct {
 	sync.Mutex
 	last map[string]lastRead
@@ -53,7 +53,7 @@ type lastRead struct {
 	own   *ownFile
 }
 
-// ownFile reads it, where it is not the one that was read last.
+// ownFile reads it, unless it has not changed since it was last read.
 func (c Client) ownFile() *ownFile {
 	path := c.ownPath()
 	stamp := durable.StampOf(os.Stat(path))
@@ -79,7 +79,7 @@ func (c Client) ownFile() *ownFile {
 	return own
 }
 
-// repository is the nearest folder from dir upwards that git calls its own.
+// repository returns the nearest folder from dir upwards that is a git repository.
 func repository(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -91,8 +91,8 @@ func repository(dir string) string {
 	}
 }
 
-// trusts reports whether the client takes dir as trusted: it or a folder
-// above it is, but in a git repository none above the repository counts
+// trusts reports whether the client trusts dir: it or a folder above it is recorded
+// as trusted, but in a git repository no folder above the repository counts
 // (measured).
 func (o *ownFile) trusts(dir, repository string) bool {
 	for at := dir; ; at = filepath.Dir(at) {
@@ -105,7 +105,7 @@ func (o *ownFile) trusts(dir, repository string) bool {
 	}
 }
 
-// knows looks for an API key, which is known by its last 20 characters there.
+// knows looks for an API key, which is recorded there by its last 20 characters.
 func (o *ownFile) knows(key string) (set, approved, rejected bool) {
 	tail := key[max(0, len(key)-20):]
 	return key != "", slices.Contains(o.Keys.Approved, tail), slices.Contains(o.Keys.Rejected, tail)

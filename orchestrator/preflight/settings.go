@@ -1,10 +1,10 @@
-// Package preflight says what can be known, before a session is started, of
-// whether the client will start without a question and call our hooks, and of
-// whose Stop hooks are called beside them. `heartbeat run` and `heartbeat doctor`
-// ask the same questions here. What it says of the client was measured in Claude Code 2.1.329.
+// Package preflight determines, before a session is started, whether the client
+// will start without a question and call our hooks, and whose Stop hooks are called
+// beside them. `heartbeat run` and `heartbeat doctor` ask the same questions here.
+// What it says about the client was measured in Claude Code 2.1.329.
 //
-// It reads what the client will read, as it is now, and changes nothing. An
-// agent can write its own settings files: reads are bounded, and nothing is run.
+// It reads what the client will read, as it is now, and changes nothing. An agent
+// can write its own settings files: reads are limited, and nothing is run.
 package preflight
 
 import (
@@ -24,8 +24,8 @@ import (
 	"heartbeat/hook/settings"
 )
 
-// Kind says where settings come from. Of two that contradict each other the
-// one that comes later in this list counts.
+// Kind says where settings come from. Of two that contradict each other, the one
+// that comes later in this list counts.
 type Kind string
 
 // The kinds.
@@ -43,31 +43,31 @@ type Settings struct {
 	// Name is the file's path, or what else it is called.
 	Name string
 	Data []byte
-	// Err is why it cannot be read, or not be understood; Report is nil then.
+	// Err is why it cannot be read, or not be understood; then Report is nil.
 	Err    error
 	Report *settings.Report
 }
 
-// Client is how an agent's client is started, as far as that decides which
-// settings count.
+// Client is how an agent's client is started, as far as that decides which settings
+// count.
 type Client struct {
 	Dir     string
 	Command []string
-	// Target is where our hooks stand.
+	// Target is where our hooks are.
 	Target config.SettingsTarget
 	// Env is the environment of its sessions.
 	Env map[string]string
-	// Managed is the folder of the administrator's settings; "": the client's
-	// own place for it.
+	// Managed is the folder of the administrator's settings; "": the client's own
+	// location.
 	Managed string
-	// Own is the hooks' command line, which counts as ours beside those that
-	// settings.Ours knows.
+	// Own is the hooks' command line, which counts as ours in addition to those
+	// that settings.Ours knows.
 	Own string
 	// Applied is what we have written into settings files of the directory.
 	Applied []settings.Want
-	// Agent is its name, Program the one that its command names, and Self true
-	// where that is this program, of which nothing is asked. Ours is how a command
-	// line of ours begins; "": heartbeat.
+	// Agent is its name, Program the one that its command names, and Self true if
+	// that is this program, which is not checked. Ours is how our own command lines
+	// begin; "": heartbeat.
 	Agent, Program string
 	Self           bool
 	Ours           string
@@ -81,7 +81,8 @@ type Client struct {
 	System string
 }
 
-// ClientOf is the client of an agent whose sessions are started from an environment.
+// ClientOf returns the client of an agent whose sessions are started from an
+// environment.
 func ClientOf(a *config.Agent, base []string) Client {
 	list, err := a.Environ(base)
 	env := make(map[string]string, len(list))
@@ -105,14 +106,14 @@ func (c Client) system() string { return cmp.Or(c.System, runtime.GOOS) }
 // Getter looks up a variable of its sessions.
 func (c Client) Getter() client.Getter { return func(name string) string { return c.Env[name] } }
 
-// ConfigDir is where the client finds the user's settings.
+// ConfigDir returns where the client finds the user's settings.
 func (c Client) ConfigDir() string { return client.Claude.ConfigDir(c.Getter()) }
 
-// maxSettings bounds what is read of the client's files.
+// maxSettings limits what is read of the client's files.
 const maxSettings = 16 << 20
 
-// Settings reads all settings that the client reads beside a file of ours, the
-// ones that count less first. A file that does not exist is left out.
+// Settings reads all settings that the client reads beside a file of ours, those
+// with the lowest precedence first. A file that does not exist is left out.
 func (c Client) Settings() []Settings {
 	f, known := c.flags(), client.Claude.Settings
 	var all []Settings
@@ -137,7 +138,7 @@ func (c Client) Settings() []Settings {
 	return all
 }
 
-// add reads a file, where there is one.
+// add reads a file, if it exists.
 func (c Client) add(all []Settings, s Settings) []Settings {
 	s.Data, s.Err = read(s.Name)
 	if errors.Is(s.Err, fs.ErrNotExist) {
@@ -162,8 +163,8 @@ func (c Client) understood(s Settings) Settings {
 	return s
 }
 
-// Passed are the settings that the command passes by --settings, which a file
-// of ours takes the place of. It is false where it passes none.
+// Passed returns the settings that the command passes by --settings, which a file
+// of ours replaces. It is false if it passes none.
 func (c Client) Passed() (Settings, bool) {
 	if readFlags(c.Command).settings == "" {
 		return Settings{}, false
@@ -171,8 +172,8 @@ func (c Client) Passed() (Settings, bool) {
 	return c.passed(), true
 }
 
-// passed reads what --settings names: a file, relative to the directory that
-// the client starts in, or the settings themselves.
+// passed reads what --settings names: a file, relative to the directory that the
+// client starts in, or the settings themselves.
 func (c Client) passed() Settings {
 	arg := readFlags(c.Command).settings
 	if isJSON(arg) {
@@ -188,8 +189,8 @@ func (c Client) passed() Settings {
 	return c.understood(s)
 }
 
-// managed lists the administrator's files: one, and those of the folder beside
-// it in the order of their names, each counting more than those before it.
+// managed lists the administrator's files: one, and those of the folder beside it
+// in the order of their names, each with precedence over those before it.
 func (c Client) managed() []string {
 	dir := cmp.Or(c.Managed, client.Claude.Settings.Managed(c.system()))
 	more, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "managed-settings.d", "*.json"))
@@ -197,7 +198,7 @@ func (c Client) managed() []string {
 	return append([]string{filepath.Join(dir, "managed-settings.json")}, more...)
 }
 
-// escapeGlob takes their meaning from the characters of a path.
+// escapeGlob escapes the special characters of a path.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -17,7 +17,7 @@ import (
 
 const dialog = "the client opens a dialog at its start, and nobody answers it: the session ends by start-timeout"
 
-// unstartable is what keeps the client from being started at all.
+// unstartable returns what prevents the client from being started at all.
 func (c Client) unstartable() []Obstacle {
 	var found []Obstacle
 	if c.NoEnv != nil {
@@ -53,7 +53,7 @@ func (c Client) Locate() string {
 	return c.Program
 }
 
-// missing is why the client's program cannot be started, or "".
+// missing says why the client's program cannot be started, or "".
 func (c Client) missing() string {
 	if c.Self || c.Program == "" {
 		return ""
@@ -71,13 +71,13 @@ func (c Client) missing() string {
 	return ""
 }
 
-// Known reports whether the command is the client itself, of which it is known
-// what it asks at its start. Of a program of another name nothing is said: it may
-// answer what the client asks.
+// Known reports whether the command is the client itself, whose questions at its
+// start are known. About a program of another name nothing is said: it may answer
+// the client's questions.
 func (c Client) Known() bool { return !c.Self && filepath.Base(c.Program) == client.Claude.Program }
 
-// dialogs are the questions that the client asks at its start because nobody has
-// answered them before.
+// dialogs returns the questions that the client asks at its start because nobody
+// has answered them before.
 func (c Client) dialogs(all []Settings) []Obstacle {
 	if !c.Known() {
 		return nil
@@ -113,7 +113,7 @@ func (c Client) trust(own *ownFile) []Obstacle {
 		seen += "; it is a git repository, so folders above it do not count"
 	}
 	fix := "run claude there once and accept: cd " + settings.Quote(c.Dir) + " && " + c.Program
-	if !own.none { // else there is nothing to record it in
+	if !own.none { // otherwise there is no file to record it in
 		fix = cmp.Or(c.Ours, "heartbeat") + " apply --trust " + c.Agent + ", or " + fix
 	}
 	return []Obstacle{{NotTrusted, seen, dialog, fix}}
@@ -189,7 +189,7 @@ func (c Client) openServers(own *ownFile, all []Settings) []Obstacle {
 	}}
 }
 
-// openImports are CLAUDE.md files that import what lies outside.
+// openImports returns CLAUDE.md files that import files from outside.
 func (c Client) openImports(own *ownFile) []Obstacle {
 	if p := own.Projects[c.Dir]; p.ImportsApproved || p.ImportsWarned {
 		return nil
@@ -204,18 +204,19 @@ func (c Client) openImports(own *ownFile) []Obstacle {
 	}}
 }
 
-// refusals are settings that make the client open a dialog at its start.
+// refusals returns settings that make the client open a dialog at its start.
 func refusals(all []Settings) []Obstacle {
 	var found []Obstacle
 	for _, s := range all {
-		if s.Kind != Flag || s.Err == nil { // else it is said by unreadable
+		if s.Kind != Flag || s.Err == nil { // otherwise unreadable says so
 			found = append(found, s.Document().Refusals(s.Name)...)
 		}
 	}
 	return found
 }
 
-// Refusals are what the client asks a person about in a settings file of a name.
+// Refusals returns what the client asks a person about in a settings file of a
+// name.
 func (d Document) Refusals(name string) []Obstacle {
 	const why = "the client opens a dialog at its start, and nobody answers it"
 	var found []Obstacle

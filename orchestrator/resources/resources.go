@@ -1,5 +1,5 @@
-// Package resources is what each of an agent's sessions may take of the
-// machine, as declared, and whether that can be kept. ptyrun keeps it.
+// Package resources determines what each of an agent's sessions may use of the
+// machine, as declared, and whether that can be enforced. ptyrun enforces it.
 package resources
 
 import (
@@ -11,7 +11,7 @@ import (
 	"heartbeat/ptyrun"
 )
 
-// Of are the limits of each of an agent's sessions.
+// Of returns the limits of each of an agent's sessions.
 func Of(a *config.Agent) ptyrun.Limits {
 	r := a.Resources
 	return ptyrun.Limits{Memory: r.Memory, Processes: r.Processes, CPU: r.CPU, Required: r.Required}
@@ -21,7 +21,7 @@ func Of(a *config.Agent) ptyrun.Limits {
 type Lack struct {
 	Why    *ptyrun.NoLimitsError
 	Agents []string
-	// Required are those of them whose sessions do not start without.
+	// Required are those of them whose sessions do not start without the limits.
 	Required []string
 }
 
@@ -45,8 +45,8 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// MakeRoom prepares this process for sessions with limits, where an agent has
-// any, and says what cannot be kept.
+// MakeRoom prepares this process for sessions with limits, if an agent has any, and
+// says what cannot be enforced.
 func MakeRoom(agents []*config.Agent) []Lack {
 	var made error
 	tried := false
@@ -61,8 +61,8 @@ func MakeRoom(agents []*config.Agent) []Lack {
 	})
 }
 
-// Lacking says what cannot be kept by a run: the process pid, or one that would
-// be started as this one was, for 0. It changes nothing.
+// Lacking says what a run cannot enforce: the process pid, or for 0 one that would
+// be started like this process. It changes nothing.
 func Lacking(agents []*config.Agent, pid int) []Lack {
 	return lacks(agents, func(l ptyrun.Limits) error { return ptyrun.CanLimit(pid, l) })
 }

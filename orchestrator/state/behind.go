@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Behind carries out writes that nobody waits for: of several for one
-// file only the last. Asking for one touches no disk, so it may be done with a
-// lock held.
+// Behind carries out writes that nobody waits for: of several for one file only the
+// last. Asking for one touches no disk, so the caller may hold a lock.
 type Behind struct {
-	// delay is from asking to writing, so that several become one.
+	// delay is the time from asking to writing, so that several become one.
 	delay time.Duration
 	asked chan struct{}
 
 	mu     sync.Mutex
 	done   *sync.Cond        // a write has ended
 	writes map[string]func() // :: path → the write that is to be done
-	order  []string          // the paths, the longest asked for first
+	order  []string          // the paths, the oldest request first
 	busy   map[string]bool   // the paths that are being written
 }
 
-// hurry is how many files are written at once when somebody waits after all.
+// hurry is how many files are written at once when somebody does wait.
 const hurry = 32
 
-// NewBehind returns one that writes so long after it was asked, once Run is called.
+// NewBehind returns one that writes this long after it was asked, once Run is
+// called.
 func NewBehind(delay time.Duration) *Behind {
 	w := &Behind{
 		delay: delay, asked: make(chan struct{}, 1), writes: map[string]func(){}, busy: map[string]bool{},
@@ -33,7 +33,7 @@ func NewBehind(delay time.Duration) *Behind {
 	return w
 }
 
-// Put asks for a write. It takes the place of one that is not done yet.
+// Put asks for a write. It replaces a pending one for the same file.
 func (w *Behind) Put(path string, write func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,8 +86,8 @@ func (w *Behind) Flush() {
 	}
 }
 
-// one does the write that was asked for first, and reports whether there was
-// one. Two writes of one file never overlap.
+// one does the write that was asked for first, and reports whether there was one.
+// Two writes of one file never overlap.
 func (w *Behind) one() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *Behind) one() bool {
 	return false
 }
 
-// doLocked writes a file, without the lock meanwhile.
+// doLocked writes a file, and releases the lock meanwhile.
 func (w *Behind) doLocked(path string) {
 	write := w.writes[path]
 	delete(w.writes, path)

@@ -1,11 +1,10 @@
-// Package state says where a fleet's state lies outside the agents' reach,
-// and keeps small JSON files there. What stands in the files is their
-// writers' matter; this room owns the paths and the way to and from the disk.
+// Package state says where a fleet's state is kept, out of the agents' reach, and
+// keeps small JSON files there. The content of the files is up to their writers;
+// this room owns the paths and the way to and from the disk.
 //
-// The state directory holds what was applied, the last fires, what may be
-// killed, and the journal; the runtime directory holds sockets. Both are
-// private to the user (0700, files 0600) and outlive no promise of their own:
-// a queue never depends on them.
+// The state directory holds what was applied, the last fires, what may be killed,
+// and the journal; the runtime directory holds sockets. Both are private to the
+// user (0700, files 0600). No queue depends on them.
 package state
 
 import (
@@ -25,17 +24,17 @@ import (
 // EnvBase replaces the base of all state directories.
 const EnvBase = "HEARTBEAT_STATE_DIR"
 
-// maxFile bounds what Load reads: a watch of 500,000 files remembers them all.
+// maxFile limits what Load reads: a watch of 500,000 files remembers them all.
 const maxFile = 256 << 20
 
-// maxSocketDir is the longest path of a directory for sockets: sun_path has
-// 104 bytes on macOS and 108 on Linux, and a socket's name takes some of them.
+// maxSocketDir is the longest path of a directory for sockets: sun_path has 104
+// bytes on macOS and 108 on Linux, and the name of the socket needs some of them.
 const maxSocketDir = 72
 
-// Dir returns the state directory of a fleet and makes it:
+// Dir returns the state directory of a fleet and creates it:
 // $HEARTBEAT_STATE_DIR/FLEET, or $XDG_STATE_HOME/heartbeat/FLEET, or
-// ~/.local/state/heartbeat/FLEET. A relative XDG_STATE_HOME is ignored, as the
-// XDG Base Directory Specification says.
+// ~/.local/state/heartbeat/FLEET. A relative XDG_STATE_HOME is ignored, as the XDG
+// Base Directory Specification requires.
 func Dir(fleet string) (string, error) {
 	dir, err := Path(fleet)
 	if err != nil {
@@ -44,15 +43,15 @@ func Dir(fleet string) (string, error) {
 	return dir, private(dir)
 }
 
-// Path is Dir that makes nothing.
+// Path is Dir, but creates nothing.
 func Path(fleet string) (string, error) {
 	base, err := base()
 	return filepath.Join(base, fleet), err
 }
 
-// OfFile returns the path of what is kept about a fleet's file, whose name for
-// the fleet cannot be read while the file is broken: .files/HASH.json beside
-// the state directories. Nothing is made.
+// OfFile returns the path for what is kept about a fleet's file, whose name for the
+// fleet cannot be read while the file is broken: .files/HASH.json beside the state
+// directories. It creates nothing.
 func OfFile(path string) (string, error) {
 	base, err := base()
 	if err != nil {
@@ -62,8 +61,8 @@ func OfFile(path string) (string, error) {
 	return filepath.Join(base, ".files", hex.EncodeToString(sum[:8])+".json"), nil
 }
 
-// Used reports whether a path is a state directory of this user in which
-// something was kept.
+// Used reports whether a path is a state directory of this user in which something
+// was kept.
 func Used(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() || !ours(info) {
@@ -107,11 +106,10 @@ func base() (string, error) {
 	return filepath.Join(home, ".local", "state", "heartbeat"), nil
 }
 
-// RuntimeDir returns the directory of a fleet's sockets and makes it:
-// $XDG_RUNTIME_DIR/heartbeat/FLEET, else run/ in the state directory, else a
-// private directory under the temporary one, or under /tmp: the first one whose
-// path is short enough for a socket, and in whose place nobody else can put
-// another.
+// RuntimeDir returns the directory of a fleet's sockets and creates it:
+// $XDG_RUNTIME_DIR/heartbeat/FLEET, or run/ in the state directory, or a private
+// directory under the temporary one, or under /tmp: the first one whose path is
+// short enough for a socket, and which nobody else can replace.
 func RuntimeDir(fleet string) (string, error) {
 	stateDir, err := Dir(fleet)
 	if err != nil {
@@ -130,7 +128,7 @@ func RuntimeDir(fleet string) (string, error) {
 	return "", errors.Join(failed...)
 }
 
-// runtimeDirs are the paths of which one is the runtime directory.
+// runtimeDirs returns the paths of which one becomes the runtime directory.
 func runtimeDirs(fleet, stateDir string) []string {
 	var dirs []string
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && os.Getenv(EnvBase) == "" {
@@ -141,7 +139,7 @@ func runtimeDirs(fleet, stateDir string) []string {
 	return append(dirs, filepath.Join(stateDir, "run"), filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name))
 }
 
-// kept makes a private directory in whose place nobody else can put another.
+// kept creates a private directory that nobody else can replace.
 func kept(dir string) error {
 	for _, step := range []func(string) error{owned.CheckPlace, private, owned.CheckPlace} {
 		if err := step(dir); err != nil {
@@ -151,7 +149,7 @@ func kept(dir string) error {
 	return nil
 }
 
-// private makes a directory that only its owner, this user, can enter.
+// private creates a directory that only its owner, this user, can enter.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make directory %q: %w", dir, err)
@@ -160,7 +158,7 @@ func private(dir string) error {
 	if err != nil {
 		return fmt.Errorf("cannot look at directory %q: %w", dir, err)
 	}
-	// In a folder that others can write, somebody else may have made it.
+	// In a folder that others can write, somebody else may have created it.
 	if !info.IsDir() || !ours(info) {
 		return fmt.Errorf("cannot use %q: it is not a directory of this user", dir)
 	}
@@ -173,7 +171,7 @@ func private(dir string) error {
 	return nil
 }
 
-// Save replaces the file with v as JSON, durably, and makes its folder.
+// Save replaces the file with v as JSON, durably, and creates its folder.
 func Save(path string, v any) error { return save(path, v, durable.Replace) }
 
 func save(path string, v any, replace func(string, []byte) error) error {
@@ -190,16 +188,16 @@ func save(path string, v any, replace func(string, []byte) error) error {
 	return nil
 }
 
-// Put is Save without a sync: a reader sees the whole old or the whole new
-// content, a power cut may leave neither. It is for what is only read by
-// people and made anew by the next run.
+// Put is Save without a sync: a reader sees the whole old or the whole new content;
+// after a power cut there may be neither. It is for what only people read and the
+// next run rewrites.
 func Put(path string, v any) error { return save(path, v, durable.Put) }
 
-// ErrDamaged means that a file was read and does not hold what Save writes.
+// ErrDamaged means that a file was read and does not contain what Save writes.
 var ErrDamaged = errors.New("the file is damaged")
 
-// unusableError is about what cannot be loaded as long as it is there, with what a
-// person can do: the file is made anew where it is missing.
+// unusableError is about a file that cannot be loaded as long as it exists, with
+// what a person can do: a missing file is created anew.
 type unusableError struct {
 	path string
 	why  error
@@ -213,9 +211,8 @@ func (e *unusableError) Hint() string {
 	return fmt.Sprintf("move it away, what it held is lost: mv '%s' '%s.damaged'", e.path, e.path)
 }
 
-// Load reads what Save wrote into v. A file that is not there is an error
-// that is fs.ErrNotExist; v is then untouched. One that is damaged is
-// ErrDamaged.
+// Load reads what Save wrote into v. If the file does not exist, the error is
+// fs.ErrNotExist and v is untouched. If it is damaged, the error is ErrDamaged.
 func Load(path string, v any) error {
 	data, err := durable.Read(path, maxFile)
 	switch {

@@ -1,8 +1,8 @@
-// Package stophooks remembers which Stop hooks that are not ours have had a client
-// go on. Each was seen to, by the transcript's record of a Stop: whether a hook
-// blocks stands nowhere else. An agent can write that record, so one agent's
-// word counts for itself; a hook is known for all by its command line once it was
-// seen in a second one. What stands here is out of the agents' reach.
+// Package stophooks remembers which Stop hooks that are not ours have continued a
+// client. Each was seen to do so in the transcript's record of a Stop: nothing else
+// says whether a hook blocks. An agent can write that record, so one agent's word
+// counts only for itself; a hook is known for all by its command line once a second
+// agent has seen it. This memory is out of the agents' reach.
 package stophooks
 
 import (
@@ -25,14 +25,14 @@ import (
 // Present are the Stop hooks beside ours that an agent's client calls.
 type Present struct {
 	Commands []string
-	// Opaque is true where there may be more, or one is no command.
+	// Opaque is true if there may be more, or one is not a command.
 	Opaque bool
 }
 
 // Any reports whether there are any, or may be.
 func (p Present) Any() bool { return len(p.Commands) > 0 || p.Opaque }
 
-// Hook is one that has had a client go on.
+// Hook is one that has continued a client.
 type Hook struct {
 	// Command is its command line, or client.UnknownHook.
 	Command string `json:"command"`
@@ -41,20 +41,20 @@ type Hook struct {
 	Since  time.Time `json:"since"`
 }
 
-// Memory is what a fleet knows. It may be used from several goroutines; another
-// process only reads it.
+// Memory is what a fleet knows. Several goroutines may use it; another process only
+// reads it.
 type Memory struct {
 	path string
 	mu   sync.Mutex
 }
 
-// Of is the memory in a state directory.
+// Of returns the memory in a state directory.
 func Of(stateDir string) *Memory {
 	return &Memory{path: filepath.Join(stateDir, "foreign-stop-hooks.json")}
 }
 
-// maxOfAgent bounds how many hooks are kept on one agent's word: agents can make
-// them up. enough is in how many agents one is seen to be known for all.
+// maxOfAgent limits how many hooks are kept on one agent's word: agents can make
+// them up. enough is in how many agents one must be seen to be known for all.
 const (
 	maxOfAgent = 32
 	enough     = 2
@@ -69,7 +69,7 @@ func (m *Memory) load() (file, error) {
 	f := file{}
 	err := state.Load(m.path, &f)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, state.ErrDamaged) {
-		f, err = file{}, nil // it is learned anew
+		f, err = file{}, nil // it is learned again
 	}
 	if f.Hooks == nil {
 		f.Hooks = map[string]Hook{}
@@ -77,8 +77,8 @@ func (m *Memory) load() (file, error) {
 	return f, err
 }
 
-// Learn remembers command lines that had an agent's client go on, and returns
-// those that were not known for it.
+// Learn remembers command lines that continued an agent's client, and returns those
+// that were not known for it.
 func (m *Memory) Learn(agent string, commands []string, now time.Time) (anew []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,14 +104,14 @@ func (m *Memory) Learn(agent string, commands []string, now time.Time) (anew []s
 	return anew, state.Save(m.path, f)
 }
 
-// knownFor reports whether a hook is known to have had an agent's client go on,
-// or that of so many others that it counts for all. One without a name may be
-// another one in each of them.
+// knownFor reports whether a hook is known to have continued an agent's client, or
+// the clients of so many others that it counts for all. One without a name may be a
+// different one in each of them.
 func (h Hook) knownFor(agent string) bool {
 	return slices.Contains(h.Agents, agent) || h.Command != client.UnknownHook && len(h.Agents) >= enough
 }
 
-// of is how many hooks are kept on an agent's word.
+// of returns how many hooks are kept on an agent's word.
 func (f file) of(agent string) (n int) {
 	for _, h := range f.Hooks {
 		if slices.Contains(h.Agents, agent) {
@@ -126,8 +126,8 @@ func keyOf(command string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Gates returns which of the hooks that an agent's client calls are known to
-// have had one go on. What cannot be seen there was seen in this agent.
+// Gates returns which of the hooks that an agent's client calls are known to have
+// continued one. Hooks that cannot be seen there were seen in this agent.
 func (m *Memory) Gates(agent string, p Present) ([]string, error) {
 	return m.find(p, func(h Hook, called bool) bool {
 		unseen := p.Opaque || h.Command == client.UnknownHook
@@ -135,7 +135,7 @@ func (m *Memory) Gates(agent string, p Present) ([]string, error) {
 	})
 }
 
-// Seen returns those that have had one go on in any agent.
+// Seen returns those that have continued a client of any agent.
 func (m *Memory) Seen(p Present) ([]string, error) {
 	return m.find(p, func(_ Hook, called bool) bool { return called })
 }

@@ -7,12 +7,12 @@ import (
 	"heartbeat/hook/handover"
 )
 
-// Find returns where a client that keeps its conversations in configDir keeps
-// what a session in dir has said: claimed, where that is a transcript beside the
-// session's own, such as that of a conversation that was begun in it by /clear,
-// or what a client whose home lies in dir keeps for dir (heartbeat simulate
-// --home .home); else the session's own; "" when there is none. What claims it is
-// a file of the agent's.
+// Find returns where a client that keeps its conversations in configDir keeps the
+// conversation of a session in dir: claimed, if that is a transcript beside the
+// session's own, for example of a conversation that /clear began, or what a client
+// whose home is in dir keeps for dir (heartbeat simulate --home .home); otherwise
+// the session's own; "" if there is none. The claim comes from a file of the
+// agent's.
 func Find(configDir, dir, session, claimed string) string {
 	own, err := handover.FindTranscript(configDir, session)
 	if err != nil {
@@ -27,15 +27,15 @@ func Find(configDir, dir, session, claimed string) string {
 	return own
 }
 
-// keptIn reports whether a folder is the one for dir of a client whose home lies
-// in dir.
+// keptIn reports whether a folder is the one for dir of a client whose home is in
+// dir.
 func keptIn(dir, folder string) bool {
 	return strings.HasPrefix(folder, dir+string(filepath.Separator)) &&
 		filepath.Base(folder) == projectName(dir) && filepath.Base(filepath.Dir(folder)) == "projects"
 }
 
-// projectName is the name of the client's folder for a directory: its path with
-// everything but letters and digits as dashes (measured in 2.1.329, which cuts
+// projectName returns the name of the client's folder for a directory: its path
+// with everything but letters and digits as dashes (measured in 2.1.329, which cuts
 // long ones).
 func projectName(dir string) string {
 	return strings.Map(func(r rune) rune {

@@ -1,8 +1,8 @@
-// Package transcript reads what an agent said and did from the client's own
-// record of a conversation, a JSONL file (measured with 2.1.329). The client
-// may change the format, and the agent can write the file: what is not
-// understood is passed over, every line is bounded, and no link is followed.
-// It is for people to read; nothing is decided from it.
+// Package transcript reads what an agent said and did from the client's own record
+// of a conversation, a JSONL file (measured with 2.1.329). The client may change
+// the format, and the agent can write the file: what is not understood is skipped,
+// every line is limited, and no link is followed. It is for people to read; nothing
+// is decided from it.
 package transcript
 
 import (
@@ -22,7 +22,7 @@ import (
 	"heartbeat/hook/handover"
 )
 
-// Kind is what a line of a conversation is.
+// Kind is the kind of a line of a conversation.
 type Kind string
 
 // The kinds.
@@ -39,27 +39,26 @@ type Line struct {
 	Kind Kind      `json:"kind"`
 	// Name is the tool's.
 	Name foreign.Text `json:"name,omitempty"`
-	// Text is a prompt, a text, a tool's input as JSON, or what it answered;
-	// at most 16 KiB of it, then it ends with "…".
+	// Text is a prompt, a text, a tool's input as JSON, or its answer; at most 16
+	// KiB of it, then it ends with "…".
 	Text foreign.Text `json:"text"`
 	// Failed is true for the result of a tool that failed.
 	Failed bool `json:"failed,omitempty"`
 }
 
 const (
-	maxLine = 16 << 20 // longer lines are passed over
+	maxLine = 16 << 20 // longer lines are skipped
 	maxText = 16 << 10
-	// maxLook is how much of a file is read at once, the end of it: an agent
-	// can make the file any size.
+	// maxLook is how much of a file is read at once, from its end: an agent can
+	// make the file any size.
 	maxLook = 256 << 20
 )
 
-// Reader reads a transcript, and goes on where it stopped when more was
-// written.
+// Reader reads a transcript, and continues where it stopped when more was written.
 type Reader struct {
 	f  *os.File
 	at int64 // the end of the last whole line
-	// within is true when at lies within a line, whose rest is passed over.
+	// within is true if at is inside a line, whose rest is skipped.
 	within bool
 }
 
@@ -94,8 +93,8 @@ func open(path string) (*os.File, error) {
 // Close closes the file.
 func (r *Reader) Close() error { return r.f.Close() }
 
-// Each calls do with what was said and done since the last call, until do
-// returns false. Of a very large file that is its end.
+// Each calls do with what was said and done since the last call, until do returns
+// false. Of a very large file it reads only the end.
 func (r *Reader) Each(do func(Line) bool) error {
 	info, err := r.f.Stat()
 	if err != nil {
@@ -108,10 +107,10 @@ func (r *Reader) Each(do func(Line) bool) error {
 	for {
 		line, length, err := durable.Line(in, maxLine)
 		if errors.Is(err, io.EOF) && length > maxLine {
-			r.at, r.within = r.at+length, true // it is not looked at again
+			r.at, r.within = r.at+length, true // it is not read again
 		}
 		if errors.Is(err, io.EOF) {
-			return nil // the rest of a line is to come
+			return nil // the rest of the line is still to come
 		}
 		if err != nil {
 			return fmt.Errorf("cannot read transcript: %w", err)
@@ -129,7 +128,7 @@ func (r *Reader) Each(do func(Line) bool) error {
 	}
 }
 
-// record is a line of the file, as far as it is looked at.
+// record is a line of the file, as far as it is read.
 type record struct {
 	Type      string    `json:"type"`
 	Sidechain bool      `json:"isSidechain"` // a subagent's
@@ -175,7 +174,7 @@ func parse(line []byte) []Line {
 	return lines
 }
 
-// blocks are the parts of a message: a text, or a list.
+// blocks returns the parts of a message: a text, or a list.
 func blocks(content json.RawMessage) []block {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -186,9 +185,9 @@ func blocks(content json.RawMessage) []block {
 	return list
 }
 
-// handedOver strips what stands before an entry: our first line of a prompt
-// argument, or what the client puts before the words of a Stop hook, a line
-// and the hook's command in brackets.
+// handedOver strips what precedes an entry: our first line of a prompt argument, or
+// what the client puts before the words of a Stop hook, a line and the hook's
+// command in brackets.
 func handedOver(text string) string {
 	text = strings.TrimPrefix(text, handover.KickoffPrompt(""))
 	rest, ok := strings.CutPrefix(text, "Stop hook feedback:\n")
@@ -201,7 +200,7 @@ func handedOver(text string) string {
 	return rest
 }
 
-// plain is the text of a tool's answer.
+// plain returns the text of a tool's answer.
 func plain(content json.RawMessage) string {
 	var texts []string
 	for _, b := range blocks(content) {
