@@ -266,7 +266,7 @@ func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.I
 	if !w.alive() {
 		return "", nil, errGone
 	}
-	o := inbox.Offering{Via: inbox.ViaStop, Unwatched: true, Client: w.client.String()}
+	o := inbox.Offering{Via: inbox.ViaStop, Unwatched: true, Unmarked: !w.markRepeats, Client: w.client.String()}
 	if w.event != nil {
 		o.Session, o.PromptID, o.Transcript = w.event.SessionID, w.event.PromptID, w.event.Transcript
 	}

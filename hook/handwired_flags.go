@@ -27,6 +27,8 @@ Flags of the Stop hook:
   --signal-file FILE    touched when the stop is approved
   --deliver json|stderr how an entry is handed over: a block decision on stdout, or
                         exit status 2 and the text on stderr (json)
+  --mark-repeats=false  hand repeats over byte for byte, without a word that they are
+                        some (true)
 
 Flags of recover:
   --inbox FILE          the queue (required)
@@ -41,6 +43,7 @@ type options struct {
 	idle        time.Duration
 	signalFile  string
 	deliver     Deliver
+	markRepeats bool
 	onOrphan    inbox.OrphanPolicy
 	maxAttempts int
 }
@@ -54,6 +57,7 @@ func parseStop(args []string) (options, error) {
 	set.Var((*duration)(&o.idle), "idle-interval", "")
 	set.StringVar(&o.signalFile, "signal-file", "", "")
 	set.Var(choice(&o.deliver, DeliverJSON, DeliverStderr), "deliver", "")
+	set.BoolVar(&o.markRepeats, "mark-repeats", true, "")
 	return o, o.parse(set, args)
 }
 

@@ -592,3 +592,19 @@ func TestWithoutATranscriptAttemptsCount(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatsByteForByte: who wants them so gets them so, and the transcript is
+// searched for the text as it was handed over.
+func TestRepeatsByteForByte(t *testing.T) {
+	t.Parallel()
+	o := newOld(t, "one\ntwo\n")
+	o.transcript = filepath.Join(o.home, "t.jsonl")
+	say := func(more fields) result { return o.stopWith(o.payload(client.Stop, more), "--mark-repeats=false") }
+	blocks(t, say(nil), "one")
+	blocks(t, say(fields{"prompt_id": "P2"}), "one")
+	clienttest.Append(t, o.transcript, clienttest.UserLine(clienttest.Feedback+"one"))
+	blocks(t, say(fields{"prompt_id": "P3"}), "two")
+	if n := strings.Count(o.read("outbox.jsonl"), `"attempt":2`); n != 1 {
+		t.Errorf("the outbox: %s", o.read("outbox.jsonl"))
+	}
+}

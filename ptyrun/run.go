@@ -118,6 +118,11 @@ func Run(ctx context.Context, cfg RunConfig) (int, error) {
 	if !forced {
 		code = min(exit.Code, maxCode)
 	}
+	if cfg.signalled() { // obeyed by now, whatever ended the child
+		if err := os.Remove(cfg.ExitSignal); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return code, fmt.Errorf("cannot remove the exit signal: %w", err)
+		}
+	}
 	if len(exit.Left) > 0 {
 		p := exit.Left[0]
 		return code, fmt.Errorf("cannot end %d processes, the first is %d (%s)", len(exit.Left), p.PID, p.Command)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heartbeat/hook"
+	"heartbeat/internal/testbed"
 )
 
 // stuck is a model that never answers a prompt with "stuck" in it.
@@ -237,5 +238,104 @@ func TestPauseBeforeARun(t *testing.T) {
 	}
 	if o := w.run("pause", "sorter"); o.status != exitError || !strings.Contains(o.stderr, "cannot tell which agents are paused") {
 		t.Errorf("with a damaged file: %+v", o)
+	}
+}
+
+// TestAnIDThatWasAcceptedWithAnotherText: send said that it is accepted already, and
+// the other prompt was gone without a word.
+func TestAnIDThatWasAcceptedWithAnotherText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.put("agents/triage/README", "")
+	w.ok("send", "triage", "--id", "k", "the first text")
+	if out := w.ok("send", "triage", "--id", "k", "the first text\n"); out != "already accepted: k\n" {
+		t.Errorf("the same text: %s", out)
+	}
+	differs := func(when string) {
+		t.Helper()
+		for _, more := range [][]string{nil, {"--wait"}} {
+			o := w.run(append([]string{"send", "triage", "--id", "k", "another text"}, more...)...)
+			if o.status != exitError || o.stdout != "" || !strings.Contains(o.stderr, `cannot queue the prompt: "k" was accepted before, with another text`) {
+				t.Errorf("%s, %q: %+v", when, more, o)
+			}
+		}
+		o := w.run("send", "triage", "--id", "k", "another text", "-o", "json")
+		if envelopeOf(t, o); o.status != exitError || !strings.Contains(o.stdout, `"duplicate":true,"differs":true`) {
+			t.Errorf("%s, with JSON: %+v", when, o)
+		}
+	}
+	differs("queued")
+	w.run("run", "--once")
+	differs("done")
+	w.ok("send", "triage", "--id", "d", "dropped")
+	w.ok("inbox", "triage", "drop", "d")
+	if o := w.run("send", "triage", "--id", "d", "other"); o.status != exitError || !strings.Contains(o.stderr, "another text") {
+		t.Errorf("dropped: %+v", o)
+	}
+	if lines := strings.Count(w.get("agents/triage/.heartbeat/inbox.jsonl"), "another text"); lines != 0 {
+		t.Errorf("%d lines with the other text were queued", lines)
+	}
+}
+
+// TestNamesOfHeartbeatRs: links to the program act as the programs of heartbeat-rs.
+func TestNamesOfHeartbeatRs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	self := testbed.Program(t, "heartbeat")
+	for _, name := range []string{"heartbeat-launch", "heartbeat-stop"} {
+		if err := os.Symlink(self, filepath.Join(w.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(stdin string, argv ...string) (string, int) {
+		cmd := w.command()
+		cmd.Path, cmd.Args, cmd.Stdin = filepath.Join(w.dir, argv[0]), argv, strings.NewReader(stdin)
+		out, _ := cmd.CombinedOutput()
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	if out, code := run("", "heartbeat-launch", "--cwd", ".", "--timeout", "60", "--exit-signal", "done", "--", "sh", "-c", "stty size; touch done; sleep 60"); code != 0 || out != "50 200\r\n" {
+		t.Errorf("heartbeat-launch: %d %q", code, out)
+	}
+	if _, err := os.Lstat(filepath.Join(w.dir, "done")); err == nil {
+		t.Error("the exit signal was obeyed, and stays")
+	}
+	if out, code := run("", "heartbeat-launch", "--", "sh", "-c", "exit 200"); code != 123 {
+		t.Errorf("heartbeat-launch: %d %q", code, out)
+	}
+	w.put("inbox.jsonl", "first\n")
+	if out, code := run(`{"hook_event_name":"Stop"}`, "heartbeat-stop", "--inbox", "inbox.jsonl"); code != 0 || out != `{"decision":"block","reason":"first"}`+"\n" {
+		t.Errorf("heartbeat-stop: %d %q", code, out)
+	}
+	if out, code := run("", "heartbeat-stop", "recover", "--inbox", "inbox.jsonl", "--on-orphan", "drop"); code != 0 {
+		t.Errorf("heartbeat-stop recover: %d %q", code, out)
+	}
+	if out, code := run("", "heartbeat-stop"); code != 1 || !strings.Contains(out, "--inbox is required") {
+		t.Errorf("heartbeat-stop without flags: %d %q", code, out)
+	}
+}
+
+// TestAgentDir: sessions, polls and gates have the directory by the name that scripts
+// for heartbeat-rs know, and not that of who has started the run.
+func TestAgentDir(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "AGENT_DIR=/somewhere/else")
+	w.put("script.json", `{"rules": [{"match": "", "steps": [{"tool": "Bash", "command": "echo $AGENT_DIR > session"}, {"reply": "ok"}]}]}`)
+	w.put("next.sh", "#!/bin/sh\necho $AGENT_DIR > polled\necho look\n")
+	w.put("gate.sh", "#!/bin/sh\necho $AGENT_DIR > gated\n")
+	for _, name := range []string{"next.sh", "gate.sh"} {
+		if err := os.Chmod(filepath.Join(w.dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.put("heartbeat.yaml", "version: 1\nagents:\n  a: &a\n    dir: agents/a\n    command: [heartbeat, simulate, --script, "+w.dir+"/script.json]\n"+
+		"    permissions: {allow: [Bash]}\n    env-allow: [HOME]\n    trigger: {poll: [./next.sh], every: 1h, gate: [./gate.sh]}\n")
+	w.put("agents/a/README", "")
+	w.run("run", "--once", "--fire")
+	for _, name := range []string{"polled", "gated", "session"} {
+		if got := strings.TrimSpace(w.get("agents/a/" + name)); got != filepath.Join(w.dir, "agents/a") {
+			t.Errorf("%s: AGENT_DIR is %q", name, got)
+		}
 	}
 }

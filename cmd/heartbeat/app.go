@@ -51,8 +51,7 @@ type app struct {
 // run is the program: it returns the exit status.
 func run(args []string, std stdio) int {
 	if len(args) > 0 && args[0] == "hook" {
-		// Straight to the hook: it starts at every tool call.
-		return hook.Main(hook.Call{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err, Getenv: os.Getenv})
+		return runHook(args, std)
 	}
 	// A caught SIGPIPE makes a closed stdout an error that is looked at, and
 	// children start with the default, which an ignored one would not give them.
@@ -90,6 +89,11 @@ func run(args []string, std stdio) int {
 	stop()
 	flushLog()
 	return out.finish(res, err)
+}
+
+// runHook goes straight to the hook: it starts at every tool call.
+func runHook(args []string, std stdio) int {
+	return hook.Main(hook.Call{Args: args, Stdin: std.in, Stdout: std.out, Stderr: std.err, Getenv: os.Getenv})
 }
 
 // step says what the command is doing, for the lines of --heartbeat-ms.

@@ -7,9 +7,20 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	_ "time/tzdata" // for machines that have no zoneinfo files
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	std := stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	// A link to the program that has the name of one of heartbeat-rs's programs acts
+	// as that.
+	switch args := os.Args[1:]; filepath.Base(os.Args[0]) {
+	case "heartbeat-launch":
+		os.Exit(run(append([]string{"launch"}, args...), std))
+	case "heartbeat-stop":
+		os.Exit(runHook(args, std))
+	default:
+		os.Exit(run(args, std))
+	}
 }

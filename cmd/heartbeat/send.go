@@ -21,7 +21,7 @@ type sendCmd struct {
 	Agent string `arg:"" help:"The agent." complete:"agent"`
 	Text  string `arg:"" optional:"" help:"The prompt; \"-\", or none with a pipe, reads it from stdin."`
 	// ID is nil when none is given.
-	ID *string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing."`
+	ID *string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing, and fails if its text is another one."`
 
 	Wait    bool          `help:"Wait for the reply and print it. A scheduler must be running."`
 	Timeout time.Duration `placeholder:"DURATION" default:"0" help:"With --wait: give up waiting after this time, with status 124; the prompt stays queued. 0: never."`
@@ -71,6 +71,12 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	accepted, err := send.Prompt(ctx, a.known, agent, letter, a.ours())
 	if err != nil {
 		return nil, err
+	}
+	if accepted.Differs {
+		return sent{Sent: accepted}, &failure{
+			status: exitError, hint: fmt.Sprintf("another --id queues it; %s replies %s and %[1]s inbox %[2]s show what became of the first", a.ours(), agent.Name),
+			err: fmt.Errorf("cannot queue the prompt: %q was accepted before, with another text", accepted.ID),
+		}
 	}
 	if !c.Wait {
 		return sent{Sent: accepted}, nil
@@ -175,6 +181,9 @@ func (s sent) text(p *page) {
 	if s.Delivery != nil {
 		p.whole("", s.Delivery.Reply)
 		return
+	}
+	if s.Differs {
+		return // the error says it
 	}
 	if s.Duplicate {
 		p.printf("already accepted: %s\n", s.ID)

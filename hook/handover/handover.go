@@ -28,9 +28,10 @@ const GoOnPrompt = "Go on with the task that was interrupted by a failure of the
 func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
 
 // PromptFor is the text of an entry as our session gets it: verbatim, with a footer
-// that warns of a repeat if a session may have worked on it before.
+// that warns of a repeat if a session may have worked on it before and repeats are
+// marked.
 func PromptFor(f *inbox.InFlight, prompt string) string {
-	if !f.Repeat() {
+	if !f.Repeat() || f.Unmarked {
 		return prompt
 	}
 	return fmt.Sprintf("%s\n\n[heartbeat: attempt %d of this entry; an earlier one was interrupted. "+

@@ -319,3 +319,42 @@ func (q *Queue) compactMemory(file *os.File) error {
 		}
 	})
 }
+
+// AcceptedAs returns the prompt of the last entry that was accepted with an id, as
+// far as its line is still in the inbox or among the dead letters. It needs no lock.
+func (q *Queue) AcceptedAs(id string) (prompt string, found bool, err error) {
+	s, err := q.openSource(os.O_RDONLY)
+	if err != nil {
+		return "", false, err
+	}
+	defer s.close()
+	if s.file != nil {
+		var from int64
+		if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == s.ino {
+			from = min(m.Punched, s.size)
+		}
+		l := q.lines(s.file, from, s.size, q.maxEntry, mostInbox)
+		for {
+			got, err := l.read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return "", false, err
+			}
+			if d := decode(got.raw, got.start == 0); got.complete && d.id == id {
+				prompt, found = d.prompt, true
+			}
+		}
+	}
+	if found {
+		return prompt, true, nil
+	}
+	_, err = q.eachDead(&Mark{}, mostRecords, func(_ []byte, d *DeadEntry) bool {
+		if d != nil && d.ID == id && d.Raw() != nil {
+			prompt, found = decode(d.Raw(), d.StartOffset == 0).prompt, true
+		}
+		return true
+	})
+	return prompt, found, err
+}

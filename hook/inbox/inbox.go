@@ -200,6 +200,8 @@ type Offering struct {
 	// directories): then taken counts as started. It is stored here because this is
 	// the only file that must survive a power cut with the entry.
 	Unwatched bool `json:"unwatched,omitempty"`
+	// Unmarked is true where a repeat is handed over without a word that it is one.
+	Unmarked bool `json:"unmarked,omitempty"`
 	// Client names the client's process, for callers that have no session record.
 	Client string `json:"client,omitempty"`
 }

@@ -6,6 +6,8 @@ package launch
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"heartbeat/config"
 	"heartbeat/hook/client"
@@ -17,8 +19,17 @@ import (
 // of a session, changed by the agent's rules. The error is a
 // *preflight.BlockedError.
 func Environment(a *config.Agent) ([]string, error) {
-	return preflight.Variables(a, ptyrun.CleanEnv(os.Environ()))
+	ofAgent := func(kv string) bool { return strings.HasPrefix(kv, envDir+"=") }
+	ours := slices.DeleteFunc(ptyrun.CleanEnv(os.Environ()), ofAgent) // not another agent's
+	env, err := preflight.Variables(a, ours)
+	if err != nil || slices.ContainsFunc(env, ofAgent) {
+		return env, err
+	}
+	return append(env, envDir+"="+a.Dir), nil
 }
+
+// envDir is the agent's directory, by the name that scripts for heartbeat-rs know.
+const envDir = "AGENT_DIR"
 
 // ConfigDir returns where the client of an agent's sessions keeps its
 // conversations.

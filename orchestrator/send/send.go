@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"heartbeat/config"
@@ -26,6 +27,8 @@ type Sent struct {
 	Running bool `json:"running"`
 	// Duplicate is true if the id was accepted before; then nothing was queued.
 	Duplicate bool `json:"duplicate"`
+	// Differs is true if that was another text, as far as that can still be told.
+	Differs bool `json:"differs"`
 	// Ahead counts the entries before it, the one in flight included.
 	Ahead int `json:"ahead"`
 	// Obstacle is why the agent does not work now, or null.
@@ -69,6 +72,9 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Lette
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate):
 		id, s.Duplicate = l.ID, true
+		if s.Differs, err = differs(ctx, a, l); err != nil {
+			return s, err
+		}
 	case err != nil:
 		return s, err
 	}
@@ -79,6 +85,16 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Lette
 		s.Obstacle = &o
 	}
 	return s, nil
+}
+
+// differs reports whether the id of a prompt was accepted before with another text.
+func differs(ctx context.Context, a *config.Agent, l inbox.Letter) (is bool, err error) {
+	err = queue.Read(ctx, a, func(q *inbox.Queue) error {
+		before, found, err := q.AcceptedAs(l.ID)
+		is = found && strings.TrimSpace(before) != strings.TrimSpace(l.Prompt)
+		return err
+	})
+	return is, err
 }
 
 // Progress is the progress of a prompt whose reply is awaited.
