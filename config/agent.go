@@ -130,7 +130,7 @@ func (l *loader) merge(own, defaults table) table {
 			delete(t, pair[1])
 		}
 	}
-	for _, key := range []string{"permissions", "env", "resources"} {
+	for _, key := range []string{"permissions", "env", "resources", "budget"} {
 		if mine, ok := own[key]; ok {
 			t[key] = mine.laidOver(defaults[key])
 		}
@@ -164,9 +164,13 @@ func (l *loader) fields(a *Agent, t table) {
 	a.KickoffText = l.kickoff(t)
 	l.group(a, t)
 	a.Resources = l.resources(t)
+	a.Budget = l.budget(t, true)
 	l.policies(a, t)
 	l.limits(a, t)
 	a.Triggers = l.triggers(t)
+	if p, ok := t["timezone"]; ok {
+		a.Zone = l.zones[follow(p.node).Value] // the triggers have looked it up
+	}
 }
 
 func (l *loader) policies(a *Agent, t table) {

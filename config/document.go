@@ -18,6 +18,8 @@ type fileKeys struct {
 	Include []pathText `yaml:"include,omitempty"`
 	// How many sessions may be open at once, over all agents.
 	MaxSessions int `yaml:"max-sessions,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=4"`
+	// What all agents together may spend. Over it no agent starts anything until the period ends.
+	Budget sharedBudgetKeySet `yaml:"budget,omitempty"`
 	// Groups of agents that share a smaller number of sessions, by name.
 	Groups map[string]groupKeys `yaml:"groups,omitempty"`
 	// How long a session may keep its slot while another agent waits for one and no session is idle; then it ends after its current turn. Sessions with on-idle: tick keep theirs.
@@ -36,6 +38,35 @@ type groupKeys struct {
 	MaxSessions int `yaml:"max-sessions" jsonschema:"required,minimum=1,maximum=2147483647"`
 	// Limits for each session of its agents; what an agent says itself overrides them.
 	Resources resourceKeySet `yaml:"resources,omitempty"`
+	// What the group's agents together may spend. Over it none of them starts anything until the period ends.
+	Budget sharedBudgetKeySet `yaml:"budget,omitempty"`
+}
+
+// What several agents together may spend, by the hours and days of each agent's own time zone.
+type sharedBudgetKeySet struct {
+	// In an hour of the clock.
+	Hour allowanceKeySet `yaml:"hour,omitempty"`
+	// From midnight to midnight.
+	Day allowanceKeySet `yaml:"day,omitempty"`
+}
+
+// What an agent may spend. Over the hour's or the day's it is parked until the period ends; a turn that has begun is not cut off.
+type budgetKeySet struct {
+	sharedBudgetKeySet
+	// On one prompt, all its attempts together. Over it the turn is cut off and the prompt filed as a dead letter (over-budget).
+	Entry allowanceKeySet `yaml:"entry,omitempty"`
+}
+
+// How much may be spent; what is not named has no limit.
+type allowanceKeySet struct {
+	// How many turns: from a prompt to the end of its answer, tools included.
+	Turns int `yaml:"turns,omitempty" jsonschema:"minimum=1,maximum=2147483647"`
+	// How many tokens in, out and into the prompt cache, as a number or with a unit (500k, 2M).
+	Tokens tokenCount `yaml:"tokens,omitempty"`
+	// How many tokens of what was sent before, read from the prompt cache: a long conversation sends them again with each call.
+	Resent tokenCount `yaml:"resent,omitempty"`
+	// How many US dollars at list price, by the client's own figure.
+	Cost dollars `yaml:"cost,omitempty"`
 }
 
 // Limits on the machine's resources for each session, with everything that it starts; enforced by a control group (Linux, cgroup version 2).
@@ -66,7 +97,7 @@ type agentKeySet struct {
 	Trigger triggerKeySet `yaml:"trigger,omitempty"`
 	// Several triggers, instead of trigger.
 	Triggers []triggerKeySet `yaml:"triggers,omitempty"`
-	// The time zone of cron expressions, for example Europe/Rome. By default the machine's own.
+	// The time zone of cron expressions, and of the hours and days of budgets, for example Europe/Rome. By default the machine's own.
 	Timezone filledText `yaml:"timezone,omitempty"`
 	// drain ends the session when the queue is empty; persist keeps it waiting for work.
 	Mode string `yaml:"mode,omitempty" jsonschema:"enum=drain,enum=persist,default=drain"`
@@ -114,6 +145,8 @@ type agentKeySet struct {
 	RestartWindow span `yaml:"restart-window,omitempty" jsonschema:"default=30m"`
 	// Limits on the machine's resources for each session.
 	Resources resourceKeySet `yaml:"resources,omitempty"`
+	// What the agent may spend.
+	Budget budgetKeySet `yaml:"budget,omitempty"`
 	// The group that the agent belongs to, a key of groups.
 	Group filledText `yaml:"group,omitempty"`
 	// Environment variables of the sessions and of poll commands.
@@ -217,6 +250,8 @@ type (
 	limit         string   // a duration, or none
 	byteSize      string
 	memorySize    string
+	tokenCount    string
+	dollars       float64
 )
 
 // keys lists the keys of a mapping in the order of its type's fields.
@@ -240,6 +275,7 @@ var (
 	agentKeys      = keys[agentKeySet]()
 	permissionKeys = keys[permissionKeySet]()
 	resourceKeys   = keys[resourceKeySet]()
+	allowanceKeys  = keys[allowanceKeySet]()
 	keysOf         = map[triggerKind][]string{
 		cronKind:  keys[cronKeySet](),
 		watchKind: keys[watchKeySet](),

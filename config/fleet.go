@@ -34,6 +34,10 @@ type Fleet struct {
 	MaxSessions int
 	// Groups are how many sessions the agents of a group may have at once.
 	Groups map[string]int
+	// Budget is what all agents together may spend, Budgets what those of a group
+	// may; their Entry is zero.
+	Budget  Budget
+	Budgets map[string]Budget
 	// SlotTime is how long a session may keep its slot while another agent
 	// waits for one; 0 is as long as it has work.
 	SlotTime time.Duration
@@ -141,6 +145,10 @@ type Agent struct {
 	RestartWindow time.Duration
 
 	Resources Resources
+	// Budget is the agent's own. Zone is that of its hours and days; nil: the
+	// machine's own.
+	Budget Budget
+	Zone   *time.Location
 
 	Env map[string]string
 	// EnvFile is the absolute path of a file with more variables, or "". It is

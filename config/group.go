@@ -25,11 +25,12 @@ func (l *loader) capacity(t table, f *Fleet) {
 	f.MaxSessions = l.number(t, "max-sessions", DefaultMaxSessions, 1)
 	f.ShutdownGrace = l.duration(t, "shutdown-grace", DefaultShutdownGrace, bounds{none: true, most: mostShutdownGrace})
 	f.SlotTime = l.duration(t, "slot-time", DefaultSlotTime, bounds{none: true})
+	f.Budget = l.budget(t, false)
 	p, ok := t["groups"]
 	if !ok {
 		return
 	}
-	f.Groups = map[string]int{}
+	f.Groups, f.Budgets = map[string]int{}, map[string]Budget{}
 	for name, entry := range l.entries(p) {
 		l.checkName(entry.named(), name)
 		fields, ok := l.table(entry, keys[groupKeys](), nil)
@@ -40,6 +41,9 @@ func (l *loader) capacity(t table, f *Fleet) {
 			l.problem(entry.of(entry.key, entry.join("max-sessions")), "is missing", "write "+name+": {max-sessions: 1}")
 		}
 		f.Groups[name] = l.number(fields, "max-sessions", 1, 1)
+		if b := l.budget(fields, false); b != (Budget{}) {
+			f.Budgets[name] = b
+		}
 		if p, ok := fields["resources"]; ok {
 			l.resources(fields) // for its problems, also when no agent uses it
 			l.shares[name] = p

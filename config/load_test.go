@@ -79,6 +79,7 @@ agents:
     stall-timeout: 8m
     stuck-after: none
     resources: {memory: 2GiB, processes: 500, cpu: 1.5, required: true}
+    budget: {hour: {turns: 30, tokens: 500k}, day: {cost: 2.5, resent: 1.5M}, entry: {tokens: 70000}}
     env-file: secrets/all.env
     env-allow: [HTTPS_PROXY, "AWS_*"]
     env-deny: ["*_TOKEN"]
@@ -131,22 +132,29 @@ func TestEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rome, err := time.LoadLocation("Europe/Rome")
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := &Agent{
 		Name: "all", File: path, Line: 11, Dir: dir + "/work", Inbox: dir + "/work/queue/in.jsonl", Home: dir + "/work/.heartbeat",
 		Command: []string{"heartbeat", "simulate", "3"}, Self: true, Settings: SettingsFlag, TrustDir: true,
 		Permissions: Permissions{Mode: "acceptEdits", Allow: []string{"Read", "Bash(git *)"}, Deny: []string{"WebFetch"}},
 		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextResume,
 		Background: hook.BackgroundIgnore, Foreign: hook.ForeignGate, KickoffText: "Read CLAUDE.md", OnLimit: LimitHolds, OnOrphan: inbox.Retry,
-		MaxAttempts: 2, MaxContinuations: 3, MaxEntry: 64 << 10, Timeout: 0, SessionTimeout: 3 * time.Hour,
+		Zone: rome, MaxAttempts: 2, MaxContinuations: 3, MaxEntry: 64 << 10, Timeout: 0, SessionTimeout: 3 * time.Hour,
 		StartTimeout: 4 * time.Second, IdleGrace: 5 * time.Second, Grace: 6 * time.Second,
 		BackgroundTimeout: time.Minute, MaxRestarts: 0, RestartWindow: 7 * time.Minute,
 		Resources: Resources{Memory: 2 << 30, Processes: 500, CPU: 1.5, Required: true},
-		Env:       map[string]string{"A": "default", "B": "own", "C": "5"}, StallTimeout: 8 * time.Minute,
+		Budget: Budget{
+			Hour: Allowance{Turns: 30, Tokens: 500_000}, Day: Allowance{Cost: 2.5, Resent: 1_500_000}, Entry: Allowance{Tokens: 70_000},
+		},
+		Env: map[string]string{"A": "default", "B": "own", "C": "5"}, StallTimeout: 8 * time.Minute,
 		EnvFile: dir + "/secrets/all.env", EnvAllow: []string{"HTTPS_PROXY", "AWS_*"}, EnvDeny: []string{"*_TOKEN"},
 		Triggers: []Trigger{
-			{Name: "morning", Named: true, Line: 48, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
-			{Name: "watch-1", Line: 58, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
-			{Name: "poll-1", Line: 64, Poll: &PollTrigger{
+			{Name: "morning", Named: true, Line: 49, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
+			{Name: "watch-1", Line: 59, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
+			{Name: "poll-1", Line: 65, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
 				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue,
 			}},
@@ -155,11 +163,12 @@ func TestEveryField(t *testing.T) {
 	same := cmp.Comparer(func(a, b sources.Schedule) bool {
 		return a == b || a.String() == b.String() && a.Location().String() == b.Location().String()
 	})
-	if diff := cmp.Diff(want, f.Agent("all"), same); diff != "" {
+	sameZone := cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() })
+	if diff := cmp.Diff(want, f.Agent("all"), same, sameZone); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 72, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 73, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,
@@ -167,9 +176,9 @@ func TestEveryField(t *testing.T) {
 		MaxAttempts: 5, MaxContinuations: 20, MaxEntry: 1 << 20, Timeout: 2 * time.Hour,
 		StartTimeout: 30 * time.Second, IdleGrace: 10 * time.Second, Grace: 10 * time.Second, StuckAfter: 30 * time.Minute,
 		BackgroundTimeout: 10 * time.Minute, MaxRestarts: 5, RestartWindow: 30 * time.Minute,
-		Env: map[string]string{"A": "default", "B": "default"},
+		Zone: rome, Env: map[string]string{"A": "default", "B": "default"},
 	}
-	if diff := cmp.Diff(plain, f.Agent("plain"), same); diff != "" {
+	if diff := cmp.Diff(plain, f.Agent("plain"), same, sameZone); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if f.Agent("nobody") != nil {

@@ -94,6 +94,14 @@ func generate(t *testing.T) []byte {
 		{"env", agent},
 		{"resources", agent},
 		{"resources", root.Definitions["group"]},
+		{"budget", root},
+		{"budget", agent},
+		{"budget", root.Definitions["group"]},
+		{"hour", root.Definitions["budget"]},
+		{"day", root.Definitions["budget"]},
+		{"entry", root.Definitions["budget"]},
+		{"hour", root.Definitions["sharedBudget"]},
+		{"day", root.Definitions["sharedBudget"]},
 	} {
 		key, of := nullable.key, nullable.of
 		p := property(t, of, key)
@@ -229,6 +237,13 @@ func scalars(t reflect.Type) *generator.Schema {
 			&generator.Schema{Type: "string", Pattern: "^[0-9]{1,12} ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?$", Not: but("^0+ ?[A-Za-z]*$")},
 			&generator.Schema{Type: "integer", Minimum: json.Number(fmt.Sprint(leastMemory)), Maximum: json.Number(fmt.Sprint(mostMemory))},
 		)
+	case reflect.TypeFor[tokenCount]():
+		return either(
+			&generator.Schema{Type: "string", Pattern: `^[0-9]{1,12}(\.[0-9]{1,3})?[kM]?$`, Not: but(`^[0.]+[kM]?$`)},
+			&generator.Schema{Type: "integer", Minimum: "1", Maximum: json.Number(fmt.Sprint(int64(mostTokens)))},
+		)
+	case reflect.TypeFor[dollars]():
+		return &generator.Schema{Type: "number", Minimum: json.Number(fmt.Sprint(leastCost)), Maximum: "1000000"}
 	}
 	return nil
 }
@@ -515,7 +530,7 @@ func TestEveryKeyIsTried(t *testing.T) {
 func TestStarterNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	text := string(Starter())
-	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, resourceKeys, triggerKeys) {
+	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, resourceKeys, allowanceKeys, keys[budgetKeySet](), triggerKeys) {
 		if key == "triggers" { // named in a sentence
 			continue
 		}

@@ -56,6 +56,7 @@ const (
 	EndDialog       End = "dialog"
 	EndCrashed      End = "crashed"       // by a signal that was not ours
 	EndOutOfMemory  End = "out-of-memory" // killed by the kernel, which had none left for it
+	EndOverBudget   End = "over-budget"   // its entry has cost more than one may
 	EndFinished     End = "finished"      // told to, after its turn, by a scheduler that goes on
 	EndLost         End = "lost"          // its directory, its queue's folder or its lock is gone or another one
 	EndShutdown     End = "shutdown"      // its scheduler ends, or its shim was told to
@@ -65,7 +66,7 @@ const (
 func Ends() []End {
 	return []End{
 		EndDrained, EndReleased, EndExited, EndTimeout, EndStalled, EndUnattended, EndRunaway, EndStartTimeout,
-		EndAPIFailure, EndNoHooks, EndDialog, EndCrashed, EndOutOfMemory, EndFinished, EndLost, EndShutdown,
+		EndAPIFailure, EndNoHooks, EndDialog, EndCrashed, EndOutOfMemory, EndOverBudget, EndFinished, EndLost, EndShutdown,
 	}
 }
 

@@ -19,6 +19,7 @@ type fleet struct {
 	touched  []*member // to whom something has happened
 	line     line
 	accounts account.Ledger
+	spending spending
 	quit     context.CancelCauseFunc
 	stage    stage
 	endNow   bool

@@ -26,7 +26,9 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 	if err := s.inherit(); err != nil {
 		return err
 	}
-	return s.cleanUp(ctx)
+	err := s.cleanUp(ctx)
+	s.recallSpending()
+	return err
 }
 
 // identify says who the agents of the fleet are, by what an earlier run knows.

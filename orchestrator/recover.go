@@ -40,7 +40,8 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 	r, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: agent.Counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
 		Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure,
-		Cancel: how.cancel,
+		OverBudget: overBudget(o),
+		Cancel:     how.cancel,
 	})
 	if r.Unreclaimed != nil {
 		s.log.Warn("cannot free disk space", "agent", m.Name, "err", r.Unreclaimed)
@@ -52,6 +53,14 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 		s.noteRecovered(m, r.Outcome, r.Flight)
 	}
 	return r.Outcome, err
+}
+
+// overBudget is the delivery id of the entry that a session was ended for, or "".
+func overBudget(o session.Outcome) string {
+	if o.Why != hook.EndOverBudget {
+		return ""
+	}
+	return o.Delivery
 }
 
 func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbox.InFlight) {

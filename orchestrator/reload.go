@@ -80,6 +80,7 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 		f.declared = c.fleet
 		f.line.limit(c.fleet)
 		s.carryOut(c)
+		f.judgeAll(now)
 		for m, why := range lost {
 			m.Loses(why.Error())
 			m.InspectLater(now)

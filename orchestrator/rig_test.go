@@ -21,6 +21,7 @@ import (
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/usage"
 )
 
 // The states, as tests write them.
@@ -53,6 +54,8 @@ type rig struct {
 	most   int // sessions that lived at once
 	// unstartable is why no session can be started, or nil.
 	unstartable error
+	// costs is what each entry costs: it is told with the next hand-over.
+	costs usage.Sum
 	// rough has directories go under sessions that live: what these cannot do
 	// there is no fault.
 	rough bool
@@ -262,7 +265,7 @@ func (r *rig) Start(_ context.Context, spec session.Spec) (session.Live, error) 
 		r.live--
 		r.mu.Unlock()
 		o.Acknowledged = f.acknowledged
-		f.reports <- session.Report{At: time.Now(), Phase: hook.Ended, Acknowledged: o.Acknowledged, Outcome: &o}
+		f.reports <- session.Report{At: time.Now(), Phase: hook.Ended, Acknowledged: o.Acknowledged, Outcome: &o, Spent: f.spent}
 		close(f.reports)
 	}()
 	return f, nil
@@ -275,13 +278,14 @@ type fakeSession struct {
 	reports      chan session.Report
 	orders       chan session.Order
 	acknowledged int
+	spent        usage.Sum
 }
 
 func (f *fakeSession) Reports() <-chan session.Report { return f.reports }
 func (f *fakeSession) Order(o session.Order)          { f.orders <- o }
 
 func (f *fakeSession) say(p hook.Phase) {
-	f.reports <- session.Report{At: time.Now(), Phase: p, Acknowledged: f.acknowledged}
+	f.reports <- session.Report{At: time.Now(), Phase: p, Acknowledged: f.acknowledged, Spent: f.spent}
 }
 
 // take does the next entry as a client does, in d. It returns false when
@@ -323,6 +327,7 @@ func (f *fakeSession) work(d time.Duration, fatal string) bool {
 		return false
 	}
 	f.acknowledged++
+	f.spent = f.spent.Plus(f.r.costs)
 	return true
 }
 

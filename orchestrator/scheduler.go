@@ -119,7 +119,7 @@ func New(opt Options) (*Scheduler, error) {
 		records:    records{observe: opt.Observe, log: opt.Log},
 		recoveries: make(chan struct{}, recoveriesAtOnce()), asking: make(chan struct{}, 1), published: status.NewPublisher(opt.StateDir, opt.Log),
 		behind: state.NewBehind(writeDelay),
-		fleet:  fleet{declared: opt.Fleet, line: newLine(opt.Fleet, opt.StartEvery)},
+		fleet:  fleet{declared: opt.Fleet, spending: spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
 	s.lookout.s = s
 	s.firing = firing.New(firing.Options{

@@ -222,10 +222,13 @@ func (c course) follow(live session.Live) session.Outcome {
 				if _, err := session.SweepLeftovers(context.Background(), c.opt.StateDir, c.m.Name, sweepGrace); err != nil {
 					c.log.Warn("cannot end all that a dead session left", "agent", c.m.Name, "err", err)
 				}
+				c.settled()
 				return shimDied(last)
 			}
 			if last = r; r.Outcome == nil {
 				c.reported(r)
+			} else {
+				c.happened(c.m, func(now time.Time) { c.spent(r.Spent, now) })
 			}
 		case <-reclaim.C:
 			c.reclaim(c.m, c.def)
@@ -245,6 +248,7 @@ func shimDied(last session.Report) session.Outcome {
 func (c course) reported(r session.Report) {
 	c.happened(c.m, func(now time.Time) {
 		answered := r.Answered && !c.m.Reported().Answered
+		c.spent(r.Spent, now)
 		if c.m.Reports(r, now) {
 			c.log.Info("entry done", "agent", c.m.Name, "done", c.m.Done())
 			c.fleet.hasDone(c.m, now)

@@ -102,7 +102,7 @@ func eventText(p *page, e journal.Event) {
 	case journal.StateChanged:
 		what = e.From + " → " + e.State
 		colour = stateCell(p, status.State(e.State)).colour
-	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew:
+	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew, journal.OverBudget:
 		colour = p.yellow
 	}
 	p.coloured(colour, what)

@@ -112,6 +112,7 @@ const (
 	TooLarge    Reason = "too-large"   // over max-entry; filed by reference, or with its beginning
 	Dropped     Reason = "dropped"     // a person dropped it from the queue
 	Cancelled   Reason = "cancelled"   // a person had its turn ended
+	OverBudget  Reason = "over-budget" // it has cost more than an entry may
 )
 
 // Outcomes that callers act on.
@@ -304,6 +305,9 @@ type Interruption struct {
 	// Poison says that the entry has used all its chances: it is filed, unless its
 	// policy decides otherwise.
 	Poison bool
+	// OverBudget is the delivery id of an entry that has cost more than one may: it is
+	// filed, whatever the policy. Any other entry is left alone.
+	OverBudget string
 	// Cancel, when not nil, is what a person has asked for whose wish could not be
 	// recorded (Held.Cancel).
 	Cancel *Cancellation

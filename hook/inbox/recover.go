@@ -96,6 +96,9 @@ func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	if f.Cancel != "" {
 		return h.cancelFlight(v, i.Now)
 	}
+	if f.DeliveryID == i.OverBudget {
+		return DeadLettered, h.bury(v, OverBudget, i.Now)
+	}
 	if f.Failure != "" && i.Passes != nil && i.Passes(f.Failure) {
 		return Kept, nil
 	}

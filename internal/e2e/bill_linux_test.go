@@ -198,3 +198,60 @@ func (f *fleet) checkKilledBill() {
 		}
 	}
 }
+
+// TestWhoNeverStopsSpendingIsStopped: within one hand-over of a day's budget, and in
+// the turn where an entry has one. That entry is a dead letter, and not given again.
+func TestWhoNeverStopsSpendingIsStopped(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		t.Run("of a day", func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, c, []string{"budget: {day: {turns: 3}}", "timezone: " + awayFromMidnight()})
+			f.turns()
+			for i := range 10 {
+				f.send(fmt.Sprint("entry ", i))
+			}
+			out, _, code := f.heartbeat("", "run", "--once")
+			if n := len(f.outbox()); code != 75 || n < 3 || n > 4 {
+				t.Errorf("exit %d, %d done\n%s", code, n, out)
+			}
+			if !strings.Contains(out, "its budget for the day is spent") {
+				t.Errorf("run --once:\n%s", out)
+			}
+			before := f.requests()
+			if _, _, code := f.heartbeat("", "run", "--once"); code != 75 || f.requests() != before {
+				t.Errorf("after a restart: exit %d, %d requests more", code, f.requests()-before)
+			}
+		})
+		t.Run("of an entry", func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, c, []string{"budget: {entry: {tokens: 400}}", "on-orphan: retry"})
+			endless := make([]script.Step, 200)
+			for i := range endless {
+				endless[i] = bash("sleep 0.1; echo again")
+			}
+			f.turns(turn{match: "never ends", steps: append(endless, say("done"))})
+			f.send("this one never ends")
+			f.send("another one")
+			if out, errs, code := f.heartbeat("", "run", "--once"); code != 1 {
+				t.Fatalf("exit %d\n%s%s", code, out, errs)
+			}
+			dead := f.dead()
+			if len(dead) != 1 || dead[0].Reason != "over-budget" || len(f.outbox()) != 1 {
+				t.Fatalf("dead letters %+v, %d done", dead, len(f.outbox()))
+			}
+			_, entries := f.spent()
+			cost := entries[dead[0].DeliveryID]
+			if n := cost.Input + cost.Output + cost.CacheWrite; n <= 400 || n > 4000 || cost.Calls > 150 {
+				t.Errorf("it has cost %+v", cost)
+			}
+		})
+	})
+}
+
+// awayFromMidnight is a zone in which no day ends while a test runs.
+func awayFromMidnight() string {
+	if h := time.Now().UTC().Hour(); h >= 6 && h < 18 {
+		return "UTC"
+	}
+	return "Pacific/Auckland"
+}

@@ -142,6 +142,7 @@ func (a *Agent) Describe() status.AgentState {
 		Paused: a.wish.paused, PausedBy: a.wish.pausedBy, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.outcome,
 		Lasts: a.Hold() != "", Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Lost: a.place.why, QueueLost: a.past.loss,
 	}
+	d.OverBudget = d.State == status.Parked && d.Until.Equal(a.past.budget.until)
 	if d.State == status.Held && a.past.hold == "" && a.wish.paused.IsZero() {
 		d.Fix = foreign.Text(a.past.blocked.fix)
 	}

@@ -61,7 +61,7 @@ func (a *Agent) later(what Alarm, at time.Time) {
 
 // Next is when Ring is to be called, or zero.
 func (a *Agent) Next() time.Time {
-	all := append(a.alarms[:], a.past.backOff.until, a.past.parked.Until, a.tellsStuck())
+	all := append(a.alarms[:], a.past.backOff.until, a.past.parked.Until, a.past.budget.until, a.tellsStuck())
 	all = slices.DeleteFunc(all, time.Time.IsZero)
 	if len(all) == 0 {
 		return time.Time{}
@@ -74,10 +74,13 @@ func (a *Agent) Next() time.Time {
 func (a *Agent) Ring(now time.Time) (due []Alarm) {
 	p := &a.past
 	over := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }
-	if over(p.backOff.until) || over(p.parked.Until) {
+	if over(p.backOff.until) || over(p.parked.Until) || over(p.budget.until) {
 		a.idle, a.queue.stale = "its delay is over", true
 		if over(p.backOff.until) {
 			p.backOff = wait{}
+		}
+		if over(p.budget.until) {
+			p.budget = wait{}
 		}
 		if over(p.parked.Until) {
 			p.parked = Parking{}

@@ -35,6 +35,7 @@ var Gates = []Gate{
 	{"recovering", recovering},
 	{"back-off", backOff},
 	{"account", onAccount},
+	{"budget", withinBudget},
 	{"place", inPlace},
 	{"line", inLine},
 }
@@ -78,6 +79,14 @@ func backOff(a *Agent, now time.Time) *Reason {
 		return nil
 	}
 	return &Reason{State: status.BackingOff, Text: a.past.backOff.why, Until: a.past.backOff.until}
+}
+
+// withinBudget: what may be spent in this hour or day is spent.
+func withinBudget(a *Agent, now time.Time) *Reason {
+	if !now.Before(a.past.budget.until) {
+		return nil
+	}
+	return &Reason{State: status.Parked, Text: a.past.budget.why, Until: a.past.budget.until}
 }
 
 // onAccount is what its account has answered when the agent was to start.

@@ -1,11 +1,13 @@
 package agent
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"heartbeat/hook"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
 
@@ -37,33 +39,69 @@ func TestTheFirstNoIsWhatPeopleAreTold(t *testing.T) {
 
 // TestAGateMore is what another reason to start nothing takes: one function of
 // what is known and of time, and its place among the others. Nothing else has to
-// know it; this one parks an agent until midnight that has spent its budget.
+// know it; this one has an agent wait that another machine has a lease on.
 func TestAGateMore(t *testing.T) {
 	t.Parallel()
-	const limit = 5.0
-	spent := map[string]float64{"a": 3}
-	budget := Gate{"budget", func(a *Agent, now time.Time) *Reason {
-		if spent[a.Name] < limit {
-			return nil
+	leases := map[string]time.Time{}
+	lease := Gate{"lease", func(a *Agent, now time.Time) *Reason {
+		if until := leases[a.Name]; now.Before(until) {
+			return &Reason{State: status.Waiting, Text: "another machine has it", Until: until}
 		}
-		return &Reason{
-			State: status.Parked, Text: fmt.Sprintf("$%.2f of $%.2f are spent", spent[a.Name], limit),
-			Until: now.Truncate(24 * time.Hour).Add(24 * time.Hour),
-		}
+		return nil
 	}}
 	i := slices.IndexFunc(Gates, func(g Gate) bool { return g.Name == "account" })
-	gates := slices.Insert(slices.Clone(Gates), i, budget)
+	gates := slices.Insert(slices.Clone(Gates), i, lease)
 	a := fresh()
 	if no := a.first(gates, noon); no != nil {
-		t.Errorf("within its budget: %+v", no)
+		t.Errorf("without a lease: %+v", no)
 	}
-	spent["a"] = 6
+	leases["a"] = noon.Add(time.Minute)
 	no := a.first(gates, noon)
-	if no == nil || no.State != status.Parked || no.Text != "$6.00 of $5.00 are spent" || !no.Until.Equal(noon.Add(12*time.Hour)) {
-		t.Errorf("over its budget: %+v", no)
+	if no == nil || no.State != status.Waiting || no.Text != "another machine has it" || !no.Until.Equal(noon.Add(time.Minute)) {
+		t.Errorf("with a lease: %+v", no)
 	}
 	a.Pause("", noon)
 	if no := a.first(gates, noon); no == nil || no.State != status.Held {
 		t.Errorf("paused: %+v", no)
+	}
+}
+
+// TestABudgetThatIsSpent parks the agent until the period ends, tells its session once,
+// and is not ended by a person who resumes it.
+func TestABudgetThatIsSpent(t *testing.T) {
+	t.Parallel()
+	a := fresh()
+	a.Begin("", noon)
+	a.Overspends(Parking{Until: noon.Add(time.Hour), Reason: "it is spent"}, noon) // before there is a session to tell
+	a.Launched("s", Runs, noon)
+	a.Overspends(Parking{Until: noon.Add(time.Hour), Reason: "more is spent"}, noon)
+	if o := a.Orders(); len(o) != 1 || o[0].Finish != "it is spent" || o[0].Stop {
+		t.Errorf("orders: %+v", o)
+	}
+	a.Ended(End{Outcome: session.Outcome{Why: hook.EndFinished}}, noon, 0)
+	a.Resume(noon)
+	if r := a.Standing(noon); r.State != status.Parked || r.Text != "it is spent" || !r.Until.Equal(noon.Add(time.Hour)) {
+		t.Errorf("%+v", r)
+	}
+	if at := a.Next(); !at.Equal(noon.Add(time.Hour)) {
+		t.Errorf("it is woken at %v", at)
+	}
+	a.Ring(noon.Add(time.Hour))
+	if r := a.Standing(noon.Add(time.Hour)); r.State != status.Idle {
+		t.Errorf("after the period: %+v", r)
+	}
+	a.Overspends(Parking{Until: noon.Add(2 * time.Hour), Reason: "it is spent again"}, noon.Add(time.Hour))
+	a.WithinBudget(noon.Add(time.Hour))
+	if a.Overspent(noon.Add(time.Hour)) {
+		t.Error("more is allowed, and it waits")
+	}
+	kinds := 0
+	for _, e := range a.Notes() {
+		if e.Kind == journal.OverBudget {
+			kinds++
+		}
+	}
+	if kinds != 2 {
+		t.Errorf("the journal says %d times that a budget is spent", kinds)
 	}
 }

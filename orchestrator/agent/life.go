@@ -134,6 +134,8 @@ func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
 		a.Finish(FinishRemoved)
 	case !a.wish.paused.IsZero():
 		a.Finish(a.pausedReason())
+	case a.Overspent(now):
+		a.Finish(a.past.budget.why)
 	case a.wish.next != nil && a.def.Mode == hook.Persist:
 		a.Finish(FinishChanged)
 	}

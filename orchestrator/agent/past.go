@@ -19,6 +19,7 @@ type past struct {
 	blocked blocked
 	backOff wait
 	parked  Parking // as its account has answered
+	budget  wait    // a budget that it spends from is used up
 	outcome *session.Outcome
 	owed    *session.Outcome
 	// unseen is true while nobody has dealt with what is in flight in a directory

@@ -60,7 +60,7 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 		h = history{}
 	}
 	switch o.Why {
-	case hook.EndFinished, hook.EndShutdown:
+	case hook.EndFinished, hook.EndShutdown, hook.EndOverBudget:
 		return next{state: status.Idle, reason: Describe(o)}, h
 	case hook.EndDrained, hook.EndReleased:
 		if o.Acknowledged > 0 || !left {

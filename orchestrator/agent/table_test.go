@@ -57,6 +57,7 @@ var (
 			a.Fails(Failed{Text: "x"}, noon, 0)
 			a.Interrupted(&hook.Work{DeliveryID: "d"})
 		}},
+		{"overspent", func(a *Agent) { a.Overspends(Parking{Until: noon.Add(time.Minute), Reason: "it is spent"}, noon) }},
 	}
 	lives = []situation{
 		{"none", func(*Agent) {}},
@@ -121,6 +122,8 @@ var all = []event{
 		a.Ended(End{Outcome: session.Outcome{Why: hook.EndFinished, Loss: &session.Loss{What: "gone"}}}, later, 0)
 	}},
 	{"Parks", func(a *Agent) { a.Parks(Parking{Until: later.Add(time.Minute), Reason: "a limit"}) }},
+	{"Overspends", func(a *Agent) { a.Overspends(Parking{Until: later.Add(time.Minute), Reason: "it is spent"}, later) }},
+	{"WithinBudget", func(a *Agent) { a.WithinBudget(later) }},
 	{"Unparks", func(a *Agent) { a.Unparks() }},
 	{"Recover", func(a *Agent) { a.Recover("recovered") }},
 	{"Recovered", func(a *Agent) { a.Recovered(session.Outcome{}, nil, later, 0) }},

@@ -15,6 +15,7 @@ import (
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/stophooks"
+	"heartbeat/orchestrator/usage"
 	"heartbeat/ptyrun"
 )
 
@@ -82,7 +83,7 @@ func (t *Ticket) Spec() (session.Spec, error) {
 		PermissionMode: c.Permissions.Mode, Settings: t.Prepared.Settings, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
-		Limits: limits, Account: t.Account, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket, Ours: t.Ours,
+		Limits: limits, EntryBudget: usage.Allowance(c.Budget.Entry), Account: t.Account, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket, Ours: t.Ours,
 	}, nil
 }
 

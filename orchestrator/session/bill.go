@@ -26,6 +26,9 @@ type bill struct {
 
 	recordedAt time.Time
 	recorded   string // the delivery id of then
+	// before is what earlier sessions have spent on the delivery beforeOn.
+	before   usage.Sum
+	beforeOn string
 	// unsure are records that may be on disk: writing them has failed.
 	unsure []usage.Record
 }
@@ -161,4 +164,26 @@ func (s *shim) closeBill(now time.Time) {
 	s.spend(now)
 	b.counter.Close()
 	s.recordBill(now.Add(time.Microsecond), false)
+}
+
+// overBudget says what of its budget the entry in work has exceeded, with what earlier
+// sessions have spent on it; "": nothing, or there is none.
+func (s *shim) overBudget(now time.Time) string {
+	b, w := &s.bill, s.record.Work
+	if w == nil || s.spec.EntryBudget == (usage.Allowance{}) {
+		return ""
+	}
+	if w.DeliveryID != b.beforeOn {
+		var before usage.Sum
+		err := usage.Read(s.spec.StateDir, s.spec.Agent, time.Time{}, func(r usage.Record) {
+			if r.Delivery == w.DeliveryID && r.Session != s.spec.Session {
+				before = before.Plus(r.Sum)
+			}
+		})
+		if err != nil {
+			s.failed.about("cannot read what the entry has cost before", err, now)
+		}
+		b.before, b.beforeOn = before, w.DeliveryID
+	}
+	return s.spec.EntryBudget.Exceeded(b.before.Plus(b.counter.On(w.DeliveryID)))
 }

@@ -132,6 +132,9 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 		s.update(ctx, func(r *hook.Record) { r.Gates = heardGates(r.Gates, by) })
 		return s.rule(ctx, verdict{end: hook.EndRunaway, detail: hook.NameHooks(by) + " has the client go on, and ours is not called"}, before, now)
 	}
+	if what := s.overBudget(now); what != "" {
+		return s.rule(ctx, verdict{end: hook.EndOverBudget, detail: "the entry has cost " + what}, before, now)
+	}
 	v := judge(facts{
 		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
 		waiterGone: s.record.Waiter.PID != 0 && !Alive(s.record.Waiter),

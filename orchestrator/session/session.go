@@ -63,6 +63,8 @@ type Spec struct {
 	// new line in the transcript, more on the terminal than a spinner. 0: forever.
 	StallTimeout time.Duration `json:"stall_timeout,omitempty"`
 	Grace        time.Duration `json:"grace"` // from SIGTERM to SIGKILL
+	// EntryBudget is what one entry may cost, all its attempts together.
+	EntryBudget usage.Allowance `json:"entry_budget,omitzero"`
 	// Limits are what the session may use of the machine.
 	Limits   ptyrun.Limits `json:"limits,omitzero"`
 	KeepLogs int           `json:"keep_logs"`

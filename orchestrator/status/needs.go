@@ -22,6 +22,7 @@ const (
 	ServiceFails   Word = "stuck"          // for stuck-after
 	TriggerFails   Word = "trigger-fails"  // and queues nothing
 	IsParked       Word = "parked"         // its account's limit
+	OverBudget     Word = "over-budget"    // what may be spent in the hour or the day is spent
 	BacksOff       Word = "backing-off"    // a session or its start failed
 	WasHeld        Word = "was-held"       // when its last run ended
 	WasFailing     Word = "was-failing"    // when its last run ended
@@ -35,7 +36,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, IsParked, BacksOff, WasHeld, WasFailing,
+		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, IsParked, OverBudget, BacksOff, WasHeld, WasFailing,
 		HasDeadLetters, IsPaused, NobodyRuns, Behind,
 	}
 }
@@ -44,7 +45,7 @@ func Words() []Word {
 // what ends by itself, is not alarming.
 func (w Word) Alarming() bool {
 	switch w {
-	case IsPaused, IsParked, BacksOff, WasFailing, HasDeadLetters, NobodyRuns, Behind:
+	case IsPaused, IsParked, OverBudget, BacksOff, WasFailing, HasDeadLetters, NobodyRuns, Behind:
 		return false
 	}
 	return true
@@ -52,7 +53,7 @@ func (w Word) Alarming() bool {
 
 // Person reports whether the trouble needs a person, because it does not end by
 // itself.
-func (w Word) Person() bool { return w != IsParked && w != BacksOff && w != Behind }
+func (w Word) Person() bool { return w != IsParked && w != OverBudget && w != BacksOff && w != Behind }
 
 // Trouble is something that keeps an agent from working, or that a person has to
 // know about.
@@ -114,7 +115,7 @@ func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
 // stops reports whether the trouble keeps the agent from getting prompts.
 func (w Word) stops() bool {
 	switch w {
-	case QueueAsks, DirectoryLost, Unusable, IsHeld, IsParked, BacksOff, IsPaused:
+	case QueueAsks, DirectoryLost, Unusable, IsHeld, IsParked, OverBudget, BacksOff, IsPaused:
 		return true
 	}
 	return false
@@ -168,6 +169,11 @@ func (a Agent) work(now time.Time) []sign {
 	case a.Stuck != nil && a.Stuck.Told:
 		return []sign{{ServiceFails, a.Stuck.Since, fmt.Sprintf("the service has failed for %s: %s", Age(now.Sub(a.Stuck.Since)), a.Stuck.Why), "logs " + a.Agent}}
 	case !a.Paused.IsZero():
+	case a.State == Parked && a.OverBudget:
+		return []sign{{
+			OverBudget, a.Since, fmt.Sprintf("parked for another %s: %s", left, a.Reason),
+			"usage " + a.Agent + " --by entry   # to go on sooner: a larger budget: in the file, then reload",
+		}}
 	case a.State == Parked:
 		return []sign{{
 			IsParked, a.Since, fmt.Sprintf("parked for another %s: %s", left, a.Reason),

@@ -56,6 +56,12 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = Parked, now.Add(90*time.Second), "rate_limit" }),
 			[]string{"parked for another 1m30s: rate_limit", "heartbeat resume triage   # tries at once; otherwise it waits"},
 		},
+		OverBudget: {
+			agent(func(a *Agent) {
+				a.State, a.Until, a.Reason, a.OverBudget = Parked, now.Add(90*time.Second), "its budget for the day is spent: $5.02 of $5.00", true
+			}),
+			[]string{"parked for another 1m30s: its budget for the day is spent: $5.02 of $5.00", "heartbeat usage triage --by entry   # to go on sooner: a larger budget: in the file, then reload"},
+		},
 		BacksOff: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = BackingOff, now.Add(8*time.Second), "crashed" }),
 			[]string{"backing off for another 8s: crashed", "heartbeat logs triage --raw   # what its last session has shown"},

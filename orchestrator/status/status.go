@@ -52,6 +52,8 @@ type AgentState struct {
 	// Lasts is true while the agent is held until a person resumes it or its
 	// definition changes, also after a restart.
 	Lasts bool `json:"lasts,omitempty"`
+	// OverBudget is true when the agent is parked because a budget is used up.
+	OverBudget bool `json:"over_budget,omitempty"`
 	// Failures counts consecutive sessions that failed without an entry done.
 	Failures int `json:"failures,omitempty"`
 	// Paused is when somebody paused the agent; zero: it is not paused.

@@ -1,0 +1,203 @@
+package orchestrator
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/usage"
+)
+
+// spends has each entry cost a turn and a dollar.
+func spends(r *rig, names ...string) {
+	r.costs = usage.Sum{Turns: 1, Cost: 1}
+	r.fleet.MaxSessions = len(names)
+	for _, name := range names {
+		r.agent(name).Zone = time.UTC
+		r.set(name, drains)
+	}
+}
+
+func (r *rig) done(names ...string) (n int) {
+	for _, name := range names {
+		n += r.state(name).Acknowledged
+	}
+	return n
+}
+
+// TestABudgetIsKept: an agent that never stops spending is stopped within one
+// hand-over of what it may spend in an hour, and goes on in the next one, hour by hour;
+// whatever a person types.
+func TestABudgetIsKept(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a free", func(t *testing.T, r *rig) {
+		spends(r, "a", "free")
+		r.agent("a").Budget = config.Budget{Hour: config.Allowance{Turns: 3}, Day: config.Allowance{Cost: 10}}
+		r.send("a", 100)
+		r.send("free", 100)
+		time.Sleep(10 * time.Minute) // the bubble begins at midnight
+		stop := r.run()
+		defer stop()
+		for hour := range 3 {
+			r.sleep(20 * time.Minute)
+			r.want("a", Parked)
+			a := r.state("a")
+			if n := r.done("a"); n < 3*(hour+1) || n > 4*(hour+1) {
+				t.Fatalf("in hour %d: %d entries done", hour, n)
+			}
+			if until := a.Until.UTC(); hour < 2 && (until.Hour() != hour+1 || until.Minute() != 0) || !a.OverBudget {
+				t.Fatalf("in hour %d: parked until %v", hour, until)
+			}
+			if _, err := r.s.Resume("a"); err != nil {
+				t.Fatal(err)
+			}
+			before := r.done("a")
+			r.sleep(20 * time.Minute)
+			if n := r.done("a"); n != before {
+				t.Fatalf("in hour %d: %d entries done after a person resumed it, %d before", hour, n, before)
+			}
+			r.sleep(20 * time.Minute)
+		}
+		if a := r.state("a"); a.Reason.String() != "its budget for the day is spent: $10.00 of $10.00" && !strings.HasPrefix(a.Reason.String(), "its budget for the day is spent: $1") || a.Until.UTC().Hour() != 0 {
+			t.Errorf("for the day: until %v because %q", a.Until, a.Reason)
+		}
+		if n := r.done("free"); n != 100 {
+			t.Errorf("an agent without a budget: %d done", n)
+		}
+		over := r.journal(journal.OverBudget)
+		if len(over) < 3 || len(over) > 4 || over[0].Until.IsZero() || over[0].Agent != "a" {
+			t.Errorf("journal: %+v", over)
+		}
+	})
+}
+
+// TestASharedBudget stops all who spend from it, also a session that waits for work,
+// and nobody else.
+func TestASharedBudget(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		set     func(r *rig)
+		whose   string
+		stopped []string
+		free    []string
+	}{
+		"of a group": {func(r *rig) {
+			r.fleet.Groups = map[string]int{"g": 3}
+			r.fleet.Budgets = map[string]config.Budget{"g": {Day: config.Allowance{Cost: 6}}}
+			r.agent("a").Group, r.agent("b").Group = "g", "g"
+		}, "the budget of group g for the day is spent: $6.00 of $6.00", []string{"a", "b"}, []string{"c"}},
+		"of the fleet": {func(r *rig) { r.fleet.Budget = config.Budget{Day: config.Allowance{Cost: 6}} }, "the fleet's budget for the day is spent: $6.00 of $6.00", []string{"a", "b", "c"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a b c", func(t *testing.T, r *rig) {
+				spends(r, "a", "b", "c")
+				tt.set(r)
+				r.agent("b").Mode = hook.Persist
+				r.set("b", persists)
+				r.send("a", 50)
+				r.send("c", 50)
+				stop := r.run()
+				defer stop()
+				r.send("b", 1)
+				r.sleep(30 * time.Minute)
+				for _, n := range tt.stopped {
+					r.want(n, Parked)
+					if a := r.state(n); !strings.HasPrefix(a.Reason.String(), tt.whose) {
+						t.Errorf("%s: %q", n, a.Reason)
+					}
+				}
+				if n := r.done(tt.stopped...); n < 6 || n > 6+len(tt.stopped) {
+					t.Errorf("%d entries done for 6 dollars", n)
+				}
+				for _, n := range tt.free {
+					if r.done(n) != 50 {
+						t.Errorf("%s has done %d", n, r.done(n))
+					}
+				}
+				// More is allowed: they go on at once.
+				more := r.with(r.declare("a"), r.declare("b"), r.declare("c"))
+				more.Budget, more.Budgets = config.Budget{}, nil
+				if _, err := r.s.Reload(more); err != nil {
+					t.Fatal(err)
+				}
+				r.sleep(time.Hour)
+				if n := r.done("a"); n != 50 {
+					t.Errorf("after a reload: %d done", n)
+				}
+			})
+		})
+	}
+}
+
+// TestABudgetIsKeptOverARestart: what earlier runs have spent counts, also of an agent
+// that is declared no more.
+func TestABudgetIsKeptOverARestart(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
+		spends(r, "a", "b")
+		r.fleet.Budget = config.Budget{Day: config.Allowance{Cost: 100}}
+		r.agent("a").Budget = config.Budget{Day: config.Allowance{Turns: 2}}
+		r.mkdir(r.dir + "/state")
+		time.Sleep(30 * time.Hour) // the bubble begins at midnight
+		for agent, n := range map[string]int64{"a": 2, "gone": 90} {
+			err := usage.Append(r.dir+"/state", agent,
+				usage.Record{At: time.Now().Add(-20 * time.Hour), Agent: agent, Session: "s", Sum: usage.Sum{Turns: 1000, Cost: 1000}}, // the day before
+				usage.Record{At: time.Now().Add(-time.Hour), Agent: agent, Session: "s", Sum: usage.Sum{Turns: n, Cost: float64(n)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.send("a", 5)
+		r.send("b", 50)
+		stop := r.run()
+		r.sleep(time.Hour)
+		r.want("a", Parked)
+		r.want("b", Parked)
+		if a, b := r.done("a"), r.done("b"); a != 0 || b < 8 || b > 9 {
+			t.Errorf("done: %d and %d", a, b)
+		}
+		stop()
+	})
+}
+
+// TestAnEntryOverItsBudgetIsFiled: it is not given again, whatever the policy, and the
+// agent goes on with the next one.
+func TestAnEntryOverItsBudgetIsFiled(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.agent("a").OnOrphan = "retry"
+		r.send("a", 3)
+		first := true
+		r.set("a", func(f *fakeSession) session.Outcome {
+			if !first {
+				return drains(f)
+			}
+			first = false
+			time.Sleep(boot)
+			f.work(entry, "do 0")
+			in, err := queue.InFlight(r.agent("a"))
+			if err != nil || in == nil {
+				t.Error("nothing is in flight", err)
+				return session.Outcome{Why: hook.EndCrashed}
+			}
+			return session.Outcome{Why: hook.EndOverBudget, Detail: "the entry has cost $2.01 of $2.00", Bound: true, Delivery: in.DeliveryID}
+		})
+		stop := r.run()
+		defer stop()
+		r.sleep(5 * time.Minute)
+		if a := r.state("a"); a.Acknowledged != 2 || a.DeadLettered != 1 || a.Failures != 0 || a.State != Idle {
+			t.Errorf("%+v", a)
+		}
+		if dead := r.reasons("a"); !slices.Equal(dead, []inbox.Reason{inbox.OverBudget}) {
+			t.Errorf("dead letters: %q", dead)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package usage
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Allowance is how much may be spent; 0 is no limit. Tokens are those in, out and into
+// the prompt cache, Resent those that were read from it, Cost is in US dollars.
+type Allowance struct {
+	Turns          int64
+	Tokens, Resent int64
+	Cost           float64
+}
+
+// Spent says what of an allowance is used up, "" where nothing is.
+func (a Allowance) Spent(s Sum) string { return a.reached(s, 0) }
+
+// Exceeded says what of an allowance there is more spent of, "" where nothing is.
+func (a Allowance) Exceeded(s Sum) string { return a.reached(s, 1) }
+
+func (a Allowance) reached(s Sum, more int64) string {
+	fresh := s.Input + s.Output + s.CacheWrite
+	switch {
+	case a.Cost > 0 && s.Cost >= a.Cost+float64(more)*1e-9:
+		return fmt.Sprintf("$%.2f of $%.2f", s.Cost, a.Cost)
+	case a.Tokens > 0 && fresh >= a.Tokens+more:
+		return fmt.Sprintf("%d of %d tokens", fresh, a.Tokens)
+	case a.Resent > 0 && s.CacheRead >= a.Resent+more:
+		return fmt.Sprintf("%d of %d tokens that were sent again", s.CacheRead, a.Resent)
+	case a.Turns > 0 && s.Turns >= a.Turns+more:
+		return fmt.Sprintf("%d of %d turns", s.Turns, a.Turns)
+	}
+	return ""
+}
+
+// Period is one for which there is an allowance.
+type Period string
+
+// The periods.
+const (
+	Hour Period = "hour"
+	Day  Period = "day"
+)
+
+// Bounds are those of the period that a time is in, by the clock of the time's zone.
+func (p Period) Bounds(at time.Time) (from, until time.Time) {
+	y, m, d := at.Date()
+	if p == Day {
+		return time.Date(y, m, d, 0, 0, 0, 0, at.Location()), time.Date(y, m, d+1, 0, 0, 0, 0, at.Location())
+	}
+	// Not by time.Date: where clocks are set back an hour of the clock comes twice.
+	from = at.Add(-time.Duration(at.Minute())*time.Minute - time.Duration(at.Second())*time.Second - time.Duration(at.Nanosecond()))
+	return from, from.Add(time.Hour)
+}
+
+// slice is how fine a Meter is: a part of the hours and days of all zones.
+const slice = 5 * time.Minute
+
+// Remembered is for how long a Meter knows what was spent: more than the longest day.
+const Remembered = 26 * time.Hour
+
+// Meter knows what was spent lately. The zero value: nothing was.
+type Meter struct{ slices []sliceSum }
+
+type sliceSum struct {
+	from time.Time
+	Sum
+}
+
+// Add adds what was spent at a time.
+func (m *Meter) Add(s Sum, at time.Time) {
+	from := at.UTC().Truncate(slice)
+	i, found := slices.BinarySearchFunc(m.slices, from, func(s sliceSum, at time.Time) int { return s.from.Compare(at) })
+	if !found {
+		m.slices = slices.Insert(m.slices, i, sliceSum{from: from})
+	}
+	m.slices[i].Sum = m.slices[i].Plus(s)
+	newest := m.slices[len(m.slices)-1].from
+	for newest.Sub(m.slices[0].from) > Remembered {
+		m.slices = m.slices[1:]
+	}
+}
+
+// Since is what was spent from a time on.
+func (m *Meter) Since(t time.Time) (sum Sum) {
+	if m == nil {
+		return Sum{}
+	}
+	for _, s := range slices.Backward(m.slices) {
+		if s.from.Before(t) {
+			break
+		}
+		sum = sum.Plus(s.Sum)
+	}
+	return sum
+}

@@ -1,0 +1,90 @@
+package usage
+
+import (
+	"testing"
+	"time"
+
+	"heartbeat/hook/client"
+)
+
+// TestBounds: hours and days of the clock, also where it is changed and where zones
+// are not whole hours apart.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		zone, at    string
+		period      Period
+		from, until string
+	}{
+		{"UTC", "2026-11-22T15:39:55Z", Hour, "2026-11-22T15:00:00Z", "2026-11-22T16:00:00Z"},
+		{"Asia/Kathmandu", "2026-11-22T15:39:55Z", Hour, "2026-11-22T15:15:00Z", "2026-11-22T16:15:00Z"},
+		{"Asia/Kathmandu", "2026-11-22T15:39:55Z", Day, "2026-11-21T18:15:00Z", "2026-11-22T18:15:00Z"},
+		{"Europe/Rome", "2026-10-25T12:00:00Z", Day, "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"},          // 25 hours
+		{"Europe/Rome", "2026-03-29T12:00:00Z", Day, "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"},          // 23 hours
+		{"Europe/Rome", "2026-10-25T00:30:00Z", Hour, "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"},         // 02:30, the first time
+		{"Europe/Rome", "2026-10-25T01:30:00Z", Hour, "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"},         // and the second
+		{"Australia/Lord_Howe", "2026-04-04T14:45:00Z", Hour, "2026-04-04T14:00:00Z", "2026-04-04T15:00:00Z"}, // set back by half an hour at 15:00Z
+	} {
+		zone, err := time.LoadLocation(tt.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.Parse(time.RFC3339, tt.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, until := tt.period.Bounds(at.In(zone))
+		if f, u := from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339); f != tt.from || u != tt.until {
+			t.Errorf("the %s of %s in %s: %s to %s, want %s to %s", tt.period, tt.at, tt.zone, f, u, tt.from, tt.until)
+		}
+	}
+}
+
+// TestMeter knows what was spent since a period began, in whatever order it is told,
+// and forgets what no period needs.
+func TestMeter(t *testing.T) {
+	t.Parallel()
+	var m *Meter
+	if got := m.Since(noon); got != (Sum{}) {
+		t.Errorf("of nobody: %+v", got)
+	}
+	m = &Meter{}
+	for _, minute := range []int{30, 0, 59, -1, 60, -30 * 60} {
+		m.Add(Sum{Turns: 1}, noon.Add(time.Duration(minute)*time.Minute))
+	}
+	for since, want := range map[time.Duration]int64{0: 4, -time.Hour: 5, time.Hour: 1, -100 * time.Hour: 5, 2 * time.Hour: 0} {
+		if got := m.Since(noon.Add(since)).Turns; got != want {
+			t.Errorf("since %v: %d, want %d", since, got, want)
+		}
+	}
+	for i := range 10_000 {
+		m.Add(Sum{Turns: 1}, noon.Add(time.Duration(i)*time.Minute))
+	}
+	if n := len(m.slices); n > int(Remembered/slice)+2 {
+		t.Errorf("it holds %d slices", n)
+	}
+}
+
+// TestAllowance: what is used up, and what is exceeded.
+func TestAllowance(t *testing.T) {
+	t.Parallel()
+	spent := Sum{Turns: 3, Tokens: client.Tokens{Input: 10, Output: 20, CacheWrite: 30, CacheRead: 400}, Cost: 2.5}
+	for _, tt := range []struct {
+		of              Allowance
+		spent, exceeded string
+	}{
+		{Allowance{}, "", ""},
+		{Allowance{Turns: 4, Tokens: 61, Resent: 401, Cost: 2.51}, "", ""},
+		{Allowance{Turns: 3}, "3 of 3 turns", ""},
+		{Allowance{Turns: 2}, "3 of 2 turns", "3 of 2 turns"},
+		{Allowance{Tokens: 60}, "60 of 60 tokens", ""},
+		{Allowance{Tokens: 59}, "60 of 59 tokens", "60 of 59 tokens"},
+		{Allowance{Resent: 399}, "400 of 399 tokens that were sent again", "400 of 399 tokens that were sent again"},
+		{Allowance{Cost: 2.5}, "$2.50 of $2.50", ""},
+		{Allowance{Cost: 2.49}, "$2.50 of $2.49", "$2.50 of $2.49"},
+	} {
+		if s, e := tt.of.Spent(spent), tt.of.Exceeded(spent); s != tt.spent || e != tt.exceeded {
+			t.Errorf("%+v: %q, %q; want %q, %q", tt.of, s, e, tt.spent, tt.exceeded)
+		}
+	}
+}
