@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
 )
 
@@ -85,6 +87,48 @@ func TestAMissedTargetIsSaid(t *testing.T) {
 
 func found(w promise.Wrong) func(r *Result) {
 	return func(r *Result) { r.Findings = []promise.Finding{{Wrong: w}} }
+}
+
+// TestAFireThatNobodyTookIsFound: what is in no queue is lost, what is still
+// there waits. The record stays, to be judged again.
+func TestAFireThatNobodyTookIsFound(t *testing.T) {
+	t.Parallel()
+	s, sc := small(t)
+	s.agents = 2
+	first := time.Now().UTC().Truncate(time.Second)
+	path, err := s.declare(sc, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := owed(f, first, first.Add(2*time.Second))
+	q, err := inbox.Open(inbox.Place{Inbox: f.Agents[1].Inbox})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if _, err := q.Append(t.Context(), inbox.Letter{Source: due[1].Prompt, Prompt: "do it"}); err != nil {
+		t.Fatal(err)
+	}
+	r := &Result{Scenario: sc.name}
+	if err := s.judge(sc, r, newCrew(nil), due); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(r.Record) })
+	if len(due) != 2 || len(r.Findings) != 2 || r.Findings[0].Wrong != promise.Lost || r.Findings[1].Wrong != promise.Waiting || r.Findings[1].Prompt != due[1].Prompt {
+		t.Errorf("%d due: %v", len(due), r.Findings)
+	}
+	kept, err := os.Open(r.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	if record, err := promise.Read(kept); err != nil || len(record.Judge().Findings) != 2 {
+		t.Errorf("judged again: %v, %v", record, err)
+	}
 }
 
 // TestScenariosDeclareAFleet checks that every scenario's file is valid, and
