@@ -78,8 +78,7 @@ func (r *Result) found(w promise.Wrong) (n float64) {
 // history is what the journal tells of a run.
 type history struct {
 	fired   map[string]time.Time // :: name of the fire
-	taken   map[string]time.Time // by sessions, which the journal does not tell
-	skipped promise.Record
+	skipped map[string]time.Time
 	twice   promise.Record
 	waited  []wait
 }
@@ -91,7 +90,7 @@ type wait struct {
 }
 
 func readHistory(stateDir string) (*history, error) {
-	h := &history{fired: map[string]time.Time{}, taken: map[string]time.Time{}}
+	h := &history{fired: map[string]time.Time{}, skipped: map[string]time.Time{}}
 	since := map[string]time.Time{}
 	for e, err := range journal.Read(stateDir) {
 		switch {
@@ -103,7 +102,7 @@ func readHistory(stateDir string) (*history, error) {
 			}
 			h.fired[e.Trigger] = e.At
 		case e.Kind == journal.Skipped:
-			h.skipped = append(h.skipped, promise.Fact{At: e.At, Kind: promise.Refused, Prompt: e.Trigger})
+			h.skipped[e.Trigger] = e.At
 		case e.Kind == journal.StateChanged && e.State == string(status.Waiting):
 			since[e.Agent] = e.At
 		case e.Kind == journal.StateChanged && e.State == string(status.Starting):
@@ -117,6 +116,14 @@ func readHistory(stateDir string) (*history, error) {
 	return h, nil
 }
 
+// done reports whether every fire was taken by a session, or skipped. It is
+// asked while the fleet's memory is measured, which the judge's would add to.
+func (h *history) done(c *crew, due promise.Record) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(due, func(f promise.Fact) bool { return !c.taken[f.Prompt] && h.skipped[f.Prompt].IsZero() })
+}
+
 // judge has the promise judged for the fires that were due, and takes from the
 // journal and from the sessions' own notes how late things were.
 func (s settings) judge(sc scenario, r *Result, c *crew, due promise.Record) error {
@@ -128,26 +135,26 @@ func (s settings) judge(sc scenario, r *Result, c *crew, due promise.Record) err
 	if err != nil {
 		return err
 	}
-	for _, f := range c.taken() {
-		h.taken[f.Prompt] = f.At
-	}
 	record, watched := slices.Clone(due), map[string]bool{}
 	for _, f := range due {
 		watched[f.Prompt] = true
-		if h.fired[f.Prompt].IsZero() && !h.taken[f.Prompt].IsZero() {
+		if at, skipped := h.skipped[f.Prompt]; skipped {
+			record = append(record, promise.Fact{At: at, Kind: promise.Refused, Prompt: f.Prompt})
+		}
+		if h.fired[f.Prompt].IsZero() && c.taken[f.Prompt] {
 			record = append(record, promise.Fact{At: f.At, Kind: promise.Seen, Note: "the journal does not tell of " + f.Prompt})
 		}
 	}
-	for _, f := range slices.Concat(h.skipped, c.taken(), h.twice, queued) {
+	for _, f := range slices.Concat(c.given, h.twice, queued) {
 		// The run does not wait for the last sessions to be done.
-		if watched[f.Prompt] && (f.Kind != promise.Left || h.taken[f.Prompt].IsZero()) {
+		if watched[f.Prompt] && (f.Kind != promise.Left || !c.taken[f.Prompt]) {
 			record = append(record, f)
 		}
 	}
 	v := record.Judge()
 	r.Owed, r.Skipped, r.Findings, r.Most = len(due), v.Refused, v.Findings, c.most
 	r.waits(h)
-	r.lateness(h, due)
+	r.lateness(h, c, due)
 	return r.keep(record)
 }
 
@@ -183,21 +190,21 @@ func (r *Result) waits(h *history) {
 	r.Waited, r.Drain, r.Persist, r.Group = spreadOf(all), spreadOf(drain), spreadOf(persist), spreadOf(group)
 }
 
-func (r *Result) lateness(h *history, due promise.Record) {
-	owes, got, skipped := map[string]int{}, map[string]int{}, map[string]bool{}
-	for _, f := range h.skipped {
-		skipped[f.Prompt] = true
+func (r *Result) lateness(h *history, c *crew, due promise.Record) {
+	owes, got, takenAt := map[string]int{}, map[string]int{}, map[string]time.Time{}
+	for _, f := range c.given {
+		takenAt[f.Prompt] = f.At
 	}
 	var queued, taken []time.Duration
 	for _, f := range due {
-		if skipped[f.Prompt] {
+		if _, skipped := h.skipped[f.Prompt]; skipped {
 			continue
 		}
 		owes[f.Agent]++
 		if at := h.fired[f.Prompt]; !at.IsZero() {
 			queued = append(queued, at.Sub(f.At))
 		}
-		if at := h.taken[f.Prompt]; !at.IsZero() {
+		if at := takenAt[f.Prompt]; !at.IsZero() {
 			taken = append(taken, at.Sub(f.At))
 			got[f.Agent]++
 		}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
-	"slices"
 	"time"
 
 	"heartbeat/config"
@@ -163,7 +162,7 @@ func (s settings) watched(ctx context.Context, r *Result, until time.Time) error
 func (s settings) settled(ctx context.Context, sc scenario, c *crew, due promise.Record) error {
 	for end := time.Now().Add(s.settle); time.Now().Before(end); {
 		h, err := readHistory(s.stateDir(sc))
-		if err != nil || len(slices.Concat(due, h.skipped, c.taken()).Open()) == 0 {
+		if err != nil || h.done(c, due) {
 			return err
 		}
 		if err := sleepUntil(ctx, time.Now().Add(settleLook)); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +24,7 @@ type crew struct {
 
 	mu    sync.Mutex
 	given promise.Record   // what sessions have taken
+	taken map[string]bool  // by the names of fires
 	live  map[string]*made // by inbox
 	most  int              // sessions at once
 	count map[string]int   // sessions by agent
@@ -32,7 +32,7 @@ type crew struct {
 }
 
 func newCrew(lasts func() time.Duration) *crew {
-	return &crew{lasts: lasts, live: map[string]*made{}, count: map[string]int{}}
+	return &crew{lasts: lasts, taken: map[string]bool{}, live: map[string]*made{}, count: map[string]int{}}
 }
 
 // made is a session that is made up.
@@ -141,6 +141,7 @@ func (m *made) take() (bool, error) {
 		return false, err
 	}
 	m.crew.mu.Lock()
+	m.crew.taken[e.Source] = true
 	m.crew.given = append(m.crew.given, promise.Fact{
 		At: time.Now(), Kind: promise.Given, Agent: m.spec.Agent, Session: m.spec.Session, Prompt: e.Source, Text: promise.Text(e.Prompt), Attempt: attempt,
 	})
@@ -169,13 +170,6 @@ func (m *made) offered(q *inbox.Queue) (e *inbox.Entry, attempt int, err error) 
 		return err
 	})
 	return e, attempt, err
-}
-
-// taken are the facts of what sessions have taken so far.
-func (c *crew) taken() promise.Record {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.given)
 }
 
 // stateDir is where a scenario's scheduler keeps its state.
