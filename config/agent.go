@@ -28,6 +28,7 @@ const (
 	DefaultBackgroundTimeout = 10 * time.Minute
 	DefaultEndGrace          = 10 * time.Second
 	DefaultStuckAfter        = 30 * time.Minute
+	DefaultStallTimeout      = 15 * time.Minute
 	DefaultMaxRestarts       = 5 // or max-attempts, when that is more
 	DefaultRestartWindow     = 30 * time.Minute
 )
@@ -130,7 +131,7 @@ func (l *loader) merge(own, defaults table) table {
 			delete(t, pair[1])
 		}
 	}
-	for _, key := range []string{"permissions", "env", "resources", "budget"} {
+	for _, key := range []string{"permissions", "env", "resources", "budget", "tool-timeouts"} {
 		if mine, ok := own[key]; ok {
 			t[key] = mine.laidOver(defaults[key])
 		}
@@ -155,6 +156,7 @@ func (l *loader) fields(a *Agent, t table) {
 		a.Program = l.runs(p, a.Command, true)
 	}
 	a.TrustDir = l.boolean(t, "trust-dir")
+	a.AutoUpdate = l.boolean(t, "auto-update")
 	a.Self = len(a.Command) > 0 && a.Command[0] == "heartbeat"
 	a.Settings = enum(l, t, "settings", SettingsProject, []SettingsTarget{SettingsProject, SettingsLocal, SettingsFlag, SettingsOnly})
 	a.Permissions = l.permissions(t)
@@ -195,10 +197,25 @@ func (l *loader) limits(a *Agent, t table) {
 	a.StartTimeout = l.duration(t, "start-timeout", DefaultStartTimeout, bounds{})
 	a.IdleGrace = l.duration(t, "idle-grace", DefaultIdleGrace, bounds{})
 	a.BackgroundTimeout = l.duration(t, "background-timeout", DefaultBackgroundTimeout, bounds{})
-	a.StallTimeout = l.duration(t, "stall-timeout", 0, bounds{none: true})
+	a.StallTimeout = l.duration(t, "stall-timeout", DefaultStallTimeout, bounds{none: true})
+	a.ToolTimeout = l.duration(t, "tool-timeout", 0, bounds{none: true})
+	a.ToolTimeouts = l.toolTimeouts(t)
 	a.StuckAfter = l.duration(t, "stuck-after", DefaultStuckAfter, bounds{none: true})
 	a.Grace = l.duration(t, "end-grace", DefaultEndGrace, bounds{})
 	a.RestartWindow = l.duration(t, "restart-window", DefaultRestartWindow, bounds{})
+}
+
+// toolTimeouts reads how long tools may run, by their names.
+func (l *loader) toolTimeouts(t table) map[string]time.Duration {
+	where, ok := t["tool-timeouts"]
+	if !ok {
+		return nil
+	}
+	limits := map[string]time.Duration{}
+	for name, p := range l.entries(where) {
+		limits[name] = l.duration(table{name: p}, name, 0, bounds{none: true})
+	}
+	return limits
 }
 
 func (l *loader) permissions(t table) Permissions {

@@ -133,8 +133,12 @@ type agentKeySet struct {
 	StartTimeout span `yaml:"start-timeout,omitempty" jsonschema:"default=30s"`
 	// How long a session may stay alive while it neither runs a turn nor waits for work.
 	IdleGrace span `yaml:"idle-grace,omitempty" jsonschema:"default=10s"`
-	// How long a turn may go without a sign of life.
-	StallTimeout limit `yaml:"stall-timeout,omitempty" jsonschema:"default=none"`
+	// How long a turn may go without a sign of life (a hook, a line in the transcript, more on the terminal than a spinner) while no tool runs.
+	StallTimeout limit `yaml:"stall-timeout,omitempty" jsonschema:"default=15m"`
+	// How long one tool may run.
+	ToolTimeout limit `yaml:"tool-timeout,omitempty" jsonschema:"default=none"`
+	// The same by the tool's name, for example {WebFetch: 2m}.
+	ToolTimeouts map[string]limit `yaml:"tool-timeouts,omitempty"`
 	// How long the service may keep failing for the first prompt in the queue before heartbeat reports it.
 	StuckAfter limit `yaml:"stuck-after,omitempty" jsonschema:"default=30m"`
 	// How long a session gets to end after SIGTERM before it is killed.
@@ -149,6 +153,8 @@ type agentKeySet struct {
 	Budget budgetKeySet `yaml:"budget,omitempty"`
 	// The group that the agent belongs to, a key of groups.
 	Group filledText `yaml:"group,omitempty"`
+	// Whether the client may update itself while its sessions run.
+	AutoUpdate bool `yaml:"auto-update,omitempty" jsonschema:"default=false"`
 	// Environment variables of the sessions and of poll commands.
 	Env map[string]word `yaml:"env,omitempty"`
 	// A file with more variables, one NAME=VALUE per line, relative to the file that declares it. Only its owner may be able to read it.

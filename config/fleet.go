@@ -102,8 +102,10 @@ type Agent struct {
 	// TrustDir says that what decides what runs may lie in Dir; Guarded are such
 	// files, relative to it.
 	TrustDir bool
-	Guarded  []string
-	Command  []string
+	// AutoUpdate lets the client update itself.
+	AutoUpdate bool
+	Guarded    []string
+	Command    []string
 	// Program is the absolute path of Command[0] where that has a slash.
 	Program string
 	// Self is true when Command begins with "heartbeat": the running binary.
@@ -133,9 +135,12 @@ type Agent struct {
 	StartTimeout      time.Duration
 	IdleGrace         time.Duration
 	BackgroundTimeout time.Duration
-	// StallTimeout is how long a turn may go without a sign of life; 0: for
-	// ever.
+	// StallTimeout is how long a turn in which no tool runs may go without a sign of
+	// life, ToolTimeout how long a tool may run, ToolTimeouts the same by its name; 0:
+	// for ever.
 	StallTimeout time.Duration
+	ToolTimeout  time.Duration
+	ToolTimeouts map[string]time.Duration
 	// StuckAfter is how long the service may fail at the head of the queue
 	// before that is told; 0: for ever.
 	StuckAfter time.Duration

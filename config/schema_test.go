@@ -92,6 +92,7 @@ func generate(t *testing.T) []byte {
 		{"agents", root},
 		{"permissions", agent},
 		{"env", agent},
+		{"tool-timeouts", agent},
 		{"resources", agent},
 		{"resources", root.Definitions["group"]},
 		{"budget", root},

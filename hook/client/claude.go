@@ -65,7 +65,7 @@ var Claude = Client{
 	Transcript: Transcript{
 		Behind: 2 * time.Second, Folder: "projects",
 		HandedOver: handedOver, Asked: asked, Answered: answered, Begun: begun,
-		Stopped: stopped, Spoke: spoke, Queued: queued, Spending: spending, Subagents: subagents, Refused: refused,
+		Stopped: stopped, Spoke: spoke, Queued: queued, Spending: spending, Subagents: subagents, Refused: refused, Calls: calls,
 	},
 	Settings: Settings{
 		Folder: ".claude", File: "settings.json", Local: "settings.local.json", Servers: ".mcp.json",
@@ -100,6 +100,7 @@ var Claude = Client{
 		// With a key it repeats a refused request ten times, over 3 minutes, and each
 		// one counts; a subscription's limit it does not repeat.
 		Keyed: []string{"CLAUDE_CODE_MAX_RETRIES=2"},
+		Still: "DISABLE_AUTOUPDATER=1",
 		Quiet: []string{"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
 		// It sets them for its tools and hooks, or reads them to find out whether
 		// it is nested.

@@ -128,6 +128,8 @@ type Transcript struct {
 	// transcripts of their own, which count as well.
 	Spending  func(line []byte) (Spending, bool)
 	Subagents func(transcript string) string
+	// Calls reads which tools a line calls, and the calls of which it has the results.
+	Calls func(line []byte) (begun []Call, ended []string)
 	// Refused reads a request that the API refused for good, or nil.
 	Refused func(line []byte) *Refusal
 	// Failed names what ended a turn, for a client that has no StopFailure.
@@ -221,6 +223,8 @@ type Variables struct {
 	// Session are NAME=VALUE for each session, Defaults those that apply if nothing
 	// else is set, Keyed the same where a key or a token in its place is used.
 	Session, Defaults, Keyed []string
+	// Still is NAME=VALUE with which it does not update itself.
+	Still string
 	// Quiet are NAME=VALUE that keep it from contacting anybody, for a question to
 	// the program itself.
 	Quiet []string

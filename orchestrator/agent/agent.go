@@ -150,7 +150,8 @@ func (a *Agent) Describe() status.AgentState {
 		d.Stuck = new(*a.past.stuck)
 	}
 	if a.life.is == Live {
-		d.Phase, d.Work = a.life.last.Phase, a.life.last.Work
+		last := a.life.last
+		d.Phase, d.Work, d.Tool, d.Silent = last.Phase, last.Work, last.Tool, last.Silent
 		d.Acknowledged += a.life.last.Acknowledged
 	}
 	return d

@@ -82,7 +82,8 @@ func (t *Ticket) Spec() (session.Spec, error) {
 		Command: command, Env: t.Env, Policy: t.Policy, KickoffText: c.KickoffText,
 		PermissionMode: c.Permissions.Mode, Settings: t.Prepared.Settings, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
-		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, Grace: c.Grace,
+		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, ToolTimeout: c.ToolTimeout, ToolTimeouts: c.ToolTimeouts,
+		AutoUpdate: c.AutoUpdate, Grace: c.Grace,
 		Limits: limits, EntryBudget: usage.Allowance(c.Budget.Entry), Account: t.Account, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket, Ours: t.Ours,
 	}, nil
 }

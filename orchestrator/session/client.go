@@ -39,6 +39,9 @@ func (s *Spec) environ() []string {
 	if get := client.In(env); get(known.Key) != "" || get(known.Token) != "" {
 		defaults = slices.Concat(defaults, known.Keyed)
 	}
+	if !s.AutoUpdate {
+		defaults = append(slices.Clip(defaults), known.Still)
+	}
 	for _, kv := range defaults {
 		name, _, _ := strings.Cut(kv, "=")
 		if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {

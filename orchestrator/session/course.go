@@ -2,14 +2,23 @@ package session
 
 import (
 	"path/filepath"
+	"slices"
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/hook/client"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/handover"
 )
 
 // readEvery is how often the transcript is read at most.
 const readEvery = 200 * time.Millisecond
+
+// Tool is a tool that runs in a session's turn.
+type Tool struct {
+	Name  string    `json:"name"`
+	Since time.Time `json:"since"`
+}
 
 // course is what the transcript tells of the session's turns, read line by line as
 // it grows.
@@ -18,24 +27,65 @@ type course struct {
 	readAt   time.Time
 	answered bool            // by the model
 	refused  *client.Refusal // the last request, if the API has refused it for good
+	running  []running       // the tools, the one that was called first
+	ended    time.Time       // when the last one ended
 }
 
-// read reads on. Another conversation (/clear) is read from its beginning.
-func (c *course) read(path string, now time.Time) {
-	if path == "" || now.Sub(c.readAt) < readEvery {
+type running struct {
+	id string
+	Tool
+}
+
+// mostRunning bounds how many tools are known to run: an agent can write into its
+// transcript.
+const mostRunning = 100
+
+// read reads on. Another conversation (/clear) is read from its beginning. Outside of
+// a turn no tool runs: one that was interrupted may have no result.
+func (c *course) read(r *hook.Record, now time.Time) {
+	if r.Transcript == "" || now.Sub(c.readAt) < readEvery {
 		return
 	}
 	c.readAt = now
-	if filepath.Base(path) != filepath.Base(c.Path) {
-		c.Tape = handover.Tape{Path: path}
+	if filepath.Base(r.Transcript) != filepath.Base(c.Path) {
+		c.Tape, c.running = handover.Tape{Path: r.Transcript}, nil
 	}
-	c.Read(func(line []byte) {
-		if r := client.Claude.Transcript.Refused(line); r != nil {
-			c.refused = r
-			return
+	c.Read(func(line []byte) { c.take(line, now) })
+	if r.Phase != hook.Turn && r.Phase != hook.Settling {
+		c.running = nil
+	}
+}
+
+func (c *course) take(line []byte, now time.Time) {
+	known := client.Claude.Transcript
+	if r := known.Refused(line); r != nil {
+		c.refused = r
+		return
+	}
+	if is, _, _ := known.Answered(line); is {
+		c.answered, c.refused = true, nil
+	}
+	begun, ended := known.Calls(line)
+	for _, call := range begun {
+		if len(c.running) < mostRunning {
+			c.running = append(c.running, running{call.ID, Tool{foreign.Short(call.Name, maxName), now}})
 		}
-		if is, _, _ := client.Claude.Transcript.Answered(line); is {
-			c.answered, c.refused = true, nil
+	}
+	for _, id := range ended {
+		before := len(c.running)
+		if c.running = slices.DeleteFunc(c.running, func(r running) bool { return r.id == id }); len(c.running) < before {
+			c.ended = now
 		}
-	})
+	}
+}
+
+// maxName bounds the name of a tool.
+const maxName = 100
+
+// tool is the one that runs longest, or nil.
+func (c *course) tool() *Tool {
+	if len(c.running) == 0 {
+		return nil
+	}
+	return &c.running[0].Tool
 }

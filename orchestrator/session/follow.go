@@ -116,8 +116,13 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	aliveAt := s.life.at(now, s.child, s.record)
 	s.told.look(s.spec.Home, s.record, now)
 	s.spend(now)
-	s.course.read(s.record.Transcript, now)
+	s.course.read(s.record, now)
 	s.seen.see(s.record, s.ledger.passed, s.record.Phase == hook.Waiting && now.Sub(aliveAt) >= 2*client.Claude.Terminal.SpinnerFor, now)
+	s.silent = time.Time{}
+	if last := latest(latest(s.seen.event, s.seen.active()), latest(aliveAt, s.course.ended)); s.record.Phase == hook.Turn &&
+		s.course.tool() == nil && now.Sub(last) >= longSilence {
+		s.silent = last
+	}
 	s.report(now)
 	if what := s.ground.look(now); what != "" {
 		return ending{why: hook.EndLost, loss: s.lost(what)}, true
@@ -143,6 +148,8 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 		deafSince:  s.deafSince(now),
 		stopped:    s.stopped(),
 		untold:     s.untold(),
+		tool:       s.course.tool(),
+		toolEnded:  s.course.ended,
 	}, s.spec.limits())
 	switch {
 	case v.settled:
@@ -195,13 +202,13 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 func (s *shim) report(now time.Time) {
 	r := Report{
 		At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All(),
-		Answered: s.course.answered,
+		Answered: s.course.answered, Tool: s.course.tool(), Silent: s.silent,
 	}
 	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
 		r.Why = (&Outcome{Why: ruling.Why, Detail: ruling.Detail}).String()
 	}
 	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) &&
-		r.Told == s.said.Told && r.Spent == s.said.Spent && r.Answered == s.said.Answered {
+		r.Told == s.said.Told && r.Spent == s.said.Spent && r.Answered == s.said.Answered && sameTool(r.Tool, s.said.Tool) && r.Silent.Equal(s.said.Silent) {
 		return
 	}
 	s.said = r
@@ -209,6 +216,11 @@ func (s *shim) report(now time.Time) {
 		s.log.Debug("cannot report", "err", err)
 	}
 }
+
+func sameTool(a, b *Tool) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// longSilence is how long a turn may go without a sign of life until that is told.
+const longSilence = 30 * time.Second
 
 // limited reports whether the session is ruled to end at a limit of its account.
 func (s *shim) limited() bool {

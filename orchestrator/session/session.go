@@ -59,10 +59,17 @@ type Spec struct {
 	StartTimeout      time.Duration `json:"start_timeout"`      // until SessionStart
 	IdleGrace         time.Duration `json:"idle_grace"`         // unattended, then it ends
 	BackgroundTimeout time.Duration `json:"background_timeout"` // background, then it ends
-	// StallTimeout is how long a turn may go without any sign of life: a hook, a
-	// new line in the transcript, more on the terminal than a spinner. 0: forever.
+	// StallTimeout is how long a turn in which no tool runs may go without any sign
+	// of life: a hook, a new line in the transcript, more on the terminal than a
+	// spinner. 0: forever.
 	StallTimeout time.Duration `json:"stall_timeout,omitempty"`
-	Grace        time.Duration `json:"grace"` // from SIGTERM to SIGKILL
+	// ToolTimeout is how long one tool may run, ToolTimeouts the same by the tool's
+	// name. 0: forever.
+	ToolTimeout  time.Duration            `json:"tool_timeout,omitempty"`
+	ToolTimeouts map[string]time.Duration `json:"tool_timeouts,omitempty"`
+	// AutoUpdate lets the client update itself.
+	AutoUpdate bool          `json:"auto_update,omitempty"`
+	Grace      time.Duration `json:"grace"` // from SIGTERM to SIGKILL
 	// EntryBudget is what one entry may cost, all its attempts together.
 	EntryBudget usage.Allowance `json:"entry_budget,omitzero"`
 	// Limits are what the session may use of the machine.
@@ -103,6 +110,11 @@ type Report struct {
 	Told *client.StatusLine `json:"told,omitempty"`
 	// Spent is what the session has cost so far, as far as it is seen.
 	Spent usage.Sum `json:"spent,omitzero"`
+	// Tool runs in its turn, the one that runs longest; nil: none.
+	Tool *Tool `json:"tool,omitempty"`
+	// Silent is since when a turn in which no tool runs has shown no sign of life, once
+	// that is a while; zero: it does.
+	Silent time.Time `json:"silent,omitzero"`
 	// Answered is true once the model has answered.
 	Answered bool `json:"answered,omitempty"`
 	// Outcome is set in the last report only.

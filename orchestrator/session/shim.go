@@ -120,7 +120,8 @@ type shim struct {
 	told   told // what the client told our status line
 	bill   bill // what the session costs
 	quiet  quietMeter
-	course course // of the conversation, by the transcript
+	silent time.Time // since when the turn shows no sign of life
+	course course    // of the conversation, by the transcript
 	life   lifeMeter
 	said   Report // the last report
 }

@@ -24,11 +24,14 @@ const (
 
 // limits are the parts of a Spec that time is measured against.
 type limits struct {
-	entry, session, start, idle, background, stall time.Duration
+	entry, session, start, idle, background, stall, tool time.Duration
+	tools                                                map[string]time.Duration
 }
 
 func (s *Spec) limits() limits {
-	return limits{s.EntryTimeout, s.SessionTimeout, s.StartTimeout, s.IdleGrace, s.BackgroundTimeout, s.StallTimeout}
+	return limits{
+		s.EntryTimeout, s.SessionTimeout, s.StartTimeout, s.IdleGrace, s.BackgroundTimeout, s.StallTimeout, s.ToolTimeout, s.ToolTimeouts,
+	}
 }
 
 // facts are what a verdict is based on. All times are the shim's own.
@@ -53,6 +56,10 @@ type facts struct {
 	// stopped is true if the client has demonstrably stopped after the turn that
 	// the session settles.
 	stopped bool
+	// tool is the one that runs longest in the turn, or nil; toolEnded is when one
+	// ended last.
+	tool      *Tool
+	toolEnded time.Time
 	// untold is true while the client has not yet written into the transcript what it
 	// told its hook of a limit.
 	untold bool
@@ -116,9 +123,12 @@ func judge(f facts, l limits) verdict {
 		if fellQuiet(f) {
 			return verdict{leave: true}
 		}
+		if limit := l.of(f.tool); limit > 0 && f.attached == 0 && f.now.Sub(f.tool.Since) >= limit {
+			return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("the tool %s not done within %s", f.tool.Name, limit)}
+		}
 		if stalled(f, l) {
 			return verdict{end: hook.EndStalled, detail: fmt.Sprintf(
-				"no hook, no new line in the transcript and nothing but a spinner for %s", l.stall)}
+				"no tool runs, and no hook, no new line in the transcript and nothing but a spinner for %s", l.stall)}
 		}
 	}
 	return judgeTimeouts(f, l)
@@ -195,11 +205,22 @@ func backgroundOver(f facts, l limits) bool {
 	return l.background > 0 && !f.seen.background.IsZero() && f.now.Sub(f.seen.background) >= l.background
 }
 
-// stalled reports whether a turn has shown no sign of life for too long. Somebody
-// who has joined the session can see that for themselves.
+// of is how long a tool may run; 0: forever.
+func (l limits) of(t *Tool) time.Duration {
+	if t == nil {
+		return 0
+	}
+	if limit, ok := l.tools[t.Name]; ok {
+		return limit
+	}
+	return l.tool
+}
+
+// stalled reports whether a turn in which no tool runs has shown no sign of life for
+// too long. Somebody who has joined the session can see that for themselves.
 func stalled(f facts, l limits) bool {
-	last := latest(latest(f.seen.event, f.seen.active()), f.aliveAt)
-	return l.stall > 0 && f.attached == 0 && f.now.Sub(last) >= l.stall
+	last := latest(latest(f.seen.event, f.seen.active()), latest(f.aliveAt, f.toolEnded))
+	return l.stall > 0 && f.tool == nil && f.attached == 0 && f.now.Sub(last) >= l.stall
 }
 
 const deafDetail = "the client works on its prompt, and calls none of our hooks"

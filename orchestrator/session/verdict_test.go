@@ -14,6 +14,7 @@ func TestJudge(t *testing.T) {
 	l := limits{
 		entry: time.Hour, session: 8 * time.Hour, start: 30 * time.Second,
 		idle: 10 * time.Second, background: 10 * time.Minute, stall: 5 * time.Minute,
+		tool: 20 * time.Minute, tools: map[string]time.Duration{"WebFetch": 2 * time.Minute, "Task": 0},
 	}
 	record := func(change func(*hook.Record)) *hook.Record {
 		r := &hook.Record{
@@ -32,6 +33,19 @@ func TestJudge(t *testing.T) {
 		facts  facts
 		want   verdict // detail is not compared
 	}{
+		{name: "a turn without a sign of life", change: func(r *hook.Record) {
+			r.LastEventAt, r.Since, r.Work.Since = ago(6*time.Minute), ago(6*time.Minute), ago(6*time.Minute)
+		}, want: verdict{end: hook.EndStalled}},
+		{name: "a tool runs meanwhile", change: func(r *hook.Record) {
+			r.LastEventAt, r.Since, r.Work.Since = ago(6*time.Minute), ago(6*time.Minute), ago(6*time.Minute)
+		}, facts: facts{tool: &Tool{"Bash", ago(6 * time.Minute)}}},
+		{name: "a tool has ended a while ago", change: func(r *hook.Record) {
+			r.LastEventAt, r.Since, r.Work.Since = ago(6*time.Minute), ago(6*time.Minute), ago(6*time.Minute)
+		}, facts: facts{toolEnded: ago(4 * time.Minute)}},
+		{name: "a tool runs for too long", change: func(*hook.Record) {}, facts: facts{tool: &Tool{"Bash", ago(20 * time.Minute)}}, want: verdict{end: hook.EndTimeout}},
+		{name: "a tool with a limit of its own", change: func(*hook.Record) {}, facts: facts{tool: &Tool{"WebFetch", ago(3 * time.Minute)}}, want: verdict{end: hook.EndTimeout}},
+		{name: "a tool without a limit", change: func(*hook.Record) {}, facts: facts{tool: &Tool{"Task", ago(50 * time.Minute)}}},
+		{name: "a tool of a person's turn", change: func(r *hook.Record) { r.Attached = 1 }, facts: facts{tool: &Tool{"Bash", ago(20 * time.Minute)}}},
 		{name: "a turn goes on", change: func(*hook.Record) {}},
 		{name: "no SessionStart in time is a start-up dialog", change: func(r *hook.Record) {
 			r.Phase, r.BoundAt, r.StartedAt = hook.Starting, time.Time{}, ago(31*time.Second)

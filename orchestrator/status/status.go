@@ -59,11 +59,15 @@ type AgentState struct {
 	// Paused is when somebody paused the agent; zero: it is not paused.
 	Paused time.Time `json:"paused,omitzero"`
 	// PausedBy is the agent whose session paused it; "": a person did.
-	PausedBy string           `json:"paused_by,omitempty"`
-	Session  string           `json:"session,omitempty"`
-	Phase    hook.Phase       `json:"phase,omitempty"`
-	Work     *hook.Work       `json:"work,omitempty"`
-	Last     *session.Outcome `json:"last,omitempty"`
+	PausedBy string     `json:"paused_by,omitempty"`
+	Session  string     `json:"session,omitempty"`
+	Phase    hook.Phase `json:"phase,omitempty"`
+	Work     *hook.Work `json:"work,omitempty"`
+	// Tool runs in the session's turn; nil: none. Silent is since when a turn in which
+	// none runs shows no sign of life.
+	Tool   *session.Tool    `json:"tool,omitempty"`
+	Silent time.Time        `json:"silent,omitzero"`
+	Last   *session.Outcome `json:"last,omitempty"`
 	// Acknowledged and DeadLettered count entries of the current run.
 	Acknowledged int `json:"acknowledged"`
 	DeadLettered int `json:"dead_lettered"`

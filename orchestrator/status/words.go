@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 )
 
-// Note says why an agent without trouble does not work on what is queued, or "".
+// Note says what the turn of an agent without trouble is at that takes a while, or
+// why it does not work on what is queued, or "".
 func (a Agent) Note(now time.Time) string {
 	switch a.State {
 	case Waiting:
@@ -16,6 +18,9 @@ func (a Agent) Note(now time.Time) string {
 	case Ending:
 		return "its session ends: " + a.Reason.String()
 	case Idle, Starting, Running, BackingOff, Parked, Held, Stopped:
+	}
+	if doing := a.doing(now); doing != "" {
+		return doing
 	}
 	if a.Depth.Entries == 0 || a.InFlight != nil {
 		return ""
@@ -36,6 +41,21 @@ func (a Agent) Note(now time.Time) string {
 	}
 	return ""
 }
+
+// doing is what a turn is at that takes a while, or "".
+func (a Agent) doing(now time.Time) string {
+	switch {
+	case a.Phase != hook.Turn:
+	case a.Tool != nil && now.Sub(a.Tool.Since) >= longTool:
+		return fmt.Sprintf("the tool %s has run for %s", foreign.Text(a.Tool.Name).String(), Span(now.Sub(a.Tool.Since)))
+	case a.Tool == nil && !a.Silent.IsZero():
+		return "no sign of life for " + Span(now.Sub(a.Silent)) + ": the client waits for the service, or repeats its request"
+	}
+	return ""
+}
+
+// longTool is how long a tool may run until that is told.
+const longTool = 5 * time.Second
 
 // Age formats a duration in its largest unit.
 func Age(d time.Duration) string {
