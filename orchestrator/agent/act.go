@@ -16,8 +16,8 @@ const (
 	FinishCancelled = "cancelled by a person"
 )
 
-// Restart ends the live session after its turn or, with now, at once: work that is
-// left starts another one. It returns false where there is none.
+// Restart ends the live session after its turn or, with now, at once: remaining
+// work starts another one. It returns false if there is none.
 func (a *Agent) Restart(now bool) bool {
 	if a.life.is != Live {
 		return false
@@ -30,10 +30,10 @@ func (a *Agent) Restart(now bool) bool {
 	return true
 }
 
-// Cancel ends the turn that runs, and has its entry given up or, with again, queued
-// once more. Where only is not "", it has to be the id or the delivery id of that
-// entry. What comes of it is known when Cancels returns nil. With nothing to cancel
-// it returns why.
+// Cancel ends the present turn, and its entry is given up or, with again, queued
+// once more. If only is not "", it must be the id or the delivery id of that entry.
+// The result is known when Cancels returns nil. If there is nothing to cancel, it
+// returns why.
 func (a *Agent) Cancel(only string, again bool) (why string) {
 	work, why := a.cancellable()
 	if why != "" {
@@ -56,8 +56,8 @@ func (a *Agent) Cancel(only string, again bool) (why string) {
 	return ""
 }
 
-// cancellable is the entry in flight, nil in a turn without one; or why there is
-// nothing to cancel.
+// cancellable returns the entry in flight, nil in a turn without one; or why there
+// is nothing to cancel.
 func (a *Agent) cancellable() (work *hook.Work, why string) {
 	switch l := a.life; {
 	case l.is == Starting:
@@ -78,7 +78,8 @@ func (a *Agent) cancellable() (work *hook.Work, why string) {
 	return a.past.halted, ""
 }
 
-// Cancels is what a person has asked for that is not carried out yet, or nil.
+// Cancels returns what a person has asked to cancel and is not carried out yet, or
+// nil.
 func (a *Agent) Cancels() *inbox.Cancellation { return a.life.cancels }
 
 // overtakes reports whether a session has gone past what is to be cancelled.
@@ -89,7 +90,7 @@ func overtakes(r session.Report, c *inbox.Cancellation) bool {
 	return r.Work == nil || r.Work.DeliveryID != c.Delivery
 }
 
-// overtaken forgets what is to be cancelled: it was done by then.
+// overtaken forgets what was to be cancelled: it was already done.
 func (a *Agent) overtaken() {
 	c := a.life.cancels
 	a.note(journal.Event{Kind: journal.Cancelled, Reason: "too late: it had finished", Detail: entryText(c), Session: a.life.session})

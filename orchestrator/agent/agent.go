@@ -1,19 +1,18 @@
 // Package agent is one agent of a fleet as its scheduler knows it, and nothing
-// but that: no file, no process, no clock and no lock. What happens to the agent
-// is a method that is told the time; what is to be done about it stands in the
-// agent until the scheduler takes it: orders for its session (Orders), lines of
-// the journal (Notes), a queue that is to be looked into (WantsLook), alarms
-// (Next), and what it has begun (Doing).
+// else: no file, no process, no clock and no lock. Each thing that happens to the
+// agent is a method that is told the time; what has to be done about it is kept in
+// the agent until the scheduler takes it: orders for its session (Orders), lines
+// for the journal (Notes), a queue to look into (WantsLook), alarms (Next), and
+// what it has begun (Doing).
 //
-// An agent is four things, each of its own type:
+// An agent is four things, each of its own type: its wish (what people and the
+// configuration want of it: paused, removed, another definition), its place (its
+// directory: ours, lost, or being locked anew), its life (what is done with it now:
+// nothing, recovering, starting, a live session), and its past (what is remembered
+// of its failures, and of what they left).
 //
-//	wish    what people and the configuration want of it: paused, removed, another definition
-//	place   its directory: ours, lost, or being locked anew
-//	life    what is done with it now: nothing, recovering, starting, a live session
-//	past    what is remembered of its failures, and of what they have left
-//
-// Why nothing is started is no state. It is the first of the Gates that says no,
-// and idle, waiting, backing-off, parked and held are what that one is called.
+// Why nothing is started is not a state. It is the first of the Gates that says no,
+// and idle, waiting, backing-off, parked and held are its names.
 package agent
 
 import (
@@ -36,7 +35,7 @@ type Agent struct {
 	life  life
 	past  past
 	queue queue
-	// idle is why it does nothing, where no gate says no.
+	// idle is why it does nothing if no gate says no.
 	idle   string
 	shown  shown
 	alarms alarms
@@ -45,17 +44,17 @@ type Agent struct {
 	told   told
 }
 
-// shown is what was last told of it.
+// shown is what was last said about it.
 type shown struct {
 	Reason
 	since time.Time
 	moves int // changes of state
 }
 
-// done is what it has come to in this run.
+// done is what it has achieved in this run.
 type done struct{ acknowledged, deadLettered int }
 
-// told is what others are to be told; see Orders and Notes.
+// told is what others have to be told; see Orders and Notes.
 type told struct {
 	orders []session.Order
 	notes  []journal.Event
@@ -66,11 +65,11 @@ func New(def *config.Agent, now time.Time) *Agent {
 	return &Agent{Name: def.Name, def: def, shown: shown{Reason: Reason{State: status.Idle}, since: now}}
 }
 
-// Def is the definition that holds now.
+// Def returns the definition in force.
 func (a *Agent) Def() *config.Agent { return a.def }
 
-// Declared is the definition that the file has: triggers follow it and do not
-// wait for the next session.
+// Declared returns the definition in the file: triggers follow it and do not wait
+// for the next session.
 func (a *Agent) Declared() *config.Agent {
 	if a.wish.next != nil {
 		return a.wish.next
@@ -78,20 +77,20 @@ func (a *Agent) Declared() *config.Agent {
 	return a.def
 }
 
-// State is what was last told of what it does.
+// State returns what was last said about what it does.
 func (a *Agent) State() status.State { return a.shown.State }
 
-// Moves is how often its state has changed.
+// Moves returns how many times its state has changed.
 func (a *Agent) Moves() int { return a.shown.moves }
 
-// Orders returns what its session is to be told, once.
+// Orders returns the orders for its session, once.
 func (a *Agent) Orders() []session.Order {
 	orders := a.told.orders
 	a.told.orders = nil
 	return orders
 }
 
-// Notes returns what the journal is to be told, once.
+// Notes returns the lines for the journal, once.
 func (a *Agent) Notes() []journal.Event {
 	notes := a.told.notes
 	a.told.notes = nil
@@ -103,20 +102,20 @@ func (a *Agent) note(e journal.Event) {
 	a.told.notes = append(a.told.notes, e)
 }
 
-// order tells the live session something; without one, nobody.
+// order sends an order to the live session, if there is one.
 func (a *Agent) order(o session.Order) {
 	if a.life.is == Live {
 		a.told.orders = append(a.told.orders, o)
 	}
 }
 
-// Inherit takes over what an earlier run has left for readers.
+// Inherit takes over what an earlier run left for readers.
 func (a *Agent) Inherit(kept status.AgentState) {
 	a.past.outcome, a.life.session, a.past.loss = kept.Last, kept.Session, kept.QueueLost
 }
 
-// Settle has what is told of the agent follow what it is. Where its state has
-// changed, the line of the journal is returned that says so.
+// Settle brings what is said about the agent in line with what it is. If its state
+// has changed, it returns the line of the journal that says so.
 func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
 	r := a.Standing(now)
 	if r.State != status.Waiting {
@@ -135,7 +134,7 @@ func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
 	}
 }
 
-// Describe is what readers are told of the agent, but for its triggers.
+// Describe returns what readers are told about the agent, except its triggers.
 func (a *Agent) Describe() status.AgentState {
 	d := status.AgentState{
 		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text),
@@ -163,6 +162,5 @@ func (a *Agent) DeadLettered() { a.done.deadLettered++ }
 // InTurn reports whether its session was in a turn at a time.
 func (a *Agent) InTurn(at time.Time) bool { return a.turns.at(at) }
 
-// Interrupted notes which entry in flight the service has interrupted; nil:
-// none.
+// Interrupted records which entry in flight the service has interrupted; nil: none.
 func (a *Agent) Interrupted(w *hook.Work) { a.past.halted = w }

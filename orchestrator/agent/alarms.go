@@ -9,15 +9,15 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Alarm is something that is to be done with an agent after a while.
+// Alarm is something to do with an agent after a while.
 type Alarm int
 
-// What there is to do.
+// The alarms.
 const (
 	Tail    Alarm = iota // complete a line without its newline
 	Inspect              // look at a directory that may be half removed or half made
 	Count                // count what is queued for an agent that does not start
-	Reclaim              // give disk space back that could not be given back yet
+	Reclaim              // free disk space that could not be freed yet
 	Ask                  // ask whether what keeps sessions from working is gone
 	alarmCount
 )
@@ -29,17 +29,17 @@ func (s *alarms) set(a Alarm, at time.Time) { s[a] = at }
 
 // When, besides Tail.
 const (
-	// InspectEvery is how often a directory is looked for that is lost.
+	// InspectEvery is how often to look for a lost directory.
 	InspectEvery = time.Second
-	// countDelay is how old may be what is known of a queue that is not looked into.
+	// countDelay is how old the count of a queue that is not looked into may be.
 	countDelay = 2 * time.Second
-	// ReclaimAgain is for what was not given back, such as an inbox that was moved
-	// aside and has late writers; see inbox.Held.Reclaim.
+	// ReclaimAgain is for disk space that could not be freed, for example of an
+	// inbox that was moved aside and has late writers; see inbox.Held.Reclaim.
 	ReclaimAgain = 70 * time.Second
 )
 
-// InspectLater, CountLater and ReclaimLater set an alarm, if it is not set. An
-// agent that may start is looked into anyway, and not counted.
+// InspectLater, CountLater and ReclaimLater set an alarm, if it is not set. The
+// queue of an agent that may start is looked into anyway, and not counted.
 func (a *Agent) InspectLater(now time.Time) { a.later(Inspect, now.Add(InspectEvery)) }
 
 // CountLater counts what is queued after a while.
@@ -50,7 +50,7 @@ func (a *Agent) CountLater(now time.Time) {
 	a.later(Count, now.Add(countDelay))
 }
 
-// ReclaimLater gives disk space back after a while.
+// ReclaimLater frees disk space after a while.
 func (a *Agent) ReclaimLater(now time.Time) { a.later(Reclaim, now.Add(ReclaimAgain)) }
 
 func (a *Agent) later(what Alarm, at time.Time) {
@@ -59,7 +59,7 @@ func (a *Agent) later(what Alarm, at time.Time) {
 	}
 }
 
-// Next is when Ring is to be called, or zero.
+// Next returns when Ring is to be called, or zero.
 func (a *Agent) Next() time.Time {
 	all := append(a.alarms[:], a.past.backOff.until, a.past.parked.Until, a.past.budget.until, a.tellsStuck())
 	all = slices.DeleteFunc(all, time.Time.IsZero)
@@ -69,8 +69,8 @@ func (a *Agent) Next() time.Time {
 	return slices.MinFunc(all, time.Time.Compare)
 }
 
-// Ring is a time that Next has named. A delay that is over is over, and what is
-// due besides is returned.
+// Ring says that a time that Next returned has come. A delay that is over ends, and
+// everything else that is due is returned.
 func (a *Agent) Ring(now time.Time) (due []Alarm) {
 	p := &a.past
 	over := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }

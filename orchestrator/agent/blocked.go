@@ -11,17 +11,17 @@ import (
 type blocked struct {
 	why, fix string
 	since    time.Time
-	// answers, where not "", were in place when a session's client asked a person
-	// at its start: another one is started when they have changed.
+	// answers, if not "", were in place when a session's client asked a person at
+	// its start: another session is started when they have changed.
 	answers string
 }
 
-// How soon it is asked again: the older it is the later.
+// How soon to check again: the older it is, the later.
 const (
 	askSoon = 5 * time.Second
 	askLate = time.Minute
 	// tryAgain is when a session is started to see whether its client still asks,
-	// although nothing has changed that is known to answer it.
+	// although no known answer has changed.
 	tryAgain = 30 * time.Minute
 )
 

@@ -6,7 +6,7 @@ import (
 	"heartbeat/orchestrator/session"
 )
 
-// fault is whose fault an API failure is.
+// fault says whose fault an API failure is.
 type fault int
 
 const (
@@ -18,9 +18,9 @@ const (
 	settingFault              // the configuration's: a person has to look
 )
 
-// faultOf judges how the failure of a turn is called: in the words of the client
-// 2.1.329, but for "configuration" (see hook). It says unknown of whatever it
-// cannot tell.
+// faultOf judges an API failure by its word: in the words of the client 2.1.329,
+// except "configuration" (see hook). The client says unknown for whatever it cannot
+// determine.
 func faultOf(kind string) fault {
 	switch kind {
 	case "invalid_request", "max_output_tokens":

@@ -9,24 +9,23 @@ import (
 )
 
 // Reason is what an agent does, or why it does nothing. What a person types about
-// it depends on the State alone, and is status's to say (status.Agent.Troubles).
+// it depends only on the State, and status says it (status.Agent.Troubles).
 type Reason struct {
 	State status.State
 	Text  string
-	// Until is when that ends by itself; zero: something has to happen.
+	// Until is when it ends by itself; zero: something has to happen.
 	Until time.Time
 }
 
-// Gate is one reason for which nothing is started. No returns nil where it lets
-// the agent pass. It is pure: it knows the agent and the time.
+// Gate is one reason why nothing is started. No returns nil if it lets the agent
+// pass. It is pure: it knows the agent and the time.
 type Gate struct {
 	Name string
 	No   func(a *Agent, now time.Time) *Reason
 }
 
-// Gates are all of them, in the order in which they are asked. The first one
-// that says no is what people are told. Those before the last concern an agent
-// whether anything is queued for it or not.
+// Gates are all of them, in order. People are told the first one that says no. All
+// but the last apply whether or not anything is queued for the agent.
 var Gates = []Gate{
 	{"succession", succession},
 	{"hold", hold},
@@ -40,8 +39,8 @@ var Gates = []Gate{
 	{"line", inLine},
 }
 
-// succession: who was removed begins nothing, nor does who comes before the
-// agents are gone that have its name or its directory.
+// succession: an agent that was removed begins nothing, nor does one that replaces
+// agents which are not gone yet and have its name or its directory.
 func succession(a *Agent, _ time.Time) *Reason {
 	switch {
 	case a.wish.removed:
@@ -52,7 +51,7 @@ func succession(a *Agent, _ time.Time) *Reason {
 	return nil
 }
 
-// hold: too many failures, or one that only a person can mend.
+// hold: too many failures, or one that only a person can repair.
 func hold(a *Agent, _ time.Time) *Reason {
 	if a.past.hold == "" {
 		return nil
@@ -129,7 +128,7 @@ func (a *Agent) first(gates []Gate, now time.Time) *Reason {
 	return nil
 }
 
-// Standing is what the agent does at a time, or the first gate's reason why it
+// Standing returns what the agent does at a time, or the first gate's reason why it
 // does nothing.
 func (a *Agent) Standing(now time.Time) Reason {
 	switch {
@@ -146,8 +145,8 @@ func (a *Agent) Standing(now time.Time) Reason {
 	return Reason{State: status.Idle, Text: a.idle}
 }
 
-// Wants reports whether a session would be started for the agent, if there were
-// work and a slot.
+// Wants reports whether a session would be started for the agent if there were work
+// and a slot.
 func (a *Agent) Wants(now time.Time) bool {
 	return a.life.is == None && a.first(Gates[:len(Gates)-1], now) == nil
 }

@@ -10,7 +10,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Doing is what is done with an agent now.
+// Doing is what is being done with an agent now.
 type Doing int
 
 // None, recovering what is in flight in its directory, starting a session, or a
@@ -30,9 +30,10 @@ type life struct {
 	started time.Time
 	last    session.Report
 	leaves  leaving
-	// cancels is what a person has asked for that is not carried out yet, or nil.
+	// cancels is what a person has asked to cancel and is not carried out yet, or
+	// nil.
 	cancels *inbox.Cancellation
-	limited bool // it was told to finish for a limit of its account
+	limited bool // it was told to finish because of a limit of its account
 }
 
 // leaving is how a live session was told to end, the stronger word last.
@@ -44,20 +45,20 @@ const (
 	finishes
 )
 
-// Doing is what is done with the agent now.
+// Doing returns what is being done with the agent now.
 func (a *Agent) Doing() Doing { return a.life.is }
 
-// Session is the id of its live or last session, and when that began.
+// Session returns the id of its live or last session, and when that began.
 func (a *Agent) Session() (id string, started time.Time) { return a.life.session, a.life.started }
 
-// Reported is what its live session has said last.
+// Reported returns the last report of its live session.
 func (a *Agent) Reported() session.Report { return a.life.last }
 
-// An event that does not belong to what is done with the agent changes nothing:
-// one directory has one session.
+// An event that does not fit what is being done with the agent changes nothing: one
+// directory has one session.
 
-// Begin starts a session, or puts the agent in the line where a slot is not
-// free: line says why then.
+// Begin starts a session, or puts the agent in the line if no slot is free: then
+// line says why.
 func (a *Agent) Begin(line string, now time.Time) {
 	if !a.Wants(now) {
 		return
@@ -67,7 +68,7 @@ func (a *Agent) Begin(line string, now time.Time) {
 	}
 }
 
-// NotBegun takes the start of a session back, and says why.
+// NotBegun takes back the start of a session, and says why.
 func (a *Agent) NotBegun(why string) {
 	if a.life.is == Starting {
 		a.life.is, a.idle = None, why
@@ -77,21 +78,21 @@ func (a *Agent) NotBegun(why string) {
 // Failed is a failure of ours: a queue that cannot be read, a start that failed.
 type Failed struct {
 	Text string
-	// Person is true where only a person can help, NoRoom where nobody need.
+	// Person is true if only a person can help, NoRoom if nobody has to.
 	Person, NoRoom bool
-	// Fix is what to change first, where nothing can work before that: "" else.
+	// Fix is what to change first, if nothing can work before that; otherwise "".
 	Fix string
 }
 
-// Fails takes a failure, of the start of a session or without one: back-off, or a
-// person where only one can help.
+// Fails records a failure, of the start of a session or without one: it backs off,
+// or is held if only a person can help.
 func (a *Agent) Fails(f Failed, now time.Time, roll float64) {
 	if a.life.is == Live {
 		return
 	}
 	a.life.is = None
 	switch {
-	case a.past.lasts: // nothing is tried anyway
+	case a.past.lasts: // nothing is started anyway
 		return
 	case f.Fix != "":
 		a.blocks(f, now)
@@ -106,7 +107,7 @@ func (a *Agent) Fails(f Failed, now time.Time, roll float64) {
 	a.follow(n)
 }
 
-// Shutdown is how far a scheduler is with its end.
+// Shutdown is how far a scheduler has got with its end.
 type Shutdown int
 
 // It runs; turns may finish; sessions end at once.
@@ -116,7 +117,7 @@ const (
 	EndsNow
 )
 
-// Launched is the start of a session.
+// Launched says that a session was started.
 func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
 	if a.life.is != Starting {
 		return
@@ -126,7 +127,7 @@ func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
 	switch {
 	case stage == EndsNow:
 		a.Stop()
-	case a.past.unseen: // in a directory of which nobody knows what is in flight there
+	case a.past.unseen: // in a directory whose entry in flight nobody has dealt with
 		a.order(session.Order{Stop: true, Finish: FinishReplaced})
 	case stage == EndsTurns:
 		a.Finish(FinishShutdown)
@@ -141,8 +142,8 @@ func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
 	}
 }
 
-// Reports is what the live session says of itself. It returns true when entries
-// were done since.
+// Reports takes a report of the live session. It returns true if entries were done
+// since the last one.
 func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 	l := &a.life
 	if l.is != Live {
@@ -166,7 +167,7 @@ func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 	return worked
 }
 
-// Done is how many entries its sessions have done in this run.
+// Done returns how many entries its sessions have done in this run.
 func (a *Agent) Done() int {
 	n := a.done.acknowledged
 	if a.life.is == Live {
@@ -193,8 +194,8 @@ func (a *Agent) Finish(why string) {
 	a.order(session.Order{Finish: why, Shutdown: why == FinishShutdown})
 }
 
-// FinishForLimit tells the live session to end after its turn, as its account is
-// parked; its conversation goes on afterwards.
+// FinishForLimit tells the live session to end after its turn, because its account
+// is parked; its conversation continues afterwards.
 func (a *Agent) FinishForLimit(why string) {
 	if a.life.is == Live && !a.life.limited {
 		a.life.limited = true
@@ -202,8 +203,8 @@ func (a *Agent) FinishForLimit(why string) {
 	}
 }
 
-// StopForLimit ends a session that was being started when its account was parked: it
-// would only be refused.
+// StopForLimit ends a session that was being started when its account was parked:
+// it would only be refused.
 func (a *Agent) StopForLimit(why string) {
 	if a.life.is == Live {
 		a.life.limited = true
@@ -211,31 +212,33 @@ func (a *Agent) StopForLimit(why string) {
 	}
 }
 
-// IdleSince is since when the live session waits for work, and may be asked to
-// yield; SlotSince since when one has its slot that may be asked to end after its
-// turn. Both are false for one that keeps its slot, or leaves it anyway.
+// IdleSince returns since when the live session, which may be asked to yield, has
+// been waiting for work; SlotSince since when one that may be asked to end after
+// its turn has had its slot. Both are false for a session that keeps its slot, or
+// leaves it anyway.
 func (a *Agent) IdleSince() (since time.Time, ok bool) {
 	l := a.life
 	return l.last.At, l.is == Live && l.leaves == stays && l.last.Phase == hook.Waiting && a.def.OnIdle == hook.IdleRelease
 }
 
-// SlotSince is said at IdleSince.
+// SlotSince is described at IdleSince.
 func (a *Agent) SlotSince() (since time.Time, ok bool) {
 	_, idle := a.IdleSince()
 	return a.life.started, a.life.is == Live && a.life.leaves == stays && a.life.last.Phase != hook.Ending && !idle && !a.def.KeepsSlot()
 }
 
-// Leaves reports whether its slot is coming free.
+// Leaves reports whether its slot is about to become free.
 func (a *Agent) Leaves() bool {
 	return a.life.is == Live && (a.life.leaves != stays || a.life.last.Phase == hook.Ending)
 }
 
-// Boots reports whether a session is starting that no hook has spoken from yet.
+// Boots reports whether a session is starting from which no hook has been heard
+// yet.
 func (a *Agent) Boots() bool {
 	return a.life.is == Starting || a.life.is == Live && a.life.last.Phase == hook.Starting
 }
 
-// Yield tells the live session, which waits for work, to end unless some comes.
+// Yield tells the live session, which waits for work, to end unless some arrives.
 func (a *Agent) Yield() {
 	if a.life.is != Live {
 		return
@@ -244,36 +247,36 @@ func (a *Agent) Yield() {
 	a.order(session.Order{Yield: true})
 }
 
-// Stop ends the live session, whatever it does: the scheduler itself ends.
+// Stop ends the live session, whatever it does: the scheduler itself is ending.
 func (a *Agent) Stop() { a.order(session.Order{Stop: true, Shutdown: true}) }
 
-// End is how a session ended, and what it has left.
+// End is how a session ended, and what it left.
 type End struct {
 	session.Outcome
-	// Left is true when something is queued, or may be; Queued is how much.
+	// Left is true if something is queued, or may be; Queued is how much.
 	Left   bool
 	Queued int
-	// Folders are those of its queue as they are now; nil when one is not there.
+	// Folders are those of its queue as they are now; nil if one is missing.
 	Folders session.Ground
-	// Poison is true when the entry in work was given up for the sake of those
-	// behind it.
+	// Poison is true if the entry in work was given up for the sake of those behind
+	// it.
 	Poison bool
-	// Unrecovered, when not nil, is why what was in flight could not be dealt with.
+	// Unrecovered, if not nil, is why what was in flight could not be dealt with.
 	Unrecovered *Failed
-	// Parks, when not nil, is what its account has to say: that was at fault.
+	// Parks, if not nil, is what its account says: that was at fault.
 	Parks *Parking
 	// Answers are those that were in place when it began; see launch.Prepared.
 	Answers string
 }
 
 // Parking is an account's no: until when nothing is started, or until a person has
-// seen to it, and why.
+// acted, and why.
 type Parking struct {
 	Until  time.Time
 	Person bool
 	Reason string
-	// Limit is true where a limit was reached, Known where it is known when that
-	// ends: nothing shortens it then.
+	// Limit is true if a limit was reached, Known if it is known when that ends:
+	// then nothing shortens it.
 	Limit, Known bool
 }
 
@@ -321,7 +324,7 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	a.follow(n)
 }
 
-// Parks is the account's no to an agent that was to start.
+// Parks takes an account's no to an agent that was about to start.
 func (a *Agent) Parks(p Parking) {
 	switch a.life.is {
 	case Recovering, Live:
@@ -334,18 +337,19 @@ func (a *Agent) Parks(p Parking) {
 	a.follow(next{state: status.Parked, parking: p})
 }
 
-// OnAccount reports whether it waits for its account, or for a person to see to that.
+// OnAccount reports whether it waits for its account, or for a person to act on
+// that.
 func (a *Agent) OnAccount() bool { return a.past.parked != Parking{} }
 
-// Unparks has an agent that waits for its account ask again.
+// Unparks makes an agent that waits for its account ask again.
 func (a *Agent) Unparks() {
 	if a.life.is == None && a.OnAccount() {
 		a.follow(next{state: status.Idle, reason: "its account is asked again"})
 	}
 }
 
-// Recover begins to recover what is in flight in its directory; then says why it
-// is idle after that. An agent of which something else is done is not recovered.
+// Recover begins to recover what is in flight in its directory; then says why it is
+// idle after that. If something else is being done with the agent, nothing happens.
 func (a *Agent) Recover(then string) {
 	if a.life.is != None {
 		return
@@ -355,16 +359,16 @@ func (a *Agent) Recover(then string) {
 	a.past.unseen = false
 }
 
-// Owes reports whether what is in flight in its directory is to be dealt with
+// Owes reports whether what is in flight in its directory has to be dealt with
 // before a session starts there.
 func (a *Agent) Owes() bool { return a.past.owed != nil || a.past.unseen }
 
-// Owed is how the session ended whose entry in flight could not be dealt with,
-// or nil.
+// Owed returns the end of the session whose entry in flight could not be dealt
+// with, or nil.
 func (a *Agent) Owed() *session.Outcome { return a.past.owed }
 
-// Recovered is the end of a recovery, after the end of a session: f says why it
-// has failed, or is nil.
+// Recovered says that a recovery has ended, after the end of a session: f says why
+// it failed, or is nil.
 func (a *Agent) Recovered(after session.Outcome, f *Failed, now time.Time, roll float64) {
 	if a.life.is == Starting || a.life.is == Live {
 		return
@@ -382,8 +386,8 @@ func (a *Agent) Recovered(after session.Outcome, f *Failed, now time.Time, roll 
 	a.follow(next{state: status.Idle, reason: a.life.why})
 }
 
-// Poisonous reports whether the entry in work at a session's end is to be given
-// up for the sake of those behind it.
+// Poisonous reports whether the entry in work at a session's end has to be given up
+// for the sake of those behind it.
 func (a *Agent) Poisonous(o session.Outcome, now time.Time) bool {
 	return poisonous(o, a.past.history, ruleOf(a.def), now)
 }

@@ -10,7 +10,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// past is what is remembered of failures and of what they have left.
+// past is what is remembered of failures and of what they left.
 type past struct {
 	history history
 	hold    string // why nothing starts until a person says so, or ""
@@ -23,12 +23,12 @@ type past struct {
 	outcome *session.Outcome
 	owed    *session.Outcome
 	// unseen is true while nobody has dealt with what is in flight in a directory
-	// that has taken the place of another one.
+	// that replaced another one.
 	unseen bool
 	// halted is the entry in flight that the service has interrupted.
 	halted *hook.Work
 	stuck  *status.Stuck     // while the service fails
-	loss   *status.QueueLoss // that no person has taken note of
+	loss   *status.QueueLoss // that no person has acknowledged
 	goesOn time.Time
 }
 
@@ -58,8 +58,8 @@ func (a *Agent) follow(n next) {
 	}
 }
 
-// Hold is why nothing is started in this run and the next ones until a person says
-// so or another definition holds, or "".
+// Hold returns why nothing is started in this run and the next ones until a person
+// says so or another definition is in force, or "".
 func (a *Agent) Hold() string {
 	if !a.past.lasts || a.wish.removed {
 		return ""
@@ -67,15 +67,15 @@ func (a *Agent) Hold() string {
 	return a.past.hold
 }
 
-// WasHeld goes on with the hold of an earlier run.
+// WasHeld continues the hold of an earlier run.
 func (a *Agent) WasHeld(why string, since time.Time) {
 	a.past.hold, a.past.lasts = why, true
 	a.shown.Reason, a.shown.since = Reason{State: status.Held, Text: why}, since
 }
 
-// goesOn decides how long the conversation of a session goes on that ended
-// because it takes one entry: as long as the session would have lived. Whatever
-// has it take one, `context: session` promises that what is queued shares a
+// goesOn decides for how long the conversation of a session continues that ended
+// because it takes one entry: as long as the session would have lived. Whatever the
+// reason for one entry, `context: session` promises that queued entries share a
 // conversation; `context: entry` wants a new one for each entry anyway.
 func (a *Agent) goesOn(e End, now time.Time) {
 	switch c := a.def; {
@@ -94,9 +94,9 @@ func (a *Agent) goesOn(e End, now time.Time) {
 	}
 }
 
-// resumeWithin is how long what is queued may wait, for a slot say, and still go
-// on in the conversation.
+// resumeWithin is how long queued work may wait, for example for a slot, and still
+// continue in the conversation.
 const resumeWithin = 24 * time.Hour
 
-// GoesOn is until when what is queued goes on in the last conversation.
+// GoesOn returns until when queued work continues in the last conversation.
 func (a *Agent) GoesOn() time.Time { return a.past.goesOn }

@@ -9,7 +9,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Place is how it stands with an agent's directory.
+// Place is the state of an agent's directory.
 type Place int
 
 // Ours, lost, or another one in its place that is being locked.
@@ -24,10 +24,10 @@ type place struct {
 	why string // what is wrong with it, or ""
 }
 
-// Place is how it stands with its directory.
+// Place returns the state of its directory.
 func (a *Agent) Place() Place { return a.place.is }
 
-// Loses notes that its directory is not there, or cannot be locked.
+// Loses says that its directory is gone, or cannot be locked.
 func (a *Agent) Loses(why string) {
 	if a.place.is = Lost; a.place.why == why {
 		return
@@ -36,7 +36,7 @@ func (a *Agent) Loses(why string) {
 	a.note(journal.Event{Kind: journal.DirectoryLost, Reason: foreign.Text(why)})
 }
 
-// Finds notes that its directory is there, and how.
+// Finds says that its directory exists, and how.
 func (a *Agent) Finds(how string) {
 	was := a.place
 	a.place = place{is: Ours}
@@ -46,19 +46,19 @@ func (a *Agent) Finds(how string) {
 	}
 }
 
-// Replaced begins to lock the directory that stands in the place of the one that
-// was locked.
+// Replaced begins to lock the directory that replaced the one that was locked.
 func (a *Agent) Replaced() { a.place.is = Retaking }
 
-// Retaken has another directory in the place of the one that was locked. What
+// Retaken says that another directory has replaced the one that was locked. What
 // went wrong in that one says nothing about it. What is in flight there is
-// recovered before a session starts in it, whatever is done with the agent now.
+// recovered before a session starts in it, whatever is being done with the agent
+// now.
 func (a *Agent) Retaken(now time.Time) {
 	a.Loses(FinishReplaced)
 	a.past.owed, a.past.unseen = nil, true
 	a.Finds("another directory stands in its place; it is locked now")
 	switch {
-	case a.life.is == Live: // in a directory that is no more
+	case a.life.is == Live: // in a directory that no longer exists
 		a.order(session.Order{Stop: true, Finish: FinishReplaced})
 	case a.life.is == None && (a.past.blocked.why != "" || a.Standing(now).State != status.Held):
 		a.past.history = history{}

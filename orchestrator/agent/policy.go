@@ -12,14 +12,14 @@ import (
 	"heartbeat/sources"
 )
 
-// Back-off after failures: base doubled for each further one, up to the limit,
-// then drawn from the upper half (jitter).
+// Back-off after failures: base, doubled for each further one up to the limit, then
+// drawn from the upper half (jitter).
 const (
 	backoffBase = 2 * time.Second
 	backoffMax  = 5 * time.Minute
 )
 
-// restartRule bounds restarts of one agent.
+// restartRule limits restarts of one agent.
 type restartRule struct {
 	max    int
 	window time.Duration
@@ -45,16 +45,16 @@ type next struct {
 	until   time.Time // for backing-off
 	reason  string
 	parking Parking // for parked
-	// lasts is true for held until a person says so, also in the next run.
+	// lasts is true for an agent held until a person says so, also in the next run.
 	lasts bool
 	// fix is what to change before any session can work, for held; "": see reason.
 	fix string
 }
 
-// after is the restart policy: a pure function of how a session ended, whether
-// work is left in the queue, what went before, and time. A session is good
-// when it acknowledged an entry; one that left work and acknowledged none is a
-// failure, whatever it calls itself, or it would be started for ever.
+// after is the restart policy: a pure function of how a session ended, whether work
+// is left in the queue, what happened before, and time. A session is good if it
+// acknowledged an entry; one that left work and acknowledged none is a failure,
+// whatever it says, or it would be started forever.
 func after(o session.Outcome, left bool, h history, rule restartRule, now time.Time, roll float64) (next, history) {
 	if o.Acknowledged > 0 {
 		h = history{}
@@ -82,9 +82,8 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 	return failed(o, h, rule, now, roll)
 }
 
-// failed counts a failure, each kind for itself: what passes holds nobody, and
-// requests that were refused say nothing about the next failure to start a
-// session.
+// failed counts a failure, each kind separately: what passes holds no agent, and
+// refused requests say nothing about the next failure to start a session.
 func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll float64) (next, history) {
 	h.failures++
 	count, what := &h.restarts, "failures"
@@ -94,7 +93,8 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 	if !passes(o) {
 		*count = append(rule.recent(*count, now), spent{now, o.Delivery})
 		if len(*count) > rule.max {
-			// What kept a session from its start costs nothing and is asked anew.
+			// What prevented a session from starting costs nothing and is checked
+			// again.
 			return next{state: status.Held, lasts: o.Why != "", reason: fmt.Sprintf("%d %s within %s, the last: %s",
 				len(*count), what, rule.window, Describe(o))}, h
 		}
@@ -103,13 +103,13 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 	return next{state: status.BackingOff, until: now.Add(d), reason: Describe(o)}, h
 }
 
-// passes reports whether a failure is that of the service or of a machine
-// without room: neither the agent nor its entry can do anything about it.
+// passes reports whether a failure is that of the service or of a machine without
+// room: neither the agent nor its entry can do anything about it.
 func passes(o session.Outcome) bool {
 	return o.NoRoom || o.Why == hook.EndAPIFailure && faultOf(o.Detail) == serviceFault
 }
 
-// recent returns those of the failures that lie within the window.
+// recent returns those failures that are within the window.
 func (r restartRule) recent(all []spent, now time.Time) []spent {
 	recent := all[:0:0]
 	for _, f := range all {
@@ -120,13 +120,13 @@ func (r restartRule) recent(all []spent, now time.Time) []spent {
 	return recent
 }
 
-// maxPoisons is how many entries in a row are given up for what may be their
-// own fault: after so many it is not.
+// maxPoisons is how many entries in a row are given up for what may be their own
+// fault: after that many, it is not.
 const maxPoisons = 3
 
 // poisonous reports whether all the failures that an agent may have within its
-// window were spent on the one entry that was in work at this one's end, by a
-// refusal that may be the entry's own: then the entry goes, not the agent.
+// window were caused by the one entry that was in work at this one's end, by a
+// refusal that may be the entry's own: then the entry is given up, not the agent.
 func poisonous(o session.Outcome, h history, rule restartRule, now time.Time) bool {
 	if o.Why != hook.EndAPIFailure || faultOf(o.Detail) != suspectFault || o.Delivery == "" || h.poisons >= maxPoisons {
 		return false
@@ -138,14 +138,14 @@ func poisonous(o session.Outcome, h history, rule restartRule, now time.Time) bo
 	return len(recent)+1 > rule.max && !slices.ContainsFunc(recent, func(f spent) bool { return f.on != o.Delivery })
 }
 
-// poisoned is what follows when an entry was given up.
+// poisoned returns what follows when an entry was given up.
 func poisoned(o session.Outcome, h history) (next, history) {
 	return next{state: status.Idle, reason: "entry " + o.Delivery + " was given up: " + Describe(o)}, history{restarts: h.restarts, poisons: h.poisons + 1}
 }
 
-// Counts reports whether an interruption uses up one of an entry's attempts:
-// only when the client really ran, the end was not our wish, and neither the
-// service nor the account was at fault.
+// Counts reports whether an interruption uses up one of an entry's attempts: only
+// if the client really ran, we did not want the end, and neither the service nor
+// the account was at fault.
 func Counts(o session.Outcome) bool {
 	switch o.Why {
 	case hook.EndDialog, hook.EndStartTimeout, hook.EndNoHooks, hook.EndFinished, hook.EndShutdown:
@@ -156,7 +156,7 @@ func Counts(o session.Outcome) bool {
 	return o.Bound
 }
 
-// Describe is one line about how a session ended.
+// Describe returns one line about how a session ended.
 func Describe(o session.Outcome) string {
 	s := string(o.Why)
 	if o.Why == hook.EndExited {
@@ -171,8 +171,8 @@ func Describe(o session.Outcome) string {
 // Roll draws the jitter of a delay, in [0, 1).
 func Roll() float64 { return rand.Float64() }
 
-// runaway is what follows when hooks that are not ours had a client go on until
-// the session was ended: it would be the same again.
+// runaway returns what follows when hooks that are not ours continued a client
+// until the session was ended: it would happen again.
 func runaway(o session.Outcome) next {
 	return next{state: status.Held, lasts: true, reason: fmt.Sprintf("%s; let that Stop hook allow the end of a turn, or remove it, then `heartbeat resume`", Describe(o))}
 }

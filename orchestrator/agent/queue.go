@@ -10,20 +10,20 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// queue is what is known of what is queued.
+// queue is what is known about what is queued.
 type queue struct {
-	// folders are what it stands in, queued what was in it when it was last looked
-	// at; folderGone is since when they are not what they were.
+	// folders are the queue's, queued is what was in it when it was last counted;
+	// folderGone is since when the folders differ.
 	folders    session.Ground
 	folderGone time.Time
 	queued     int
-	// line is why work that is queued waits for a slot, or "": none was seen.
+	// line is why queued work waits for a slot, or "": there was none.
 	line string
-	// stale is true when nobody has looked since something may have been queued.
+	// stale is true if nobody has looked since something may have been queued.
 	stale bool
 }
 
-// WantsLook reports, once, that its queue is to be looked into.
+// WantsLook reports, once, that its queue has to be looked into.
 func (a *Agent) WantsLook(now time.Time) bool {
 	if !a.queue.stale || !a.Wants(now) {
 		return false
@@ -32,10 +32,10 @@ func (a *Agent) WantsLook(now time.Time) bool {
 	return true
 }
 
-// Counted is how many entries are queued.
+// Counted says how many entries are queued.
 func (a *Agent) Counted(n int) { a.queue.queued = n }
 
-// Nothing is a look into its queue that found nothing to do. tail is true when
+// Nothing says that a look into its queue found nothing to do. tail is true if
 // there is a line without its newline, which counts once its writer is quiet.
 func (a *Agent) Nothing(tail bool, now time.Time) {
 	a.queue.line, a.past.stuck = "", nil
@@ -48,12 +48,12 @@ func (a *Agent) Nothing(tail bool, now time.Time) {
 // writer's line counts after 5 seconds (inbox.Held.Next).
 const tailCheck = 6 * time.Second
 
-// Folders are those of its queue as they were last seen.
+// Folders returns those of its queue as they were last seen.
 func (a *Agent) Folders() session.Ground { return a.queue.folders }
 
-// Sees takes what a look at the folders of its queue has found: what they were
-// before, what differs, or "", and what is there now. It notices a loss while no
-// session lives; what is known of a session's own queue its shim tells.
+// Sees takes what a look at the folders of its queue found: what they were before,
+// what differs, or "", and what is there now. It detects a loss while no session
+// lives; a session's own queue is watched by its shim.
 func (a *Agent) Sees(before session.Ground, differs string, folders session.Ground, now time.Time) {
 	q := &a.queue
 	if a.life.is == Live || a.life.is == Starting || !slices.Equal(q.folders, before) {
@@ -80,7 +80,7 @@ func (a *Agent) Sees(before session.Ground, differs string, folders session.Grou
 	a.past.unseen = a.past.unseen || folders != nil
 }
 
-// queueLost tells that prompts are gone.
+// queueLost says that prompts are gone.
 func (a *Agent) queueLost(l session.Loss, now time.Time) {
 	a.past.loss = &status.QueueLoss{At: now, Loss: l}
 	a.note(journal.Event{Kind: journal.QueueLost, Reason: foreign.Text(l.What), Detail: foreign.Text(l.String()), Session: a.life.session})

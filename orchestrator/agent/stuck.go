@@ -8,8 +8,8 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// stuckAfter takes in how a session ended, once it is decided what follows: work
-// at the head of the queue that the service refuses again and again is stuck.
+// stuckAfter takes how a session ended, once it is decided what follows: work at
+// the head of the queue that the service refuses again and again is stuck.
 func (a *Agent) stuckAfter(o session.Outcome, now time.Time) {
 	refused := o.Why == hook.EndAPIFailure && faultOf(o.Detail) == serviceFault
 	if !refused || o.Acknowledged > 0 {
@@ -24,7 +24,7 @@ func (a *Agent) stuckAfter(o session.Outcome, now time.Time) {
 	a.past.stuck.Why = Describe(o)
 }
 
-// tellsStuck is when somebody is to be told of stuck work, or zero.
+// tellsStuck returns when to report stuck work, or zero.
 func (a *Agent) tellsStuck() time.Time {
 	k, after := a.past.stuck, a.def.StuckAfter
 	if k == nil || k.Told || after <= 0 {

@@ -13,11 +13,11 @@ type span struct{ from, to time.Time }
 // between a change and the look at it.
 const keepTurns = 64
 
-// turns are the last ones of an agent, in which what changes in its directory is
-// its own doing.
+// turns are the last ones of an agent; a change in its directory during one of them
+// is its own doing.
 type turns []span
 
-// follow takes what a session does from a time on.
+// follow records what a session does from a time on.
 func (t *turns) follow(p hook.Phase, now time.Time) {
 	in := p == hook.Turn || p == hook.Settling || p == hook.Background
 	last := len(*t) - 1

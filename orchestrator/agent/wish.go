@@ -13,13 +13,13 @@ import (
 
 // wish is what people and the configuration want of an agent.
 type wish struct {
-	// paused is since when nothing is to be started, or zero; pausedBy is the
-	// agent whose session asked for it, or "": a person.
+	// paused is since when nothing may be started, or zero; pausedBy is the agent
+	// whose session asked for it, or "": a person.
 	paused   time.Time
 	pausedBy string
 	// removed is true from the reload that removed it.
 	removed bool
-	// next is the definition that holds from its next session on, or nil.
+	// next is the definition in force from its next session on, or nil.
 	next *config.Agent
 	// predecessors counts the agents that still have its name or its directory.
 	predecessors int
@@ -27,14 +27,14 @@ type wish struct {
 
 func (a *Agent) pausedReason() string { return "paused by " + status.WhoPaused(a.wish.pausedBy) }
 
-// Paused is since when nothing is to be started, and whose session asked for it.
+// Paused returns since when nothing may be started, and whose session asked for it.
 func (a *Agent) Paused() (since time.Time, by string) { return a.wish.paused, a.wish.pausedBy }
 
-// WasPaused notes a pause of an earlier run.
+// WasPaused continues a pause of an earlier run.
 func (a *Agent) WasPaused(since time.Time, by string) { a.wish.paused, a.wish.pausedBy = since, by }
 
-// Pause holds the agent until Resume; a live session ends after its turn. One
-// that is paused stays so since when it was.
+// Pause holds the agent until Resume; a live session ends after its turn. If it is
+// paused already, the time stays.
 func (a *Agent) Pause(by string, now time.Time) {
 	if a.wish.paused.IsZero() {
 		a.wish.paused, a.wish.pausedBy = now, by
@@ -43,8 +43,8 @@ func (a *Agent) Pause(by string, now time.Time) {
 	a.Finish(a.pausedReason())
 }
 
-// Resume ends a pause, and whatever else keeps the agent from starting that a
-// person can end. It returns true when that was its account.
+// Resume ends a pause, and everything else that prevents the agent from starting
+// and that a person can end. It returns true if that was its account.
 func (a *Agent) Resume(now time.Time) (parked bool) {
 	was := a.Standing(now).State
 	waited := a.OnAccount() || a.past.limited
@@ -63,17 +63,18 @@ func (a *Agent) Resume(now time.Time) (parked bool) {
 // Removed reports whether a reload has removed it.
 func (a *Agent) Removed() bool { return a.wish.removed }
 
-// Remove takes the agent out, after its turn when it is in one.
+// Remove removes the agent, after its turn if it is in one.
 func (a *Agent) Remove() {
 	a.wish.removed = true
 	a.Finish(FinishRemoved)
 }
 
-// Gone reports whether it was removed and nothing is done with it any more.
+// Gone reports whether it was removed and nothing is being done with it any more.
 func (a *Agent) Gone() bool { return a.wish.removed && a.life.is == None }
 
-// Redefine gives the agent another definition, which holds once nothing is done
-// with it (Adopt); a session that would not end by itself makes way for it.
+// Redefine gives the agent another definition, which comes into force once nothing
+// is being done with it (Adopt); a session that would not end by itself makes way
+// for it.
 func (a *Agent) Redefine(def *config.Agent) {
 	a.wish.next = def
 	if a.def.Mode == hook.Persist {
@@ -81,8 +82,8 @@ func (a *Agent) Redefine(def *config.Agent) {
 	}
 }
 
-// Adopt has the next definition hold, if there is one and nothing is done with
-// the agent. What went wrong before says nothing about it.
+// Adopt puts the next definition into force, if there is one and nothing is being
+// done with the agent. What went wrong before says nothing about it.
 func (a *Agent) Adopt(now time.Time) bool {
 	if a.wish.next == nil || a.life.is != None {
 		return false
@@ -99,7 +100,7 @@ func (a *Agent) Adopt(now time.Time) bool {
 // Expects counts another agent that still has its name or its directory.
 func (a *Agent) Expects() { a.wish.predecessors++ }
 
-// Succeeds counts one of those that is gone. With the last one the agent takes
+// Succeeds counts one of those that is gone. After the last one the agent takes
 // over: what is in flight in its directory is recovered.
 func (a *Agent) Succeeds() {
 	if a.wish.predecessors--; !a.Expected() {
@@ -114,5 +115,5 @@ func (a *Agent) TakeOver() {
 }
 
 // Expected reports whether others still have its name or its directory: it is
-// declared, and nothing of it is started or shown.
+// declared, but nothing of it is started or shown.
 func (a *Agent) Expected() bool { return a.wish.predecessors > 0 }
