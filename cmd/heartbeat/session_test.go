@@ -28,10 +28,8 @@ const patience = time.Minute
 // until waits for something that other processes bring about.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
+	if !testbed.Await(patience, is) {
+		t.Fatalf("not within %v: %s", patience, what)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heartbeat/internal/fakeapi"
+	"heartbeat/internal/testbed"
 )
 
 // patience is how long something that must happen may take on a loaded
@@ -236,10 +237,8 @@ func (l *Lab) Until(what string, ok func() bool) {
 // UntilWithin is Until for what takes long by itself.
 func (l *Lab) UntilWithin(what string, limit time.Duration, ok func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			l.t.Fatalf("%s: not within %v; hooks called: %s", what, limit, l.story())
-		}
+	if !testbed.Await(limit, ok) {
+		l.t.Fatalf("%s: not within %v; hooks called: %s", what, limit, l.story())
 	}
 }
 

@@ -1,0 +1,22 @@
+package testbed
+
+import "time"
+
+// Await looks until what is looked for is there, for at most limit, and reports
+// whether it is.
+//
+// Between two looks it waits three times as long as the first of them took, from
+// 10 to 150 ms: tests whose looks start a program did little else.
+func Await(limit time.Duration, is func() bool) bool {
+	for end := time.Now().Add(limit); ; {
+		began := time.Now()
+		if is() {
+			return true
+		}
+		now := time.Now()
+		if now.After(end) {
+			return false
+		}
+		time.Sleep(min(max(3*now.Sub(began), 10*time.Millisecond), 150*time.Millisecond))
+	}
+}
