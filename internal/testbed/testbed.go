@@ -19,7 +19,7 @@ import (
 // Full has tests that combine many things with many others try all of them
 // instead of a slice:
 //
-//	go test ./cmd/heartbeat ./internal/crash -full -timeout 90m
+//	go test ./cmd/heartbeat ./internal/crash ./internal/e2e ./orchestrator ./sources -full -timeout 90m
 var Full = flag.Bool("full", false, "try all combinations instead of a slice")
 
 // Stride is how far apart what a test tries stands, where its slice is every
