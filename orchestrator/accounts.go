@@ -12,7 +12,7 @@ func parking(p account.Parking) agent.Parking {
 	return agent.Parking{Until: p.Until, Person: p.Person, Reason: p.Reason, Limit: p.Source != "" && !p.Person, Known: p.Known()}
 }
 
-// askAgain has members ask their account again that were told to wait.
+// askAgain makes members that were told to wait ask their account again.
 func (f *fleet) askAgain(names []string, now time.Time) {
 	for _, name := range names {
 		if m := f.find(name); m != nil && f.works() {
@@ -67,13 +67,13 @@ func (f *fleet) isAnswered(m *member, now time.Time) {
 }
 
 // declines is for a member that does not start a session, or whose session says
-// nothing of its account.
+// nothing about its account.
 func (f *fleet) declines(m *member, now time.Time) {
 	f.askAgain(f.accounts.Declines(m.Name), now)
 }
 
-// keepAccounts has what is known of parked accounts kept for the next run, where
-// that has changed.
+// keepAccounts saves what is known of parked accounts for the next run, if that has
+// changed.
 func (s *Scheduler) keepAccounts(now time.Time) {
 	kept, anew := s.fleet.accounts.Kept(now)
 	if !anew {

@@ -10,10 +10,10 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// happened is the one way in which anything changes: it applies an event under
-// the lock and draws the conclusions, for the member that it is about, or nil,
-// and for all others that are concerned. What is to be done about it outside of
-// this process's memory is done after, without the lock.
+// happened is the only way in which anything changes: it applies an event under the
+// lock and draws the conclusions, for the member that it is about, or nil, and for
+// all others that are concerned. Whatever has to be done outside of this process's
+// memory is done afterwards, without the lock.
 func (s *Scheduler) happened(m *member, event func(now time.Time)) {
 	s.mu.Lock()
 	now := time.Now()
@@ -27,7 +27,7 @@ func (s *Scheduler) happened(m *member, event func(now time.Time)) {
 	}
 }
 
-// conclude is what follows every event. Nothing else tells readers, hands out
+// conclude is what follows every event. Nothing else informs readers, hands out
 // slots, lets agents go or come, sets timers or ends a run with Once.
 func (s *Scheduler) conclude(now time.Time) (effects []func()) {
 	f := &s.fleet
@@ -54,7 +54,7 @@ func (s *Scheduler) conclude(now time.Time) (effects []func()) {
 	return effects
 }
 
-// settle has what is known of a member follow what has happened to it.
+// settle brings what is known about a member in line with what has happened to it.
 func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 	f := &s.fleet
 	if m.gone {
@@ -102,8 +102,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 	return effects
 }
 
-// undertake begins what is to be done with a member from now on, in the
-// background.
+// undertake begins what is to be done with a member now, in the background.
 func (s *Scheduler) undertake(m *member) {
 	if m.doing == m.Doing() {
 		return
@@ -119,8 +118,7 @@ func (s *Scheduler) undertake(m *member) {
 	}
 }
 
-// publish has what is told of a member written for readers, where it has
-// changed.
+// publish writes what is said about a member for readers, if it has changed.
 func (s *Scheduler) publish(m *member) {
 	if m.Expected() {
 		return
@@ -174,7 +172,7 @@ func (s *Scheduler) ring(m *member, at time.Time) {
 	}
 }
 
-// depart lets a member go that was removed, and hands on what it had.
+// depart lets a removed member go, and hands on what it had.
 func (s *Scheduler) depart(gone *member) {
 	f := &s.fleet
 	gone.gone = true

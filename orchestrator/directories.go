@@ -9,9 +9,9 @@ import (
 	"heartbeat/orchestrator/claim"
 )
 
-// takeDirectories locks each AGENT_DIR for the life of the run: one directory,
-// one consumer. A directory that cannot be one is its agent's loss alone, unless
-// there is no other.
+// takeDirectories locks each AGENT_DIR for the life of the run: one directory, one
+// consumer. A directory that cannot be used stops only its own agent, unless there
+// is no other.
 func (s *Scheduler) takeDirectories() error {
 	var errs, losses []error
 	lost := map[*member]error{}
@@ -29,12 +29,12 @@ func (s *Scheduler) takeDirectories() error {
 		return claim.Joined(append(errs, losses...))
 	}
 	for m, err := range lost {
-		s.happened(m, func(time.Time) { m.Loses(err.Error()) }) // begin has it looked for
+		s.happened(m, func(time.Time) { m.Loses(err.Error()) }) // begin looks for it
 	}
 	return nil
 }
 
-// releaseDirectories gives all directories back.
+// releaseDirectories releases all directories.
 func (s *Scheduler) releaseDirectories() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,8 +43,8 @@ func (s *Scheduler) releaseDirectories() {
 	}
 }
 
-// has reports whether the directory under a member's path is the one that this
-// run has locked.
+// has reports whether the directory under a member's path is the one that this run
+// has locked.
 func (s *Scheduler) has(m *member, cfg *config.Agent) bool {
 	s.mu.Lock()
 	held := m.claim
@@ -52,15 +52,15 @@ func (s *Scheduler) has(m *member, cfg *config.Agent) bool {
 	return held.Has(cfg)
 }
 
-// inspect notices that a member's directory is not the one any more that this
-// run has locked: that it was removed, or removed and made again. Nothing is
-// started in it until it is there and locked.
+// inspect detects that a member's directory is no longer the one that this run has
+// locked: it was removed, or removed and created again. Nothing is started in it
+// until it exists and is locked.
 func (s *Scheduler) inspect(m *member) {
 	s.mu.Lock()
 	cfg, before, held := m.Def(), m.Folders(), m.claim
 	s.mu.Unlock()
 	l := held.Look(cfg, before)
-	half := l.Differs != "" || l.Folders == nil // removed, or made
+	half := l.Differs != "" || l.Folders == nil // half removed, or half created
 	replaced := false
 	s.happened(m, func(now time.Time) {
 		if !s.fleet.has(m) || m.Def() != cfg || m.claim != held {
@@ -87,7 +87,7 @@ func (s *Scheduler) inspect(m *member) {
 	s.hinted(m)
 }
 
-// retake locks the directory that stands where the locked one did.
+// retake locks the directory that replaced the locked one.
 func (s *Scheduler) retake(m *member, cfg *config.Agent) {
 	anew, err := claim.Lock(cfg)
 	s.happened(m, func(now time.Time) {

@@ -32,7 +32,7 @@ func (e *UnknownAgentError) Hint() string {
 	return "`heartbeat status` lists the agents; one that was just declared is run after a reload (kill -HUP)"
 }
 
-// errStopping answers who wants something of a run that ends.
+// errStopping is the answer to requests to a run that is ending.
 var errStopping = errors.New("the scheduler is stopping")
 
 // needsPerson reports whether only a person can help against an error.
@@ -40,7 +40,7 @@ func needsPerson(err error) bool {
 	return errors.Is(err, inbox.ErrNeedsOperator) || errors.Is(err, launch.ErrNeedsPerson)
 }
 
-// withHint is an error with what to do, where it says so.
+// withHint returns an error with what to do, if it says that.
 func withHint(err error) string {
 	if h, ok := errors.AsType[interface {
 		error
@@ -51,7 +51,7 @@ func withHint(err error) string {
 	return err.Error()
 }
 
-// failure is an error of ours as an agent takes it.
+// failure returns an error of ours as an agent takes it.
 func failure(err error) *agent.Failed {
 	if err == nil {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"heartbeat/orchestrator/agent"
 )
 
-// fleet is what one lock guards: the agents, and what is known of the fleet. Nothing
-// blocks while it is held but small writes into the journal.
+// fleet is what one lock guards: the agents, and what is known about the fleet.
+// While it is held nothing blocks, except small writes into the journal.
 type fleet struct {
 	declared *config.Fleet
 	members  []*member
-	touched  []*member // to whom something has happened
+	touched  []*member // those to which something has happened
 	line     line
 	accounts account.Ledger
 	spending spending
@@ -26,10 +26,10 @@ type fleet struct {
 	once     once
 }
 
-// stage is how far a run is.
+// stage is how far a run has got.
 type stage int
 
-// The stages. Nothing is started before begun and from stopping on.
+// The stages. Nothing is started before begun, or from stopping on.
 const (
 	preparing stage = iota
 	begun
@@ -37,7 +37,7 @@ const (
 	stopping
 )
 
-// shown are the members that there are: no two of one name.
+// shown returns the members that readers see: no two with one name.
 func (f *fleet) shown() iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, m := range f.members {
@@ -48,7 +48,7 @@ func (f *fleet) shown() iter.Seq[*member] {
 	}
 }
 
-// find returns the member of a name that was not removed, or nil.
+// find returns the member with a name that was not removed, or nil.
 func (f *fleet) find(name string) *member {
 	for _, m := range f.members {
 		if m.Name == name && !m.Removed() {
@@ -76,7 +76,7 @@ func (f *fleet) named(names []string) ([]*member, error) {
 	return all, nil
 }
 
-// works reports whether things may be started.
+// works reports whether anything may be started.
 func (f *fleet) works() bool { return f.stage == begun || f.stage == ready }
 
 // has reports whether the run has a member's directory, and goes on.
@@ -84,7 +84,8 @@ func (f *fleet) has(m *member) bool {
 	return f.stage != stopping && !m.Removed() && !m.gone && m.claim != nil
 }
 
-// next is who waits and could start now, or nil: its queue is looked into first.
+// next returns the first that waits and could start now, or nil: its queue is
+// looked into first.
 func (f *fleet) next(now time.Time) *member {
 	if !f.works() || f.line.Full() {
 		return nil
@@ -96,8 +97,8 @@ func (f *fleet) next(now time.Time) *member {
 	return m
 }
 
-// asks has a session give its slot to an agent that waits for one. It returns
-// which one it has asked, or nil.
+// asks makes a session give its slot to an agent that waits for one. It returns
+// which one it asked, or nil.
 func (f *fleet) asks(now time.Time) *member {
 	if !f.works() {
 		return nil
@@ -117,7 +118,7 @@ func (f *fleet) asks(now time.Time) *member {
 	return nil
 }
 
-// shutdown is how far the run is with its end.
+// shutdown returns how far the run has got with its end.
 func (f *fleet) shutdown() agent.Shutdown {
 	switch {
 	case f.endNow:
@@ -128,8 +129,8 @@ func (f *fleet) shutdown() agent.Shutdown {
 	return agent.Runs
 }
 
-// wants reports whether a session would be started for a member that has
-// something queued.
+// wants reports whether a session would be started for a member that has something
+// queued.
 func (f *fleet) wants(m *member, now time.Time) bool {
 	return f.works() && !m.gone && m.Wants(now)
 }

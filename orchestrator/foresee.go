@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Foresee asks of each agent for which nothing is done what would keep its sessions
-// from working, before its first prompt comes, at night maybe. It returns when all
-// were asked.
+// Foresee checks for each agent with which nothing is being done what would prevent
+// its sessions from working, before its first prompt arrives, perhaps at night. It
+// returns when all are checked.
 func (s *Scheduler) Foresee() {
 	s.mu.Lock()
 	all := slices.Clone(s.fleet.members)

@@ -6,8 +6,9 @@ import (
 	"heartbeat/orchestrator/memory"
 )
 
-// holds has what is kept of an agent's hold follow what it is, so that the next run
-// does not spend its restarts anew. It returns what writes it down, or nil.
+// holds brings what is saved of an agent's hold in line with what it is, so that
+// the next run does not spend its restarts again. It returns what writes it down,
+// or nil.
 func (s *Scheduler) holds(m *member, now time.Time) (effect func()) {
 	why := m.Hold()
 	if why == m.hold.Why || m.Expected() {
@@ -20,8 +21,8 @@ func (s *Scheduler) holds(m *member, now time.Time) (effect func()) {
 	return func() { s.keepHold(m) }
 }
 
-// keepHold writes down whether a member is held. Of two at the same time the last
-// one writes what holds then.
+// keepHold writes down whether a member is held. Of two at the same time, the last
+// one writes what is true then.
 func (s *Scheduler) keepHold(m *member) {
 	s.holding.Lock()
 	defer s.holding.Unlock()
@@ -33,8 +34,8 @@ func (s *Scheduler) keepHold(m *member) {
 	}
 }
 
-// goOnHeld holds the members that an earlier run has held, where they are declared
-// as they were then.
+// goOnHeld holds the members that an earlier run held, if they are declared as they
+// were then.
 func (s *Scheduler) goOnHeld() {
 	holds, err := memory.ReadHolds(s.opt.StateDir)
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// member is an agent of the fleet, and what this run has of it in hand.
+// member is an agent of the fleet, and what this run has for it.
 type member struct {
 	*agent.Agent
-	key      string // names what is kept of it, for good
+	key      string // names what is kept of it, permanently
 	triggers *firing.Triggers
 	failing  []firing.Failing
 	claim    *claim.Claim // its directory; nil while another one has it
 	live     session.Live
-	hold     memory.Hold // as it is kept for the next run, or zero
-	empty    queue.Stamp // of the inbox, when it was found to hold nothing; or zero
-	// cancelling wait for what comes of a wish to cancel.
+	hold     memory.Hold // as it is saved for the next run, or zero
+	empty    queue.Stamp // of the inbox, when it was found empty; or zero
+	// cancelling wait for the result of a wish to cancel.
 	cancelling []chan<- cancelled
 	// successors wait for its name or its directory.
 	successors []*member
@@ -34,24 +34,24 @@ type member struct {
 	rings   time.Time // when timer does
 	told    status.AgentState
 	counts  bool // among those that a run with Once waits for
-	gone    bool // it is no member any more
+	gone    bool // it is no longer a member
 	touched bool // something has happened to it
 }
 
 func newMember(cfg *config.Agent) *member {
 	m := &member{Agent: agent.New(cfg, time.Now())}
-	m.told = m.describe() // readers take that for granted
+	m.told = m.describe() // readers assume this
 	return m
 }
 
-// describe is what readers are told of a member.
+// describe returns what readers are told about a member.
 func (m *member) describe() status.AgentState {
 	d := m.Describe()
 	d.Failing = slices.Clone(m.failing)
 	return d
 }
 
-// release gives its directory back.
+// release releases its directory.
 func (m *member) release() {
 	m.claim.Release()
 	m.claim = nil

@@ -14,14 +14,14 @@ import (
 type once struct {
 	fires   int // agents whose triggers --fire has not finished
 	unfired int // triggers that could not be fired
-	busy    int // members of which something is left to do
-	// news is true when something has changed since it was last asked whether
-	// nothing is left.
+	busy    int // members that have something left to do
+	// news is true if something has changed since the last check whether nothing is
+	// left.
 	news bool
 }
 
-// count keeps how many members have something left to do: those that are held or
-// parked are left, and an idle one's queue is looked into (finishOnce).
+// count counts the members that have something left to do: not those that are held
+// or parked; an idle one's queue is looked into (finishOnce).
 func (f *fleet) count(m *member) {
 	busy := !m.gone && (m.Expected() || m.Doing() != agent.None || m.State() == status.Waiting || m.State() == status.BackingOff)
 	if busy == m.counts {
@@ -35,8 +35,8 @@ func (f *fleet) count(m *member) {
 	}
 }
 
-// mayBeFinished reports, once for each change, that nothing is left to do but
-// what may stand in the queues of idle agents.
+// mayBeFinished reports, once for each change, that nothing is left to do except
+// what may be in the queues of idle agents.
 func (f *fleet) mayBeFinished() bool {
 	o := &f.once
 	if f.stage != ready || o.fires > 0 || o.busy > 0 || !o.news {
@@ -46,7 +46,7 @@ func (f *fleet) mayBeFinished() bool {
 	return true
 }
 
-// limitOnce has a run with Once end after OnceTimeout at the latest, unless the
+// limitOnce ends a run with Once after OnceTimeout at the latest, unless the
 // function that it returns is called.
 func (o Options) limitOnce(quit context.CancelCauseFunc) (stop func() bool) {
 	if !o.Once {
@@ -59,8 +59,8 @@ func (o Options) limitOnce(quit context.CancelCauseFunc) (stop func() bool) {
 	return time.AfterFunc(limit, func() { quit(errOnceTimeout) }).Stop
 }
 
-// finishOnce ends a run with Once when nothing is left to do: nothing is queued,
-// in flight or backing off.
+// finishOnce ends a run with Once when nothing is left to do: nothing is queued, in
+// flight or backing off.
 func (s *Scheduler) finishOnce() {
 	for _, q := range s.idleQueues() {
 		if q.left() {

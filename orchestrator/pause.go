@@ -10,16 +10,16 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Pause holds agents, all of them when none is named: nothing new is started
-// for them, also after a restart, until Resume. A live session is told to
-// finish: its turn ends, what is queued behind it stays queued. It returns
-// what the agents are doing now.
+// Pause holds agents, all of them if none is named: nothing new is started for
+// them, even after a restart, until Resume. A live session is told to finish: its
+// turn ends, and what is queued behind it stays queued. It returns what the agents
+// are doing now.
 func (s *Scheduler) Pause(names ...string) ([]status.AgentState, error) {
 	return s.PauseBy("", names...)
 }
 
-// PauseBy is Pause that notes whose session asks for it (see SessionOf); "" is
-// a person.
+// PauseBy is Pause that records whose session asks for it (see SessionOf); "" is a
+// person.
 func (s *Scheduler) PauseBy(by string, names ...string) ([]status.AgentState, error) {
 	return s.toEach(names, func(m *member, kept *memory.Pauses, now time.Time) {
 		since, whose := m.Paused()
@@ -33,10 +33,10 @@ func (s *Scheduler) PauseBy(by string, names ...string) ([]status.AgentState, er
 	}, func(m *member, now time.Time) { m.Pause(by, now) })
 }
 
-// Resume ends the pause of agents, all of them when none is named, and
-// whatever else keeps them from starting: a hold after too many failures, a
+// Resume ends the pause of agents, all of them if none is named, and everything
+// else that prevents them from starting: a hold after too many failures, a
 // back-off, a parking, a person who has typed in the session. A session that was
-// told to finish does so; work that is left starts another one.
+// told to finish does so; remaining work starts another one.
 func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
 	return s.toEach(names, func(*member, *memory.Pauses, time.Time) {}, func(m *member, now time.Time) {
 		if m.Resume(now) {
@@ -45,8 +45,9 @@ func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
 	})
 }
 
-// SessionOf returns the agent of whose session a process is, or "": it is
-// nobody's who descends from no shim of ours, whatever its environment says.
+// SessionOf returns the agent whose session a process belongs to, or "": a process
+// that does not descend from one of our shims belongs to none, whatever its
+// environment says.
 func (s *Scheduler) SessionOf(pid int) string {
 	agent, err := session.AgentOf(s.opt.StateDir, pid)
 	if err != nil {
@@ -55,8 +56,8 @@ func (s *Scheduler) SessionOf(pid int) string {
 	return agent
 }
 
-// toEach does something to the agents that are named, or to none of them when
-// one is not known, or what is kept of their pauses cannot be.
+// toEach does something to the agents that are named, or to none of them if one is
+// not known, or their pauses cannot be saved.
 func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, time.Time), do func(*member, time.Time)) ([]status.AgentState, error) {
 	defer s.published.Flush() // `status` shows it when we return
 	s.changing.Lock()
@@ -95,8 +96,8 @@ func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, ti
 }
 
 // PauseStopped is Pause for a fleet that no scheduler runs: the next one begins
-// with the agents paused. The error matches memory.ErrRuns where a run has one of
-// them, and nothing has changed.
+// with the agents paused. If a run has one of them, the error matches
+// memory.ErrRuns, and nothing has changed.
 func PauseStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
 	agents, now := chosen(f, names), time.Now()
 	if err := memory.PauseWithoutRun(stateDir, f.Agents, agents, now); err != nil {
@@ -109,7 +110,7 @@ func PauseStopped(f *config.Fleet, stateDir string, names ...string) ([]status.A
 }
 
 // ResumeStopped is Resume for a fleet that no scheduler runs: what an earlier run
-// has left does not keep the next one from starting the agents. Its errors are those
+// left does not prevent the next one from starting the agents. Its errors are those
 // of PauseStopped.
 func ResumeStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
 	agents, now := chosen(f, names), time.Now()

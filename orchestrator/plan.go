@@ -12,8 +12,8 @@ import (
 	"heartbeat/orchestrator/memory"
 )
 
-// Plan is what a reload changes. Agents stand in the order of the file, the
-// removed ones in the order of the old one.
+// Plan is what a reload changes. Agents are in the order of the file, the removed
+// ones in the order of the old one.
 type Plan struct {
 	Added     []string `json:"added"`
 	Removed   []string `json:"removed"`
@@ -21,8 +21,8 @@ type Plan struct {
 	Unchanged []string `json:"unchanged"`
 	// Fleet names the fields at the top of the file that changed.
 	Fleet []string `json:"fleet"`
-	// Anew are the triggers that begin anew: what they have fired before is not
-	// known to be theirs any more.
+	// Anew are the triggers that begin anew: it is no longer known what they have
+	// fired before.
 	Anew []memory.Anew `json:"anew,omitempty"`
 }
 
@@ -31,7 +31,7 @@ func (p *Plan) Empty() bool {
 	return len(p.Added)+len(p.Removed)+len(p.Changed)+len(p.Fleet) == 0
 }
 
-// String is the plan on one line.
+// String returns the plan on one line.
 func (p *Plan) String() string {
 	var parts []string
 	for _, part := range []struct {
@@ -50,13 +50,13 @@ type change struct {
 	fleet  *config.Fleet
 	plan   *Plan
 	wanted map[string]*config.Agent // by name
-	// removed are no longer run, changed are run as they are wanted from now on,
-	// added are in no list yet.
+	// removed no longer run, changed run as they are wanted from now on, added are
+	// in no list yet.
 	removed, changed, added []*member
 }
 
-// compare compares a new version of the file, of which the wanted agents are
-// run, with what runs.
+// compare compares a new version of the file, of which the wanted agents run, with
+// what runs.
 func (f *fleet) compare(file *config.Fleet, wanted []*config.Agent) *change {
 	c := &change{fleet: file, plan: &Plan{Fleet: fleetChanges(f.declared, file)}, wanted: map[string]*config.Agent{}}
 	for _, cfg := range wanted {
@@ -93,7 +93,7 @@ func (f *fleet) compare(file *config.Fleet, wanted []*config.Agent) *change {
 	return c
 }
 
-// sameAgent compares two definitions, but for where they stand in the file.
+// sameAgent compares two definitions, except for their places in the file.
 func sameAgent(a, b *config.Agent) bool { return reflect.DeepEqual(a.Placeless(), b.Placeless()) }
 
 func fleetChanges(old, f *config.Fleet) []string {
@@ -113,7 +113,7 @@ func fleetChanges(old, f *config.Fleet) []string {
 	return changed
 }
 
-// unlimited is a limit in the words of the file.
+// unlimited returns a limit in the words of the file.
 func unlimited(d time.Duration) string {
 	if d <= 0 {
 		return "none"
@@ -121,7 +121,7 @@ func unlimited(d time.Duration) string {
 	return d.String()
 }
 
-// chosen returns the agents of a fleet that are to be run.
+// chosen returns the agents of a fleet that are to run.
 func chosen(f *config.Fleet, only []string) []*config.Agent {
 	if len(only) == 0 {
 		return f.Agents

@@ -8,8 +8,8 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// writeFiles writes what is to be read by others until the function that it
-// returns is called, and then what is left of it.
+// writeFiles writes what others read until the function that it returns is called,
+// and then what is left of it.
 func (s *Scheduler) writeFiles() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var writers sync.WaitGroup
@@ -44,11 +44,11 @@ func (s *Scheduler) summary(cause error) *status.Summary {
 	return sum
 }
 
-// Backlog looks at the agents' queues, without the scheduler's lock: at most
+// Backlog looks into the agents' queues, without the scheduler's lock: at most
 // every status.BacklogFor.
 func (s *Scheduler) Backlog() []status.Backlog { return s.backlogs.Look(s.queues) }
 
-// queues are the agents' queues as far as the Scheduler knows of them.
+// queues returns the agents' queues as far as the Scheduler knows them.
 func (s *Scheduler) queues() []status.Queue {
 	s.mu.Lock()
 	defer s.mu.Unlock()

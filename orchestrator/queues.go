@@ -14,15 +14,15 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// noStamp is that of an inbox of which nothing is known.
+// noStamp belongs to an inbox about which nothing is known.
 var noStamp queue.Stamp
 
 // hasWork reports whether a session has something to do: an entry, or one that
-// goes on.
+// continues.
 func hasWork(d inbox.Depth) bool { return d.Entries > 0 || agent.Passing(d.Failure) }
 
-// look looks into the queue of a member that wants work, without the lock, so
-// that no disk holds up the fleet.
+// look looks into the queue of a member that wants work, without the lock, so that
+// no disk delays the fleet.
 func (s *Scheduler) look(m *member) {
 	for {
 		s.mu.Lock()
@@ -69,9 +69,8 @@ func (s *Scheduler) found(m *member, l queue.Look, now time.Time) {
 	}
 }
 
-// hinted looks into the queue of a member for what may mean nothing: not that of
-// one that has work already, nor one that was empty and whose inbox has not
-// changed since.
+// hinted looks into the queue of a member after a hint that may mean nothing: not
+// if it has work already, nor if it was empty and its inbox has not changed since.
 func (s *Scheduler) hinted(m *member) {
 	s.mu.Lock()
 	idle, path, empty := m.State() == status.Idle, m.Def().Inbox, m.empty
@@ -84,9 +83,9 @@ func (s *Scheduler) hinted(m *member) {
 	}
 }
 
-// appended is for an entry that we have appended ourselves. Where the member's
-// state has not changed since before, nobody has taken the entry, and the queue
-// need not be looked into.
+// appended is for an entry that we appended ourselves. If the member's state has
+// not changed since before, nobody has taken the entry, and the queue need not be
+// looked into.
 func (s *Scheduler) appended(m *member, moves int) {
 	same := false
 	s.happened(m, func(now time.Time) {
@@ -118,8 +117,8 @@ func (s *Scheduler) count(m *member, cfg *config.Agent) {
 	})
 }
 
-// reclaim gives the disk space of a member's acknowledged entries back. Its
-// session may live.
+// reclaim frees the disk space of a member's acknowledged entries. Its session may
+// live.
 func (s *Scheduler) reclaim(m *member, cfg *config.Agent) {
 	again, err := queue.Reclaim(cfg)
 	if err != nil {
@@ -130,12 +129,12 @@ func (s *Scheduler) reclaim(m *member, cfg *config.Agent) {
 	}
 }
 
-// sweepEvery is how often every idle agent's queue is looked at without a
-// hint, and blindEvery where the system gives none.
+// sweepEvery is how often every idle agent's queue is checked without a hint, and
+// blindEvery if the system gives none.
 const (
 	sweepEvery = 30 * time.Second
 	blindEvery = time.Second
-	// wholeRounds is how many such rounds it takes to look into every queue,
+	// wholeRounds is how many of these rounds it takes to look into every queue,
 	// whatever its inbox looks like from outside.
 	wholeRounds = 20
 )
@@ -147,8 +146,8 @@ type lookout struct {
 	round   int                // of around
 }
 
-// watch notices by the system's notifications what others append, for the agents
-// that there are now. The caller holds Scheduler.changing.
+// watch learns from the system's notifications what others append, for the present
+// agents. The caller holds Scheduler.changing.
 func (o *lookout) watch() {
 	s := o.s
 	if s.opt.Inboxes == nil {
@@ -176,7 +175,7 @@ func (o *lookout) watch() {
 	})
 }
 
-// watchAnew has the inboxes watched where they are now.
+// watchAnew watches the inboxes where they are now.
 func (o *lookout) watchAnew() {
 	s := o.s
 	s.changing.Lock()

@@ -12,7 +12,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// getReady takes the directories and puts right what earlier runs left.
+// getReady takes the directories and repairs what earlier runs left.
 func (s *Scheduler) getReady(ctx context.Context) error {
 	if err := claim.EnoughDescriptors(len(s.fleet.members), s.fleet.declared.MaxSessions); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 	return err
 }
 
-// identify says who the agents of the fleet are, by what an earlier run knows.
+// identify determines which agents these are, by what an earlier run knows.
 func (s *Scheduler) identify() error {
 	f := &s.fleet
 	known, err := memory.Note(s.opt.StateDir, f.declared.Agents, chosen(f.declared, s.opt.Only), time.Now())
@@ -51,9 +51,9 @@ func (s *Scheduler) is(m *member, who memory.Identity) {
 	m.triggers = s.firing.Of(m.Name, who, fired{s, m})
 }
 
-// inherit takes over what an earlier run has left: which agents are paused and,
-// for `status`, how each one's last session ended. What the agents did then is no
-// longer so.
+// inherit takes over what an earlier run left: which agents are paused and, for
+// `status`, how each one's last session ended. What the agents did then is no
+// longer true.
 func (s *Scheduler) inherit() error {
 	pauses, err := memory.PausesOfRun(s.opt.StateDir)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Scheduler) inherit() error {
 		s.happened(m, func(time.Time) {
 			if err == nil {
 				m.Inherit(kept)
-				m.told = status.AgentState{} // what stands there is no longer so
+				m.told = status.AgentState{} // what the file says is no longer true
 			}
 			m.WasPaused(pauses.Since[m.key], pauses.By[m.key])
 		})

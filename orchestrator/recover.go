@@ -88,7 +88,7 @@ func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbo
 }
 
 // recovery recovers what is in flight in a member's directory, after the session
-// that is owed, or the last one where none is.
+// that is owed, or the last one if none is.
 func (s *Scheduler) recovery(m *member, cfg *config.Agent, how dealing, owed *session.Outcome) {
 	select {
 	case s.recoveries <- struct{}{}:
@@ -120,7 +120,7 @@ func (s *Scheduler) recoverLast(
 	return o, outcome, errors.Join(err, failed)
 }
 
-// sweepGrace is how long what a dead session has left may take to end.
+// sweepGrace is how long the remains of a dead session may take to end.
 const sweepGrace = 10 * time.Second
 
 // cleanUp ends what earlier runs left and recovers their orphans.
@@ -136,10 +136,10 @@ func (s *Scheduler) cleanUp(ctx context.Context) error {
 	return s.recoverAll(ctx)
 }
 
-// progressEvery is how often a start that takes long says how far it is.
+// progressEvery is how often a start that takes long reports its progress.
 const progressEvery = 2 * time.Second
 
-// recoveriesAtOnce bounds how many agents are recovered at once.
+// recoveriesAtOnce limits how many agents are recovered at once.
 func recoveriesAtOnce() int { return 4 * runtime.GOMAXPROCS(0) }
 
 // recoverAll recovers what was in flight, several agents at once.
@@ -190,7 +190,7 @@ func (s *Scheduler) recoverLeft(ctx context.Context, m *member) {
 		return
 	}
 	f := failure(err)
-	if f.Fix == "" { // else the change of its state says it all
+	if f.Fix == "" { // otherwise the change of its state says everything
 		s.log.Error("agent failed", "agent", m.Name, "err", err)
 	}
 	s.happened(m, func(now time.Time) { m.Recovered(o, f, now, agent.Roll()) })

@@ -14,11 +14,11 @@ import (
 )
 
 // Reload runs another version of the fleet's file from now on. Agents whose
-// definition is the same are not touched. Removed ones, and those that moved
-// to another directory, end after their turn. The triggers of changed ones are
-// replaced at once; the rest of their definition holds from their next session
-// on, for which a persist session makes way after its turn. An error means
-// that nothing was changed.
+// definition is the same are not touched. Removed ones, and those that moved to
+// another directory, end after their turn. The triggers of changed ones are
+// replaced at once; the rest of their definition is in force from their next
+// session on, for which a persist session makes way after its turn. An error means
+// that nothing has changed.
 func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -42,14 +42,14 @@ func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 	return c.plan, nil
 }
 
-// ReloadFailed notes that a new version of the fleet's file cannot be used.
+// ReloadFailed records that a new version of the fleet's file cannot be used.
 func (s *Scheduler) ReloadFailed(err error) {
 	s.records.note(journal.Event{Kind: journal.ReloadFailed, Reason: foreign.Text(err.Error())})
 	s.log.Error("the new configuration is not used; the old one stays", "err", err)
 }
 
-// change carries out what a new version of the file means for the agents, all
-// of it or nothing.
+// change carries out what a new version of the file means for the agents, all of it
+// or nothing.
 func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 	known, err := memory.Read(s.opt.StateDir)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 	return c, err
 }
 
-// reloadable says why a version of the file cannot be run from now on.
+// reloadable says why a version of the file cannot run from now on.
 func (f *fleet) reloadable(file *config.Fleet, agents int) error {
 	switch {
 	case !f.works():
@@ -105,10 +105,10 @@ func (f *fleet) reloadable(file *config.Fleet, agents int) error {
 	return claim.EnoughDescriptors(agents, file.MaxSessions)
 }
 
-// takeAdded locks the directories of agents that come, all or none, but for those
-// that a member has: it hands its lock on. That is done under the lock, so that
-// no member goes meanwhile. One that cannot be a directory is its agent's loss
-// alone, as at the start of a run.
+// takeAdded locks the directories of new agents, all or none, except those that a
+// member has: it hands its lock on. This happens under the lock, so that no member
+// goes meanwhile. A directory that cannot be used stops only its own agent, as at
+// the start of a run.
 func (f *fleet) takeAdded(added []*member) (lost map[*member]error, err error) {
 	ours := map[string]bool{}
 	for _, m := range f.members {
@@ -135,11 +135,11 @@ func (f *fleet) takeAdded(added []*member) (lost map[*member]error, err error) {
 	return lost, claim.Joined(errs)
 }
 
-// carryOut makes those that come members of this run: an agent that is added is
-// one from then on. While another one still has its name or its directory it is
-// expected: it is declared, its triggers fire into its inbox, but nothing of it is
-// started or shown. When the last of its predecessors is gone it takes over,
-// recovers what is in flight in its directory, and is an agent like all others.
+// carryOut makes new agents members of this run: an added agent is a member from
+// then on. While another one still has its name or its directory it is expected: it
+// is declared, its triggers fire into its inbox, but nothing of it is started or
+// shown. When the last of its predecessors is gone it takes over, recovers what is
+// in flight in its directory, and is an agent like all others.
 func (s *Scheduler) carryOut(c *change) {
 	f := &s.fleet
 	byName, byDir := map[string][]*member{}, map[string][]*member{}

@@ -10,9 +10,9 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Run runs the fleet until ctx ends or, with Once, until nothing is left to
-// do. Then it lets turns finish within the fleet's shutdown-grace, unless
-// EndNow is called. When it returns, no session is left.
+// Run runs the fleet until ctx ends or, with Once, until nothing is left to do.
+// Then it lets turns finish within the fleet's shutdown-grace, unless EndNow is
+// called. When it returns, no session is left.
 func (s *Scheduler) Run(ctx context.Context) (*status.Summary, error) {
 	j, err := journal.Open(s.opt.StateDir)
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *Scheduler) Run(ctx context.Context) (*status.Summary, error) {
 		return nil, err
 	}
 
-	// Work goes on in a context of its own: the end of ctx starts the end of
-	// the sessions, it does not tear what they are doing.
+	// Work goes on in a context of its own: the end of ctx begins the end of the
+	// sessions, but does not interrupt what they are doing.
 	work, quit := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.begin(work, quit)
 	stopOnSignal := context.AfterFunc(ctx, func() { quit(ErrShutdown) })
@@ -88,9 +88,9 @@ func (s *Scheduler) stop() {
 	})
 }
 
-// EndNow is the second stage of a stop: it ends the sessions of a run that
-// was asked to stop, whatever they are doing. Their entries are recovered as
-// after every interruption.
+// EndNow is the second stage of a stop: it ends the sessions of a run that was
+// asked to stop, whatever they are doing. Their entries are recovered as after
+// every interruption.
 func (s *Scheduler) EndNow() {
 	s.happened(nil, func(time.Time) {
 		s.fleet.endNow = true

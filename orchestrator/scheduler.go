@@ -1,11 +1,11 @@
-// Package orchestrator brings what is declared and what is there together,
-// for many agents: it locks directories, recovers orphans, fires triggers into
-// inboxes, starts a session where work is queued and a slot is free, and
-// decides what follows each session's end. It acts on state: after every end it
-// looks at the queue again, and never relies on having caught an event.
+// Package orchestrator brings what is declared in line with what exists, for many
+// agents: it locks directories, recovers orphans, fires triggers into inboxes,
+// starts a session when work is queued and a slot is free, and decides what follows
+// each session's end. It acts on state: after every end it looks into the queue
+// again, and never relies on having caught an event.
 //
-// What an agent is, and why nothing is started for it, is room agent's. Here is
-// what happens to agents (happened), and what follows from it for all of them
+// What an agent is, and why nothing is started for it, is in room agent. This room
+// has what happens to agents (happened), and what follows from it for all of them
 // (conclude). The root opens no file: rooms below do, and return what they found.
 package orchestrator
 
@@ -25,7 +25,7 @@ import (
 	"heartbeat/orchestrator/stophooks"
 )
 
-// writeDelay is how far what is kept for the next run may lag behind.
+// writeDelay is how much later something is saved for the next run.
 const writeDelay = 200 * time.Millisecond
 
 // Options say what a Scheduler runs.
@@ -35,35 +35,35 @@ type Options struct {
 	Only []string
 	// Once ends the run when nothing is queued, in flight or backing off;
 	// OnceTimeout is when it is asked to stop otherwise (0: an hour). No trigger
-	// fires, unless Fire is set: then each of those that are declared at the
-	// start fires one time.
+	// fires, unless Fire is set: then each of those declared at the start fires
+	// once.
 	Once, Fire  bool
 	OnceTimeout time.Duration
 	StateDir    string
 	// Ours is how a command line for this fleet begins; "": heartbeat.
 	Ours string
-	// RuntimeDir is where sessions have the sockets by which others join
-	// them; "": nowhere.
+	// RuntimeDir is where sessions have the sockets by which others join them; "":
+	// nowhere.
 	RuntimeDir string
 	Runner     session.Runner
 	// Prepare brings an agent's directory in line with its declaration and
 	// returns the settings file to pass by --settings, or "".
 	Prepare func(*config.Agent) (launch.Prepared, error)
-	// Blocked returns a *preflight.BlockedError where it is known that no session of
-	// an agent can do its work. Without it, that is asked when one is started.
+	// Blocked returns a *preflight.BlockedError if it is known that no session of
+	// an agent can work. Without it, this is checked when a session is started.
 	Blocked func(*config.Agent) error
-	// Inboxes calls changed soon after a file in one of the folders changed,
-	// with its path, until ctx ends (watch.Folders). Without it, and as a
-	// safety net beside it, queues are looked at now and then.
+	// Inboxes calls changed soon after a file in one of the folders changed, with
+	// its path, until ctx ends (watch.Folders). Without it, and as a safety net
+	// beside it, queues are checked now and then.
 	Inboxes func(ctx context.Context, folders []string, changed func(path string)) error
-	// StartEvery is the least time between two starts while at least two
-	// sessions are starting; 0 means a second, less than 0 none.
+	// StartEvery is the minimum time between two starts while at least two sessions
+	// are starting; 0 means a second, less than 0 none.
 	StartEvery time.Duration
-	// Ready, when not nil, is called once: directories are locked, orphans
-	// recovered, triggers run.
+	// Ready, if not nil, is called once: directories are locked, orphans recovered,
+	// triggers run.
 	Ready func()
-	// Observe, when not nil, is told of each event that is journalled. It may be
-	// called with locks held: it must not block or call the Scheduler.
+	// Observe, if not nil, is called with each event that is journalled, possibly
+	// with locks held: it must not block or call the Scheduler.
 	Observe func(journal.Event)
 	Log     *slog.Logger
 	// Step is told what the run is doing, for people and machines.
@@ -80,15 +80,15 @@ type Scheduler struct {
 	stopHooks *stophooks.Memory
 	published *status.Publisher
 	behind    *state.Behind // writes that nobody waits for
-	// recoveries is room for agents that are recovered at once.
+	// recoveries limits how many agents are recovered at once.
 	recoveries chan struct{}
-	// asking is room for the one agent that is asked whether its sessions can work.
+	// asking limits to one agent the check whether sessions can work.
 	asking   chan struct{}
 	lookout  lookout
 	glances  glances
 	backlogs status.Backlogs
 
-	// changing is held by the one who changes what is run, or what is kept of it.
+	// changing is held by whoever changes what runs, or what is saved of it.
 	changing sync.Mutex
 	holding  sync.Mutex      // while a hold is written down
 	work     context.Context // of everything but the sessions' end; nil before

@@ -38,7 +38,7 @@ func (c course) run() {
 	}
 	if err != nil {
 		f := failure(err)
-		if f.Fix == "" { // else the change of its state says it all
+		if f.Fix == "" { // otherwise the change of its state says everything
 			c.log.Error("agent failed", "agent", c.m.Name, "err", err)
 		}
 		c.happened(c.m, func(now time.Time) {
@@ -99,8 +99,8 @@ func (c course) start() (launched, error) {
 	return launched{live, spec, prepared.Answers}, err
 }
 
-// prepare brings a member's directory in line, and asks what would keep a session
-// from working.
+// prepare brings a member's directory in line, and checks what would prevent a
+// session from working.
 func (s *Scheduler) prepare(m *member, def *config.Agent) (launch.Prepared, error) {
 	prepared, err := s.opt.Prepare(def)
 	if err == nil && prepared.Changed {
@@ -109,7 +109,7 @@ func (s *Scheduler) prepare(m *member, def *config.Agent) (launch.Prepared, erro
 	return prepared, err
 }
 
-// ask asks whether what keeps a member's sessions from working is gone.
+// ask checks whether what prevents a member's sessions from working is gone.
 func (s *Scheduler) ask(m *member, def *config.Agent) {
 	select {
 	case s.asking <- struct{}{}:
@@ -119,7 +119,7 @@ func (s *Scheduler) ask(m *member, def *config.Agent) {
 	defer func() { <-s.asking }()
 	var err error
 	var prepared launch.Prepared
-	if s.has(m, def) { // else nobody knows; it is looked for
+	if s.has(m, def) { // otherwise nobody knows; it is looked for
 		_, err = launch.Environment(def)
 		if err == nil {
 			prepared, err = s.prepare(m, def)
@@ -134,8 +134,8 @@ func (s *Scheduler) ask(m *member, def *config.Agent) {
 	})
 }
 
-// admitted notes which account the session will work on, and reports whether it
-// may go on.
+// admitted records which account the session will use, and reports whether it may
+// go on.
 func (c course) admitted(id account.ID) (ok bool) {
 	c.happened(c.m, func(now time.Time) {
 		f := &c.fleet
@@ -150,8 +150,8 @@ func (c course) admitted(id account.ID) (ok bool) {
 	return ok
 }
 
-// spec is that of a session which goes on with what the service has interrupted,
-// if anything. Where that is not possible, the entry is an orphan.
+// spec returns the specification of a session that continues what the service has
+// interrupted, if anything. If that is not possible, the entry is an orphan.
 func (c course) spec(prepared launch.Prepared, env []string) (session.Spec, error) {
 	f, err := interrupted(c.def)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c course) spec(prepared launch.Prepared, env []string) (session.Spec, erro
 }
 
 // meet completes a session's policy with what is known of the Stop hooks beside
-// ours. One that has had a client go on is a gate, with a good reason maybe ("run
+// ours. One that has continued a client is a gate, perhaps with a good reason ("run
 // the tests first"): it gets to finish, so the session takes one entry.
 func (c course) meet(p *hook.Policy, prepared launch.Prepared) error {
 	if c.opt.Once {
@@ -192,8 +192,8 @@ func (c course) meet(p *hook.Policy, prepared launch.Prepared) error {
 	return err
 }
 
-// interrupted returns the entry in flight of an agent without a session, where
-// a failure that passes has ended its turn; or nil.
+// interrupted returns the entry in flight of an agent without a session, if a
+// failure that passes has ended its turn; otherwise nil.
 func interrupted(c *config.Agent) (*inbox.InFlight, error) {
 	f, err := queue.InFlight(c)
 	if err != nil || f == nil || !agent.Passing(f.Failure) {
@@ -202,12 +202,12 @@ func interrupted(c *config.Agent) (*inbox.InFlight, error) {
 	return f, nil
 }
 
-// reclaimEvery is how often disk space is given back while a session lives: one
-// that is never idle may live for a year.
+// reclaimEvery is how often disk space is freed while a session lives: one that is
+// never idle may live for a year.
 const reclaimEvery = 10 * time.Minute
 
-// follow follows a live session to its end. When its shim's last word is none,
-// the shim died, and what it left is ended.
+// follow follows a live session to its end. If its shim's last report has no
+// outcome, the shim died, and what it left is ended.
 func (c course) follow(live session.Live) session.Outcome {
 	var last session.Report
 	reclaim := time.NewTicker(reclaimEvery)
@@ -236,7 +236,7 @@ func (c course) follow(live session.Live) session.Outcome {
 	}
 }
 
-// shimDied is the outcome of a session whose shim ended without one.
+// shimDied returns the outcome of a session whose shim ended without one.
 func shimDied(last session.Report) session.Outcome {
 	return session.Outcome{
 		Why: hook.EndCrashed, Detail: "its shim died", Acknowledged: last.Acknowledged,
@@ -244,7 +244,7 @@ func shimDied(last session.Report) session.Outcome {
 	}
 }
 
-// reported takes what the live session says of itself.
+// reported takes a report of the live session.
 func (c course) reported(r session.Report) {
 	c.happened(c.m, func(now time.Time) {
 		answered := r.Answered && !c.m.Reported().Answered
@@ -261,7 +261,7 @@ func (c course) reported(r session.Report) {
 	})
 }
 
-// ended deals with what a session has left, and tells the agent of its end.
+// ended deals with what a session left, and tells the agent of its end.
 func (c course) ended(b launched, o session.Outcome) {
 	c.mu.Lock()
 	how := dealing{poison: c.m.Poisonous(o, time.Now()), cancel: c.m.Cancels()}
@@ -286,9 +286,9 @@ func (c course) ended(b launched, o session.Outcome) {
 	})
 }
 
-// conversed forgets a conversation that does not exist: its first session
-// never began, or the client has deleted it or cannot read it. It reports the
-// latter.
+// conversed forgets a conversation that does not exist: its first session never
+// began, or the client has deleted it or cannot read it. It reports whether the
+// latter is the case.
 func (c course) conversed(spec session.Spec, o session.Outcome) (deleted bool) {
 	deleted = launch.NoConversation(spec, o)
 	if !deleted && (o.Bound || spec.Resume != "") {
@@ -304,7 +304,7 @@ func (c course) conversed(spec session.Spec, o session.Outcome) (deleted bool) {
 	return deleted
 }
 
-// learn remembers the Stop hooks that had the client go on in a session.
+// learn remembers the Stop hooks that continued the client in a session.
 func (c course) learn(o session.Outcome) {
 	known := slices.DeleteFunc(slices.Clone(o.Gates), func(command string) bool { return command == "" })
 	anew, err := c.stopHooks.Learn(c.m.key, known, time.Now())

@@ -14,8 +14,8 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// startTriggers starts what fires: for a run with Once nothing, or, with
-// Fire, everything one time.
+// startTriggers starts what fires: for a run with Once nothing, or, with Fire,
+// everything once.
 func (s *Scheduler) startTriggers(ctx context.Context) {
 	if !s.opt.Once {
 		s.firing.Start(ctx)
@@ -30,7 +30,7 @@ func (s *Scheduler) startTriggers(ctx context.Context) {
 	}
 }
 
-// fireAll fires an agent's triggers one time.
+// fireAll fires an agent's triggers once.
 func (s *Scheduler) fireAll(ctx context.Context, m *member, cfg *config.Agent) {
 	s.happened(nil, func(time.Time) { s.fleet.once.fires++ })
 	s.wg.Go(func() {
@@ -44,7 +44,7 @@ func (s *Scheduler) fireAll(ctx context.Context, m *member, cfg *config.Agent) {
 	})
 }
 
-// Trigger fires triggers of an agent now, the named ones or, without names,
+// Trigger fires triggers of an agent now, those that are named or, without names,
 // all of them, and returns when they have fired.
 func (s *Scheduler) Trigger(ctx context.Context, name string, triggers ...string) ([]firing.Fired, error) {
 	s.mu.Lock()

@@ -10,11 +10,11 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Vitals are facts of a run as a whole.
+// Vitals are facts about a run as a whole.
 type Vitals struct {
 	// Ready is true from the moment at which directories are locked, orphans
-	// recovered and triggers run; Stopping from the moment at which nothing new
-	// is started.
+	// recovered and triggers run; Stopping from the moment at which nothing new is
+	// started.
 	Ready    bool `json:"ready"`
 	Stopping bool `json:"stopping"`
 	// Slots is how many sessions may live at once, Sessions how many do.
@@ -41,10 +41,10 @@ func (s *Scheduler) Vitals() Vitals {
 	return v
 }
 
-// Alive returns nil when the scheduler demonstrably lives: its lock can be
-// taken, and, while triggers run, their loop turns when it is asked to. The
-// error says which of the two did not come about before ctx ended. It may be
-// called at any time and from several goroutines.
+// Alive returns nil if the scheduler demonstrably lives: its lock can be taken,
+// and, while triggers run, their loop turns when asked to. The error says which of
+// the two did not happen before ctx ended. It may be called at any time and from
+// several goroutines.
 func (s *Scheduler) Alive(ctx context.Context) error {
 	l := s.glances.glance(s)
 	select {
@@ -73,8 +73,8 @@ type glance struct {
 	work context.Context // in which the loop of the schedules runs, or nil
 }
 
-// glances keeps the glance that waits for the lock: however often somebody
-// asks, one goroutine at most waits.
+// glances keeps the glance that waits for the lock: however often somebody asks, at
+// most one goroutine waits.
 type glances struct {
 	mu      sync.Mutex
 	waiting *glance

@@ -17,12 +17,12 @@ const (
 	startsAtOnce      = 2
 )
 
-// line is who has a session slot and who waits for one, and how close after each
-// other sessions are started.
+// line is who has a session slot and who waits for one, and how quickly sessions
+// are started one after another.
 type line struct {
 	*slots.Slots[*member]
 	startEvery time.Duration
-	slotTime   time.Duration // how long a slot may be had that others wait for; 0: for ever
+	slotTime   time.Duration // how long a session may keep a slot that others wait for; 0: forever
 	lastStart  time.Time
 
 	lookAt time.Time // when the answer may be another one by itself, or zero
@@ -40,7 +40,7 @@ func (l *line) limit(f *config.Fleet) {
 	l.slotTime = f.SlotTime
 }
 
-// follow gives a member the place that its state asks for.
+// follow gives a member the place that its state requires.
 func (l *line) follow(m *member) {
 	switch m.State() {
 	case status.Waiting:
@@ -69,7 +69,7 @@ func (l *line) obstacle(m *member, now time.Time) string {
 	return ""
 }
 
-// booting counts the sessions that no hook has spoken from yet.
+// booting counts the sessions from which no hook has been heard yet.
 func (l *line) booting() int {
 	n := 0
 	for m := range l.Taken() {
@@ -80,9 +80,9 @@ func (l *line) booting() int {
 	return n
 }
 
-// giveWay asks the session that has waited longest for work, of those whose
-// group serves; without one, the session that has had its slot longest, once its
-// slot-time is over. coming is true when a slot is coming free anyway.
+// giveWay returns the session that has waited longest for work, of those whose
+// group helps; without one, the session that has had its slot longest, once its
+// slot-time is over. coming is true if a slot is becoming free anyway.
 func (l *line) giveWay(serves func(group string) bool, now time.Time) (asked *member, coming bool) {
 	var idlest, oldest *member
 	var idle, has time.Time
@@ -114,14 +114,14 @@ func (l *line) giveWay(serves func(group string) bool, now time.Time) (asked *me
 	return oldest, true
 }
 
-// lookAgain asks again at a time at the latest.
+// lookAgain checks again at a time at the latest.
 func (l *line) lookAgain(at time.Time) {
 	if l.lookAt.IsZero() || at.Before(l.lookAt) {
 		l.lookAt = at
 	}
 }
 
-// arm sets the timer to when it is to be asked again.
+// arm sets the timer to when to check again.
 func (l *line) arm(works bool, ask func()) {
 	if !works {
 		l.lookAt = time.Time{}
