@@ -41,7 +41,7 @@ func (s *Scheduler) Run(ctx context.Context) (*status.Summary, error) {
 	<-work.Done()
 	s.opt.Step("ending the sessions")
 	s.stop()
-	s.wg.Wait()
+	s.drain()
 	return s.summary(context.Cause(work)), nil
 }
 
@@ -102,4 +102,31 @@ func (s *Scheduler) EndNow() {
 			s.fleet.touch(m)
 		}
 	})
+}
+
+// drainSays is how often a run that ends says what it waits for.
+const drainSays = 10 * time.Second
+
+// drain waits for the end of the sessions.
+func (s *Scheduler) drain() {
+	ended := make(chan struct{})
+	go func() {
+		s.wg.Wait()
+		close(ended)
+	}()
+	says := time.NewTicker(drainSays)
+	defer says.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-says.C:
+			s.mu.Lock()
+			left := s.fleet.line.Count()
+			s.mu.Unlock()
+			if left > 0 {
+				s.log.Info("waiting for the end of sessions", "sessions", left)
+			}
+		}
+	}
 }

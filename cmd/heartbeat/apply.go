@@ -58,8 +58,10 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 	a.warnOfAnew(w.fleet)
 	res := wired{DryRun: c.DryRun, Changes: []wiredTo{}, next: a.ours() + " doctor says what else would keep a session from working"}
 	var errs []error
-	for _, agent := range agents {
-		a.step("wiring " + agent.Name)
+	line := newProgressLine(a)
+	defer line.end()
+	for i, agent := range agents {
+		line.bar("wiring", i, len(agents), agent.Name)
 		errs = append(errs, c.wire(a, w, agent, &res))
 	}
 	if !c.DryRun {
@@ -132,8 +134,10 @@ func (c applyCmd) dropped(a *app, w *wiring, res *wired) error {
 		return err
 	}
 	var errs []error
-	for _, p := range plans {
-		a.step("unwiring " + p.Agent.Name)
+	line := newProgressLine(a)
+	defer line.end()
+	for i, p := range plans {
+		line.bar("unwiring", i, len(plans), p.Agent.Name)
 		if !c.DryRun {
 			err := p.Unapply()
 			if running, ok := errors.AsType[*workspace.RunningError](err); ok {

@@ -53,7 +53,6 @@ func (c cancelCmd) run(ctx context.Context, a *app) (result, error) {
 		}
 	}
 	step := "waiting for the end of the turn of " + strings.Join(c.Agents, ", ")
-	a.step(step)
 	line := newProgressLine(a)
 	line.show(step)
 	all, err := client.Cancel(ctx, c.Entry, c.Retry, c.Agents...)

@@ -17,12 +17,13 @@ import (
 
 // globals are the flags that every command takes.
 type globals struct {
-	File        string       `short:"f" placeholder:"FILE" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (heartbeat.yaml here or in a folder above, or the file of the fleet that has an agent here)." complete:"file"`
-	Output      string       `short:"o" placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to print the result: text or json."`
-	Host        []string     `placeholder:"HOST" sep:"none" group:"global" help:"Run the command on another machine, by ssh: user@name, or a name of ssh's configuration. status takes several."`
-	LogLevel    logLevel     `placeholder:"LEVEL" default:"info" group:"global" help:"What to log on stderr: debug, info, warn or error." complete:"debug,info,warn,error"`
-	LogFormat   string       `placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to log: text or json."`
-	HeartbeatMS milliseconds `name:"heartbeat-ms" placeholder:"MS" default:"10000" group:"global" help:"With -o json: print a line that says the command is still running every MS milliseconds (${default}); 0: never."`
+	File              string        `short:"f" placeholder:"FILE" env:"HEARTBEAT_FILE" group:"global" help:"The fleet's file (heartbeat.yaml here or in a folder above, or the file of the fleet that has an agent here)." complete:"file"`
+	Output            string        `short:"o" placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to print the result: text or json."`
+	Host              []string      `placeholder:"HOST" sep:"none" group:"global" help:"Run the command on another machine, by ssh: user@name, or a name of ssh's configuration. status takes several."`
+	LogLevel          logLevel      `placeholder:"LEVEL" default:"info" group:"global" help:"What to log on stderr: debug, info, warn or error." complete:"debug,info,warn,error"`
+	LogFormat         string        `placeholder:"FORMAT" enum:"text,json" default:"text" group:"global" help:"How to log: text or json."`
+	HeartbeatMS       milliseconds  `name:"heartbeat-ms" placeholder:"MS" default:"10000" group:"global" help:"With -o json: print a line that says the command is still running every MS milliseconds (${default}); 0: never."`
+	HeartbeatInterval time.Duration `placeholder:"DURATION" default:"10s" group:"global" help:"Without a terminal: print a line on stderr that says how far a long command is, every so often (${default}); 0: never."`
 }
 
 // beatEvery is how often a line says that the command is still running; 0: never.

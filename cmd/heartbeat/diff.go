@@ -56,7 +56,10 @@ func (c diffCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	d := differences{Changes: []wiredTo{}}
 	var errs []error
-	for _, agent := range agents {
+	line := newProgressLine(a)
+	defer line.end()
+	for i, agent := range agents {
+		line.bar("comparing", i, len(agents), agent.Name)
 		p, err := workspace.New(agent, w.stateDir, w.hook)
 		if err != nil {
 			errs = append(errs, err)

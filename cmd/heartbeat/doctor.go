@@ -68,6 +68,9 @@ func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	line := newProgressLine(a)
+	defer line.end()
+	look.Step = line.show
 	facts, err := doctor.Collect(ctx, look)
 	if err != nil {
 		return nil, err
@@ -103,7 +106,7 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 	}
 	return doctor.Look{
 		Scheduler: scheduler, StateProblem: stateProblem,
-		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(), Step: a.step,
+		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil
 }
 

@@ -1,40 +1,95 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
 	"heartbeat/hook/foreign"
 )
 
-// progressLine is one line on stderr that is written over again and again while
-// a person waits. Without a terminal, or with JSON, it shows nothing.
+// progressLine tells who waits how far a command is: one line on stderr that is
+// written over again and again or, without a terminal, a line each
+// --heartbeat-interval. With JSON it shows nothing: step does.
 type progressLine struct {
+	app     *app
 	to      *os.File
 	palette palette
-	shown   bool
+	// every and next belong to lines without a terminal; every 0: none.
+	every       time.Duration
+	began, next time.Time
+	shown       bool
+	drawn       time.Time
 }
 
 func newProgressLine(a *app) *progressLine {
-	if a.Output == "json" || !term.IsTerminal(int(a.stdio.err.Fd())) {
-		return &progressLine{}
+	l := &progressLine{app: a, began: time.Now()}
+	switch {
+	case a.Output == "json":
+	case term.IsTerminal(int(a.stdio.err.Fd())):
+		l.to, l.palette = a.stdio.err, a.out.paintErr
+	default:
+		l.every = a.HeartbeatInterval
+		l.next = l.began.Add(l.every)
 	}
-	return &progressLine{to: a.stdio.err, palette: a.out.paintErr}
+	return l
 }
 
 // show replaces the line.
 func (l *progressLine) show(text string) {
+	l.app.step(text)
+	l.draw(text)
+}
+
+func (l *progressLine) draw(text string) {
 	if l.to == nil {
+		l.line(text)
 		return
 	}
+	if time.Since(l.drawn) < drawEvery {
+		return
+	}
+	l.drawn, l.shown = time.Now(), true
+	_, _ = l.to.WriteString("\r" + clearLine + l.palette.dim + shorten(foreign.Line(text), l.columns()-1) + l.palette.reset)
+}
+
+// line is show without a terminal.
+func (l *progressLine) line(text string) {
+	now := time.Now()
+	if l.every <= 0 || now.Before(l.next) {
+		return
+	}
+	l.next = now.Add(l.every)
+	_, _ = fmt.Fprintf(l.app.stdio.err, "%s: %s\n", now.Sub(l.began).Round(time.Second), foreign.Line(text))
+}
+
+func (l *progressLine) columns() int {
 	columns, _, err := term.GetSize(int(l.to.Fd()))
 	if err != nil || columns < leastColumns {
-		columns = pageColumns
+		return pageColumns
 	}
-	l.shown = true
-	_, _ = l.to.WriteString("\r" + clearLine + l.palette.dim + shorten(foreign.Line(text), columns-1) + l.palette.reset)
+	return columns
+}
+
+// barWidth is how many characters the bar has, drawEvery the least time between two
+// lines on a terminal.
+const (
+	barWidth  = 20
+	drawEvery = 100 * time.Millisecond
+)
+
+// bar is show for what takes long for many agents: how many are done.
+func (l *progressLine) bar(what string, done, of int, agent string) {
+	text := fmt.Sprintf("%s %s (%d of %d)", what, agent, done+1, of)
+	l.app.step(text)
+	if l.to != nil {
+		full := barWidth * done / of
+		text = "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + text
+	}
+	l.draw(text)
 }
 
 // end removes it.

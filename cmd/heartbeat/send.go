@@ -113,9 +113,7 @@ func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, id stri
 	}
 	line := newProgressLine(a)
 	d, err := send.Await(ctx, a.known, agent, id, func(p send.Progress) {
-		text := progressText(p, a.ours())
-		a.step(text)
-		line.show(text)
+		line.show(progressText(p, a.ours()))
 	})
 	line.end()
 	switch {

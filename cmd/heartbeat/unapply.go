@@ -45,8 +45,10 @@ func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	res := wired{DryRun: c.DryRun, Changes: []wiredTo{}}
 	var errs []error
-	for _, p := range plans {
-		a.step("unwiring " + p.Agent.Name)
+	line := newProgressLine(a)
+	defer line.end()
+	for i, p := range plans {
+		line.bar("unwiring", i, len(plans), p.Agent.Name)
 		if !c.DryRun && len(p.Items) > 0 {
 			if err := p.Unapply(); err != nil {
 				errs = append(errs, err)
