@@ -179,6 +179,7 @@ func (l *loader) policies(a *Agent, t table) {
 	a.Mode = enum(l, t, "mode", hook.Drain, []hook.Mode{hook.Drain, hook.Persist})
 	a.OnIdle = enum(l, t, "on-idle", hook.IdleRelease, []hook.OnIdle{hook.IdleTick, hook.IdleRelease})
 	a.Context = enum(l, t, "context", hook.ContextSession, []hook.Context{hook.ContextEntry, hook.ContextSession, hook.ContextResume})
+	a.MaxContext = l.percent(t, "max-context")
 	a.Background = enum(l, t, "background", hook.BackgroundWait, []hook.BackgroundRule{hook.BackgroundWait, hook.BackgroundIgnore})
 	a.Foreign = enum(l, t, "foreign-stop-hooks", hook.ForeignLearn, []hook.ForeignRule{hook.ForeignLearn, hook.ForeignGate, hook.ForeignFree})
 	a.OnLimit = enum(l, t, "on-limit", LimitResumes, []LimitRule{LimitResumes, LimitHolds})

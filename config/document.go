@@ -109,6 +109,8 @@ type agentKeySet struct {
 	Kickoff kickoffText `yaml:"kickoff,omitempty" jsonschema:"default=entry"`
 	// How long one conversation lasts: entry starts a new one for each prompt, session starts one for each launch, resume continues the last one.
 	Context string `yaml:"context,omitempty" jsonschema:"enum=entry,enum=session,enum=resume,default=session"`
+	// How full a conversation's context may get, in percent of the model's window: a session that is fuller ends after its prompt, and the next one begins a new conversation, which is the one that context: resume continues.
+	MaxContext percentage `yaml:"max-context,omitempty" jsonschema:"default=none"`
 	// Whether a prompt counts as done only when the background tasks that it started have ended.
 	Background string `yaml:"background,omitempty" jsonschema:"enum=wait,enum=ignore,default=wait"`
 	// How long to wait for background tasks.
@@ -257,6 +259,7 @@ type (
 	byteSize      string
 	memorySize    string
 	tokenCount    string
+	percentage    string
 	dollars       float64
 )
 

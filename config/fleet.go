@@ -118,7 +118,9 @@ type Agent struct {
 	IdleInterval time.Duration
 	OnIdle       hook.OnIdle
 	Context      hook.Context
-	Background   hook.BackgroundRule
+	// MaxContext is how full a conversation may get, in percent; 0: as it comes.
+	MaxContext int
+	Background hook.BackgroundRule
 	// Foreign says what Stop hooks that are not ours mean for a session.
 	Foreign hook.ForeignRule
 	// KickoffText is "" for `kickoff: entry`.

@@ -63,6 +63,7 @@ agents:
     on-idle: tick
     kickoff: Read CLAUDE.md
     context: resume
+    max-context: 70%
     background: ignore
     background-timeout: 1m
     foreign-stop-hooks: gate
@@ -143,7 +144,7 @@ func TestEveryField(t *testing.T) {
 		Name: "all", File: path, Line: 11, Dir: dir + "/work", Inbox: dir + "/work/queue/in.jsonl", Home: dir + "/work/.heartbeat",
 		Command: []string{"heartbeat", "simulate", "3"}, Self: true, Settings: SettingsFlag, TrustDir: true,
 		Permissions: Permissions{Mode: "acceptEdits", Allow: []string{"Read", "Bash(git *)"}, Deny: []string{"WebFetch"}},
-		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextResume,
+		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextResume, MaxContext: 70,
 		Background: hook.BackgroundIgnore, Foreign: hook.ForeignGate, KickoffText: "Read CLAUDE.md", OnLimit: LimitHolds, OnOrphan: inbox.Retry,
 		Zone: rome, MaxAttempts: 2, MaxContinuations: 3, MaxEntry: 64 << 10, Timeout: 0, SessionTimeout: 3 * time.Hour,
 		StartTimeout: 4 * time.Second, IdleGrace: 5 * time.Second, Grace: 6 * time.Second,
@@ -156,9 +157,9 @@ func TestEveryField(t *testing.T) {
 		AutoUpdate: true, ToolTimeout: 20 * time.Minute, ToolTimeouts: map[string]time.Duration{"WebFetch": 2 * time.Minute, "Bash": 0},
 		EnvFile: dir + "/secrets/all.env", EnvAllow: []string{"HTTPS_PROXY", "AWS_*"}, EnvDeny: []string{"*_TOKEN"},
 		Triggers: []Trigger{
-			{Name: "morning", Named: true, Line: 52, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
-			{Name: "watch-1", Line: 62, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
-			{Name: "poll-1", Line: 68, Poll: &PollTrigger{
+			{Name: "morning", Named: true, Line: 53, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
+			{Name: "watch-1", Line: 63, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
+			{Name: "poll-1", Line: 69, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
 				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue,
 			}},
@@ -172,7 +173,7 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 76, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 77, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,

@@ -198,6 +198,23 @@ func integer(p place) (int64, bool) {
 	return int64(f), true
 }
 
+var percentForm = regexp.MustCompile(`^([1-9][0-9]?|100)%$`)
+
+// percent reads a percentage from 1% to 100%; 0 is none.
+func (l *loader) percent(t table, key string) int {
+	p, text, ok := l.wordOf(t, key)
+	if !ok || text == "none" {
+		return 0
+	}
+	form := percentForm.FindStringSubmatch(text)
+	if form == nil {
+		l.problem(p, fmt.Sprintf("%q is not a percentage", cut(text)), "for example 70%; none for no limit")
+		return 0
+	}
+	n, _ := strconv.Atoi(form[1]) // it has the form of one
+	return n
+}
+
 var sizeUnits = map[string]int64{
 	"": 1, "B": 1, "kB": 1000, "MB": 1_000_000, "GB": 1_000_000_000, "TB": 1_000_000_000_000,
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,

@@ -243,6 +243,8 @@ func scalars(t reflect.Type) *generator.Schema {
 			&generator.Schema{Type: "string", Pattern: `^[0-9]{1,12}(\.[0-9]{1,3})?[kM]?$`, Not: but(`^[0.]+[kM]?$`)},
 			&generator.Schema{Type: "integer", Minimum: "1", Maximum: json.Number(fmt.Sprint(int64(mostTokens)))},
 		)
+	case reflect.TypeFor[percentage]():
+		return either(&generator.Schema{Type: "string", Pattern: "^([1-9][0-9]?|100)%$"}, &generator.Schema{Const: "none"})
 	case reflect.TypeFor[dollars]():
 		return &generator.Schema{Type: "number", Minimum: json.Number(fmt.Sprint(leastCost)), Maximum: "1000000"}
 	}

@@ -268,6 +268,7 @@ func (c course) ended(b launched, o session.Outcome) {
 	c.mu.Unlock()
 	how.abandon = c.conversed(b.spec, o)
 	outcome, err := c.recover(context.Background(), c.m, c.def, o, how)
+	c.outgrown(b.spec, outcome)
 	c.learn(o)
 	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
 	end := agent.End{
@@ -302,6 +303,22 @@ func (c course) conversed(spec session.Spec, o session.Outcome) (deleted bool) {
 		c.log.Warn("the conversation is gone; the next session begins a new one", "agent", c.m.Name, "conversation", spec.Resume)
 	}
 	return deleted
+}
+
+// outgrown forgets a conversation that has become too full, unless an entry goes on in
+// it whose turn the service has ended.
+func (c course) outgrown(spec session.Spec, outcome inbox.Outcome) {
+	c.mu.Lock()
+	full := c.m.Full()
+	c.mu.Unlock()
+	if full == "" || outcome == inbox.Kept {
+		return
+	}
+	if err := launch.Forget(c.opt.StateDir, c.m.key); err != nil {
+		c.log.Warn("cannot forget a conversation", "agent", c.m.Name, "err", err)
+		return
+	}
+	c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text(full)})
 }
 
 // learn remembers the Stop hooks that continued the client in a session.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"time"
 
 	"heartbeat/config"
@@ -164,7 +165,20 @@ func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 		l.why = "a turn began after all"
 	}
 	l.last = r
+	if full := a.Full(); full != "" && l.leaves == stays {
+		a.Finish(full)
+	}
 	return worked
+}
+
+// Full says that the conversation of its session is fuller than max-context allows; ""
+// where it is not, or nothing was told of it.
+func (a *Agent) Full() string {
+	told := a.life.last.Told
+	if a.def.MaxContext == 0 || told == nil || told.Context.Used < float64(a.def.MaxContext) {
+		return ""
+	}
+	return fmt.Sprintf("its context is %.0f%% full, and max-context is %d%%: the next session begins a new conversation", told.Context.Used, a.def.MaxContext)
 }
 
 // Done returns how many entries its sessions have done in this run.

@@ -71,7 +71,7 @@ const (
 	DirectoryFound Kind = "directory-found"
 	QueueLost      Kind = "queue-lost"  // accepted prompts are gone with their folder
 	Stuck          Kind = "stuck"       // the service refuses an agent's work for long
-	Forgot         Kind = "forgot"      // a conversation that the client has no more
+	Forgot         Kind = "forgot"      // a conversation that the client has no more, or that became too full
 	StopHook       Kind = "stop-hook"   // a Stop hook of somebody else's was seen to continue the client
 	Refused        Kind = "refused"     // a session's request, for a reason of its account
 	OverBudget     Kind = "over-budget" // what an agent, its group or the fleet may spend in a period is spent
