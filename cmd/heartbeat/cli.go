@@ -69,6 +69,7 @@ type cli struct {
 	Topics     helpCmd       `cmd:"" name:"help" group:"other" help:"Explain a topic: triggers, orphans, limits and others."`
 	Schema     schemaCmd     `cmd:"" group:"other" help:"Print the JSON Schema of heartbeat.yaml."`
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
+	Man        manCmd        `cmd:"" group:"other" help:"Print the manual page."`
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
 	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" passthrough:""`
 }

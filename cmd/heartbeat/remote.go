@@ -23,6 +23,7 @@ var local = map[string]string{
 	"explain":    "it is the same everywhere",
 	"schema":     "it is the same everywhere",
 	"completion": "it is the same everywhere",
+	"man":        "it is the same everywhere",
 	"__complete": "it is for the shell here",
 }
 

@@ -15,9 +15,10 @@ func (simulateCmd) Help() string {
 	return `Acts as the Claude Code client does towards hooks and terminals, with scripted
 replies. It parses its own arguments: "heartbeat simulate --help" lists them.
 
-Example, in heartbeat.yaml:
+Examples:
 
-    command: [heartbeat, simulate]`
+    heartbeat simulate -p "Say hello"
+    command: [heartbeat, simulate]          # in heartbeat.yaml`
 }
 
 func (c simulateCmd) run(_ context.Context, a *app) (result, error) {
