@@ -50,6 +50,7 @@ func harmless(t *testing.T, what, text string) {
 var notWalked = map[string]string{
 	"Init": "it writes a starter file", "Launch": "it is the terminal of its own command", "Simulate": "the stand-in",
 	"Topics": "ours alone", "Explain": "ours alone", "Schema": "ours alone", "Completion": "ours alone", "Version": "ours alone", "Service": "this machine alone",
+	"Man": "ours alone", "Restart": "it names agents", "Cancel": "it names agents and ids",
 	"Complete": "names out of the configuration", "Attach": "ptyrun/attach's TestHostileTerminal", "Screen": "ptyrun/screen's TestFilterStopsTheRest",
 	"Run": "TestEscapesThroughARun", "Unapply": "it removes what is shown", "Pause": "it names agents", "Stop": "it names a process", "Resume": "it names agents",
 	"Reload": "it names agents", "Trigger": "it names triggers", "Validate": "the person's own file",
@@ -271,7 +272,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // files that do, each with a reason. Everything else is printed through a page,
 // which trusts no text.
 var printers = map[string]string{
-	"page.go": "the page", "output.go": "it prints pages", "log.go": "the log", "log_queue.go": "the log",
+	"page.go": "the page", "table.go": "its tables", "output.go": "it prints pages", "log.go": "the log", "log_queue.go": "the log",
 	"main.go": "it names the files", "launch.go": "its command's own terminal", "simulate.go": "the stand-in's terminal",
 	"progress.go": "what pages and foreign.Line have made, on a terminal",
 	"attach.go":   "a terminal, through a filter", "logs.go": "a terminal's log, through a filter",

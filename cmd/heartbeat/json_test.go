@@ -36,7 +36,7 @@ var unspoken = map[string]string{
 func TestTheVocabularyOfJSON(t *testing.T) {
 	t.Parallel()
 	f := &fleet{world: newWorld(t)}
-	f.put("heartbeat.yaml", simulated+"    mode: persist\n")
+	f.put("heartbeat.yaml", simulated+"    mode: persist\n  quiet:\n    dir: agents/quiet\n    command: [heartbeat, simulate]\n")
 	f.put("agents/triage/README", "")
 	live := func(r *hook.Record) bool { return r.Phase == hook.Waiting }
 	var commands []spoken
@@ -97,8 +97,8 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	add("service-status", nil, "service", "status", "systemd")
 	add("launch", nil, "launch", "--", "true")
 	add("not-running", nil, "trigger", "triage")
-	add("pause-stopped", nil, "pause", "triage")
-	add("resume-stopped", nil, "resume", "triage")
+	add("pause-stopped", nil, "pause", "quiet")
+	add("resume-stopped", nil, "resume", "quiet")
 	add("run-once", nil, "run", "--once", "--fire", "--once-timeout", "1m")
 	add("history", nil, "history")
 	add("replies", nil, "replies")
@@ -112,15 +112,15 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 		f.is("a session waits", live)
 	}, "status")
 	add("screen", nil, "screen", "triage")
-	add("pause", nil, "pause", "triage")
-	add("resume", nil, "resume", "triage")
+	add("pause", nil, "pause", "quiet")
+	add("resume", nil, "resume", "quiet")
 	add("trigger", nil, "trigger", "triage")
 	add("reload", nil, "reload")
 	add("send-wait", func() {
 		until(t, "nothing is in the way", func() bool { return !strings.Contains(f.world.done("status"), "! ") && live(f.record()) })
 	}, "send", "triage", "--wait", "and this?")
-	add("cancel", nil, "cancel", "triage")
-	add("restart", nil, "restart", "triage")
+	add("cancel", nil, "cancel", "quiet")
+	add("restart", nil, "restart", "quiet")
 	add("stop", nil, "stop")
 	add("unapply", nil, "unapply")
 

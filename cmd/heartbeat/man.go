@@ -40,7 +40,7 @@ func (manCmd) run(_ context.Context, a *app) (result, error) {
 	var r roff
 	v := thisVersion()
 	day := cmp.Or(v.Time, time.Now().UTC().Format(time.DateOnly))[:len(time.DateOnly)]
-	fmt.Fprintf(&r.b, ".TH HEARTBEAT 1 %s %q\n", day, "heartbeat "+v.Version) // a date has no escapes
+	r.b.WriteString(fmt.Sprintf(".TH HEARTBEAT 1 %s %q\n", day, "heartbeat "+v.Version)) // a date has no escapes
 	r.macro("SH", "NAME")
 	r.text("heartbeat \u2013 run a fleet of Claude Code agents unattended, from one file")
 	r.macro("SH", "SYNOPSIS")

@@ -146,7 +146,7 @@ func TestARunIsReachedByTheNameItBeganWith(t *testing.T) {
 	if code := r.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
-	if o := w.run("pause", "triage"); o.status != exitNotRunning {
+	if o := w.run("trigger", "triage"); o.status != exitNotRunning {
 		t.Errorf("when it has ended: %+v", o)
 	}
 }

@@ -141,7 +141,7 @@ func TestATerminalOnAnotherMachine(t *testing.T) {
 	until(t, "it shows the other machine's fleet", func() bool { return strings.Contains(out.String(), "1 agent: 1 stopped") })
 	press(t, child, "\x03")
 	exited(t, child)
-	if got := w.calls(); got != " -t near\n" {
+	if got := w.calls(); got != " -t -o LogLevel=ERROR near\n" {
 		t.Errorf("ssh%s", got)
 	}
 }

@@ -194,7 +194,7 @@ func TestWarningsAreShown(t *testing.T) {
 		}
 	}
 	r := envelopeOf(t, w.run("validate", "-o", "json"))
-	if len(r.Warnings) != 1 || !strings.Contains(string(r.Data), `"line":6`) {
+	if len(r.Warnings) != 0 || !strings.Contains(string(r.Data), `"problems":[{"severity":"warning","file":"heartbeat.yaml","line":6`) {
 		t.Errorf("with JSON: %v %s", r.Warnings, r.Data)
 	}
 }

@@ -77,7 +77,7 @@ func quote(word string) string {
 func (c Call) command(ctx context.Context, batch bool) *exec.Cmd {
 	argv := []string{"-T"}
 	if c.Terminal {
-		argv = []string{"-t"}
+		argv = []string{"-t", "-o", "LogLevel=ERROR"} // without a word when it ends
 	}
 	if !c.Input && !c.Terminal {
 		argv = append(argv, "-n") // it would eat what a script's loop reads
