@@ -34,7 +34,7 @@ Examples:
     heartbeat answer triage 4711      # a byte offset of the inbox`
 }
 
-// question is what a queue asks; nothing when it asks nothing.
+// question is what a queue asks; nothing if it asks nothing.
 type question struct {
 	Agent    string          `json:"agent"`
 	Question *inbox.Question `json:"question"`
@@ -45,9 +45,9 @@ type question struct {
 type answered struct {
 	Agent  string       `json:"agent"`
 	Answer inbox.Answer `json:"answer"`
-	// Resumed is true when a running scheduler goes on with the agent.
+	// Resumed is true if a running scheduler continues with the agent.
 	Resumed bool `json:"resumed"`
-	// Paused is true when one runs it, but the agent stays paused.
+	// Paused is true if one runs it, but the agent stays paused.
 	Paused bool `json:"paused"`
 	ours   string
 }
@@ -69,14 +69,14 @@ func (c answerCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	res := answered{Agent: agent.Name, Answer: given, ours: a.ours()}
 	if res.Paused, err = a.goOn(ctx, agent.Name); err != nil && !errors.Is(err, control.ErrNotRunning) {
-		return res, fmt.Errorf("the answer holds, but the scheduler cannot be told: %w", err)
+		return res, fmt.Errorf("the answer is recorded, but the scheduler cannot be told: %w", err)
 	}
 	res.Resumed = err == nil && !res.Paused
 	return res, nil
 }
 
-// goOn has a running scheduler go on with an agent, unless the agent is paused:
-// an answer does not end what somebody else wants.
+// goOn makes a running scheduler continue with an agent, unless the agent is
+// paused: an answer does not undo what somebody else wants.
 func (a *app) goOn(ctx context.Context, agent string) (paused bool, err error) {
 	client, err := a.clientOf(a.known)
 	if err != nil {
@@ -95,14 +95,14 @@ func (a *app) goOn(ctx context.Context, agent string) (paused bool, err error) {
 
 func (q question) text(p *page) {
 	if q.Question == nil {
-		p.printf("the queue of %s asks nothing; it knows where to go on\n", q.Agent)
+		p.printf("the queue of %s asks nothing; it knows where to continue\n", q.Agent)
 		return
 	}
 	p.printf("%s\n", q.Question.Why)
 	if f := q.Question.InFlight; f != nil {
 		p.printf("A session had this entry (%s): %s\n", string(f.State), shorten(foreign.Line(promptOf(f.RawLine)), recoveredColumns))
 	}
-	p.printf("\nWhere does it go on?\n\n")
+	p.printf("\nWhere should it continue?\n\n")
 	var rows [][]cell
 	for _, a := range q.Question.Answers {
 		next := "nothing: all of it counts as done"
@@ -112,11 +112,11 @@ func (q question) text(p *page) {
 		rows = append(rows, plain(a.Name, strconv.FormatInt(a.Offset, 10), strconv.Itoa(a.Done), strconv.Itoa(a.Given), next))
 	}
 	p.listing([]string{"ANSWER", "OFFSET", "LEFT OUT", "HANDED OVER", "BEGINNING WITH"}, rows)
-	p.printf("\nWhat is left out counts as done: a prompt among it that was not is lost. What is\nhanded over is worked on, also what was done before.\n\n    %s answer %s ANSWER\n", q.ours, q.Agent)
+	p.printf("\nPrompts that are left out count as done: one that was not done is lost. Prompts\nthat are handed over are worked on, even if they were done before.\n\n    %s answer %s ANSWER\n", q.ours, q.Agent)
 }
 
 func (r answered) text(p *page) {
-	p.printf("%s: the queue goes on at %s (offset %s)\n", r.Agent, r.Answer.Name, strconv.FormatInt(r.Answer.Offset, 10))
+	p.printf("%s: the queue continues at %s (offset %s)\n", r.Agent, r.Answer.Name, strconv.FormatInt(r.Answer.Offset, 10))
 	switch {
 	case r.Paused:
 		p.printf("It is paused: %s resume %s\n", r.ours, r.Agent)

@@ -14,7 +14,7 @@ func TestAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.put("heartbeat.yaml", strings.Replace(oneAgent, "agents/triage\n", "agents/triage\n    command: [heartbeat, simulate]\n", 1))
 	w.ok("apply")
-	if out := w.ok("answer", "triage"); out != "the queue of triage asks nothing; it knows where to go on\n" {
+	if out := w.ok("answer", "triage"); out != "the queue of triage asks nothing; it knows where to continue\n" {
 		t.Errorf("asked before: %s", out)
 	}
 	if o := w.run("answer", "triage", "end"); o.status != exitError || !strings.Contains(o.stderr, "asks nothing") {
@@ -29,7 +29,7 @@ func TestAnswer(t *testing.T) {
 	}
 	out := w.ok("answer", "triage")
 	for _, want := range []string{
-		"holds no offset and nothing tells where the queue was", "\nWhere does it go on?\n",
+		"holds no offset and nothing tells where the queue was", "\nWhere should it continue?\n",
 		"\nstart   0       0         3            one\n", "\nend     14      3         0            nothing: all of it counts as done\n",
 		"\n    heartbeat answer triage ANSWER\n",
 	} {
@@ -42,7 +42,7 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s: %+v", wrong, o)
 		}
 	}
-	if out := w.ok("answer", "triage", "4"); out != "triage: the queue goes on at offset (offset 4)\n" {
+	if out := w.ok("answer", "triage", "4"); out != "triage: the queue continues at offset (offset 4)\n" {
 		t.Errorf("answered: %s", out)
 	}
 	until(t, "the rest is done", func() bool { return w.agent("triage").Acknowledged == 2 })
@@ -78,7 +78,7 @@ func TestAnAnswerDoesNotEndAPause(t *testing.T) {
 	r := w.background()
 	until(t, "it is held", func() bool { return w.agent("triage").State == "held" })
 	w.ok("pause", "triage")
-	if out := w.ok("answer", "triage", "4"); out != "triage: the queue goes on at offset (offset 4)\nIt is paused: heartbeat resume triage\n" {
+	if out := w.ok("answer", "triage", "4"); out != "triage: the queue continues at offset (offset 4)\nIt is paused: heartbeat resume triage\n" {
 		t.Errorf("answered: %s", out)
 	}
 	if a := w.agent("triage"); a.State != "held" || a.Acknowledged != 0 {

@@ -29,19 +29,19 @@ type command interface {
 	run(ctx context.Context, a *app) (result, error)
 }
 
-// app is what commands get of their surroundings.
+// app is what commands get from their environment.
 type app struct {
 	stdio
 	globals
 	log *slog.Logger
 	out *output
 	cli *cli
-	// found is true where the fleet's file was not named, but found; unfound is why
-	// it was not.
+	// found is true if the fleet's file was not named, but found; unfound is why it
+	// was not.
 	found   bool
 	unfound error
-	// known is what knownFleet returned; broken is why that is not the file as
-	// it is, or nil.
+	// known is what knownFleet returned; broken is why that is not the present
+	// file, or nil.
 	known  *config.Fleet
 	broken error
 	// manager is told what a run does.
@@ -99,13 +99,12 @@ func runHook(args []string, std stdio) int {
 // step says what the command is doing, for the lines of --heartbeat-ms.
 func (a *app) step(text string) { a.out.setStep(text) }
 
-// warn notes something that the person should know although the command
-// succeeds.
+// warn records something that the person should know although the command succeeds.
 func (a *app) warn(text string) { a.out.warn(text) }
 
-// file is the fleet's file: the one that was named, or the one that is found from
-// the working directory. Where there is none it is the one that would be here, and
-// loading it says where was looked.
+// file is the fleet's file: the one that was named, or the one found from the
+// working directory. If there is none, it is the one that would be here, and
+// loading it says where it was searched for.
 func (a *app) file() string {
 	if a.File == "" {
 		if a.File, a.unfound = owner.Find("."); a.unfound != nil {
@@ -122,8 +121,8 @@ func (a *app) fleet() (*config.Fleet, error) {
 	return f, err
 }
 
-// load loads the configuration file, and returns what it has looked at, with an
-// error too.
+// load loads the configuration file, and returns what it looked at, also with an
+// error.
 func (a *app) load() (*config.Fleet, *config.Inputs, error) {
 	path := a.file()
 	known := sync.OnceValue(func() config.Folders { return owner.RecallFolders(path) })
@@ -137,9 +136,9 @@ func (a *app) load() (*config.Fleet, *config.Inputs, error) {
 	return f, inputs, nil
 }
 
-// knownFleet loads the configuration file or, while that cannot be used, the
-// one that was run or applied last. It is for what has to work also while
-// somebody edits: looking, sending, holding.
+// knownFleet loads the configuration file or, while that cannot be used, the one
+// that was last run or applied. It is for what has to work while somebody edits the
+// file: looking, sending, holding.
 func (a *app) knownFleet() (*config.Fleet, error) {
 	if a.known != nil {
 		return a.known, nil
@@ -165,7 +164,8 @@ func (a *app) knownFleet() (*config.Fleet, error) {
 	return f, nil
 }
 
-// knownAgents returns the known fleet, and the agents of it that are named, or all.
+// knownAgents returns the known fleet, and those of its agents that are named, or
+// all.
 func (a *app) knownAgents(names []string) (*config.Fleet, []*config.Agent, error) {
 	f, err := a.knownFleet()
 	if err != nil {
@@ -175,13 +175,13 @@ func (a *app) knownAgents(names []string) (*config.Fleet, []*config.Agent, error
 	return f, agents, err
 }
 
-// originOf is what marks agents as this fleet's.
+// originOf returns what marks agents as this fleet's.
 func originOf(f *config.Fleet) (owner.Origin, error) {
 	dir, err := owner.StateDir(f)
 	return owner.Origin{File: f.Path, StateDir: dir}, err
 }
 
-// warnOfLeft tells of state that agents had before the fleet was moved.
+// warnOfLeft warns about state that agents had before the fleet was moved.
 func warnOfLeft(f *config.Fleet, warn func(string)) {
 	now, err := originOf(f)
 	if err != nil {
@@ -192,14 +192,15 @@ func warnOfLeft(f *config.Fleet, warn func(string)) {
 	}
 }
 
-// makeRoom prepares for sessions with limits, and warns of what cannot be kept.
+// makeRoom prepares for sessions with limits, and warns about what cannot be
+// enforced.
 func (a *app) makeRoom(agents []*config.Agent) {
 	for _, lack := range resources.MakeRoom(agents) {
 		a.log.Warn(lack.String(), "hint", lack.Why.Hint())
 	}
 }
 
-// mark marks the agents as this fleet's. Nothing depends on it but warnOfLeft.
+// mark marks the agents as this fleet's. Only warnOfLeft depends on it.
 func (a *app) mark(f *config.Fleet, agents []*config.Agent) {
 	now, err := originOf(f)
 	if err == nil {
@@ -217,7 +218,7 @@ func (a *app) remember(f *config.Fleet) {
 	}
 }
 
-// inShort is the first line of what is wrong with a configuration file.
+// inShort returns the first line of what is wrong with a configuration file.
 func inShort(err error) string {
 	if problems, ok := errors.AsType[config.Problems](err); ok && len(problems) > 0 {
 		return problems[0].String()

@@ -15,7 +15,7 @@ import (
 
 type applyCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents to apply; all if none is named." complete:"agent"`
-	DryRun bool     `help:"Say what would be done, and do nothing."`
+	DryRun bool     `help:"Show what would be done, without doing it."`
 	Trust  bool     `help:"Also record the agents' directories as trusted in Claude Code's own file, so that it does not ask."`
 	Yes    bool     `help:"With --trust: also trust directories whose own settings take effect beside ours."`
 }
@@ -74,7 +74,7 @@ func (c applyCmd) run(_ context.Context, a *app) (result, error) {
 	return res, errors.Join(errs...)
 }
 
-// isRun reports whether a run has the agent, which has marked it.
+// isRun reports whether a run has the agent and has marked it.
 func isRun(agent *config.Agent) bool { return flock.Held(agent.Dir) }
 
 func (c applyCmd) wire(a *app, w *wiring, agent *config.Agent, res *wired) error {
@@ -106,8 +106,8 @@ func (c applyCmd) wire(a *app, w *wiring, agent *config.Agent, res *wired) error
 	return nil
 }
 
-// foreignError means that a directory is not trusted before a person has seen
-// what lies in it.
+// foreignError means that a directory is not trusted before a person has seen what
+// is in it.
 type foreignError struct {
 	agent, ours string
 	found       []preflight.Foreign
@@ -127,7 +127,7 @@ func (e *foreignError) Hint() string {
 	return fmt.Sprintf("where all of it is meant: %s apply --trust --yes %s; else `settings: only` starts its sessions without it", e.ours, e.agent)
 }
 
-// dropped unwires agents that are declared no more.
+// dropped unwires agents that are no longer declared.
 func (c applyCmd) dropped(a *app, w *wiring, res *wired) error {
 	plans, err := workspace.Dropped(w.fleet, w.stateDir)
 	if err != nil {

@@ -111,13 +111,13 @@ func (a *app) join(ctx context.Context, agent string, g attach.Guest) (*attach.V
 	return v, err
 }
 
-// errLeft means that somebody does not wait any longer for a session.
+// errLeft means that nobody waits for a session any more.
 var errLeft = errors.New("nobody waits for the session any more")
 
-// joinEvery is how often it is looked for a session that is waited for.
+// joinEvery is how often to check for a session that is awaited.
 const joinEvery = 200 * time.Millisecond
 
-// joinNext is join that waits until there is a session.
+// joinNext is join, but waits until there is a session.
 func (a *app) joinNext(ctx context.Context, agent string, g attach.Guest) (*attach.Viewer, error) {
 	line := newProgressLine(a)
 	defer line.end()

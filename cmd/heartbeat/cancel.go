@@ -34,7 +34,7 @@ Examples:
     heartbeat cancel triage --entry ticket-4711`
 }
 
-// cancelled is what came of it.
+// cancelled is the result of a cancellation.
 type cancelled struct {
 	Agents []orchestrator.Cancelled `json:"agents"`
 	ours   string
@@ -64,7 +64,7 @@ func (c cancelCmd) run(ctx context.Context, a *app) (result, error) {
 			hint: fmt.Sprintf("%s recover %s --on-orphan deadletter gives up what is in flight; %[1]s inbox drop ID takes out what is queued", a.ours(), c.Agents[0]),
 		}
 	case err != nil && ctx.Err() != nil:
-		return nil, &failure{exitError, a.ours() + " history " + c.Agents[0], errors.New("cannot wait for the end of the turn: interrupted; it ends all the same")}
+		return nil, &failure{exitError, a.ours() + " history " + c.Agents[0], errors.New("cannot wait for the end of the turn: interrupted; it still ends")}
 	case err != nil:
 		return nil, controlFailure(err)
 	}
@@ -72,7 +72,7 @@ func (c cancelCmd) run(ctx context.Context, a *app) (result, error) {
 	return res, res.failure()
 }
 
-// failure names those agents where nothing was cancelled.
+// failure names the agents for which nothing was cancelled.
 func (c cancelled) failure() error {
 	var all []error
 	for _, r := range c.Agents {
@@ -83,7 +83,7 @@ func (c cancelled) failure() error {
 	return errors.Join(all...)
 }
 
-// not says why nothing was cancelled; "" where something was.
+// not says why nothing was cancelled; "" if something was.
 func (c cancelled) not(r orchestrator.Cancelled) string {
 	switch r.Outcome {
 	case orchestrator.CancelFinished:

@@ -92,7 +92,7 @@ type parsed struct {
 	cli     *cli
 	command command
 	name    string // of the command
-	done    bool   // help was asked for and printed; nothing is to be run
+	done    bool   // help was printed; there is nothing to run
 }
 
 func parse(args []string, std stdio) (parsed, error) {
@@ -120,8 +120,8 @@ func parse(args []string, std stdio) (parsed, error) {
 	return p, nil
 }
 
-// newParser builds the parser. It calls helped after it printed help: kong
-// wants to end the process there.
+// newParser builds the parser. It calls helped after it printed help: kong would
+// end the process there.
 func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
 	return kong.New(c,
 		kong.Name("heartbeat"), kong.Description(description), kong.ExplicitGroups(groups),
@@ -131,8 +131,8 @@ func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
 	)
 }
 
-// unread is a writer of help: a reader that has seen enough of it, as head, is
-// no error.
+// unread is a writer of help: a reader that has seen enough, like head, is no
+// error.
 type unread struct{ io.Writer }
 
 // Write implements io.Writer.
@@ -156,12 +156,12 @@ func ctxOf(err error) *kong.Context {
 	return nil
 }
 
-// dashed is what the parser says of a text that begins with a dash and cannot
-// be a flag.
+// dashed matches what the parser says about a text that begins with a dash and
+// cannot be a flag.
 var dashed = regexp.MustCompile(`unknown flag -(?:[^-a-z]|\S*\s)`)
 
-// usageFailure is a command line that was not understood. The hint names the
-// help of the command that was meant, as far as it is known.
+// usageFailure is a command line that was not understood. The hint names the help
+// of the command that was meant, as far as it is known.
 func usageFailure(ctx *kong.Context, err error, root *kong.Node, args []string) error {
 	help := "heartbeat --help"
 	if at := commandAt(args); at < len(args) && childNamed(root, args[at]) == nil && elsewhere[args[at]] != "" {
@@ -178,13 +178,13 @@ func usageFailure(ctx *kong.Context, err error, root *kong.Node, args []string) 
 	return &failure{status: exitUsage, hint: help, err: fmt.Errorf("cannot parse the command line: %w", err)}
 }
 
-// usagef is wrong usage that the grammar cannot express.
+// usagef returns wrong usage that the grammar cannot express.
 func usagef(hint, format string, args ...any) error {
 	return &failure{status: exitUsage, hint: hint, err: fmt.Errorf("cannot parse the command line: "+format, args...)}
 }
 
-// wantsJSON looks for -o json before anything is parsed, because a command
-// line that cannot be parsed gets its envelope too.
+// wantsJSON looks for -o json before anything is parsed, because a command line
+// that cannot be parsed gets its envelope too.
 func wantsJSON(args []string) bool {
 	found := false
 	for i, arg := range args {
@@ -205,7 +205,7 @@ func wantsJSON(args []string) bool {
 	return found
 }
 
-// logLevel is the least level that is logged.
+// logLevel is the lowest level that is logged.
 type logLevel slog.Level
 
 // Decode implements kong's MapperValue.
@@ -241,8 +241,8 @@ func (m *milliseconds) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// decodeDuration reads a duration: Go's form, or bare seconds, which
-// heartbeat-rs's flags take.
+// decodeDuration reads a duration: Go's form, or bare seconds, as heartbeat-rs's
+// flags take.
 func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {

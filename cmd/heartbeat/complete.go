@@ -99,8 +99,8 @@ func (c completeCmd) run(_ context.Context, a *app) (result, error) {
 	return found, nil
 }
 
-// completeNames lists what a word of a kind may be. Nothing here fails: a
-// person who presses TAB wants no error.
+// completeNames lists what a word of a kind may be. Nothing here fails: a person
+// who presses TAB wants no error.
 func (a *app) completeNames(kind string, words []string) offers {
 	var found offers
 	switch kind {
@@ -126,7 +126,7 @@ func (a *app) completeNames(kind string, words []string) offers {
 	return found
 }
 
-// idOffers are agents, or what the agents that are named have, all where none is.
+// idOffers are agents, or what the named agents have; all agents if none is named.
 func idOffers(kind string, f *config.Fleet, words []string) (found offers) {
 	named := slices.DeleteFunc(slices.Clone(f.Agents), func(a *config.Agent) bool { return !slices.Contains(words, a.Name) })
 	if len(named) == 0 {
@@ -169,8 +169,8 @@ func idOffers(kind string, f *config.Fleet, words []string) (found offers) {
 	return found
 }
 
-// mostOffers is how many ids are offered of a kind, offerWithin how long queues are
-// looked at for them: somebody waits at a prompt.
+// mostOffers is how many ids of a kind are offered, offerWithin how long queues are
+// read for them: somebody waits at a prompt.
 const (
 	mostOffers  = 50
 	offerWithin = time.Second
@@ -273,8 +273,8 @@ func positionalOffers(node *kong.Node, placed, words []string, names func(string
 	return valueOffers(p, words, names)
 }
 
-// actionOffers are those of AGENT ACTION ID…, in which ACTION may stand first, and AGENT
-// may be left out then.
+// actionOffers are those of AGENT ACTION ID…, in which ACTION may come first, and
+// AGENT may be left out then.
 func actionOffers(p []*kong.Positional, placed, words []string, names func(string, []string) offers) offers {
 	agents, actions := valueOffers(p[0], words, names), valueOffers(p[1], words, names)
 	isAction := func(i int) bool {
@@ -299,8 +299,8 @@ func actionOffers(p []*kong.Positional, placed, words []string, names func(strin
 	return ids
 }
 
-// flagOffers are the flags of a command and its parents, or, behind "--flag=",
-// the values.
+// flagOffers are the flags of a command and its parents, or, after "--flag=", the
+// values.
 func flagOffers(node *kong.Node, words []string, last string, names func(string, []string) offers) offers {
 	var found offers
 	if name, _, ok := strings.Cut(last, "="); ok {

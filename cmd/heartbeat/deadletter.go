@@ -57,7 +57,7 @@ func (d dead) Named(id string) bool { return d.DeadEntry.Named(id) }
 type deadList struct {
 	Agent   string `json:"agent"`
 	Entries []dead `json:"entries"`
-	whole   bool   // print them whole
+	whole   bool   // print them in full
 }
 
 func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
@@ -114,7 +114,7 @@ func hasDead(ctx context.Context, a *config.Agent) bool {
 	return err != nil || n.Entries > 0
 }
 
-// listDead are the dead letters of an agent, or of all that have some.
+// listDead returns the dead letters of an agent, or of all that have some.
 func listDead(ctx context.Context, a *app, t target) (result, error) {
 	if !t.fleet {
 		return readDead(ctx, a, t.agents[0])
@@ -145,7 +145,7 @@ func (l deadLists) text(p *page) {
 	p.listing([]string{"AGENT", "ID", "REASON", "ATTEMPTS", "AT", "PROMPT"}, rows)
 }
 
-// done is what an act on dead letters did; some may have succeeded when others
+// done is the result of an act on dead letters; some may have succeeded when others
 // failed.
 func done(a *config.Agent, what string, n int, err error) (handled, error) {
 	if isMissing(err) {
@@ -183,7 +183,7 @@ func readDead(ctx context.Context, out *app, a *config.Agent) (*deadList, error)
 	return list, nil
 }
 
-// shownPrompt is the prompt of a dead letter, or what is kept of it.
+// shownPrompt returns the prompt of a dead letter, or what is kept of it.
 func shownPrompt(d inbox.DeadEntry) string {
 	switch {
 	case d.Excerpt != "" && int64(len(d.Excerpt)) < d.Length:
@@ -196,7 +196,7 @@ func shownPrompt(d inbox.DeadEntry) string {
 	return promptOf(d.RawLine)
 }
 
-// promptOf is the prompt of a queue's line, for showing.
+// promptOf returns the prompt of a queue's line, for display.
 func promptOf(line string) string {
 	var envelope struct{ Prompt *string }
 	var text string
@@ -241,8 +241,8 @@ func (d dead) row(p *page) []cell {
 	}
 }
 
-// name is the id to type. Lines that were appended by hand have no id of
-// their own, heartbeat-rs's records only an entry id.
+// name returns the id to type. Lines that were appended by hand have no id of their
+// own, heartbeat-rs's records only an entry id.
 func (d dead) name() string { return cmp.Or(handle(d.ID, d.DeliveryID), d.EntryID) }
 
 func (d dead) reason() string {

@@ -32,7 +32,7 @@ type differences struct {
 }
 
 // changesFound is the exit status of a diff that is not empty; like diff(1) it
-// says nothing.
+// prints no error.
 type changesFound struct{}
 
 // Error is for programs.

@@ -174,7 +174,8 @@ func (examined) mendedText(p *page, m doctor.Mended) {
 	p.printf(" %s (%s): %s\n", who, strings.Join(m.Codes, ", "), m.Done)
 }
 
-// doctorIndent is what stands before the text of a finding: marks and labels.
+// doctorIndent is the width of what precedes the text of a finding: marks and
+// labels.
 const doctorIndent = 10
 
 func findingText(p *page, f doctor.Finding) {
@@ -201,8 +202,8 @@ func findingText(p *page, f doctor.Finding) {
 	p.printf("%s\n", f.Fix)
 }
 
-// wrap breaks text at blanks into lines of at most n columns; longer words
-// stand alone.
+// wrap breaks text at blanks into lines of at most n columns; a longer word gets a
+// line of its own.
 func wrap(text string, n int) []string {
 	var lines []string
 	line := ""

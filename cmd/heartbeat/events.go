@@ -122,11 +122,11 @@ func eventText(p *page, e journal.Event) {
 	p.whole("    ", strings.TrimSpace(e.Detail.Raw()))
 }
 
-// follows are the commands in which -f is --follow, as it is in tail(1) and
-// its like. The fleet's file is --file there, or -f before the command.
+// follows are the commands in which -f is --follow, as in tail(1) and similar
+// programs. There the fleet's file is --file, or -f before the command.
 var follows = []string{"events", "logs", "replies"}
 
-// withFollow spells -f out where it means --follow.
+// withFollow replaces -f with --follow where it means that.
 func withFollow(args []string) []string {
 	at := commandAt(args)
 	if at == len(args) || !slices.Contains(follows, args[at]) {
@@ -141,7 +141,7 @@ func withFollow(args []string) []string {
 	return args
 }
 
-// commandAt returns where the command stands, behind flags that every command
+// commandAt returns the position of the command, after flags that every command
 // takes, or len(args).
 func commandAt(args []string) int {
 	takes := []string{"-f", "--file", "-o", "--output", "--host", "--log-level", "--log-format", "--heartbeat-ms"}
@@ -156,7 +156,7 @@ func commandAt(args []string) int {
 	return len(args)
 }
 
-// newest keeps the last ones of many.
+// newest keeps the last few of many.
 type newest[T any] struct {
 	most int
 	all  []T
@@ -168,5 +168,5 @@ func (n *newest[T]) add(v T) {
 	}
 }
 
-// gone reports whether whoever read stdout is gone, which is no failure.
+// gone reports whether the reader of stdout is gone, which is no failure.
 func gone(err error) bool { return errors.Is(err, syscall.EPIPE) }

@@ -48,7 +48,7 @@ func (c explainCmd) run(context.Context, *app) (result, error) {
 		if near := config.Nearest(c.Word, words); len(near) > 0 {
 			hint = "did you mean " + strings.Join(near, ", ") + "?"
 		}
-		return nil, usagef(hint, "%q is no word that is explained", c.Word)
+		return nil, usagef(hint, "%q is not a word that heartbeat explains", c.Word)
 	}
 	return explained{w}, nil
 }
@@ -88,7 +88,7 @@ func wordOffers() (found offers) {
 	return found
 }
 
-// elsewhere are commands of other programs, and what does it here.
+// elsewhere are commands of other programs, and what does the same here.
 var elsewhere = map[string]string{
 	"ps": "heartbeat status", "ls": "heartbeat status", "list": "heartbeat status", "top": "heartbeat status --watch", "agents": "heartbeat status",
 	"up": "heartbeat run", "start": "heartbeat run",

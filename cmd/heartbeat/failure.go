@@ -12,7 +12,7 @@ import (
 	"heartbeat/orchestrator/owner"
 )
 
-// The exit statuses (sysexits(3) and timeout(1) where they have one).
+// The exit statuses (those of sysexits(3) and timeout(1) if they have one).
 const (
 	exitOK         = 0
 	exitError      = 1
@@ -30,34 +30,34 @@ var codes = map[int]string{
 	exitTimeout: "timeout", exitStalled: "stalled",
 }
 
-// failure is an error with an exit status and a hint: what to type next.
-// Errors of the domain carry a hint by a method Hint() string of their own.
+// failure is an error with an exit status and a hint: what to type next. Errors of
+// the domain carry a hint in a method Hint() string of their own.
 type failure struct {
 	status int
 	hint   string
 	err    error
 }
 
-// Error is the cause's.
+// Error returns the cause's.
 func (f *failure) Error() string { return f.err.Error() }
 
 // Unwrap returns the cause.
 func (f *failure) Unwrap() error { return f.err }
 
-// ExitCode is the exit status.
+// ExitCode returns the exit status.
 func (f *failure) ExitCode() int { return f.status }
 
-// childStatus is the exit status of a child, passed on without a word of ours
-// where people read.
+// childStatus is the exit status of a child; people see no message of ours about
+// it.
 type childStatus int
 
 // Error names the status.
 func (c childStatus) Error() string { return fmt.Sprintf("the command exited with status %d", int(c)) }
 
-// ExitCode is the child's.
+// ExitCode returns the child's.
 func (c childStatus) ExitCode() int { return int(c) }
 
-// silent reports whether an error is an exit status alone where people read.
+// silent reports whether an error is only an exit status where people read.
 func silent(err error) bool {
 	_, child := errors.AsType[childStatus](err)
 	_, changes := errors.AsType[changesFound](err)

@@ -10,14 +10,14 @@ import (
 )
 
 // exposed are the metrics of a run and their server; the zero value is a run
-// without any.
+// without them.
 type exposed struct {
 	*metrics.Metrics
 	server *metrics.Server
 }
 
-// expose opens the address of --metrics, before anything is started: where it
-// cannot be had the run does not begin.
+// expose opens the address of --metrics before anything is started: if it cannot be
+// used, the run does not begin.
 func (a *app) expose(addr string) (exposed, error) {
 	if addr == "" {
 		return exposed{}, nil

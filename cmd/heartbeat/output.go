@@ -17,15 +17,15 @@ import (
 	"heartbeat/hook/foreign"
 )
 
-// result is what a command found or did: its text form is for people, the
-// value itself, as JSON, for programs.
+// result is what a command found or did: its text form is for people, the value
+// itself, as JSON, for programs.
 type result interface {
 	text(p *page)
 }
 
-// output is the one way to stdout. A command has one result, printed at its
-// end; with JSON, lines that say it is still running may come before it. Each
-// line is one write.
+// output is the only way to stdout. A command has one result, printed at its end;
+// with JSON, lines that say that it is still running may come before. Each line is
+// one write.
 type output struct {
 	json    bool
 	started time.Time
@@ -35,7 +35,7 @@ type output struct {
 	columns         int
 	columnsErr      int
 
-	// step is set by those who must not wait for the reader of stdout.
+	// step is set by callers that must not wait for the reader of stdout.
 	step atomic.Value
 
 	mu       sync.Mutex // guards the rest
@@ -86,7 +86,7 @@ func (o *output) warn(text string) {
 	o.warnings = append(o.warnings, text)
 }
 
-// warnNow is warn for commands that stay: people read it before the rest.
+// warnNow is warn for commands that keep running: people read it before the rest.
 func (o *output) warnNow(text string) {
 	if o.json {
 		o.warn(text)
@@ -121,8 +121,8 @@ func (o *output) beat(every time.Duration) (stop func()) {
 	})
 }
 
-// pulse prints one line, unless the envelope has been printed. A reader that
-// is gone does not stop the command.
+// pulse prints one line, unless the envelope has been printed. If the reader is
+// gone, the command continues.
 func (o *output) pulse() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -194,8 +194,8 @@ func (o *output) printWarning(text string) {
 	o.say(o.paintErr.yellow, "warning", text, foreignIndent)
 }
 
-// emit prints one of many lines that a command prints while it runs: the
-// value as JSON, or its text. The error is that of writing.
+// emit prints one of many lines that a command prints while it runs: the value as
+// JSON, or its text. The error is the writer's.
 func (o *output) emit(v any, text func(*page)) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -214,7 +214,7 @@ func (o *output) emit(v any, text func(*page)) error {
 	return err
 }
 
-// printError is the one place where errors and hints are printed for people.
+// printError is the only place where errors and hints are printed for people.
 func (o *output) printError(err error) {
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		first, _, _ := strings.Cut(err.Error(), "\n")
@@ -230,8 +230,8 @@ func (o *output) printError(err error) {
 	}
 }
 
-// foreignIndent stands before the further lines of what is said: an error may
-// quote what others wrote, and nothing of that is a hint of ours.
+// foreignIndent precedes the second and later lines of a message: an error may
+// quote what others wrote, and nothing in it may pass for a hint of ours.
 const foreignIndent = "  "
 
 func (o *output) say(colour, who, text, indent string) {

@@ -11,8 +11,8 @@ import (
 	"heartbeat/hook/foreign"
 )
 
-// palette is the six constants that colours are; all are empty where there is
-// no terminal, or it or the person wants none (NO_COLOR, TERM=dumb).
+// palette has the six colours; all are empty if there is no terminal, or it or the
+// person wants none (NO_COLOR, TERM=dumb).
 type palette struct{ red, green, yellow, cyan, dim, reset string }
 
 func paletteFor(f *os.File) palette {
@@ -24,7 +24,7 @@ func paletteFor(f *os.File) palette {
 	}
 }
 
-// columnsOf is how wide a terminal is; 0 for what is none.
+// columnsOf returns how wide a terminal is; 0 if it is none.
 func columnsOf(f *os.File) int {
 	columns, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
@@ -33,17 +33,17 @@ func columnsOf(f *os.File) int {
 	return columns
 }
 
-// page is the text form of a result, printed in one write. It can only be
-// written to by its methods, and these trust no text that they are given: it
-// neither acts on a terminal nor begins a line of the page. Lines end where a
-// constant format says so.
+// page is the text form of a result, printed in one write. It can only be written
+// to by its methods, and these trust no text that they are given: it neither acts
+// on a terminal nor begins a line of the page. Lines end where a constant format
+// says so.
 type page struct {
 	buf bytes.Buffer
 	palette
 	columns int // of the terminal; 0: not known, and pageColumns are meant
 }
 
-// printf adds text. What it formats stands on one line.
+// printf adds text. What it formats stays on one line.
 func (p *page) printf(format string, args ...any) {
 	fmt.Fprintf(&p.buf, format, foreign.Safe(args)...)
 }
@@ -57,7 +57,7 @@ func (p *page) coloured(colour, text string) {
 	p.buf.WriteString(colour + foreign.Line(text) + reset)
 }
 
-// colouredLine adds one line of a text, whose tabs stay, in a colour.
+// colouredLine adds one line of a text in a colour, and keeps its tabs.
 func (p *page) colouredLine(colour, line string) {
 	for line := range foreign.Lines(line) {
 		reset := p.reset
@@ -68,9 +68,8 @@ func (p *page) colouredLine(colour, line string) {
 	}
 }
 
-// whole adds a text with its line breaks, each line behind indent. Without an
-// indent its lines may pass for others of the page: it must be all that is
-// printed.
+// whole adds a text with its line breaks, each line after indent. Without an indent
+// its lines could pass for others of the page: then it must be all that is printed.
 func (p *page) whole(indent, text string) {
 	for line := range foreign.Lines(text) {
 		if line != "" {
@@ -97,9 +96,9 @@ func shorten(s string, n int) string {
 	return s
 }
 
-// width is how many columns a text takes on a terminal. It knows combining
-// marks and the wide blocks; clusters of emoji come out a little wide. Names
-// are ASCII by rule, so that is enough, and no library is needed for it.
+// width returns how many columns a text takes on a terminal. It knows combining
+// marks and the wide blocks; clusters of emoji come out a little too wide. Names
+// are ASCII by rule, so that is enough, and no library is needed.
 func width(s string) int {
 	n := 0
 	for _, r := range s {

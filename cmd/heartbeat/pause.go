@@ -14,7 +14,7 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// chosen are agents by their names, or all of them.
+// chosen are agents by name, or all of them.
 type chosen struct {
 	Agents []string `arg:"" optional:"" help:"The agents." complete:"agent"`
 	All    bool     `help:"All agents."`
@@ -73,7 +73,8 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 	return held{"paused", states}, nil
 }
 
-// beginsWithin is how long a run may take from its directories to its socket.
+// beginsWithin is how long a run may take from locking its directories to opening
+// its socket.
 const beginsWithin = 10 * time.Second
 
 // toRunOrNext asks the fleet's running scheduler or, where none runs, has the next
@@ -137,7 +138,7 @@ func (a *app) clientOf(f *config.Fleet) (*control.Client, error) {
 	return client, nil
 }
 
-// controlFailure gives a scheduler that is not there its exit status.
+// controlFailure gives a missing scheduler its exit status.
 func controlFailure(err error) error {
 	if errors.Is(err, control.ErrNotRunning) {
 		return &failure{
@@ -148,8 +149,8 @@ func controlFailure(err error) error {
 	return err
 }
 
-// runtimeDir is where the sockets of a fleet's run are, which has the name that
-// it began with.
+// runtimeDir returns where the sockets of a fleet's run are; the run has the name
+// that it began with.
 func runtimeDir(f *config.Fleet) (string, error) {
 	dir, err := owner.RuntimeDir(f)
 	if err != nil || control.Answers(dir) {

@@ -102,8 +102,8 @@ func (l *progressLine) end() {
 // clearLine erases from the cursor to the end of the line (ECMA-48, EL).
 const clearLine = "\x1b[K"
 
-// livePage shows one page in the place of the last, as far as the terminal has room
-// for it. Without a terminal each page comes behind the last.
+// livePage shows one page in place of the last, as far as the terminal has room for
+// it. Without a terminal each page follows the last.
 type livePage struct{ rows func() int }
 
 func newLivePage(a *app) *livePage {

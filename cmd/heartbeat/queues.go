@@ -10,8 +10,8 @@ import (
 	"heartbeat/hook/inbox"
 )
 
-// target is what a command about queues is to do, and to whose: AGENT ACTION
-// ID…, in which ACTION may stand first, or ACTION ID… for the whole fleet.
+// target is what a command about queues should do, and for which agents: AGENT
+// ACTION ID…, in which ACTION may come first, or ACTION ID… for the whole fleet.
 type target struct {
 	agents []*config.Agent
 	fleet  bool // no agent was named
@@ -19,7 +19,7 @@ type target struct {
 	ids    []string
 }
 
-// target tells the words of a command line apart. Without an action it is list.
+// target parses the words of a command line. Without an action it is list.
 func (a *app) target(command string, words, actions []string) (target, error) {
 	f, err := a.knownFleet()
 	if err != nil {
@@ -52,7 +52,7 @@ func (a *app) target(command string, words, actions []string) (target, error) {
 	return t, nil
 }
 
-// ambiguousError means that several agents have what an id names.
+// ambiguousError means that several agents have something that an id names.
 type ambiguousError struct {
 	id     string
 	agents []string
@@ -75,7 +75,7 @@ type stored[E interface{ Named(id string) bool }] struct {
 }
 
 // whose sorts ids by the agents that have them. An id that no agent has, or more
-// than one, is an error, and nothing is to be done.
+// than one, is an error, and nothing is done.
 func (s stored[E]) whose(t target) (map[*config.Agent][]string, error) {
 	found := map[*config.Agent][]string{}
 	if !t.fleet {
@@ -112,7 +112,8 @@ func (s stored[E]) whose(t target) (map[*config.Agent][]string, error) {
 	return found, nil
 }
 
-// named returns what the ids name, in their order, and whose the last of it is.
+// named returns what the ids name, in their order, and which agent the last of it
+// belongs to.
 func (s stored[E]) named(t target, whose map[*config.Agent][]string) (agent string, found []E, err error) {
 	for _, a := range t.agents {
 		if len(whose[a]) == 0 {
@@ -138,8 +139,8 @@ func (s stored[E]) named(t target, whose map[*config.Agent][]string) (agent stri
 	return agent, found, nil
 }
 
-// notEmpty reads what each agent has of a kind, and returns what holds something.
-// What cannot be read is warned of.
+// notEmpty reads what each agent has of a kind, and returns the lists that are not
+// empty. It warns about those that cannot be read.
 func notEmpty[L interface{ empty() bool }](a *app, t target, of string, read func(*config.Agent) (L, error)) []L {
 	all := []L{}
 	for _, agent := range t.agents {
@@ -153,8 +154,8 @@ func notEmpty[L interface{ empty() bool }](a *app, t target, of string, read fun
 	return all
 }
 
-// each does something for each agent that is concerned, in the order of the file,
-// and returns what came of it, also where some have failed.
+// each does something for each agent concerned, in the order of the file, and
+// returns the results, also if some have failed.
 func each(t target, concerned func(*config.Agent) bool, do func(*config.Agent) (handled, error)) (result, error) {
 	all := manyHandled{Agents: []handled{}}
 	var errs []error

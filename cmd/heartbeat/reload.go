@@ -26,8 +26,8 @@ Examples:
 // reloaded is what a reload changed.
 type reloaded struct{ *orchestrator.Plan }
 
-// run asks the scheduler whatever we think of the file: it is the one that
-// notes, and counts, that a reload failed.
+// run asks the scheduler whatever we think of the file: the scheduler records, and
+// counts, that a reload failed.
 func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
 	f, bad := a.fleet()
 	if f == nil {

@@ -70,7 +70,7 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 	return nil, failed
 }
 
-// nothing is what a command says that has found nothing to print.
+// nothing is what a command says if it found nothing to print.
 type nothing string
 
 func (n nothing) text(p *page) { p.printf("%s\n", string(n)) }

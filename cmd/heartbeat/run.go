@@ -101,9 +101,8 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	return res, onceFailure(sum, a.ours())
 }
 
-// supervised runs the fleet with everything around it: signals, the control
-// socket, the watch of the configuration. It reports whether the run was
-// asked to stop.
+// supervised runs the fleet with everything around it: signals, the control socket,
+// the watch of the configuration. It reports whether the run was asked to stop.
 func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inputs *config.Inputs) (asked bool, sum *status.Summary, err error) {
 	var around sync.WaitGroup
 	beside, end := context.WithCancel(ctx)
@@ -120,7 +119,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.remember(fleet)
 		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
 		around.Go(func() {
-			if !c.Once { // else who has work is asked, and nobody else matters
+			if !c.Once { // otherwise only agents with work are checked
 				s.Foresee()
 			}
 			a.logTroubles(fleet, c.chosen(fleet), s.Snapshot())
@@ -153,7 +152,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 	return asked, sum, err
 }
 
-// chosen are the agents that this run has.
+// chosen returns the agents that this run has.
 func (c runCmd) chosen(f *config.Fleet) []*config.Agent {
 	agents, err := chooseAgents(f, c.Agents)
 	if err != nil {
@@ -162,22 +161,22 @@ func (c runCmd) chosen(f *config.Fleet) []*config.Agent {
 	return agents
 }
 
-// troubles are what keeps agents of a fleet from working, or waits for a person,
-// as far as a scheduler says, if one does, and the disk tells.
+// troubles returns what prevents agents of a fleet from working, or waits for a
+// person, as far as a scheduler, if there is one, and the disk say.
 func (a *app) troubles(f *config.Fleet, agents []*config.Agent, live *status.Live) []status.Trouble {
 	stateDir, err := owner.StateDir(f)
 	if err != nil {
-		return nil // whoever needs it tells
+		return nil // whoever needs it reports it
 	}
 	now, those := time.Now(), *f
 	those.Agents = agents
 	return status.Read(&those, stateDir, live, now).Troubles(a.ours(), now)
 }
 
-// mostLogged is how many troubles stand in the log of a run that begins.
+// mostLogged is how many troubles the log of a starting run names.
 const mostLogged = 10
 
-// logTroubles says what waits for a person when a run begins.
+// logTroubles logs what waits for a person when a run begins.
 func (a *app) logTroubles(f *config.Fleet, agents []*config.Agent, says []status.AgentState) {
 	waits := slices.DeleteFunc(a.troubles(f, agents, &status.Live{Agents: says}), func(t status.Trouble) bool { return !t.What.Person() })
 	for i, t := range waits {
@@ -207,8 +206,8 @@ func (a *app) logStop(sum *status.Summary, asked bool, failed error, took time.D
 	a.log.Info("heartbeat stopped", "why", why, "done", done, "dead-lettered", dead, "queued", queued, "after", took.Round(time.Second))
 }
 
-// serveControl answers `heartbeat pause` and its like. The fleet runs without
-// it, too; a socket that went is made anew as soon as that is possible.
+// serveControl answers `heartbeat pause` and similar commands. The fleet also runs
+// without it; a socket that is removed is made again as soon as that is possible.
 func (a *app) serveControl(ctx context.Context, f *config.Fleet, s reloading) {
 	run := status.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
 	for told := false; ; {
@@ -228,7 +227,7 @@ func (a *app) serveControl(ctx context.Context, f *config.Fleet, s reloading) {
 	}
 }
 
-// controlAgain is how often a control socket that cannot be made is tried again.
+// controlAgain is how often to retry making a control socket.
 const controlAgain = time.Second
 
 func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Event), ready func()) (*orchestrator.Scheduler, error) {
@@ -252,7 +251,7 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Even
 	})
 }
 
-// onceFailure is the exit status of a run with --once, with the first reasons
+// onceFailure returns the exit status of a run with --once, with the first reasons
 // for it. ours is how a command line for the fleet begins.
 func onceFailure(sum *status.Summary, ours string) error {
 	switch sum.Verdict() {
@@ -306,7 +305,7 @@ func (r ran) text(p *page) {
 	troublesText(p, r.Troubles)
 }
 
-// stateCell is a state in the colour of its urgency.
+// stateCell returns a state in the colour of its urgency.
 func stateCell(p *page, s status.State) cell {
 	colour := ""
 	switch s {

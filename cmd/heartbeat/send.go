@@ -89,7 +89,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	return sent{accepted, delivery}, err
 }
 
-// check refuses flags that would do nothing.
+// check refuses flags that would have no effect.
 func (c sendCmd) check() error {
 	switch {
 	case c.Timeout != 0 && !c.Wait:
@@ -131,7 +131,7 @@ func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, id stri
 	return d, err
 }
 
-// progressText says where a prompt stands that is waited for.
+// progressText says where an awaited prompt is.
 func progressText(p send.Progress, ours string) string {
 	if p.InFlight {
 		return fmt.Sprintf("%s works on it for %s", p.Agent.Agent, status.Span(p.Working()))
@@ -148,7 +148,7 @@ func progressText(p send.Progress, ours string) string {
 	return text
 }
 
-// prompt is the text to send. It never waits for a person to type one.
+// prompt returns the text to send. It never waits for a person to type one.
 func (c sendCmd) prompt(a *app, limit int64) (string, error) {
 	text := c.Text
 	if text == "-" || text == "" {

@@ -123,11 +123,11 @@ func (c serviceCmd) run(ctx context.Context, a *app) (result, error) {
 
 func (r printedUnit) text(p *page) { p.document([]byte(r.Unit)) }
 
-// stopMargin is what a stop takes beside turns and sessions' ends.
+// stopMargin is what a stop takes in addition to turns and sessions' ends.
 const stopMargin = 15 * time.Second
 
-// unit gathers what the service needs of the fleet and of this machine. It
-// returns the home of who runs it, too.
+// unit collects what the service needs to know about the fleet and this machine. It
+// also returns the home of the user who runs it.
 func (c serviceCmd) unit(a *app, f *config.Fleet) (*service.Unit, string, error) {
 	who, err := user.Current()
 	if c.User != "" {
@@ -151,7 +151,7 @@ func (c serviceCmd) unit(a *app, f *config.Fleet) (*service.Unit, string, error)
 	return u, who.HomeDir, err
 }
 
-// longestEnd is how long the slowest session may take from SIGTERM to SIGKILL.
+// longestEnd returns how long the slowest session may take from SIGTERM to SIGKILL.
 func longestEnd(f *config.Fleet) time.Duration {
 	var longest time.Duration
 	for _, a := range f.Agents {
@@ -160,8 +160,8 @@ func longestEnd(f *config.Fleet) time.Duration {
 	return longest
 }
 
-// installed returns the path of this binary: the one on PATH where that is the
-// same file, because a package manager replaces what a link leads to.
+// installed returns the path of this binary: the one on PATH if that is the same
+// file, because a package manager replaces what a link leads to.
 func installed() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -179,13 +179,13 @@ func installed() (string, error) {
 	return self, nil
 }
 
-// kept are the variables that decide where state and logins are. Secrets are
-// not among them: a unit is readable for everybody.
+// kept are the variables that decide where state and logins are. Secrets are not
+// among them: everybody can read a unit.
 var kept = []string{"XDG_STATE_HOME", "XDG_CONFIG_HOME", client.Claude.Variables.Config}
 
-// environment is what the service's processes get beside what its manager
-// sets. A service of the machine has no runtime directory, so its state
-// directory is named, which takes the sockets in, too.
+// environment returns what the service's processes get in addition to what its
+// manager sets. A service of the machine has no runtime directory, so its state
+// directory is named, and takes the sockets too.
 func (c serviceCmd) environment(home string) ([]string, error) {
 	var paths []string
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {

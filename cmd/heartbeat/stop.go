@@ -74,7 +74,7 @@ func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
 		if errors.Is(context.Cause(ctx), errNotYet) {
 			return stopped{run, false}, &failure{exitTimeout, hint, fmt.Errorf("cannot see the scheduler end within %s; it is about to", c.Timeout)}
 		}
-		return stopped{run, false}, &failure{exitError, hint, errors.New("cannot wait for the end of the scheduler: interrupted; it ends all the same")}
+		return stopped{run, false}, &failure{exitError, hint, errors.New("cannot wait for the end of the scheduler: interrupted; it still ends")}
 	}
 	return stopped{run, true}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 type unapplyCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents to unapply, including agents that are no longer in the file; all if none is named." complete:"agent"`
-	DryRun bool     `help:"Say what would be done, and do nothing."`
+	DryRun bool     `help:"Show what would be done, without doing it."`
 }
 
 // Help implements kong's HelpProvider.

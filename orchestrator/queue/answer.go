@@ -25,7 +25,7 @@ type NoQuestionError struct{ Agent string }
 
 // Error names the agent.
 func (e *NoQuestionError) Error() string {
-	return fmt.Sprintf("cannot answer: the queue of agent %q asks nothing; it knows where to go on", e.Agent)
+	return fmt.Sprintf("cannot answer: the queue of agent %q asks nothing; it knows where to continue", e.Agent)
 }
 
 // Answer lets an agent's queue continue at an answer to its question, by its name
