@@ -131,7 +131,7 @@ func (l *loader) merge(own, defaults table) table {
 			delete(t, pair[1])
 		}
 	}
-	for _, key := range []string{"permissions", "env", "resources", "budget", "tool-timeouts"} {
+	for _, key := range []string{"permissions", "env", "resources", "budget", "tool-timeouts", "limits"} {
 		if mine, ok := own[key]; ok {
 			t[key] = mine.laidOver(defaults[key])
 		}
@@ -183,6 +183,7 @@ func (l *loader) policies(a *Agent, t table) {
 	a.Background = enum(l, t, "background", hook.BackgroundWait, []hook.BackgroundRule{hook.BackgroundWait, hook.BackgroundIgnore})
 	a.Foreign = enum(l, t, "foreign-stop-hooks", hook.ForeignLearn, []hook.ForeignRule{hook.ForeignLearn, hook.ForeignGate, hook.ForeignFree})
 	a.OnLimit = enum(l, t, "on-limit", LimitResumes, []LimitRule{LimitResumes, LimitHolds})
+	a.Limits = l.share(t)
 	a.OnOrphan = enum(l, t, "on-orphan", inbox.DeadLetter, []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop})
 }
 

@@ -121,6 +121,8 @@ type agentKeySet struct {
 	OnOrphan string `yaml:"on-orphan,omitempty" jsonschema:"enum=retry,enum=deadletter,enum=drop,default=deadletter"`
 	// What follows when the account's usage limit is reached: resume goes on as soon as the limit resets, hold waits for a person's heartbeat resume.
 	OnLimit string `yaml:"on-limit,omitempty" jsonschema:"enum=resume,enum=hold,default=resume"`
+	// How much of its account's usage limits the agent may use: nothing is started for it above.
+	Limits accountLimitKeySet `yaml:"limits,omitempty"`
 	// How many times a prompt is tried before it is filed as a dead letter (poison).
 	MaxAttempts int `yaml:"max-attempts,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=5"`
 	// How many turns in a row hooks, heartbeat's or others, may cause without finishing a prompt before the session ends as runaway.
@@ -167,6 +169,16 @@ type agentKeySet struct {
 	EnvDeny []variableGlob `yaml:"env-deny,omitempty"`
 	// The queue's file, in the workspace and relative to it.
 	Inbox pathText `yaml:"inbox,omitempty" jsonschema:"default=.heartbeat/inbox.jsonl"`
+}
+
+// How much of a subscription's usage limits an agent may use, so that a person's own work has room.
+type accountLimitKeySet struct {
+	// Of the limit of five hours, for example 95%.
+	FiveHour percentage `yaml:"five-hour,omitempty"`
+	// Of the weekly limit, for example 90%.
+	SevenDay percentage `yaml:"seven-day,omitempty"`
+	// When these hold, in the agent's time zone, for example "Mon-Fri 09:00-18:00". By default always.
+	ActiveHours filledText `yaml:"active-hours,omitempty"`
 }
 
 // What sessions may do without asking.
@@ -284,6 +296,7 @@ var (
 	agentKeys      = keys[agentKeySet]()
 	permissionKeys = keys[permissionKeySet]()
 	resourceKeys   = keys[resourceKeySet]()
+	limitKeys      = keys[accountLimitKeySet]()
 	allowanceKeys  = keys[allowanceKeySet]()
 	keysOf         = map[triggerKind][]string{
 		cronKind:  keys[cronKeySet](),

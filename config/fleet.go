@@ -126,6 +126,8 @@ type Agent struct {
 	// KickoffText is "" for `kickoff: entry`.
 	KickoffText string
 
+	// Limits are how much of its account's limits it may use.
+	Limits           Limits
 	OnLimit          LimitRule
 	OnOrphan         inbox.OrphanPolicy
 	MaxAttempts      int

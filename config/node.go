@@ -150,7 +150,7 @@ var meant = map[string]string{
 	"cmd": "command", "run": "command", "exec": "command", "entrypoint": "command",
 	"schedule": "cron", "tz": "timezone", "zone": "timezone", "environment": "env", "envfiles": "env-file",
 	"text": "prompt", "message": "prompt", "task": "prompt", "interval": "every", "files": "watch", "glob": "watch",
-	"concurrency": "max-sessions", "parallel": "max-sessions", "retries": "max-attempts", "limits": "resources", "includes": "include",
+	"concurrency": "max-sessions", "parallel": "max-sessions", "retries": "max-attempts", "includes": "include",
 }
 
 // unknown reports an unknown key, at the key.

@@ -93,6 +93,7 @@ func generate(t *testing.T) []byte {
 		{"permissions", agent},
 		{"env", agent},
 		{"tool-timeouts", agent},
+		{"limits", agent},
 		{"resources", agent},
 		{"resources", root.Definitions["group"]},
 		{"budget", root},

@@ -1,8 +1,10 @@
 package orchestrator
 
 import (
+	"cmp"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/agent"
 )
@@ -24,6 +26,11 @@ func (f *fleet) askAgain(names []string, now time.Time) {
 
 // may asks a member's account whether it may start. One that may not is parked.
 func (f *fleet) may(m *member, now time.Time) bool {
+	if p := f.above(m, now); p != nil {
+		f.declines(m, now)
+		m.Parks(*p)
+		return false
+	}
 	answer := f.accounts.May(m.Name, now)
 	if answer.May {
 		return true
@@ -49,6 +56,35 @@ func (f *fleet) parkAll(m *member, p account.Parking, now time.Time) {
 	for _, o := range f.members {
 		if o != m && f.accounts.Share(o.Name, m.Name) {
 			o.FinishForLimit("its account is parked until " + p.Until.Format(time.RFC3339))
+			f.touch(o)
+		}
+	}
+}
+
+// above says until when nothing is started for a member because more of its account's
+// limits is used than it may use; nil: it may start.
+func (f *fleet) above(m *member, now time.Time) *agent.Parking {
+	l := m.Def().Limits
+	holds, until := l.Active.At(now.In(cmp.Or(m.Def().Zone, time.Local)))
+	resets, why := f.accounts.Above(m.Name, l.FiveHour, l.SevenDay, now)
+	if !holds || why == "" {
+		return nil
+	}
+	if until.IsZero() || resets.Before(until) {
+		until = resets
+	}
+	return &agent.Parking{Until: until, Reason: why, Known: true}
+}
+
+// shows takes what a member's client shows of its account's limits. Sessions that may
+// not use more of them end after their turn.
+func (f *fleet) shows(m *member, limits client.Limits, now time.Time) {
+	if !f.accounts.Shows(m.Name, limits) {
+		return
+	}
+	for _, o := range f.members {
+		if p := f.above(o, now); p != nil && f.accounts.Share(o.Name, m.Name) {
+			o.FinishForLimit(p.Reason)
 			f.touch(o)
 		}
 	}

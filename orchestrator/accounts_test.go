@@ -95,13 +95,13 @@ func TestWhoFailsAloneIsParkedAlone(t *testing.T) {
 				t.Errorf("%s: the one that comes late: %+v", kind, r.state("late"))
 			}
 			if kind != "rate_limit" { // that only a person can mend
-				r.want("bad", Held)
+				r.want("bad", status.Held)
 				if n := len(r.started("bad")); n != 1 {
 					t.Errorf("%s: the bad one was started %d times", kind, n)
 				}
 				return
 			}
-			r.want("bad", Parked)
+			r.want("bad", status.Parked)
 			if n := len(r.started("bad")); n < 4 || n > 12 {
 				t.Errorf("%s: the bad one was started %d times in an hour", kind, n)
 			}
@@ -178,7 +178,7 @@ func TestNoStateOfTheOneThatTriesStopsTheOthers(t *testing.T) {
 				stop := r.run()
 				defer stop()
 				r.sleep(2*boot + 5*time.Second)
-				r.want("x", Parked)
+				r.want("x", status.Parked)
 				becomes(r)
 				for _, agent := range []string{"b", "c"} {
 					if slices.ContainsFunc(r.s.Snapshot(), func(s status.AgentState) bool { return s.Agent == agent }) {
@@ -512,8 +512,8 @@ func TestWhatFollowsALimit(t *testing.T) {
 		r.sleep(boot + entry + 10*time.Second)
 		var specs []session.Spec
 		r.set("", goesOn(&specs))
-		r.want("resumes", Parked)
-		r.want("holds", Held)
+		r.want("resumes", status.Parked)
+		r.want("holds", status.Held)
 		r.send("other", 1)
 		r.sleep(boot + entry + time.Second)
 		if r.state("other").Acknowledged != 1 {
@@ -526,15 +526,15 @@ func TestWhatFollowsALimit(t *testing.T) {
 			t.Errorf("%d sessions were started before the reset", n-before)
 		}
 		r.sleep(2 * time.Hour)
-		if a := r.state("resumes"); a.Acknowledged != 2 || a.State != Idle {
+		if a := r.state("resumes"); a.Acknowledged != 2 || a.State != status.Idle {
 			t.Errorf("after the reset: %+v", a)
 		}
-		r.want("holds", Held)
+		r.want("holds", status.Held)
 		if _, err := r.s.Resume("holds"); err != nil {
 			t.Fatal(err)
 		}
 		r.sleep(boot + entry + time.Second)
-		if a := r.state("holds"); a.Acknowledged != 1 || a.State != Idle {
+		if a := r.state("holds"); a.Acknowledged != 1 || a.State != status.Idle {
 			t.Errorf("after its resume: %+v", a)
 		}
 	})
@@ -555,4 +555,55 @@ func (r *rig) outbox(agent string) (all []inbox.Delivery) {
 		all = append(all, d)
 	}
 	return all
+}
+
+// TestRoomIsLeftToPeople: above limits: nothing is started until the window resets or
+// the active hours are over, and live sessions end after their turn.
+func TestRoomIsLeftToPeople(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "polite late greedy", func(t *testing.T, r *rig) {
+		now := time.Now().UTC() // midnight, a Saturday
+		for _, name := range []string{"polite", "late"} {
+			r.agent(name).Limits = config.Limits{FiveHour: 95}
+			r.agent(name).Zone = time.UTC
+		}
+		r.agent("late").Limits.Active = config.Hours{Days: [7]bool{6: true}, From: 0, To: 60}
+		shows := func(f *fakeSession) session.Outcome {
+			time.Sleep(boot)
+			f.reports <- session.Report{At: time.Now(), Phase: hook.Turn, Told: &client.StatusLine{
+				Limits: client.Limits{FiveHour: client.Limit{Used: 96, Resets: now.Add(3 * time.Hour)}},
+			}}
+			return drains(f)
+		}
+		r.set("polite", shows)
+		r.send("polite", 5)
+		stop := r.run()
+		defer stop()
+		r.send("late", 1)
+		r.send("greedy", 1)
+		r.sleep(2*boot + 2*entry + 10*time.Second)
+		r.want("polite", status.Parked)
+		if a := r.state("polite"); a.Acknowledged > 2 || !strings.Contains(a.Reason.String(), "96% of the account's five-hour limit") || !a.Until.Equal(now.Add(3*time.Hour)) {
+			t.Errorf("the polite one: %+v", a)
+		}
+		r.send("late", 1)
+		r.sleep(time.Minute)
+		if a := r.state("late"); a.State != status.Parked || !a.Until.Equal(now.Add(time.Hour)) {
+			t.Errorf("in its hours: %+v", a)
+		}
+		r.send("greedy", 1)
+		r.sleep(time.Hour)
+		if a := r.state("greedy"); a.Acknowledged != 2 {
+			t.Errorf("without limits: %+v", a)
+		}
+		if a := r.state("late"); a.State != status.Idle || a.Acknowledged != 2 {
+			t.Errorf("after its hours: %+v", a)
+		}
+		r.want("polite", status.Parked)
+		r.set("polite", drains)
+		r.sleep(2 * time.Hour)
+		if a := r.state("polite"); a.State != status.Idle || a.Acknowledged != 5 {
+			t.Errorf("after the reset: %+v", a)
+		}
+	})
 }

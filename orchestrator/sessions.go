@@ -254,6 +254,9 @@ func (c course) reported(r session.Report) {
 			c.fleet.hasDone(c.m, now)
 		}
 		c.m.cancels(cancelled{})
+		if r.Told != nil {
+			c.fleet.shows(c.m, r.Told.Limits, now)
+		}
 		if answered {
 			c.fleet.isAnswered(c.m, now)
 		}

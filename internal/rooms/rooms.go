@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 	"orchestrator/launch": {"orchestrator/usage", "config", "hook", "hook/client", "hook/inbox", "ptyrun", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
 	"orchestrator/agent":  {"config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/session", "orchestrator/status", "sources"},
 	"orchestrator": {
-		"config", "hook", "hook/foreign", "hook/inbox",
+		"config", "hook", "hook/client", "hook/foreign", "hook/inbox",
 		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/claim", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
 	},
 	"orchestrator/stophooks": {"hook", "hook/client", "hook/handover", "orchestrator/state"},

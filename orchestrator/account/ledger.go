@@ -1,6 +1,10 @@
 package account
 
-import "time"
+import (
+	"time"
+
+	"heartbeat/hook/client"
+)
 
 // Ledger is which accounts the agents of a fleet work on, as far as that is
 // known: an agent is named, and its account found out before its session starts.
@@ -120,4 +124,22 @@ func asked(c *Account, ask bool) []string {
 		return nil
 	}
 	return c.Waiting()
+}
+
+// Shows notes how far an account's limits are used, as an agent's client has shown.
+func (l *Ledger) Shows(agent string, limits client.Limits) (anew bool) {
+	c := l.account(agent)
+	if c == nil || limits.IsZero() || c.shown == limits {
+		return false
+	}
+	c.shown = limits
+	return true
+}
+
+// Above is Account.Above of an agent's account.
+func (l *Ledger) Above(agent string, fiveHour, sevenDay int, now time.Time) (until time.Time, why string) {
+	if c := l.account(agent); c != nil {
+		return c.Above(fiveHour, sevenDay, now)
+	}
+	return time.Time{}, ""
 }

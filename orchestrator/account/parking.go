@@ -14,8 +14,10 @@
 package account
 
 import (
+	"fmt"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/sources"
 )
 
@@ -38,8 +40,9 @@ type Account struct {
 	parked int       // how often in a row, all of them
 	failed time.Time // when an agent last failed, since the account last worked
 	reason string
-	probe  string    // who tries it, or ""
-	since  time.Time // when that was decided
+	shown  client.Limits // as a client has shown them last
+	probe  string        // who tries it, or ""
+	since  time.Time     // when that was decided
 
 	agents map[string]*member
 	came   int
@@ -337,4 +340,19 @@ func (c *Account) member(agent string) *member {
 		c.agents[agent] = m
 	}
 	return m
+}
+
+// Above says until when an agent starts nothing that may use so many percent of its
+// account's limits, and why; zero: it may. 0 percent is no bound.
+func (c *Account) Above(fiveHour, sevenDay int, now time.Time) (until time.Time, why string) {
+	for _, w := range []struct {
+		client.Limit
+		name  string
+		bound int
+	}{{c.shown.FiveHour, "five-hour", fiveHour}, {c.shown.SevenDay, "seven-day", sevenDay}} {
+		if w.bound > 0 && w.Used >= float64(w.bound) && now.Before(w.Resets) && w.Resets.After(until) {
+			until, why = w.Resets, fmt.Sprintf("%.0f%% of the account's %s limit is used, and limits: %s: %d%% leaves the rest to people", w.Used, w.name, w.name, w.bound)
+		}
+	}
+	return until, why
 }
