@@ -16,6 +16,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/remote"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/service"
 )
@@ -233,6 +234,23 @@ func (a *app) agent(name string) (*config.Agent, error) {
 		return nil, err
 	}
 	return findAgent(f, name)
+}
+
+// readerEvery is how often whileRead looks.
+const readerEvery = time.Second
+
+// whileRead is interruptible for commands that follow something: it also ends once
+// nobody reads stdout any more, which who has nothing to write would not notice.
+func (a *app) whileRead(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := interruptible(ctx)
+	go func() {
+		for pause(ctx, readerEvery) {
+			if remote.ReaderGone(a.stdio.out) {
+				stop()
+			}
+		}
+	}()
+	return ctx, stop
 }
 
 // interruptible returns a context that ends at the signals that ask a program

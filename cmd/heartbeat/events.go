@@ -44,7 +44,7 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := interruptible(ctx)
+	ctx, stop := a.whileRead(ctx)
 	defer stop()
 	events := journal.Read(dir)
 	last, live := newest[journal.Event]{most: c.Count}, false

@@ -67,7 +67,7 @@ func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
 	if session != "" && c.Follow {
 		return nil, usagef("heartbeat logs "+c.Agents[0]+" "+session, "a past session has nothing to follow")
 	}
-	ctx, stop := interruptible(ctx)
+	ctx, stop := a.whileRead(ctx)
 	defer stop()
 	if len(c.Agents) != 1 {
 		if c.Raw {

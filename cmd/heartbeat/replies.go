@@ -38,7 +38,7 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := interruptible(ctx)
+	ctx, stop := a.whileRead(ctx)
 	defer stop()
 	begin := time.Now()
 	past, err := queue.Replies(ctx, agents, c.Since.Time, c.Count)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,5 +100,30 @@ func TestHistoryFoldsWhatIsAlike(t *testing.T) {
 	pastEvents{all}.text(&p)
 	if !strings.Contains(p.buf.String(), "100 sessions  1m40s") {
 		t.Errorf("%s", p.buf.String())
+	}
+}
+
+// TestWhoFollowsEndsWithItsReader: behind ssh a follower that had nothing to write
+// stayed for ever when the connection ended.
+func TestWhoFollowsEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent)
+	w.ok("apply")
+	for _, args := range [][]string{{"events", "-f"}, {"replies", "-f"}, {"logs", "-f"}, {"logs", "-f", "triage"}} {
+		cmd := w.command(args...)
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdout = write
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		write.Close()
+		read.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
 	}
 }
