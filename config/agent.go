@@ -109,7 +109,7 @@ func (l *loader) agent(f *Fleet, name string, p place, defaults table) {
 	l.fields(a, t)
 	d := declared{Agent: a, name: p.named(), dir: t["dir"], envFile: t["env-file"], index: len(l.agents)}
 	if d.dir.node == nil {
-		l.problem(p.of(p.key, p.join("dir")), "is missing", "write dir: DIRECTORY")
+		l.absence(p.of(p.key, p.join("dir")), "write dir: DIRECTORY")
 		return
 	}
 	if a.Dir == "" || l.tooWide(d.dir, a) {

@@ -38,7 +38,7 @@ func (l *loader) capacity(t table, f *Fleet) {
 			continue
 		}
 		if _, ok := fields["max-sessions"]; !ok {
-			l.problem(entry.of(entry.key, entry.join("max-sessions")), "is missing", "write "+name+": {max-sessions: 1}")
+			l.absence(entry.of(entry.key, entry.join("max-sessions")), "write "+name+": {max-sessions: 1}")
 		}
 		f.Groups[name] = l.number(fields, "max-sessions", 1, 1)
 		if b := l.budget(fields, false); b != (Budget{}) {

@@ -31,11 +31,15 @@ const DefaultMaxSessions = 4
 // type Problems and holds all of them.
 func Load(path string) (*Fleet, error) {
 	f, _, err := LoadInputs(path, nil)
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // LoadInputs is Load, and also returns the inputs that it looked at, even with an
-// error. When an agent's directory is not a folder, known (nil: nothing is known)
+// error; with Problems the fleet has nothing but its Path and Warnings. When an
+// agent's directory is not a folder, known (nil: nothing is known)
 // tells whether it was one before. An agent can replace its directory, for example
 // by a link to another agent's; such a link is not followed, and it is a warning,
 // not a problem.
@@ -127,7 +131,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 	l := &loader{
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
-		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, envFiles: map[string]error{}, places: p, shelf: included, isKept: map[string]bool{},
+		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, envFiles: map[string]error{}, places: p, shelf: included, isKept: map[string]bool{}, misnamed: map[string]bool{},
 		known: known, folders: Folders{}, shares: map[string]place{},
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
@@ -149,7 +153,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 				Message: fmt.Sprintf("%d more problems or warnings are not listed", l.left), Hint: "correct these first",
 			})
 		}
-		return nil, l.quoted(all)
+		return &Fleet{Path: absolute, Warnings: l.sorted(l.warnings)}, l.quoted(all)
 	}
 	fleet.Warnings, fleet.Relative = l.sorted(l.warnings), l.relative
 	fleet.Missing = map[string]bool{}
@@ -195,6 +199,7 @@ type loader struct {
 	kept      []Text // what was read
 	isKept    map[string]bool
 	lacking   map[string]string // program → why it cannot be run, or ""
+	misnamed  map[string]bool   // keys that stand there by another name, by their paths
 	relative  bool              // see Fleet
 	home      []string          // of who runs this
 	systems   map[fileID]bool   // folders of the system
@@ -289,7 +294,7 @@ func (root place) orThis(p place) place {
 func (l *loader) version(root place, t table) {
 	p, ok := t["version"]
 	if !ok {
-		l.problem(root.lacking("version"), "is missing", "write version: 1")
+		l.absence(root.lacking("version"), "write version: 1")
 		return
 	}
 	if text, ok := l.word(p); ok {

@@ -155,25 +155,33 @@ var meant = map[string]string{
 
 // unknown reports an unknown key, at the key.
 func (l *loader) unknown(key string, p place, known []string, other elsewhere) {
-	hint := ""
 	if len(l.problems) >= mostProblems {
 		l.left++
 		return // nobody reads on
 	}
+	hint, ours := "", meant[simplify(key)]
 	if other != nil {
 		hint = other(key)
 	}
-	if other := meant[simplify(key)]; hint == "" && slices.Contains(known, other) {
-		hint = "did you mean " + other + "?"
+	if near := Nearest(key, known); !slices.Contains(known, ours) && near != nil {
+		ours = near[0]
 	}
-	if hint == "" {
-		if near := Nearest(key, known); near != nil {
-			hint = "did you mean " + near[0] + "?"
-		} else {
-			hint = "known keys: " + strings.Join(known, ", ")
-		}
+	switch {
+	case hint != "":
+	case slices.Contains(known, ours):
+		hint = "did you mean " + ours + "?"
+		l.misnamed[strings.TrimSuffix(p.path, key)+ours] = true
+	default:
+		hint = "known keys: " + strings.Join(known, ", ")
 	}
 	l.problem(p.named(), "unknown key", hint)
+}
+
+// absence reports a key that has to be there, unless it is by another name.
+func (l *loader) absence(p place, hint string) {
+	if !l.misnamed[p.path] {
+		l.problem(p, "is missing", hint)
+	}
 }
 
 // over returns t with the keys of base that t lacks.

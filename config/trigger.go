@@ -305,7 +305,7 @@ func (l *loader) prompt(p place, t table, data promptData) string {
 		where = file
 		text, ok = l.promptFile(file)
 	case data.kind != pollKind:
-		l.problem(p.lacking("prompt"), "is missing", "write prompt: TEXT, or prompt-file: PATH")
+		l.absence(p.lacking("prompt"), "write prompt: TEXT, or prompt-file: PATH")
 	}
 	if !ok {
 		return ""

@@ -9,6 +9,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/status"
 )
 
 // fleet is what one lock guards: the agents, and what is known about the fleet.
@@ -23,6 +24,7 @@ type fleet struct {
 	quit     context.CancelCauseFunc
 	stage    stage
 	endNow   bool
+	stops    *status.Stopping // from stopping on
 	once     once
 }
 

@@ -33,6 +33,16 @@ func (s *Scheduler) Snapshot() []status.AgentState {
 	return all
 }
 
+// Stopping says how far the run is with its end; nil: nobody asked for it.
+func (s *Scheduler) Stopping() *status.Stopping {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fleet.stops == nil {
+		return nil
+	}
+	return new(*s.fleet.stops)
+}
+
 func (s *Scheduler) summary(cause error) *status.Summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -72,6 +72,10 @@ func (s *Scheduler) stop() {
 	s.happened(nil, func(now time.Time) {
 		s.fleet.stage = stopping
 		grace := s.fleet.declared.ShutdownGrace
+		s.fleet.stops = &status.Stopping{Since: now}
+		if !s.fleet.endNow && grace > 0 {
+			s.fleet.stops.Until = now.Add(grace)
+		}
 		for _, m := range s.fleet.members {
 			s.fleet.touch(m)
 			if s.fleet.endNow || grace <= 0 {
@@ -97,6 +101,7 @@ func (s *Scheduler) EndNow() {
 		if s.fleet.stage != stopping {
 			return
 		}
+		s.fleet.stops.Until = time.Time{}
 		for _, m := range s.fleet.members {
 			m.Stop()
 			s.fleet.touch(m)

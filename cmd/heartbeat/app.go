@@ -123,7 +123,7 @@ func (a *app) fleet() (*config.Fleet, error) {
 }
 
 // load loads the configuration file, and returns what it looked at, also with an
-// error.
+// error; of a file with problems the fleet has only its warnings.
 func (a *app) load() (*config.Fleet, *config.Inputs, error) {
 	path := a.file()
 	known := sync.OnceValue(func() config.Folders { return owner.RecallFolders(path) })
@@ -132,7 +132,7 @@ func (a *app) load() (*config.Fleet, *config.Inputs, error) {
 		return nil, inputs, &failure{status: exitConfig, err: a.unfound, hint: hintOf(a.unfound)}
 	}
 	if err != nil {
-		return nil, inputs, configFailure(path, err)
+		return f, inputs, configFailure(path, err)
 	}
 	return f, inputs, nil
 }

@@ -46,6 +46,7 @@ type examined struct {
 	Counts   examinedCounts   `json:"counts"`
 	Mended   []doctor.Mended  `json:"mended"`
 	Findings []doctor.Finding `json:"findings"`
+	ours     string
 }
 
 // examinedCounts are how many agents were examined, and how many findings there are
@@ -75,7 +76,7 @@ func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := examined{Counts: examinedCounts{Agents: len(agents)}, Mended: []doctor.Mended{}, Findings: doctor.Examine(facts)}
+	e := examined{ours: a.ours(), Counts: examinedCounts{Agents: len(agents)}, Mended: []doctor.Mended{}, Findings: doctor.Examine(facts)}
 	if c.Fix {
 		a.step("repairing")
 		e.Mended = append(e.Mended, doctor.Mend(ctx, facts, e.Findings)...)
@@ -138,6 +139,15 @@ func (e examined) text(p *page) {
 	for _, m := range e.Mended {
 		e.mendedText(p, m)
 	}
+	drifted := e.drifted()
+	if len(drifted) >= leastDrifted {
+		e.Findings = slices.DeleteFunc(slices.Clone(e.Findings), isDrift)
+		p.coloured(p.yellow, string(doctor.Warning))
+		p.printf(" not-applied: the directories of %s are not as declared (%s and others); `heartbeat run` applies that before each session\n",
+			count(len(drifted), "agent"), strings.Join(drifted[:2], ", "))
+		p.coloured(p.dim, "    fix   ")
+		p.printf("%s apply\n\n", e.ours)
+	}
 	var agents []string
 	for _, f := range e.Findings {
 		if !slices.Contains(agents, f.Agent) {
@@ -158,6 +168,22 @@ func (e examined) text(p *page) {
 		p.printf("\n")
 	}
 	e.sum(p)
+}
+
+// leastDrifted is of how many agents it is said in one line that nobody has applied
+// what is declared for them.
+const leastDrifted = 3
+
+func isDrift(f doctor.Finding) bool { return f.Code == "not-applied" && f.Severity == doctor.Warning }
+
+// drifted are the agents whose directories are not as declared, and could be.
+func (e examined) drifted() (agents []string) {
+	for _, f := range e.Findings {
+		if isDrift(f) {
+			agents = append(agents, f.Agent)
+		}
+	}
+	return agents
 }
 
 func (examined) mendedText(p *page, m doctor.Mended) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"heartbeat/config"
@@ -137,7 +138,9 @@ func findAgent(f *config.Fleet, name string) (*config.Agent, error) {
 		names[i] = a.Name
 	}
 	hint := ""
-	if near := config.Nearest(name, names); len(near) > 0 {
+	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" {
+		hint = "where -f means to follow, --file " + settings.Quote(name) + " names the fleet's file"
+	} else if near := config.Nearest(name, names); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, ", ") + "?"
 	} else if len(names) > 0 {
 		hint = "the agents are " + strings.Join(names[:min(len(names), 10)], ", ")

@@ -69,3 +69,124 @@ func TestWhatCannotWorkIsSaidWhenTheRunBegins(t *testing.T) {
 		t.Errorf("nothing is queued, and run --once says %+v", o)
 	}
 }
+
+// TestStatusOfAStoppedFleetSaysWhatCannotWork: it said "2 stopped", and what
+// everybody else knew of only doctor told.
+func TestStatusOfAStoppedFleetSaysWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "PATH=/nowhere")
+	w.put("heartbeat.yaml", oneAgent+"  other: {dir: agents/other, command: [heartbeat, simulate]}\n")
+	w.ok("apply")
+	out := w.ok("status")
+	if !strings.Contains(out, `! triage: the next run holds it: command "claude": it is not found (and `) ||
+		!strings.Contains(out, "npm install") || strings.Contains(out, "! other") {
+		t.Errorf("status:\n%s", out)
+	}
+}
+
+// TestAFileWithProblemsKeepsItsWarnings: validate told them in a second round, and
+// had a misspelt key twice, the misleading half first.
+func TestAFileWithProblemsKeepsItsWarnings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", "version: 1\nagents:\n  a: {directory: a, max-restarts: 0, trigger: {cron: '@daily', text: hi}}\n")
+	o := w.run("validate")
+	if o.status != exitConfig || !strings.Contains(o.stderr, "warning: heartbeat.yaml:3:35: agents.a.max-restarts: ") ||
+		!strings.Contains(o.stderr, "2 problems") || strings.Contains(o.stderr, "is missing") ||
+		!strings.Contains(o.stderr, "agents.a.directory: unknown key (did you mean dir?)") || !strings.Contains(o.stderr, "agents.a.trigger.text: unknown key (did you mean prompt?)") {
+		t.Errorf("%+v", o)
+	}
+	if o := w.run("validate", "-o", "json"); !strings.Contains(o.stdout, `"severity":"error"`) || !strings.Contains(o.stdout, `"severity":"warning"`) {
+		t.Errorf("%+v", o)
+	}
+	w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate]\n    max-restarts: 0\n")
+	w.run("apply")
+	r := w.background()
+	if o := w.run("reload"); o.status != 0 || !strings.Contains(o.stderr, "agents.triage.max-restarts: ") {
+		t.Errorf("reload: %+v", o)
+	}
+	r.stop()
+	// While the file cannot be used, reload says so, and still finds the run.
+	w.put("heartbeat.yaml", "version: 1\nagents:\n  a: {directory: a}\n")
+	if o := w.run("reload"); o.status == 0 || !strings.Contains(o.stderr, "did you mean dir?") {
+		t.Errorf("reload of a broken file: %+v", o)
+	}
+}
+
+// TestWhatPeopleMeantIsNamed: each of them ended in a list of everything else.
+func TestWhatPeopleMeantIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent)
+	w.ok("apply")
+	for line, hint := range map[string]string{
+		"dead-letter drop 4f1c":        "heartbeat dead-letter purge ID",
+		"dead-letter triage drop 4f1c": "heartbeat dead-letter purge ID",
+		"inbox remove 4f1c":            "heartbeat inbox drop ID",
+		"replies -f heartbeat.yaml":    "--file heartbeat.yaml names the fleet's file",
+	} {
+		if o := w.run(strings.Fields(line)...); o.status == 0 || !strings.Contains(o.stderr, "hint: ") || !strings.Contains(o.stderr, hint) {
+			t.Errorf("heartbeat %s: %+v", line, o)
+		}
+	}
+}
+
+// TestManyDirectoriesThatAreNotAppliedAreOneLine of doctor, with one command.
+func TestManyDirectoriesThatAreNotAppliedAreOneLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", threeAgents)
+	w.ok("apply")
+	w.put("heartbeat.yaml", strings.ReplaceAll(strings.ReplaceAll(threeAgents, "{dir:", "{permissions: {allow: [Read]}, dir:"), "    max-restarts", "    permissions: {allow: [Read]}\n    max-restarts"))
+	o := w.run("doctor")
+	if strings.Count(o.stdout, "not-applied") != 1 || !strings.Contains(o.stdout, "the directories of 3 agents are not as declared (") ||
+		!strings.Contains(o.stdout, "heartbeat apply\n") {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestAQueueThatAsksKeepsItsDeadLetters in status, which said "?".
+func TestAQueueThatAsksKeepsItsDeadLetters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate]\n")
+	w.ok("apply")
+	w.ok("send", "triage", "--id", "one", "hello")
+	w.ok("inbox", "drop", "one")
+	w.put("agents/triage/.heartbeat/.inbox-offset", "rubbish")
+	w.put("agents/triage/.heartbeat/.inbox-meta", "rubbish")
+	w.put("agents/triage/.heartbeat/inbox.jsonl", "again\n")
+	out := w.ok("status")
+	if !strings.Contains(out, "heartbeat answer triage") || !strings.Contains(out, "1 dead letter") {
+		t.Errorf("status:\n%s", out)
+	}
+}
+
+// TestStatusSaysThatARunStops: since when, what it waits for, until when.
+func TestStatusSaysThatARunStops(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("script.json", `{"rules":[{"steps":[{"tool":"Bash","command":"until [ -e ../../end ]; do sleep 0.05; done"},{"reply":"done"}]}],"think":"20ms"}`)
+	w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate, --script, ../../script.json]\n    permissions: {allow: [Bash]}\n")
+	w.ok("apply")
+	w.ok("send", "triage", "look")
+	r := w.background()
+	until(t, "a session works", func() bool { return strings.Contains(w.ok("status"), "send ") && w.agent("triage").State == "running" })
+	stop := w.command("stop") // which waits for the end
+	if err := stop.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "status says so", func() bool {
+		out := w.ok("status")
+		return strings.Contains(out, "stopping for ") && strings.Contains(out, "it waits for the sessions of 1 agent (triage), at most another ") &&
+			strings.Contains(out, "heartbeat stop --now")
+	})
+	w.put("end", "")
+	if code := r.ended(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	if err := stop.Wait(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}

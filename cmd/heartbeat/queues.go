@@ -38,6 +38,9 @@ func (a *app) target(command string, words, actions []string) (target, error) {
 	}
 	if name != "" {
 		agent, err := findAgent(f, name)
+		if ours := meantActions[command+" "+name]; err != nil && ours != "" {
+			return t, usagef("heartbeat "+ours, "%q is no action of %s", name, command)
+		}
 		if err != nil {
 			return t, err
 		}
@@ -46,10 +49,18 @@ func (a *app) target(command string, words, actions []string) (target, error) {
 	switch {
 	case is(0, actions):
 		t.action, t.ids = words[0], words[1:]
+	case len(words) > 0 && meantActions[command+" "+words[0]] != "":
+		return t, usagef("heartbeat "+meantActions[command+" "+words[0]], "%q is no action of %s", words[0], command)
 	case len(words) > 0:
 		return t, usagef("heartbeat "+command+" --help", "%q is no action: it must be one of %s", words[0], strings.Join(actions, ", "))
 	}
 	return t, nil
+}
+
+// meantActions are commands that people mean by others, which do not exist.
+var meantActions = map[string]string{
+	"dead-letter drop": "dead-letter purge ID", "dead-letter remove": "dead-letter purge ID", "dead-letter delete": "dead-letter purge ID",
+	"inbox remove": "inbox drop ID", "inbox delete": "inbox drop ID", "inbox purge": "inbox drop ID", "inbox retry": "dead-letter retry ID",
 }
 
 // ambiguousError means that several agents have something that an id names.

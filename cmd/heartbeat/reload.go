@@ -30,7 +30,7 @@ type reloaded struct{ *orchestrator.Plan }
 // counts, that a reload failed.
 func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
 	f, bad := a.fleet()
-	if f == nil {
+	if bad != nil {
 		var err error
 		if f, _, err = owner.Recall(a.file()); err != nil {
 			return nil, bad
@@ -43,6 +43,9 @@ func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
 	plan, err := client.Reload(ctx)
 	switch {
 	case err == nil:
+		if bad == nil {
+			a.warnOf(f)
+		}
 		return reloaded{plan}, nil
 	case bad != nil: // which the run says, too
 		return nil, bad

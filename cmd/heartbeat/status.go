@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/status"
 )
 
@@ -105,7 +107,26 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 		a.warn(err.Error())
 	}
 	now := time.Now()
-	return newStatusPage(status.Read(fleet, stateDir, live, now), a.ours(), now), nil
+	all := status.Read(fleet, stateDir, live, now)
+	if live == nil {
+		foresee(fleet, &all, a.ours())
+	}
+	return newStatusPage(all, a.ours(), now), nil
+}
+
+// mostForeseen is of how many stopped agents status asks what would keep their
+// sessions from working: doctor asks all of them.
+const mostForeseen = 200
+
+// foresee says of agents that nobody runs what the next run would hold them for.
+func foresee(fleet *config.Fleet, all *status.Fleet, ours string) {
+	for i, agent := range fleet.Agents[:min(len(fleet.Agents), mostForeseen)] {
+		c := preflight.ClientOf(agent, os.Environ())
+		c.Ours = ours
+		if blocked, ok := errors.AsType[*preflight.BlockedError](c.Blocked(c.Obstacles(c.Settings()))); ok && all.Agents[i].State == status.Stopped {
+			all.Agents[i].Blocked = &status.Blocked{Why: blocked.Error(), Fix: blocked.Hint()}
+		}
+	}
 }
 
 // askPatience is how long a running scheduler may take to answer.
@@ -125,6 +146,9 @@ func (s statusPage) text(p *page) {
 	p.printf("%s\n", s.Summary)
 	if s.Scheduler != nil {
 		p.printf("run by process %s for %s\n", strconv.Itoa(s.Scheduler.PID), status.Span(s.now.Sub(s.Scheduler.Started)))
+		if text := s.StoppingText(s.now); text != "" {
+			p.printf("%s; %s stop --now ends them at once\n", text, s.ours)
+		}
 	}
 	if n := s.Unrun(); n > 0 {
 		p.printf("%s: %s run\n", unrun(n), s.ours)
@@ -163,10 +187,10 @@ func (s statusPage) row(p *page, a status.Agent) []cell {
 	if a.DeadMore {
 		dead.text += "+"
 	}
-	if a.Dead > 0 || a.Unread {
+	if a.Dead > 0 || a.DeadUnread {
 		dead.colour = p.red
 	}
-	if a.Unread {
+	if a.DeadUnread {
 		dead.text = unknown
 	}
 	return []cell{

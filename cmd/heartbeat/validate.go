@@ -61,15 +61,13 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 		for _, p := range problems {
 			v.Problems = append(v.Problems, problemOf("error", p))
 		}
+		if f != nil {
+			v.warn(a, f)
+		}
 		return v, err
 	}
 	v.File, v.Fleet = f.Path, f.Name
-	for _, w := range f.Warnings {
-		v.Problems = append(v.Problems, problemOf("warning", w))
-	}
-	if !a.out.json {
-		a.warnOf(f)
-	}
+	v.warn(a, f)
 	if taken, ok := errors.AsType[*owner.TakenError](owner.CheckName(f)); ok {
 		a.warn(taken.Error() + "; " + taken.Hint()) // the file itself may be right
 	}
@@ -82,6 +80,16 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 		v.Agents = append(v.Agents, row)
 	}
 	return v, nil
+}
+
+// warn adds what is most likely not meant.
+func (v *validated) warn(a *app, f *config.Fleet) {
+	for _, w := range f.Warnings {
+		v.Problems = append(v.Problems, problemOf("warning", w))
+	}
+	if !a.out.json {
+		a.warnOf(f)
+	}
 }
 
 func problemOf(severity string, p config.Problem) problem {

@@ -19,6 +19,8 @@ import (
 // Scheduler is what the server needs of a running fleet.
 type Scheduler interface {
 	Snapshot() []status.AgentState
+	// Stopping says how far the run is with its end; nil: nobody asked for it.
+	Stopping() *status.Stopping
 	// SessionOf returns the agent whose session a process belongs to, or "".
 	SessionOf(pid int) string
 	PauseBy(agent string, agents ...string) ([]status.AgentState, error)

@@ -24,6 +24,8 @@ import (
 // fleet stands in for a scheduler and notes what it is asked.
 type fleet struct{ asked []string }
 
+func (f *fleet) Stopping() *status.Stopping { return nil }
+
 func (f *fleet) Snapshot() []status.AgentState {
 	return []status.AgentState{{Agent: "a", State: status.Running}}
 }

@@ -145,7 +145,9 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 	act := func(do func(context.Context, request) (any, error)) http.HandlerFunc { return act(log, do) }
 	mux.HandleFunc("GET /v1/alive", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, run) })
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, status.Live{Run: run, Agents: s.Snapshot()})
+		now := run
+		now.Stopping = s.Stopping()
+		reply(w, http.StatusOK, status.Live{Run: now, Agents: s.Snapshot()})
 	})
 	mux.HandleFunc("POST /v1/pause", act(func(ctx context.Context, q request) (any, error) { return s.PauseBy(asker(ctx, s), q.Agents...) }))
 	mux.HandleFunc("POST /v1/resume", act(func(_ context.Context, q request) (any, error) { return s.Resume(q.Agents...) }))

@@ -62,13 +62,15 @@ const countBytes = 8 << 20
 
 func lookAtQueue(a *config.Agent) (on seenQueue) {
 	on.err = queue.Read(context.Background(), a, func(q *inbox.Queue) (err error) {
+		if err := q.CountDead(&on.dead); err != nil {
+			return err
+		}
+		on.counted = true // also where the queue asks a person
 		if on.depth, err = q.Depth(countBytes); err != nil {
 			return err
 		}
-		if on.flight, err = q.Peek(); err != nil {
-			return err
-		}
-		return q.CountDead(&on.dead)
+		on.flight, err = q.Peek()
+		return err
 	})
 	return on
 }

@@ -31,6 +31,8 @@ type seenQueue struct {
 	depth  inbox.Depth
 	flight *inbox.InFlight
 	dead   inbox.DeadCount
+	// counted is true when dead was, whatever err says.
+	counted bool
 }
 
 // merge combines the disk's facts with the scheduler's answer, if there is one. The
@@ -46,8 +48,10 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 	if q := on.queue; q.err != nil {
 		st.Problem, st.Unread, st.Asks = q.err.Error(), true, errors.Is(q.err, inbox.ErrNeedsOperator)
 	} else {
-		st.Depth, st.InFlight, st.Dead, st.DeadMore = q.depth, q.flight, q.dead.Entries, q.dead.More
+		st.Depth, st.InFlight = q.depth, q.flight
 	}
+	st.Dead, st.DeadMore = on.queue.dead.Entries, on.queue.dead.More
+	st.DeadUnread = on.queue.err != nil && !on.queue.counted
 	st.lookAtTriggers(a, now)
 	return st
 }

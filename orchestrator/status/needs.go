@@ -24,6 +24,7 @@ const (
 	IsParked       Word = "parked"         // its account's limit
 	OverBudget     Word = "over-budget"    // what may be spent in the hour or the day is spent
 	BacksOff       Word = "backing-off"    // a session or its start failed
+	CannotWork     Word = "cannot-work"    // what the next run would hold it for
 	WasHeld        Word = "was-held"       // when its last run ended
 	WasFailing     Word = "was-failing"    // when its last run ended
 	HasDeadLetters Word = "dead-letters"   // entries were given up
@@ -36,7 +37,8 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, IsParked, OverBudget, BacksOff, WasHeld, WasFailing,
+		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, IsParked, OverBudget, BacksOff,
+		CannotWork, WasHeld, WasFailing,
 		HasDeadLetters, IsPaused, NobodyRuns, Behind,
 	}
 }
@@ -83,6 +85,7 @@ func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 		switch {
 		case s.what == IsHeld && a.Fix != "":
 			do = a.Fix.String()
+		case s.what == CannotWork:
 		case do != "":
 			do = ours + " " + s.do
 		}
@@ -152,6 +155,8 @@ func (a Agent) wish(now time.Time) []sign {
 	case a.Asks:
 	case a.State == Held:
 		return []sign{{IsHeld, a.Since, lasts("held", a.Since), "doctor " + a.Agent + "   # then, when its cause is gone: resume " + a.Agent}}
+	case a.State == Stopped && a.Blocked != nil && !a.Lasts:
+		return []sign{{CannotWork, a.Since, "the next run holds it: " + a.Blocked.Why, a.Blocked.Fix}}
 	case a.State == Stopped && a.Was == Held:
 		text, do := "held when its last run ended: "+a.Reason.String(), "doctor "+a.Agent
 		if a.Lasts {
@@ -229,6 +234,33 @@ func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 	})
 	return all
 }
+
+// StoppingText says since when the scheduler stops, what it waits for and until
+// when; "" while it does not.
+func (f Fleet) StoppingText(now time.Time) string {
+	if f.Scheduler == nil || f.Scheduler.Stopping == nil {
+		return ""
+	}
+	var waits []string
+	for _, a := range f.Agents {
+		switch a.State {
+		case Starting, Running, Ending:
+			waits = append(waits, a.Agent)
+		}
+	}
+	stop := f.Scheduler.Stopping
+	text := fmt.Sprintf("stopping for %s: it waits for the sessions of %s", Span(now.Sub(stop.Since)), plural(len(waits), "agent"))
+	if len(waits) > 0 && len(waits) <= mostNamed {
+		text += " (" + strings.Join(waits, ", ") + ")"
+	}
+	if left := stop.Until.Sub(now); left > 0 {
+		text += ", at most another " + Span(left)
+	}
+	return text
+}
+
+// mostNamed is how many agents are named in a line.
+const mostNamed = 5
 
 // Unrun counts the prompts of agents that no scheduler runs.
 func (f Fleet) Unrun() (prompts int) {

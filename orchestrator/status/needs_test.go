@@ -70,6 +70,12 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, Held, "hooks-do-not-run" }),
 			[]string{"held when its last run ended: hooks-do-not-run", "heartbeat doctor triage"},
 		},
+		CannotWork: {
+			agent(func(a *Agent) {
+				a.State, a.Was, a.Reason, a.Blocked = Stopped, Held, "/a is not trusted", &Blocked{"/a is not trusted", "heartbeat apply --trust triage"}
+			}),
+			[]string{"the next run holds it: /a is not trusted", "heartbeat apply --trust triage"},
+		},
 		WasFailing: {
 			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, BackingOff, "exited with code 127" }),
 			[]string{"its sessions failed when its last run ended: exited with code 127", "heartbeat doctor triage"},

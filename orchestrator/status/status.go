@@ -124,6 +124,16 @@ type Run struct {
 	Fleet   string    `json:"fleet"`
 	File    string    `json:"file"`
 	Started time.Time `json:"started"`
+	// Stopping is set once the run was asked to end.
+	Stopping *Stopping `json:"stopping,omitempty"`
+}
+
+// Stopping says how far a run is with its end.
+type Stopping struct {
+	Since time.Time `json:"since"`
+	// Until is when turns are ended that have not finished by then; zero: they are
+	// ended now.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Live is a running scheduler's answer to a request for its state.
@@ -138,6 +148,12 @@ type Fleet struct {
 	// Scheduler is the run that answered, or null.
 	Scheduler *Run    `json:"scheduler"`
 	Agents    []Agent `json:"agents"`
+}
+
+// Blocked is what keeps an agent's sessions from working, and what to change.
+type Blocked struct {
+	Why string `json:"why"`
+	Fix string `json:"fix"`
 }
 
 // Agent is everything that is known about an agent, with or without a scheduler.
@@ -159,9 +175,12 @@ type Agent struct {
 	// the session gets no prompt because one of them has typed.
 	Attached int       `json:"attached,omitempty"`
 	Hush     time.Time `json:"hush,omitzero"`
-	// Unread is true when the queue could not be read: then Depth, InFlight and
-	// Dead say nothing.
-	Unread bool `json:"unread,omitempty"`
+	// Unread is true when the queue could not be read: then Depth and InFlight say
+	// nothing. DeadUnread is the same for the dead letters.
+	Unread     bool `json:"unread,omitempty"`
+	DeadUnread bool `json:"dead_unread,omitempty"`
+	// Blocked is what keeps sessions of a stopped agent from working, for certain.
+	Blocked *Blocked `json:"blocked,omitempty"`
 	// Next is the next scheduled fire, or zero; Watches and Polls count the
 	// triggers that have none.
 	Next    time.Time `json:"next,omitzero"`
