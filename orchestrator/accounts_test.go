@@ -607,3 +607,39 @@ func TestRoomIsLeftToPeople(t *testing.T) {
 		}
 	})
 }
+
+// TestANewPromptShortensADelay to a minute after the failure, of a back-off and of an
+// account of which nothing is known; a trigger's does not, and no prompt shortens a
+// parking whose end is known (TestWhatFollowsALimit).
+func TestANewPromptShortensADelay(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]session.Outcome{
+		"a back-off": {Why: hook.EndAPIFailure, Detail: "server_error", Bound: true},
+		"an account": {Why: hook.EndAPIFailure, Detail: "rate_limit", Bound: true},
+	} {
+		inBubble(t, "a", func(t *testing.T, r *rig) {
+			r.agent("a").MaxRestarts = 100
+			r.set("a", ends(o))
+			r.send("a", 1)
+			stop := r.run()
+			defer stop()
+			for r.state("a").Until.Sub(time.Now()) < 4*time.Minute { // its delay has grown
+				r.sleep(5 * time.Second)
+				if len(r.started("a")) > 50 {
+					t.Fatalf("%s: its delay does not grow", name)
+				}
+			}
+			until, since := r.state("a").Until, time.Now()
+			before := len(r.started("a"))
+			r.sleep(3 * time.Second)
+			if n := len(r.started("a")); n != before {
+				t.Fatalf("%s: it was tried before its time", name)
+			}
+			r.send("a", 1)
+			r.sleep(time.Minute + 5*time.Second)
+			if n := len(r.started("a")); n == before {
+				t.Errorf("%s: %v after the new prompt it waits until %v, as before (%v)", name, time.Since(since), r.state("a").Until, until)
+			}
+		})
+	}
+}

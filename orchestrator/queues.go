@@ -89,6 +89,7 @@ func (s *Scheduler) hinted(m *member) {
 func (s *Scheduler) appended(m *member, moves int) {
 	same := false
 	s.happened(m, func(now time.Time) {
+		m.Fired()
 		same = m.Moves() == moves
 		if same && m.State() == status.Idle && s.fleet.wants(m, now) {
 			s.found(m, queue.Look{Depth: inbox.Depth{Entries: 1}}, now)
@@ -110,9 +111,9 @@ func (s *Scheduler) completeTail(m *member, cfg *config.Agent) {
 // count counts what is queued for a member that does not start.
 func (s *Scheduler) count(m *member, cfg *config.Agent) {
 	l := queue.LookInto(cfg)
-	s.happened(m, func(time.Time) {
-		if l.Err == nil && l.Depth.Entries > 0 && m.Def() == cfg {
-			m.Counted(l.Depth.Entries)
+	s.happened(m, func(now time.Time) {
+		if l.Err == nil && l.Depth.Entries > 0 && m.Def() == cfg && m.Recounted(l.Depth.Entries, now) {
+			s.fleet.accounts.Hurry(m.Name, agent.HurryAfter)
 		}
 	})
 }

@@ -143,3 +143,10 @@ func (l *Ledger) Above(agent string, fiveHour, sevenDay int, now time.Time) (unt
 	}
 	return time.Time{}, ""
 }
+
+// Hurry is Account.Hurry of an agent's account.
+func (l *Ledger) Hurry(agent string, after time.Duration) {
+	if c := l.account(agent); c != nil {
+		c.Hurry(agent, after)
+	}
+}

@@ -17,6 +17,7 @@ type queue struct {
 	folders    session.Ground
 	folderGone time.Time
 	queued     int
+	fired      int // of triggers, since then
 	// line is why queued work waits for a slot, or "": there was none.
 	line string
 	// stale is true if nobody has looked since something may have been queued.
@@ -33,7 +34,39 @@ func (a *Agent) WantsLook(now time.Time) bool {
 }
 
 // Counted says how many entries are queued.
-func (a *Agent) Counted(n int) { a.queue.queued = n }
+func (a *Agent) Counted(n int) { a.queue.queued, a.queue.fired = n, 0 }
+
+// Fired counts an entry that one of its triggers has queued.
+func (a *Agent) Fired() { a.queue.fired++ }
+
+// Recounted is Counted while nothing is started. Somebody who has sent something
+// meanwhile does not wait for a long delay: it reports whether what it waits for now,
+// a back-off or the next try of its account, is to be over HurryAfter its last
+// failure. A trigger does not hurry it, nor does anything shorten a parking whose end
+// is known.
+func (a *Agent) Recounted(n int, now time.Time) (hurry bool) {
+	grew := n > a.queue.queued+a.queue.fired
+	a.Counted(n)
+	p := &a.past
+	waits := now.Before(p.backOff.until) || now.Before(p.parked.Until) && !p.parked.Known
+	if !grew || !waits {
+		return false
+	}
+	at := a.shown.since.Add(HurryAfter)
+	if now.After(at) {
+		at = now
+	}
+	if at.Before(p.backOff.until) {
+		p.backOff.until = at
+	}
+	if !p.parked.Known && at.Before(p.parked.Until) {
+		p.parked.Until = at
+	}
+	return true
+}
+
+// HurryAfter is how long after a failure a new prompt waits at most.
+const HurryAfter = time.Minute
 
 // Nothing says that a look into its queue found nothing to do. tail is true if
 // there is a line without its newline, which counts once its writer is quiet.

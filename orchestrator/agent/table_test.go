@@ -57,6 +57,7 @@ var (
 			a.Fails(Failed{Text: "x"}, noon, 0)
 			a.Interrupted(&hook.Work{DeliveryID: "d"})
 		}},
+		{"on its account", func(a *Agent) { a.Parks(Parking{Person: true, Reason: "a login"}) }},
 		{"overspent", func(a *Agent) { a.Overspends(Parking{Until: noon.Add(time.Minute), Reason: "it is spent"}, noon) }},
 	}
 	lives = []situation{
@@ -143,6 +144,9 @@ var all = []event{
 	{"Replaced", func(a *Agent) { a.Replaced() }},
 	{"Retaken", func(a *Agent) { a.Retaken(later) }},
 	{"Sees", func(a *Agent) { a.Sees(a.Folders(), "it is gone", nil, later) }},
+	{"Recounted", func(a *Agent) { a.Recounted(7, later) }},
+	{"Parks (person)", func(a *Agent) { a.Parks(Parking{Person: true, Reason: "a login"}) }},
+	{"FinishForLimit", func(a *Agent) { a.FinishForLimit("its account is parked") }},
 	{"Nothing", func(a *Agent) { a.Nothing(true, later) }},
 	{"InspectLater", func(a *Agent) { a.InspectLater(later) }},
 	{"CountLater", func(a *Agent) { a.CountLater(later) }},
