@@ -144,7 +144,7 @@ const (
 type lookout struct {
 	s       *Scheduler
 	unwatch context.CancelFunc // ends the watch of the inboxes
-	round   int                // of around
+	round   int                // of checking all queues
 }
 
 // watch learns from the system's notifications what others append, for the present
@@ -170,7 +170,7 @@ func (o *lookout) watch() {
 			}
 		})
 		if err != nil {
-			s.log.Warn("queues are looked at every second instead", "err", err)
+			s.log.Warn("queues are checked every second instead", "err", err)
 			o.look(ctx, blindEvery)
 		}
 	})
@@ -189,7 +189,7 @@ func (o *lookout) watchAnew() {
 	}
 }
 
-// inboxes returns the members by their inboxes and by the folders of those.
+// inboxes returns the members by inbox, and by the folders of their inboxes.
 func (o *lookout) inboxes() (byPath map[string]*member, byFolder map[string][]*member) {
 	s := o.s
 	s.mu.Lock()
@@ -206,7 +206,7 @@ func (o *lookout) inboxes() (byPath map[string]*member, byFolder map[string][]*m
 	return byPath, byFolder
 }
 
-// around polls for what nothing was reported of.
+// around regularly checks for work whose notification was lost.
 func (o *lookout) around(ctx context.Context) {
 	every := sweepEvery
 	if o.s.opt.Inboxes == nil {
@@ -215,7 +215,7 @@ func (o *lookout) around(ctx context.Context) {
 	o.look(ctx, every)
 }
 
-// look looks at every agent's queue now and then.
+// look checks every agent's queue at intervals.
 func (o *lookout) look(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -230,9 +230,8 @@ func (o *lookout) look(ctx context.Context, every time.Duration) {
 	}
 }
 
-// lookAtAll looks at the queues of the agents that may have work. Of those
-// that were empty, and whose inbox has not changed since, only the chosen ones
-// are looked into.
+// lookAtAll checks the queues of the agents that may have work. Of those that were
+// empty, and whose inbox has not changed since, it looks only into the chosen ones.
 func (o *lookout) lookAtAll(chosen func(i int) bool) {
 	o.s.mu.Lock()
 	members := slices.Clone(o.s.fleet.members)

@@ -21,7 +21,7 @@ import (
 	"heartbeat/orchestrator/session"
 )
 
-// dealing is how an entry is dealt with whose session is gone.
+// dealing is how an entry whose session is gone is dealt with.
 type dealing struct {
 	// abandon: no conversation goes on with it.
 	abandon bool
@@ -55,7 +55,8 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 	return r.Outcome, err
 }
 
-// overBudget is the delivery id of the entry that a session was ended for, or "".
+// overBudget returns the delivery id of the entry that a session was ended for, or
+// "".
 func overBudget(o session.Outcome) string {
 	if o.Why != hook.EndOverBudget {
 		return ""

@@ -264,7 +264,7 @@ func lacking(files groupFiles, base, file string, l Limits) error {
 	if file == "cgroup.subtree_control" && len(lackingIn(words(files, base, "cgroup.controllers"), missing)) == 0 {
 		return &NoLimitsError{
 			Why:  "the control group " + base + " does not pass on " + what,
-			Cure: "heartbeat reload, or start heartbeat run again: it sees to that, or says why it cannot",
+			Cure: "heartbeat reload, or start heartbeat run again: it passes them on, or says why it cannot",
 		}
 	}
 	cure := "have the group above pass it on: echo +" + strings.Join(missing, " +") + " | sudo tee " + filepath.Join(filepath.Dir(base), "cgroup.subtree_control")

@@ -39,7 +39,7 @@ type topic struct {
 	Text    string `json:"text,omitempty"`
 }
 
-// topics are all of them, in the order of their names, without their texts.
+// topics returns all of them, in the order of their names, without their texts.
 type topics []topic
 
 func (c helpCmd) run(context.Context, *app) (result, error) {

@@ -49,7 +49,7 @@ type happened struct {
 	Why          foreign.Text `json:"why"`
 	// ID is the session's, or the dead letter's.
 	ID string `json:"id"`
-	// Times is how many sessions it stands for, where that is more than one.
+	// Times is how many sessions it stands for, if more than one.
 	Times int `json:"times,omitempty"`
 	// short is the ID as a table shows it.
 	short string
@@ -93,8 +93,8 @@ func (c historyCmd) run(ctx context.Context, a *app) (result, error) {
 	return pastEvents{all[max(0, len(all)-c.Count):]}, nil
 }
 
-// pastSessions are sessions in the order in which they ended. Where not each is
-// to be shown, those of an agent that ended alike one after the other are one.
+// pastSessions are sessions in the order in which they ended. Unless each is to be
+// shown, consecutive ones of an agent that ended the same way are one.
 type pastSessions struct {
 	each bool
 	all  []*happened

@@ -99,7 +99,7 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 	return queueEntries{agent, found}, nil
 }
 
-// listQueues is the beginning of a queue, or of all.
+// listQueues returns the beginning of a queue, or of all.
 func listQueues(ctx context.Context, a *app, t target, limit int) (result, error) {
 	if !t.fleet {
 		return readQueue(ctx, t.agents[0], limit)
@@ -141,7 +141,7 @@ func (e queued) Named(id string) bool { return e.ID == id || e.DeliveryID == id 
 // wholeList is more entries than a queue has.
 const wholeList = 1 << 30
 
-// checkIDs checks that ids stand where an action needs them and only there.
+// checkIDs checks that ids are given where an action needs them and only there.
 func checkIDs(command, action string, ids []string, needs, all bool) error {
 	usage := fmt.Sprintf("heartbeat %s AGENT %s", command, action)
 	switch {
@@ -202,10 +202,10 @@ func inFlight(f *inbox.InFlight) queued {
 	}
 }
 
-// handleColumns is how long an id may be that a list shows.
+// handleColumns is how long an id may be to be shown in a list.
 const handleColumns = 16
 
-// handle is the id to type of an entry: its own, or where that is long or
+// handle returns the id to type for an entry: its own, or if that is long or
 // missing the one that was made for its delivery.
 func handle(id, delivery string) string {
 	if id == "" || delivery != "" && len(id) > handleColumns {
@@ -229,7 +229,7 @@ func (l *queueList) text(p *page) {
 	}
 }
 
-// name is the id to type. Lines that were appended by hand have only a
+// name returns the id to type. Lines that were appended by hand have only a
 // delivery id.
 func (e queued) name() string { return handle(e.ID, e.DeliveryID) }
 

@@ -50,7 +50,7 @@ func (initCmd) run(_ context.Context, a *app) (result, error) {
 	return initialised{path, a.ours()}, nil
 }
 
-// writeNew writes a file that is not there yet.
+// writeNew writes a file that does not exist yet.
 func writeNew(path string, data []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

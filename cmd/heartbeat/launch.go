@@ -94,10 +94,10 @@ func (c launchCmd) run(ctx context.Context, a *app) (result, error) {
 	return launched{Command: c.Argv, ExitCode: code}, c.failure(code)
 }
 
-// maxLog caps --log and the part that was rotated, together.
+// maxLog limits --log and the part that was rotated, together.
 const maxLog = 16 << 20
 
-// openLog returns nil when no log is asked for.
+// openLog returns nil if no log was asked for.
 func (c launchCmd) openLog() (*ptyrun.Log, error) {
 	if c.Log == "" {
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	"heartbeat/hook/foreign"
 )
 
-// newLog makes the program's logger: JSON for machines, else lines for
-// people. The time is local, as a person reads it.
+// newLog makes the program's logger: JSON for machines, otherwise lines for people.
+// Times are local.
 func newLog(w io.Writer, colours palette, level slog.Level, format string) *slog.Logger {
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(foreign.EscapingJSON(w), &slog.HandlerOptions{Level: level}))
@@ -22,9 +22,9 @@ func newLog(w io.Writer, colours palette, level slog.Level, format string) *slog
 	return slog.New(&personHandler{mu: new(sync.Mutex), w: w, level: level, palette: colours})
 }
 
-// newRunLog makes the logger of a run, which must not wait for who reads it, and
-// does not say the same failure again and again.
-// The returned function gives the reader a last chance.
+// newRunLog makes the logger of a run, which must not wait for its reader, and does
+// not repeat the same failure again and again. The returned function gives the
+// reader a last chance.
 func newRunLog(w *os.File, level slog.Level, format string) (log *slog.Logger, flush func()) {
 	q := newLogQueue(w, func(lines int) []byte {
 		var b bytes.Buffer

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Limits of a log that is not read: how many bytes wait for its reader, and
-// how long the end of a run waits.
+// Limits of a log that is not read: how many bytes wait for its reader, and how
+// long the end of a run waits.
 const (
 	logQueueLimit = 1 << 20
 	logQueueEnd   = time.Second
 )
 
-// logQueue stands between a run and the file that it logs to, so that a
-// reader who has stopped (a pager, Ctrl-S, a pipe) stops no agent. What does
-// not fit is dropped, and counted once there is room again.
+// logQueue stands between a run and the file that it logs to, so that a reader who
+// has stopped (a pager, Ctrl-S, a pipe) stops no agent. What does not fit is
+// dropped, and counted once there is room again.
 type logQueue struct {
 	w       io.Writer
 	dropped func(lines int) []byte // the line that says so
@@ -68,7 +68,7 @@ func (q *logQueue) drain() {
 	q.changed.Broadcast()
 }
 
-// flush returns when all is written, or when limit is over.
+// flush returns when everything is written, or when limit is over.
 func (q *logQueue) flush(limit time.Duration) {
 	end := time.Now().Add(limit)
 	defer time.AfterFunc(limit, q.changed.Broadcast).Stop()

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// repeatEvery is how often a log says the same of what cannot be done.
+// repeatEvery is how often a log repeats the same failure.
 const repeatEvery = time.Minute
 
-// mostRepeats bounds what is remembered of what was said.
+// mostRepeats limits how many failures are remembered.
 const mostRepeats = 1000
 
-// repeats passes records on, but for what could not be done for the same reason
-// within the last minute: a state directory that is full or read-only fails at
-// each event. How often that was is said with the next one.
+// repeats passes records on, except failures with the same reason within the last
+// minute: a state directory that is full or read-only fails at each event. The next
+// record says how many were left out.
 type repeats struct {
 	slog.Handler
 	attrs string // of the logger, rendered
 	said  *saidBefore
 }
 
-// saidBefore is shared by the loggers that were made of one.
+// saidBefore is shared by the loggers that were derived from one.
 type saidBefore struct {
 	mu  sync.Mutex
 	all map[string]*repeat // :: message and attributes
@@ -77,8 +77,8 @@ func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// again reports whether something was said within the last minute, else how
-// often it was left out since it was.
+// again reports whether something was logged within the last minute, otherwise how
+// many times it was left out since.
 func (s *saidBefore) again(key string, now time.Time) (since int, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,7 +45,7 @@ queries that it would answer). The unfiltered file is
 AGENT_DIR/.heartbeat/sessions/ID.log.`
 }
 
-// logLook is how often a transcript is looked at for more.
+// logLook is how often a transcript is checked for more.
 const logLook = 250 * time.Millisecond
 
 func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
@@ -120,7 +120,8 @@ func (c logsCmd) ofAll(ctx context.Context, a *app, agents []*config.Agent) erro
 	return c.show(ctx, a, all)
 }
 
-// show prints conversations, the newest lines first of all, and follows them.
+// show prints conversations, beginning with the newest lines of all, and follows
+// them.
 func (c logsCmd) show(ctx context.Context, a *app, all []*logs.Conversation) error {
 	most := 50
 	switch {
@@ -164,13 +165,13 @@ func (c logsCmd) show(ctx context.Context, a *app, all []*logs.Conversation) err
 
 func (c logsCmd) wants(l transcript.Line) bool { return !l.At.Before(c.Since.Time) }
 
-// prefix stands before the lines of an agent.
+// prefix precedes the lines of an agent.
 type prefix struct {
 	text   string
 	colour int
 }
 
-// prefixes are those of several agents, as wide as each other; one agent needs
+// prefixes returns those of several agents, all equally wide; a single agent needs
 // none.
 func prefixes(all []*logs.Conversation) map[string]prefix {
 	if len(all) < 2 {
@@ -187,7 +188,7 @@ func prefixes(all []*logs.Conversation) map[string]prefix {
 	return names
 }
 
-// marks stand before what is printed.
+// marks precede what is printed.
 var marks = map[transcript.Kind]string{
 	transcript.Prompt: "> ", transcript.Text: "", transcript.Tool: "* ", transcript.Result: "  = ",
 }
@@ -227,7 +228,7 @@ func (c logsCmd) emit(a *app, names map[string]prefix, said logs.Said) error {
 	})
 }
 
-// whenSaid is a time of today without its date.
+// whenSaid returns a time; today's without its date.
 func whenSaid(at, now time.Time) string {
 	at, now = at.Local(), now.Local()
 	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -262,7 +263,7 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, of *logs.
 	}
 }
 
-// pause waits; it returns false when ctx ends first.
+// pause waits; it returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

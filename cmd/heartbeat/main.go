@@ -13,8 +13,8 @@ import (
 
 func main() {
 	std := stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}
-	// A link to the program that has the name of one of heartbeat-rs's programs acts
-	// as that.
+	// A link to the program with the name of one of heartbeat-rs's programs acts as
+	// that program.
 	switch args := os.Args[1:]; filepath.Base(os.Args[0]) {
 	case "heartbeat-launch":
 		os.Exit(run(append([]string{"launch"}, args...), std))

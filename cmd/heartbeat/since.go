@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// since is a time from which on something is shown: so long ago, or a time of
+// since is a time from which on something is shown: a duration ago, or a time of
 // the day or of the calendar, in local time. The zero value is the beginning.
 type since struct{ time.Time }
 

@@ -46,8 +46,8 @@ Examples:
 // statusPage is the state of the fleet.
 type statusPage struct {
 	status.Fleet
-	// Summary is the first line, Troubles are what needs a person or keeps an agent
-	// from working, the most pressing first.
+	// Summary is the first line, Troubles are what needs a person or prevents an
+	// agent from working, the most pressing first.
 	Summary  string           `json:"summary"`
 	Troubles []status.Trouble `json:"troubles"`
 	ours     string
@@ -74,8 +74,8 @@ func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
 // watchEvery is how often --watch looks.
 const watchEvery = 2 * time.Second
 
-// watch shows the state again and again: on a terminal each time in the place of
-// the last, elsewhere one after the other.
+// watch shows the state again and again: on a terminal each time in place of the
+// last, elsewhere one after the other.
 func (c statusCmd) watch(ctx context.Context, a *app, fleet *config.Fleet) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
@@ -167,7 +167,7 @@ func (s statusPage) text(p *page) {
 	}
 }
 
-// byTrouble are the agents, those that need a person first.
+// byTrouble returns the agents, those that need a person first.
 func (s statusPage) byTrouble() []status.Agent {
 	pressing := map[string]int{}
 	for i, t := range s.Troubles {
@@ -204,7 +204,7 @@ func (s statusPage) row(p *page, a status.Agent) []cell {
 	}
 }
 
-// unrun says that prompts wait which nobody will work on.
+// unrun says that prompts wait that nobody will work on.
 func unrun(prompts int) string {
 	if prompts == 1 {
 		return "1 prompt waits, and nobody runs its agent"
@@ -231,9 +231,9 @@ func troublesText(p *page, all []status.Trouble) {
 	}
 }
 
-// troubleText prints what is wrong with whom, and behind it, or below where the
-// line would be too long, what to type: it is there to be copied. used is how
-// much of the line is printed already.
+// troubleText prints who has which trouble and, after it or below if the line would
+// be too long, what to type: it is there to be copied. used is how much of the line
+// is printed already.
 func troubleText(p *page, used int, who string, t status.Trouble) {
 	p.printf("%s: %s", who, t.Text)
 	if used+width(foreign.Line(who+t.Text+t.Do))+len(": ; ") > cmp.Or(p.columns, pageColumns) {
@@ -243,7 +243,7 @@ func troubleText(p *page, used int, who string, t status.Trouble) {
 	}
 }
 
-// stateText is a state and since when it lasts.
+// stateText returns a state and how long it has lasted.
 func stateText(a status.Agent, now time.Time) string {
 	if a.State == status.Stopped || a.Since.IsZero() {
 		return string(a.State)
@@ -265,8 +265,8 @@ func queuedText(a status.Agent) string {
 	return n
 }
 
-// inFlightText says where the entry that is worked on comes from, for how long
-// it is, and which attempt this is; or what the session does without one.
+// inFlightText says where the entry in work comes from, for how long it has been in
+// work, and which attempt this is; or what the session does without one.
 func inFlightText(a status.Agent, now time.Time) string {
 	if a.Unread {
 		return unknown
@@ -292,8 +292,8 @@ func inFlightText(a status.Agent, now time.Time) string {
 	return "-"
 }
 
-// origin names what queued an entry: a trigger, send, or a line that somebody
-// wrote into the inbox.
+// origin names what queued an entry: a trigger, send, or a line that somebody wrote
+// into the inbox.
 func origin(agent, source string) string {
 	if source == "" {
 		return "a line"
@@ -302,8 +302,8 @@ func origin(agent, source string) string {
 	return shorten(trigger, 16)
 }
 
-// lastText is what the last session got done, and how it ended where that was
-// not because nothing was left to do.
+// lastText returns what the last session did, and how it ended unless that was
+// because nothing was left to do.
 func lastText(a status.Agent) string {
 	if a.Last == nil {
 		return "-"

@@ -37,7 +37,7 @@ type stopped struct {
 	Stopped bool `json:"stopped"`
 }
 
-// stopLook is how often it is looked whether the scheduler has ended.
+// stopLook is how often to check whether the scheduler has ended.
 const stopLook = 100 * time.Millisecond
 
 func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
@@ -82,7 +82,7 @@ func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
 // errNotYet is the cause with which --timeout ends the wait.
 var errNotYet = errors.New("not yet")
 
-// stillLive says what the end of a scheduler waits for.
+// stillLive says what the end of a scheduler is waiting for.
 func stillLive(ctx context.Context, client *control.Client) string {
 	live, err := client.Status(ctx)
 	if err != nil {

@@ -14,11 +14,10 @@ import (
 	"heartbeat/orchestrator/fleetfile"
 )
 
-// supervise turns signals into what a run is to do, until the returned
-// function is called: the first SIGINT or SIGTERM ends the context, the second
-// one the sessions, and a third one has its default effect. SIGHUP loads the
-// configuration again, unless the terminal that the run stands in is gone: then
-// it is one of them.
+// supervise turns signals into what a run has to do, until the returned function is
+// called: the first SIGINT or SIGTERM ends the context, the second one the
+// sessions, and a third one has its default effect. SIGHUP loads the configuration
+// again, unless the run's terminal is gone: then it counts as one of them.
 func (a *app) supervise(ctx context.Context, s *orchestrator.Scheduler, file *fleetfile.File) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 8)
@@ -32,7 +31,7 @@ func (a *app) supervise(ctx context.Context, s *orchestrator.Scheduler, file *fl
 				return
 			case got := <-signals:
 				if got == syscall.SIGHUP && (!interactive || isTerminal(a.in)) {
-					_, _ = file.Reload() // it has told
+					_, _ = file.Reload() // it reports errors itself
 					continue
 				}
 			}
@@ -63,7 +62,7 @@ func (a *app) loadAgain() (*config.Fleet, *config.Inputs, error) {
 	return f, inputs, err
 }
 
-// fileOf is the fleet's file of a run that has begun with it.
+// fileOf returns the fleet's file of a run that began with it.
 func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs) *fleetfile.File {
 	return fleetfile.New(fleetfile.Options{
 		Load: a.loadAgain, Inputs: inputs, Scheduler: s, Manager: a.manager, Log: a.log.With("file", a.file()),
@@ -76,8 +75,8 @@ func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs) *fleetfil
 	})
 }
 
-// reloading is a running scheduler that loads its fleet's file when it is
-// asked to through the control socket.
+// reloading is a running scheduler that loads its fleet's file when asked to
+// through the control socket.
 type reloading struct {
 	*orchestrator.Scheduler
 	file *fleetfile.File

@@ -35,12 +35,12 @@ type validatedAgent struct {
 	Dir      string   `json:"dir"`
 	Mode     string   `json:"mode"`
 	Triggers []string `json:"triggers"` // as NAME or KIND
-	// Missing is true where the directory is not there yet.
+	// Missing is true if the directory does not exist yet.
 	Missing bool `json:"missing,omitempty"`
 }
 
 // problem is one thing that is wrong in the file, or, with the severity "warning",
-// most likely not meant.
+// most likely not intended.
 type problem struct {
 	Severity string `json:"severity"`
 	File     string `json:"file"`
@@ -49,7 +49,7 @@ type problem struct {
 	Key      string `json:"key"`
 	Message  string `json:"message"`
 	Hint     string `json:"hint"`
-	// Source is the line, where it can be shown.
+	// Source is the line, if it can be shown.
 	Source string `json:"source"`
 }
 

@@ -11,15 +11,14 @@ import (
 	"heartbeat/orchestrator/workspace"
 )
 
-// wiring is what the commands need that bring directories in line with the
-// fleet's file.
+// wiring is what commands need to bring directories in line with the fleet's file.
 type wiring struct {
 	fleet    *config.Fleet
 	stateDir string
 	hook     *workspace.Hook
 }
 
-// wiring loads them; state is owner.Claim, or StateDir for who only looks.
+// wiring loads them; state is owner.Claim, or StateDir for commands that only look.
 func (a *app) wiring(state func(*config.Fleet) (string, error)) (*wiring, error) {
 	fleet, err := a.fleet()
 	if err != nil {
@@ -34,7 +33,7 @@ func (a *app) wiring(state func(*config.Fleet) (string, error)) (*wiring, error)
 	return &wiring{fleet: fleet, stateDir: stateDir, hook: hook}, err
 }
 
-// ownerBy is how a command gets at the state that acts unless it is a dry run.
+// ownerBy is how a command gets at the state: it claims it, unless it is a dry run.
 func ownerBy(dryRun bool) func(*config.Fleet) (string, error) {
 	if dryRun {
 		return owner.StateDir
@@ -42,7 +41,7 @@ func ownerBy(dryRun bool) func(*config.Fleet) (string, error) {
 	return owner.Claim
 }
 
-// warnOf repeats what is allowed in the fleet's file and most likely not meant.
+// warnOf repeats what is allowed in the fleet's file but most likely not intended.
 func (a *app) warnOf(f *config.Fleet) {
 	for _, w := range f.Warnings {
 		a.warn(w.String())
@@ -56,10 +55,11 @@ func (a *app) warnOfAnew(f *config.Fleet) {
 	}
 }
 
-// mostForeign is how much is said of what stands in one directory.
+// mostForeign is how much is said about one directory.
 const mostForeign = 10
 
-// warnOfForeign says what an agent's directory tells the client beside us.
+// warnOfForeign says what an agent's directory tells the client in addition to
+// ours.
 func (a *app) warnOfForeign(p *workspace.Plan) {
 	if len(p.Foreign) == 0 {
 		return

@@ -136,7 +136,7 @@ func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.Size() > mostRecords {
-		return from, q.setAside(idsFile) // millions of ids are sooner made anew
+		return from, q.setAside(idsFile) // with millions of ids, starting over is faster
 	}
 	r := bufio.NewReaderSize(io.LimitReader(file, mostRecords), step)
 	for {

@@ -108,7 +108,7 @@ func (f *Firing) watchFiles(ctx context.Context) {
 	}
 	f.watching = true
 	f.opt.Go(func() {
-		f.files.Run(ctx, func(err error) { f.opt.Log.Warn("files are looked at now and then instead", "err", err) })
+		f.files.Run(ctx, func(err error) { f.opt.Log.Warn("files are checked at intervals instead", "err", err) })
 	})
 }
 

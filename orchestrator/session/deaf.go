@@ -14,7 +14,7 @@ const (
 	// our hooks. The client waits for SessionStart's hooks before it takes the
 	// prompt, so this only has to allow for a slow machine.
 	deafness = 5 * time.Second
-	// lookForWork is how often the transcript is looked for.
+	// lookForWork is how often to look for the transcript.
 	lookForWork = time.Second
 )
 

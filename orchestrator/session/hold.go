@@ -180,13 +180,13 @@ func (s *shim) reload() {
 	s.record, s.wrong = hear(s.record, told, &s.ledger)
 }
 
-// mendEvery is how often a session record is put right that is not what hooks
+// mendEvery is how often a session record is corrected that differs from what hooks
 // and shim have made it.
 const mendEvery = 200 * time.Millisecond
 
-// mend puts it right. One that is gone is not made anew at once, nor where
-// something else is gone: its folder may be going, and a file in it would keep
-// rm -r from removing it.
+// mend corrects it. A missing record is not written again at once, nor when
+// something else is missing: its folder may be about to be removed, and a file in
+// it would make rm -r fail.
 func (s *shim) mend(ctx context.Context, now time.Time) {
 	switch {
 	case !s.wrong || now.Sub(s.mended) < mendEvery:
