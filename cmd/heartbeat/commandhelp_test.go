@@ -32,3 +32,17 @@ func TestTheHelpOfCommands(t *testing.T) {
 		}
 	}
 }
+
+// Each flag that takes a value may stand before the command.
+func TestFlagsBeforeTheCommand(t *testing.T) {
+	t.Parallel()
+	p, err := newParser(&cli{}, stdio{os.Stdin, os.Stdout, os.Stderr}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range p.Model.Flags {
+		if takesValue(f) && commandAt([]string{"--" + f.Name, "value", "events"}) != 2 {
+			t.Errorf("--%s: its value is taken for the command", f.Name)
+		}
+	}
+}

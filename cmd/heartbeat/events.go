@@ -144,7 +144,7 @@ func withFollow(args []string) []string {
 // commandAt returns the position of the command, after flags that every command
 // takes, or len(args).
 func commandAt(args []string) int {
-	takes := []string{"-f", "--file", "-o", "--output", "--host", "--log-level", "--log-format", "--heartbeat-ms"}
+	takes := []string{"-f", "--file", "-o", "--output", "--host", "--log-level", "--log-format", "--heartbeat-ms", "--heartbeat-interval"}
 	for i := 0; i < len(args); i++ {
 		switch {
 		case slices.Contains(takes, args[i]):

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func TestCommandsKnowTheTerminalsWidth(t *testing.T) {
 	for _, columns := range []int{80, 60, 20} {
 		for _, args := range [][]string{{"status"}, {"history"}, {"explain"}, {"explain", "held"}, {"doctor"}, {"dead-letter"}, {"inbox"}, {"inbox", "triage"}, {"next"}, {"events"}, {"validate"}} {
 			o := w.run(slices.Concat([]string{"launch", "--rows", "40", "--cols", strconv.Itoa(columns), "--", w.command().Path}, args)...)
-			out := strings.ReplaceAll(o.stdout, "\r", "")
+			out := wiped.ReplaceAllString(strings.ReplaceAll(o.stdout, "\r\n", "\n"), "")
 			if out == "" || o.status > 1 {
 				t.Fatalf("%q: %+v", args, o)
 			}
@@ -132,6 +133,9 @@ func TestCommandsKnowTheTerminalsWidth(t *testing.T) {
 		}
 	}
 }
+
+// wiped is what is wiped off the terminal again.
+var wiped = regexp.MustCompile(`\r\x1b\[K[^\r\n]*\r\x1b\[K|\r\x1b\[K`)
 
 // prose reports whether a line is text that the terminal wraps, or a command to copy.
 func prose(command, line string) bool {
