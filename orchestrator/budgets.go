@@ -45,6 +45,7 @@ func (f *fleet) spends(m *member, sum usage.Sum, at, now time.Time) {
 	if sum == (usage.Sum{}) {
 		return
 	}
+	m.Spends(sum)
 	for _, p := range f.purses(m) {
 		f.spending.add(p.key, sum, at)
 	}

@@ -62,7 +62,11 @@ type fleetView struct {
 type agentView struct {
 	Agent, State, Reason string
 	Acknowledged         int
-	Depth                struct{ Entries int }
+	Today                struct {
+		Turns int
+		Cost  float64
+	}
+	Depth struct{ Entries int }
 }
 
 func (w *world) fleet() (f fleetView) {

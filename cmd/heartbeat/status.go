@@ -18,6 +18,7 @@ import (
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/usage"
 )
 
 type statusCmd struct {
@@ -159,7 +160,15 @@ func (s statusPage) text(p *page) {
 	for _, a := range s.byTrouble() {
 		rows = append(rows, s.row(p, a))
 	}
-	p.table([]string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "NEXT", "LAST SESSION"}, rows)
+	header := []string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "NEXT", "TODAY", "LAST SESSION"}
+	if !slices.ContainsFunc(s.Agents, func(a status.Agent) bool { return a.Today != usage.Sum{} }) {
+		at := slices.Index(header, "TODAY")
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], at, at+1)
+		}
+		header = slices.Delete(header, at, at+1)
+	}
+	p.table(header, rows)
 	for _, a := range s.Agents {
 		if note := a.Note(s.now); note != "" {
 			p.printf("%s: %s\n", a.Agent, note)
@@ -200,8 +209,17 @@ func (s statusPage) row(p *page, a status.Agent) []cell {
 		{text: inFlightText(a, s.now)},
 		dead,
 		{text: nextText(a, s.now)},
+		{text: todayText(a.Today)},
 		{text: lastText(a)},
 	}
+}
+
+// todayText is what was spent since midnight.
+func todayText(s usage.Sum) string {
+	if s == (usage.Sum{}) {
+		return "-"
+	}
+	return costOf(s)
 }
 
 // unrun says that prompts wait that nobody will work on.

@@ -33,6 +33,12 @@ func TestUsage(t *testing.T) {
 	if out := w.ok("usage", "triage"); !strings.Contains(out, "triage") || !strings.Contains(out, "$0.00") || !strings.Contains(out, "list price") {
 		t.Errorf("usage:\n%s", out)
 	}
+	if out := w.ok("status"); !strings.Contains(out, "TODAY") || !strings.Contains(out, "$0.00") {
+		t.Errorf("status:\n%s", out)
+	}
+	if a := w.agent("triage"); a.Today.Turns != 1 || a.Today.Cost <= 0 {
+		t.Errorf("today: %+v", a.Today)
+	}
 	if out := w.ok("usage", "--since", "0s"); !strings.HasPrefix(out, "nothing was spent since ") {
 		t.Errorf("since now:\n%s", out)
 	}

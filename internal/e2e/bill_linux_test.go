@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -154,7 +155,12 @@ func (f *fleet) allowAgents() {
 func TestBillsSurviveKills(t *testing.T) {
 	bothClients(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"on-orphan: retry", "max-attempts: 50", "restart-window: 1s", "mode: persist"})
-		f.turns(manyTurns()[:1]...)
+		f.turns(manyTurns()[:2]...)
+		f.allowAgents()
+		many := 4 // HEARTBEAT_ENTRIES is how many for each kill
+		if n, err := strconv.Atoi(os.Getenv("HEARTBEAT_ENTRIES")); err == nil {
+			many = n
+		}
 		victims := []string{"client", "shim", "scheduler", "shim and scheduler"}
 		if testing.Short() {
 			victims = victims[:1]
@@ -162,8 +168,8 @@ func TestBillsSurviveKills(t *testing.T) {
 		s := f.start()
 		for i, victim := range victims {
 			before := len(f.outbox())
-			for j := range 4 {
-				f.send(fmt.Sprintf("entry %d.%d, with tools", i, j))
+			for j := range many {
+				f.send(fmt.Sprintf("entry %d.%d, %s", i, j, []string{"with tools", "with a subagent"}[j/4%2]))
 			}
 			f.Until("some are done", func() bool { return len(f.outbox()) > before })
 			r := f.session()
@@ -177,7 +183,9 @@ func TestBillsSurviveKills(t *testing.T) {
 				<-s.done
 				s = f.start()
 			}
-			f.Until("all are done after "+victim, func() bool { return len(f.outbox()) == before+4 })
+			for done := before; done < before+many; done = len(f.outbox()) {
+				f.Until("more are done after "+victim, func() bool { return len(f.outbox()) > done || len(f.outbox()) == before+many })
+			}
 		}
 		s.stop()
 		f.checkKilledBill()

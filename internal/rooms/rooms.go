@@ -41,12 +41,12 @@ var allowed = map[string][]string{
 	"orchestrator/slots":     {},
 	// What it reads of a queue and of a session, and the words of the rooms that
 	// it tells of.
-	"orchestrator/status": {"config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
+	"orchestrator/status": {"orchestrator/usage", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
 	"orchestrator/firing": {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/owner":  {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/claim":  {"config", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
 	"orchestrator/launch": {"orchestrator/usage", "config", "hook", "hook/client", "hook/inbox", "ptyrun", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
-	"orchestrator/agent":  {"config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/session", "orchestrator/status", "sources"},
+	"orchestrator/agent":  {"orchestrator/usage", "config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/session", "orchestrator/status", "sources"},
 	"orchestrator": {
 		"config", "hook", "hook/client", "hook/foreign", "hook/inbox",
 		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/claim", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",

@@ -24,6 +24,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/usage"
 )
 
 // Agent is one agent. It is not safe for use by several goroutines.
@@ -52,7 +53,10 @@ type shown struct {
 }
 
 // done is what it has achieved in this run.
-type done struct{ acknowledged, deadLettered int }
+type done struct {
+	acknowledged, deadLettered int
+	spent                      usage.Sum
+}
 
 // told is what others have to be told; see Orders and Notes.
 type told struct {
@@ -139,7 +143,7 @@ func (a *Agent) Describe() status.AgentState {
 	d := status.AgentState{
 		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text),
 		Paused: a.wish.paused, PausedBy: a.wish.pausedBy, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.outcome,
-		Lasts: a.Hold() != "", Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Lost: a.place.why, QueueLost: a.past.loss,
+		Lasts: a.Hold() != "", Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Spent: a.done.spent, Lost: a.place.why, QueueLost: a.past.loss,
 	}
 	d.OverBudget = d.State == status.Parked && d.Until.Equal(a.past.budget.until)
 	if d.State == status.Held && a.past.hold == "" && a.wish.paused.IsZero() {

@@ -5,6 +5,7 @@ import (
 
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/usage"
 )
 
 // Overspends says that a budget that the agent spends from is used up until a period
@@ -17,6 +18,9 @@ func (a *Agent) Overspends(p Parking, now time.Time) {
 	a.note(journal.Event{Kind: journal.OverBudget, Reason: foreign.Text(p.Reason), Until: p.Until})
 	a.Finish(p.Reason)
 }
+
+// Spends adds what its sessions have cost.
+func (a *Agent) Spends(s usage.Sum) { a.done.spent = a.done.spent.Plus(s) }
 
 // WithinBudget says that none is.
 func (a *Agent) WithinBudget(now time.Time) {

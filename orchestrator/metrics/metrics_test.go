@@ -17,10 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/usage"
 )
 
 // fleet is a scheduler that says what it is told to.
@@ -56,7 +58,7 @@ func at(s int64) time.Time { return time.Unix(s, 0) }
 func sample() *fleet {
 	f := &fleet{
 		agents: []status.AgentState{
-			{Agent: "a", State: status.Running, Since: at(100), Acknowledged: 3, Work: &hook.Work{Since: at(120), Source: "SECRET", ID: "SECRET"}},
+			{Agent: "a", State: status.Running, Since: at(100), Acknowledged: 3, Spent: usage.Sum{Turns: 5, Tokens: client.Tokens{Input: 6, CacheRead: 7}, Cost: 1.5}, OverBudget: true, Work: &hook.Work{Since: at(120), Source: "SECRET", ID: "SECRET"}},
 			{Agent: "b", State: status.Held, Since: at(200), Reason: "SECRET", DeadLettered: 2, Until: at(300)},
 			{Agent: "c", State: status.Held, Since: at(210), Paused: at(210)},
 		},
@@ -96,12 +98,14 @@ heartbeat_agent_state{agent="b",state="held"} 1
 heartbeat_agent_state{agent="c",state="held"} 1
 heartbeat_agent_state_since_timestamp_seconds{agent="a"} 100
 heartbeat_agent_waits_until_timestamp_seconds{agent="b"} 300
+heartbeat_agent_over_budget{agent="a"} 1
 heartbeat_agents{state="held"} 1
 heartbeat_agents{state="idle"} 0
 heartbeat_backoffs_total{agent="b"} 1
 heartbeat_build_info{goversion="go",revision="r",version="v"} 1
 heartbeat_config_last_reload_successful 0
 heartbeat_config_reloads_total{result="failure"} 1
+heartbeat_cost_dollars_total{agent="a"} 1.5
 heartbeat_dead_letters{agent="a"} 0
 heartbeat_dead_letters{agent="b"} 7
 heartbeat_entries_acknowledged_total{agent="a"} 3
@@ -122,7 +126,10 @@ heartbeat_scheduler_ready 1
 heartbeat_session_slots 4
 heartbeat_sessions 1
 heartbeat_sessions_ended_total{agent="a",reason="exited"} 1
+heartbeat_tokens_total{agent="a",class="cache_read"} 7
+heartbeat_tokens_total{agent="a",class="input"} 6
 heartbeat_trigger_failures_total{agent="b",trigger="poll-1"} 1
+heartbeat_turns_total{agent="a"} 5
 `
 
 // serve answers on a free port and returns what asks it.

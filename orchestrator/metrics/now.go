@@ -40,6 +40,10 @@ var (
 	untilDesc  = desc("agent_waits_until_timestamp_seconds", "Until when an agent backs off or is parked.", "agent")
 	flightDesc = desc("entry_in_flight_since_timestamp_seconds", "Since when the session of an agent works on its entry.", "agent")
 	doneDesc   = desc("entries_acknowledged_total", "Entries that sessions of this run have done.", "agent")
+	turnsDesc  = desc("turns_total", "Turns of sessions of this run that the model has answered.", "agent")
+	tokensDesc = desc("tokens_total", "Tokens that sessions of this run have taken, by class; cache_read is what was sent again.", "agent", "class")
+	costDesc   = desc("cost_dollars_total", "What sessions of this run have cost at list price, by the client's own figure.", "agent")
+	budgetDesc = desc("agent_over_budget", "1 while an agent is parked because a budget is spent.", "agent")
 	givenDesc  = desc("entries_deadlettered_total", "Entries that this run has given up.", "agent")
 
 	queuedDesc  = desc("queued_entries", "Entries that are queued, without the one in flight.", "agent")
@@ -52,7 +56,7 @@ var (
 func (now) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		aliveDesc, readyDesc, slotsDesc, usedDesc, agentsDesc, parkedDesc, stateDesc, personDesc, pausedDesc, sinceDesc, untilDesc, flightDesc,
-		doneDesc, givenDesc, queuedDesc, oldestDesc, deadDesc, problemDesc,
+		doneDesc, givenDesc, turnsDesc, tokensDesc, costDesc, budgetDesc, queuedDesc, oldestDesc, deadDesc, problemDesc,
 	} {
 		ch <- d
 	}
@@ -93,6 +97,7 @@ func (n now) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(doneDesc, prometheus.CounterValue, float64(a.Acknowledged), a.Agent)
 		ch <- prometheus.MustNewConstMetric(givenDesc, prometheus.CounterValue, float64(a.DeadLettered), a.Agent)
+		n.spent(ch, a)
 	}
 	if !v.Ready {
 		return // the queues are still being recovered
@@ -106,6 +111,23 @@ func (n now) Collect(ch chan<- prometheus.Metric) {
 		if b.Problem != "" {
 			gauge(problemDesc, 1, b.Agent)
 		}
+	}
+}
+
+// spent shows what an agent's sessions of this run have cost.
+func (now) spent(ch chan<- prometheus.Metric, a status.AgentState) {
+	count := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	count(turnsDesc, float64(a.Spent.Turns), a.Agent)
+	for class, n := range map[string]int64{
+		"input": a.Spent.Input, "output": a.Spent.Output, "cache_read": a.Spent.CacheRead, "cache_write": a.Spent.CacheWrite,
+	} {
+		count(tokensDesc, float64(n), a.Agent, class)
+	}
+	count(costDesc, a.Spent.Cost, a.Agent)
+	if a.OverBudget {
+		ch <- prometheus.MustNewConstMetric(budgetDesc, prometheus.GaugeValue, 1, a.Agent)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/usage"
 )
 
 // Read collects the state of a fleet's agents from the disk and from live: the
@@ -32,6 +33,7 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 	paused, err := memory.PausedOf(stateDir, f.Agents) // a run does not begin while that cannot be told
 	for _, a := range f.Agents {
 		on := look(a, stateDir)
+		on.today = spentToday(a, stateDir, now)
 		if p := paused[a.Name]; err == nil {
 			on.paused = &p
 		}
@@ -55,6 +57,18 @@ func look(a *config.Agent, stateDir string) seen {
 	}
 	on.queue = lookAtQueue(a)
 	return on
+}
+
+// spentToday is what an agent's sessions have cost since midnight in its time zone, as
+// far as that can be read.
+func spentToday(a *config.Agent, stateDir string, now time.Time) (sum usage.Sum) {
+	zone := a.Zone
+	if zone == nil {
+		zone = now.Location()
+	}
+	midnight, _ := usage.Day.Bounds(now.In(zone))
+	_ = usage.Read(stateDir, a.Name, midnight, func(r usage.Record) { sum = sum.Plus(r.Sum) }) // else nothing is shown
+	return sum
 }
 
 // countBytes limits how many bytes of a queue are read to count its entries.

@@ -10,6 +10,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/usage"
 )
 
 // seen is what the disk says about an agent.
@@ -22,6 +23,7 @@ type seen struct {
 	// paused is whether the next run begins with it paused; nil: that is not known.
 	paused *memory.Paused
 	queue  seenQueue
+	today  usage.Sum
 }
 
 // seenQueue is what the disk says about a queue. The zero value stands for a queue
@@ -52,6 +54,7 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 	}
 	st.Dead, st.DeadMore = on.queue.dead.Entries, on.queue.dead.More
 	st.DeadUnread = on.queue.err != nil && !on.queue.counted
+	st.Today = on.today
 	st.lookAtTriggers(a, now)
 	return st
 }

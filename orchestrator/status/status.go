@@ -15,6 +15,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/usage"
 )
 
 // State is what an agent is doing.
@@ -71,6 +72,8 @@ type AgentState struct {
 	// Acknowledged and DeadLettered count entries of the current run.
 	Acknowledged int `json:"acknowledged"`
 	DeadLettered int `json:"dead_lettered"`
+	// Spent is what sessions of the current run have cost.
+	Spent usage.Sum `json:"spent,omitzero"`
 	// Lost is why nothing can be started in the agent's directory, or "".
 	Lost string `json:"lost,omitempty"`
 	// QueueLost is set when prompts were lost with the queue's folder, until a
@@ -171,6 +174,8 @@ type Agent struct {
 	Asks bool `json:"needs_answer,omitempty"`
 	// Was is the last state of an agent that is now stopped.
 	Was State `json:"was,omitempty"`
+	// Today is what the agent's sessions have cost since midnight in its time zone.
+	Today usage.Sum `json:"today,omitzero"`
 	// Attached counts the people in the session who may type. Hush is until when
 	// the session gets no prompt because one of them has typed.
 	Attached int       `json:"attached,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -115,6 +116,9 @@ func readFile(folder *durable.Folder, name string, since time.Time, take func(Re
 		return err
 	}
 	defer file.Close()
+	if err := seekNear(file, since); err != nil {
+		return err
+	}
 	in := bufio.NewReaderSize(file, 64<<10)
 	for {
 		line, _, err := durable.Line(in, maxRecord)
@@ -126,4 +130,32 @@ func readFile(folder *durable.Folder, name string, since time.Time, take func(Re
 			return nil //nolint:nilerr // the end
 		}
 	}
+}
+
+// firstWindow is how much of a file's end is looked at first for records of a time.
+const firstWindow = 256 << 10
+
+// seekNear goes to where all records of a time and later are behind, without reading
+// what is far before it: records are in the order of time.
+func seekNear(file *os.File, since time.Time) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	for window := int64(firstWindow); !since.IsZero() && window < info.Size(); window *= 4 {
+		from := info.Size() - window
+		in := bufio.NewReader(io.NewSectionReader(file, from, window))
+		for _, _, err := durable.Line(in, maxRecord); err == nil; { // the first one is cut
+			var line []byte
+			var r Record
+			if line, _, err = durable.Line(in, maxRecord); err == nil && json.Unmarshal(line, &r) == nil && !r.At.IsZero() {
+				if r.At.Before(since) {
+					_, err := file.Seek(from, io.SeekStart)
+					return err
+				}
+				break
+			}
+		}
+	}
+	return nil
 }

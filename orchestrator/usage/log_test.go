@@ -223,3 +223,23 @@ func TestSettleOfWhatIsUnknown(t *testing.T) {
 		t.Error("there is no folder")
 	}
 }
+
+// TestReadOfLate reads what is of a time, wherever that begins in a large file.
+func TestReadOfLate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var all []Record
+	const n = 20_000
+	for i := range n {
+		all = append(all, record(i-n, fmt.Sprintf("%012d", i), 1))
+	}
+	if err := Append(dir, "a", all...); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []int{0, 1, n / 3, n - 3000, n - 1000, n - 2, n} {
+		got := read(t, dir, "a", at(float64(from-n)))
+		if len(got) != n-from || len(got) > 0 && !got[0].At.Equal(at(float64(from-n))) {
+			t.Errorf("from %d: %d records", from, len(got))
+		}
+	}
+}
