@@ -73,6 +73,12 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 		next.Generation = f.Generation
 	}
 	v := verdict{changed: s.file != nil, cursor: c.value}
+	if lost, err := q.forgotten(s, c, f); err != nil {
+		return v, err
+	} else if lost {
+		return v, fmt.Errorf("%w: %q has lines that were done, and %s and %s are gone: nothing tells which of them were",
+			ErrNeedsOperator, q.place.Inbox, CursorFile, metaFile)
+	}
 	switch {
 	case c.corrupt && (f == nil || !f.here):
 		return v, fmt.Errorf("%w: %q holds no offset and nothing tells where the queue was; "+
@@ -96,6 +102,20 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 		v.meta = next
 	}
 	return v, nil
+}
+
+// forgotten reports whether a queue without cursor and sidecar is one in which
+// something was done: the inbox still has the line that was acknowledged last.
+func (q *Queue) forgotten(s *source, c cursorState, f *flight) (bool, error) {
+	if !c.missing || s.size == 0 || f != nil && f.here {
+		return false, nil
+	}
+	last, err := q.lastDone()
+	if err != nil || last == "" {
+		return false, err
+	}
+	found, _, err := q.find(s, &meta{Last: last})
+	return found > 0, err
 }
 
 // judgeSame handles an inbox whose bytes before the remembered cursor have not
@@ -138,6 +158,10 @@ func (q *Queue) judgeShorter(s *source, c cursorState, m *meta) (verdict, error)
 	if found == 1 && (m.LastHasID || m.Ino == s.ino && sameHead(s, m)) {
 		return relocated(s, c, m, end), nil
 	}
+	if beginsAs(s, m) {
+		return verdict{}, fmt.Errorf("%w: %q is shorter than what was done (%d < %d) and begins as before: it was cut, or restored from a backup. "+
+			"What stood behind byte %d is gone, and prompts that were queued there with it", ErrNeedsOperator, q.place.Inbox, s.size, m.Cursor, s.size)
+	}
 	return fresh(s, c, m, fmt.Sprintf(
 		"the inbox is shorter than what was acknowledged (%d < %d): it was truncated or replaced; starting at its first byte",
 		s.size, m.Cursor)), nil
@@ -165,7 +189,7 @@ func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error)
 func relocated(s *source, c cursorState, m *meta, end int64) verdict {
 	next := *m
 	next.Generation = newGeneration()
-	next.HeadLen, next.Head, next.Punched = 0, "", 0
+	next.HeadLen, next.Head, next.First, next.Punched = 0, "", "", 0
 	next.Requeued = m.Requeued.movedTo(end)
 	last, lastHasID := m.Last, m.LastHasID
 	next = s.note(next, end, nil)
@@ -175,6 +199,16 @@ func relocated(s *source, c cursorState, m *meta, end int64) verdict {
 		cursor: end, meta: next, moved: true, changed: true, aside: c.corrupt, edited: true,
 		note: fmt.Sprintf("the inbox was edited; going on after the last acknowledged line, at %d", end),
 	}
+}
+
+// beginsAs reports whether a shorter inbox is what is left of the one that was
+// there before, and not a new one that is filled.
+func beginsAs(s *source, m *meta) bool {
+	if s.size == 0 {
+		return false
+	}
+	head, err := s.bytes(0, min(s.size, window))
+	return err == nil && (sameHead(s, m) || m.First != "" && firstID(head) == m.First || m.Punched > 0 && m.Ino == s.ino && head[0] == 0)
 }
 
 func sameHead(s *source, m *meta) bool {

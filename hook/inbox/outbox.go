@@ -80,6 +80,22 @@ func (q *Queue) delivered(delivery string) (bool, error) {
 	return false, nil
 }
 
+// lastDone returns the entry id of the line that was acknowledged last, or "".
+func (q *Queue) lastDone() (string, error) {
+	line, err := q.home.LastLine(outboxFile, recordMax)
+	if errors.Is(err, durable.ErrNotRegular) || err == nil && line == nil {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var d Delivery
+	if json.Unmarshal(line, &d) != nil {
+		return "", nil // a torn record
+	}
+	return d.EntryID, nil
+}
+
 // LastReply returns the reply in the last outbox record, or "". It needs no lock.
 func (q *Queue) LastReply() (string, error) {
 	line, err := q.home.LastLine(outboxFile, recordMax)

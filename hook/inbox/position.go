@@ -37,6 +37,9 @@ type meta struct {
 	Tail       string `json:"tail"`               // sha256 of the window before Cursor
 	Head       string `json:"head,omitempty"`     // sha256 of the first HeadLen bytes
 	HeadLen    int64  `json:"head_len,omitempty"` // 0: unknown
+	// First is the entry id of the inbox's first line, if that is an envelope with an
+	// id within the head: no other inbox begins with it.
+	First string `json:"first,omitempty"`
 	// Distinct is true when another file cannot contain the window by chance: the
 	// window ends with an envelope that has an id, or holds different lines.
 	Distinct bool   `json:"distinct,omitempty"`
@@ -145,8 +148,26 @@ func (s *source) sum(from, to int64) string {
 	if err != nil {
 		return ""
 	}
+	return sumOf(data)
+}
+
+// sumOf hashes bytes; "" when they are not known.
+func sumOf(data []byte) string {
+	if data == nil {
+		return ""
+	}
 	h := sha256.Sum256(data)
 	return hex.EncodeToString(h[:])
+}
+
+// firstID is the entry id of the first line of a head, if that is whole and an
+// envelope with an id; "" else.
+func firstID(head []byte) string {
+	line, _, whole := bytes.Cut(head, []byte{'\n'})
+	if !whole || decode(line, false).id == "" {
+		return ""
+	}
+	return entryID(line)
 }
 
 // startsLine reports whether a line begins at offset.
@@ -166,7 +187,8 @@ func (s *source) note(m meta, cursor int64, last []byte) meta {
 	m.Tail = s.sum(from, cursor)
 	if m.HeadLen < window && m.Punched == 0 {
 		m.HeadLen = min(window, cursor)
-		m.Head = s.sum(0, m.HeadLen)
+		head, _ := s.bytes(0, m.HeadLen)
+		m.Head, m.First = sumOf(head), firstID(head)
 	}
 	m.Last, m.LastHasID = "", false
 	if last != nil {

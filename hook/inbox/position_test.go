@@ -49,6 +49,21 @@ func TestTheInboxChangesUnderTheCursor(t *testing.T) {
 		}, "needs a person", ""},
 		{"another file of the same repeated line", "go\ngo\n", 2, func(r *rig) { replace(r, "go\ngo\ngo\n") }, "needs a person", ""},
 		{"a copy of the folder", a + b + c, 2, func(r *rig) { replace(r, a+b+c) }, "gamma", "same beginning"},
+		{"cut within what is done", a + b + c, 3, func(r *rig) { r.put("inbox.jsonl", a+b) }, "needs a person", ""},
+		{"cut within what is done, lines without an id", strings.Repeat("x", 300) + "\n" + b + c, 3, func(r *rig) {
+			r.put("inbox.jsonl", strings.Repeat("x", 300)+"\n")
+		}, "needs a person", ""},
+		{"cut before what is queued", a + b + c, 1, func(r *rig) { r.put("inbox.jsonl", a) }, "", ""},
+		{"restored from a backup", a + b + c, 3, func(r *rig) { replace(r, a+b) }, "needs a person", ""},
+		{"filled again, shorter, with lines without an id", b + c, 2, func(r *rig) { r.put("inbox.jsonl", b) }, "beta", "shorter"},
+		{"cursor and sidecar removed", a + b + c, 2, func(r *rig) { r.remove(CursorFile); r.remove(metaFile) }, "needs a person", ""},
+		{"they and the inbox, which is made again", a + b, 2, func(r *rig) {
+			r.remove(CursorFile)
+			r.remove(metaFile)
+			replace(r, "new\n")
+		}, "new", ""},
+		{"the cursor removed", a + b + c, 2, func(r *rig) { r.remove(CursorFile) }, "gamma", "cursor was missing"},
+		{"the sidecar removed", a + b + c, 2, func(r *rig) { r.remove(metaFile) }, "gamma", ""},
 		{"grown only", a + b, 2, func(r *rig) { r.echo(c) }, "gamma", ""},
 	} {
 		t.Run(k.name, func(t *testing.T) {

@@ -92,8 +92,12 @@ func (q *Queue) places(s *source, asked *Question) (places []Answer, last string
 		add("cursor", c.value)
 	}
 	m, _, err := q.readMeta()
-	if err != nil || m == nil {
+	if err != nil {
 		return places, "", err
+	}
+	if m == nil {
+		last, err = q.lastDone()
+		return places, last, err
 	}
 	if c.corrupt || c.missing {
 		add("cursor", m.Cursor)

@@ -37,6 +37,18 @@ func TestEachAnswerDoesWhatItSays(t *testing.T) {
 			},
 			"start@0 0/3 again, last@6 1/2 again, cursor@12 2/1 again, end@18 3/0 ",
 		},
+		"cut within what is done": {
+			func(r *rig) {
+				r.echo("{\"heartbeat\":1,\"id\":\"a\",\"prompt\":\"one\"}\ntwo\nthree\n")
+				r.do(3)
+				r.put("inbox.jsonl", "{\"heartbeat\":1,\"id\":\"a\",\"prompt\":\"one\"}\ntwo\n")
+			},
+			"start@0 0/2 one, end@44 2/0 ",
+		},
+		"cursor and sidecar removed": {
+			func(r *rig) { r.echo("one\ntwo\nthree\n"); r.do(2); r.remove(CursorFile); r.remove(metaFile) },
+			"start@0 0/3 one, last@8 2/1 three, end@14 3/0 ",
+		},
 		"a last line without its newline": {
 			func(r *rig) { r.put("inbox.jsonl", "one\ntw"); r.put(CursorFile, "rubbish") },
 			"start@0 0/1 one, end@4 1/0 ",
