@@ -17,6 +17,7 @@ import (
 type eventsCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; the whole fleet when none is named." complete:"agent"`
 	Follow bool     `help:"Go on with what happens from now on, until interrupted; -f for short."`
+	Verify bool     `help:"Instead compare each line of the journal with its checksum."`
 	Count  int      `short:"n" placeholder:"N" default:"50" help:"How many events to begin with, the newest (${default})."`
 }
 
@@ -29,7 +30,8 @@ Examples:
 
     heartbeat events
     heartbeat events -f triage
-    heartbeat events -n 1000 -o json`
+    heartbeat events -n 1000 -o json
+    heartbeat events --verify`
 }
 
 func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
@@ -43,6 +45,9 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	dir, err := owner.StateDir(f)
 	if err != nil {
 		return nil, err
+	}
+	if c.Verify {
+		return c.verify(dir)
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
@@ -81,6 +86,28 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 		printed = nil
 	}
 	return nil, printed
+}
+
+// verify compares each line of a journal with its checksum.
+func (eventsCmd) verify(dir string) (result, error) {
+	v, err := journal.Verify(dir)
+	if err == nil && len(v.Damaged) > 0 {
+		err = fmt.Errorf("cannot trust %d of %d lines of the journal: %s", len(v.Damaged)+v.More, v.Lines, strings.Join(v.Damaged, ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return verified(v), nil
+}
+
+type verified journal.Verified
+
+func (v verified) text(p *page) {
+	p.printf("%d lines are as they were written", v.Lines-v.Unsummed)
+	if v.Unsummed > 0 {
+		p.printf("; %d of older versions have no checksum", v.Unsummed)
+	}
+	p.printf("\n")
 }
 
 func (c eventsCmd) wants(e journal.Event) bool {

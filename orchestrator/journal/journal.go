@@ -153,7 +153,7 @@ func (j *Journal) Add(e Event) error {
 	if err := j.rotate(); err != nil {
 		return fmt.Errorf("cannot rotate the journal: %w", err)
 	}
-	if line = append(line, '\n'); j.torn {
+	if line = append(summed(line), '\n'); j.torn {
 		line = append([]byte{'\n'}, line...)
 	}
 	if err := durable.WriteWhole(j.f, line); err != nil {
