@@ -272,7 +272,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // files that do, each with a reason. Everything else is printed through a page,
 // which trusts no text.
 var printers = map[string]string{
-	"page.go": "the page", "table.go": "its tables", "output.go": "it prints pages", "log.go": "the log", "log_queue.go": "the log",
+	"page.go": "the page", "app.go": "it asks whether somebody reads", "table.go": "its tables", "output.go": "it prints pages", "log.go": "the log", "log_queue.go": "the log",
 	"main.go": "it names the files", "launch.go": "its command's own terminal", "simulate.go": "the stand-in's terminal",
 	"progress.go": "what pages and foreign.Line have made, on a terminal",
 	"attach.go":   "a terminal, through a filter", "logs.go": "a terminal's log, through a filter",
