@@ -100,7 +100,7 @@ func (c *Counter) share(o Of) *share {
 // are no turns.
 func (c *Counter) Take(s client.Spending, aside bool) {
 	switch {
-	case !s.At.IsZero() && s.At.Before(c.Began):
+	case aside && !s.At.IsZero() && s.At.Before(c.Began):
 	case s.Cost > 0:
 		c.Told(s.Cost, time.Time{})
 	case aside && (s.Asks || s.Fails):
