@@ -55,7 +55,7 @@ func TestWhatCannotWorkIsSaidWhenTheRunBegins(t *testing.T) {
 	w.put("heartbeat.yaml", oneAgent)
 	w.ok("apply")
 	r := w.background()
-	const more = "it is not found (and 2 more: heartbeat doctor triage)"
+	const more = "it is not found (and 3 more: heartbeat doctor triage)"
 	until(t, "the log says what waits for a person", func() bool {
 		return strings.Contains(r.stderr.String(), "this waits for a person") && strings.Contains(r.stderr.String(), more)
 	})

@@ -92,9 +92,10 @@ func TestRunSaysAtItsStartWhatItCannotWire(t *testing.T) {
 	if log := r.stderr.String(); !strings.Contains(log, "cannot wire agent") {
 		t.Errorf("not said: %s", log)
 	}
-	if a := w.agent("triage"); !strings.Contains(a.Reason, "cannot wire") {
-		t.Errorf("status: %+v", a)
-	}
+	// status says so, too, until the delay is over.
+	until(t, "it backs off", func() bool {
+		return strings.Contains(r.stderr.String(), `agent backing-off agent=triage why="cannot wire agent`)
+	})
 	if code := r.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}

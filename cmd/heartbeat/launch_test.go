@@ -84,7 +84,7 @@ func TestLaunchTypesNothingWhileAHookWaits(t *testing.T) {
 			if err := os.Symlink(sleep, filepath.Join(w.dir, name)); err != nil {
 				t.Fatal(err)
 			}
-			o := w.run("launch", "--idle-timeout", "300ms", "--max-idle-retries", "0", "--", "sh", "-c", "(./"+name+" 1.2; true); exit 5")
+			o := w.run("launch", "--idle-timeout", "1s", "--max-idle-retries", "0", "--", "sh", "-c", "(./"+name+" 3; true); exit 5")
 			if o.status != status || o.stdout != "" {
 				t.Errorf("%+v", o)
 			}

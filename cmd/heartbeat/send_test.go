@@ -10,7 +10,8 @@ import (
 func TestWhoWaitsForAReplySeesWhy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, `{"rules": [{"match": "long", "steps": [{"hang": true}]}]}`)
-	until(t, "it can be paused", func() bool { return f.run("pause", "triage").status == 0 })
+	until(t, "the scheduler answers", func() bool { return f.world.fleet().Scheduler.PID == f.cmd.Process.Pid })
+	f.ok("pause", "triage")
 	child, out := f.sit("send", "triage", "--wait", "--id", "mine", "later")
 	until(t, "it says why it waits", func() bool {
 		return strings.Contains(out.String(), "queued, the next one; paused by a person for ")

@@ -220,7 +220,7 @@ func TestStall(t *testing.T) {
 		"stall-timeout: 1500ms", "max-restarts: 0")
 	f.ok("send", "triage", "hang")
 	until(t, "the session has ended", func() bool { return len(f.ends()) > 0 })
-	if got := f.ends()[0]; !strings.HasPrefix(got, "stalled (no hook, no new line in the transcript") {
+	if got := f.ends()[0]; !strings.HasPrefix(got, "stalled (no tool runs, and no hook, no new line in the transcript") {
 		t.Errorf("it ended by %q", got)
 	}
 }
