@@ -18,7 +18,9 @@ const (
 )
 
 // Counter counts what one session spends, by what the client tells, in the order in
-// which it is told. It is pure. The zero value counts nothing that was before Began.
+// which it is told. It is pure. Of subagents nothing counts that was before Began,
+// as a conversation that is resumed had some; of the session's own transcript all that
+// is given does, as a clock may be set back meanwhile.
 type Counter struct {
 	Began time.Time
 

@@ -109,6 +109,15 @@ func TestCounter(t *testing.T) {
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
 		},
+		"the clock was set back": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(-3600), false)
+				c.Take(answers(-3599, "m", 10, 1), false)
+				c.Told(0.5, at(-3598))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
+		},
 		"the client's figure begins anew": {
 			func(c *Counter) {
 				c.Works(one, at(0))
