@@ -99,7 +99,8 @@ func TestARunWhoseSocketGoes(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, `{"rules": []}`)
 	for _, what := range []string{"control.sock", "control.lock", "."} {
-		until(t, "it can be paused", func() bool { return f.run("pause", "triage").status == 0 })
+		f.runs()
+		f.ok("pause", "triage")
 		run := filepath.Join(f.dir, "state/fleet/run")
 		var before os.FileInfo
 		until(t, "the socket is there", func() (there bool) { // without its lock it is made anew

@@ -18,7 +18,8 @@ func TestStatusWatch(t *testing.T) {
 	f := startFleet(t, `{"rules": []}`)
 	child, out := f.sit("status", "--watch")
 	until(t, "the agent is shown", func() bool { return strings.Contains(out.String(), "triage  idle ") })
-	until(t, "it can be paused", func() bool { return f.run("pause", "triage").status == 0 })
+	f.runs()
+	f.ok("pause", "triage")
 	until(t, "the pause is shown", func() bool { return strings.Contains(out.String(), "triage: paused by a person for ") })
 	press(t, child, "\x03")
 	if code := exited(t, child); code != exitOK {
