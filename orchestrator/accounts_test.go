@@ -623,7 +623,7 @@ func TestANewPromptShortensADelay(t *testing.T) {
 			r.send("a", 1)
 			stop := r.run()
 			defer stop()
-			for r.state("a").Until.Sub(time.Now()) < 4*time.Minute { // its delay has grown
+			for time.Until(r.state("a").Until) < 4*time.Minute { // its delay has grown
 				r.sleep(5 * time.Second)
 				if len(r.started("a")) > 50 {
 					t.Fatalf("%s: its delay does not grow", name)

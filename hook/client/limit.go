@@ -75,7 +75,7 @@ func limitOf(text string) (l LimitWords, ok bool) {
 		rest = rest[:open]
 	}
 	rest, _, _ = strings.Cut(rest, "·")
-	for _, word := range strings.Fields(strings.NewReplacer(",", " ", " at ", " ").Replace(rest)) {
+	for word := range strings.FieldsSeq(strings.NewReplacer(",", " ", " at ", " ").Replace(rest)) {
 		switch n, err := strconv.Atoi(word); {
 		case l.Month == 0 && months[low3(word)] != 0:
 			l.Month = months[low3(word)]

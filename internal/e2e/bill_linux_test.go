@@ -173,7 +173,7 @@ func TestBillsSurviveKills(t *testing.T) {
 			}
 			f.Until("some are done", func() bool { return len(f.outbox()) > before })
 			r := f.session()
-			for _, one := range strings.Split(victim, " and ") {
+			for one := range strings.SplitSeq(victim, " and ") {
 				pid := map[string]int{"client": r.Client.PID, "shim": r.Shim.PID, "scheduler": s.cmd.Process.Pid}[one]
 				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 					t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"heartbeat/hook/inbox"
@@ -154,10 +155,11 @@ func Read(from io.Reader) (r Record, err error) {
 
 // Prove is a finding with the beginnings of the lines that prove it.
 func (r Record) Prove(f Finding) string {
-	proof := f.String()
+	var proof strings.Builder
+	proof.WriteString(f.String())
 	for _, n := range f.Lines {
 		line, _ := json.Marshal(r[n-1]) // strings and times are always encoded
-		proof += fmt.Sprintf("\n\t%d: %.*s", n, longest, line)
+		proof.WriteString(fmt.Sprintf("\n\t%d: %.*s", n, longest, line))
 	}
-	return proof
+	return proof.String()
 }
