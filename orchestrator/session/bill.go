@@ -162,6 +162,9 @@ func (s *shim) closeBill(now time.Time) {
 	s.told.look(s.spec.Home, s.record, now)
 	b.reader.LookAgain()
 	s.spend(now)
+	if err := b.reader.LookAtAll(b.kept.Transcript, now, &b.counter); err != nil {
+		s.failed.about("cannot read what the session costs", err, now)
+	}
 	b.counter.Close()
 	s.recordBill(now.Add(time.Microsecond), false)
 }

@@ -128,6 +128,9 @@ func (c *Counter) cutOff() {
 	c.asked = false
 }
 
+// Miss counts that something was written down which cannot be read.
+func (c *Counter) Miss() { c.at(time.Time{}).sum.Unseen++ }
+
 func (c *Counter) answers(s client.Spending, aside bool) {
 	had, again := c.seen[s.Message]
 	of := c.shares[had.of]

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,10 +15,15 @@ import (
 )
 
 // What is read of transcripts, which agents can write: a longer line tells nothing,
-// and no more files of subagents are looked at.
+// no more files of subagents are looked at, one look reads no more in all, and what
+// is further behind is passed over.
 const (
-	maxLine  = 16 << 20
-	maxFiles = 10_000
+	maxLine   = 16 << 20
+	maxFiles  = 10_000
+	maxLook   = 2 * maxLine
+	maxBehind = 256 << 20
+	// maxLooks is how many looks are taken at what a session has left.
+	maxLooks = 64
 	// baseWithin is how far before its present end a conversation that is resumed
 	// says what it has cost.
 	baseWithin = 4 << 20
@@ -29,39 +35,53 @@ const listEvery = time.Second
 // Reader follows the transcripts of one session: the client's own, and those of its
 // subagents. It opens no file that has not grown.
 type Reader struct {
-	at     map[string]int64 // how far each was read, by path
+	files  map[string]*place
 	listed time.Time
+	left   int64 // of what one look may read
+}
+
+// place is how far a file was read, and its size then.
+type place struct {
+	at, size int64
+	lost     bool // it could not be read, and was counted as that
 }
 
 // From has a transcript be read from an offset on.
-func (r *Reader) From(path string, offset int64) {
-	if r.at == nil {
-		r.at = map[string]int64{}
+func (r *Reader) From(path string, offset int64) { r.place(path).at = offset }
+
+func (r *Reader) place(path string) *place {
+	if r.files == nil {
+		r.files = map[string]*place{}
 	}
-	r.at[path] = offset
+	if r.files[path] == nil {
+		r.files[path] = &place{}
+	}
+	return r.files[path]
 }
 
 // Base returns what a client says a conversation had cost that goes on behind an
 // offset of its transcript: what it has written at its end, or nothing. It is false
-// where that may stand further before.
+// where that may stand further before, or cannot be read.
 func Base(path string, offset int64) (total float64, ok bool) {
 	from := max(0, offset-baseWithin)
 	ok = from == 0
-	_ = lines(path, from, offset, func(line []byte) { // what cannot be read says nothing
+	_, err := lines(path, from, offset, func(line []byte, _ int64) {
 		if s, tells := client.Claude.Transcript.Spending(line); tells && s.Cost > 0 {
 			total, ok = s.Cost, true
 		}
 	})
-	return total, ok
+	return total, ok && err == nil
 }
 
 // Look gives counter what has been written since the last look into a transcript and
-// those of its subagents. The error is about files that could not be read: they are
-// tried again.
+// those of its subagents, as far as one look goes. The error is about files that could
+// not be read this time: they are tried again. What cannot be read at all, or is too
+// far behind, counts as unseen.
 func (r *Reader) Look(transcript string, now time.Time, counter *Counter) error {
 	if transcript == "" {
 		return nil
 	}
+	r.left = maxLook
 	err := r.read(transcript, counter, false)
 	if now.Sub(r.listed) < listEvery {
 		return err
@@ -85,48 +105,95 @@ func (r *Reader) Look(transcript string, now time.Time, counter *Counter) error 
 // LookAgain has the next Look list subagents, too.
 func (r *Reader) LookAgain() { r.listed = time.Time{} }
 
+// LookAtAll looks until nothing is left to be read that one look had no room for.
+func (r *Reader) LookAtAll(transcript string, now time.Time, counter *Counter) error {
+	for range maxLooks {
+		r.LookAgain()
+		if err := r.Look(transcript, now, counter); err != nil || r.left > 0 {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *Reader) read(path string, counter *Counter, aside bool) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil //nolint:nilerr // it is not there yet, or not any more
 	}
-	at := r.at[path]
-	if info.Size() < at { // it was cut: what is left was counted
-		r.From(path, info.Size())
+	p, size := r.place(path), info.Size()
+	switch {
+	case !info.Mode().IsRegular():
+		p.lose(counter)
 		return nil
-	}
-	if info.Size() == at {
+	case size < p.at: // it was cut: what is left was counted
+		p.at, p.size = size, size
 		return nil
+	case size == p.at, size == p.size: // the rest of a line is still to come
+		return nil
+	case r.left <= 0:
+		return nil // the next look has room
+	case size-p.at > maxBehind:
+		p.at = size - maxBehind/2 // amid a line, which is no record then
+		counter.Miss()
 	}
-	return lines(path, at, -1, func(line []byte) {
-		at += int64(len(line))
-		r.From(path, at)
+	return r.readOn(path, p, size, counter, aside)
+}
+
+// readOn reads as much of what is new as the look has left.
+func (r *Reader) readOn(path string, p *place, size int64, counter *Counter, aside bool) error {
+	to := min(size, p.at+r.left)
+	begin := p.at
+	tail, err := lines(path, p.at, to, func(line []byte, length int64) {
+		p.at += length
 		if s, tells := client.Claude.Transcript.Spending(line); tells {
 			counter.Take(s, aside)
 		}
 	})
-}
-
-// lines calls take for each whole line of a file from an offset on, up to another
-// one, or -1. A line that is too long is a blank one of the same length.
-func lines(path string, from, to int64, take func(line []byte)) error {
-	file, err := durable.OpenFile(path, os.O_RDONLY)
+	if errors.Is(err, durable.ErrNotRegular) || errors.Is(err, fs.ErrPermission) {
+		p.lose(counter)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	if to < 0 {
-		to = 1 << 62
+	if r.left -= p.at + tail - begin; tail > maxLine {
+		p.at += tail // no record, however it ends
 	}
+	if to == size {
+		p.size = size
+	} else {
+		r.left = 0
+	}
+	return nil
+}
+
+// lose counts a file that cannot be read, once.
+func (p *place) lose(counter *Counter) {
+	if !p.lost {
+		counter.Miss()
+	}
+	p.lost = true
+}
+
+// lines calls take for each whole line of a file between two offsets, and for how
+// many bytes it takes: a line that is too long is nil. tail is how many bytes follow
+// the last one.
+func lines(path string, from, to int64, take func(line []byte, length int64)) (tail int64, err error) {
+	file, err := durable.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
 	in := bufio.NewReaderSize(io.NewSectionReader(file, from, to-from), 64<<10)
 	for {
 		line, length, err := durable.Line(in, maxLine)
+		if errors.Is(err, io.EOF) {
+			return length, nil
+		}
 		if err != nil {
-			return nil //nolint:nilerr // the end, or the rest of a line that is being written
+			return 0, err
 		}
-		if line == nil {
-			line = make([]byte, length)
-		}
-		take(line)
+		take(line, length)
 	}
 }

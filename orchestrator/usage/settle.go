@@ -29,8 +29,7 @@ func Settle(stateDir, agent, session string, now time.Time) error {
 	var failed error
 	for path, from := range transcripts {
 		r.From(path, from)
-		r.LookAgain()
-		failed = errors.Join(failed, r.Look(path, now, &c))
+		failed = errors.Join(failed, r.LookAtAll(path, now, &c))
 	}
 	if failed != nil {
 		return failed
