@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,12 +62,18 @@ func (s *shim) keepLeftover() error {
 	return durable.Replace(path, data)
 }
 
+// dropLeftover forgets the session. Where not all that it cost could be recorded, the
+// note stays, so that whoever sweeps counts it.
 func (s *shim) dropLeftover() error {
-	err := os.Remove(leftoverPath(s.spec.StateDir, s.spec.Session))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	err := dropSettings(s.spec.StateDir, s.spec.Agent)
+	if len(s.bill.unsure) > 0 {
+		return err
 	}
-	return err
+	gone := os.Remove(leftoverPath(s.spec.StateDir, s.spec.Session))
+	if errors.Is(gone, fs.ErrNotExist) {
+		gone = nil
+	}
+	return errors.Join(err, gone)
 }
 
 // sweepsAtOnce limits how many sessions' processes are ended at the same time: each
@@ -94,10 +102,23 @@ func SweepLeftovers(ctx context.Context, stateDir, agent string, grace time.Dura
 	for i, l := range leftovers {
 		if errs[i] == nil {
 			swept = append(swept, l)
-			errs[i] = errors.Join(usage.Settle(stateDir, l.Agent, l.Session, time.Now()), os.Remove(l.path))
+			errs[i] = l.settle(stateDir)
 		}
 	}
 	return swept, errors.Join(append(errs, err)...)
+}
+
+// settle does what the session's shim has not done at its end: it counts what the
+// session has cost, and forgets it, but not before that is recorded.
+func (l Leftover) settle(stateDir string) error {
+	var dropped error
+	if shims, err := Shims(stateDir); err == nil && !slices.Contains(slices.Collect(maps.Values(shims)), l.Agent) {
+		dropped = dropSettings(stateDir, l.Agent)
+	}
+	if err := usage.Settle(stateDir, l.Agent, l.Session, time.Now()); err != nil {
+		return errors.Join(dropped, err)
+	}
+	return errors.Join(dropped, os.Remove(l.path))
 }
 
 // readLeftovers returns those whose shim is gone. The error is about those that

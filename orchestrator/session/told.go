@@ -32,9 +32,10 @@ func (s *shim) keepSettings() error {
 	return errors.Join(folder.Put(filepath.Base(s.spec.settingsFile()), s.spec.Settings), folder.Close())
 }
 
-// dropSettings removes it. The client reads it at its start only.
-func (s *shim) dropSettings() error {
-	err := os.Remove(s.spec.settingsFile())
+// dropSettings removes what an agent's client was passed: it reads it at its start
+// only. Nobody may start one meanwhile.
+func dropSettings(stateDir, agent string) error {
+	err := os.Remove((&Spec{StateDir: stateDir, Agent: agent}).settingsFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

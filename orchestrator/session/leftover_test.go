@@ -1,0 +1,98 @@
+package session
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"heartbeat/hook"
+	"heartbeat/ptyrun"
+)
+
+// settingsLeft reports whether what the agent's client was passed is still there.
+func (l *lab) settingsLeft() bool {
+	_, err := os.Lstat((&Spec{StateDir: l.stateDir, Agent: "a"}).settingsFile())
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func passed(s *Spec) { s.Settings = []byte(`{"env":{"SECRET":"s"}}`) }
+
+// TestPassedSettingsDoNotOutliveTheSession: the file, which may hold secrets, stayed
+// for ever, however the session ended.
+func TestPassedSettingsDoNotOutliveTheSession(t *testing.T) {
+	t.Parallel()
+	t.Run("ended", func(t *testing.T) {
+		t.Parallel()
+		l := newLab(t, "work")
+		l.run(`cp "`+l.stateDir+`/passed/a.json" "$HOME/seen"`, passed)
+		if _, err := os.Stat(filepath.Join(l.user, "seen")); err != nil {
+			t.Errorf("the client was passed none: %v", err)
+		}
+		if l.settingsLeft() {
+			t.Error("it is left")
+		}
+	})
+	t.Run("not started", func(t *testing.T) {
+		t.Parallel()
+		l := newLab(t, "work")
+		o := l.run("", passed, func(s *Spec) { s.Command = []string{filepath.Join(l.dir, "no-client")} })
+		if o.ExitCode != 127 || l.settingsLeft() {
+			t.Errorf("it is left: %t; %+v", l.settingsLeft(), o)
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
+		l := newLab(t)
+		shimOf := func(session string, p hook.Process) *shim {
+			s := &shim{spec: Spec{Agent: "a", Session: session, Token: "00000000000000000000000000000c0c", StateDir: l.stateDir}, record: &hook.Record{Shim: p}}
+			passed(&s.spec)
+			if err := errors.Join(s.keepLeftover(), s.keepSettings()); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		start, err := ptyrun.StartTimeOf(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := hook.Process{PID: os.Getpid(), Start: 1} // its number is another one's now
+		shimOf("killed", gone)
+		if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err != nil || l.settingsLeft() {
+			t.Errorf("it is left: %t, %v", l.settingsLeft(), err)
+		}
+		shimOf("killed", gone)
+		live := shimOf("live", hook.Process{PID: os.Getpid(), Start: start})
+		if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err != nil || !l.settingsLeft() {
+			t.Errorf("that of a live session is left: %t, %v", l.settingsLeft(), err)
+		}
+		if err := live.dropLeftover(); err != nil || l.settingsLeft() {
+			t.Errorf("it is left at the end: %t, %v", l.settingsLeft(), err)
+		}
+	})
+}
+
+// TestANoteStaysUntilTheCostIsRecorded: where what a killed session had cost could
+// not be recorded, as on a full disk, its note was removed and nobody counted it.
+func TestANoteStaysUntilTheCostIsRecorded(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	s := &shim{
+		spec:   Spec{Agent: "a", Session: "killed", Token: "00000000000000000000000000000d0d", StateDir: l.stateDir},
+		record: &hook.Record{Shim: hook.Process{PID: os.Getpid(), Start: 1}},
+	}
+	usage := filepath.Join(l.stateDir, "usage")
+	if err := errors.Join(s.keepLeftover(), os.WriteFile(usage, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err == nil || len(Leftovers(l.stateDir)) != 1 {
+		t.Errorf("notes: %d, %v", len(Leftovers(l.stateDir)), err)
+	}
+	if err := os.Remove(usage); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SweepLeftovers(t.Context(), l.stateDir, "a", 0); err != nil || len(Leftovers(l.stateDir)) != 0 {
+		t.Errorf("notes: %d, %v", len(Leftovers(l.stateDir)), err)
+	}
+}
