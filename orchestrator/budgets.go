@@ -15,11 +15,11 @@ import (
 // "group NAME", "fleet".
 type spending map[string]*usage.Meter
 
-func (s spending) add(key string, sum usage.Sum, at time.Time) {
+func (s spending) add(key string, sum usage.Sum, at, now time.Time) {
 	if s[key] == nil {
 		s[key] = &usage.Meter{}
 	}
-	s[key].Add(sum, at)
+	s[key].Add(sum, at, now)
 }
 
 // purse is what a budget is of.
@@ -40,14 +40,15 @@ func (f *fleet) purses(m *member) []purse {
 }
 
 // spends notes what a member has spent. Who shares a budget that is used up with it
-// learns it, too.
-func (f *fleet) spends(m *member, sum usage.Sum, at, now time.Time) {
+// learns it, too; one that lives in another zone, whose hours and days are others, when
+// it is to start.
+func (f *fleet) spends(m *member, sum usage.Sum, now time.Time) {
 	if sum == (usage.Sum{}) {
 		return
 	}
 	m.Spends(sum)
 	for _, p := range f.purses(m) {
-		f.spending.add(p.key, sum, at)
+		f.spending.add(p.key, sum, now, now)
 	}
 	f.judge(m, now)
 	if !m.Overspent(now) {
@@ -58,27 +59,32 @@ func (f *fleet) spends(m *member, sum usage.Sum, at, now time.Time) {
 			continue
 		}
 		for _, other := range f.members {
-			if other != m && !other.Overspent(now) && slices.ContainsFunc(f.purses(other), func(o purse) bool { return o.key == p.key }) {
-				f.judge(other, now)
-				f.touch(other)
+			if other != m && slices.ContainsFunc(f.purses(other), func(o purse) bool { return o.key == p.key }) {
+				if f.judge(other, now) {
+					f.touch(other)
+				}
 			}
 		}
 	}
 }
 
-// judge has a member know whether a budget that it spends from is used up.
-func (f *fleet) judge(m *member, now time.Time) {
+// judge has a member know whether a budget that it spends from is used up: the one that
+// lasts longest. It reports whether that is news.
+func (f *fleet) judge(m *member, now time.Time) (news bool) {
+	var longest *agent.Parking
 	for _, p := range f.purses(m) {
-		if over := f.used(p, m, now); over != nil {
-			m.Overspends(*over, now)
-			return
+		if over := f.used(p, m, now); over != nil && (longest == nil || over.Until.After(longest.Until)) {
+			longest = over
 		}
 	}
-	m.WithinBudget(now)
+	if longest == nil {
+		return m.WithinBudget(now)
+	}
+	return m.Overspends(*longest, now)
 }
 
 // used says which allowance of a purse is used up, and until when; nil: none. Hours
-// and days are those of the member's zone.
+// and days are those of the member's zone. A day ends no sooner than its hours.
 func (f *fleet) used(p purse, m *member, now time.Time) *agent.Parking {
 	zone := m.Declared().Zone
 	if zone == nil {
@@ -113,43 +119,68 @@ func (s *Scheduler) recallSpending() {
 	if err != nil {
 		s.log.Warn("cannot read what sessions have cost: budgets begin anew", "err", err)
 	}
-	since := time.Now().Add(-usage.Remembered)
+	from := recalled{since: time.Now().Add(-usage.Remembered)}
+	for _, m := range s.fleet.members {
+		m.recalled = from
+	}
 	for _, name := range known {
-		s.mu.Lock()
 		m := s.fleet.find(name)
-		s.mu.Unlock()
-		var records []usage.Record
-		if err := usage.Read(s.opt.StateDir, name, since, func(r usage.Record) { records = append(records, r) }); err != nil {
-			s.log.Warn("cannot read what sessions have cost: budgets begin anew", "agent", name, "err", err)
+		if had := s.recallOf(name, m, from); m != nil {
+			m.recalled = had
 		}
-		s.happened(m, func(now time.Time) {
-			for _, r := range records {
-				s.fleet.recalls(name, m, r)
-			}
-			if m != nil {
-				s.fleet.judge(m, now)
-			}
-		})
 	}
 	s.happened(nil, s.fleet.judgeAll)
 }
 
+// recalled is how many of an agent's records from a time on are counted.
+type recalled struct {
+	since time.Time
+	count int
+}
+
+// recallOf counts the records of an agent that are not counted yet.
+func (s *Scheduler) recallOf(name string, m *member, had recalled) recalled {
+	var records []usage.Record
+	if err := usage.Read(s.opt.StateDir, name, had.since, func(r usage.Record) { records = append(records, r) }); err != nil {
+		s.log.Warn("cannot read what sessions have cost: budgets begin anew", "agent", name, "err", err)
+	}
+	s.happened(m, func(now time.Time) {
+		for _, r := range records[min(had.count, len(records)):] {
+			s.fleet.recalls(name, m, r, now)
+		}
+	})
+	return recalled{had.since, max(had.count, len(records))}
+}
+
+// recallRest counts, before the first session of this run begins, what the shim of an
+// earlier one recorded after recallSpending: while that ended, it had the directory.
+func (c course) recallRest() {
+	c.mu.Lock()
+	had := c.m.recalled
+	c.m.recalled = recalled{}
+	c.mu.Unlock()
+	if had != (recalled{}) {
+		c.recallOf(c.m.Name, c.m, had)
+	}
+}
+
 // recalls notes what an agent has spent, which may not be declared any more.
-func (f *fleet) recalls(name string, m *member, r usage.Record) {
+func (f *fleet) recalls(name string, m *member, r usage.Record, now time.Time) {
 	if m == nil {
-		f.spending.add("agent "+name, r.Sum, r.At)
-		f.spending.add("fleet", r.Sum, r.At)
+		f.spending.add("agent "+name, r.Sum, r.At, now)
+		f.spending.add("fleet", r.Sum, r.At, now)
 		return
 	}
 	for _, p := range f.purses(m) {
-		f.spending.add(p.key, r.Sum, r.At)
+		f.spending.add(p.key, r.Sum, r.At, now)
 	}
 }
 
 // spent takes what a live session has spent since its last report; it is asked before
-// the agent hears the report.
+// the agent hears the report. What a dead shim had reported and not recorded stays
+// spent.
 func (c course) spent(all usage.Sum, now time.Time) {
-	c.fleet.spends(c.m, all.Minus(c.m.Reported().Spent), now, now)
+	c.fleet.spends(c.m, all.Minus(c.m.Reported().Spent).NotLess(), now)
 }
 
 // settled takes what a session has spent whose shim died before it could say so: its

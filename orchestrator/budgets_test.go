@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
@@ -92,8 +94,8 @@ func TestASharedBudget(t *testing.T) {
 			r.fleet.Groups = map[string]int{"g": 3}
 			r.fleet.Budgets = map[string]config.Budget{"g": {Day: config.Allowance{Cost: 6}}}
 			r.agent("a").Group, r.agent("b").Group = "g", "g"
-		}, "the budget of group g for the day is spent: $6.00 of $6.00", []string{"a", "b"}, []string{"c"}},
-		"of the fleet": {func(r *rig) { r.fleet.Budget = config.Budget{Day: config.Allowance{Cost: 6}} }, "the fleet's budget for the day is spent: $6.00 of $6.00", []string{"a", "b", "c"}, nil},
+		}, "the budget of group g for the day is spent", []string{"a", "b"}, []string{"c"}},
+		"of the fleet": {func(r *rig) { r.fleet.Budget = config.Budget{Day: config.Allowance{Cost: 6}} }, "the fleet's budget for the day is spent", []string{"a", "b", "c"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,8 +112,9 @@ func TestASharedBudget(t *testing.T) {
 				r.sleep(30 * time.Minute)
 				for _, n := range tt.stopped {
 					r.want(n, Parked)
-					if a := r.state(n); !strings.HasPrefix(a.Reason.String(), tt.whose) {
-						t.Errorf("%s: %q", n, a.Reason)
+					want := fmt.Sprintf("%s: $%d.00 of $6.00", tt.whose, r.done(tt.stopped...))
+					if a := r.state(n); a.Reason.String() != want {
+						t.Errorf("%s: %q, want %q", n, a.Reason, want)
 					}
 				}
 				if n := r.done(tt.stopped...); n < 6 || n > 6+len(tt.stopped) {
@@ -134,6 +137,139 @@ func TestASharedBudget(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTheBudgetThatLastsLongestHolds: who is parked for its own hour is told that the
+// fleet's day is spent, and does not begin when its hour is over.
+func TestTheBudgetThatLastsLongestHolds(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
+		spends(r, "a", "b")
+		r.fleet.Budget = config.Budget{Day: config.Allowance{Cost: 20}}
+		r.agent("a").Budget = config.Budget{Hour: config.Allowance{Turns: 3}}
+		r.send("a", 50)
+		stop := r.run()
+		defer stop()
+		r.sleep(30 * time.Minute) // the bubble begins at midnight
+		if a := r.state("a"); a.State != Parked || a.Until.UTC().Hour() != 1 {
+			t.Fatalf("after its hour's turns: %s until %v because %q", a.State, a.Until, a.Reason)
+		}
+		before := r.done("a")
+		r.send("b", 50)
+		r.sleep(25 * time.Minute)
+		for _, name := range []string{"a", "b"} {
+			if a := r.state(name); a.State != Parked || a.Until.UTC().Hour() != 0 || !strings.HasPrefix(a.Reason.String(), "the fleet's budget for the day is spent: $") {
+				t.Errorf("%s: %s until %v because %q", name, a.State, a.Until, a.Reason)
+			}
+		}
+		r.sleep(2 * time.Hour)
+		if n := r.done("a"); n != before {
+			t.Errorf("after its hour it has done %d more", n-before)
+		}
+	})
+}
+
+// TestABudgetInTwoZones: whose day is not over is not started, though that of who spent
+// the rest is.
+func TestABudgetInTwoZones(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a far", func(t *testing.T, r *rig) {
+		spends(r, "a", "far")
+		r.agent("far").Zone = time.FixedZone("far", 12*60*60)
+		r.fleet.Budget = config.Budget{Day: config.Allowance{Cost: 6}}
+		stop := r.run()
+		defer stop()
+		r.sleep(11 * time.Hour) // the bubble begins at midnight, UTC
+		r.send("far", 5)
+		r.sleep(90 * time.Minute)
+		r.send("far", 2)
+		r.sleep(10 * time.Minute)
+		r.send("a", 5)
+		r.sleep(10 * time.Minute)
+		if r.done("far") != 7 || r.done("a") != 0 || len(r.started("a")) != 0 {
+			t.Errorf("done: %d and %d", r.done("far"), r.done("a"))
+		}
+		r.want("a", Parked)
+		r.sleep(12 * time.Hour)
+		if r.done("a") != 5 {
+			t.Errorf("the day after: %d done", r.done("a"))
+		}
+	})
+}
+
+// TestTheReasonSaysWhatWasSpent: also what a turn that was under way has added.
+func TestTheReasonSaysWhatWasSpent(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		spends(r, "a")
+		r.agent("a").Budget = config.Budget{Hour: config.Allowance{Turns: 2}}
+		r.set("a", func(f *fakeSession) session.Outcome { // it is too fast to be told
+			time.Sleep(boot)
+			for range 4 {
+				f.take(time.Millisecond)
+			}
+			return session.Outcome{Why: hook.EndDrained, Bound: true}
+		})
+		r.send("a", 10)
+		stop := r.run()
+		defer stop()
+		r.sleep(10 * time.Minute)
+		if a := r.state("a"); a.Reason.String() != "its budget for the hour is spent: 4 of 2 turns" || r.done("a") != 4 {
+			t.Errorf("%q, %d done", a.Reason, r.done("a"))
+		}
+		if over := r.journal(journal.OverBudget); len(over) != 1 {
+			t.Errorf("journal: %+v", over)
+		}
+	})
+}
+
+// TestWhatAShimRecordsAtItsEndCounts: that of an earlier run, which ended after this
+// one had read what was spent.
+func TestWhatAShimRecordsAtItsEndCounts(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		spends(r, "a")
+		r.agent("a").Budget = config.Budget{Day: config.Allowance{Turns: 3}}
+		r.mkdir(r.dir + "/state")
+		at := time.Now()
+		spent := func(i int) {
+			err := usage.Append(r.dir+"/state", "a", usage.Record{At: at.Add(time.Duration(i)), Agent: "a", Session: "s", Sum: usage.Sum{Turns: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		spent(0)
+		stop := r.run()
+		defer stop()
+		r.sleep(time.Minute)
+		spent(1)
+		spent(2)
+		r.send("a", 5)
+		r.sleep(time.Minute)
+		r.want("a", Parked)
+		if n := r.done("a"); n != 0 || r.state("a").Reason.String() != "its budget for the day is spent: 3 of 3 turns" {
+			t.Errorf("%d done, %q", n, r.state("a").Reason)
+		}
+	})
+}
+
+// TestADeadShimTakesNothingBack: what it had reported and not recorded stays spent.
+func TestADeadShimTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	f := &fleet{declared: &config.Fleet{Budget: config.Budget{Day: config.Allowance{Cost: 6}}}, spending: spending{}}
+	m := newMember(&config.Agent{Name: "a", Zone: time.UTC})
+	f.members = []*member{m}
+	now := time.Now()
+	m.Begin("", now)
+	m.Launched("s", agent.Runs, now)
+	c := course{Scheduler: &Scheduler{fleet: *f}, m: m}
+	five := usage.Sum{Turns: 5, Cost: 5}
+	c.spent(five, now)
+	m.Reports(session.Report{Spent: five}, now)
+	c.spent(usage.Sum{Turns: 2, Cost: 2}, now) // by the records
+	if got := c.fleet.spending["fleet"].Since(now.Add(-time.Hour)); got != five {
+		t.Errorf("spent: %+v, want %+v", got, five)
 	}
 }
 

@@ -26,6 +26,7 @@ type member struct {
 	empty    queue.Stamp // of the inbox, when it was found empty; or zero
 	// cancelling wait for the result of a wish to cancel.
 	cancelling []chan<- cancelled
+	recalled   recalled // until its first session of this run begins
 	// successors wait for its name or its directory.
 	successors []*member
 

@@ -84,6 +84,7 @@ func (c course) start() (launched, error) {
 	if err != nil {
 		return launched{}, err
 	}
+	c.recallRest()
 	if !c.admitted(account.Of(env)) {
 		return launched{}, errNotAdmitted
 	}
@@ -141,6 +142,11 @@ func (c course) admitted(id account.ID) (ok bool) {
 		f := &c.fleet
 		if c.m.Removed() { // it has left the line of its account for good
 			c.m.NotBegun(agent.FinishRemoved)
+			return
+		}
+		if f.judge(c.m, now); c.m.Overspent(now) {
+			f.declines(c.m, now)
+			c.m.NotBegun("what it may spend is spent")
 			return
 		}
 		ask, anew := f.accounts.Joins(c.m.Name, id)

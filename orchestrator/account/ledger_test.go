@@ -46,3 +46,18 @@ func TestLedger(t *testing.T) {
 		t.Errorf("it works again, asked: %v", ask)
 	}
 }
+
+// TestHurryAfterTheAccountsLastFailure: what one agent is sent does not have the account
+// tried sooner after another one's failure.
+func TestHurryAfterTheAccountsLastFailure(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	until := now.Add(time.Hour)
+	c := Account{until: until, source: ByBackOff, failed: now, agents: map[string]*member{
+		"a": {failed: now.Add(-30 * time.Minute), until: until, source: ByBackOff}, "b": {failed: now, until: until, source: ByBackOff},
+	}}
+	c.Hurry("a", time.Minute)
+	if got, want := c.Parked(now), now.Add(time.Minute); !got.Equal(want) {
+		t.Errorf("parked until %v, want %v", got, want)
+	}
+}

@@ -357,18 +357,21 @@ func (c *Account) Above(fiveHour, sevenDay int, now time.Time) (until time.Time,
 	return until, why
 }
 
-// Hurry has an agent try again soon after its last failure where it is not known when
-// the account works again: somebody has sent it something.
+// Hurry has an agent try again soon after its last failure, and the account's, where it
+// is not known when the account works again: somebody has sent it something.
 func (c *Account) Hurry(agent string, after time.Duration) {
 	m := c.agents[agent]
 	if m == nil || m.failed.IsZero() {
 		return
 	}
-	at := m.failed.Add(after)
-	if m.source == ByBackOff && at.Before(m.until) {
+	if at := m.failed.Add(after); m.source == ByBackOff && at.Before(m.until) {
 		m.until = at
 	}
-	if c.source == ByBackOff && at.Before(c.until) {
+	last := m.failed
+	if c.failed.After(last) {
+		last = c.failed
+	}
+	if at := last.Add(after); c.source == ByBackOff && at.Before(c.until) {
 		c.until = at
 	}
 }

@@ -9,25 +9,31 @@ import (
 )
 
 // Overspends says that a budget that the agent spends from is used up until a period
-// ends. Its live session is handed nothing more, and ends after its turn.
-func (a *Agent) Overspends(p Parking, now time.Time) {
-	if was := a.past.budget; was.until.Equal(p.Until) || !p.Until.After(now) {
-		return
+// ends. Its live session is handed nothing more, and ends after its turn. It reports
+// whether that is news.
+func (a *Agent) Overspends(p Parking, now time.Time) (news bool) {
+	if !p.Until.After(now) {
+		return false
 	}
-	a.past.budget = wait{p.Until, p.Reason}
+	was := a.past.budget
+	if a.past.budget = (wait{p.Until, p.Reason}); was.until.Equal(p.Until) {
+		return was.why != p.Reason // what a turn that was under way has added
+	}
 	a.note(journal.Event{Kind: journal.OverBudget, Reason: foreign.Text(p.Reason), Until: p.Until})
 	a.Finish(p.Reason)
+	return true
 }
 
 // Spends adds what its sessions have cost.
 func (a *Agent) Spends(s usage.Sum) { a.done.spent = a.done.spent.Plus(s) }
 
-// WithinBudget says that none is.
-func (a *Agent) WithinBudget(now time.Time) {
-	if a.Overspent(now) {
+// WithinBudget says that none is. It reports whether that is news.
+func (a *Agent) WithinBudget(now time.Time) (news bool) {
+	if news = a.Overspent(now); news {
 		a.past.budget = wait{}
 		a.idle, a.queue.stale = "its budget allows more", true
 	}
+	return news
 }
 
 // Overspent reports whether the agent waits for the end of a period.

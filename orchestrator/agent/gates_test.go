@@ -80,7 +80,7 @@ func TestABudgetThatIsSpent(t *testing.T) {
 	}
 	a.Ended(End{Outcome: session.Outcome{Why: hook.EndFinished}}, noon, 0)
 	a.Resume(noon)
-	if r := a.Standing(noon); r.State != status.Parked || r.Text != "it is spent" || !r.Until.Equal(noon.Add(time.Hour)) {
+	if r := a.Standing(noon); r.State != status.Parked || r.Text != "more is spent" || !r.Until.Equal(noon.Add(time.Hour)) {
 		t.Errorf("%+v", r)
 	}
 	if at := a.Next(); !at.Equal(noon.Add(time.Hour)) {

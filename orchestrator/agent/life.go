@@ -299,7 +299,8 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	if a.life.is != Live {
 		return
 	}
-	a.queue.queued, a.queue.folders = e.Queued, e.Folders
+	a.Counted(e.Queued)
+	a.queue.folders = e.Folders
 	a.goesOn(e, now)
 	a.turns.follow(hook.Ended, now)
 	a.life.is, a.life.last.Work, a.life.cancels = None, nil, nil

@@ -17,8 +17,8 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// folderName is in the state directory: AGENT.jsonl, and AGENT.1.jsonl with older
-// records.
+// folderName is in the state directory: AGENT.jsonl, and AGENT.jsonl.1 with older
+// records, which is the name of no agent's newer ones.
 const folderName = "usage"
 
 // maxLog is the size at which records are moved aside; as many are kept again.
@@ -28,7 +28,7 @@ const maxLog = 8 << 20
 const maxRecord = 64 << 10
 
 func fileOf(agent string) string  { return agent + ".jsonl" }
-func olderOf(agent string) string { return agent + ".1.jsonl" }
+func olderOf(agent string) string { return agent + ".jsonl.1" }
 
 // Append adds records of one agent, which are on disk when it returns nil, or, after
 // an error, may be: who goes on reads them again. A line that was torn before spoils
@@ -76,16 +76,18 @@ func Agents(stateDir string) ([]string, error) {
 	entries, err := folder.Entries()
 	var names []string
 	for _, e := range entries {
-		name, is := strings.CutSuffix(e.Name(), ".jsonl")
-		if is && !slices.Contains(names, strings.TrimSuffix(name, ".1")) {
-			names = append(names, strings.TrimSuffix(name, ".1"))
+		name, is := strings.CutSuffix(strings.TrimSuffix(e.Name(), ".1"), ".jsonl")
+		if is && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	return names, err
 }
 
 // Read calls take for each record of an agent from a time on, oldest first. Lines that
-// cannot be read, as the torn end of one that was being written, are passed over.
+// cannot be read, as the torn end of one that was being written, are passed over, and
+// those of another agent, whose file somebody has renamed. Records that are moved aside
+// meanwhile are neither missing nor doubled.
 func Read(stateDir, agent string, since time.Time, take func(Record)) error {
 	folder, err := durable.OpenBelow(stateDir, filepath.Join(stateDir, folderName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,27 +97,45 @@ func Read(stateDir, agent string, since time.Time, take func(Record)) error {
 		return fmt.Errorf("cannot read what agent %q has cost: %w", agent, err)
 	}
 	defer folder.Close()
-	for _, name := range []string{olderOf(agent), fileOf(agent)} {
-		info, err := folder.Stat(name)
-		if err == nil && info.ModTime().Before(since) {
-			continue // nothing so new is in it
-		}
+	files, err := openBoth(folder, agent)
+	for _, file := range slices.Backward(files) {
+		defer file.Close()
 		if err == nil {
-			err = readFile(folder, name, since, take)
+			err = readFile(file, agent, since, take)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("cannot read what agent %q has cost: %w", agent, err)
-		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read what agent %q has cost: %w", agent, err)
 	}
 	return nil
 }
 
-func readFile(folder *durable.Folder, name string, since time.Time, take func(Record)) error {
-	file, err := folder.OpenFile(name, os.O_RDONLY)
-	if err != nil {
-		return err
+// openBoth opens an agent's files, as far as they exist, the newer one first: if that
+// is moved aside before the other one is opened, it is the same.
+func openBoth(folder *durable.Folder, agent string) (files []*os.File, err error) {
+	var newer fs.FileInfo
+	for _, name := range []string{fileOf(agent), olderOf(agent)} {
+		file, err := folder.OpenFile(name, os.O_RDONLY)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return files, err
+		}
+		info, err := file.Stat()
+		if err != nil || os.SameFile(newer, info) {
+			return files, errors.Join(err, file.Close())
+		}
+		newer, files = info, append(files, file)
 	}
-	defer file.Close()
+	return files, nil
+}
+
+func readFile(file *os.File, agent string, since time.Time, take func(Record)) error {
+	info, err := file.Stat()
+	if err != nil || info.ModTime().Before(since) {
+		return err // nothing so new is in it
+	}
 	if err := seekNear(file, since); err != nil {
 		return err
 	}
@@ -123,7 +143,7 @@ func readFile(folder *durable.Folder, name string, since time.Time, take func(Re
 	for {
 		line, _, err := durable.Line(in, maxRecord)
 		var r Record
-		if json.Unmarshal(line, &r) == nil && !r.At.IsZero() && !r.At.Before(since) {
+		if json.Unmarshal(line, &r) == nil && r.Agent == agent && !r.At.IsZero() && !r.At.Before(since) {
 			take(r)
 		}
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,6 +91,74 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 	if agents, err := Agents(dir); err != nil || len(agents) != 1 {
 		t.Errorf("agents: %v, %v", agents, err)
+	}
+}
+
+// TestAgentsWhoseNamesAreAlike: the older records of one are not those of another.
+func TestAgentsWhoseNamesAreAlike(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	names := []string{"a", "a.1", "a.jsonl", "a.jsonl.1", "a.1.jsonl"}
+	for round := range 3 {
+		for _, name := range names {
+			r := record(round, name, 1)
+			r.Agent = name
+			if err := Append(dir, name, r); err != nil {
+				t.Fatal(err)
+			}
+			if round == 0 {
+				if err := os.Truncate(filepath.Join(dir, folderName, fileOf(name)), maxLog+1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for _, name := range names {
+		got := read(t, dir, name, time.Time{})
+		if len(got) != 3 {
+			t.Errorf("%s: %d records, want 3", name, len(got))
+		}
+		for _, r := range got {
+			if r.Delivery != name {
+				t.Errorf("%s has a record of %s", name, r.Delivery)
+			}
+		}
+	}
+	agents, err := Agents(dir)
+	slices.Sort(agents)
+	slices.Sort(names)
+	if err != nil || !slices.Equal(agents, names) {
+		t.Errorf("agents: %q, %v", agents, err)
+	}
+	if err := os.Rename(filepath.Join(dir, folderName, "a.jsonl"), filepath.Join(dir, folderName, "b.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, dir, "b", time.Time{}); got != nil {
+		t.Errorf("in a file with another's name: %+v", got)
+	}
+}
+
+// TestRecordsThatMoveAsideMeanwhile are read once each.
+func TestRecordsThatMoveAsideMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := Append(dir, "a", record(1, "1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	newer, older := filepath.Join(dir, folderName, fileOf("a")), filepath.Join(dir, folderName, olderOf("a"))
+	for range 1000 {
+		var moves sync.WaitGroup
+		moves.Go(func() {
+			if err := os.Rename(newer, older); err != nil { // as Append does
+				t.Error(err)
+			}
+		})
+		n := 0
+		err := Read(dir, "a", time.Time{}, func(Record) { n++ })
+		moves.Wait()
+		if err := errors.Join(err, os.Rename(older, newer)); err != nil || n != 1 {
+			t.Fatalf("%d records, %v", n, err)
+		}
 	}
 }
 

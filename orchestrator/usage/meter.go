@@ -3,6 +3,7 @@ package usage
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,7 +25,7 @@ func (a Allowance) reached(s Sum, more int64) string {
 	fresh := s.Input + s.Output + s.CacheWrite
 	switch {
 	case a.Cost > 0 && s.Cost >= a.Cost+float64(more)*1e-9:
-		return fmt.Sprintf("$%.2f of $%.2f", s.Cost, a.Cost)
+		return Dollars(s.Cost) + " of " + Dollars(a.Cost)
 	case a.Tokens > 0 && fresh >= a.Tokens+more:
 		return fmt.Sprintf("%d of %d tokens", fresh, a.Tokens)
 	case a.Resent > 0 && s.CacheRead >= a.Resent+more:
@@ -33,6 +34,14 @@ func (a Allowance) reached(s Sum, more int64) string {
 		return fmt.Sprintf("%d of %d turns", s.Turns, a.Turns)
 	}
 	return ""
+}
+
+// Dollars is an amount for people: below a dollar to as many as four digits.
+func Dollars(amount float64) string {
+	if s := fmt.Sprintf("%.4f", amount); amount > 0 && amount < 1 && !strings.HasSuffix(s, "00") {
+		return "$" + strings.TrimSuffix(s, "0")
+	}
+	return fmt.Sprintf("$%.2f", amount)
 }
 
 // Period is one for which there is an allowance.
@@ -69,18 +78,19 @@ type sliceSum struct {
 	Sum
 }
 
-// Add adds what was spent at a time.
-func (m *Meter) Add(s Sum, at time.Time) {
+// Add adds what was spent at a time. What is said to be spent after now, by a clock
+// that was ahead then, is forgotten: no period of it would ever end.
+func (m *Meter) Add(s Sum, at, now time.Time) {
+	m.slices = slices.DeleteFunc(m.slices, func(s sliceSum) bool { return s.from.After(now.Add(slice)) || now.Sub(s.from) > Remembered })
+	if at.After(now.Add(slice)) || now.Sub(at) > Remembered {
+		return
+	}
 	from := at.UTC().Truncate(slice)
 	i, found := slices.BinarySearchFunc(m.slices, from, func(s sliceSum, at time.Time) int { return s.from.Compare(at) })
 	if !found {
 		m.slices = slices.Insert(m.slices, i, sliceSum{from: from})
 	}
 	m.slices[i].Sum = m.slices[i].Plus(s)
-	newest := m.slices[len(m.slices)-1].from
-	for newest.Sub(m.slices[0].from) > Remembered {
-		m.slices = m.slices[1:]
-	}
 }
 
 // Since is what was spent from a time on.

@@ -50,7 +50,7 @@ func TestMeter(t *testing.T) {
 	}
 	m = &Meter{}
 	for _, minute := range []int{30, 0, 59, -1, 60, -30 * 60} {
-		m.Add(Sum{Turns: 1}, noon.Add(time.Duration(minute)*time.Minute))
+		m.Add(Sum{Turns: 1}, noon.Add(time.Duration(minute)*time.Minute), noon.Add(time.Hour))
 	}
 	for since, want := range map[time.Duration]int64{0: 4, -time.Hour: 5, time.Hour: 1, -100 * time.Hour: 5, 2 * time.Hour: 0} {
 		if got := m.Since(noon.Add(since)).Turns; got != want {
@@ -58,10 +58,47 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	for i := range 10_000 {
-		m.Add(Sum{Turns: 1}, noon.Add(time.Duration(i)*time.Minute))
+		at := noon.Add(time.Duration(i) * time.Minute)
+		m.Add(Sum{Turns: 1}, at, at)
 	}
 	if n := len(m.slices); n > int(Remembered/slice)+2 {
 		t.Errorf("it holds %d slices", n)
+	}
+}
+
+// TestAMeterAfterAClockThatWasAhead: what was spent in a future that did not come, by
+// this run or an earlier one, neither displaces what is spent now nor counts for ever.
+func TestAMeterAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	var m Meter
+	ahead := noon.Add(40 * 24 * time.Hour)
+	m.Add(Sum{Turns: 100}, ahead, ahead)
+	m.Add(Sum{Turns: 100}, ahead, noon) // recalled
+	for i := range 3 {
+		at := noon.Add(time.Duration(i) * time.Minute)
+		m.Add(Sum{Turns: 1}, at, at)
+	}
+	m.Add(Sum{Turns: 1}, noon.Add(-time.Hour), noon)
+	if got := m.Since(noon).Turns; got != 3 {
+		t.Errorf("since noon: %d turns, want 3", got)
+	}
+	if got := m.Since(noon.Add(-2 * time.Hour)).Turns; got != 4 {
+		t.Errorf("since ten: %d turns, want 4", got)
+	}
+}
+
+// TestDollars: a small amount is not shown as nothing.
+func TestDollars(t *testing.T) {
+	t.Parallel()
+	for amount, want := range map[float64]string{
+		0: "$0.00", 0.0012: "$0.0012", 0.005: "$0.005", 0.25: "$0.25", 0.9: "$0.90", 0.1234: "$0.1234", 1.005: "$1.00", 12.3456: "$12.35", 0.00001: "$0.00",
+	} {
+		if got := Dollars(amount); got != want {
+			t.Errorf("%v: %s, want %s", amount, got, want)
+		}
+	}
+	if got := (Allowance{Cost: 0.002}).Spent(Sum{Cost: 0.0031}); got != "$0.0031 of $0.002" {
+		t.Error(got)
 	}
 }
 

@@ -40,15 +40,16 @@ func Settle(stateDir, agent, session string, now time.Time) error {
 	if total := c.Total(); total > last.Kept.Total { // the client has said so at its end
 		rest.Cost, rest.Unpriced = total-last.Kept.Total, 0
 	}
-	if rest = rest.notLess(); rest == (Sum{}) {
+	if rest = rest.NotLess(); rest == (Sum{}) {
 		return nil
 	}
 	last.At, last.Sum, last.Kept.Total = now, rest, max(c.Total(), last.Kept.Total)
 	return Append(stateDir, agent, last)
 }
 
-// notLess is a sum without what is less than nothing: a transcript that was cut.
-func (s Sum) notLess() Sum {
+// NotLess is a sum without what is less than nothing: a transcript that was cut, a
+// record that was not written.
+func (s Sum) NotLess() Sum {
 	s.Turns, s.Calls, s.Unseen, s.Unpriced = max(0, s.Turns), max(0, s.Calls), max(0, s.Unseen), max(0, s.Unpriced)
 	s.Input, s.Output = max(0, s.Input), max(0, s.Output)
 	s.CacheRead, s.CacheWrite = max(0, s.CacheRead), max(0, s.CacheWrite)
