@@ -36,12 +36,11 @@ type bill struct {
 // openBill begins to count, before the client is started.
 func (s *shim) openBill() {
 	b := &s.bill
-	b.kept.Began = s.record.StartedAt
-	b.counter.Began = b.kept.Began
 	if s.spec.Resume == "" {
 		b.counter.Base(0)
 		return
 	}
+	b.began(s.record.StartedAt)
 	path, size := s.conversation(s.spec.Resume)
 	b.kept.Transcript, b.kept.From = path, size
 	b.reader.From(path, size)
@@ -50,17 +49,30 @@ func (s *shim) openBill() {
 	}
 }
 
+// began says since when lines of a conversation that goes on are the session's.
+func (b *bill) began(at time.Time) {
+	b.kept.Began = at.Round(0) // by the wall clock, as the lines
+	b.counter.Began = b.kept.Began
+}
+
 // spend counts what has been spent since the last look, and records it now and then.
 func (s *shim) spend(now time.Time) {
 	b := &s.bill
+	if b.kept.Began.After(now) { // the clock was set back; all that is older was read
+		b.began(now.Add(-time.Minute))
+	}
 	b.counter.Works(ofWork(s.record.Work), s.workSince(now))
 	first := s.follows(s.record.Transcript)
 	if err := b.reader.Look(b.kept.Transcript, now, &b.counter); err != nil {
 		s.failed.about("cannot read what the session costs", err, now)
 	}
-	if t := s.told; t.last != nil && t.at.After(b.toldAt) {
+	if t := s.told; t.last != nil && !t.at.Equal(b.toldAt) {
 		b.toldAt = t.at
-		b.counter.Told(t.last.Cost, t.at)
+		counted := t.at
+		if counted.After(now) { // nobody tells the future
+			counted = now
+		}
+		b.counter.Told(t.last.Cost, counted)
 	}
 	if first || b.isDue(s.record, now) {
 		s.recordBill(now, first)
@@ -115,11 +127,11 @@ func ofWork(w *hook.Work) usage.Of {
 func (s *shim) recordBill(now time.Time, first bool) {
 	b := &s.bill
 	parts := b.counter.Drain()
-	b.kept.Total = b.counter.Total()
+	b.kept.Total, b.kept.Unknown = b.counter.Total(), !b.counter.Known()
 	if len(parts) == 0 && first {
 		parts = []usage.Part{{Of: ofWork(s.record.Work)}}
 	}
-	records := b.missing(s.spec.StateDir, s.spec.Agent)
+	records, err := b.missing(s.spec.StateDir, s.spec.Agent)
 	for i, p := range parts {
 		r := usage.Record{
 			// Two records of one moment are two.
@@ -130,26 +142,31 @@ func (s *shim) recordBill(now time.Time, first bool) {
 		}
 		records = append(records, r)
 	}
-	b.recordedAt, b.recorded, b.unsure = now, ofWork(s.record.Work).Delivery, nil
-	if err := usage.Append(s.spec.StateDir, s.spec.Agent, records...); err != nil {
-		b.unsure = records
+	b.recordedAt, b.recorded, b.unsure = now, ofWork(s.record.Work).Delivery, records
+	if err == nil {
+		err = usage.Append(s.spec.StateDir, s.spec.Agent, records...)
+	}
+	if err == nil {
+		b.unsure = nil
+	} else {
 		s.failed.about("cannot record what the session costs", err, now)
 	}
 }
 
 // missing are the records that could not be written, without those that are there
-// after all.
-func (b *bill) missing(stateDir, agent string) []usage.Record {
+// after all. With an error nobody knows which those are.
+func (b *bill) missing(stateDir, agent string) ([]usage.Record, error) {
 	if len(b.unsure) == 0 {
-		return nil
+		return nil, nil
 	}
+	left := slices.Clone(b.unsure)
 	err := usage.Read(stateDir, agent, b.unsure[0].At, func(r usage.Record) {
-		b.unsure = slices.DeleteFunc(b.unsure, func(u usage.Record) bool { return u.At.Equal(r.At) && u.Session == r.Session })
+		left = slices.DeleteFunc(left, func(u usage.Record) bool { return u.At.Equal(r.At) && u.Session == r.Session })
 	})
 	if err != nil {
-		return nil // Settle finds them
+		return b.unsure, err
 	}
-	return b.unsure
+	return left, nil
 }
 
 // closeBill counts what is left when the client has ended.
@@ -183,10 +200,12 @@ func (s *shim) overBudget(now time.Time) string {
 				before = before.Plus(r.Sum)
 			}
 		})
-		if err != nil {
+		b.before = before
+		if err == nil {
+			b.beforeOn = w.DeliveryID
+		} else {
 			s.failed.about("cannot read what the entry has cost before", err, now)
 		}
-		b.before, b.beforeOn = before, w.DeliveryID
 	}
 	return s.spec.EntryBudget.Exceeded(b.before.Plus(b.counter.On(w.DeliveryID)))
 }

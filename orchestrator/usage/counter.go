@@ -66,6 +66,12 @@ func (c *Counter) Works(o Of, since time.Time) {
 	if n := len(c.works); n > 0 && c.works[n-1].Of == o {
 		return
 	}
+	since = since.Round(0) // by the wall clock, as the client's lines
+	for i, w := range c.works {
+		if w.since.After(since) { // the clock was set back
+			c.works[i].since = since
+		}
+	}
 	if c.works = append(c.works, work{o, since}); len(c.works) > maxWorks {
 		c.works = c.works[1:]
 	}
@@ -186,6 +192,9 @@ func (c *Counter) Told(total float64, at time.Time) {
 	default:
 		return // an older figure, which has come late
 	}
+	if c.known && spent > maxCost && !c.anew {
+		return // nobody can spend that: the true ones are still to come
+	}
 	known := c.known || !c.hasAnswers()
 	if !c.known && !c.hasAnswers() {
 		spent = 0 // it is what the conversation had cost before
@@ -195,7 +204,7 @@ func (c *Counter) Told(total float64, at time.Time) {
 		c.unpriced() // nobody knows what of it is this session's
 		return
 	}
-	if at.After(c.toldAt) {
+	if !at.IsZero() {
 		c.toldAt = at
 	}
 	c.loose += spent
@@ -272,6 +281,10 @@ func (c *Counter) On(delivery string) Sum {
 	}
 	return s.sum
 }
+
+// Known reports whether it is known what the conversation had cost before what was
+// counted.
+func (c *Counter) Known() bool { return c.known }
 
 // Total is what was told last that the conversation has cost, without what Drain has
 // not returned because nobody is known yet whose it is.

@@ -168,10 +168,37 @@ func TestCounter(t *testing.T) {
 				c.Works(one, at(0))
 				c.Take(asks(1), false)
 				c.Take(answers(2, "m", 10, 1), false)
+				c.Told(900_000, at(3))
+				c.Told(0.5, at(4))
+			},
+			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
+		},
+		"a figure beyond reason of another conversation": {
+			func(c *Counter) {
+				c.Works(one, at(0))
+				c.Take(asks(1), false)
+				c.Take(answers(2, "m", 10, 1), false)
+				c.Anew()
 				c.Told(5000, at(3))
 				c.Told(5001, at(4))
 			},
 			[]Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 1, Unpriced: 1}}},
+		},
+		"the clock was set back between two entries": {
+			func(c *Counter) {
+				c.Works(one, at(5000))
+				c.Take(asks(5001), false)
+				c.Take(answers(5002, "m1", 10, 1), false)
+				c.Told(0.5, at(5003))
+				c.Works(two, at(1400))
+				c.Take(asks(1401), false)
+				c.Take(answers(1402, "m2", 10, 1), false)
+				c.Told(0.75, at(1403))
+			},
+			[]Part{
+				{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}},
+				{two, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.25}},
+			},
 		},
 		"the cost is told before the answer is written down": {
 			func(c *Counter) {

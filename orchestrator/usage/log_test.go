@@ -313,3 +313,37 @@ func TestReadOfLate(t *testing.T) {
 		}
 	}
 }
+
+// TestSettleBelievesNoFigureBeyondReason: of a killed session, too, nor charges it
+// what an older conversation had cost of which nobody knows the figure.
+func TestSettleBelievesNoFigureBeyondReason(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		total   float64
+		unknown bool
+		want    float64
+	}{
+		"the client's own":        {5.5, false, 0.5},
+		"forged":                  {900_000, false, 0},
+		"of what nobody knows of": {5.5, true, 0},
+	} {
+		dir := t.TempDir()
+		r := record(1, "1", 0)
+		r.Kept = Kept{Transcript: filepath.Join(dir, "c.jsonl"), Total: 5, Unknown: tt.unknown}
+		if tt.unknown {
+			r.Kept.Total = 0
+		}
+		line := fmt.Sprintf("{\"type\":\"cost-state\",\"totalCostUSD\":%v}\n", tt.total)
+		err := errors.Join(Append(dir, "a", r), appendTo(r.Kept.Transcript, answerLine("m", 5)+line), Settle(dir, "a", "s", at(9)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Sum
+		for _, r := range read(t, dir, "a", time.Time{}) {
+			got = got.Plus(r.Sum)
+		}
+		if got.Calls != 1 || got.Input != 5 || got.Cost != tt.want {
+			t.Errorf("%s: %+v, want $%v", name, got, tt.want)
+		}
+	}
+}

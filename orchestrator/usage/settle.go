@@ -26,6 +26,9 @@ func Settle(stateDir, agent, session string, now time.Time) error {
 	}
 	c, r := Counter{Began: last.Kept.Began}, Reader{}
 	c.Works(last.Of, last.Kept.Began)
+	if !last.Kept.Unknown {
+		c.Base(last.Kept.Total)
+	}
 	var failed error
 	for path, from := range transcripts {
 		r.From(path, from)
@@ -37,7 +40,7 @@ func Settle(stateDir, agent, session string, now time.Time) error {
 	c.Close()
 	rest := c.All().Minus(counted)
 	rest.Cost = 0
-	if total := c.Total(); total > last.Kept.Total { // the client has said so at its end
+	if total := c.Total(); total > last.Kept.Total && !last.Kept.Unknown { // the client has said so at its end
 		rest.Cost, rest.Unpriced = total-last.Kept.Total, 0
 	}
 	if rest = rest.NotLess(); rest == (Sum{}) {

@@ -81,10 +81,14 @@ type Record struct {
 
 // Kept is what it takes to go on counting a session whose shim was killed.
 type Kept struct {
-	Began time.Time `json:"began"` // the session
+	// Began is when a session began that goes on with a conversation; zero: it has
+	// begun its own.
+	Began time.Time `json:"began,omitzero"`
 	// Transcript is the client's file, and From the size that it had before.
 	Transcript string `json:"transcript,omitempty"`
 	From       int64  `json:"from,omitempty"`
 	// Total is what the client said last that the conversation has cost.
 	Total float64 `json:"total,omitempty"`
+	// Unknown is true where it has not said so, and the conversation is an older one.
+	Unknown bool `json:"unknown,omitempty"`
 }
