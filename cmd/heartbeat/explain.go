@@ -28,6 +28,9 @@ Examples:
 // explained is what a word means.
 type explained struct{ explain.Word }
 
+// severalExplained are the words within a text.
+type severalExplained []explain.Word
+
 // explanations are all words.
 type explanations []explain.Word
 
@@ -37,6 +40,13 @@ func (c explainCmd) run(context.Context, *app) (result, error) {
 	}
 	w, there := explain.Find(c.Word)
 	if !there {
+		switch within := explain.Within(c.Word); len(within) {
+		case 0:
+		case 1:
+			return explained{within[0]}, nil
+		default:
+			return severalExplained(within), nil
+		}
 		var words []string
 		for _, w := range explain.Words() {
 			words = append(words, w.Word)
@@ -68,6 +78,15 @@ func (e explained) text(p *page) {
 		if part[0] == "" {
 			p.printf("\n")
 		}
+	}
+}
+
+func (e severalExplained) text(p *page) {
+	for i, w := range e {
+		if i > 0 {
+			p.printf("\n")
+		}
+		explained{w}.text(p)
 	}
 }
 

@@ -33,6 +33,13 @@ func TestExplain(t *testing.T) {
 	if w.into(&data, "explain", "poison"); data.Word != "poison" || data.Do == "" {
 		t.Errorf("as JSON: %+v", data)
 	}
+	if out := w.ok("explain", "api-failure (authentication_failed)"); !strings.HasPrefix(out, "api-failure (end)") ||
+		!strings.Contains(out, "\n\nauthentication_failed (API failure)") || !strings.Contains(out, "/login") {
+		t.Errorf("words as status shows them:\n%s", out)
+	}
+	if out := w.ok("explain", "(authentication_failed)"); !strings.HasPrefix(out, "authentication_failed (") {
+		t.Errorf("a word in brackets:\n%s", out)
+	}
 	if out := w.ok("__complete", "explain", "pois"); !strings.HasPrefix(out, "poison\t") {
 		t.Errorf("TAB offers %q", out)
 	}

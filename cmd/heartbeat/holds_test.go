@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"heartbeat/orchestrator/status"
 )
 
 // TestAHoldOutlivesTheRun: an agent that was held after failures was started again
@@ -32,8 +34,12 @@ func TestAHoldOutlivesTheRun(t *testing.T) {
 		}
 	}
 	if out := w.ok("status"); !strings.Contains(out, "! triage: held, also by the next run, for ") ||
-		!strings.Contains(out, "heartbeat doctor triage   # then, when its cause is gone: resume triage") {
+		!strings.Contains(out, "heartbeat logs triage --raw   # then, when its cause is gone: resume triage") {
 		t.Errorf("status:\n%s", out)
+	}
+	if o := w.run("doctor"); o.status != exitError || !strings.Contains(o.stdout, "held, also by the next run, for ") ||
+		!strings.Contains(o.stdout, "fix the cause (heartbeat logs triage --raw), then heartbeat resume triage") {
+		t.Errorf("doctor finds no hold that is kept: %+v", o)
 	}
 	if n := starts(); n != 2 {
 		t.Errorf("started %d times", n)
@@ -53,5 +59,15 @@ func TestAHoldOutlivesTheRun(t *testing.T) {
 	}
 	if out := w.ok("events"); strings.Count(out, "resumed") != 1 {
 		t.Errorf("events:\n%s", out)
+	}
+}
+
+// TestResumeSaysThatItLiftsNoBudget: it answered "parked", as if it had been tried.
+func TestResumeSaysThatItLiftsNoBudget(t *testing.T) {
+	t.Parallel()
+	var p page
+	held{"resumed", []status.AgentState{{Agent: "a", State: status.Parked, OverBudget: true, Reason: "its budget for the hour is spent"}}}.text(&p)
+	if out := p.buf.String(); !strings.Contains(out, "its budget for the hour is spent; resume does not lift that: set a larger budget in the file, then heartbeat reload\n") {
+		t.Errorf("resume: %s", out)
 	}
 }

@@ -242,7 +242,11 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, of *logs.
 	if a.Output == "json" {
 		return usagef("heartbeat logs "+agent.Name+" --raw", "--raw has no JSON form")
 	}
-	out := screen.Only(a.stdio.out)
+	shown := screen.Page
+	if c.Follow {
+		shown = screen.Only
+	}
+	out := shown(a.stdio.out)
 	for at := int64(0); ; {
 		if of != nil {
 			n, err := logs.Terminal(out, agent, of.ID, at)
@@ -258,7 +262,7 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, of *logs.
 			return nil
 		}
 		if now, _ := logs.Shown(agent); now != nil && (of == nil || now.ID != of.ID) {
-			of, at, out = now, 0, screen.Only(a.stdio.out)
+			of, at, out = now, 0, shown(a.stdio.out)
 		}
 	}
 }

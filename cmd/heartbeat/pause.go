@@ -109,6 +109,9 @@ func (h held) text(p *page) {
 			p.printf("%s: paused\n", a.Agent)
 		case a.State == status.Stopped:
 			p.printf("%s: resumed; the next run starts it\n", a.Agent)
+		case a.OverBudget:
+			p.printf("%s: parked until %s: %s; resume does not lift that: set a larger budget in the file, then heartbeat reload\n",
+				a.Agent, a.Until.Local().Format(time.DateTime), a.Reason)
 		default:
 			p.printf("%s: %s\n", a.Agent, string(a.State))
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/settings"
@@ -16,11 +17,45 @@ func checkHeld(f *Facts, a *Agent) []Finding {
 	if a.State.State != status.Held || !a.State.Paused.IsZero() {
 		return nil
 	}
-	return []Finding{{
+	held := Finding{
 		Severity: Error, Code: "held", Seen: fmt.Sprintf("held for %s: %s", age(f.Now.Sub(a.State.Since)), a.State.Reason),
-		Why: fmt.Sprintf("nothing starts until a person resumes it, and %s", waits(a)),
-		Fix: "fix the cause (" + a.command("logs") + "), then " + a.command("resume"),
-	}}
+		Why: "nothing starts until a person resumes it, and " + waits(a),
+		Fix: a.mended(a.State) + a.command("resume"),
+	}
+	if a.State.Fix != "" {
+		held.Why, held.Fix = "nothing starts until that is mended, and "+waits(a), a.State.Fix.String()
+	}
+	return []Finding{held}
+}
+
+// mended says what to do before an agent is resumed whose sessions have failed.
+func (a *Agent) mended(s status.AgentState) string {
+	if login := s.Login(); login != "" {
+		return login + "; then "
+	}
+	return "fix the cause (" + ours(a.ours, s.Evidence()) + "), then "
+}
+
+// checkLastRun: what the last run of an agent has ended with that nobody runs now.
+// What is in the way of the next one, other checks find.
+func checkLastRun(f *Facts, a *Agent) []Finding {
+	was := a.Was
+	if was == nil || !a.Paused.IsZero() || !was.Paused.IsZero() || was.Fix != "" {
+		return nil
+	}
+	again, fix := "the next run tries again, and "+waits(a), a.mended(*was)+ours(a.ours, "run")
+	switch {
+	case was.State == status.Held && was.Lasts:
+		return []Finding{{
+			Severity: Error, Code: "held", Seen: fmt.Sprintf("held, also by the next run, for %s: %s", age(f.Now.Sub(was.Since)), was.Reason),
+			Why: "nothing starts until a person resumes it, and " + waits(a), Fix: a.mended(*was) + a.command("resume"),
+		}}
+	case was.State == status.Held:
+		return []Finding{{Severity: Warning, Code: "was-held", Seen: "held when its last run ended: " + was.Reason.String(), Why: again, Fix: fix}}
+	case was.State == status.BackingOff:
+		return []Finding{{Severity: Warning, Code: "was-failing", Seen: "its sessions failed when its last run ended: " + was.Reason.String(), Why: again, Fix: fix}}
+	}
+	return nil
 }
 
 // checkQueueLost: accepted prompts that are gone.
@@ -115,12 +150,23 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 		again = "; the next try is in " + age(wait)
 	}
 	switch {
-	case s.State == status.Parked:
+	case s.State == status.Parked && s.OverBudget:
 		return []Finding{{
-			Severity: Warning, Code: "parked", Seen: fmt.Sprintf("parked for %s: %s%s", age(f.Now.Sub(s.Since)), s.Reason, again),
-			Why: "the account's limit is used up, or nobody is logged in: no agent of this account works, and " + waits(a),
-			Fix: "log in with `claude` if that is it, then " + a.command("resume"),
+			Severity: Warning, Code: "over-budget", Seen: s.Reason.String(),
+			Why: fmt.Sprintf("nothing starts before %s, when the period of the budget ends (resume does not lift it), and %s", s.Until.Local().Format(time.DateTime), waits(a)),
+			Fix: "wait, or set a larger budget in the file, then " + ours(a.ours, "reload"),
 		}}
+	case s.State == status.Parked:
+		parked := Finding{
+			Severity: Warning, Code: "parked", Seen: fmt.Sprintf("parked for %s: %s%s", age(f.Now.Sub(s.Since)), s.Reason, again),
+			Why: "no agent of this account works until its limit resets, and " + waits(a),
+			Fix: "wait; " + a.command("resume") + " tries at once",
+		}
+		if s.Login() != "" {
+			parked.Why = "no agent of this account works until somebody has logged in, and " + waits(a)
+			parked.Fix = a.mended(s) + a.command("resume")
+		}
+		return []Finding{parked}
 	case s.State != status.Held && s.Failures >= manyFailures:
 		last := s.Reason
 		if s.Last != nil {

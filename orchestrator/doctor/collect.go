@@ -175,6 +175,9 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 		a.Holder = flock.Holder(cfg.Dir)
 	}
 	a.State, a.Scheduled = c.stateOf(a)
+	if was, err := status.Published(c.StateDir, cfg.Name); err == nil && !a.Running && !a.Scheduled {
+		a.Was = &was
+	}
 	a.Denied = deniedTo(cfg)
 	c.plan(a)
 	c.settings(a)

@@ -120,6 +120,9 @@ type Agent struct {
 	// run is the one that answers for the fleet.
 	State     status.AgentState
 	Scheduled bool
+	// Was is what the last run said of it when it ended; nil: one runs it, or none
+	// ever has.
+	Was *status.AgentState
 	// Paused is since when a person wants nothing started for it, or zero.
 	Paused time.Time
 	// Denied is what this user may not use of the queue, or nil.

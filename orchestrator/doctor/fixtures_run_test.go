@@ -93,6 +93,40 @@ func runFixtures() []fixture {
 				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held}))
 			},
 		},
+		{ // kept for the next run
+			"held", Error, false,
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held, Lasts: true, Reason: "5 failures"}))
+			},
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Idle}))
+			},
+		},
+		{
+			"was-held", Warning, false,
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held, Reason: "rate_limit; on-limit: hold"}))
+			},
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held, Reason: "it is not trusted", Fix: "apply --trust"}))
+			},
+		},
+		{
+			"was-failing", Warning, false,
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.BackingOff, Reason: "exited with code 3"}))
+			},
+			func(r *rig) {
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Parked}))
+			},
+		},
+		{
+			"over-budget", Warning, false,
+			func(r *rig) {
+				r.published(status.AgentState{State: status.Parked, OverBudget: true, Reason: "its budget for the hour is spent: $5.02 of $5.00", Until: time.Now().Add(time.Minute)})
+			},
+			func(r *rig) { r.published(status.AgentState{State: status.Parked, Reason: "rate_limit"}) },
+		},
 		{
 			"sessions-fail", Warning, false,
 			func(r *rig) {
@@ -188,5 +222,67 @@ func TestPermissionErrorsAreNoDamage(t *testing.T) {
 	a.Queue.NeedsOperator = true
 	if got := find(Examine(f), "queue-needs-person"); got == nil {
 		t.Error("an unreadable cursor is no matter of permissions")
+	}
+}
+
+// TestTheFixIsThatOfTheCause: who had spent a budget was told to log in and to
+// resume, who was held for a folder that is not trusted to resume what goes on by
+// itself, and who had a refused login not how to log in.
+func TestTheFixIsThatOfTheCause(t *testing.T) {
+	t.Parallel()
+	ended := func(why hook.End) *session.Outcome { return &session.Outcome{Why: why} }
+	for name, c := range map[string]struct {
+		said    status.AgentState
+		ended   bool
+		fix     string
+		without string
+	}{
+		"a budget": {
+			status.AgentState{State: status.Parked, OverBudget: true, Reason: "its budget for the hour is spent"},
+			false,
+			"wait, or set a larger budget in the file, then heartbeat reload", "resumes|log in|account",
+		},
+		"a limit": {status.AgentState{State: status.Parked, Reason: "rate_limit"}, false, "wait; heartbeat resume a tries at once", "log in|login"},
+		"a refused login": {
+			status.AgentState{State: status.Parked, Reason: "api-failure (authentication_failed)"},
+			false,
+			"claude   # and in it /login; for a token: claude setup-token; then heartbeat resume a", "limit",
+		},
+		"no trust": {
+			status.AgentState{State: status.Held, Reason: "/a is not trusted", Fix: "heartbeat apply --trust a"},
+			false,
+			"heartbeat apply --trust a", "resume|logs",
+		},
+		"its end stands on the screen": {
+			status.AgentState{State: status.Held, Reason: "5 failures within 30m0s, the last: exited with code 3", Last: ended(hook.EndExited)},
+			false,
+			"fix the cause (heartbeat logs a --raw), then heartbeat resume a", "itself",
+		},
+		"the same, by the run that has ended": {
+			status.AgentState{State: status.Held, Lasts: true, Reason: "5 failures within 30m0s, the last: exited with code 3", Last: ended(hook.EndExited)},
+			true,
+			"fix the cause (heartbeat logs a --raw), then heartbeat resume a", "itself",
+		},
+		"a hold that a restart lifts": {
+			status.AgentState{State: status.Held, Reason: "it is gone", Last: ended(hook.EndExited)},
+			true,
+			"fix the cause (heartbeat logs a), then heartbeat run", "resume",
+		},
+	} {
+		f := healthyFacts()
+		c.said.Agent = "a"
+		if f.Agents[0].State = c.said; c.ended {
+			f.Agents[0].State, f.Agents[0].Was = status.AgentState{}, &c.said
+		}
+		found := Examine(f)
+		if len(found) != 1 || found[0].Fix != c.fix {
+			t.Errorf("%s: found %+v, want the fix %q", name, found, c.fix)
+			continue
+		}
+		for other := range strings.SplitSeq(c.without, "|") {
+			if strings.Contains(found[0].Why+found[0].Fix, other) {
+				t.Errorf("%s: of %q nothing is true: %+v", name, other, found[0])
+			}
+		}
 	}
 }

@@ -4,8 +4,10 @@ package explain
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 //go:embed words.txt
@@ -36,6 +38,18 @@ var Words = sync.OnceValue(func() []Word {
 	}
 	return all
 })
+
+// Within returns the words that a text has in it, in their order there, each once:
+// of "api-failure (authentication_failed)" both.
+func Within(text string) (found []Word) {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '-' && r != '_' && !unicode.IsLetter(r) }) {
+		w, there := Find(part)
+		if there && !slices.ContainsFunc(found, func(f Word) bool { return f.Word == w.Word }) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
 
 // Find returns what a word means.
 func Find(word string) (Word, bool) {

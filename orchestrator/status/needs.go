@@ -86,6 +86,8 @@ func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 		case s.what == IsHeld && a.Fix != "":
 			do = a.Fix.String()
 		case s.what == CannotWork:
+		case s.what.refused() && a.Login() != "":
+			do = fmt.Sprintf("%s; then %s resume %s", a.Login(), ours, a.Agent)
 		case do != "":
 			do = ours + " " + s.do
 		}
@@ -124,6 +126,17 @@ func (w Word) stops() bool {
 	return false
 }
 
+// refused reports whether the trouble can be that the service refuses the login.
+func (w Word) refused() bool { return w == IsHeld || w == IsParked || w == WasHeld || w == WasFailing }
+
+// cause is the command that shows why sessions of the agent have failed.
+func (a Agent) cause() string {
+	if shown := a.Evidence(); strings.HasSuffix(shown, " --raw") {
+		return shown
+	}
+	return "doctor " + a.Agent
+}
+
 // place returns what is wrong with the agent's directory and queue.
 func (a Agent) place(now time.Time) (all []sign) {
 	switch {
@@ -154,13 +167,13 @@ func (a Agent) wish(now time.Time) []sign {
 		return []sign{{IsPaused, a.Paused, fmt.Sprintf("paused by %s for %s", a.WhoPaused(), Age(now.Sub(a.Paused))), "resume " + a.Agent}}
 	case a.Asks:
 	case a.State == Held:
-		return []sign{{IsHeld, a.Since, lasts("held", a.Since), "doctor " + a.Agent + "   # then, when its cause is gone: resume " + a.Agent}}
+		return []sign{{IsHeld, a.Since, lasts("held", a.Since), a.cause() + "   # then, when its cause is gone: resume " + a.Agent}}
 	case a.State == Stopped && a.Blocked != nil && !a.Lasts:
 		return []sign{{CannotWork, a.Since, "the next run holds it: " + a.Blocked.Why, a.Blocked.Fix}}
 	case a.State == Stopped && a.Was == Held:
-		text, do := "held when its last run ended: "+a.Reason.String(), "doctor "+a.Agent
+		text, do := "held when its last run ended: "+a.Reason.String(), a.cause()
 		if a.Lasts {
-			text, do = lasts("held, also by the next run,", a.Since), "doctor "+a.Agent+"   # then, when its cause is gone: resume "+a.Agent
+			text, do = lasts("held, also by the next run,", a.Since), a.cause()+"   # then, when its cause is gone: resume "+a.Agent
 		}
 		return []sign{{WasHeld, a.Since, text, do}}
 	}
@@ -177,7 +190,7 @@ func (a Agent) work(now time.Time) []sign {
 	case a.State == Parked && a.OverBudget:
 		return []sign{{
 			OverBudget, a.Since, fmt.Sprintf("parked for another %s: %s", left, a.Reason),
-			"usage " + a.Agent + " --by entry   # to go on sooner: a larger budget: in the file, then reload",
+			"usage " + a.Agent + " --by entry   # to go on sooner: a larger budget in the file, then heartbeat reload",
 		}}
 	case a.State == Parked:
 		return []sign{{
@@ -185,7 +198,7 @@ func (a Agent) work(now time.Time) []sign {
 			"resume " + a.Agent + "   # tries at once; otherwise it waits",
 		}}
 	case a.State == Stopped && a.Was == BackingOff:
-		return []sign{{WasFailing, a.Since, "its sessions failed when its last run ended: " + a.Reason.String(), "doctor " + a.Agent}}
+		return []sign{{WasFailing, a.Since, "its sessions failed when its last run ended: " + a.Reason.String(), a.cause()}}
 	case a.State == BackingOff:
 		return []sign{{
 			BacksOff, a.Since, fmt.Sprintf("backing off for another %s: %s", left, a.Reason),

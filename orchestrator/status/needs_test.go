@@ -60,7 +60,7 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) {
 				a.State, a.Until, a.Reason, a.OverBudget = Parked, now.Add(90*time.Second), "its budget for the day is spent: $5.02 of $5.00", true
 			}),
-			[]string{"parked for another 1m30s: its budget for the day is spent: $5.02 of $5.00", "heartbeat usage triage --by entry   # to go on sooner: a larger budget: in the file, then reload"},
+			[]string{"parked for another 1m30s: its budget for the day is spent: $5.02 of $5.00", "heartbeat usage triage --by entry   # to go on sooner: a larger budget in the file, then heartbeat reload"},
 		},
 		BacksOff: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = BackingOff, now.Add(8*time.Second), "crashed" }),
@@ -160,5 +160,34 @@ func TestTheMostPressingTroubleIsFirst(t *testing.T) {
 	}
 	if got := f.Unrun(); got != 4 {
 		t.Errorf("%d prompts wait where nobody runs the agent", got)
+	}
+}
+
+// TestTroublesNameTheCommandThatShowsTheCause: of a client that ends by itself
+// nobody has said anything that logs would have, and how to log in stood only in
+// explain.
+func TestTroublesNameTheCommandThatShowsTheCause(t *testing.T) {
+	t.Parallel()
+	const screen, login = "heartbeat logs a --raw   # then, when its cause is gone: resume a",
+		"claude   # and in it /login; for a token: claude setup-token; then heartbeat resume a"
+	exited := &session.Outcome{Why: hook.EndExited, ExitCode: 3}
+	for name, c := range map[string]struct {
+		agent AgentState
+		was   State
+		want  string
+	}{
+		"held":                      {AgentState{State: Held, Reason: "3 failures, the last: exited with code 3", Last: exited}, "", screen},
+		"also by the next run":      {AgentState{State: Stopped, Lasts: true, Reason: "3 failures, the last: exited with code 3", Last: exited}, Held, screen},
+		"failing at the end":        {AgentState{State: Stopped, Reason: "exited with code 3", Last: exited}, BackingOff, "heartbeat logs a --raw"},
+		"for another reason":        {AgentState{State: Held, Reason: "runaway", Last: exited}, "", "heartbeat doctor a   # then, when its cause is gone: resume a"},
+		"held for its login":        {AgentState{State: Held, Reason: "api-failure (authentication_failed)"}, "", login},
+		"parked for its login":      {AgentState{State: Parked, Reason: "api-failure (authentication_failed)"}, "", login},
+		"and also by the next run":  {AgentState{State: Stopped, Lasts: true, Reason: "api-failure (authentication_failed)"}, Held, login},
+		"another organisation only": {AgentState{State: Held, Reason: "api-failure (oauth_org_not_allowed)"}, "", login},
+	} {
+		c.agent.Agent = "a"
+		if got := (Agent{AgentState: c.agent, Was: c.was}).Troubles("heartbeat", time.Now()); len(got) != 1 || got[0].Do != c.want {
+			t.Errorf("%s: %+v, want %q", name, got, c.want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"heartbeat/hook"
@@ -107,6 +108,31 @@ type Stuck struct {
 // work has been stuck for stuck-after.
 func (a AgentState) NeedsPerson() bool {
 	return a.Lost != "" || a.QueueLost != nil || a.Stuck != nil && a.Stuck.Told || a.State == Held && a.Paused.IsZero()
+}
+
+// Login is what to type where the service refuses the login of the agent's account,
+// or "": as Claude Code 2.1 has it.
+func (a AgentState) Login() string {
+	for _, refused := range []string{"authentication_failed", "oauth_org_not_allowed"} {
+		if strings.Contains(a.Reason.String(), refused) {
+			return "claude   # and in it /login; for a token: claude setup-token"
+		}
+	}
+	return ""
+}
+
+// Evidence is the command, without its program, that shows why the agent's last
+// session has failed: its screen where the client ended by itself or did not get as
+// far as a turn, otherwise what was said.
+func (a AgentState) Evidence() string {
+	if a.Last == nil || !strings.Contains(a.Reason.String(), string(a.Last.Why)) {
+		return "logs " + a.Agent
+	}
+	switch a.Last.Why {
+	case hook.EndExited, hook.EndCrashed, hook.EndStartTimeout, hook.EndDialog:
+		return "logs " + a.Agent + " --raw"
+	}
+	return "logs " + a.Agent
 }
 
 // WhoPaused says who paused the agent: a person, or an agent's session.

@@ -39,6 +39,8 @@ type Filter struct {
 	// char the part of a character.
 	seq  []byte
 	char []byte
+	// oneScreen leaves out the alternate screens.
+	oneScreen bool
 }
 
 // Modes are the private modes (DECSET) that a Filter passes on: cursor keys,
@@ -82,6 +84,12 @@ const reset = "\x1b[0m\x1b[r\x1b[2J\x1b[H"
 
 // Only returns a writer that passes on to w only what shows.
 func Only(w io.Writer) io.Writer { return &filtering{w: w} }
+
+// Page returns a writer as [Only] does, which also leaves out the alternate screens
+// (modes 47, 1047 and 1049): what was shown there vanished when they were left.
+func Page(w io.Writer) io.Writer { return &filtering{w: w, f: Filter{oneScreen: true}} }
+
+var alternateScreens = []int{47, 1047, 1049}
 
 type filtering struct {
 	w io.Writer
@@ -133,7 +141,7 @@ func (f *Filter) next(dst []byte, b byte) []byte {
 		}
 	default:
 		if f.state == sequence {
-			dst = appendSequence(dst, string(f.seq), b)
+			dst = f.appendSequence(dst, string(f.seq), b)
 		}
 		f.state = ground
 	}
@@ -221,10 +229,10 @@ func (f *Filter) skip(dst []byte, b byte) []byte {
 }
 
 // appendSequence appends a control sequence if it is one that shows.
-func appendSequence(dst []byte, params string, final byte) []byte {
+func (f *Filter) appendSequence(dst []byte, params string, final byte) []byte {
 	if modes, private := strings.CutPrefix(params, "?"); private {
 		if final == 'h' || final == 'l' {
-			return appendModes(dst, modes, final)
+			return f.appendModes(dst, modes, final)
 		}
 		return dst
 	}
@@ -282,10 +290,11 @@ func appendNumbers(dst []byte, params string) []byte {
 }
 
 // appendModes appends those of the modes that are passed on.
-func appendModes(dst []byte, modes string, final byte) []byte {
+func (f *Filter) appendModes(dst []byte, modes string, final byte) []byte {
 	var kept []string
 	for field := range strings.SplitSeq(modes, ";") {
-		if n, err := strconv.Atoi(field); err == nil && slices.Contains(Modes, n) && len(kept) < maxNumbers {
+		n, err := strconv.Atoi(field)
+		if err == nil && slices.Contains(Modes, n) && len(kept) < maxNumbers && (!f.oneScreen || !slices.Contains(alternateScreens, n)) {
 			kept = append(kept, strconv.Itoa(n))
 		}
 	}

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"bytes"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -132,5 +133,22 @@ func BenchmarkFilter(b *testing.B) {
 	var dst []byte
 	for b.Loop() {
 		dst = f.AppendTo(dst[:0], output)
+	}
+}
+
+// TestAPastScreenStays: the output of a session that has ended vanished from the
+// terminal at its end, when it left its alternate screen.
+func TestAPastScreenStays(t *testing.T) {
+	t.Parallel()
+	var page, live strings.Builder
+	const said = "\x1b[?1049h\x1b[?25;1047lNot logged in\x1b[?1049l\x1b[?47l"
+	for w, want := range map[*strings.Builder]string{&page: "\x1b[?25lNot logged in", &live: said} {
+		out := Only(w)
+		if w == &page {
+			out = Page(w)
+		}
+		if _, err := io.WriteString(out, said); err != nil || w.String() != want {
+			t.Errorf("got %q, %v, want %q", w, err, want)
+		}
 	}
 }
