@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Runner starts sessions. The one that `run` uses starts a shim process for each;
@@ -25,7 +26,8 @@ type Live interface {
 	// Reports delivers what the session does. It is closed after the last report,
 	// which has the outcome; if no report has one, the shim died.
 	Reports() <-chan Report
-	// Order sends the session an order. After the session's end it does nothing.
+	// Order sends the session an order. It does not wait for a session that takes
+	// none, and after the session's end it does nothing.
 	Order(o Order)
 }
 
@@ -71,16 +73,38 @@ func (s Processes) Start(_ context.Context, spec Spec) (Live, error) {
 type shimSession struct {
 	mu      sync.Mutex
 	stdin   io.WriteCloser
+	torn    bool // the last line has no end
 	reports chan Report
 	log     *slog.Logger
 }
 
 func (l *shimSession) Reports() <-chan Report { return l.reports }
 
+// orderWithin is how long an order may wait for room in the pipe to a shim that
+// takes none. It is dropped then: the one who gives it has other sessions.
+const orderWithin = 100 * time.Millisecond
+
 func (l *shimSession) Order(o Order) {
+	line, err := json.Marshal(o)
+	if err != nil {
+		l.log.Error("cannot tell a session something", "err", err)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := json.NewEncoder(l.stdin).Encode(o); err != nil {
+	if pipe, ok := l.stdin.(interface{ SetWriteDeadline(t time.Time) error }); ok {
+		_ = pipe.SetWriteDeadline(time.Now().Add(orderWithin)) // one that has none is closed
+	}
+	if l.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := l.stdin.Write(append(line, '\n'))
+	if n > 0 {
+		l.torn = err != nil // a line over PIPE_BUF may be written in part (pipe(7))
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		l.log.Warn("a session takes no orders: one was dropped")
+	} else if err != nil {
 		l.log.Debug("a session that is gone was told something", "err", err)
 	}
 }
