@@ -6,15 +6,18 @@ import (
 	"path/filepath"
 	"time"
 
+	"heartbeat/hook/client"
 	"heartbeat/orchestrator/state"
 )
 
 // Kept is what the next run is to know of an account: no session is started only to
-// be refused again.
+// be refused again, or to learn that it uses what is left to people.
 type Kept struct {
-	Until  time.Time `json:"until"`
-	Source Source    `json:"source"`
-	Reason string    `json:"reason"`
+	Until  time.Time `json:"until,omitzero"` // it is parked; zero: it is not
+	Source Source    `json:"source,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	// Limits are how far they are used, as a client has shown last.
+	Limits client.Limits `json:"limits,omitzero"`
 }
 
 // Path is where a fleet keeps it: accounts.json in the state directory.
@@ -31,16 +34,20 @@ func Read(stateDir string) (kept map[ID]Kept, err error) {
 // Keep keeps it.
 func Keep(stateDir string, kept map[ID]Kept) error { return state.Save(Path(stateDir), kept) }
 
-// Kept are the accounts that are parked until a time that is known. It is anew once
-// for each change.
+// Kept are the accounts that are parked until a time that is known, and those of which
+// it is known how far their limits are used. It is anew once for each change.
 func (l *Ledger) Kept(now time.Time) (kept map[ID]Kept, anew bool) {
 	if !l.changed {
 		return nil, false
 	}
 	l.changed, kept = false, map[ID]Kept{}
 	for id, c := range l.accounts {
+		k := Kept{Limits: standing(c.shown, now)}
 		if !c.person && c.known(now) {
-			kept[id] = Kept{Until: c.until, Source: c.source, Reason: c.reason}
+			k.Until, k.Source, k.Reason = c.until, c.source, c.reason
+		}
+		if k != (Kept{}) {
+			kept[id] = k
 		}
 	}
 	return kept, true
@@ -49,12 +56,24 @@ func (l *Ledger) Kept(now time.Time) (kept map[ID]Kept, anew bool) {
 // Restore takes over what an earlier run has kept.
 func (l *Ledger) Restore(kept map[ID]Kept, now time.Time) {
 	for id, k := range kept {
-		if k.Source == "" || k.Source == ByBackOff || !now.Before(k.Until) || k.Until.After(now.Add(Longest+toTheMinute)) {
-			continue
-		}
 		if l.accounts == nil {
 			l.of, l.accounts = map[string]ID{}, map[ID]*Account{}
 		}
-		l.accounts[id] = &Account{until: k.Until, source: k.Source, reason: k.Reason, parked: 1, failed: now}
+		c := &Account{shown: standing(k.Limits, now)}
+		if k.Source != "" && k.Source != ByBackOff && now.Before(k.Until) && !k.Until.After(now.Add(Longest+toTheMinute)) {
+			c.until, c.source, c.reason, c.parked, c.failed = k.Until, k.Source, k.Reason, 1, now
+		}
+		l.accounts[id] = c
 	}
+}
+
+// standing is what is shown of windows that are not over, nor further ahead than one is
+// long.
+func standing(l client.Limits, now time.Time) client.Limits {
+	for of, length := range map[*client.Limit]time.Duration{&l.FiveHour: client.FiveHours, &l.SevenDay: client.SevenDays} {
+		if !now.Before(of.Resets) || of.Resets.After(now.Add(length+toTheMinute)) {
+			*of = client.Limit{}
+		}
+	}
+	return l
 }

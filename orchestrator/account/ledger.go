@@ -126,14 +126,28 @@ func asked(c *Account, ask bool) []string {
 	return c.Waiting()
 }
 
-// Shows notes how far an account's limits are used, as an agent's client has shown.
+// Shows notes how far an account's limits are used, as an agent's client has shown. One
+// that has shown it long ago is repeated by each of its reports: of a window what counts
+// is the most that was used, and a later window more than an earlier one.
 func (l *Ledger) Shows(agent string, limits client.Limits) (anew bool) {
 	c := l.account(agent)
-	if c == nil || limits.IsZero() || c.shown == limits {
+	if c == nil {
 		return false
 	}
-	c.shown = limits
+	latest := client.Limits{FiveHour: newer(c.shown.FiveHour, limits.FiveHour), SevenDay: newer(c.shown.SevenDay, limits.SevenDay)}
+	if latest == c.shown {
+		return false
+	}
+	c.shown, l.changed = latest, true
 	return true
+}
+
+// newer is what is shown of a window, if that is more than what was.
+func newer(was, is client.Limit) client.Limit {
+	if is.Resets.After(was.Resets) || is.Resets.Equal(was.Resets) && is.Used > was.Used {
+		return is
+	}
+	return was
 }
 
 // Above is Account.Above of an agent's account.

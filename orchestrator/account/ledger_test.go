@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"heartbeat/hook/client"
 )
 
 // TestLedger: who is known to work on an account counts there, by name, until it
@@ -59,5 +61,68 @@ func TestHurryAfterTheAccountsLastFailure(t *testing.T) {
 	c.Hurry("a", time.Minute)
 	if got, want := c.Parked(now), now.Add(time.Minute); !got.Equal(want) {
 		t.Errorf("parked until %v, want %v", got, want)
+	}
+}
+
+// TestTheLatestFiguresHold: neither what a client has shown long ago, nor a person who
+// resumes an agent, nor a restart has more of the limits be used.
+func TestTheLatestFiguresHold(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	shows := func(used float64, resets time.Duration) client.Limits {
+		return client.Limits{
+			FiveHour: client.Limit{Used: used, Resets: now.Add(resets)}, SevenDay: client.Limit{Used: 10, Resets: now.Add(100 * time.Hour)},
+		}
+	}
+	var l Ledger
+	for _, name := range []string{"a", "idle", "b"} {
+		l.Joins(name, "one")
+	}
+	above := func(l *Ledger, when string) {
+		t.Helper()
+		if until, why := l.Above("b", 90, 90, now); why == "" || !until.Equal(now.Add(time.Hour)) {
+			t.Errorf("%s: until %v, %q", when, until, why)
+		}
+	}
+	if !l.Shows("idle", shows(40, time.Hour)) || !l.Shows("a", shows(95, time.Hour)) {
+		t.Error("figures are not taken")
+	}
+	above(&l, "at once")
+	if l.Shows("idle", shows(40, time.Hour)) || l.Shows("idle", shows(100, -time.Minute)) || l.Shows("b", client.Limits{}) || l.Shows("a", shows(95, time.Hour)) {
+		t.Error("what is old or nothing counts as new")
+	}
+	above(&l, "after a stale figure")
+	l.Clear("a")
+	above(&l, "after a person has resumed an agent")
+	kept, anew := l.Kept(now)
+	if !anew || len(kept) != 1 {
+		t.Fatalf("kept: %+v, %t", kept, anew)
+	}
+	dir := t.TempDir()
+	if err := Keep(dir, kept); err != nil {
+		t.Fatal(err)
+	}
+	read, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var next Ledger
+	next.Restore(read, now)
+	next.Joins("b", "one")
+	above(&next, "in the next run")
+	if !next.May("b", now).May || !next.Parked(now).IsZero() {
+		t.Error("an account that was not parked is")
+	}
+	if !l.Shows("a", shows(3, 6*time.Hour)) {
+		t.Error("a later window is not taken")
+	}
+	if _, why := l.Above("b", 90, 90, now); why != "" {
+		t.Errorf("in a later window: %s", why)
+	}
+	var far Ledger
+	far.Restore(map[ID]Kept{"one": {Limits: shows(95, 50*time.Hour)}}, now)
+	far.Joins("b", "one")
+	if _, why := far.Above("b", 90, 90, now); why != "" {
+		t.Errorf("by a window that is too far ahead: %s", why)
 	}
 }

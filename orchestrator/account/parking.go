@@ -40,7 +40,7 @@ type Account struct {
 	parked int       // how often in a row, all of them
 	failed time.Time // when an agent last failed, since the account last worked
 	reason string
-	shown  client.Limits // as a client has shown them last
+	shown  client.Limits // the latest that a client has shown
 	probe  string        // who tries it, or ""
 	since  time.Time     // when that was decided
 
@@ -286,10 +286,11 @@ func (c *Account) Waiting() []string {
 	return all
 }
 
-// Clear forgets all that is known: a person knows better.
+// Clear forgets all failures: a person knows better. How far the limits are used stays:
+// what leaves the rest to people is another one's to lift, in the file.
 func (c *Account) Clear() {
 	waiting := c.Waiting()
-	*c = Account{}
+	*c = Account{shown: c.shown}
 	for _, name := range waiting { // they are to be asked
 		c.wait(c.member(name), Parking{})
 	}

@@ -133,14 +133,10 @@ func (s *shim) recordBill(now time.Time, first bool) {
 	}
 	records, err := b.missing(s.spec.StateDir, s.spec.Agent)
 	for i, p := range parts {
-		r := usage.Record{
+		records = append(records, usage.Record{
 			// Two records of one moment are two.
 			At: now.Add(time.Duration(i)), Agent: s.spec.Agent, Session: s.spec.Session, Account: s.spec.Account, Of: p.Of, Sum: p.Sum, Kept: b.kept,
-		}
-		if t := s.told.last; t != nil && !t.Limits.IsZero() {
-			r.Limits = &t.Limits
-		}
-		records = append(records, r)
+		})
 	}
 	b.recordedAt, b.recorded, b.unsure = now, ofWork(s.record.Work).Delivery, records
 	if err == nil {

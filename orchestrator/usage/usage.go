@@ -73,8 +73,6 @@ type Record struct {
 	Account string    `json:"account,omitempty"`
 	Of
 	Sum
-	// Limits are those of the account's subscription as they were last told.
-	Limits *client.Limits `json:"limits,omitempty"`
 	// Kept is for whoever goes on counting.
 	Kept Kept `json:"kept,omitzero"`
 }
