@@ -199,7 +199,7 @@ func TestASessionThatCannotBeginSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec, err := json.Marshal(Spec{
-		Agent: "a", Session: "s", Token: "0123", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
+		Agent: "a", Session: "s", Token: "4567", Dir: dir, Home: home, Inbox: filepath.Join(home, "inbox.jsonl"),
 		StateDir: filepath.Join(dir, "state"), Command: []string{"/bin/true"}, Grace: time.Second,
 	})
 	if err != nil {
@@ -229,7 +229,7 @@ func TestAClientThatCannotStartOnATextSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec, err := json.Marshal(Spec{
-		Agent: "a", Session: "s", Token: "0123", Dir: dir, Home: dir, Inbox: inboxPath, StateDir: filepath.Join(dir, "state"),
+		Agent: "a", Session: "s", Token: "89ab", Dir: dir, Home: dir, Inbox: inboxPath, StateDir: filepath.Join(dir, "state"),
 		Command: []string{filepath.Join(dir, "no-such-client")}, KickoffText: "Read CLAUDE.md", Grace: time.Second,
 	})
 	if err != nil {
