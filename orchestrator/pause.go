@@ -15,22 +15,24 @@ import (
 // turn ends, and what is queued behind it stays queued. It returns what the agents
 // are doing now.
 func (s *Scheduler) Pause(names ...string) ([]status.AgentState, error) {
-	return s.PauseBy("", names...)
+	return s.PauseBy("", 0, names...)
 }
 
 // PauseBy is Pause that records whose session asks for it (see SessionOf); "" is a
-// person.
-func (s *Scheduler) PauseBy(by string, names ...string) ([]status.AgentState, error) {
+// person. After a length, if it is not 0, the pause ends by itself.
+func (s *Scheduler) PauseBy(by string, length time.Duration, names ...string) ([]status.AgentState, error) {
 	return s.toEach(names, func(m *member, kept *memory.Pauses, now time.Time) {
-		since, whose := m.Paused()
-		if since.IsZero() {
-			since, whose = now, by
-		}
-		kept.Since[m.key] = since
-		if whose != "" {
-			kept.By[m.key] = whose
-		}
-	}, func(m *member, now time.Time) { m.Pause(by, now) })
+		kept.Set(m.key, m.Paused().Again(pauseFrom(now, length, by)))
+	}, func(m *member, now time.Time) { m.Pause(pauseFrom(now, length, by)) })
+}
+
+// pauseFrom returns a pause that begins now, of a length or, with 0, without an end.
+func pauseFrom(now time.Time, length time.Duration, by string) memory.Paused {
+	p := memory.Paused{Since: now, By: by}
+	if length > 0 {
+		p.Until = now.Add(length)
+	}
+	return p
 }
 
 // Resume ends the pause of agents, all of them if none is named, and everything
@@ -67,7 +69,7 @@ func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, ti
 	if s.fleet.stage == stopping {
 		err = errStopping
 	}
-	now, kept := time.Now(), memory.Pauses{Since: map[string]time.Time{}, By: map[string]string{}}
+	now, kept := time.Now(), memory.Pauses{}
 	var keys []string
 	for _, m := range all {
 		keys = append(keys, m.key)
@@ -98,15 +100,15 @@ func (s *Scheduler) toEach(names []string, keep func(*member, *memory.Pauses, ti
 // PauseStopped is Pause for a fleet that no scheduler runs: the next one begins
 // with the agents paused. If a run has one of them, the error matches
 // memory.ErrRuns, and nothing has changed.
-func PauseStopped(f *config.Fleet, stateDir string, names ...string) ([]status.AgentState, error) {
-	agents, now := chosen(f, names), time.Now()
-	if err := memory.PauseWithoutRun(stateDir, f.Agents, agents, now); err != nil {
+func PauseStopped(f *config.Fleet, stateDir string, length time.Duration, names ...string) ([]status.AgentState, error) {
+	agents, asked := chosen(f, names), pauseFrom(time.Now(), length, "")
+	if err := memory.PauseWithoutRun(stateDir, f.Agents, agents, asked); err != nil {
 		return nil, err
 	}
-	return noteStopped(stateDir, agents, journal.Event{At: now, Kind: journal.Paused, Reason: "by a person, for the next run"},
-		func(a *config.Agent) (status.AgentState, error) {
-			return status.AgentState{Agent: a.Name, State: status.Stopped, Paused: now}, nil
-		})
+	e := journal.Event{At: asked.Since, Kind: journal.Paused, Reason: "by a person, for the next run", Until: asked.Until}
+	return noteStopped(stateDir, agents, e, func(a *config.Agent) (status.AgentState, error) {
+		return status.AgentState{Agent: a.Name, State: status.Stopped, Paused: asked.Since, PausedUntil: asked.Until}, nil
+	})
 }
 
 // ResumeStopped is Resume for a fleet that no scheduler runs: what an earlier run

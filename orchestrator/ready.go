@@ -69,12 +69,12 @@ func (s *Scheduler) inherit() error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("cannot read how the last session ended", "agent", m.Name, "err", err)
 		}
-		s.happened(m, func(time.Time) {
+		s.happened(m, func(now time.Time) {
 			if err == nil {
 				m.Inherit(kept)
 				m.told = status.AgentState{} // what the file says is no longer true
 			}
-			m.WasPaused(pauses.Since[m.key], pauses.By[m.key])
+			m.WasPaused(pauses.Of(m.key, now))
 		})
 	}
 	s.goOnHeld()

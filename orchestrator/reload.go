@@ -69,7 +69,7 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 		c = f.compare(file, wanted)
 		for _, m := range c.added {
 			s.is(m, who[m.Name])
-			m.WasPaused(pauses.Since[m.key], pauses.By[m.key])
+			m.WasPaused(pauses.Of(m.key, now))
 		}
 		lost, failed := f.takeAdded(c.added)
 		if err = failed; err != nil {

@@ -339,3 +339,39 @@ func TestAgentDir(t *testing.T) {
 		}
 	}
 }
+
+// TestPauseForATime, before a run and in it: it ends by itself, is shown with its end,
+// and is replaced by the next.
+func TestPauseForATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.put("agents/triage/README", "")
+	if out := w.ok("pause", "triage", "--for", "1h"); !strings.HasPrefix(out, "triage: paused until ") || !strings.Contains(out, "nothing for it until then, or until heartbeat resume triage") {
+		t.Errorf("pause: %s", out)
+	}
+	if out := w.ok("status"); !strings.Contains(squeeze(out), "(another 59m") && !strings.Contains(squeeze(out), "(another 1h") {
+		t.Errorf("status: %s", out)
+	}
+	if a := w.get("state/fleet/paused.json"); !strings.Contains(a, `"until"`) {
+		t.Errorf("kept: %s", a)
+	}
+	w.ok("send", "triage", "What is new?")
+	r := w.background()
+	until(t, "it is held", func() bool { return w.agent("triage").State == "held" })
+	if o := w.run("pause", "triage", "--for", "0s"); o.status != exitUsage || !strings.Contains(o.stderr, "--for must be more than 0") {
+		t.Errorf("for no time: %+v", o)
+	}
+	if out := w.ok("pause", "--all", "--for", "2s"); !strings.HasPrefix(out, "triage: paused until ") {
+		t.Errorf("pause again: %s", out)
+	}
+	until(t, "its prompt is done", func() bool { return w.agent("triage").Acknowledged == 1 })
+	if out := w.ok("events"); !strings.Contains(out, "its pause is over") {
+		t.Errorf("events: %s", out)
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	w.ok("pause", "triage", "--for", "1ms")
+	until(t, "it is over without a scheduler", func() bool { return !strings.Contains(w.ok("status"), "paused") })
+}

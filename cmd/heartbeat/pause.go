@@ -29,19 +29,24 @@ func (c chosen) names(command string, f *config.Fleet) ([]string, error) {
 	return c.Agents, err
 }
 
-type pauseCmd struct{ chosen }
+type pauseCmd struct {
+	chosen
+	For *time.Duration `placeholder:"DURATION" help:"End the pause after this time. Default: only resume ends it."`
+}
 
 // Help implements kong's HelpProvider.
 func (pauseCmd) Help() string {
 	return `Holds agents: nothing new is started for them until "heartbeat resume", even after a
-restart of the scheduler. A running turn finishes first, and its entry is done; the
-entries behind it stay queued. Triggers and "heartbeat send" still queue prompts.
+restart of the scheduler. With --for the pause ends by itself, also while no scheduler
+runs. To pause again replaces the pause, but a session cannot shorten one. A running
+turn finishes first, and its entry is done; the entries behind it stay queued. Triggers and "heartbeat send" still queue prompts.
 If no scheduler runs, the next one begins with the agents paused. If one runs and
 does not answer within 10 seconds, the command fails, and nothing is paused later.
 
 Examples:
 
     heartbeat pause triage
+    heartbeat pause triage --for 10m
     heartbeat pause --all`
 }
 
@@ -60,12 +65,21 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, err := a.toRunOrNext(ctx, names, client.Pause, func() ([]status.AgentState, error) {
+	var length time.Duration
+	if c.For != nil {
+		if length = *c.For; length <= 0 {
+			return nil, usagef("heartbeat pause AGENT --for 10m", "--for must be more than 0")
+		}
+	}
+	ask := func(ctx context.Context, names ...string) ([]status.AgentState, error) {
+		return client.Pause(ctx, length, names...)
+	}
+	states, err := a.toRunOrNext(ctx, names, ask, func() ([]status.AgentState, error) {
 		stateDir, err := owner.Claim(f)
 		if err != nil {
 			return nil, err
 		}
-		return orchestrator.PauseStopped(f, stateDir, names...)
+		return orchestrator.PauseStopped(f, stateDir, length, names...)
 	})
 	if err != nil {
 		return nil, err
@@ -100,13 +114,17 @@ func (a *app) toRunOrNext(
 
 func (h held) text(p *page) {
 	for _, a := range h.Agents {
+		paused, before := "paused", "until"
+		if end := a.PauseEnd(time.Now()); end != "" {
+			paused, before = "paused "+end, "until then, or until"
+		}
 		switch {
 		case h.Done == "paused" && (a.State == status.Running || a.State == status.Starting || a.State == status.Ending):
-			p.printf("%s: paused; its session ends after its turn\n", a.Agent)
+			p.printf("%s: %s; its session ends after its turn\n", a.Agent, paused)
 		case h.Done == "paused" && a.State == status.Stopped:
-			p.printf("%s: paused; heartbeat run starts nothing for it until heartbeat resume %s\n", a.Agent, a.Agent)
+			p.printf("%s: %s; heartbeat run starts nothing for it %s heartbeat resume %s\n", a.Agent, paused, before, a.Agent)
 		case h.Done == "paused":
-			p.printf("%s: paused\n", a.Agent)
+			p.printf("%s: %s\n", a.Agent, paused)
 		case a.State == status.Stopped:
 			p.printf("%s: resumed; the next run starts it\n", a.Agent)
 		case a.OverBudget:

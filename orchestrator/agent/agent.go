@@ -142,11 +142,11 @@ func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
 func (a *Agent) Describe() status.AgentState {
 	d := status.AgentState{
 		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text),
-		Paused: a.wish.paused, PausedBy: a.wish.pausedBy, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.outcome,
+		Paused: a.wish.paused.Since, PausedUntil: a.wish.paused.Until, PausedBy: a.wish.paused.By, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.outcome,
 		Lasts: a.Hold() != "", Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Spent: a.done.spent, Lost: a.place.why, QueueLost: a.past.loss,
 	}
 	d.OverBudget = d.State == status.Parked && d.Until.Equal(a.past.budget.until)
-	if d.State == status.Held && a.past.hold == "" && a.wish.paused.IsZero() {
+	if d.State == status.Held && a.past.hold == "" && a.wish.paused.Since.IsZero() {
 		d.Fix = foreign.Text(a.past.blocked.fix)
 	}
 	if a.past.stuck != nil {

@@ -61,7 +61,7 @@ func (a *Agent) later(what Alarm, at time.Time) {
 
 // Next returns when Ring is to be called, or zero.
 func (a *Agent) Next() time.Time {
-	all := append(a.alarms[:], a.past.backOff.until, a.past.parked.Until, a.past.budget.until, a.tellsStuck())
+	all := append(a.alarms[:], a.past.backOff.until, a.past.parked.Until, a.past.budget.until, a.wish.paused.Until, a.tellsStuck())
 	all = slices.DeleteFunc(all, time.Time.IsZero)
 	if len(all) == 0 {
 		return time.Time{}
@@ -85,6 +85,10 @@ func (a *Agent) Ring(now time.Time) (due []Alarm) {
 		if over(p.parked.Until) {
 			p.parked = Parking{}
 		}
+	}
+	if a.wish.paused.Over(now) {
+		a.idle, a.queue.stale = "its pause is over", true
+		a.pauseEnds()
 	}
 	if at := a.tellsStuck(); !at.IsZero() && !now.Before(at) {
 		k := a.past.stuck

@@ -59,11 +59,11 @@ func hold(a *Agent, _ time.Time) *Reason {
 	return &Reason{State: status.Held, Text: a.past.hold}
 }
 
-func paused(a *Agent, _ time.Time) *Reason {
-	if a.wish.paused.IsZero() {
+func paused(a *Agent, now time.Time) *Reason {
+	if a.wish.paused.Since.IsZero() || a.wish.paused.Over(now) {
 		return nil
 	}
-	return &Reason{State: status.Held, Text: a.pausedReason()}
+	return &Reason{State: status.Held, Text: a.pausedReason(), Until: a.wish.paused.Until}
 }
 
 func recovering(a *Agent, _ time.Time) *Reason {

@@ -7,6 +7,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -26,7 +27,7 @@ func TestTheFirstNoIsWhatPeopleAreTold(t *testing.T) {
 		{func() { a.Parks(Parking{Until: noon.Add(time.Hour), Reason: "a limit"}) }, status.Parked, "a limit"},
 		{func() { a.Fails(Failed{Text: "it broke"}, noon, 0) }, status.BackingOff, "it broke"},
 		{func() { a.Fails(Failed{Text: "hooks are off", Fix: "turn them on"}, noon, 0) }, status.Held, "hooks are off"},
-		{func() { a.Pause("b", noon) }, status.Held, `paused by a session of agent "b"`},
+		{func() { a.Pause(memory.Paused{Since: noon, By: "b"}) }, status.Held, `paused by a session of agent "b"`},
 		{func() { a.Fails(Failed{Text: "a person is needed", Person: true}, noon, 0) }, status.Held, "a person is needed"},
 		{func() { a.Remove() }, status.Idle, FinishRemoved},
 	} {
@@ -60,7 +61,7 @@ func TestAGateMore(t *testing.T) {
 	if no == nil || no.State != status.Waiting || no.Text != "another machine has it" || !no.Until.Equal(noon.Add(time.Minute)) {
 		t.Errorf("with a lease: %+v", no)
 	}
-	a.Pause("", noon)
+	a.Pause(memory.Paused{Since: noon})
 	if no := a.first(gates, noon); no == nil || no.State != status.Held {
 		t.Errorf("paused: %+v", no)
 	}

@@ -134,7 +134,7 @@ func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
 		a.Finish(FinishShutdown)
 	case a.wish.removed:
 		a.Finish(FinishRemoved)
-	case !a.wish.paused.IsZero():
+	case !a.wish.paused.Since.IsZero():
 		a.Finish(a.pausedReason())
 	case a.Overspent(now):
 		a.Finish(a.past.budget.why)

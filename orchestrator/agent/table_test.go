@@ -9,6 +9,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -32,7 +33,7 @@ type situation struct {
 var (
 	wishes = []situation{
 		{"", func(*Agent) {}},
-		{"paused", func(a *Agent) { a.Pause("", noon) }},
+		{"paused", func(a *Agent) { a.Pause(memory.Paused{Since: noon}) }},
 		{"redefined", func(a *Agent) { a.Redefine(fresh().def) }},
 		{"removed", func(a *Agent) { a.Remove() }},
 		{"expected", func(a *Agent) { a.Expects() }},
@@ -129,7 +130,7 @@ var all = []event{
 	{"Recover", func(a *Agent) { a.Recover("recovered") }},
 	{"Recovered", func(a *Agent) { a.Recovered(session.Outcome{}, nil, later, 0) }},
 	{"Recovered (not)", func(a *Agent) { a.Recovered(session.Outcome{}, &Failed{Text: "x"}, later, 0) }},
-	{"Pause", func(a *Agent) { a.Pause("b", later) }},
+	{"Pause", func(a *Agent) { a.Pause(memory.Paused{Since: later, By: "b"}) }},
 	{"Resume", func(a *Agent) { a.Resume(later) }},
 	{"Restart", func(a *Agent) { a.Restart(false) }},
 	{"Restart (now)", func(a *Agent) { a.Restart(true) }},

@@ -7,16 +7,15 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
 
 // wish is what people and the configuration want of an agent.
 type wish struct {
-	// paused is since when nothing may be started, or zero; pausedBy is the agent
-	// whose session asked for it, or "": a person.
-	paused   time.Time
-	pausedBy string
+	// paused says that nothing may be started, by whom and until when.
+	paused memory.Paused
 	// removed is true from the reload that removed it.
 	removed bool
 	// next is the definition in force from its next session on, or nil.
@@ -25,22 +24,26 @@ type wish struct {
 	predecessors int
 }
 
-func (a *Agent) pausedReason() string { return "paused by " + status.WhoPaused(a.wish.pausedBy) }
+func (a *Agent) pausedReason() string { return "paused by " + status.WhoPaused(a.wish.paused.By) }
 
-// Paused returns since when nothing may be started, and whose session asked for it.
-func (a *Agent) Paused() (since time.Time, by string) { return a.wish.paused, a.wish.pausedBy }
+// Paused returns the agent's pause.
+func (a *Agent) Paused() memory.Paused { return a.wish.paused }
 
 // WasPaused continues a pause of an earlier run.
-func (a *Agent) WasPaused(since time.Time, by string) { a.wish.paused, a.wish.pausedBy = since, by }
+func (a *Agent) WasPaused(p memory.Paused) { a.wish.paused = p }
 
-// Pause holds the agent until Resume; a live session ends after its turn. If it is
-// paused already, the time stays.
-func (a *Agent) Pause(by string, now time.Time) {
-	if a.wish.paused.IsZero() {
-		a.wish.paused, a.wish.pausedBy = now, by
-	}
-	a.note(journal.Event{Kind: journal.Paused, Reason: foreign.Text("by " + status.WhoPaused(by))})
+// Pause holds the agent until Resume or until the pause's own end; a live session
+// ends after its turn. Of one that is paused already, see memory.Paused.Again.
+func (a *Agent) Pause(asked memory.Paused) {
+	a.wish.paused = a.wish.paused.Again(asked)
+	a.note(journal.Event{Kind: journal.Paused, Reason: foreign.Text("by " + status.WhoPaused(asked.By)), Until: a.wish.paused.Until})
 	a.Finish(a.pausedReason())
+}
+
+// pauseEnds ends a pause that was for a time.
+func (a *Agent) pauseEnds() {
+	a.wish.paused = memory.Paused{}
+	a.note(journal.Event{Kind: journal.Resumed, Reason: "its pause is over"})
 }
 
 // Resume ends a pause, and everything else that prevents the agent from starting
@@ -48,7 +51,7 @@ func (a *Agent) Pause(by string, now time.Time) {
 func (a *Agent) Resume(now time.Time) (parked bool) {
 	was := a.Standing(now).State
 	waited := a.OnAccount() || a.past.limited
-	a.wish.paused, a.wish.pausedBy = time.Time{}, ""
+	a.wish.paused = memory.Paused{}
 	a.note(journal.Event{Kind: journal.Resumed})
 	a.past.loss, a.past.stuck = nil, nil
 	a.order(session.Order{HandBack: true})

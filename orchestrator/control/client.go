@@ -119,10 +119,10 @@ func (c *Client) Status(ctx context.Context) (*status.Live, error) {
 	return &s, nil
 }
 
-// Pause holds agents; all if none is named.
-func (c *Client) Pause(ctx context.Context, agents ...string) ([]status.AgentState, error) {
+// Pause holds agents, all if none is named, for a length; 0: until Resume.
+func (c *Client) Pause(ctx context.Context, length time.Duration, agents ...string) ([]status.AgentState, error) {
 	var states []status.AgentState
-	err := c.do(ctx, http.MethodPost, "pause", &request{Agents: agents}, &states)
+	err := c.do(ctx, http.MethodPost, "pause", &request{Agents: agents, For: length}, &states)
 	return states, err
 }
 

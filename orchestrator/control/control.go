@@ -10,6 +10,7 @@ package control
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
@@ -23,7 +24,7 @@ type Scheduler interface {
 	Stopping() *status.Stopping
 	// SessionOf returns the agent whose session a process belongs to, or "".
 	SessionOf(pid int) string
-	PauseBy(agent string, agents ...string) ([]status.AgentState, error)
+	PauseBy(agent string, length time.Duration, agents ...string) ([]status.AgentState, error)
 	Resume(agents ...string) ([]status.AgentState, error)
 	Restart(now bool, agents ...string) ([]status.AgentState, error)
 	Cancel(ctx context.Context, only string, again bool, agents ...string) ([]orchestrator.Cancelled, error)
@@ -40,8 +41,10 @@ type request struct {
 	Agents  []string `json:"agents,omitempty"` // none: all
 	Trigger string   `json:"trigger,omitempty"`
 	Now     bool     `json:"now,omitempty"`
-	Entry   string   `json:"entry,omitempty"` // the one that is meant; "": whichever
-	Again   bool     `json:"again,omitempty"`
+	// For is how long a pause takes; 0: it does not end by itself.
+	For   time.Duration `json:"for,omitempty"`
+	Entry string        `json:"entry,omitempty"` // the one that is meant; "": whichever
+	Again bool          `json:"again,omitempty"`
 }
 
 // problem is the answer to a request that failed.

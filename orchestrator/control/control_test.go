@@ -32,7 +32,7 @@ func (f *fleet) Snapshot() []status.AgentState {
 
 func (f *fleet) SessionOf(int) string { return "" }
 
-func (f *fleet) PauseBy(_ string, agents ...string) ([]status.AgentState, error) {
+func (f *fleet) PauseBy(_ string, _ time.Duration, agents ...string) ([]status.AgentState, error) {
 	f.asked = append(f.asked, "pause "+strings.Join(agents, ","))
 	if slices.Contains(agents, "nobody") {
 		return nil, &orchestrator.UnknownAgentError{Agent: "nobody"}
@@ -129,7 +129,7 @@ func TestAsk(t *testing.T) {
 	if err != nil || s.Fleet != "fleet" || len(s.Agents) != 1 || s.Agents[0].State != status.Running {
 		t.Errorf("Status = %+v, %v", s, err)
 	}
-	_, errPause := c.Pause(t.Context(), "a", "b")
+	_, errPause := c.Pause(t.Context(), 0, "a", "b")
 	_, errResume := c.Resume(t.Context())
 	fired, errTrigger := c.Trigger(t.Context(), "a", "cron-1")
 	if err := errors.Join(errPause, errResume, errTrigger); err != nil || len(fired) != 1 || fired[0].Queued != 1 {
@@ -146,7 +146,7 @@ func TestAsk(t *testing.T) {
 	if _, err := c.Cancel(t.Context(), "", false); err == nil {
 		t.Error("all agents' turns were cancelled")
 	}
-	_, err = c.Pause(t.Context(), "nobody")
+	_, err = c.Pause(t.Context(), 0, "nobody")
 	var refused *Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Message, `cannot find agent "nobody"`) || refused.Hint() == "" {
 		t.Errorf("Pause of nobody: %v", err)
@@ -281,7 +281,7 @@ func TestASchedulerThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	c := NewClient(dir)
 	c.wait = 100 * time.Millisecond
 	for what, ask := range map[string]func() error{
-		"pause":   func() error { _, err := c.Pause(t.Context()); return err },
+		"pause":   func() error { _, err := c.Pause(t.Context(), 0); return err },
 		"trigger": func() error { _, err := c.Trigger(t.Context(), "a", ""); return err },
 		"reload":  func() error { _, err := c.Reload(t.Context()); return err },
 	} {

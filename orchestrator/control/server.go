@@ -149,7 +149,9 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 		now.Stopping = s.Stopping()
 		reply(w, http.StatusOK, status.Live{Run: now, Agents: s.Snapshot()})
 	})
-	mux.HandleFunc("POST /v1/pause", act(func(ctx context.Context, q request) (any, error) { return s.PauseBy(asker(ctx, s), q.Agents...) }))
+	mux.HandleFunc("POST /v1/pause", act(func(ctx context.Context, q request) (any, error) {
+		return s.PauseBy(asker(ctx, s), q.For, q.Agents...)
+	}))
 	mux.HandleFunc("POST /v1/resume", act(func(_ context.Context, q request) (any, error) { return s.Resume(q.Agents...) }))
 	mux.HandleFunc("POST /v1/stop", act(byPerson(s, "stop the scheduler", func(_ context.Context, q request) (any, error) {
 		s.Stop(q.Now)

@@ -88,9 +88,13 @@ func checkPaused(f *Facts, a *Agent) []Finding {
 	if a.Paused.IsZero() {
 		return nil
 	}
+	until := "until it is resumed"
+	if end := a.State.PauseEnd(f.Now); end != "" {
+		until = end + ", or until it is resumed"
+	}
 	return []Finding{{
 		Severity: Warning, Code: "paused", Seen: "paused by " + a.State.WhoPaused() + " for " + age(f.Now.Sub(a.Paused)),
-		Why: fmt.Sprintf("nothing starts until it is resumed, also after a restart, and %s", waits(a)), Fix: a.command("resume"),
+		Why: fmt.Sprintf("nothing starts %s, also after a restart, and %s", until, waits(a)), Fix: a.command("resume"),
 	}}
 }
 

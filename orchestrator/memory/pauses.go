@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"time"
 
@@ -17,8 +16,42 @@ import (
 // paused.json in the state directory.
 type Pauses struct {
 	Since map[string]time.Time `json:"since"`
+	// Until are the ends of those that end by themselves.
+	Until map[string]time.Time `json:"until,omitempty"`
 	// By are the agents whose sessions asked for it.
 	By map[string]string `json:"by,omitempty"`
+}
+
+// Of returns the pause of the agent with a key as it is now; the zero value: it is
+// not paused, or no longer.
+func (p Pauses) Of(key string, now time.Time) Paused {
+	return Paused{p.Since[key], p.Until[key], p.By[key]}.at(now)
+}
+
+// Set pauses the agent with a key; with the zero value it is not paused.
+func (p *Pauses) Set(key string, q Paused) {
+	delete(p.Since, key)
+	delete(p.Until, key)
+	delete(p.By, key)
+	if q.Since.IsZero() {
+		return
+	}
+	if p.Since == nil {
+		p.Since = map[string]time.Time{}
+	}
+	p.Since[key] = q.Since
+	if !q.Until.IsZero() {
+		if p.Until == nil {
+			p.Until = map[string]time.Time{}
+		}
+		p.Until[key] = q.Until
+	}
+	if q.By != "" {
+		if p.By == nil {
+			p.By = map[string]string{}
+		}
+		p.By[key] = q.By
+	}
 }
 
 func pausesPath(stateDir string) string { return filepath.Join(stateDir, "paused.json") }
@@ -77,25 +110,50 @@ func keep(stateDir string, keys []string, now Pauses) error {
 	if err != nil {
 		return err
 	}
-	if kept.Since == nil {
-		kept.Since = map[string]time.Time{}
-	}
-	if kept.By == nil {
-		kept.By = map[string]string{}
-	}
 	for _, key := range keys {
-		delete(kept.Since, key)
-		delete(kept.By, key)
+		kept.Set(key, Paused{now.Since[key], now.Until[key], now.By[key]})
 	}
-	maps.Copy(kept.Since, now.Since)
-	maps.Copy(kept.By, now.By)
 	return state.Save(pausesPath(stateDir), kept)
 }
 
-// Paused is since when an agent is paused, and by whose session; "": a person.
+// Paused is a pause of an agent; the zero value: there is none.
 type Paused struct {
 	Since time.Time
-	By    string
+	Until time.Time // when it ends by itself; zero: it does not
+	By    string    // the agent whose session asked for it; "": a person did
+}
+
+// Over reports whether a pause has ended by itself. The wall clock counts, which
+// people are shown, and so does the time that has passed, however the clock was set.
+func (p Paused) Over(now time.Time) bool {
+	return !p.Until.IsZero() && (!now.Before(p.Until) || !now.Round(0).Before(p.Until.Round(0)))
+}
+
+// Again returns the pause of an agent when another one is asked for: that one, but
+// the first of two without an end stays, and a session shortens nobody's.
+func (p Paused) Again(asked Paused) Paused {
+	switch {
+	case p.Since.IsZero() || p.Over(asked.Since):
+		return asked
+	case p.Until.IsZero() && (asked.Until.IsZero() || asked.By != ""),
+		asked.By != "" && !asked.Until.IsZero() && asked.Until.Before(p.Until):
+		return p
+	}
+	return asked
+}
+
+// at returns what is left of a pause that was read. If the clock was set back it
+// takes no longer than it was to take, from now on.
+func (p Paused) at(now time.Time) Paused {
+	if p.Since.IsZero() || p.Until.IsZero() {
+		return p
+	}
+	left := min(p.Until.Sub(now), p.Until.Sub(p.Since))
+	if left <= 0 {
+		return Paused{}
+	}
+	p.Until = now.Add(left)
+	return p
 }
 
 // PausedOf returns which of the agents are paused, by name, whether or not a run
@@ -106,14 +164,15 @@ func PausedOf(stateDir string, agents []*config.Agent) (map[string]Paused, error
 	if err != nil || len(kept.Since) == 0 {
 		return nil, err
 	}
+	now := time.Now()
 	known, err := Read(stateDir)
 	if err != nil {
 		known = nil // then each agent is identified by its name
 	}
 	paused := map[string]Paused{}
-	for _, who := range known.Follow(agents, time.Now()) {
-		if at, ok := kept.Since[who.Key]; ok && who.Gone.IsZero() {
-			paused[who.Name] = Paused{at, kept.By[who.Key]}
+	for _, who := range known.Follow(agents, now) {
+		if p := kept.Of(who.Key, now); !p.Since.IsZero() && who.Gone.IsZero() {
+			paused[who.Name] = p
 		}
 	}
 	return paused, nil

@@ -12,26 +12,18 @@ import (
 // ErrRuns means that a run has an agent: it is the one to be asked.
 var ErrRuns = errors.New("it is locked by a run, which does not answer")
 
-// PauseWithoutRun pauses agents of a fleet for its next run. One that is paused
-// stays so since when it was. Where a run has one of them nothing changes, and the
-// error matches ErrRuns.
-func PauseWithoutRun(stateDir string, declared, agents []*config.Agent, now time.Time) error {
-	return withoutRun(stateDir, declared, agents, now, func(keys []string) error {
+// PauseWithoutRun pauses agents of a fleet for its next run, as Paused.Again says.
+// Where a run has one of them nothing changes, and the error matches ErrRuns.
+func PauseWithoutRun(stateDir string, declared, agents []*config.Agent, asked Paused) error {
+	return withoutRun(stateDir, declared, agents, asked.Since, func(keys []string) error {
 		kept, err := ReadPauses(stateDir)
 		if err != nil {
 			return err
 		}
-		next := Pauses{Since: map[string]time.Time{}, By: map[string]string{}}
 		for _, key := range keys {
-			next.Since[key] = now
-			if since, is := kept.Since[key]; is {
-				next.Since[key] = since
-			}
-			if by := kept.By[key]; by != "" {
-				next.By[key] = by
-			}
+			kept.Set(key, kept.Of(key, asked.Since).Again(asked))
 		}
-		return keep(stateDir, keys, next)
+		return keep(stateDir, keys, kept)
 	})
 }
 

@@ -20,7 +20,7 @@ func TestPauseOfWhatARunHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := PauseWithoutRun(state, all, all, now); !errors.Is(err, ErrRuns) {
+	if err := PauseWithoutRun(state, all, all, Paused{Since: now}); !errors.Is(err, ErrRuns) {
 		t.Errorf("while a run has one of them: %v", err)
 	}
 	if paused, err := PausedOf(state, all); len(paused) != 0 || err != nil {
@@ -32,7 +32,7 @@ func TestPauseOfWhatARunHas(t *testing.T) {
 	if err := KeepPauses(state, []string{"b"}, Pauses{Since: map[string]time.Time{"b": now.Add(-time.Hour)}, By: map[string]string{"b": "a"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := PauseWithoutRun(state, all, all, now); err != nil {
+	if err := PauseWithoutRun(state, all, all, Paused{Since: now}); err != nil {
 		t.Fatal(err)
 	}
 	paused, err := PausedOf(state, all)
@@ -44,5 +44,27 @@ func TestPauseOfWhatARunHas(t *testing.T) {
 	}
 	if paused, err := PausedOf(state, all); len(paused) != 1 || err != nil {
 		t.Errorf("paused: %v, %v", paused, err)
+	}
+}
+
+// TestAPauseAndTheClock: what is left of a pause is never longer than it was to take,
+// and one that is over is none.
+func TestAPauseAndTheClock(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var kept Pauses
+	kept.Set("a", Paused{Since: begin, Until: begin.Add(10 * time.Minute)})
+	kept.Set("b", Paused{Since: begin})
+	for after, want := range map[time.Duration]time.Duration{
+		0: 10 * time.Minute, 4 * time.Minute: 6 * time.Minute, 10 * time.Minute: 0, time.Hour: 0,
+		-time.Hour: 10 * time.Minute, -24 * 365 * time.Hour: 10 * time.Minute,
+	} {
+		now := begin.Add(after)
+		if p := kept.Of("a", now); (want == 0) != p.Since.IsZero() || want > 0 && !p.Until.Equal(now.Add(want)) {
+			t.Errorf("after %v: %+v, want another %v", after, p, want)
+		}
+		if p := kept.Of("b", now); p.Since.IsZero() || !p.Until.IsZero() {
+			t.Errorf("without an end, after %v: %+v", after, p)
+		}
 	}
 }

@@ -121,7 +121,7 @@ func Resumed(stateDir, agent string, now time.Time) (AgentState, error) {
 	}
 	if !st.Paused.IsZero() || st.State == Held || st.QueueLost != nil {
 		st.State, st.Since, st.Reason, st.Fix, st.Lasts = Idle, now, "resumed by a person", "", false
-		st.Paused, st.PausedBy, st.QueueLost, st.Failures = time.Time{}, "", nil, 0
+		st.Paused, st.PausedUntil, st.PausedBy, st.QueueLost, st.Failures = time.Time{}, time.Time{}, "", nil, 0
 		err = state.Put(publishedPath(stateDir, agent), st)
 	}
 	st.State = Stopped

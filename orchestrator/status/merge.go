@@ -96,7 +96,7 @@ func (a *Agent) waitsFor(p *memory.Paused) {
 	if p.Since.IsZero() && !a.Paused.IsZero() && a.Was == Held {
 		a.Was = Idle // that was why
 	}
-	a.Paused, a.PausedBy = p.Since, p.By
+	a.Paused, a.PausedUntil, a.PausedBy = p.Since, p.Until, p.By
 }
 
 func (a *Agent) lookAtTriggers(cfg *config.Agent, now time.Time) {

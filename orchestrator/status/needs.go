@@ -164,7 +164,11 @@ func (a Agent) wish(now time.Time) []sign {
 	}
 	switch {
 	case !a.Paused.IsZero():
-		return []sign{{IsPaused, a.Paused, fmt.Sprintf("paused by %s for %s", a.WhoPaused(), Age(now.Sub(a.Paused))), "resume " + a.Agent}}
+		text := fmt.Sprintf("paused by %s for %s", a.WhoPaused(), Age(now.Sub(a.Paused)))
+		if end := a.PauseEnd(now); end != "" {
+			text += ", " + end
+		}
+		return []sign{{IsPaused, a.Paused, text, "resume " + a.Agent}}
 	case a.Asks:
 	case a.State == Held:
 		return []sign{{IsHeld, a.Since, lasts("held", a.Since), a.cause() + "   # then, when its cause is gone: resume " + a.Agent}}

@@ -60,6 +60,8 @@ type AgentState struct {
 	Failures int `json:"failures,omitempty"`
 	// Paused is when somebody paused the agent; zero: it is not paused.
 	Paused time.Time `json:"paused,omitzero"`
+	// PausedUntil is when the pause ends by itself; zero: it does not.
+	PausedUntil time.Time `json:"paused_until,omitzero"`
 	// PausedBy is the agent whose session paused it; "": a person did.
 	PausedBy string     `json:"paused_by,omitempty"`
 	Session  string     `json:"session,omitempty"`
@@ -145,6 +147,20 @@ func WhoPaused(agent string) string {
 		return "a person"
 	}
 	return fmt.Sprintf("a session of agent %q", agent)
+}
+
+// PauseEnd says until when the agent is paused, as "until 14:30:05 (another 8m0s)"; "" if
+// the pause does not end by itself.
+func (a AgentState) PauseEnd(now time.Time) string {
+	end := a.PausedUntil
+	if end.IsZero() {
+		return ""
+	}
+	layout := "15:04:05"
+	if end.Sub(now) >= 12*time.Hour {
+		layout = "2006-01-02 15:04"
+	}
+	return fmt.Sprintf("until %s (another %s)", end.Local().Format(layout), Span(max(0, end.Sub(now)).Round(time.Second)))
 }
 
 // Run identifies the scheduler that runs a fleet.
