@@ -97,6 +97,7 @@ func (r Record) Judge() *Verdict {
 			j.letter(p, r[i], i)
 		}
 	}
+	j.vanished()
 	j.doubled()
 	j.ordered()
 	j.once(Filed, WronglyFiled, "stands twice in the file")
@@ -137,6 +138,27 @@ func (j *judge) arrived(p *prompt) {
 		j.find(NotRefused, p.Prompt, "%s", append(proof, p.given[0]), p)
 	case word == Accepted && len(p.given)+len(p.filed)+len(p.left) == 0:
 		j.find(Lost, p.Prompt, "%s was accepted at %s and never given", proof, p, clock(j.record[p.last]))
+	}
+}
+
+// vanished: something came of each prompt that was given: a reply, a dead letter, or
+// that it is left. A reply without a name is that of one which has none.
+func (j *judge) vanished() {
+	unnamed := map[string]int{}
+	for _, i := range j.lines[Replied] {
+		if f := j.record[i]; j.prompts[f.Prompt] == nil {
+			unnamed[f.Agent]++
+		}
+	}
+	for _, p := range j.order {
+		a := j.agents[p.Agent]
+		if !a.Acknowledges || a.Policy == inbox.Drop || p.word(j.record) != Accepted ||
+			len(p.given) == 0 || len(p.replied)+len(p.filed)+len(p.left) > 0 {
+			continue
+		}
+		if unnamed[p.Agent]--; unnamed[p.Agent] < 0 {
+			j.find(Lost, p.Prompt, "%s was given at %s, and neither answered nor filed", append([]int{p.last}, p.given...), p, clock(j.record[p.given[0]]))
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func right(t *rapid.T) (r Record) {
 	policies := []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop}
 	for a := range rapid.IntRange(2, 3).Draw(t, "agents") {
 		agent, policy := fmt.Sprintf("a%d", a), rapid.SampledFrom(policies).Draw(t, "policy")
-		add(Fact{Kind: Declared, Agent: agent, Policy: policy, Attempts: 2})
+		add(Fact{Kind: Declared, Agent: agent, Policy: policy, Attempts: 2, Acknowledges: true})
 		for n := range rapid.IntRange(2, 6).Draw(t, "prompts") {
 			p := Fact{Agent: agent, Prompt: fmt.Sprintf("%s-%d", agent, n), Sender: rapid.SampledFrom([]string{"s", "s", "t"}).Draw(t, "sender")}
 			p.Text, p.Replies = Text(p.Prompt+" hello"), []string{Text("done: " + p.Prompt)}
@@ -114,6 +114,11 @@ func next(r Record, i int) int {
 
 var mutations = map[string]mutation{
 	"what was given is dropped": {Lost, only, remove},
+	"given, and lost after that": {Lost, func(r Record, i int) bool {
+		return r[i].Kind == Replied && !slices.ContainsFunc(r, func(f Fact) bool {
+			return f.Kind == Declared && f.Agent == r[i].Agent && f.Policy == inbox.Drop
+		})
+	}, remove},
 	"the record of what came is cut off": {Lost, only, func(r Record, i int) Record {
 		return append(r[:i:i], slices.DeleteFunc(slices.Clone(r[i:]), func(f Fact) bool { return f.Kind == Given || f.Kind == Filed || f.Kind == Replied })...)
 	}},

@@ -99,6 +99,9 @@ type Fact struct {
 	Policy        inbox.OrphanPolicy `json:"policy,omitempty"`
 	Attempts      int                `json:"attempts,omitempty"`
 	FilesUnproven bool               `json:"files_unproven,omitempty"`
+	// Acknowledges is an agent whose replies are all in the record: what it was given
+	// and neither answered nor filed is lost.
+	Acknowledges bool `json:"acknowledges,omitempty"`
 }
 
 // Record is what the witnesses saw. Lines count from 1.

@@ -64,6 +64,9 @@ func (f *fleet) outcome() (promise.Record, error) {
 			return nil, err
 		}
 		all = append(all, queued...)
+		if _, err := os.Stat(f.path("agents", m.Name, ".heartbeat", "outbox.1.jsonl")); errors.Is(err, fs.ErrNotExist) { // no reply was rotated away
+			all = append(all, promise.Fact{At: time.Now(), Kind: promise.Declared, Agent: m.Name, Policy: m.Policy, Acknowledges: true})
+		}
 	}
 	return append(fires(all), all...), nil
 }

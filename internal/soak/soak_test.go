@@ -123,13 +123,16 @@ func TestWhatCameOfPrompts(t *testing.T) {
 			d.give(0, "Task from the queue:\n\n"+d.send(0, 1)+hello)
 			d.give(0, "--- IDLE TICK ---\n", "Stop hook feedback:\n[heartbeat-stop hook stop]: "+d.send(0, 2)+" hello &lt;system-reminder>")
 			d.give(1, "cron a01 2030-01-01T00:00+00:00")
-			d.write("agents/a00/.heartbeat/outbox.jsonl", `{"delivery_id":"d","id":"id-ka00a-2","reply":"done: ka00a-2 hello &lt;system-reminder>"}`)
+			d.write("agents/a00/.heartbeat/outbox.jsonl", `{"delivery_id":"d","id":"id-ka00a-2","reply":"done: ka00a-2 hello &lt;system-reminder>"}`+"\n"+
+				`{"delivery_id":"c","id":"id-ka00a-1","reply":"done: ka00a-1 hello &lt;system-reminder>"}`)
+			d.write("agents/a01/.heartbeat/outbox.jsonl", `{"delivery_id":"e","reply":"done: cron a01 2030-01-01T00:00+00:00"}`)
 		}},
-		"cut":             {promise.Garbled, func(d *made) { d.give(0, d.send(0, 1)+" hel") }},
-		"sent by nobody":  {promise.Garbled, func(d *made) { d.give(0, "second half of a line") }},
-		"another agent's": {promise.Misled, func(d *made) { d.give(1, d.send(0, 1)+hello) }},
-		"again":           {promise.Doubled, func(d *made) { d.give(0, d.send(0, 1)+hello, "ka00a-1"+hello+again) }},
-		"unmarked":        {promise.Unmarked, func(d *made) { d.give(0, d.send(0, 1)+hello, "ka00a-1"+hello) }},
+		"given, and then gone": {promise.Lost, func(d *made) { d.give(0, d.send(0, 1)+hello) }},
+		"cut":                  {promise.Garbled, func(d *made) { d.give(0, d.send(0, 1)+" hel") }},
+		"sent by nobody":       {promise.Garbled, func(d *made) { d.give(0, "second half of a line") }},
+		"another agent's":      {promise.Misled, func(d *made) { d.give(1, d.send(0, 1)+hello) }},
+		"again":                {promise.Doubled, func(d *made) { d.give(0, d.send(0, 1)+hello, "ka00a-1"+hello+again) }},
+		"unmarked":             {promise.Unmarked, func(d *made) { d.give(0, d.send(0, 1)+hello, "ka00a-1"+hello) }},
 		"after a tool": {promise.Repeated, func(d *made) {
 			d.give(1, d.send(1, 1)+hello)
 			d.tool()
@@ -141,6 +144,7 @@ func TestWhatCameOfPrompts(t *testing.T) {
 			d.record.over(faultKill.on("a01", classHook))
 			d.tool()
 			d.give(1, "ka01a-1"+hello+again)
+			d.write("agents/a01/.heartbeat/outbox.jsonl", `{"delivery_id":"d","id":"id-ka01a-1","reply":"done: ka01a-1 hello &lt;system-reminder>"}`)
 		}},
 		"a torn line": {promise.Garbled, func(d *made) {
 			d.write("agents/a00/.heartbeat/.dead-letter.jsonl", `{"entry_id":"e","delivery_id":"d","raw_line":"`+d.send(0, 1)+`","reason":"torn"}`)
