@@ -57,7 +57,7 @@ func (c serviceCmd) manage(ctx context.Context, a *app, f *config.Fleet, u *serv
 		}
 	}
 	if c.System && !c.DryRun && os.Geteuid() != 0 {
-		return nil, &failure{status: exitError, hint: "sudo -E heartbeat service " + c.Action + " --system", err: fmt.Errorf("cannot %s a service of the machine: only root can", c.Action)}
+		return nil, &failure{status: exitError, hint: "heartbeat service print " + c.Manager + " --system prints the unit, and what to type as root", err: fmt.Errorf("cannot %s a service of the machine: only root can", c.Action)}
 	}
 	if c.Action == "uninstall" {
 		return c.uninstall(ctx, a, at, found)
