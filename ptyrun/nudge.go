@@ -29,8 +29,19 @@ type nudger struct {
 
 	used int       // nudges since the last real output
 	at   time.Time // of the last nudge
-	// hookSeen is when a hook that the child waits for was last seen.
+	// hookSeen is when a hook that the child waits for was last seen, or found to have
+	// ended; waits is whether it was there then.
 	hookSeen time.Time
+	waits    bool
+}
+
+// sees notes whether the child waits for a hook at now. One that has ended since the
+// last look may have done so just now: the silence begins anew then, too.
+func (n *nudger) sees(hook bool, now time.Time) {
+	if hook || n.waits {
+		n.hookSeen = now
+	}
+	n.waits = hook
 }
 
 // silent reports whether the terminal has been silent long enough to be nudged,

@@ -225,8 +225,8 @@ func (cfg RunConfig) watch(ctx context.Context, child *Child, signals <-chan os.
 				return true, 0
 			}
 			last, _ := child.Activity()
-			if nudge.silent(now, last) && child.waitsFor(cfg.Hooks) {
-				nudge.hookSeen = now
+			if nudge.silent(now, last) {
+				nudge.sees(child.waitsFor(cfg.Hooks), now)
 			}
 			switch nudge.look(now, last) {
 			case typePrompt:

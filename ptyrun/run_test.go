@@ -235,6 +235,27 @@ func TestNudger(t *testing.T) {
 	}
 }
 
+// A hook that had ended a moment ago was not seen any more, and the client that it
+// had given a prompt was ended as stalled.
+func TestAHookThatHasJustEndedIsNoSilence(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1_000_000, 0)
+	n := nudger{timeout: 10 * time.Second}
+	for i, l := range []struct {
+		after int // seconds
+		hook  bool
+		want  nudge
+	}{{9, false, keepWaiting}, {10, true, keepWaiting}, {20, true, keepWaiting}, {30, false, keepWaiting}, {39, false, keepWaiting}, {40, false, giveUp}} {
+		now := begin.Add(time.Duration(l.after) * time.Second)
+		if n.silent(now, begin) {
+			n.sees(l.hook, now)
+		}
+		if got := n.look(now, begin); got != l.want {
+			t.Errorf("look %d is %d, want %d", i, got, l.want)
+		}
+	}
+}
+
 func TestCleanEnv(t *testing.T) {
 	t.Parallel()
 	got := CleanEnv([]string{
