@@ -53,8 +53,8 @@ func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'"
 func TestTheClientRunsAndOurHooksDoNot(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
-		"it stays":        `eval exec "$CLIENT" --settings "'{\"disableAllHooks\":true}'" '"$@"'`,
-		"it ends":         `eval exec "$CLIENT" -p --settings "'{\"disableAllHooks\":true}'" '"$@"' </dev/null`,
+		"it stays":        `echo '{"disableAllHooks":true}' >.claude/settings.local.json; eval exec "$CLIENT" '"$@"'`,
+		"it ends":         `echo '{"disableAllHooks":true}' >.claude/settings.local.json; eval exec "$CLIENT" -p '"$@"' </dev/null`,
 		"it cleans up":    `eval exec "$CLIENT" --setting-sources user '"$@"'`,
 		"a file of hooks": `rm -f .claude/settings.json; eval exec "$CLIENT" '"$@"'`,
 	} {
