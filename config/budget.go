@@ -5,8 +5,6 @@ import (
 	"math"
 	"regexp"
 	"strconv"
-
-	"gopkg.in/yaml.v3"
 )
 
 // Budget is what may be spent in an hour of the clock, in a day, and on one prompt.
@@ -111,19 +109,6 @@ func (l *loader) tokens(t table, key string) int64 {
 
 // dollars reads an amount of money; 0 is no limit.
 func (l *loader) dollars(t table, key string) float64 {
-	p, text, ok := l.wordOf(t, key)
-	if !ok {
-		return 0
-	}
-	var amount float64
-	node := p.here().node
-	switch wrong := node.Decode(&amount) != nil || isText(p) || node.Kind != yaml.ScalarNode; {
-	case wrong || math.IsNaN(amount):
-		l.problem(p, fmt.Sprintf("%q is not an amount", cut(text)), "US dollars without a sign, for example 2.50")
-	case amount < leastCost || amount > mostCost:
-		l.problem(p, text+" is out of range", fmt.Sprintf("US dollars, from %v to %.0f", leastCost, mostCost))
-	default:
-		return amount
-	}
-	return 0
+	return l.decimal(t, key, leastCost, mostCost, "an amount",
+		"US dollars without a sign, for example 2.50", fmt.Sprintf("US dollars, from %v to %.0f", leastCost, mostCost))
 }

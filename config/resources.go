@@ -70,19 +70,26 @@ func (l *loader) resources(t table) Resources {
 
 // cores reads a number of processor cores; 0 is no limit.
 func (l *loader) cores(t table, key string) float64 {
+	return l.decimal(t, key, leastCPU, mostCPU, "a number of processor cores",
+		"for example 1.5", fmt.Sprintf("from %v to %d", leastCPU, mostCPU))
+}
+
+// decimal reads a number from least to most; 0: there is none. what it is stands in
+// the problems, with a hint for one that is no number and one that is out of range.
+func (l *loader) decimal(t table, key string, least, most float64, what, form, span string) float64 {
 	p, text, ok := l.wordOf(t, key)
 	if !ok {
 		return 0
 	}
-	var cores float64
+	var number float64
 	node := p.here().node
-	switch wrong := node.Decode(&cores) != nil || isText(p) || node.Kind != yaml.ScalarNode; {
-	case wrong || math.IsNaN(cores):
-		l.problem(p, fmt.Sprintf("%q is not a number of processor cores", cut(text)), "for example 1.5")
-	case cores < leastCPU || cores > mostCPU:
-		l.problem(p, text+" is out of range", fmt.Sprintf("from %v to %d", leastCPU, mostCPU))
+	switch wrong := node.Decode(&number) != nil || isText(p) || node.Kind != yaml.ScalarNode; {
+	case wrong || math.IsNaN(number):
+		l.problem(p, fmt.Sprintf("%q is not %s", cut(text), what), form)
+	case number < least || number > most:
+		l.problem(p, text+" is out of range", span)
 	default:
-		return cores
+		return number
 	}
 	return 0
 }
