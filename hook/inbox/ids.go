@@ -329,11 +329,7 @@ func (q *Queue) AcceptedAs(id string) (prompt string, found bool, err error) {
 	}
 	defer s.close()
 	if s.file != nil {
-		var from int64
-		if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == s.ino {
-			from = min(m.Punched, s.size)
-		}
-		l := q.lines(s.file, from, s.size, q.maxEntry, mostInbox)
+		l := q.stored(s)
 		for {
 			got, err := l.read()
 			if errors.Is(err, io.EOF) {

@@ -104,11 +104,7 @@ func (q *Queue) strikeOut(missing map[string]bool) error {
 		return err
 	}
 	defer s.close()
-	var from int64
-	if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == s.ino {
-		from = min(m.Punched, s.size)
-	}
-	l := q.lines(s.file, from, s.size, q.maxEntry, mostInbox)
+	l := q.stored(s)
 	for {
 		got, err := l.read()
 		if err != nil {

@@ -62,6 +62,16 @@ func (q *Queue) lines(r io.ReaderAt, from, size, limit, most int64) *lines {
 	return &lines{r: r, next: from, size: size, max: limit, offset: from, ctx: q.ctx, left: most}
 }
 
+// stored reads the lines of an inbox that still hold their text, as far as the sidecar
+// knows which do not. It needs no lock.
+func (q *Queue) stored(s *source) *lines {
+	var from int64
+	if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == s.ino {
+		from = min(m.Punched, s.size)
+	}
+	return q.lines(s.file, from, s.size, q.maxEntry, mostInbox)
+}
+
 // read returns the next line; io.EOF means that nothing is left. Only the last line
 // can be incomplete.
 func (l *lines) read() (line, error) {
