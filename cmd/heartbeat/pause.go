@@ -20,13 +20,18 @@ type chosen struct {
 	All    bool     `help:"All agents."`
 }
 
-// names returns the agents to ask for; none means all.
-func (c chosen) names(command string, f *config.Fleet) ([]string, error) {
-	if (len(c.Agents) == 0) != c.All {
-		return nil, usagef("heartbeat "+command+" AGENT, or heartbeat "+command+" --all", "name agents or --all, one of the two")
+// of returns the fleet, its scheduler's socket and the agents that a command is about;
+// none means all.
+func (c chosen) of(a *app, command string) (*config.Fleet, *control.Client, []string, error) {
+	f, client, err := a.running()
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	_, err := chooseAgents(f, c.Agents)
-	return c.Agents, err
+	if (len(c.Agents) == 0) != c.All {
+		return nil, nil, nil, usagef("heartbeat "+command+" AGENT, or heartbeat "+command+" --all", "name agents or --all, one of the two")
+	}
+	_, err = chooseAgents(f, c.Agents)
+	return f, client, c.Agents, err
 }
 
 type pauseCmd struct {
@@ -57,11 +62,7 @@ type held struct {
 }
 
 func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
-	f, client, err := a.running()
-	if err != nil {
-		return nil, err
-	}
-	names, err := c.names("pause", f)
+	f, client, names, err := c.of(a, "pause")
 	if err != nil {
 		return nil, err
 	}

@@ -36,11 +36,7 @@ type restarted struct {
 }
 
 func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
-	f, client, err := a.running()
-	if err != nil {
-		return nil, err
-	}
-	names, err := c.names("restart", f)
+	_, client, names, err := c.of(a, "restart")
 	if err != nil {
 		return nil, err
 	}

@@ -27,11 +27,7 @@ Examples:
 }
 
 func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
-	f, client, err := a.running()
-	if err != nil {
-		return nil, err
-	}
-	names, err := c.names("resume", f)
+	f, client, names, err := c.of(a, "resume")
 	if err != nil {
 		return nil, err
 	}
