@@ -49,7 +49,7 @@ func BenchmarkRescan(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		l := &look{w: w, t: t, now: time.Now(), full: true, hinted: map[string]bool{}, waiting: map[string]bool{}}
+		l := &look{w: w, t: t, began: time.Now(), full: true, hinted: map[string]time.Time{}, waiting: map[string]time.Time{}}
 		if err := l.run(b.Context()); err != nil || len(l.again) != 0 {
 			b.Fatal(err, l.again)
 		}

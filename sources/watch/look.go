@@ -25,10 +25,10 @@ const recordEvery = 256
 type look struct {
 	w       *Watcher
 	t       *target
-	now     time.Time
+	began   time.Time
 	full    bool
-	hinted  map[string]bool // paths that hints named and that were left alone since
-	waiting map[string]bool // that hints named and that are not settled yet
+	hinted  map[string]time.Time // paths that hints named and that were left alone since → until when
+	waiting map[string]time.Time // that hints named and that are not settled yet → when to look at them
 
 	tree   *tree
 	again  map[string]time.Time // what to look at later
@@ -60,9 +60,7 @@ func (l *look) run(ctx context.Context) error {
 			return err
 		}
 	}
-	l.postpone()
-	err = l.t.fireBatch(ctx, l.batch, func(h hit) { l.t.seen[display(h.rel)], l.fresh = h.print, true })
-	if err != nil {
+	if err := l.fireBatch(ctx); err != nil {
 		return err
 	}
 	slices.Sort(gone)
@@ -129,11 +127,30 @@ func (l *look) collect() (files []found, gone []string, err error) {
 func (l *look) vanished(key string, gone *[]string) {
 	rel := undisplay(key)
 	switch {
-	case l.hinted[rel]:
+	case l.isHinted(rel):
 		*gone = append(*gone, key)
-	case !l.waiting[rel]:
-		l.again[rel] = l.now.Add(l.t.Debounce)
+	case !l.isWaiting(rel):
+		l.afterDebounce(rel)
 	}
+}
+
+func (l *look) isHinted(rel string) bool { _, ok := l.hinted[rel]; return ok }
+
+func (l *look) isWaiting(rel string) bool { _, ok := l.waiting[rel]; return ok }
+
+// afterDebounce looks at a file again after a debounce. It counts from now, because
+// reaching the file may have taken this look longer than a debounce.
+func (l *look) afterDebounce(rel string) { l.again[rel] = time.Now().Add(l.t.Debounce) }
+
+// isUnsettled reports whether a file was changed at that time, within the debounce,
+// and then looks at it again when it may have settled.
+func (l *look) isUnsettled(rel string, changed time.Time) bool {
+	age := time.Since(changed)
+	if age < 0 || age >= l.t.Debounce {
+		return false
+	}
+	l.again[rel] = time.Now().Add(l.t.Debounce - age)
+	return true
 }
 
 // below returns the keys of what was seen at rel and below it.
@@ -166,20 +183,21 @@ func (l *look) file(ctx context.Context, f found) error {
 	}
 	key := display(f.rel)
 	old, known := l.t.seen[key]
-	if l.waiting[f.rel] || known && !l.hinted[f.rel] && sameStat(f.info, old) {
+	if l.isWaiting(f.rel) || known && !l.isHinted(f.rel) && sameStat(f.info, old) {
 		return nil
 	}
-	if age := l.now.Sub(f.info.ModTime()); age >= 0 && age < l.t.Debounce {
-		l.again[f.rel] = l.now.Add(l.t.Debounce - age)
+	if l.isUnsettled(f.rel, f.info.ModTime()) {
 		return nil
 	}
 	p, err := l.tree.print(f.rel)
 	switch {
 	case errors.Is(err, errUnsettled) || errors.Is(err, fs.ErrNotExist):
-		l.again[f.rel] = l.now.Add(l.t.Debounce)
+		l.afterDebounce(f.rel)
 		return nil
 	case err != nil:
 		l.complain(key, fmt.Errorf("cannot read a watched file: %w", err))
+		return nil
+	case l.isUnsettled(f.rel, time.Unix(0, p.ModTime)): // changed since it was listed
 		return nil
 	}
 	l.complain(key, nil)
@@ -210,21 +228,42 @@ func (l *look) file(ctx context.Context, f found) error {
 // being written.
 const batchPatience = 20
 
-// postpone delays a batch while other files are still changing: files that are
-// written together must fire together.
-func (l *look) postpone() {
-	if len(l.batch) == 0 || len(l.again)+len(l.waiting) == 0 {
-		return
+// fireBatch fires for the files that have settled, unless they wait for others.
+func (l *look) fireBatch(ctx context.Context) error {
+	if len(l.again)+len(l.waiting) > 0 && l.hold() {
+		return nil
+	}
+	l.t.heldSince = time.Time{}
+	return l.t.fireBatch(ctx, l.batch, func(h hit) { l.t.seen[display(h.rel)], l.fresh = h.print, true })
+}
+
+// hold delays a batch until the files that are still changing may have settled,
+// because files that are written together must fire together. All then have one
+// time: with a time of its own for each, every file would always find another one
+// waiting. It reports whether the batch waits.
+func (l *look) hold() bool {
+	if len(l.batch) == 0 {
+		return true
+	}
+	now := time.Now()
+	if l.t.heldSince.IsZero() {
+		l.t.heldSince = now
+	}
+	if now.Sub(l.t.heldSince) > batchPatience*l.t.Debounce {
+		return false
+	}
+	last := now
+	for _, at := range l.again {
+		last = later(last, at)
+	}
+	for _, at := range l.waiting {
+		last = later(last, at)
 	}
 	for _, h := range l.batch {
-		if l.now.Sub(changedAt(h.print)) > batchPatience*l.t.Debounce {
-			return
-		}
-	}
-	for _, h := range l.batch {
-		l.again[h.rel] = l.now.Add(l.t.Debounce)
+		l.again[h.rel] = last
 	}
 	l.batch = nil
+	return true
 }
 
 // changedAt returns when a file got its current state.
@@ -244,11 +283,10 @@ func (l *look) own(p sources.Print) bool {
 func (l *look) gone(ctx context.Context, key string) error {
 	rel := undisplay(key)
 	info, err := l.tree.root.Lstat(rel)
-	if l.waiting[rel] || err == nil && info.Mode().IsRegular() && l.tree.matches(rel) {
+	if l.isWaiting(rel) || err == nil && info.Mode().IsRegular() && l.tree.matches(rel) {
 		return nil
 	}
-	// The time of the removal is only known to within the debounce.
-	own := l.t.Own != nil && (l.t.Own(l.now) || l.t.Own(l.now.Add(-l.t.Debounce)))
+	own := l.t.Own != nil && (l.t.Own(l.began) || l.t.Own(l.noticed(rel)))
 	if l.t.Removed && err != nil && !own { // without an error the patterns have changed
 		abs := display(filepath.Join(l.t.Dir, filepath.FromSlash(rel)))
 		if err := l.t.emit(ctx, key, display(path.Base(rel)), abs, removed, l.t.seen[key]); err != nil {
@@ -259,6 +297,17 @@ func (l *look) gone(ctx context.Context, key string) error {
 	delete(l.t.failed, key)
 	l.fresh = true
 	return nil
+}
+
+// noticed returns when it was noticed that something happened to a file or to a
+// directory above it, which it was about a debounce before it counted as settled.
+func (l *look) noticed(rel string) time.Time {
+	for at := rel; at != "."; at = path.Dir(at) {
+		if settled, ok := l.hinted[at]; ok {
+			return settled.Add(-l.t.Debounce)
+		}
+	}
+	return l.began.Add(-l.t.Debounce)
 }
 
 // record passes on what was seen.
@@ -276,7 +325,7 @@ func (l *look) complain(key string, err error) {
 		return
 	}
 	if l.t.failed[key] != err.Error() && l.t.Failed != nil {
-		l.t.Failed(l.now, err, rescanEvery)
+		l.t.Failed(l.began, err, rescanEvery)
 	}
 	l.t.failed[key] = err.Error()
 }

@@ -44,13 +44,15 @@ type Watcher struct {
 	crew    sources.Crew[*target]
 }
 
-// target is a trigger of a watcher. While busy, its worker owns seen and
-// failed; the rest is guarded by Watcher.mu.
+// target is a trigger of a watcher. While busy, its worker owns seen, failed and
+// heldSince; the rest is guarded by Watcher.mu.
 type target struct {
 	Trigger
 	patterns []pattern
 	seen     sources.Seen
 	failed   map[string]string // what was complained about: path ("": notifications, ".": a directory) → why
+	// heldSince is when a batch began to wait for files that are still being written.
+	heldSince time.Time
 
 	dirty     map[string]time.Time // path → when to look at it
 	rescan    time.Time
@@ -183,13 +185,13 @@ func (w *Watcher) look(ctx context.Context, t *target) {
 		return
 	}
 	now := time.Now()
-	l := &look{w: w, t: t, now: now, full: !t.rescan.After(now), hinted: map[string]bool{}, waiting: map[string]bool{}}
+	l := &look{w: w, t: t, began: now, full: !t.rescan.After(now), hinted: map[string]time.Time{}, waiting: map[string]time.Time{}}
 	for rel, at := range t.dirty {
 		if at.After(now) {
-			l.waiting[rel] = true
+			l.waiting[rel] = at
 			continue
 		}
-		l.hinted[rel] = true
+		l.hinted[rel] = at
 		delete(t.dirty, rel)
 	}
 	if l.full {
@@ -227,7 +229,7 @@ func (w *Watcher) finish(ctx context.Context, l *look, err error) {
 		if l.blind != nil {
 			every = blindEvery
 		}
-		t.rescan = earlier(t.rescan, now.Add(max(every, scanShare*now.Sub(l.now))))
+		t.rescan = earlier(t.rescan, now.Add(max(every, scanShare*now.Sub(l.began))))
 	default:
 		t.failures = 0
 	}
@@ -244,6 +246,13 @@ func (w *Watcher) notify() {
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
 		return a
 	}
 	return b

@@ -523,9 +523,7 @@ func TestWithoutNotifications(t *testing.T) {
 		w := New()
 		tr := r.trigger("in/*.md")
 		r.must(w.Set("a", tr))
-		ctx, cancel := context.WithCancel(t.Context())
-		var done sync.WaitGroup
-		done.Go(func() { w.crew.Serve(ctx, w.changed, w.step) })
+		defer serve(w)()
 		fired := func(want string) {
 			t.Helper()
 			time.Sleep(2 * blindEvery)
@@ -547,8 +545,6 @@ func TestWithoutNotifications(t *testing.T) {
 		if len(r.errs) != 1 || !strings.Contains(r.errs[0], "no notifications") {
 			t.Errorf("errors: %q", r.errs)
 		}
-		cancel()
-		done.Wait()
 	})
 }
 
@@ -577,88 +573,6 @@ func TestScan(t *testing.T) {
 	if _, err := Scan(t.Context(), tr); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}
-}
-
-// batch is a trigger that names all files of a batch.
-func (r *rig) batch(patterns ...string) Trigger {
-	r.t.Helper()
-	tr := r.trigger(patterns...)
-	tmpl, err := sources.ParseFileTemplate("{{.Event}}{{range .Paths}} {{.}}{{end}}")
-	r.must(err)
-	tr.Template, tr.Batch, tr.Debounce = tmpl, true, 200*time.Millisecond // for busy machines
-	return tr
-}
-
-func TestBatch(t *testing.T) {
-	r := newRig(t)
-	for _, name := range []string{"b.md", "a.md", "in/c.md"} {
-		r.write(name, "1")
-	}
-	r.start(r.batch("**/*.md"))
-	r.want("created a.md b.md in/c.md")
-	r.until("the record", func() bool { return len(r.seen) == 3 })
-	r.write("a.md", "2")
-	r.want("changed a.md")
-	r.stop()
-	r.start(r.batch("**/*.md"))
-	r.wantNothing()
-	r.stop()
-	if _, err := Scan(t.Context(), r.batch("{a,b,in/c}.md")); err != nil {
-		t.Fatal(err)
-	}
-	r.want("created a.md b.md in/c.md")
-}
-
-func TestLargeBatchesAreSplit(t *testing.T) {
-	r := newRig(t)
-	var hits []hit
-	for i := range maxBatch + 5 {
-		hits = append(hits, hit{rel: fmt.Sprintf("%04d", i), event: created})
-	}
-	done := 0
-	tr := r.batch("*")
-	r.must(tr.fireBatch(t.Context(), hits, func(hit) { done++ }))
-	if len(r.fires) != 2 || strings.Count(r.fires[0], " ") != maxBatch || strings.Count(r.fires[1], " ") != 5 || done != len(hits) {
-		t.Errorf("%d fires for %d files", len(r.fires), done)
-	}
-	if r.labels[0] == r.labels[1] || !strings.HasPrefix(r.labels[0], "1000-files#") {
-		t.Errorf("labels %q", r.labels)
-	}
-}
-
-// TestABatchOfLongPathsIsSplit: a prompt that named a thousand of them was
-// over what an inbox takes.
-func TestABatchOfLongPathsIsSplit(t *testing.T) {
-	r := newRig(t)
-	var hits []hit
-	for i := range 100 {
-		hits = append(hits, hit{rel: fmt.Sprintf("%02d%s", i, strings.Repeat("x", 4000)), event: created})
-	}
-	done := 0
-	tr := r.batch("*")
-	r.must(tr.fireBatch(t.Context(), hits, func(hit) { done++ }))
-	for _, fire := range r.fires {
-		if len(fire) > maxBatchPaths+1000 {
-			t.Errorf("a prompt of %d bytes", len(fire))
-		}
-	}
-	if len(r.fires) != 7 || done != len(hits) {
-		t.Errorf("%d fires for %d files", len(r.fires), done)
-	}
-}
-
-// A batch that could not be queued is offered again, with all its files.
-func TestBatchIsKeptUntilItIsQueued(t *testing.T) {
-	r := newRig(t)
-	r.err = errors.New("no space")
-	r.write("a.md", "1")
-	r.write("b.md", "1")
-	r.start(r.batch("*.md"))
-	r.until("a failure", func() bool { return len(r.errs) > 0 })
-	r.mu.Lock()
-	r.err = nil
-	r.mu.Unlock()
-	r.want("created a.md b.md")
 }
 
 func TestOwnChangesAreSeenAndDoNotFire(t *testing.T) {
