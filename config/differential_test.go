@@ -15,6 +15,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
+
+	"heartbeat/internal/testbed"
 )
 
 // beyond are the problems, as KEY: MESSAGE, that a schema cannot state: they are
@@ -164,8 +166,7 @@ func TestSchemaAndLoaderJudgeAlike(t *testing.T) {
 	t.Parallel()
 	s := compiled(t)
 	all := corpus(t)
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := testbed.Chance(t, "mutations")
 	for range 6000 {
 		all = append(all, mutated(t, random, all[random.IntN(len(all))]))
 	}
@@ -183,9 +184,9 @@ func TestSchemaAndLoaderJudgeAlike(t *testing.T) {
 		}
 	}
 	for what, text := range different {
-		t.Errorf("seed %d: %s\n%s", seed, what, indented(text))
+		t.Errorf("%s\n%s", what, indented(text))
 	}
-	t.Logf("seed %d: %d files, %d taken", seed, len(all), taken)
+	t.Logf("%d files, %d taken", len(all), taken)
 	if taken < 500 || taken > len(all)*9/10 {
 		t.Errorf("of %d files the loader took %d", len(all), taken)
 	}

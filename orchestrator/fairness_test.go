@@ -2,13 +2,13 @@ package orchestrator
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/internal/testbed"
 )
 
 // TestDrainAndPersistShareSlots: agents of both modes, a third of them in a
@@ -32,9 +32,10 @@ func TestDrainAndPersistShareSlots(t *testing.T) {
 			}
 		}
 		stop := r.run()
+		chance := testbed.Chance(t, "the order of prompts")
 		const rounds = 3
 		for round := range rounds {
-			for _, i := range rand.Perm(len(names)) {
+			for _, i := range chance.Perm(len(names)) {
 				r.send(names[i], 1)
 			}
 			r.sleep(10 * time.Minute)

@@ -107,12 +107,12 @@ func (r *rig) inFlight(agent string) *inbox.InFlight {
 
 // TestWhatPassesIsNoOrphan walks the failures that pass, the states of an entry
 // and what is declared for orphans: it was filed as interrupted once a tool had
-// run, and given again where that is allowed. A third of the combinations, another
-// one in each run, and all of them with -full.
+// run, and given again where that is allowed. A third of the combinations, by
+// the sample, and all of them with -full.
 func TestWhatPassesIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	policies := []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop}
-	turn := testbed.Turn(len(policies))
+	turn := testbed.Turn(t, len(policies))
 	for i, kind := range []string{"rate_limit", "authentication_failed", "billing_error", "server_error", "overloaded", "account_on_hold"} {
 		for j, state := range []inbox.State{inbox.Taken, inbox.Started, inbox.Background} {
 			// Of the policies one for each pair, and of each state and policy some kinds.

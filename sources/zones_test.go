@@ -154,12 +154,12 @@ func modelFires(spec modelSpec, loc *time.Location, from, to time.Time) (fires [
 }
 
 // TestEveryZoneChange compares each schedule with the model around each
-// change of the clock of each zone, 2020 to 2040: every fourth, others in each
-// run, and all of them with -full.
+// change of the clock of each zone, 2020 to 2040: every fourth, by the sample,
+// and all of them with -full.
 func TestEveryZoneChange(t *testing.T) {
 	t.Parallel()
 	zones := distinctZones()
-	changes, turn := 0, testbed.Turn(4)
+	changes, turn := 0, testbed.Turn(t, 4)
 	for i, z := range zones {
 		step := testbed.Stride(4)
 		if testing.Short() || testbed.Raced {

@@ -195,7 +195,7 @@ func (s *siege) ends(r *running) {
 // inbox and the scheduler hung; SIGTERM was ignored.
 func TestWhateverAnAgentPutsInPlaceOfOurFiles(t *testing.T) {
 	t.Parallel()
-	for _, in := range testbed.SliceOf(intruders(), 9) {
+	for _, in := range testbed.SampleOf(t, intruders(), 9) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)
@@ -257,7 +257,7 @@ var intrudedState = []string{
 // what sessions had left, the scheduler, which then ignored SIGTERM.
 func TestWhateverStandsInPlaceOfTheState(t *testing.T) {
 	t.Parallel()
-	for _, in := range testbed.SliceOf(intruders(), 5) {
+	for _, in := range testbed.SampleOf(t, intruders(), 5) {
 		t.Run(in.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSiege(t)

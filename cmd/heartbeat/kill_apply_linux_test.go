@@ -44,7 +44,7 @@ func (s step) fleet() string {
 // TestKilledApplies: whatever apply is killed, and however often the file or the
 // fleet's name changes in between, the next apply leaves exactly what is wanted
 // and what the person has, no temporary file, and a way back to the original to
-// the byte. Of the calls every twentieth is killed, others in each run, unless
+// the byte. Of the calls every twentieth is killed, by the sample, unless
 // -full is given. (A permission that was revoked stayed when the apply that revoked it
 // had been killed, or the fleet had got another name.)
 func TestKilledApplies(t *testing.T) {
@@ -79,7 +79,7 @@ func TestKilledApplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := applies{world: newWorld(t), every: testbed.Stride(20), offset: testbed.Turn(20)}
+			k := applies{world: newWorld(t), every: testbed.Stride(20), offset: testbed.Turn(t, 20)}
 			k.put("one/heartbeat.yaml", steps[0].fleet())
 			k.put("one/triage/.claude/settings.json", theirs)
 			k.shell("chmod 640 one/triage/.claude/settings.json")

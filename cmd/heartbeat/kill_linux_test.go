@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/internal/testbed"
 	"heartbeat/ptyrun"
 )
 
@@ -35,14 +36,13 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	const fleets = 4
 	for n := range fleets {
-		seed := rand.Uint64()
 		mode := []string{"drain", "persist"}[n%2]
 		t.Run(fmt.Sprintf("%s-%d", mode, n), func(t *testing.T) {
 			t.Parallel()
 			k := killer{
 				fleet: newFleet(t, killScript, "mode: "+mode, "end-grace: 300ms", "on-orphan: retry",
 					"max-attempts: 1000", "max-restarts: 1000", "start-timeout: 20s"),
-				rand: rand.New(rand.NewPCG(seed, 0)), seen: map[string]bool{},
+				rand: testbed.Chance(t, "kills"), seen: map[string]bool{},
 			}
 			k.start()
 			for round := 0; k.killed < (*kills+fleets-1)/fleets; round++ {
@@ -51,7 +51,7 @@ func TestKill(t *testing.T) {
 			// A scheduler that has just been started is not up yet.
 			k.ok("send", "triage", "the last one")
 			until(t, "the last one is done", func() bool { k.look(); return strings.Contains(k.outbox(), "the last one") })
-			t.Logf("seed %d: %d killed, %d sessions: %v", seed, k.killed, len(k.seen), k.victims)
+			t.Logf("%d killed, %d sessions: %v", k.killed, len(k.seen), k.victims)
 		})
 	}
 }

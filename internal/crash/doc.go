@@ -6,9 +6,8 @@
 // handed over, and every run is judged by internal/promise from the record that
 // this model and the senders keep, never by heartbeat's own files alone.
 //
-// There is nothing here but tests. `go test ./internal/crash` runs a slice of
-// some 700 kills, every point of every form among them, and 60 power cuts, other
-// ones in each run;
+// There is nothing here but tests. `go test ./internal/crash` runs a sample of
+// some 700 kills, every point of every form among them, and 60 power cuts;
 //
 //	go test ./internal/crash -full -v -timeout 60m -run 'Kill'
 //

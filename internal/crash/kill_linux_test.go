@@ -2,7 +2,6 @@ package crash
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -61,18 +60,17 @@ type job struct {
 	policy inbox.OrphanPolicy
 	follow followUp
 	tick   int
-	turn   int // the slice's first point
+	turn   int // the sample's first point
 }
 
 // TestKillBeforeEveryCall kills every hook of a session before each of its
 // calls that change something, for every form. Each of these points has one of
-// the nine pairs of policy and follow-up, another one in each run, and all of
+// the nine pairs of policy and follow-up, by the sample, and all of
 // them with -full.
 func TestKillBeforeEveryCall(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
-	turn := rand.IntN(len(policies) * len(followUps))
-	t.Logf("turn %d of the pairs", turn)
+	turn := testbed.Turn(t, len(policies)*len(followUps))
 	var jobs []job
 	for _, f := range []form{wiredJSON, wiredStderr, session} {
 		for tick := range calls(t, f) {

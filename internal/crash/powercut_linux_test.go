@@ -59,7 +59,7 @@ func TestPowerCut(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			template := kind.template(t)
-			for _, c := range testbed.SliceOf([]cut{
+			for _, c := range testbed.SampleOf(t, []cut{
 				{kind, true, inbox.DeadLetter}, {kind, false, inbox.DeadLetter}, {kind, false, inbox.Retry}, {kind, true, inbox.Retry},
 			}, 2) {
 				c.run(t, template, fewest)
@@ -142,16 +142,16 @@ func copyImage(t *testing.T, from, to string) {
 	}
 }
 
-// sliceStride thins the cut points outside of -full, others in each run. The
+// sampleStride thins the cut points outside of -full. The
 // first call of each tick stays: it shows what the tick before has made durable.
-const sliceStride = 26
+const sampleStride = 26
 
 // run cuts the power at each point of each tick.
 func (c cut) run(t *testing.T, template string, calls []int) {
-	points, duplicates, all := 0, 0, testbed.Turn(sliceStride)
+	points, duplicates, all := 0, 0, testbed.Turn(t, sampleStride)
 	for tick, n := range calls {
 		for call := 1; call <= n; call++ {
-			if all++; all%testbed.Stride(sliceStride) != 0 && call > 1 {
+			if all++; all%testbed.Stride(sampleStride) != 0 && call > 1 {
 				continue
 			}
 			points++

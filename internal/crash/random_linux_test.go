@@ -24,13 +24,11 @@ func TestRandomKills(t *testing.T) {
 			want = 10_000
 		}
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	totals := make([]tally, 2*len(policies))
 	atOnce(12, max(len(totals), want/killsEach), func(i int) {
 		kind := i % len(totals)
 		inLab(t, forms[kind%2], policies[kind%3], func(l *lab) {
-			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			r := testbed.Chance(t, fmt.Sprint("lab ", i))
 			for l.record.Count().Interruptions < min(killsEach, want/len(totals)) {
 				l.round(r)
 			}
@@ -121,22 +119,20 @@ func slain(t testing.TB, p stepper.Program, after time.Duration) stepper.Outcome
 }
 
 // TestRecoverIsKilledToo kills a hook and then the recovery that follows, each
-// before each of its calls. Without -full that is a slice, another one in each
-// run.
+// before each of its calls. Without -full that is a sample.
 func TestRecoverIsKilledToo(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
 	totals := map[inbox.OrphanPolicy]*tally{}
 	var points []double
-	const slice = 78
-	n := testbed.Turn(slice)
-	t.Logf("slice %d", n)
+	const stride = 78
+	n := testbed.Turn(t, stride)
 	for _, f := range forms {
 		for tick, made := range calls(t, f) {
 			for call := 1; call <= made; call++ {
 				for _, p := range policies {
 					totals[p] = new(tally)
-					if n++; n%testbed.Stride(slice) == 0 {
+					if n++; n%testbed.Stride(stride) == 0 {
 						points = append(points, double{p, f, tick, call})
 					}
 				}

@@ -57,13 +57,13 @@ var speaking = []form{session, wiredStderr, wiredJSON}
 
 // TestSIGQUITAtEachCallIsNoPrompt sends it before each system call, the
 // shell's and the runtime's first ones included: 540, of which each form takes
-// every eighteenth, others in each run, unless -full is given. Without the variable 160 of them are
+// every eighteenth, by the sample, unless -full is given. Without the variable 160 of them are
 // "prompts". (Some take 5 s: an aborting runtime waits for its threads.)
 func TestSIGQUITAtEachCallIsNoPrompt(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
 	stride := testbed.Stride(18)
-	turn := testbed.Turn(18)
+	turn := testbed.Turn(t, 18)
 	for i, f := range speaking {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,6 @@
 // The client's behaviour that heartbeat relies on is written down in testdata
 // as recorded from the real client (go test ./internal/e2e -update); both
 // clients are held to it. What nothing of ours plays in, and what starts the
-// client for each line of a table, is tried in part, another one in each run,
-// and whole with -full.
+// client for each line of a table, is tried in part, by the sample (see
+// internal/testbed), and whole with -full.
 package e2e

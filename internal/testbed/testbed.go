@@ -5,47 +5,14 @@ package testbed
 import (
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 )
-
-// Full has tests that combine many things with many others try all of them
-// instead of a slice:
-//
-//	go test ./cmd/heartbeat ./internal/crash ./internal/e2e ./orchestrator ./sources -full -timeout 90m
-var Full = flag.Bool("full", false, "try all combinations instead of a slice")
-
-// Stride is how far apart what a test tries stands, where its slice is every
-// n-th.
-func Stride(n int) int {
-	if *Full {
-		return 1
-	}
-	return n
-}
-
-// Turn is where a slice begins, from 0 to below n: at another place in each run,
-// so that runs try all between them.
-func Turn(n int) int { return rand.IntN(Stride(n)) }
-
-// SliceOf is what a test tries of all: every n-th, beginning with one of the
-// first n. Where -run names a subtest it is all, as that one may be meant.
-func SliceOf[T any](all []T, n int) (slice []T) {
-	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
-		return all
-	}
-	for i := Turn(min(n, len(all))); i < len(all); i += Stride(n) {
-		slice = append(slice, all[i])
-	}
-	return slice
-}
 
 // Run runs the tests of a package and returns the exit status. TestMain calls
 // it where the test binary is the tests and no other program.
