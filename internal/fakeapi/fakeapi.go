@@ -41,6 +41,7 @@ type Server struct {
 	pending  map[string][]Answer // id of a tool_use → answers that follow its result
 	answers  int                 // that were sent to their end
 	spent    Usage               // their sum
+	limits   map[string]Limit    // :: credential → what it may use
 }
 
 type rule struct {
@@ -67,6 +68,7 @@ func Start(rules ...Rule) (*Server, error) {
 		listener: l,
 		last:     map[string]*Request{},
 		pending:  map[string][]Answer{},
+		limits:   map[string]Limit{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.Add(rules...)
@@ -163,7 +165,14 @@ func (s *Server) record(req *Request) Answer {
 	req.before = s.last[req.conversation()]
 	s.last[req.conversation()] = req
 	s.requests = append(s.requests, req)
+	header, refused := s.limits[req.Credential()].headers(req.At)
+	if req.Refused = refused; refused {
+		return Answer{Status: http.StatusTooManyRequests, ErrorType: "rate_limit_error", Message: "This request would exceed your account's rate limit.", Header: header}
+	}
 	answer, then := s.choose(req)
+	if answer.Header == nil {
+		answer.Header = header
+	}
 	if req.Usage = answer.Usage; req.Usage == (Usage{}) {
 		req.Usage = someUsage
 	}

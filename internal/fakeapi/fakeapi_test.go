@@ -210,3 +210,33 @@ func TestOtherPathsAnswer(t *testing.T) {
 		t.Errorf("status %d, others %v", resp.StatusCode, s.Others())
 	}
 }
+
+// TestALimitIsTheAccounts: from its fall to its reset it refuses the requests of one
+// credential and of no other; before it tells how much is used, and behind it that a new
+// window has begun.
+func TestALimitIsTheAccounts(t *testing.T) {
+	t.Parallel()
+	falls := time.Date(2026, 11, 22, 20, 0, 0, 0, time.UTC)
+	l := Limit{Falls: falls, Resets: falls.Add(time.Hour), Used: 0.5}
+	const utilization, reset = "Anthropic-Ratelimit-Unified-5h-Utilization", "Anthropic-Ratelimit-Unified-5h-Reset"
+	for name, tt := range map[string]struct {
+		at      time.Time
+		refused bool
+		used    string
+		resets  string
+	}{
+		"before": {falls.Add(-time.Second), false, "0.5", "1795381200"},
+		"fallen": {falls, true, "1", "1795381200"},
+		"reset":  {falls.Add(time.Hour), false, "0.01", "1795399200"},
+	} {
+		h, refused := l.headers(tt.at)
+		if refused != tt.refused || h.Get(utilization) != tt.used || h.Get(reset) != tt.resets {
+			t.Errorf("%s: refused %t, %v", name, refused, h)
+		}
+	}
+	s := start(t)
+	s.Limit("somebody", Limit{Falls: time.Now(), Resets: time.Now().Add(time.Hour)})
+	if status, _ := post(t, s, "one", `{"messages":[{"role":"user","content":"hi"}]}`); status != http.StatusOK || s.Requests()[0].Refused {
+		t.Errorf("the request of another account: %d", status)
+	}
+}

@@ -1,6 +1,7 @@
 package fakeapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,9 +24,14 @@ type Request struct {
 	Key, Bearer string
 	// Usage is what its answer is said to have cost.
 	Usage Usage
+	// Refused is true where the account's limit had fallen.
+	Refused bool
 
 	before *Request // the same conversation's call before this one
 }
+
+// Credential is the key or the token that it came with.
+func (r *Request) Credential() string { return cmp.Or(r.Key, r.Bearer) }
 
 // Message is one message of a request. Roles other than user and assistant
 // occur: the client has "system" messages in the middle of a conversation.

@@ -29,6 +29,7 @@ type arguments struct {
 	help           bool
 
 	script       string
+	api          bool
 	home         string
 	requireTrust bool
 	maxTime      time.Duration
@@ -58,6 +59,8 @@ as the client does, and answers prompts from a script instead of a model.
 
 of the stand-in alone:
   --script FILE           what the model does, see below
+  --api                   ask the API at ANTHROPIC_BASE_URL instead, with the
+                          key or token of the environment
   --home DIR              use DIR as HOME; it is made
   --require-trust         ask before the first session in a directory
   --max-time DURATION     end after this time (24h)
@@ -104,6 +107,7 @@ func parseArguments(args []string) (*arguments, error) {
 	fs.BoolVar(&a.version, "version", false, "")
 	fs.BoolVar(&a.version, "v", false, "")
 	fs.StringVar(&a.script, "script", "", "")
+	fs.BoolVar(&a.api, "api", false, "")
 	fs.StringVar(&a.home, "home", "", "")
 	fs.BoolVar(&a.requireTrust, "require-trust", false, "")
 	fs.DurationVar(&a.maxTime, "max-time", 24*time.Hour, "")

@@ -152,11 +152,17 @@ func (s *session) runSubagent(t *task, c toolCall) {
 		return
 	}
 	dir := filepath.Join(projectDir(s.home, s.project), s.sessionID(), "subagents")
-	s.recordSubagent(filepath.Join(dir, "agent-"+t.ID+".jsonl"), t.ID, t.Description, *c.step.Subagent)
+	path, said := filepath.Join(dir, "agent-"+t.ID+".jsonl"), *c.step.Subagent
+	if s.service == nil {
+		s.recordSubagent(path, t.ID, t.Description, said)
+	} else if message, u, text, ok := s.subagentSays(said); ok {
+		s.keepSubagent(path, t.ID, message, u, text)
+		said = text
+	}
 	s.fire(s.life, event{name: "SubagentStop", matcher: t.AgentType, agent: agent, fields: []field{
 		{"stop_hook_active", false},
-		{"agent_transcript_path", filepath.Join(dir, "agent-"+t.ID+".jsonl")},
-		{"last_assistant_message", *c.step.Subagent},
+		{"agent_transcript_path", path},
+		{"last_assistant_message", said},
 		{"background_tasks", s.runningTasks()},
 		{"session_crons", []any{}},
 	}})

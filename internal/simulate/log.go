@@ -28,6 +28,9 @@ type Request struct {
 // request tells the log of one request.
 func (s *session) request(prompts, system []string) {
 	s.meter.begin(append(prompts[:len(prompts):len(prompts)], system...)...)
+	if s.service != nil {
+		s.service.hears(prompts, system)
+	}
 	path := os.Getenv("SIMULATE_LOG")
 	if path == "" {
 		return

@@ -36,6 +36,7 @@ type meter struct {
 	usage   tokens // of the call
 	context int    // what the conversation holds, in tokens
 	cost    float64
+	exact   bool // somebody else counts
 }
 
 const aToken = 4
@@ -56,6 +57,9 @@ func (m *meter) begin(texts ...string) {
 func (m *meter) said(text []byte) (id string, u tokens) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.exact {
+		return m.call, m.usage
+	}
 	before := m.usage.cost()
 	if m.usage.Output == 0 { // a call that fails is not billed
 		before = 0
@@ -63,6 +67,21 @@ func (m *meter) said(text []byte) (id string, u tokens) {
 	m.usage.Output += len(text)/aToken + 1
 	m.cost += m.usage.cost() - before
 	return m.call, m.usage
+}
+
+// told is what a call has cost that somebody else has counted.
+func (m *meter) told(id string, u tokens) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.call, m.usage = id, u
+	m.cost += u.cost()
+}
+
+// adds is told of a subagent's call.
+func (m *meter) adds(u tokens) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cost += u.cost()
 }
 
 // aside is a call of a subagent, whose context is its own.
@@ -133,6 +152,11 @@ func (s *session) bill(id string, u tokens) {
 // recordSubagent writes a subagent's transcript: its answer and what that cost.
 func (s *session) recordSubagent(path, id, asked, said string) {
 	message, u := s.meter.aside(asked, said)
+	s.keepSubagent(path, id, message, u, said)
+}
+
+// keepSubagent writes it.
+func (s *session) keepSubagent(path, id, message string, u tokens, said string) {
 	s.bill(message, u)
 	if os.MkdirAll(filepath.Dir(path), 0o700) != nil {
 		return // it does not stop the client

@@ -102,6 +102,9 @@ func gateway(base string) string {
 // answer has the model answer: one request, and one more after each tool it
 // calls. acted says that it called one.
 func (s *session) answer(ctx context.Context, prompts, system []string) (reply string, acted bool, err error) {
+	if s.service != nil {
+		return s.answerByService(ctx, prompts, system)
+	}
 	text := strings.Join(prompts, "\n")
 	if len(prompts) == 0 {
 		text = strings.Join(system, "\n")
@@ -141,7 +144,7 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 		case step.Tool != "" || step.Background != "" || step.Subagent != nil:
 			think()
 			acted, thought, replied = true, false, false
-			err = s.useTool(ctx, step)
+			err = s.useTool(ctx, newCall(step))
 			s.requestAgain(ctx, err)
 		default:
 			err = s.mishap(ctx, step)

@@ -50,8 +50,10 @@ type session struct {
 	carried   []string        // user texts that the next request brings along; owned by the job
 	lastReply string          // of the last turn; owned by the job
 	meter     meter
-	figures   chan struct{} // the status line has something new to show
-	asked     bool          // the model was asked again in this turn; owned by the job
+	figures   chan struct{}   // the status line has something new to show
+	asked     bool            // the model was asked again in this turn; owned by the job
+	service   *service        // answers in the model's place; nil: the script does
+	result    toolResultBlock // of the last tool; owned by the job
 
 	mu         sync.Mutex
 	id         string
@@ -262,6 +264,9 @@ func (s *session) newPrompt() {
 func (s *session) begin(id string) {
 	t := openTranscript(transcriptPath(s.home, s.project, id), s.script.TranscriptDelay.Or(100*time.Millisecond))
 	s.mu.Lock()
+	if s.service != nil {
+		s.service.said = nil
+	}
 	old := s.transcript
 	s.id, s.transcript, s.promptID = id, t, ""
 	s.mu.Unlock()

@@ -9,6 +9,9 @@
 // started it. What it cannot show: the model's own behaviour, a real screen
 // layout, compaction, MCP, CLAUDE.md, real prices.
 //
+// With --api the Messages API at ANTHROPIC_BASE_URL answers in a script's place, and
+// counts what it is asked: tests have one that plays a model (internal/fakeapi).
+//
 // With SIMULATE_LOG=FILE it appends one JSON line per request to the model
 // (see Request): what the "model" really got, independent of any hook.
 package simulate
@@ -97,6 +100,12 @@ func newSession(a *arguments) (*session, error) {
 	s.runner.Rest = &s.rest
 	if s.store.Pinned, err = pinnedSettings(a.settings); err != nil {
 		return nil, err
+	}
+	if a.api {
+		if s.service, err = s.openService(); err != nil {
+			return nil, err
+		}
+		s.meter.exact = true
 	}
 	return s, s.checkBypass()
 }

@@ -170,6 +170,9 @@ func (l *loop) chooseSession() error {
 	default:
 		s.begin(old)
 		s.meter.resume(s.transcript.path)
+		if s.service != nil {
+			s.service.recall(s.transcript.path)
+		}
 	}
 	return nil
 }

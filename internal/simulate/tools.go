@@ -76,8 +76,7 @@ func newCall(step script.Step) toolCall {
 // useTool does one tool call: PreToolUse, permission, the tool itself,
 // PostToolUse. A refusal is a result like another; the error is an aborted
 // turn.
-func (s *session) useTool(ctx context.Context, step script.Step) error {
-	c := newCall(step)
+func (s *session) useTool(ctx context.Context, c toolCall) error {
 	s.assistantContent("tool_use", toolUseBlock{"tool_use", c.id, c.name, c.input})
 	s.show(fmt.Sprintf("● %s %s", c.name, encode(c.input)))
 	refused, err := s.permit(ctx, c)
@@ -109,7 +108,8 @@ func (s *session) useTool(ctx context.Context, step script.Step) error {
 }
 
 func (s *session) toolResult(c toolCall, text string, isError bool) {
-	s.record("user", field{"message", message{"user", []any{toolResultBlock{c.id, "tool_result", text, isError}}}})
+	s.result = toolResultBlock{c.id, "tool_result", text, isError}
+	s.record("user", field{"message", message{"user", []any{s.result}}})
 	s.show("  ⎿  " + text)
 }
 

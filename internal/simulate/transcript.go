@@ -125,11 +125,14 @@ func (s *session) assistantContent(stop string, content ...any) {
 	s.spent()
 }
 
+// synthetic is the model of what the client itself says in the model's place.
+const synthetic = "<synthetic>"
+
 // apiError records what the client says in the model's place of a request that the
 // API refused for good.
 func (s *session) apiError(f *apiFailure) {
 	m := s.message(newUUID(), tokens{}, "stop_sequence", textBlock{"text", f.message})
-	m.Model = "<synthetic>"
+	m.Model = synthetic
 	s.record("assistant", field{"message", m}, field{"isApiErrorMessage", true}, field{"apiErrorStatus", f.status}, field{"error", f.kind})
 }
 

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/internal/fakeapi"
+	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/journal"
+)
+
+// member is an agent of a crew.
+type member struct {
+	name string
+	// token is that of the subscription that it works on.
+	token  string
+	fields []string // further ones, one a line
+}
+
+// newCrew prepares a lab with several agents on subscriptions. The stand-in asks the
+// fake API, too, so that this one counts for either client.
+func newCrew(t *testing.T, c client, members []member, rules ...fakeapi.Rule) *fleet {
+	t.Helper()
+	l := newLab(t, c, nil, rules...)
+	f := &fleet{Lab: l, bin: testbed.Programs(t), file: filepath.Join(l.Dir, "heartbeat.yaml")}
+	command := fmt.Sprintf("[%q]", c.path)
+	if !c.real {
+		command = "[heartbeat, simulate, --api]"
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "version: 1\nshutdown-grace: none\nmax-sessions: %d\ndefaults:\n  command: %s\n", len(members), command)
+	fmt.Fprint(&text, "  permissions: {allow: [Bash, Agent]}\n  end-grace: 5s\nagents:\n")
+	var dirs []string
+	for _, m := range members {
+		dir := filepath.Join(l.Dir, "agents", m.name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, dir)
+		fmt.Fprintf(&text, "  %s:\n    dir: %s\n    env: {CLAUDE_CODE_OAUTH_TOKEN: %q}\n", m.name, strconv.Quote(dir), m.token)
+		for _, field := range m.fields {
+			fmt.Fprintf(&text, "    %s\n", field)
+		}
+	}
+	f.write(f.file, text.String())
+	l.Trust(dirs...)
+	l.Setenv("HEARTBEAT_STATE_DIR="+filepath.Join(l.Dir, "state"), "HEARTBEAT_FILE="+f.file, "ANTHROPIC_API_KEY=")
+	return f
+}
+
+// of is what a file of an agent's queue has.
+func of[T any](f *fleet, agent, file string) []T {
+	f.t.Helper()
+	return readLines[T](f.t, filepath.Join(f.Dir, "agents", agent, ".heartbeat", file))
+}
+
+func (f *fleet) doneBy(agent string) []inbox.Delivery {
+	f.t.Helper()
+	return of[inbox.Delivery](f, agent, "outbox.jsonl")
+}
+
+// journal returns the events of a kind.
+func (f *fleet) journal(kind journal.Kind) (all []journal.Event) {
+	f.t.Helper()
+	states, _ := filepath.Glob(filepath.Join(f.Dir, "state", "*", "journal.jsonl"))
+	for _, path := range states {
+		for e, err := range journal.Read(filepath.Dir(path)) {
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			if e.Kind == kind {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// states is what `status` says that agents do, by their names.
+func (f *fleet) states() map[string]string {
+	f.t.Helper()
+	all := map[string]string{}
+	for line := range strings.Lines(f.must("", "status")) {
+		if words := strings.Fields(line); len(words) > 1 {
+			all[words[0]] = words[1]
+		}
+	}
+	return all
+}
