@@ -93,16 +93,7 @@ func runTheirs(command string, data []byte) ([]byte, error) {
 
 // StatusLineAt is when the client told our status line something last, by the file's
 // time; zero: it has told nothing.
-func StatusLineAt(home string) (at time.Time) {
-	_ = inHome(home, func(f *durable.Folder) error {
-		info, err := f.Stat(statusLineName)
-		if err == nil {
-			at = info.ModTime()
-		}
-		return err
-	})
-	return at
-}
+func StatusLineAt(home string) (at time.Time) { return writtenAt(home, statusLineName) }
 
 // ReadStatusLine reads what the client told our status line last, in home, at a
 // time. It returns nil, nil when there is nothing. The agent can write it.

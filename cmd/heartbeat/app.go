@@ -58,6 +58,7 @@ func run(args []string, std stdio) int {
 	// children start with the default, which an ignored one would not give them.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
+	args = asText(args)
 	out := newOutput(std, wantsJSON(args), time.Now())
 	p, err := parse(args, std)
 	if err != nil {

@@ -62,6 +62,7 @@ type cli struct {
 	DeadLetter deadLetterCmd `cmd:"" group:"queue" help:"List entries that were given up, queue them again, or delete them."`
 	Answer     answerCmd     `cmd:"" group:"queue" help:"Tell a queue that asks a person where to continue."`
 	Recover    recoverCmd    `cmd:"" group:"queue" help:"Recover an entry whose session is gone."`
+	Alive      aliveCmd      `cmd:"" group:"other" help:"From inside a session: say that it lives, and what it is at."`
 	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
 	Service    serviceCmd    `cmd:"" group:"other" help:"Run the fleet as a service of this machine: install, uninstall, status."`
 	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`

@@ -28,6 +28,7 @@ var unspoken = map[string]string{
 	"simulate":   "its output is the client's",
 	"__complete": "is for the scripts of shells",
 	"attach":     "needs a terminal; TestAttach",
+	"alive":      "needs a session; TestASessionMaySayThatItLives of internal/e2e",
 }
 
 // TestTheVocabularyOfJSON: each command says the same things in the same words, and

@@ -16,6 +16,7 @@ import (
 // local are the commands that are about this machine, and what to do instead.
 var local = map[string]string{
 	"run":        "it stays in the foreground of its machine: heartbeat service install --host HOST",
+	"alive":      "it is for the session that runs it",
 	"launch":     "it runs a command here",
 	"simulate":   "it stands in for a client here",
 	"init":       "it writes a file here; edit one there by ssh",

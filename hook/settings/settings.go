@@ -58,6 +58,11 @@ func Guards(files ...string) []string {
 	return guards
 }
 
+// Grants returns the allow rules that sessions get for commands of ours: a sign of
+// life, which otherwise dontAsk refuses. Behind the command anything is text: the
+// client (2.1.329) allows it no other command, substitution or redirection to a file.
+func Grants() []string { return []string{"Bash(heartbeat alive *)"} }
+
 func (w Want) timeout(event string) int {
 	if t, ok := w.Timeouts[event]; ok {
 		return t

@@ -155,8 +155,35 @@ func (s *session) requestPermission(ctx context.Context, e event, decided chan<-
 	}
 }
 
+// harmless is where a simple command may send what it prints.
+var harmless = strings.NewReplacer("2>&1", "", "2>/dev/null", "", ">/dev/null", "", "> /dev/null", "")
+
+// doesMore reports whether a command line does something beside running one simple
+// command: several commands, substitutions, redirections. Of such ones the client
+// (2.1.329) judges each part; here no rule with a command matches them.
+func doesMore(line string) bool {
+	quote, rest := rune(0), harmless.Replace(line)
+	for i, c := range rest {
+		switch {
+		case quote == '\'' && c != quote:
+		case c == '\\':
+			return true // it is not read that finely here
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == '`', c == '$' && (strings.HasPrefix(rest[i+1:], "(") || strings.HasPrefix(rest[i+1:], "{")):
+			return true
+		case quote == 0 && strings.ContainsRune(";&|\n<>{", c):
+			return true
+		}
+	}
+	return quote != 0
+}
+
 // ruleMatches reports whether a permission rule is about a call: Tool,
-// Tool(*), Bash(exact), Bash(prefix:*) and Bash with * for anything.
+// Tool(*), and of one simple command Bash(exact), Bash(prefix:*) and Bash with * for
+// anything.
 func ruleMatches(rule string, c toolCall) bool {
 	name, arg, has := strings.Cut(strings.TrimSuffix(rule, ")"), "(")
 	if ok, err := path.Match(name, c.name); err != nil || !ok {
@@ -165,11 +192,14 @@ func ruleMatches(rule string, c toolCall) bool {
 	if !has || arg == "*" || arg == "" {
 		return true
 	}
-	if c.bash == nil {
+	if c.bash == nil || doesMore(c.bash.Command) {
 		return false
 	}
 	if prefix, ok := strings.CutSuffix(arg, ":*"); ok {
 		return c.bash.Command == prefix || strings.HasPrefix(c.bash.Command, prefix+" ")
+	}
+	if arg == c.bash.Command+" *" { // with or without something behind it
+		return true
 	}
 	parts := strings.Split(arg, "*")
 	for i, p := range parts {

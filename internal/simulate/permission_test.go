@@ -126,7 +126,7 @@ func TestAutoModeDialog(t *testing.T) {
 func TestToolFailure(t *testing.T) {
 	t.Parallel()
 	l := newLab(t).rules(`[{"match": "go", "steps": [{"tool": "Bash", "command": "echo out && exit 3"}]}]`)
-	c := l.start("--permission-mode=dontAsk", "--allowedTools=Bash(echo *)", "go")
+	c := l.start("--permission-mode=dontAsk", "--allowedTools=Bash", "go")
 	c.untilFired("Stop", 1)
 	p := l.fired("PostToolUseFailure")[0]
 	if p["error"] != "Exit code 3\nout" || p["is_interrupt"] != false {

@@ -220,7 +220,7 @@ func TestHookEnvironment(t *testing.T) {
 	t.Parallel()
 	l := newLab(t).on("Stop", `{ env; echo "TTY=$(tty)"; echo "DIR=$(pwd -P)"; } >"$LAB/env.new"; mv "$LAB/env.new" "$LAB/env"`)
 	l.env = append(l.env, "FROM=process", "MINE=kept")
-	l.set("env", map[string]string{"FROM": "settings"}).set("permissions", map[string]any{"allow": []string{"Bash(mkdir *)"}})
+	l.set("env", map[string]string{"FROM": "settings"}).set("permissions", map[string]any{"allow": []string{"Bash"}})
 	l.rules(`[{"match": "go", "steps": [{"tool": "Bash", "command": "mkdir sub && cd sub"}]}]`)
 	c := l.start("--permission-mode", "dontAsk", "--", "go")
 	stop := c.untilFired("Stop", 1)

@@ -155,6 +155,9 @@ func (a *Agent) Describe() status.AgentState {
 	if a.life.is == Live {
 		last := a.life.last
 		d.Phase, d.Work, d.Tool, d.Silent = last.Phase, last.Work, last.Tool, last.Silent
+		if last.Said != nil {
+			d.Said = &status.Said{At: last.Said.At, Text: foreign.Text(last.Said.Text)}
+		}
 		d.Acknowledged += a.life.last.Acknowledged
 	}
 	return d

@@ -6,7 +6,9 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -34,7 +36,8 @@ type life struct {
 	// cancels is what a person has asked to cancel and is not carried out yet, or
 	// nil.
 	cancels *inbox.Cancellation
-	limited bool // it was told to finish because of a limit of its account
+	limited bool         // it was told to finish because of a limit of its account
+	noted   session.Said // what it has said of itself that is in the journal
 }
 
 // leaving is how a live session was told to end, the stronger word last.
@@ -164,11 +167,25 @@ func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 	if l.last.Phase == hook.Ending && r.Phase != hook.Ending {
 		l.why = "a turn began after all"
 	}
+	a.hears(r.Said, now)
 	l.last = r
 	if full := a.Full(); full != "" && l.leaves == stays {
 		a.Finish(full)
 	}
 	return worked
+}
+
+// saidEvery is how often the journal gets what a session says of itself.
+const saidEvery = time.Minute
+
+// hears notes what the live session says of itself: new words, now and then.
+func (a *Agent) hears(said *session.Said, now time.Time) {
+	l := &a.life
+	if said == nil || said.Text == "" || said.Text == l.noted.Text || now.Sub(l.noted.At) < saidEvery {
+		return
+	}
+	l.noted = session.Said{At: now, Text: said.Text}
+	a.note(journal.Event{Kind: journal.Alive, Session: l.session, Detail: foreign.Text(said.Text)})
 }
 
 // Full says that the conversation of its session is fuller than max-context allows; ""

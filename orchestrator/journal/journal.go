@@ -75,6 +75,7 @@ const (
 	StopHook       Kind = "stop-hook"   // a Stop hook of somebody else's was seen to continue the client
 	Refused        Kind = "refused"     // a session's request, for a reason of its account
 	OverBudget     Kind = "over-budget" // what an agent, its group or the fleet may spend in a period is spent
+	Alive          Kind = "alive"       // what a session says of itself
 	Stopping       Kind = "stopping"
 )
 

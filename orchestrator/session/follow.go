@@ -115,12 +115,13 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.notePeople(ctx, now)
 	aliveAt := s.life.at(now, s.child, s.record)
 	s.told.look(s.spec.Home, s.record, now)
+	s.signs.look(s.spec.Home, s.record, now)
 	s.spend(now)
 	s.course.read(s.record, now)
 	s.seen.see(s.record, s.ledger.passed, s.record.Phase == hook.Waiting && now.Sub(aliveAt) >= 2*client.Claude.Terminal.SpinnerFor, now)
+	f := s.facts(aliveAt, now)
 	s.silent = time.Time{}
-	if last := latest(latest(s.seen.event, s.seen.active()), latest(aliveAt, s.course.ended)); s.record.Phase == hook.Turn &&
-		s.course.tool() == nil && now.Sub(last) >= longSilence {
+	if last := f.lived(s.spec.StallTimeout); s.record.Phase == hook.Turn && f.tool == nil && now.Sub(last) >= longSilence {
 		s.silent = last
 	}
 	s.report(now)
@@ -140,17 +141,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	if what := s.overBudget(now); what != "" {
 		return s.rule(ctx, verdict{end: hook.EndOverBudget, detail: "the entry has cost " + what}, before, now)
 	}
-	v := judge(facts{
-		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
-		waiterGone: s.record.Waiter.PID != 0 && !Alive(s.record.Waiter),
-		quietSince: s.quiet.since(now, s.child),
-		aliveAt:    aliveAt,
-		deafSince:  s.deafSince(now),
-		stopped:    s.stopped(),
-		untold:     s.untold(),
-		tool:       s.course.tool(),
-		toolEnded:  s.course.ended,
-	}, s.spec.limits())
+	v := judge(f, s.spec.limits())
 	switch {
 	case v.settled:
 		s.settled(ctx, before)
@@ -166,6 +157,22 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 		return s.rule(ctx, v, before, now)
 	}
 	return ending{}, false
+}
+
+// facts are what is known now; aliveAt is the last sign of life other than hook events.
+func (s *shim) facts(aliveAt, now time.Time) facts {
+	return facts{
+		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
+		waiterGone: s.record.Waiter.PID != 0 && !Alive(s.record.Waiter),
+		quietSince: s.quiet.since(now, s.child),
+		aliveAt:    aliveAt,
+		signed:     s.signs.at(),
+		deafSince:  s.deafSince(now),
+		stopped:    s.stopped(),
+		untold:     s.untold(),
+		tool:       s.course.tool(),
+		toolEnded:  s.course.ended,
+	}
 }
 
 // moment is what hooks have said so far. A waiting hook hands over an entry without
@@ -202,13 +209,14 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 func (s *shim) report(now time.Time) {
 	r := Report{
 		At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All(),
-		Answered: s.course.answered, Tool: s.course.tool(), Silent: s.silent,
+		Answered: s.course.answered, Tool: s.course.tool(), Silent: s.silent, Said: s.signs.last,
 	}
 	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
 		r.Why = (&Outcome{Why: ruling.Why, Detail: ruling.Detail}).String()
 	}
 	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) &&
-		r.Told == s.said.Told && r.Spent == s.said.Spent && r.Answered == s.said.Answered && sameTool(r.Tool, s.said.Tool) && r.Silent.Equal(s.said.Silent) {
+		r.Told == s.said.Told && r.Spent == s.said.Spent && r.Answered == s.said.Answered && sameTool(r.Tool, s.said.Tool) && r.Silent.Equal(s.said.Silent) &&
+		r.Said == s.said.Said {
 		return
 	}
 	s.said = r

@@ -115,6 +115,9 @@ type Report struct {
 	// Silent is since when a turn in which no tool runs has shown no sign of life, once
 	// that is a while; zero: it does.
 	Silent time.Time `json:"silent,omitzero"`
+	// Said is what the session has said of itself, last; nil: nothing. It proves no
+	// more than that something in it runs.
+	Said *Said `json:"said,omitempty"`
 	// Answered is true once the model has answered.
 	Answered bool `json:"answered,omitempty"`
 	// Outcome is set in the last report only.

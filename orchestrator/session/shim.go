@@ -118,6 +118,7 @@ type shim struct {
 	shut   bool
 	failed complaints
 	told   told // what the client told our status line
+	signs  signs
 	bill   bill // what the session costs
 	quiet  quietMeter
 	silent time.Time // since when the turn shows no sign of life

@@ -61,3 +61,49 @@ func (t *told) look(home string, r *hook.Record, now time.Time) {
 		t.last = line
 	}
 }
+
+// signs follow what the session says of itself by `heartbeat alive`.
+type signs struct {
+	fileAt   time.Time // of the file that was read last
+	lookedAt time.Time
+	last     *Said
+	on       string // what was in work then
+}
+
+// Said is what a session has said of itself in the entry that is in work.
+type Said struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text,omitempty"`
+}
+
+// signEvery is how often a session may say something.
+const signEvery = time.Second
+
+// look reads it where it has changed.
+func (s *signs) look(home string, r *hook.Record, now time.Time) {
+	if s.last != nil && s.on != workOf(r) { // it was said of another entry
+		s.last = nil
+	}
+	if now.Sub(s.lookedAt) < signEvery {
+		return
+	}
+	s.lookedAt = now
+	at := hook.SignAt(home)
+	if at.IsZero() || at.Equal(s.fileAt) {
+		return
+	}
+	s.fileAt = at
+	sign, err := hook.ReadSign(home)
+	if err == nil && sign != nil && sign.Session == r.Session {
+		s.last, s.on = &Said{now, sign.Text}, workOf(r)
+	}
+}
+
+func (s *signs) at() time.Time {
+	if s.last == nil {
+		return time.Time{}
+	}
+	return s.last.At
+}
+
+func workOf(r *hook.Record) string { return ofWork(r.Work).Delivery }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -59,6 +60,45 @@ func TestToldIsOfTheSessionsOwnConversation(t *testing.T) {
 		}
 		if got := cost(); got != step.want {
 			t.Errorf("%s: %v, want %v", step.text, got, step.want)
+		}
+	}
+}
+
+// TestSignsAreOfTheSessionAndItsEntry: what another session has said, or garbage, is
+// none, and what was said of one entry is not said of the next.
+func TestSignsAreOfTheSessionAndItsEntry(t *testing.T) {
+	t.Parallel()
+	home := filepath.Join(t.TempDir(), ".heartbeat")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := &hook.Record{Terms: hook.Terms{Session: "mine"}, Progress: hook.Progress{Work: &hook.Work{DeliveryID: "one"}}}
+	now := time.Now()
+	var s signs
+	for i, step := range []struct{ file, delivery, want string }{
+		{"", "one", ""},
+		{`{"session":"an older one","text":"old"}`, "one", ""},
+		{`{"session":"mine","text":"half"}`, "one", "half"},
+		{"garbage", "one", "half"},
+		{"", "two", ""},
+		{`{"session":"mine","text":"anew"}`, "two", "anew"},
+	} {
+		if step.file != "" {
+			path := filepath.Join(home, ".alive.json")
+			at := now.Add(time.Duration(i) * time.Second)
+			if err := errors.Join(os.WriteFile(path, []byte(step.file), 0o600), os.Chtimes(path, at, at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Work = &hook.Work{DeliveryID: step.delivery}
+		now = now.Add(signEvery)
+		s.look(home, r, now)
+		got := ""
+		if s.last != nil {
+			got = s.last.Text
+		}
+		if got != step.want || (got != "") != !s.at().IsZero() {
+			t.Errorf("step %d: %q at %v, want %q", i, got, s.at(), step.want)
 		}
 	}
 }

@@ -65,6 +65,8 @@ type facts struct {
 	untold bool
 	// deafSince is since when the client works without our hooks, or zero.
 	deafSince time.Time
+	// signed is when the session last said itself that it lives; zero: never.
+	signed time.Time
 }
 
 // verdict is what the shim does next; the zero value leaves the session alone.
@@ -219,8 +221,20 @@ func (l limits) of(t *Tool) time.Duration {
 // stalled reports whether a turn in which no tool runs has shown no sign of life for
 // too long. Somebody who has joined the session can see that for themselves.
 func stalled(f facts, l limits) bool {
+	return l.stall > 0 && f.tool == nil && f.attached == 0 && f.now.Sub(f.lived(l.stall)) >= l.stall
+}
+
+// takesWord is for how many stall-timeouts a session's own word counts while nothing
+// else shows that it lives: a loop that it has left behind says so for ever.
+const takesWord = 4
+
+// lived is when the session last showed that it lives.
+func (f facts) lived(stall time.Duration) time.Time {
 	last := latest(latest(f.seen.event, f.seen.active()), latest(f.aliveAt, f.toolEnded))
-	return l.stall > 0 && f.tool == nil && f.attached == 0 && f.now.Sub(last) >= l.stall
+	if most := last.Add(takesWord * stall); stall > 0 && f.signed.After(most) {
+		return most
+	}
+	return latest(last, f.signed)
 }
 
 const deafDetail = "the client works on its prompt, and calls none of our hooks"

@@ -36,6 +36,18 @@ func TestJudge(t *testing.T) {
 		{name: "a turn without a sign of life", change: func(r *hook.Record) {
 			r.LastEventAt, r.Since, r.Work.Since = ago(6*time.Minute), ago(6*time.Minute), ago(6*time.Minute)
 		}, want: verdict{end: hook.EndStalled}},
+		{name: "it has said itself that it lives", change: func(r *hook.Record) {
+			r.LastEventAt, r.Since, r.Work.Since = ago(6*time.Minute), ago(6*time.Minute), ago(6*time.Minute)
+		}, facts: facts{signed: ago(4 * time.Minute)}},
+		{name: "it has said so a while ago", change: func(r *hook.Record) {
+			r.LastEventAt, r.Since, r.Work.Since = ago(16*time.Minute), ago(16*time.Minute), ago(16*time.Minute)
+		}, facts: facts{signed: ago(5 * time.Minute)}, want: verdict{end: hook.EndStalled}},
+		{name: "it has said so for long, and nothing else shows it", change: func(r *hook.Record) {
+			r.LastEventAt, r.Since, r.Work.Since = ago(24*time.Minute), ago(24*time.Minute), ago(24*time.Minute)
+		}, facts: facts{signed: now}},
+		{name: "it has said so for too long", change: func(r *hook.Record) {
+			r.LastEventAt, r.Since, r.Work.Since = ago(25*time.Minute), ago(25*time.Minute), ago(25*time.Minute)
+		}, facts: facts{signed: now}, want: verdict{end: hook.EndStalled}},
 		{name: "a tool runs meanwhile", change: func(r *hook.Record) {
 			r.LastEventAt, r.Since, r.Work.Since = ago(6*time.Minute), ago(6*time.Minute), ago(6*time.Minute)
 		}, facts: facts{tool: &Tool{"Bash", ago(6 * time.Minute)}}},

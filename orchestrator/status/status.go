@@ -69,9 +69,11 @@ type AgentState struct {
 	Work     *hook.Work `json:"work,omitempty"`
 	// Tool runs in the session's turn; nil: none. Silent is since when a turn in which
 	// none runs shows no sign of life.
-	Tool   *session.Tool    `json:"tool,omitempty"`
-	Silent time.Time        `json:"silent,omitzero"`
-	Last   *session.Outcome `json:"last,omitempty"`
+	Tool   *session.Tool `json:"tool,omitempty"`
+	Silent time.Time     `json:"silent,omitzero"`
+	// Said is what the session has said of itself (heartbeat alive); nil: nothing.
+	Said *Said            `json:"said,omitempty"`
+	Last *session.Outcome `json:"last,omitempty"`
 	// Acknowledged and DeadLettered count entries of the current run.
 	Acknowledged int `json:"acknowledged"`
 	DeadLettered int `json:"dead_lettered"`
@@ -86,6 +88,12 @@ type AgentState struct {
 	Stuck *Stuck `json:"stuck,omitempty"`
 	// Failing are the triggers that fail.
 	Failing []firing.Failing `json:"failing,omitempty"`
+}
+
+// Said is what a session has said of itself, in its own words.
+type Said struct {
+	At   time.Time    `json:"at"`
+	Text foreign.Text `json:"text"`
 }
 
 // QueueLoss says that a queue's folder disappeared with accepted prompts in it. It

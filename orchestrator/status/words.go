@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"heartbeat/hook"
@@ -19,7 +20,7 @@ func (a Agent) Note(now time.Time) string {
 		return "its session ends: " + a.Reason.String()
 	case Idle, Starting, Running, BackingOff, Parked, Held, Stopped:
 	}
-	if doing := a.doing(now); doing != "" {
+	if doing := strings.TrimPrefix(a.doing(now)+a.saying(now), "; "); doing != "" {
 		return doing
 	}
 	if a.Depth.Entries == 0 || a.InFlight != nil {
@@ -52,6 +53,17 @@ func (a Agent) doing(now time.Time) string {
 		return "no sign of life for " + Span(now.Sub(a.Silent)) + ": the client waits for the service, or repeats its request"
 	}
 	return ""
+}
+
+// saying is what the session says of itself.
+func (a Agent) saying(now time.Time) string {
+	switch {
+	case a.Said == nil || a.Phase != hook.Turn && a.Phase != hook.Background:
+		return ""
+	case a.Said.Text == "":
+		return "; it said " + Span(now.Sub(a.Said.At)) + " ago that it lives"
+	}
+	return fmt.Sprintf("; it said %s ago: %q", Span(now.Sub(a.Said.At)), a.Said.Text.String())
 }
 
 // longTool is how long a tool may run until that is told.

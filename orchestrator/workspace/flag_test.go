@@ -31,7 +31,7 @@ func TestTheCommandsSettingsAreRenderedWithOurs(t *testing.T) {
 			b.put("mine.json", theirs)
 			p := b.apply()
 			r := rendered(t, p)
-			if r.Env["TOKEN"] != "secret" || r.Env["OTHER"] != "" || strings.Join(r.Allow, " ") != "WebFetch Read" {
+			if r.Env["TOKEN"] != "secret" || r.Env["OTHER"] != "" || strings.Join(r.Allow, " ") != "WebFetch Read "+sign {
 				t.Errorf("env %v, allow %v", r.Env, r.Allow)
 			}
 			var stops []string

@@ -84,7 +84,7 @@ func (p *Plan) unhook(path string, current []byte, declared *config.Agent) {
 func ruled(report *settings.Report, declared *config.Agent) []string {
 	var found []string
 	for _, rule := range report.Allow {
-		if slices.Contains(declared.Permissions.Allow, rule) {
+		if slices.Contains(declared.Permissions.Allow, rule) || slices.Contains(settings.Grants(), rule) {
 			found = append(found, rule)
 		}
 	}

@@ -239,7 +239,7 @@ func TestParallelApplies(t *testing.T) {
 	}
 	group.Wait()
 	r := b.hooks(".claude/settings.json")
-	if got := strings.Join(r.Allow, " "); got != "Read" && got != "Edit Bash(make *)" {
+	if got := strings.Join(r.Allow, " "); got != "Read "+sign && got != "Edit Bash(make *) "+sign {
 		t.Errorf("rules of both: %s", got)
 	}
 	b.unwire()

@@ -220,7 +220,7 @@ func TestApplyFollowsTheDeclaration(t *testing.T) {
 	b.hook = &Hook{Command: "/usr/bin/heartbeat-stop hook", binary: "/usr/bin/heartbeat-stop"}
 	b.apply()
 	r := b.hooks(".claude/settings.json")
-	if strings.Join(r.Allow, ",") != "Read,Edit" {
+	if strings.Join(r.Allow, ",") != "Read,Edit,"+sign {
 		t.Errorf("allow: %v, want the declared rules and no older one", r.Allow)
 	}
 	if len(r.Hooks) != len(client.Claude.Hooks.Installed) {
@@ -236,6 +236,9 @@ func TestApplyFollowsTheDeclaration(t *testing.T) {
 	}
 }
 
+// sign is the rule that each agent gets.
+var sign = settings.Grants()[0]
+
 func TestRulesOfThePersonStay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -244,7 +247,7 @@ func TestRulesOfThePersonStay(t *testing.T) {
 	b.agent.Permissions.Allow = nil
 	b.apply()
 	r := b.hooks(".claude/settings.json")
-	if strings.Join(r.Allow, ",") != "Read,WebFetch" || r.Deny[0] != "Bash(rm *)" {
+	if strings.Join(r.Allow, ",") != "Read,WebFetch,"+sign || r.Deny[0] != "Bash(rm *)" {
 		t.Errorf("allow %v, deny %v", r.Allow, r.Deny)
 	}
 }
@@ -444,7 +447,7 @@ func TestARevokedPermissionGoesAfterApplysThatFailed(t *testing.T) {
 		}
 		b.agent.Permissions.Allow = []string{"Read"}
 		b.apply()
-		if got := strings.Join(b.hooks(".claude/settings.json").Allow, " "); got != "WebFetch Read" {
+		if got := strings.Join(b.hooks(".claude/settings.json").Allow, " "); got != "WebFetch Read "+sign {
 			t.Errorf("after %d that failed: allowed %s", fails, got)
 		}
 		if p := b.plan(); p.Changes() || len(p.steps) > 0 {

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"heartbeat/hook"
+	"heartbeat/hook/foreign"
+)
+
+type aliveCmd struct {
+	Text []string `arg:"" optional:"" help:"What the session is at, in a few words, for people."`
+}
+
+// Help implements kong's HelpProvider.
+func (aliveCmd) Help() string {
+	return `For what runs inside a session: says that it lives, and what it is at. Status shows the
+words beside the agent, the journal has new ones once a minute at most. They are shown as
+the agent's own, cut to 200 bytes, and nothing is decided by them.
+
+What an agent does in its turn shows that it lives by itself, and a running tool counts
+for no silence: this is for scripts that go on in the background of a turn that is silent
+otherwise. It begins stall-timeout anew, at most four times in a row while nothing else
+shows that the session lives, and no other time-out. It costs no turn.
+
+"heartbeat apply" allows sessions this command, with any words, and no other of
+heartbeat's: all that follows it is text, also what looks like a flag.
+
+Examples:
+
+    heartbeat alive
+    heartbeat alive "half of the tests have passed"`
+}
+
+// saidAlive is a sign of life that was given.
+type saidAlive struct {
+	Session string       `json:"session"`
+	Text    foreign.Text `json:"text"`
+}
+
+func (c aliveCmd) run(context.Context, *app) (result, error) {
+	text := hook.Cut(strings.Join(c.Text, " "), hook.MaxSaid)
+	session, err := hook.SayAlive(os.Getenv, text)
+	if errors.Is(err, hook.ErrNoSession) {
+		return nil, &failure{
+			status: exitNotRunning, err: errors.New("cannot give a sign of life: " + err.Error()),
+			hint: "it is for the tools and scripts of an agent's session: heartbeat alive --help",
+		}
+	}
+	return saidAlive{session, foreign.Text(text)}, err
+}
+
+func (saidAlive) text(p *page) { p.printf("noted\n") }
+
+// asText has all that follows alive be text: sessions may run it with any words, and
+// a flag must not make another command of it.
+func asText(args []string) []string {
+	if len(args) < 2 || args[0] != "alive" || slices.Contains([]string{"-h", "--help", "--"}, args[1]) {
+		return args
+	}
+	return slices.Insert(slices.Clone(args), 1, "--")
+}
