@@ -10,9 +10,11 @@ import (
 )
 
 // How long End keeps trying: for processes to die of SIGKILL (those in an
-// uninterruptible system call need some time), and for the last output.
+// uninterruptible system call need some time), for a tree that starts others as fast
+// as they are killed, and for the last output.
 const (
 	killWait  = 5 * time.Second
+	chaseWait = time.Minute
 	drainWait = 2 * time.Second
 )
 
@@ -62,7 +64,7 @@ func (c *Child) end() {
 		}
 	}
 	hit := emptyGroup(c.group)
-	rest, left := endAll(c.find, syscall.SIGKILL, killWait, nil)
+	rest, left := killAll(c.find)
 	hit = unique(append(hit, rest...))
 	reapOrphans()
 	if wait(c.done, time.Second); c.running() {
@@ -142,20 +144,30 @@ func wait(ch <-chan struct{}, limit time.Duration) {
 	}
 }
 
+// killAll kills every process that find returns, until there are no more. As long as
+// it finds new ones it goes on for up to a minute: on a busy machine a look takes
+// longer than a fork.
+func killAll(find func() ([]process, error)) (hit, left []Process) {
+	return endAll(find, syscall.SIGKILL, killWait, chaseWait, nil)
+}
+
 // endAll sends sig once to every process that find returns, and looks again until
-// two looks in a row find nothing, the time is up or stop is closed. It returns all
-// processes that got the signal, and those that still exist.
-func endAll(find func() ([]process, error), sig syscall.Signal, limit time.Duration, stop <-chan struct{}) (hit, left []Process) {
-	deadline := time.Now().Add(limit)
+// two looks in a row find nothing, stop is closed, or the time is up: limit after
+// the last new process was found, and chase at most. It returns all processes that
+// got the signal, and those that still exist.
+func endAll(find func() ([]process, error), sig syscall.Signal, limit, chase time.Duration, stop <-chan struct{}) (hit, left []Process) {
+	began := time.Now()
+	found := began
 	sent := map[identity]bool{}
 	pause, empty := time.Millisecond, 0
 	for {
 		procs, err := find()
+		more := false
 		for _, p := range procs {
 			if sent[p.identity] {
 				continue
 			}
-			sent[p.identity] = true
+			sent[p.identity], more = true, true
 			if signal(p, sig) == nil {
 				hit = append(hit, p.public())
 				_ = signal(p, syscall.SIGCONT)
@@ -166,10 +178,14 @@ func endAll(find func() ([]process, error), sig syscall.Signal, limit time.Durat
 		} else if empty++; empty == 2 {
 			return hit, nil
 		}
-		if time.Now().After(deadline) || closed(stop) {
+		now := time.Now()
+		if more {
+			found = now
+		}
+		if now.Sub(found) > limit || now.Sub(began) > chase || closed(stop) {
 			return hit, public(procs)
 		}
-		if empty == 0 {
+		if empty == 0 && !more { // what is new may be starting others
 			time.Sleep(pause)
 			pause = min(2*pause, 20*time.Millisecond)
 		}

@@ -52,13 +52,13 @@ func Sweep(ctx context.Context, r Remains, grace time.Duration) ([]Process, erro
 		procs, lookErr = r.find()
 		return procs, lookErr
 	}
-	ended, left := endAll(find, syscall.SIGTERM, grace, ctx.Done())
+	ended, left := endAll(find, syscall.SIGTERM, grace, grace, ctx.Done())
 	if len(left) > 0 || lookErr != nil {
 		var killed []Process
 		if ourGroup(r.Group) {
 			ended = append(ended, emptyGroup(r.Group)...)
 		}
-		killed, left = endAll(find, syscall.SIGKILL, killWait, nil)
+		killed, left = killAll(find)
 		ended = append(ended, killed...)
 	}
 	reapOrphans()
