@@ -11,6 +11,7 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 )
 
 // TestNothingButAHandOverEndsWithTwo crashes the binary in every way at every
@@ -99,7 +100,7 @@ func TestSignalsWhileWaiting(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			if got := cmd.ProcessState.ExitCode(); got != status || time.Since(begin) > 2*time.Second {
+			if got := cmd.ProcessState.ExitCode(); got != status || time.Since(begin) > testbed.Patience {
 				t.Errorf("status %d after %s, want %d", got, time.Since(begin), status)
 			}
 			if out := cmd.Stderr.(*strings.Builder).String() + cmd.Stdout.(*strings.Builder).String(); out != "" {

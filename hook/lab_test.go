@@ -213,7 +213,7 @@ func (l *lab) locked(f func(q *inbox.Held)) {
 		l.t.Fatal(err)
 	}
 	defer q.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testbed.Patience)
 	defer cancel()
 	held, err := q.Lock(ctx)
 	if err != nil {
@@ -307,9 +307,7 @@ func (l *lab) files() string {
 // until polls, because processes are real.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
+	if !testbed.Await(testbed.Patience, ok) {
+		t.Fatalf("not within %v: %s", testbed.Patience, what)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 )
 
 func TestRecordRoundTrip(t *testing.T) {
@@ -133,7 +134,7 @@ func TestWatchRecord(t *testing.T) {
 		}
 		select {
 		case <-changed:
-		case <-time.After(10 * time.Second):
+		case <-time.After(testbed.Patience):
 			t.Fatalf("not told of write %d", i)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // roleVariable makes the test binary another program: one that holds a child,
@@ -159,10 +161,8 @@ func role(t *testing.T, name string, args ...string) *exec.Cmd {
 // within polls until ok holds; it fails the test after ten seconds.
 func within(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
+	if !testbed.Await(testbed.Patience, ok) {
+		t.Fatalf("not within %v: %s", testbed.Patience, what)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 var (
@@ -66,7 +68,7 @@ func run(t *testing.T, cfg Config) (string, Exit) {
 	c := start(t, cfg)
 	select {
 	case <-c.Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(testbed.Patience):
 		t.Fatal("the child does not exit")
 	}
 	exit := c.End(t.Context())
@@ -307,7 +309,7 @@ func TestFlood(t *testing.T) {
 			c := start(t, Config{Argv: sh(fmt.Sprintf("stty raw; head -c %d /dev/zero", size)), Output: output})
 			select {
 			case <-c.Done():
-			case <-time.After(50 * time.Second):
+			case <-time.After(testbed.Patience):
 				t.Fatal("the child stands still")
 			}
 			exit := c.End(t.Context())

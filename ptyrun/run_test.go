@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"heartbeat/internal/testbed"
 )
 
 // launch runs heartbeat-launch to its end.
@@ -24,7 +26,7 @@ func launch(t *testing.T, args ...string) (string, int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(testbed.Patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = cmd.Wait()
 	return out.String(), cmd.ProcessState.ExitCode()

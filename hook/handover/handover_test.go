@@ -11,6 +11,7 @@ import (
 
 	"heartbeat/hook/client/clienttest"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 )
 
 // recorded is a transcript as 2.1.329 wrote it: a kick-off with a tag, two
@@ -122,12 +123,12 @@ func TestWaitForWhatIsWrittenBehind(t *testing.T) {
 	})
 	defer timer.Stop()
 	h := Proof{Path: path, Text: "go"}
-	if h.Wait(10*time.Second) != inbox.Seen {
+	if h.Wait(testbed.Patience) != inbox.Seen {
 		t.Error("not found")
 	}
 	h.Text = "other"
 	begin := time.Now()
-	if h.Wait(60*time.Millisecond) == inbox.Seen || time.Since(begin) > 5*time.Second {
+	if h.Wait(60*time.Millisecond) == inbox.Seen || time.Since(begin) > testbed.Patience {
 		t.Errorf("found, or gave up late: %s", time.Since(begin))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
+	"heartbeat/internal/testbed"
 )
 
 func TestTheOutboxIsReadAndFollowed(t *testing.T) {
@@ -33,7 +34,7 @@ func TestTheOutboxIsReadAndFollowed(t *testing.T) {
 	defer reader.Close()
 	got := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
 		defer cancel()
 		d, err := reader.AwaitDelivery(ctx, "b")
 		if err == nil && d.ID != "b" {

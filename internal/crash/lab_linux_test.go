@@ -15,6 +15,7 @@ import (
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
+	"heartbeat/internal/testbed"
 )
 
 // lab is an agent's folder, the client in it and the record of what happens.
@@ -100,7 +101,7 @@ func (l *lab) queue(f func(q *inbox.Queue)) {
 func (l *lab) locked(f func(q *inbox.Held)) {
 	l.t.Helper()
 	l.queue(func(q *inbox.Queue) {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testbed.Patience)
 		defer cancel()
 		held, err := q.Lock(ctx)
 		if err != nil {

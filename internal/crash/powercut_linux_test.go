@@ -125,7 +125,7 @@ func (m *mounted) unmount(t *testing.T) {
 	// a moment, until its exec.
 	var out []byte
 	err := errors.New("busy")
-	for deadline := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testbed.Patience); err != nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		out, err = exec.Command("umount", m.dir).CombinedOutput()
 	}
 	if err != nil {

@@ -130,7 +130,7 @@ func (l *lab) race(t *testing.T) {
 			}
 		}
 	})
-	deadline := time.Now().Add(50 * time.Second)
+	deadline := time.Now().Add(testbed.Patience)
 	for len(l.record.Open()) > 0 && time.Now().Before(deadline) {
 		if len(l.pending) == 0 {
 			l.unrule()
@@ -235,7 +235,7 @@ func (l *lab) whileRunning(cmd *exec.Cmd) {
 func (l *lab) until() {
 	l.t.Helper()
 	l.launch()
-	for open, last := l.record.Open(), time.Now(); len(open) > 0 && time.Since(last) < 50*time.Second; {
+	for open, last := l.record.Open(), time.Now(); len(open) > 0 && time.Since(last) < testbed.Patience; {
 		if len(l.pending) == 0 {
 			l.wake()
 		}

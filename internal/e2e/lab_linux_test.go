@@ -20,7 +20,7 @@ import (
 
 // patience is how long something that must happen may take on a loaded
 // machine.
-const patience = 60 * time.Second
+const patience = testbed.Patience
 
 // apiKey is made up.
 const apiKey = "sk-ant-api03-made-up-for-tests-0123456789abcdefghij"

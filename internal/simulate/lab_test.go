@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"heartbeat/internal/testbed"
 )
 
 // lab is a throw-away home and workspace. Every event has a hook that writes
@@ -103,7 +105,7 @@ func (l *lab) command(args []string) *exec.Cmd {
 	}
 	args = append([]string{
 		"--settings", l.write("settings.json", string(settings)),
-		"--script", l.write("script.json", l.script), "--max-time", "50s",
+		"--script", l.write("script.json", l.script), "--max-time", "10m",
 	}, args...)
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Dir = l.work
@@ -133,7 +135,7 @@ func (l *lab) start(args ...string) *client {
 		_ = c.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-c.exited:
-		case <-time.After(5 * time.Second):
+		case <-time.After(testbed.Patience):
 			_ = c.cmd.Process.Kill()
 			<-c.exited
 		}
@@ -179,12 +181,10 @@ func (c *client) seen(text string) bool {
 // until polls with a deadline.
 func (c *client) until(what string, ok func() bool) {
 	c.t.Helper()
-	for end := time.Now().Add(15 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.t.Fatalf("not within 15 s: %s\nhooks: %s\nscreen: %q", what, strings.Join(c.events(), " "), c.screen.String())
-		}
+	if !testbed.Await(testbed.Patience, ok) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.t.Fatalf("not within %v: %s\nhooks: %s\nscreen: %q", testbed.Patience, what, strings.Join(c.events(), " "), c.screen.String())
 	}
 }
 
@@ -220,7 +220,7 @@ func (c *client) code() int {
 	c.t.Helper()
 	select {
 	case <-c.exited:
-	case <-time.After(15 * time.Second):
+	case <-time.After(testbed.Patience):
 		c.t.Fatalf("the client did not end; hooks: %s", strings.Join(c.events(), " "))
 	}
 	return c.cmd.ProcessState.ExitCode()

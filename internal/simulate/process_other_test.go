@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // alive reports whether a process still runs, after a while to go.
@@ -17,7 +19,7 @@ func alive(t *testing.T, text string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testbed.Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if syscall.Kill(pid, 0) != nil {
 			return false
 		}

@@ -2,6 +2,12 @@ package testbed
 
 import "time"
 
+// Patience is how long a test waits for what must happen, and the least that it
+// calls late: a process can stand still for many seconds where both processors have
+// other work. What a test tells from lateness, such as the end of a sleep, has to be
+// far beyond it.
+const Patience = 2 * time.Minute
+
 // Await looks until what is looked for is there, for at most limit, and reports
 // whether it is.
 //

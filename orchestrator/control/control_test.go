@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/status"
@@ -104,7 +105,7 @@ func serve(t *testing.T, dir string, f *fleet, pid int) (stop func()) {
 func await(t *testing.T, dir string, pid int) *Client {
 	t.Helper()
 	c := NewClient(dir)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testbed.Patience)
 	for {
 		s, err := c.Status(t.Context())
 		if err == nil && s.PID == pid {

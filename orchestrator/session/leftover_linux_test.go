@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/internal/testbed"
 	"heartbeat/ptyrun"
 )
 
@@ -65,14 +66,14 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 	}
 	select {
 	case <-gone:
-	case <-time.After(10 * time.Second):
+	case <-time.After(testbed.Patience):
 		_ = left.Process.Kill()
 		t.Error("what the former session left lives on")
 	}
 	if former.group != "" {
 		select {
 		case <-nameless.Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(testbed.Patience):
 			t.Error("what is in the former session's control group lives on")
 		}
 		if _, err := os.Stat(former.group); !errors.Is(err, fs.ErrNotExist) {
@@ -115,11 +116,11 @@ func TestLeftoversAreEndedAtOnceByTheirOwnGrace(t *testing.T) {
 		go func() { _ = deaf.Wait() }()
 	}
 	begin := time.Now()
-	swept, err := SweepLeftovers(t.Context(), stateDir, "", 30*time.Second)
+	swept, err := SweepLeftovers(t.Context(), stateDir, "", 10*time.Minute)
 	if err != nil || len(swept) != sessions {
 		t.Errorf("ended %d, %v", len(swept), err)
 	}
-	if took := time.Since(begin); took < grace || took > 10*time.Second {
+	if took := time.Since(begin); took < grace || took > testbed.Patience {
 		t.Errorf("took %s", took)
 	}
 	if names, _ := os.ReadDir(filepath.Join(stateDir, "live")); len(names) != 0 {

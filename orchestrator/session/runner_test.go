@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // TestOrdersDoNotWaitForAStuckShim: who gave an order to a shim that had stopped
@@ -39,7 +41,7 @@ func TestOrdersDoNotWaitForAStuckShim(t *testing.T) {
 	}()
 	select {
 	case <-told:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testbed.Patience):
 		t.Error("an order waits for a stuck shim")
 	}
 }

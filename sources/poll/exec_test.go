@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"heartbeat/internal/testbed"
 	"heartbeat/sources"
 )
 
@@ -104,7 +105,7 @@ func wantGone(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); alive(t, pid); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(testbed.Patience); alive(t, pid); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			t.Fatalf("process %d is still there", pid)
@@ -114,14 +115,14 @@ func wantGone(t *testing.T, file string) {
 
 func TestTimeoutEndsTheGroup(t *testing.T) {
 	t.Parallel()
-	c := sh(t, "trap '' TERM HUP; sleep 60 & echo $! > child; echo started; wait")
+	c := sh(t, "trap '' TERM HUP; sleep 600 & echo $! > child; echo started; wait")
 	c.Timeout = 500 * time.Millisecond
 	start := time.Now()
 	_, err := Exec(t.Context(), c)
 	if err == nil || !strings.Contains(err.Error(), "it ran over 500ms") {
 		t.Errorf("the error is %v", err)
 	}
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > testbed.Patience {
 		t.Errorf("it took %v", d)
 	}
 	wantGone(t, filepath.Join(c.Dir, "child"))
@@ -129,7 +130,7 @@ func TestTimeoutEndsTheGroup(t *testing.T) {
 
 func TestCancelEndsTheGroup(t *testing.T) {
 	t.Parallel()
-	c := sh(t, "sleep 60 & echo $! > child.tmp; mv child.tmp child; wait")
+	c := sh(t, "sleep 600 & echo $! > child.tmp; mv child.tmp child; wait")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for ctx.Err() == nil {
@@ -149,13 +150,13 @@ func TestCancelEndsTheGroup(t *testing.T) {
 // that holds its output open.
 func TestLeftoversAreEnded(t *testing.T) {
 	t.Parallel()
-	c := sh(t, "sleep 60 & echo $! > child; echo done")
+	c := sh(t, "sleep 600 & echo $! > child; echo done")
 	start := time.Now()
 	out, err := Exec(t.Context(), c)
 	if err != nil || string(out.Stdout) != "done\n" {
 		t.Errorf("got %q, %v", out.Stdout, err)
 	}
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > testbed.Patience {
 		t.Errorf("it took %v", d)
 	}
 	wantGone(t, filepath.Join(c.Dir, "child"))
@@ -169,7 +170,7 @@ func TestEndlessOutput(t *testing.T) {
 	if !errors.Is(err, errTooMuch) {
 		t.Errorf("the error is %v", err)
 	}
-	if d := time.Since(start); d > 10*time.Second {
+	if d := time.Since(start); d > testbed.Patience {
 		t.Errorf("it took %v", d)
 	}
 	wantGone(t, filepath.Join(c.Dir, "child"))
@@ -184,7 +185,7 @@ func TestEndlessOutput(t *testing.T) {
 // TestRunReal polls a real command.
 func TestRunReal(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
 	defer cancel()
 	var got []string
 	Run(ctx, Trigger{

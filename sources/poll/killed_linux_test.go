@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // TestACommandDoesNotOutliveUs: each kill -9 of a scheduler left a command that
@@ -26,7 +28,7 @@ func TestACommandDoesNotOutliveUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := filepath.Join(dir, "pid")
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(testbed.Patience); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(pid); err == nil {
 			break
 		} else if time.Now().After(deadline) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // TestFoldersBeginsWithEachFolder: what was written before a folder was
@@ -22,7 +24,7 @@ func TestFoldersBeginsWithEachFolder(t *testing.T) {
 		select {
 		case path := <-changed:
 			return path
-		case <-time.After(10 * time.Second):
+		case <-time.After(testbed.Patience):
 			t.Fatal("nothing was reported")
 			return ""
 		}
@@ -72,7 +74,7 @@ func TestAFolderThatIsMadeAnewIsWatched(t *testing.T) {
 						if path == want {
 							return
 						}
-					case <-time.After(20 * time.Second):
+					case <-time.After(testbed.Patience):
 						t.Fatalf("%s was not reported", want)
 					}
 				}

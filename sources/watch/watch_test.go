@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"heartbeat/internal/testbed"
 	"heartbeat/sources"
 )
 
@@ -131,7 +132,7 @@ func (r *rig) must(err error) {
 // until polls for a condition under the rig's lock.
 func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testbed.Patience)
 	for time.Now().Before(deadline) {
 		r.mu.Lock()
 		done := ok()

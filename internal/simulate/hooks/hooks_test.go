@@ -2,14 +2,20 @@ package hooks
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heartbeat/internal/testbed"
 )
 
 func TestParse(t *testing.T) {
@@ -131,19 +137,19 @@ func TestTimeout(t *testing.T) {
 	started := time.Now()
 	result := r.Run(t.Context(), Hook{
 		Command: `trap 'touch termed' TERM; setsid sh -c 'sleep 1; touch survived' & echo '{"decision":"block","reason":"x"}'; while :; do sleep 0.05; done`,
-		Timeout: 200 * time.Millisecond,
+		Timeout: 3 * time.Second, // it has set its trap by then
 	}, Call{Dir: dir})
 	took := time.Since(started)
 	if v := Judge(result); !result.Cut || v != (Verdict{}) {
 		t.Errorf("result %+v, verdict %+v", result, v)
 	}
-	if took < 450*time.Millisecond || took > 3*time.Second {
+	if took < 3200*time.Millisecond || took > testbed.Patience {
 		t.Errorf("it took %v", took)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "termed")); err != nil {
 		t.Error("no SIGTERM")
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testbed.Patience); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(dir, "survived")); err == nil {
 			break
 		}
@@ -159,22 +165,31 @@ func TestStubbornChild(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var rest sync.WaitGroup
-	r := Runner{KillDelay: 500 * time.Millisecond, Rest: &rest}
-	started := time.Now()
-	result := r.Run(t.Context(), Hook{
-		Command: `(trap '' TERM; sleep 1.5; touch survived) & sleep 30`, Timeout: 100 * time.Millisecond,
-	}, Call{Dir: dir})
-	if took := time.Since(started); !result.Cut || took > 450*time.Millisecond {
-		t.Errorf("after %v: %+v", took, result)
+	r := Runner{KillDelay: 2 * time.Second, Rest: &rest}
+	ctx, cancel := context.WithCancel(t.Context())
+	child := 0
+	go func() {
+		defer cancel()
+		testbed.Await(testbed.Patience, func() bool {
+			text, _ := os.ReadFile(filepath.Join(dir, "child"))
+			child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+			return child > 0
+		})
+	}()
+	result := r.Run(ctx, Hook{Command: `(trap '' TERM; exec sh -c 'echo $$ >child; exec sleep 600') & sleep 600`}, Call{Dir: dir})
+	if !result.Cut || ended(child) {
+		t.Errorf("the hook's end waited for its child: %+v", result)
 	}
 	rest.Wait()
-	if took := time.Since(started); took > 1400*time.Millisecond {
-		t.Fatalf("the rest took %v", took)
-	}
-	time.Sleep(time.Until(started.Add(2 * time.Second))) // its absence can only be waited for
-	if _, err := os.Stat(filepath.Join(dir, "survived")); err == nil {
+	if !testbed.Await(testbed.Patience, func() bool { return ended(child) }) {
 		t.Error("the child survived")
 	}
+}
+
+// ended reports whether a process is gone, or would be if its parent had looked.
+func ended(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || strings.Contains(string(stat), ") Z ")
 }
 
 // Cancelling ends every hook; what each said is dropped.
