@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/launch"
@@ -40,25 +41,28 @@ func needsPerson(err error) bool {
 	return errors.Is(err, inbox.ErrNeedsOperator) || errors.Is(err, launch.ErrNeedsPerson)
 }
 
-// withHint returns an error with what to do, if it says that.
-func withHint(err error) string {
+// hintOf returns what an error says is to be done, or "".
+func hintOf(err error) string {
 	if h, ok := errors.AsType[interface {
 		error
 		Hint() string
 	}](err); ok {
-		return err.Error() + "; " + h.Hint()
+		return h.Hint()
 	}
-	return err.Error()
+	return ""
 }
 
-// failure returns an error of ours as an agent takes it.
-func failure(err error) *agent.Failed {
+// failure returns an error of ours as the agent that is declared as def takes it.
+func (s *Scheduler) failure(def *config.Agent, err error) *agent.Failed {
 	if err == nil {
 		return nil
 	}
-	f := &agent.Failed{Text: withHint(err), Person: needsPerson(err), NoRoom: launch.Passes(err)}
-	if b, ok := errors.AsType[*preflight.BlockedError](err); ok && !f.NoRoom {
-		f.Text, f.Fix = f.Text+agent.GoesOnByItself, b.Hint()
+	f := &agent.Failed{Text: err.Error(), Fix: hintOf(err), Person: needsPerson(err), NoRoom: launch.Passes(err)}
+	if _, ok := errors.AsType[*preflight.BlockedError](err); ok && !f.NoRoom {
+		f.Blocks = true
+	}
+	if launch.DiskFull(err) {
+		f.Fix = preflight.FreeRoom(def.Dir, s.opt.StateDir)
 	}
 	return f
 }

@@ -29,7 +29,7 @@ func (s *Scheduler) foresee(all []*member) {
 		def, wants := m.Def(), m.Wants(time.Now())
 		s.mu.Unlock()
 		if wants {
-			f := failure(s.opt.Blocked(def))
+			f := s.failure(def, s.opt.Blocked(def))
 			s.happened(m, func(now time.Time) {
 				if f != nil && m.Def() == def {
 					m.Foresees(*f, now)

@@ -10,13 +10,13 @@ import (
 // the next run does not spend its restarts again. It returns what writes it down,
 // or nil.
 func (s *Scheduler) holds(m *member, now time.Time) (effect func()) {
-	why := m.Hold()
+	why, fix := m.Hold()
 	if why == m.hold.Why || m.Expected() {
 		return nil
 	}
 	m.hold = memory.Hold{}
 	if why != "" {
-		m.hold = memory.Hold{Since: now, Why: why, Definition: memory.DefinitionOf(m.Def())}
+		m.hold = memory.Hold{Since: now, Why: why, Fix: fix, Definition: memory.DefinitionOf(m.Def())}
 	}
 	return func() { s.keepHold(m) }
 }
@@ -48,7 +48,7 @@ func (s *Scheduler) goOnHeld() {
 		}
 		s.happened(m, func(time.Time) {
 			if m.hold = h; h.Definition == memory.DefinitionOf(m.Def()) {
-				m.WasHeld(h.Why, h.Since)
+				m.WasHeld(h.Why, h.Fix, h.Since)
 			}
 		})
 	}

@@ -53,8 +53,7 @@ func (s *Scheduler) found(m *member, l queue.Look, now time.Time) {
 	case m.Owes():
 		m.Recover("what was in flight was dealt with")
 	case l.Err != nil:
-		s.log.Error("agent failed", "agent", m.Name, "err", l.Err)
-		m.Fails(*failure(l.Err), now, agent.Roll())
+		m.Fails(*s.failure(m.Def(), l.Err), now, agent.Roll())
 	case !hasWork(l.Depth):
 		if !l.Depth.Tail {
 			m.empty = l.Stamp

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/status"
 )
 
 // records is where it is written down what happens: the journal and the log.
@@ -33,12 +34,18 @@ func (r *records) note(e journal.Event) {
 	e.At = time.Now()
 	r.observe(e)
 	if l, ok := logged[e.Kind]; ok {
+		if s := status.State(e.State); s == status.BackingOff || s == status.Held {
+			l.level = slog.LevelWarn
+		}
 		args := []any{"agent", e.Agent}
 		if e.Reason != "" {
 			args = append(args, "why", e.Reason.String())
 		}
 		if e.Detail != "" {
 			args = append(args, "what", e.Detail.String())
+		}
+		if e.Fix != "" {
+			args = append(args, "do", e.Fix.String())
 		}
 		if !e.Started.IsZero() {
 			args = append(args, "since", e.Started.Local().Format(time.DateTime))

@@ -99,10 +99,10 @@ func (s *Scheduler) recovery(m *member, cfg *config.Agent, how dealing, owed *se
 	o, outcome, err := s.recoverLast(context.WithoutCancel(s.work), m, cfg, how, owed)
 	<-s.recoveries
 	if err != nil {
-		s.log.Error("agent failed", "agent", m.Name, "err", err)
+		s.log.Warn("cannot deal with the entry in flight yet", "agent", m.Name, "err", err)
 	}
 	s.happened(m, func(now time.Time) {
-		m.Recovered(o, failure(err), now, agent.Roll())
+		m.Recovered(o, s.failure(cfg, err), now, agent.Roll())
 		m.cancels(cancelled{outcome, err})
 	})
 }
@@ -190,9 +190,6 @@ func (s *Scheduler) recoverLeft(ctx context.Context, m *member) {
 	if err == nil {
 		return
 	}
-	f := failure(err)
-	if f.Fix == "" { // otherwise the change of its state says everything
-		s.log.Error("agent failed", "agent", m.Name, "err", err)
-	}
+	f := s.failure(cfg, err)
 	s.happened(m, func(now time.Time) { m.Recovered(o, f, now, agent.Roll()) })
 }

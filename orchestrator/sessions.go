@@ -37,10 +37,7 @@ func (c course) run() {
 		return
 	}
 	if err != nil {
-		f := failure(err)
-		if f.Fix == "" { // otherwise the change of its state says everything
-			c.log.Error("agent failed", "agent", c.m.Name, "err", err)
-		}
+		f := c.failure(c.def, err)
 		c.happened(c.m, func(now time.Time) {
 			c.fleet.declines(c.m, now)
 			c.m.Fails(*f, now, agent.Roll())
@@ -130,7 +127,7 @@ func (s *Scheduler) ask(m *member, def *config.Agent) {
 	}
 	s.happened(m, func(now time.Time) {
 		if m.Def() == def {
-			m.Asked(failure(err), prepared.Answers, now)
+			m.Asked(s.failure(def, err), prepared.Answers, now)
 		}
 	})
 }
@@ -282,7 +279,7 @@ func (c course) ended(b launched, o session.Outcome) {
 	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
 	end := agent.End{
 		Outcome: o, Left: l.Err != nil || hasWork(l.Depth), Queued: l.Depth.Entries, Folders: folders,
-		Poison: how.poison, Unrecovered: failure(err), Answers: b.answers,
+		Poison: how.poison, Unrecovered: c.failure(c.def, err), Answers: b.answers,
 	}
 	c.logEnd(o)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestAnswer(t *testing.T) {
 	w.put("agents/triage/.heartbeat/.inbox-offset", "rubbish")
 	r := w.background()
 	until(t, "it is held", func() bool { return w.agent("triage").State == "held" })
-	if out := w.ok("status"); strings.Count(out, "! ") != 1 || !strings.Contains(out, "\n    heartbeat answer triage\n") {
+	if out := w.ok("status"); strings.Count(out, "! ") != 1 || !strings.Contains(out, "\n    do    heartbeat answer triage\n") {
 		t.Errorf("status:\n%s", out)
 	}
 	out := w.ok("answer", "triage")

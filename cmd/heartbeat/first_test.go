@@ -29,7 +29,7 @@ func TestTheWayLeadsThroughDoctor(t *testing.T) {
 
 // TestTheFirstFailureExplainsItself: what keeps an agent from its first session
 // stands in run's log as it begins, in status and at the end of run --once, each
-// time with a command that is right where -f names the file.
+// time with what to do, once.
 func TestTheFirstFailureExplainsItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,8 +40,8 @@ func TestTheFirstFailureExplainsItself(t *testing.T) {
 	once := w.run("run", "-f", "fleet.yaml", "--once")
 	if once.status != exitError || strings.Contains(once.stdout+once.stderr, "cannot feed") || strings.Contains(once.stdout, "open ") ||
 		!strings.Contains(once.stdout, `! triage: held when its last run ended: cannot read env-file "`) ||
-		!strings.Contains(once.stdout, "heartbeat -f fleet.yaml doctor triage") ||
-		!strings.Contains(once.stderr, "hint: heartbeat -f fleet.yaml status shows what is left") {
+		!strings.Contains(once.stdout, "\n    do    write ") ||
+		!strings.Contains(once.stderr, "\nhint: write ") {
 		t.Errorf("run --once: %+v", once)
 	}
 }
@@ -57,8 +57,11 @@ func TestWhatCannotWorkIsSaidWhenTheRunBegins(t *testing.T) {
 	r := w.background()
 	const more = "it is not found (and 3 more: heartbeat doctor triage)"
 	until(t, "the log says what waits for a person", func() bool {
-		return strings.Contains(r.stderr.String(), "this waits for a person") && strings.Contains(r.stderr.String(), more)
+		return strings.Contains(r.stderr.String(), "WARN agent held agent=triage") && strings.Contains(r.stderr.String(), more)
 	})
+	if log := r.stderr.String(); strings.Count(log, more) != 1 || strings.Count(log, "npm install") != 1 {
+		t.Errorf("it says so twice:\n%s", log)
+	}
 	if out := w.ok("status"); !strings.Contains(out, more) || !strings.Contains(out, "by itself") {
 		t.Errorf("status:\n%s", out)
 	}

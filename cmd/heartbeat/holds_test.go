@@ -34,7 +34,7 @@ func TestAHoldOutlivesTheRun(t *testing.T) {
 		}
 	}
 	if out := w.ok("status"); !strings.Contains(out, "! triage: held, also by the next run, for ") ||
-		!strings.Contains(out, "heartbeat logs triage --raw   # then, when its cause is gone: resume triage") {
+		!strings.Contains(out, "    do    heartbeat logs triage --raw\n    then  heartbeat resume triage   # when its cause is gone\n") {
 		t.Errorf("status:\n%s", out)
 	}
 	if o := w.run("doctor"); o.status != exitError || !strings.Contains(o.stdout, "held, also by the next run, for ") ||

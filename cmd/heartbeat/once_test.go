@@ -85,17 +85,19 @@ func TestARunOnceThatTakesTooLongSaysSo(t *testing.T) {
 }
 
 // TestARunOnceThatCannotWorkEndsAtOnce: it tried for as long as it took, and its
-// last line did not say what to do.
+// last line did not say what to do. Later each line said it twice.
 func TestARunOnceThatCannotWorkEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ command, field, says string }{
-		"no client":   {"[gone]", "", "it is not found; npm install"},
-		"no trust":    {"[./claude]", "", "is not trusted"},
-		"no env-file": {"[heartbeat, simulate]", "    env-file: gone.env\n", "gone.env, and chmod 600 it"},
+	for name, tt := range map[string]struct{ command, field, says, do string }{
+		"no client":   {"[claude]", "", `command "claude": it is not found`, "npm install"},
+		"no program":  {"[gone]", "", `command "gone": it is not found`, "install gone, or correct command: or PATH"},
+		"no trust":    {"[./claude]", "", "is not trusted", "heartbeat apply --trust triage"},
+		"no env-file": {"[heartbeat, simulate]", "    env-file: gone.env\n", `cannot read env-file "`, "correct env-file:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
+			w.env = append(w.env, "PATH=/nowhere")
 			w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    command: "+tt.command+"\n"+tt.field)
 			w.put("home/.claude.json", `{"hasCompletedOnboarding":true}`)
 			w.put("triage/x", "")
@@ -105,9 +107,14 @@ func TestARunOnceThatCannotWorkEndsAtOnce(t *testing.T) {
 			}
 			w.ok("send", "triage", "anything")
 			o := w.run("run", "--once")
-			if o.status != exitError || !strings.Contains(o.stderr, "heartbeat: cannot finish: triage: ") || !strings.Contains(o.stderr, tt.says) ||
-				!strings.Contains(o.stderr, "goes on by itself") || strings.Contains(o.stderr, "ERROR") {
+			if o.status != exitError || !strings.Contains(o.stderr, "heartbeat: cannot finish: triage: ") || !strings.Contains(o.stderr, "\nhint: "+tt.do) &&
+				!strings.Contains(o.stderr, ", or "+tt.do) || !strings.Contains(o.stdout, "\n    do    ") || strings.Contains(o.stderr, "ERROR") {
 				t.Errorf("%+v", o)
+			}
+			for line := range strings.Lines(o.stdout + o.stderr) {
+				if strings.HasPrefix(line, "heartbeat: cannot finish") && !strings.Contains(line, tt.says) || strings.Count(line, tt.do) > 1 {
+					t.Errorf("%q", line)
+				}
 			}
 		})
 	}

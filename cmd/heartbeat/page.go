@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strings"
 	"unicode"
 
 	"golang.org/x/term"
@@ -41,6 +42,36 @@ type page struct {
 	buf bytes.Buffer
 	palette
 	columns int // of the terminal; 0: not known, and pageColumns are meant
+	rows    int // of the terminal that the page has to fit into; 0: it need not
+}
+
+// mark is a place in a page: its end when end was called. undo takes back what was
+// added behind one.
+type mark int
+
+func (p *page) end() mark      { return mark(p.buf.Len()) }
+func (p *page) undo(from mark) { p.buf.Truncate(int(from)) }
+
+// height returns how many rows of the terminal the page takes from a place in it on.
+func (p *page) height(from mark) (rows int) {
+	for line := range strings.Lines(p.buf.String()[from:]) {
+		rows += p.rowsOf(line)
+	}
+	return rows
+}
+
+// rowsOf returns how many rows of the terminal a line of the page takes.
+func (p *page) rowsOf(line string) int {
+	for _, colour := range []string{p.red, p.green, p.yellow, p.cyan, p.dim, p.reset} {
+		if colour != "" {
+			line = strings.ReplaceAll(line, colour, "")
+		}
+	}
+	w := width(strings.TrimSuffix(line, "\n"))
+	if p.columns == 0 || w == 0 {
+		return 1
+	}
+	return (w + p.columns - 1) / p.columns
 }
 
 // printf adds text. What it formats stays on one line.

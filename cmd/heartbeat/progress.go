@@ -128,12 +128,12 @@ func (s *livePage) show(a *app, r result) error {
 			p.buf.WriteByte('\n')
 			return
 		}
-		whole := &page{palette: p.palette, columns: p.columns}
+		whole := &page{palette: p.palette, columns: p.columns, rows: s.rows() - 1}
 		r.text(whole)
 		p.buf.WriteString("\x1b[H")
-		left := s.rows() - 1
+		left := whole.rows
 		for line := range strings.Lines(whole.buf.String()) {
-			if left--; left < 0 {
+			if left -= whole.rowsOf(line); left < 0 {
 				break
 			}
 			p.buf.WriteString(strings.TrimSuffix(line, "\n") + clearLine + "\r\n")

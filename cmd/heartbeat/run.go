@@ -112,6 +112,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 	if err != nil {
 		return false, nil, err
 	}
+	begin := time.Now()
 	var s *orchestrator.Scheduler
 	var file *fleetfile.File
 	s, err = c.scheduler(a, fleet, shown.observe(), func() {
@@ -122,7 +123,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 			if !c.Once { // otherwise only agents with work are checked
 				s.Foresee()
 			}
-			a.logTroubles(fleet, c.chosen(fleet), s.Snapshot())
+			a.logTroubles(fleet, c.chosen(fleet), s.Snapshot(), begin)
 		})
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
@@ -143,7 +144,6 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		<-ctx.Done()
 		a.manager.Stopping()
 	})
-	begin := time.Now()
 	sum, err = s.Run(ctx)
 	asked = ctx.Err() != nil
 	if sum != nil {
@@ -176,15 +176,22 @@ func (a *app) troubles(f *config.Fleet, agents []*config.Agent, live *status.Liv
 // mostLogged is how many troubles the log of a starting run names.
 const mostLogged = 10
 
-// logTroubles logs what waits for a person when a run begins.
-func (a *app) logTroubles(f *config.Fleet, agents []*config.Agent, says []status.AgentState) {
-	waits := slices.DeleteFunc(a.troubles(f, agents, &status.Live{Agents: says}), func(t status.Trouble) bool { return !t.What.Person() })
+// logTroubles logs what waits for a person when a run begins, except holds that began
+// since: the log has them already.
+func (a *app) logTroubles(f *config.Fleet, agents []*config.Agent, says []status.AgentState, begin time.Time) {
+	waits := slices.DeleteFunc(a.troubles(f, agents, &status.Live{Agents: says}), func(t status.Trouble) bool {
+		return !t.What.Person() || t.What == status.IsHeld && !t.Since.Before(begin)
+	})
 	for i, t := range waits {
 		if i == mostLogged {
 			a.log.Warn("more waits for a person", "count", len(waits)-i, "do", a.ours()+" status")
 			return
 		}
-		a.log.Warn("this waits for a person", "agent", t.Agent, "what", t.Text, "do", t.Do)
+		about := []any{"agent", t.Agent, "what", t.Text, "do", t.Do}
+		if t.Then != "" {
+			about = append(about, "then", t.Then)
+		}
+		a.log.Warn("this waits for a person", about...)
 	}
 }
 
@@ -263,12 +270,12 @@ func onceFailure(sum *status.Summary, ours string) error {
 			err: errors.New("cannot finish: an agent is parked"),
 		}
 	}
-	why, more := "", 0
+	why, fix, more := "", "", 0
 	for _, s := range sum.Agents {
 		switch {
 		case s.Verdict() == status.AllDone:
 		case why == "":
-			why = s.Agent + ": " + cmp.Or(s.Why(), string(s.State))
+			why, fix = s.Agent+": "+cmp.Or(s.Why(), string(s.State)), s.Fix.String()
 		default:
 			more++
 		}
@@ -279,10 +286,11 @@ func onceFailure(sum *status.Summary, ours string) error {
 	if !sum.Finished {
 		why = strings.TrimSuffix("--once-timeout is over; "+why, "; ")
 	}
-	return &failure{
-		status: exitError, hint: ours + " status shows what is left; " + ours + " dead-letter AGENT shows what was given up",
-		err: errors.New("cannot finish: " + why),
+	hint := ours + " status shows what is left; " + ours + " dead-letter AGENT shows what was given up"
+	if more == 0 && fix != "" {
+		hint = fix
 	}
+	return &failure{status: exitError, hint: hint, err: errors.New("cannot finish: " + why)}
 }
 
 func (r ran) text(p *page) {
@@ -302,7 +310,7 @@ func (r ran) text(p *page) {
 		})
 	}
 	p.table([]string{"AGENT", "STATE", "DONE", "GIVEN UP", "QUEUED", "WHY"}, rows)
-	troublesText(p, r.Troubles)
+	troublesText(p, r.Troubles, 0)
 }
 
 // stateCell returns a state in the colour of its urgency.

@@ -13,7 +13,6 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook"
-	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
@@ -154,7 +153,11 @@ func (s statusPage) text(p *page) {
 	if n := s.Unrun(); n > 0 {
 		p.printf("%s: %s run\n", unrun(n), s.ours)
 	}
-	troublesText(p, s.Troubles)
+	room := 0
+	if p.rows > 0 { // the table gets what it needs, at most the other half
+		room = max(1, p.rows/2-p.height(0), p.rows-p.height(0)-len(s.Agents)-2)
+	}
+	troublesText(p, s.Troubles, room)
 	p.printf("\n")
 	var rows [][]cell
 	for _, a := range s.byTrouble() {
@@ -168,11 +171,29 @@ func (s statusPage) text(p *page) {
 		}
 		header = slices.Delete(header, at, at+1)
 	}
-	p.table(header, rows)
+	rowsThatFit(p, header, rows)
 	for _, a := range s.Agents {
 		if note := a.Note(s.now); note != "" {
 			p.printf("%s: %s\n", a.Agent, note)
 		}
+	}
+}
+
+// rowsThatFit prints a table, and on a page with a limit as many of its rows as there
+// is room for.
+func rowsThatFit(p *page, header []string, rows [][]cell) {
+	before := p.end()
+	room := p.rows - p.height(0)
+	for n := len(rows); n > 0; n-- {
+		p.table(header, rows[:n])
+		if left := len(rows) - n; left > 0 {
+			p.printf("and %s\n", count(left, "other agent"))
+		}
+		if p.rows == 0 || p.height(before) <= room || n == 1 {
+			return
+		}
+		n = min(n, max(n*room/p.height(before), 1)+1)
+		p.undo(before)
 	}
 }
 
@@ -228,37 +249,6 @@ func unrun(prompts int) string {
 		return "1 prompt waits, and nobody runs its agent"
 	}
 	return strconv.Itoa(prompts) + " prompts wait, and nobody runs their agents"
-}
-
-// mostTroubles is how many of them are printed.
-const mostTroubles = 50
-
-// troublesText prints what is wrong and what to type.
-func troublesText(p *page, all []status.Trouble) {
-	for i, t := range all {
-		if i == mostTroubles {
-			p.printf("and %s more: name agents, or -o json\n", strconv.Itoa(len(all)-i))
-			return
-		}
-		colour := p.yellow
-		if t.What.Alarming() {
-			colour = p.red
-		}
-		p.coloured(colour, "! ")
-		troubleText(p, len("! "), t.Agent, t)
-	}
-}
-
-// troubleText prints who has which trouble and, after it or below if the line would
-// be too long, what to type: it is there to be copied. used is how much of the line
-// is printed already.
-func troubleText(p *page, used int, who string, t status.Trouble) {
-	p.printf("%s: %s", who, t.Text)
-	if used+width(foreign.Line(who+t.Text+t.Do))+len(": ; ") > cmp.Or(p.columns, pageColumns) {
-		p.printf("\n    %s\n", t.Do)
-	} else {
-		p.printf("; %s\n", t.Do)
-	}
 }
 
 // stateText returns a state and how long it has lasted.

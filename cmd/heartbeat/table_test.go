@@ -141,7 +141,7 @@ var wiped = regexp.MustCompile(`\r\x1b\[K[^\r\n]*\r\x1b\[K|\r\x1b\[K`)
 func prose(command, line string) bool {
 	switch command {
 	case "status":
-		return strings.HasPrefix(line, "!") || strings.Contains(line, ": ") || strings.HasPrefix(line, "heartbeat ") || strings.Contains(line, " prompt")
+		return strings.HasPrefix(line, "!") || strings.Contains(line, ": ") || strings.HasPrefix(line, "do  ") || strings.HasPrefix(line, "then  ") || strings.HasPrefix(line, "also  ") || strings.Contains(line, " prompt")
 	case "doctor":
 		return strings.HasPrefix(line, "fix ") || strings.HasPrefix(line, "error ") || strings.HasPrefix(line, "warning ") || !strings.Contains(line, " ") || strings.Contains(line, " agents: ") || strings.HasPrefix(line, "hint:") || strings.HasPrefix(line, "heartbeat:") || strings.HasPrefix(line, "seen ") || strings.HasPrefix(line, "why ") || strings.HasPrefix(line, "2 agents")
 	case "events", "next", "explain", "validate":

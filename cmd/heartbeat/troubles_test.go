@@ -1,8 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/status"
 )
 
 // threeAgents is a fleet that does what it is sent: one agent gives up what it
@@ -65,5 +70,43 @@ func TestWhatNeedsAPersonIsSaid(t *testing.T) {
 	w.into(&data, "status")
 	if len(data.Troubles) != 2 || data.Troubles[0].What != "dead-letters" || data.Troubles[1].What != "paused" || data.Summary == "" {
 		t.Errorf("as JSON: %+v", data)
+	}
+}
+
+// TestWhatIsWatchedFitsTheTerminal: with many troubles, of one cause or of many, long
+// lines and a small window scrolled the first line away.
+func TestWhatIsWatchedFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	fleet := func(agents int, why func(i int) string) status.Fleet {
+		var f status.Fleet
+		for i := range agents {
+			f.Agents = append(f.Agents, status.Agent{AgentState: status.AgentState{
+				Agent: fmt.Sprintf("agent-%d", i), State: status.Held, Since: now, Reason: foreign.Text(why(i)), Fix: foreign.Text(strings.Repeat("do this ", 20)),
+			}})
+		}
+		return f
+	}
+	for name, f := range map[string]status.Fleet{
+		"one cause":   fleet(50, func(int) string { return strings.Repeat("a cause ", 20) }),
+		"many causes": fleet(50, func(i int) string { return fmt.Sprintf("%d %s", i, strings.Repeat("a cause ", 20)) }),
+		"little":      fleet(2, func(i int) string { return "x" }),
+	} {
+		for _, columns := range []int{20, 60, 200} {
+			for _, rows := range []int{5, 23, 100} {
+				p := page{palette: palette{red: "\x1b[31m", reset: "\x1b[0m"}, columns: columns, rows: rows}
+				newStatusPage(f, "heartbeat", now).text(&p)
+				text := p.buf.String()
+				if columns >= 60 && rows >= 23 && p.height(0) > rows {
+					t.Errorf("%s, %d×%d: %d rows\n%s", name, columns, rows, p.height(0), text)
+				}
+				if !strings.HasPrefix(text, f.Headline()+"\n\x1b[31m! \x1b[0magent-0") {
+					t.Errorf("%s, %d×%d:\n%s", name, columns, rows, text)
+				}
+				if name == "many causes" && rows < 100 && !strings.Contains(text, " other troubles: name agents, or -o json") || name == "one cause" && columns > 20 && rows > 5 && (!strings.Contains(text, "agent-0 and 49 more: held") || !strings.Contains(text, "    also  agent-1")) {
+					t.Errorf("%s, %d×%d:\n%s", name, columns, rows, text)
+				}
+			}
+		}
 	}
 }

@@ -29,20 +29,20 @@ func (f *fleet) called() {
 func TestWhatCannotWorkHoldsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		sick, mend func(f *fleet)
-		says, code string
+		sick, mend     func(f *fleet)
+		says, do, code string
 	}{
 		"not trusted": {
 			func(f *fleet) { f.Trust() }, func(f *fleet) { f.must("", "apply", "--trust", "--yes", "a") },
-			"is not trusted; heartbeat apply --trust a", "not-trusted",
+			"is not trusted", "heartbeat apply --trust a", "not-trusted",
 		},
 		"hooks off": {
 			func(f *fleet) { put(f.Lab, userFile, `{"disableAllHooks":true}`) }, func(f *fleet) { put(f.Lab, userFile, `{}`) },
-			"says disableAllHooks; remove disableAllHooks from", "hooks-disabled",
+			"says disableAllHooks", "remove disableAllHooks from", "hooks-disabled",
 		},
 		"a wrong rule": {
 			func(f *fleet) { put(f.Lab, localFile, `{"permissions":{"allow":["read"]}}`) }, func(f *fleet) { put(f.Lab, localFile, `{}`) },
-			`"read" is refused`, "settings-refused",
+			`"read" is refused`, "correct ", "settings-refused",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,12 +52,12 @@ func TestWhatCannotWorkHoldsAtOnce(t *testing.T) {
 				f.teach()
 				c.sick(f)
 				f.send("hello")
-				if out, _, code := f.heartbeat("", "run", "--once"); code != 1 || !strings.Contains(squeezed(out), c.says) {
+				if out, _, code := f.heartbeat("", "run", "--once"); code != 1 || !strings.Contains(squeezed(out), c.says) || !strings.Contains(squeezed(out), " do "+c.do) {
 					t.Errorf("run --once: exit %d\n%s", code, out)
 				}
 				f.start()
 				f.Until("the agent is held", func() bool { return strings.Contains(squeezed(f.must("", "status")), "held for") })
-				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says) || !strings.Contains(out, "by itself") {
+				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says) || !strings.Contains(out, " do "+c.do) || !strings.Contains(out, "then it goes on by itself") {
 					t.Errorf("status does not say why:\n%s", out)
 				}
 				if out, _, _ := f.heartbeat("", "doctor"); !strings.Contains(out, c.code) {
@@ -83,7 +83,7 @@ func TestWhatTheClientAsksHoldsAtOnce(t *testing.T) {
 	t.Parallel()
 	type cause struct {
 		sick, mend func(f *fleet)
-		says       string
+		says, do   string
 		simulated  string // flags of the stand-in, which asks that only then
 		realOnly   bool
 	}
@@ -100,7 +100,7 @@ func TestWhatTheClientAsksHoldsAtOnce(t *testing.T) {
 	for name, c := range map[string]cause{
 		"trust": {
 			sick: func(f *fleet) { f.Trust() }, mend: answered, simulated: "--require-trust",
-			says: "the client asks whether the folder is trusted (heartbeat apply --trust a)",
+			says: "the client asks whether the folder is trusted", do: "heartbeat apply --trust a",
 		},
 		"bypass": {
 			sick: func(f *fleet) {
@@ -112,15 +112,15 @@ func TestWhatTheClientAsksHoldsAtOnce(t *testing.T) {
 				f.write(f.file, strings.Replace(string(yaml), "allow: [Bash]", "mode: bypassPermissions", 1))
 			},
 			mend: func(f *fleet) { put(f.Lab, userFile, `{"skipDangerousModePermissionPrompt":true}`) },
-			says: "the client asks whether permissions are to be bypassed (heartbeat doctor a)",
+			says: "the client asks whether permissions are to be bypassed", do: "heartbeat doctor a",
 		},
 		"onboarding": {
 			sick: without("hasCompletedOnboarding"), mend: answered, realOnly: true,
-			says: "the client asks how it is to look: it was never started (run claude once and go through its first screens)",
+			says: "the client asks how it is to look: it was never started", do: "run claude once and go through its first screens",
 		},
 		"key": {
 			sick: without("customApiKeyResponses"), mend: answered, realOnly: true,
-			says: "the client asks whether to use the API key (run claude once with this key and choose Yes)",
+			says: "the client asks whether to use the API key", do: "run claude once with this key and choose Yes",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestWhatTheClientAsksHoldsAtOnce(t *testing.T) {
 				f.send("hello")
 				f.start()
 				f.Until("the agent is held", func() bool { return strings.Contains(squeezed(f.must("", "status")), "held for") })
-				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says) || !strings.Contains(out, "by itself") {
+				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says+" do "+c.do+" then it goes on by itself") {
 					t.Errorf("status does not say why:\n%s", out)
 				}
 				if ends := f.ends(); len(ends) != 1 || len(f.calls()) != 0 {

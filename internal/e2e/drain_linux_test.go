@@ -247,7 +247,7 @@ func TestUntrustedWorkspaceIsAClearError(t *testing.T) {
 	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if !strings.Contains(errs, "is not trusted; heartbeat apply --trust a") {
+	if !strings.Contains(errs, `is not trusted" do="heartbeat apply --trust a`) {
 		t.Errorf("the report does not say what to do:\n%s", errs)
 	}
 	if len(f.calls()) != 0 || len(f.dead()) != 0 {

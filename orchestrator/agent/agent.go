@@ -134,21 +134,18 @@ func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
 	a.shown.moves++
 	return &journal.Event{
 		Agent: a.Name, Kind: journal.StateChanged, From: string(from), State: string(r.State),
-		Reason: foreign.Text(r.Text), Until: r.Until, Session: a.life.session,
+		Reason: foreign.Text(r.Text), Fix: foreign.Text(r.Fix), Until: r.Until, Session: a.life.session,
 	}
 }
 
 // Describe returns what readers are told about the agent, except its triggers.
 func (a *Agent) Describe() status.AgentState {
 	d := status.AgentState{
-		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text),
+		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text), Fix: foreign.Text(a.shown.Fix), GoesOn: a.shown.GoesOn,
 		Paused: a.wish.paused.Since, PausedUntil: a.wish.paused.Until, PausedBy: a.wish.paused.By, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.outcome,
-		Lasts: a.Hold() != "", Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Spent: a.done.spent, Lost: a.place.why, QueueLost: a.past.loss,
+		Lasts: a.past.lasts && !a.wish.removed, Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Spent: a.done.spent, Lost: a.place.why, QueueLost: a.past.loss,
 	}
 	d.OverBudget = d.State == status.Parked && d.Until.Equal(a.past.budget.until)
-	if d.State == status.Held && a.past.hold == "" && a.wish.paused.Since.IsZero() {
-		d.Fix = foreign.Text(a.past.blocked.fix)
-	}
 	if a.past.stuck != nil {
 		d.Stuck = new(*a.past.stuck)
 	}

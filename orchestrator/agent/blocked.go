@@ -25,15 +25,12 @@ const (
 	tryAgain = 30 * time.Minute
 )
 
-// GoesOnByItself ends the reason of a hold that does.
-const GoesOnByItself = "; it goes on by itself then"
-
 // preflight: what keeps its sessions from working, when that was asked last.
 func preflight(a *Agent, _ time.Time) *Reason {
 	if a.past.blocked.why == "" {
 		return nil
 	}
-	return &Reason{State: status.Held, Text: a.past.blocked.why}
+	return &Reason{State: status.Held, Text: a.past.blocked.why, Fix: a.past.blocked.fix, GoesOn: true}
 }
 
 // blocks holds the agent until what f names is gone.
@@ -64,7 +61,7 @@ func (a *Agent) Asked(f *Failed, answers string, now time.Time) {
 		a.askLater(now)
 	case f == nil:
 		a.follow(next{state: status.Idle, reason: "what kept its sessions from working is gone"})
-	case f.Fix != "":
+	case f.Blocks:
 		a.blocks(*f, now)
 	default:
 		a.askLater(now)
@@ -74,7 +71,7 @@ func (a *Agent) Asked(f *Failed, answers string, now time.Time) {
 // Foresees holds an agent that would start at the next prompt, where nothing could
 // work then.
 func (a *Agent) Foresees(f Failed, now time.Time) {
-	if f.Fix != "" && a.Wants(now) {
+	if f.Blocks && a.Wants(now) {
 		a.blocks(f, now)
 	}
 }

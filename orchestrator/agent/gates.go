@@ -9,10 +9,13 @@ import (
 )
 
 // Reason is what an agent does, or why it does nothing. What a person types about
-// it depends only on the State, and status says it (status.Agent.Troubles).
+// it status says (status.Agent.Troubles).
 type Reason struct {
 	State status.State
-	Text  string
+	// Text is why, and no advice: Fix is what to change first, or "". GoesOn is true
+	// if the agent continues by itself once that is done.
+	Text, Fix string
+	GoesOn    bool
 	// Until is when it ends by itself; zero: something has to happen.
 	Until time.Time
 }
@@ -56,7 +59,7 @@ func hold(a *Agent, _ time.Time) *Reason {
 	if a.past.hold == "" {
 		return nil
 	}
-	return &Reason{State: status.Held, Text: a.past.hold}
+	return &Reason{State: status.Held, Text: a.past.hold, Fix: a.past.fix}
 }
 
 func paused(a *Agent, now time.Time) *Reason {
@@ -77,7 +80,7 @@ func backOff(a *Agent, now time.Time) *Reason {
 	if !now.Before(a.past.backOff.until) {
 		return nil
 	}
-	return &Reason{State: status.BackingOff, Text: a.past.backOff.why, Until: a.past.backOff.until}
+	return &Reason{State: status.BackingOff, Text: a.past.backOff.why, Fix: a.past.fix, Until: a.past.backOff.until}
 }
 
 // withinBudget: what may be spent in this hour or day is spent.

@@ -26,7 +26,7 @@ func TestTheFirstNoIsWhatPeopleAreTold(t *testing.T) {
 		{func() { a.Loses("it is not there") }, status.Idle, "it is not there"},
 		{func() { a.Parks(Parking{Until: noon.Add(time.Hour), Reason: "a limit"}) }, status.Parked, "a limit"},
 		{func() { a.Fails(Failed{Text: "it broke"}, noon, 0) }, status.BackingOff, "it broke"},
-		{func() { a.Fails(Failed{Text: "hooks are off", Fix: "turn them on"}, noon, 0) }, status.Held, "hooks are off"},
+		{func() { a.Fails(Failed{Text: "hooks are off", Fix: "turn them on", Blocks: true}, noon, 0) }, status.Held, "hooks are off"},
 		{func() { a.Pause(memory.Paused{Since: noon, By: "b"}) }, status.Held, `paused by a session of agent "b"`},
 		{func() { a.Fails(Failed{Text: "a person is needed", Person: true}, noon, 0) }, status.Held, "a person is needed"},
 		{func() { a.Remove() }, status.Idle, FinishRemoved},

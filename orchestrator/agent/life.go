@@ -81,11 +81,12 @@ func (a *Agent) NotBegun(why string) {
 
 // Failed is a failure of ours: a queue that cannot be read, a start that failed.
 type Failed struct {
-	Text string
-	// Person is true if only a person can help, NoRoom if nobody has to.
-	Person, NoRoom bool
-	// Fix is what to change first, if nothing can work before that; otherwise "".
-	Fix string
+	// Text is what failed, Fix what to do about it, where that is known.
+	Text, Fix string
+	// Person is true if only a person can help, NoRoom if nobody has to. Blocks is
+	// true if nothing can work before Fix is done, and asking again tells whether it
+	// is.
+	Person, NoRoom, Blocks bool
 }
 
 // Fails records a failure, of the start of a session or without one: it backs off,
@@ -98,15 +99,15 @@ func (a *Agent) Fails(f Failed, now time.Time, roll float64) {
 	switch {
 	case a.past.lasts: // nothing is started anyway
 		return
-	case f.Fix != "":
+	case f.Blocks:
 		a.blocks(f, now)
 		return
 	case f.Person:
-		a.follow(next{state: status.Held, reason: f.Text})
+		a.follow(next{state: status.Held, reason: f.Text, fix: f.Fix})
 		return
 	}
 	n, h := failed(session.Outcome{Detail: f.Text, NoRoom: f.NoRoom}, a.past.history, ruleOf(a.def), now, roll)
-	n.reason = f.Text
+	n.reason, n.fix = f.Text, f.Fix
 	a.past.history = h
 	a.follow(n)
 }
@@ -348,7 +349,7 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 			return
 		}
 	}
-	if n.fix != "" {
+	if n.blocks {
 		a.blocks(Failed{Text: n.reason, Fix: n.fix}, now)
 		a.past.blocked.answers = e.Answers
 		return

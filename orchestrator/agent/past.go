@@ -14,6 +14,7 @@ import (
 type past struct {
 	history history
 	hold    string // why nothing starts until a person says so, or ""
+	fix     string // what to change against hold or backOff, or ""
 	lasts   bool   // the hold is the policy's, and the next run's too
 	limited bool   // hold is for a limit of its account: on-limit: hold
 	blocked blocked
@@ -42,6 +43,7 @@ type wait struct {
 func (a *Agent) follow(n next) {
 	p := &a.past
 	p.hold, p.lasts, p.limited, p.backOff, p.parked, p.blocked = "", false, false, wait{}, Parking{}, blocked{}
+	p.fix = n.fix
 	a.alarms.set(Ask, time.Time{})
 	switch n.state {
 	case status.Held:
@@ -59,18 +61,19 @@ func (a *Agent) follow(n next) {
 }
 
 // Hold returns why nothing is started in this run and the next ones until a person
-// says so or another definition is in force, or "".
-func (a *Agent) Hold() string {
+// says so or another definition is in force, and what to change before, where that is
+// known; "" if nothing holds it for so long.
+func (a *Agent) Hold() (why, fix string) {
 	if !a.past.lasts || a.wish.removed {
-		return ""
+		return "", ""
 	}
-	return a.past.hold
+	return a.past.hold, a.past.fix
 }
 
 // WasHeld continues the hold of an earlier run.
-func (a *Agent) WasHeld(why string, since time.Time) {
-	a.past.hold, a.past.lasts = why, true
-	a.shown.Reason, a.shown.since = Reason{State: status.Held, Text: why}, since
+func (a *Agent) WasHeld(why, fix string, since time.Time) {
+	a.past.hold, a.past.fix, a.past.lasts = why, fix, true
+	a.shown.Reason, a.shown.since = Reason{State: status.Held, Text: why, Fix: fix}, since
 }
 
 // goesOn decides for how long the conversation of a session continues that ended

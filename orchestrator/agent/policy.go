@@ -47,8 +47,10 @@ type next struct {
 	parking Parking // for parked
 	// lasts is true for an agent held until a person says so, also in the next run.
 	lasts bool
-	// fix is what to change before any session can work, for held; "": see reason.
-	fix string
+	// fix is what to change first, where that is known. blocks is true for an agent
+	// whose sessions cannot work before that; see blocked.
+	fix    string
+	blocks bool
 }
 
 // after is the restart policy: a pure function of how a session ended, whether work
@@ -67,14 +69,14 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 			return next{state: status.Idle, reason: Describe(o)}, h
 		}
 	case hook.EndNoHooks:
-		return next{state: status.Held, lasts: true, reason: Describe(o) + "; `heartbeat doctor` says why, where that can be known"}, h
+		return next{state: status.Held, lasts: true, reason: Describe(o)}, h
 	case hook.EndRunaway:
 		if len(o.Gates) > 0 {
 			return runaway(o), h
 		}
 	case hook.EndStartTimeout:
 		if o.Asks != nil {
-			return next{state: status.Held, reason: Describe(o) + GoesOnByItself, fix: o.Asks.Do}, h
+			return next{state: status.Held, reason: "the client asks " + o.Asks.What, fix: o.Asks.Do, blocks: true}, h
 		}
 	case hook.EndAPIFailure, hook.EndTimeout, hook.EndUnattended, hook.EndStalled, hook.EndDialog,
 		hook.EndCrashed, hook.EndExited, hook.EndOutOfMemory:
@@ -174,5 +176,5 @@ func Roll() float64 { return rand.Float64() }
 // runaway returns what follows when hooks that are not ours continued a client
 // until the session was ended: it would happen again.
 func runaway(o session.Outcome) next {
-	return next{state: status.Held, lasts: true, reason: fmt.Sprintf("%s; let that Stop hook allow the end of a turn, or remove it, then `heartbeat resume`", Describe(o))}
+	return next{state: status.Held, lasts: true, reason: Describe(o), fix: "let that Stop hook allow the end of a turn, or remove it"}
 }

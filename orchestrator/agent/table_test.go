@@ -47,11 +47,11 @@ var (
 		{"", func(*Agent) {}},
 		{"back-off", func(a *Agent) { a.Fails(Failed{Text: "x"}, noon, 0) }},
 		{"hold", func(a *Agent) { a.Fails(Failed{Text: "x", Person: true}, noon, 0) }},
-		{"blocked", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y"}, noon, 0) }},
+		{"blocked", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y", Blocks: true}, noon, 0) }},
 		{"parked", func(a *Agent) { a.Parks(Parking{Until: noon.Add(time.Minute), Reason: "a limit"}) }},
 		{"owing", func(a *Agent) { a.Recovered(session.Outcome{}, &Failed{Text: "x"}, noon, 0) }},
 		{"asked", func(a *Agent) {
-			a.blocks(Failed{Text: "x", Fix: "y"}, noon)
+			a.blocks(Failed{Text: "x", Fix: "y", Blocks: true}, noon)
 			a.past.blocked.answers = "answers"
 		}},
 		{"halted", func(a *Agent) {
@@ -92,12 +92,12 @@ var all = []event{
 	{"NotBegun", func(a *Agent) { a.NotBegun("taken back") }},
 	{"Fails", func(a *Agent) { a.Fails(Failed{Text: "x"}, later, 0) }},
 	{"Fails (person)", func(a *Agent) { a.Fails(Failed{Text: "x", Person: true}, later, 0) }},
-	{"Fails (blocked)", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y"}, later, 0) }},
+	{"Fails (blocked)", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y", Blocks: true}, later, 0) }},
 	{"Asked (gone)", func(a *Agent) { a.Asked(nil, "", later) }},
-	{"Asked (there)", func(a *Agent) { a.Asked(&Failed{Text: "x", Fix: "y"}, "", later) }},
+	{"Asked (there)", func(a *Agent) { a.Asked(&Failed{Text: "x", Fix: "y", Blocks: true}, "", later) }},
 	{"Asked (same)", func(a *Agent) { a.Asked(nil, "answers", later) }},
 	{"Asked (unknown)", func(a *Agent) { a.Asked(&Failed{Text: "x"}, "", later) }},
-	{"Foresees", func(a *Agent) { a.Foresees(Failed{Text: "x", Fix: "y"}, later) }},
+	{"Foresees", func(a *Agent) { a.Foresees(Failed{Text: "x", Fix: "y", Blocks: true}, later) }},
 	{"Foresees (unknown)", func(a *Agent) { a.Foresees(Failed{Text: "x"}, later) }},
 	{"AskNow", func(a *Agent) { a.AskNow(later) }},
 	{"Launched", func(a *Agent) { a.Launched("t", Runs, later) }},

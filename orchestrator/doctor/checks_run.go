@@ -22,7 +22,7 @@ func checkHeld(f *Facts, a *Agent) []Finding {
 		Why: "nothing starts until a person resumes it, and " + waits(a),
 		Fix: a.mended(a.State) + a.command("resume"),
 	}
-	if a.State.Fix != "" {
+	if a.State.GoesOn {
 		held.Why, held.Fix = "nothing starts until that is mended, and "+waits(a), a.State.Fix.String()
 	}
 	return []Finding{held}
@@ -33,6 +33,9 @@ func (a *Agent) mended(s status.AgentState) string {
 	if login := s.Login(); login != "" {
 		return login + "; then "
 	}
+	if s.Fix != "" {
+		return s.Fix.String() + "; then "
+	}
 	return "fix the cause (" + ours(a.ours, s.Evidence()) + "), then "
 }
 
@@ -40,7 +43,7 @@ func (a *Agent) mended(s status.AgentState) string {
 // What is in the way of the next one, other checks find.
 func checkLastRun(f *Facts, a *Agent) []Finding {
 	was := a.Was
-	if was == nil || !a.Paused.IsZero() || !was.Paused.IsZero() || was.Fix != "" {
+	if was == nil || !a.Paused.IsZero() || !was.Paused.IsZero() || was.GoesOn {
 		return nil
 	}
 	again, fix := "the next run tries again, and "+waits(a), a.mended(*was)+ours(a.ours, "run")

@@ -108,7 +108,7 @@ func runFixtures() []fixture {
 				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held, Reason: "rate_limit; on-limit: hold"}))
 			},
 			func(r *rig) {
-				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held, Reason: "it is not trusted", Fix: "apply --trust"}))
+				r.must(state.Put(filepath.Join(r.state, "agents", "triage.json"), status.AgentState{State: status.Held, Reason: "it is not trusted", Fix: "apply --trust", GoesOn: true}))
 			},
 		},
 		{
@@ -249,7 +249,7 @@ func TestTheFixIsThatOfTheCause(t *testing.T) {
 			"claude   # and in it /login; for a token: claude setup-token; then heartbeat resume a", "limit",
 		},
 		"no trust": {
-			status.AgentState{State: status.Held, Reason: "/a is not trusted", Fix: "heartbeat apply --trust a"},
+			status.AgentState{State: status.Held, Reason: "/a is not trusted", Fix: "heartbeat apply --trust a", GoesOn: true},
 			false,
 			"heartbeat apply --trust a", "resume|logs",
 		},

@@ -29,7 +29,9 @@ type Event struct {
 	State  string       `json:"state,omitempty"`
 	From   string       `json:"from,omitempty"`
 	Reason foreign.Text `json:"reason,omitempty"`
-	Until  time.Time    `json:"until,omitzero"`
+	// Fix is what to change first, where a person has to and it is known.
+	Fix   foreign.Text `json:"fix,omitempty"`
+	Until time.Time    `json:"until,omitzero"`
 	// Session is the id of the session that the event is about.
 	Session string       `json:"session,omitempty"`
 	Trigger string       `json:"trigger,omitempty"`

@@ -20,6 +20,8 @@ import (
 type Hold struct {
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
+	// Fix is what to change first, where that is known.
+	Fix string `json:"fix,omitempty"`
 	// Definition is that of the agent which has failed; see DefinitionOf.
 	Definition string `json:"definition"`
 }

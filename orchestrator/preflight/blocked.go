@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"heartbeat/config"
+	"heartbeat/hook/settings"
 )
 
 // BlockedError means that no session of an agent can work, for certain, until
@@ -52,3 +53,12 @@ func (e *BlockedError) Hint() string { return e.Obstacles[0].Fix }
 
 // Unwrap returns why a file could not be read, or nil.
 func (e *BlockedError) Unwrap() error { return e.cause }
+
+// FreeRoom is what to do where the disk of one of some folders is full.
+func FreeRoom(folders ...string) string {
+	fix := "free room where Avail is 0: df -h"
+	for _, f := range folders {
+		fix += " " + settings.Quote(f)
+	}
+	return fix
+}

@@ -24,16 +24,24 @@ func (c Client) unstartable() []Obstacle {
 		found = append(found, envFile(c.EnvFile, c.NoEnv))
 	}
 	if why := c.missing(); why != "" {
+		install := "install " + c.Program
+		if c.Program == client.Claude.Program {
+			install = "npm install -g @anthropic-ai/claude-code"
+		}
 		found = append(found, Obstacle{
 			ClientMissing, fmt.Sprintf("command %q: %s", c.Program, why),
-			"no session can start", "npm install -g @anthropic-ai/claude-code, or correct command: or PATH",
+			"no session can start", install + ", or correct command: or PATH",
 		})
 	}
 	return found
 }
 
 func envFile(path string, err error) Obstacle {
-	return Obstacle{EnvFile, err.Error(), "no session starts without its variables", "correct " + path + ", and chmod 600 it"}
+	fix := "correct " + path + ", and chmod 600 it"
+	if errors.Is(err, fs.ErrNotExist) {
+		fix = "write " + path + " and chmod 600 it, or correct env-file:"
+	}
+	return Obstacle{EnvFile, err.Error(), "no session starts without its variables", fix}
 }
 
 // Locate finds the client's program as a session would.

@@ -363,7 +363,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 	}
 	if d := client.Claude.Terminal.Asks(shown); d != nil && o.Why == hook.EndStartTimeout && !o.Bound {
 		o.Asks = s.spec.question(d)
-		o.Detail += fmt.Sprintf("; the client asks %s (%s)", o.Asks.What, o.Asks.Do)
+		o.Detail += "; the client asks " + o.Asks.What
 	}
 	return o
 }

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,47 +56,14 @@ func (w Word) Alarming() bool {
 // itself.
 func (w Word) Person() bool { return w != IsParked && w != OverBudget && w != BacksOff && w != Behind }
 
-// Trouble is something that keeps an agent from working, or that a person has to
-// know about.
-type Trouble struct {
-	Agent string    `json:"agent"`
-	What  Word      `json:"what"`
-	Since time.Time `json:"since,omitzero"`
-	// Text says what it is, for how long and why; Do what to type.
-	Text string `json:"text"`
-	Do   string `json:"do"`
-}
-
-// sign is one trouble, before it gets the agent's name and the command's prefix.
-type sign struct {
-	what  Word
-	since time.Time
-	text  string
-	do    string // the command without its prefix (ours)
-}
-
 // Troubles returns the agent's troubles, most urgent first. ours is the beginning
 // of a command line for this fleet: the program and its -f flag.
 func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 	var all []Trouble
 	for _, s := range slices.Concat(a.place(now), a.wish(now), a.work(now), a.triggers(now), a.leftover()) {
-		do := s.do
-		switch {
-		case s.what == IsHeld && a.Fix != "":
-			do = a.Fix.String()
-		case s.what == CannotWork:
-		case s.what.refused() && a.Login() != "":
-			do = fmt.Sprintf("%s; then %s resume %s", a.Login(), ours, a.Agent)
-		case do != "":
-			do = ours + " " + s.do
-		}
-		all = append(all, Trouble{Agent: a.Agent, What: s.what, Since: s.since, Text: s.text, Do: do})
+		all = append(all, s.of(a.Agent, ours))
 	}
-	order := Words()
-	slices.SortStableFunc(all, func(x, y Trouble) int {
-		return cmp.Compare(slices.Index(order, x.What), slices.Index(order, y.What))
-	})
-	return all
+	return sorted(all)
 }
 
 // Obstacle returns why the agent does not work on its queue now, and what to type;
@@ -126,32 +92,49 @@ func (w Word) stops() bool {
 	return false
 }
 
-// refused reports whether the trouble can be that the service refuses the login.
-func (w Word) refused() bool { return w == IsHeld || w == IsParked || w == WasHeld || w == WasFailing }
-
 // cause is the command that shows why sessions of the agent have failed.
-func (a Agent) cause() string {
+func (a Agent) cause() step {
 	if shown := a.Evidence(); strings.HasSuffix(shown, " --raw") {
-		return shown
+		return step{command: shown}
 	}
-	return "doctor " + a.Agent
+	return step{command: "doctor " + a.Agent}
+}
+
+// mend is what to do about a failure that Reason tells.
+func (a Agent) mend() step {
+	switch {
+	case a.Login() != "":
+		return step{words: a.Login()}
+	case a.Fix != "":
+		return step{words: a.Fix.String()}
+	}
+	return a.cause()
+}
+
+// resume ends a hold.
+func (a Agent) resume() step {
+	if a.GoesOn {
+		return byItself
+	}
+	return step{command: "resume " + a.Agent, remark: "when its cause is gone"}
 }
 
 // place returns what is wrong with the agent's directory and queue.
 func (a Agent) place(now time.Time) (all []sign) {
+	doctor := step{command: "doctor " + a.Agent}
 	switch {
 	case a.Asks:
-		all = append(all, sign{QueueAsks, a.Since, a.Problem, "answer " + a.Agent})
+		all = append(all, sign{what: QueueAsks, since: a.Since, why: a.Problem, do: step{command: "answer " + a.Agent}})
 	case a.Problem != "":
-		all = append(all, sign{what: Unusable, text: a.Problem, do: "doctor " + a.Agent})
+		all = append(all, sign{what: Unusable, why: a.Problem, do: doctor})
 	}
 	if a.Lost != "" && a.Lost != a.Problem {
-		all = append(all, sign{DirectoryLost, a.Since, a.Lost, "doctor " + a.Agent})
+		all = append(all, sign{what: DirectoryLost, since: a.Since, why: a.Lost, do: doctor})
 	}
 	if l := a.QueueLost; l != nil {
 		all = append(all, sign{
-			LostPrompts, l.At, fmt.Sprintf("its queue was lost %s ago: %s", Age(now.Sub(l.At)), l.String()),
-			"resume " + a.Agent + "   # when you have seen it",
+			what: LostPrompts, since: l.At, text: fmt.Sprintf("its queue was lost %s ago", Age(now.Sub(l.At))), why: l.String(),
+			do: step{command: "resume " + a.Agent, remark: "when you have seen it"},
 		})
 	}
 	return all
@@ -159,55 +142,54 @@ func (a Agent) place(now time.Time) (all []sign) {
 
 // wish returns why the agent is stopped: paused by somebody, or held.
 func (a Agent) wish(now time.Time) []sign {
-	lasts := func(what string, since time.Time) string {
-		return fmt.Sprintf("%s for %s: %s", what, Age(now.Sub(since)), a.Reason)
-	}
+	lasts, why := Age(now.Sub(a.Since)), a.Reason.String()
 	switch {
 	case !a.Paused.IsZero():
 		text := fmt.Sprintf("paused by %s for %s", a.WhoPaused(), Age(now.Sub(a.Paused)))
 		if end := a.PauseEnd(now); end != "" {
 			text += ", " + end
 		}
-		return []sign{{IsPaused, a.Paused, text, "resume " + a.Agent}}
+		return []sign{{what: IsPaused, since: a.Paused, text: text, cause: a.WhoPaused(), do: step{command: "resume " + a.Agent}}}
 	case a.Asks:
 	case a.State == Held:
-		return []sign{{IsHeld, a.Since, lasts("held", a.Since), a.cause() + "   # then, when its cause is gone: resume " + a.Agent}}
+		return []sign{{what: IsHeld, since: a.Since, text: "held for " + lasts, why: why, do: a.mend(), then: a.resume()}}
 	case a.State == Stopped && a.Blocked != nil && !a.Lasts:
-		return []sign{{CannotWork, a.Since, "the next run holds it: " + a.Blocked.Why, a.Blocked.Fix}}
+		return []sign{{what: CannotWork, since: a.Since, text: "the next run holds it", why: a.Blocked.Why, do: step{words: a.Blocked.Fix}}}
+	case a.State == Stopped && a.Was == Held && a.Lasts:
+		return []sign{{what: WasHeld, since: a.Since, text: "held, also by the next run, for " + lasts, why: why, do: a.mend(), then: a.resume()}}
 	case a.State == Stopped && a.Was == Held:
-		text, do := "held when its last run ended: "+a.Reason.String(), a.cause()
-		if a.Lasts {
-			text, do = lasts("held, also by the next run,", a.Since), a.cause()+"   # then, when its cause is gone: resume "+a.Agent
-		}
-		return []sign{{WasHeld, a.Since, text, do}}
+		return []sign{{what: WasHeld, since: a.Since, text: "held when its last run ended", why: why, do: a.mend()}}
 	}
 	return nil
 }
 
 // work returns why the agent's sessions do not succeed.
 func (a Agent) work(now time.Time) []sign {
-	left := Span(max(0, a.Until.Sub(now)))
+	left, why := Span(max(0, a.Until.Sub(now))), a.Reason.String()
 	switch {
 	case a.Stuck != nil && a.Stuck.Told:
-		return []sign{{ServiceFails, a.Stuck.Since, fmt.Sprintf("the service has failed for %s: %s", Age(now.Sub(a.Stuck.Since)), a.Stuck.Why), "logs " + a.Agent}}
+		return []sign{{
+			what: ServiceFails, since: a.Stuck.Since, text: "the service has failed for " + Age(now.Sub(a.Stuck.Since)), why: a.Stuck.Why,
+			do: step{command: "logs " + a.Agent},
+		}}
 	case !a.Paused.IsZero():
 	case a.State == Parked && a.OverBudget:
 		return []sign{{
-			OverBudget, a.Since, fmt.Sprintf("parked for another %s: %s", left, a.Reason),
-			"usage " + a.Agent + " --by entry   # to go on sooner: a larger budget in the file, then heartbeat reload",
+			what: OverBudget, since: a.Since, text: "parked for another " + left, why: why,
+			do:   step{command: "usage " + a.Agent + " --by entry", remark: "what it was spent on"},
+			then: step{command: "reload", remark: "after a larger budget in the file; otherwise it goes on by itself"},
 		}}
+	case a.State == Parked && a.Login() != "":
+		return []sign{{what: IsParked, since: a.Since, text: "parked for another " + left, why: why, do: a.mend(), then: a.resume()}}
 	case a.State == Parked:
 		return []sign{{
-			IsParked, a.Since, fmt.Sprintf("parked for another %s: %s", left, a.Reason),
-			"resume " + a.Agent + "   # tries at once; otherwise it waits",
+			what: IsParked, since: a.Since, text: "parked for another " + left, why: why,
+			do: step{command: "resume " + a.Agent, remark: "tries at once; otherwise it goes on by itself"},
 		}}
 	case a.State == Stopped && a.Was == BackingOff:
-		return []sign{{WasFailing, a.Since, "its sessions failed when its last run ended: " + a.Reason.String(), a.cause()}}
+		return []sign{{what: WasFailing, since: a.Since, text: "its sessions failed when its last run ended", why: why, do: a.mend()}}
 	case a.State == BackingOff:
-		return []sign{{
-			BacksOff, a.Since, fmt.Sprintf("backing off for another %s: %s", left, a.Reason),
-			"logs " + a.Agent + " --raw   # what its last session has shown",
-		}}
+		return []sign{{what: BacksOff, since: a.Since, text: "backing off for another " + left, why: why, do: a.mend(), then: byItself}}
 	}
 	return nil
 }
@@ -222,7 +204,10 @@ func (a Agent) triggers(now time.Time) (all []sign) {
 		if !f.Retry.IsZero() {
 			text += fmt.Sprintf(", next try in %s", Age(max(0, f.Retry.Sub(now))))
 		}
-		all = append(all, sign{TriggerFails, f.Since, text + ": " + short(f.Why.String(), longestWhy), "doctor " + a.Agent + "   # then, when its cause is gone: trigger " + a.Agent + " " + f.Trigger})
+		all = append(all, sign{
+			what: TriggerFails, since: f.Since, text: text, why: short(f.Why.String(), longestWhy), do: step{command: "doctor " + a.Agent},
+			then: step{command: "trigger " + a.Agent + " " + f.Trigger, remark: "when its cause is gone"},
+		})
 	}
 	return all
 }
@@ -232,11 +217,15 @@ func (a Agent) leftover() []sign {
 	if a.Dead == 0 {
 		return nil
 	}
-	text := plural(a.Dead, "dead letter")
-	if a.DeadMore {
-		text = "at least " + text
+	return []sign{{what: HasDeadLetters, text: letters(a.Dead, a.DeadMore), do: step{command: "dead-letter " + a.Agent}, dead: a.Dead, more: a.DeadMore}}
+}
+
+// letters is a number of dead letters, of which there may be more.
+func letters(n int, more bool) string {
+	if more {
+		return "at least " + plural(n, "dead letter")
 	}
-	return []sign{{what: HasDeadLetters, text: text, do: "dead-letter " + a.Agent}}
+	return plural(n, "dead letter")
 }
 
 // Troubles returns the troubles of all agents, most urgent first.
@@ -245,11 +234,7 @@ func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 	for _, a := range f.Agents {
 		all = append(all, a.Troubles(ours, now)...)
 	}
-	order := Words()
-	slices.SortStableFunc(all, func(x, y Trouble) int {
-		return cmp.Compare(slices.Index(order, x.What), slices.Index(order, y.What))
-	})
-	return all
+	return sorted(all)
 }
 
 // StoppingText says since when the scheduler stops, what it waits for and until
@@ -318,11 +303,8 @@ func (f Fleet) Headline() string {
 	if waits > 0 {
 		text += " · " + strconv.Itoa(waits) + " queued"
 	}
-	switch {
-	case more:
-		text += " · at least " + plural(dead, "dead letter")
-	case dead > 0:
-		text += " · " + plural(dead, "dead letter")
+	if dead > 0 || more {
+		text += " · " + letters(dead, more)
 	}
 	return text
 }

@@ -3,12 +3,14 @@ package status
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"heartbeat/hook"
+	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/session"
@@ -36,7 +38,7 @@ func TestTroubles(t *testing.T) {
 		Unusable: {agent(func(a *Agent) { a.Problem, a.Lost = "x is not there", "x is not there" }), []string{"x is not there", "heartbeat doctor triage"}},
 		IsHeld: {
 			agent(func(a *Agent) { a.State, a.Reason = Held, "6 failures within 30m0s" }),
-			[]string{"held for 1h: 6 failures within 30m0s", "heartbeat doctor triage   # then, when its cause is gone: resume triage"},
+			[]string{"held for 1h: 6 failures within 30m0s", "heartbeat doctor triage", "heartbeat resume triage   # when its cause is gone"},
 		},
 		LostPrompts: {
 			agent(func(a *Agent) { a.QueueLost = &QueueLoss{ago(time.Minute), session.Loss{What: "x is gone", Queued: 3}} }),
@@ -50,21 +52,21 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) {
 				a.Failing = []firing.Failing{{Trigger: "mails", Since: ago(time.Minute), Times: 3, Retry: now.Add(5 * time.Second), Why: "exit status 3"}}
 			}),
-			[]string{"trigger mails has failed for 1m, 3 times, next try in 5s: exit status 3", "heartbeat doctor triage   # then, when its cause is gone: trigger triage mails"},
+			[]string{"trigger mails has failed for 1m, 3 times, next try in 5s: exit status 3", "heartbeat doctor triage", "heartbeat trigger triage mails   # when its cause is gone"},
 		},
 		IsParked: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = Parked, now.Add(90*time.Second), "rate_limit" }),
-			[]string{"parked for another 1m30s: rate_limit", "heartbeat resume triage   # tries at once; otherwise it waits"},
+			[]string{"parked for another 1m30s: rate_limit", "heartbeat resume triage   # tries at once; otherwise it goes on by itself"},
 		},
 		OverBudget: {
 			agent(func(a *Agent) {
 				a.State, a.Until, a.Reason, a.OverBudget = Parked, now.Add(90*time.Second), "its budget for the day is spent: $5.02 of $5.00", true
 			}),
-			[]string{"parked for another 1m30s: its budget for the day is spent: $5.02 of $5.00", "heartbeat usage triage --by entry   # to go on sooner: a larger budget in the file, then heartbeat reload"},
+			[]string{"parked for another 1m30s: its budget for the day is spent: $5.02 of $5.00", "heartbeat usage triage --by entry   # what it was spent on", "heartbeat reload   # after a larger budget in the file; otherwise it goes on by itself"},
 		},
 		BacksOff: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = BackingOff, now.Add(8*time.Second), "crashed" }),
-			[]string{"backing off for another 8s: crashed", "heartbeat logs triage --raw   # what its last session has shown"},
+			[]string{"backing off for another 8s: crashed", "heartbeat doctor triage", "it goes on by itself"},
 		},
 		WasHeld: {
 			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, Held, "hooks-do-not-run" }),
@@ -101,6 +103,9 @@ func TestTroubles(t *testing.T) {
 					t.Errorf("it is %+v", x)
 				}
 				got = append(got, x.Text, x.Do)
+				if x.Then != "" {
+					got = append(got, x.Then)
+				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
@@ -168,26 +173,67 @@ func TestTheMostPressingTroubleIsFirst(t *testing.T) {
 // explain.
 func TestTroublesNameTheCommandThatShowsTheCause(t *testing.T) {
 	t.Parallel()
-	const screen, login = "heartbeat logs a --raw   # then, when its cause is gone: resume a",
-		"claude   # and in it /login; for a token: claude setup-token; then heartbeat resume a"
+	const screen, login, resume = "heartbeat logs a --raw", "claude   # and in it /login; for a token: claude setup-token", "heartbeat resume a   # when its cause is gone"
+	const byItself = "it goes on by itself"
 	exited := &session.Outcome{Why: hook.EndExited, ExitCode: 3}
 	for name, c := range map[string]struct {
-		agent AgentState
-		was   State
-		want  string
+		agent    AgentState
+		was      State
+		do, then string
 	}{
-		"held":                      {AgentState{State: Held, Reason: "3 failures, the last: exited with code 3", Last: exited}, "", screen},
-		"also by the next run":      {AgentState{State: Stopped, Lasts: true, Reason: "3 failures, the last: exited with code 3", Last: exited}, Held, screen},
-		"failing at the end":        {AgentState{State: Stopped, Reason: "exited with code 3", Last: exited}, BackingOff, "heartbeat logs a --raw"},
-		"for another reason":        {AgentState{State: Held, Reason: "runaway", Last: exited}, "", "heartbeat doctor a   # then, when its cause is gone: resume a"},
-		"held for its login":        {AgentState{State: Held, Reason: "api-failure (authentication_failed)"}, "", login},
-		"parked for its login":      {AgentState{State: Parked, Reason: "api-failure (authentication_failed)"}, "", login},
-		"and also by the next run":  {AgentState{State: Stopped, Lasts: true, Reason: "api-failure (authentication_failed)"}, Held, login},
-		"another organisation only": {AgentState{State: Held, Reason: "api-failure (oauth_org_not_allowed)"}, "", login},
+		"held":                      {AgentState{State: Held, Reason: "3 failures, the last: exited with code 3", Last: exited}, "", screen, resume},
+		"also by the next run":      {AgentState{State: Stopped, Lasts: true, Reason: "3 failures, the last: exited with code 3", Last: exited}, Held, screen, resume},
+		"failing at the end":        {AgentState{State: Stopped, Reason: "exited with code 3", Last: exited}, BackingOff, screen, ""},
+		"failing":                   {AgentState{State: BackingOff, Reason: "exited with code 3", Last: exited}, "", screen, byItself},
+		"for another reason":        {AgentState{State: Held, Reason: "runaway", Last: exited}, "", "heartbeat doctor a", resume},
+		"held for its login":        {AgentState{State: Held, Reason: "api-failure (authentication_failed)"}, "", login, resume},
+		"parked for its login":      {AgentState{State: Parked, Reason: "api-failure (authentication_failed)"}, "", login, resume},
+		"and also by the next run":  {AgentState{State: Stopped, Lasts: true, Reason: "api-failure (authentication_failed)"}, Held, login, resume},
+		"another organisation only": {AgentState{State: Held, Reason: "api-failure (oauth_org_not_allowed)"}, "", login, resume},
+		"until it is mended":        {AgentState{State: Held, Reason: "/a is not trusted", Fix: "heartbeat apply --trust a", GoesOn: true}, "", "heartbeat apply --trust a", byItself},
+		"what a person mends":       {AgentState{State: Held, Reason: "runaway", Fix: "remove that hook"}, "", "remove that hook", resume},
+		"a full disk":               {AgentState{State: BackingOff, Reason: "cannot write x: no space left on device", Fix: "df -h /a"}, "", "df -h /a", byItself},
 	} {
 		c.agent.Agent = "a"
-		if got := (Agent{AgentState: c.agent, Was: c.was}).Troubles("heartbeat", time.Now()); len(got) != 1 || got[0].Do != c.want {
-			t.Errorf("%s: %+v, want %q", name, got, c.want)
+		if got := (Agent{AgentState: c.agent, Was: c.was}).Troubles("heartbeat", time.Now()); len(got) != 1 || got[0].Do != c.do || got[0].Then != c.then {
+			t.Errorf("%s: %+v, want %q and %q", name, got, c.do, c.then)
 		}
+	}
+}
+
+// TestOneCauseIsOneTrouble: of a machine without a client, each of fifty agents said
+// the same on two lines, and the first of them scrolled away.
+func TestOneCauseIsOneTrouble(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	fleet := func(agents ...Agent) []Alike { return Together(Fleet{Agents: agents}.Troubles("heartbeat", now)) }
+	held := func(name, why, fix string) Agent {
+		return Agent{AgentState: AgentState{Agent: name, State: Held, Since: now, Reason: foreign.Text(why), Fix: foreign.Text(fix), GoesOn: true}}
+	}
+	for name, c := range map[string]struct {
+		all  []Alike
+		want []string // the first, the others
+	}{
+		"the same":                  {fleet(held("a", "no client", "install it"), held("b", "no client", "install it")), []string{"a b"}},
+		"but for the name":          {fleet(held("a", "/x/a is not trusted", "trust a"), held("b", "/x/b is not trusted", "trust b")), []string{"a b"}},
+		"a name within words":       {fleet(held("a", "a bad rule", "read it"), held("read", "a bad rule", "read it")), []string{"a", "read"}},
+		"another cause":             {fleet(held("a", "no client", "install it"), held("b", "no trust", "trust b")), []string{"a", "b"}},
+		"in the order of the first": {fleet(held("a", "x", "x"), held("b", "y", "y"), held("c", "x", "x")), []string{"a c", "b"}},
+		"paused by others": {
+			fleet(Agent{AgentState: AgentState{Agent: "a", State: Held, Paused: now}}, Agent{AgentState: AgentState{Agent: "b", State: Held, Paused: now, PausedBy: "c"}}),
+			[]string{"a", "b"},
+		},
+	} {
+		var got []string
+		for _, x := range c.all {
+			got = append(got, strings.Join(append([]string{x.Agent}, x.Others...), " "))
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	letters := fleet(Agent{AgentState: AgentState{Agent: "a"}, Dead: 1}, Agent{AgentState: AgentState{Agent: "b"}, Dead: 2, DeadMore: true})
+	if len(letters) != 1 || letters[0].Text != "at least 3 dead letters" || letters[0].Do != "heartbeat dead-letter" {
+		t.Errorf("%+v", letters)
 	}
 }

@@ -48,9 +48,10 @@ type AgentState struct {
 	Since  time.Time    `json:"since,omitzero"`
 	Until  time.Time    `json:"until,omitzero"`
 	Reason foreign.Text `json:"reason,omitempty"`
-	// Fix is what to change before sessions can work, of an agent that is held for
-	// it and goes on by itself then.
-	Fix foreign.Text `json:"fix,omitempty"`
+	// Fix is what to change against Reason, where that is known. GoesOn is true for an
+	// agent that is held until then and continues by itself.
+	Fix    foreign.Text `json:"fix,omitempty"`
+	GoesOn bool         `json:"goes_on,omitempty"`
 	// Lasts is true while the agent is held until a person resumes it or its
 	// definition changes, also after a restart.
 	Lasts bool `json:"lasts,omitempty"`

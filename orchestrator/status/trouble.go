@@ -1,0 +1,130 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Trouble is something that keeps an agent from working, or that a person has to
+// know about: what is wrong, since when, and what to do.
+type Trouble struct {
+	Agent string    `json:"agent"`
+	What  Word      `json:"what"`
+	Since time.Time `json:"since,omitzero"`
+	// Text says what is wrong, for how long and why. It gives no advice.
+	Text string `json:"text"`
+	// Do is what to type or to change. Then is what follows: a command, or words; or "".
+	Do   string `json:"do"`
+	Then string `json:"then,omitempty"`
+	// cause is what it has in common with the same trouble of another agent. dead is how
+	// many dead letters it is about; with more, at least.
+	cause string
+	dead  int
+	more  bool
+	ours  string
+}
+
+// sign is one trouble, before it gets the agent's name and the command's prefix.
+type sign struct {
+	what     Word
+	since    time.Time
+	text     string // what is wrong and for how long, or ""
+	why      string // or ""
+	cause    string // if that is not why
+	do, then step
+	dead     int
+	more     bool
+}
+
+func (s sign) of(agent, ours string) Trouble {
+	text := strings.TrimSuffix(strings.TrimPrefix(s.text+": "+s.why, ": "), ": ")
+	return Trouble{
+		Agent: agent, What: s.what, Since: s.since, Text: text, Do: s.do.in(ours), Then: s.then.in(ours),
+		cause: cmp.Or(s.cause, s.why), dead: s.dead, more: s.more, ours: ours,
+	}
+}
+
+// step is something to do: words, or a command without its prefix, and a remark. The
+// zero value is nothing.
+type step struct{ words, command, remark string }
+
+func (s step) in(ours string) string {
+	switch {
+	case s.command == "":
+		return s.words
+	case s.remark == "":
+		return ours + " " + s.command
+	}
+	return ours + " " + s.command + "   # " + s.remark
+}
+
+// byItself is what follows where nobody has to say that the cause is gone.
+var byItself = step{words: "it goes on by itself"}
+
+// sorted sorts troubles, most urgent first.
+func sorted(all []Trouble) []Trouble {
+	order := Words()
+	slices.SortStableFunc(all, func(x, y Trouble) int {
+		return cmp.Compare(slices.Index(order, x.What), slices.Index(order, y.What))
+	})
+	return all
+}
+
+// Alike is a trouble that several agents have for the same cause: the first one's,
+// and the names of the others.
+type Alike struct {
+	Trouble
+	Others []string
+}
+
+// Together returns troubles in their order, with those of one cause as one. Causes
+// are equal that differ only in the agent's own name.
+func Together(all []Trouble) []Alike {
+	type cause struct {
+		what          Word
+		why, do, then string
+	}
+	var together []Alike
+	seen := map[cause]int{}
+	for _, t := range all {
+		c := cause{t.What, nameless(t.cause, t.Agent), nameless(t.Do, t.Agent), nameless(t.Then, t.Agent)}
+		at, known := seen[c]
+		if !known {
+			seen[c] = len(together)
+			together = append(together, Alike{Trouble: t})
+			continue
+		}
+		a := &together[at]
+		a.Others = append(a.Others, t.Agent)
+		if t.What == HasDeadLetters { // one command shows all of them
+			a.dead, a.more = a.dead+t.dead, a.more || t.more
+			a.Text, a.Do = letters(a.dead, a.more), a.ours+" dead-letter"
+		}
+	}
+	return together
+}
+
+// nameless is a text in which an agent's name stands for itself no more.
+func nameless(text, agent string) string {
+	for from := 0; ; {
+		i := strings.Index(text[from:], agent)
+		if i < 0 {
+			return text
+		}
+		i += from
+		end := i + len(agent)
+		if i > 0 && inName(text[i-1]) || end < len(text) && inName(text[end]) {
+			from = end
+			continue
+		}
+		text = text[:i] + "\x00" + text[end:]
+		from = i + 1
+	}
+}
+
+// inName reports whether a character can be part of an agent's name.
+func inName(c byte) bool {
+	return c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
