@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"orchestrator/slots":     {},
 	// What it reads of a queue and of a session, and the words of the rooms that
 	// it tells of.
-	"orchestrator/status": {"orchestrator/usage", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
+	"orchestrator/status": {"orchestrator/usage", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
 	"orchestrator/firing": {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/owner":  {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/claim":  {"config", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},

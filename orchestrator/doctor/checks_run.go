@@ -30,7 +30,7 @@ func checkHeld(f *Facts, a *Agent) []Finding {
 
 // mended says what to do before an agent is resumed whose sessions have failed.
 func (a *Agent) mended(s status.AgentState) string {
-	if login := s.Login(); login != "" {
+	if _, login := s.Refused(); login != "" {
 		return login + "; then "
 	}
 	if s.Fix != "" {
@@ -169,8 +169,8 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 			Why: "no agent of this account works until its limit resets, and " + waits(a),
 			Fix: "wait; " + a.command("resume") + " tries at once",
 		}
-		if s.Login() != "" {
-			parked.Why = "no agent of this account works until somebody has logged in, and " + waits(a)
+		if refused, _ := s.Refused(); refused != "" {
+			parked.Why = refused + ": no agent of this account works until that is mended, and " + waits(a)
 			parked.Fix = a.mended(s) + a.command("resume")
 		}
 		return []Finding{parked}

@@ -30,7 +30,10 @@ func clientFixtures() []fixture {
 		{
 			"not-logged-in", Error, false,
 			func(r *rig) { delete(r.env, claude.Variables.Key) },
-			func(r *rig) { delete(r.env, claude.Variables.Key); r.put("home/.claude/.credentials.json", "{}") },
+			func(r *rig) {
+				delete(r.env, claude.Variables.Key)
+				r.put("home/.claude/.credentials.json", `{"claudeAiOauth":{"accessToken":"x"}}`)
+			},
 		},
 		{
 			"not-logged-in", Error, false,

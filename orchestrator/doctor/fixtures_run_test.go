@@ -246,7 +246,7 @@ func TestTheFixIsThatOfTheCause(t *testing.T) {
 		"a refused login": {
 			status.AgentState{State: status.Parked, Reason: "api-failure (authentication_failed)"},
 			false,
-			"claude   # and in it /login; for a token: claude setup-token; then heartbeat resume a", "limit",
+			"claude, and in it /login (for a token: claude setup-token); then heartbeat resume a", "limit",
 		},
 		"no trust": {
 			status.AgentState{State: status.Held, Reason: "/a is not trusted", Fix: "heartbeat apply --trust a", GoesOn: true},

@@ -1,4 +1,4 @@
-package explain
+package explain_test
 
 import (
 	"go/ast"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"heartbeat/hook"
+	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/status"
 )
 
@@ -99,12 +100,12 @@ func TestTheListIsComplete(t *testing.T) {
 	}
 	for of, words := range used {
 		for _, word := range words {
-			if w, there := Find(word); !there || !slices.Contains(w.Of, of) {
+			if w, there := explain.Find(word); !there || !slices.Contains(w.Of, of) {
 				t.Errorf("%s %q is not explained: say it in words.txt", of, word)
 			}
 		}
 	}
-	for _, w := range Words() {
+	for _, w := range explain.Words() {
 		for _, of := range w.Of {
 			if words := used[of]; words != nil && !slices.Contains(words, w.Word) && w.Word != "queued" && w.Word != "settling" {
 				t.Errorf("%s %q is explained, and nothing is called so", of, w.Word)
@@ -116,7 +117,7 @@ func TestTheListIsComplete(t *testing.T) {
 func TestEachWordIsExplained(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, w := range Words() {
+	for _, w := range explain.Words() {
 		if w.Word == "" || len(w.Of) == 0 || w.Means == "" || w.Then == "" || w.Do == "" || strings.Contains(w.Do, "\n") {
 			t.Errorf("%+v", w)
 		}
@@ -125,10 +126,10 @@ func TestEachWordIsExplained(t *testing.T) {
 		}
 		seen[w.Word] = true
 	}
-	if _, there := Find("HELD"); !there {
+	if _, there := explain.Find("HELD"); !there {
 		t.Error("letters' case counts")
 	}
-	if _, there := Find("nothing"); there {
+	if _, there := explain.Find("nothing"); there {
 		t.Error("a word that is none is explained")
 	}
 }

@@ -1,11 +1,16 @@
 package preflight
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"heartbeat/hook/client"
 )
@@ -33,11 +38,12 @@ const (
 func (c Client) Login(all []Settings) Login {
 	own, known := c.ownFile(), client.Claude.Variables
 	key, _, rejected := own.knows(c.Env[known.Key])
-	_, noFile := os.Stat(filepath.Join(c.ConfigDir(), client.Claude.Settings.Login))
+	path := filepath.Join(c.ConfigDir(), client.Claude.Settings.Login)
+	dead, saved := savedLogin(path)
 	switch {
 	case key && !rejected:
 		return Login{LoginThere, known.Key}
-	case noFile == nil || own.Account != nil:
+	case saved && dead == "":
 		return Login{LoginThere, "a saved login"}
 	}
 	for _, name := range []string{known.Token, known.Login, known.Key} {
@@ -51,10 +57,48 @@ func (c Client) Login(all []Settings) Login {
 	switch {
 	case c.system() == "darwin":
 		return Login{LoginUnsure, "the keychain, if at all"}
+	case saved:
+		return Login{NoLogin, fmt.Sprintf("the saved login is of no use: %s %s", path, dead)}
+	case own.Account != nil:
+		return Login{LoginUnsure, "an account that " + c.ownPath() + " names, without " + path}
 	case rejected:
 		return Login{NoLogin, "the API key in the environment was refused once in the client's dialog, and there is no other login"}
 	}
 	return Login{NoLogin, "no key, no token and no saved login"}
+}
+
+// savedLogin looks at the file in which the client saves a login. dead says why nothing
+// in it can be used, or is "": as Claude Code 2.1.329 has it, which empties both tokens
+// when the service refuses to renew them. Whether the service still accepts what is
+// there, only a request tells. saved is false where there is no file.
+func savedLogin(path string) (dead string, saved bool) {
+	data, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false
+	}
+	var file struct {
+		Login struct {
+			Token   string `json:"accessToken"`
+			Renewal string `json:"refreshToken"`
+			// In milliseconds since 1970; 0: it is not told.
+			Expires        int64 `json:"expiresAt"`
+			RenewalExpires int64 `json:"refreshTokenExpiresAt"`
+		} `json:"claudeAiOauth"`
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &file)
+	}
+	over := func(at int64) bool { return at != 0 && time.Now().UnixMilli() >= at }
+	switch l := file.Login; {
+	case err != nil:
+		return "cannot be read: " + err.Error(), true
+	case l.Token == "":
+		return "holds no token: the service has ended that login, or somebody has logged out", true
+	case over(l.Expires) && (l.Renewal == "" || over(l.RenewalExpires)):
+		at := time.UnixMilli(max(l.Expires, l.RenewalExpires))
+		return "expired at " + at.Format(time.DateTime) + ", and holds nothing to renew it", true
+	}
+	return "", true
 }
 
 // perhaps is what may be a login, which the client or another service decides, or "".
@@ -109,6 +153,6 @@ func (c Client) loggedOut(all []Settings) []Obstacle {
 	}
 	return []Obstacle{{
 		NotLoggedIn, l.By, "each request fails: sessions retry for about three minutes and end by an API failure",
-		"claude setup-token, or run claude once and log in",
+		"run claude, and in it /login; for a token: claude setup-token",
 	}}
 }

@@ -10,7 +10,7 @@ import (
 func TestWhatIsKnownOfALogin(t *testing.T) {
 	t.Parallel()
 	type files = map[string]string
-	const key = "ANTHROPIC_API_KEY"
+	const key, saved = "ANTHROPIC_API_KEY", "home/.claude/.credentials.json"
 	for name, tt := range map[string]struct {
 		env    string
 		files  files
@@ -24,8 +24,17 @@ func TestWhatIsKnownOfALogin(t *testing.T) {
 		"a token":                 {env: "ANTHROPIC_AUTH_TOKEN=x", want: LoginThere},
 		"a token for a year":      {env: "CLAUDE_CODE_OAUTH_TOKEN=x", want: LoginThere},
 		"an empty one":            {env: "CLAUDE_CODE_OAUTH_TOKEN=", want: NoLogin},
-		"a saved login":           {files: files{"home/.claude/.credentials.json": "{}"}, want: LoginThere},
-		"an account":              {files: files{own: `{"oauthAccount":{"accountUuid":"x"}}`}, want: LoginThere},
+		"a saved login":           {files: files{saved: `{"claudeAiOauth":{"accessToken":"x","refreshToken":"y","expiresAt":1}}`}, want: LoginThere},
+		"one for a while":         {files: files{saved: `{"claudeAiOauth":{"accessToken":"x","expiresAt":4102444800000}}`}, want: LoginThere},
+		"one without an end":      {files: files{saved: `{"claudeAiOauth":{"accessToken":"x","expiresAt":null}}`}, want: LoginThere},
+		"one that cannot renew":   {files: files{saved: `{"claudeAiOauth":{"accessToken":"x","expiresAt":1}}`}, want: NoLogin},
+		"nor any more":            {files: files{saved: `{"claudeAiOauth":{"accessToken":"x","refreshToken":"y","expiresAt":1,"refreshTokenExpiresAt":2}}`}, want: NoLogin},
+		"one that was ended":      {files: files{saved: `{"claudeAiOauth":{"accessToken":"","refreshToken":"","expiresAt":0,"loginEnded":"time_limit"}}`, own: `{"oauthAccount":{}}`}, want: NoLogin},
+		"an empty file":           {files: files{saved: ""}, want: NoLogin},
+		"only servers' logins":    {files: files{saved: `{"mcpOAuth":{}}`}, want: NoLogin},
+		"ended, and a token":      {env: "CLAUDE_CODE_OAUTH_TOKEN=x", files: files{saved: `{}`}, want: LoginThere},
+		"ended, on a Mac":         {files: files{saved: `{}`}, system: "darwin", want: LoginUnsure},
+		"an account":              {files: files{own: `{"oauthAccount":{"accountUuid":"x"}}`}, want: LoginUnsure},
 		"a key of the settings":   {files: files{user: `{"env":{"ANTHROPIC_API_KEY":"x"}}`}, want: LoginThere},
 		"a helper":                {files: files{user: `{"apiKeyHelper":"./key"}`}, want: LoginUnsure},
 		"a helper of the machine": {files: files{machine: `{"apiKeyHelper":"./key"}`}, want: LoginUnsure},

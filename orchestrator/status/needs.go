@@ -102,13 +102,22 @@ func (a Agent) cause() step {
 
 // mend is what to do about a failure that Reason tells.
 func (a Agent) mend() step {
+	_, login := a.Refused()
 	switch {
-	case a.Login() != "":
-		return step{words: a.Login()}
+	case login != "":
+		return step{words: login}
 	case a.Fix != "":
 		return step{words: a.Fix.String()}
 	}
 	return a.cause()
+}
+
+// why is Reason, after plain words where it is a code of the service.
+func (a Agent) why() string {
+	if refused, _ := a.Refused(); refused != "" {
+		return refused + " (" + a.Reason.String() + ")"
+	}
+	return a.Reason.String()
 }
 
 // resume ends a hold.
@@ -142,7 +151,7 @@ func (a Agent) place(now time.Time) (all []sign) {
 
 // wish returns why the agent is stopped: paused by somebody, or held.
 func (a Agent) wish(now time.Time) []sign {
-	lasts, why := Age(now.Sub(a.Since)), a.Reason.String()
+	lasts, why := Age(now.Sub(a.Since)), a.why()
 	switch {
 	case !a.Paused.IsZero():
 		text := fmt.Sprintf("paused by %s for %s", a.WhoPaused(), Age(now.Sub(a.Paused)))
@@ -165,7 +174,8 @@ func (a Agent) wish(now time.Time) []sign {
 
 // work returns why the agent's sessions do not succeed.
 func (a Agent) work(now time.Time) []sign {
-	left, why := Span(max(0, a.Until.Sub(now))), a.Reason.String()
+	left, why := Span(max(0, a.Until.Sub(now))), a.why()
+	refused, _ := a.Refused()
 	switch {
 	case a.Stuck != nil && a.Stuck.Told:
 		return []sign{{
@@ -179,7 +189,7 @@ func (a Agent) work(now time.Time) []sign {
 			do:   step{command: "usage " + a.Agent + " --by entry", remark: "what it was spent on"},
 			then: step{command: "reload", remark: "after a larger budget in the file; otherwise it goes on by itself"},
 		}}
-	case a.State == Parked && a.Login() != "":
+	case a.State == Parked && refused != "":
 		return []sign{{what: IsParked, since: a.Since, text: "parked for another " + left, why: why, do: a.mend(), then: a.resume()}}
 	case a.State == Parked:
 		return []sign{{

@@ -173,7 +173,7 @@ func TestTheMostPressingTroubleIsFirst(t *testing.T) {
 // explain.
 func TestTroublesNameTheCommandThatShowsTheCause(t *testing.T) {
 	t.Parallel()
-	const screen, login, resume = "heartbeat logs a --raw", "claude   # and in it /login; for a token: claude setup-token", "heartbeat resume a   # when its cause is gone"
+	const screen, login, resume = "heartbeat logs a --raw", "claude, and in it /login (for a token: claude setup-token)", "heartbeat resume a   # when its cause is gone"
 	const byItself = "it goes on by itself"
 	exited := &session.Outcome{Why: hook.EndExited, ExitCode: 3}
 	for name, c := range map[string]struct {
@@ -189,7 +189,9 @@ func TestTroublesNameTheCommandThatShowsTheCause(t *testing.T) {
 		"held for its login":        {AgentState{State: Held, Reason: "api-failure (authentication_failed)"}, "", login, resume},
 		"parked for its login":      {AgentState{State: Parked, Reason: "api-failure (authentication_failed)"}, "", login, resume},
 		"and also by the next run":  {AgentState{State: Stopped, Lasts: true, Reason: "api-failure (authentication_failed)"}, Held, login, resume},
-		"another organisation only": {AgentState{State: Held, Reason: "api-failure (oauth_org_not_allowed)"}, "", login, resume},
+		"another organisation only": {AgentState{State: Held, Reason: "api-failure (oauth_org_not_allowed)"}, "", "log in with another organisation", resume},
+		"a bill":                    {AgentState{State: Held, Reason: "the account of a: api-failure (billing_error)"}, "", "see to the account's billing", resume},
+		"a limit":                   {AgentState{State: Held, Reason: "the account of a: api-failure (rate_limit); on-limit: hold"}, "", "heartbeat doctor a", resume},
 		"until it is mended":        {AgentState{State: Held, Reason: "/a is not trusted", Fix: "heartbeat apply --trust a", GoesOn: true}, "", "heartbeat apply --trust a", byItself},
 		"what a person mends":       {AgentState{State: Held, Reason: "runaway", Fix: "remove that hook"}, "", "remove that hook", resume},
 		"a full disk":               {AgentState{State: BackingOff, Reason: "cannot write x: no space left on device", Fix: "df -h /a"}, "", "df -h /a", byItself},
@@ -235,5 +237,16 @@ func TestOneCauseIsOneTrouble(t *testing.T) {
 	letters := fleet(Agent{AgentState: AgentState{Agent: "a"}, Dead: 1}, Agent{AgentState: AgentState{Agent: "b"}, Dead: 2, DeadMore: true})
 	if len(letters) != 1 || letters[0].Text != "at least 3 dead letters" || letters[0].Do != "heartbeat dead-letter" {
 		t.Errorf("%+v", letters)
+	}
+}
+
+// TestARefusedLoginIsSaidInWords: status had the client's code for it, and nothing that
+// somebody who does not know it could understand.
+func TestARefusedLoginIsSaidInWords(t *testing.T) {
+	t.Parallel()
+	a := Agent{AgentState: AgentState{Agent: "a", State: Held, Since: time.Now(), Reason: "the account of a: api-failure (authentication_failed)"}}
+	const want = "held for 0s: the login or the key is not accepted (the account of a: api-failure (authentication_failed))"
+	if got := a.Troubles("heartbeat", time.Now()); len(got) != 1 || got[0].Text != want {
+		t.Errorf("%+v, want %q", got, want)
 	}
 }

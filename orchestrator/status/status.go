@@ -8,12 +8,14 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/usage"
@@ -121,16 +123,20 @@ func (a AgentState) NeedsPerson() bool {
 	return a.Lost != "" || a.QueueLost != nil || a.Stuck != nil && a.Stuck.Told || a.State == Held && a.Paused.IsZero()
 }
 
-// Login is what to type where the service refuses the login of the agent's account,
-// or "": as Claude Code 2.1 has it.
-func (a AgentState) Login() string {
-	for _, refused := range []string{"authentication_failed", "oauth_org_not_allowed"} {
-		if strings.Contains(a.Reason.String(), refused) {
-			return "claude   # and in it /login; for a token: claude setup-token"
+// Refused says in words why the service refuses the agent's account, where only a
+// person can help, and what to do about it; "" where Reason tells no such failure.
+func (a AgentState) Refused() (why, do string) {
+	for _, w := range explain.Within(a.Reason.String()) {
+		do, mends := strings.CutSuffix(w.Do, resumes)
+		if mends && slices.Contains(w.Of, "API failure") {
+			return strings.ToLower(w.Means[:1]) + strings.TrimSuffix(w.Means[1:], "."), strings.TrimRight(do, ",;")
 		}
 	}
-	return ""
+	return "", ""
 }
+
+// resumes ends the advice about what an agent is held for until it is resumed.
+const resumes = " then heartbeat resume AGENT"
 
 // Evidence is the command, without its program, that shows why the agent's last
 // session has failed: its screen where the client ended by itself or did not get as
