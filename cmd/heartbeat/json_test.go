@@ -111,6 +111,11 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 		f.t.Cleanup(f.stop)
 		f.world.done("send", "triage", "look")
 		f.is("a session waits", live)
+		until(t, "the whole of its bill is known", func() bool {
+			_, bill, _ := strings.Cut(f.world.done("status", "-o", "json"), `"spent":{`)
+			bill, _, _ = strings.Cut(bill, "}")
+			return strings.Contains(bill, `"cost":`) && strings.Contains(bill, `"calls":`) && strings.Contains(bill, `"turns":`)
+		})
 	}, "status")
 	add("screen", nil, "screen", "triage")
 	add("pause", nil, "pause", "quiet")
