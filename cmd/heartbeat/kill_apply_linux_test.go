@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"heartbeat/hook/settings"
 	"heartbeat/internal/crash/stepper"
 	"heartbeat/internal/testbed"
 )
@@ -192,7 +193,7 @@ func (k *applies) check(where string, s step) {
 	for file, rules := range own {
 		want := slices.Clone(rules)
 		if file == wired {
-			want = append(want, s.allow...)
+			want = slices.Concat(want, s.allow, settings.Grants())
 		}
 		hooks := 0
 		if file == wired {
