@@ -72,6 +72,7 @@ type cli struct {
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
 	Man        manCmd        `cmd:"" group:"other" help:"Print the manual page."`
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
+	ServeProbe serveProbeCmd `cmd:"" name:"__probe" group:"other" hidden:""`
 	Complete   completeCmd   `cmd:"" name:"__complete" group:"other" hidden:"" passthrough:""`
 }
 

@@ -17,6 +17,8 @@ import (
 type doctorCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents to look at; all of them when none is named." complete:"agent"`
 	Fix    bool     `help:"Repair what can be repaired without harm, then check again."`
+	Probe  bool     `help:"Instead, try on the installed client what heartbeat relies on: offline, nothing is paid."`
+	Client string   `placeholder:"FILE" help:"With --probe: try this client; no fleet is needed." complete:"file"`
 }
 
 // Help implements kong's HelpProvider.
@@ -32,12 +34,23 @@ With --fix it sets up the directories as "heartbeat apply" does, recovers entrie
 whose session is gone, makes heartbeat's hook program executable, ends leftover
 processes of dead sessions and removes stale temporary files.
 
-Exit status 1 means that there are errors; with only warnings it is 0.
+With --probe it tries the client that the agents' sessions start: the hooks and what
+they are told, prompts by Stop hook, the block cap, the transcript, permissions,
+failures, --resume, the status line, signals. These are short sessions with an API
+of heartbeat's own on this machine, with an empty home, no variables of yours and a
+key that is made up: nothing is paid, and on Linux nothing can leave the machine,
+where the system allows a network namespace (it says where not). It takes about
+half a minute and names each promise that the client does not keep.
+
+Exit status 1 means that there are errors; with only warnings it is 0. With --probe
+it means that a client breaks a promise, or could not be tried.
 
 Examples:
 
     heartbeat doctor
     heartbeat doctor triage --fix
+    heartbeat doctor --probe
+    heartbeat doctor --probe --client ~/.local/bin/claude
     heartbeat doctor -o json`
 }
 
@@ -61,6 +74,14 @@ type examinedCounts struct {
 func (c doctorCmd) run(ctx context.Context, a *app) (result, error) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
+	switch {
+	case c.Probe && c.Fix:
+		return nil, usagef("heartbeat doctor --probe", "--probe does not go with --fix")
+	case c.Probe:
+		return c.probe(ctx, a)
+	case c.Client != "":
+		return nil, usagef("heartbeat doctor --probe --client FILE", "--client goes with --probe")
+	}
 	fleet, agents, err := a.knownAgents(c.Agents)
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ var notWalked = map[string]string{
 	"Man": "ours alone", "Restart": "it names agents", "Cancel": "it names agents and ids",
 	"Alive": "what it shows it was told", "Complete": "names out of the configuration", "Attach": "ptyrun/attach's TestHostileTerminal", "Screen": "ptyrun/screen's TestFilterStopsTheRest",
 	"Run": "TestEscapesThroughARun", "Unapply": "it removes what is shown", "Pause": "it names agents", "Stop": "it names a process", "Resume": "it names agents",
-	"Reload": "it names agents", "Trigger": "it names triggers", "Validate": "the person's own file",
+	"ServeProbe": "it speaks to the process that has started it", "Reload": "it names agents", "Trigger": "it names triggers", "Validate": "the person's own file",
 }
 
 // walked are the commands that show what others write; logs --raw is a terminal,
@@ -273,7 +273,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // which trusts no text.
 var printers = map[string]string{
 	"page.go": "the page", "app.go": "it asks whether somebody reads", "table.go": "its tables", "output.go": "it prints pages", "log.go": "the log", "log_queue.go": "the log",
-	"main.go": "it names the files", "launch.go": "its command's own terminal", "simulate.go": "the stand-in's terminal",
+	"main.go": "it names the files", "probe.go": "the pipe to the process that wants a probe; what it prints goes through a page", "launch.go": "its command's own terminal", "simulate.go": "the stand-in's terminal",
 	"progress.go": "what pages and foreign.Line have made, on a terminal",
 	"attach.go":   "a terminal, through a filter", "logs.go": "a terminal's log, through a filter",
 	"service.go": "what to do with a unit, on stderr", "screen.go": "it asks whether there is a terminal",

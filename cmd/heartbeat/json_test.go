@@ -26,6 +26,7 @@ type spoken struct {
 // unspoken are the commands without a result of their own.
 var unspoken = map[string]string{
 	"simulate":   "its output is the client's",
+	"__probe":    "is for doctor --probe",
 	"__complete": "is for the scripts of shells",
 	"attach":     "needs a terminal; TestAttach",
 	"alive":      "needs a session; TestASessionMaySayThatItLives of internal/e2e",
@@ -64,6 +65,7 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	}, "validate", "-f", "odd.yaml")
 	add("diff", nil, "diff")
 	add("doctor", nil, "doctor", "triage")
+	add("doctor-probe", nil, "doctor", "--probe", "--client", "none")
 	add("apply", nil, "apply")
 	add("diff-nothing", nil, "diff")
 	add("status-stopped", nil, "status")

@@ -5,7 +5,8 @@
 // It speaks POST /v1/messages (streaming and not) and count_tokens as
 // documented at docs.anthropic.com/en/api/messages and messages-streaming, and
 // answers every other path with 200 and {}. It checks no key, and tells as tokens
-// what its rules say. It is meant for tests; nothing in it bounds a hostile client.
+// what its rules say. It is meant for tests and for probes of a client
+// (orchestrator/probe); nothing in it bounds a hostile one.
 package fakeapi
 
 import (

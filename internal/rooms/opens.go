@@ -29,6 +29,7 @@ const (
 	kernel    = "the kernel's files, which nobody can replace"
 	stateDir  = "folders of the state directory; its files are opened by the opener, too"
 	persons   = "files that a person names, links and all"
+	throwaway = "a folder of a probe's own, where no agent is, and the administrator's"
 	workspace = "the agent's directory itself, which is made like any other folder of a person"
 )
 
@@ -70,6 +71,11 @@ var openers = map[string]string{
 	"orchestrator/workspace/trust.go":    persons,
 
 	"orchestrator/service/install.go": "folders of the service manager, with its units",
+
+	"orchestrator/clients/kept.go":    stateDir,
+	"orchestrator/clients/program.go": persons,
+	"orchestrator/probe/lab.go":       throwaway,
+	"orchestrator/probe/probe.go":     throwaway,
 
 	"orchestrator/claim/claim.go":      workspace,
 	"orchestrator/workspace/folder.go": workspace,

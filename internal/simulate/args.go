@@ -30,6 +30,8 @@ type arguments struct {
 
 	script       string
 	api          bool
+	broken       []string // see faults
+	given        []string // the whole command line
 	home         string
 	requireTrust bool
 	maxTime      time.Duration
@@ -64,6 +66,8 @@ of the stand-in alone:
   --home DIR              use DIR as HOME; it is made
   --require-trust         ask before the first session in a directory
   --max-time DURATION     end after this time (24h)
+  --broken FAULT          do one thing otherwise than the client: no-hook=Stop,
+                          exit-2-twice and others; --broken x lists them
 
 a script is one JSON object; the first rule that fits a prompt answers it:
 
@@ -84,7 +88,7 @@ Examples:
 // parseArguments reads the command line. An unknown flag is passed over, with
 // its value only in the form --flag=value.
 func parseArguments(args []string) (*arguments, error) {
-	a := &arguments{}
+	a := &arguments{given: args}
 	var mode, sources string
 	fs := flag.NewFlagSet("simulate", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -108,6 +112,7 @@ func parseArguments(args []string) (*arguments, error) {
 	fs.BoolVar(&a.version, "v", false, "")
 	fs.StringVar(&a.script, "script", "", "")
 	fs.BoolVar(&a.api, "api", false, "")
+	fs.Func("broken", "", func(v string) error { a.broken = append(a.broken, v); return nil })
 	fs.StringVar(&a.home, "home", "", "")
 	fs.BoolVar(&a.requireTrust, "require-trust", false, "")
 	fs.DurationVar(&a.maxTime, "max-time", 24*time.Hour, "")
@@ -124,6 +129,15 @@ func parseArguments(args []string) (*arguments, error) {
 		a.settingSources = append([]string{}, split...) // not nil: none
 	}
 	a.prompt = strings.Join(words, " ")
+	if err := a.checkBroken(); err != nil {
+		return nil, err
+	}
+	if slices.Contains(a.broken, "settings-ignored") {
+		a.settings = ""
+	}
+	if slices.Contains(a.broken, "sources-ignored") {
+		a.settingSources = nil
+	}
 	return a, a.setMode(mode)
 }
 

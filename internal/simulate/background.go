@@ -110,7 +110,9 @@ func (s *session) noticeEnd(id, toolUse, output, status, summary string) {
 		fmt.Fprintf(&b, "<%s>%s</%s>\n", f[0], f[1], f[0])
 	}
 	b.WriteString("</task-notification>")
-	s.arrive(item{kind: itemNotice, text: b.String()})
+	if !s.broken("no-wake") {
+		s.arrive(item{kind: itemNotice, text: b.String()})
+	}
 }
 
 // endTasks ends every background task, as the client does when it ends.

@@ -184,7 +184,8 @@ func (l *loop) leave() {
 
 func (l *loop) signal(sig os.Signal) {
 	name := map[os.Signal]string{syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP", syscall.SIGINT: "INT"}[sig]
-	if slices.Contains(l.s.script.IgnoreSignals, name) {
+	busy := sig == syscall.SIGTERM && l.cancel != nil && l.s.broken("term-only-if-idle")
+	if slices.Contains(l.s.script.IgnoreSignals, name) || busy || sig == syscall.SIGTERM && l.s.broken("term-ignored") {
 		return
 	}
 	switch sig {

@@ -194,7 +194,7 @@ func (s *session) showStatus() {
 		}
 		sleep(s.life, statusAfter)
 		settings, _ := s.store.Look()
-		if s.life.Err() != nil || settings.DisableAll || settings.StatusLine == "" {
+		if s.life.Err() != nil || settings.DisableAll || settings.StatusLine == "" || s.broken("no-status-line") {
 			continue
 		}
 		select {
@@ -245,5 +245,5 @@ func (s *session) status() []byte {
 	if limits := s.script.Limits; limits != nil {
 		f = append(f, field{"rate_limits", limits})
 	}
-	return object(f)
+	return object(s.told(f))
 }

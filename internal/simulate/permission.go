@@ -53,6 +53,8 @@ var asksAlways = []string{"AskUserQuestion", "ExitPlanMode"}
 func (s *session) byMode(ctx context.Context, c toolCall) (refused string, err error) {
 	question := slices.Contains(asksAlways, c.name)
 	switch {
+	case s.mode == "dontAsk" && s.broken("dont-ask-allows"):
+		return "", nil
 	case s.mode == "dontAsk":
 		return "Permission to use " + c.name + " has been denied because Claude Code is running in don't ask mode. " +
 			"IMPORTANT: You *may* attempt to accomplish this action using other tools that might naturally be used to accomplish this goal.", nil
@@ -119,7 +121,7 @@ func (s *session) askPerson(ctx context.Context, c toolCall, request *event, kin
 	for {
 		select {
 		case p := <-decided:
-			if p.Behavior == "allow" {
+			if p.Behavior == "allow" || s.broken("deny-ignored") {
 				return "", nil
 			}
 			if p.Interrupt {

@@ -86,7 +86,10 @@ type event struct {
 // hooksFor are the hooks of an event.
 func (s *session) hooksFor(settings hooks.Settings, e event) []hooks.Hook {
 	all := settings.For(e.name, e.matcher)
-	if e.only == nil {
+	switch {
+	case !s.calls(e.name):
+		return nil
+	case e.only == nil:
 		return all
 	}
 	return slices.DeleteFunc(all, func(h hooks.Hook) bool { return !e.only(h) })
@@ -120,7 +123,7 @@ func (s *session) payload(e event) []byte {
 		f = append(f, field{"effort", map[string]string{"level": "medium"}})
 	}
 	f = append(f, field{"hook_event_name", e.name})
-	return object(append(f, e.fields...))
+	return object(s.told(append(f, e.fields...)))
 }
 
 // object is a JSON object with its members in order, escaped as JavaScript
@@ -229,6 +232,9 @@ func (s *session) environ(settings hooks.Settings, effort bool) []string {
 	}
 	out := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if s.broken("no-variable=" + name) {
+			continue
+		}
 		out = append(out, name+"="+env[name])
 	}
 	return out

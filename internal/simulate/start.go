@@ -167,6 +167,8 @@ func (l *loop) chooseSession() error {
 		s.begin(a.sessionID)
 	case a.fork:
 		s.begin(newUUID())
+	case s.broken("resume-anew"):
+		s.begin(newUUID())
 	default:
 		s.begin(old)
 		s.meter.resume(s.transcript.path)

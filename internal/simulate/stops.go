@@ -22,7 +22,7 @@ func (s *session) stop(ctx context.Context, active bool, reply string) (next fee
 	}}
 	var sum summary
 	e.heard = func(a answered) {
-		text, system := stopFeedback(a)
+		text, system := s.stopFeedback(a)
 		if text != "" {
 			next.user = append(next.user, "Stop hook feedback:\n"+text)
 			s.userText("Stop hook feedback:\n"+text, field{"isMeta", true})
@@ -63,8 +63,14 @@ func (s *session) stop(ctx context.Context, active bool, reply string) (next fee
 
 // stopFeedback is what a Stop hook that blocks says to the model, as a user's
 // text and beside it.
-func stopFeedback(a answered) (text string, system []string) {
+func (s *session) stopFeedback(a answered) (text string, system []string) {
 	switch shown := a.Hook.Shown(); {
+	case a.ByExit && s.broken("exit-2-ignored"):
+		return "", nil
+	case a.ByExit && s.broken("exit-2-altered"):
+		return "[" + shown + "]: " + altered(a.Reason), nil
+	case a.ByExit && s.broken("exit-2-twice"):
+		return "[" + shown + "]: " + clean(a.Reason), []string{clean(a.Reason)}
 	case a.ByExit:
 		return "[" + shown + "]: " + clean(a.Reason), nil
 	case a.Block:

@@ -114,7 +114,9 @@ func (s *session) queueOperation(operation, content string) {
 
 // userText records what the user, or a hook in the user's place, said.
 func (s *session) userText(text string, more ...field) {
-	s.record("user", append([]field{{"message", message{"user", text}}}, more...)...)
+	if !s.broken("no-transcript") {
+		s.record("user", append([]field{{"message", message{"user", text}}}, more...)...)
+	}
 }
 
 // assistantContent records what the model said.
@@ -137,6 +139,9 @@ func (s *session) apiError(f *apiFailure) {
 }
 
 func (s *session) message(id string, u tokens, stop string, content ...any) answerMessage {
+	if s.broken("no-usage") {
+		u = tokens{}
+	}
 	return answerMessage{id, "message", "assistant", s.args.model, content, stop, nil, u}
 }
 

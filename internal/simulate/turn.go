@@ -107,6 +107,12 @@ func (s *session) turn(ctx context.Context, it item) ending {
 	s.recordPrompt(it)
 	began := time.Now()
 	prompts := append(it.before, toModel(it.text))
+	switch {
+	case s.broken("prompt-altered"):
+		prompts = []string{altered(it.text)}
+	case s.broken("prompt-twice"):
+		prompts = append(prompts, it.text)
+	}
 	for active, blocks := it.rewoken, 0; ; active = true {
 		reply, acted, err := s.answer(ctx, prompts, system)
 		if err != nil {
@@ -164,6 +170,9 @@ func (s *session) cutShort(ctx context.Context, err error) ending {
 			s.show("⎿  Interrupted · What should Claude do instead?")
 		}
 		return endSilent
+	}
+	if s.broken("other-failures") {
+		failure.kind = "unknown"
 	}
 	s.show("● " + failure.message)
 	s.apiError(failure)
@@ -241,7 +250,7 @@ func clean(text string) string {
 // capped reports whether so many blocks in a row are too many.
 func (s *session) capped(blocks int) bool {
 	limit, err := strconv.Atoi(strings.TrimSpace(s.setting("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")))
-	if err != nil {
+	if err != nil || s.broken("cap-fixed") {
 		limit = 8
 	}
 	return limit > 0 && blocks > limit

@@ -1,0 +1,115 @@
+package probe
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/internal/testbed"
+)
+
+// standIn is the stand-in with some faults.
+func standIn(t *testing.T, faults ...string) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := []string{self, "simulate", "--api"}
+	for _, f := range faults {
+		argv = append(argv, "--broken", f)
+	}
+	return argv
+}
+
+func probe(t *testing.T, p Prober, argv []string) Result {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Self = self
+	return p.Probe(t.Context(), argv, os.Getenv("PATH"))
+}
+
+// TestAGoodClient keeps all promises, whoever looks.
+func TestAGoodClient(t *testing.T) {
+	t.Parallel()
+	var steps []string
+	r := probe(t, Prober{Step: func(played, of int, now string) { steps = append(steps, fmt.Sprintf("%d/%d %s", played, of, now)) }}, standIn(t))
+	if r.Verdict() != Good || len(r.Kept) != len(Promises()) || !strings.HasPrefix(r.Version, "2.") {
+		t.Errorf("%+v", r)
+	}
+	if len(steps) != 1+len(rest) || !strings.HasPrefix(steps[0], "0/7 ") {
+		t.Errorf("steps: %q", steps)
+	}
+	t.Logf("took %v, isolated %v %s", time.Duration(r.DurationMS)*time.Millisecond, r.Isolated, r.Open)
+}
+
+// TestBrokenClientsAreNamed: each way in which a client does not keep a promise is told
+// as that promise, and as no other.
+func TestBrokenClientsAreNamed(t *testing.T) {
+	t.Parallel()
+	broken := map[string][]Promise{
+		"no-flag=--permission-mode":     {Starts},
+		"no-flag=--resume":              {Resume},
+		"no-flag=--setting-sources":     {SettingsFlag},
+		"no-hook":                       {HooksRun},
+		"no-hook=SessionStart":          {HooksRun},
+		"no-hook=UserPromptSubmit":      {HooksRun},
+		"no-hook=PreToolUse":            {HooksRun},
+		"no-hook=Stop":                  {HooksRun},
+		"no-hook=SessionEnd":            {HooksRun},
+		"no-hook=StopFailure":           {Failures},
+		"no-hook=PermissionRequest":     {Answer},
+		"no-field=session_id":           {HookFields, StatusLine},
+		"no-field=transcript_path":      {HookFields},
+		"no-field=prompt_id":            {HookFields},
+		"no-field=tool_input":           {HookFields},
+		"no-field=stop_hook_active":     {Continued},
+		"no-field=background_tasks":     {Background},
+		"no-field=error":                {Failures},
+		"no-field=cost":                 {StatusLine},
+		"no-variable=CLAUDE_PID":        {HookEnvironment, StatusLine},
+		"no-variable=HEARTBEAT_SESSION": {HookEnvironment, StatusLine},
+		"prompt-altered":                {KickOff},
+		"prompt-twice":                  {KickOff},
+		"exit-2-altered":                {HandOver, Transcript},
+		"exit-2-twice":                  {HandOver},
+		"exit-2-ignored":                {HandOver},
+		"cap-fixed":                     {BlockCap},
+		"no-transcript":                 {Transcript, Resume},
+		"no-usage":                      {Bill},
+		"no-status-line":                {StatusLine},
+		"settings-ignored":              {StatusLine, SettingsFlag},
+		"sources-ignored":               {SettingsFlag, Refuses},
+		"dont-ask-allows":               {Refuses},
+		"deny-ignored":                  {Answer},
+		"no-wake":                       {Background},
+		"other-failures":                {Failures},
+		"resume-anew":                   {Resume},
+		"term-ignored":                  {Signals},
+		"term-only-if-idle":             {Signals},
+	}
+	for _, fault := range testbed.SampleOf(t, slices.Sorted(maps.Keys(broken)), 4) {
+		want := broken[fault]
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			r := probe(t, Prober{Patience: 6 * time.Second}, standIn(t, fault))
+			var got []Promise
+			for _, b := range r.Broken {
+				got = append(got, b.Promise)
+				if b.Does == "" || b.Otherwise == "" || b.Seen == "" {
+					t.Errorf("a breach without words: %+v", b)
+				}
+			}
+			if r.Verdict() != Bad || !slices.Equal(got, want) {
+				t.Errorf("%s, broken: %q, want %q\n%+v", r.Verdict(), got, want, r.Broken)
+			}
+		})
+	}
+}
