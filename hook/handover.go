@@ -26,6 +26,7 @@ func (t *tick) goOn(d decision) int {
 		return t.wait(d.again)
 	}
 	t.letGo()
+	t.answers(LetGo, t.Record.whyLetGo())
 	t.save()
 	return 0
 }
@@ -48,6 +49,7 @@ func (t *tick) next() (*inbox.Entry, bool) {
 // the session later.
 func (t *tick) giveUp() int {
 	leave(t.Record, Unattended, time.Now())
+	t.answers(HeldBack, "")
 	t.save()
 	return 0
 }
@@ -65,7 +67,9 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 	}
 	var flight *inbox.InFlight
 	var err error
+	answer := Gave
 	if entry == nil {
+		answer = GaveAgain
 		offering.TranscriptOffset = handover.TranscriptSize(t.event.Transcript)
 		entry, flight, err = t.Reoffer(offering)
 	} else {
@@ -78,14 +82,15 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 	}
 	crashPoint("offered")
 	t.Record.HandOvers++
-	return t.speak(handover.PromptFor(flight, entry.Prompt), flight)
+	return t.speak(answer, handover.PromptFor(flight, entry.Prompt), flight)
 }
 
 // speak ends a Stop with a text for the next turn. offered is the entry that the
 // text is for, or nil. If the client did not get the text, the offer is taken back.
-func (t *tick) speak(text string, offered *inbox.InFlight) int {
+func (t *tick) speak(a Answer, text string, offered *inbox.InFlight) int {
 	leave(t.Record, Turn, time.Now())
 	t.Record.Spoke = true
+	t.answers(a, "")
 	how := t.Record.Policy.Deliver
 	t.save()
 	t.exit()

@@ -77,6 +77,7 @@ func (t *tick) heedOthers() bool {
 	}
 	if len(others) > 0 {
 		r.goneOn(others, time.Now())
+		t.answers(WentOn, NameHooks(others))
 	}
 	t.save() // what follows may read it anew
 	return true
@@ -122,6 +123,7 @@ func (t *tick) settle(a *inbox.Acknowledgement) int {
 		return t.runAway()
 	}
 	leave(r, Settling, time.Now())
+	t.answers(LetGo, r.whyLetGo())
 	t.save()
 	return 0
 }
@@ -168,6 +170,7 @@ func (t *tick) runAway() int {
 	}
 	r.End(EndRunaway, why, time.Now())
 	leave(r, Ending, time.Now())
+	t.answers(LetGo, r.whyLetGo())
 	t.save()
 	t.exit()
 	crashPoint("runaway")

@@ -237,6 +237,8 @@ type Progress struct {
 	HandOvers     int       `json:"hand_overs"`    // by Stop hooks of this session
 	Continuations int       `json:"continuations"` // turns that a hook caused since the last acknowledgement
 	Acknowledged  int       `json:"acknowledged"`
+	// Answers are what our Stop hooks have decided, the newest last.
+	Answers []Answered `json:"answers,omitempty"`
 	// Waiter is the hook process that waits while Phase is Waiting. The shim uses
 	// it to notice that the hook was killed.
 	Waiter Process `json:"waiter,omitzero"`

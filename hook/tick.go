@@ -39,6 +39,7 @@ type tick struct {
 	// called.
 	handOvers int
 	last      *inbox.InFlight // the entry that was in flight
+	done      string          // the delivery id of the entry that this Stop has acknowledged
 	ear       handover.Ear    // while it waits
 
 	// Session is read again each time the hook lock is taken, and nil while the
@@ -190,12 +191,21 @@ func (t *tick) run() int {
 			return t.settle(d.acknowledge)
 		}
 	}
-	ok = t.carryOut(d)
+	if ok = t.carryOut(d); !ok {
+		t.answers(HeldBack, "")
+	}
 	if ok && t.event.StopHookActive && !d.again && t.Record.strangers() && runsAway(t.Record) {
 		return t.runAway()
 	}
 	if ok && (d.next || d.again) {
 		return t.goOn(d)
+	}
+	switch {
+	case !ok:
+	case t.Record.Phase == Background:
+		t.answers(LetGo, t.Record.whyLetGo())
+	case t.Record.Phase == Unattended:
+		t.answers(HeldBack, "")
 	}
 	t.save()
 	t.exit()
@@ -256,6 +266,7 @@ func (t *tick) flight() (*inbox.InFlight, bool) {
 	}
 	if t.event.Name == client.Stop && t.event.AgentID == "" {
 		leave(t.Record, Unattended, time.Now())
+		t.answers(HeldBack, "")
 		t.save()
 	}
 	return nil, false
@@ -294,7 +305,10 @@ func (t *tick) carryOut(d decision) bool {
 		crashPoint("failed")
 	}
 	if err == nil && d.acknowledge != nil {
-		_, err = t.Acknowledge(*d.acknowledge)
+		var done *inbox.Delivery
+		if done, err = t.Acknowledge(*d.acknowledge); done != nil {
+			t.done = done.DeliveryID
+		}
 		crashPoint("acknowledged")
 	}
 	if err == nil {

@@ -42,6 +42,7 @@ func (t *tick) wait(again bool) int {
 	v := vigil{me: self(), began: t.began, idleAt: now.Add(t.Record.Policy.IdleInterval)}
 	t.Record.Enter(Waiting, now)
 	t.Record.Waiter = v.me
+	t.answers(Waits, whyWaits(t.Record, again, now))
 	w := newWatch(t.Record.Inbox, t.home)
 	defer w.close()
 	t.save()
@@ -101,6 +102,7 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 	now := time.Now()
 	if r := t.Record; r.Waiter == v.me && r.strangers() && t.hears() {
 		r.goneOn(nil, now)
+		t.answers(WentOn, "")
 		t.save()
 		return 0, true
 	}
@@ -115,11 +117,23 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 	case handOver:
 		return t.handOver(entry), true
 	case idleTick:
-		return t.speak(idleTickPrompt, nil), true
+		return t.speak(IdleTurn, idleTickPrompt, nil), true
 	}
 	t.letGo()
+	t.answers(LetGo, t.Record.whyLetGo())
 	t.save()
 	return 0, true
+}
+
+// whyWaits is what a hook waits for, other than work.
+func whyWaits(r *Record, again bool, now time.Time) string {
+	switch {
+	case typing(r, now):
+		return "a person has typed"
+	case again:
+		return "the entry has not arrived"
+	}
+	return ""
 }
 
 // hears reports whether another hook of this Stop has answered.
@@ -138,6 +152,7 @@ func (t *tick) excuse(me Process) {
 	}
 	if t.Record.Phase == Waiting && t.Record.Waiter == me {
 		leave(t.Record, Unattended, time.Now())
+		t.answers(LetGo, "the hook was told to end")
 		t.save()
 	}
 }

@@ -231,7 +231,10 @@ func (c course) follow(live session.Live) session.Outcome {
 			if last = r; r.Outcome == nil {
 				c.reported(r)
 			} else {
-				c.happened(c.m, func(now time.Time) { c.spent(r.Spent, now) })
+				c.happened(c.m, func(now time.Time) {
+					c.m.Answers(r.Answers)
+					c.spent(r.Spent, now)
+				})
 			}
 		case <-reclaim.C:
 			c.reclaim(c.m, c.def)

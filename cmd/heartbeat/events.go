@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
@@ -133,8 +134,11 @@ func eventText(p *page, e journal.Event) {
 		colour = p.yellow
 	}
 	p.coloured(colour, what)
-	if e.Kind == journal.Ended {
+	switch e.Kind {
+	case journal.Ended:
 		p.printf(", %s done", fmt.Sprint(e.Acknowledged))
+	case journal.Stopped:
+		p.printf(" %s", stopText(e))
 	}
 	if e.Trigger != "" {
 		p.printf(" %s", e.Trigger)
@@ -147,6 +151,18 @@ func eventText(p *page, e journal.Event) {
 	}
 	p.printf("\n")
 	p.whole("    ", strings.TrimSpace(e.Detail.Raw()))
+}
+
+// stopText says what a Stop hook has decided, and about which entries.
+func stopText(e journal.Event) string {
+	text := string(e.Answer)
+	if e.Entry != "" {
+		text += " " + e.Entry
+	}
+	if e.Done != "" {
+		text += ", " + e.Done + " done"
+	}
+	return foreign.Line(text)
 }
 
 // follows are the commands in which -f is --follow, as in tail(1) and similar

@@ -20,6 +20,7 @@ import (
 
 type historyCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
+	Stops  bool     `help:"Also show what Stop hooks have decided, turn by turn, and each session."`
 	Each   bool     `help:"Show each session, even if many of an agent ended the same way."`
 	Count  int      `short:"n" placeholder:"N" default:"20" help:"How many lines, the newest (${default})."`
 }
@@ -30,24 +31,27 @@ func (historyCmd) Help() string {
 long, how many entries were done, and how it ended. With several agents,
 consecutive sessions of one agent that ended the same way share a line: how many
 they are, what they did together, and the id of the last one. Name one agent, or
-use --each, to show every session.
+use --each, to show every session. --stops adds a line for each turn that was over: which
+entry was done and what the Stop hook did then (heartbeat explain stop).
 
 Examples:
 
     heartbeat history
+    heartbeat history triage --stops
     heartbeat history triage -n 100 -o json`
 }
 
-// happened is a session that ended or an entry that was given up.
+// happened is a session that ended, a turn that was over, or an entry that was given up.
 type happened struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent"`
-	Kind  string    `json:"kind"` // session, dead-letter
+	Kind  string    `json:"kind"` // session, stop, dead-letter
 	// DurationMS and Acknowledged belong to a session.
 	DurationMS   int64        `json:"duration_ms,omitempty"`
 	Acknowledged int          `json:"acknowledged"`
 	Why          foreign.Text `json:"why"`
-	// ID is the session's, or the dead letter's.
+	// ID is the session's, the dead letter's, or that of the entry which a Stop hook has
+	// handed over.
 	ID string `json:"id"`
 	// Times is how many sessions it stands for, if more than one.
 	Times int `json:"times,omitempty"`
@@ -72,13 +76,17 @@ func (c historyCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	past := pastSessions{each: c.Each || len(agents) == 1 || a.Output == "json", last: map[string]*happened{}}
+	past := pastSessions{each: c.Each || c.Stops || len(agents) == 1 || a.Output == "json", last: map[string]*happened{}}
 	for e, err := range journal.Read(dir) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Kind == journal.Ended && (len(c.Agents) == 0 || slices.Contains(c.Agents, e.Agent)) {
+		switch {
+		case len(c.Agents) > 0 && !slices.Contains(c.Agents, e.Agent):
+		case e.Kind == journal.Ended:
 			past.add(sessionOf(e), c.Count)
+		case e.Kind == journal.Stopped && c.Stops:
+			past.add(stopOf(e), c.Count)
 		}
 	}
 	all := past.list()
@@ -132,6 +140,17 @@ func sessionOf(e journal.Event) happened {
 	return h
 }
 
+func stopOf(e journal.Event) happened {
+	h := happened{At: e.At, Agent: e.Agent, Kind: "stop", ID: e.Entry, Why: foreign.Text(stopText(e))}
+	if h.short = shorten(foreign.Line(e.Entry), 12); e.Done != "" {
+		h.Acknowledged = 1
+	}
+	if e.Reason != "" {
+		h.Why += ": " + e.Reason
+	}
+	return h
+}
+
 func deadOf(ctx context.Context, a *config.Agent) ([]happened, error) {
 	var all []happened
 	err := queue.Read(ctx, a, func(q *inbox.Queue) error {
@@ -162,6 +181,9 @@ func (h pastEvents) text(p *page) {
 			if e.DurationMS > 0 {
 				took = status.Span(time.Duration(e.DurationMS) * time.Millisecond)
 			}
+		}
+		if e.Kind == "stop" && e.Acknowledged > 0 {
+			done = strconv.Itoa(e.Acknowledged)
 		}
 		what := cell{text: e.Kind}
 		if e.Times > 1 {

@@ -169,11 +169,19 @@ func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 		l.why = "a turn began after all"
 	}
 	a.hears(r.Said, now)
+	a.Answers(r.Answers)
 	l.last = r
 	if full := a.Full(); full != "" && l.leaves == stays {
 		a.Finish(full)
 	}
 	return worked
+}
+
+// Answers notes what its session's Stop hooks have decided.
+func (a *Agent) Answers(all []hook.Answered) {
+	for _, h := range all {
+		a.note(journal.Event{Kind: journal.Stopped, Answer: h.Answer, Done: h.Done, Entry: h.Entry, Reason: foreign.Text(h.Why)})
+	}
 }
 
 // saidEvery is how often the journal gets what a session says of itself.

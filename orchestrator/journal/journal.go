@@ -43,6 +43,11 @@ type Event struct {
 	Why          hook.End  `json:"why,omitempty"`
 	// Source belongs to Refused: by what Until is known.
 	Source string `json:"source,omitempty"`
+	// Answer, Done and Entry belong to Stopped: what the Stop hook has decided, and the
+	// delivery ids of the entries that were done with this Stop and handed over at it.
+	Answer hook.Answer `json:"answer,omitempty"`
+	Done   string      `json:"done,omitempty"`
+	Entry  string      `json:"entry,omitempty"`
 	// Due belongs to Fired: when the schedule was due.
 	Due time.Time `json:"due,omitzero"`
 }
@@ -77,6 +82,7 @@ const (
 	StopHook       Kind = "stop-hook"   // a Stop hook of somebody else's was seen to continue the client
 	Refused        Kind = "refused"     // a session's request, for a reason of its account
 	OverBudget     Kind = "over-budget" // what an agent, its group or the fleet may spend in a period is spent
+	Stopped        Kind = "stop"        // a turn was over, and the Stop hook has decided what follows
 	Alive          Kind = "alive"       // what a session says of itself
 	Stopping       Kind = "stopping"
 )

@@ -360,3 +360,31 @@ func TestARotationIsNotWaitedFor(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 }
+
+// A line for each turn must not push an agent's failures out.
+func TestStopsGoFirst(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := openTestJournal(t, dir, 20_000)
+	for i := range 3000 {
+		e := Event{Agent: "a", Kind: Stopped, Answer: "gave", Entry: "afbd9f4429f1"}
+		if i%100 == 0 {
+			e = Event{Agent: "a", Kind: Ended, Trigger: fmt.Sprint(i)}
+		}
+		if err := j.Add(e); err != nil {
+			t.Fatal(err)
+		}
+		j.sharing.Wait()
+	}
+	seen, last := map[Kind]int{}, Kind("")
+	for e, err := range Read(dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[e.Kind]++
+		last = e.Kind
+	}
+	if seen[Ended] != 30 || seen[Stopped] < 100 || last != Stopped {
+		t.Errorf("left of the past: %v, the last %s", seen, last)
+	}
+}

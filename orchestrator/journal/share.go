@@ -19,19 +19,26 @@ import (
 // share rewrites the old file from its own events and those of the full file, which
 // are newer, and removes that one. If both together are too large, it drops the
 // oldest events of each agent beyond its share: an agent that fires all day pushes
-// out its own past, not that of the others. If we die meanwhile, the next rotation
+// out its own past, not that of the others. What its Stop hooks have decided, a line
+// for each turn, goes before anything else. If we die meanwhile, the next rotation
 // does it; between the last two steps that repeats events.
 func share(stateDir string, most int64) error {
 	full := filepath.Join(stateDir, fullFile)
-	sizes := map[string]int64{} // :: agent → bytes of its events
-	err := eachOf(stateDir, func(agent string, line []byte) error {
-		sizes[agent] += int64(len(line))
+	sizes, stops := map[string]int64{}, map[string]int64{} // :: agent → bytes of its events, and of those that are Stops
+	err := eachOf(stateDir, func(agent string, kind Kind, line []byte) error {
+		if sizes[agent] += int64(len(line)); kind == Stopped {
+			stops[agent] += int64(len(line))
+		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	over := excess(sizes, most)
+	for agent, n := range stops {
+		stops[agent] = min(n, over[agent])
+		over[agent] -= stops[agent]
+	}
 	folder, err := durable.Open(stateDir)
 	if err != nil {
 		return err
@@ -39,9 +46,13 @@ func share(stateDir string, most int64) error {
 	defer folder.Close()
 	err = folder.ReplaceFunc(oldFile, false, func(w io.Writer) error {
 		out := bufio.NewWriterSize(w, 1<<20)
-		err := eachOf(stateDir, func(agent string, line []byte) error {
-			if over[agent] > 0 {
-				over[agent] -= int64(len(line))
+		err := eachOf(stateDir, func(agent string, kind Kind, line []byte) error {
+			too := over
+			if kind == Stopped {
+				too = stops
+			}
+			if too[agent] > 0 {
+				too[agent] -= int64(len(line))
 				return nil
 			}
 			_, err := out.Write(line)
@@ -69,8 +80,8 @@ func excess(sizes map[string]int64, most int64) map[string]int64 {
 }
 
 // eachOf calls do with the whole lines of the old file and of the full one, and
-// whose they are; a line that is no event belongs to nobody.
-func eachOf(stateDir string, do func(agent string, line []byte) error) error {
+// whose and of which kind they are; a line that is no event belongs to nobody.
+func eachOf(stateDir string, do func(agent string, kind Kind, line []byte) error) error {
 	for _, name := range []string{oldFile, fullFile} {
 		f, err := durable.OpenFile(filepath.Join(stateDir, name), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +98,7 @@ func eachOf(stateDir string, do func(agent string, line []byte) error) error {
 	return nil
 }
 
-func eachIn(f io.Reader, do func(agent string, line []byte) error) error {
+func eachIn(f io.Reader, do func(agent string, kind Kind, line []byte) error) error {
 	in := bufio.NewReaderSize(f, 64<<10)
 	for {
 		line, _, err := durable.Line(in, maxEventLine)
@@ -104,7 +115,7 @@ func eachIn(f io.Reader, do func(agent string, line []byte) error) error {
 		if json.Unmarshal(line, &e) != nil || e.Kind == "" {
 			continue
 		}
-		if err := do(e.Agent, line); err != nil {
+		if err := do(e.Agent, e.Kind, line); err != nil {
 			return err
 		}
 	}

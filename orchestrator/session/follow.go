@@ -211,12 +211,13 @@ func (s *shim) report(now time.Time) {
 		At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All(),
 		Answered: s.course.answered, Tool: s.course.tool(), Silent: s.silent, Said: s.signs.last,
 	}
+	r.Answers = s.answers.fresh(s.record.Answers, now, false)
 	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
 		r.Why = (&Outcome{Why: ruling.Why, Detail: ruling.Detail}).String()
 	}
 	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) &&
 		r.Told == s.said.Told && r.Spent == s.said.Spent && r.Answered == s.said.Answered && sameTool(r.Tool, s.said.Tool) && r.Silent.Equal(s.said.Silent) &&
-		r.Said == s.said.Said {
+		r.Said == s.said.Said && len(r.Answers) == 0 {
 		return
 	}
 	s.said = r

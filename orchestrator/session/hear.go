@@ -55,6 +55,7 @@ func hear(own *hook.Record, told *hook.Shown, queue queueSays) (now *hook.Record
 	r.LastEvent, r.LastEventAt = told.LastEvent, told.LastEventAt
 	sure := hearWork(&r, told, queue)
 	r.Waiter, r.Line, r.Said = told.Waiter, told.Line, told.Said
+	r.Answers = heardAnswers(told.Answers)
 	r.BackgroundTasks, r.BackgroundSince = bounded(told.BackgroundTasks), told.BackgroundSince
 	r.LastReply = hook.KeepReply(told.LastReply)
 	r.Spoke, r.Heard, r.Settles = told.Spoke, told.Heard, told.Settles

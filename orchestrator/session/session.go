@@ -118,6 +118,9 @@ type Report struct {
 	// Said is what the session has said of itself, last; nil: nothing. It proves no
 	// more than that something in it runs.
 	Said *Said `json:"said,omitempty"`
+	// Answers are what Stop hooks have decided since the last report. The agent can
+	// forge them, within bounds.
+	Answers []hook.Answered `json:"answers,omitempty"`
 	// Answered is true once the model has answered.
 	Answered bool `json:"answered,omitempty"`
 	// Outcome is set in the last report only.

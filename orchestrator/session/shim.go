@@ -55,7 +55,7 @@ func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, log *slog.L
 	}
 	return s.out.Encode(Report{
 		At: time.Now(), Phase: hook.Ended, Acknowledged: outcome.Acknowledged, Outcome: outcome, Told: s.told.last,
-		Spent: s.bill.counter.All(),
+		Spent: s.bill.counter.All(), Answers: s.lastAnswers(),
 	})
 }
 
@@ -115,16 +115,17 @@ type shim struct {
 	ground    ground         // what the session depends on
 	adrift    bool           // the ground is gone: nothing is written there
 	// shut is true while the last attempt to get the hook lock failed.
-	shut   bool
-	failed complaints
-	told   told // what the client told our status line
-	signs  signs
-	bill   bill // what the session costs
-	quiet  quietMeter
-	silent time.Time // since when the turn shows no sign of life
-	course course    // of the conversation, by the transcript
-	life   lifeMeter
-	said   Report // the last report
+	shut    bool
+	failed  complaints
+	told    told // what the client told our status line
+	signs   signs
+	answers answers
+	bill    bill // what the session costs
+	quiet   quietMeter
+	silent  time.Time // since when the turn shows no sign of life
+	course  course    // of the conversation, by the transcript
+	life    lifeMeter
+	said    Report // the last report
 }
 
 // readOrders passes on what the orchestrator says; the end of stdin means that it
