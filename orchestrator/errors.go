@@ -30,7 +30,7 @@ func (e *UnknownAgentError) Error() string {
 
 // Hint says what to do.
 func (e *UnknownAgentError) Hint() string {
-	return "`heartbeat status` lists the agents; one that was just declared is run after a reload (kill -HUP)"
+	return "heartbeat status lists the agents; one that was just declared is run after heartbeat reload"
 }
 
 // errStopping is the answer to requests to a run that is ending.

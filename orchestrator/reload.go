@@ -42,6 +42,13 @@ func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 	return c.plan, nil
 }
 
+// Compare returns what Reload would change, apart from triggers that would begin anew.
+func (s *Scheduler) Compare(file *config.Fleet) *Plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fleet.compare(file, chosen(file, s.opt.Only)).plan
+}
+
 // ReloadFailed records that a new version of the fleet's file cannot be used.
 func (s *Scheduler) ReloadFailed(err error) {
 	s.records.note(journal.Event{Kind: journal.ReloadFailed, Reason: foreign.Text(err.Error())})

@@ -171,6 +171,14 @@ func controlFailure(err error) error {
 	return err
 }
 
+// warnOfUnloaded says that the running scheduler does not know the file as it is now:
+// who has mended it may think so.
+func (a *app) warnOfUnloaded(ctx context.Context, f *config.Fleet) {
+	if live, err := askStatus(ctx, f); err == nil && live.Unloaded != "" {
+		a.warn(unloadedText(live.Unloaded, a.ours()))
+	}
+}
+
 // runtimeDir returns where the sockets of a fleet's run are; the run has the name
 // that it began with.
 func runtimeDir(f *config.Fleet) (string, error) {

@@ -177,3 +177,42 @@ func TestAReloadWithAFIFOInPlaceOfADirectory(t *testing.T) {
 		t.Errorf("exit status %d", code)
 	}
 }
+
+// TestAMendedFileIsNotYetWhatRuns: who had corrected the file and resumed the agent
+// was told that it goes on, and it went on as before; nothing named reload.
+func TestAMendedFileIsNotYetWhatRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", strings.Replace(oneAgent, "    dir:", "    command: [gone]\n    dir:", 1))
+	w.run("apply")
+	r := w.background()
+	until(t, "it is held", func() bool { return w.agent("triage").State == "held" })
+	quiet := func(when string) {
+		t.Helper()
+		if out := w.ok("status"); strings.Contains(out, "reload") {
+			t.Errorf("%s:\n%s", when, out)
+		}
+	}
+	quiet("nothing has changed")
+	w.put("heartbeat.yaml", "# a remark\n"+w.get("heartbeat.yaml"))
+	quiet("nothing that matters has changed")
+	w.put("heartbeat.yaml", strings.Replace(oneAgent, "    dir:", "    command: [heartbeat, simulate]\n    dir:", 1))
+	const changed, do = "the file has changed since it was loaded (changed: triage; unchanged: 0): ", "heartbeat reload\n"
+	if out := w.ok("status"); !strings.Contains(out, "\n"+changed+do) {
+		t.Errorf("status:\n%s", out)
+	}
+	for _, args := range [][]string{{"resume", "triage"}, {"restart", "triage"}} {
+		if o := w.run(args...); o.status != 0 || !strings.Contains(o.stderr, "warning: "+changed+do) {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+	w.put("heartbeat.yaml", "version: 1\nagents: [")
+	if o := w.run("status"); !strings.Contains(o.stdout, "the file has changed since it was loaded (cannot use ") {
+		t.Errorf("a file with problems: %+v", o)
+	}
+	w.put("heartbeat.yaml", strings.Replace(oneAgent, "    dir:", "    command: [heartbeat, simulate]\n    dir:", 1))
+	w.ok("reload")
+	quiet("it was loaded")
+	until(t, "it works", func() bool { return w.agent("triage").State == "idle" })
+	r.stop()
+}

@@ -36,7 +36,7 @@ type restarted struct {
 }
 
 func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
-	_, client, names, err := c.of(a, "restart")
+	f, client, names, err := c.of(a, "restart")
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +44,7 @@ func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, controlFailure(err)
 	}
+	a.warnOfUnloaded(ctx, f)
 	return restarted{c.Now, states, a.ours()}, nil
 }
 

@@ -41,5 +41,6 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.warnOfUnloaded(ctx, f)
 	return held{"resumed", states}, nil
 }

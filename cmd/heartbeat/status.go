@@ -149,6 +149,9 @@ func (s statusPage) text(p *page) {
 		if text := s.StoppingText(s.now); text != "" {
 			p.printf("%s; %s stop --now ends them at once\n", text, s.ours)
 		}
+		if s.Scheduler.Unloaded != "" {
+			p.printf("%s\n", unloadedText(s.Scheduler.Unloaded, s.ours))
+		}
 	}
 	if n := s.Unrun(); n > 0 {
 		p.printf("%s: %s run\n", unrun(n), s.ours)
@@ -177,6 +180,11 @@ func (s statusPage) text(p *page) {
 			p.printf("%s: %s\n", a.Agent, note)
 		}
 	}
+}
+
+// unloadedText says that what runs is not what the fleet's file says.
+func unloadedText(what, ours string) string {
+	return "the file has changed since it was loaded (" + what + "): " + ours + " reload"
 }
 
 // rowsThatFit prints a table, and on a page with a limit as many of its rows as there

@@ -65,7 +65,7 @@ func (a *app) loadAgain() (*config.Fleet, *config.Inputs, error) {
 // fileOf returns the fleet's file of a run that began with it.
 func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs) *fleetfile.File {
 	return fleetfile.New(fleetfile.Options{
-		Load: a.loadAgain, Inputs: inputs, Scheduler: s, Manager: a.manager, Log: a.log.With("file", a.file()),
+		Load: a.loadAgain, Look: a.load, Inputs: inputs, Scheduler: s, Manager: a.manager, Log: a.log.With("file", a.file()),
 		Used: func(f *config.Fleet, plan *orchestrator.Plan) {
 			a.remember(f)
 			if added, err := chooseAgents(f, plan.Added); err == nil && len(plan.Added) > 0 {
@@ -95,6 +95,9 @@ func (r reloading) Stop(now bool) {
 		}
 	})
 }
+
+// Unloaded implements control.Scheduler.
+func (r reloading) Unloaded() string { return r.file.Unloaded() }
 
 // Reload implements control.Scheduler.
 func (r reloading) Reload() (*orchestrator.Plan, error) { return r.file.Reload() }

@@ -27,6 +27,8 @@ type fleet struct{ asked []string }
 
 func (f *fleet) Stopping() *status.Stopping { return nil }
 
+func (*fleet) Unloaded() string { return "" }
+
 func (f *fleet) Snapshot() []status.AgentState {
 	return []status.AgentState{{Agent: "a", State: status.Running}}
 }

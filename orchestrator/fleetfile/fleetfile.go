@@ -7,6 +7,7 @@ package fleetfile
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,8 @@ import (
 type Options struct {
 	// Load reads the file. It returns what it looked at, also with an error.
 	Load func() (*config.Fleet, *config.Inputs, error)
+	// Look is Load without anything that follows it; see Unloaded.
+	Look func() (*config.Fleet, *config.Inputs, error)
 	// Inputs are what the file that the run began with was loaded from.
 	Inputs *config.Inputs
 	// Scheduler is the run.
@@ -36,6 +39,8 @@ type Scheduler interface {
 	// Reload runs another version of the file. If it cannot, it writes the reason
 	// into the journal.
 	Reload(*config.Fleet) (*orchestrator.Plan, error)
+	// Compare returns what a version of the file would change.
+	Compare(*config.Fleet) *orchestrator.Plan
 	// ReloadFailed records that the file cannot be used.
 	ReloadFailed(error)
 }
@@ -50,15 +55,45 @@ type Manager interface {
 type File struct {
 	opt    Options
 	inputs atomic.Pointer[config.Inputs] // those of the last load
+	runs   atomic.Pointer[config.Inputs] // those of what runs
 
 	loading sync.Mutex // held from reading the file until what it says runs
+
+	looking  sync.Mutex // guards the rest
+	lookedAt string     // what the inputs of both looked like when Unloaded read the file
+	unloaded string
 }
 
 // New returns the file of a run that began with it.
 func New(opt Options) *File {
 	f := &File{opt: opt}
 	f.inputs.Store(opt.Inputs)
+	f.runs.Store(opt.Inputs)
 	return f
+}
+
+// Unloaded says what a reload would change, as the file is now, or why it would fail;
+// "" where the file says what runs.
+func (f *File) Unloaded() string {
+	runs := f.runs.Load()
+	now := runs.Now()
+	if now == runs.Then() {
+		return ""
+	}
+	now += f.inputs.Load().Now()
+	f.looking.Lock()
+	defer f.looking.Unlock()
+	if now == f.lookedAt {
+		return f.unloaded
+	}
+	f.lookedAt, f.unloaded = now, ""
+	fleet, _, err := f.opt.Look()
+	if err != nil {
+		f.unloaded, _, _ = strings.Cut(err.Error(), "\n")
+	} else if plan := f.opt.Scheduler.Compare(fleet); !plan.Empty() {
+		f.unloaded = plan.String()
+	}
+	return f.unloaded
 }
 
 // Reload loads the file into the run and returns what that changes. After an
@@ -82,6 +117,7 @@ func (f *File) Reload() (*orchestrator.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.runs.Store(inputs)
 	f.opt.Used(fleet, plan)
 	return plan, nil
 }

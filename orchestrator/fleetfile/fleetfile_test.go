@@ -35,6 +35,16 @@ func (r *rig) Reload(f *config.Fleet) (*orchestrator.Plan, error) {
 	return &orchestrator.Plan{}, nil
 }
 
+// Compare knows of a version only whether it is the one that runs.
+func (r *rig) Compare(f *config.Fleet) *orchestrator.Plan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ran) > 0 && r.ran[len(r.ran)-1] == f.Name {
+		return &orchestrator.Plan{}
+	}
+	return &orchestrator.Plan{Changed: []string{f.Name}}
+}
+
 func (r *rig) ReloadFailed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +65,7 @@ func (*rig) Ready() {}
 func (r *rig) file(load func() (*config.Fleet, *config.Inputs, error)) *File {
 	_, inputs, _ := config.LoadInputs("/nowhere", nil)
 	return New(Options{
-		Load: load, Inputs: inputs, Scheduler: r, Manager: r, Log: slog.New(slog.DiscardHandler),
+		Load: load, Look: load, Inputs: inputs, Scheduler: r, Manager: r, Log: slog.New(slog.DiscardHandler),
 		Used: func(f *config.Fleet, _ *orchestrator.Plan) { r.used = append(r.used, f.Name) },
 	})
 }

@@ -184,6 +184,9 @@ type Run struct {
 	Fleet   string    `json:"fleet"`
 	File    string    `json:"file"`
 	Started time.Time `json:"started"`
+	// Unloaded is what loading the fleet's file again would change, or why that would
+	// fail; "": the file says what runs.
+	Unloaded string `json:"unloaded,omitempty"`
 	// Stopping is set once the run was asked to end.
 	Stopping *Stopping `json:"stopping,omitempty"`
 }
