@@ -113,6 +113,9 @@ func (s spending) text(p *page) {
 	if n := s.Total.Unpriced; n > 0 {
 		p.printf("%s without a cost: the client told none\n", turnsOf(n))
 	}
+	if n := s.Total.Guessed; n > 0 {
+		p.printf("%s of a model whose price the client does not know: it reckons with another one's\n", turnsOf(n))
+	}
 }
 
 func turnsOf(n int64) string {

@@ -60,14 +60,14 @@ func TestUsageNamesWhatWasNotSeen(t *testing.T) {
 	dir := filepath.Join(w.dir, "state", names[0])
 	for agent, s := range map[string]usage.Sum{
 		"triage": {Turns: 1200, Calls: 2000, Tokens: client.Tokens{Input: 1234, Output: 56789, CacheRead: 1234567, CacheWrite: 7}, Cost: 12.5, Unseen: 3},
-		"gone":   {Turns: 1, Calls: 1, Unpriced: 1},
+		"gone":   {Turns: 1, Calls: 1, Unpriced: 1, Guessed: 1},
 	} {
 		if err := usage.Append(dir, agent, usage.Record{At: time.Now(), Agent: agent, Session: "s", Sum: s}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	out := w.ok("usage")
-	for _, want := range []string{"1.23k", "56.8k", "1.23M", "$12.50+", "gone", "?", "3 turns without figures", "1 turn without a cost"} {
+	for _, want := range []string{"1.23k", "56.8k", "1.23M", "$12.50+", "gone", "?", "3 turns without figures", "1 turn without a cost", "1 turn of a model whose price the client does not know"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("usage lacks %q:\n%s", want, out)
 		}

@@ -45,6 +45,8 @@ type Spending struct {
 	At time.Time
 	// Asks is true for what the model is asked, by whomever: a turn begins.
 	Asks bool
+	// AsksAgain is true for the results of tools, with which the model is asked again.
+	AsksAgain bool
 	// Message is the id of an answer of the model. Several lines may have it, and
 	// the last one's Tokens count.
 	Message string
@@ -52,30 +54,55 @@ type Spending struct {
 	// Fails is true where the client says, in the model's place, that there was no
 	// answer.
 	Fails bool
+	// Compacts is true where the client has had the conversation summed up: a call of
+	// the model of which the transcript has no answer.
+	Compacts bool
 	// Cost is what the conversation has cost so far, in dollars; 0: it is not told.
-	Cost float64
+	// Whole is what it has taken, by the client's own count: all its calls, also those
+	// that the transcript does not have. Guessed is true where the client does not know
+	// a model's price, and takes another one's.
+	Cost    float64
+	Whole   Tokens
+	Guessed bool
 }
 
 // maxTokens is more than one call can take, of each class.
 const maxTokens = 20e6
 
+// maxWhole is more than a conversation can take of one model, of each class.
+const maxWhole = 1e12
+
 // spending: of 2.1.329 {"type":"assistant","message":{"id":…,"model":…,"usage":
 // {"input_tokens":…}},"timestamp":…}, one line for each block of the answer, all
 // with the usage of the whole; with model "<synthetic>" what the client says itself.
-// {"type":"cost-state","totalCostUSD":…} stands at the end of a client's life.
+// {"type":"cost-state","totalCostUSD":…,"modelUsage":{MODEL:{"inputTokens":…}}} stands at
+// the end of a client's life, and is of the conversation since its beginning.
 func spending(line []byte) (s Spending, tells bool) {
-	switch {
-	case bytes.Contains(line, []byte(`"usage":`)), bytes.Contains(line, []byte(`"cost-state"`)):
-	case bytes.Contains(line, []byte(`"type":"user"`)) && !bytes.Contains(line, []byte(`"type":"tool_result"`)):
-	default:
-		return s, false
+	has := func(text string) bool { return bytes.Contains(line, []byte(text)) }
+	switch user := has(`"type":"user"`); {
+	case user && has(`"type":"tool_result"`): // which may be long: what it says is not needed
+		s.AsksAgain = !has(notes[0])
+		return s, s.AsksAgain
+	case user, has(`"usage":`), has(`"cost-state"`):
+		return readSpending(line)
 	}
+	return s, false
+}
+
+func readSpending(line []byte) (s Spending, tells bool) {
 	var r struct {
 		Type      string  `json:"type"`
 		Timestamp string  `json:"timestamp"`
 		Summary   bool    `json:"isCompactSummary"`
 		Total     float64 `json:"totalCostUSD"`
-		Message   struct {
+		Guessed   bool    `json:"hasUnknownModelCost"`
+		Models    map[string]struct {
+			Input      float64 `json:"inputTokens"`
+			Output     float64 `json:"outputTokens"`
+			CacheRead  float64 `json:"cacheReadInputTokens"`
+			CacheWrite float64 `json:"cacheCreationInputTokens"`
+		} `json:"modelUsage"`
+		Message struct {
 			ID      string          `json:"id"`
 			Model   string          `json:"model"`
 			Content json.RawMessage `json:"content"`
@@ -93,12 +120,16 @@ func spending(line []byte) (s Spending, tells bool) {
 	s.At, _ = time.Parse(time.RFC3339Nano, r.Timestamp)
 	switch {
 	case r.Type == "cost-state":
-		s.Cost = within(r.Total, maxCost)
+		s.Cost, s.Guessed = within(r.Total, maxCost), r.Guessed
+		for _, m := range r.Models {
+			s.Whole = s.Whole.Plus(Tokens{whole(m.Input), whole(m.Output), whole(m.CacheRead), whole(m.CacheWrite)})
+		}
 		return s, s.Cost > 0
 	case r.Type == "user":
 		said := texts(r.Message.Content)
+		s.Compacts = r.Summary
 		s.Asks = !r.Summary && len(said) > 0 && !slices.ContainsFunc(notes, func(note string) bool { return strings.HasPrefix(said[0], note) })
-		return s, s.Asks
+		return s, s.Asks || s.Compacts
 	case r.Type == "assistant" && r.Message.Model == "<synthetic>":
 		s.Fails = true
 		return s, true
@@ -116,6 +147,8 @@ var notes = []string{"[Request interrupted by user", "<command-name>", "<local-c
 
 // maxID bounds the ids that are kept.
 const maxID = 256
+
+func whole(n float64) int64 { return int64(math.Round(within(n, maxWhole))) }
 
 func counted(n float64) int64 { return int64(math.Round(within(n, maxTokens))) }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,7 +19,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hookclient "heartbeat/hook/client"
+	"heartbeat/internal/fakeapi"
 	"heartbeat/internal/simulate/script"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -204,6 +207,180 @@ func (f *fleet) checkKilledBill() {
 		if calls, _ := f.billed(); all.Calls > calls {
 			f.t.Errorf("%d calls recorded, %d made: %s", all.Calls, calls, cmp.Diff(all.Calls, calls))
 		}
+	}
+}
+
+// bills are those of a crew, each of whose agents works on an account of its own.
+type bills struct {
+	*fleet
+	members []member
+}
+
+// newBills prepares agents whose entries use tools and subagents, fill a conversation
+// until it is summed up, and are refused now and then.
+func newBills(t *testing.T, c client, agents int, fields ...string) *bills {
+	b := &bills{}
+	for i := range agents {
+		b.members = append(b.members, member{fmt.Sprintf("b%d", i), fmt.Sprintf("sk-ant-oat01-made-up-%d", i), append(fields, "background: wait", "max-restarts: 100")})
+	}
+	cost := func(n int) fakeapi.Usage {
+		return fakeapi.Usage{Input: 3 + n, Output: 10 + n, CacheRead: 100 * n, CacheWrite: 7 * n}
+	}
+	full := fakeapi.Usage{Input: 50, Output: 9, CacheRead: 195_000}
+	if c.real {
+		full.CacheRead = 985_000
+	}
+	b.fleet = newCrew(t, c, b.members,
+		fakeapi.Rule{Match: "detailed summary", Answer: fakeapi.Answer{Text: "<summary>all of it</summary>", Usage: fakeapi.Usage{Input: 40, Output: 222, CacheRead: 4444}}},
+		fakeapi.Rule{Match: subagentTask, Answer: fakeapi.Answer{Text: "sub answer", Usage: cost(5)}},
+		fakeapi.Rule{Match: "is refused", Times: 2, Answer: fakeapi.Answer{Status: 529, ErrorType: "overloaded_error", Message: "Overloaded"}},
+		fakeapi.Rule{
+			Match: "with tools", Answer: fakeapi.Answer{Tools: []fakeapi.ToolUse{fakeapi.Bash("echo a")}, Usage: cost(1)},
+			Then: []fakeapi.Answer{{Tools: []fakeapi.ToolUse{fakeapi.Bash("echo b"), fakeapi.Bash("echo c")}, Usage: cost(2)}, {Text: "done", Usage: cost(3)}},
+		},
+		fakeapi.Rule{
+			Match: "with a subagent", Answer: fakeapi.Answer{Tools: []fakeapi.ToolUse{apiAnswer(subagent("", 0)).Tools[0]}, Usage: cost(4)},
+			Then: []fakeapi.Answer{{Text: "started", Usage: cost(6)}},
+		},
+		fakeapi.Rule{Match: "fills it", Answer: fakeapi.Answer{Text: "it is full", Usage: full}},
+		fakeapi.Rule{Answer: fakeapi.Answer{Text: "ok", Usage: cost(7)}},
+	)
+	return b
+}
+
+// kinds are what an entry can be like.
+var kinds = []string{"plain", "with tools", "plain", "with a subagent", "with tools", "fills it", "is refused", "plain", "plain", "with tools"}
+
+func (b *bills) sends(from, to int) {
+	b.t.Helper()
+	for _, m := range b.members {
+		var lines strings.Builder
+		for i := from; i < to; i++ {
+			fmt.Fprintf(&lines, "entry %d, %s\n", i, kinds[i%len(kinds)])
+		}
+		if err := appendText(filepath.Join(b.Dir, "agents", m.name, ".heartbeat", "inbox.jsonl"), lines.String()); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// appendText is what a script's echo >> does.
+func appendText(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// recorded is what the records of an agent say.
+func (b *bills) recorded(agent string) (all usage.Sum) {
+	b.t.Helper()
+	states, err := filepath.Glob(filepath.Join(b.Dir, "state", "*", "usage"))
+	if err != nil || len(states) != 1 {
+		b.t.Fatalf("folders of records: %v, %v", states, err)
+	}
+	if err := usage.Read(filepath.Dir(states[0]), agent, time.Time{}, func(r usage.Record) { all = all.Plus(r.Sum) }); err != nil {
+		b.t.Fatal(err)
+	}
+	return all
+}
+
+// counted is what the API has answered an account to the end.
+func (b *bills) counted(token string) (calls int64, sum hookclient.Tokens) {
+	for _, r := range b.API.Requests() {
+		if u := r.Usage; r.Answered && r.Credential() == token {
+			calls++
+			sum = sum.Plus(hookclient.Tokens{Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite)})
+		}
+	}
+	return calls, sum
+}
+
+// TestBillsOfAThousandEntries, with tools, subagents, conversations that are summed up
+// and requests that the client repeats: the records are to the token, the call and the
+// cent what the API has counted.
+func TestBillsOfAThousandEntries(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		agents, each := 4, 10
+		switch {
+		case c.real:
+			agents, each = 1, 10
+		case *testbed.Full:
+			each = 250
+		}
+		b := newBills(t, c, agents)
+		b.sends(0, each)
+		b.must("", "run", "--once")
+		for _, m := range b.members {
+			got := b.recorded(m.name)
+			calls, tokens := b.counted(m.token)
+			if got.Calls != calls || got.Tokens != tokens || got.Unseen+got.Unpriced+got.Guessed != 0 {
+				t.Errorf("%s: recorded %+v; the API has counted %d calls, %+v", m.name, got, calls, tokens)
+			}
+			if want := standInCost(tokens); !c.real && math.Abs(got.Cost-want) > 1e-6 || got.Cost <= 0 {
+				t.Errorf("%s: it cost $%v, and should $%v", m.name, got.Cost, want)
+			}
+			if n := len(b.doneBy(m.name)); n != each {
+				t.Errorf("%s has done %d entries", m.name, n)
+			}
+			if got.Turns < int64(each) {
+				t.Errorf("%s: %d turns for %d entries", m.name, got.Turns, each)
+			}
+		}
+	})
+}
+
+// TestBillsOfAThousandEntriesAndKills: clients, shims and the scheduler are killed at
+// random. What the API has answered is recorded, but for what a killed client had no
+// time to write down, which is said to be unseen: nothing is counted twice.
+func TestBillsOfAThousandEntriesAndKills(t *testing.T) {
+	t.Parallel()
+	agents, rounds, each := 4, 4, 4
+	if *testbed.Full {
+		rounds, each = 25, 10
+	}
+	b := newBills(t, client{name: "simulate"}, agents, "on-orphan: retry", "max-attempts: 50", "restart-window: 1s", "mode: persist")
+	s := b.start()
+	for round := range rounds {
+		b.sends(round*each, (round+1)*each)
+		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond) // anywhere in the work
+		victim := []string{"client", "shim", "client", "scheduler"}[round%4]
+		if victim == "scheduler" {
+			_ = s.cmd.Process.Kill()
+			<-s.done
+			s = b.start()
+		} else if r := b.sessionOf(b.members[round%agents].name); r != nil {
+			pid := map[string]int{"client": r.Client.PID, "shim": r.Shim.PID}[victim]
+			if pid > 0 {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			}
+		}
+		for _, m := range b.members {
+			b.UntilWithin(m.name+" has done the round's", 2*patience, func() bool { return len(b.doneBy(m.name)) == (round+1)*each })
+		}
+	}
+	s.stop()
+	var lost, unseen int64
+	for _, m := range b.members {
+		got := b.recorded(m.name)
+		calls, tokens := b.counted(m.token)
+		missing := tokens.Minus(got.Tokens)
+		if min(missing.Input, missing.Output, missing.CacheRead, missing.CacheWrite) < 0 || got.Calls > calls {
+			t.Errorf("%s: more is recorded than the API has counted: %+v; %d calls, %+v", m.name, got, calls, tokens)
+		}
+		lost, unseen = lost+calls-got.Calls, unseen+got.Unseen
+		if got.Calls < calls && got.Unseen == 0 {
+			t.Errorf("%s: %d calls are missing, and nothing says so: %+v", m.name, calls-got.Calls, got)
+		}
+	}
+	t.Logf("%d entries, %d kills: of the API's answers %d were lost with killed clients, %d turns are said to be unseen", agents*rounds*each, rounds, lost, unseen)
+	if lost > int64(2*agents*rounds) {
+		t.Errorf("%d calls were lost in %d kills", lost, rounds)
 	}
 }
 

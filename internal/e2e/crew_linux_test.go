@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/fakeapi"
 	"heartbeat/internal/testbed"
@@ -62,6 +63,15 @@ func of[T any](f *fleet, agent, file string) []T {
 func (f *fleet) doneBy(agent string) []inbox.Delivery {
 	f.t.Helper()
 	return of[inbox.Delivery](f, agent, "outbox.jsonl")
+}
+
+// sessionOf is the record of an agent's session, or nil.
+func (f *fleet) sessionOf(agent string) *hook.Record {
+	r, err := hook.ReadRecord(filepath.Join(f.Dir, "agents", agent, ".heartbeat"))
+	if err != nil {
+		return nil // it is being written
+	}
+	return (*hook.Record)(r)
 }
 
 // journal returns the events of a kind.

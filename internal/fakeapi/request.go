@@ -24,6 +24,8 @@ type Request struct {
 	Key, Bearer string
 	// Usage is what its answer is said to have cost.
 	Usage Usage
+	// Answered is true when its answer was sent to the end.
+	Answered bool
 	// Refused is true where the account's limit had fallen.
 	Refused bool
 

@@ -37,6 +37,7 @@ func (s *Server) Spent() (answers int, sum Usage) {
 func (s *Server) sent(req *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	req.Answered = true
 	s.answers++
 	s.spent = s.spent.Plus(req.Usage)
 }

@@ -23,6 +23,21 @@ type tokens struct {
 	Output     int `json:"output_tokens"`
 }
 
+// modelUsage is tokens as the client's own count has them.
+type modelUsage struct {
+	Input      int `json:"inputTokens"`
+	CacheWrite int `json:"cacheCreationInputTokens"`
+	CacheRead  int `json:"cacheReadInputTokens"`
+	Output     int `json:"outputTokens"`
+}
+
+func (u tokens) plus(v tokens) tokens {
+	return tokens{u.Input + v.Input, u.CacheWrite + v.CacheWrite, u.CacheRead + v.CacheRead, u.Output + v.Output}
+}
+
+// context is what a conversation holds after a call.
+func (u tokens) context() int { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+
 // cost is its list price in dollars: 5 for a million tokens in, 25 out.
 func (u tokens) cost() float64 {
 	return (float64(u.Input)*5 + float64(u.CacheWrite)*6.25 + float64(u.CacheRead)*0.5 + float64(u.Output)*25) / 1e6
@@ -36,7 +51,8 @@ type meter struct {
 	usage   tokens // of the call
 	context int    // what the conversation holds, in tokens
 	cost    float64
-	exact   bool // somebody else counts
+	exact   bool   // somebody else counts
+	whole   tokens // of all calls of the conversation
 }
 
 const aToken = 4
@@ -45,6 +61,9 @@ const aToken = 4
 func (m *meter) begin(texts ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.exact {
+		return
+	}
 	m.context += m.usage.Output
 	m.call, m.usage = newMessageID(), tokens{Input: 3, CacheRead: m.context}
 	for _, t := range texts {
@@ -64,7 +83,12 @@ func (m *meter) said(text []byte) (id string, u tokens) {
 	if m.usage.Output == 0 { // a call that fails is not billed
 		before = 0
 	}
-	m.usage.Output += len(text)/aToken + 1
+	if m.usage.Output == 0 {
+		m.whole = m.whole.plus(m.usage)
+	}
+	more := len(text)/aToken + 1
+	m.usage.Output += more
+	m.whole.Output += more
 	m.cost += m.usage.cost() - before
 	return m.call, m.usage
 }
@@ -75,21 +99,21 @@ func (m *meter) told(id string, u tokens) {
 	defer m.mu.Unlock()
 	m.call, m.usage = id, u
 	m.cost += u.cost()
+	m.whole = m.whole.plus(u)
 }
 
-// adds is told of a subagent's call.
+// adds is told of a call that is not the conversation's own.
 func (m *meter) adds(u tokens) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cost += u.cost()
+	m.whole = m.whole.plus(u)
 }
 
 // aside is a call of a subagent, whose context is its own.
 func (m *meter) aside(asked, said string) (id string, u tokens) {
 	u = tokens{Input: 3, CacheWrite: len(asked)/aToken + 1, Output: len(said)/aToken + 1}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.cost += u.cost()
+	m.adds(u)
 	return newMessageID(), u
 }
 
@@ -107,13 +131,17 @@ func (m *meter) resume(path string) {
 		line, err := in.ReadBytes('\n')
 		var r struct {
 			Type    string
-			Total   float64 `json:"totalCostUSD"`
+			Total   float64               `json:"totalCostUSD"`
+			Models  map[string]modelUsage `json:"modelUsage"`
 			Message struct{ Usage tokens }
 		}
 		if bytes.HasSuffix(line, []byte("\n")) && json.Unmarshal(line, &r) == nil {
 			switch r.Type {
 			case "cost-state":
-				m.cost = r.Total
+				m.cost, m.whole = r.Total, tokens{}
+				for _, u := range r.Models {
+					m.whole = m.whole.plus(tokens(u))
+				}
 			case "assistant":
 				m.usage = r.Message.Usage
 				m.context = m.usage.CacheRead + m.usage.CacheWrite
@@ -132,7 +160,13 @@ func (s *session) costState() {
 	defer s.mu.Unlock()
 	s.meter.mu.Lock()
 	defer s.meter.mu.Unlock()
-	s.transcript.add([]field{{"type", "cost-state"}, {"sessionId", s.id}, {"totalCostUSD", s.meter.cost}})
+	s.transcript.add([]field{
+		{"type", "cost-state"},
+		{"sessionId", s.id},
+		{"totalCostUSD", s.meter.cost},
+		{"modelUsage", map[string]modelUsage{s.args.model: modelUsage(s.meter.whole)}},
+		{"hasUnknownModelCost", false},
+	})
 }
 
 // bill tells SIMULATE_BILL what a call has cost so far: the last line of a message

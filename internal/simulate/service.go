@@ -95,6 +95,9 @@ func (s *session) answerByService(ctx context.Context, prompts, system []string)
 	done := s.thinking()
 	defer done()
 	for {
+		if err := s.compact(ctx); err != nil {
+			return "", acted, err
+		}
 		a, err := s.askService(ctx, s.service.said)
 		if err != nil {
 			return "", acted, err
@@ -120,6 +123,45 @@ func (s *session) answerByService(ctx context.Context, prompts, system []string)
 		s.service.said = append(s.service.said, spoken{"user", results})
 		s.requestAgain(ctx, nil)
 	}
+}
+
+// compactAt is from how many percent of its context window on the client has a
+// conversation summed up (2.1.329).
+const compactAt = 95
+
+// sumUp asks for what a conversation goes on from when it is full, wentOn begins it.
+const (
+	sumUp  = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\nYour task is to create a detailed summary of the conversation so far."
+	wentOn = "This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation.\n\nSummary:\n"
+)
+
+// compact has a full conversation summed up, and goes on from the summary and what was
+// said last: its answer is in no transcript.
+func (s *session) compact(ctx context.Context) error {
+	s.meter.mu.Lock()
+	full := s.meter.usage.context()*100 >= s.script.Window()*compactAt
+	s.meter.mu.Unlock()
+	n := len(s.service.said)
+	if !full || n < 2 {
+		return nil
+	}
+	last := s.service.said[n-1]
+	a, err := s.askService(ctx, append(s.service.said[:n-1:n-1], spoken{"user", []any{textBlock{"text", sumUp}}}))
+	if err != nil {
+		return err
+	}
+	s.meter.adds(a.Usage)
+	text := wentOn
+	for _, b := range a.Content {
+		text += b.Text
+	}
+	s.record("system", field{"subtype", "compact_boundary"}, field{"content", "Conversation compacted"})
+	s.userText(text, field{"isCompactSummary", true})
+	s.meter.mu.Lock()
+	s.meter.usage = tokens{}
+	s.meter.mu.Unlock()
+	s.service.said = []spoken{{"user", []any{textBlock{"text", text}}}, last}
+	return nil
 }
 
 // callOf is the use of a tool that the service asks for.

@@ -7,7 +7,7 @@
 //
 // It knows only what the client knows: nothing of queues, inboxes or whoever
 // started it. What it cannot show: the model's own behaviour, a real screen
-// layout, compaction, MCP, CLAUDE.md, real prices.
+// layout, compaction without --api, MCP, CLAUDE.md, real prices.
 //
 // With --api the Messages API at ANTHROPIC_BASE_URL answers in a script's place, and
 // counts what it is asked: tests have one that plays a model (internal/fakeapi).

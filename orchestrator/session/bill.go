@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/orchestrator/usage"
 )
 
@@ -38,21 +39,23 @@ func (s *shim) openBill() {
 	b := &s.bill
 	if s.spec.Resume == "" {
 		b.counter.Base(0)
+		b.counter.Took(client.Tokens{})
 		return
 	}
 	b.began(s.record.StartedAt)
 	path, size := s.conversation(s.spec.Resume)
 	b.kept.Transcript, b.kept.From = path, size
 	b.reader.From(path, size)
-	if total, ok := usage.Base(path, size); ok {
+	if total, whole, ok := usage.Base(path, size); ok {
 		b.counter.Base(total)
+		b.counter.Took(whole)
 	}
 }
 
 // began says since when lines of a conversation that goes on are the session's.
 func (b *bill) began(at time.Time) {
 	b.kept.Began = at.Round(0) // by the wall clock, as the lines
-	b.counter.Began = b.kept.Began
+	b.reader.Began = b.kept.Began
 }
 
 // spend counts what has been spent since the last look, and records it now and then.

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"heartbeat/hook/client"
@@ -18,12 +19,8 @@ const (
 )
 
 // Counter counts what one session spends, by what the client tells, in the order in
-// which it is told. It is pure. Of subagents nothing counts that was before Began,
-// as a conversation that is resumed had some; of the session's own transcript all that
-// is given does, as a clock may be set back meanwhile.
+// which it is told. It is pure.
 type Counter struct {
-	Began time.Time
-
 	works  []work
 	shares map[string]*share // by delivery id
 	order  []string          // of shares: the last one is in work, or was
@@ -31,6 +28,7 @@ type Counter struct {
 	ids    []string          // of seen, oldest first
 
 	asked    bool // the model, and it has not answered yet
+	again    bool // it was asked in a turn that it has begun
 	askedFor string
 	// total is what the conversation has cost as it was told last, at toldAt, and
 	// loose what of it belongs to answers that have not been seen yet.
@@ -39,6 +37,8 @@ type Counter struct {
 	anew   bool // another conversation has begun
 	toldAt time.Time
 	loose  float64
+
+	hidden hidden
 }
 
 type work struct {
@@ -108,14 +108,18 @@ func (c *Counter) share(o Of) *share {
 // are no turns.
 func (c *Counter) Take(s client.Spending, aside bool) {
 	switch {
-	case aside && !s.At.IsZero() && s.At.Before(c.Began):
 	case s.Cost > 0:
+		c.whole(s)
 		c.Told(s.Cost, time.Time{})
-	case aside && (s.Asks || s.Fails):
+	case s.Compacts:
+		c.compacts(c.at(s.At))
+	case aside && (s.Asks || s.AsksAgain || s.Fails):
 	case s.Asks:
 		c.asks(c.at(s.At))
+	case s.AsksAgain:
+		c.asksAgain(c.at(s.At))
 	case s.Fails:
-		c.asked = false // nothing was answered, and nothing billed
+		c.asked, c.again = false, false // nothing was answered, and nothing billed
 	case s.Message != "":
 		c.answers(s, aside)
 	}
@@ -126,12 +130,18 @@ func (c *Counter) asks(of *share) {
 	c.asked, c.askedFor = true, of.Delivery
 }
 
-// cutOff is the end of a turn of which no answer was written down.
+// cutOff is the end of a turn of which no answer was written down, or not the last one.
 func (c *Counter) cutOff() {
-	if c.asked {
-		c.shares[c.askedFor].sum.Unseen++
+	if s := c.shares[c.askedFor]; s != nil && (c.asked || c.again) {
+		s.sum.Unseen++
 	}
-	c.asked = false
+	c.asked, c.again = false, false
+}
+
+func (c *Counter) asksAgain(of *share) {
+	if !c.asked {
+		c.again, c.askedFor = true, of.Delivery
+	}
 }
 
 // Miss counts that something was written down which cannot be read.
@@ -145,12 +155,14 @@ func (c *Counter) answers(s client.Spending, aside bool) {
 	}
 	more := s.Tokens.Minus(had.tokens)
 	of.sum.Tokens = of.sum.Tokens.Plus(more)
+	c.hidden.seen = c.hidden.seen.Plus(more)
 	of.weight += max(0, more.Weight())
 	c.remember(s.Message, answer{s.Tokens, of.Delivery})
 	if again {
 		return
 	}
 	of.sum.Calls++
+	c.again = c.again && aside
 	if c.asked && !aside {
 		c.asked = false
 		of.sum.Turns++
@@ -223,7 +235,10 @@ func (c *Counter) unpriced() {
 }
 
 // Anew says that another conversation has begun, whose cost may be told from zero.
-func (c *Counter) Anew() { c.anew = true }
+func (c *Counter) Anew() {
+	c.reveal()
+	c.anew = true
+}
 
 func (c *Counter) hasAnswers() bool { return len(c.ids) > 0 }
 
@@ -257,6 +272,7 @@ func (c *Counter) divide() {
 // Close is the end of the session: nothing more is told.
 func (c *Counter) Close() {
 	c.cutOff()
+	c.untold()
 	if c.divide(); c.loose > 0 {
 		c.at(time.Time{}).sum.Cost += c.loose
 		c.loose = 0
@@ -320,7 +336,7 @@ func (c *Counter) Drain() []Part {
 
 // forgotten reports whether nothing more can come for an entry.
 func (c *Counter) forgotten(s *share) bool {
-	if s.weight > 0 || len(s.open) > 0 || c.asked && c.askedFor == s.Delivery {
+	if s.weight > 0 || len(s.open) > 0 || (c.asked || c.again) && c.askedFor == s.Delivery {
 		return false
 	}
 	for _, w := range c.works {
@@ -328,5 +344,5 @@ func (c *Counter) forgotten(s *share) bool {
 			return false
 		}
 	}
-	return true
+	return !slices.Contains(c.hidden.compacted, s.Delivery)
 }

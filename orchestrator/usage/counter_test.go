@@ -31,7 +31,6 @@ var near = cmpopts.EquateApprox(0, 1e-9)
 func TestCounter(t *testing.T) {
 	t.Parallel()
 	one, two := Of{Delivery: "1", Source: "send"}, Of{Delivery: "2", Source: "a/nightly@x"}
-	tokens := func(in, out int64) client.Tokens { return client.Tokens{Input: in, Output: out} }
 	for name, tt := range map[string]struct {
 		tell func(c *Counter)
 		want []Part
@@ -102,7 +101,6 @@ func TestCounter(t *testing.T) {
 			func(c *Counter) {
 				c.Base(7)
 				c.Works(one, at(0))
-				c.Take(answers(-1, "old", 100, 100), true)
 				c.Take(asks(1), false)
 				c.Take(answers(2, "m", 10, 1), false)
 				c.Told(7.5, at(3))
@@ -229,7 +227,7 @@ func TestCounter(t *testing.T) {
 			[]Part{{Of{}, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 0.5}}},
 		},
 	} {
-		c := &Counter{Began: noon}
+		c := &Counter{}
 		if !strings.Contains(name, "had cost") {
 			c.Base(0)
 		}
@@ -258,8 +256,9 @@ func TestCounter(t *testing.T) {
 func TestCounterLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := &Counter{Began: noon}
+		c := &Counter{}
 		c.Base(0)
+		c.Took(client.Tokens{Input: 1000})
 		var want, got Sum
 		var told float64
 		drain := func() {
@@ -272,7 +271,14 @@ func TestCounterLosesNothing(t *testing.T) {
 		}
 		for i := range rapid.IntRange(1, 400).Draw(t, "steps") {
 			now := float64(i)
-			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			switch rapid.IntRange(0, 6).Draw(t, "step") {
+			case 6: // the client asks something itself, and has counted it at its end
+				hidden := rapid.Int64Range(0, 9).Draw(t, "hidden")
+				if rapid.Bool().Draw(t, "compacts") {
+					c.Take(client.Spending{At: at(now), Compacts: true}, false)
+					want.Calls++
+				}
+				want.Input += hidden
 			case 0:
 				c.Works(Of{Delivery: fmt.Sprint(i)}, at(now))
 			case 1:
@@ -292,6 +298,8 @@ func TestCounterLosesNothing(t *testing.T) {
 				drain()
 			}
 		}
+		told += 0.5
+		c.Take(client.Spending{Cost: told, Whole: want.Tokens.Plus(client.Tokens{Input: 1000})}, false)
 		c.Close()
 		drain()
 		if got.Calls != want.Calls || got.Tokens != want.Tokens || got.Unpriced > got.Turns || math.Abs(got.Cost-told) > 1e-6 {
@@ -303,7 +311,7 @@ func TestCounterLosesNothing(t *testing.T) {
 // TestCounterOfALongSession holds no more than what may still change.
 func TestCounterOfALongSession(t *testing.T) {
 	t.Parallel()
-	c := &Counter{Began: noon}
+	c := &Counter{}
 	for i := range 3 * maxSeen {
 		now := float64(i)
 		c.Works(Of{Delivery: fmt.Sprint(i)}, at(now))
@@ -316,3 +324,120 @@ func TestCounterOfALongSession(t *testing.T) {
 		t.Errorf("it holds %d shares, %d answers, %d entries", len(c.shares), len(c.seen), len(c.works))
 	}
 }
+
+// TestWhatTheClientAsksItselfIsCounted: a compaction and a title are calls of the model
+// whose answers no transcript has. They were missing from the tokens; the client's own
+// count at its end has them. Where that does not come, a compaction is said to be
+// unseen; a count that comes late, or that an agent makes up, takes nothing away.
+func TestWhatTheClientAsksItselfIsCounted(t *testing.T) {
+	t.Parallel()
+	one, two := Of{Delivery: "1"}, Of{Delivery: "2"}
+	compacts := client.Spending{At: at(3), Compacts: true}
+	whole := func(cost float64, in, out int64) client.Spending {
+		return client.Spending{Cost: cost, Whole: client.Tokens{Input: in, Output: out}}
+	}
+	for name, tt := range map[string]struct {
+		base client.Tokens
+		ends []client.Spending
+		want []Part
+	}{
+		"summed up": {
+			ends: []client.Spending{whole(2, 70, 9), whole(2, 70, 9)},
+			want: []Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 2.0 / 2}}, {two, Sum{Turns: 1, Calls: 2, Tokens: tokens(60, 8), Cost: 2.0 / 2}}},
+		},
+		"of a conversation that goes on": {
+			base: client.Tokens{Input: 1000, Output: 100},
+			ends: []client.Spending{whole(2, 1070, 109)},
+			want: []Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 2.0 / 2}}, {two, Sum{Turns: 1, Calls: 2, Tokens: tokens(60, 8), Cost: 2.0 / 2}}},
+		},
+		"nothing is told": {
+			want: []Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Unpriced: 1}}, {two, Sum{Turns: 1, Calls: 2, Tokens: tokens(10, 1), Unseen: 1, Unpriced: 1}}},
+		},
+		"less than the transcript has": {
+			ends: []client.Spending{whole(2, 5, 0)},
+			want: []Part{{one, Sum{Turns: 1, Calls: 1, Tokens: tokens(10, 1), Cost: 1}}, {two, Sum{Turns: 1, Calls: 2, Tokens: tokens(10, 1), Cost: 1}}},
+		},
+	} {
+		c := &Counter{}
+		c.Base(0)
+		c.Took(tt.base)
+		c.Works(one, at(0))
+		c.Take(asks(0), false)
+		c.Take(answers(1, "a", 10, 1), false)
+		c.Works(two, at(2))
+		c.Take(compacts, false)
+		c.Take(asks(4), false)
+		c.Take(answers(5, "b", 10, 1), false)
+		for _, s := range tt.ends {
+			c.Take(s, false)
+		}
+		c.Close()
+		if diff := cmp.Diff(tt.want, c.Drain(), near); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestAnAnswerThatWasCutOffIsUnseen: of a client that was killed while the model worked
+// on a tool's result nothing said that a call is missing.
+func TestAnAnswerThatWasCutOffIsUnseen(t *testing.T) {
+	t.Parallel()
+	again := client.Spending{AsksAgain: true}
+	for name, tt := range map[string]struct {
+		then   []client.Spending
+		unseen int64
+	}{
+		"killed":        {[]client.Spending{again}, 1},
+		"answered":      {[]client.Spending{again, answers(3, "b", 1, 1)}, 0},
+		"refused":       {[]client.Spending{again, {At: at(3), Fails: true}}, 0},
+		"a next prompt": {[]client.Spending{again, asks(3), answers(4, "b", 1, 1)}, 1},
+		"one more line": {[]client.Spending{answers(2, "a", 10, 2), again, answers(2, "a", 10, 3)}, 1},
+	} {
+		c := &Counter{}
+		c.Base(0)
+		c.Works(Of{Delivery: "1"}, at(0))
+		for _, s := range append([]client.Spending{asks(0), answers(1, "a", 10, 1)}, tt.then...) {
+			c.Take(s, false)
+		}
+		c.Close()
+		if got := c.All().Unseen; got != tt.unseen {
+			t.Errorf("%s: %d unseen, want %d", name, got, tt.unseen)
+		}
+	}
+}
+
+// TestASubagentReadBehindTheClientsCountCountsOnce: the client's own count was taken for
+// what no transcript has, and then a subagent's was read.
+func TestASubagentReadBehindTheClientsCountCountsOnce(t *testing.T) {
+	t.Parallel()
+	c := &Counter{}
+	c.Base(0)
+	c.Took(client.Tokens{})
+	c.Works(Of{Delivery: "1"}, at(0))
+	c.Take(asks(0), false)
+	c.Take(answers(1, "a", 10, 1), false)
+	c.Take(client.Spending{Cost: 1, Whole: tokens(17, 2)}, false)
+	c.Take(answers(1, "sub", 7, 1), true)
+	c.Close()
+	if got := c.All(); got.Tokens != tokens(17, 2) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAGuessedPriceIsSaid: the client reckons a model that it does not know at another
+// one's price, and says so at its end.
+func TestAGuessedPriceIsSaid(t *testing.T) {
+	t.Parallel()
+	c := &Counter{}
+	c.Base(0)
+	c.Works(Of{Delivery: "1"}, at(0))
+	c.Take(asks(0), false)
+	c.Take(answers(1, "a", 10, 1), false)
+	c.Take(client.Spending{Cost: 1, Guessed: true}, false)
+	c.Close()
+	if got := c.All(); got.Guessed != 1 || got.Cost != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func tokens(in, out int64) client.Tokens { return client.Tokens{Input: in, Output: out} }

@@ -203,9 +203,9 @@ func TestSettledAfterAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept := Kept{Began: noon, Transcript: path, From: info.Size()}
-		c, r := &Counter{Began: noon}, &Reader{}
+		c, r := &Counter{}, &Reader{Began: noon}
 		r.From(path, info.Size())
-		if total, ok := Base(path, info.Size()); !ok || total != 5 {
+		if total, _, ok := Base(path, info.Size()); !ok || total != 5 {
 			t.Fatalf("the conversation had cost %v, %v", total, ok)
 		}
 		c.Base(5)

@@ -35,6 +35,10 @@ const listEvery = time.Second
 // Reader follows the transcripts of one session: the client's own, and those of its
 // subagents. It opens no file that has not grown.
 type Reader struct {
+	// Began is when a session began that goes on with a conversation; zero: it has
+	// begun its own.
+	Began time.Time
+
 	files  map[string]*place
 	listed time.Time
 	left   int64 // of what one look may read
@@ -43,11 +47,18 @@ type Reader struct {
 // place is how far a file was read, and its size then.
 type place struct {
 	at, size int64
+	noted    bool // what is behind at is the session's, whatever the lines say
 	lost     bool // it could not be read, and was counted as that
 }
 
-// From has a transcript be read from an offset on.
-func (r *Reader) From(path string, offset int64) { r.place(path).at = offset }
+// From has a transcript be read from an offset on: all that is behind it is the
+// session's, as a clock may be set back meanwhile. Of all others, subagents' and a copy
+// that a client begins of a conversation which it goes on with, nothing counts that was
+// before Began.
+func (r *Reader) From(path string, offset int64) {
+	p := r.place(path)
+	p.at, p.noted = offset, offset > 0
+}
 
 func (r *Reader) place(path string) *place {
 	if r.files == nil {
@@ -59,18 +70,18 @@ func (r *Reader) place(path string) *place {
 	return r.files[path]
 }
 
-// Base returns what a client says a conversation had cost that goes on behind an
-// offset of its transcript: what it has written at its end, or nothing. It is false
+// Base returns what a client says a conversation had cost, and taken, that goes on
+// behind an offset of its transcript: what it has written at its end, or nothing. It is false
 // where that may stand further before, or cannot be read.
-func Base(path string, offset int64) (total float64, ok bool) {
+func Base(path string, offset int64) (total float64, whole client.Tokens, ok bool) {
 	from := max(0, offset-baseWithin)
 	ok = from == 0
 	_, err := lines(path, from, offset, func(line []byte, _ int64) {
 		if s, tells := client.Claude.Transcript.Spending(line); tells && s.Cost > 0 {
-			total, ok = s.Cost, true
+			total, whole, ok = s.Cost, s.Whole, true
 		}
 	})
-	return total, ok && err == nil
+	return total, whole, ok && err == nil
 }
 
 // Look gives counter what has been written since the last look into a transcript and
@@ -146,7 +157,7 @@ func (r *Reader) readOn(path string, p *place, size int64, counter *Counter, asi
 	begin := p.at
 	tail, err := lines(path, p.at, to, func(line []byte, length int64) {
 		p.at += length
-		if s, tells := client.Claude.Transcript.Spending(line); tells {
+		if s, tells := client.Claude.Transcript.Spending(line); tells && (p.noted || s.At.IsZero() || !s.At.Before(r.Began)) {
 			counter.Take(s, aside)
 		}
 	})

@@ -3,6 +3,7 @@ package usage
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,11 +118,49 @@ func TestWhatIsNoTranscriptIsUnseen(t *testing.T) {
 		if got := c.All(); got != (Sum{Unseen: 1}) {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if _, ok := Base(path, 100); ok {
+		if _, _, ok := Base(path, 100); ok {
 			t.Errorf("%s says what it had cost", name)
 		}
 	}
-	if _, ok := Base("", 0); ok {
+	if _, _, ok := Base("", 0); ok {
 		t.Error("no transcript says what it had cost")
+	}
+}
+
+// TestACopiedTranscriptCountsOnce: a client that goes on with a conversation under
+// another id (--fork-session) begins its transcript with a copy of the old one, and what
+// that had cost was counted again.
+func TestACopiedTranscriptCountsOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	line := func(second float64, id string) string {
+		return fmt.Sprintf(`{"type":"assistant","message":{"id":%q,"model":"m","usage":{"input_tokens":5}},"timestamp":%q}`+"\n", id, at(second).Format(time.RFC3339Nano))
+	}
+	path := filepath.Join(dir, "copy.jsonl")
+	aside := filepath.Join(dir, "copy", "subagents", "agent-1.jsonl")
+	err := errors.Join(appendTo(path, line(-60, "old")+line(1, "new")), os.MkdirAll(filepath.Dir(aside), 0o700), appendTo(aside, line(-60, "old too")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, r := &Counter{}, &Reader{Began: noon}
+	r.From(filepath.Join(dir, "original.jsonl"), 100)
+	if err := r.LookAtAll(path, at(2), c); err != nil {
+		t.Fatal(err)
+	}
+	if all := c.All(); all.Calls != 1 || all.Input != 5 {
+		t.Errorf("counted %+v", all)
+	}
+	// In the conversation's own transcript all that is new counts, also where the clock
+	// was set back.
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.From(path, info.Size())
+	if err := errors.Join(appendTo(path, line(-60, "newer")), r.LookAtAll(path, at(2), c)); err != nil {
+		t.Fatal(err)
+	}
+	if all := c.All(); all.Calls != 2 {
+		t.Errorf("counted %+v", all)
 	}
 }

@@ -2,7 +2,10 @@ package usage
 
 import (
 	"errors"
+	"slices"
 	"time"
+
+	"heartbeat/hook/client"
 )
 
 // Settle counts, from the client's transcripts, what a session has spent that is over
@@ -11,28 +14,35 @@ import (
 func Settle(stateDir, agent, session string, now time.Time) error {
 	var last Record
 	var counted Sum
-	transcripts := map[string]int64{} // from where
+	var transcripts []Kept
 	err := Read(stateDir, agent, time.Time{}, func(r Record) {
 		if r.Session != session {
 			return
 		}
 		counted = counted.Plus(r.Sum)
-		if last = r; r.Kept.Transcript != "" {
-			transcripts[r.Kept.Transcript] = r.Kept.From
+		last = r
+		if k := r.Kept; k.Transcript != "" && !slices.ContainsFunc(transcripts, func(o Kept) bool { return o.Transcript == k.Transcript }) {
+			transcripts = append(transcripts, k)
 		}
 	})
 	if err != nil || last.Session == "" || len(transcripts) == 0 {
 		return err
 	}
-	c, r := Counter{Began: last.Kept.Began}, Reader{}
+	c, r := Counter{}, Reader{Began: last.Kept.Began}
 	c.Works(last.Of, last.Kept.Began)
 	if !last.Kept.Unknown {
 		c.Base(last.Kept.Total)
 	}
+	if whole, known := transcripts[0].took(); known {
+		c.Took(whole)
+	}
 	var failed error
-	for path, from := range transcripts {
-		r.From(path, from)
-		failed = errors.Join(failed, r.LookAtAll(path, now, &c))
+	for i, k := range transcripts {
+		if i > 0 {
+			c.Anew()
+		}
+		r.From(k.Transcript, k.From)
+		failed = errors.Join(failed, r.LookAtAll(k.Transcript, now, &c))
 	}
 	if failed != nil {
 		return failed
@@ -50,10 +60,19 @@ func Settle(stateDir, agent, session string, now time.Time) error {
 	return Append(stateDir, agent, last)
 }
 
+// took is what a conversation had taken before a session; false: nobody knows.
+func (k Kept) took() (whole client.Tokens, known bool) {
+	if k.From == 0 {
+		return whole, k.Began.IsZero() // else it began with a copy
+	}
+	_, whole, known = Base(k.Transcript, k.From)
+	return whole, known
+}
+
 // NotLess is a sum without what is less than nothing: a transcript that was cut, a
 // record that was not written.
 func (s Sum) NotLess() Sum {
-	s.Turns, s.Calls, s.Unseen, s.Unpriced = max(0, s.Turns), max(0, s.Calls), max(0, s.Unseen), max(0, s.Unpriced)
+	s.Turns, s.Calls, s.Unseen, s.Unpriced, s.Guessed = max(0, s.Turns), max(0, s.Calls), max(0, s.Unseen), max(0, s.Unpriced), max(0, s.Guessed)
 	s.Input, s.Output = max(0, s.Input), max(0, s.Output)
 	s.CacheRead, s.CacheWrite = max(0, s.CacheRead), max(0, s.CacheWrite)
 	s.Cost = max(0, s.Cost)

@@ -6,7 +6,8 @@
 // written by a session's shim, and for a shim that was killed by whoever ends what
 // it has left, from the client's transcripts: all that stands there is counted, and
 // nothing twice. What cannot be seen is counted as that: a turn that was cut off
-// before its answer was written down, and a turn of which no cost was told.
+// before its answer was written down, and a turn of which no cost was told. What the
+// client asks for itself is in no transcript, but in its own count at its end.
 //
 // It promises no invoice: dollars are list price, also on a subscription, and an
 // agent can write its own transcripts.
@@ -28,16 +29,20 @@ type Sum struct {
 	client.Tokens
 	// Cost is in US dollars at list price, by the client's own reckoning.
 	Cost float64 `json:"cost,omitempty"`
-	// Unseen are turns of which no figures are known, beside Turns; Unpriced those
+	// Unseen are turns of which no figures are known, beside Turns, and ends of turns; Unpriced those
 	// of Turns of whose cost nothing was told.
 	Unseen   int64 `json:"unseen,omitempty"`
 	Unpriced int64 `json:"unpriced,omitempty"`
+	// Guessed are those of Turns of whose model the client does not know the price: it
+	// has reckoned with another one's.
+	Guessed int64 `json:"guessed,omitempty"`
 }
 
 // Plus is the sum of two.
 func (s Sum) Plus(t Sum) Sum {
 	return Sum{
 		s.Turns + t.Turns, s.Calls + t.Calls, s.Tokens.Plus(t.Tokens), s.Cost + t.Cost, s.Unseen + t.Unseen, s.Unpriced + t.Unpriced,
+		s.Guessed + t.Guessed,
 	}
 }
 
@@ -45,6 +50,7 @@ func (s Sum) Plus(t Sum) Sum {
 func (s Sum) Minus(t Sum) Sum {
 	return Sum{
 		s.Turns - t.Turns, s.Calls - t.Calls, s.Tokens.Minus(t.Tokens), s.Cost - t.Cost, s.Unseen - t.Unseen, s.Unpriced - t.Unpriced,
+		s.Guessed - t.Guessed,
 	}
 }
 
