@@ -256,6 +256,9 @@ func (t *tick) decide() (decision, bool) {
 // session left is the scheduler's to recover: this session then gets nothing.
 func (t *tick) flight() (*inbox.InFlight, bool) {
 	f, err := t.InFlight()
+	if w := t.Record.Work; err == nil && f == nil && w != nil {
+		f, err = t.Restore(w.DeliveryID, w.Attempt, inbox.Offering{Session: t.Record.Session, PromptID: t.Record.PromptID})
+	}
 	if err == nil && (f == nil || f.Session == t.Record.Session) {
 		return f, true
 	}

@@ -2,11 +2,15 @@ package orchestrator
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/claim"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/queue"
 )
 
 // takeDirectories locks each AGENT_DIR for the life of the run: one directory, one
@@ -57,16 +61,19 @@ func (s *Scheduler) has(m *member, cfg *config.Agent) bool {
 // until it exists and is locked.
 func (s *Scheduler) inspect(m *member) {
 	s.mu.Lock()
-	cfg, before, held := m.Def(), m.Folders(), m.claim
+	cfg, before, held, holds := m.Def(), m.Folders(), m.claim, m.Held()
 	s.mu.Unlock()
-	l := held.Look(cfg, before)
+	l, missing := held.Look(cfg, before), &holds
+	if l.Differs != "" && l.Folders != nil {
+		missing = queue.Recheck(cfg, holds)
+	}
 	half := l.Differs != "" || l.Folders == nil // half removed, or half created
 	replaced := false
 	s.happened(m, func(now time.Time) {
 		if !s.fleet.has(m) || m.Def() != cfg || m.claim != held {
 			return
 		}
-		m.Sees(before, l.Differs, l.Folders, now)
+		m.Sees(before, l.Differs, l.Folders, missing, now)
 		switch {
 		case m.Place() == agent.Retaking:
 		case l.Missing != "":
@@ -84,7 +91,27 @@ func (s *Scheduler) inspect(m *member) {
 	if replaced {
 		s.retake(m, cfg)
 	}
+	s.missing(m, cfg)
 	s.hinted(m)
+}
+
+// missing says that somebody has taken prompts out of a member's inbox. Who found
+// that, a hook or a look, has made dead letters of them.
+func (s *Scheduler) missing(m *member, cfg *config.Agent) {
+	m.missing.Lock()
+	n, last := m.missing.of.News(cfg)
+	m.missing.Unlock()
+	if n == 0 {
+		return
+	}
+	detail := fmt.Sprintf("%d prompts that were queued are dead letters now", n)
+	if n == 1 {
+		detail = "1 prompt that was queued is a dead letter now"
+	}
+	if last.ID != "" {
+		detail += ", the last one: " + last.ID
+	}
+	s.records.note(journal.Event{Agent: cfg.Name, Kind: journal.QueueLost, Reason: foreign.Text(last.Cause), Detail: foreign.Text(detail)})
 }
 
 // retake locks the directory that replaced the locked one.

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"heartbeat/config"
@@ -24,6 +25,7 @@ type member struct {
 	live     session.Live
 	hold     memory.Hold // as it is saved for the next run, or zero
 	empty    queue.Stamp // of the inbox, when it was found empty; or zero
+	missing  missing
 	// cancelling wait for the result of a wish to cancel.
 	cancelling []chan<- cancelled
 	recalled   recalled // until its first session of this run begins
@@ -37,6 +39,13 @@ type member struct {
 	counts  bool // among those that a run with Once waits for
 	gone    bool // it is no longer a member
 	touched bool // something has happened to it
+}
+
+// missing is what was taken out of its inbox. It has a lock of its own, because
+// dead letters are read with it.
+type missing struct {
+	sync.Mutex
+	of queue.Lost
 }
 
 func newMember(cfg *config.Agent) *member {

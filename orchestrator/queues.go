@@ -48,7 +48,7 @@ func (s *Scheduler) look(m *member) {
 func (s *Scheduler) found(m *member, l queue.Look, now time.Time) {
 	s.fleet.once.news = true
 	m.empty = noStamp
-	m.Counted(l.Depth.Entries)
+	m.Counted(l.Depth.Entries, l.Depth.Names)
 	switch {
 	case m.Owes():
 		m.Recover("what was in flight was dealt with")
@@ -111,7 +111,7 @@ func (s *Scheduler) completeTail(m *member, cfg *config.Agent) {
 func (s *Scheduler) count(m *member, cfg *config.Agent) {
 	l := queue.LookInto(cfg)
 	s.happened(m, func(now time.Time) {
-		if l.Err == nil && l.Depth.Entries > 0 && m.Def() == cfg && m.Recounted(l.Depth.Entries, now) {
+		if l.Err == nil && l.Depth.Entries > 0 && m.Def() == cfg && m.Recounted(l.Depth.Entries, l.Depth.Names, now) {
 			s.fleet.accounts.Hurry(m.Name, agent.HurryAfter)
 		}
 	})

@@ -40,8 +40,8 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 	r, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: agent.Counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
 		Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure,
-		OverBudget: overBudget(o),
-		Cancel:     how.cancel,
+		OverBudget: overBudget(o), Delivery: o.Delivery, Cause: agent.Describe(o),
+		Cancel: how.cancel,
 	})
 	if r.Unreclaimed != nil {
 		s.log.Warn("cannot free disk space", "agent", m.Name, "err", r.Unreclaimed)
@@ -186,6 +186,7 @@ func (s *Scheduler) recoverLeft(ctx context.Context, m *member) {
 	if lost {
 		return
 	}
+	s.missing(m, cfg) // what is found from now on is news
 	o, _, err := s.recoverLast(ctx, m, cfg, dealing{}, nil)
 	if err == nil {
 		return

@@ -280,8 +280,11 @@ func (c course) ended(b launched, o session.Outcome) {
 	c.outgrown(b.spec, outcome)
 	c.learn(o)
 	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
+	if o.Loss != nil && folders != nil {
+		o.Loss = queue.Recheck(c.def, *o.Loss)
+	}
 	end := agent.End{
-		Outcome: o, Left: l.Err != nil || hasWork(l.Depth), Queued: l.Depth.Entries, Folders: folders,
+		Outcome: o, Left: l.Err != nil || hasWork(l.Depth), Queued: l.Depth.Entries, Names: l.Depth.Names, Folders: folders,
 		Poison: how.poison, Unrecovered: c.failure(c.def, err), Answers: b.answers,
 	}
 	c.logEnd(o)

@@ -161,6 +161,11 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 func readDead(ctx context.Context, out *app, a *config.Agent) (*deadList, error) {
 	list := &deadList{Agent: a.Name, Entries: []dead{}}
+	// What somebody has taken out of the inbox becomes dead letters now. If that cannot
+	// be done, the rest is shown all the same.
+	if out != nil {
+		_ = queue.Settle(ctx, a)
+	}
 	err := queue.Read(ctx, a, func(q *inbox.Queue) error {
 		for d, err := range q.DeadLetters() {
 			if errors.Is(err, inbox.ErrTooMuch) && out == nil {

@@ -44,7 +44,7 @@ var forgedTypes = map[string]reflect.Type{
 }
 
 // forgedText are those that are no JSON.
-var forgedText = []string{".inbox-offset", ".responded", ".ids", "hook.log", "inbox.jsonl", ".gitignore", ".hook-lock", ".session-lock"}
+var forgedText = []string{".inbox-offset", ".responded", ".ids", ".inbox.jsonl.kept", "hook.log", "inbox.jsonl", ".gitignore", ".hook-lock", ".session-lock"}
 
 // fields returns the ways to the fields of a type, by their JSON names.
 func jsonFields(t reflect.Type) (ways [][]string) {

@@ -23,7 +23,7 @@ import (
 var intrudedPaths = []string{
 	"", ".heartbeat", ".heartbeat/sessions",
 	".heartbeat/inbox.jsonl", ".heartbeat/.inbox-offset", ".heartbeat/.inbox-meta", ".heartbeat/.in-flight", ".heartbeat/.responded",
-	".heartbeat/.dead-letter.jsonl", ".heartbeat/.ids", ".heartbeat/.hook-lock", ".heartbeat/.session-lock",
+	".heartbeat/.dead-letter.jsonl", ".heartbeat/.ids", ".heartbeat/.inbox.jsonl.kept", ".heartbeat/.hook-lock", ".heartbeat/.session-lock",
 	".heartbeat/outbox.jsonl", ".heartbeat/outbox.1.jsonl", ".heartbeat/session.json", ".heartbeat/.session.json.tmp",
 	".heartbeat/hook.log", ".heartbeat/hook.log.1", ".heartbeat/fleet.json", ".heartbeat/.gitignore",
 	".claude", ".claude/settings.json", ".claude/settings.local.json", ".claude/rules", "CLAUDE.md", ".mcp.json", "in", "in/new.md",

@@ -345,6 +345,17 @@ func (f *Folder) Rename(name, to string) error {
 	return nil
 }
 
+// Link gives a file of the folder one more name in it: that name still leads to it
+// when another file has taken its place. The folder is not synced, and a name that is
+// taken is an error.
+func (f *Folder) Link(name, to string) error {
+	err := f.Do(Step{Verb: Create, Name: to}, func() error { return f.root.Link(name, to) })
+	if err != nil {
+		return f.fail("link", name, err)
+	}
+	return nil
+}
+
 // Sync writes the folder's names to the disk.
 func (f *Folder) Sync() error {
 	self, err := f.own()

@@ -67,7 +67,7 @@ func (q *Queue) AppendBatch(ctx context.Context, letters []Letter) (ids []string
 	if err := a.write(ctx, data); err != nil {
 		return nil, err
 	}
-	q.remember(a, letters, ids)
+	q.remember(a, ids, lines)
 	return ids, nil
 }
 
@@ -128,6 +128,7 @@ func (q *Queue) openAppend(ctx context.Context) (*appending, error) {
 		opened, err := s.file.Stat()
 		named, nameErr := q.dir.Stat(q.name)
 		if err == nil && nameErr == nil && os.SameFile(opened, named) {
+			q.keep(s)
 			return &appending{q: q, file: s.file, size: opened.Size(), ino: s.ino}, nil
 		}
 		s.close()

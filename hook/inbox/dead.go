@@ -169,8 +169,11 @@ func (q *Queue) DeadLettersFrom(m *Mark) iter.Seq2[DeadEntry, error] {
 // is not complete.
 type DeadCount struct {
 	Entries int
-	More    bool
-	mark    Mark
+	// Lost are those whose reason is Lost. LastLost is the latest one of them.
+	Lost     int
+	LastLost DeadEntry
+	More     bool
+	mark     Mark
 }
 
 // countStep is how much of the dead letters one call counts.
@@ -179,17 +182,27 @@ const countStep = 16 << 20
 // CountDead continues counting dead letters where the last call stopped, for some
 // megabytes. It needs no lock.
 func (q *Queue) CountDead(c *DeadCount) error {
-	n := 0
+	var n, lost int
+	last := c.LastLost
 	anew, err := q.eachDead(&c.mark, countStep, func(_ []byte, d *DeadEntry) bool {
-		if d != nil {
-			n++
+		if d == nil {
+			return true
+		}
+		if n++; d.Reason == Lost {
+			lost++
+			last = *d
+			last.RawLine, last.RawBase64 = "", ""
 		}
 		return true
 	})
 	if anew {
-		c.Entries = 0
+		c.Entries, c.Lost = 0, 0
 	}
 	c.Entries += n
+	c.Lost += lost
+	if c.LastLost = last; c.Lost == 0 {
+		c.LastLost = DeadEntry{}
+	}
 	if c.More = errors.Is(err, ErrTooMuch); c.More {
 		err = nil
 	}

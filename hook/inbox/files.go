@@ -15,6 +15,10 @@ const (
 	outboxFile    = "outbox.jsonl"
 )
 
+// keptName is the second name of the inbox's file: when another file takes the
+// inbox's place, what was queued in it can still be read there.
+func (q *Queue) keptName() string { return "." + q.name + ".kept" }
+
 // Beside is the path of a file that stands beside an inbox.
 func Beside(inbox, name string) string { return filepath.Join(filepath.Dir(inbox), name) }
 

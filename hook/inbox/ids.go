@@ -15,10 +15,10 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// The memory of ids (.ids) holds a line for each entry that was appended with a
-// sender's own id. It is written after the inbox and not synced: a search always
-// reads the inbox from the last remembered end on, so an id is in at least one of
-// the two. When the memory is missing, it is rebuilt from the inbox.
+// The memory of ids (.ids) holds a line for each entry that was appended. It is
+// written after the inbox and not synced: a search always reads the inbox from the
+// last remembered end on, so an id is in at least one of the two. When the memory is
+// missing, it is rebuilt from the inbox.
 
 // How far the memory reaches: an id is remembered as long as one of these limits
 // holds.
@@ -31,13 +31,27 @@ const (
 	idsSlack = 24 * time.Hour
 )
 
-// knownID is one line of the memory. End is the inbox's size after the entry, Ino
-// the inbox's inode.
+// knownID is one line of the memory. Start is where the entry stands in the inbox, End
+// the offset up to which the memory holds all ids, or 0, Ino the inbox's inode. A
+// line without an id is a mark: with a Start, that the file was done up to there;
+// otherwise, that somebody has disturbed the inbox, and those before it are about what
+// stood there earlier.
 type knownID struct {
-	ID  string `json:"id"`
-	At  int64  `json:"at"` // Unix seconds
-	Ino uint64 `json:"ino"`
-	End int64  `json:"end"`
+	ID    string `json:"id"`
+	Start *int64 `json:"start,omitempty"`
+	At    int64  `json:"at"` // Unix seconds
+	Ino   uint64 `json:"ino"`
+	End   int64  `json:"end"`
+}
+
+// splitLine is a line of the memory that was read in a hurry.
+type splitLine struct {
+	id        []byte
+	raw       []byte // the id as it is written in JSON
+	ino       uint64
+	start     int64 // -1: not known
+	end       int64
+	disturbed bool
 }
 
 // refuseDuplicates clears the id and line of each idempotent letter whose id was
@@ -77,7 +91,7 @@ func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 	}
 	l := q.lines(a.file, from, a.size, q.maxEntry, mostInbox)
 	l.bare = true
-	var found []string
+	var found []knownID
 	whole := from // the end of the last line that is whole
 	for {
 		got, err := l.read()
@@ -101,7 +115,7 @@ func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 		if _, asked := accepted[id]; asked {
 			accepted[id] = true
 		}
-		if found = append(found, id); len(found) == idsBatch {
+		if found = append(found, knownID{ID: id, Start: new(got.start)}); len(found) == idsBatch {
 			if err := q.extendMemory(a, found, got.end); err != nil {
 				return err
 			}
@@ -144,12 +158,12 @@ func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 			return from, fmt.Errorf("cannot read the memory of ids: %v", err)
 		}
-		key, ino, end := splitID(l)
-		if id, ok := accepted[string(key)]; ok && !id {
-			accepted[string(key)] = true
+		k := splitID(l)
+		if id, ok := accepted[string(k.id)]; ok && !id {
+			accepted[string(k.id)] = true
 		}
-		if ino == a.ino && end <= a.size {
-			from = max(from, end)
+		if k.ino == a.ino && k.end <= a.size {
+			from = max(from, k.end)
 		}
 		if errors.Is(err, io.EOF) {
 			return from, nil
@@ -159,41 +173,48 @@ func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64
 
 // splitID reads a line of the memory without decoding all of it, as there may be
 // 100,000. For an invalid line it returns nothing.
-func splitID(l []byte) (id []byte, ino uint64, end int64) {
+func splitID(l []byte) splitLine {
+	none := splitLine{start: -1}
 	l, ok := bytes.CutSuffix(l, []byte("}\n"))
 	if !ok {
-		return nil, 0, 0
+		return none
 	}
 	l, last, ok := cutLast(l, `,"end":`)
 	if !ok {
-		return nil, 0, 0
+		return none
 	}
 	l, inode, ok := cutLast(l, `,"ino":`)
 	if !ok {
-		return nil, 0, 0
+		return none
 	}
 	l, _, ok = cutLast(l, `,"at":`)
 	if !ok {
-		return nil, 0, 0
+		return none
 	}
+	l, first, placed := cutLast(l, `,"start":`)
 	l, ok = bytes.CutPrefix(l, []byte(`{"id":"`))
 	if !ok || !bytes.HasSuffix(l, []byte{'"'}) {
-		return nil, 0, 0
+		return none
 	}
-	l = l[:len(l)-1]
-	if bytes.IndexByte(l, '\\') >= 0 {
+	k := splitLine{raw: l[:len(l)-1], start: -1}
+	if k.id = k.raw; bytes.IndexByte(k.raw, '\\') >= 0 {
 		var s string
-		if json.Unmarshal(append(append([]byte{'"'}, l...), '"'), &s) != nil {
-			return nil, 0, 0
+		if json.Unmarshal(append(append([]byte{'"'}, k.raw...), '"'), &s) != nil {
+			return none
 		}
-		l = []byte(s)
+		k.id = []byte(s)
 	}
-	ino, inoErr := strconv.ParseUint(string(inode), 10, 64)
-	end, endErr := strconv.ParseInt(string(last), 10, 64)
-	if inoErr != nil || endErr != nil || end < 0 {
-		return l, 0, 0
+	var inoErr, endErr, startErr error
+	k.ino, inoErr = strconv.ParseUint(string(inode), 10, 64)
+	k.end, endErr = strconv.ParseInt(string(last), 10, 64)
+	if placed {
+		k.start, startErr = strconv.ParseInt(string(first), 10, 64)
 	}
-	return l, ino, end
+	if inoErr != nil || endErr != nil || startErr != nil || k.end < 0 || k.start < -1 {
+		return splitLine{id: k.id, start: -1}
+	}
+	k.disturbed = len(k.id) == 0 && k.start < 0
+	return k
 }
 
 func cutLast(l []byte, sep string) (before, after []byte, ok bool) {
@@ -204,26 +225,29 @@ func cutLast(l []byte, sep string) (before, after []byte, ok bool) {
 	return l[:at], l[at+len(sep):], true
 }
 
-// remember adds the ids that senders gave. A failure does no harm, because the
+// remember adds the ids of what was appended. A failure does no harm, because the
 // inbox after the last remembered end is searched as well. When everything before
 // was searched and nobody else has written, the remembered end moves on with all
 // ids of the batch; otherwise the next search would add each a second time.
-func (q *Queue) remember(a *appending, letters []Letter, ids []string) {
-	end := a.end()
-	var known []string
-	given := false
-	for i, l := range letters {
-		if ids[i] == "" {
+func (q *Queue) remember(a *appending, ids []string, lines [][]byte) {
+	at, err := a.file.Seek(0, io.SeekCurrent) // appending sets the offset to its end (write(2))
+	if err != nil {
+		return
+	}
+	for _, l := range lines {
+		at -= int64(len(l))
+	}
+	var known []knownID
+	now := time.Now().Unix()
+	for i, id := range ids {
+		if id == "" {
 			continue
 		}
-		given = given || l.ID != ""
-		if l.ID != "" || end > 0 {
-			known = append(known, ids[i])
-		}
+		known = append(known, knownID{ID: id, Start: new(at), At: now, Ino: a.ino})
+		at += int64(len(lines[i]))
 	}
-	if given {
-		_ = q.extendMemory(a, known, end)
-	}
+	known[len(known)-1].End = a.end()
+	_ = q.writeIDs(known)
 }
 
 // end returns the inbox's size if it consists of what was searched and what was
@@ -236,16 +260,20 @@ func (a *appending) end() int64 {
 	return info.Size()
 }
 
-// extendMemory appends ids. end is the offset up to which the memory holds every id
-// of the inbox; 0 means unknown.
-func (q *Queue) extendMemory(a *appending, ids []string, end int64) error {
-	var b bytes.Buffer
+// extendMemory appends ids that were found in the inbox. end is the offset up to which
+// the memory holds every id of the inbox.
+func (q *Queue) extendMemory(a *appending, found []knownID, end int64) error {
 	now := time.Now().Unix()
-	for i, id := range ids {
-		k := knownID{ID: id, At: now, Ino: a.ino}
-		if i == len(ids)-1 {
-			k.End = end
-		}
+	for i := range found {
+		found[i].At, found[i].Ino = now, a.ino
+	}
+	found[len(found)-1].End = end
+	return q.writeIDs(found)
+}
+
+func (q *Queue) writeIDs(ids []knownID) error {
+	var b bytes.Buffer
+	for _, k := range ids {
 		l, err := encodeJSON(k)
 		if err != nil {
 			return err

@@ -113,6 +113,7 @@ const (
 	Dropped     Reason = "dropped"     // a person dropped it from the queue
 	Cancelled   Reason = "cancelled"   // a person had its turn ended
 	OverBudget  Reason = "over-budget" // it has cost more than an entry may
+	Lost        Reason = "lost"        // somebody else took it out of the inbox: another file, a cut
 )
 
 // Outcomes that callers act on.
@@ -170,8 +171,10 @@ type InFlight struct {
 	State     State  `json:"state,omitempty"`
 	Tries
 	Offering
-	// Generation names the inbox file the offsets belong to.
+	// Generation names the inbox file the offsets belong to; InboxSize is how large it
+	// was when the entry was offered.
 	Generation int64 `json:"generation,omitempty"`
+	InboxSize  int64 `json:"inbox_size,omitempty"`
 	// Failure is the kind of API failure that ended its turn. It is removed when a
 	// session demonstrably continues the entry.
 	Failure string `json:"failure,omitempty"`
@@ -272,6 +275,9 @@ type DeadEntry struct {
 	Length     int64     `json:"length,omitempty"` // bytes of a line or prompt that is not here whole
 	// Excerpt is the beginning of a prompt that was too large for the inbox.
 	Excerpt string `json:"excerpt,omitempty"`
+	// Cause says what happened, where that is known: how its session ended, what
+	// became of the inbox.
+	Cause string `json:"cause,omitempty"`
 }
 
 // Interruption tells Recover about the session that is gone.
@@ -308,6 +314,11 @@ type Interruption struct {
 	// OverBudget is the delivery id of an entry that has cost more than one may: it is
 	// filed, whatever the policy. Any other entry is left alone.
 	OverBudget string
+	// Delivery is the delivery id of what the session had in flight at its end, as far
+	// as somebody knows who does not read that from the queue, or "".
+	Delivery string
+	// Cause is how the session ended, for dead letters.
+	Cause string
 	// Cancel, when not nil, is what a person has asked for whose wish could not be
 	// recorded (Held.Cancel).
 	Cancel *Cancellation
@@ -370,4 +381,9 @@ type Depth struct {
 	Tail    bool  `json:"tail"`    // an unterminated line stands at the end
 	// Failure is the failure of the entry in flight; see InFlight.
 	Failure string `json:"failure,omitempty"`
+	// Names are those of the first entries: their ids, or the beginning of their entry
+	// ids. Disturbed says what somebody has done to the inbox that may have taken
+	// entries out of it, or ""; see Missing.
+	Names     []string `json:"-"`
+	Disturbed string   `json:"-"`
 }

@@ -19,7 +19,9 @@ type verdict struct {
 	midline bool
 	// edited is true when the same lines are now at other offsets.
 	edited bool
-	note   string
+	// fresh is true for an inbox that was not seen before.
+	fresh bool
+	note  string
 }
 
 // judge decides where the queue continues. It only reads. It must never land in the
@@ -60,7 +62,7 @@ func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, er
 func fresh(s *source, c cursorState, m *meta, note string) verdict {
 	next := meta{Generation: newGeneration(), Requeued: m.Requeued, Archive: m.Archive}
 	return verdict{
-		meta: s.note(next, 0, nil), changed: true,
+		meta: s.note(next, 0, nil), changed: true, fresh: true,
 		moved: c.corrupt || c.value != 0, aside: c.corrupt, note: note,
 	}
 }
@@ -91,7 +93,7 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 			v.note = fmt.Sprintf("the cursor was rebuilt from the entry in flight: %d", v.cursor)
 		}
 	case c.value > s.size:
-		v.cursor, v.moved = 0, true
+		v.cursor, v.moved, v.fresh = 0, true, true
 		v.note = fmt.Sprintf("the inbox is shorter than the cursor (%d < %d): it was truncated; starting at its first byte", s.size, c.value)
 	case s.file != nil && !s.startsLine(c.value):
 		v.midline = true
@@ -105,14 +107,18 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 }
 
 // forgotten reports whether a queue without cursor and sidecar is one in which
-// something was done: the inbox still has the line that was acknowledged last.
+// something was done: the inbox still has the line that was acknowledged last, or the
+// memory of ids knows.
 func (q *Queue) forgotten(s *source, c cursorState, f *flight) (bool, error) {
 	if !c.missing || s.size == 0 || f != nil && f.here {
 		return false, nil
 	}
 	last, err := q.lastDone()
-	if err != nil || last == "" {
+	if err != nil {
 		return false, err
+	}
+	if last == "" { // the outbox is gone, too, or was rotated
+		return q.everPassed(s)
 	}
 	found, _, err := q.find(s, &meta{Last: last})
 	return found > 0, err

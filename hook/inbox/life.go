@@ -47,6 +47,7 @@ func (h *Held) Offer(e *Entry, o Offering) (*InFlight, error) {
 	}
 	f.resume(v.verdict.meta.Requeued)
 	f.offer(o)
+	f.InboxSize = v.source.size
 	// The record must not survive a power cut that its line does not survive.
 	if err := h.dir.SyncData(v.source.file, h.name); err != nil {
 		return nil, err
@@ -135,6 +136,39 @@ func (h *Held) Cancel(c Cancellation) (*InFlight, error) {
 		f.Cancel = c.mark()
 		return nil
 	})
+}
+
+// Restore records the next entry as in flight again if it has this delivery id:
+// somebody has removed the record of what the session o works on, or the session that
+// is gone. A tool may have run for it. It returns nil if it is another one, or if it
+// was queued again since.
+func (h *Held) Restore(delivery string, attempt int, o Offering) (*InFlight, error) {
+	v, err := h.settle()
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	if err := h.restore(v, delivery, attempt, o); err != nil {
+		return nil, err
+	}
+	return v.record(), nil
+}
+
+func (h *Held) restore(v *view, delivery string, attempt int, o Offering) error {
+	if delivery == "" || v.flight != nil || v.flightCorrupt {
+		return nil
+	}
+	e, err := h.firstEntry(v.source, v.verdict.cursor, v.verdict.meta.Generation)
+	if err != nil || e == nil || e.DeliveryID != delivery || v.verdict.meta.Requeued.is(e.Start, e.DeliveryID, entryID(e.Raw)) {
+		return err
+	}
+	h.note("%s of entry %s was removed; a tool may have run for it", FlightFile, delivery)
+	f := newFlight(e, v.verdict.meta.Generation)
+	f.offer(o)
+	f.State, f.InboxSize = Started, v.source.size
+	f.Attempt = max(1, attempt)
+	v.flight = f
+	return h.writeFlight(f)
 }
 
 // Rebind gives the entry in flight, whose turn a failure ended, to another session,

@@ -34,6 +34,9 @@ func (h *Held) StartAt(offset int64) error {
 	if err != nil {
 		return err
 	}
+	if err := h.fileLeftOut(s, f, offset); err != nil {
+		return err
+	}
 	if f != nil && f.here && offset < f.StartOffset {
 		if err := h.clearFlight(); err != nil {
 			return err
@@ -48,15 +51,35 @@ func (h *Held) StartAt(offset int64) error {
 	return h.dir.Sync()
 }
 
-// Settled reports whether delivery ids are final: in a queue that nobody has worked
-// on yet they change with each look, until Settle.
+// fileLeftOut files the entries that were queued and do not stand behind an offset at
+// which a person lets the queue continue: whoever says that they are done can delete
+// them.
+func (h *Held) fileLeftOut(s *source, f *flight, offset int64) error {
+	m, _, err := h.readMeta()
+	if err != nil {
+		return err
+	}
+	c, err := h.readCursor()
+	if err != nil {
+		return err
+	}
+	v := &view{source: s, flight: f, before: m, cursorFile: c, verdict: verdict{cursor: offset}}
+	if v.disturbed = h.disturbed(v); v.disturbed == "" {
+		return nil
+	}
+	return h.fileMissing(v)
+}
+
+// Settled reports whether Settle has nothing to do. In a queue that nobody has worked
+// on yet delivery ids change with each look, until Settle; and what somebody has taken
+// out of the inbox has no dead letters before.
 func (q *Queue) Settled() (bool, error) {
 	v, err := q.look()
 	if err != nil {
 		return false, err
 	}
 	defer v.close()
-	return !v.verdict.changed, nil
+	return !v.verdict.changed && v.disturbed == "", nil
 }
 
 // Settle writes down what reading the queue found, as every change to the queue

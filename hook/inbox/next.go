@@ -148,6 +148,9 @@ func (h *Held) advance(v *view, to int64, last []byte) error {
 	if err := h.writeMeta(m); err != nil {
 		return err
 	}
+	if v.verdict.cursor == 0 {
+		h.begins(v.source, to)
+	}
 	v.verdict.cursor, v.verdict.meta = to, m
 	return h.writeCursor(to)
 }

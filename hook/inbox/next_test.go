@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -137,7 +138,7 @@ func TestTwoEqualLinesAreTwoDeliveries(t *testing.T) {
 func TestDepthAndListStopAtTheirLimits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	if d, err := r.Depth(0); err != nil || d != (Depth{}) {
+	if d, err := r.Depth(0); err != nil || !reflect.DeepEqual(d, Depth{}) {
 		t.Errorf("without an inbox: %+v, %v", d, err)
 	}
 	for n := range 100 {
@@ -154,7 +155,8 @@ func TestDepthAndListStopAtTheirLimits(t *testing.T) {
 		{95, Depth{Entries: 10, Bytes: 895, More: true}},
 		{5, Depth{Entries: 1, Bytes: 895, More: true}},
 	} {
-		if d, err := r.Depth(k.limit); err != nil || d != k.want {
+		d, err := r.Depth(k.limit)
+		if d.Names = nil; err != nil || !reflect.DeepEqual(d, k.want) {
 			t.Errorf("limit %d: %+v, %v, want %+v", k.limit, d, err, k.want)
 		}
 	}
@@ -183,7 +185,8 @@ func TestNothingHidesThatSomethingIsQueued(t *testing.T) {
 		r := newRig(t)
 		r.echo(k.inbox)
 		k.want.Bytes = int64(len(k.inbox))
-		if d, err := r.Depth(limit); err != nil || d != k.want {
+		d, err := r.Depth(limit)
+		if d.Names = nil; err != nil || !reflect.DeepEqual(d, k.want) {
 			t.Errorf("%s: %+v, %v, want %+v", k.name, d, err, k.want)
 		}
 	}

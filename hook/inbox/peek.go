@@ -2,10 +2,12 @@ package inbox
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
 // Peek returns the entry in flight, or nil, as far as it can be read. An
@@ -52,7 +54,7 @@ func (q *Queue) Depth(limit int64) (Depth, error) {
 	}
 	defer v.close()
 	from, size := v.behind(), v.source.size
-	var d Depth
+	d := Depth{Disturbed: v.disturbed}
 	if v.flight != nil && !v.stale {
 		d.Failure = v.flight.Failure
 	}
@@ -85,11 +87,66 @@ func (q *Queue) count(s *source, from, to int64, most int, d *Depth) error {
 			return fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
 		case !got.complete:
 			d.Tail = to == s.size && (got.tooLarge || len(bytes.TrimSpace(got.raw)) > 0)
-		case got.tooLarge || decode(got.raw, got.start == 0).kind != blank:
+		case got.tooLarge:
 			d.Entries++
+		default:
+			if e := decode(got.raw, got.start == 0); e.kind != blank {
+				d.Entries++
+				if len(d.Names) < mostNames {
+					d.Names = append(d.Names, nameOf(e.id, entryID(got.raw)))
+				}
+			}
 		}
 	}
 	return nil
+}
+
+// mostNames is how many entries Depth names.
+const mostNames = 100
+
+func nameOf(id, entry string) string { return cmp.Or(id, entry[:min(12, len(entry))]) }
+
+// Lacks returns those of the entries so named (see Depth), or by their delivery ids,
+// that are neither queued nor in flight, done or given up. It needs no lock.
+func (q *Queue) Lacks(names []string) ([]string, error) {
+	left := slices.Clone(names)
+	cross := func(id, entry, delivery string) {
+		for _, name := range []string{nameOf(id, entry), delivery} {
+			if i := slices.Index(left, name); i >= 0 {
+				left = slices.Delete(left, i, i+1)
+			}
+		}
+	}
+	v, err := q.look()
+	if err != nil {
+		return names, err
+	}
+	defer v.close()
+	if v.flight != nil {
+		cross(v.flight.ID, v.flight.EntryID, v.flight.DeliveryID)
+	}
+	err = q.each(v, func(l line) bool {
+		if e := l.entry(v.verdict.meta.Generation); e != nil {
+			cross(e.ID, l.id(), e.DeliveryID)
+		}
+		return len(left) > 0
+	})
+	if err != nil || len(left) == 0 {
+		return left, err
+	}
+	for d, err := range q.Deliveries() {
+		if err != nil {
+			return left, err
+		}
+		cross(d.ID, d.EntryID, d.DeliveryID)
+	}
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			return left, err
+		}
+		cross(d.ID, d.EntryID, d.DeliveryID)
+	}
+	return left, nil
 }
 
 // List returns the first limit entries that are queued and not in flight. It

@@ -34,6 +34,7 @@ type meta struct {
 	Ino        uint64 `json:"ino"`
 	Generation int64  `json:"generation"`
 	Cursor     int64  `json:"cursor"`
+	Size       int64  `json:"size,omitempty"`     // of the inbox when this was written
 	Tail       string `json:"tail"`               // sha256 of the window before Cursor
 	Head       string `json:"head,omitempty"`     // sha256 of the first HeadLen bytes
 	HeadLen    int64  `json:"head_len,omitempty"` // 0: unknown
@@ -95,10 +96,13 @@ type source struct {
 	size     int64
 	ino      uint64
 	modified time.Time
+	info     fs.FileInfo
 }
 
-func (q *Queue) openSource(flag int) (*source, error) {
-	file, err := q.dir.OpenFile(q.name, flag)
+func (q *Queue) openSource(flag int) (*source, error) { return q.openNamed(q.name, flag) }
+
+func (q *Queue) openNamed(name string, flag int) (*source, error) {
+	file, err := q.dir.OpenFile(name, flag)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &source{}, nil
 	}
@@ -110,7 +114,7 @@ func (q *Queue) openSource(flag int) (*source, error) {
 		file.Close()
 		return nil, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
 	}
-	s := &source{file: file, size: info.Size(), modified: info.ModTime()}
+	s := &source{file: file, size: info.Size(), modified: info.ModTime(), info: info}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		s.ino = st.Ino
 	}
@@ -182,7 +186,7 @@ func (s *source) startsLine(offset int64) bool {
 // note adds to m what is known of the inbox up to a cursor. last is the line before
 // the cursor (nil: unknown).
 func (s *source) note(m meta, cursor int64, last []byte) meta {
-	m.Ino, m.Cursor = s.ino, cursor
+	m.Ino, m.Cursor, m.Size = s.ino, cursor, s.size
 	from := max(0, cursor-window)
 	m.Tail = s.sum(from, cursor)
 	if m.HeadLen < window && m.Punched == 0 {

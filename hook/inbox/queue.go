@@ -116,6 +116,10 @@ type view struct {
 	flightCorrupt bool
 	metaCorrupt   bool
 	stale         bool // the flight was acknowledged already
+	// before and cursorFile are the sidecar and the cursor as they were found.
+	before     *meta
+	cursorFile cursorState
+	disturbed  string // what somebody else has done to what was queued, or ""
 }
 
 func (v *view) close() { v.source.close() }
@@ -148,7 +152,7 @@ func (q *Queue) look() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{source: s, flight: f, flightCorrupt: corrupt, metaCorrupt: metaCorrupt}
+	v := &view{source: s, flight: f, flightCorrupt: corrupt, metaCorrupt: metaCorrupt, before: m, cursorFile: c}
 	if f != nil && s.file != nil {
 		q.locateFlight(s, f)
 	}
@@ -162,6 +166,7 @@ func (q *Queue) look() (*view, error) {
 		sameInbox := f.here || f.Generation == v.verdict.meta.Generation
 		v.stale = sameInbox && v.verdict.cursor >= f.EndOffset
 	}
+	v.disturbed = q.disturbed(v)
 	return v, nil
 }
 
@@ -186,6 +191,15 @@ func (h *Held) repair(v *view) error {
 	d := v.verdict
 	if d.note != "" {
 		h.note("%s", d.note)
+	}
+	if v.disturbed != "" {
+		if err := h.fileMissing(v); err != nil {
+			return err
+		}
+		d.changed, d.meta.Size = true, v.source.size
+		v.verdict.meta.Size = v.source.size
+	} else {
+		h.keep(v.source)
 	}
 	if d.aside {
 		if err := h.setAside(CursorFile); err != nil {
@@ -218,6 +232,10 @@ func (h *Held) repair(v *view) error {
 	}
 	if v.flightCorrupt {
 		return h.repairFlight(v)
+	}
+	if f := v.flight; f != nil && v.disturbed != "" && f.InboxSize > v.source.size {
+		f.InboxSize = v.source.size
+		return h.writeFlight(f)
 	}
 	return nil
 }

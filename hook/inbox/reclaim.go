@@ -109,6 +109,9 @@ func (h *Held) archive(v *view) (err error) {
 	if err := h.writeMeta(m); err != nil {
 		return err
 	}
+	if err := h.dir.Remove(h.keptName()); err != nil { // it is drained
+		return err
+	}
 	if err := h.dir.Rename(h.name, m.Archive.Name); err != nil {
 		return err
 	}

@@ -37,6 +37,11 @@ func (o Orphaned) Recover(i Interruption) (Outcome, *InFlight, error) {
 	if err := o.repair(v); err != nil {
 		return "", nil, err
 	}
+	if v.flight == nil && !stale {
+		if err := o.restore(v, i.Delivery, 1, Offering{}); err != nil {
+			return "", nil, err
+		}
+	}
 	if v.flight == nil {
 		switch err := o.clearFlight(); {
 		case err != nil:
@@ -94,10 +99,10 @@ func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 		f.Cancel = i.Cancel.mark()
 	}
 	if f.Cancel != "" {
-		return h.cancelFlight(v, i.Now)
+		return h.cancelFlight(v, i)
 	}
 	if f.DeliveryID == i.OverBudget {
-		return DeadLettered, h.bury(v, OverBudget, i.Now)
+		return DeadLettered, h.bury(v, OverBudget, i)
 	}
 	if f.Failure != "" && i.Passes != nil && i.Passes(f.Failure) {
 		return Kept, nil
@@ -121,9 +126,9 @@ func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 		h.note("entry %s was dropped: its session ended after a tool had run", f.DeliveryID)
 		return DroppedOrphan, h.pass(v)
 	case started && i.Policy.files():
-		return DeadLettered, h.bury(v, Interrupted, i.Now)
+		return DeadLettered, h.bury(v, Interrupted, i)
 	case repeats >= limit || i.Poison:
-		return DeadLettered, h.bury(v, Poison, i.Now)
+		return DeadLettered, h.bury(v, Poison, i)
 	}
 	return Requeued, h.requeue(v, Tries{f.Attempt, repeats, untouched})
 }
@@ -167,8 +172,10 @@ func (q *Queue) weigh(f *flight, i Interruption) (untaken bool, err error) {
 func (p OrphanPolicy) files() bool { return p != Retry && p != Drop }
 
 // bury files the entry in flight as a dead letter and moves the cursor past it.
-func (h *Held) bury(v *view, why Reason, now time.Time) error {
-	if err := h.file([]DeadEntry{deadFlight(v.flight, why, now)}); err != nil {
+func (h *Held) bury(v *view, why Reason, i Interruption) error {
+	d := deadFlight(v.flight, why, i.Now)
+	d.Cause = i.Cause
+	if err := h.file([]DeadEntry{d}); err != nil {
 		return err
 	}
 	return h.pass(v)
@@ -176,9 +183,9 @@ func (h *Held) bury(v *view, why Reason, now time.Time) error {
 
 // cancelFlight files the entry in flight that a person has cancelled and, where
 // that is wanted, queues it again. Interrupted in between it is a dead letter.
-func (h *Held) cancelFlight(v *view, now time.Time) (Outcome, error) {
+func (h *Held) cancelFlight(v *view, i Interruption) (Outcome, error) {
 	f := v.flight
-	if err := h.bury(v, Cancelled, now); err != nil {
+	if err := h.bury(v, Cancelled, i); err != nil {
 		return "", err
 	}
 	if f.Cancel != CancelAgain {

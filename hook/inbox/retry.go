@@ -52,7 +52,11 @@ func (q *Queue) collectRetries(ids []string) (retries, error) {
 		}
 		raw := d.Raw()
 		if d.Reason == Torn || d.Reason == TooLarge || raw == nil || bytes.IndexByte(raw, '\n') >= 0 {
-			r.refused = append(r.refused, fmt.Errorf("cannot queue dead letter %s again: it is %s", d.DeliveryID, d.Reason))
+			why := "it is " + string(d.Reason)
+			if d.Reason == Lost {
+				why = "its text is lost, too; send it again"
+			}
+			r.refused = append(r.refused, fmt.Errorf("cannot queue dead letter %s again: %s", d.DeliveryID, why))
 			return true
 		}
 		r.keys[d.key()] = true

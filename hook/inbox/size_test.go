@@ -79,7 +79,7 @@ func TestDeadLettersAreCountedInSteps(t *testing.T) {
 func TestFilesOfAnySize(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"inbox.jsonl", CursorFile, metaFile, FlightFile, respondedFile, DeadFile, idsFile, outboxFile, olderOutbox,
+		"inbox.jsonl", CursorFile, metaFile, FlightFile, respondedFile, DeadFile, idsFile, outboxFile, olderOutbox, ".inbox.jsonl.kept",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -293,9 +293,11 @@ func (a *Agent) Stop() { a.order(session.Order{Stop: true, Shutdown: true}) }
 // End is how a session ended, and what it left.
 type End struct {
 	session.Outcome
-	// Left is true if something is queued, or may be; Queued is how much.
+	// Left is true if something is queued, or may be; Queued is how much, Names are
+	// those of the first entries.
 	Left   bool
 	Queued int
+	Names  []string
 	// Folders are those of its queue as they are now; nil if one is missing.
 	Folders session.Ground
 	// Poison is true if the entry in work was given up for the sake of those behind
@@ -325,7 +327,7 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	if a.life.is != Live {
 		return
 	}
-	a.Counted(e.Queued)
+	a.Counted(e.Queued, e.Names)
 	a.queue.folders = e.Folders
 	a.goesOn(e, now)
 	a.turns.follow(hook.Ended, now)

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"heartbeat/hook"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
@@ -17,7 +19,8 @@ type queue struct {
 	folders    session.Ground
 	folderGone time.Time
 	queued     int
-	fired      int // of triggers, since then
+	names      []string // of the first of them
+	fired      int      // of triggers, since then
 	// line is why queued work waits for a slot, or "": there was none.
 	line string
 	// stale is true if nobody has looked since something may have been queued.
@@ -33,8 +36,10 @@ func (a *Agent) WantsLook(now time.Time) bool {
 	return true
 }
 
-// Counted says how many entries are queued.
-func (a *Agent) Counted(n int) { a.queue.queued, a.queue.fired = n, 0 }
+// Counted says how many entries are queued; names are those of the first ones.
+func (a *Agent) Counted(n int, names []string) {
+	a.queue.queued, a.queue.names, a.queue.fired = n, names, 0
+}
 
 // Fired counts an entry that one of its triggers has queued.
 func (a *Agent) Fired() { a.queue.fired++ }
@@ -44,9 +49,9 @@ func (a *Agent) Fired() { a.queue.fired++ }
 // a back-off or the next try of its account, is to be over HurryAfter its last
 // failure. A trigger does not hurry it, nor does anything shorten a parking whose end
 // is known.
-func (a *Agent) Recounted(n int, now time.Time) (hurry bool) {
+func (a *Agent) Recounted(n int, names []string, now time.Time) (hurry bool) {
 	grew := n > a.queue.queued+a.queue.fired
-	a.Counted(n)
+	a.Counted(n, names)
 	p := &a.past
 	waits := now.Before(p.backOff.until) || now.Before(p.parked.Until) && !p.parked.Known
 	if !grew || !waits {
@@ -84,10 +89,22 @@ const tailCheck = 6 * time.Second
 // Folders returns those of its queue as they were last seen.
 func (a *Agent) Folders() session.Ground { return a.queue.folders }
 
+// Held is what would be lost with its queue's folders while no session lives, as far
+// as that is known.
+func (a *Agent) Held() session.Loss {
+	q, p := a.queue, a.past
+	l := session.Loss{Queued: q.queued + q.fired, IDs: q.names, InFlight: p.halted}
+	if o := p.owed; o != nil && o.Delivery != "" && l.InFlight == nil {
+		l.InFlight = &hook.Work{DeliveryID: o.Delivery}
+	}
+	return l
+}
+
 // Sees takes what a look at the folders of its queue found: what they were before,
-// what differs, or "", and what is there now. It detects a loss while no session
-// lives; a session's own queue is watched by its shim.
-func (a *Agent) Sees(before session.Ground, differs string, folders session.Ground, now time.Time) {
+// what differs, or "", what is there now, and what it held that is not there; nil:
+// nothing is missing. It detects a loss while no session lives; a session's own queue
+// is watched by its shim.
+func (a *Agent) Sees(before session.Ground, differs string, folders session.Ground, missing *session.Loss, now time.Time) {
 	q := &a.queue
 	if a.life.is == Live || a.life.is == Starting || !slices.Equal(q.folders, before) {
 		return // looked at before it began, or after its end
@@ -105,16 +122,22 @@ func (a *Agent) Sees(before session.Ground, differs string, folders session.Grou
 	case now.Sub(q.folderGone) < session.GroundPatience:
 		return
 	}
-	if p := a.past; q.queued > 0 || p.owed != nil || p.halted != nil {
-		a.queueLost(session.Loss{What: differs, Queued: q.queued, InFlight: p.halted}, now)
+	if l := missing; l != nil && (l.Queued > 0 || l.InFlight != nil || a.past.owed != nil) {
+		l.What = differs
+		a.queueLost(*l, now)
+		a.Counted(0, nil)
 	}
-	q.folders, q.folderGone, q.queued = folders, time.Time{}, 0
+	q.folders, q.folderGone = folders, time.Time{}
 	a.past.owed, a.past.halted = nil, nil
 	a.past.unseen = a.past.unseen || folders != nil
 }
 
 // queueLost says that prompts are gone.
 func (a *Agent) queueLost(l session.Loss, now time.Time) {
-	a.past.loss = &status.QueueLoss{At: now, Loss: l}
 	a.note(journal.Event{Kind: journal.QueueLost, Reason: foreign.Text(l.What), Detail: foreign.Text(l.String()), Session: a.life.session})
+	if was := a.past.loss; was != nil { // nobody has acknowledged it yet
+		l.Queued, l.More, l.IDs = l.Queued+was.Queued, l.More || was.More, slices.Concat(was.IDs, l.IDs)
+		l.InFlight = cmp.Or(l.InFlight, was.InFlight)
+	}
+	a.past.loss = &status.QueueLoss{At: now, Loss: l}
 }

@@ -28,11 +28,11 @@ func TestWhatTriggersQueuedBeforeTheEndHurriesNobody(t *testing.T) {
 		}
 		return a
 	}
-	if a := fails(); !a.Recounted(4, noon.Add(time.Second)) {
+	if a := fails(); !a.Recounted(4, nil, noon.Add(time.Second)) {
 		t.Error("a prompt that somebody has sent hurries nobody")
 	}
 	a := fails()
-	if a.Fired(); a.Recounted(4, noon.Add(time.Second)) {
+	if a.Fired(); a.Recounted(4, nil, noon.Add(time.Second)) {
 		t.Error("a trigger hurries it")
 	}
 }

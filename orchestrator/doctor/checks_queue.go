@@ -11,6 +11,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/session"
 )
 
 // idle reports whether nobody works in the directory now, so that what looks
@@ -110,10 +111,10 @@ func checkTail(f *Facts, a *Agent) []Finding {
 // checkDead: entries that were given up.
 func checkDead(f *Facts, a *Agent) []Finding {
 	q := a.Queue
-	var found []Finding
-	if q.Dead > 0 {
-		seen := fmt.Sprintf("%d dead letters, the oldest %s old", q.Dead, age(f.Now.Sub(q.OldestDead)))
-		if q.Dead == 1 {
+	found := takenOut(a)
+	if dead := q.Dead - q.Lost; dead > 0 {
+		seen := fmt.Sprintf("%d dead letters, the oldest %s old", dead, age(f.Now.Sub(q.OldestDead)))
+		if dead == 1 {
 			seen = fmt.Sprintf("1 dead letter, %s old", age(f.Now.Sub(q.OldestDead)))
 		}
 		if q.Torn > 0 {
@@ -131,6 +132,32 @@ func checkDead(f *Facts, a *Agent) []Finding {
 		})
 	}
 	return found
+}
+
+// takenOut: entries that were queued and do not stand in the inbox any more.
+func takenOut(a *Agent) []Finding {
+	q := a.Queue
+	n, why, ids := q.Lost+q.Missing.Entries, q.LastLost.Cause, q.Missing.IDs
+	if q.Missing.Entries > 0 {
+		why = q.Missing.Why
+	} else if q.LastLost.ID != "" {
+		ids = []string{q.LastLost.ID}
+	}
+	if n == 0 {
+		return nil
+	}
+	seen := fmt.Sprintf("%d queued prompts vanished: %s", n, why)
+	if n == 1 {
+		seen = "1 queued prompt vanished: " + why
+	}
+	if len(ids) > 0 {
+		seen += " (" + session.NamesOf(ids, n) + ")"
+	}
+	return []Finding{{
+		Severity: Error, Code: "queue-lost", Seen: seen,
+		Why: "somebody took out of the inbox what was accepted; each prompt is a dead letter, lost, with its text where that is known",
+		Fix: a.command("dead-letter") + "; dead-letter retry ID queues one again, purge ID deletes it",
+	}}
 }
 
 // checkLocks: locks that are none, or that are held by nobody known.

@@ -65,6 +65,9 @@ func (q *Queue) contents(a *config.Agent) {
 	if q.Err == nil {
 		q.Err = errPeek
 	}
+	if q.Depth.Disturbed != "" && q.Err == nil {
+		q.Missing, q.Err = queue.Missing()
+	}
 	q.NeedsOperator = errors.Is(q.Err, inbox.ErrNeedsOperator)
 	q.CursorProblem = cursorProblem(a)
 	for d, err := range queue.DeadLetters() {
@@ -74,6 +77,9 @@ func (q *Queue) contents(a *config.Agent) {
 			continue
 		case d.Reason == inbox.Torn:
 			q.Torn++
+		case d.Reason == inbox.Lost:
+			q.Lost++
+			q.LastLost = d
 		}
 		q.Dead++
 		if q.OldestDead.IsZero() || d.At.Before(q.OldestDead) {

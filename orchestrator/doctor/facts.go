@@ -205,7 +205,12 @@ type Queue struct {
 	InFlight      *inbox.InFlight
 	Dead, Torn    int
 	OldestDead    time.Time
-	DeadBroken    int // lines of the dead letters that are no records
+	// Lost are the dead letters of entries that somebody took out of the inbox, and
+	// Missing what nobody has filed yet of that; LastLost is the latest dead letter.
+	Lost       int
+	LastLost   inbox.DeadEntry
+	Missing    inbox.Gone
+	DeadBroken int // lines of the dead letters that are no records
 	// CursorProblem is what is wrong with the cursor, or "".
 	CursorProblem string
 	// Written is when the inbox was last written to.

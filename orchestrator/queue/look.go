@@ -28,10 +28,17 @@ type Look struct {
 	Stamp Stamp
 }
 
-// LookInto looks whether anything is queued for an agent, or in flight.
+// LookInto looks whether anything is queued for an agent, or in flight. What
+// somebody has taken out of its inbox becomes dead letters (inbox.Lost).
 func LookInto(a *config.Agent) Look {
 	l := Look{Stamp: stampOf(a.Inbox)}
 	l.Err = Read(context.Background(), a, func(q *inbox.Queue) (err error) {
+		if l.Depth, err = q.Depth(lookAhead); err != nil || l.Depth.Disturbed == "" {
+			return err
+		}
+		if err := locked(context.Background(), place(a), (*inbox.Held).Settle); err != nil {
+			return err
+		}
 		l.Depth, err = q.Depth(lookAhead)
 		return err
 	})

@@ -55,7 +55,8 @@ type ending struct {
 // lost returns what was lost with the session's ground.
 func (s *shim) lost(what string) *Loss {
 	s.adrift = true
-	return &Loss{What: what, Queued: s.ground.census.queued, More: s.ground.census.more, InFlight: s.record.Work}
+	c := s.ground.census
+	return &Loss{What: what, Queued: c.queued, More: c.more, IDs: c.names, InFlight: s.record.Work}
 }
 
 // follow watches the session until it ends or has to be ended.

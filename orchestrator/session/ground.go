@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -47,6 +48,7 @@ type place struct {
 type census struct {
 	queued int
 	more   bool // at least so many
+	names  []string
 }
 
 // Loss is what was lost with a queue's folder, as far as is known: how many prompts
@@ -55,6 +57,7 @@ type Loss struct {
 	What     string     `json:"what"`
 	Queued   int        `json:"queued"`
 	More     bool       `json:"more,omitempty"` // at least so many
+	IDs      []string   `json:"ids,omitempty"`  // of the first ones, as inbox.Depth names them
 	InFlight *hook.Work `json:"in_flight,omitempty"`
 }
 
@@ -67,6 +70,9 @@ func (l *Loss) String() string {
 	case l.Queued == 1:
 		queued = "1 prompt was queued"
 	}
+	if len(l.IDs) > 0 {
+		queued += " (" + NamesOf(l.IDs, l.Queued) + ")"
+	}
 	if f := l.InFlight; f != nil {
 		queued += fmt.Sprintf(", entry %s was in flight", f.DeliveryID)
 		if f.Source != "" {
@@ -74,6 +80,19 @@ func (l *Loss) String() string {
 		}
 	}
 	return l.What + "; " + queued
+}
+
+// mostShown is how many ids a line names.
+const mostShown = 5
+
+// NamesOf is the beginning of a list of ids, of all in all.
+func NamesOf(ids []string, all int) string {
+	shown := ids[:min(mostShown, len(ids))]
+	text := strings.Join(shown, ", ")
+	if more := all - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // Grounds returns the folders that a queue is in, and the agent's own.
@@ -161,6 +180,6 @@ func (g *ground) count(q *inbox.Queue, path string, seen *sight, done int, now t
 		return
 	}
 	if d, err := q.Depth(countBytes); err == nil {
-		g.of, g.census = of, census{d.Entries, d.More}
+		g.of, g.census = of, census{d.Entries, d.More, d.Names}
 	}
 }

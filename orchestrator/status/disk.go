@@ -83,6 +83,11 @@ func lookAtQueue(a *config.Agent) (on seenQueue) {
 		if on.depth, err = q.Depth(countBytes); err != nil {
 			return err
 		}
+		if on.depth.Disturbed != "" {
+			if on.missing, err = q.Missing(); err != nil {
+				return err
+			}
+		}
 		on.flight, err = q.Peek()
 		return err
 	})

@@ -33,6 +33,8 @@ type seenQueue struct {
 	depth  inbox.Depth
 	flight *inbox.InFlight
 	dead   inbox.DeadCount
+	// missing is what somebody took out of the inbox and nobody has filed yet.
+	missing inbox.Gone
 	// counted is true when dead was, whatever err says.
 	counted bool
 }
@@ -53,10 +55,26 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 		st.Depth, st.InFlight = q.depth, q.flight
 	}
 	st.Dead, st.DeadMore = on.queue.dead.Entries, on.queue.dead.More
+	st.TakenOut = on.queue.takenOut()
 	st.DeadUnread = on.queue.err != nil && !on.queue.counted
 	st.Today = on.today
 	st.lookAtTriggers(a, now)
 	return st
+}
+
+func (q seenQueue) takenOut() *TakenOut {
+	switch {
+	case q.missing.Entries > 0:
+		return &TakenOut{Entries: q.missing.Entries + q.dead.Lost, Why: q.missing.Why, IDs: q.missing.IDs}
+	case q.dead.Lost > 0:
+		last := q.dead.LastLost
+		t := &TakenOut{Entries: q.dead.Lost, Why: last.Cause, Since: last.At, Filed: true}
+		if last.ID != "" {
+			t.IDs = []string{last.ID}
+		}
+		return t
+	}
+	return nil
 }
 
 func onDisk(a *config.Agent, on seen) Agent {

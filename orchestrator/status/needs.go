@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"heartbeat/orchestrator/session"
 )
 
 // Word names a kind of trouble.
@@ -146,7 +148,26 @@ func (a Agent) place(now time.Time) (all []sign) {
 			do: step{command: "resume " + a.Agent, remark: "when you have seen it"},
 		})
 	}
+	if t := a.TakenOut; t != nil {
+		all = append(all, t.sign(a.Agent, now))
+	}
 	return all
+}
+
+// sign is what is said about prompts that somebody took out of an agent's inbox.
+func (t *TakenOut) sign(agent string, now time.Time) sign {
+	text := plural(t.Entries, "queued prompt") + " vanished"
+	if !t.Since.IsZero() {
+		text += " " + Age(now.Sub(t.Since)) + " ago"
+	}
+	why := t.Why
+	if len(t.IDs) > 0 {
+		why += " (" + session.NamesOf(t.IDs, t.Entries) + ")"
+	}
+	return sign{
+		what: LostPrompts, since: t.Since, text: text, why: why,
+		do: step{command: "dead-letter " + agent, remark: "retry ID queues one again, purge ID deletes it"},
+	}
 }
 
 // wish returns why the agent is stopped: paused by somebody, or held.
@@ -224,10 +245,14 @@ func (a Agent) triggers(now time.Time) (all []sign) {
 
 // leftover returns the dead letters.
 func (a Agent) leftover() []sign {
-	if a.Dead == 0 {
+	dead := a.Dead
+	if t := a.TakenOut; t != nil && t.Filed {
+		dead -= t.Entries // they are told of there
+	}
+	if dead == 0 {
 		return nil
 	}
-	return []sign{{what: HasDeadLetters, text: letters(a.Dead, a.DeadMore), do: step{command: "dead-letter " + a.Agent}, dead: a.Dead, more: a.DeadMore}}
+	return []sign{{what: HasDeadLetters, text: letters(dead, a.DeadMore), do: step{command: "dead-letter " + a.Agent}, dead: dead, more: a.DeadMore}}
 }
 
 // letters is a number of dead letters, of which there may be more.

@@ -106,6 +106,18 @@ type QueueLoss struct {
 	session.Loss
 }
 
+// TakenOut are prompts that were queued and that somebody took out of the inbox, by
+// putting another file in its place, cutting or overwriting it.
+type TakenOut struct {
+	Entries int       `json:"entries"`
+	Why     string    `json:"why"`
+	Since   time.Time `json:"since,omitzero"`
+	// IDs are those of the first ones, of ours, as far as they are known.
+	IDs []string `json:"ids,omitempty"`
+	// Filed is true if they are dead letters already.
+	Filed bool `json:"filed"`
+}
+
 // Stuck says that the service keeps failing the entry at the head of a queue. It
 // ends by itself and nobody can speed it up, but a person wants to know if it
 // takes long.
@@ -227,6 +239,9 @@ type Agent struct {
 	Depth    inbox.Depth     `json:"depth"`
 	InFlight *inbox.InFlight `json:"in_flight,omitempty"`
 	Dead     int             `json:"dead_letters"`
+	// TakenOut are the prompts that somebody took out of the agent's inbox, as long as a
+	// person has not dealt with their dead letters.
+	TakenOut *TakenOut `json:"taken_out,omitempty"`
 	// DeadMore is true when there are more dead letters than were counted.
 	DeadMore bool   `json:"dead_letters_more,omitempty"`
 	Problem  string `json:"problem,omitempty"`

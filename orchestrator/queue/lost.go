@@ -1,0 +1,80 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/session"
+)
+
+// Lost follows what somebody has taken out of an agent's inbox: the dead letters
+// with the reason inbox.Lost. The zero value has seen none.
+type Lost struct {
+	stamp Stamp
+	count inbox.DeadCount
+	begun bool
+}
+
+// News returns how many there are more than at the last call, and the latest of them.
+// The first call returns none. It opens a file only if the dead letters have changed.
+func (l *Lost) News(a *config.Agent) (n int, last inbox.DeadEntry) {
+	path := inbox.DeadLetterFile(a.Inbox)
+	if l.begun && !l.count.More && l.stamp.Still(path) {
+		return 0, last
+	}
+	stamp, before := stampOf(path), l.count.Lost
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		*l = Lost{stamp: stamp, begun: true}
+		return 0, last
+	}
+	err := Read(context.Background(), a, func(q *inbox.Queue) error { return q.CountDead(&l.count) })
+	if err != nil {
+		return 0, last
+	}
+	l.stamp = stamp
+	if begun := l.begun; !begun {
+		l.begun = !l.count.More
+		return 0, last
+	}
+	return max(0, l.count.Lost-before), l.count.LastLost
+}
+
+// Recheck returns what of a loss is not in the agent's queue as it is now, nil if
+// nothing is missing: another folder may have the same contents.
+func Recheck(a *config.Agent, l session.Loss) *session.Loss {
+	asked := slices.Clone(l.IDs)
+	if l.InFlight != nil {
+		asked = append(asked, l.InFlight.DeliveryID)
+	}
+	if len(asked) == 0 {
+		return &l
+	}
+	lacks := asked
+	_ = Read(context.Background(), a, func(q *inbox.Queue) error { // what cannot be read is missing
+		left, err := q.Lacks(asked)
+		if err == nil {
+			lacks = left
+		}
+		return err
+	})
+	if len(lacks) == 0 {
+		return nil
+	}
+	if f := l.InFlight; f != nil {
+		if i := slices.Index(lacks, f.DeliveryID); i >= 0 {
+			lacks = slices.Delete(lacks, i, i+1)
+		} else {
+			l.InFlight = nil
+		}
+	}
+	if l.Queued -= len(l.IDs) - len(lacks); len(lacks) == 0 {
+		l.Queued, l.More = 0, false
+	}
+	l.IDs = lacks
+	return &l
+}
