@@ -173,7 +173,7 @@ func TestNewTextsArePerSessionAndCounted(t *testing.T) {
 
 func TestHangEndsWithTheServer(t *testing.T) {
 	t.Parallel()
-	for _, hang := range []Hang{HangBeforeHeaders, HangAfterHeaders, HangMidText} {
+	for _, hang := range []Hang{HangBeforeHeaders, HangAfterHeaders, HangMidText, HangPinging} {
 		t.Run(string(hang), func(t *testing.T) {
 			t.Parallel()
 			s := start(t, Rule{Answer: Answer{Text: "hello", Hang: hang}})
@@ -238,5 +238,31 @@ func TestALimitIsTheAccounts(t *testing.T) {
 	s.Limit("somebody", Limit{Falls: time.Now(), Resets: time.Now().Add(time.Hour)})
 	if status, _ := post(t, s, "one", `{"messages":[{"role":"user","content":"hi"}]}`); status != http.StatusOK || s.Requests()[0].Refused {
 		t.Errorf("the request of another account: %d", status)
+	}
+}
+
+// TestAnswersBreak in the middle of their text, and are not counted as sent.
+func TestAnswersBreak(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[Break]struct {
+		text string
+		cut  bool
+	}{BreakCut: {"", true}, BreakError: {"overloaded_error", false}} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			s := start(t, Rule{Answer: Answer{Text: "hello", Break: how}})
+			resp, err := http.Post(s.URL()+"/v1/messages", "application/json", strings.NewReader(strings.Replace(hello, "{", `{"stream":true,`, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			got, err := io.ReadAll(resp.Body)
+			if (err != nil) != want.cut || !strings.Contains(string(got), `"text":"he"`) || !strings.Contains(string(got), want.text) || strings.Contains(string(got), "message_stop") {
+				t.Errorf("%v: %s", err, got)
+			}
+			if n, _ := s.Spent(); n != 0 {
+				t.Errorf("%d answers were sent to their end", n)
+			}
+		})
 	}
 }

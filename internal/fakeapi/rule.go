@@ -43,6 +43,7 @@ type Answer struct {
 	Delay time.Duration // before anything is sent
 	Pause time.Duration // between the pieces of a streamed text
 	Hang  Hang
+	Break Break
 }
 
 // ToolUse is one tool_use block.
@@ -60,6 +61,16 @@ const (
 	HangBeforeHeaders Hang = "before-headers" // the request is read, nothing comes
 	HangAfterHeaders  Hang = "after-headers"  // status and headers, no event
 	HangMidText       Hang = "mid-text"       // half of the text
+	HangPinging       Hang = "pinging"        // half of the text, then a ping every five seconds
+)
+
+// Break says how a streamed answer ends in the middle of its text.
+type Break string
+
+// How an answer may break.
+const (
+	BreakCut   Break = "cut"   // the connection is closed
+	BreakError Break = "error" // an error event: overloaded
 )
 
 // Bash is the tool use that runs a command in the foreground.

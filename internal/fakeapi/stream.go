@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"time"
 )
 
 // content is the answer's blocks in the API's form, and why it stopped.
@@ -91,8 +92,7 @@ func (s *Server) streamBlock(r *http.Request, a Answer, i int, block map[string]
 	}
 	send("content_block_start", map[string]any{"index": i, "content_block": start})
 	for n, p := range pieces {
-		if n > 0 && a.Hang == HangMidText {
-			s.wait(r, forever)
+		if n > 0 && !s.goesOn(r, a, send) {
 			return false
 		}
 		if !s.wait(r, a.Pause) {
@@ -101,6 +101,32 @@ func (s *Server) streamBlock(r *http.Request, a Answer, i int, block map[string]
 		send("content_block_delta", map[string]any{"index": i, "delta": p})
 	}
 	send("content_block_stop", map[string]any{"index": i})
+	return true
+}
+
+// pingEvery is how often the API says in a stream that it is still there.
+const pingEvery = 5 * time.Second
+
+// goesOn is the middle of a text: where the answer hangs or breaks, it is false.
+func (s *Server) goesOn(r *http.Request, a Answer, send func(string, map[string]any)) bool {
+	switch a.Hang {
+	case HangMidText:
+		s.wait(r, forever)
+		return false
+	case HangPinging:
+		for s.wait(r, pingEvery) {
+			send("ping", map[string]any{})
+		}
+		return false
+	case HangBeforeHeaders, HangAfterHeaders:
+	}
+	switch a.Break {
+	case BreakCut:
+		panic(http.ErrAbortHandler) // net/http closes the connection, and says nothing
+	case BreakError:
+		send("error", map[string]any{"error": map[string]string{"type": "overloaded_error", "message": "Overloaded"}})
+		return false
+	}
 	return true
 }
 
