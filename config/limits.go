@@ -25,24 +25,45 @@ type Hours struct {
 // At reports whether a moment, in its zone, is among the hours, and when that changes
 // from true; zero: never.
 func (h Hours) At(now time.Time) (is bool, until time.Time) {
-	if h == (Hours{}) {
+	switch {
+	case h == (Hours{}):
 		return true, time.Time{}
+	case !h.shownBy(now):
+		return false, time.Time{}
 	}
-	for _, back := range []int{0, 1} {
-		day := now.AddDate(0, 0, -back)
-		at := func(minutes int) time.Time {
-			return time.Date(day.Year(), day.Month(), day.Day(), 0, minutes, 0, 0, now.Location())
+	days := 0
+	if h.To <= h.From && minuteOf(now) >= h.From {
+		days = 1
+	}
+	until = time.Date(now.Year(), now.Month(), now.Day()+days, 0, h.To, 0, 0, now.Location())
+	// Where clocks change, that time may be missing, or come twice.
+	for t := now.Truncate(time.Minute).Add(time.Minute); !t.After(until.Add(changes)); t = t.Add(time.Minute) {
+		if t.Before(until.Add(-changes)) {
+			t = until.Add(-changes)
 		}
-		from, to := at(h.From), at(h.To)
-		if h.To <= h.From {
-			to = at(h.To + 24*60)
-		}
-		if h.Days[day.Weekday()] && !now.Before(from) && now.Before(to) {
-			return true, to
+		if !h.shownBy(t) {
+			return true, t
 		}
 	}
-	return false, time.Time{}
+	if !until.After(now) {
+		until = now.Add(changes)
+	}
+	return true, until // and on with the next day's
 }
+
+// changes is more than clocks are put forward or back by.
+const changes = 2 * time.Hour
+
+// shownBy reports whether a clock shows one of the hours.
+func (h Hours) shownBy(now time.Time) bool {
+	minute, today := minuteOf(now), now.Weekday()
+	if h.To > h.From {
+		return h.Days[today] && minute >= h.From && minute < h.To
+	}
+	return h.Days[today] && minute >= h.From || h.Days[(today+6)%7] && minute < h.To
+}
+
+func minuteOf(t time.Time) int { return 60*t.Hour() + t.Minute() }
 
 // share reads how much of its account's limits an agent may use.
 func (l *loader) share(t table) Limits {

@@ -3,7 +3,40 @@ package config
 import (
 	"testing"
 	"time"
+	_ "time/tzdata" // the zones, wherever the tests run
 )
+
+// TestHoursAreTheClocks in each quarter of an hour, also where clocks change at midnight: an hour of that night was in no day.
+func TestHoursAreTheClocks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"America/Santiago", "America/Havana", "Europe/Rome", "Asia/Amman", "Australia/Lord_Howe", "Atlantic/Azores"} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"22:00-06:00", "00:00-24:00", "Mon-Fri 09:00-18:00", "Sun 23:00-01:00", "Sat 23:30-00:30", "Sun 00:00-03:00"} {
+			h, ok := parseHours(text)
+			if !ok {
+				t.Fatal(text)
+			}
+			end := time.Time{}
+			for at := time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() == 2016; at = at.Add(15 * time.Minute) {
+				if began, ends := at.In(zone).ZoneBounds(); at.Sub(began) > 48*time.Hour && ends.Sub(at) > 48*time.Hour && at.YearDay()%30 != 0 {
+					end = time.Time{}
+					continue // a day as others
+				}
+				is, until := h.At(at.In(zone))
+				if is != h.shownBy(at.In(zone)) || is == until.IsZero() || is && (!until.After(at) || until.After(at.Add(26*time.Hour))) {
+					t.Fatalf("%s at %v: %t until %v", text, at.In(zone), is, until)
+				}
+				if !is && at.Before(end) {
+					t.Fatalf("%s: they were to last until %v, and do not at %v", text, end, at.In(zone))
+				}
+				end = until
+			}
+		}
+	}
+}
 
 // TestHours: days and hours as people write them, past midnight too.
 func TestHours(t *testing.T) {

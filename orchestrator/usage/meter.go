@@ -55,13 +55,28 @@ const (
 
 // Bounds are those of the period that a time is in, by the clock of the time's zone.
 func (p Period) Bounds(at time.Time) (from, until time.Time) {
-	y, m, d := at.Date()
 	if p == Day {
-		return time.Date(y, m, d, 0, 0, 0, 0, at.Location()), time.Date(y, m, d+1, 0, 0, 0, 0, at.Location())
+		return dayOf(at, 0), dayOf(at, 1)
 	}
 	// Not by time.Date: where clocks are set back an hour of the clock comes twice.
 	from = at.Add(-time.Duration(at.Minute())*time.Minute - time.Duration(at.Second())*time.Second - time.Duration(at.Nanosecond()))
 	return from, from.Add(time.Hour)
+}
+
+// dayOf is the first moment of a day, so many days ahead. It is not always midnight:
+// where clocks change then, 00:00 may be missing, or come twice.
+func dayOf(at time.Time, ahead int) time.Time {
+	const step = 15 * time.Minute // of which all changes of clocks are multiples
+	y, m, d := at.Date()
+	day := time.Date(y, m, d+ahead, 12, 0, 0, 0, at.Location()).Day()
+	t := time.Date(y, m, d+ahead, 0, 0, 0, 0, at.Location())
+	for t.Day() != day {
+		t = t.Add(step)
+	}
+	for t.Add(-step).Day() == day {
+		t = t.Add(-step)
+	}
+	return t
 }
 
 // slice is how fine a Meter is: a part of the hours and days of all zones.

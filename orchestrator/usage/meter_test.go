@@ -3,6 +3,7 @@ package usage
 import (
 	"testing"
 	"time"
+	_ "time/tzdata" // the zones, wherever the tests run
 
 	"heartbeat/hook/client"
 )
@@ -36,6 +37,33 @@ func TestBounds(t *testing.T) {
 		from, until := tt.period.Bounds(at.In(zone))
 		if f, u := from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339); f != tt.from || u != tt.until {
 			t.Errorf("the %s of %s in %s: %s to %s, want %s to %s", tt.period, tt.at, tt.zone, f, u, tt.from, tt.until)
+		}
+	}
+}
+
+// TestNoHourOfAYearIsInNoDay: where clocks change at midnight the last hour of a day was
+// behind that day's end, and no budget held in it.
+func TestNoHourOfAYearIsInNoDay(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"UTC", "Europe/Rome", "America/Santiago", "America/Havana", "America/Asuncion", "Asia/Amman", "Atlantic/Azores", "Australia/Lord_Howe", "Africa/Cairo",
+	} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []Period{Hour, Day} {
+			var before time.Time // where the period before has ended
+			for at := time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() == 2016; at = at.Add(15 * time.Minute) {
+				from, until := p.Bounds(at.In(zone))
+				if from.After(at) || !until.After(at) || p == Day && !before.IsZero() && !from.Equal(before) && !at.Before(before) {
+					t.Fatalf("the %s of %v in %s is from %v until %v; the one before has ended at %v", p, at.In(zone), name, from, until, before)
+				}
+				if p == Day && (until.Sub(from) < 22*time.Hour || until.Sub(from) > 26*time.Hour) {
+					t.Errorf("the day of %v is %v long", at.In(zone), until.Sub(from))
+				}
+				before = until
+			}
 		}
 	}
 }
