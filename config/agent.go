@@ -141,10 +141,13 @@ func (l *loader) merge(own, defaults table) table {
 
 // fields reads everything that concerns this agent only.
 func (l *loader) fields(a *Agent, t table) {
-	before := len(l.programs)
+	programs, webhooks := len(l.programs), len(l.webhooks)
 	defer func() {
-		for i := range l.programs[before:] {
-			l.programs[before+i].agent = a
+		for i := range l.programs[programs:] {
+			l.programs[programs+i].agent = a
+		}
+		for i := range l.webhooks[webhooks:] {
+			l.webhooks[webhooks+i].agent = a
 		}
 	}()
 	if p, ok := t["dir"]; ok {

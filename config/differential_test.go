@@ -34,6 +34,10 @@ var beyond = regexp.MustCompile(strings.Join([]string{
 	// This machine, and other files.
 	`: the variable .* is not set$`, `: cannot (read|resolve|list) `, `: .* includes itself`, `\bdir: .* is (a home folder|a folder of the system)$`,
 	`\binbox: .* is outside the agent's dir$`, `\binbox: "[^"]*" is the name of another heartbeat file$`, `\binbox: what lies in `,
+	// Addresses and paths.
+	`: "[^"]*" (is not HOST:PORT, :PORT or unix:PATH|is not an address of this machine|cannot be matched)$`, `: the path of a socket is at most`, `: .* is given twice, first on line`,
+	`: is for (metrics|sockets)\b`, `: no address serves webhooks$`, `: is missing: everybody who reaches`, `: the path .* is taken by agent`, `: metrics and the agents' names could be read`,
+	`: the agent has no webhook with the name`, `: needs a key on both sides`,
 	// YAML itself.
 	`: a key must be a word`, `: the tag .* is not known$`,
 }, "|"))

@@ -26,10 +26,24 @@ type fileKeys struct {
 	SlotTime limit `yaml:"slot-time,omitempty" jsonschema:"default=30m"`
 	// How long running turns may take to finish after the run is asked to stop.
 	ShutdownGrace limit `yaml:"shutdown-grace,omitempty" jsonschema:"default=30s"`
+	// Addresses at which heartbeat run serves: webhooks, metrics.
+	Listen []listenKeySet `yaml:"listen,omitempty"`
 	// Any field of an agent; agents override it field by field.
 	Defaults agentKeySet `yaml:"defaults,omitempty"`
 	// The agents by name.
 	Agents map[string]agentKeySet `yaml:"agents,omitempty"`
+}
+
+// An address at which heartbeat run serves, without TLS: that is for a proxy in front of it.
+type listenKeySet struct {
+	// HOST:PORT, :PORT for this machine alone, or unix:PATH for a socket, relative to this file.
+	Address pathText `yaml:"address" jsonschema:"required"`
+	// What is served there: webhooks (the paths of webhook triggers), metrics (/metrics, /healthz, /readyz).
+	Serve []serviceName `yaml:"serve" jsonschema:"required,minItems=1"`
+	// A file with the secret that a request for metrics needs (Authorization: Bearer SECRET); required for an address that other machines reach. Only its owner may be able to read it.
+	SecretFile pathText `yaml:"secret-file,omitempty"`
+	// Who may connect to a socket: the user that runs heartbeat, the group of the socket's folder (where the folder has the setgid bit), or everybody.
+	Access string `yaml:"access,omitempty" jsonschema:"enum=owner,enum=group,enum=everybody,default=owner"`
 }
 
 // A group of agents.
@@ -193,7 +207,7 @@ type permissionKeySet struct {
 
 // commonKeySet are the keys of every trigger.
 type commonKeySet struct {
-	// The trigger's name. By default cron-1, watch-1, poll-1 and so on.
+	// The trigger's name. By default cron-1, watch-1, poll-1, webhook-1 and so on.
 	Name nameText `yaml:"name,omitempty"`
 	// The prompt, a Go text/template.
 	Prompt filledText `yaml:"prompt,omitempty"`
@@ -252,22 +266,48 @@ type pollKeySet struct {
 	Dedupe string `yaml:"dedupe,omitempty" jsonschema:"enum=none,enum=content,enum=key,default=none"`
 	// For dedupe: key, what identifies an output: a Go text/template like the prompt, for example {{.JSON.id}}.
 	Key filledText `yaml:"key,omitempty"`
+	// The name of a webhook of the same agent that this poll backs up: what one of them has queued, the other does not queue again, told by the key of each. So the poll finds what was sent while heartbeat was down.
+	BacksUp nameText `yaml:"backs-up,omitempty"`
 	// skip does not run the command while a prompt made from its output is still queued or being worked on.
 	Overlap string `yaml:"overlap,omitempty" jsonschema:"enum=skip,enum=queue,default=skip"`
 }
 
+// A request to a path of the addresses that serve webhooks. Its prompt can use the body as {{.JSON}} ({{.JSON.issue.title}}) and {{.Body}}, and {{.Header "X-GitHub-Event"}}. A field that the request lacks is an error; one that is null is empty.
+type webhookKeySet struct {
+	commonKeySet
+	// The path of the request, for example /github; each trigger has its own.
+	Webhook webhookPath `yaml:"webhook" jsonschema:"required"`
+	// A file with the secret that a request has to prove it knows: by GitHub's X-Hub-Signature-256, or as Authorization: Bearer SECRET. Required where other machines reach an address that serves webhooks. Only its owner may be able to read it.
+	SecretFile pathText `yaml:"secret-file,omitempty"`
+	// What a request has to say to become a prompt; others are answered and dropped.
+	Match matchKeySet `yaml:"match,omitempty"`
+	// What makes two requests the same, a Go text/template like the prompt, for example {{.JSON.id}}: the second one queues nothing. By default the header X-GitHub-Delivery or Idempotency-Key; without one, each request is new.
+	Key filledText `yaml:"key,omitempty"`
+}
+
+// Conditions, all of which have to hold.
+type matchKeySet struct {
+	// Headers by their names, with the value or the values that are wanted.
+	Headers map[string]wanted `yaml:"headers,omitempty"`
+	// Fields of the body by their paths, with dots (issue.state; * is any element of a list: issue.labels.*.name), with the value or the values that are wanted.
+	JSON map[string]wanted `yaml:"json,omitempty"`
+}
+
 // Kinds of values that the schema describes by more than a Go type.
 type (
-	triggerKeySet struct{} // one of cronKeySet, watchKeySet and pollKeySet
-	nameText      string   // of an agent, a trigger, a group, a fleet
-	filledText    string   // not blank
-	pathText      string   // not blank, variables as ${NAME}
-	kickoffText   string   // begins with a word
-	variableGlob  string   // for names of variables
-	word          string   // text, or a number or bool as it is written
-	argv          []word   // at least one, the first one not blank
-	span          string   // a duration
-	limit         string   // a duration, or none
+	triggerKeySet struct{} // one of cronKeySet, watchKeySet, pollKeySet and webhookKeySet
+	webhookPath   string   // begins with a slash
+	serviceName   string
+	wanted        []word // or one word
+	nameText      string // of an agent, a trigger, a group, a fleet
+	filledText    string // not blank
+	pathText      string // not blank, variables as ${NAME}
+	kickoffText   string // begins with a word
+	variableGlob  string // for names of variables
+	word          string // text, or a number or bool as it is written
+	argv          []word // at least one, the first one not blank
+	span          string // a duration
+	limit         string // a duration, or none
 	byteSize      string
 	memorySize    string
 	tokenCount    string
@@ -302,8 +342,12 @@ var (
 		cronKind:  keys[cronKeySet](),
 		watchKind: keys[watchKeySet](),
 		pollKind:  keys[pollKeySet](),
+
+		webhookKind: keys[webhookKeySet](),
 	}
-	triggerKeys = unique(keysOf[cronKind], keysOf[watchKind], keysOf[pollKind])
+	triggerKeys = unique(keysOf[cronKind], keysOf[watchKind], keysOf[pollKind], keysOf[webhookKind])
+	listenKeys  = keys[listenKeySet]()
+	matchKeys   = keys[matchKeySet]()
 )
 
 // unique lists what is in any of the lists once.

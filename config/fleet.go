@@ -38,6 +38,8 @@ type Fleet struct {
 	// may; their Entry is zero.
 	Budget  Budget
 	Budgets map[string]Budget
+	// Listen are the addresses at which a run serves.
+	Listen []Listen
 	// SlotTime is how long a session may keep its slot while another agent
 	// waits for one; 0 is as long as it has work.
 	SlotTime time.Duration
@@ -198,7 +200,7 @@ type Permissions struct {
 	Deny  []string
 }
 
-// Trigger is one trigger: exactly one of Cron, Watch and Poll is set.
+// Trigger is one trigger: exactly one of Cron, Watch, Poll and Webhook is set.
 type Trigger struct {
 	// Name is unique within the agent: `name:`, or its kind and number. Named
 	// says that it is the former.
@@ -212,6 +214,7 @@ type Trigger struct {
 	Cron        *CronTrigger
 	Watch       *WatchTrigger
 	Poll        *PollTrigger
+	Webhook     *WebhookTrigger
 }
 
 // CronTrigger fires on a schedule.
@@ -253,6 +256,23 @@ type PollTrigger struct {
 	// Key is a text/template of what Dedupe tells output by; "": all of it.
 	Key     string
 	Overlap Overlap
+	// BacksUp is a webhook of the agent, or "": what that has queued by the same key
+	// is not queued again, nor the other way round.
+	BacksUp string
+}
+
+// WebhookTrigger fires when a request is made to its path.
+type WebhookTrigger struct {
+	Path string
+	// SecretFile is the absolute path of a file with the secret that a request has to
+	// prove it knows (ReadSecret), or "".
+	SecretFile string
+	Prompt     string // a text/template with .JSON, .Body and .Header
+	// Key is a text/template of what makes two requests the same; "": their delivery
+	// id, where they have one.
+	Key string
+	// Match are the conditions that a request has to meet, all of them.
+	Match []sources.Condition
 }
 
 // Policy is what the hooks of the agent's sessions obey, as far as it is

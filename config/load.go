@@ -181,10 +181,14 @@ type loader struct {
 	agents   []declared
 	grouped  []grouped
 	shares   map[string]place // the resources of groups
-	programs []program
-	mentions []mention
-	owners   map[string]declared // by the one spelling of their directory
-	reached  map[string][]spot
+	// listening are the addresses, webhooks the triggers that requests reach.
+	listening []listening
+	webhooks  []webhook
+	backups   []backup
+	programs  []program
+	mentions  []mention
+	owners    map[string]declared // by the one spelling of their directory
+	reached   map[string][]spot
 
 	// Values that many agents share are computed once.
 	zones     map[string]*time.Location
@@ -246,6 +250,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 		f.Name = l.name(p)
 	}
 	l.capacity(t, f)
+	l.listens(t, f)
 	l.declarations(f, root, t, table{})
 	if p := t["agents"]; len(f.Agents) == 0 && (p.node == nil || empty(p.node)) {
 		if _, ok := t["include"]; ok && len(l.problems) > 0 {
@@ -258,6 +263,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 		l.warn(root.orThis(t["agents"]), "no agents are declared", "heartbeat apply undoes what it did for earlier agents")
 	}
 	l.collisions()
+	l.reachable()
 	l.withinReach()
 	l.suspicious()
 	l.unrunnable()

@@ -117,8 +117,17 @@ agents:
         key: "{{.JSON.id}}"
         overlap: queue
         prompt: "Ticket {{.Output}}"
+        backs-up: webhook-1
+      - webhook: /github/issues
+        secret-file: secrets/github
+        match: {headers: {x-github-event: issues}, json: {label.name: [a, 7]}}
+        key: "{{.JSON.id}}"
+        prompt: 'Issue {{.JSON.issue.title}} ({{.Header "X-GitHub-Event"}})'
   plain:
     dir: plain
+listen:
+  - {address: "[::1]:8321", serve: [webhooks]}
+  - {address: unix:run/doors.sock, serve: [metrics, webhooks], secret-file: secrets/metrics, access: group}
 `
 
 func TestEveryField(t *testing.T) {
@@ -163,7 +172,15 @@ func TestEveryField(t *testing.T) {
 			{Name: "watch-1", Line: 64, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
 			{Name: "poll-1", Line: 70, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
-				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue,
+				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue, BacksUp: "webhook-1",
+			}},
+			{Name: "webhook-1", Line: 79, Webhook: &WebhookTrigger{
+				Path: "/github/issues", SecretFile: dir + "/secrets/github", Key: "{{.JSON.id}}",
+				Prompt: `Issue {{.JSON.issue.title}} ({{.Header "X-GitHub-Event"}})`,
+				Match: []sources.Condition{
+					{Header: "X-Github-Event", Values: []string{"issues"}},
+					{Field: []string{"label", "name"}, Values: []string{"a", "7"}},
+				},
 			}},
 		},
 	}
@@ -174,8 +191,15 @@ func TestEveryField(t *testing.T) {
 	if diff := cmp.Diff(want, f.Agent("all"), same, sameZone); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	listen := []Listen{
+		{Network: "tcp", Address: "[::1]:8321", Serves: []Service{ServesWebhooks}, Mode: 0o600},
+		{Network: "unix", Address: dir + "/run/doors.sock", Serves: []Service{ServesMetrics, ServesWebhooks}, SecretFile: dir + "/secrets/metrics", Mode: 0o660},
+	}
+	if diff := cmp.Diff(listen, f.Listen); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 78, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 84, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,

@@ -166,7 +166,7 @@ func TestAgentFields(t *testing.T) {
 func TestTriggerFields(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ field, want string }{
-		{`trigger: {}`, `5:14: agents.a.trigger: does not say what triggers it (write one of cron, watch, poll)`},
+		{`trigger: {}`, `5:14: agents.a.trigger: does not say what triggers it (write one of cron, watch, poll, webhook)`},
 		{`trigger:`, `does not say what triggers it`},
 		{`trigger: daily`, `must be a mapping, not "daily"`},
 		{`trigger: [{cron: "@daily", prompt: x}]`, `must be a mapping, not a list (write triggers: for several)`},
@@ -210,7 +210,7 @@ func TestTriggerFields(t *testing.T) {
 		{`trigger: {cron: "@daily", prompt: x, jitter: 5}`, `"5" has no unit (write 5s or 5m, or none)`},
 		{`trigger: {cron: "@daily", prompt: x, jitter: 25h}`, `25h is too long (at most 1d)`},
 		{`trigger: {cron: "@daily", prompt: x, grace: -1m}`, `-1m is too short`},
-		{`trigger: {watch: ["*"], prompt: x, overlap: skip}`, `a watch trigger has no overlap (remove it: each state of a file is a prompt of its own)`},
+		{`trigger: {watch: ["*"], prompt: x, overlap: skip}`, `a watch trigger has no overlap (remove it: each state of a file, and each request, is a prompt of its own)`},
 		{`trigger: {cron: "@daily", prompt: x, gate: "test -e open"}`, `agents.a.trigger.gate: must be a list of words, not "test -e open" (write [test, -e, open])`},
 		{`trigger: {cron: "@daily", prompt: x, gate: []}`, `agents.a.trigger.gate: is empty`},
 		{`trigger: {poll: [x], batch: true}`, `a poll trigger has no batch`},

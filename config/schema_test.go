@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -40,6 +41,7 @@ func generate(t *testing.T) []byte {
 	root.Title = "heartbeat.yaml"
 	for kind, of := range map[triggerKind]reflect.Type{
 		cronKind: reflect.TypeFor[cronKeySet](), watchKind: reflect.TypeFor[watchKeySet](), pollKind: reflect.TypeFor[pollKeySet](),
+		webhookKind: reflect.TypeFor[webhookKeySet](),
 	} {
 		s := r.ReflectFromType(of)
 		s.Version = ""
@@ -54,10 +56,13 @@ func generate(t *testing.T) []byte {
 		} else {
 			s.OneOf = []*generator.Schema{prompt, file}
 		}
+		delete(s.Definitions, string(kind))
+		maps.Copy(root.Definitions, s.Definitions) // what it is made of
+		s.Definitions = nil
 		root.Definitions[string(kind)] = s
 	}
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[fileKeys](), reflect.TypeFor[agentKeySet](), reflect.TypeFor[cronKeySet](), reflect.TypeFor[watchKeySet](), reflect.TypeFor[pollKeySet](),
+		reflect.TypeFor[fileKeys](), reflect.TypeFor[agentKeySet](), reflect.TypeFor[cronKeySet](), reflect.TypeFor[watchKeySet](), reflect.TypeFor[pollKeySet](), reflect.TypeFor[webhookKeySet](),
 	} {
 		s := root
 		if of != reflect.TypeFor[fileKeys]() {
@@ -102,6 +107,10 @@ func generate(t *testing.T) []byte {
 		{"hour", root.Definitions["budget"]},
 		{"day", root.Definitions["budget"]},
 		{"entry", root.Definitions["budget"]},
+		{"listen", root},
+		{"match", root.Definitions["webhook"]},
+		{"headers", root.Definitions["match"]},
+		{"json", root.Definitions["match"]},
 		{"hour", root.Definitions["sharedBudget"]},
 		{"day", root.Definitions["sharedBudget"]},
 	} {
@@ -217,6 +226,12 @@ func scalars(t reflect.Type) *generator.Schema {
 		return text(`\S`, `^~[^/]|\$([A-Za-z_(]|\{[^}]*$)|`+control)
 	case reflect.TypeFor[kickoffText]():
 		return text(`^\s*[^\s/-]`, `[\x00-\x08\x0b-\x1f\x7f-\x9f]`)
+	case reflect.TypeFor[webhookPath]():
+		return &generator.Schema{Type: "string", Pattern: pathForm.String(), MaxLength: new(uint64(mostPath)), Not: &generator.Schema{Enum: []any{"/metrics", "/healthz", "/readyz"}}}
+	case reflect.TypeFor[serviceName]():
+		return &generator.Schema{Type: "string", Enum: []any{ServesWebhooks, ServesMetrics}}
+	case reflect.TypeFor[wanted]():
+		return either(words(text("", nul)), &generator.Schema{Type: "array", MinItems: new(uint64(1)), Items: words(text("", nul))})
 	case reflect.TypeFor[variableGlob]():
 		return text(`^[^/=]*[^/=\s][^/=]*$`, nul)
 	case reflect.TypeFor[word]():
@@ -409,6 +424,10 @@ func declare(path, value string) string {
 		return agent(`, trigger: {watch: ["*"], prompt: x` + with + "}")
 	case "poll":
 		return agent(`, trigger: {poll: [x]` + with + "}")
+	case "webhook":
+		return agent(`, trigger: {webhook: /x, prompt: x`+with+"}") + `listen: [{address: ":1", serve: [webhooks]}]` + "\n"
+	case "listen":
+		return agent(`, trigger: {webhook: /x, prompt: x}`) + "listen: [{address: unix:x, serve: [webhooks]" + with + "}]\n"
 	}
 	return agent(with)
 }
@@ -503,6 +522,18 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		{"watch.overlap", "skip", false},
 		{"poll.dedupe", "content", true},
 		{"file.max-sessions", "0", false},
+		{"file.listen", "[{address: ':80', serve: [metrics]}]", true},
+		{"file.listen", "[{address: ':80'}]", false},
+		{"file.listen", "[{serve: [metrics]}]", false},
+		{"file.listen", "[{address: ':80', serve: []}]", false},
+		{"file.listen", "[{address: ':80', serve: [page]}]", false},
+		{"webhook.key", "'{{.JSON.id}}'", true},
+		{"webhook.key", "''", false},
+		{"webhook.overlap", "skip", false},
+		{"webhook.match", "{json: {a: 1, b: [x, true]}, headers: {X-A: b}}", true},
+		{"webhook.match", "{a: 1}", false},
+		{"webhook.match", "{json: {a: []}}", false},
+		{"webhook.match", "{json: {a: {b: 1}}}", false},
 		{"file.groups", "{a: {}}", false},
 		{"file.groups", "{a: {max-sessions: 1}}", true},
 		{"file.name", "a/b", false},

@@ -38,9 +38,11 @@ const (
 	cronKind  triggerKind = "cron"
 	watchKind triggerKind = "watch"
 	pollKind  triggerKind = "poll"
+
+	webhookKind triggerKind = "webhook"
 )
 
-var kindKeys = []string{string(cronKind), string(watchKind), string(pollKind)}
+var kindKeys = []string{string(cronKind), string(watchKind), string(pollKind), string(webhookKind)}
 
 // triggers reads trigger or triggers, whichever is given.
 func (l *loader) triggers(t table) []Trigger {
@@ -93,6 +95,7 @@ func (l *loader) numbered(places []place, zone *time.Location) []Trigger {
 		lines[strings.ToLower(trigger.Name)] = trigger.Line
 		all = append(all, trigger)
 	}
+	l.backedUp(all)
 	return all
 }
 
@@ -109,7 +112,7 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 		if !slices.Contains(keysOf[kind], key) {
 			hint := "remove it"
 			if key == "overlap" {
-				hint += ": each state of a file is a prompt of its own"
+				hint += ": each state of a file, and each request, is a prompt of its own"
 			}
 			l.problem(value.named(), fmt.Sprintf("a %s trigger has no %s", kind, key), hint)
 		}
@@ -130,6 +133,8 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 	case pollKind:
 		trigger.Poll = l.poll(t)
 		trigger.Poll.Prompt = l.prompt(p, t, promptData{kind, trigger.Poll.Split})
+	case webhookKind:
+		trigger.Webhook = l.webhook(p, t, l.prompt(p, t, promptData{kind: kind}))
 	}
 	return trigger, kind, true
 }
@@ -145,7 +150,7 @@ func (l *loader) kindOf(p place, t table) (triggerKind, bool) {
 	case 1:
 		return triggerKind(found[0]), true
 	case 0:
-		l.problem(p.here(), "does not say what triggers it", "write one of cron, watch, poll")
+		l.problem(p.here(), "does not say what triggers it", "write one of cron, watch, poll, webhook")
 	default:
 		l.problem(t[found[1]], strings.Join(found, " and ")+" are both given", "write triggers: with an element for each")
 	}
@@ -288,6 +293,10 @@ func (l *loader) poll(t table) *PollTrigger {
 	case dedupe == "key":
 		l.problem(t["dedupe"], "needs a key", `write key: "{{.JSON.id}}" beside split: json, for example`)
 	}
+	if where, ok := t["backs-up"]; ok {
+		p.BacksUp = l.name(where)
+		l.backups = append(l.backups, backup{p, where})
+	}
 	return p
 }
 
@@ -330,6 +339,8 @@ func (d promptData) parse(text string) error {
 		_, err = sources.ParseFileTemplate(text)
 	case pollKind:
 		_, err = sources.ParsePollTemplate(text, d.split)
+	case webhookKind:
+		_, err = sources.ParseWebhookTemplate(text)
 	}
 	return err
 }
@@ -340,6 +351,8 @@ func (d promptData) fields() string {
 		return "{{.At}} and {{.Label}}"
 	case d.kind == watchKind:
 		return "{{.Path}}, {{.AbsPath}}, {{.Name}}, {{.Event}} and {{.Paths}}"
+	case d.kind == webhookKind:
+		return `{{.JSON}}, {{.Body}} and {{.Header "NAME"}}`
 	case d.split == sources.SplitJSON:
 		return "{{.Output}} and {{.JSON}}"
 	}

@@ -63,6 +63,9 @@ func (s *Scheduler) Trigger(ctx context.Context, name string, triggers ...string
 	return m.triggers.Fire(ctx, cfg, triggers...)
 }
 
+// Webhook returns the webhook trigger of a path, or nil.
+func (s *Scheduler) Webhook(path string) *firing.Webhook { return s.firing.Webhook(path) }
+
 // fired is an agent as its triggers know it.
 type fired struct {
 	s *Scheduler

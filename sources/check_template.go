@@ -99,7 +99,8 @@ func (s *fieldSearch) pipe(p *parse.PipeNode, ours bool) {
 }
 
 func (s *fieldSearch) field(n parse.Node, name string) {
-	if _, ok := s.data.FieldByName(name); !ok {
+	_, field := s.data.FieldByName(name)
+	if _, method := s.data.MethodByName(name); !field && !method {
 		s.faults = append(s.faults, Fault{Offset: int(n.Position()), Message: "there is no {{." + name + "}}"})
 	}
 }
@@ -108,7 +109,7 @@ var (
 	parsedAt   = regexp.MustCompile(`^template: prompt:(\d+):(?:\d+:)? `)
 	executedAt = regexp.MustCompile(`^executing "prompt" at (<.*?>): `)
 	startedAt  = regexp.MustCompile(` started at prompt:(\d+)$`)
-	ourTypes   = regexp.MustCompile(`sources\.(Cron|File|Poll)Data`)
+	ourTypes   = regexp.MustCompile(`sources\.(Cron|File|Poll|Webhook)Data`)
 )
 
 // plain rewords an error of text/template for people, and finds the line that it is

@@ -41,6 +41,29 @@ type PollData struct {
 	JSON   any    // with SplitJSON: its value, as encoding/json decodes it
 }
 
+// WebhookData is what the template of a webhook's prompt can use. A field that the
+// body lacks, and a header that the request lacks, are errors.
+type WebhookData struct {
+	JSON any    // the body, as encoding/json decodes it, with "" for null
+	Body string // the same as text, valid UTF-8
+
+	headers func(name string) (string, bool)
+}
+
+// NewWebhookData returns the data of a request whose headers are found by headers.
+func NewWebhookData(json any, body string, headers func(name string) (string, bool)) WebhookData {
+	return WebhookData{JSON: json, Body: body, headers: headers}
+}
+
+// Header returns the value of a header.
+func (d WebhookData) Header(name string) (string, error) {
+	value, ok := d.headers(name)
+	if !ok {
+		return "", fmt.Errorf("the request has no header %s", name)
+	}
+	return value, nil
+}
+
 // maxPrompt bounds what a template may produce, in bytes.
 const maxPrompt = 1 << 20
 
@@ -116,6 +139,17 @@ func ParsePollTemplate(text string, split Split) (*Template, error) {
 		return parseKnown(text, PollData{})
 	}
 	return ParseTemplate(text, PollData{Output: "output"})
+}
+
+// ParseWebhookTemplate parses the prompt or the key of a webhook trigger. What a
+// request says is not known yet, so mistakes in the use of {{.JSON}} and {{.Header}}
+// show only after the request.
+func ParseWebhookTemplate(text string) (*Template, error) {
+	data := NewWebhookData(nil, "body", func(string) (string, bool) { return "value", true })
+	if strings.Contains(text, ".JSON") {
+		return parseKnown(text, data)
+	}
+	return ParseTemplate(text, data)
 }
 
 // limited is a buffer that refuses to grow beyond maxPrompt.

@@ -27,6 +27,14 @@ const (
 	SplitJSON  Split = "json"  // a JSON value each, or one array of them
 )
 
+// Condition is what a request has to say to fire a webhook: one of Values, at a
+// header or a field of its body.
+type Condition struct {
+	Header string   // its canonical name, or ""
+	Field  []string // the path of a field; * is any element of a list
+	Values []string // as text: a number as it is written
+}
+
 // Prompt is one fire of a trigger.
 type Prompt struct {
 	// Label makes the fire unique within its trigger: the local calendar minute (or

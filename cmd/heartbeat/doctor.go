@@ -12,6 +12,8 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/doctor"
+	"heartbeat/orchestrator/doors"
+	"heartbeat/orchestrator/status"
 )
 
 type doctorCmd struct {
@@ -120,14 +122,18 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 		return doctor.Look{}, fmt.Errorf("cannot find the running binary: %w", err)
 	}
 	var scheduler *doctor.Scheduler
+	var addresses []status.Door
 	switch live, err := askStatus(ctx, fleet); {
 	case err == nil:
 		scheduler = &doctor.Scheduler{PID: live.PID, Agents: live.Agents}
-	case stateProblem == nil && !errors.Is(err, control.ErrNotRunning):
+		addresses = live.Doors
+	case errors.Is(err, control.ErrNotRunning):
+		addresses = doors.Foresee(fleet.Listen)
+	case stateProblem == nil:
 		a.warn(err.Error())
 	}
 	return doctor.Look{
-		Scheduler: scheduler, StateProblem: stateProblem,
+		Scheduler: scheduler, Doors: addresses, StateProblem: stateProblem,
 		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil
 }

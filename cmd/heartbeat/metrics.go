@@ -4,49 +4,51 @@ import (
 	"context"
 	"sync"
 
+	"heartbeat/config"
 	"heartbeat/orchestrator"
-	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/doors"
 	"heartbeat/orchestrator/metrics"
+	"heartbeat/orchestrator/status"
 )
 
-// exposed are the metrics of a run and their server; the zero value is a run
-// without them.
+// exposed is what a run serves: at the address of --metrics, which it has from the
+// start or does not begin, and at those of its file, which come and go.
 type exposed struct {
 	*metrics.Metrics
-	server *metrics.Server
+	flag  *doors.Flag // nil: there is no --metrics
+	doors *doors.Doors
 }
 
-// expose opens the address of --metrics before anything is started: if it cannot be
-// used, the run does not begin.
-func (a *app) expose(addr string) (exposed, error) {
-	if addr == "" {
-		return exposed{}, nil
-	}
-	server, err := metrics.Listen(addr)
-	if err != nil {
-		return exposed{}, err
-	}
-	if !server.Loopback() {
-		a.log.Warn("metrics and the agents' names can be read by everybody who reaches this address", "address", server.Addr())
-	}
-	a.log.Info("metrics are served", "url", "http://"+server.Addr()+"/metrics")
+// expose opens the address of --metrics, if there is one, before anything is started.
+func (a *app) expose(addr string) (*exposed, error) {
 	v := thisVersion()
-	return exposed{metrics.New(metrics.Build{Version: v.Version, Revision: v.Revision, Go: v.Go}), server}, nil
+	x := &exposed{Metrics: metrics.New(metrics.Build{Version: v.Version, Revision: v.Revision, Go: v.Go})}
+	if addr == "" {
+		return x, nil
+	}
+	var err error
+	if x.flag, err = doors.OpenFlag(addr); err != nil {
+		return nil, err
+	}
+	if !x.flag.Loopback() {
+		a.log.Warn("metrics and the agents' names can be read by everybody who reaches this address", "address", x.flag.Addr())
+	}
+	a.log.Info("metrics are served", "url", "http://"+x.flag.Addr()+"/metrics")
+	return x, nil
 }
 
-// observe is for orchestrator.Options.
-func (x exposed) observe() func(journal.Event) {
-	if x.Metrics == nil {
-		return nil
-	}
-	return x.Observe
-}
-
-// serve answers for the scheduler until ctx ends.
-func (x exposed) serve(ctx context.Context, a *app, s *orchestrator.Scheduler, around *sync.WaitGroup) {
-	if x.Metrics == nil {
-		return
-	}
+// follow answers for a scheduler, at the address of --metrics until ctx ends.
+func (x *exposed) follow(ctx context.Context, a *app, s *orchestrator.Scheduler, around *sync.WaitGroup) {
 	x.Follow(s)
-	around.Go(func() { x.server.Serve(ctx, x.Metrics, a.log) })
+	x.doors = doors.New(doors.Options{Webhooks: doors.Webhooks(s.Webhook, a.log), Metrics: x.Handler(), Log: a.log})
+	if x.flag != nil {
+		around.Go(func() { x.flag.Serve(ctx, x.Handler(), a.log) })
+	}
 }
+
+// serve opens the addresses of a version of the fleet's file, in place of those of
+// the one before, once the run is ready. A run with --once opens none.
+func (x *exposed) serve(f *config.Fleet) { x.doors.Set(f.Listen) }
+
+// Doors implements control.Scheduler.
+func (x *exposed) Doors() []status.Door { return x.doors.State() }

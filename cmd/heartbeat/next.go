@@ -20,7 +20,7 @@ type nextCmd struct {
 func (nextCmd) Help() string {
 	return `Shows the next fire of each schedule in the fleet's file, in the trigger's own time
 zone and in UTC; with -n the next fires of all schedules together. Triggers that
-wait for files or run a command have no time; they are listed below.
+wait for files or requests or run a command have no time; they are listed below.
 
 Examples:
 
@@ -71,6 +71,8 @@ func whenOf(t *config.Trigger) string {
 		return "when " + strings.Join(t.Watch.Patterns, ", ") + " change"
 	case t.Poll != nil:
 		return fmt.Sprintf("asked every %s", t.Poll.Every)
+	case t.Webhook != nil:
+		return "when a request comes to " + t.Webhook.Path
 	}
 	return ""
 }

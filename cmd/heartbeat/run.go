@@ -115,7 +115,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 	begin := time.Now()
 	var s *orchestrator.Scheduler
 	var file *fleetfile.File
-	s, err = c.scheduler(a, fleet, shown.observe(), func() {
+	s, err = c.scheduler(a, fleet, shown.Observe, func() {
 		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
 		a.remember(fleet)
 		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
@@ -127,7 +127,10 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		})
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
-		around.Go(func() { a.serveControl(beside, fleet, reloading{s, file, new(sync.Once)}) })
+		around.Go(func() { a.serveControl(beside, fleet, reloading{s, shown, file, new(sync.Once)}) })
+		if !c.Once {
+			around.Go(func() { shown.doors.Run(ctx) }) // until it is asked to stop
+		}
 		if c.WatchConfig {
 			around.Go(func() { file.Watch(beside) })
 		}
@@ -135,9 +138,10 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 	if err != nil {
 		return false, nil, err
 	}
-	file = a.fileOf(s, inputs)
+	shown.follow(beside, a, s, &around)
+	shown.serve(fleet)
+	file = a.fileOf(s, inputs, shown)
 	a.makeRoom(c.chosen(fleet))
-	shown.serve(beside, a, s, &around)
 	ctx, stop := a.supervise(ctx, s, file)
 	defer stop()
 	around.Go(func() {

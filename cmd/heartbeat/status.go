@@ -336,12 +336,14 @@ func nextText(a status.Agent, now time.Time) string {
 	switch {
 	case !a.Next.IsZero():
 		return "in " + status.Age(a.Next.Sub(now))
-	case a.Watches > 0 && a.Polls > 0:
+	case min(a.Watches, 1)+min(a.Polls, 1)+min(a.Webhooks, 1) > 1:
 		return "any time"
 	case a.Watches > 0:
 		return "files"
 	case a.Polls > 0:
 		return "poll"
+	case a.Webhooks > 0:
+		return "webhook"
 	}
 	return "-"
 }

@@ -38,7 +38,7 @@ func alikeText(p *page, t status.Alike) {
 		colour = p.red
 	}
 	p.coloured(colour, "! ")
-	who := t.Agent
+	who := cmp.Or(t.Agent, "this fleet")
 	if n := len(t.Others); n > 0 {
 		who += " and " + strconv.Itoa(n) + " more"
 	}

@@ -69,6 +69,7 @@ var allowed = map[string][]string{
 	"orchestrator/remote":     {"hook/settings"},
 	"orchestrator/service":    {"hook/durable", "hook/settings", "orchestrator", "orchestrator/status"},
 	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/status"},
+	"orchestrator/doors":      {"config", "orchestrator/firing", "orchestrator/status", "sources/webhook"},
 	"cmd/heartbeat-stop":      {"hook"},
 	"cmd/heartbeat":           {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// The stand-in knows what the client knows: nothing of ours.

@@ -22,6 +22,8 @@ type Scheduler interface {
 	Snapshot() []status.AgentState
 	// Stopping says how far the run is with its end; nil: nobody asked for it.
 	Stopping() *status.Stopping
+	// Doors says of each address that the run is to serve whether it is open.
+	Doors() []status.Door
 	// SessionOf returns the agent whose session a process belongs to, or "".
 	SessionOf(pid int) string
 	PauseBy(agent string, length time.Duration, agents ...string) ([]status.AgentState, error)

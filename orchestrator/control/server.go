@@ -147,7 +147,7 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		now := run
 		now.Stopping, now.Unloaded = s.Stopping(), s.Unloaded()
-		reply(w, http.StatusOK, status.Live{Run: now, Agents: s.Snapshot()})
+		reply(w, http.StatusOK, status.Live{Run: now, Doors: s.Doors(), Agents: s.Snapshot()})
 	})
 	mux.HandleFunc("POST /v1/pause", act(func(ctx context.Context, q request) (any, error) {
 		return s.PauseBy(asker(ctx, s), q.For, q.Agents...)

@@ -121,12 +121,16 @@ func checkTriggers(f *Facts, a *Agent) []Finding {
 			times = fmt.Sprintf("%d times in a row", t.Times)
 		}
 		again := "it is tried again"
-		if t.Stopped {
+		fix := "fix the cause, then " + a.command("trigger") + " " + t.Trigger
+		switch {
+		case t.Requested:
+			again, fix = "the next request tries it again", "fix the cause, then have the request sent again"
+		case t.Stopped:
 			again = "it is not tried again by itself"
 		}
 		found = append(found, Finding{
 			Severity: Warning, Code: "trigger-fails", Seen: fmt.Sprintf("trigger %s failed %s since %s ago: %s", t.Trigger, times, age(f.Now.Sub(t.Since)), t.Why),
-			Why: "it queues nothing meanwhile; " + again, Fix: "fix the cause, then " + a.command("trigger") + " " + t.Trigger,
+			Why: "it queues nothing meanwhile; " + again, Fix: fix,
 		})
 	}
 	return found

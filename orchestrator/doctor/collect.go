@@ -39,6 +39,8 @@ type Look struct {
 	File string
 	// Scheduler is the run that answers for the fleet, or nil.
 	Scheduler *Scheduler
+	// Doors are the addresses that the run serves, or that one could or could not open.
+	Doors []status.Door
 	// Self is the path of the running binary.
 	Self string
 	// Env is the environment that sessions would be started from.
@@ -86,7 +88,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Doors: l.Doors, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
 	if l.inotify == nil {
@@ -179,6 +181,14 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 		a.Was = &was
 	}
 	a.Denied = deniedTo(cfg)
+	for _, t := range cfg.Triggers {
+		if t.Webhook == nil || t.Webhook.SecretFile == "" {
+			continue
+		}
+		if _, err := config.ReadSecret(t.Webhook.SecretFile); err != nil {
+			a.SecretProblems = append(a.SecretProblems, fmt.Errorf("trigger %s: %w", t.Name, err))
+		}
+	}
 	c.plan(a)
 	c.settings(a)
 	a.Queue = queueOf(cfg, c.now)

@@ -80,10 +80,10 @@ func bySeverity(found []Finding) {
 // machineChecks and agentChecks are all checks there are.
 var (
 	machineChecks = []func(*Facts) []Finding{
-		checkConfiguration, checkState, checkPauses, checkMoved, checkClock, checkZone, checkInotify, checkLimits, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
+		checkConfiguration, checkState, checkPauses, checkMoved, checkDoors, checkClock, checkZone, checkInotify, checkLimits, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
-		checkDirectory, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkPaused, checkFailures, checkTriggers, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkObstacles, checkSessionEnv, checkCap,
+		checkDirectory, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkObstacles, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkOtherStops, checkPermissions,
 		checkClient, checkLogin,
 		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,

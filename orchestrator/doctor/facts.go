@@ -21,6 +21,8 @@ type Facts struct {
 	// false where no run has begun a journal in the state directory.
 	Scheduler  *Scheduler
 	Journalled bool
+	// Doors are the addresses that the run serves, or that one could or could not open.
+	Doors []status.Door
 	// Broken is why the fleet's file cannot be used, or nil.
 	Broken error
 	// StateProblem is why StateDir cannot be used, or nil.
@@ -108,6 +110,8 @@ type Agent struct {
 	// in it.
 	Env        map[string]string
 	EnvProblem error
+	// SecretProblems are why secrets of webhooks cannot be read.
+	SecretProblems []error
 	// Missing is true where the directory is not there yet.
 	Missing bool
 	IsHome  bool // it is the user's home

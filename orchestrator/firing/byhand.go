@@ -2,6 +2,7 @@ package firing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,8 +18,8 @@ import (
 )
 
 // FireAll fires each trigger that cfg declares once, now: cron its prompt; poll one
-// run; watch every file that matches now, whatever was seen before. It returns how
-// many could not be fired.
+// run; watch every file that matches now, whatever was seen before; a webhook nothing.
+// It returns how many could not be fired.
 func (t *Triggers) FireAll(ctx context.Context, cfg *config.Agent) (unfired int) {
 	t.f.changing.Lock()
 	_, err := t.remember(cfg)
@@ -31,6 +32,9 @@ func (t *Triggers) FireAll(ctx context.Context, cfg *config.Agent) (unfired int)
 	suffix := byHand("fire")
 	for i := range cfg.Triggers {
 		one := t.declared(cfg, i)
+		if one.Webhook != nil {
+			continue // its prompt is made of a request
+		}
 		all.Go(func() {
 			if _, err := one.fire(ctx, suffix); err != nil && ctx.Err() == nil {
 				one.failedByHand(err)
@@ -59,7 +63,7 @@ type Fired struct {
 }
 
 // Fire fires triggers that cfg declares now, those that are named or, without
-// names, all of them, and returns when they have fired.
+// names, all of them but webhooks, and returns when they have fired.
 func (t *Triggers) Fire(ctx context.Context, cfg *config.Agent, names ...string) ([]Fired, error) {
 	all, err := t.chosen(cfg, names)
 	if err != nil {
@@ -70,8 +74,10 @@ func (t *Triggers) Fire(ctx context.Context, cfg *config.Agent, names ...string)
 	for _, one := range all {
 		f, err := one.fire(ctx, suffix)
 		if err != nil {
-			one.failedByHand(err)
 			f.Problem = err.Error()
+		}
+		if err != nil && !errors.Is(err, errNoRequest) {
+			one.failedByHand(err)
 		}
 		fired = append(fired, f)
 	}
@@ -105,7 +111,7 @@ func (t *Triggers) chosen(cfg *config.Agent, chosen []string) ([]trigger, error)
 	var names []string
 	for i := range cfg.Triggers {
 		names = append(names, cfg.Triggers[i].Name)
-		if len(chosen) == 0 || slices.Contains(chosen, cfg.Triggers[i].Name) {
+		if len(chosen) == 0 && cfg.Triggers[i].Webhook == nil || slices.Contains(chosen, cfg.Triggers[i].Name) {
 			all = append(all, t.declared(cfg, i))
 		}
 	}
@@ -114,11 +120,18 @@ func (t *Triggers) chosen(cfg *config.Agent, chosen []string) ([]trigger, error)
 			return nil, &UnknownTriggerError{Agent: t.name, Trigger: c, Names: names}
 		}
 	}
+	if len(all) == 0 && len(names) > 0 {
+		return nil, errNoRequest
+	}
 	if len(all) == 0 {
 		return nil, &UnknownTriggerError{Agent: t.name}
 	}
 	return all, nil
 }
+
+// errNoRequest means that a webhook was fired by hand: its prompt is made of a
+// request.
+var errNoRequest = errors.New("cannot fire a webhook without a request: send one to its path (heartbeat help webhook shows how)")
 
 // fire fires a trigger now, whatever its time.
 func (t trigger) fire(ctx context.Context, suffix string) (Fired, error) {
@@ -147,6 +160,8 @@ func (t trigger) fire(ctx context.Context, suffix string) (Fired, error) {
 		}
 		_, err = watch.Scan(ctx, w)
 		return f, err
+	case t.Webhook != nil:
+		return f, errNoRequest
 	}
 	p, err := t.polled(emit)
 	if err != nil {

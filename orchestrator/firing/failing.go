@@ -21,6 +21,8 @@ type Failing struct {
 	// Stopped is true if the trigger could not start: it is not tried again by
 	// itself.
 	Stopped bool `json:"stopped,omitempty"`
+	// Requested is true if the next request tries it again: it is a webhook.
+	Requested bool `json:"requested,omitempty"`
 }
 
 // failed records a failure of a trigger, which is tried again after retry.
@@ -35,6 +37,12 @@ func (t trigger) fails(_ time.Time, err error, retry time.Duration) { t.failed(e
 // failedByHand records that a fire by hand failed. The trigger's own fires go on as
 // before.
 func (t trigger) failedByHand(err error) { t.note(err, time.Time{}, func(*Failing) {}) }
+
+// failedAtRequest records that a webhook could not take a request. Whoever sent it was
+// told so, and may send it again.
+func (t trigger) failedAtRequest(err error) {
+	t.note(err, time.Time{}, func(f *Failing) { f.Requested = true })
+}
 
 // doesNotRun records that a trigger could not start.
 func (t trigger) doesNotRun(err error) {

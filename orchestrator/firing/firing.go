@@ -1,5 +1,5 @@
-// Package firing queues prompts by itself: schedules, watched files and polled
-// commands, with their gates, what they remember of their fires, and which of them
+// Package firing queues prompts by itself: schedules, watched files, polled commands
+// and requests, with their gates, what they remember of their fires, and which of them
 // fail. It knows only an agent's definition and what Agent says; what becomes of a
 // queued prompt is not its concern.
 package firing
@@ -62,6 +62,8 @@ type Firing struct {
 	files    *watch.Watcher
 	watching bool                     // files runs
 	memories map[string]*memory.Agent // :: key of an agent → what its triggers remember
+
+	webhooks webhooks
 }
 
 // maxPolls limits how many poll commands run at once.
@@ -76,6 +78,7 @@ func New(opt Options) *Firing {
 	return &Firing{
 		opt: opt, records: state.NewBehind(recordDelay), memories: map[string]*memory.Agent{},
 		polls: make(chan struct{}, maxPolls), gates: make(chan struct{}, maxGates),
+		webhooks: webhooks{room: make(chan struct{}, readAtOnce), all: map[string]*Webhook{}},
 	}
 }
 
@@ -220,9 +223,13 @@ func (t *Triggers) declared(cfg *config.Agent, i int) trigger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := &cfg.Triggers[i]
-	key := t.keys[c.Name]
+	name := c.Name
+	if c.Poll != nil && c.Poll.BacksUp != "" {
+		name = c.Poll.BacksUp // what one of them has queued, the other has
+	}
+	key := t.keys[name]
 	if key == "" {
-		key = t.name + "/" + c.Name // nothing of it was remembered
+		key = t.name + "/" + name // nothing of it was remembered
 	}
 	return trigger{c, t, cfg, key}
 }

@@ -17,6 +17,8 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/sources"
+	"heartbeat/sources/poll"
+	"heartbeat/sources/watch"
 )
 
 // lab is a fleet of one agent whose inbox is a list.
@@ -53,6 +55,9 @@ func (l *lab) Holds(_ *config.Agent, prefix string) (bool, error) {
 func (l *lab) Append(_ context.Context, _ *config.Agent, m inbox.Letter) (func(), error) {
 	if len(m.Prompt) > 1000 {
 		return nil, fmt.Errorf("%w: the limit is 1000", inbox.ErrTooLarge)
+	}
+	if slices.ContainsFunc(l.letters, func(o inbox.Letter) bool { return o.ID == m.ID }) {
+		return nil, inbox.ErrDuplicate
 	}
 	l.letters = append(l.letters, m)
 	return func() {}, nil
@@ -169,5 +174,44 @@ func TestFailuresAreToldUntilOneSucceeds(t *testing.T) {
 	}
 	if _, err := l.gated("exit 0").offer(t.Context(), sources.Prompt{Label: "one", Text: "x"}); err != nil || len(l.failing) != 0 {
 		t.Errorf("after one that works: %+v, %v", l.failing, err)
+	}
+}
+
+// TestAPollFindsWhatAWebhookMissed: what one of them has queued, the other does not.
+func TestAPollFindsWhatAWebhookMissed(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.cfg.Triggers = []config.Trigger{
+		{Name: "issues", Webhook: &config.WebhookTrigger{Path: "/x", Prompt: "Issue {{.JSON.issue.number}}", Key: "{{.JSON.issue.number}}"}},
+		{Name: "missed", Poll: &config.PollTrigger{
+			Command: []string{"printf", `[{"number": 17}, {"number": "a b"}, {"number": 18}]`}, Split: sources.SplitJSON,
+			Prompt: "Issue {{.JSON.number}}", Dedupe: true, Key: "{{.JSON.number}}", BacksUp: "issues", Overlap: config.OverlapQueue,
+		}},
+	}
+	l.all.f.table, l.all.f.files = sources.NewTimetable(), watch.New()
+	l.all.Set(t.Context(), l.cfg)
+	hook := l.all.f.Webhook("/x")
+	deliver := func(number string) Outcome {
+		return hook.Deliver(t.Context(), nil, []byte(`{"issue": {"number": `+number+`}}`)).Outcome
+	}
+	if a, b := deliver("17"), deliver(`"a b"`); a != Queued || b != Queued {
+		t.Fatalf("the webhook: %s, %s", a, b)
+	}
+	one := l.all.declared(l.cfg, 1)
+	p, err := one.polled(func(ctx context.Context, p sources.Prompt) error {
+		_, err := one.offer(ctx, p)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := poll.Once(t.Context(), p); n != 3 || err != nil {
+		t.Fatalf("the poll: %d, %v", n, err)
+	}
+	if again := deliver("18"); again != Known || len(l.letters) != 3 {
+		t.Errorf("what the poll has found is queued again: %s, %+v", again, l.letters)
+	}
+	if fired, err := l.all.Fire(t.Context(), l.cfg, "issues"); err != nil || fired[0].Problem == "" || len(l.letters) != 3 || len(l.failing) != 0 {
+		t.Errorf("a webhook by hand: %+v, %v, failing %+v", fired, err, l.failing)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"heartbeat/sources"
 	"heartbeat/sources/poll"
 	"heartbeat/sources/watch"
+	"heartbeat/sources/webhook"
 )
 
 // start makes a trigger fire by itself.
@@ -52,6 +53,8 @@ func (t trigger) start(ctx context.Context, m *memory.Agent, r *memory.Trigger) 
 		w.Seen = r.Seen()
 		w.Record = func(seen sources.Seen) { kept(r.KeepSeen(seen)) }
 		return func() { f.files.Remove(t.key) }, f.files.Set(t.key, w)
+	case t.Webhook != nil:
+		return t.answer()
 	}
 	p, err := t.polled(emit)
 	if err != nil {
@@ -102,8 +105,12 @@ func (t trigger) polled(emit sources.Emit) (poll.Trigger, error) {
 			return poll.Trigger{}, err
 		}
 	}
+	var label func(string) string
+	if t.Poll.BacksUp != "" {
+		label = webhook.Label
+	}
 	return poll.Trigger{
-		Key: key, Command: poll.Command{Argv: t.Poll.Argv(), Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
+		Key: key, Label: label, Command: poll.Command{Argv: t.Poll.Argv(), Dir: t.cfg.Dir, Timeout: t.Poll.Timeout},
 		Every: t.Poll.Every, Split: t.Poll.Split, Dedupe: t.Poll.Dedupe, Template: tmpl, Emit: emit,
 		Failed: t.fails, Slots: t.of.f.polls, Run: t.run,
 	}, nil

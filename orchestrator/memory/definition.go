@@ -19,7 +19,7 @@ type Definition struct {
 	Name  string `json:"name"`
 	Named bool   `json:"named,omitempty"`
 	// Core is what it watches for: its schedule and time zone, its patterns, its
-	// command. "" is not known: an earlier version did not record it.
+	// command, its path. "" is not known: an earlier version did not record it.
 	Core string `json:"core,omitempty"`
 	// Sieve is how a poll with dedupe tells outputs apart; "": not at all.
 	Sieve string `json:"sieve,omitempty"`
@@ -35,6 +35,8 @@ const (
 	Cron  Kind = "cron"
 	Watch Kind = "watch"
 	Poll  Kind = "poll"
+
+	Webhook Kind = "webhook"
 )
 
 // Define returns the definition of a trigger.
@@ -51,6 +53,8 @@ func Define(t *config.Trigger) Definition {
 		if t.Poll.Dedupe {
 			d.Sieve = string(t.Poll.Split) + " " + t.Poll.Key
 		}
+	case t.Webhook != nil:
+		d.Kind, d.Core, d.Prompt = Webhook, t.Webhook.Path, hashOf(t.Webhook.Prompt)
 	}
 	return d
 }

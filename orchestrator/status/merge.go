@@ -128,6 +128,8 @@ func (a *Agent) lookAtTriggers(cfg *config.Agent, now time.Time) {
 			a.Watches++
 		case t.Poll != nil:
 			a.Polls++
+		case t.Webhook != nil:
+			a.Webhooks++
 		}
 	}
 }

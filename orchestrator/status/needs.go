@@ -22,6 +22,7 @@ const (
 	LostPrompts    Word = "queue-lost"     // accepted prompts went with their folder
 	ServiceFails   Word = "stuck"          // for stuck-after
 	TriggerFails   Word = "trigger-fails"  // and queues nothing
+	NotListening   Word = "not-listening"  // an address is not served
 	IsParked       Word = "parked"         // its account's limit
 	OverBudget     Word = "over-budget"    // what may be spent in the hour or the day is spent
 	BacksOff       Word = "backing-off"    // a session or its start failed
@@ -38,7 +39,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, IsParked, OverBudget, BacksOff,
+		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, IsParked, OverBudget, BacksOff,
 		CannotWork, WasHeld, WasFailing,
 		HasDeadLetters, IsPaused, NobodyRuns, Behind,
 	}
@@ -235,10 +236,11 @@ func (a Agent) triggers(now time.Time) (all []sign) {
 		if !f.Retry.IsZero() {
 			text += fmt.Sprintf(", next try in %s", Age(max(0, f.Retry.Sub(now))))
 		}
-		all = append(all, sign{
-			what: TriggerFails, since: f.Since, text: text, why: short(f.Why.String(), longestWhy), do: step{command: "doctor " + a.Agent},
-			then: step{command: "trigger " + a.Agent + " " + f.Trigger, remark: "when its cause is gone"},
-		})
+		s := sign{what: TriggerFails, since: f.Since, text: text, why: short(f.Why.String(), longestWhy), do: step{command: "doctor " + a.Agent}}
+		if !f.Requested { // otherwise the next request tries it again
+			s.then = step{command: "trigger " + a.Agent + " " + f.Trigger, remark: "when its cause is gone"}
+		}
+		all = append(all, s)
 	}
 	return all
 }
@@ -263,9 +265,16 @@ func letters(n int, more bool) string {
 	return plural(n, "dead letter")
 }
 
-// Troubles returns the troubles of all agents, most urgent first.
+// Troubles returns the troubles of the fleet, whose Agent is "", and of all agents,
+// most urgent first.
 func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 	all := []Trouble{}
+	for _, d := range f.Doors {
+		if d.Problem != "" {
+			s := sign{what: NotListening, since: d.Since, text: "requests are not taken for " + Age(now.Sub(d.Since)), why: d.Problem, do: step{command: "doctor"}}
+			all = append(all, s.of("", ours))
+		}
+	}
 	for _, a := range f.Agents {
 		all = append(all, a.Troubles(ours, now)...)
 	}

@@ -90,7 +90,7 @@ func TestTroubles(t *testing.T) {
 			[]string{`paused by a session of agent "clerk" for 2h`, "heartbeat resume triage"},
 		},
 	}
-	kinds := slices.DeleteFunc(Words(), func(w Word) bool { return w == NobodyRuns || w == Behind }) // see TestObstacle
+	kinds := slices.DeleteFunc(Words(), func(w Word) bool { return w == NobodyRuns || w == Behind || w == NotListening }) // see TestObstacle, TestDoors
 	if diff := cmp.Diff(slices.Sorted(slices.Values(kinds)), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
 		t.Errorf("kinds without a case: %s", diff)
 	}
@@ -248,5 +248,24 @@ func TestARefusedLoginIsSaidInWords(t *testing.T) {
 	const want = "held for 0s: the login or the key is not accepted (the account of a: api-failure (authentication_failed))"
 	if got := a.Troubles("heartbeat", time.Now()); len(got) != 1 || got[0].Text != want {
 		t.Errorf("%+v, want %q", got, want)
+	}
+}
+
+// TestDoors: an address that is not served is the fleet's trouble.
+func TestDoors(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	f := Fleet{Doors: []Door{
+		{Address: "127.0.0.1:1"},
+		{Address: "unix:/x", Since: now.Add(-time.Minute), Problem: "cannot listen on unix:/x: there is no folder /"},
+	}}
+	all := f.Troubles("heartbeat", now)
+	if len(all) != 1 || all[0].What != NotListening || all[0].Agent != "" || all[0].Do != "heartbeat doctor" ||
+		all[0].Text != "requests are not taken for 1m: cannot listen on unix:/x: there is no folder /" {
+		t.Errorf("%+v", all)
+	}
+	f.Doors[0].Problem = "another"
+	if together := Together(f.Troubles("heartbeat", now)); len(together) != 2 {
+		t.Errorf("two addresses are one trouble: %+v", together)
 	}
 }

@@ -214,15 +214,27 @@ type Stopping struct {
 // Live is a running scheduler's answer to a request for its state.
 type Live struct {
 	Run
+	Doors  []Door       `json:"doors,omitempty"`
 	Agents []AgentState `json:"agents"`
+}
+
+// Door is an address that a run serves, or is to serve.
+type Door struct {
+	Address string   `json:"address"`
+	Serves  []string `json:"serves"`
+	// Since is since when it is open, or since when Problem keeps it from that.
+	Since   time.Time `json:"since,omitzero"`
+	Problem string    `json:"problem,omitempty"`
 }
 
 // Fleet is everything that is known about a fleet.
 type Fleet struct {
 	Fleet string `json:"fleet"`
 	// Scheduler is the run that answered, or null.
-	Scheduler *Run    `json:"scheduler"`
-	Agents    []Agent `json:"agents"`
+	Scheduler *Run `json:"scheduler"`
+	// Doors are the addresses that the run serves, or is to serve.
+	Doors  []Door  `json:"doors,omitempty"`
+	Agents []Agent `json:"agents"`
 }
 
 // Blocked is what keeps an agent's sessions from working, and what to change.
@@ -261,9 +273,10 @@ type Agent struct {
 	DeadUnread bool `json:"dead_unread,omitempty"`
 	// Blocked is what keeps sessions of a stopped agent from working, for certain.
 	Blocked *Blocked `json:"blocked,omitempty"`
-	// Next is the next scheduled fire, or zero; Watches and Polls count the
+	// Next is the next scheduled fire, or zero; Watches, Polls and Webhooks count the
 	// triggers that have none.
-	Next    time.Time `json:"next,omitzero"`
-	Watches int       `json:"watches,omitempty"`
-	Polls   int       `json:"polls,omitempty"`
+	Next     time.Time `json:"next,omitzero"`
+	Watches  int       `json:"watches,omitempty"`
+	Polls    int       `json:"polls,omitempty"`
+	Webhooks int       `json:"webhooks,omitempty"`
 }

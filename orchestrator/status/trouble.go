@@ -108,6 +108,9 @@ func Together(all []Trouble) []Alike {
 
 // nameless is a text in which an agent's name stands for itself no more.
 func nameless(text, agent string) string {
+	if agent == "" {
+		return text
+	}
 	for from := 0; ; {
 		i := strings.Index(text[from:], agent)
 		if i < 0 {

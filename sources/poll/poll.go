@@ -60,6 +60,8 @@ type Trigger struct {
 	// Key, for Dedupe, produces from a part of the output the text that identifies
 	// it; nil: all of the part. A blank key is an error.
 	Key *sources.Template
+	// Label, for Dedupe, names a fire by its key; nil: by a hash of it.
+	Label func(key string) string
 	// Kept is the last value given to Record; for Dedupe.
 	Kept []string
 	Emit sources.Emit
@@ -219,7 +221,7 @@ func (t *Trigger) fires(start time.Time, out Output) ([]fire, error) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		fires = append(fires, fire{sources.Prompt{Label: t.label(sum, start, i), Text: text, At: start}, sum})
+		fires = append(fires, fire{sources.Prompt{Label: t.label(key, sum, start, i), Text: text, At: start}, sum})
 	}
 	return fires, nil
 }
@@ -247,8 +249,11 @@ func (t *Trigger) key(part part) (string, error) {
 
 // label names a fire by its content and, without Dedupe, by the run that it came
 // from, because the same output may mean new work.
-func (t *Trigger) label(sum string, run time.Time, i int) string {
-	if t.Dedupe {
+func (t *Trigger) label(key, sum string, run time.Time, i int) string {
+	switch {
+	case t.Dedupe && t.Label != nil:
+		return t.Label(key)
+	case t.Dedupe:
 		return sum
 	}
 	return sum + "." + strconv.FormatInt(run.UnixMilli(), 36) + "." + strconv.Itoa(i)

@@ -1,0 +1,31 @@
+package doctor
+
+// checkDoors: addresses at which nobody is heard.
+func checkDoors(f *Facts) (found []Finding) {
+	for _, d := range f.Doors {
+		if d.Problem == "" {
+			continue
+		}
+		why := "a run is not reached there; it tries again every second"
+		if f.Scheduler != nil {
+			why = "what is sent there is refused, and not everybody sends it again (GitHub does not); it is tried again every second"
+		}
+		found = append(found, Finding{
+			Severity: Error, Code: "not-listening", Seen: d.Problem, Why: why,
+			Fix: "free the address, or write another one below listen:, then " + ours(f.ours, "reload"),
+		})
+	}
+	return found
+}
+
+// checkSecrets: webhooks that refuse every request.
+func checkSecrets(_ *Facts, a *Agent) (found []Finding) {
+	for _, err := range a.SecretProblems {
+		found = append(found, Finding{
+			Severity: Error, Code: "secret-unreadable", Seen: err.Error(),
+			Why: "every request to the webhook is refused until it can be read",
+			Fix: "(umask 077; openssl rand -hex 32 > FILE), and give the sender the same secret; no reload is needed",
+		})
+	}
+	return found
+}

@@ -1,0 +1,195 @@
+// Package doors serves what comes in by HTTP while a fleet runs: webhooks, metrics,
+// at the addresses that its file declares. An address that cannot be opened, or that
+// is lost, stops nothing: the fleet goes on, readers are told, and it is tried again.
+// Who may ask for what is decided here and nowhere else; what becomes of a webhook's
+// request is decided by firing.
+package doors
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/status"
+)
+
+// Options say what is served.
+type Options struct {
+	// Webhooks answers at the paths of webhook triggers, Metrics at its own.
+	Webhooks, Metrics http.Handler
+	Log               *slog.Logger
+}
+
+// Doors are the addresses of a run.
+type Doors struct {
+	opt Options
+
+	mu     sync.Mutex
+	ctx    context.Context // of Run; nil before
+	wanted []config.Listen
+	all    []*door
+	out    sync.WaitGroup
+}
+
+// door is one address.
+type door struct {
+	config.Listen
+	close context.CancelFunc
+	ended chan struct{}
+
+	mu      sync.Mutex
+	since   time.Time
+	problem string // why it is not open, or ""
+}
+
+// New returns doors that are closed.
+func New(opt Options) *Doors { return &Doors{opt: opt} }
+
+// Run serves at the addresses that Set says until ctx ends, and then closes them.
+func (d *Doors) Run(ctx context.Context) {
+	d.mu.Lock()
+	d.ctx = ctx
+	d.open()
+	d.mu.Unlock()
+	<-ctx.Done()
+	d.out.Wait()
+}
+
+// Set says which addresses are to be open; before Run none is. Those that stay are
+// not touched.
+func (d *Doors) Set(addresses []config.Listen) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wanted = addresses
+	d.open()
+}
+
+// open opens and closes addresses, so that those are open that are wanted. The
+// caller holds d.mu.
+func (d *Doors) open() {
+	if d.ctx == nil || d.ctx.Err() != nil {
+		return
+	}
+	addresses := d.wanted
+	var next []*door
+	for _, old := range d.all {
+		if slices.ContainsFunc(addresses, func(l config.Listen) bool { return reflect.DeepEqual(l, old.Listen) }) {
+			next = append(next, old)
+			continue
+		}
+		old.close()
+		<-old.ended // its address may be one of the new ones
+	}
+	for _, l := range addresses {
+		if slices.ContainsFunc(next, func(o *door) bool { return reflect.DeepEqual(l, o.Listen) }) {
+			continue
+		}
+		ctx, cancel := context.WithCancel(d.ctx)
+		one := &door{Listen: l, close: cancel, ended: make(chan struct{}), since: time.Now(), problem: opening}
+		next = append(next, one)
+		d.out.Go(func() {
+			defer close(one.ended)
+			one.keep(ctx, d.handler(l), d.opt.Log)
+		})
+	}
+	d.all = next
+}
+
+// State says of each address whether it is open.
+func (d *Doors) State() []status.Door {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []status.Door
+	for _, o := range d.all {
+		o.mu.Lock()
+		all = append(all, status.Door{Address: o.String(), Serves: words(o.Serves), Since: o.since, Problem: o.problem})
+		o.mu.Unlock()
+	}
+	return all
+}
+
+// opening is the problem of an address that was not tried yet.
+const opening = "it is being opened"
+
+// again is how often an address that could not be opened is tried again, and how
+// often a socket is looked after.
+const again = time.Second
+
+// keep has an address open until ctx ends.
+func (o *door) keep(ctx context.Context, h http.Handler, log *slog.Logger) {
+	for ctx.Err() == nil {
+		l, err := Open(o.Listen)
+		if err == nil {
+			o.is("", log)
+			err = o.serve(ctx, l, h, log)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		o.is(err.Error(), log)
+		select {
+		case <-ctx.Done():
+		case <-time.After(again):
+		}
+	}
+}
+
+// is takes down whether the address is open, and says so where that is new.
+func (o *door) is(problem string, log *slog.Logger) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if problem != o.problem {
+		o.problem, o.since = problem, time.Now()
+		if problem != "" {
+			log.Error("an address is not served", "address", o.String(), "err", problem)
+		}
+	}
+	if problem == "" {
+		log.Info("an address is served", "address", o.String(), "serves", o.Serves)
+	}
+}
+
+var errGone = errors.New("its socket was removed")
+
+// serve answers until ctx ends or the address is lost.
+func (o *door) serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	here, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	if socket, ok := l.(*net.UnixListener); ok {
+		go lookAfter(here, socket, lost)
+	}
+	err := Serve(here, l, o.guarded(h), log)
+	if cause := context.Cause(here); err == nil && cause != nil {
+		err = cause
+	}
+	return err
+}
+
+// lookAfter signals when a socket is no longer the one that was made.
+func lookAfter(ctx context.Context, l *net.UnixListener, lost context.CancelCauseFunc) {
+	path := l.Addr().String()
+	made, err := os.Lstat(path)
+	ticker := time.NewTicker(again)
+	defer ticker.Stop()
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		var now os.FileInfo
+		if now, err = os.Lstat(path); err == nil && !os.SameFile(made, now) {
+			break
+		}
+	}
+	l.SetUnlinkOnClose(false) // what is there now belongs to another
+	lost(errGone)
+}

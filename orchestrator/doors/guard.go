@@ -1,0 +1,87 @@
+package doors
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"heartbeat/config"
+)
+
+// metricsPaths are what an address with metrics serves.
+var metricsPaths = []string{"/metrics", "/healthz", "/readyz"}
+
+func isMetrics(path string) bool { return slices.Contains(metricsPaths, path) }
+
+// guarded decides who may ask at an address at all.
+func (o *door) guarded(next http.Handler) http.Handler {
+	if o.SecretFile != "" {
+		next = knowing(o.SecretFile, next)
+	}
+	next = noPages(next)
+	if o.Network == "tcp" && o.Local() && slices.Contains(o.Serves, config.ServesMetrics) {
+		next = ByAddress(next)
+	}
+	return next
+}
+
+// ByAddress refuses, at an address that only this machine can reach, requests for
+// metrics under another name: otherwise a web page whose name was made to point here
+// could read the answers. Webhooks come through proxies, which keep the name.
+func ByAddress(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isMetrics(r.URL.Path) && !local(r.Host) {
+			http.Error(w, "ask by localhost or an address, not by another name", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// local reports whether a Host header names this machine: by an address, or as
+// localhost.
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+	return host == "" || net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost")
+}
+
+// noPages refuses what a page in a browser on this machine sends: without a secret,
+// any page could queue prompts. Browsers mark such requests with these headers, and
+// no page can leave them out (Fetch Metadata; RFC 6454).
+func noPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && (r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "") {
+			refuse(w, http.StatusForbidden, "requests of web pages are not served")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// knowing refuses requests for metrics that do not name the secret.
+func knowing(file string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isMetrics(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		secret, err := config.ReadSecret(file)
+		given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		want, got := sha256.Sum256(secret), sha256.Sum256([]byte(given))
+		switch {
+		case err != nil:
+			refuse(w, http.StatusServiceUnavailable, "the secret cannot be read")
+		case !bearer || subtle.ConstantTimeCompare(want[:], got[:]) != 1:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			refuse(w, http.StatusUnauthorized, "the secret is missing or wrong: send Authorization: Bearer SECRET")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
