@@ -185,6 +185,7 @@ func (l *loader) policies(a *Agent, t table) {
 	a.MaxContext = l.percent(t, "max-context")
 	a.Background = enum(l, t, "background", hook.BackgroundWait, []hook.BackgroundRule{hook.BackgroundWait, hook.BackgroundIgnore})
 	a.Foreign = enum(l, t, "foreign-stop-hooks", hook.ForeignLearn, []hook.ForeignRule{hook.ForeignLearn, hook.ForeignGate, hook.ForeignFree})
+	a.ClientDrift = enum(l, t, "client-drift", DriftWarns, []DriftRule{DriftWarns, DriftHolds})
 	a.OnLimit = enum(l, t, "on-limit", LimitResumes, []LimitRule{LimitResumes, LimitHolds})
 	a.Limits = l.share(t)
 	a.OnOrphan = enum(l, t, "on-orphan", inbox.DeadLetter, []inbox.OrphanPolicy{inbox.Retry, inbox.DeadLetter, inbox.Drop})

@@ -135,6 +135,8 @@ type agentKeySet struct {
 	OnOrphan string `yaml:"on-orphan,omitempty" jsonschema:"enum=retry,enum=deadletter,enum=drop,default=deadletter"`
 	// What follows when the account's usage limit is reached: resume goes on as soon as the limit resets, hold waits for a person's heartbeat resume.
 	OnLimit string `yaml:"on-limit,omitempty" jsonschema:"enum=resume,enum=hold,default=resume"`
+	// What follows when the installed client does not do what heartbeat relies on, as a probe of it has found: warn starts sessions all the same and tells people, hold starts none before another client is installed or a person resumes the agent.
+	ClientDrift string `yaml:"client-drift,omitempty" jsonschema:"enum=warn,enum=hold,default=warn"`
 	// How much of its account's usage limits the agent may use: nothing is started for it above.
 	Limits accountLimitKeySet `yaml:"limits,omitempty"`
 	// How many times a prompt is tried before it is filed as a dead letter (poison).

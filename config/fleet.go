@@ -80,6 +80,15 @@ const (
 // the agent's directory.
 func (t SettingsTarget) Rendered() bool { return t == SettingsFlag || t == SettingsOnly }
 
+// DriftRule says what follows when an agent's client does not do what heartbeat relies on.
+type DriftRule string
+
+// The drift rules.
+const (
+	DriftWarns DriftRule = "warn" // sessions are started, and people are told
+	DriftHolds DriftRule = "hold" // none is started before another client is installed, or a person resumes the agent
+)
+
 // LimitRule says what follows when the usage limit of an agent's account is reached.
 type LimitRule string
 
@@ -131,6 +140,7 @@ type Agent struct {
 	// Limits are how much of its account's limits it may use.
 	Limits           Limits
 	OnLimit          LimitRule
+	ClientDrift      DriftRule
 	OnOrphan         inbox.OrphanPolicy
 	MaxAttempts      int
 	MaxContinuations int

@@ -68,6 +68,7 @@ agents:
     background-timeout: 1m
     foreign-stop-hooks: gate
     on-limit: hold
+    client-drift: hold
     limits: {five-hour: 95%, seven-day: 90%, active-hours: "Mon-Fri 09:00-18:00"}
     on-orphan: retry
     max-attempts: 2
@@ -155,7 +156,7 @@ func TestEveryField(t *testing.T) {
 		Command: []string{"heartbeat", "simulate", "3"}, Self: true, Settings: SettingsFlag, TrustDir: true,
 		Permissions: Permissions{Mode: "acceptEdits", Allow: []string{"Read", "Bash(git *)"}, Deny: []string{"WebFetch"}},
 		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextResume, MaxContext: 70,
-		Background: hook.BackgroundIgnore, Foreign: hook.ForeignGate, KickoffText: "Read CLAUDE.md", OnLimit: LimitHolds, OnOrphan: inbox.Retry,
+		Background: hook.BackgroundIgnore, Foreign: hook.ForeignGate, KickoffText: "Read CLAUDE.md", OnLimit: LimitHolds, ClientDrift: DriftHolds, OnOrphan: inbox.Retry,
 		Limits: Limits{FiveHour: 95, SevenDay: 90, Active: Hours{[7]bool{1: true, 2: true, 3: true, 4: true, 5: true}, 540, 1080}},
 		Zone:   rome, MaxAttempts: 2, MaxContinuations: 3, MaxEntry: 64 << 10, Timeout: 0, SessionTimeout: 3 * time.Hour,
 		StartTimeout: 4 * time.Second, IdleGrace: 5 * time.Second, Grace: 6 * time.Second,
@@ -168,13 +169,13 @@ func TestEveryField(t *testing.T) {
 		AutoUpdate: true, ToolTimeout: 20 * time.Minute, ToolTimeouts: map[string]time.Duration{"WebFetch": 2 * time.Minute, "Bash": 0},
 		EnvFile: dir + "/secrets/all.env", EnvAllow: []string{"HTTPS_PROXY", "AWS_*"}, EnvDeny: []string{"*_TOKEN"},
 		Triggers: []Trigger{
-			{Name: "morning", Named: true, Line: 54, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
-			{Name: "watch-1", Line: 64, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
-			{Name: "poll-1", Line: 70, Poll: &PollTrigger{
+			{Name: "morning", Named: true, Line: 55, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
+			{Name: "watch-1", Line: 65, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
+			{Name: "poll-1", Line: 71, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
 				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue, BacksUp: "webhook-1",
 			}},
-			{Name: "webhook-1", Line: 79, Webhook: &WebhookTrigger{
+			{Name: "webhook-1", Line: 80, Webhook: &WebhookTrigger{
 				Path: "/github/issues", SecretFile: dir + "/secrets/github", Key: "{{.JSON.id}}",
 				Prompt: `Issue {{.JSON.issue.title}} ({{.Header "X-GitHub-Event"}})`,
 				Match: []sources.Condition{
@@ -199,11 +200,11 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 84, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 85, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,
-		Background: hook.BackgroundWait, Foreign: hook.ForeignLearn, OnLimit: LimitResumes, OnOrphan: inbox.DeadLetter,
+		Background: hook.BackgroundWait, Foreign: hook.ForeignLearn, OnLimit: LimitResumes, ClientDrift: DriftWarns, OnOrphan: inbox.DeadLetter,
 		MaxAttempts: 5, MaxContinuations: 20, MaxEntry: 1 << 20, Timeout: 2 * time.Hour,
 		StartTimeout: 30 * time.Second, IdleGrace: 10 * time.Second, Grace: 10 * time.Second, StuckAfter: 30 * time.Minute, StallTimeout: 15 * time.Minute,
 		BackgroundTimeout: 10 * time.Minute, MaxRestarts: 5, RestartWindow: 30 * time.Minute,

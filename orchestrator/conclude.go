@@ -168,6 +168,8 @@ func (s *Scheduler) ring(m *member, at time.Time) {
 			s.reclaim(m, cfg)
 		case agent.Ask:
 			s.ask(m, cfg)
+		case agent.Meet:
+			s.meetAgain(m, cfg)
 		}
 	}
 }

@@ -52,6 +52,9 @@ type Options struct {
 	// Blocked returns a *preflight.BlockedError if it is known that no session of
 	// an agent can work. Without it, this is checked when a session is started.
 	Blocked func(*config.Agent) error
+	// Clients says what is known of agents' clients, and tries those that are new. Without
+	// it each is relied on.
+	Clients Clients
 	// Inboxes calls changed soon after a file in one of the folders changed, with
 	// its path, until ctx ends (watch.Folders). Without it, and as a safety net
 	// beside it, queues are checked now and then.

@@ -81,6 +81,9 @@ func (c course) start() (launched, error) {
 	if err != nil {
 		return launched{}, err
 	}
+	if !c.meets() {
+		return launched{}, errNotAdmitted
+	}
 	c.recallRest()
 	if !c.admitted(account.Of(env)) {
 		return launched{}, errNotAdmitted

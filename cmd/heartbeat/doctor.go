@@ -42,7 +42,8 @@ failures, --resume, the status line, signals. These are short sessions with an A
 of heartbeat's own on this machine, with an empty home, no variables of yours and a
 key that is made up: nothing is paid, and on Linux nothing can leave the machine,
 where the system allows a network namespace (it says where not). It takes about
-half a minute and names each promise that the client does not keep.
+half a minute and names each promise that the client does not keep. "heartbeat run"
+does the same with a client that it has not seen (client-drift in heartbeat.yaml).
 
 Exit status 1 means that there are errors; with only warnings it is 0. With --probe
 it means that a client breaks a promise, or could not be tried.

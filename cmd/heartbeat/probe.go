@@ -9,7 +9,6 @@ import (
 
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/clients"
-	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/probe"
 	"heartbeat/orchestrator/session"
 )
@@ -38,7 +37,7 @@ type probedClient struct {
 
 // probe is doctor --probe.
 func (c doctorCmd) probe(ctx context.Context, a *app) (result, error) {
-	programs, keep, err := c.programs(a)
+	programs, err := c.programs(a)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +50,7 @@ func (c doctorCmd) probe(ctx context.Context, a *app) (result, error) {
 			r = probe.Prober{Self: session.Self(), Step: func(played, of int, now string) {
 				line.bar("probing "+p.File+":", played, of, now)
 			}}.Probe(ctx, p.Argv, p.Path)
-			if err := keep(p, r); err != nil {
+			if err := clients.Keep(p, r); err != nil {
 				a.warn(err.Error())
 			}
 		}
@@ -63,23 +62,16 @@ func (c doctorCmd) probe(ctx context.Context, a *app) (result, error) {
 	return res, res.failure()
 }
 
-// programs are the clients to probe, and where results are kept.
-func (c doctorCmd) programs(a *app) ([]clients.Program, func(clients.Program, probe.Result) error, error) {
-	forget := func(clients.Program, probe.Result) error { return nil }
+// programs are the clients to probe.
+func (c doctorCmd) programs(a *app) ([]clients.Program, error) {
 	if c.Client != "" {
-		return []clients.Program{clients.At(c.Client, os.Environ())}, forget, nil
+		return []clients.Program{clients.At(c.Client, os.Environ())}, nil
 	}
-	fleet, agents, err := a.knownAgents(c.Agents)
+	_, agents, err := a.knownAgents(c.Agents)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	all := clients.Distinct(agents, os.Environ(), session.Self())
-	stateDir, err := owner.StateDir(fleet)
-	if err != nil {
-		a.warn("the result is not kept: " + err.Error())
-		return all, forget, nil
-	}
-	return all, func(p clients.Program, r probe.Result) error { return clients.Keep(stateDir, p, r) }, nil
+	return clients.Distinct(agents, os.Environ(), session.Self()), nil
 }
 
 func (r probed) failure() error {

@@ -20,7 +20,7 @@ func TestDoctorProbe(t *testing.T) {
 	if !strings.Contains(out, "heartbeat simulate --api  (a, b)") || !strings.Contains(out, "good: 18 of 18 promises kept, 0 broken") {
 		t.Errorf("a good client:\n%s", out)
 	}
-	if kept := w.names("state/fleet/clients"); len(kept) != 1 {
+	if kept := w.names("state/.clients"); len(kept) != 1 {
 		t.Errorf("kept: %q", kept)
 	}
 	w.put("bad/claude", "#!/bin/sh\nexec "+testbed.Program(t, "heartbeat")+" simulate --api --broken exit-2-twice \"$@\"\n")

@@ -14,10 +14,12 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/clients"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/fleetfile"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/probe"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
@@ -125,6 +127,9 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 			}
 			a.logTroubles(fleet, c.chosen(fleet), s.Snapshot(), begin)
 		})
+		if !c.Once {
+			around.Go(s.ForeseeClients)
+		}
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		around.Go(func() { a.serveControl(beside, fleet, reloading{s, shown, file, new(sync.Once)}) })
@@ -258,6 +263,7 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Even
 	return orchestrator.New(orchestrator.Options{
 		Fleet: fleet, Only: slices.Clone(c.Agents), Once: c.Once, Fire: c.Fire, OnceTimeout: c.OnceTimeout,
 		Ours: a.ours(), StateDir: stateDir, RuntimeDir: runtimeDir, Runner: session.Processes{Self: self, Log: a.log}, Prepare: p.Prepare, Blocked: p.Blocked,
+		Clients: clients.New(probe.Prober{Self: self}),
 		Inboxes: watch.Folders, Ready: ready, Observe: observe, Log: a.log, Step: a.step,
 	})
 }

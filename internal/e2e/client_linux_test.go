@@ -16,6 +16,9 @@ type client struct {
 	real bool
 }
 
+// realName is the real client's among the clients.
+const realName = "real"
+
 // realClient finds the real client; without one, or without the namespace
 // that keeps it from the network, the test is skipped, or fails in CI.
 func realClient(t *testing.T) client {
@@ -34,7 +37,7 @@ func realClient(t *testing.T) client {
 	if err != nil {
 		missing("the real client is not there: %v; run bash .ci/client/install, or set HEARTBEAT_CLAUDE", err)
 	}
-	return client{name: "real", path: path, real: true}
+	return client{name: realName, path: path, real: true}
 }
 
 // realClientPath is where the real client is, or an error.

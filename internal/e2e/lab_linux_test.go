@@ -83,6 +83,9 @@ func newLab(t *testing.T, c client, answer func(*Call) Reply, rules ...fakeapi.R
 	t.Cleanup(func() { l.API.Close() })
 	l.hooks = newHookServer(t, "@"+filepath.Base(dir), answer)
 	l.Trust(l.Work)
+	if c.name == realName {
+		l.Probed(c.path)
+	}
 	l.Setenv("SIMULATE_LOG=" + l.modelLog())
 	return l
 }

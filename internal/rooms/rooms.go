@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"orchestrator/agent":  {"orchestrator/usage", "config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/session", "orchestrator/status", "sources"},
 	"orchestrator": {
 		"config", "hook", "hook/client", "hook/foreign", "hook/inbox",
-		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/claim", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
+		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/claim", "orchestrator/clients", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/probe", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
 	},
 	"orchestrator/stophooks": {"hook", "hook/client", "hook/handover", "orchestrator/state"},
 	"orchestrator/preflight": {"config", "hook", "hook/client", "hook/durable", "hook/settings", "orchestrator/stophooks"},
@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 	"orchestrator/send":      {"config", "hook/inbox", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
+		"orchestrator", "orchestrator/clients", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/probe", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
 	},
 	"orchestrator/logs":       {"config", "hook", "hook/durable", "orchestrator/journal", "orchestrator/launch", "orchestrator/transcript"},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign", "hook/handover"},

@@ -146,6 +146,9 @@ func (a *Agent) Describe() status.AgentState {
 		Lasts: a.past.lasts && !a.wish.removed, Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Spent: a.done.spent, Lost: a.place.why, QueueLost: a.past.loss,
 	}
 	d.OverBudget = d.State == status.Parked && d.Until.Equal(a.past.budget.until)
+	if c := a.past.client.is; c.Breaks != "" {
+		d.Client = &status.Drift{Client: foreign.Text(c.Name), Breaks: foreign.Text(c.Breaks), Fix: foreign.Text(c.Fix)}
+	}
 	if a.past.stuck != nil {
 		d.Stuck = new(*a.past.stuck)
 	}

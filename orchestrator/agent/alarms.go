@@ -19,6 +19,7 @@ const (
 	Count                // count what is queued for an agent that does not start
 	Reclaim              // free disk space that could not be freed yet
 	Ask                  // ask whether what keeps sessions from working is gone
+	Meet                 // see whether the client that it is held for is still there
 	alarmCount
 )
 
@@ -97,8 +98,8 @@ func (a *Agent) Ring(now time.Time) (due []Alarm) {
 	}
 	for what, at := range a.alarms {
 		if !at.IsZero() && !now.Before(at) {
-			if a.alarms[what] = (time.Time{}); Alarm(what) == Ask && !a.wish.removed {
-				a.alarms[what] = now.Add(askLate) // Asked comes before
+			if a.alarms[what] = (time.Time{}); (Alarm(what) == Ask || Alarm(what) == Meet) && !a.wish.removed {
+				a.alarms[what] = now.Add(askLate) // Asked and FindsClient come before
 			}
 			due = append(due, Alarm(what))
 		}

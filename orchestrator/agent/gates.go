@@ -34,6 +34,7 @@ var Gates = []Gate{
 	{"hold", hold},
 	{"paused", paused},
 	{"preflight", preflight},
+	{"client", onClient},
 	{"recovering", recovering},
 	{"back-off", backOff},
 	{"account", onAccount},

@@ -18,6 +18,7 @@ type past struct {
 	lasts   bool   // the hold is the policy's, and the next run's too
 	limited bool   // hold is for a limit of its account: on-limit: hold
 	blocked blocked
+	client  installed
 	backOff wait
 	parked  Parking // as its account has answered
 	budget  wait    // a budget that it spends from is used up

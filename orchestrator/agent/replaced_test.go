@@ -36,6 +36,7 @@ func TestWhatIsInFlightInAnotherDirectoryIsDealtWithFirst(t *testing.T) {
 					a.Ended(End{Outcome: session.Outcome{Why: hook.EndFinished}, Left: true}, now, 0)
 				}
 				now = now.Add(time.Hour)
+				a.Probed(Client{ID: badClient.ID}, now)
 				a.Resume(now)
 				a.Ring(now)
 				if a.Doing() == None && !a.Owes() {

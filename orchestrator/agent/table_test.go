@@ -20,6 +20,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func fresh() *Agent {
 	return New(&config.Agent{
 		Name: "a", Mode: hook.Drain, OnIdle: hook.IdleRelease, MaxRestarts: 3, RestartWindow: time.Hour, StuckAfter: time.Hour,
+		ClientDrift: config.DriftHolds,
 	}, noon)
 }
 
@@ -59,6 +60,8 @@ var (
 			a.Interrupted(&hook.Work{DeliveryID: "d"})
 		}},
 		{"on its account", func(a *Agent) { a.Parks(Parking{Person: true, Reason: "a login"}) }},
+		{"probed", func(a *Agent) { a.Begin("", noon); a.Probes(badClient) }},
+		{"with a bad client", func(a *Agent) { a.Meets(badClient, noon) }},
 		{"overspent", func(a *Agent) { a.Overspends(Parking{Until: noon.Add(time.Minute), Reason: "it is spent"}, noon) }},
 	}
 	lives = []situation{
@@ -74,7 +77,9 @@ var (
 			a.Reports(session.Report{Phase: hook.Ending}, noon)
 		}},
 	}
-	waits = session.Report{At: noon, Phase: hook.Waiting}
+	goodClient = Client{ID: "good", Name: "good 1"}
+	badClient  = Client{ID: "bad", Name: "bad 2", Breaks: "something", Fix: "go back"}
+	waits      = session.Report{At: noon, Phase: hook.Waiting}
 )
 
 // later is when events come.
@@ -123,6 +128,13 @@ var all = []event{
 	{"Ended (lost)", func(a *Agent) {
 		a.Ended(End{Outcome: session.Outcome{Why: hook.EndFinished, Loss: &session.Loss{What: "gone"}}}, later, 0)
 	}},
+	{"Probes", func(a *Agent) { a.Probes(badClient) }},
+	{"Probed (good)", func(a *Agent) { a.Probed(Client{ID: "bad"}, later) }},
+	{"Probed (bad)", func(a *Agent) { a.Probed(badClient, later) }},
+	{"Meets (good)", func(a *Agent) { a.Meets(goodClient, later) }},
+	{"Meets (bad)", func(a *Agent) { a.Meets(badClient, later) }},
+	{"FindsClient (another)", func(a *Agent) { a.FindsClient("good", later) }},
+	{"FindsClient (the same)", func(a *Agent) { a.FindsClient("bad", later) }},
 	{"Parks", func(a *Agent) { a.Parks(Parking{Until: later.Add(time.Minute), Reason: "a limit"}) }},
 	{"Overspends", func(a *Agent) { a.Overspends(Parking{Until: later.Add(time.Minute), Reason: "it is spent"}, later) }},
 	{"WithinBudget", func(a *Agent) { a.WithinBudget(later) }},
@@ -211,6 +223,8 @@ func sound(a *Agent, before Doing, now time.Time) string {
 		return "held, and nothing says why, or that a person has to come"
 	case a.past.blocked.why != "" && doing == None && !a.Removed() && a.Next().IsZero():
 		return "blocked, and never asked again"
+	case a.past.client.held && doing == None && !a.Removed() && a.Next().IsZero():
+		return "held for its client, and nobody looks for another one"
 	case (st == status.BackingOff || st == status.Parked) && (r.Until.IsZero() || a.Next().IsZero() || a.Next().After(r.Until)):
 		return fmt.Sprintf("%s until %v, and woken at %v", st, r.Until, a.Next())
 	case st == status.Waiting && (r.Text == "" || !a.Wants(now)):
@@ -232,6 +246,7 @@ func wedged(a *Agent, now time.Time) string {
 			a.Ended(End{Outcome: session.Outcome{Why: hook.EndDrained, Acknowledged: 1}}, now, 0)
 		case None:
 		}
+		a.Probed(badClient, now)
 		a.Adopt(now)
 		if next := a.Next(); !next.IsZero() {
 			now = next

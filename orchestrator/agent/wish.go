@@ -55,6 +55,10 @@ func (a *Agent) Resume(now time.Time) (parked bool) {
 	a.note(journal.Event{Kind: journal.Resumed})
 	a.past.loss, a.past.stuck = nil, nil
 	a.order(session.Order{HandBack: true})
+	if a.past.client.held {
+		a.past.client.passes = a.past.client.is.ID
+		a.leaveClient("resumed by a person")
+	}
 	switch was {
 	case status.Held, status.BackingOff, status.Parked:
 		a.past.history = history{}
@@ -94,6 +98,8 @@ func (a *Agent) Adopt(now time.Time) bool {
 	a.def, a.wish.next = a.wish.next, nil
 	a.past.history = history{}
 	a.queue.stale = true
+	a.leaveClient(FinishChanged)
+	a.past.client.probed = false // another one, perhaps
 	if a.past.hold != "" || a.past.blocked.why != "" || now.Before(a.past.backOff.until) || a.OnAccount() {
 		a.follow(next{state: status.Idle, reason: FinishChanged})
 	}

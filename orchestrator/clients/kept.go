@@ -11,38 +11,41 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// folder is in a state directory: ID.json is the result of a probe.
-const folder = "clients"
-
-// mostKept limits how many are kept: clients that update themselves leave some.
+// mostKept limits how many results are kept: clients that update themselves leave some.
 const mostKept = 16
 
-// Keep records the result of a program's probe. One that says nothing of the client is
-// not kept.
-func Keep(stateDir string, p Program, r probe.Result) error {
+// Keep records the result of a program's probe, for all fleets of this user. One that
+// says nothing of the client is not kept.
+func Keep(p Program, r probe.Result) error {
 	if r.Verdict() == probe.Unknown || p.ID == "" {
 		return nil
 	}
-	if err := state.Save(path(stateDir, p), r); err != nil {
+	path, err := state.OfClient(p.ID)
+	if err == nil {
+		err = state.Save(path, r)
+	}
+	if err != nil {
 		return err
 	}
-	return prune(filepath.Join(stateDir, folder))
+	return prune(filepath.Dir(path))
 }
 
 // Recall returns the result of a program's last probe; nil where there was none.
-func Recall(stateDir string, p Program) (*probe.Result, error) {
-	r := new(probe.Result)
-	err := state.Load(path(stateDir, p), r)
-	switch {
-	case p.ID == "" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, state.ErrDamaged):
-		return nil, nil // it is probed again
-	case err != nil:
+func Recall(p Program) (*probe.Result, error) {
+	if p.ID == "" {
+		return nil, nil
+	}
+	path, err := state.OfClient(p.ID)
+	if err != nil {
 		return nil, err
 	}
-	return r, nil
+	r := new(probe.Result)
+	err = state.Load(path, r)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, state.ErrDamaged) {
+		return nil, nil // it is probed again
+	}
+	return r, err
 }
-
-func path(stateDir string, p Program) string { return filepath.Join(stateDir, folder, p.ID+".json") }
 
 // prune removes the oldest results.
 func prune(dir string) error {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heartbeat/config"
 	"heartbeat/hook/client"
 	"heartbeat/orchestrator/preflight"
 )
@@ -54,6 +55,24 @@ func checkClient(_ *Facts, a *Agent) []Finding {
 		}}
 	}
 	return nil
+}
+
+// checkDrift: what the last probe of the client has found.
+func checkDrift(_ *Facts, a *Agent) []Finding {
+	known := a.Client.Known
+	breaks := known.Breaks()
+	if breaks == "" {
+		return nil
+	}
+	f := Finding{
+		Severity: Warning, Code: "client-drift", Seen: known.Name() + " does not do what heartbeat relies on: " + breaks,
+		Why: known.Result.Broken[0].Otherwise + "; sessions are started all the same (client-drift: warn)",
+		Fix: "npm install -g @anthropic-ai/claude-code@" + known.Result.Measured + ", or what " + a.command("doctor --probe") + " says",
+	}
+	if a.Config.ClientDrift == config.DriftHolds {
+		f.Severity, f.Why = Error, known.Result.Broken[0].Otherwise+"; no session is started (client-drift: hold)"
+	}
+	return []Finding{f}
 }
 
 // checkLogin: what may be a login, which nobody can know here. Where there is none

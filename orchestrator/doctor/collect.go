@@ -15,9 +15,11 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/clients"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/probe"
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
@@ -52,6 +54,9 @@ type Look struct {
 	Ours string
 	// Step, when not nil, is told what is being looked at.
 	Step func(string)
+	// probed returns what the last probe of a client has found, or nil: clients.Recall
+	// where it is nil.
+	probed func(clients.Program) (*probe.Result, error)
 	// inotify reads what the machine has of it: inotifyLimits where it is nil.
 	inotify func() Inotify
 }
@@ -90,6 +95,9 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 	f := &Facts{
 		ours: l.Ours, Scheduler: l.Scheduler, Doors: l.Doors, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
+	}
+	if c.probed == nil {
+		c.probed = clients.Recall
 	}
 	if l.inotify == nil {
 		l.inotify = inotifyLimits

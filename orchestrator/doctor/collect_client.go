@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"heartbeat/orchestrator/clients"
 	"heartbeat/orchestrator/preflight"
 )
 
@@ -23,6 +24,8 @@ func (c *collector) client(a *Agent, known preflight.Client, all []preflight.Set
 		v := c.version(known.Locate())
 		cl.Version, cl.VersionProblem = v.version, v.problem
 	}
+	cl.Known.Program = clients.Of(a.Config, c.base, c.Self)
+	cl.Known.Result, _ = c.probed(cl.Known.Program) // otherwise nothing is known
 	cl.Login, cl.Bypasses = known.Login(all), known.Bypasses()
 	return cl
 }

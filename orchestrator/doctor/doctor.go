@@ -85,7 +85,7 @@ var (
 	agentChecks = []func(*Facts, *Agent) []Finding{
 		checkDirectory, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkObstacles, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkOtherStops, checkPermissions,
-		checkClient, checkLogin,
+		checkClient, checkDrift, checkLogin,
 		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,
 	}
 )

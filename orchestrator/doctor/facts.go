@@ -7,6 +7,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/clients"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/resources"
@@ -199,6 +200,7 @@ type Client struct {
 	VersionProblem string
 	Login          preflight.Login
 	Bypasses       bool // it asks nobody for anything
+	Known          clients.Known
 }
 
 // Queue is what is known of an agent's queue.

@@ -3,7 +3,13 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/probe"
 )
+
+// bad is what a probe has found of a client that breaks a promise.
+var bad = &probe.Result{Version: "2.2.0", Measured: claude.Versions.Measured, Broken: []probe.Breach{{Promise: probe.HandOver, Seen: "twice", Otherwise: "prompts are doubled"}}}
 
 func clientFixtures() []fixture {
 	return []fixture{
@@ -26,6 +32,16 @@ func clientFixtures() []fixture {
 			"client-version", Warning, false,
 			func(r *rig) { r.program("bin/claude", "#!/bin/sh\nexit 3\n") },
 			func(r *rig) { r.version(claude.Versions.Measured) },
+		},
+		{
+			"client-drift", Warning, false,
+			func(r *rig) { r.probed = bad },
+			func(r *rig) { r.probed = &probe.Result{Kept: probe.Promises()} },
+		},
+		{
+			"client-drift", Error, false,
+			func(r *rig) { r.probed, r.agent.ClientDrift = bad, config.DriftHolds },
+			func(r *rig) { r.agent.ClientDrift = config.DriftHolds },
 		},
 		{
 			"not-logged-in", Error, false,

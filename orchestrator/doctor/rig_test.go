@@ -18,6 +18,8 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/clients"
+	"heartbeat/orchestrator/probe"
 	"heartbeat/orchestrator/workspace"
 )
 
@@ -33,6 +35,7 @@ type rig struct {
 	// scheduler is the run that answers, or nil.
 	scheduler *Scheduler
 	env       map[string]string
+	probed    *probe.Result // of the client
 	// client is the content of .claude.json; project the directory's part.
 	client, project map[string]any
 }
@@ -191,7 +194,8 @@ func (r *rig) look() Look {
 		env = append(env, name+"="+r.env[name])
 	}
 	machine := func() Inotify { return Inotify{} } // other tests look at this one's
-	return Look{inotify: machine, Scheduler: r.scheduler, Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env, Managed: filepath.Join(r.dir, "etc")}
+	probed := func(clients.Program) (*probe.Result, error) { return r.probed, nil }
+	return Look{inotify: machine, probed: probed, Scheduler: r.scheduler, Agents: []*config.Agent{r.agent}, MaxSessions: 4, StateDir: r.state, Self: r.self, Env: env, Managed: filepath.Join(r.dir, "etc")}
 }
 
 func (r *rig) facts() *Facts {

@@ -84,6 +84,7 @@ const (
 	OverBudget     Kind = "over-budget" // what an agent, its group or the fleet may spend in a period is spent
 	Stopped        Kind = "stop"        // a turn was over, and the Stop hook has decided what follows
 	Alive          Kind = "alive"       // what a session says of itself
+	Probed         Kind = "probed"      // a client that was new was tried
 	Stopping       Kind = "stopping"
 )
 

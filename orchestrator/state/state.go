@@ -61,6 +61,13 @@ func OfFile(path string) (string, error) {
 	return filepath.Join(base, ".files", hex.EncodeToString(sum[:8])+".json"), nil
 }
 
+// OfClient returns the path for what is kept of an installed client, which any fleet of
+// this user may use: .clients/ID.json beside the state directories. It creates nothing.
+func OfClient(id string) (string, error) {
+	base, err := base()
+	return filepath.Join(base, ".clients", id+".json"), err
+}
+
 // Used reports whether a path is a state directory of this user in which something
 // was kept.
 func Used(dir string) bool {

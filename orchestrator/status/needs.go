@@ -25,6 +25,7 @@ const (
 	NotListening   Word = "not-listening"  // an address is not served
 	IsParked       Word = "parked"         // its account's limit
 	OverBudget     Word = "over-budget"    // what may be spent in the hour or the day is spent
+	ClientDrifts   Word = "client-drift"   // its client does not do what heartbeat relies on
 	BacksOff       Word = "backing-off"    // a session or its start failed
 	CannotWork     Word = "cannot-work"    // what the next run would hold it for
 	WasHeld        Word = "was-held"       // when its last run ended
@@ -39,7 +40,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, IsParked, OverBudget, BacksOff,
+		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, IsParked, OverBudget, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
 		HasDeadLetters, IsPaused, NobodyRuns, Behind,
 	}
@@ -63,7 +64,7 @@ func (w Word) Person() bool { return w != IsParked && w != OverBudget && w != Ba
 // of a command line for this fleet: the program and its -f flag.
 func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 	var all []Trouble
-	for _, s := range slices.Concat(a.place(now), a.wish(now), a.work(now), a.triggers(now), a.leftover()) {
+	for _, s := range slices.Concat(a.place(now), a.wish(now), a.work(now), a.drift(), a.triggers(now), a.leftover()) {
 		all = append(all, s.of(a.Agent, ours))
 	}
 	return sorted(all)
@@ -224,6 +225,18 @@ func (a Agent) work(now time.Time) []sign {
 		return []sign{{what: BacksOff, since: a.Since, text: "backing off for another " + left, why: why, do: a.mend(), then: byItself}}
 	}
 	return nil
+}
+
+// drift returns what the agent's client does otherwise than heartbeat relies on, where it
+// is not held for that.
+func (a Agent) drift() []sign {
+	c := a.Client
+	if c == nil || a.State == Held && a.Fix == c.Fix {
+		return nil
+	}
+	return []sign{{
+		what: ClientDrifts, text: c.Client.String() + " does not do what heartbeat relies on", why: c.Breaks.String(), do: step{words: c.Fix.String()},
+	}}
 }
 
 // triggers returns the triggers that fail.

@@ -64,6 +64,11 @@ func TestTroubles(t *testing.T) {
 			}),
 			[]string{"parked for another 1m30s: its budget for the day is spent: $5.02 of $5.00", "heartbeat usage triage --by entry   # what it was spent on", "heartbeat reload   # after a larger budget in the file; otherwise it goes on by itself"},
 		},
+		ClientDrifts: {
+			agent(func(a *Agent) {
+				a.Client = &Drift{Client: "Claude Code 2.2.0", Breaks: "hand-over: it came twice", Fix: "go back"}
+			}), []string{"Claude Code 2.2.0 does not do what heartbeat relies on: hand-over: it came twice", "go back"},
+		},
 		BacksOff: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = BackingOff, now.Add(8*time.Second), "crashed" }),
 			[]string{"backing off for another 8s: crashed", "heartbeat doctor triage", "it goes on by itself"},

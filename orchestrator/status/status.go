@@ -89,8 +89,19 @@ type AgentState struct {
 	QueueLost *QueueLoss `json:"queue_lost,omitempty"`
 	// Stuck is set while the service keeps failing the agent's work.
 	Stuck *Stuck `json:"stuck,omitempty"`
+	// Client is set while the agent's client is one that does not do what heartbeat relies
+	// on.
+	Client *Drift `json:"client,omitempty"`
 	// Failing are the triggers that fail.
 	Failing []firing.Failing `json:"failing,omitempty"`
+}
+
+// Drift is what an agent's client does otherwise than heartbeat relies on, and what to
+// do.
+type Drift struct {
+	Client foreign.Text `json:"client"`
+	Breaks foreign.Text `json:"breaks"`
+	Fix    foreign.Text `json:"fix"`
 }
 
 // Said is what a session has said of itself, in its own words.

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/status"
+)
+
+// Client is what is known of the program that an agent's sessions start.
+type Client struct {
+	// ID changes with the program; "": nothing is known of it.
+	ID string
+	// Name is the program for people, with its version.
+	Name string
+	// Breaks says what it does otherwise than heartbeat relies on; "": nothing, as far as
+	// is known. Fix is what to do.
+	Breaks, Fix string
+}
+
+// installed is the client that the agent's last start has found, and what that means.
+type installed struct {
+	is Client
+	// probed is true while it is new, and somebody tries it.
+	probed bool
+	held   bool
+	since  time.Time // of held
+	// passes is the ID of one that a person has let pass.
+	passes string
+}
+
+// onClient: a client that nobody has tried is tried first, and what its sessions rely on
+// may have changed.
+func onClient(a *Agent, _ time.Time) *Reason {
+	switch c := a.past.client; {
+	case c.probed:
+		return &Reason{State: status.Idle, Text: c.is.Name + " is new here, and is being probed"}
+	case c.held:
+		return &Reason{State: status.Held, Text: c.is.Name + " does not do what heartbeat relies on: " + c.is.Breaks, Fix: c.is.Fix, GoesOn: true}
+	}
+	return nil
+}
+
+// Probes takes back the start of a session: its client is new, and is tried first.
+func (a *Agent) Probes(c Client) {
+	if a.life.is == Starting {
+		a.NotBegun("its client is new here")
+		a.past.client.is, a.past.client.probed = c, true
+	}
+}
+
+// Probed says what has come of that.
+func (a *Agent) Probed(c Client, now time.Time) {
+	if a.past.client.probed && a.past.client.is.ID == c.ID {
+		a.past.client.probed = false
+		a.idle, a.queue.stale = "its client was probed", true
+		a.Meets(c, now)
+	}
+}
+
+// Meets says which client a session would start. It returns false if the agent is held
+// because of it, as client-drift says.
+func (a *Agent) Meets(c Client, now time.Time) bool {
+	was := &a.past.client
+	was.is, was.probed = c, false
+	if was.held = c.Breaks != "" && a.def.ClientDrift == config.DriftHolds && was.passes != c.ID; !was.held {
+		a.alarms.set(Meet, time.Time{})
+		return true
+	}
+	a.NotBegun("")
+	was.since = now
+	a.meetLater(now)
+	return false
+}
+
+func (a *Agent) meetLater(now time.Time) {
+	if !a.wish.removed {
+		a.alarms.set(Meet, now.Add(min(max(now.Sub(a.past.client.since)/2, askSoon), askLate)))
+	}
+}
+
+// FindsClient says which client is installed now. Another one ends a hold.
+func (a *Agent) FindsClient(id string, now time.Time) {
+	switch {
+	case !a.past.client.held:
+	case id == a.past.client.is.ID:
+		a.meetLater(now)
+	default:
+		a.leaveClient("another client is installed")
+	}
+}
+
+// leaveClient ends a hold because of a client.
+func (a *Agent) leaveClient(why string) {
+	if a.past.client.held {
+		a.past.client.held = false
+		a.alarms.set(Meet, time.Time{})
+		a.idle, a.queue.stale = why, true
+	}
+}

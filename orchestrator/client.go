@@ -1,0 +1,127 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/clients"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/probe"
+)
+
+// Clients says what is known of agents' clients: *clients.Clients.
+type Clients interface {
+	Look(a *config.Agent) clients.Known
+	Probe(ctx context.Context, k clients.Known) (clients.Known, error)
+}
+
+// known is what an agent is told of its client.
+func (s *Scheduler) known(k clients.Known) agent.Client {
+	c := agent.Client{ID: k.ID, Name: k.Name(), Breaks: k.Breaks()}
+	if c.Breaks != "" {
+		ours := cmp.Or(s.opt.Ours, "heartbeat")
+		c.Fix = fmt.Sprintf("install another version, for example npm install -g @anthropic-ai/claude-code@%s; %s doctor --probe %s says more, %s resume %s goes on with this one",
+			k.Result.Measured, ours, k.Agents[0], ours, k.Agents[0])
+	}
+	return c
+}
+
+// meets checks the client that a session of the member would start. It returns false
+// where it is not to start: the client is tried first, or the agent is held.
+func (c course) meets() (pass bool) {
+	if c.opt.Clients == nil {
+		return true
+	}
+	k := c.opt.Clients.Look(c.def)
+	c.happened(c.m, func(now time.Time) {
+		if k.New() {
+			c.m.Probes(c.known(k))
+		} else {
+			pass = c.m.Meets(c.known(k), now)
+		}
+		if !pass {
+			c.fleet.declines(c.m, now)
+		}
+	})
+	if k.New() {
+		c.wg.Go(func() { c.probe(c.m, k) })
+	}
+	return pass
+}
+
+// probe tries a client for a member.
+func (s *Scheduler) probe(m *member, k clients.Known) {
+	s.log.Info("a client is new here, and is being probed", "agent", m.Name, "client", k.File)
+	k, err := s.opt.Clients.Probe(s.work, k)
+	if err != nil {
+		s.log.Warn("cannot keep what a probe has found", "err", err)
+	}
+	if k.Anew {
+		s.tellProbed(m, k)
+	}
+	s.happened(m, func(now time.Time) { m.Probed(s.known(k), now) })
+}
+
+// tellProbed tells people what a probe has found.
+func (s *Scheduler) tellProbed(m *member, k clients.Known) {
+	verdict := k.Result.Verdict()
+	e := journal.Event{Agent: m.Name, Kind: journal.Probed, Reason: foreign.Text(k.Name() + ": " + string(verdict)), Started: k.Result.At}
+	log := s.log.With("client", k.Name(), "took", time.Duration(k.Result.DurationMS)*time.Millisecond)
+	switch verdict {
+	case probe.Good:
+		log.Info("the client does what heartbeat relies on")
+	case probe.Bad:
+		e.Detail = foreign.Text(k.Breaks())
+		log.Warn("the client does not do what heartbeat relies on", "broken", k.Breaks())
+	case probe.Unknown:
+		e.Detail = k.Result.Failure
+		log.Warn("the client could not be probed, and is used all the same", "why", k.Result.Failure)
+	}
+	s.records.note(e)
+}
+
+// ForeseeClients has clients that are new tried before they are needed, and holds agents
+// whose client is known not to do what they rely on. It returns when all are tried,
+// which may take minutes.
+func (s *Scheduler) ForeseeClients() {
+	if s.opt.Clients == nil {
+		return
+	}
+	s.mu.Lock()
+	all := slices.Clone(s.fleet.members)
+	s.mu.Unlock()
+	for _, m := range all {
+		s.mu.Lock()
+		def := m.Def()
+		s.mu.Unlock()
+		if s.work.Err() != nil {
+			return
+		}
+		k := s.opt.Clients.Look(def)
+		if k.New() {
+			s.probe(m, k)
+			k = s.opt.Clients.Look(def)
+		}
+		s.happened(m, func(now time.Time) {
+			if m.Def() == def && m.Wants(now) {
+				m.Meets(s.known(k), now)
+			}
+		})
+	}
+}
+
+// meetAgain looks whether the client that a member is held for is still there.
+func (s *Scheduler) meetAgain(m *member, def *config.Agent) {
+	k := s.opt.Clients.Look(def)
+	s.happened(m, func(now time.Time) {
+		if m.Def() == def {
+			m.FindsClient(k.ID, now)
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package clients
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/probe"
+)
+
+// Known is a program, and what is known of it.
+type Known struct {
+	Program
+	// Result is that of its last probe; nil: there was none.
+	Result *probe.Result
+	// Anew is true if this call of Probe has tried it, and not one before.
+	Anew bool
+}
+
+// New reports whether the program has to be tried before it is relied on.
+func (k Known) New() bool { return k.Untried == "" && k.Result == nil }
+
+// Name is the client for people.
+func (k Known) Name() string {
+	if k.Result != nil && k.Result.Version != "" {
+		return k.Result.Name() + " (" + k.File + ")"
+	}
+	return k.File
+}
+
+// Breaks says which promises it does not keep, or "".
+func (k Known) Breaks() string {
+	if k.Result == nil || len(k.Result.Broken) == 0 {
+		return ""
+	}
+	first := k.Result.Broken[0]
+	text := fmt.Sprintf("%s: %s", first.Promise, first.Seen)
+	if more := len(k.Result.Broken) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}
+
+// Clients probes what a run has not seen. Its methods may be called by several
+// goroutines.
+type Clients struct {
+	prober probe.Prober
+
+	turn chan struct{} // one probe at a time: it needs the processors that sessions need
+	mu   sync.Mutex
+	// untold are programs of which a probe could not tell, and when: they are not tried
+	// at each start.
+	untold map[string]untold
+}
+
+type untold struct {
+	result probe.Result
+	at     time.Time
+}
+
+// againAfter is when a program is tried again of which a probe could not tell.
+const againAfter = time.Hour
+
+// New returns what probes by p.
+func New(p probe.Prober) *Clients {
+	return &Clients{prober: p, turn: make(chan struct{}, 1), untold: map[string]untold{}}
+}
+
+// Look says what is known of an agent's client. It looks at files only. heartbeat's own
+// stand-in is not tried.
+func (c *Clients) Look(a *config.Agent) Known {
+	if a.Self {
+		return Known{Program: Program{Agents: []string{a.Name}}.untried("it is heartbeat itself")}
+	}
+	return c.known(Of(a, os.Environ(), ""))
+}
+
+func (c *Clients) known(p Program) Known {
+	k := Known{Program: p}
+	if r, err := Recall(p); err == nil { // otherwise it is tried
+		k.Result = r
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if u, ok := c.untold[p.ID]; ok && k.Result == nil && time.Since(u.at) < againAfter {
+		k.Result = &u.result
+	}
+	return k
+}
+
+// Probe tries a program that is new, and keeps the result. It may take minutes; if ctx
+// ends, nothing is known of the program. The error is that the result could not be kept.
+func (c *Clients) Probe(ctx context.Context, k Known) (Known, error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return k, nil
+	}
+	if now := c.known(k.Program); !now.New() {
+		return now, nil // somebody else has waited for the same
+	}
+	r := c.prober.Probe(ctx, k.Argv, k.Path)
+	if ctx.Err() != nil {
+		return k, nil
+	}
+	k.Result, k.Anew = &r, true
+	if r.Verdict() == probe.Unknown {
+		c.mu.Lock()
+		c.untold[k.ID] = untold{r, time.Now()}
+		c.mu.Unlock()
+	}
+	return k, Keep(k.Program, r)
+}
