@@ -19,14 +19,14 @@ echo '{"type":"mode","mode":"normal"}' >>"$t"; `
 const (
 	prompted = `printf '%s\n' '{"type":"user","message":{"role":"user","content":"Task from the queue:\n\none"}}' >>"$t"; `
 	another  = `echo '{"type":"user","message":{"role":"user","content":"x"}}' >>"$t"; `
-	stays    = `exec sleep 60`
+	stays    = `exec sleep 600`
 )
 
 // TestAClientThatCallsNoHook: the model worked on the first entry, and it was
 // given again at each of six starts. What stands in the transcript was started.
 func TestAClientThatCallsNoHook(t *testing.T) {
 	t.Parallel()
-	short := func(s *Spec) { s.StartTimeout = 2 * time.Second }
+	short := func(s *Spec) { s.StartTimeout = shown }
 	long := func(s *Spec) { s.StartTimeout = time.Minute }
 	for name, tt := range map[string]struct {
 		script    string
@@ -98,7 +98,7 @@ func (l *lab) write(name, text string) {
 // had only the picture of its screen to tell that by.
 func TestWhatTheClientAsksIsNamed(t *testing.T) {
 	t.Parallel()
-	o := newLab(t, "one").run(`printf 'Accessing workspace:\r\n\r\n 1. Yes, I trust this folder\r\n 2. No, exit\r\n\r\n Enter to confirm'; `+stays, func(s *Spec) { s.StartTimeout = time.Second })
+	o := newLab(t, "one").run(`printf 'Accessing workspace:\r\n\r\n 1. Yes, I trust this folder\r\n 2. No, exit\r\n\r\n Enter to confirm'; `+stays, func(s *Spec) { s.StartTimeout = shown })
 	if o.Why != hook.EndStartTimeout || !strings.Contains(o.Detail, "whether the folder is trusted") ||
 		o.Asks == nil || o.Asks.Do != "heartbeat apply --trust a" {
 		t.Errorf("ended as %s", o)

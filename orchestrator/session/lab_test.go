@@ -54,6 +54,10 @@ func (l *lab) place() inbox.Place {
 // id is the session's, as the client is told.
 const id = "11111111-2222-4333-8444-555555555555"
 
+// shown is a start-timeout within which a client's script has written what it
+// writes, also on a busy machine.
+const shown = 4 * time.Second
+
 // run runs a session to its end. The script gets the client's arguments.
 func (l *lab) run(script string, change ...func(*Spec)) *Outcome {
 	l.t.Helper()

@@ -3,7 +3,6 @@ package session
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 // tidy is a client that shows a dialog and, told to end, clears its screen.
@@ -16,7 +15,7 @@ while :; do sleep 0.05; done`
 func TestTheReportShowsTheScreenFromBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "one")
-	o := l.run(tidy, func(s *Spec) { s.StartTimeout = 2 * time.Second })
+	o := l.run(tidy, func(s *Spec) { s.StartTimeout = shown })
 	if o.Why != "start-timeout" || !strings.Contains(o.Screen, "Do you trust") || strings.Contains(o.Screen, "goodbye") {
 		t.Errorf("outcome: %+v", o)
 	}

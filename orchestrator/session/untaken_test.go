@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"heartbeat/hook/handover"
 )
@@ -58,7 +57,7 @@ func TestAnEntryIsUntakenOnlyWhereTheTranscriptShowsThat(t *testing.T) {
 				put(t, transcript, c.resumes)
 			}
 			o := l.run(c.script, func(s *Spec) {
-				s.StartTimeout = 300 * time.Millisecond
+				s.StartTimeout = shown
 				if c.resumes != "" {
 					s.Resume = "R"
 				}
