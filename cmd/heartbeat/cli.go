@@ -51,6 +51,7 @@ type cli struct {
 	Status     statusCmd     `cmd:"" group:"fleet" help:"Show what each agent does, what is queued, and why."`
 	History    historyCmd    `cmd:"" group:"fleet" help:"Show past sessions and dead letters."`
 	Usage      usageCmd      `cmd:"" group:"fleet" help:"Show what sessions have cost: turns, tokens, dollars."`
+	Series     seriesCmd     `cmd:"" group:"fleet" help:"Show what agents did over time: queue, prompts, turns, cost."`
 	Events     eventsCmd     `cmd:"" group:"fleet" help:"Print the journal, or follow it."`
 	Logs       logsCmd       `cmd:"" group:"fleet" help:"Print what an agent said and did, or follow it."`
 	Replies    repliesCmd    `cmd:"" group:"fleet" help:"Print what agents replied, or follow it."`

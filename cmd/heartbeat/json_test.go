@@ -108,6 +108,7 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	add("logs", nil, "logs", "triage")
 	add("events", nil, "events")
 	add("usage", nil, "usage")
+	add("series", nil, "series")
 	add("status", func() {
 		f.start()
 		f.t.Cleanup(f.stop)

@@ -20,6 +20,7 @@ import (
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/probe"
+	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
@@ -117,7 +118,12 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 	begin := time.Now()
 	var s *orchestrator.Scheduler
 	var file *fleetfile.File
-	s, err = c.scheduler(a, fleet, shown.Observe, func() {
+	stateDir, err := owner.StateDir(fleet)
+	if err != nil {
+		return false, nil, err
+	}
+	past := series.NewRecorder(stateDir, a.log)
+	s, err = c.scheduler(a, fleet, func(e journal.Event) { past.Note(e); shown.Observe(e) }, func() {
 		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
 		a.remember(fleet)
 		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
@@ -132,6 +138,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		}
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
+		around.Go(func() { past.Run(beside, func() []series.Depth { return depths(s) }) })
 		around.Go(func() { a.serveControl(beside, fleet, reloading{s, shown, file, new(sync.Once)}) })
 		if !c.Once {
 			around.Go(func() { shown.doors.Run(ctx) }) // until it is asked to stop
@@ -159,6 +166,14 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.logStop(sum, asked, err, time.Since(begin))
 	}
 	return asked, sum, err
+}
+
+// depths are what the agents' queues hold.
+func depths(s *orchestrator.Scheduler) (all []series.Depth) {
+	for _, b := range s.Backlog() {
+		all = append(all, series.Depth{Agent: b.Agent, Queued: b.Queued})
+	}
+	return all
 }
 
 // chosen returns the agents that this run has.

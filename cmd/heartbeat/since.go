@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -29,6 +31,11 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
+	if days, is := strings.CutSuffix(text, "d"); is {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return now.AddDate(0, 0, -int(n)), nil
+		}
+	}
 	for _, form := range sinceForms {
 		if at, err := time.ParseInLocation(form, text, now.Location()); err == nil {
 			return at, nil
@@ -38,5 +45,5 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		y, m, d := now.Date()
 		return time.Date(y, m, d, at.Hour(), at.Minute(), 0, 0, now.Location()), nil
 	}
-	return time.Time{}, fmt.Errorf(`%q is neither a duration like 90m or 24h nor a time like 09:30, 2026-03-01 or "2026-03-01 09:30"`, text)
+	return time.Time{}, fmt.Errorf(`%q is neither a duration like 90m, 24h or 90d nor a time like 09:30, 2026-03-01 or "2026-03-01 09:30"`, text)
 }

@@ -1,20 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/usage"
 )
 
 type usageCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; all of them, and those of whom there still are records, when none is named." complete:"agent"`
-	Since  since    `placeholder:"TIME" default:"168h" help:"From a time on: 90m, 24h, 09:30, 2026-03-01 (${default})."`
+	Since  since    `placeholder:"TIME" default:"168h" help:"From a time on: 90m, 24h, 90d, 09:30, 2026-03-01 (${default})."`
 	By     usage.By `enum:"agent,day,trigger,entry,account,session" default:"agent" help:"What a row is: agent, day, trigger, entry, account or session (${default})."`
 }
 
@@ -26,7 +29,9 @@ WRITTEN are what was sent again and read from the prompt cache, and what was wri
 to it. Dollars are the client's own figure, at list price: on a subscription nobody
 bills them. What could not be seen is said below the table.
 
-The newest records of each agent are kept, some 16 MiB.
+The newest records of each agent are kept, some 16 MiB. Where they are gone, --by agent
+and --by day go on with the sums of each ten minutes, which are kept for 400 days and
+more (heartbeat series); the other tables say since when they are whole.
 
 Examples:
 
@@ -41,6 +46,10 @@ type spending struct {
 	Since time.Time   `json:"since"`
 	Rows  []usage.Row `json:"rows"`
 	Total usage.Sum   `json:"total"`
+	// WholeSince is since when there are records of all that was spent; zero: from Since
+	// on. What was spent before is in the rows where Summed is true, from the series.
+	WholeSince time.Time `json:"whole_since,omitzero"`
+	Summed     bool      `json:"summed,omitempty"`
 }
 
 func (c usageCmd) run(_ context.Context, a *app) (result, error) {
@@ -52,10 +61,7 @@ func (c usageCmd) run(_ context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, agent := range declared {
-		names = append(names, agent.Name)
-	}
+	names := namesOf(declared)
 	if len(c.Agents) == 0 {
 		past, err := usage.Agents(dir)
 		if err != nil {
@@ -69,20 +75,58 @@ func (c usageCmd) run(_ context.Context, a *app) (result, error) {
 		}
 	}
 	table := &usage.Table{By: c.By, Zone: time.Local}
+	res := spending{By: c.By, Since: c.Since.Time, Rows: []usage.Row{}, Summed: c.By == usage.ByAgent || c.By == usage.ByDay}
 	for _, name := range names {
 		if err := usage.Read(dir, name, c.Since.Time, table.Add); err != nil {
 			return nil, err
 		}
+		if err := res.before(dir, name, table); err != nil {
+			return nil, err
+		}
 	}
-	res := spending{By: c.By, Since: c.Since.Time, Rows: []usage.Row{}}
+	if res.WholeSince.IsZero() {
+		res.Summed = false
+	}
 	rows, all := table.Rows()
 	res.Rows, res.Total = append(res.Rows, rows...), all
 	return res, nil
 }
 
+// before adds what an agent had spent before its oldest record, by the series: whole
+// slots, as the record is of the slot that it is in.
+func (s *spending) before(dir, agent string, table *usage.Table) error {
+	oldest, err := usage.Oldest(dir, agent)
+	if err != nil {
+		return err
+	}
+	until := oldest.Truncate(series.Slot)
+	if oldest.IsZero() {
+		until = time.Now()
+	}
+	return series.Read(dir, agent, s.Since, until.Add(-series.Slot), func(p series.Point) {
+		if p.Sum == (usage.Sum{}) {
+			return
+		}
+		if until.After(s.WholeSince) {
+			s.WholeSince = until
+		}
+		if s.Summed {
+			table.Add(usage.Record{At: p.At, Agent: agent, Sum: p.Sum})
+		}
+	})
+}
+
+func namesOf(agents []*config.Agent) (names []string) {
+	for _, a := range agents {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
 func (s spending) text(p *page) {
 	if len(s.Rows) == 0 {
-		p.printf("nothing was spent since %s\n", s.Since.Local().Format(time.DateTime))
+		p.printf("nothing was spent since %s\n", cmp.Or(s.WholeSince, s.Since).Local().Format(time.DateTime))
+		s.wholeText(p)
 		return
 	}
 	named := s.By == usage.ByEntry || s.By == usage.BySession
@@ -107,6 +151,7 @@ func (s spending) text(p *page) {
 	}
 	p.table(header, rows)
 	p.printf("\nsince %s; dollars at list price, by the client's own figure\n", s.Since.Local().Format(time.DateTime))
+	s.wholeText(p)
 	if n := s.Total.Unseen; n > 0 {
 		p.printf("%s without figures: cut off before the answer was written down\n", turnsOf(n))
 	}
@@ -115,6 +160,17 @@ func (s spending) text(p *page) {
 	}
 	if n := s.Total.Guessed; n > 0 {
 		p.printf("%s of a model whose price the client does not know: it reckons with another one's\n", turnsOf(n))
+	}
+}
+
+// wholeText says where records are gone.
+func (s spending) wholeText(p *page) {
+	switch whole := s.WholeSince.Local().Format(time.DateTime); {
+	case s.WholeSince.IsZero():
+	case s.Summed:
+		p.printf("before %s: by the sums of each ten minutes (heartbeat series)\n", whole)
+	default:
+		p.printf("before %s more was spent, of which only the sums are known: --by agent, --by day\n", whole)
 	}
 }
 

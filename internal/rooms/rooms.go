@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"orchestrator/queue":     {"config", "hook/...", "orchestrator/session"},
 	"orchestrator/account":   {"hook/client", "orchestrator/state", "sources"},
 	"orchestrator/journal":   {"hook", "hook/durable", "hook/flock", "hook/foreign"},
+	"orchestrator/series":    {"hook/durable", "hook/inbox", "orchestrator/journal", "orchestrator/usage"},
 	"orchestrator/memory":    {"config", "hook/flock", "orchestrator/state", "sources"},
 	"orchestrator/resources": {"config", "ptyrun"},
 	"orchestrator/slots":     {},

@@ -179,3 +179,31 @@ func seekNear(file *os.File, since time.Time) error {
 	}
 	return nil
 }
+
+// Oldest is when the oldest record of an agent was written; zero: there is none.
+func Oldest(stateDir, agent string) (at time.Time, err error) {
+	folder, err := durable.OpenBelow(stateDir, filepath.Join(stateDir, folderName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot read what agent %q has cost: %w", agent, err)
+	}
+	defer folder.Close()
+	files, err := openBoth(folder, agent)
+	for _, file := range slices.Backward(files) {
+		defer file.Close()
+		in := bufio.NewReaderSize(file, 64<<10)
+		for at.IsZero() {
+			line, _, end := durable.Line(in, maxRecord)
+			var r Record
+			if json.Unmarshal(line, &r) == nil && r.Agent == agent {
+				at = r.At
+			}
+			if end != nil {
+				break
+			}
+		}
+	}
+	return at, err
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/series"
+	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/usage"
+)
+
+type seriesCmd struct {
+	Agents []string `arg:"" optional:"" help:"The agents, added up; all of them, and those of whom there still is something, when none is named." complete:"agent"`
+	Since  since    `placeholder:"TIME" default:"24h" help:"From a time on: 90m, 24h, 90d, 09:30, 2026-03-01 (${default})."`
+	Every  string   `enum:"auto,slot,hour,day" default:"auto" help:"What a row is: slot (ten minutes), hour or day; auto: hours up to two days, days beyond (${default})."`
+}
+
+// Help implements kong's HelpProvider.
+func (seriesCmd) Help() string {
+	return `Shows what agents did over time: the most prompts that were queued at once, prompts
+done and given up, sessions that ended, fires of triggers and how late the latest one
+was, turns, tokens (in, out, and written to the prompt cache) and cost. Rows in which
+nothing happened are left out.
+
+Each ten minutes are written down when they are over, two minutes later, and kept for
+400 days and more, in 72 bytes for each agent that did something. "heartbeat usage"
+reads them, too, where the records of single entries are gone.
+
+Examples:
+
+    heartbeat series
+    heartbeat series triage --since 90d
+    heartbeat series --since 2026-03-01 --every slot -o json`
+}
+
+// happenings are what agents did over time.
+type happenings struct {
+	Since  time.Time   `json:"since"`
+	Every  string      `json:"every"` // slot, hour, day
+	Points []happening `json:"points"`
+}
+
+// happening is one row.
+type happening struct {
+	series.Point
+	LateMS int64 `json:"late_ms"`
+}
+
+func (c seriesCmd) run(_ context.Context, a *app) (result, error) {
+	f, declared, err := a.knownAgents(c.Agents)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return nil, err
+	}
+	names := namesOf(declared)
+	if len(c.Agents) == 0 {
+		past, err := series.Agents(dir)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, past...)
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
+	now := time.Now()
+	res := happenings{Since: c.Since.Time, Every: c.Every, Points: []happening{}}
+	if res.Every == "auto" {
+		res.Every = "hour"
+		if now.Sub(c.Since.Time) > 48*time.Hour {
+			res.Every = "day"
+		}
+	}
+	all := series.NewTable(func(at time.Time) time.Time { return res.begin(at.Local()) })
+	for _, name := range names {
+		if err := series.Read(dir, name, c.Since.Time, now, func(p series.Point) { all.Add(name, p) }); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range all.Rows() {
+		res.Points = append(res.Points, happening{p, p.Late.Milliseconds()})
+	}
+	return res, nil
+}
+
+// begin is when the row begins that a time belongs to.
+func (h happenings) begin(at time.Time) time.Time {
+	switch h.Every {
+	case "day":
+		from, _ := usage.Day.Bounds(at)
+		return from
+	case "hour":
+		from, _ := usage.Hour.Bounds(at)
+		return from
+	}
+	return at
+}
+
+func (h happenings) text(p *page) {
+	if len(h.Points) == 0 {
+		p.printf("nothing has happened since %s; what happens now is shown when its ten minutes are over\n", h.Since.Local().Format(time.DateTime))
+		return
+	}
+	form := "2006-01-02 15:04"
+	if h.Every == "day" {
+		form = time.DateOnly
+	}
+	most := int64(1)
+	for _, r := range h.Points {
+		most = max(most, r.Done)
+	}
+	var rows [][]cell
+	for _, r := range h.Points {
+		late := "-"
+		if r.Fires > 0 {
+			late = status.Span(r.Late)
+		}
+		rows = append(rows, plain(r.At.Local().Format(form), strconv.FormatInt(r.Queued, 10), strconv.FormatInt(r.Done, 10), strconv.FormatInt(r.Failed, 10),
+			strconv.FormatInt(r.Sessions, 10), strconv.FormatInt(r.Fires, 10), late, strconv.FormatInt(r.Turns, 10),
+			tokensOf(r.Input+r.Output+r.CacheWrite), costOf(r.Sum), strings.Repeat("█", int((r.Done*doneBar+most-1)/most))))
+	}
+	p.table([]string{"TIME", "QUEUED", "DONE", "FAILED", "SESSIONS", "FIRES", "LATE", "TURNS", "TOKENS", "COST", "DONE"}, rows)
+}
+
+// doneBar is how long the bar of the row is in which most was done.
+const doneBar = 20

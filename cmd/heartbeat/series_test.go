@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/usage"
+)
+
+// What the journal and the usage records have of past days is in the series after the
+// next run, and stays when both are gone: series and usage show it then.
+func TestTheSeriesOutlastsItsSources(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	if out := w.ok("series"); !strings.HasPrefix(out, "nothing has happened since ") {
+		t.Errorf("before anything has happened:\n%s", out)
+	}
+	w.ok("apply")
+	names := slices.DeleteFunc(w.names("state"), func(name string) bool { return name[0] == '.' })
+	dir := filepath.Join(w.dir, "state", names[0])
+	past := time.Now().AddDate(0, 0, -30).UTC()
+	var lines []byte
+	for i := range 3 {
+		at := past.AddDate(0, 0, i)
+		for _, e := range []journal.Event{
+			{At: at, Agent: "triage", Kind: journal.Fired, Due: at.Add(-3 * time.Second)},
+			{At: at, Agent: "triage", Kind: journal.Ended, Acknowledged: 4},
+		} {
+			line, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(append(lines, line...), '\n')
+		}
+		rec := usage.Record{At: at, Agent: "triage", Session: "s", Sum: usage.Sum{Turns: 5, Calls: 6, Cost: 0.25}}
+		if err := usage.Append(dir, "triage", rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.ok("send", "triage", "hello")
+	w.done("run", "--once")
+	written := filepath.Join(dir, "series", ".until")
+	for i := 0; i < 20; i++ { // a short run may end before it has written
+		if _, err := os.Stat(written); err == nil {
+			break
+		}
+		w.done("run", "--once")
+	}
+	for _, gone := range []string{"journal.jsonl", "usage/triage.jsonl"} {
+		if err := os.Remove(filepath.Join(dir, gone)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all happenings
+	w.into(&all, "series", "triage", "--since", "60d")
+	if len(all.Points) != 3 || all.Every != "day" || all.Points[0].Done != 4 || all.Points[1].LateMS != 3000 || all.Points[2].Cost != 0.25 || all.Points[2].Sessions != 1 {
+		t.Errorf("%+v", all)
+	}
+	if out := w.ok("series", "--since", "60d"); strings.Count(out, strings.Repeat("█", 20)) != 3 || !strings.Contains(out, past.Local().Format(time.DateOnly)) {
+		t.Errorf("series:\n%s", out)
+	}
+	w.into(&all, "series", "--since", "60d", "--every", "slot")
+	if len(all.Points) != 3 || !all.Points[0].At.Equal(past.Truncate(10*time.Minute)) {
+		t.Errorf("by slot: %+v", all)
+	}
+	var spent spending
+	w.into(&spent, "usage", "--since", "60d", "--by", "day")
+	if len(spent.Rows) != 3 || spent.Total.Turns != 15 || spent.Total.Cost != 0.75 || spent.WholeSince.IsZero() {
+		t.Errorf("usage by day: %+v", spent)
+	}
+	if out := w.ok("usage", "--since", "60d", "--by", "entry"); !strings.Contains(out, "only the sums are known") {
+		t.Errorf("usage by entry:\n%s", out)
+	}
+	if out := w.ok("usage", "--since", "60d"); !strings.Contains(out, "by the sums of each ten minutes") || !strings.Contains(out, "$0.75") {
+		t.Errorf("usage:\n%s", out)
+	}
+}

@@ -1,0 +1,326 @@
+package series
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"heartbeat/hook/durable"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/usage"
+)
+
+const (
+	// sampleEvery is how often the queues' depth is looked at.
+	sampleEvery = time.Minute
+	// settled is how long after its end a slot is written: by then sessions have
+	// recorded what they have spent in it.
+	settled = 2 * time.Minute
+	// mostSlots bounds how many slots wait for a disk that takes none.
+	mostSlots = 144
+)
+
+// untilName is the file in the folder that has the number of the last slot that is
+// written for all agents.
+const untilName = ".until"
+
+// Depth is how much an agent's queue holds.
+type Depth struct {
+	Agent  string
+	Queued int
+}
+
+// Recorder writes the series of a run. One run writes a state directory's.
+type Recorder struct {
+	stateDir string
+	log      *slog.Logger
+	began    time.Time
+
+	// done is the last slot that is written for all agents, last that of each: a run
+	// that was killed amid writing wrote some. They belong to Run.
+	done int64
+	last map[string]int64
+	// setBack is true once the clock was, in this run: what it has written says nothing
+	// of what is still to be written.
+	setBack bool
+
+	mu     sync.Mutex
+	tally  tally
+	ready  bool            // the past is compiled
+	early  []journal.Event // that came before that
+	failed bool            // the last time
+}
+
+// NewRecorder returns one for a run that begins now.
+func NewRecorder(stateDir string, log *slog.Logger) *Recorder {
+	return &Recorder{stateDir: stateDir, log: log, began: time.Now(), last: map[string]int64{}, tally: newTally()}
+}
+
+// Note counts an event of this run. It does not block.
+func (r *Recorder) Note(e journal.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ready {
+		r.early = append(r.early, e)
+		return
+	}
+	r.tally.take(e)
+}
+
+// Run writes each slot when it is over, until ctx ends; the slots of earlier runs first
+// that they could not write. What belongs to the slot that has just begun then is for the
+// next run.
+func (r *Recorder) Run(ctx context.Context, depths func() []Depth) {
+	r.compile(ctx)
+	ticker := time.NewTicker(sampleEvery)
+	defer ticker.Stop()
+	for {
+		r.write(time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		all := depths()
+		r.mu.Lock()
+		for now := time.Now(); len(all) > 0; all = all[1:] {
+			if d := all[0]; d.Queued > 0 {
+				p := r.tally.at(d.Agent, now)
+				p.Queued = max(p.Queued, int64(d.Queued))
+			}
+		}
+		r.mu.Unlock()
+	}
+}
+
+// compile counts what the journal has of the slots that are not written yet.
+func (r *Recorder) compile(ctx context.Context) {
+	r.done = until(r.stateDir)
+	r.heedClock(r.began)
+	t := newTally()
+	for e, err := range journal.Read(r.stateDir) {
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+		if e.At.Before(r.began) {
+			t.take(e)
+		}
+	}
+	t.drop(func(slot int64) bool { return slot <= r.done || slot > slotOf(r.began) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tally, r.ready = t, true
+	for _, e := range r.early {
+		r.tally.take(e)
+	}
+	r.early = nil
+}
+
+// heedClock has the slots be written again from the present one on, if the clock was set
+// back: what was written for them before was of another hour.
+func (r *Recorder) heedClock(now time.Time) {
+	if r.done < slotOf(now) {
+		return
+	}
+	r.done, r.setBack = slotOf(now)-1, true
+	clear(r.last)
+}
+
+// written is the last slot that is written for an agent, or 0.
+func (r *Recorder) written(folder *durable.Folder, agent string) int64 {
+	last, known := r.last[agent]
+	if !known && !r.setBack {
+		last = lastSlot(folder, agent)
+	}
+	return last
+}
+
+// until is the last slot that is written for all agents, or 0.
+func until(stateDir string) int64 {
+	folder, err := durable.OpenBelow(stateDir, folderOf(stateDir))
+	if err != nil {
+		return 0
+	}
+	defer folder.Close()
+	data, err := folder.Read(untilName, 64)
+	if err != nil {
+		return 0
+	}
+	slot, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(0, slot)
+}
+
+// write writes the slots that are over. What cannot be written is tried again.
+func (r *Recorder) write(now time.Time) {
+	to := slotOf(now.Add(-settled)) - 1
+	r.heedClock(now)
+	from := r.done + 1
+	if from > to {
+		return
+	}
+	err := r.writeSlots(from, to)
+	switch {
+	case err == nil:
+		r.done, r.failed = to, false
+	case !r.failed:
+		r.failed = true
+		r.log.Warn("cannot keep the series of what agents do", "err", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tally.drop(func(slot int64) bool { return err == nil && slot <= to || slot < to-mostSlots })
+}
+
+func (r *Recorder) writeSlots(from, to int64) error {
+	r.mu.Lock()
+	all := r.tally.points(from, to) // :: agent → slot → point
+	r.mu.Unlock()
+	if err := spent(r.stateDir, from, to, all); err != nil {
+		return err
+	}
+	folder, err := durable.MakeBelow(r.stateDir, folderOf(r.stateDir))
+	if err != nil {
+		return fmt.Errorf("cannot make the folder of the series: %w", err)
+	}
+	defer folder.Close()
+	var failed error
+	for agent, slots := range all {
+		var points []Point
+		written := r.written(folder, agent)
+		for slot, p := range slots {
+			if !p.empty() && slot > written {
+				points = append(points, p)
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		slices.SortFunc(points, func(a, b Point) int { return a.At.Compare(b.At) })
+		err := add(folder, agent, points)
+		if err == nil {
+			r.last[agent] = slotOf(points[len(points)-1].At)
+		}
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil {
+		return failed
+	}
+	return folder.Put(untilName, fmt.Appendln(nil, to))
+}
+
+// spent adds what the usage records have of some slots.
+func spent(stateDir string, from, to int64, all map[string]map[int64]Point) error {
+	agents, err := usage.Agents(stateDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, agent := range agents {
+		err := usage.Read(stateDir, agent, startOf(from), func(rec usage.Record) {
+			slot := slotOf(rec.At)
+			if slot > to {
+				return
+			}
+			if all[agent] == nil {
+				all[agent] = map[int64]Point{}
+			}
+			p := all[agent][slot]
+			p.At, p.Sum = startOf(slot), p.Plus(rec.Sum)
+			all[agent][slot] = p
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tally counts events by agent and slot. It is pure.
+type tally struct {
+	all map[string]map[int64]*Point
+	// counted is how many entries an agent's live session has done that are counted.
+	counted map[string]int
+}
+
+func newTally() tally { return tally{map[string]map[int64]*Point{}, map[string]int{}} }
+
+// at is the point of an agent at a time.
+func (t *tally) at(agent string, at time.Time) *Point {
+	slots, slot := t.all[agent], slotOf(at)
+	if slots == nil {
+		slots = map[int64]*Point{}
+		t.all[agent] = slots
+	}
+	if slots[slot] == nil {
+		slots[slot] = &Point{At: startOf(slot)}
+	}
+	return slots[slot]
+}
+
+func (t *tally) take(e journal.Event) {
+	if e.Agent == "" {
+		return
+	}
+	switch e.Kind {
+	case journal.Fired:
+		p := t.at(e.Agent, e.At)
+		if p.Fires++; !e.Due.IsZero() {
+			p.Late = max(p.Late, e.At.Sub(e.Due))
+		}
+	case journal.Stopped:
+		if e.Done != "" {
+			t.at(e.Agent, e.At).Done++
+			t.counted[e.Agent]++
+		}
+	case journal.Ended:
+		p := t.at(e.Agent, e.At)
+		p.Sessions++
+		p.Done += int64(max(0, e.Acknowledged-t.counted[e.Agent]))
+		t.counted[e.Agent] = 0
+	case journal.Recovered:
+		if e.Reason.Raw() == string(inbox.DeadLettered) {
+			t.at(e.Agent, e.At).Failed++
+		}
+	}
+}
+
+// points copies those of some slots.
+func (t *tally) points(from, to int64) map[string]map[int64]Point {
+	all := map[string]map[int64]Point{}
+	for agent, slots := range t.all {
+		for slot, p := range slots {
+			if slot < from || slot > to {
+				continue
+			}
+			if all[agent] == nil {
+				all[agent] = map[int64]Point{}
+			}
+			all[agent][slot] = *p
+		}
+	}
+	return all
+}
+
+// drop forgets slots.
+func (t *tally) drop(which func(slot int64) bool) {
+	for agent, slots := range t.all {
+		for slot := range slots {
+			if which(slot) {
+				delete(slots, slot)
+			}
+		}
+		if len(slots) == 0 {
+			delete(t.all, agent)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// Package series is what each agent has done in each ten minutes, kept for 400 days and
+// more: queue depth, prompts, sessions, fires and how late they were, turns, tokens, cost.
+// It is for looking back, where the journal and the usage records are gone: nothing is
+// decided by it.
+//
+// A Point is 72 bytes with a checksum, and only ten minutes in which something happened
+// have one. Slots are whole once they are written: they are compiled from the journal and
+// the usage records when they are over, so that a run that was killed leaves none out and
+// counts nothing twice; of the queue's depth, which stands nowhere else, a killed run
+// loses its last ten minutes. Files are not synced. What cannot be read of a file is
+// passed over, and the rest of it is read.
+package series
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"time"
+
+	"heartbeat/orchestrator/usage"
+)
+
+// Slot is how much time a point is about.
+const Slot = 10 * time.Minute
+
+// Point is what happened in one slot, or, added up, in several.
+type Point struct {
+	// At is when it began.
+	At time.Time `json:"at"`
+	// Queued is the most entries that were queued at once, counted each minute.
+	Queued int64 `json:"queued"`
+	// Done are prompts that were done, Failed those that were given up.
+	Done   int64 `json:"done"`
+	Failed int64 `json:"failed"`
+	// Sessions is how many ended.
+	Sessions int64 `json:"sessions"`
+	// Fires are those of triggers, Late how much later than due the latest one was.
+	Fires int64         `json:"fires"`
+	Late  time.Duration `json:"-"`
+	usage.Sum
+}
+
+// Then adds what the same agent did later.
+func (p Point) Then(q Point) Point {
+	queued := max(p.Queued, q.Queued)
+	p = p.Beside(q)
+	p.Queued = queued
+	return p
+}
+
+// Beside adds what another agent did at the same time.
+func (p Point) Beside(q Point) Point {
+	return Point{
+		p.At, p.Queued + q.Queued, p.Done + q.Done, p.Failed + q.Failed, p.Sessions + q.Sessions, p.Fires + q.Fires,
+		max(p.Late, q.Late), p.Plus(q.Sum),
+	}
+}
+
+// empty reports whether nothing happened.
+func (p Point) empty() bool {
+	p.At = time.Time{}
+	return p == Point{}
+}
+
+// slotOf numbers slots from 1970 on.
+func slotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
+
+func startOf(slot int64) time.Time { return time.Unix(slot*int64(Slot/time.Second), 0) }
+
+// A point on disk: its slot and 13 counts of 4 bytes each, the cost in 8 (a double), the
+// lateness in milliseconds in 4, and a CRC-32C of all that.
+const (
+	counts    = 13
+	pointSize = 4 + 4*counts + 8 + 4 + 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// fields are the counts in their order on disk.
+func (p *Point) fields() [counts]*int64 {
+	return [counts]*int64{
+		&p.Queued, &p.Done, &p.Failed, &p.Sessions, &p.Fires, &p.Turns, &p.Calls, &p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &p.Unseen, &p.Unpriced,
+	}
+}
+
+func (p Point) encode(to []byte) []byte {
+	begin, le := len(to), binary.LittleEndian
+	to = le.AppendUint32(to, uint32(slotOf(p.At)))
+	for _, f := range p.fields() {
+		to = le.AppendUint32(to, uint32(min(max(0, *f), math.MaxUint32)))
+	}
+	to = le.AppendUint64(to, math.Float64bits(p.Cost))
+	to = le.AppendUint32(to, uint32(min(max(0, p.Late.Milliseconds()), math.MaxUint32)))
+	return le.AppendUint32(to, crc32.Checksum(to[begin:], castagnoli))
+}
+
+// decode reads a point of a slot from the first bytes of data, if a whole one is there.
+func decode(data []byte) (p Point, slot int64, ok bool) {
+	if len(data) < pointSize {
+		return p, 0, false
+	}
+	le, body := binary.LittleEndian, data[:pointSize-4]
+	if le.Uint32(data[pointSize-4:]) != crc32.Checksum(body, castagnoli) {
+		return p, 0, false
+	}
+	slot = int64(le.Uint32(body))
+	for i, f := range p.fields() {
+		*f = int64(le.Uint32(body[4+4*i:]))
+	}
+	const cost = 4 + 4*counts
+	p.Cost = math.Float64frombits(le.Uint64(body[cost:]))
+	p.Late = time.Duration(le.Uint32(body[cost+8:])) * time.Millisecond
+	return p, slot, true
+}
