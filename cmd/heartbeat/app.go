@@ -79,6 +79,7 @@ func run(args []string, std stdio) int {
 		return status // the child has printed
 	}
 	a := &app{stdio: std, globals: p.cli.globals, out: out, cli: p.cli}
+	out.ours = beginning(a.File)
 	flushLog := func() {}
 	if isRun {
 		a.log, flushLog = newRunLog(std.err, slog.Level(a.LogLevel), a.LogFormat)

@@ -36,8 +36,8 @@ Leaving does not disturb the session and hands it back at once: it keeps waiting
 and the next prompt comes into the same conversation. (If the connection is lost, it
 does so after the two minutes, or with "heartbeat resume".) Esc and commands like
 /clear are the exception: if they leave the client with nothing to do, it cannot be
-given a prompt without a paid turn. The session then stays while somebody is there and ends idle-grace (10s) after
-they have left; the next prompt starts a new one.
+given a prompt without a paid turn. The session then stays while somebody is there
+and ends idle-grace (10s) after they have left; the next prompt starts a new one.
 
 Examples:
 
@@ -81,12 +81,35 @@ func (c attachCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	defer v.Close()
+	if ptyrun.IsTerminal(a.stdio.out) {
+		defer a.sayHowToLeave(c)()
+	}
 	visit, err := v.Sit(ctx, seat)
 	if err != nil {
 		return nil, fmt.Errorf("cannot stay in the session: %w", err)
 	}
 	return visited{Agent: c.Agent, Session: v.Session.Session, Detached: visit.Left, Ended: visit.Ended}, nil
 }
+
+// sayHowToLeave says so in the first line, and in the title of the terminal while the
+// session's screen stands in its place. It returns what gives the title back.
+func (a *app) sayHowToLeave(c attachCmd) (giveBack func()) {
+	keys := cmp.Or(c.DetachKeys, `Ctrl-\`)
+	if c.ReadOnly {
+		keys += " or Ctrl-C"
+	}
+	how := keys + " leaves the session of " + c.Agent + ", which goes on"
+	// A terminal that is gone ends the visit, too.
+	_ = a.out.emit(nil, func(p *page) {
+		p.coloured(p.cyan, how)
+		p.printf("\n")
+	})
+	_, _ = a.stdio.out.WriteString(keepTitle + "\x1b]2;" + how + "\x07")
+	return func() { _, _ = a.stdio.out.WriteString(restoreTitle) }
+}
+
+// The terminal's own title, put aside and brought back (xterm's control sequences).
+const keepTitle, restoreTitle = "\x1b[22;2t", "\x1b[23;2t"
 
 // join joins the live session of an agent.
 func (a *app) join(ctx context.Context, agent string, g attach.Guest) (*attach.Viewer, error) {
@@ -165,7 +188,7 @@ func (v visited) text(p *page) {
 	case v.Session == "":
 		p.printf("%s has no session yet; nobody waits for one any more\n", v.Agent)
 	case v.Detached:
-		p.printf("detached from %s; its session goes on\n", v.Agent)
+		p.printf("detached from %s; its session goes on: heartbeat attach %s joins it again\n", v.Agent, v.Agent)
 	case v.Ended != "":
 		p.printf("the session of %s has ended: %s\n", v.Agent, v.Ended)
 	default:

@@ -95,7 +95,7 @@ func (e explanations) text(p *page) {
 	for _, w := range e {
 		rows = append(rows, plain(w.Word, w.Of[0], w.Means))
 	}
-	p.listing([]string{"WORD", "OF", "MEANS"}, rows)
+	p.table([]string{"WORD", "OF", "MEANS"}, rows) // cut to a terminal alone: others search in it
 	p.printf("\nheartbeat explain WORD says what follows, and what to type.\n")
 }
 

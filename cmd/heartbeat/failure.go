@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -157,13 +156,4 @@ func count(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// ours is how a command line begins that is about the same fleet.
-func (a *app) ours() string {
-	file := a.file()
-	if a.found || file == owner.FileName || file == os.Getenv("HEARTBEAT_FILE") {
-		return "heartbeat"
-	}
-	return "heartbeat -f " + settings.Quote(file)
 }

@@ -88,6 +88,22 @@ func TestStatusOfAStoppedFleetSaysWhatCannotWork(t *testing.T) {
 	}
 }
 
+// TestValidateMissesTheClient: of agents without command: it said nothing, and the run
+// held them.
+func TestValidateMissesTheClient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "PATH=/nowhere")
+	w.put("heartbeat.yaml", oneAgent+"  other: {dir: agents/other, command: [heartbeat, simulate]}\n")
+	if o := w.run("validate"); o.status != 0 || !strings.Contains(o.stderr, "warning: claude, which triage would run, is not found in PATH (npm install") {
+		t.Errorf("%+v", o)
+	}
+	w.put("heartbeat.yaml", oneAgent+"    command: [claude]\n")
+	if o := w.run("validate"); strings.Count(o.stderr, "is not found in PATH") != 1 {
+		t.Errorf("where the file says so itself: %+v", o)
+	}
+}
+
 // TestAFileWithProblemsKeepsItsWarnings: validate told them in a second round, and
 // had a misspelt key twice, the misleading half first.
 func TestAFileWithProblemsKeepsItsWarnings(t *testing.T) {

@@ -153,12 +153,12 @@ func arguments(node *kong.Node) []string {
 func TestFileFromEnvironment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("other.yaml", oneAgent)
+	w.put("other.yaml", oneAgent+"    command: [heartbeat, simulate]\n")
 	w.env = append(w.env, "HEARTBEAT_FILE=other.yaml")
 	if out := w.ok("validate"); !strings.Contains(out, "other.yaml: ok, 1 agent") {
 		t.Errorf("stdout: %s", out)
 	}
-	w.put("heartbeat.yaml", strings.ReplaceAll(oneAgent, "triage", "second"))
+	w.put("heartbeat.yaml", strings.ReplaceAll(oneAgent, "triage", "second")+"    command: [heartbeat, simulate]\n")
 	if out := w.ok("validate", "-f", "heartbeat.yaml"); !strings.Contains(out, "second") {
 		t.Errorf("the flag does not override the environment: %s", out)
 	}
@@ -278,7 +278,7 @@ func TestColoursOnTerminalsOnly(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.put("heartbeat.yaml", oneAgent)
+			w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate]\n")
 			self := testbed.Program(t, "heartbeat")
 			var screen strings.Builder
 			child, err := ptyrun.Start(t.Context(), ptyrun.Config{
@@ -297,7 +297,7 @@ func TestColoursOnTerminalsOnly(t *testing.T) {
 		})
 	}
 	w := newWorld(t)
-	w.put("heartbeat.yaml", oneAgent)
+	w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate]\n")
 	if out := w.ok("validate"); strings.Contains(out, "\x1b") {
 		t.Errorf("colours in a pipe: %q", out)
 	}

@@ -61,7 +61,7 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 		f.put("bad.yaml", "version: 1\ninclude: [none/*.yaml]\nagents: {a: {directory: a}}\n")
 	}, "validate", "-f", "bad.yaml")
 	add("validate-warnings", func() {
-		f.put("odd.yaml", "version: 1\ninclude: [none/*.yaml]\nagents: {a: {dir: a}}\n")
+		f.put("odd.yaml", "version: 1\ninclude: [none/*.yaml]\nagents: {a: {dir: a, command: [heartbeat, simulate]}}\n")
 	}, "validate", "-f", "odd.yaml")
 	add("diff", nil, "diff")
 	add("doctor", nil, "doctor", "triage")

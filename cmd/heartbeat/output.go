@@ -34,6 +34,8 @@ type output struct {
 	paint, paintErr palette
 	columns         int
 	columnsErr      int
+	// ours is how a command line for the fleet begins; "": not known yet.
+	ours string
 
 	// step is set by callers that must not wait for the reader of stdout.
 	step atomic.Value
@@ -162,7 +164,7 @@ func (o *output) finish(r result, err error) int {
 func (o *output) finishJSON(r result, err error) error {
 	e := envelope{OK: err == nil, Data: r, Warnings: o.warnings, Meta: meta{DurationMS: o.elapsed()}}
 	if err != nil {
-		e.Error = &errorDoc{Code: codeOf(err), Message: err.Error(), Hint: hintOf(err)}
+		e.Error = &errorDoc{Code: codeOf(err), Message: err.Error(), Hint: withOurs(o.ours, hintOf(err))}
 	}
 	line, marshal := jsonLine(e)
 	if marshal != nil {
@@ -175,7 +177,7 @@ func (o *output) finishJSON(r result, err error) error {
 func (o *output) finishText(r result, err error) error {
 	var printed error
 	if r != nil {
-		p := &page{palette: o.paint, columns: o.columns}
+		p := &page{palette: o.paint, columns: o.columns, ours: o.ours}
 		r.text(p)
 		if p.buf.Len() > 0 {
 			_, printed = o.w.Write(p.buf.Bytes())
@@ -206,7 +208,7 @@ func (o *output) emit(v any, text func(*page)) error {
 			return err
 		}
 	} else {
-		p := &page{palette: o.paint, columns: o.columns}
+		p := &page{palette: o.paint, columns: o.columns, ours: o.ours}
 		text(p)
 		line = p.buf.Bytes()
 	}
@@ -226,7 +228,7 @@ func (o *output) printError(err error) {
 		o.say(o.paintErr.red, "heartbeat", err.Error(), foreignIndent)
 	}
 	if hint := hintOf(err); hint != "" {
-		o.say(o.paintErr.cyan, "hint", hint, foreignIndent)
+		o.say(o.paintErr.cyan, "hint", withOurs(o.ours, hint), foreignIndent)
 	}
 }
 

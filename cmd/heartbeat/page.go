@@ -43,6 +43,8 @@ type page struct {
 	palette
 	columns int // of the terminal; 0: not known, and pageColumns are meant
 	rows    int // of the terminal that the page has to fit into; 0: it need not
+	// ours is how a command line for the fleet begins; "": heartbeat.
+	ours string
 }
 
 // mark is a place in a page: its end when end was called. undo takes back what was
@@ -74,9 +76,11 @@ func (p *page) rowsOf(line string) int {
 	return (w + p.columns - 1) / p.columns
 }
 
-// printf adds text. What it formats stays on one line.
+// printf adds text. What it formats stays on one line. Command lines in the format are
+// about this fleet.
 func (p *page) printf(format string, args ...any) {
-	fmt.Fprintf(&p.buf, format, foreign.Safe(args)...)
+	ours := strings.ReplaceAll(p.ours, "%", "%%")
+	fmt.Fprintf(&p.buf, withOurs(ours, format), foreign.Safe(args)...)
 }
 
 // coloured adds text in a colour, on one line.

@@ -44,9 +44,10 @@ func (pauseCmd) Help() string {
 	return `Holds agents: nothing new is started for them until "heartbeat resume", even after a
 restart of the scheduler. With --for the pause ends by itself, also while no scheduler
 runs. To pause again replaces the pause, but a session cannot shorten one. A running
-turn finishes first, and its entry is done; the entries behind it stay queued. Triggers and "heartbeat send" still queue prompts.
-If no scheduler runs, the next one begins with the agents paused. If one runs and
-does not answer within 10 seconds, the command fails, and nothing is paused later.
+turn finishes first, and its entry is done; the entries behind it stay queued.
+Triggers and "heartbeat send" still queue prompts. If no scheduler runs, the next
+one begins with the agents paused. If one runs and does not answer within 10
+seconds, the command fails, and nothing is paused later.
 
 Examples:
 
@@ -174,7 +175,10 @@ func controlFailure(err error) error {
 // warnOfUnloaded says that the running scheduler does not know the file as it is now:
 // who has mended it may think so.
 func (a *app) warnOfUnloaded(ctx context.Context, f *config.Fleet) {
-	if live, err := askStatus(ctx, f); err == nil && live.Unloaded != "" {
+	if a.broken != nil {
+		return // it is said already
+	}
+	if live, err := askStatus(ctx, f); err == nil && live.Unloaded != nil {
 		a.warn(unloadedText(live.Unloaded, a.ours()))
 	}
 }

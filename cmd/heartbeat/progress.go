@@ -128,7 +128,7 @@ func (s *livePage) show(a *app, r result) error {
 			p.buf.WriteByte('\n')
 			return
 		}
-		whole := &page{palette: p.palette, columns: p.columns, rows: s.rows() - 1}
+		whole := &page{palette: p.palette, columns: p.columns, rows: s.rows() - 1, ours: p.ours}
 		r.text(whole)
 		p.buf.WriteString("\x1b[H")
 		left := whole.rows

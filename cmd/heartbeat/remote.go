@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -125,7 +124,10 @@ func askHosts(ctx context.Context, hosts, args []string, asJSON bool) (result, e
 	}
 	asking.Wait()
 	if failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil }); len(failed) > 0 {
-		return answers, &failure{status: exitError, hint: hintOf(failed[0]), err: errors.Join(failed...)}
+		// Each is said below its host.
+		return answers, &failure{
+			status: exitError, hint: hintOf(failed[0]), err: fmt.Errorf("cannot ask %d of %s", len(failed), count(len(hosts), "host")),
+		}
 	}
 	return answers, nil
 }

@@ -99,7 +99,7 @@ func TestTheStatusOfSeveralHosts(t *testing.T) {
 	w := hosts(t)
 	w.done("--host", "me@far", "send", "triage", "hello")
 	o := w.run("status", "--host", "gone", "--host", "near", "--host", "me@far", "triage")
-	if o.status != exitError || !strings.Contains(o.stderr, "heartbeat: cannot run heartbeat on \"gone\": ssh ended with exit status 255: ssh: connect to host gone port 22: Connection refused\n") {
+	if o.status != exitError || !strings.Contains(o.stdout, "    cannot run heartbeat on \"gone\": ssh ended with exit status 255: ssh: connect to host gone port 22: Connection refused\n") {
 		t.Errorf("%+v", o)
 	}
 	sections := []string{"gone\n    cannot run heartbeat on \"gone\"", "\n\nnear\n    1 agent: 1 stopped\n", "\n\nme@far\n    1 agent: 1 stopped · 1 queued\n"}
@@ -167,5 +167,36 @@ func TestCommandsThatGoElsewhere(t *testing.T) {
 		if o := w.run(append([]string{"--host", "near"}, args...)...); o.status != exitUsage || !strings.Contains(o.stderr, "--host does not go with "+args[0]) {
 			t.Errorf("%q: %+v", args, o)
 		}
+	}
+}
+
+// TestCommandLinesAreForWhoAskedThem: what status and hints said to type dropped the
+// --host, the -f or both, and would have done nothing or the wrong thing.
+func TestCommandLinesAreForWhoAskedThem(t *testing.T) {
+	t.Parallel()
+	w := hosts(t)
+	w.put("hosts/near/other.yaml", "version: 1\nname: other\nagents: {triage: {dir: agents/other, command: [heartbeat, simulate]}}\n")
+	w.ok("--host", "near", "apply")
+	w.ok("--host", "near", "pause", "triage")
+	for line, want := range map[string]string{
+		"--host near status":                       "; heartbeat --host near resume triage\n",
+		"--host near trigger triage":               "hint: heartbeat run starts it; heartbeat --host near status shows",
+		"--host near -f other.yaml trigger triage": "heartbeat --host near -f other.yaml status shows",
+		"-f hosts/near/other.yaml trigger triage":  "hint: heartbeat -f hosts/near/other.yaml run starts it; heartbeat -f hosts/near/other.yaml status shows",
+	} {
+		if o := w.run(strings.Fields(line)...); !strings.Contains(o.stdout+o.stderr, want) {
+			t.Errorf("heartbeat %s: %+v", line, o)
+		}
+	}
+}
+
+// TestAHostThatDoesNotAnswerIsSaidOnce: below its name, and again at the end.
+func TestAHostThatDoesNotAnswerIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	w := hosts(t)
+	w.ok("--host", "near", "apply")
+	o := w.run("--host", "near", "--host", "gone", "status")
+	if o.status != exitError || strings.Count(o.stdout+o.stderr, "Connection refused") != 1 || !strings.Contains(o.stderr, "cannot ask 1 of 2 hosts\nhint: ") {
+		t.Errorf("%+v", o)
 	}
 }

@@ -149,8 +149,8 @@ func (s statusPage) text(p *page) {
 		if text := s.StoppingText(s.now); text != "" {
 			p.printf("%s; %s stop --now ends them at once\n", text, s.ours)
 		}
-		if s.Scheduler.Unloaded != "" {
-			p.printf("%s\n", unloadedText(s.Scheduler.Unloaded, s.ours))
+		if u := s.Scheduler.Unloaded; u != nil {
+			p.printf("%s\n", unloadedText(u, s.ours))
 		}
 	}
 	if n := s.Unrun(); n > 0 {
@@ -183,8 +183,12 @@ func (s statusPage) text(p *page) {
 }
 
 // unloadedText says that what runs is not what the fleet's file says.
-func unloadedText(what, ours string) string {
-	return "the file has changed since it was loaded (" + what + "): " + ours + " reload"
+func unloadedText(u *status.Unloaded, ours string) string {
+	const changed = "the file has changed since it was loaded"
+	if u.Problem != "" {
+		return changed + " (" + u.Problem + "): " + ours + " validate"
+	}
+	return changed + " (" + u.Changes + "): " + ours + " reload"
 }
 
 // rowsThatFit prints a table, and on a page with a limit as many of its rows as there

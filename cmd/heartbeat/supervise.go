@@ -12,6 +12,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/fleetfile"
+	"heartbeat/orchestrator/status"
 )
 
 // supervise turns signals into what a run has to do, until the returned function is
@@ -99,7 +100,7 @@ func (r reloading) Stop(now bool) {
 }
 
 // Unloaded implements control.Scheduler.
-func (r reloading) Unloaded() string { return r.file.Unloaded() }
+func (r reloading) Unloaded() *status.Unloaded { return r.file.Unloaded() }
 
 // Reload implements control.Scheduler.
 func (r reloading) Reload() (*orchestrator.Plan, error) { return r.file.Reload() }

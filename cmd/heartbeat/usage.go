@@ -150,6 +150,7 @@ func (s spending) text(p *page) {
 		rows = append(rows, row)
 	}
 	p.table(header, rows)
+	s.accountsText(p)
 	p.printf("\nsince %s; dollars at list price, by the client's own figure\n", s.Since.Local().Format(time.DateTime))
 	s.wholeText(p)
 	if n := s.Total.Unseen; n > 0 {
@@ -171,6 +172,18 @@ func (s spending) wholeText(p *page) {
 		p.printf("before %s: by the sums of each ten minutes (heartbeat series)\n", whole)
 	default:
 		p.printf("before %s more was spent, of which only the sums are known: --by agent, --by day\n", whole)
+	}
+}
+
+// accountsText says whose accounts those are: their names are hashes, as no secret and
+// no address is kept.
+func (s spending) accountsText(p *page) {
+	if s.By != usage.ByAccount {
+		return
+	}
+	p.printf("\n")
+	for _, r := range s.Rows {
+		p.printf("%s: used by %s\n", foreign.Text(r.Key), names(r.Agents, p.prose()-width(r.Key)-len(": used by ")))
 	}
 }
 
@@ -209,11 +222,8 @@ func costOf(s usage.Sum) string {
 	if s.Unseen+s.Unpriced > 0 {
 		more = "+"
 	}
-	switch {
-	case s.Cost == 0 && more != "":
-		return "?"
-	case s.Cost > 0 && s.Cost < 0.1:
-		return fmt.Sprintf("$%.4f%s", s.Cost, more)
+	if s.Cost == 0 && more != "" {
+		return unknown
 	}
-	return fmt.Sprintf("$%.2f%s", s.Cost, more)
+	return usage.Dollars(s.Cost) + more
 }

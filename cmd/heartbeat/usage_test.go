@@ -33,6 +33,9 @@ func TestUsage(t *testing.T) {
 	if out := w.ok("usage", "triage"); !strings.Contains(out, "triage") || !strings.Contains(out, "$0.00") || !strings.Contains(out, "list price") {
 		t.Errorf("usage:\n%s", out)
 	}
+	if out := w.ok("usage", "--by", "account"); !strings.Contains(out, ": used by triage\n") {
+		t.Errorf("usage --by account:\n%s", out)
+	}
 	if out := w.ok("status"); !strings.Contains(out, "TODAY") || !strings.Contains(out, "$0.00") {
 		t.Errorf("status:\n%s", out)
 	}

@@ -3,10 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"heartbeat/config"
+	"heartbeat/hook/client"
 	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/preflight"
 )
 
 type validateCmd struct{}
@@ -72,6 +78,7 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 		a.warn(taken.Error() + "; " + taken.Hint()) // the file itself may be right
 	}
 	a.warnOfAnew(f)
+	warnOfNoClient(a, f)
 	for _, agent := range f.Agents {
 		row := validatedAgent{Agent: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}, Missing: f.Missing[agent.Name]}
 		for _, t := range agent.Triggers {
@@ -80,6 +87,24 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 		v.Agents = append(v.Agents, row)
 	}
 	return v, nil
+}
+
+// warnOfNoClient warns of agents without command: whose client is not there. Of a
+// command that is written down the file itself warns.
+func warnOfNoClient(a *app, f *config.Fleet) {
+	var without []string
+	if slices.ContainsFunc(f.Warnings, func(w config.Problem) bool { return strings.HasPrefix(w.Message, client.Claude.Program+" is not ") }) {
+		return
+	}
+	for _, agent := range f.Agents {
+		if c := preflight.ClientOf(agent, os.Environ()); slices.Equal(agent.Command, []string{c.Program}) && c.Known() && c.Missing() != "" {
+			without = append(without, agent.Name)
+		}
+	}
+	if len(without) > 0 {
+		a.warn(fmt.Sprintf("%s, which %s would run, is not found in PATH (npm install -g @anthropic-ai/claude-code, or write command:)",
+			client.Claude.Program, names(without, pageColumns)))
+	}
 }
 
 // warn adds what is most likely not meant.

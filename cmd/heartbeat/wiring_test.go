@@ -221,7 +221,7 @@ func TestIncludedAgents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", "version: 1\ninclude: [teams/*.yaml]\n")
-	w.put("teams/a.yaml", "agents: {triage: {dir: work}}\n")
+	w.put("teams/a.yaml", "agents: {triage: {dir: work, command: [heartbeat, simulate]}}\n")
 	w.ok("validate")
 	w.ok("apply")
 	w.ok("send", "triage", "hello")

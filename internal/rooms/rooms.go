@@ -66,7 +66,7 @@ var allowed = map[string][]string{
 	"orchestrator/logs":       {"config", "hook", "hook/durable", "orchestrator/journal", "orchestrator/launch", "orchestrator/transcript"},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign", "hook/handover"},
 	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "ptyrun/peer"},
-	"orchestrator/fleetfile":  {"config", "orchestrator"},
+	"orchestrator/fleetfile":  {"config", "orchestrator", "orchestrator/status"},
 	"orchestrator/remote":     {"hook/settings"},
 	"orchestrator/service":    {"hook/durable", "hook/settings", "orchestrator", "orchestrator/status"},
 	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/status"},

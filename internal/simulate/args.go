@@ -72,8 +72,19 @@ of the stand-in alone:
 a script is one JSON object; the first rule that fits a prompt answers it:
 
 ` + usageScript + `
-what a step does: reply, delay, tool, background, subagent, fail, hang, crash,
-exit or print; internal/simulate/script/script.go describes each of them.
+a step is one of
+  "reply": TEXT           say it, and end the turn unless steps follow;
+                          {first} is the prompt's first line, {prompt} all of it
+  "delay": "1s"           think that long
+  "tool": "Bash", "command": CMD      call a tool
+  "background": CMD       a tool that runs in the background
+  "subagent": TEXT, "for": "1s"       a subagent that answers this after a while
+  "fail": KIND            the API fails: rate_limit, server_error,
+                          authentication_failed, invalid_request and others
+  "hang": true            the API never answers
+  "crash": true           the client is killed
+  "exit": 3               the client ends with this status
+  "print": TEXT           bytes for the terminal
 Without a rule that fits the answer is "done: " and the prompt's first line.
 
 environment: SIMULATE_LOG=FILE gets a JSON line for every request to the model,

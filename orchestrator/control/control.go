@@ -36,8 +36,8 @@ type Scheduler interface {
 	Stop(now bool)
 	// Reload loads the fleet's file again and returns what that changes.
 	Reload() (*orchestrator.Plan, error)
-	// Unloaded says what a reload would change, or why it would fail; "": nothing.
-	Unloaded() string
+	// Unloaded says what a reload would change, or why it would fail; nil: nothing.
+	Unloaded() *status.Unloaded
 }
 
 // request is the body of a request that changes something.

@@ -28,7 +28,7 @@ type fleet struct{ asked []string }
 func (f *fleet) Stopping() *status.Stopping { return nil }
 func (f *fleet) Doors() []status.Door       { return nil }
 
-func (*fleet) Unloaded() string { return "" }
+func (*fleet) Unloaded() *status.Unloaded { return nil }
 
 func (f *fleet) Snapshot() []status.AgentState {
 	return []status.AgentState{{Agent: "a", State: status.Running}}

@@ -14,6 +14,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/status"
 )
 
 // Options say which file belongs to which run.
@@ -61,7 +62,7 @@ type File struct {
 
 	looking  sync.Mutex // guards the rest
 	lookedAt string     // what the inputs of both looked like when Unloaded read the file
-	unloaded string
+	unloaded *status.Unloaded
 }
 
 // New returns the file of a run that began with it.
@@ -73,12 +74,12 @@ func New(opt Options) *File {
 }
 
 // Unloaded says what a reload would change, as the file is now, or why it would fail;
-// "" where the file says what runs.
-func (f *File) Unloaded() string {
+// nil where the file says what runs.
+func (f *File) Unloaded() *status.Unloaded {
 	runs := f.runs.Load()
 	now := runs.Now()
 	if now == runs.Then() {
-		return ""
+		return nil
 	}
 	now += f.inputs.Load().Now()
 	f.looking.Lock()
@@ -86,12 +87,13 @@ func (f *File) Unloaded() string {
 	if now == f.lookedAt {
 		return f.unloaded
 	}
-	f.lookedAt, f.unloaded = now, ""
+	f.lookedAt, f.unloaded = now, nil
 	fleet, _, err := f.opt.Look()
 	if err != nil {
-		f.unloaded, _, _ = strings.Cut(err.Error(), "\n")
+		problem, _, _ := strings.Cut(err.Error(), "\n")
+		f.unloaded = &status.Unloaded{Problem: problem}
 	} else if plan := f.opt.Scheduler.Compare(fleet); !plan.Empty() {
-		f.unloaded = plan.String()
+		f.unloaded = &status.Unloaded{Changes: plan.String()}
 	}
 	return f.unloaded
 }

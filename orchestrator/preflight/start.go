@@ -23,7 +23,7 @@ func (c Client) unstartable() []Obstacle {
 	if c.NoEnv != nil {
 		found = append(found, envFile(c.EnvFile, c.NoEnv))
 	}
-	if why := c.missing(); why != "" {
+	if why := c.Missing(); why != "" {
 		install := "install " + c.Program
 		if c.Program == client.Claude.Program {
 			install = "npm install -g @anthropic-ai/claude-code"
@@ -61,8 +61,8 @@ func (c Client) Locate() string {
 	return c.Program
 }
 
-// missing says why the client's program cannot be started, or "".
-func (c Client) missing() string {
+// Missing says why the client's program cannot be started, or "".
+func (c Client) Missing() string {
 	if c.Self || c.Program == "" {
 		return ""
 	}

@@ -20,6 +20,10 @@ import (
 // shell that sshd starts does not find it in its PATH.
 const EnvProgram = "HEARTBEAT_REMOTE"
 
+// EnvVia is the variable that tells a command on the other machine by which host it was
+// called, so that the command lines that it shows can be typed here.
+const EnvVia = "HEARTBEAT_VIA"
+
 // sshFailed is ssh's own exit status for what is no answer of the command (ssh(1));
 // notFound is a shell's.
 const (
@@ -57,6 +61,9 @@ func (c Call) Line() string {
 		program = quote(program)
 	}
 	words := []string{program}
+	if c.Host != "" {
+		words = []string{"env", quote(EnvVia + "=" + c.Host), program}
+	}
 	for _, arg := range c.Args {
 		words = append(words, quote(arg))
 	}

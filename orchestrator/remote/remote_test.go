@@ -99,7 +99,7 @@ func TestAsk(t *testing.T) {
 		says   string
 		hint   string
 	}{
-		"it answers":             {`echo "$*"`, "-T -n -o BatchMode=yes -- me@far heartbeat status\n", 0, "", ""},
+		"it answers":             {`echo "$*"`, "-T -n -o BatchMode=yes -- me@far env HEARTBEAT_VIA=me@far heartbeat status\n", 0, "", ""},
 		"its status":             {"echo x; exit 78", "x\n", 78, "", ""},
 		"ssh fails":              {"echo banner >&2; echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255", "", 255, `cannot run heartbeat on "me@far": ssh ended with exit status 255: ssh: connect to host far port 22: Connection refused`, "try: ssh me@far true"},
 		"ssh is killed":          {"kill -9 $$", "", 255, "signal: killed", "try: ssh"},

@@ -207,11 +207,17 @@ type Run struct {
 	Fleet   string    `json:"fleet"`
 	File    string    `json:"file"`
 	Started time.Time `json:"started"`
-	// Unloaded is what loading the fleet's file again would change, or why that would
-	// fail; "": the file says what runs.
-	Unloaded string `json:"unloaded,omitempty"`
+	// Unloaded is set while the fleet's file does not say what runs.
+	Unloaded *Unloaded `json:"unloaded,omitempty"`
 	// Stopping is set once the run was asked to end.
 	Stopping *Stopping `json:"stopping,omitempty"`
+}
+
+// Unloaded says what loading a fleet's file again would change, or why it cannot be
+// used.
+type Unloaded struct {
+	Changes string `json:"changes,omitempty"`
+	Problem string `json:"problem,omitempty"`
 }
 
 // Stopping says how far a run is with its end.

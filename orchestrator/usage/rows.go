@@ -24,6 +24,8 @@ type Row struct {
 	Key string `json:"key"`
 	// Agent is whose entry or session it is; "" in other rows.
 	Agent string `json:"agent,omitempty"`
+	// Agents have used an account; nil in other rows.
+	Agents []string `json:"agents,omitempty"`
 	// Delivery names an entry beside the id that its sender gave it.
 	Delivery string    `json:"delivery,omitempty"`
 	From     time.Time `json:"from"` // the first record
@@ -53,8 +55,14 @@ func (t *Table) Add(r Record) {
 		row = &Row{Key: key, Agent: agent, From: r.At}
 		t.rows[[2]string{agent, key}] = row
 	}
-	if t.By == ByEntry {
+	switch t.By {
+	case ByEntry:
 		row.Delivery = r.Delivery
+	case ByAccount:
+		if !slices.Contains(row.Agents, r.Agent) {
+			row.Agents = append(row.Agents, r.Agent)
+		}
+	case ByAgent, ByDay, ByTrigger, BySession:
 	}
 	row.Sum, row.To = row.Plus(r.Sum), r.At
 	if r.At.Before(row.From) {
