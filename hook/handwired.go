@@ -123,7 +123,10 @@ func (w *wired) sayNotes() {
 
 // approve lets the turn end. The signal file tells the launcher.
 func (w *wired) approve(err error) int {
-	if err != nil {
+	switch {
+	case errors.Is(err, inbox.ErrNeedsOperator) && w.queue != nil:
+		w.say("%v; %s", err, w.queue.ByHand())
+	case err != nil:
 		w.say("%v", err)
 	}
 	if w.signalFile == "" {

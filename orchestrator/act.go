@@ -38,6 +38,7 @@ type Cancelled struct {
 	// Delivery is the delivery id of the entry, or "": the turn was without one, or
 	// there was none.
 	Delivery string           `json:"delivery_id,omitempty"`
+	ID       string           `json:"id,omitempty"` // its sender's, if it has one
 	Outcome  CancelOutcome    `json:"outcome"`
 	Why      foreign.Text     `json:"why,omitempty"` // of CancelNothing and CancelFailed
 	asked    <-chan cancelled // what it waits for; nil: it is known
@@ -91,9 +92,13 @@ func (s *Scheduler) Cancel(ctx context.Context, only string, again bool, names .
 // cancel begins to cancel what a member works on.
 func (m *member) cancel(only string, again bool) Cancelled {
 	c := Cancelled{Agent: m.Name, Outcome: CancelNothing}
-	if why := m.Cancel(only, again); why != "" {
+	work, why := m.Cancel(only, again)
+	if why != "" {
 		c.Why = foreign.Text(why)
 		return c
+	}
+	if work != nil {
+		c.ID = work.ID
 	}
 	asked := make(chan cancelled, 1)
 	m.cancelling = append(m.cancelling, asked)

@@ -47,7 +47,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("another entry: %+v", o)
 	}
 	out := f.ok("cancel", "triage", "--entry", "one")
-	if !strings.HasPrefix(out, "triage: cancelled; heartbeat dead-letter retry ") {
+	if !strings.HasPrefix(out, "triage: cancelled; heartbeat dead-letter retry one ") {
 		t.Errorf("cancel: %s", out)
 	}
 	if dead := f.ok("dead-letter", "triage"); !strings.Contains(dead, "one") || !strings.Contains(dead, "cancelled") {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
@@ -24,8 +24,9 @@ func (answerCmd) Help() string {
 	return `Tells an agent's queue where to continue. When an inbox was replaced or edited in
 a way that heartbeat cannot explain, continuing could lose or repeat prompts, so
 nothing is handed over until a person decides. Without an answer this shows what
-happened and what each answer means. With an answer the queue continues there, and
-a running scheduler continues with the agent.
+happened and, for each answer, which prompts are handed over, repeated and lost.
+With an answer the queue continues there, and a running scheduler continues with
+the agent.
 
 Examples:
 
@@ -98,25 +99,78 @@ func (q question) text(p *page) {
 		p.printf("the queue of %s asks nothing; it knows where to continue\n", q.Agent)
 		return
 	}
-	p.printf("%s\n", q.Question.Why)
+	p.lines("", q.Question.Why)
 	if f := q.Question.InFlight; f != nil {
-		p.printf("A session had this entry (%s): %s\n", string(f.State), shorten(foreign.Line(promptOf(f.RawLine)), recoveredColumns))
+		p.printf("A session had this prompt (%s): %s\n", string(f.State), firstWords(promptOf(f.RawLine)))
 	}
-	p.printf("\nWhere should it continue?\n\n")
-	var rows [][]cell
+	p.printf("\nWhere should it continue?\n")
 	for _, a := range q.Question.Answers {
-		next := "nothing: all of it counts as done"
-		if a.Given > 0 {
-			next = a.Next
+		p.printf("\n")
+		p.coloured(p.cyan, a.Name)
+		p.printf(" %s\n", where(a.Name))
+		for _, line := range meaning(a) {
+			p.lines("    ", line)
 		}
-		rows = append(rows, plain(a.Name, strconv.FormatInt(a.Offset, 10), strconv.Itoa(a.Done), strconv.Itoa(a.Given), next))
 	}
-	p.listing([]string{"ANSWER", "OFFSET", "LEFT OUT", "HANDED OVER", "BEGINNING WITH"}, rows)
-	p.printf("\nPrompts that are left out count as done: one that was not done is lost. Prompts\nthat are handed over are worked on, even if they were done before.\n\n    %s answer %s ANSWER\n", q.ours, q.Agent)
+	p.printf("\n")
+	p.lines("", "What is done is told by the replies in outbox.jsonl and the dead letters.")
+	p.printf("\n    %s answer %s ANSWER\n", q.ours, q.Agent)
+}
+
+// where says where an answer continues.
+func where(name string) string {
+	switch name, _, _ := strings.Cut(name, "-"); name {
+	case "start":
+		return "(from the first prompt on)"
+	case "end":
+		return "(behind the last prompt: with the next one that comes)"
+	case "cursor":
+		return "(where the queue was)"
+	case "in":
+		return "(from the prompt on that a session had)"
+	case "last":
+		return "(after the prompt that was done last)"
+	}
+	return ""
+}
+
+// meaning says what an answer hands over, repeats and loses.
+func meaning(a inbox.Answer) []string {
+	given := "hands over nothing"
+	if a.Given > 0 {
+		given = "hands over " + count(a.Given, "prompt") + ", from this on: " + firstWords(a.Next)
+	}
+	lines := []string{given}
+	if a.Repeats > 0 {
+		lines = append(lines, "repeats "+some(a.Repeats, "that was done", "that were done", a.RepeatedFirst))
+	}
+	if a.Loses > 0 {
+		lines = append(lines, "loses "+some(a.Loses, "that was not done", "that were not done", a.LostFirst))
+	}
+	if a.Repeats+a.Loses == 0 {
+		lines = append(lines, "repeats and loses nothing")
+	}
+	return lines
+}
+
+// some is a number of prompts, what they are, and the first one.
+func some(n int, one, many, first string) string {
+	if n == 1 {
+		return "1 " + one + ": " + firstWords(first)
+	}
+	return fmt.Sprintf("%d %s, the first one: %s", n, many, firstWords(first))
+}
+
+// firstWords are those of a prompt, quoted.
+func firstWords(prompt string) string {
+	return `"` + shorten(foreign.Line(prompt), recoveredColumns) + `"`
 }
 
 func (r answered) text(p *page) {
-	p.printf("%s: the queue continues at %s (offset %s)\n", r.Agent, r.Answer.Name, strconv.FormatInt(r.Answer.Offset, 10))
+	p.printf("%s: its queue continues\n", r.Agent)
+	for _, line := range meaning(r.Answer) {
+		p.lines("    ", line)
+	}
 	switch {
 	case r.Paused:
 		p.printf("It is paused: %s resume %s\n", r.ours, r.Agent)

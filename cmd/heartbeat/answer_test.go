@@ -29,8 +29,9 @@ func TestAnswer(t *testing.T) {
 	}
 	out := w.ok("answer", "triage")
 	for _, want := range []string{
-		"holds no offset and nothing tells where the queue was", "\nWhere should it continue?\n",
-		"\nstart   0       0         3            one\n", "\nend     14      3         0            nothing: all of it counts as done\n",
+		"nothing else tells which prompts are done\n", "\nWhere should it continue?\n",
+		"\nstart (from the first prompt on)\n    hands over 3 prompts, from this on: \"one\"\n    repeats and loses nothing\n",
+		"\n    hands over nothing\n    loses 3 that were not done, the first one: \"one\"\n",
 		"\n    heartbeat answer triage ANSWER\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -42,7 +43,7 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s: %+v", wrong, o)
 		}
 	}
-	if out := w.ok("answer", "triage", "4"); out != "triage: the queue continues at offset (offset 4)\n" {
+	if out := w.ok("answer", "triage", "4"); out != "triage: its queue continues\n    hands over 2 prompts, from this on: \"two\"\n    loses 1 that was not done: \"one\"\n" {
 		t.Errorf("answered: %s", out)
 	}
 	until(t, "the rest is done", func() bool { return w.agent("triage").Acknowledged == 2 })
@@ -78,7 +79,7 @@ func TestAnAnswerDoesNotEndAPause(t *testing.T) {
 	r := w.background()
 	until(t, "it is held", func() bool { return w.agent("triage").State == "held" })
 	w.ok("pause", "triage")
-	if out := w.ok("answer", "triage", "4"); out != "triage: the queue continues at offset (offset 4)\nIt is paused: heartbeat resume triage\n" {
+	if out := w.ok("answer", "triage", "4"); out != "triage: its queue continues\n    hands over 2 prompts, from this on: \"two\"\n    loses 1 that was not done: \"one\"\nIt is paused: heartbeat resume triage\n" {
 		t.Errorf("answered: %s", out)
 	}
 	if a := w.agent("triage"); a.State != "held" || a.Acknowledged != 0 {

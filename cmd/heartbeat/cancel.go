@@ -87,11 +87,11 @@ func (c cancelled) failure() error {
 func (c cancelled) not(r orchestrator.Cancelled) string {
 	switch r.Outcome {
 	case orchestrator.CancelFinished:
-		return "its prompt " + r.Delivery + " had finished; " + c.ours + " replies " + r.Agent + " shows the reply"
+		return "its prompt " + handle(r.ID, r.Delivery) + " had finished; " + c.ours + " replies " + r.Agent + " shows the reply"
 	case orchestrator.CancelNothing:
 		return r.Why.String()
 	case orchestrator.CancelFailed:
-		return "it was ended, but not its prompt " + r.Delivery + ": " + r.Why.String()
+		return "it was ended, but not its prompt " + handle(r.ID, r.Delivery) + ": " + r.Why.String()
 	case orchestrator.CancelDead, orchestrator.CancelAgain, orchestrator.CancelTurn:
 	}
 	return ""
@@ -101,7 +101,7 @@ func (c cancelled) text(p *page) {
 	for _, r := range c.Agents {
 		switch r.Outcome {
 		case orchestrator.CancelDead:
-			p.printf("%s: cancelled; %s dead-letter retry %s queues the prompt again\n", r.Agent, c.ours, r.Delivery)
+			p.printf("%s: cancelled; %s dead-letter retry %s queues the prompt again\n", r.Agent, c.ours, handle(r.ID, r.Delivery))
 		case orchestrator.CancelAgain:
 			p.printf("%s: cancelled; the prompt stands at the end of its queue again\n", r.Agent)
 		case orchestrator.CancelTurn:

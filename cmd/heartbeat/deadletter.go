@@ -14,6 +14,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/queue"
 )
 
@@ -27,8 +28,10 @@ type deadLetterCmd struct {
 // Help implements kong's HelpProvider.
 func (deadLetterCmd) Help() string {
 	return `Dead letters are entries that were given up, each with its reason: interrupted,
-poison (its attempts are used up), torn, too-large or dropped. Retry queues them
-again, at the end of the queue; purge deletes them for good.
+poison (its attempts are used up), lost (somebody took it out of the inbox), torn,
+too-large, over-budget, cancelled or dropped; "heartbeat explain" has more. Show says
+what happened and what to type. Retry queues them again, at the end of the queue;
+purge deletes them for good.
 The action may also come before the agent. Without an agent the command applies to
 the whole fleet and looks for ids in all queues.
 
@@ -58,6 +61,7 @@ type deadList struct {
 	Agent   string `json:"agent"`
 	Entries []dead `json:"entries"`
 	whole   bool   // print them in full
+	ours    string
 }
 
 func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
@@ -104,7 +108,7 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &deadList{Agent: agent, Entries: found, whole: true}, nil
+	return &deadList{Agent: agent, Entries: found, whole: true, ours: a.ours()}, nil
 }
 
 // hasDead reports whether an agent may have dead letters.
@@ -142,7 +146,8 @@ func (l deadLists) text(p *page) {
 			rows = append(rows, append([]cell{{text: list.Agent}}, d.row(p)...))
 		}
 	}
-	p.listing([]string{"AGENT", "ID", "REASON", "ATTEMPTS", "AT", "PROMPT"}, rows)
+	p.listing([]string{"AGENT", "ID", "REASON", "GIVEN", "AT", "PROMPT"}, rows)
+	deadNext(p, l.Agents[0].ours)
 }
 
 // done is the result of an act on dead letters; some may have succeeded when others
@@ -164,6 +169,7 @@ func readDead(ctx context.Context, out *app, a *config.Agent) (*deadList, error)
 	// What somebody has taken out of the inbox becomes dead letters now. If that cannot
 	// be done, the rest is shown all the same.
 	if out != nil {
+		list.ours = out.ours()
 		_ = queue.Settle(ctx, a)
 	}
 	err := queue.Read(ctx, a, func(q *inbox.Queue) error {
@@ -195,6 +201,10 @@ func shownPrompt(d inbox.DeadEntry) string {
 		return fmt.Sprintf("%s… (%d bytes in all)", d.Excerpt, d.Length)
 	case d.Excerpt != "":
 		return d.Excerpt
+	case d.Reason == inbox.Lost && d.RawLine == "" && d.Length > 0:
+		return fmt.Sprintf("(lines of %d bytes in all that others had written; their text is lost)", d.Length)
+	case d.Reason == inbox.Lost && d.RawLine == "":
+		return "(its text is lost)"
 	case d.RawLine == "" && d.Length > 0:
 		return fmt.Sprintf("(a line of %d bytes at offset %d of the inbox)", d.Length, d.StartOffset)
 	}
@@ -223,17 +233,64 @@ func (l *deadList) text(p *page) {
 			if i > 0 {
 				p.printf("\n")
 			}
-			p.printf("delivery: %s\nid:       %s\nsource:   %s\nreason:   %s, %s, after %s\n\n", d.DeliveryID, d.ID, d.Source,
-				d.reason(), d.At.Local().Format(time.RFC3339), count(d.Attempts, "attempt"))
-			p.whole("    ", d.Prompt.Raw())
+			d.whole(p, l.ours, l.Agent)
 		}
 	default:
 		var rows [][]cell
 		for _, d := range l.Entries {
 			rows = append(rows, d.row(p))
 		}
-		p.listing([]string{"ID", "REASON", "ATTEMPTS", "AT", "PROMPT"}, rows)
+		p.listing([]string{"ID", "REASON", "GIVEN", "AT", "PROMPT"}, rows)
+		deadNext(p, l.ours)
 	}
+}
+
+// deadNext says what can be done with dead letters.
+func deadNext(p *page, ours string) {
+	p.printf("\n")
+	p.lines("", fmt.Sprintf("%s dead-letter show ID says why; retry ID queues the prompt again, purge ID deletes it. GIVEN: how often it was handed over.", ours))
+}
+
+// whole prints a dead letter in full: what happened, and what to type.
+func (d dead) whole(p *page, ours, agent string) {
+	p.printf("delivery: %s\nid:       %s\nsource:   %s\nreason:   %s, %s\n", d.DeliveryID, d.ID, d.Source, d.reason(), d.At.Local().Format(time.RFC3339))
+	given := "never"
+	if d.Attempts > 0 {
+		given = times(d.Attempts)
+		if d.Counted > 0 && d.Counted != d.Attempts {
+			given += fmt.Sprintf("; %d of max-attempts were used up", d.Counted)
+		}
+	}
+	p.printf("given:    %s\n", given)
+	why := d.Cause
+	if w, ok := explain.Find(string(d.Reason)); ok && d.Reason != inbox.Lost {
+		if why = w.Means; d.Cause != "" {
+			why += " Its session: " + d.Cause
+		}
+	}
+	for i, line := range wrap(why, p.prose()-len("why:      ")) {
+		if label := "why:      "; i == 0 {
+			p.printf("%s%s\n", label, line)
+		} else {
+			p.printf("%*s%s\n", len(label), "", line)
+		}
+	}
+	p.printf("\n")
+	p.whole("    ", d.Prompt.Raw())
+	p.printf("\n")
+	if d.Retryable() {
+		p.printf("    %s dead-letter retry %s    # queues it again\n", ours, d.name())
+	} else {
+		p.printf("    %s send %s \"TEXT\"    # its text is not known whole: it cannot be queued again\n", ours, agent)
+	}
+	p.printf("    %s dead-letter purge %s    # deletes it\n", ours, d.name())
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
 }
 
 func (d dead) row(p *page) []cell {

@@ -114,6 +114,13 @@ func (p *page) whole(indent, text string) {
 	}
 }
 
+// lines prints prose, wrapped, each line with an indent.
+func (p *page) lines(indent, text string) {
+	for _, line := range wrap(text, p.prose()-len(indent)) {
+		p.printf("%s%s\n", indent, line)
+	}
+}
+
 // document adds a text of ours as it is: a script, a unit, a schema.
 func (p *page) document(text []byte) { p.buf.Write(text) }
 

@@ -63,10 +63,11 @@ quiet  both   queued  send    prompt both
 		t.Errorf("inbox drop: %s", out)
 	}
 	lines := strings.Split(w.ok("dead-letter"), "\n")
-	if len(lines) != 5 || !strings.HasPrefix(lines[0], "AGENT  ID     REASON   ATTEMPTS  AT ") || !strings.HasPrefix(lines[3], "quiet  three  dropped  ") {
+	if !strings.HasPrefix(lines[0], "AGENT  ID     REASON   GIVEN  AT ") || !strings.HasPrefix(lines[3], "quiet  three  dropped  ") || !strings.HasPrefix(lines[5], "heartbeat dead-letter show ID says why; ") {
 		t.Errorf("dead-letter:\n%s", strings.Join(lines, "\n"))
 	}
-	if out := w.ok("dead-letter", "show", "two", "three"); !strings.Contains(out, "    prompt two\n") || !strings.Contains(out, "    prompt three\n") {
+	if out := w.ok("dead-letter", "show", "two", "three"); !strings.Contains(out, "    prompt two\n") || !strings.Contains(out, "    prompt three\n") ||
+		!strings.Contains(out, "\nwhy:      A person dropped it from the queue.\n") || !strings.Contains(out, "    heartbeat dead-letter retry two ") {
 		t.Errorf("dead-letter show:\n%s", out)
 	}
 	if out := w.ok("dead-letter", "retry", "three"); out != "quiet: 1 entry queued again\n" {

@@ -46,11 +46,17 @@ func (d *DeadEntry) Raw() []byte {
 	return []byte(d.RawLine)
 }
 
+// Retryable reports whether it can be queued again: its text is known, whole.
+func (d *DeadEntry) Retryable() bool {
+	raw := d.Raw()
+	return d.Reason != Torn && d.Reason != TooLarge && raw != nil && bytes.IndexByte(raw, '\n') < 0
+}
+
 // deadFlight returns the dead letter for an entry in flight.
 func deadFlight(f *flight, why Reason, now time.Time) DeadEntry {
 	d := DeadEntry{
 		EntryID: f.EntryID, StartOffset: f.StartOffset, EndOffset: f.EndOffset, DeliveredAt: f.DeliveredAt,
-		DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Reason: why, Attempts: f.Attempt, At: now.UTC(),
+		DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Reason: why, Attempts: f.Attempt, Counted: f.Repeats, At: now.UTC(),
 	}
 	d.setRaw(f.raw)
 	return d

@@ -123,7 +123,7 @@ var (
 	// ErrDuplicate means that an entry with this id was accepted before.
 	ErrDuplicate = errors.New("an entry with this id was accepted before")
 	// ErrNeedsOperator means that the queue cannot continue without the risk of
-	// losing or repeating entries; a person must decide.
+	// losing or repeating entries; a person must decide (Question, or by hand: ByHand).
 	ErrNeedsOperator = errors.New("the queue needs a person")
 	// ErrTooLarge means that an entry is larger than max-entry.
 	ErrTooLarge = errors.New("the entry is too large")
@@ -265,14 +265,17 @@ type DeadEntry struct {
 	RawLine     string    `json:"raw_line"` // empty when filed by reference
 	DeliveredAt time.Time `json:"delivered_at"`
 
-	DeliveryID string    `json:"delivery_id,omitempty"`
-	RawBase64  string    `json:"raw_b64,omitempty"`
-	ID         string    `json:"id,omitempty"`
-	Source     string    `json:"source,omitempty"`
-	Reason     Reason    `json:"reason"`
-	Attempts   int       `json:"attempts"`
-	At         time.Time `json:"at"`
-	Length     int64     `json:"length,omitempty"` // bytes of a line or prompt that is not here whole
+	DeliveryID string `json:"delivery_id,omitempty"`
+	RawBase64  string `json:"raw_b64,omitempty"`
+	ID         string `json:"id,omitempty"`
+	Source     string `json:"source,omitempty"`
+	Reason     Reason `json:"reason"`
+	// Attempts are all hand-overs, Counted those of them that an interruption used up of
+	// max-attempts.
+	Attempts int       `json:"attempts"`
+	Counted  int       `json:"counted,omitempty"`
+	At       time.Time `json:"at"`
+	Length   int64     `json:"length,omitempty"` // bytes of a line or prompt that is not here whole
 	// Excerpt is the beginning of a prompt that was too large for the inbox.
 	Excerpt string `json:"excerpt,omitempty"`
 	// Cause says what happened, where that is known: how its session ended, what

@@ -78,13 +78,12 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 	if lost, err := q.forgotten(s, c, f); err != nil {
 		return v, err
 	} else if lost {
-		return v, fmt.Errorf("%w: %q has lines that were done, and %s and %s are gone: nothing tells which of them were",
+		return v, fmt.Errorf("%w: some of the prompts in %q were done, and nothing tells which: %s and %s are gone",
 			ErrNeedsOperator, q.place.Inbox, CursorFile, metaFile)
 	}
 	switch {
 	case c.corrupt && (f == nil || !f.here):
-		return v, fmt.Errorf("%w: %q holds no offset and nothing tells where the queue was; "+
-			"write the byte offset of the first line that is not done into it (0 repeats all)",
+		return v, fmt.Errorf("%w: %q is damaged, and nothing else tells which prompts are done",
 			ErrNeedsOperator, q.dir.Path()+"/"+CursorFile)
 	case c.corrupt, c.missing && f != nil && f.here, f != nil && f.here && f.inside(c.value):
 		v.cursor, v.aside = f.StartOffset, !c.missing
@@ -106,11 +105,12 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 	return v, nil
 }
 
-// forgotten reports whether a queue without cursor and sidecar is one in which
+// forgotten reports whether a queue without sidecar, and without a cursor that can
+// be right, is one in which
 // something was done: the inbox still has the line that was acknowledged last, or the
 // memory of ids knows.
 func (q *Queue) forgotten(s *source, c cursorState, f *flight) (bool, error) {
-	if !c.missing || s.size == 0 || f != nil && f.here {
+	if !c.missing && c.value <= s.size || c.corrupt || s.size == 0 || f != nil && f.here {
 		return false, nil
 	}
 	last, err := q.lastDone()
@@ -130,9 +130,8 @@ func (q *Queue) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict
 	v := verdict{cursor: c.value, meta: *m}
 	if m.Ino != s.ino {
 		if !m.Distinct {
-			return v, fmt.Errorf("%w: %q is another file than before, and its first %d bytes are the same line over and over: "+
-				"a copy or a new inbox? For a copy remove %q; for a new one write 0 into %q as well",
-				ErrNeedsOperator, q.place.Inbox, m.Cursor, metaFile, CursorFile)
+			return v, fmt.Errorf("%w: %q is another file than before, and what was done in it is the same prompt over and over: "+
+				"it may be a copy, in which they are done, or a new inbox, in which they are not", ErrNeedsOperator, q.place.Inbox)
 		}
 		v.note = "the inbox was copied or rewritten with the same beginning; going on at the cursor"
 		v.changed, v.meta.Ino = true, s.ino
@@ -165,8 +164,8 @@ func (q *Queue) judgeShorter(s *source, c cursorState, m *meta) (verdict, error)
 		return relocated(s, c, m, end), nil
 	}
 	if beginsAs(s, m) {
-		return verdict{}, fmt.Errorf("%w: %q is shorter than what was done (%d < %d) and begins as before: it was cut, or restored from a backup. "+
-			"What stood behind byte %d is gone, and prompts that were queued there with it", ErrNeedsOperator, q.place.Inbox, s.size, m.Cursor, s.size)
+		return verdict{}, fmt.Errorf("%w: %q begins as before, but is shorter (%d bytes; %d were done): it was cut, or restored from a backup",
+			ErrNeedsOperator, q.place.Inbox, s.size, m.Cursor)
 	}
 	return fresh(s, c, m, fmt.Sprintf(
 		"the inbox is shorter than what was acknowledged (%d < %d): it was truncated or replaced; starting at its first byte",
@@ -184,9 +183,8 @@ func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error)
 	case found == 1 && (m.LastHasID || m.Ino == s.ino && head):
 		return relocated(s, c, m, end), nil
 	case head, found > 1 && m.LastHasID:
-		return verdict{}, fmt.Errorf("%w: %q was edited before the cursor (%d), and the last acknowledged line stands in it %d times; "+
-			"write the byte offset of the first line that is not done into %q and remove %q",
-			ErrNeedsOperator, q.place.Inbox, m.Cursor, found, CursorFile, metaFile)
+		return verdict{}, fmt.Errorf("%w: what was done in %q was edited, and the prompt that was done last is in it %d times",
+			ErrNeedsOperator, q.place.Inbox, found)
 	}
 	return fresh(s, c, m, "the inbox was replaced by another one; starting at its first byte"), nil
 }
@@ -234,8 +232,8 @@ func (q *Queue) find(s *source, m *meta) (found int, end int64, err error) {
 			return found, end, nil
 		}
 		if errors.Is(err, ErrTooMuch) {
-			return 0, 0, fmt.Errorf("%w: %q is another one than before, and too large to look in it for the last line that was done; "+
-				"write the byte offset of the first line that is not done into %q and remove %q", ErrNeedsOperator, q.place.Inbox, CursorFile, metaFile)
+			return 0, 0, fmt.Errorf("%w: %q was replaced or edited, and is too large to look in it for the prompt that was done last",
+				ErrNeedsOperator, q.place.Inbox)
 		}
 		if err != nil {
 			return 0, 0, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)

@@ -58,6 +58,7 @@ func TestTheInboxChangesUnderTheCursor(t *testing.T) {
 		{"restored from a backup", a + b + c, 3, func(r *rig) { replace(r, a+b) }, "needs a person", ""},
 		{"filled again, shorter, with lines without an id", b + c, 2, func(r *rig) { r.put("inbox.jsonl", b) }, "beta", "shorter"},
 		{"cursor and sidecar removed", a + b + c, 2, func(r *rig) { r.remove(CursorFile); r.remove(metaFile) }, "needs a person", ""},
+		{"a cursor behind the end, and the sidecar removed", a + b + c, 2, func(r *rig) { r.put(CursorFile, "999"); r.remove(metaFile) }, "needs a person", ""},
 		{"they and the inbox, which is made again", a + b, 2, func(r *rig) {
 			r.remove(CursorFile)
 			r.remove(metaFile)

@@ -26,13 +26,21 @@ type Question struct {
 type Answer struct {
 	// Name is start, cursor (where the cursor was), in-flight (the entry that a
 	// session had), last (after the last line that was done; when that line occurs
-	// several times: last, last-2 and so on), or end.
+	// several times: last, last-2 and so on), end, or offset (one that was asked for).
 	Name   string `json:"name"`
 	Offset int64  `json:"offset"`
 	// Done counts the entries before it, which then count as done. Given counts
 	// those after it, which are handed over even if they were before.
 	Done  int `json:"done"`
 	Given int `json:"given"`
+	// Loses are those before it that nobody has done or given up, as far as the outbox
+	// and the dead letters tell; they would never be handed over. Repeats are those
+	// after it that were done. LostFirst and RepeatedFirst are the prompts of the first
+	// ones, or "".
+	Loses         int    `json:"loses"`
+	Repeats       int    `json:"repeats"`
+	LostFirst     string `json:"lost_first,omitempty"`
+	RepeatedFirst string `json:"repeated_first,omitempty"`
 	// Next is the prompt of the first entry after it, or "".
 	Next string `json:"next,omitempty"`
 }
@@ -40,9 +48,16 @@ type Answer struct {
 // mostLast bounds how many occurrences of the last line that was done are offered.
 const mostLast = 8
 
-// Question returns what the queue asks a person, or nil when it asks nothing. It
-// reads the whole inbox, needs no lock and changes nothing.
-func (q *Queue) Question() (*Question, error) {
+// ByHand is what a person does about ErrNeedsOperator where no command does it.
+func (q *Queue) ByHand() string {
+	return fmt.Sprintf("write the byte offset of the first line that is not done into %q (0 repeats all of them), and remove %q",
+		q.dir.Path()+"/"+CursorFile, q.dir.Path()+"/"+metaFile)
+}
+
+// Question returns what the queue asks a person, or nil when it asks nothing. Among
+// the answers are the offsets at which a line begins. It reads the whole inbox, needs
+// no lock and changes nothing.
+func (q *Queue) Question(offsets ...int64) (*Question, error) {
 	v, err := q.look()
 	if err == nil {
 		v.close()
@@ -60,6 +75,11 @@ func (q *Queue) Question() (*Question, error) {
 	places, last, err := q.places(s, asked)
 	if err != nil {
 		return nil, err
+	}
+	for _, at := range offsets {
+		if at >= 0 && at <= s.size && s.startsLine(at) {
+			places = append(places, Answer{Name: "offset", Offset: at})
+		}
 	}
 	return asked, q.answers(s, asked, places, last)
 }
@@ -107,8 +127,12 @@ func (q *Queue) places(s *source, asked *Question) (places []Answer, last string
 
 // answers reads the inbox, finds more places, and counts what each of them means.
 func (q *Queue) answers(s *source, asked *Question, places []Answer, last string) error {
-	var starts []int64 // of entries
-	end := int64(0)    // of the last whole line
+	done := map[[8]byte]bool{}
+	if err := q.everDone(done); err != nil {
+		return err
+	}
+	var all tally
+	end := int64(0) // of the last whole line
 	found := 0
 	for l := q.lines(s.file, 0, s.size, q.maxEntry, math.MaxInt64); s.file != nil; {
 		got, err := l.read()
@@ -119,8 +143,8 @@ func (q *Queue) answers(s *source, asked *Question, places []Answer, last string
 			return fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
 		}
 		end = got.end
-		if got.entry(1) != nil {
-			starts = append(starts, got.start)
+		if e := got.entry(1); e != nil {
+			all.add(e.Start, done[keyOf(e.ID, e.Raw)])
 		}
 		if last != "" && got.id() == last && found < mostLast {
 			name := "last"
@@ -133,17 +157,57 @@ func (q *Queue) answers(s *source, asked *Question, places []Answer, last string
 	places = slices.Insert(places, 1, Answer{Name: "end", Offset: end}) // behind start, before what may be the same place
 	slices.SortStableFunc(places, func(a, b Answer) int { return cmp.Compare(a.Offset, b.Offset) })
 	for _, p := range slices.CompactFunc(places, func(a, b Answer) bool { return a.Offset == b.Offset }) {
-		p.Done, _ = slices.BinarySearch(starts, p.Offset)
-		if p.Given = len(starts) - p.Done; p.Given > 0 {
-			e, err := q.firstEntry(s, starts[p.Done], 1)
-			if err != nil {
-				return err
-			}
-			p.Next = e.Prompt
+		if err := q.weighAnswer(s, &p, all); err != nil {
+			return err
 		}
 		asked.Answers = append(asked.Answers, p)
 	}
 	return nil
+}
+
+// tally are the entries of an inbox, in order.
+type tally struct {
+	starts []int64
+	done   []bool
+}
+
+func (t *tally) add(start int64, done bool) {
+	t.starts, t.done = append(t.starts, start), append(t.done, done)
+}
+
+// weighAnswer says what an answer means.
+func (q *Queue) weighAnswer(s *source, a *Answer, all tally) (err error) {
+	a.Done, _ = slices.BinarySearch(all.starts, a.Offset)
+	a.Given = len(all.starts) - a.Done
+	var lost, repeated int64 = -1, -1
+	for i, done := range all.done {
+		switch {
+		case i < a.Done && !done:
+			if a.Loses++; lost < 0 {
+				lost = all.starts[i]
+			}
+		case i >= a.Done && done:
+			if a.Repeats++; repeated < 0 {
+				repeated = all.starts[i]
+			}
+		}
+	}
+	next := int64(-1)
+	if a.Given > 0 {
+		next = all.starts[a.Done]
+	}
+	prompt := func(at int64) string {
+		if at < 0 || err != nil {
+			return ""
+		}
+		var e *Entry
+		if e, err = q.firstEntry(s, at, 1); e == nil {
+			return ""
+		}
+		return e.Prompt
+	}
+	a.Next, a.LostFirst, a.RepeatedFirst = prompt(next), prompt(lost), prompt(repeated)
+	return err
 }
 
 // flightHere returns the recorded entry in flight, and whether its line is where

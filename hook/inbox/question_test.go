@@ -3,6 +3,7 @@ package inbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -113,5 +114,48 @@ func TestAQueueThatKnowsWhereToGoOnAsksNothing(t *testing.T) {
 	r.echo("one\n")
 	if asked, err := r.Question(); asked != nil || err != nil {
 		t.Errorf("%+v, %v", asked, err)
+	}
+}
+
+// TestAnAnswerSaysWhatItLosesAndRepeats: the list had byte offsets, and left it to the
+// person to find out which prompts were done.
+func TestAnAnswerSaysWhatItLosesAndRepeats(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo("one\ntwo\nthree\nfour\n")
+	r.do(2)
+	r.remove(CursorFile)
+	r.remove(metaFile)
+	asked, err := r.Question(14)
+	if err != nil || asked == nil {
+		t.Fatalf("%+v, %v", asked, err)
+	}
+	var got []string
+	for _, a := range asked.Answers {
+		got = append(got, fmt.Sprintf("%s loses %d %q repeats %d %q", a.Name, a.Loses, a.LostFirst, a.Repeats, a.RepeatedFirst))
+	}
+	want := []string{
+		`start loses 0 "" repeats 2 "one"`, `last loses 0 "" repeats 0 ""`, `offset loses 1 "three" repeats 0 ""`, `end loses 2 "three" repeats 0 ""`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestADeadLetterTellsHandOversFromAttempts: what is shown could be more than
+// max-attempts, as not every hand-over uses one up.
+func TestADeadLetterTellsHandOversFromAttempts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	r.echo("one\n")
+	for i := range 3 {
+		r.offer()
+		r.advance(Taken)
+		if _, _, err := r.Recover(Interruption{Policy: Retry, MaxAttempts: 2, Counts: i > 0, Cause: "stalled"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if dead := r.dead(); len(dead) != 1 || dead[0].Reason != Poison || dead[0].Attempts != 3 || dead[0].Counted != 2 || dead[0].Cause != "stalled" {
+		t.Errorf("%+v", dead)
 	}
 }

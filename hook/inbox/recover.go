@@ -115,6 +115,7 @@ func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	if i.Counts && f.State.rank() >= Taken.rank() {
 		repeats++
 	}
+	f.Repeats = repeats
 	untouched := !f.Repeat() && (untaken || i.Refused && f.State.rank() <= Taken.rank())
 	limit := i.MaxAttempts
 	if limit <= 0 {

@@ -51,7 +51,7 @@ func (q *Queue) collectRetries(ids []string) (retries, error) {
 			return true
 		}
 		raw := d.Raw()
-		if d.Reason == Torn || d.Reason == TooLarge || raw == nil || bytes.IndexByte(raw, '\n') >= 0 {
+		if !d.Retryable() {
 			why := "it is " + string(d.Reason)
 			if d.Reason == Lost {
 				why = "its text is lost, too; send it again"

@@ -32,15 +32,15 @@ func (a *Agent) Restart(now bool) bool {
 
 // Cancel ends the present turn, and its entry is given up or, with again, queued
 // once more. If only is not "", it must be the id or the delivery id of that entry.
-// The result is known when Cancels returns nil. If there is nothing to cancel, it
-// returns why.
-func (a *Agent) Cancel(only string, again bool) (why string) {
-	work, why := a.cancellable()
+// The result is known when Cancels returns nil. It returns the entry, nil in a turn
+// without one; if there is nothing to cancel, why.
+func (a *Agent) Cancel(only string, again bool) (work *hook.Work, why string) {
+	work, why = a.cancellable()
 	if why != "" {
-		return why
+		return nil, why
 	}
 	if only != "" && (work == nil || only != work.ID && only != work.DeliveryID) {
-		return "entry " + only + " is not in flight"
+		return nil, "entry " + only + " is not in flight"
 	}
 	c := &inbox.Cancellation{Again: again}
 	if work != nil {
@@ -50,10 +50,10 @@ func (a *Agent) Cancel(only string, again bool) (why string) {
 	a.life.cancels = c
 	if a.life.is == None {
 		a.life.is = Recovering
-		return ""
+		return work, ""
 	}
 	a.order(session.Order{Cancel: c, Finish: FinishCancelled})
-	return ""
+	return work, ""
 }
 
 // cancellable returns the entry in flight, nil in a turn without one; or why there

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/session"
 )
 
@@ -66,6 +68,12 @@ func permitted(a *Agent, err error, fix string) string {
 	return fix
 }
 
+// explained is what follows by itself, as `heartbeat explain` says it.
+func explained(code string) string {
+	w, _ := explain.Find(code)
+	return strings.TrimSuffix(w.Then, ".")
+}
+
 // checkCursor: a cursor that fails the sanity check.
 func checkCursor(_ *Facts, a *Agent) []Finding {
 	q := a.Queue
@@ -74,7 +82,7 @@ func checkCursor(_ *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Code: "cursor", Seen: inbox.Beside(a.Config.Inbox, inbox.CursorFile) + ": " + q.CursorProblem,
-		Why: "the queue rebuilds it from what it remembers; if that is lost too, entries may come twice",
+		Why: explained("cursor"),
 		Fix: a.command("recover"), mend: a.recovering(),
 	}}
 }

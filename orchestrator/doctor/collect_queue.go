@@ -110,7 +110,7 @@ func cursorProblem(a *config.Agent) string {
 	f, err := beside.OpenFile(filepath.Base(a.Inbox), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		if at > 0 {
-			return fmt.Sprintf("it stands at %d, and there is no inbox", at)
+			return fmt.Sprintf("it says that %d bytes of the inbox are done, and there is no inbox", at)
 		}
 		return ""
 	}
@@ -123,13 +123,13 @@ func cursorProblem(a *config.Agent) string {
 	case err != nil || !info.Mode().IsRegular() || at == 0:
 		return ""
 	case at > info.Size():
-		return fmt.Sprintf("it stands at %d, behind the inbox's end at %d", at, info.Size())
+		return fmt.Sprintf("it says that %d bytes of the inbox are done, and the inbox has only %d", at, info.Size())
 	case at == info.Size():
 		return "" // heartbeat-rs acknowledges a last line without its newline
 	}
 	var before [1]byte
 	if _, err := f.ReadAt(before[:], at-1); err == nil && before[0] != '\n' {
-		return fmt.Sprintf("it stands at %d, in the middle of a line", at)
+		return fmt.Sprintf("it says that %d bytes of the inbox are done, which is in the middle of a line", at)
 	}
 	return ""
 }

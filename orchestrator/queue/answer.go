@@ -34,7 +34,7 @@ func (e *NoQuestionError) Error() string {
 func Answer(ctx context.Context, a *config.Agent, name string) (given inbox.Answer, err error) {
 	err = inbox.HoldOrphaned(ctx, place(a), false, func(q inbox.Orphaned) error {
 		q.Within(ctx)
-		asked, err := q.Question()
+		asked, err := q.Question(offsetIn(name)...)
 		if err != nil {
 			return err
 		}
@@ -52,16 +52,23 @@ func Answer(ctx context.Context, a *config.Agent, name string) (given inbox.Answ
 	return given, err
 }
 
+func offsetIn(name string) []int64 {
+	if at, err := strconv.ParseInt(name, 10, 64); err == nil {
+		return []int64{at}
+	}
+	return nil
+}
+
 func choose(asked *inbox.Question, name string) (inbox.Answer, error) {
+	at := offsetIn(name)
 	names := make([]string, len(asked.Answers))
 	for i, a := range asked.Answers {
-		if names[i] = a.Name; a.Name == name {
+		if names[i] = a.Name; a.Name == name || len(at) > 0 && a.Offset == at[0] {
 			return a, nil
 		}
 	}
-	at, err := strconv.ParseInt(name, 10, 64)
-	if err != nil {
-		return inbox.Answer{}, fmt.Errorf("cannot answer %q: the answers are %s, or a byte offset where a line begins", name, strings.Join(names, ", "))
+	if len(at) > 0 {
+		return inbox.Answer{}, fmt.Errorf("cannot answer %q: no line of the inbox begins at that byte", name)
 	}
-	return inbox.Answer{Name: "offset", Offset: at}, nil
+	return inbox.Answer{}, fmt.Errorf("cannot answer %q: the answers are %s, or a byte offset where a line begins", name, strings.Join(names, ", "))
 }

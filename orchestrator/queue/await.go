@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,20 @@ type GivenUpError struct {
 
 // Error names the reason.
 func (e *GivenUpError) Error() string {
-	return fmt.Sprintf("cannot get a reply from agent %q: the entry was given up: %s after %d attempts",
-		e.Agent, e.Entry.Reason, max(e.Entry.Attempts, 1))
+	given := ""
+	if n := e.Entry.Attempts; n > 1 {
+		given = fmt.Sprintf(" after it was handed over %d times", n)
+	}
+	if e.Entry.Cause != "" {
+		given += " (" + e.Entry.Cause + ")"
+	}
+	return fmt.Sprintf("cannot get a reply from agent %q: the entry was given up: %s%s", e.Agent, e.Entry.Reason, given)
 }
 
 // Hint says where the entry is.
-func (e *GivenUpError) Hint() string { return "heartbeat dead-letter " + e.Agent + " show" }
+func (e *GivenUpError) Hint() string {
+	return "heartbeat dead-letter " + e.Agent + " show " + cmp.Or(e.Entry.ID, e.Entry.DeliveryID)
+}
 
 // GoneError means that there is no record of an entry any more.
 type GoneError struct{ Agent, ID string }

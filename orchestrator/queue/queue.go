@@ -163,7 +163,7 @@ func chosen(q *inbox.Held, ids []string, all bool) ([]string, error) {
 			return nil, err
 		}
 		missing = slices.DeleteFunc(missing, d.Named)
-		if d.Reason != inbox.Torn && d.Reason != inbox.TooLarge {
+		if d.Retryable() {
 			every = append(every, cmp.Or(d.DeliveryID, d.EntryID))
 		}
 	}
