@@ -172,6 +172,7 @@ func (l *loader) fields(a *Agent, t table) {
 	a.Budget = l.budget(t, true)
 	l.policies(a, t)
 	l.limits(a, t)
+	l.told(a, t)
 	a.Triggers = l.triggers(t)
 	if p, ok := t["timezone"]; ok {
 		a.Zone = l.zones[follow(p.node).Value] // the triggers have looked it up

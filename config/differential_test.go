@@ -26,11 +26,11 @@ var beyond = regexp.MustCompile(strings.Join([]string{
 	// Another language: schedules, templates, globs, zones, how long is too long.
 	`\bcron: "`, `: there is no \{\{`, `: the template does not work: `, `\bwatch\[\d+\]: "[^"]*" (is not a valid pattern|never matches|is absolute|leads outside the agent's dir)$`,
 	`: heartbeat's own files change`, `: "[^"]*" is not a pattern for names of variables$`, `: the time zone .* is not known$`, `: Claude Code refuses "`,
-	`: \S+ is too long$`, `\bevery: .* is too short$`, `\b(max-entry|memory): .* is out of range$`, `: is \d+ bytes long$`,
+	`: \S+ is too long$`, `\bevery: .* is too short$`, `\b(max-entry|memory): .* is out of range$`, `: is \d+ bytes long$`, `: is a secret: `, `: .* are no hours$`,
 	// More than one key.
 	`\bdir: is missing$`, `: no agents are declared$`, `: is also the directory of agent`, `: lies inside the directory of agent`, `: contains the directory of agent`,
 	`: differs from agent .* only in case$`, `: is declared already`, `: the name .* is taken by the trigger on line`,
-	`: the group .* is not declared$`, `: .*with mode: persist and on-idle: tick`,
+	`: the group .* is not declared$`, `: the target .* is not declared$`, `: a command has no `, `: is only used with body: telegram$`, `\b(chat|token-file): is missing$`, `: .*with mode: persist and on-idle: tick`,
 	// This machine, and other files.
 	`: the variable .* is not set$`, `: cannot (read|resolve|list) `, `: .* includes itself`, `\bdir: .* is (a home folder|a folder of the system)$`,
 	`\binbox: .* is outside the agent's dir$`, `\binbox: "[^"]*" is the name of another heartbeat file$`, `\binbox: what lies in `,
@@ -128,7 +128,7 @@ func corpus(t *testing.T) [][]byte {
 	}
 	for path, p := range properties(t) {
 		def, _, _ := strings.Cut(path, ".")
-		if !slices.Contains([]string{"file", "agent", "permission", "cron", "watch", "poll"}, def) {
+		if !slices.Contains([]string{"file", "agent", "permission", "cron", "watch", "poll", "target", "ping"}, def) {
 			continue
 		}
 		values := append([]string{}, pool...)

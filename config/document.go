@@ -28,6 +28,10 @@ type fileKeys struct {
 	ShutdownGrace limit `yaml:"shutdown-grace,omitempty" jsonschema:"default=30s"`
 	// Addresses at which heartbeat run serves: webhooks, metrics.
 	Listen []listenKeySet `yaml:"listen,omitempty"`
+	// Whom to tell what needs a person, and where replies go, by name.
+	Notify map[string]targetKeySet `yaml:"notify,omitempty"`
+	// A sign of life for a watch outside of this machine, which raises the alarm when it stays away.
+	Ping pingKeySet `yaml:"ping,omitempty"`
 	// Any field of an agent; agents override it field by field.
 	Defaults agentKeySet `yaml:"defaults,omitempty"`
 	// The agents by name.
@@ -54,6 +58,54 @@ type groupKeys struct {
 	Resources resourceKeySet `yaml:"resources,omitempty"`
 	// What the group's agents together may spend. Over it none of them starts anything until the period ends.
 	Budget sharedBudgetKeySet `yaml:"budget,omitempty"`
+	// Who is told of its agents, as keys of the fleet's notify; an agent's own notify overrides it.
+	Notify []nameText `yaml:"notify,omitempty"`
+}
+
+// Somebody to tell, by a command or a webhook.
+type targetKeySet struct {
+	// A command that is run with the text on its stdin and the facts in HEARTBEAT_ variables, as a list of words; it runs in the folder of this file.
+	Command argv `yaml:"command,omitempty"`
+	// The address that the text is sent to. An address that is a secret itself belongs in webhook-file.
+	Webhook webAddress `yaml:"webhook,omitempty"`
+	// A file that holds the address, relative to this one. Only its owner may be able to read it.
+	WebhookFile pathText `yaml:"webhook-file,omitempty"`
+	// The variable of the scheduler's environment that holds the address.
+	WebhookEnv variableName `yaml:"webhook-env,omitempty"`
+	// What is sent to the address: JSON with all facts, or what Slack, ntfy or Telegram take.
+	Body string `yaml:"body,omitempty" jsonschema:"enum=json,enum=slack,enum=ntfy,enum=telegram,default=json"`
+	// A file that holds the token that the server wants: the bearer token, or a Telegram bot's. Only its owner may be able to read it.
+	TokenFile pathText `yaml:"token-file,omitempty"`
+	// The variable of the scheduler's environment that holds the token.
+	TokenEnv variableName `yaml:"token-env,omitempty"`
+	// The chat that a Telegram bot writes to.
+	Chat word `yaml:"chat,omitempty"`
+	// What it is told: urgent only what needs a person, info also what ends by itself, replies only what --reply-to and reply-to send it.
+	Tier string `yaml:"tier,omitempty" jsonschema:"enum=urgent,enum=info,enum=replies,default=urgent"`
+	// When only urgent notices are sent, in the target's time zone, for example "22:00-07:00" or "Sat,Sun 00:00-24:00"; the others wait.
+	QuietHours filledText `yaml:"quiet-hours,omitempty"`
+	// The time zone of quiet-hours. By default the machine's own.
+	Timezone filledText `yaml:"timezone,omitempty"`
+	// Notices that are not urgent are collected for so long and sent as one.
+	Digest limit `yaml:"digest,omitempty" jsonschema:"default=none"`
+	// How long one attempt may take.
+	Timeout span `yaml:"timeout,omitempty" jsonschema:"default=30s"`
+}
+
+// A sign of life, while the scheduler demonstrably works.
+type pingKeySet struct {
+	// The address that is asked for. One that is a secret itself belongs in url-file.
+	URL webAddress `yaml:"url,omitempty"`
+	// A file that holds the address, relative to this one. Only its owner may be able to read it.
+	URLFile pathText `yaml:"url-file,omitempty"`
+	// The variable of the scheduler's environment that holds the address.
+	URLEnv variableName `yaml:"url-env,omitempty"`
+	// A command instead of an address, as a list of words; HEARTBEAT_PING is start, ok or fail.
+	Command argv `yaml:"command,omitempty"`
+	// How often.
+	Every span `yaml:"every,omitempty" jsonschema:"default=5m"`
+	// healthchecks adds /start when the scheduler begins and /fail when it does not work, as Healthchecks knows them; plain asks for the address only while all is well.
+	Form string `yaml:"form,omitempty" jsonschema:"enum=healthchecks,enum=plain,default=healthchecks"`
 }
 
 // What several agents together may spend, by the hours and days of each agent's own time zone.
@@ -173,6 +225,12 @@ type agentKeySet struct {
 	Budget budgetKeySet `yaml:"budget,omitempty"`
 	// The group that the agent belongs to, a key of groups.
 	Group filledText `yaml:"group,omitempty"`
+	// Who is told of this agent, as keys of the fleet's notify. By default all of them; [] is nobody.
+	Notify []nameText `yaml:"notify,omitempty"`
+	// What heartbeat send does while the agent cannot work: queue the prompt, or refuse it.
+	WhileDown string `yaml:"while-down,omitempty" jsonschema:"enum=queue,enum=refuse,default=queue"`
+	// What whoever sends a prompt is told meanwhile, beside the cause.
+	DownText filledText `yaml:"down-text,omitempty"`
 	// Whether the client may update itself while its sessions run.
 	AutoUpdate bool `yaml:"auto-update,omitempty" jsonschema:"default=false"`
 	// Environment variables of the sessions and of poll commands.
@@ -217,6 +275,8 @@ type commonKeySet struct {
 	PromptFile pathText `yaml:"prompt-file,omitempty"`
 	// A command that decides whether a fire becomes a prompt, as a list of words; it runs in the workspace without a shell. Exit status 0: queue the prompt; 1: drop this fire; any other: try again.
 	Gate argv `yaml:"gate,omitempty"`
+	// Who gets the reply to its prompts, or learns that one was given up: a key of the fleet's notify.
+	ReplyTo nameText `yaml:"reply-to,omitempty"`
 }
 
 // A schedule. Its prompt can use {{.At}} and {{.Label}}.
@@ -306,6 +366,8 @@ type (
 	pathText      string // not blank, variables as ${NAME}
 	kickoffText   string // begins with a word
 	variableGlob  string // for names of variables
+	variableName  string // of one
+	webAddress    string // http or https
 	word          string // text, or a number or bool as it is written
 	argv          []word // at least one, the first one not blank
 	span          string // a duration
@@ -340,6 +402,8 @@ var (
 	resourceKeys   = keys[resourceKeySet]()
 	limitKeys      = keys[accountLimitKeySet]()
 	allowanceKeys  = keys[allowanceKeySet]()
+	targetKeys     = keys[targetKeySet]()
+	pingKeys       = keys[pingKeySet]()
 	keysOf         = map[triggerKind][]string{
 		cronKind:  keys[cronKeySet](),
 		watchKind: keys[watchKeySet](),

@@ -46,6 +46,10 @@ type Fleet struct {
 	// ShutdownGrace is how long turns may take to finish once the run is
 	// asked to stop; 0 ends them at once.
 	ShutdownGrace time.Duration
+	// Targets are who can be told something, by their names; Ping is nil where nobody
+	// outside watches.
+	Targets map[string]*Target
+	Ping    *Ping
 	// Agents stand in the order of the file, those of included files behind.
 	Agents []*Agent
 
@@ -171,6 +175,13 @@ type Agent struct {
 	Budget Budget
 	Zone   *time.Location
 
+	// Notify are the names of the targets that are told of the agent; nil: all of them.
+	Notify []string
+	// WhileDown says what becomes of a prompt that is sent while the agent cannot work,
+	// DownText what its sender is told then, or "".
+	WhileDown WhileDown
+	DownText  string
+
 	Env map[string]string
 	// EnvFile is the absolute path of a file with more variables, or "". It is
 	// read when a session starts (ReadEnvFile).
@@ -221,10 +232,12 @@ type Trigger struct {
 	Gate []string
 	// GateProgram is the absolute path of Gate[0] where that has a slash.
 	GateProgram string
-	Cron        *CronTrigger
-	Watch       *WatchTrigger
-	Poll        *PollTrigger
-	Webhook     *WebhookTrigger
+	// ReplyTo is the target that gets the replies to its prompts, or "".
+	ReplyTo string
+	Cron    *CronTrigger
+	Watch   *WatchTrigger
+	Poll    *PollTrigger
+	Webhook *WebhookTrigger
 }
 
 // CronTrigger fires on a schedule.

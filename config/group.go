@@ -44,9 +44,14 @@ func (l *loader) capacity(t table, f *Fleet) {
 		if b := l.budget(fields, false); b != (Budget{}) {
 			f.Budgets[name] = b
 		}
+		l.ofGroup[name] = table{}
 		if p, ok := fields["resources"]; ok {
 			l.resources(fields) // for its problems, also when no agent uses it
-			l.shares[name] = p
+			l.ofGroup[name]["resources"] = p
+		}
+		if p, ok := fields["notify"]; ok {
+			l.targetsNamed(p)
+			l.ofGroup[name]["notify"] = p
 		}
 	}
 }

@@ -132,7 +132,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
 		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
 		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, envFiles: map[string]error{}, places: p, shelf: included, isKept: map[string]bool{}, misnamed: map[string]bool{},
-		known: known, folders: Folders{}, shares: map[string]place{},
+		known: known, folders: Folders{}, ofGroup: map[string]table{},
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
@@ -180,7 +180,11 @@ type loader struct {
 	left     int // what was not noted
 	agents   []declared
 	grouped  []grouped
-	shares   map[string]place // the resources of groups
+	ofGroup  map[string]table // what groups say for their agents
+	// recipients are the places that name a target, secrets those that name where a
+	// secret is kept.
+	recipients []recipient
+	secrets    []hidden
 	// listening are the addresses, webhooks the triggers that requests reach.
 	listening []listening
 	webhooks  []webhook
@@ -251,6 +255,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 	}
 	l.capacity(t, f)
 	l.listens(t, f)
+	f.Targets, f.Ping = l.targets(t), l.ping(t)
 	l.declarations(f, root, t, table{})
 	if p := t["agents"]; len(f.Agents) == 0 && (p.node == nil || empty(p.node)) {
 		if _, ok := t["include"]; ok && len(l.problems) > 0 {
@@ -269,6 +274,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 	l.unrunnable()
 	l.ticks(f, root, t)
 	l.groups(f)
+	l.knownTargets(f)
 }
 
 // declarations reads the defaults and the agents of a file and of the files that it

@@ -124,8 +124,13 @@ agents:
         match: {headers: {x-github-event: issues}, json: {label.name: [a, 7]}}
         key: "{{.JSON.id}}"
         prompt: 'Issue {{.JSON.issue.title}} ({{.Header "X-GitHub-Event"}})'
+        reply-to: desk
+    notify: [desk]
+    while-down: refuse
+    down-text: Ask the desk.
   plain:
     dir: plain
+notify: {desk: {command: [cat]}}
 listen:
   - {address: "[::1]:8321", serve: [webhooks]}
   - {address: unix:run/doors.sock, serve: [metrics, webhooks], secret-file: secrets/metrics, access: group}
@@ -168,6 +173,7 @@ func TestEveryField(t *testing.T) {
 		Env: map[string]string{"A": "default", "B": "own", "C": "5"}, StallTimeout: 8 * time.Minute,
 		AutoUpdate: true, ToolTimeout: 20 * time.Minute, ToolTimeouts: map[string]time.Duration{"WebFetch": 2 * time.Minute, "Bash": 0},
 		EnvFile: dir + "/secrets/all.env", EnvAllow: []string{"HTTPS_PROXY", "AWS_*"}, EnvDeny: []string{"*_TOKEN"},
+		Notify: []string{"desk"}, WhileDown: DownRefuses, DownText: "Ask the desk.",
 		Triggers: []Trigger{
 			{Name: "morning", Named: true, Line: 55, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
 			{Name: "watch-1", Line: 65, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
@@ -175,7 +181,7 @@ func TestEveryField(t *testing.T) {
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
 				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue, BacksUp: "webhook-1",
 			}},
-			{Name: "webhook-1", Line: 80, Webhook: &WebhookTrigger{
+			{Name: "webhook-1", ReplyTo: "desk", Line: 80, Webhook: &WebhookTrigger{
 				Path: "/github/issues", SecretFile: dir + "/secrets/github", Key: "{{.JSON.id}}",
 				Prompt: `Issue {{.JSON.issue.title}} ({{.Header "X-GitHub-Event"}})`,
 				Match: []sources.Condition{
@@ -200,7 +206,7 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 85, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 89, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,
@@ -208,7 +214,7 @@ func TestEveryField(t *testing.T) {
 		MaxAttempts: 5, MaxContinuations: 20, MaxEntry: 1 << 20, Timeout: 2 * time.Hour,
 		StartTimeout: 30 * time.Second, IdleGrace: 10 * time.Second, Grace: 10 * time.Second, StuckAfter: 30 * time.Minute, StallTimeout: 15 * time.Minute,
 		BackgroundTimeout: 10 * time.Minute, MaxRestarts: 5, RestartWindow: 30 * time.Minute,
-		Zone: rome, Env: map[string]string{"A": "default", "B": "default"},
+		Zone: rome, Env: map[string]string{"A": "default", "B": "default"}, WhileDown: DownQueues,
 	}
 	if diff := cmp.Diff(plain, f.Agent("plain"), same, sameZone); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

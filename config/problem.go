@@ -21,7 +21,8 @@ type Problem struct {
 	// Message says what was found; Hint what to write instead, or "".
 	Message, Hint string
 	// Source is the line of the file, without its end. It is "" for a warning, and
-	// where env: begins in the line or above it: its values may be secret.
+	// where env:, webhook: or url: begins in the line or above it: their values may be
+	// secret.
 	Source string
 }
 
@@ -167,7 +168,7 @@ func (l *loader) quoted(list Problems) Problems {
 			of = bytes.Split(l.read(p.File), []byte("\n"))
 			lines[p.File] = of
 		}
-		if p.Line <= len(of) && !underEnv(of[:p.Line]) {
+		if p.Line <= len(of) && !underSecret(of[:p.Line]) {
 			p.Source = string(bytes.TrimRight(of[p.Line-1], "\r"))
 		}
 	}
@@ -185,11 +186,11 @@ func (l *loader) read(name string) []byte {
 	return nil
 }
 
-var envKey = regexp.MustCompile(`\benv["']? *:`)
+var secretKey = regexp.MustCompile(`\b(?:env|webhook|url|token)["']? *:`)
 
-// underEnv reports whether the last line is in the value of a key env, or has that
-// key.
-func underEnv(lines [][]byte) bool {
+// underSecret reports whether the last line is in the value of a key whose value may
+// be secret, or has such a key.
+func underSecret(lines [][]byte) bool {
 	least := -1 // the indentation of the innermost key above that was looked at
 	for _, line := range slices.Backward(lines) {
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -197,7 +198,7 @@ func underEnv(lines [][]byte) bool {
 		}
 		n := indent(line)
 		if least < 0 || n < least {
-			if envKey.Match(line) {
+			if secretKey.Match(line) {
 				return true
 			}
 			least = n

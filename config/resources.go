@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
@@ -22,7 +23,7 @@ const (
 	mostCPU    = 4096
 )
 
-// grouping returns an agent's resources: its group's override the defaults.
+// grouping returns the defaults of an agent: what its group says overrides them.
 func (l *loader) grouping(own, defaults table) table {
 	group, ok := own["group"]
 	if !ok {
@@ -31,11 +32,11 @@ func (l *loader) grouping(own, defaults table) table {
 	if !ok {
 		return defaults
 	}
-	share, ok := l.shares[follow(group.node).Value]
-	if !ok {
-		return defaults
+	shared := maps.Clone(l.ofGroup[follow(group.node).Value])
+	if share, ok := shared["resources"]; ok {
+		shared["resources"] = share.laidOver(defaults["resources"])
 	}
-	return table{"resources": share.laidOver(defaults["resources"])}.over(defaults)
+	return shared.over(defaults)
 }
 
 // resources reads the limits of each session.

@@ -62,7 +62,7 @@ func generate(t *testing.T) []byte {
 		root.Definitions[string(kind)] = s
 	}
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[fileKeys](), reflect.TypeFor[agentKeySet](), reflect.TypeFor[cronKeySet](), reflect.TypeFor[watchKeySet](), reflect.TypeFor[pollKeySet](), reflect.TypeFor[webhookKeySet](),
+		reflect.TypeFor[fileKeys](), reflect.TypeFor[targetKeySet](), reflect.TypeFor[pingKeySet](), reflect.TypeFor[agentKeySet](), reflect.TypeFor[cronKeySet](), reflect.TypeFor[watchKeySet](), reflect.TypeFor[pollKeySet](), reflect.TypeFor[webhookKeySet](),
 	} {
 		s := root
 		if of != reflect.TypeFor[fileKeys]() {
@@ -70,6 +70,18 @@ func generate(t *testing.T) []byte {
 		}
 		declaredDefaults(t, s, of)
 	}
+	for of, key := range map[string]string{"target": "webhook", "ping": "url"} {
+		ways := root.Definitions[of]
+		for _, way := range []string{key, key + "-file", key + "-env", "command"} {
+			ways.OneOf = append(ways.OneOf, &generator.Schema{Required: []string{way}})
+		}
+	}
+	telegram := generator.NewProperties()
+	telegram.Set("body", &generator.Schema{Const: "telegram"})
+	root.Definitions["target"].OneOf = append(root.Definitions["target"].OneOf, &generator.Schema{
+		Properties: telegram, Required: []string{"body"}, Not: either(slices.Clone(root.Definitions["target"].OneOf)...),
+	})
+	root.Definitions["target"].Not = &generator.Schema{Required: []string{"token-file", "token-env"}}
 	agent := root.Definitions["agent"]
 	agent.Not = &generator.Schema{Required: []string{"trigger", "triggers"}}
 	names := &generator.Schema{Pattern: nameForm.String(), MaxLength: new(uint64(mostName))}
@@ -80,6 +92,7 @@ func generate(t *testing.T) []byte {
 	agents := property(t, root, "agents")
 	agents.PropertyNames, agents.AdditionalProperties = names, orNothing(agents.AdditionalProperties)
 	property(t, root, "groups").PropertyNames = names
+	property(t, root, "notify").PropertyNames = names
 	property(t, agent, "env").PropertyNames = variables
 	declared, included := generator.NewProperties(), generator.NewProperties()
 	declared.Set("agents", &generator.Schema{Type: "object"})
@@ -94,6 +107,7 @@ func generate(t *testing.T) []byte {
 	}{
 		{"defaults", root},
 		{"groups", root},
+		{"notify", root},
 		{"agents", root},
 		{"permissions", agent},
 		{"env", agent},
@@ -234,6 +248,10 @@ func scalars(t reflect.Type) *generator.Schema {
 		return either(words(text("", nul)), &generator.Schema{Type: "array", MinItems: new(uint64(1)), Items: words(text("", nul))})
 	case reflect.TypeFor[variableGlob]():
 		return text(`^[^/=]*[^/=\s][^/=]*$`, nul)
+	case reflect.TypeFor[variableName]():
+		return &generator.Schema{Type: "string", Pattern: variableForm.String()}
+	case reflect.TypeFor[webAddress]():
+		return &generator.Schema{Type: "string", Pattern: `^https?://[^/?#]`}
 	case reflect.TypeFor[word]():
 		return words(text("", nul))
 	case reflect.TypeFor[argv]():
@@ -416,6 +434,16 @@ func declare(path, value string) string {
 		return strings.TrimPrefix(with+"\n", ", ") + agent("")
 	case "resource":
 		return agent(", resources: {cpu: 1" + with + "}")
+	case "target", "ping":
+		way := map[string]string{"target": "webhook", "ping": "url"}[def] + ": 'https://a.example'"
+		if strings.HasPrefix(key, "webhook") || strings.HasPrefix(key, "url") || key == "command" {
+			way, with = strings.TrimPrefix(with, ", "), ""
+		}
+		if path == "target.body" && value == "telegram" {
+			with += ", chat: 1, token-file: x"
+		}
+		top := map[string]string{"target": "notify: {t: {" + way + with + "}}", "ping": "ping: {" + way + with + "}"}[def]
+		return "version: 1\n" + top + "\nagents: {a: {dir: x}}\n"
 	case "permission":
 		return agent(", permissions: {allow: [Read]" + with + "}")
 	case "cron":
@@ -537,6 +565,16 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		{"file.groups", "{a: {}}", false},
 		{"file.groups", "{a: {max-sessions: 1}}", true},
 		{"file.name", "a/b", false},
+		{"file.notify", "{phone: {webhook: 'https://ntfy.example/alerts', body: ntfy, tier: info, digest: 1h}}", true},
+		{"file.notify", "{phone: {command: [./tell.sh], quiet-hours: '22:00-07:00'}}", true},
+		{"file.notify", "{phone: {webhook: 'ftp://ntfy.example/alerts'}}", false},
+		{"file.notify", "{phone: {webhook: 'https://a.example', token: x}}", false},
+		{"file.notify", "{'a/b': {command: [x]}}", false},
+		{"file.ping", "{url: 'https://a.example', every: 1m, form: plain}", true},
+		{"file.ping", "{url: 'https://a.example', every: none}", false},
+		{"agent.notify", "[]", true},
+		{"agent.notify", "phone", false},
+		{"agent.while-down", "refuse", true},
 	} {
 		text := declare(tt.path, tt.value)
 		if err := conforms(t, s, []byte(text)); (err == nil) != tt.good {
@@ -565,7 +603,7 @@ func TestEveryKeyIsTried(t *testing.T) {
 func TestStarterNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	text := string(Starter())
-	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, resourceKeys, allowanceKeys, keys[budgetKeySet](), triggerKeys) {
+	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, resourceKeys, allowanceKeys, targetKeys, pingKeys, keys[budgetKeySet](), triggerKeys) {
 		if key == "triggers" { // named in a sentence
 			continue
 		}

@@ -125,6 +125,9 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 		trigger.Gate = l.command(gate, "[./is-it-time.sh]")
 		trigger.GateProgram = l.runs(gate, trigger.Gate, false)
 	}
+	if to, ok := t["reply-to"]; ok {
+		trigger.ReplyTo = l.targetNamed(to)
+	}
 	switch kind {
 	case cronKind:
 		trigger.Cron = l.cron(t, l.prompt(p, t, promptData{kind: kind}), zone)

@@ -16,6 +16,9 @@ func (l *loader) suspicious() {
 	for _, d := range l.agents {
 		l.unreadable(d)
 	}
+	for _, s := range l.secrets {
+		l.exposed(s)
+	}
 }
 
 // missedAll warns about missed: all when overlap: skip makes it useless.

@@ -104,6 +104,12 @@ func fleetChanges(old, f *config.Fleet) []string {
 	if !maps.Equal(old.Groups, f.Groups) {
 		changed = append(changed, "groups")
 	}
+	if !reflect.DeepEqual(old.Targets, f.Targets) {
+		changed = append(changed, "notify")
+	}
+	if !reflect.DeepEqual(old.Ping, f.Ping) {
+		changed = append(changed, "ping")
+	}
 	if old.SlotTime != f.SlotTime {
 		changed = append(changed, fmt.Sprintf("slot-time %s → %s", unlimited(old.SlotTime), unlimited(f.SlotTime)))
 	}

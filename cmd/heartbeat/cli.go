@@ -56,6 +56,7 @@ type cli struct {
 	Logs       logsCmd       `cmd:"" group:"fleet" help:"Print what an agent said and did, or follow it."`
 	Replies    repliesCmd    `cmd:"" group:"fleet" help:"Print what agents replied, or follow it."`
 	Doctor     doctorCmd     `cmd:"" group:"fleet" help:"Find what would keep the fleet from working, and repair what can be."`
+	Notify     notifyCmd     `cmd:"" group:"fleet" help:"Try who is told what needs a person, or show what they were told."`
 	Attach     attachCmd     `cmd:"" group:"fleet" help:"Join the terminal of an agent's live session."`
 	Screen     screenCmd     `cmd:"" group:"fleet" help:"Print what the terminal of an agent's live session shows."`
 	Send       sendCmd       `cmd:"" group:"queue" help:"Queue a prompt for an agent."`

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func (c completeCmd) run(_ context.Context, a *app) (result, error) {
 func (a *app) completeNames(kind string, words []string) offers {
 	var found offers
 	switch kind {
-	case "agent", "trigger", "session", "dead-letter", "entry":
+	case "agent", "trigger", "session", "dead-letter", "entry", "target":
 		f, err := config.Load(a.fileAmong(words))
 		if err != nil {
 			f, _, err = owner.Recall(a.fileAmong(words))
@@ -138,6 +139,11 @@ func idOffers(kind string, f *config.Fleet, words []string) (found offers) {
 			found = sessionOffers(f, named[0])
 		}
 		fallthrough
+	case "target":
+		for _, name := range slices.Sorted(maps.Keys(f.Targets)) {
+			found = append(found, offer{name, string(f.Targets[name].Tier)})
+		}
+		return found
 	case "agent":
 		for _, a := range f.Agents {
 			found = append(found, offer{a.Name, a.Dir})

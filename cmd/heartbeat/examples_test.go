@@ -156,7 +156,7 @@ func runExample(t *testing.T, where, line string, args []string) {
 	}
 	w := newWorld(t)
 	if args[0] != "init" {
-		fleet := "version: 1\nagents:\n  triage: {dir: agents/triage}\n  builder: {dir: agents/builder}\n"
+		fleet := "version: 1\nnotify: {phone: {command: [cat]}}\nagents:\n  triage: {dir: agents/triage}\n  builder: {dir: agents/builder}\n"
 		for _, name := range []string{"heartbeat.yaml", "other.yaml"} {
 			w.put(name, fleet)
 		}

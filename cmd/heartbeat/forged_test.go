@@ -50,7 +50,7 @@ func harmless(t *testing.T, what, text string) {
 var notWalked = map[string]string{
 	"Init": "it writes a starter file", "Launch": "it is the terminal of its own command", "Simulate": "the stand-in",
 	"Topics": "ours alone", "Explain": "ours alone", "Schema": "ours alone", "Completion": "ours alone", "Version": "ours alone", "Service": "this machine alone",
-	"Man": "ours alone", "Restart": "it names agents", "Cancel": "it names agents and ids",
+	"Man": "ours alone", "Notify": "TestWhatNotifyLogShows", "Restart": "it names agents", "Cancel": "it names agents and ids",
 	"Alive": "what it shows it was told", "Series": "it shows times and counts", "Complete": "names out of the configuration", "Attach": "ptyrun/attach's TestHostileTerminal", "Screen": "ptyrun/screen's TestFilterStopsTheRest",
 	"Run": "TestEscapesThroughARun", "Unapply": "it removes what is shown", "Pause": "it names agents", "Stop": "it names a process", "Resume": "it names agents",
 	"ServeProbe": "it speaks to the process that has started it", "Reload": "it names agents", "Trigger": "it names triggers", "Validate": "the person's own file",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -96,9 +97,13 @@ func topicOffers() (found offers) {
 	return found
 }
 
-// helpOf turns "help COMMAND…" into "COMMAND… --help".
+// helpOf turns "help COMMAND…" into "COMMAND… --help", unless there is a topic of that
+// name.
 func helpOf(root *kong.Node, args []string) []string {
 	if len(args) < 2 || args[0] != "help" || childNamed(root, args[1]) == nil {
+		return args
+	}
+	if all, err := readTopics(); err == nil && slices.ContainsFunc(all, func(t topic) bool { return t.Name == args[1] }) {
 		return args
 	}
 	return append(append([]string{}, args[1:]...), "--help")

@@ -95,6 +95,11 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 		f.put("agents/triage/.heartbeat/.inbox-offset", "rubbish")
 	}, "answer", "triage")
 	add("answer-given", nil, "answer", "triage", "start")
+	notes := simulated + "notify: {desk: {command: [tee, told.txt]}, dead: {command: ['false']}}\n"
+	add("notify-log-none", func() { f.put("told.yaml", strings.Replace(notes, "name: fleet", "name: told", 1)) }, "notify", "log", "-f", "told.yaml")
+	add("notify-test", nil, "notify", "test", "-f", "told.yaml")
+	add("notify-test-desk", nil, "notify", "test", "desk", "-f", "told.yaml")
+	add("notify-log", func() { f.world.toldSomething("told") }, "notify", "log", "-f", "told.yaml")
 	add("service-print", nil, "service", "print", "systemd")
 	add("service-install", nil, "service", "install", "systemd", "--dry-run")
 	add("service-status", nil, "service", "status", "systemd")

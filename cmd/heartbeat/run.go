@@ -116,6 +116,10 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		return false, nil, err
 	}
 	begin := time.Now()
+	told, err := a.watch(fleet)
+	if err != nil {
+		return false, nil, err
+	}
 	var s *orchestrator.Scheduler
 	var file *fleetfile.File
 	stateDir, err := owner.StateDir(fleet)
@@ -123,7 +127,7 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		return false, nil, err
 	}
 	past := series.NewRecorder(stateDir, a.log)
-	s, err = c.scheduler(a, fleet, func(e journal.Event) { past.Note(e); shown.Observe(e) }, func() {
+	s, err = c.scheduler(a, fleet, func(e journal.Event) { past.Note(e); shown.Observe(e); told.Observe(e) }, func() {
 		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
 		a.remember(fleet)
 		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
@@ -139,6 +143,8 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		around.Go(func() { past.Run(beside, func() []series.Depth { return depths(s) }) })
+		around.Go(func() { told.Run(beside, s) })
+		around.Go(func() { told.Ping(beside, s) })
 		around.Go(func() { a.serveControl(beside, fleet, reloading{s, shown, file, new(sync.Once)}) })
 		if !c.Once {
 			around.Go(func() { shown.doors.Run(ctx) }) // until it is asked to stop
@@ -152,7 +158,10 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 	}
 	shown.follow(beside, a, s, &around)
 	shown.serve(fleet)
-	file = a.fileOf(s, inputs, shown)
+	file = a.fileOf(s, inputs, func(f *config.Fleet) {
+		shown.serve(f)
+		told.Use(f)
+	})
 	a.makeRoom(c.chosen(fleet))
 	ctx, stop := a.supervise(ctx, s, file)
 	defer stop()

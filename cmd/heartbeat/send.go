@@ -23,6 +23,7 @@ type sendCmd struct {
 	// ID is nil when none is given.
 	ID *string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing, and fails if its text is another one."`
 
+	ReplyTo string        `name:"reply-to" placeholder:"TARGET" help:"Send the reply to this key of the fleet's notify; also that the prompt was given up, or cannot be worked on for now." complete:"target"`
 	Wait    bool          `help:"Wait for the reply and print it. A scheduler must be running."`
 	Timeout time.Duration `placeholder:"DURATION" default:"0" help:"With --wait: give up waiting after this time, with status 124; the prompt stays queued. 0: never."`
 }
@@ -35,12 +36,17 @@ synced). If nothing works on it now, send says why, and what to type.
 With --wait a line on the terminal shows the prompt's progress. Ctrl-C stops waiting;
 the prompt stays queued.
 
+With --reply-to the reply goes to a target of the fleet's notify, whenever it comes,
+with the prompt's id; so does the news that the prompt was given up. An agent with
+while-down: refuse takes no prompt while it cannot work: the exit status is then 75.
+
 Examples:
 
     heartbeat send triage "Look at the new mails."
     heartbeat send builder - < task.md
     heartbeat send triage --id ticket-4711 "Answer ticket 4711."
     heartbeat send --wait --timeout 10m triage "How many mails are new?"
+    heartbeat send --reply-to phone triage "How many mails are new?"
     heartbeat send triage -- "- a prompt that begins with a dash"`
 }
 
@@ -68,7 +74,10 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.ID != nil {
 		letter.ID, letter.Idempotent = *c.ID, true
 	}
-	accepted, err := send.Prompt(ctx, a.known, agent, letter, a.ours())
+	accepted, err := send.Prompt(ctx, a.known, agent, send.Asked{Letter: letter, ReplyTo: c.ReplyTo}, a.ours())
+	if down, is := errors.AsType[*send.DownError](err); is {
+		return nil, &failure{status: exitParked, err: down, hint: down.Hint()}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +197,9 @@ func (s sent) text(p *page) {
 		return
 	}
 	p.printf("queued for %s: %s\n", s.Agent, s.ID)
+	if s.ReplyTo != "" {
+		p.printf("the reply goes to %s\n", s.ReplyTo)
+	}
 	if o := s.Obstacle; o != nil {
 		troubleText(p, 0, "It waits", *o)
 	}

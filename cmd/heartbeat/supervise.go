@@ -64,12 +64,12 @@ func (a *app) loadAgain() (*config.Fleet, *config.Inputs, error) {
 }
 
 // fileOf returns the fleet's file of a run that began with it.
-func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs, shown *exposed) *fleetfile.File {
+func (a *app) fileOf(s *orchestrator.Scheduler, inputs *config.Inputs, use func(*config.Fleet)) *fleetfile.File {
 	return fleetfile.New(fleetfile.Options{
 		Load: a.loadAgain, Look: a.load, Inputs: inputs, Scheduler: s, Manager: a.manager, Log: a.log.With("file", a.file()),
 		Used: func(f *config.Fleet, plan *orchestrator.Plan) {
 			a.remember(f)
-			shown.serve(f)
+			use(f)
 			if added, err := chooseAgents(f, plan.Added); err == nil && len(plan.Added) > 0 {
 				a.mark(f, added)
 			}

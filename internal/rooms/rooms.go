@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"orchestrator/probe":     {"hook/client", "hook/foreign", "hook/settings", "internal/fakeapi", "ptyrun", "ptyrun/screen"},
 	"orchestrator/clients":   {"config", "hook/client", "orchestrator/preflight", "orchestrator/probe", "orchestrator/state"},
 	"orchestrator/explain":   {},
-	"orchestrator/send":      {"config", "hook/inbox", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
+	"orchestrator/send":      {"config", "hook/inbox", "orchestrator/notify/awaited", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
 		"orchestrator", "orchestrator/clients", "orchestrator/explain", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/probe", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
@@ -73,6 +73,15 @@ var allowed = map[string][]string{
 	"orchestrator/doors":      {"config", "orchestrator/firing", "orchestrator/status", "sources/webhook"},
 	"cmd/heartbeat-stop":      {"hook"},
 	"cmd/heartbeat":           {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
+	// Who is told what; each of its own rooms does one thing.
+	"orchestrator/notify/notice":  {"hook/foreign"},
+	"orchestrator/notify/outbox":  {"config", "orchestrator/notify/notice"},
+	"orchestrator/notify/deliver": {"config", "hook/foreign", "orchestrator/notify/notice", "orchestrator/notify/outbox", "sources/poll"},
+	"orchestrator/notify/awaited": {"hook/durable", "orchestrator/state"},
+	"orchestrator/notify": {
+		"config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox",
+		"orchestrator/journal", "orchestrator/notify/awaited", "orchestrator/notify/deliver", "orchestrator/notify/notice", "orchestrator/notify/outbox", "orchestrator/queue", "orchestrator/state", "orchestrator/status",
+	},
 	// The stand-in knows what the client knows: nothing of ours.
 	"internal/simulate/...": {"internal/simulate/..."},
 	"internal/fakeapi":      {},
@@ -112,7 +121,7 @@ var testOnly = []string{
 
 // deciding are the rooms that decide. They open no file and start no process:
 // rooms that do return what they have found, and decide nothing.
-var deciding = []string{"orchestrator", "orchestrator/agent", "orchestrator/slots", "internal/promise"}
+var deciding = []string{"orchestrator", "orchestrator/agent", "orchestrator/slots", "orchestrator/notify/notice", "orchestrator/notify/outbox", "internal/promise"}
 
 // outside are the packages by which a room would reach files and processes.
 var outside = []string{"os", "os/exec", "io/ioutil", "syscall", "net", "hook/durable", "hook/flock"}

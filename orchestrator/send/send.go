@@ -4,14 +4,19 @@ package send
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/status"
@@ -31,8 +36,55 @@ type Sent struct {
 	Differs bool `json:"differs"`
 	// Ahead counts the entries before it, the one in flight included.
 	Ahead int `json:"ahead"`
+	// ReplyTo is who gets the reply, or "".
+	ReplyTo string `json:"reply_to,omitempty"`
 	// Obstacle is why the agent does not work now, or null.
 	Obstacle *status.Trouble `json:"obstacle"`
+}
+
+// Asked is a prompt and what its sender wants.
+type Asked struct {
+	inbox.Letter
+	// ReplyTo is the target that gets the reply, or learns that the prompt was given
+	// up; "": nobody.
+	ReplyTo string
+}
+
+// DownError means that an agent cannot work, and refuses prompts meanwhile.
+type DownError struct {
+	Agent, Text string
+	Trouble     status.Trouble
+}
+
+// Error says why, and what the fleet's file says to it.
+func (e *DownError) Error() string {
+	text := fmt.Sprintf("cannot queue the prompt: agent %q takes none now: %s", e.Agent, e.Trouble.Text)
+	if e.Text != "" {
+		text += "; " + e.Text
+	}
+	return text
+}
+
+// Hint says what to do.
+func (e *DownError) Hint() string { return e.Trouble.Do }
+
+// TargetError means that the fleet does not declare who should get the reply.
+type TargetError struct {
+	Target string
+	Known  []string
+}
+
+// Error says whom.
+func (e *TargetError) Error() string {
+	return fmt.Sprintf("cannot queue the prompt: nobody is declared as %q in notify:", e.Target)
+}
+
+// Hint says who there is.
+func (e *TargetError) Hint() string {
+	if len(e.Known) == 0 {
+		return "heartbeat help notify shows how to declare one"
+	}
+	return "the targets are " + strings.Join(e.Known, ", ")
 }
 
 // DirectoryError means that an agent's directory does not exist.
@@ -57,8 +109,11 @@ func (e *DirectoryError) Unwrap() error { return e.Err }
 
 // Prompt queues a prompt for an agent of a fleet, and creates what is missing in
 // its directory. ours is how a command line for this fleet begins.
-func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Letter, ours string) (Sent, error) {
-	s := Sent{Agent: a.Name, Inbox: a.Inbox}
+func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, ours string) (Sent, error) {
+	s := Sent{Agent: a.Name, Inbox: a.Inbox, ReplyTo: asked.ReplyTo}
+	if asked.ReplyTo != "" && f.Targets[asked.ReplyTo] == nil {
+		return s, &TargetError{asked.ReplyTo, slices.Sorted(maps.Keys(f.Targets))}
+	}
 	if err := owner.CheckName(f); err != nil {
 		return s, err // nobody would work on it
 	}
@@ -66,6 +121,15 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Lette
 		return s, &DirectoryError{a.Name, err}
 	}
 	if err := workspace.MakeHome(a); err != nil {
+		return s, err
+	}
+	if a.WhileDown == config.DownRefuses {
+		if o, there := lookAt(f, a, "").Obstacle(ours); there && down(o) {
+			return s, &DownError{a.Name, a.DownText, o}
+		}
+	}
+	l, err := awaits(f, a, asked)
+	if err != nil {
 		return s, err
 	}
 	id, err := queue.Append(ctx, a, l)
@@ -82,9 +146,35 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Lette
 	now := lookAt(f, a, id)
 	s.Running, s.Ahead = now.Agent.State != status.Stopped, now.Ahead
 	if o, there := now.Agent.Obstacle(ours, now.at); there {
+		if a.DownText != "" && down(o) {
+			o.Text += "; " + a.DownText
+		}
 		s.Obstacle = &o
 	}
 	return s, nil
+}
+
+// down reports whether an obstacle keeps the agent from working for long.
+func down(o status.Trouble) bool {
+	return o.What == status.NobodyRuns || o.What.Stops() && o.What != status.BacksOff
+}
+
+// awaits notes who gets the reply, before the prompt is accepted: none is without it.
+func awaits(f *config.Fleet, a *config.Agent, asked Asked) (inbox.Letter, error) {
+	l := asked.Letter
+	if asked.ReplyTo == "" {
+		return l, nil
+	}
+	if l.ID == "" {
+		var unique [8]byte
+		_, _ = rand.Read(unique[:]) // never fails (crypto/rand)
+		l.ID = hex.EncodeToString(unique[:])
+	}
+	stateDir, err := owner.Claim(f)
+	if err != nil {
+		return l, err
+	}
+	return l, awaited.Add(stateDir, awaited.Reply{Agent: a.Name, ID: l.ID, Target: asked.ReplyTo, At: time.Now()})
 }
 
 // differs reports whether the id of a prompt was accepted before with another text.

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -19,8 +20,12 @@ type Backlog struct {
 	Queued int       `json:"queued"`
 	Since  time.Time `json:"since,omitzero"`
 	Dead   int       `json:"dead_letters"`
-	// Problem says why the queue could not be read.
+	// First is the delivery id of the first of them, or "".
+	First string `json:"-"`
+	// Problem says why the queue could not be read. Asks is true if it asks a person
+	// where to continue.
 	Problem string `json:"problem,omitempty"`
+	Asks    bool   `json:"-"`
 }
 
 // BacklogFor is how long a result is cached: the disks are not read more often
@@ -85,13 +90,13 @@ func (k *keptQueue) look(t Queue) Backlog {
 	changed = changed || k.dead.More // the last count did not reach the end
 	if !t.Idle || changed {
 		if err := k.open(t, &b, stamp, changed); err != nil {
-			b.Problem = err.Error()
+			b.Problem, b.Asks = err.Error(), errors.Is(err, inbox.ErrNeedsOperator)
 		}
 	}
 	if b.Queued == 0 {
 		k.first, k.since = "", time.Time{}
 	}
-	b.Since, b.Dead = k.since, k.dead.Entries
+	b.Since, b.First, b.Dead = k.since, k.first, k.dead.Entries
 	return b
 }
 

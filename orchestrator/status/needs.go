@@ -77,7 +77,7 @@ func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
 		return Trouble{Agent: a.Agent, What: NobodyRuns, Text: "no scheduler runs the agent", Do: ours + " run"}, true
 	}
 	for _, t := range a.Troubles(ours, now) {
-		if t.What.stops() {
+		if t.What.Stops() {
 			return t, true
 		}
 	}
@@ -87,8 +87,8 @@ func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
 	return Trouble{}, false
 }
 
-// stops reports whether the trouble keeps the agent from getting prompts.
-func (w Word) stops() bool {
+// Stops reports whether the trouble keeps the agent from getting prompts.
+func (w Word) Stops() bool {
 	switch w {
 	case QueueAsks, DirectoryLost, Unusable, IsHeld, IsParked, OverBudget, BacksOff, IsPaused:
 		return true

@@ -37,6 +37,8 @@ type Command struct {
 	Env  []string // the whole environment but for Extra; nil means ours
 	// Extra are variables in addition to Env.
 	Extra []string
+	// Stdin is what it can read; "": it has no standard input.
+	Stdin string
 	// Quiet discards the output: only the exit status matters.
 	Quiet bool
 	// Timeout ends the run with its whole process group; 0 means a minute.
@@ -49,7 +51,7 @@ type Output struct {
 	Later  bool // it ended with 75
 }
 
-// Exec runs c. It has no standard input. The error says why the run failed, and
+// Exec runs c. The error says why the run failed, and
 // quotes the end of its stderr. A run that prints over 1 MiB is ended and counts as
 // failed. When Exec returns, the command's process group is gone. If we are killed
 // meanwhile, the command itself is killed too, where the system supports that. A
@@ -79,6 +81,9 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 		cmd.Env = append(cmd.Environ(), c.Extra...)
 	}
 	cmd.Stderr = stderr
+	if c.Stdin != "" {
+		cmd.Stdin = strings.NewReader(c.Stdin)
+	}
 	if !c.Quiet {
 		cmd.Stdout = stdout
 	}

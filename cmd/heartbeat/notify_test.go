@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/notify"
+	"heartbeat/orchestrator/notify/notice"
+	"heartbeat/orchestrator/notify/outbox"
+)
+
+// toldSomething leaves what a run of a fleet with the targets desk and dead leaves.
+func (w *world) toldSomething(fleet string) {
+	w.t.Helper()
+	now := time.Now()
+	n := notice.Notice{Key: "triage/held@1-began", Event: notice.Began, Kind: "held", Agent: "triage", Urgent: true, At: now, Since: now, Text: "x" + evilText(), Do: evilText()}
+	reply := notice.Notice{Key: "triage/reply/1/desk", Event: notice.Happened, Kind: notice.Reply, Agent: "triage", At: now, Since: now, Text: "to 1", Entry: "1", Reply: evilText(), To: "desk"}
+	var lines []byte
+	for _, r := range []notify.Record{
+		{At: now, Target: "desk", Outcome: outbox.Sent, Key: n.Key, Attempts: 1, Notices: []notice.Notice{n, reply}},
+		{At: now, Target: "dead", Outcome: outbox.Failed, Key: n.Key, Attempts: 1, Why: foreign.Text("the command failed: exit status 1; it said: " + evilText()), Notices: []notice.Notice{n}},
+	} {
+		line, err := json.Marshal(r)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	kept, err := json.Marshal(map[string]any{"boxes": map[string]any{"dead": outbox.Box{
+		Sending: &outbox.Message{Key: n.Key, Made: now, Notices: []notice.Notice{n}, Attempts: 3}, Next: now.Add(time.Hour), Failing: now.Add(-time.Hour), Why: "exit status 1" + evilText(), Dropped: 1,
+	}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.put("state/"+fleet+"/notices.jsonl", string(lines))
+	w.put("state/"+fleet+"/notices.json", string(kept))
+}
+
+const tellers = oneAgent + "    command: [heartbeat, simulate]\nnotify: {desk: {command: [tee, -a, told.txt]}, dead: {command: ['false']}}\n"
+
+func TestWhatNotifyLogShows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", tellers)
+	if out := w.ok("notify", "log"); out != "nobody was told anything yet\n" {
+		t.Errorf("%s", out)
+	}
+	w.toldSomething("fleet")
+	out := w.ok("notify", "log")
+	harmless(t, "notify log", out)
+	for _, want := range []string{"triage is held and 1 more", "exit status 1", "dead: 1 notice on the way; it has failed for 1h"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if out := w.ok("notify", "log", "desk"); strings.Contains(out, "exit status 1") {
+		t.Errorf("desk's alone:\n%s", out)
+	}
+	harmless(t, "notify log -o json", w.ok("-o", "json", "notify", "log"))
+}
+
+func TestNotifyTest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", tellers)
+	if out := w.ok("notify", "test", "desk"); !strings.Contains(out, "desk    sent") || !strings.Contains(w.get("told.txt"), "if you can read this, notices arrive here") {
+		t.Errorf("%s\n%s", out, w.get("told.txt"))
+	}
+	if o := w.run("notify", "test"); o.status != exitError || !strings.Contains(o.stderr, "cannot reach dead: the command failed: exit status 1") || !strings.Contains(o.stdout, "desk    sent") {
+		t.Errorf("%+v", o)
+	}
+	if o := w.run("notify", "test", "nobody"); o.status != exitError || !strings.Contains(o.stderr, "the targets are dead, desk") {
+		t.Errorf("%+v", o)
+	}
+	w.put("heartbeat.yaml", oneAgent)
+	if o := w.run("notify", "test"); o.status != exitError || !strings.Contains(o.stderr, "heartbeat help notify") {
+		t.Errorf("%+v", o)
+	}
+}
+
+// The reply to a prompt, and the news that one was given up, go to who asked for
+// them, also to prompts that were queued before the run, and once.
+func TestReplyTo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate]\n    trigger: {cron: \"@yearly\", prompt: hello, name: new, reply-to: desk}\nnotify: {desk: {command: [tee, -a, told.txt], tier: replies}}\n")
+	w.ok("apply")
+	if out := w.ok("send", "triage", "--id", "one", "--reply-to", "desk", "how are you?"); !strings.Contains(out, "the reply goes to desk") {
+		t.Errorf("%s", out)
+	}
+	w.ok("send", "triage", "--id", "two", "--reply-to", "desk", "never mind")
+	w.ok("inbox", "triage", "drop", "two")
+	w.ok("send", "triage", "--id", "three", "and you?")
+	if o := w.run("send", "triage", "--reply-to", "phone", "x"); o.status != exitError || !strings.Contains(o.stderr, "the targets are desk") {
+		t.Errorf("%+v", o)
+	}
+	w.run("run", "--once", "--fire")
+	told := w.get("told.txt")
+	for want, times := range map[string]int{"triage has replied: to one": 1, "triage has given up prompts: two: dropped": 1, "to three": 0, "triage has replied": 2} {
+		if n := strings.Count(told, want); n != times {
+			t.Errorf("%q is there %d times, want %d:\n%s", want, n, times, told)
+		}
+	}
+	w.run("run", "--once")
+	if again := w.get("told.txt"); again != told {
+		t.Errorf("the next run tells it again:\n%s", again)
+	}
+	if left, _ := filepath.Glob(filepath.Join(w.dir, "state/fleet/awaited/*")); len(left) > 0 {
+		t.Errorf("somebody still waits: %q", left)
+	}
+	w.ok("send", "triage", "--id", "one", "--reply-to", "desk", "how are you?") // who asks again waits for what is there
+	w.run("run", "--once")
+	if n := strings.Count(w.get("told.txt"), "to one"); n != 1 {
+		t.Errorf("the reply came %d times", n)
+	}
+}
+
+// An agent that cannot work refuses prompts where its file says so, with its words.
+func TestWhileDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate]\n    while-down: refuse\n    down-text: Ask in the office.\n")
+	w.ok("apply")
+	o := w.run("send", "triage", "hello")
+	if o.status != exitParked || !strings.Contains(o.stderr, `agent "triage" takes none now: no scheduler runs the agent; Ask in the office.`) {
+		t.Errorf("%+v", o)
+	}
+	if out := w.ok("inbox"); out != "nothing is queued\n" {
+		t.Errorf("it was queued: %s", out)
+	}
+	w.put("heartbeat.yaml", strings.Replace(w.get("heartbeat.yaml"), "refuse", "queue", 1))
+	if out := w.ok("send", "triage", "hello"); !strings.Contains(out, "Ask in the office.") {
+		t.Errorf("%s", out)
+	}
+}
+
+// A run that is killed in the middle of a delivery sends that notice again, with the
+// same key, and loses none.
+func TestAKillInTheMiddleOfADelivery(t *testing.T) {
+	t.Parallel()
+	f := &fleet{world: newWorld(t)}
+	f.put("heartbeat.yaml", simulated+"  bad: {dir: agents/bad, command: ['false'], max-restarts: 0, max-attempts: 1}\n"+
+		"notify: {desk: {command: [sh, -c, \"echo $HEARTBEAT_KEY >> began; while ! test -e open; do sleep 0.1; done; cat >> told.txt; echo $HEARTBEAT_KEY >> done\"]}}\n")
+	f.put("agents/triage/README", "")
+	f.put("agents/bad/README", "")
+	f.world.ok("send", "bad", "hello")
+	f.start()
+	read := func(name string) string {
+		data, _ := os.ReadFile(filepath.Join(f.dir, name))
+		return string(data)
+	}
+	until(t, "the delivery has begun", func() bool { return strings.Contains(read("began"), "bad/held@") })
+	if err := f.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-f.done
+	if read("done") != "" {
+		t.Fatal("it was delivered")
+	}
+	f.put("open", "")
+	f.start()
+	t.Cleanup(f.stop)
+	until(t, "it is delivered", func() bool {
+		return strings.Contains(read("done"), "bad/held@") && strings.Contains(read("told.txt"), "after a crash")
+	})
+	began := strings.Fields(read("began"))
+	if began[0] != strings.Fields(read("done"))[0] || began[0] != began[1] {
+		t.Errorf("other keys: %q, then %q", began, read("done"))
+	}
+	if n := strings.Count(read("told.txt"), "bad is held"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, read("told.txt"))
+	}
+}

@@ -1,0 +1,212 @@
+package notify
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/notify/notice"
+	"heartbeat/orchestrator/notify/outbox"
+	"heartbeat/orchestrator/status"
+)
+
+// urgent says which troubles are told, and whether they need a person. What ends by
+// itself within minutes is not told.
+var urgent = map[status.Word]bool{
+	status.QueueAsks: true, status.DirectoryLost: true, status.Unusable: true, status.IsHeld: true, status.LostPrompts: true,
+	status.ServiceFails: true, status.TriggerFails: true, status.NotListening: true,
+	status.IsParked: false, status.OverBudget: false, status.IsPaused: false,
+}
+
+// troubles returns what is true of an agent, as facts.
+func troubles(a status.Agent, ours string, now time.Time) (facts []notice.Fact) {
+	for _, t := range a.Troubles(ours, now) {
+		is, told := urgent[t.What]
+		if !told || t.What == status.IsPaused && a.PausedBy == "" {
+			continue
+		}
+		f := notice.Fact{
+			Key: a.Agent + "/" + string(t.What), Agent: a.Agent, Kind: notice.Kind(t.What), Urgent: is, Since: t.Since, Text: t.Text, Do: doing(t),
+			Slow: t.What == status.ServiceFails || t.What == status.TriggerFails,
+		}
+		switch t.What {
+		case status.IsHeld:
+			f.Text = a.Reason.String()
+		case status.IsParked, status.OverBudget:
+			f.Text = a.Reason.String()
+			if !a.Until.IsZero() {
+				f.Text += "; until " + a.Until.Local().Format("Mon 15:04")
+			}
+		}
+		if why, _ := a.Refused(); (t.What == status.IsHeld || t.What == status.IsParked) && why != "" {
+			f.Kind, f.Key, f.Urgent = notice.Login, a.Agent+"/"+string(notice.Login), true
+		}
+		facts = append(facts, f)
+	}
+	return facts
+}
+
+// doing is what to do about a trouble, on one line.
+func doing(t status.Trouble) string {
+	if t.Then == "" {
+		return t.Do
+	}
+	return t.Do + "; then " + t.Then
+}
+
+// stuck returns that a queue does not move, or nil. known is when the prompt that is
+// the first was first seen there.
+func stuck(a status.Agent, first string, known time.Time, after time.Duration, ours string, now time.Time) *notice.Fact {
+	switch {
+	case first == "" || after <= 0 || now.Sub(known) < after:
+		return nil
+	case a.Phase == hook.Turn || a.Phase == hook.Background || a.Phase == hook.Settling:
+		return nil // the prompt before it is worked on, within limits of its own
+	}
+	for _, t := range a.Troubles(ours, now) {
+		if t.What.Stops() || t.What == status.ServiceFails {
+			return nil // that is told
+		}
+	}
+	text := fmt.Sprintf("%d queued, and the first of them has not moved for %s", a.Depth.Entries, status.Span(now.Sub(known)))
+	if note := a.Note(now); note != "" {
+		text += ": " + note
+	}
+	return &notice.Fact{
+		Key: a.Agent + "/" + string(notice.QueueStuck), Agent: a.Agent, Kind: notice.QueueStuck, Urgent: true, Since: known,
+		Text: text, Do: ours + " status " + a.Agent, Slow: true,
+	}
+}
+
+// head is the prompt that is the first of an agent's queue.
+type head struct {
+	id    string
+	since time.Time
+}
+
+// agentOf is an agent as far as the scheduler and its queue tell.
+func agentOf(s status.AgentState, b status.Backlog) status.Agent {
+	a := status.Agent{AgentState: s, Depth: inbox.Depth{Entries: b.Queued}, Dead: b.Dead, Problem: b.Problem, Asks: b.Asks}
+	if s.Lost != "" { // which says more than what was tried in it
+		a.Problem = ""
+	}
+	return a
+}
+
+// look returns what is true of the fleet now.
+func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
+	backlogs := map[string]status.Backlog{}
+	for _, b := range from.Backlog() {
+		backlogs[b.Agent] = b
+	}
+	var facts []notice.Fact
+	seen := map[string]bool{}
+	waiting := w.waiting()
+	for _, s := range from.Snapshot() {
+		seen[s.Agent] = true
+		b := backlogs[s.Agent]
+		a := agentOf(s, b)
+		facts = append(facts, troubles(a, w.opt.Ours, now)...)
+		cfg := w.fleet.Agent(s.Agent)
+		if cfg == nil {
+			continue
+		}
+		if f := stuck(a, b.First, w.headOf(s.Agent, b, now), cfg.StuckAfter, w.opt.Ours, now); f != nil {
+			facts = append(facts, *f)
+		}
+		facts = append(facts, w.keptWaiting(a, cfg, waiting[s.Agent], now)...)
+	}
+	w.seen = seen
+	return append(append(facts, w.silent(now)...), w.findings...)
+}
+
+// headOf returns since when a prompt is the first of its queue. A new run sees it
+// anew: what an earlier one has told of it counts.
+func (w *Watch) headOf(agent string, b status.Backlog, now time.Time) time.Time {
+	h := w.heads[agent]
+	if b.First == "" {
+		delete(w.heads, agent)
+		return time.Time{}
+	}
+	if h.id != b.First {
+		h = head{b.First, now}
+		if told := w.kept.Told[agent+"/"+string(notice.QueueStuck)]; told != nil && told.Gone.IsZero() && w.heads[agent].id == "" {
+			h.since = told.Since
+		}
+		w.heads[agent] = h
+	}
+	return h.since
+}
+
+// waiting returns the ids of the prompts whose replies are waited for, by agent and
+// target. Who was told that they wait is among them until that is over, whatever has
+// become of the prompts.
+func (w *Watch) waiting() map[string]map[string][]string {
+	all := map[string]map[string][]string{}
+	of := func(agent string) map[string][]string {
+		if all[agent] == nil {
+			all[agent] = map[string][]string{}
+		}
+		return all[agent]
+	}
+	for _, t := range w.kept.Told {
+		if t.Kind == notice.Waits && !t.At.IsZero() && !t.Over {
+			of(t.Agent)[t.To] = nil
+		}
+	}
+	for _, r := range w.letters.awaited {
+		of(r.Agent)[r.Target] = append(of(r.Agent)[r.Target], r.ID)
+	}
+	return all
+}
+
+// keptWaiting returns, for each target that waits for replies of an agent, that the
+// agent cannot work; those that are told of the agent anyway are not told twice.
+func (w *Watch) keptWaiting(a status.Agent, cfg *config.Agent, waiting map[string][]string, now time.Time) (facts []notice.Fact) {
+	for name, ids := range waiting {
+		to := w.fleet.Targets[name]
+		if to == nil {
+			continue
+		}
+		for _, t := range a.Troubles(w.opt.Ours, now) {
+			if !t.What.Stops() || t.What == status.BacksOff || w.isTold(to, t, cfg) {
+				continue
+			}
+			text := strings.TrimPrefix(strings.Join(ids[:min(len(ids), mostNamed)], ", ")+": "+t.Text, ": ")
+			if cfg.DownText != "" {
+				text += "; " + cfg.DownText
+			}
+			facts = append(facts, notice.Fact{
+				Key: a.Agent + "/" + string(notice.Waits) + "/" + name, Agent: a.Agent, Kind: notice.Waits, Urgent: true,
+				Since: t.Since, Text: text, To: name, Once: true,
+			})
+			break
+		}
+	}
+	return facts
+}
+
+// mostNamed is how many prompts are named in a line.
+const mostNamed = 5
+
+// isTold reports whether a target is told of a trouble as of any.
+func (w *Watch) isTold(to *config.Target, t status.Trouble, cfg *config.Agent) bool {
+	is, told := urgent[t.What]
+	return told && t.What != status.IsPaused && outbox.Wants(to, notice.Notice{Agent: cfg.Name, Urgent: is}, cfg.Notify)
+}
+
+// silent returns which targets do not get what they should.
+func (w *Watch) silent(now time.Time) (facts []notice.Fact) {
+	for name, b := range w.kept.Boxes {
+		if b.Fails(now) {
+			facts = append(facts, notice.Fact{
+				Key: "/" + string(notice.TargetFails) + "/" + name, Kind: notice.TargetFails, Urgent: true, Since: b.Failing,
+				Text: name + " gets no notices: " + b.Why, Do: w.opt.Ours + " notify test " + name, Not: name,
+			})
+		}
+	}
+	return facts
+}

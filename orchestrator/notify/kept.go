@@ -1,0 +1,170 @@
+package notify
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"heartbeat/hook/durable"
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/notify/notice"
+	"heartbeat/orchestrator/notify/outbox"
+	"heartbeat/orchestrator/state"
+)
+
+// Files in the state directory.
+const (
+	keptFile = "notices.json"    // what was told, and what is on its way
+	logFile  = "notices.jsonl"   // what became of messages, one a line
+	oldLog   = "notices.jsonl.1" // the older ones
+	lockFile = ".notices-lock"
+	fullLog  = 8 << 20
+)
+
+// kept is what a run hands on to the next one.
+type kept struct {
+	Told  notice.Memory          `json:"told"`
+	Boxes map[string]*outbox.Box `json:"boxes"` // :: target → what is on its way to it
+	// Marks are how far the dead letters and replies of agents were read.
+	Marks map[string]*mark `json:"marks"`
+	// Replied are the keys of the last replies that were taken up.
+	Replied []string `json:"replied,omitempty"`
+}
+
+// mark is how far the dead letters and replies of one agent were read.
+type mark struct {
+	Dead    time.Time `json:"dead,omitzero"`
+	Reply   time.Time `json:"reply,omitzero"`
+	ReplyID string    `json:"reply_id,omitempty"` // the delivery id of the last one
+}
+
+// mostReplied bounds the keys that are kept.
+const mostReplied = 500
+
+func (k *kept) repliedTo(key string) bool { return slices.Contains(k.Replied, key) }
+
+func (k *kept) reply(key string) {
+	if k.Replied = append(k.Replied, key); len(k.Replied) > mostReplied {
+		k.Replied = slices.Delete(k.Replied, 0, len(k.Replied)-mostReplied)
+	}
+}
+
+// read returns what an earlier run has kept. What cannot be read is moved aside: who
+// was told of a trouble is told again then, and nobody waits for a person.
+func read(stateDir string) (kept, error) {
+	k := kept{}
+	path := filepath.Join(stateDir, keptFile)
+	err := state.Load(path, &k)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if errors.Is(err, state.ErrDamaged) {
+		k = kept{}
+		if moved := os.Rename(path, path+".damaged"); moved != nil {
+			err = errors.Join(err, moved)
+		}
+	}
+	if k.Told == nil {
+		k.Told = notice.Memory{}
+	}
+	if k.Boxes == nil {
+		k.Boxes = map[string]*outbox.Box{}
+	}
+	if k.Marks == nil {
+		k.Marks = map[string]*mark{}
+	}
+	return k, err
+}
+
+// Pending returns what is on its way to each target, as the last run, or the one that
+// runs, has written it down.
+func Pending(stateDir string) (map[string]*outbox.Box, error) {
+	var k kept
+	if err := state.Load(filepath.Join(stateDir, keptFile), &k); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return k.Boxes, nil
+}
+
+// Record is what became of an attempt to tell somebody something.
+type Record struct {
+	At      time.Time      `json:"at"`
+	Target  string         `json:"target"`
+	Outcome outbox.Outcome `json:"outcome"`
+	Key     string         `json:"key"`
+	// Attempts counts those of this message.
+	Attempts int             `json:"attempts"`
+	Why      foreign.Text    `json:"why,omitempty"`
+	Notices  []notice.Notice `json:"notices"`
+}
+
+// mostLogged bounds a text in the record of a message.
+const mostLogged = 1000
+
+// log adds a record; what is lost of it is only for people.
+func (w *Watch) log(r Record) {
+	r.Notices = slices.Clone(r.Notices)
+	for i := range r.Notices {
+		r.Notices[i].Reply = foreign.Short(r.Notices[i].Reply, mostLogged)
+	}
+	line, err := json.Marshal(r)
+	if err == nil {
+		err = appendLog(w.opt.StateDir, append(line, '\n'))
+	}
+	if err != nil {
+		w.opt.Log.Warn("cannot record a notice", "err", err)
+	}
+}
+
+func appendLog(stateDir string, line []byte) error {
+	f, err := durable.Open(stateDir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(logFile); err == nil && info.Size() >= fullLog {
+		if err := f.Rename(logFile, oldLog); err != nil {
+			return err
+		}
+	}
+	return f.Append(logFile, line)
+}
+
+// mostRecord bounds a record that is read.
+const mostRecord = 1 << 20
+
+// Records returns what became of messages to the targets, the newest at the end, at
+// most most.
+func Records(stateDir string, most int, targets []string) ([]Record, error) {
+	var all []Record
+	for _, name := range []string{oldLog, logFile} {
+		f, err := durable.OpenFile(filepath.Join(stateDir, name), os.O_RDONLY)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the notices: %w", err)
+		}
+		for in := bufio.NewReaderSize(f, 64<<10); ; {
+			line, _, err := durable.Line(in, mostRecord)
+			if err != nil {
+				break
+			}
+			var r Record
+			if json.Unmarshal(line, &r) != nil || !slices.Contains(targets, r.Target) {
+				continue
+			}
+			if all = append(all, r); len(all) > 2*most {
+				all = slices.Clone(all[len(all)-most:])
+			}
+		}
+		_ = f.Close() // it was only read
+	}
+	return all[max(0, len(all)-most):], nil
+}

@@ -1,0 +1,244 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/notify/awaited"
+	"heartbeat/orchestrator/notify/notice"
+	"heartbeat/orchestrator/queue"
+)
+
+// letters follows what comes of prompts: replies and dead letters. What an agent can
+// write decides no more than what its words are: who gets them stands in the fleet's
+// file or in the state directory.
+type letters struct {
+	stateDir string
+	began    time.Time
+	awaited  []awaited.Reply
+	list     durable.Stamp            // of the list of those
+	read     map[string]durable.Stamp // :: file → when it was read last
+}
+
+// news is what has come of prompts since the last look.
+type news struct {
+	// happened are dead letters; addressed is what goes to one target.
+	happened  []notice.Fact
+	addressed []notice.Notice
+	// done are the replies that nobody waits for any more once addressed is kept.
+	done []awaited.Reply
+}
+
+// mostAwaited is how long a reply is waited for.
+const mostAwaited = 30 * 24 * time.Hour
+
+// refresh reads the list of those who wait.
+func (l *letters) refresh(now time.Time) error {
+	stamp := awaited.Stamp(l.stateDir)
+	if l.list.Same(stamp) {
+		return nil
+	}
+	all, err := awaited.All(l.stateDir)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(r awaited.Reply) bool {
+		late := now.Sub(r.At) > mostAwaited
+		if late {
+			_ = awaited.Remove(l.stateDir, r) // tried again at the next change
+		}
+		return late
+	})
+	if slices.ContainsFunc(all, func(r awaited.Reply) bool { return !slices.Contains(l.awaited, r) }) {
+		l.read = nil // what they wait for may have come before them
+	}
+	l.list, l.awaited = stamp, all
+	return nil
+}
+
+// changed reports whether a file has changed since it was asked last.
+func (l *letters) changed(path string) bool {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		delete(l.read, path)
+		return false
+	}
+	stamp := durable.StampOf(info, err)
+	if before, known := l.read[path]; known && before.Same(stamp) {
+		return false
+	}
+	if l.read == nil {
+		l.read = map[string]durable.Stamp{}
+	}
+	l.read[path] = stamp
+	return true
+}
+
+// look returns what has come of an agent's prompts.
+func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours string) (n news, err error) {
+	m := k.Marks[a.Name]
+	if m == nil {
+		m = &mark{Dead: l.began, Reply: l.began}
+		k.Marks[a.Name] = m
+	}
+	waits := map[string][]awaited.Reply{} // :: id → who waits
+	for _, r := range l.awaited {
+		if r.Agent == a.Name {
+			waits[r.ID] = append(waits[r.ID], r)
+		}
+	}
+	dead := l.changed(inbox.DeadLetterFile(a.Inbox))
+	replied := l.changed(filepath.Join(a.Home, "outbox.jsonl")) && (len(waits) > 0 || answers(a))
+	if !dead && !replied {
+		return n, nil
+	}
+	err = queue.Read(ctx, a, func(q *inbox.Queue) error {
+		if replied {
+			if err := n.replies(q, a, k, m, waits); err != nil {
+				return err
+			}
+		}
+		if dead {
+			return n.dead(q, a, k, m, waits, ours)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// answers reports whether replies to an agent's triggers go to somebody.
+func answers(a *config.Agent) bool {
+	return slices.ContainsFunc(a.Triggers, func(t config.Trigger) bool { return t.ReplyTo != "" })
+}
+
+// replyTo returns who gets the replies to a trigger's prompts, by their source; "":
+// nobody does.
+func replyTo(a *config.Agent, source string) string {
+	for _, t := range a.Triggers {
+		if t.ReplyTo != "" && strings.HasPrefix(source, a.Name+"/"+t.Name+"@") {
+			return t.ReplyTo
+		}
+	}
+	return ""
+}
+
+// replies takes in the replies after the last one that was taken in.
+func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map[string][]awaited.Reply) error {
+	var after, later []inbox.Delivery // the last one that is known; its time, where it is not there any more
+	met, last := false, inbox.Delivery{}
+	for d, err := range q.Deliveries() {
+		if err != nil {
+			return err
+		}
+		for _, r := range waits[d.ID] {
+			n.address(k, r.Target, replyOf(a, d))
+			n.done = append(n.done, r)
+		}
+		last = d
+		switch {
+		case d.DeliveryID == m.ReplyID:
+			met, after = true, nil
+		case replyTo(a, d.Source) != "":
+			if after = append(after, d); d.AcknowledgedAt.After(m.Reply) {
+				later = append(later, d)
+			}
+		}
+	}
+	if !met {
+		after = later
+	}
+	for _, d := range after {
+		n.address(k, replyTo(a, d.Source), replyOf(a, d))
+	}
+	if last.DeliveryID != "" {
+		m.Reply, m.ReplyID = last.AcknowledgedAt, last.DeliveryID
+	}
+	return nil
+}
+
+// dead takes in the dead letters after the last one that was taken in. What a person
+// has done is told only to who waits for it.
+func (n *news) dead(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map[string][]awaited.Reply, ours string) error {
+	newest := m.Dead
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			return err
+		}
+		for _, r := range waits[d.ID] {
+			n.address(k, r.Target, givenUp(a, d, ours))
+			n.done = append(n.done, r)
+		}
+		if !d.At.After(m.Dead) {
+			continue
+		}
+		if to := replyTo(a, d.Source); to != "" {
+			n.address(k, to, givenUp(a, d, ours))
+		}
+		if newest = later(newest, d.At); d.Reason != inbox.Dropped && d.Reason != inbox.Cancelled {
+			n.happened = append(n.happened, notice.Fact{
+				Key: a.Name + "/" + string(notice.GivenUp), Agent: a.Name, Kind: notice.GivenUp, Urgent: true, Since: d.At,
+				Text: fmt.Sprintf("%s: %s", named(d), d.Reason), Do: ours + " dead-letter " + a.Name,
+			})
+		}
+	}
+	m.Dead = newest
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// address adds a notice for one target, once.
+func (n *news) address(k *kept, target string, what notice.Notice) {
+	what.To, what.Event, what.At = target, notice.Happened, time.Now()
+	if what.Key += "/" + target; k.repliedTo(what.Key) {
+		return
+	}
+	k.reply(what.Key)
+	n.addressed = append(n.addressed, what)
+}
+
+func replyOf(a *config.Agent, d inbox.Delivery) notice.Notice {
+	text := d.Reply
+	if d.ReplyCut {
+		text += "\n… (cut)"
+	}
+	id := d.ID
+	if id == "" {
+		id = d.DeliveryID
+	}
+	return notice.Notice{
+		Key: a.Name + "/reply/" + d.DeliveryID, Kind: notice.Reply, Agent: a.Name, Since: d.AcknowledgedAt, Entry: id, Text: "to " + id, Reply: text,
+	}
+}
+
+func givenUp(a *config.Agent, d inbox.DeadEntry, ours string) notice.Notice {
+	return notice.Notice{
+		Key: a.Name + "/given-up/" + d.DeliveryID, Kind: notice.GivenUp, Agent: a.Name, Since: d.At, Entry: named(d),
+		Text: fmt.Sprintf("%s: %s", named(d), d.Reason), Do: fmt.Sprintf("%s dead-letter %s show %s", ours, a.Name, named(d)),
+	}
+}
+
+// named is what a person calls a dead letter by.
+func named(d inbox.DeadEntry) string {
+	for _, id := range []string{d.ID, d.DeliveryID} {
+		if id != "" {
+			return id
+		}
+	}
+	return d.EntryID
+}

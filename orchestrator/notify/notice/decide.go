@@ -1,0 +1,252 @@
+package notice
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Memory is what was told, by the keys of the facts.
+type Memory map[string]*Told
+
+// Told is what was told about one fact.
+type Told struct {
+	Fact
+	// First is when it was first seen in this episode; At when it was told last, zero:
+	// not yet.
+	First time.Time `json:"First"`
+	At    time.Time `json:"At,omitzero"`
+	// Reminders counts what was told since it began.
+	Reminders int `json:"Reminders,omitempty"`
+	// Gone is since when it is not true; zero: it is. Over is true once its end was
+	// told.
+	Gone time.Time `json:"Gone,omitzero"`
+	Over bool      `json:"Over,omitempty"`
+	// Returns is how often it has come back without a day of peace.
+	Returns int `json:"Returns,omitempty"`
+	// Pending are the latest texts of what has happened and was not told, Missed how
+	// many there are.
+	Pending []string `json:"Pending,omitempty"`
+	Missed  int      `json:"Missed,omitempty"`
+	Happens bool     `json:"Happens,omitempty"`
+}
+
+// View is what a look at the fleet has shown.
+type View struct {
+	Now time.Time
+	// Began is when the present run began to look.
+	Began time.Time
+	Facts []Fact
+	// Happened is what has happened since the last look.
+	Happened []Fact
+	// Sees reports whether the look would have shown a fact of this agent; Knows
+	// whether there is such an agent at all. "" is the fleet.
+	Sees, Knows func(agent string) bool
+}
+
+const (
+	// settleUrgent and settleInfo are how long something has to be true to be told.
+	settleUrgent = 10 * time.Second
+	settleInfo   = time.Minute
+	// calm is how long something that never came back has to be over.
+	calm     = 2 * time.Minute
+	mostCalm = 6 * time.Hour
+	// peace is after how long without it a fact is forgotten.
+	peace = 24 * time.Hour
+	// slowly is how long a run may take to see what is Slow.
+	slowly = 35 * time.Minute
+	// mostPending is how many texts of what has happened are told at once.
+	mostPending = 5
+)
+
+// reminders are the intervals in which something urgent is told again; the last one
+// repeats. What is not urgent is told again once a day.
+var reminders = []time.Duration{time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
+
+// cooling are the intervals in which what happens again and again is told.
+var cooling = []time.Duration{0, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
+
+// Decide returns what is to be told now, in the order of the keys, and remembers it.
+func Decide(v View, m Memory) []Notice {
+	all := lasting(v, m)
+	for _, f := range v.Happened {
+		m.note(f, v.Now)
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if t := m[key]; t.Happens {
+			all = append(all, t.repeat(v.Now)...)
+			if v.Now.Sub(t.At) >= peace && t.Missed == 0 {
+				delete(m, key)
+			}
+		}
+	}
+	return all
+}
+
+// Settling reports whether something is true that has not held for long enough to be
+// told: it is worth looking soon.
+func (m Memory) Settling() bool {
+	for _, t := range m {
+		if !t.Happens && t.At.IsZero() && t.Gone.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// lasting goes through the facts that last.
+func lasting(v View, m Memory) (all []Notice) {
+	now := map[string]Fact{}
+	for _, f := range v.Facts {
+		if _, twice := now[f.Key]; !twice {
+			now[f.Key] = f
+		}
+		if m[f.Key] == nil {
+			m[f.Key] = &Told{First: v.Now}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		t := m[key]
+		if t.Happens {
+			continue
+		}
+		t.notAhead(v.Now)
+		if f, is := now[key]; is {
+			t.Fact = f
+			all = append(all, t.isTrue(v.Now)...)
+			continue
+		}
+		if t.Agent != "" && !v.Knows(t.Agent) {
+			delete(m, key)
+			continue
+		}
+		if !v.Sees(t.Agent) || t.Slow && v.Now.Sub(v.Began) < slowly || v.Now.Sub(v.Began) < calm {
+			continue
+		}
+		told, forget := t.isGone(v.Now)
+		if all = append(all, told...); forget {
+			delete(m, key)
+		}
+	}
+	return all
+}
+
+// notAhead corrects times that a wrong clock has left: waiting for them could take
+// years.
+func (t *Told) notAhead(now time.Time) {
+	for _, at := range []*time.Time{&t.First, &t.At, &t.Gone} {
+		if at.After(now) {
+			*at = now
+		}
+	}
+}
+
+// isTrue follows a fact that is true.
+func (t *Told) isTrue(now time.Time) []Notice {
+	if !t.Gone.IsZero() {
+		t.Gone = time.Time{}
+		t.Returns++
+		if t.Over {
+			t.First, t.At, t.Over, t.Reminders = now, time.Time{}, false, 0
+		}
+	}
+	settle := settleInfo
+	if t.Urgent {
+		settle = settleUrgent
+	}
+	switch {
+	case t.At.IsZero() && now.Sub(t.First) < settle:
+		return nil
+	case t.At.IsZero():
+		t.At = now
+		return []Notice{t.notice(Began, now)}
+	case !t.Once && now.Sub(t.At) >= t.nextReminder():
+		t.At = now
+		t.Reminders++
+		return []Notice{t.notice(Lasts, now)}
+	}
+	return nil
+}
+
+func (t *Told) nextReminder() time.Duration {
+	if !t.Urgent {
+		return reminders[len(reminders)-1]
+	}
+	return reminders[min(t.Reminders, len(reminders)-1)]
+}
+
+// isGone follows a fact that is not true any more, until it is forgotten.
+func (t *Told) isGone(now time.Time) (all []Notice, forget bool) {
+	if t.Gone.IsZero() {
+		t.Gone = now
+	}
+	quiet := now.Sub(t.Gone)
+	if t.Over {
+		return nil, quiet >= peace
+	}
+	if quiet < min(mostCalm, calm<<min(t.Returns, 10)) {
+		return nil, false
+	}
+	if t.At.IsZero() { // nobody knows of it
+		return nil, true
+	}
+	t.Over = true
+	return []Notice{t.notice(Ended, now)}, false
+}
+
+func (t *Told) notice(e Event, now time.Time) Notice {
+	n := Notice{
+		Key: fmt.Sprintf("%s@%s-%s", t.Key, t.First.UTC().Format("20060102T150405Z"), e), Event: e,
+		Kind: t.Kind, Agent: t.Agent, Urgent: t.Urgent, At: now, Since: t.Since, Text: t.Text, Do: t.Do, To: t.To, Not: t.Not,
+	}
+	if n.Since.IsZero() || n.Since.After(now) {
+		n.Since = t.First
+	}
+	if e == Lasts {
+		n.Key += fmt.Sprintf("-%d", t.Reminders)
+	}
+	if e == Ended {
+		n.Do = ""
+	}
+	if t.Returns > 0 {
+		n.Times = t.Returns + 1
+	}
+	return n
+}
+
+// note takes in something that has happened.
+func (m Memory) note(f Fact, now time.Time) {
+	t := m[f.Key]
+	if t == nil {
+		t = &Told{First: now, Happens: true}
+		m[f.Key] = t
+	}
+	t.Fact = f
+	t.Missed++
+	if t.Pending = append(t.Pending, f.Text); len(t.Pending) > mostPending {
+		t.Pending = slices.Delete(t.Pending, 0, 1)
+	}
+}
+
+// repeat tells what has happened, unless that was told a moment ago.
+func (t *Told) repeat(now time.Time) []Notice {
+	t.notAhead(now)
+	if t.Missed == 0 || !t.At.IsZero() && now.Sub(t.At) < cooling[min(t.Reminders, len(cooling)-1)] {
+		return nil
+	}
+	n := Notice{
+		Key: fmt.Sprintf("%s@%s-%d", t.Key, t.First.UTC().Format("20060102T150405Z"), t.Reminders), Event: Happened,
+		Kind: t.Kind, Agent: t.Agent, Urgent: t.Urgent, At: now, Since: t.Since, Do: t.Do, Text: strings.Join(t.Pending, "; "), To: t.To, Not: t.Not,
+	}
+	if t.Missed > 1 {
+		n.Times = t.Missed
+	}
+	if more := t.Missed - len(t.Pending); more > 0 {
+		n.Text = fmt.Sprintf("%d more; %s", more, n.Text)
+	}
+	t.At, t.Missed, t.Pending = now, 0, nil
+	t.Reminders++
+	return []Notice{n}
+}

@@ -1,0 +1,390 @@
+// Package notify tells people what they have to know about a fleet. It reads what
+// the scheduler says of its agents, and their queues, and decides nothing about them.
+// What is told and when is room notice's; what is on its way, room outbox's; how it
+// gets there, room deliver's. This room looks, keeps, and sends.
+//
+// Each message arrives at least once: it is on disk before it is sent, and is sent
+// again until its target has answered. It arrives twice only if the answer was not
+// seen; both then have the same key. A target that does not answer delays nobody
+// else.
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/notify/awaited"
+	"heartbeat/orchestrator/notify/deliver"
+	"heartbeat/orchestrator/notify/notice"
+	"heartbeat/orchestrator/notify/outbox"
+	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/status"
+)
+
+// Scheduler is what is told of.
+type Scheduler interface {
+	Snapshot() []status.AgentState
+	Backlog() []status.Backlog
+	// Alive returns nil if the scheduler demonstrably lives.
+	Alive(ctx context.Context) error
+}
+
+// Options say what a Watch tells of, and as whom.
+type Options struct {
+	Fleet    *config.Fleet
+	StateDir string
+	// Ours is how a command line for the fleet begins, Host the machine's name.
+	Ours, Host string
+	// Examine returns what doctor finds, as facts; nil: nobody asks it.
+	Examine func(context.Context) []notice.Fact
+	Log     *slog.Logger
+}
+
+// Watch follows a running fleet.
+type Watch struct {
+	opt   Options
+	began time.Time
+	kick  chan struct{}
+	// turned is when the loop has last turned, in Unix nanoseconds.
+	turned atomic.Int64
+	file   atomic.Pointer[config.Fleet] // what counts
+	answer chan answer
+	// deliver is deliver.To, but in tests without a network.
+	deliver func(context.Context, *config.Target, deliver.From, *outbox.Message) outbox.Verdict
+	found   chan []notice.Fact
+
+	// Everything below belongs to the loop.
+	fleet     *config.Fleet
+	kept      kept
+	kicked    bool
+	unsaved   bool // what is kept has changed, and is not on disk
+	told      bool // that it cannot be saved
+	letters   letters
+	heads     map[string]head
+	seen      map[string]bool
+	findings  []notice.Fact
+	happened  []notice.Fact
+	sending   map[string]bool // :: target → a message is on its way
+	noted     time.Time
+	looked    time.Time
+	lookEvery time.Duration
+	senders   sync.WaitGroup
+}
+
+// answer is what came of an attempt to send a target its message.
+type answer struct {
+	target  string
+	verdict outbox.Verdict
+}
+
+// New returns a Watch of a fleet that is about to run: what happens from now on is
+// told.
+func New(opt Options) *Watch {
+	now := time.Now()
+	w := &Watch{
+		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact),
+		letters: letters{stateDir: opt.StateDir, began: now}, heads: map[string]head{}, deliver: deliver.To, sending: map[string]bool{}, lookEvery: lookOften,
+	}
+	w.file.Store(opt.Fleet)
+	return w
+}
+
+// Observe has the Watch look soon. It is for orchestrator.Options.
+func (w *Watch) Observe(journal.Event) {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Use makes another version of the fleet's file count.
+func (w *Watch) Use(f *config.Fleet) {
+	w.file.Store(f)
+	w.Observe(journal.Event{})
+}
+
+// How often the loop looks at the fleet: after something has happened, and otherwise.
+// lookShare limits what that costs: a hundredth of the time.
+const (
+	leastWait = 50 * time.Millisecond
+	lookSoon  = 2 * time.Second
+	saveAgain = 5 * time.Second
+	lookOften = 15 * time.Second
+	lookShare = 100
+	// lastTry is how long a run that ends still tries to tell what is on its way.
+	lastTry = 5 * time.Second
+)
+
+// Run tells what is to be told until ctx ends, and then for a moment what is left; the
+// rest is for the next run.
+func (w *Watch) Run(ctx context.Context, s Scheduler) {
+	release := w.alone(ctx)
+	if release == nil {
+		return
+	}
+	defer release()
+	w.begin()
+	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer w.senders.Wait()
+	defer stop()
+	w.examine(ctx)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			continue
+		case <-timer.C:
+		case <-w.kick:
+			w.kicked = true
+		case a := <-w.answer:
+			w.answered(a)
+		case w.findings = <-w.found:
+			w.kicked = true
+		}
+		w.turn(beside, s)
+		timer.Reset(w.wait(time.Now()))
+	}
+	w.end(beside, s)
+}
+
+// wait is how long there is nothing to do.
+func (w *Watch) wait(now time.Time) time.Duration {
+	next := w.lookEvery
+	if w.kicked {
+		next = min(next, lookSoon)
+	}
+	wait := min(next-now.Sub(w.looked).Abs(), watchedEvery)
+	if w.unsaved {
+		wait = min(wait, saveAgain)
+	}
+	for name, b := range w.kept.Boxes {
+		if due := b.NextDue(); !due.IsZero() && !w.sending[name] && w.fleet.Targets[name] != nil {
+			wait = min(wait, due.Sub(now))
+		}
+	}
+	return max(wait, leastWait)
+}
+
+// alone waits until no other run of the fleet tells anything; nil: ctx has ended.
+func (w *Watch) alone(ctx context.Context) (release func()) {
+	for told := false; ; told = true {
+		w.turned.Store(time.Now().UnixNano())
+		unlock, err := flock.TryLock(filepath.Join(w.opt.StateDir, lockFile))
+		if err == nil {
+			return func() { _ = unlock() }
+		}
+		if !told {
+			w.opt.Log.Info("this run tells nobody anything while another run of the fleet does", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lookOften):
+		}
+	}
+}
+
+// begin takes over what an earlier run has kept.
+func (w *Watch) begin() {
+	var err error
+	if w.kept, err = read(w.opt.StateDir); err != nil {
+		w.opt.Log.Warn("cannot read what was told: it is told again", "err", err)
+	}
+	w.happened = w.crashed()
+}
+
+// turn looks, if it is time, and sends what is due.
+func (w *Watch) turn(ctx context.Context, s Scheduler) {
+	now := time.Now()
+	w.turned.Store(now.UnixNano())
+	if f := w.file.Load(); f != w.fleet {
+		w.fleet, w.kicked = f, true
+	}
+	w.watches(now, false)
+	since := now.Sub(w.looked).Abs()
+	if since >= w.lookEvery || w.kicked && since >= min(lookSoon, w.lookEvery) {
+		w.lookAround(ctx, s, now)
+	}
+	w.save()
+	w.send(ctx, now)
+}
+
+// lookAround takes in what is true and what has happened.
+func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
+	w.looked, w.kicked = now, false
+	if len(w.fleet.Targets) == 0 {
+		return
+	}
+	if err := w.letters.refresh(now); err != nil {
+		w.opt.Log.Warn("cannot read who waits for replies", "err", err)
+	}
+	facts := w.look(s, now)
+	var got news
+	for _, a := range w.fleet.Agents {
+		if !w.seen[a.Name] {
+			continue
+		}
+		n, err := w.letters.look(ctx, a, &w.kept, w.opt.Ours)
+		if err != nil {
+			w.opt.Log.Debug("cannot read what has become of an agent's prompts", "agent", a.Name, "err", err)
+		}
+		got.happened, got.addressed, got.done = append(got.happened, n.happened...), append(got.addressed, n.addressed...), append(got.done, n.done...)
+	}
+	all := notice.Decide(notice.View{
+		Now: now, Began: w.began, Facts: facts, Happened: append(got.happened, w.happened...),
+		Sees:  func(agent string) bool { return agent == "" || w.seen[agent] },
+		Knows: func(agent string) bool { return w.fleet.Agent(agent) != nil },
+	}, w.kept.Told)
+	w.happened = nil
+	w.kicked = w.kicked || w.kept.Told.Settling()
+	w.put(append(all, got.addressed...), now)
+	if w.save(); !w.unsaved {
+		w.forget(got.done)
+	}
+	w.lookEvery = max(lookOften, lookShare*time.Since(now))
+}
+
+// forget removes those who no longer wait: what they waited for is on its way.
+func (w *Watch) forget(done []awaited.Reply) {
+	for _, r := range done {
+		if err := awaited.Remove(w.opt.StateDir, r); err != nil {
+			w.opt.Log.Warn("cannot forget who waited for a reply", "agent", r.Agent, "id", r.ID, "err", err)
+		}
+	}
+}
+
+// put hands notices to the targets that want them.
+func (w *Watch) put(all []notice.Notice, now time.Time) {
+	for name := range w.kept.Boxes {
+		if w.fleet.Targets[name] == nil && !w.sending[name] {
+			delete(w.kept.Boxes, name)
+			w.unsaved = true
+		}
+	}
+	for _, n := range all {
+		w.unsaved = true
+		var told []string
+		if a := w.fleet.Agent(n.Agent); a != nil {
+			told = a.Notify
+		}
+		w.opt.Log.Debug("a notice", "key", n.Key, "what", n.Headline())
+		for name, to := range w.fleet.Targets {
+			if !outbox.Wants(to, n, told) {
+				continue
+			}
+			if w.kept.Boxes[name] == nil {
+				w.kept.Boxes[name] = &outbox.Box{}
+			}
+			w.kept.Boxes[name].Put(to, n, now)
+		}
+	}
+}
+
+// send begins to send what is due, to each target one message at a time.
+func (w *Watch) send(ctx context.Context, now time.Time) {
+	for name, b := range w.kept.Boxes {
+		to := w.fleet.Targets[name]
+		if to == nil || w.sending[name] {
+			continue
+		}
+		before := b.Sending
+		m := b.Compose(now)
+		if m == nil {
+			continue
+		}
+		if m != before {
+			w.unsaved = true
+			w.save() // where it cannot be saved it is sent all the same: that may be what it says
+		}
+		w.sending[name] = true
+		from, copied := deliver.From{Fleet: w.fleet.Name, Host: w.opt.Host}, *m
+		w.senders.Go(func() {
+			a := answer{name, w.deliver(ctx, to, from, &copied)}
+			select {
+			case w.answer <- a:
+			case <-ctx.Done():
+			}
+		})
+	}
+}
+
+// answered takes in what came of an attempt.
+func (w *Watch) answered(a answer) {
+	now := time.Now()
+	delete(w.sending, a.target)
+	b := w.kept.Boxes[a.target]
+	if b == nil || b.Sending == nil {
+		return
+	}
+	m, before := *b.Sending, b.Why
+	outcome := b.Answered(a.verdict, now)
+	w.unsaved = true
+	w.save()
+	m.Attempts++
+	if outcome == outbox.Failed && a.verdict.Why == before {
+		return // it stands there already
+	}
+	w.log(Record{At: now, Target: a.target, Outcome: outcome, Key: m.Key, Attempts: m.Attempts, Why: foreign.Text(a.verdict.Why), Notices: m.Notices})
+	if outcome != outbox.Sent {
+		w.opt.Log.Warn("a notice has not arrived", "target", a.target, "why", a.verdict.Why, "attempts", m.Attempts, "outcome", outcome)
+	}
+}
+
+// save writes down what is kept, if it has changed.
+func (w *Watch) save() {
+	if !w.unsaved {
+		return
+	}
+	err := state.Save(filepath.Join(w.opt.StateDir, keptFile), w.kept)
+	if err == nil {
+		w.unsaved = false
+	} else if !w.told {
+		w.opt.Log.Warn("cannot keep what was told: after a crash some of it is told twice", "err", err)
+	}
+	w.told = err != nil
+}
+
+// end tells what has happened last, and what is due, for a moment.
+func (w *Watch) end(ctx context.Context, s Scheduler) {
+	w.lookAround(ctx, s, time.Now())
+	late := time.NewTimer(lastTry)
+	defer late.Stop()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for w.busy(time.Now()) {
+		w.send(ctx, time.Now())
+		select {
+		case a := <-w.answer:
+			w.answered(a)
+		case <-ticker.C:
+		case <-late.C:
+			w.watches(time.Now(), true)
+			return
+		}
+	}
+	w.watches(time.Now(), true)
+}
+
+// busy reports whether something is on its way, or due within the time that is left.
+func (w *Watch) busy(now time.Time) bool {
+	for name, b := range w.kept.Boxes {
+		if due := b.NextDue(); w.sending[name] || w.fleet.Targets[name] != nil && !due.IsZero() && due.Sub(now) < lastTry {
+			return true
+		}
+	}
+	return false
+}
+
+// turning reports whether the loop has turned a moment ago.
+func (w *Watch) turning(now time.Time) bool {
+	return now.Sub(time.Unix(0, w.turned.Load())).Abs() < time.Minute
+}

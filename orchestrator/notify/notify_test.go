@@ -1,0 +1,437 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/notify/deliver"
+	"heartbeat/orchestrator/notify/notice"
+	"heartbeat/orchestrator/notify/outbox"
+	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/status"
+)
+
+// rig is a fleet whose scheduler says what a test wants, and targets that note what
+// they get.
+type rig struct {
+	t     *testing.T
+	fleet *config.Fleet
+	dir   string
+	watch *Watch
+	stop  func()
+
+	mu       sync.Mutex
+	agents   map[string]status.AgentState
+	backlogs map[string]status.Backlog
+	alive    error
+	got      map[string][]string // :: target → headlines
+	keys     map[string]int      // :: target and key → how often it came
+	fails    map[string]string   // :: target → why it takes nothing
+}
+
+func newRig(t *testing.T, dir string, targets ...config.Target) *rig {
+	t.Helper()
+	r := &rig{
+		t: t, dir: dir, agents: map[string]status.AgentState{}, backlogs: map[string]status.Backlog{}, got: map[string][]string{}, keys: map[string]int{}, fails: map[string]string{},
+		fleet: &config.Fleet{Name: "office", Targets: map[string]*config.Target{}},
+	}
+	for i := range targets {
+		r.fleet.Targets[targets[i].Name] = &targets[i]
+	}
+	for _, name := range []string{"a", "b"} {
+		r.fleet.Agents = append(r.fleet.Agents, &config.Agent{Name: name, Dir: dir, Home: filepath.Join(dir, name), Inbox: filepath.Join(dir, name, "inbox.jsonl"), StuckAfter: 30 * time.Minute})
+		r.is(name, status.Idle, "")
+	}
+	return r
+}
+
+func (r *rig) is(agent string, s status.State, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.agents[agent] = status.AgentState{Agent: agent, State: s, Since: time.Now(), Reason: foreign.Text(why)}
+	if r.watch != nil {
+		r.watch.Observe(journal.Event{})
+	}
+}
+
+func (r *rig) queued(b status.Backlog) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.backlogs[b.Agent] = b
+}
+
+func (r *rig) Snapshot() (all []status.AgentState) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.agents {
+		all = append(all, a)
+	}
+	return all
+}
+
+func (r *rig) Backlog() (all []status.Backlog) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.backlogs {
+		all = append(all, b)
+	}
+	return all
+}
+
+func (r *rig) Alive(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.alive
+}
+
+func (r *rig) deliver(_ context.Context, to *config.Target, _ deliver.From, m *outbox.Message) outbox.Verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if why := r.fails[to.Name]; why != "" {
+		return outbox.Verdict{Why: why}
+	}
+	r.keys[to.Name+" "+m.Key]++
+	for _, n := range m.Notices {
+		r.got[to.Name] = append(r.got[to.Name], n.Headline())
+	}
+	return outbox.Verdict{}
+}
+
+func (r *rig) failing(target, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fails[target] = why
+}
+
+// start begins a run; end stops it in order, kill as kill -9 does.
+func (r *rig) start() {
+	r.watch = New(Options{Fleet: r.fleet, StateDir: r.dir, Ours: "heartbeat", Host: "box", Log: slog.New(slog.DiscardHandler)})
+	r.watch.deliver = r.deliver
+	ctx, cancel := context.WithCancel(r.t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { r.watch.Run(ctx, r) })
+	r.stop = func() { cancel(); all.Wait() }
+}
+
+// takes returns what a target got since the last call.
+func (r *rig) takes(target string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	got := r.got[target]
+	delete(r.got, target)
+	return got
+}
+
+func (r *rig) expects(target string, want ...string) {
+	r.t.Helper()
+	if got := r.takes(target); !slices.Equal(got, want) {
+		r.t.Errorf("%s got  %q\nwant %q", target, got, want)
+	}
+}
+
+var (
+	phone = config.Target{Name: "phone", Tier: config.TierUrgent}
+	desk  = config.Target{Name: "desk", Tier: config.TierInfo}
+)
+
+func TestWhoIsToldWhat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone, desk)
+		r.start()
+		defer r.stop()
+		time.Sleep(5 * time.Minute)
+		r.is("a", status.Held, "6 failures within 30m0s")
+		r.is("b", status.Parked, "usage limit")
+		time.Sleep(30 * time.Second)
+		r.expects("phone", "a is held")
+		r.expects("desk", "a is held")
+		time.Sleep(3 * time.Minute)
+		r.expects("phone")
+		r.expects("desk", "b is parked")
+		r.is("a", status.Idle, "")
+		r.is("b", status.Idle, "")
+		time.Sleep(5 * time.Minute)
+		r.expects("phone", "a is no longer held")
+		r.expects("desk", "a is no longer held", "b is no longer parked")
+	})
+}
+
+// A fleet of two whose agents come and go all week, over restarts, with a target that
+// fails every other day: what is told can be read, no message comes twice, and who was
+// told of a trouble is told of its end.
+func TestAWeekOfAFlappingFleet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone, desk)
+		r.start()
+		told := map[string][]string{}
+		for hour := range 7 * 24 {
+			r.is("a", status.Held, "6 failures within 30m0s")
+			r.is("b", status.Parked, "usage limit")
+			time.Sleep(20 * time.Minute)
+			r.is("a", status.Idle, "")
+			time.Sleep(20 * time.Minute)
+			r.is("b", status.Idle, "")
+			time.Sleep(20 * time.Minute)
+			if hour%24 == 7 {
+				r.stop()
+				r.start()
+			}
+			why := ""
+			if hour/24%2 == 1 {
+				why = "connection refused"
+			}
+			r.failing("phone", why)
+			for _, name := range []string{"phone", "desk"} {
+				told[name] = append(told[name], r.takes(name)...)
+			}
+		}
+		time.Sleep(24 * time.Hour)
+		r.stop()
+		for _, name := range []string{"phone", "desk"} {
+			told[name] = append(told[name], r.takes(name)...)
+			count := map[string]int{}
+			for _, h := range told[name] {
+				count[h]++
+			}
+			t.Logf("%s: %d notices of 168 times: %v", name, len(told[name]), count)
+			if len(told[name]) > 60 || count["a is held"] == 0 || count["a is held"] != count["a is no longer held"] {
+				t.Errorf("%s: %d notices: %q", name, len(told[name]), told[name])
+			}
+		}
+		for key, n := range r.keys {
+			if n > 1 {
+				t.Errorf("%s came %d times", key, n)
+			}
+		}
+	})
+}
+
+// A target that fails keeps nothing from the others, is itself told of there, and gets
+// all that it has missed.
+func TestADeadTarget(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone, desk)
+		r.failing("phone", "connection refused")
+		r.start()
+		r.is("a", status.Held, "x")
+		time.Sleep(10 * time.Minute)
+		r.expects("desk", "a is held", "the scheduler cannot tell somebody")
+		r.expects("phone")
+		if boxes, err := Pending(dir); err != nil || boxes["phone"].Pending() != 1 || boxes["phone"].Why != "connection refused" {
+			t.Errorf("%+v, %v", boxes["phone"], err)
+		}
+		r.stop()
+		r.start() // what was on its way still is
+		time.Sleep(time.Minute)
+		r.is("a", status.Idle, "")
+		time.Sleep(30 * time.Minute)
+		r.failing("phone", "")
+		time.Sleep(40 * time.Minute)
+		r.expects("phone", "a is held", "a is no longer held")
+		r.expects("desk", "a is no longer held", "the scheduler can tell everybody again")
+		r.stop()
+		records, err := Records(dir, 100, []string{"phone"})
+		if err != nil || len(records) != 3 || records[0].Outcome != outbox.Failed || records[1].Outcome != outbox.Sent || records[1].Attempts < 5 {
+			t.Errorf("%+v, %v", records, err)
+		}
+	})
+}
+
+// A run after one that did not end in order says so, and for how long nobody watched;
+// one after a stop says nothing.
+func TestAStartAfterACrash(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.start()
+		time.Sleep(time.Hour)
+		r.stop()
+		time.Sleep(time.Hour)
+		r.start()
+		time.Sleep(time.Hour)
+		r.expects("phone")
+		r.stop()
+		last := time.Now()
+		if err := state.Put(filepath.Join(dir, watchedFile), watched{Since: last, Last: last}); err != nil { // as a kill -9 leaves it
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Hour)
+		r.start()
+		time.Sleep(time.Minute)
+		r.stop()
+		r.expects("phone", "the scheduler was started after a crash")
+		records, err := Records(dir, 1, []string{"phone"})
+		if err != nil || len(records) != 1 || !strings.Contains(records[0].Notices[0].Text, "nobody watched for about 3h0m") {
+			t.Errorf("%+v, %v", records, err)
+		}
+	})
+}
+
+// A queue whose first prompt does not move is told, also over a restart; one whose
+// prompt is worked on, or whose agent is held, is not.
+func TestAQueueThatDoesNotMove(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.start()
+		r.is("a", status.Waiting, "all 4 slots are taken")
+		r.queued(status.Backlog{Agent: "a", Queued: 3, First: "x"})
+		time.Sleep(29 * time.Minute)
+		r.expects("phone")
+		time.Sleep(3 * time.Minute)
+		r.expects("phone", "a does not get on with its queue")
+		r.stop()
+		r.start()
+		time.Sleep(45 * time.Minute)
+		r.expects("phone")
+		r.queued(status.Backlog{Agent: "a", Queued: 2, First: "y"})
+		time.Sleep(5 * time.Minute)
+		r.expects("phone", "a gets on with its queue again")
+		r.is("a", status.Held, "x")
+		time.Sleep(59 * time.Minute)
+		r.expects("phone", "a is held")
+		r.stop()
+	})
+}
+
+// A reload counts at once: who is told, and who is not any more.
+func TestAReload(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir)
+		r.start()
+		defer r.stop()
+		time.Sleep(time.Minute)
+		later := *r.fleet
+		later.Targets = map[string]*config.Target{"desk": &desk}
+		r.watch.Use(&later)
+		r.is("a", status.Held, "x")
+		time.Sleep(time.Minute)
+		r.expects("desk", "a is held")
+	})
+}
+
+// Where nothing can be written, the message that may say so is sent all the same, once.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 {
+		// A folder in the file's place stops root, too.
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, keptFile, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, dir, phone)
+			r.start()
+			r.is("a", status.Held, "x")
+			time.Sleep(30 * time.Minute)
+			r.stop()
+			r.expects("phone", "a is held")
+		})
+	}
+}
+
+// What stands in the file's place is moved aside, and nobody waits for a person.
+func TestADamagedMemory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, keptFile), []byte("{broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.is("a", status.Held, "x")
+		r.start()
+		time.Sleep(time.Minute)
+		r.stop()
+		r.expects("phone", "a is held")
+	})
+	if _, err := os.Stat(filepath.Join(dir, keptFile+".damaged")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever watches from outside gets a sign of life only while the scheduler's own loop
+// turns, and the loop of the notices.
+func TestWhatHealthyMeans(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.start()
+		time.Sleep(time.Hour)
+		if err := r.watch.alive(t.Context(), r); err != nil {
+			t.Errorf("it works: %v", err)
+		}
+		r.mu.Lock()
+		r.alive = errors.New("the loop of its schedules does not turn")
+		r.mu.Unlock()
+		if err := r.watch.alive(t.Context(), r); err == nil || !strings.Contains(err.Error(), "does not turn") {
+			t.Errorf("the scheduler's loop stands still: %v", err)
+		}
+		r.mu.Lock()
+		r.alive = nil
+		r.mu.Unlock()
+		r.stop()
+		time.Sleep(2 * time.Minute)
+		if err := r.watch.alive(t.Context(), r); !errors.Is(err, errNoTurn) {
+			t.Errorf("its own loop stands still: %v", err)
+		}
+	})
+}
+
+// Which troubles are told, and what needs a person.
+func TestTroublesAreFacts(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, tt := range []struct {
+		a    status.Agent
+		want string
+	}{
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Reason: "x"}}, "a/held true"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Reason: "authentication_failed"}}, "a/login true"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Parked}}, "a/parked false"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Parked, OverBudget: true}}, "a/over-budget false"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.BackingOff}}, ""},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Paused: now}}, ""},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Paused: now, PausedBy: "b"}}, "a/paused false"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Idle}, Dead: 5}, ""},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", Lost: "gone"}}, "a/directory-lost true"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Idle}, Problem: "broken"}, "a/unusable true"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held}, Problem: "where?", Asks: true}, "a/queue-asks true"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.BackingOff, Stuck: &status.Stuck{Told: true}}}, "a/stuck true"},
+	} {
+		var got []string
+		for _, f := range troubles(tt.a, "heartbeat", now) {
+			got = append(got, fmt.Sprint(f.Key, " ", f.Urgent))
+			if (notice.Notice{Kind: f.Kind, Event: notice.Ended}).Headline() == "the scheduler " {
+				t.Errorf("%s has no words for its end", f.Kind)
+			}
+		}
+		if strings.Join(got, ", ") != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.a.AgentState, got, tt.want)
+		}
+	}
+}

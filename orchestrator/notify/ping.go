@@ -1,0 +1,115 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/notify/deliver"
+)
+
+const (
+	// alivePatience is how long the scheduler may take for a sign of life.
+	alivePatience = 30 * time.Second
+	// pingAgain is after how long a ping that did not arrive is sent again.
+	pingAgain = 20 * time.Second
+)
+
+var errNoTurn = errors.New("the loop of the notices does not turn")
+
+// Ping gives whoever watches from outside a sign of life until ctx ends: start at
+// first, then, in the file's interval, ok while the scheduler demonstrably works, or
+// fail with the reason.
+func (w *Watch) Ping(ctx context.Context, s Scheduler) {
+	said, failing := deliver.Start, false
+	for {
+		p := w.pinged()
+		if p == nil { // a reload may bring one
+			if !rest(ctx, lookOften) {
+				return
+			}
+			continue
+		}
+		text := fmt.Sprintf("heartbeat: the fleet %s on %s", w.opt.Fleet.Name, w.opt.Host)
+		if said != deliver.Start {
+			said = deliver.OK
+			if err := w.alive(ctx, s); err != nil {
+				said, text = deliver.Fail, text+": "+err.Error()
+				w.opt.Log.Error("whoever watches from outside is told that the scheduler does not work", "err", err)
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		err := deliver.Ping(ctx, p, said, text)
+		if err != nil && !failing && ctx.Err() == nil {
+			w.opt.Log.Warn("cannot give whoever watches from outside a sign of life", "err", err)
+		}
+		failing = err != nil
+		wait := p.Every
+		switch {
+		case failing:
+			wait = min(wait, pingAgain)
+		case said == deliver.Start:
+			wait, said = 0, deliver.OK
+		}
+		if !rest(ctx, wait) {
+			return
+		}
+	}
+}
+
+// pinged is the ping that counts now.
+func (w *Watch) pinged() *config.Ping { return w.file.Load().Ping }
+
+// alive returns nil if the scheduler demonstrably works, and somebody is told if it
+// does not.
+func (w *Watch) alive(ctx context.Context, s Scheduler) error {
+	ctx, cancel := context.WithTimeout(ctx, alivePatience)
+	defer cancel()
+	if err := s.Alive(ctx); err != nil {
+		return err
+	}
+	if !w.turning(time.Now()) {
+		return errNoTurn
+	}
+	return nil
+}
+
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Doctor is asked when a run has settled, and then now and then.
+const (
+	examineFirst = 10 * time.Minute
+	examineEvery = 6 * time.Hour
+)
+
+// examine asks doctor now and then, beside the loop.
+func (w *Watch) examine(ctx context.Context) {
+	if w.opt.Examine == nil {
+		return
+	}
+	w.senders.Go(func() {
+		for wait := examineFirst; rest(ctx, wait); wait = examineEvery {
+			if len(w.file.Load().Targets) == 0 {
+				continue
+			}
+			select {
+			case w.found <- w.opt.Examine(ctx):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package notify
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"heartbeat/orchestrator/notify/notice"
+	"heartbeat/orchestrator/state"
+)
+
+// watched is when a run has last looked at the fleet.
+type watched struct {
+	Since time.Time `json:"since"`
+	Last  time.Time `json:"last"`
+	// Ended is true if it ended in order.
+	Ended bool `json:"ended"`
+}
+
+const (
+	watchedFile = "watched.json"
+	// watchedEvery is how often it is written; it is not synced.
+	watchedEvery = time.Minute
+)
+
+// crashed returns that the run before this one did not end in order, or nil.
+func (w *Watch) crashed() []notice.Fact {
+	var before watched
+	if state.Load(filepath.Join(w.opt.StateDir, watchedFile), &before) != nil || before.Ended || before.Last.IsZero() {
+		return nil
+	}
+	return []notice.Fact{{
+		Key: "/" + string(notice.Crashed), Kind: notice.Crashed, Urgent: true, Since: before.Last,
+		Text: fmt.Sprintf("the one before it was last seen at %s: nobody watched for about %s", before.Last.Local().Format("Mon 2006-01-02 15:04"), about(w.began.Sub(before.Last))),
+		Do:   w.opt.Ours + " status; " + w.opt.Ours + " events",
+	}}
+}
+
+// about is a duration in minutes: watchedFile is written once in a minute.
+func about(d time.Duration) string {
+	if d < time.Minute {
+		return "a minute"
+	}
+	d = d.Truncate(time.Minute)
+	return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// watches notes that this run looks at the fleet.
+func (w *Watch) watches(now time.Time, ended bool) {
+	if !ended && now.Sub(w.noted).Abs() < watchedEvery {
+		return
+	}
+	w.noted = now
+	if err := state.Put(filepath.Join(w.opt.StateDir, watchedFile), watched{w.began, now, ended}); err != nil {
+		w.opt.Log.Warn("cannot note that somebody watches", "err", err)
+	}
+}
