@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -441,7 +443,12 @@ func TestAYearOfDecisions(t *testing.T) {
 	for _, p := range parts {
 		t.Run(fmt.Sprintf("day %d", p.day), func(t *testing.T) {
 			t.Parallel()
-			y := newYear(t, rand.Uint64())
+			seed := rand.Uint64()
+			if n, err := strconv.ParseUint(os.Getenv("HEARTBEAT_SEED"), 10, 64); err == nil {
+				seed = n
+			}
+			t.Logf("HEARTBEAT_SEED=%d", seed)
+			y := newYear(t, seed)
 			synctest.Test(t, func(t *testing.T) {
 				y.t = t
 				time.Sleep(time.Duration(p.day)*24*time.Hour + 7*time.Minute)

@@ -433,6 +433,28 @@ func TestWhoNeverStopsSpendingIsStopped(t *testing.T) {
 	})
 }
 
+// TestAnAgentThatRemovesItsTranscriptIsStopped by its budget of turns all the same, and
+// `usage` says that something was not seen.
+func TestAnAgentThatRemovesItsTranscriptIsStopped(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newCrew(t, c, []member{{"a", "sk-ant-oat01-made-up", []string{"budget: {day: {turns: 3}}", "timezone: " + awayFromMidnight()}}},
+			fakeapi.Rule{
+				Match: "entry", Answer: fakeapi.Answer{Tools: []fakeapi.ToolUse{fakeapi.Bash("for i in 1 2 3 4 5 6 7 8 9; do rm -f $HOME/.claude/projects/*/*.jsonl; sleep 0.2; done &")}},
+				Then: []fakeapi.Answer{{Text: "nobody knows", Delay: time.Second}},
+			})
+		for i := range 9 {
+			f.send(fmt.Sprint("entry ", i))
+		}
+		out, _, code := f.heartbeat("", "run", "--once")
+		if n := len(f.doneBy("a")); code != 75 || n < 1 || n > 4 || !strings.Contains(out, "its budget for the day is spent") {
+			t.Errorf("exit %d, %d done\n%s", code, n, out)
+		}
+		if out := f.must("", "usage"); !strings.Contains(out, "without figures") {
+			t.Errorf("usage:\n%s", out)
+		}
+	})
+}
+
 // awayFromMidnight is a zone in which no day ends while a test runs.
 func awayFromMidnight() string {
 	if h := time.Now().UTC().Hour(); h >= 6 && h < 18 {

@@ -24,6 +24,7 @@ type bill struct {
 	reader  usage.Reader
 	kept    usage.Kept
 	toldAt  time.Time // of the figure of the status line that was counted last
+	done    int       // entries, when the transcripts were last looked at
 
 	recordedAt time.Time
 	recorded   string // the delivery id of then
@@ -68,6 +69,11 @@ func (s *shim) spend(now time.Time) {
 	first := s.follows(s.record.Transcript)
 	if err := b.reader.Look(b.kept.Transcript, now, &b.counter); err != nil {
 		s.failed.about("cannot read what the session costs", err, now)
+	}
+	if done := s.record.Acknowledged; done > b.done {
+		if b.done = done; b.reader.Gone(b.kept.Transcript) { // an agent may remove it after each turn
+			b.counter.Miss()
+		}
 	}
 	if t := s.told; t.last != nil && !t.at.Equal(b.toldAt) {
 		b.toldAt = t.at

@@ -24,14 +24,14 @@ func (a Allowance) Exceeded(s Sum) string { return a.reached(s, 1) }
 func (a Allowance) reached(s Sum, more int64) string {
 	fresh := s.Input + s.Output + s.CacheWrite
 	switch {
-	case a.Cost > 0 && s.Cost >= a.Cost+float64(more)*1e-9:
+	case a.Cost > 0 && s.Cost >= a.Cost+float64(2*more-1)*1e-9: // sums of cents are not exact
 		return Dollars(s.Cost) + " of " + Dollars(a.Cost)
 	case a.Tokens > 0 && fresh >= a.Tokens+more:
 		return fmt.Sprintf("%d of %d tokens", fresh, a.Tokens)
 	case a.Resent > 0 && s.CacheRead >= a.Resent+more:
 		return fmt.Sprintf("%d of %d tokens that were sent again", s.CacheRead, a.Resent)
-	case a.Turns > 0 && s.Turns >= a.Turns+more:
-		return fmt.Sprintf("%d of %d turns", s.Turns, a.Turns)
+	case a.Turns > 0 && s.Turns+s.Unseen >= a.Turns+more: // what nobody has seen counts, too
+		return fmt.Sprintf("%d of %d turns", s.Turns+s.Unseen, a.Turns)
 	}
 	return ""
 }

@@ -130,6 +130,19 @@ func TestDollars(t *testing.T) {
 	}
 }
 
+// TestABudgetOfCentsIsSpentExactly: ten times ten cents are a little less than a dollar,
+// and one entry more was handed over.
+func TestABudgetOfCentsIsSpentExactly(t *testing.T) {
+	t.Parallel()
+	var s Sum
+	for range 10 {
+		s = s.Plus(Sum{Cost: 0.1})
+	}
+	if a := (Allowance{Cost: 1}); a.Spent(s) == "" || a.Exceeded(s) != "" {
+		t.Errorf("%v: spent %q, exceeded %q", s.Cost, a.Spent(s), a.Exceeded(s))
+	}
+}
+
 // TestAllowance: what is used up, and what is exceeded.
 func TestAllowance(t *testing.T) {
 	t.Parallel()

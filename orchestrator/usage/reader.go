@@ -48,7 +48,10 @@ type Reader struct {
 type place struct {
 	at, size int64
 	noted    bool // what is behind at is the session's, whatever the lines say
-	lost     bool // it could not be read, and was counted as that
+	file     fs.FileInfo
+	newest   time.Time // of the lines that were read
+	after    time.Time // what is not newer was read, in a file that this one has replaced
+	lost     bool      // it could not be read, and was counted as that
 }
 
 // From has a transcript be read from an offset on: all that is behind it is the
@@ -137,9 +140,16 @@ func (r *Reader) read(path string, counter *Counter, aside bool) error {
 	case !info.Mode().IsRegular():
 		p.lose(counter)
 		return nil
+	case p.file != nil && !os.SameFile(p.file, info): // removed, and begun again
+		counter.Miss()
+		*p = place{after: p.newest, newest: p.newest}
 	case size < p.at: // it was cut: what is left was counted
+		counter.Miss()
 		p.at, p.size = size, size
 		return nil
+	}
+	p.file = info
+	switch {
 	case size == p.at, size == p.size: // the rest of a line is still to come
 		return nil
 	case r.left <= 0:
@@ -157,7 +167,7 @@ func (r *Reader) readOn(path string, p *place, size int64, counter *Counter, asi
 	begin := p.at
 	tail, err := lines(path, p.at, to, func(line []byte, length int64) {
 		p.at += length
-		if s, tells := client.Claude.Transcript.Spending(line); tells && (p.noted || s.At.IsZero() || !s.At.Before(r.Began)) {
+		if s, tells := client.Claude.Transcript.Spending(line); tells && p.counts(s.At, r.Began) {
 			counter.Take(s, aside)
 		}
 	})
@@ -177,6 +187,30 @@ func (r *Reader) readOn(path string, p *place, size int64, counter *Counter, asi
 		r.left = 0
 	}
 	return nil
+}
+
+// counts reports whether a line of a time is the session's, and was not read before.
+func (p *place) counts(at, began time.Time) bool {
+	if at.IsZero() {
+		return true
+	}
+	if !at.After(p.after) {
+		return false
+	}
+	if at.After(p.newest) {
+		p.newest = at
+	}
+	return p.noted || !at.Before(began)
+}
+
+// Gone reports whether a transcript is not there any more that was read.
+func (r *Reader) Gone(path string) bool {
+	p := r.files[path]
+	if p == nil || p.file == nil {
+		return false
+	}
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // lose counts a file that cannot be read, once.

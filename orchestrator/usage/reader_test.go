@@ -164,3 +164,43 @@ func TestACopiedTranscriptCountsOnce(t *testing.T) {
 		t.Errorf("counted %+v", all)
 	}
 }
+
+// TestATranscriptThatGoesIsUnseen: an agent that removed its transcript in each turn was
+// counted no more, as the new file was taken for the old one's beginning, and no budget
+// of turns stopped it. What stands in a copy of it counts once.
+func TestATranscriptThatGoesIsUnseen(t *testing.T) {
+	t.Parallel()
+	line := func(second float64, id string) string {
+		return fmt.Sprintf(`{"type":"assistant","message":{"id":%q,"model":"m","usage":{"input_tokens":5}},"timestamp":%q}`+"\n", id, at(second).Format(time.RFC3339Nano))
+	}
+	before := strings.Repeat("\n", 3000) + line(1, "one") + line(2, "two")
+	for name, tt := range map[string]struct {
+		goes          func(path string) error
+		calls, unseen int64
+		gone          bool
+	}{
+		"removed":         {os.Remove, 2, 0, true},
+		"and begun again": {func(path string) error { return errors.Join(os.Remove(path), appendTo(path, line(3, "three"))) }, 3, 1, false},
+		"a copy": {func(path string) error {
+			return errors.Join(appendTo(path+".new", before+line(3, "three")), os.Rename(path+".new", path))
+		}, 3, 1, false},
+		"cut": {func(path string) error { return os.Truncate(path, 100) }, 2, 1, false},
+	} {
+		path := filepath.Join(t.TempDir(), "c.jsonl")
+		c, r := &Counter{}, &Reader{}
+		if err := errors.Join(appendTo(path, before), r.LookAtAll(path, noon, c), tt.goes(path)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := r.LookAtAll(path, noon, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if all := c.All(); all.Calls != tt.calls || all.Input != 5*tt.calls || all.Unseen != tt.unseen || r.Gone(path) != tt.gone {
+			t.Errorf("%s: %+v, gone: %t", name, all, r.Gone(path))
+		}
+	}
+	if (&Reader{}).Gone("/nowhere") {
+		t.Error("what was never there is gone")
+	}
+}
