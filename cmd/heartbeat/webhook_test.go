@@ -6,13 +6,19 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // testSecret is what webhooks of tests are signed with.
@@ -122,5 +128,80 @@ func TestAnIssueBecomesAPrompt(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(w.dir, "gone", "hooks.sock")); err == nil {
 		t.Error("the socket is left")
+	}
+}
+
+// TestNoDeliveryIsLostOrDoubled: many senders at once, each sending its deliveries
+// again until one is accepted and once more after that, while the scheduler is killed
+// and started again. What was answered with 202 is in the queue; nothing is there
+// twice.
+func TestNoDeliveryIsLostOrDoubled(t *testing.T) {
+	t.Parallel()
+	senders, each := 20, 5
+	if *testbed.Full {
+		senders, each = 100, 10
+	}
+	w := newWorld(t)
+	w.put("heartbeat.yaml", hooked)
+	w.put("secret", testSecret)
+	if err := os.Chmod(filepath.Join(w.dir, "secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.ok("pause", "triage") // the queue keeps all that was accepted
+	r := w.background()
+	issue := `{"action": "labeled", "issue": {"number": 17, "title": "x"}, "label": {"name": "agent"}}`
+	var accepted atomic.Int64
+	var all sync.WaitGroup
+	for s := range senders {
+		all.Go(func() {
+			for n := range each {
+				id := fmt.Sprintf("d-%d-%d", s, n)
+				for done := 0; done < 2; {
+					switch code, answer := w.deliver("hooks.sock", "/github", issue, id); code {
+					case http.StatusAccepted:
+						accepted.Add(1)
+						done++
+					case http.StatusOK:
+						done++
+					case 0, http.StatusServiceUnavailable, http.StatusNotFound: // killed, or not ready again
+						time.Sleep(10 * time.Millisecond)
+					default:
+						t.Errorf("%d %v", code, answer)
+						return
+					}
+				}
+			}
+		})
+	}
+	for kill := int64(1); kill <= 2; kill++ {
+		part := kill * int64(senders*each) / 3
+		until(t, "a part is accepted", func() bool { return accepted.Load() >= part })
+		if err := r.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = r.cmd.Wait()
+		r = w.background()
+	}
+	all.Wait()
+	queued := map[string]int{}
+	for line := range strings.Lines(w.get("agents/triage/.heartbeat/inbox.jsonl")) {
+		var entry struct{ ID, Prompt string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Prompt != "Work on issue 17: x" {
+			t.Errorf("a line is %q, %v", line, err)
+		}
+		queued[entry.ID]++
+	}
+	for s := range senders {
+		for n := range each {
+			if id := fmt.Sprintf("triage/issues@d-%d-%d", s, n); queued[id] != 1 {
+				t.Errorf("%s is there %d times", id, queued[id])
+			}
+		}
+	}
+	if len(queued) != senders*each {
+		t.Errorf("%d of %d deliveries are queued", len(queued), senders*each)
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
 	}
 }
