@@ -38,10 +38,30 @@ func (t trigger) fails(_ time.Time, err error, retry time.Duration) { t.failed(e
 // before.
 func (t trigger) failedByHand(err error) { t.note(err, time.Time{}, func(*Failing) {}) }
 
-// failedAtRequest records that a webhook could not take a request. Whoever sent it was
+// failed records that the webhook could not take a request. Whoever sent it was
 // told so, and may send it again.
-func (t trigger) failedAtRequest(err error) {
-	t.note(err, time.Time{}, func(f *Failing) { f.Requested = true })
+func (w *Webhook) failed(err error) {
+	change := func(f *Failing) { f.Requested = true }
+	if w.repeats(err.Error()) {
+		w.t.count(time.Now(), foreign.Text(err.Error()), change)
+		return
+	}
+	w.t.note(err, time.Time{}, change)
+}
+
+// saidEvery is how often the journal and the log have the same failure of a webhook:
+// whoever sends decides how often it happens.
+const saidEvery = 10 * time.Second
+
+// repeats reports whether a failure was said a moment ago.
+func (w *Webhook) repeats(why string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if why == w.said && time.Since(w.saidAt) < saidEvery {
+		return true
+	}
+	w.said, w.saidAt = why, time.Now()
+	return false
 }
 
 // doesNotRun records that a trigger could not start.
@@ -57,6 +77,11 @@ func (t trigger) note(err error, again time.Time, change func(*Failing)) {
 		about = append(about, "retry", again.Sub(now).Round(time.Second))
 	}
 	t.of.f.opt.Log.Warn("trigger failed", about...)
+	t.count(now, why, change)
+}
+
+// count adds a failure to those in a row.
+func (t trigger) count(now time.Time, why foreign.Text, change func(*Failing)) {
 	t.of.change(func(all []Failing) []Failing {
 		i := slices.IndexFunc(all, func(f Failing) bool { return f.Trigger == t.Name })
 		if i < 0 {

@@ -51,6 +51,10 @@ type Webhook struct {
 	// turn has room for the deliveries that use the queue at the same time: they wait
 	// for one lock there.
 	turn chan struct{}
+
+	mu     sync.Mutex
+	said   string // the last failure that the journal has
+	saidAt time.Time
 }
 
 // deliveriesAtOnce is how many deliveries of one trigger wait for the queue's lock,
@@ -71,7 +75,7 @@ func (t trigger) answer() (stop func(), err error) {
 	}
 	stop = t.of.f.webhooks.set(t.Webhook.Path, w)
 	if _, err := w.secret(); err != nil { // requests are refused until it can be read
-		t.failedAtRequest(err)
+		w.failed(err)
 	}
 	return stop, nil
 }
@@ -116,7 +120,7 @@ func (w *Webhook) Admits(h http.Header) (Answer, bool) {
 	secret, err := w.secret()
 	switch {
 	case err != nil:
-		w.t.failedAtRequest(err)
+		w.failed(err)
 		return Answer{Outcome: Unavailable, Why: "the secret cannot be read"}, false
 	case !webhook.Proves(secret, h):
 		return Answer{Outcome: Refused, Why: webhook.ErrRefused.Error()}, false
@@ -135,7 +139,7 @@ func (w *Webhook) Deliver(ctx context.Context, h http.Header, body []byte) Answe
 		return Answer{Outcome: Refused, Why: err.Error()}
 	}
 	if err != nil {
-		w.t.failedAtRequest(err)
+		w.failed(err)
 		return Answer{Outcome: Unavailable, Why: "the secret cannot be read"}
 	}
 	w.t.of.f.webhooks.room <- struct{}{}
@@ -147,7 +151,7 @@ func (w *Webhook) Deliver(ctx context.Context, h http.Header, body []byte) Answe
 	case errors.Is(err, webhook.ErrUnreadable):
 		return Answer{Outcome: Unreadable, Why: err.Error()}
 	case err != nil:
-		w.t.failedAtRequest(err)
+		w.failed(err)
 		return Answer{Outcome: Unfit, Why: err.Error()}
 	}
 	return w.take(ctx, p)
@@ -164,7 +168,7 @@ func (w *Webhook) take(ctx context.Context, p sources.Prompt) Answer {
 	id := w.t.key + "@" + p.Label
 	switch skipped, err := w.t.offer(ctx, p); {
 	case err != nil:
-		w.t.failedAtRequest(err)
+		w.failed(err)
 		return Answer{Outcome: Unavailable, Why: err.Error()}
 	case skipped == "":
 		return Answer{Outcome: Queued, ID: id}
