@@ -198,6 +198,9 @@ func (l *loader) limits(a *Agent, t table) {
 	a.MaxRestarts = l.number(t, "max-restarts", max(DefaultMaxRestarts, a.MaxAttempts), 0)
 	l.heldFirst(a, t)
 	a.MaxEntry = l.size(t, "max-entry", DefaultMaxEntry, 1, mostEntry)
+	if _, ok := t["max-queue"]; ok {
+		a.MaxQueue = l.number(t, "max-queue", 0, 1)
+	}
 	a.IdleInterval = l.duration(t, "idle-interval", DefaultIdleInterval, bounds{most: mostIdle})
 	a.Timeout = l.duration(t, "timeout", DefaultTimeout, bounds{none: true})
 	a.SessionTimeout = l.duration(t, "session-timeout", 0, bounds{none: true})

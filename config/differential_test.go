@@ -37,7 +37,7 @@ var beyond = regexp.MustCompile(strings.Join([]string{
 	// Addresses and paths.
 	`: "[^"]*" (is not HOST:PORT, :PORT or unix:PATH|is not an address of this machine|cannot be matched)$`, `: the path of a socket is at most`, `: .* is given twice, first on line`,
 	`: is for (metrics|sockets)\b`, `: no address serves webhooks$`, `: is missing: everybody who reaches`, `: the path .* is taken by agent`, `: metrics and the agents' names could be read`,
-	`: the agent has no webhook with the name`, `: needs a key on both sides`,
+	`\brate: .* is out of range$`, `: the agent has no webhook with the name`, `: needs a key on both sides`,
 	// YAML itself.
 	`: a key must be a word`, `: the tag .* is not known$`,
 }, "|"))

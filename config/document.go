@@ -197,6 +197,8 @@ type agentKeySet struct {
 	MaxContinuations int `yaml:"max-continuations,omitempty" jsonschema:"minimum=1,maximum=2147483647,default=20"`
 	// The largest prompt, in bytes or with a unit (64KiB, 1MB).
 	MaxEntry byteSize `yaml:"max-entry,omitempty" jsonschema:"default=1MiB"`
+	// How many prompts may be queued. Over it, heartbeat send and webhooks are refused, schedules skip, files and polls are found again later; a line that somebody appends to the inbox is taken.
+	MaxQueue int `yaml:"max-queue,omitempty" jsonschema:"minimum=1,maximum=2147483647"`
 	// How long one prompt may take, from handing it over until it is done.
 	Timeout limit `yaml:"timeout,omitempty" jsonschema:"default=1h"`
 	// How long a session may live; it then ends between prompts.
@@ -277,6 +279,8 @@ type commonKeySet struct {
 	Gate argv `yaml:"gate,omitempty"`
 	// Who gets the reply to its prompts, or learns that one was given up: a key of the fleet's notify.
 	ReplyTo nameText `yaml:"reply-to,omitempty"`
+	// How often the trigger may fire, for example 10/1h: so many times within any hour. Over it a schedule skips, a request is answered with 429, and files and polls are found again later.
+	Rate rateText `yaml:"rate,omitempty"`
 }
 
 // A schedule. Its prompt can use {{.At}} and {{.Label}}.
@@ -359,6 +363,7 @@ type matchKeySet struct {
 type (
 	triggerKeySet struct{} // one of cronKeySet, watchKeySet, pollKeySet and webhookKeySet
 	webhookPath   string   // begins with a slash
+	rateText      string   // a number, a slash and a duration
 	serviceName   string
 	wanted        []word // or one word
 	nameText      string // of an agent, a trigger, a group, a fleet

@@ -3,6 +3,7 @@ package config
 import (
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -149,6 +150,8 @@ type Agent struct {
 	MaxAttempts      int
 	MaxContinuations int
 	MaxEntry         int64 // bytes
+	// MaxQueue is how many prompts may be queued for it; 0: as many as come.
+	MaxQueue int
 
 	Timeout           time.Duration // one entry
 	SessionTimeout    time.Duration
@@ -234,11 +237,23 @@ type Trigger struct {
 	GateProgram string
 	// ReplyTo is the target that gets the replies to its prompts, or "".
 	ReplyTo string
+	// Rate is how often it may fire.
+	Rate    Rate
 	Cron    *CronTrigger
 	Watch   *WatchTrigger
 	Poll    *PollTrigger
 	Webhook *WebhookTrigger
 }
+
+// Rate is a number of fires within any stretch of time of a length; the zero value is
+// no limit.
+type Rate struct {
+	Fires  int
+	Within time.Duration
+}
+
+// String returns the rate as it is written: 10/1h0m0s.
+func (r Rate) String() string { return strconv.Itoa(r.Fires) + "/" + r.Within.String() }
 
 // CronTrigger fires on a schedule.
 type CronTrigger struct {

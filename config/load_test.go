@@ -74,6 +74,7 @@ agents:
     max-attempts: 2
     max-continuations: 3
     max-entry: 64KiB
+    max-queue: 100
     timeout: none
     session-timeout: 3h
     start-timeout: 4s
@@ -104,6 +105,7 @@ agents:
         overlap: queue
         name: morning
         gate: [test, -e, open]
+        rate: 10/1h
       - watch: ["in/**/*.md", "*.txt"]
         prompt: "Process {{.Path}}"
         debounce: 1s
@@ -163,7 +165,7 @@ func TestEveryField(t *testing.T) {
 		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextResume, MaxContext: 70,
 		Background: hook.BackgroundIgnore, Foreign: hook.ForeignGate, KickoffText: "Read CLAUDE.md", OnLimit: LimitHolds, ClientDrift: DriftHolds, OnOrphan: inbox.Retry,
 		Limits: Limits{FiveHour: 95, SevenDay: 90, Active: Hours{[7]bool{1: true, 2: true, 3: true, 4: true, 5: true}, 540, 1080}},
-		Zone:   rome, MaxAttempts: 2, MaxContinuations: 3, MaxEntry: 64 << 10, Timeout: 0, SessionTimeout: 3 * time.Hour,
+		Zone:   rome, MaxAttempts: 2, MaxContinuations: 3, MaxEntry: 64 << 10, MaxQueue: 100, Timeout: 0, SessionTimeout: 3 * time.Hour,
 		StartTimeout: 4 * time.Second, IdleGrace: 5 * time.Second, Grace: 6 * time.Second,
 		BackgroundTimeout: time.Minute, MaxRestarts: 0, RestartWindow: 7 * time.Minute,
 		Resources: Resources{Memory: 2 << 30, Processes: 500, CPU: 1.5, Required: true},
@@ -175,13 +177,13 @@ func TestEveryField(t *testing.T) {
 		EnvFile: dir + "/secrets/all.env", EnvAllow: []string{"HTTPS_PROXY", "AWS_*"}, EnvDeny: []string{"*_TOKEN"},
 		Notify: []string{"desk"}, WhileDown: DownRefuses, DownText: "Ask the desk.",
 		Triggers: []Trigger{
-			{Name: "morning", Named: true, Line: 55, Gate: []string{"test", "-e", "open"}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
-			{Name: "watch-1", Line: 65, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
-			{Name: "poll-1", Line: 71, Poll: &PollTrigger{
+			{Name: "morning", Named: true, Line: 56, Gate: []string{"test", "-e", "open"}, Rate: Rate{10, time.Hour}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
+			{Name: "watch-1", Line: 67, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
+			{Name: "poll-1", Line: 73, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
 				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue, BacksUp: "webhook-1",
 			}},
-			{Name: "webhook-1", ReplyTo: "desk", Line: 80, Webhook: &WebhookTrigger{
+			{Name: "webhook-1", ReplyTo: "desk", Line: 82, Webhook: &WebhookTrigger{
 				Path: "/github/issues", SecretFile: dir + "/secrets/github", Key: "{{.JSON.id}}",
 				Prompt: `Issue {{.JSON.issue.title}} ({{.Header "X-GitHub-Event"}})`,
 				Match: []sources.Condition{
@@ -206,7 +208,7 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 89, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 91, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,

@@ -242,6 +242,8 @@ func scalars(t reflect.Type) *generator.Schema {
 		return text(`^\s*[^\s/-]`, `[\x00-\x08\x0b-\x1f\x7f-\x9f]`)
 	case reflect.TypeFor[webhookPath]():
 		return &generator.Schema{Type: "string", Pattern: pathForm.String(), MaxLength: new(uint64(mostPath)), Not: &generator.Schema{Enum: []any{"/metrics", "/healthz", "/readyz"}}}
+	case reflect.TypeFor[rateText]():
+		return &generator.Schema{Type: "string", Pattern: `^[0-9]{1,4}/` + durations[1:], Not: but(`^0+/|/[^1-9]*$`)}
 	case reflect.TypeFor[serviceName]():
 		return &generator.Schema{Type: "string", Enum: []any{ServesWebhooks, ServesMetrics}}
 	case reflect.TypeFor[wanted]():
@@ -555,6 +557,13 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		{"file.listen", "[{serve: [metrics]}]", false},
 		{"file.listen", "[{address: ':80', serve: []}]", false},
 		{"file.listen", "[{address: ':80', serve: [page]}]", false},
+		{"agent.max-queue", "100", true},
+		{"agent.max-queue", "0", false},
+		{"cron.rate", "10/1h", true},
+		{"cron.rate", "10", false},
+		{"cron.rate", "10/h", false},
+		{"cron.rate", "0/1h", false},
+		{"cron.rate", "10/0s", false},
 		{"webhook.key", "'{{.JSON.id}}'", true},
 		{"webhook.key", "''", false},
 		{"webhook.overlap", "skip", false},

@@ -128,6 +128,7 @@ func (l *loader) trigger(p place, zone *time.Location) (Trigger, triggerKind, bo
 	if to, ok := t["reply-to"]; ok {
 		trigger.ReplyTo = l.targetNamed(to)
 	}
+	trigger.Rate = l.rate(t)
 	switch kind {
 	case cronKind:
 		trigger.Cron = l.cron(t, l.prompt(p, t, promptData{kind: kind}), zone)

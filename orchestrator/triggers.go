@@ -98,7 +98,7 @@ func (f fired) Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (b
 	switch {
 	case errors.Is(err, inbox.ErrTooLarge):
 		return nil, f.fileTooLarge(ctx, cfg, l, err)
-	case errors.Is(err, inbox.ErrDuplicate):
+	case errors.Is(err, inbox.ErrDuplicate), errors.Is(err, inbox.ErrFull):
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("cannot queue a prompt for agent %q: %w", cfg.Name, err)

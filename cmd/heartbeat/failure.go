@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heartbeat/config"
+	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/owner"
 )
@@ -104,6 +105,9 @@ func codeOf(err error) string {
 	}
 	if _, ok := errors.AsType[changesFound](err); ok {
 		return "changes"
+	}
+	if errors.Is(err, inbox.ErrFull) {
+		return "queue-full"
 	}
 	if code := codes[statusOf(err)]; code != "" {
 		return code

@@ -31,7 +31,8 @@ type sendCmd struct {
 // Help implements kong's HelpProvider.
 func (sendCmd) Help() string {
 	return `Queues a prompt. When send exits with 0, the prompt is on disk (file and folder
-synced). If nothing works on it now, send says why, and what to type.
+synced). If nothing works on it now, send says why, and what to type. If the agent's
+queue is full (max-queue), nothing is queued, and the exit status is 75.
 
 With --wait a line on the terminal shows the prompt's progress. Ctrl-C stops waiting;
 the prompt stays queued.
@@ -77,6 +78,12 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	accepted, err := send.Prompt(ctx, a.known, agent, send.Asked{Letter: letter, ReplyTo: c.ReplyTo}, a.ours())
 	if down, is := errors.AsType[*send.DownError](err); is {
 		return nil, &failure{status: exitParked, err: down, hint: down.Hint()}
+	}
+	if errors.Is(err, inbox.ErrFull) {
+		return nil, &failure{
+			status: exitParked, hint: fmt.Sprintf("send it again later; %s status %s says why the queue does not get shorter, max-queue in the file is its bound", a.ours(), agent.Name),
+			err: fmt.Errorf("agent %q: %w", agent.Name, err),
+		}
 	}
 	if err != nil {
 		return nil, err

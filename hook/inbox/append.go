@@ -23,12 +23,16 @@ type Letter struct {
 	// Idempotent makes Append refuse, with ErrDuplicate, an ID that was accepted
 	// before: among the last 100,000, or within 7 days.
 	Idempotent bool
+	// Most makes Append refuse the letter, with ErrFull, if that many entries are
+	// queued and not in flight; 0: however many there are, less than 0: in any case. An
+	// id that was accepted before is refused as a duplicate all the same.
+	Most int
 }
 
 // Append adds an entry and returns its id. When it returns nil, the entry and its
 // folder are on disk. It creates the inbox if there is none, takes no hook lock,
 // and is safe against other appenders. After an error other than ErrDuplicate,
-// ErrTooLarge or one about the letter itself, it is not known whether the entry was
+// ErrTooLarge, ErrFull or one about the letter itself, it is not known whether the entry was
 // queued; appending the same id with Idempotent settles that.
 func (q *Queue) Append(ctx context.Context, l Letter) (id string, err error) {
 	ids, err := q.AppendBatch(ctx, []Letter{l})
@@ -64,11 +68,32 @@ func (q *Queue) AppendBatch(ctx context.Context, letters []Letter) (ids []string
 	if len(data) == 0 {
 		return ids, nil
 	}
+	if err := q.refuseOverMost(letters, ids); err != nil {
+		return nil, err
+	}
 	if err := a.write(ctx, data); err != nil {
 		return nil, err
 	}
 	q.remember(a, ids, lines)
 	return ids, nil
+}
+
+// refuseOverMost refuses letters for which there is no room. Other appenders wait for
+// our lock, so that none is over the bound; who takes no lock can be.
+func (q *Queue) refuseOverMost(letters []Letter, ids []string) error {
+	for i, l := range letters {
+		if l.Most == 0 || ids[i] == "" {
+			continue
+		}
+		queued, err := q.queued(max(0, l.Most-i))
+		if err != nil {
+			return err
+		}
+		if l.Most < 0 || queued+i >= l.Most {
+			return fmt.Errorf("cannot queue the entry: %w: %d of %d", ErrFull, queued, max(0, l.Most))
+		}
+	}
+	return nil
 }
 
 // seal encodes a letter as a line.

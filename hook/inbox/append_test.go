@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -402,5 +403,48 @@ func TestASendWaitsForAWriterInTheMiddleOfItsLine(t *testing.T) {
 	}
 	if got := join(r.drain()); got != "left behind|sent again" {
 		t.Errorf("drained %q", got)
+	}
+}
+
+// TestMostBoundsTheQueue: however many append at once, no more are taken; one that was
+// accepted is told so; a line of somebody who takes no lock counts.
+func TestMostBoundsTheQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			_, err := r.Append(t.Context(), Letter{ID: fmt.Sprint("id-", i), Prompt: "x", Idempotent: true, Most: 7})
+			switch {
+			case err == nil:
+				taken.Add(1)
+			case !errors.Is(err, ErrFull):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if d, err := r.Depth(0); taken.Load() != 7 || d.Entries != 7 || err != nil {
+		t.Errorf("%d are taken, %+v are queued, %v", taken.Load(), d, err)
+	}
+	if _, err := r.Append(t.Context(), Letter{Prompt: "x"}); err != nil {
+		t.Errorf("a letter without a bound: %v", err)
+	}
+	known := Letter{ID: "known", Prompt: "x", Idempotent: true}
+	if _, err := r.Append(t.Context(), known); err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int{7, 1, -1} {
+		known.Most = most
+		if _, err := r.Append(t.Context(), known); !errors.Is(err, ErrDuplicate) {
+			t.Errorf("most %d: one that was accepted: %v", most, err)
+		}
+		if _, err := r.Append(t.Context(), Letter{Prompt: "x", Most: most}); !errors.Is(err, ErrFull) {
+			t.Errorf("most %d: %v", most, err)
+		}
+	}
+	if _, err := r.AppendBatch(t.Context(), []Letter{{Prompt: "x", Most: 10}, {Prompt: "y", Most: 10}}); !errors.Is(err, ErrFull) {
+		t.Errorf("two where there is room for one: %v", err)
 	}
 }

@@ -127,6 +127,8 @@ var (
 	ErrNeedsOperator = errors.New("the queue needs a person")
 	// ErrTooLarge means that an entry is larger than max-entry.
 	ErrTooLarge = errors.New("the entry is too large")
+	// ErrFull means that a queue has no room for a letter, see Letter.Most.
+	ErrFull = errors.New("the queue is full")
 	// ErrInFlight means that another entry is in flight.
 	ErrInFlight = errors.New("an entry is in flight")
 	// ErrNothingInFlight means that no entry is in flight.

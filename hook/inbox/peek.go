@@ -74,6 +74,22 @@ func (q *Queue) Depth(limit int64) (Depth, error) {
 	return d, err
 }
 
+// queued counts the entries that are queued and not in flight, at most most.
+func (q *Queue) queued(most int) (int, error) {
+	v, err := q.look()
+	if err != nil {
+		return 0, err
+	}
+	defer v.close()
+	from, size := v.behind(), v.source.size
+	var d Depth
+	if size <= from || most <= 0 {
+		return 0, nil
+	}
+	err = q.count(v.source, from, size, most, &d)
+	return d.Entries, err
+}
+
 // count adds the entries in a stretch of the inbox to d, at most most.
 func (q *Queue) count(s *source, from, to int64, most int, d *Depth) error {
 	l := q.lines(s.file, from, to, q.maxEntry, mostInbox)

@@ -244,6 +244,10 @@ func TestWhatCannotBeQueuedIsAskedForAgain(t *testing.T) {
 	if len(l.failing) != 1 || !l.failing[0].Requested || l.failing[0].Trigger != "open" {
 		t.Errorf("nobody is told: %+v", l.failing)
 	}
+	l.broken = inbox.ErrFull
+	if code, answer, h := send(); code != 429 || answer.Status != firing.Full || h.Get("Retry-After") != "30" {
+		t.Errorf("a full queue: %d %+v %v", code, answer, h)
+	}
 	l.broken = nil
 	if code, answer, _ := send(); code != 202 || len(l.failing) != 0 {
 		t.Errorf("then: %d %+v, failing %+v", code, answer, l.failing)

@@ -1,6 +1,7 @@
 package doors
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,7 @@ var codes = map[firing.Outcome]int{
 	firing.Unreadable:  http.StatusBadRequest,
 	firing.Unfit:       http.StatusUnprocessableEntity,
 	firing.TooLarge:    http.StatusRequestEntityTooLarge,
+	firing.Full:        http.StatusTooManyRequests,
 	firing.Unavailable: http.StatusServiceUnavailable,
 }
 
@@ -95,10 +97,15 @@ func (h *intake) answer(w http.ResponseWriter, hook *firing.Webhook, a firing.An
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		h.tell(hook.Name(), a.Why)
 	case firing.Unavailable:
-		w.Header().Set("Retry-After", strconv.Itoa(int(askAgain.Seconds())))
+		w.Header().Set("Retry-After", seconds(askAgain))
+	case firing.Full:
+		w.Header().Set("Retry-After", seconds(max(time.Second, cmp.Or(max(0, time.Until(a.Free)), askAgain))))
 	}
 	say(w, codes[a.Outcome], reply{a.Outcome, a.ID, a.Why})
 }
+
+// seconds is a length in whole seconds, rounded up.
+func seconds(d time.Duration) string { return strconv.Itoa(int((d + time.Second - 1) / time.Second)) }
 
 // tellEvery is how often it is said that requests to one trigger are refused.
 const tellEvery = time.Minute

@@ -136,6 +136,7 @@ var errNoRequest = errors.New("cannot fire a webhook without a request: send one
 // fire fires a trigger now, whatever its time.
 func (t trigger) fire(ctx context.Context, suffix string) (Fired, error) {
 	f := Fired{Trigger: t.Name}
+	t.pace, t.byHand = nil, true // a person knows how often
 	emit := func(ctx context.Context, p sources.Prompt) error {
 		p.Label += suffix
 		p.Due = time.Time{}

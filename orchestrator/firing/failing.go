@@ -1,6 +1,7 @@
 package firing
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,8 +32,23 @@ func (t trigger) failed(err error, retry time.Duration) {
 	t.note(err, again, func(f *Failing) { f.Retry, f.Stopped = again, false })
 }
 
-// fails is failed for callers that also say when.
-func (t trigger) fails(_ time.Time, err error, retry time.Duration) { t.failed(err, retry) }
+// fails is failed for callers that also say when; retry is 0 for what is lost.
+// That there is no room now is no failure: what was found waits, which is said once.
+func (t trigger) fails(_ time.Time, err error, retry time.Duration) {
+	if full, ok := errors.AsType[*fullError](err); ok && retry > 0 {
+		t.waits(full)
+		return
+	}
+	t.failed(err, retry)
+}
+
+// waits says, once, that a trigger's fires wait for room.
+func (t trigger) waits(full *fullError) {
+	if t.of.waits(t.Name, true) {
+		t.of.f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.Skipped, Trigger: t.source(), Reason: foreign.Text(full.why), Detail: "it is tried again", Until: full.free})
+		t.of.f.opt.Log.Info("trigger waits", "agent", t.cfg.Name, "trigger", t.Name, "why", full.why)
+	}
+}
 
 // failedByHand records that a fire by hand failed. The trigger's own fires go on as
 // before.

@@ -128,6 +128,8 @@ type Triggers struct {
 
 	mu      sync.Mutex
 	keys    map[string]string // :: trigger → its permanent key
+	paces   map[string]*pace  // :: trigger → how often it fires
+	waiting map[string]bool   // :: trigger → its fires wait for room, which was said
 	failing []Failing
 }
 
@@ -217,6 +219,9 @@ type trigger struct {
 	cfg *config.Agent
 	// key is its permanent name: the ids of its entries begin with it.
 	key string
+	// pace is nil for a fire by hand.
+	pace   *pace
+	byHand bool
 }
 
 func (t *Triggers) declared(cfg *config.Agent, i int) trigger {
@@ -231,7 +236,7 @@ func (t *Triggers) declared(cfg *config.Agent, i int) trigger {
 	if key == "" {
 		key = t.name + "/" + name // nothing of it was remembered
 	}
-	return trigger{c, t, cfg, key}
+	return trigger{Trigger: c, of: t, cfg: cfg, key: key, pace: t.paces[c.Name]}
 }
 
 // source names the trigger in entries, for people.

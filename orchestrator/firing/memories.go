@@ -33,9 +33,11 @@ func (t *Triggers) remember(cfg *config.Agent) (r recollection, err error) {
 	}
 	t.comes = false
 	t.mu.Lock()
-	t.keys = map[string]string{}
+	t.keys, t.paces = map[string]string{}, map[string]*pace{}
 	for i, one := range r.all {
-		t.keys[cfg.Triggers[i].Name] = t.who + "/" + one.Key()
+		c := &cfg.Triggers[i]
+		t.keys[c.Name] = t.who + "/" + one.Key()
+		t.paces[c.Name] = &pace{rate: c.Rate, kept: one, save: func() { t.f.saveSoon(t.name, r.memory) }}
 	}
 	t.mu.Unlock()
 	if changed {

@@ -3,6 +3,7 @@ package firing
 import (
 	"context"
 	"errors"
+	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
@@ -17,10 +18,21 @@ const (
 	skippedGate     = "its gate said no"
 	skippedTwice    = "it was queued before"
 	skippedTooLarge = "its prompt is over max-entry" // it is a dead letter
+	skippedFull     = "the agent's queue is full (max-queue)"
+	skippedRate     = "it has fired as often as its rate allows"
 )
 
+// fullError means that a fire has no room now.
+type fullError struct {
+	why  string    // skippedFull or skippedRate
+	free time.Time // when it may have room, or zero
+}
+
+// Error says why.
+func (e *fullError) Error() string { return e.why }
+
 // SkipCode is a word for why a fire was skipped, from a closed list: overlap, gate,
-// too-large, or other.
+// too-large, queue-full, rate, or other.
 func SkipCode(e journal.Event) string {
 	switch e.Reason {
 	case skippedOverlap:
@@ -29,6 +41,10 @@ func SkipCode(e journal.Event) string {
 		return "gate"
 	case skippedTooLarge:
 		return "too-large"
+	case skippedFull:
+		return "queue-full"
+	case skippedRate:
+		return "rate"
 	}
 	return "other"
 }
@@ -39,10 +55,14 @@ func SkipCode(e journal.Event) string {
 func (t trigger) offer(ctx context.Context, p sources.Prompt) (skipped string, err error) {
 	source := t.source() + "@" + p.Label
 	begin, skipped, detail, err := t.queue(ctx, source, p)
+	if full, ok := errors.AsType[*fullError](err); ok && (t.Cron != nil || t.byHand) {
+		skipped, err = full.why, nil // it is not found again
+	}
 	if err != nil {
 		return "", err
 	}
 	t.works()
+	t.of.waits(t.Name, false)
 	f := t.of.f
 	switch skipped {
 	case "":
@@ -61,14 +81,40 @@ func (t trigger) queue(ctx context.Context, source string, p sources.Prompt) (be
 	if skipped, err = t.skips(ctx, p); skipped != "" || err != nil {
 		return nil, skipped, "", err
 	}
-	begin, err = t.of.agent.Append(ctx, t.cfg, inbox.Letter{ID: t.key + "@" + p.Label, Source: source, Prompt: p.Text, Idempotent: true})
+	letter := inbox.Letter{ID: t.key + "@" + p.Label, Source: source, Prompt: p.Text, Idempotent: true}
+	undo, free := t.pace.take(time.Now())
+	if !free.IsZero() {
+		letter.Most = -1 // only what is there already is told
+		undo = func() {}
+	}
+	begin, err = t.of.agent.Append(ctx, t.cfg, letter)
+	if err != nil {
+		undo()
+	}
 	switch {
+	case errors.Is(err, inbox.ErrFull) && !free.IsZero():
+		return nil, "", "", &fullError{skippedRate, free}
+	case errors.Is(err, inbox.ErrFull):
+		return nil, "", "", &fullError{why: skippedFull}
 	case errors.Is(err, inbox.ErrDuplicate):
 		return nil, skippedTwice, "", nil
 	case errors.Is(err, inbox.ErrTooLarge): // offering it again forever would block all that follows
 		return nil, skippedTooLarge, "it is a dead letter: " + err.Error(), nil
 	}
 	return begin, "", "", err
+}
+
+// waits takes down whether fires of a trigger wait for room, and reports whether that
+// is new.
+func (t *Triggers) waits(name string, waits bool) (changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting == nil {
+		t.waiting = map[string]bool{}
+	}
+	changed = t.waiting[name] != waits
+	t.waiting[name] = waits
+	return changed
 }
 
 // skips says why a fire is not to be queued, or "".

@@ -29,6 +29,7 @@ type lab struct {
 	letters []inbox.Letter
 	events  []journal.Event
 	failing []Failing
+	room    int // how many letters it takes; 0: as many as come
 }
 
 func newLab(t *testing.T) *lab {
@@ -58,6 +59,9 @@ func (l *lab) Append(_ context.Context, _ *config.Agent, m inbox.Letter) (func()
 	}
 	if slices.ContainsFunc(l.letters, func(o inbox.Letter) bool { return o.ID == m.ID }) {
 		return nil, inbox.ErrDuplicate
+	}
+	if m.Most < 0 || l.room > 0 && len(l.letters) >= l.room {
+		return nil, inbox.ErrFull
 	}
 	l.letters = append(l.letters, m)
 	return func() {}, nil

@@ -103,6 +103,7 @@ const (
 	Unreadable  Outcome = "unreadable"  // the body is no JSON
 	Unfit       Outcome = "unfit"       // the prompt or the key cannot be made of it
 	TooLarge    Outcome = "too-large"   // the prompt is over max-entry: a dead letter
+	Full        Outcome = "full"        // there is no room: max-queue, rate
 	Unavailable Outcome = "unavailable" // it cannot be queued now; asked again, it may be
 )
 
@@ -112,6 +113,8 @@ type Answer struct {
 	// ID is the entry's, where there is one.
 	ID  string
 	Why string
+	// Free is when there may be room, or zero.
+	Free time.Time
 }
 
 // Admits reports whether the body of a request with these headers is worth reading,
@@ -166,7 +169,12 @@ func (w *Webhook) take(ctx context.Context, p sources.Prompt) Answer {
 		return Answer{Outcome: Unavailable, Why: "others are being queued; ask again"}
 	}
 	id := w.t.key + "@" + p.Label
-	switch skipped, err := w.t.offer(ctx, p); {
+	skipped, err := w.t.offer(ctx, p)
+	if full, ok := errors.AsType[*fullError](err); ok {
+		w.t.waits(full)
+		return Answer{Outcome: Full, Why: full.why, Free: full.free}
+	}
+	switch {
 	case err != nil:
 		w.failed(err)
 		return Answer{Outcome: Unavailable, Why: err.Error()}

@@ -59,6 +59,8 @@ type memo struct {
 	Seen    sources.Seen  `json:"seen,omitempty"`  // watch: what the files were
 	Kept    []string      `json:"kept,omitempty"`  // poll with dedupe: what has fired
 	Polled  time.Time     `json:"polled,omitzero"` // poll: when its last good run began
+	// Recent are the times of fires that count for its rate, the oldest first.
+	Recent []time.Time `json:"recent,omitempty"`
 }
 
 // goneFor is how long something that was removed is remembered: it may have been
@@ -324,6 +326,16 @@ func (t *Trigger) Keep(kept []string) error { return t.m.change(func() { t.t.Kep
 
 // NotePolled records when a good run of a poll trigger began. The caller saves it.
 func (t *Trigger) NotePolled(began time.Time) { t.note(func() { t.t.Polled = began }) }
+
+// Recent returns when the trigger has fired, as far as that counts for its rate.
+func (t *Trigger) Recent() []time.Time {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	return slices.Clone(t.t.Recent)
+}
+
+// NoteRecent records those. The caller saves it.
+func (t *Trigger) NoteRecent(fires []time.Time) { t.note(func() { t.t.Recent = fires }) }
 
 func (t *Trigger) note(f func()) {
 	t.m.mu.Lock()

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,13 +129,15 @@ func CompleteTail(a *config.Agent) error {
 	return nil
 }
 
-// Append queues a prompt, like inbox.Queue.Append.
+// Append queues a prompt, like inbox.Queue.Append. Unless the letter says something
+// else, the agent's max-queue bounds the queue.
 func Append(ctx context.Context, a *config.Agent, l inbox.Letter) (id string, err error) {
 	q, err := Open(a)
 	if err != nil {
 		return "", err
 	}
 	defer q.Close()
+	l.Most = cmp.Or(l.Most, a.MaxQueue)
 	return q.Append(ctx, l)
 }
 

@@ -57,7 +57,7 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 	st.Dead, st.DeadMore = on.queue.dead.Entries, on.queue.dead.More
 	st.TakenOut = on.queue.takenOut()
 	st.DeadUnread = on.queue.err != nil && !on.queue.counted
-	st.Today = on.today
+	st.Today, st.MaxQueue = on.today, a.MaxQueue
 	st.lookAtTriggers(a, now)
 	return st
 }

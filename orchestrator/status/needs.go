@@ -30,6 +30,7 @@ const (
 	CannotWork     Word = "cannot-work"    // what the next run would hold it for
 	WasHeld        Word = "was-held"       // when its last run ended
 	WasFailing     Word = "was-failing"    // when its last run ended
+	QueueFull      Word = "queue-full"     // max-queue: more is refused
 	HasDeadLetters Word = "dead-letters"   // entries were given up
 	IsPaused       Word = "paused"         // by a person or by an agent's session
 	// Reasons why a prompt waits that are not the agent's trouble.
@@ -42,7 +43,7 @@ func Words() []Word {
 	return []Word{
 		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, IsParked, OverBudget, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
-		HasDeadLetters, IsPaused, NobodyRuns, Behind,
+		QueueFull, HasDeadLetters, IsPaused, NobodyRuns, Behind,
 	}
 }
 
@@ -58,13 +59,15 @@ func (w Word) Alarming() bool {
 
 // Person reports whether the trouble needs a person, because it does not end by
 // itself.
-func (w Word) Person() bool { return w != IsParked && w != OverBudget && w != BacksOff && w != Behind }
+func (w Word) Person() bool {
+	return w != IsParked && w != OverBudget && w != BacksOff && w != QueueFull && w != Behind
+}
 
 // Troubles returns the agent's troubles, most urgent first. ours is the beginning
 // of a command line for this fleet: the program and its -f flag.
 func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 	var all []Trouble
-	for _, s := range slices.Concat(a.place(now), a.wish(now), a.work(now), a.drift(), a.triggers(now), a.leftover()) {
+	for _, s := range slices.Concat(a.place(now), a.wish(now), a.work(now), a.drift(), a.triggers(now), a.full(), a.leftover()) {
 		all = append(all, s.of(a.Agent, ours))
 	}
 	return sorted(all)
@@ -256,6 +259,18 @@ func (a Agent) triggers(now time.Time) (all []sign) {
 		all = append(all, s)
 	}
 	return all
+}
+
+// full returns that nothing more is taken into the queue.
+func (a Agent) full() []sign {
+	if a.MaxQueue == 0 || a.Depth.Entries < a.MaxQueue {
+		return nil
+	}
+	text := fmt.Sprintf("its queue is full: %d of %d prompts; more is refused", a.Depth.Entries, a.MaxQueue)
+	if a.Depth.Entries > a.MaxQueue {
+		text = fmt.Sprintf("its queue is over max-queue: %d of %d prompts, appended to the inbox itself; more is refused", a.Depth.Entries, a.MaxQueue)
+	}
+	return []sign{{what: QueueFull, text: text, do: step{command: "inbox " + a.Agent}}}
 }
 
 // leftover returns the dead letters.

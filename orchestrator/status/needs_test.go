@@ -87,6 +87,9 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, BackingOff, "exited with code 127" }),
 			[]string{"its sessions failed when its last run ended: exited with code 127", "heartbeat doctor triage"},
 		},
+		QueueFull: {
+			agent(func(a *Agent) { a.MaxQueue, a.Depth.Entries = 2, 2 }), []string{"its queue is full: 2 of 2 prompts; more is refused", "heartbeat inbox triage"},
+		},
 		HasDeadLetters: {agent(func(a *Agent) { a.Dead, a.DeadMore = 2, true }), []string{"at least 2 dead letters", "heartbeat dead-letter triage"}},
 		IsPaused: {
 			agent(func(a *Agent) {

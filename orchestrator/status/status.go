@@ -280,6 +280,8 @@ type Agent struct {
 	Was State `json:"was,omitempty"`
 	// Today is what the agent's sessions have cost since midnight in its time zone.
 	Today usage.Sum `json:"today,omitzero"`
+	// MaxQueue is how many prompts may be queued; 0: as many as come.
+	MaxQueue int `json:"max_queue,omitempty"`
 	// Attached counts the people in the session who may type. Hush is until when
 	// the session gets no prompt because one of them has typed.
 	Attached int       `json:"attached,omitempty"`
