@@ -336,10 +336,20 @@ func lastText(a status.Agent) string {
 	return fmt.Sprintf("%s, %s", a.Last.Why, done)
 }
 
+// inItsZone is a time of day in its own zone, where that is not the reader's: a zone
+// that is not the one that was meant shows nowhere else.
+func inItsZone(at time.Time) string {
+	_, there := at.Zone()
+	if _, here := at.Local().Zone(); there == here {
+		return ""
+	}
+	return at.Format(" (15:04 MST)")
+}
+
 func nextText(a status.Agent, now time.Time) string {
 	switch {
 	case !a.Next.IsZero():
-		return "in " + status.Age(a.Next.Sub(now))
+		return "in " + status.Age(a.Next.Sub(now)) + inItsZone(a.Next)
 	case min(a.Watches, 1)+min(a.Polls, 1)+min(a.Webhooks, 1) > 1:
 		return "any time"
 	case a.Watches > 0:

@@ -113,3 +113,21 @@ agents:
 		t.Errorf("a stopped fleet's triggers fail:\n%s", text)
 	}
 }
+
+// TestAZoneThatWasNotMeantShows: a schedule in the wrong zone had nothing in status
+// that told it from a right one.
+func TestAZoneThatWasNotMeantShows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.env = append(w.env, "TZ=Europe/Rome")
+	w.put("heartbeat.yaml", `version: 1
+name: fleet
+agents:
+  here: {dir: agents/here, command: [heartbeat, simulate], trigger: {cron: "30 9 * * *", prompt: x}}
+  far: {dir: agents/far, command: [heartbeat, simulate], trigger: {cron: "30 9 * * *", timezone: Asia/Tokyo, prompt: x}}
+`)
+	w.ok("apply")
+	if out := w.ok("status"); strings.Count(out, "(09:30 ") != 1 || !strings.Contains(out, "(09:30 JST)") {
+		t.Errorf("%s", out)
+	}
+}
