@@ -41,8 +41,9 @@ func needsPerson(err error) bool {
 	return errors.Is(err, inbox.ErrNeedsOperator) || errors.Is(err, launch.ErrNeedsPerson)
 }
 
-// hintOf returns what an error says is to be done, or "".
-func hintOf(err error) string {
+// HintOf returns what an error says is to be done, or "": errors that know it have a
+// method Hint.
+func HintOf(err error) string {
 	if h, ok := errors.AsType[interface {
 		error
 		Hint() string
@@ -57,7 +58,7 @@ func (s *Scheduler) failure(def *config.Agent, err error) *agent.Failed {
 	if err == nil {
 		return nil
 	}
-	f := &agent.Failed{Text: err.Error(), Fix: hintOf(err), Person: needsPerson(err), NoRoom: launch.Passes(err)}
+	f := &agent.Failed{Text: err.Error(), Fix: HintOf(err), Person: needsPerson(err), NoRoom: launch.Passes(err)}
 	if _, ok := errors.AsType[*preflight.BlockedError](err); ok && !f.NoRoom {
 		f.Blocks = true
 	}

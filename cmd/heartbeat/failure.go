@@ -10,6 +10,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/hook/settings"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/owner"
 )
 
@@ -88,14 +89,7 @@ func hintOf(err error) string {
 	if f, ok := errors.AsType[*failure](err); ok && f.hint != "" {
 		return f.hint
 	}
-	var h interface {
-		error
-		Hint() string
-	}
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
+	return orchestrator.HintOf(err)
 }
 
 // codeOf names an error for programs.

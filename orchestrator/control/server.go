@@ -220,7 +220,7 @@ func act(log *slog.Logger, do func(context.Context, request) (any, error)) http.
 		}
 		done, err := do(r.Context(), q)
 		if err != nil {
-			reply(w, statusOf(err), problem{Error: err.Error(), Hint: hintOf(err), Exit: exitOf(err)})
+			reply(w, statusOf(err), problem{Error: err.Error(), Hint: orchestrator.HintOf(err), Exit: exitOf(err)})
 			return
 		}
 		reply(w, http.StatusOK, done)
@@ -269,17 +269,6 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	}
 	return http.StatusConflict
-}
-
-func hintOf(err error) string {
-	var h interface {
-		error
-		Hint() string
-	}
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
 }
 
 func exitOf(err error) int {
