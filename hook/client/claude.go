@@ -19,7 +19,7 @@ const (
 var Claude = Client{
 	Name:     "Claude Code",
 	Program:  "claude",
-	Versions: Versions{Measured: "2.1.329", Oldest: "2.1.78", Of: versionOf},
+	Versions: Versions{Measured: "2.1.329", Oldest: "2.1.270", Of: versionOf},
 	Hooks: Hooks{
 		Known: []string{
 			PreToolUse, "PostToolUse", "PostToolUseFailure", "PostToolBatch", Notification,

@@ -43,8 +43,8 @@ type Client struct {
 
 // Versions are those that we rely on.
 type Versions struct {
-	// Measured is the version with which all of this was measured, Oldest the first
-	// that knows all of our hook events.
+	// Measured is the version with which all of this was measured, Oldest the oldest that
+	// is tried and does what we rely on (orchestrator/probe).
 	Measured, Oldest string
 	// Of reads what it prints when asked for its version; "": that is no version.
 	Of func(printed string) string

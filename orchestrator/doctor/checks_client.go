@@ -46,7 +46,7 @@ func checkClient(_ *Facts, a *Agent) []Finding {
 	case newer(claude.Versions.Oldest, c.Version):
 		return []Finding{{
 			Severity: Error, Code: "client-version", Seen: "Claude Code " + c.Version,
-			Why: "versions before " + claude.Versions.Oldest + " do not know all our hook events, and open a dialog when they start", Fix: c.Name + " update",
+			Why: "versions before " + claude.Versions.Oldest + " are not tried; 2.1.200 does not tell hooks which client calls them, so that they do nothing", Fix: c.Name + " update",
 		}}
 	case newer(claude.Versions.Measured, c.Version):
 		return []Finding{{

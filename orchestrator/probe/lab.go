@@ -160,7 +160,7 @@ func (l *lab) calls(event string) []call {
 		}
 		at := fmt.Sprintf("calls/%s.%d/", event, n)
 		c := call{n: n, payload: l.read(at + "payload")}
-		c.pid, c.token, _ = strings.Cut(strings.TrimSpace(string(l.read(at+"who"))), "\n")
+		c.pid, c.token, _ = strings.Cut(strings.TrimSuffix(string(l.read(at+"who")), "\n"), "\n")
 		c.event, _ = client.Claude.Hooks.Read(bytes.NewReader(c.payload)) // nil: it is no payload
 		all = append(all, c)
 	}

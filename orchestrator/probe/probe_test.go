@@ -107,6 +107,9 @@ func TestBrokenClientsAreNamed(t *testing.T) {
 					t.Errorf("a breach without words: %+v", b)
 				}
 			}
+			if name, ok := strings.CutPrefix(fault, "no-variable="); ok && len(r.Broken) > 0 && !strings.Contains(string(r.Broken[0].Seen), name+" of a hook is \"\"") {
+				t.Errorf("what was seen: %s", r.Broken[0].Seen)
+			}
 			if r.Verdict() != Bad || !slices.Equal(got, want) {
 				t.Errorf("%s, broken: %q, want %q\n%+v", r.Verdict(), got, want, r.Broken)
 			}
