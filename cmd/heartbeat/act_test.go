@@ -91,6 +91,22 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestWhoCutsATurnOffIsToldWhatFollows: restart --now and stop --now did not say what
+// happens to the prompt in flight.
+func TestWhoCutsATurnOffIsToldWhatFollows(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, `{`+stuck+`}`, "on-orphan: retry")
+	f.ok("send", "triage", "--id", "one", "stuck, the first")
+	f.inTurn("stuck, the first")
+	if out := f.ok("restart", "triage", "--now"); out != "triage: its session ends now; its prompt one is given again (on-orphan: retry)\n" {
+		t.Errorf("restart --now: %s", out)
+	}
+	until(t, "it is given again", func() bool { return strings.Contains(f.run("inbox", "triage", "show", "one").stdout, "attempt:  2, ") })
+	if out := f.ok("stop", "--now"); !strings.Contains(out, "\ntriage: its turn was cut off; its prompt one is given again (on-orphan: retry)\n") {
+		t.Errorf("stop --now: %s", out)
+	}
+}
+
 // TestCancelOfAClientThatDoesNotGo: it hears no signal, and is killed after
 // end-grace with what it has started.
 func TestCancelOfAClientThatDoesNotGo(t *testing.T) {
@@ -166,13 +182,13 @@ func TestRestart(t *testing.T) {
 	}
 	f.ok("send", "triage", "stuck")
 	f.inTurn("stuck")
-	if out := f.ok("restart", "--all", "--now"); out != "triage: its session ends now; queued prompts start another one\n" {
+	if out := f.ok("restart", "--all", "--now"); !strings.HasPrefix(out, "triage: its session ends now; its prompt ") || !strings.HasSuffix(out, "otherwise it is given again (on-orphan: deadletter)\n") {
 		t.Errorf("at once: %s", out)
 	}
 	until(t, "its prompt goes by on-orphan", func() bool { return strings.Contains(f.run("dead-letter", "triage").stdout, "interrupted") })
 	f.ok("pause", "triage")
 	until(t, "it is held", func() bool { return f.agent("triage").State == "held" })
-	if out := f.ok("restart", "triage"); !strings.Contains(out, "triage: it has no session: it is held (paused by a person); heartbeat resume triage") {
+	if out := f.ok("restart", "triage"); !strings.Contains(out, "triage: it has no session: it is paused (paused by a person); heartbeat resume triage") {
 		t.Errorf("of a paused agent: %s", out)
 	}
 	if got := f.ends(); len(got) != 2 || got[0] != "finished (restarted by a person)" || got[1] != got[0] || second.Session == "" {

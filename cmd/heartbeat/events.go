@@ -129,6 +129,9 @@ func eventText(p *page, e journal.Event) {
 	switch e.Kind {
 	case journal.StateChanged:
 		what = e.From + " → " + e.State
+		if e.State == string(status.Held) && strings.HasPrefix(e.Reason.Raw(), "paused by ") {
+			what = e.From + " → " + string(status.IsPaused)
+		}
 		colour = stateCell(p, status.State(e.State)).colour
 	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew, journal.OverBudget:
 		colour = p.yellow

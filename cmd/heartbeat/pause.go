@@ -133,7 +133,7 @@ func (h held) text(p *page) {
 			p.printf("%s: parked until %s: %s; resume does not lift that: set a larger budget in the file, then heartbeat reload\n",
 				a.Agent, a.Until.Local().Format(time.DateTime), a.Reason)
 		default:
-			p.printf("%s: %s\n", a.Agent, string(a.State))
+			p.printf("%s: %s\n", a.Agent, string(a.Shown()))
 		}
 	}
 }

@@ -33,6 +33,7 @@ type restarted struct {
 	Now    bool                `json:"now"`
 	Agents []status.AgentState `json:"agents"`
 	ours   string
+	fates  map[string]string // :: agent → of its prompt, where its session ends at once
 }
 
 func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
@@ -45,22 +46,26 @@ func (c restartCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, controlFailure(err)
 	}
 	a.warnOfUnloaded(ctx, f)
-	return restarted{c.Now, states, a.ours()}, nil
+	return restarted{c.Now, states, a.ours(), fates(f, states)}, nil
 }
 
 func (r restarted) text(p *page) {
 	for _, a := range r.Agents {
 		switch a.State {
 		case status.Running, status.Ending:
-			when := "after its turn"
-			if r.Now || a.State == status.Ending {
-				when = "now"
+			fate := r.fates[a.Agent]
+			switch {
+			case !r.Now && a.State != status.Ending:
+				p.printf("%s: its session ends after its turn; queued prompts start another one\n", a.Agent)
+			case r.Now && fate != "":
+				p.printf("%s: its session ends now; %s\n", a.Agent, fate)
+			default:
+				p.printf("%s: its session ends now; queued prompts start another one\n", a.Agent)
 			}
-			p.printf("%s: its session ends %s; queued prompts start another one\n", a.Agent, when)
 		case status.Starting:
 			p.printf("%s: its session is only just starting\n", a.Agent)
 		case status.Held, status.BackingOff, status.Parked:
-			p.printf("%s: it has no session: it is %s (%s); %s resume %s\n", a.Agent, string(a.State), a.Reason, r.ours, a.Agent)
+			p.printf("%s: it has no session: it is %s (%s); %s resume %s\n", a.Agent, string(a.Shown()), a.Reason, r.ours, a.Agent)
 		default:
 			p.printf("%s: it has no session; the next prompt starts one\n", a.Agent)
 		}

@@ -336,7 +336,7 @@ func (r ran) text(p *page) {
 		}
 		rows = append(rows, []cell{
 			{text: s.Agent},
-			stateCell(p, s.State),
+			stateCell(p, s.Shown()),
 			{text: strconv.Itoa(s.Acknowledged)},
 			{text: strconv.Itoa(s.DeadLettered)},
 			{text: queued},
@@ -353,7 +353,7 @@ func stateCell(p *page, s status.State) cell {
 	switch s {
 	case status.Running, status.Starting, status.Ending:
 		colour = p.green
-	case status.BackingOff, status.Parked, status.Waiting:
+	case status.BackingOff, status.Parked, status.Waiting, status.State(status.IsPaused):
 		colour = p.yellow
 	case status.Held:
 		colour = p.red

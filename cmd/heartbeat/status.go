@@ -223,7 +223,7 @@ func (s statusPage) byTrouble() []status.Agent {
 }
 
 func (s statusPage) row(p *page, a status.Agent) []cell {
-	state := stateCell(p, a.State)
+	state := stateCell(p, a.Shown())
 	state.text = stateText(a, s.now)
 	dead := cell{text: strconv.Itoa(a.Dead)}
 	if a.DeadMore {
@@ -265,10 +265,13 @@ func unrun(prompts int) string {
 
 // stateText returns a state and how long it has lasted.
 func stateText(a status.Agent, now time.Time) string {
-	if a.State == status.Stopped || a.Since.IsZero() {
+	since := a.Since
+	if a.Shown() != a.State {
+		since = a.Paused
+	} else if a.State == status.Stopped || a.Since.IsZero() {
 		return string(a.State)
 	}
-	return string(a.State) + " " + status.Age(now.Sub(a.Since))
+	return string(a.Shown()) + " " + status.Age(now.Sub(since))
 }
 
 // unknown stands for what cannot be read.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"heartbeat/orchestrator/control"
@@ -35,6 +37,8 @@ Examples:
 type stopped struct {
 	*status.Run
 	Stopped bool `json:"stopped"`
+	// fates are what becomes of prompts whose turns were not let finish, by agent.
+	fates map[string]string
 }
 
 // stopLook is how often to check whether the scheduler has ended.
@@ -50,6 +54,10 @@ func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
 	dir, err := runtimeDir(f)
 	if err != nil {
 		return nil, err
+	}
+	var cut map[string]string
+	if live, err := client.Status(ctx); err == nil && c.Now { // otherwise nothing is said of them
+		cut = fates(f, live.Agents)
 	}
 	run, err := client.Stop(ctx, c.Now)
 	if err != nil {
@@ -72,11 +80,11 @@ func (c stopCmd) run(ctx context.Context, a *app) (result, error) {
 		}
 		hint := a.ours() + " stop --now does not let turns finish"
 		if errors.Is(context.Cause(ctx), errNotYet) {
-			return stopped{run, false}, &failure{exitTimeout, hint, fmt.Errorf("cannot see the scheduler end within %s; it is about to", c.Timeout)}
+			return stopped{run, false, cut}, &failure{exitTimeout, hint, fmt.Errorf("cannot see the scheduler end within %s; it still ends, and status says what it waits for", c.Timeout)}
 		}
-		return stopped{run, false}, &failure{exitError, hint, errors.New("cannot wait for the end of the scheduler: interrupted; it still ends")}
+		return stopped{run, false, cut}, &failure{exitError, hint, errors.New("cannot wait for the end of the scheduler: interrupted; it still ends")}
 	}
-	return stopped{run, true}, nil
+	return stopped{run, true, cut}, nil
 }
 
 // errNotYet is the cause with which --timeout ends the wait.
@@ -101,5 +109,8 @@ func stillLive(ctx context.Context, client *control.Client) string {
 func (s stopped) text(p *page) {
 	if s.Stopped {
 		p.printf("process %d has ended\n", s.PID)
+	}
+	for _, agent := range slices.Sorted(maps.Keys(s.fates)) {
+		p.printf("%s: its turn was cut off; %s\n", agent, s.fates[agent])
 	}
 }

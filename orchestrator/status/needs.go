@@ -77,7 +77,12 @@ func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 // false when a prompt only waits for the prompts before it.
 func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
 	if a.State == Stopped {
-		return Trouble{Agent: a.Agent, What: NobodyRuns, Text: "no scheduler runs the agent", Do: ours + " run"}, true
+		t := Trouble{Agent: a.Agent, What: NobodyRuns, Text: "no scheduler runs the agent", Do: ours + " run"}
+		if !a.Paused.IsZero() {
+			t.Text += ", and it is paused by " + a.WhoPaused()
+			t.Do = ours + " resume " + a.Agent + ", then " + t.Do
+		}
+		return t, true
 	}
 	for _, t := range a.Troubles(ours, now) {
 		if t.What.Stops() {
@@ -355,11 +360,7 @@ func (f Fleet) Headline() string {
 	counts := map[string]int{}
 	dead, more, waits := 0, false, 0
 	for _, a := range f.Agents {
-		state := string(a.State)
-		if !a.Paused.IsZero() && (a.State == Held || a.State == Stopped) {
-			state = string(IsPaused)
-		}
-		counts[state]++
+		counts[string(a.Shown())]++
 		dead, more, waits = dead+a.Dead, more || a.DeadMore, waits+a.Depth.Entries
 	}
 	var states []string

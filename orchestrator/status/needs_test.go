@@ -277,3 +277,25 @@ func TestDoors(t *testing.T) {
 		t.Errorf("two addresses are one trouble: %+v", together)
 	}
 }
+
+// TestAPauseHasOneWord: the same pause was held in one command, stopped in another
+// and paused in a third, and send did not mention it while no scheduler ran.
+func TestAPauseHasOneWord(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, state := range []State{Held, Stopped} {
+		a := Agent{AgentState: AgentState{Agent: "a", State: state, Paused: now.Add(-time.Minute), Reason: "paused by a person"}}
+		if a.Shown() != State(IsPaused) {
+			t.Errorf("%s: shown as %s", state, a.Shown())
+		}
+		if o, there := a.Obstacle("heartbeat", now); !there || !strings.Contains(o.Text, "paused by a person") || !strings.Contains(o.Do, "heartbeat resume a") {
+			t.Errorf("%s: %+v", state, o)
+		}
+		if line := (Fleet{Agents: []Agent{a}}).Headline(); line != "1 agent: 1 paused" {
+			t.Errorf("%s: %s", state, line)
+		}
+	}
+	if a := (AgentState{State: Running, Paused: now}); a.Shown() != Running {
+		t.Errorf("a turn that still runs: %s", a.Shown())
+	}
+}

@@ -139,6 +139,15 @@ type Stuck struct {
 	Told bool `json:"told"`
 }
 
+// Shown is the state in the word that people read: what somebody has paused is
+// paused, whether a scheduler runs it or not.
+func (a AgentState) Shown() State {
+	if !a.Paused.IsZero() && (a.State == Held || a.State == Stopped) {
+		return State(IsPaused)
+	}
+	return a.State
+}
+
 // NeedsPerson reports whether a person has to act or to know: the agent is held
 // and nobody paused it, its directory is lost, accepted prompts are lost, or its
 // work has been stuck for stuck-after.
