@@ -28,14 +28,14 @@ func (f *fleet) askAgain(names []string, now time.Time) {
 func (f *fleet) may(m *member, now time.Time) bool {
 	if p := f.above(m, now); p != nil {
 		f.declines(m, now)
-		m.Parks(*p)
+		m.Parks(*p, now)
 		return false
 	}
 	answer := f.accounts.May(m.Name, now)
 	if answer.May {
 		return true
 	}
-	m.Parks(parking(answer.Parking))
+	m.Parks(parking(answer.Parking), now)
 	f.askAgain([]string{answer.Wake}, now)
 	return false
 }
@@ -88,6 +88,17 @@ func (f *fleet) shows(m *member, limits client.Limits, now time.Time) {
 			f.touch(o)
 		}
 	}
+}
+
+// asksLoginAgain has the account of a member be asked again that has refused its login,
+// if that may be another one now.
+func (s *Scheduler) asksLoginAgain(m *member, now time.Time) {
+	if !m.LoginChanged() {
+		return
+	}
+	s.log.Info("the login may be another one: its account is asked again by the next prompt", "agent", m.Name)
+	s.fleet.askAgain(s.fleet.accounts.Clear(m.Name), now)
+	m.Unparks()
 }
 
 // hasDone notes that a member has done an entry, isAnswered that the model has

@@ -131,6 +131,7 @@ func (s *Scheduler) ask(m *member, def *config.Agent) {
 	s.happened(m, func(now time.Time) {
 		if m.Def() == def {
 			m.Asked(s.failure(def, err), prepared.Answers, now)
+			s.asksLoginAgain(m, now)
 		}
 	})
 }

@@ -46,9 +46,12 @@ func (a *Agent) blocks(f Failed, now time.Time) {
 
 func (a *Agent) askLater(now time.Time) {
 	if !a.wish.removed {
-		a.alarms.set(Ask, now.Add(min(max(now.Sub(a.past.blocked.since)/2, askSoon), askLate)))
+		a.alarms.set(Ask, now.Add(askDelay(now.Sub(a.past.blocked.since))))
 	}
 }
+
+// askDelay is when to ask again about what is so old.
+func askDelay(age time.Duration) time.Duration { return min(max(age/2, askSoon), askLate) }
 
 // Asked is whether what keeps its sessions from working is still there: nil where
 // nothing is known of it. Any other failure than that says nothing about it.
@@ -56,6 +59,8 @@ func (a *Agent) askLater(now time.Time) {
 func (a *Agent) Asked(f *Failed, answers string, now time.Time) {
 	b := a.past.blocked
 	switch {
+	case a.life.is == None && a.past.parked.Person:
+		a.lookedAtLogin(answers, now)
 	case a.life.is != None || b.why == "":
 	case f == nil && b.answers == answers && answers != "" && now.Sub(b.since) < tryAgain:
 		a.askLater(now)

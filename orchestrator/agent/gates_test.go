@@ -24,7 +24,7 @@ func TestTheFirstNoIsWhatPeopleAreTold(t *testing.T) {
 	}{
 		{func() {}, status.Waiting, "all session slots are taken"},
 		{func() { a.Loses("it is not there") }, status.Idle, "it is not there"},
-		{func() { a.Parks(Parking{Until: noon.Add(time.Hour), Reason: "a limit"}) }, status.Parked, "a limit"},
+		{func() { a.Parks(Parking{Until: noon.Add(time.Hour), Reason: "a limit"}, noon) }, status.Parked, "a limit"},
 		{func() { a.Fails(Failed{Text: "it broke"}, noon, 0) }, status.BackingOff, "it broke"},
 		{func() { a.Fails(Failed{Text: "hooks are off", Fix: "turn them on", Blocks: true}, noon, 0) }, status.Held, "hooks are off"},
 		{func() { a.Pause(memory.Paused{Since: noon, By: "b"}) }, status.Held, `paused by a session of agent "b"`},

@@ -365,10 +365,11 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 		return
 	}
 	a.follow(n)
+	a.refuses(now)
 }
 
 // Parks takes an account's no to an agent that was about to start.
-func (a *Agent) Parks(p Parking) {
+func (a *Agent) Parks(p Parking, now time.Time) {
 	switch a.life.is {
 	case Recovering, Live:
 		return
@@ -378,6 +379,7 @@ func (a *Agent) Parks(p Parking) {
 		return
 	}
 	a.follow(next{state: status.Parked, parking: p})
+	a.refuses(now)
 }
 
 // OnAccount reports whether it waits for its account, or for a person to act on

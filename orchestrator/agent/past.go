@@ -21,6 +21,7 @@ type past struct {
 	client  installed
 	backOff wait
 	parked  Parking // as its account has answered
+	login   login   // that its account has refused
 	budget  wait    // a budget that it spends from is used up
 	outcome *session.Outcome
 	owed    *session.Outcome
@@ -43,7 +44,7 @@ type wait struct {
 // follow carries out what the policy has decided.
 func (a *Agent) follow(n next) {
 	p := &a.past
-	p.hold, p.lasts, p.limited, p.backOff, p.parked, p.blocked = "", false, false, wait{}, Parking{}, blocked{}
+	p.hold, p.lasts, p.limited, p.backOff, p.parked, p.blocked, p.login = "", false, false, wait{}, Parking{}, blocked{}, login{}
 	p.fix = n.fix
 	a.alarms.set(Ask, time.Time{})
 	switch n.state {

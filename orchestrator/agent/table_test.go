@@ -49,7 +49,7 @@ var (
 		{"back-off", func(a *Agent) { a.Fails(Failed{Text: "x"}, noon, 0) }},
 		{"hold", func(a *Agent) { a.Fails(Failed{Text: "x", Person: true}, noon, 0) }},
 		{"blocked", func(a *Agent) { a.Fails(Failed{Text: "x", Fix: "y", Blocks: true}, noon, 0) }},
-		{"parked", func(a *Agent) { a.Parks(Parking{Until: noon.Add(time.Minute), Reason: "a limit"}) }},
+		{"parked", func(a *Agent) { a.Parks(Parking{Until: noon.Add(time.Minute), Reason: "a limit"}, noon) }},
 		{"owing", func(a *Agent) { a.Recovered(session.Outcome{}, &Failed{Text: "x"}, noon, 0) }},
 		{"asked", func(a *Agent) {
 			a.blocks(Failed{Text: "x", Fix: "y", Blocks: true}, noon)
@@ -59,7 +59,7 @@ var (
 			a.Fails(Failed{Text: "x"}, noon, 0)
 			a.Interrupted(&hook.Work{DeliveryID: "d"})
 		}},
-		{"on its account", func(a *Agent) { a.Parks(Parking{Person: true, Reason: "a login"}) }},
+		{"on its account", func(a *Agent) { a.Parks(Parking{Person: true, Reason: "a login"}, noon) }},
 		{"probed", func(a *Agent) { a.Begin("", noon); a.Probes(badClient) }},
 		{"with a bad client", func(a *Agent) { a.Meets(badClient, noon) }},
 		{"overspent", func(a *Agent) { a.Overspends(Parking{Until: noon.Add(time.Minute), Reason: "it is spent"}, noon) }},
@@ -135,7 +135,7 @@ var all = []event{
 	{"Meets (bad)", func(a *Agent) { a.Meets(badClient, later) }},
 	{"FindsClient (another)", func(a *Agent) { a.FindsClient("good", later) }},
 	{"FindsClient (the same)", func(a *Agent) { a.FindsClient("bad", later) }},
-	{"Parks", func(a *Agent) { a.Parks(Parking{Until: later.Add(time.Minute), Reason: "a limit"}) }},
+	{"Parks", func(a *Agent) { a.Parks(Parking{Until: later.Add(time.Minute), Reason: "a limit"}, later) }},
 	{"Overspends", func(a *Agent) { a.Overspends(Parking{Until: later.Add(time.Minute), Reason: "it is spent"}, later) }},
 	{"WithinBudget", func(a *Agent) { a.WithinBudget(later) }},
 	{"Unparks", func(a *Agent) { a.Unparks() }},
@@ -158,7 +158,7 @@ var all = []event{
 	{"Retaken", func(a *Agent) { a.Retaken(later) }},
 	{"Sees", func(a *Agent) { a.Sees(a.Folders(), "it is gone", nil, nil, later) }},
 	{"Recounted", func(a *Agent) { a.Recounted(7, nil, later) }},
-	{"Parks (person)", func(a *Agent) { a.Parks(Parking{Person: true, Reason: "a login"}) }},
+	{"Parks (person)", func(a *Agent) { a.Parks(Parking{Person: true, Reason: "a login"}, noon) }},
 	{"FinishForLimit", func(a *Agent) { a.FinishForLimit("its account is parked") }},
 	{"Nothing", func(a *Agent) { a.Nothing(true, later) }},
 	{"InspectLater", func(a *Agent) { a.InspectLater(later) }},

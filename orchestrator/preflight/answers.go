@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"heartbeat/hook/client"
 )
 
 // Answers changes with everything that may answer a question that the client asks
 // at its start: the person's answers in the client's own file, the settings, the
-// environment, the client itself. It contains no secret, and can only be compared.
+// environment, a saved login, the client itself. It contains no secret, and can only be compared.
 func (c Client) Answers(all []Settings) string {
 	own := c.ownFile()
 	above := map[string]ownProject{}
@@ -39,11 +41,11 @@ func (c Client) Answers(all []Settings) string {
 		Servers, Imports []string
 		Variables        []string
 		Command          []string
-		Program          []any
+		Program, Saved   []any
 	}{
 		Broken: own.broken, Onboarded: own.Onboarded, Login: own.Account != nil, Keys: own.Keys, Above: above,
 		Servers: serversOf(c.Dir), Imports: importsOf(c.Dir, c.Env["HOME"]), Command: c.Command,
-		Program: identity(program),
+		Program: identity(program), Saved: identity(filepath.Join(c.ConfigDir(), client.Claude.Settings.Login)),
 	}
 	for _, s := range all {
 		facts.Settings = append(facts.Settings, written{s.Name, s.Data})

@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heartbeat/internal/fakeapi"
+	"heartbeat/internal/simulate/script"
+)
+
+// TestTheClientAsksNobodyAboutItsLogin: `claude auth status` says which login there is
+// without a request, so it says nothing of whether the service accepts it, and takes an
+// expired one for a login; the commands that could tell more do not without a call of the
+// model. Nothing but a prompt shows that an account works again.
+func TestTheClientAsksNobodyAboutItsLogin(t *testing.T) {
+	t.Parallel()
+	c := realClient(t)
+	expired := map[string]any{"claudeAiOauth": map[string]any{
+		"accessToken": "sk-ant-oat01-made-up", "refreshToken": "sk-ant-ort01-made-up", "expiresAt": time.Now().Add(-time.Hour).UnixMilli(),
+		"scopes": []string{"user:inference", "user:profile"}, "subscriptionType": "max",
+	}}
+	for name, tt := range map[string]struct {
+		env   []string
+		file  any
+		args  []string
+		in    bool
+		how   string
+		calls int
+	}{
+		"a key":             {nil, nil, []string{"auth", "status"}, true, "api_key", 0},
+		"a token":           {[]string{"ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-made-up-0123456789"}, nil, []string{"auth", "status"}, true, "oauth_token", 0},
+		"an expired login":  {[]string{"ANTHROPIC_API_KEY="}, expired, []string{"auth", "status"}, true, "claude.ai", 0},
+		"no login":          {[]string{"ANTHROPIC_API_KEY="}, nil, []string{"auth", "status"}, false, "none", 0},
+		"its usage":         {nil, nil, []string{"-p", "/usage"}, false, "", 0},
+		"no turn, and yet":  {nil, nil, []string{"-p", "--max-turns", "0", "hi"}, false, "", 1},
+		"a prompt, refused": {nil, nil, []string{"-p", "hi"}, false, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, c, nil, fakeapi.Rule{Answer: fakeapi.Answer{Status: 401, ErrorType: "authentication_error", Message: "invalid x-api-key"}})
+			l.Setenv(append(tt.env, "CLAUDE_CODE_MAX_RETRIES=0")...)
+			if tt.file != nil {
+				path := filepath.Join(l.Home, ".claude", ".credentials.json")
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				l.WriteJSON(path, tt.file)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, c.path, tt.args...)
+			cmd.Dir, cmd.Env = l.Work, l.Env()
+			out, err := cmd.Output()
+			var said struct {
+				LoggedIn   bool
+				AuthMethod string
+			}
+			if tt.how != "" && (json.Unmarshal(out, &said) != nil || said.LoggedIn != tt.in || said.AuthMethod != tt.how) {
+				t.Errorf("it says %s (%v), want %s", out, err, tt.how)
+			}
+			if n := len(l.API.Requests()); n != tt.calls || len(l.API.Others()) != 0 {
+				t.Errorf("%d calls of the model, %d other requests", n, len(l.API.Others()))
+			}
+		})
+	}
+}
+
+// TestAnotherLoginIsTriedByItself: an agent that is held for its login goes on when the
+// person has logged in anew, without a resume, and asks nothing before.
+func TestAnotherLoginIsTriedByItself(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newFleet(t, c, []string{"on-orphan: deadletter"})
+		f.turns(
+			turn{match: "Go on with the task", steps: []script.Step{say("finished")}},
+			turn{match: "long work", steps: []script.Step{bash("echo x >>ran"), fail("authentication_failed")}},
+		)
+		f.send("long work")
+		f.start()
+		f.Until("the agent is held", func() bool { return f.agentState() == "held" })
+		calls := f.requests()
+		time.Sleep(12 * time.Second) // it is looked at twice
+		if n := f.requests(); n != calls || f.agentState() != "held" {
+			t.Errorf("%d calls meanwhile, and it is %s", n-calls, f.agentState())
+		}
+		if err := os.MkdirAll(filepath.Join(f.Home, ".claude"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f.WriteJSON(filepath.Join(f.Home, ".claude", ".credentials.json"), map[string]any{"claudeAiOauth": map[string]any{
+			"accessToken": "sk-ant-oat01-made-up", "refreshToken": "sk-ant-ort01-made-up", "expiresAt": time.Now().Add(time.Hour).UnixMilli(),
+			"scopes": []string{"user:inference"}, "subscriptionType": "max",
+		}})
+		f.Until("the prompt is done", func() bool { return len(f.outbox()) == 1 })
+		if d := f.outbox()[0]; d.Reply != "finished" || d.Attempt != 1 {
+			t.Errorf("%+v", d)
+		}
+	})
+}
