@@ -22,6 +22,32 @@ func (s spending) add(key string, sum usage.Sum, at, now time.Time) {
 	s[key].Add(sum, at, now)
 }
 
+// blindness is that nobody knows what was spent before a time.
+type blindness struct {
+	before time.Time
+	why    string
+}
+
+// cannotRead notes that an agent's records cannot be read: all that it spends from may
+// be spent, until a period begins in which all of it is known.
+func (f *fleet) cannotRead(name string, m *member, err error, now time.Time) {
+	if f.blind == nil {
+		f.blind = map[string]blindness{}
+	}
+	keys := []string{"agent " + name, "fleet"}
+	if m != nil {
+		for _, p := range f.purses(m) {
+			keys = append(keys, p.key)
+		}
+	}
+	for _, key := range keys {
+		if _, already := f.blind[key]; already {
+			continue // from then on all is known
+		}
+		f.blind[key] = blindness{now, "is not known: " + err.Error()}
+	}
+}
+
 // purse is what a budget is of.
 type purse struct {
 	key  string // in spending
@@ -98,6 +124,10 @@ func (f *fleet) used(p purse, m *member, now time.Time) *agent.Parking {
 			continue
 		}
 		from, until := of.period.Bounds(now.In(zone))
+		if b, is := f.blind[p.key]; is && from.Before(b.before) {
+			return &agent.Parking{Until: until, Reason: fmt.Sprintf("%s for the %s may be spent: what was spent before %s %s; mend that and restart `heartbeat run`",
+				p.name, of.period, b.before.Format(time.DateTime), b.why)}
+		}
 		if what := usage.Allowance(of.Allowance).Spent(f.spending[p.key].Since(from)); what != "" {
 			return &agent.Parking{Until: until, Reason: fmt.Sprintf("%s for the %s is spent: %s", p.name, of.period, what)}
 		}
@@ -117,7 +147,12 @@ func (f *fleet) judgeAll(now time.Time) {
 func (s *Scheduler) recallSpending() {
 	known, err := usage.Agents(s.opt.StateDir)
 	if err != nil {
-		s.log.Warn("cannot read what sessions have cost: budgets begin anew", "err", err)
+		s.log.Warn("cannot read what sessions have cost", "err", err)
+		s.happened(nil, func(now time.Time) {
+			for _, m := range s.fleet.members {
+				s.fleet.cannotRead(m.Name, m, err, now)
+			}
+		})
 	}
 	from := recalled{since: time.Now().Add(-usage.Remembered)}
 	for _, m := range s.fleet.members {
@@ -141,8 +176,10 @@ type recalled struct {
 // recallOf counts the records of an agent that are not counted yet.
 func (s *Scheduler) recallOf(name string, m *member, had recalled) recalled {
 	var records []usage.Record
-	if err := usage.Read(s.opt.StateDir, name, had.since, func(r usage.Record) { records = append(records, r) }); err != nil {
-		s.log.Warn("cannot read what sessions have cost: budgets begin anew", "agent", name, "err", err)
+	err := usage.Read(s.opt.StateDir, name, had.since, func(r usage.Record) { records = append(records, r) })
+	if err != nil {
+		s.log.Warn("cannot read what sessions have cost", "agent", name, "err", err)
+		s.happened(m, func(now time.Time) { s.fleet.cannotRead(name, m, err, now) })
 	}
 	s.happened(m, func(now time.Time) {
 		for _, r := range records[min(had.count, len(records)):] {

@@ -304,6 +304,46 @@ func TestABudgetIsKeptOverARestart(t *testing.T) {
 	})
 }
 
+// TestABudgetIsNotBegunAnewBlindly: where records of what was spent could not be read, a
+// restart gave each agent its whole budget again. Who spends from it waits for a period
+// of which all is known; others do not.
+func TestABudgetIsNotBegunAnewBlindly(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a b free", func(t *testing.T, r *rig) {
+		spends(r, "a", "b", "free")
+		r.agent("a").Budget = config.Budget{Day: config.Allowance{Turns: 3}}
+		r.agent("b").Budget = config.Budget{Hour: config.Allowance{Turns: 30}}
+		time.Sleep(30*time.Hour + 20*time.Minute) // the bubble begins at midnight
+		for _, name := range []string{"a", "b", "free"} {
+			r.mkdir(r.dir + "/state/usage/" + name + ".jsonl") // which is no file
+			r.send(name, 2)
+		}
+		stop := r.run()
+		defer stop()
+		r.sleep(10 * time.Minute)
+		if r.done("a") != 0 || r.done("b") != 0 || r.done("free") != 2 {
+			t.Errorf("done: %d, %d and %d", r.done("a"), r.done("b"), r.done("free"))
+		}
+		a, b := r.state("a"), r.state("b")
+		if a.State != Parked || !strings.Contains(a.Reason.String(), "its budget for the day may be spent: what was spent before 2000-01-02 06:20:00 is not known: cannot read what agent \"a\" has cost") || a.Until.UTC().Hour() != 0 {
+			t.Errorf("a is %s until %v: %s", a.State, a.Until, a.Reason)
+		}
+		if b.State != Parked || b.Until.UTC().Hour() != 7 {
+			t.Errorf("b is %s until %v: %s", b.State, b.Until, b.Reason)
+		}
+		r.sleep(40 * time.Minute)
+		r.send("b", 1) // a session more
+		r.sleep(5 * time.Minute)
+		if r.done("a") != 0 || r.done("b") != 3 {
+			t.Errorf("in the next hour, done: %d and %d", r.done("a"), r.done("b"))
+		}
+		r.sleep(18 * time.Hour)
+		if r.done("a") != 2 {
+			t.Errorf("the day after %d are done: %+v", r.done("a"), r.state("a"))
+		}
+	})
+}
+
 // TestAnEntryOverItsBudgetIsFiled: it is not given again, whatever the policy, and the
 // agent goes on with the next one.
 func TestAnEntryOverItsBudgetIsFiled(t *testing.T) {

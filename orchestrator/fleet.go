@@ -21,6 +21,7 @@ type fleet struct {
 	line     line
 	accounts account.Ledger
 	spending spending
+	blind    map[string]blindness // by what is in spending
 	quit     context.CancelCauseFunc
 	stage    stage
 	endNow   bool

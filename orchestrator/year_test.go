@@ -355,6 +355,11 @@ func (y *year) happens() {
 		y.mu.Unlock()
 	}
 	if y.chance(100) == 0 && y.state("held").State == Held {
+		y.mu.Lock() // a person knows better: what was known of the account is forgotten
+		l := y.limits[accountIn("held")]
+		l.known = time.Time{}
+		y.limits[accountIn("held")] = l
+		y.mu.Unlock()
 		if _, err := y.s.Resume("held"); err != nil {
 			y.t.Error(err)
 		}

@@ -146,8 +146,11 @@ func readFile(file *os.File, agent string, since time.Time, take func(Record)) e
 		if json.Unmarshal(line, &r) == nil && r.Agent == agent && !r.At.IsZero() && !r.At.Before(since) {
 			take(r)
 		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
-			return nil //nolint:nilerr // the end
+			return err
 		}
 	}
 }
