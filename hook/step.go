@@ -1,6 +1,10 @@
 package hook
 
-import "time"
+import (
+	"time"
+
+	"heartbeat/hook/client"
+)
 
 // step is what a Stop does after it has dealt with the entry in flight.
 type step int
@@ -98,10 +102,25 @@ type vigil struct {
 // latest is when the wait ends by itself, whatever it waits for.
 func (v vigil) latest(r *Record) time.Time { return v.began.Add(r.Policy.longest()) }
 
+// lineShown is when the transcript shows all that the client has taken from its
+// line for the turn that has just ended. Before, it may show that something was put
+// in, and not yet that it was taken: a turn that ended for that would leave no hook
+// waiting.
+func (v vigil) lineShown() time.Time { return v.began.Add(client.Claude.Transcript.Behind) }
+
+// doubtful reports whether something seems to stand in the client's line that may
+// have been taken before the turn that has just ended.
+func doubtful(r *Record, v vigil, now time.Time) bool {
+	return r.awaits(v) && r.Ruling == nil && r.Line.stands() && now.Before(v.lineShown())
+}
+
+// awaits reports whether it is this hook that waits in the session.
+func (r *Record) awaits(v vigil) bool { return r.Phase == Waiting && r.Waiter == v.me }
+
 // awake decides what a waiting hook does at each look. entry says that an entry is
 // queued. The result await means to keep waiting.
 func awake(r *Record, v vigil, entry bool, now time.Time) step {
-	if r.Phase != Waiting || r.Waiter != v.me {
+	if !r.awaits(v) {
 		return desert
 	}
 	next := proceed(r, entry, now)

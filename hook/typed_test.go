@@ -161,6 +161,41 @@ func TestTheTurnOfWhatWasTypedEndsBeforeTheTranscriptSaysSo(t *testing.T) {
 	}
 }
 
+// TestWhatWasTakenIsSeenInTwoSteps: the transcript shows that something was put into
+// the line, and a moment later that it was taken. A hook that had just begun to wait
+// let its turn end in between, and nothing waited for work any more.
+func TestWhatWasTakenIsSeenInTwoSteps(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	me := Process{PID: 7, Start: 1}
+	put := Line{In: 1}
+	for name, tt := range map[string]struct {
+		line     Line
+		waiter   Process
+		ruling   *Ruling
+		after    time.Duration
+		doubtful bool
+	}{
+		"put in, it seems":        {put, me, nil, 0, true},
+		"and a second later":      {put, me, nil, time.Second, true},
+		"the transcript is whole": {put, me, nil, client.Claude.Transcript.Behind, false},
+		"put in and taken":        {Line{In: 1, Out: 1}, me, nil, 0, false},
+		"nothing":                 {Line{}, me, nil, 0, false},
+		"another hook waits":      {put, Process{PID: 8}, nil, 0, false},
+		"the session ends":        {put, me, &Ruling{Why: EndShutdown}, 0, false},
+	} {
+		r := &Record{Phase: Waiting, Ruling: tt.ruling}
+		r.Waiter, r.Line = tt.waiter, tt.line
+		v := vigil{me: me, began: began}
+		if got := doubtful(r, v, began.Add(tt.after)); got != tt.doubtful {
+			t.Errorf("%s: doubtful %t", name, got)
+		}
+		if next := nextLook(r, v, began); next.After(began.Add(client.Claude.Transcript.Behind)) {
+			t.Errorf("%s: the next look is %v later", name, next.Sub(began))
+		}
+	}
+}
+
 // TestAPromptThatTheTranscriptToldOfFirst was counted twice: the waiting hook
 // had let it be taken before the hook of its submission ran.
 func TestAPromptThatTheTranscriptToldOfFirst(t *testing.T) {

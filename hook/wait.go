@@ -70,7 +70,7 @@ func (t *tick) wait(again bool) int {
 // nextLook returns the latest time for the next look if nothing happens.
 func nextLook(r *Record, v vigil, now time.Time) time.Time {
 	at := now.Add(glance)
-	for _, t := range []time.Time{v.idleAt, r.Hush(), r.TypedAt.Add(settled()), v.latest(r)} {
+	for _, t := range []time.Time{v.idleAt, r.Hush(), r.TypedAt.Add(settled()), v.lineShown(), v.latest(r)} {
 		if t.After(now) && t.Before(at) {
 			at = t
 		}
@@ -93,6 +93,9 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 	var entry *inbox.Entry
 	before := t.Record.Line
 	t.Record.lookAtLine()
+	if doubtful(t.Record, v, time.Now()) {
+		return 0, false
+	}
 	if t.Record.Waiter == v.me && !again {
 		var ok bool
 		if entry, ok = t.next(); !ok {
