@@ -42,7 +42,8 @@ type scenario struct {
 
 // TestRealClientConforms holds the recorded behaviour against the real client. Of
 // the release that it was recorded from a run tries every third scenario, by
-// the sample: nothing of ours plays in them.
+// the sample: nothing of ours plays in them. What differs is tried once more: where
+// the client gets no processor for a second, its own order of things is another one.
 func TestRealClientConforms(t *testing.T) {
 	t.Parallel()
 	c := realClient(t)
@@ -56,6 +57,10 @@ func TestRealClientConforms(t *testing.T) {
 			got := s.run(t, c)
 			if *update && !t.Failed() {
 				write(t, s.recorded(), got)
+			}
+			if d := s.differs(t, got); d != "" && !t.Failed() {
+				t.Logf("it differs, and is tried once more:\n%s", d)
+				got = s.run(t, c)
 			}
 			s.compare(t, got)
 		})
@@ -119,13 +124,19 @@ func (s scenario) recorded() string { return filepath.Join("testdata", s.name+".
 
 func (s scenario) compare(t *testing.T, got string) {
 	t.Helper()
+	if d := s.differs(t, got); d != "" {
+		t.Errorf("the session differs from %s (-recorded +this client):\n%s", s.recorded(), d)
+	}
+}
+
+// differs returns the difference from what is recorded.
+func (s scenario) differs(t *testing.T, got string) string {
+	t.Helper()
 	want, err := os.ReadFile(s.recorded())
 	if err != nil {
 		t.Fatalf("nothing was recorded: %v\n%s", err, got)
 	}
-	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-		t.Errorf("the session differs from %s (-recorded +this client):\n%s", s.recorded(), d)
-	}
+	return cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n"))
 }
 
 func write(t *testing.T, path, text string) {

@@ -290,7 +290,7 @@ func TestForeignStopHookIsLearnedInTheMiddle(t *testing.T) {
 		}
 		at := -1
 		for _, p := range []string{"alpha", "beta", "gamma"} {
-			here := slices.Index(f.prompts(), p)
+			here := slices.IndexFunc(f.prompts(), func(got string) bool { return strings.TrimSpace(got) == p })
 			if here <= at {
 				t.Errorf("%q is out of order: %q", p, f.prompts())
 			}
