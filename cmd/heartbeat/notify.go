@@ -14,8 +14,11 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/doctor"
+	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/notify/deliver"
+	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/status"
@@ -219,5 +222,45 @@ func (a *app) watch(f *config.Fleet) (*notify.Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return notify.New(notify.Options{Fleet: f, StateDir: dir, Ours: a.ours(), Host: hostName(), Log: a.log}), nil
+	return notify.New(notify.Options{Fleet: f, StateDir: dir, Ours: a.ours(), Host: hostName(), Examine: a.findings, Log: a.log}), nil
+}
+
+// findings are what doctor finds in a running fleet, but for what status says anyway.
+func (a *app) findings(ctx context.Context, f *config.Fleet, s notify.Scheduler) []notice.Fact {
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return nil // whoever needs it reports it
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	agents := s.Snapshot()
+	those := slices.DeleteFunc(slices.Clone(f.Agents), func(a *config.Agent) bool {
+		return !slices.ContainsFunc(agents, func(s status.AgentState) bool { return s.Agent == a.Name })
+	})
+	facts, err := doctor.Collect(ctx, doctor.Look{
+		Scheduler: &doctor.Scheduler{PID: os.Getpid(), Agents: agents}, Agents: those, MaxSessions: f.MaxSessions, StateDir: dir, File: f.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
+	})
+	if err != nil {
+		a.log.Warn("cannot ask doctor", "err", err)
+		return nil
+	}
+	return newsOf(doctor.Examine(facts))
+}
+
+// newsOf returns findings as facts, but for those that are a trouble of status.
+func newsOf(found []doctor.Finding) (facts []notice.Fact) {
+	now := time.Now()
+	for _, one := range found {
+		word, known := explain.Find(one.Code)
+		if one.Severity == doctor.Info || known && slices.Contains(word.Of, "trouble") {
+			continue
+		}
+		facts = append(facts, notice.Fact{
+			Key: fmt.Sprintf("%s/%s/%s", one.Agent, notice.Finding, one.Code), Agent: one.Agent, Kind: notice.Finding, Urgent: one.Severity == doctor.Error,
+			Since: now, Text: one.Code + ": " + one.Seen, Do: one.Fix, Slow: true,
+		})
+	}
+	return facts
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/doctor"
 	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
@@ -174,5 +175,40 @@ func TestAKillInTheMiddleOfADelivery(t *testing.T) {
 	}
 	if n := strings.Count(read("told.txt"), "bad is held"); n != 1 {
 		t.Errorf("told %d times:\n%s", n, read("told.txt"))
+	}
+}
+
+// status and doctor say which target gets nothing, also without a run.
+func TestWhoGetsNothingIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", tellers)
+	w.put("agents/triage/x", "")
+	w.toldSomething("fleet")
+	out := w.ok("status")
+	harmless(t, "status", out)
+	if !strings.Contains(out, "dead gets no notices for 1h: exit status 1") || !strings.Contains(out, "notify test dead") {
+		t.Errorf("%s", out)
+	}
+	o := w.run("doctor")
+	harmless(t, "doctor", o.stdout)
+	for _, want := range []string{"target-fails", "not-watched", "help notify"} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("%s is not in\n%s", want, o.stdout)
+		}
+	}
+}
+
+// What doctor finds is told once, but for what status says anyway.
+func TestFindingsAreFacts(t *testing.T) {
+	t.Parallel()
+	got := newsOf([]doctor.Finding{
+		{Severity: doctor.Error, Code: "hook-missing", Agent: "a", Seen: "x", Fix: "y"},
+		{Severity: doctor.Warning, Code: "no-such-code", Seen: "z"},
+		{Severity: doctor.Error, Code: "held", Agent: "a"},
+		{Severity: doctor.Info, Code: "not-watched"},
+	})
+	if len(got) != 2 || got[0].Key != "a/finding/hook-missing" || !got[0].Urgent || got[0].Text != "hook-missing: x" || got[1].Key != "/finding/no-such-code" || got[1].Urgent {
+		t.Errorf("%+v", got)
 	}
 }

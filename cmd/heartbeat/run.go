@@ -143,9 +143,10 @@ func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inp
 		a.manager.Ready()
 		around.Go(func() { a.manager.Follow(beside, s) })
 		around.Go(func() { past.Run(beside, func() []series.Depth { return depths(s) }) })
-		around.Go(func() { told.Run(beside, s) })
-		around.Go(func() { told.Ping(beside, s) })
-		around.Go(func() { a.serveControl(beside, fleet, reloading{s, shown, file, new(sync.Once)}) })
+		now := reloading{s, shown, file, new(sync.Once)}
+		around.Go(func() { told.Run(beside, now) })
+		around.Go(func() { told.Ping(beside, now) })
+		around.Go(func() { a.serveControl(beside, fleet, now) })
 		if !c.Once {
 			around.Go(func() { shown.doors.Run(ctx) }) // until it is asked to stop
 		}

@@ -14,6 +14,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/orchestrator/control"
+	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/status"
@@ -108,6 +109,7 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 	}
 	now := time.Now()
 	all := status.Read(fleet, stateDir, live, now)
+	all.Untold = notify.Untold(stateDir, now)
 	if live == nil {
 		foresee(fleet, &all, a.ours())
 	}

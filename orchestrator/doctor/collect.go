@@ -43,6 +43,10 @@ type Look struct {
 	Scheduler *Scheduler
 	// Doors are the addresses that the run serves, or that one could or could not open.
 	Doors []status.Door
+	// Untold are the targets that do not get their notices; Unwatched is true where
+	// people are told things, and nobody would tell them that the scheduler is gone.
+	Untold    []status.Untold
+	Unwatched bool
 	// Self is the path of the running binary.
 	Self string
 	// Env is the environment that sessions would be started from.
@@ -93,7 +97,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Doors: l.Doors, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Doors: l.Doors, Untold: l.Untold, Unwatched: l.Unwatched, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
 	if c.probed == nil {

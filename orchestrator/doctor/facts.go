@@ -24,6 +24,9 @@ type Facts struct {
 	Journalled bool
 	// Doors are the addresses that the run serves, or that one could or could not open.
 	Doors []status.Door
+	// Untold and Unwatched are those of Look.
+	Untold    []status.Untold
+	Unwatched bool
 	// Broken is why the fleet's file cannot be used, or nil.
 	Broken error
 	// StateProblem is why StateDir cannot be used, or nil.

@@ -17,7 +17,7 @@ import (
 // itself within minutes is not told.
 var urgent = map[status.Word]bool{
 	status.QueueAsks: true, status.DirectoryLost: true, status.Unusable: true, status.IsHeld: true, status.LostPrompts: true,
-	status.ServiceFails: true, status.TriggerFails: true, status.NotListening: true,
+	status.ServiceFails: true, status.TriggerFails: true, status.ClientDrifts: true,
 	status.IsParked: false, status.OverBudget: false, status.IsPaused: false,
 }
 
@@ -30,7 +30,7 @@ func troubles(a status.Agent, ours string, now time.Time) (facts []notice.Fact) 
 		}
 		f := notice.Fact{
 			Key: a.Agent + "/" + string(t.What), Agent: a.Agent, Kind: notice.Kind(t.What), Urgent: is, Since: t.Since, Text: t.Text, Do: doing(t),
-			Slow: t.What == status.ServiceFails || t.What == status.TriggerFails,
+			Slow: t.What == status.ServiceFails || t.What == status.TriggerFails || t.What == status.ClientDrifts,
 		}
 		switch t.What {
 		case status.IsHeld:
@@ -120,6 +120,14 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 		facts = append(facts, w.keptWaiting(a, cfg, waiting[s.Agent], now)...)
 	}
 	w.seen = seen
+	for _, d := range from.Doors() {
+		if d.Problem != "" {
+			facts = append(facts, notice.Fact{
+				Key: "/" + string(status.NotListening) + "/" + d.Address, Kind: notice.Kind(status.NotListening), Urgent: true, Since: d.Since,
+				Text: d.Problem, Do: w.opt.Ours + " doctor",
+			})
+		}
+	}
 	return append(append(facts, w.silent(now)...), w.findings...)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
 	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/status"
 )
 
 // Files in the state directory.
@@ -90,6 +92,20 @@ func Pending(stateDir string) (map[string]*outbox.Box, error) {
 		return nil, err
 	}
 	return k.Boxes, nil
+}
+
+// Untold returns the targets that do not get what they should be told.
+func Untold(stateDir string, now time.Time) (all []status.Untold) {
+	boxes, err := Pending(stateDir)
+	if err != nil {
+		return nil // notify log says it
+	}
+	for _, name := range slices.Sorted(maps.Keys(boxes)) {
+		if b := boxes[name]; b.Fails(now) {
+			all = append(all, status.Untold{Target: name, Since: b.Failing, Why: b.Why})
+		}
+	}
+	return all
 }
 
 // Record is what became of an attempt to tell somebody something.

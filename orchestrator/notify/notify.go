@@ -33,6 +33,8 @@ import (
 type Scheduler interface {
 	Snapshot() []status.AgentState
 	Backlog() []status.Backlog
+	// Doors are the addresses that the run serves.
+	Doors() []status.Door
 	// Alive returns nil if the scheduler demonstrably lives.
 	Alive(ctx context.Context) error
 }
@@ -44,7 +46,7 @@ type Options struct {
 	// Ours is how a command line for the fleet begins, Host the machine's name.
 	Ours, Host string
 	// Examine returns what doctor finds, as facts; nil: nobody asks it.
-	Examine func(context.Context) []notice.Fact
+	Examine func(context.Context, *config.Fleet, Scheduler) []notice.Fact
 	Log     *slog.Logger
 }
 
@@ -135,7 +137,7 @@ func (w *Watch) Run(ctx context.Context, s Scheduler) {
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer w.senders.Wait()
 	defer stop()
-	w.examine(ctx)
+	w.examine(ctx, s)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {

@@ -91,6 +91,8 @@ func (r *rig) Backlog() (all []status.Backlog) {
 	return all
 }
 
+func (r *rig) Doors() []status.Door { return nil }
+
 func (r *rig) Alive(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

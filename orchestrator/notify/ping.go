@@ -96,17 +96,18 @@ const (
 )
 
 // examine asks doctor now and then, beside the loop.
-func (w *Watch) examine(ctx context.Context) {
+func (w *Watch) examine(ctx context.Context, s Scheduler) {
 	if w.opt.Examine == nil {
 		return
 	}
 	w.senders.Go(func() {
 		for wait := examineFirst; rest(ctx, wait); wait = examineEvery {
-			if len(w.file.Load().Targets) == 0 {
+			f := w.file.Load()
+			if len(f.Targets) == 0 {
 				continue
 			}
 			select {
-			case w.found <- w.opt.Examine(ctx):
+			case w.found <- w.opt.Examine(ctx, f, s):
 			case <-ctx.Done():
 				return
 			}

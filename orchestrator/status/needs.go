@@ -25,6 +25,7 @@ const (
 	NotListening   Word = "not-listening"  // an address is not served
 	IsParked       Word = "parked"         // its account's limit
 	OverBudget     Word = "over-budget"    // what may be spent in the hour or the day is spent
+	TargetFails    Word = "target-fails"   // somebody who is to be told of the fleet is not
 	ClientDrifts   Word = "client-drift"   // its client does not do what heartbeat relies on
 	BacksOff       Word = "backing-off"    // a session or its start failed
 	CannotWork     Word = "cannot-work"    // what the next run would hold it for
@@ -41,7 +42,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, IsParked, OverBudget, ClientDrifts, BacksOff,
+		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, IsParked, OverBudget, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
 		QueueFull, HasDeadLetters, IsPaused, NobodyRuns, Behind,
 	}
@@ -307,6 +308,10 @@ func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 			s := sign{what: NotListening, since: d.Since, text: "requests are not taken for " + Age(now.Sub(d.Since)), why: d.Problem, do: step{command: "doctor"}}
 			all = append(all, s.of("", ours))
 		}
+	}
+	for _, u := range f.Untold {
+		s := sign{what: TargetFails, since: u.Since, text: u.Target + " gets no notices for " + Age(now.Sub(u.Since)), why: u.Why, do: step{command: "notify test " + u.Target}}
+		all = append(all, s.of("", ours))
 	}
 	for _, a := range f.Agents {
 		all = append(all, a.Troubles(ours, now)...)

@@ -98,7 +98,7 @@ func TestTroubles(t *testing.T) {
 			[]string{`paused by a session of agent "clerk" for 2h`, "heartbeat resume triage"},
 		},
 	}
-	kinds := slices.DeleteFunc(Words(), func(w Word) bool { return w == NobodyRuns || w == Behind || w == NotListening }) // see TestObstacle, TestDoors
+	kinds := slices.DeleteFunc(Words(), func(w Word) bool { return w == NobodyRuns || w == Behind || w == NotListening || w == TargetFails }) // see TestObstacle, TestDoors, TestUntold
 	if diff := cmp.Diff(slices.Sorted(slices.Values(kinds)), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
 		t.Errorf("kinds without a case: %s", diff)
 	}
@@ -297,5 +297,19 @@ func TestAPauseHasOneWord(t *testing.T) {
 	}
 	if a := (AgentState{State: Running, Paused: now}); a.Shown() != Running {
 		t.Errorf("a turn that still runs: %s", a.Shown())
+	}
+}
+
+// A target that does not get its notices is a trouble of the fleet, each one its own.
+func TestUntold(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	f := Fleet{Untold: []Untold{{"phone", now.Add(-2 * time.Hour), "connection refused"}, {"team", now.Add(-time.Hour), "404"}}}
+	all := f.Troubles("heartbeat", now)
+	if len(all) != 2 || all[0].What != TargetFails || all[0].Agent != "" || all[0].Text != "phone gets no notices for 2h: connection refused" || all[0].Do != "heartbeat notify test phone" {
+		t.Errorf("%+v", all)
+	}
+	if together := Together(all); len(together) != 2 {
+		t.Errorf("two targets are one trouble: %+v", together)
 	}
 }

@@ -253,11 +253,21 @@ type Door struct {
 	Problem string    `json:"problem,omitempty"`
 }
 
+// Untold is a target of the fleet's notify that does not get its notices: since when,
+// and why.
+type Untold struct {
+	Target string    `json:"target"`
+	Since  time.Time `json:"since"`
+	Why    string    `json:"why"`
+}
+
 // Fleet is everything that is known about a fleet.
 type Fleet struct {
 	Fleet string `json:"fleet"`
 	// Scheduler is the run that answered, or null.
 	Scheduler *Run `json:"scheduler"`
+	// Untold are the targets that do not get their notices.
+	Untold []Untold `json:"untold,omitempty"`
 	// Doors are the addresses that the run serves, or is to serve.
 	Doors  []Door  `json:"doors,omitempty"`
 	Agents []Agent `json:"agents"`

@@ -17,14 +17,14 @@ type Kind string
 
 // The kinds that are no trouble of an agent's state.
 const (
-	Login       Kind = "login"        // the service refuses an agent's account, and only a person can help
-	QueueStuck  Kind = "queue-stuck"  // the same prompt has been the first of a queue for stuck-after
-	GivenUp     Kind = "given-up"     // prompts became dead letters
-	Crashed     Kind = "crashed"      // the scheduler was started after one that did not end in order
-	TargetFails Kind = "target-fails" // what was to be told does not arrive
-	Finding     Kind = "finding"      // doctor has found something new
-	Reply       Kind = "reply"        // what an agent said to a prompt
-	Waits       Kind = "waits"        // a prompt whose sender waits for the reply is not worked on
+	Login       Kind = "login"             // the service refuses an agent's account, and only a person can help
+	QueueStuck  Kind = "queue-stuck"       // the same prompt has been the first of a queue for stuck-after
+	GivenUp     Kind = "given-up"          // prompts became dead letters
+	Crashed     Kind = "scheduler-crashed" // the scheduler was started after one that did not end in order
+	TargetFails Kind = "target-fails"      // what was to be told does not arrive
+	Finding     Kind = "finding"           // doctor has found something new
+	Reply       Kind = "reply"             // what an agent said to a prompt
+	Waits       Kind = "waits"             // a prompt whose sender waits for the reply is not worked on
 	Test        Kind = "test"
 )
 

@@ -22,6 +22,7 @@ var phrases = map[Kind]struct{ is, over string }{
 	"over-budget":    {"has spent its budget", "may spend again"},
 	"paused":         {"was paused by an agent", "is no longer paused"},
 	"not-listening":  {"does not get the requests of its webhooks", "gets the requests of its webhooks again"},
+	"client-drift":   {"has a client that does not do what heartbeat relies on", "has a client that does again"},
 	Login:            {"is refused for its login, key or bill", "is no longer refused"},
 	QueueStuck:       {"does not get on with its queue", "gets on with its queue again"},
 	GivenUp:          {"has given up prompts", ""},

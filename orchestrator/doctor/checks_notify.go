@@ -1,0 +1,27 @@
+package doctor
+
+import "heartbeat/orchestrator/status"
+
+// checkUntold: people who do not learn what they have to know.
+func checkUntold(f *Facts) (found []Finding) {
+	for _, u := range f.Untold {
+		found = append(found, Finding{
+			Severity: Warning, Code: "target-fails", Seen: u.Target + " gets no notices for " + status.Age(f.Now.Sub(u.Since)) + ": " + u.Why,
+			Why: "whoever it is does not learn that something needs a person; what is to be said is kept and tried again",
+			Fix: ours(f.ours, "notify test "+u.Target),
+		})
+	}
+	return found
+}
+
+// checkWatched: nobody who would say that the scheduler is gone.
+func checkWatched(f *Facts) []Finding {
+	if !f.Unwatched {
+		return nil
+	}
+	return []Finding{{
+		Severity: Info, Code: "not-watched", Seen: "the fleet's file has targets in notify:, and no ping:",
+		Why: "a dead scheduler, or a dead machine, tells nobody",
+		Fix: "ping: {url-file: PATH}, with an address of Healthchecks or the like; " + ours("", "help notify"),
+	}}
+}
