@@ -144,13 +144,16 @@ func TestBillsAreWhatTheModelHasCounted(t *testing.T) {
 }
 
 // allowAgents lets the agent start subagents.
-func (f *fleet) allowAgents() {
+func (f *fleet) allowAgents() { f.t.Helper(); f.edit("allow: [Bash]", "allow: [Bash, Agent]") }
+
+// edit changes the fleet's file as a person does.
+func (f *fleet) edit(before, after string) {
 	f.t.Helper()
 	text, err := os.ReadFile(f.file)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.write(f.file, strings.Replace(string(text), "allow: [Bash]", "allow: [Bash, Agent]", 1))
+	f.write(f.file, strings.Replace(string(text), before, after, 1))
 }
 
 // TestBillsSurviveKills: whoever is killed, the client, its shim, the scheduler, or
@@ -406,6 +409,14 @@ func TestWhoNeverStopsSpendingIsStopped(t *testing.T) {
 			if _, _, code := f.heartbeat("", "run", "--once"); code != 75 || f.requests() != before {
 				t.Errorf("after a restart: exit %d, %d requests more", code, f.requests()-before)
 			}
+			if events := f.must("", "events", "a"); !strings.Contains(events, "over-budget: its budget for the day is spent: ") {
+				t.Errorf("events:\n%s", events)
+			}
+			f.edit("turns: 3", "turns: 300") // what explain says to do
+			f.must("", "run", "--once")
+			if n := len(f.outbox()); n != 10 {
+				t.Errorf("with a larger budget %d are done", n)
+			}
 		})
 		t.Run("of an entry", func(t *testing.T) {
 			t.Parallel()
@@ -426,6 +437,12 @@ func TestWhoNeverStopsSpendingIsStopped(t *testing.T) {
 			}
 			_, entries := f.spent()
 			cost := entries[dead[0].DeliveryID]
+			if events := f.must("", "events", "a"); !strings.Contains(events, "ended, 0 done: over-budget (the entry has cost ") || !strings.Contains(events, " of 400 tokens)") {
+				t.Errorf("events:\n%s", events)
+			}
+			if letters := f.must("", "dead-letter", "a"); !strings.Contains(letters, "over-budget") {
+				t.Errorf("dead letters:\n%s", letters)
+			}
 			if n := cost.Input + cost.Output + cost.CacheWrite; n <= 400 || n > 4000 || cost.Calls > 150 {
 				t.Errorf("it has cost %+v", cost)
 			}
