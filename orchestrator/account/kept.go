@@ -10,20 +10,20 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// Kept is what the next run is to know of an account: no session is started only to
-// be refused again, or to learn that it uses what is left to people.
+// Kept is what the next run has to know about an account, so that it starts no session
+// only to be refused again, or to use the share that is left to people.
 type Kept struct {
 	Until  time.Time `json:"until,omitzero"` // it is parked; zero: it is not
 	Source Source    `json:"source,omitempty"`
 	Reason string    `json:"reason,omitempty"`
-	// Limits are how far they are used, as a client has shown last.
+	// Limits say how far they are used, as a client has shown it last.
 	Limits client.Limits `json:"limits,omitzero"`
 }
 
 // Path is where a fleet keeps it: accounts.json in the state directory.
 func Path(stateDir string) string { return filepath.Join(stateDir, "accounts.json") }
 
-// Read returns what an earlier run has kept.
+// Read returns what an earlier run kept.
 func Read(stateDir string) (kept map[ID]Kept, err error) {
 	if err := state.Load(Path(stateDir), &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -34,8 +34,8 @@ func Read(stateDir string) (kept map[ID]Kept, err error) {
 // Keep keeps it.
 func Keep(stateDir string, kept map[ID]Kept) error { return state.Save(Path(stateDir), kept) }
 
-// Kept are the accounts that are parked until a time that is known, and those of which
-// it is known how far their limits are used. It is anew once for each change.
+// Kept returns the accounts that are parked until a known time, and those whose use of
+// their limits is known. anew is true once for each change.
 func (l *Ledger) Kept(now time.Time) (kept map[ID]Kept, anew bool) {
 	if !l.changed {
 		return nil, false
@@ -53,7 +53,7 @@ func (l *Ledger) Kept(now time.Time) (kept map[ID]Kept, anew bool) {
 	return kept, true
 }
 
-// Restore takes over what an earlier run has kept.
+// Restore takes over what an earlier run kept.
 func (l *Ledger) Restore(kept map[ID]Kept, now time.Time) {
 	for id, k := range kept {
 		if l.accounts == nil {
@@ -67,8 +67,8 @@ func (l *Ledger) Restore(kept map[ID]Kept, now time.Time) {
 	}
 }
 
-// standing is what is shown of windows that are not over, nor further ahead than one is
-// long.
+// standing returns what is shown of windows that are not over, and that end no later
+// than a window's length from now.
 func standing(l client.Limits, now time.Time) client.Limits {
 	for of, length := range map[*client.Limit]time.Duration{&l.FiveHour: client.FiveHours, &l.SevenDay: client.SevenDays} {
 		if !now.Before(of.Resets) || of.Resets.After(now.Add(length+toTheMinute)) {

@@ -6,9 +6,9 @@ import (
 	"heartbeat/hook/client"
 )
 
-// Ledger is which accounts the agents of a fleet work on, as far as that is
-// known: an agent is named, and its account found out before its session starts.
-// The zero value knows none. A Ledger is not safe for use by several goroutines.
+// Ledger knows which accounts the agents of a fleet use. An agent's account is found
+// out before its session starts. The zero value knows none. A Ledger is not safe for
+// use by several goroutines.
 type Ledger struct {
 	of       map[string]ID // :: agent → its account
 	accounts map[ID]*Account
@@ -17,8 +17,8 @@ type Ledger struct {
 
 func (l *Ledger) account(agent string) *Account { return l.accounts[l.of[agent]] }
 
-// Joins notes which account an agent works on. ask are those of the account it
-// has left that are to ask again; anew is false when nothing has changed.
+// Joins notes which account an agent uses. ask are the agents of the account that it
+// has left, which should ask again; anew is false if nothing has changed.
 func (l *Ledger) Joins(agent string, id ID) (ask []string, anew bool) {
 	if was, known := l.of[agent]; known && was == id {
 		return nil, false
@@ -34,7 +34,7 @@ func (l *Ledger) Joins(agent string, id ID) (ask []string, anew bool) {
 	return ask, true
 }
 
-// Leaves is for an agent whose account is not known any more.
+// Leaves notes that the account of an agent is no longer known.
 func (l *Ledger) Leaves(agent string) (ask []string) {
 	if c := l.account(agent); c != nil {
 		ask = asked(c, c.Leaves(agent))
@@ -51,8 +51,8 @@ func (l *Ledger) May(agent string, now time.Time) Answer {
 	return Answer{May: true}
 }
 
-// Declines is for an agent that does not start a session, or whose session says
-// nothing of its account.
+// Declines notes that an agent does not start a session, or that its session says
+// nothing about its account.
 func (l *Ledger) Declines(agent string) (ask []string) {
 	if c := l.account(agent); c != nil {
 		return asked(c, c.Declines(agent))
@@ -76,8 +76,8 @@ func (l *Ledger) Answers(agent string, began time.Time) (ask []string) {
 	return nil
 }
 
-// Failed notes that an agent's session ended by a fault of its account, which
-// may have become unknown meanwhile.
+// Failed notes that an agent's session ended because of its account, which may have
+// become unknown meanwhile.
 func (l *Ledger) Failed(agent string, f Failure, now time.Time, roll float64) (p Parking, ask []string) {
 	c := l.account(agent)
 	if c == nil {
@@ -87,14 +87,14 @@ func (l *Ledger) Failed(agent string, f Failure, now time.Time, roll float64) (p
 	return p, asked(c, p.Ask)
 }
 
-// Share reports whether two agents are known to work on one account.
+// Share reports whether two agents are known to use one account.
 func (l *Ledger) Share(a, b string) bool {
 	one, known := l.of[a]
 	other, also := l.of[b]
 	return known && also && one == other
 }
 
-// Clear forgets what is known of an agent's account: a person knows better.
+// Clear forgets what is known about an agent's account: a person knows better.
 func (l *Ledger) Clear(agent string) (ask []string) {
 	if c := l.account(agent); c != nil {
 		c.Clear()
@@ -103,7 +103,7 @@ func (l *Ledger) Clear(agent string) (ask []string) {
 	return nil
 }
 
-// Parked is until when the account that is parked longest is.
+// Parked returns until when the account is parked that is parked longest.
 func (l *Ledger) Parked(now time.Time) (until time.Time) {
 	for _, c := range l.accounts {
 		if u := c.Parked(now); u.After(until) {
@@ -113,7 +113,7 @@ func (l *Ledger) Parked(now time.Time) (until time.Time) {
 	return until
 }
 
-// opened is for an account that may work again.
+// opened records that an account may work again.
 func (l *Ledger) opened(c *Account, ask bool) []string {
 	l.changed = l.changed || ask
 	return asked(c, ask)
@@ -126,9 +126,9 @@ func asked(c *Account, ask bool) []string {
 	return c.Waiting()
 }
 
-// Shows notes how far an account's limits are used, as an agent's client has shown. One
-// that has shown it long ago is repeated by each of its reports: of a window what counts
-// is the most that was used, and a later window more than an earlier one.
+// Shows notes how far an account's limits are used, as an agent's client has shown it.
+// Each report repeats what its client has shown last, perhaps long ago: so the highest
+// figure of a window counts, and a later window replaces an earlier one.
 func (l *Ledger) Shows(agent string, limits client.Limits) (anew bool) {
 	c := l.account(agent)
 	if c == nil {
@@ -142,7 +142,7 @@ func (l *Ledger) Shows(agent string, limits client.Limits) (anew bool) {
 	return true
 }
 
-// newer is what is shown of a window, if that is more than what was.
+// newer returns what is shown of a window, if that is more than before.
 func newer(was, is client.Limit) client.Limit {
 	if is.Resets.After(was.Resets) || is.Resets.Equal(was.Resets) && is.Used > was.Used {
 		return is

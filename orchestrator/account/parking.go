@@ -1,16 +1,15 @@
-// Package account knows whose account an agent works on, and when it may: a
-// usage limit or a login that ran out concerns all agents of one account, and
-// nobody else.
+// Package account knows which account each agent uses, and when the agent may start:
+// a usage limit or an expired login affects all agents of the account, and no others.
 //
-// The policy is pure: it is told what sessions came to, and answers who may
-// start. Where two signals agree on when a limit ends (reset.go), the whole account
-// is parked until then. Otherwise it has only failures to go by. One agent's may be
-// its own (a model that it may not use, a budget of its own) or made up, so it holds
-// back nobody else until a second one confirms it; after a parking one agent at a
-// time finds out whether the account works again, never the same one first.
+// The policy is pure: it learns how sessions ended, and answers who may start. If two
+// signals agree on when a limit ends (reset.go), the whole account is parked until
+// then. Otherwise it has only failures to judge by. One agent's failure may be its own
+// (a model that it may not use, a budget of its own) or made up, so it holds back no
+// other agent until a second one confirms it. After a parking, one agent at a time
+// tries the account, and never the same one first.
 //
-// What an agent can write parks no account but its own, and for no longer than the
-// limit's window is.
+// What an agent can write parks only its own account, and at most for the length of
+// the limit's window.
 package account
 
 import (
@@ -21,23 +20,23 @@ import (
 	"heartbeat/sources"
 )
 
-// How long is parked: base, doubled for each failure in a row, up to the limit.
+// How long a parking lasts: base, doubled for each failure in a row, up to the limit.
 const (
 	parkBase = time.Minute
 	parkMax  = time.Hour
 )
 
-// Patience is how long the others wait for the one that tries the account. The
-// client 2.1.329 gives up on a limited one after 3 minutes at most.
+// Patience is how long the others wait for the agent that tries the account. The
+// client 2.1.329 gives up on a limited account after at most 3 minutes.
 const Patience = 4 * time.Minute
 
 // Account is what is known of one account. The zero value is one that works.
 // An Account is not safe for use by several goroutines.
 type Account struct {
 	until  time.Time // nobody starts before
-	source Source    // by what that is known
-	person bool      // nobody starts before a person has seen to it
-	parked int       // how often in a row, all of them
+	source Source    // how that is known
+	person bool      // nobody starts before a person has acted
+	parked int       // how often in a row the whole account was parked
 	failed time.Time // when an agent last failed, since the account last worked
 	reason string
 	shown  client.Limits // the latest that a client has shown
@@ -54,18 +53,18 @@ type member struct {
 	fails  int       // in a row
 	until  time.Time // it does not start before
 	source Source
-	person bool      // nor before a person has seen to its account
+	person bool      // nor before a person has acted on its account
 	worked time.Time // last
 	reason string    // why it failed
 	acks   int       // entries done since an agent of the account failed last
-	waits  int       // its place among those that were told to wait; 0: it does not
+	waits  int       // its place among those that were told to wait; 0: it does not wait
 }
 
 // Answer says whether an agent may start.
 type Answer struct {
 	May bool
 	Parking
-	// Wake, when not "", is another agent that is to ask now: it is its turn.
+	// Wake, if not "", is another agent that should ask now: it is its turn.
 	Wake string
 }
 
@@ -77,7 +76,7 @@ func (c *Account) May(agent string, now time.Time) Answer {
 		return c.wait(m, c.parking())
 	case m.person, now.Before(m.until):
 		return c.wait(m, m.parking())
-	case c.parked == 0: // what one has found concerns that one
+	case c.parked == 0: // one agent's failure affects only that agent
 		m.waits = 0
 		return Answer{May: true}
 	case c.probe != "" && !now.Before(c.since.Add(Patience)):
@@ -114,8 +113,8 @@ func (m *member) parking() Parking {
 	return Parking{Until: m.until, Source: m.source, Person: m.person, Reason: m.reason}
 }
 
-// turn is whose turn it is to try the account: of those that wait and may, the
-// one whose failure is the longest ago, then the one that has waited longest.
+// turn returns the agent that tries the account next: of those that wait and may
+// start, the one whose failure is oldest, then the one that has waited longest.
 func (c *Account) turn(agent string, now time.Time) string {
 	best := agent
 	for name, m := range c.agents {
@@ -129,8 +128,8 @@ func (c *Account) turn(agent string, now time.Time) string {
 	return best
 }
 
-// Declines notes that an agent that may start does not, or not any more. It
-// reports whether others are to be asked again.
+// Declines notes that an agent that may start does not, or no longer does. It
+// reports whether the others should ask again.
 func (c *Account) Declines(agent string) (ask bool) {
 	if m := c.agents[agent]; m != nil {
 		m.waits = 0
@@ -143,8 +142,8 @@ func (c *Account) Declines(agent string) (ask bool) {
 }
 
 // Works notes that an agent has done an entry in a session that began at a
-// time. An entry that was under way when an agent failed proves nothing. It
-// reports whether others are to be asked again.
+// time. An entry that was already in work when an agent failed proves nothing. It
+// reports whether the others should ask again.
 func (c *Account) Works(agent string, began, now time.Time) (ask bool) {
 	m := c.member(agent)
 	m.failed, m.fails, m.until, m.person, m.worked = time.Time{}, 0, time.Time{}, false, now
@@ -156,8 +155,8 @@ func (c *Account) Works(agent string, began, now time.Time) (ask bool) {
 }
 
 // Answers notes that the model has answered an agent in a session that began at a
-// time: the account works, whatever becomes of the entry. It reports whether others
-// are to be asked again.
+// time: the account works, whatever becomes of the entry. It reports whether the
+// others should ask again.
 func (c *Account) Answers(agent string, began time.Time) (ask bool) {
 	if c.sound() || c.probe != agent || !began.After(c.failed) {
 		return false
@@ -169,25 +168,25 @@ func (c *Account) Answers(agent string, began time.Time) (ask bool) {
 // known reports whether the account is parked until a time that is known.
 func (c *Account) known(now time.Time) bool { return c.source != ByBackOff && now.Before(c.until) }
 
-// opens is for an account that works.
+// opens records that the account works.
 func (c *Account) opens() {
 	c.until, c.person, c.parked, c.failed, c.probe = time.Time{}, false, 0, time.Time{}, ""
 }
 
-// sound reports whether there is nothing to find out.
+// sound reports whether the account is known to work.
 func (c *Account) sound() bool { return c.failed.IsZero() }
 
-// Failure is a session's end by a fault of its account.
+// Failure is the end of a session because of its account.
 type Failure struct {
 	Why string
-	// Person is true where only a person can mend it: a login, a bill, the account
+	// Person is true if only a person can fix it: a login, a bill, the account
 	// itself.
 	Person bool
 	// Reset is when a limit ends.
 	Reset Reset
 }
 
-// Failed notes that an agent's session ended by a fault of the account. roll in
+// Failed notes that an agent's session ended because of the account. roll in
 // [0, 1) is the jitter.
 func (c *Account) Failed(agent string, f Failure, now time.Time, roll float64) Parking {
 	m := c.member(agent)
@@ -212,13 +211,13 @@ func (c *Account) Failed(agent string, f Failure, now time.Time, roll float64) P
 	case shared && f.Reset.At.After(c.until):
 		c.reason, c.until, c.source = m.reason, f.Reset.At, f.Reset.Source
 		c.parked = max(c.parked, 1)
-	case now.Before(c.until): // several hit one limit together
+	case now.Before(c.until): // several agents reached one limit together
 	case c.parked > 0 && tried, c.confirms(agent, now):
 		c.reason, c.person = m.reason, f.Person
 		c.parked++
 		c.until, c.source = now.Add(sources.Backoff(c.parked, parkBase, parkMax, roll)), ByBackOff
 		if m.source != ByBackOff && !f.Reset.Model {
-			c.until, c.source = m.until, m.source // it may be a person who ends it
+			c.until, c.source = m.until, m.source // a person may have to end it
 		}
 	}
 	c.failed = now
@@ -241,21 +240,21 @@ func (c *Account) parks(m *member, now time.Time, tried bool) Parking {
 
 // Parking is what follows a failure, or an answer of no.
 type Parking struct {
-	// Until is before when the agent does not start, and Source by what that is
-	// known. With Person it does not start before a person has seen to it.
+	// The agent does not start before Until; Source is how that is known. With
+	// Person it does not start before a person has acted.
 	Until  time.Time
 	Source Source
 	Person bool
 	Reason string
-	All    bool // it holds for all agents of the account
-	Ask    bool // others are to be asked again
+	All    bool // it applies to all agents of the account
+	Ask    bool // the others should ask again
 }
 
-// Known reports whether it is known when it ends: nothing shortens it then.
+// Known reports whether its end is known: then nothing shortens it.
 func (p Parking) Known() bool { return p.Source != ByBackOff && p.Source != "" }
 
-// confirms reports whether another agent has failed, too, and not long ago, and
-// none but that one has worked since.
+// confirms reports whether another agent has failed too, not long ago, and no other
+// agent has worked since.
 func (c *Account) confirms(agent string, now time.Time) bool {
 	for name, o := range c.agents {
 		if name != agent && !o.failed.IsZero() && (now.Before(o.until) || now.Sub(o.failed) < Patience) &&
@@ -275,7 +274,7 @@ func (c *Account) othersWorkSince(agent string, at time.Time) bool {
 	return false
 }
 
-// Waiting are the agents that were told to wait, in no order.
+// Waiting returns the agents that were told to wait, in no order.
 func (c *Account) Waiting() []string {
 	var all []string
 	for name, m := range c.agents {
@@ -286,26 +285,26 @@ func (c *Account) Waiting() []string {
 	return all
 }
 
-// Clear forgets all failures: a person knows better. How far the limits are used stays:
-// what leaves the rest to people is another one's to lift, in the file.
+// Clear forgets all failures: a person knows better. It keeps how far the limits are
+// used: the share that is left to people is changed in the file.
 func (c *Account) Clear() {
 	waiting := c.Waiting()
 	*c = Account{shown: c.shown}
-	for _, name := range waiting { // they are to be asked
+	for _, name := range waiting { // they should ask
 		c.wait(c.member(name), Parking{})
 	}
 }
 
-// Leaves forgets an agent that is not the account's any more. It reports
-// whether others are to be asked again.
+// Leaves forgets an agent that no longer uses the account. It reports whether the
+// others should ask again.
 func (c *Account) Leaves(agent string) (ask bool) {
 	ask = c.Declines(agent)
 	delete(c.agents, agent)
 	return ask
 }
 
-// Parked returns until when no agent starts, or zero: also where that is a person's
-// to end.
+// Parked returns until when no agent starts; zero: not parked, or until a person ends
+// it.
 func (c *Account) Parked(now time.Time) time.Time {
 	if c.person {
 		return time.Time{}
@@ -316,7 +315,7 @@ func (c *Account) Parked(now time.Time) time.Time {
 	if c.sound() {
 		return time.Time{}
 	}
-	var until time.Time // the only ones that there are may all have failed
+	var until time.Time // all agents of the account may have failed
 	for _, m := range c.agents {
 		if m.person {
 			continue
@@ -343,8 +342,8 @@ func (c *Account) member(agent string) *member {
 	return m
 }
 
-// Above says until when an agent starts nothing that may use so many percent of its
-// account's limits, and why; zero: it may. 0 percent is no bound.
+// Above returns until when, and why, an agent does not start that may use at most
+// these percentages of its account's limits; zero: it may start. 0 percent is no bound.
 func (c *Account) Above(fiveHour, sevenDay int, now time.Time) (until time.Time, why string) {
 	for _, w := range []struct {
 		client.Limit
@@ -358,8 +357,8 @@ func (c *Account) Above(fiveHour, sevenDay int, now time.Time) (until time.Time,
 	return until, why
 }
 
-// Hurry has an agent try again soon after its last failure, and the account's, where it
-// is not known when the account works again: somebody has sent it something.
+// Hurry makes an agent, and its account, try again soon after the last failure if it is
+// not known when the account works again: somebody has sent the agent a prompt.
 func (c *Account) Hurry(agent string, after time.Duration) {
 	m := c.agents[agent]
 	if m == nil || m.failed.IsZero() {

@@ -7,46 +7,45 @@ import (
 	"heartbeat/hook/client"
 )
 
-// Longest is how long the longest limit is: nothing is parked for longer.
+// Longest is the length of the longest limit: nothing is parked for longer.
 const Longest = client.SevenDays
 
-// Source is by what it is known when a limit ends.
+// Source says how the end of a limit is known.
 type Source string
 
-// The sources, the surest first.
+// The sources, the most certain first.
 const (
-	// ByStatusLine: the client's figures name the moment.
+	// ByStatusLine: the client's figures name the time.
 	ByStatusLine Source = "status-line"
 	// ByTwoSignals: what the client told its hook and what it wrote into its record
 	// of the conversation name the same minute.
 	ByTwoSignals Source = "two-signals"
-	// ByWords: one of them does, which a text that only quotes it could do as well.
+	// ByWords: one of them names it; a text that only quotes such words could do that, too.
 	ByWords Source = "words"
 	// ByBackOff: nothing is known; it is tried again.
 	ByBackOff Source = "back-off"
 )
 
-// Evidence is what a session tells of a limit on which it ended. The agent can
-// write all of it.
+// Evidence is what a session tells about the limit that ended it. The agent can write
+// all of it.
 type Evidence struct {
 	Told    string          // to its hook, in words for people
 	Written *client.Refusal // in its record of the conversation, or nil
 	Limits  client.Limits   // the last figures that it showed
-	// Zone is that of the client, for words that name none.
+	// Zone is the client's, for words that name no zone.
 	Zone *time.Location
 }
 
 // Reset is when a limit ends.
 type Reset struct {
-	// At is when the next request is let through; zero: that is not known.
+	// At is when the next request is accepted; zero: not known.
 	At     time.Time
 	Source Source
-	// Model is true where it is the limit of one model, which others may not use.
+	// Model is true if it is the limit of one model; others may use another model.
 	Model bool
 }
 
-// Shared reports whether it is known well enough to hold for all agents of the
-// account.
+// Shared reports whether it is certain enough to apply to all agents of the account.
 func (r Reset) Shared() bool {
 	return !r.Model && (r.Source == ByStatusLine || r.Source == ByTwoSignals)
 }
@@ -54,19 +53,19 @@ func (r Reset) Shared() bool {
 const (
 	// exact is how long after its moment a limit counts as over: clocks differ.
 	exact = 2 * time.Second
-	// toTheMinute is the same for words, which leave the seconds out: most of the
-	// minute, so that the first turn comes within a minute whichever second it was.
+	// toTheMinute is the same for words, which omit the seconds: most of a minute, so
+	// that the first turn comes within a minute, whichever second was meant.
 	toTheMinute = 55 * time.Second
-	// bygone is how far back a moment may lie that was meant: the client took its
-	// time to tell, or clocks differ. One further back is tomorrow's, and so is that
-	// of a weekly limit.
+	// bygone is how far in the past the time may be that was meant: the client told
+	// it late, or clocks differ. A time further back is tomorrow's, or next week's for
+	// a weekly limit.
 	bygone = 15 * time.Minute
-	// full is from how many percent on a window is full, as the client rounds.
+	// full is the percentage from which a window counts as full, as the client rounds.
 	full = 99.5
 )
 
-// Reset says when the limit ends, and by what that is known: a pure function of
-// what was told, and the time.
+// Reset says when the limit ends, and how that is known: a pure function of what was
+// told and of the time.
 func (e Evidence) Reset(now time.Time) Reset {
 	told, toldModel := e.words(e.Told, now)
 	var written time.Time
@@ -95,8 +94,8 @@ func (e Evidence) Reset(now time.Time) Reset {
 	return r
 }
 
-// figure is the moment of the window that is used up, else of the one that the words
-// mean; zero: there is none.
+// figure returns the end of the window that is used up, else of the window that the
+// words mean; zero: there is none.
 func (e Evidence) figure(said, now time.Time) time.Time {
 	var used, meant time.Time
 	for _, w := range []struct {
@@ -123,7 +122,7 @@ func (e Evidence) figure(said, now time.Time) time.Time {
 	return used
 }
 
-// words is the beginning of the minute that a text names; zero: it names none.
+// words returns the beginning of the minute that a text names; zero: it names none.
 func (e Evidence) words(text string, now time.Time) (minute time.Time, model bool) {
 	l, ok := client.Claude.Hooks.Limit(text)
 	if !ok {
@@ -145,7 +144,7 @@ func (e Evidence) words(text string, now time.Time) (minute time.Time, model boo
 	return minute, l.Model
 }
 
-// next is the next moment at which a clock shows a time; now is in its zone.
+// next returns the next time at which a clock shows a time of day; now is in its zone.
 func next(l client.LimitWords, now time.Time) time.Time {
 	at := func(year int, month time.Month, day int) time.Time {
 		return later(time.Date(year, month, day, l.Hour, l.Minute, 0, 0, now.Location()))
@@ -156,7 +155,7 @@ func next(l client.LimitWords, now time.Time) time.Time {
 	}
 	switch {
 	case l.Month == 0:
-		for days := -1; ; days++ { // yesterday's may be minutes ago
+		for days := -1; ; days++ { // yesterday's may have been minutes ago
 			if t := at(now.Year(), now.Month(), now.Day()+days); t.After(earliest) {
 				return t
 			}
@@ -171,8 +170,8 @@ func next(l client.LimitWords, now time.Time) time.Time {
 	return t
 }
 
-// later is the later one of two moments at which the clock shows the same, where
-// clocks were put back.
+// later returns the later of two times at which the clock shows the same, where clocks
+// were set back.
 func later(t time.Time) time.Time {
 	for _, shift := range []time.Duration{2 * time.Hour, time.Hour, 30 * time.Minute} {
 		u := t.Add(shift)
