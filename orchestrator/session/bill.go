@@ -10,32 +10,32 @@ import (
 	"heartbeat/orchestrator/usage"
 )
 
-// How often what the session costs is recorded: soon where its turn or its entry has
-// changed, seldom in a turn. What a killed shim has not recorded is counted from the
-// client's transcripts.
+// How often the session's cost is recorded: soon after its turn or its entry has
+// changed, seldom during a turn. What a killed shim has not recorded is counted from
+// the client's transcripts.
 const (
 	recordSoon   = 250 * time.Millisecond
 	recordInTurn = time.Minute
 )
 
-// bill is what the session costs, by what the client tells and writes down.
+// bill counts what the session costs, from what the client tells and writes.
 type bill struct {
 	counter usage.Counter
 	reader  usage.Reader
 	kept    usage.Kept
-	toldAt  time.Time // of the figure of the status line that was counted last
+	toldAt  time.Time // of the last figure of the status line that was counted
 	done    int       // entries, when the transcripts were last looked at
 
 	recordedAt time.Time
-	recorded   string // the delivery id of then
-	// before is what earlier sessions have spent on the delivery beforeOn.
+	recorded   string // the delivery id at that time
+	// before is what earlier sessions spent on the delivery beforeOn.
 	before   usage.Sum
 	beforeOn string
-	// unsure are records that may be on disk: writing them has failed.
+	// unsure are records that may be on disk, although writing them failed.
 	unsure []usage.Record
 }
 
-// openBill begins to count, before the client is started.
+// openBill starts counting, before the client is started.
 func (s *shim) openBill() {
 	b := &s.bill
 	if s.spec.Resume == "" {
@@ -53,13 +53,13 @@ func (s *shim) openBill() {
 	}
 }
 
-// began says since when lines of a conversation that goes on are the session's.
+// began sets from when on the lines of a resumed conversation belong to the session.
 func (b *bill) began(at time.Time) {
-	b.kept.Began = at.Round(0) // by the wall clock, as the lines
+	b.kept.Began = at.Round(0) // by the wall clock, like the lines
 	b.reader.Began = b.kept.Began
 }
 
-// spend counts what has been spent since the last look, and records it now and then.
+// spend counts what was spent since the last look, and records it from time to time.
 func (s *shim) spend(now time.Time) {
 	b := &s.bill
 	if b.kept.Began.After(now) { // the clock was set back; all that is older was read
@@ -78,7 +78,7 @@ func (s *shim) spend(now time.Time) {
 	if t := s.told; t.last != nil && !t.at.Equal(b.toldAt) {
 		b.toldAt = t.at
 		counted := t.at
-		if counted.After(now) { // nobody tells the future
+		if counted.After(now) { // a figure of the future counts as one of now
 			counted = now
 		}
 		b.counter.Told(t.last.Cost, counted)
@@ -88,8 +88,8 @@ func (s *shim) spend(now time.Time) {
 	}
 }
 
-// follows has the transcript be read that the client writes now, and reports whether
-// it is another one.
+// follows makes the reader follow the transcript that the client writes now, and
+// reports whether it is another one.
 func (s *shim) follows(transcript string) bool {
 	k := &s.bill.kept
 	if transcript == "" || transcript == k.Transcript && !s.bill.recordedAt.IsZero() {
@@ -116,7 +116,7 @@ func (b *bill) isDue(r *hook.Record, now time.Time) bool {
 	return r.Phase != hook.Turn || ofWork(r.Work).Delivery != b.recorded || since >= recordInTurn
 }
 
-// workSince is since when the session works on what it works on.
+// workSince returns since when the session has worked on its entry.
 func (s *shim) workSince(now time.Time) time.Time {
 	if w := s.record.Work; w != nil {
 		return w.Since
@@ -131,8 +131,8 @@ func ofWork(w *hook.Work) usage.Of {
 	return usage.Of{Delivery: w.DeliveryID, Entry: w.ID, Source: w.Source, Attempt: w.Attempt}
 }
 
-// recordBill writes down what was spent since it was done last; first is true for what
-// is written to go on counting by, also when nothing was spent.
+// recordBill records what was spent since the last record. With first it writes a
+// record even if nothing was spent, from which another process can go on counting.
 func (s *shim) recordBill(now time.Time, first bool) {
 	b := &s.bill
 	parts := b.counter.Drain()
@@ -143,7 +143,7 @@ func (s *shim) recordBill(now time.Time, first bool) {
 	records, err := b.missing(s.spec.StateDir, s.spec.Agent)
 	for i, p := range parts {
 		records = append(records, usage.Record{
-			// Two records of one moment are two.
+			// Two records of one time stay two.
 			At: now.Add(time.Duration(i)), Agent: s.spec.Agent, Session: s.spec.Session, Account: s.spec.Account, Of: p.Of, Sum: p.Sum, Kept: b.kept,
 		})
 	}
@@ -158,8 +158,8 @@ func (s *shim) recordBill(now time.Time, first bool) {
 	}
 }
 
-// missing are the records that could not be written, without those that are there
-// after all. With an error nobody knows which those are.
+// missing returns the records that could not be written, except those that are on disk
+// after all. After an error it is not known which those are.
 func (b *bill) missing(stateDir, agent string) ([]usage.Record, error) {
 	if len(b.unsure) == 0 {
 		return nil, nil
@@ -174,7 +174,7 @@ func (b *bill) missing(stateDir, agent string) ([]usage.Record, error) {
 	return left, nil
 }
 
-// closeBill counts what is left when the client has ended.
+// closeBill counts the rest when the client has ended.
 func (s *shim) closeBill(now time.Time) {
 	b := &s.bill
 	if b.kept.Transcript == "" { // our hooks were never called
@@ -191,8 +191,8 @@ func (s *shim) closeBill(now time.Time) {
 	s.recordBill(now.Add(time.Microsecond), false)
 }
 
-// overBudget says what of its budget the entry in work has exceeded, with what earlier
-// sessions have spent on it; "": nothing, or there is none.
+// overBudget says which limit of its budget the entry in work has exceeded, including
+// what earlier sessions spent on it; "": none.
 func (s *shim) overBudget(now time.Time) string {
 	b, w := &s.bill, s.record.Work
 	if w == nil || s.spec.EntryBudget == (usage.Allowance{}) {

@@ -20,7 +20,7 @@ type Tool struct {
 	Since time.Time `json:"since"`
 }
 
-// course is what the transcript tells of the session's turns, read line by line as
+// course is what the transcript tells about the session's turns, read line by line as
 // it grows.
 type course struct {
 	handover.Tape
@@ -36,12 +36,12 @@ type running struct {
 	Tool
 }
 
-// mostRunning bounds how many tools are known to run: an agent can write into its
-// transcript.
+// mostRunning limits how many running tools are remembered: an agent can write into
+// its transcript.
 const mostRunning = 100
 
-// read reads on. Another conversation (/clear) is read from its beginning. Outside of
-// a turn no tool runs: one that was interrupted may have no result.
+// read reads what is new. Another conversation (/clear) is read from its beginning.
+// Outside a turn no tool runs: an interrupted one may never get a result.
 func (c *course) read(r *hook.Record, now time.Time) {
 	if r.Transcript == "" || now.Sub(c.readAt) < readEvery {
 		return
@@ -79,10 +79,10 @@ func (c *course) take(line []byte, now time.Time) {
 	}
 }
 
-// maxName bounds the name of a tool.
+// maxName limits the length of a tool's name.
 const maxName = 100
 
-// tool is the one that runs longest, or nil.
+// tool returns the tool that has run longest, or nil.
 func (c *course) tool() *Tool {
 	if len(c.running) == 0 {
 		return nil

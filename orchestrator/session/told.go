@@ -12,15 +12,15 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// settingsFolder is in the state directory: AGENT.json, what the live session's
-// client is passed by --settings. It may hold what the agent's command passes.
+// settingsFolder is in the state directory. AGENT.json is what the live session's
+// client gets by --settings, which may include what the agent's command passes.
 const settingsFolder = "passed"
 
 func (s *Spec) settingsFile() string {
 	return filepath.Join(s.StateDir, settingsFolder, s.Agent+".json")
 }
 
-// keepSettings writes the file that the client is passed.
+// keepSettings writes the file that the client gets.
 func (s *shim) keepSettings() error {
 	if s.spec.Settings == nil {
 		return nil
@@ -32,8 +32,8 @@ func (s *shim) keepSettings() error {
 	return errors.Join(folder.Put(filepath.Base(s.spec.settingsFile()), s.spec.Settings), folder.Close())
 }
 
-// dropSettings removes what an agent's client was passed: it reads it at its start
-// only. Nobody may start one meanwhile.
+// dropSettings removes what an agent's client got: the client reads it only at its
+// start. No client of the agent may be started meanwhile.
 func dropSettings(stateDir, agent string) error {
 	err := os.Remove((&Spec{StateDir: stateDir, Agent: agent}).settingsFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,8 +42,8 @@ func dropSettings(stateDir, agent string) error {
 	return err
 }
 
-// told is what the client has told our status line last. The agent can write the
-// file: what is in it counts where it is of the session's own conversation.
+// told is what the client last told our status line. The agent can write the file:
+// it counts only if it is about the session's own conversation.
 type told struct {
 	last *client.StatusLine
 	at   time.Time // of the file that was read last
@@ -62,7 +62,7 @@ func (t *told) look(home string, r *hook.Record, now time.Time) {
 	}
 }
 
-// signs follow what the session says of itself by `heartbeat alive`.
+// signs follow what the session says about itself by `heartbeat alive`.
 type signs struct {
 	fileAt   time.Time // of the file that was read last
 	lookedAt time.Time
@@ -70,7 +70,7 @@ type signs struct {
 	on       string // what was in work then
 }
 
-// Said is what a session has said of itself in the entry that is in work.
+// Said is what a session has said about itself while it works on an entry.
 type Said struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text,omitempty"`
@@ -81,7 +81,7 @@ const signEvery = time.Second
 
 // look reads it where it has changed.
 func (s *signs) look(home string, r *hook.Record, now time.Time) {
-	if s.last != nil && s.on != workOf(r) { // it was said of another entry
+	if s.last != nil && s.on != workOf(r) { // it was said about another entry
 		s.last = nil
 	}
 	if now.Sub(s.lookedAt) < signEvery {
