@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Tokens are what calls of the model have taken, by what they are billed as. The
-// classes do not overlap: what was sent again and read from the cache is CacheRead.
+// Tokens counts the tokens of calls of the model by the class in which they are billed.
+// The classes do not overlap: what was sent again and read from the cache is CacheRead.
 type Tokens struct {
 	Input      int64 `json:"input,omitempty"`
 	Output     int64 `json:"output,omitempty"`
@@ -32,27 +32,26 @@ func (t Tokens) Minus(u Tokens) Tokens {
 	return Tokens{t.Input - u.Input, t.Output - u.Output, t.CacheRead - u.CacheRead, t.CacheWrite - u.CacheWrite}
 }
 
-// Weight is what tokens cost in relation to each other: at the list prices of all
-// models a token out costs five times one in, one that is written to the cache
-// 1.25 times, one that is read from there a tenth (July 2026).
+// Weight returns the relative cost of tokens: at the list prices of all models, an
+// output token costs five times as much as an input token, one that is written to the
+// cache 1.25 times, one that is read from it a tenth (July 2026).
 func (t Tokens) Weight() float64 {
 	return float64(t.Input) + 5*float64(t.Output) + 0.1*float64(t.CacheRead) + 1.25*float64(t.CacheWrite)
 }
 
-// Spending is what a line of a transcript tells of what the conversation costs. An
-// agent can write it: figures beyond reason are zero.
+// Spending is what a line of a transcript tells about the cost of the conversation. An
+// agent can write it: impossible figures become zero.
 type Spending struct {
 	At time.Time
-	// Asks is true for what the model is asked, by whomever: a turn begins.
+	// Asks is true for a question to the model, from whomever: a turn begins.
 	Asks bool
-	// AsksAgain is true for the results of tools, with which the model is asked again.
+	// AsksAgain is true for results of tools, which go to the model again.
 	AsksAgain bool
-	// Message is the id of an answer of the model. Several lines may have it, and
-	// the last one's Tokens count.
+	// Message is the id of the model's answer. Several lines may have it; the Tokens of
+	// the last one count.
 	Message string
 	Tokens  Tokens
-	// Fails is true where the client says, in the model's place, that there was no
-	// answer.
+	// Fails is true if the client says, in place of the model, that there was no answer.
 	Fails bool
 	// Compacts is true where the client has had the conversation summed up: a call of
 	// the model of which the transcript has no answer.
@@ -66,10 +65,10 @@ type Spending struct {
 	Guessed bool
 }
 
-// maxTokens is more than one call can take, of each class.
+// maxTokens is more than one call can use of any class.
 const maxTokens = 20e6
 
-// maxWhole is more than a conversation can take of one model, of each class.
+// maxWhole is more than a conversation can use of any class with one model.
 const maxWhole = 1e12
 
 // spending: of 2.1.329 {"type":"assistant","message":{"id":…,"model":…,"usage":
@@ -80,7 +79,7 @@ const maxWhole = 1e12
 func spending(line []byte) (s Spending, tells bool) {
 	has := func(text string) bool { return bytes.Contains(line, []byte(text)) }
 	switch user := has(`"type":"user"`); {
-	case user && has(`"type":"tool_result"`): // which may be long: what it says is not needed
+	case user && has(`"type":"tool_result"`): // may be long, and its text is not needed
 		s.AsksAgain = !has(notes[0])
 		return s, s.AsksAgain
 	case user, has(`"usage":`), has(`"cost-state"`):
@@ -145,14 +144,14 @@ func readSpending(line []byte) (s Spending, tells bool) {
 // model.
 var notes = []string{"[Request interrupted by user", "<command-name>", "<local-command-", "Caveat: "}
 
-// maxID bounds the ids that are kept.
+// maxID limits the length of the ids that are kept.
 const maxID = 256
 
 func whole(n float64) int64 { return int64(math.Round(within(n, maxWhole))) }
 
 func counted(n float64) int64 { return int64(math.Round(within(n, maxTokens))) }
 
-// subagents is the folder with the transcripts of a conversation's subagents.
+// subagents returns the folder with the transcripts of a conversation's subagents.
 func subagents(transcript string) string {
 	return filepath.Join(strings.TrimSuffix(transcript, ".jsonl"), "subagents")
 }

@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// StatusLine is what the client tells its status line, as far as it means something
-// to us: what the conversation has cost, how full it is, and what is left of the
-// account's limits. The client tells it on stdin of a command, with each answer of
-// the model; a figure that is not there, or beyond reason, is zero.
+// StatusLine is the part of what the client tells its status line that we use: what
+// the conversation has cost, how full it is, and how far the account's limits are used.
+// The client writes it to the stdin of a command, with each answer of the model. A
+// figure that is missing or impossible is zero.
 //
-// An agent can start that command, too: what is here is bounded, not true.
+// An agent can also run that command: the figures are within limits, but may be false.
 type StatusLine struct {
 	SessionID  string `json:"session_id"`
 	Transcript string `json:"transcript,omitempty"` // its path
 	Version    string `json:"version,omitempty"`    // of the client
 	Model      string `json:"model,omitempty"`      // by its id
 	// Cost is the client's own figure of what the conversation has cost so far, in
-	// US dollars at list price. A conversation that is resumed goes on with it.
+	// US dollars at list price. A resumed conversation continues it.
 	Cost float64 `json:"cost"`
 	// Context is the conversation's part of the model's context window.
 	Context ContextWindow `json:"context,omitzero"`
-	// Limits are those of a subscription: nothing is told of them with a key, nor
-	// before the first answer.
+	// Limits are those of a subscription: with a key, and before the first answer,
+	// nothing is told about them.
 	Limits Limits `json:"limits,omitzero"`
 }
 
-// ContextWindow is what of a model's context window a conversation fills.
+// ContextWindow says how much of a model's context window a conversation fills.
 type ContextWindow struct {
 	Size int64 `json:"size,omitempty"` // of the window, in tokens
-	// Used is in percent, 0 to 100, as the client has rounded it.
+	// Used is in percent, 0 to 100, as the client rounds it.
 	Used float64 `json:"used"`
 }
 
@@ -45,12 +45,12 @@ type Limits struct {
 // IsZero reports whether nothing was told.
 func (l Limits) IsZero() bool { return l == Limits{} }
 
-// Limit is how far one limit is used up. Its zero value: nothing was told.
+// Limit says how far one limit is used. The zero value: nothing was told.
 type Limit struct {
-	// Used is in percent; 100 and more: the service refuses.
+	// Used is in percent; from 100 on the service refuses.
 	Used float64 `json:"used"`
-	// Resets is when the window that it belongs to ends, at most the window's
-	// length ahead; zero: it was not told, or beyond reason.
+	// Resets is when its window ends, at most the window's length from now; zero: it
+	// was not told, or impossible.
 	Resets time.Time `json:"resets,omitzero"`
 }
 
@@ -60,14 +60,14 @@ const (
 	SevenDays = 7 * 24 * time.Hour
 )
 
-// The largest figures that are believed.
+// The largest figures that are accepted.
 const (
 	maxCost    = 1e6 // dollars, of one conversation
 	maxPercent = 1000
 	maxWindow  = 1e9 // tokens
 )
 
-// ErrNoStatusLine means that a text is not what a client tells its status line.
+// ErrNoStatusLine means that a text is not what a client writes to its status line.
 var ErrNoStatusLine = errors.New("it is no status line's")
 
 // readStatusLine: the fields of 2.1.329. resets_at is in seconds since 1970;
@@ -94,7 +94,7 @@ func readStatusLine(data []byte, now time.Time) (StatusLine, error) {
 		} `json:"rate_limits"`
 	}
 	err := json.Unmarshal(data, &told)
-	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !odd { // a figure of another type is none
+	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !odd { // a figure of another type counts as missing
 		return StatusLine{}, fmt.Errorf("%w: %w", ErrNoStatusLine, err)
 	}
 	if told.SessionID == "" {
@@ -116,8 +116,8 @@ type toldLimit struct {
 	Resets float64 `json:"resets_at"`
 }
 
-// limit: a window cannot end later than its length from now; a minute is forgiven
-// to clocks that differ.
+// limit: a window cannot end later than its length from now, plus a minute because
+// clocks differ.
 func (t toldLimit) limit(window time.Duration, now time.Time) Limit {
 	l := Limit{Used: within(t.Used, maxPercent)}
 	if ahead := t.Resets - float64(now.Unix()); ahead > 0 && ahead <= (window+time.Minute).Seconds() {
@@ -126,7 +126,7 @@ func (t toldLimit) limit(window time.Duration, now time.Time) Limit {
 	return l
 }
 
-// within is a figure from 0 to most, or 0.
+// within returns a figure from 0 to most, otherwise 0.
 func within(figure, most float64) float64 {
 	if math.IsNaN(figure) || figure < 0 || figure > most {
 		return 0
