@@ -11,7 +11,7 @@ import (
 	"heartbeat/orchestrator/usage"
 )
 
-// spending is what was spent lately, by whom there may be a budget of: "agent NAME",
+// spending is what was spent lately, by who may have a budget: "agent NAME",
 // "group NAME", "fleet".
 type spending map[string]*usage.Meter
 
@@ -48,14 +48,14 @@ func (f *fleet) cannotRead(name string, m *member, err error, now time.Time) {
 	}
 }
 
-// purse is what a budget is of.
+// purse is an agent, a group or the fleet, with its budget.
 type purse struct {
 	key  string // in spending
 	name string // for people
 	config.Budget
 }
 
-// purses are those that a member spends from: its own, its group's, the fleet's.
+// purses returns those that a member spends from: its own, its group's, the fleet's.
 func (f *fleet) purses(m *member) []purse {
 	def := m.Declared()
 	all := []purse{{"agent " + m.Name, "its budget", def.Budget}}
@@ -65,9 +65,9 @@ func (f *fleet) purses(m *member) []purse {
 	return append(all, purse{"fleet", "the fleet's budget", f.declared.Budget})
 }
 
-// spends notes what a member has spent. Who shares a budget that is used up with it
-// learns it, too; one that lives in another zone, whose hours and days are others, when
-// it is to start.
+// spends notes what a member has spent. If that uses up a budget, the members that
+// share it learn it, too. A member in another time zone, with other hours and days,
+// learns it when it is about to start.
 func (f *fleet) spends(m *member, sum usage.Sum, now time.Time) {
 	if sum == (usage.Sum{}) {
 		return
@@ -94,8 +94,8 @@ func (f *fleet) spends(m *member, sum usage.Sum, now time.Time) {
 	}
 }
 
-// judge has a member know whether a budget that it spends from is used up: the one that
-// lasts longest. It reports whether that is news.
+// judge tells a member whether a budget that it spends from is used up: of several, the
+// one that lasts longest. It reports whether that is news.
 func (f *fleet) judge(m *member, now time.Time) (news bool) {
 	var longest *agent.Parking
 	for _, p := range f.purses(m) {
@@ -109,8 +109,8 @@ func (f *fleet) judge(m *member, now time.Time) (news bool) {
 	return m.Overspends(*longest, now)
 }
 
-// used says which allowance of a purse is used up, and until when; nil: none. Hours
-// and days are those of the member's zone. A day ends no sooner than its hours.
+// used returns which allowance of a purse is used up, and until when; nil: none. Hours
+// and days are those of the member's zone. A day ends no earlier than its hours.
 func (f *fleet) used(p purse, m *member, now time.Time) *agent.Parking {
 	zone := m.Declared().Zone
 	if zone == nil {
@@ -135,7 +135,7 @@ func (f *fleet) used(p purse, m *member, now time.Time) *agent.Parking {
 	return nil
 }
 
-// judgeAll is judge after the budgets may have changed.
+// judgeAll is judge for all members, after the budgets may have changed.
 func (f *fleet) judgeAll(now time.Time) {
 	for _, m := range f.members {
 		f.judge(m, now)
@@ -143,7 +143,7 @@ func (f *fleet) judgeAll(now time.Time) {
 	}
 }
 
-// recallSpending reads what was spent lately, by an earlier run, too.
+// recallSpending reads what was spent lately, also by an earlier run.
 func (s *Scheduler) recallSpending() {
 	known, err := usage.Agents(s.opt.StateDir)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Scheduler) recallOf(name string, m *member, had recalled) recalled {
 }
 
 // recallRest counts, before the first session of this run begins, what the shim of an
-// earlier one recorded after recallSpending: while that ended, it had the directory.
+// earlier run recorded after recallSpending: until it ended, it had the directory.
 func (c course) recallRest() {
 	c.mu.Lock()
 	had := c.m.recalled
@@ -201,7 +201,7 @@ func (c course) recallRest() {
 	}
 }
 
-// recalls notes what an agent has spent, which may not be declared any more.
+// recalls notes what an agent has spent, also one that is no longer declared.
 func (f *fleet) recalls(name string, m *member, r usage.Record, now time.Time) {
 	if m == nil {
 		f.spending.add("agent "+name, r.Sum, r.At, now)
@@ -213,15 +213,14 @@ func (f *fleet) recalls(name string, m *member, r usage.Record, now time.Time) {
 	}
 }
 
-// spent takes what a live session has spent since its last report; it is asked before
-// the agent hears the report. What a dead shim had reported and not recorded stays
-// spent.
+// spent takes what a live session has spent since its last report, before the agent
+// hears the report. What a dead shim reported but did not record stays spent.
 func (c course) spent(all usage.Sum, now time.Time) {
 	c.fleet.spends(c.m, all.Minus(c.m.Reported().Spent).NotLess(), now)
 }
 
-// settled takes what a session has spent whose shim died before it could say so: its
-// records tell.
+// settled takes, from its records, what a session has spent whose shim died before it
+// could report it.
 func (c course) settled() {
 	c.mu.Lock()
 	session, _ := c.m.Session()

@@ -12,17 +12,17 @@ import (
 	"heartbeat/hook/settings"
 )
 
-// FileName is the name of a fleet's file where none is given.
+// FileName is the name of a fleet's file if none is given.
 const FileName = "heartbeat.yaml"
 
-// otherEnding is what people call it, too. It is pointed at, never used: the two
-// could stand side by side.
+// otherEnding is another common name for it. We mention such a file but never use it:
+// both could exist side by side.
 const otherEnding = "heartbeat.yml"
 
-// Find returns the fleet's file that is meant in a folder: heartbeat.yaml there, else,
-// going up from the folder, the file of the fleet whose agent has the folder as its
-// directory, or heartbeat.yaml in it. The agent's fleet comes first, because
-// an agent can write a file of that name into its directory. A file in dir itself is
+// Find returns the fleet's file for a folder: heartbeat.yaml in it. Otherwise it goes
+// up from the folder, and in each returns the file of the fleet that has it as an
+// agent's directory, or heartbeat.yaml in it. The agent's fleet comes first, because an
+// agent can write a file of that name into its directory. A file in dir itself is
 // returned as its bare name. The error is a *NotFoundError.
 func Find(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
@@ -51,11 +51,11 @@ func Find(dir string) (string, error) {
 
 // NotFoundError means that no fleet's file was found. It is fs.ErrNotExist.
 type NotFoundError struct {
-	Dir  string // where the search began
+	Dir  string // where the search started
 	Near string // a file that may be meant, or ""
 }
 
-// Error says where was looked.
+// Error says where Find looked.
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("cannot find %s: it is not in %s, nor in a folder above it, and no known fleet has an agent there", FileName, e.Dir)
 }
@@ -72,7 +72,7 @@ func (e *NotFoundError) Hint() string {
 }
 
 // isHere reports whether a folder has a fleet's file: one that can be opened, or one
-// that went while its fleet runs.
+// that was removed while its fleet runs.
 func isHere(dir string) bool {
 	path := filepath.Join(dir, FileName)
 	if info, err := os.Stat(path); err == nil {
@@ -82,9 +82,9 @@ func isHere(dir string) bool {
 	return err == nil && slices.ContainsFunc(f.Agents, func(a *config.Agent) bool { return flock.Held(a.Dir) })
 }
 
-// runs returns the file of the fleet that has a folder as the directory of an agent;
-// "" where none is known to. The folder's own word only says which fleet to ask: what
-// was kept of that one outside of the agents' reach decides.
+// runs returns the file of the fleet that has a folder as an agent's directory; "" if
+// none is known to. What is in the folder only says which fleet to ask: what we keep
+// about that fleet, out of the agents' reach, decides.
 func runs(dir string) string {
 	file := OriginOf(&config.Agent{Dir: dir, Home: filepath.Join(dir, ".heartbeat")}).File
 	if !filepath.IsAbs(file) || Gone(file) && !flock.Held(dir) {
@@ -97,8 +97,8 @@ func runs(dir string) string {
 	return ""
 }
 
-// Meant returns a file that may be meant where the fleet's file that was named is
-// not there: one with the other ending; "" where there is none.
+// Meant returns a file that may be meant if the named one does not exist: the same name
+// with the other ending; "" if there is none.
 func Meant(path string) string {
 	for ending, other := range map[string]string{".yaml": ".yml", ".yml": ".yaml"} {
 		if filepath.Ext(path) == ending {

@@ -1,6 +1,6 @@
-// Package remote runs heartbeat on another machine, by the user's own ssh(1): how the
-// host is reached, with which key and through which other one, stands in ssh's own
-// configuration. Nothing has to listen there but sshd.
+// Package remote runs heartbeat on another machine, by the user's own ssh(1). How the
+// host is reached, with which key and through which other host, is in ssh's own
+// configuration. Only sshd has to listen there.
 package remote
 
 import (
@@ -16,16 +16,16 @@ import (
 	"heartbeat/hook/settings"
 )
 
-// EnvProgram is the variable that names heartbeat on the other machine, where the
-// shell that sshd starts does not find it in its PATH.
+// EnvProgram is the variable that names heartbeat on the other machine, if the shell
+// that sshd starts does not find it in its PATH.
 const EnvProgram = "HEARTBEAT_REMOTE"
 
 // EnvVia is the variable that tells a command on the other machine by which host it was
 // called, so that the command lines that it shows can be typed here.
 const EnvVia = "HEARTBEAT_VIA"
 
-// sshFailed is ssh's own exit status for what is no answer of the command (ssh(1));
-// notFound is a shell's.
+// sshFailed is ssh's own exit status if the command did not answer (ssh(1)); notFound
+// is a shell's.
 const (
 	sshFailed = 255
 	notFound  = 127
@@ -34,14 +34,14 @@ const (
 // Call is one command line of heartbeat for another machine.
 type Call struct {
 	Host string   // as ssh takes it: [user@]name, or a name of its configuration
-	Args []string // behind the program's name
-	// Terminal is true where the command needs one there.
+	Args []string // after the program's name
+	// Terminal is true if the command needs a terminal there.
 	Terminal bool
-	// Input is true where the command reads stdin.
+	// Input is true if the command reads stdin.
 	Input bool
 }
 
-// Check reports a host that ssh would take for something else.
+// Check refuses a host that ssh would take for something else.
 func Check(host string) error {
 	if host == "" || strings.HasPrefix(host, "-") || strings.ContainsAny(host, " \t\r\n") {
 		return fmt.Errorf("%q is no host: write user@name, or a name of ssh's configuration", host)
@@ -70,7 +70,7 @@ func (c Call) Line() string {
 	return strings.Join(words, " ")
 }
 
-// quote is settings.Quote, also for zsh, in which a word that begins with "=" is a
+// quote is settings.Quote, also for zsh, where a word that begins with "=" means a
 // program's path.
 func quote(word string) string {
 	if q := settings.Quote(word); !strings.HasPrefix(q, "=") {
@@ -79,15 +79,15 @@ func quote(word string) string {
 	return "'" + word + "'"
 }
 
-// command is ssh with what it is to run. Questions of ssh's (a password, an unknown
-// key) are asked at the terminal, except in batch.
+// command returns the call of ssh. ssh asks its own questions (a password, an unknown
+// key) at the terminal, except in batch.
 func (c Call) command(ctx context.Context, batch bool) *exec.Cmd {
 	argv := []string{"-T"}
 	if c.Terminal {
-		argv = []string{"-t", "-o", "LogLevel=ERROR"} // without a word when it ends
+		argv = []string{"-t", "-o", "LogLevel=ERROR"} // so that it ends without a message
 	}
 	if !c.Input && !c.Terminal {
-		argv = append(argv, "-n") // it would eat what a script's loop reads
+		argv = append(argv, "-n") // otherwise it reads the stdin of a script's loop
 	}
 	if batch {
 		argv = append(argv, "-o", "BatchMode=yes")
@@ -96,7 +96,7 @@ func (c Call) command(ctx context.Context, batch bool) *exec.Cmd {
 }
 
 // Run runs the command there with the streams of this process and returns its exit
-// status. The error is a *Error where there was no heartbeat to answer.
+// status. The error is a *Error if no heartbeat has answered.
 func (c Call) Run(in, out, err *os.File) (status int, failed error) {
 	cmd := c.command(context.Background(), false)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, err
