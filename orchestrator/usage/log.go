@@ -18,22 +18,21 @@ import (
 )
 
 // folderName is in the state directory: AGENT.jsonl, and AGENT.jsonl.1 with older
-// records, which is the name of no agent's newer ones.
+// records. No agent's own file can have that name.
 const folderName = "usage"
 
-// maxLog is the size at which records are moved aside; as many are kept again.
+// maxLog is the size at which records are moved aside; older ones of the same size are kept.
 const maxLog = 8 << 20
 
-// maxRecord bounds a line that is read.
+// maxRecord limits the length of a line that is read.
 const maxRecord = 64 << 10
 
 func fileOf(agent string) string  { return agent + ".jsonl" }
 func olderOf(agent string) string { return agent + ".jsonl.1" }
 
-// Append adds records of one agent, which are on disk when it returns nil, or, after
-// an error, may be: who goes on reads them again. A line that was torn before spoils
-// no other. Nobody else may append for the agent meanwhile: who holds the session's
-// lock does.
+// Append adds records of one agent. They are on disk when it returns nil; after an error
+// they may be: whoever goes on reads them again. A torn line damages no other line.
+// Nobody else may append for the agent meanwhile: only who holds the session's lock does.
 func Append(stateDir, agent string, records ...Record) error {
 	if len(records) == 0 {
 		return nil
@@ -63,7 +62,7 @@ func Append(stateDir, agent string, records ...Record) error {
 	return nil
 }
 
-// Agents are those of whom there are records.
+// Agents returns the agents that have records.
 func Agents(stateDir string) ([]string, error) {
 	folder, err := durable.OpenBelow(stateDir, filepath.Join(stateDir, folderName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,10 +83,10 @@ func Agents(stateDir string) ([]string, error) {
 	return names, err
 }
 
-// Read calls take for each record of an agent from a time on, oldest first. Lines that
-// cannot be read, as the torn end of one that was being written, are passed over, and
-// those of another agent, whose file somebody has renamed. Records that are moved aside
-// meanwhile are neither missing nor doubled.
+// Read calls take for each record of an agent from a time on, oldest first. It skips
+// lines that cannot be read, such as one that is being written, and those of another
+// agent, if somebody has renamed a file. Records that are moved aside meanwhile are
+// neither missing nor doubled.
 func Read(stateDir, agent string, since time.Time, take func(Record)) error {
 	folder, err := durable.OpenBelow(stateDir, filepath.Join(stateDir, folderName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,8 +109,8 @@ func Read(stateDir, agent string, since time.Time, take func(Record)) error {
 	return nil
 }
 
-// openBoth opens an agent's files, as far as they exist, the newer one first: if that
-// is moved aside before the other one is opened, it is the same.
+// openBoth opens those of an agent's two files that exist, the newer one first: if that
+// is moved aside before the other one is opened, both are the same file.
 func openBoth(folder *durable.Folder, agent string) (files []*os.File, err error) {
 	var newer fs.FileInfo
 	for _, name := range []string{fileOf(agent), olderOf(agent)} {
@@ -134,7 +133,7 @@ func openBoth(folder *durable.Folder, agent string) (files []*os.File, err error
 func readFile(file *os.File, agent string, since time.Time, take func(Record)) error {
 	info, err := file.Stat()
 	if err != nil || info.ModTime().Before(since) {
-		return err // nothing so new is in it
+		return err // it has nothing that new
 	}
 	if err := seekNear(file, since); err != nil {
 		return err
@@ -155,11 +154,11 @@ func readFile(file *os.File, agent string, since time.Time, take func(Record)) e
 	}
 }
 
-// firstWindow is how much of a file's end is looked at first for records of a time.
+// firstWindow is how much of a file's end is searched first for records of a time.
 const firstWindow = 256 << 10
 
-// seekNear goes to where all records of a time and later are behind, without reading
-// what is far before it: records are in the order of time.
+// seekNear seeks to a place before all records of a time and later, without reading what
+// is far before it: records are in the order of time.
 func seekNear(file *os.File, since time.Time) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -168,7 +167,7 @@ func seekNear(file *os.File, since time.Time) error {
 	for window := int64(firstWindow); !since.IsZero() && window < info.Size(); window *= 4 {
 		from := info.Size() - window
 		in := bufio.NewReader(io.NewSectionReader(file, from, window))
-		for _, _, err := durable.Line(in, maxRecord); err == nil; { // the first one is cut
+		for _, _, err := durable.Line(in, maxRecord); err == nil; { // the first line is cut
 			var line []byte
 			var r Record
 			if line, _, err = durable.Line(in, maxRecord); err == nil && json.Unmarshal(line, &r) == nil && !r.At.IsZero() {
@@ -183,7 +182,7 @@ func seekNear(file *os.File, since time.Time) error {
 	return nil
 }
 
-// Oldest is when the oldest record of an agent was written; zero: there is none.
+// Oldest returns when the oldest record of an agent was written; zero: there is none.
 func Oldest(stateDir, agent string) (at time.Time, err error) {
 	folder, err := durable.OpenBelow(stateDir, filepath.Join(stateDir, folderName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Allowance is how much may be spent; 0 is no limit. Tokens are those in, out and into
-// the prompt cache, Resent those that were read from it, Cost is in US dollars.
+// Allowance is how much may be spent; 0 is no limit. Tokens are input, output and those
+// written to the prompt cache, Resent those read from it; Cost is in US dollars.
 type Allowance struct {
 	Turns          int64
 	Tokens, Resent int64
 	Cost           float64
 }
 
-// Spent says what of an allowance is used up, "" where nothing is.
+// Spent says which limit of an allowance is used up; "" if none is.
 func (a Allowance) Spent(s Sum) string { return a.reached(s, 0) }
 
-// Exceeded says what of an allowance there is more spent of, "" where nothing is.
+// Exceeded says which limit of an allowance is exceeded; "" if none is.
 func (a Allowance) Exceeded(s Sum) string { return a.reached(s, 1) }
 
 func (a Allowance) reached(s Sum, more int64) string {
@@ -30,13 +30,13 @@ func (a Allowance) reached(s Sum, more int64) string {
 		return fmt.Sprintf("%d of %d tokens", fresh, a.Tokens)
 	case a.Resent > 0 && s.CacheRead >= a.Resent+more:
 		return fmt.Sprintf("%d of %d tokens that were sent again", s.CacheRead, a.Resent)
-	case a.Turns > 0 && s.Turns+s.Unseen >= a.Turns+more: // what nobody has seen counts, too
+	case a.Turns > 0 && s.Turns+s.Unseen >= a.Turns+more: // unseen turns count, too
 		return fmt.Sprintf("%d of %d turns", s.Turns+s.Unseen, a.Turns)
 	}
 	return ""
 }
 
-// Dollars is an amount for people: below a dollar to as many as four digits.
+// Dollars formats an amount for people: below a dollar with up to four decimals.
 func Dollars(amount float64) string {
 	if s := fmt.Sprintf("%.4f", amount); amount > 0 && amount < 1 && !strings.HasSuffix(s, "00") {
 		return "$" + strings.TrimSuffix(s, "0")
@@ -44,7 +44,7 @@ func Dollars(amount float64) string {
 	return fmt.Sprintf("$%.2f", amount)
 }
 
-// Period is one for which there is an allowance.
+// Period is a period that can have an allowance.
 type Period string
 
 // The periods.
@@ -53,20 +53,20 @@ const (
 	Day  Period = "day"
 )
 
-// Bounds are those of the period that a time is in, by the clock of the time's zone.
+// Bounds returns the period that a time is in, by the clock of the time's zone.
 func (p Period) Bounds(at time.Time) (from, until time.Time) {
 	if p == Day {
 		return dayOf(at, 0), dayOf(at, 1)
 	}
-	// Not by time.Date: where clocks are set back an hour of the clock comes twice.
+	// Not by time.Date: when clocks are set back, an hour of the clock comes twice.
 	from = at.Add(-time.Duration(at.Minute())*time.Minute - time.Duration(at.Second())*time.Second - time.Duration(at.Nanosecond()))
 	return from, from.Add(time.Hour)
 }
 
-// dayOf is the first moment of a day, so many days ahead. It is not always midnight:
-// where clocks change then, 00:00 may be missing, or come twice.
+// dayOf returns the beginning of the day that is a number of days ahead. It is not always
+// midnight: if clocks change then, 00:00 may be missing, or come twice.
 func dayOf(at time.Time, ahead int) time.Time {
-	const step = 15 * time.Minute // of which all changes of clocks are multiples
+	const step = 15 * time.Minute // all changes of clocks are multiples of it
 	y, m, d := at.Date()
 	day := time.Date(y, m, d+ahead, 12, 0, 0, 0, at.Location()).Day()
 	t := time.Date(y, m, d+ahead, 0, 0, 0, 0, at.Location())
@@ -79,13 +79,13 @@ func dayOf(at time.Time, ahead int) time.Time {
 	return t
 }
 
-// slice is how fine a Meter is: a part of the hours and days of all zones.
+// slice is the resolution of a Meter: it divides the hours and days of all zones.
 const slice = 5 * time.Minute
 
-// Remembered is for how long a Meter knows what was spent: more than the longest day.
+// Remembered is how long a Meter remembers what was spent: more than the longest day.
 const Remembered = 26 * time.Hour
 
-// Meter knows what was spent lately. The zero value: nothing was.
+// Meter knows what was spent lately. The zero value: nothing.
 type Meter struct{ slices []sliceSum }
 
 type sliceSum struct {
@@ -93,8 +93,8 @@ type sliceSum struct {
 	Sum
 }
 
-// Add adds what was spent at a time. What is said to be spent after now, by a clock
-// that was ahead then, is forgotten: no period of it would ever end.
+// Add adds what was spent at a time. It ignores what was spent after now, by a clock
+// that was ahead then: such a period would never end.
 func (m *Meter) Add(s Sum, at, now time.Time) {
 	m.slices = slices.DeleteFunc(m.slices, func(s sliceSum) bool { return s.from.After(now.Add(slice)) || now.Sub(s.from) > Remembered })
 	if at.After(now.Add(slice)) || now.Sub(at) > Remembered {
@@ -108,7 +108,7 @@ func (m *Meter) Add(s Sum, at, now time.Time) {
 	m.slices[i].Sum = m.slices[i].Plus(s)
 }
 
-// Since is what was spent from a time on.
+// Since returns what was spent from a time on.
 func (m *Meter) Since(t time.Time) (sum Sum) {
 	if m == nil {
 		return Sum{}

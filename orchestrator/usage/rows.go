@@ -12,7 +12,7 @@ type By string
 // What rows can be.
 const (
 	ByAgent   By = "agent"
-	ByDay     By = "day" // of the reader's own zone
+	ByDay     By = "day" // in the reader's own zone
 	ByTrigger By = "trigger"
 	ByEntry   By = "entry"
 	ByAccount By = "account"
@@ -33,7 +33,7 @@ type Row struct {
 	Sum
 }
 
-// none is the key of what no entry was worked on for.
+// none is the key of what was spent on no entry.
 const none = "-"
 
 // Table adds records up to rows.
@@ -87,8 +87,8 @@ func (t *Table) key(r Record) (key, agent string) {
 	return r.Agent, ""
 }
 
-// Rows are those of something spent: entries and sessions in the order of time, days by
-// date, all others with what has cost most first. They are in all.
+// Rows returns the rows for which something was spent: entries and sessions by time, days
+// by date, all others by cost, highest first. all is their sum.
 func (t *Table) Rows() (rows []Row, all Sum) {
 	for _, r := range t.rows {
 		if r.Sum != (Sum{}) {

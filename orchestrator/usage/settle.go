@@ -9,7 +9,7 @@ import (
 )
 
 // Settle counts, from the client's transcripts, what a session has spent that is over
-// and whose shim has not said so to the end. Called again it adds nothing. Nobody may
+// and whose shim did not record all of it. Called again it adds nothing. Nobody may
 // append for the agent meanwhile.
 func Settle(stateDir, agent, session string, now time.Time) error {
 	var last Record
@@ -69,8 +69,8 @@ func (k Kept) took() (whole client.Tokens, known bool) {
 	return whole, known
 }
 
-// NotLess is a sum without what is less than nothing: a transcript that was cut, a
-// record that was not written.
+// NotLess returns a sum without negative parts: they come from a transcript that was
+// cut, or a record that was not written.
 func (s Sum) NotLess() Sum {
 	s.Turns, s.Calls, s.Unseen, s.Unpriced, s.Guessed = max(0, s.Turns), max(0, s.Calls), max(0, s.Unseen), max(0, s.Unpriced), max(0, s.Guessed)
 	s.Input, s.Output = max(0, s.Input), max(0, s.Output)

@@ -1,16 +1,16 @@
-// Package usage is what sessions cost: turns, tokens by class, and the client's own
-// figure in dollars, by entry. The sums are pure; the records lie in the state
-// directory, out of the agents' reach by accident.
+// Package usage counts what sessions cost, by entry: turns, tokens by class, and the
+// client's own figure in dollars. The sums are pure; the records are in the state
+// directory, where agents do not get by accident.
 //
-// A record is what was spent since the record before it: records add up. They are
-// written by a session's shim, and for a shim that was killed by whoever ends what
-// it has left, from the client's transcripts: all that stands there is counted, and
-// nothing twice. What cannot be seen is counted as that: a turn that was cut off
-// before its answer was written down, and a turn of which no cost was told. What the
-// client asks for itself is in no transcript, but in its own count at its end.
+// A record is what was spent since the record before it: records add up. A session's
+// shim writes them. If the shim was killed, whoever ends what it left writes them, from
+// the client's transcripts: everything there is counted, and nothing twice. What cannot
+// be seen is counted as unseen: a turn that was cut off before its answer was written,
+// and a turn whose cost was not told. What the client asks for itself is in no
+// transcript, but in its own count at its end.
 //
-// It promises no invoice: dollars are list price, also on a subscription, and an
-// agent can write its own transcripts.
+// It is no invoice: dollars are at list price, also on a subscription, and an agent can
+// write its own transcripts.
 package usage
 
 import (
@@ -22,23 +22,23 @@ import (
 
 // Sum is what something has cost. Sums add up.
 type Sum struct {
-	// Turns begin with a prompt and end with a Stop; only those count that the model
-	// has answered. Calls are its answers: one more for each round of tools.
+	// Turns begin with a prompt and end with a Stop; only those that the model has
+	// answered count. Calls are its answers: one more for each round of tools.
 	Turns int64 `json:"turns,omitempty"`
 	Calls int64 `json:"calls,omitempty"`
 	client.Tokens
-	// Cost is in US dollars at list price, by the client's own reckoning.
+	// Cost is in US dollars at list price, as the client calculates it.
 	Cost float64 `json:"cost,omitempty"`
-	// Unseen are turns of which no figures are known, beside Turns, and ends of turns; Unpriced those
-	// of Turns of whose cost nothing was told.
+	// Unseen are turns, and ends of turns, without known figures; they are not in
+	// Turns. Unpriced are those of Turns whose cost was not told.
 	Unseen   int64 `json:"unseen,omitempty"`
 	Unpriced int64 `json:"unpriced,omitempty"`
-	// Guessed are those of Turns of whose model the client does not know the price: it
-	// has reckoned with another one's.
+	// Guessed are those of Turns whose model has no price that the client knows: it has
+	// used another model's.
 	Guessed int64 `json:"guessed,omitempty"`
 }
 
-// Plus is the sum of two.
+// Plus returns the sum of two.
 func (s Sum) Plus(t Sum) Sum {
 	return Sum{
 		s.Turns + t.Turns, s.Calls + t.Calls, s.Tokens.Plus(t.Tokens), s.Cost + t.Cost, s.Unseen + t.Unseen, s.Unpriced + t.Unpriced,
@@ -46,7 +46,7 @@ func (s Sum) Plus(t Sum) Sum {
 	}
 }
 
-// Minus is what was spent beyond what was counted before.
+// Minus returns what was spent beyond what was counted before.
 func (s Sum) Minus(t Sum) Sum {
 	return Sum{
 		s.Turns - t.Turns, s.Calls - t.Calls, s.Tokens.Minus(t.Tokens), s.Cost - t.Cost, s.Unseen - t.Unseen, s.Unpriced - t.Unpriced,
@@ -54,7 +54,7 @@ func (s Sum) Minus(t Sum) Sum {
 	}
 }
 
-// Of is what something was spent on.
+// Of says what something was spent on.
 type Of struct {
 	// Delivery is the delivery id of the entry, which all its attempts share; "":
 	// no entry was in work.
