@@ -207,14 +207,14 @@ func (s *shown) lines(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], " / ")
 }
 
-// grace is how long a client has after SIGTERM, as sessions give it.
-const grace = ptyrun.DefaultGrace
+// grace is how long a client has after SIGTERM: what sessions give it.
+func (l *lab) grace() time.Duration { return min(ptyrun.DefaultGrace, l.patience) }
 
 // start starts the client.
 func (l *lab) start(ctx context.Context, args ...string) (*run, error) {
 	s := &shown{}
 	child, err := ptyrun.Start(ctx, ptyrun.Config{
-		Argv: slices.Concat(l.client, args), Dir: l.work, Env: l.env(), Output: s, Grace: grace,
+		Argv: slices.Concat(l.client, args), Dir: l.work, Env: l.env(), Output: s, Grace: l.grace(),
 	})
 	return &run{child, s}, err
 }

@@ -45,6 +45,11 @@ type Prober struct {
 	// Patience is how long something that must happen may take; 0: half a minute, as
 	// long as a session may take to start. Within limits the whole probe; 0: 5 minutes.
 	Patience, Within time.Duration
+
+	// For tests: the ways to have a network of one's own, and whether an administrator has
+	// settings for the client; nil: this machine's.
+	networks func() []*syscall.SysProcAttr
+	managed  func() bool
 }
 
 const (
@@ -81,7 +86,10 @@ func (p Prober) probe(ctx context.Context, argv []string, path string) (Result, 
 	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary one
 	o := order{Client: argv, Path: path, Dir: dir, Isolated: true, Patience: cmp.Or(p.Patience, defaultPatience)}
 	open := ""
-	for _, attr := range networks() {
+	if p.networks == nil {
+		p.networks, p.managed = networks, managed
+	}
+	for _, attr := range p.networks() {
 		r, err := p.serve(ctx, o, attr)
 		if none, is := errors.AsType[*noNetworkError](err); is && ctx.Err() == nil {
 			open = none.Error()
@@ -89,7 +97,7 @@ func (p Prober) probe(ctx context.Context, argv []string, path string) (Result, 
 		}
 		return r, err
 	}
-	if open = cmp.Or(open, "it can be isolated on Linux only"); managed() {
+	if open = cmp.Or(open, "it can be isolated on Linux only"); p.managed() {
 		return Result{}, fmt.Errorf("%s, and this machine's administrator has settings for the client, which count in a probe, too: it might call others", open)
 	}
 	o.Isolated = false

@@ -163,7 +163,7 @@ func (s *stage) startsHooks() Promise {
 func (s *stage) ends(when string) {
 	ended := len(s.calls(client.SessionEnd))
 	exit := s.run.child.End(s.ctx)
-	s.keeps(Signals, exit.Signal == "", "%s: it did not end within %v of SIGTERM", when, grace)
+	s.keeps(Signals, exit.Signal == "", "%s: it did not end within %v of SIGTERM", when, s.grace())
 	if exit.Signal == "" {
 		told := s.within(settleFor, func() bool { return len(s.calls(client.SessionEnd)) > ended })
 		s.keeps(HooksRun, told, "%s: SessionEnd was not called", when)
