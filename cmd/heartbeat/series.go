@@ -27,7 +27,7 @@ was, turns, tokens (in, out, and written to the prompt cache) and cost. Rows in 
 nothing happened are left out.
 
 Each ten minutes are written down when they are over, two minutes later, and kept for
-400 days and more, in 72 bytes for each agent that did something. "heartbeat usage"
+400 days and more, in 76 bytes for each agent that did something. "heartbeat usage"
 reads them, too, where the records of single entries are gone.
 
 Examples:

@@ -3,7 +3,7 @@
 // It is for looking back, where the journal and the usage records are gone: nothing is
 // decided by it.
 //
-// A Point is 72 bytes with a checksum, and only ten minutes in which something happened
+// A Point is 76 bytes with a checksum, and only ten minutes in which something happened
 // have one. Slots are whole once they are written: they are compiled from the journal and
 // the usage records when they are over, so that a run that was killed leaves none out and
 // counts nothing twice; of the queue's depth, which stands nowhere else, a killed run
@@ -67,10 +67,10 @@ func slotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
 
 func startOf(slot int64) time.Time { return time.Unix(slot*int64(Slot/time.Second), 0) }
 
-// A point on disk: its slot and 13 counts of 4 bytes each, the cost in 8 (a double), the
+// A point on disk: its slot and 14 counts of 4 bytes each, the cost in 8 (a double), the
 // lateness in milliseconds in 4, and a CRC-32C of all that.
 const (
-	counts    = 13
+	counts    = 14
 	pointSize = 4 + 4*counts + 8 + 4 + 4
 )
 
@@ -80,6 +80,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func (p *Point) fields() [counts]*int64 {
 	return [counts]*int64{
 		&p.Queued, &p.Done, &p.Failed, &p.Sessions, &p.Fires, &p.Turns, &p.Calls, &p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &p.Unseen, &p.Unpriced,
+		&p.Guessed,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,7 +28,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func some(i int) Point {
 	return Point{
 		At: noon.Add(time.Duration(i) * Slot).Local(), Queued: int64(i), Done: 1, Failed: 2, Sessions: 3, Fires: 4, Late: 5 * time.Second,
-		Sum: usage.Sum{Turns: 6, Calls: 7, Tokens: client.Tokens{Input: 8, Output: 9, CacheRead: 1 << 31, CacheWrite: 11}, Cost: 0.125, Unseen: 12, Unpriced: 13},
+		Sum: usage.Sum{Turns: 6, Calls: 7, Tokens: client.Tokens{Input: 8, Output: 9, CacheRead: 1 << 31, CacheWrite: 11}, Cost: 0.125, Unseen: 12, Unpriced: 13, Guessed: 14},
 	}
 }
 
@@ -101,6 +102,29 @@ func TestDamageCostsItsPointOnly(t *testing.T) {
 	if n := left(append([]byte("garbage"), whole...)); n != 20 {
 		t.Errorf("behind garbage: %d points", n)
 	}
+}
+
+// TestAllThatIsCountedIsKept: a count that a sum gets anew is one of a point's, too.
+func TestAllThatIsCountedIsKept(t *testing.T) {
+	t.Parallel()
+	kept := map[uintptr]bool{}
+	var p Point
+	for _, f := range p.fields() {
+		kept[reflect.ValueOf(f).Pointer()] = true
+	}
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		for i := range v.NumField() {
+			f, name := v.Field(i), v.Type().Field(i).Name
+			switch {
+			case f.Kind() == reflect.Struct && v.Type().Field(i).Anonymous:
+				walk(f)
+			case f.Kind() == reflect.Int64 && name != "Late" && !kept[f.Addr().Pointer()]:
+				t.Errorf("%s is not kept: a point on disk needs a field more", name)
+			}
+		}
+	}
+	walk(reflect.ValueOf(&p).Elem())
 }
 
 // TestASeriesIsBounded, and keeps 400 days.
