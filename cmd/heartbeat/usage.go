@@ -10,6 +10,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/usage"
@@ -26,8 +27,8 @@ func (usageCmd) Help() string {
 	return `Shows what sessions have cost: turns, calls of the model, tokens by class, and
 dollars. CALLS are the model's answers, one more for each round of tools. READ and
 WRITTEN are what was sent again and read from the prompt cache, and what was written
-to it. Dollars are the client's own figure, at list price: on a subscription nobody
-bills them. What could not be seen is said below the table.
+to it. Dollars are the client's own figure, at list price; a subscription is not billed
+by them, and then the table says so. What could not be seen is said below the table.
 
 The newest records of each agent are kept, some 16 MiB. Where they are gone, --by agent
 and --by day go on with the sums of each ten minutes, which are kept for 400 days and
@@ -50,6 +51,9 @@ type spending struct {
 	// on. What was spent before is in the rows where Summed is true, from the series.
 	WholeSince time.Time `json:"whole_since,omitzero"`
 	Summed     bool      `json:"summed,omitempty"`
+	// ListPrice is true where some of it may be of a subscription, which is not billed
+	// by it.
+	ListPrice bool `json:"list_price"`
 }
 
 func (c usageCmd) run(_ context.Context, a *app) (result, error) {
@@ -77,7 +81,11 @@ func (c usageCmd) run(_ context.Context, a *app) (result, error) {
 	table := &usage.Table{By: c.By, Zone: time.Local}
 	res := spending{By: c.By, Since: c.Since.Time, Rows: []usage.Row{}, Summed: c.By == usage.ByAgent || c.By == usage.ByDay}
 	for _, name := range names {
-		if err := usage.Read(dir, name, c.Since.Time, table.Add); err != nil {
+		take := func(r usage.Record) {
+			table.Add(r)
+			res.ListPrice = res.ListPrice || r.Cost > 0 && account.ID(r.Account).MaySubscribe()
+		}
+		if err := usage.Read(dir, name, c.Since.Time, take); err != nil {
 			return nil, err
 		}
 		if err := res.before(dir, name, table); err != nil {
@@ -110,7 +118,7 @@ func (s *spending) before(dir, agent string, table *usage.Table) error {
 		if until.After(s.WholeSince) {
 			s.WholeSince = until
 		}
-		if s.Summed {
+		if s.ListPrice = true; s.Summed { // nobody knows whose account it was
 			table.Add(usage.Record{At: p.At, Agent: agent, Sum: p.Sum})
 		}
 	})
@@ -151,7 +159,11 @@ func (s spending) text(p *page) {
 	}
 	p.table(header, rows)
 	s.accountsText(p)
-	p.printf("\nsince %s; dollars at list price, by the client's own figure\n", s.Since.Local().Format(time.DateTime))
+	dollars := "dollars by the client's own figure"
+	if s.ListPrice {
+		dollars += ", at list price: a subscription is not billed by them"
+	}
+	p.printf("\nsince %s; %s\n", s.Since.Local().Format(time.DateTime), dollars)
 	s.wholeText(p)
 	if n := s.Total.Unseen; n > 0 {
 		p.printf("%s without figures: cut off before the answer was written down\n", turnsOf(n))

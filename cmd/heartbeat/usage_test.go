@@ -76,3 +76,23 @@ func TestUsageNamesWhatWasNotSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestUsageSaysListPriceOfSubscriptionsOnly: a key is billed by these dollars.
+func TestUsageSaysListPriceOfSubscriptionsOnly(t *testing.T) {
+	t.Parallel()
+	for account, want := range map[string]bool{
+		"anthropic key 0a1b": false, "bedrock 0a1b": false, "anthropic token 0a1b": true, "anthropic login 0a1b": true, "anthropic unknown 0a1b": true,
+	} {
+		w := newWorld(t)
+		w.put("heartbeat.yaml", simulated)
+		w.ok("apply")
+		names := slices.DeleteFunc(w.names("state"), func(name string) bool { return name[0] == '.' })
+		rec := usage.Record{At: time.Now(), Agent: "triage", Session: "s", Account: account, Sum: usage.Sum{Turns: 1, Calls: 1, Cost: 0.25}}
+		if err := usage.Append(filepath.Join(w.dir, "state", names[0]), "triage", rec); err != nil {
+			t.Fatal(err)
+		}
+		if out := w.ok("usage"); strings.Contains(out, "list price") != want {
+			t.Errorf("%s:\n%s", account, out)
+		}
+	}
+}

@@ -19,6 +19,17 @@ import (
 // ID names an account: what limits and logins belong to. It holds no secret.
 type ID string
 
+// MaySubscribe reports whether the account may be a subscription, which is billed
+// whatever its sessions cost: it is none with a key, or with a cloud.
+func (id ID) MaySubscribe() bool {
+	for _, kind := range []string{" token ", " login ", " unknown "} {
+		if strings.Contains(string(id), kind) {
+			return true
+		}
+	}
+	return false
+}
+
 // Of returns the account that a client uses when it is started with an environment,
 // as the client chooses it (measured in 2.1.329): a key and a token in the
 // environment come before a token for unattended use, and that before the login in
