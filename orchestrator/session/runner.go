@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // Runner starts sessions. The one that `run` uses starts a shim process for each;
@@ -73,17 +72,20 @@ func (s Processes) Start(_ context.Context, spec Spec) (Live, error) {
 type shimSession struct {
 	mu      sync.Mutex
 	stdin   io.WriteCloser
-	torn    bool // the last line has no end
+	orders  [][]byte // that have not been written yet, as lines
+	writing bool
 	reports chan Report
 	log     *slog.Logger
 }
 
 func (l *shimSession) Reports() <-chan Report { return l.reports }
 
-// orderWithin is how long an order may wait for room in the pipe to a shim that
-// takes none. It is dropped then: the one who gives it has other sessions.
-const orderWithin = 100 * time.Millisecond
+// mostOrders bounds the orders that a shim has not taken. More are dropped: it has
+// been stuck for hours.
+const mostOrders = 1000
 
+// Order does not write itself: who gives it has other sessions, and a pipe whose
+// reader stands still takes nothing.
 func (l *shimSession) Order(o Order) {
 	line, err := json.Marshal(o)
 	if err != nil {
@@ -92,20 +94,33 @@ func (l *shimSession) Order(o Order) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if pipe, ok := l.stdin.(interface{ SetWriteDeadline(t time.Time) error }); ok {
-		_ = pipe.SetWriteDeadline(time.Now().Add(orderWithin)) // one that has none is closed
-	}
-	if l.torn {
-		line = append([]byte{'\n'}, line...)
-	}
-	n, err := l.stdin.Write(append(line, '\n'))
-	if n > 0 {
-		l.torn = err != nil // a line over PIPE_BUF may be written in part (pipe(7))
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if len(l.orders) == mostOrders {
 		l.log.Warn("a session takes no orders: one was dropped")
-	} else if err != nil {
-		l.log.Debug("a session that is gone was told something", "err", err)
+		return
+	}
+	l.orders = append(l.orders, append(line, '\n'))
+	if !l.writing {
+		l.writing = true
+		go l.write()
+	}
+}
+
+// write writes the orders, until there are none. After the session's end each fails
+// at once.
+func (l *shimSession) write() {
+	for {
+		l.mu.Lock()
+		if len(l.orders) == 0 {
+			l.writing = false
+			l.mu.Unlock()
+			return
+		}
+		line := l.orders[0]
+		l.orders = l.orders[1:]
+		l.mu.Unlock()
+		if _, err := l.stdin.Write(line); err != nil {
+			l.log.Debug("a session that is gone was told something", "err", err)
+		}
 	}
 }
 
@@ -122,8 +137,6 @@ func (l *shimSession) follow(cmd *exec.Cmd, stdout io.Reader) {
 	if err := cmd.Wait(); err != nil {
 		l.log.Warn("a session's shim failed", "err", err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	_ = l.stdin.Close()
 }
 
