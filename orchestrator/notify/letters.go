@@ -88,7 +88,8 @@ func (l *letters) changed(path string) bool {
 func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours string) (n news, err error) {
 	m := k.Marks[a.Name]
 	if m == nil {
-		m = &mark{Dead: l.began, Reply: l.began}
+		before := l.began.Add(-1)
+		m = &mark{Dead: before, Reply: before}
 		k.Marks[a.Name] = m
 	}
 	waits := map[string][]awaited.Reply{} // :: id → who waits
@@ -98,7 +99,7 @@ func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours strin
 		}
 	}
 	dead := l.changed(inbox.DeadLetterFile(a.Inbox))
-	replied := l.changed(filepath.Join(a.Home, "outbox.jsonl")) && (len(waits) > 0 || answers(a))
+	replied := (len(waits) > 0 || answers(a)) && l.changed(filepath.Join(a.Home, "outbox.jsonl"))
 	if !dead && !replied {
 		return n, nil
 	}

@@ -64,21 +64,21 @@ type Watch struct {
 	found   chan []notice.Fact
 
 	// Everything below belongs to the loop.
-	fleet     *config.Fleet
-	kept      kept
-	kicked    bool
-	unsaved   bool // what is kept has changed, and is not on disk
-	told      bool // that it cannot be saved
-	letters   letters
-	heads     map[string]head
-	seen      map[string]bool
-	findings  []notice.Fact
-	happened  []notice.Fact
-	sending   map[string]bool // :: target → a message is on its way
-	noted     time.Time
-	looked    time.Time
-	lookEvery time.Duration
-	senders   sync.WaitGroup
+	fleet    *config.Fleet
+	kept     kept
+	kicked   bool
+	unsaved  bool // what is kept has changed, and is not on disk
+	told     bool // that it cannot be saved
+	letters  letters
+	heads    map[string]head
+	seen     map[string]bool
+	findings []notice.Fact
+	happened []notice.Fact
+	sending  map[string]bool // :: target → a message is on its way
+	noted    time.Time
+	looked   time.Time
+	lookCost time.Duration // of the last look
+	senders  sync.WaitGroup
 }
 
 // answer is what came of an attempt to send a target its message.
@@ -93,7 +93,7 @@ func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
 		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact),
-		letters: letters{stateDir: opt.StateDir, began: now}, heads: map[string]head{}, deliver: deliver.To, sending: map[string]bool{}, lookEvery: lookOften,
+		letters: letters{stateDir: opt.StateDir, began: now}, heads: map[string]head{}, deliver: deliver.To, sending: map[string]bool{},
 	}
 	w.file.Store(opt.Fleet)
 	return w
@@ -114,7 +114,8 @@ func (w *Watch) Use(f *config.Fleet) {
 }
 
 // How often the loop looks at the fleet: after something has happened, and otherwise.
-// lookShare limits what that costs: a hundredth of the time.
+// lookShare limits what that costs: a hundredth of the time, or a twentieth while
+// something happens.
 const (
 	leastWait = 50 * time.Millisecond
 	lookSoon  = 2 * time.Second
@@ -158,13 +159,17 @@ func (w *Watch) Run(ctx context.Context, s Scheduler) {
 	w.end(beside, s)
 }
 
+// pause is how long after a look the next one is.
+func (w *Watch) pause() time.Duration {
+	if w.kicked {
+		return max(lookSoon, lookShare/5*w.lookCost)
+	}
+	return max(lookOften, lookShare*w.lookCost)
+}
+
 // wait is how long there is nothing to do.
 func (w *Watch) wait(now time.Time) time.Duration {
-	next := w.lookEvery
-	if w.kicked {
-		next = min(next, lookSoon)
-	}
-	wait := min(next-now.Sub(w.looked).Abs(), watchedEvery)
+	wait := min(w.pause()-now.Sub(w.looked).Abs(), watchedEvery)
 	if w.unsaved {
 		wait = min(wait, saveAgain)
 	}
@@ -212,8 +217,7 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 		w.fleet, w.kicked = f, true
 	}
 	w.watches(now, false)
-	since := now.Sub(w.looked).Abs()
-	if since >= w.lookEvery || w.kicked && since >= min(lookSoon, w.lookEvery) {
+	if now.Sub(w.looked).Abs() >= w.pause() {
 		w.lookAround(ctx, s, now)
 	}
 	w.save()
@@ -252,7 +256,7 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	if w.save(); !w.unsaved {
 		w.forget(got.done)
 	}
-	w.lookEvery = max(lookOften, lookShare*time.Since(now))
+	w.lookCost = time.Since(now)
 }
 
 // forget removes those who no longer wait: what they waited for is on its way.

@@ -1,0 +1,198 @@
+package notify
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/notify/awaited"
+	"heartbeat/orchestrator/notify/notice"
+	"heartbeat/orchestrator/status"
+)
+
+var asker = config.Target{Name: "asker", Tier: config.TierReplies}
+
+// waitsFor notes that a target waits for the reply to a prompt of agent a.
+func (r *rig) waitsFor(id, target string) {
+	r.t.Helper()
+	if err := awaited.Add(r.dir, awaited.Reply{Agent: "a", ID: id, Target: target, At: time.Now()}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// append adds a record to a file of agent a.
+func (r *rig) append(name, line string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, "a", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(line + "\n"); err != nil {
+		r.t.Fatal(err)
+	}
+	if r.watch != nil {
+		r.watch.Observe(journal.Event{})
+	}
+}
+
+func (r *rig) replies(id, delivery, source string) {
+	r.append("outbox.jsonl", fmt.Sprintf(`{"delivery_id":%q,"id":%q,"source":%q,"acknowledged_at":%q,"reply":"done"}`, delivery, id, source, time.Now().UTC().Format(time.RFC3339Nano)))
+}
+
+func (r *rig) givesUp(id, reason string) {
+	r.append(".dead-letter.jsonl", fmt.Sprintf(`{"entry_id":"e-%s","delivery_id":"d-%s","id":%q,"reason":%q,"at":%q}`, id, id, id, reason, time.Now().UTC().Format(time.RFC3339Nano)))
+}
+
+// Who waits for a reply is told that the agent cannot work, and that it works again:
+// once each, also over a restart, and whatever becomes of the prompt. Who is told of
+// the agent anyway is not told twice.
+func TestWhoWaitsIsNotLeftWondering(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, desk, asker)
+		r.fleet.Agents[0].DownText = "Ask in the office."
+		r.start()
+		r.waitsFor("one", "asker")
+		r.waitsFor("two", "asker")
+		r.waitsFor("one", "desk")
+		r.is("a", status.Parked, "usage limit")
+		time.Sleep(3 * time.Minute)
+		r.expects("asker", "a cannot work on a prompt that waits")
+		r.expects("desk", "a is parked")
+		r.stop()
+		if records, err := Records(dir, 1, []string{"asker"}); err != nil || !strings.Contains(records[0].Notices[0].Text, "one, two: parked") && !strings.Contains(records[0].Notices[0].Text, "two, one: parked") ||
+			!strings.HasSuffix(records[0].Notices[0].Text, "; Ask in the office.") {
+			t.Errorf("%+v, %v", records, err)
+		}
+		r.start()
+		time.Sleep(36 * time.Hour)
+		r.expects("asker")
+		r.givesUp("one", "dropped")
+		r.givesUp("two", "poison")
+		time.Sleep(time.Minute)
+		r.expects("asker", "a has given up prompts", "a has given up prompts")
+		r.takes("desk")
+		r.is("a", status.Idle, "")
+		time.Sleep(10 * time.Minute)
+		r.expects("asker", "a works on its prompts again")
+		r.expects("desk", "a is no longer parked")
+		r.stop()
+		if left, err := awaited.All(dir); err != nil || len(left) > 0 {
+			t.Errorf("%v, %v", left, err)
+		}
+	})
+}
+
+// A reply comes once, over restarts, also one that was there before somebody asked for
+// it; nobody gets a reply that nobody asked for.
+func TestARepliesWay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, asker)
+		r.fleet.Agents[0].Triggers = []config.Trigger{{Name: "new", ReplyTo: "asker"}, {Name: "other"}}
+		r.replies("old", "d0", "a/new@0") // before the first run that could tell it
+		time.Sleep(time.Minute)
+		r.start()
+		r.replies("early", "d1", "send")
+		r.replies("x", "d2", "a/new@1")
+		r.replies("y", "d3", "a/other@1")
+		r.replies("z", "d4", "a/newer@1")
+		time.Sleep(time.Minute)
+		r.expects("asker", "a has replied")
+		r.waitsFor("early", "asker")
+		r.waitsFor("late", "asker")
+		time.Sleep(time.Minute)
+		r.expects("asker", "a has replied")
+		r.stop()
+		r.replies("late", "d5", "send")
+		r.replies("w", "d6", "a/new@2")
+		r.start()
+		time.Sleep(time.Minute)
+		r.expects("asker", "a has replied", "a has replied")
+		r.stop()
+		r.start()
+		time.Sleep(time.Hour)
+		r.expects("asker")
+		r.stop()
+	})
+}
+
+// Dead letters are told by their cause, what a person has dropped is not, and what was
+// there before is not either.
+func TestPromptsThatAreGivenUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.givesUp("old", "poison")
+		time.Sleep(time.Minute)
+		r.start()
+		time.Sleep(time.Minute)
+		r.expects("phone")
+		r.givesUp("one", "dropped")
+		r.givesUp("two", "interrupted")
+		time.Sleep(time.Minute)
+		r.expects("phone", "a has given up prompts")
+		r.stop()
+		r.givesUp("three", "poison") // by whoever recovers while no run is there
+		r.start()
+		time.Sleep(5 * time.Minute)
+		r.expects("phone", "a has given up prompts")
+		r.stop()
+		records, err := Records(dir, 10, []string{"phone"})
+		if err != nil || len(records) != 2 || records[0].Notices[0].Text != "two: interrupted" || records[1].Notices[0].Text != "three: poison" {
+			t.Errorf("%+v, %v", records, err)
+		}
+	})
+}
+
+// BenchmarkLook is a look at 10,000 agents of which one in a hundred has a trouble.
+func BenchmarkLook(b *testing.B) {
+	r := &rig{dir: b.TempDir(), agents: map[string]status.AgentState{}}
+	text := "version: 1\nnotify: {phone: {command: [cat]}}\nagents:\n"
+	for i := range 10_000 {
+		text += fmt.Sprintf("  agent-%d: {dir: agent-%d}\n", i, i)
+	}
+	path := filepath.Join(r.dir, "heartbeat.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	var err error
+	if r.fleet, err = config.Load(path); err != nil {
+		b.Fatal(err)
+	}
+	for i, a := range r.fleet.Agents {
+		name := a.Name
+		s := status.AgentState{Agent: name, State: status.Idle}
+		if i%100 == 0 {
+			s.State, s.Reason = status.Held, "x"
+		}
+		r.agents[name] = s
+	}
+	w := New(Options{Fleet: r.fleet, StateDir: r.dir, Ours: "heartbeat", Log: slog.New(slog.DiscardHandler)})
+	w.begin()
+	for b.Loop() {
+		now := time.Now()
+		facts := w.look(r, now)
+		for _, a := range w.fleet.Agents {
+			if _, err := w.letters.look(b.Context(), a, &w.kept, "heartbeat"); err != nil {
+				b.Fatal(err)
+			}
+		}
+		notice.Decide(notice.View{Now: now, Began: w.began, Facts: facts, Sees: func(string) bool { return true }, Knows: func(string) bool { return true }}, w.kept.Told)
+	}
+}
