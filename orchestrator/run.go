@@ -59,6 +59,7 @@ func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
 		}
 	})
 	s.startTriggers(work)
+	s.sendLater(work)
 	s.lookout.watch()
 	s.wg.Go(func() { s.lookout.around(work) })
 	s.lookout.lookAtAll(func(int) bool { return true })

@@ -83,6 +83,7 @@ type Scheduler struct {
 	stopHooks *stophooks.Memory
 	published *status.Publisher
 	behind    *state.Behind // writes that nobody waits for
+	later     chan struct{} // says that a prompt waits for its time
 	// recoveries limits how many agents are recovered at once.
 	recoveries chan struct{}
 	// asking limits to one agent the check whether sessions can work.
@@ -124,7 +125,7 @@ func New(opt Options) (*Scheduler, error) {
 		behind: state.NewBehind(writeDelay),
 		fleet:  fleet{declared: opt.Fleet, spending: spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
-	s.lookout.s = s
+	s.lookout.s, s.later = s, make(chan struct{}, 1)
 	s.firing = firing.New(firing.Options{
 		StateDir: opt.StateDir, Log: opt.Log, Note: s.records.note, Environment: launch.Environment, Go: s.wg.Go,
 	})

@@ -51,6 +51,12 @@ func latestLocal(loc *time.Location, u int64) int64 {
 	return latest
 }
 
+// FirstReach returns the first instant at which the clocks of loc showed a time, given
+// as if it were in UTC, or a later one: in a gap its end, in an overlap the first time.
+func FirstReach(loc *time.Location, local time.Time) time.Time {
+	return time.Unix(firstReach(loc, local.Unix()), 0).In(loc)
+}
+
 // firstReach returns the first instant at which the clocks of loc showed
 // local or later: in a gap its end, in an overlap the first time.
 func firstReach(loc *time.Location, local int64) int64 {

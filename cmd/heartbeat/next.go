@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/later"
 	"heartbeat/orchestrator/status"
 )
 
@@ -20,7 +23,8 @@ type nextCmd struct {
 func (nextCmd) Help() string {
 	return `Shows the next fire of each schedule in the fleet's file, in the trigger's own time
 zone and in UTC; with -n the next fires of all schedules together. Triggers that
-wait for files or requests or run a command have no time; they are listed below.
+wait for files or requests or run a command have no time; they are listed below, and so
+are the prompts that wait for theirs (heartbeat send --at).
 
 Examples:
 
@@ -32,7 +36,17 @@ Examples:
 type comingFires struct {
 	Fires  []firing.Fire `json:"fires"`
 	Others []timeless    `json:"others"`
-	now    time.Time
+	// Sends are the prompts that wait for their time (send --at).
+	Sends []waiting `json:"sends"`
+	now   time.Time
+}
+
+// waiting is a prompt that is to be sent.
+type waiting struct {
+	Agent  string       `json:"agent"`
+	ID     string       `json:"id"`
+	At     time.Time    `json:"at"`
+	Prompt foreign.Text `json:"prompt"`
 }
 
 // timeless is a trigger that fires when something happens.
@@ -51,11 +65,18 @@ func (c nextCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	now := time.Now()
-	res := comingFires{Fires: firing.Next(agents, now), Others: []timeless{}, now: now}
+	res := comingFires{Fires: firing.Next(agents, now), Others: []timeless{}, Sends: []waiting{}, now: now}
 	if c.Count != nil {
 		res.Fires = firing.Upcoming(agents, now, *c.Count)
 	}
 	for _, agent := range agents {
+		all, err := later.List(agent)
+		if err != nil {
+			a.warn(fmt.Sprintf("agent %q: %v", agent.Name, err))
+		}
+		for _, w := range all {
+			res.Sends = append(res.Sends, waiting{agent.Name, w.ID, w.At.In(cmp.Or(agent.Zone, time.Local)), foreign.Text(w.Text)})
+		}
 		for i := range agent.Triggers {
 			if when := whenOf(&agent.Triggers[i]); when != "" {
 				res.Others = append(res.Others, timeless{agent.Name, agent.Triggers[i].Name, when})
@@ -64,6 +85,9 @@ func (c nextCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	return res, nil
 }
+
+// mostOfPrompt is how much of a prompt that waits is shown.
+const mostOfPrompt = 40
 
 func whenOf(t *config.Trigger) string {
 	switch {
@@ -78,7 +102,7 @@ func whenOf(t *config.Trigger) string {
 }
 
 func (c comingFires) text(p *page) {
-	if len(c.Fires)+len(c.Others) == 0 {
+	if len(c.Fires)+len(c.Others)+len(c.Sends) == 0 {
 		p.printf("no triggers\n")
 		return
 	}
@@ -90,6 +114,13 @@ func (c comingFires) text(p *page) {
 		))
 	}
 	p.table([]string{"AGENT", "TRIGGER", "LOCAL TIME", "UTC", ""}, rows)
+	for _, w := range c.Sends {
+		when := "in " + status.Span(w.At.Sub(c.now).Round(time.Second))
+		if !w.At.After(c.now) {
+			when = "due; it is sent as soon as a scheduler runs"
+		}
+		p.printf("%s: sent at %s (%s): %s  %s\n", w.Agent, w.At.Format(whenForm), when, w.ID, shorten(foreign.Line(w.Prompt.Raw()), mostOfPrompt))
+	}
 	for _, t := range c.Others {
 		p.printf("%s/%s: %s\n", t.Agent, t.Trigger, t.When)
 	}

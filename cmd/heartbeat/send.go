@@ -24,6 +24,9 @@ type sendCmd struct {
 	ID *string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing, and fails if its text is another one."`
 
 	ReplyTo string        `name:"reply-to" placeholder:"TARGET" help:"Send the reply to this key of the fleet's notify; also that the prompt was given up, or cannot be worked on for now." complete:"target"`
+	At      string        `placeholder:"TIME" help:"Queue the prompt at a time: 15:04, \"2006-01-02 15:04\" (in the agent's time zone), or RFC 3339."`
+	In      time.Duration `placeholder:"DURATION" help:"Queue the prompt after this time."`
+	Cancel  string        `placeholder:"ID" help:"Instead of sending one, take back a prompt that waits for its time."`
 	Wait    bool          `help:"Wait for the reply and print it. A scheduler must be running."`
 	Timeout time.Duration `placeholder:"DURATION" default:"0" help:"With --wait: give up waiting after this time, with status 124; the prompt stays queued. 0: never."`
 }
@@ -41,6 +44,10 @@ With --reply-to the reply goes to a target of the fleet's notify, whenever it co
 with the prompt's id; so does the news that the prompt was given up. An agent with
 while-down: refuse takes no prompt while it cannot work: the exit status is then 75.
 
+With --at or --in the prompt is kept, also over restarts, and queued at that time by the
+clock of this machine. If no scheduler runs then, the next one queues it at once, and
+says how late it is. heartbeat next lists what waits.
+
 Examples:
 
     heartbeat send triage "Look at the new mails."
@@ -48,6 +55,9 @@ Examples:
     heartbeat send triage --id ticket-4711 "Answer ticket 4711."
     heartbeat send --wait --timeout 10m triage "How many mails are new?"
     heartbeat send --reply-to phone triage "How many mails are new?"
+    heartbeat send triage --at 18:30 "Sum up the day."
+    heartbeat send triage --in 2h "Look whether the build is green."
+    heartbeat send triage --cancel ID
     heartbeat send triage -- "- a prompt that begins with a dash"`
 }
 
@@ -66,6 +76,9 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Cancel != "" {
+		return c.cancel(ctx, a, agent)
+	}
 	prompt, err := c.prompt(a, agent.MaxEntry)
 	if err != nil {
 		return nil, err
@@ -74,6 +87,9 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	letter := inbox.Letter{Source: "send", Prompt: prompt}
 	if c.ID != nil {
 		letter.ID, letter.Idempotent = *c.ID, true
+	}
+	if c.timed() {
+		return c.later(ctx, a, agent, letter)
 	}
 	accepted, err := send.Prompt(ctx, a.known, agent, send.Asked{Letter: letter, ReplyTo: c.ReplyTo}, a.ours())
 	if down, is := errors.AsType[*send.DownError](err); is {
@@ -110,6 +126,12 @@ func (c sendCmd) check() error {
 	switch {
 	case c.Timeout != 0 && !c.Wait:
 		return usagef("heartbeat send --wait --timeout DURATION AGENT TEXT", "--timeout says how long to wait, without --wait")
+	case c.timed() && (c.Wait || c.ReplyTo != ""):
+		return usagef("heartbeat send --at TIME AGENT TEXT", "--at and --in do not go with --wait and --reply-to")
+	case c.At != "" && c.In != 0:
+		return usagef("heartbeat send --at TIME AGENT TEXT", "--at and --in are both given")
+	case c.Cancel != "" && (c.Text != "" || c.timed() || c.Wait || c.ID != nil || c.ReplyTo != ""):
+		return usagef("heartbeat send AGENT --cancel ID", "--cancel stands alone: it sends nothing")
 	case c.ID != nil && *c.ID == "":
 		return usagef("heartbeat send --id KEY AGENT TEXT", "--id is empty: the prompt would be accepted each time")
 	}
@@ -201,6 +223,10 @@ func (s sent) text(p *page) {
 	}
 	if s.Duplicate {
 		p.printf("already accepted: %s\n", s.ID)
+		return
+	}
+	if !s.At.IsZero() {
+		s.laterText(p)
 		return
 	}
 	p.printf("queued for %s: %s\n", s.Agent, s.ID)

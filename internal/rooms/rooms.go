@@ -50,15 +50,16 @@ var allowed = map[string][]string{
 	"orchestrator/agent":  {"orchestrator/usage", "config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/session", "orchestrator/status", "sources"},
 	"orchestrator": {
 		"config", "hook", "hook/client", "hook/foreign", "hook/inbox",
-		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/claim", "orchestrator/clients", "orchestrator/firing", "orchestrator/launch", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/probe", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
+		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/claim", "orchestrator/clients", "orchestrator/firing", "orchestrator/launch", "orchestrator/later", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/probe", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
 	},
+	"orchestrator/later":     {"config", "hook/durable", "hook/flock"},
 	"orchestrator/stophooks": {"hook", "hook/client", "hook/handover", "orchestrator/state"},
 	"orchestrator/preflight": {"config", "hook", "hook/client", "hook/durable", "hook/settings", "orchestrator/stophooks"},
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator/claim", "orchestrator/launch", "orchestrator/owner", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
 	"orchestrator/probe":     {"hook/client", "hook/foreign", "hook/settings", "internal/fakeapi", "ptyrun", "ptyrun/screen"},
 	"orchestrator/clients":   {"config", "hook/client", "orchestrator/preflight", "orchestrator/probe", "orchestrator/state"},
 	"orchestrator/explain":   {},
-	"orchestrator/send":      {"config", "hook/inbox", "orchestrator/notify/awaited", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
+	"orchestrator/send":      {"orchestrator/later", "config", "hook/inbox", "orchestrator/notify/awaited", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
 		"orchestrator", "orchestrator/clients", "orchestrator/explain", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/probe", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",

@@ -168,6 +168,12 @@ func (c *Client) Stop(ctx context.Context, now bool) (*status.Run, error) {
 	return &run, nil
 }
 
+// Later makes the run look for prompts that are to be sent at a time.
+func (c *Client) Later(ctx context.Context) error {
+	var run status.Run
+	return c.do(ctx, http.MethodPost, "later", &request{}, &run)
+}
+
 // Reload makes the run load its fleet's file again, and returns what that changes.
 func (c *Client) Reload(ctx context.Context) (*orchestrator.Plan, error) {
 	var p orchestrator.Plan

@@ -34,6 +34,8 @@ type Scheduler interface {
 	// Stop asks the run to end: turns may finish within shutdown-grace or, with
 	// now, no longer. It returns at once.
 	Stop(now bool)
+	// LookLater looks for prompts that are to be sent at a time.
+	LookLater()
 	// Reload loads the fleet's file again and returns what that changes.
 	Reload() (*orchestrator.Plan, error)
 	// Unloaded says what a reload would change, or why it would fail; nil: nothing.

@@ -26,6 +26,7 @@ import (
 type fleet struct{ asked []string }
 
 func (f *fleet) Stopping() *status.Stopping { return nil }
+func (f *fleet) LookLater()                 {}
 func (f *fleet) Doors() []status.Door       { return nil }
 
 func (*fleet) Unloaded() *status.Unloaded { return nil }

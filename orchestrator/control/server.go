@@ -167,6 +167,10 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 		return s.Cancel(ctx, q.Entry, q.Again, q.Agents...)
 	})))
 	mux.HandleFunc("POST /v1/reload", act(func(context.Context, request) (any, error) { return s.Reload() }))
+	mux.HandleFunc("POST /v1/later", act(func(context.Context, request) (any, error) {
+		s.LookLater()
+		return run, nil
+	}))
 	mux.HandleFunc("POST /v1/trigger", act(func(ctx context.Context, q request) (any, error) {
 		if len(q.Agents) != 1 {
 			return nil, errors.New("cannot fire: name one agent")

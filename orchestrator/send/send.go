@@ -16,6 +16,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/later"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
@@ -30,6 +31,8 @@ type Sent struct {
 	Inbox string `json:"inbox"`
 	// Running is true if a scheduler runs the agent.
 	Running bool `json:"running"`
+	// At is when it is sent, if that is later.
+	At time.Time `json:"at,omitzero"`
 	// Duplicate is true if the id was accepted before; then nothing was queued.
 	Duplicate bool `json:"duplicate"`
 	// Differs is true if that was another text, as far as that can still be told.
@@ -114,13 +117,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	if asked.ReplyTo != "" && f.Targets[asked.ReplyTo] == nil {
 		return s, &TargetError{asked.ReplyTo, slices.Sorted(maps.Keys(f.Targets))}
 	}
-	if err := owner.CheckName(f); err != nil {
-		return s, err // nobody would work on it
-	}
-	if _, err := os.Stat(a.Dir); err != nil {
-		return s, &DirectoryError{a.Name, err}
-	}
-	if err := workspace.MakeHome(a); err != nil {
+	if err := ready(f, a); err != nil {
 		return s, err
 	}
 	if a.WhileDown == config.DownRefuses {
@@ -159,6 +156,43 @@ func down(o status.Trouble) bool {
 	return o.What == status.NobodyRuns || o.What.Stops() && o.What != status.BacksOff
 }
 
+// ready makes what is missing in an agent's directory, or says why nobody would work
+// there.
+func ready(f *config.Fleet, a *config.Agent) error {
+	if err := owner.CheckName(f); err != nil {
+		return err
+	}
+	if _, err := os.Stat(a.Dir); err != nil {
+		return &DirectoryError{a.Name, err}
+	}
+	return workspace.MakeHome(a)
+}
+
+// At keeps a prompt for an agent until a time. A scheduler that runs then queues it, or
+// the next one that is started, at once.
+func At(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Letter, at time.Time) (Sent, error) {
+	s := Sent{Agent: a.Name, Inbox: a.Inbox, ID: l.ID, At: at}
+	if err := ready(f, a); err != nil {
+		return s, err
+	}
+	if s.ID == "" {
+		s.ID = unique()
+	}
+	err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt})
+	if errors.Is(err, later.ErrExists) {
+		return s, fmt.Errorf("cannot keep the prompt %q: %w", s.ID, err)
+	}
+	s.Running = err == nil && lookAt(f, a, s.ID).Agent.State != status.Stopped
+	return s, err
+}
+
+// unique makes an id.
+func unique() string {
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(id[:])
+}
+
 // awaits notes who gets the reply, before the prompt is accepted: none is without it.
 func awaits(f *config.Fleet, a *config.Agent, asked Asked) (inbox.Letter, error) {
 	l := asked.Letter
@@ -166,9 +200,7 @@ func awaits(f *config.Fleet, a *config.Agent, asked Asked) (inbox.Letter, error)
 		return l, nil
 	}
 	if l.ID == "" {
-		var unique [8]byte
-		_, _ = rand.Read(unique[:]) // never fails (crypto/rand)
-		l.ID = hex.EncodeToString(unique[:])
+		l.ID = unique()
 	}
 	stateDir, err := owner.Claim(f)
 	if err != nil {

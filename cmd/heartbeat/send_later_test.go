@@ -1,0 +1,86 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMoments: what a time means, also where the clocks change.
+func TestMoments(t *testing.T) {
+	t.Parallel()
+	rome, err := time.LoadLocation("Europe/Rome")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 3, 28, 12, 0, 0, 0, rome) // the day before the clocks go forward
+	autumn := time.Date(2026, 10, 24, 12, 0, 0, 0, rome)
+	for _, tt := range []struct {
+		now        time.Time
+		text, want string // "" is refused
+	}{
+		{now, "18:30", "2026-03-28T18:30:00+01:00"},
+		{now, "11:00", "2026-03-29T11:00:00+02:00"},
+		{now, "12:00", "2026-03-29T12:00:00+02:00"},
+		{now, "02:30", "2026-03-29T03:00:00+02:00"}, // there is none
+		{now, "2026-03-29 02:30", "2026-03-29T03:00:00+02:00"},
+		{now, "2026-03-29T01:59:59", "2026-03-29T01:59:59+01:00"},
+		{now, "2026-03-29T02:30:00Z", "2026-03-29T04:30:00+02:00"},
+		{now, "2026-03-29T02:30:00-05:00", "2026-03-29T09:30:00+02:00"},
+		{autumn, "02:30", "2026-10-25T02:30:00+02:00"}, // there are two
+		{autumn, "2026-10-25 02:30", "2026-10-25T02:30:00+02:00"},
+		{autumn, "2026-10-25T02:30:00+01:00", "2026-10-25T02:30:00+01:00"},
+		{now, "2026-03-28 11:59", ""},
+		{now, "yesterday", ""},
+		{now, "25:00", ""},
+		{now, "", ""},
+	} {
+		at, err := moment(tt.text, tt.now, rome)
+		if got := at.In(rome).Format(time.RFC3339); (err != nil) != (tt.want == "") || err == nil && got != tt.want {
+			t.Errorf("%q is %s, %v, want %s", tt.text, got, err, tt.want)
+		}
+	}
+}
+
+// TestSentLater: a prompt that is for later is kept without a scheduler, shown, taken
+// back, and sent when its time has come, or at once when that is over.
+func TestSentLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated)
+	w.ok("apply")
+	if out := w.ok("send", "triage", "--in", "10ms", "--id", "over", "what is over"); !strings.Contains(out, "to be sent to triage at ") || !strings.Contains(out, "No scheduler runs the agent now") {
+		t.Errorf("send says %q", out)
+	}
+	w.ok("send", "triage", "--in", "2h", "--id", "far", "what is \x1b[31mfar away")
+	w.ok("send", "triage", "--in", "3h", "--id", "dropped", "what is taken back")
+	if out := w.ok("send", "triage", "--cancel", "dropped"); out != "taken back from triage: dropped\n" {
+		t.Errorf("cancel says %q", out)
+	}
+	if o := w.run("send", "triage", "--cancel", "dropped"); o.status != exitError || !strings.Contains(o.stderr, "hint: heartbeat next lists") {
+		t.Errorf("twice: %+v", o)
+	}
+	if o := w.run("send", "triage", "--in", "1h", "--id", "far", "again"); o.status != exitError || !strings.Contains(o.stderr, "a prompt with this id waits already") {
+		t.Errorf("an id twice: %+v", o)
+	}
+	if out := w.ok("next"); !strings.Contains(out, "triage: sent at ") || !strings.Contains(out, "due; it is sent as soon as a scheduler runs") || strings.Contains(out, "dropped") || strings.Contains(out, "\x1b") {
+		t.Errorf("next says\n%s", out)
+	}
+	for _, args := range [][]string{
+		{"--at", "18:30", "--in", "1h", "x"}, {"--in", "1h", "--wait", "x"}, {"--cancel", "far", "x"}, {"--at", "2020-01-01 10:00", "x"}, {"--in", "10000h", "x"},
+	} {
+		if o := w.run(append([]string{"send", "triage"}, args...)...); o.status != exitUsage {
+			t.Errorf("%q: %+v", args, o)
+		}
+	}
+	r := w.background()
+	until(t, "what is over is done", func() bool { return w.agent("triage").Acknowledged == 1 })
+	w.ok("send", "triage", "--in", "1s", "soon")
+	until(t, "what was soon is done", func() bool { return w.agent("triage").Acknowledged == 2 })
+	if out := w.ok("next"); !strings.Contains(out, "far") || strings.Contains(out, "soon as") {
+		t.Errorf("next says\n%s", out)
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+}

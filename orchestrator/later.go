@@ -1,0 +1,82 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/foreign"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/later"
+	"heartbeat/orchestrator/status"
+)
+
+// sendLater sends prompts when their time has come, but not in a run with Once.
+func (s *Scheduler) sendLater(ctx context.Context) {
+	if !s.opt.Once {
+		s.wg.Go(func() { later.Run(ctx, laterFleet{s}, s.later) })
+	}
+}
+
+// LookLater says that a prompt was put where those wait that are to be sent later.
+func (s *Scheduler) LookLater() {
+	select {
+	case s.later <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// laterFleet is the fleet as prompts that wait for their time know it.
+type laterFleet struct{ s *Scheduler }
+
+var _ later.Fleet = laterFleet{}
+
+// LaterAgents implements later.Fleet.
+func (f laterFleet) LaterAgents() (all []*config.Agent) {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	for m := range f.s.fleet.shown() {
+		if !m.Removed() {
+			all = append(all, m.Declared())
+		}
+	}
+	return all
+}
+
+// lateAfter is how late a prompt is before that is said.
+const lateAfter = time.Minute
+
+// SendLater implements later.Fleet.
+func (f laterFleet) SendLater(ctx context.Context, cfg *config.Agent, p later.Prompt) error {
+	s := f.s
+	s.mu.Lock()
+	m := s.fleet.find(cfg.Name)
+	s.mu.Unlock()
+	if m == nil {
+		return errStopping // the next run sends it
+	}
+	begin, err := fired{s, m}.Append(ctx, cfg, inbox.Letter{ID: p.ID, Source: "send", Prompt: p.Text, Idempotent: true})
+	switch {
+	case errors.Is(err, inbox.ErrDuplicate), errors.Is(err, inbox.ErrTooLarge): // it is there, or a dead letter
+		return nil
+	case err != nil:
+		return err
+	}
+	defer begin()
+	e := journal.Event{Agent: cfg.Name, Kind: journal.Fired, Trigger: "send@" + p.ID, Due: p.At}
+	if late := time.Since(p.At); late > lateAfter {
+		e.Detail = foreign.Text(status.Age(late) + " late: nothing ran, or there was no room, when it was due")
+		s.log.Warn("a prompt is sent late", "agent", cfg.Name, "id", p.ID, "due", p.At, "late", late.Round(time.Second))
+	}
+	s.records.note(e)
+	s.log.Info("a prompt's time has come", "agent", cfg.Name, "id", p.ID)
+	return nil
+}
+
+// CannotSend implements later.Fleet.
+func (f laterFleet) CannotSend(cfg *config.Agent, err error) {
+	f.s.records.note(journal.Event{Agent: cfg.Name, Kind: journal.TriggerFailed, Trigger: "send", Reason: foreign.Text(err.Error()), Detail: "it is tried again"})
+	f.s.log.Warn("a prompt cannot be sent at its time; it is tried again", "agent", cfg.Name, "err", err)
+}

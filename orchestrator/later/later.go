@@ -1,0 +1,217 @@
+// Package later keeps prompts that are to be sent at a time: one file each in the
+// folder later of an agent's .heartbeat, synced before it counts. Whoever sends one
+// puts it into the queue under its id and removes the file after that, with the
+// folder's lock held, so that after a crash it is sent again and refused as a
+// duplicate, and one that was cancelled is never sent.
+package later
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+)
+
+// Prompt is one that is to be sent.
+type Prompt struct {
+	ID   string    `json:"id"` // of its entry
+	At   time.Time `json:"at"`
+	Text string    `json:"prompt"`
+}
+
+// Outcomes that callers act on.
+var (
+	// ErrExists means that a prompt with this id waits already.
+	ErrExists = errors.New("a prompt with this id waits already")
+	// ErrNone means that no prompt with this id waits.
+	ErrNone = errors.New("no prompt with this id waits for its time")
+)
+
+const (
+	folder   = "later"
+	lockFile = ".lock"
+	lockWait = 5 * time.Second
+	// most is how many may wait for one agent; overhead is what a file has beside the
+	// text, which JSON may make six times as long.
+	most     = 1000
+	overhead = 4096
+)
+
+// Path is the folder of an agent's prompts.
+func Path(a *config.Agent) string { return filepath.Join(a.Home, folder) }
+
+// fileOf names the file of a prompt: an id may have any characters.
+func fileOf(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:12]) + ".json"
+}
+
+// Put keeps a prompt. When it returns nil, the prompt is on disk. If one with its id
+// waits already, the error is ErrExists.
+func Put(ctx context.Context, a *config.Agent, p Prompt) error {
+	f, err := durable.MakeBelow(a.Dir, Path(a))
+	if err != nil {
+		return fmt.Errorf("cannot keep the prompt: %w", err)
+	}
+	defer f.Close()
+	return locked(ctx, f, func() error {
+		all, err := list(f, a)
+		switch {
+		case err != nil:
+			return err
+		case slices.ContainsFunc(all, func(o Prompt) bool { return o.ID == p.ID }):
+			return ErrExists
+		case len(all) >= most:
+			return fmt.Errorf("cannot keep the prompt: %d wait for their time already", most)
+		}
+		data, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		return f.Replace(fileOf(p.ID), append(data, '\n'))
+	})
+}
+
+// List returns the prompts that wait for their time, the next one first.
+func List(a *config.Agent) ([]Prompt, error) {
+	f, err := open(a)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return list(f, a)
+}
+
+// Cancel removes a prompt; with ErrNone there is none: it may have been sent.
+func Cancel(ctx context.Context, a *config.Agent, id string) error {
+	f, err := open(a)
+	if f == nil && err == nil {
+		return ErrNone
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return locked(ctx, f, func() error {
+		if _, err := read(f, a, fileOf(id)); errors.Is(err, fs.ErrNotExist) {
+			return ErrNone
+		}
+		return remove(f, fileOf(id))
+	})
+}
+
+// Send sends the prompts of an agent whose time has come, in its order, and returns
+// when the next one is due; zero: none waits. One that send refuses stays, and is
+// not waited for.
+func Send(ctx context.Context, a *config.Agent, now time.Time, send func(Prompt) error) (next time.Time, err error) {
+	f, err := open(a)
+	if f == nil || err != nil {
+		return next, err
+	}
+	defer f.Close()
+	all, err := list(f, a)
+	if err != nil || len(all) == 0 {
+		return next, err
+	}
+	if all[0].At.After(now) {
+		return all[0].At, nil
+	}
+	err = locked(ctx, f, func() error {
+		var failed error
+		for _, p := range all {
+			if p.At.After(now) {
+				next = p.At
+				break
+			}
+			if _, err := read(f, a, fileOf(p.ID)); errors.Is(err, fs.ErrNotExist) {
+				continue // it was cancelled meanwhile
+			}
+			err := send(p)
+			if err == nil {
+				err = remove(f, fileOf(p.ID))
+			}
+			failed = cmp.Or(failed, err)
+		}
+		return failed
+	})
+	return next, err
+}
+
+// open opens an agent's folder, or returns nil if there is none.
+func open(a *config.Agent) (*durable.Folder, error) {
+	if _, err := os.Lstat(Path(a)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	f, err := durable.OpenBelow(a.Dir, Path(a))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the prompts that wait for their time: %w", err)
+	}
+	return f, nil
+}
+
+func locked(ctx context.Context, f *durable.Folder, do func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	unlock, err := flock.LockIn(ctx, f, lockFile)
+	if err != nil {
+		return fmt.Errorf("cannot use the prompts that wait for their time: %w", err)
+	}
+	return errors.Join(do(), unlock())
+}
+
+func list(f *durable.Folder, a *config.Agent) (all []Prompt, err error) {
+	entries, err := f.Entries()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the prompts that wait for their time: %w", err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") || len(all) == most {
+			continue
+		}
+		p, err := read(f, a, e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was just sent
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(x, y Prompt) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
+	return all, nil
+}
+
+func read(f *durable.Folder, a *config.Agent, name string) (p Prompt, err error) {
+	data, err := f.Read(name, 6*a.MaxEntry+overhead)
+	if err == nil {
+		err = json.Unmarshal(data, &p)
+	}
+	if err == nil && fileOf(p.ID) != name {
+		err = errors.New("it is not what heartbeat has written")
+	}
+	if err != nil {
+		return p, fmt.Errorf("cannot read %s: %w", filepath.Join(f.Path(), name), err)
+	}
+	return p, nil
+}
+
+// remove removes a file for good: one that came back would be sent again.
+func remove(f *durable.Folder, name string) error {
+	if err := f.Remove(name); err != nil {
+		return err
+	}
+	return f.Sync()
+}

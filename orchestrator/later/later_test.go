@@ -1,0 +1,170 @@
+package later
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heartbeat/config"
+)
+
+func agent(t *testing.T) *config.Agent {
+	t.Helper()
+	dir := t.TempDir()
+	return &config.Agent{Name: "a", Dir: dir, Home: filepath.Join(dir, ".heartbeat"), MaxEntry: 1 << 20}
+}
+
+func put(t *testing.T, a *config.Agent, id string, at time.Time) {
+	t.Helper()
+	if err := Put(t.Context(), a, Prompt{ID: id, At: at, Text: "text of " + id}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPromptsAreSentInTheirOrder(t *testing.T) {
+	t.Parallel()
+	a, now := agent(t), time.Now().Round(0)
+	if next, err := Send(t.Context(), a, now, nil); err != nil || !next.IsZero() {
+		t.Errorf("nothing waits: %s, %v", next, err)
+	}
+	put(t, a, "third/../ü\n", now.Add(time.Hour))
+	put(t, a, "second", now.Add(-time.Minute))
+	put(t, a, "first", now.Add(-time.Hour))
+	if err := Put(t.Context(), a, Prompt{ID: "second"}); !errors.Is(err, ErrExists) {
+		t.Errorf("an id twice: %v", err)
+	}
+	var sent []string
+	broken := errors.New("a full disk")
+	send := func(p Prompt) error {
+		if p.ID == "first" && broken != nil {
+			return broken
+		}
+		sent = append(sent, p.ID)
+		return nil
+	}
+	next, err := Send(t.Context(), a, now, send)
+	if !errors.Is(err, broken) || !next.Equal(now.Add(time.Hour)) || !slices.Equal(sent, []string{"second"}) {
+		t.Errorf("one that cannot be sent: %s, %v, sent %q", next, err, sent)
+	}
+	broken = nil
+	if _, err := Send(t.Context(), a, now, send); err != nil || !slices.Equal(sent, []string{"second", "first"}) {
+		t.Errorf("sent %q, %v", sent, err)
+	}
+	for _, id := range []string{"first", "nobody"} {
+		if err := Cancel(t.Context(), a, id); !errors.Is(err, ErrNone) {
+			t.Errorf("%s is taken back: %v", id, err)
+		}
+	}
+	if err := Cancel(t.Context(), a, "third/../ü\n"); err != nil {
+		t.Error(err)
+	}
+	if all, err := List(a); len(all) != 0 || err != nil {
+		t.Errorf("left are %+v, %v", all, err)
+	}
+}
+
+// TestWhatIsTakenBackIsNotSent: who takes a prompt back while it is being sent is told
+// the truth.
+func TestWhatIsTakenBackIsNotSent(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		a, now := agent(t), time.Now()
+		put(t, a, "x", now.Add(-time.Second))
+		sent, taken := false, error(nil)
+		var both sync.WaitGroup
+		both.Go(func() {
+			if _, err := Send(t.Context(), a, now, func(Prompt) error { sent = true; return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() { taken = Cancel(t.Context(), a, "x") })
+		both.Wait()
+		if sent == (taken == nil) {
+			t.Fatalf("sent %t, taken back: %v", sent, taken)
+		}
+	}
+}
+
+// TestFilesOfOthersAreNoPrompts: an agent can write there.
+func TestFilesOfOthersAreNoPrompts(t *testing.T) {
+	t.Parallel()
+	a := agent(t)
+	put(t, a, "x", time.Now())
+	for name, text := range map[string]string{"renamed.json": `{"id": "x"}`, "broken.json": "{"} {
+		path := filepath.Join(Path(a), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := List(a); err == nil {
+			t.Errorf("%s is taken for a prompt", name)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(Path(a)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(t.TempDir(), Path(a)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := List(a); err == nil {
+		t.Error("a link in place of the folder is followed")
+	}
+}
+
+// clockwork is a fleet of one agent that takes down when its prompts are sent.
+type clockwork struct {
+	a    *config.Agent
+	mu   sync.Mutex
+	sent []string
+}
+
+func (c *clockwork) LaterAgents() []*config.Agent { return []*config.Agent{c.a} }
+func (c *clockwork) CannotSend(_ *config.Agent, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = append(c.sent, err.Error())
+}
+
+func (c *clockwork) SendLater(_ context.Context, _ *config.Agent, p Prompt) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = append(c.sent, fmt.Sprintf("%s %s late", p.ID, time.Since(p.At)))
+	return nil
+}
+
+// TestPromptsAreSentAtTheirTime, to the instant where it was said that they wait, and
+// soon where nobody said so; what fell due while nothing ran, at once.
+func TestPromptsAreSentAtTheirTime(t *testing.T) {
+	t.Parallel()
+	a := agent(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := &clockwork{a: a}
+		look := make(chan struct{}, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		begin := time.Now().Round(0)
+		put(t, a, "missed", begin.Add(-24*time.Hour))
+		put(t, a, "tomorrow", begin.Add(24*time.Hour))
+		go Run(ctx, c, look)
+		time.Sleep(time.Second)
+		put(t, a, "told", begin.Add(3*time.Second))
+		look <- struct{}{}
+		time.Sleep(30 * time.Second)
+		put(t, a, "untold", begin.Add(32*time.Second))
+		time.Sleep(48 * time.Hour)
+		cancel()
+		synctest.Wait()
+		want := []string{"missed 24h0m0s late", "told 0s late", "untold 13s late", "tomorrow 0s late"}
+		if len(c.sent) != len(want) || c.sent[0] != want[0] || c.sent[1] != want[1] || c.sent[3] != want[3] {
+			t.Errorf("sent %q, want %q", c.sent, want)
+		}
+	})
+}
