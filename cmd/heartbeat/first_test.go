@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -101,6 +103,27 @@ func TestValidateMissesTheClient(t *testing.T) {
 	w.put("heartbeat.yaml", oneAgent+"    command: [claude]\n")
 	if o := w.run("validate"); strings.Count(o.stderr, "is not found in PATH") != 1 {
 		t.Errorf("where the file says so itself: %+v", o)
+	}
+}
+
+// TestStatusForgetsWhatWasMended: it showed what the last run had held the agent for,
+// and what to do about it, when that was done.
+func TestStatusForgetsWhatWasMended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", strings.Replace(oneAgent, "    dir:", "    command: [heartbeat, simulate]\n    env-file: gone.env\n    dir:", 1))
+	w.run("apply")
+	w.run("send", "triage", "hello")
+	w.run("run", "--once")
+	if out := w.run("status").stdout; !strings.Contains(out, "the next run holds it: cannot read env-file") {
+		t.Errorf("before:\n%s", out)
+	}
+	w.put("gone.env", "A=b\n")
+	if err := os.Chmod(filepath.Join(w.dir, "gone.env"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := w.run("status").stdout; strings.Contains(out, "env-file") {
+		t.Errorf("after:\n%s", out)
 	}
 }
 

@@ -125,8 +125,14 @@ func foresee(fleet *config.Fleet, all *status.Fleet, ours string) {
 	for i, agent := range fleet.Agents[:min(len(fleet.Agents), mostForeseen)] {
 		c := preflight.ClientOf(agent, os.Environ())
 		c.Ours = ours
-		if blocked, ok := errors.AsType[*preflight.BlockedError](c.Blocked(c.Obstacles(c.Settings()))); ok && all.Agents[i].State == status.Stopped {
-			all.Agents[i].Blocked = &status.Blocked{Why: blocked.Error(), Fix: blocked.Hint()}
+		a := &all.Agents[i]
+		blocked, ok := errors.AsType[*preflight.BlockedError](c.Blocked(c.Obstacles(c.Settings())))
+		switch {
+		case a.State != status.Stopped:
+		case ok:
+			a.Blocked = &status.Blocked{Why: blocked.Error(), Fix: blocked.Hint()}
+		case a.Was == status.Held && a.GoesOn && (a.Last == nil || a.Last.Asks == nil):
+			a.Was = status.Idle // what its last run held it for is gone; of a question on the screen nobody knows
 		}
 	}
 }

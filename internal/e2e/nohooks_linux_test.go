@@ -100,7 +100,7 @@ func TestWhatIsKnownToTurnHooksOffCostsNoTurn(t *testing.T) {
 	f.send("hello")
 	f.start()
 	f.Until("the agent is held", func() bool { return strings.Contains(f.must("", "status"), "held") })
-	if out := squeezed(f.must("", "status")); !strings.Contains(out, "says disableAllHooks; remove disableAllHooks from") {
+	if out := squeezed(f.must("", "status")); !strings.Contains(out, "says disableAllHooks do remove disableAllHooks from") {
 		t.Errorf("status does not say why:\n%s", out)
 	}
 	if n := len(f.calls()) + len(f.ends()); n != 0 {
