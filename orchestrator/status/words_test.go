@@ -36,3 +36,29 @@ func TestNotesOfATurn(t *testing.T) {
 		}
 	}
 }
+
+// TestNotesOfWhatWaits: each reason why a queued prompt is not worked on has its line,
+// and without a queued prompt none is said.
+func TestNotesOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for want, a := range map[string]Agent{
+		"waiting: all slots are taken":                                                          {AgentState: AgentState{State: Waiting, Reason: "all slots are taken"}},
+		"its session ends: drained":                                                             {AgentState: AgentState{State: Ending, Reason: "drained"}},
+		"a person uses its session; prompts continue when they have left":                       {AgentState: AgentState{State: Running, Phase: hook.Unattended}, Attached: 1},
+		"its turn was interrupted: its session cannot take a prompt and ends soon":              {AgentState: AgentState{State: Running, Phase: hook.Unattended}},
+		"a person has typed in its session; prompts continue in 1m0s":                           {AgentState: AgentState{State: Running, Phase: hook.Waiting}, Hush: now.Add(time.Minute)},
+		"a turn is running that did not come from the queue; a person may have started it":      {AgentState: AgentState{State: Running, Phase: hook.Turn}},
+		"Stop hooks other than heartbeat's run at the end of its turn; prompts come after them": {AgentState: AgentState{State: Running, Phase: hook.Settling}},
+		"background tasks of its last turn still run; prompts come after them":                  {AgentState: AgentState{State: Running, Phase: hook.Background}},
+		"": {AgentState: AgentState{State: Running, Phase: hook.Waiting}},
+	} {
+		a.Depth.Entries = 1
+		if got := a.Note(now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if a.Depth.Entries = 0; a.State == Running && a.Note(now) != "" {
+			t.Errorf("with nothing queued: %q", a.Note(now))
+		}
+	}
+}
