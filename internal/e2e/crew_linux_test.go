@@ -18,7 +18,7 @@ import (
 // member is an agent of a crew.
 type member struct {
 	name string
-	// token is that of the subscription that it works on.
+	// token is that of the subscription that it works on, or apiKey.
 	token  string
 	fields []string // further ones, one a line
 }
@@ -43,7 +43,11 @@ func newCrew(t *testing.T, c client, members []member, rules ...fakeapi.Rule) *f
 			t.Fatal(err)
 		}
 		dirs = append(dirs, dir)
-		fmt.Fprintf(&text, "  %s:\n    dir: %s\n    env: {CLAUDE_CODE_OAUTH_TOKEN: %q}\n", m.name, strconv.Quote(dir), m.token)
+		variable := "CLAUDE_CODE_OAUTH_TOKEN"
+		if m.token == apiKey {
+			variable = "ANTHROPIC_API_KEY"
+		}
+		fmt.Fprintf(&text, "  %s:\n    dir: %s\n    env: {%s: %q}\n", m.name, strconv.Quote(dir), variable, m.token)
 		for _, field := range m.fields {
 			fmt.Fprintf(&text, "    %s\n", field)
 		}

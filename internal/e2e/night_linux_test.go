@@ -303,3 +303,38 @@ func (n *night) went(name string, all []*fakeapi.Request) {
 		}
 	}
 }
+
+// TestALimitWithAKey: the client repeats a refused request itself then, which are calls,
+// too: three for each session. Nothing says when the limit ends, so the agent waits for a
+// minute at first, and goes on at the first attempt.
+func TestALimitWithAKey(t *testing.T) {
+	bothClients(t, func(t *testing.T, c client) {
+		f := newCrew(t, c, []member{{"a", apiKey, nil}}, fakeapi.Rule{Answer: fakeapi.Answer{Text: "ok"}})
+		f.API.Limit(apiKey, fakeapi.Limit{Falls: time.Now(), Resets: time.Now().Add(time.Hour)})
+		f.send("work")
+		f.start()
+		f.Until("the agent is parked", func() bool { return f.agentState() == "parked" })
+		if n := len(f.API.Requests()); n != 3 {
+			t.Errorf("%d calls, want 3", n)
+		}
+		f.send("more work") // it is not tried again for a minute
+		time.Sleep(3 * time.Second)
+		if n := len(f.API.Requests()); n != 3 || f.agentState() != "parked" {
+			t.Errorf("%d calls later, the agent is %s", n, f.agentState())
+		}
+		if e := f.journal(journal.Refused); len(e) != 1 || e[0].Source != "back-off" {
+			t.Errorf("the journal: %+v", e)
+		}
+		f.API.Limit(apiKey, fakeapi.Limit{})
+		f.must("", "resume", "a")
+		f.Until("both are done", func() bool { return len(f.doneBy("a")) == 2 })
+		for _, d := range f.doneBy("a") {
+			if d.Attempt != 1 {
+				t.Errorf("%q was done at attempt %d", d.ID, d.Attempt)
+			}
+		}
+		if dead := of[map[string]any](f, "a", ".dead-letter.jsonl"); len(dead) != 0 {
+			t.Errorf("dead letters %v", dead)
+		}
+	})
+}
