@@ -183,7 +183,7 @@ func (s *Scheduler) recallOf(name string, m *member, had recalled) recalled {
 	}
 	s.happened(m, func(now time.Time) {
 		for _, r := range records[min(had.count, len(records)):] {
-			s.fleet.recalls(name, m, r, now)
+			s.fleet.recalls(name, r, now)
 		}
 	})
 	return recalled{had.since, max(had.count, len(records))}
@@ -201,15 +201,13 @@ func (c course) recallRest() {
 	}
 }
 
-// recalls notes what an agent has spent, also one that is no longer declared.
-func (f *fleet) recalls(name string, m *member, r usage.Record, now time.Time) {
-	if m == nil {
-		f.spending.add("agent "+name, r.Sum, r.At, now)
-		f.spending.add("fleet", r.Sum, r.At, now)
-		return
-	}
-	for _, p := range f.purses(m) {
-		f.spending.add(p.key, r.Sum, r.At, now)
+// recalls notes what an agent has spent, also one that is no longer declared, or has
+// another name or group now: its group of then has spent it.
+func (f *fleet) recalls(name string, r usage.Record, now time.Time) {
+	f.spending.add("agent "+name, r.Sum, r.At, now)
+	f.spending.add("fleet", r.Sum, r.At, now)
+	if r.Group != "" {
+		f.spending.add("group "+r.Group, r.Sum, r.At, now)
 	}
 }
 

@@ -304,6 +304,37 @@ func TestABudgetIsKeptOverARestart(t *testing.T) {
 	})
 }
 
+// TestAGroupsBudgetOutlivesItsMembers: what an agent has spent that is not declared any
+// more, or has another name or group, was forgotten by its group with the next run.
+func TestAGroupsBudgetOutlivesItsMembers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a moved", func(t *testing.T, r *rig) {
+		spends(r, "a", "moved")
+		r.fleet.Groups = map[string]int{"g": 3}
+		r.fleet.Budgets = map[string]config.Budget{"g": {Day: config.Allowance{Cost: 6}}}
+		r.agent("a").Group = "g"
+		r.mkdir(r.dir + "/state")
+		time.Sleep(30 * time.Hour) // the bubble begins at midnight
+		for _, agent := range []string{"renamed", "moved"} {
+			record := usage.Record{At: time.Now().Add(-time.Hour), Agent: agent, Session: "s", Group: "g", Sum: usage.Sum{Cost: 3}}
+			if err := usage.Append(r.dir+"/state", agent, record); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.send("a", 1)
+		r.send("moved", 1)
+		stop := r.run()
+		defer stop()
+		r.sleep(10 * time.Minute)
+		if a := r.state("a"); a.State != Parked || a.Reason.String() != "the budget of group g for the day is spent: $6.00 of $6.00" {
+			t.Errorf("a is %s: %s", a.State, a.Reason)
+		}
+		if r.done("moved") != 1 {
+			t.Errorf("who has left the group: %+v", r.state("moved"))
+		}
+	})
+}
+
 // TestABudgetIsNotBegunAnewBlindly: where records of what was spent could not be read, a
 // restart gave each agent its whole budget again. Who spends from it waits for a period
 // of which all is known; others do not.

@@ -84,7 +84,7 @@ func (t *Ticket) Spec() (session.Spec, error) {
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
 		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, ToolTimeout: c.ToolTimeout, ToolTimeouts: c.ToolTimeouts,
 		AutoUpdate: c.AutoUpdate, Grace: c.Grace,
-		Limits: limits, EntryBudget: usage.Allowance(c.Budget.Entry), Account: t.Account, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket, Ours: t.Ours,
+		Limits: limits, EntryBudget: usage.Allowance(c.Budget.Entry), Account: t.Account, Group: c.Group, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket, Ours: t.Ours,
 	}, nil
 }
 

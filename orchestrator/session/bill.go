@@ -144,7 +144,7 @@ func (s *shim) recordBill(now time.Time, first bool) {
 	for i, p := range parts {
 		records = append(records, usage.Record{
 			// Two records of one time stay two.
-			At: now.Add(time.Duration(i)), Agent: s.spec.Agent, Session: s.spec.Session, Account: s.spec.Account, Of: p.Of, Sum: p.Sum, Kept: b.kept,
+			At: now.Add(time.Duration(i)), Agent: s.spec.Agent, Session: s.spec.Session, Account: s.spec.Account, Group: s.spec.Group, Of: p.Of, Sum: p.Sum, Kept: b.kept,
 		})
 	}
 	b.recordedAt, b.recorded, b.unsure = now, ofWork(s.record.Work).Delivery, records

@@ -70,6 +70,8 @@ type Spec struct {
 	// AutoUpdate lets the client update itself.
 	AutoUpdate bool          `json:"auto_update,omitempty"`
 	Grace      time.Duration `json:"grace"` // from SIGTERM to SIGKILL
+	// Group is the agent's, "" for none: whose budget it spends from.
+	Group string `json:"group,omitempty"`
 	// EntryBudget is what one entry may cost, all its attempts together.
 	EntryBudget usage.Allowance `json:"entry_budget,omitzero"`
 	// Limits are what the session may use of the machine.

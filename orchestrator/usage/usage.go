@@ -77,6 +77,7 @@ type Record struct {
 	Agent   string    `json:"agent"`
 	Session string    `json:"session"`
 	Account string    `json:"account,omitempty"`
+	Group   string    `json:"group,omitempty"` // the agent's, then
 	Of
 	Sum
 	// Kept is for whoever goes on counting.
