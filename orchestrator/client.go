@@ -57,7 +57,6 @@ func (c course) meets() (pass bool) {
 
 // probe tries a client for a member.
 func (s *Scheduler) probe(m *member, k clients.Known) {
-	s.log.Info("a client is new here, and is being probed", "agent", m.Name, "client", k.File)
 	k, err := s.opt.Clients.Probe(s.work, k)
 	if err != nil {
 		s.log.Warn("cannot keep what a probe has found", "err", err)
@@ -105,6 +104,7 @@ func (s *Scheduler) ForeseeClients() {
 		}
 		k := s.opt.Clients.Look(def)
 		if k.New() {
+			s.log.Info("a client is new here, and is being probed", "agent", m.Name, "client", k.File)
 			s.probe(m, k)
 			k = s.opt.Clients.Look(def)
 		}

@@ -121,12 +121,12 @@ func TestAClientThatIsNew(t *testing.T) {
 				if tt.held && (!strings.Contains(a.Reason.String(), "does not do what heartbeat relies on: hand-over: it came twice") || !a.GoesOn || !strings.Contains(a.Fix.String(), "heartbeat resume a")) {
 					t.Errorf("held: %+v", a)
 				}
-				said := ""
+				var said []string
 				for _, e := range r.journal(journal.Probed) {
-					said += e.Reason.String()
+					said = append(said, e.Reason.String())
 				}
-				if said != tt.said {
-					t.Errorf("the journal says %q, want %q", said, tt.said)
+				if got := strings.Join(said, "; "); got != tt.said {
+					t.Errorf("the journal says %q, want %q", got, tt.said)
 				}
 			})
 		})
