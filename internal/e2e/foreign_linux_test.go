@@ -146,8 +146,11 @@ func TestForeignStopHookThatAlwaysBlocks(t *testing.T) {
 				if len(f.outbox()) != 0 || len(f.dead()) != 0 {
 					t.Errorf("%+v, %+v", f.outbox(), f.dead())
 				}
-				if status := f.must("", "events"); !strings.Contains(status, "→ held") || !strings.Contains(status, "remove it") {
-					t.Errorf("%s", status)
+				if events := f.must("", "events"); !strings.Contains(events, "→ held: runaway ("+tooth) {
+					t.Errorf("%s", events)
+				}
+				if status, _, _ := f.heartbeat("", "status"); !strings.Contains(status, tooth) || !strings.Contains(status, "remove it") {
+					t.Errorf("status does not say what to do:\n%s", status)
 				}
 			})
 		})
