@@ -47,14 +47,15 @@ func TestMain(m *testing.M) {
 	os.Exit(testbed.Run(m))
 }
 
-// fewerAtOnce runs two tests for each processor where the real client is there,
-// unless the person says how many: it takes two seconds of a processor to start.
+// fewerAtOnce runs three tests for each processor where the real client is there,
+// unless the person says how many: it takes two seconds of a processor to start, and
+// 220 MB of memory (2.1.329).
 func fewerAtOnce() {
 	flag.Parse()
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
 	if _, err := realClientPath(); !said && err == nil {
-		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 	}
 }
 
