@@ -643,3 +643,40 @@ func TestANewPromptShortensADelay(t *testing.T) {
 		})
 	}
 }
+
+// TestALiarParksNoOtherAccount: an agent can write all that its client says of a limit.
+// What it makes up holds for its own account, for no longer than the longest limit is,
+// and for nobody else.
+func TestALiarParksNoOtherAccount(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "liar mate other", func(t *testing.T, r *rig) {
+		r.agent("other").Env = map[string]string{"ANTHROPIC_API_KEY": "another"}
+		const words = "You've hit your weekly limit · resets Dec 31, 2099, 10pm (UTC)"
+		far := time.Date(2099, 12, 31, 22, 0, 0, 0, time.UTC)
+		r.set("liar", limitedUntil(func() *session.Refused {
+			return &session.Refused{
+				Told: words, Written: &client.Refusal{Status: 429, Kind: "rate_limit", Text: words},
+				Limits: client.Limits{SevenDay: client.Limit{Used: 100, Resets: far}, FiveHour: client.Limit{Used: 100, Resets: far}},
+			}
+		}))
+		r.send("liar", 1)
+		stop := r.run()
+		defer stop()
+		r.sleep(boot + entry + 10*time.Second)
+		for _, name := range []string{"mate", "other"} {
+			r.send(name, 1)
+		}
+		r.sleep(boot + entry + time.Second)
+		if a := r.state("mate"); a.State != status.Parked || a.Until.After(time.Now().Add(account.Longest+time.Minute)) {
+			t.Errorf("its account's other agent is %s until %v", a.State, a.Until)
+		}
+		if a := r.state("other"); a.Acknowledged != 1 {
+			t.Errorf("another account's agent: %+v", a)
+		}
+		r.set("liar", drains)
+		r.sleep(account.Longest + 10*time.Minute)
+		if a := r.state("mate"); a.Acknowledged != 1 {
+			t.Errorf("a week later: %+v", a)
+		}
+	})
+}
