@@ -17,6 +17,7 @@ import (
 	"heartbeat/orchestrator/resources"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
+	"heartbeat/orchestrator/status"
 	"heartbeat/ptyrun"
 	"heartbeat/sources"
 )
@@ -71,6 +72,15 @@ func machineFixtures() []made {
 			"clock", Error, func(f *Facts) { f.Now = f.Self.Built.Add(-48 * time.Hour) },
 			func(f *Facts) { f.Now, f.Self.Built = firstYear, time.Time{} },
 		},
+		{
+			"not-listening", Error, func(f *Facts) { f.Doors = []status.Door{{Address: ":1", Problem: "cannot listen on :1: it is in use"}} },
+			func(f *Facts) { f.Doors = []status.Door{{Address: ":1"}} },
+		},
+		{
+			"secret-unreadable", Error, func(f *Facts) { f.Agents[0].SecretProblems = []error{errors.New("trigger t: cannot read its secret")} }, none,
+		},
+		{"target-fails", Warning, func(f *Facts) { f.Untold = []status.Untold{{Target: "phone", Why: "it answers 500"}} }, none},
+		{"not-watched", Info, func(f *Facts) { f.Unwatched = true }, none},
 		{"time-zone", Warning, func(f *Facts) { f.TZ, f.BadTZ = "Europe/Rom", "unknown" }, func(f *Facts) { f.TZ = "Europe/Rome" }},
 		{"time-zone", Warning, cron(time.Local), cron(time.UTC)},
 		{
