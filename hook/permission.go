@@ -2,7 +2,6 @@ package hook
 
 import (
 	"fmt"
-	"strings"
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
@@ -10,7 +9,7 @@ import (
 
 // denial is the answer to a PermissionRequest.
 func denial(p *client.Event) []byte {
-	answer, err := client.Claude.Hooks.Deny(fmt.Sprintf("heartbeat refused %s: nobody is there to answer a permission dialog. "+
+	answer, err := client.Claude.Hooks.Deny(fmt.Sprintf(client.DenialBegins+"%s: nobody is there to answer a permission dialog. "+
 		"To allow it, a person adds %q to this agent's permissions.allow in heartbeat.yaml and runs: heartbeat apply",
 		what(p), rule(p)))
 	if err != nil {
@@ -33,12 +32,7 @@ func what(p *client.Event) string {
 
 // rule returns the allow rule that would allow the call.
 func rule(p *client.Event) string {
-	if p.Tool.Name == "Bash" {
-		if program, _, _ := strings.Cut(strings.TrimSpace(detail(p)), " "); program != "" {
-			return "Bash(" + foreign.Short(program, 100) + " *)"
-		}
-	}
-	return p.Tool.Name
+	return foreign.Short(client.AllowRule(p.Tool.Name, p.Tool.Command), 120)
 }
 
 // detail returns the part of a tool's input by which a person recognises the call.

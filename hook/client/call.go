@@ -3,10 +3,60 @@ package client
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
-// Call is a call of a tool, as the transcript has it.
-type Call struct{ ID, Name string }
+// Call is a call of a tool, as the transcript has it. Rule is the allow rule that
+// would allow it.
+type Call struct{ ID, Name, Rule string }
+
+// AllowRule returns the rule that would allow the call of a tool; command is that of
+// Bash, which is allowed by its program. It may be of any length, as a model wrote it.
+func AllowRule(tool, command string) string {
+	if tool == "Bash" {
+		if program, _, _ := strings.Cut(strings.TrimSpace(command), " "); program != "" {
+			return "Bash(" + program + " *)"
+		}
+	}
+	return tool
+}
+
+// denied reads which calls were refused because nothing allows them, by their ids.
+// Measured in 2.1.329: with dontAsk the result is an error, "Permission to use NAME
+// has been denied because Claude Code is running in don't ask mode. …"; what a
+// PermissionRequest hook of ours has refused has our words. A rule that forbids the
+// call says "… has been denied." alone: that is meant.
+func denied(line []byte) (ids []string) {
+	if !bytes.Contains(line, []byte(`"tool_result"`)) {
+		return nil
+	}
+	content := message("user", line)
+	var blocks []struct {
+		Type    string          `json:"type"`
+		UseID   string          `json:"tool_use_id"`
+		IsError bool            `json:"is_error"`
+		Content json.RawMessage `json:"content"`
+	}
+	if content == nil || json.Unmarshal(content, &blocks) != nil {
+		return nil
+	}
+	for _, b := range blocks {
+		if b.Type != "tool_result" || !b.IsError {
+			continue
+		}
+		for _, text := range texts(b.Content) {
+			text = strings.TrimPrefix(text, "<tool_use_error>")
+			if strings.HasPrefix(text, "Permission to use ") && strings.Contains(text, "don't ask mode") || strings.HasPrefix(text, DenialBegins) {
+				ids = append(ids, b.UseID)
+				break
+			}
+		}
+	}
+	return ids
+}
+
+// DenialBegins begins the message with which our PermissionRequest hook refuses.
+const DenialBegins = "heartbeat refused "
 
 // calls reads which tools a line of the main conversation calls, and the calls of
 // which it has the results, by their ids. Measured in 2.1.329: a call is written
@@ -27,6 +77,9 @@ func calls(line []byte) (begun []Call, ended []string) {
 		ID    string `json:"id"`
 		Name  string `json:"name"`
 		UseID string `json:"tool_use_id"`
+		Input struct {
+			Command any `json:"command"`
+		} `json:"input"`
 	}
 	if json.Unmarshal(line, &r) != nil || r.Sidechain || json.Unmarshal(r.Message.Content, &blocks) != nil {
 		return nil, nil
@@ -34,7 +87,8 @@ func calls(line []byte) (begun []Call, ended []string) {
 	for _, b := range blocks {
 		switch {
 		case b.Type == "tool_use" && b.ID != "":
-			begun = append(begun, Call{b.ID, b.Name})
+			command, _ := b.Input.Command.(string)
+			begun = append(begun, Call{b.ID, b.Name, AllowRule(b.Name, command)})
 		case b.Type == "tool_result" && b.UseID != "":
 			ended = append(ended, b.UseID)
 		}

@@ -65,7 +65,7 @@ var Claude = Client{
 	Transcript: Transcript{
 		Behind: 2 * time.Second, Folder: "projects",
 		HandedOver: handedOver, Asked: asked, Answered: answered, Begun: begun,
-		Stopped: stopped, Spoke: spoke, Queued: queued, Spending: spending, Subagents: subagents, Refused: refused, Calls: calls,
+		Stopped: stopped, Spoke: spoke, Queued: queued, Spending: spending, Subagents: subagents, Refused: refused, Calls: calls, Denied: denied,
 	},
 	Settings: Settings{
 		Folder: ".claude", File: "settings.json", Local: "settings.local.json", Servers: ".mcp.json",

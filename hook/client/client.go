@@ -130,6 +130,8 @@ type Transcript struct {
 	Subagents func(transcript string) string
 	// Calls reads which tools a line calls, and the calls of which it has the results.
 	Calls func(line []byte) (begun []Call, ended []string)
+	// Denied reads which calls were refused because no rule allows them, by their ids.
+	Denied func(line []byte) (ids []string)
 	// Refused reads a request that the API refused for good, or nil.
 	Refused func(line []byte) *Refusal
 	// Failed names what ended a turn, for a client that has no StopFailure.

@@ -152,8 +152,14 @@ func (a *Agent) Describe() status.AgentState {
 	if a.past.stuck != nil {
 		d.Stuck = new(*a.past.stuck)
 	}
+	if o := a.past.outcome; o != nil {
+		d.Denied = o.Denied
+	}
 	if a.life.is == Live {
 		last := a.life.last
+		if last.Acknowledged > 0 || last.Denied != nil { // otherwise the last session's say more
+			d.Denied = last.Denied
+		}
 		d.Phase, d.Work, d.Tool, d.Silent = last.Phase, last.Work, last.Tool, last.Silent
 		if last.Said != nil {
 			d.Said = &status.Said{At: last.Said.At, Text: foreign.Text(last.Said.Text)}

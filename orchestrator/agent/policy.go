@@ -167,6 +167,9 @@ func Describe(o session.Outcome) string {
 	if o.Detail != "" {
 		s += " (" + o.Detail + ")"
 	}
+	if len(o.Denied) > 0 {
+		s += "; " + session.DeniedText(o.Denied)
+	}
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
 
@@ -83,6 +84,18 @@ func checkStuck(f *Facts, a *Agent) []Finding {
 	return []Finding{{
 		Severity: Error, Code: "stuck", Seen: fmt.Sprintf("the service has failed for %s: %s", age(f.Now.Sub(k.Since)), k.Why),
 		Why: "it is tried again, and " + waits(a), Fix: "check the service's status page; " + a.command("logs"),
+	}}
+}
+
+// checkToolsRefused: calls of tools in the last session that no rule allows.
+func checkToolsRefused(_ *Facts, a *Agent) []Finding {
+	if len(a.State.Denied) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "tools-refused", Seen: "in its last session " + session.DeniedText(a.State.Denied),
+		Why: "no rule allows them, and nobody is asked: the agent does without them, or does not get its work done",
+		Fix: "to allow them, add the rules to permissions: allow: of " + a.Config.Name + ", then " + a.command("apply"),
 	}}
 }
 

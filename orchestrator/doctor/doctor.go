@@ -83,7 +83,7 @@ var (
 		checkConfiguration, checkState, checkPauses, checkMoved, checkDoors, checkUntold, checkWatched, checkClock, checkZone, checkInotify, checkLimits, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
-		checkDirectory, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkObstacles, checkSessionEnv, checkCap,
+		checkDirectory, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkToolsRefused, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkObstacles, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkOtherStops, checkPermissions,
 		checkClient, checkDrift, checkLogin,
 		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,

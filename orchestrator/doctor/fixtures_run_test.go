@@ -53,6 +53,13 @@ func runFixtures() []fixture {
 			func(r *rig) { r.published(status.AgentState{State: status.Idle}) },
 		},
 		{
+			"tools-refused", Warning, false,
+			func(r *rig) {
+				r.published(status.AgentState{State: status.Idle, Denied: []session.Denied{{Rule: "Bash(git *)", Times: 2}}})
+			},
+			func(r *rig) { r.published(status.AgentState{State: status.Idle}) },
+		},
+		{
 			"stuck", Error, false,
 			func(r *rig) {
 				r.published(status.AgentState{State: status.BackingOff, Stuck: &status.Stuck{Since: time.Now(), Why: "overloaded", Told: true}})

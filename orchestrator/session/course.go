@@ -1,8 +1,11 @@
 package session
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"heartbeat/hook"
@@ -29,10 +32,49 @@ type course struct {
 	refused  *client.Refusal // the last request, if the API has refused it for good
 	running  []running       // the tools, the one that was called first
 	ended    time.Time       // when the last one ended
+	denied   []Denied        // each rule once
+}
+
+// Denied are calls of tools that were refused because no rule allows them. Rule is
+// the one that would.
+type Denied struct {
+	Rule  string `json:"rule"`
+	Times int    `json:"times"`
+}
+
+// DeniedText says what was refused, as "3 tool calls were refused: Bash(git *) twice".
+func DeniedText(all []Denied) string {
+	n := 0
+	var rules []string
+	for _, d := range all {
+		n += d.Times
+		rule := d.Rule
+		if d.Times > 1 {
+			rule += fmt.Sprintf(" %d times", d.Times)
+		}
+		rules = append(rules, rule)
+	}
+	text := strconv.Itoa(n) + " tool calls were refused: "
+	if n == 1 {
+		text = "1 tool call was refused: "
+	}
+	return text + strings.Join(rules, ", ")
+}
+
+// mostDenied bounds how many rules are remembered.
+const mostDenied = 10
+
+func (c *course) deny(rule string) {
+	if i := slices.IndexFunc(c.denied, func(d Denied) bool { return d.Rule == rule }); i >= 0 {
+		c.denied = slices.Clone(c.denied) // a report may have it
+		c.denied[i].Times++
+	} else if len(c.denied) < mostDenied {
+		c.denied = append(slices.Clone(c.denied), Denied{rule, 1})
+	}
 }
 
 type running struct {
-	id string
+	id, rule string
 	Tool
 }
 
@@ -68,7 +110,12 @@ func (c *course) take(line []byte, now time.Time) {
 	begun, ended := known.Calls(line)
 	for _, call := range begun {
 		if len(c.running) < mostRunning {
-			c.running = append(c.running, running{call.ID, Tool{foreign.Short(call.Name, maxName), now}})
+			c.running = append(c.running, running{call.ID, foreign.Short(call.Rule, maxName), Tool{foreign.Short(call.Name, maxName), now}})
+		}
+	}
+	for _, id := range known.Denied(line) {
+		if i := slices.IndexFunc(c.running, func(r running) bool { return r.id == id }); i >= 0 {
+			c.deny(c.running[i].rule)
 		}
 	}
 	for _, id := range ended {

@@ -80,3 +80,22 @@ func TestWhichToolRuns(t *testing.T) {
 		t.Errorf("an answer came after the refusal: %+v", c.refused)
 	}
 }
+
+// TestWhichToolsWereRefused: a wrong rule showed in logs alone.
+func TestWhichToolsWereRefused(t *testing.T) {
+	t.Parallel()
+	var c course
+	now := time.Now()
+	for i, command := range []string{"git push", "git status", "ls"} {
+		id := string(rune('a' + i))
+		c.take([]byte(`{"type":"assistant","message":{"role":"assistant","content":[{"type":"tool_use","id":"`+id+`","name":"Bash","input":{"command":"`+command+`"}}]}}`), now)
+		c.take([]byte(`{"type":"user","message":{"role":"user","content":[{"type":"tool_result","is_error":true,"tool_use_id":"`+id+
+			`","content":"Permission to use Bash has been denied because Claude Code is running in don't ask mode. IMPORTANT: x"}]}}`), now)
+	}
+	if got := DeniedText(c.denied); got != "3 tool calls were refused: Bash(git *) 2 times, Bash(ls *)" {
+		t.Error(got)
+	}
+	if c.tool() != nil {
+		t.Errorf("%+v", c.tool())
+	}
+}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -211,6 +212,7 @@ func (s *shim) report(now time.Time) {
 	r := Report{
 		At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All(),
 		Answered: s.course.answered, Tool: s.course.tool(), Silent: s.silent, Said: s.signs.last,
+		Denied: s.course.denied,
 	}
 	r.Answers = s.answers.fresh(s.record.Answers, now, false)
 	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
@@ -218,7 +220,7 @@ func (s *shim) report(now time.Time) {
 	}
 	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) &&
 		r.Told == s.said.Told && r.Spent == s.said.Spent && r.Answered == s.said.Answered && sameTool(r.Tool, s.said.Tool) && r.Silent.Equal(s.said.Silent) &&
-		r.Said == s.said.Said && len(r.Answers) == 0 {
+		r.Said == s.said.Said && len(r.Answers) == 0 && slices.Equal(r.Denied, s.said.Denied) {
 		return
 	}
 	s.said = r
@@ -340,6 +342,7 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 			o.Why, o.Detail = hook.EndNoHooks, deafDetail
 		}
 	}
+	o.Denied = s.course.denied
 	if o.Why == hook.EndAPIFailure && s.limited() {
 		o.Refused = &Refused{Told: r.Ruling.Told, Written: s.course.refused}
 		if s.told.last != nil {

@@ -125,6 +125,8 @@ type Report struct {
 	Answers []hook.Answered `json:"answers,omitempty"`
 	// Answered is true once the model has answered.
 	Answered bool `json:"answered,omitempty"`
+	// Denied are the calls of tools that no rule allows.
+	Denied []Denied `json:"denied,omitempty"`
 	// Outcome is set in the last report only.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
@@ -155,6 +157,8 @@ type Outcome struct {
 	// one entry: queued entries continue in its conversation.
 	Gates  []string `json:"gates,omitempty"`
 	GoesOn bool     `json:"goes_on,omitempty"`
+	// Denied are the calls of tools that no rule allows.
+	Denied []Denied `json:"denied,omitempty"`
 	// Asks is what the client asked on the screen instead of starting, or nil.
 	Asks *Question `json:"asks,omitempty"`
 	// Refused is what the client told of the request that the API refused, where that

@@ -33,6 +33,7 @@ const (
 	WasFailing     Word = "was-failing"    // when its last run ended
 	QueueFull      Word = "queue-full"     // max-queue: more is refused
 	HasDeadLetters Word = "dead-letters"   // entries were given up
+	ToolsRefused   Word = "tools-refused"  // no rule allows them
 	IsPaused       Word = "paused"         // by a person or by an agent's session
 	// Reasons why a prompt waits that are not the agent's trouble.
 	NobodyRuns Word = "not-running" // no scheduler runs the agent
@@ -44,7 +45,7 @@ func Words() []Word {
 	return []Word{
 		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, IsParked, OverBudget, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
-		QueueFull, HasDeadLetters, IsPaused, NobodyRuns, Behind,
+		QueueFull, HasDeadLetters, ToolsRefused, IsPaused, NobodyRuns, Behind,
 	}
 }
 
@@ -52,7 +53,7 @@ func Words() []Word {
 // what ends by itself, is not alarming.
 func (w Word) Alarming() bool {
 	switch w {
-	case IsPaused, IsParked, OverBudget, BacksOff, WasFailing, HasDeadLetters, NobodyRuns, Behind:
+	case IsPaused, IsParked, OverBudget, BacksOff, WasFailing, HasDeadLetters, ToolsRefused, NobodyRuns, Behind:
 		return false
 	}
 	return true
@@ -279,8 +280,21 @@ func (a Agent) full() []sign {
 	return []sign{{what: QueueFull, text: text, do: step{command: "inbox " + a.Agent}}}
 }
 
-// leftover returns the dead letters.
-func (a Agent) leftover() []sign {
+// leftover returns what was given up, and what was refused.
+func (a Agent) leftover() []sign { return append(a.deadLetters(), a.refusals()...) }
+
+// refusals returns the tools that the agent's rules do not allow.
+func (a Agent) refusals() []sign {
+	if len(a.Denied) == 0 {
+		return nil
+	}
+	return []sign{{
+		what: ToolsRefused, text: "in its last session " + session.DeniedText(a.Denied),
+		do: step{words: "to allow them: permissions: allow: in the file, then heartbeat apply " + a.Agent},
+	}}
+}
+
+func (a Agent) deadLetters() []sign {
 	dead := a.Dead
 	if t := a.TakenOut; t != nil && t.Filed {
 		dead -= t.Entries // they are told of there

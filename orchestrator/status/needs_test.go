@@ -44,6 +44,12 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) { a.QueueLost = &QueueLoss{ago(time.Minute), session.Loss{What: "x is gone", Queued: 3}} }),
 			[]string{"its queue was lost 1m ago: x is gone; 3 prompts were queued", "heartbeat resume triage   # when you have seen it"},
 		},
+		ToolsRefused: {
+			agent(func(a *Agent) {
+				a.Denied = []session.Denied{{Rule: "Bash(git *)", Times: 2}, {Rule: "WebFetch", Times: 1}}
+			}),
+			[]string{"in its last session 3 tool calls were refused: Bash(git *) 2 times, WebFetch", "to allow them: permissions: allow: in the file, then heartbeat apply triage"},
+		},
 		ServiceFails: {
 			agent(func(a *Agent) { a.Stuck = &Stuck{Since: ago(time.Hour), Why: "overloaded", Told: true} }),
 			[]string{"the service has failed for 1h: overloaded", "heartbeat logs triage"},

@@ -92,6 +92,8 @@ type AgentState struct {
 	// Client is set while the agent's client is one that does not do what heartbeat relies
 	// on.
 	Client *Drift `json:"client,omitempty"`
+	// Denied are the calls of tools in the agent's last session that no rule allows.
+	Denied []session.Denied `json:"denied,omitempty"`
 	// Failing are the triggers that fail.
 	Failing []firing.Failing `json:"failing,omitempty"`
 }
