@@ -103,7 +103,7 @@ func TestBrokenClientsAreNamed(t *testing.T) {
 		want := broken[fault]
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			r := probe(t, Prober{Patience: 6 * time.Second}, standIn(t, fault))
+			r := probe(t, Prober{Patience: 8 * time.Second}, standIn(t, fault))
 			var got []Promise
 			for _, b := range r.Broken {
 				got = append(got, b.Promise)
