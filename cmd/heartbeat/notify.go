@@ -68,7 +68,7 @@ func (c notifyCmd) targets(f *config.Fleet) ([]string, error) {
 	if len(all) == 0 {
 		return nil, &failure{
 			status: exitError, hint: "heartbeat help notify shows how to declare one",
-			err: fmt.Errorf("cannot tell anybody: %q declares nobody in notify:", f.Path),
+			err: fmt.Errorf("cannot tell anybody: %q has no notify", f.Path),
 		}
 	}
 	for _, name := range c.Targets {

@@ -270,8 +270,11 @@ func (w *Watch) forget(done []awaited.Reply) {
 
 // put hands notices to the targets that want them.
 func (w *Watch) put(all []notice.Notice, now time.Time) {
-	for name := range w.kept.Boxes {
+	for name, b := range w.kept.Boxes {
 		if w.fleet.Targets[name] == nil && !w.sending[name] {
+			if n := b.Pending(); n > 0 {
+				w.opt.Log.Warn("the file no longer names a target: what was on its way there is not sent", "target", name, "notices", n)
+			}
 			delete(w.kept.Boxes, name)
 			w.unsaved = true
 		}
