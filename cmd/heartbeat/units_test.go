@@ -204,7 +204,7 @@ func TestComplete(t *testing.T) {
 		"send triage |":             "",
 		"send --id x b|":            "builder",
 		"send --id |":               "",
-		"send --i|":                 "--id",
+		"send --i|":                 "--id --in",
 		"-f other.yaml send b|":     "builder",
 		"apply triage b|":           "builder",
 		"inbox triage |":            "list show drop",
