@@ -16,7 +16,7 @@ import (
 // sendLater sends prompts when their time has come, but not in a run with Once.
 func (s *Scheduler) sendLater(ctx context.Context) {
 	if !s.opt.Once {
-		s.wg.Go(func() { later.Run(ctx, laterFleet{s}, s.later) })
+		s.wg.Go(func() { later.Run(ctx, laterFleet{s, map[string]complaint{}}, s.later) })
 	}
 }
 
@@ -29,7 +29,20 @@ func (s *Scheduler) LookLater() {
 }
 
 // laterFleet is the fleet as prompts that wait for their time know it.
-type laterFleet struct{ s *Scheduler }
+type laterFleet struct {
+	s *Scheduler
+	// said has, by agents, what was last said that cannot be sent.
+	said map[string]complaint
+}
+
+type complaint struct {
+	text string
+	at   time.Time
+}
+
+// saidAgain is how often the same is said of an agent: prompts are tried again every few
+// seconds.
+const saidAgain = time.Hour
 
 var _ later.Fleet = laterFleet{}
 
@@ -77,6 +90,10 @@ func (f laterFleet) SendLater(ctx context.Context, cfg *config.Agent, p later.Pr
 
 // CannotSend implements later.Fleet.
 func (f laterFleet) CannotSend(cfg *config.Agent, err error) {
+	if last := f.said[cfg.Name]; last.text == err.Error() && time.Since(last.at) < saidAgain {
+		return
+	}
+	f.said[cfg.Name] = complaint{err.Error(), time.Now()}
 	f.s.records.note(journal.Event{Agent: cfg.Name, Kind: journal.TriggerFailed, Trigger: "send", Reason: foreign.Text(err.Error()), Detail: "it is tried again"})
 	f.s.log.Warn("a prompt cannot be sent at its time; it is tried again", "agent", cfg.Name, "err", err)
 }

@@ -413,7 +413,7 @@ func TestClientsAreBounded(t *testing.T) {
 	l := newLab(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	l.must(err)
-	few := limits{header: 300 * time.Millisecond, read: 600 * time.Millisecond, write: 2 * time.Second, idle: 300 * time.Millisecond, connections: 3}
+	few := limits{header: 700 * time.Millisecond, read: 1400 * time.Millisecond, write: 5 * time.Second, idle: 300 * time.Millisecond, connections: 3}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- few.serve(ctx, listener, l.doors.opt.Webhooks, l.log) }()
@@ -444,16 +444,22 @@ func TestClientsAreBounded(t *testing.T) {
 		l.must(err)
 		held = append(held, conn)
 	}
-	last, err := net.Dial("tcp", listener.Addr().String())
-	l.must(err)
-	l.must(last.SetDeadline(time.Now().Add(30 * time.Second)))
-	_, err = io.WriteString(last, post+"Content-Length: 14\r\n\r\n"+`{"text":"yes"}`)
-	l.must(err)
-	res, err := http.ReadResponse(bufio.NewReader(last), nil)
-	if err != nil || res.StatusCode != 202 {
-		t.Errorf("who waits behind them: %v, %v", res, err)
+	heard := false
+	for range 5 { // a machine that is busy may keep one waiting beyond the limits
+		last, err := net.Dial("tcp", listener.Addr().String())
+		l.must(err)
+		l.must(last.SetDeadline(time.Now().Add(30 * time.Second)))
+		_, _ = io.WriteString(last, post+"Content-Length: 14\r\n\r\n"+`{"text":"yes"}`)
+		res, err := http.ReadResponse(bufio.NewReader(last), nil)
+		_ = last.Close()
+		if heard = err == nil && res.StatusCode == 202; heard {
+			break
+		}
 	}
-	for _, conn := range append(held, last) {
+	if !heard {
+		t.Error("who waits behind them is not heard")
+	}
+	for _, conn := range held {
 		_ = conn.Close()
 	}
 	cancel()

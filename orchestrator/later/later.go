@@ -68,10 +68,8 @@ func Put(ctx context.Context, a *config.Agent, p Prompt) error {
 	}
 	defer f.Close()
 	return locked(ctx, f, func() error {
-		all, err := list(f, a)
+		all, _ := list(f, a) // what cannot be read is said by who lists them
 		switch {
-		case err != nil:
-			return err
 		case slices.ContainsFunc(all, func(o Prompt) bool { return o.ID == p.ID }):
 			return ErrExists
 		case len(all) >= most:
@@ -85,7 +83,8 @@ func Put(ctx context.Context, a *config.Agent, p Prompt) error {
 	})
 }
 
-// List returns the prompts that wait for their time, the next one first.
+// List returns the prompts that wait for their time, the next one first. The error is
+// about files that are none; the others are returned all the same.
 func List(a *config.Agent) ([]Prompt, error) {
 	f, err := open(a)
 	if f == nil || err != nil {
@@ -122,12 +121,12 @@ func Send(ctx context.Context, a *config.Agent, now time.Time, send func(Prompt)
 		return next, err
 	}
 	defer f.Close()
-	all, err := list(f, a)
-	if err != nil || len(all) == 0 {
-		return next, err
+	all, unread := list(f, a)
+	if len(all) == 0 {
+		return next, unread
 	}
 	if all[0].At.After(now) {
-		return all[0].At, nil
+		return all[0].At, unread
 	}
 	err = locked(ctx, f, func() error {
 		var failed error
@@ -147,7 +146,7 @@ func Send(ctx context.Context, a *config.Agent, now time.Time, send func(Prompt)
 		}
 		return failed
 	})
-	return next, err
+	return next, errors.Join(err, unread)
 }
 
 // open opens an agent's folder, or returns nil if there is none.
@@ -177,6 +176,7 @@ func list(f *durable.Folder, a *config.Agent) (all []Prompt, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the prompts that wait for their time: %w", err)
 	}
+	var unread []error
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".json") || len(all) == most {
 			continue
@@ -186,12 +186,13 @@ func list(f *durable.Folder, a *config.Agent) (all []Prompt, err error) {
 			continue // it was just sent
 		}
 		if err != nil {
-			return nil, err
+			unread = append(unread, err)
+			continue
 		}
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(x, y Prompt) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
-	return all, nil
+	return all, errors.Join(unread...)
 }
 
 func read(f *durable.Folder, a *config.Agent, name string) (p Prompt, err error) {
