@@ -94,10 +94,7 @@ func (l *loader) match(p place) (all []sources.Condition) {
 		if !ok {
 			continue
 		}
-		wants := map[string]place{}
-		for name, value := range l.entries(where) {
-			wants[name] = value
-		}
+		wants := maps.Collect(l.entries(where))
 		for _, name := range slices.Sorted(maps.Keys(wants)) {
 			c := sources.Condition{Values: l.wanted(wants[name])}
 			switch {

@@ -50,7 +50,7 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 	w.ok("send", "triage", "hello")
 	w.done("run", "--once")
 	written := filepath.Join(dir, "series", ".until")
-	for i := 0; i < 20; i++ { // a short run may end before it has written
+	for range 20 { // a short run may end before it has written
 		if _, err := os.Stat(written); err == nil {
 			break
 		}

@@ -151,16 +151,17 @@ func (s *session) compact(ctx context.Context) error {
 		return err
 	}
 	s.meter.adds(a.Usage)
-	text := wentOn
+	var text strings.Builder
+	text.WriteString(wentOn)
 	for _, b := range a.Content {
-		text += b.Text
+		text.WriteString(b.Text)
 	}
 	s.record("system", field{"subtype", "compact_boundary"}, field{"content", "Conversation compacted"})
-	s.userText(text, field{"isCompactSummary", true})
+	s.userText(text.String(), field{"isCompactSummary", true})
 	s.meter.mu.Lock()
 	s.meter.usage = tokens{}
 	s.meter.mu.Unlock()
-	s.service.said = []spoken{{"user", []any{textBlock{"text", text}}}, last}
+	s.service.said = []spoken{{"user", []any{textBlock{"text", text.String()}}}, last}
 	return nil
 }
 

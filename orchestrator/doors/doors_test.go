@@ -466,7 +466,7 @@ func TestClientsAreBounded(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if !slices.ContainsFunc(l.letters, func(m inbox.Letter) bool { return m.Prompt == "yes" }) || bytes.Contains([]byte(fmt.Sprint(l.letters)), []byte("\r")) {
+	if !slices.ContainsFunc(l.letters, func(m inbox.Letter) bool { return m.Prompt == "yes" }) || bytes.Contains(fmt.Append(nil, l.letters), []byte("\r")) {
 		t.Errorf("queued %+v", l.letters)
 	}
 }

@@ -163,12 +163,13 @@ func TestPromptsThatAreGivenUp(t *testing.T) {
 // BenchmarkLook is a look at 10,000 agents of which one in a hundred has a trouble.
 func BenchmarkLook(b *testing.B) {
 	r := &rig{dir: b.TempDir(), agents: map[string]status.AgentState{}}
-	text := "version: 1\nnotify: {phone: {command: [cat]}}\nagents:\n"
+	var text strings.Builder
+	text.WriteString("version: 1\nnotify: {phone: {command: [cat]}}\nagents:\n")
 	for i := range 10_000 {
-		text += fmt.Sprintf("  agent-%d: {dir: agent-%d}\n", i, i)
+		fmt.Fprintf(&text, "  agent-%d: {dir: agent-%d}\n", i, i)
 	}
 	path := filepath.Join(r.dir, "heartbeat.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	var err error

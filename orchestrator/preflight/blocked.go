@@ -3,6 +3,7 @@ package preflight
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"heartbeat/config"
 	"heartbeat/hook/settings"
@@ -56,9 +57,9 @@ func (e *BlockedError) Unwrap() error { return e.cause }
 
 // FreeRoom is what to do where the disk of one of some folders is full.
 func FreeRoom(folders ...string) string {
-	fix := "free room where Avail is 0: df -h"
+	command := []string{"df", "-h"}
 	for _, f := range folders {
-		fix += " " + settings.Quote(f)
+		command = append(command, settings.Quote(f))
 	}
-	return fix
+	return "free room where Avail is 0: " + strings.Join(command, " ")
 }
