@@ -46,16 +46,19 @@ const saidAgain = time.Hour
 
 var _ later.Fleet = laterFleet{}
 
-// LaterAgents implements later.Fleet.
-func (f laterFleet) LaterAgents() (all []*config.Agent) {
-	f.s.mu.Lock()
+// LaterAgents implements later.Fleet. It does not wait for the Scheduler, which may be
+// locking directories for a reload.
+func (f laterFleet) LaterAgents() (all []*config.Agent, ok bool) {
+	if !f.s.mu.TryLock() {
+		return nil, false
+	}
 	defer f.s.mu.Unlock()
 	for m := range f.s.fleet.shown() {
 		if !m.Removed() {
 			all = append(all, m.Declared())
 		}
 	}
-	return all
+	return all, true
 }
 
 // lateAfter is how late a prompt is before that is said.

@@ -127,7 +127,7 @@ type clockwork struct {
 	sent []string
 }
 
-func (c *clockwork) LaterAgents() []*config.Agent { return []*config.Agent{c.a} }
+func (c *clockwork) LaterAgents() ([]*config.Agent, bool) { return []*config.Agent{c.a}, true }
 func (c *clockwork) CannotSend(_ *config.Agent, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
