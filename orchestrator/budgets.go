@@ -65,9 +65,8 @@ func (f *fleet) purses(m *member) []purse {
 	return append(all, purse{"fleet", "the fleet's budget", f.declared.Budget})
 }
 
-// spends notes what a member has spent. If that uses up a budget, the members that
-// share it learn it, too. A member in another time zone, with other hours and days,
-// learns it when it is about to start.
+// spends notes what a member has spent. The members that share a budget with it learn
+// whether that uses the budget up: their hours and days may be others, in another zone.
 func (f *fleet) spends(m *member, sum usage.Sum, now time.Time) {
 	if sum == (usage.Sum{}) {
 		return
@@ -77,18 +76,14 @@ func (f *fleet) spends(m *member, sum usage.Sum, now time.Time) {
 		f.spending.add(p.key, sum, now, now)
 	}
 	f.judge(m, now)
-	if !m.Overspent(now) {
-		return
-	}
 	for _, p := range f.purses(m)[1:] {
-		if f.used(p, m, now) == nil {
+		if p.Budget == (config.Budget{}) {
 			continue
 		}
 		for _, other := range f.members {
-			if other != m && slices.ContainsFunc(f.purses(other), func(o purse) bool { return o.key == p.key }) {
-				if f.judge(other, now) {
-					f.touch(other)
-				}
+			shares := other != m && slices.ContainsFunc(f.purses(other), func(o purse) bool { return o.key == p.key })
+			if shares && f.used(p, other, now) != nil && f.judge(other, now) {
+				f.touch(other)
 			}
 		}
 	}

@@ -198,6 +198,40 @@ func TestABudgetInTwoZones(t *testing.T) {
 	})
 }
 
+// TestABudgetIsSpentInOneZoneOnly: who spends the rest of another one's day, of which its
+// own has not had so much, stops the other one's live session, too: it was handed one
+// more entry, and more while somebody else spent.
+func TestABudgetIsSpentInOneZoneOnly(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a far", func(t *testing.T, r *rig) {
+		spends(r, "a", "far")
+		r.agent("far").Zone = time.FixedZone("far", -12*60*60)
+		r.fleet.Budget = config.Budget{Day: config.Allowance{Cost: 6}}
+		r.set("far", func(f *fakeSession) session.Outcome {
+			time.Sleep(boot)
+			for o := f.told(); o.Finish == ""; o = f.told() {
+				if !f.take(3 * entry) {
+					return session.Outcome{Why: hook.EndDrained, Bound: true}
+				}
+			}
+			return session.Outcome{Why: hook.EndFinished, Bound: true}
+		})
+		stop := r.run()
+		defer stop()
+		r.sleep(23 * time.Hour) // the bubble begins at midnight, UTC
+		r.send("a", 4)
+		r.sleep(90 * time.Minute)
+		r.send("a", 2)
+		r.send("far", 5)
+		r.sleep(10 * time.Minute)
+		if r.done("a") != 6 || r.done("far") != 1 {
+			t.Errorf("done: %d and %d", r.done("a"), r.done("far"))
+		}
+		r.want("a", Idle)
+		r.want("far", Parked)
+	})
+}
+
 // TestTheReasonSaysWhatWasSpent: also what a turn that was under way has added.
 func TestTheReasonSaysWhatWasSpent(t *testing.T) {
 	t.Parallel()
