@@ -225,7 +225,7 @@ agents:
 		`DIR/heartbeat.yaml:9:33: agents.three.command[0]: client is not found in PATH (install it, or write its whole path)`,
 		`DIR/heartbeat.yaml:10:59: agents.four.env-file: cannot read env-file "DIR/x.env": no such file or directory (no session starts without its variables)`,
 		`DIR/heartbeat.yaml:10:83: agents.four.trigger.poll[0]: client is not found in PATH (install it, or write its whole path)`,
-		`DIR/heartbeat.yaml:10:99: agents.four.trigger.gate[0]: / is not a program (it is looked for at /)`,
+		`DIR/heartbeat.yaml:10:99: agents.four.trigger.gate[0]: / is not a program (install it there, or write another path)`,
 		`DIR/heartbeat.yaml:11:30: agents.five.command[0]: ./client is not there (it is looked for at DIR/client)`,
 		`DIR/heartbeat.yaml:12:33: agents.six.command[0]: ~/client is not expanded: ~ and ${VAR} work in dir and other paths of this file (write its whole path)`,
 		`DIR/heartbeat.yaml:12:61: agents.six.trigger.poll[0]: ${BIN}/poll is not expanded: ~ and ${VAR} work in dir and other paths of this file (write its whole path)`,

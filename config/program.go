@@ -31,11 +31,13 @@ func (l *loader) missing(c program) (message, hint string) {
 		return fmt.Sprintf("%s is not expanded: ~ and ${VAR} work in dir and other paths of this file", cut(c.word)), "write its whole path"
 	}
 	if path := beside(c.where, c.word); path != "" {
-		switch why := l.unfit(path); why {
-		case "":
+		switch why := l.unfit(path); {
+		case why == "":
 			return "", ""
-		case notExecutable:
+		case why == notExecutable:
 			return cut(c.word) + " " + why, "chmod +x " + path
+		case path == c.word:
+			return cut(c.word) + " " + why, "install it there, or write another path"
 		default:
 			return cut(c.word) + " " + why, "it is looked for at " + path
 		}

@@ -92,10 +92,14 @@ func checkToolsRefused(_ *Facts, a *Agent) []Finding {
 	if len(a.State.Denied) == 0 {
 		return nil
 	}
+	load := ours(a.ours, "reload")
+	if !a.Scheduled {
+		load = a.command("apply")
+	}
 	return []Finding{{
 		Severity: Warning, Code: "tools-refused", Seen: "in its last session " + session.DeniedText(a.State.Denied),
 		Why: "no rule allows them, and nobody is asked: the agent does without them, or does not get its work done",
-		Fix: "to allow them, add the rules to permissions: allow: of " + a.Config.Name + ", then " + a.command("apply"),
+		Fix: "to allow them, add the rules to permissions: allow: of " + a.Config.Name + ", then " + load,
 	}}
 }
 

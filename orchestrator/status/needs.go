@@ -290,7 +290,7 @@ func (a Agent) refusals() []sign {
 	}
 	return []sign{{
 		what: ToolsRefused, text: "in its last session " + session.DeniedText(a.Denied),
-		do: step{words: "to allow them: permissions: allow: in the file, then heartbeat apply " + a.Agent},
+		do: step{words: "to allow them: permissions: allow: in the file, then heartbeat reload"},
 	}}
 }
 

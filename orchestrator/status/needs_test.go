@@ -48,7 +48,7 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) {
 				a.Denied = []session.Denied{{Rule: "Bash(git *)", Times: 2}, {Rule: "WebFetch", Times: 1}}
 			}),
-			[]string{"in its last session 3 tool calls were refused: Bash(git *) 2 times, WebFetch", "to allow them: permissions: allow: in the file, then heartbeat apply triage"},
+			[]string{"in its last session 3 tool calls were refused: Bash(git *) 2 times, WebFetch", "to allow them: permissions: allow: in the file, then heartbeat reload"},
 		},
 		ServiceFails: {
 			agent(func(a *Agent) { a.Stuck = &Stuck{Since: ago(time.Hour), Why: "overloaded", Told: true} }),
