@@ -76,17 +76,26 @@ func (f *fleet) above(m *member, now time.Time) *agent.Parking {
 	return &agent.Parking{Until: until, Reason: why, Known: true}
 }
 
-// shows takes what a member's client shows of its account's limits. Sessions that may
-// not use more of them end after their turn.
-func (f *fleet) shows(m *member, limits client.Limits, now time.Time) {
+// shows takes what a member's client shows of its account's limits.
+func (f *fleet) shows(m *member, limits client.Limits) {
 	if !f.accounts.Shows(m.Name, limits) {
 		return
 	}
 	for _, o := range f.members {
-		if p := f.above(o, now); p != nil && f.accounts.Share(o.Name, m.Name) {
-			o.FinishForLimit(p.Reason)
+		if f.accounts.Share(o.Name, m.Name) {
 			f.touch(o)
 		}
+	}
+}
+
+// leavesRoom ends a member's session after its turn that may not use more of its
+// account's limits: because of what is shown, or because its active hours have begun.
+func (f *fleet) leavesRoom(m *member, now time.Time) {
+	if m.live == nil {
+		return
+	}
+	if p := f.above(m, now); p != nil {
+		m.FinishForLimit(p.Reason)
 	}
 }
 

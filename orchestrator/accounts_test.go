@@ -557,6 +557,51 @@ func (r *rig) outbox(agent string) (all []inbox.Delivery) {
 	return all
 }
 
+// TestRoomIsLeftToPeopleWhenTheirHoursBegin: a live session, also one that waits for
+// work, went on in them as long as its client showed nothing new.
+func TestRoomIsLeftToPeopleWhenTheirHoursBegin(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "works waits", func(t *testing.T, r *rig) {
+		now := time.Now().UTC() // midnight, a Saturday
+		shows := func(then act) act {
+			return func(f *fakeSession) session.Outcome {
+				time.Sleep(boot)
+				f.reports <- session.Report{At: time.Now(), Phase: hook.Turn, Told: &client.StatusLine{
+					Limits: client.Limits{FiveHour: client.Limit{Used: 96, Resets: now.Add(3 * time.Hour)}},
+				}}
+				return then(f)
+			}
+		}
+		for name, then := range map[string]act{"works": drains, "waits": persists} {
+			r.agent(name).Zone = time.UTC
+			r.agent(name).Limits = config.Limits{FiveHour: 95, Active: config.Hours{Days: [7]bool{6: true}, From: 60, To: 120}}
+			r.set(name, shows(then))
+		}
+		r.agent("waits").Mode = hook.Persist
+		stop := r.run()
+		defer stop()
+		r.sleep(55 * time.Minute)
+		r.send("works", 30) // ten minutes
+		r.send("waits", 1)
+		r.sleep(5*time.Minute + sweepEvery + 2*entry)
+		before := r.done("works")
+		r.send("waits", 1)
+		r.sleep(10 * time.Minute)
+		for _, name := range []string{"works", "waits"} {
+			if a := r.state(name); a.State != status.Parked || !a.Until.Equal(now.Add(2*time.Hour)) {
+				t.Errorf("in their hours: %+v", a)
+			}
+		}
+		if r.done("works") != before || r.done("waits") != 1 {
+			t.Errorf("done: %d, %d before; %d", r.done("works"), before, r.done("waits"))
+		}
+		r.sleep(time.Hour)
+		if r.done("works") != 30 || r.done("waits") != 2 {
+			t.Errorf("after them: %d and %d", r.done("works"), r.done("waits"))
+		}
+	})
+}
+
 // TestRoomIsLeftToPeople: above limits: nothing is started until the window resets or
 // the active hours are over, and live sessions end after their turn.
 func TestRoomIsLeftToPeople(t *testing.T) {

@@ -64,6 +64,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 		f.line.Regroup(m, m.Def().Group)
 		s.fleet.askAgain(f.accounts.Leaves(m.Name), now)
 	}
+	f.leavesRoom(m, now)
 	changed := m.Settle(now)
 	for _, e := range m.Notes() {
 		f.once.news = true

@@ -265,7 +265,7 @@ func (c course) reported(r session.Report) {
 		}
 		c.m.cancels(cancelled{})
 		if r.Told != nil {
-			c.fleet.shows(c.m, r.Told.Limits, now)
+			c.fleet.shows(c.m, r.Told.Limits)
 		}
 		if answered {
 			c.fleet.isAnswered(c.m, now)
