@@ -62,6 +62,9 @@ func (s *Scheduler) failure(def *config.Agent, err error) *agent.Failed {
 	if _, ok := errors.AsType[*preflight.BlockedError](err); ok && !f.NoRoom {
 		f.Blocks = true
 	}
+	if errors.Is(err, inbox.ErrNeedsOperator) {
+		f.Fix = "heartbeat answer " + def.Name
+	}
 	if launch.DiskFull(err) {
 		f.Fix = preflight.FreeRoom(def.Dir, s.opt.StateDir)
 	}

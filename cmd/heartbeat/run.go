@@ -211,10 +211,10 @@ func (a *app) troubles(f *config.Fleet, agents []*config.Agent, live *status.Liv
 const mostLogged = 10
 
 // logTroubles logs what waits for a person when a run begins, except holds that began
-// since: the log has them already.
+// since, whatever they are for: the log has them already.
 func (a *app) logTroubles(f *config.Fleet, agents []*config.Agent, says []status.AgentState, begin time.Time) {
 	waits := slices.DeleteFunc(a.troubles(f, agents, &status.Live{Agents: says}), func(t status.Trouble) bool {
-		return !t.What.Person() || t.What == status.IsHeld && !t.Since.Before(begin)
+		return !t.What.Person() || (t.What == status.IsHeld || t.What == status.QueueAsks) && !t.Since.Before(begin)
 	})
 	for i, t := range waits {
 		if i == mostLogged {

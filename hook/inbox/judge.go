@@ -26,8 +26,22 @@ type verdict struct {
 
 // judge decides where the queue continues. It only reads. It must never land in the
 // middle of a line or skip an entry; when it cannot tell, it returns
-// ErrNeedsOperator.
+// ErrNeedsOperator. Whatever is appended to an inbox about which it asks, it asks on;
+// and what it was seen to ask, it asks until a person has answered, or what was done
+// stands in the inbox again.
 func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
+	v, err := q.judgeFacts(s, c, m, f)
+	if err != nil || m == nil || m.Asks == "" {
+		return v, err
+	}
+	if v.fresh || v.edited || m.unknown() {
+		return v, fmt.Errorf("%w: %s", ErrNeedsOperator, m.Asks)
+	}
+	v.meta.Asks, v.changed = "", true
+	return v, nil
+}
+
+func (q *Queue) judgeFacts(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
 	if m == nil {
 		return q.judgeUnknown(s, c, f)
 	}
@@ -81,7 +95,13 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 		return v, fmt.Errorf("%w: some of the prompts in %q were done, and nothing tells which: %s and %s are gone",
 			ErrNeedsOperator, q.place.Inbox, CursorFile, metaFile)
 	}
+	rewritten, err := q.rewritten(s, c, f)
 	switch {
+	case err != nil:
+		return v, err
+	case rewritten:
+		return v, fmt.Errorf("%w: prompts before the cursor (%d) of %q do not stand where they were written, and %s, which tells what was done, is gone",
+			ErrNeedsOperator, c.value, q.place.Inbox, metaFile)
 	case c.corrupt && (f == nil || !f.here):
 		return v, fmt.Errorf("%w: %q is damaged, and nothing else tells which prompts are done",
 			ErrNeedsOperator, q.dir.Path()+"/"+CursorFile)
@@ -117,11 +137,10 @@ func (q *Queue) forgotten(s *source, c cursorState, f *flight) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if last == "" { // the outbox is gone, too, or was rotated
-		return q.everPassed(s)
+	if found, _, err := q.find(s, &meta{Last: last}); found > 0 || err != nil {
+		return found > 0, err
 	}
-	found, _, err := q.find(s, &meta{Last: last})
-	return found > 0, err
+	return q.everPassed(s) // the outbox is gone, too, or was rotated, or the inbox was cut
 }
 
 // judgeSame handles an inbox whose bytes before the remembered cursor have not
@@ -160,7 +179,7 @@ func (q *Queue) judgeShorter(s *source, c cursorState, m *meta) (verdict, error)
 	if err != nil {
 		return verdict{}, err
 	}
-	if found == 1 && (m.LastHasID || m.Ino == s.ino && sameHead(s, m)) {
+	if found == 1 && lastDoneEnds(s, m, end) {
 		return relocated(s, c, m, end), nil
 	}
 	if beginsAs(s, m) {
@@ -178,11 +197,13 @@ func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error)
 	if err != nil {
 		return verdict{}, err
 	}
-	head := sameHead(s, m)
 	switch {
-	case found == 1 && (m.LastHasID || m.Ino == s.ino && head):
+	case found == 1 && lastDoneEnds(s, m, end):
 		return relocated(s, c, m, end), nil
-	case head, found > 1 && m.LastHasID:
+	case found == 0 && beginsAs(s, m):
+		return verdict{}, fmt.Errorf("%w: %q begins as before, but what was done last is not in it: it was cut and written to again, or edited",
+			ErrNeedsOperator, q.place.Inbox)
+	case beginsAs(s, m), found > 1 && m.LastHasID:
 		return verdict{}, fmt.Errorf("%w: what was done in %q was edited, and the prompt that was done last is in it %d times",
 			ErrNeedsOperator, q.place.Inbox, found)
 	}
@@ -205,8 +226,15 @@ func relocated(s *source, c cursorState, m *meta, end int64) verdict {
 	}
 }
 
-// beginsAs reports whether a shorter inbox is what is left of the one that was
-// there before, and not a new one that is filled.
+// lastDoneEnds reports whether a line equal to the one that was done last is that one:
+// it has its own id, or all that is remembered stands before it. Otherwise an equal
+// prompt may have been written anew.
+func lastDoneEnds(s *source, m *meta, end int64) bool {
+	return m.LastHasID || m.Ino == s.ino && sameHead(s, m) && s.sum(max(0, end-window), end) == m.Tail
+}
+
+// beginsAs reports whether an inbox is what is left of the one that was there before,
+// and not a new one that is filled. What is appended to it changes nothing.
 func beginsAs(s *source, m *meta) bool {
 	if s.size == 0 {
 		return false

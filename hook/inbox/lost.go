@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"heartbeat/hook/durable"
@@ -81,10 +82,7 @@ func (q *Queue) overwritten(s *source, v *view) bool {
 	if s.file == nil {
 		return true
 	}
-	want := append([]byte(envelopeStart+`:1,"id":"`), k.raw...)
-	got, err := s.bytes(k.start, k.start+int64(len(want)))
-	// A line that was dropped is blank.
-	return err != nil || !bytes.Equal(got, want) && got[0] != ' '
+	return !s.holds(k, " ") // a line that was dropped is blank
 }
 
 // Gone is what somebody else took out of the inbox, as far as nobody has filed it
@@ -470,6 +468,32 @@ func (q *Queue) everPassed(s *source) (passed bool, err error) {
 		}
 	})
 	return passed, err
+}
+
+// rewritten reports whether, in a queue without sidecar, an entry before the cursor
+// does not stand where the memory of ids knows it: then the cursor is of another file,
+// or of this one before it was cut.
+func (q *Queue) rewritten(s *source, c cursorState, f *flight) (rewritten bool, err error) {
+	if s.file == nil || c.missing || c.corrupt || c.value > s.size || f != nil && f.here {
+		return false, nil
+	}
+	err = q.eachID(func(k splitLine) {
+		switch {
+		case k.disturbed:
+			rewritten = false
+		case len(k.id) > 0 && k.ino == s.ino && k.start >= 0 && k.start < c.value:
+			rewritten = rewritten || !s.holds(k, " \x00") // dropped, or its blocks were given back
+		}
+	})
+	return rewritten, err
+}
+
+// holds reports whether an entry stands where it was written, or one of the bytes that
+// may have taken its place.
+func (s *source) holds(k splitLine, or string) bool {
+	want := append([]byte(envelopeStart+`:1,"id":"`), k.raw...)
+	got, err := s.bytes(k.start, k.start+int64(len(want)))
+	return err == nil && (bytes.Equal(got, want) || strings.IndexByte(or, got[0]) >= 0)
 }
 
 // begins records, once for each file, that something in it is done: should the

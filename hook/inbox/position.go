@@ -54,7 +54,12 @@ type meta struct {
 	// Archive is a drained inbox that was moved aside and may still get late bytes
 	// from a writer that had it open.
 	Archive *archive `json:"archive,omitempty"`
+	// Asks is what the queue asks a person, once it was seen to ask; "" else.
+	Asks string `json:"asks,omitempty"`
 }
+
+// unknown reports whether the sidecar holds nothing but a question: there was none.
+func (m *meta) unknown() bool { return m.Ino == 0 && m.Asks != "" }
 
 // requeued keeps an entry's history while the entry is queued again.
 type requeued struct {
@@ -81,7 +86,7 @@ func (r *requeued) movedTo(from int64) *requeued {
 
 // irreplaceable reports whether the sidecar holds facts that are stored nowhere
 // else.
-func (m *meta) irreplaceable() bool { return m.Requeued != nil || m.Archive != nil }
+func (m *meta) irreplaceable() bool { return m.Requeued != nil || m.Archive != nil || m.Asks != "" }
 
 func (r *requeued) is(start int64, delivery, entry string) bool {
 	if r == nil {

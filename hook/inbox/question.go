@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 )
 
 // Question is what a queue asks a person when it does not know where to continue
@@ -52,6 +53,26 @@ const mostLast = 8
 func (q *Queue) ByHand() string {
 	return fmt.Sprintf("write the byte offset of the first line that is not done into %q (0 repeats all of them), and remove %q",
 		q.dir.Path()+"/"+CursorFile, q.dir.Path()+"/"+metaFile)
+}
+
+// keepAsking remembers what the queue asks: what others do to the inbox before a person
+// answers is no answer. A failure costs only that.
+func (h *Held) keepAsking(asked error) {
+	m, _, err := h.readMeta()
+	c, cursorErr := h.readCursor()
+	switch {
+	case err != nil, cursorErr != nil, m != nil && m.Asks != "":
+		return
+	case m == nil && c.corrupt:
+		return // nothing but an answer changes that
+	case m == nil:
+		m = &meta{Generation: newGeneration(), Tail: sumOf([]byte{})}
+		if m.Last, err = h.lastDone(); err != nil {
+			return
+		}
+	}
+	m.Asks = strings.TrimPrefix(asked.Error(), ErrNeedsOperator.Error()+": ")
+	_ = h.writeMeta(*m)
 }
 
 // Question returns what the queue asks a person, or nil when it asks nothing. Among
@@ -134,6 +155,7 @@ func (q *Queue) answers(s *source, asked *Question, places []Answer, last string
 	var all tally
 	end := int64(0) // of the last whole line
 	found := 0
+	known := int64(-1) // the end of the last line with an id that is done
 	for l := q.lines(s.file, 0, s.size, q.maxEntry, math.MaxInt64); s.file != nil; {
 		got, err := l.read()
 		if errors.Is(err, io.EOF) || err == nil && !got.complete {
@@ -144,7 +166,10 @@ func (q *Queue) answers(s *source, asked *Question, places []Answer, last string
 		}
 		end = got.end
 		if e := got.entry(1); e != nil {
-			all.add(e.Start, done[keyOf(e.ID, e.Raw)])
+			over := done[keyOf(e.ID, e.Raw)]
+			if all.add(e.Start, over); over && e.ID != "" {
+				known = got.end
+			}
 		}
 		if last != "" && got.id() == last && found < mostLast {
 			name := "last"
@@ -153,6 +178,9 @@ func (q *Queue) answers(s *source, asked *Question, places []Answer, last string
 			}
 			places = append(places, Answer{Name: name, Offset: got.end})
 		}
+	}
+	if found == 0 && known >= 0 {
+		places = append(places, Answer{Name: "last", Offset: known})
 	}
 	places = slices.Insert(places, 1, Answer{Name: "end", Offset: end}) // behind start, before what may be the same place
 	slices.SortStableFunc(places, func(a, b Answer) int { return cmp.Compare(a.Offset, b.Offset) })

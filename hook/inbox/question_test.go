@@ -44,7 +44,7 @@ func TestEachAnswerDoesWhatItSays(t *testing.T) {
 				r.do(3)
 				r.put("inbox.jsonl", "{\"heartbeat\":1,\"id\":\"a\",\"prompt\":\"one\"}\ntwo\n")
 			},
-			"start@0 0/2 one, end@44 2/0 ",
+			"start@0 0/2 one, last@40 1/1 two, end@44 2/0 ",
 		},
 		"cursor and sidecar removed": {
 			func(r *rig) { r.echo("one\ntwo\nthree\n"); r.do(2); r.remove(CursorFile); r.remove(metaFile) },

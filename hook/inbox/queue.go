@@ -177,6 +177,9 @@ func (h *Held) settle() (*view, error) {
 		return nil, err
 	}
 	v, err := h.look()
+	if errors.Is(err, ErrNeedsOperator) {
+		h.keepAsking(err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,11 @@ func Reclaim(a *config.Agent) (again bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reclaimWait)
 	defer cancel()
-	if err = q.Hold(ctx, (*inbox.Held).Reclaim); err != nil {
+	err = q.Hold(ctx, (*inbox.Held).Reclaim)
+	switch {
+	case errors.Is(err, inbox.ErrNeedsOperator):
+		return false, nil // whoever wants to hand something over says so
+	case err != nil:
 		err = fmt.Errorf("cannot free disk space: %w", err)
 	}
 	return q.Reclaimable(), err

@@ -123,7 +123,9 @@ func RecoverOwn(ctx context.Context, a *config.Agent, i inbox.Interruption) (Rec
 	err := inbox.HoldOrphaned(ctx, place(a), true, func(q inbox.Orphaned) (err error) {
 		r.Unreclaimed = q.Reclaim()
 		r.Reclaimable = q.Reclaimable()
-		r.Outcome, r.Flight, err = q.Recover(i)
+		if r.Outcome, r.Flight, err = q.Recover(i); err != nil {
+			r.Unreclaimed = nil // what prevents both is said once
+		}
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
