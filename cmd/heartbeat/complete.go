@@ -139,14 +139,14 @@ func idOffers(kind string, f *config.Fleet, words []string) (found offers) {
 			found = sessionOffers(f, named[0])
 		}
 		fallthrough
-	case "target":
-		for _, name := range slices.Sorted(maps.Keys(f.Targets)) {
-			found = append(found, offer{name, string(f.Targets[name].Tier)})
-		}
-		return found
 	case "agent":
 		for _, a := range f.Agents {
 			found = append(found, offer{a.Name, a.Dir})
+		}
+		return found
+	case "target":
+		for _, name := range slices.Sorted(maps.Keys(f.Targets)) {
+			found = append(found, offer{name, string(f.Targets[name].Tier)})
 		}
 		return found
 	}
