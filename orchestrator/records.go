@@ -50,7 +50,8 @@ func (r *records) note(e journal.Event) {
 		if !e.Started.IsZero() {
 			args = append(args, "since", e.Started.Local().Format(time.DateTime))
 		}
-		r.log.Log(context.Background(), l.level, l.text+e.State, args...)
+		_, state := e.Move()
+		r.log.Log(context.Background(), l.level, l.text+state, args...)
 	}
 	if err := r.journal.Add(e); err != nil {
 		r.log.Warn("cannot write the journal", "err", err)

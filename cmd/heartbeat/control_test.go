@@ -148,7 +148,7 @@ func TestControlOfARunningFleet(t *testing.T) {
 		t.Errorf("history: %s", out)
 	}
 	events := w.ok("events", "triage")
-	for _, want := range []string{"paused: by a person\n", "resumed\n", "idle → held: paused by a person", "fired triage/cron-1@", "running → ", "ended, 1 done: drained"} {
+	for _, want := range []string{"paused: by a person\n", "resumed\n", "idle → paused: paused by a person", "paused → idle: resumed by a person", "fired triage/cron-1@", "running → ", "ended, 1 done: drained"} {
 		if !strings.Contains(events, want) {
 			t.Errorf("events lack %q:\n%s", want, events)
 		}

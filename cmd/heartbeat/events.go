@@ -128,10 +128,8 @@ func eventText(p *page, e journal.Event) {
 	what, colour := string(e.Kind), ""
 	switch e.Kind {
 	case journal.StateChanged:
-		what = e.From + " → " + e.State
-		if e.State == string(status.Held) && strings.HasPrefix(e.Reason.Raw(), "paused by ") {
-			what = e.From + " → " + string(status.IsPaused)
-		}
+		from, to := e.Move()
+		what = from + " → " + to
 		colour = stateCell(p, status.State(e.State)).colour
 	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew, journal.OverBudget:
 		colour = p.yellow

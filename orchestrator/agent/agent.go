@@ -125,15 +125,16 @@ func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
 	if r.State != status.Waiting {
 		a.queue.line = ""
 	}
-	from := a.shown.State
+	from := a.shown.Reason
 	a.shown.Reason = r
-	if r.State == from {
+	if r.State == from.State {
 		return nil
 	}
 	a.shown.since = now
 	a.shown.moves++
 	return &journal.Event{
-		Agent: a.Name, Kind: journal.StateChanged, From: string(from), State: string(r.State),
+		Agent: a.Name, Kind: journal.StateChanged, From: string(from.State), State: string(r.State),
+		WasPaused: from.Paused, Paused: r.Paused,
 		Reason: foreign.Text(r.Text), Fix: foreign.Text(r.Fix), Until: r.Until, Session: a.life.session,
 	}
 }

@@ -18,6 +18,8 @@ type Reason struct {
 	GoesOn    bool
 	// Until is when it ends by itself; zero: something has to happen.
 	Until time.Time
+	// Paused is true if it is Held because somebody paused it.
+	Paused bool
 }
 
 // Gate is one reason why nothing is started. No returns nil if it lets the agent
@@ -67,7 +69,7 @@ func paused(a *Agent, now time.Time) *Reason {
 	if a.wish.paused.Since.IsZero() || a.wish.paused.Over(now) {
 		return nil
 	}
-	return &Reason{State: status.Held, Text: a.pausedReason(), Until: a.wish.paused.Until}
+	return &Reason{State: status.Held, Text: a.pausedReason(), Until: a.wish.paused.Until, Paused: true}
 }
 
 func recovering(a *Agent, _ time.Time) *Reason {

@@ -26,9 +26,13 @@ type Event struct {
 	Kind  Kind      `json:"kind"`
 	// State and From belong to StateChanged: what the agent does now, and did
 	// before.
-	State  string       `json:"state,omitempty"`
-	From   string       `json:"from,omitempty"`
-	Reason foreign.Text `json:"reason,omitempty"`
+	State string `json:"state,omitempty"`
+	From  string `json:"from,omitempty"`
+	// Paused and WasPaused belong to StateChanged: State, or From, is held because
+	// somebody paused the agent. Journals of earlier versions do not say it.
+	Paused    bool         `json:"paused,omitempty"`
+	WasPaused bool         `json:"was_paused,omitempty"`
+	Reason    foreign.Text `json:"reason,omitempty"`
 	// Fix is what to change first, where a person has to and it is known.
 	Fix   foreign.Text `json:"fix,omitempty"`
 	Until time.Time    `json:"until,omitzero"`
@@ -50,6 +54,19 @@ type Event struct {
 	Entry  string      `json:"entry,omitempty"`
 	// Due belongs to Fired: when the schedule was due.
 	Due time.Time `json:"due,omitzero"`
+}
+
+// Move returns the states of a StateChanged in the words that people read: what
+// somebody has paused is paused.
+func (e Event) Move() (from, to string) {
+	from, to = e.From, e.State
+	if e.WasPaused {
+		from = string(Paused)
+	}
+	if e.Paused {
+		to = string(Paused)
+	}
+	return from, to
 }
 
 // Kind says what happened.
