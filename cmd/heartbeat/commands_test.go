@@ -253,7 +253,7 @@ func TestInboxAndDeadLetter(t *testing.T) {
 	if out := w.ok("dead-letter", "list", "triage"); !strings.Contains(out, "one  dropped  0") {
 		t.Errorf("dead letters:\n%s", out)
 	}
-	if out := w.ok("dead-letter", "triage", "show", "one"); !strings.Contains(out, "reason:   dropped") || !strings.HasSuffix(out, "with two lines\n") {
+	if out := w.ok("dead-letter", "triage", "show", "one"); !strings.Contains(out, "reason:   dropped") || !strings.HasSuffix(out, "with two lines\n\n    heartbeat dead-letter retry one    # queues it again\n    heartbeat dead-letter purge one    # deletes it\n") {
 		t.Errorf("show:\n%s", out)
 	}
 	if out := w.ok("dead-letter", "triage", "retry", "one"); out != "triage: 1 entry queued again\n" {

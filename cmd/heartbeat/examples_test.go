@@ -166,6 +166,9 @@ func runExample(t *testing.T, where, line string, args []string) {
 	if args[0] == "send" { // the README applies first
 		w.put("agents/triage/x", "")
 		w.put("agents/builder/x", "")
+		if i := slices.Index(args, "--cancel"); i > 0 && i+1 < len(args) {
+			w.ok("send", args[1], "--in", "1h", "--id", args[i+1], "what is taken back")
+		}
 	}
 	w.put("home/.claude.json", "{}")
 	w.put("home/claude.json", "")
