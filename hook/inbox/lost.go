@@ -31,8 +31,19 @@ const (
 )
 
 // disturbed says what somebody else has done to the inbox that may have taken queued
-// entries out of it; "" if nothing shows that.
+// entries out of it; "" if nothing shows that. Entries that are appended meanwhile, for
+// which the queue is not locked, show nothing.
 func (q *Queue) disturbed(v *view) string {
+	why := q.disturbance(v)
+	if why != "" && v.source.file == nil {
+		if _, err := q.dir.Stat(q.name); err == nil {
+			return "" // it came after the look
+		}
+	}
+	return why
+}
+
+func (q *Queue) disturbance(v *view) string {
 	s, m := v.source, v.before
 	kept, err := q.dir.Stat(q.keptName())
 	named := err == nil && kept.Mode().IsRegular()
@@ -82,7 +93,8 @@ func (q *Queue) overwritten(s *source, v *view) bool {
 	if s.file == nil {
 		return true
 	}
-	return !s.holds(k, " ") // a line that was dropped is blank
+	// The entry was written before it was remembered; a line that was dropped is blank.
+	return !s.now().holds(k, " ")
 }
 
 // Gone is what somebody else took out of the inbox, as far as nobody has filed it
@@ -185,6 +197,11 @@ func (q *Queue) keep(s *source) {
 // in the inbox behind the cursor nor in flight. It returns the entries there that
 // have an id.
 func (q *Queue) missing(v *view, do func(DeadEntry) error) (there []knownID, err error) {
+	// What is remembered stands in the inbox by then, so it is read first.
+	known, err := q.remembered(v.was(), v.passed())
+	if err != nil {
+		return nil, err
+	}
 	p, err := q.present(v)
 	if err != nil { // nothing can be compared
 		return nil, err
@@ -201,7 +218,7 @@ func (q *Queue) missing(v *view, do func(DeadEntry) error) (there []knownID, err
 		return nil, err
 	}
 	if old == nil {
-		err = q.missingByID(v, p, report)
+		err = q.missingByID(v, known, p, report)
 		return p.ids, err
 	}
 	defer old.close()
@@ -252,7 +269,7 @@ func (q *Queue) present(v *view) (*present, error) {
 	if v.source.file == nil {
 		return p, nil
 	}
-	l := q.lines(v.source.file, v.verdict.cursor, v.source.size, q.maxEntry, mostInbox)
+	l := q.lines(v.source.file, v.verdict.cursor, v.source.now().size, q.maxEntry, mostInbox)
 	for {
 		got, err := l.read()
 		if err != nil {
@@ -364,14 +381,13 @@ func keyIn(id, entry string) (k [8]byte) {
 // missingByID compares with the memory of ids, where the text of what is missing is
 // not known. Of lines that others wrote only the size is known: they are one dead
 // letter.
-func (q *Queue) missingByID(v *view, p *present, do func(DeadEntry) error) error {
+func (q *Queue) missingByID(v *view, known []knownID, p *present, do func(DeadEntry) error) error {
 	var generation, size int64
 	if m := v.before; m != nil {
 		generation, size = m.Generation, m.Size
 	}
-	known, err := q.remembered(v.was(), v.passed())
-	if err != nil || len(known) == 0 && size == 0 && (v.flight == nil || v.flight.InboxSize == 0) {
-		return err
+	if len(known) == 0 && size == 0 && (v.flight == nil || v.flight.InboxSize == 0) {
+		return nil
 	}
 	filed := map[[8]byte]bool{}
 	if err := q.everDone(filed); err != nil {

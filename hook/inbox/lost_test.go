@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -274,5 +275,43 @@ func TestTheRecordInFlightIsRemoved(t *testing.T) {
 		if notes := r.Notes(); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "was removed") }) {
 			t.Errorf("%q", notes)
 		}
+	}
+}
+
+// TestAppendingIsNoLoss: an entry that was appended between two looks of one step was
+// filed as lost, although it stood in the inbox.
+func TestAppendingIsNoLoss(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	other, err := Open(Place{Inbox: filepath.Join(r.dir, "inbox.jsonl")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	const entries = 300
+	var sending sync.WaitGroup
+	for sender := range 2 {
+		sending.Go(func() {
+			for i := range entries / 2 {
+				if _, err := other.Append(t.Context(), Letter{ID: fmt.Sprint(sender, "-", i), Prompt: "prompt"}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for done := 0; done < entries && !t.Failed(); {
+		if gone, err := r.Missing(); err != nil || gone.Entries > 0 {
+			t.Errorf("missing: %+v, %v", gone, err)
+		}
+		if r.next() != "" {
+			r.offer()
+			r.advance(Taken)
+			r.ack()
+			done++
+		}
+	}
+	sending.Wait()
+	if dead := r.dead(); len(dead) > 0 {
+		t.Errorf("dead letters: %+v", dead)
 	}
 }

@@ -126,6 +126,17 @@ func (q *Queue) openNamed(name string, flag int) (*source, error) {
 	return s, nil
 }
 
+// now returns the source with the size that it has by now.
+func (s *source) now() *source {
+	grown := *s
+	if s.file != nil {
+		if info, err := s.file.Stat(); err == nil {
+			grown.size = info.Size()
+		}
+	}
+	return &grown
+}
+
 func (s *source) close() {
 	if s.file != nil {
 		s.file.Close()
