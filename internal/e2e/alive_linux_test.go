@@ -28,7 +28,7 @@ var signs = map[bool][]string{
 // TestASessionMaySayThatItLives, by the rules that apply gives it, and by these nothing
 // else: neither another command of ours, nor one of the shell's.
 func TestASessionMaySayThatItLives(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, nil)
 		text, err := os.ReadFile(f.file)
 		if err != nil {

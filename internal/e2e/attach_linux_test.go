@@ -36,7 +36,7 @@ func (p *Terminal) leaves() {
 // TestAttachToALiveClient: a person joins, sees the client's own screen, types,
 // is answered and leaves; the queue goes on.
 func TestAttachToALiveClient(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, persist)
 		f.teach(behaviour{match: "what time", reply: "it is late"}, behaviour{match: "before", reply: "done with that"})
 		f.start()
@@ -97,7 +97,7 @@ func TestWhatAPersonSubmitsInATurn(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, cl client) {
+			standInFirst(t, func(t *testing.T, cl client) {
 				f := newFleet(t, cl, persist)
 				f.turns(turn{match: "long", times: 1, steps: c.steps})
 				f.send("a long one")
@@ -129,7 +129,7 @@ func TestWhatAPersonSubmitsInATurn(t *testing.T) {
 // TestACommandIsTakenWhileTheSessionWaits: no hook hears of it, and it stood
 // behind the waiting hook for as long as that waited.
 func TestACommandIsTakenWhileTheSessionWaits(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, persist)
 		f.teach()
 		f.start()
@@ -159,7 +159,7 @@ func prompted(text string) func(f *fleet) bool {
 // TestAPersonAnswersTheTrustDialog: the session goes on, also when the person
 // takes longer than start-timeout.
 func TestAPersonAnswersTheTrustDialog(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"start-timeout: 6s", "max-restarts: 0"})
 		if !c.real {
 			yaml, err := os.ReadFile(f.file)

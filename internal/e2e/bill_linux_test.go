@@ -114,7 +114,7 @@ func manyTurns() []turn {
 // TestBillsAreWhatTheModelHasCounted: of plain entries and of those with tools, of
 // subagents, and of one whose request was refused first.
 func TestBillsAreWhatTheModelHasCounted(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"background: wait"})
 		f.turns(manyTurns()...)
 		f.allowAgents()
@@ -159,7 +159,7 @@ func (f *fleet) edit(before, after string) {
 // TestBillsSurviveKills: whoever is killed, the client, its shim, the scheduler, or
 // all of them, the records say what the transcripts do, and nothing twice.
 func TestBillsSurviveKills(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"on-orphan: retry", "max-attempts: 50", "restart-window: 1s", "mode: persist"})
 		f.turns(manyTurns()[:2]...)
 		f.allowAgents()
@@ -308,7 +308,7 @@ func (b *bills) counted(token string) (calls int64, sum hookclient.Tokens) {
 // and requests that the client repeats: the records are to the token, the call and the
 // cent what the API has counted.
 func TestBillsOfAThousandEntries(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		agents, each := 4, 10
 		switch {
 		case c.real:
@@ -390,7 +390,7 @@ func TestBillsOfAThousandEntriesAndKills(t *testing.T) {
 // TestWhoNeverStopsSpendingIsStopped: within one hand-over of a day's budget, and in
 // the turn where an entry has one. That entry is a dead letter, and not given again.
 func TestWhoNeverStopsSpendingIsStopped(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		t.Run("of a day", func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, c, []string{"budget: {day: {turns: 3}}", "timezone: " + awayFromMidnight()})
@@ -453,7 +453,7 @@ func TestWhoNeverStopsSpendingIsStopped(t *testing.T) {
 // TestAnAgentThatRemovesItsTranscriptIsStopped by its budget of turns all the same, and
 // `usage` says that something was not seen.
 func TestAnAgentThatRemovesItsTranscriptIsStopped(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newCrew(t, c, []member{{"a", "sk-ant-oat01-made-up", []string{"budget: {day: {turns: 3}}", "timezone: " + awayFromMidnight()}}},
 			fakeapi.Rule{
 				Match: "entry", Answer: fakeapi.Answer{Tools: []fakeapi.ToolUse{fakeapi.Bash("for i in 1 2 3 4 5 6 7 8 9; do rm -f $HOME/.claude/projects/*/*.jsonl; sleep 0.2; done &")}},

@@ -46,7 +46,7 @@ func TestWhatCannotWorkHoldsAtOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, which client) {
+			standInFirst(t, func(t *testing.T, which client) {
 				f := newFleet(t, which, nil)
 				f.called()
 				f.teach()
@@ -124,7 +124,7 @@ func TestWhatTheClientAsksHoldsAtOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, which client) {
+			standInFirst(t, func(t *testing.T, which client) {
 				if c.realOnly && !which.real {
 					return
 				}

@@ -37,7 +37,7 @@ func TestCancelATurn(t *testing.T) {
 		"the model answers": {bash("true"), think(5 * time.Minute), say("never")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, persist)
 				f.turns(turn{match: "a long one", times: 2, steps: steps})
 				f.send("a long one")

@@ -12,7 +12,7 @@ import (
 // fuller ends between two entries, and the next one begins a new conversation, which
 // later sessions go on with. It costs no turn.
 func TestAFullConversationMakesWay(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"context: resume", "max-context: 20%"},
 			fakeapi.Rule{Answer: fakeapi.Answer{Text: "ok", Delay: 1500 * time.Millisecond, Usage: fakeapi.Usage{Input: 300_000, Output: 5}}})
 		if !c.real {

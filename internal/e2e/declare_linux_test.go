@@ -21,7 +21,7 @@ func TestSettingsTargets(t *testing.T) {
 		"project": ".claude/settings.json", "local": ".claude/settings.local.json", "flag": "",
 	} {
 		t.Run(target, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, []string{"settings: " + target})
 				f.teach(behaviour{match: "use a tool", bash: "echo allowed > out.txt", reply: "done"})
 				f.send("use a tool") // the rule that allows it comes by the same file
@@ -51,7 +51,7 @@ func TestSettingsOfTheCommand(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"project", "flag"} {
 		t.Run(target, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, []string{"settings: " + target})
 				yaml, err := os.ReadFile(f.file)
 				if err != nil {
@@ -152,7 +152,7 @@ func (f *fleet) clientFile() map[string]any {
 // TestContextResume: each session goes on with the conversation of the one
 // before; when the client has lost it, a new one begins and no entry is lost.
 func TestContextResume(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"context: resume"})
 		f.teach()
 		var ids []string

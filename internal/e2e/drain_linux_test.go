@@ -11,6 +11,7 @@ import (
 
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/simulate/script"
+	"heartbeat/internal/testbed"
 )
 
 // bothClients runs a scenario against the stand-in and the real client.
@@ -24,6 +25,22 @@ func bothClients(t *testing.T, scenario func(t *testing.T, c client)) {
 	t.Run("real", func(t *testing.T) {
 		t.Parallel()
 		scenario(t, realClient(t))
+	})
+}
+
+// standInFirst runs a scenario against the stand-in, and in every second sample against
+// the real client, whose starts are what these tests cost. What the main job rests on
+// is tried on both each time: bothClients.
+func standInFirst(t *testing.T, scenario func(t *testing.T, c client)) {
+	t.Helper()
+	if real := testbed.SampleOf(t, []bool{true, false}, 2); slices.Contains(real, true) {
+		bothClients(t, scenario)
+		return
+	}
+	t.Parallel()
+	t.Run("simulate", func(t *testing.T) {
+		t.Parallel()
+		scenario(t, client{name: "simulate"})
 	})
 }
 

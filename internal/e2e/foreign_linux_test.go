@@ -96,7 +96,7 @@ func TestForeignStopHookThatNeverBlocks(t *testing.T) {
 	t.Parallel()
 	for place, put := range places {
 		t.Run(place, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, nil)
 				f.teach()
 				put(f, stopHook(player))
@@ -124,7 +124,7 @@ func TestForeignStopHookThatAlwaysBlocks(t *testing.T) {
 	t.Parallel()
 	for place, put := range places {
 		t.Run(place, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, []string{"max-continuations: 4", "on-orphan: retry"})
 				f.teach()
 				put(f, stopHook(tooth))
@@ -159,7 +159,7 @@ func TestForeignStopHookThatAlwaysBlocks(t *testing.T) {
 
 // TestForeignStopHookAfterTheRuling: more is queued, and then nothing.
 func TestForeignStopHookAfterTheRuling(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"max-continuations: 4", "foreign-stop-hooks: free"})
 		f.teach()
 		f.ProjectSettings(stopHook(tooth))
@@ -190,7 +190,7 @@ func TestForeignStopHookWithAReason(t *testing.T) {
 		"kept waiting":                  {place: "project", fields: []string{"mode: persist"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, tt.fields)
 				places[tt.place](f, stopHook(firstTests))
 				prompts := []string{"alpha", "beta", "gamma"}
@@ -239,7 +239,7 @@ func TestForeignStopHookWithAReason(t *testing.T) {
 // client keeps it and stands idle. The prompt was marked as interrupted, half a
 // minute later, each time.
 func TestForeignStopHookThatStopsTheClient(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, nil)
 		f.teach()
 		f.ProjectSettings(stopHook(`echo '{"continue": false}'`))
@@ -262,7 +262,7 @@ func TestForeignStopHookThatStopsTheClient(t *testing.T) {
 // TestForeignStopHookThatWakesTheClient after its Stop: nobody waits for it, and
 // each time is a paid turn.
 func TestForeignStopHookThatWakesTheClient(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"max-continuations: 3"})
 		f.teach()
 		f.ProjectSettings(map[string]any{"hooks": map[string]any{"Stop": []any{map[string]any{"hooks": []any{
@@ -280,7 +280,7 @@ func TestForeignStopHookThatWakesTheClient(t *testing.T) {
 // TestForeignStopHookIsLearnedInTheMiddle: three prompts are queued when it
 // blocks for the first time.
 func TestForeignStopHookIsLearnedInTheMiddle(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, nil)
 		f.teach()
 		f.ProjectSettings(stopHook(firstTests))

@@ -73,7 +73,7 @@ func TestTheClientAsksNobodyAboutItsLogin(t *testing.T) {
 // TestAnotherLoginIsTriedByItself: an agent that is held for its login goes on when the
 // person has logged in anew, without a resume, and asks nothing before.
 func TestAnotherLoginIsTriedByItself(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"on-orphan: deadletter"})
 		f.turns(
 			turn{match: "Go on with the task", steps: []script.Step{say("finished")}},

@@ -308,7 +308,7 @@ func (n *night) went(name string, all []*fakeapi.Request) {
 // too: three for each session. Nothing says when the limit ends, so the agent waits for a
 // minute at first, and goes on at the first attempt.
 func TestALimitWithAKey(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newCrew(t, c, []member{{"a", apiKey, nil}}, fakeapi.Rule{Answer: fakeapi.Answer{Text: "ok"}})
 		f.API.Limit(apiKey, fakeapi.Limit{Falls: time.Now(), Resets: time.Now().Add(time.Hour)})
 		f.send("work")

@@ -59,7 +59,7 @@ func TestTheClientRunsAndOurHooksDoNot(t *testing.T) {
 		"a file of hooks": `rm -f .claude/settings.json; eval exec "$CLIENT" '"$@"'`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, []string{"start-timeout: 20s"})
 				f.behind(script)
 				f.teach(behaviour{match: "use a tool", bash: "echo ran >> ran.txt", reply: "done"})

@@ -18,7 +18,7 @@ func TestSettingsOnlyStartsWithoutWhatTheDirectoryBrings(t *testing.T) {
 		{"only", "", ""},
 	} {
 		t.Run(tt.settings, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, []string{"settings: " + tt.settings})
 				f.teach(behaviour{match: "use a tool", bash: "touch allowed", reply: "done"})
 				ran := filepath.Join(f.Dir, "ran")

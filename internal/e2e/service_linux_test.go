@@ -41,7 +41,7 @@ func (f *fleet) goesOn(kind string) {
 // told its hook and wrote into its record, and goes on within a minute: with one
 // refused call, in the same conversation, at the first attempt.
 func TestALimitThatSaysWhenItEnds(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"on-orphan: deadletter"})
 		f.Setenv("TZ=Asia/Kathmandu")
 		reset := time.Now().Add(30 * time.Second).Truncate(time.Second)
@@ -104,7 +104,7 @@ func TestWhatTheServiceInterruptsGoesOn(t *testing.T) {
 		"a kick-off of its own":            {[]string{`kickoff: "Say ready."`}, "server_error", []script.Step{bash(tool)}, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, tt.fields)
 				first := tt.first
 				if len(first) == 0 || first[len(first)-1].Reply == nil { // else it fails when the session wakes itself
@@ -162,7 +162,7 @@ func (f *fleet) sameConversation(one, two string) {
 // TestTheServiceInterruptsAndTheSchedulerIsKilled: what goes on, and where, is
 // on disk.
 func TestTheServiceInterruptsAndTheSchedulerIsKilled(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"on-orphan: deadletter"})
 		f.turns(
 			turn{match: "Go on with the task", steps: []script.Step{say("finished")}},
@@ -189,7 +189,7 @@ func TestTheInterruptedConversationIsGone(t *testing.T) {
 	t.Parallel()
 	for policy, again := range map[string]bool{"deadletter": false, "retry": true} {
 		t.Run(policy, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, []string{"on-orphan: " + policy})
 				f.turns(
 					turn{match: "attempt 2", steps: []script.Step{say("again")}},
@@ -223,7 +223,7 @@ func TestTheInterruptedConversationIsGone(t *testing.T) {
 // TestWhatTheClientCannotTellIsPoison: an answer that always fails as "unknown"
 // held the agent, and what stood behind it waited.
 func TestWhatTheClientCannotTellIsPoison(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"max-restarts: 2", "max-attempts: 2"})
 		f.turns(turn{match: "filtered", steps: []script.Step{fail("unknown")}})
 		f.send("filtered")
@@ -240,7 +240,7 @@ func TestWhatTheClientCannotTellIsPoison(t *testing.T) {
 // no stall; tool-timeouts ends one that takes too long, and the prompt counts as
 // interrupted.
 func TestATurnsToolIsShownAndBounded(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"stall-timeout: 4s", "tool-timeouts: {Bash: 12s}", "on-orphan: deadletter"})
 		f.turns(turn{match: "long work", steps: []script.Step{bash("python3 -c 'import time; time.sleep(100)'"), say("never")}})
 		f.send("long work")

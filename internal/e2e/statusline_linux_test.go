@@ -19,7 +19,7 @@ func TestStatusLineIsOursInEachForm(t *testing.T) {
 	t.Parallel()
 	for _, form := range []config.SettingsTarget{config.SettingsProject, config.SettingsLocal, config.SettingsFlag, config.SettingsOnly} {
 		t.Run(string(form), func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, []string{"settings: " + string(form)})
 				f.teach(behaviour{match: "use a tool", bash: "echo $PASSED > passed", reply: "done"})
 				ran := filepath.Join(f.Dir, "ran")

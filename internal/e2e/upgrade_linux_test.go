@@ -31,7 +31,7 @@ func TestAFleetOutlivesAnUpgrade(t *testing.T) {
 		"moved away": func(_ *fleet, dir string) error { return os.RemoveAll(dir) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, persist)
 				f.teach()
 				built, v1 := f.bin, filepath.Join(f.Dir, "v1")
