@@ -51,22 +51,22 @@ type Clients struct {
 
 	turn chan struct{} // one probe at a time: it needs the processors that sessions need
 	mu   sync.Mutex
-	// untold are programs of which a probe could not tell, and when: they are not tried
-	// at each start.
-	untold map[string]untold
+	// unkept are results that are not on disk, and when they came: of probes that could
+	// not tell, and those that could not be written. No program is tried at each start.
+	unkept map[string]unkept
 }
 
-type untold struct {
+type unkept struct {
 	result probe.Result
 	at     time.Time
 }
 
-// againAfter is when a program is tried again of which a probe could not tell.
+// againAfter is when a program is tried again whose result is not on disk.
 const againAfter = time.Hour
 
 // New returns what probes by p.
 func New(p probe.Prober) *Clients {
-	return &Clients{prober: p, turn: make(chan struct{}, 1), untold: map[string]untold{}}
+	return &Clients{prober: p, turn: make(chan struct{}, 1), unkept: map[string]unkept{}}
 }
 
 // Look says what is known of an agent's client. It looks at files only. heartbeat's own
@@ -85,7 +85,7 @@ func (c *Clients) known(p Program) Known {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if u, ok := c.untold[p.ID]; ok && k.Result == nil && time.Since(u.at) < againAfter {
+	if u, ok := c.unkept[p.ID]; ok && k.Result == nil && time.Since(u.at) < againAfter {
 		k.Result = &u.result
 	}
 	return k
@@ -108,10 +108,17 @@ func (c *Clients) Probe(ctx context.Context, k Known) (Known, error) {
 		return k, nil
 	}
 	k.Result, k.Anew = &r, true
-	if r.Verdict() == probe.Unknown {
+	return k, c.keep(k.Program, r)
+}
+
+// keep keeps a result, in memory where it is not for the disk or the disk takes none:
+// an agent whose client stayed new would never start.
+func (c *Clients) keep(p Program, r probe.Result) error {
+	err := Keep(p, r)
+	if err != nil || r.Verdict() == probe.Unknown {
 		c.mu.Lock()
-		c.untold[k.ID] = untold{r, time.Now()}
-		c.mu.Unlock()
+		defer c.mu.Unlock()
+		c.unkept[p.ID] = unkept{r, time.Now()}
 	}
-	return k, Keep(k.Program, r)
+	return err
 }

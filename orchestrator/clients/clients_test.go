@@ -1,9 +1,11 @@
 package clients
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,6 +86,10 @@ func TestWhatIsNoClient(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "claude"), binary)
 	put(t, filepath.Join(dir, "script/claude"), "#!/bin/sh\nexec something \"$@\"\n")
+	put(t, filepath.Join(dir, "pipe/claude"), "") // an agent may put a FIFO below its directory: none waits for it
+	if err := errors.Join(os.Remove(filepath.Join(dir, "pipe/claude")), syscall.Mkfifo(filepath.Join(dir, "pipe/claude"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
 	agent := func(name string, command ...string) *config.Agent {
 		return &config.Agent{Name: name, Dir: dir, Command: command, Self: command[0] == "heartbeat"}
 	}
@@ -92,6 +98,7 @@ func TestWhatIsNoClient(t *testing.T) {
 		"npx is not the client itself, and what it runs is not known": agent("a", "npx", "claude"),
 		"it is heartbeat itself":                                      agent("a", "heartbeat", "launch"),
 		"no such file":                                                agent("a", "else/claude"),
+		"pipe/claude: it is not a file":                               agent("a", "pipe/claude"),
 	} {
 		if p := Of(a, nil, "/self"); p.ID != "" || !strings.Contains(p.Untried, why) {
 			t.Errorf("%q: %+v", why, p)
@@ -131,5 +138,25 @@ func TestWhatIsKept(t *testing.T) {
 	}
 	if r, _ := Recall(Program{ID: "one"}); r != nil {
 		t.Error("the oldest one is kept")
+	}
+}
+
+// TestAResultThatCannotBeWritten counts for a while all the same: its client was probed
+// again at each start, and no session began while the disk was full.
+func TestAResultThatCannotBeWritten(t *testing.T) {
+	full := filepath.Join(t.TempDir(), "full")
+	if err := os.WriteFile(full, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HEARTBEAT_STATE_DIR", full)
+	c, p := New(probe.Prober{}), Program{ID: "one"}
+	if !c.known(p).New() {
+		t.Fatal("it is known before it was probed")
+	}
+	if err := c.keep(p, probe.Result{Kept: probe.Promises()}); err == nil {
+		t.Fatal("a file took the place of the folder, and there is no error")
+	}
+	if k := c.known(p); k.New() || k.Result.Verdict() != probe.Good {
+		t.Errorf("%+v", k)
 	}
 }

@@ -10,6 +10,7 @@ package clients
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -99,6 +100,9 @@ func (p Program) identified() Program {
 	if err == nil {
 		err = unix.Stat(file, &st)
 	}
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = errors.New("it is not a file")
+	}
 	if err != nil {
 		return p.untried(fmt.Sprintf("cannot look at %s: %v", p.File, err))
 	}
@@ -113,7 +117,7 @@ func (p Program) identified() Program {
 
 // script reports whether a file begins with "#!".
 func script(file string) bool {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO may have taken its place
 	if err != nil {
 		return false
 	}
