@@ -98,22 +98,25 @@ func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours strin
 			waits[r.ID] = append(waits[r.ID], r)
 		}
 	}
-	dead := l.changed(inbox.DeadLetterFile(a.Inbox))
-	replied := (len(waits) > 0 || answers(a)) && l.changed(filepath.Join(a.Home, "outbox.jsonl"))
+	deadLetters, outbox := inbox.DeadLetterFile(a.Inbox), filepath.Join(a.Home, "outbox.jsonl")
+	dead := l.changed(deadLetters)
+	replied := (len(waits) > 0 || answers(a)) && l.changed(outbox)
 	if !dead && !replied {
 		return n, nil
 	}
-	err = queue.Read(ctx, a, func(q *inbox.Queue) error {
+	err = queue.Read(ctx, a, func(q *inbox.Queue) (err error) {
 		if replied {
-			if err := n.replies(q, a, k, m, waits); err != nil {
-				return err
-			}
+			err = n.replies(q, a, k, m, waits)
 		}
 		if dead {
-			return n.dead(q, a, k, m, waits, ours)
+			err = errors.Join(err, n.dead(q, a, k, m, waits, ours))
 		}
-		return nil
+		return err
 	})
+	if err != nil { // neither needs to change to be read again
+		delete(l.read, deadLetters)
+		delete(l.read, outbox)
+	}
 	return n, err
 }
 
@@ -170,7 +173,7 @@ func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits 
 // dead takes in the dead letters after the last one that was taken in. What a person
 // has done is told only to who waits for it.
 func (n *news) dead(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map[string][]awaited.Reply, ours string) error {
-	newest := m.Dead
+	newest, now := m.Dead, time.Now()
 	for d, err := range q.DeadLetters() {
 		if err != nil {
 			return err
@@ -192,7 +195,9 @@ func (n *news) dead(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map
 			})
 		}
 	}
-	m.Dead = newest
+	if m.Dead = newest; newest.After(now) { // an agent can write it, and would hide all that follow
+		m.Dead = now
+	}
 	return nil
 }
 

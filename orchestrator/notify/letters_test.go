@@ -96,6 +96,36 @@ func TestWhoWaitsIsNotLeftWondering(t *testing.T) {
 	})
 }
 
+// Nothing that an agent writes hides dead letters: replies that cannot be read, which kept
+// them from being looked at, or a dead letter of a time that is far ahead.
+func TestDeadLettersAreNotHidden(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), desk)
+		r.fleet.Agents[0].Triggers = []config.Trigger{{Name: "new", ReplyTo: "desk"}}
+		r.start()
+		replies := filepath.Join(r.dir, "a", "outbox.jsonl")
+		if err := os.MkdirAll(replies, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		r.givesUp("one", "poison")
+		time.Sleep(time.Minute)
+		r.expects("desk", "a has given up prompts")
+		if err := os.Remove(replies); err != nil {
+			t.Fatal(err)
+		}
+		r.append(".dead-letter.jsonl", `{"entry_id":"e","delivery_id":"d","id":"ahead","reason":"poison","at":"2999-01-01T00:00:00Z"}`)
+		time.Sleep(48 * time.Hour)
+		r.takes("desk")
+		r.givesUp("two", "poison")
+		time.Sleep(time.Hour)
+		if told := r.takes("desk"); len(told) == 0 {
+			t.Error("a dead letter behind one from the future is not told")
+		}
+		r.stop()
+	})
+}
+
 // A reply comes once, over restarts, also one that was there before somebody asked for
 // it; nobody gets a reply that nobody asked for.
 func TestARepliesWay(t *testing.T) {
