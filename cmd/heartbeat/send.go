@@ -105,10 +105,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	if accepted.Differs {
-		return sent{Sent: accepted}, &failure{
-			status: exitError, hint: fmt.Sprintf("another --id queues it; %s replies %s and %[1]s inbox %[2]s show what became of the first", a.ours(), agent.Name),
-			err: fmt.Errorf("cannot queue the prompt: %q was accepted before, with another text", accepted.ID),
-		}
+		return sent{Sent: accepted}, otherText(a, accepted)
 	}
 	if !c.Wait {
 		return sent{Sent: accepted}, nil
@@ -119,6 +116,14 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	delivery, err := c.await(ctx, a, agent, accepted.ID)
 	return sent{accepted, delivery}, err
+}
+
+// otherText refuses a prompt whose id was accepted before.
+func otherText(a *app, before send.Sent) error {
+	return &failure{
+		status: exitError, hint: fmt.Sprintf("another --id queues it; %s replies %s and %[1]s inbox %[2]s show what became of the first", a.ours(), before.Agent),
+		err: fmt.Errorf("cannot queue the prompt: %q was accepted before, with another text", before.ID),
+	}
 }
 
 // check refuses flags that would have no effect.

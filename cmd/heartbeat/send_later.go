@@ -37,8 +37,13 @@ func (c sendCmd) later(ctx context.Context, a *app, agent *config.Agent, l inbox
 	if errors.Is(err, later.ErrExists) {
 		return nil, &failure{status: exitError, err: err, hint: fmt.Sprintf("%s next lists it; %[1]s send %s --cancel %s takes it back", a.ours(), agent.Name, kept.ID)}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case kept.Differs:
+		return sent{Sent: kept}, otherText(a, kept)
+	case kept.Duplicate:
+		return sent{Sent: kept}, nil
 	}
 	if dir, err := runtimeDir(a.known); err == nil {
 		told, cancel := context.WithTimeout(ctx, askPatience)

@@ -75,6 +75,14 @@ func TestSentLater(t *testing.T) {
 	}
 	r := w.background()
 	until(t, "what is over is done", func() bool { return w.agent("triage").Acknowledged == 1 })
+	if out := w.ok("send", "triage", "--in", "1h", "--id", "over", "what is over"); out != "already accepted: over\n" {
+		t.Errorf("what was accepted before is kept: %q", out)
+	}
+	for id, why := range map[string]string{"over": "was accepted before, with another text", "two\nlines": "it must be printable text"} {
+		if o := w.run("send", "triage", "--in", "1h", "--id", id, "again"); o.status != exitError || !strings.Contains(o.stderr, why) {
+			t.Errorf("what the queue would refuse at its time is kept: %+v", o)
+		}
+	}
 	w.ok("send", "triage", "--in", "1s", "soon")
 	until(t, "what was soon is done", func() bool { return w.agent("triage").Acknowledged == 2 })
 	if out := w.ok("next"); !strings.Contains(out, "far") || strings.Contains(out, "soon as") {

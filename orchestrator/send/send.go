@@ -178,6 +178,15 @@ func At(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Letter, a
 	if s.ID == "" {
 		s.ID = unique()
 	}
+	l.ID, l.Idempotent, l.Most = s.ID, true, -1
+	switch _, err := queue.Append(ctx, a, l); { // what the queue would refuse at that time is refused now
+	case errors.Is(err, inbox.ErrDuplicate):
+		s.Duplicate, s.At = true, time.Time{}
+		s.Differs, err = differs(ctx, a, l)
+		return s, err
+	case !errors.Is(err, inbox.ErrFull): // it has room for none, and says nothing else against this one
+		return s, err
+	}
 	err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt})
 	if errors.Is(err, later.ErrExists) {
 		return s, fmt.Errorf("cannot keep the prompt %q: %w", s.ID, err)
