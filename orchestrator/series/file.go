@@ -167,14 +167,14 @@ func Agents(stateDir string) ([]string, error) {
 		return nil, err
 	}
 	defer folder.Close()
-	entries, err := folder.Entries()
+	entries, err := fs.ReadDir(folder.Root().FS(), ".") // all: it is ours, and a fleet may be large
 	var names []string
 	for _, e := range entries {
 		name, is := strings.CutSuffix(strings.TrimSuffix(e.Name(), ".1"), ".points")
-		if is && !slices.Contains(names, name) {
+		if is {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return names, err
+	return slices.Compact(names), err
 }

@@ -79,7 +79,9 @@ func (r *Recorder) Note(e journal.Event) {
 // that they could not write. What belongs to the slot that has just begun then is for the
 // next run.
 func (r *Recorder) Run(ctx context.Context, depths func() []Depth) {
-	r.compile(ctx)
+	if r.compile(ctx); ctx.Err() != nil {
+		return // it may not have read all of the journal
+	}
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	for {

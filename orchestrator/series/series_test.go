@@ -3,6 +3,7 @@ package series
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -234,6 +235,30 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 	}
 }
 
+// TestARunThatEndsAtItsStart leaves what earlier ones could not write to the next one: it
+// wrote slots of whose events it had not read all.
+func TestARunThatEndsAtItsStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, err := journal.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-time.Hour)
+	if err := errors.Join(j.Add(journal.Event{At: at, Agent: "a", Kind: journal.Fired}), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	NewRecorder(dir, slog.New(slog.DiscardHandler)).Run(ended, func() []Depth { return nil })
+	r := NewRecorder(dir, slog.New(slog.DiscardHandler))
+	r.compile(t.Context())
+	r.write(time.Now())
+	if all := read(t, dir, "a", time.Now()); len(all) != 1 || all[0].Fires != 1 {
+		t.Errorf("%+v", all)
+	}
+}
+
 // TestAClockThatIsSet leaves no gap and counts nothing twice, but what one that was ahead
 // has written is not shown before its time.
 func TestAClockThatIsSet(t *testing.T) {
@@ -320,5 +345,24 @@ func BenchmarkRead(b *testing.B) {
 				b.Fatal(n, err)
 			}
 		}
+	}
+}
+
+// TestAgentsOfALargeFleet are all found: beyond 10,000 names some were left out.
+func TestAgentsOfALargeFleet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder := folderOf(dir)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const many = durable.MaxEntries + 1
+	for i := range many {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("a%d.points", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := Agents(dir); err != nil || len(all) != many {
+		t.Errorf("%d of %d, %v", len(all), many, err)
 	}
 }

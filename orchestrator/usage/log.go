@@ -62,7 +62,7 @@ func Append(stateDir, agent string, records ...Record) error {
 	return nil
 }
 
-// Agents returns the agents that have records.
+// Agents returns the agents that have records, sorted.
 func Agents(stateDir string) ([]string, error) {
 	folder, err := durable.OpenBelow(stateDir, filepath.Join(stateDir, folderName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,15 +72,16 @@ func Agents(stateDir string) ([]string, error) {
 		return nil, err
 	}
 	defer folder.Close()
-	entries, err := folder.Entries()
+	entries, err := fs.ReadDir(folder.Root().FS(), ".") // all: it is ours, and a fleet may be large
 	var names []string
 	for _, e := range entries {
 		name, is := strings.CutSuffix(strings.TrimSuffix(e.Name(), ".1"), ".jsonl")
-		if is && !slices.Contains(names, name) {
+		if is {
 			names = append(names, name)
 		}
 	}
-	return names, err
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 // Read calls take for each record of an agent from a time on, oldest first. It skips

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heartbeat/hook/durable"
 	"heartbeat/internal/testbed"
 )
 
@@ -345,5 +346,24 @@ func TestSettleBelievesNoFigureBeyondReason(t *testing.T) {
 		if got.Calls != 1 || got.Input != 5 || got.Cost != tt.want {
 			t.Errorf("%s: %+v, want $%v", name, got, tt.want)
 		}
+	}
+}
+
+// TestAgentsOfALargeFleet are all found: beyond 10,000 names some were left out.
+func TestAgentsOfALargeFleet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, folderName)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const many = durable.MaxEntries + 1
+	for i := range many {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("a%d.jsonl", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := Agents(dir); err != nil || len(all) != many {
+		t.Errorf("%d of %d, %v", len(all), many, err)
 	}
 }
