@@ -155,7 +155,11 @@ func checkTriggers(f *Facts, a *Agent) []Finding {
 
 // waits says what an agent's queue holds.
 func waits(a *Agent) string {
-	switch n := a.Queue.Depth.Entries; n {
+	n := a.Queue.Depth.Entries
+	if a.Queue.InFlight != nil {
+		n++
+	}
+	switch n {
 	case 0:
 		return "nothing waits yet"
 	case 1:
@@ -203,7 +207,7 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 		return []Finding{{
 			Severity: Warning, Code: "sessions-fail", Seen: fmt.Sprintf("%d sessions in a row came to nothing, the last: %s%s", s.Failures, last, again),
 			Why: "they are tried again, and " + waits(a),
-			Fix: a.command("logs") + " shows what was said; " + a.command("inbox") + " drop ID takes a prompt out that cannot succeed",
+			Fix: ours(a.ours, s.Evidence()) + " shows what the last one said",
 		}}
 	}
 	return nil
