@@ -142,7 +142,7 @@ func (h *Held) fileMissing(v *view) error {
 		batch, size = batch[:0], 0
 		return err
 	}
-	there, err := h.missing(v, func(d DeadEntry) error {
+	p, err := h.missing(v, func(d DeadEntry) error {
 		n++
 		batch, size = append(batch, d), size+len(d.RawLine)
 		if len(batch) < lossBatch && size < lossBytes {
@@ -150,7 +150,9 @@ func (h *Held) fileMissing(v *view) error {
 		}
 		return flush()
 	})
-	if errors.Is(err, ErrTooMuch) {
+	more := p.reported - mostLost
+	unread := errors.Is(err, ErrTooMuch)
+	if unread {
 		h.note("%s; not all of what may be missing could be read: %v", v.disturbed, err)
 		err = nil
 	}
@@ -163,12 +165,21 @@ func (h *Held) fileMissing(v *view) error {
 	if n > 0 {
 		h.note("%s: what was queued in it was filed as %d dead letters, %s", v.disturbed, n, Lost)
 	}
-	h.remark(v.source, there)
-	return h.keepAnew(v.source)
+	if more > 0 {
+		h.note("%s: %d more are missing, and were not filed", v.disturbed, more)
+	}
+	h.remark(v.source, p.ids)
+	return h.keepAnew(v.source, more > 0 || unread)
 }
 
 // keepAnew gives the inbox's file its second name, in place of the one that had it.
-func (h *Held) keepAnew(s *source) error {
+// With aside, that has entries which stand nowhere else, and is kept for a person.
+func (h *Held) keepAnew(s *source, aside bool) error {
+	if info, err := h.dir.Stat(h.keptName()); aside && err == nil && (s.file == nil || !os.SameFile(info, s.info)) {
+		if err := h.setAside(h.keptName()); err != nil {
+			return err
+		}
+	}
 	err := h.dir.Remove(h.keptName())
 	if info, statErr := h.dir.Stat(h.keptName()); statErr == nil && info.IsDir() {
 		err = h.setAside(h.keptName())
@@ -194,17 +205,17 @@ func (q *Queue) keep(s *source) {
 }
 
 // missing calls do with a dead letter for each entry that was queued and is neither
-// in the inbox behind the cursor nor in flight. It returns the entries there that
-// have an id.
-func (q *Queue) missing(v *view, do func(DeadEntry) error) (there []knownID, err error) {
+// in the inbox behind the cursor nor in flight, up to mostLost of them. It returns what
+// stands there.
+func (q *Queue) missing(v *view, do func(DeadEntry) error) (*present, error) {
 	// What is remembered stands in the inbox by then, so it is read first.
 	known, err := q.remembered(v.was(), v.passed())
 	if err != nil {
-		return nil, err
+		return &present{}, err
 	}
 	p, err := q.present(v)
 	if err != nil { // nothing can be compared
-		return nil, err
+		return &present{}, err
 	}
 	report := func(d DeadEntry) error {
 		if p.reported++; p.reported > mostLost {
@@ -215,14 +226,13 @@ func (q *Queue) missing(v *view, do func(DeadEntry) error) (there []knownID, err
 	}
 	old, err := q.openKept(v.source)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 	if old == nil {
-		err = q.missingByID(v, known, p, report)
-		return p.ids, err
+		return p, q.missingByID(v, known, p, report)
 	}
 	defer old.close()
-	return p.ids, q.missingIn(old, v, p, report)
+	return p, q.missingIn(old, v, p, report)
 }
 
 // openKept opens the file that was the inbox before; nil if it is not there any

@@ -315,3 +315,35 @@ func TestAppendingIsNoLoss(t *testing.T) {
 		t.Errorf("dead letters: %+v", dead)
 	}
 }
+
+// TestMoreThanCanBeFiled: of more entries than are filed one by one, the rest was removed
+// with the file that they stood in, and nothing said so.
+func TestMoreThanCanBeFiled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).unsynced()
+	const many = mostLost + 5
+	letters := make([]Letter, many)
+	for i := range letters {
+		letters[i] = Letter{ID: fmt.Sprint("id", i), Source: "send", Prompt: "x"}
+	}
+	if _, err := r.AppendBatch(t.Context(), letters); err != nil {
+		t.Fatal(err)
+	}
+	r.next()
+	r.Notes()
+	r.put("new", "other\n")
+	r.rename("new", "inbox.jsonl")
+	r.reopen()
+	if f, err := r.InFlight(); f != nil || err != nil {
+		t.Fatal(f, err)
+	}
+	if n := len(r.dead()); n != mostLost {
+		t.Errorf("%d are filed", n)
+	}
+	if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "5 more are missing") {
+		t.Errorf("notes %q", notes)
+	}
+	if n := r.asides(r.keptName()); n != 1 {
+		t.Errorf("%d files with the rest are kept", n)
+	}
+}
