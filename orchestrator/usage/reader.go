@@ -140,13 +140,11 @@ func (r *Reader) read(path string, counter *Counter, aside bool) error {
 	case !info.Mode().IsRegular():
 		p.lose(counter)
 		return nil
-	case p.file != nil && !os.SameFile(p.file, info): // removed, and begun again
+	case p.file != nil && !os.SameFile(p.file, info), size < p.at:
+		// It was removed and begun again, perhaps with the same inode, or cut: what is
+		// not newer was counted.
 		counter.Miss()
 		*p = place{after: p.newest, newest: p.newest}
-	case size < p.at: // it was cut: what is left was counted
-		counter.Miss()
-		p.at, p.size = size, size
-		return nil
 	}
 	p.file = info
 	switch {
