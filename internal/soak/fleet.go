@@ -168,7 +168,8 @@ func (f *fleet) script(mishaps int) string {
 	once := func(name string, times int) string {
 		return fmt.Sprintf(`"once-file": %q, "times": %d`, f.path("once-"+name), times)
 	}
-	command := fmt.Sprintf(`echo "{\"at\":\"$(date -u +%%FT%%T.%%NZ)\",\"kind\":\"%s\",\"session\":\"$CLAUDE_CODE_SESSION_ID\"}" >> '%s'; sleep 0.1`,
+	// Where date is killed, before the shell is, nothing has run yet.
+	command := fmt.Sprintf(`at=$(date -u +%%FT%%T.%%NZ) && echo "{\"at\":\"$at\",\"kind\":\"%s\",\"session\":\"$CLAUDE_CODE_SESSION_ID\"}" >> '%s'; sleep 0.1`,
 		promise.ToolRan, f.path(toolsFile))
 	tool := fmt.Sprintf(`{"tool": "Bash", "command": %q}`, command)
 	return fmt.Sprintf(`{"think": "30ms", "transcript-delay": "20ms", "rules": [

@@ -20,8 +20,8 @@ import (
 var Full = flag.Bool("full", false, "try all combinations instead of a sample")
 
 // sampleVariable names the sample: any text. The same text always chooses the same
-// combinations and the same random numbers. .ci/run sets it to the commit, so that
-// a commit is always judged by the same tests; otherwise it is the day (UTC).
+// combinations and the same random numbers. .ci/run sets it, so that each commit is
+// judged by the same tests; otherwise it is the day (UTC).
 const sampleVariable = "HEARTBEAT_SAMPLE"
 
 // today is read at the start: a test may fake the time.
