@@ -145,7 +145,7 @@ func wait(ch <-chan struct{}, limit time.Duration) {
 }
 
 // killAll kills every process that find returns, until there are no more. As long as
-// it finds new ones it goes on for up to a minute: on a busy machine a look takes
+// it finds new ones it continues for up to a minute: on a busy machine a look takes
 // longer than a fork.
 func killAll(find func() ([]process, error)) (hit, left []Process) {
 	return endAll(find, syscall.SIGKILL, killWait, chaseWait, nil)

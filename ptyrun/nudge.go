@@ -36,7 +36,7 @@ type nudger struct {
 }
 
 // sees notes whether the child waits for a hook at now. One that has ended since the
-// last look may have done so just now: the silence begins anew then, too.
+// last look may have done so just now: the silence starts over then, too.
 func (n *nudger) sees(hook bool, now time.Time) {
 	if hook || n.waits {
 		n.hookSeen = now

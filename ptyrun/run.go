@@ -263,7 +263,7 @@ func (cfg RunConfig) leave(ctx context.Context, child *Child, signals <-chan os.
 }
 
 // prompt interrupts whatever the client is waiting for and types the idle prompt.
-// If it cannot be typed, nothing has recovered, and the retries go on counting.
+// If it cannot be typed, nothing has recovered, and the retries continue counting.
 func (cfg RunConfig) prompt(child *Child) {
 	_, _ = child.Write([]byte("\x1b\x1b"))
 	time.Sleep(escapePause)

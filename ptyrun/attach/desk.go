@@ -1,7 +1,7 @@
 // Package attach lets people at other terminals join the terminal of a
 // running child: a desk listens on a Unix socket, passes the child's output to
 // every guest and what guests type to the child. A guest who reads slowly
-// loses output and gets the screen painted anew; the child never waits for it.
+// loses output and gets the screen painted again; the child never waits for it.
 //
 // A program in a terminal cannot be asked what it shows. A guest who joins gets
 // the last output and then a nudge: the window is made one column narrower for
@@ -12,8 +12,8 @@
 // The window has the size of the guest's terminal who last joined or resized
 // and may type; when nobody is left, that of before.
 //
-// Not promised: the socket is for this user and root, whatever its mode; another
-// process of the same user can join too.
+// The socket is for this user and root, whatever its mode. Every process of theirs may
+// look; only a person may type (Config.Person).
 package attach
 
 import (
@@ -44,8 +44,11 @@ type Terminal interface {
 type Config struct {
 	Agent   string
 	Session string
-	Size    Size         // the terminal's size while no guest is there
-	Log     *slog.Logger // nil: none
+	Size    Size // the terminal's size while no guest is there
+	// Person returns an error for a process that is not a person's: its guest may not
+	// type. nil: nobody may.
+	Person func(pid int) error
+	Log    *slog.Logger // nil: none
 }
 
 const (
@@ -56,7 +59,7 @@ const (
 	// maxHistory is how much of the last output a guest gets first.
 	maxHistory = 64 << 10
 	// nudgeTime is how long the window stays narrower (the client has painted
-	// everything anew after 0.3 s).
+	// everything again after 0.3 s).
 	nudgeTime = 300 * time.Millisecond
 	// farewell is how long guests may take to read the last output.
 	farewell = 500 * time.Millisecond
@@ -199,7 +202,7 @@ func (d *Desk) accept() {
 			return
 		}
 		if err != nil {
-			// For example out of descriptors: the session goes on without guests
+			// For example out of descriptors: the session continues without guests
 			// until there are some again.
 			d.cfg.Log.Warn("cannot let somebody join", "err", err)
 			time.Sleep(time.Second)
@@ -230,6 +233,11 @@ func (d *Desk) receive(conn net.Conn) {
 	var writing sync.WaitGroup
 	writing.Go(func() { w.serve(d.repaint) })
 	defer writing.Wait()
+	if err := d.mayType(conn, guest); err != nil {
+		d.cfg.Log.Warn("somebody may not type", "err", err)
+		w.giveLast(appendFrame(nil, frameEnded, []byte(err.Error())))
+		return
+	}
 	if !d.admit(w) {
 		return
 	}
@@ -242,6 +250,18 @@ func (d *Desk) receive(conn net.Conn) {
 	}
 	d.dismiss(w)
 	_ = conn.Close() // ends a write to a guest that does not read
+}
+
+// mayType returns why a guest that is to type may not: a session's own process, or
+// another session's, could give itself orders in a person's name, and hold its queue.
+func (d *Desk) mayType(conn net.Conn, g Guest) error {
+	switch {
+	case g.ReadOnly:
+		return nil
+	case d.cfg.Person == nil:
+		return errors.New("nobody may type here")
+	}
+	return peer.Person(conn, d.cfg.Person)
 }
 
 // admit greets a guest and adds it to those who get output.

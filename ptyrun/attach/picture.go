@@ -16,6 +16,8 @@ type Picture struct {
 	Session string   `json:"session"`
 	Size    Size     `json:"size"`
 	Lines   []string `json:"lines"` // from the top, without blank ones at the end
+	// Spans are the same rows, with how they look.
+	Spans [][]screen.Span `json:"-"`
 }
 
 const (
@@ -80,7 +82,7 @@ func (v *Viewer) Watch(ctx context.Context, show func(Picture) error) error {
 			if same := !shown.IsZero() && slices.Equal(lines, p.Lines); same {
 				continue
 			}
-			p.Lines, shown = lines, now
+			p.Lines, p.Spans, shown = lines, s.Spans(), now
 			if err := show(p); err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ func (s Seat) Guest() Guest {
 
 // Visit is how a person's visit ended.
 type Visit struct {
-	// Left is true if the person left or ctx ended; the session goes on.
+	// Left is true if the person left or ctx ended; the session continues.
 	Left bool
 	// Ended is why the session ended otherwise, or "" if the connection was lost.
 	Ended foreign.Text

@@ -128,7 +128,7 @@ func (v *Viewer) send(frame []byte) error {
 	return err
 }
 
-// Close leaves the session, which goes on.
+// Close leaves the session, which continues.
 func (v *Viewer) Close() error {
 	v.stop()
 	return v.conn.Close()

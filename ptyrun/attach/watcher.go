@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxWaiting is how much output may wait for a slow guest; beyond it, output is
-	// dropped and the terminal is painted anew.
+	// dropped and the terminal is painted again.
 	maxWaiting = 1 << 20
 	// stuckAfter is how long one write to a guest may take.
 	stuckAfter = 15 * time.Second

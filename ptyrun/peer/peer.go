@@ -14,7 +14,7 @@ import (
 // process that connected, or began to listen.
 type Peer struct {
 	UID int
-	PID int // 0: not known
+	PID int // 0: this process cannot see it, as it is outside of this one's container; -1: not known
 }
 
 // ErrStranger means that the other end belongs to neither this user nor root.

@@ -10,7 +10,7 @@ func of(fd int) (Peer, error) {
 	}
 	pid, err := unix.GetsockoptInt(fd, unix.SOL_LOCAL, unix.LOCAL_PEERPID)
 	if err != nil {
-		pid = 0
+		pid = -1
 	}
 	return Peer{UID: int(cred.Uid), PID: pid}, nil
 }
