@@ -13,18 +13,20 @@ type Answer string
 
 // The answers.
 const (
-	Gave      Answer = "gave"       // an entry was handed over
-	GaveAgain Answer = "gave-again" // the one in flight, which had not arrived
-	Waits     Answer = "waits"      // the hook waits for work
-	IdleTurn  Answer = "idle-turn"  // a paid turn without an entry (on-idle: tick)
-	LetGo     Answer = "let-go"     // the turn ends
-	HeldBack  Answer = "held-back"  // nothing can be handed over; hook.log says why
-	WentOn    Answer = "went-on"    // another Stop hook had the client go on after ours let it end
+	Gave      Answer = "gave"           // an entry was handed over
+	GaveAgain Answer = "gave-again"     // the one in flight, which had not arrived
+	GaveOn    Answer = "gave-iteration" // the one in flight, whose check has not passed
+	Checks    Answer = "checks"         // the entry is being checked, and the hook waits for the verdict
+	Waits     Answer = "waits"          // the hook waits for work
+	IdleTurn  Answer = "idle-turn"      // a paid turn without an entry (on-idle: tick)
+	LetGo     Answer = "let-go"         // the turn ends
+	HeldBack  Answer = "held-back"      // nothing can be handed over; hook.log says why
+	WentOn    Answer = "went-on"        // another Stop hook made the client continue after ours let it end
 )
 
 // AllAnswers are all of them.
 func AllAnswers() []Answer {
-	return []Answer{Gave, GaveAgain, Waits, IdleTurn, LetGo, HeldBack, WentOn}
+	return []Answer{Gave, GaveAgain, GaveOn, Checks, Waits, IdleTurn, LetGo, HeldBack, WentOn}
 }
 
 // Answered is one answer.
@@ -51,7 +53,7 @@ func (t *tick) answers(a Answer, why string) {
 		return
 	}
 	n := Answered{At: time.Now(), Answer: a, Done: t.done, Why: foreign.Short(why, MaxWhy)}
-	if w := t.Record.Work; w != nil && (a == Gave || a == GaveAgain) {
+	if w := t.Record.Work; w != nil && (a == Gave || a == GaveAgain || a == GaveOn || a == Checks) {
 		n.Entry = w.DeliveryID
 	}
 	t.done = ""
@@ -74,11 +76,13 @@ func (r *Record) whyLetGo() string {
 	case Background:
 		return "background tasks run"
 	case Settling:
-		return "other Stop hooks may have the client go on"
+		return "other Stop hooks may make the client continue"
 	case Turn:
 		return "a person has submitted something"
 	case Unattended:
 		return "nothing more can be handed over"
+	case Checking:
+		return "its work is still being checked"
 	case Starting, Waiting, Ending, Ended:
 	}
 	return ""

@@ -52,7 +52,15 @@ type decision struct {
 	failure string
 	// acknowledge, when not nil, says that the entry is done.
 	acknowledge *inbox.Acknowledgement
-	// again is true when the entry did not arrive and must be offered again.
+	// check, when not nil, says that the session claims to be done with an entry that
+	// has to be checked; proving, that the verdict is to be waited for.
+	check   *inbox.Acknowledgement
+	proving bool
+	// void is true when a turn that nobody handed over works on an entry that is being
+	// checked.
+	void bool
+	// again is true when the entry did not arrive, or its check has not passed, and it
+	// must be offered again.
 	again bool
 	// next is true when the session can take the next entry.
 	next bool
@@ -148,6 +156,8 @@ func decideUserPromptSubmit(r *Record, f facts) decision {
 	r.PromptID = f.event.PromptID
 	beginTurn(r, f.now)
 	switch {
+	case f.checking():
+		return decision{void: true}
 	case f.kickoff == "":
 		return decision{}
 	case awaitsGoingOn(f.flight) && client.SamePrompt(f.event.Prompt, f.kickoff):
@@ -163,6 +173,9 @@ func decideUserPromptSubmit(r *Record, f facts) decision {
 	}
 	return decision{}
 }
+
+// checking reports whether the entry in flight is being checked.
+func (f *facts) checking() bool { return f.flight != nil && f.flight.State == inbox.Checking }
 
 // awaitsGoingOn reports whether the session was started to continue the entry in
 // flight, and nothing shows yet that it does.
@@ -200,6 +213,9 @@ func decideTool(r *Record, f facts, patience time.Duration) decision {
 		return decision{}
 	}
 	switch f.flight.State {
+	case inbox.Checking:
+		// What background tasks do beside a check is no matter where they are ignored.
+		return decision{void: f.event.AgentID == "" || r.Policy.Background != BackgroundIgnore}
 	case inbox.Taken:
 		return decision{advance: inbox.Started}
 	case inbox.Offered:
@@ -236,12 +252,18 @@ func decideStop(r *Record, f facts) decision {
 	if twin(r, f) {
 		return decision{log: "two of our Stop hooks were called for one Stop: the other one handed over " + f.flight.DeliveryID}
 	}
+	switch f.flight.State {
+	case inbox.Checking:
+		return decision{proving: true}
+	case inbox.Unproven:
+		return decision{again: true}
+	}
 	if awaitsGoingOn(f.flight) && f.evidence != present {
 		if f.evidence == notLooked {
 			return decision{look: true, patience: client.Claude.Transcript.Behind}
 		}
 		leave(r, Unattended, f.now)
-		return decision{log: "the session does not go on with entry " + f.flight.DeliveryID}
+		return decision{log: "the session does not continue with entry " + f.flight.DeliveryID}
 	}
 	if f.flight.State == inbox.Offered && f.evidence != present {
 		handedOn := f.event.StopHookActive && continues(f) && !r.strangers()
@@ -258,9 +280,11 @@ func decideStop(r *Record, f facts) decision {
 		leave(r, Background, f.now)
 		return decision{advance: inbox.Background}
 	}
-	return decision{next: true, acknowledge: &inbox.Acknowledgement{
-		Session: r.Session, Reply: reply(r, f.event), Abandoned: running, Now: f.now,
-	}}
+	done := &inbox.Acknowledgement{Session: r.Session, Reply: reply(r, f.event), Abandoned: running, Now: f.now}
+	if r.checks(f.flight) {
+		return decision{proving: true, check: done}
+	}
+	return decision{next: true, acknowledge: done}
 }
 
 // twin reports whether the entry in flight was handed over after this Stop hook was
@@ -315,7 +339,7 @@ func decideStopFailure(r *Record, f facts) decision {
 	if kind != f.event.Error {
 		d.log = "taken for " + kind + ": " + d.log
 	}
-	if f.flight == nil || r.Conversation != f.event.SessionID {
+	if f.flight == nil || r.Conversation != f.event.SessionID || f.checking() || f.flight.State == inbox.Unproven {
 		return d
 	}
 	if f.flight.State == inbox.Offered && f.evidence != present {
@@ -352,7 +376,7 @@ func decideNotification(r *Record, f facts) decision {
 		r.End(EndDialog, f.event.Notification.Message, f.now)
 		return decision{log: "a dialog waits for a person: " + f.event.Notification.Message}
 	case "idle_prompt":
-		if r.Phase != Background && r.Phase != Ending && r.Phase != Settling {
+		if r.Phase != Background && r.Phase != Checking && r.Phase != Ending && r.Phase != Settling {
 			leave(r, Unattended, f.now)
 		}
 	}

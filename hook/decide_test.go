@@ -81,7 +81,12 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 		ack     = "acknowledge"
 		again   = "again"
 		next    = "next"
+		check   = "check"
+		proving = "proving"
+		void    = "void"
 	)
+	checked := func(r *Record) { r.Policy.Checked = true }
+	marked := func(f *inbox.InFlight) { f.Checked = true }
 	foreign := func(r *Record) { r.Policy.ForeignStopHooks = true }
 	ignore := func(r *Record) { r.Policy.Background = BackgroundIgnore }
 	for _, c := range []struct {
@@ -182,6 +187,27 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 		},
 		{name: "Stop of a subagent", flight: flightIn(inbox.Taken), event: event(client.Stop, subagent), want: nothing, phase: Turn},
 
+		{name: "a session of which each entry is checked", record: liveRecord(checked), flight: flightIn(inbox.Started), event: event(client.Stop), want: check, phase: Turn},
+		{name: "an entry that is checked", flight: flightIn(inbox.Taken, marked), event: event(client.Stop), want: check, phase: Turn},
+		{name: "it did not arrive", flight: flightIn(inbox.Offered, marked), event: event(client.Stop), evidence: absent, want: again, phase: Turn},
+		{name: "background tasks come first", flight: flightIn(inbox.Started, marked), event: event(client.Stop, hasTask), want: "background", phase: Background},
+		{name: "it is being checked already", flight: flightIn(inbox.Checking, marked), event: event(client.Stop), want: proving, phase: Turn},
+		{name: "its check has not passed", flight: flightIn(inbox.Unproven, marked), event: event(client.Stop), want: again, phase: Turn},
+		{
+			name: "somebody types beside a check", flight: flightIn(inbox.Checking, marked, byKickoff), kickoff: "K",
+			event: event(client.UserPromptSubmit, func(p *client.Event) { p.Prompt = "K" }), want: void, phase: Turn,
+		},
+		{name: "a tool beside a check", flight: flightIn(inbox.Checking, marked), event: event(client.PreToolUse), want: void, phase: Turn},
+		{name: "a subagent's tool beside a check", flight: flightIn(inbox.Checking, marked), event: event(client.PreToolUse, subagent), want: void, phase: Turn},
+		{
+			name: "background tasks are ignored", record: liveRecord(ignore), flight: flightIn(inbox.Checking, marked),
+			event: event(client.PreToolUse, subagent), want: nothing, phase: Turn,
+		},
+		{
+			name: "a typed turn fails beside a check", record: liveRecord(func(r *Record) { r.Conversation = "C" }), flight: flightIn(inbox.Checking, marked),
+			event: event(client.StopFailure, func(p *client.Event) { p.Error = "rate_limit" }), want: nothing, phase: Ending,
+		},
+
 		{name: "nothing in flight", event: event(client.Stop), want: next, phase: Turn},
 		{
 			name: "API failure acknowledges nothing", flight: flightIn(inbox.Taken),
@@ -199,6 +225,14 @@ func TestDecideAboutTheEntryInFlight(t *testing.T) {
 			switch {
 			case d.look:
 				got = look
+			case d.check != nil:
+				got = check
+			case d.proving:
+				got = proving
+			case d.void:
+				got = void
+			case d.failure != "":
+				got = d.failure
 			case d.acknowledge != nil:
 				got = ack
 			case d.again:
@@ -291,6 +325,9 @@ func TestPhases(t *testing.T) {
 		{"dialog, a person is there", liveRecord(attached), event(client.Notification, kind("permission_prompt")), Turn, ""},
 		{"idle", liveRecord(), event(client.Notification, kind("idle_prompt")), Unattended, ""},
 		{"idle while a task runs (B, E)", liveRecord(in(Background)), event(client.Notification, kind("idle_prompt")), Background, ""},
+		{"idle while a check runs whose hook was killed", liveRecord(in(Checking)), event(client.Notification, kind("idle_prompt")), Checking, ""},
+		{"clear while a check runs", liveRecord(in(Checking)), event(client.SessionStart, source("clear")), Unattended, ""},
+		{"prompt while a check runs", liveRecord(in(Checking)), event(client.UserPromptSubmit), Turn, ""},
 		{"API failure", liveRecord(), event(client.StopFailure), Ending, EndAPIFailure},
 		{"API failure outweighs drained", liveRecord(ruled(EndDrained, false)), event(client.StopFailure), Ending, EndAPIFailure},
 		{"end of the client", liveRecord(), event(client.SessionEnd, func(p *client.Event) { p.Cause = "other" }), Ending, ""},
@@ -391,6 +428,41 @@ func TestTheFirstTurnOfASessionThatWasToldToFinish(t *testing.T) {
 	r.Ruling.Final = true
 	if beginTurn(r, noon); r.Phase != Ending {
 		t.Errorf("phase %s", r.Phase)
+	}
+}
+
+// TestWhileAWorkIsChecked nothing is handed over, in no mode, and the turn ends for
+// what ends that of a waiting session.
+func TestWhileAWorkIsChecked(t *testing.T) {
+	t.Parallel()
+	types := func(r *Record) { r.Attached, r.TypedAt = 1, noon.Add(-time.Minute) }
+	for _, c := range []struct {
+		name   string
+		record *Record
+		want   step
+		phase  Phase
+		ruling End
+	}{
+		{"drain", liveRecord(), await, Turn, ""},
+		{"persist", liveRecord(persistent), await, Turn, ""},
+		{"as many hand-overs as there may be", liveRecord(func(r *Record) { r.Continuations = 20 }), await, Turn, ""},
+		{"context entry", liveRecord(func(r *Record) { r.Policy.Context, r.Acknowledged = ContextEntry, 1 }), await, Turn, ""},
+		{"a person types", liveRecord(types), await, Turn, ""},
+		{"a person has submitted something", liveRecord(types, func(r *Record) { r.Line.Submitted = 1 }), approve, Turn, ""},
+		{"another agent needs the slot", liveRecord(func(r *Record) { r.Yield = true }), approve, Ending, EndReleased},
+		{"the session is to end", liveRecord(func(r *Record) { r.Ruling = &Ruling{Why: EndShutdown} }), approve, Ending, EndShutdown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := proves(c.record, noon)
+			var ruling End
+			if c.record.Ruling != nil {
+				ruling = c.record.Ruling.Why
+			}
+			if got != c.want || c.record.Phase != c.phase || ruling != c.ruling {
+				t.Errorf("step %d, phase %s, ruling %q; want %d, %s, %q", got, c.record.Phase, ruling, c.want, c.phase, c.ruling)
+			}
+		})
 	}
 }
 

@@ -25,10 +25,7 @@ func (t *tick) goOn(d decision) int {
 	case await:
 		return t.wait(d.again)
 	}
-	t.letGo()
-	t.answers(LetGo, t.Record.whyLetGo())
-	t.save()
-	return 0
+	return t.ends()
 }
 
 // next returns the next entry, or nil when none is queued. It returns false when
@@ -70,6 +67,9 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 	answer := Gave
 	if entry == nil {
 		answer = GaveAgain
+		if f, err := t.InFlight(); err == nil && f != nil && f.State == inbox.Unproven {
+			answer = GaveOn
+		}
 		offering.TranscriptOffset = handover.TranscriptSize(t.event.Transcript)
 		entry, flight, err = t.Reoffer(offering)
 	} else {

@@ -18,7 +18,7 @@ import (
 
 // payloadPatience is how long the hand-wired hook waits for a payload.
 // heartbeat-rs never read one, so there may be none.
-const payloadPatience = time.Second
+const payloadPatience = 5 * time.Second
 
 // wired is one call of heartbeat-rs's hand-wired Stop hook.
 type wired struct {
@@ -52,7 +52,7 @@ func wiredStop(c Call, args []string) (status int) {
 			status = 0
 		}
 	}()
-	w.queue, err = inbox.Open(inbox.Place{Inbox: o.inbox})
+	w.queue, err = inbox.Open(inbox.Place{Inbox: o.inbox, Single: true})
 	if err != nil {
 		return w.approve(err)
 	}
@@ -317,7 +317,7 @@ func (w *wired) wait() int {
 		fmt.Fprintf(w.call.Stderr, "idle sleep %ss - ensure hook timeout > %ss\n", seconds, seconds)
 	}
 	idleAt := time.Now().Add(w.idle)
-	watch := newWatch(w.inbox, filepath.Dir(w.inbox))
+	watch := newWatch(filepath.Dir(w.inbox), w.inbox)
 	defer watch.close()
 	crashPoint("waiting")
 	for watch.next(idleAt) {

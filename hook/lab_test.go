@@ -29,11 +29,7 @@ var built = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "heartbeat-stop")
-	out, err := exec.Command("go", "build", "-tags", "heartbeat_crash", "-o", path, "heartbeat/cmd/heartbeat-stop").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
+	return path, testbed.Build(path, "heartbeat/cmd/heartbeat-stop", "-tags=heartbeat_crash")
 })
 
 func TestMain(m *testing.M) {

@@ -12,7 +12,7 @@ import (
 	"heartbeat/hook/handover"
 )
 
-// TestWhenAnEntryIsNotDoneYet: other Stop hooks may have the client go on.
+// TestWhenAnEntryIsNotDoneYet: other Stop hooks may make the client continue.
 func TestWhenAnEntryIsNotDoneYet(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -32,7 +32,8 @@ const (
 	Turn       Phase = "turn"       // the model is working
 	Waiting    Phase = "waiting"    // our Stop hook waits for work
 	Background Phase = "background" // the turn ended, background tasks run
-	Settling   Phase = "settling"   // we let the turn end; other Stop hooks may have it go on
+	Checking   Phase = "checking"   // the turn ended, its entry is being checked; our Stop hook waits, or has ended
+	Settling   Phase = "settling"   // we let the turn end; other Stop hooks may make it continue
 	Unattended Phase = "unattended" // alive, no turn, no hook
 	Ending     Phase = "ending"     // it will be ended; nothing is handed over
 	Ended      Phase = "ended"
@@ -146,6 +147,11 @@ type Policy struct {
 	// text and our next entry would go out together at the same Stop.
 	Foreign ForeignRule `json:"foreign,omitempty"`
 	Gated   bool        `json:"gated,omitempty"`
+	// Checked is true if each entry is done only when a check has passed, whatever its
+	// envelope says. CheckTimeout is how long the longest check takes at most, with what
+	// may be waited before the next iteration.
+	Checked      bool          `json:"checked,omitempty"`
+	CheckTimeout time.Duration `json:"check_timeout,omitempty"`
 	// TypingPause is how long after a person's last key nothing is handed over; 0
 	// means the constant TypingPause.
 	TypingPause time.Duration `json:"typing_pause,omitempty"`
@@ -171,7 +177,8 @@ type Work struct {
 	ID         string    `json:"id,omitempty"`
 	Source     string    `json:"source,omitempty"`
 	Attempt    int       `json:"attempt"`
-	Since      time.Time `json:"since"` // of the hand-over
+	Iteration  int       `json:"iteration,omitempty"` // of an entry that is checked; see inbox.Proving
+	Since      time.Time `json:"since"`               // of the hand-over
 }
 
 // Ruling is a decision that the session must end.
@@ -235,11 +242,14 @@ type Progress struct {
 	LastEventAt   time.Time `json:"last_event_at,omitzero"`
 	Work          *Work     `json:"work,omitempty"`
 	HandOvers     int       `json:"hand_overs"`    // by Stop hooks of this session
-	Continuations int       `json:"continuations"` // turns that a hook caused since the last acknowledgement
+	Continuations int       `json:"continuations"` // turns that a hook caused since the last acknowledgement or verdict
 	Acknowledged  int       `json:"acknowledged"`
+	SetAside      int       `json:"set_aside,omitempty"` // entries that wait for a person
+	// Undone are the entries on which it has worked and that a verdict has ended otherwise.
+	Undone int `json:"undone,omitempty"`
 	// Answers are what our Stop hooks have decided, the newest last.
 	Answers []Answered `json:"answers,omitempty"`
-	// Waiter is the hook process that waits while Phase is Waiting. The shim uses
+	// Waiter is the hook process that waits while Phase is Waiting or Checking. The shim uses
 	// it to notice that the hook was killed.
 	Waiter Process `json:"waiter,omitzero"`
 }

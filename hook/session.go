@@ -25,6 +25,7 @@ func (s *Session) Save() error { return s.Record.write(s.folder) }
 
 // Offer is inbox.Held.Offer for the session's next entry.
 func (s *Session) Offer(e *inbox.Entry, o inbox.Offering) (*inbox.InFlight, error) {
+	o.Checked = s.Record.Policy.Checked || e.Checked
 	f, err := s.Held.Offer(e, o)
 	s.Record.works(f)
 	return f, err
@@ -32,6 +33,7 @@ func (s *Session) Offer(e *inbox.Entry, o inbox.Offering) (*inbox.InFlight, erro
 
 // Reoffer is inbox.Held.Reoffer.
 func (s *Session) Reoffer(o inbox.Offering) (*inbox.Entry, *inbox.InFlight, error) {
+	o.Checked = s.Record.Policy.Checked
 	e, f, err := s.Held.Reoffer(o)
 	s.Record.works(f)
 	return e, f, err
@@ -73,12 +75,50 @@ func (s *Session) Acknowledge(a inbox.Acknowledgement) (*inbox.Delivery, error) 
 	return d, err
 }
 
+// Checks reports whether the session's entry in flight is done only when a check has
+// passed.
+func (s *Session) Checks(f *inbox.InFlight) bool { return s.Record.checks(f) }
+
+func (r *Record) checks(f *inbox.InFlight) bool { return r.Policy.Checked || f.Checked }
+
+// Check is inbox.Held.Check: the session claims to be done with its entry.
+func (s *Session) Check(a inbox.Acknowledgement) (*inbox.InFlight, error) {
+	f, err := s.Held.Check(a)
+	if r := s.Record; err == nil {
+		r.LastReply, r.Settles = "", ""
+	}
+	return f, err
+}
+
+// Heeds takes over what a verdict has decided about the session's entry; f is what is
+// in flight now, or nil. done is the delivery id of what it has proved, or "".
+func (s *Session) Heeds(f *inbox.InFlight) (done string) {
+	r := s.Record
+	switch w := r.Work; {
+	case w == nil:
+	case f == nil || f.DeliveryID != w.DeliveryID:
+		if passed, err := s.Delivered(w.DeliveryID); err == nil && passed {
+			done = w.DeliveryID
+			r.Acknowledged++
+		} else if aside, err := s.IsAside(w.DeliveryID); err == nil && aside {
+			r.SetAside++
+		} else {
+			r.Undone++
+		}
+		r.Continuations = 0
+		r.Work, r.LastReply, r.Settles = nil, "", ""
+	case f.Iteration > max(1, w.Iteration):
+		r.Continuations = 0
+	}
+	return done
+}
+
 // works records that an entry was offered to the session.
 func (r *Record) works(f *inbox.InFlight) {
 	if f == nil {
 		return
 	}
-	r.Work = &Work{DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Attempt: f.Attempt, Since: time.Now()}
+	r.Work = &Work{DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Attempt: f.Attempt, Iteration: f.Iteration, Since: time.Now()}
 	r.Continuations++
 }
 

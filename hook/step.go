@@ -40,7 +40,7 @@ func proceed(r *Record, entry bool, now time.Time) step {
 	switch {
 	case ends(r, now):
 		return approve
-	case r.Gated() && (r.Acknowledged > 0 || !entry):
+	case r.Gated() && (r.worked() || !entry):
 		// Our text would go out together with theirs, and a waiting hook would hold
 		// theirs back.
 		leave(r, Settling, now)
@@ -52,7 +52,7 @@ func proceed(r *Record, entry bool, now time.Time) step {
 	case typing(r, now):
 		leave(r, Background, now)
 		return approve
-	case r.Policy.Context == ContextEntry && r.Acknowledged > 0:
+	case r.Policy.Context == ContextEntry && r.worked():
 		return release(r, "one entry for each conversation", now)
 	case entry && r.Policy.MaxContinuations > 0 && r.Continuations >= r.Policy.MaxContinuations:
 		r.End(EndRunaway, "hand-overs without an acknowledgement", now)
@@ -69,6 +69,10 @@ func proceed(r *Record, entry bool, now time.Time) step {
 	return idle(r, now)
 }
 
+// worked reports whether the session is done with an entry, as far as it can be: it was
+// acknowledged, or waits for a person.
+func (r *Record) worked() bool { return r.Acknowledged+r.SetAside > 0 }
+
 // idle decides what a session without work does.
 func idle(r *Record, now time.Time) step {
 	switch {
@@ -77,19 +81,40 @@ func idle(r *Record, now time.Time) step {
 	case r.Policy.Mode == Persist || r.Attached > 0:
 		return await
 	}
-	detail := ""
-	if r.Acknowledged == 0 {
-		detail = "nothing was queued"
-	}
-	r.End(EndDrained, detail, now)
+	r.Drained(now)
 	leave(r, Ending, now)
 	return approve
+}
+
+// Drained records that the session ends because nothing is left to do, and says so if
+// it has done nothing.
+func (r *Record) Drained(now time.Time) {
+	switch {
+	case r.worked():
+		r.End(EndDrained, "", now)
+	case r.Undone > 0:
+		r.End(EndDrained, "nothing was done", now)
+	default:
+		r.End(EndDrained, "nothing was queued", now)
+	}
 }
 
 func release(r *Record, why string, now time.Time) step {
 	r.End(EndReleased, why, now)
 	leave(r, Ending, now)
 	return approve
+}
+
+// proves decides what a Stop does, and a hook that waits, while the entry in flight is
+// being checked: it is await, or approve.
+func proves(r *Record, now time.Time) step {
+	switch {
+	case ends(r, now):
+		return approve
+	case r.Yield:
+		return release(r, "another agent needs the slot", now)
+	}
+	return await
 }
 
 // vigil is the waiting of one hook.
@@ -115,7 +140,9 @@ func doubtful(r *Record, v vigil, now time.Time) bool {
 }
 
 // awaits reports whether it is this hook that waits in the session.
-func (r *Record) awaits(v vigil) bool { return r.Phase == Waiting && r.Waiter == v.me }
+func (r *Record) awaits(v vigil) bool {
+	return (r.Phase == Waiting || r.Phase == Checking) && r.Waiter == v.me
+}
 
 // awake decides what a waiting hook does at each look. entry says that an entry is
 // queued. The result await means to keep waiting.

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,20 +183,17 @@ func (t *tick) run() int {
 		t.Record.Line.follow(t.Record.Transcript)
 		t.Record.Heard.Follow(t.Record.Transcript)
 	}
-	if d.acknowledge != nil && t.Record.strangers() {
-		entry, ok := t.next()
-		if !ok {
-			return t.giveUp()
-		}
-		if settles(t.Record, entry != nil, time.Now()) {
-			return t.settle(d.acknowledge)
-		}
+	if status, over := t.settlesFirst(d); over {
+		return status
 	}
 	if ok = t.carryOut(d); !ok {
 		t.answers(HeldBack, "")
 	}
 	if ok && t.event.StopHookActive && !d.again && t.Record.strangers() && runsAway(t.Record) {
 		return t.runAway()
+	}
+	if ok && d.proving {
+		return t.prove()
 	}
 	if ok && (d.next || d.again) {
 		return t.goOn(d)
@@ -213,6 +211,28 @@ func (t *tick) run() int {
 		return t.print(d.print)
 	}
 	return 0
+}
+
+// settlesFirst waits, where the session has Stop hooks of others, for what they decide
+// about a turn whose entry is done or claimed to be. over is false if the decision can
+// be carried out at once.
+func (t *tick) settlesFirst(d decision) (status int, over bool) {
+	done := cmp.Or(d.acknowledge, d.check)
+	if done == nil || !t.Record.strangers() {
+		return 0, false
+	}
+	waits := d.check != nil // for the verdict, and what follows
+	if !waits {
+		entry, ok := t.next()
+		if !ok {
+			return t.giveUp(), true
+		}
+		waits = entry != nil
+	}
+	if !settles(t.Record, waits, time.Now()) {
+		return 0, false
+	}
+	return t.settle(done), true
 }
 
 // decide makes the pure decision, and makes it again when it wants to see the
@@ -257,9 +277,14 @@ func (t *tick) decide() (decision, bool) {
 func (t *tick) flight() (*inbox.InFlight, bool) {
 	f, err := t.InFlight()
 	if w := t.Record.Work; err == nil && f == nil && w != nil {
-		f, err = t.Restore(w.DeliveryID, w.Attempt, inbox.Offering{Session: t.Record.Session, PromptID: t.Record.PromptID})
+		f, err = t.Restore(w.DeliveryID, w.Attempt, inbox.Offering{
+			Session: t.Record.Session, PromptID: t.Record.PromptID, Checked: t.Record.Policy.Checked,
+		})
 	}
-	if err == nil && (f == nil || f.Session == t.Record.Session) {
+	if err == nil && (f == nil || f.Session == t.Record.Session || f.State == inbox.Unproven) {
+		if done := t.Heeds(f); done != "" {
+			t.done = done
+		}
 		return f, true
 	}
 	if err == nil {
@@ -306,6 +331,14 @@ func (t *tick) carryOut(d decision) bool {
 	if err == nil && d.failure != "" {
 		_, err = t.Fail(d.failure)
 		crashPoint("failed")
+	}
+	if err == nil && d.void {
+		_, err = t.Void()
+		crashPoint("voided")
+	}
+	if err == nil && d.check != nil {
+		_, err = t.Check(*d.check)
+		crashPoint("claimed")
 	}
 	if err == nil && d.acknowledge != nil {
 		var done *inbox.Delivery

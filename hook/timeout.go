@@ -19,7 +19,7 @@ func (p Policy) longest() time.Duration {
 	if p.Mode == Persist {
 		longest = max(longest, p.IdleInterval)
 	}
-	return longest + max(p.TypingPause, TypingPause)
+	return max(longest, p.CheckTimeout) + max(p.TypingPause, TypingPause)
 }
 
 // StopTimeout is the time-out, in whole seconds, that the client's settings must

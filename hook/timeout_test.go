@@ -34,6 +34,18 @@ func TestNoStopHookWaitsLongerThanItIsGiven(t *testing.T) {
 	}
 }
 
+// TestAStopHookOutlastsEachCheck, in every mode, also where a person types meanwhile.
+func TestAStopHookOutlastsEachCheck(t *testing.T) {
+	t.Parallel()
+	for _, p := range policies() {
+		for _, p.CheckTimeout = range []time.Duration{0, 15 * time.Minute, 24 * time.Hour, 24*time.Hour + 5*time.Minute} {
+			if given := p.StopTimeout(); given < p.CheckTimeout+max(p.TypingPause, TypingPause)+margin {
+				t.Errorf("%+v: the hook is given %s", p, given)
+			}
+		}
+	}
+}
+
 func policies() []Policy {
 	var all []Policy
 	for _, mode := range []Mode{Drain, Persist} {

@@ -43,7 +43,7 @@ func (t *tick) wait(again bool) int {
 	t.Record.Enter(Waiting, now)
 	t.Record.Waiter = v.me
 	t.answers(Waits, whyWaits(t.Record, again, now))
-	w := newWatch(t.Record.Inbox, t.home)
+	w := newWatch(t.home, t.Record.Inbox, inbox.Urgent(t.Record.Inbox))
 	defer w.close()
 	t.save()
 	t.exit()
@@ -122,10 +122,7 @@ func (t *tick) lookUp(v vigil, again bool) (status int, done bool) {
 	case idleTick:
 		return t.speak(IdleTurn, idleTickPrompt, nil), true
 	}
-	t.letGo()
-	t.answers(LetGo, t.Record.whyLetGo())
-	t.save()
-	return 0, true
+	return t.ends(), true
 }
 
 // whyWaits is what a hook waits for, other than work.
@@ -148,32 +145,40 @@ func (t *tick) hears() bool {
 }
 
 // excuse records that this hook was told to end: by its time-out, by a person's
-// ESC, or because the session ends.
+// ESC, or because the session ends. A check goes on without it.
 func (t *tick) excuse(me Process) {
 	if !t.enter(lastWord) {
 		return
 	}
-	if t.Record.Phase == Waiting && t.Record.Waiter == me {
-		leave(t.Record, Unattended, time.Now())
-		t.answers(LetGo, "the hook was told to end")
-		t.save()
+	r := t.Record
+	if !r.awaits(vigil{me: me}) {
+		return
 	}
+	if r.Phase == Checking {
+		r.Waiter = Process{}
+	} else {
+		leave(r, Unattended, time.Now())
+	}
+	t.answers(LetGo, "the hook was told to end")
+	t.save()
 }
 
-// watch wakes its owner when the inbox or the session record changed.
+// watch wakes its owner when one of some files changed.
 type watch struct {
-	inbox, record string // paths
-	changed       <-chan struct{}
-	stop          func()
-	signals       chan os.Signal
-	last          time.Time // of the last look
-	seen          [2]durable.Stamp
+	paths   []string
+	changed <-chan struct{}
+	stop    func()
+	signals chan os.Signal
+	last    time.Time // of the last look
+	seen    []durable.Stamp
 }
 
-func newWatch(inboxPath, home string) *watch {
-	w := &watch{inbox: inboxPath, record: recordPath(home), signals: make(chan os.Signal, 1)}
+// newWatch watches files that a queue has and the session record in home.
+func newWatch(home string, queue ...string) *watch {
+	paths := append(queue, recordPath(home))
+	w := &watch{paths: paths, signals: make(chan os.Signal, 1), seen: make([]durable.Stamp, len(paths))}
 	signal.Notify(w.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	w.changed, w.stop = notify(w.inbox, w.record)
+	w.changed, w.stop = notify(paths...)
 	if w.changed == nil {
 		w.differs()
 	}
@@ -238,7 +243,7 @@ func (w *watch) pause(d time.Duration) bool {
 // differs reports whether one of the files has changed since the last call.
 func (w *watch) differs() bool {
 	changed := false
-	for i, path := range []string{w.inbox, w.record} {
+	for i, path := range w.paths {
 		now := durable.StampOf(os.Lstat(path))
 		changed = changed || !w.seen[i].Same(now)
 		w.seen[i] = now

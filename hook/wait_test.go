@@ -14,6 +14,7 @@ import (
 
 	"heartbeat/hook/client"
 	"heartbeat/hook/client/clienttest"
+	"heartbeat/hook/durable"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/testbed"
@@ -56,12 +57,13 @@ func TestWakesOnAnAppend(t *testing.T) {
 func TestWatchPollsWithoutInotify(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w := &watch{inbox: filepath.Join(dir, "inbox"), record: filepath.Join(dir, "session.json"), signals: make(chan os.Signal, 1), stop: func() {}}
+	paths := []string{filepath.Join(dir, "inbox"), filepath.Join(dir, "session.json")}
+	w := &watch{paths: paths, seen: make([]durable.Stamp, len(paths)), signals: make(chan os.Signal, 1), stop: func() {}}
 	w.differs()
 	if !w.next(time.Now().Add(time.Hour)) {
 		t.Fatal("no first look")
 	}
-	timer := time.AfterFunc(50*time.Millisecond, func() { clienttest.Append(t, w.inbox, "x\n") })
+	timer := time.AfterFunc(50*time.Millisecond, func() { clienttest.Append(t, paths[0], "x\n") })
 	defer timer.Stop()
 	begin := time.Now()
 	w.last = begin.Add(time.Hour) // no glance comes first
@@ -235,9 +237,10 @@ func TestAFileThatChangedTwiceInOneTickWakesTheHook(t *testing.T) {
 
 func testAFileThatChanged(t *testing.T) {
 	dir := t.TempDir()
-	w := &watch{inbox: filepath.Join(dir, "inbox.jsonl"), record: filepath.Join(dir, "session.json")}
+	inbox := filepath.Join(dir, "inbox.jsonl")
+	w := &watch{paths: []string{inbox, filepath.Join(dir, "session.json")}, seen: make([]durable.Stamp, 2)}
 	put := func(text string, at time.Time) {
-		if err := errors.Join(os.WriteFile(w.inbox, []byte(text), 0o600), os.Chtimes(w.inbox, at, at)); err != nil {
+		if err := errors.Join(os.WriteFile(inbox, []byte(text), 0o600), os.Chtimes(inbox, at, at)); err != nil {
 			t.Fatal(err)
 		}
 	}

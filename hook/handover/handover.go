@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,15 +28,34 @@ const GoOnPrompt = "Go on with the task that was interrupted by a failure of the
 // command or flag.
 func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
 
-// PromptFor is the text of an entry as our session gets it: verbatim, with a footer
-// that warns of a repeat if a session may have worked on it before and repeats are
-// marked.
+// PromptFor is the text of an entry as our session gets it: verbatim, below what its
+// check has found if it is a later iteration, with a footer that warns of a repeat if a
+// session may have worked on it before and repeats are marked.
 func PromptFor(f *inbox.InFlight, prompt string) string {
+	if f.Iteration > 1 {
+		prompt = missing(f) + prompt
+	}
 	if !f.Repeat() || f.Unmarked {
 		return prompt
 	}
 	return fmt.Sprintf("%s\n\n[heartbeat: attempt %d of this entry; an earlier one was interrupted. "+
 		"Check what is already done before acting.]", prompt, f.Attempt)
+}
+
+// missing says which iteration an entry is in, and why it is not done.
+func missing(f *inbox.InFlight) string {
+	number := strconv.Itoa(f.Iteration)
+	if f.Most > 0 {
+		number += " of " + strconv.Itoa(f.Most)
+	}
+	said := "It is not proven to be done, and its check said nothing.]"
+	switch {
+	case f.Answers != "":
+		said = "You have asked people, and this is what they say:]\n\n" + f.Answers
+	case f.Output != "":
+		said = "It is not proven to be done. What its check said last:]\n\n" + f.Output
+	}
+	return "[heartbeat: iteration " + number + " of this entry. " + said + "\n\n[heartbeat: the entry:]\n\n"
 }
 
 // Proof is what a transcript shows if a hand-over has arrived.

@@ -51,6 +51,41 @@ func TestLookFindsWhatTheClientWrote(t *testing.T) {
 	}
 }
 
+// TestAnIterationSaysWhatIsMissing, and its record alone proves that it arrived.
+func TestAnIterationSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	f := &inbox.InFlight{RawLine: "mend it", Tries: inbox.Tries{Attempt: 1}, Offering: inbox.Offering{Via: inbox.ViaStop}}
+	f.Iteration = 1
+	if got := PromptFor(f, f.Prompt()); got != "mend it" {
+		t.Errorf("the first one: %q", got)
+	}
+	f.Iteration, f.Output = 2, "--- FAIL: TestA <b>\n\tx"
+	text := "[heartbeat: iteration 2 of this entry. It is not proven to be done. What its check said last:]\n\n" +
+		f.Output + "\n\n[heartbeat: the entry:]\n\nmend it"
+	if got := PromptFor(f, f.Prompt()); got != text {
+		t.Errorf("%q", got)
+	}
+	f.Transcript = clienttest.Transcript(t, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+text))
+	if got := Arrived(*f); got != inbox.Seen {
+		t.Errorf("by a Stop hook: %v", got)
+	}
+	other := *f
+	other.Iteration = 3
+	if got := Arrived(other); got != inbox.Unseen {
+		t.Errorf("another iteration: %v", got)
+	}
+	f.Via, f.Most, f.Output, f.Attempt = inbox.ViaKickoff, 10, "", 2
+	text = Of(f).Text
+	if !strings.HasPrefix(text, KickoffPrompt("[heartbeat: iteration 2 of 10 of this entry. It is not proven to be done, and its check said nothing.]")) ||
+		!strings.Contains(text, "mend it\n\n[heartbeat: attempt 2 of this entry;") {
+		t.Errorf("%q", text)
+	}
+	f.Transcript = clienttest.Transcript(t, clienttest.UserLine(text))
+	if got := Arrived(*f); got != inbox.Seen {
+		t.Errorf("at the start: %v", got)
+	}
+}
+
 func TestLookSurvivesAnyTranscript(t *testing.T) {
 	t.Parallel()
 	wanted := clienttest.UserLine(clienttest.Feedback + "[x hook]: go")

@@ -20,6 +20,8 @@ type Letter struct {
 	ID     string // "" for one made up
 	Source string // "send" or "AGENT/TRIGGER@LABEL"
 	Prompt string // not blank
+	// Checked marks the entry as one that is done when a check of its work has passed.
+	Checked bool
 	// Idempotent makes Append refuse, with ErrDuplicate, an ID that was accepted
 	// before: among the last 100,000, or within 7 days.
 	Idempotent bool
@@ -27,6 +29,9 @@ type Letter struct {
 	// queued and not in flight; 0: however many there are, less than 0: in any case. An
 	// id that was accepted before is refused as a duplicate all the same.
 	Most int
+	// Urgent puts it into the urgent lane, whose entries are handed over before the
+	// others.
+	Urgent bool
 }
 
 // Append adds an entry and returns its id. When it returns nil, the entry and its
@@ -56,12 +61,16 @@ func (q *Queue) AppendBatch(ctx context.Context, letters []Letter) (ids []string
 			return nil, err
 		}
 	}
-	a, err := q.openAppend(ctx)
+	to, err := q.laneFor(letters)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, a.file.Close()) }()
-	if err := q.refuseDuplicates(a, letters, ids, lines); err != nil {
+	a, err := to.openAppend(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	if err := a.q.refuseDuplicates(a, letters, ids, lines); err != nil {
 		return nil, err
 	}
 	data := bytes.Join(lines, nil)
@@ -74,8 +83,22 @@ func (q *Queue) AppendBatch(ctx context.Context, letters []Letter) (ids []string
 	if err := a.write(ctx, data); err != nil {
 		return nil, err
 	}
-	q.remember(a, ids, lines)
+	a.q.remember(a, ids, lines)
 	return ids, nil
+}
+
+// laneFor is the lane to which letters go, all of them.
+func (q *Queue) laneFor(letters []Letter) (*lane, error) {
+	urgent := len(letters) > 0 && letters[0].Urgent
+	for _, l := range letters {
+		if l.Urgent != urgent {
+			return nil, errors.New("cannot queue urgent entries together with others")
+		}
+	}
+	if urgent && q.single() {
+		return nil, fmt.Errorf("cannot queue an urgent entry: %q has no urgent lane", q.place.Inbox)
+	}
+	return q.laneOf(urgent), nil
 }
 
 // refuseOverMost refuses letters for which there is no room. Other appenders wait for
@@ -104,7 +127,7 @@ func (q *Queue) seal(l Letter) (id string, line []byte, err error) {
 	if id = l.ID; id == "" {
 		id = newID()
 	}
-	line, err = encode(envelope{Heartbeat: 1, ID: id, Source: l.Source, Prompt: l.Prompt})
+	line, err = encode(envelope{Heartbeat: 1, ID: id, Source: l.Source, Checked: l.Checked, Prompt: l.Prompt})
 	if err == nil && int64(len(line))-1 > q.maxEntry {
 		err = fmt.Errorf("cannot queue the entry: %w (%d bytes as a line, the limit is %d)", ErrTooLarge, len(line)-1, q.maxEntry)
 	}
@@ -119,10 +142,12 @@ func newID() string {
 
 // appending is an inbox that is open and locked for an append.
 type appending struct {
-	q    *Queue
+	q    *lane
 	file *os.File
 	size int64
 	ino  uint64
+	// guard is the inbox, for an append to the urgent lane.
+	guard *appending
 	// searched is true when the memory of ids covers the inbox up to size; written
 	// is how much this append has added.
 	searched bool
@@ -132,9 +157,36 @@ type appending struct {
 // openTries bounds how often the inbox may be replaced while Append opens it.
 const openTries = 16
 
-// openAppend opens the inbox, locks it against other appenders, and checks that the
+func (a *appending) close() error {
+	err := a.file.Close()
+	if a.guard != nil {
+		err = errors.Join(err, a.guard.close())
+	}
+	return err
+}
+
+// openAppend opens a lane and locks it against other appenders. For the urgent lane it
+// locks the inbox first: whoever appends is alone with the memory of ids, and with the
+// bound on what is queued, both of which the lanes share.
+func (q *lane) openAppend(ctx context.Context) (*appending, error) {
+	if !q.urgent {
+		return q.openLocked(ctx)
+	}
+	guard, err := q.inbox().openLocked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := q.openLocked(ctx)
+	if err != nil {
+		return nil, errors.Join(err, guard.close())
+	}
+	a.guard = guard
+	return a, nil
+}
+
+// openLocked opens the file, locks it against other appenders, and checks that the
 // name still refers to it.
-func (q *Queue) openAppend(ctx context.Context) (*appending, error) {
+func (q *lane) openLocked(ctx context.Context) (*appending, error) {
 	for range openTries {
 		s, err := q.openSource(os.O_RDWR | os.O_APPEND)
 		if err == nil && s.file == nil {
@@ -161,7 +213,7 @@ func (q *Queue) openAppend(ctx context.Context) (*appending, error) {
 			return nil, nameErr
 		}
 	}
-	return nil, fmt.Errorf("cannot append to %q: it is replaced all the time", q.place.Inbox)
+	return nil, fmt.Errorf("cannot append to %q: it is replaced all the time", q.path)
 }
 
 // write appends whole lines with one write(2), which no other appender can split,
@@ -171,7 +223,7 @@ func (a *appending) write(ctx context.Context, data []byte) error {
 	q := a.q
 	unfinished, err := a.unfinished(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot append to %q: %v", q.place.Inbox, err)
+		return fmt.Errorf("cannot append to %q: %v", q.path, err)
 	}
 	if unfinished {
 		data = append([]byte{'\n'}, data...)
@@ -180,7 +232,7 @@ func (a *appending) write(ctx context.Context, data []byte) error {
 		return durable.WriteWhole(a.file, data)
 	})
 	if err != nil {
-		return fmt.Errorf("cannot append to %q: %w", q.place.Inbox, err)
+		return fmt.Errorf("cannot append to %q: %w", q.path, err)
 	}
 	a.written = int64(len(data))
 	if err := q.dir.SyncData(a.file, q.name); err != nil {
@@ -231,14 +283,14 @@ func (a *appending) unfinished(ctx context.Context) (bool, error) {
 }
 
 // appendRaw appends a line unchanged.
-func (q *Queue) appendRaw(raw []byte) (err error) {
+func (q *lane) appendRaw(raw []byte) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), rawWait)
 	defer cancel()
 	a, err := q.openAppend(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.file.Close()) }()
+	defer func() { err = errors.Join(err, a.close()) }()
 	return a.write(ctx, append(bytes.Clone(raw), '\n'))
 }
 

@@ -333,7 +333,7 @@ func TestManyAppendersAtOnce(t *testing.T) {
 func TestAppendGivesUpWhenTheInboxStaysLocked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	a, err := r.openAppend(t.Context())
+	a, err := r.inbox().openAppend(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

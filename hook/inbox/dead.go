@@ -56,9 +56,19 @@ func (d *DeadEntry) Retryable() bool {
 func deadFlight(f *flight, why Reason, now time.Time) DeadEntry {
 	d := DeadEntry{
 		EntryID: f.EntryID, StartOffset: f.StartOffset, EndOffset: f.EndOffset, DeliveredAt: f.DeliveredAt,
-		DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Reason: why, Attempts: f.Attempt, Counted: f.Repeats, At: now.UTC(),
+		DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Reason: why, Attempts: f.Attempt, Counted: f.Repeats, At: now.UTC(), Urgent: f.Urgent,
+		Output: f.Output, Iterations: f.Iteration,
 	}
 	d.setRaw(f.raw)
+	return d
+}
+
+// deadQueued returns the dead letter for a queued entry, without a reason.
+func deadQueued(e *Entry) DeadEntry {
+	d := DeadEntry{
+		EntryID: entryID(e.Raw), StartOffset: e.Start, EndOffset: e.End, DeliveryID: e.DeliveryID, ID: e.ID, Source: e.Source,
+	}
+	d.setRaw(e.Raw)
 	return d
 }
 
@@ -117,6 +127,12 @@ func (q *Queue) filed(dead []DeadEntry) (map[string]bool, error) {
 	return q.wholly(filed)
 }
 
+// GivenUp reports whether an entry is a dead letter. It needs no lock.
+func (q *Queue) GivenUp(delivery string) (bool, error) {
+	filed, err := q.filed([]DeadEntry{{DeliveryID: delivery}})
+	return filed[delivery], err
+}
+
 // wholly keeps those whose record is whole: a power cut may leave the beginning of
 // one, with its id and without its end.
 func (q *Queue) wholly(filed map[string]bool) (map[string]bool, error) {
@@ -142,8 +158,8 @@ func (h *Held) FileTooLarge(l Letter) error {
 	}
 	excerpt, _ := cutText(strings.ToValidUTF8(l.Prompt, "\uFFFD"), excerptMax)
 	return h.file([]DeadEntry{{
-		EntryID: entryID([]byte(l.Prompt)), DeliveryID: deliveryID(0, 0, []byte(l.ID)), ID: l.ID, Source: l.Source,
-		Reason: TooLarge, At: time.Now().UTC(), Length: int64(len(l.Prompt)), Excerpt: excerpt,
+		EntryID: entryID([]byte(l.Prompt)), DeliveryID: deliveryID(false, 0, 0, []byte(l.ID)), ID: l.ID, Source: l.Source,
+		Reason: TooLarge, At: time.Now().UTC(), Length: int64(len(l.Prompt)), Excerpt: excerpt, Urgent: l.Urgent,
 	}})
 }
 

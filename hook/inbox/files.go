@@ -15,12 +15,14 @@ const (
 	outboxFile    = "outbox.jsonl"
 )
 
-// keptName is the second name of the inbox's file: when another file takes the
-// inbox's place, what was queued in it can still be read there.
-func (q *Queue) keptName() string { return "." + q.name + ".kept" }
-
 // Beside is the path of a file that stands beside an inbox.
 func Beside(inbox, name string) string { return filepath.Join(filepath.Dir(inbox), name) }
+
+// FlightFiles are the paths of the records of the entry in flight of an inbox, for
+// those who want to know whether it has changed: at most one of them holds it.
+func FlightFiles(inbox string) []string {
+	return []string{Beside(inbox, FlightFile), Beside(inbox, UrgentFlight)}
+}
 
 // DeadLetterFile is the path of the dead letters of an inbox, for those who
 // want to know whether there are new ones without reading them.

@@ -24,10 +24,18 @@ type flight struct {
 // cursor can be.
 func (f *flight) inside(cursor int64) bool { return cursor > f.StartOffset && cursor < f.EndOffset }
 
+// flightRest bounds what a record holds besides its line: the agent's words and a
+// check's output, of which JSON makes six times as much.
+const flightRest = 64<<10 + 6*(MaxReply+MaxShown+MaxAnswers+maxAbandoned*maxTask)
+
 // readFlight reads .in-flight. corrupt means that the file exists but is not a
 // record of an entry.
-func (q *Queue) readFlight() (f *flight, corrupt bool, err error) {
-	return readOwn(q.dir, FlightFile, 16*q.maxEntry+64<<10, parseFlight)
+func (q *lane) readFlight() (f *flight, corrupt bool, err error) {
+	f, corrupt, err = readOwn(q.dir, q.flight, 16*q.maxEntry+flightRest, parseFlight)
+	if f != nil {
+		f.Urgent = q.urgent
+	}
+	return f, corrupt, err
 }
 
 // parseFlight returns nil for data that is not a record.
@@ -65,7 +73,7 @@ func parseFlight(data []byte) *flight {
 }
 
 func (f *flight) valid() bool {
-	return f.State.rank() > 0 && f.DeliveryID != "" && f.EntryID == entryID(f.raw) && f.Attempt >= 1 && f.Repeats >= 0
+	return f.State.rank() > 0 && f.DeliveryID != "" && f.EntryID == entryID(f.raw) && f.Attempt >= 1 && f.Repeats >= 0 && f.Proving.valid()
 }
 
 // rank orders the states; 0 is an unknown state.
@@ -79,12 +87,16 @@ func (s State) rank() int {
 		return 3
 	case Background:
 		return 4
+	case Checking:
+		return 5
+	case Unproven:
+		return 6
 	}
 	return 0
 }
 
 // locateFlight checks whether the entry's line is at its offsets.
-func (q *Queue) locateFlight(s *source, f *flight) {
+func (q *lane) locateFlight(s *source, f *flight) {
 	length := f.EndOffset - f.StartOffset
 	if length > 2*q.maxEntry+int64(len(f.raw)) {
 		return
@@ -123,7 +135,7 @@ func squash(s string) string {
 
 // rebase moves the record's offsets to the first line at the cursor when that is
 // its line: the inbox was edited around it.
-func (q *Queue) rebase(s *source, f *flight, v verdict) {
+func (q *lane) rebase(s *source, f *flight, v verdict) {
 	if f == nil || f.here || s.file == nil || !v.edited && f.ID == "" {
 		return
 	}
@@ -145,7 +157,7 @@ func (q *Queue) rebase(s *source, f *flight, v verdict) {
 }
 
 // adopt fills in what heartbeat-rs's record lacks.
-func (f *flight) adopt(m meta) {
+func (q *lane) adopt(f *flight, m meta) {
 	if !f.foreign {
 		return
 	}
@@ -155,7 +167,7 @@ func (f *flight) adopt(m meta) {
 	if f.here {
 		f.Generation = m.Generation
 	}
-	f.DeliveryID = deliveryID(f.Generation, f.StartOffset, f.raw)
+	f.DeliveryID = q.deliveryID(f.Generation, f.StartOffset, f.raw)
 }
 
 // entry returns the queued line that the flight came from.
@@ -163,7 +175,7 @@ func (f *flight) entry() *Entry {
 	d := decode(f.raw, f.StartOffset == 0)
 	return &Entry{
 		Raw: f.raw, Start: f.StartOffset, End: f.EndOffset,
-		ID: f.ID, Source: f.Source, Prompt: d.prompt, DeliveryID: f.DeliveryID,
+		ID: f.ID, Source: f.Source, Prompt: d.prompt, DeliveryID: f.DeliveryID, Checked: d.checked, Urgent: f.Urgent,
 	}
 }
 
@@ -180,19 +192,21 @@ func (f *InFlight) Prompt() string {
 }
 
 // newFlight returns the record of an entry that is being offered.
-func newFlight(e *Entry, generation int64) *flight {
+func (q *lane) newFlight(e *Entry, generation int64) *flight {
 	f := &flight{raw: e.Raw, here: true}
 	f.InFlight = InFlight{
 		EntryID:     entryID(e.Raw),
 		StartOffset: e.Start,
 		EndOffset:   e.End,
 		RawLine:     string(e.Raw),
-		DeliveryID:  deliveryID(generation, e.Start, e.Raw),
+		DeliveryID:  q.deliveryID(generation, e.Start, e.Raw),
 		ID:          e.ID,
 		Source:      e.Source,
 		State:       Offered,
 		Tries:       Tries{Attempt: 1},
+		Offering:    Offering{Checked: e.Checked},
 		Generation:  generation,
+		Urgent:      q.urgent,
 	}
 	if !utf8.Valid(e.Raw) {
 		f.RawLine = strings.ToValidUTF8(string(e.Raw), "\uFFFD")
@@ -204,28 +218,31 @@ func newFlight(e *Entry, generation int64) *flight {
 // offer records to whom the entry is handed over.
 func (f *flight) offer(o Offering) {
 	f.State, f.Offering = Offered, o
+	if f.Iteration == 0 && f.Checked {
+		f.Iteration = 1
+	}
 	f.Failure, f.DeliveredAt = "", time.Now().UTC()
 }
 
 // writeFlight makes the record durable.
-func (h *Held) writeFlight(f *flight) error {
+func (h *heldLane) writeFlight(f *flight) error {
 	data, err := encodeJSON(f.InFlight)
 	if err != nil {
 		return err
 	}
-	return h.dir.Replace(FlightFile, data)
+	return h.dir.Replace(h.flight, data)
 }
 
 // writeOffer is writeFlight plus heartbeat-rs's flag file. When it fails, the entry
 // is not handed over: writeOffer undoes what it wrote, and before (nil: none) is in
 // flight again.
-func (h *Held) writeOffer(f, before *flight) error {
+func (h *heldLane) writeOffer(f, before *flight) error {
 	data, err := encodeJSON(f.InFlight)
 	if err != nil {
 		return err
 	}
-	if err = h.dir.Swap(FlightFile, data); err == nil {
-		err = h.dir.Touch(respondedFile)
+	if err = h.dir.Swap(h.flight, data); err == nil {
+		err = h.flag()
 	}
 	if err == nil {
 		err = h.dir.Sync()
@@ -236,19 +253,30 @@ func (h *Held) writeOffer(f, before *flight) error {
 	if before == nil {
 		_ = h.clearFlight() // else the entry counts as offered, and is offered again
 	} else if data, encodeErr := encodeJSON(before.InFlight); encodeErr == nil {
-		_ = h.dir.Swap(FlightFile, data)
+		_ = h.dir.Swap(h.flight, data)
 	}
 	return err
 }
 
+// flag makes heartbeat-rs's flag file.
+func (h *heldLane) flag() error {
+	if h.responded == "" {
+		return nil
+	}
+	return h.dir.Touch(h.responded)
+}
+
 // clearFlight removes the record. The removal needs no sync: if the record comes
 // back after a power cut, the cursor or the outbox shows that it is done.
-func (h *Held) clearFlight() error {
-	err := h.dir.Remove(respondedFile)
-	if info, statErr := h.dir.Stat(respondedFile); statErr == nil && info.IsDir() {
-		err = h.setAside(respondedFile) // nothing of ours, and no reason to stop
+func (h *heldLane) clearFlight() error {
+	if h.responded == "" {
+		return h.dir.Remove(h.flight)
 	}
-	return errors.Join(h.dir.Remove(FlightFile), err)
+	err := h.dir.Remove(h.responded)
+	if info, statErr := h.dir.Stat(h.responded); statErr == nil && info.IsDir() {
+		err = h.setAside(h.responded) // nothing of ours, and no reason to stop
+	}
+	return errors.Join(h.dir.Remove(h.flight), err)
 }
 
 // encodeJSON encodes v as one line with its newline, without HTML escapes.
@@ -264,7 +292,7 @@ func encodeJSON(v any) ([]byte, error) {
 
 // firstEntry returns the first entry at an offset, or nil when there is none. It
 // changes nothing.
-func (q *Queue) firstEntry(s *source, from int64, generation int64) (*Entry, error) {
+func (q *lane) firstEntry(s *source, from int64, generation int64) (*Entry, error) {
 	if s.file == nil {
 		return nil, nil
 	}
@@ -275,9 +303,9 @@ func (q *Queue) firstEntry(s *source, from int64, generation int64) (*Entry, err
 			return nil, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+			return nil, fmt.Errorf("cannot read %q: %v", q.path, err)
 		}
-		if e := got.entry(generation); e != nil {
+		if e := q.entry(got, generation); e != nil {
 			return e, nil
 		}
 	}
@@ -285,7 +313,7 @@ func (q *Queue) firstEntry(s *source, from int64, generation int64) (*Entry, err
 
 // entry decodes a complete line; it returns nil when the line holds no prompt to
 // hand over.
-func (l line) entry(generation int64) *Entry {
+func (q *lane) entry(l line, generation int64) *Entry {
 	if l.tooLarge {
 		return nil
 	}
@@ -295,7 +323,7 @@ func (l line) entry(generation int64) *Entry {
 	}
 	raw := bytes.Clone(l.raw)
 	return &Entry{
-		Raw: raw, Start: l.start, End: l.end, ID: d.id, Source: d.source, Prompt: d.prompt,
-		DeliveryID: deliveryID(generation, l.start, raw),
+		Raw: raw, Start: l.start, End: l.end, ID: d.id, Source: d.source, Prompt: d.prompt, Checked: d.checked,
+		DeliveryID: q.deliveryID(generation, l.start, raw), Urgent: q.urgent,
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
 	"time"
 
 	"heartbeat/hook/durable"
@@ -42,21 +41,13 @@ type knownID struct {
 	At    int64  `json:"at"` // Unix seconds
 	Ino   uint64 `json:"ino"`
 	End   int64  `json:"end"`
-}
-
-// splitLine is a line of the memory that was read in a hurry.
-type splitLine struct {
-	id        []byte
-	raw       []byte // the id as it is written in JSON
-	ino       uint64
-	start     int64 // -1: not known
-	end       int64
-	disturbed bool
+	// Urgent is true for a line about the urgent lane.
+	Urgent bool `json:"urgent,omitempty"`
 }
 
 // refuseDuplicates clears the id and line of each idempotent letter whose id was
 // accepted before, including earlier in the batch.
-func (q *Queue) refuseDuplicates(a *appending, letters []Letter, ids []string, lines [][]byte) error {
+func (q *lane) refuseDuplicates(a *appending, letters []Letter, ids []string, lines [][]byte) error {
 	accepted := map[string]bool{} // :: id that is asked for → accepted before
 	for _, l := range letters {
 		if l.Idempotent && l.ID != "" {
@@ -65,6 +56,9 @@ func (q *Queue) refuseDuplicates(a *appending, letters []Letter, ids []string, l
 	}
 	if len(accepted) == 0 {
 		return nil
+	}
+	if err := q.searchOther(accepted); err != nil {
+		return err
 	}
 	if err := q.searchIDs(a, accepted); err != nil {
 		return err
@@ -82,9 +76,32 @@ func (q *Queue) refuseDuplicates(a *appending, letters []Letter, ids []string, l
 	return nil
 }
 
+// searchOther is searchIDs for the lane to which nothing is appended. The lock that
+// whoever appends holds keeps its appenders away as well.
+func (q *lane) searchOther(accepted map[string]bool) error {
+	for _, l := range q.lanes() {
+		if l.urgent == q.urgent {
+			continue
+		}
+		s, err := l.openSource(os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		if s.file == nil {
+			continue
+		}
+		err = l.searchIDs(&appending{q: l, file: s.file, size: s.size, ino: s.ino}, accepted)
+		s.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // searchIDs marks the ids that were accepted before. It adds the ids that the
 // memory lacked.
-func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
+func (q *lane) searchIDs(a *appending, accepted map[string]bool) error {
 	from, err := q.searchMemory(a, accepted)
 	if err != nil {
 		return err
@@ -99,7 +116,7 @@ func (q *Queue) searchIDs(a *appending, accepted map[string]bool) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+			return fmt.Errorf("cannot read %q: %v", q.path, err)
 		}
 		if !got.complete {
 			break
@@ -134,7 +151,7 @@ const idsBatch = 4096
 
 // searchMemory looks for the ids in the memory, and returns the offset from which
 // the inbox must be searched.
-func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64, err error) {
+func (q *lane) searchMemory(a *appending, accepted map[string]bool) (from int64, err error) {
 	if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == a.ino {
 		from = min(m.Punched, a.size)
 	}
@@ -171,65 +188,11 @@ func (q *Queue) searchMemory(a *appending, accepted map[string]bool) (from int64
 	}
 }
 
-// splitID reads a line of the memory without decoding all of it, as there may be
-// 100,000. For an invalid line it returns nothing.
-func splitID(l []byte) splitLine {
-	none := splitLine{start: -1}
-	l, ok := bytes.CutSuffix(l, []byte("}\n"))
-	if !ok {
-		return none
-	}
-	l, last, ok := cutLast(l, `,"end":`)
-	if !ok {
-		return none
-	}
-	l, inode, ok := cutLast(l, `,"ino":`)
-	if !ok {
-		return none
-	}
-	l, _, ok = cutLast(l, `,"at":`)
-	if !ok {
-		return none
-	}
-	l, first, placed := cutLast(l, `,"start":`)
-	l, ok = bytes.CutPrefix(l, []byte(`{"id":"`))
-	if !ok || !bytes.HasSuffix(l, []byte{'"'}) {
-		return none
-	}
-	k := splitLine{raw: l[:len(l)-1], start: -1}
-	if k.id = k.raw; bytes.IndexByte(k.raw, '\\') >= 0 {
-		var s string
-		if json.Unmarshal(append(append([]byte{'"'}, k.raw...), '"'), &s) != nil {
-			return none
-		}
-		k.id = []byte(s)
-	}
-	var inoErr, endErr, startErr error
-	k.ino, inoErr = strconv.ParseUint(string(inode), 10, 64)
-	k.end, endErr = strconv.ParseInt(string(last), 10, 64)
-	if placed {
-		k.start, startErr = strconv.ParseInt(string(first), 10, 64)
-	}
-	if inoErr != nil || endErr != nil || startErr != nil || k.end < 0 || k.start < -1 {
-		return splitLine{id: k.id, start: -1}
-	}
-	k.disturbed = len(k.id) == 0 && k.start < 0
-	return k
-}
-
-func cutLast(l []byte, sep string) (before, after []byte, ok bool) {
-	at := bytes.LastIndex(l, []byte(sep))
-	if at < 0 {
-		return l, nil, false
-	}
-	return l[:at], l[at+len(sep):], true
-}
-
 // remember adds the ids of what was appended. A failure does no harm, because the
 // inbox after the last remembered end is searched as well. When everything before
 // was searched and nobody else has written, the remembered end moves on with all
 // ids of the batch; otherwise the next search would add each a second time.
-func (q *Queue) remember(a *appending, ids []string, lines [][]byte) {
+func (q *lane) remember(a *appending, ids []string, lines [][]byte) {
 	at, err := a.file.Seek(0, io.SeekCurrent) // appending sets the offset to its end (write(2))
 	if err != nil {
 		return
@@ -262,7 +225,7 @@ func (a *appending) end() int64 {
 
 // extendMemory appends ids that were found in the inbox. end is the offset up to which
 // the memory holds every id of the inbox.
-func (q *Queue) extendMemory(a *appending, found []knownID, end int64) error {
+func (q *lane) extendMemory(a *appending, found []knownID, end int64) error {
 	now := time.Now().Unix()
 	for i := range found {
 		found[i].At, found[i].Ino = now, a.ino
@@ -271,9 +234,10 @@ func (q *Queue) extendMemory(a *appending, found []knownID, end int64) error {
 	return q.writeIDs(found)
 }
 
-func (q *Queue) writeIDs(ids []knownID) error {
+func (q *lane) writeIDs(ids []knownID) error {
 	var b bytes.Buffer
 	for _, k := range ids {
+		k.Urgent = q.urgent
 		l, err := encodeJSON(k)
 		if err != nil {
 			return err
@@ -351,28 +315,10 @@ func (q *Queue) compactMemory(file *os.File) error {
 // AcceptedAs returns the prompt of the last entry that was accepted with an id, as
 // far as its line is still in the inbox or among the dead letters. It needs no lock.
 func (q *Queue) AcceptedAs(id string) (prompt string, found bool, err error) {
-	s, err := q.openSource(os.O_RDONLY)
-	if err != nil {
-		return "", false, err
-	}
-	defer s.close()
-	if s.file != nil {
-		l := q.stored(s)
-		for {
-			got, err := l.read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return "", false, err
-			}
-			if d := decode(got.raw, got.start == 0); got.complete && d.id == id {
-				prompt, found = d.prompt, true
-			}
+	for _, l := range q.lanes() {
+		if prompt, found, err = l.acceptedAs(id); found || err != nil {
+			return prompt, found, err
 		}
-	}
-	if found {
-		return prompt, true, nil
 	}
 	_, err = q.eachDead(&Mark{}, mostRecords, func(_ []byte, d *DeadEntry) bool {
 		if d != nil && d.ID == id && d.Raw() != nil {
@@ -381,4 +327,23 @@ func (q *Queue) AcceptedAs(id string) (prompt string, found bool, err error) {
 		return true
 	})
 	return prompt, found, err
+}
+
+// acceptedAs returns the prompt of the last entry with an id whose line is still there.
+func (q *lane) acceptedAs(id string) (prompt string, found bool, err error) {
+	s, err := q.openSource(os.O_RDONLY)
+	if err != nil || s.file == nil {
+		return "", false, err
+	}
+	defer s.close()
+	l := q.stored(s)
+	for {
+		got, err := l.read()
+		if err != nil {
+			return prompt, found, ignoreEOF(err)
+		}
+		if d := decode(got.raw, got.start == 0); got.complete && d.id == id {
+			prompt, found = d.prompt, true
+		}
+	}
 }

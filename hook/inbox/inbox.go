@@ -60,6 +60,8 @@ type Place struct {
 	// nor a folder below it may be a link. Empty means that the folders' paths are
 	// trusted.
 	Dir string
+	// Single says that there is no urgent lane: a file of that name is somebody else's.
+	Single bool
 	// MaxEntry is the largest line, in bytes, that is accepted or handed over; 0
 	// means DefaultMaxEntry.
 	MaxEntry int64
@@ -89,6 +91,8 @@ const (
 	Taken      State = "taken"      // the session demonstrably got it
 	Started    State = "started"    // a tool was called since: side effects are possible
 	Background State = "background" // its turn ended while background tasks run
+	Checking   State = "checking"   // its turn ended; whether its work is done is being checked
+	Unproven   State = "unproven"   // the check did not pass: it is to be handed over again
 )
 
 // Via says how an entry was handed over; the proof of its arrival depends on that.
@@ -114,6 +118,12 @@ const (
 	Cancelled   Reason = "cancelled"   // a person had its turn ended
 	OverBudget  Reason = "over-budget" // it has cost more than an entry may
 	Lost        Reason = "lost"        // somebody else took it out of the inbox: another file, a cut
+
+	MaxIterations Reason = "max-iterations"     // its checks have not passed within max-iterations
+	MaxTime       Reason = "max-time"           // nor within max-time of work
+	NoProgress    Reason = "no-progress"        // nothing has changed from one check to the next
+	TooFast       Reason = "iteration-too-fast" // its iterations end as soon as they begin
+	Forged        Reason = "forged"             // the queue's files called it done, and no check has passed
 )
 
 // Outcomes that callers act on.
@@ -133,6 +143,10 @@ var (
 	ErrInFlight = errors.New("an entry is in flight")
 	// ErrNothingInFlight means that no entry is in flight.
 	ErrNothingInFlight = errors.New("no entry is in flight")
+	// ErrUnproven means that an entry is done only when its check has passed.
+	ErrUnproven = errors.New("its check has not passed")
+	// ErrStale means that a verdict is about another check than the one that is awaited.
+	ErrStale = errors.New("another check is awaited, or none")
 	// ErrNotFound means that no entry has the requested id.
 	ErrNotFound = errors.New("no entry has this id")
 )
@@ -149,8 +163,13 @@ type Entry struct {
 	Source string
 	// Prompt is the text for the session: valid UTF-8, never empty.
 	Prompt string
+	// Checked is the envelope's mark that the entry is done when a check has passed.
+	// Whoever can write the inbox can take it away.
+	Checked bool
 	// DeliveryID will be InFlight.DeliveryID.
 	DeliveryID string
+	// Urgent is true for one of the urgent lane, which Start and End are offsets in.
+	Urgent bool
 }
 
 // InFlight is the content of .in-flight. The first five fields are
@@ -173,6 +192,9 @@ type InFlight struct {
 	State     State  `json:"state,omitempty"`
 	Tries
 	Offering
+	Proving
+	// Urgent is true for an entry of the urgent lane, whatever the record says.
+	Urgent bool `json:"urgent,omitempty"`
 	// Generation names the inbox file the offsets belong to; InboxSize is how large it
 	// was when the entry was offered.
 	Generation int64 `json:"generation,omitempty"`
@@ -182,6 +204,8 @@ type InFlight struct {
 	Failure string `json:"failure,omitempty"`
 	// Cancel is set once a person has cancelled it.
 	Cancel Cancel `json:"cancel,omitempty"`
+	// Aside is not nil once it was set aside (SetAside).
+	Aside *Aside `json:"aside,omitempty"`
 }
 
 // Repeat reports whether a session may have worked on an earlier attempt: then this
@@ -190,7 +214,7 @@ func (f *InFlight) Repeat() bool { return f.Attempt > 1 && !f.Untouched }
 
 // Same reports whether g is the same offer as f and has no proof of arrival yet.
 func (f *InFlight) Same(g *InFlight) bool {
-	return g != nil && g.State == Offered && g.DeliveryID == f.DeliveryID && g.Attempt == f.Attempt && g.Session == f.Session
+	return g != nil && g.State == Offered && g.DeliveryID == f.DeliveryID && g.Attempt == f.Attempt && g.Iteration == f.Iteration && g.Session == f.Session
 }
 
 // Offering says to whom and how an entry is handed over.
@@ -210,6 +234,8 @@ type Offering struct {
 	Unmarked bool `json:"unmarked,omitempty"`
 	// Client names the client's process, for callers that have no session record.
 	Client string `json:"client,omitempty"`
+	// Checked is true if the entry is done only when a check of its work has passed.
+	Checked bool `json:"checked,omitempty"`
 }
 
 // Tries counts how often an entry was handed over.
@@ -256,6 +282,9 @@ type Delivery struct {
 	Reply          string    `json:"reply"`
 	ReplyCut       bool      `json:"reply_cut,omitempty"`
 	Abandoned      []string  `json:"abandoned,omitempty"`
+	// Verdict is what has proved that the work is done; nil if nothing had to.
+	Verdict *Proven `json:"verdict,omitempty"`
+	Urgent  bool    `json:"urgent,omitempty"` // of the urgent lane
 }
 
 // DeadEntry is one record of .dead-letter.jsonl: heartbeat-rs's five fields,
@@ -280,112 +309,35 @@ type DeadEntry struct {
 	Length   int64     `json:"length,omitempty"` // bytes of a line or prompt that is not here whole
 	// Excerpt is the beginning of a prompt that was too large for the inbox.
 	Excerpt string `json:"excerpt,omitempty"`
+	Urgent  bool   `json:"urgent,omitempty"` // of the urgent lane, to which it returns
 	// Cause says what happened, where that is known: how its session ended, what
 	// became of the inbox.
 	Cause string `json:"cause,omitempty"`
-}
-
-// Interruption tells Recover about the session that is gone.
-type Interruption struct {
-	Policy OrphanPolicy
-	// MaxAttempts is how many counted attempts an entry gets; when the last one is
-	// interrupted, the entry is filed as poison. 0 means 5.
-	MaxAttempts int
-	// Counts is false when the client never really ran the entry (API failure,
-	// dialog, start-up): then the repeat does not use up an attempt.
-	Counts bool
-	// Arrived, when not nil, looks for evidence (in the transcript) that an entry
-	// got further than its record says: that an offered one was taken after all,
-	// and that a tool was called. In doubt it does not return Seen.
-	Arrived func(InFlight) Arrival
-	// Finished, when not nil, returns the acknowledgement of an entry whose turn is
-	// demonstrably over; nil for any other.
-	Finished func(InFlight) *Acknowledgement
-	// Unwatched says that no hook reported the session's tools: any may have run.
-	Unwatched bool
-	// Untaken says that an entry that is still offered demonstrably reached no
-	// session.
-	Untaken bool
-	// Refused says that the service ended the session: if no tool ran, nothing was
-	// worked on.
-	Refused bool
-	// Passes, when not nil, reports whether a kind of API failure is temporary. An
-	// entry whose turn was ended by such a failure is not an orphan, and stays in
-	// flight.
-	Passes func(kind string) bool
-	// Poison says that the entry has used all its chances: it is filed, unless its
-	// policy decides otherwise.
-	Poison bool
-	// OverBudget is the delivery id of an entry that has cost more than one may: it is
-	// filed, whatever the policy. Any other entry is left alone.
-	OverBudget string
-	// Delivery is the delivery id of what the session had in flight at its end, as far
-	// as somebody knows who does not read that from the queue, or "".
-	Delivery string
-	// Cause is how the session ended, for dead letters.
-	Cause string
-	// Cancel, when not nil, is what a person has asked for whose wish could not be
-	// recorded (Held.Cancel).
-	Cancel *Cancellation
-	Now    time.Time
-}
-
-// Cancellation is a person's wish that an entry in flight is not worked on any
-// more.
-type Cancellation struct {
-	// Delivery is its delivery id; any other entry is left alone.
-	Delivery string `json:"delivery"`
-	// Again has it queued once more, at the end of the queue and as if it were new.
-	Again bool `json:"again,omitempty"`
-}
-
-// mark is the word for it in an entry's record.
-func (c Cancellation) mark() Cancel {
-	if c.Again {
-		return CancelAgain
-	}
-	return CancelForGood
-}
-
-// Cancel is what a person wants of an entry in flight once its session is gone;
-// "" for nothing.
-type Cancel string
-
-// A cancelled entry becomes a dead letter, or is queued again as if it were new.
-const (
-	CancelForGood Cancel = "for-good"
-	CancelAgain   Cancel = "again"
-)
-
-// Outcome says what Recover did. The list is closed.
-type Outcome string
-
-// The outcomes of Recover.
-const (
-	NothingToRecover   Outcome = "nothing-to-recover"
-	StaleOrphanDeleted Outcome = "stale-orphan-deleted" // it had been acknowledged already
-	Requeued           Outcome = "requeued"             // it is first in the queue again
-	DeadLettered       Outcome = "dead-lettered"
-	DroppedOrphan      Outcome = "dropped"
-	Kept               Outcome = "kept"         // it stays in flight, for a session that goes on with it
-	Repaired           Outcome = "repaired"     // a corrupt file was set aside and rebuilt
-	CancelledOrphan    Outcome = "cancelled"    // a person has cancelled it: a dead letter
-	QueuedAgain        Outcome = "queued-again" // the same, and it stands at the end of the queue
-)
-
-// Outcomes returns all outcomes.
-func Outcomes() []Outcome {
-	return []Outcome{NothingToRecover, StaleOrphanDeleted, Requeued, DeadLettered, DroppedOrphan, Kept, Repaired, CancelledOrphan, QueuedAgain}
+	// Iterations is how often its work was checked, Output what the last check said.
+	Iterations int    `json:"iterations,omitempty"`
+	Output     string `json:"output,omitempty"`
 }
 
 // Depth is how much is queued after the entry in flight.
 type Depth struct {
-	Entries int   `json:"entries"` // complete, non-blank lines; counted up to Limit
-	Bytes   int64 `json:"bytes"`   // bytes behind the cursor
-	More    bool  `json:"more"`    // counting stopped at its limit
-	Tail    bool  `json:"tail"`    // an unterminated line stands at the end
+	Entries int   `json:"entries"`          // complete, non-blank lines; counted up to Limit
+	Urgent  int   `json:"urgent,omitempty"` // those of them that are urgent
+	Bytes   int64 `json:"bytes"`            // bytes behind the cursor
+	More    bool  `json:"more"`             // counting stopped at its limit
+	Tail    bool  `json:"tail"`             // an unterminated line stands at the end
+	// TailUrgent is true if that is the urgent lane's.
+	TailUrgent bool `json:"-"`
 	// Failure is the failure of the entry in flight; see InFlight.
 	Failure string `json:"failure,omitempty"`
+	// Checking and Unproven are true if the entry in flight is in that state.
+	Checking bool `json:"checking,omitempty"`
+	Unproven bool `json:"unproven,omitempty"`
+	// Aside are entries that are set aside and wait for an answer, the first of them since
+	// AsideSince; they are not among Entries. Returning are answered ones that are handed
+	// over before all that is queued.
+	Aside      int       `json:"aside,omitempty"`
+	AsideSince time.Time `json:"aside_since,omitzero"`
+	Returning  int       `json:"returning,omitempty"`
 	// Names are those of the first entries: their ids, or the beginning of their entry
 	// ids. Disturbed says what somebody has done to the inbox that may have taken
 	// entries out of it, or ""; see Missing.

@@ -29,7 +29,7 @@ type verdict struct {
 // ErrNeedsOperator. Whatever is appended to an inbox about which it asks, it asks on;
 // and what it was seen to ask, it asks until a person has answered, or what was done
 // stands in the inbox again.
-func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
+func (q *lane) judge(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
 	v, err := q.judgeFacts(s, c, m, f)
 	if err != nil || m == nil || m.Asks == "" {
 		return v, err
@@ -41,7 +41,7 @@ func (q *Queue) judge(s *source, c cursorState, m *meta, f *flight) (verdict, er
 	return v, nil
 }
 
-func (q *Queue) judgeFacts(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
+func (q *lane) judgeFacts(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
 	if m == nil {
 		return q.judgeUnknown(s, c, f)
 	}
@@ -83,7 +83,7 @@ func fresh(s *source, c cursorState, m *meta, note string) verdict {
 
 // judgeUnknown handles a directory without our sidecar: heartbeat-rs's, or one that
 // lost its sidecar. Only the cursor itself can be checked.
-func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, error) {
+func (q *lane) judgeUnknown(s *source, c cursorState, f *flight) (verdict, error) {
 	next := meta{Generation: newGeneration()}
 	if f != nil && f.here && f.Generation > 0 {
 		next.Generation = f.Generation
@@ -93,7 +93,7 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 		return v, err
 	} else if lost {
 		return v, fmt.Errorf("%w: some of the prompts in %q were done, and nothing tells which: %s and %s are gone",
-			ErrNeedsOperator, q.place.Inbox, CursorFile, metaFile)
+			ErrNeedsOperator, q.path, q.cursor, q.meta)
 	}
 	rewritten, err := q.rewritten(s, c, f)
 	switch {
@@ -101,10 +101,10 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 		return v, err
 	case rewritten:
 		return v, fmt.Errorf("%w: prompts before the cursor (%d) of %q do not stand where they were written, and %s, which tells what was done, is gone",
-			ErrNeedsOperator, c.value, q.place.Inbox, metaFile)
+			ErrNeedsOperator, c.value, q.path, q.meta)
 	case c.corrupt && (f == nil || !f.here):
 		return v, fmt.Errorf("%w: %q is damaged, and nothing else tells which prompts are done",
-			ErrNeedsOperator, q.dir.Path()+"/"+CursorFile)
+			ErrNeedsOperator, q.dir.Path()+"/"+q.cursor)
 	case c.corrupt, c.missing && f != nil && f.here, f != nil && f.here && f.inside(c.value):
 		v.cursor, v.aside = f.StartOffset, !c.missing
 		v.moved = v.aside || v.cursor != 0
@@ -125,11 +125,10 @@ func (q *Queue) judgeUnknown(s *source, c cursorState, f *flight) (verdict, erro
 	return v, nil
 }
 
-// forgotten reports whether a queue without sidecar, and without a cursor that can
-// be right, is one in which
-// something was done: the inbox still has the line that was acknowledged last, or the
-// memory of ids knows.
-func (q *Queue) forgotten(s *source, c cursorState, f *flight) (bool, error) {
+// forgotten reports whether a queue without sidecar, and without a cursor that can be
+// right, is one in which something was done: the inbox still has the line that was
+// acknowledged last, or the memory of ids knows.
+func (q *lane) forgotten(s *source, c cursorState, f *flight) (bool, error) {
 	if !c.missing && c.value <= s.size || c.corrupt || s.size == 0 || f != nil && f.here {
 		return false, nil
 	}
@@ -145,12 +144,12 @@ func (q *Queue) forgotten(s *source, c cursorState, f *flight) (bool, error) {
 
 // judgeSame handles an inbox whose bytes before the remembered cursor have not
 // changed.
-func (q *Queue) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
+func (q *lane) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict, error) {
 	v := verdict{cursor: c.value, meta: *m}
 	if m.Ino != s.ino {
 		if !m.Distinct {
 			return v, fmt.Errorf("%w: %q is another file than before, and what was done in it is the same prompt over and over: "+
-				"it may be a copy, in which they are done, or a new inbox, in which they are not", ErrNeedsOperator, q.place.Inbox)
+				"it may be a copy, in which they are done, or a new inbox, in which they are not", ErrNeedsOperator, q.path)
 		}
 		v.note = "the inbox was copied or rewritten with the same beginning; going on at the cursor"
 		v.changed, v.meta.Ino = true, s.ino
@@ -169,12 +168,14 @@ func (q *Queue) judgeSame(s *source, c cursorState, m *meta, f *flight) (verdict
 		v.note = fmt.Sprintf("the cursor was missing or wrong; rebuilt: %d", rebuilt)
 	case !s.startsLine(c.value):
 		v.midline = true
+	case c.value != m.Cursor && m.Ino == s.ino:
+		return q.disagree(s, c, m, f)
 	}
 	return v, nil
 }
 
 // judgeShorter handles an inbox that is shorter than what was acknowledged.
-func (q *Queue) judgeShorter(s *source, c cursorState, m *meta) (verdict, error) {
+func (q *lane) judgeShorter(s *source, c cursorState, m *meta) (verdict, error) {
 	found, end, err := q.find(s, m)
 	if err != nil {
 		return verdict{}, err
@@ -184,7 +185,7 @@ func (q *Queue) judgeShorter(s *source, c cursorState, m *meta) (verdict, error)
 	}
 	if beginsAs(s, m) {
 		return verdict{}, fmt.Errorf("%w: %q begins as before, but is shorter (%d bytes; %d were done): it was cut, or restored from a backup",
-			ErrNeedsOperator, q.place.Inbox, s.size, m.Cursor)
+			ErrNeedsOperator, q.path, s.size, m.Cursor)
 	}
 	return fresh(s, c, m, fmt.Sprintf(
 		"the inbox is shorter than what was acknowledged (%d < %d): it was truncated or replaced; starting at its first byte",
@@ -192,7 +193,7 @@ func (q *Queue) judgeShorter(s *source, c cursorState, m *meta) (verdict, error)
 }
 
 // judgeChanged handles an inbox whose bytes before the cursor have changed.
-func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error) {
+func (q *lane) judgeChanged(s *source, c cursorState, m *meta) (verdict, error) {
 	found, end, err := q.find(s, m)
 	if err != nil {
 		return verdict{}, err
@@ -202,10 +203,10 @@ func (q *Queue) judgeChanged(s *source, c cursorState, m *meta) (verdict, error)
 		return relocated(s, c, m, end), nil
 	case found == 0 && beginsAs(s, m):
 		return verdict{}, fmt.Errorf("%w: %q begins as before, but what was done last is not in it: it was cut and written to again, or edited",
-			ErrNeedsOperator, q.place.Inbox)
+			ErrNeedsOperator, q.path)
 	case beginsAs(s, m), found > 1 && m.LastHasID:
 		return verdict{}, fmt.Errorf("%w: what was done in %q was edited, and the prompt that was done last is in it %d times",
-			ErrNeedsOperator, q.place.Inbox, found)
+			ErrNeedsOperator, q.path, found)
 	}
 	return fresh(s, c, m, "the inbox was replaced by another one; starting at its first byte"), nil
 }
@@ -249,7 +250,7 @@ func sameHead(s *source, m *meta) bool {
 
 // find counts how often the last acknowledged line occurs in the inbox, and returns
 // the end of the last occurrence.
-func (q *Queue) find(s *source, m *meta) (found int, end int64, err error) {
+func (q *lane) find(s *source, m *meta) (found int, end int64, err error) {
 	if m.Last == "" {
 		return 0, 0, nil
 	}
@@ -261,10 +262,10 @@ func (q *Queue) find(s *source, m *meta) (found int, end int64, err error) {
 		}
 		if errors.Is(err, ErrTooMuch) {
 			return 0, 0, fmt.Errorf("%w: %q was replaced or edited, and is too large to look in it for the prompt that was done last",
-				ErrNeedsOperator, q.place.Inbox)
+				ErrNeedsOperator, q.path)
 		}
 		if err != nil {
-			return 0, 0, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+			return 0, 0, fmt.Errorf("cannot read %q: %v", q.path, err)
 		}
 		if got.complete && got.id() == m.Last {
 			found, end = found+1, got.end

@@ -9,7 +9,9 @@ import (
 // cursor has passed (it was acknowledged, but removing the record was interrupted)
 // and returns nil for it. A corrupt record is set aside, and the entry at the
 // cursor counts as offered without proof.
-func (h *Held) InFlight() (*InFlight, error) {
+func (h *Held) InFlight() (*InFlight, error) { return h.carrier().inFlight() }
+
+func (h *heldLane) inFlight() (*InFlight, error) {
 	v, err := h.settle()
 	if err != nil {
 		return nil, err
@@ -32,6 +34,24 @@ func (v *view) record() *InFlight {
 // (ErrInFlight), and when e is no longer in the inbox. After an error the entry is
 // queued as before, as far as the disk allows.
 func (h *Held) Offer(e *Entry, o Offering) (*InFlight, error) {
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	to := &heldLane{h.laneOf(e.Urgent), h}
+	for _, l := range to.others() {
+		v, err := l.settle()
+		if err != nil {
+			return nil, err
+		}
+		v.close()
+		if v.flight != nil {
+			return nil, fmt.Errorf("cannot offer the entry at %d: %w", e.Start, ErrInFlight)
+		}
+	}
+	return to.offer(e, o)
+}
+
+func (h *heldLane) offer(e *Entry, o Offering) (*InFlight, error) {
 	v, err := h.settle()
 	if err != nil {
 		return nil, err
@@ -40,7 +60,7 @@ func (h *Held) Offer(e *Entry, o Offering) (*InFlight, error) {
 	if v.flight != nil {
 		return nil, fmt.Errorf("cannot offer the entry at %d: %w", e.Start, ErrInFlight)
 	}
-	f := newFlight(e, v.verdict.meta.Generation)
+	f := h.newFlight(e, v.verdict.meta.Generation)
 	f.here = false
 	if h.locateFlight(v.source, f); !f.here || e.Start < v.verdict.cursor {
 		return nil, fmt.Errorf("cannot offer the entry at %d: it does not stand in the inbox any more", e.Start)
@@ -58,10 +78,13 @@ func (h *Held) Offer(e *Entry, o Offering) (*InFlight, error) {
 	return &f.InFlight, nil
 }
 
-// Reoffer records the entry in flight as offered again (there was no proof that it
-// was taken) and returns it with its prompt. It fails when the entry was taken:
-// then only Recover may queue it again.
-func (h *Held) Reoffer(o Offering) (*Entry, *InFlight, error) {
+// Reoffer records the entry in flight as offered again and returns it with its
+// prompt: there was no proof that it was taken, or a check has not passed, and this
+// is its next iteration. It fails in any other state: then only Recover may queue it
+// again.
+func (h *Held) Reoffer(o Offering) (*Entry, *InFlight, error) { return h.carrier().reoffer(o) }
+
+func (h *heldLane) reoffer(o Offering) (*Entry, *InFlight, error) {
 	v, err := h.settle()
 	if err != nil {
 		return nil, nil, err
@@ -71,7 +94,7 @@ func (h *Held) Reoffer(o Offering) (*Entry, *InFlight, error) {
 	switch {
 	case f == nil:
 		return nil, nil, fmt.Errorf("cannot offer again: %w", ErrNothingInFlight)
-	case f.State != Offered:
+	case f.State != Offered && (f.State != Unproven || f.Interrupted != ""):
 		return nil, nil, fmt.Errorf("cannot offer entry %s again: it is %s", f.DeliveryID, f.State)
 	}
 	e := f.entry()
@@ -80,8 +103,11 @@ func (h *Held) Reoffer(o Offering) (*Entry, *InFlight, error) {
 	}
 	f.own()
 	before := *f
-	f.Untouched = false
-	f.Attempt++
+	if f.State == Offered {
+		f.Untouched = false
+		f.Attempt++
+	}
+	o.Checked = o.Checked || f.Checked
 	f.offer(o)
 	if err := h.writeOffer(f, &before); err != nil {
 		return nil, nil, err
@@ -98,13 +124,14 @@ func (f *flight) own() {
 	f.EntryID = entryID(f.raw)
 }
 
-// Advance records that the entry in flight has reached a state. Going backwards
-// does nothing and is not an error. A promptID that is not "" is stored.
+// Advance records that the entry in flight has reached a state, of those from offered
+// to background. Going backwards does nothing and is not an error. A promptID that is
+// not "" is stored.
 func (h *Held) Advance(s State, promptID string) (*InFlight, error) {
-	if s.rank() == 0 {
-		return nil, fmt.Errorf("cannot record the state %q: it is none", s)
+	if s.rank() == 0 || s.rank() > Background.rank() {
+		return nil, fmt.Errorf("cannot record the state %q: it is none that can be advanced to", s)
 	}
-	return h.alter("record the state "+string(s)+" of", func(f *flight) error {
+	return h.carrier().alter("record the state "+string(s)+" of", func(f *flight) error {
 		if s.rank() > f.State.rank() {
 			f.State = s
 		}
@@ -118,7 +145,7 @@ func (h *Held) Advance(s State, promptID string) (*InFlight, error) {
 // Fail records that an API failure ended the turn of the entry in flight, so that
 // Recover can tell whether the failure is temporary.
 func (h *Held) Fail(kind string) (*InFlight, error) {
-	return h.alter("record a failure of", func(f *flight) error {
+	return h.carrier().alter("record a failure of", func(f *flight) error {
 		f.Failure = kind
 		return nil
 	})
@@ -129,7 +156,7 @@ func (h *Held) Fail(kind string) (*InFlight, error) {
 // done by then. The error matches ErrNothingInFlight where that entry is not in
 // flight any more.
 func (h *Held) Cancel(c Cancellation) (*InFlight, error) {
-	return h.alter("cancel", func(f *flight) error {
+	return h.carrier().alter("cancel", func(f *flight) error {
 		if f.DeliveryID != c.Delivery {
 			return ErrNothingInFlight
 		}
@@ -143,6 +170,17 @@ func (h *Held) Cancel(c Cancellation) (*InFlight, error) {
 // is gone. A tool may have run for it. It returns nil if it is another one, or if it
 // was queued again since.
 func (h *Held) Restore(delivery string, attempt int, o Offering) (*InFlight, error) {
+	carrier := h.carrier()
+	f, err := carrier.restored(delivery, attempt, o)
+	for _, l := range h.lanes() {
+		if l.urgent != carrier.urgent && f == nil && err == nil {
+			f, err = l.restored(delivery, attempt, o)
+		}
+	}
+	return f, err
+}
+
+func (h *heldLane) restored(delivery string, attempt int, o Offering) (*InFlight, error) {
 	v, err := h.settle()
 	if err != nil {
 		return nil, err
@@ -154,7 +192,7 @@ func (h *Held) Restore(delivery string, attempt int, o Offering) (*InFlight, err
 	return v.record(), nil
 }
 
-func (h *Held) restore(v *view, delivery string, attempt int, o Offering) error {
+func (h *heldLane) restore(v *view, delivery string, attempt int, o Offering) error {
 	if delivery == "" || v.flight != nil || v.flightCorrupt {
 		return nil
 	}
@@ -162,8 +200,9 @@ func (h *Held) restore(v *view, delivery string, attempt int, o Offering) error 
 	if err != nil || e == nil || e.DeliveryID != delivery || v.verdict.meta.Requeued.is(e.Start, e.DeliveryID, entryID(e.Raw)) {
 		return err
 	}
-	h.note("%s of entry %s was removed; a tool may have run for it", FlightFile, delivery)
-	f := newFlight(e, v.verdict.meta.Generation)
+	h.note("%s of entry %s was removed; a tool may have run for it", h.flight, delivery)
+	f := h.newFlight(e, v.verdict.meta.Generation)
+	o.Checked = o.Checked || e.Checked
 	f.offer(o)
 	f.State, f.InboxSize = Started, v.source.size
 	f.Attempt = max(1, attempt)
@@ -175,7 +214,7 @@ func (h *Held) restore(v *view, delivery string, attempt int, o Offering) error 
 // which continues its conversation. Its state and attempt stay the same; GoesOn
 // records that the session demonstrably continues it.
 func (h *Held) Rebind(delivery string, o Offering) (*InFlight, error) {
-	return h.alter("go on with", func(f *flight) error {
+	return h.carrier().alter("go on with", func(f *flight) error {
 		if f.DeliveryID != delivery || f.Failure == "" {
 			return errors.New("it is another one, or nothing interrupted it")
 		}
@@ -187,14 +226,14 @@ func (h *Held) Rebind(delivery string, o Offering) (*InFlight, error) {
 
 // GoesOn records that a session demonstrably continues the entry in flight.
 func (h *Held) GoesOn(promptID string) (*InFlight, error) {
-	return h.alter("record the going on of", func(f *flight) error {
+	return h.carrier().alter("record the going on of", func(f *flight) error {
 		f.Failure, f.PromptID = "", promptID
 		return nil
 	})
 }
 
 // alter changes the record of the entry in flight, durably.
-func (h *Held) alter(what string, change func(*flight) error) (*InFlight, error) {
+func (h *heldLane) alter(what string, change func(*flight) error) (*InFlight, error) {
 	v, err := h.settle()
 	if err != nil {
 		return nil, err
@@ -220,12 +259,14 @@ func (h *Held) alter(what string, change func(*flight) error) (*InFlight, error)
 
 // Acknowledge finishes the entry in flight: it writes the outbox record, then the
 // cursor, then removes the in-flight record. Without an entry in flight it returns
-// ErrNothingInFlight.
+// ErrNothingInFlight, and for one that has to be checked ErrUnproven: see Verdict.
 //
 // The outbox record makes the acknowledgement durable. After a power cut the cursor
 // is intact but may be the old one; then the outbox record shows that the entry is
 // done.
-func (h *Held) Acknowledge(a Acknowledgement) (*Delivery, error) {
+func (h *Held) Acknowledge(a Acknowledgement) (*Delivery, error) { return h.carrier().acknowledge(a) }
+
+func (h *heldLane) acknowledge(a Acknowledgement) (*Delivery, error) {
 	v, err := h.settle()
 	if err != nil {
 		return nil, err
@@ -234,19 +275,24 @@ func (h *Held) Acknowledge(a Acknowledgement) (*Delivery, error) {
 	if v.flight == nil {
 		return nil, fmt.Errorf("cannot acknowledge: %w", ErrNothingInFlight)
 	}
-	return h.finish(v, a)
+	if v.flight.Checked {
+		return nil, fmt.Errorf("cannot acknowledge entry %s: %w", v.flight.DeliveryID, ErrUnproven)
+	}
+	return h.finish(v, newDelivery(v.flight, a))
 }
 
 // finish completes the entry in flight, whoever asks: it writes the outbox record,
 // unless an interrupted call already did, then calls pass.
-func (h *Held) finish(v *view, a Acknowledgement) (*Delivery, error) {
-	d := newDelivery(v.flight, a)
-	done, err := h.delivered(d.DeliveryID)
+func (h *heldLane) finish(v *view, d *Delivery) (*Delivery, error) {
+	done, err := h.recorded(d)
 	if err != nil {
 		return nil, err
 	}
 	if !done {
-		if err := h.record(d); err != nil {
+		if err := h.held.unfile(d.DeliveryID); err != nil {
+			return nil, err
+		}
+		if err := h.held.record(d); err != nil {
 			return nil, err
 		}
 	}
@@ -255,8 +301,11 @@ func (h *Held) finish(v *view, a Acknowledgement) (*Delivery, error) {
 
 // pass moves the cursor past the entry in flight, whether done or given up, and
 // removes its record.
-func (h *Held) pass(v *view) error {
+func (h *heldLane) pass(v *view) error {
 	f := v.flight
+	if f.apart() {
+		return errors.Join(h.clearFlight(), h.dir.Sync()) // no cursor would tell that it is done
+	}
 	if !f.here {
 		h.note("the line of entry %s does not stand in the inbox any more; the cursor stays", f.DeliveryID)
 		return h.clearFlight()
@@ -268,100 +317,4 @@ func (h *Held) pass(v *view) error {
 		return err
 	}
 	return h.clearFlight()
-}
-
-// Withdraw takes back an offer that was never handed over (the launch failed): the
-// entry is queued again and no attempt is used up.
-func (h *Held) Withdraw() error {
-	v, err := h.settle()
-	if err != nil {
-		return err
-	}
-	defer v.close()
-	f := v.flight
-	if f == nil {
-		return fmt.Errorf("cannot withdraw the offer: %w", ErrNothingInFlight)
-	}
-	if f.State != Offered {
-		return fmt.Errorf("cannot withdraw the offer of entry %s: it is %s", f.DeliveryID, f.State)
-	}
-	return h.requeue(v, Tries{f.Attempt - 1, f.Repeats, f.Untouched})
-}
-
-// TakeBack withdraws an offer that was not handed over, and reports whether it did:
-// somebody may have dealt with the entry meanwhile.
-func (h *Held) TakeBack(offered *InFlight) (bool, error) {
-	f, err := h.InFlight()
-	if err != nil || !offered.Same(f) {
-		return false, err
-	}
-	err = h.Withdraw()
-	return err == nil, err
-}
-
-// requeue puts the entry in flight at the head of the queue, with the history to
-// remember.
-func (h *Held) requeue(v *view, remember Tries) error {
-	f, r := v.flight, &requeued{Tries: remember}
-	r.DeliveryID, r.EntryID = f.DeliveryID, entryID(f.raw)
-	if f.here {
-		r.DeliveryID = deliveryID(v.verdict.meta.Generation, f.StartOffset, f.raw)
-	}
-	if !f.here {
-		return h.requeueMoved(v, r)
-	}
-	if r.Attempt == 0 && r.Repeats == 0 {
-		r = nil
-	}
-	if r != nil || v.verdict.meta.Requeued != nil {
-		v.verdict.meta.Requeued = r
-		if err := h.writeMeta(v.verdict.meta); err != nil {
-			return err
-		}
-	}
-	return h.clearFlight()
-}
-
-// requeueMoved is requeue for an entry whose inbox was truncated, rotated or
-// replaced meanwhile: its line is appended to the current inbox. The sidecar
-// records that first, so that an interruption does not append it twice.
-func (h *Held) requeueMoved(v *view, r *requeued) error {
-	r.Moved, r.From = true, v.source.size
-	if was := v.verdict.meta.Requeued; was != nil && was.Moved && was.DeliveryID == r.DeliveryID {
-		r.From = was.From // it was begun before
-	}
-	v.verdict.meta.Requeued = r
-	if err := h.writeMeta(v.verdict.meta); err != nil {
-		return err
-	}
-	there, err := h.stands(v.source, r.From, v.flight.raw)
-	if err != nil {
-		return err
-	}
-	if !there {
-		if err := h.appendRaw(v.flight.raw); err != nil {
-			return err
-		}
-		h.note("entry %s was appended to the inbox again: its old line is gone", v.flight.DeliveryID)
-	}
-	return h.clearFlight()
-}
-
-// stands reports whether the inbox contains a line equal to raw at or after an
-// offset.
-func (q *Queue) stands(s *source, from int64, raw []byte) (bool, error) {
-	if s.file == nil || from >= s.size {
-		return false, nil
-	}
-	l := q.lines(s.file, from, s.size, max(q.maxEntry, int64(len(raw))), mostInbox)
-	id := entryID(raw)
-	for {
-		got, err := l.read()
-		if err != nil {
-			return false, ignoreEOF(err)
-		}
-		if got.complete && got.id() == id {
-			return true, nil
-		}
-	}
 }

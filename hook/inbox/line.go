@@ -21,6 +21,7 @@ type envelope struct {
 	Source    string `json:"source"`
 	// RetryOf is the delivery id of the dead letter that is queued again.
 	RetryOf string `json:"retry_of,omitempty"`
+	Checked bool   `json:"checked,omitempty"`
 	Prompt  string `json:"prompt"`
 }
 
@@ -38,6 +39,7 @@ type decoded struct {
 	kind       kind
 	id, source string
 	prompt     string
+	checked    bool
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -136,11 +138,14 @@ func decodeEnvelope(line []byte) decoded {
 		ID        string      `json:"id"`
 		Source    string      `json:"source"`
 		Prompt    *string     `json:"prompt"`
+		Checked   any         `json:"checked"`
 	}
 	if json.Unmarshal(line, &e) != nil || e.Heartbeat != "1" || e.Prompt == nil {
 		return plain(line)
 	}
-	return prompt(*e.Prompt, e.ID, e.Source)
+	d := prompt(*e.Prompt, e.ID, e.Source)
+	d.checked = e.Checked == true
+	return d
 }
 
 // encode returns an envelope as one line with its newline.
@@ -177,10 +182,17 @@ func entryID(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// deliveryID names one line of one inbox.
-func deliveryID(generation, start int64, raw []byte) string {
+// deliveryID names one line of one file of the lane.
+func (q *lane) deliveryID(generation, start int64, raw []byte) string {
+	return deliveryID(q.urgent, generation, start, raw)
+}
+
+func deliveryID(urgent bool, generation, start int64, raw []byte) string {
 	h := sha256.New()
 	var n []byte
+	if urgent {
+		n = append(n, "urgent\x00"...)
+	}
 	n = strconv.AppendInt(n, generation, 10)
 	n = append(n, 0)
 	n = strconv.AppendInt(n, start, 10)

@@ -21,7 +21,7 @@ func TestALineIsDecoded(t *testing.T) {
 		{"outer white space is trimmed", " \t check\r", false, decoded{kind: text, prompt: "check"}},
 		{"a JSON string is unwrapped", `"a\nb"`, false, decoded{kind: text, prompt: "a\nb"}},
 		{"white space in a JSON string stays", `"  a "`, false, decoded{kind: text, prompt: "  a "}},
-		{"an envelope is opened", `{"heartbeat":1,"id":"7","source":"send","prompt":"hi"}`, false, decoded{text, "7", "send", "hi"}},
+		{"an envelope is opened", `{"heartbeat":1,"id":"7","source":"send","prompt":"hi"}`, false, decoded{kind: text, id: "7", source: "send", prompt: "hi"}},
 		{"an envelope with blanks", "{ \"heartbeat\" : 1, \"prompt\" : \"hi\" }", false, decoded{kind: text, prompt: "hi"}},
 		{"another object is plain text", `{"prompt":"hi","heartbeat":1}`, false, decoded{kind: text, prompt: `{"prompt":"hi","heartbeat":1}`}},
 		{"an object with our key is not always ours", `{"heartbeat":"ok"}`, false, decoded{kind: text, prompt: `{"heartbeat":"ok"}`}},
@@ -93,7 +93,7 @@ func TestDecodeUndoesEncode(t *testing.T) {
 			}
 			return
 		}
-		if got != (decoded{text, "x", "send", prompt}) {
+		if got != (decoded{kind: text, id: "x", source: "send", prompt: prompt}) {
 			t.Fatalf("%q gives %+v", prompt, got)
 		}
 	})
@@ -116,7 +116,7 @@ func FuzzDecodeLine(f *testing.F) {
 
 func FuzzInFlight(f *testing.F) {
 	e := &Entry{Raw: []byte("hello"), Start: 0, End: 6}
-	ours, err := json.Marshal(newFlight(e, 7).InFlight)
+	ours, err := json.Marshal((&lane{}).newFlight(e, 7).InFlight)
 	if err != nil {
 		f.Fatal(err)
 	}

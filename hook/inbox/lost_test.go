@@ -69,8 +69,8 @@ func disturbances() []disturbance {
 		}, keeps: true},
 		{name: "the sidecar removed", do: func(r *rig) { r.remove(metaFile) }, keeps: true},
 		{name: "the memory of ids removed", do: func(r *rig) { r.remove(idsFile) }, keeps: true},
-		{name: "the second name removed", do: func(r *rig) { r.remove(r.keptName()) }, keeps: true},
-		{name: "the second name and the inbox removed", do: func(r *rig) { r.remove(r.keptName()); r.remove("inbox.jsonl") }},
+		{name: "the second name removed", do: func(r *rig) { r.remove(r.inbox().kept) }, keeps: true},
+		{name: "the second name and the inbox removed", do: func(r *rig) { r.remove(r.inbox().kept); r.remove("inbox.jsonl") }},
 		{name: "the outbox removed", do: func(r *rig) { _ = os.Remove(r.path(outboxFile)) }, keeps: true},
 		{name: "cursor and sidecar removed", do: func(r *rig) { _ = os.Remove(r.path(CursorFile)); r.remove(metaFile) }, asks: true},
 		{name: "cursor, sidecar and outbox removed", do: func(r *rig) {
@@ -343,7 +343,7 @@ func TestMoreThanCanBeFiled(t *testing.T) {
 	if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "5 more are missing") {
 		t.Errorf("notes %q", notes)
 	}
-	if n := r.asides(r.keptName()); n != 1 {
+	if n := r.asides(r.inbox().kept); n != 1 {
 		t.Errorf("%d files with the rest are kept", n)
 	}
 }

@@ -15,10 +15,18 @@ import (
 )
 
 // StartAt applies a person's answer to ErrNeedsOperator (see Question): the queue
-// continues at an offset, where a line must begin. Everything before it counts as
+// continues at an offset of the lane that asks, where a line must begin. Everything before it counts as
 // done, and the rest is handed over. If the entry in flight is at or after the
 // offset, it is queued again in its place, and its attempts are forgotten.
 func (h *Held) StartAt(offset int64) error {
+	to := h.inbox()
+	if l, _ := h.asking(); l != nil {
+		to = l
+	}
+	return (&heldLane{to, h}).startAt(offset)
+}
+
+func (h *heldLane) startAt(offset int64) error {
 	if err := h.check(); err != nil {
 		return err
 	}
@@ -28,7 +36,7 @@ func (h *Held) StartAt(offset int64) error {
 	}
 	defer s.close()
 	if offset < 0 || offset > s.size || !s.startsLine(offset) {
-		return fmt.Errorf("cannot go on at offset %d of %q: no line begins there", offset, h.place.Inbox)
+		return fmt.Errorf("cannot go on at offset %d of %q: no line begins there", offset, h.path)
 	}
 	f, err := h.flightHere(s)
 	if err != nil {
@@ -54,7 +62,7 @@ func (h *Held) StartAt(offset int64) error {
 // fileLeftOut files the entries that were queued and do not stand behind an offset at
 // which a person lets the queue continue: whoever says that they are done can delete
 // them.
-func (h *Held) fileLeftOut(s *source, f *flight, offset int64) error {
+func (h *heldLane) fileLeftOut(s *source, f *flight, offset int64) error {
 	m, _, err := h.readMeta()
 	if err != nil {
 		return err
@@ -74,6 +82,15 @@ func (h *Held) fileLeftOut(s *source, f *flight, offset int64) error {
 // on yet delivery ids change with each look, until Settle; and what somebody has taken
 // out of the inbox has no dead letters before.
 func (q *Queue) Settled() (bool, error) {
+	for _, l := range q.lanes() {
+		if settled, err := l.settled(); !settled || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (q *lane) settled() (bool, error) {
 	v, err := q.look()
 	if err != nil {
 		return false, err
@@ -85,19 +102,33 @@ func (q *Queue) Settled() (bool, error) {
 // Settle writes down what reading the queue found, as every change to the queue
 // does.
 func (h *Held) Settle() error {
-	v, err := h.settle()
-	if err != nil {
-		return err
+	for _, l := range h.lanes() {
+		v, err := l.settle()
+		if err != nil {
+			return err
+		}
+		v.close()
 	}
-	v.close()
 	return nil
 }
 
-// DropQueued removes queued entries, named by their envelope's id or their delivery
+// DropQueued removes entries that are queued or set aside, named by their envelope's id or their delivery
 // id, and files them as dead letters (Dropped). It returns how many there were. The
 // line's bytes are overwritten with blanks, so that no offset changes; an entry in
 // flight is left alone.
 func (h *Held) DropQueued(ids ...string) (int, error) {
+	n := 0
+	for _, l := range h.lanes() {
+		dropped, err := l.dropQueued(ids)
+		if n += dropped; err != nil {
+			return n, err
+		}
+	}
+	dropped, err := h.dropWaiting(ids)
+	return n + dropped, err
+}
+
+func (h *heldLane) dropQueued(ids []string) (int, error) {
 	v, err := h.settle()
 	if err != nil {
 		return 0, err
@@ -105,18 +136,15 @@ func (h *Held) DropQueued(ids ...string) (int, error) {
 	defer v.close()
 	var dead []DeadEntry
 	err = h.each(v, func(l line) bool {
-		e := l.entry(v.verdict.meta.Generation)
+		e := h.entry(l, v.verdict.meta.Generation)
 		if e == nil || !slices.Contains(ids, e.DeliveryID) && (e.ID == "" || !slices.Contains(ids, e.ID)) {
 			return true
 		}
-		d := DeadEntry{
-			EntryID: entryID(e.Raw), StartOffset: e.Start, EndOffset: e.End, DeliveryID: e.DeliveryID,
-			ID: e.ID, Source: e.Source, Reason: Dropped, At: time.Now().UTC(),
-		}
+		d := deadQueued(e)
+		d.Reason, d.At = Dropped, time.Now().UTC()
 		if r := v.verdict.meta.Requeued; r.is(e.Start, e.DeliveryID, d.EntryID) {
 			d.Attempts = r.Attempt
 		}
-		d.setRaw(e.Raw)
 		dead = append(dead, d)
 		return true
 	})
@@ -130,7 +158,7 @@ func (h *Held) DropQueued(ids ...string) (int, error) {
 }
 
 // blankOut overwrites lines with blanks.
-func (h *Held) blankOut(dead []DeadEntry) (err error) {
+func (h *heldLane) blankOut(dead []DeadEntry) (err error) {
 	file, err := h.dir.OpenFile(h.name, os.O_RDWR)
 	if err != nil {
 		return err

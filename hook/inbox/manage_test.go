@@ -19,12 +19,12 @@ func TestTheOutboxIsReadAndFollowed(t *testing.T) {
 	r := newRig(t)
 	r.append(Letter{ID: "a", Prompt: "one"})
 	r.append(Letter{ID: "b", Prompt: "two"})
-	if _, err := r.FindDelivery("a"); !errors.Is(err, ErrNotFound) {
+	if _, err := r.FindDelivery("a", nil); !errors.Is(err, ErrNotFound) {
 		t.Errorf("before: %v", err)
 	}
 	r.offer()
 	r.ack()
-	if d, err := r.FindDelivery("a"); err != nil || d.Reply != "done" || d.ID != "a" {
+	if d, err := r.FindDelivery("a", nil); err != nil || d.Reply != "done" || d.ID != "a" {
 		t.Errorf("found %+v, %v", d, err)
 	}
 	reader, err := Open(r.place)
@@ -36,7 +36,7 @@ func TestTheOutboxIsReadAndFollowed(t *testing.T) {
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
 		defer cancel()
-		d, err := reader.AwaitDelivery(ctx, "b")
+		d, err := reader.AwaitDelivery(ctx, "b", nil)
 		if err == nil && d.ID != "b" {
 			err = errors.New("another delivery: " + d.ID)
 		}
@@ -50,7 +50,7 @@ func TestTheOutboxIsReadAndFollowed(t *testing.T) {
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, err := r.AwaitDelivery(ctx, "c"); !errors.Is(err, why) {
+	if _, err := r.AwaitDelivery(ctx, "c", nil); !errors.Is(err, why) {
 		t.Errorf("given up with %v", err)
 	}
 }
@@ -72,7 +72,7 @@ func TestTheOutboxIsRotated(t *testing.T) {
 		t.Errorf("older outbox: %v", err)
 	}
 	for _, id := range []string{"a", "b"} {
-		if _, err := r.FindDelivery(id); err != nil {
+		if _, err := r.FindDelivery(id, nil); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestARepeatedRetryQueuesNothingTwice(t *testing.T) {
 			if dead := r.dead(); len(dead) != 0 {
 				t.Errorf("step %d, happened %v: left %+v", n, happened, dead)
 			}
-			if _, err := r.FindDelivery("a"); err != nil {
+			if _, err := r.FindDelivery("a", nil); err != nil {
 				t.Errorf("step %d, happened %v: %v", n, happened, err)
 			}
 		}
@@ -344,15 +344,15 @@ func TestAcknowledgedSpaceIsGivenBack(t *testing.T) {
 // punched. It returns the archive's path.
 func (r *rig) moveAside() (path string) {
 	r.t.Helper()
-	v, err := r.settle()
+	v, err := r.carrier().settle()
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer v.close()
-	if err := r.archive(v); err != nil {
+	if err := r.carrier().archive(v); err != nil {
 		r.t.Fatal(err)
 	}
-	m, _, err := r.readMeta()
+	m, _, err := r.inbox().readMeta()
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -365,13 +365,13 @@ func (r *rig) moveAside() (path string) {
 // anHourLater lets the archive be looked at as if an hour had passed.
 func (r *rig) anHourLater() {
 	r.t.Helper()
-	m, _, err := r.readMeta()
+	m, _, err := r.inbox().readMeta()
 	if err != nil || m.Archive == nil {
 		r.t.Fatalf("sidecar %+v, %v", m, err)
 	}
 	m.Archive.At -= 3600
 	past := time.Now().Add(-time.Hour)
-	if err := errors.Join(r.writeMeta(*m), os.Chtimes(r.path(m.Archive.Name), past, past), r.Reclaim()); err != nil {
+	if err := errors.Join(r.carrier().writeMeta(*m), os.Chtimes(r.path(m.Archive.Name), past, past), r.Reclaim()); err != nil {
 		r.t.Fatal(err)
 	}
 }

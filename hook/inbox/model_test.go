@@ -34,12 +34,17 @@ type model struct {
 	hasGot    string          // what the live session works on
 	breaks    int             // interruptions and kills
 	truncated bool            // since the last interruption
+	urgent    map[string]bool // prompts that went into the urgent lane
+	seen      map[string]bool // prompts that a killed hook may have handed over
+	slowly    string          // the prompt whose writer has not written its newline yet
+	disorder  bool            // somebody has truncated a lane, after which entries may stand elsewhere
+	last      map[bool]int    // :: lane → serial of the entry that was given last for the first time
 }
 
 func newModel(t *rapid.T) *model {
 	m := &model{
 		dir: scratch(t), steps: -1, possible: map[string]bool{}, given: map[string]int{},
-		started: map[string]int{}, exempt: map[string]bool{},
+		started: map[string]int{}, exempt: map[string]bool{}, urgent: map[string]bool{}, seen: map[string]bool{}, last: map[bool]int{},
 		policy: rapid.SampledFrom([]OrphanPolicy{Retry, DeadLetter, Drop}).Draw(t, "policy"),
 	}
 	m.open(t)
@@ -90,23 +95,36 @@ func (m *model) process(t *rapid.T, do func() error) bool {
 	return true
 }
 
-func (m *model) prompt(t *rapid.T) string {
+func (m *model) prompt(t *rapid.T, urgent bool) string {
 	m.serial++
-	return fmt.Sprintf("prompt %d %s", m.serial, rapid.StringMatching(`[a-z "{\\é]{0,40}`).Draw(t, "text")+".")
+	p := fmt.Sprintf("prompt %d %s", m.serial, rapid.StringMatching(`[a-z "{\\é]{0,40}`).Draw(t, "text")+".")
+	m.urgent[p] = urgent
+	return p
 }
+
+// lane is the file of a lane.
+func (m *model) lane(urgent bool) string {
+	if urgent {
+		return filepath.Join(m.dir, UrgentFile)
+	}
+	return filepath.Join(m.dir, "inbox.jsonl")
+}
+
+func anyLane(t *rapid.T) bool { return rapid.Bool().Draw(t, "urgent") }
 
 // Send is heartbeat send, or a trigger.
 func (m *model) Send(t *rapid.T) {
-	p := m.prompt(t)
+	urgent := anyLane(t)
+	p := m.prompt(t, urgent)
 	m.finishSlow(t)
 	m.possible[p] = true
 	id := fmt.Sprint("id-", m.serial)
 	lived := m.process(t, func() error {
-		_, err := m.q.Append(t.Context(), Letter{ID: id, Prompt: p, Idempotent: true})
+		_, err := m.q.Append(t.Context(), Letter{ID: id, Prompt: p, Idempotent: true, Urgent: urgent})
 		return err
 	})
 	if !lived && rapid.Bool().Draw(t, "sent again") {
-		_, err := m.q.Append(t.Context(), Letter{ID: id, Prompt: p, Idempotent: true})
+		_, err := m.q.Append(t.Context(), Letter{ID: id, Prompt: p, Idempotent: true, Urgent: urgent})
 		if err != nil && !errors.Is(err, ErrDuplicate) {
 			t.Fatal(err)
 		}
@@ -117,8 +135,8 @@ func (m *model) Send(t *rapid.T) {
 	}
 }
 
-func (m *model) write(t *rapid.T, s string) {
-	f, err := os.OpenFile(filepath.Join(m.dir, "inbox.jsonl"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+func (m *model) write(t *rapid.T, urgent bool, s string) {
+	f, err := os.OpenFile(m.lane(urgent), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,27 +149,29 @@ func (m *model) write(t *rapid.T, s string) {
 // Echo is a shell that appends a plain line.
 func (m *model) Echo(t *rapid.T) {
 	m.finishSlow(t)
-	p := m.prompt(t)
+	urgent := anyLane(t)
+	p := m.prompt(t, urgent)
 	m.possible[p] = true
 	m.accepted = append(m.accepted, p)
-	m.write(t, p+"\n")
+	m.write(t, urgent, p+"\n")
 }
 
 // Slow is a writer that has written half of its line.
 func (m *model) Slow(t *rapid.T) {
 	m.finishSlow(t)
-	p := m.prompt(t)
+	urgent := anyLane(t)
+	p := m.prompt(t, urgent)
 	m.possible[p] = true
 	m.accepted = append(m.accepted, p)
 	at := rapid.IntRange(1, len(p)).Draw(t, "written")
-	m.write(t, p[:at])
-	m.slow = p[at:] + "\n"
+	m.write(t, urgent, p[:at])
+	m.slow, m.slowly = p[at:]+"\n", p
 }
 
 func (m *model) finishSlow(t *rapid.T) {
 	if m.slow != "" {
-		m.write(t, m.slow)
-		m.slow = ""
+		m.write(t, m.urgent[m.slowly], m.slow)
+		m.slow, m.slowly = "", ""
 	}
 }
 
@@ -161,7 +181,7 @@ func (m *model) Blank(t *rapid.T) {
 	m.serial++ // a rotated inbox of equal lines cannot be told from a copy
 	torn := fmt.Sprintf("\"torn %d\n", m.serial)
 	cut := fmt.Sprintf("{\"heartbeat\":1,\"id\":\"%d\n", m.serial)
-	m.write(t, rapid.SampledFrom([]string{"\n", " \r\n", "\"\"\n", torn, cut}).Draw(t, "line"))
+	m.write(t, anyLane(t), rapid.SampledFrom([]string{"\n", " \r\n", "\"\"\n", torn, cut}).Draw(t, "line"))
 }
 
 // Tick is a Stop hook: acknowledge, or offer again, or hand the next over.
@@ -207,6 +227,9 @@ func (m *model) Tick(t *rapid.T) {
 		// The client ignores a hook that was killed. What it worked on is
 		// done only if the queue says so; the session is over.
 		m.hasGot = ""
+		if f, err := m.q.Peek(); err == nil && f != nil {
+			m.seen[f.Prompt()] = true
+		}
 		return
 	}
 	if handed != "" {
@@ -221,8 +244,30 @@ func (m *model) give(t *rapid.T, p string) {
 	if n, ok := m.started[p]; ok && m.policy == DeadLetter && m.given[p] >= n {
 		t.Fatalf("%q was handed over again after a tool had run", p)
 	}
+	m.inOrder(t, p)
 	m.given[p]++
 	m.hasGot = p
+}
+
+// inOrder checks an entry that is handed over: what was urgent by then is before it, and
+// so is what was accepted earlier in its lane.
+func (m *model) inOrder(t *rapid.T, p string) {
+	if m.given[p] > 0 || m.seen[p] || m.disorder {
+		return
+	}
+	for _, other := range m.accepted {
+		if !m.urgent[p] && m.urgent[other] && m.given[other] == 0 && other != m.slowly && !m.seen[other] && !m.exempt[other] {
+			t.Fatalf("%q was handed over before the urgent %q", p, other)
+		}
+	}
+	var serial int
+	_, _ = fmt.Sscanf(p, "prompt %d", &serial)
+	if slices.Contains(m.accepted, p) {
+		if serial < m.last[m.urgent[p]] {
+			t.Fatalf("%q was handed over out of order", p)
+		}
+		m.last[m.urgent[p]] = serial
+	}
 }
 
 // Tool is a PreToolUse hook.
@@ -297,21 +342,22 @@ func (m *model) Interrupt(t *rapid.T) {
 // does not.
 func (m *model) Truncate(t *rapid.T) {
 	m.finishSlow(t)
-	m.truncated = true
+	m.truncated, m.disorder = true, true
+	urgent := anyLane(t)
 	flying := m.hasGot
 	if f, err := m.q.InFlight(); err == nil && f != nil {
 		flying = decode([]byte(f.RawLine), false).prompt
 	}
 	for _, p := range m.accepted {
-		if p != flying {
+		if p != flying && m.urgent[p] == urgent {
 			m.exempt[p] = true
 		}
 	}
-	path := filepath.Join(m.dir, "inbox.jsonl")
+	path := m.lane(urgent)
 	var content strings.Builder
 	if rapid.Bool().Draw(t, "filled again at once") {
 		for range rapid.IntRange(1, 4).Draw(t, "lines") {
-			p := m.prompt(t)
+			p := m.prompt(t, urgent)
 			m.possible[p] = true
 			m.accepted = append(m.accepted, p)
 			content.WriteString(p + "\n")
@@ -333,6 +379,11 @@ func (m *model) Check(t *rapid.T) {
 		if n > 1+m.breaks {
 			t.Fatalf("%q was handed over %d times in %d interruptions", p, n, m.breaks)
 		}
+	}
+	normal, err := m.q.inbox().peek()
+	urgent, urgentErr := m.q.hurried().peek()
+	if err == nil && urgentErr == nil && normal != nil && urgent != nil {
+		t.Fatalf("two in flight: %q and %q", normal.RawLine, urgent.RawLine)
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 	"heartbeat/hook/flock"
 )
 
-// Next returns the first complete line after the cursor. It skips blank lines and
-// files torn or oversized ones as dead letters. First it checks that the cursor
-// belongs to this inbox (which may have been truncated, rotated, replaced or
-// edited). It returns ErrEmpty when there is no entry, and ErrNeedsOperator when it
-// cannot continue.
+// Next returns the first complete line after the cursor, of the urgent lane if there is
+// one. It skips blank lines and files torn or oversized ones as dead letters. First it
+// checks that the cursor belongs to this inbox (which may have been truncated, rotated,
+// replaced or edited). It returns ErrEmpty when there is no entry, and ErrNeedsOperator
+// when it cannot continue.
 //
 // While an entry is in flight, Next searches after that entry and files nothing.
 //
@@ -25,6 +25,15 @@ import (
 // for 5 seconds and no process has the inbox open for writing (Linux only), Next
 // adds the newline.
 func (h *Held) Next() (*Entry, error) {
+	for _, l := range h.lanes() {
+		if e, err := l.next(); !errors.Is(err, ErrEmpty) {
+			return e, err
+		}
+	}
+	return nil, ErrEmpty
+}
+
+func (h *heldLane) next() (*Entry, error) {
 	for range 2 { // a completed last line is read in the second round
 		v, err := h.settle()
 		if err != nil {
@@ -46,7 +55,7 @@ func (h *Held) Next() (*Entry, error) {
 // past them.
 const skipLimit = 1 << 20
 
-func (h *Held) nextOf(v *view) (e *Entry, completed bool, err error) {
+func (h *heldLane) nextOf(v *view) (e *Entry, completed bool, err error) {
 	if v.source.file == nil {
 		return nil, false, nil
 	}
@@ -59,7 +68,7 @@ func (h *Held) nextOf(v *view) (e *Entry, completed bool, err error) {
 	for {
 		got, err := l.read()
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, false, fmt.Errorf("cannot read %q: %w", h.place.Inbox, err)
+			return nil, false, fmt.Errorf("cannot read %q: %w", h.path, err)
 		}
 		if err != nil || !got.complete {
 			if flushErr := filing.flush(); flushErr != nil {
@@ -68,7 +77,7 @@ func (h *Held) nextOf(v *view) (e *Entry, completed bool, err error) {
 			return nil, err == nil && h.complete(v.source, got), nil
 		}
 		midline := v.verdict.midline && got.start == from
-		if e := got.entry(v.verdict.meta.Generation); e != nil && !midline {
+		if e := h.entry(got, v.verdict.meta.Generation); e != nil && !midline {
 			return e, false, filing.flush()
 		}
 		if err := filing.skip(got, midline); err != nil {
@@ -80,7 +89,7 @@ func (h *Held) nextOf(v *view) (e *Entry, completed bool, err error) {
 // filing collects the lines that Next passes: blank ones and dead letters. A run of
 // torn lines costs one sync and one cursor write, not one each.
 type filing struct {
-	held  *Held
+	held  *heldLane
 	view  *view
 	done  int64 // the cursor can move here
 	first int64 // offset of the first line passed over since the last flush
@@ -99,7 +108,7 @@ func (f *filing) skip(l line, midline bool) error {
 		f.any, f.first = true, l.start
 	}
 	f.done = l.end
-	if d, ok := deadLine(l, midline, f.view.verdict.meta.Generation); ok {
+	if d, ok := f.held.deadLine(l, midline, f.view.verdict.meta.Generation); ok {
 		f.dead = append(f.dead, d)
 	}
 	if len(f.dead) >= filingBatch || f.done-f.first > skipLimit {
@@ -135,7 +144,7 @@ func (f *filing) flush() error {
 // merely behind, and the outbox record shows that the entry in flight is done. The
 // other way round, the sidecar would not know the bytes up to the cursor if the
 // inbox were then replaced.
-func (h *Held) advance(v *view, to int64, last []byte) error {
+func (h *heldLane) advance(v *view, to int64, last []byte) error {
 	if to <= v.verdict.cursor {
 		return nil
 	}
@@ -156,18 +165,18 @@ func (h *Held) advance(v *view, to int64, last []byte) error {
 }
 
 // deadLine returns the dead letter for a line that must become one.
-func deadLine(l line, midline bool, generation int64) (DeadEntry, bool) {
+func (q *lane) deadLine(l line, midline bool, generation int64) (DeadEntry, bool) {
 	if !l.tooLarge && decode(l.raw, l.start == 0).kind != torn && (!midline || len(bytes.TrimSpace(l.raw)) == 0) {
 		return DeadEntry{}, false
 	}
 	d := DeadEntry{StartOffset: l.start, EndOffset: l.end, EntryID: l.id(), At: time.Now().UTC()}
 	if l.tooLarge {
 		d.Reason, d.Length = TooLarge, l.length
-		d.DeliveryID = deliveryID(generation, l.start, []byte(l.sum))
+		d.DeliveryID = q.deliveryID(generation, l.start, []byte(l.sum))
 		return d, true
 	}
 	d.Reason = Torn
-	d.DeliveryID = deliveryID(generation, l.start, l.raw)
+	d.DeliveryID = q.deliveryID(generation, l.start, l.raw)
 	d.setRaw(l.raw)
 	return d, true
 }
@@ -178,7 +187,7 @@ const quietFor = 5 * time.Second
 
 // complete adds the newline to a last line whose writer is gone, and reports
 // whether it did.
-func (h *Held) complete(s *source, tail line) bool {
+func (h *heldLane) complete(s *source, tail line) bool {
 	if len(bytes.TrimSpace(tail.raw)) == 0 && !tail.tooLarge || !quiet(s.modified, quietFor) {
 		return false
 	}
@@ -197,7 +206,7 @@ func (h *Held) complete(s *source, tail line) bool {
 	return done
 }
 
-func (q *Queue) appendNewline(ctx context.Context, s *source) (done bool, err error) {
+func (q *lane) appendNewline(ctx context.Context, s *source) (done bool, err error) {
 	file, err := q.dir.OpenFile(q.name, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return false, err

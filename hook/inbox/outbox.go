@@ -36,7 +36,7 @@ func newDelivery(f *flight, a Acknowledgement) *Delivery {
 	d := &Delivery{
 		DeliveryID: f.DeliveryID, EntryID: f.EntryID, ID: f.ID, Source: f.Source,
 		Session: a.Session, Attempt: f.Attempt, DeliveredAt: f.DeliveredAt, AcknowledgedAt: a.Now.UTC(),
-		Abandoned: a.Abandoned,
+		Abandoned: a.Abandoned, Urgent: f.Urgent,
 	}
 	if a.Now.IsZero() {
 		d.AcknowledgedAt = time.Now().UTC()
@@ -56,32 +56,62 @@ func cutText(s string, limit int) (string, bool) {
 	return s[:limit], true
 }
 
-// delivered reports whether the last outbox record is of this delivery, because an
-// acknowledgement was interrupted after writing it.
+// Delivered reports whether an entry was the last one that was acknowledged. It needs
+// no lock.
+func (q *Queue) Delivered(delivery string) (bool, error) { return q.delivered(delivery) }
+
+// delivered reports whether the last outbox record is of this delivery. Whoever can
+// write the outbox can say so.
 func (q *Queue) delivered(delivery string) (bool, error) {
+	last, err := q.lastRecord()
+	return last != nil && last.DeliveryID == delivery, err
+}
+
+// lastRecord is the last record of the outbox; nil if there is none, or a torn one.
+func (q *Queue) lastRecord() (*Delivery, error) {
 	for _, name := range []string{outboxFile, olderOutbox} {
 		line, err := q.home.LastLine(name, recordMax)
 		if errors.Is(err, durable.ErrNotRegular) {
-			return false, nil
+			return nil, nil
 		}
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if line != nil {
-			var d struct {
-				DeliveryID string `json:"delivery_id"`
+			var d Delivery
+			if json.Unmarshal(line, &d) != nil {
+				return nil, nil
 			}
-			return json.Unmarshal(line, &d) == nil && d.DeliveryID == delivery, nil
+			return &d, nil
 		}
 		if info, err := q.home.Stat(name); err == nil && info.Size() > 0 {
-			return false, nil // it ends with a torn record
+			return nil, nil // it ends with a torn record
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
-// lastDone returns the entry id of the line that was acknowledged last, or "".
-func (q *Queue) lastDone() (string, error) {
+// recorded reports whether the last outbox record is this one, because whoever finished
+// the entry was interrupted after writing it. Somebody else's record of the same
+// delivery is not.
+func (q *Queue) recorded(d *Delivery) (bool, error) {
+	last, err := q.lastRecord()
+	return last != nil && last.says() == d.says(), err
+}
+
+// says is what a record says of which entry, apart from times. What nobody had to prove
+// may be acknowledged again with another reply.
+func (d *Delivery) says() string {
+	is := d.DeliveryID + "\n" + d.EntryID + "\n" + d.ID
+	if d.Verdict == nil {
+		return is
+	}
+	return fmt.Sprintf("%s\n%d %s\n%s", is, d.Verdict.Iteration, d.Verdict.By, sumOf([]byte(d.Reply)))
+}
+
+// lastDone returns the entry id of the line of this lane that was acknowledged last, or
+// "".
+func (q *lane) lastDone() (string, error) {
 	line, err := q.home.LastLine(outboxFile, recordMax)
 	if errors.Is(err, durable.ErrNotRegular) || err == nil && line == nil {
 		return "", nil
@@ -93,7 +123,34 @@ func (q *Queue) lastDone() (string, error) {
 	if json.Unmarshal(line, &d) != nil {
 		return "", nil // a torn record
 	}
-	return d.EntryID, nil
+	if d.Urgent == q.urgent {
+		return d.EntryID, nil
+	}
+	return q.lastOfLane()
+}
+
+// laneTail is how much of the outbox's end is searched for the last record of a lane:
+// readers look again and again. What is older counts as unknown.
+const laneTail = 2 * recordMax
+
+func (q *lane) lastOfLane() (last string, err error) {
+	var ino uint64
+	file, size := q.outboxNow(outboxFile, &ino)
+	if file == nil {
+		return "", nil
+	}
+	defer file.Close()
+	l := q.lines(file, max(0, size-laneTail), size, recordMax, laneTail)
+	for l.bare = true; ; {
+		got, err := l.read()
+		if err != nil {
+			return last, ignoreEOF(err)
+		}
+		var d Delivery // a record that is cut is none
+		if !got.tooLarge && json.Unmarshal(got.raw, &d) == nil && d.DeliveryID != "" && d.Urgent == q.urgent {
+			last = d.EntryID
+		}
+	}
 }
 
 // LastReply returns the reply in the last outbox record, or "". It needs no lock.
@@ -123,8 +180,8 @@ func (h *Held) record(d *Delivery) error {
 	return h.extend(h.home, outboxFile, line)
 }
 
-// Deliveries returns the outbox records, oldest first, each delivery once. It skips
-// torn records. It needs no lock.
+// Deliveries returns the outbox records, oldest first, each once. It skips torn records.
+// Two that differ may be of one delivery: one of them is not ours. It needs no lock.
 func (q *Queue) Deliveries() iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		var seen recent
@@ -137,15 +194,15 @@ func (q *Queue) Deliveries() iter.Seq2[Delivery, error] {
 }
 
 // FindDelivery returns the record of the entry with an envelope id, the last one if
-// there are several. It returns ErrNotFound when the entry is not acknowledged (or
-// its record was rotated away).
-func (q *Queue) FindDelivery(id string) (*Delivery, error) {
+// there are several, among those that counts, if it is not nil, lets count. It returns
+// ErrNotFound when the entry is not acknowledged (or its record was rotated away).
+func (q *Queue) FindDelivery(id string, counts func(Delivery) bool) (*Delivery, error) {
 	var last *Delivery
 	for d, err := range q.Deliveries() {
 		if err != nil {
 			return nil, err
 		}
-		if d.ID == id {
+		if d.ID == id && (counts == nil || counts(d)) {
 			last = &d
 		}
 	}
@@ -199,23 +256,30 @@ func (q *Queue) Follow(ctx context.Context) iter.Seq2[Delivery, error] {
 	}
 }
 
-// AwaitDelivery waits until the entry with an envelope id is acknowledged. When ctx
-// ends first, it returns ctx's cause.
-func (q *Queue) AwaitDelivery(ctx context.Context, id string) (*Delivery, error) {
+// AwaitDelivery waits until there is what FindDelivery finds. When ctx ends first, it
+// returns ctx's cause.
+func (q *Queue) AwaitDelivery(ctx context.Context, id string, counts func(Delivery) bool) (*Delivery, error) {
 	for d, err := range q.Follow(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if d.ID == id {
-			return &d, nil
+		if d.ID == id && (counts == nil || counts(d)) {
+			return q.FindDelivery(id, counts)
 		}
 	}
 	return nil, context.Cause(ctx)
 }
 
-// deliveriesIn yields the whole records of one file from an offset on, and returns
-// the offset after them.
+// deliveriesIn is recordsIn for those that name a delivery.
 func (q *Queue) deliveriesIn(name string, from int64, seen *recent, yield func(Delivery, error) bool) (at int64, more bool) {
+	return q.recordsIn(name, from, seen, func(d Delivery, err error) bool {
+		return err == nil && d.DeliveryID == "" || yield(d, err)
+	})
+}
+
+// recordsIn yields the whole records of one file from an offset on, and returns the
+// offset after them.
+func (q *Queue) recordsIn(name string, from int64, seen *recent, yield func(Delivery, error) bool) (at int64, more bool) {
 	file, err := q.home.OpenFile(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, true
@@ -243,7 +307,7 @@ func (q *Queue) deliveriesIn(name string, from int64, seen *recent, yield func(D
 		}
 		from = got.end
 		var d Delivery
-		if got.tooLarge || json.Unmarshal(got.raw, &d) != nil || d.DeliveryID == "" || seen.before(d.DeliveryID) {
+		if got.tooLarge || json.Unmarshal(got.raw, &d) != nil || d.DeliveryID == "" && d.ID == "" || seen.before(d.says()) {
 			continue
 		}
 		if !yield(d, nil) {
@@ -252,8 +316,8 @@ func (q *Queue) deliveriesIn(name string, from int64, seen *recent, yield func(D
 	}
 }
 
-// recent remembers the last delivery ids: an interrupted acknowledgement is
-// repeated soon or not at all.
+// recent remembers the last records: an interrupted acknowledgement is repeated soon or
+// not at all.
 type recent struct {
 	ids [64]string
 	at  int

@@ -66,6 +66,8 @@ type requeued struct {
 	DeliveryID string `json:"delivery_id"`
 	EntryID    string `json:"entry_id"`
 	Tries
+	// Proving is what its checks have found so far, but for what a session claims.
+	Proving
 	// Moved is set when the line must be appended again because its inbox is gone;
 	// From is the inbox's size before that.
 	Moved bool  `json:"moved,omitempty"`
@@ -104,9 +106,9 @@ type source struct {
 	info     fs.FileInfo
 }
 
-func (q *Queue) openSource(flag int) (*source, error) { return q.openNamed(q.name, flag) }
+func (q *lane) openSource(flag int) (*source, error) { return q.openNamed(q.name, flag) }
 
-func (q *Queue) openNamed(name string, flag int) (*source, error) {
+func (q *lane) openNamed(name string, flag int) (*source, error) {
 	file, err := q.dir.OpenFile(name, flag)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &source{}, nil
@@ -117,7 +119,7 @@ func (q *Queue) openNamed(name string, flag int) (*source, error) {
 	info, err := file.Stat()
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("cannot read %q: %v", q.place.Inbox, err)
+		return nil, fmt.Errorf("cannot read %q: %v", q.path, err)
 	}
 	s := &source{file: file, size: info.Size(), modified: info.ModTime(), info: info}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -242,8 +244,8 @@ func (s *source) differs(from, to int64) bool {
 }
 
 // readMeta returns nil when the sidecar is missing or corrupt.
-func (q *Queue) readMeta() (m *meta, corrupt bool, err error) {
-	return readOwn(q.dir, metaFile, 64<<10, parseMeta)
+func (q *lane) readMeta() (m *meta, corrupt bool, err error) {
+	return readOwn(q.dir, q.meta, 64<<10, parseMeta)
 }
 
 // readOwn reads a file that only the queue writes: nil when it is missing. corrupt
@@ -270,7 +272,7 @@ func parseMeta(data []byte) *meta {
 		m.HeadLen < 0 || m.HeadLen > window || m.Punched < 0 {
 		return nil
 	}
-	if r := m.Requeued; r != nil && (r.Attempt < 0 || r.Repeats < 0 || r.From < 0) {
+	if r := m.Requeued; r != nil && (r.Attempt < 0 || r.Repeats < 0 || r.From < 0 || !r.Proving.valid()) {
 		m.Requeued = nil
 	}
 	return &m
@@ -283,8 +285,8 @@ type cursorState struct {
 	corrupt bool
 }
 
-func (q *Queue) readCursor() (cursorState, error) {
-	at, corrupt, err := readOwn(q.dir, CursorFile, 4<<10, parseCursor)
+func (q *lane) readCursor() (cursorState, error) {
+	at, corrupt, err := readOwn(q.dir, q.cursor, 4<<10, parseCursor)
 	if at == nil {
 		return cursorState{missing: !corrupt && err == nil, corrupt: corrupt}, err
 	}

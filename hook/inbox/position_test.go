@@ -450,3 +450,36 @@ func TestEvidenceIsBoundedAndAnEmptyFileIsNone(t *testing.T) {
 		})
 	}
 }
+
+// TestADeliveryKeepsItsIDWhereItsLineHasMoved: the session and the check know an entry
+// by the id that it was handed over with, which its new place would not give it.
+func TestADeliveryKeepsItsIDWhereItsLineHasMoved(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"a line before it is gone", "a line is added before it"} {
+		r := newRig(t).unsynced()
+		for _, id := range []string{"a", "b", "c"} {
+			r.send(id, "prompt "+id)
+		}
+		r.offer()
+		r.ack()
+		b := r.offer()
+		name := r.laneOf(false).name
+		lines := `{"id":"x","prompt":"before"}` + "\n" + r.get(name)
+		if how == "a line before it is gone" {
+			_, lines, _ = strings.Cut(r.get(name), "\n")
+		}
+		r.put("copy", lines)
+		r.rename("copy", name)
+		r.reopen()
+		r.unsynced()
+		for range 2 { // the second time by what the first has written
+			f, err := r.Advance(Started, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.DeliveryID != b.DeliveryID || f.StartOffset == b.StartOffset || f.State != Started {
+				t.Errorf("%s: was %+v, is %+v, notes %q", how, b, f, r.Notes())
+			}
+		}
+	}
+}

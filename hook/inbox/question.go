@@ -16,6 +16,8 @@ import (
 type Question struct {
 	// Why says what happened.
 	Why string `json:"why"`
+	// Urgent is true where the urgent lane asks.
+	Urgent bool `json:"urgent,omitempty"`
 	// InFlight is the entry that a session had; nil when none is known.
 	InFlight *InFlight `json:"in_flight,omitempty"`
 	// Answers are the places where the queue may continue, in the order of the
@@ -51,13 +53,20 @@ const mostLast = 8
 
 // ByHand is what a person does about ErrNeedsOperator where no command does it.
 func (q *Queue) ByHand() string {
+	if l, _ := q.asking(); l != nil {
+		return l.byHand()
+	}
+	return q.inbox().byHand()
+}
+
+func (q *lane) byHand() string {
 	return fmt.Sprintf("write the byte offset of the first line that is not done into %q (0 repeats all of them), and remove %q",
-		q.dir.Path()+"/"+CursorFile, q.dir.Path()+"/"+metaFile)
+		q.dir.Path()+"/"+q.cursor, q.dir.Path()+"/"+q.meta)
 }
 
 // keepAsking remembers what the queue asks: what others do to the inbox before a person
 // answers is no answer. A failure costs only that.
-func (h *Held) keepAsking(asked error) {
+func (h *heldLane) keepAsking(asked error) {
 	m, _, err := h.readMeta()
 	c, cursorErr := h.readCursor()
 	switch {
@@ -79,6 +88,14 @@ func (h *Held) keepAsking(asked error) {
 // the answers are the offsets at which a line begins. It reads the whole inbox, needs
 // no lock and changes nothing.
 func (q *Queue) Question(offsets ...int64) (*Question, error) {
+	l, err := q.asking()
+	if l == nil || !errors.Is(err, ErrNeedsOperator) {
+		return nil, err
+	}
+	return l.question(offsets)
+}
+
+func (q *lane) question(offsets []int64) (*Question, error) {
 	v, err := q.look()
 	if err == nil {
 		v.close()
@@ -87,7 +104,7 @@ func (q *Queue) Question(offsets ...int64) (*Question, error) {
 	if !errors.Is(err, ErrNeedsOperator) {
 		return nil, err
 	}
-	asked := &Question{Why: err.Error()}
+	asked := &Question{Why: err.Error(), Urgent: q.urgent}
 	s, err := q.openSource(os.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -107,7 +124,7 @@ func (q *Queue) Question(offsets ...int64) (*Question, error) {
 
 // places returns the offsets that are known before the inbox is read, and the entry
 // id of the last line that was done, or "".
-func (q *Queue) places(s *source, asked *Question) (places []Answer, last string, err error) {
+func (q *lane) places(s *source, asked *Question) (places []Answer, last string, err error) {
 	add := func(name string, at int64) {
 		if at >= 0 && at <= s.size && s.startsLine(at) {
 			places = append(places, Answer{Name: name, Offset: at})
@@ -147,7 +164,7 @@ func (q *Queue) places(s *source, asked *Question) (places []Answer, last string
 }
 
 // answers reads the inbox, finds more places, and counts what each of them means.
-func (q *Queue) answers(s *source, asked *Question, places []Answer, last string) error {
+func (q *lane) answers(s *source, asked *Question, places []Answer, last string) error {
 	done := map[[8]byte]bool{}
 	if err := q.everDone(done); err != nil {
 		return err
@@ -162,10 +179,10 @@ func (q *Queue) answers(s *source, asked *Question, places []Answer, last string
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("cannot read %q: %w", q.place.Inbox, err)
+			return fmt.Errorf("cannot read %q: %w", q.path, err)
 		}
 		end = got.end
-		if e := got.entry(1); e != nil {
+		if e := q.entry(got, 1); e != nil {
 			over := done[keyOf(e.ID, e.Raw)]
 			if all.add(e.Start, over); over && e.ID != "" {
 				known = got.end
@@ -204,7 +221,7 @@ func (t *tally) add(start int64, done bool) {
 }
 
 // weighAnswer says what an answer means.
-func (q *Queue) weighAnswer(s *source, a *Answer, all tally) (err error) {
+func (q *lane) weighAnswer(s *source, a *Answer, all tally) (err error) {
 	a.Done, _ = slices.BinarySearch(all.starts, a.Offset)
 	a.Given = len(all.starts) - a.Done
 	var lost, repeated int64 = -1, -1
@@ -240,7 +257,7 @@ func (q *Queue) weighAnswer(s *source, a *Answer, all tally) (err error) {
 
 // flightHere returns the recorded entry in flight, and whether its line is where
 // the record says.
-func (q *Queue) flightHere(s *source) (*flight, error) {
+func (q *lane) flightHere(s *source) (*flight, error) {
 	f, _, err := q.readFlight()
 	if f != nil && s.file != nil {
 		q.locateFlight(s, f)

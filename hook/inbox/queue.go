@@ -133,7 +133,7 @@ func (v *view) behind() int64 {
 }
 
 // look reads the queue's state and changes nothing.
-func (q *Queue) look() (*view, error) {
+func (q *lane) look() (*view, error) {
 	f, corrupt, err := q.readFlight()
 	if err != nil {
 		return nil, err
@@ -153,18 +153,30 @@ func (q *Queue) look() (*view, error) {
 		return nil, err
 	}
 	v := &view{source: s, flight: f, flightCorrupt: corrupt, metaCorrupt: metaCorrupt, before: m, cursorFile: c}
-	if f != nil && s.file != nil {
+	placed := f
+	if f != nil && f.apart() {
+		placed = nil
+	}
+	if placed != nil && s.file != nil {
 		q.locateFlight(s, f)
 	}
-	if v.verdict, err = q.judge(s, c, m, f); err != nil {
+	if v.verdict, err = q.judge(s, c, m, placed); err != nil {
 		s.close()
 		return nil, err
 	}
-	if f != nil {
+	if placed != nil {
 		q.rebase(s, f, v.verdict)
-		f.adopt(v.verdict.meta)
+		q.adopt(f, v.verdict.meta)
 		sameInbox := f.here || f.Generation == v.verdict.meta.Generation
 		v.stale = sameInbox && v.verdict.cursor >= f.EndOffset
+	}
+	foreign, err := q.foreignFlight(s, v.verdict, f)
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	if foreign {
+		v.flight, v.flightCorrupt = nil, true
 	}
 	v.disturbed = q.disturbed(v)
 	return v, nil
@@ -172,7 +184,7 @@ func (q *Queue) look() (*view, error) {
 
 // settle calls look and then repairs what look found. After each step, look reaches
 // the same decision again.
-func (h *Held) settle() (*view, error) {
+func (h *heldLane) settle() (*view, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
@@ -190,7 +202,7 @@ func (h *Held) settle() (*view, error) {
 	return v, nil
 }
 
-func (h *Held) repair(v *view) error {
+func (h *heldLane) repair(v *view) error {
 	d := v.verdict
 	if d.note != "" {
 		h.note("%s", d.note)
@@ -205,7 +217,7 @@ func (h *Held) repair(v *view) error {
 		h.keep(v.source)
 	}
 	if d.aside {
-		if err := h.setAside(CursorFile); err != nil {
+		if err := h.setAside(h.cursor); err != nil {
 			return err
 		}
 	}
@@ -215,7 +227,7 @@ func (h *Held) repair(v *view) error {
 		}
 	}
 	if v.metaCorrupt {
-		if err := h.setAside(metaFile); err != nil {
+		if err := h.setAside(h.meta); err != nil {
 			return err
 		}
 	}
@@ -245,8 +257,8 @@ func (h *Held) repair(v *view) error {
 
 // repairFlight sets a corrupt record aside. The entry at the cursor may have been
 // handed over, so it counts as offered, and proof is required.
-func (h *Held) repairFlight(v *view) error {
-	if err := h.setAside(FlightFile); err != nil {
+func (h *heldLane) repairFlight(v *view) error {
+	if err := h.setAside(h.flight); err != nil {
 		return err
 	}
 	h.note("the record of the entry in flight was corrupt and set aside; the entry at the cursor counts as offered")
@@ -254,7 +266,7 @@ func (h *Held) repairFlight(v *view) error {
 	if err != nil || e == nil {
 		return err
 	}
-	f := newFlight(e, v.verdict.meta.Generation)
+	f := h.newFlight(e, v.verdict.meta.Generation)
 	f.resume(v.verdict.meta.Requeued)
 	f.DeliveredAt = time.Now().UTC()
 	v.flight = f
@@ -264,7 +276,7 @@ func (h *Held) repairFlight(v *view) error {
 // resume restores the counts from the entry's last time in flight.
 func (f *flight) resume(r *requeued) {
 	if r.is(f.StartOffset, f.DeliveryID, f.EntryID) {
-		f.Tries = r.Tries
+		f.Tries, f.Proving = r.Tries, r.Proving
 		f.Attempt++
 	}
 }
@@ -309,7 +321,7 @@ func (h *Held) extend(in *durable.Folder, name string, data []byte) error {
 
 // moveCursor syncs the inbox, then writes the cursor: what is acknowledged must
 // still be there after a power cut, or the cursor would be after the end.
-func (h *Held) moveCursor(s *source, to int64) error {
+func (h *heldLane) moveCursor(s *source, to int64) error {
 	if s.file != nil {
 		if err := h.dir.SyncData(s.file, h.name); err != nil {
 			return err
@@ -318,20 +330,20 @@ func (h *Held) moveCursor(s *source, to int64) error {
 	return h.writeCursor(to)
 }
 
-func (h *Held) writeCursor(to int64) error {
-	return h.dir.Swap(CursorFile, strconv.AppendInt(nil, to, 10))
+func (h *heldLane) writeCursor(to int64) error {
+	return h.dir.Swap(h.cursor, strconv.AppendInt(nil, to, 10))
 }
 
 // writeMeta replaces the sidecar. It is synced only when it holds facts that are
 // stored nowhere else. Otherwise no sync is needed: after a power cut it is rebuilt
 // if lost or empty, and an old one is valid for its own offset.
-func (h *Held) writeMeta(m meta) error {
+func (h *heldLane) writeMeta(m meta) error {
 	data, err := encodeJSON(m)
 	switch {
 	case err != nil:
 		return err
 	case m.irreplaceable():
-		return h.dir.Replace(metaFile, data)
+		return h.dir.Replace(h.meta, data)
 	}
-	return h.dir.Put(metaFile, data)
+	return h.dir.Put(h.meta, data)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,15 @@ type archive struct {
 // reports true. A session may live meanwhile. Hooks should not call it: it takes
 // too long.
 func (h *Held) Reclaim() error {
+	for _, l := range h.lanes() {
+		if err := l.reclaim(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *heldLane) reclaim() error {
 	v, err := h.settle()
 	if err != nil {
 		return err
@@ -69,14 +79,16 @@ func (h *Held) Reclaim() error {
 // Reclaimable reports whether Reclaim may have something to do: space to give back,
 // or an inbox that was moved aside and may still be written to. It reads one small
 // file and needs no lock.
-func (q *Queue) Reclaimable() bool {
+func (q *Queue) Reclaimable() bool { return slices.ContainsFunc(q.lanes(), (*lane).reclaimable) }
+
+func (q *lane) reclaimable() bool {
 	m, _, err := q.readMeta()
 	return err == nil && m != nil && (m.Archive != nil || m.Cursor-m.Punched >= reclaimAfter)
 }
 
 // punch gives the blocks before an offset back. It needs no sync: if a power cut
 // undoes the hole, only space is lost.
-func (h *Held) punch(to int64) (err error) {
+func (h *heldLane) punch(to int64) (err error) {
 	file, err := h.dir.OpenFile(h.name, os.O_RDWR)
 	if err != nil {
 		return err
@@ -87,7 +99,7 @@ func (h *Held) punch(to int64) (err error) {
 
 // archive moves a drained inbox aside if nobody has it open for writing. The next
 // look finds no inbox and starts a new generation.
-func (h *Held) archive(v *view) (err error) {
+func (h *heldLane) archive(v *view) (err error) {
 	if v.flight != nil || v.verdict.cursor != v.source.size || written(v.source.file) {
 		return nil
 	}
@@ -109,7 +121,7 @@ func (h *Held) archive(v *view) (err error) {
 	if err := h.writeMeta(m); err != nil {
 		return err
 	}
-	if err := h.dir.Remove(h.keptName()); err != nil { // it is drained
+	if err := h.dir.Remove(h.kept); err != nil { // it is drained
 		return err
 	}
 	if err := h.dir.Rename(h.name, m.Archive.Name); err != nil {
@@ -119,7 +131,7 @@ func (h *Held) archive(v *view) (err error) {
 }
 
 // watchArchive copies late lines, and removes the archive when it is old enough.
-func (h *Held) watchArchive(v *view) error {
+func (h *heldLane) watchArchive(v *view) error {
 	m := v.verdict.meta
 	a := *m.Archive
 	m.Archive = nil
@@ -161,7 +173,7 @@ func (h *Held) watchArchive(v *view) error {
 // how far it came. A last line without its newline counts once its writer was quiet
 // for a minute. A line that is too large is filed at once, because its bytes are
 // not kept.
-func (h *Held) copyLate(file *os.File, a archive, info fs.FileInfo, generation int64) (int64, error) {
+func (h *heldLane) copyLate(file *os.File, a archive, info fs.FileInfo, generation int64) (int64, error) {
 	from := a.Size
 	l := h.lines(file, from, info.Size(), h.maxEntry, mostInbox)
 	for {
@@ -173,7 +185,7 @@ func (h *Held) copyLate(file *os.File, a archive, info fs.FileInfo, generation i
 			return from, nil
 		}
 		if got.tooLarge {
-			d, _ := deadLine(got, false, generation)
+			d, _ := h.deadLine(got, false, generation)
 			err = h.file([]DeadEntry{d})
 			h.note("a line of %d bytes that came after its inbox had been moved aside was filed as a dead letter: %s", got.length, d.Reason)
 		} else if len(bytes.TrimSpace(got.raw)) > 0 {

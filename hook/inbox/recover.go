@@ -16,7 +16,11 @@ const defaultAttempts = 5
 // decision on: Arrived may have found a later one, and taken or heartbeat-rs's flag
 // may count as another.
 //
-// An entry whose turn was ended by a temporary failure stays as it is (Kept).
+// An entry whose turn was ended by a temporary failure stays as it is (Kept), and so
+// does one whose work is being checked (LeftChecking) or is to go on (LeftUnproven).
+// One that is checked, and that a session may have done before it was interrupted, is
+// checked first. If that does not pass, call Recover again after the verdict: then it
+// decides as about any other entry.
 //
 // Recover can be interrupted and called again at any point: its decision follows
 // from the record, and it files and counts nothing twice.
@@ -28,22 +32,37 @@ func (o Orphaned) Recover(i Interruption) (Outcome, *InFlight, error) {
 		return "", nil, err
 	}
 	o.sweep()
-	v, err := o.look()
+	carrier := o.carrier()
+	outcome, f, err := carrier.recoverHere(i)
+	for _, l := range o.lanes() {
+		if err != nil || l.urgent == carrier.urgent || !l.has(l.flight) && (outcome != NothingToRecover || i.Delivery == "") {
+			continue
+		}
+		also, other, otherErr := l.recoverHere(i)
+		if err = otherErr; also != NothingToRecover && f == nil {
+			outcome, f = also, other
+		}
+	}
+	return outcome, f, err
+}
+
+func (h *heldLane) recoverHere(i Interruption) (Outcome, *InFlight, error) {
+	v, err := h.look()
 	if err != nil {
 		return "", nil, err
 	}
 	defer v.close()
 	stale, corrupt := v.stale, v.flightCorrupt || v.verdict.aside
-	if err := o.repair(v); err != nil {
+	if err := h.repair(v); err != nil {
 		return "", nil, err
 	}
 	if v.flight == nil && !stale {
-		if err := o.restore(v, i.Delivery, 1, Offering{}); err != nil {
+		if err := h.restore(v, i.Delivery, 1, Offering{}); err != nil {
 			return "", nil, err
 		}
 	}
 	if v.flight == nil {
-		switch err := o.clearFlight(); {
+		switch err := h.clearFlight(); {
 		case err != nil:
 			return "", nil, err
 		case stale:
@@ -53,7 +72,7 @@ func (o Orphaned) Recover(i Interruption) (Outcome, *InFlight, error) {
 		}
 		return NothingToRecover, nil, nil
 	}
-	outcome, err := o.recoverFlight(v, i)
+	outcome, err := h.recoverFlight(v, i)
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot recover entry %s: %w", v.flight.DeliveryID, err)
 	}
@@ -80,18 +99,30 @@ func (h *Held) sweep() {
 	}
 }
 
-func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
+func (h *heldLane) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	f := v.flight
 	done, err := h.delivered(f.DeliveryID)
 	if err != nil {
 		return "", err
 	}
-	if done {
+	if f.apart() && !done { // no cursor tells that it was given up
+		given, err := h.GivenUp(f.DeliveryID)
+		if err != nil {
+			return "", err
+		}
+		if given {
+			return StaleOrphanDeleted, h.pass(v)
+		}
+	}
+	if done && !i.checks(f) { // else only a verdict has done it, which is given again
 		return StaleOrphanDeleted, h.pass(v)
 	}
-	if i.Finished != nil {
-		if a := i.Finished(f.InFlight); a != nil {
-			_, err := h.finish(v, *a)
+	if i.Finished != nil && f.State.rank() < Checking.rank() {
+		if a := i.Finished(f.InFlight); a != nil && i.checks(f) {
+			f.asks(a.claim())
+			return LeftChecking, h.own(f)
+		} else if a != nil {
+			_, err := h.finish(v, newDelivery(f, *a))
 			return StaleOrphanDeleted, err
 		}
 	}
@@ -104,18 +135,38 @@ func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	if f.DeliveryID == i.OverBudget {
 		return DeadLettered, h.bury(v, OverBudget, i)
 	}
-	if f.Failure != "" && i.Passes != nil && i.Passes(f.Failure) {
+	if f.State == Unproven && i.Judged != nil && !i.Judged(f.InFlight) {
+		f.State, f.Interrupted = Started, ""
+	}
+	switch {
+	case f.State == Checking:
+		return LeftChecking, nil
+	case f.State == Unproven && f.Interrupted == "":
+		return LeftUnproven, nil
+	case f.State == Unproven: // its interruption was counted before it was checked
+		f.State = f.Interrupted
+		return h.orphan(v, i, false)
+	case f.Failure != "" && i.Passes != nil && i.Passes(f.Failure):
 		return Kept, nil
 	}
 	untaken, err := h.weigh(f, i)
 	if err != nil {
 		return "", err
 	}
-	repeats := f.Repeats
 	if i.Counts && f.State.rank() >= Taken.rank() {
-		repeats++
+		f.Repeats++
 	}
-	f.Repeats = repeats
+	if outcome, err := h.leaves(f, i); outcome != "" || err != nil {
+		return outcome, err
+	}
+	return h.orphan(v, i, untaken)
+}
+
+// orphan decides what becomes of an entry whose session is gone, by its state, by
+// what its interruptions have used up and by the policy.
+func (h *heldLane) orphan(v *view, i Interruption, untaken bool) (Outcome, error) {
+	f := v.flight
+	repeats := f.Repeats
 	untouched := !f.Repeat() && (untaken || i.Refused && f.State.rank() <= Taken.rank())
 	limit := i.MaxAttempts
 	if limit <= 0 {
@@ -123,20 +174,36 @@ func (h *Held) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	}
 	started := f.State.rank() >= Started.rank()
 	switch {
-	case started && i.Policy == Drop:
+	case started && i.Policy == Drop && (!f.apart() || i.Ends != nil):
 		h.note("entry %s was dropped: its session ended after a tool had run", f.DeliveryID)
+		if err := i.ends(f); err != nil {
+			return "", err
+		}
 		return DroppedOrphan, h.pass(v)
-	case started && i.Policy.files():
+	case started && (i.Policy.files() || i.Policy == Drop): // without a trace it would be put back
 		return DeadLettered, h.bury(v, Interrupted, i)
 	case repeats >= limit || i.Poison:
 		return DeadLettered, h.bury(v, Poison, i)
 	}
+	if f.apart() { // it is first already, and no line of the queue
+		f.Tries = Tries{f.Attempt + 1, repeats, untouched}
+		f.State, f.Interrupted, f.Claim, f.Failure = Unproven, "", nil, ""
+		return LeftUnproven, h.own(f)
+	}
 	return Requeued, h.requeue(v, Tries{f.Attempt, repeats, untouched})
+}
+
+// ends says that an entry ends which was set aside once.
+func (i Interruption) ends(f *flight) error {
+	if !f.apart() || i.Ends == nil {
+		return nil
+	}
+	return i.Ends(f.DeliveryID)
 }
 
 // weigh decides which state an interrupted entry counts as, and whether it
 // demonstrably reached no session.
-func (q *Queue) weigh(f *flight, i Interruption) (untaken bool, err error) {
+func (q *lane) weigh(f *flight, i Interruption) (untaken bool, err error) {
 	if f.foreign {
 		// heartbeat-rs's flag says that the entry was about to be printed.
 		// heartbeat-rs has no hook that would tell whether a tool ran.
@@ -173,9 +240,12 @@ func (q *Queue) weigh(f *flight, i Interruption) (untaken bool, err error) {
 func (p OrphanPolicy) files() bool { return p != Retry && p != Drop }
 
 // bury files the entry in flight as a dead letter and moves the cursor past it.
-func (h *Held) bury(v *view, why Reason, i Interruption) error {
+func (h *heldLane) bury(v *view, why Reason, i Interruption) error {
 	d := deadFlight(v.flight, why, i.Now)
 	d.Cause = i.Cause
+	if err := h.held.unfile(d.DeliveryID); err != nil {
+		return err
+	}
 	if err := h.file([]DeadEntry{d}); err != nil {
 		return err
 	}
@@ -184,7 +254,7 @@ func (h *Held) bury(v *view, why Reason, i Interruption) error {
 
 // cancelFlight files the entry in flight that a person has cancelled and, where
 // that is wanted, queues it again. Interrupted in between it is a dead letter.
-func (h *Held) cancelFlight(v *view, i Interruption) (Outcome, error) {
+func (h *heldLane) cancelFlight(v *view, i Interruption) (Outcome, error) {
 	f := v.flight
 	if err := h.bury(v, Cancelled, i); err != nil {
 		return "", err
@@ -192,7 +262,10 @@ func (h *Held) cancelFlight(v *view, i Interruption) (Outcome, error) {
 	if f.Cancel != CancelAgain {
 		return CancelledOrphan, nil
 	}
-	_, err := h.RetryDead(f.DeliveryID)
+	if err := i.ends(f); err != nil {
+		return CancelledOrphan, err
+	}
+	_, err := h.held.RetryDead(f.DeliveryID)
 	return QueuedAgain, err
 }
 

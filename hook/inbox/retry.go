@@ -23,8 +23,10 @@ func (h *Held) RetryDead(ids ...string) (int, error) {
 	if err != nil || len(r.keys) == 0 {
 		return 0, errors.Join(append(r.refused, err)...)
 	}
-	if err := h.appendRetries(r.lines); err != nil {
-		return 0, errors.Join(append(r.refused, fmt.Errorf("cannot queue %d dead letters again: %w", len(r.keys), err))...)
+	for urgent, lines := range r.lines {
+		if err := (&heldLane{h.laneOf(urgent), h}).appendRetries(lines); err != nil {
+			return 0, errors.Join(append(r.refused, fmt.Errorf("cannot queue %d dead letters again: %w", len(r.keys), err))...)
+		}
 	}
 	_, err = h.PurgeDead(func(d DeadEntry) bool { return r.keys[d.key()] })
 	return len(r.keys), errors.Join(append(r.refused, err)...)
@@ -32,7 +34,7 @@ func (h *Held) RetryDead(ids ...string) (int, error) {
 
 // retries are dead letters to queue again.
 type retries struct {
-	lines   []retryLine
+	lines   map[bool][]retryLine // :: of the urgent lane → lines
 	keys    map[string]bool
 	refused []error
 }
@@ -45,7 +47,7 @@ type retryLine struct {
 }
 
 func (q *Queue) collectRetries(ids []string) (retries, error) {
-	r := retries{keys: map[string]bool{}}
+	r := retries{keys: map[string]bool{}, lines: map[bool][]retryLine{}}
 	_, err := q.eachDead(&Mark{}, mostRecords, func(_ []byte, d *DeadEntry) bool {
 		if d == nil || !slices.ContainsFunc(ids, d.Named) || r.keys[d.key()] {
 			return true
@@ -60,7 +62,8 @@ func (q *Queue) collectRetries(ids []string) (retries, error) {
 			return true
 		}
 		r.keys[d.key()] = true
-		r.lines = append(r.lines, q.retryOf(d, raw))
+		to := d.Urgent && !q.single()
+		r.lines[to] = append(r.lines[to], q.retryOf(d, raw))
 		return true
 	})
 	return r, err
@@ -70,7 +73,7 @@ func (q *Queue) collectRetries(ids []string) (retries, error) {
 // the delivery, with the prompt, id and source that it had.
 func (q *Queue) retryOf(d *DeadEntry, raw []byte) retryLine {
 	got := decode(raw, d.StartOffset == 0)
-	line, err := encode(envelope{Heartbeat: 1, ID: got.id, Source: got.source, RetryOf: d.key(), Prompt: got.prompt})
+	line, err := encode(envelope{Heartbeat: 1, ID: got.id, Source: got.source, RetryOf: d.key(), Checked: got.checked, Prompt: got.prompt})
 	line = bytes.TrimSuffix(line, []byte{'\n'})
 	if err != nil || got.kind != text || !utf8.Valid(raw) || int64(len(line)) > q.maxEntry {
 		return retryLine{raw: raw}
@@ -79,7 +82,7 @@ func (q *Queue) retryOf(d *DeadEntry, raw []byte) retryLine {
 }
 
 // appendRetries appends, with one write, the lines that are not in the inbox yet.
-func (h *Held) appendRetries(lines []retryLine) error {
+func (h *heldLane) appendRetries(lines []retryLine) error {
 	missing := map[string]bool{} // :: marked line's entry id → it has to be appended
 	for _, l := range lines {
 		if l.marked {
@@ -102,7 +105,7 @@ func (h *Held) appendRetries(lines []retryLine) error {
 }
 
 // strikeOut removes the lines that are already in the inbox from missing.
-func (q *Queue) strikeOut(missing map[string]bool) error {
+func (q *lane) strikeOut(missing map[string]bool) error {
 	s, err := q.openSource(os.O_RDONLY)
 	if err != nil || s.file == nil || len(missing) == 0 {
 		return err

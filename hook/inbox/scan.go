@@ -64,7 +64,7 @@ func (q *Queue) lines(r io.ReaderAt, from, size, limit, most int64) *lines {
 
 // stored reads the lines of an inbox that still hold their text, as far as the sidecar
 // knows which do not. It needs no lock.
-func (q *Queue) stored(s *source) *lines {
+func (q *lane) stored(s *source) *lines {
 	var from int64
 	if m, _, err := q.readMeta(); err == nil && m != nil && m.Ino == s.ino {
 		from = min(m.Punched, s.size)

@@ -80,6 +80,7 @@ func TestFilesOfAnySize(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"inbox.jsonl", CursorFile, metaFile, FlightFile, respondedFile, DeadFile, idsFile, outboxFile, olderOutbox, ".inbox.jsonl.kept",
+		UrgentFile, UrgentCursor, urgentMeta, UrgentFlight, "." + UrgentFile + ".kept",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,12 +95,12 @@ func TestFilesOfAnySize(t *testing.T) {
 				t.Fatal(err)
 			}
 			blow(t, filepath.Join(dir, name))
-			_, _ = q.Append(t.Context(), Letter{ID: "second", Prompt: "second", Idempotent: true})
+			_, _ = q.Append(t.Context(), Letter{ID: "second", Prompt: "second", Idempotent: true, Urgent: true})
 			_, _ = q.Depth(0)
 			_, _ = q.Peek()
 			_, _ = q.Holds("missing")
 			_, _ = q.List(1 << 30)
-			_, _ = q.FindDelivery("missing")
+			_, _ = q.FindDelivery("missing", nil)
 			_, _ = q.RetryDead("missing")
 			_, _ = q.PurgeDead(func(DeadEntry) bool { return false })
 			_, _ = q.LastReply()
@@ -108,7 +109,7 @@ func TestFilesOfAnySize(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
 			defer cancel()
-			if d, err := q.AwaitDelivery(ctx, "missing"); d != nil || err == nil {
+			if d, err := q.AwaitDelivery(ctx, "missing", nil); d != nil || err == nil {
 				t.Errorf("%+v, %v", d, err)
 			}
 			q.Within(ctx)

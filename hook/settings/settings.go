@@ -58,10 +58,29 @@ func Guards(files ...string) []string {
 	return guards
 }
 
+// personal are the acts of a person on a fleet that sessions are denied.
+var personal = []string{
+	"approval approve", "approval reject", "resume", "restart", "cancel", "stop", "reload", "dead-letter retry", "dead-letter purge", "inbox drop",
+}
+
+// Denials returns the deny rules for acts of a person, which sessions are refused also
+// where a rule allows the whole of Bash. A command line may be written in other ways:
+// whoever carries the act out refuses it as well.
+func Denials() []string {
+	rules := make([]string, len(personal))
+	for i, act := range personal {
+		rules[i] = "Bash(heartbeat " + act + " *)"
+	}
+	return rules
+}
+
 // Grants returns the allow rules that sessions get for commands of ours: a sign of
-// life, which otherwise dontAsk refuses. Behind the command anything is text: the
-// client (2.1.329) allows it no other command, substitution or redirection to a file.
-func Grants() []string { return []string{"Bash(heartbeat alive *)"} }
+// life and the question to a person, which otherwise dontAsk refuses. Behind the
+// command anything is text: the client (2.1.329) allows it no other command,
+// substitution or redirection to a file.
+func Grants() []string {
+	return []string{"Bash(heartbeat alive *)", "Bash(heartbeat approval ask *)"}
+}
 
 func (w Want) timeout(event string) int {
 	if t, ok := w.Timeouts[event]; ok {

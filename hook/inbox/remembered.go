@@ -1,0 +1,133 @@
+package inbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// remembered returns what the memory of ids holds about a file since it was last
+// disturbed, from an offset on; 0 stands for any file.
+func (q *lane) remembered(ino uint64, from int64) (known []knownID, err error) {
+	err = q.eachID(func(k splitLine) {
+		switch {
+		case k.disturbed:
+			known = known[:0]
+		case (ino == 0 || k.ino == ino) && k.start >= from && len(k.id) > 0:
+			known = append(known, knownID{ID: string(k.id), Start: new(k.start)})
+		}
+	})
+	return known, err
+}
+
+// latestID is the last line of the memory of ids about this lane, if that is among the
+// last few thousand.
+func (q *lane) latestID() splitLine {
+	l, err := q.dir.LastLine(idsFile, 4<<10)
+	if err != nil || l == nil {
+		return splitLine{start: -1}
+	}
+	if k := splitID(append(l, '\n')); k.urgent == q.urgent {
+		return k
+	}
+	var last []byte
+	_ = q.dir.Tail(idsFile, idsTail, 0, func(piece []byte) bool {
+		for l := range bytes.Lines(piece) {
+			if splitID(l).urgent == q.urgent {
+				last = append(last[:0], l...)
+			}
+		}
+		return true
+	})
+	return splitID(last)
+}
+
+// idsTail is how much of the memory of ids is searched for what is known of one lane.
+const idsTail = 64 << 10
+
+// eachID calls do for each line of the memory of ids about this lane; what it gets is
+// valid until do returns.
+func (q *lane) eachID(do func(splitLine)) error {
+	file, err := q.dir.OpenFile(idsFile, os.O_RDONLY)
+	if err != nil {
+		return nil // without it nothing is known
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot read the memory of ids: %v", err)
+	}
+	l := q.lines(file, 0, info.Size(), 4<<10, mostRecords)
+	l.bare = true
+	for {
+		got, err := l.read()
+		if err != nil {
+			return ignoreEOF(err)
+		}
+		if k := splitID(append(got.raw, '\n')); k.urgent == q.urgent {
+			do(k)
+		}
+	}
+}
+
+// everPassed reports whether the memory of ids knows that something in this file was
+// done.
+func (q *lane) everPassed(s *source) (passed bool, err error) {
+	err = q.eachID(func(k splitLine) {
+		switch {
+		case k.disturbed:
+			passed = false
+		case len(k.id) == 0 && k.ino == s.ino && k.start > 0 && k.start <= s.size:
+			passed = true
+		}
+	})
+	return passed, err
+}
+
+// rewritten reports whether, in a queue without sidecar, an entry before the cursor
+// does not stand where the memory of ids knows it: then the cursor is of another file,
+// or of this one before it was cut.
+func (q *lane) rewritten(s *source, c cursorState, f *flight) (rewritten bool, err error) {
+	if s.file == nil || c.missing || c.corrupt || c.value > s.size || f != nil && f.here {
+		return false, nil
+	}
+	err = q.eachID(func(k splitLine) {
+		switch {
+		case k.disturbed:
+			rewritten = false
+		case len(k.id) > 0 && k.ino == s.ino && k.start >= 0 && k.start < c.value:
+			rewritten = rewritten || !s.holds(k, " \x00") // dropped, or its blocks were given back
+		}
+	})
+	return rewritten, err
+}
+
+// holds reports whether an entry stands where it was written, or one of the bytes that
+// may have taken its place.
+func (s *source) holds(k splitLine, or string) bool {
+	want := append([]byte(envelopeStart+`:1,"id":"`), k.raw...)
+	got, err := s.bytes(k.start, k.start+int64(len(want)))
+	return err == nil && (bytes.Equal(got, want) || strings.IndexByte(or, got[0]) >= 0)
+}
+
+// begins records, once for each file, that something in it is done: should the
+// cursor and the sidecar both be lost, nothing in it may be repeated unasked.
+func (q *lane) begins(s *source, done int64) {
+	_ = q.writeIDs([]knownID{{Start: &done, At: time.Now().Unix(), Ino: s.ino}})
+}
+
+// remark begins the memory of ids anew for the file that is the inbox now: what was
+// remembered before says nothing about it. A failure costs only what is known when
+// the inbox is disturbed again.
+func (q *lane) remark(s *source, there []knownID) {
+	ids := make([]knownID, 0, len(there)+1)
+	now := time.Now().Unix()
+	ids = append(ids, knownID{At: now, Ino: s.ino})
+	for _, k := range there {
+		k.At = now
+		ids = append(ids, k)
+	}
+	_ = q.writeIDs(ids)
+}

@@ -1,0 +1,174 @@
+package inbox
+
+import "time"
+
+// fronts are where the lanes begin that are not done.
+func (q *Queue) fronts() (all []Front) {
+	for _, l := range q.lanes() {
+		v, err := l.look()
+		if err != nil {
+			all = append(all, Front{Urgent: l.urgent, From: -1})
+			continue
+		}
+		all = append(all, l.front(v))
+		v.close()
+	}
+	return all
+}
+
+func (q *lane) front(v *view) Front {
+	return Front{q.urgent, v.source.ino, v.verdict.meta.Generation, v.verdict.cursor}
+}
+
+// Gap is what Skipped finds.
+type Gap struct {
+	// Dead are the entries that were passed without an end.
+	Dead []DeadEntry
+	// Back is true if a lane was set back: entries with an end stand before it again.
+	Back bool
+	// now are the fronts; of a lane that was set back, where it was.
+	now []Front
+}
+
+// Skipped returns, as dead letters (Lost), the entries that the queue has passed since
+// a mark although they have no end: whoever moves cursor and sidecar alike leaves no
+// other trace. done are the outbox records behind the mark that count, and doubts, if it
+// is not nil, says which others do not. It needs no lock and changes nothing; FileSkipped
+// acts on it.
+//
+// They are filed, and not put back: the queue may have gone on behind them, and what it
+// has handed over since would be handed over again.
+func (q *Queue) Skipped(m *OutboxMark, done []Delivery, doubts func(Delivery) bool) (g Gap, err error) {
+	e := ends{q: q, known: map[string]bool{}, doubts: doubts}
+	for _, d := range done {
+		e.known[d.DeliveryID] = true
+	}
+	for _, l := range q.lanes() {
+		v, err := l.look()
+		if err != nil {
+			return g, err
+		}
+		was, now := m.frontOf(l.urgent), l.front(v)
+		skipped, err := l.skipped(v, was, &e)
+		if err == nil && was.Ino == now.Ino && was.Generation == now.Generation {
+			to := max(was.From, now.From)
+			if to, err = l.endOf(v.source, stretch{to, v.source.size, now.Generation}, e.known); to > now.From {
+				g.Back, now.From = true, to
+			}
+		}
+		v.close()
+		g.now, g.Dead = append(g.now, now), append(g.Dead, skipped...)
+		if err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+// endOf returns where those entries end that a stretch begins with and that are done.
+func (q *lane) endOf(s *source, in stretch, done map[string]bool) (at int64, err error) {
+	at = in.from
+	err = q.eachOf(s, in, func(l line, delivery string, _ *Entry) (bool, error) {
+		if !done[delivery] {
+			return false, nil
+		}
+		at = l.end
+		return true, nil
+	})
+	return at, err
+}
+
+// frontOf is the mark's front of a lane; one that was not there then begins at its
+// first line.
+func (m *OutboxMark) frontOf(urgent bool) Front {
+	for _, f := range m.Open {
+		if f.Urgent == urgent {
+			return f
+		}
+	}
+	return Front{Urgent: urgent}
+}
+
+// skipped are the entries between a front and the present one that have no end. Those
+// of another file are told of where it took the inbox's place.
+func (q *lane) skipped(v *view, was Front, e *ends) (dead []DeadEntry, err error) {
+	now := q.front(v)
+	if was.From < 0 || was.Ino != 0 && was.Ino != now.Ino {
+		return nil, nil
+	}
+	in := stretch{max(was.From, min(v.verdict.meta.Punched, now.From)), now.From, now.Generation}
+	err = q.eachOf(v.source, in, func(l line, delivery string, entry *Entry) (bool, error) {
+		before := q.deliveryID(was.Generation, l.start, l.raw)
+		ended := e.known[delivery] || e.known[before]
+		if !ended && !e.all { // the queue may have gone on since
+			if err := e.read(); err != nil {
+				return false, err
+			}
+			ended = e.known[delivery] || e.known[before]
+		}
+		switch {
+		case ended:
+		case entry == nil:
+			d, _ := q.deadLine(l, false, in.generation)
+			dead = append(dead, d)
+		default:
+			d := deadQueued(entry)
+			d.Reason, d.Cause, d.At, d.Urgent = Lost, "the cursor was moved over it", time.Now().UTC(), q.urgent
+			dead = append(dead, d)
+		}
+		return len(dead) < mostLost, nil
+	})
+	return dead, err
+}
+
+// FileSkipped files what Skipped has found, sets a lane forward again that was set back,
+// and moves the mark. A second call files nothing more.
+func (h *Held) FileSkipped(m *OutboxMark, g Gap) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	if err := h.file(g.Dead); err != nil {
+		return err
+	}
+	if n := len(g.Dead); n > 0 {
+		h.note("the cursor was moved over %d entries that have no end; they are dead letters", n)
+	}
+	m.Moves(g)
+	for _, l := range h.lanes() {
+		if !g.Back {
+			break
+		}
+		if err := l.forward(m.frontOf(l.urgent)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Nothing reports whether nothing is to be done about a gap.
+func (g Gap) Nothing() bool { return len(g.Dead) == 0 && !g.Back }
+
+// Moves sets the mark to where the queue was when a gap was looked for.
+func (m *OutboxMark) Moves(g Gap) { m.Open = g.now }
+
+func (h *heldLane) forward(was Front) error {
+	v, err := h.settle()
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	now := h.front(v)
+	if now.Ino != was.Ino || now.Generation != was.Generation || now.From >= was.From || was.From > v.source.size || !v.source.startsLine(was.From) {
+		return nil
+	}
+	h.note("the cursor was set back from %d to %d; what stands in between has ended", was.From, now.From)
+	if f := v.flight; f != nil && f.here && f.EndOffset <= was.From {
+		if err := h.clearFlight(); err != nil {
+			return err
+		}
+	}
+	if err := h.advance(v, was.From, nil); err != nil {
+		return err
+	}
+	return h.dir.Sync()
+}

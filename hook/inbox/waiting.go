@@ -1,0 +1,134 @@
+package inbox
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Reconciled is what KeepWaiting has found.
+type Reconciled struct {
+	// Ended are those that were given up meanwhile: dead letters.
+	Ended []string
+	// Queued are those that stand in the queue: whoever was to set them aside was
+	// interrupted, and their session has gone on and ended. They are handed over from there.
+	Queued []string
+	// Removed are those that somebody had taken out of the file, or changed there; they
+	// stand there again.
+	Removed []string
+	// Unknown are those that only the file knows. They stay there.
+	Unknown []InFlight
+}
+
+// KeepWaiting makes the file of what is set aside say what the caller knows, who does not
+// know it from there: an agent can write the file. What is in flight or queued does not
+// wait: it would be done twice. done says which other ones have ended for certain.
+func (h *Held) KeepWaiting(want []InFlight, done func(delivery string) bool) (r Reconciled, err error) {
+	if err := h.check(); err != nil {
+		return r, err
+	}
+	have, err := h.waiting()
+	if err != nil || len(want) == 0 && len(have) == 0 {
+		return r, err
+	}
+	now, err := h.InFlight()
+	if err != nil {
+		return r, err
+	}
+	wanted := asFlights(want)
+	all := append(slices.Clone(have), wanted...)
+	ends := make([]DeadEntry, 0, len(all))
+	for _, f := range all {
+		ends = append(ends, DeadEntry{DeliveryID: f.DeliveryID})
+	}
+	filed, err := h.filed(ends)
+	if err != nil {
+		return r, err
+	}
+	queued, err := h.queuedOf(all)
+	if err != nil {
+		return r, err
+	}
+	flies := func(f *flight) bool { return now != nil && now.DeliveryID == f.DeliveryID }
+	var next []*flight
+	for _, f := range wanted {
+		switch i := at(have, f.DeliveryID); {
+		case flies(f):
+			continue
+		case filed[f.DeliveryID]:
+			r.Ended = append(r.Ended, f.DeliveryID)
+			continue
+		case queued[f.DeliveryID]:
+			r.Queued = append(r.Queued, f.DeliveryID)
+			continue
+		case i >= 0 && have[i].State == Checking && f.Returns(): // what made it return was interrupted
+		case i < 0 || !sameRecord(have[i], f):
+			r.Removed = append(r.Removed, f.DeliveryID)
+		}
+		next = append(next, f)
+	}
+	for _, f := range have {
+		if at(wanted, f.DeliveryID) >= 0 || flies(f) || filed[f.DeliveryID] || queued[f.DeliveryID] || done(f.DeliveryID) {
+			continue
+		}
+		r.Unknown = append(r.Unknown, f.InFlight)
+		next = append(next, f)
+	}
+	if slices.EqualFunc(have, next, sameRecord) {
+		return r, nil
+	}
+	return r, h.writeWaiting(next)
+}
+
+func sameRecord(x, y *flight) bool {
+	a, errA := encodeJSON(x.InFlight)
+	b, errB := encodeJSON(y.InFlight)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// asFlights returns records with the bytes of their lines.
+func asFlights(all []InFlight) []*flight {
+	flights := make([]*flight, 0, len(all))
+	for _, f := range all {
+		if data, err := encodeJSON(f); err == nil {
+			if known := parseFlight(data); known != nil {
+				flights = append(flights, known)
+			}
+		}
+	}
+	return flights
+}
+
+// queuedOf returns those that stand in the queue, by their delivery ids.
+func (q *Queue) queuedOf(all []*flight) (queued map[string]bool, err error) {
+	queued = map[string]bool{}
+	for _, l := range q.lanes() {
+		v, err := l.look()
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range all {
+			if f.Urgent == l.urgent && !queued[f.DeliveryID] && err == nil {
+				queued[f.DeliveryID], err = l.queuedAgain(v, f)
+			}
+		}
+		v.close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return queued, nil
+}
+
+// queuedAgain reports whether the line of an entry stands where it is handed over from.
+func (q *lane) queuedAgain(v *view, f *flight) (bool, error) {
+	from := v.verdict.cursor
+	if r := v.verdict.meta.Requeued; r != nil && (r.DeliveryID == f.DeliveryID || f.ID != "" && r.EntryID == f.EntryID) {
+		return q.stands(v.source, max(from, r.From), f.raw)
+	}
+	if f.StartOffset < from || q.deliveryID(v.verdict.meta.Generation, f.StartOffset, f.raw) != f.DeliveryID {
+		return false, nil
+	}
+	line := *f
+	q.locateFlight(v.source, &line)
+	return line.here, nil
+}

@@ -1,0 +1,287 @@
+package hook
+
+import (
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"heartbeat/hook/client"
+	"heartbeat/hook/handover"
+	"heartbeat/hook/inbox"
+)
+
+func checked(r *Record) { r.Policy.Checked = true }
+
+// takesFirst begins a session with the first entry, which is taken.
+func (l *lab) takesFirst() {
+	l.t.Helper()
+	flight := l.offerFirst()
+	l.change(func(r *Record) { r.works(flight) })
+	l.quietly(client.SessionStart, fields{"source": "startup"})
+	l.quietly(client.UserPromptSubmit, fields{"prompt": handover.KickoffPrompt(flight.Prompt())})
+}
+
+// claims starts a Stop hook and returns once it waits for a verdict.
+func (l *lab) claims(more fields) *exec.Cmd {
+	l.t.Helper()
+	cmd := l.command([]string{"hook"}, l.payload(client.Stop, more))
+	cmd.Stdout, cmd.Stderr = &strings.Builder{}, &strings.Builder{}
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	until(l.t, "the hook to wait for a verdict", func() bool {
+		r, err := ReadRecord(l.home)
+		return err == nil && r.Phase == Checking && r.Waiter.PID == cmd.Process.Pid
+	})
+	return cmd
+}
+
+func (l *lab) deliveries() (all []inbox.Delivery) {
+	l.t.Helper()
+	l.locked(func(q *inbox.Held) {
+		for d, err := range q.Deliveries() {
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			all = append(all, d)
+		}
+	})
+	return all
+}
+
+// judges applies a verdict about the check that is awaited, as the scheduler does.
+func (l *lab) judges(v inbox.Verdict) {
+	l.t.Helper()
+	l.locked(func(q *inbox.Held) {
+		f, err := q.InFlight()
+		if err != nil || f == nil || f.State != inbox.Checking {
+			l.t.Fatalf("in flight %+v, %v", f, err)
+		}
+		v.Delivery, v.Check = f.DeliveryID, f.Check
+		if _, err := q.Verdict(v); err != nil {
+			l.t.Fatal(err)
+		}
+	})
+}
+
+// TestAnEntryIsHandedOverUntilItIsProven, in one session and one conversation.
+func TestAnEntryIsHandedOverUntilItIsProven(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, checked)
+	l.append("mend it", "next")
+	l.takesFirst()
+
+	cmd := l.claims(fields{"last_assistant_message": "done!"})
+	if f := l.flight(); f.State != inbox.Checking || f.Claim.Reply != "done!" || f.Attempt != 1 || l.record().Work == nil {
+		t.Fatalf("%+v", f)
+	}
+	l.judges(inbox.Verdict{Output: "two tests fail", Most: 3})
+	again := "[heartbeat: iteration 2 of 3 of this entry. It is not proven to be done. What its check said last:]\n\n" +
+		"two tests fail\n\n[heartbeat: the entry:]\n\nmend it"
+	if r := ended(t, cmd); r.status != 2 || r.stderr != again {
+		t.Fatalf("%+v\n%s", r, l.log())
+	}
+	if r := l.record(); r.Work.Iteration != 2 || r.Work.Attempt != 1 || r.Continuations != 1 || r.Acknowledged != 0 {
+		t.Errorf("%+v", r)
+	}
+
+	cmd = l.claims(fields{"stop_hook_active": true, "last_assistant_message": "done, really"})
+	l.judges(inbox.Verdict{Passed: true, By: "check"})
+	if r := ended(t, cmd); r.status != 2 || r.stderr != "next" {
+		t.Fatalf("%+v\n%s", r, l.log())
+	}
+	done := l.deliveries()
+	if r := l.record(); r.Acknowledged != 1 || r.Continuations != 1 || len(done) != 1 || done[0].Reply != "done, really" || done[0].Verdict.Iteration != 2 {
+		t.Errorf("%+v %+v", r, done)
+	}
+
+	// Given up, and nothing is left: drained.
+	cmd = l.claims(fields{"stop_hook_active": true})
+	l.judges(inbox.Verdict{GiveUp: inbox.MaxTime})
+	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
+		t.Fatalf("%+v\n%s", r, l.log())
+	}
+	if r := l.record(); r.Acknowledged != 1 || r.Work != nil || r.Continuations != 0 || r.Ruling == nil || r.Ruling.Why != EndDrained {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestAVerdictWaitsForTheNextStop if the hook that waited for it was told to end.
+func TestAVerdictWaitsForTheNextStop(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		verdict inbox.Verdict
+		want    string // what the next Stop hands over
+		done    int
+	}{
+		"passed":   {inbox.Verdict{Passed: true}, "next", 1},
+		"not":      {inbox.Verdict{}, "mend it", 0},
+		"given up": {inbox.Verdict{GiveUp: inbox.NoProgress}, "next", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, checked)
+			l.append("mend it", "next")
+			l.takesFirst()
+			cmd := l.claims(nil)
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
+				t.Fatalf("%+v", r)
+			}
+			if r := l.record(); r.Phase != Checking || r.Waiter != (Process{}) {
+				t.Fatalf("%+v", r)
+			}
+			l.judges(c.verdict)
+			r := l.event(client.Stop, nil)
+			if r.status != 2 || !strings.HasSuffix(r.stderr, c.want) {
+				t.Fatalf("%+v\n%s", r, l.log())
+			}
+			if got := l.record().Acknowledged; got != c.done || len(l.replies()) != c.done {
+				t.Errorf("%d acknowledged", got)
+			}
+			if undone := l.record().Undone; undone == 1 != (c.verdict.GiveUp != "") {
+				t.Errorf("%d entries ended undone", undone)
+			}
+		})
+	}
+}
+
+// TestATurnThatNobodyHandedOverVoidsTheCheck: its verdict would be about other work.
+func TestATurnThatNobodyHandedOverVoidsTheCheck(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, checked)
+	l.append("mend it")
+	l.takesFirst()
+	cmd := l.claims(nil)
+	before := l.flight()
+	l.quietly(client.UserPromptSubmit, fields{"prompt": "look at this, too", "prompt_id": "P2"})
+	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	if f, r := l.flight(), l.record(); f.State != inbox.Started || r.Phase != Turn {
+		t.Fatalf("%+v %+v", f, r)
+	}
+	l.locked(func(q *inbox.Held) {
+		if _, err := q.Verdict(inbox.Verdict{Delivery: before.DeliveryID, Check: before.Check, Passed: true}); err == nil {
+			t.Error("the verdict of a void check counts")
+		}
+	})
+	cmd = l.claims(fields{"prompt_id": "P2"})
+	if f := l.flight(); f.Check <= before.Check || f.Iteration != 1 {
+		t.Errorf("%+v", f.Proving)
+	}
+	l.judges(inbox.Verdict{Passed: true})
+	if r := ended(t, cmd); r.status != 0 || len(l.replies()) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestACheckYieldsItsSlot, and stays in flight.
+func TestACheckYieldsItsSlot(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, checked)
+	l.append("mend it")
+	l.takesFirst()
+	cmd := l.claims(nil)
+	l.change(func(r *Record) { r.Yield = true })
+	if r := ended(t, cmd); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r, f := l.record(), l.flight(); r.Phase != Ending || r.Ruling.Why != EndReleased || f.State != inbox.Checking {
+		t.Errorf("%+v %+v", r, f)
+	}
+}
+
+// TestAMarkedEntryIsChecked in a session of which not each is.
+func TestAMarkedEntryIsChecked(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.append("plain")
+	l.locked(func(q *inbox.Held) {
+		if _, err := q.Append(t.Context(), inbox.Letter{ID: "m", Prompt: "marked", Checked: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	l.takesFirst()
+	l.handsOver("marked", nil)
+	cmd := l.claims(fields{"stop_hook_active": true})
+	if f := l.flight(); f.ID != "m" || len(l.replies()) != 1 {
+		t.Fatalf("%+v", f)
+	}
+	l.judges(inbox.Verdict{Passed: true})
+	ended(t, cmd)
+	if n := len(l.replies()); n != 2 {
+		t.Error(n)
+	}
+}
+
+// TestTheIterationOfAFormerSession is handed over by the session that finds it.
+func TestTheIterationOfAFormerSession(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, checked)
+	l.append("mend it")
+	l.takesFirst()
+	cmd := l.claims(nil)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	l.judges(inbox.Verdict{})
+	l.change(func(r *Record) { r.Session, r.Work, r.Phase = "S2", nil, Turn })
+	if r := l.event(client.Stop, nil); r.status != 2 || !strings.Contains(r.stderr, "iteration 2 of this entry") {
+		t.Fatalf("%+v\n%s", r, l.log())
+	}
+	if f := l.flight(); f.Session != "S2" || f.State != inbox.Offered {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestAHookEndsWhereTheVerdictStays: killed anywhere beside a check, nothing is
+// acknowledged without one, and the entry ends by it.
+func TestAHookEndsWhereTheVerdictStays(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []string{"claimed", "saved", "proving"} {
+		t.Run(stage, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, checked)
+			l.append("mend it")
+			l.takesFirst()
+			l.env = append(l.env, "HEARTBEAT_CRASH="+stage+":kill")
+			if r := l.event(client.Stop, nil); r.status != -1 {
+				t.Fatalf("%+v, want it killed", r)
+			}
+			l.env = l.env[:len(l.env)-1]
+			l.locked(func(q *inbox.Held) {
+				for range 2 {
+					got, _, err := inbox.Orphaned{Held: q}.Recover(inbox.Interruption{Policy: inbox.DeadLetter, Counts: true, Arrived: handover.Arrived, Now: time.Now()})
+					if got != inbox.LeftChecking || err != nil {
+						t.Fatal(got, err)
+					}
+				}
+			})
+			if len(l.replies()) != 0 {
+				t.Fatal("acknowledged without a verdict")
+			}
+			l.judges(inbox.Verdict{Passed: true})
+			if d := l.deliveries(); len(d) != 1 || d[0].Verdict == nil || l.flight() != nil {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+// TestASessionWhoseWorkWasGivenUpHadSomethingQueued: it is not said that nothing was.
+func TestASessionWhoseWorkWasGivenUpHadSomethingQueued(t *testing.T) {
+	t.Parallel()
+	for want, p := range map[string]Progress{
+		"nothing was queued": {}, "nothing was done": {Undone: 1}, "": {Undone: 1, Acknowledged: 1},
+	} {
+		r := liveRecord(func(r *Record) { r.Progress = p })
+		if r.Drained(noon); r.Ruling == nil || r.Ruling.Why != EndDrained || string(r.Ruling.Detail) != want {
+			t.Errorf("%+v: %+v, want %q", p, r.Ruling, want)
+		}
+	}
+}
