@@ -60,6 +60,8 @@ func triggerElsewhere(key string) string {
 		return "it belongs below trigger:"
 	case key == "allow" || key == "deny":
 		return "it belongs below permissions:"
+	case slices.Contains(untilKeys, key):
+		return "it belongs below until:"
 	}
 	return ""
 }
@@ -131,7 +133,7 @@ func (l *loader) merge(own, defaults table) table {
 			delete(t, pair[1])
 		}
 	}
-	for _, key := range []string{"permissions", "env", "resources", "budget", "tool-timeouts", "limits"} {
+	for _, key := range []string{"permissions", "env", "resources", "budget", "tool-timeouts", "limits", "approvals"} {
 		if mine, ok := own[key]; ok {
 			t[key] = mine.laidOver(defaults[key])
 		}
@@ -170,9 +172,11 @@ func (l *loader) fields(a *Agent, t table) {
 	l.group(a, t)
 	a.Resources = l.resources(t)
 	a.Budget = l.budget(t, true)
+	a.Approvals = l.approvals(t)
 	l.policies(a, t)
 	l.limits(a, t)
 	l.told(a, t)
+	a.Until = l.until(t)
 	a.Triggers = l.triggers(t)
 	if p, ok := t["timezone"]; ok {
 		a.Zone = l.zones[follow(p.node).Value] // the triggers have looked it up

@@ -5,7 +5,7 @@
 //
 // An agent's own fields override the defaults of its file, and those override the
 // defaults of the files that include it, field by field. A relative path is
-// relative to the file that contains it. The types in document.go are the list of
+// relative to the file that contains it. The types in document*.go are the list of
 // keys: the loader and the JSON Schema are both derived from them, and a test
 // checks that both accept the same files.
 //

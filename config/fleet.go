@@ -33,6 +33,8 @@ type Fleet struct {
 	// text means something else in another folder.
 	Relative    bool
 	MaxSessions int
+	// MaxChecks is how many checks run at once; 0: as many as there are processors.
+	MaxChecks int
 	// Groups are how many sessions the agents of a group may have at once.
 	Groups map[string]int
 	// Budget is what all agents together may spend, Budgets what those of a group
@@ -41,6 +43,8 @@ type Fleet struct {
 	Budgets map[string]Budget
 	// Listen are the addresses at which a run serves.
 	Listen []Listen
+	// Page is what is said of the page that an address of Listen serves.
+	Page Page
 	// SlotTime is how long a session may keep its slot while another agent
 	// waits for one; 0 is as long as it has work.
 	SlotTime time.Duration
@@ -128,7 +132,9 @@ type Agent struct {
 	Self        bool
 	Settings    SettingsTarget
 	Permissions Permissions
-	Triggers    []Trigger
+	// Until says when its prompts are done; nil: at the end of their turn.
+	Until    *Until
+	Triggers []Trigger
 
 	Mode         hook.Mode
 	IdleInterval time.Duration
@@ -177,6 +183,9 @@ type Agent struct {
 	// machine's own.
 	Budget Budget
 	Zone   *time.Location
+
+	// Approvals are the rules that answer the agent's requests instead of a person.
+	Approvals Approvals
 
 	// Notify are the names of the targets that are told of the agent; nil: all of them.
 	Notify []string
@@ -235,8 +244,12 @@ type Trigger struct {
 	Gate []string
 	// GateProgram is the absolute path of Gate[0] where that has a slash.
 	GateProgram string
+	// Until says when its prompts are done; nil: as the agent's own says.
+	Until *Until
 	// ReplyTo is the target that gets the replies to its prompts, or "".
 	ReplyTo string
+	// Urgent puts its prompts before those that are not.
+	Urgent bool
 	// Rate is how often it may fire.
 	Rate    Rate
 	Cron    *CronTrigger
@@ -319,6 +332,7 @@ func (a *Agent) Policy() hook.Policy {
 	return hook.Policy{
 		Mode: a.Mode, IdleInterval: a.IdleInterval, OnIdle: a.OnIdle, Deliver: hook.DeliverStderr,
 		Background: a.Background, Foreign: a.Foreign, Context: a.Context, MaxContinuations: a.MaxContinuations, MaxEntry: a.MaxEntry,
+		Checked: a.Until != nil, CheckTimeout: a.LongestCheck(),
 	}
 }
 

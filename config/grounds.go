@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"heartbeat/hook/inbox"
 )
 
 // An agent's directory must belong to that agent alone: its settings file would
@@ -85,6 +87,8 @@ func (l *loader) notAnInbox(a *Agent, folder, name string) (message, hint string
 		return fmt.Sprintf("%s is outside the agent's dir", filepath.Join(folder, name)), own
 	case first == ".claude" || first == ".git":
 		return "what lies in " + first + " is not heartbeat's", own
+	case strings.EqualFold(name, inbox.UrgentFile):
+		return fmt.Sprintf("%q is the name of the file of urgent entries beside an inbox", name), own
 	case strings.HasPrefix(name, ".") || first == ".heartbeat" && slices.Contains(heartbeatFiles, name):
 		return fmt.Sprintf("%q is the name of another heartbeat file", name), own
 	}

@@ -23,6 +23,9 @@ const mostShutdownGrace = day
 // for turns.
 func (l *loader) capacity(t table, f *Fleet) {
 	f.MaxSessions = l.number(t, "max-sessions", DefaultMaxSessions, 1)
+	if _, ok := t["max-checks"]; ok {
+		f.MaxChecks = l.number(t, "max-checks", 0, 1)
+	}
 	f.ShutdownGrace = l.duration(t, "shutdown-grace", DefaultShutdownGrace, bounds{none: true, most: mostShutdownGrace})
 	f.SlotTime = l.duration(t, "slot-time", DefaultSlotTime, bounds{none: true})
 	f.Budget = l.budget(t, false)

@@ -18,6 +18,7 @@ type Service string
 const (
 	ServesWebhooks Service = "webhooks" // the paths of webhook triggers
 	ServesMetrics  Service = "metrics"  // /metrics, /healthz, /readyz
+	ServesPage     Service = "page"     // below /page/
 )
 
 // Listen is an address at which `heartbeat run` serves.
@@ -30,6 +31,9 @@ type Listen struct {
 	SecretFile string
 	// Mode are the permissions of a socket.
 	Mode fs.FileMode
+	// Open lets the user that runs the fleet look at the page over a socket without a
+	// token.
+	Open bool
 }
 
 // String returns the address as a person writes it.
@@ -105,6 +109,10 @@ func (l *loader) listen(p place) (one listening, ok bool) {
 	one.Serves = l.services(p, t)
 	one.SecretFile = l.secretFile(t)
 	one.Mode = l.access(t, one.Network)
+	one.Open = l.boolean(t, "open")
+	if where, given := t["open"]; given && (one.Network == "tcp" || !slices.Contains(one.Serves, ServesPage)) {
+		l.problem(where.named(), "is for sockets (unix:PATH) that serve the page", "remove it")
+	}
 	metrics := slices.Contains(one.Serves, ServesMetrics)
 	if secret, given := t["secret-file"]; given && !metrics {
 		l.problem(secret.named(), "is for metrics, which this address does not serve", "a webhook trigger has a secret-file of its own")
@@ -157,7 +165,7 @@ func (l *loader) services(p place, t table) (all []Service) {
 		l.absence(p.lacking("serve"), "write serve: [webhooks], or serve: [webhooks, metrics]")
 		return nil
 	}
-	known := []Service{ServesWebhooks, ServesMetrics}
+	known := []Service{ServesWebhooks, ServesMetrics, ServesPage}
 	l.texts(where, "for example [webhooks]") // for its problems
 	if where = where.here(); where.node.Kind != yaml.SequenceNode {
 		return nil
@@ -171,7 +179,7 @@ func (l *loader) services(p place, t table) (all []Service) {
 		case slices.Contains(known, text):
 			all = append(all, text)
 		default:
-			l.problem(where.below(i, element), fmt.Sprintf("%q is not served", cut(string(text))), "allowed: webhooks, metrics")
+			l.problem(where.below(i, element), fmt.Sprintf("%q is not served", cut(string(text))), "allowed: webhooks, metrics, page")
 		}
 	}
 	return all

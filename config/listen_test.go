@@ -28,7 +28,7 @@ func TestListenProblems(t *testing.T) {
 		{plain + `listen: [{address: "unix:` + strings.Repeat("x", 200) + `", serve: [metrics]}]`, `the path of a socket is at most 103 bytes long`},
 		{plain + `listen: [{address: unix:a/x.sock, serve: [metrics]}]`, `a/x.sock lies in the directory of agent "a", which could rewrite it`},
 		{plain + `listen: [{address: ":1", serve: [metrics]}, {address: "127.0.0.1:1", serve: [metrics]}]`, `3:55: listen[1].address: 127.0.0.1:1 is given twice, first on line 3`},
-		{plain + `listen: [{address: ":1", serve: [page]}]`, `listen[0].serve[0]: "page" is not served (allowed: webhooks, metrics)`},
+		{plain + `listen: [{address: ":1", serve: [pages]}]`, `listen[0].serve[0]: "pages" is not served (allowed: webhooks, metrics, page)`},
 		{plain + `listen: [{address: ":1", serve: []}]`, `listen[0].serve: is empty`},
 		{plain + `listen: [{address: ":1"}]`, `listen[0].serve: is missing`},
 		{plain + `listen: [{serve: [metrics]}]`, `listen[0].address: is missing`},

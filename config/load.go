@@ -255,6 +255,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 	}
 	l.capacity(t, f)
 	l.listens(t, f)
+	f.Page = l.page(t)
 	f.Targets, f.Ping = l.targets(t), l.ping(t)
 	l.declarations(f, root, t, table{})
 	if p := t["agents"]; len(f.Agents) == 0 && (p.node == nil || empty(p.node)) {
@@ -269,6 +270,7 @@ func (l *loader) fleet(root place, f *Fleet) {
 	}
 	l.collisions()
 	l.reachable()
+	l.checkPage(f)
 	l.withinReach()
 	l.suspicious()
 	l.unrunnable()

@@ -44,6 +44,7 @@ const everyField = `
 version: 1
 name: office
 max-sessions: 7
+max-checks: 2
 defaults:
   timezone: Europe/Rome
   timeout: 2h
@@ -87,6 +88,7 @@ agents:
     stuck-after: none
     resources: {memory: 2GiB, processes: 500, cpu: 1.5, required: true}
     budget: {hour: {turns: 30, tokens: 500k}, day: {cost: 2.5, resent: 1.5M}, entry: {tokens: 70000}}
+    approvals: {always: [read], never: [destroy, auth], after: {write: 3}}
     env-file: secrets/all.env
     env-allow: [HTTPS_PROXY, "AWS_*"]
     env-deny: ["*_TOKEN"]
@@ -94,6 +96,7 @@ agents:
     restart-window: 7m
     inbox: queue/in.jsonl
     env: {B: own, C: 5}
+    until: {check: [make, test], check-timeout: 20m, approve: [release], aside: true, promise: DONE, max-iterations: 3, max-time: none, env: {CI: 1}, hold: 1h}
     triggers:
       - cron: "30 0 9 * * *"
         seconds: true
@@ -105,6 +108,7 @@ agents:
         overlap: queue
         name: morning
         gate: [test, -e, open]
+        until: {check: [make, lint]}
         rate: 10/1h
       - watch: ["in/**/*.md", "*.txt"]
         prompt: "Process {{.Path}}"
@@ -127,6 +131,7 @@ agents:
         key: "{{.JSON.id}}"
         prompt: 'Issue {{.JSON.issue.title}} ({{.Header "X-GitHub-Event"}})'
         reply-to: desk
+        urgent: true
     notify: [desk]
     while-down: refuse
     down-text: Ask the desk.
@@ -143,7 +148,7 @@ func TestEveryField(t *testing.T) {
 	path := write(t, everyField)
 	f := mustLoad(t, path)
 	dir := filepath.Dir(path)
-	if f.Path != path || f.Name != "office" || f.MaxSessions != 7 || len(f.Agents) != 2 {
+	if f.Path != path || f.Name != "office" || f.MaxSessions != 7 || f.MaxChecks != 2 || len(f.Agents) != 2 {
 		t.Errorf("fleet %+v", f)
 	}
 	zone, err := time.LoadLocation("America/New_York")
@@ -159,7 +164,7 @@ func TestEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Agent{
-		Name: "all", File: path, Line: 11, Dir: dir + "/work", Inbox: dir + "/work/queue/in.jsonl", Home: dir + "/work/.heartbeat",
+		Name: "all", File: path, Line: 12, Dir: dir + "/work", Inbox: dir + "/work/queue/in.jsonl", Home: dir + "/work/.heartbeat",
 		Command: []string{"heartbeat", "simulate", "3"}, Self: true, Settings: SettingsFlag, TrustDir: true,
 		Permissions: Permissions{Mode: "acceptEdits", Allow: []string{"Read", "Bash(git *)"}, Deny: []string{"WebFetch"}},
 		Mode:        hook.Persist, IdleInterval: 36 * time.Hour, OnIdle: hook.IdleTick, Context: hook.ContextResume, MaxContext: 70,
@@ -168,22 +173,26 @@ func TestEveryField(t *testing.T) {
 		Zone:   rome, MaxAttempts: 2, MaxContinuations: 3, MaxEntry: 64 << 10, MaxQueue: 100, Timeout: 0, SessionTimeout: 3 * time.Hour,
 		StartTimeout: 4 * time.Second, IdleGrace: 5 * time.Second, Grace: 6 * time.Second,
 		BackgroundTimeout: time.Minute, MaxRestarts: 0, RestartWindow: 7 * time.Minute,
+		Until: &Until{
+			Check: []string{"make", "test"}, CheckTimeout: 20 * time.Minute, Approve: []string{"release"}, Aside: true, Promise: "DONE", MaxIterations: 3, Env: map[string]string{"CI": "1"}, Hold: time.Hour,
+		},
 		Resources: Resources{Memory: 2 << 30, Processes: 500, CPU: 1.5, Required: true},
 		Budget: Budget{
 			Hour: Allowance{Turns: 30, Tokens: 500_000}, Day: Allowance{Cost: 2.5, Resent: 1_500_000}, Entry: Allowance{Tokens: 70_000},
 		},
 		Env: map[string]string{"A": "default", "B": "own", "C": "5"}, StallTimeout: 8 * time.Minute,
+		Approvals:  Approvals{Always: []string{"read"}, Never: []string{"destroy", "auth"}, After: map[string]int{"write": 3}},
 		AutoUpdate: true, ToolTimeout: 20 * time.Minute, ToolTimeouts: map[string]time.Duration{"WebFetch": 2 * time.Minute, "Bash": 0},
 		EnvFile: dir + "/secrets/all.env", EnvAllow: []string{"HTTPS_PROXY", "AWS_*"}, EnvDeny: []string{"*_TOKEN"},
 		Notify: []string{"desk"}, WhileDown: DownRefuses, DownText: "Ask the desk.",
 		Triggers: []Trigger{
-			{Name: "morning", Named: true, Line: 56, Gate: []string{"test", "-e", "open"}, Rate: Rate{10, time.Hour}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
-			{Name: "watch-1", Line: 67, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
-			{Name: "poll-1", Line: 73, Poll: &PollTrigger{
+			{Name: "morning", Named: true, Line: 59, Gate: []string{"test", "-e", "open"}, Until: NewUntil("make", "lint"), Rate: Rate{10, time.Hour}, Cron: &CronTrigger{Schedule: schedule, Prompt: "It is {{.At}}", Missed: sources.MissedAll, Grace: 2 * time.Hour, Jitter: 90 * time.Second, Overlap: OverlapQueue}},
+			{Name: "watch-1", Line: 71, Watch: &WatchTrigger{Patterns: []string{"in/**/*.md", "*.txt"}, Prompt: "Process {{.Path}}", Debounce: time.Second, Removed: true, IgnoreOwn: true, Batch: true}},
+			{Name: "poll-1", Line: 77, Poll: &PollTrigger{
 				Command: []string{"sh", "-c", "echo hi"}, Every: 5 * time.Minute, Timeout: 9 * time.Second,
 				Split: sources.SplitJSON, Prompt: "Ticket {{.Output}}", Dedupe: true, Key: "{{.JSON.id}}", Overlap: OverlapQueue, BacksUp: "webhook-1",
 			}},
-			{Name: "webhook-1", ReplyTo: "desk", Line: 82, Webhook: &WebhookTrigger{
+			{Name: "webhook-1", ReplyTo: "desk", Urgent: true, Line: 86, Webhook: &WebhookTrigger{
 				Path: "/github/issues", SecretFile: dir + "/secrets/github", Key: "{{.JSON.id}}",
 				Prompt: `Issue {{.JSON.issue.title}} ({{.Header "X-GitHub-Event"}})`,
 				Match: []sources.Condition{
@@ -208,7 +217,7 @@ func TestEveryField(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &Agent{
-		Name: "plain", File: path, Line: 91, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
+		Name: "plain", File: path, Line: 96, Dir: dir + "/plain", Inbox: dir + "/plain/.heartbeat/inbox.jsonl", Home: dir + "/plain/.heartbeat",
 		Command: []string{"claude"}, Settings: SettingsProject,
 		Permissions: Permissions{Mode: "plan", Deny: []string{"WebFetch"}},
 		Mode:        hook.Drain, IdleInterval: 30 * time.Minute, OnIdle: hook.IdleRelease, Context: hook.ContextSession,

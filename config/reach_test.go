@@ -32,6 +32,7 @@ func TestWithinReach(t *testing.T) {
 		"poll - interpreted":       {yaml: "a: {dir: a, trigger: {poll: [sh, x.sh]}}", want: []string{"agents.a.trigger.poll[0]"}, guard: "x.sh"},
 		"poll - interpreted - far": {yaml: "a: {dir: a, trigger: {poll: [env, A=b, timeout, \"5\", python3.12, -u, ./x.sh]}}", want: []string{"agents.a.trigger.poll[0]"}, guard: "x.sh"},
 		"poll - a word of a test":  {yaml: "a: {dir: a, trigger: {poll: [test, -e, x.sh]}}"},
+		"check":                    {yaml: "a: {dir: a, until: {check: [./a/x.sh]}}", want: []string{"agents.a.until.check[0]"}, guard: "x.sh"},
 		"gate":                     {yaml: "a: {dir: a, trigger: {cron: \"@daily\", prompt: x, gate: [./a/x.sh]}}", want: []string{"agents.a.trigger.gate[0]"}, guard: "x.sh"},
 		"command":                  {yaml: "a: {dir: a, command: [./a/x.sh]}", want: []string{"agents.a.command[0]"}, guard: "x.sh"},
 		"command - found in PATH":  {yaml: "a: {dir: a, command: [x.sh], env: {PATH: LAB/a}}", want: []string{"agents.a.command[0]"}, guard: "x.sh"},

@@ -25,7 +25,7 @@ import (
 	"heartbeat/sources"
 )
 
-// generate makes the schema from the types of document.go and their comments.
+// generate makes the schema from the types of document*.go and their comments.
 func generate(t *testing.T) []byte {
 	t.Helper()
 	r := &generator.Reflector{
@@ -82,6 +82,12 @@ func generate(t *testing.T) []byte {
 		Properties: telegram, Required: []string{"body"}, Not: either(slices.Clone(root.Definitions["target"].OneOf)...),
 	})
 	root.Definitions["target"].Not = &generator.Schema{Required: []string{"token-file", "token-env"}}
+	isAside, approved := generator.NewProperties(), generator.NewProperties()
+	isAside.Set("aside", &generator.Schema{Const: true})
+	approved.Set("approve", &generator.Schema{MinItems: new(uint64(1))})
+	until := root.Definitions["until"]
+	until.If = &generator.Schema{Properties: isAside, Required: []string{"aside"}}
+	until.Then = &generator.Schema{Properties: approved, Required: []string{"approve"}}
 	agent := root.Definitions["agent"]
 	agent.Not = &generator.Schema{Required: []string{"trigger", "triggers"}}
 	names := &generator.Schema{Pattern: nameForm.String(), MaxLength: new(uint64(mostName))}
@@ -113,7 +119,14 @@ func generate(t *testing.T) []byte {
 		{"env", agent},
 		{"tool-timeouts", agent},
 		{"limits", agent},
+		{"approvals", agent},
+		{"after", root.Definitions["approval"]},
 		{"resources", agent},
+		{"until", agent},
+		{"until", root.Definitions["cron"]},
+		{"until", root.Definitions["watch"]},
+		{"until", root.Definitions["poll"]},
+		{"until", root.Definitions["webhook"]},
 		{"resources", root.Definitions["group"]},
 		{"budget", root},
 		{"budget", agent},
@@ -122,6 +135,7 @@ func generate(t *testing.T) []byte {
 		{"day", root.Definitions["budget"]},
 		{"entry", root.Definitions["budget"]},
 		{"listen", root},
+		{"page", root},
 		{"match", root.Definitions["webhook"]},
 		{"headers", root.Definitions["match"]},
 		{"json", root.Definitions["match"]},
@@ -164,38 +178,46 @@ func declaredDefaults(t *testing.T, s *generator.Schema, of reflect.Type) {
 	}
 }
 
-// comments are the doc comments of document.go, by TYPE.FIELD and TYPE. (the
+// comments are the doc comments of document*.go, by TYPE.FIELD and TYPE. (the
 // generator reads those of exported types only).
 func comments(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "document.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
+	paths, err := filepath.Glob("document*.go")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%q, %v", paths, err)
 	}
 	docs := map[string]string{}
-	for _, d := range file.Decls {
-		declaration, ok := d.(*ast.GenDecl)
-		if !ok {
-			continue
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, s := range declaration.Specs {
-			named, ok := s.(*ast.TypeSpec)
-			if !ok {
-				continue
-			}
-			docs[named.Name.Name+"."] = strings.TrimSpace(declaration.Doc.Text())
-			fields, ok := named.Type.(*ast.StructType)
-			if !ok {
-				continue
-			}
-			for _, f := range fields.Fields.List {
-				for _, name := range f.Names {
-					docs[named.Name.Name+"."+name.Name] = strings.TrimSpace(f.Doc.Text())
-				}
+		for _, d := range file.Decls {
+			if declaration, ok := d.(*ast.GenDecl); ok {
+				commentsOf(declaration, docs)
 			}
 		}
 	}
 	return docs
+}
+
+func commentsOf(declaration *ast.GenDecl, docs map[string]string) {
+	for _, s := range declaration.Specs {
+		named, ok := s.(*ast.TypeSpec)
+		if !ok {
+			continue
+		}
+		docs[named.Name.Name+"."] = strings.TrimSpace(declaration.Doc.Text())
+		fields, ok := named.Type.(*ast.StructType)
+		if !ok {
+			continue
+		}
+		for _, f := range fields.Fields.List {
+			for _, name := range f.Names {
+				docs[named.Name.Name+"."+name.Name] = strings.TrimSpace(f.Doc.Text())
+			}
+		}
+	}
 }
 
 func property(t *testing.T, s *generator.Schema, key string) *generator.Schema {
@@ -245,7 +267,7 @@ func scalars(t reflect.Type) *generator.Schema {
 	case reflect.TypeFor[rateText]():
 		return &generator.Schema{Type: "string", Pattern: `^[0-9]{1,4}/` + durations[1:], Not: but(`^0+/|/[^1-9]*$`)}
 	case reflect.TypeFor[serviceName]():
-		return &generator.Schema{Type: "string", Enum: []any{ServesWebhooks, ServesMetrics}}
+		return &generator.Schema{Type: "string", Enum: []any{ServesWebhooks, ServesMetrics, ServesPage}}
 	case reflect.TypeFor[wanted]():
 		return either(words(text("", nul)), &generator.Schema{Type: "array", MinItems: new(uint64(1)), Items: words(text("", nul))})
 	case reflect.TypeFor[variableGlob]():
@@ -279,6 +301,8 @@ func scalars(t reflect.Type) *generator.Schema {
 			&generator.Schema{Type: "string", Pattern: `^[0-9]{1,12}(\.[0-9]{1,3})?[kM]?$`, Not: but(`^[0.]+[kM]?$`)},
 			&generator.Schema{Type: "integer", Minimum: "1", Maximum: json.Number(fmt.Sprint(int64(mostTokens)))},
 		)
+	case reflect.TypeFor[approvalWord]():
+		return &generator.Schema{Type: "string", Enum: []any{"read", "write", "execute", "destroy", "network", "auth"}}
 	case reflect.TypeFor[percentage]():
 		return either(&generator.Schema{Type: "string", Pattern: "^([1-9][0-9]?|100)%$"}, &generator.Schema{Const: "none"})
 	case reflect.TypeFor[dollars]():
@@ -436,6 +460,11 @@ func declare(path, value string) string {
 		return strings.TrimPrefix(with+"\n", ", ") + agent("")
 	case "resource":
 		return agent(", resources: {cpu: 1" + with + "}")
+	case "until":
+		if key == "check" {
+			return agent(", until: {" + strings.TrimPrefix(with, ", ") + "}")
+		}
+		return agent(", until: {check: [x]" + with + "}")
 	case "target", "ping":
 		way := map[string]string{"target": "webhook", "ping": "url"}[def] + ": 'https://a.example'"
 		if strings.HasPrefix(key, "webhook") || strings.HasPrefix(key, "url") || key == "command" {
@@ -556,7 +585,7 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		{"file.listen", "[{address: ':80'}]", false},
 		{"file.listen", "[{serve: [metrics]}]", false},
 		{"file.listen", "[{address: ':80', serve: []}]", false},
-		{"file.listen", "[{address: ':80', serve: [page]}]", false},
+		{"file.listen", "[{address: ':80', serve: [pages]}]", false},
 		{"agent.max-queue", "100", true},
 		{"agent.max-queue", "0", false},
 		{"cron.rate", "10/1h", true},
@@ -612,7 +641,7 @@ func TestEveryKeyIsTried(t *testing.T) {
 func TestStarterNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	text := string(Starter())
-	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, resourceKeys, allowanceKeys, targetKeys, pingKeys, keys[budgetKeySet](), triggerKeys) {
+	for _, key := range slices.Concat(topKeys, agentKeys, permissionKeys, resourceKeys, allowanceKeys, targetKeys, pingKeys, untilKeys, keys[budgetKeySet](), triggerKeys) {
 		if key == "triggers" { // named in a sentence
 			continue
 		}
