@@ -27,7 +27,10 @@ const (
 	laterCode = 75
 )
 
-var errTooMuch = fmt.Errorf("it printed over %d bytes", maxOutput)
+// tooMuch is that a run printed more than so many bytes.
+type tooMuch int
+
+func (most tooMuch) Error() string { return fmt.Sprintf("it printed over %d bytes", int(most)) }
 
 // Command is the command that a poll runs.
 type Command struct {
@@ -43,19 +46,25 @@ type Command struct {
 	Quiet bool
 	// Timeout ends the run with its whole process group; 0 means a minute.
 	Timeout time.Duration
+	// Most bounds what it may print; 0 means 1 MiB.
+	Most int
+	// Part: a run that prints more or takes longer is killed as well, but what it has
+	// printed by then is its Output.
+	Part bool
 }
 
 // Output is the result of a run that did not fail.
 type Output struct {
 	Stdout []byte
 	Later  bool // it ended with 75
+	// Cut is why the output ends early, with Part; nil: it is complete.
+	Cut error
 }
 
-// Exec runs c. The error says why the run failed, and
-// quotes the end of its stderr. A run that prints over 1 MiB is ended and counts as
-// failed. When Exec returns, the command's process group is gone. If we are killed
-// meanwhile, the command itself is killed too, where the system supports that. A
-// command without a slash is looked up in our own PATH.
+// Exec runs c. The error says why the run failed, and quotes the end of its stderr. A
+// run that prints more than its limit is killed and counts as failed. When Exec returns,
+// the command's process group is gone. If we are killed first, so is the command, where
+// the system supports that. A command without a slash is looked up in our own PATH.
 func Exec(ctx context.Context, c Command) (Output, error) {
 	if len(c.Argv) == 0 {
 		return Output{}, errors.New("cannot run the command: it is empty")
@@ -74,28 +83,13 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 	if info, err := os.Lstat(c.Dir); c.Dir != "" && (err != nil || !info.IsDir()) {
 		return Output{}, fmt.Errorf("cannot run the command: %w", cmp.Or(err, errors.New(c.Dir+" is not a folder")))
 	}
-	stdout, stderr := &capped{stop: func() { stop(errTooMuch) }}, &tail{}
-	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
-	cmd.Dir, cmd.Env = c.Dir, c.Env
-	if len(c.Extra) > 0 {
-		cmd.Env = append(cmd.Environ(), c.Extra...)
-	}
+	most := cmp.Or(c.Most, maxOutput)
+	stdout, stderr := &capped{most: most, stop: stop}, &tail{}
+	cmd := c.command(ctx)
 	cmd.Stderr = stderr
-	if c.Stdin != "" {
-		cmd.Stdin = strings.NewReader(c.Stdin)
-	}
 	if !c.Quiet {
 		cmd.Stdout = stdout
 	}
-	cmd.SysProcAttr = ownGroup()
-	cmd.Cancel = func() error {
-		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		if errors.Is(err, syscall.ESRCH) {
-			return os.ErrProcessDone
-		}
-		return err
-	}
-	cmd.WaitDelay = waitDelay
 	// The kernel treats the end of the thread that started the command as our end.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -107,12 +101,36 @@ func Exec(ctx context.Context, c Command) (Output, error) {
 	switch cause := context.Cause(ctx); {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay):
 		return Output{Stdout: stdout.b.Bytes()}, nil
+	case c.Part && (errors.Is(cause, tooMuch(most)) || errors.Is(cause, tooLong)):
+		return Output{Stdout: stdout.b.Bytes(), Cut: cause}, nil
 	case cause != nil:
 		return Output{}, failure(cause, stderr)
 	case errors.As(err, &exit) && exit.ExitCode() == laterCode:
 		return Output{Later: true}, nil
 	}
 	return Output{}, failure(err, stderr)
+}
+
+// command returns c without its outputs. The end of ctx kills its process group.
+func (c Command) command(ctx context.Context) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd.Dir, cmd.Env = c.Dir, c.Env
+	if len(c.Extra) > 0 {
+		cmd.Env = append(cmd.Environ(), c.Extra...)
+	}
+	if c.Stdin != "" {
+		cmd.Stdin = strings.NewReader(c.Stdin)
+	}
+	cmd.SysProcAttr = ownGroup()
+	cmd.Cancel = func() error {
+		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		if errors.Is(err, syscall.ESRCH) {
+			return os.ErrProcessDone
+		}
+		return err
+	}
+	cmd.WaitDelay = waitDelay
+	return cmd
 }
 
 func failure(why error, stderr *tail) error {
@@ -126,13 +144,15 @@ func failure(why error, stderr *tail) error {
 // would accept everything.
 type capped struct {
 	b    bytes.Buffer
-	stop func()
+	most int
+	stop func(error)
 }
 
 func (c *capped) Write(p []byte) (int, error) {
-	if c.b.Len()+len(p) > maxOutput {
-		c.stop()
-		return 0, errTooMuch
+	if room := c.most - c.b.Len(); len(p) > room {
+		n, _ := c.b.Write(p[:room]) // to memory: never fails
+		c.stop(tooMuch(c.most))
+		return n, tooMuch(c.most)
 	}
 	return c.b.Write(p)
 }

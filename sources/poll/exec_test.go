@@ -167,7 +167,7 @@ func TestEndlessOutput(t *testing.T) {
 	c := sh(t, "echo $$ > child; exec yes")
 	start := time.Now()
 	_, err := Exec(t.Context(), c)
-	if !errors.Is(err, errTooMuch) {
+	if !errors.Is(err, tooMuch(maxOutput)) {
 		t.Errorf("the error is %v", err)
 	}
 	if d := time.Since(start); d > testbed.Patience {
@@ -177,8 +177,31 @@ func TestEndlessOutput(t *testing.T) {
 	if out, err := Exec(t.Context(), sh(t, "head -c 1048576 /dev/zero")); err != nil || len(out.Stdout) != maxOutput {
 		t.Errorf("a MiB: %d bytes, %v", len(out.Stdout), err)
 	}
-	if _, err := Exec(t.Context(), sh(t, "head -c 1048577 /dev/zero")); !errors.Is(err, errTooMuch) {
+	if _, err := Exec(t.Context(), sh(t, "head -c 1048577 /dev/zero")); !errors.Is(err, tooMuch(maxOutput)) {
 		t.Errorf("a MiB and a byte: %v", err)
+	}
+}
+
+// TestAPartIsEnough: what was printed before a run printed too much, or took too long.
+func TestAPartIsEnough(t *testing.T) {
+	t.Parallel()
+	c := sh(t, "echo $$ > child; exec yes")
+	c.Part, c.Most = true, 1000
+	out, err := Exec(t.Context(), c)
+	if err != nil || len(out.Stdout) != 1000 || !errors.Is(out.Cut, tooMuch(1000)) {
+		t.Errorf("%d bytes, cut %v, %v", len(out.Stdout), out.Cut, err)
+	}
+	wantGone(t, filepath.Join(c.Dir, "child"))
+	c = sh(t, "echo $$ > child; echo first; exec sleep 600")
+	c.Part, c.Timeout = true, 2*time.Second
+	if out, err = Exec(t.Context(), c); err != nil || out.Cut == nil {
+		t.Errorf("%q, cut %v, %v", out.Stdout, out.Cut, err)
+	}
+	wantGone(t, filepath.Join(c.Dir, "child"))
+	c = sh(t, "echo whole")
+	c.Part = true
+	if out, err = Exec(t.Context(), c); err != nil || out.Cut != nil || string(out.Stdout) != "whole\n" {
+		t.Errorf("%q, cut %v, %v", out.Stdout, out.Cut, err)
 	}
 }
 

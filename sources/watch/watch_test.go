@@ -285,11 +285,11 @@ func TestAgentDirMadeAgain(t *testing.T) {
 func TestDebounceWaitsForTheWriter(t *testing.T) {
 	r := newRig(t)
 	tr := r.trigger("*.md")
-	tr.Debounce = time.Second
+	tr.Debounce = 2 * time.Second
 	r.start(tr)
 	f, err := os.Create(filepath.Join(r.dir, "a.md"))
 	r.must(err)
-	for i := range 40 { // two seconds, without a pause of one
+	for i := range 60 { // three seconds, without a pause of two
 		_, err := fmt.Fprintln(f, i)
 		r.must(err)
 		time.Sleep(50 * time.Millisecond)

@@ -37,9 +37,9 @@ type Trigger struct {
 
 // Why a request is not a prompt.
 var (
-	// ErrRefused: whoever asks does not show that it knows the secret.
+	// ErrRefused: the sender did not prove that it knows the secret.
 	ErrRefused = errors.New("the secret is missing or wrong: send X-Hub-Signature-256, or Authorization: Bearer SECRET")
-	// ErrUnreadable: the body is no JSON.
+	// ErrUnreadable: the body is not JSON.
 	ErrUnreadable = errors.New("the body is not JSON")
 	// ErrUnwanted: a condition does not hold. This is neither success nor failure.
 	ErrUnwanted = errors.New("it is not one of those that are wanted")
