@@ -1,0 +1,219 @@
+// Package approval keeps what agents ask people for, and what was answered: one file
+// for each request in the folder approvals of the state directory, synced before it
+// counts, and moved to done/ with its answer. What is asked at the same time is kept
+// in its order by one lock.
+//
+// Only an explicit yes is a yes: whatever cannot be read, is not known, was withdrawn
+// or was not answered in time is none. This room does not know who asks or answers:
+// callers have made sure of that (orchestrator.CheckPerson). It does not tell agents, and
+// does not keep them from working meanwhile; the scheduler does.
+package approval
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"heartbeat/config"
+	"heartbeat/hook/foreign"
+)
+
+// State is what has become of a request.
+type State string
+
+// The states. A request is Asked until it has its answer; an answer does not change.
+const (
+	Asked     State = "asked"
+	Approved  State = "approved"
+	Rejected  State = "rejected"
+	Expired   State = "expired"   // nobody answered in time: a no
+	Withdrawn State = "withdrawn" // what it was for is gone
+)
+
+// Lasts is how long a request waits for its answer.
+const Lasts = 7 * 24 * time.Hour
+
+// How much of a request is kept, in bytes.
+const (
+	MaxQuestion = 1000
+	MaxNote     = 4000
+	MaxPayload  = 64 << 10
+	maxName     = 100
+)
+
+// Request is what an agent, or what its work needs, asks a person for. All texts but
+// Note are an agent's own.
+type Request struct {
+	ID    string `json:"id"`
+	Agent string `json:"agent"`
+	// Key names the agent permanently; see memory.Identities.
+	Key string    `json:"key,omitempty"`
+	At  time.Time `json:"at"`
+	// Until is when it ends without an answer.
+	Until time.Time `json:"until"`
+	// Aside is true if the agent's queue goes on while it waits.
+	Aside bool `json:"aside,omitempty"`
+	// Name is the one of until.approve; "": the agent itself asks. Category is one of
+	// config.ApprovalCategories, or "" for any other.
+	Name     string       `json:"name,omitempty"`
+	Category string       `json:"category,omitempty"`
+	Question foreign.Text `json:"question"`
+	// Payload is what the question is about, for who answers; Cut is true if it is
+	// only the beginning of that.
+	Payload foreign.Text `json:"payload,omitempty"`
+	Cut     bool         `json:"cut,omitempty"`
+	// Session had the turn in which it was asked. Entry is the delivery id of the
+	// entry that it is about or that was in work then, Iteration which of its
+	// iterations.
+	Session   string `json:"session,omitempty"`
+	Entry     string `json:"entry,omitempty"`
+	Iteration int    `json:"iteration,omitempty"`
+	// About is a hash of what the person is shown with a Name: which check of which
+	// claim, by which definition. An answer counts for nothing else.
+	About string `json:"about,omitempty"`
+
+	State State `json:"state"`
+	// AnsweredAt, By and Note belong to an answer: when, who or which rule, and why.
+	AnsweredAt time.Time    `json:"answered_at,omitzero"`
+	By         string       `json:"by,omitempty"`
+	Note       foreign.Text `json:"note,omitempty"`
+	// Person is true if a person has answered.
+	Person bool `json:"person,omitempty"`
+	// Told is true once the agent has its answer, or needs none.
+	Told bool `json:"told,omitempty"`
+	// Needless is why the agent is not told an answer that it was owed.
+	Needless foreign.Text `json:"needless,omitempty"`
+}
+
+// Answer is what somebody says to a request.
+type Answer struct {
+	State State
+	By    string
+	Note  string
+	// Person is true if a person says it.
+	Person bool
+}
+
+// ByPerson is what a person says.
+func ByPerson(s State, note string) Answer {
+	return Answer{State: s, By: "a person", Note: note, Person: true}
+}
+
+// Errors that callers act on.
+var (
+	// ErrNone means that there is no such request.
+	ErrNone = errors.New("there is no such request")
+	// ErrAnswered means that a request has its answer already.
+	ErrAnswered = errors.New("it is answered already")
+	// ErrTooMany means that an agent asks more than anybody answers.
+	ErrTooMany = errors.New("too many requests")
+)
+
+// Yes reports whether the request was approved.
+func (r Request) Yes() bool { return r.State == Approved }
+
+// Waits reports whether it waits for its answer.
+func (r Request) Waits() bool { return r.State == Asked }
+
+// Owes reports whether the agent still has to be told the answer.
+func (r Request) Owes() bool {
+	return !r.Told && r.Name == "" && (r.State == Approved || r.State == Rejected || r.State == Expired)
+}
+
+// Words are those by which rules name it: the name of until.approve, the category.
+func (r Request) Words() []string {
+	return slices.DeleteFunc([]string{r.Name, r.Category}, func(w string) bool { return w == "" })
+}
+
+// Answered says on one line what was answered, and by whom.
+func (r Request) Answered() string {
+	switch r.State {
+	case Approved, Rejected:
+		text := string(r.State) + " by " + r.By
+		if r.Note != "" {
+			text += ": " + r.Note.String()
+		}
+		return text + r.untold()
+	case Expired:
+		return "not answered within " + days(r.Until.Sub(r.At)) + ", which is a no" + r.untold()
+	case Withdrawn:
+		return "withdrawn: " + r.Note.String()
+	case Asked:
+	}
+	return "not answered yet"
+}
+
+// untold says why the agent is not told the answer, if so.
+func (r Request) untold() string {
+	if r.Needless == "" {
+		return ""
+	}
+	return "; the agent is not told: " + r.Needless.String()
+}
+
+func days(d time.Duration) string {
+	if n := int(d.Round(24*time.Hour) / (24 * time.Hour)); n > 1 {
+		return fmt.Sprintf("%d days", n)
+	}
+	return d.Round(time.Minute).String()
+}
+
+// HandOver is the prompt by which an agent learns the answer to what it has asked.
+func (r Request) HandOver() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "You have asked for an approval (%s): %s\n\n", r.ID, r.Question)
+	switch r.State {
+	case Approved:
+		fmt.Fprintf(&b, "It was approved by %s. This is for what you have asked, and for nothing else.\n", r.By)
+	case Rejected:
+		fmt.Fprintf(&b, "It was rejected by %s. Do not do it.\n", r.By)
+	case Asked, Expired, Withdrawn:
+		fmt.Fprintf(&b, "It was %s. Do not do it.\n", r.Answered())
+	}
+	if r.Note != "" {
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(r.Note.Raw()))
+	}
+	return b.String()
+}
+
+// cleaned returns the request as it is kept: within the bounds, and text.
+func (r Request) cleaned() (Request, error) {
+	r.Question = foreign.Text(clean(r.Question.Raw(), MaxQuestion))
+	r.Name = clean(r.Name, maxName)
+	r.Note = foreign.Text(clean(r.Note.Raw(), MaxNote))
+	payload := strings.ToValidUTF8(r.Payload.Raw(), "\uFFFD")
+	if len(payload) > MaxPayload {
+		payload, r.Cut = cut(payload, MaxPayload), true
+	}
+	r.Payload = foreign.Text(payload)
+	switch {
+	case r.Question == "":
+		return r, errors.New("cannot ask: the question is empty")
+	case r.Category != "" && !slices.Contains(config.ApprovalCategories, r.Category):
+		return r, fmt.Errorf("cannot ask: %q is no category; the categories are %s", r.Category, strings.Join(config.ApprovalCategories, ", "))
+	}
+	return r, nil
+}
+
+// clean returns a text without what surrounds it, valid and of at most so many bytes.
+func clean(text string, most int) string {
+	return cut(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), most)
+}
+
+// cut shortens a text to so many bytes, at the end of a character.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	const mark = "…"
+	end := most - len(mark)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
+}
+
+func clipped(note string) foreign.Text { return foreign.Text(clean(note, MaxNote)) }

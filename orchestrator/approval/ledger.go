@@ -1,0 +1,302 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"heartbeat/config"
+)
+
+// The ledger's folder in the state directory, and what is in it.
+const (
+	folder   = "approvals"
+	doneIn   = "done"
+	lockFile = ".lock"
+	lockWait = 5 * time.Second
+)
+
+// How much is kept and taken, so that an agent that asks without end fills no disk
+// and hides nobody's requests.
+const (
+	// MostOpen is how many requests of one agent may wait, mostOfFleet of all.
+	MostOpen    = 20
+	mostOfFleet = 1000
+	// MostInHour is how many an agent may ask in an hour, however they are answered.
+	MostInHour = 60
+	// mostDone is how many answered ones are kept.
+	mostDone = 500
+	// maxFile is a request as JSON, which may make a text six times as long.
+	maxFile = 6*(MaxPayload+MaxQuestion+MaxNote) + 8192
+)
+
+// Ledger is the requests of a fleet. Its methods may be called by several processes.
+type Ledger struct{ stateDir string }
+
+// Stamp tells whether requests were filed or answered since another one was taken; the
+// zero value is that of no ledger that is there.
+type Stamp struct{ open, done time.Time }
+
+// Stamp returns what the ledger looks like from outside.
+func (l Ledger) Stamp() (s Stamp) {
+	for name, at := range map[string]*time.Time{folder: &s.open, filepath.Join(folder, doneIn): &s.done} {
+		if info, err := os.Lstat(filepath.Join(l.stateDir, name)); err == nil {
+			*at = info.ModTime()
+		}
+	}
+	return s
+}
+
+// Of returns the ledger in a state directory. It need not exist.
+func Of(stateDir string) Ledger { return Ledger{stateDir} }
+
+// Ask files a request of an agent and, where its rules know the answer, the answer.
+// One that was filed for the same Name and About is returned as it is, unless it was
+// withdrawn. The error matches ErrTooMany where the agent has asked too much.
+func (l Ledger) Ask(ctx context.Context, r Request, rules config.Approvals, now time.Time) (Request, error) {
+	r, err := r.cleaned()
+	if err != nil {
+		return r, err
+	}
+	r.ID, r.State, r.At, r.Until = newID(), Asked, now.UTC(), now.Add(Lasts).UTC()
+	err = l.locked(ctx, func(f folders) error {
+		open, _ := f.waiting() // what cannot be read is said by who lists them
+		done, err := f.done.list()
+		if err != nil {
+			rules.After = nil // a rejection may be among them
+		}
+		for _, same := range append(open, done...) {
+			if r.Name != "" && same.Name == r.Name && same.stands(r.Key, r.Entry, r.About) {
+				r = same
+				return nil
+			}
+		}
+		mine := func(o Request) bool { return o.of(r) }
+		if err := bounded(open, done, mine, now); err != nil {
+			return err
+		}
+		if a := Decide(rules, r, slices.Collect(filter(done, mine))); a != nil {
+			r = r.answered(*a, now)
+			r.Told = true // by the answer to the call itself
+			return f.file(r)
+		}
+		return f.open.put(r)
+	})
+	if err != nil {
+		return r, fmt.Errorf("cannot ask for an approval: %w", err)
+	}
+	return r, nil
+}
+
+// bounded refuses an agent that asks more than anybody answers.
+func bounded(open, done []Request, mine func(Request) bool, now time.Time) error {
+	waiting, lately := 0, 0
+	for range filter(open, mine) {
+		waiting++
+	}
+	for o := range filter(slices.Concat(open, done), mine) {
+		if ago := now.Sub(o.At); ago >= 0 && ago < time.Hour { // not what a wrong clock has left
+			lately++
+		}
+	}
+	switch {
+	case waiting >= MostOpen:
+		return fmt.Errorf("%w: %d of the agent wait for an answer already", ErrTooMany, waiting)
+	case len(open) >= mostOfFleet:
+		return fmt.Errorf("%w: %d of the fleet wait for an answer already", ErrTooMany, len(open))
+	case lately >= MostInHour:
+		return fmt.Errorf("%w: the agent has asked %d times in the last hour", ErrTooMany, lately)
+	}
+	return nil
+}
+
+// Answer files the answer to a request that waits and returns it. The error matches
+// ErrNone or ErrAnswered; the request is returned with the latter.
+func (l Ledger) Answer(ctx context.Context, id string, a Answer, now time.Time) (r Request, err error) {
+	if !idForm.MatchString(id) {
+		return r, fmt.Errorf("cannot answer %q: %w", id, ErrNone)
+	}
+	err = l.locked(ctx, func(f folders) error {
+		if r, err = f.done.get(id); err == nil {
+			return fmt.Errorf("%w: %s, %s", ErrAnswered, r.Answered(), r.AnsweredAt.Local().Format(time.RFC3339))
+		}
+		if r, err = f.open.get(id); err != nil {
+			return err
+		}
+		r, err = r.answered(a, now).cleaned()
+		if err != nil {
+			return err
+		}
+		return f.file(r)
+	})
+	if err != nil {
+		return r, fmt.Errorf("cannot answer %q: %w", id, err)
+	}
+	return r, nil
+}
+
+// Settle ends the requests that gone says are not needed any more, for the reason
+// that it returns, and those that have waited too long. An agent is not told an answer
+// that is not needed: it stays as it is, with the reason. Settle returns all of them.
+func (l Ledger) Settle(ctx context.Context, gone func(Request) (why string), now time.Time) (ended []Request, err error) {
+	waiting, err := l.Waiting()
+	for _, r := range waiting {
+		a := Answer{State: Expired}
+		if why := gone(r); why != "" {
+			a = Answer{State: Withdrawn, Note: why}
+		} else if r.At.After(now) {
+			err = errors.Join(err, l.begins(ctx, r.ID, now))
+			continue
+		} else if now.Before(r.Until) {
+			continue
+		}
+		was, failed := l.Answer(ctx, r.ID, a, now)
+		switch {
+		case failed == nil:
+			ended = append(ended, was)
+		case !errors.Is(failed, ErrAnswered) && !errors.Is(failed, ErrNone):
+			err = errors.Join(err, failed)
+		}
+	}
+	done, failed := l.Done()
+	err = errors.Join(err, failed)
+	for r := range filter(done, Request.Owes) {
+		if why := gone(r); why != "" {
+			was, told, failed := l.tell(ctx, r.ID, why)
+			if err = errors.Join(err, failed); told {
+				ended = append(ended, was)
+			}
+		}
+	}
+	return ended, err
+}
+
+// begins has a request wait from now on, which a wrong clock has filed for later: its end
+// could be years away.
+func (l Ledger) begins(ctx context.Context, id string, now time.Time) error {
+	return l.locked(ctx, func(f folders) error {
+		r, err := f.open.get(id)
+		if errors.Is(err, ErrNone) { // it was just answered
+			return nil
+		}
+		if err == nil {
+			r.At, r.Until = now.UTC(), now.Add(Lasts).UTC()
+			err = f.open.put(r)
+		}
+		return err
+	})
+}
+
+// Tell notes that the agent has the answer to a request.
+func (l Ledger) Tell(ctx context.Context, id string) error {
+	_, _, err := l.tell(ctx, id, "")
+	return err
+}
+
+// tell notes that the agent has the answer, or why it needs none. told is false if that
+// was noted before.
+func (l Ledger) tell(ctx context.Context, id, needless string) (r Request, told bool, err error) {
+	err = l.locked(ctx, func(f folders) error {
+		if r, err = f.done.get(id); err != nil || r.Told {
+			return err
+		}
+		r.Told, r.Needless = true, clipped(needless)
+		err = f.done.put(r)
+		told = err == nil
+		return err
+	})
+	return r, told, err
+}
+
+// Waiting returns the requests that wait for an answer, the oldest first. The error is
+// about files that are none; the others are returned all the same.
+func (l Ledger) Waiting() ([]Request, error) {
+	var all []Request
+	err := l.read(func(f folders) (err error) {
+		all, err = f.waiting()
+		return err
+	})
+	return all, err
+}
+
+// Done returns the last requests that have their answer, the oldest first, with an
+// error as for Waiting.
+func (l Ledger) Done() (all []Request, err error) {
+	err = l.read(func(f folders) error {
+		all, err = f.done.list()
+		return err
+	})
+	slices.SortStableFunc(all, func(x, y Request) int { return x.AnsweredAt.Compare(y.AnsweredAt) })
+	return all, err
+}
+
+// Find returns a request, answered or not; the error matches ErrNone.
+func (l Ledger) Find(id string) (r Request, err error) {
+	err = fmt.Errorf("%q: %w", id, ErrNone)
+	if !idForm.MatchString(id) {
+		return r, err
+	}
+	none := l.read(func(f folders) error {
+		if r, err = f.done.get(id); err != nil {
+			r, err = f.open.get(id)
+		}
+		return err
+	})
+	return r, cmp.Or(none, err)
+}
+
+// For returns what people were asked, and have answered, about an entry as they were
+// shown it: see Request.About. What was withdrawn is not among it.
+func (l Ledger) For(key, entry, about string) ([]Request, error) {
+	done, err := l.Done()
+	waiting, err2 := l.Waiting()
+	all := slices.Collect(filter(append(done, waiting...), func(r Request) bool { return r.Name != "" && r.stands(key, entry, about) }))
+	return all, errors.Join(err, err2)
+}
+
+// stands reports whether the request is about an entry as it was shown, and was not
+// withdrawn.
+func (r Request) stands(key, entry, about string) bool {
+	return r.Key == key && r.Entry == entry && r.About == about && r.State != Withdrawn
+}
+
+// of reports whether two requests are of the same agent.
+func (r Request) of(o Request) bool {
+	if r.Key != "" && o.Key != "" {
+		return r.Key == o.Key
+	}
+	return r.Agent == o.Agent
+}
+
+// answered is the request with its answer.
+func (r Request) answered(a Answer, now time.Time) Request {
+	r.State, r.AnsweredAt, r.By, r.Note, r.Person = a.State, now.UTC(), a.By, clipped(a.Note), a.Person
+	return r
+}
+
+var idForm = regexp.MustCompile(`^[0-9a-f]{8}$`)
+
+func newID() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+func filter(all []Request, is func(Request) bool) iter.Seq[Request] {
+	return func(yield func(Request) bool) {
+		for _, r := range all {
+			if is(r) && !yield(r) {
+				return
+			}
+		}
+	}
+}

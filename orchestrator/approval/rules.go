@@ -1,0 +1,67 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heartbeat/config"
+)
+
+// Decide returns what an agent's rules say to a request, or nil where a person is
+// asked; past are the agent's requests that were answered before, in any order. A
+// never beats all others; a rejection of a person begins the count of after anew.
+func Decide(rules config.Approvals, r Request, past []Request) *Answer {
+	words := r.Words()
+	if w := among(words, rules.Never); w != "" {
+		return &Answer{State: Rejected, By: fmt.Sprintf("a rule (approvals: never: %s)", w)}
+	}
+	if w := among(words, rules.Always); w != "" {
+		return &Answer{State: Approved, By: fmt.Sprintf("a rule (approvals: always: %s)", w)}
+	}
+	for _, w := range words {
+		n, ok := rules.After[w]
+		if ok && n > 0 && inARow(w, past, r.At) >= n {
+			return &Answer{State: Approved, By: fmt.Sprintf("a rule (approvals: after: %s: %d)", w, n)}
+		}
+	}
+	return nil
+}
+
+// among returns the first word that a rule names, or "".
+func among(words, rule []string) string {
+	i := slices.IndexFunc(words, func(w string) bool { return slices.Contains(rule, w) })
+	if i < 0 {
+		return ""
+	}
+	return words[i]
+}
+
+// inARow counts the last requests with a word that a person has approved, back to one
+// that a person has rejected. What rules have answered does not count, nor a yes of a
+// wrong clock: nobody knows whether it came before a rejection.
+func inARow(word string, past []Request, now time.Time) (n int) {
+	all := slices.Clone(past)
+	slices.SortStableFunc(all, func(x, y Request) int { return y.AnsweredAt.Compare(x.AnsweredAt) })
+	for _, r := range all {
+		switch {
+		case !r.Person || !slices.Contains(r.Words(), word):
+		case !r.Yes():
+			return n
+		case r.AnsweredAt.After(now):
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// Text says on one line what is asked.
+func (r Request) Text() string {
+	text := r.Question.String()
+	if words := r.Words(); len(words) > 0 {
+		text += " (" + strings.Join(words, ", ") + ")"
+	}
+	return text
+}

@@ -1,0 +1,176 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"heartbeat/hook/durable"
+	"heartbeat/hook/flock"
+)
+
+// folders are the ledger's, open.
+type folders struct{ open, done shelf }
+
+// file files a request with its answer: what stands in done counts, whatever is left
+// in the other folder.
+func (f folders) file(r Request) error {
+	if err := f.done.put(r); err != nil {
+		return err
+	}
+	if err := f.open.drop(r.ID); err != nil {
+		return err
+	}
+	return f.thin()
+}
+
+// waiting are the requests without an answer, with an error about files that are none.
+func (f folders) waiting() (all []Request, err error) {
+	open, err := f.open.list()
+	for _, r := range open {
+		if _, answered := f.done.get(r.ID); answered != nil { // killed between two steps of file
+			all = append(all, r)
+		}
+	}
+	return all, err
+}
+
+// locked calls do with the ledger's lock held, and creates its folders.
+func (l Ledger) locked(ctx context.Context, do func(folders) error) (err error) {
+	open, err := durable.MakeBelow(l.stateDir, filepath.Join(l.stateDir, folder))
+	if err != nil {
+		return err
+	}
+	defer open.Close()
+	done, err := open.MakeSub(doneIn)
+	if err != nil {
+		return err
+	}
+	defer done.Close()
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	unlock, err := flock.LockIn(ctx, open, lockFile)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(folders{shelf{open}, shelf{done}}), unlock())
+}
+
+// read calls do with the ledger's folders, if there are any.
+func (l Ledger) read(do func(folders) error) error {
+	open, err := durable.Open(filepath.Join(l.stateDir, folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the approvals: %w", err)
+	}
+	defer open.Close()
+	done, err := open.Sub(doneIn)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it is just being made
+	}
+	if err == nil {
+		defer done.Close()
+		err = do(folders{shelf{open}, shelf{done}})
+	}
+	if err != nil && !errors.Is(err, ErrNone) {
+		return fmt.Errorf("cannot read the approvals: %w", err)
+	}
+	return err
+}
+
+// shelf is one of the folders.
+type shelf struct{ *durable.Folder }
+
+func (s shelf) put(r Request) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return s.Replace(r.ID+".json", append(data, '\n'))
+}
+
+// drop removes a request for good: one that came back would wait again.
+func (s shelf) drop(id string) error {
+	if _, err := s.Stat(id + ".json"); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(s.Remove(id+".json"), s.Sync())
+}
+
+func (s shelf) get(id string) (r Request, err error) {
+	data, err := s.Read(id+".json", maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, ErrNone
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err == nil && r.ID != id {
+		err = errors.New("it is not what heartbeat has written")
+	}
+	if err != nil {
+		return Request{}, fmt.Errorf("cannot read %s: %w", filepath.Join(s.Path(), id+".json"), err)
+	}
+	return r, nil
+}
+
+func (s shelf) list() (all []Request, err error) {
+	entries, err := s.Entries()
+	if err != nil {
+		return nil, err
+	}
+	var unread []error
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || !idForm.MatchString(id) {
+			continue
+		}
+		switch r, err := s.get(id); {
+		case errors.Is(err, ErrNone): // it was just answered
+		case err != nil:
+			unread = append(unread, err)
+		default:
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(x, y Request) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
+	return all, errors.Join(unread...)
+}
+
+// thin removes the oldest answered requests, as many as there are too many; one that
+// the agent is still to be told stays, and one that counts once others about the same
+// have their answer.
+func (f folders) thin() error {
+	entries, err := f.done.Entries()
+	if err != nil || len(entries) <= mostDone {
+		return err
+	}
+	all, _ := f.done.list() // what cannot be read is no request
+	open, _ := f.open.list()
+	counts := func(r Request) bool {
+		return r.Name != "" && slices.ContainsFunc(open, func(o Request) bool { return o.Name != "" && r.stands(o.Key, o.Entry, o.About) })
+	}
+	over := len(all) - mostDone
+	slices.SortStableFunc(all, func(x, y Request) int { return x.AnsweredAt.Compare(y.AnsweredAt) })
+	for _, r := range all {
+		if over <= 0 {
+			break
+		}
+		if r.Owes() || counts(r) {
+			continue
+		}
+		if err := f.done.Remove(r.ID + ".json"); err != nil {
+			return err
+		}
+		over--
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/state"
+)
+
+// Aside is an entry that was set aside until a person has answered, and has not ended
+// since: what the agent's own file says of it is not believed.
+type Aside struct {
+	Flight inbox.InFlight `json:"flight"`
+	// Conversation is the client's in which it was worked on, "" where that is not known:
+	// its next iteration goes on in it.
+	Conversation string `json:"conversation,omitempty"`
+}
+
+func asideFolder(stateDir, key string) string {
+	return filepath.Join(stateDir, "asides", filepath.Base(key))
+}
+
+// KeepAside records an entry that is set aside, durably.
+func KeepAside(stateDir, key string, a Aside) error {
+	if !inbox.IsDelivery(a.Flight.DeliveryID) {
+		return fmt.Errorf("cannot record what is set aside: %q is no delivery id", a.Flight.DeliveryID)
+	}
+	if err := state.Save(filepath.Join(asideFolder(stateDir, key), a.Flight.DeliveryID+".json"), a); err != nil {
+		return fmt.Errorf("cannot record what is set aside: %w", err)
+	}
+	return nil
+}
+
+// NoAsides reports whether nothing is set aside of any agent.
+func NoAsides(stateDir string) (bool, error) {
+	entries, err := os.ReadDir(filepath.Join(stateDir, "asides"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return len(entries) == 0, err
+}
+
+// DropAside forgets an entry that has ended.
+func DropAside(stateDir, key, delivery string) error {
+	if !inbox.IsDelivery(delivery) {
+		return nil
+	}
+	err := os.Remove(filepath.Join(asideFolder(stateDir, key), delivery+".json"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot forget what was set aside: %w", err)
+	}
+	return nil
+}
+
+// Forget removes all that is kept of an agent that is not remembered any more: another one
+// may have its key. What is set aside stands in the agent's own directory, and is handed
+// over again if that is declared another time.
+func Forget(stateDir, key string) error {
+	path, folder := bookPath(stateDir, key), asideFolder(stateDir, key)
+	if filepath.Dir(folder) != filepath.Join(stateDir, "asides") {
+		return nil // no key
+	}
+	errs := []error{os.RemoveAll(folder)}
+	for _, p := range []string{path, path + ".damaged"} {
+		if err := os.Remove(p); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Asides returns what was set aside of an agent, the oldest first. With an error they are
+// those that can be read.
+func Asides(stateDir, key string) (all []Aside, err error) {
+	entries, err := os.ReadDir(asideFolder(stateDir, key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || !inbox.IsDelivery(id) {
+			continue
+		}
+		var a Aside
+		switch err := state.Load(filepath.Join(asideFolder(stateDir, key), e.Name()), &a); {
+		case errors.Is(err, fs.ErrNotExist): // it has just ended
+		case err != nil:
+			errs = append(errs, err)
+		case a.Flight.DeliveryID == id && a.Flight.Aside != nil:
+			all = append(all, a)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Aside) int { return x.Flight.Aside.Since.Compare(y.Flight.Aside.Since) })
+	return all, errors.Join(errs...)
+}

@@ -1,0 +1,84 @@
+package proving
+
+import (
+	"errors"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/ledger"
+)
+
+var errNoDemand = errors.New("it has to be proven, and the state directory does not say by which check: cancel it, or declare until: for its agent")
+
+// demanded returns what the entry in flight has to pass, and records who demands it.
+func (r *run) demanded(a *config.Agent, f *inbox.InFlight, book *ledger.Book) (*config.Until, ledger.Course, error) {
+	course := book.Course(f.DeliveryID)
+	until, from, err := r.nearest(a, f, book, course)
+	if err == nil && course.From != from {
+		course.From = from
+		err = book.Keep(course)
+	}
+	return until, course, err
+}
+
+// nearest returns what an entry has to pass, by the nearest of three: the entry itself,
+// its trigger, its agent. The queue's files are not asked.
+func (d *Desk) nearest(a *config.Agent, f *inbox.InFlight, book *ledger.Book, c ledger.Course) (*config.Until, ledger.From, error) {
+	demand, err := d.demandOf(a, f)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case demand != nil:
+		return inForce(a, demand), ledger.FromEntry, nil
+	case c.From == ledger.FromEntry, a.Until == nil && c.From == "" && !book.Demands():
+		return nil, "", errNoDemand
+	}
+	return a.Until, ledger.FromAgent, nil
+}
+
+// Begins records whether an agent's session that is about to begin has all of its
+// entries checked: should until: be removed from the file meanwhile, nothing has to be
+// passed any more.
+func (d *Desk) Begins(a *config.Agent, key string) error {
+	book, err := d.Book(key)
+	if err != nil {
+		return err
+	}
+	return book.Begins(a.Until != nil)
+}
+
+// Demand records what an entry has to pass, before it is queued: one of a trigger or,
+// with "", another one; nil: nothing, whatever its agent's until: says. end is called
+// with whether it is queued.
+func (d *Desk) Demand(a *config.Agent, trigger string, l inbox.Letter, u *config.Until) (end func(queued bool), err error) {
+	ends, err := ledger.Asks(d.opt.StateDir, ledger.Demand{ID: l.ID, Inbox: a.Inbox, Text: l.Prompt, Trigger: trigger, Until: u, Nothing: u == nil, At: time.Now()})
+	if err != nil {
+		return nil, err
+	}
+	return func(queued bool) {
+		if err := ends(queued); err != nil {
+			d.opt.Log.Warn(err.Error(), "agent", a.Name)
+		}
+	}, nil
+}
+
+// Demands reports whether an entry in flight of an agent has something to pass, as the
+// state directory and the configuration say. Where that cannot be told, it has.
+func (d *Desk) Demands(a *config.Agent, f *inbox.InFlight) bool {
+	demand, err := d.demandOf(a, f)
+	if demand != nil {
+		return !demand.Nothing
+	}
+	return a.Until != nil || err != nil
+}
+
+// inForce returns what a demand means now: a trigger's until: may have changed since.
+func inForce(a *config.Agent, d *ledger.Demand) *config.Until {
+	for i := range a.Triggers {
+		if t := &a.Triggers[i]; d.Trigger != "" && t.Name == d.Trigger && t.Until != nil {
+			return t.Until
+		}
+	}
+	return d.Until
+}

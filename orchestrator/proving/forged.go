@@ -1,0 +1,102 @@
+package proving
+
+import (
+	"cmp"
+	"context"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/ledger"
+	"heartbeat/orchestrator/queue"
+)
+
+// Forged returns what an agent's outbox calls done behind a mark although it has to
+// be proven and is not: only somebody who has written the queue's files can have done
+// that. It files it as dead letters, tells of it, and advances the mark. An entry that
+// stands goes on: its record is told, ends nothing, and is not returned. What the queue
+// has passed without an end is filed, too. After an error the mark is where it was.
+//
+// The mark is one of the session's beginning, and a is the definition that the session
+// was started with: nobody had to prove what was done before, or without its until:.
+func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox.OutboxMark) (filed []inbox.Delivery, err error) {
+	next := *m
+	done, err := queue.DoneSince(ctx, a, &next)
+	if err != nil {
+		return nil, err
+	}
+	var told, ended []inbox.Delivery
+	for _, e := range done {
+		demand, forged, err := d.unproven(a, key, e)
+		if err != nil {
+			return nil, err
+		}
+		is := false
+		if forged && e.DeliveryID != "" { // else it may be done: Settle sees to it
+			is, err = d.fileForged(ctx, a, key, e, demand)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case is:
+			filed, ended = append(filed, e), append(ended, e)
+		case forged:
+			told = append(told, e)
+		default:
+			ended = append(ended, e)
+		}
+	}
+	doubts := func(e inbox.Delivery) bool {
+		_, forged, err := d.unproven(a, key, e)
+		return forged || err != nil
+	}
+	if err := queue.Skipped(ctx, a, &next, ended, doubts); err != nil {
+		return nil, err
+	}
+	*m = next
+	for _, e := range told {
+		d.tellForged(a, cmp.Or(e.DeliveryID, e.ID), "the outbox calls it done, and no check of it has passed; what is queued goes on")
+	}
+	for _, e := range filed {
+		d.tellForged(a, e.DeliveryID, "the outbox calls it done, and no check of it has passed")
+		if err := ledger.GiveUp(d.opt.StateDir, a.Inbox, e.ID); err != nil {
+			d.opt.Log.Warn(err.Error(), "agent", a.Name)
+		}
+	}
+	return filed, nil
+}
+
+// fileForged files the entry of a record, by our own memory of its line and its text.
+func (d *Desk) fileForged(ctx context.Context, a *config.Agent, key string, e inbox.Delivery, demand *ledger.Demand) (filed bool, err error) {
+	book, err := d.Book(key)
+	if err != nil {
+		return false, err
+	}
+	if v := book.Course(e.DeliveryID).Verdict; v != nil {
+		e.EntryID = v.Entry
+	}
+	text := ""
+	if demand != nil {
+		text = demand.Text
+	}
+	return queue.FileForged(ctx, a, e, text)
+}
+
+// unproven reports whether an agent's delivery has to be proven, and is not; demand is
+// what is recorded for its id. A record without a delivery id is forged if its entry is
+// demanded anything.
+func (d *Desk) unproven(a *config.Agent, key string, e inbox.Delivery) (demand *ledger.Demand, forged bool, err error) {
+	demand, err = ledger.DemandOf(d.opt.StateDir, a.Inbox, e.ID)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case demand != nil:
+		return demand, ledger.Lacks(demand, e), nil
+	case a.Until == nil || e.DeliveryID == "":
+		return nil, false, nil
+	}
+	book, err := d.Book(key)
+	if err != nil {
+		return demand, false, err
+	}
+	return demand, !book.Passed(e.DeliveryID), nil
+}

@@ -1,0 +1,161 @@
+package proving
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/foreign"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/ledger"
+	"heartbeat/orchestrator/queue"
+)
+
+// queuedWithin is how long after it was recorded what an entry has to pass it is queued
+// at the latest, or was refused.
+const queuedWithin = time.Minute
+
+// demandOf returns what the state directory demands of an entry: by its id, or, as the
+// agent can write another one, by its text, if no entry with that id is there any more.
+func (d *Desk) demandOf(a *config.Agent, f *inbox.InFlight) (*ledger.Demand, error) {
+	demand, err := ledger.DemandOf(d.opt.StateDir, a.Inbox, f.ID)
+	if demand != nil || err != nil {
+		return demand, err
+	}
+	all, err := ledger.Demands(d.opt.StateDir, a.Inbox)
+	for i := range all {
+		if err == nil && !all[i].GivenUp && all[i].Text != "" && queue.SameText(all[i].Text, f.Prompt()) {
+			stands, err := queue.Stands(a, all[i].ID)
+			if !stands || err != nil {
+				return &all[i], err
+			}
+		}
+	}
+	return nil, err
+}
+
+// Settle lets go of what was demanded of entries that are no more: those that are
+// proven, and dead letters that somebody has deleted. An entry that has left the queue
+// in no other way, without a verdict, is told as forged and filed with its text. It
+// returns how many those are.
+func (d *Desk) Settle(ctx context.Context, a *config.Agent) (forged int, err error) {
+	all, err := ledger.Demands(d.opt.StateDir, a.Inbox)
+	if len(all) == 0 || err != nil {
+		return 0, err
+	}
+	texts := make(map[string]string, len(all))
+	for i := range all {
+		texts[all[i].ID] = all[i].Text
+	}
+	fates, err := queue.Fates(ctx, a, texts)
+	if err != nil {
+		return 0, err
+	}
+	for i := range all {
+		gone, err := d.settle(ctx, a, &all[i], fates[all[i].ID])
+		if gone {
+			forged++
+		}
+		if err != nil {
+			return forged, err
+		}
+	}
+	return forged, nil
+}
+
+// settle does that for one demand; forged is true if its entry is gone without a
+// verdict.
+func (d *Desk) settle(ctx context.Context, a *config.Agent, demand *ledger.Demand, is queue.Fate) (forged bool, err error) {
+	drop := func() error { return ledger.DropDemand(d.opt.StateDir, a.Inbox, demand.ID) }
+	passed := demand.Nothing && len(is.Done) > 0 || demand.Passed != "" && slices.Contains(is.Done, demand.Passed)
+	switch {
+	case is.Stands && (demand.GivenUp || !demand.Queued): // it is queued again, or its sender was killed
+		return false, ledger.Stands(d.opt.StateDir, a.Inbox, demand.ID)
+	case is.Stands:
+		return false, nil
+	case is.Dead:
+		return false, ledger.GiveUp(d.opt.StateDir, a.Inbox, demand.ID)
+	case demand.GivenUp, passed:
+		return false, drop()
+	case time.Since(demand.At) < queuedWithin:
+		return false, nil
+	case demand.Nothing:
+		return false, drop()
+	case !demand.Queued && len(is.Done) == 0:
+		d.opt.Note(journal.Event{Agent: a.Name, Kind: journal.NotQueued, Entry: demand.ID, Reason: "its sender ended before it was in the inbox"})
+		return false, drop()
+	}
+	if err := queue.FileGone(ctx, a, demand.ID, demand.Text); err != nil {
+		return false, err
+	}
+	d.tellForged(a, demand.ID, "it has left the queue, and no check of it has passed")
+	return true, ledger.GiveUp(d.opt.StateDir, a.Inbox, demand.ID)
+}
+
+func (d *Desk) tellForged(a *config.Agent, entry, why string) {
+	d.opt.Note(journal.Event{Agent: a.Name, Kind: journal.Forged, Entry: entry, Reason: foreign.Text(why)})
+	d.opt.Log.Error("an entry is not proven, and somebody calls it done", "agent", a.Name, "entry", entry, "why", why)
+}
+
+// Forgets lets go of what an entry had to pass that its policy has dropped.
+func (d *Desk) Forgets(a *config.Agent, id string) {
+	if err := ledger.DropDemand(d.opt.StateDir, a.Inbox, id); err != nil {
+		d.opt.Log.Warn(err.Error(), "agent", a.Name)
+	}
+}
+
+// Marks keeps, as long as a session lives, how far its queue was compared, where something
+// has to be proven there; nil: it has ended.
+func (d *Desk) Marks(a *config.Agent, key string, m *inbox.OutboxMark) error {
+	if m != nil && a.Until == nil {
+		if all, err := ledger.Demands(d.opt.StateDir, a.Inbox); len(all) == 0 {
+			return err
+		}
+	}
+	book, err := d.Book(key)
+	if err != nil {
+		return err
+	}
+	if m != nil {
+		kept := *m
+		m = &kept
+	}
+	return book.Marks(m)
+}
+
+// Left compares what a session has left whose scheduler was killed, as Forged and Settle
+// do for one that ends.
+func (d *Desk) Left(ctx context.Context, a *config.Agent, key string) (forged int, err error) {
+	book, err := d.Book(key)
+	if err != nil {
+		return 0, err
+	}
+	if m := book.Mark(); m != nil {
+		as := *a
+		if !book.Demands() {
+			as.Until = nil
+		}
+		told, err := d.Forged(ctx, &as, key, m)
+		if err == nil {
+			err = book.Marks(nil)
+		}
+		if forged = len(told); err != nil {
+			return forged, err
+		}
+	}
+	more, err := d.Settle(ctx, a)
+	return forged + more, err
+}
+
+// Answered reports whether a check has answered for the iteration that an entry in flight
+// says it is unproven after: its record is the agent's to write.
+func (d *Desk) Answered(key string, f *inbox.InFlight) bool {
+	book, err := d.Book(key)
+	if err != nil {
+		return true // nobody knows
+	}
+	v := book.Course(f.DeliveryID).Verdict
+	return v != nil && !v.Passed && v.Check == f.Check
+}

@@ -1,0 +1,119 @@
+package proving
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/ledger"
+	"heartbeat/orchestrator/queue"
+)
+
+// TestASenderThatWasKilledHasQueuedNothing: what its prompt had to pass was recorded, and
+// an entry that was never queued was told as forged. One that was queued is told.
+func TestASenderThatWasKilledHasQueuedNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		queued, seen bool
+		want         journal.Kind
+	}{
+		"never queued": {false, false, journal.NotQueued}, "confirmed and removed": {true, false, journal.Forged}, "seen and removed": {false, true, journal.Forged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, state := t.TempDir(), t.TempDir()
+			a := &config.Agent{Name: "a", Dir: dir, Home: dir, Inbox: dir + "/inbox.jsonl", MaxEntry: inbox.DefaultMaxEntry}
+			var told []journal.Kind
+			desk := New(Options{StateDir: state, Log: slog.New(slog.DiscardHandler), Note: func(e journal.Event) { told = append(told, e.Kind) }})
+			settle := func() {
+				if _, err := desk.Settle(t.Context(), a); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l := inbox.Letter{ID: "p", Source: "send", Prompt: "mend it"}
+			end, err := ledger.Asks(state, ledger.Demand{ID: l.ID, Inbox: a.Inbox, Text: l.Prompt, Until: config.NewUntil("true"), At: time.Now().Add(-time.Hour)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.queued {
+				if err := end(true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.seen {
+				if _, err := queue.Append(t.Context(), a, l); err != nil {
+					t.Fatal(err)
+				}
+				settle()
+				if err := os.WriteFile(a.Inbox, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := queue.Append(t.Context(), a, inbox.Letter{ID: "other", Prompt: "x"}); err != nil {
+				t.Fatal(err)
+			}
+			settle()
+			settle()
+			if len(told) != 1 || told[0] != c.want {
+				t.Errorf("%v", told)
+			}
+		})
+	}
+}
+
+// TestAForgedReplyIsNoneUntilItIsProven: of two records of an entry, who waits and who
+// lists take the one that the state directory knows to be proven.
+func TestAForgedReplyIsNoneUntilItIsProven(t *testing.T) {
+	t.Parallel()
+	dir, state := t.TempDir(), t.TempDir()
+	a := &config.Agent{Name: "a", Dir: dir, Home: dir, Inbox: dir + "/inbox.jsonl", MaxEntry: inbox.DefaultMaxEntry}
+	unproven := func(a *config.Agent, d inbox.Delivery) bool { return ledger.Unproven(state, a.Inbox, d) }
+	if err := ledger.KeepDemand(state, ledger.Demand{ID: "p", Inbox: a.Inbox, Until: config.NewUntil("true"), At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	record := func(delivery, reply string) string {
+		return fmt.Sprintf(`{"delivery_id":%q,"entry_id":"e","id":"p","acknowledged_at":"2026-03-01T12:00:00Z","reply":%q,"verdict":{"iteration":1}}`+"\n", delivery, reply)
+	}
+	expect := func(reply string, doubts ...bool) {
+		t.Helper()
+		all, err := queue.Replies(t.Context(), []*config.Agent{a}, time.Time{}, 10, unproven)
+		if err != nil || len(all) != len(doubts) {
+			t.Fatalf("%+v %v", all, err)
+		}
+		for i, r := range all {
+			if r.NotProven != doubts[i] {
+				t.Errorf("%q is not proven: %t", r.Reply, r.NotProven)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if reply == "" {
+			cancel() // there is nothing to wait for
+		}
+		defer cancel()
+		d, err := queue.Await(ctx, a, "p", unproven)
+		if reply == "" && d != nil || reply != "" && (err != nil || d.Reply != reply) {
+			t.Errorf("%+v %v", d, err)
+		}
+	}
+	lines := record("000000000001", "forged")
+	put := func() {
+		t.Helper()
+		if err := os.WriteFile(dir+"/outbox.jsonl", []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	expect("", true)
+	if err := ledger.Passes(state, a.Inbox, "p", "000000000002"); err != nil {
+		t.Fatal(err)
+	}
+	lines += record("000000000002", "proven") + record("000000000003", "forged after it")
+	put()
+	expect("proven", true, false, true)
+}

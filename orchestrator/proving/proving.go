@@ -1,0 +1,259 @@
+// Package proving has the work of agents checked: it finds out what the entry in
+// flight has to pass, has the check run, records the verdict and applies it to the
+// queue. What follows a check that did not pass is room guard's to decide; when an
+// agent is to be looked at is the scheduler's.
+//
+// One path decides a verdict, whatever it was that asked for it: a session whose
+// turn is over, a recovery, a restart. Each of its steps is recorded before the next
+// one, so that it can be interrupted anywhere: a verdict that stands in the ledger is
+// applied and not decided again.
+//
+// A check goes on for as long as the queue and the file ask for it: it is ended once the
+// entry is not there any more (cancelled, dropped, given up, worked on again), has to pass
+// something else, or the agent or its directory is gone. A pause, a hold, a limit or the
+// end of its session do not end it: they start nothing new, and its verdict stands.
+package proving
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/ledger"
+	"heartbeat/orchestrator/proof"
+	"heartbeat/orchestrator/proof/guard"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
+)
+
+// Approvals answers for what has passed its check and waits for people. Asking again
+// is no second request.
+type Approvals interface {
+	Of(Ask) (Say, error)
+	// Asked is what the agent itself has asked while it worked on an entry and has not
+	// been told; Told notes that it is told.
+	Asked(key, delivery string) (Asked, error)
+	Told(ids []string) error
+}
+
+// Asked is what an agent has asked people for.
+type Asked struct {
+	// Waits is true while not all of it is answered.
+	Waits bool
+	// Answers is what the agent is told, of the requests with these ids.
+	Answers string
+	IDs     []string
+}
+
+// Ask is the request for a yes.
+type Ask struct {
+	Agent, Key, Delivery, ID, Source string
+	Iteration                        int
+	// Until says who has to agree, Aside that the queue goes on meanwhile.
+	Until *config.Until
+	Aside bool
+	// Prompt is what the agent was given at first, Reply its last message, Output what
+	// its check has said.
+	Prompt, Reply, Output string
+	// About is a hash of what is shown: a yes to something else is none.
+	About string
+}
+
+// Say is what people have answered.
+type Say struct {
+	Answer Answer
+	Note   string
+	// By says who, in words; Since is when it was asked.
+	By    string
+	Since time.Time
+}
+
+// Answer is one of four.
+type Answer string
+
+// The answers.
+const (
+	NotAsked Answer = ""         // nobody has to say yes
+	Waits    Answer = "waits"    // nobody has answered
+	Approved Answer = "approved" // an explicit yes
+	Rejected Answer = "rejected"
+)
+
+// Options are what a Desk needs.
+type Options struct {
+	StateDir string
+	// Check runs a check, and Files looks at an agent's files; nil: as room proof
+	// does.
+	Check func(context.Context, proof.Check) (proof.Result, error)
+	Files func(ctx context.Context, dir string) string
+	// Approvals, if not nil, has to say yes, too.
+	Approvals Approvals
+	Note      func(journal.Event)
+	Log       *slog.Logger
+}
+
+// Desk has checks run for all agents of a fleet.
+type Desk struct {
+	opt  Options
+	room room
+	mu   sync.Mutex
+	book map[string]*ledger.Book // by key
+	asides
+}
+
+// New returns a Desk at which as many checks run at once as Limit says.
+func New(opt Options) *Desk {
+	if opt.Check == nil {
+		opt.Check = proof.Run
+	}
+	if opt.Files == nil {
+		opt.Files = proof.Files
+	}
+	d := &Desk{opt: opt, book: map[string]*ledger.Book{}}
+	d.Limit(0)
+	return d
+}
+
+// Limit sets how many checks run at once; 0: as many as there are processors.
+func (d *Desk) Limit(most int) { d.room.limit(most) }
+
+// Case is an agent whose entry in flight is to be checked.
+type Case struct {
+	Key string
+	// Agent is its definition in force at the time.
+	Agent func() *config.Agent
+	// Tell is called with how far it is, each time that changes.
+	Tell func(status.Proof)
+	// Worked returns how long the agent has worked since the last verdict, as far as
+	// this run has seen it, and Judged is called once there is the next one; nil:
+	// nobody has seen it.
+	Worked func() time.Duration
+	Judged func()
+	// Conversation returns the client's in which an entry in flight was worked on, or "",
+	// and Aside is called once it is set aside; nil: nobody knows, or has to.
+	Conversation func(*inbox.InFlight) string
+	Aside        func(delivery string)
+	// Wake cuts a wait short: somebody has answered, or wants it tried again.
+	Wake <-chan struct{}
+}
+
+// Prove checks the entry in flight of an agent, if it is to be checked, and applies
+// the verdict. It returns when nothing is to be checked any more, or ctx is done;
+// what prevents it from a verdict is told (Case.Tell), and tried again. One agent has
+// one Prove at a time.
+func (d *Desk) Prove(ctx context.Context, c Case) (applied []inbox.Verdict) {
+	r := run{Desk: d, Case: c}
+	for ctx.Err() == nil {
+		v, next, err := r.step(ctx)
+		if v != nil {
+			applied = append(applied, *v)
+		}
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			r.trouble(ctx, err)
+		case next == over:
+			return applied
+		}
+	}
+	return applied
+}
+
+// Sweep ends what is left of checks of a scheduler that was killed.
+func (d *Desk) Sweep(ctx context.Context) (agents []string, err error) {
+	return proof.Sweep(ctx, d.opt.StateDir)
+}
+
+// Book returns the ledger of an agent.
+func (d *Desk) Book(key string) (*ledger.Book, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b := d.book[key]; b != nil {
+		return b, nil
+	}
+	b, err := ledger.Open(d.opt.StateDir, key)
+	if b == nil {
+		return nil, err
+	}
+	if err != nil {
+		d.opt.Log.Warn("what was decided about an agent's work is damaged; what was not applied is decided again", "err", err)
+	}
+	d.book[key] = b
+	return b, nil
+}
+
+// next is what a step leads to.
+type next int
+
+const (
+	on next = iota
+	over
+)
+
+// run is one Prove.
+type run struct {
+	*Desk
+	Case
+	// again counts how often in a row there was no answer, in this run; vain says so of
+	// the entry.
+	again int
+	vain  *status.Vain
+	told  status.Proof
+	apart bool // it is about an entry that is set aside
+	stale int  // how often in a row the queue awaited another verdict
+}
+
+// step does what is next for the entry in flight, and waits where that is it.
+func (r *run) step(ctx context.Context) (*inbox.Verdict, next, error) {
+	a := r.Agent()
+	flight, err := queue.InFlight(a)
+	if err != nil {
+		return nil, on, err
+	}
+	if flight == nil || flight.State != inbox.Checking {
+		return nil, over, nil
+	}
+	r.about(flight)
+	book, err := r.Book(r.Key)
+	if err != nil {
+		return nil, on, err
+	}
+	until, course, err := r.demanded(a, flight, book)
+	if err != nil {
+		return nil, on, err
+	}
+	s := subject{a, flight, until, book}
+	r.recalls(s, course)
+	v, err := r.decide(ctx, s, course)
+	if err != nil || v == nil {
+		return nil, on, err
+	}
+	if now := time.Now(); now.Before(v.NotBefore) {
+		until := now.Add(min(v.NotBefore.Sub(now), guard.Longest)) // the clock may have been set back since
+		r.waits(ctx, s, status.CheckPaces, until, "the agent says after a few seconds that it is done, again and again")
+		if ctx.Err() != nil || !r.stillAsked(s) {
+			return nil, on, nil
+		}
+	}
+	return r.apply(ctx, s, v)
+}
+
+// subject is what a verdict is about.
+type subject struct {
+	agent  *config.Agent
+	flight *inbox.InFlight
+	until  *config.Until // nil: nothing has to be passed any more
+	book   *ledger.Book
+}
+
+// definition is that of what it has to pass.
+func (s subject) definition() string {
+	if s.until == nil {
+		return ""
+	}
+	return ledger.Definition(s.until)
+}
