@@ -1,6 +1,6 @@
 // Package doors serves what comes in by HTTP while a fleet runs: webhooks, metrics,
 // at the addresses that its file declares. An address that cannot be opened, or that
-// is lost, stops nothing: the fleet goes on, readers are told, and it is tried again.
+// is lost, stops nothing: the fleet continues, readers are told, and it is tried again.
 // Who may ask for what is decided here and nowhere else; what becomes of a webhook's
 // request is decided by firing.
 package doors
@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"reflect"
 	"slices"
@@ -25,25 +26,43 @@ import (
 type Options struct {
 	// Webhooks answers at the paths of webhook triggers, Metrics at its own.
 	Webhooks, Metrics http.Handler
-	Log               *slog.Logger
+	// Page answers below config.PagePath; nil: there is none.
+	Page Page
+	Log  *slog.Logger
+}
+
+// Page is a page for browsers. It decides itself who may look.
+type Page interface {
+	http.Handler
+	// Trusts reports whether an address is a proxy before the page, which speaks for
+	// many.
+	Trusts(netip.Addr) bool
 }
 
 // Doors are the addresses of a run.
 type Doors struct {
-	opt Options
+	opt    Options
+	limits limits
+	crowd  crowd
 
-	mu     sync.Mutex
-	ctx    context.Context // of Run; nil before
-	wanted []config.Listen
-	all    []*door
-	out    sync.WaitGroup
+	// changing is held while addresses are opened and closed, which may take as long as
+	// an answer.
+	changing sync.Mutex
+	ctx      context.Context // of Run; nil before
+	wanted   []config.Listen
+	out      sync.WaitGroup
+
+	mu  sync.Mutex
+	all []*door
 }
 
 // door is one address.
 type door struct {
 	config.Listen
 	close context.CancelFunc
-	ended chan struct{}
+	// freed is closed, by free, once another may open the address.
+	freed chan struct{}
+	free  func()
 
 	mu      sync.Mutex
 	since   time.Time
@@ -51,29 +70,29 @@ type door struct {
 }
 
 // New returns doors that are closed.
-func New(opt Options) *Doors { return &Doors{opt: opt} }
+func New(opt Options) *Doors { return &Doors{opt: opt, limits: usual} }
 
 // Run serves at the addresses that Set says until ctx ends, and then closes them.
 func (d *Doors) Run(ctx context.Context) {
-	d.mu.Lock()
+	d.changing.Lock()
 	d.ctx = ctx
 	d.open()
-	d.mu.Unlock()
+	d.changing.Unlock()
 	<-ctx.Done()
 	d.out.Wait()
 }
 
 // Set says which addresses are to be open; before Run none is. Those that stay are
-// not touched.
+// not touched; at those that go, what was asked for is answered still.
 func (d *Doors) Set(addresses []config.Listen) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.changing.Lock()
+	defer d.changing.Unlock()
 	d.wanted = addresses
 	d.open()
 }
 
 // open opens and closes addresses, so that those are open that are wanted. The
-// caller holds d.mu.
+// caller holds d.changing.
 func (d *Doors) open() {
 	if d.ctx == nil || d.ctx.Err() != nil {
 		return
@@ -86,20 +105,25 @@ func (d *Doors) open() {
 			continue
 		}
 		old.close()
-		<-old.ended // its address may be one of the new ones
+		// Its address may be one of the new ones. Who has asked there is answered still:
+		// it may be the one who asks for this.
+		<-old.freed
 	}
 	for _, l := range addresses {
 		if slices.ContainsFunc(next, func(o *door) bool { return reflect.DeepEqual(l, o.Listen) }) {
 			continue
 		}
 		ctx, cancel := context.WithCancel(d.ctx)
-		one := &door{Listen: l, close: cancel, ended: make(chan struct{}), since: time.Now(), problem: opening}
+		one := &door{Listen: l, close: cancel, freed: make(chan struct{}), since: time.Now(), problem: opening}
+		one.free = sync.OnceFunc(func() { close(one.freed) })
 		next = append(next, one)
 		d.out.Go(func() {
-			defer close(one.ended)
-			one.keep(ctx, d.handler(l), d.opt.Log)
+			defer one.free()
+			one.keep(ctx, d.limits, d.handler(l), d.opt.Log)
 		})
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.all = next
 }
 
@@ -124,12 +148,12 @@ const opening = "it is being opened"
 const again = time.Second
 
 // keep has an address open until ctx ends.
-func (o *door) keep(ctx context.Context, h http.Handler, log *slog.Logger) {
+func (o *door) keep(ctx context.Context, b limits, h http.Handler, log *slog.Logger) {
 	for ctx.Err() == nil {
 		l, err := Open(o.Listen)
 		if err == nil {
 			o.is("", log)
-			err = o.serve(ctx, l, h, log)
+			err = o.serve(ctx, l, b, h, log)
 		}
 		if ctx.Err() != nil {
 			return
@@ -160,17 +184,32 @@ func (o *door) is(problem string, log *slog.Logger) {
 var errGone = errors.New("its socket was removed")
 
 // serve answers until ctx ends or the address is lost.
-func (o *door) serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+func (o *door) serve(ctx context.Context, l net.Listener, b limits, h http.Handler, log *slog.Logger) error {
 	here, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	if socket, ok := l.(*net.UnixListener); ok {
 		go lookAfter(here, socket, lost)
 	}
-	err := Serve(here, l, o.guarded(h), log)
+	err := b.serve(here, freeing{l, func() {
+		if ctx.Err() != nil {
+			o.free()
+		}
+	}}, o.guarded(h), log)
 	if cause := context.Cause(here); err == nil && cause != nil {
 		err = cause
 	}
 	return err
+}
+
+// freeing is a listener that says when it is closed.
+type freeing struct {
+	net.Listener
+	closed func()
+}
+
+func (f freeing) Close() error {
+	defer f.closed()
+	return f.Listener.Close()
 }
 
 // lookAfter signals when a socket is no longer the one that was made.

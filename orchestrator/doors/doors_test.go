@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
@@ -46,6 +48,7 @@ type lab struct {
 	mu      sync.Mutex
 	letters []inbox.Letter
 	broken  error
+	down    string
 	failing []firing.Failing
 }
 
@@ -90,8 +93,20 @@ func (l *lab) InTurn(time.Time) bool                     { return false }
 func (l *lab) TriggersFail(f []firing.Failing)           { l.failing = f }
 func (l *lab) Holds(*config.Agent, string) (bool, error) { return false, nil }
 
+func (l *lab) Down() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.down
+}
+
+func (l *lab) goesDown(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = why
+}
+
 // Append refuses what is over 1,000 bytes, and what it has.
-func (l *lab) Append(_ context.Context, _ *config.Agent, m inbox.Letter) (func(), error) {
+func (l *lab) Append(_ context.Context, _ *config.Agent, _ *config.Trigger, m inbox.Letter) (func(), error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -101,6 +116,8 @@ func (l *lab) Append(_ context.Context, _ *config.Agent, m inbox.Letter) (func()
 		return nil, inbox.ErrTooLarge
 	case slices.ContainsFunc(l.letters, func(o inbox.Letter) bool { return o.ID == m.ID }):
 		return nil, inbox.ErrDuplicate
+	case m.Most < 0:
+		return nil, inbox.ErrFull
 	}
 	l.letters = append(l.letters, m)
 	return func() {}, nil
@@ -115,18 +132,16 @@ func (l *lab) socket(name string) config.Listen {
 func (l *lab) state(problem string) {
 	l.t.Helper()
 	var all []status.Door
-	for range 3000 {
+	if !testbed.Await(testbed.Patience, func() bool {
 		all = l.doors.State()
-		if len(all) == 1 && (problem == "") == (all[0].Problem == "") && strings.Contains(all[0].Problem, problem) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+		return len(all) == 1 && (problem == "") == (all[0].Problem == "") && strings.Contains(all[0].Problem, problem)
+	}) {
+		l.t.Fatalf("the doors are %+v, want %q", all, problem)
 	}
-	l.t.Fatalf("the doors are %+v, want %q", all, problem)
 }
 
 func client(path string) *http.Client {
-	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
+	return &http.Client{Timeout: testbed.Patience, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
@@ -213,7 +228,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
 		l.must(err)
-		l.must(conn.SetDeadline(time.Now().Add(30 * time.Second)))
+		l.must(conn.SetDeadline(time.Now().Add(testbed.Patience)))
 		_, err = io.WriteString(conn, "POST /open HTTP/1.1\r\nHost: x\r\n"+rest)
 		l.must(err)
 		if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != 413 {
@@ -228,6 +243,37 @@ func TestAnswers(t *testing.T) {
 
 // TestWhatCannotBeQueuedIsAskedForAgain: a full disk, a directory that is gone, a
 // secret that cannot be read. What was asked for again is queued once.
+// TestAnAgentThatIsDownTakesNoRequests where its file says so; what it has it has.
+func TestAnAgentThatIsDownTakesNoRequests(t *testing.T) {
+	t.Parallel()
+	for _, while := range []config.WhileDown{config.DownQueues, config.DownRefuses} {
+		l := newLab(t)
+		l.cfg.WhileDown, l.cfg.DownText = while, "Ask the desk."
+		l.doors.Set([]config.Listen{l.socket("s")})
+		l.state("")
+		ask := func(id string, want int) (reply, http.Header) {
+			t.Helper()
+			code, answer, h := l.ask(http.MethodPost, "/open", `{"text": "x"}`, "X-GitHub-Delivery", id)
+			if code != want {
+				t.Errorf("%s, %s: %d %+v, want %d", while, id, code, answer, want)
+			}
+			return answer, h
+		}
+		ask("d-1", 202)
+		l.goesDown("it is held")
+		ask("d-1", 200)
+		if while == config.DownQueues {
+			ask("d-2", 202)
+			continue
+		}
+		if a, h := ask("d-2", 503); a.Reason != "it is held; Ask the desk." || h.Get("Retry-After") == "" || len(l.failing) > 0 {
+			t.Errorf("%+v, %v, failing %v", a, h, l.failing)
+		}
+		l.goesDown("")
+		ask("d-2", 202)
+	}
+}
+
 func TestWhatCannotBeQueuedIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -276,12 +322,7 @@ func TestAnAddressIsOpenedAgain(t *testing.T) {
 	l.state("")
 	l.must(os.Remove(s.Address)) // as a clean-up does
 	l.state("")
-	for range 500 {
-		if _, err := os.Lstat(s.Address); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testbed.Await(testbed.Patience, func() bool { _, err := os.Lstat(s.Address); return err == nil })
 	info, err := os.Lstat(s.Address)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the socket is %v, %v", info, err)
@@ -291,12 +332,10 @@ func TestAnAddressIsOpenedAgain(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); other.Run(ctx) }()
 	other.Set([]config.Listen{s})
-	for range 1000 {
-		if all := other.State(); len(all) == 1 && strings.Contains(all[0].Problem, "address already in use") {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testbed.Await(testbed.Patience, func() bool {
+		all := other.State()
+		return len(all) == 1 && strings.Contains(all[0].Problem, "address already in use")
+	})
 	if all := other.State(); len(all) != 1 || !strings.Contains(all[0].Problem, "in use") {
 		t.Errorf("one that is served: %+v", all)
 	}
@@ -376,6 +415,47 @@ func TestAddressesOfAReload(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsForAnAddressThatIsClosed: neither a reload, which may have been asked
+// for at that address, nor who asks for the state, nor who opens it again. What was
+// asked for is answered.
+func TestNobodyWaitsForAnAddressThatIsClosed(t *testing.T) {
+	t.Parallel()
+	l := &lab{t: t, dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	asked, answer := make(chan struct{}), make(chan struct{})
+	l.doors = New(Options{
+		Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(asked); <-answer }),
+		Log:     l.log,
+	})
+	l.doors.limits.end = time.Hour
+	var around sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	around.Go(func() { l.doors.Run(ctx) })
+	s := l.socket("s")
+	l.doors.Set([]config.Listen{s})
+	l.state("")
+	around.Go(func() {
+		res, err := client(s.Address).Get("http://heartbeat/metrics")
+		if err != nil {
+			t.Errorf("its request was not answered: %v", err)
+			return
+		}
+		_ = res.Body.Close()
+	})
+	<-asked
+	l.doors.Set(nil) // by the request that is not answered yet, for all that it knows
+	if _, err := os.Lstat(s.Address); err == nil {
+		t.Error("it is still open")
+	}
+	if all := l.doors.State(); len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+	l.doors.Set([]config.Listen{s})
+	l.state("")
+	close(answer)
+	cancel()
+	around.Wait()
+}
+
 func TestMetricsWithASecret(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -413,7 +493,7 @@ func TestClientsAreBounded(t *testing.T) {
 	l := newLab(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	l.must(err)
-	few := limits{header: 700 * time.Millisecond, read: 1400 * time.Millisecond, write: 5 * time.Second, idle: 300 * time.Millisecond, connections: 3}
+	few := limits{header: 700 * time.Millisecond, read: 1400 * time.Millisecond, write: 5 * time.Second, idle: 300 * time.Millisecond, end: 5 * time.Second, room: room{served: 3, ofOne: 3, waiting: 3, waitingOfOne: 3}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- few.serve(ctx, listener, l.doors.opt.Webhooks, l.log) }()
@@ -432,7 +512,7 @@ func TestClientsAreBounded(t *testing.T) {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		l.must(err)
 		_, _ = io.WriteString(conn, begins)
-		l.must(conn.SetReadDeadline(time.Now().Add(30 * time.Second)))
+		l.must(conn.SetReadDeadline(time.Now().Add(testbed.Patience)))
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("who %s is never ended", name)
 		}
@@ -448,7 +528,7 @@ func TestClientsAreBounded(t *testing.T) {
 	for range 5 { // a machine that is busy may keep one waiting beyond the limits
 		last, err := net.Dial("tcp", listener.Addr().String())
 		l.must(err)
-		l.must(last.SetDeadline(time.Now().Add(30 * time.Second)))
+		l.must(last.SetDeadline(time.Now().Add(testbed.Patience)))
 		_, _ = io.WriteString(last, post+"Content-Length: 14\r\n\r\n"+`{"text":"yes"}`)
 		res, err := http.ReadResponse(bufio.NewReader(last), nil)
 		_ = last.Close()
@@ -468,5 +548,19 @@ func TestClientsAreBounded(t *testing.T) {
 	}
 	if !slices.ContainsFunc(l.letters, func(m inbox.Letter) bool { return m.Prompt == "yes" }) || bytes.Contains(fmt.Append(nil, l.letters), []byte("\r")) {
 		t.Errorf("queued %+v", l.letters)
+	}
+}
+
+// TestOnlyThePageTakesForms: where it is not served, its paths are as all others.
+func TestOnlyThePageTakesForms(t *testing.T) {
+	t.Parallel()
+	for page, want := range map[bool]int{false: http.StatusForbidden, true: http.StatusOK} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, config.PagePath+"hook", http.NoBody)
+		r.Header.Set("Origin", "https://evil.example")
+		w := httptest.NewRecorder()
+		noPages(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), page).ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("the page is served: %v, answered with %d", page, w.Code)
+		}
 	}
 }

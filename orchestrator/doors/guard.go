@@ -21,7 +21,7 @@ func (o *door) guarded(next http.Handler) http.Handler {
 	if o.SecretFile != "" {
 		next = knowing(o.SecretFile, next)
 	}
-	next = noPages(next)
+	next = noPages(next, slices.Contains(o.Serves, config.ServesPage))
 	if o.Network == "tcp" && o.Local() && slices.Contains(o.Serves, config.ServesMetrics) {
 		next = ByAddress(next)
 	}
@@ -51,12 +51,17 @@ func local(host string) bool {
 	return host == "" || net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost")
 }
 
+// isPage reports whether a path is the page's, which looks by itself where a request
+// comes from.
+func isPage(path string) bool { return strings.HasPrefix(path+"/", config.PagePath) }
+
 // noPages refuses what a page in a browser on this machine sends: without a secret,
 // any page could queue prompts. Browsers mark such requests with these headers, and
-// no page can leave them out (Fetch Metadata; RFC 6454).
-func noPages(next http.Handler) http.Handler {
+// no page can leave them out (Fetch Metadata; RFC 6454). An address that serves the
+// page leaves its paths to that.
+func noPages(next http.Handler, page bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && (r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "") {
+		if r.Method != http.MethodGet && !(page && isPage(r.URL.Path)) && (r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "") {
 			refuse(w, http.StatusForbidden, "requests of web pages are not served")
 			return
 		}

@@ -7,28 +7,28 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/ptyrun/peer"
 )
 
 // limits bound what clients cost that are slow, endless or broken: a connection has so
 // long for its headers, for all of its request, for its answer and for its next
-// request, and there are so many at once; others wait in the system's queue.
+// request. end is how long requests that are being answered have at the end.
 type limits struct {
-	header, read, write, idle time.Duration
-	connections               int
+	header, read, write, idle, end time.Duration
+	room                           room
 }
 
 // usual are the limits of every address. A gate may take a minute, a scrape of 10,000
 // agents half of one.
-var usual = limits{header: 5 * time.Second, read: 15 * time.Second, write: 90 * time.Second, idle: 30 * time.Second, connections: 100}
+var usual = limits{
+	header: 5 * time.Second, read: 15 * time.Second, write: 90 * time.Second, idle: 30 * time.Second, end: 5 * time.Second,
+	room: room{served: 100, ofOne: 40, waiting: 100, waitingOfOne: 20},
+}
 
-const (
-	headerBytes = 16 << 10
-	endLimit    = 5 * time.Second // for requests that are being answered at the end
-)
+const headerBytes = 16 << 10
 
 // Serve answers until ctx ends, and closes the listener.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
@@ -39,17 +39,18 @@ func (b limits) serve(ctx context.Context, l net.Listener, h http.Handler, log *
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: b.header, ReadTimeout: b.read, WriteTimeout: b.write, IdleTimeout: b.idle,
 		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnContext: peer.With,
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		ending, cancel := context.WithTimeout(context.Background(), endLimit)
+		ending, cancel := context.WithTimeout(context.Background(), b.end)
 		defer cancel()
 		if server.Shutdown(ending) != nil {
 			_ = server.Close()
 		}
 	})
-	err := server.Serve(&few{Listener: l, room: make(chan struct{}, b.connections), closed: make(chan struct{})})
+	err := server.Serve(newLobby(l, b.room))
 	if stop() {
 		_ = server.Close() // it ended by itself
 	} else {
@@ -61,52 +62,15 @@ func (b limits) serve(ctx context.Context, l net.Listener, h http.Handler, log *
 	return err
 }
 
-// few is a listener with so many connections at once.
-type few struct {
-	net.Listener
-	room   chan struct{}
-	once   sync.Once
-	closed chan struct{}
-}
-
-// Accept waits for room, then for a connection.
-func (f *few) Accept() (net.Conn, error) {
-	select {
-	case f.room <- struct{}{}:
-	case <-f.closed:
-		return nil, net.ErrClosed
-	}
-	conn, err := f.Listener.Accept()
-	if err != nil {
-		<-f.room
-		return nil, err
-	}
-	return &counted{Conn: conn, leave: sync.OnceFunc(func() { <-f.room })}, nil
-}
-
-// Close ends a wait for room, too.
-func (f *few) Close() error {
-	f.once.Do(func() { close(f.closed) })
-	return f.Listener.Close()
-}
-
-// counted is a connection that leaves its room when it is closed.
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements net.Conn.
-func (c *counted) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
-}
-
 // handler answers what an address serves.
 func (d *Doors) handler(l config.Listen) http.Handler {
 	serves := func(s config.Service) bool { return slices.Contains(l.Serves, s) }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch metrics := isMetrics(r.URL.Path); {
+		switch metrics, page := isMetrics(r.URL.Path), isPage(r.URL.Path) && d.opt.Page != nil; {
+		case page && serves(config.ServesPage):
+			d.page(w, r)
+		case r.URL.Path == "/" && serves(config.ServesPage):
+			http.Redirect(w, r, config.PagePath, http.StatusSeeOther)
 		case metrics && serves(config.ServesMetrics):
 			d.opt.Metrics.ServeHTTP(w, r)
 		case !metrics && serves(config.ServesWebhooks):

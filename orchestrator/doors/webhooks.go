@@ -128,5 +128,7 @@ func say(w http.ResponseWriter, code int, what reply) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(what) // the client may have gone
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false) // it is no page: Content-Type says so
+	_ = out.Encode(what)     // the client may have gone
 }

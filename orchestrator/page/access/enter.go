@@ -1,0 +1,110 @@
+package access
+
+import (
+	"errors"
+	"net/http"
+)
+
+// Enters gives the browser that sends a link's form a token, once.
+func (g *Guard) Enters(w http.ResponseWriter, r *http.Request) (Token, *Refusal) {
+	c, no := g.comes(r)
+	if no == nil {
+		no = g.form(w, r, c.secure, mostEntry)
+	}
+	if no == nil {
+		no = g.aPerson(r)
+	}
+	if no != nil {
+		return Token{}, no
+	}
+	if yes, after := g.tries.exhausted(c.from, g.now()); yes {
+		return Token{}, g.tooMany(after)
+	}
+	secret, made, err := g.tokens.Redeem(r.PostForm.Get("link"))
+	switch {
+	case errors.Is(err, ErrWrong):
+		g.tries.wrong(c.from, g.now())
+		return Token{}, refuse(BadLink)
+	case errors.Is(err, ErrMany):
+		return Token{}, refuse(NoRoom)
+	case err != nil:
+		g.log.Error("the page's tokens cannot be changed", "err", err)
+		return Token{}, refuse(Unreadable)
+	}
+	if had, err := r.Cookie(g.cookieName(c.secure)); err == nil {
+		g.replaced(had.Value)
+	}
+	http.SetCookie(w, g.bake(c.secure, secret, int(TokenLasts.Seconds())))
+	return made, nil
+}
+
+// Offers returns what a link gives that was not used yet. A wrong one is a try, as where
+// it is sent, and learns nothing else.
+func (g *Guard) Offers(r *http.Request, secret string) (Token, *Refusal) {
+	c, no := g.comes(r)
+	if no != nil {
+		return Token{}, no
+	}
+	link, err := g.tokens.Offer(secret)
+	switch {
+	case err == nil:
+		return link, nil
+	case !errors.Is(err, ErrWrong):
+		g.log.Error("the page's tokens cannot be read", "err", err)
+		return Token{}, refuse(Unreadable)
+	}
+	if no := g.aPerson(r); no != nil {
+		return Token{}, no
+	}
+	if yes, after := g.tries.exhausted(c.from, g.now()); yes {
+		return Token{}, g.tooMany(after)
+	}
+	g.tries.wrong(c.from, g.now())
+	return Token{}, refuse(BadLink)
+}
+
+// replaced ends the token that a browser had before it got another one: nobody has it
+// any more.
+func (g *Guard) replaced(secret string) {
+	former, err := g.tokens.Find(secret)
+	if err == nil {
+		_, err = g.tokens.Revoke(false, former.ID)
+	}
+	if err != nil && !errors.Is(err, ErrNone) {
+		g.log.Warn("the token that a browser had before stays good", "err", err)
+	}
+}
+
+// Left ends the token of who leaves, and its cookie.
+func (g *Guard) Left(w http.ResponseWriter, r *http.Request, who Who) error {
+	c, no := g.comes(r)
+	if no != nil {
+		return no
+	}
+	http.SetCookie(w, g.bake(c.secure, "", -1))
+	_, err := g.tokens.Revoke(false, who.Token)
+	return err
+}
+
+// Named decides whether a request may see what everybody may who reaches the page:
+// its style, and the form of a link.
+func (g *Guard) Named(r *http.Request) *Refusal {
+	_, no := g.comes(r)
+	return no
+}
+
+// bake makes the cookie. Its name over TLS is one that browsers take over TLS alone
+// (RFC 6265bis, cookie name prefixes): none that was set over HTTP passes for it.
+func (g *Guard) bake(secure bool, value string, age int) *http.Cookie {
+	return &http.Cookie{
+		Name: g.cookieName(secure), Value: value, Path: "/", MaxAge: age,
+		HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+func (g *Guard) cookieName(secure bool) string {
+	if secure {
+		return "__Host-" + g.cookie
+	}
+	return g.cookie
+}

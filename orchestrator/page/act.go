@@ -1,0 +1,152 @@
+package page
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/page/access"
+	"heartbeat/orchestrator/page/once"
+)
+
+// actWithin is how long an act may take. Its answer has 90 s in all (doors).
+const actWithin = 75 * time.Second
+
+// said is what became of an act.
+type said struct {
+	Text   string
+	Failed bool
+}
+
+// act has something done, once, and leads back to where it was asked for.
+func (p *Page) act(w http.ResponseWriter, r *http.Request) {
+	who, no := p.opt.Guard.Acts(w, r)
+	if no != nil {
+		p.refuse(w, r, no)
+		return
+	}
+	d, o, ok := parseDeed(r.PostForm)
+	if !ok {
+		p.fail(w, http.StatusBadRequest, "Not done", "That is no form of this page.")
+		return
+	}
+	o.By = who.Name
+	// What was asked for is done, also if who asked does not wait for the answer.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actWithin)
+	defer cancel()
+	done, again, err := p.opt.Book.Do(ctx, who.Token, r.PostForm.Get("key"), o.what(d), func() (string, error) {
+		return p.do(ctx, who, d, o)
+	})
+	if err != nil {
+		p.fail(w, http.StatusConflict, "Not done", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
+		return
+	}
+	if again {
+		p.opt.Log.Info("an act was asked for again, and done once", "what", d.name, "by", who.Name)
+	}
+	p.fleets.forget()
+	if d.moves {
+		p.answered(w, who, done)
+		return
+	}
+	http.Redirect(w, r, backTo(r.PostForm.Get("back"), r.PostForm.Get("key")), http.StatusSeeOther)
+}
+
+// answered says at once what became of an act after which the page may have another
+// address.
+func (p *Page) answered(w http.ResponseWriter, who access.Who, r once.Record) {
+	p.layout(w, http.StatusOK, frame{Sheet: Sheet{Title: "The configuration", Crumb: "The configuration"}, Who: who, Said: p.words(r)})
+}
+
+// saidLate is from when on what is said of an act says when it was done: who sends a
+// form again is told that nothing was done now.
+const saidLate = 10 * time.Second
+
+func (p *Page) words(r once.Record) *said {
+	s := &said{r.Answer, r.Failed}
+	if p.opt.Now().Sub(r.At) > saidLate {
+		s.Text += " (asked for at " + r.At.Local().Format("15:04:05") + ")"
+	}
+	return s
+}
+
+// do carries a deed out. The journal has it first: whatever becomes of this process,
+// it says who has asked.
+func (p *Page) do(ctx context.Context, who access.Who, d *deed, o order) (string, error) {
+	e := journal.Event{At: p.opt.Now(), Kind: journal.Acted, Detail: foreign.Text(strings.Join(append([]string{d.name}, o.Args...), " ")), By: foreign.Text(who.Name + " (" + who.Token + ")")}
+	if d.words > 0 {
+		e.Agent = o.Args[0]
+	}
+	p.opt.Note(e)
+	answer, err := d.do(p, ctx, o)
+	if err != nil {
+		e.At, e.Reason = p.opt.Now(), foreign.Text("not done: "+err.Error())
+		p.opt.Note(e)
+	}
+	return answer, err
+}
+
+// parseDeed reads which deed a button of a form stands for.
+func parseDeed(form url.Values) (*deed, order, bool) {
+	words := strings.Split(form.Get("do"), " ")
+	for i, d := range deeds {
+		if d.name != words[0] || len(words) != d.words+1 {
+			continue
+		}
+		for _, word := range words {
+			if word == "" || len(word) > 300 || foreign.Line(word) != word {
+				return nil, order{}, false
+			}
+		}
+		return &deeds[i], order{Args: words[1:], Form: form, Key: form.Get("key")}, true
+	}
+	return nil, order{}, false
+}
+
+// Text returns what was filled in for the agent that an order is about.
+func (o order) Text() string {
+	return strings.ReplaceAll(o.Form.Get("text-"+o.Args[0]), "\r\n", "\n")
+}
+
+// what tells orders of one form apart: by the button, and by what was filled in for it.
+func (o order) what(d *deed) string {
+	what := strings.Join(append([]string{d.name}, o.Args...), " ")
+	if d.text {
+		sum := sha256.Sum256([]byte(o.Text()))
+		what += " " + hex.EncodeToString(sum[:8])
+	}
+	return what
+}
+
+// id names what an order queues: no other order has it.
+func (o order) id() string {
+	sum := sha256.Sum256([]byte(o.Key + " " + o.Args[0] + " " + o.Text()))
+	return "page-" + hex.EncodeToString(sum[:8])
+}
+
+// backTo is where an act leads back to: an address of ours, which shows what became
+// of it.
+func backTo(at, key string) string {
+	u, err := url.Parse(at)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, Root) {
+		u = &url.URL{Path: Root}
+	}
+	q := u.Query()
+	q.Set("done", key)
+	return (&url.URL{Path: u.Path, RawQuery: q.Encode()}).String()
+}
+
+// said is what became of the last act of a form.
+func (p *Page) said(who access.Who, key string) *said {
+	r, ok := p.opt.Book.Last(who.Token, key)
+	if !ok {
+		return nil
+	}
+	return p.words(r)
+}

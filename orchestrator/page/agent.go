@@ -1,0 +1,376 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/page/changes"
+	"heartbeat/orchestrator/page/window"
+	"heartbeat/orchestrator/series"
+	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/transcript"
+	"heartbeat/ptyrun/screen"
+)
+
+// AgentRead returns what the pages of one agent show. It reads no other agent's files,
+// and no more of this one's than is shown.
+type AgentRead interface {
+	// Said are the newest lines of the agent's conversation.
+	Said(ctx context.Context, agent string) ([]window.Line, error)
+	// Screen is what its session's terminal shows.
+	Screen(ctx context.Context, agent string) (Screen, error)
+	Queue(ctx context.Context, agent string) (Queue, error)
+	Triggers(agent string) ([]Trigger, error)
+	// Record is what has become of prompts and sessions.
+	Record(ctx context.Context, agent string) (Record, error)
+	Changes(ctx context.Context, agent string) (*changes.Changes, error)
+	// Series is what an agent did since a time; "": all agents.
+	Series(ctx context.Context, agent string, since, now time.Time, every series.Every) (series.Past, error)
+}
+
+// Screen is what a terminal shows.
+type Screen struct {
+	Rows [][]screen.Span
+	// Note says why there is nothing, or "".
+	Note string
+}
+
+// Queue is what waits for an agent, and what it has been given up.
+type Queue struct {
+	Entries []Entry
+	More    bool // there are more entries
+	// Dead are the newest dead letters, newest first, DeadMore how many older ones there
+	// are.
+	Dead     []Dead
+	DeadMore int
+	// Note says why something cannot be shown, or "".
+	Note string
+	// Choices are the places where a queue that asks may continue.
+	Choices []Choice
+}
+
+// Choice is one: its name, where it is, and what it hands over, repeats and loses.
+type Choice struct {
+	Name, Where string
+	Means       []string
+}
+
+// Entry is one that is queued, in flight or set aside.
+type Entry struct {
+	ID       string // that was made for its delivery
+	InFlight bool
+	Aside    bool // it waits outside of the queue
+	State    string
+	Source   foreign.Text
+	Attempt  int
+	Since    time.Time // when it was handed over
+	Prompt   foreign.Text
+	// Answer is where what it waits for aside is answered, or "".
+	Answer string
+}
+
+// Dead is a dead letter.
+type Dead struct {
+	ID        string
+	Reason    foreign.Text
+	Means     string // its reason in our words
+	Cause     foreign.Text
+	Source    foreign.Text
+	Attempts  int
+	At        time.Time
+	Prompt    foreign.Text
+	Retryable bool
+}
+
+// Trigger is a trigger of an agent.
+type Trigger struct {
+	Name string
+	When string // in words, where it has no schedule
+	Next time.Time
+}
+
+// ours is what an id or a name is that a button may name: without anything that has to be
+// quoted. What an agent has written into its files may be otherwise, and gets no button.
+var ours = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/@-]{0,127}$`)
+
+// agentView is what the templates of an agent's pages get.
+type agentView struct {
+	row
+	Troubles []trouble
+	Here     string // the page
+	// Asked are its requests that wait for an answer, oldest first.
+	Asked []approval.Request
+}
+
+// Says is the note beside the state, unless a trouble says it.
+func (v agentView) Says() string {
+	if slices.ContainsFunc(v.Troubles, func(t trouble) bool { return strings.Contains(t.Text, v.Note) }) {
+		return ""
+	}
+	return v.Note
+}
+
+// Tabs are the pages of an agent.
+func (v agentView) Tabs() []tab {
+	at := agentURL(v.Agent.Agent)
+	return []tab{
+		{"Now", at, v.Here == "now"},
+		{"Record", at + "/record", v.Here == "record"},
+		{"Plots", at + "/plots", v.Here == "plots"},
+		{"Changes", at + "/changes", v.Here == "changes"},
+	}
+}
+
+type tab struct {
+	Text, URL string
+	Here      bool
+}
+
+// head is the part that all pages of an agent begin with.
+func (p *Page) head(ctx context.Context, q ask, here string) (Sheet, agentView, error) {
+	name := q.Path("agent")
+	a, troubles, err := p.opt.Read.Agent(ctx, name)
+	if err != nil {
+		return Sheet{}, agentView{}, err
+	}
+	v := agentView{row: rowOf(a, q.Now, q.Acts), Here: here}
+	waiting, _ := p.opt.Approvals.Waiting() // the page of approvals says what cannot be read
+	for _, r := range waiting {
+		if r.Agent == name {
+			v.Asked = append(v.Asked, r)
+		}
+	}
+	for _, t := range troubles {
+		if len(v.Asked) > 0 && t.What == status.NeedsApproval { // which says the same
+			continue
+		}
+		one := trouble{Alike: status.Alike{Trouble: t}}
+		if q.Acts {
+			one.Taps = slices.DeleteFunc(tapsOf(t, []string{name}, true), func(t tap) bool { return v.Resumes() && t.Do == "resume "+name })
+		}
+		v.Troubles = append(v.Troubles, one)
+	}
+	html, err := p.draw("agent-head", v)
+	s := Sheet{Title: name, Crumb: name, Parts: []Part{{ID: "agent-head", Class: "agent " + v.Tone(), HTML: html}}}
+	return s, v, err
+}
+
+// agent is the page of what an agent does now.
+func (p *Page) agent(ctx context.Context, q ask) (Sheet, error) {
+	s, v, err := p.head(ctx, q, "now")
+	if err != nil {
+		return s, err
+	}
+	name := v.Agent.Agent
+	if q.Acts {
+		d := drawer{page: p}
+		if s.Parts = append(s.Parts, d.part(Part{ID: "agent-send", Still: true}, "agent-send", v)); d.err != nil {
+			return s, d.err
+		}
+	}
+	shows := []func() (Part, error){
+		func() (Part, error) { return p.conversation(ctx, name) },
+		func() (Part, error) { return p.terminal(ctx, name) },
+		func() (Part, error) { return p.queue(ctx, name, q.Acts) },
+		func() (Part, error) { return p.triggers(name, q.Acts) },
+	}
+	for _, show := range shows {
+		part, err := show()
+		if err != nil {
+			return s, err
+		}
+		s.Parts = append(s.Parts, part)
+	}
+	return s, nil
+}
+
+// note is what is shown in place of what cannot be read.
+func (p *Page) note(id, title string, err error) (Part, error) {
+	html, err := p.draw("agent-note", map[string]string{"Title": title, "Note": err.Error()})
+	return Part{ID: id, HTML: html}, err
+}
+
+// conversation is what an agent was asked, said and did: each line a part of its own, so
+// that only new ones are sent.
+func (p *Page) conversation(ctx context.Context, name string) (Part, error) {
+	const id, title = "agent-said", "Conversation"
+	lines, err := p.opt.Agents.Said(ctx, name)
+	if err != nil {
+		return p.note(id, title, err)
+	}
+	html, err := p.draw("agent-said", map[string]int{"Lines": len(lines)})
+	if err != nil {
+		return Part{}, err
+	}
+	part := Part{ID: id, HTML: html, KidsTag: "ol", KidsClass: "said-lines"}
+	for _, l := range lines {
+		html, err := p.draw("agent-line", l)
+		if err != nil {
+			return Part{}, err
+		}
+		part.Kids = append(part.Kids, Part{ID: "said-" + strconv.Itoa(l.ID), Tag: "li", Class: "said-" + kindOf(l), HTML: html})
+	}
+	return part, nil
+}
+
+// kindOf is what a line is, as a word of ours.
+func kindOf(l window.Line) string {
+	switch {
+	case l.Failed:
+		return "failed"
+	case l.Kind == transcript.Prompt:
+		return "prompt"
+	case l.Kind == transcript.Tool:
+		return "tool"
+	case l.Kind == transcript.Result:
+		return "result"
+	}
+	return "text"
+}
+
+func (p *Page) terminal(ctx context.Context, name string) (Part, error) {
+	const id, title = "agent-screen", "Terminal"
+	s, err := p.opt.Agents.Screen(ctx, name)
+	if err != nil {
+		return p.note(id, title, err)
+	}
+	html, err := p.draw("agent-screen", struct {
+		Screen
+		Agent string
+	}{s, name})
+	return Part{ID: id, HTML: html}, err
+}
+
+func (p *Page) queue(ctx context.Context, name string, acts bool) (Part, error) {
+	const id, title = "agent-queue", "Queue"
+	all, err := p.opt.Agents.Queue(ctx, name)
+	if err != nil {
+		return p.note(id, title, err)
+	}
+	waiting, _ := p.opt.Approvals.Waiting() // the page of approvals says what cannot be read
+	for _, r := range waiting {
+		if i := slices.IndexFunc(all.Entries, func(e Entry) bool { return e.Aside && e.ID == r.Entry }); i >= 0 && r.Agent == name {
+			all.Entries[i].Answer = approvalURL(r.ID)
+		}
+	}
+	html, err := p.draw("agent-queue", struct {
+		Queue
+		Agent string
+		Acts  bool
+	}{all, name, acts})
+	return Part{ID: id, HTML: html}, err
+}
+
+func (p *Page) triggers(name string, acts bool) (Part, error) {
+	const id, title = "agent-triggers", "Triggers"
+	all, err := p.opt.Agents.Triggers(name)
+	if err != nil {
+		return p.note(id, title, err)
+	}
+	html, err := p.draw("agent-triggers", struct {
+		Triggers []Trigger
+		Agent    string
+		Acts     bool
+	}{all, name, acts})
+	return Part{ID: id, HTML: html}, err
+}
+
+// changed is the page of what differs in an agent's directory from its last commit.
+func (p *Page) changed(ctx context.Context, q ask) (Sheet, error) {
+	s, v, err := p.head(ctx, q, "changes")
+	if err != nil {
+		return s, err
+	}
+	part, err := p.difference(ctx, v.Agent.Agent)
+	s.Parts = append(s.Parts, part)
+	return s, err
+}
+
+// difference is what differs in an agent's directory.
+func (p *Page) difference(ctx context.Context, name string) (Part, error) {
+	const id, title = "agent-changes", "Changes"
+	return p.diffs.get(ctx, name, func() (Part, error) {
+		c, err := p.opt.Agents.Changes(ctx, name)
+		if errors.Is(err, changes.ErrNone) {
+			//lint:ignore ST1005 it is a sentence of the page
+			err = errors.New("Nothing can be compared: the agent's directory is in no git repository.")
+		}
+		if err != nil {
+			return p.note(id, title, err)
+		}
+		d := drawer{page: p}
+		return d.part(Part{ID: id}, "agent-changes", c), d.err
+	})
+}
+
+// agentFunctions are those of the templates of an agent's pages.
+func agentFunctions() template.FuncMap {
+	return template.FuncMap{
+		"ours":        ours.MatchString,
+		"text":        func(t foreign.Text) string { return textOf(t.Raw()) },
+		"mark":        func(l window.Line) string { return marks[kindOf(l)] },
+		"look":        lookOf,
+		"size":        sizeOf,
+		"fold":        func(f changes.File, open bool) folded { return folded{f, open} },
+		"approvalURL": approvalURL,
+		"origin":      func(agent string, source foreign.Text) string { return origin(agent, source.Raw()) },
+		"abbreviate":  func(t foreign.Text) string { return foreign.Short(t.Raw(), mostOfLine) },
+		"long":        func(t foreign.Text) bool { return len(t) > mostOfLine || strings.Contains(t.Raw(), "\n") },
+	}
+}
+
+// mostOfLine is how much of a text is shown before it is unfolded.
+const mostOfLine = 160
+
+// textOf is text of others with its lines, without what acts.
+func textOf(s string) string {
+	var lines []string
+	for line := range foreign.Lines(s) {
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// marks say what a line is.
+var marks = map[string]string{"prompt": "asked", "text": "said", "tool": "did", "result": "got", "failed": "failed"}
+
+// lookOf are the classes of a span of a terminal.
+func lookOf(s screen.Style) string {
+	var classes []string
+	for _, c := range []struct {
+		is   bool
+		name string
+	}{
+		{s.Text != screen.None && s.Back == screen.None, "t-" + string(s.Text)},
+		{s.Back != screen.None, "t-on t-on-" + string(s.Back)},
+		{s.Swapped, "t-swapped"},
+		{s.Bold, "t-bold"},
+		{s.Faint, "t-faint"},
+		{s.Italic, "t-italic"},
+		{s.Underlined, "t-under"},
+		{s.Crossed, "t-crossed"},
+	} {
+		if c.is {
+			classes = append(classes, c.name)
+		}
+	}
+	return strings.Join(classes, " ")
+}
+
+// folded is a file, and whether its lines are shown at once.
+type folded struct {
+	changes.File
+	Open bool
+}
+
+// sizeOf says how large a difference is.
+func sizeOf(f changes.File) string { return fmt.Sprintf("+%d −%d", f.Added, f.Deleted) }

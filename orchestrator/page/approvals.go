@@ -1,0 +1,110 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"heartbeat/orchestrator/approval"
+)
+
+// Approvals is what agents ask people for, and the way to answer it.
+type Approvals interface {
+	// Waiting are those without an answer, Done the last ones with one, oldest first.
+	Waiting() ([]approval.Request, error)
+	Done() ([]approval.Request, error)
+	// Find returns one; approval.ErrNone: there is none.
+	Find(id string) (approval.Request, error)
+	// Answer files what a person says; approval.ErrAnswered: somebody else has, and
+	// the request says what.
+	Answer(ctx context.Context, id string, a approval.Answer) (approval.Request, error)
+}
+
+// mostDone is how many answered requests are listed.
+const mostDone = 20
+
+// approvalURL is the address of a request's page.
+func approvalURL(id string) string { return Root + "approvals/" + url.PathEscape(id) }
+
+// asked is a request, and whether who looks may answer it.
+type asked struct {
+	approval.Request
+	Acts bool
+}
+
+// Answerable reports whether there are buttons.
+func (a asked) Answerable() bool { return a.Acts && a.Waits() && ours.MatchString(a.ID) }
+
+// Destroys reports whether a yes destroys something, by what the agent says: then no
+// button is stronger than Reject.
+func (a asked) Destroys() bool { return a.Category == "destroy" }
+
+// approvals is the page of all requests.
+func (p *Page) approvals(_ context.Context, _ ask) (Sheet, error) {
+	s := Sheet{Title: "Approvals", Crumb: "Approvals"}
+	waiting, err := p.opt.Approvals.Waiting()
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	done, err := p.opt.Approvals.Done()
+	if err != nil && problem == "" {
+		problem = err.Error()
+	}
+	slices.Reverse(done)
+	html, err := p.draw("approvals", struct {
+		Waiting, Done []approval.Request
+		Problem       string
+	}{waiting, done[:min(len(done), mostDone)], problem})
+	s.Parts = []Part{{ID: "approvals", HTML: html, Polite: true}}
+	return s, err
+}
+
+// approval is the page of one request: what is asked, what differs in the agent's
+// directory, and the answer.
+func (p *Page) approval(ctx context.Context, q ask) (Sheet, error) {
+	r, err := p.opt.Approvals.Find(q.Path("id"))
+	if errors.Is(err, approval.ErrNone) {
+		return Sheet{}, ErrNotFound
+	}
+	if err != nil {
+		return Sheet{}, err
+	}
+	s := Sheet{Title: "Approval for " + r.Agent, Crumb: "Approval"}
+	a := asked{r, q.Acts}
+	d := drawer{page: p}
+	s.Parts = append(s.Parts, d.part(Part{ID: "approval", Polite: true}, "approval", a))
+	if a.Answerable() {
+		s.Parts = append(s.Parts, d.part(Part{ID: "approval-answer", Still: true}, "approval-answer", a))
+	}
+	if d.err != nil {
+		return s, d.err
+	}
+	if r.Waits() {
+		part, err := p.difference(ctx, r.Agent)
+		if err != nil {
+			return s, err
+		}
+		s.Parts = append(s.Parts, part)
+	}
+	return s, nil
+}
+
+// answer answers an agent's request.
+func (p *Page) answer(ctx context.Context, o order, to approval.State) (string, error) {
+	agent, id := o.Args[0], o.Args[1]
+	r, err := p.opt.Approvals.Find(id)
+	if err == nil && r.Agent != agent {
+		err = approval.ErrNone
+	}
+	if err != nil {
+		return "", err
+	}
+	a := approval.Answer{State: to, By: "a person (" + o.By + ")", Note: o.Text(), Person: true}
+	if _, err = p.opt.Approvals.Answer(ctx, id, a); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: %s", agent, to), nil
+}

@@ -1,0 +1,80 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"heartbeat/orchestrator/approval"
+)
+
+// deed is one thing that a person may have done. A button's value is its name and its
+// words: "retry triage 4f1c02d3".
+type deed struct {
+	name  string
+	words int // how many words follow the name
+	// text is true where something is filled in.
+	text bool
+	// moves is true where the page may have another address afterwards.
+	moves bool
+	do    func(p *Page, ctx context.Context, o order) (string, error)
+}
+
+// order is a deed that somebody asks for. It is asked for once: who asks twice gets
+// the first answer.
+type order struct {
+	Args []string
+	Form url.Values
+	// By is the name of their token. Key is their form's.
+	By, Key string
+}
+
+// deeds are all of them. What is done about an agent names it first.
+var deeds = []deed{
+	{name: "pause", words: 1, do: func(p *Page, _ context.Context, o order) (string, error) {
+		return o.Args[0] + ": paused", p.opt.Act.Pause(0, o.Args[0])
+	}},
+	{name: "pause-hour", words: 1, do: func(p *Page, _ context.Context, o order) (string, error) {
+		return o.Args[0] + ": paused for an hour", p.opt.Act.Pause(time.Hour, o.Args[0])
+	}},
+	{name: "resume", words: 1, do: func(p *Page, _ context.Context, o order) (string, error) {
+		return o.Args[0] + ": resumed", p.opt.Act.Resume(o.Args[0])
+	}},
+	{name: "restart", words: 1, do: func(p *Page, _ context.Context, o order) (string, error) {
+		return o.Args[0] + ": its session ends after its turn", p.opt.Act.Restart(false, o.Args[0])
+	}},
+	{name: "cancel", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		return p.opt.Act.Cancel(ctx, o.Args[1], false, o.Args[0])
+	}},
+	{name: "trigger", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		return p.opt.Act.Trigger(ctx, o.Args[0], o.Args[1])
+	}},
+	{name: "send", words: 1, text: true, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		text := o.Text()
+		if strings.TrimSpace(text) == "" {
+			return "", errors.New("there is no text to send")
+		}
+		return o.Args[0] + ": queued", p.opt.Act.Send(ctx, o.Args[0], text, o.id())
+	}},
+	{name: "drop", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		return o.Args[0] + ": dropped, and kept as a dead letter", p.opt.Act.Drop(ctx, o.Args[0], o.Args[1])
+	}},
+	{name: "retry", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		return o.Args[0] + ": queued again", p.opt.Act.Retry(ctx, o.Args[0], o.Args[1])
+	}},
+	{name: "purge", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		return o.Args[0] + ": deleted", p.opt.Act.Purge(ctx, o.Args[0], o.Args[1])
+	}},
+	{name: "answer", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		return p.opt.Act.Continue(ctx, o.Args[0], o.Args[1])
+	}},
+	{name: "approve", words: 2, text: true, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		return p.answer(ctx, o, approval.Approved)
+	}},
+	{name: "reject", words: 2, text: true, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		return p.answer(ctx, o, approval.Rejected)
+	}},
+	{name: "reload", moves: true, do: func(p *Page, _ context.Context, _ order) (string, error) { return p.opt.Act.Reload() }},
+}

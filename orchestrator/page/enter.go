@@ -1,0 +1,50 @@
+package page
+
+import (
+	"net/http"
+
+	"heartbeat/orchestrator/page/access"
+)
+
+// offer shows the button by which a browser takes a link's token. Looking at the link
+// takes nothing: what shows previews of links in chats looks at them, too.
+func (p *Page) offer(w http.ResponseWriter, r *http.Request) {
+	link, no := p.opt.Guard.Offers(r, r.PathValue("link"))
+	if no != nil {
+		p.refuse(w, r, no)
+		return
+	}
+	html, err := p.draw("offer", struct {
+		Link string
+		Acts bool
+	}{r.PathValue("link"), link.Role == access.Act})
+	if err != nil {
+		p.fail(w, http.StatusInternalServerError, "This cannot be drawn", "")
+		return
+	}
+	p.layout(w, http.StatusOK, frame{Sheet: Sheet{Title: "Open the page", Crumb: "Open the page", Parts: []Part{{ID: "offer", HTML: html}}}})
+}
+
+func (p *Page) enter(w http.ResponseWriter, r *http.Request) {
+	token, no := p.opt.Guard.Enters(w, r)
+	if no != nil {
+		p.refuse(w, r, no)
+		return
+	}
+	p.opt.Log.Info("a link of the page was opened", "name", token.Name, "role", string(token.Role), "id", token.ID)
+	http.Redirect(w, r, Root, http.StatusSeeOther)
+}
+
+func (p *Page) leave(w http.ResponseWriter, r *http.Request) {
+	who, no := p.opt.Guard.Leaves(w, r)
+	if no != nil {
+		p.refuse(w, r, no)
+		return
+	}
+	if err := p.opt.Guard.Left(w, r, who); err != nil {
+		p.fail(w, http.StatusServiceUnavailable, "Not done", err.Error())
+		return
+	}
+	p.opt.Log.Info("a browser has left the page", "name", who.Name, "id", who.Token)
+	p.fail(w, http.StatusOK, "This browser has left", "It sees nothing of the fleet any more. A new link lets it in again: heartbeat page link prints one.")
+}

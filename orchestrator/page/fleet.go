@@ -1,0 +1,353 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/usage"
+)
+
+// coarse is how exactly a page says how long something lasts, in sentences: what only
+// grows older has not changed.
+const coarse = 10 * time.Second
+
+// mostTroubles is how many troubles the fleet's page shows.
+const mostTroubles = 50
+
+// fleet is the page of all agents: what needs a person, what is spent, and each agent.
+func (p *Page) fleet(ctx context.Context, q ask) (Sheet, error) {
+	f, err := p.fleets.get(ctx, "", func() (Fleet, error) { return p.opt.Read.Fleet(ctx) })
+	if err != nil {
+		return Sheet{}, err
+	}
+	now := q.Now.Truncate(coarse)
+	d := drawer{page: p, acts: q.Acts}
+	parts := []Part{
+		d.part(Part{ID: "headline", Class: "headline", Polite: true}, "headline", headline{f.Summary, f.StoppingText(now), f.Scheduler, q.Acts}),
+		d.troubles(f),
+		d.part(Part{ID: "numbers", Class: "numbers", Label: "Today"}, "numbers", numbersOf(f)),
+	}
+	for _, g := range grouped(f) {
+		one := d.part(Part{ID: partID("group", g.Name), Class: "group", KidsTag: "ul", KidsClass: "rows"}, "group", g)
+		for _, a := range g.Agents {
+			one.Kids = append(one.Kids, d.part(Part{ID: partID("agent", a.Agent), Tag: "li", Class: "agent " + tone(a)}, "agent-row", rowOf(a, now, q.Acts)))
+		}
+		parts = append(parts, one)
+	}
+	return Sheet{Title: f.Fleet.Fleet, Parts: parts}, d.err
+}
+
+// drawer draws parts, until one cannot be drawn.
+type drawer struct {
+	page *Page
+	acts bool
+	err  error
+}
+
+func (d *drawer) part(t Part, name string, data any) Part {
+	if d.err == nil {
+		t.HTML, d.err = d.page.draw(name, data)
+	}
+	return t
+}
+
+type headline struct {
+	Summary, Stopping string
+	Run               *status.Run
+	Acts              bool
+}
+
+// trouble is what is wrong with one agent or with several, and what can be done here.
+type trouble struct {
+	status.Alike
+	Taps []tap
+	// Answer is the page on which to answer it, or "".
+	Answer string
+}
+
+// Agents are those that have it.
+func (t trouble) Agents() []string {
+	if t.Agent == "" {
+		return nil
+	}
+	return append([]string{t.Agent}, t.Others...)
+}
+
+// Word is the kind of trouble, for people.
+func (t trouble) Word() string { return strings.ReplaceAll(string(t.What), "-", " ") }
+
+// tap is a button: what it does, and what it says.
+type tap struct{ Do, Text string }
+
+// tapsOf are the buttons that do what a trouble of agents says to type, as far as a tap
+// can. stays: a resume does not lift it.
+func tapsOf(t status.Trouble, agents []string, stays bool) (taps []tap) {
+	commands := t.Commands()
+	if (t.What == status.IsHeld || t.What == status.IsParked || t.What == status.BacksOff) && !stays {
+		commands = append(commands, []string{"resume", t.Agent}) // which tries again at once
+	}
+	for _, command := range commands {
+		for _, agent := range agents[:min(len(agents), mostTaps)] {
+			words := slices.Clone(command)
+			if len(words) > 1 && words[1] == t.Agent {
+				words[1] = agent
+			}
+			one := tap{Do: strings.Join(words, " ")}
+			if d, _, ok := parseDeed(url.Values{"do": {one.Do}}); !ok || d.text {
+				continue
+			}
+			if one.Text = strings.ToUpper(one.Do[:1]) + one.Do[1:]; !slices.Contains(taps, one) {
+				taps = append(taps, one)
+			}
+		}
+	}
+	return taps
+}
+
+// mostTaps is for how many agents with the same trouble there are buttons.
+const mostTaps = 5
+
+// DeadLetters reports whether they are what it is about.
+func (t trouble) DeadLetters() bool { return t.What == status.HasDeadLetters }
+
+func (d *drawer) troubles(f Fleet) Part {
+	all := status.Together(f.Troubles)
+	more := max(0, len(all)-mostTroubles)
+	stays := map[string]bool{} // :: agent → a resume does not lift what it waits for
+	for _, a := range f.Agents {
+		_, stays[a.Agent] = a.Stays("")
+	}
+	var shown []trouble
+	for _, t := range all[:len(all)-more] {
+		one := trouble{Alike: t, Answer: answerOf(f, t)}
+		if d.acts {
+			one.Taps = tapsOf(t.Trouble, one.Agents(), stays[t.Agent])
+		}
+		shown = append(shown, one)
+	}
+	return d.part(Part{ID: "troubles", Class: "troubles", Label: "What needs a person"}, "troubles", struct {
+		Troubles []trouble
+		More     int
+	}{shown, more})
+}
+
+// answerOf is where what a trouble asks is answered, or "".
+func answerOf(f Fleet, t status.Alike) string {
+	if t.What != status.NeedsApproval && t.What != status.QueueAsks {
+		return ""
+	}
+	for _, a := range f.Agents {
+		if a.Agent == t.Agent && (a.Asks || len(t.Others) == 0) {
+			return answerAt(a)
+		}
+	}
+	return Root + "approvals"
+}
+
+// answerAt is where a person answers an agent: at its queue if that asks, at its request if
+// that is the only one, otherwise in the list.
+func answerAt(a status.Agent) string {
+	switch {
+	case a.Asks:
+		return agentURL(a.Agent) + "#agent-queue"
+	case a.Approval != nil && a.Approval.More == 0:
+		return approvalURL(a.Approval.ID)
+	}
+	return Root + "approvals"
+}
+
+// numbers are the fleet's figures of today.
+type numbers struct {
+	Running, Waiting, Queued, Dead int
+	Today                          usage.Sum
+	Tokens                         int64
+	Budgets                        []Budget
+	Limits                         []Limit
+}
+
+func numbersOf(f Fleet) (n numbers) {
+	for _, a := range f.Agents {
+		switch a.State {
+		case status.Running, status.Starting, status.Ending:
+			n.Running++
+		case status.Waiting:
+			n.Waiting++
+		case status.Idle, status.BackingOff, status.Parked, status.Checking, status.Held, status.Stopped:
+		}
+		n.Queued += a.Depth.Entries
+		n.Dead += a.Dead
+		n.Today = n.Today.Plus(a.Today)
+	}
+	n.Tokens = fresh(n.Today)
+	n.Budgets, n.Limits = f.Budgets, f.Limits
+	return n
+}
+
+// fresh are the tokens that budgets count.
+func fresh(s usage.Sum) int64 { return s.Input + s.Output + s.CacheWrite }
+
+// group is a group of agents; "" are those without one.
+type group struct {
+	Name   string
+	Agents []status.Agent
+}
+
+// grouped are the agents by group, in the order of the fleet's file: those in trouble
+// first.
+func grouped(f Fleet) []group {
+	urgent := map[string]int{}
+	for i, t := range f.Troubles {
+		if _, known := urgent[t.Agent]; !known && t.What.Alarming() {
+			urgent[t.Agent] = i - len(f.Troubles)
+		}
+	}
+	at := map[string]int{}
+	var all []group
+	for _, a := range f.Agents {
+		name := f.Group[a.Agent]
+		i, known := at[name]
+		if !known {
+			i = len(all)
+			at[name] = i
+			all = append(all, group{Name: name})
+		}
+		all[i].Agents = append(all[i].Agents, a)
+	}
+	for _, g := range all {
+		slices.SortStableFunc(g.Agents, func(x, y status.Agent) int { return cmp.Compare(urgent[x.Agent], urgent[y.Agent]) })
+	}
+	slices.SortStableFunc(all, func(x, y group) int { return cmp.Compare(urgent[x.Agents[0].Agent], urgent[y.Agents[0].Agent]) })
+	return all
+}
+
+// row is an agent in the list.
+type row struct {
+	status.Agent
+	Acts   bool
+	Word   status.State
+	Sign   string
+	Note   string
+	Doing  string // the source of the entry in flight, or what the session does without one
+	Since  time.Time
+	Begun  time.Time // of the entry in flight
+	Queued string
+	// Iteration is which one of how many is in work, where a check has to pass; "":
+	// none has to.
+	Iteration string
+	Tokens    int64
+	Any       string // what fires without a schedule
+}
+
+func rowOf(a status.Agent, now time.Time, acts bool) row {
+	r := row{Agent: a, Acts: acts, Word: a.Shown(), Since: a.Since, Note: a.Note(now), Queued: queued(a), Tokens: fresh(a.Today), Any: a.Unscheduled()}
+	r.Sign = signs[r.Word]
+	switch {
+	case r.Word != a.State:
+		r.Since = a.Paused
+	case a.State == status.Stopped:
+		r.Since = time.Time{}
+	}
+	if r.Note == "" {
+		r.Note = a.Problem
+	}
+	switch {
+	case a.Proof != nil:
+		r.Iteration = status.Of(a.Proof.Iteration, a.Proof.Most)
+		if r.Note == "" {
+			r.Note = a.Proof.Text(now)
+		}
+	case a.InFlight != nil && a.InFlight.Checked:
+		r.Iteration = status.Of(a.InFlight.Iteration, a.InFlight.Most)
+	}
+	if strings.Contains(r.Note, "iteration "+r.Iteration) { // it says so already
+		r.Iteration = ""
+	}
+	if t := tone(a); r.Note == "" && (t == "bad" || t == "warn") {
+		r.Note = a.Reason.String()
+	}
+	switch f := a.InFlight; {
+	case f != nil:
+		r.Doing, r.Begun = origin(a.Agent, f.Source), f.DeliveredAt
+	case a.Phase == hook.Background:
+		r.Doing = "background tasks"
+	}
+	return r
+}
+
+// Answer is where what the agent waits for is answered, or "".
+func (r row) Answer() string {
+	if _, stays := r.Stays(""); r.Word != status.Held || !stays && !r.Asks {
+		return ""
+	}
+	return answerAt(r.Agent)
+}
+
+// Resumes reports whether a person can have it go on, by a resume.
+func (r row) Resumes() bool {
+	switch r.Word {
+	case status.State(status.IsPaused):
+		return true
+	case status.Held, status.Parked, status.BackingOff:
+		_, stays := r.Stays("")
+		return !stays && r.Answer() == ""
+	case status.Idle, status.Waiting, status.Starting, status.Running, status.Ending, status.Checking, status.Stopped:
+	}
+	return false
+}
+
+// Spent reports whether anything was spent today, if only what nobody knows.
+func (r row) Spent() bool { return r.Today != usage.Sum{} }
+
+// Tone is the row's colour.
+func (r row) Tone() string { return tone(r.Agent) }
+
+// ToolName is the tool that runs, or "".
+func (r row) ToolName() string {
+	if r.Agent.Tool == nil {
+		return ""
+	}
+	return foreign.Text(r.Agent.Tool.Name).String()
+}
+
+// signs stand beside the words, for who sees colours otherwise.
+var signs = map[status.State]string{
+	status.Idle: "○", status.Waiting: "◔", status.Starting: "◐", status.Running: "●", status.Ending: "◑", status.Checking: "◌",
+	status.BackingOff: "↻", status.Parked: "‖", status.Held: "✕", status.Stopped: "□", status.State(status.IsPaused): "‖",
+}
+
+// tone is the colour that an agent's state has: its meaning, which its word says, too.
+func tone(a status.Agent) string {
+	switch a.Shown() {
+	case status.Running, status.Starting, status.Ending:
+		return "good"
+	case status.Held:
+		return "bad"
+	case status.Checking:
+		return "calm"
+	case status.BackingOff, status.Parked, status.Waiting, status.State(status.IsPaused):
+		return "warn"
+	case status.Idle, status.Stopped:
+	}
+	return "calm"
+}
+
+func queued(a status.Agent) string {
+	switch {
+	case a.Unread:
+		return "?"
+	case a.Depth.More:
+		return strconv.Itoa(a.Depth.Entries) + "+"
+	}
+	return strconv.Itoa(a.Depth.Entries)
+}
+
+// origin is status.Origin, as wide as a page has room for.
+func origin(agent, source string) string { return foreign.Short(status.Origin(agent, source), 40) }

@@ -1,0 +1,69 @@
+package page
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// kept is what was read a moment ago, by name: what takes long to read, or to draw, is read once for
+// all who look, and not again for as long as it lasts.
+type kept[T any] struct {
+	lasts time.Duration
+
+	mu sync.Mutex
+	of map[string]*reading[T]
+}
+
+type reading[T any] struct {
+	mu  sync.Mutex // held while it is read
+	at  time.Time
+	is  T
+	err error
+}
+
+// mostKept is of how many names something is kept.
+const mostKept = 32
+
+func (k *kept[T]) get(ctx context.Context, name string, read func() (T, error)) (T, error) {
+	r := k.reading(name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at.IsZero() || time.Since(r.at) > k.lasts {
+		is, err := read()
+		if ctx.Err() != nil { // it may have failed for that
+			return is, err
+		}
+		r.is, r.err, r.at = is, err, time.Now()
+	}
+	return r.is, r.err
+}
+
+// forget has everything read anew.
+func (k *kept[T]) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.of = nil
+}
+
+// reading is that of a name; in place of another, if there are too many.
+func (k *kept[T]) reading(name string) *reading[T] {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of == nil {
+		k.of = map[string]*reading[T]{}
+	}
+	r := k.of[name]
+	if r != nil {
+		return r
+	}
+	for other := range k.of {
+		if len(k.of) < mostKept {
+			break
+		}
+		delete(k.of, other) // whichever: it is read again
+	}
+	r = &reading[T]{}
+	k.of[name] = r
+	return r
+}

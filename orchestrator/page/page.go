@@ -1,0 +1,92 @@
+// Package page is a fleet's page in a browser: what the agents do, and what a person
+// may have done. It decides nothing: what it shows is read by Read, as the commands
+// read it, and what it does is done by Act, as the commands do it. Who may look and
+// who may act is decided by access.
+//
+// A page is a tree of parts (Sheet), each drawn by a template. A browser gets it
+// whole, and then what changes of it, at most once a second (live.go). It works
+// without JavaScript: every act is a form.
+package page
+
+import (
+	"context"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/page/access"
+	"heartbeat/orchestrator/page/once"
+)
+
+// Root is the path that all of the page's paths begin with.
+const Root = config.PagePath
+
+// Options say what a page shows and does.
+type Options struct {
+	// Fleet is the fleet's name.
+	Fleet string
+	Read  Read
+	Act   Act
+	// Agents is what the pages of one agent show.
+	Agents AgentRead
+	// Approvals is what agents ask for.
+	Approvals Approvals
+	Guard     *access.Guard
+	Book      *once.Book
+	// Note writes to the journal who acts.
+	Note func(journal.Event)
+	Log  *slog.Logger
+	// Now is the clock; nil: the system's.
+	Now func() time.Time
+}
+
+// Page is a fleet's page. It is an http.Handler for the paths below Root.
+type Page struct {
+	opt    Options
+	html   *template.Template
+	mux    *http.ServeMux
+	sheets *http.ServeMux
+	live   *live
+	fleets kept[Fleet]
+	// What takes long to read and to draw.
+	records, plotted kept[[]Part]
+	diffs            kept[Part]
+}
+
+// New returns the page. Until Run is called, and after it, it shows no changes.
+func New(opt Options) *Page {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	p := &Page{opt: opt, html: parse()}
+	p.live = newLive(p.tryLook)
+	p.fleets.lasts, p.records.lasts, p.diffs.lasts, p.plotted.lasts = 900*time.Millisecond, 10*time.Second, 30*time.Second, time.Minute
+	p.sheets, p.mux = sheetsByPath(), p.routes()
+	return p
+}
+
+// Trusts reports whether an address is a proxy before the page.
+func (p *Page) Trusts(a netip.Addr) bool { return p.opt.Guard.Trusts(a) }
+
+// Run tells browsers what changes, until ctx ends.
+func (p *Page) Run(ctx context.Context) { p.live.run(ctx) }
+
+// policy lets a page load what we serve and nothing else, and be shown in no other.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// ServeHTTP implements http.Handler.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin") // without it, forms would not say where they come from
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	p.mux.ServeHTTP(w, r)
+}

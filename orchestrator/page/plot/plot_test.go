@@ -1,0 +1,185 @@
+package plot
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/internal/testbed"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/series"
+	"heartbeat/orchestrator/usage"
+)
+
+// kept writes a series of one agent, as a run does, with a fire 3 s late in each ten
+// minutes of some days before now.
+func kept(t testing.TB, days int) (dir string, now time.Time) {
+	t.Helper()
+	dir = t.TempDir()
+	now = time.Now()
+	var lines []byte
+	for at := now.AddDate(0, 0, -days); at.Before(now.Add(-time.Hour)); at = at.Add(series.Slot) {
+		line, err := json.Marshal(journal.Event{At: at, Agent: "a", Kind: journal.Fired, Due: at.Add(-3 * time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		series.NewRecorder(dir, slog.New(slog.DiscardHandler)).Run(ctx, func() []series.Depth { return nil })
+	}()
+	if !testbed.Await(testbed.Patience, func() bool {
+		_, err := os.Stat(filepath.Join(dir, "series", ".until"))
+		return err == nil
+	}) {
+		t.Fatal("the series is not written")
+	}
+	end()
+	<-done
+	return dir, now
+}
+
+// TestFiguresOfADay: what a run has kept, hour by hour, and the hours that nobody watched.
+func TestFiguresOfADay(t *testing.T) {
+	t.Parallel()
+	dir, now := kept(t, 1)
+	past, err := series.Look(dir, []string{"a"}, now.AddDate(0, 0, -2), now, series.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := Draw(past)
+	late := figures[5]
+	if late.ID != "plot-late" || !late.Gaps || !strings.Contains(late.Sum, "at most 3s late") || late.Top != "4s" || late.Half != "2s" {
+		t.Errorf("%+v", late)
+	}
+	n := len(late.Table)
+	if n < 47 || late.Table[n-2][1] != "not watched" || late.Table[5][1] != "6" || late.Table[5][2] != "3s" {
+		t.Errorf("%d rows: %q", n, late.Table)
+	}
+	if got := strings.Count(string(late.SVG), "v-75h"); got < 22 || got > 25 {
+		t.Errorf("%d bars: %s", got, late.SVG)
+	}
+	// A run that has watched an hour in which nothing happened.
+	if queued := figures[0]; queued.Table[5][1] != "0" || queued.Table[n-2][1] != "not watched" || queued.Sum != "at most 0" {
+		t.Errorf("%+v", queued)
+	}
+}
+
+var drawing = regexp.MustCompile(`^(M-?[0-9.]+ -?[0-9.]+|[hv]-?[0-9.]+|z)+$`)
+
+// TestDrawingsAreNumbers: whatever is in a series, a drawing has paths with classes of
+// ours, all bars within it, and nothing else.
+func TestDrawingsAreNumbers(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	odd := []float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), -5, 1e-9, 1e300}
+	var points []series.Point
+	for i := range 400 {
+		at := now.Add(-time.Duration(i+2) * series.Slot)
+		n := int64(math.MaxInt64) >> (i % 64)
+		if i%3 == 0 {
+			n = -n
+		}
+		points = append(points, series.Point{
+			At: at.Truncate(series.Slot), Queued: n, Done: n, Failed: -n, Fires: 1, Late: time.Duration(n), Sessions: n,
+			Sum: usage.Sum{Turns: n, Cost: odd[i%len(odd)]},
+		})
+	}
+	dir := t.TempDir()
+	past, err := series.Look(dir, nil, now.AddDate(0, 0, -3), now, series.EverySlot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past.Points = points
+	for _, p := range points[:200] {
+		past.Saw(p.At)
+	}
+	for _, f := range slices.Concat(Draw(past), Draw(series.Past{Now: now, Since: now, Every: series.Day})) {
+		svg := string(f.SVG)
+		d := xml.NewDecoder(strings.NewReader(svg))
+		for {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v: %s", f.ID, err, svg)
+			}
+			e, is := token.(xml.StartElement)
+			if !is {
+				continue
+			}
+			for _, a := range e.Attr {
+				known := slices.Contains([]string{"class", "viewBox", "preserveAspectRatio", "aria-hidden", "focusable", "vector-effect"}, a.Name.Local)
+				if a.Name.Local == "d" && !drawing.MatchString(a.Value) || a.Name.Local != "d" && !known {
+					t.Errorf("%s: %s=%q", f.ID, a.Name.Local, a.Value)
+				}
+			}
+			if e.Name.Local != "svg" && e.Name.Local != "path" {
+				t.Errorf("%s: <%s>", f.ID, e.Name.Local)
+			}
+		}
+	}
+}
+
+// TestLabelsOfAnAxis: short, and its half is true.
+func TestLabelsOfAnAxis(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[float64]string{0: "1", 1: "1", 2: "2 1", 3: "4 2", 5: "6 3", 9: "10 5", 41: "60 30", 999: "1.00k 500", 2.5e6: "4.00M 2.00M", math.NaN(): "1"} {
+		f := Figure{}
+		m := measure{say: count, keys: []Key{{}}, of: []func(series.Row) float64{func(series.Row) float64 { return most }}}
+		m.draw(&f, []series.Row{{}})
+		if got := strings.TrimSpace(f.Top + " " + f.Half); got != want {
+			t.Errorf("%v: %q, want %q", most, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{-1: "0s", 1500 * time.Microsecond: "2ms", 90 * time.Second: "1.5min", 1234 * time.Millisecond: "1.23s", 5 * time.Hour: "5h", 1e6 * time.Hour: "9999d"} {
+		if got := span(d); got != want {
+			t.Errorf("%s: %s", d, got)
+		}
+	}
+}
+
+// BenchmarkNinetyDays of a hundred agents that do something all the time: read from the
+// disk, added up, drawn.
+func BenchmarkNinetyDays(b *testing.B) {
+	dir, now := kept(b, 90)
+	data, err := os.ReadFile(filepath.Join(dir, "series", "a.points"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprint("a", i))
+		if err := os.WriteFile(filepath.Join(dir, "series", names[i]+".points"), data, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		past, err := series.Look(dir, names, now.AddDate(0, 0, -90), now, series.Day)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if f := Draw(past)[5]; len(f.Table) < 90 || !strings.HasPrefix(f.Sum, "129") {
+			b.Fatal(f.Sum)
+		}
+	}
+}
