@@ -26,7 +26,7 @@ func (s *Scheduler) known(k clients.Known) agent.Client {
 	c := agent.Client{ID: k.ID, Name: k.Name(), Breaks: k.Breaks()}
 	if c.Breaks != "" {
 		ours := cmp.Or(s.opt.Ours, "heartbeat")
-		c.Fix = fmt.Sprintf("install another version, for example npm install -g @anthropic-ai/claude-code@%s; %s doctor --probe %s says more, %s resume %s goes on with this one",
+		c.Fix = fmt.Sprintf("install another version, for example npm install -g @anthropic-ai/claude-code@%s; %s doctor --probe %s says more, %s resume %s continues with this one",
 			k.Result.Measured, ours, k.Agents[0], ours, k.Agents[0])
 	}
 	return c

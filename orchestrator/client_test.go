@@ -133,7 +133,7 @@ func TestAClientThatIsNew(t *testing.T) {
 	}
 }
 
-// TestABadClientThatGoes: an agent that is held for its client goes on by itself when
+// TestABadClientThatGoes: an agent that is held for its client continues by itself when
 // another one is installed, which is tried first where it is new, also a downgrade; or
 // with a person's resume, until the client is another one. What is known is not tried
 // again.

@@ -89,11 +89,15 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 	if effect := s.holds(m, now); effect != nil {
 		effects = append(effects, effect)
 	}
+	if m.Abandons() && m.voidCheck != nil {
+		m.voidCheck()
+	}
 	if m.Gone() && f.stage != stopping {
 		s.depart(m)
 		return effects
 	}
 	s.undertake(m)
+	s.check(m)
 	if f.works() && m.WantsLook(now) {
 		effects = append(effects, func() { s.look(m) })
 	}

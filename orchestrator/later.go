@@ -73,7 +73,7 @@ func (f laterFleet) SendLater(ctx context.Context, cfg *config.Agent, p later.Pr
 	if m == nil {
 		return errStopping // the next run sends it
 	}
-	begin, err := fired{s, m}.Append(ctx, cfg, inbox.Letter{ID: p.ID, Source: "send", Prompt: p.Text, Idempotent: true})
+	begin, err := fired{s, m}.Append(ctx, cfg, nil, inbox.Letter{ID: p.ID, Source: "send", Prompt: p.Text, Idempotent: true, Urgent: p.Urgent})
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate), errors.Is(err, inbox.ErrTooLarge): // it is there, or a dead letter
 		return nil

@@ -28,7 +28,9 @@ type member struct {
 	missing  missing
 	// cancelling wait for the result of a wish to cancel.
 	cancelling []chan<- cancelled
-	recalled   recalled // until its first session of this run begins
+	wake       chan struct{} // has a check tried at once
+	voidCheck  func()        // ends the one that runs, if any
+	recalled   recalled      // until its first session of this run begins
 	// successors wait for its name or its directory.
 	successors []*member
 
@@ -49,7 +51,7 @@ type missing struct {
 }
 
 func newMember(cfg *config.Agent) *member {
-	m := &member{Agent: agent.New(cfg, time.Now())}
+	m := &member{Agent: agent.New(cfg, time.Now()), wake: make(chan struct{}, 1)}
 	m.told = m.describe() // readers assume this
 	return m
 }
@@ -58,6 +60,9 @@ func newMember(cfg *config.Agent) *member {
 func (m *member) describe() status.AgentState {
 	d := m.Describe()
 	d.Failing = slices.Clone(m.failing)
+	if m.triggers != nil {
+		d.RefusedFires = m.triggers.Refused()
+	}
 	return d
 }
 

@@ -23,7 +23,7 @@ type once struct {
 // count counts the members that have something left to do: not those that are held
 // or parked; an idle one's queue is looked into (finishOnce).
 func (f *fleet) count(m *member) {
-	busy := !m.gone && (m.Expected() || m.Doing() != agent.None || m.State() == status.Waiting || m.State() == status.BackingOff)
+	busy := !m.gone && (m.Expected() || m.Doing() != agent.None || m.State() == status.Waiting || m.State() == status.Checking || m.State() == status.BackingOff)
 	if busy == m.counts {
 		return
 	}

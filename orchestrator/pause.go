@@ -6,7 +6,9 @@ import (
 	"heartbeat/config"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/proof"
 	"heartbeat/orchestrator/session"
+	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
 )
 
@@ -41,6 +43,7 @@ func pauseFrom(now time.Time, length time.Duration, by string) memory.Paused {
 // told to finish does so; remaining work starts another one.
 func (s *Scheduler) Resume(names ...string) ([]status.AgentState, error) {
 	return s.toEach(names, func(*member, *memory.Pauses, time.Time) {}, func(m *member, now time.Time) {
+		m.wakeCheck()
 		if m.Resume(now) {
 			s.fleet.askAgain(s.fleet.accounts.Clear(m.Name), now)
 		}
@@ -56,6 +59,32 @@ func (s *Scheduler) SessionOf(pid int) string {
 		s.log.Warn("cannot tell whose process asks", "pid", pid, "err", err)
 	}
 	return agent
+}
+
+// CheckPerson returns nil if a process is a person's: it belongs to no session and no
+// check of this fleet or of another one of this user. Only such a one may do what a
+// person may.
+func (s *Scheduler) CheckPerson(pid int) error { return CheckPerson(pid, s.opt.StateDir) }
+
+// CheckPerson is Scheduler.CheckPerson for the fleet with a state directory, or for
+// callers that do not know which; "". What a check runs the agent has written.
+func CheckPerson(pid int, stateDir string) error {
+	others := state.All()
+	if stateDir != "" {
+		others = state.Beside(stateDir)
+	}
+	if err := session.CheckPerson(pid, stateDir, others...); err != nil {
+		return err
+	}
+	for _, dir := range append(others, stateDir) {
+		if dir == "" {
+			continue
+		}
+		if agent := proof.AgentOf(dir, pid); agent != "" {
+			return &session.NotPersonError{Agent: agent, What: "check"}
+		}
+	}
+	return nil
 }
 
 // toEach does something to the agents that are named, or to none of them if one is

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,8 +102,20 @@ func fleetChanges(old, f *config.Fleet) []string {
 	if old.MaxSessions != f.MaxSessions {
 		changed = append(changed, fmt.Sprintf("max-sessions %d → %d", old.MaxSessions, f.MaxSessions))
 	}
+	if old.MaxChecks != f.MaxChecks {
+		changed = append(changed, fmt.Sprintf("max-checks %s → %s", asMany(old.MaxChecks), asMany(f.MaxChecks)))
+	}
 	if !maps.Equal(old.Groups, f.Groups) {
 		changed = append(changed, "groups")
+	}
+	if !reflect.DeepEqual(old.Listen, f.Listen) {
+		changed = append(changed, "listen")
+	}
+	if !reflect.DeepEqual(old.Page, f.Page) {
+		changed = append(changed, "page")
+	}
+	if !reflect.DeepEqual(old.Budget, f.Budget) || !reflect.DeepEqual(old.Budgets, f.Budgets) {
+		changed = append(changed, "budget")
 	}
 	if !reflect.DeepEqual(old.Targets, f.Targets) {
 		changed = append(changed, "notify")
@@ -139,4 +152,12 @@ func chosen(f *config.Fleet, only []string) []*config.Agent {
 		}
 	}
 	return chosen
+}
+
+// asMany is a number of max-checks in words.
+func asMany(n int) string {
+	if n == 0 {
+		return "as many as processors"
+	}
+	return strconv.Itoa(n)
 }

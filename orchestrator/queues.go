@@ -18,8 +18,10 @@ import (
 var noStamp queue.Stamp
 
 // hasWork reports whether a session has something to do: an entry, or one that
-// continues.
-func hasWork(d inbox.Depth) bool { return d.Entries > 0 || agent.Passing(d.Failure) }
+// continues or is not proven.
+func hasWork(d inbox.Depth) bool {
+	return d.Entries > 0 || agent.Passing(d.Failure) || d.Unproven || d.Returning > 0
+}
 
 // look looks into the queue of a member that wants work, without the lock, so that
 // no disk delays the fleet.
@@ -54,6 +56,8 @@ func (s *Scheduler) found(m *member, l queue.Look, now time.Time) {
 		m.Recover("what was in flight was dealt with")
 	case l.Err != nil:
 		m.Fails(*s.failure(m.Def(), l.Err), now, agent.Roll())
+	case l.Depth.Checking: // nobody has said so
+		m.ToCheck()
 	case !hasWork(l.Depth):
 		if !l.Depth.Tail {
 			m.empty = l.Stamp
@@ -199,7 +203,7 @@ func (o *lookout) inboxes() (byPath map[string]*member, byFolder map[string][]*m
 			continue
 		}
 		folder := filepath.Dir(m.Def().Inbox)
-		byPath[m.Def().Inbox] = m
+		byPath[m.Def().Inbox], byPath[inbox.Urgent(m.Def().Inbox)] = m, m
 		byFolder[folder] = append(byFolder[folder], m)
 	}
 	return byPath, byFolder

@@ -104,3 +104,24 @@ func TestAStopWhileGettingReadyIsNoFailure(t *testing.T) {
 		t.Errorf("Run: %+v, %v", sum, err)
 	}
 }
+
+// TestAStartSaysHowFarItIs: for each agent once, up to all of them.
+func TestAStartSaysHowFarItIs(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a b c", func(t *testing.T, r *rig) {
+		var mu sync.Mutex
+		told := map[int]int{}
+		r.opt.Recovering = func(done, of int) {
+			mu.Lock()
+			defer mu.Unlock()
+			if told[done]++; of != 3 {
+				t.Errorf("%d of %d", done, of)
+			}
+		}
+		stop := r.run()
+		stop()
+		if told[1] != 1 || told[2] != 1 || told[3] != 1 || len(told) != 3 {
+			t.Errorf("%v", told)
+		}
+	})
+}

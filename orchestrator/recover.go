@@ -41,7 +41,9 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: agent.Counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
 		Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure,
 		OverBudget: overBudget(o), Delivery: o.Delivery, Cause: agent.Describe(o),
-		Cancel: how.cancel,
+		Cancel: how.cancel, Checked: func(f inbox.InFlight) bool { return s.desk.Demands(cfg, &f) },
+		Judged: func(f inbox.InFlight) bool { return s.desk.Answered(m.key, &f) },
+		Ends:   func(delivery string) error { return s.desk.NotAside(m.key, delivery) },
 	})
 	if r.Unreclaimed != nil {
 		s.log.Warn("cannot free disk space", "agent", m.Name, "err", r.Unreclaimed)
@@ -49,7 +51,14 @@ func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o
 	if r.Reclaimable {
 		s.happened(m, m.ReclaimLater)
 	}
-	if err == nil && r.Outcome != inbox.NothingToRecover && r.Outcome != inbox.StaleOrphanDeleted {
+	if err == nil && r.Outcome == inbox.DroppedOrphan && r.Flight != nil {
+		s.desk.Forgets(cfg, r.Flight.ID)
+	}
+	switch {
+	case err != nil || r.Outcome == inbox.NothingToRecover || r.Outcome == inbox.StaleOrphanDeleted:
+	case r.Outcome == inbox.LeftChecking || r.Outcome == inbox.LeftUnproven:
+		s.leftToProve(m, r.Outcome, r.Flight)
+	default:
 		s.noteRecovered(m, r.Outcome, r.Flight)
 	}
 	return r.Outcome, err
@@ -71,21 +80,31 @@ func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbo
 	}
 	kept := outcome == inbox.Kept
 	if kept {
-		detail += "; its conversation goes on with it when the service is back (" + flight.Failure + ")"
-		s.log.Info("an entry goes on when the service is back", "agent", m.Name, "entry", detail)
+		detail += "; its conversation continues with it when the service is back (" + flight.Failure + ")"
+		s.log.Info("an entry continues when the service is back", "agent", m.Name, "entry", detail)
 	} else {
 		s.log.Warn("recovered an interrupted entry", "agent", m.Name, "outcome", outcome, "entry", detail)
 	}
 	s.records.note(journal.Event{Agent: m.Name, Kind: journal.Recovered, Reason: foreign.Text(string(outcome)), Detail: foreign.Text(detail)})
+	if flight != nil && (outcome == inbox.CancelledOrphan || outcome == inbox.DeadLettered || outcome == inbox.DroppedOrphan) {
+		s.withdrawApprovals(context.Background(), m, flight.DeliveryID, "its prompt was given up ("+string(outcome)+")")
+	}
 	s.happened(m, func(time.Time) {
+		if m.voidCheck != nil {
+			m.voidCheck() // what it would say is of no use any more
+		}
 		m.Interrupted(nil)
 		switch outcome {
 		case inbox.Kept:
-			m.Interrupted(&hook.Work{DeliveryID: flight.DeliveryID, ID: flight.ID, Source: flight.Source, Attempt: flight.Attempt, Since: flight.DeliveredAt})
+			m.Interrupted(workOf(flight))
 		case inbox.DeadLettered, inbox.CancelledOrphan:
 			m.DeadLettered()
 		}
 	})
+}
+
+func workOf(f *inbox.InFlight) *hook.Work {
+	return &hook.Work{DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Attempt: f.Attempt, Since: f.DeliveredAt}
 }
 
 // recovery recovers what is in flight in a member's directory, after the session
@@ -118,6 +137,7 @@ func (s *Scheduler) recoverLast(
 	wire := func() error { _, err := s.opt.Prepare(cfg); return err }
 	err = claim.Furnish(cfg, wire)
 	outcome, failed := s.recover(ctx, m, cfg, o, how)
+	s.sideline(ctx, m, cfg)
 	return o, outcome, errors.Join(err, failed)
 }
 
@@ -126,6 +146,7 @@ const sweepGrace = 10 * time.Second
 
 // cleanUp ends what earlier runs left and recovers their orphans.
 func (s *Scheduler) cleanUp(ctx context.Context) error {
+	s.sweepChecks(ctx)
 	swept, err := session.SweepLeftovers(ctx, s.opt.StateDir, "", sweepGrace)
 	for _, l := range swept {
 		s.records.note(journal.Event{Agent: l.Agent, Kind: journal.Swept, Session: l.Session, Detail: "processes of a dead session were ended"})
@@ -137,9 +158,6 @@ func (s *Scheduler) cleanUp(ctx context.Context) error {
 	return s.recoverAll(ctx)
 }
 
-// progressEvery is how often a start that takes long reports its progress.
-const progressEvery = 2 * time.Second
-
 // recoveriesAtOnce limits how many agents are recovered at once.
 func recoveriesAtOnce() int { return 4 * runtime.GOMAXPROCS(0) }
 
@@ -147,20 +165,6 @@ func recoveriesAtOnce() int { return 4 * runtime.GOMAXPROCS(0) }
 func (s *Scheduler) recoverAll(ctx context.Context) error {
 	members := s.fleet.members
 	var done atomic.Int64
-	progress := time.NewTicker(progressEvery)
-	defer progress.Stop()
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		for {
-			select {
-			case <-ended:
-				return
-			case <-progress.C:
-				s.log.Info("recovering", "done", done.Load(), "agents", len(members))
-			}
-		}
-	}()
 	var all errgroup.Group
 	all.SetLimit(recoveriesAtOnce())
 	for _, m := range members {
@@ -168,9 +172,8 @@ func (s *Scheduler) recoverAll(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			s.opt.Step(m.Name + ": recovering")
 			s.recoverLeft(ctx, m)
-			done.Add(1)
+			s.opt.Recovering(int(done.Add(1)), len(members))
 			return nil
 		})
 	}
@@ -187,6 +190,9 @@ func (s *Scheduler) recoverLeft(ctx context.Context, m *member) {
 		return
 	}
 	s.missing(m, cfg) // what is found from now on is news
+	if _, err := s.desk.Left(ctx, cfg, m.key); err != nil {
+		s.log.Warn("cannot compare what a session has left with what is proven", "agent", m.Name, "err", err)
+	}
 	o, _, err := s.recoverLast(ctx, m, cfg, dealing{}, nil)
 	if err == nil {
 		return

@@ -37,6 +37,7 @@ func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 		c.plan.Anew = append(c.plan.Anew, m.triggers.Set(s.work, c.wanted[m.Name])...)
 		s.look(m)
 	}
+	s.approvalsMatterLess(s.work)
 	s.lookout.watch()
 	s.wg.Go(func() { s.foresee(slices.Concat(c.changed, c.added)) })
 	return c.plan, nil
@@ -86,6 +87,7 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 		s.log.Info("configuration loaded", "plan", c.plan.String())
 		f.declared = c.fleet
 		f.line.limit(c.fleet)
+		s.desk.Limit(c.fleet.MaxChecks)
 		s.carryOut(c)
 		f.judgeAll(now)
 		for m, why := range lost {
@@ -174,6 +176,7 @@ func (s *Scheduler) carryOut(c *change) {
 	}
 	for _, m := range c.changed {
 		m.Redefine(c.wanted[m.Name])
+		m.wakeCheck() // what has to be passed may be another thing
 		s.fleet.touch(m)
 	}
 }

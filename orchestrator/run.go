@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"heartbeat/orchestrator/agent"
@@ -60,6 +61,7 @@ func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
 	})
 	s.startTriggers(work)
 	s.sendLater(work)
+	s.wg.Go(func() { s.tendApprovals(work) })
 	s.lookout.watch()
 	s.wg.Go(func() { s.lookout.around(work) })
 	s.lookout.lookAtAll(func(int) bool { return true })
@@ -110,10 +112,15 @@ func (s *Scheduler) EndNow() {
 	})
 }
 
-// drainSays is how often a run that ends says what it waits for.
-const drainSays = 10 * time.Second
+// drainSays is how often a run that ends says what it waits for; drainPatience how long it
+// waits for what goes on after the last session: longer than for any lock, but not for a
+// directory that does not answer.
+const (
+	drainSays     = 10 * time.Second
+	drainPatience = time.Minute
+)
 
-// drain waits for the end of the sessions.
+// drain waits for the end of the sessions and of what goes on beside them.
 func (s *Scheduler) drain() {
 	ended := make(chan struct{})
 	go func() {
@@ -122,7 +129,7 @@ func (s *Scheduler) drain() {
 	}()
 	says := time.NewTicker(drainSays)
 	defer says.Stop()
-	for {
+	for idle := time.Duration(0); idle < drainPatience; {
 		select {
 		case <-ended:
 			return
@@ -130,9 +137,26 @@ func (s *Scheduler) drain() {
 			s.mu.Lock()
 			left := s.fleet.line.Count()
 			s.mu.Unlock()
-			if left > 0 {
+			if idle += drainSays; left > 0 {
+				idle = 0
 				s.log.Info("waiting for the end of sessions", "sessions", left)
 			}
 		}
 	}
+	s.log.Warn("not everything has ended: a directory does not answer", "agents", strings.Join(s.unended(), ", "))
+}
+
+// unended names the agents about which something still goes on.
+func (s *Scheduler) unended() (names []string) {
+	for _, m := range s.membersNow() {
+		s.approvals.looking.Lock()
+		tended := s.approvals.tended[m] != nil
+		s.approvals.looking.Unlock()
+		s.mu.Lock()
+		if tended || m.Doing() != agent.None {
+			names = append(names, m.Name)
+		}
+		s.mu.Unlock()
+	}
+	return names
 }

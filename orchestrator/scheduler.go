@@ -16,9 +16,12 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/proof"
+	"heartbeat/orchestrator/proving"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
@@ -55,6 +58,10 @@ type Options struct {
 	// Clients says what is known of agents' clients, and tries those that are new. Without
 	// it each is relied on.
 	Clients Clients
+	// Check runs a check of an agent's work; nil: as room proof does. Approvals has to
+	// say yes, too; nil: people and rules, by the ledger.
+	Check     func(context.Context, proof.Check) (proof.Result, error)
+	Approvals proving.Approvals
 	// Inboxes calls changed soon after a file in one of the folders changed, with
 	// its path, until ctx ends (watch.Folders). Without it, and as a safety net
 	// beside it, queues are checked now and then.
@@ -62,6 +69,9 @@ type Options struct {
 	// StartEvery is the minimum time between two starts while at least two sessions
 	// are starting; 0 means a second, less than 0 none.
 	StartEvery time.Duration
+	// Recovering, if not nil, is told of how many agents a start has dealt with what
+	// was in flight, and of how many it will. It is called concurrently.
+	Recovering func(done, of int)
 	// Ready, if not nil, is called once: directories are locked, orphans recovered,
 	// triggers run.
 	Ready func()
@@ -81,6 +91,7 @@ type Scheduler struct {
 	wg        sync.WaitGroup
 	firing    *firing.Firing
 	stopHooks *stophooks.Memory
+	desk      *proving.Desk // has the agents' work checked
 	published *status.Publisher
 	behind    *state.Behind // writes that nobody waits for
 	later     chan struct{} // says that a prompt waits for its time
@@ -91,6 +102,8 @@ type Scheduler struct {
 	lookout  lookout
 	glances  glances
 	backlogs status.Backlogs
+
+	approvals approvals
 
 	// changing is held by whoever changes what runs, or what is saved of it.
 	changing sync.Mutex
@@ -109,6 +122,9 @@ func New(opt Options) (*Scheduler, error) {
 	if opt.Step == nil {
 		opt.Step = func(string) {}
 	}
+	if opt.Recovering == nil {
+		opt.Recovering = func(int, int) {}
+	}
 	if opt.Ready == nil {
 		opt.Ready = func() {}
 	}
@@ -122,13 +138,20 @@ func New(opt Options) (*Scheduler, error) {
 		opt: opt, log: opt.Log, stopHooks: stophooks.Of(opt.StateDir),
 		records:    records{observe: opt.Observe, log: opt.Log},
 		recoveries: make(chan struct{}, recoveriesAtOnce()), asking: make(chan struct{}, 1), published: status.NewPublisher(opt.StateDir, opt.Log),
-		behind: state.NewBehind(writeDelay),
-		fleet:  fleet{declared: opt.Fleet, spending: spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
+		behind: state.NewBehind(writeDelay), approvals: approvals{ledger: approval.Of(opt.StateDir)},
+		fleet: fleet{declared: opt.Fleet, spending: spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
 	s.lookout.s, s.later = s, make(chan struct{}, 1)
 	s.firing = firing.New(firing.Options{
 		StateDir: opt.StateDir, Log: opt.Log, Note: s.records.note, Environment: launch.Environment, Go: s.wg.Go,
 	})
+	if opt.Approvals == nil {
+		opt.Approvals = approvers{s}
+	}
+	s.desk = proving.New(proving.Options{
+		StateDir: opt.StateDir, Check: opt.Check, Approvals: opt.Approvals, Note: s.records.note, Log: opt.Log,
+	})
+	s.desk.Limit(opt.Fleet.MaxChecks)
 	for _, a := range chosen(opt.Fleet, opt.Only) {
 		s.fleet.members = append(s.fleet.members, newMember(a))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"heartbeat/config"
@@ -13,7 +12,6 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/agent"
-	"heartbeat/orchestrator/claim"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/queue"
@@ -52,7 +50,7 @@ func (c course) run() {
 			c.m.StopForLimit(a.Reason)
 		}
 	})
-	o := c.follow(b.live)
+	o := c.follow(b)
 	c.records.note(journal.Event{
 		Agent: c.m.Name, Kind: journal.Ended, Session: b.spec.Session, Reason: foreign.Text(agent.Describe(o)), Detail: foreign.Text(o.Screen),
 		Started: started, Acknowledged: o.Acknowledged, Why: o.Why,
@@ -65,6 +63,8 @@ type launched struct {
 	live    session.Live
 	spec    session.Spec
 	answers string // that were in place then
+	// replies is how far what it calls done is compared with what is proven.
+	replies inbox.OutboxMark
 }
 
 // start prepares a session and starts its shim.
@@ -96,8 +96,10 @@ func (c course) start() (launched, error) {
 	if err != nil {
 		return launched{}, err
 	}
+	replies := queue.EndOfReplies(c.def)
+	c.keeps(&replies)
 	live, err := c.opt.Runner.Start(context.Background(), spec)
-	return launched{live, spec, prepared.Answers}, err
+	return launched{live, spec, prepared.Answers, replies}, err
 }
 
 // prepare brings a member's directory in line, and checks what would prevent a
@@ -160,19 +162,26 @@ func (c course) admitted(id account.ID) (ok bool) {
 // spec returns the specification of a session that continues what the service has
 // interrupted, if anything. If that is not possible, the entry is an orphan.
 func (c course) spec(prepared launch.Prepared, env []string) (session.Spec, error) {
-	f, err := interrupted(c.def)
+	if _, err := c.desk.Return(context.Background(), c.def, c.m.key); err != nil {
+		return session.Spec{}, err
+	}
+	f, unproven, err := interrupted(c.def)
 	if err != nil {
+		return session.Spec{}, err
+	}
+	if err := c.desk.Begins(c.def, c.m.key); err != nil {
 		return session.Spec{}, err
 	}
 	policy := c.def.Policy()
 	if err := c.meet(&policy, prepared); err != nil {
 		return session.Spec{}, err
 	}
+	apart := c.apart(&policy, f, unproven)
 	c.mu.Lock()
 	goesOn := c.m.GoesOn()
 	c.mu.Unlock()
 	t := launch.Ticket{
-		Agent: c.def, Key: c.m.key, Env: env, Account: string(account.Of(env)), Policy: policy, Prepared: prepared, Interrupted: f, GoesOn: goesOn,
+		Agent: c.def, Key: c.m.key, Env: env, Account: string(account.Of(env)), Policy: policy, Prepared: prepared, Interrupted: f, Unproven: unproven, Apart: apart, GoesOn: goesOn,
 		StateDir: c.opt.StateDir, RuntimeDir: c.opt.RuntimeDir, Ours: c.opt.Ours,
 	}
 	spec, err := t.Spec()
@@ -200,13 +209,18 @@ func (c course) meet(p *hook.Policy, prepared launch.Prepared) error {
 }
 
 // interrupted returns the entry in flight of an agent without a session, if a
-// failure that passes has ended its turn; otherwise nil.
-func interrupted(c *config.Agent) (*inbox.InFlight, error) {
+// failure that passes has ended its turn, or if its check has not passed; otherwise
+// nil.
+func interrupted(c *config.Agent) (failed, unproven *inbox.InFlight, err error) {
 	f, err := queue.InFlight(c)
-	if err != nil || f == nil || !agent.Passing(f.Failure) {
-		return nil, err
+	switch {
+	case err != nil || f == nil:
+	case f.State == inbox.Unproven:
+		return nil, f, nil
+	case agent.Passing(f.Failure):
+		return f, nil, nil
 	}
-	return f, nil
+	return nil, nil, err
 }
 
 // reclaimEvery is how often disk space is freed while a session lives: one that is
@@ -215,13 +229,14 @@ const reclaimEvery = 10 * time.Minute
 
 // follow follows a live session to its end. If its shim's last report has no
 // outcome, the shim died, and what it left is ended.
-func (c course) follow(live session.Live) session.Outcome {
+func (c course) follow(b launched) session.Outcome {
 	var last session.Report
+	defer func() { c.settles(&b.replies) }()
 	reclaim := time.NewTicker(reclaimEvery)
 	defer reclaim.Stop()
 	for {
 		select {
-		case r, open := <-live.Reports():
+		case r, open := <-b.live.Reports():
 			switch {
 			case !open && last.Outcome != nil:
 				return *last.Outcome
@@ -231,6 +246,10 @@ func (c course) follow(live session.Live) session.Outcome {
 				}
 				c.settled()
 				return shimDied(last)
+			}
+			if r.Acknowledged > last.Acknowledged {
+				c.compare(&b.replies)
+				c.keeps(&b.replies)
 			}
 			if last = r; r.Outcome == nil {
 				c.reported(r)
@@ -258,6 +277,9 @@ func shimDied(last session.Report) session.Outcome {
 func (c course) reported(r session.Report) {
 	c.happened(c.m, func(now time.Time) {
 		answered := r.Answered && !c.m.Reported().Answered
+		if now, was := r.Checking, c.m.Reported().Checking; !sameValue(now, was) {
+			c.m.checkChanges(now)
+		}
 		c.spent(r.Spent, now)
 		if c.m.Reports(r, now) {
 			c.log.Info("entry done", "agent", c.m.Name, "done", c.m.Done())
@@ -272,128 +294,4 @@ func (c course) reported(r session.Report) {
 		}
 		c.opt.Step(fmt.Sprintf("%s: %s, %d done", c.m.Name, r.Phase, c.m.Done()))
 	})
-}
-
-// ended deals with what a session left, and tells the agent of its end.
-func (c course) ended(b launched, o session.Outcome) {
-	c.mu.Lock()
-	how := dealing{poison: c.m.Poisonous(o, time.Now()), cancel: c.m.Cancels()}
-	c.mu.Unlock()
-	how.abandon = c.conversed(b.spec, o)
-	outcome, err := c.recover(context.Background(), c.m, c.def, o, how)
-	c.outgrown(b.spec, outcome)
-	c.learn(o)
-	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
-	if o.Loss != nil && folders != nil {
-		o.Loss = queue.Recheck(c.def, *o.Loss)
-	}
-	end := agent.End{
-		Outcome: o, Left: l.Err != nil || hasWork(l.Depth), Queued: l.Depth.Entries, Names: l.Depth.Names, Folders: folders,
-		Poison: how.poison, Unrecovered: c.failure(c.def, err), Answers: b.answers,
-	}
-	c.logEnd(o)
-	if err != nil {
-		c.log.Error("cannot deal with the entry in flight yet", "agent", c.m.Name, "err", err)
-	}
-	c.happened(c.m, func(now time.Time) {
-		c.m.live = nil
-		end.Parks = c.judged(o, account.ZoneOf(b.spec.Env), now)
-		c.m.Ended(end, now, agent.Roll())
-		c.m.cancels(cancelled{outcome, err})
-	})
-}
-
-// conversed forgets a conversation that does not exist: its first session never
-// began, or the client has deleted it or cannot read it. It reports whether the
-// latter is the case.
-func (c course) conversed(spec session.Spec, o session.Outcome) (deleted bool) {
-	deleted = launch.NoConversation(spec, o)
-	if !deleted && (o.Bound || spec.Resume != "") {
-		return false
-	}
-	if err := launch.Forget(c.opt.StateDir, c.m.key); err != nil {
-		c.log.Warn("cannot forget a conversation", "agent", c.m.Name, "err", err)
-	}
-	if deleted {
-		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text("the client has no conversation " + spec.Resume + "; the next session begins a new one")})
-		c.log.Warn("the conversation is gone; the next session begins a new one", "agent", c.m.Name, "conversation", spec.Resume)
-	}
-	return deleted
-}
-
-// outgrown forgets a conversation that has become too full, unless an entry goes on in
-// it whose turn the service has ended.
-func (c course) outgrown(spec session.Spec, outcome inbox.Outcome) {
-	c.mu.Lock()
-	full := c.m.Full()
-	c.mu.Unlock()
-	if full == "" || outcome == inbox.Kept {
-		return
-	}
-	if err := launch.Forget(c.opt.StateDir, c.m.key); err != nil {
-		c.log.Warn("cannot forget a conversation", "agent", c.m.Name, "err", err)
-		return
-	}
-	c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text(full)})
-}
-
-// learn remembers the Stop hooks that continued the client in a session.
-func (c course) learn(o session.Outcome) {
-	known := slices.DeleteFunc(slices.Clone(o.Gates), func(command string) bool { return command == "" })
-	anew, err := c.stopHooks.Learn(c.m.key, known, time.Now())
-	if err != nil {
-		c.log.Warn("cannot remember a Stop hook", "agent", c.m.Name, "err", err)
-	}
-	for _, command := range anew {
-		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.StopHook, Reason: "it had the client go on, or stop, where heartbeat had not", Detail: foreign.Text(command)})
-		c.log.Warn("a Stop hook that is not heartbeat's had the client go on, or stop", "agent", c.m.Name, "hook", command)
-	}
-}
-
-// judged takes what a session's end says of its account. Where that is to blame,
-// it returns what follows for the agent. zone is that of its client.
-func (c course) judged(o session.Outcome, zone *time.Location, now time.Time) *agent.Parking {
-	f := &c.fleet
-	if o.Acknowledged > c.m.Reported().Acknowledged {
-		c.fleet.hasDone(c.m, now)
-	}
-	if !agent.OfAccount(o) {
-		c.fleet.declines(c.m, now)
-		return nil
-	}
-	failure := account.Failure{Why: agent.Describe(o), Person: agent.NeedsPerson(o)}
-	if r := o.Refused; r != nil && agent.Limited(o) {
-		failure.Reset = account.Evidence{Told: r.Told, Written: r.Written, Limits: r.Limits, Zone: zone}.Reset(now)
-	}
-	p, ask := f.accounts.Failed(c.m.Name, failure, now, agent.Roll())
-	c.records.note(journal.Event{
-		Agent: c.m.Name, Kind: journal.Refused, Reason: foreign.Text(p.Reason), Until: p.Until, Source: string(p.Source),
-		Detail: foreign.Text(told(o)),
-	})
-	if p.All {
-		f.parkAll(c.m, p, now)
-	}
-	c.fleet.askAgain(ask, now)
-	return new(parking(p))
-}
-
-// told is what the client said of a limit, in words for people.
-func told(o session.Outcome) string {
-	if o.Refused == nil {
-		return ""
-	}
-	return o.Refused.Told
-}
-
-func (c course) logEnd(o session.Outcome) {
-	log := c.log.With("agent", c.m.Name, "why", agent.Describe(o), "acknowledged", o.Acknowledged)
-	switch o.Why {
-	case hook.EndDrained, hook.EndReleased, hook.EndFinished, hook.EndShutdown:
-		log.Info("session ended")
-	default:
-		if o.Screen != "" {
-			log = log.With("screen", o.Screen)
-		}
-		log.Warn("session ended")
-	}
 }

@@ -86,15 +86,35 @@ func (f fired) TriggersFail(all []firing.Failing) {
 	f.s.happened(f.m, func(time.Time) { f.m.failing = all })
 }
 
-// Append queues a prompt.
-func (f fired) Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (begin func(), err error) {
+// Down says why the agent cannot work for long, or "".
+func (f fired) Down() string {
+	f.s.mu.Lock()
+	now := status.Agent{AgentState: f.m.describe()}
+	f.s.mu.Unlock()
+	if o, there := now.Obstacle("heartbeat", time.Now()); there && o.Down() {
+		return o.Text
+	}
+	return ""
+}
+
+// Append queues a prompt, of a trigger or, with nil, of nobody's. What it has to pass
+// by its trigger's until is recorded before.
+func (f fired) Append(ctx context.Context, cfg *config.Agent, t *config.Trigger, l inbox.Letter) (begin func(), err error) {
 	if err := claim.MakeHome(cfg); err != nil {
 		return nil, err
 	}
 	f.s.mu.Lock()
 	moves := f.m.Moves()
 	f.s.mu.Unlock()
+	ends := func(bool) {}
+	if t != nil && t.Until != nil {
+		l.Checked = true
+		if ends, err = f.s.desk.Demand(cfg, t.Name, l, t.Until); err != nil {
+			return nil, err
+		}
+	}
 	_, err = queue.Append(ctx, cfg, l)
+	ends(err == nil)
 	switch {
 	case errors.Is(err, inbox.ErrTooLarge):
 		return nil, f.fileTooLarge(ctx, cfg, l, err)

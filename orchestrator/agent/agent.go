@@ -36,11 +36,13 @@ type Agent struct {
 	life  life
 	past  past
 	queue queue
+	check checking
 	// idle is why it does nothing if no gate says no.
 	idle   string
 	shown  shown
 	alarms alarms
 	turns  turns
+	labour labour
 	done   done
 	told   told
 }
@@ -145,6 +147,7 @@ func (a *Agent) Describe() status.AgentState {
 		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text), Fix: foreign.Text(a.shown.Fix), GoesOn: a.shown.GoesOn,
 		Paused: a.wish.paused.Since, PausedUntil: a.wish.paused.Until, PausedBy: a.wish.paused.By, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.outcome,
 		Lasts: a.past.lasts && !a.wish.removed, Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Spent: a.done.spent, Lost: a.place.why, QueueLost: a.past.loss,
+		Approval: a.wish.awaits, Aside: len(a.wish.aside),
 	}
 	d.OverBudget = d.State == status.Parked && d.Until.Equal(a.past.budget.until)
 	if c := a.past.client.is; c.Breaks != "" {
@@ -155,6 +158,9 @@ func (a *Agent) Describe() status.AgentState {
 	}
 	if o := a.past.outcome; o != nil {
 		d.Denied = o.Denied
+	}
+	if p := a.check.told; p != nil {
+		d.Proof = new(*p)
 	}
 	if a.life.is == Live {
 		last := a.life.last

@@ -35,9 +35,11 @@ var Gates = []Gate{
 	{"succession", succession},
 	{"hold", hold},
 	{"paused", paused},
+	{"approval", approval},
 	{"preflight", preflight},
 	{"client", onClient},
 	{"recovering", recovering},
+	{"checking", beingChecked},
 	{"back-off", backOff},
 	{"account", onAccount},
 	{"budget", withinBudget},
@@ -110,7 +112,7 @@ func inPlace(a *Agent, _ time.Time) *Reason {
 	case Lost:
 		return &Reason{State: status.Idle, Text: a.place.why}
 	case Retaking:
-		return &Reason{State: status.Idle, Text: cmp.Or(a.place.why, "its directory is locked anew")}
+		return &Reason{State: status.Idle, Text: cmp.Or(a.place.why, "its directory is being locked again")}
 	case Ours:
 	}
 	return nil

@@ -1,14 +1,11 @@
 package agent
 
 import (
-	"fmt"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
-	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -37,6 +34,7 @@ type life struct {
 	// nil.
 	cancels *inbox.Cancellation
 	limited bool         // it was told to finish because of a limit of its account
+	judged  bool         // an entry of its has had a verdict
 	noted   session.Said // what it has said of itself that is in the journal
 }
 
@@ -140,6 +138,8 @@ func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
 		a.Finish(FinishRemoved)
 	case !a.wish.paused.Since.IsZero():
 		a.Finish(a.pausedReason())
+	case a.wish.awaits != nil:
+		a.Finish(a.awaitsReason())
 	case a.Overspent(now):
 		a.Finish(a.past.budget.why)
 	case a.wish.next != nil && a.def.Mode == hook.Persist:
@@ -156,10 +156,13 @@ func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 	}
 	worked = r.Acknowledged > l.last.Acknowledged
 	a.turns.follow(r.Phase, r.At)
+	if a.labour.follow(r.Phase, now); worked {
+		a.labour.anew(now)
+	}
 	if r.At = now; r.Phase == l.last.Phase {
 		r.At = l.last.At // since when it does what it does
 	}
-	if l.leaves == yields && r.Phase != hook.Waiting && r.Phase != hook.Ending {
+	if l.leaves == yields && r.Phase != hook.Waiting && r.Phase != hook.Checking && r.Phase != hook.Ending {
 		l.leaves = stays
 	}
 	if c := l.cancels; c != nil && overtakes(r, c) {
@@ -177,36 +180,6 @@ func (a *Agent) Reports(r session.Report, now time.Time) (worked bool) {
 	return worked
 }
 
-// Answers notes what its session's Stop hooks have decided.
-func (a *Agent) Answers(all []hook.Answered) {
-	for _, h := range all {
-		a.note(journal.Event{Kind: journal.Stopped, Answer: h.Answer, Done: h.Done, Entry: h.Entry, Reason: foreign.Text(h.Why)})
-	}
-}
-
-// saidEvery is how often the journal gets what a session says of itself.
-const saidEvery = time.Minute
-
-// hears notes what the live session says of itself: new words, now and then.
-func (a *Agent) hears(said *session.Said, now time.Time) {
-	l := &a.life
-	if said == nil || said.Text == "" || said.Text == l.noted.Text || now.Sub(l.noted.At) < saidEvery {
-		return
-	}
-	l.noted = session.Said{At: now, Text: said.Text}
-	a.note(journal.Event{Kind: journal.Alive, Session: l.session, Detail: foreign.Text(said.Text)})
-}
-
-// Full says that the conversation of its session is fuller than max-context allows; ""
-// where it is not, or nothing was told of it.
-func (a *Agent) Full() string {
-	told := a.life.last.Told
-	if a.def.MaxContext == 0 || told == nil || told.Context.Used < float64(a.def.MaxContext) {
-		return ""
-	}
-	return fmt.Sprintf("its context is %.0f%% full, and max-context is %d%%: the next session begins a new conversation", told.Context.Used, a.def.MaxContext)
-}
-
 // Done returns how many entries its sessions have done in this run.
 func (a *Agent) Done() int {
 	n := a.done.acknowledged
@@ -215,80 +188,6 @@ func (a *Agent) Done() int {
 	}
 	return n
 }
-
-// Why sessions are told to finish.
-const (
-	FinishShutdown = "the scheduler is stopping"
-	FinishRemoved  = "the agent was removed from the configuration"
-	FinishChanged  = "the agent's definition changed"
-	FinishSlotTime = "other agents wait for its slot"
-	FinishReplaced = "its directory was replaced"
-)
-
-// Finish tells the live session to end after its turn.
-func (a *Agent) Finish(why string) {
-	if a.life.is != Live {
-		return
-	}
-	a.life.leaves = finishes
-	a.order(session.Order{Finish: why, Shutdown: why == FinishShutdown})
-}
-
-// FinishForLimit tells the live session to end after its turn, because its account
-// is parked; its conversation continues afterwards.
-func (a *Agent) FinishForLimit(why string) {
-	if a.life.is == Live && !a.life.limited {
-		a.life.limited = true
-		a.Finish(why)
-	}
-}
-
-// StopForLimit ends a session that was being started when its account was parked:
-// it would only be refused.
-func (a *Agent) StopForLimit(why string) {
-	if a.life.is == Live {
-		a.life.limited = true
-		a.order(session.Order{Stop: true, Finish: why})
-	}
-}
-
-// IdleSince returns since when the live session, which may be asked to yield, has
-// been waiting for work; SlotSince since when one that may be asked to end after
-// its turn has had its slot. Both are false for a session that keeps its slot, or
-// leaves it anyway.
-func (a *Agent) IdleSince() (since time.Time, ok bool) {
-	l := a.life
-	return l.last.At, l.is == Live && l.leaves == stays && l.last.Phase == hook.Waiting && a.def.OnIdle == hook.IdleRelease
-}
-
-// SlotSince is described at IdleSince.
-func (a *Agent) SlotSince() (since time.Time, ok bool) {
-	_, idle := a.IdleSince()
-	return a.life.started, a.life.is == Live && a.life.leaves == stays && a.life.last.Phase != hook.Ending && !idle && !a.def.KeepsSlot()
-}
-
-// Leaves reports whether its slot is about to become free.
-func (a *Agent) Leaves() bool {
-	return a.life.is == Live && (a.life.leaves != stays || a.life.last.Phase == hook.Ending)
-}
-
-// Boots reports whether a session is starting from which no hook has been heard
-// yet.
-func (a *Agent) Boots() bool {
-	return a.life.is == Starting || a.life.is == Live && a.life.last.Phase == hook.Starting
-}
-
-// Yield tells the live session, which waits for work, to end unless some arrives.
-func (a *Agent) Yield() {
-	if a.life.is != Live {
-		return
-	}
-	a.life.leaves = yields
-	a.order(session.Order{Yield: true})
-}
-
-// Stop ends the live session, whatever it does: the scheduler itself is ending.
-func (a *Agent) Stop() { a.order(session.Order{Stop: true, Shutdown: true}) }
 
 // End is how a session ended, and what it left.
 type End struct {
@@ -330,9 +229,14 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	a.Counted(e.Queued, e.Names)
 	a.queue.folders = e.Folders
 	a.goesOn(e, now)
+	a.heardAnswer(e.Acknowledged)
 	a.turns.follow(hook.Ended, now)
+	if a.labour.follow(hook.Ended, now); !a.check.wanted && !a.check.begun {
+		a.labour.anew(now) // it has left nothing to prove
+	}
 	a.life.is, a.life.last.Work, a.life.cancels = None, nil, nil
 	a.done.acknowledged += e.Acknowledged
+	e.Unproved = e.Unproved || a.life.judged || a.check.begun
 	a.past.outcome = &e.Outcome
 	var n next
 	h := a.past.history
@@ -368,31 +272,6 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	a.refuses(now)
 }
 
-// Parks takes an account's no to an agent that was about to start.
-func (a *Agent) Parks(p Parking, now time.Time) {
-	switch a.life.is {
-	case Recovering, Live:
-		return
-	case None, Starting:
-	}
-	if a.life.is = None; a.past.lasts {
-		return
-	}
-	a.follow(next{state: status.Parked, parking: p})
-	a.refuses(now)
-}
-
-// OnAccount reports whether it waits for its account, or for a person to act on
-// that.
-func (a *Agent) OnAccount() bool { return a.past.parked != Parking{} }
-
-// Unparks makes an agent that waits for its account ask again.
-func (a *Agent) Unparks() {
-	if a.life.is == None && a.OnAccount() {
-		a.follow(next{state: status.Idle, reason: "its account is asked again"})
-	}
-}
-
 // Recover begins to recover what is in flight in its directory; then says why it is
 // idle after that. If something else is being done with the agent, nothing happens.
 func (a *Agent) Recover(then string) {
@@ -423,7 +302,13 @@ func (a *Agent) Recovered(after session.Outcome, f *Failed, now time.Time, roll 
 		a.life.cancels, a.queue.stale = nil, true
 		return
 	}
-	if a.past.owed = nil; f != nil && !a.past.unseen {
+	checked := a.check.recovers
+	a.check.recovers = false
+	if a.past.owed = nil; f == nil && checked {
+		a.idle, a.queue.stale = a.life.why, true
+		return
+	}
+	if f != nil && !a.past.unseen {
 		a.past.owed = &after
 		a.Fails(*f, now, roll)
 		return

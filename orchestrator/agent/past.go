@@ -104,4 +104,9 @@ func (a *Agent) goesOn(e End, now time.Time) {
 const resumeWithin = 24 * time.Hour
 
 // GoesOn returns until when queued work continues in the last conversation.
-func (a *Agent) GoesOn() time.Time { return a.past.goesOn }
+func (a *Agent) GoesOn() time.Time {
+	if until := a.resumesUntil(); until.After(a.past.goesOn) {
+		return until
+	}
+	return a.past.goesOn
+}

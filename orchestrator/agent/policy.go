@@ -65,7 +65,7 @@ func after(o session.Outcome, left bool, h history, rule restartRule, now time.T
 	case hook.EndFinished, hook.EndShutdown, hook.EndOverBudget:
 		return next{state: status.Idle, reason: Describe(o)}, h
 	case hook.EndDrained, hook.EndReleased:
-		if o.Acknowledged > 0 || !left {
+		if o.Acknowledged > 0 || !left || o.Unproved {
 			return next{state: status.Idle, reason: Describe(o)}, h
 		}
 	case hook.EndNoHooks:

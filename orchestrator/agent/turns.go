@@ -19,7 +19,7 @@ type turns []span
 
 // follow records what a session does from a time on.
 func (t *turns) follow(p hook.Phase, now time.Time) {
-	in := p == hook.Turn || p == hook.Settling || p == hook.Background
+	in := p == hook.Turn || p == hook.Settling || p == hook.Background || p == hook.Checking
 	last := len(*t) - 1
 	switch lasts := last >= 0 && (*t)[last].to.IsZero(); {
 	case in && !lasts:

@@ -16,6 +16,11 @@ import (
 type wish struct {
 	// paused says that nothing may be started, by whom and until when.
 	paused memory.Paused
+	// awaits is the approval that it waits for, or nil; answered is since when the
+	// answer to one is queued, which goes on with the conversation.
+	awaits   *status.Approval
+	answered time.Time
+	aside    []string // what is set aside until a person has answered, by delivery ids
 	// removed is true from the reload that removed it.
 	removed bool
 	// next is the definition in force from its next session on, or nil.
@@ -50,9 +55,13 @@ func (a *Agent) pauseEnds() {
 // and that a person can end. It returns true if that was its account.
 func (a *Agent) Resume(now time.Time) (parked bool) {
 	was := a.Standing(now).State
+	_, stays := a.Describe().Stays("")
+	stays = stays && a.past.loss == nil && a.past.stuck == nil
 	waited := a.OnAccount() || a.past.limited
 	a.wish.paused = memory.Paused{}
-	a.note(journal.Event{Kind: journal.Resumed})
+	if !stays { // otherwise nothing is
+		a.note(journal.Event{Kind: journal.Resumed})
+	}
 	a.past.loss, a.past.stuck = nil, nil
 	a.order(session.Order{HandBack: true})
 	if a.past.client.held {
@@ -76,8 +85,13 @@ func (a *Agent) Remove() {
 	a.Finish(FinishRemoved)
 }
 
-// Gone reports whether it was removed and nothing is being done with it any more.
-func (a *Agent) Gone() bool { return a.wish.removed && a.life.is == None }
+// Gone reports whether it was removed and nothing is being done with it any more:
+// neither a session nor a check has its directory.
+func (a *Agent) Gone() bool { return a.wish.removed && a.life.is == None && !a.check.begun }
+
+// Abandons reports whether it was removed, and only a check goes on, which answers for
+// nothing any more: who has the directory next has another one made.
+func (a *Agent) Abandons() bool { return a.wish.removed && a.life.is == None && a.check.begun }
 
 // Redefine gives the agent another definition, which comes into force once nothing
 // is being done with it (Adopt); a session that would not end by itself makes way

@@ -1,5 +1,5 @@
 // Package claim keeps one run's hold on an agent's directory: locked, checked,
-// lost, replaced by another one, locked anew. It returns what is there and says
+// lost, replaced by another one, locked again. It returns what is there and says
 // nothing about agents: the scheduler decides what follows.
 package claim
 

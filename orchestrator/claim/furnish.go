@@ -22,7 +22,7 @@ func Furnished(a *config.Agent) bool {
 
 // MakeHome creates .heartbeat, which git ignores as a whole, in an agent's
 // directory that has none. It does not create the directory: whoever creates that
-// anew may want it empty.
+// again may want it empty.
 func MakeHome(c *config.Agent) error {
 	home, err := durable.OpenBelow(c.Dir, c.Home)
 	if err == nil {

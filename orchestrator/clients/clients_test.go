@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator/probe"
 )
 
@@ -71,12 +72,32 @@ func TestAProgramThatChanges(t *testing.T) {
 			if before.Untried != "" || before.ID == "" || before.File != filepath.Join(dir, "versions/1") || len(before.Argv) != 1 {
 				t.Fatalf("%+v", before)
 			}
-			time.Sleep(5 * time.Millisecond) // the file system's clock ticks
+			ticks(t)
 			tt.change(t, dir)
 			if after := look(); (after.ID == before.ID) != tt.same {
 				t.Errorf("before %+v\nafter  %+v", before, after)
 			}
 		})
+	}
+}
+
+// ticks waits until the file system's clock has gone on.
+func ticks(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "clock")
+	var first time.Time
+	if !testbed.Await(testbed.Patience, func() bool {
+		put(t, path, "x")
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.IsZero() {
+			first = info.ModTime()
+		}
+		return info.ModTime().After(first)
+	}) {
+		t.Fatal("the file system's clock stands still")
 	}
 }
 

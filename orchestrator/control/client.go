@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"heartbeat/hook/flock"
+	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/status"
 	"heartbeat/ptyrun/peer"
@@ -61,7 +63,7 @@ func (e *NoAnswerError) Error() string {
 func (e *NoAnswerError) Hint() string {
 	hint := "it may be stopped or overloaded, and will not do it later either"
 	if e.PID > 0 {
-		hint += fmt.Sprintf("; ps -o stat= -p %d prints T for a stopped process, and kill -CONT %d lets it go on", e.PID, e.PID)
+		hint += fmt.Sprintf("; ps -o stat= -p %d prints T for a stopped process, and kill -CONT %d lets it continue", e.PID, e.PID)
 	}
 	return hint
 }
@@ -166,6 +168,25 @@ func (c *Client) Stop(ctx context.Context, now bool) (*status.Run, error) {
 		return nil, err
 	}
 	return &run, nil
+}
+
+// Ask asks people for an approval, for the session that this process belongs to, and
+// returns at once what has become of the request.
+func (c *Client) Ask(ctx context.Context, r approval.Request) (approval.Request, error) {
+	var asked approval.Request
+	err := c.do(ctx, http.MethodPost, "ask", &request{Approval: &r}, &asked)
+	return asked, err
+}
+
+// Answer says yes or no to a request, with a note or "".
+func (c *Client) Answer(ctx context.Context, id string, yes bool, note string) (approval.Request, error) {
+	r := approval.Request{ID: id, State: approval.Rejected, Note: foreign.Text(note)}
+	if yes {
+		r.State = approval.Approved
+	}
+	var answered approval.Request
+	err := c.do(ctx, http.MethodPost, "answer-approval", &request{Approval: &r}, &answered)
+	return answered, err
 }
 
 // Later makes the run look for prompts that are to be sent at a time.

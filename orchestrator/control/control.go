@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/status"
 )
@@ -26,6 +27,8 @@ type Scheduler interface {
 	Doors() []status.Door
 	// SessionOf returns the agent whose session a process belongs to, or "".
 	SessionOf(pid int) string
+	// CheckPerson returns an error if a process is not one of a person's.
+	CheckPerson(pid int) error
 	PauseBy(agent string, length time.Duration, agents ...string) ([]status.AgentState, error)
 	Resume(agents ...string) ([]status.AgentState, error)
 	Restart(now bool, agents ...string) ([]status.AgentState, error)
@@ -34,6 +37,10 @@ type Scheduler interface {
 	// Stop asks the run to end: turns may finish within shutdown-grace or, with
 	// now, no longer. It returns at once.
 	Stop(now bool)
+	// AskApproval files what the session of an agent asks a person for.
+	AskApproval(ctx context.Context, agent string, r approval.Request) (approval.Request, error)
+	// AnswerApproval files what a person says to a request.
+	AnswerApproval(ctx context.Context, id string, a approval.Answer) (approval.Request, error)
 	// LookLater looks for prompts that are to be sent at a time.
 	LookLater()
 	// Reload loads the fleet's file again and returns what that changes.
@@ -51,6 +58,8 @@ type request struct {
 	For   time.Duration `json:"for,omitempty"`
 	Entry string        `json:"entry,omitempty"` // the one that is meant; "": whichever
 	Again bool          `json:"again,omitempty"`
+	// Approval is what is asked for; for an answer it has the id, the state and the note.
+	Approval *approval.Request `json:"approval,omitempty"`
 }
 
 // problem is the answer to a request that failed.

@@ -18,12 +18,17 @@ import (
 
 	"heartbeat/internal/testbed"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/status"
 )
 
 // fleet stands in for a scheduler and notes what it is asked.
-type fleet struct{ asked []string }
+type fleet struct {
+	asked []string
+	// nobody is what is said of who asks, if that is no person.
+	nobody error
+}
 
 func (f *fleet) Stopping() *status.Stopping { return nil }
 func (f *fleet) LookLater()                 {}
@@ -36,6 +41,18 @@ func (f *fleet) Snapshot() []status.AgentState {
 }
 
 func (f *fleet) SessionOf(int) string { return "" }
+
+func (f *fleet) CheckPerson(int) error { return f.nobody }
+
+func (f *fleet) AskApproval(_ context.Context, agent string, r approval.Request) (approval.Request, error) {
+	f.asked = append(f.asked, fmt.Sprintf("ask %q %s", agent, r.Question))
+	return r, nil
+}
+
+func (f *fleet) AnswerApproval(_ context.Context, id string, a approval.Answer) (approval.Request, error) {
+	f.asked = append(f.asked, fmt.Sprintf("answer %s %s %s %s", id, a.State, a.By, a.Note))
+	return approval.Request{ID: id, State: a.State}, nil
+}
 
 func (f *fleet) PauseBy(_ string, _ time.Duration, agents ...string) ([]status.AgentState, error) {
 	f.asked = append(f.asked, "pause "+strings.Join(agents, ","))
@@ -311,7 +328,7 @@ func TestASlowTriggerIsWaitedFor(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, dir, status.Run{PID: 1}, f, slog.New(slog.DiscardHandler)) }()
 	c := await(t, dir, 1)
-	c.wait = 100 * time.Millisecond
+	c.wait = time.Second
 	if fired, err := c.Trigger(t.Context(), "a", ""); err != nil || len(fired) != 1 {
 		t.Errorf("Trigger = %+v, %v", fired, err)
 	}
@@ -325,6 +342,25 @@ func TestASlowTriggerIsWaitedFor(t *testing.T) {
 type slowFleet struct{ fleet }
 
 func (f *slowFleet) Trigger(ctx context.Context, agent string, triggers ...string) ([]firing.Fired, error) {
-	time.Sleep(500 * time.Millisecond) // a poll's command
+	time.Sleep(2500 * time.Millisecond) // a poll's command
 	return f.fleet.Trigger(ctx, agent, triggers...)
+}
+
+// TestWhatSessionsMayAskFor walks all routes: what is not listed here only a person may
+// have done.
+func TestWhatSessionsMayAskFor(t *testing.T) {
+	t.Parallel()
+	forSessions := []string{"pause", "ask", "later", "trigger"}
+	dir, f := folder(t), &fleet{nobody: errors.New(`a session of agent "a" asks, and only a person may`)}
+	serve(t, dir, f, 1)
+	c := await(t, dir, 1)
+	for _, r := range routes {
+		f.asked = nil
+		q := request{Agents: []string{"a"}, Approval: &approval.Request{State: approval.Approved}}
+		var answer any
+		err := c.do(t.Context(), http.MethodPost, r.path, &q, &answer)
+		if may := slices.Contains(forSessions, r.path); may != (err == nil) || !may && (len(f.asked) > 0 || !strings.Contains(err.Error(), "cannot "+r.person+": a session of agent")) {
+			t.Errorf("%s: %v, done %q", r.path, err, f.asked)
+		}
+	}
 }

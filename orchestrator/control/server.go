@@ -16,6 +16,7 @@ import (
 
 	"heartbeat/hook/flock"
 	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/status"
 	"heartbeat/ptyrun/peer"
@@ -84,7 +85,7 @@ func answer(ctx context.Context, l net.Listener, run status.Run, s Scheduler, lo
 	server := &http.Server{
 		Handler: handler(run, s, log), ReadHeaderTimeout: readPatience, IdleTimeout: readPatience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnContext: peer.With,
 	}
 	stop := context.AfterFunc(ctx, func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
@@ -137,41 +138,46 @@ func listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// connKey is the key of a request's connection in its context.
-type connKey struct{}
+// route is something that can be asked for.
+type route struct {
+	path string
+	// person is what it does, where only a person may have it done; "": a session of an
+	// agent may, too.
+	person string
+	do     func(ctx context.Context, s Scheduler, q request) (any, error)
+}
 
-func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
-	mux := http.NewServeMux()
-	act := func(do func(context.Context, request) (any, error)) http.HandlerFunc { return act(log, do) }
-	mux.HandleFunc("GET /v1/alive", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, run) })
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		now := run
-		now.Stopping, now.Unloaded = s.Stopping(), s.Unloaded()
-		reply(w, http.StatusOK, status.Live{Run: now, Doors: s.Doors(), Agents: s.Snapshot()})
-	})
-	mux.HandleFunc("POST /v1/pause", act(func(ctx context.Context, q request) (any, error) {
+// routes are all that change something.
+var routes = []route{
+	{"pause", "", func(ctx context.Context, s Scheduler, q request) (any, error) {
 		return s.PauseBy(asker(ctx, s), q.For, q.Agents...)
-	}))
-	mux.HandleFunc("POST /v1/resume", act(func(_ context.Context, q request) (any, error) { return s.Resume(q.Agents...) }))
-	mux.HandleFunc("POST /v1/stop", act(byPerson(s, "stop the scheduler", func(_ context.Context, q request) (any, error) {
+	}},
+	{"resume", "resume an agent", func(_ context.Context, s Scheduler, q request) (any, error) {
+		return s.Resume(q.Agents...)
+	}},
+	{"stop", "stop the scheduler", func(_ context.Context, s Scheduler, q request) (any, error) {
 		s.Stop(q.Now)
-		return run, nil
-	})))
-	mux.HandleFunc("POST /v1/restart", act(byPerson(s, "restart a session", func(_ context.Context, q request) (any, error) {
+		return nil, nil
+	}},
+	{"restart", "restart a session", func(_ context.Context, s Scheduler, q request) (any, error) {
 		return s.Restart(q.Now, q.Agents...)
-	})))
-	mux.HandleFunc("POST /v1/cancel", act(byPerson(s, "cancel a turn", func(ctx context.Context, q request) (any, error) {
+	}},
+	{"cancel", "cancel a turn", func(ctx context.Context, s Scheduler, q request) (any, error) {
 		if len(q.Agents) == 0 {
 			return nil, errors.New("cannot cancel a turn: name the agent")
 		}
 		return s.Cancel(ctx, q.Entry, q.Again, q.Agents...)
-	})))
-	mux.HandleFunc("POST /v1/reload", act(func(context.Context, request) (any, error) { return s.Reload() }))
-	mux.HandleFunc("POST /v1/later", act(func(context.Context, request) (any, error) {
+	}},
+	{"reload", "load the configuration", func(_ context.Context, s Scheduler, _ request) (any, error) {
+		return s.Reload()
+	}},
+	{"ask", "", asks},
+	{"answer-approval", "answer a request for an approval", answers},
+	{"later", "", func(_ context.Context, s Scheduler, _ request) (any, error) {
 		s.LookLater()
-		return run, nil
-	}))
-	mux.HandleFunc("POST /v1/trigger", act(func(ctx context.Context, q request) (any, error) {
+		return nil, nil
+	}},
+	{"trigger", "", func(ctx context.Context, s Scheduler, q request) (any, error) {
 		if len(q.Agents) != 1 {
 			return nil, errors.New("cannot fire: name one agent")
 		}
@@ -180,32 +186,68 @@ func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
 			triggers = []string{q.Trigger}
 		}
 		return s.Trigger(ctx, q.Agents[0], triggers...)
-	}))
+	}},
+}
+
+func asks(ctx context.Context, s Scheduler, q request) (any, error) {
+	if q.Approval == nil {
+		return nil, errors.New("cannot ask for an approval: nothing is asked")
+	}
+	asked := approval.Request{Question: q.Approval.Question, Category: q.Approval.Category, Payload: q.Approval.Payload, Cut: q.Approval.Cut}
+	return s.AskApproval(ctx, asker(ctx, s), asked)
+}
+
+func answers(ctx context.Context, s Scheduler, q request) (any, error) {
+	if q.Approval == nil || q.Approval.State != approval.Approved && q.Approval.State != approval.Rejected {
+		return nil, errors.New("cannot answer a request for an approval: say yes or no")
+	}
+	return s.AnswerApproval(ctx, q.Approval.ID, approval.ByPerson(q.Approval.State, q.Approval.Note.Raw()))
+}
+
+func handler(run status.Run, s Scheduler, log *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/alive", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, run) })
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		now := run
+		now.Stopping, now.Unloaded = s.Stopping(), s.Unloaded()
+		reply(w, http.StatusOK, status.Live{Run: now, Doors: s.Doors(), Agents: s.Snapshot()})
+	})
+	for _, r := range routes {
+		mux.HandleFunc("POST /v1/"+r.path, act(log, func(ctx context.Context, q request) (any, error) {
+			if err := r.allows(ctx, s); err != nil {
+				return nil, err
+			}
+			done, err := r.do(ctx, s, q)
+			if done == nil {
+				done = run
+			}
+			return done, err
+		}))
+	}
 	return mux
 }
 
-// byPerson refuses requests of an agent's session that only a person may make.
-func byPerson(s Scheduler, what string, do func(context.Context, request) (any, error)) func(context.Context, request) (any, error) {
-	return func(ctx context.Context, q request) (any, error) {
-		if agent := asker(ctx, s); agent != "" {
-			return nil, fmt.Errorf("cannot %s: a session of agent %q asks, and only a person may", what, agent)
-		}
-		return do(ctx, q)
+// allows refuses a session of an agent what only a person may have done.
+func (r route) allows(ctx context.Context, s Scheduler) error {
+	if r.person == "" {
+		return nil
 	}
+	if err := peer.Person(peer.From(ctx), s.CheckPerson); err != nil {
+		return fmt.Errorf("cannot %s: %w", r.person, err)
+	}
+	return nil
 }
 
-// asker returns the agent whose session makes the request, by the process at the
-// other end as the kernel knows it, or "" for a person.
+// asker returns the agent whose session makes the request, or "" for a person.
 func asker(ctx context.Context, s Scheduler) string {
-	conn, ok := ctx.Value(connKey{}).(net.Conn)
-	if !ok {
+	conn := peer.From(ctx)
+	if conn == nil {
 		return ""
 	}
-	other, err := peer.Of(conn)
-	if err != nil || other.PID == 0 {
-		return ""
+	if other, err := peer.Of(conn); err == nil && other.PID > 0 {
+		return s.SessionOf(other.PID)
 	}
-	return s.SessionOf(other.PID)
+	return ""
 }
 
 // act answers a request that changes something. A request whose client is gone is
@@ -218,7 +260,7 @@ func act(log *slog.Logger, do func(context.Context, request) (any, error)) http.
 			reply(w, http.StatusBadRequest, problem{Error: "cannot read the request: " + err.Error()})
 			return
 		}
-		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok && hungUp(conn) {
+		if conn := peer.From(r.Context()); conn != nil && hungUp(conn) {
 			log.Warn("not carried out: who asked for it has gone", "request", r.URL.Path, "agents", q.Agents)
 			return
 		}

@@ -84,7 +84,7 @@ func checkLogin(_ *Facts, a *Agent) []Finding {
 	}
 	return []Finding{{
 		Severity: Warning, Code: "login-unsure", Seen: "the login is by " + c.Login.By,
-		Why: "whether it works is not known before a session asks; where it does not, the agent is parked",
+		Why: "only a session can show whether it works; if it does not, the agent is parked",
 		Fix: a.command("send") + " \"Say hello.\", once",
 	}}
 }

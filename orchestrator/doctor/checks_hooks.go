@@ -187,7 +187,7 @@ func checkProgram(f *Facts, a *Agent, h Hook) Finding {
 	case p.Missing:
 		return Finding{
 			Severity: Error, Code: "hook-missing", Seen: fmt.Sprintf("%s names %q, which is not there", h.File, p.Path),
-			Why: "the hook fails, the turn ends, and the session stands still", Fix: fix, mend: mend,
+			Why: "the hook fails, the turn ends, and the session does nothing more", Fix: fix, mend: mend,
 		}
 	case !p.Executable:
 		if p.Mendable { // else the path may be an agent's word
@@ -195,7 +195,7 @@ func checkProgram(f *Facts, a *Agent, h Hook) Finding {
 		}
 		return Finding{
 			Severity: Error, Code: "hook-not-executable", Seen: p.Path + " is not executable",
-			Why: "the hook fails, the turn ends, and the session stands still", Fix: fix, mend: mend,
+			Why: "the hook fails, the turn ends, and the session does nothing more", Fix: fix, mend: mend,
 		}
 	case p.Module == "" && h.Ours, p.Module != "" && f.Self.Module != "" && p.Module != f.Self.Module && p.Module != "?":
 		return Finding{
@@ -313,7 +313,7 @@ func checkOtherStops(_ *Facts, a *Agent) []Finding {
 	if a.Others.Unknown != "" {
 		found = append(found, Finding{
 			Severity: Info, Code: "other-stop-hook", Seen: "there may be another Stop hook: " + a.Others.Unknown, Why: why,
-			Fix: "nothing, where it has none",
+			Fix: "nothing, if there is none",
 		})
 	}
 	return found

@@ -50,7 +50,7 @@ func checkState(f *Facts) []Finding {
 	if taken, ok := errors.AsType[*owner.TakenError](f.StateProblem); ok {
 		return []Finding{{
 			Severity: Error, Code: "name-taken", Seen: taken.Error(),
-			Why: "what is done for this fleet would be done to the other one, so nothing is; doctor looks at the rest when that is settled",
+			Why: "what is done for this fleet would be done to the other one, so nothing is; doctor checks the rest when that is settled",
 			Fix: taken.Hint(),
 		}}
 	}
@@ -80,6 +80,12 @@ const (
 	noSpace      = 64 << 20
 	littleInodes = 10_000
 	noInodes     = 200
+)
+
+// The codes of a file system without room.
+const (
+	diskSpace  = "disk-space"
+	diskInodes = "disk-inodes"
 )
 
 func checkVolume(_ *Facts, a *Agent) []Finding { return ofVolume(a.Volume) }
@@ -122,16 +128,16 @@ func ofVolume(v Volume) []Finding {
 	const full = "when the disk is full nothing is accepted or acknowledged, and sessions stand still"
 	switch {
 	case v.Free < noSpace:
-		add(Error, "disk-space", fmt.Sprintf(": %d MiB free", v.Free>>20), full, "df -h "+v.Path)
+		add(Error, diskSpace, fmt.Sprintf(": %d MiB free", v.Free>>20), full, "df -h "+v.Path)
 	case v.Free < littleSpace:
-		add(Warning, "disk-space", fmt.Sprintf(": %d MiB free", v.Free>>20), full, "df -h "+v.Path)
+		add(Warning, diskSpace, fmt.Sprintf(": %d MiB free", v.Free>>20), full, "df -h "+v.Path)
 	}
 	switch {
 	case v.Files == 0:
 	case v.FreeFiles < noInodes:
-		add(Error, "disk-inodes", fmt.Sprintf(": room for %d files", v.FreeFiles), full, "df -i "+v.Path)
+		add(Error, diskInodes, fmt.Sprintf(": room for %d files", v.FreeFiles), full, "df -i "+v.Path)
 	case v.FreeFiles < littleInodes && v.FreeFiles < v.Files/20:
-		add(Warning, "disk-inodes", fmt.Sprintf(": room for %d files", v.FreeFiles), full, "df -i "+v.Path)
+		add(Warning, diskInodes, fmt.Sprintf(": room for %d files", v.FreeFiles), full, "df -i "+v.Path)
 	}
 	return found
 }
@@ -236,7 +242,7 @@ func checkLeftovers(f *Facts) []Finding {
 		}
 		found = append(found, Finding{
 			Severity: Warning, Code: "leftover-session", Seen: seen,
-			Why: "what is left of it may still write files and cost turns; `heartbeat run` ends it when it starts",
+			Why: "its processes may still write files and cost turns; `heartbeat run` ends it when it starts",
 			Fix: ours(f.ours, "doctor --fix"), mend: ending,
 		})
 	}

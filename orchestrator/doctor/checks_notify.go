@@ -6,8 +6,8 @@ import "heartbeat/orchestrator/status"
 func checkUntold(f *Facts) (found []Finding) {
 	for _, u := range f.Untold {
 		found = append(found, Finding{
-			Severity: Warning, Code: "target-fails", Seen: u.Target + " gets no notices for " + status.Age(f.Now.Sub(u.Since)) + ": " + u.Why,
-			Why: "whoever it is does not learn that something needs a person; what is to be said is kept and tried again",
+			Severity: Warning, Code: "target-fails", Seen: u.Target + " has had no notices for " + status.Age(f.Now.Sub(u.Since)) + ": " + u.Why,
+			Why: "this target does not learn that something needs a person; notices are kept and sent again",
 			Fix: ours(f.ours, "notify test "+u.Target),
 		})
 	}

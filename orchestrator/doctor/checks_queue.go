@@ -29,7 +29,7 @@ func (a *Agent) recovering() repair {
 	return nothing
 }
 
-// checkQueue: a queue that cannot be read, or does not know where to go on.
+// checkQueue: a queue that cannot be read, or does not know where to continue.
 func checkQueue(_ *Facts, a *Agent) []Finding {
 	q := a.Queue
 	switch {
@@ -81,7 +81,7 @@ func checkCursor(_ *Facts, a *Agent) []Finding {
 		return nil
 	}
 	return []Finding{{
-		Severity: Warning, Code: "cursor", Seen: inbox.Beside(a.Config.Inbox, inbox.CursorFile) + ": " + q.CursorProblem,
+		Severity: Warning, Code: "cursor", Seen: q.Cursor + ": " + q.CursorProblem,
 		Why: explained("cursor"),
 		Fix: a.command("recover"), mend: a.recovering(),
 	}}
@@ -90,12 +90,12 @@ func checkCursor(_ *Facts, a *Agent) []Finding {
 // checkOrphan: an entry in flight whose session is gone.
 func checkOrphan(f *Facts, a *Agent) []Finding {
 	q := a.Queue
-	if q.InFlight == nil || q.InFlight.Failure != "" || !a.idle() || q.Err != nil { // it goes on
+	if q.InFlight == nil || q.InFlight.Failure != "" || !a.idle() || q.Err != nil { // it continues
 		return nil
 	}
 	return []Finding{{
 		Severity: Warning, Code: "orphan",
-		Seen: fmt.Sprintf("entry %s is in flight since %s, and no session lives", q.InFlight.DeliveryID, age(f.Now.Sub(q.InFlight.DeliveredAt))),
+		Seen: fmt.Sprintf("entry %s has been in flight for %s, and no session is running", q.InFlight.DeliveryID, age(f.Now.Sub(q.InFlight.DeliveredAt))),
 		Why:  fmt.Sprintf("`heartbeat run` deals with it by on-orphan (%s) when it starts", a.Config.OnOrphan),
 		Fix:  a.command("recover"), mend: a.recovering(),
 	}}
@@ -104,15 +104,31 @@ func checkOrphan(f *Facts, a *Agent) []Finding {
 // tailPatience is how long a writer may take for a line.
 const tailPatience = 10 * time.Second
 
+// checkForeignUrgent: a file that has the urgent lane's name by accident.
+func checkForeignUrgent(_ *Facts, a *Agent) []Finding {
+	path := a.Queue.ForeignUrgent
+	if path == "" {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "foreign-urgent", Seen: path + " holds lines, and none that `heartbeat send --urgent` has written first",
+		Why: explained("foreign-urgent"), Fix: "if they are no prompts: mv " + settings.Quote(path) + " elsewhere, or set inbox",
+	}}
+}
+
 // checkTail: a last line without its newline.
 func checkTail(f *Facts, a *Agent) []Finding {
 	q := a.Queue
 	if !q.Depth.Tail || f.Now.Sub(q.Written) < tailPatience {
 		return nil
 	}
+	path := a.Config.Inbox
+	if q.Depth.TailUrgent {
+		path = inbox.Urgent(path)
+	}
 	return []Finding{{
-		Severity: Warning, Code: "torn-line", Seen: fmt.Sprintf("the last line of %s has no newline for %s", a.Config.Inbox, age(f.Now.Sub(q.Written))),
-		Why: "it is not accepted before its newline: whoever wrote it died, or forgot it", Fix: "echo >> " + settings.Quote(a.Config.Inbox),
+		Severity: Warning, Code: "torn-line", Seen: fmt.Sprintf("the last line of %s has had no newline for %s", path, age(f.Now.Sub(q.Written))),
+		Why: "it is not accepted before its newline: whoever wrote it died, or forgot it", Fix: "echo >> " + settings.Quote(path),
 	}}
 }
 

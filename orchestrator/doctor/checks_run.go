@@ -87,6 +87,19 @@ func checkStuck(f *Facts, a *Agent) []Finding {
 	}}
 }
 
+// checkUnproven: what has to prove the work, and cannot be run.
+func checkUnproven(f *Facts, a *Agent) []Finding {
+	p := a.State.Proof
+	if p == nil || !p.Vain.NeedsPerson(f.Now) {
+		return nil
+	}
+	return []Finding{{
+		Severity: Error, Code: "check-trouble", Seen: fmt.Sprintf("%s: %s", p.Vain.Tries(f.Now), p.Vain.Why),
+		Why: "its prompt is neither done nor given up until the check runs; it is tried again, and " + waits(a),
+		Fix: "install what is missing, or correct until: in the file, then " + ours(a.ours, "reload") + "; " + a.command("resume") + " tries at once",
+	}}
+}
+
 // checkToolsRefused: calls of tools in the last session that no rule allows.
 func checkToolsRefused(_ *Facts, a *Agent) []Finding {
 	if len(a.State.Denied) == 0 {
@@ -146,8 +159,8 @@ func checkTriggers(f *Facts, a *Agent) []Finding {
 			again = "it is not tried again by itself"
 		}
 		found = append(found, Finding{
-			Severity: Warning, Code: "trigger-fails", Seen: fmt.Sprintf("trigger %s failed %s since %s ago: %s", t.Trigger, times, age(f.Now.Sub(t.Since)), t.Why),
-			Why: "it queues nothing meanwhile; " + again, Fix: fix,
+			Severity: Warning, Code: "trigger-fails", Seen: fmt.Sprintf("trigger %s has failed %s, since %s ago: %s", t.Trigger, times, age(f.Now.Sub(t.Since)), t.Why),
+			Why: "it queues nothing until it succeeds; " + again, Fix: fix,
 		})
 	}
 	return found
@@ -205,7 +218,7 @@ func checkFailures(f *Facts, a *Agent) []Finding {
 			last = foreign.Text(s.Last.String())
 		}
 		return []Finding{{
-			Severity: Warning, Code: "sessions-fail", Seen: fmt.Sprintf("%d sessions in a row came to nothing, the last: %s%s", s.Failures, last, again),
+			Severity: Warning, Code: "sessions-fail", Seen: fmt.Sprintf("%d sessions in a row failed, the last one: %s%s", s.Failures, last, again),
 			Why: "they are tried again, and " + waits(a),
 			Fix: ours(a.ours, s.Evidence()) + " shows what the last one said",
 		}}
@@ -226,7 +239,7 @@ func checkReplaced(f *Facts, a *Agent) []Finding {
 	return []Finding{{
 		Severity: Error, Code: "directory-replaced", Seen: fmt.Sprintf("%s (process %d)", seen, f.Scheduler.PID),
 		Why: "what is queued there may not be seen, and nothing keeps a second heartbeat out",
-		Fix: a.command("apply") + "; if this stays, start heartbeat run anew",
+		Fix: a.command("apply") + "; if this stays, restart heartbeat run",
 	}}
 }
 
@@ -244,13 +257,13 @@ func checkReachable(f *Facts, a *Agent) []Finding {
 			Severity: Error, Code: "state-directory-gone",
 			Seen: fmt.Sprintf("%s runs %s, and no run has left a trace in %s", who, a.Config.Dir, f.StateDir),
 			Why:  "the state directory was removed, or it is another one's: pauses and what triggers remember get lost, and nothing reaches the run",
-			Fix:  "start heartbeat run anew, with the same HEARTBEAT_STATE_DIR as this command",
+			Fix:  "restart heartbeat run, with the same HEARTBEAT_STATE_DIR as this command",
 		}}
 	}
 	return []Finding{{
 		Severity: Warning, Code: "scheduler-unreachable", Seen: fmt.Sprintf("%s runs %s and does not answer for this fleet", who, a.Config.Dir),
-		Why: "pause, trigger and reload cannot reach it: it runs the fleet of another file, is one with --once, starts or ends just now, or its state directory was replaced",
-		Fix: ours(a.ours, "status") + "; if this stays, start heartbeat run anew",
+		Why: "pause, trigger and reload cannot reach it: it runs the fleet of another file, is one with --once, is just starting or ending, or its state directory was replaced",
+		Fix: ours(a.ours, "status") + "; if this stays, restart heartbeat run",
 	}}
 }
 

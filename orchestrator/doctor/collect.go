@@ -204,6 +204,7 @@ func (c *collector) agent(cfg *config.Agent) *Agent {
 	c.plan(a)
 	c.settings(a)
 	a.Queue = queueOf(cfg, c.now)
+	a.Checks = c.checksOf(cfg)
 	return a
 }
 
@@ -248,7 +249,7 @@ func (c *collector) plan(a *Agent) {
 	a.apply = func() error { return c.apply(a.Config) }
 }
 
-// apply plans anew, as another repair may have changed what to apply.
+// apply plans again, as another repair may have changed what to apply.
 func (c *collector) apply(cfg *config.Agent) error {
 	h, err := workspace.FindHook(c.Self, c.StateDir)
 	if err != nil {

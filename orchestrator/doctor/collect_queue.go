@@ -55,8 +55,10 @@ func (q *Queue) contents(a *config.Agent) {
 		return
 	}
 	defer queue.Close()
-	if info, err := os.Stat(a.Inbox); err == nil {
-		q.Written = info.ModTime()
+	for _, path := range []string{a.Inbox, inbox.Urgent(a.Inbox)} {
+		if info, err := os.Stat(path); err == nil && info.ModTime().After(q.Written) {
+			q.Written = info.ModTime()
+		}
 	}
 	var errDepth, errPeek error
 	q.Depth, errDepth = queue.Depth(queueLook)
@@ -69,7 +71,8 @@ func (q *Queue) contents(a *config.Agent) {
 		q.Missing, q.Err = queue.Missing()
 	}
 	q.NeedsOperator = errors.Is(q.Err, inbox.ErrNeedsOperator)
-	q.CursorProblem = cursorProblem(a)
+	q.Cursor, q.CursorProblem = cursorProblems(a)
+	q.ForeignUrgent = foreignUrgent(a)
 	for d, err := range queue.DeadLetters() {
 		switch {
 		case err != nil:
@@ -88,14 +91,55 @@ func (q *Queue) contents(a *config.Agent) {
 	}
 }
 
-// cursorProblem says what is wrong with the cursor, or "".
-func cursorProblem(a *config.Agent) string {
+// foreignUrgent is Queue.ForeignUrgent. In heartbeat's own folder a file of that name is
+// no accident.
+func foreignUrgent(a *config.Agent) string {
+	if filepath.Dir(a.Inbox) == a.Home {
+		return ""
+	}
+	beside, err := durable.OpenBelow(a.Dir, filepath.Dir(a.Inbox))
+	if err != nil {
+		return ""
+	}
+	defer beside.Close()
+	for _, name := range []string{inbox.UrgentCursor, inbox.UrgentFlight} {
+		if _, err := beside.Stat(name); err == nil {
+			return ""
+		}
+	}
+	f, err := beside.OpenFile(inbox.UrgentFile, os.O_RDONLY)
+	if err != nil {
+		return "" // what cannot be read is said by those who want to
+	}
+	defer f.Close()
+	const envelope = `{"heartbeat":1,`
+	var begin [len(envelope)]byte
+	if n, _ := f.ReadAt(begin[:], 0); n == 0 || string(begin[:n]) == envelope {
+		return ""
+	}
+	return inbox.Urgent(a.Inbox)
+}
+
+// cursorProblems says what is wrong with one of the cursors, and which, or "".
+func cursorProblems(a *config.Agent) (path, problem string) {
+	for _, of := range []struct{ cursor, lines string }{
+		{inbox.CursorFile, filepath.Base(a.Inbox)}, {inbox.UrgentCursor, inbox.UrgentFile},
+	} {
+		if problem = cursorProblem(a, of.cursor, of.lines); problem != "" {
+			return inbox.Beside(a.Inbox, of.cursor), problem
+		}
+	}
+	return "", ""
+}
+
+// cursorProblem says what is wrong with the cursor of a file, or "".
+func cursorProblem(a *config.Agent, cursor, of string) string {
 	beside, err := durable.OpenBelow(a.Dir, filepath.Dir(a.Inbox))
 	if err != nil {
 		return err.Error()
 	}
 	defer beside.Close()
-	data, err := beside.Read(inbox.CursorFile, 4<<10)
+	data, err := beside.Read(cursor, 4<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
@@ -107,7 +151,7 @@ func cursorProblem(a *config.Agent) string {
 	if err != nil || at < 0 {
 		return fmt.Sprintf("%.40q is not an offset", text)
 	}
-	f, err := beside.OpenFile(filepath.Base(a.Inbox), os.O_RDONLY)
+	f, err := beside.OpenFile(of, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		if at > 0 {
 			return fmt.Sprintf("it says that %d bytes of the inbox are done, and there is no inbox", at)

@@ -28,6 +28,7 @@ func deniedTo(a *config.Agent) *Denied {
 	for _, path := range []string{
 		a.Inbox, filepath.Join(beside, inbox.CursorFile), filepath.Join(beside, inbox.HookLock), filepath.Join(beside, inbox.SessionLock),
 		filepath.Join(beside, inbox.FlightFile), filepath.Join(beside, inbox.DeadFile), filepath.Join(a.Home, "session.json"),
+		inbox.Urgent(a.Inbox), filepath.Join(beside, inbox.UrgentCursor), filepath.Join(beside, inbox.UrgentFlight),
 	} {
 		if d := denied(path, unix.R_OK|unix.W_OK); d != nil {
 			return d

@@ -83,9 +83,9 @@ var (
 		checkConfiguration, checkState, checkPauses, checkMoved, checkDoors, checkUntold, checkWatched, checkClock, checkZone, checkInotify, checkLimits, checkLeftovers, checkNested, checkStateVolume, checkStateTemps,
 	}
 	agentChecks = []func(*Facts, *Agent) []Finding{
-		checkDirectory, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkToolsRefused, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkObstacles, checkSessionEnv, checkCap,
+		checkDirectory, checkHeld, checkLastRun, checkQueueLost, checkStuck, checkUnproven, checkToolsRefused, checkPaused, checkFailures, checkTriggers, checkSecrets, checkReplaced, checkReachable, checkDenied, checkVolume, checkApplied, checkSettings, checkForeign, checkReach, checkProofs, checkObstacles, checkSessionEnv, checkCap,
 		checkHooks, checkTimeouts, checkHandWired, checkOtherStops, checkPermissions,
 		checkClient, checkDrift, checkLogin,
-		checkQueue, checkCursor, checkOrphan, checkTail, checkDead, checkLocks, checkFiles, checkTimes,
+		checkQueue, checkCursor, checkOrphan, checkForeignUrgent, checkTail, checkDead, checkLocks, checkFiles, checkTimes,
 	}
 )

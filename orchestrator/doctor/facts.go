@@ -145,11 +145,13 @@ type Agent struct {
 	// Obstacles keep sessions from working, Others are the Stop hooks beside ours.
 	Obstacles []preflight.Obstacle
 	Others    preflight.Others
-	// Gates are those of them that have had the client go on, by what the runs
+	// Gates are those of them that have made the client continue, by what the runs
 	// of the fleet have seen.
 	Gates []string
 	// Foreign is what files in the directory tell the client beside us.
-	Foreign   []preflight.Foreign
+	Foreign []preflight.Foreign
+	// Checks say what of its work is done, as the file declares it.
+	Checks    []Check
 	configDir string // of the user's settings
 	Client    Client
 	Queue     Queue
@@ -219,12 +221,16 @@ type Queue struct {
 	Lost       int
 	LastLost   inbox.DeadEntry
 	Missing    inbox.Gone
-	DeadBroken int // lines of the dead letters that are no records
-	// CursorProblem is what is wrong with the cursor, or "".
-	CursorProblem string
+	DeadBroken int // lines of the dead letters that cannot be read as records
+	// CursorProblem is what is wrong with a cursor, or "", and Cursor that file.
+	Cursor, CursorProblem string
+	// ForeignUrgent is a file beside the inbox that has the name of the urgent lane but
+	// was not written by `send --urgent`, and of which no entry has run; "" if there is
+	// none.
+	ForeignUrgent string
 	// Written is when the inbox was last written to.
 	Written time.Time
-	// Locks are lock files that are no files.
+	// BadLocks are the paths of locks that are not regular files.
 	BadLocks []string
 	// HookLockHeld means that it was held at each look for a second.
 	HookLockHeld bool

@@ -60,7 +60,7 @@ func TestFindings(t *testing.T) {
 
 func agentFixtures() []fixture {
 	var all []fixture
-	for _, some := range [][]fixture{hookFixtures(), settingsFixtures(), clientFixtures(), dialogFixtures(), queueFixtures(), lockFixtures(), runFixtures()} {
+	for _, some := range [][]fixture{hookFixtures(), settingsFixtures(), clientFixtures(), dialogFixtures(), queueFixtures(), lockFixtures(), runFixtures(), proofFixtures()} {
 		all = append(all, some...)
 	}
 	return all

@@ -44,6 +44,17 @@ func queueFixtures() []fixture {
 			func(r *rig) { r.put(inboxFile, "one\nha"); r.age(inboxFile, time.Minute) },
 			func(r *rig) { r.put(inboxFile, "one\nha") },
 		},
+		{
+			"foreign-urgent", Warning, false,
+			func(r *rig) {
+				r.agent.Inbox = filepath.Join(r.agent.Dir, "inbox.jsonl")
+				r.must(os.WriteFile(filepath.Join(r.agent.Dir, inbox.UrgentFile), []byte("a list of theirs\n"), 0o600))
+			},
+			func(r *rig) {
+				r.agent.Inbox = filepath.Join(r.agent.Dir, "inbox.jsonl")
+				r.must(os.WriteFile(filepath.Join(r.agent.Dir, inbox.UrgentFile), []byte(`{"heartbeat":1,"id":"x","source":"send","prompt":"x"}`+"\n"), 0o600))
+			},
+		},
 		{"dead-letters", Warning, false, (*rig).bury, (*rig).offer},
 		{
 			"dead-letters-broken", Warning, false,

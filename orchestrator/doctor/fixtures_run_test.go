@@ -68,6 +68,15 @@ func runFixtures() []fixture {
 				r.published(status.AgentState{State: status.BackingOff, Stuck: &status.Stuck{Since: time.Now(), Why: "overloaded"}})
 			},
 		},
+		{
+			"check-trouble", Error, false,
+			func(r *rig) {
+				r.published(status.AgentState{State: status.Running, Proof: &status.Proof{State: status.CheckRuns, Vain: &status.Vain{As: status.CheckTrouble, Since: time.Now(), Times: 2, Why: "the check cannot be run: make is not found in PATH"}}})
+			},
+			func(r *rig) {
+				r.published(status.AgentState{State: status.Running, Proof: &status.Proof{State: status.CheckAgain, Vain: &status.Vain{As: status.CheckAgain, Since: time.Now(), Late: time.Now().Add(time.Hour)}}})
+			},
+		},
 		{ // by a run that lives
 			"paused", Warning, false,
 			func(r *rig) {
@@ -233,7 +242,7 @@ func TestPermissionErrorsAreNoDamage(t *testing.T) {
 }
 
 // TestTheFixIsThatOfTheCause: who had spent a budget was told to log in and to
-// resume, who was held for a folder that is not trusted to resume what goes on by
+// resume, who was held for a folder that is not trusted to resume what continues by
 // itself, and who had a refused login not how to log in.
 func TestTheFixIsThatOfTheCause(t *testing.T) {
 	t.Parallel()

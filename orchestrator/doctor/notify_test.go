@@ -13,7 +13,7 @@ func TestWhoIsNotTold(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	found := Examine(&Facts{Now: now, Unwatched: true, LocalZone: true, Untold: []status.Untold{{Target: "phone", Since: now.Add(-2 * time.Hour), Why: "connection refused"}}})
-	if got := find(found, "target-fails"); got == nil || got.Severity != Warning || !strings.Contains(got.Seen, "phone gets no notices for 2h: connection refused") || got.Fix != "heartbeat notify test phone" {
+	if got := find(found, "target-fails"); got == nil || got.Severity != Warning || !strings.Contains(got.Seen, "phone has had no notices for 2h: connection refused") || got.Fix != "heartbeat notify test phone" {
 		t.Errorf("%+v", found)
 	}
 	if got := find(found, "not-watched"); got == nil || got.Severity != Info || !strings.Contains(got.Fix, "ping:") {

@@ -70,7 +70,7 @@ func sources(t *testing.T, folder string) map[string][]byte {
 	return all
 }
 
-var doctorCode = regexp.MustCompile(`(?:Code: |add\((?:Error|Warning|Info), )"([a-z-]+)"`)
+var doctorCode = regexp.MustCompile(`(?:Code: |add\((?:Error|Warning|Info), |disk[A-Z][a-z]+ += )"([a-z-]+)"`)
 
 // TestTheListIsComplete holds the list together with the code that uses the
 // words: a new one needs an explanation.
@@ -79,6 +79,11 @@ func TestTheListIsComplete(t *testing.T) {
 	used := map[string][]string{
 		"phase": constants(t, "hook", "Phase"), "event": constants(t, "orchestrator/journal", "Kind"),
 		"dead letter": constants(t, "hook/inbox", "Reason"), "entry": constants(t, "hook/inbox", "State"),
+		"approval": constants(t, "orchestrator/approval", "State"), "stop": constants(t, "hook", "Answer"), "token": {"look", "act"},
+		"check": {"passed", "proven"},
+	}
+	for _, s := range status.ProofStates() {
+		used["check"] = append(used["check"], string(s))
 	}
 	for _, s := range append(status.States(), status.Stopped) {
 		used["state"] = append(used["state"], string(s))

@@ -45,12 +45,15 @@ func (t trigger) fails(_ time.Time, err error, retry time.Duration) {
 // waits says, once, that a trigger's fires wait for room.
 func (t trigger) waits(full *fullError) {
 	if t.of.waits(t.Name, true) {
+		if t.comesAgain() {
+			t.of.refuse(t.Name, full)
+		}
 		t.of.f.opt.Note(journal.Event{Agent: t.cfg.Name, Kind: journal.Skipped, Trigger: t.source(), Reason: foreign.Text(full.why), Detail: "it is tried again", Until: full.free})
 		t.of.f.opt.Log.Info("trigger waits", "agent", t.cfg.Name, "trigger", t.Name, "why", full.why)
 	}
 }
 
-// failedByHand records that a fire by hand failed. The trigger's own fires go on as
+// failedByHand records that a fire by hand failed. The trigger's own fires continue as
 // before.
 func (t trigger) failedByHand(err error) { t.note(err, time.Time{}, func(*Failing) {}) }
 

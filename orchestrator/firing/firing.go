@@ -29,9 +29,12 @@ type Agent interface {
 	// Holds reports whether an entry whose id begins with prefix is queued or in
 	// flight.
 	Holds(cfg *config.Agent, prefix string) (bool, error)
-	// Append queues a prompt, and the agent starts on it once begin is called. A
-	// prompt that the inbox refuses as inbox.ErrTooLarge becomes a dead letter.
-	Append(ctx context.Context, cfg *config.Agent, l inbox.Letter) (begin func(), err error)
+	// Append queues a prompt of a trigger, and the agent starts on it once begin is
+	// called. A prompt that the inbox refuses as inbox.ErrTooLarge becomes a dead
+	// letter.
+	Append(ctx context.Context, cfg *config.Agent, t *config.Trigger, l inbox.Letter) (begin func(), err error)
+	// Down says why the agent cannot work for long, or "".
+	Down() string
 	// TriggersFail is called with the triggers that fail now, each time that
 	// changes.
 	TriggersFail([]Failing)
@@ -131,6 +134,9 @@ type Triggers struct {
 	paces   map[string]*pace  // :: trigger → how often it fires
 	waiting map[string]bool   // :: trigger → its fires wait for room, which was said
 	failing []Failing
+
+	refusing sync.Mutex // guards refused; whoever holds it takes no other lock
+	refused  []RefusedFires
 }
 
 // Of returns the triggers of an agent; none of them is set yet.
@@ -139,11 +145,12 @@ func (f *Firing) Of(name string, who memory.Identity, a Agent) *Triggers {
 }
 
 // Set starts the triggers that cfg declares in place of those that run, and returns
-// those that begin anew. They run until ctx ends.
+// those that start over. They run until ctx ends.
 func (t *Triggers) Set(ctx context.Context, cfg *config.Agent) []memory.Anew {
 	t.f.changing.Lock()
 	defer t.f.changing.Unlock()
 	t.stop()
+	t.forgetRefused()
 	t.change(func([]Failing) []Failing { return nil })
 	return t.start(ctx, cfg)
 }

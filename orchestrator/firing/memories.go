@@ -20,7 +20,7 @@ type recollection struct {
 }
 
 // remember binds what is remembered to an agent's triggers as cfg declares them. It
-// reports those that begin anew. The caller holds Firing.changing.
+// reports those that start over. The caller holds Firing.changing.
 func (t *Triggers) remember(cfg *config.Agent) (r recollection, err error) {
 	if r.memory, err = t.memory(); err != nil {
 		return r, err

@@ -31,6 +31,27 @@ type fullError struct {
 // Error says why.
 func (e *fullError) Error() string { return e.why }
 
+// downError is for a request whose agent cannot work, and takes none meanwhile.
+type downError struct{ why string }
+
+// Error says why.
+func (e *downError) Error() string { return e.why }
+
+// down says why a request is refused, whose agent cannot work; "" if it is not.
+func (t trigger) down() string {
+	if t.Webhook == nil || t.byHand || t.cfg.WhileDown != config.DownRefuses {
+		return ""
+	}
+	why := t.of.agent.Down()
+	if why != "" && t.cfg.DownText != "" {
+		why += "; " + t.cfg.DownText
+	}
+	return why
+}
+
+// code is SkipCode of it.
+func (e *fullError) code() string { return SkipCode(journal.Event{Reason: foreign.Text(e.why)}) }
+
 // SkipCode is a word for why a fire was skipped, from a closed list: overlap, gate,
 // too-large, queue-full, rate, or other.
 func SkipCode(e journal.Event) string {
@@ -49,14 +70,22 @@ func SkipCode(e journal.Event) string {
 	return "other"
 }
 
+// comesAgain reports whether a fire that has no room is found again, until it has.
+func (t trigger) comesAgain() bool { return !t.byHand && (t.Watch != nil || t.Poll != nil) }
+
 // offer puts one fire into the agent's inbox, or says why it is not. The label
 // makes it one fire: repeating it after a crash between that and its record changes
 // nothing.
 func (t trigger) offer(ctx context.Context, p sources.Prompt) (skipped string, err error) {
 	source := t.source() + "@" + p.Label
 	begin, skipped, detail, err := t.queue(ctx, source, p)
-	if full, ok := errors.AsType[*fullError](err); ok && (t.Cron != nil || t.byHand) {
-		skipped, err = full.why, nil // it is not found again
+	if full, ok := errors.AsType[*fullError](err); ok {
+		if !t.comesAgain() {
+			t.of.refuse(t.Name, full)
+		}
+		if t.Cron != nil || t.byHand {
+			skipped, err = full.why, nil // it is not found again
+		}
 	}
 	if err != nil {
 		return "", err
@@ -81,17 +110,22 @@ func (t trigger) queue(ctx context.Context, source string, p sources.Prompt) (be
 	if skipped, err = t.skips(ctx, p); skipped != "" || err != nil {
 		return nil, skipped, "", err
 	}
-	letter := inbox.Letter{ID: t.key + "@" + p.Label, Source: source, Prompt: p.Text, Idempotent: true}
-	undo, free := t.pace.take(time.Now())
-	if !free.IsZero() {
+	letter := inbox.Letter{ID: t.key + "@" + p.Label, Source: source, Prompt: p.Text, Idempotent: true, Urgent: t.Urgent}
+	down, undo, free := t.down(), func() {}, time.Time{}
+	if down == "" {
+		undo, free = t.pace.take(time.Now())
+	}
+	if !free.IsZero() || down != "" {
 		letter.Most = -1 // only what is there already is told
 		undo = func() {}
 	}
-	begin, err = t.of.agent.Append(ctx, t.cfg, letter)
+	begin, err = t.of.agent.Append(ctx, t.cfg, t.Trigger, letter)
 	if err != nil {
 		undo()
 	}
 	switch {
+	case errors.Is(err, inbox.ErrFull) && down != "":
+		return nil, "", "", &downError{down}
 	case errors.Is(err, inbox.ErrFull) && !free.IsZero():
 		return nil, "", "", &fullError{skippedRate, free}
 	case errors.Is(err, inbox.ErrFull):

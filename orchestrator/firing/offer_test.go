@@ -29,6 +29,7 @@ type lab struct {
 	letters []inbox.Letter
 	events  []journal.Event
 	failing []Failing
+	down    string
 	room    int // how many letters it takes; 0: as many as come
 }
 
@@ -46,6 +47,7 @@ func newLab(t *testing.T) *lab {
 }
 
 func (l *lab) InTurn(time.Time) bool    { return false }
+func (l *lab) Down() string             { return l.down }
 func (l *lab) TriggersFail(f []Failing) { l.failing = f }
 
 func (l *lab) Holds(_ *config.Agent, prefix string) (bool, error) {
@@ -53,7 +55,7 @@ func (l *lab) Holds(_ *config.Agent, prefix string) (bool, error) {
 }
 
 // Append refuses what is over 1,000 bytes.
-func (l *lab) Append(_ context.Context, _ *config.Agent, m inbox.Letter) (func(), error) {
+func (l *lab) Append(_ context.Context, _ *config.Agent, _ *config.Trigger, m inbox.Letter) (func(), error) {
 	if len(m.Prompt) > 1000 {
 		return nil, fmt.Errorf("%w: the limit is 1000", inbox.ErrTooLarge)
 	}

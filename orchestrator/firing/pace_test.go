@@ -70,6 +70,9 @@ func TestARateBoundsEachKind(t *testing.T) {
 				if noted := l.noted(journal.Skipped); len(noted) != 1 || noted[0].Reason != skippedRate || len(l.failing) != 0 {
 					t.Errorf("it is not said once: %+v, failing %+v", noted, l.failing)
 				}
+				if got := l.all.Refused(); len(got) != 1 || got[0].Trigger != "t" || got[0].Why != "rate" || got[0].Times != 1 {
+					t.Errorf("it is counted as %+v", got)
+				}
 				if kind == "cron" {
 					if fired, err := one.fire(t.Context(), byHand("trigger")); err != nil || fired.Queued != 1 {
 						t.Errorf("by hand: %+v, %v", fired, err)

@@ -174,6 +174,9 @@ func (w *Webhook) take(ctx context.Context, p sources.Prompt) Answer {
 		w.t.waits(full)
 		return Answer{Outcome: Full, Why: full.why, Free: full.free}
 	}
+	if down, ok := errors.AsType[*downError](err); ok {
+		return Answer{Outcome: Unavailable, Why: down.why}
+	}
 	switch {
 	case err != nil:
 		w.failed(err)

@@ -52,8 +52,20 @@ type Event struct {
 	Answer hook.Answer `json:"answer,omitempty"`
 	Done   string      `json:"done,omitempty"`
 	Entry  string      `json:"entry,omitempty"`
+	// Verdict and Iteration belong to Checked: what was decided about the entry (Entry),
+	// and how often it had been handed over. Started is when the check began, TookMS how
+	// long it ran: what followed (a pause, a person's answer) is no part of that. Journals
+	// of earlier versions do not say it.
+	Verdict   string `json:"verdict,omitempty"`
+	Iteration int    `json:"iteration,omitempty"`
+	TookMS    int64  `json:"took_ms,omitempty"`
 	// Due belongs to Fired: when the schedule was due.
 	Due time.Time `json:"due,omitzero"`
+	// By belongs to Acted: the name and the id of the page's token.
+	By foreign.Text `json:"by,omitempty"`
+	// Approval belongs to Approval: the id of the request, whose State is what has become
+	// of it.
+	Approval string `json:"approval,omitempty"`
 }
 
 // Move returns the states of a StateChanged in the words that people read: what
@@ -102,7 +114,13 @@ const (
 	Stopped        Kind = "stop"        // a turn was over, and the Stop hook has decided what follows
 	Alive          Kind = "alive"       // what a session says of itself
 	Probed         Kind = "probed"      // a client that was new was tried
+	Approval       Kind = "approval"    // something was asked for, approved, rejected, expired or withdrawn
+	Checked        Kind = "check"       // an entry was checked: until
+	Aside          Kind = "set-aside"   // an entry waits for approval, and the queue goes on
+	Forged         Kind = "forged"      // the queue's files call an entry done that was not proven
+	NotQueued      Kind = "not-queued"  // what a prompt had to pass was recorded, and its sender was killed
 	Stopping       Kind = "stopping"
+	Acted          Kind = "acted" // a person had something done by the page
 )
 
 // The journal's files in the state directory. When the present one is full, it

@@ -30,6 +30,8 @@ type Prompt struct {
 	ID   string    `json:"id"` // of its entry
 	At   time.Time `json:"at"`
 	Text string    `json:"prompt"`
+	// Urgent puts it before those that are not.
+	Urgent bool `json:"urgent,omitempty"`
 }
 
 // Outcomes that callers act on.
@@ -84,7 +86,7 @@ func Put(ctx context.Context, a *config.Agent, p Prompt) error {
 }
 
 // List returns the prompts that wait for their time, the next one first. The error is
-// about files that are none; the others are returned all the same.
+// about files that are none; the others are returned anyway.
 func List(a *config.Agent) ([]Prompt, error) {
 	f, err := open(a)
 	if f == nil || err != nil {
@@ -112,27 +114,32 @@ func Cancel(ctx context.Context, a *config.Agent, id string) error {
 	})
 }
 
-// Send sends the prompts of an agent whose time has come, in its order, and returns
-// when the next one is due; zero: none waits. One that send refuses stays, and is
-// not waited for.
-func Send(ctx context.Context, a *config.Agent, now time.Time, send func(Prompt) error) (next time.Time, err error) {
+// first returns when the first prompt of an agent is due, zero if none waits, and what
+// cannot be read.
+func first(a *config.Agent) (due time.Time, unread error) {
+	all, unread := List(a)
+	if len(all) > 0 {
+		due = all[0].At
+	}
+	return due, unread
+}
+
+// Send sends the prompts of an agent whose time has come, in its order. One that send
+// refuses stays, and is not waited for.
+func Send(ctx context.Context, a *config.Agent, now time.Time, send func(Prompt) error) error {
 	f, err := open(a)
 	if f == nil || err != nil {
-		return next, err
+		return err
 	}
 	defer f.Close()
 	all, unread := list(f, a)
-	if len(all) == 0 {
-		return next, unread
+	if len(all) == 0 || all[0].At.After(now) {
+		return unread
 	}
-	if all[0].At.After(now) {
-		return all[0].At, unread
-	}
-	err = locked(ctx, f, func() error {
+	return errors.Join(unread, locked(ctx, f, func() error {
 		var failed error
 		for _, p := range all {
 			if p.At.After(now) {
-				next = p.At
 				break
 			}
 			if _, err := read(f, a, fileOf(p.ID)); errors.Is(err, fs.ErrNotExist) {
@@ -145,8 +152,7 @@ func Send(ctx context.Context, a *config.Agent, now time.Time, send func(Prompt)
 			failed = cmp.Or(failed, err)
 		}
 		return failed
-	})
-	return next, errors.Join(err, unread)
+	}))
 }
 
 // open opens an agent's folder, or returns nil if there is none.

@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/flock"
 )
 
 func agent(t *testing.T) *config.Agent {
@@ -31,7 +33,7 @@ func put(t *testing.T, a *config.Agent, id string, at time.Time) {
 func TestPromptsAreSentInTheirOrder(t *testing.T) {
 	t.Parallel()
 	a, now := agent(t), time.Now().Round(0)
-	if next, err := Send(t.Context(), a, now, nil); err != nil || !next.IsZero() {
+	if next, err := first(a); err != nil || !next.IsZero() {
 		t.Errorf("nothing waits: %s, %v", next, err)
 	}
 	put(t, a, "third/../ü\n", now.Add(time.Hour))
@@ -49,13 +51,16 @@ func TestPromptsAreSentInTheirOrder(t *testing.T) {
 		sent = append(sent, p.ID)
 		return nil
 	}
-	next, err := Send(t.Context(), a, now, send)
-	if !errors.Is(err, broken) || !next.Equal(now.Add(time.Hour)) || !slices.Equal(sent, []string{"second"}) {
-		t.Errorf("one that cannot be sent: %s, %v, sent %q", next, err, sent)
+	err := Send(t.Context(), a, now, send)
+	if !errors.Is(err, broken) || !slices.Equal(sent, []string{"second"}) {
+		t.Errorf("one that cannot be sent: %v, sent %q", err, sent)
 	}
 	broken = nil
-	if _, err := Send(t.Context(), a, now, send); err != nil || !slices.Equal(sent, []string{"second", "first"}) {
+	if err := Send(t.Context(), a, now, send); err != nil || !slices.Equal(sent, []string{"second", "first"}) {
 		t.Errorf("sent %q, %v", sent, err)
+	}
+	if next, err := first(a); err != nil || !next.Equal(now.Add(time.Hour)) {
+		t.Errorf("the next one is due at %s, %v", next, err)
 	}
 	for _, id := range []string{"first", "nobody"} {
 		if err := Cancel(t.Context(), a, id); !errors.Is(err, ErrNone) {
@@ -80,7 +85,7 @@ func TestWhatIsTakenBackIsNotSent(t *testing.T) {
 		sent, taken := false, error(nil)
 		var both sync.WaitGroup
 		both.Go(func() {
-			if _, err := Send(t.Context(), a, now, func(Prompt) error { sent = true; return nil }); err != nil {
+			if err := Send(t.Context(), a, now, func(Prompt) error { sent = true; return nil }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -122,12 +127,12 @@ func TestFilesOfOthersAreNoPrompts(t *testing.T) {
 
 // clockwork is a fleet of one agent that takes down when its prompts are sent.
 type clockwork struct {
-	a    *config.Agent
+	a    []*config.Agent
 	mu   sync.Mutex
 	sent []string
 }
 
-func (c *clockwork) LaterAgents() ([]*config.Agent, bool) { return []*config.Agent{c.a}, true }
+func (c *clockwork) LaterAgents() ([]*config.Agent, bool) { return c.a, true }
 func (c *clockwork) CannotSend(_ *config.Agent, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +152,7 @@ func TestPromptsAreSentAtTheirTime(t *testing.T) {
 	t.Parallel()
 	a := agent(t)
 	synctest.Test(t, func(t *testing.T) {
-		c := &clockwork{a: a}
+		c := &clockwork{a: []*config.Agent{a}}
 		look := make(chan struct{}, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		begin := time.Now().Round(0)
@@ -165,6 +170,44 @@ func TestPromptsAreSentAtTheirTime(t *testing.T) {
 		want := []string{"missed 24h0m0s late", "told 0s late", "untold 13s late", "tomorrow 0s late"}
 		if len(c.sent) != len(want) || c.sent[0] != want[0] || c.sent[1] != want[1] || c.sent[3] != want[3] {
 			t.Errorf("sent %q, want %q", c.sent, want)
+		}
+	})
+}
+
+// TestALockedFolderDelaysNoOther: one agent can hold the lock of its own folder for as
+// long as it likes.
+func TestALockedFolderDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	locked, free := agent(t), agent(t)
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now().Round(0)
+		put(t, locked, "locked", begin.Add(time.Second))
+		put(t, free, "free", begin.Add(2*time.Second))
+		unlock, err := flock.TryLock(filepath.Join(Path(locked), lockFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &clockwork{a: []*config.Agent{locked, free}}
+		ctx, cancel := context.WithCancel(t.Context())
+		go Run(ctx, c, nil)
+		time.Sleep(time.Minute)
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		cancel()
+		synctest.Wait()
+		if len(c.sent) < 4 || c.sent[0] != "free 0s late" {
+			t.Errorf("%q", c.sent)
+		}
+		tries := c.sent[1 : len(c.sent)-1] // each waits five seconds, and is made again after fifteen
+		for _, said := range tries {
+			if !strings.Contains(said, "cannot use the prompts that wait for their time") {
+				t.Errorf("%q", said)
+			}
+		}
+		if last := c.sent[len(c.sent)-1]; !strings.HasPrefix(last, "locked ") || len(tries) > 4 {
+			t.Errorf("%q", c.sent)
 		}
 	})
 }

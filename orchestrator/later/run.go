@@ -2,6 +2,7 @@ package later
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"heartbeat/config"
@@ -27,32 +28,90 @@ const lookEvery = 15 * time.Second
 const askAgain = time.Second
 
 // Run sends prompts when their time has come, until ctx ends. look is received from
-// when somebody has put one there.
+// when somebody has put one there. An agent whose folder somebody else has locked
+// delays no other.
 func Run(ctx context.Context, f Fleet, look <-chan struct{}) {
+	r := run{Fleet: f, sending: map[string]bool{}, not: map[string]time.Time{}, ended: make(chan sent)}
+	defer r.senders.Wait()
 	for {
-		wait := lookEvery
-		now := time.Now().Round(0) // the wall clock, which may be set
-		agents, ok := f.LaterAgents()
-		if !ok {
-			wait = askAgain
-		}
-		for _, a := range agents {
-			next, err := Send(ctx, a, now, func(p Prompt) error { return f.SendLater(ctx, a, p) })
-			if err != nil && ctx.Err() == nil {
-				f.CannotSend(a, err)
-			}
-			if !next.IsZero() {
-				wait = min(wait, max(0, next.Sub(now)))
-			}
-		}
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(r.turn(ctx, time.Now().Round(0))) // the wall clock, which may be set
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-			return
 		case <-timer.C:
 		case <-look:
-			timer.Stop()
+		case s := <-r.ended:
+			r.note(ctx, s)
 		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// run is one Run. Agents are known by their homes.
+type run struct {
+	Fleet
+	sending map[string]bool
+	not     map[string]time.Time // those that failed, until when they are not tried again
+	ended   chan sent
+	senders sync.WaitGroup
+}
+
+// sent is how sending the due prompts of an agent has ended.
+type sent struct {
+	agent *config.Agent
+	err   error
+}
+
+// turn begins to send what is due, and returns how long there is nothing more to do.
+func (r *run) turn(ctx context.Context, now time.Time) (wait time.Duration) {
+	agents, ok := r.LaterAgents()
+	if !ok {
+		return askAgain
+	}
+	wait = lookEvery
+	for _, a := range agents {
+		if r.sending[a.Home] {
+			continue
+		}
+		if again := r.not[a.Home]; now.Before(again) && again.Sub(now) <= lookEvery {
+			wait = min(wait, again.Sub(now))
+			continue
+		}
+		due, unread := first(a)
+		if unread != nil {
+			r.CannotSend(a, unread)
+		}
+		switch {
+		case due.IsZero():
+		case due.After(now):
+			wait = min(wait, due.Sub(now))
+		default:
+			r.send(ctx, a, now)
+		}
+	}
+	return wait
+}
+
+// send sends what is due of one agent, beside the others.
+func (r *run) send(ctx context.Context, a *config.Agent, now time.Time) {
+	r.sending[a.Home] = true
+	r.senders.Go(func() {
+		err := Send(ctx, a, now, func(p Prompt) error { return r.SendLater(ctx, a, p) })
+		select {
+		case r.ended <- sent{a, err}:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// note takes in how it has ended.
+func (r *run) note(ctx context.Context, s sent) {
+	delete(r.sending, s.agent.Home)
+	delete(r.not, s.agent.Home)
+	if s.err != nil && ctx.Err() == nil {
+		r.not[s.agent.Home] = time.Now().Round(0).Add(lookEvery)
+		r.CannotSend(s.agent, s.err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 )
@@ -38,22 +39,43 @@ func conversationPath(stateDir, key string) string {
 func (t *Ticket) converse(newSession string, now time.Time) (resume string, goesOn bool, err error) {
 	var kept conversation
 	path, c := conversationPath(t.StateDir, t.Key), t.Agent
+	if t.Apart != "" {
+		return t.Apart, t.Interrupted != nil, nil
+	}
 	err = state.Load(path, &kept)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && (c.Context == hook.ContextResume || !errors.Is(err, state.ErrDamaged)) {
 		return "", false, err
 	}
 	next := conversation{Dir: c.Dir, Sessions: []string{newSession}}
 	if kept.ID != "" && kept.Dir == c.Dir {
-		goesOn = t.Interrupted != nil && slices.Contains(kept.Sessions, t.Interrupted.Session)
-		if goesOn || c.Context == hook.ContextResume || now.Before(t.GoesOn) {
+		goesOn = kept.had(t.Interrupted)
+		if goesOn || kept.had(t.Unproven) || c.Context == hook.ContextResume || now.Before(t.GoesOn) {
 			resume = kept.ID
 		}
 	}
-	if goesOn {
+	switch {
+	case goesOn:
 		next.Sessions = []string{t.Interrupted.Session, newSession}
+	case resume != "" && kept.had(t.Unproven):
+		next.Sessions = []string{t.Unproven.Session, newSession}
 	}
 	next.ID = cmp.Or(resume, newSession)
 	return resume, goesOn, state.Save(path, next)
+}
+
+// Of returns the conversation of an agent's last sessions, if an entry in flight was
+// worked on in it, or "".
+func Of(stateDir, key string, f *inbox.InFlight) string {
+	var kept conversation
+	if err := state.Load(conversationPath(stateDir, key), &kept); err != nil || !kept.had(f) {
+		return ""
+	}
+	return kept.ID
+}
+
+// had reports whether an entry was worked on in the conversation.
+func (c *conversation) had(f *inbox.InFlight) bool {
+	return f != nil && slices.Contains(c.Sessions, f.Session)
 }
 
 // noConversation is what the client says to --resume with an id that it does not
@@ -67,8 +89,13 @@ func NoConversation(spec session.Spec, o session.Outcome) bool {
 		slices.ContainsFunc(noConversation, func(words string) bool { return strings.Contains(o.Screen, words) })
 }
 
-// Forget forgets the conversation of an agent's sessions.
-func Forget(stateDir, key string) error {
+// Forget forgets the conversation that a session of an agent has had, if that is the one
+// of its queue: what was set aside goes on in another one.
+func Forget(stateDir, key string, had session.Spec) error {
+	var kept conversation
+	if err := state.Load(conversationPath(stateDir, key), &kept); err == nil && kept.ID != cmp.Or(had.Resume, had.Session) {
+		return nil
+	}
 	if err := os.Remove(conversationPath(stateDir, key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

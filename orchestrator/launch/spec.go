@@ -45,6 +45,12 @@ type Ticket struct {
 	Policy      hook.Policy // the agent's, completed
 	Prepared    Prepared
 	Interrupted *inbox.InFlight // the entry in flight whose turn ended early, or nil
+	// Unproven is the entry in flight if it continues because its check has not passed,
+	// or nil.
+	Unproven *inbox.InFlight
+	// Apart is the conversation of the entry in flight if that was set aside once: it goes
+	// on in it, and the queue in its own; "" for any other.
+	Apart string
 	// GoesOn is until when queued entries continue the last conversation.
 	GoesOn time.Time
 	// StateDir has the conversations and what may be killed, RuntimeDir the
@@ -82,7 +88,7 @@ func (t *Ticket) Spec() (session.Spec, error) {
 		Command: command, Env: t.Env, Policy: t.Policy, KickoffText: c.KickoffText,
 		PermissionMode: c.Permissions.Mode, Settings: t.Prepared.Settings, HooksIn: hooksIn(c), Flags: t.Prepared.Flags,
 		EntryTimeout: c.Timeout, SessionTimeout: c.SessionTimeout, StartTimeout: c.StartTimeout,
-		IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, ToolTimeout: c.ToolTimeout, ToolTimeouts: c.ToolTimeouts,
+		Hold: c.HoldsFor(), IdleGrace: c.IdleGrace, BackgroundTimeout: c.BackgroundTimeout, StallTimeout: c.StallTimeout, ToolTimeout: c.ToolTimeout, ToolTimeouts: c.ToolTimeouts,
 		AutoUpdate: c.AutoUpdate, Grace: c.Grace,
 		Limits: limits, EntryBudget: usage.Allowance(c.Budget.Entry), Account: t.Account, Group: c.Group, KeepLogs: keepLogs, StateDir: t.StateDir, Socket: socket, Ours: t.Ours,
 	}, nil

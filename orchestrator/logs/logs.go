@@ -105,8 +105,10 @@ func Past(a *config.Agent, stateDir string, last *Session, prefix string) (*Sess
 // stopped, also in the agent's next sessions.
 type Conversation struct {
 	Agent *config.Agent
-	open  *transcript.Reader
-	of    Session
+	// Tail, if not 0, is how many bytes at its end a conversation is read from.
+	Tail int64
+	open *transcript.Reader
+	of   Session
 }
 
 // Close closes what is open.
@@ -133,6 +135,9 @@ func (c *Conversation) Of(s *Session) error {
 	}
 	c.Close()
 	c.open, c.of = next, *s
+	if c.Tail > 0 {
+		return next.Skip(c.Tail)
+	}
 	return nil
 }
 
@@ -182,6 +187,26 @@ func Gone(a *config.Agent, s *Session) error {
 
 // Known reports whether the session's conversation is being read.
 func (c *Conversation) Known(s *Session) bool { return c.open != nil && c.of.ID == s.ID }
+
+// LastLine returns what an agent said or called last in the session that its record
+// shows; nil if that is nothing yet, or cannot be read: whoever wants to know why
+// reads the conversation.
+func LastLine(a *config.Agent) *transcript.Line {
+	s, err := Shown(a)
+	if err != nil || s == nil || s.Transcript == "" {
+		return nil
+	}
+	r, err := transcript.Open(s.Transcript)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	last, found, err := r.Last(func(l transcript.Line) bool { return l.Kind == transcript.Text || l.Kind == transcript.Tool })
+	if err != nil || !found {
+		return nil
+	}
+	return &last
+}
 
 // maxRaw is how much of a terminal's log is copied, from its end. The agent can
 // make it any size; our own log is smaller.

@@ -163,3 +163,23 @@ func TestATerminalIsAFileOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestLastLine: of the session that the agent's record shows, and nothing where there
+// is nothing.
+func TestLastLine(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t, "triage")
+	if l := LastLine(r.Agent); l != nil {
+		t.Errorf("before any session: %+v", l)
+	}
+	r.says("first", 0, "one")
+	r.shows("first")
+	r.says("first", 1, "two")
+	if l := LastLine(r.Agent); l == nil || l.Text.Raw() != "two" {
+		t.Errorf("%+v", l)
+	}
+	r.shows("second")
+	if l := LastLine(r.Agent); l != nil {
+		t.Errorf("a session that has said nothing yet: %+v", l)
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
+	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/state"
 )
 
@@ -73,6 +74,7 @@ func Note(stateDir string, agents, ran []*config.Agent, now time.Time) (Identiti
 		return nil, fmt.Errorf("cannot tell which agents these are: %w", err)
 	}
 	next := before.Follow(agents, now)
+	next = append(next, before.forget(next, stateDir)...)
 	runs := map[string]bool{}
 	for _, a := range ran {
 		runs[a.Name] = true
@@ -86,6 +88,21 @@ func Note(stateDir string, agents, ran []*config.Agent, now time.Time) (Identiti
 		return next, nil
 	}
 	return next, state.Save(identitiesPath(stateDir), struct{ Agents Identities }{next})
+}
+
+// forget removes what the ledger keeps of those that are not remembered any more, and
+// returns those of which that cannot be removed: it is tried again.
+func (all Identities) forget(next Identities, stateDir string) (left Identities) {
+	kept := make(map[string]bool, len(next))
+	for _, i := range next {
+		kept[i.Key] = true
+	}
+	for _, i := range all {
+		if !kept[i.Key] && ledger.Forget(stateDir, i.Key) != nil {
+			left = append(left, i)
+		}
+	}
+	return left
 }
 
 // lockWait is how long Note waits for another run of the fleet.
@@ -183,7 +200,7 @@ func (f *heirs) gone(now time.Time) Identities {
 	return gone[:min(len(gone), maxGone)]
 }
 
-// Preview returns the triggers that will begin anew when a fleet is run as it is
+// Preview returns the triggers that will start over when a fleet is run as it is
 // declared now. It changes nothing.
 func Preview(stateDir string, agents []*config.Agent, now time.Time) ([]Anew, error) {
 	all, err := Read(stateDir)

@@ -125,7 +125,7 @@ func (f former) into(r *remembered) {
 // Path is the file in which it is kept.
 func (m *Agent) Path() string { return m.path }
 
-// Anew is a trigger that begins anew although the agent had one of its kind: it is
+// Anew is a trigger that starts over although the agent had one of its kind: it is
 // not known which, or what that one remembers is of no use.
 type Anew struct {
 	Agent   string `json:"agent"`
@@ -145,7 +145,7 @@ func (Anew) Hint() string {
 	return "a trigger with a `name:` is known by it when the rest of its definition changes"
 }
 
-// Why a trigger begins anew.
+// Why a trigger starts over.
 const (
 	whyUnknown = "it is not known which trigger it was before"
 	whySieve   = "what tells its output apart has changed"
@@ -167,7 +167,7 @@ func (m *Agent) Follow(a *config.Agent, comes bool, now time.Time) (all []*Trigg
 	return all, anew, changed
 }
 
-// same reports whether nothing was bound anew, forgotten, or changed.
+// same reports whether nothing was bound again, forgotten, or changed.
 func same(before, next []*memo) bool {
 	return slices.EqualFunc(before, next, func(a, b *memo) bool { return a == b })
 }

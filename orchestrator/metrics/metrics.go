@@ -27,10 +27,10 @@ type Metrics struct {
 	registry  *prometheus.Registry
 	scheduler atomic.Pointer[Scheduler]
 
-	fires, skips, failures, ended, restarts, recovered *prometheus.CounterVec
-	reloads                                            *prometheus.CounterVec
-	lateness                                           prometheus.Histogram
-	reloadOK                                           prometheus.Gauge
+	fires, skips, failures, ended, restarts, recovered, checks *prometheus.CounterVec
+	reloads                                                    *prometheus.CounterVec
+	lateness                                                   prometheus.Histogram
+	reloadOK                                                   prometheus.Gauge
 }
 
 // lateBuckets are in seconds: fires should be at most a quarter of one late, and
@@ -50,6 +50,7 @@ func New(b Build) *Metrics {
 		ended:     counter("heartbeat_sessions_ended_total", "Sessions that have ended, by why.", "agent", "reason"),
 		restarts:  counter("heartbeat_backoffs_total", "Failures after which an agent waits before it starts again.", "agent"),
 		recovered: counter("heartbeat_entries_recovered_total", "Entries whose session was interrupted, by what became of them.", "agent", "outcome"),
+		checks:    counter("heartbeat_checks_total", "Checks of work, by verdict: passed, unproven (it is handed over again), the reason why it was given up, check-again or check-trouble (no answer).", "agent", "verdict"),
 		reloads:   counter("heartbeat_config_reloads_total", "Reloads of the configuration, by result.", "result"),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "heartbeat_fire_lateness_seconds", Help: "How much later than scheduled a fire was queued.", Buckets: lateBuckets,
@@ -68,7 +69,7 @@ func New(b Build) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.fires, m.skips, m.failures, m.ended, m.restarts, m.recovered, m.reloads, m.lateness, m.reloadOK, build, now{m},
+		m.fires, m.skips, m.failures, m.ended, m.restarts, m.recovered, m.checks, m.reloads, m.lateness, m.reloadOK, build, now{m},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
@@ -93,6 +94,8 @@ func (m *Metrics) Observe(e journal.Event) {
 		m.ended.WithLabelValues(e.Agent, closed(e.Why, hook.Ends())).Inc()
 	case journal.Recovered:
 		m.recovered.WithLabelValues(e.Agent, closed(inbox.Outcome(e.Reason.Raw()), inbox.Outcomes())).Inc()
+	case journal.Checked:
+		m.checks.WithLabelValues(e.Agent, e.Verdict).Inc()
 	case journal.StateChanged:
 		if e.State == string(status.BackingOff) {
 			m.restarts.WithLabelValues(e.Agent).Inc()
@@ -104,7 +107,7 @@ func (m *Metrics) Observe(e journal.Event) {
 		m.reloads.WithLabelValues("failure").Inc()
 		m.reloadOK.Set(0)
 	case journal.Removed:
-		for _, vec := range []*prometheus.CounterVec{m.fires, m.skips, m.failures, m.ended, m.restarts, m.recovered} {
+		for _, vec := range []*prometheus.CounterVec{m.fires, m.skips, m.failures, m.ended, m.restarts, m.recovered, m.checks} {
 			vec.DeletePartialMatch(prometheus.Labels{"agent": e.Agent})
 		}
 	}

@@ -56,8 +56,8 @@ func at(s int64) time.Time { return time.Unix(s, 0) }
 func sample() *fleet {
 	f := &fleet{
 		agents: []status.AgentState{
-			{Agent: "a", State: status.Running, Since: at(100), Acknowledged: 3, Spent: usage.Sum{Turns: 5, Tokens: client.Tokens{Input: 6, CacheRead: 7}, Cost: 1.5}, OverBudget: true, Work: &hook.Work{Since: at(120), Source: "SECRET", ID: "SECRET"}},
-			{Agent: "b", State: status.Held, Since: at(200), Reason: "SECRET", DeadLettered: 2, Until: at(300)},
+			{Agent: "a", State: status.Running, Since: at(100), Acknowledged: 3, Spent: usage.Sum{Turns: 5, Tokens: client.Tokens{Input: 6, CacheRead: 7}, Cost: 1.5}, OverBudget: true, Proof: &status.Proof{State: status.CheckRuns, Why: "SECRET"}, Work: &hook.Work{Since: at(120), Source: "SECRET", ID: "SECRET"}},
+			{Agent: "b", State: status.Held, Since: at(200), Reason: "SECRET", DeadLettered: 2, Until: at(300), Aside: 2},
 			{Agent: "c", State: status.Held, Since: at(210), Paused: at(210)},
 		},
 		backlog: []status.Backlog{{Agent: "a", Queued: 2, Since: at(110)}, {Agent: "b", Dead: 7, Problem: "SECRET"}},
@@ -78,6 +78,9 @@ func events(m *Metrics) {
 		{Kind: journal.Recovered, Agent: "a", Reason: "dead-lettered", Detail: "SECRET"},
 		{Kind: journal.StateChanged, Agent: "b", State: string(status.BackingOff), Reason: "SECRET"},
 		{Kind: journal.StateChanged, Agent: "b", State: string(status.Held)},
+		{Kind: journal.Checked, Agent: "a", Verdict: "unproven", Reason: "SECRET"},
+		{Kind: journal.Checked, Agent: "a", Verdict: "unproven", Detail: "SECRET"},
+		{Kind: journal.Checked, Agent: "a", Verdict: "passed"},
 		{Kind: journal.ReloadFailed, Reason: "SECRET"},
 		{Kind: journal.Swept, Detail: "SECRET"},
 	} {
@@ -101,6 +104,9 @@ heartbeat_agents{state="held"} 1
 heartbeat_agents{state="idle"} 0
 heartbeat_backoffs_total{agent="b"} 1
 heartbeat_build_info{goversion="go",revision="r",version="v"} 1
+heartbeat_checks_running 1
+heartbeat_checks_total{agent="a",verdict="passed"} 1
+heartbeat_checks_total{agent="a",verdict="unproven"} 2
 heartbeat_config_last_reload_successful 0
 heartbeat_config_reloads_total{result="failure"} 1
 heartbeat_cost_dollars_total{agent="a"} 1.5
@@ -117,6 +123,7 @@ heartbeat_fires_skipped_total{agent="a",reason="gate",trigger="cron-1"} 1
 heartbeat_fires_skipped_total{agent="a",reason="overlap",trigger="cron-1"} 1
 heartbeat_fires_total{agent="a",trigger="cron-1"} 2
 heartbeat_oldest_queued_since_timestamp_seconds{agent="a"} 110
+heartbeat_entries_waiting_aside{agent="b"} 2
 heartbeat_queue_unreadable{agent="b"} 1
 heartbeat_queued_entries{agent="a"} 2
 heartbeat_scheduler_alive 1

@@ -30,6 +30,7 @@ var (
 	readyDesc  = desc("scheduler_ready", "1 when directories are locked, orphans recovered and triggers run, until the run stops.")
 	slotsDesc  = desc("session_slots", "How many sessions may live at once.")
 	usedDesc   = desc("sessions", "How many sessions live.")
+	checksDesc = desc("checks_running", "How many checks run.")
 	agentsDesc = desc("agents", "How many agents are in a state.", "state")
 	parkedDesc = desc("account_parked_until_timestamp_seconds", "Until when an account is parked (usage limit), the longest of them; 0 when none is.")
 
@@ -47,6 +48,7 @@ var (
 	givenDesc  = desc("entries_deadlettered_total", "Entries that this run has given up.", "agent")
 
 	queuedDesc  = desc("queued_entries", "Entries that are queued, without the one in flight.", "agent")
+	asideDesc   = desc("entries_waiting_aside", "Entries that wait for a person's approval while the queue goes on.", "agent")
 	oldestDesc  = desc("oldest_queued_since_timestamp_seconds", "Since when the first queued entry stands there, as far as this run has seen.", "agent")
 	deadDesc    = desc("dead_letters", "Entries in the dead-letter file.", "agent")
 	problemDesc = desc("queue_unreadable", "1 when an agent's queue cannot be read.", "agent")
@@ -55,8 +57,8 @@ var (
 // Describe implements prometheus.Collector.
 func (now) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		aliveDesc, readyDesc, slotsDesc, usedDesc, agentsDesc, parkedDesc, stateDesc, personDesc, pausedDesc, sinceDesc, untilDesc, flightDesc,
-		doneDesc, givenDesc, turnsDesc, tokensDesc, costDesc, budgetDesc, queuedDesc, oldestDesc, deadDesc, problemDesc,
+		aliveDesc, readyDesc, slotsDesc, usedDesc, checksDesc, agentsDesc, parkedDesc, stateDesc, personDesc, pausedDesc, sinceDesc, untilDesc, flightDesc,
+		doneDesc, givenDesc, turnsDesc, tokensDesc, costDesc, budgetDesc, queuedDesc, asideDesc, oldestDesc, deadDesc, problemDesc,
 	} {
 		ch <- d
 	}
@@ -82,7 +84,11 @@ func (n now) Collect(ch chan<- prometheus.Metric) {
 	for _, state := range status.States() {
 		gauge(agentsDesc, float64(v.Agents[state]), string(state))
 	}
+	running := 0
 	for _, a := range s.Snapshot() {
+		if a.Proof != nil && a.Proof.State == status.CheckRuns {
+			running++
+		}
 		gauge(stateDesc, 1, a.Agent, string(a.State))
 		gauge(personDesc, truth(a.NeedsPerson()), a.Agent)
 		if !a.Paused.IsZero() {
@@ -97,8 +103,12 @@ func (n now) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(doneDesc, prometheus.CounterValue, float64(a.Acknowledged), a.Agent)
 		ch <- prometheus.MustNewConstMetric(givenDesc, prometheus.CounterValue, float64(a.DeadLettered), a.Agent)
+		if a.Aside > 0 {
+			gauge(asideDesc, float64(a.Aside), a.Agent)
+		}
 		n.spent(ch, a)
 	}
+	gauge(checksDesc, float64(running))
 	if !v.Ready {
 		return // the queues are still being recovered
 	}

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 // itself within minutes is not told.
 var urgent = map[status.Word]bool{
 	status.QueueAsks: true, status.DirectoryLost: true, status.Unusable: true, status.IsHeld: true, status.LostPrompts: true,
-	status.ServiceFails: true, status.TriggerFails: true, status.ClientDrifts: true,
-	status.IsParked: false, status.OverBudget: false, status.IsPaused: false,
+	status.NeedsApproval: true, status.ServiceFails: true, status.TriggerFails: true, status.ClientDrifts: true,
+	status.CheckFails: true,
+	status.IsParked:   false, status.OverBudget: false, status.IsPaused: false,
 }
 
 // troubles returns what is true of an agent, as facts.
@@ -33,6 +35,8 @@ func troubles(a status.Agent, ours string, now time.Time) (facts []notice.Fact) 
 			Slow: t.What == status.ServiceFails || t.What == status.TriggerFails || t.What == status.ClientDrifts,
 		}
 		switch t.What {
+		case status.NeedsApproval: // each question is told, however soon after the one before it
+			f.Key += "/" + a.Approval.ID
 		case status.IsHeld:
 			f.Text = a.Reason.String()
 		case status.IsParked, status.OverBudget:
@@ -45,6 +49,25 @@ func troubles(a status.Agent, ours string, now time.Time) (facts []notice.Fact) 
 			f.Kind, f.Key, f.Urgent = notice.Login, a.Agent+"/"+string(notice.Login), true
 		}
 		facts = append(facts, f)
+	}
+	return facts
+}
+
+// linked gives facts the addresses of the pages that show them, where the file says under
+// which address the page is found.
+func (w *Watch) linked(facts []notice.Fact, asks *status.Approval) []notice.Fact {
+	for i := range facts {
+		f := &facts[i]
+		switch {
+		case f.Kind == notice.Kind(status.NeedsApproval) && asks != nil && asks.More == 0:
+			f.Link = w.fleet.PageLink("approvals", asks.ID)
+		case f.Kind == notice.Kind(status.NeedsApproval):
+			f.Link = w.fleet.PageLink("approvals")
+		case f.Agent != "":
+			f.Link = w.fleet.PageLink("agents", f.Agent)
+		default:
+			f.Link = w.fleet.PageLink()
+		}
 	}
 	return facts
 }
@@ -109,13 +132,13 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 		seen[s.Agent] = true
 		b := backlogs[s.Agent]
 		a := agentOf(s, b)
-		facts = append(facts, troubles(a, w.opt.Ours, now)...)
+		facts = append(facts, w.linked(troubles(a, w.opt.Ours, now), a.Approval)...)
 		cfg := w.fleet.Agent(s.Agent)
 		if cfg == nil {
 			continue
 		}
 		if f := stuck(a, b.First, w.headOf(s.Agent, b, now), cfg.StuckAfter, w.opt.Ours, now); f != nil {
-			facts = append(facts, *f)
+			facts = append(facts, w.linked([]notice.Fact{*f}, nil)...)
 		}
 		facts = append(facts, w.keptWaiting(a, cfg, waiting[s.Agent], now)...)
 	}
@@ -128,11 +151,11 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 			})
 		}
 	}
-	return append(append(facts, w.silent(now)...), w.findings...)
+	return slices.Concat(facts, w.linked(slices.Concat(w.silent(now), w.findings, w.disks), nil))
 }
 
 // headOf returns since when a prompt is the first of its queue. A new run sees it
-// anew: what an earlier one has told of it counts.
+// again: what an earlier one has told of it counts.
 func (w *Watch) headOf(agent string, b status.Backlog, now time.Time) time.Time {
 	h := w.heads[agent]
 	if b.First == "" {

@@ -155,8 +155,8 @@ func appendLog(stateDir string, line []byte) error {
 // mostRecord bounds a record that is read.
 const mostRecord = 1 << 20
 
-// Records returns what became of messages to the targets, the newest at the end, at
-// most most.
+// Records returns what became of messages to the targets, or to all there ever were if
+// none is named, the newest at the end, at most most.
 func Records(stateDir string, most int, targets []string) ([]Record, error) {
 	var all []Record
 	for _, name := range []string{oldLog, logFile} {
@@ -173,7 +173,7 @@ func Records(stateDir string, most int, targets []string) ([]Record, error) {
 				break
 			}
 			var r Record
-			if json.Unmarshal(line, &r) != nil || !slices.Contains(targets, r.Target) {
+			if json.Unmarshal(line, &r) != nil || len(targets) > 0 && !slices.Contains(targets, r.Target) {
 				continue
 			}
 			if all = append(all, r); len(all) > 2*most {

@@ -28,6 +28,7 @@ type letters struct {
 	awaited  []awaited.Reply
 	list     durable.Stamp            // of the list of those
 	read     map[string]durable.Stamp // :: file → when it was read last
+	anew     map[string]bool          // :: agent → what its new waiters wait for may have come before them
 }
 
 // news is what has come of prompts since the last look.
@@ -59,8 +60,17 @@ func (l *letters) refresh(now time.Time) error {
 		}
 		return late
 	})
-	if slices.ContainsFunc(all, func(r awaited.Reply) bool { return !slices.Contains(l.awaited, r) }) {
-		l.read = nil // what they wait for may have come before them
+	known := make(map[awaited.Reply]bool, len(l.awaited))
+	for _, r := range l.awaited {
+		known[r] = true
+	}
+	for _, r := range all {
+		if !known[r] {
+			if l.anew == nil {
+				l.anew = map[string]bool{}
+			}
+			l.anew[r.Agent] = true
+		}
 	}
 	l.list, l.awaited = stamp, all
 	return nil
@@ -99,6 +109,11 @@ func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours strin
 		}
 	}
 	deadLetters, outbox := inbox.DeadLetterFile(a.Inbox), filepath.Join(a.Home, "outbox.jsonl")
+	if l.anew[a.Name] {
+		delete(l.anew, a.Name)
+		delete(l.read, deadLetters)
+		delete(l.read, outbox)
+	}
 	dead := l.changed(deadLetters)
 	replied := (len(waits) > 0 || answers(a)) && l.changed(outbox)
 	if !dead && !replied {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook/durable"
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/notice"
@@ -225,5 +227,51 @@ func BenchmarkLook(b *testing.B) {
 			}
 		}
 		notice.Decide(notice.View{Now: now, Began: w.began, Facts: facts, Sees: func(string) bool { return true }, Knows: func(string) bool { return true }}, w.kept.Told)
+	}
+}
+
+// TestAWaiterHasOneAgentReadAnew: what others have was read, whoever waits for one.
+func TestAWaiterHasOneAgentReadAnew(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, t.TempDir(), asker)
+	l := letters{stateDir: r.dir, began: time.Now()}
+	k, err := read(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func() (reads []string) {
+		t.Helper()
+		if err := l.refresh(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range r.fleet.Agents {
+			before := l.read[inbox.DeadLetterFile(a.Inbox)]
+			if l.anew[a.Name] || before == (durable.Stamp{}) {
+				reads = append(reads, a.Name)
+			}
+			if _, err := l.look(t.Context(), a, &k, "heartbeat"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return reads
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := os.MkdirAll(filepath.Join(r.dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(inbox.DeadLetterFile(filepath.Join(r.dir, name, "inbox.jsonl")), []byte(`{"entry_id":"e","reason":"poison"}`+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"a b", ""} {
+		if got := strings.Join(look(), " "); got != want {
+			t.Errorf("read of %q, want %q", got, want)
+		}
+	}
+	r.waitsFor("one", "asker")
+	for _, want := range []string{"a", ""} {
+		if got := strings.Join(look(), " "); got != want {
+			t.Errorf("read of %q, want %q", got, want)
+		}
 	}
 }

@@ -19,7 +19,6 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/flock"
-	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/deliver"
@@ -47,7 +46,9 @@ type Options struct {
 	Ours, Host string
 	// Examine returns what doctor finds, as facts; nil: nobody asks it.
 	Examine func(context.Context, *config.Fleet, Scheduler) []notice.Fact
-	Log     *slog.Logger
+	// Full returns which disks are full, as facts; nil: nobody looks. It may hang.
+	Full func(*config.Fleet) []notice.Fact
+	Log  *slog.Logger
 }
 
 // Watch follows a running fleet.
@@ -62,6 +63,7 @@ type Watch struct {
 	// deliver is deliver.To, but in tests without a network.
 	deliver func(context.Context, *config.Target, deliver.From, *outbox.Message) outbox.Verdict
 	found   chan []notice.Fact
+	full    chan []notice.Fact
 
 	// Everything below belongs to the loop.
 	fleet    *config.Fleet
@@ -73,6 +75,7 @@ type Watch struct {
 	heads    map[string]head
 	seen     map[string]bool
 	findings []notice.Fact
+	disks    []notice.Fact
 	happened []notice.Fact
 	sending  map[string]bool // :: target → a message is on its way
 	noted    time.Time
@@ -92,7 +95,7 @@ type answer struct {
 func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
-		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact),
+		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact), full: make(chan []notice.Fact),
 		letters: letters{stateDir: opt.StateDir, began: now}, heads: map[string]head{}, deliver: deliver.To, sending: map[string]bool{},
 	}
 	w.file.Store(opt.Fleet)
@@ -139,6 +142,7 @@ func (w *Watch) Run(ctx context.Context, s Scheduler) {
 	defer w.senders.Wait()
 	defer stop()
 	w.examine(ctx, s)
+	w.lookAtDisks(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -152,6 +156,9 @@ func (w *Watch) Run(ctx context.Context, s Scheduler) {
 			w.answered(a)
 		case w.findings = <-w.found:
 			w.kicked = true
+		case full := <-w.full:
+			w.kicked = w.kicked || len(full) != len(w.disks)
+			w.disks = full
 		}
 		w.turn(beside, s)
 		timer.Reset(w.wait(time.Now()))
@@ -204,7 +211,7 @@ func (w *Watch) alone(ctx context.Context) (release func()) {
 func (w *Watch) begin() {
 	var err error
 	if w.kept, err = read(w.opt.StateDir); err != nil {
-		w.opt.Log.Warn("cannot read what was told: it is told again", "err", err)
+		w.opt.Log.Warn("cannot read which notices were sent: they are sent again", "err", err)
 	}
 	w.happened = w.crashed()
 }
@@ -243,7 +250,7 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 		if err != nil {
 			w.opt.Log.Debug("cannot read what has become of an agent's prompts", "agent", a.Name, "err", err)
 		}
-		got.happened, got.addressed, got.done = append(got.happened, n.happened...), append(got.addressed, n.addressed...), append(got.done, n.done...)
+		got.happened, got.addressed, got.done = append(got.happened, w.linked(n.happened, nil)...), append(got.addressed, n.addressed...), append(got.done, n.done...)
 	}
 	all := notice.Decide(notice.View{
 		Now: now, Began: w.began, Facts: facts, Happened: append(got.happened, w.happened...),
@@ -268,86 +275,6 @@ func (w *Watch) forget(done []awaited.Reply) {
 	}
 }
 
-// put hands notices to the targets that want them.
-func (w *Watch) put(all []notice.Notice, now time.Time) {
-	for name, b := range w.kept.Boxes {
-		if w.fleet.Targets[name] == nil && !w.sending[name] {
-			if n := b.Pending(); n > 0 {
-				w.opt.Log.Warn("the file no longer names a target: what was on its way there is not sent", "target", name, "notices", n)
-			}
-			delete(w.kept.Boxes, name)
-			w.unsaved = true
-		}
-	}
-	for _, n := range all {
-		w.unsaved = true
-		var told []string
-		if a := w.fleet.Agent(n.Agent); a != nil {
-			told = a.Notify
-		}
-		w.opt.Log.Debug("a notice", "key", n.Key, "what", n.Headline())
-		for name, to := range w.fleet.Targets {
-			if !outbox.Wants(to, n, told) {
-				continue
-			}
-			if w.kept.Boxes[name] == nil {
-				w.kept.Boxes[name] = &outbox.Box{}
-			}
-			w.kept.Boxes[name].Put(to, n, now)
-		}
-	}
-}
-
-// send begins to send what is due, to each target one message at a time.
-func (w *Watch) send(ctx context.Context, now time.Time) {
-	for name, b := range w.kept.Boxes {
-		to := w.fleet.Targets[name]
-		if to == nil || w.sending[name] {
-			continue
-		}
-		before := b.Sending
-		m := b.Compose(now)
-		if m == nil {
-			continue
-		}
-		if m != before {
-			w.unsaved = true
-			w.save() // where it cannot be saved it is sent all the same: that may be what it says
-		}
-		w.sending[name] = true
-		from, copied := deliver.From{Fleet: w.fleet.Name, Host: w.opt.Host}, *m
-		w.senders.Go(func() {
-			a := answer{name, w.deliver(ctx, to, from, &copied)}
-			select {
-			case w.answer <- a:
-			case <-ctx.Done():
-			}
-		})
-	}
-}
-
-// answered takes in what came of an attempt.
-func (w *Watch) answered(a answer) {
-	now := time.Now()
-	delete(w.sending, a.target)
-	b := w.kept.Boxes[a.target]
-	if b == nil || b.Sending == nil {
-		return
-	}
-	m, before := *b.Sending, b.Why
-	outcome := b.Answered(a.verdict, now)
-	w.unsaved = true
-	w.save()
-	m.Attempts++
-	if outcome == outbox.Failed && a.verdict.Why == before {
-		return // it stands there already
-	}
-	w.log(Record{At: now, Target: a.target, Outcome: outcome, Key: m.Key, Attempts: m.Attempts, Why: foreign.Text(a.verdict.Why), Notices: m.Notices})
-	if outcome != outbox.Sent {
-		w.opt.Log.Warn("a notice has not arrived", "target", a.target, "why", a.verdict.Why, "attempts", m.Attempts, "outcome", outcome)
-	}
-}
-
 // save writes down what is kept, if it has changed.
 func (w *Watch) save() {
 	if !w.unsaved {
@@ -357,7 +284,7 @@ func (w *Watch) save() {
 	if err == nil {
 		w.unsaved = false
 	} else if !w.told {
-		w.opt.Log.Warn("cannot keep what was told: after a crash some of it is told twice", "err", err)
+		w.opt.Log.Warn("cannot record which notices were sent: after a crash some are sent twice", "err", err)
 	}
 	w.told = err != nil
 }

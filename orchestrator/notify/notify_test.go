@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,7 @@ type rig struct {
 	got      map[string][]string // :: target → headlines
 	keys     map[string]int      // :: target and key → how often it came
 	fails    map[string]string   // :: target → why it takes nothing
+	full     []notice.Fact       // the disks
 }
 
 func newRig(t *testing.T, dir string, targets ...config.Target) *rig {
@@ -120,7 +122,11 @@ func (r *rig) failing(target, why string) {
 
 // start begins a run; end stops it in order, kill as kill -9 does.
 func (r *rig) start() {
-	r.watch = New(Options{Fleet: r.fleet, StateDir: r.dir, Ours: "heartbeat", Host: "box", Log: slog.New(slog.DiscardHandler)})
+	r.watch = New(Options{Fleet: r.fleet, StateDir: r.dir, Ours: "heartbeat", Host: "box", Log: slog.New(slog.DiscardHandler), Full: func(*config.Fleet) []notice.Fact {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.full
+	}})
 	r.watch.deliver = r.deliver
 	ctx, cancel := context.WithCancel(r.t.Context())
 	var all sync.WaitGroup
@@ -171,6 +177,98 @@ func TestWhoIsToldWhat(t *testing.T) {
 		r.expects("phone", "a is no longer held")
 		r.expects("desk", "a is no longer held", "b is no longer parked")
 	})
+}
+
+// TestEachQuestionIsTold also when it comes right after the answer to another one.
+func TestEachQuestionIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.start()
+		defer r.stop()
+		time.Sleep(5 * time.Minute)
+		r.asks("a", "r1")
+		time.Sleep(30 * time.Second)
+		r.expects("phone", "a waits for approval")
+		r.asks("a", "r2")
+		time.Sleep(30 * time.Second)
+		r.expects("phone", "a waits for approval")
+		time.Sleep(5 * time.Minute)
+		r.expects("phone", "a has its answer")
+	})
+}
+
+// TestAQuestionThatNobodyAnswers is told again after an hour, with how many prompts wait
+// behind it and since when; its end is told once. A restart of the run changes nothing.
+func TestAQuestionThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.start()
+		defer func() { r.stop() }()
+		time.Sleep(5 * time.Minute)
+		r.asks("a", "r1")
+		r.queued(status.Backlog{Agent: "a", Queued: 3, First: "x"})
+		began := time.Now()
+		time.Sleep(time.Minute)
+		r.expects("phone", "a waits for approval")
+		time.Sleep(time.Hour)
+		r.expects("phone", "a still waits for approval")
+		r.stop()
+		facts := r.watch.look(r, time.Now())
+		if len(facts) != 1 || !strings.HasPrefix(facts[0].Text, "waits for approval for 1h; 3 prompts wait behind it") || !facts[0].Since.Equal(began) {
+			t.Errorf("it is told %+v", facts)
+		}
+		r.start()
+		time.Sleep(90 * time.Minute)
+		r.expects("phone") // the next one comes after four hours
+		r.is("a", status.Idle, "")
+		r.queued(status.Backlog{Agent: "a"})
+		time.Sleep(10 * time.Minute)
+		r.expects("phone", "a has its answer")
+		r.stop()
+		r.start()
+		time.Sleep(10 * time.Minute)
+		r.expects("phone")
+	})
+}
+
+func (r *rig) asks(agent, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	r.agents[agent] = status.AgentState{Agent: agent, State: status.Held, Since: now, Reason: status.ForApproval + "Deploy?", Approval: &status.Approval{ID: id, Question: "Deploy?", Since: now}}
+	r.watch.Observe(journal.Event{})
+}
+
+// TestAFullDiskIsTold within minutes, and that there is room again.
+func TestAFullDiskIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.start()
+		defer func() { r.stop() }()
+		time.Sleep(5 * time.Minute)
+		r.fills(notice.Fact{Key: "/disk-full/x", Kind: notice.DiskFull, Urgent: true, Since: time.Now(), Text: "/x: 3 MiB free", Slow: true})
+		time.Sleep(3 * time.Minute)
+		r.expects("phone", "the scheduler has a full disk")
+		r.stop()
+		r.start()
+		time.Sleep(10 * time.Minute)
+		r.expects("phone")
+		r.fills()
+		time.Sleep(40 * time.Minute)
+		r.expects("phone", "the scheduler has room on that disk again")
+	})
+}
+
+func (r *rig) fills(disks ...notice.Fact) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.full = disks
 }
 
 // A fleet of two whose agents come and go all week, over restarts, with a target that
@@ -405,6 +503,37 @@ func TestWhatHealthyMeans(t *testing.T) {
 }
 
 // Which troubles are told, and what needs a person.
+// A notice leads to the page that shows what it is about, if people can reach one.
+func TestNoticesLinkToThePage(t *testing.T) {
+	t.Parallel()
+	f := &config.Fleet{Listen: []config.Listen{{Serves: []config.Service{config.ServesPage}}}, Page: config.Page{Address: &url.URL{Scheme: "https", Host: "fleet.example:8443"}}}
+	w := &Watch{fleet: f}
+	asks := status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Reason: status.ForApproval + "push?", Approval: &status.Approval{ID: "ap/1"}}}
+	more := asks
+	more.Approval = &status.Approval{ID: "ap-1", More: 2}
+	held := status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Reason: "x"}}
+	for want, a := range map[string]status.Agent{"approvals/ap%2F1": asks, "approvals": more, "agents/a": held} {
+		facts := w.linked(troubles(a, "heartbeat", time.Now()), a.Approval)
+		if len(facts) != 1 || facts[0].Link != "https://fleet.example:8443/page/"+want {
+			t.Errorf("%+v, want %s", facts, want)
+		}
+		m := notice.Memory{}
+		v := notice.View{Now: time.Now(), Facts: facts}
+		_ = notice.Decide(v, m)
+		v.Now = v.Now.Add(time.Minute)
+		if told := notice.Decide(v, m); len(told) != 1 || told[0].Link != facts[0].Link {
+			t.Errorf("told: %+v", told)
+		}
+	}
+	if facts := w.linked([]notice.Fact{{}}, nil); facts[0].Link != "https://fleet.example:8443/page/" {
+		t.Errorf("the fleet's: %+v", facts)
+	}
+	f.Listen = nil
+	if facts := w.linked([]notice.Fact{{Agent: "a"}}, nil); facts[0].Link != "" {
+		t.Errorf("nobody serves it: %+v", facts)
+	}
+}
+
 func TestTroublesAreFacts(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -424,6 +553,8 @@ func TestTroublesAreFacts(t *testing.T) {
 		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Idle}, Problem: "broken"}, "a/unusable true"},
 		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held}, Problem: "where?", Asks: true}, "a/queue-asks true"},
 		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.BackingOff, Stuck: &status.Stuck{Told: true}}}, "a/stuck true"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Held, Reason: status.ForApproval + "x", Approval: &status.Approval{ID: "r1", Since: now}}}, "a/approval/r1 true"},
+		{status.Agent{AgentState: status.AgentState{Agent: "a", State: status.Checking, Proof: &status.Proof{State: status.CheckTrouble, Since: now, Vain: &status.Vain{As: status.CheckTrouble, Since: now, Times: 1}}}}, "a/check-trouble true"},
 	} {
 		var got []string
 		for _, f := range troubles(tt.a, "heartbeat", now) {

@@ -19,9 +19,9 @@ const (
 
 var errNoTurn = errors.New("the loop of the notices does not turn")
 
-// Ping gives whoever watches from outside a sign of life until ctx ends: start at
-// first, then, in the file's interval, ok while the scheduler demonstrably works, or
-// fail with the reason.
+// Ping sends signs of life to a monitor outside this machine until ctx ends: first start,
+// then, at the interval in the file, ok while the scheduler demonstrably works, or fail
+// with the reason.
 func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 	said, failing := deliver.Start, false
 	for {
@@ -37,7 +37,7 @@ func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 			said = deliver.OK
 			if err := w.alive(ctx, s); err != nil {
 				said, text = deliver.Fail, text+": "+err.Error()
-				w.opt.Log.Error("whoever watches from outside is told that the scheduler does not work", "err", err)
+				w.opt.Log.Error("the ping says that the scheduler does not work", "err", err)
 			}
 		}
 		if ctx.Err() != nil {
@@ -45,7 +45,7 @@ func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 		}
 		err := deliver.Ping(ctx, p, said, text)
 		if err != nil && !failing && ctx.Err() == nil {
-			w.opt.Log.Warn("cannot give whoever watches from outside a sign of life", "err", err)
+			w.opt.Log.Warn("cannot send the ping", "err", err)
 		}
 		failing = err != nil
 		wait := p.Every
@@ -113,4 +113,27 @@ func (w *Watch) examine(ctx context.Context, s Scheduler) {
 			}
 		}
 	})
+}
+
+// disksEvery is how often it is looked whether a disk is full.
+const disksEvery = time.Minute
+
+// lookAtDisks looks whether disks are full, beside the loop. Nothing waits for its end:
+// a disk that does not answer may not let it come.
+func (w *Watch) lookAtDisks(ctx context.Context) {
+	if w.opt.Full == nil {
+		return
+	}
+	go func() {
+		for wait := lookOften; rest(ctx, wait); wait = disksEvery {
+			f := w.file.Load()
+			if len(f.Targets) == 0 {
+				continue
+			}
+			select {
+			case w.full <- w.opt.Full(f):
+			case <-ctx.Done():
+			}
+		}
+	}()
 }

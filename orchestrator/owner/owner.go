@@ -264,7 +264,7 @@ func (e *TakenError) Hint() string {
 	return fmt.Sprintf("give one of the two another `name:`; where %s is an old copy, remove it", e.Other)
 }
 
-// BeginAnew returns the triggers that will begin anew once a fleet's file is run.
+// BeginAnew returns the triggers that will start over once a fleet's file is run.
 // If something cannot be read, the run itself says so.
 func BeginAnew(f *config.Fleet) []memory.Anew {
 	dir, err := state.Path(f.Name)

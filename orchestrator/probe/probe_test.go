@@ -95,7 +95,7 @@ func TestBrokenClientsAreNamed(t *testing.T) {
 		"term-ignored":                  {Signals},
 		"term-only-if-idle":             {Signals},
 	}
-	of := 4
+	of := 6
 	if testbed.Raced { // the stand-in is raced as well, and is started some eight times for each
 		of = 13
 	}

@@ -211,7 +211,7 @@ var refused = scene{
 	},
 }
 
-// background: a task that goes on after the turn.
+// background: a task that continues after the turn.
 var background = scene{
 	name: "work in the background", tells: Background,
 	model: []fakeapi.Rule{asked("start it", starts("while [ ! -e go ]; do sleep 0.05; done"), says("started"))},

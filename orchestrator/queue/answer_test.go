@@ -87,7 +87,7 @@ torn
 		most  int
 		want  string
 	}{{time.Time{}, 10, "onetwothree"}, {time.Time{}, 2, "twothree"}, {at.Add(time.Hour), 10, "twothree"}, {at.Add(5 * time.Hour), 10, ""}} {
-		all, err := Replies(t.Context(), []*config.Agent{a, b}, tt.since, tt.most)
+		all, err := Replies(t.Context(), []*config.Agent{a, b}, tt.since, tt.most, nil)
 		var got strings.Builder
 		for _, r := range all {
 			got.WriteString(r.Reply)

@@ -56,11 +56,19 @@ const (
 	goneLook = 3
 )
 
-// Await waits until the entry with an id is acknowledged and returns its record;
-// the error is a *GivenUpError if it became a dead letter, a *GoneError if it was
+// Unproven reports whether an outbox record of an agent is of an entry that has to be
+// proven, and is not that of its proof. nil: none is.
+type Unproven func(a *config.Agent, d inbox.Delivery) bool
+
+func (u Unproven) counts(a *config.Agent) func(inbox.Delivery) bool {
+	return func(d inbox.Delivery) bool { return u == nil || !u(a, d) }
+}
+
+// Await waits until the entry with an id is done and returns its record; what is unproven
+// is not done. The error is a *GivenUpError if it became a dead letter, a *GoneError if it was
 // dropped or its record is too old to be there. It returns the cause if ctx ends
 // before.
-func Await(ctx context.Context, a *config.Agent, id string) (*inbox.Delivery, error) {
+func Await(ctx context.Context, a *config.Agent, id string, unproven Unproven) (*inbox.Delivery, error) {
 	q, err := Open(a)
 	if err != nil {
 		return nil, err
@@ -68,25 +76,26 @@ func Await(ctx context.Context, a *config.Agent, id string) (*inbox.Delivery, er
 	defer q.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go watchDead(ctx, a, id, cancel)
-	return q.AwaitDelivery(ctx, id)
+	counts := unproven.counts(a)
+	go watchDead(ctx, a, id, counts, cancel)
+	return q.AwaitDelivery(ctx, id, counts)
 }
 
 // watchDead ends the wait when the entry appears among the dead letters. It uses a
 // queue of its own: one queue serves one goroutine.
-func watchDead(ctx context.Context, a *config.Agent, id string, cancel context.CancelCauseFunc) {
+func watchDead(ctx context.Context, a *config.Agent, id string, counts func(inbox.Delivery) bool, cancel context.CancelCauseFunc) {
 	q, err := Open(a)
 	if err != nil {
 		cancel(err)
 		return
 	}
-	err = watchDeadIn(ctx, q, a.Name, id)
+	err = watchDeadIn(ctx, q, a.Name, id, counts)
 	if err = errors.Join(err, q.Close()); err != nil {
 		cancel(err)
 	}
 }
 
-func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
+func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string, counts func(inbox.Delivery) bool) error {
 	tick := time.NewTicker(deadLook)
 	defer tick.Stop()
 	q.Within(ctx)
@@ -108,7 +117,7 @@ func watchDeadIn(ctx context.Context, q *inbox.Queue, agent, id string) error {
 			if held, err := q.Holds(id); held || err != nil {
 				missed = 0
 			} else if missed++; missed == 2 {
-				return gone(q, agent, id)
+				return gone(q, agent, id, counts)
 			}
 		}
 		select {
@@ -131,8 +140,8 @@ func queuedAgain(ctx context.Context, q *inbox.Queue, id string) bool {
 }
 
 // gone leaves an entry that has a reply to whoever reads the outbox.
-func gone(q *inbox.Queue, agent, id string) error {
-	if _, err := q.FindDelivery(id); !errors.Is(err, inbox.ErrNotFound) {
+func gone(q *inbox.Queue, agent, id string, counts func(inbox.Delivery) bool) error {
+	if _, err := q.FindDelivery(id, counts); !errors.Is(err, inbox.ErrNotFound) {
 		return err
 	}
 	return &GoneError{Agent: agent, ID: id}

@@ -46,15 +46,21 @@ func LookInto(a *config.Agent) Look {
 	return l
 }
 
-// Stamp tells whether an inbox has changed since a look into it, at a hundredth of
-// the cost of a look. The zero value belongs to no look.
-type Stamp struct{ inbox durable.Stamp }
+// Stamp tells whether an inbox, or the urgent entries beside it, have changed since a
+// look into them, at a hundredth of the cost of a look. The zero value belongs to no
+// look.
+type Stamp struct{ inbox, urgent durable.Stamp }
 
 // Still reports whether the inbox at path demonstrably has not changed since the
 // look that the stamp belongs to.
-func (s Stamp) Still(path string) bool { return s.inbox.Same(stampOf(path).inbox) }
+func (s Stamp) Still(path string) bool {
+	now := stampOf(path)
+	return s.inbox.Same(now.inbox) && s.urgent.Same(now.urgent)
+}
 
-func stampOf(path string) Stamp { return Stamp{durable.StampOf(os.Lstat(path))} }
+func stampOf(path string) Stamp {
+	return Stamp{durable.StampOf(os.Lstat(path)), durable.StampOf(os.Lstat(inbox.Urgent(path)))}
+}
 
 // InFlight returns the entry in flight, or nil.
 func InFlight(a *config.Agent) (flight *inbox.InFlight, err error) {

@@ -81,8 +81,8 @@ func Settle(ctx context.Context, a *config.Agent) error {
 	return locked(ctx, place(a), (*inbox.Held).Settle)
 }
 
-// Drop removes queued entries from an agent's queue, by their id or delivery id,
-// and files them as dead letters. It is all or nothing: for an id that is not
+// Drop removes entries that are queued or set aside from an agent's queue, by their id
+// or delivery id, and files them as dead letters. It is all or nothing: for an id that is not
 // queued the error matches inbox.ErrNotFound, for an entry in flight it is a
 // *BusyError.
 func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err error) {
@@ -94,6 +94,10 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 		if err != nil {
 			return err
 		}
+		waiting, err := q.Waiting()
+		if err != nil {
+			return err
+		}
 		flight, err := q.Peek()
 		if err != nil {
 			return err
@@ -102,7 +106,8 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 			if flight != nil && id != "" && (flight.ID == id || flight.DeliveryID == id) {
 				return flying(a, id, flight.State, q.SessionLives())
 			}
-			if !slices.ContainsFunc(entries, func(e inbox.Entry) bool { return e.ID == id || e.DeliveryID == id }) {
+			if !slices.ContainsFunc(entries, func(e inbox.Entry) bool { return e.ID == id || e.DeliveryID == id }) &&
+				!slices.ContainsFunc(waiting, func(f inbox.InFlight) bool { return f.ID == id || f.DeliveryID == id }) {
 				return fmt.Errorf("cannot drop %q: %w", id, inbox.ErrNotFound)
 			}
 		}

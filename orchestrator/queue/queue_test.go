@@ -272,7 +272,7 @@ func TestAwaitOfWhatIsGone(t *testing.T) {
 		a.OnOrphan = inbox.Drop
 		start(t, a, inbox.Started)
 		done := make(chan error, 1)
-		go func() { _, err := Await(t.Context(), a, "a"); done <- err }()
+		go func() { _, err := Await(t.Context(), a, "a", nil); done <- err }()
 		select {
 		case err := <-done:
 			t.Fatalf("while it is in flight: %v", err)
@@ -292,7 +292,7 @@ func TestAwaitOfWhatIsGone(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*goneLook*deadLook, errors.New("enough"))
 		defer cancel()
-		if _, err := Await(ctx, a, "b"); err == nil || err.Error() != "enough" {
+		if _, err := Await(ctx, a, "b", nil); err == nil || err.Error() != "enough" {
 			t.Errorf("of one that is queued: %v", err)
 		}
 	})

@@ -27,6 +27,8 @@ type Recovery struct {
 	MaxAttempts int
 	// ConfigDir is where the client keeps its conversations, or "".
 	ConfigDir string
+	// Ends is that of inbox.Interruption.
+	Ends func(delivery string) error
 }
 
 // OfAgent returns the recovery of an agent; policy "" is the declared one.
@@ -86,7 +88,7 @@ func Recover(ctx context.Context, r Recovery) (o inbox.Outcome, flight *inbox.In
 	err = inbox.HoldOrphaned(ctx, r.Place, false, func(q inbox.Orphaned) error {
 		o, flight, err = q.Recover(inbox.Interruption{
 			Policy: r.Policy, MaxAttempts: r.MaxAttempts, Counts: true,
-			Arrived: handover.ArrivedIn(r.ConfigDir), Now: time.Now(),
+			Arrived: handover.ArrivedIn(r.ConfigDir), Now: time.Now(), Ends: r.Ends,
 		})
 		return err
 	})

@@ -16,16 +16,19 @@ import (
 type Reply struct {
 	Agent string `json:"agent"`
 	inbox.Delivery
+	// NotProven is true if it had to be proven that the work is done, and was not:
+	// somebody has written the outbox.
+	NotProven bool `json:"not_proven,omitempty"`
 }
 
 // Replies returns the replies of agents since a time, at most most of them, the
 // newest, oldest first. If those of an agent cannot be read, the error says why,
 // beside the replies of the others.
-func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most int) ([]Reply, error) {
+func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most int, unproven Unproven) ([]Reply, error) {
 	var all []Reply
 	var errs []error
 	for _, a := range agents {
-		own, err := repliesOf(ctx, a, since, most)
+		own, err := repliesOf(ctx, a, since, most, unproven)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("cannot read the replies of agent %q: %w", a.Name, err))
 		}
@@ -35,7 +38,7 @@ func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most 
 	return all[max(0, len(all)-most):], errors.Join(errs...)
 }
 
-func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int) ([]Reply, error) {
+func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int, unproven Unproven) ([]Reply, error) {
 	var own []Reply
 	err := Read(ctx, a, func(q *inbox.Queue) error {
 		for d, err := range q.Deliveries() {
@@ -45,13 +48,31 @@ func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int) 
 			if d.AcknowledgedAt.Before(since) {
 				continue
 			}
-			if own = append(own, Reply{a.Name, d}); len(own) > 2*most {
+			if own = append(own, Reply{Agent: a.Name, Delivery: d}); len(own) > 2*most {
 				own = slices.Clone(own[len(own)-most:])
 			}
 		}
-		return nil
+		own = own[max(0, len(own)-most):]
+		return doubt(q, a, own, unproven)
 	})
-	return own[max(0, len(own)-most):], err
+	return own, err
+}
+
+// doubt marks the replies that are not proven, or were found to be forged.
+func doubt(q *inbox.Queue, a *config.Agent, own []Reply, unproven Unproven) error {
+	forged := map[string]bool{}
+	for d, err := range q.DeadLetters() {
+		if err != nil {
+			return err
+		}
+		if d.Reason == inbox.Forged {
+			forged[d.DeliveryID] = true
+		}
+	}
+	for i := range own {
+		own[i].NotProven = forged[own[i].DeliveryID] || unproven != nil && unproven(a, own[i].Delivery)
+	}
+	return nil
 }
 
 // unmade is how often to check whether a missing queue exists now.
@@ -59,13 +80,13 @@ const unmade = time.Second
 
 // FollowReplies calls do with each reply of the agents that is acknowledged after a
 // time, one at a time, until ctx ends or do returns false.
-func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time, do func(Reply) bool) {
+func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time, unproven Unproven, do func(Reply) bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	came := make(chan Reply)
 	var all sync.WaitGroup
 	for _, a := range agents {
-		all.Go(func() { follow(ctx, a, after, came) })
+		all.Go(func() { follow(ctx, a, after, unproven, came) })
 	}
 	go func() { all.Wait(); close(came) }()
 	for r := range came {
@@ -78,7 +99,7 @@ func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time,
 	}
 }
 
-func follow(ctx context.Context, a *config.Agent, after time.Time, came chan<- Reply) {
+func follow(ctx context.Context, a *config.Agent, after time.Time, unproven Unproven, came chan<- Reply) {
 	for ctx.Err() == nil {
 		if q, err := Open(a); err == nil {
 			for d, err := range q.Follow(ctx) {
@@ -86,7 +107,7 @@ func follow(ctx context.Context, a *config.Agent, after time.Time, came chan<- R
 					continue
 				}
 				select {
-				case came <- Reply{a.Name, d}:
+				case came <- Reply{a.Name, d, unproven != nil && unproven(a, d)}:
 					after = d.AcknowledgedAt
 				case <-ctx.Done():
 				}

@@ -17,6 +17,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/later"
+	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
@@ -29,6 +30,8 @@ type Sent struct {
 	Agent string `json:"agent"`
 	ID    string `json:"id"`
 	Inbox string `json:"inbox"`
+	// Urgent is true if it is handed over before those that are not.
+	Urgent bool `json:"urgent"`
 	// Running is true if a scheduler runs the agent.
 	Running bool `json:"running"`
 	// At is when it is sent, if that is later.
@@ -51,6 +54,9 @@ type Asked struct {
 	// ReplyTo is the target that gets the reply, or learns that the prompt was given
 	// up; "": nobody.
 	ReplyTo string
+	// Until, if not nil, is what the prompt has to pass, instead of what its agent's
+	// have to.
+	Until *config.Until
 }
 
 // DownError means that an agent cannot work, and refuses prompts meanwhile.
@@ -113,7 +119,7 @@ func (e *DirectoryError) Unwrap() error { return e.Err }
 // Prompt queues a prompt for an agent of a fleet, and creates what is missing in
 // its directory. ours is how a command line for this fleet begins.
 func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, ours string) (Sent, error) {
-	s := Sent{Agent: a.Name, Inbox: a.Inbox, ReplyTo: asked.ReplyTo}
+	s := Sent{Agent: a.Name, Inbox: a.Inbox, Urgent: asked.Urgent, ReplyTo: asked.ReplyTo}
 	if asked.ReplyTo != "" && f.Targets[asked.ReplyTo] == nil {
 		return s, &TargetError{asked.ReplyTo, slices.Sorted(maps.Keys(f.Targets))}
 	}
@@ -121,7 +127,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 		return s, err
 	}
 	if a.WhileDown == config.DownRefuses {
-		if o, there := lookAt(f, a, "").Obstacle(ours); there && down(o) {
+		if o, there := lookAt(f, a, "").Obstacle(ours); there && o.Down() {
 			return s, &DownError{a.Name, a.DownText, o}
 		}
 	}
@@ -129,7 +135,18 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	if err != nil {
 		return s, err
 	}
+	if asked.Until != nil && l.ID == "" {
+		l.ID = unique()
+	}
+	ends, err := demands(f, a, l, asked.Until)
+	if err != nil {
+		return s, err
+	}
+	l.Checked = asked.Until != nil
 	id, err := queue.Append(ctx, a, l)
+	if failed := ends(err == nil); failed != nil && err != nil { // what stands in the inbox is queued all the same
+		return s, errors.Join(err, failed)
+	}
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate):
 		id, s.Duplicate = l.ID, true
@@ -143,7 +160,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	now := lookAt(f, a, id)
 	s.Running, s.Ahead = now.Agent.State != status.Stopped, now.Ahead
 	if o, there := now.Agent.Obstacle(ours, now.at); there {
-		if a.DownText != "" && down(o) {
+		if a.DownText != "" && o.Down() {
 			o.Text += "; " + a.DownText
 		}
 		s.Obstacle = &o
@@ -151,9 +168,26 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	return s, nil
 }
 
-// down reports whether an obstacle keeps the agent from working for long.
-func down(o status.Trouble) bool {
-	return o.What == status.NobodyRuns || o.What.Stops() && o.What != status.BacksOff
+// demands records what a prompt has to pass, before it is queued.
+func demands(f *config.Fleet, a *config.Agent, l inbox.Letter, u *config.Until) (ends func(queued bool) error, err error) {
+	if u == nil {
+		return func(bool) error { return nil }, nil
+	}
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Asks(dir, ledger.Demand{ID: l.ID, Inbox: a.Inbox, Text: l.Prompt, Until: u, At: time.Now()})
+}
+
+// Unproven reports, of a fleet's agents, what their outboxes call done and what they have
+// to prove says is not.
+func Unproven(f *config.Fleet) (queue.Unproven, error) {
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return nil, err
+	}
+	return func(a *config.Agent, d inbox.Delivery) bool { return ledger.Unproven(dir, a.Inbox, d) }, nil
 }
 
 // ready makes what is missing in an agent's directory, or says why nobody would work
@@ -171,7 +205,7 @@ func ready(f *config.Fleet, a *config.Agent) error {
 // At keeps a prompt for an agent until a time. A scheduler that runs then queues it, or
 // the next one that is started, at once.
 func At(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Letter, at time.Time) (Sent, error) {
-	s := Sent{Agent: a.Name, Inbox: a.Inbox, ID: l.ID, At: at}
+	s := Sent{Agent: a.Name, Inbox: a.Inbox, Urgent: l.Urgent, ID: l.ID, At: at}
 	if err := ready(f, a); err != nil {
 		return s, err
 	}
@@ -187,7 +221,7 @@ func At(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Letter, a
 	case !errors.Is(err, inbox.ErrFull): // it has room for none, and says nothing else against this one
 		return s, err
 	}
-	err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt})
+	err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt, Urgent: l.Urgent})
 	if errors.Is(err, later.ErrExists) {
 		return s, fmt.Errorf("cannot keep the prompt %q: %w", s.ID, err)
 	}
@@ -235,7 +269,9 @@ type Progress struct {
 	// entries before it, including the one in flight.
 	InFlight bool
 	Ahead    int
-	at       time.Time
+	// Aside is true if it waits for a person outside the queue.
+	Aside bool
+	at    time.Time
 }
 
 // Obstacle is why the agent does not work, if there is a reason.
@@ -262,6 +298,7 @@ func lookAt(f *config.Fleet, a *config.Agent, id string) Progress {
 	if err != nil {
 		p.Ahead = 0 // the status says what is wrong
 	}
+	p.Aside, _ = queue.WaitsAside(a, id)
 	return p
 }
 
@@ -288,5 +325,9 @@ func Await(ctx context.Context, f *config.Fleet, a *config.Agent, id string, tel
 		}()
 		defer func() { stop(); <-told }()
 	}
-	return queue.Await(ctx, a, id)
+	unproven, err := Unproven(f)
+	if err != nil {
+		return nil, err
+	}
+	return queue.Await(ctx, a, id, unproven)
 }

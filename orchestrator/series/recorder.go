@@ -45,12 +45,14 @@ type Recorder struct {
 	began    time.Time
 
 	// done is the last slot that is written for all agents, last that of each: a run
-	// that was killed amid writing wrote some. They belong to Run.
+	// that was killed in the middle of writing wrote some. They belong to Run.
 	done int64
 	last map[string]int64
 	// setBack is true once the clock was, in this run: what it has written says nothing
 	// of what is still to be written.
 	setBack bool
+	// marked is the last slot that is known to have been watched.
+	marked int64
 
 	mu     sync.Mutex
 	tally  tally
@@ -85,6 +87,7 @@ func (r *Recorder) Run(ctx context.Context, depths func() []Depth) {
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	for {
+		r.mark(time.Now())
 		r.write(time.Now())
 		select {
 		case <-ctx.Done():
@@ -289,6 +292,11 @@ func (t *tally) take(e journal.Event) {
 		p.Sessions++
 		p.Done += int64(max(0, e.Acknowledged-t.counted[e.Agent]))
 		t.counted[e.Agent] = 0
+	case journal.Checked:
+		switch inbox.Reason(e.Verdict) {
+		case inbox.MaxIterations, inbox.MaxTime, inbox.NoProgress, inbox.TooFast: // given up
+			t.at(e.Agent, e.At).Failed++
+		}
 	case journal.Recovered:
 		if e.Reason.Raw() == string(inbox.DeadLettered) {
 			t.at(e.Agent, e.At).Failed++

@@ -200,7 +200,10 @@ func killedRuns(t *testing.T, dir string, random *rand.Rand) {
 			if random.IntN(5) == 0 {
 				note(journal.Event{Kind: journal.Ended, Acknowledged: 0})
 				note(journal.Event{Kind: journal.Recovered, Reason: "dead-lettered"})
-				want.Sessions, want.Failed = want.Sessions+1, want.Failed+1
+				for _, v := range []string{"unproven", "passed", "max-iterations", "max-time", "no-progress", "iteration-too-fast"} {
+					note(journal.Event{Kind: journal.Checked, Verdict: v})
+				}
+				want.Sessions, want.Failed = want.Sessions+1, want.Failed+5
 			}
 		}
 		kill()
@@ -346,6 +349,65 @@ func BenchmarkRead(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkTable: the same, added up to days.
+func BenchmarkTable(b *testing.B) {
+	dir, _ := written(b, 400*144)
+	for b.Loop() {
+		all := NewTable(func(at time.Time) time.Time { from, _ := usage.Day.Bounds(at); return from })
+		for agent := range 100 {
+			name := fmt.Sprint("a", agent)
+			if err := Read(dir, "a", noon.Add(310*24*time.Hour), noon.Add(401*24*time.Hour), func(p Point) { all.Add(name, p) }); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if n := len(all.Rows()); n < 90 || n > 91 {
+			b.Fatal(n)
+		}
+	}
+}
+
+// TestGaps: a time in which no run looked is none in which nothing happened.
+func TestGaps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		run := func(length time.Duration) {
+			ctx, end := context.WithTimeout(t.Context(), length)
+			defer end()
+			NewRecorder(dir, slog.New(slog.DiscardHandler)).Run(ctx, func() []Depth { return nil })
+		}
+		since := time.Now() // midnight
+		run(115 * time.Minute)
+		time.Sleep(185 * time.Minute)
+		run(25 * time.Minute)
+		run(time.Minute)      // the same slot again
+		time.Sleep(time.Hour) // 6:26: ten minutes are settled two minutes later
+		now := time.Now()
+		watch, err := ReadWatch(dir, since, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(d time.Duration) time.Time { return since.Add(d) }
+		want := []Gap{{at(2 * time.Hour), at(5 * time.Hour)}, {at(5*time.Hour + 30*time.Minute), at(6*time.Hour + 20*time.Minute)}}
+		if d := cmp.Diff(want, watch.Gaps(since, now)); d != "" {
+			t.Error(d)
+		}
+		if n, all := watch.Watched(at(4*time.Hour), at(6*time.Hour)); n != 3 || all != 12 {
+			t.Errorf("%d of %d slots were watched", n, all)
+		}
+		watch.Saw(at(3 * time.Hour)) // an agent did something
+		if got := watch.Gaps(since, now); len(got) != 3 {
+			t.Errorf("%v", got)
+		}
+		if n := len(watch.Gaps(time.Time{}, now)); n != 4 {
+			t.Errorf("since ever: %d gaps", n)
+		}
+		if agents, err := Agents(dir); err != nil || len(agents) != 0 {
+			t.Errorf("%q, %v", agents, err)
+		}
+	})
 }
 
 // TestAgentsOfALargeFleet are all found: beyond 10,000 names some were left out.

@@ -8,29 +8,47 @@ import (
 // Table adds points of several agents up to rows: of each agent over the time of a row,
 // and then of all agents beside each other.
 type Table struct {
-	begin func(time.Time) time.Time
-	rows  map[int64]map[string]Point // :: when it begins → agent → what it did
+	begin  func(time.Time) time.Time
+	rows   map[int64]map[string]*Point // :: when it begins → agent → what it did
+	begins map[int64]time.Time         // :: slot → when its row begins
+	// last is the point of the agent and row that was added to last: points come agent by
+	// agent, in the order of time.
+	last struct {
+		agent string
+		point *Point
+	}
 }
 
 // NewTable returns one whose rows begin where begin says for a time in them.
 func NewTable(begin func(at time.Time) time.Time) *Table {
-	return &Table{begin, map[int64]map[string]Point{}}
+	return &Table{begin: begin, rows: map[int64]map[string]*Point{}, begins: map[int64]time.Time{}}
 }
 
 // Add adds a point of an agent.
 func (t *Table) Add(agent string, p Point) {
-	at := t.begin(p.At)
-	p.At = at
+	slot := slotOf(p.At)
+	at, known := t.begins[slot]
+	if !known {
+		at = t.begin(p.At)
+		t.begins[slot] = at
+	}
+	if t.last.point == nil || t.last.agent != agent || !t.last.point.At.Equal(at) {
+		t.last.agent, t.last.point = agent, t.pointOf(agent, at)
+	}
+	*t.last.point = t.last.point.Then(p)
+}
+
+// pointOf is that of an agent in the row that begins at a time.
+func (t *Table) pointOf(agent string, at time.Time) *Point {
 	row := t.rows[at.Unix()]
 	if row == nil {
-		row = map[string]Point{}
+		row = map[string]*Point{}
 		t.rows[at.Unix()] = row
 	}
-	had, ok := row[agent]
-	if ok {
-		p = had.Then(p)
+	if row[agent] == nil {
+		row[agent] = &Point{At: at}
 	}
-	row[agent] = p
+	return row[agent]
 }
 
 // Rows are those in which something happened, in the order of time.
@@ -39,7 +57,7 @@ func (t *Table) Rows() (all []Point) {
 		var sum Point
 		for _, p := range row {
 			at := p.At
-			sum = sum.Beside(p)
+			sum = sum.Beside(*p)
 			sum.At = at
 		}
 		all = append(all, sum)

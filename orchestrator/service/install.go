@@ -93,7 +93,7 @@ func (u *Unit) LaunchdInstallation(home string, uid int) (*Installation, error) 
 	}
 	path := filepath.Join(folder, u.label()+".plist")
 	service := domain + "/" + u.label()
-	out := Command{Argv: []string{"launchctl", "bootout", service}, MayFail: true} // a property list is only read anew after it
+	out := Command{Argv: []string{"launchctl", "bootout", service}, MayFail: true} // a property list is only read again after it
 	return &Installation{
 		Name: u.label(), Path: path, Text: text,
 		start: []Command{out, {Argv: []string{"launchctl", "enable", service}}, {Argv: []string{"launchctl", "bootstrap", domain, path}}},

@@ -174,8 +174,8 @@ func (b *bill) missing(stateDir, agent string) ([]usage.Record, error) {
 	return left, nil
 }
 
-// closeBill counts the rest when the client has ended.
-func (s *shim) closeBill(now time.Time) {
+// closeBill counts the rest when the client has ended; inTurn, within a turn.
+func (s *shim) closeBill(now time.Time, inTurn bool) {
 	b := &s.bill
 	if b.kept.Transcript == "" { // our hooks were never called
 		path, _ := s.conversation(cmp.Or(s.spec.Resume, s.spec.Session))
@@ -187,7 +187,7 @@ func (s *shim) closeBill(now time.Time) {
 	if err := b.reader.LookAtAll(b.kept.Transcript, now, &b.counter); err != nil {
 		s.failed.about("cannot read what the session costs", err, now)
 	}
-	b.counter.Close()
+	b.counter.Close(inTurn)
 	s.recordBill(now.Add(time.Microsecond), false)
 }
 

@@ -2,9 +2,7 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"heartbeat/hook"
@@ -35,7 +33,7 @@ func patience(r *hook.Record, told bool) time.Duration {
 		return ruled
 	case !told:
 		return untold
-	case r.Phase == hook.Waiting || r.Phase == hook.Background:
+	case r.Phase == hook.Waiting || r.Phase == hook.Background || r.Phase == hook.Checking:
 		return drowsy
 	}
 	return attentive
@@ -116,6 +114,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.mend(ctx, now)
 	s.notePeople(ctx, now)
 	aliveAt := s.life.at(now, s.child, s.record)
+	s.check.look(s.queue, s.spec.Inbox, s.spec.Session)
 	s.told.look(s.spec.Home, s.record, now)
 	s.signs.look(s.spec.Home, s.record, now)
 	s.spend(now)
@@ -138,7 +137,7 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	}
 	if by := s.record.PassedOver(&s.stops); by != nil {
 		s.update(ctx, func(r *hook.Record) { r.Gates = heardGates(r.Gates, by) })
-		return s.rule(ctx, verdict{end: hook.EndRunaway, detail: hook.NameHooks(by) + " has the client go on, and ours is not called"}, before, now)
+		return s.rule(ctx, verdict{end: hook.EndRunaway, detail: hook.NameHooks(by) + " makes the client continue, and ours is not called"}, before, now)
 	}
 	if what := s.overBudget(now); what != "" {
 		return s.rule(ctx, verdict{end: hook.EndOverBudget, detail: "the entry has cost " + what}, before, now)
@@ -166,6 +165,8 @@ func (s *shim) facts(aliveAt, now time.Time) facts {
 	return facts{
 		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
 		waiterGone: s.record.Waiter.PID != 0 && !Alive(s.record.Waiter),
+		waits:      s.record.Waiter.PID != 0 && Alive(s.record.Waiter),
+		checking:   s.check.now != nil,
 		quietSince: s.quiet.since(now, s.child),
 		aliveAt:    aliveAt,
 		signed:     s.signs.at(),
@@ -211,14 +212,14 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 func (s *shim) report(now time.Time) {
 	r := Report{
 		At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All(),
-		Answered: s.course.answered, Tool: s.course.tool(), Silent: s.silent, Said: s.signs.last,
+		Checking: s.check.now, Answered: s.course.answered, Tool: s.course.tool(), Silent: s.silent, Said: s.signs.last,
 		Denied: s.course.denied,
 	}
 	r.Answers = s.answers.fresh(s.record.Answers, now, false)
 	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
 		r.Why = (&Outcome{Why: ruling.Why, Detail: ruling.Detail}).String()
 	}
-	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) &&
+	if r.Phase == s.said.Phase && r.Why == s.said.Why && r.Acknowledged == s.said.Acknowledged && sameWork(r.Work, s.said.Work) && r.Checking == s.said.Checking &&
 		r.Told == s.said.Told && r.Spent == s.said.Spent && r.Answered == s.said.Answered && sameTool(r.Tool, s.said.Tool) && r.Silent.Equal(s.said.Silent) &&
 		r.Said == s.said.Said && len(r.Answers) == 0 && slices.Equal(r.Denied, s.said.Denied) {
 		return
@@ -251,7 +252,7 @@ func (s *shim) untold() bool {
 }
 
 func sameWork(a, b *hook.Work) bool {
-	return a == b || a != nil && b != nil && a.DeliveryID == b.DeliveryID && a.Attempt == b.Attempt
+	return a == b || a != nil && b != nil && a.DeliveryID == b.DeliveryID && a.Attempt == b.Attempt && a.Iteration == b.Iteration
 }
 
 // Alive reports whether a process exists, and is not another one with its pid.
@@ -262,6 +263,7 @@ func Alive(p hook.Process) bool {
 
 // finish ends the client's whole tree and returns how the session ended.
 func (s *shim) finish(ctx context.Context, e ending) *Outcome {
+	inTurn := s.record.Phase == hook.Turn
 	if e.abandon {
 		s.abandon(ctx)
 	}
@@ -283,7 +285,8 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	if e.exited && s.stopped() {
 		s.settled(ctx, spoken(s.record))
 	}
-	s.closeBill(time.Now())
+	s.closeBill(time.Now(), inTurn || s.record.Phase == hook.Turn)
+	s.heeds(ctx)
 	o := s.outcome(e, exit, shown)
 	o.Untaken = s.untaken(exit)
 	s.closeOutputs(o.String())
@@ -298,77 +301,6 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 	}
 	if err := s.dropLeftover(); err != nil {
 		s.log.Warn("cannot forget the session's processes", "err", err)
-	}
-	return o
-}
-
-// memoryText says whose memory ran out.
-func (s *Spec) memoryText(whose ptyrun.OutOfMemory) string {
-	if whose == ptyrun.OwnMemory {
-		return fmt.Sprintf("it needed more memory than its limit of %d MiB", s.Limits.Memory>>20)
-	}
-	return "the machine had no memory left"
-}
-
-// outcome decides, in one place, why the session ended.
-func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
-	r := s.record
-	o := &Outcome{
-		Why: e.why, Detail: e.detail, Loss: e.loss, Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
-		Gates: r.Gates,
-	}
-	if r.Work != nil {
-		o.Delivery = r.Work.DeliveryID
-	}
-	if e.exited {
-		switch {
-		case r.Ruling != nil:
-			o.Why, o.Detail = r.Ruling.Why, r.Ruling.Detail
-		case exit.OutOfMemory != "" && exit.Signal == "SIGKILL":
-			o.Why, o.Detail, o.Signal = hook.EndOutOfMemory, s.spec.memoryText(exit.OutOfMemory), exit.Signal
-		case exit.Signal != "":
-			o.Why, o.Detail, o.Signal = hook.EndCrashed, "ended by "+exit.Signal, exit.Signal
-		default:
-			o.Why, o.ExitCode = hook.EndExited, exit.Code
-		}
-		if exit.Refused > 0 && (o.Why == hook.EndExited || o.Why == hook.EndCrashed) {
-			o.Detail = strings.TrimPrefix(fmt.Sprintf("%s; its limit of %d processes was reached", o.Detail, s.spec.Limits.Processes), "; ")
-		}
-	}
-	s.deaf.lookedAt = time.Time{} // a last look, at everything that it has written
-	if o.Unwatched = !s.deafSince(time.Now()).IsZero(); o.Unwatched {
-		switch o.Why {
-		case hook.EndStartTimeout, hook.EndExited, hook.EndCrashed, hook.EndTimeout:
-			o.Why, o.Detail = hook.EndNoHooks, deafDetail
-		}
-	}
-	o.Denied = s.course.denied
-	if o.Why == hook.EndAPIFailure && s.limited() {
-		o.Refused = &Refused{Told: r.Ruling.Told, Written: s.course.refused}
-		if s.told.last != nil {
-			o.Refused.Limits = s.told.last.Limits
-		}
-	}
-	if why := s.unhooked(o.Why); why != "" {
-		o.Detail = strings.TrimPrefix(o.Detail+"; "+why, "; ")
-	}
-	if what := s.ground.Differs(); o.Loss == nil && what != "" {
-		o.Loss = s.lost(what)
-	}
-	switch {
-	case o.Loss == nil:
-	case o.Why == hook.EndFinished || o.Why == hook.EndShutdown: // it was told to end
-	default:
-		o.Why, o.Detail = hook.EndLost, o.Loss.String()
-	}
-	o.GoesOn = r.Gated() && o.Acknowledged > 0 && (o.Why == hook.EndReleased || o.Why == hook.EndDrained)
-	switch o.Why {
-	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndOutOfMemory, hook.EndNoHooks:
-		o.Screen = shown
-	}
-	if d := client.Claude.Terminal.Asks(shown); d != nil && o.Why == hook.EndStartTimeout && !o.Bound {
-		o.Asks = s.spec.question(d)
-		o.Detail += "; the client asks " + o.Asks.What
 	}
 	return o
 }

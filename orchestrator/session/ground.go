@@ -31,9 +31,9 @@ type ground struct {
 
 // countedOf changes when a queue has changed.
 type countedOf struct {
-	inbox durable.Stamp
-	work  string
-	done  int
+	inbox, urgent durable.Stamp
+	work          string
+	done          int
 }
 
 // Ground is folders and files as they were when they were recorded.
@@ -175,8 +175,8 @@ func (g *ground) count(q *inbox.Queue, path string, seen *sight, done int, now t
 	if err != nil {
 		return
 	}
-	of := countedOf{durable.StampOf(info, nil), seen.work, done}
-	if g.of.inbox.Same(of.inbox) && g.of.work == of.work && g.of.done == of.done {
+	of := countedOf{durable.StampOf(info, nil), durable.StampOf(os.Lstat(inbox.Urgent(path))), seen.work, done}
+	if g.of.inbox.Same(of.inbox) && g.of.urgent.Same(of.urgent) && g.of.work == of.work && g.of.done == of.done {
 		return
 	}
 	if d, err := q.Depth(countBytes); err == nil {

@@ -17,7 +17,7 @@ import (
 
 // hooksPhases are those that hooks enter.
 var hooksPhases = []hook.Phase{
-	hook.Starting, hook.Turn, hook.Waiting, hook.Background, hook.Settling, hook.Unattended, hook.Ending,
+	hook.Starting, hook.Turn, hook.Waiting, hook.Background, hook.Checking, hook.Settling, hook.Unattended, hook.Ending,
 }
 
 // Limits for what hooks say.
@@ -52,6 +52,8 @@ func hear(own *hook.Record, told *hook.Shown, queue queueSays) (now *hook.Record
 	r.PromptID, r.PermissionMode = told.PromptID, told.PermissionMode
 	hearPhase(&r, told)
 	r.Events, r.HandOvers = max(r.Events, told.Events), max(r.HandOvers, told.HandOvers)
+	r.SetAside = max(r.SetAside, told.SetAside)
+	r.Undone = max(r.Undone, told.Undone)
 	r.LastEvent, r.LastEventAt = told.LastEvent, told.LastEventAt
 	sure := hearWork(&r, told, queue)
 	r.Waiter, r.Line, r.Said = told.Waiter, told.Line, told.Said
@@ -87,12 +89,17 @@ func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) (sure bool) {
 		return sure
 	}
 	f, ok := queue.flight()
+	if ok && hasVerdict(r.Work, f) {
+		r.Continuations = max(0, told.Continuations)
+	}
 	switch {
 	case !ok:
 	case f == nil:
 		r.Work = nil
 	default:
-		work := &hook.Work{DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Attempt: f.Attempt, Since: time.Now()}
+		work := &hook.Work{
+			DeliveryID: f.DeliveryID, ID: f.ID, Source: f.Source, Attempt: f.Attempt, Iteration: f.Iteration, Since: time.Now(),
+		}
 		switch {
 		case sameWork(r.Work, work):
 			return sure
@@ -102,6 +109,12 @@ func hearWork(r *hook.Record, told *hook.Shown, queue queueSays) (sure bool) {
 		r.Work = work
 	}
 	return sure
+}
+
+// hasVerdict reports whether a check of an entry has come to a verdict, by what is in
+// flight now.
+func hasVerdict(w *hook.Work, f *inbox.InFlight) bool {
+	return w != nil && w.Iteration > 0 && (f == nil || f.DeliveryID != w.DeliveryID || f.Iteration > w.Iteration)
 }
 
 // heardGates are the Stop hooks, not ours, that continued the client: they are

@@ -234,6 +234,46 @@ func TestTheQueueSaysWhatIsDone(t *testing.T) {
 	}
 }
 
+// TestAVerdictBeginsTheCountAnew of the turns without an acknowledgement, if the queue
+// confirms it; and each iteration has a turn's time.
+func TestAVerdictBeginsTheCountAnew(t *testing.T) {
+	t.Parallel()
+	own := ownRecord()
+	own.Continuations, own.Work.Iteration = 9, 2
+	for name, tt := range map[string]struct {
+		work  *hook.Work
+		queue says
+		want  int
+	}{
+		"the next iteration":       {&hook.Work{DeliveryID: "d", Attempt: 1, Iteration: 3}, says{f: &inbox.InFlight{DeliveryID: "d", Tries: inbox.Tries{Attempt: 1}, Proving: inbox.Proving{Iteration: 3}}}, 1},
+		"given up":                 {nil, says{}, 1},
+		"the next one, after that": {&hook.Work{DeliveryID: "e", Attempt: 1}, says{f: &inbox.InFlight{DeliveryID: "e", Tries: inbox.Tries{Attempt: 1}}}, 1},
+		"made up":                  {&hook.Work{DeliveryID: "d", Attempt: 1, Iteration: 3}, says{f: &inbox.InFlight{DeliveryID: "d", Tries: inbox.Tries{Attempt: 1}, Proving: inbox.Proving{Iteration: 2}}}, 9},
+		"another attempt":          {&hook.Work{DeliveryID: "d", Attempt: 2, Iteration: 2}, says{f: &inbox.InFlight{DeliveryID: "d", Tries: inbox.Tries{Attempt: 2}, Proving: inbox.Proving{Iteration: 2}}}, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := hook.Shown(*own)
+			told.Work, told.Continuations = tt.work, 1
+			if r, _ := hear(own, &told, &tt.queue); r.Continuations != tt.want {
+				t.Errorf("%d, want %d", r.Continuations, tt.want)
+			}
+		})
+	}
+	var s sight
+	now := time.Now()
+	s.seeWork(&hook.Work{DeliveryID: "d", Attempt: 1, Iteration: 1}, 0, now)
+	s.seeWork(&hook.Work{DeliveryID: "d", Attempt: 1, Iteration: 2}, 0, now.Add(time.Hour))
+	if s.handedOver != now.Add(time.Hour) {
+		t.Errorf("the second iteration began at %s", s.handedOver)
+	}
+	s.seeWork(nil, 0, now.Add(2*time.Hour))
+	s.seeWork(&hook.Work{DeliveryID: "d", Attempt: 1, Iteration: 1}, 0, now.Add(2*time.Hour))
+	if s.handedOver != now.Add(time.Hour) {
+		t.Errorf("an iteration that comes and goes has more time: %s", s.handedOver)
+	}
+}
+
 // TestNoRecordKeepsASession: whoever writes anything at all into the session
 // record, as often as they like, does not keep the session over its limits.
 func TestNoRecordKeepsASession(t *testing.T) {

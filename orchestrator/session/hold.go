@@ -95,13 +95,37 @@ func (s *shim) own(session *hook.Session) (*inbox.InFlight, error) {
 	return f, nil
 }
 
-// acknowledge finishes the session's entry with what its record tells of it.
-func (s *shim) acknowledge(session *hook.Session) error {
-	_, err := session.Acknowledge(*session.Record.Acknowledges(time.Now()))
+// acknowledge finishes the session's entry with what its record tells of it. One that
+// has to be checked is left to its check.
+func (s *shim) acknowledge(session *hook.Session, f *inbox.InFlight) error {
+	done := *session.Record.Acknowledges(time.Now())
+	if session.Checks(f) {
+		_, err := session.Check(done)
+		return err
+	}
+	_, err := session.Acknowledge(done)
 	if err == nil {
 		s.ledger.pass(1)
 	}
 	return err
+}
+
+// heeds counts the session's entry as done if its check has passed while no hook
+// waited: none will.
+func (s *shim) heeds(ctx context.Context) {
+	if s.adrift || s.record.Work == nil {
+		return
+	}
+	err := s.hold(ctx, func(session *hook.Session) error {
+		f, err := session.InFlight()
+		if err == nil && session.Heeds(f) != "" {
+			s.ledger.pass(1)
+		}
+		return err
+	})
+	if err != nil {
+		s.log.Warn("cannot tell what became of the entry in work", "err", err)
+	}
 }
 
 // cancels keeps a person's wish with the session's entry in flight, and has no
@@ -137,7 +161,7 @@ func (s *shim) cancels(ctx context.Context, o Order) bool {
 	return true
 }
 
-// abandon acknowledges the entry whose background tasks did not end in time.
+// abandon finishes the entry whose background tasks did not end in time.
 func (s *shim) abandon(ctx context.Context) {
 	if s.adrift {
 		return
@@ -150,7 +174,7 @@ func (s *shim) abandon(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		return s.acknowledge(session)
+		return s.acknowledge(session, f)
 	})
 	if err != nil {
 		s.log.Warn("cannot acknowledge the entry", "err", err)

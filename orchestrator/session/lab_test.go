@@ -17,6 +17,9 @@ import (
 	"heartbeat/hook/inbox"
 )
 
+// anybody is a person.
+func anybody(int, string) error { return nil }
+
 // lab is an agent's folder for sessions whose client is a shell script.
 type lab struct {
 	t                         *testing.T
@@ -81,7 +84,7 @@ func (l *lab) run(script string, change ...func(*Spec)) *Outcome {
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	if err := RunShim(ctx, io.MultiReader(bytes.NewReader(append(line, '\n')), orders), &out, slog.New(slog.DiscardHandler)); err != nil {
+	if err := RunShim(ctx, io.MultiReader(bytes.NewReader(append(line, '\n')), orders), &out, anybody, slog.New(slog.DiscardHandler)); err != nil {
 		l.t.Fatal(err)
 	}
 	var last Report

@@ -61,7 +61,7 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, slog.New(slog.DiscardHandler)); err != nil {
+	if err := RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, anybody, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -178,7 +178,7 @@ func TestAStateDirectoryThatFillsUpAfterTheStartDoesNotLoseTheClient(t *testing.
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	err = RunShim(t.Context(), in, &out, log)
+	err = RunShim(t.Context(), in, &out, anybody, log)
 	var last Report
 	for lines := json.NewDecoder(&out); lines.More(); {
 		if err := lines.Decode(&last); err != nil {
@@ -207,7 +207,7 @@ func TestASessionThatCannotBeginSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	err = RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, slog.New(slog.DiscardHandler))
+	err = RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, anybody, slog.New(slog.DiscardHandler))
 	var last Report
 	if err := errors.Join(err, json.Unmarshal(out.Bytes(), &last)); err != nil {
 		t.Fatalf("%v; it said %q", err, out.String())
@@ -237,7 +237,7 @@ func TestAClientThatCannotStartOnATextSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	err = RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, slog.New(slog.DiscardHandler))
+	err = RunShim(t.Context(), bytes.NewReader(append(spec, '\n')), &out, anybody, slog.New(slog.DiscardHandler))
 	var last Report
 	if decodeErr := json.NewDecoder(&out).Decode(&last); decodeErr != nil || err != nil {
 		t.Fatalf("%v, %v", err, decodeErr)

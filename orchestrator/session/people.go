@@ -19,7 +19,7 @@ func (s *shim) openDesk() {
 		return
 	}
 	desk, err := attach.Listen(s.spec.Socket, attach.Config{
-		Agent: s.spec.Agent, Session: s.spec.Session, Log: s.log,
+		Agent: s.spec.Agent, Session: s.spec.Session, Log: s.log, Person: s.person,
 		Size: attach.Size{Rows: ptyrun.DefaultRows, Cols: ptyrun.DefaultCols},
 	})
 	if err != nil {

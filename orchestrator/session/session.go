@@ -59,6 +59,9 @@ type Spec struct {
 	StartTimeout      time.Duration `json:"start_timeout"`      // until SessionStart
 	IdleGrace         time.Duration `json:"idle_grace"`         // unattended, then it ends
 	BackgroundTimeout time.Duration `json:"background_timeout"` // background, then it ends
+	// Hold is how long the session is kept while its entry is being checked; 0: for as
+	// long as it takes.
+	Hold time.Duration `json:"hold,omitempty"`
 	// StallTimeout is how long a turn in which no tool runs may go without any sign
 	// of life: a hook, a new line in the transcript, more on the terminal than a
 	// spinner. 0: forever.
@@ -105,6 +108,8 @@ type Report struct {
 	Phase        hook.Phase `json:"phase"`
 	Acknowledged int        `json:"acknowledged"`
 	Work         *hook.Work `json:"work,omitempty"`
+	// Checking is what is being checked of its work, nil for nothing.
+	Checking *Checking `json:"checking,omitempty"`
 	// Why it will end, while Phase is ending.
 	Why string `json:"why,omitempty"`
 	// Told is what the client has told our status line last; nil: nothing yet. The
@@ -131,6 +136,13 @@ type Report struct {
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
 
+// Checking names a check of a session's work: a verdict about it names the same.
+type Checking struct {
+	Delivery  string `json:"delivery"`
+	Iteration int    `json:"iteration"`
+	Check     int    `json:"check"`
+}
+
 // Outcome is how a session ended.
 type Outcome struct {
 	Why    hook.End `json:"why"`
@@ -146,6 +158,9 @@ type Outcome struct {
 	Unwatched bool `json:"unwatched,omitempty"`
 	// Delivery is the delivery id of the entry in work, or "".
 	Delivery string `json:"delivery,omitempty"`
+	// Unproved is true if the entry in flight is left to a check, or to its next
+	// iteration: what the session did for it was not in vain.
+	Unproved bool `json:"unproved,omitempty"`
 	// Untaken is true if the entry that the session was to begin with is still
 	// offered, and the client, which ended in order, demonstrably never got it.
 	Untaken bool `json:"untaken,omitempty"`

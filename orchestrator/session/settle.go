@@ -17,12 +17,12 @@ func (s *shim) stopped() bool {
 	return s.record.Phase == hook.Settling && s.record.Stopped(&s.stops)
 }
 
-// settled acknowledges the entry whose turn is over, and decides what follows,
+// settled finishes the entry whose turn is over, and decides what follows,
 // unless a hook has spoken since the moment that was judged.
 func (s *shim) settled(ctx context.Context, before moment) {
 	s.dealWith(ctx, before, "acknowledge the entry", func(session *hook.Session, f *inbox.InFlight) error {
 		if f != nil && f.DeliveryID == session.Record.Settles {
-			if err := s.acknowledge(session); err != nil {
+			if err := s.acknowledge(session, f); err != nil {
 				return err
 			}
 		}
@@ -41,15 +41,11 @@ func afterSettling(r *hook.Record, queued bool, now time.Time) {
 		r.Enter(hook.Unattended, now)
 		return
 	case r.Gated() && (queued || r.Policy.Mode == hook.Persist):
-		r.End(hook.EndReleased, "one entry for each session: "+hook.NameHooks(r.Gates)+" may have it go on", now)
+		r.End(hook.EndReleased, "one entry for each session: "+hook.NameHooks(r.Gates)+" may make it continue", now)
 	case queued && r.Policy.Context == hook.ContextEntry:
 		r.End(hook.EndReleased, "one entry for each conversation", now)
 	default:
-		detail := ""
-		if r.Acknowledged == 0 {
-			detail = "nothing was queued"
-		}
-		r.End(hook.EndDrained, detail, now)
+		r.Drained(now)
 	}
 	r.Enter(hook.Ending, now)
 }

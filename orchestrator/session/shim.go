@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"heartbeat/hook"
@@ -35,8 +34,9 @@ const maxSpec = 8 << 20
 // RunShim runs one session: it reads a Spec and then Orders from stdin, one JSON
 // line each, writes Reports to stdout, and returns when the session's whole process
 // tree is gone. The error is about the protocol with the caller; how the session
-// ended is in the last report.
-func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, log *slog.Logger) error {
+// ended is in the last report. person returns an error for a process that is not a
+// person's, by the state directory of the session's fleet.
+func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, person func(pid int, stateDir string) error, log *slog.Logger) error {
 	in := bufio.NewReaderSize(stdin, 64<<10)
 	spec, err := readSpec(in)
 	if err != nil {
@@ -44,6 +44,7 @@ func RunShim(ctx context.Context, stdin io.Reader, stdout io.Writer, log *slog.L
 	}
 	s := &shim{
 		spec:   spec,
+		person: func(pid int) error { return person(pid, spec.StateDir) },
 		log:    log.With("agent", spec.Agent, "session", spec.Session),
 		out:    json.NewEncoder(stdout),
 		orders: make(chan Order, 8),
@@ -88,6 +89,7 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 // shim is one running session.
 type shim struct {
 	spec   Spec
+	person func(pid int) error
 	log    *slog.Logger
 	out    *json.Encoder
 	orders chan Order // closed when the orchestrator is gone
@@ -125,6 +127,7 @@ type shim struct {
 	silent  time.Time // since when the turn shows no sign of life
 	course  course    // of the conversation, by the transcript
 	life    lifeMeter
+	check   checkMeter
 	said    Report // the last report
 }
 
@@ -231,6 +234,8 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 func (s *shim) begin(session *hook.Session, f *inbox.InFlight) (string, error) {
 	switch {
 	case f == nil:
+	case f.State == inbox.Unproven:
+		return s.iterate(session, f)
 	case f.DeliveryID == s.spec.GoOn:
 		return handover.GoOnPrompt, s.goOn(session)
 	default:
@@ -257,7 +262,7 @@ func (s *shim) goOn(session *hook.Session) error {
 // withdraw takes back the offer that the session was to start with: an entry that
 // it was to continue stays in flight.
 func withdraw(session *hook.Session) error {
-	if f, err := session.Peek(); err == nil && f != nil && f.Via == inbox.ViaResume {
+	if f, err := session.Peek(); err == nil && f != nil && (f.Via == inbox.ViaResume || f.State == inbox.Unproven) {
 		return nil
 	}
 	err := session.Withdraw()
@@ -272,16 +277,37 @@ func (s *shim) offerFirst(session *hook.Session, entry *inbox.Entry) (string, er
 	if !client.Claude.Carries(entry.Prompt) {
 		return laterText, nil
 	}
+	flight, err := session.Offer(entry, s.atStart())
+	if err != nil {
+		return "", err
+	}
+	return handover.KickoffPrompt(handover.PromptFor(flight, entry.Prompt)), nil
+}
+
+// iterate offers the entry in flight, whose check has not passed, with the prompt
+// argument, if it fits. Otherwise the first Stop hands it over.
+func (s *shim) iterate(session *hook.Session, f *inbox.InFlight) (string, error) {
+	if s.spec.KickoffText != "" {
+		return s.spec.KickoffText, nil
+	}
+	if !client.Claude.Carries(handover.PromptFor(f, f.Prompt())) {
+		return laterText, nil
+	}
+	entry, flight, err := session.Reoffer(s.atStart())
+	if err != nil {
+		return "", err
+	}
+	return handover.KickoffPrompt(handover.PromptFor(flight, entry.Prompt)), nil
+}
+
+// atStart is how an entry is offered with the prompt argument.
+func (s *shim) atStart() inbox.Offering {
 	offering := inbox.Offering{Via: inbox.ViaKickoff, Session: s.spec.Session}
 	if s.spec.Resume != "" {
 		// What it contains already is no sign of what follows.
 		offering.Transcript, offering.TranscriptOffset = s.conversation(s.spec.Resume)
 	}
-	flight, err := session.Offer(entry, offering)
-	if err != nil {
-		return "", err
-	}
-	return handover.KickoffPrompt(handover.PromptFor(flight, entry.Prompt)), nil
+	return offering
 }
 
 func (s *shim) newRecord(now time.Time) *hook.Record {
@@ -292,74 +318,6 @@ func (s *shim) newRecord(now time.Time) *hook.Record {
 		Shim: hook.Process{PID: pid, Start: start}, StartedAt: now, Phase: hook.Starting, Since: now,
 	}
 }
-
-// start launches the client. What may be killed is on disk before it runs. An error
-// means that it did not run: after that nothing here may fail.
-func (s *shim) start(ctx context.Context, prompt string) error {
-	s.group = ptyrun.PlanGroup()
-	if err := errors.Join(s.keepLeftover(), s.dropOutcome(), s.keepSettings()); err != nil {
-		return err
-	}
-	s.listen()
-	s.openBill()
-	s.wasHooked = s.spec.HooksIn != "" && s.hooked()
-	var err error
-	s.child, err = ptyrun.Start(context.WithoutCancel(ctx), ptyrun.Config{
-		Argv: s.spec.argv(prompt), Dir: s.spec.Dir, Env: s.spec.environ(),
-		Cookie: s.spec.Token, Group: s.group, Output: s.outputs(), Grace: s.spec.Grace, Limits: s.spec.Limits,
-	})
-	if err != nil {
-		s.closeOutputs("the session could not be started")
-		return err
-	}
-	if err := s.child.Unlimited(); err != nil {
-		s.log.Warn("the session runs without its resources: "+err.Error(), "hint", ptyrun.Cure(err))
-	}
-	if s.desk != nil {
-		s.desk.Serve(s.child)
-	}
-	return nil
-}
-
-// outputs are where the terminal's output goes.
-func (s *shim) outputs() io.Writer {
-	s.output = newTail(256 << 10)
-	s.openDesk()
-	logs, err := durable.MakeBelow(s.spec.Dir, filepath.Join(s.spec.Home, "sessions"))
-	if err == nil {
-		s.file, err = ptyrun.NewLog(logs, s.spec.Session, maxLog, s.spec.KeepLogs)
-	}
-	if err != nil {
-		s.log.Warn("cannot log the terminal", "err", err)
-		s.file = nil
-	}
-	outputs := []io.Writer{s.output}
-	if s.file != nil {
-		outputs = append(outputs, s.file)
-	}
-	if s.desk != nil {
-		outputs = append(outputs, s.desk)
-	}
-	return io.MultiWriter(outputs...)
-}
-
-// closeOutputs closes what outputs opened; those who have joined are told why.
-func (s *shim) closeOutputs(why string) {
-	if s.desk != nil {
-		if err := s.desk.Close(why); err != nil {
-			s.log.Debug("cannot close the session's socket", "err", err)
-		}
-	}
-	if s.file != nil {
-		if n, err := s.file.Missing(); n > 0 {
-			s.log.Warn("not all of the terminal's output is in its log", "bytes", n, "err", err)
-		}
-		_ = s.file.Close() // what could not be written was counted
-	}
-}
-
-// maxLog limits the size of sessions/ID.log.
-const maxLog = 16 << 20
 
 // notStarted takes the offer back: the client never ran.
 func (s *shim) notStarted(ctx context.Context, cause error) (*Outcome, error) {

@@ -25,7 +25,8 @@ type sight struct {
 	ruling hook.End  // "": none
 	ruled  time.Time // since it stands
 
-	work string // which entry in which attempt; "": none
+	work      string // which entry in which attempt and iteration; "": none
+	iteration int    // the latest one of this entry
 	// given is when that began. handedOver lies as far back as the session has had
 	// an entry without the queue going on.
 	given, handedOver time.Time
@@ -95,7 +96,7 @@ func (s *sight) seeFree(r *hook.Record, passed int, rests bool, now time.Time) {
 func (s *sight) seeWork(w *hook.Work, passed int, now time.Time) {
 	work := ""
 	if w != nil {
-		work = w.DeliveryID + " " + strconv.Itoa(w.Attempt)
+		work = w.DeliveryID + " " + strconv.Itoa(w.Attempt) + " " + strconv.Itoa(w.Iteration)
 	}
 	if work == s.work {
 		return
@@ -105,7 +106,13 @@ func (s *sight) seeWork(w *hook.Work, passed int, now time.Time) {
 		spent = now.Sub(s.handedOver)
 	}
 	if passed != s.passed {
-		spent = 0
+		spent, s.iteration = 0, 0
+	}
+	if w != nil && w.Iteration > s.iteration {
+		if s.iteration > 0 { // a verdict has come: the next turn has its own time
+			spent = 0
+		}
+		s.iteration = w.Iteration
 	}
 	s.work, s.given, s.handedOver, s.worked, s.passed = work, now, now.Add(-spent), spent, passed
 }

@@ -24,13 +24,13 @@ const (
 
 // limits are the parts of a Spec that time is measured against.
 type limits struct {
-	entry, session, start, idle, background, stall, tool time.Duration
-	tools                                                map[string]time.Duration
+	entry, session, start, idle, background, stall, tool, hold time.Duration
+	tools                                                      map[string]time.Duration
 }
 
 func (s *Spec) limits() limits {
 	return limits{
-		s.EntryTimeout, s.SessionTimeout, s.StartTimeout, s.IdleGrace, s.BackgroundTimeout, s.StallTimeout, s.ToolTimeout, s.ToolTimeouts,
+		s.EntryTimeout, s.SessionTimeout, s.StartTimeout, s.IdleGrace, s.BackgroundTimeout, s.StallTimeout, s.ToolTimeout, s.Hold, s.ToolTimeouts,
 	}
 }
 
@@ -49,6 +49,9 @@ type facts struct {
 	// waiterGone is true if the record says that a hook waits, but that process is
 	// gone (killed by its time-out, or by ESC).
 	waiterGone bool
+	// waits is true if a hook of the session waits. checking is true if the queue says
+	// that its entry is being checked.
+	waits, checking bool
 	// quietSince is when the terminal went quiet, or zero while it is not.
 	quietSince time.Time
 	// aliveAt is the last sign of life other than hook events; see lifeMeter.
@@ -110,6 +113,8 @@ func judge(f facts, l limits) verdict {
 			}
 			return verdict{end: hook.EndUnattended, detail: "no turn and no hook for " + age.Round(time.Second).String()}
 		}
+	case hook.Checking:
+		return judgeChecking(f, l)
 	case hook.Waiting:
 		if f.waiterGone {
 			return verdict{leave: true}
@@ -134,6 +139,31 @@ func judge(f facts, l limits) verdict {
 		}
 	}
 	return judgeTimeouts(f, l)
+}
+
+// judgeChecking limits how long a session is kept for the verdict about its entry. No
+// turn runs, so that nothing of what limits a turn applies, if the queue says so, too.
+func judgeChecking(f facts, l limits) verdict {
+	switch age := f.now.Sub(f.seen.since); {
+	case !f.checking && !f.waits && f.attached > 0:
+		return verdict{leave: true}
+	case !f.checking && !f.waits:
+		return verdict{end: hook.EndReleased, detail: "its check is over, and no hook waits for what follows"}
+	case deafToYield(f):
+		return verdict{end: hook.EndReleased, detail: "another agent needs the slot"}
+	case l.hold > 0 && age >= l.hold && f.attached == 0:
+		return verdict{end: hook.EndReleased, detail: fmt.Sprintf("its check takes longer than hold, %s", l.hold)}
+	case overstays(f, l):
+		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("session-timeout of %s", l.session)}
+	case !f.checking:
+		return judgeTimeouts(f, l)
+	}
+	return verdict{}
+}
+
+// overstays reports whether the session has lasted for too long.
+func overstays(f facts, l limits) bool {
+	return l.session > 0 && f.now.Sub(f.seen.started) >= l.session
 }
 
 // judgeRuled decides when a ruling in force is carried out.
@@ -266,7 +296,7 @@ func judgeTimeouts(f facts, l limits) verdict {
 	if overlong(f, l) {
 		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("turn not done within %s", l.entry)}
 	}
-	if l.session > 0 && f.now.Sub(f.seen.started) >= l.session {
+	if overstays(f, l) {
 		return verdict{
 			end: hook.EndTimeout, detail: fmt.Sprintf("session-timeout of %s", l.session),
 			afterEntry: f.seen.works(),

@@ -14,7 +14,7 @@ func TestJudge(t *testing.T) {
 	l := limits{
 		entry: time.Hour, session: 8 * time.Hour, start: 30 * time.Second,
 		idle: 10 * time.Second, background: 10 * time.Minute, stall: 5 * time.Minute,
-		tool: 20 * time.Minute, tools: map[string]time.Duration{"WebFetch": 2 * time.Minute, "Task": 0},
+		hold: 3 * time.Hour, tool: 20 * time.Minute, tools: map[string]time.Duration{"WebFetch": 2 * time.Minute, "Task": 0},
 	}
 	record := func(change func(*hook.Record)) *hook.Record {
 		r := &hook.Record{
@@ -190,6 +190,35 @@ func TestJudge(t *testing.T) {
 		{name: "told to finish, its turn is over", change: func(r *hook.Record) {
 			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndFinished}, nil, hook.Ending
 		}, want: verdict{end: hook.EndFinished}},
+		{name: "its work is checked for longer than a turn may take", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.Work.Since, r.LastEventAt = hook.Checking, ago(2*time.Hour), ago(3*time.Hour), ago(2*time.Hour)
+		}, facts: facts{waits: true, checking: true}},
+		{name: "its work is checked, and the hook was killed", change: func(r *hook.Record) {
+			r.Phase, r.Since = hook.Checking, ago(2*time.Hour)
+		}, facts: facts{waiterGone: true, checking: true}},
+		{name: "its check is over, and the hook was killed", change: func(r *hook.Record) { r.Phase = hook.Checking }, facts: facts{waiterGone: true}, want: verdict{end: hook.EndReleased}},
+		{name: "its check is over, and a person has ended the hook", change: func(r *hook.Record) {
+			r.Phase, r.Attached = hook.Checking, 1
+		}, want: verdict{leave: true}},
+		{name: "its check is over, and its hook is about to see it", change: func(r *hook.Record) { r.Phase = hook.Checking }, facts: facts{waits: true}},
+		{name: "only its record says that it is checked", change: func(r *hook.Record) {
+			r.Phase, r.Work.Since = hook.Checking, ago(2*time.Hour)
+		}, facts: facts{waits: true}, want: verdict{end: hook.EndTimeout}},
+		{name: "its check takes longer than hold", change: func(r *hook.Record) {
+			r.Phase, r.Since = hook.Checking, ago(3*time.Hour)
+		}, facts: facts{waits: true, checking: true}, want: verdict{end: hook.EndReleased}},
+		{name: "the same, and a person is there", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.Attached = hook.Checking, ago(3*time.Hour), 1
+		}, facts: facts{waits: true, checking: true}},
+		{name: "another agent needs the slot while its work is checked", change: func(r *hook.Record) {
+			r.Phase, r.Since = hook.Checking, ago(time.Minute)
+		}, facts: facts{checking: true, asked: ago(6 * time.Second)}, want: verdict{end: hook.EndReleased}},
+		{name: "its work is checked, and the session is over its time", change: func(r *hook.Record) {
+			r.Phase, r.Since, r.StartedAt = hook.Checking, ago(time.Minute), ago(8*time.Hour)
+		}, facts: facts{waits: true, checking: true}, want: verdict{end: hook.EndTimeout}},
+		{name: "its work is checked, and the scheduler stops", change: func(r *hook.Record) {
+			r.Ruling, r.Phase = &hook.Ruling{Why: hook.EndShutdown}, hook.Checking
+		}, facts: facts{waits: true, checking: true}, want: verdict{end: hook.EndShutdown}},
 		{name: "told to finish while a hook waits for work", change: func(r *hook.Record) {
 			r.Ruling, r.Work, r.Phase = &hook.Ruling{Why: hook.EndFinished}, nil, hook.Waiting
 		}, want: verdict{end: hook.EndFinished}},

@@ -95,6 +95,15 @@ func Beside(dir string) []string {
 	return all
 }
 
+// All lists the state directories of this user.
+func All() []string {
+	dir, err := base()
+	if err != nil {
+		return nil
+	}
+	return Beside(filepath.Join(dir, "."+EnvBase)) // which none is called
+}
+
 func base() (string, error) {
 	if dir := os.Getenv(EnvBase); dir != "" {
 		abs, err := filepath.Abs(dir)
@@ -204,7 +213,7 @@ func Put(path string, v any) error { return save(path, v, durable.Put) }
 var ErrDamaged = errors.New("the file is damaged")
 
 // unusableError is about a file that cannot be loaded as long as it exists, with
-// what a person can do: a missing file is created anew.
+// what a person can do: a missing file is created again.
 type unusableError struct {
 	path string
 	why  error

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/flock"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/state"
@@ -31,8 +33,15 @@ func Read(f *config.Fleet, stateDir string, live *Live, now time.Time) Fleet {
 		}
 	}
 	paused, err := memory.PausedOf(stateDir, f.Agents) // a run does not begin while that cannot be told
+	waiting := sync.OnceValue(func() []approval.Request {
+		all, _ := approval.Of(stateDir).Waiting() // what cannot be read is said by approval list
+		return all
+	})
 	for _, a := range f.Agents {
 		on := look(a, stateDir)
+		if !on.running { // else the scheduler says it
+			on.approval = ApprovalOf(waiting(), func(r approval.Request) bool { return r.Agent == a.Name })
+		}
 		on.today = spentToday(a, stateDir, now)
 		if p := paused[a.Name]; err == nil {
 			on.paused = &p

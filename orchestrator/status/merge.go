@@ -22,8 +22,10 @@ type seen struct {
 	record    *hook.Shown
 	// paused is whether the next run begins with it paused; nil: that is not known.
 	paused *memory.Paused
-	queue  seenQueue
-	today  usage.Sum
+	// approval is what the agent waits for a person to say yes or no to, or nil.
+	approval *Approval
+	queue    seenQueue
+	today    usage.Sum
 }
 
 // seenQueue is what the disk says about a queue. The zero value stands for a queue
@@ -94,6 +96,7 @@ func onDisk(a *config.Agent, on seen) Agent {
 		}
 		st.State, st.Phase, st.Work, st.Until, st.Failing, st.Lost, st.Stuck = Stopped, "", nil, time.Time{}, nil, "", nil
 		st.waitsFor(on.paused)
+		st.Approval = on.approval
 		return st
 	}
 	if st.State == Stopped {

@@ -18,6 +18,7 @@ const (
 	QueueAsks      Word = "queue-asks"     // the queue does not know where to continue
 	DirectoryLost  Word = "directory-lost" // it is not the one that the run has locked
 	Unusable       Word = "unusable"       // its directory, its queue or what is kept of it cannot be used
+	NeedsApproval  Word = "approval"       // a person has to say yes or no
 	IsHeld         Word = "held"           // after failures, or until a person fixes the cause
 	LostPrompts    Word = "queue-lost"     // accepted prompts went with their folder
 	ServiceFails   Word = "stuck"          // for stuck-after
@@ -27,6 +28,7 @@ const (
 	OverBudget     Word = "over-budget"    // what may be spent in the hour or the day is spent
 	TargetFails    Word = "target-fails"   // somebody who is to be told of the fleet is not
 	ClientDrifts   Word = "client-drift"   // its client does not do what heartbeat relies on
+	CheckFails     Word = "check-trouble"  // what proves its work cannot be run
 	BacksOff       Word = "backing-off"    // a session or its start failed
 	CannotWork     Word = "cannot-work"    // what the next run would hold it for
 	WasHeld        Word = "was-held"       // when its last run ended
@@ -43,7 +45,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		QueueAsks, DirectoryLost, Unusable, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, IsParked, OverBudget, ClientDrifts, BacksOff,
+		QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
 		QueueFull, HasDeadLetters, ToolsRefused, IsPaused, NobodyRuns, Behind,
 	}
@@ -69,7 +71,7 @@ func (w Word) Person() bool {
 // of a command line for this fleet: the program and its -f flag.
 func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 	var all []Trouble
-	for _, s := range slices.Concat(a.place(now), a.wish(now), a.work(now), a.drift(), a.triggers(now), a.full(), a.leftover()) {
+	for _, s := range slices.Concat(a.place(now), a.approvals(now), a.wish(now), a.work(now), a.drift(), a.proof(now), a.triggers(now), a.full(), a.leftover()) {
 		all = append(all, s.of(a.Agent, ours))
 	}
 	return sorted(all)
@@ -97,10 +99,16 @@ func (a Agent) Obstacle(ours string, now time.Time) (Trouble, bool) {
 	return Trouble{}, false
 }
 
+// Down reports whether the trouble keeps the agent from working for long: with
+// while-down: refuse it takes no prompts then.
+func (t Trouble) Down() bool {
+	return t.What == NobodyRuns || t.What.Stops() && t.What != BacksOff
+}
+
 // Stops reports whether the trouble keeps the agent from getting prompts.
 func (w Word) Stops() bool {
 	switch w {
-	case QueueAsks, DirectoryLost, Unusable, IsHeld, IsParked, OverBudget, BacksOff, IsPaused:
+	case QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, IsParked, OverBudget, BacksOff, IsPaused:
 		return true
 	}
 	return false
@@ -192,13 +200,14 @@ func (a Agent) wish(now time.Time) []sign {
 			text += ", " + end
 		}
 		return []sign{{what: IsPaused, since: a.Paused, text: text, cause: a.WhoPaused(), do: step{command: "resume " + a.Agent}}}
-	case a.Asks:
+	case a.Asks, a.awaitsApproval():
 	case a.State == Held:
 		return []sign{{what: IsHeld, since: a.Since, text: "held for " + lasts, why: why, do: a.mend(), then: a.resume()}}
 	case a.State == Stopped && a.Blocked != nil && !a.Lasts:
 		return []sign{{what: CannotWork, since: a.Since, text: "the next run holds it", why: a.Blocked.Why, do: step{words: a.Blocked.Fix}}}
 	case a.State == Stopped && a.Was == Held && a.Lasts:
 		return []sign{{what: WasHeld, since: a.Since, text: "held, also by the next run, for " + lasts, why: why, do: a.mend(), then: a.resume()}}
+	case a.State == Stopped && a.Was == Held && strings.HasPrefix(a.Reason.Raw(), ForApproval):
 	case a.State == Stopped && a.Was == Held:
 		return []sign{{what: WasHeld, since: a.Since, text: "held when its last run ended", why: why, do: a.mend()}}
 	}
@@ -220,14 +229,14 @@ func (a Agent) work(now time.Time) []sign {
 		return []sign{{
 			what: OverBudget, since: a.Since, text: "parked for another " + left, why: why,
 			do:   step{command: "usage " + a.Agent + " --by entry", remark: "what it was spent on"},
-			then: step{command: "reload", remark: "after a larger budget in the file; otherwise it goes on by itself"},
+			then: step{command: "reload", remark: "after a larger budget in the file; otherwise it continues by itself"},
 		}}
 	case a.State == Parked && refused != "":
 		return []sign{{what: IsParked, since: a.Since, text: "parked for another " + left, why: why, do: a.mend(), then: a.resume()}}
 	case a.State == Parked:
 		return []sign{{
 			what: IsParked, since: a.Since, text: "parked for another " + left, why: why,
-			do: step{command: "resume " + a.Agent, remark: "tries at once; otherwise it goes on by itself"},
+			do: step{command: "resume " + a.Agent, remark: "tries at once; otherwise it continues by itself"},
 		}}
 	case a.State == Stopped && a.Was == BackingOff:
 		return []sign{{what: WasFailing, since: a.Since, text: "its sessions failed when its last run ended", why: why, do: a.mend()}}
@@ -305,100 +314,12 @@ func (a Agent) deadLetters() []sign {
 	return []sign{{what: HasDeadLetters, text: letters(dead, a.DeadMore), do: step{command: "dead-letter " + a.Agent}, dead: dead, more: a.DeadMore}}
 }
 
-// letters is a number of dead letters, of which there may be more.
+// letters is a number of dead letters; more means that there are others.
 func letters(n int, more bool) string {
 	if more {
 		return "at least " + plural(n, "dead letter")
 	}
 	return plural(n, "dead letter")
-}
-
-// Troubles returns the troubles of the fleet, whose Agent is "", and of all agents,
-// most urgent first.
-func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
-	all := []Trouble{}
-	for _, d := range f.Doors {
-		if d.Problem != "" {
-			s := sign{what: NotListening, since: d.Since, text: "requests are not taken for " + Age(now.Sub(d.Since)), why: d.Problem, do: step{command: "doctor"}}
-			all = append(all, s.of("", ours))
-		}
-	}
-	for _, u := range f.Untold {
-		s := sign{what: TargetFails, since: u.Since, text: u.Target + " gets no notices for " + Age(now.Sub(u.Since)), why: u.Why, do: step{command: "notify test " + u.Target}}
-		all = append(all, s.of("", ours))
-	}
-	for _, a := range f.Agents {
-		all = append(all, a.Troubles(ours, now)...)
-	}
-	return sorted(all)
-}
-
-// StoppingText says since when the scheduler stops, what it waits for and until
-// when; "" while it does not.
-func (f Fleet) StoppingText(now time.Time) string {
-	if f.Scheduler == nil || f.Scheduler.Stopping == nil {
-		return ""
-	}
-	var waits []string
-	for _, a := range f.Agents {
-		switch a.State {
-		case Starting, Running, Ending:
-			waits = append(waits, a.Agent)
-		}
-	}
-	stop := f.Scheduler.Stopping
-	text := fmt.Sprintf("stopping for %s: it waits for the sessions of %s", Span(now.Sub(stop.Since)), plural(len(waits), "agent"))
-	if len(waits) > 0 && len(waits) <= mostNamed {
-		text += " (" + strings.Join(waits, ", ") + ")"
-	}
-	if left := stop.Until.Sub(now); left > 0 {
-		text += ", at most another " + Span(left)
-	}
-	return text
-}
-
-// mostNamed is how many agents are named in a line.
-const mostNamed = 5
-
-// Unrun counts the prompts of agents that no scheduler runs.
-func (f Fleet) Unrun() (prompts int) {
-	for _, a := range f.Agents {
-		if a.State == Stopped {
-			prompts += a.Depth.Entries
-			if a.InFlight != nil {
-				prompts++
-			}
-		}
-	}
-	return prompts
-}
-
-// Headline sums up the fleet in one line: how many agents are in each state, how
-// many prompts are queued, how many were given up.
-func (f Fleet) Headline() string {
-	counts := map[string]int{}
-	dead, more, waits := 0, false, 0
-	for _, a := range f.Agents {
-		counts[string(a.Shown())]++
-		dead, more, waits = dead+a.Dead, more || a.DeadMore, waits+a.Depth.Entries
-	}
-	var states []string
-	for _, s := range append(States(), Stopped, State(IsPaused)) {
-		if n := counts[string(s)]; n > 0 {
-			states = append(states, strconv.Itoa(n)+" "+string(s))
-		}
-	}
-	text := plural(len(f.Agents), "agent")
-	if len(states) > 0 {
-		text += ": " + strings.Join(states, ", ")
-	}
-	if waits > 0 {
-		text += " · " + strconv.Itoa(waits) + " queued"
-	}
-	if dead > 0 || more {
-		text += " · " + letters(dead, more)
-	}
-	return text
 }
 
 // longestWhy limits, in characters, how much of a failing trigger's message is shown.

@@ -36,6 +36,16 @@ func TestTroubles(t *testing.T) {
 			agent(func(a *Agent) { a.Lost = "its directory was replaced" }), []string{"its directory was replaced", "heartbeat doctor triage"},
 		},
 		Unusable: {agent(func(a *Agent) { a.Problem, a.Lost = "x is not there", "x is not there" }), []string{"x is not there", "heartbeat doctor triage"}},
+		NeedsApproval: {
+			agent(func(a *Agent) {
+				a.State, a.Reason, a.GoesOn, a.Depth.Entries = Held, "waits for approval: Deploy? (destroy)", true, 200
+				a.Approval = &Approval{ID: "4f1c02d3", Question: "Deploy? (destroy)", Since: ago(3 * time.Hour), More: 1}
+			}),
+			[]string{
+				"waits for approval for 3h, and for 1 more; 200 prompts wait behind it: Deploy? (destroy)", "heartbeat approval show 4f1c02d3",
+				"heartbeat approval approve 4f1c02d3   # or reject 4f1c02d3 --note WHY",
+			},
+		},
 		IsHeld: {
 			agent(func(a *Agent) { a.State, a.Reason = Held, "6 failures within 30m0s" }),
 			[]string{"held for 1h: 6 failures within 30m0s", "heartbeat doctor triage", "heartbeat resume triage   # when its cause is gone"},
@@ -62,13 +72,20 @@ func TestTroubles(t *testing.T) {
 		},
 		IsParked: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = Parked, now.Add(90*time.Second), "rate_limit" }),
-			[]string{"parked for another 1m30s: rate_limit", "heartbeat resume triage   # tries at once; otherwise it goes on by itself"},
+			[]string{"parked for another 1m30s: rate_limit", "heartbeat resume triage   # tries at once; otherwise it continues by itself"},
 		},
 		OverBudget: {
 			agent(func(a *Agent) {
 				a.State, a.Until, a.Reason, a.OverBudget = Parked, now.Add(90*time.Second), "its budget for the day is spent: $5.02 of $5.00", true
 			}),
-			[]string{"parked for another 1m30s: its budget for the day is spent: $5.02 of $5.00", "heartbeat usage triage --by entry   # what it was spent on", "heartbeat reload   # after a larger budget in the file; otherwise it goes on by itself"},
+			[]string{"parked for another 1m30s: its budget for the day is spent: $5.02 of $5.00", "heartbeat usage triage --by entry   # what it was spent on", "heartbeat reload   # after a larger budget in the file; otherwise it continues by itself"},
+		},
+		CheckFails: {
+			agent(func(a *Agent) {
+				a.State = Checking
+				a.Proof = &Proof{Delivery: "d1", State: CheckRuns, Iteration: 2, Vain: &Vain{As: CheckTrouble, Since: ago(time.Minute), Times: 3, Why: "make is not found in PATH"}}
+			}),
+			[]string{"prompt d1: its check has given no answer for 1m, 3 times: make is not found in PATH", "heartbeat doctor triage", "heartbeat resume triage   # tries at once"},
 		},
 		ClientDrifts: {
 			agent(func(a *Agent) {
@@ -77,7 +94,7 @@ func TestTroubles(t *testing.T) {
 		},
 		BacksOff: {
 			agent(func(a *Agent) { a.State, a.Until, a.Reason = BackingOff, now.Add(8*time.Second), "crashed" }),
-			[]string{"backing off for another 8s: crashed", "heartbeat doctor triage", "it goes on by itself"},
+			[]string{"backing off for another 8s: crashed", "heartbeat doctor triage", "it continues by itself"},
 		},
 		WasHeld: {
 			agent(func(a *Agent) { a.State, a.Was, a.Reason = Stopped, Held, "hooks-do-not-run" }),
@@ -188,7 +205,7 @@ func TestTheMostPressingTroubleIsFirst(t *testing.T) {
 func TestTroublesNameTheCommandThatShowsTheCause(t *testing.T) {
 	t.Parallel()
 	const screen, login, resume = "heartbeat logs a --raw", "claude, and in it /login (for a token: claude setup-token)", "heartbeat resume a   # when its cause is gone"
-	const byItself = "it goes on by itself"
+	const byItself = "it continues by itself"
 	exited := &session.Outcome{Why: hook.EndExited, ExitCode: 3}
 	for name, c := range map[string]struct {
 		agent    AgentState
@@ -275,7 +292,7 @@ func TestDoors(t *testing.T) {
 	}}
 	all := f.Troubles("heartbeat", now)
 	if len(all) != 1 || all[0].What != NotListening || all[0].Agent != "" || all[0].Do != "heartbeat doctor" ||
-		all[0].Text != "requests are not taken for 1m: cannot listen on unix:/x: there is no folder /" {
+		all[0].Text != "requests have not been accepted for 1m: cannot listen on unix:/x: there is no folder /" {
 		t.Errorf("%+v", all)
 	}
 	f.Doors[0].Problem = "another"
@@ -312,7 +329,7 @@ func TestUntold(t *testing.T) {
 	now := time.Now()
 	f := Fleet{Untold: []Untold{{"phone", now.Add(-2 * time.Hour), "connection refused"}, {"team", now.Add(-time.Hour), "404"}}}
 	all := f.Troubles("heartbeat", now)
-	if len(all) != 2 || all[0].What != TargetFails || all[0].Agent != "" || all[0].Text != "phone gets no notices for 2h: connection refused" || all[0].Do != "heartbeat notify test phone" {
+	if len(all) != 2 || all[0].What != TargetFails || all[0].Agent != "" || all[0].Text != "phone has had no notices for 2h: connection refused" || all[0].Do != "heartbeat notify test phone" {
 		t.Errorf("%+v", all)
 	}
 	if together := Together(all); len(together) != 2 {

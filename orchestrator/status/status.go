@@ -33,6 +33,7 @@ const (
 	Ending     State = "ending"      // its session is being ended
 	BackingOff State = "backing-off" // until a time, after a failure
 	Parked     State = "parked"      // usage limit or authentication of the account: until a time
+	Checking   State = "checking"    // what its last session has left is being checked
 	Held       State = "held"        // after too many failures, or paused: needs a person
 	// Stopped is shown for an agent that no scheduler runs.
 	Stopped State = "stopped"
@@ -40,7 +41,7 @@ const (
 
 // States returns all states that an agent of a running fleet can be in.
 func States() []State {
-	return []State{Idle, Waiting, Starting, Running, Ending, BackingOff, Parked, Held}
+	return []State{Idle, Waiting, Starting, Running, Ending, BackingOff, Parked, Checking, Held}
 }
 
 // AgentState is what the scheduler reports about an agent.
@@ -66,10 +67,17 @@ type AgentState struct {
 	// PausedUntil is when the pause ends by itself; zero: it does not.
 	PausedUntil time.Time `json:"paused_until,omitzero"`
 	// PausedBy is the agent whose session paused it; "": a person did.
-	PausedBy string     `json:"paused_by,omitempty"`
-	Session  string     `json:"session,omitempty"`
-	Phase    hook.Phase `json:"phase,omitempty"`
-	Work     *hook.Work `json:"work,omitempty"`
+	PausedBy string `json:"paused_by,omitempty"`
+	// Approval is what the agent waits for a person to say yes or no to; nil: nothing.
+	Approval *Approval `json:"approval,omitempty"`
+	// Aside counts the entries that wait for that while the queue goes on; Depth.Aside has
+	// them for who reads the published state.
+	Aside int `json:"-"`
+	// Proof is how far the check of the entry in flight is; nil: nothing is checked.
+	Proof   *Proof     `json:"proof,omitempty"`
+	Session string     `json:"session,omitempty"`
+	Phase   hook.Phase `json:"phase,omitempty"`
+	Work    *hook.Work `json:"work,omitempty"`
 	// Tool runs in the session's turn; nil: none. Silent is since when a turn in which
 	// none runs shows no sign of life.
 	Tool   *session.Tool `json:"tool,omitempty"`
@@ -96,6 +104,8 @@ type AgentState struct {
 	Denied []session.Denied `json:"denied,omitempty"`
 	// Failing are the triggers that fail.
 	Failing []firing.Failing `json:"failing,omitempty"`
+	// RefusedFires are those that triggers had no room for, in this run.
+	RefusedFires []firing.RefusedFires `json:"refused,omitempty"`
 }
 
 // Drift is what an agent's client does otherwise than heartbeat relies on, and what to
@@ -281,6 +291,14 @@ type Blocked struct {
 	Fix string `json:"fix"`
 }
 
+// Line is what an agent said or did, in its client's record. The agent can forge it.
+type Line struct {
+	At time.Time `json:"at"`
+	// Tool is the tool that it called with Text; "": it said Text.
+	Tool foreign.Text `json:"tool,omitempty"`
+	Text foreign.Text `json:"text"`
+}
+
 // Agent is everything that is known about an agent, with or without a scheduler.
 type Agent struct {
 	AgentState
@@ -307,6 +325,8 @@ type Agent struct {
 	// the session gets no prompt because one of them has typed.
 	Attached int       `json:"attached,omitempty"`
 	Hush     time.Time `json:"hush,omitzero"`
+	// Line is what the agent said or did last in its live session; nil: nothing yet.
+	Line *Line `json:"line,omitempty"`
 	// Unread is true when the queue could not be read: then Depth and InFlight say
 	// nothing. DeadUnread is the same for the dead letters.
 	Unread     bool `json:"unread,omitempty"`
@@ -319,4 +339,22 @@ type Agent struct {
 	Watches  int       `json:"watches,omitempty"`
 	Polls    int       `json:"polls,omitempty"`
 	Webhooks int       `json:"webhooks,omitempty"`
+}
+
+// Unscheduled is what may queue a prompt at any time, in a word or two, where no fire is
+// scheduled; "" if nothing does, or if one is.
+func (a Agent) Unscheduled() string {
+	switch {
+	case !a.Next.IsZero():
+		return ""
+	case min(a.Watches, 1)+min(a.Polls, 1)+min(a.Webhooks, 1) > 1:
+		return "any time"
+	case a.Watches > 0:
+		return "files"
+	case a.Polls > 0:
+		return "poll"
+	case a.Webhooks > 0:
+		return "webhook"
+	}
+	return ""
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Summary is the result of a run.
@@ -21,6 +23,17 @@ type AgentSummary struct {
 	Queued int `json:"queued"`
 	// Unread is why it is not known what is queued, or "".
 	Unread string `json:"unread,omitempty"`
+}
+
+// statesText says how many agents are in each state.
+func statesText(counts map[State]int) string {
+	var states []string
+	for _, s := range append(States(), Stopped, State(IsPaused)) {
+		if n := counts[s]; n > 0 {
+			states = append(states, strconv.Itoa(n)+" "+string(s))
+		}
+	}
+	return strings.Join(states, ", ")
 }
 
 // Verdict is the overall result of a run with Once.

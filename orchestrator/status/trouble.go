@@ -26,6 +26,18 @@ type Trouble struct {
 	ours  string
 }
 
+// Commands are those of Do and Then in words, without what all commands of the fleet begin
+// with. What is in words only is none.
+func (t Trouble) Commands() (all [][]string) {
+	for _, step := range []string{t.Do, t.Then} {
+		if line, ok := strings.CutPrefix(step, t.ours+" "); ok {
+			line, _, _ = strings.Cut(line, "   # ")
+			all = append(all, strings.Fields(line))
+		}
+	}
+	return all
+}
+
 // sign is one trouble, before it gets the agent's name and the command's prefix.
 type sign struct {
 	what     Word
@@ -61,7 +73,7 @@ func (s step) in(ours string) string {
 }
 
 // byItself is what follows where nobody has to say that the cause is gone.
-var byItself = step{words: "it goes on by itself"}
+var byItself = step{words: "it continues by itself"}
 
 // sorted sorts troubles, most urgent first.
 func sorted(all []Trouble) []Trouble {

@@ -13,12 +13,18 @@ import (
 // Note says what the turn of an agent without trouble is at that takes a while, or
 // why it does not work on what is queued, or "".
 func (a Agent) Note(now time.Time) string {
+	if a.Proof != nil && a.Proof.State != CheckTrouble {
+		return a.Proof.Text(now)
+	}
 	switch a.State {
 	case Waiting:
 		return "waiting: " + a.Reason.String()
 	case Ending:
 		return "its session ends: " + a.Reason.String()
-	case Idle, Starting, Running, BackingOff, Parked, Held, Stopped:
+	case Idle, Starting, Running, BackingOff, Parked, Checking, Held, Stopped:
+	}
+	if f := a.InFlight; f != nil && f.Iteration > 1 && (a.Phase == hook.Turn || a.Phase == hook.Background) {
+		return iterates(f)
 	}
 	if doing := strings.TrimPrefix(a.doing(now)+a.saying(now), "; "); doing != "" {
 		return doing
@@ -66,6 +72,50 @@ func (a Agent) saying(now time.Time) string {
 	return fmt.Sprintf("; it said %s ago: %q", Span(now.Sub(a.Said.At)), a.Said.Text.String())
 }
 
+// refusedFor is how long it is shown that a trigger's fires were refused.
+const refusedFor = time.Hour
+
+// Refusals say how often fires of the agent's triggers have found no room, where that
+// was lately.
+func (a Agent) Refusals(now time.Time) (all []string) {
+	for _, r := range a.RefusedFires {
+		if a.State != Stopped && now.Sub(r.At) < refusedFor {
+			all = append(all, fmt.Sprintf("trigger %s was refused %s by %s, the last time %s ago",
+				r.Trigger, plural(r.Times, "time"), limitOf[r.Why], Age(max(0, now.Sub(r.At)))))
+		}
+	}
+	return all
+}
+
+// limitOf is the key of the file that refuses for a reason.
+var limitOf = map[string]string{"queue-full": "max-queue", "rate": "its rate"}
+
+// longestLine limits, in bytes, how much is kept of what an agent said, and of the
+// name of a tool.
+const (
+	longestLine = 400
+	longestTool = 80
+)
+
+// LineOf returns what an agent said at a time, or called a tool with: the first line
+// of it that is not blank.
+func LineOf(at time.Time, tool, text string) *Line {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return &Line{at, foreign.Text(foreign.Short(tool, longestTool)), foreign.Text(foreign.Short(text, longestLine))}
+}
+
+// Words says it to people, after the agent's name.
+func (l *Line) Words(now time.Time) string {
+	ago := ""
+	if !l.At.IsZero() {
+		ago = " " + Age(max(0, now.Sub(l.At))) + " ago"
+	}
+	if l.Tool != "" {
+		return "called " + l.Tool.String() + ago + ": " + l.Text.String()
+	}
+	return "said" + ago + ": " + l.Text.String()
+}
+
 // longTool is how long a tool may run until that is told.
 const longTool = 5 * time.Second
 
@@ -95,4 +145,14 @@ func Span(d time.Duration) string {
 		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// Origin names what queued an entry of an agent: a trigger, send, or a line that somebody
+// wrote into the inbox. It is as long as whoever wrote the source has made it.
+func Origin(agent, source string) string {
+	if source == "" {
+		return "a line"
+	}
+	trigger, _, _ := strings.Cut(strings.TrimPrefix(source, agent+"/"), "@")
+	return trigger
 }

@@ -1,8 +1,11 @@
 package status
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"heartbeat/orchestrator/firing"
 
 	"heartbeat/hook"
 	"heartbeat/orchestrator/session"
@@ -60,5 +63,44 @@ func TestNotesOfWhatWaits(t *testing.T) {
 		if a.Depth.Entries = 0; a.State == Running && a.Note(now) != "" {
 			t.Errorf("with nothing queued: %q", a.Note(now))
 		}
+	}
+}
+
+// TestWhatAnAgentSaidLast: one line, whatever it writes.
+func TestWhatAnAgentSaidLast(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		at         time.Time
+		tool, text string
+		want       string
+	}{
+		{now.Add(-time.Minute), "", "\n\nI look.\nThen I do.", "said 1m ago: I look."},
+		{now.Add(-3 * time.Second), "Bash", `{"command":"ls"}`, `called Bash 3s ago: {"command":"ls"}`},
+		{now.Add(time.Hour), "", "a\x1b[2Jb\ttriage: held", "said 0s ago: a\uFFFD[2Jb triage: held"},
+		{time.Time{}, "", "", "said: "},
+		{time.Time{}, "", strings.Repeat("ä", 300), "said: " + strings.Repeat("ä", 200) + "…"},
+	} {
+		if got := LineOf(tt.at, tt.tool, tt.text).Words(now); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestRefusals: how often triggers found no room, as long as that is news.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	a := Agent{AgentState: AgentState{State: Running, RefusedFires: []firing.RefusedFires{
+		{Trigger: "github", Why: "queue-full", Times: 3, At: now.Add(-2 * time.Minute)},
+		{Trigger: "cron-1", Why: "rate", Times: 1, At: now.Add(-2 * time.Hour)},
+	}}}
+	want := "trigger github was refused 3 times by max-queue, the last time 2m ago"
+	if got := a.Refusals(now); len(got) != 1 || got[0] != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	a.State = Stopped
+	if got := a.Refusals(now); len(got) != 0 {
+		t.Errorf("of a run that has ended: %q", got)
 	}
 }

@@ -128,6 +128,44 @@ func (r *Reader) Each(do func(Line) bool) error {
 	}
 }
 
+// Skip has Each begin with the last so many bytes, at the first line that begins there.
+func (r *Reader) Skip(but int64) error {
+	info, err := r.f.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot read transcript: %w", err)
+	}
+	r.at = max(0, info.Size()-but)
+	r.within = r.at > 0
+	return nil
+}
+
+// lastLooks are how much of the end of a file Last reads: little first.
+var lastLooks = []int64{64 << 10, 1 << 20}
+
+// Last returns the last wanted line near the end of the file, if there is one. Each
+// continues after it.
+func (r *Reader) Last(wanted func(Line) bool) (last Line, found bool, err error) {
+	for _, look := range lastLooks {
+		info, err := r.f.Stat()
+		if err != nil {
+			return Line{}, false, fmt.Errorf("cannot read transcript: %w", err)
+		}
+		if err := r.Skip(look); err != nil {
+			return Line{}, false, err
+		}
+		err = r.Each(func(l Line) bool {
+			if wanted(l) {
+				last, found = l, true
+			}
+			return true
+		})
+		if err != nil || found || info.Size() <= look {
+			return last, found, err
+		}
+	}
+	return Line{}, false, nil
+}
+
 // record is a line of the file, as far as it is read.
 type record struct {
 	Type      string    `json:"type"`

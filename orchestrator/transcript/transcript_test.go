@@ -1,6 +1,8 @@
 package transcript
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +97,64 @@ func TestOpenRefuses(t *testing.T) {
 		if r, err := Open(path); err == nil {
 			r.Close()
 			t.Errorf("%s was opened", path)
+		}
+	}
+}
+
+// TestLast: what was said last is found, also before a long answer of a tool and
+// behind one that is longer than what is read first.
+func TestLast(t *testing.T) {
+	t.Parallel()
+	say := func(text string) string {
+		return `{"type":"assistant","message":{"content":[{"type":"text","text":"` + text + `"}]}}` + "\n"
+	}
+	answer := func(size int) string {
+		return `{"type":"user","message":{"content":[{"type":"tool_result","content":"` + strings.Repeat("x", size) + `"}]}}` + "\n"
+	}
+	for _, tt := range []struct{ name, text, want string }{
+		{"nothing", "", ""},
+		{"a half line", say("one") + `{"type":"assistant","mess`, "one"},
+		{"a short answer", say("one") + answer(10), "one"},
+		{"a long answer", say("one") + say("two") + answer(100<<10), "two"},
+		{"an answer beyond what is read", say("one") + answer(2<<20), ""},
+		{"said after it", answer(2<<20) + say("one"), "one"},
+	} {
+		path := filepath.Join(t.TempDir(), "t.jsonl")
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, found, err := r.Last(func(l Line) bool { return l.Kind == Text })
+		if err != nil || found != (tt.want != "") || l.Text.Raw() != tt.want {
+			t.Errorf("%s: %v, %v, %v", tt.name, l, found, err)
+		}
+		_ = r.Close()
+	}
+}
+
+// TestSkip: from a place within a line, the next one is the first.
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	var text strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&text, `{"type":"assistant","message":{"content":[{"type":"text","text":"%03d"}]}}`+"\n", i)
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for but, want := range map[int64]string{0: "", 100: "099", 1 << 20: "000"} {
+		r, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := ""
+		err = errors.Join(r.Skip(but), r.Each(func(l Line) bool { first = l.Text.Raw(); return false }), r.Close())
+		if err != nil || first != want {
+			t.Errorf("but %d bytes: %q, %v", but, first, err)
 		}
 	}
 }

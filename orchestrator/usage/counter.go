@@ -8,30 +8,30 @@ import (
 	"heartbeat/hook/client"
 )
 
-// maxCost is more than a session can spend between two figures of its cost.
+// maxCost is more than a session can spend between two reports of its cost.
 const maxCost = 1000 // dollars
 
-// maxWorks bounds how many entries are remembered whose last lines may still come,
-// maxSeen how many answers of which there may be another line.
+// maxWorks bounds how many entries are remembered whose last lines may still arrive.
+// maxSeen bounds how many answers are remembered that may get another line.
 const (
 	maxWorks = 256
 	maxSeen  = 4096
 )
 
-// Counter counts what one session spends, by what the client tells, in the order in
-// which it is told. It is pure.
+// Counter counts what one session spends. It takes what the client reports, in the
+// order in which the client reports it. It is pure.
 type Counter struct {
 	works  []work
 	shares map[string]*share // by delivery id
-	order  []string          // of shares: the last one is in work, or was
+	order  []string          // the keys of shares: the last one is in work, or was
 	seen   map[string]answer // by message id
 	ids    []string          // of seen, oldest first
 
-	asked    bool // the model, and it has not answered yet
-	again    bool // it was asked in a turn that it has begun
+	asked    bool // the model was asked and has not answered yet
+	again    bool // the model was asked once more within a turn
 	askedFor string
-	// total is what the conversation has cost as it was told last, at toldAt, and
-	// loose what of it belongs to answers that have not been seen yet.
+	// total is the last reported cost of the conversation, reported at toldAt. loose
+	// is the part of it that belongs to answers not seen yet.
 	total  float64
 	known  bool
 	anew   bool // another conversation has begun
@@ -54,19 +54,20 @@ type answer struct {
 // share is what was spent on one entry in this session.
 type share struct {
 	Of
-	sum, told Sum // all of it, and what Drain has returned
-	// weight is that of the tokens whose cost is not known, open when turns began
-	// whose cost is not.
+	sum, told Sum // everything, and what Drain has returned of it
+	// weight is the weight of the tokens whose cost is not known yet. open has the
+	// start times of the turns whose cost is not known yet.
 	weight float64
 	open   []time.Time
+	asked  bool // the transcript has a prompt
 }
 
-// Works says what the session works on from a time on; the zero Of: on no entry.
+// Works sets what the session works on from a time on; the zero Of means no entry.
 func (c *Counter) Works(o Of, since time.Time) {
 	if n := len(c.works); n > 0 && c.works[n-1].Of == o {
 		return
 	}
-	since = since.Round(0) // by the wall clock, as the client's lines
+	since = since.Round(0) // the wall clock, as in the client's lines
 	for i, w := range c.works {
 		if w.since.After(since) { // the clock was set back
 			c.works[i].since = since
@@ -78,7 +79,8 @@ func (c *Counter) Works(o Of, since time.Time) {
 	c.share(o)
 }
 
-// at is the share of what was in work at a time. A line without a time is of now.
+// at returns the share of the entry that was in work at a time. The zero time means
+// now.
 func (c *Counter) at(t time.Time) *share {
 	if len(c.works) == 0 {
 		return c.share(Of{})
@@ -104,8 +106,8 @@ func (c *Counter) share(o Of) *share {
 	return s
 }
 
-// Take counts a line of a transcript. aside is true for a subagent's: its prompts
-// are no turns.
+// Take counts a line of a transcript. aside is true for a subagent's transcript, whose
+// prompts do not count as turns.
 func (c *Counter) Take(s client.Spending, aside bool) {
 	switch {
 	case s.Cost > 0:
@@ -119,7 +121,7 @@ func (c *Counter) Take(s client.Spending, aside bool) {
 	case s.AsksAgain:
 		c.asksAgain(c.at(s.At))
 	case s.Fails:
-		c.asked, c.again = false, false // nothing was answered, and nothing billed
+		c.asked, c.again = false, false // no answer, so nothing was billed
 	case s.Message != "":
 		c.answers(s, aside)
 	}
@@ -127,10 +129,10 @@ func (c *Counter) Take(s client.Spending, aside bool) {
 
 func (c *Counter) asks(of *share) {
 	c.cutOff()
-	c.asked, c.askedFor = true, of.Delivery
+	c.asked, c.askedFor, of.asked = true, of.Delivery, true
 }
 
-// cutOff is the end of a turn of which no answer was written down, or not the last one.
+// cutOff ends a turn whose answer, or last answer, is missing from the transcript.
 func (c *Counter) cutOff() {
 	if s := c.shares[c.askedFor]; s != nil && (c.asked || c.again) {
 		s.sum.Unseen++
@@ -144,7 +146,7 @@ func (c *Counter) asksAgain(of *share) {
 	}
 }
 
-// Miss counts that something was written down which cannot be read.
+// Miss counts a record that exists but cannot be read.
 func (c *Counter) Miss() { c.at(time.Time{}).sum.Unseen++ }
 
 func (c *Counter) answers(s client.Spending, aside bool) {
@@ -185,16 +187,16 @@ func (c *Counter) remember(id string, a answer) {
 	c.seen[id] = a
 }
 
-// Base says what the conversation had cost before the session.
+// Base sets what the conversation had cost before the session.
 func (c *Counter) Base(total float64) {
 	if !c.known {
 		c.total, c.known = total, true
 	}
 }
 
-// Told takes what the client says that the conversation has cost by a time; the zero
-// time: in all. What was spent since the last figure is divided among what was worked
-// on since.
+// Told takes the client's report of what the conversation has cost up to a time; the
+// zero time means in total. What was spent since the last report is divided among the
+// entries in work since then.
 func (c *Counter) Told(total float64, at time.Time) {
 	spent := total - c.total
 	switch {
@@ -202,18 +204,18 @@ func (c *Counter) Told(total float64, at time.Time) {
 	case c.anew:
 		spent = total
 	default:
-		return // an older figure, which has come late
+		return // an older report that arrived late
 	}
 	if c.known && spent > maxCost && !c.anew {
-		return // nobody can spend that: the true ones are still to come
+		return // impossible: wait for a plausible report
 	}
 	known := c.known || !c.hasAnswers()
 	if !c.known && !c.hasAnswers() {
-		spent = 0 // it is what the conversation had cost before
+		spent = 0 // this is what the conversation had cost before
 	}
 	c.total, c.known, c.anew = total, true, false
 	if !known || spent > maxCost || math.IsNaN(spent) {
-		c.unpriced() // nobody knows what of it is this session's
+		c.unpriced() // how much of it is this session's is not known
 		return
 	}
 	if !at.IsZero() {
@@ -226,7 +228,7 @@ func (c *Counter) Told(total float64, at time.Time) {
 	}
 }
 
-// unpriced gives up the cost of what was answered so far.
+// unpriced counts the open turns as turns without a cost.
 func (c *Counter) unpriced() {
 	for _, s := range c.shares {
 		s.sum.Unpriced += int64(len(s.open))
@@ -234,7 +236,7 @@ func (c *Counter) unpriced() {
 	}
 }
 
-// Anew says that another conversation has begun, whose cost may be told from zero.
+// Anew starts another conversation, whose reported cost may begin at zero.
 func (c *Counter) Anew() {
 	c.reveal()
 	c.anew = true
@@ -242,7 +244,7 @@ func (c *Counter) Anew() {
 
 func (c *Counter) hasAnswers() bool { return len(c.ids) > 0 }
 
-// price closes the turns whose cost is in a figure of a time.
+// price closes the turns whose cost a report made at a time includes.
 func (s *share) price(at time.Time) {
 	var open []time.Time
 	for _, t := range s.open {
@@ -253,7 +255,8 @@ func (s *share) price(at time.Time) {
 	s.open = open
 }
 
-// divide gives the loose cost to those whose tokens have none, by weight.
+// divide distributes the loose cost over the shares by the weight of their tokens
+// without a cost.
 func (c *Counter) divide() {
 	var all float64
 	for _, s := range c.shares {
@@ -269,8 +272,13 @@ func (c *Counter) divide() {
 	c.loose = 0
 }
 
-// Close is the end of the session: nothing more is told.
-func (c *Counter) Close() {
+// Close ends the session: no report follows. inTurn says that it ended within a turn. A
+// client that was killed may not have written that turn's prompt: the turn is unseen then,
+// as the model may have answered it.
+func (c *Counter) Close(inTurn bool) {
+	if s := c.at(time.Time{}); inTurn && !s.asked && s.sum.Calls == 0 {
+		s.sum.Unseen++
+	}
 	c.cutOff()
 	c.untold()
 	if c.divide(); c.loose > 0 {
@@ -280,7 +288,7 @@ func (c *Counter) Close() {
 	c.unpriced()
 }
 
-// All is what the session has spent so far.
+// All returns what the session has spent so far.
 func (c *Counter) All() Sum {
 	all := Sum{Cost: c.loose}
 	for _, s := range c.shares {
@@ -289,7 +297,7 @@ func (c *Counter) All() Sum {
 	return all
 }
 
-// On is what the session has spent so far on a delivery.
+// On returns what the session has spent so far on a delivery.
 func (c *Counter) On(delivery string) Sum {
 	s := c.shares[delivery]
 	if s == nil {
@@ -298,22 +306,21 @@ func (c *Counter) On(delivery string) Sum {
 	return s.sum
 }
 
-// Known reports whether it is known what the conversation had cost before what was
-// counted.
+// Known reports whether the cost of the conversation before the session is known.
 func (c *Counter) Known() bool { return c.known }
 
-// Total is what was told last that the conversation has cost, without what Drain has
-// not returned because nobody is known yet whose it is.
+// Total returns the last reported cost of the conversation, without the part that is
+// not assigned to an entry yet and that Drain therefore has not returned.
 func (c *Counter) Total() float64 { return c.total - c.loose }
 
-// Part is what was spent on an entry.
+// Part is what was spent on one entry.
 type Part struct {
 	Of
 	Sum
 }
 
-// Drain returns what was spent since it was called last, entry by entry in the order
-// in which they were worked on.
+// Drain returns what was spent since the last call, by entry, in the order in which the
+// entries were worked on.
 func (c *Counter) Drain() []Part {
 	c.divide()
 	var parts []Part
@@ -334,7 +341,7 @@ func (c *Counter) Drain() []Part {
 	return parts
 }
 
-// forgotten reports whether nothing more can come for an entry.
+// forgotten reports whether nothing more can be counted for an entry.
 func (c *Counter) forgotten(s *share) bool {
 	if s.weight > 0 || len(s.open) > 0 || (c.asked || c.again) && c.askedFor == s.Delivery {
 		return false

@@ -232,7 +232,7 @@ func TestCounter(t *testing.T) {
 			c.Base(0)
 		}
 		tt.tell(c)
-		c.Close()
+		c.Close(false)
 		all := c.All()
 		got := c.Drain()
 		if diff := cmp.Diff(tt.want, got, near); diff != "" {
@@ -300,7 +300,7 @@ func TestCounterLosesNothing(t *testing.T) {
 		}
 		told += 0.5
 		c.Take(client.Spending{Cost: told, Whole: want.Tokens.Plus(client.Tokens{Input: 1000})}, false)
-		c.Close()
+		c.Close(false)
 		drain()
 		if got.Calls != want.Calls || got.Tokens != want.Tokens || got.Unpriced > got.Turns || math.Abs(got.Cost-told) > 1e-6 {
 			t.Fatalf("counted %+v, want %+v and $%v", got, want, told)
@@ -371,7 +371,7 @@ func TestWhatTheClientAsksItselfIsCounted(t *testing.T) {
 		for _, s := range tt.ends {
 			c.Take(s, false)
 		}
-		c.Close()
+		c.Close(false)
 		if diff := cmp.Diff(tt.want, c.Drain(), near); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -399,7 +399,7 @@ func TestAnAnswerThatWasCutOffIsUnseen(t *testing.T) {
 		for _, s := range append([]client.Spending{asks(0), answers(1, "a", 10, 1)}, tt.then...) {
 			c.Take(s, false)
 		}
-		c.Close()
+		c.Close(false)
 		if got := c.All().Unseen; got != tt.unseen {
 			t.Errorf("%s: %d unseen, want %d", name, got, tt.unseen)
 		}
@@ -418,9 +418,38 @@ func TestASubagentReadBehindTheClientsCountCountsOnce(t *testing.T) {
 	c.Take(answers(1, "a", 10, 1), false)
 	c.Take(client.Spending{Cost: 1, Whole: tokens(17, 2)}, false)
 	c.Take(answers(1, "sub", 7, 1), true)
-	c.Close()
+	c.Close(false)
 	if got := c.All(); got.Tokens != tokens(17, 2) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestATurnThatIsInNoTranscriptIsUnseen: a client was killed before it had written the
+// prompt that the model was answering, and nothing said that the turn was not counted.
+func TestATurnThatIsInNoTranscriptIsUnseen(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		lines  []client.Spending
+		inTurn bool
+		unseen int64
+	}{
+		"killed before it wrote the prompt":   {nil, true, 1},
+		"ended without a turn":                {nil, false, 0},
+		"killed before it wrote the answer":   {[]client.Spending{asks(1)}, true, 1},
+		"killed when it had written all":      {[]client.Spending{asks(1), answers(2, "a", 10, 1)}, true, 0},
+		"killed after a request that failed":  {[]client.Spending{asks(1), {Fails: true}}, true, 0},
+		"ended when it had written an answer": {[]client.Spending{asks(1), answers(2, "a", 10, 1)}, false, 0},
+	} {
+		c := &Counter{}
+		c.Base(0)
+		c.Works(Of{Delivery: "1"}, at(0))
+		for _, line := range tt.lines {
+			c.Take(line, false)
+		}
+		c.Close(tt.inTurn)
+		if got := c.All(); got.Unseen != tt.unseen {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 
@@ -434,7 +463,7 @@ func TestAGuessedPriceIsSaid(t *testing.T) {
 	c.Take(asks(0), false)
 	c.Take(answers(1, "a", 10, 1), false)
 	c.Take(client.Spending{Cost: 1, Guessed: true}, false)
-	c.Close()
+	c.Close(false)
 	if got := c.All(); got.Guessed != 1 || got.Cost != 1 {
 		t.Errorf("%+v", got)
 	}

@@ -6,29 +6,29 @@ import (
 	"heartbeat/hook/client"
 )
 
-// hidden is what a conversation has taken of which its transcript has no answer: the
-// client has it summed up when it is full, and asks small things for itself. Its own
-// count at its end has all of it.
+// hidden are tokens that a conversation has used without an answer in its transcript:
+// the client has a full conversation summarised, and makes small requests of its own.
+// The client's own count, written when it ends, includes them.
 type hidden struct {
-	told  client.Tokens // by the client, of the conversation since its beginning
-	known bool          // what that was before the session
-	seen  client.Tokens // in the transcript since it was told
-	// compacted are the deliveries in whose turns the conversation was summed up, once
-	// for each time, of which nothing was told yet.
+	told  client.Tokens // the client's last count, of the whole conversation
+	known bool          // told at the start of the session is known
+	seen  client.Tokens // in the transcript since told
+	// compacted has, once for each summary that no count includes yet, the delivery in
+	// whose turn it was made.
 	compacted []string
-	// whole is what was told last and is not counted yet: a subagent's transcript may
-	// be read behind it.
+	// whole is a count that is not taken over into told yet, because a subagent's
+	// transcript may still have to be read.
 	whole client.Tokens
 }
 
-// Took says what the conversation had taken before the session, by the client's count.
+// Took sets what the conversation had used before the session, by the client's count.
 func (c *Counter) Took(whole client.Tokens) {
 	if !c.hidden.known {
 		c.hidden.told, c.hidden.known = whole, true
 	}
 }
 
-// compacts is a call of the model whose answer is not in the transcript.
+// compacts counts a call of the model whose answer is not in the transcript.
 func (c *Counter) compacts(of *share) {
 	of.sum.Calls++
 	c.hidden.compacted = append(c.hidden.compacted, of.Delivery)
@@ -42,22 +42,22 @@ func (c *Counter) whole(s client.Spending) {
 			of.sum.Guessed = of.sum.Turns
 		}
 	}
-	if spent := s.Whole.Minus(h.told); least(spent) >= 0 || c.anew { // otherwise it is older, and has come late
+	if spent := s.Whole.Minus(h.told); least(spent) >= 0 || c.anew { // otherwise it is an older count that arrived late
 		h.whole = s.Whole
 	}
 }
 
-// reveal counts what is in the client's own count and in no transcript, when all of
-// them are read: as spent where the conversation was summed up first, else on the first
-// entry that is known.
+// reveal counts the tokens that are in the client's own count and in no transcript, once
+// all transcripts are read. They go to the entry in whose turn the conversation was first
+// summarised, otherwise to the first known entry.
 func (c *Counter) reveal() {
 	h := &c.hidden
 	if h.whole == (client.Tokens{}) {
-		return // a client that was killed, or does not count
+		return // the client was killed, or does not count
 	}
 	spent := h.whole.Minus(h.told)
 	if least(spent) < 0 {
-		spent = h.whole // it has begun from zero
+		spent = h.whole // the client began to count at zero
 	}
 	more := Sum{Tokens: spent.Minus(h.seen)}.NotLess().Tokens
 	known, compacted := h.known, h.compacted
@@ -76,7 +76,7 @@ func (c *Counter) reveal() {
 	of.sum.Tokens = of.sum.Tokens.Plus(more)
 }
 
-// untold is the end: the calls of which nothing was told are turns without figures.
+// untold ends the counting: calls that no count includes become turns without figures.
 func (c *Counter) untold() {
 	c.reveal()
 	for _, delivery := range c.hidden.compacted {

@@ -31,8 +31,8 @@ func fileOf(agent string) string  { return agent + ".jsonl" }
 func olderOf(agent string) string { return agent + ".jsonl.1" }
 
 // Append adds records of one agent. They are on disk when it returns nil; after an error
-// they may be: whoever goes on reads them again. A torn line damages no other line.
-// Nobody else may append for the agent meanwhile: only who holds the session's lock does.
+// they may be: the next count reads them again. A torn line damages no other line.
+// Only the holder of the session's lock may append for the agent.
 func Append(stateDir, agent string, records ...Record) error {
 	if len(records) == 0 {
 		return nil

@@ -14,50 +14,48 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// What is read of transcripts, which agents can write: a longer line tells nothing,
-// no more files of subagents are looked at, one look reads no more in all, and what
-// is further behind is passed over.
+// Limits on what is read of transcripts, which agents can write.
 const (
-	maxLine   = 16 << 20
-	maxFiles  = 10_000
-	maxLook   = 2 * maxLine
-	maxBehind = 256 << 20
-	// maxLooks is how many looks are taken at what a session has left.
+	maxLine   = 16 << 20    // longer lines are ignored
+	maxFiles  = 10_000      // files of subagents
+	maxLook   = 2 * maxLine // bytes that one Look reads
+	maxBehind = 256 << 20   // more unread bytes than this are skipped
+	// maxLooks is how often LookAtAll calls Look.
 	maxLooks = 64
-	// baseWithin is how far before its present end a conversation that is resumed
-	// says what it has cost.
+	// baseWithin is how far before an offset Base searches for the cost of a
+	// conversation.
 	baseWithin = 4 << 20
 )
 
-// listEvery is how often new subagents are looked for.
+// listEvery is how often the folder of subagents is listed.
 const listEvery = time.Second
 
-// Reader follows the transcripts of one session: the client's own, and those of its
-// subagents. It opens no file that has not grown.
+// Reader reads the transcripts of one session as they grow: the client's own and those
+// of its subagents. It opens a file only if it has grown.
 type Reader struct {
-	// Began is when a session began that goes on with a conversation; zero: it has
-	// begun its own.
+	// Began is when a session began that continues a conversation; zero: it started a
+	// new one.
 	Began time.Time
 
 	files  map[string]*place
 	listed time.Time
-	left   int64 // of what one look may read
+	left   int64 // bytes that this look may still read
 }
 
 // place is how far a file was read, and its size then.
 type place struct {
 	at, size int64
-	noted    bool // what is behind at is the session's, whatever the lines say
+	noted    bool // everything after at is the session's, whatever time the lines have
 	file     fs.FileInfo
-	newest   time.Time // of the lines that were read
-	after    time.Time // what is not newer was read, in a file that this one has replaced
-	lost     bool      // it could not be read, and was counted as that
+	newest   time.Time // the newest time of a line that was read
+	after    time.Time // lines up to this time were read in a file that this one replaced
+	lost     bool      // it cannot be read, and was counted as missed
 }
 
-// From has a transcript be read from an offset on: all that is behind it is the
-// session's, as a clock may be set back meanwhile. Of all others, subagents' and a copy
-// that a client begins of a conversation which it goes on with, nothing counts that was
-// before Began.
+// From starts reading a transcript at an offset. Everything after the offset is the
+// session's, even if a clock is set back meanwhile. In all other files (those of
+// subagents, and the copy that a client makes of a conversation it continues) lines
+// before Began do not count.
 func (r *Reader) From(path string, offset int64) {
 	p := r.place(path)
 	p.at, p.noted = offset, offset > 0
@@ -73,9 +71,9 @@ func (r *Reader) place(path string) *place {
 	return r.files[path]
 }
 
-// Base returns what a client says a conversation had cost, and taken, that goes on
-// behind an offset of its transcript: what it has written at its end, or nothing. It is false
-// where that may stand further before, or cannot be read.
+// Base returns what a conversation had cost, and how many tokens it had used, up to an
+// offset of its transcript, as the client last wrote it there; zero if it wrote nothing.
+// ok is false if that cannot be read, or may be further back than Base reads.
 func Base(path string, offset int64) (total float64, whole client.Tokens, ok bool) {
 	from := max(0, offset-baseWithin)
 	ok = from == 0
@@ -87,10 +85,10 @@ func Base(path string, offset int64) (total float64, whole client.Tokens, ok boo
 	return total, whole, ok && err == nil
 }
 
-// Look gives counter what has been written since the last look into a transcript and
-// those of its subagents, as far as one look goes. The error is about files that could
-// not be read this time: they are tried again. What cannot be read at all, or is too
-// far behind, counts as unseen.
+// Look counts what was written since the last call to a transcript and to those of its
+// subagents, up to the limit of one call. An error means that a file could not be read
+// this time; the next call tries it again. What can never be read, or is skipped because
+// there is too much of it, counts as unseen.
 func (r *Reader) Look(transcript string, now time.Time, counter *Counter) error {
 	if transcript == "" {
 		return nil
@@ -116,10 +114,10 @@ func (r *Reader) Look(transcript string, now time.Time, counter *Counter) error 
 	return err
 }
 
-// LookAgain has the next Look list subagents, too.
+// LookAgain makes the next Look list the folder of subagents.
 func (r *Reader) LookAgain() { r.listed = time.Time{} }
 
-// LookAtAll looks until nothing is left to be read that one look had no room for.
+// LookAtAll calls Look until everything is read.
 func (r *Reader) LookAtAll(transcript string, now time.Time, counter *Counter) error {
 	for range maxLooks {
 		r.LookAgain()
@@ -133,7 +131,7 @@ func (r *Reader) LookAtAll(transcript string, now time.Time, counter *Counter) e
 func (r *Reader) read(path string, counter *Counter, aside bool) error {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return nil //nolint:nilerr // it is not there yet, or not any more
+		return nil //nolint:nilerr // it does not exist yet, or no longer
 	}
 	p, size := r.place(path), info.Size()
 	switch {
@@ -141,25 +139,25 @@ func (r *Reader) read(path string, counter *Counter, aside bool) error {
 		p.lose(counter)
 		return nil
 	case p.file != nil && !os.SameFile(p.file, info), size < p.at:
-		// It was removed and begun again, perhaps with the same inode, or cut: what is
-		// not newer was counted.
+		// It was removed and created again, perhaps with the same inode, or truncated:
+		// lines that are not newer are counted already.
 		counter.Miss()
 		*p = place{after: p.newest, newest: p.newest}
 	}
 	p.file = info
 	switch {
-	case size == p.at, size == p.size: // the rest of a line is still to come
+	case size == p.at, size == p.size: // the rest of the last line is not there yet
 		return nil
 	case r.left <= 0:
-		return nil // the next look has room
+		return nil // left to the next look
 	case size-p.at > maxBehind:
-		p.at = size - maxBehind/2 // amid a line, which is no record then
+		p.at = size - maxBehind/2 // in the middle of a line, which is then ignored
 		counter.Miss()
 	}
 	return r.readOn(path, p, size, counter, aside)
 }
 
-// readOn reads as much of what is new as the look has left.
+// readOn reads as much of the new part as the look may still read.
 func (r *Reader) readOn(path string, p *place, size int64, counter *Counter, aside bool) error {
 	to := min(size, p.at+r.left)
 	begin := p.at
@@ -177,7 +175,7 @@ func (r *Reader) readOn(path string, p *place, size int64, counter *Counter, asi
 		return err
 	}
 	if r.left -= p.at + tail - begin; tail > maxLine {
-		p.at += tail // no record, however it ends
+		p.at += tail // too long to be a record
 	}
 	if to == size {
 		p.size = size
@@ -187,7 +185,8 @@ func (r *Reader) readOn(path string, p *place, size int64, counter *Counter, asi
 	return nil
 }
 
-// counts reports whether a line of a time is the session's, and was not read before.
+// counts reports whether a line with a time belongs to the session and was not read
+// before.
 func (p *place) counts(at, began time.Time) bool {
 	if at.IsZero() {
 		return true
@@ -201,7 +200,7 @@ func (p *place) counts(at, began time.Time) bool {
 	return p.noted || !at.Before(began)
 }
 
-// Gone reports whether a transcript is not there any more that was read.
+// Gone reports whether a transcript that was read no longer exists.
 func (r *Reader) Gone(path string) bool {
 	p := r.files[path]
 	if p == nil || p.file == nil {
@@ -211,7 +210,7 @@ func (r *Reader) Gone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// lose counts a file that cannot be read, once.
+// lose counts, once, that a file cannot be read.
 func (p *place) lose(counter *Counter) {
 	if !p.lost {
 		counter.Miss()
@@ -219,9 +218,9 @@ func (p *place) lose(counter *Counter) {
 	p.lost = true
 }
 
-// lines calls take for each whole line of a file between two offsets, and for how
-// many bytes it takes: a line that is too long is nil. tail is how many bytes follow
-// the last one.
+// lines calls take for each whole line of a file between two offsets, with the length
+// of the line in bytes; a line that is too long is passed as nil. tail is how many bytes
+// follow the last whole line.
 func lines(path string, from, to int64, take func(line []byte, length int64)) (tail int64, err error) {
 	file, err := durable.OpenFile(path, os.O_RDONLY)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"heartbeat/hook/client"
 )
 
-// Settle counts, from the client's transcripts, what a session has spent that is over
-// and whose shim did not record all of it. Called again it adds nothing. Nobody may
-// append for the agent meanwhile.
+// Settle counts, from the client's transcripts, what an ended session has spent beyond
+// what its shim recorded. A second call adds nothing. Nobody may append records of the
+// agent at the same time.
 func Settle(stateDir, agent, session string, now time.Time) error {
 	var last Record
 	var counted Sum
@@ -47,10 +47,11 @@ func Settle(stateDir, agent, session string, now time.Time) error {
 	if failed != nil {
 		return failed
 	}
-	c.Close()
+	// Whether the shim saw a turn begin is not recorded: a delivery of which nothing is known counts as one.
+	c.Close(last.Delivery != "" && counted == (Sum{}))
 	rest := c.All().Minus(counted)
 	rest.Cost = 0
-	if total := c.Total(); total > last.Kept.Total && !last.Kept.Unknown { // the client has said so at its end
+	if total := c.Total(); total > last.Kept.Total && !last.Kept.Unknown { // as the client wrote when it ended
 		rest.Cost, rest.Unpriced = total-last.Kept.Total, 0
 	}
 	if rest = rest.NotLess(); rest == (Sum{}) {
@@ -60,17 +61,17 @@ func Settle(stateDir, agent, session string, now time.Time) error {
 	return Append(stateDir, agent, last)
 }
 
-// took is what a conversation had taken before a session; false: nobody knows.
+// took returns what a conversation had used before a session; false: that is not known.
 func (k Kept) took() (whole client.Tokens, known bool) {
 	if k.From == 0 {
-		return whole, k.Began.IsZero() // else it began with a copy
+		return whole, k.Began.IsZero() // otherwise the transcript begins with a copy
 	}
 	_, whole, known = Base(k.Transcript, k.From)
 	return whole, known
 }
 
-// NotLess returns a sum without negative parts: they come from a transcript that was
-// cut, or a record that was not written.
+// NotLess returns a sum without negative parts, which a truncated transcript or a missing
+// record causes.
 func (s Sum) NotLess() Sum {
 	s.Turns, s.Calls, s.Unseen, s.Unpriced, s.Guessed = max(0, s.Turns), max(0, s.Calls), max(0, s.Unseen), max(0, s.Unpriced), max(0, s.Guessed)
 	s.Input, s.Output = max(0, s.Input), max(0, s.Output)

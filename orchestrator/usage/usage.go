@@ -3,14 +3,14 @@
 // directory, where agents do not get by accident.
 //
 // A record is what was spent since the record before it: records add up. A session's
-// shim writes them. If the shim was killed, whoever ends what it left writes them, from
-// the client's transcripts: everything there is counted, and nothing twice. What cannot
+// shim writes them. If the shim was killed, the process that cleans up after it writes
+// them from the client's transcripts: everything there is counted once. What cannot
 // be seen is counted as unseen: a turn that was cut off before its answer was written,
 // and a turn whose cost was not told. What the client asks for itself is in no
 // transcript, but in its own count at its end.
 //
-// It is no invoice: dollars are at list price, also on a subscription, and an agent can
-// write its own transcripts.
+// It is not an invoice: dollars are at list price, even on a subscription, and an agent
+// can write its own transcripts.
 package usage
 
 import (
@@ -80,13 +80,13 @@ type Record struct {
 	Group   string    `json:"group,omitempty"` // the agent's, then
 	Of
 	Sum
-	// Kept is for whoever goes on counting.
+	// Kept is where the next count continues.
 	Kept Kept `json:"kept,omitzero"`
 }
 
-// Kept is what it takes to go on counting a session whose shim was killed.
+// Kept is what it takes to continue counting a session whose shim was killed.
 type Kept struct {
-	// Began is when a session began that goes on with a conversation; zero: it has
+	// Began is when a session began that continues a conversation; zero: it has
 	// begun its own.
 	Began time.Time `json:"began,omitzero"`
 	// Transcript is the client's file, and From the size that it had before.

@@ -89,7 +89,7 @@ func ruled(report *settings.Report, declared *config.Agent) []string {
 		}
 	}
 	for _, rule := range report.Deny {
-		if slices.Contains(declared.Permissions.Deny, rule) || slices.Contains(settings.Guards(declared.Guarded...), rule) {
+		if slices.Contains(declared.Permissions.Deny, rule) || slices.Contains(settings.Guards(declared.Guarded...), rule) || slices.Contains(settings.Denials(), rule) {
 			found = append(found, rule)
 		}
 	}

@@ -150,7 +150,7 @@ func (p *Plan) target(t config.SettingsTarget) string {
 func wanted(a *config.Agent, command string) settings.Want {
 	return settings.Want{
 		Command: command, Timeouts: map[string]int{"Stop": int(a.Policy().StopTimeout() / time.Second)},
-		Allow: append(slices.Clone(a.Permissions.Allow), settings.Grants()...), Deny: append(settings.Guards(a.Guarded...), a.Permissions.Deny...),
+		Allow: append(slices.Clone(a.Permissions.Allow), settings.Grants()...), Deny: slices.Concat(settings.Guards(a.Guarded...), settings.Denials(), a.Permissions.Deny),
 	}
 }
 

@@ -220,7 +220,7 @@ func TestApplyFollowsTheDeclaration(t *testing.T) {
 	b.hook = &Hook{Command: "/usr/bin/heartbeat-stop hook", binary: "/usr/bin/heartbeat-stop"}
 	b.apply()
 	r := b.hooks(".claude/settings.json")
-	if strings.Join(r.Allow, ",") != "Read,Edit,"+sign {
+	if strings.Join(r.Allow, " ") != "Read Edit "+sign {
 		t.Errorf("allow: %v, want the declared rules and no older one", r.Allow)
 	}
 	if len(r.Hooks) != len(client.Claude.Hooks.Installed) {
@@ -236,8 +236,8 @@ func TestApplyFollowsTheDeclaration(t *testing.T) {
 	}
 }
 
-// sign is the rule that each agent gets.
-var sign = settings.Grants()[0]
+// sign are the rules that each agent gets.
+var sign = strings.Join(settings.Grants(), " ")
 
 func TestRulesOfThePersonStay(t *testing.T) {
 	t.Parallel()
@@ -247,7 +247,7 @@ func TestRulesOfThePersonStay(t *testing.T) {
 	b.agent.Permissions.Allow = nil
 	b.apply()
 	r := b.hooks(".claude/settings.json")
-	if strings.Join(r.Allow, ",") != "Read,WebFetch,"+sign || r.Deny[0] != "Bash(rm *)" {
+	if strings.Join(r.Allow, " ") != "Read WebFetch "+sign || r.Deny[0] != "Bash(rm *)" {
 		t.Errorf("allow %v, deny %v", r.Allow, r.Deny)
 	}
 }

@@ -115,11 +115,14 @@ type ntfyMessage struct {
 	Message  string   `json:"message"`
 	Priority int      `json:"priority"` // 1 to 5
 	Tags     []string `json:"tags"`
+	Click    string   `json:"click,omitempty"` // what a tap on it opens
 }
 
 func ntfyBody(d document, topic string) ntfyMessage {
 	n := ntfyMessage{Topic: topic, Title: d.Title, Message: notice.Text(d.Notices, mostNtfy) + signature(d), Priority: 3, Tags: []string{"information_source"}}
-	switch last := d.Notices[len(d.Notices)-1]; {
+	last := d.Notices[len(d.Notices)-1]
+	n.Click = last.Link
+	switch {
 	case last.Event == notice.Ended:
 		n.Tags = []string{"white_check_mark"}
 	case last.Kind == notice.Reply:

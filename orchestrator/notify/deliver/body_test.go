@@ -89,6 +89,11 @@ func TestWhatNtfyShows(t *testing.T) {
 	over.Event = notice.Ended
 	reply.Kind, reply.Urgent, reply.Reply = notice.Reply, false, "done"
 	parked.Urgent = false
+	links := held("")
+	links.Link = "https://fleet.example/page/agents/a"
+	if _, body, _ := sends(t, config.BodyNtfy, "https://ntfy.example/alerts", "", message(links)); body["click"] != links.Link || !strings.Contains(body["message"].(string), links.Link) {
+		t.Errorf("a tap opens %v: %v", body["click"], body["message"])
+	}
 	for tag, n := range map[string]notice.Notice{"white_check_mark": over, "speech_balloon": reply, "information_source": parked} {
 		if _, body, _ := sends(t, config.BodyNtfy, "https://ntfy.example/alerts", "", message(n)); body["priority"] != 3. || body["tags"].([]any)[0] != tag {
 			t.Errorf("%s: %v", tag, body)

@@ -199,7 +199,7 @@ func (t *Told) isGone(now time.Time) (all []Notice, forget bool) {
 func (t *Told) notice(e Event, now time.Time) Notice {
 	n := Notice{
 		Key: fmt.Sprintf("%s@%s-%s", t.Key, t.First.UTC().Format("20060102T150405Z"), e), Event: e,
-		Kind: t.Kind, Agent: t.Agent, Urgent: t.Urgent, At: now, Since: t.Since, Text: t.Text, Do: t.Do, To: t.To, Not: t.Not,
+		Kind: t.Kind, Agent: t.Agent, Urgent: t.Urgent, At: now, Since: t.Since, Text: t.Text, Do: t.Do, Link: t.Link, To: t.To, Not: t.Not,
 	}
 	if n.Since.IsZero() || n.Since.After(now) {
 		n.Since = t.First
@@ -208,7 +208,7 @@ func (t *Told) notice(e Event, now time.Time) Notice {
 		n.Key += fmt.Sprintf("-%d", t.Reminders)
 	}
 	if e == Ended {
-		n.Do = ""
+		n.Do, n.Link = "", ""
 	}
 	if t.Returns > 0 {
 		n.Times = t.Returns + 1
@@ -238,7 +238,7 @@ func (t *Told) repeat(now time.Time) []Notice {
 	}
 	n := Notice{
 		Key: fmt.Sprintf("%s@%s-%d", t.Key, t.First.UTC().Format("20060102T150405Z"), t.Reminders), Event: Happened,
-		Kind: t.Kind, Agent: t.Agent, Urgent: t.Urgent, At: now, Since: t.Since, Do: t.Do, Text: strings.Join(t.Pending, "; "), To: t.To, Not: t.Not,
+		Kind: t.Kind, Agent: t.Agent, Urgent: t.Urgent, At: now, Since: t.Since, Do: t.Do, Link: t.Link, Text: strings.Join(t.Pending, "; "), To: t.To, Not: t.Not,
 	}
 	if t.Missed > 1 {
 		n.Times = t.Missed

@@ -15,13 +15,14 @@ import "time"
 // these.
 type Kind string
 
-// The kinds that are no trouble of an agent's state.
+// The kinds that are not about an agent's state.
 const (
 	Login       Kind = "login"             // the service refuses an agent's account, and only a person can help
 	QueueStuck  Kind = "queue-stuck"       // the same prompt has been the first of a queue for stuck-after
 	GivenUp     Kind = "given-up"          // prompts became dead letters
 	Crashed     Kind = "scheduler-crashed" // the scheduler was started after one that did not end in order
 	TargetFails Kind = "target-fails"      // what was to be told does not arrive
+	DiskFull    Kind = "disk-full"         // nothing can be queued or acknowledged on it
 	Finding     Kind = "finding"           // doctor has found something new
 	Reply       Kind = "reply"             // what an agent said to a prompt
 	Waits       Kind = "waits"             // a prompt whose sender waits for the reply is not worked on
@@ -39,6 +40,8 @@ type Fact struct {
 	Since  time.Time
 	// Text is what it is, on one line, Do what to type.
 	Text, Do string
+	// Link is the address of the page that shows it, or "".
+	Link string
 	// Slow is true where it takes a new run up to half an hour to see that it is still
 	// true. Once is true where it is not told again while it lasts.
 	Slow, Once bool
@@ -69,6 +72,8 @@ type Notice struct {
 	Since  time.Time `json:"since,omitzero"`
 	Text   string    `json:"text"`
 	Do     string    `json:"do,omitempty"`
+	// Link is the address of the page that shows it, or "".
+	Link string `json:"link,omitempty"`
 	// Times is how often it has happened, or has come and gone, if more than once.
 	Times int `json:"times,omitempty"`
 	// Entry is the id of the prompt that a reply belongs to, Reply what was said.

@@ -14,8 +14,10 @@ var phrases = map[Kind]struct{ is, over string }{
 	"queue-asks":     {"needs an answer about its queue", "knows where its queue continues"},
 	"directory-lost": {"has lost its directory", "has its directory again"},
 	"unusable":       {"cannot use its directory or queue", "can use its directory and queue again"},
+	"approval":       {"waits for approval", "has its answer"},
 	"held":           {"is held", "is no longer held"},
 	"queue-lost":     {"has lost prompts", "was resumed after its loss of prompts"},
+	"check-trouble":  {"has a check that cannot be run", "has its checks run again"},
 	"stuck":          {"gets no work done: the service fails", "gets its work done again"},
 	"trigger-fails":  {"has a trigger that fails", "has no trigger that fails any more"},
 	"parked":         {"is parked", "is no longer parked"},
@@ -28,6 +30,7 @@ var phrases = map[Kind]struct{ is, over string }{
 	GivenUp:          {"has given up prompts", ""},
 	Crashed:          {"was started after a crash", ""},
 	TargetFails:      {"cannot tell somebody", "can tell everybody again"},
+	DiskFull:         {"has a full disk", "has room on that disk again"},
 	Finding:          {"has a finding of doctor", "no longer has that finding of doctor"},
 	Reply:            {"has replied", ""},
 	Waits:            {"cannot work on a prompt that waits", "works on its prompts again"},
@@ -106,6 +109,9 @@ func (n Notice) text() string {
 	}
 	if n.Do != "" {
 		b.WriteString("\n    " + foreign.Line(n.Do))
+	}
+	if n.Link != "" {
+		b.WriteString("\n    " + foreign.Line(n.Link))
 	}
 	if n.Reply != "" {
 		for line := range foreign.Lines(n.Reply) {

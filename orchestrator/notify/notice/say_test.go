@@ -14,6 +14,7 @@ func TestWhatIsSaid(t *testing.T) {
 	lasts, over, crash := n, n, Notice{Kind: Crashed, Event: Happened, Text: "nobody watched for 2h0m", At: began}
 	lasts.Event, lasts.At = Lasts, began.Add(time.Hour)
 	over.Event, over.At, over.Do, over.Times = Ended, began.Add(50*time.Hour), "", 3
+	asks := Notice{Agent: "triage", Kind: "approval", Event: Began, At: began, Text: "push?", Do: "heartbeat approval show ap-1", Link: "https://fleet.example/page/approvals/ap-1"}
 	for _, tt := range []struct {
 		n    Notice
 		want string
@@ -22,6 +23,7 @@ func TestWhatIsSaid(t *testing.T) {
 		{lasts, "triage still is held: 5 failures (for 1h0m)\n    heartbeat resume triage"},
 		{over, "triage is no longer held (after 2d2h) (it comes and goes: 3 times)"},
 		{crash, "the scheduler was started after a crash: nobody watched for 2h0m"},
+		{asks, "triage waits for approval: push?\n    heartbeat approval show ap-1\n    https://fleet.example/page/approvals/ap-1"},
 		{Notice{Agent: "a", Kind: Reply, Event: Happened, Text: "to x", Reply: "one\ntwo\x1b[31m"}, "a has replied: to x\n  one\n  two\uFFFD[31m"},
 	} {
 		if got := Text([]Notice{tt.n}, 4000); got != tt.want {

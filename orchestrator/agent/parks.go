@@ -1,0 +1,32 @@
+package agent
+
+import (
+	"time"
+
+	"heartbeat/orchestrator/status"
+)
+
+// Parks takes an account's no to an agent that was about to start.
+func (a *Agent) Parks(p Parking, now time.Time) {
+	switch a.life.is {
+	case Recovering, Live:
+		return
+	case None, Starting:
+	}
+	if a.life.is = None; a.past.lasts {
+		return
+	}
+	a.follow(next{state: status.Parked, parking: p})
+	a.refuses(now)
+}
+
+// OnAccount reports whether it waits for its account, or for a person to act on
+// that.
+func (a *Agent) OnAccount() bool { return a.past.parked != Parking{} }
+
+// Unparks makes an agent that waits for its account ask again.
+func (a *Agent) Unparks() {
+	if a.life.is == None && a.OnAccount() {
+		a.follow(next{state: status.Idle, reason: "its account is asked again"})
+	}
+}

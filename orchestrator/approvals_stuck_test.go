@@ -1,0 +1,182 @@
+package orchestrator
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/flock"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/queue"
+)
+
+// TestAFolderThatHangsDelaysNoOtherAnswer: somebody holds the lock of one agent's queue,
+// and the other agents get their answers at once.
+func TestAFolderThatHangsDelaysNoOtherAnswer(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
+		var did seen
+		for _, name := range []string{"a", "b"} {
+			r.set(name, did.asks(r, approval.Request{Question: "Deploy?"}))
+		}
+		stop := r.run()
+		defer stop()
+		r.say("a", "deploy it")
+		r.say("b", "deploy it")
+		r.sleep(time.Minute)
+		lock := r.hang("a")
+		r.says(approval.Approved)
+		r.sleep(time.Second)
+		if a, b := r.state("a"), r.state("b"); a.Approval == nil || b.Approval != nil {
+			t.Errorf("a waits for %+v, b for %+v", a.Approval, b.Approval)
+		}
+		lock()
+		r.sleep(2 * time.Minute)
+		if a := r.state("a"); a.Approval != nil || len(did.prompts) != 4 {
+			t.Errorf("then a waits for %+v; prompts: %q", a.Approval, did.prompts)
+		}
+	})
+}
+
+// TestAnAnswerToWhatWasGivenUp is not handed over, and the journal says so: everything was
+// killed in the turn in which it was asked, and answered before the next run gave the
+// prompt up.
+func TestAnAnswerToWhatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	for policy, why := range map[inbox.OrphanPolicy]string{
+		inbox.DeadLetter: "its prompt was given up (dead-lettered)", inbox.Drop: "its prompt was given up (dropped)", inbox.Retry: "",
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				var did seen
+				r.agent("a").OnOrphan = policy
+				r.set("a", did.asks(r, approval.Request{}))
+				r.run()()
+				r.s.mu.Lock()
+				asked := approval.Request{Agent: "a", Key: r.s.fleet.find("a").key, Question: "Deploy?"}
+				r.s.mu.Unlock()
+				r.say("a", "the prompt")
+				r.held("a", func(q *inbox.Held) error {
+					e, err := q.Next()
+					if err == nil {
+						asked.Entry = e.DeliveryID
+						_, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: "killed"})
+					}
+					if err == nil {
+						_, err = q.Advance(inbox.Started, "")
+					}
+					return err
+				})
+				asked, err := r.ledger().Ask(t.Context(), asked, config.Approvals{}, time.Now())
+				if err == nil {
+					_, err = AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), asked.ID, approval.ByPerson(approval.Approved, "go"))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop := r.run()
+				r.sleep(5 * time.Minute)
+				stop()
+				told := strings.Contains(strings.Join(did.prompts, "\n"), "You have asked for an approval")
+				last := r.journal(journal.Approval)
+				if e := last[len(last)-1]; told != (why == "") || why != "" && (e.State != "withdrawn" || e.Reason.Raw() != "approved by a person: go; the agent is not told: "+why) {
+					t.Errorf("it was told %q; journal: %+v", did.prompts, e)
+				}
+				if now, err := r.ledger().Find(asked.ID); err != nil || !now.Yes() || now.Owes() {
+					t.Errorf("%+v, %v", now, err)
+				}
+			})
+		})
+	}
+}
+
+// TestKilledBetweenAnAnswerAndItsHandOver: the answer that counted is told once, wherever
+// the kill came: before it was queued, before that was noted, or after.
+func TestKilledBetweenAnAnswerAndItsHandOver(t *testing.T) {
+	t.Parallel()
+	for _, queued := range []bool{false, true} {
+		t.Run(map[bool]string{false: "not queued", true: "queued, and not noted"}[queued], func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				var did seen
+				r.set("a", did.asks(r, approval.Request{Question: "Deploy?"}))
+				stop := r.run()
+				r.say("a", "deploy it")
+				r.sleep(time.Minute)
+				stop()
+				id := r.waiting()[0].ID
+				answer, err := AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Rejected, "no"))
+				if err == nil && queued {
+					_, err = queue.Append(t.Context(), r.declare("a"), inbox.Letter{ID: answerPrefix + id, Source: "approval", Prompt: answer.HandOver(), Urgent: true})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Approved, "")); !errors.Is(err, approval.ErrAnswered) {
+					t.Errorf("answered again: %v", err)
+				}
+				for range 2 {
+					stop = r.run()
+					r.sleep(time.Minute)
+					if _, err := r.s.AnswerApproval(t.Context(), id, approval.ByPerson(approval.Approved, "")); !errors.Is(err, approval.ErrAnswered) {
+						t.Errorf("answered again: %v", err)
+					}
+					stop()
+				}
+				if len(did.prompts) != 2 || !strings.Contains(did.prompts[1], "It was rejected by a person.") {
+					t.Errorf("it was told %q", did.prompts)
+				}
+			})
+		})
+	}
+}
+
+// TestADirectoryThatNeverAnswers: what is stuck in it for good keeps neither the run from its
+// end, nor, without a run, who looks at the requests from the others'.
+func TestADirectoryThatNeverAnswers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a b", func(t *testing.T, r *rig) {
+		stuck := make(chan struct{})
+		defer close(stuck)
+		began := time.Now()
+		if _, err := answering("a", func() (string, error) { <-stuck; return "", nil }); !errors.Is(err, errSilent) || !strings.Contains(err.Error(), `"a"`) {
+			t.Errorf("it is told: %v", err)
+		}
+		if why, err := answering("b", func() (string, error) { return "gone", nil }); why != "gone" || err != nil {
+			t.Errorf("the other one: %q, %v", why, err)
+		}
+		stop := r.run()
+		r.s.wg.Go(func() { <-stuck })
+		r.s.approvals.looking.Lock()
+		r.s.approvals.tended = map[*member]*tending{r.s.fleet.find("a"): {}}
+		r.s.approvals.looking.Unlock()
+		stop()
+		if took := time.Since(began); took > 2*time.Minute {
+			t.Errorf("it ends after %s", took)
+		}
+		if left := r.s.unended(); !slices.Equal(left, []string{"a"}) {
+			t.Errorf("left: %q", left)
+		}
+	})
+}
+
+// hang holds the lock of an agent's queue until it is let go.
+func (r *rig) hang(agent string) (letGo func()) {
+	r.t.Helper()
+	unlock, err := flock.TryLock(r.agent(agent).Inbox)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return func() {
+		if err := unlock(); err != nil {
+			r.t.Error(err)
+		}
+	}
+}

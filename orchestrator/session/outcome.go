@@ -1,0 +1,101 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/client"
+	"heartbeat/hook/inbox"
+	"heartbeat/ptyrun"
+)
+
+// memoryText says whose memory ran out.
+func (s *Spec) memoryText(whose ptyrun.OutOfMemory) string {
+	if whose == ptyrun.OwnMemory {
+		return fmt.Sprintf("it needed more memory than its limit of %d MiB", s.Limits.Memory>>20)
+	}
+	return "the machine had no memory left"
+}
+
+// outcome decides, in one place, why the session ended.
+func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
+	r := s.record
+	o := &Outcome{
+		Why: e.why, Detail: e.detail, Loss: e.loss, Acknowledged: r.Acknowledged, Bound: !r.BoundAt.IsZero(),
+		Gates: r.Gates,
+	}
+	if r.Work != nil {
+		o.Delivery = r.Work.DeliveryID
+	}
+	if f, err := s.queue.Peek(); err == nil && f != nil {
+		o.Unproved = f.State == inbox.Checking || f.State == inbox.Unproven
+	}
+	if e.exited {
+		s.exits(o, exit)
+	}
+	s.deaf.lookedAt = time.Time{} // a last look, at everything that it has written
+	if o.Unwatched = !s.deafSince(time.Now()).IsZero(); o.Unwatched {
+		switch o.Why {
+		case hook.EndStartTimeout, hook.EndExited, hook.EndCrashed, hook.EndTimeout:
+			o.Why, o.Detail = hook.EndNoHooks, deafDetail
+		}
+	}
+	o.Denied = s.course.denied
+	if o.Why == hook.EndAPIFailure && s.limited() {
+		o.Refused = &Refused{Told: r.Ruling.Told, Written: s.course.refused}
+		if s.told.last != nil {
+			o.Refused.Limits = s.told.last.Limits
+		}
+	}
+	if why := s.unhooked(o.Why); why != "" {
+		o.Detail = strings.TrimPrefix(o.Detail+"; "+why, "; ")
+	}
+	s.loses(o)
+	o.GoesOn = r.Gated() && o.Acknowledged > 0 && (o.Why == hook.EndReleased || o.Why == hook.EndDrained)
+	s.shows(o, shown)
+	return o
+}
+
+// exits says how a client ended that has ended by itself.
+func (s *shim) exits(o *Outcome, exit ptyrun.Exit) {
+	switch r := s.record; {
+	case r.Ruling != nil:
+		o.Why, o.Detail = r.Ruling.Why, r.Ruling.Detail
+	case exit.OutOfMemory != "" && exit.Signal == "SIGKILL":
+		o.Why, o.Detail, o.Signal = hook.EndOutOfMemory, s.spec.memoryText(exit.OutOfMemory), exit.Signal
+	case exit.Signal != "":
+		o.Why, o.Detail, o.Signal = hook.EndCrashed, "ended by "+exit.Signal, exit.Signal
+	default:
+		o.Why, o.ExitCode = hook.EndExited, exit.Code
+	}
+	if exit.Refused > 0 && (o.Why == hook.EndExited || o.Why == hook.EndCrashed) {
+		o.Detail = strings.TrimPrefix(fmt.Sprintf("%s; its limit of %d processes was reached", o.Detail, s.spec.Limits.Processes), "; ")
+	}
+}
+
+// loses says what was lost with the session's ground.
+func (s *shim) loses(o *Outcome) {
+	if what := s.ground.Differs(); o.Loss == nil && what != "" {
+		o.Loss = s.lost(what)
+	}
+	switch {
+	case o.Loss == nil:
+	case o.Why == hook.EndFinished || o.Why == hook.EndShutdown: // it was told to end
+	default:
+		o.Why, o.Detail = hook.EndLost, o.Loss.String()
+	}
+}
+
+// shows keeps what the screen showed where that may say why the session ended.
+func (s *shim) shows(o *Outcome, shown string) {
+	switch o.Why {
+	case hook.EndStartTimeout, hook.EndDialog, hook.EndStalled, hook.EndExited, hook.EndCrashed, hook.EndOutOfMemory, hook.EndNoHooks:
+		o.Screen = shown
+	}
+	if d := client.Claude.Terminal.Asks(shown); d != nil && o.Why == hook.EndStartTimeout && !o.Bound {
+		o.Asks = s.spec.question(d)
+		o.Detail += "; the client asks " + o.Asks.What
+	}
+}

@@ -1,0 +1,149 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"heartbeat/hook"
+	"heartbeat/hook/foreign"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/agent"
+	"heartbeat/orchestrator/claim"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/session"
+)
+
+// ended deals with what a session left, and tells the agent of its end.
+func (c course) ended(b launched, o session.Outcome) {
+	c.mu.Lock()
+	how := dealing{poison: c.m.Poisonous(o, time.Now()), cancel: c.m.Cancels()}
+	c.mu.Unlock()
+	how.abandon = c.conversed(b.spec, o)
+	outcome, err := c.recover(context.Background(), c.m, c.def, o, how)
+	c.outgrown(b.spec, outcome)
+	c.learn(o)
+	l, folders := queue.LookInto(c.def), claim.Folders(c.def)
+	if o.Loss != nil && folders != nil {
+		o.Loss = queue.Recheck(c.def, *o.Loss)
+	}
+	end := agent.End{
+		Outcome: o, Left: l.Err != nil || hasWork(l.Depth), Queued: l.Depth.Entries, Names: l.Depth.Names, Folders: folders,
+		Poison: how.poison, Unrecovered: c.failure(c.def, err), Answers: b.answers,
+	}
+	c.logEnd(o)
+	if err != nil {
+		c.log.Error("cannot deal with the entry in flight yet", "agent", c.m.Name, "err", err)
+	}
+	c.happened(c.m, func(now time.Time) {
+		c.m.live = nil
+		end.Parks = c.judged(o, account.ZoneOf(b.spec.Env), now)
+		c.m.Ended(end, now, agent.Roll())
+		c.m.cancels(cancelled{outcome, err})
+	})
+}
+
+// conversed forgets a conversation that does not exist: its first session never
+// began, or the client has deleted it or cannot read it. It reports whether the
+// latter is the case.
+func (c course) conversed(spec session.Spec, o session.Outcome) (deleted bool) {
+	deleted = launch.NoConversation(spec, o)
+	if !deleted && (o.Bound || spec.Resume != "") {
+		return false
+	}
+	if err := c.forget(spec); err != nil {
+		c.log.Warn("cannot forget a conversation", "agent", c.m.Name, "err", err)
+	}
+	if deleted {
+		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text("the client has no conversation " + spec.Resume + "; the next session begins a new one")})
+		c.log.Warn("the conversation is gone; the next session begins a new one", "agent", c.m.Name, "conversation", spec.Resume)
+	}
+	return deleted
+}
+
+// forget has nothing go on any more in the conversation that a session had.
+func (c course) forget(spec session.Spec) error {
+	return errors.Join(c.desk.ConversationGone(c.m.key, cmp.Or(spec.Resume, spec.Session)), launch.Forget(c.opt.StateDir, c.m.key, spec))
+}
+
+// outgrown forgets a conversation that has become too full, unless an entry goes on in
+// it whose turn the service has ended.
+func (c course) outgrown(spec session.Spec, outcome inbox.Outcome) {
+	c.mu.Lock()
+	full := c.m.Full()
+	c.mu.Unlock()
+	if full == "" || outcome == inbox.Kept {
+		return
+	}
+	if err := c.forget(spec); err != nil {
+		c.log.Warn("cannot forget a conversation", "agent", c.m.Name, "err", err)
+		return
+	}
+	c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.Forgot, Session: spec.Session, Detail: foreign.Text(full)})
+}
+
+// learn remembers the Stop hooks that continued the client in a session.
+func (c course) learn(o session.Outcome) {
+	known := slices.DeleteFunc(slices.Clone(o.Gates), func(command string) bool { return command == "" })
+	anew, err := c.stopHooks.Learn(c.m.key, known, time.Now())
+	if err != nil {
+		c.log.Warn("cannot remember a Stop hook", "agent", c.m.Name, "err", err)
+	}
+	for _, command := range anew {
+		c.records.note(journal.Event{Agent: c.m.Name, Kind: journal.StopHook, Reason: "it made the client continue, or stop, where heartbeat had not", Detail: foreign.Text(command)})
+		c.log.Warn("a Stop hook that is not heartbeat's made the client continue or stop", "agent", c.m.Name, "hook", command)
+	}
+}
+
+// judged takes what a session's end says of its account. Where that is to blame,
+// it returns what follows for the agent. zone is that of its client.
+func (c course) judged(o session.Outcome, zone *time.Location, now time.Time) *agent.Parking {
+	f := &c.fleet
+	if o.Acknowledged > c.m.Reported().Acknowledged {
+		c.fleet.hasDone(c.m, now)
+	}
+	if !agent.OfAccount(o) {
+		c.fleet.declines(c.m, now)
+		return nil
+	}
+	failure := account.Failure{Why: agent.Describe(o), Person: agent.NeedsPerson(o)}
+	if r := o.Refused; r != nil && agent.Limited(o) {
+		failure.Reset = account.Evidence{Told: r.Told, Written: r.Written, Limits: r.Limits, Zone: zone}.Reset(now)
+	}
+	p, ask := f.accounts.Failed(c.m.Name, failure, now, agent.Roll())
+	c.records.note(journal.Event{
+		Agent: c.m.Name, Kind: journal.Refused, Reason: foreign.Text(p.Reason), Until: p.Until, Source: string(p.Source),
+		Detail: foreign.Text(told(o)),
+	})
+	if p.All {
+		f.parkAll(c.m, p, now)
+	}
+	c.fleet.askAgain(ask, now)
+	return new(parking(p))
+}
+
+// told is what the client said of a limit, in words for people.
+func told(o session.Outcome) string {
+	if o.Refused == nil {
+		return ""
+	}
+	return o.Refused.Told
+}
+
+func (c course) logEnd(o session.Outcome) {
+	log := c.log.With("agent", c.m.Name, "why", agent.Describe(o), "acknowledged", o.Acknowledged)
+	switch o.Why {
+	case hook.EndDrained, hook.EndReleased, hook.EndFinished, hook.EndShutdown:
+		log.Info("session ended")
+	default:
+		if o.Screen != "" {
+			log = log.With("screen", o.Screen)
+		}
+		log.Warn("session ended")
+	}
+}

@@ -1,0 +1,90 @@
+package status
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Troubles returns the troubles of the fleet, whose Agent is "", and of all agents,
+// most urgent first.
+func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
+	all := []Trouble{}
+	for _, d := range f.Doors {
+		if d.Problem != "" {
+			s := sign{what: NotListening, since: d.Since, text: "requests have not been accepted for " + Age(now.Sub(d.Since)), why: d.Problem, do: step{command: "doctor"}}
+			all = append(all, s.of("", ours))
+		}
+	}
+	for _, u := range f.Untold {
+		s := sign{what: TargetFails, since: u.Since, text: u.Target + " has had no notices for " + Age(now.Sub(u.Since)), why: u.Why, do: step{command: "notify test " + u.Target}}
+		all = append(all, s.of("", ours))
+	}
+	for _, a := range f.Agents {
+		all = append(all, a.Troubles(ours, now)...)
+	}
+	return sorted(all)
+}
+
+// StoppingText says since when the scheduler stops, what it waits for and until
+// when; "" while it does not.
+func (f Fleet) StoppingText(now time.Time) string {
+	if f.Scheduler == nil || f.Scheduler.Stopping == nil {
+		return ""
+	}
+	var waits []string
+	for _, a := range f.Agents {
+		switch a.State {
+		case Starting, Running, Ending:
+			waits = append(waits, a.Agent)
+		}
+	}
+	stop := f.Scheduler.Stopping
+	text := fmt.Sprintf("stopping for %s: it waits for the sessions of %s", Span(now.Sub(stop.Since)), plural(len(waits), "agent"))
+	if len(waits) > 0 && len(waits) <= mostNamed {
+		text += " (" + strings.Join(waits, ", ") + ")"
+	}
+	if left := stop.Until.Sub(now); left > 0 {
+		text += ", at most another " + Span(left)
+	}
+	return text
+}
+
+// mostNamed is how many agents are named in a line.
+const mostNamed = 5
+
+// Unrun counts the prompts of agents that no scheduler runs.
+func (f Fleet) Unrun() (prompts int) {
+	for _, a := range f.Agents {
+		if a.State == Stopped {
+			prompts += a.Depth.Entries
+			if a.InFlight != nil {
+				prompts++
+			}
+		}
+	}
+	return prompts
+}
+
+// Headline sums up the fleet in one line: how many agents are in each state, how
+// many prompts are queued, how many were given up.
+func (f Fleet) Headline() string {
+	counts := map[State]int{}
+	dead, more, waits := 0, false, 0
+	for _, a := range f.Agents {
+		counts[a.Shown()]++
+		dead, more, waits = dead+a.Dead, more || a.DeadMore, waits+a.Depth.Entries
+	}
+	text := plural(len(f.Agents), "agent")
+	if states := statesText(counts); states != "" {
+		text += ": " + states
+	}
+	if waits > 0 {
+		text += " · " + strconv.Itoa(waits) + " queued"
+	}
+	if dead > 0 || more {
+		text += " · " + letters(dead, more)
+	}
+	return text
+}

@@ -1,0 +1,53 @@
+package status
+
+import (
+	"fmt"
+	"time"
+
+	"heartbeat/config"
+)
+
+// Headway is how far a run is with what is queued. The queues are counted every
+// BacklogFor; in between, what was handed over and done since is known.
+type Headway struct {
+	// Done is how many prompts were finished, done or given up. Of is how many there
+	// were, those that are left included.
+	Done, Of int
+	// Text says it for people, with what the agents do.
+	Text string
+
+	queues  Backlogs
+	counted time.Time
+}
+
+// Look brings it up to date: says is what the scheduler says of the agents now.
+func (h *Headway) Look(agents []*config.Agent, says []AgentState) {
+	counts, states, works := map[State]int{}, map[string]State{}, 0
+	h.Done = 0
+	for _, a := range says {
+		h.Done += a.Acknowledged + a.DeadLettered
+		counts[a.Shown()]++
+		states[a.Agent] = a.State
+		if a.Work != nil {
+			works++
+		}
+	}
+	if now := time.Now(); h.counted.IsZero() || now.Sub(h.counted) >= BacklogFor {
+		h.counted, h.Of = now, h.Done+works
+		for _, b := range h.queues.Look(func() []Queue { return queuesOf(agents, states) }) {
+			h.Of += b.Queued
+		}
+	}
+	h.Of = max(h.Of, h.Done+works)
+	h.Text = fmt.Sprintf("%d of %s", h.Done, plural(h.Of, "prompt"))
+	if text := statesText(counts); text != "" {
+		h.Text += "; " + text
+	}
+}
+
+func queuesOf(agents []*config.Agent, states map[string]State) (all []Queue) {
+	for _, a := range agents {
+		all = append(all, Queue{Agent: a, Idle: states[a.Name] == Idle})
+	}
+	return all
+}
