@@ -101,7 +101,9 @@ func TestWhoCutsATurnOffIsToldWhatFollows(t *testing.T) {
 	if out := f.ok("restart", "triage", "--now"); out != "triage: its session ends now; its prompt one is given again (on-orphan: retry)\n" {
 		t.Errorf("restart --now: %s", out)
 	}
-	until(t, "it is given again", func() bool { return strings.Contains(f.run("inbox", "triage", "show", "one").stdout, "attempt:  2, ") })
+	until(t, "it is given again, as the scheduler knows", func() bool {
+		return strings.Contains(f.run("inbox", "triage", "show", "one").stdout, "attempt:  2, ") && strings.Contains(f.run("status", "-o", "json").stdout, `"work":`)
+	})
 	if out := f.ok("stop", "--now"); !strings.Contains(out, "\ntriage: its turn was cut off; its prompt one is given again (on-orphan: retry)\n") {
 		t.Errorf("stop --now: %s", out)
 	}
@@ -163,7 +165,7 @@ func TestCancelWhileAPersonTypes(t *testing.T) {
 
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, `{"rules": [{"match": "slow", "steps": [{"delay": "2s"}, {"reply": "done: slow"}]}, {"match": "stuck", "steps": [{"tool": "Bash", "command": "true"}, {"hang": true}]}]}`, "mode: persist")
+	f := startFleet(t, `{"rules": [{"match": "slow", "steps": [`+untilLetGo+`, {"reply": "done: slow"}]}, {"match": "stuck", "steps": [{"tool": "Bash", "command": "true"}, {"hang": true}]}]}`, "mode: persist")
 	f.runs()
 	if out := f.ok("restart", "triage"); out != "triage: it has no session; the next prompt starts one\n" {
 		t.Errorf("without a session: %s", out)
@@ -174,6 +176,7 @@ func TestRestart(t *testing.T) {
 	if out := f.ok("restart", "triage"); out != "triage: its session ends after its turn; queued prompts start another one\n" {
 		t.Errorf("in a turn: %s", out)
 	}
+	f.letGo()
 	second := f.is("the turn was finished, and another session goes on", func(r *hook.Record) bool {
 		return r.Session != first.Session && r.Acknowledged == 1 && r.Phase == hook.Waiting
 	})

@@ -26,8 +26,8 @@ for no silence: this is for scripts that go on in the background of a turn that 
 otherwise. It begins stall-timeout anew, at most four times in a row while nothing else
 shows that the session lives, and no other time-out. It costs no turn.
 
-"heartbeat apply" allows sessions this command, with any words, and no other of
-heartbeat's: all that follows it is text, also what looks like a flag.
+"heartbeat apply" allows sessions this command and "approval ask", and no other of
+heartbeat's: all that follows alive is text, also what looks like a flag.
 
 Examples:
 
@@ -55,11 +55,38 @@ func (c aliveCmd) run(context.Context, *app) (result, error) {
 
 func (saidAlive) text(p *page) { p.printf("noted\n") }
 
-// asText has all that follows alive be text: sessions may run it with any words, and
-// a flag must not make another command of it.
+// asText has all that follows alive be text, and what follows approval ask but for the
+// flags of that: sessions may run these with any words, and a flag must not make
+// another command of them, or run them elsewhere.
 func asText(args []string) []string {
-	if len(args) < 2 || args[0] != "alive" || slices.Contains([]string{"-h", "--help", "--"}, args[1]) {
+	switch {
+	case len(args) > 2 && args[0] == "approval" && args[1] == "ask":
+		return askAsText(args)
+	case len(args) < 2 || args[0] != "alive" || slices.Contains([]string{"-h", "--help", "--"}, args[1]):
 		return args
 	}
 	return slices.Insert(slices.Clone(args), 1, "--")
+}
+
+// askAsText puts the flags of approval ask before its question.
+func askAsText(args []string) []string {
+	flags, words := slices.Clone(args[:2]), []string{}
+	for i := 2; i < len(args); i++ {
+		name, _, valued := strings.Cut(args[i], "=")
+		switch {
+		case args[i] == "--":
+			words = append(words, args[i+1:]...)
+			i = len(args)
+		case args[i] == "-h" || args[i] == "--help":
+			flags = append(flags, args[i])
+		case !slices.Contains([]string{"--category", "--payload", "-o", "--output"}, name):
+			words = append(words, args[i])
+		case valued || i+1 == len(args):
+			flags = append(flags, args[i])
+		default:
+			flags = append(flags, args[i], args[i+1])
+			i++
+		}
+	}
+	return slices.Concat(flags, []string{"--"}, words)
 }

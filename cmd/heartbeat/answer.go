@@ -70,7 +70,7 @@ func (c answerCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	res := answered{Agent: agent.Name, Answer: given, ours: a.ours()}
 	if res.Paused, err = a.goOn(ctx, agent.Name); err != nil && !errors.Is(err, control.ErrNotRunning) {
-		return res, fmt.Errorf("the answer is recorded, but the scheduler cannot be told: %w", err)
+		return res, fmt.Errorf("the answer is recorded, but the scheduler cannot be notified: %w", err)
 	}
 	res.Resumed = err == nil && !res.Paused
 	return res, nil
@@ -113,7 +113,7 @@ func (q question) text(p *page) {
 		}
 	}
 	p.printf("\n")
-	p.lines("", "What is done is told by the replies in outbox.jsonl and the dead letters.")
+	p.lines("", "The replies in outbox.jsonl and the dead letters show what is done.")
 	p.printf("\n    %s answer %s ANSWER\n", q.ours, q.Agent)
 }
 

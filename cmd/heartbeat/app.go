@@ -35,8 +35,10 @@ type app struct {
 	stdio
 	globals
 	log *slog.Logger
-	out *output
-	cli *cli
+	// bottom is stderr: what is logged, and below it how far the command is.
+	bottom *bottomLine
+	out    *output
+	cli    *cli
 	// found is true if the fleet's file was not named, but found; unfound is why it
 	// was not.
 	found   bool
@@ -82,13 +84,18 @@ func run(args []string, std stdio) int {
 	out.ours = beginning(a.File)
 	flushLog := func() {}
 	if isRun {
-		a.log, flushLog = newRunLog(std.err, slog.Level(a.LogLevel), a.LogFormat)
+		a.log, a.bottom, flushLog = newRunLog(std.err, slog.Level(a.LogLevel), a.LogFormat)
 	} else {
-		a.log = newLog(std.err, paletteFor(std.err), slog.Level(a.LogLevel), a.LogFormat)
+		a.bottom = &bottomLine{w: std.err}
+		a.log = newLog(a.bottom, paletteFor(std.err), slog.Level(a.LogLevel), a.LogFormat)
 	}
 	a.manager = service.Manager{Log: a.log}
 	stop := out.beat(a.beatEvery())
-	res, err := p.command.run(context.Background(), a)
+	var res result
+	err = checkPerson(p.command)
+	if err == nil {
+		res, err = p.command.run(context.Background(), a)
+	}
 	stop()
 	flushLog()
 	return out.finish(res, err)

@@ -98,7 +98,7 @@ func (a *app) sayHowToLeave(c attachCmd) (giveBack func()) {
 	if c.ReadOnly {
 		keys += " or Ctrl-C"
 	}
-	how := keys + " leaves the session of " + c.Agent + ", which goes on"
+	how := keys + " leaves the session of " + c.Agent + ", which continues"
 	// A terminal that is gone ends the visit, too.
 	_ = a.out.emit(nil, func(p *page) {
 		p.coloured(p.cyan, how)
@@ -188,7 +188,7 @@ func (v visited) text(p *page) {
 	case v.Session == "":
 		p.printf("%s has no session yet; nobody waits for one any more\n", v.Agent)
 	case v.Detached:
-		p.printf("detached from %s; its session goes on: heartbeat attach %s joins it again\n", v.Agent, v.Agent)
+		p.printf("detached from %s; its session continues: heartbeat attach %s joins it again\n", v.Agent, v.Agent)
 	case v.Ended != "":
 		p.printf("the session of %s has ended: %s\n", v.Agent, v.Ended)
 	default:

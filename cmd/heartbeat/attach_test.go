@@ -66,7 +66,7 @@ func TestAttach(t *testing.T) {
 	}
 	f.ok("send", "triage", "third")
 	until(t, "status says why it is not handed over", func() bool {
-		return strings.Contains(f.ok("status"), "triage: a person has typed in its session; prompts continue in 1m")
+		return strings.Contains(f.ok("status"), "triage: a person has typed in its session; prompts continue in ")
 	})
 	typed := f.record()
 	until(t, "three times idle-grace pass", func() bool { return time.Since(typed.TypedAt) > 3*time.Second })
@@ -138,7 +138,7 @@ func TestWhatAPersonTypesInATurnRunsFirst(t *testing.T) {
 	for _, mode := range []string{"drain", "persist"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			f := startFleet(t, `{"rules": [{"match": "slow", "steps": [{"delay": "4s"}, {"reply": "done: slow"}]}]}`, "mode: "+mode)
+			f := startFleet(t, `{"rules": [{"match": "slow", "steps": [`+untilLetGo+`, {"reply": "done: slow"}]}]}`, "mode: "+mode)
 			f.ok("send", "triage", "slow")
 			f.ok("send", "triage", "second")
 			f.is("a turn", func(r *hook.Record) bool { return r.Phase == hook.Turn })
@@ -150,6 +150,7 @@ func TestWhatAPersonTypesInATurnRunsFirst(t *testing.T) {
 			if exited(t, child); strings.Contains(out.String(), "done: slow") {
 				t.Fatal("the turn was over before they left")
 			}
+			f.letGo()
 			until(t, "the second is done", func() bool { return strings.Contains(f.outbox(), "done: second") })
 			logs := f.run("logs", "triage").stdout
 			typed, second := strings.Index(logs, "> please also do this"), strings.Index(logs, "> second")

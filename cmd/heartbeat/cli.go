@@ -56,12 +56,14 @@ type cli struct {
 	Logs       logsCmd       `cmd:"" group:"fleet" help:"Print what an agent said and did, or follow it."`
 	Replies    repliesCmd    `cmd:"" group:"fleet" help:"Print what agents replied, or follow it."`
 	Doctor     doctorCmd     `cmd:"" group:"fleet" help:"Find what would keep the fleet from working, and repair what can be."`
-	Notify     notifyCmd     `cmd:"" group:"fleet" help:"Try who is told what needs a person, or show what they were told."`
+	Notify     notifyCmd     `cmd:"" group:"fleet" help:"Send a test notice to each target, or show which notices were sent."`
+	Page       pageCmd       `cmd:"" group:"fleet" help:"Let a browser see the fleet's page: make a link, list tokens, revoke them."`
 	Attach     attachCmd     `cmd:"" group:"fleet" help:"Join the terminal of an agent's live session."`
 	Screen     screenCmd     `cmd:"" group:"fleet" help:"Print what the terminal of an agent's live session shows."`
 	Send       sendCmd       `cmd:"" group:"queue" help:"Queue a prompt for an agent."`
 	Inbox      inboxCmd      `cmd:"" group:"queue" help:"List an agent's queue, or drop entries from it."`
 	DeadLetter deadLetterCmd `cmd:"" group:"queue" help:"List entries that were given up, queue them again, or delete them."`
+	Approval   approvalCmd   `cmd:"" group:"fleet" help:"Say yes or no to what agents ask for."`
 	Answer     answerCmd     `cmd:"" group:"queue" help:"Tell a queue that asks a person where to continue."`
 	Recover    recoverCmd    `cmd:"" group:"queue" help:"Recover an entry whose session is gone."`
 	Alive      aliveCmd      `cmd:"" group:"other" help:"From inside a session: say that it lives, and what it is at."`

@@ -203,6 +203,13 @@ func TestSendRefuses(t *testing.T) {
 	}{
 		{"blank", "", []string{"send", "triage", " \n "}, 2, "the prompt is blank"},
 		{"a timeout that nothing waits for", "", []string{"send", "triage", "--timeout", "5s", "x"}, 2, "without --wait"},
+		{"an empty --until-check", "", []string{"send", "triage", "--until-check", "", "x"}, 2, "--until-check"},
+		{"an empty --until-promise", "", []string{"send", "triage", "--until-promise", "", "x"}, 2, "--until-promise"},
+		{"an empty --until-approve", "", []string{"send", "triage", "--until-approve", "", "x"}, 2, "--until-approve"},
+		{"an empty --at", "", []string{"send", "triage", "--at", "", "x"}, 2, "--at"},
+		{"an empty --in", "", []string{"send", "triage", "--in", "", "x"}, 2, "--in"},
+		{"an empty --cancel", "", []string{"send", "triage", "--cancel", "", "x"}, 2, "--cancel"},
+		{"an empty --reply-to", "", []string{"send", "triage", "--reply-to", "", "x"}, 2, "--reply-to"},
 		{"an empty id", "", []string{"send", "triage", "--id", "", "x"}, 2, "--id is empty"},
 		{"blank pipe", "\n\n", []string{"send", "triage"}, 2, "the prompt is blank"},
 		{"nothing on stdin", "", []string{"send", "triage", "-"}, 2, "the prompt is blank"},
@@ -410,11 +417,16 @@ func TestCompletionInBash(t *testing.T) {
 		t.Skip("bash is not installed")
 	}
 	w := newWorld(t)
-	w.put("heartbeat.yaml", oneAgent+"  tester:\n    dir: agents/tester\n")
+	w.put("heartbeat.yaml", oneAgent+"  tester:\n    dir: agents/tester\n  evil:\n    dir: agents/evil\n")
 	w.ok("apply")
 	w.ok("send", "triage", "--id", "one", "hello")
 	w.ok("send", "tester", "--id", "two", "hello")
 	w.ok("inbox", "drop", "two")
+	w.ok("send", "triage", "--in", "1h", "--id", "later-1", "hello")
+	w.put("agents/evil/.heartbeat/.dead-letter.jsonl", `{"entry_id":"e","id":"$(touch ran)","raw_line":"x","reason":"poison"}
+{"entry_id":"--all","raw_line":"x","reason":"poison"}
+{"entry_id":"e-3","raw_line":"x","reason":"poison"}
+`)
 	self := testbed.Program(t, "heartbeat")
 	for line, want := range map[string]string{
 		"inbox drop o":         "one",
@@ -426,8 +438,11 @@ func TestCompletionInBash(t *testing.T) {
 		"launch --exit-w":      "--exit-with",
 		"inbox triage d":       "drop",
 		"-o j":                 "json",
+
+		"send triage --cancel l":   "later-1",
+		"dead-letter evil purge ⇥": "e-3", // what agents write is neither run nor offered where a shell would run it
 	} {
-		words := strings.Fields(line)
+		words := strings.Split(strings.ReplaceAll(line, "⇥", ""), " ")
 		ask := `eval "$("$0" completion bash)"; COMP_WORDS=("$0" "$@"); COMP_CWORD=$#; _heartbeat; echo "${COMPREPLY[*]}"`
 		cmd := exec.CommandContext(t.Context(), "bash", append([]string{"-c", ask, self}, words...)...)
 		cmd.Dir, cmd.Env = w.dir, w.env
@@ -436,5 +451,8 @@ func TestCompletionInBash(t *testing.T) {
 		if err := cmd.Run(); err != nil || strings.TrimSpace(out.String()) != want {
 			t.Errorf("heartbeat %s TAB: %q, want %q (%v, %s)", line, out.String(), want, err, stderr.String())
 		}
+	}
+	if _, err := os.Lstat(filepath.Join(w.dir, "ran")); err == nil {
+		t.Error("TAB has run a command that an agent wrote")
 	}
 }

@@ -2,17 +2,10 @@ package main
 
 import (
 	"context"
-	"maps"
-	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
-
-	"heartbeat/config"
-	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/owner"
 )
 
 type completionCmd struct {
@@ -29,11 +22,15 @@ func (completionCmd) Help() string {
 }
 
 // The scripts ask "heartbeat __complete WORDS…", whose last word is the one to
-// complete, and read lines of WORD TAB HELP. Nothing to offer means files.
+// complete, and read lines of WORD TAB HELP. Nothing to offer means files. They must
+// not evaluate what they read: bash's compgen -W runs the commands in it.
 var completionScripts = map[string]string{
 	"bash": `_heartbeat() {
-  local IFS=$'\n' words=("${COMP_WORDS[@]:1:COMP_CWORD}")
-  COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" __complete "${words[@]}" 2>/dev/null | cut -f1)" -- "${COMP_WORDS[COMP_CWORD]}"))
+  local word rest
+  COMPREPLY=()
+  while IFS=$'\t' read -r word rest; do
+    [[ $word == "${COMP_WORDS[COMP_CWORD]}"* ]] && COMPREPLY+=("$word")
+  done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _heartbeat heartbeat
 `,
@@ -100,124 +97,6 @@ func (c completeCmd) run(_ context.Context, a *app) (result, error) {
 	return found, nil
 }
 
-// completeNames lists what a word of a kind may be. Nothing here fails: a person
-// who presses TAB wants no error.
-func (a *app) completeNames(kind string, words []string) offers {
-	var found offers
-	switch kind {
-	case "agent", "trigger", "session", "dead-letter", "entry", "target":
-		f, err := config.Load(a.fileAmong(words))
-		if err != nil {
-			f, _, err = owner.Recall(a.fileAmong(words))
-		}
-		if err != nil {
-			return nil
-		}
-		return idOffers(kind, f, words)
-	case "word":
-		return wordOffers()
-	case "topic":
-		return topicOffers()
-	case "file", "":
-	default:
-		for w := range strings.SplitSeq(kind, ",") {
-			found = append(found, offer{w, ""})
-		}
-	}
-	return found
-}
-
-// idOffers are agents, or what the named agents have; all agents if none is named.
-func idOffers(kind string, f *config.Fleet, words []string) (found offers) {
-	named := slices.DeleteFunc(slices.Clone(f.Agents), func(a *config.Agent) bool { return !slices.Contains(words, a.Name) })
-	if len(named) == 0 {
-		named = f.Agents
-	}
-	switch kind {
-	case "session":
-		if len(named) == 1 {
-			found = sessionOffers(f, named[0])
-		}
-		fallthrough
-	case "agent":
-		for _, a := range f.Agents {
-			found = append(found, offer{a.Name, a.Dir})
-		}
-		return found
-	case "target":
-		for _, name := range slices.Sorted(maps.Keys(f.Targets)) {
-			found = append(found, offer{name, string(f.Targets[name].Tier)})
-		}
-		return found
-	}
-	ctx, stop := context.WithTimeout(context.Background(), offerWithin)
-	defer stop()
-	for _, a := range named {
-		switch kind {
-		case "trigger":
-			for _, t := range a.Triggers {
-				found = append(found, offer{t.Name, whenOf(&t)})
-			}
-		case "dead-letter":
-			if list, err := readDead(ctx, nil, a); err == nil {
-				for _, d := range list.Entries {
-					found = append(found, offer{d.name(), a.Name + ": " + d.reason()})
-				}
-			}
-		case "entry":
-			if list, err := readQueue(ctx, a, mostOffers); err == nil {
-				for _, e := range list.Entries {
-					found = append(found, offer{e.name(), a.Name + ": " + e.State})
-				}
-			}
-		}
-	}
-	return found
-}
-
-// mostOffers is how many ids of a kind are offered, offerWithin how long queues are
-// read for them: somebody waits at a prompt.
-const (
-	mostOffers  = 50
-	offerWithin = time.Second
-)
-
-// sessionOffers are the last sessions of an agent.
-func sessionOffers(f *config.Fleet, a *config.Agent) (found offers) {
-	dir, err := owner.StateDir(f)
-	if err != nil {
-		return nil
-	}
-	for e, err := range journal.Read(dir) {
-		if err == nil && e.Kind == journal.Ended && e.Agent == a.Name {
-			h := sessionOf(e)
-			found = append(found, offer{h.short, h.At.Local().Format(time.DateTime) + " " + h.Why.String()})
-		}
-	}
-	return found[max(0, len(found)-mostOffers):]
-}
-
-// fileAmong returns the fleet's file as the words name it, or the one that is found.
-func (a *app) fileAmong(words []string) string {
-	path := ""
-	for i, w := range words {
-		if v, ok := strings.CutPrefix(w, "--file="); ok {
-			path = v
-		} else if (w == "-f" || w == "--file") && i+1 < len(words) {
-			path = words[i+1]
-		}
-	}
-	if path == "" {
-		return a.file()
-	}
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			path = home + "/" + rest
-		}
-	}
-	return path
-}
-
 // complete walks the grammar along the words and offers what the last one may
 // become. names lists the words of a kind (the tag complete).
 func complete(node *kong.Node, words []string, names func(kind string, words []string) offers) offers {
@@ -225,7 +104,7 @@ func complete(node *kong.Node, words []string, names func(kind string, words []s
 		words = []string{""}
 	}
 	done, last := words[:len(words)-1], words[len(words)-1]
-	var placed []string // the arguments so far that are no flags
+	var placed []string // the arguments so far, without flags
 	for i := 0; i < len(done); i++ {
 		word := done[i]
 		switch {

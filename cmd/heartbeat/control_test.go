@@ -15,23 +15,23 @@ type running struct {
 	w      *world
 	cmd    *exec.Cmd
 	stderr *said
+	done   chan struct{} // it has ended
 }
 
 // background starts the fleet and waits until it answers.
 func (w *world) background(args ...string) *running {
 	w.t.Helper()
 	t := w.t
-	r := &running{w: w, cmd: w.command(append([]string{"run"}, args...)...), stderr: &said{}}
-	r.cmd.Stdout, r.cmd.Stderr = r.stderr, r.stderr
-	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(syscall.SIGTERM) }
+	// Not the test's own context: it ends before the cleanup, which waits for the end
+	// of the sessions before their folders go.
+	like := w.command(append([]string{"run"}, args...)...)
+	r := &running{w: w, cmd: exec.Command(like.Path, like.Args[1:]...), stderr: &said{}, done: make(chan struct{})}
+	r.cmd.Dir, r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = like.Dir, like.Env, r.stderr, r.stderr
 	if err := r.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() {
-		if w.t.Failed() {
-			w.t.Logf("heartbeat run:\n%s", r.stderr)
-		}
-	})
+	go func() { _ = r.cmd.Wait(); close(r.done) }()
+	w.t.Cleanup(r.end)
 	until(t, "the scheduler answers", func() bool { return w.fleet().Scheduler.PID == r.cmd.Process.Pid })
 	return r
 }
@@ -47,8 +47,25 @@ func (r *running) stop() int {
 
 // ended waits for the end of the run and returns its exit status.
 func (r *running) ended() int {
-	_ = r.cmd.Wait()
+	<-r.done
 	return r.cmd.ProcessState.ExitCode()
+}
+
+// end ends a run that the test has left, with its sessions.
+func (r *running) end() {
+	for _, sig := range []os.Signal{syscall.SIGCONT, syscall.SIGTERM, syscall.SIGINT} { // the second one ends sessions at once
+		_ = r.cmd.Process.Signal(sig)
+	}
+	select {
+	case <-r.done:
+	case <-time.After(patience):
+		r.w.t.Error("heartbeat run did not end")
+		_ = r.cmd.Process.Kill()
+		<-r.done
+	}
+	if r.w.t.Failed() {
+		r.w.t.Logf("heartbeat run:\n%s", r.stderr)
+	}
 }
 
 // fleetView is `heartbeat status` as a reader in another language sees it.
@@ -66,7 +83,7 @@ type agentView struct {
 		Turns int
 		Cost  float64
 	}
-	Depth struct{ Entries int }
+	Depth struct{ Entries, Aside int }
 }
 
 func (w *world) fleet() (f fleetView) {
@@ -374,7 +391,7 @@ func TestFollowForShort(t *testing.T) {
 // their turns, and ended by SIGHUP.
 func TestStopInTwoStages(t *testing.T) {
 	t.Parallel()
-	const slow = `{"rules": [{"match": "slow", "steps": [{"delay": "3s"}, {"reply": "ok"}]}, {"match": "stuck", "steps": [{"hang": true}]}]}`
+	const slow = `{"rules": [{"match": "slow", "steps": [` + untilLetGo + `, {"reply": "ok"}]}, {"match": "stuck", "steps": [{"hang": true}]}]}`
 	for _, tt := range []struct {
 		name   string
 		run    []string
@@ -408,8 +425,13 @@ func TestStopInTwoStages(t *testing.T) {
 				}
 				until(t, "the signal was heard", func() bool { return strings.Contains(r.stderr.String(), "turns may finish") })
 			}
-			_ = r.cmd.Wait() // the status says it
-			if code := r.cmd.ProcessState.ExitCode(); code != tt.status {
+			if tt.prompt == "slow" { // the run says it before the session has heard it
+				until(t, "the session was told", func() bool {
+					return strings.Contains(w.get("agents/triage/.heartbeat/session.json"), `"shutdown"`)
+				})
+			}
+			w.letGo()
+			if code := r.ended(); code != tt.status {
 				t.Errorf("exit status %d, want %d", code, tt.status)
 			}
 			if a := w.agent("triage"); a.Acknowledged != tt.done || a.Depth.Entries != 2-tt.done {
@@ -423,7 +445,7 @@ func TestStopInTwoStages(t *testing.T) {
 func TestARunThatEndsByItselfIsReloaded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put("script.json", `{"rules": [{"match": "slow", "steps": [{"delay": "3s"}, {"reply": "ok"}]}]}`)
+	w.put("script.json", `{"rules": [{"match": "slow", "steps": [`+untilLetGo+`, {"reply": "ok"}]}]}`)
 	fleet := "version: 1\nname: fleet\ndefaults:\n  command: [heartbeat, simulate, --script, " + w.dir + "/script.json]\nagents:\n  triage:\n    dir: agents/triage\n"
 	w.put("heartbeat.yaml", fleet)
 	w.put("agents/triage/README", "")
@@ -434,8 +456,9 @@ func TestARunThatEndsByItselfIsReloaded(t *testing.T) {
 	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	_ = r.cmd.Wait() // the status says it
-	if code := r.cmd.ProcessState.ExitCode(); code != 0 {
+	until(t, "it has another agent", func() bool { return strings.Contains(w.ok("events"), "added: builder") })
+	w.letGo()
+	if code := r.ended(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
 	for _, name := range []string{"triage", "builder"} {

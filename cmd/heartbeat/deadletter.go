@@ -95,11 +95,17 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 	switch t.action {
 	case "retry":
 		return each(t, concerned, func(agent *config.Agent) (handled, error) {
+			if err := a.forgetDropped(ctx, agent); err != nil {
+				return handled{}, err
+			}
 			n, err := queue.Retry(ctx, agent, whose[agent], c.All)
 			return done(agent, "queued again", n, err)
 		})
 	case "purge":
 		return each(t, concerned, func(agent *config.Agent) (handled, error) {
+			if err := a.forgetDropped(ctx, agent); err != nil {
+				return handled{}, err
+			}
 			n, err := queue.Purge(ctx, agent, whose[agent], c.All)
 			return done(agent, "deleted", n, err)
 		})
@@ -261,11 +267,18 @@ func (d dead) whole(p *page, ours, agent string) {
 			given += fmt.Sprintf("; %d of max-attempts were used up", d.Counted)
 		}
 	}
+	if d.Iterations > 0 {
+		given += "; " + count(d.Iterations, "iteration")
+	}
 	p.printf("given:    %s\n", given)
 	why := d.Cause
 	if w, ok := explain.Find(string(d.Reason)); ok && d.Reason != inbox.Lost {
 		if why = w.Means; d.Cause != "" {
-			why += " Its session: " + d.Cause
+			who := " Its session: "
+			if d.Iterations > 0 {
+				who = " What it came to: "
+			}
+			why += who + d.Cause
 		}
 	}
 	for i, line := range wrap(why, p.prose()-len("why:      ")) {
@@ -274,6 +287,11 @@ func (d dead) whole(p *page, ours, agent string) {
 		} else {
 			p.printf("%*s%s\n", len(label), "", line)
 		}
+	}
+	if d.Output != "" {
+		p.printf("\nthe last check said:\n\n")
+		p.whole("    ", d.Output)
+		p.printf("\nthe prompt:\n")
 	}
 	p.printf("\n")
 	p.whole("    ", d.Prompt.Raw())
@@ -297,7 +315,7 @@ func (d dead) row(p *page) []cell {
 	return []cell{
 		{text: d.name()},
 		{d.reason(), p.yellow},
-		{text: strconv.Itoa(d.Attempts)},
+		{text: strconv.Itoa(max(d.Attempts, d.Iterations))}, // an iteration is handed over, too
 		{text: d.At.Local().Format("2006-01-02 15:04")},
 		{text: d.Prompt.String()},
 	}

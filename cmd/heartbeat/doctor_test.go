@@ -199,7 +199,7 @@ agents:
 		now = found()
 		return now["failing trigger-fails"] != "" && now["gated trigger-fails"] != ""
 	})
-	if f := now["failing trigger-fails"]; !strings.Contains(f, "trigger poll-1 failed") || !strings.Contains(f, "no tickets") || !strings.HasSuffix(f, "heartbeat trigger failing poll-1") {
+	if f := now["failing trigger-fails"]; !strings.Contains(f, "trigger poll-1 has failed") || !strings.Contains(f, "no tickets") || !strings.HasSuffix(f, "heartbeat trigger failing poll-1") {
 		t.Errorf("%s", f)
 	}
 	r.stop()

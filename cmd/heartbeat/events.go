@@ -131,7 +131,7 @@ func eventText(p *page, e journal.Event) {
 		from, to := e.Move()
 		what = from + " → " + to
 		colour = stateCell(p, status.State(e.State)).colour
-	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew, journal.OverBudget:
+	case journal.Recovered, journal.TriggerFailed, journal.ReloadFailed, journal.Swept, journal.DirectoryLost, journal.DirectoryFound, journal.QueueLost, journal.Stuck, journal.TriggerAnew, journal.OverBudget, journal.Forged:
 		colour = p.yellow
 	}
 	p.coloured(colour, what)
@@ -140,6 +140,12 @@ func eventText(p *page, e journal.Event) {
 		p.printf(", %s done", fmt.Sprint(e.Acknowledged))
 	case journal.Stopped:
 		p.printf(" %s", stopText(e))
+	case journal.Acted:
+		p.printf(" by %s", e.By)
+	case journal.Approval:
+		p.printf(" %s %s", foreign.Line(e.Approval), foreign.Line(e.State))
+	case journal.Checked:
+		p.printf(" %s, %s", checkText(e), e.Entry)
 	}
 	if e.Trigger != "" {
 		p.printf(" %s", e.Trigger)
@@ -152,6 +158,11 @@ func eventText(p *page, e journal.Event) {
 	}
 	p.printf("\n")
 	p.whole("    ", strings.TrimSpace(e.Detail.Raw()))
+}
+
+// checkText says what a check has come to.
+func checkText(e journal.Event) string {
+	return foreign.Line(fmt.Sprintf("%s, iteration %d", e.Verdict, e.Iteration))
 }
 
 // stopText says what a Stop hook has decided, and about which entries.

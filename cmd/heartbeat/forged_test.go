@@ -50,7 +50,7 @@ func harmless(t *testing.T, what, text string) {
 var notWalked = map[string]string{
 	"Init": "it writes a starter file", "Launch": "it is the terminal of its own command", "Simulate": "the stand-in",
 	"Topics": "ours alone", "Explain": "ours alone", "Schema": "ours alone", "Completion": "ours alone", "Version": "ours alone", "Service": "this machine alone",
-	"Man": "ours alone", "Notify": "TestWhatNotifyLogShows", "Restart": "it names agents", "Cancel": "it names agents and ids",
+	"Man": "ours alone", "Notify": "TestWhatNotifyLogShows", "Page": "it shows names that a person has given", "Restart": "it names agents", "Cancel": "it names agents and ids",
 	"Alive": "what it shows it was told", "Series": "it shows times and counts", "Complete": "names out of the configuration", "Attach": "ptyrun/attach's TestHostileTerminal", "Screen": "ptyrun/screen's TestFilterStopsTheRest",
 	"Run": "TestEscapesThroughARun", "Unapply": "it removes what is shown", "Pause": "it names agents", "Stop": "it names a process", "Resume": "it names agents",
 	"ServeProbe": "it speaks to the process that has started it", "Reload": "it names agents", "Trigger": "it names triggers", "Validate": "the person's own file",
@@ -66,7 +66,8 @@ var walked = map[string][][]string{
 	"Inbox": {{"inbox", "triage"}, {"inbox", "triage", "show", "ID"}}, "Diff": {{"diff"}}, "Doctor": {{"doctor"}},
 	"DeadLetter": {{"dead-letter", "triage"}, {"dead-letter", "triage", "show", "ID"}},
 	"Recover":    {{"recover", "triage", "--on-orphan", "retry"}}, "Apply": {{"apply", "--dry-run"}},
-	"Replies": {{"replies"}}, "Answer": {{"answer", "triage"}},
+	"Approval": {{"approval"}, {"approval", "show", "4f1c02d3"}},
+	"Replies":  {{"replies"}}, "Answer": {{"answer", "triage"}},
 	"Send": {}, // looked at once, as it waits
 }
 
@@ -188,7 +189,7 @@ func TestEscapesThroughEveryField(t *testing.T) {
 	if len(files) < 7 {
 		t.Fatalf("only %d files: %q", len(files), sortedKeys(files))
 	}
-	for nth := -1; nth < 40; nth += testbed.Stride(4) {
+	for nth := -1; nth < 40; nth += testbed.Stride(8) {
 		some := false
 		for path, whole := range files {
 			some = spoilFile(t, path, whole, nth) || some
@@ -274,6 +275,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 var printers = map[string]string{
 	"page.go": "the page", "app.go": "it asks whether somebody reads", "table.go": "its tables", "output.go": "it prints pages", "log.go": "the log", "log_queue.go": "the log",
 	"main.go": "it names the files", "probe.go": "the pipe to the process that wants a probe; what it prints goes through a page", "launch.go": "its command's own terminal", "simulate.go": "the stand-in's terminal",
+	"bottom.go":   "log lines, and what progress.go has made",
 	"progress.go": "what pages and foreign.Line have made, on a terminal",
 	"attach.go":   "a terminal, through a filter", "logs.go": "a terminal's log, through a filter",
 	"service.go": "what to do with a unit, on stderr", "screen.go": "it asks whether there is a terminal",

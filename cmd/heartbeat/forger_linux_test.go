@@ -292,14 +292,14 @@ func TestWhatAnAgentForges(t *testing.T) {
 				"events": f.chance.IntN(1 << 30), "acknowledged": f.chance.IntN(1 << 30),
 			}
 		})
-		f.keep(10*time.Second, never, func() map[string]any { // the neighbours' account
+		f.keep(5*time.Second, never, func() map[string]any { // the neighbours' account
 			return map[string]any{"ruling": map[string]any{"why": "api-failure", "detail": "rate_limit"}}
 		})
 	})
 
 	served := map[string]int{}
 	for i := 0; !done(); i++ {
-		time.Sleep(300 * time.Millisecond) // as persons look
+		time.Sleep(time.Second) // as persons look
 		s.within("send", "bad", fmt.Sprintf("hello %d", i))
 		for _, name := range []string{"good", "other"} {
 			prompt := fmt.Sprintf("%s %d", name, i)

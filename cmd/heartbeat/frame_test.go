@@ -168,7 +168,7 @@ func TestFileFromEnvironment(t *testing.T) {
 func TestHeartbeatLines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	cmd := w.command("launch", "-o", "json", "--heartbeat-ms", "50", "--", "sleep", "1")
+	cmd := w.command("launch", "-o", "json", "--heartbeat-ms", "50", "--", "sleep", "3")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestHeartbeatLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(lines) < 4 {
-		t.Fatalf("%d lines in a second: %v", len(lines), lines)
+		t.Fatalf("%d lines in three seconds: %v", len(lines), lines)
 	}
 	last := 0.0
 	for _, l := range lines[:len(lines)-1] {

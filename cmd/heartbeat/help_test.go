@@ -24,7 +24,7 @@ func TestHelpTopics(t *testing.T) {
 			t.Errorf("%+v is listed as\n%s\nand printed as\n%s", one, list, text)
 		}
 		for line := range strings.Lines(text) {
-			if len([]rune(line)) > 92 {
+			if len([]rune(line)) > 81 {
 				t.Errorf("%s: a line is too long for a terminal: %s", one.Name, line)
 			}
 		}

@@ -32,7 +32,8 @@ long, how many entries were done, and how it ended. With several agents,
 consecutive sessions of one agent that ended the same way share a line: how many
 they are, what they did together, and the id of the last one. Name one agent, or
 use --each, to show every session. --stops adds a line for each turn that was over: which
-entry was done and what the Stop hook did then (heartbeat explain stop).
+entry was done and what the Stop hook did then (heartbeat explain stop). The checks
+of prompts with until are shown, too (heartbeat explain check).
 
 Examples:
 
@@ -45,13 +46,13 @@ Examples:
 type happened struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent"`
-	Kind  string    `json:"kind"` // session, stop, dead-letter
-	// DurationMS and Acknowledged belong to a session.
+	Kind  string    `json:"kind"` // session, stop, check, dead-letter
+	// DurationMS belongs to a session and to a check, Acknowledged to a session.
 	DurationMS   int64        `json:"duration_ms,omitempty"`
 	Acknowledged int          `json:"acknowledged"`
 	Why          foreign.Text `json:"why"`
 	// ID is the session's, the dead letter's, or that of the entry which a Stop hook has
-	// handed over.
+	// handed over, or which was checked.
 	ID string `json:"id"`
 	// Times is how many sessions it stands for, if more than one.
 	Times int `json:"times,omitempty"`
@@ -87,6 +88,8 @@ func (c historyCmd) run(ctx context.Context, a *app) (result, error) {
 			past.add(sessionOf(e), c.Count)
 		case e.Kind == journal.Stopped && c.Stops:
 			past.add(stopOf(e), c.Count)
+		case e.Kind == journal.Checked:
+			past.add(checkOf(e), c.Count)
 		}
 	}
 	all := past.list()
@@ -140,9 +143,23 @@ func sessionOf(e journal.Event) happened {
 	return h
 }
 
+// checkOf is the check of a prompt's work.
+func checkOf(e journal.Event) happened {
+	h := happened{At: e.At, Agent: e.Agent, Kind: "check", ID: e.Entry, short: shorten(foreign.Line(e.Entry), handleColumns), Why: foreign.Text(checkText(e)), DurationMS: e.TookMS}
+	if e.TookMS == 0 && !e.Started.IsZero() {
+		h.DurationMS = e.At.Sub(e.Started).Milliseconds()
+	}
+	for _, more := range []foreign.Text{e.Reason, e.Detail} {
+		if more != "" {
+			h.Why += ": " + more
+		}
+	}
+	return h
+}
+
 func stopOf(e journal.Event) happened {
 	h := happened{At: e.At, Agent: e.Agent, Kind: "stop", ID: e.Entry, Why: foreign.Text(stopText(e))}
-	if h.short = shorten(foreign.Line(e.Entry), 12); e.Done != "" {
+	if h.short = shorten(foreign.Line(e.Entry), handleColumns); e.Done != "" {
 		h.Acknowledged = 1
 	}
 	if e.Reason != "" {
@@ -178,9 +195,9 @@ func (h pastEvents) text(p *page) {
 		took, done := "-", "-"
 		if e.Kind == "session" {
 			done = strconv.Itoa(e.Acknowledged)
-			if e.DurationMS > 0 {
-				took = status.Span(time.Duration(e.DurationMS) * time.Millisecond)
-			}
+		}
+		if e.DurationMS > 0 {
+			took = status.Span(time.Duration(e.DurationMS) * time.Millisecond)
 		}
 		if e.Kind == "stop" && e.Acknowledged > 0 {
 			done = strconv.Itoa(e.Acknowledged)

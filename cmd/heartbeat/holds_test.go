@@ -66,7 +66,11 @@ func TestAHoldOutlivesTheRun(t *testing.T) {
 func TestResumeSaysThatItLiftsNoBudget(t *testing.T) {
 	t.Parallel()
 	var p page
-	held{"resumed", []status.AgentState{{Agent: "a", State: status.Parked, OverBudget: true, Reason: "its budget for the hour is spent"}}}.text(&p)
+	h := held{"resumed", []status.AgentState{{Agent: "a", State: status.Parked, OverBudget: true, Reason: "its budget for the hour is spent"}}, "heartbeat"}
+	h.text(&p)
+	if got := statusOf(h.failure()); got != exitParked {
+		t.Errorf("resume: exit %d", got)
+	}
 	if out := p.buf.String(); !strings.Contains(out, "its budget for the hour is spent; resume does not lift that: set a larger budget in the file, then heartbeat reload\n") {
 		t.Errorf("resume: %s", out)
 	}

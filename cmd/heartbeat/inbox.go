@@ -22,7 +22,7 @@ type inboxCmd struct {
 
 // Help implements kong's HelpProvider.
 func (inboxCmd) Help() string {
-	return `Lists what is in flight and queued, shows whole entries, or drops queued ones.
+	return `Lists what is in flight, set aside and queued, shows whole entries, or drops queued ones.
 A dropped entry becomes a dead letter. An entry in flight cannot be dropped.
 The action may also come before the agent. Without an agent the command applies to
 the whole fleet and looks for ids in all queues.
@@ -42,9 +42,11 @@ type queued struct {
 	ID         string       `json:"id"`
 	DeliveryID string       `json:"delivery_id"`
 	Source     string       `json:"source"`
+	Urgent     bool         `json:"urgent"`
 	Attempt    int          `json:"attempt"`
 	Delivered  time.Time    `json:"delivered_at,omitzero"`
 	Prompt     foreign.Text `json:"prompt"`
+	aside      bool         // it waits outside of the queue
 }
 
 // queueList is the beginning of a queue.
@@ -89,6 +91,9 @@ func (c inboxCmd) run(ctx context.Context, a *app) (result, error) {
 		concerned := func(agent *config.Agent) bool { return len(whose[agent]) > 0 }
 		return each(t, concerned, func(agent *config.Agent) (handled, error) {
 			n, err := queue.Drop(ctx, agent, whose[agent])
+			if err == nil {
+				err = a.forgetDropped(ctx, agent)
+			}
 			return handled{agent.Name, "dropped", n}, listHint(err, "inbox", agent)
 		})
 	}
@@ -124,7 +129,7 @@ func (l queueLists) text(p *page) {
 	var rows [][]cell
 	for _, q := range l.Agents {
 		for _, e := range q.Entries {
-			rows = append(rows, plain(q.Agent, e.name(), e.State, origin(q.Agent, e.Source), e.Prompt.String()))
+			rows = append(rows, plain(q.Agent, e.name(), e.State, e.origin(q.Agent), e.Prompt.String()))
 		}
 	}
 	p.listing([]string{"AGENT", "ID", "STATE", "SOURCE", "PROMPT"}, rows)
@@ -182,6 +187,13 @@ func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, err
 	if flight != nil {
 		list.Entries = append(list.Entries, inFlight(flight))
 	}
+	aside, err := q.Waiting()
+	if err != nil {
+		return nil, err
+	}
+	for i := range aside {
+		list.Entries = append(list.Entries, waitsAside(&aside[i]))
+	}
 	entries, err := q.List(limit + 1)
 	if err != nil {
 		return nil, err
@@ -189,7 +201,7 @@ func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, err
 	list.More = len(entries) > limit
 	for _, e := range entries[:min(len(entries), limit)] {
 		list.Entries = append(list.Entries, queued{
-			State: "queued", ID: e.ID, DeliveryID: e.DeliveryID, Source: e.Source, Prompt: foreign.Text(e.Prompt),
+			State: "queued", ID: e.ID, DeliveryID: e.DeliveryID, Source: e.Source, Urgent: e.Urgent, Prompt: foreign.Text(e.Prompt),
 		})
 	}
 	return list, nil
@@ -197,9 +209,19 @@ func readQueue(ctx context.Context, a *config.Agent, limit int) (*queueList, err
 
 func inFlight(f *inbox.InFlight) queued {
 	return queued{
-		State: string(f.State), ID: f.ID, DeliveryID: f.DeliveryID, Source: f.Source, Attempt: f.Attempt,
+		State: string(f.State), ID: f.ID, DeliveryID: f.DeliveryID, Source: f.Source, Urgent: f.Urgent, Attempt: f.Attempt,
 		Delivered: f.DeliveredAt, Prompt: foreign.Text(promptOf(f.RawLine)),
 	}
+}
+
+// waitsAside is an entry that is set aside.
+func waitsAside(f *inbox.InFlight) queued {
+	e := inFlight(f)
+	e.aside = true
+	if e.State = "waits for approval"; f.Returns() {
+		e.State = "answered"
+	}
+	return e
 }
 
 // handleColumns is how long an id may be to be shown in a list.
@@ -221,7 +243,7 @@ func (l *queueList) text(p *page) {
 	}
 	var rows [][]cell
 	for _, e := range l.Entries {
-		rows = append(rows, plain(e.name(), e.State, origin(l.Agent, e.Source), e.Prompt.String()))
+		rows = append(rows, plain(e.name(), e.State, e.origin(l.Agent), e.Prompt.String()))
 	}
 	p.listing([]string{"ID", "STATE", "SOURCE", "PROMPT"}, rows)
 	if l.More {
@@ -233,12 +255,23 @@ func (l *queueList) text(p *page) {
 // delivery id.
 func (e queued) name() string { return handle(e.ID, e.DeliveryID) }
 
+// origin says where it comes from, and that it is urgent.
+func (e queued) origin(agent string) string {
+	if e.Urgent {
+		return origin(agent, e.Source) + ", urgent"
+	}
+	return origin(agent, e.Source)
+}
+
 func (q queueEntries) text(p *page) {
 	for i, e := range q.Entries {
 		if i > 0 {
 			p.printf("\n")
 		}
 		p.printf("delivery: %s\nid:       %s\nsource:   %s\nstate:    %s\n", e.DeliveryID, e.ID, e.Source, e.State)
+		if e.Urgent {
+			p.printf("urgent:   yes\n")
+		}
 		if e.Attempt > 0 {
 			p.printf("attempt:  %s, since %s\n", strconv.Itoa(e.Attempt), e.Delivered.Local().Format(time.RFC3339))
 		}

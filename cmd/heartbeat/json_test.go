@@ -13,7 +13,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"heartbeat/config"
 	"heartbeat/hook"
+	"heartbeat/orchestrator/memory"
 )
 
 // spoken is a run of a command with -o json, whose shape testdata/json/NAME holds.
@@ -30,6 +32,24 @@ var unspoken = map[string]string{
 	"__complete": "is for the scripts of shells",
 	"attach":     "needs a terminal; TestAttach",
 	"alive":      "needs a session; TestASessionMaySayThatItLives of internal/e2e",
+}
+
+// aRequest is one of an agent that waits for its answer.
+const aRequest = `{"id": "4f1c02d3", "agent": "triage", "at": "2026-01-02T03:04:05Z", "until": "2046-01-09T03:04:05Z",
+	"category": "destroy", "question": "Deploy?", "payload": "x", "session": "s", "entry": "e", "state": "asked"}`
+
+// key is what heartbeat knows an agent by.
+func (f *fleet) key(agent string) string {
+	f.t.Helper()
+	fleet, err := config.Load(filepath.Join(f.dir, "heartbeat.yaml"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	all, err := memory.Note(filepath.Join(f.dir, "state/fleet"), fleet.Agents, nil, time.Now())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all.Declared()[agent].Key
 }
 
 // TestTheVocabularyOfJSON: each command says the same things in the same words, and
@@ -96,10 +116,22 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	}, "answer", "triage")
 	add("answer-given", nil, "answer", "triage", "start")
 	notes := simulated + "notify: {desk: {command: [tee, told.txt]}, dead: {command: ['false']}}\n"
+	add("approval", func() {
+		f.put("state/fleet/approvals/done/README", "")
+		f.put("state/fleet/approvals/4f1c02d3.json", strings.Replace(aRequest, "{", `{"key": "`+f.key("triage")+`", `, 1))
+	}, "approval")
+	add("approval-show", nil, "approval", "show", "4f1c02d3")
+	add("approval-approve", nil, "approval", "approve", "4f1c02d3", "--note", "but slowly")
+	add("approval-all", nil, "approval", "list", "--all")
 	add("notify-log-none", func() { f.put("told.yaml", strings.Replace(notes, "name: fleet", "name: told", 1)) }, "notify", "log", "-f", "told.yaml")
 	add("notify-test", nil, "notify", "test", "-f", "told.yaml")
 	add("notify-test-desk", nil, "notify", "test", "desk", "-f", "told.yaml")
 	add("notify-log", func() { f.world.toldSomething("told") }, "notify", "log", "-f", "told.yaml")
+	add("page-link", func() {
+		f.put("page.yaml", strings.Replace(simulated, "name: fleet", "name: paged", 1)+"listen: [{address: \":18399\", serve: [page]}]\n")
+	}, "page", "link", "--role", "act", "--name", "phone", "-f", "page.yaml")
+	add("page-tokens", nil, "page", "tokens", "-f", "page.yaml")
+	add("page-revoke", nil, "page", "revoke", "phone", "-f", "page.yaml")
 	add("service-print", nil, "service", "print", "systemd")
 	add("service-install", nil, "service", "install", "systemd", "--dry-run")
 	add("service-status", nil, "service", "status", "systemd")

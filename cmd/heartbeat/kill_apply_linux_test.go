@@ -238,7 +238,7 @@ func (k *applies) holds(where, file string, allow []string, stops int) {
 	}
 	slices.Sort(allow)
 	slices.Sort(s.Permissions.Allow)
-	if !slices.Equal(slices.Compact(allow), s.Permissions.Allow) || len(s.Permissions.Deny) != 2*stops {
+	if !slices.Equal(slices.Compact(allow), s.Permissions.Allow) || len(s.Permissions.Deny) != (2+len(settings.Denials()))*stops {
 		k.t.Errorf("%s: %s allows %q and denies %q, want %q", where, file, s.Permissions.Allow, s.Permissions.Deny, allow)
 	}
 	for _, g := range s.Hooks["Stop"] {

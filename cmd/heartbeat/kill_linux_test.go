@@ -22,7 +22,7 @@ import (
 // kills is how many parts TestKill kills:
 //
 //	go test ./cmd/heartbeat -run TestKill -kills 200
-var kills = flag.Int("kills", 20, "how many parts of a fleet TestKill kills")
+var kills = flag.Int("kills", 12, "how many parts of a fleet TestKill kills")
 
 // The client leaves processes behind that left its session.
 const killScript = `{"rules": [{"steps": [

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
+	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/session"
 	"heartbeat/ptyrun"
 )
@@ -59,7 +60,7 @@ func (c launchCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Shim {
 		ctx, stop := interruptible(ctx)
 		defer stop()
-		return nil, session.RunShim(ctx, a.in, a.stdio.out, a.log)
+		return nil, session.RunShim(ctx, a.in, a.stdio.out, orchestrator.CheckPerson, a.log)
 	}
 	if len(c.Argv) > 0 && c.Argv[0] == "--" {
 		c.Argv = c.Argv[1:]

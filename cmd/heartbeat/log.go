@@ -23,15 +23,16 @@ func newLog(w io.Writer, colours palette, level slog.Level, format string) *slog
 }
 
 // newRunLog makes the logger of a run, which must not wait for its reader, and does
-// not repeat the same failure again and again. The returned function gives the
-// reader a last chance.
-func newRunLog(w *os.File, level slog.Level, format string) (log *slog.Logger, flush func()) {
+// not repeat the same failure again and again. What is written to the bottom line, a
+// log line or not, does not wait either. flush gives the reader a last chance.
+func newRunLog(w *os.File, level slog.Level, format string) (log *slog.Logger, bottom *bottomLine, flush func()) {
 	q := newLogQueue(w, func(lines int) []byte {
 		var b bytes.Buffer
 		newLog(&b, paletteFor(w), level, format).Warn("lines of this log were dropped: nobody read it", "lines", lines)
 		return b.Bytes()
 	})
-	return slog.New(newRepeats(newLog(q, paletteFor(w), level, format).Handler())), func() { q.flush(logQueueEnd) }
+	bottom = &bottomLine{w: q}
+	return slog.New(newRepeats(newLog(bottom, paletteFor(w), level, format).Handler())), bottom, func() { q.flush(logQueueEnd) }
 }
 
 // personHandler writes a line for each record:

@@ -40,7 +40,7 @@ func TestALogThatNobodyReadsIsDroppedAndCounted(t *testing.T) {
 	r, w := fullPipe(t)
 	var flushes []func()
 	for _, format := range []string{"text", "json"} {
-		log, flush := newRunLog(w, slog.LevelInfo, format)
+		log, _, flush := newRunLog(w, slog.LevelInfo, format)
 		for range 100 {
 			log.Info("long", "text", strings.Repeat("x", logQueueLimit/50))
 		}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +18,12 @@ import (
 func TestMain(m *testing.M) {
 	if path := os.Getenv(envRecord); path != "" {
 		if err := record(path); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	if socket := os.Getenv(envAsk); socket != "" {
+		if err := ask(socket); err != nil {
 			os.Exit(1)
 		}
 		return
@@ -66,6 +73,16 @@ func (w *world) put(name, text string) {
 	}
 }
 
+// untilLetGo is a step in which the turn of an agent in agents/NAME stays until letGo,
+// however slow the machine is.
+const untilLetGo = `{"await": "../../let-go"}`
+
+// letGo ends the held step, now and later.
+func (w *world) letGo() {
+	w.t.Helper()
+	w.put("let-go", "")
+}
+
 func (w *world) get(name string) string {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.dir, name))
@@ -100,6 +117,7 @@ func (w *world) command(args ...string) *exec.Cmd {
 	self := testbed.Program(w.t, "heartbeat")
 	cmd := exec.CommandContext(w.t.Context(), self, args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = w.dir, w.env, 5*time.Second
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	return cmd
 }
 

@@ -103,7 +103,7 @@ func TestNoFileAndNoTicketComesAgain(t *testing.T) {
 			if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Error(err)
 			}
-			_ = r.cmd.Wait()
+			r.ended()
 		})
 	}
 }

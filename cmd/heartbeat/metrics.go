@@ -17,6 +17,7 @@ type exposed struct {
 	*metrics.Metrics
 	flag  *doors.Flag // nil: there is no --metrics
 	doors *doors.Doors
+	web   *web
 }
 
 // expose opens the address of --metrics, if there is one, before anything is started.
@@ -38,9 +39,10 @@ func (a *app) expose(addr string) (*exposed, error) {
 }
 
 // follow answers for a scheduler, at the address of --metrics until ctx ends.
-func (x *exposed) follow(ctx context.Context, a *app, s *orchestrator.Scheduler, around *sync.WaitGroup) {
+func (x *exposed) follow(ctx context.Context, a *app, s *orchestrator.Scheduler, w *web, around *sync.WaitGroup) {
 	x.Follow(s)
-	x.doors = doors.New(doors.Options{Webhooks: doors.Webhooks(s.Webhook, a.log), Metrics: x.Handler(), Log: a.log})
+	x.web = w
+	x.doors = doors.New(doors.Options{Webhooks: doors.Webhooks(s.Webhook, a.log), Metrics: x.Handler(), Page: w, Log: a.log})
 	if x.flag != nil {
 		around.Go(func() { x.flag.Serve(ctx, x.Handler(), a.log) })
 	}
@@ -48,7 +50,10 @@ func (x *exposed) follow(ctx context.Context, a *app, s *orchestrator.Scheduler,
 
 // serve opens the addresses of a version of the fleet's file, in place of those of
 // the one before, once the run is ready. A run with --once opens none.
-func (x *exposed) serve(f *config.Fleet) { x.doors.Set(f.Listen) }
+func (x *exposed) serve(f *config.Fleet) {
+	x.web.use(f)
+	x.doors.Set(f.Listen)
+}
 
 // Doors implements control.Scheduler.
 func (x *exposed) Doors() []status.Door { return x.doors.State() }

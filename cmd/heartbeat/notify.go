@@ -52,14 +52,14 @@ func (c notifyCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets, err := c.targets(fleet)
-	if err != nil {
-		return nil, err
+	targets, unknown := c.targets(fleet)
+	if c.Action == "log" {
+		return c.log(fleet, unknown)
 	}
-	if c.Action == "test" {
-		return c.test(ctx, a, fleet, targets)
+	if unknown != nil {
+		return nil, unknown
 	}
-	return c.log(fleet, targets)
+	return c.test(ctx, a, fleet, targets)
 }
 
 // targets returns the named ones, or all.
@@ -152,22 +152,27 @@ type pendingTo struct {
 	Dropped int          `json:"dropped,omitempty"`
 }
 
-func (c notifyCmd) log(f *config.Fleet, names []string) (result, error) {
+// log shows what became of messages, also of those to targets that the file no longer
+// has. unknown is why a named target is none now, or nil.
+func (c notifyCmd) log(f *config.Fleet, unknown error) (result, error) {
 	dir, err := owner.StateDir(f)
 	if err != nil {
 		return nil, err
 	}
-	records, err := notify.Records(dir, c.Count, names)
+	records, err := notify.Records(dir, c.Count, c.Targets)
 	if err != nil {
 		return nil, err
+	}
+	if unknown != nil && len(records) == 0 {
+		return nil, unknown
 	}
 	boxes, err := notify.Pending(dir)
 	if err != nil {
 		return nil, err
 	}
 	log := toldLog{Records: records}
-	for _, name := range names {
-		if b := boxes[name]; b != nil && (b.Pending() > 0 || b.Why != "") {
+	for _, name := range slices.Sorted(maps.Keys(boxes)) {
+		if b := boxes[name]; (len(c.Targets) == 0 || slices.Contains(c.Targets, name)) && (b.Pending() > 0 || b.Why != "") {
 			log.Pending = append(log.Pending, pendingTo{name, b.Pending(), b.NextDue(), b.Failing, foreign.Text(b.Why), b.Dropped})
 		}
 	}
@@ -176,7 +181,7 @@ func (c notifyCmd) log(f *config.Fleet, names []string) (result, error) {
 
 func (l toldLog) text(p *page) {
 	if len(l.Records)+len(l.Pending) == 0 {
-		p.printf("nobody was told anything yet\n")
+		p.printf("no notice was sent yet\n")
 		return
 	}
 	var rows [][]cell
@@ -222,14 +227,27 @@ func (a *app) watch(f *config.Fleet) (*notify.Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return notify.New(notify.Options{Fleet: f, StateDir: dir, Ours: a.ours(), Host: hostName(), Examine: a.findings, Log: a.log}), nil
+	return notify.New(notify.Options{Fleet: f, StateDir: dir, Ours: a.ours(), Host: hostName(), Examine: a.findings, Full: fullDisks(dir), Log: a.log}), nil
+}
+
+// fullDisks returns what says which disks are full.
+func fullDisks(stateDir string) func(*config.Fleet) []notice.Fact {
+	return func(f *config.Fleet) (facts []notice.Fact) {
+		for _, one := range doctor.Full(f.Agents, stateDir) {
+			facts = append(facts, notice.Fact{
+				Key: fmt.Sprintf("/%s/%s", notice.DiskFull, one.Fix), Kind: notice.DiskFull, Urgent: true,
+				Since: time.Now(), Text: one.Seen + "; " + one.Why, Do: one.Fix, Slow: true,
+			})
+		}
+		return facts
+	}
 }
 
 // findings are what doctor finds in a running fleet, but for what status says anyway.
 func (a *app) findings(ctx context.Context, f *config.Fleet, s notify.Scheduler) []notice.Fact {
 	dir, err := owner.StateDir(f)
 	if err != nil {
-		return nil // whoever needs it reports it
+		return nil // the caller that needs it reports it
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -249,12 +267,13 @@ func (a *app) findings(ctx context.Context, f *config.Fleet, s notify.Scheduler)
 	return newsOf(doctor.Examine(facts))
 }
 
-// newsOf returns findings as facts, but for those that are a trouble of status.
+// newsOf returns findings as facts, but for those that are a trouble of status, or told
+// by fullDisks.
 func newsOf(found []doctor.Finding) (facts []notice.Fact) {
 	now := time.Now()
 	for _, one := range found {
 		word, known := explain.Find(one.Code)
-		if one.Severity == doctor.Info || known && slices.Contains(word.Of, "trouble") {
+		if one.Severity == doctor.Info || doctor.IsFull(one) || known && slices.Contains(word.Of, "trouble") {
 			continue
 		}
 		facts = append(facts, notice.Fact{

@@ -48,7 +48,7 @@ func TestWhatNotifyLogShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put("heartbeat.yaml", tellers)
-	if out := w.ok("notify", "log"); out != "nobody was told anything yet\n" {
+	if out := w.ok("notify", "log"); out != "no notice was sent yet\n" {
 		t.Errorf("%s", out)
 	}
 	w.toldSomething("fleet")
@@ -63,6 +63,15 @@ func TestWhatNotifyLogShows(t *testing.T) {
 		t.Errorf("desk's alone:\n%s", out)
 	}
 	harmless(t, "notify log -o json", w.ok("-o", "json", "notify", "log"))
+	w.put("heartbeat.yaml", strings.Replace(tellers, "{desk:", "{renamed:", 1))
+	for _, args := range [][]string{{"notify", "log"}, {"notify", "log", "desk"}} {
+		if out := w.ok(args...); !strings.Contains(out, "  desk    sent") {
+			t.Errorf("what a target got under its former name is not in\n%s", out)
+		}
+	}
+	if o := w.run("notify", "log", "nobody"); o.status != exitError || !strings.Contains(o.stderr, "the targets are dead, renamed") {
+		t.Errorf("%+v", o)
+	}
 }
 
 func TestNotifyTest(t *testing.T) {
@@ -195,7 +204,7 @@ func TestWhoGetsNothingIsSaid(t *testing.T) {
 	w.toldSomething("fleet")
 	out := w.ok("status")
 	harmless(t, "status", out)
-	if !strings.Contains(out, "dead gets no notices for 1h: exit status 1") || !strings.Contains(out, "notify test dead") {
+	if !strings.Contains(out, "dead has had no notices for 1h: exit status 1") || !strings.Contains(out, "notify test dead") {
 		t.Errorf("%s", out)
 	}
 	o := w.run("doctor")

@@ -60,6 +60,7 @@ Examples:
 type held struct {
 	Done   string              `json:"done"` // paused, resumed
 	Agents []status.AgentState `json:"agents"`
+	ours   string
 }
 
 func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
@@ -86,7 +87,7 @@ func (c pauseCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return held{"paused", states}, nil
+	return held{"paused", states, a.ours()}, nil
 }
 
 // beginsWithin is how long a run may take from locking its directories to opening
@@ -129,13 +130,45 @@ func (h held) text(p *page) {
 			p.printf("%s: %s\n", a.Agent, paused)
 		case a.State == status.Stopped:
 			p.printf("%s: resumed; the next run starts it\n", a.Agent)
-		case a.OverBudget:
-			p.printf("%s: parked until %s: %s; resume does not lift that: set a larger budget in the file, then heartbeat reload\n",
-				a.Agent, a.Until.Local().Format(time.DateTime), a.Reason)
 		default:
-			p.printf("%s: %s\n", a.Agent, string(a.Shown()))
+			p.printf("%s: %s%s\n", a.Agent, string(a.Shown()), stayed(a, h.ours))
 		}
 	}
+}
+
+// stayed says what a resume has not lifted, and what does; "" if it has.
+func stayed(a status.AgentState, ours string) string {
+	do, stays := a.Stays(ours)
+	if !stays {
+		return ""
+	}
+	until := ""
+	if !a.Until.IsZero() {
+		until = " until " + a.Until.Local().Format(time.DateTime)
+	}
+	return fmt.Sprintf("%s: %s; resume does not lift that: %s", until, a.Reason, do)
+}
+
+// failure names the agents that go on waiting: 75 if each of them does so for a time only.
+func (h held) failure() error {
+	f := failure{status: exitParked}
+	var all []error
+	for _, a := range h.Agents {
+		do, stays := a.Stays(h.ours)
+		if !stays {
+			continue
+		}
+		f.hint = do
+		if a.State != status.Parked {
+			f.status = exitError
+		}
+		all = append(all, fmt.Errorf("cannot resume agent %q: resume does not lift that it is %s", a.Agent, a.State))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	f.err = errors.Join(all...)
+	return &f
 }
 
 // running loads the fleet and returns the way into its running scheduler.

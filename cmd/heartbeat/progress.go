@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -13,16 +14,19 @@ import (
 
 // progressLine tells who waits how far a command is: one line on stderr that is
 // written over again and again or, without a terminal, a line each
-// --heartbeat-interval. With JSON it shows nothing: step does.
+// --heartbeat-interval. With JSON it shows nothing: step does. It may be used
+// concurrently.
 type progressLine struct {
 	app     *app
-	to      *os.File
+	to      *os.File // the terminal, or nil
 	palette palette
-	// every and next belong to lines without a terminal; every 0: none.
-	every       time.Duration
-	began, next time.Time
-	shown       bool
-	drawn       time.Time
+	// every belongs to lines without a terminal; 0: none.
+	every time.Duration
+	began time.Time
+
+	mu    sync.Mutex // guards the rest
+	next  time.Time  // of a line without a terminal
+	drawn time.Time
 }
 
 func newProgressLine(a *app) *progressLine {
@@ -38,6 +42,13 @@ func newProgressLine(a *app) *progressLine {
 	return l
 }
 
+// newSlowLine is newProgressLine for what mostly takes no time worth a line.
+func newSlowLine(a *app) *progressLine {
+	l := newProgressLine(a)
+	l.drawn = l.began
+	return l
+}
+
 // show replaces the line.
 func (l *progressLine) show(text string) {
 	l.app.step(text)
@@ -45,6 +56,8 @@ func (l *progressLine) show(text string) {
 }
 
 func (l *progressLine) draw(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.to == nil {
 		l.line(text)
 		return
@@ -52,18 +65,23 @@ func (l *progressLine) draw(text string) {
 	if time.Since(l.drawn) < drawEvery {
 		return
 	}
-	l.drawn, l.shown = time.Now(), true
-	_, _ = l.to.WriteString("\r" + clearLine + l.palette.dim + shorten(foreign.Line(text), l.columns()-1) + l.palette.reset)
+	l.drawn = time.Now()
+	l.app.bottom.show(l.palette.dim + shorten(foreign.Line(text), l.columns()-1) + l.palette.reset)
 }
 
-// line is show without a terminal.
+// line is draw without a terminal.
 func (l *progressLine) line(text string) {
 	now := time.Now()
 	if l.every <= 0 || now.Before(l.next) {
 		return
 	}
 	l.next = now.Add(l.every)
-	_, _ = fmt.Fprintf(l.app.stdio.err, "%s: %s\n", now.Sub(l.began).Round(time.Second), foreign.Line(text))
+	took := now.Sub(l.began).Round(time.Second)
+	if l.app.LogFormat == "json" { // who reads records gets a record
+		l.app.log.Info(text, "after", took)
+		return
+	}
+	_, _ = fmt.Fprintf(l.app.bottom, "%s: %s\n", took, foreign.Line(text))
 }
 
 func (l *progressLine) columns() int {
@@ -81,12 +99,16 @@ const (
 	drawEvery = 100 * time.Millisecond
 )
 
-// bar is show for what takes long for many agents: how many are done.
+// bar is show for what takes long for many agents: which one is worked on.
 func (l *progressLine) bar(what string, done, of int, agent string) {
-	text := fmt.Sprintf("%s %s (%d of %d)", what, agent, done+1, of)
+	l.gauge(fmt.Sprintf("%s %s (%d of %d)", what, agent, done+1, of), done, of)
+}
+
+// gauge is show with how much is done.
+func (l *progressLine) gauge(text string, done, of int) {
 	l.app.step(text)
 	if l.to != nil {
-		full := barWidth * done / of
+		full := barWidth * done / max(of, 1)
 		text = "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + text
 	}
 	l.draw(text)
@@ -94,13 +116,10 @@ func (l *progressLine) bar(what string, done, of int, agent string) {
 
 // end removes it.
 func (l *progressLine) end() {
-	if l.shown {
-		_, _ = l.to.WriteString("\r" + clearLine)
+	if l.to != nil {
+		l.app.bottom.show("")
 	}
 }
-
-// clearLine erases from the cursor to the end of the line (ECMA-48, EL).
-const clearLine = "\x1b[K"
 
 // livePage shows one page in place of the last, as far as the terminal has room for
 // it. Without a terminal each page follows the last.

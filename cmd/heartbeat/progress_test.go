@@ -62,3 +62,62 @@ func TestLongWorkSaysHowFarItIs(t *testing.T) {
 		}
 	}
 }
+
+// TestARunWithOnceSaysHowFarItIs: a bar on a terminal, which its log scrolls above
+// and its end removes.
+func TestARunWithOnceSaysHowFarItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("script.json", `{"rules": [{"match": "", "steps": [{"hang": true}]}]}`)
+	w.put("heartbeat.yaml", strings.Replace(oneAgent, "agents/triage\n",
+		"agents/triage\n    command: [heartbeat, simulate, --home, "+w.dir+"/home, --script, "+w.dir+"/script.json]\n", 1))
+	w.put("agents/triage/.heartbeat/inbox.jsonl", "")
+	if o := w.run("send", "triage", "one"); o.status != 0 {
+		t.Fatalf("%+v", o)
+	}
+	screen := &said{}
+	child, err := ptyrun.Start(t.Context(), ptyrun.Config{
+		Argv: []string{testbed.Program(t, "heartbeat"), "run", "--once"}, Dir: w.dir, Env: append(w.env, "TERM=xterm", "NO_COLOR=1"), Output: screen,
+		Rows: 30, Cols: 80, Grace: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer child.End(t.Context())
+	const bar = "\r" + clearLine + "[....................] 0 of 1 prompt; 1 running"
+	if !testbed.Await(time.Minute, func() bool { return strings.Contains(screen.String(), bar) }) {
+		t.Fatalf("%.4000q", screen.String())
+	}
+	if o := w.run("stop", "--now"); o.status != 0 {
+		t.Errorf("%+v", o)
+	}
+	<-child.Done()
+	_, after, _ := strings.Cut(screen.String(), bar)
+	last := strings.LastIndex(after, "\r"+clearLine)
+	if last < 0 || !strings.HasPrefix(after[last+len("\r"+clearLine):], "AGENT") || !strings.Contains(after[:last], "heartbeat stopped") {
+		t.Errorf("after the first bar: %q", after)
+	}
+}
+
+// TestTheBottomLine: what is written scrolls above it, and it is written once.
+func TestTheBottomLine(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	b := &bottomLine{w: &out}
+	write := func(text string) {
+		if n, err := b.Write([]byte(text)); n != len(text) || err != nil {
+			t.Error(n, err)
+		}
+	}
+	write("one\n")
+	b.show("")
+	b.show("half")
+	b.show("half")
+	write("two\n")
+	b.show("")
+	write("three\n")
+	const clear = "\r" + clearLine
+	if want := "one\n" + clear + "half" + clear + "two\nhalf" + clear + "three\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

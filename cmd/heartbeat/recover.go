@@ -6,6 +6,9 @@ import (
 
 	"heartbeat/hook/foreign"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
 )
 
@@ -43,7 +46,30 @@ func (c recoverCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Agent != "" && entry != nil && outcome == inbox.DroppedOrphan {
+		c.withdraw(ctx, a, entry.DeliveryID)
+	}
 	return recovered{outcome, entry}, nil
+}
+
+// withdraw ends what was asked for an entry that was dropped.
+func (c recoverCmd) withdraw(ctx context.Context, a *app, delivery string) {
+	f, err := a.knownFleet()
+	dir := ""
+	if err == nil {
+		dir, err = owner.StateDir(f)
+	}
+	if err == nil {
+		err = settleStopped(ctx, f, dir, func(r approval.Request) string {
+			if r.Agent == c.Agent && r.Entry == delivery {
+				return "its prompt was dropped"
+			}
+			return ""
+		})
+	}
+	if err != nil {
+		a.warn(err.Error())
+	}
 }
 
 func (c recoverCmd) recovery(a *app) (queue.Recovery, error) {
@@ -58,7 +84,14 @@ func (c recoverCmd) recovery(a *app) (queue.Recovery, error) {
 	if err != nil {
 		return queue.Recovery{}, err
 	}
-	return queue.OfAgent(agent, policy), nil
+	r := queue.OfAgent(agent, policy)
+	f, err := a.knownFleet()
+	if err == nil {
+		var asides orchestrator.Asides
+		asides, err = asidesOf(f, agent)
+		r.Ends = asides.Ends
+	}
+	return r, err
 }
 
 // outcomes say what the outcomes are for people.
@@ -69,6 +102,8 @@ var outcomes = map[inbox.Outcome]string{
 	inbox.DeadLettered:       "the entry is a dead letter now",
 	inbox.DroppedOrphan:      "the entry was dropped",
 	inbox.Repaired:           "a corrupt file was set aside and repaired",
+	inbox.LeftChecking:       "the entry stays in flight until its check is done, which heartbeat run makes",
+	inbox.LeftUnproven:       "the entry stays in flight for its next iteration, which heartbeat run begins",
 }
 
 // recoveredColumns is how much of the prompt is shown.

@@ -33,6 +33,9 @@ func remotely(args []string, p parsed, std stdio, out *output) int {
 	if why := local[p.name]; why != "" {
 		return out.finish(nil, usagef("heartbeat help remote", "--host does not go with %s: %s", p.name, why))
 	}
+	if err := checkPerson(p.command); err != nil { // there nobody can tell whose process asks
+		return out.finish(nil, err)
+	}
 	for _, host := range hosts {
 		if err := remote.Check(host); err != nil {
 			return out.finish(nil, usagef("heartbeat help remote", "--host: %w", err))

@@ -6,6 +6,7 @@ import (
 
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/send"
 	"heartbeat/orchestrator/status"
 )
 
@@ -19,7 +20,8 @@ type repliesCmd struct {
 // Help implements kong's HelpProvider.
 func (repliesCmd) Help() string {
 	return `Prints the agents' final reply to each prompt that is done: when, which agent, what
-queued the prompt, and how long it took. With -o json each reply is one line,
+queued the prompt, and how long it took. "not proven" marks what its outbox calls done
+although no check has passed (heartbeat explain forged). With -o json each reply is one line,
 before the envelope.
 
 Examples:
@@ -34,14 +36,18 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Count < 0 {
 		return nil, usagef("heartbeat replies --help", "-n is below 0")
 	}
-	_, agents, err := a.knownAgents(c.Agents)
+	known, agents, err := a.knownAgents(c.Agents)
+	if err != nil {
+		return nil, err
+	}
+	unproven, err := send.Unproven(known)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
 	begin := time.Now()
-	past, err := queue.Replies(ctx, agents, c.Since.Time, c.Count)
+	past, err := queue.Replies(ctx, agents, c.Since.Time, c.Count, unproven)
 	if err != nil && !c.Follow {
 		a.warn(err.Error())
 	}
@@ -54,7 +60,7 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 		shown[r.Agent+" "+r.DeliveryID] = true
 	}
 	if c.Follow && failed == nil {
-		queue.FollowReplies(ctx, agents, begin, func(r queue.Reply) bool {
+		queue.FollowReplies(ctx, agents, begin, unproven, func(r queue.Reply) bool {
 			if !shown[r.Agent+" "+r.DeliveryID] {
 				failed = c.print(a, r)
 			}
@@ -88,6 +94,12 @@ func (repliesCmd) print(a *app, r queue.Reply) error {
 		}
 		if r.Attempt > 1 {
 			p.printf(", attempt %d", r.Attempt)
+		}
+		switch v := r.Verdict; {
+		case r.NotProven:
+			p.coloured(p.yellow, ", not proven")
+		case v != nil:
+			p.printf(", proven in iteration %d", v.Iteration)
 		}
 		p.printf("\n")
 		switch {

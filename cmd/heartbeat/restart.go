@@ -65,7 +65,11 @@ func (r restarted) text(p *page) {
 		case status.Starting:
 			p.printf("%s: its session is only just starting\n", a.Agent)
 		case status.Held, status.BackingOff, status.Parked:
-			p.printf("%s: it has no session: it is %s (%s); %s resume %s\n", a.Agent, string(a.Shown()), a.Reason, r.ours, a.Agent)
+			do, stays := a.Stays(r.ours)
+			if !stays {
+				do = r.ours + " resume " + a.Agent
+			}
+			p.printf("%s: it has no session: it is %s (%s); %s\n", a.Agent, string(a.Shown()), a.Reason, do)
 		default:
 			p.printf("%s: it has no session; the next prompt starts one\n", a.Agent)
 		}

@@ -42,5 +42,9 @@ func (c resumeCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	a.warnOfUnloaded(ctx, f)
-	return held{"resumed", states}, nil
+	res := held{"resumed", states, a.ours()}
+	if c.All {
+		return res, nil
+	}
+	return res, res.failure()
 }

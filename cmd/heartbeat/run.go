@@ -9,18 +9,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/clients"
 	"heartbeat/orchestrator/control"
-	"heartbeat/orchestrator/fleetfile"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/probe"
-	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/workspace"
@@ -51,7 +48,9 @@ terminal; pause, resume and trigger work from there too.
 
 With --once it ends when no work is left, and the exit status says how it went: 0
 everything is done, 1 something was dead-lettered, is held or left, 75 an agent is
-parked (usage limit).
+parked (usage limit). Meanwhile a bar on a terminal, and a line each
+--heartbeat-interval elsewhere, says how many of the prompts are finished; a start
+that has much to recover says how far it is in the same way.
 
 Examples:
 
@@ -104,88 +103,6 @@ func (c runCmd) run(ctx context.Context, a *app) (result, error) {
 	return res, onceFailure(sum, a.ours())
 }
 
-// supervised runs the fleet with everything around it: signals, the control socket,
-// the watch of the configuration. It reports whether the run was asked to stop.
-func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inputs *config.Inputs) (asked bool, sum *status.Summary, err error) {
-	var around sync.WaitGroup
-	beside, end := context.WithCancel(ctx)
-	defer around.Wait()
-	defer end()
-	shown, err := a.expose(c.Metrics)
-	if err != nil {
-		return false, nil, err
-	}
-	begin := time.Now()
-	told, err := a.watch(fleet)
-	if err != nil {
-		return false, nil, err
-	}
-	var s *orchestrator.Scheduler
-	var file *fleetfile.File
-	stateDir, err := owner.StateDir(fleet)
-	if err != nil {
-		return false, nil, err
-	}
-	past := series.NewRecorder(stateDir, a.log)
-	s, err = c.scheduler(a, fleet, func(e journal.Event) { past.Note(e); shown.Observe(e); told.Observe(e) }, func() {
-		a.log.Info("heartbeat runs", "fleet", fleet.Name, "agents", cmp.Or(len(c.Agents), len(fleet.Agents)), "pid", os.Getpid(), "config", fleet.Path)
-		a.remember(fleet)
-		around.Go(func() { a.mark(fleet, c.chosen(fleet)) })
-		around.Go(func() {
-			if !c.Once { // otherwise only agents with work are checked
-				s.Foresee()
-			}
-			a.logTroubles(fleet, c.chosen(fleet), s.Snapshot(), begin)
-		})
-		if !c.Once {
-			around.Go(s.ForeseeClients)
-		}
-		a.manager.Ready()
-		around.Go(func() { a.manager.Follow(beside, s) })
-		around.Go(func() { past.Run(beside, func() []series.Depth { return depths(s) }) })
-		now := reloading{s, shown, file, new(sync.Once)}
-		around.Go(func() { told.Run(beside, now) })
-		around.Go(func() { told.Ping(beside, now) })
-		around.Go(func() { a.serveControl(beside, fleet, now) })
-		if !c.Once {
-			around.Go(func() { shown.doors.Run(ctx) }) // until it is asked to stop
-		}
-		if c.WatchConfig {
-			around.Go(func() { file.Watch(beside) })
-		}
-	})
-	if err != nil {
-		return false, nil, err
-	}
-	shown.follow(beside, a, s, &around)
-	shown.serve(fleet)
-	file = a.fileOf(s, inputs, func(f *config.Fleet) {
-		shown.serve(f)
-		told.Use(f)
-	})
-	a.makeRoom(c.chosen(fleet))
-	ctx, stop := a.supervise(ctx, s, file)
-	defer stop()
-	around.Go(func() {
-		<-ctx.Done()
-		a.manager.Stopping()
-	})
-	sum, err = s.Run(ctx)
-	asked = ctx.Err() != nil
-	if sum != nil {
-		a.logStop(sum, asked, err, time.Since(begin))
-	}
-	return asked, sum, err
-}
-
-// depths are what the agents' queues hold.
-func depths(s *orchestrator.Scheduler) (all []series.Depth) {
-	for _, b := range s.Backlog() {
-		all = append(all, series.Depth{Agent: b.Agent, Queued: b.Queued})
-	}
-	return all
-}
-
 // chosen returns the agents that this run has.
 func (c runCmd) chosen(f *config.Fleet) []*config.Agent {
 	agents, err := chooseAgents(f, c.Agents)
@@ -200,7 +117,7 @@ func (c runCmd) chosen(f *config.Fleet) []*config.Agent {
 func (a *app) troubles(f *config.Fleet, agents []*config.Agent, live *status.Live) []status.Trouble {
 	stateDir, err := owner.StateDir(f)
 	if err != nil {
-		return nil // whoever needs it reports it
+		return nil // the caller that needs it reports it
 	}
 	now, those := time.Now(), *f
 	those.Agents = agents
@@ -234,7 +151,7 @@ func (a *app) logStop(sum *status.Summary, asked bool, failed error, took time.D
 	why := "--once-timeout is over"
 	switch {
 	case failed != nil:
-		why = "it cannot go on"
+		why = "it cannot continue"
 	case asked:
 		why = "asked to stop"
 	case sum.Finished:
@@ -250,7 +167,7 @@ func (a *app) logStop(sum *status.Summary, asked bool, failed error, took time.D
 // serveControl answers `heartbeat pause` and similar commands. The fleet also runs
 // without it; a socket that is removed is made again as soon as that is possible.
 func (a *app) serveControl(ctx context.Context, f *config.Fleet, s reloading) {
-	run := status.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: time.Now()}
+	run := runOf(f, time.Now())
 	for told := false; ; {
 		dir, err := owner.RuntimeDir(f)
 		if err == nil {
@@ -268,10 +185,15 @@ func (a *app) serveControl(ctx context.Context, f *config.Fleet, s reloading) {
 	}
 }
 
+// runOf is what a run says of itself.
+func runOf(f *config.Fleet, began time.Time) status.Run {
+	return status.Run{PID: os.Getpid(), Fleet: f.Name, File: f.Path, Started: began}
+}
+
 // controlAgain is how often to retry making a control socket.
 const controlAgain = time.Second
 
-func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Event), ready func()) (*orchestrator.Scheduler, error) {
+func (c runCmd) scheduler(a *app, fleet *config.Fleet, line *progressLine, observe func(journal.Event), ready func()) (*orchestrator.Scheduler, error) {
 	stateDir, err := owner.Claim(fleet)
 	if err != nil {
 		return nil, err
@@ -290,6 +212,9 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, observe func(journal.Even
 		Ours: a.ours(), StateDir: stateDir, RuntimeDir: runtimeDir, Runner: session.Processes{Self: self, Log: a.log}, Prepare: p.Prepare, Blocked: p.Blocked,
 		Clients: clients.New(probe.Prober{Self: self}),
 		Inboxes: watch.Folders, Ready: ready, Observe: observe, Log: a.log, Step: a.step,
+		Recovering: func(done, of int) {
+			line.gauge(fmt.Sprintf("recovering what was in flight: %d of %d agents", done, of), done, of)
+		},
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,19 @@ type sendCmd struct {
 	// ID is nil when none is given.
 	ID *string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing, and fails if its text is another one."`
 
-	ReplyTo string        `name:"reply-to" placeholder:"TARGET" help:"Send the reply to this key of the fleet's notify; also that the prompt was given up, or cannot be worked on for now." complete:"target"`
-	At      string        `placeholder:"TIME" help:"Queue the prompt at a time: 15:04, \"2006-01-02 15:04\" (in the agent's time zone), or RFC 3339."`
-	In      time.Duration `placeholder:"DURATION" help:"Queue the prompt after this time."`
-	Cancel  string        `placeholder:"ID" help:"Instead of sending one, take back a prompt that waits for its time."`
+	Urgent        bool          `help:"Hand it over before the prompts that are not urgent. What is being worked on goes on."`
+	ReplyTo       flagText      `name:"reply-to" placeholder:"TARGET" help:"Send the reply to this key of the fleet's notify; also that the prompt was given up, or cannot be worked on for now." complete:"target"`
+	At            flagText      `placeholder:"TIME" help:"Queue the prompt at a time: 15:04, \"2006-01-02 15:04\" (in the agent's time zone), or RFC 3339."`
+	In            time.Duration `placeholder:"DURATION" help:"Queue the prompt after this time."`
+	Cancel        flagText      `placeholder:"ID" help:"Instead of sending one, take back a prompt that waits for its time." complete:"later"`
+	UntilCheck    flagText      `name:"until-check" placeholder:"COMMAND" help:"The prompt is done when this command, which a shell runs in the agent's directory, ends with 0; until then it is handed over again (heartbeat help proof)."`
+	CheckTimeout  time.Duration `name:"check-timeout" placeholder:"DURATION" default:"10m" help:"With --until-check: how long the command may run (${default})."`
+	UntilPromise  flagText      `name:"until-promise" placeholder:"TEXT" help:"With --until-check: what the agent has to claim beside that, as <promise>TEXT</promise>."`
+	UntilApprove  []string      `name:"until-approve" sep:"none" placeholder:"NAME" help:"With --until-check: a person has to say yes after that, by this name (repeatable; heartbeat help approvals)."`
+	UntilAside    bool          `name:"until-aside" help:"With --until-approve: the queue goes on while the prompt waits for that yes."`
+	MaxIterations int           `name:"max-iterations" placeholder:"N" default:"10" help:"With --until-check: give the prompt up after so many iterations (${default}); 0: never."`
+	MaxTime       time.Duration `name:"max-time" placeholder:"DURATION" default:"2h" help:"With --until-check: give the prompt up after so much work (${default}); 0: never."`
+
 	Wait    bool          `help:"Wait for the reply and print it. A scheduler must be running."`
 	Timeout time.Duration `placeholder:"DURATION" default:"0" help:"With --wait: give up waiting after this time, with status 124; the prompt stays queued. 0: never."`
 }
@@ -44,6 +54,9 @@ With --reply-to the reply goes to a target of the fleet's notify, whenever it co
 with the prompt's id; so does the news that the prompt was given up. An agent with
 while-down: refuse takes no prompt while it cannot work: the exit status is then 75.
 
+With --urgent the prompt goes before those that wait and are not urgent, and behind the
+urgent ones. It ends no turn.
+
 With --at or --in the prompt is kept, also over restarts, and queued at that time by the
 clock of this machine. If no scheduler runs then, the next one queues it at once, and
 says how late it is. heartbeat next lists what waits.
@@ -55,6 +68,8 @@ Examples:
     heartbeat send triage --id ticket-4711 "Answer ticket 4711."
     heartbeat send --wait --timeout 10m triage "How many mails are new?"
     heartbeat send --reply-to phone triage "How many mails are new?"
+    heartbeat send builder --until-check "make test" "Mend the tests."
+    heartbeat send --urgent triage "The mail server is down."
     heartbeat send triage --at 18:30 "Sum up the day."
     heartbeat send triage --in 2h "Look whether the build is green."
     heartbeat send triage --cancel ID
@@ -84,14 +99,14 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	a.step("appending to " + agent.Inbox)
-	letter := inbox.Letter{Source: "send", Prompt: prompt}
+	letter := inbox.Letter{Source: "send", Prompt: prompt, Urgent: c.Urgent}
 	if c.ID != nil {
 		letter.ID, letter.Idempotent = *c.ID, true
 	}
 	if c.timed() {
 		return c.later(ctx, a, agent, letter)
 	}
-	accepted, err := send.Prompt(ctx, a.known, agent, send.Asked{Letter: letter, ReplyTo: c.ReplyTo}, a.ours())
+	accepted, err := send.Prompt(ctx, a.known, agent, send.Asked{Letter: letter, ReplyTo: string(c.ReplyTo), Until: c.until()}, a.ours())
 	if down, is := errors.AsType[*send.DownError](err); is {
 		return nil, &failure{status: exitParked, err: down, hint: down.Hint()}
 	}
@@ -118,6 +133,17 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	return sent{accepted, delivery}, err
 }
 
+// until is what the prompt has to pass; nil: nothing of its own.
+func (c sendCmd) until() *config.Until {
+	if c.UntilCheck == "" {
+		return nil
+	}
+	u := config.NewUntil("sh", "-c", string(c.UntilCheck))
+	u.CheckTimeout, u.Promise, u.MaxIterations, u.MaxTime = c.CheckTimeout, string(c.UntilPromise), c.MaxIterations, c.MaxTime
+	u.Approve, u.Aside = c.UntilApprove, c.UntilAside
+	return u
+}
+
 // otherText refuses a prompt whose id was accepted before.
 func otherText(a *app, before send.Sent) error {
 	return &failure{
@@ -135,11 +161,34 @@ func (c sendCmd) check() error {
 		return usagef("heartbeat send --at TIME AGENT TEXT", "--at and --in do not go with --wait and --reply-to")
 	case c.At != "" && c.In != 0:
 		return usagef("heartbeat send --at TIME AGENT TEXT", "--at and --in are both given")
-	case c.Cancel != "" && (c.Text != "" || c.timed() || c.Wait || c.ID != nil || c.ReplyTo != ""):
+	case c.UntilCheck == "" && (c.UntilPromise != "" || len(c.UntilApprove) > 0 || c.UntilAside || c.CheckTimeout != config.DefaultCheckTimeout || c.MaxIterations != config.DefaultMaxIterations || c.MaxTime != config.DefaultMaxTime):
+		return usagef("heartbeat send --until-check COMMAND AGENT TEXT", "--until-promise, --until-approve, --until-aside, --check-timeout, --max-iterations and --max-time go with --until-check")
+	case c.UntilAside && len(c.UntilApprove) == 0:
+		return usagef("heartbeat send --until-check COMMAND --until-approve release --until-aside AGENT TEXT", "--until-aside is for what waits for a person: it goes with --until-approve")
+	case !config.ApproverNames(c.UntilApprove):
+		return usagef("heartbeat send --until-check COMMAND --until-approve release AGENT TEXT", "--until-approve takes names like release, each once")
+	case c.CheckTimeout <= 0 || c.CheckTimeout > 24*time.Hour || c.MaxIterations < 0 || c.MaxTime < 0:
+		return usagef("heartbeat send --until-check COMMAND --check-timeout 10m AGENT TEXT", "--check-timeout is from above 0 to 24h; --max-iterations and --max-time are not below 0")
+	case c.UntilCheck != "" && (c.timed() || c.Cancel != ""):
+		return usagef("heartbeat send --until-check COMMAND AGENT TEXT", "--until-check does not go with --at, --in and --cancel")
+	case c.Cancel != "" && (c.Text != "" || c.timed() || c.Wait || c.ID != nil || c.ReplyTo != "" || c.Urgent):
 		return usagef("heartbeat send AGENT --cancel ID", "--cancel stands alone: it sends nothing")
 	case c.ID != nil && *c.ID == "":
 		return usagef("heartbeat send --id KEY AGENT TEXT", "--id is empty: the prompt would be accepted each time")
 	}
+	return nil
+}
+
+// flagText is a flag's text that is not empty: an empty variable of a shell is a mistake,
+// not a wish to send without the flag.
+type flagText string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (g *flagText) UnmarshalText(text []byte) error {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return errors.New("it is empty; leave the flag out to send without it")
+	}
+	*g = flagText(text)
 	return nil
 }
 
@@ -178,6 +227,9 @@ func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, id stri
 func progressText(p send.Progress, ours string) string {
 	if p.InFlight {
 		return fmt.Sprintf("%s works on it for %s", p.Agent.Agent, status.Span(p.Working()))
+	}
+	if p.Aside {
+		return "set aside, it waits for a person: " + ours + " approval"
 	}
 	text := fmt.Sprintf("queued, %d before it", p.Ahead)
 	if p.Ahead == 0 {
@@ -234,7 +286,11 @@ func (s sent) text(p *page) {
 		s.laterText(p)
 		return
 	}
-	p.printf("queued for %s: %s\n", s.Agent, s.ID)
+	if s.Urgent {
+		p.printf("queued as urgent for %s: %s\n", s.Agent, s.ID)
+	} else {
+		p.printf("queued for %s: %s\n", s.Agent, s.ID)
+	}
 	if s.ReplyTo != "" {
 		p.printf("the reply goes to %s\n", s.ReplyTo)
 	}

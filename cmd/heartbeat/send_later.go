@@ -26,7 +26,7 @@ func (c sendCmd) later(ctx context.Context, a *app, agent *config.Agent, l inbox
 	at := now.Add(c.In).In(zone)
 	if c.At != "" {
 		var err error
-		if at, err = moment(c.At, now, zone); err != nil {
+		if at, err = moment(string(c.At), now, zone); err != nil {
 			return nil, err
 		}
 	}
@@ -107,7 +107,7 @@ func (t takenBack) text(p *page) { p.printf("taken back from %s: %s\n", t.Agent,
 
 // cancel takes back a prompt that waits for its time.
 func (c sendCmd) cancel(ctx context.Context, a *app, agent *config.Agent) (result, error) {
-	err := later.Cancel(ctx, agent, c.Cancel)
+	err := later.Cancel(ctx, agent, string(c.Cancel))
 	if errors.Is(err, later.ErrNone) {
 		return nil, &failure{
 			status: exitError, hint: fmt.Sprintf("%s next lists those that wait; if it was sent, %[1]s inbox %s drop %s takes it out of the queue", a.ours(), agent.Name, c.Cancel),
@@ -117,5 +117,5 @@ func (c sendCmd) cancel(ctx context.Context, a *app, agent *config.Agent) (resul
 	if err != nil {
 		return nil, err
 	}
-	return takenBack{agent.Name, c.Cancel}, nil
+	return takenBack{agent.Name, string(c.Cancel)}, nil
 }

@@ -34,7 +34,7 @@ func TestWhoWaitsForAReplySeesWhy(t *testing.T) {
 	if out := f.ok("send", "triage", "and another"); strings.Contains(out, "It waits") {
 		t.Errorf("a session works, and send says %s", out)
 	}
-	child, out = f.sit("send", "triage", "--wait", "--timeout", "2s", "the last")
+	child, out = f.sit("send", "triage", "--wait", "--timeout", "8s", "the last")
 	until(t, "it says how many come before", func() bool { return strings.Contains(out.String(), "queued, 3 before it; triage is running") })
 	if code := exited(t, child); code != exitTimeout {
 		t.Errorf("status %d", code)

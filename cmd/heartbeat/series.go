@@ -24,11 +24,12 @@ func (seriesCmd) Help() string {
 	return `Shows what agents did over time: the most prompts that were queued at once, prompts
 done and given up, sessions that ended, fires of triggers and how late the latest one
 was, turns, tokens (in, out, and written to the prompt cache) and cost. Rows in which
-nothing happened are left out.
+nothing happened are left out; times without a run, about which nothing is known, are
+summed up below them (-o json lists them).
 
-Each ten minutes are written down when they are over, two minutes later, and kept for
-400 days and more, in 76 bytes for each agent that did something. "heartbeat usage"
-reads them, too, where the records of single entries are gone.
+Every ten minutes make a record of 76 bytes for each agent that did something. It is
+written two minutes after they end and kept for at least 400 days. "heartbeat usage"
+also reads these records where those of single entries are gone.
 
 Examples:
 
@@ -39,9 +40,11 @@ Examples:
 
 // happenings are what agents did over time.
 type happenings struct {
-	Since  time.Time   `json:"since"`
-	Every  string      `json:"every"` // slot, hour, day
-	Points []happening `json:"points"`
+	Since  time.Time    `json:"since"`
+	Every  series.Every `json:"every"` // slot, hour, day
+	Points []happening  `json:"points"`
+	// Unwatched are the times in which no run looked.
+	Unwatched []series.Gap `json:"unwatched"`
 }
 
 // happening is one row.
@@ -70,36 +73,15 @@ func (c seriesCmd) run(_ context.Context, a *app) (result, error) {
 		names = slices.Compact(names)
 	}
 	now := time.Now()
-	res := happenings{Since: c.Since.Time, Every: c.Every, Points: []happening{}}
-	if res.Every == "auto" {
-		res.Every = "hour"
-		if now.Sub(c.Since.Time) > 48*time.Hour {
-			res.Every = "day"
-		}
+	past, err := series.Look(dir, names, c.Since.Time, now, series.Every(c.Every))
+	if err != nil {
+		return nil, err
 	}
-	all := series.NewTable(func(at time.Time) time.Time { return res.begin(at.Local()) })
-	for _, name := range names {
-		if err := series.Read(dir, name, c.Since.Time, now, func(p series.Point) { all.Add(name, p) }); err != nil {
-			return nil, err
-		}
-	}
-	for _, p := range all.Rows() {
+	res := happenings{Since: c.Since.Time, Every: past.Every, Points: []happening{}, Unwatched: past.Gaps(c.Since.Time, now)}
+	for _, p := range past.Points {
 		res.Points = append(res.Points, happening{p, p.Late.Milliseconds()})
 	}
 	return res, nil
-}
-
-// begin is when the row begins that a time belongs to.
-func (h happenings) begin(at time.Time) time.Time {
-	switch h.Every {
-	case "day":
-		from, _ := usage.Day.Bounds(at)
-		return from
-	case "hour":
-		from, _ := usage.Hour.Bounds(at)
-		return from
-	}
-	return at
 }
 
 func (h happenings) text(p *page) {
@@ -108,7 +90,7 @@ func (h happenings) text(p *page) {
 		return
 	}
 	form := "2006-01-02 15:04"
-	if h.Every == "day" {
+	if h.Every == series.Day {
 		form = time.DateOnly
 	}
 	most := int64(1)
@@ -123,9 +105,29 @@ func (h happenings) text(p *page) {
 		}
 		rows = append(rows, plain(r.At.Local().Format(form), strconv.FormatInt(r.Queued, 10), strconv.FormatInt(r.Done, 10), strconv.FormatInt(r.Failed, 10),
 			strconv.FormatInt(r.Sessions, 10), strconv.FormatInt(r.Fires, 10), late, strconv.FormatInt(r.Turns, 10),
-			tokensOf(r.Input+r.Output+r.CacheWrite), costOf(r.Sum), strings.Repeat("█", int((r.Done*doneBar+most-1)/most))))
+			usage.Tokens(r.Input+r.Output+r.CacheWrite), r.Sum.Price(), strings.Repeat("█", int((r.Done*doneBar+most-1)/most))))
 	}
 	p.table([]string{"TIME", "QUEUED", "DONE", "FAILED", "SESSIONS", "FIRES", "LATE", "TURNS", "TOKENS", "COST", "DONE"}, rows)
+	h.unwatched(p)
+}
+
+// unwatched says for how long no run looked since the first row, and when the longest.
+func (h happenings) unwatched(p *page) {
+	var all time.Duration
+	var longest series.Gap
+	for _, g := range h.Unwatched {
+		if g.From.Before(h.Points[0].At) {
+			continue
+		}
+		all += g.Length()
+		if g.Length() > longest.Length() {
+			longest = g
+		}
+	}
+	if all > 0 {
+		const form = "2006-01-02 15:04"
+		p.printf("no run looked for %s of this time; the longest gap is from %s to %s\n", status.Span(all), longest.From.Local().Format(form), longest.Until.Local().Format(form))
+	}
 }
 
 // doneBar is how long the bar of the row is in which most was done.

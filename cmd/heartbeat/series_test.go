@@ -66,7 +66,11 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 	if len(all.Points) != 3 || all.Every != "day" || all.Points[0].Done != 4 || all.Points[1].LateMS != 3000 || all.Points[2].Cost != 0.25 || all.Points[2].Sessions != 1 {
 		t.Errorf("%+v", all)
 	}
-	if out := w.ok("series", "--since", "60d"); strings.Count(out, strings.Repeat("█", 20)) != 3 || !strings.Contains(out, past.Local().Format(time.DateOnly)) {
+	if g := all.Unwatched; len(g) < 4 || g[1].Length() != 24*time.Hour-10*time.Minute {
+		t.Errorf("while no run looked: %+v", g)
+	}
+	if out := w.ok("series", "--since", "60d"); strings.Count(out, strings.Repeat("█", 20)) != 3 || !strings.Contains(out, past.Local().Format(time.DateOnly)) ||
+		!strings.Contains(out, "\nno run looked for 29d") {
 		t.Errorf("series:\n%s", out)
 	}
 	w.into(&all, "series", "--since", "60d", "--every", "slot")
@@ -78,7 +82,7 @@ func TestTheSeriesOutlastsItsSources(t *testing.T) {
 	if len(spent.Rows) != 3 || spent.Total.Turns != 15 || spent.Total.Cost != 0.75 || spent.WholeSince.IsZero() {
 		t.Errorf("usage by day: %+v", spent)
 	}
-	if out := w.ok("usage", "--since", "60d", "--by", "entry"); !strings.Contains(out, "only the sums are known") {
+	if out := w.ok("usage", "--since", "60d", "--by", "entry"); !strings.Contains(out, "known as sums only") {
 		t.Errorf("usage by entry:\n%s", out)
 	}
 	if out := w.ok("usage", "--since", "60d"); !strings.Contains(out, "by the sums of each ten minutes") || !strings.Contains(out, "$0.75") {

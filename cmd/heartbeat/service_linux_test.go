@@ -67,8 +67,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	hear("STOPPING=1")
-	_ = r.cmd.Wait()
-	if code := r.cmd.ProcessState.ExitCode(); code != 0 {
+	if code := r.ended(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"heartbeat/config"
@@ -35,7 +34,8 @@ when, and what to type.
 
 IN FLIGHT names the source of the prompt: a trigger, "send", or "a line" that
 somebody wrote into the inbox. status reads the disk, so it works with and without a
-running scheduler. It names the scheduler if one answers.
+running scheduler. It names the scheduler if one answers. Below the table stands
+what each agent with a live session said or did last.
 
 Examples:
 
@@ -63,6 +63,11 @@ func (c statusCmd) run(ctx context.Context, a *app) (result, error) {
 	fleet, agents, err := a.knownAgents(c.Agents)
 	if err != nil {
 		return nil, err
+	}
+	if dir, err := owner.StateDir(fleet); err == nil {
+		if err := settleStopped(ctx, fleet, dir, nil); err != nil {
+			a.warn(err.Error())
+		}
 	}
 	shown := *fleet
 	shown.Agents = agents
@@ -110,6 +115,7 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 	now := time.Now()
 	all := status.Read(fleet, stateDir, live, now)
 	all.Untold = notify.Untold(stateDir, now)
+	addLines(fleet, &all)
 	if live == nil {
 		foresee(fleet, &all, a.ours())
 	}
@@ -183,11 +189,7 @@ func (s statusPage) text(p *page) {
 		header = slices.Delete(header, at, at+1)
 	}
 	rowsThatFit(p, header, rows)
-	for _, a := range s.Agents {
-		if note := a.Note(s.now); note != "" {
-			p.printf("%s: %s\n", a.Agent, note)
-		}
-	}
+	s.notes(p)
 }
 
 // unloadedText says that what runs is not what the fleet's file says.
@@ -260,7 +262,7 @@ func todayText(s usage.Sum) string {
 	if s == (usage.Sum{}) {
 		return "-"
 	}
-	return costOf(s)
+	return s.Price()
 }
 
 // unrun says that prompts wait that nobody will work on.
@@ -293,6 +295,9 @@ func queuedText(a status.Agent) string {
 	if a.Depth.More {
 		n += "+"
 	}
+	if a.Depth.Urgent > 0 {
+		n += fmt.Sprintf(" (%d urgent)", a.Depth.Urgent)
+	}
 	return n
 }
 
@@ -306,6 +311,9 @@ func inFlightText(a status.Agent, now time.Time) string {
 		text := origin(a.Agent, f.Source) + " " + status.Age(now.Sub(f.DeliveredAt))
 		if f.Attempt > 1 {
 			text += ", try " + strconv.Itoa(f.Attempt)
+		}
+		if f.Iteration > 1 {
+			text += ", iteration " + status.Of(f.Iteration, f.Most)
 		}
 		return text
 	}
@@ -323,15 +331,8 @@ func inFlightText(a status.Agent, now time.Time) string {
 	return "-"
 }
 
-// origin names what queued an entry: a trigger, send, or a line that somebody wrote
-// into the inbox.
-func origin(agent, source string) string {
-	if source == "" {
-		return "a line"
-	}
-	trigger, _, _ := strings.Cut(strings.TrimPrefix(source, agent+"/"), "@")
-	return shorten(trigger, 16)
-}
+// origin is status.Origin, as wide as a table has room for.
+func origin(agent, source string) string { return shorten(status.Origin(agent, source), 16) }
 
 // lastText returns what the last session did, and how it ended unless that was
 // because nothing was left to do.
@@ -358,17 +359,8 @@ func inItsZone(at time.Time) string {
 }
 
 func nextText(a status.Agent, now time.Time) string {
-	switch {
-	case !a.Next.IsZero():
+	if !a.Next.IsZero() {
 		return "in " + status.Age(a.Next.Sub(now)) + inItsZone(a.Next)
-	case min(a.Watches, 1)+min(a.Polls, 1)+min(a.Webhooks, 1) > 1:
-		return "any time"
-	case a.Watches > 0:
-		return "files"
-	case a.Polls > 0:
-		return "poll"
-	case a.Webhooks > 0:
-		return "webhook"
 	}
-	return "-"
+	return cmp.Or(a.Unscheduled(), "-")
 }

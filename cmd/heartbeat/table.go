@@ -12,9 +12,9 @@ import (
 type cell struct{ text, colour string }
 
 // table adds rows whose columns stand under each other. Fields are one line
-// each; the last one is not padded. On a terminal that is too narrow the widest columns
-// are cut; where even that is not enough, each row is a few lines of its own. A table
-// without rows is not printed.
+// each; the last one is not padded. On a terminal that is too narrow the prompts are cut
+// first, then the widest columns, never what is typed next; where even that is not enough,
+// each row is a few lines of its own. A table without rows is not printed.
 func (p *page) table(header []string, rows [][]cell) {
 	if len(rows) == 0 {
 		return
@@ -25,7 +25,7 @@ func (p *page) table(header []string, rows [][]cell) {
 		}
 	}
 	widths := widthsOf(header, rows)
-	if p.columns > 0 && !fit(widths, p.columns) {
+	if p.columns > 0 && !fit(header, widths, p.columns) {
 		p.records(header, rows)
 		return
 	}
@@ -63,7 +63,12 @@ const (
 	gap = 2 // between two columns
 	// least is how narrow a column can be made: a date, an id, a word of a state.
 	least = 12
+	// leastText is that of a prompt.
+	leastText = 6
 )
+
+// typed are the columns that are typed next, texts those that stand whole elsewhere.
+var typed, texts = []string{"ID", "REASON"}, []string{"PROMPT", "QUESTION"}
 
 // widthsOf are the widths that columns want.
 func widthsOf(header []string, rows [][]cell) []int {
@@ -79,16 +84,27 @@ func widthsOf(header []string, rows [][]cell) []int {
 	return widths
 }
 
-// fit makes the widest columns narrower, one by one, until all fit. It reports whether
-// they do.
-func fit(widths []int, columns int) bool {
-	total := gap * (len(widths) - 1)
+// fit makes columns narrower until all fit: prompts first, then the widest ones, one by
+// one. It reports whether they do.
+func fit(header []string, widths []int, columns int) bool {
+	over := gap*(len(widths)-1) - columns
 	for _, w := range widths {
-		total += w
+		over += w
 	}
-	for ; total > columns; total-- {
-		widest := slices.Index(widths, slices.Max(widths))
-		if widths[widest] <= least {
+	for i, h := range header {
+		if cut := min(over, widths[i]-leastText); cut > 0 && slices.Contains(texts, h) {
+			widths[i] -= cut
+			over -= cut
+		}
+	}
+	for ; over > 0; over-- {
+		widest := -1
+		for i, w := range widths {
+			if w > least && !slices.Contains(typed, header[i]) && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
 			return false
 		}
 		widths[widest]--

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -95,6 +96,37 @@ ID     a
 	}
 }
 
+// TestWhatIsTypedNextIsNotCut: at 80 columns a list of dead letters cut the ids that it
+// says to type, and beside them stood dates and prompts.
+func TestWhatIsTypedNextIsNotCut(t *testing.T) {
+	t.Parallel()
+	id, reason, text := "10aa091f1d757f28", "iteration-too-fast", strings.Repeat("look ", 40)
+	for _, header := range [][]string{
+		{"AGENT", "ID", "REASON", "GIVEN", "AT", "PROMPT"},
+		{"ID", "AGENT", "STATE", "ASKED", "FOR", "QUESTION"},
+		{"TIME", "AGENT", "WHAT", "TOOK", "DONE", "ID", "WHY"},
+		{"ID", "REASON", "GIVEN", "AT", "PROMPT"},
+		{"AGENT", "ID", "STATE", "SOURCE", "PROMPT"},
+	} {
+		fields := map[string]string{"ID": id, "REASON": reason, "PROMPT": text, "QUESTION": text, "WHY": text, "AT": "2026-03-01 12:00", "ASKED": "2026-03-01 12:00", "TIME": "2026-03-01 12:00:00"}
+		row := make([]string, len(header))
+		for i, h := range header {
+			row[i] = cmp.Or(fields[h], "triage")
+		}
+		for columns := 32; columns < 140; columns++ {
+			p := page{columns: columns}
+			p.table(header, [][]cell{plain(row...)})
+			out := p.buf.String()
+			if !strings.Contains(out, id) || slices.Contains(header, "REASON") && !strings.Contains(out, reason) {
+				t.Fatalf("on %d columns:\n%s", columns, out)
+			}
+			if columns >= 80 && slices.Contains(header, "PROMPT") && strings.Contains(out, "AT ") && !strings.Contains(out, "2026-03-01 12:00") {
+				t.Fatalf("on %d columns a date was cut, and a prompt was not:\n%s", columns, out)
+			}
+		}
+	}
+}
+
 // The commands that people look at keep to the terminal's width: their tables, and
 // what doctor and explain say.
 func TestCommandsKnowTheTerminalsWidth(t *testing.T) {
@@ -135,7 +167,7 @@ func TestCommandsKnowTheTerminalsWidth(t *testing.T) {
 }
 
 // wiped is what is wiped off the terminal again.
-var wiped = regexp.MustCompile(`\r\x1b\[K[^\r\n]*\r\x1b\[K|\r\x1b\[K`)
+var wiped = regexp.MustCompile(`(?:\r\x1b\[K[^\r\n]*)*\r\x1b\[K`)
 
 // prose reports whether a line is text that the terminal wraps, or a command to copy.
 func prose(command, line string) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/workspace"
 )
@@ -29,7 +30,7 @@ Examples:
     heartbeat unapply`
 }
 
-func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
+func (c unapplyCmd) run(ctx context.Context, a *app) (result, error) {
 	w, err := a.wiring(ownerBy(c.DryRun))
 	if err != nil {
 		return nil, err
@@ -45,6 +46,7 @@ func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	res := wired{DryRun: c.DryRun, Changes: []wiredTo{}}
 	var errs []error
+	undone := map[string]bool{}
 	line := newProgressLine(a)
 	defer line.end()
 	for i, p := range plans {
@@ -55,10 +57,19 @@ func (c unapplyCmd) run(_ context.Context, a *app) (result, error) {
 				continue
 			}
 		}
+		undone[p.Agent.Name] = true
 		res.add(p.Agent.Name, p.Items...)
 		for _, note := range p.Notes {
 			a.warn(note)
 		}
+	}
+	if !c.DryRun {
+		errs = append(errs, settleStopped(ctx, w.fleet, w.stateDir, func(r approval.Request) string {
+			if undone[r.Agent] {
+				return "what apply had set up for the agent was undone"
+			}
+			return ""
+		}))
 	}
 	if !c.DryRun && len(c.Agents) == 0 && errors.Join(errs...) == nil {
 		errs = append(errs, owner.Forget(w.fleet))

@@ -169,7 +169,7 @@ func (s spending) text(p *page) {
 		p.printf("%s without figures: cut off before the answer was written down\n", turnsOf(n))
 	}
 	if n := s.Total.Unpriced; n > 0 {
-		p.printf("%s without a cost: the client told none\n", turnsOf(n))
+		p.printf("%s without a cost: the client reported none\n", turnsOf(n))
 	}
 	if n := s.Total.Guessed; n > 0 {
 		p.printf("%s of a model whose price the client does not know: it reckons with another one's\n", turnsOf(n))
@@ -183,7 +183,7 @@ func (s spending) wholeText(p *page) {
 	case s.Summed:
 		p.printf("before %s: by the sums of each ten minutes (heartbeat series)\n", whole)
 	default:
-		p.printf("before %s more was spent, of which only the sums are known: --by agent, --by day\n", whole)
+		p.printf("before %s more was spent, known as sums only: --by agent, --by day\n", whole)
 	}
 }
 
@@ -210,32 +210,6 @@ func turnsOf(n int64) string {
 func figures(s usage.Sum) []string {
 	return []string{
 		fmt.Sprint(s.Turns), fmt.Sprint(s.Calls),
-		tokensOf(s.Input), tokensOf(s.Output), tokensOf(s.CacheRead), tokensOf(s.CacheWrite), costOf(s),
+		usage.Tokens(s.Input), usage.Tokens(s.Output), usage.Tokens(s.CacheRead), usage.Tokens(s.CacheWrite), s.Price(),
 	}
-}
-
-// tokensOf is a number of tokens, in three digits.
-func tokensOf(n int64) string {
-	for _, unit := range []struct {
-		of   int64
-		name string
-	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
-		if n >= unit.of {
-			f := float64(n) / float64(unit.of)
-			return fmt.Sprintf("%.*f%s", max(0, 3-len(fmt.Sprint(int64(f)))), f, unit.name)
-		}
-	}
-	return fmt.Sprint(n)
-}
-
-// costOf is what a sum has cost; a part of it that nobody knows is told by a plus.
-func costOf(s usage.Sum) string {
-	more := ""
-	if s.Unseen+s.Unpriced > 0 {
-		more = "+"
-	}
-	if s.Cost == 0 && more != "" {
-		return unknown
-	}
-	return usage.Dollars(s.Cost) + more
 }

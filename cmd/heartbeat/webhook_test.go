@@ -111,7 +111,9 @@ func TestAnIssueBecomesAPrompt(t *testing.T) {
 	}
 	w.put("heartbeat.yaml", strings.Replace(hooked, "unix:hooks.sock", "unix:gone/hooks.sock", 1))
 	w.ok("reload")
-	until(t, "status tells", func() bool { return strings.Contains(w.ok("status"), "! this fleet: requests are not taken for") })
+	until(t, "status tells", func() bool {
+		return strings.Contains(w.ok("status"), "! this fleet: requests have not been accepted for")
+	})
 	if o := w.run("doctor"); !strings.Contains(o.stdout, "not-listening") {
 		t.Errorf("doctor does not: %+v", o)
 	}
@@ -179,7 +181,7 @@ func TestNoDeliveryIsLostOrDoubled(t *testing.T) {
 		if err := r.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = r.cmd.Wait()
+		r.ended()
 		r = w.background()
 	}
 	all.Wait()

@@ -137,7 +137,7 @@ func TestUnapplyAfterAMove(t *testing.T) {
 				changed, warnings = "2 changed", 3
 			}
 			if o.status != 0 || !strings.Contains(o.stdout, changed) || strings.Count(o.stderr, "warning: ") != warnings ||
-				lost != strings.Contains(o.stderr, "stay, which may be of heartbeat or of yours: Edit, Read, Bash(heartbeat alive *), Edit(.claude/**), Edit(.heartbeat/**)\n") ||
+				lost != strings.Contains(o.stderr, "stay, which may be of heartbeat or of yours: Edit, Read, Bash(heartbeat alive *), Bash(heartbeat approval ask *), Edit(.claude/**), Edit(.heartbeat/**), Bash(heartbeat approval approve *), ") ||
 				!strings.Contains(o.stderr, `agent "broken": cannot look for our hooks`) {
 				t.Errorf("lost %v, dry run %v: %+v", lost, dry, o)
 			}

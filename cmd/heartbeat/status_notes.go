@@ -1,0 +1,42 @@
+package main
+
+import (
+	"heartbeat/config"
+	"heartbeat/orchestrator/logs"
+	"heartbeat/orchestrator/status"
+)
+
+// notes print what stands below the table: what takes a while, what triggers were
+// refused, and what agents said last.
+func (s statusPage) notes(p *page) {
+	for _, a := range s.Agents {
+		if note := a.Note(s.now); note != "" {
+			p.printf("%s: %s\n", a.Agent, note)
+		}
+		for _, text := range a.Refusals(s.now) {
+			p.printf("%s: %s\n", a.Agent, text)
+		}
+		if a.Line != nil {
+			p.printf("%s\n", shorten(a.Agent+" "+a.Line.Words(s.now), saidColumns(p)))
+		}
+	}
+}
+
+// saidColumns is how wide the line is that shows what an agent said last.
+func saidColumns(p *page) int {
+	if p.columns == 0 {
+		return 160
+	}
+	return max(p.columns, leastColumns)
+}
+
+// addLines adds what agents with a live session said last.
+func addLines(fleet *config.Fleet, all *status.Fleet) {
+	for i := range all.Agents {
+		if a := &all.Agents[i]; a.Phase != "" && a.State != status.Stopped {
+			if l := logs.LastLine(fleet.Agents[i]); l != nil {
+				a.Line = status.LineOf(l.At, l.Name.Raw(), l.Text.Raw())
+			}
+		}
+	}
+}

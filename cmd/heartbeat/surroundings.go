@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator"
+	"heartbeat/orchestrator/fleetfile"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/notify"
+	"heartbeat/orchestrator/owner"
+	"heartbeat/orchestrator/series"
+	"heartbeat/orchestrator/status"
+)
+
+// surroundings are what a run has beside its scheduler.
+type surroundings struct {
+	c        runCmd
+	app      *app
+	fleet    *config.Fleet
+	stateDir string
+	begin    time.Time
+	line     *progressLine
+	shown    *exposed
+	told     *notify.Watch
+	past     *series.Recorder
+	s        *orchestrator.Scheduler
+	file     *fleetfile.File
+	beside   context.Context // until the scheduler has ended
+	parts    sync.WaitGroup
+}
+
+// surround prepares what fails before anything runs.
+func (c runCmd) surround(a *app, fleet *config.Fleet, line *progressLine) (r *surroundings, err error) {
+	r = &surroundings{c: c, app: a, fleet: fleet, line: line}
+	if r.shown, err = a.expose(c.Metrics); err != nil {
+		return nil, err
+	}
+	r.begin = time.Now()
+	if r.told, err = a.watch(fleet); err != nil {
+		return nil, err
+	}
+	if r.stateDir, err = owner.StateDir(fleet); err != nil {
+		return nil, err
+	}
+	r.past = series.NewRecorder(r.stateDir, a.log)
+	return r, nil
+}
+
+// supervised runs the fleet with everything around it: signals, the control socket,
+// the watch of the configuration. It reports whether the run was asked to stop.
+func (c runCmd) supervised(ctx context.Context, a *app, fleet *config.Fleet, inputs *config.Inputs) (asked bool, sum *status.Summary, err error) {
+	line := newSlowLine(a)
+	defer line.end()
+	r, err := c.surround(a, fleet, line)
+	if err != nil {
+		return false, nil, err
+	}
+	acts, err := a.journalFor(r.stateDir)
+	if err != nil {
+		return false, nil, err
+	}
+	defer acts.close() // when nobody acts any more
+	var end context.CancelFunc
+	r.beside, end = context.WithCancel(ctx)
+	defer r.parts.Wait()
+	defer end()
+	// By then ctx is what signals end, and there is a file.
+	r.s, err = c.scheduler(a, fleet, line, r.observe, func() { r.ready(ctx) })
+	if err != nil {
+		return false, nil, err
+	}
+	r.shown.follow(r.beside, a, r.s, a.web(fleet, r.stateDir, runOf(fleet, r.begin), r.s.CheckPerson, acts.note), &r.parts)
+	r.shown.serve(fleet)
+	r.file = a.fileOf(r.s, inputs, func(f *config.Fleet) {
+		r.shown.serve(f)
+		r.told.Use(f)
+	})
+	a.makeRoom(c.chosen(fleet))
+	ctx, stop := a.supervise(ctx, r.s, r.file)
+	defer stop()
+	r.parts.Go(func() {
+		<-ctx.Done()
+		a.manager.Stopping()
+	})
+	sum, err = r.s.Run(ctx)
+	asked = ctx.Err() != nil
+	if sum != nil {
+		a.logStop(sum, asked, err, time.Since(r.begin))
+	}
+	return asked, sum, err
+}
+
+func (r *surroundings) observe(e journal.Event) {
+	r.past.Note(e)
+	r.shown.Observe(e)
+	r.told.Observe(e)
+}
+
+// ready starts the other parts of a run when its scheduler is ready. ctx is the run's.
+func (r *surroundings) ready(ctx context.Context) {
+	a, c, s := r.app, r.c, r.s
+	r.line.end()
+	a.log.Info("heartbeat runs", "fleet", r.fleet.Name, "agents", cmp.Or(len(c.Agents), len(r.fleet.Agents)), "pid", os.Getpid(), "config", r.fleet.Path)
+	a.remember(r.fleet)
+	r.parts.Go(func() { a.mark(r.fleet, c.chosen(r.fleet)) })
+	r.parts.Go(func() {
+		if !c.Once { // otherwise only agents with work are checked
+			s.Foresee()
+		}
+		a.logTroubles(r.fleet, c.chosen(r.fleet), s.Snapshot(), r.begin)
+	})
+	if c.Once {
+		r.parts.Go(func() { showHeadway(r.beside, r.line, c.chosen(r.fleet), s) })
+	} else {
+		r.parts.Go(s.ForeseeClients)
+	}
+	a.manager.Ready()
+	r.parts.Go(func() { a.manager.Follow(r.beside, s) })
+	r.parts.Go(func() { r.past.Run(r.beside, func() []series.Depth { return depths(s) }) })
+	now := reloading{s, r.shown, r.file, new(sync.Once)}
+	r.parts.Go(func() { r.told.Run(r.beside, now) })
+	r.parts.Go(func() { r.told.Ping(r.beside, now) })
+	r.parts.Go(func() { a.serveControl(r.beside, r.fleet, now) })
+	if !c.Once {
+		r.shown.web.runPage(ctx, now, &r.parts)
+		r.parts.Go(func() { r.shown.doors.Run(ctx) }) // until it is asked to stop
+	}
+	if c.WatchConfig {
+		r.parts.Go(func() { r.file.Watch(r.beside) })
+	}
+}
+
+// headwayEvery is how often a run with --once says how far it is.
+const headwayEvery = time.Second
+
+// showHeadway shows how far a run with --once is, until ctx ends.
+func showHeadway(ctx context.Context, line *progressLine, agents []*config.Agent, s *orchestrator.Scheduler) {
+	var h status.Headway
+	for pause(ctx, headwayEvery) {
+		h.Look(agents, s.Snapshot())
+		line.gauge(h.Text, h.Done, h.Of)
+	}
+}
+
+// depths are what the agents' queues hold.
+func depths(s *orchestrator.Scheduler) (all []series.Depth) {
+	for _, b := range s.Backlog() {
+		all = append(all, series.Depth{Agent: b.Agent, Queued: b.Queued})
+	}
+	return all
+}

@@ -1,0 +1,403 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/notify"
+	webpage "heartbeat/orchestrator/page"
+	"heartbeat/orchestrator/page/access"
+	"heartbeat/orchestrator/page/changes"
+	"heartbeat/orchestrator/page/once"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/send"
+	"heartbeat/orchestrator/status"
+	"heartbeat/orchestrator/usage"
+)
+
+// web is the page of a running fleet: what it shows is what the commands show, what it
+// does is what they do.
+type web struct {
+	*webpage.Page
+	app      *app
+	stateDir string
+	guard    *access.Guard
+	run      status.Run
+	// now is the run, once it is ready; fleet the version of its file that runs.
+	now   atomic.Pointer[reloading]
+	fleet atomic.Pointer[config.Fleet]
+}
+
+var (
+	_ webpage.Read = (*web)(nil)
+	_ webpage.Act  = (*web)(nil)
+)
+
+// web makes the page of a run. note writes to the journal.
+func (a *app) web(f *config.Fleet, stateDir string, run status.Run, person func(pid int) error, note func(journal.Event)) *web {
+	w := &web{app: a, stateDir: stateDir, run: run}
+	w.guard = access.NewGuard(access.Options{Tokens: access.NewKeeper(stateDir, nil), Person: person, Fleet: stateDir, Log: a.log})
+	w.Page = webpage.New(webpage.Options{
+		Fleet: f.Name, Read: w, Act: w, Agents: newWebAgents(w), Approvals: &webApprovals{web: w}, Guard: w.guard, Book: once.Open(stateDir, nil), Note: note, Log: a.log,
+	})
+	w.use(f)
+	if err := changes.Sweep(stateDir, time.Now()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		a.log.Warn("what is left of comparisons stays", "err", err)
+	}
+	return w
+}
+
+// use has the page show another version of the fleet's file.
+func (w *web) use(f *config.Fleet) {
+	w.fleet.Store(f)
+	w.guard.Use(rulesOf(f))
+}
+
+// rulesOf are what the fleet's file says of who may look.
+func rulesOf(f *config.Fleet) access.Rules {
+	r := access.Rules{Address: f.Page.Address, Proxies: f.Page.Proxies}
+	if f.Page.Socket {
+		r.Proxies = append(r.Proxies[:len(r.Proxies):len(r.Proxies)], access.OverSocket)
+	}
+	for _, l := range f.Listen {
+		if l.Open {
+			r.Open = append(r.Open, l.Address)
+		}
+	}
+	return r
+}
+
+// live is what the scheduler says, as it tells commands.
+func (w *web) live() *status.Live {
+	s := w.now.Load()
+	if s == nil {
+		return nil
+	}
+	run := w.run
+	run.Stopping, run.Unloaded = s.Stopping(), s.Unloaded()
+	return &status.Live{Run: run, Doors: s.Doors(), Agents: s.Snapshot()}
+}
+
+// Fleet implements webpage.Read: what `heartbeat status -o json` says.
+func (w *web) Fleet(context.Context) (webpage.Fleet, error) {
+	f, now := w.fleet.Load(), time.Now()
+	all := status.Read(f, w.stateDir, w.live(), now)
+	all.Untold = notify.Untold(w.stateDir, now)
+	shown := newStatusPage(all, w.app.ours(), now.Truncate(10*time.Second))
+	page := webpage.Fleet{Fleet: shown.Fleet, Summary: shown.Summary, Troubles: shown.Troubles, Group: map[string]string{}}
+	for _, a := range f.Agents {
+		if a.Group != "" {
+			page.Group[a.Name] = a.Group
+		}
+	}
+	page.Budgets, page.Limits = budgetsOf(f, w.spending(f, all, now)), w.limits(now)
+	return page, nil
+}
+
+// Agent implements webpage.Read: of one agent alone.
+func (w *web) Agent(_ context.Context, name string) (status.Agent, []status.Trouble, error) {
+	f, now := w.fleet.Load(), time.Now()
+	agent := f.Agent(name)
+	if agent == nil {
+		return status.Agent{}, nil, webpage.ErrNotFound
+	}
+	one := *f
+	one.Agents = []*config.Agent{agent}
+	all := status.Read(&one, w.stateDir, w.live(), now)
+	return all.Agents[0], all.Agents[0].Troubles(w.app.ours(), now.Truncate(10*time.Second)), nil
+}
+
+// spent is what an agent has spent, by period.
+type spent map[usage.Period]usage.Sum
+
+// spending is what each agent has spent today and, where an hour has a budget, in it.
+func (w *web) spending(f *config.Fleet, all status.Fleet, now time.Time) []spent {
+	hours := hasHours(f)
+	sums := make([]spent, len(f.Agents))
+	for i, a := range f.Agents {
+		sums[i] = spent{usage.Day: all.Agents[i].Today}
+		if !hours {
+			continue
+		}
+		zone := a.Zone
+		if zone == nil {
+			zone = now.Location()
+		}
+		from, _ := usage.Hour.Bounds(now.In(zone))
+		var sum usage.Sum
+		_ = usage.Read(w.stateDir, a.Name, from, func(r usage.Record) { sum = sum.Plus(r.Sum) }) // else nothing is shown
+		sums[i][usage.Hour] = sum
+	}
+	return sums
+}
+
+// hasHours reports whether anything may be spent in an hour only.
+func hasHours(f *config.Fleet) bool {
+	none := config.Allowance{}
+	return f.Budget.Hour != none || slices.ContainsFunc(f.Agents, func(a *config.Agent) bool {
+		return a.Budget.Hour != none || f.Budgets[a.Group].Hour != none
+	})
+}
+
+// budgetsOf are the budgets of the day and of the hour, of the fleet, of groups and of
+// agents.
+func budgetsOf(f *config.Fleet, sums []spent) (budgets []webpage.Budget) {
+	for _, of := range []struct {
+		period usage.Period
+		most   func(config.Budget) config.Allowance
+	}{
+		{usage.Day, func(b config.Budget) config.Allowance { return b.Day }},
+		{usage.Hour, func(b config.Budget) config.Allowance { return b.Hour }},
+	} {
+		var fleet usage.Sum
+		var own, shared []webpage.Budget
+		groups, met := map[string]usage.Sum{}, map[string]bool{"": true}
+		for i, a := range f.Agents {
+			sum := sums[i][of.period]
+			fleet, groups[a.Group] = fleet.Plus(sum), groups[a.Group].Plus(sum)
+			own = append(own, budgetOf(a.Name, of.period, of.most(a.Budget), sum)...)
+		}
+		for _, a := range f.Agents {
+			if !met[a.Group] {
+				met[a.Group] = true
+				shared = append(shared, budgetOf("group "+a.Group, of.period, of.most(f.Budgets[a.Group]), groups[a.Group])...)
+			}
+		}
+		budgets = append(budgets, budgetOf("the fleet", of.period, of.most(f.Budget), fleet)...)
+		budgets = append(append(budgets, shared...), own...)
+	}
+	return budgets
+}
+
+// budgetOf says of each thing that may be spent how much of it is.
+func budgetOf(of string, period usage.Period, most config.Allowance, sum usage.Sum) (all []webpage.Budget) {
+	for _, b := range []webpage.Budget{
+		{What: "cost", Spent: sum.Cost, Price: sum.Price(), Most: most.Cost},
+		{What: "tokens", Spent: float64(sum.Input + sum.Output + sum.CacheWrite), Most: float64(most.Tokens)},
+		{What: "resent tokens", Spent: float64(sum.CacheRead), Most: float64(most.Resent)},
+		{What: "turns", Spent: float64(sum.Turns + sum.Unseen), Most: float64(most.Turns)},
+	} {
+		if b.Of, b.Period = of, string(period); b.Most > 0 {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// limits are how far the accounts' limits are used, as their clients have shown it last.
+func (w *web) limits(now time.Time) (all []webpage.Limit) {
+	kept, err := account.Read(w.stateDir)
+	if err != nil {
+		return nil // the scheduler says so
+	}
+	for id, k := range kept {
+		parked := now.Before(k.Until)
+		for _, of := range []struct {
+			window string
+			used   float64
+			resets time.Time
+		}{{"5 hours", k.Limits.FiveHour.Used, k.Limits.FiveHour.Resets}, {"7 days", k.Limits.SevenDay.Used, k.Limits.SevenDay.Resets}} {
+			if now.Before(of.resets) {
+				all = append(all, webpage.Limit{Account: string(id), Window: of.window, Used: of.used, Resets: of.resets, Parked: parked})
+			}
+		}
+		if parked && k.Limits.IsZero() {
+			all = append(all, webpage.Limit{Account: string(id), Window: "its limit", Used: 100, Resets: k.Until, Parked: true})
+		}
+	}
+	return webpage.SortLimits(all)
+}
+
+// agent returns an agent of the file that runs.
+func (w *web) agent(name string) (*config.Agent, error) { return findAgent(w.fleet.Load(), name) }
+
+// reached returns the run.
+func (w *web) reached() (*reloading, error) {
+	if s := w.now.Load(); s != nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("the fleet is not running yet")
+}
+
+// Pause implements webpage.Act.
+func (w *web) Pause(length time.Duration, agent string) error {
+	s, err := w.reached()
+	if err == nil {
+		_, err = s.PauseBy("", length, agent)
+	}
+	return err
+}
+
+// Resume implements webpage.Act.
+func (w *web) Resume(agent string) error {
+	s, err := w.reached()
+	if err == nil {
+		var states []status.AgentState
+		if states, err = s.Resume(agent); err == nil {
+			err = held{"resumed", states, w.app.ours()}.failure()
+		}
+	}
+	return err
+}
+
+// Restart implements webpage.Act.
+func (w *web) Restart(now bool, agent string) error {
+	s, err := w.reached()
+	if err == nil {
+		_, err = s.Restart(now, agent)
+	}
+	return err
+}
+
+// Cancel implements webpage.Act.
+func (w *web) Cancel(ctx context.Context, entry string, again bool, agent string) (string, error) {
+	s, err := w.reached()
+	if err != nil {
+		return "", err
+	}
+	all, err := s.Cancel(ctx, entry, again, agent)
+	if err != nil {
+		return "", err
+	}
+	res := cancelled{all, w.app.ours()}
+	if err := res.failure(); err != nil {
+		return "", err
+	}
+	return agent + ": cancelled", nil
+}
+
+// Trigger implements webpage.Act.
+func (w *web) Trigger(ctx context.Context, agent, trigger string) (string, error) {
+	s, err := w.reached()
+	if err != nil {
+		return "", err
+	}
+	fired, err := s.Trigger(ctx, agent, trigger)
+	if err != nil {
+		return "", err
+	}
+	n := 0
+	for _, f := range fired {
+		if f.Problem != "" {
+			return "", fmt.Errorf("cannot fire %s of agent %q: %s", f.Trigger, agent, f.Problem)
+		}
+		n += f.Queued
+	}
+	return fmt.Sprintf("%s: fired %s, %s queued", agent, trigger, count(n, "prompt")), nil
+}
+
+// Send implements webpage.Act.
+func (w *web) Send(ctx context.Context, agent, prompt, id string) error {
+	a, err := w.agent(agent)
+	if err != nil {
+		return err
+	}
+	_, err = send.Prompt(ctx, w.fleet.Load(), a, send.Asked{Letter: inbox.Letter{ID: id, Source: "page", Prompt: prompt}}, w.app.ours())
+	return err
+}
+
+// Drop implements webpage.Act.
+func (w *web) Drop(ctx context.Context, agent, id string) error {
+	a, err := w.agent(agent)
+	if err == nil {
+		_, err = queue.Drop(ctx, a, []string{id})
+	}
+	if err == nil {
+		err = forgetDropped(ctx, w.fleet.Load(), a)
+	}
+	return err
+}
+
+// Retry implements webpage.Act.
+func (w *web) Retry(ctx context.Context, agent, id string) error {
+	a, err := w.agent(agent)
+	if err == nil {
+		err = forgetDropped(ctx, w.fleet.Load(), a)
+	}
+	if err == nil {
+		_, err = queue.Retry(ctx, a, []string{id}, false)
+	}
+	return err
+}
+
+// Purge implements webpage.Act.
+func (w *web) Purge(ctx context.Context, agent, id string) error {
+	a, err := w.agent(agent)
+	if err == nil {
+		err = forgetDropped(ctx, w.fleet.Load(), a)
+	}
+	if err == nil {
+		_, err = queue.Purge(ctx, a, []string{id}, false)
+	}
+	return err
+}
+
+// Continue implements webpage.Act.
+func (w *web) Continue(ctx context.Context, agent, answer string) (string, error) {
+	a, err := w.agent(agent)
+	if err != nil {
+		return "", err
+	}
+	given, err := queue.Answer(ctx, a, answer)
+	if err != nil {
+		return "", err
+	}
+	said := agent + ": its queue continues, and " + strings.Join(meaning(given), ", ")
+	if s, err := w.reached(); err == nil && !slices.ContainsFunc(s.Snapshot(), func(a status.AgentState) bool { return a.Agent == agent && !a.Paused.IsZero() }) {
+		_, err = s.Resume(agent)
+		return said, err
+	}
+	return said + "; it is paused", nil
+}
+
+// Reload implements webpage.Act.
+func (w *web) Reload() (string, error) {
+	s, err := w.reached()
+	if err != nil {
+		return "", err
+	}
+	plan, err := s.Reload()
+	if err != nil {
+		return "", err
+	}
+	if plan.Empty() {
+		return "nothing changed", nil
+	}
+	return fmt.Sprintf("loaded: %s", count(len(plan.Added)+len(plan.Removed)+len(plan.Changed), "agent")+" added, removed or changed"), nil
+}
+
+// runPage has the page follow a run until ctx ends.
+func (w *web) runPage(ctx context.Context, s reloading, around *sync.WaitGroup) {
+	w.now.Store(&s)
+	around.Go(func() { w.Run(ctx) })
+}
+
+// acting writes to the journal who acts by the page.
+type acting struct {
+	*journal.Journal
+	app *app
+}
+
+func (a *app) journalFor(stateDir string) (acting, error) {
+	j, err := journal.Open(stateDir)
+	return acting{j, a}, err
+}
+
+func (j acting) note(e journal.Event) {
+	if err := j.Add(e); err != nil {
+		j.app.log.Error("who acts by the page is not in the journal", "what", e.Detail, "by", e.By, "err", err)
+	}
+}
+
+func (j acting) close() { _ = j.Close() }
