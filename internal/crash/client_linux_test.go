@@ -17,6 +17,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/crash/stepper"
 	"heartbeat/internal/promise"
+	"heartbeat/internal/testbed"
 )
 
 // form is how the hook is installed.
@@ -28,7 +29,11 @@ const (
 	wiredStderr form = "wired stderr" // the same with --deliver stderr
 	wiredBare   form = "wired bare"   // without a payload, as heartbeat-rs was called
 	session     form = "session"      // as `run` launches it
+	checked     form = "checked"      // the same, and each entry has to pass a check
 )
+
+// ours reports whether `run` has launched the client.
+func (f form) ours() bool { return f == session || f == checked }
 
 // client is a model of one client: what it will report next, and which turn
 // it is in.
@@ -49,7 +54,7 @@ func (l *lab) launch() {
 	l.t.Helper()
 	transcript := l.transcript
 	l.client = client{transcript: transcript, session: l.session + 1, prompt: l.prompt + 1}
-	if l.form != session {
+	if !l.form.ours() {
 		l.pending = []string{"Stop"}
 		return
 	}
@@ -62,6 +67,7 @@ func (l *lab) launch() {
 		Terms: hook.Terms{
 			Agent: "a", Session: l.name(), Inbox: l.inbox, Policy: hook.Policy{
 				Mode: hook.Drain, Deliver: hook.DeliverStderr, Background: hook.BackgroundWait, MaxContinuations: 20,
+				Checked: l.form == checked, CheckTimeout: testbed.Patience,
 			},
 		},
 		TokenHash: hook.TokenHash(l.token()),
@@ -75,7 +81,7 @@ func (l *lab) launch() {
 		}
 	})
 	l.kickoff = "Read CLAUDE.md"
-	if l.session%2 == 1 {
+	if l.session%2 == 1 || l.form == checked {
 		l.carryFirst()
 	}
 	l.pending = []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"}
@@ -84,16 +90,20 @@ func (l *lab) launch() {
 // carryFirst offers the first entry and puts it into the kick-off.
 func (l *lab) carryFirst() {
 	l.locked(func(q *inbox.Held) {
-		if f, err := q.InFlight(); err != nil || f != nil {
+		f, err := q.InFlight()
+		if err == nil && f != nil && f.State == inbox.Unproven && f.Interrupted == "" {
+			l.carryOn(q)
+			return
+		}
+		if err != nil || f != nil {
 			return // another session's: not recovered
 		}
 		e, err := q.Next()
 		if errors.Is(err, inbox.ErrEmpty) {
 			return
 		}
-		var f *inbox.InFlight
 		if err == nil {
-			f, err = q.Offer(e, inbox.Offering{Via: inbox.ViaKickoff, Session: l.name(), Transcript: l.transcript})
+			f, err = q.Offer(e, l.offering())
 		}
 		if err != nil {
 			l.fault("kick-off: %v", err)
@@ -104,6 +114,21 @@ func (l *lab) carryFirst() {
 	})
 }
 
+func (l *lab) offering() inbox.Offering {
+	return inbox.Offering{Via: inbox.ViaKickoff, Session: l.name(), Transcript: l.transcript, Checked: l.form == checked}
+}
+
+// carryOn puts the next iteration of the entry in flight into the kick-off.
+func (l *lab) carryOn(q *inbox.Held) {
+	_, f, err := q.Reoffer(l.offering())
+	if err != nil {
+		l.fault("kick-off: %v", err)
+		return
+	}
+	l.carried = handover.PromptFor(f, f.Prompt())
+	l.kickoff = handover.KickoffPrompt(l.carried)
+}
+
 func (l *lab) name() string  { return "S" + strconv.Itoa(l.session) }
 func (l *lab) token() string { return "token-" + strconv.Itoa(l.session) }
 
@@ -112,7 +137,7 @@ func (l *lab) wake() {
 	l.prompt++
 	l.active, l.working = false, ""
 	l.pending = []string{"Stop"}
-	if l.form == session {
+	if l.form.ours() {
 		l.kickoff, l.carried = "A background task ended.", ""
 		l.pending = []string{"UserPromptSubmit", "Stop"}
 	}
@@ -197,7 +222,9 @@ func (l *lab) step(n int, survives bool) stepper.Outcome {
 	event := l.pending[0]
 	l.pending = l.pending[1:]
 	began := time.Now()
+	judged := l.judging(event)
 	o := l.run(l.command(event), n)
+	judged()
 	l.last = fmt.Sprintf("%s: status %d, stdout %q, stderr %q", event, o.Status, o.Stdout, o.Stderr)
 	switch event {
 	case "UserPromptSubmit":
@@ -260,7 +287,7 @@ func (l *lab) stopped(o stepper.Outcome) {
 	l.working = l.hand(text)
 	l.active = true
 	l.pending = []string{"Stop"}
-	if l.form == session && l.record.Count().Given%2 == 1 { // every other entry needs a tool
+	if l.form.ours() && l.record.Count().Given%2 == 1 { // every other entry needs a tool
 		l.pending = []string{"PreToolUse", "Stop"}
 	}
 }
@@ -318,6 +345,9 @@ func (l *lab) recoverOrphan(n int) stepper.Outcome {
 		l.interrupted(began, "a recovery is killed")
 	} else if o.Status != 0 || !strings.Contains(o.Stderr, "heartbeat-stop: recover: ") {
 		l.fault("recover: status %d, %q", o.Status, o.Stderr)
+	}
+	if !o.Killed {
+		l.decides()
 	}
 	return o
 }

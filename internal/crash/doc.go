@@ -16,6 +16,10 @@
 // also cuts the power at every point on three file systems. README.md has the
 // figures, CLAUSES.md what each promise of the queue is proved by.
 //
+// The part of a scheduler that has work checked (room proving) is a program here, too,
+// which is killed and whose power is cut in the same way; whole schedulers are killed
+// at random, among agents that lie (internal/e2e, liars_linux_test.go).
+//
 // Stepping needs ptrace, the power cuts need root, loop devices and mkfs.ext4,
 // mkfs.xfs and mkfs.btrfs. What is missing is skipped with its reason; where
 // CI is "true" a missing ptrace is a failure.

@@ -27,15 +27,38 @@ var (
 )
 
 // fill queues what the enumerations drain: a plain line with blanks around
-// it, a JSON string with a line break, and what `send` writes.
+// it, a JSON string with a line break, and what `send` writes: as urgent where there is
+// an urgent lane.
 func (l *lab) fill() {
 	l.echo("  alpha: a plain line – with ünïcode \n\n", "alpha: a plain line – with ünïcode")
 	l.echo(`"beta: a\nJSON string"`+"\n", "beta: a\nJSON string")
-	l.send("gamma: sent\nby `heartbeat send` <b>&")
+	if sent := "gamma: sent\nby `heartbeat send` <b>&"; l.form.ours() {
+		l.hurry(sent)
+	} else {
+		l.send(sent)
+	}
 }
 
 // never is a call that no hook gets to.
 const never = 1 << 30
+
+// apart is how far apart the points are of all pairs of policy and follow-up together, and
+// thin those of one pair.
+const apart = 10
+
+var thin = apart * len(policies) * len(followUps)
+
+// allForms are those whose hooks are killed.
+var allForms = []form{wiredJSON, wiredStderr, session, checked}
+
+// thin is how far apart the points are at which the form is tried: where entries are
+// checked, a session has twice as many events.
+func (f form) thin() int {
+	if f == checked {
+		return 4 * thin
+	}
+	return thin
+}
 
 // calls is how many calls each event of the undisturbed session makes that
 // change something; the queue of fill is drained in that one session.
@@ -63,32 +86,36 @@ type job struct {
 	turn   int // the sample's first point
 }
 
+// first is the first call before which it kills.
+func (j job) first() int { return 1 + j.turn%testbed.Stride(j.form.thin()) }
+
 // TestKillBeforeEveryCall kills every hook of a session before each of its
-// calls that change something, for every form. Each of these points has one of
-// the nine pairs of policy and follow-up, by the sample, and all of
+// calls that change something, for every form. Every sixth of these points has one of
+// the nine pairs of policy and follow-up, by the sample, and each has all of
 // them with -full.
 func TestKillBeforeEveryCall(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
-	turn := testbed.Turn(t, len(policies)*len(followUps))
+	turn := testbed.Turn(t, 4*thin)
 	var jobs []job
-	for _, f := range []form{wiredJSON, wiredStderr, session} {
-		for tick := range calls(t, f) {
+	totals := map[string]*tally{}
+	for _, f := range allForms {
+		for tick, made := range calls(t, f) {
 			for i, p := range policies {
 				for j, u := range followUps {
-					jobs = append(jobs, job{f, p, u, tick, turn + i*len(followUps) + j})
+					is := job{f, p, u, tick, turn + apart*(i*len(followUps)+j)}
+					totals[is.row()] = new(tally)
+					if is.first() <= made {
+						jobs = append(jobs, is)
+					}
 				}
 			}
 		}
 	}
-	totals := map[string]*tally{}
-	for _, j := range jobs {
-		totals[j.row()] = new(tally)
-	}
 	// Most of the time is waiting for the transcript, 2 s at a time.
 	atOnce(24, len(jobs), func(i int) { jobs[i].run(t, totals[jobs[i].row()]) })
 	all := new(tally)
-	for _, f := range []form{wiredJSON, wiredStderr, session} {
+	for _, f := range allForms {
 		for _, p := range policies {
 			for _, u := range followUps {
 				row := job{form: f, policy: p, follow: u}.row()
@@ -128,8 +155,7 @@ func (j job) runIn(l *lab, c *tally) {
 		l.step(0, true)
 	}
 	before := l.picture()
-	stride := testbed.Stride(len(policies) * len(followUps))
-	for n := 1 + j.turn%stride; ; n += stride {
+	for n := j.first(); ; n += testbed.Stride(j.form.thin()) {
 		l.restore(before)
 		event := l.pending[0]
 		o := l.step(n, j.follow == sameSession)

@@ -55,8 +55,12 @@ func newLab(t testing.TB, dir string, f form, policy inbox.OrphanPolicy) *lab {
 	}
 	l := &lab{t: t, home: home, inbox: filepath.Join(home, "inbox.jsonl"), form: f, policy: policy}
 	l.transcript = filepath.Join(dir, "transcript.jsonl")
+	attempts := 5
+	if f == checked {
+		attempts = 0 // an attempt can be that of a later iteration
+	}
 	l.note(promise.Fact{
-		Kind: promise.Declared, Policy: policy, Attempts: 5, FilesUnproven: f != session && policy == inbox.DeadLetter,
+		Kind: promise.Declared, Policy: policy, Attempts: attempts, FilesUnproven: !f.ours() && policy == inbox.DeadLetter,
 	})
 	return l
 }
@@ -79,12 +83,24 @@ func (l *lab) echo(lines string, prompts ...string) {
 // send appends as `heartbeat send` does.
 func (l *lab) send(prompt string) {
 	l.t.Helper()
+	l.append(inbox.Letter{Source: "send", Prompt: prompt})
+	l.accepted(prompt)
+}
+
+// hurry appends as `heartbeat send --urgent` does.
+func (l *lab) hurry(prompt string) {
+	l.t.Helper()
+	l.append(inbox.Letter{Source: "send", Prompt: prompt, Urgent: true})
+	l.hurried(prompt)
+}
+
+func (l *lab) append(letter inbox.Letter) {
+	l.t.Helper()
 	l.queue(func(q *inbox.Queue) {
-		if _, err := q.Append(context.Background(), inbox.Letter{Source: "send", Prompt: prompt}); err != nil {
+		if _, err := q.Append(context.Background(), letter); err != nil {
 			l.t.Fatal(err)
 		}
 	})
-	l.accepted(prompt)
 }
 
 func (l *lab) queue(f func(q *inbox.Queue)) {
@@ -135,6 +151,7 @@ func (l *lab) unlock() {
 type picture struct {
 	files      map[string]string
 	transcript string
+	book       string // what was decided about what it has done
 	client     client
 	record     promise.Record
 	locked     bool
@@ -150,7 +167,7 @@ func (l *lab) picture() picture {
 	for _, n := range names {
 		p.files[n.Name()] = read(l.t, filepath.Join(l.home, n.Name()))
 	}
-	p.transcript = read(l.t, l.transcript)
+	p.transcript, p.book = read(l.t, l.transcript), read(l.t, l.book())
 	return p
 }
 
@@ -162,7 +179,7 @@ func (l *lab) restore(p picture) {
 		l.t.Fatal(err)
 	}
 	for _, n := range names {
-		if _, stays := p.files[n.Name()]; stays && n.Name() == filepath.Base(l.inbox) {
+		if _, stays := p.files[n.Name()]; stays && l.holdsLines(n.Name()) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(l.home, n.Name())); err != nil {
@@ -170,15 +187,29 @@ func (l *lab) restore(p picture) {
 		}
 	}
 	for name, content := range p.files {
-		if path := filepath.Join(l.home, name); path != l.inbox || read(l.t, path) != content {
+		if path := filepath.Join(l.home, name); !l.holdsLines(name) || read(l.t, path) != content {
 			write(l.t, path, content)
 		}
 	}
 	write(l.t, l.transcript, p.transcript)
+	if l.form == checked {
+		if err := os.MkdirAll(filepath.Dir(l.book()), 0o700); err != nil {
+			l.t.Fatal(err)
+		}
+		write(l.t, l.book(), p.book)
+		if p.book == "" {
+			os.Remove(l.book())
+		}
+	}
 	l.client, l.record = p.client, p.record
 	if p.locked {
 		l.lock()
 	}
+}
+
+// holdsLines reports whether a file is one of a lane.
+func (l *lab) holdsLines(name string) bool {
+	return name == filepath.Base(l.inbox) || name == inbox.UrgentFile
 }
 
 func read(t testing.TB, path string) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"heartbeat/internal/crash/stepper"
@@ -12,7 +13,13 @@ import (
 
 var kills = flag.Int("kills", 0, "how many random kills (0: 200, or 10000 with -full)")
 
-func TestMain(m *testing.M) { os.Exit(testbed.Run(m)) }
+// TestMain is several programs, by the name it is called with.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == deskName {
+		os.Exit(deskMain(os.Args[1:]))
+	}
+	os.Exit(testbed.Run(m))
+}
 
 // program is the path of a release binary.
 func program(t testing.TB, name string) string {

@@ -105,6 +105,10 @@ func (k fsKind) mount(t *testing.T, image string) (*mounted, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return k.mountAt(t, image, dir)
+}
+
+func (k fsKind) mountAt(t *testing.T, image, dir string) (*mounted, error) {
 	options := "loop"
 	if k.options != "" {
 		options += "," + k.options
@@ -144,7 +148,7 @@ func copyImage(t *testing.T, from, to string) {
 
 // sampleStride thins the cut points outside of -full. The
 // first call of each tick stays: it shows what the tick before has made durable.
-const sampleStride = 26
+const sampleStride = 78
 
 // run cuts the power at each point of each tick.
 func (c cut) run(t *testing.T, template string, calls []int) {

@@ -92,7 +92,7 @@ func TestProcessesAtOnce(t *testing.T) {
 }
 
 func (l *lab) race(t *testing.T) {
-	const senders, each = 6, 12
+	const senders, each = 6, 8
 	l.launch()
 	program(t, "heartbeat")
 	calls := make([][]stepper.Program, senders)
@@ -178,10 +178,10 @@ func TestForeignWriters(t *testing.T) {
 // (a reader that took what it found got 10 of 200 torn).
 func TestALiveAppenderIsNeverTorn(t *testing.T) {
 	t.Parallel()
-	const lines = 200
+	const lines = 100
 	rounds := 1
 	if *testbed.Full {
-		rounds = 50
+		rounds = 100
 	}
 	for range rounds {
 		inLab(t, wiredStderr, inbox.Retry, func(l *lab) {

@@ -19,15 +19,15 @@ func TestRandomKills(t *testing.T) {
 	t.Parallel()
 	want := *kills
 	if want == 0 {
-		want = 200
+		want = 120
 		if *testbed.Full {
 			want = 10_000
 		}
 	}
-	totals := make([]tally, 2*len(policies))
+	totals := make([]tally, len(forms)*len(policies))
 	atOnce(12, max(len(totals), want/killsEach), func(i int) {
 		kind := i % len(totals)
-		inLab(t, forms[kind%2], policies[kind%3], func(l *lab) {
+		inLab(t, forms[kind/len(policies)], policies[kind%len(policies)], func(l *lab) {
 			r := testbed.Chance(t, fmt.Sprint("lab ", i))
 			for l.record.Count().Interruptions < min(killsEach, want/len(totals)) {
 				l.round(r)
@@ -38,7 +38,7 @@ func TestRandomKills(t *testing.T) {
 	})
 	all := new(tally)
 	for kind := range totals {
-		t.Logf("%-12s %-10s %s", forms[kind%2], policies[kind%3], &totals[kind])
+		t.Logf("%-12s %-10s %s", forms[kind/len(policies)], policies[kind%len(policies)], &totals[kind])
 		all.merge(&totals[kind])
 	}
 	t.Logf("all: %s", all)
@@ -48,7 +48,7 @@ func TestRandomKills(t *testing.T) {
 const killsEach = 250
 
 // forms are those with the strictest promises.
-var forms = []form{wiredStderr, session}
+var forms = []form{wiredStderr, session, checked}
 
 // round is a few events of a session, and maybe its end.
 func (l *lab) round(r *rand.Rand) {
@@ -67,7 +67,7 @@ func (l *lab) round(r *rand.Rand) {
 			l.send(prompt)
 		}
 	}
-	if l.session == 0 || l.release == nil && l.form == session {
+	if l.session == 0 || l.release == nil && l.form.ours() {
 		l.launch()
 	}
 	for range 1 + r.IntN(8) {
@@ -119,13 +119,13 @@ func slain(t testing.TB, p stepper.Program, after time.Duration) stepper.Outcome
 }
 
 // TestRecoverIsKilledToo kills a hook and then the recovery that follows, each
-// before each of its calls. Without -full that is a sample.
+// before each of its calls. Without -full that is a sample of both.
 func TestRecoverIsKilledToo(t *testing.T) {
 	t.Parallel()
 	needPtrace(t)
 	totals := map[inbox.OrphanPolicy]*tally{}
 	var points []double
-	const stride = 78
+	const stride = 125 // with no common divisor with the number of policies
 	n := testbed.Turn(t, stride)
 	for _, f := range forms {
 		for tick, made := range calls(t, f) {
@@ -133,7 +133,7 @@ func TestRecoverIsKilledToo(t *testing.T) {
 				for _, p := range policies {
 					totals[p] = new(tally)
 					if n++; n%testbed.Stride(stride) == 0 {
-						points = append(points, double{p, f, tick, call})
+						points = append(points, double{p, f, tick, call, n / stride})
 					}
 				}
 			}
@@ -157,6 +157,7 @@ type double struct {
 	policy     inbox.OrphanPolicy
 	form       form
 	tick, call int
+	turn       int // the sample's first point
 }
 
 func (d double) run(l *lab, c *tally) {
@@ -168,7 +169,8 @@ func (d double) run(l *lab, c *tally) {
 	l.step(d.call, false)
 	l.die()
 	before := l.picture()
-	for n := 1; ; n++ {
+	const thin = 4
+	for n := 1 + d.turn%testbed.Stride(thin); ; n += testbed.Stride(thin) {
 		l.restore(before)
 		o := l.recoverOrphan(n)
 		if !o.Killed {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +39,9 @@ func (l *lab) sent(word promise.Kind, sender string, prompts ...string) {
 
 func (l *lab) accepted(prompts ...string) { l.sent(promise.Accepted, "test", prompts...) }
 
+// hurried is accepted for what goes before the others.
+func (l *lab) hurried(prompts ...string) { l.sent(promise.Accepted, "somebody in a hurry", prompts...) }
+
 // fault notes what no kill excuses.
 func (l *lab) fault(format string, args ...any) {
 	l.note(promise.Fact{Kind: promise.Seen, Note: fmt.Sprintf("%.600s", fmt.Sprintf(format, args...))})
@@ -52,13 +54,24 @@ func (l *lab) interrupted(from time.Time, what string) {
 
 // hand notes that the client got a text, and returns the prompt that it is.
 func (l *lab) hand(text string) string {
+	text, iteration := entryOf(text)
 	prompt, attempt := promise.Unmark(text)
 	f := promise.Fact{Kind: promise.Given, Session: l.name(), Prompt: nameOf(prompt), Text: promise.Text(prompt), Attempt: attempt}
-	if !slices.ContainsFunc(l.record, func(sent promise.Fact) bool { return sent.Prompt == f.Prompt }) {
+	if iteration != "" { // it is no repeat of the one before: as if it were sent now
+		f.Prompt += "#" + iteration
+		if !l.knows(f.Prompt) {
+			l.note(promise.Fact{Kind: promise.Accepted, Prompt: f.Prompt, Text: f.Text})
+		}
+	}
+	if !l.knows(f.Prompt) {
 		f.Prompt, prompt = "", ""
 	}
 	l.note(f)
 	return prompt
+}
+
+func (l *lab) knows(prompt string) bool {
+	return slices.ContainsFunc(l.record, func(f promise.Fact) bool { return f.Prompt == prompt })
 }
 
 // named finds a prompt in a line of whatever form.
@@ -89,6 +102,9 @@ func (l *lab) verdict() (v *promise.Verdict, wrong string) {
 	if l.inFlight() {
 		r = append(r, promise.Fact{Kind: promise.Left, Agent: agent, Note: "a record in flight"})
 	}
+	if l.form == checked {
+		r = append(r, l.proofs()...)
+	}
 	v = r.Judge()
 	for _, f := range v.Findings[:min(len(v.Findings), 20)] {
 		wrong += "\n" + r.Prove(f)
@@ -108,6 +124,8 @@ func (l *lab) check(where string) {
 }
 
 func (l *lab) inFlight() bool {
-	_, err := os.Lstat(filepath.Join(l.home, ".in-flight"))
-	return !errors.Is(err, fs.ErrNotExist)
+	return slices.ContainsFunc(inbox.FlightFiles(l.inbox), func(path string) bool {
+		_, err := os.Lstat(path)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -38,12 +37,12 @@ func TestTheFirstEntryReachesTheModelExactly(t *testing.T) {
 		"a tag it knows":  {"<pasted_content id=1>x</pasted_content>", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, cl client) {
+			standInFirst(t, func(t *testing.T, cl client) {
 				f := newFleet(t, cl, nil)
 				f.teach()
 				f.send(c.text)
 				f.must("", "run", "--once")
-				f.gone(5 * time.Second)
+				f.gone()
 				got := f.prompts()
 				if len(got) != c.calls || got[len(got)-1] != c.text {
 					t.Errorf("%d prompts reached the model, want %d, the last %+.300q", len(got), c.calls, got[len(got)-1])
@@ -72,7 +71,7 @@ func TestArgvCarriesWhatWeSayItDoes(t *testing.T) {
 		}
 	}
 	lines = append(lines, line)
-	for part := range slices.Chunk(lines, 400) {
+	for _, part := range factsOf(t, c, slices.Collect(slices.Chunk(lines, 400)), 4) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			want := handover.KickoffPrompt(strings.Join(part, "\n"))

@@ -63,7 +63,7 @@ func TestAttachToALiveClient(t *testing.T) {
 		f.send("after")
 		f.phase(hook.Waiting)
 		f.Until("status says why", func() bool {
-			return strings.Contains(f.must("", "status"), "a person has typed in its session; prompts continue in 1m")
+			return strings.Contains(f.must("", "status"), "a person has typed in its session; prompts continue in ")
 		})
 		if n := len(f.outbox()); n != 1 {
 			t.Errorf("%d replies right after a person has typed, want 1", n)
@@ -84,14 +84,16 @@ func TestWhatAPersonSubmitsInATurn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		line  string
-		steps []script.Step
+		steps func(f *fleet) []script.Step // what the turn does until the person has left
 		taken func(f *fleet) bool
 	}{
-		"a prompt": {"PLEASE ALSO DO THIS", []script.Step{think(6 * time.Second), say("done with that")}, prompted("PLEASE ALSO")},
+		"a prompt": {"PLEASE ALSO DO THIS", thinks, prompted("PLEASE ALSO")},
 		"a prompt between tools": {
-			"PLEASE ALSO DO THIS", []script.Step{bash("sleep 5"), think(3 * time.Second), say("done with that")}, prompted("PLEASE ALSO"),
+			"PLEASE ALSO DO THIS", func(f *fleet) []script.Step {
+				return []script.Step{bash("until [ -e '" + f.left() + "' ]; do sleep 0.1; done"), think(3 * time.Second)}
+			}, prompted("PLEASE ALSO"),
 		},
-		"a command": {"/clear", []script.Step{think(6 * time.Second), say("done with that")}, func(f *fleet) bool {
+		"a command": {"/clear", thinks, func(f *fleet) bool {
 			r := f.session()
 			return r.ClientSession != r.Session
 		}},
@@ -99,7 +101,7 @@ func TestWhatAPersonSubmitsInATurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			standInFirst(t, func(t *testing.T, cl client) {
 				f := newFleet(t, cl, persist)
-				f.turns(turn{match: "long", times: 1, steps: c.steps})
+				f.turns(turn{match: "long", times: 1, steps: append(c.steps(f), say("done with that"))})
 				f.send("a long one")
 				f.send("the next one")
 				f.start()
@@ -113,6 +115,7 @@ func TestWhatAPersonSubmitsInATurn(t *testing.T) {
 				if len(f.outbox()) != 0 {
 					t.Fatal("the turn was over before they left")
 				}
+				f.write(f.left(), "")
 				f.Until("what they submitted", func() bool { return c.taken(f) })
 				f.Until("the next reply, without a pause", func() bool { return len(f.outbox()) == 2 })
 				about := func(text string) int {
@@ -125,6 +128,12 @@ func TestWhatAPersonSubmitsInATurn(t *testing.T) {
 		})
 	}
 }
+
+// left is a file that stands for a person's having left.
+func (f *fleet) left() string { return filepath.Join(f.Dir, "left") }
+
+// thinks is a model that says nothing until the person has left.
+func thinks(f *fleet) []script.Step { return []script.Step{await(f.left())} }
 
 // TestACommandIsTakenWhileTheSessionWaits: no hook hears of it, and it stood
 // behind the waiting hook for as long as that waited.

@@ -24,7 +24,7 @@ func (f *fleet) called() {
 }
 
 // TestWhatCannotWorkHoldsAtOnce: nothing is started, status says what to do, and
-// the agent goes on by itself once that is done. Each of them took six sessions
+// the agent continues by itself once that is done. Each of them took six sessions
 // of half a minute, or a paid turn, and then a person who resumed the agent.
 func TestWhatCannotWorkHoldsAtOnce(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestWhatCannotWorkHoldsAtOnce(t *testing.T) {
 				}
 				f.start()
 				f.Until("the agent is held", func() bool { return strings.Contains(squeezed(f.must("", "status")), "held for") })
-				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says) || !strings.Contains(out, " do "+c.do) || !strings.Contains(out, "then it goes on by itself") {
+				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says) || !strings.Contains(out, " do "+c.do) || !strings.Contains(out, "then it continues by itself") {
 					t.Errorf("status does not say why:\n%s", out)
 				}
 				if out, _, _ := f.heartbeat("", "doctor"); !strings.Contains(out, c.code) {
@@ -128,14 +128,14 @@ func TestWhatTheClientAsksHoldsAtOnce(t *testing.T) {
 				if c.realOnly && !which.real {
 					return
 				}
-				f := newFleet(t, which, []string{"start-timeout: 10s"})
+				f := newFleet(t, which, []string{"start-timeout: 90s"}) // nothing here waits for it; busy machines start clients slowly
 				f.behind(`eval exec "$CLIENT" ` + flags(c, which) + ` '"$@"'`)
 				f.teach()
 				c.sick(f)
 				f.send("hello")
 				f.start()
 				f.Until("the agent is held", func() bool { return strings.Contains(squeezed(f.must("", "status")), "held for") })
-				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says+" do "+c.do+" then it goes on by itself") {
+				if out := squeezed(f.must("", "status")); !strings.Contains(out, c.says+" do "+c.do+" then it continues by itself") {
 					t.Errorf("status does not say why:\n%s", out)
 				}
 				if ends := f.ends(); len(ends) != 1 || len(f.calls()) != 0 {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ func TestWhoseAccountTheClientUses(t *testing.T) {
 	c := realClient(t)
 	const key, rejected = "ANTHROPIC_API_KEY=" + apiKey, "ANTHROPIC_API_KEY=sk-ant-api03-rejected-0123456789abcdefghijklmno"
 	const bearer, unattended = "ANTHROPIC_AUTH_TOKEN=auth-token", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-unattended"
-	for name, tt := range map[string]struct {
+	cases := map[string]struct {
 		env         []string // beside a login
 		key, bearer string
 	}{
@@ -27,7 +28,9 @@ func TestWhoseAccountTheClientUses(t *testing.T) {
 		"a key before unattended":    {[]string{key, unattended}, apiKey, ""},
 		"a key and a token":          {[]string{key, bearer, unattended}, apiKey, "auth-token"},
 		"a token before unattended":  {[]string{bearer, unattended}, "", "auth-token"},
-	} {
+	}
+	for _, name := range factsOf(t, c, slices.Sorted(maps.Keys(cases)), 3) {
+		tt := cases[name]
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, c, nil)
 			l.Model()

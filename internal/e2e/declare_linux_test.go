@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestSettingsTargets: wherever our hooks are written to, the client runs
@@ -27,7 +26,7 @@ func TestSettingsTargets(t *testing.T) {
 				f.send("use a tool") // the rule that allows it comes by the same file
 				f.send("second")
 				f.must("", "run", "--once")
-				f.gone(5 * time.Second)
+				f.gone()
 				if done := f.outbox(); len(done) != 2 {
 					t.Errorf("%d entries acknowledged, want 2\n%s", len(done), f.hookLog())
 				}
@@ -69,7 +68,7 @@ func TestSettingsOfTheCommand(t *testing.T) {
 					mine(name)
 					f.send("use a tool")
 					f.must("", "run", "--once")
-					f.gone(5 * time.Second)
+					f.gone()
 					if _, err := os.Stat(filepath.Join(f.Work, "hook-of-"+name)); err != nil {
 						t.Error(err)
 					}
@@ -160,7 +159,7 @@ func TestContextResume(t *testing.T) {
 			t.Helper()
 			f.send(text)
 			f.must("", "run", "--once")
-			f.gone(5 * time.Second)
+			f.gone()
 			ids = append(ids, f.session().ClientSession)
 		}
 		once("the first")

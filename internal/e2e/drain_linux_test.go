@@ -14,7 +14,8 @@ import (
 	"heartbeat/internal/testbed"
 )
 
-// bothClients runs a scenario against the stand-in and the real client.
+// bothClients runs a scenario against the stand-in and the real client: what the main
+// job rests on, prompts that are handed over, done and acknowledged, whatever is killed.
 func bothClients(t *testing.T, scenario func(t *testing.T, c client)) {
 	t.Helper()
 	t.Parallel()
@@ -28,12 +29,12 @@ func bothClients(t *testing.T, scenario func(t *testing.T, c client)) {
 	})
 }
 
-// standInFirst runs a scenario against the stand-in, and in every second sample against
+// standInFirst runs a scenario against the stand-in, and in every eighth sample against
 // the real client, whose starts are what these tests cost. What the main job rests on
 // is tried on both each time: bothClients.
 func standInFirst(t *testing.T, scenario func(t *testing.T, c client)) {
 	t.Helper()
-	if real := testbed.SampleOf(t, []bool{true, false}, 2); slices.Contains(real, true) {
+	if real := testbed.SampleOf(t, []bool{true, 7: false}, 8); slices.Contains(real, true) {
 		bothClients(t, scenario)
 		return
 	}
@@ -79,7 +80,7 @@ func TestThirtyPromptsOneCallEach(t *testing.T) {
 			f.send(p)
 		}
 		f.must("", "run", "--once")
-		f.gone(5 * time.Second)
+		f.gone()
 
 		calls := f.calls()
 		if len(calls) != len(prompts) {
@@ -130,7 +131,7 @@ func TestFirstEntryThatDoesNotFitAnArgument(t *testing.T) {
 		"control": "bell \x07 and escape \x1b[2J",
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, nil)
 				f.teach()
 				f.send(prompt)
@@ -161,7 +162,7 @@ func TestToolsAndBackgroundTasks(t *testing.T) {
 		f.send("start a task")
 		f.send("after the task")
 		f.must("", "run", "--once")
-		f.gone(5 * time.Second)
+		f.gone()
 		for _, name := range []string{"out.txt", "late.txt"} {
 			if _, err := os.Stat(filepath.Join(f.Work, name)); err != nil {
 				t.Errorf("%s was not written: %v", name, err)
@@ -180,13 +181,13 @@ func TestToolsAndBackgroundTasks(t *testing.T) {
 // TestBackgroundTaskThatNeverEnds: after background-timeout the entry counts
 // as done, with the task named, and the queue goes on.
 func TestBackgroundTaskThatNeverEnds(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"background-timeout: 3s"})
 		f.teach(behaviour{match: "start a task", background: "sleep 600", reply: "started it"})
 		f.send("start a task")
 		f.send("the next one")
 		f.must("", "run", "--once")
-		f.gone(5 * time.Second)
+		f.gone()
 		done := f.outbox()
 		if len(done) != 2 {
 			t.Fatalf("%d entries acknowledged, want 2", len(done))
@@ -229,7 +230,7 @@ func (f *fleet) unmarked() {
 // TestUsageLimitParks: with --once a parked agent is exit status 75, and its
 // entry stays queued.
 func TestUsageLimitParks(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, nil)
 		f.teach(behaviour{match: "limited", fail: "rate_limit"})
 		f.send("limited")
@@ -252,7 +253,7 @@ func TestUsageLimitParks(t *testing.T) {
 // start; the session ends within start-timeout and the report quotes the screen.
 func TestUntrustedWorkspaceIsAClearError(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, realClient(t), []string{"start-timeout: 8s", "max-restarts: 0"})
+	f := newFleet(t, realClient(t), []string{"start-timeout: 30s", "max-restarts: 0"})
 	f.teach()
 	f.Trust()
 	f.send("hello")
@@ -261,7 +262,7 @@ func TestUntrustedWorkspaceIsAClearError(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit %d, want 1", code)
 	}
-	if took := time.Since(begun); took > 20*time.Second {
+	if took := time.Since(begun); took > patience {
 		t.Errorf("it took %v", took)
 	}
 	if !strings.Contains(errs, `is not trusted" do="heartbeat apply --trust a`) {
@@ -270,7 +271,7 @@ func TestUntrustedWorkspaceIsAClearError(t *testing.T) {
 	if len(f.calls()) != 0 || len(f.dead()) != 0 {
 		t.Error("an entry was lost at a start-up dialog")
 	}
-	f.gone(5 * time.Second)
+	f.gone()
 	// No session can have got the prompt: it comes as if for the first time.
 	f.Trust(f.Work)
 	f.must("", "run", "--once")
@@ -283,7 +284,7 @@ func TestUntrustedWorkspaceIsAClearError(t *testing.T) {
 // An answer with nothing in it has an empty reply, and not the one before, also
 // as the first of a session that goes on with the conversation.
 func TestAnEmptyAnswerHasAnEmptyReply(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"context: resume"})
 		f.turns(
 			turn{match: "third: empty", steps: []script.Step{sayNothing()}},

@@ -101,7 +101,7 @@ func ills() []ill {
 func TestEachFailureIsTold(t *testing.T) {
 	t.Parallel()
 	c := realClient(t)
-	for _, i := range testbed.SampleOf(t, ills(), 6) {
+	for _, i := range testbed.SampleOf(t, ills(), 9) {
 		t.Run(i.name, func(t *testing.T) {
 			t.Parallel()
 			i.play(t, c)

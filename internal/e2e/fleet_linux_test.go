@@ -164,9 +164,18 @@ func (f *fleet) start(args ...string) *scheduler {
 	return s
 }
 
-// stop ends the run as a person would, with Ctrl-C, and waits for it.
+// stop ends the run as a person would, with Ctrl-C, and waits for it. One that has just
+// been started hears it, too: before, it would end without what it has to do at the end.
 func (s *scheduler) stop() {
 	s.f.t.Helper()
+	testbed.Await(patience, func() bool {
+		select {
+		case <-s.done:
+			return true
+		default:
+			return strings.Contains(s.stderr.String(), "heartbeat runs")
+		}
+	})
 	_ = s.cmd.Process.Signal(syscall.SIGINT)
 	select {
 	case <-s.done:
@@ -324,9 +333,11 @@ func (f *fleet) processes() []int {
 	return out
 }
 
-// gone waits until no process of the fleet is left.
-func (f *fleet) gone(within time.Duration) {
+// gone waits until no process of the fleet is left: far longer than any grace, and half
+// as long as what the model's tools leave behind would last.
+func (f *fleet) gone() {
 	f.t.Helper()
+	const within = 30 * time.Second
 	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
 		left := f.processes()
 		if len(left) == 0 {

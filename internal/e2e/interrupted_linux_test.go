@@ -31,7 +31,7 @@ func TestClientKilledInTheMiddleOfATurn(t *testing.T) {
 		"a tool has run, the policy drop": {policy: "drop", tool: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, []string{"on-orphan: " + tt.policy})
 				b := behaviour{match: "long work", times: 1, hang: true}
 				if tt.tool {
@@ -87,19 +87,19 @@ func TestSchedulerKilledInTheMiddleOfATurn(t *testing.T) {
 		f.phase(hook.Turn)
 		_ = s.cmd.Process.Kill()
 		<-s.done
-		f.gone(6 * time.Second) // end-grace is 5s
+		f.gone()
 		f.must("", "run", "--once")
 		if done := f.outbox(); len(done) != 2 || done[0].Attempt != 2 {
 			t.Errorf("acknowledged: %+v", done)
 		}
-		f.gone(5 * time.Second)
+		f.gone()
 	})
 }
 
 // TestShimAndSchedulerKilled: the client survives both for the moment; the
 // next run ends it before it starts another.
 func TestShimAndSchedulerKilled(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, nil)
 		f.teach(behaviour{match: "long work", times: 1, hang: true})
 		f.send("long work")
@@ -116,14 +116,14 @@ func TestShimAndSchedulerKilled(t *testing.T) {
 		if done := f.outbox(); len(done) != 1 || done[0].Attempt != 2 {
 			t.Errorf("acknowledged: %+v", done)
 		}
-		f.gone(5 * time.Second)
+		f.gone()
 	})
 }
 
 // TestOtherSessionsInTheDirectory: a person's client in the same directory
 // and one that the agent itself starts neither take nor acknowledge anything.
 func TestOtherSessionsInTheDirectory(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, persist)
 		nested := fmt.Sprintf("%s -p 'a nested question' </dev/null > nested.txt 2>&1; echo $? >> nested.txt", f.clientCommand())
 		f.teach(behaviour{match: "ask another", bash: nested, reply: "asked"})
@@ -172,7 +172,7 @@ func (f *fleet) clientCommand() string {
 // TestTheQueueGoesInTheMiddleOfATurn: hooks find no session any more, and
 // nothing can be acknowledged; it ends, and says what was lost.
 func TestTheQueueGoesInTheMiddleOfATurn(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, nil)
 		f.teach(behaviour{match: "clean up", bash: "python3 -c 'import shutil, time; shutil.rmtree(\".heartbeat\"); time.sleep(60)'", reply: "never"})
 		f.send("clean up")
@@ -206,7 +206,7 @@ func TestOurHooksGoInTheMiddleOfATurn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, nil)
 				f.turns(turn{match: "think first", steps: []script.Step{think(4 * time.Second), bash("echo ran >> ran.txt"), say("done")}})
 				f.send("think first")

@@ -225,10 +225,18 @@ func (l *Lab) Calls(events ...string) []*Call {
 // model: the new user texts.
 func (l *Lab) ModelCalls() [][]string {
 	var out [][]string
-	for _, r := range l.API.Requests() {
+	for _, r := range l.asked() {
 		out = append(out, r.Prompts())
 	}
 	return out
+}
+
+// asked are the requests to the model, but for a title of the session, which older
+// clients ask for beside the first (2.1.270).
+func (l *Lab) asked() []*fakeapi.Request {
+	return slices.DeleteFunc(l.API.Requests(), func(r *fakeapi.Request) bool {
+		return strings.HasPrefix(strings.Join(r.Prompts(), ""), "<session>\n")
+	})
 }
 
 // Until waits for something that must come true.

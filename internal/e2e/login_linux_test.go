@@ -3,9 +3,11 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +26,7 @@ func TestTheClientAsksNobodyAboutItsLogin(t *testing.T) {
 		"accessToken": "sk-ant-oat01-made-up", "refreshToken": "sk-ant-ort01-made-up", "expiresAt": time.Now().Add(-time.Hour).UnixMilli(),
 		"scopes": []string{"user:inference", "user:profile"}, "subscriptionType": "max",
 	}}
-	for name, tt := range map[string]struct {
+	cases := map[string]struct {
 		env   []string
 		file  any
 		args  []string
@@ -39,7 +41,9 @@ func TestTheClientAsksNobodyAboutItsLogin(t *testing.T) {
 		"its usage":         {nil, nil, []string{"-p", "/usage"}, false, "", 0},
 		"no turn, and yet":  {nil, nil, []string{"-p", "--max-turns", "0", "hi"}, false, "", 1},
 		"a prompt, refused": {nil, nil, []string{"-p", "hi"}, false, "", 1},
-	} {
+	}
+	for _, name := range factsOf(t, c, slices.Sorted(maps.Keys(cases)), 3) {
+		tt := cases[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, c, nil, fakeapi.Rule{Answer: fakeapi.Answer{Status: 401, ErrorType: "authentication_error", Message: "invalid x-api-key"}})

@@ -27,6 +27,7 @@ type turn struct {
 func say(text string) script.Step       { return script.Step{Reply: &text} }
 func sayNothing() script.Step           { return script.Step{Empty: true} }
 func think(d time.Duration) script.Step { return script.Step{Delay: script.Duration(d)} }
+func await(file string) script.Step     { return script.Step{Await: file} }
 func fail(kind string) script.Step      { return script.Step{Fail: kind} }
 func background(cmd string) script.Step {
 	return script.Step{Background: cmd, Description: "run a command"}
@@ -69,6 +70,7 @@ func apiRules(turns []turn) []fakeapi.Rule {
 	for _, t := range turns {
 		var answers []fakeapi.Answer
 		var delay time.Duration
+		var file string // that is awaited
 		for _, s := range t.steps {
 			if s.Delay > 0 {
 				delay = time.Duration(s.Delay)
@@ -79,8 +81,13 @@ func apiRules(turns []turn) []fakeapi.Rule {
 					Match: subagentTask, Answer: fakeapi.Answer{Text: *s.Subagent, Delay: time.Duration(s.For)},
 				})
 			}
+			if s.Await != "" {
+				file = s.Await
+				continue
+			}
 			a := apiAnswer(s)
 			a.Delay, delay = delay, 0
+			a.Await, file = file, ""
 			answers = append(answers, a)
 		}
 		rules = append(rules, fakeapi.Rule{Match: t.match, Times: t.times, Answer: answers[0], Then: answers[1:]})
@@ -135,6 +142,8 @@ func simulateScript(turns []turn) any {
 				step["empty"] = true
 			case s.Delay > 0:
 				step["delay"] = time.Duration(s.Delay).String()
+			case s.Await != "":
+				step["await"] = s.Await
 			case s.Tool != "":
 				step["tool"], step["command"], step["description"] = s.Tool, s.Command, s.Description
 			case s.Background != "":

@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		os.Exit(hookMain(os.Args[1:]))
 	case standInName:
 		os.Exit(standInMain(os.Args[1:]))
+	case posterName:
+		os.Exit(posterMain(os.Args[1:]))
 	case installedName:
 		os.Exit(standInMain(append(installedFaults(), os.Args[1:]...)))
 	}

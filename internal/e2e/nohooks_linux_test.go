@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"heartbeat/hook/inbox"
 )
@@ -84,7 +83,7 @@ func TestTheClientRunsAndOurHooksDoNot(t *testing.T) {
 					t.Errorf("status does not say why:\n%s", out)
 				}
 				s.stop()
-				f.gone(5 * time.Second)
+				f.gone()
 			})
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heartbeat/hook"
+	"heartbeat/internal/testbed"
 )
 
 var persist = []string{"mode: persist", "idle-interval: 5m", "idle-grace: 2s"}
@@ -79,7 +80,7 @@ func TestAPersonInALiveSession(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothClients(t, func(t *testing.T, c client) {
+			standInFirst(t, func(t *testing.T, c client) {
 				f := newFleet(t, c, persist)
 				f.teach()
 				f.start()
@@ -100,7 +101,7 @@ func TestAPersonInALiveSession(t *testing.T) {
 // TestEscapeInTheMiddleOfATurn: no hook says so, only the terminal falls
 // silent; the entry is given again.
 func TestEscapeInTheMiddleOfATurn(t *testing.T) {
-	bothClients(t, func(t *testing.T, c client) {
+	standInFirst(t, func(t *testing.T, c client) {
 		f := newFleet(t, c, []string{"idle-grace: 1s"})
 		f.teach(behaviour{match: "hangs", times: 1, hang: true})
 		f.send("hangs")
@@ -109,10 +110,8 @@ func TestEscapeInTheMiddleOfATurn(t *testing.T) {
 		f.phase(hook.Turn)
 		time.Sleep(time.Second) // the client draws its turn before it takes ESC
 		f.typeInto("\x1b")
-		for end := time.Now().Add(45 * time.Second); len(f.outbox()) == 0; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("the queue stands still 45 s after ESC; the session is %+v", f.session())
-			}
+		if !testbed.Await(patience, func() bool { return len(f.outbox()) > 0 }) {
+			t.Fatalf("the queue stands still %v after ESC; the session is %+v", patience, f.session())
 		}
 		if d := f.outbox()[0]; d.Attempt != 2 {
 			t.Errorf("attempt %d, want 2", d.Attempt)

@@ -87,7 +87,7 @@ func (f *Lab) install(faults string) string {
 }
 
 // TestAClientThatUpdatesItself: a run tries each client that is new before it relies on
-// it. With client-drift: hold a bad one gets no prompt, and the agent goes on by itself
+// it. With client-drift: hold a bad one gets no prompt, and the agent continues by itself
 // once a good one is there.
 func TestAClientThatUpdatesItself(t *testing.T) {
 	t.Parallel()

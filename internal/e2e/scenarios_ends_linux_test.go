@@ -84,7 +84,7 @@ func endScenarios() []scenario {
 			hooks: replies{"SessionEnd": {{Delay: 25 * time.Second}}},
 			drive: by(syscall.SIGTERM, stops(1)),
 			check: func(l *Lab) {
-				l.Within("the hook's end", l.Calls("SessionEnd")[0].Took(), time.Second, 4*time.Second)
+				l.Within("the hook's end", l.Calls("SessionEnd")[0].Took(), time.Second, 20*time.Second)
 			},
 		},
 		{

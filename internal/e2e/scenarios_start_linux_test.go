@@ -130,7 +130,7 @@ func startScenarios() []scenario {
 			check: func(l *Lab) {
 				path := l.Calls("Stop")[0].Text("transcript_path")
 				record := "Stop hook feedback:\\n[" + l.HookEntry("Stop", "-", 0)["hooks"].([]any)[0].(map[string]any)["command"].(string) + "]: the hand-over"
-				l.Holds(path, record, 2*time.Second)
+				l.Holds(path, record, 20*time.Second)
 			},
 		},
 	}

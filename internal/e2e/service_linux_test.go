@@ -241,13 +241,13 @@ func TestWhatTheClientCannotTellIsPoison(t *testing.T) {
 // interrupted.
 func TestATurnsToolIsShownAndBounded(t *testing.T) {
 	standInFirst(t, func(t *testing.T, c client) {
-		f := newFleet(t, c, []string{"stall-timeout: 4s", "tool-timeouts: {Bash: 12s}", "on-orphan: deadletter"})
+		f := newFleet(t, c, []string{"stall-timeout: 15s", "tool-timeouts: {Bash: 18s}", "on-orphan: deadletter"})
 		f.turns(turn{match: "long work", steps: []script.Step{bash("python3 -c 'import time; time.sleep(100)'"), say("never")}})
 		f.send("long work")
 		f.start()
 		f.Until("status names the tool", func() bool { return strings.Contains(f.must("", "status"), "the tool Bash has run for") })
 		f.Until("it was ended", func() bool { return len(f.ends()) == 1 })
-		if e := f.ends()[0]; !strings.Contains(e, "the tool Bash not done within 12s") {
+		if e := f.ends()[0]; !strings.Contains(e, "the tool Bash not done within 18s") {
 			t.Errorf("it ended as %s", e)
 		}
 		f.Until("its dead letter", func() bool { return len(f.dead()) == 1 })

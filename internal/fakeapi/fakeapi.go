@@ -18,6 +18,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -142,7 +143,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := s.record(req)
-	if !s.wait(r, a.Delay) {
+	if !s.wait(r, a.Delay) || !s.await(r, a.Await) {
 		return
 	}
 	switch {
@@ -218,6 +219,19 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	case <-s.ctx.Done():
 	}
 	return false
+}
+
+// await waits until a file is there, and reports whether there is still somebody to answer.
+func (s *Server) await(r *http.Request, path string) bool {
+	for path != "" {
+		if _, err := os.Lstat(path); err == nil {
+			break
+		}
+		if !s.wait(r, 20*time.Millisecond) {
+			return false
+		}
+	}
+	return true
 }
 
 func writeError(w http.ResponseWriter, a Answer) {

@@ -41,6 +41,7 @@ type Answer struct {
 	Usage Usage // what it cost; zero: a few tokens
 
 	Delay time.Duration // before anything is sent
+	Await string        // a file that has to be there before anything is sent
 	Pause time.Duration // between the pieces of a streamed text
 	Hang  Hang
 	Break Break

@@ -45,6 +45,7 @@ var openers = map[string]string{
 	"hook/process_linux.go":                kernel,
 	"orchestrator/doctor/machine_linux.go": kernel,
 	"ptyrun/group_linux.go":                kernel,
+	"ptyrun/peer/far_linux.go":             kernel,
 	"ptyrun/limits_linux.go":               kernel,
 	"ptyrun/proc_linux.go":                 kernel,
 	"ptyrun/reaper_linux.go":               kernel,
@@ -53,7 +54,10 @@ var openers = map[string]string{
 
 	"orchestrator/doctor/collect_queue.go": stateDir,
 	"orchestrator/doctor/denied.go":        stateDir,
+	"orchestrator/ledger/aside.go":         stateDir,
+	"orchestrator/ledger/demand.go":        stateDir,
 	"orchestrator/memory/holds.go":         stateDir,
+	"orchestrator/proof/note.go":           stateDir,
 	"orchestrator/session/leftover.go":     stateDir,
 	"orchestrator/state/state.go":          stateDir,
 	"orchestrator/workspace/moved.go":      stateDir,
@@ -72,10 +76,11 @@ var openers = map[string]string{
 
 	"orchestrator/service/install.go": "folders of the service manager, with its units",
 
-	"orchestrator/clients/kept.go":    stateDir,
-	"orchestrator/clients/program.go": persons,
-	"orchestrator/probe/lab.go":       throwaway,
-	"orchestrator/probe/probe.go":     throwaway,
+	"orchestrator/clients/kept.go":         stateDir,
+	"orchestrator/clients/program.go":      persons,
+	"orchestrator/page/changes/scratch.go": "a folder of our own in the state directory",
+	"orchestrator/probe/lab.go":            throwaway,
+	"orchestrator/probe/probe.go":          throwaway,
 
 	"orchestrator/claim/claim.go":      workspace,
 	"orchestrator/workspace/folder.go": workspace,

@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	// hook/durable opens what others may have put something else in place of.
 	"sources/...":            {"sources/...", "hook/durable", "hook/foreign"},
 	"ptyrun/...":             {"ptyrun/...", "hook/client", "hook/durable", "hook/foreign"},
-	"config":                 {"hook", "hook/client", "hook/inbox", "hook/owned", "hook/settings", "sources"}, // the words, the client's permission rules, and the schedule grammar
+	"config":                 {"hook", "hook/client", "hook/inbox", "hook/owned", "hook/settings", "orchestrator/proof/guard", "sources"}, // the words, the client's permission rules, how long guards make an agent wait, and the schedule grammar
 	"orchestrator/state":     {"hook/durable", "hook/owned"},
 	"orchestrator/usage":     {"hook/client", "hook/durable"},
 	"orchestrator/session":   {"hook/...", "ptyrun/...", "orchestrator/usage"},
@@ -37,12 +37,19 @@ var allowed = map[string][]string{
 	"orchestrator/account":   {"hook/client", "orchestrator/state", "sources"},
 	"orchestrator/journal":   {"hook", "hook/durable", "hook/flock", "hook/foreign"},
 	"orchestrator/series":    {"hook/durable", "hook/inbox", "orchestrator/journal", "orchestrator/usage"},
-	"orchestrator/memory":    {"config", "hook/flock", "orchestrator/state", "sources"},
+	"orchestrator/memory":    {"config", "hook/flock", "orchestrator/ledger", "orchestrator/state", "sources"},
+	"orchestrator/approval":  {"config", "hook/durable", "hook/flock", "hook/foreign"},
 	"orchestrator/resources": {"config", "ptyrun"},
 	"orchestrator/slots":     {},
+	// What follows a check is pure; running one knows no agent.
+	"orchestrator/proof/guard": {"hook/inbox"},
+	"orchestrator/proof":       {"hook/durable", "hook/inbox", "orchestrator/state", "ptyrun", "sources/poll"},
+	"orchestrator/ledger":      {"config", "hook/inbox", "orchestrator/proof/guard", "orchestrator/state"},
+	// It has checks run and their answers applied, one agent at a time.
+	"orchestrator/proving": {"orchestrator/approval", "config", "hook/durable", "hook/foreign", "hook/inbox", "orchestrator/journal", "orchestrator/ledger", "orchestrator/proof", "orchestrator/proof/guard", "orchestrator/queue", "orchestrator/status"},
 	// What it reads of a queue and of a session, and the words of the rooms that
 	// it tells of.
-	"orchestrator/status": {"orchestrator/usage", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
+	"orchestrator/status": {"orchestrator/usage", "orchestrator/approval", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
 	"orchestrator/firing": {"config", "hook", "hook/foreign", "hook/inbox", "sources/...", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/owner":  {"config", "hook/durable", "hook/flock", "hook/settings", "orchestrator/journal", "orchestrator/memory", "orchestrator/state"},
 	"orchestrator/claim":  {"config", "hook/durable", "hook/flock", "orchestrator/owner", "orchestrator/session"},
@@ -50,7 +57,7 @@ var allowed = map[string][]string{
 	"orchestrator/agent":  {"orchestrator/usage", "config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/session", "orchestrator/status", "sources"},
 	"orchestrator": {
 		"config", "hook", "hook/client", "hook/foreign", "hook/inbox",
-		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/claim", "orchestrator/clients", "orchestrator/firing", "orchestrator/launch", "orchestrator/later", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/probe", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
+		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/approval", "orchestrator/claim", "orchestrator/clients", "orchestrator/firing", "orchestrator/launch", "orchestrator/later", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/probe", "orchestrator/proof", "orchestrator/proving", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
 	},
 	"orchestrator/later":     {"config", "hook/durable", "hook/flock"},
 	"orchestrator/stophooks": {"hook", "hook/client", "hook/handover", "orchestrator/state"},
@@ -59,21 +66,28 @@ var allowed = map[string][]string{
 	"orchestrator/probe":     {"hook/client", "hook/foreign", "hook/settings", "internal/fakeapi", "ptyrun", "ptyrun/screen"},
 	"orchestrator/clients":   {"config", "hook/client", "orchestrator/preflight", "orchestrator/probe", "orchestrator/state"},
 	"orchestrator/explain":   {},
-	"orchestrator/send":      {"orchestrator/later", "config", "hook/inbox", "orchestrator/notify/awaited", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
+	"orchestrator/send":      {"orchestrator/later", "orchestrator/ledger", "config", "hook/inbox", "orchestrator/notify/awaited", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
-		"orchestrator", "orchestrator/clients", "orchestrator/explain", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/probe", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
+		"orchestrator", "orchestrator/clients", "orchestrator/explain", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/probe", "orchestrator/proof", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
 	},
 	"orchestrator/logs":       {"config", "hook", "hook/durable", "orchestrator/journal", "orchestrator/launch", "orchestrator/transcript"},
 	"orchestrator/transcript": {"hook", "hook/durable", "hook/foreign", "hook/handover"},
-	"orchestrator/control":    {"orchestrator", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "ptyrun/peer"},
+	"orchestrator/control":    {"orchestrator", "orchestrator/approval", "orchestrator/firing", "orchestrator/state", "orchestrator/status", "hook/flock", "hook/foreign", "ptyrun/peer"},
 	"orchestrator/fleetfile":  {"config", "orchestrator", "orchestrator/status"},
 	"orchestrator/remote":     {"hook/settings"},
 	"orchestrator/service":    {"hook/durable", "hook/settings", "orchestrator", "orchestrator/status"},
 	"orchestrator/metrics":    {"hook", "hook/inbox", "orchestrator", "orchestrator/firing", "orchestrator/journal", "orchestrator/status"},
-	"orchestrator/doors":      {"config", "orchestrator/firing", "orchestrator/status", "sources/webhook"},
-	"cmd/heartbeat-stop":      {"hook"},
-	"cmd/heartbeat":           {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
+	"orchestrator/doors":      {"config", "orchestrator/firing", "orchestrator/status", "ptyrun/peer", "sources/webhook"},
+	// The page reads and does what cmd gives it.
+	"orchestrator/page/changes": {"hook/durable", "hook/foreign", "sources/poll"},
+	"orchestrator/page/window":  {"config", "hook/foreign", "orchestrator/logs", "orchestrator/transcript", "ptyrun/attach"},
+	"orchestrator/page/plot":    {"orchestrator/series", "orchestrator/usage"},
+	"orchestrator/page/once":    {"orchestrator/state"},
+	"orchestrator/page/access":  {"hook/durable", "hook/flock", "orchestrator/state", "ptyrun/peer"},
+	"orchestrator/page":         {"orchestrator/approval", "config", "hook", "hook/foreign", "hook/inbox", "orchestrator/journal", "orchestrator/page/...", "orchestrator/state", "orchestrator/series", "orchestrator/status", "orchestrator/transcript", "ptyrun/screen", "orchestrator/usage"},
+	"cmd/heartbeat-stop":        {"hook"},
+	"cmd/heartbeat":             {"config", "hook/...", "sources/...", "ptyrun/...", "orchestrator/...", "internal/simulate"},
 	// Who is told what; each of its own rooms does one thing.
 	"orchestrator/notify/notice":  {"hook/foreign"},
 	"orchestrator/notify/outbox":  {"config", "orchestrator/notify/notice"},
@@ -93,24 +107,27 @@ var allowed = map[string][]string{
 	"internal/fleetsim":     {"config", "hook", "hook/inbox", "internal/promise", "orchestrator/...", "sources/..."},
 	"internal/crash/...":    {"hook", "hook/inbox", "hook/settings", "internal/crash/...", "internal/promise"},
 	"internal/soak":         {"hook", "hook/handover", "hook/inbox", "hook/flock", "orchestrator", "orchestrator/control", "orchestrator/status", "internal/promise", "internal/simulate/..."},
+	"internal/browser":      {"internal/testbed"},
 	"internal/e2e":          {"hook", "hook/inbox", "internal/..."},
 }
 
 // owners lists for each third-party module who may import it outside of tests.
 var owners = map[string][]string{
-	"gopkg.in/yaml.v3":                    {"config"},
-	"github.com/alecthomas/kong":          {"cmd/heartbeat"},
-	"github.com/creack/pty":               {"ptyrun"},
-	"github.com/robfig/cron/v3":           {"sources"},
-	"github.com/fsnotify/fsnotify":        {"sources/..."},
-	"github.com/bmatcuk/doublestar/v4":    {"sources/...", "config"},
-	"github.com/charmbracelet/x/vt":       {"ptyrun/screen"},
-	"golang.org/x/sync":                   {"orchestrator/...", "sources/..."},
-	"golang.org/x/sys":                    {"ptyrun/...", "sources/...", "orchestrator/...", "internal/crash/..."},
-	"golang.org/x/term":                   {"ptyrun/...", "cmd/heartbeat", "internal/simulate", "orchestrator/service"},
-	"github.com/coreos/go-systemd/v22":    {"orchestrator/service"},
-	"github.com/prometheus/client_golang": {"orchestrator/metrics"},
-	"github.com/aymanbagabas/go-udiff":    {"cmd/heartbeat", "orchestrator/workspace"},
+	"gopkg.in/yaml.v3":                     {"config"},
+	"github.com/alecthomas/kong":           {"cmd/heartbeat"},
+	"github.com/creack/pty":                {"ptyrun"},
+	"github.com/robfig/cron/v3":            {"sources"},
+	"github.com/fsnotify/fsnotify":         {"sources/..."},
+	"github.com/bmatcuk/doublestar/v4":     {"sources/...", "config"},
+	"github.com/charmbracelet/x/vt":        {"ptyrun/screen"},
+	"github.com/charmbracelet/ultraviolet": {"ptyrun/screen"},
+	"golang.org/x/sync":                    {"orchestrator/...", "sources/..."},
+	"golang.org/x/sys":                     {"ptyrun/...", "sources/...", "orchestrator/...", "internal/crash/..."},
+	"golang.org/x/term":                    {"ptyrun/...", "cmd/heartbeat", "internal/simulate", "orchestrator/service"},
+	"github.com/coreos/go-systemd/v22":     {"orchestrator/service"},
+	"rsc.io/qr":                            {"cmd/heartbeat"},
+	"github.com/prometheus/client_golang":  {"orchestrator/metrics"},
+	"github.com/aymanbagabas/go-udiff":     {"cmd/heartbeat", "orchestrator/workspace"},
 }
 
 // testOnly are the modules that tests may import, and nothing else may.
@@ -122,7 +139,7 @@ var testOnly = []string{
 
 // deciding are the rooms that decide. They open no file and start no process:
 // rooms that do return what they have found, and decide nothing.
-var deciding = []string{"orchestrator", "orchestrator/agent", "orchestrator/slots", "orchestrator/notify/notice", "orchestrator/notify/outbox", "internal/promise"}
+var deciding = []string{"orchestrator", "orchestrator/agent", "orchestrator/slots", "orchestrator/proof/guard", "orchestrator/notify/notice", "orchestrator/notify/outbox", "internal/promise"}
 
 // outside are the packages by which a room would reach files and processes.
 var outside = []string{"os", "os/exec", "io/ioutil", "syscall", "net", "hook/durable", "hook/flock"}

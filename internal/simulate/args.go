@@ -76,6 +76,7 @@ a step is one of
   "reply": TEXT           say it, and end the turn unless steps follow;
                           {first} is the prompt's first line, {prompt} all of it
   "delay": "1s"           think that long
+  "await": FILE           think until this file is there
   "tool": "Bash", "command": CMD      call a tool
   "background": CMD       a tool that runs in the background
   "subagent": TEXT, "for": "1s"       a subagent that answers this after a while

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -129,6 +131,9 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 		case step.Delay > 0:
 			sleep(ctx, time.Duration(step.Delay))
 			thought = true
+		case step.Await != "":
+			s.await(ctx, step.Await)
+			thought = true
 		case step.Reply != nil:
 			think()
 			reply, replied = s.say(ctx, script.Fill(*step.Reply, text)), true
@@ -225,6 +230,19 @@ func (s *session) mishap(ctx context.Context, step script.Step) error {
 }
 
 // sleep waits, or until ctx ends.
+// await waits for a file, which a relative path names in the workspace.
+func (s *session) await(ctx context.Context, path string) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.cwd, path)
+	}
+	for ctx.Err() == nil {
+		if _, err := os.Lstat(path); err == nil {
+			return
+		}
+		sleep(ctx, 20*time.Millisecond)
+	}
+}
+
 func sleep(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return

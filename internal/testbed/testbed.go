@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -75,19 +76,58 @@ func Programs(t testing.TB) string {
 		if built.err = os.Chmod(built.dir, 0o755); built.err != nil { // some tests are another user
 			return
 		}
-		args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", built.dir}
+		var flags []string
 		if Raced {
-			args = append(args, "-race")
+			flags = []string{"-race"}
 		}
-		args = append(args, "heartbeat/cmd/heartbeat", "heartbeat/cmd/heartbeat-stop")
-		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("%w\n%s", err, out)
+		for _, name := range []string{"heartbeat", "heartbeat-stop"} {
+			if built.err = Build(filepath.Join(built.dir, name), "heartbeat/cmd/"+name, flags...); built.err != nil {
+				return
+			}
 		}
 	})
 	if built.err != nil {
 		t.Fatalf("cannot build the programs: %v", built.err)
 	}
 	return built.dir
+}
+
+// Build builds a program of this module into a file. `go run` keeps what it links in
+// the build cache, where `go build` links anew for each test binary; the program that
+// it runs is cp. Of packages tested at the same time one links, and the others wait.
+func Build(file, pkg string, flags ...string) error {
+	unlock, err := lockModule()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	args := append([]string{"run", "-exec=cp", "-buildvcs=false", "-ldflags=-s -w"}, flags...)
+	if out, err := exec.Command("go", append(args, pkg, file)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
+// lockModule locks the folder of the module that go finds from here, until unlock.
+// Its go.mod is locked by go itself.
+func lockModule() (unlock func() error, err error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	for !isFile(filepath.Join(dir, "go.mod")) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return f.Close, syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // Program returns the path of one of them.

@@ -18,6 +18,9 @@ type Program struct {
 	Env   []string
 	Dir   string
 	Stdin string
+	// Forks lets the processes that it starts run as they like; without it, it must
+	// start none. It takes longer.
+	Forks bool
 }
 
 // Outcome is what a run showed.

@@ -13,7 +13,7 @@ import (
 )
 
 // patience bounds a run.
-const patience = 60 * time.Second
+const patience = 6 * time.Minute // each call stops, and a loaded machine lets it wait
 
 // Run runs p until it ends, or with killAt > 0 until it is about to make the
 // killAt-th call that changes something, and kills it there. The error is
@@ -57,7 +57,7 @@ func step(p Program, r run) (Outcome, error) {
 	if pidfd >= 0 {
 		defer unix.Close(pidfd)
 	}
-	r.pid, r.known = pid, map[int]bool{pid: true}
+	r.pid, r.known, r.forks = pid, map[int]bool{pid: true}, p.Forks
 	watchdog := time.AfterFunc(patience, func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	defer watchdog.Stop()
 	if err := r.trace(); err != nil {
@@ -74,6 +74,7 @@ type run struct {
 	at     int            // which call to send the signal before
 	signal syscall.Signal // SIGKILL: the call is not carried out
 	every  bool           // calls that change nothing count, too
+	forks  bool           // it starts others, which are not traced
 	count  int
 	known  map[int]bool // :: thread → it has stopped once
 	calls  []string
@@ -114,18 +115,24 @@ func (r *run) bury() {
 	}
 }
 
-const traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK |
-	unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
+const (
+	traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
+	forkOptions  = unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK
+)
 
 // trace follows all threads from the exec on, until the process is gone.
 func (r *run) trace() error {
 	if _, ws, err := r.wait(); err != nil || !ws.Stopped() {
 		return fmt.Errorf("%w: the program did not stop at its start: %v", ErrUnavailable, err)
 	}
-	if err := unix.PtraceSetOptions(r.pid, traceOptions); err != nil {
+	options := traceOptions
+	if !r.forks {
+		options |= forkOptions
+	}
+	if err := unix.PtraceSetOptions(r.pid, options); err != nil {
 		return fmt.Errorf("%w: %v", ErrUnavailable, err)
 	}
-	if !r.every {
+	if !r.every && !r.forks { // who is not traced has no use for a filter that asks the tracer
 		var err error
 		if r.filtered, err = r.filter(); err != nil {
 			return err

@@ -77,6 +77,7 @@ type Step struct {
 	Reply      *string  `json:"reply"`      // say it, and end the turn unless steps follow
 	Empty      bool     `json:"empty"`      // say nothing at all
 	Delay      Duration `json:"delay"`      // think that long
+	Await      string   `json:"await"`      // think until this file is there; relative to the workspace
 	Tool       string   `json:"tool"`       // call a tool; Bash runs Command
 	Background string   `json:"background"` // Bash with run_in_background
 	Subagent   *string  `json:"subagent"`   // a background agent that answers this after For
@@ -179,7 +180,7 @@ func (r *Rule) check() error {
 // verbs counts what the step says to do.
 func (s Step) verbs() (n int) {
 	for _, set := range []bool{
-		s.Reply != nil, s.Empty, s.Delay > 0, s.Tool != "", s.Background != "", s.Subagent != nil,
+		s.Reply != nil, s.Empty, s.Delay > 0, s.Await != "", s.Tool != "", s.Background != "", s.Subagent != nil,
 		s.Fail != "", s.Hang, s.Crash, s.Exit != nil, s.Print != "",
 	} {
 		if set {

@@ -29,9 +29,10 @@ func TestParse(t *testing.T) {
 		t.Errorf("think %v", got)
 	}
 	for bad, says := range map[string]string{
-		`{"rules": [{"steps": [{}]}]}`:                           "step 1 says 0 things to do",
-		`{"rules": [{"steps": [{"reply": "x", "hang": true}]}]}`: "step 1 says 2 things to do",
-		`{"rules": [{"steps": []}, {"regexp": "("}]}`:            "rule 2: ",
+		`{"rules": [{"steps": [{}]}]}`:                            "step 1 says 0 things to do",
+		`{"rules": [{"steps": [{"reply": "x", "hang": true}]}]}`:  "step 1 says 2 things to do",
+		`{"rules": [{"steps": [{"await": "x", "delay": "1s"}]}]}`: "step 1 says 2 things to do",
+		`{"rules": [{"steps": []}, {"regexp": "("}]}`:             "rule 2: ",
 		`{"rulez": []}`:    `unknown field "rulez"`,
 		`{"think": "5"}`:   "missing unit",
 		`{"think": "-5s"}`: "negative",
