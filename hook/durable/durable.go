@@ -146,8 +146,7 @@ func (f *Folder) Replace(name string, data []byte) error {
 // ReplaceAs is Replace for a file that others may use too: under its name it never
 // has another mode.
 func (f *Folder) ReplaceAs(name string, data []byte, mode fs.FileMode) error {
-	err := f.replace(name, true, mode, func(w io.Writer) error { _, err := w.Write(data); return err })
-	if err != nil {
+	if err := f.replaceWith(name, true, mode, data); err != nil {
 		return err
 	}
 	return f.Sync()
@@ -156,13 +155,13 @@ func (f *Folder) ReplaceAs(name string, data []byte, mode fs.FileMode) error {
 // Swap is Replace without the folder's fsync: after a power cut the name has
 // the whole old or the whole new content.
 func (f *Folder) Swap(name string, data []byte) error {
-	return f.ReplaceFunc(name, true, func(w io.Writer) error { _, err := w.Write(data); return err })
+	return f.replaceWith(name, true, private, data)
 }
 
 // Put replaces a file and syncs nothing: a reader sees the whole old or the whole
 // new content; after a power cut there may be neither.
 func (f *Folder) Put(name string, data []byte) error {
-	return f.ReplaceFunc(name, false, func(w io.Writer) error { _, err := w.Write(data); return err })
+	return f.replaceWith(name, false, private, data)
 }
 
 // ReplaceFunc is Swap (synced) or Put (not synced) of what write writes.
@@ -172,6 +171,21 @@ func (f *Folder) ReplaceFunc(name string, synced bool, write func(io.Writer) err
 
 // private is the mode of a file that only its owner may use.
 const private = 0o600
+
+// sweeps is how many times in a row a write that is in progress may be swept.
+const sweeps = 3
+
+// replaceWith begins again where somebody has swept its temporary file meanwhile
+// (SweepOf).
+func (f *Folder) replaceWith(name string, synced bool, mode fs.FileMode, data []byte) (err error) {
+	for range 1 + sweeps {
+		err = f.replace(name, synced, mode, func(w io.Writer) error { _, err := w.Write(data); return err })
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
 
 func (f *Folder) replace(name string, synced bool, mode fs.FileMode, write func(io.Writer) error) (err error) {
 	temp := tempName(name)

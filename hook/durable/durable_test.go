@@ -223,6 +223,40 @@ func TestReadIsBounded(t *testing.T) {
 	}
 }
 
+// TestASweepFailsNoWrite: `send` failed where `run` tidied the same new folder up.
+func TestASweepFailsNoWrite(t *testing.T) {
+	t.Parallel()
+	writes := map[string]func(f *Folder) error{
+		"Replace":   func(f *Folder) error { return f.Replace("a", []byte("new")) },
+		"ReplaceAs": func(f *Folder) error { return f.ReplaceAs("a", []byte("new"), 0o644) },
+		"Swap":      func(f *Folder) error { return f.Swap("a", []byte("new")) },
+		"Put":       func(f *Folder) error { return f.Put("a", []byte("new")) },
+	}
+	for name, write := range writes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _ := open(t)
+			swept := 0
+			f.Guard = func(s Step, run func() error) error {
+				if s.Verb == Rename && swept < sweeps {
+					swept++
+					if err := f.SweepOf("a"); err != nil {
+						t.Error(err)
+					}
+				}
+				return run()
+			}
+			if err := write(f); err != nil {
+				t.Errorf("swept %d times: %v", swept, err)
+			}
+			data, err := f.Read("a", 10)
+			if names, _ := f.Entries(); string(data) != "new" || err != nil || len(names) != 1 || swept != sweeps {
+				t.Errorf("it has %q, %v; the folder %v; swept %d times", data, err, names, swept)
+			}
+		})
+	}
+}
+
 func TestSweepRemovesOldTemporaryFilesOnly(t *testing.T) {
 	t.Parallel()
 	f, dir := open(t)

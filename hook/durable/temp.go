@@ -55,7 +55,8 @@ func (f *Folder) Sweep(age time.Duration) error {
 }
 
 // SweepOf is Sweep for the temporary files of some names, whatever their age: for
-// callers that know that nobody replaces those now.
+// callers that seldom meet somebody who replaces those now. Whoever does that, other
+// than by ReplaceFunc, begins again.
 func (f *Folder) SweepOf(names ...string) error {
 	return f.sweep(func(temp string, _ time.Time) bool {
 		of := temp[:strings.LastIndex(temp, tempMark)]
