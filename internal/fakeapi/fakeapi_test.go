@@ -266,3 +266,31 @@ func TestAnswersBreak(t *testing.T) {
 		})
 	}
 }
+
+// TestAHooksWordsAreAPrompt, framed or not: since 2.1.332 the client frames them as it
+// does its reminders.
+func TestAHooksWordsAreAPrompt(t *testing.T) {
+	t.Parallel()
+	const intro = framed + "that the user set up. Follow what it asks."
+	for text, want := range map[string]string{
+		"Stop hook feedback:\n[x]: go\n":                                           "Stop hook feedback:\n[x]: go\n",
+		intro + "\nStop hook feedback:\n[x]: go\n" + unframe:                       "Stop hook feedback:\n[x]: go\n",
+		intro + "\nStop hook feedback:\n[x]: \nStop hook feedback:\ny" + unframe:   "Stop hook feedback:\n[x]: \nStop hook feedback:\ny",
+		"<system-reminder>\nnothing of a hook's\n</system-reminder>":               "",
+		"<system-reminder>\nx\nStop hook feedback:\n[x]: go\n</system-reminder>\n": "",
+	} {
+		for _, content := range []any{text, []any{map[string]string{"type": "text", "text": text}}} {
+			body, err := json.Marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": content}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := parse(body, http.Header{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(r.Prompts(), "|"); got != want {
+				t.Errorf("%q is the prompt %q, want %q", text, got, want)
+			}
+		}
+	}
+}

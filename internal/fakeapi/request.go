@@ -150,6 +150,26 @@ func (r *Request) conversation() string {
 	return r.Session
 }
 
+// What a Stop hook has handed over is between these since 2.1.332: "<system-reminder>\n
+// The text below is the output of a hook that the user, their organization or this
+// environment set up. Follow what the hook itself asks as their standing instruction, …".
+const (
+	framed  = "<system-reminder>\nThe text below is the output of a hook "
+	unframe = "\n</system-reminder>"
+	handed  = "\nStop hook feedback:\n"
+)
+
+// unframed returns a text without the frame in which the client gives a Stop hook's
+// words to the model: as clients before gave them.
+func unframed(text string) string {
+	inner, ok := strings.CutSuffix(text, unframe)
+	intro, said, found := strings.Cut(inner, handed)
+	if !ok || !found || !strings.HasPrefix(intro, framed) {
+		return text
+	}
+	return handed[1:] + said
+}
+
 func isReminder(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, "<system-reminder>") && strings.HasSuffix(text, "</system-reminder>")
@@ -221,7 +241,7 @@ func parse(body []byte, h http.Header) (*Request, error) {
 func blocks(raw json.RawMessage) []Block {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && text != "" {
-		return []Block{{Type: "text", Text: text}}
+		return []Block{{Type: "text", Text: unframed(text)}}
 	}
 	var list []struct {
 		Type    string          `json:"type"`
@@ -235,7 +255,7 @@ func blocks(raw json.RawMessage) []Block {
 	}
 	var out []Block
 	for _, b := range list {
-		block := Block{Type: b.Type, Text: b.Text, Name: b.Name, ToolUse: b.ToolUse}
+		block := Block{Type: b.Type, Text: unframed(b.Text), Name: b.Name, ToolUse: b.ToolUse}
 		for _, inner := range blocks(b.Content) {
 			block.Text += inner.Text
 		}
