@@ -33,9 +33,8 @@ func requireNoGroup(t *testing.T, group string) {
 
 // What has left the tree in every other way is still in its control group:
 // the holder dies at once, so that orphans are nobody's descendants, and the
-// cookie is gone from the environment.
+// cookie is gone from the environment. It runs alone, as TestSweepAfterKill does.
 func TestSweepFindsTheGroup(t *testing.T) {
-	t.Parallel()
 	group := planned(t)
 	tr := newTree(t, `sh -c "$live"`)
 	h := startHolder(t, "", tr.argv, "PTYRUN_TEST_GROUP="+group)

@@ -110,8 +110,10 @@ func kill(sig syscall.Signal) func(*testing.T, *exec.Cmd, string) {
 
 // When the process that holds the terminal is killed, Sweep ends the rest:
 // all but what has also cleared its environment and is nobody's descendant.
+//
+// It runs alone: what the killed holder leaves becomes this process's, and a test that
+// ends a child of this process would end it, too.
 func TestSweepAfterKill(t *testing.T) {
-	t.Parallel()
 	cookie := mark()
 	tr := newTree(t, `sh -c "$live"`)
 	h := startHolder(t, cookie, tr.argv)
