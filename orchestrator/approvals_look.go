@@ -23,7 +23,7 @@ import (
 // A look closes the gate of an agent that waits, and opens no directory. Whatever does
 // is done by agent, in a goroutine of its own: one that hangs delays no other.
 type approvals struct {
-	ledger approval.Ledger
+	ledger approval.Register
 	// looking is held during a look, and guards what follows.
 	looking sync.Mutex
 	// The last look was into what stamp tells, for the fleet as declared; open is true
@@ -123,7 +123,7 @@ func (s *Scheduler) lookAtApprovals(ctx context.Context) {
 		case a.tended[m] == nil:
 			s.awaits(m, nil)
 		}
-		if slices.ContainsFunc(open, mine) || s.sidelines(m) {
+		if slices.ContainsFunc(open, mine) || s.hasAsides(m) {
 			s.tend(ctx, m)
 		}
 	}
@@ -221,7 +221,7 @@ func (s *Scheduler) tendTo(ctx context.Context, m *member) bool {
 	if gone {
 		return true
 	}
-	if !s.sideline(ctx, m, cfg) {
+	if !s.tendAsides(ctx, m, cfg) {
 		return false
 	}
 	var failed, unsure error

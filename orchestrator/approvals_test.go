@@ -68,7 +68,7 @@ func (r *rig) say(agent, prompt string) {
 }
 
 // ledger is that of the rig's fleet.
-func (r *rig) ledger() approval.Ledger { return approval.Of(filepath.Join(r.dir, "state")) }
+func (r *rig) ledger() approval.Register { return approval.Of(filepath.Join(r.dir, "state")) }
 
 func (r *rig) waiting() (all []approval.Request) {
 	r.t.Helper()

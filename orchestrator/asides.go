@@ -15,9 +15,9 @@ import (
 	"heartbeat/orchestrator/proving"
 )
 
-// sideline brings what is set aside of a member's queue in line with what people have
+// tendAsides brings what is set aside of a member's queue in line with what people have
 // answered. It returns false where that has to be tried again.
-func (s *Scheduler) sideline(ctx context.Context, m *member, cfg *config.Agent) bool {
+func (s *Scheduler) tendAsides(ctx context.Context, m *member, cfg *config.Agent) bool {
 	w, err := s.desk.Tend(ctx, cfg, m.key)
 	if err != nil {
 		s.log.Warn("cannot see to what waits for approval", "agent", m.Name, "err", err)
@@ -26,19 +26,19 @@ func (s *Scheduler) sideline(ctx context.Context, m *member, cfg *config.Agent) 
 	same := m.Asides() == len(w.Deliveries) && w.Returning == 0 && len(w.Applied) == 0
 	s.mu.Unlock()
 	if !same && err == nil {
-		s.happened(m, func(now time.Time) { s.sidelined(m, w, now) })
+		s.happened(m, func(now time.Time) { s.tookAsides(m, w, now) })
 	}
 	return err == nil
 }
 
-// sidelines reports whether anything of a member's queue is set aside.
-func (s *Scheduler) sidelines(m *member) bool {
+// hasAsides reports whether anything of a member's queue is set aside.
+func (s *Scheduler) hasAsides(m *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return m.Asides() > 0
 }
 
-func (s *Scheduler) sidelined(m *member, w proving.Waiting, now time.Time) {
+func (s *Scheduler) tookAsides(m *member, w proving.Waiting, now time.Time) {
 	for _, v := range w.Applied {
 		switch {
 		case v.Passed:

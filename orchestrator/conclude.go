@@ -98,7 +98,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 	}
 	s.undertake(m)
 	s.check(m)
-	if f.works() && m.WantsLook(now) {
+	if f.works() && m.TakeLook(now) {
 		effects = append(effects, func() { s.look(m) })
 	}
 	f.count(m)

@@ -61,16 +61,16 @@ func (s *Scheduler) has(m *member, cfg *config.Agent) bool {
 // until it exists and is locked.
 func (s *Scheduler) inspect(m *member) {
 	s.mu.Lock()
-	cfg, before, held, holds := m.Def(), m.Folders(), m.claim, m.Held()
+	cfg, before, claim, atRisk := m.Def(), m.Folders(), m.claim, m.AtRisk()
 	s.mu.Unlock()
-	l, missing := held.Look(cfg, before), &holds
+	l, missing := claim.Look(cfg, before), &atRisk
 	if l.Differs != "" && l.Folders != nil {
-		missing = queue.Recheck(cfg, holds)
+		missing = queue.Recheck(cfg, atRisk)
 	}
 	half := l.Differs != "" || l.Folders == nil // half removed, or half created
 	replaced := false
 	s.happened(m, func(now time.Time) {
-		if !s.fleet.has(m) || m.Def() != cfg || m.claim != held {
+		if !s.fleet.has(m) || m.Def() != cfg || m.claim != claim {
 			return
 		}
 		m.Sees(before, l.Differs, l.Folders, missing, now)

@@ -14,7 +14,7 @@ import (
 
 // check begins the check of a member's entry in flight, if one is to begin.
 func (s *Scheduler) check(m *member) {
-	if !s.fleet.works() || m.Removed() && m.live == nil || !m.Checks() {
+	if !s.fleet.works() || m.Removed() && m.live == nil || !m.BeginCheck() {
 		return
 	}
 	select {
@@ -127,7 +127,7 @@ func (c course) settles(m *inbox.OutboxMark) {
 func (s *Scheduler) leftToProve(m *member, outcome inbox.Outcome, flight *inbox.InFlight) {
 	s.log.Info("an entry is not proven yet", "agent", m.Name, "entry", flight.DeliveryID, "iteration", flight.Iteration, "state", outcome)
 	s.happened(m, func(time.Time) {
-		m.Interrupted(workOf(flight))
+		m.LeftInFlight(workOf(flight))
 		if outcome == inbox.LeftChecking {
 			m.LeftToCheck()
 		}

@@ -93,10 +93,10 @@ func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbo
 		if m.voidCheck != nil {
 			m.voidCheck() // what it would say is of no use any more
 		}
-		m.Interrupted(nil)
+		m.LeftInFlight(nil)
 		switch outcome {
 		case inbox.Kept:
-			m.Interrupted(workOf(flight))
+			m.LeftInFlight(workOf(flight))
 		case inbox.DeadLettered, inbox.CancelledOrphan:
 			m.DeadLettered()
 		}
@@ -137,7 +137,7 @@ func (s *Scheduler) recoverLast(
 	wire := func() error { _, err := s.opt.Prepare(cfg); return err }
 	err = claim.Furnish(cfg, wire)
 	outcome, failed := s.recover(ctx, m, cfg, o, how)
-	s.sideline(ctx, m, cfg)
+	s.tendAsides(ctx, m, cfg)
 	return o, outcome, errors.Join(err, failed)
 }
 

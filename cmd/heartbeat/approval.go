@@ -125,7 +125,7 @@ type requests struct {
 	ours      string
 }
 
-func (c approvalCmd) list(l approval.Ledger, a *app) (result, error) {
+func (c approvalCmd) list(l approval.Register, a *app) (result, error) {
 	all, err := l.Waiting()
 	if err != nil {
 		a.warn(err.Error())
@@ -140,7 +140,7 @@ func (c approvalCmd) list(l approval.Ledger, a *app) (result, error) {
 	return requests{Approvals: all, ours: a.ours()}, nil
 }
 
-func (c approvalCmd) show(l approval.Ledger, ours string) (result, error) {
+func (c approvalCmd) show(l approval.Register, ours string) (result, error) {
 	found := requests{whole: true, ours: ours}
 	for _, id := range c.Words {
 		r, err := l.Find(id)

@@ -20,7 +20,7 @@ const (
 	exitError      = 1
 	exitUsage      = 2
 	exitNotRunning = 3
-	exitParked     = 75
+	exitLater      = 75 // not now (EX_TEMPFAIL): parked, a full queue, while-down
 	exitConfig     = 78
 	exitTimeout    = 124
 	exitStalled    = 125
@@ -28,7 +28,7 @@ const (
 
 // codes name the exit statuses in JSON.
 var codes = map[int]string{
-	exitUsage: "usage", exitNotRunning: "not-running", exitParked: "parked", exitConfig: "bad-configuration",
+	exitUsage: "usage", exitNotRunning: "not-running", exitLater: "parked", exitConfig: "bad-configuration",
 	exitTimeout: "timeout", exitStalled: "stalled",
 }
 

@@ -68,7 +68,7 @@ func TestResumeSaysThatItLiftsNoBudget(t *testing.T) {
 	var p page
 	h := held{"resumed", []status.AgentState{{Agent: "a", State: status.Parked, OverBudget: true, Reason: "its budget for the hour is spent"}}, "heartbeat"}
 	h.text(&p)
-	if got := statusOf(h.failure()); got != exitParked {
+	if got := statusOf(h.failure()); got != exitLater {
 		t.Errorf("resume: exit %d", got)
 	}
 	if out := p.buf.String(); !strings.Contains(out, "its budget for the hour is spent; resume does not lift that: set a larger budget in the file, then heartbeat reload\n") {

@@ -145,7 +145,7 @@ func TestWhileDown(t *testing.T) {
 	w.put("heartbeat.yaml", oneAgent+"    command: [heartbeat, simulate]\n    while-down: refuse\n    down-text: Ask in the office.\n")
 	w.ok("apply")
 	o := w.run("send", "triage", "hello")
-	if o.status != exitParked || !strings.Contains(o.stderr, `agent "triage" takes none now: no scheduler runs the agent; Ask in the office.`) {
+	if o.status != exitLater || !strings.Contains(o.stderr, `agent "triage" takes none now: no scheduler runs the agent; Ask in the office.`) {
 		t.Errorf("%+v", o)
 	}
 	if out := w.ok("inbox"); out != "nothing is queued\n" {

@@ -151,7 +151,7 @@ func stayed(a status.AgentState, ours string) string {
 
 // failure names the agents that go on waiting: 75 if each of them does so for a time only.
 func (h held) failure() error {
-	f := failure{status: exitParked}
+	f := failure{status: exitLater}
 	var all []error
 	for _, a := range h.Agents {
 		do, stays := a.Stays(h.ours)

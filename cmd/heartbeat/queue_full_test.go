@@ -16,7 +16,7 @@ func TestAFullQueue(t *testing.T) {
 	w.ok("apply")
 	w.ok("send", "triage", "one")
 	w.ok("send", "triage", "--id", "two", "two")
-	if o := w.run("send", "triage", "three"); o.status != exitParked || o.stdout != "" ||
+	if o := w.run("send", "triage", "three"); o.status != exitLater || o.stdout != "" ||
 		!strings.Contains(o.stderr, "the queue is full: 2 of 2") || !strings.Contains(o.stderr, "hint: send it again later") {
 		t.Errorf("%+v", o)
 	}

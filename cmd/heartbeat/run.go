@@ -226,7 +226,7 @@ func onceFailure(sum *status.Summary, ours string) error {
 		return nil
 	case status.SomeParked:
 		return &failure{
-			status: exitParked, hint: "run it again when the usage limit is over, or log in with `claude`",
+			status: exitLater, hint: "run it again when the usage limit is over, or log in with `claude`",
 			err: errors.New("cannot finish: an agent is parked"),
 		}
 	}

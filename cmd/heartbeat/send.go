@@ -108,11 +108,11 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	accepted, err := send.Prompt(ctx, a.known, agent, send.Asked{Letter: letter, ReplyTo: string(c.ReplyTo), Until: c.until()}, a.ours())
 	if down, is := errors.AsType[*send.DownError](err); is {
-		return nil, &failure{status: exitParked, err: down, hint: down.Hint()}
+		return nil, &failure{status: exitLater, err: down, hint: down.Hint()}
 	}
 	if errors.Is(err, inbox.ErrFull) {
 		return nil, &failure{
-			status: exitParked, hint: fmt.Sprintf("send it again later; %s status %s says why the queue does not get shorter, max-queue in the file is its bound", a.ours(), agent.Name),
+			status: exitLater, hint: fmt.Sprintf("send it again later; %s status %s says why the queue does not get shorter, max-queue in the file is its bound", a.ours(), agent.Name),
 			err: fmt.Errorf("agent %q: %w", agent.Name, err),
 		}
 	}

@@ -30,7 +30,7 @@ func TestSendUrgent(t *testing.T) {
 		t.Errorf("%d before the second urgent one, %v", sent.Ahead, err)
 	}
 	for _, flag := range []string{"--urgent", "--wait"} {
-		if o := w.run("send", "triage", flag, "more"); o.status != exitParked || !strings.Contains(o.stderr, "the queue is full: 4 of 4") {
+		if o := w.run("send", "triage", flag, "more"); o.status != exitLater || !strings.Contains(o.stderr, "the queue is full: 4 of 4") {
 			t.Errorf("%s: %+v", flag, o)
 		}
 	}

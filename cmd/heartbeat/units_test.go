@@ -54,7 +54,7 @@ func TestLinesOfALongCommand(t *testing.T) {
 
 func TestFinish(t *testing.T) {
 	t.Parallel()
-	parked := &failure{status: exitParked, hint: "wait", err: errors.New("cannot finish: parked")}
+	parked := &failure{status: exitLater, hint: "wait", err: errors.New("cannot finish: parked")}
 	tests := []struct {
 		name                  string
 		err                   error

@@ -30,7 +30,7 @@ type ledgerView struct {
 // same moment have one stamp.
 const requestsLast = 10 * time.Second
 
-func (r *ledgerView) read(l approval.Ledger, list func() ([]approval.Request, error)) ([]approval.Request, error) {
+func (r *ledgerView) read(l approval.Register, list func() ([]approval.Request, error)) ([]approval.Request, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stamp, now := l.Stamp(), time.Now()

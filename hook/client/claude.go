@@ -56,10 +56,13 @@ var Claude = Client{
 			{"background_tasks", readTasks},
 		},
 		Block: block, Deny: deny, Failure: failureKind, Limited: limited, Limit: limitOf,
-		Failures: []string{
-			limited, serviceFailed, "overloaded", loginFailed, billingFailed, accountStopped, "oauth_org_not_allowed",
-			"verification_required", "cloud_credential_error", "invalid_request", "max_output_tokens", "model_not_found",
-			misconfigured, "unknown",
+		Faults: map[string]Fault{
+			"invalid_request": RequestFault, "max_output_tokens": RequestFault,
+			serviceFailed: ServiceFault, "overloaded": ServiceFault,
+			limited: AccountFault, loginFailed: AccountFault, billingFailed: AccountFault, accountStopped: AccountFault,
+			"oauth_org_not_allowed": AccountFault, "verification_required": AccountFault, "cloud_credential_error": AccountFault,
+			"model_not_found": SettingFault, misconfigured: SettingFault,
+			"unknown": SuspectFault, // said for whatever it cannot determine
 		},
 	},
 	Transcript: Transcript{

@@ -70,10 +70,10 @@ type Hooks struct {
 	Block func(text string) ([]byte, error)
 	// Deny answers a PermissionRequest: the model reads the message.
 	Deny func(message string) ([]byte, error)
-	// Failure names what ended a turn by what a StopFailure says. Failures are the
-	// known words for it; a new release may have others.
-	Failure  func(e *Event) string
-	Failures []string
+	// Failure names what ended a turn by what a StopFailure says. Faults are the
+	// known words for it, and whose fault each is; a new release may have others.
+	Failure func(e *Event) string
+	Faults  map[string]Fault
 	// Limited is the word for a limit that was reached, Limit what its words for
 	// people say of when that ends.
 	Limited string

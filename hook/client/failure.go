@@ -5,6 +5,19 @@ import (
 	"strings"
 )
 
+// Fault says whose fault a failure of a turn is.
+type Fault int
+
+// The faults.
+const (
+	UnclearFault Fault = iota // not known: a person has to look
+	RequestFault              // the entry's own: it is refused however often it is given
+	ServiceFault              // the service's: it passes
+	SuspectFault              // perhaps the entry's: the client cannot tell
+	AccountFault              // that of the account
+	SettingFault              // the configuration's: a person has to look
+)
+
 // Failures that the client reports under other names. The words are its own, except
 // the last.
 const (

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"slices"
 	"testing"
 )
 
@@ -49,12 +48,12 @@ func TestWhatAFailureIsCalled(t *testing.T) {
 func TestEachFailureHasAKnownWord(t *testing.T) {
 	t.Parallel()
 	for _, f := range failureTexts {
-		if !slices.Contains(Claude.Hooks.Failures, f.kind) {
+		if Claude.Hooks.Faults[f.kind] == UnclearFault {
 			t.Errorf("%q is called %s", f.text, f.kind)
 		}
 	}
 	for status, kind := range failureStatuses {
-		if !slices.Contains(Claude.Hooks.Failures, kind) {
+		if Claude.Hooks.Faults[kind] == UnclearFault {
 			t.Errorf("%s is called %s", status, kind)
 		}
 	}

@@ -43,12 +43,10 @@ func (f InFlight) AsideSince(now time.Time) InFlight {
 // Again is the record of an entry that is set aside after a verdict by which it is to be
 // handed over again.
 func (f InFlight) Again(v Verdict) InFlight {
-	next := flight{InFlight: f}
-	next.unproven(v)
-	next.State, next.Claim = Unproven, nil
-	next.Iteration++
-	next.Aside = &Aside{Since: f.Aside.Since, Answered: v.now().UTC()}
-	return next.InFlight
+	again := flight{InFlight: f}
+	again.next(v)
+	again.Aside = &Aside{Since: f.Aside.Since, Answered: v.now().UTC()}
+	return again.InFlight
 }
 
 // deliveryForm is that of delivery ids.
@@ -68,10 +66,10 @@ func (f *flight) apart() bool { return f.Aside != nil }
 // It can be interrupted and called again. The error matches ErrStale as that of Verdict
 // does, and ErrNoRoomAside where MostAside wait already.
 func (h *Held) SetAside(delivery string, check int, now time.Time) (*InFlight, error) {
-	return h.carrier().setAsideFlight(delivery, check, now)
+	return h.carrier().setAside(delivery, check, now)
 }
 
-func (h *heldLane) setAsideFlight(delivery string, check int, now time.Time) (*InFlight, error) {
+func (h *heldLane) setAside(delivery string, check int, now time.Time) (*InFlight, error) {
 	view, err := h.settle()
 	if err != nil {
 		return nil, err
@@ -199,7 +197,7 @@ func (h *Held) writeWaiting(all []*flight) error {
 		b.Write(line)
 	}
 	if info, err := h.dir.Stat(WaitingFile); err == nil && !info.Mode().IsRegular() {
-		if err := h.setAside(WaitingFile); err != nil {
+		if err := h.quarantine(WaitingFile); err != nil {
 			return err
 		}
 	}
@@ -255,11 +253,9 @@ func (h *Held) answered(v Verdict) (d *Delivery, done bool, err error) {
 		return nil, false, err
 	}
 	f := waiting[i]
-	switch {
-	case f.Check != v.Check || f.State != Checking && (v.Passed || v.GiveUp != ""):
-		return nil, true, fmt.Errorf("cannot apply the verdict of check %d of entry %s, which is set aside with check %d: %w", v.Check, v.Delivery, f.Check, ErrStale)
-	case f.State != Checking:
-		return nil, true, nil
+	switch awaited, stale := f.awaits(v); {
+	case stale != nil || !awaited:
+		return nil, true, stale
 	case v.Passed:
 		d = f.proven(v)
 		if !h.recordedLately(d) {

@@ -274,7 +274,7 @@ func (h *heldLane) clearFlight() error {
 	}
 	err := h.dir.Remove(h.responded)
 	if info, statErr := h.dir.Stat(h.responded); statErr == nil && info.IsDir() {
-		err = h.setAside(h.responded) // nothing of ours, and no reason to stop
+		err = h.quarantine(h.responded) // nothing of ours, and no reason to stop
 	}
 	return errors.Join(h.dir.Remove(h.flight), err)
 }

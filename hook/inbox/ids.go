@@ -160,14 +160,14 @@ func (q *lane) searchMemory(a *appending, accepted map[string]bool) (from int64,
 		return from, nil
 	}
 	if errors.Is(err, durable.ErrNotRegular) {
-		return from, q.setAside(idsFile)
+		return from, q.quarantine(idsFile)
 	}
 	if err != nil {
 		return from, err
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.Size() > mostRecords {
-		return from, q.setAside(idsFile) // with millions of ids, starting over is faster
+		return from, q.quarantine(idsFile) // with millions of ids, starting over is faster
 	}
 	r := bufio.NewReaderSize(io.LimitReader(file, mostRecords), step)
 	for {

@@ -179,13 +179,13 @@ func (h *heldLane) fileMissing(v *view) error {
 // With aside, that has entries which stand nowhere else, and is kept for a person.
 func (h *heldLane) keepAnew(s *source, aside bool) error {
 	if info, err := h.dir.Stat(h.kept); aside && err == nil && (s.file == nil || !os.SameFile(info, s.info)) {
-		if err := h.setAside(h.kept); err != nil {
+		if err := h.quarantine(h.kept); err != nil {
 			return err
 		}
 	}
 	err := h.dir.Remove(h.kept)
 	if info, statErr := h.dir.Stat(h.kept); statErr == nil && info.IsDir() {
-		err = h.setAside(h.kept)
+		err = h.quarantine(h.kept)
 	}
 	h.keep(s)
 	return err

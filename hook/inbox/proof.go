@@ -178,27 +178,42 @@ func (h *heldLane) apply(v Verdict) (*Delivery, error) {
 			return d, err
 		}
 		return nil, h.carriedOut(v)
-	case f.Check != v.Check:
-		return nil, fmt.Errorf("cannot apply the verdict of check %d of entry %s, which has come to check %d: %w",
-			v.Check, v.Delivery, f.Check, ErrStale)
-	case f.State != Checking && (v.Passed || v.GiveUp != ""): // that would have ended it
-		return nil, fmt.Errorf("cannot apply the verdict of check %d of entry %s, which another one has answered: %w", v.Check, v.Delivery, ErrStale)
-	case f.State != Checking:
-		return nil, nil
+	}
+	switch awaited, err := f.awaits(v); {
+	case err != nil || !awaited:
+		return nil, err
 	case v.Passed:
 		return h.finish(view, f.proven(v))
-	}
-	f.unproven(v)
-	if v.GiveUp != "" {
+	case v.GiveUp != "":
+		f.unproven(v)
 		return nil, h.bury(view, v.GiveUp, Interruption{Cause: v.Cause, Now: v.now()})
 	}
 	f.own()
-	f.State, f.Claim = Unproven, nil
-	f.Iteration++
+	f.next(v)
 	return nil, h.writeFlight(f)
 }
 
-// unproven keeps what a verdict has said that was not passed.
+// awaits reports whether a verdict is the one that the entry waits for; false: it was
+// carried out before.
+func (f *flight) awaits(v Verdict) (bool, error) {
+	switch {
+	case f.Check != v.Check:
+		return false, fmt.Errorf("cannot apply the verdict of check %d of entry %s, which has come to check %d: %w",
+			v.Check, v.Delivery, f.Check, ErrStale)
+	case f.State != Checking && (v.Passed || v.GiveUp != ""): // that would have ended it
+		return false, fmt.Errorf("cannot apply the verdict of check %d of entry %s, which another one has answered: %w", v.Check, v.Delivery, ErrStale)
+	}
+	return f.State == Checking, nil
+}
+
+// next makes the entry one that is to be handed over again, after a verdict.
+func (f *flight) next(v Verdict) {
+	f.unproven(v)
+	f.State, f.Claim = Unproven, nil
+	f.Iteration++
+}
+
+// unproven keeps the output and answers of a verdict that did not pass.
 func (f *flight) unproven(v Verdict) {
 	f.Output, f.Most = CleanOutput(v.Output), max(0, v.Most)
 	f.Answers, _ = cutText(strings.ToValidUTF8(v.Answers, "\uFFFD"), MaxAnswers)
@@ -228,7 +243,7 @@ func (h *heldLane) carriedOut(v Verdict) error {
 	return fmt.Errorf("cannot apply a verdict about entry %s, which is not in flight: %w", v.Delivery, ErrStale)
 }
 
-// proven returns how the entry ends whose check has passed.
+// proven returns the outbox record of an entry whose check has passed.
 func (f *flight) proven(v Verdict) *Delivery {
 	a := Acknowledgement{Session: f.Session, Now: v.now()}
 	if c := f.Claim; c != nil {

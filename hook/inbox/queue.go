@@ -217,7 +217,7 @@ func (h *heldLane) repair(v *view) error {
 		h.keep(v.source)
 	}
 	if d.aside {
-		if err := h.setAside(h.cursor); err != nil {
+		if err := h.quarantine(h.cursor); err != nil {
 			return err
 		}
 	}
@@ -227,7 +227,7 @@ func (h *heldLane) repair(v *view) error {
 		}
 	}
 	if v.metaCorrupt {
-		if err := h.setAside(h.meta); err != nil {
+		if err := h.quarantine(h.meta); err != nil {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func (h *heldLane) repair(v *view) error {
 // repairFlight sets a corrupt record aside. The entry at the cursor may have been
 // handed over, so it counts as offered, and proof is required.
 func (h *heldLane) repairFlight(v *view) error {
-	if err := h.setAside(h.flight); err != nil {
+	if err := h.quarantine(h.flight); err != nil {
 		return err
 	}
 	h.note("the record of the entry in flight was corrupt and set aside; the entry at the cursor counts as offered")
@@ -284,11 +284,11 @@ func (f *flight) resume(r *requeued) {
 // evidenceKept is how many corrupt files of one name are kept.
 const evidenceKept = 8
 
-// setAside keeps a corrupt file as evidence under another name. A file that a power
+// quarantine keeps a corrupt file as evidence under another name. A file that a power
 // cut emptied is not kept.
-func (q *Queue) setAside(name string) error { return q.setAsideIn(q.dir, name) }
+func (q *Queue) quarantine(name string) error { return q.quarantineIn(q.dir, name) }
 
-func (q *Queue) setAsideIn(in *durable.Folder, name string) error {
+func (q *Queue) quarantineIn(in *durable.Folder, name string) error {
 	info, err := in.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -313,7 +313,7 @@ func (h *Held) extend(in *durable.Folder, name string, data []byte) error {
 	if !errors.Is(err, durable.ErrNotRegular) {
 		return err
 	}
-	if err := h.setAsideIn(in, name); err != nil {
+	if err := h.quarantineIn(in, name); err != nil {
 		return err
 	}
 	return in.Append(name, data)

@@ -182,5 +182,5 @@ func (a *Agent) DeadLettered() { a.done.deadLettered++ }
 // InTurn reports whether its session was in a turn at a time.
 func (a *Agent) InTurn(at time.Time) bool { return a.turns.at(at) }
 
-// Interrupted records which entry in flight the service has interrupted; nil: none.
-func (a *Agent) Interrupted(w *hook.Work) { a.past.halted = w }
+// LeftInFlight records the entry that is in flight without a session; nil: none.
+func (a *Agent) LeftInFlight(w *hook.Work) { a.past.inFlight = w }

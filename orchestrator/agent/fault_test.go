@@ -7,18 +7,18 @@ import (
 )
 
 // TestEachFailureIsSomebodysFault: of each word that the client is known to have for
-// a failure somebody has said whose fault that is.
+// a failure its room says whose fault that is.
 func TestEachFailureIsSomebodysFault(t *testing.T) {
 	t.Parallel()
-	if len(client.Claude.Hooks.Failures) < 10 {
+	if len(client.Claude.Hooks.Faults) < 10 {
 		t.Error("which words?")
 	}
-	for _, word := range client.Claude.Hooks.Failures {
-		if faultOf(word) == unclearFault {
+	for word, fault := range client.Claude.Hooks.Faults {
+		if fault == client.UnclearFault {
 			t.Errorf("%s is nobody's", word)
 		}
 	}
-	if faultOf("a word of a new release") != unclearFault {
+	if faultOf("a word of a new release") != client.UnclearFault {
 		t.Error("a word that is not known was judged")
 	}
 }

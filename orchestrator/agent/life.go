@@ -125,7 +125,7 @@ func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
 	if a.life.is != Starting {
 		return
 	}
-	a.past.halted = nil
+	a.past.inFlight = nil
 	a.life = life{is: Live, why: "session started", session: id, started: now, last: session.Report{Phase: hook.Starting, At: now}}
 	switch {
 	case stage == EndsNow:

@@ -28,11 +28,11 @@ type past struct {
 	// unseen is true while nobody has dealt with what is in flight in a directory
 	// that replaced another one.
 	unseen bool
-	// halted is the entry in flight that the service has interrupted.
-	halted *hook.Work
-	stuck  *status.Stuck     // while the service fails
-	loss   *status.QueueLoss // that no person has acknowledged
-	goesOn time.Time
+	// inFlight is the entry that is in flight without a session.
+	inFlight *hook.Work
+	stuck    *status.Stuck     // while the service fails
+	loss     *status.QueueLoss // that no person has acknowledged
+	goesOn   time.Time
 }
 
 // wait is until when nothing is started, and why.

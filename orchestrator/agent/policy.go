@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 	"heartbeat/sources"
@@ -108,7 +109,7 @@ func failed(o session.Outcome, h history, rule restartRule, now time.Time, roll 
 // passes reports whether a failure is that of the service or of a machine without
 // room: neither the agent nor its entry can do anything about it.
 func passes(o session.Outcome) bool {
-	return o.NoRoom || o.Why == hook.EndAPIFailure && faultOf(o.Detail) == serviceFault
+	return o.NoRoom || o.Why == hook.EndAPIFailure && faultOf(o.Detail) == client.ServiceFault
 }
 
 // recent returns those failures that are within the window.
@@ -130,7 +131,7 @@ const maxPoisons = 3
 // window were caused by the one entry that was in work at this one's end, by a
 // refusal that may be the entry's own: then the entry is given up, not the agent.
 func poisonous(o session.Outcome, h history, rule restartRule, now time.Time) bool {
-	if o.Why != hook.EndAPIFailure || faultOf(o.Detail) != suspectFault || o.Delivery == "" || h.poisons >= maxPoisons {
+	if o.Why != hook.EndAPIFailure || faultOf(o.Detail) != client.SuspectFault || o.Delivery == "" || h.poisons >= maxPoisons {
 		return false
 	}
 	if o.Acknowledged > 0 {
@@ -153,7 +154,7 @@ func Counts(o session.Outcome) bool {
 	case hook.EndDialog, hook.EndStartTimeout, hook.EndNoHooks, hook.EndFinished, hook.EndShutdown:
 		return false
 	case hook.EndAPIFailure:
-		return o.Bound && faultOf(o.Detail) == requestFault
+		return o.Bound && faultOf(o.Detail) == client.RequestFault
 	}
 	return o.Bound
 }

@@ -65,9 +65,9 @@ func (a *Agent) ToCheck() { a.check.wanted, a.check.left = true, false }
 // session's end is known: what is not proven then is dealt with before another begins.
 func (a *Agent) LeftToCheck() { a.check.wanted, a.check.left = true, true }
 
-// Checks reports, once, that a check is to begin. Until CheckEnded nothing is started
+// BeginCheck reports, once, that a check is to begin. Until CheckEnded nothing is started
 // for the agent: a check has its directory.
-func (a *Agent) Checks() bool {
+func (a *Agent) BeginCheck() bool {
 	if !a.check.wanted || a.check.begun || a.life.is == Recovering || a.life.is == Starting || a.check.left && a.life.is == Live {
 		return false
 	}

@@ -18,11 +18,11 @@ func TestWhatASessionHasLeftIsCheckedAfterItsEnd(t *testing.T) {
 	a.Begin("", noon)
 	a.Launched("s", Runs, noon)
 	a.LeftToCheck()
-	if a.Checks() {
+	if a.BeginCheck() {
 		t.Fatal("it is checked before the session's end is known")
 	}
 	a.Ended(End{Outcome: session.Outcome{Why: hook.EndCrashed}, Left: true}, later, 0)
-	if !a.Checks() {
+	if !a.BeginCheck() {
 		t.Fatal("it is not checked")
 	}
 	a.CheckEnded()
@@ -41,8 +41,8 @@ func TestASessionWhoseWorkWasJudgedHasNotFailed(t *testing.T) {
 		want    status.State
 	}{
 		"no check":               {func(*Agent, time.Time) {}, status.BackingOff},
-		"it has its verdict":     {func(a *Agent, now time.Time) { a.ToCheck(); a.Checks(); a.Judged(now); a.CheckEnded() }, status.Idle},
-		"its verdict is applied": {func(a *Agent, now time.Time) { a.ToCheck(); a.Checks() }, status.Checking},
+		"it has its verdict":     {func(a *Agent, now time.Time) { a.ToCheck(); a.BeginCheck(); a.Judged(now); a.CheckEnded() }, status.Idle},
+		"its verdict is applied": {func(a *Agent, now time.Time) { a.ToCheck(); a.BeginCheck() }, status.Checking},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

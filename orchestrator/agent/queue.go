@@ -27,8 +27,8 @@ type queue struct {
 	stale bool
 }
 
-// WantsLook reports, once, that its queue has to be looked into.
-func (a *Agent) WantsLook(now time.Time) bool {
+// TakeLook reports, once, that its queue has to be looked into.
+func (a *Agent) TakeLook(now time.Time) bool {
 	if !a.queue.stale || !a.Wants(now) {
 		return false
 	}
@@ -89,11 +89,11 @@ const tailCheck = 6 * time.Second
 // Folders returns those of its queue as they were last seen.
 func (a *Agent) Folders() session.Ground { return a.queue.folders }
 
-// Held is what would be lost with its queue's folders while no session lives, as far
+// AtRisk is what would be lost with its queue's folders while no session lives, as far
 // as that is known.
-func (a *Agent) Held() session.Loss {
+func (a *Agent) AtRisk() session.Loss {
 	q, p := a.queue, a.past
-	l := session.Loss{Queued: q.queued + q.fired, IDs: q.names, InFlight: p.halted}
+	l := session.Loss{Queued: q.queued + q.fired, IDs: q.names, InFlight: p.inFlight}
 	if o := p.owed; o != nil && o.Delivery != "" && l.InFlight == nil {
 		l.InFlight = &hook.Work{DeliveryID: o.Delivery}
 	}
@@ -128,7 +128,7 @@ func (a *Agent) Sees(before session.Ground, differs string, folders session.Grou
 		a.Counted(0, nil)
 	}
 	q.folders, q.folderGone = folders, time.Time{}
-	a.past.owed, a.past.halted = nil, nil
+	a.past.owed, a.past.inFlight = nil, nil
 	a.past.unseen = a.past.unseen || folders != nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -11,7 +12,7 @@ import (
 // stuckAfter takes how a session ended, once it is decided what follows: work at
 // the head of the queue that the service refuses again and again is stuck.
 func (a *Agent) stuckAfter(o session.Outcome, now time.Time) {
-	refused := o.Why == hook.EndAPIFailure && faultOf(o.Detail) == serviceFault
+	refused := o.Why == hook.EndAPIFailure && faultOf(o.Detail) == client.ServiceFault
 	if !refused || o.Acknowledged > 0 {
 		a.past.stuck = nil
 	}

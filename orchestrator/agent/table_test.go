@@ -57,7 +57,7 @@ var (
 		}},
 		{"halted", func(a *Agent) {
 			a.Fails(Failed{Text: "x"}, noon, 0)
-			a.Interrupted(&hook.Work{DeliveryID: "d"})
+			a.LeftInFlight(&hook.Work{DeliveryID: "d"})
 		}},
 		{"on its account", func(a *Agent) { a.Parks(Parking{Person: true, Reason: "a login"}, noon) }},
 		{"probed", func(a *Agent) { a.Begin("", noon); a.Probes(badClient) }},

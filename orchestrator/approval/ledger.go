@@ -39,15 +39,15 @@ const (
 	maxFile = 6*(MaxPayload+MaxQuestion+MaxNote) + 8192
 )
 
-// Ledger is the requests of a fleet. Its methods may be called by several processes.
-type Ledger struct{ stateDir string }
+// Register is the requests of a fleet. Its methods may be called by several processes.
+type Register struct{ stateDir string }
 
 // Stamp tells whether requests were filed or answered since another one was taken; the
 // zero value is that of no ledger that is there.
 type Stamp struct{ open, done time.Time }
 
 // Stamp returns what the ledger looks like from outside.
-func (l Ledger) Stamp() (s Stamp) {
+func (l Register) Stamp() (s Stamp) {
 	for name, at := range map[string]*time.Time{folder: &s.open, filepath.Join(folder, doneIn): &s.done} {
 		if info, err := os.Lstat(filepath.Join(l.stateDir, name)); err == nil {
 			*at = info.ModTime()
@@ -57,12 +57,12 @@ func (l Ledger) Stamp() (s Stamp) {
 }
 
 // Of returns the ledger in a state directory. It need not exist.
-func Of(stateDir string) Ledger { return Ledger{stateDir} }
+func Of(stateDir string) Register { return Register{stateDir} }
 
 // Ask files a request of an agent and, where its rules know the answer, the answer.
 // One that was filed for the same Name and About is returned as it is, unless it was
 // withdrawn. The error matches ErrTooMany where the agent has asked too much.
-func (l Ledger) Ask(ctx context.Context, r Request, rules config.Approvals, now time.Time) (Request, error) {
+func (l Register) Ask(ctx context.Context, r Request, rules config.Approvals, now time.Time) (Request, error) {
 	r, err := r.cleaned()
 	if err != nil {
 		return r, err
@@ -121,7 +121,7 @@ func bounded(open, done []Request, mine func(Request) bool, now time.Time) error
 
 // Answer files the answer to a request that waits and returns it. The error matches
 // ErrNone or ErrAnswered; the request is returned with the latter.
-func (l Ledger) Answer(ctx context.Context, id string, a Answer, now time.Time) (r Request, err error) {
+func (l Register) Answer(ctx context.Context, id string, a Answer, now time.Time) (r Request, err error) {
 	if !idForm.MatchString(id) {
 		return r, fmt.Errorf("cannot answer %q: %w", id, ErrNone)
 	}
@@ -147,7 +147,7 @@ func (l Ledger) Answer(ctx context.Context, id string, a Answer, now time.Time) 
 // Settle ends the requests that gone says are not needed any more, for the reason
 // that it returns, and those that have waited too long. An agent is not told an answer
 // that is not needed: it stays as it is, with the reason. Settle returns all of them.
-func (l Ledger) Settle(ctx context.Context, gone func(Request) (why string), now time.Time) (ended []Request, err error) {
+func (l Register) Settle(ctx context.Context, gone func(Request) (why string), now time.Time) (ended []Request, err error) {
 	waiting, err := l.Waiting()
 	for _, r := range waiting {
 		a := Answer{State: Expired}
@@ -182,7 +182,7 @@ func (l Ledger) Settle(ctx context.Context, gone func(Request) (why string), now
 
 // begins has a request wait from now on, which a wrong clock has filed for later: its end
 // could be years away.
-func (l Ledger) begins(ctx context.Context, id string, now time.Time) error {
+func (l Register) begins(ctx context.Context, id string, now time.Time) error {
 	return l.locked(ctx, func(f folders) error {
 		r, err := f.open.get(id)
 		if errors.Is(err, ErrNone) { // it was just answered
@@ -197,14 +197,14 @@ func (l Ledger) begins(ctx context.Context, id string, now time.Time) error {
 }
 
 // Tell notes that the agent has the answer to a request.
-func (l Ledger) Tell(ctx context.Context, id string) error {
+func (l Register) Tell(ctx context.Context, id string) error {
 	_, _, err := l.tell(ctx, id, "")
 	return err
 }
 
 // tell notes that the agent has the answer, or why it needs none. told is false if that
 // was noted before.
-func (l Ledger) tell(ctx context.Context, id, needless string) (r Request, told bool, err error) {
+func (l Register) tell(ctx context.Context, id, needless string) (r Request, told bool, err error) {
 	err = l.locked(ctx, func(f folders) error {
 		if r, err = f.done.get(id); err != nil || r.Told {
 			return err
@@ -219,7 +219,7 @@ func (l Ledger) tell(ctx context.Context, id, needless string) (r Request, told 
 
 // Waiting returns the requests that wait for an answer, the oldest first. The error is
 // about files that are none; the others are returned all the same.
-func (l Ledger) Waiting() ([]Request, error) {
+func (l Register) Waiting() ([]Request, error) {
 	var all []Request
 	err := l.read(func(f folders) (err error) {
 		all, err = f.waiting()
@@ -230,7 +230,7 @@ func (l Ledger) Waiting() ([]Request, error) {
 
 // Done returns the last requests that have their answer, the oldest first, with an
 // error as for Waiting.
-func (l Ledger) Done() (all []Request, err error) {
+func (l Register) Done() (all []Request, err error) {
 	err = l.read(func(f folders) error {
 		all, err = f.done.list()
 		return err
@@ -240,7 +240,7 @@ func (l Ledger) Done() (all []Request, err error) {
 }
 
 // Find returns a request, answered or not; the error matches ErrNone.
-func (l Ledger) Find(id string) (r Request, err error) {
+func (l Register) Find(id string) (r Request, err error) {
 	err = fmt.Errorf("%q: %w", id, ErrNone)
 	if !idForm.MatchString(id) {
 		return r, err
@@ -256,7 +256,7 @@ func (l Ledger) Find(id string) (r Request, err error) {
 
 // For returns what people were asked, and have answered, about an entry as they were
 // shown it: see Request.About. What was withdrawn is not among it.
-func (l Ledger) For(key, entry, about string) ([]Request, error) {
+func (l Register) For(key, entry, about string) ([]Request, error) {
 	done, err := l.Done()
 	waiting, err2 := l.Waiting()
 	all := slices.Collect(filter(append(done, waiting...), func(r Request) bool { return r.Name != "" && r.stands(key, entry, about) }))

@@ -21,7 +21,7 @@ import (
 
 var noRules config.Approvals
 
-func ask(t *testing.T, l Ledger, r Request, now time.Time) Request {
+func ask(t *testing.T, l Register, r Request, now time.Time) Request {
 	t.Helper()
 	if r.Agent == "" {
 		r.Agent, r.Key = "a", "a"

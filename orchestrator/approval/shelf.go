@@ -42,7 +42,7 @@ func (f folders) waiting() (all []Request, err error) {
 }
 
 // locked calls do with the ledger's lock held, and creates its folders.
-func (l Ledger) locked(ctx context.Context, do func(folders) error) (err error) {
+func (l Register) locked(ctx context.Context, do func(folders) error) (err error) {
 	open, err := durable.MakeBelow(l.stateDir, filepath.Join(l.stateDir, folder))
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (l Ledger) locked(ctx context.Context, do func(folders) error) (err error) 
 }
 
 // read calls do with the ledger's folders, if there are any.
-func (l Ledger) read(do func(folders) error) error {
+func (l Register) read(do func(folders) error) error {
 	open, err := durable.Open(filepath.Join(l.stateDir, folder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -256,8 +256,8 @@ func (n *note) sweep(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// killedWith reports how a command ended, in words; nil for exit status 0.
-func killedWith(err error) error {
+// howEnded reports how a command ended, in words; nil for exit status 0.
+func howEnded(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			return fmt.Errorf("killed by %s", status.Signal())

@@ -213,7 +213,7 @@ func (r *run) decideApart(ctx context.Context, s subject, c ledger.Course) (*led
 		return &v, s.book.Keep(c)
 	case !c.Waits(v):
 		v.Why, v.Output = "it was changed what has to be passed", "While this waited for approval, it was changed what has to be passed."
-		return r.unproven(s, c, v, v.Output, false)
+		return r.notPassed(s, c, v, v.Output, false)
 	}
 	return r.approved(ctx, s, c, v)
 }

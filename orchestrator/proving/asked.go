@@ -66,9 +66,9 @@ func shown(f *inbox.InFlight, c ledger.Course) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// claimed returns the entry of a delivery id that is in flight, or is set aside; nil if
+// entryOf returns the entry of a delivery id that is in flight, or is set aside; nil if
 // none is.
-func (d *Desk) claimed(a *config.Agent, key, delivery string) (*inbox.InFlight, error) {
+func (d *Desk) entryOf(a *config.Agent, key, delivery string) (*inbox.InFlight, error) {
 	flight, err := queue.InFlight(a)
 	if err != nil || flight != nil && flight.DeliveryID == delivery {
 		return flight, err
@@ -106,7 +106,7 @@ func (d *Desk) Unneeded(a *config.Agent, key string, r approval.Request) (why st
 // needs reports whether the entry in flight, or one that is set aside, waits for a
 // person's yes to what the request shows.
 func (d *Desk) needs(a *config.Agent, key string, r approval.Request) (bool, error) {
-	flight, err := d.claimed(a, key, r.Entry)
+	flight, err := d.entryOf(a, key, r.Entry)
 	if err != nil || flight == nil || flight.State != inbox.Checking {
 		return false, err
 	}

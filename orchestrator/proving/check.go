@@ -38,12 +38,12 @@ func (r *run) check(ctx context.Context, s subject, c *ledger.Course, v ledger.V
 	v.At, v.Took, v.Output, v.Why = time.Now(), result.Took, result.Output, result.Why
 	c.Files = r.opt.Files(ctx, s.agent.Dir)
 	if result.Answer == proof.Failed {
-		return r.unproven(s, *c, v, result.Said, same)
+		return r.notPassed(s, *c, v, result.Said, same)
 	}
 	if claim := s.flight.Claim; claim == nil || !s.until.Promises(claim.Reply) {
 		v.By, v.Why = "promise", "it passes, and the claim is missing"
 		v.Output = fmt.Sprintf("The check passes. What is missing is your claim that all is done, in your last message: <promise>%s</promise>", s.until.Promise)
-		return r.unproven(s, *c, v, v.Output, same)
+		return r.notPassed(s, *c, v, v.Output, same)
 	}
 	c.Answered = &ledger.Answered{Check: v.Check, Claimed: v.Claimed, Definition: v.Definition, Output: v.Output, Took: v.Took, At: v.At}
 	if len(s.until.Approve) == 0 {
@@ -103,15 +103,15 @@ func (r *run) stillAsked(s subject) bool {
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	if f == nil || f.State != inbox.Checking || f.DeliveryID != s.flight.DeliveryID || f.Check != s.flight.Check || !claimed(f).Equal(claimed(s.flight)) {
+	if f == nil || f.State != inbox.Checking || f.DeliveryID != s.flight.DeliveryID || f.Check != s.flight.Check || !claimedAt(f).Equal(claimedAt(s.flight)) {
 		return false
 	}
 	until, _, err := r.nearest(a, f, s.book, s.book.Course(f.DeliveryID))
 	return err != nil || subject{until: until}.definition() == s.definition()
 }
 
-// claimed is when the session has claimed to be done; zero: none has.
-func claimed(f *inbox.InFlight) time.Time {
+// claimedAt is when the session has claimedAt to be done; zero: none has.
+func claimedAt(f *inbox.InFlight) time.Time {
 	if f.Claim == nil {
 		return time.Time{}
 	}

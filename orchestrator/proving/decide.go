@@ -39,13 +39,13 @@ func (r *run) decide(ctx context.Context, s subject, c ledger.Course) (*ledger.V
 // verdict is one about the check of s that the queue asks for, yet to be decided.
 func (s subject) verdict(c ledger.Course) ledger.Verdict {
 	return ledger.Verdict{
-		Delivery: s.flight.DeliveryID, Entry: s.flight.EntryID, Check: s.flight.Check, Claimed: claimed(s.flight), Definition: s.definition(),
+		Delivery: s.flight.DeliveryID, Entry: s.flight.EntryID, Check: s.flight.Check, Claimed: claimedAt(s.flight), Definition: s.definition(),
 		Iteration: c.Iteration(), By: "check", At: time.Now(),
 	}
 }
 
-// unproven decides what follows an iteration that was not proven.
-func (r *run) unproven(s subject, c ledger.Course, v ledger.Verdict, said string, same bool) (*ledger.Verdict, error) {
+// notPassed decides what follows an iteration that was not proven.
+func (r *run) notPassed(s subject, c ledger.Course, v ledger.Verdict, said string, same bool) (*ledger.Verdict, error) {
 	worked := r.worked(s, c)
 	var d guard.Decision
 	c.Past, d = c.Past.After(
@@ -102,7 +102,7 @@ func (r *run) approved(ctx context.Context, s subject, c ledger.Course, v ledger
 		if say.Note != "" {
 			v.Output += ": " + say.Note
 		}
-		return r.unproven(s, c, v, v.Output, false)
+		return r.notPassed(s, c, v, v.Output, false)
 	case Waits:
 		switch {
 		case r.apart:

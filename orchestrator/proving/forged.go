@@ -26,7 +26,7 @@ func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox
 	}
 	var told, ended []inbox.Delivery
 	for _, e := range done {
-		demand, forged, err := d.unproven(a, key, e)
+		demand, forged, err := d.lacksProof(a, key, e)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox
 		}
 	}
 	doubts := func(e inbox.Delivery) bool {
-		_, forged, err := d.unproven(a, key, e)
+		_, forged, err := d.lacksProof(a, key, e)
 		return forged || err != nil
 	}
 	if err := queue.Skipped(ctx, a, &next, ended, doubts); err != nil {
@@ -81,10 +81,10 @@ func (d *Desk) fileForged(ctx context.Context, a *config.Agent, key string, e in
 	return queue.FileForged(ctx, a, e, text)
 }
 
-// unproven reports whether an agent's delivery has to be proven, and is not; demand is
+// lacksProof reports whether an agent's delivery has to be proven, and is not; demand is
 // what is recorded for its id. A record without a delivery id is forged if its entry is
 // demanded anything.
-func (d *Desk) unproven(a *config.Agent, key string, e inbox.Delivery) (demand *ledger.Demand, forged bool, err error) {
+func (d *Desk) lacksProof(a *config.Agent, key string, e inbox.Delivery) (demand *ledger.Demand, forged bool, err error) {
 	demand, err = ledger.DemandOf(d.opt.StateDir, a.Inbox, e.ID)
 	switch {
 	case err != nil:
