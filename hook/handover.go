@@ -58,31 +58,44 @@ func (t *tick) handOver(entry *inbox.Entry) int {
 		t.log("the client has ended: nothing is handed over")
 		return t.giveUp()
 	}
-	offering := inbox.Offering{
-		Via: inbox.ViaStop, Session: t.Record.Session, PromptID: t.event.PromptID,
-		Transcript: t.event.Transcript,
-	}
-	var flight *inbox.InFlight
-	var err error
-	answer := Gave
-	if entry == nil {
-		answer = GaveAgain
-		if f, err := t.InFlight(); err == nil && f != nil && f.State == inbox.Unproven {
-			answer = GaveOn
-		}
-		offering.TranscriptOffset = handover.TranscriptSize(t.event.Transcript)
-		entry, flight, err = t.Reoffer(offering)
-	} else {
-		offering.TranscriptOffset = handover.NextOffset(t.event.Transcript, entry.Prompt, t.last, lineBehind)
-		flight, err = t.Offer(entry, offering)
-	}
+	answer, text, flight, err := t.offer(entry)
 	if err != nil {
 		t.log("%v", err)
 		return t.giveUp()
 	}
-	crashPoint("offered")
 	t.Record.HandOvers++
-	return t.speak(answer, handover.PromptFor(flight, entry.Prompt), flight)
+	return t.speak(answer, text, flight)
+}
+
+// offer offers the entry, or the one in flight again when entry is nil, and returns the
+// text by which it is handed over.
+func (t *tick) offer(entry *inbox.Entry) (a Answer, text string, f *inbox.InFlight, err error) {
+	o := inbox.Offering{
+		Via: inbox.ViaStop, Session: t.Record.Session, PromptID: t.event.PromptID,
+		Transcript: t.event.Transcript,
+	}
+	a = Gave
+	if entry == nil {
+		a = GaveAgain
+		if f, err := t.InFlight(); err == nil && f != nil {
+			if f.State == inbox.Unproven {
+				a = GaveOn
+			}
+			o.File = longFile(t.home, o.Transcript, handover.Whole(f, f.Prompt()))
+		}
+		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
+		entry, f, err = t.Reoffer(o)
+	} else {
+		o.File = longFile(t.home, o.Transcript, entry.Prompt)
+		o.TranscriptOffset = handover.NextOffset(o.Transcript, entry.Prompt, t.last, lineBehind)
+		f, err = t.Offer(entry, o)
+	}
+	if err != nil {
+		return a, "", nil, err
+	}
+	crashPoint("offered")
+	text, err = wording(t.Held, f, entry.Prompt)
+	return a, text, f, err
 }
 
 // speak ends a Stop with a text for the next turn. offered is the entry that the

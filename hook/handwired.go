@@ -275,9 +275,13 @@ func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.I
 	}
 	var e *inbox.Entry
 	if v != wiredNext {
+		if f, err := held.InFlight(); err == nil && f != nil {
+			o.File = longFile(filepath.Dir(w.inbox), o.Transcript, handover.Whole(f, f.Prompt()))
+		}
 		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
 		e, f, err = held.Reoffer(o)
 	} else if e, err = held.Next(); err == nil {
+		o.File = longFile(filepath.Dir(w.inbox), o.Transcript, e.Prompt)
 		o.TranscriptOffset = handover.NextOffset(o.Transcript, e.Prompt, w.last, lineBehind)
 		f, err = held.Offer(e, o)
 	}
@@ -285,7 +289,8 @@ func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.I
 		return "", nil, err
 	}
 	crashPoint("offered")
-	return handover.PromptFor(f, e.Prompt), f, nil
+	text, err = wording(held, f, e.Prompt)
+	return text, f, err
 }
 
 // hand gives a text to the client. offered is the entry that the text is for, or

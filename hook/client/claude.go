@@ -55,7 +55,7 @@ var Claude = Client{
 			{"stop_hook_active", readActive},
 			{"background_tasks", readTasks},
 		},
-		Block: block, Deny: deny, Failure: failureKind, Limited: limited, Limit: limitOf,
+		Block: block, Cuts: cuts, Deny: deny, Failure: failureKind, Limited: limited, Limit: limitOf,
 		Faults: map[string]Fault{
 			"invalid_request": RequestFault, "max_output_tokens": RequestFault,
 			serviceFailed: ServiceFault, "overloaded": ServiceFault,
@@ -67,7 +67,7 @@ var Claude = Client{
 	},
 	Transcript: Transcript{
 		Behind: 2 * time.Second, Folder: "projects",
-		HandedOver: handedOver, Asked: asked, Answered: answered, Begun: begun,
+		HandedOver: handedOver, Asked: asked, Answered: answered, Version: writtenBy, Begun: begun,
 		Stopped: stopped, Spoke: spoke, Queued: queued, Spending: spending, Subagents: subagents, Refused: refused, Calls: calls, Denied: denied,
 	},
 	Settings: Settings{

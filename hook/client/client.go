@@ -68,6 +68,9 @@ type Hooks struct {
 	// Block returns what a Stop hook prints to continue with a text and exit status
 	// 0.
 	Block func(text string) ([]byte, error)
+	// Cuts reports whether a client of this version, "" where it is not known, may keep
+	// a part of a Stop hook's text from the model.
+	Cuts func(version, text string) bool
 	// Deny answers a PermissionRequest: the model reads the message.
 	Deny func(message string) ([]byte, error)
 	// Failure names what ended a turn by what a StopFailure says. Faults are the
@@ -113,6 +116,8 @@ type Transcript struct {
 	// Answered returns the agent's words if a line is the agent's, and whether it
 	// calls a tool.
 	Answered func(line []byte) (is bool, words []string, tool bool)
+	// Version is that of the client that wrote a line, "" where the line does not say.
+	Version func(line []byte) string
 	// Begun reports whether a line is a prompt or an answer, including those of
 	// subagents.
 	Begun func(line []byte) bool

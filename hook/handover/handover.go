@@ -28,10 +28,20 @@ const GoOnPrompt = "Go on with the task that was interrupted by a failure of the
 // command or flag.
 func KickoffPrompt(text string) string { return "Task from the queue:\n\n" + text }
 
-// PromptFor is the text of an entry as our session gets it: verbatim, below what its
-// check has found if it is a later iteration, with a footer that warns of a repeat if a
-// session may have worked on it before and repeats are marked.
+// PromptFor is the text of an entry as our session gets it: Whole, or where to find
+// that.
 func PromptFor(f *inbox.InFlight, prompt string) string {
+	if f.File == "" {
+		return Whole(f, prompt)
+	}
+	return fmt.Sprintf("The next task is too long to be handed over itself. It is in the file %q, which has %d bytes. "+
+		"Read all of that file, in parts where it has to be, and do what it says as if it stood here.", f.File, len(Whole(f, prompt)))
+}
+
+// Whole is the text of an entry: verbatim, below what its check has found if it is a
+// later iteration, with a footer that warns of a repeat if a session may have worked on
+// it before and repeats are marked.
+func Whole(f *inbox.InFlight, prompt string) string {
 	if f.Iteration > 1 {
 		prompt = missing(f) + prompt
 	}

@@ -236,6 +236,9 @@ type Offering struct {
 	Client string `json:"client,omitempty"`
 	// Checked is true if the entry is done only when a check of its work has passed.
 	Checked bool `json:"checked,omitempty"`
+	// File is the file whose name is handed over in place of a prompt that the client
+	// would cut, "" for one that is handed over itself.
+	File string `json:"file,omitempty"`
 }
 
 // Tries counts how often an entry was handed over.

@@ -87,7 +87,7 @@ func TestThirtyPromptsOneCallEach(t *testing.T) {
 			t.Errorf("%d model calls for %d prompts", len(calls), len(prompts))
 		}
 		for n, got := range f.prompts() {
-			if want := escaped(prompts[n]); got != want {
+			if want := escaped(prompts[n]); f.whole(got) != want {
 				t.Fatalf("prompt %d reached the model as %.200q, want %.200q", n, got, want)
 			}
 		}
@@ -137,7 +137,7 @@ func TestFirstEntryThatDoesNotFitAnArgument(t *testing.T) {
 				f.send(prompt)
 				f.must("", "run", "--once")
 				got := f.prompts()
-				if len(got) != 2 || got[1] != prompt {
+				if len(got) != 2 || f.whole(got[1]) != prompt {
 					t.Fatalf("%d prompts reached the model, the last %.100q", len(got), got[len(got)-1])
 				}
 				if done := f.outbox(); len(done) != 1 {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	hookclient "heartbeat/hook/client"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/fakeapi"
@@ -302,6 +303,22 @@ func (f *fleet) prompts() []string {
 		}
 	}
 	return out
+}
+
+// whole returns what the model was asked to do: the text that it was given or, where
+// the client would have cut that, what the file holds that it names.
+func (f *fleet) whole(given string) string {
+	f.t.Helper()
+	_, rest, ok := strings.Cut(given, "too long to be handed over itself. It is in the file \"")
+	path, _, named := strings.Cut(rest, `"`)
+	if !ok || !named {
+		return given
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || filepath.Dir(path) != f.home() || len(data) <= hookclient.MostWhole {
+		f.t.Fatalf("%.300q names a file of %d bytes: %v", given, len(data), err)
+	}
+	return string(data)
 }
 
 // unframe takes off what the client and the kick-off put before an entry.

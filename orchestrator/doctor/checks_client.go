@@ -3,8 +3,6 @@ package doctor
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"heartbeat/config"
 	"heartbeat/hook/client"
@@ -13,24 +11,6 @@ import (
 
 // claude is what is known of the client.
 var claude = &client.Claude
-
-// newer reports whether version a is newer than b; an unknown one is not.
-func newer(a, b string) bool {
-	x, y := numbers(a), numbers(b)
-	return x != nil && y != nil && slices.Compare(x, y) > 0
-}
-
-func numbers(version string) []int {
-	var all []int
-	for part := range strings.SplitSeq(version, ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return nil
-		}
-		all = append(all, n)
-	}
-	return all
-}
 
 // checkClient: the version of the program that sessions run.
 func checkClient(_ *Facts, a *Agent) []Finding {
@@ -43,12 +23,12 @@ func checkClient(_ *Facts, a *Agent) []Finding {
 			Severity: Warning, Code: "client-version", Seen: c.VersionProblem,
 			Why: "it may not start in sessions either", Fix: c.Name + " --version",
 		}}
-	case newer(claude.Versions.Oldest, c.Version):
+	case client.Newer(claude.Versions.Oldest, c.Version):
 		return []Finding{{
 			Severity: Error, Code: "client-version", Seen: "Claude Code " + c.Version,
 			Why: "versions before " + claude.Versions.Oldest + " are not tried; 2.1.200 does not tell hooks which client calls them, so that they do nothing", Fix: c.Name + " update",
 		}}
-	case newer(claude.Versions.Measured, c.Version):
+	case client.Newer(claude.Versions.Measured, c.Version):
 		return []Finding{{
 			Severity: Warning, Code: "client-version", Seen: "Claude Code " + c.Version,
 			Why: "it is older than " + claude.Versions.Measured + ", with which heartbeat was tested", Fix: c.Name + " update",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/hook/client"
 	"heartbeat/hook/handover"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/preflight"
@@ -76,7 +77,7 @@ func unknownEvents(a *Agent, s Settings, why, fix string) Finding {
 	f := Finding{
 		Severity: Error, Code: "unknown-hook-event", Seen: fmt.Sprintf("%s: hooks for %s", s.Path, list(s.Unknown, 3)), Why: why, Fix: fix,
 	}
-	if newer(a.Client.Version, claude.Versions.Measured) {
+	if client.Newer(a.Client.Version, claude.Versions.Measured) {
 		f.Severity, f.Why = Warning, "if this client does not know it either, it opens a dialog at its start, and nobody answers it"
 	}
 	return f

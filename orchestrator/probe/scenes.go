@@ -27,6 +27,9 @@ const kickOff = "Task from the queue:\n\n/exit\n--help @note.txt\n!touch x\n# \"
 // handedOver is what only exit status 2 carries.
 const handedOver = "/clear @note.txt --help <b> \"q\" ü 🙂\n\n  two \x1b[31mred\x1b[0m\ttab\n\n"
 
+// longest is the longest text that a Stop hook hands over itself.
+var longest = "say it in one piece " + strings.Repeat("x", client.MostWhole-20)
+
 // handOvers is how often a Stop hook continues: more than the client's own cap allows.
 const handOvers = 11
 
@@ -56,7 +59,8 @@ func (s *stage) queue() {
 		"hooks": s.hooks(client.Claude.Hooks.Installed...), "permissions": map[string]any{"allow": []string{"Bash"}},
 	}))
 	s.cannot(s.reply(client.Stop, 1, "err", handedOver))
-	for n := 2; n <= handOvers; n++ {
+	s.cannot(s.reply(client.Stop, 2, "err", longest))
+	for n := 3; n <= handOvers; n++ {
 		s.cannot(s.reply(client.Stop, n, "err", fmt.Sprintf("say it %d", n)))
 	}
 }
@@ -88,6 +92,7 @@ func (s *stage) continues() {
 		heard = s.within(min(2*settleFor, s.patience), func() bool { return len(s.calls(client.Stop)) >= n })
 	}
 	s.must(BlockCap, heard, "the client let the turn end after %d hand-overs in a row", len(s.calls(client.Stop))-1)
+	s.arrives(HandOver, "a long text of a Stop hook", longest, fromHook)
 	s.arrives(HandOver, "the last of many hand-overs", fmt.Sprintf("say it %d", handOvers), fromHook)
 }
 
@@ -158,7 +163,7 @@ func (s *stage) goesOn() {
 	s.keeps(Resume, start.event != nil && start.event.SessionID == conversation && start.event.Cause == "resume", "SessionStart was told %.300q", start.payload)
 	s.must(Signals, s.until(func() bool { return s.has("running") || s.run.ended() }) && s.has("running"), "the model had a tool run, and it did not (%s)", s.state())
 	all := s.api.Requests()
-	s.keeps(Resume, all[len(all)-1].Copies("say it 2") > 0, "the model was not told what was said before")
+	s.keeps(Resume, all[len(all)-1].Copies("say it 3") > 0, "the model was not told what was said before")
 	s.ends("a session in a tool")
 }
 

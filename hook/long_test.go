@@ -1,0 +1,144 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heartbeat/hook/client"
+	"heartbeat/hook/client/clienttest"
+	"heartbeat/hook/handover"
+	"heartbeat/hook/inbox"
+)
+
+// fileOf returns the content of the file that a hand-over names, or fails.
+func (l *lab) fileOf(text string) string {
+	l.t.Helper()
+	f := l.flight()
+	if f == nil || f.File == "" || !strings.Contains(text, `"`+f.File+`"`) || len(text) > client.MostWhole {
+		l.t.Fatalf("%.300q names no file; in flight %+v", text, f)
+	}
+	info, err := os.Lstat(f.File)
+	if err != nil || info.Mode() != 0o600 || filepath.Dir(f.File) != l.home {
+		l.t.Fatalf("the file: %v, %v", info, err)
+	}
+	data, err := os.ReadFile(f.File)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestWhatTheClientWouldCutIsHandedOverByAFile: since 2.1.332 the model did not get the
+// middle of a long prompt.
+func TestWhatTheClientWouldCutIsHandedOverByAFile(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("0123456789", client.MostWhole/10)
+	for name, tt := range map[string]struct {
+		version, prompt string
+		byFile          bool
+	}{
+		"just fits":              {"2.1.332", long, false},
+		"one character more":     {"2.1.332", long + "x", true},
+		"a later version":        {"2.2.0", long + "x", true},
+		"an earlier version":     {"2.1.331", long + "x", false},
+		"a version that is none": {"next", long + "x", true},
+		"no version":             {"", long + "x", true},
+		"many bytes":             {"2.1.332", strings.Repeat("ü", client.MostWhole), false},
+		"two units each":         {"2.1.332", strings.Repeat("🙂", client.MostWhole/2+1), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, []string{"one", tt.prompt, "three"})
+			clienttest.Append(t, l.transcript, `{"type":"user","version":"2.1.100"}`+"\n"+`{"type":"user","version":"`+tt.version+`"}`+"\n")
+			if tt.version == "" {
+				if err := os.Remove(l.transcript); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !tt.byFile {
+				l.handsOver(tt.prompt, nil)
+				return
+			}
+			r := l.event(client.Stop, nil)
+			if got := l.fileOf(r.stderr); r.status != 2 || got != tt.prompt {
+				t.Fatalf("status %d, the file has %d bytes, want %d", r.status, len(got), len(tt.prompt))
+			}
+			l.handsOver("three", fields{"stop_hook_active": true})
+			if n := len(l.replies()); n != 2 {
+				t.Errorf("%d are done, want 2", n)
+			}
+		})
+	}
+}
+
+// TestALongPromptIsProvenByWhatNamesIt, and a repeat of it says in the file that it is
+// one.
+func TestALongPromptIsProvenByWhatNamesIt(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", client.MostWhole+1)
+	l := begin(t, []string{"one", long})
+	clienttest.Append(t, l.transcript, `{"type":"user","version":"2.1.332"}`+"\n")
+	first := l.event(client.Stop, nil)
+	l.fileOf(first.stderr)
+	again := l.event(client.Stop, fields{"prompt_id": "P2"})
+	if got, mark := l.fileOf(again.stderr), long+"\n\n[heartbeat: attempt 2 of this entry;"; !strings.HasPrefix(got, mark) || again.stderr == first.stderr {
+		t.Errorf("the second file ends with %q", got[len(got)-200:])
+	}
+	clienttest.Append(t, l.transcript, clienttest.UserLine(clienttest.Feedback+"[x hook]: "+again.stderr))
+	if f := l.flight(); handover.Arrived(*f) != inbox.Seen {
+		t.Errorf("it has not arrived: %v", handover.Arrived(*f))
+	}
+}
+
+// TestALongPromptWithoutItsFileIsNotHandedOver: it stays queued, as it was.
+func TestALongPromptWithoutItsFileIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.append(strings.Repeat("x", client.MostWhole+1))
+	l.locked(func(h *inbox.Held) {
+		e, err := h.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := h.Offer(e, inbox.Offering{Via: inbox.ViaStop, File: filepath.Join(l.home, "..", "gone", "prompt-1.txt")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := wording(h, f, e.Prompt); err == nil || text != "" {
+			t.Errorf("it is handed over as %.100q, %v", text, err)
+		}
+		if f, err := h.InFlight(); f != nil || err != nil {
+			t.Errorf("in flight %+v, %v", f, err)
+		}
+	})
+}
+
+// TestOldFilesOfLongPromptsGo, whatever became of those.
+func TestOldFilesOfLongPromptsGo(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for range keptLong + 3 {
+		lines = append(lines, strings.Repeat("x", client.MostWhole+1))
+	}
+	l := begin(t, append([]string{"one"}, lines...))
+	for range lines {
+		l.fileOf(l.event(client.Stop, fields{"stop_hook_active": true}).stderr)
+	}
+	if all, err := filepath.Glob(filepath.Join(l.home, longPrefix+"*")); err != nil || len(all) != keptLong {
+		t.Errorf("%d files are kept, %v", len(all), err)
+	}
+}
+
+// TestTheHandWiredFormNamesAFile, too: with a payload, and without one, where nobody
+// knows the client.
+func TestTheHandWiredFormNamesAFile(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", client.MostWhole+1)
+	o := newOld(t, long+"\n")
+	r := o.stop("--deliver", "stderr")
+	if got := o.fileOf(r.stderr); r.status != 2 || got != long {
+		t.Errorf("status %d, the file has %d bytes", r.status, len(got))
+	}
+}
