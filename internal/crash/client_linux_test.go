@@ -284,12 +284,26 @@ func (l *lab) stopped(o stepper.Outcome) {
 	default:
 		return
 	}
-	l.working = l.hand(text)
+	l.working = l.hand(l.whole(text))
 	l.active = true
 	l.pending = []string{"Stop"}
 	if l.form.ours() && l.record.Count().Given%2 == 1 { // every other entry needs a tool
 		l.pending = []string{"PreToolUse", "Stop"}
 	}
+}
+
+// whole reads the file of a prompt that was handed over by one.
+func (l *lab) whole(text string) string {
+	_, rest, ok := strings.Cut(text, `It is in the file "`)
+	path, _, named := strings.Cut(rest, `"`)
+	if !ok || !named {
+		return text
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		l.fault("a prompt that nobody can read: %v", err)
+	}
+	return string(data)
 }
 
 // transcribe writes a user message into the transcript.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	hookclient "heartbeat/hook/client"
 	"heartbeat/hook/inbox"
 	"heartbeat/internal/promise"
 	"heartbeat/internal/testbed"
@@ -164,6 +165,42 @@ func (j job) runIn(l *lab, c *tally) {
 		}
 		l.after(j.follow)
 		c.add(l, fmt.Sprintf("%s, tick %d (%s), killed before call %d of %q", j.row(), j.tick, event, n, o.Calls))
+	}
+}
+
+// TestALongPromptIsKilled: the hook that hands it over by a file is killed before each
+// call that changes something; the sample has every tenth.
+func TestALongPromptIsKilled(t *testing.T) {
+	t.Parallel()
+	needPtrace(t)
+	turn := testbed.Turn(t, apart)
+	long := "beta: " + strings.Repeat("0123456789", hookclient.MostWhole/10)
+	for _, f := range []form{wiredStderr, wiredJSON, session} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			c := new(tally)
+			for i, u := range []followUp{sameSession, recovered} {
+				inLab(t, f, inbox.Retry, func(l *lab) {
+					l.echo("alpha\n", "alpha")
+					l.echo(long+"\n", long)
+					l.launch()
+					for l.record.Count().Given < 1 || l.pending[0] != "Stop" {
+						l.step(0, true)
+					}
+					before := l.picture()
+					for n := 1 + (turn+i)%testbed.Stride(apart); ; n += testbed.Stride(apart) {
+						l.restore(before)
+						o := l.step(n, u == sameSession)
+						if !o.Killed {
+							break
+						}
+						l.after(u)
+						c.add(l, fmt.Sprintf("%s, %s, killed before call %d of %q", f, u, n, o.Calls))
+					}
+				})
+			}
+			t.Log(c)
+		})
 	}
 }
 
