@@ -47,12 +47,3 @@ func (a *Agent) heardAnswer(acknowledged int) {
 		a.wish.answered = time.Time{}
 	}
 }
-
-// approval: a person has to say yes or no first. A resume is neither.
-func approval(a *Agent, _ time.Time) *Reason {
-	w := a.wish.awaits
-	if w == nil {
-		return nil
-	}
-	return &Reason{State: status.Held, Text: a.awaitsReason(), Fix: "heartbeat approval show " + w.ID, GoesOn: true}
-}

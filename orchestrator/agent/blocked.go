@@ -25,14 +25,6 @@ const (
 	tryAgain = 30 * time.Minute
 )
 
-// preflight: what keeps its sessions from working, when that was asked last.
-func preflight(a *Agent, _ time.Time) *Reason {
-	if a.past.blocked.why == "" {
-		return nil
-	}
-	return &Reason{State: status.Held, Text: a.past.blocked.why, Fix: a.past.blocked.fix, GoesOn: true}
-}
-
 // blocks holds the agent until what f names is gone.
 func (a *Agent) blocks(f Failed, now time.Time) {
 	b := blocked{why: f.Text, fix: f.Fix, since: now}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/status"
 )
 
 // Client is what is known of the program that an agent's sessions start.
@@ -27,18 +26,6 @@ type installed struct {
 	since  time.Time // of held
 	// passes is the ID of one that a person has let pass.
 	passes string
-}
-
-// onClient: a client that nobody has tried is tried first, and what its sessions rely on
-// may have changed.
-func onClient(a *Agent, _ time.Time) *Reason {
-	switch c := a.past.client; {
-	case c.probed:
-		return &Reason{State: status.Idle, Text: c.is.Name + " is new here, and is being probed"}
-	case c.held:
-		return &Reason{State: status.Held, Text: c.is.Name + " does not do what heartbeat relies on: " + c.is.Breaks, Fix: c.is.Fix, GoesOn: true}
-	}
-	return nil
 }
 
 // Probes takes back the start of a session: its client is new, and is tried first.

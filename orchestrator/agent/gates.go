@@ -74,11 +74,52 @@ func paused(a *Agent, now time.Time) *Reason {
 	return &Reason{State: status.Held, Text: a.pausedReason(), Until: a.wish.paused.Until, Paused: true}
 }
 
+// approval: a person has to say yes or no first. A resume is neither.
+func approval(a *Agent, _ time.Time) *Reason {
+	w := a.wish.awaits
+	if w == nil {
+		return nil
+	}
+	return &Reason{State: status.Held, Text: a.awaitsReason(), Fix: "heartbeat approval show " + w.ID, GoesOn: true}
+}
+
+// preflight: what keeps its sessions from working, when that was asked last.
+func preflight(a *Agent, _ time.Time) *Reason {
+	if a.past.blocked.why == "" {
+		return nil
+	}
+	return &Reason{State: status.Held, Text: a.past.blocked.why, Fix: a.past.blocked.fix, GoesOn: true}
+}
+
+// onClient: a client that nobody has tried is tried first, and what its sessions rely on
+// may have changed.
+func onClient(a *Agent, _ time.Time) *Reason {
+	switch c := a.past.client; {
+	case c.probed:
+		return &Reason{State: status.Idle, Text: c.is.Name + " is new here, and is being probed"}
+	case c.held:
+		return &Reason{State: status.Held, Text: c.is.Name + " does not do what heartbeat relies on: " + c.is.Breaks, Fix: c.is.Fix, GoesOn: true}
+	}
+	return nil
+}
+
 func recovering(a *Agent, _ time.Time) *Reason {
 	if a.life.is != Recovering {
 		return nil
 	}
 	return &Reason{State: status.Idle, Text: "recovering"}
+}
+
+// beingChecked: what its last session has left is being checked.
+func beingChecked(a *Agent, _ time.Time) *Reason {
+	if !a.check.begun && !a.check.wanted {
+		return nil
+	}
+	r := &Reason{State: status.Checking, Text: "its work is to be checked"}
+	if p := a.check.told; p != nil {
+		r.Text, r.Until = p.String(), p.Until
+	}
+	return r
 }
 
 func backOff(a *Agent, now time.Time) *Reason {

@@ -102,15 +102,3 @@ func (a *Agent) Proven() {
 		a.past.history = history{}
 	}
 }
-
-// beingChecked: what its last session has left is being checked.
-func beingChecked(a *Agent, _ time.Time) *Reason {
-	if !a.check.begun && !a.check.wanted {
-		return nil
-	}
-	r := &Reason{State: status.Checking, Text: "its work is to be checked"}
-	if p := a.check.told; p != nil {
-		r.Text, r.Until = p.String(), p.Until
-	}
-	return r
-}
