@@ -62,7 +62,7 @@ func (a *Agent) Meets(c Client, now time.Time) bool {
 
 func (a *Agent) meetLater(now time.Time) {
 	if !a.wish.removed {
-		a.alarms.set(Meet, now.Add(min(max(now.Sub(a.past.client.since)/2, askSoon), askLate)))
+		a.alarms.set(Meet, now.Add(askDelay(now.Sub(a.past.client.since))))
 	}
 }
 
