@@ -38,7 +38,7 @@ func (s *Scheduler) AskApproval(ctx context.Context, agent string, r approval.Re
 	}
 	cfg := m.Declared()
 	s.mu.Unlock()
-	if flight, err := queue.InFlight(cfg); err == nil && flight != nil { // newer than the report
+	if flight, err := queue.InFlight(cfg); err == nil && flight != nil && s.desk.Genuine(m.key, flight) { // newer than the report
 		r.Entry = flight.DeliveryID
 	}
 	r, err := s.approvals.ledger.Ask(ctx, r, cfg.Approvals, time.Now())

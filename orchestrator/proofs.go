@@ -89,6 +89,14 @@ func (m *member) wakeCheck() {
 	}
 }
 
+// handedOver remembers what the session was given, before it can have worked on it for
+// long.
+func (c course) handedOver() {
+	if err := c.desk.HandedOver(c.def, c.m.key); err != nil {
+		c.log.Warn("cannot remember what was handed over", "agent", c.m.Name, "err", err)
+	}
+}
+
 // compare looks for what the files of the session's queue call done although it is
 // not proven.
 func (c course) compare(m *inbox.OutboxMark) {

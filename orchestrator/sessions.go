@@ -251,6 +251,9 @@ func (c course) follow(b launched) session.Outcome {
 				c.compare(&b.replies)
 				c.keeps(&b.replies)
 			}
+			if r.Work != nil && (last.Work == nil || *r.Work != *last.Work) {
+				c.handedOver()
+			}
 			if last = r; r.Outcome == nil {
 				c.reported(r)
 			} else {
@@ -279,6 +282,8 @@ func (c course) reported(r session.Report) {
 		answered := r.Answered && !c.m.Reported().Answered
 		if now, was := r.Checking, c.m.Reported().Checking; !sameValue(now, was) {
 			c.m.checkChanges(now)
+		} else if now != nil && !c.m.Checks() { // what has ended stands in the record again
+			c.m.ToCheck()
 		}
 		c.spent(r.Spent, now)
 		if c.m.Reports(r, now) {

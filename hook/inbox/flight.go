@@ -69,6 +69,9 @@ func parseFlight(data []byte) *flight {
 	if !f.valid() {
 		return nil
 	}
+	d := decode(f.raw, f.StartOffset == 0)
+	f.Renamed = f.Renamed || f.ID != d.id || f.Source != d.source
+	f.ID, f.Source = d.id, d.source
 	return f
 }
 
@@ -113,6 +116,19 @@ func (q *lane) locateFlight(s *source, f *flight) {
 	if next, err := s.bytes(f.EndOffset, f.EndOffset+1); err == nil && next[0] == '\n' {
 		f.EndOffset++
 	}
+}
+
+// marksOwn says of a record whether its delivery id is that of the line that stands where
+// it says, whatever else it says.
+func (q *lane) marksOwn(s *source, f *flight) {
+	if f == nil || s.file == nil {
+		return
+	}
+	line := *f
+	if !line.here {
+		q.locateFlight(s, &line)
+	}
+	f.Own = line.here && q.deliveryID(f.Generation, f.StartOffset, f.raw) == f.DeliveryID
 }
 
 func sameLine(data []byte, f *flight) bool {
@@ -181,20 +197,23 @@ func (f *flight) entry() *Entry {
 
 // Prompt returns the prompt that was read from the entry's line, or "" when the
 // record does not hold the line.
-func (f *InFlight) Prompt() string {
-	raw := []byte(f.RawLine)
+func (f *InFlight) Prompt() string { return decode(f.Line(), f.StartOffset == 0).prompt }
+
+// Line returns the bytes of the entry's line, as far as the record holds them.
+func (f *InFlight) Line() []byte {
 	if f.RawBase64 != "" {
 		if exact, err := base64.StdEncoding.DecodeString(f.RawBase64); err == nil {
-			raw = exact
+			return exact
 		}
 	}
-	return decode(raw, f.StartOffset == 0).prompt
+	return []byte(f.RawLine)
 }
 
 // newFlight returns the record of an entry that is being offered.
 func (q *lane) newFlight(e *Entry, generation int64) *flight {
 	f := &flight{raw: e.Raw, here: true}
 	f.InFlight = InFlight{
+		Own:         true,
 		EntryID:     entryID(e.Raw),
 		StartOffset: e.Start,
 		EndOffset:   e.End,

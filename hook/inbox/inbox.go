@@ -206,6 +206,12 @@ type InFlight struct {
 	Cancel Cancel `json:"cancel,omitempty"`
 	// Aside is not nil once it was set aside (SetAside).
 	Aside *Aside `json:"aside,omitempty"`
+	// Renamed is true if the record has named another entry than its line does since the
+	// last verdict. ID and Source are always the line's.
+	Renamed bool `json:"renamed,omitempty"`
+	// Own is not recorded: the line stands in the inbox where the record says, and the
+	// delivery id is that of the two.
+	Own bool `json:"-"`
 }
 
 // Repeat reports whether a session may have worked on an earlier attempt: then this

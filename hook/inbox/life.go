@@ -167,8 +167,8 @@ func (h *Held) Cancel(c Cancellation) (*InFlight, error) {
 
 // Restore records the next entry as in flight again if it has this delivery id:
 // somebody has removed the record of what the session o works on, or the session that
-// is gone. A tool may have run for it. It returns nil if it is another one, or if it
-// was queued again since.
+// is gone. A tool may have run for it. It returns nil if it is another one, if it was
+// queued again since, or if it is done or given up.
 func (h *Held) Restore(delivery string, attempt int, o Offering) (*InFlight, error) {
 	carrier := h.carrier()
 	f, err := carrier.restored(delivery, attempt, o)
@@ -198,6 +198,9 @@ func (h *heldLane) restore(v *view, delivery string, attempt int, o Offering) er
 	}
 	e, err := h.firstEntry(v.source, v.verdict.cursor, v.verdict.meta.Generation)
 	if err != nil || e == nil || e.DeliveryID != delivery || v.verdict.meta.Requeued.is(e.Start, e.DeliveryID, entryID(e.Raw)) {
+		return err
+	}
+	if over, err := h.over(delivery); over || err != nil {
 		return err
 	}
 	h.note("%s of entry %s was removed; a tool may have run for it", h.flight, delivery)

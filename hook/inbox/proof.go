@@ -51,6 +51,18 @@ type Verdict struct {
 	// Delivery and Check name what was checked: InFlight.DeliveryID, Proving.Check.
 	Delivery string
 	Check    int
+	// Entry is the hash of the line that was checked, InFlight.EntryID; "" where any is
+	// meant. A record that has another one since is not what was checked.
+	Entry string
+	// NeverAside says that the entry was never set aside: what the record says of that
+	// does not count.
+	NeverAside bool
+	// Again says that the entry has passed before, and was recorded as done: it only
+	// leaves the queue.
+	Again bool
+	// Line is, for one that is given up as Forged, what was handed over, where the inbox
+	// does not tell; nil: it does.
+	Line []byte
 	// Passed says that the entry is done.
 	Passed bool
 	// GiveUp, if not "" and not Passed, makes it a dead letter for this reason, with
@@ -182,9 +194,23 @@ func (h *heldLane) apply(v Verdict) (*Delivery, error) {
 	switch awaited, err := f.awaits(v); {
 	case err != nil || !awaited:
 		return nil, err
+	}
+	if f.apart() && v.NeverAside {
+		f.Aside = nil
+		h.locateFlight(view.source, f)
+	}
+	switch {
+	case v.Passed && v.Again:
+		return nil, h.pass(view)
 	case v.Passed:
 		return h.finish(view, f.proven(v))
 	case v.GiveUp != "":
+		if v.GiveUp == Forged {
+			if err := h.unforge(view, v); err != nil {
+				return nil, err
+			}
+			f = view.flight
+		}
 		f.unproven(v)
 		return nil, h.bury(view, v.GiveUp, Interruption{Cause: v.Cause, Now: v.now()})
 	}
@@ -197,6 +223,8 @@ func (h *heldLane) apply(v Verdict) (*Delivery, error) {
 // carried out before.
 func (f *flight) awaits(v Verdict) (bool, error) {
 	switch {
+	case v.Entry != "" && v.Entry != f.EntryID:
+		return false, fmt.Errorf("cannot apply the verdict of check %d of entry %s, whose line is another one now: %w", v.Check, v.Delivery, ErrStale)
 	case f.Check != v.Check:
 		return false, fmt.Errorf("cannot apply the verdict of check %d of entry %s, which has come to check %d: %w",
 			v.Check, v.Delivery, f.Check, ErrStale)
@@ -213,8 +241,28 @@ func (f *flight) next(v Verdict) {
 	f.Iteration++
 }
 
+// unforge puts what was handed over in the place of a record that somebody has made: the
+// entry at the cursor, or for one that was set aside the line that the caller knows.
+func (h *heldLane) unforge(v *view, by Verdict) error {
+	was := v.flight
+	if by.Line != nil {
+		d := decode(by.Line, was.StartOffset == 0)
+		was.raw, was.EntryID, was.ID, was.Source = by.Line, entryID(by.Line), d.id, d.source
+		return nil
+	}
+	e, err := h.firstEntry(v.source, v.verdict.cursor, v.verdict.meta.Generation)
+	if err != nil || e == nil {
+		return err
+	}
+	f := h.newFlight(e, v.verdict.meta.Generation)
+	f.Offering, f.Tries, f.Proving, f.State, f.DeliveredAt = was.Offering, was.Tries, was.Proving, was.State, was.DeliveredAt
+	v.flight = f
+	return nil
+}
+
 // unproven keeps the output and answers of a verdict that did not pass.
 func (f *flight) unproven(v Verdict) {
+	f.Renamed = false
 	f.Output, f.Most = CleanOutput(v.Output), max(0, v.Most)
 	f.Answers, _ = cutText(strings.ToValidUTF8(v.Answers, "\uFFFD"), MaxAnswers)
 }

@@ -620,3 +620,27 @@ func TestASidecarWithImpossibleChecks(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsOverIsNotRestored: an entry that has ended, and whose line stands before no
+// cursor, was in flight again.
+func TestWhatIsOverIsNotRestored(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]Verdict{"done": {Passed: true}, "given up": {GiveUp: Poison}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).unsynced()
+			r.echo("one\ntwo\n")
+			f := r.offerChecked()
+			r.advance(Started)
+			f = r.claims("done")
+			end.Delivery, end.Check = f.DeliveryID, f.Check
+			before := r.get(metaFile)
+			r.verdict(end)
+			r.put(metaFile, before)
+			r.put(CursorFile, "0")
+			if f, err := r.Restore(f.DeliveryID, 1, Offering{Session: "s1"}); f != nil || err != nil {
+				t.Errorf("%+v %v", f, err)
+			}
+		})
+	}
+}

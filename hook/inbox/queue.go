@@ -170,6 +170,7 @@ func (q *lane) look() (*view, error) {
 		sameInbox := f.here || f.Generation == v.verdict.meta.Generation
 		v.stale = sameInbox && v.verdict.cursor >= f.EndOffset
 	}
+	q.marksOwn(s, f)
 	foreign, err := q.foreignFlight(s, v.verdict, f)
 	if err != nil {
 		s.close()

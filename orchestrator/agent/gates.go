@@ -112,7 +112,7 @@ func recovering(a *Agent, _ time.Time) *Reason {
 
 // beingChecked: what its last session has left is being checked.
 func beingChecked(a *Agent, _ time.Time) *Reason {
-	if !a.check.begun && !a.check.wanted {
+	if !a.Checks() {
 		return nil
 	}
 	r := &Reason{State: status.Checking, Text: "its work is to be checked"}

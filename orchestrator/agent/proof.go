@@ -65,6 +65,9 @@ func (a *Agent) ToCheck() { a.check.wanted, a.check.left = true, false }
 // session's end is known: what is not proven then is dealt with before another begins.
 func (a *Agent) LeftToCheck() { a.check.wanted, a.check.left = true, true }
 
+// Checks reports whether a check goes on, or is to begin.
+func (a *Agent) Checks() bool { return a.check.wanted || a.check.begun }
+
 // BeginCheck reports, once, that a check is to begin. Until CheckEnded nothing is started
 // for the agent: a check has its directory.
 func (a *Agent) BeginCheck() bool {

@@ -93,6 +93,9 @@ const (
 // Course is what is known of one entry that has to be proven: the one in flight.
 type Course struct {
 	Delivery string `json:"delivery,omitempty"`
+	// Entry is the hash of the line that was handed over, from when it was first seen: the
+	// agent can write another one into its record. "" where nobody has seen it.
+	Entry string `json:"entry,omitempty"`
 	// From says whose until: it has to pass.
 	From From       `json:"from,omitempty"`
 	Past guard.Past `json:"past,omitzero"`

@@ -34,6 +34,9 @@ func (r *run) apply(ctx context.Context, s subject, v *ledger.Verdict) (*inbox.V
 	if err := r.passes(s, v); err != nil {
 		return nil, on, err
 	}
+	if out.GiveUp == inbox.Forged && s.apart != nil {
+		out.Line = s.apart.Line()
+	}
 	err := queue.Apply(ctx, s.agent, *out)
 	switch {
 	case errors.Is(err, inbox.ErrStale) && r.looksAgain():
@@ -42,6 +45,9 @@ func (r *run) apply(ctx context.Context, s subject, v *ledger.Verdict) (*inbox.V
 		return nil, on, err
 	}
 	r.stale = 0
+	if out.Again {
+		return nil, on, nil
+	}
 	if v.Answers != "" { // its work on this iteration goes on
 		r.settled(s, v)
 		if err := r.opt.Approvals.Told(v.Told); err != nil {
@@ -54,7 +60,11 @@ func (r *run) apply(ctx context.Context, s subject, v *ledger.Verdict) (*inbox.V
 		r.Judged()
 	}
 	r.settled(s, v)
-	r.note(s.agent, v)
+	if v.GiveUp == inbox.Forged {
+		r.tellForged(s.agent, v.Delivery, v.Why)
+	} else {
+		r.note(s.agent, v)
+	}
 	return out, on, nil
 }
 
@@ -73,8 +83,8 @@ func (r *run) passes(s subject, v *ledger.Verdict) error {
 // inForm is a verdict as the queue takes it.
 func (r *run) inForm(s subject, v *ledger.Verdict) *inbox.Verdict {
 	out := &inbox.Verdict{
-		Delivery: v.Delivery, Check: v.Check, Passed: v.Passed, GiveUp: v.GiveUp, Output: v.Output,
-		By: v.By, Took: v.Took, Now: time.Now(), Answers: v.Answers,
+		Delivery: v.Delivery, Entry: v.Entry, Check: v.Check, NeverAside: s.apart == nil, Passed: v.Passed, Again: v.Passed && v.Applied,
+		GiveUp: v.GiveUp, Output: v.Output, By: v.By, Took: v.Took, Now: time.Now(), Answers: v.Answers,
 	}
 	if s.until != nil && s.until.MaxIterations > 0 {
 		out.Most = s.until.MaxIterations + s.book.Course(v.Delivery).Asks
@@ -93,6 +103,12 @@ func (r *run) settled(s subject, v *ledger.Verdict) {
 		now.Applied, c.Verdict = true, &now
 	}
 	err := s.book.Keep(c)
+	if v.GiveUp == inbox.Forged { // what is demanded of its line is Settle's to see to
+		if err != nil {
+			r.opt.Log.Warn(err.Error(), "agent", s.agent.Name)
+		}
+		return
+	}
 	id := s.flight.ID
 	if demand, _ := r.demandOf(s.agent, s.flight); demand != nil {
 		id = demand.ID // the flight may name another one

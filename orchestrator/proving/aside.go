@@ -52,7 +52,7 @@ func (r *run) setAside(ctx context.Context, s subject) error {
 	now := time.Now()
 	a := ledger.Aside{Flight: s.flight.AsideSince(now)}
 	switch {
-	case s.flight.Aside != nil: // a second time
+	case s.apart != nil: // a second time
 		a.Conversation = r.ConversationOf(r.Key, s.flight)
 	case r.Conversation != nil:
 		a.Conversation = r.Conversation(s.flight)
@@ -186,7 +186,7 @@ func (r *run) answered(ctx context.Context, a *config.Agent, book *ledger.Book, 
 	if err != nil {
 		return nil, err
 	}
-	s := subject{a, f, until, book}
+	s := subject{a, f, until, book, f}
 	v, err := r.decideApart(ctx, s, c)
 	if err != nil || v == nil {
 		return nil, err

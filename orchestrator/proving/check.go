@@ -103,7 +103,7 @@ func (r *run) stillAsked(s subject) bool {
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	if f == nil || f.State != inbox.Checking || f.DeliveryID != s.flight.DeliveryID || f.Check != s.flight.Check || !claimedAt(f).Equal(claimedAt(s.flight)) {
+	if f == nil || f.State != inbox.Checking || f.DeliveryID != s.flight.DeliveryID || f.EntryID != s.flight.EntryID || f.Check != s.flight.Check || !claimedAt(f).Equal(claimedAt(s.flight)) {
 		return false
 	}
 	until, _, err := r.nearest(a, f, s.book, s.book.Course(f.DeliveryID))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/proof/guard"
 	"heartbeat/orchestrator/status"
@@ -16,6 +17,10 @@ func (r *run) decide(ctx context.Context, s subject, c ledger.Course) (*ledger.V
 	v := s.verdict(c)
 	if stands := c.Stands(v); stands != nil {
 		return stands, nil
+	}
+	if past := c.Verdict; past != nil && past.Passed && past.Applied && past.Entry == v.Entry {
+		v.By, v.Why, v.Passed, v.Applied = past.By, "it was done before", true, true
+		return &v, nil
 	}
 	if s.until == nil {
 		v.By, v.Why = "none", "nothing has to be passed any more"
@@ -128,4 +133,15 @@ func (r *run) ask(s subject, c ledger.Course) Ask {
 		a.Reply = claim.Reply
 	}
 	return a
+}
+
+// Answered reports whether a check has answered for the iteration that an entry in flight
+// says it is unproven after: its record is the agent's to write.
+func (d *Desk) Answered(key string, f *inbox.InFlight) bool {
+	book, err := d.Book(key)
+	if err != nil {
+		return true // nobody knows
+	}
+	v := book.Course(f.DeliveryID).Verdict
+	return v != nil && !v.Passed && v.Check == f.Check
 }

@@ -7,9 +7,30 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/ledger"
+	"heartbeat/orchestrator/queue"
 )
 
 var errNoDemand = errors.New("it has to be proven, and the state directory does not say by which check: cancel it, or declare until: for its agent")
+
+// demandOf returns what the state directory demands of an entry: by its id, or, as the
+// agent can write another one into its inbox, by its text, if no entry with that id is
+// there any more. What is demanded of another text is not demanded of this entry.
+func (d *Desk) demandOf(a *config.Agent, f *inbox.InFlight) (*ledger.Demand, error) {
+	demand, err := ledger.DemandOf(d.opt.StateDir, a.Inbox, f.ID)
+	if err != nil || demand != nil && (demand.Text == "" || queue.SameText(demand.Text, f.Prompt())) {
+		return demand, err
+	}
+	all, err := ledger.Demands(d.opt.StateDir, a.Inbox)
+	for i := range all {
+		if err == nil && !all[i].GivenUp && all[i].Text != "" && queue.SameText(all[i].Text, f.Prompt()) {
+			stands, err := queue.Stands(a, all[i].ID)
+			if !stands || err != nil {
+				return &all[i], err
+			}
+		}
+	}
+	return nil, err
+}
 
 // demanded returns what the entry in flight has to pass, and records who demands it.
 func (r *run) demanded(a *config.Agent, f *inbox.InFlight, book *ledger.Book) (*config.Until, ledger.Course, error) {

@@ -17,25 +17,6 @@ import (
 // at the latest, or was refused.
 const queuedWithin = time.Minute
 
-// demandOf returns what the state directory demands of an entry: by its id, or, as the
-// agent can write another one, by its text, if no entry with that id is there any more.
-func (d *Desk) demandOf(a *config.Agent, f *inbox.InFlight) (*ledger.Demand, error) {
-	demand, err := ledger.DemandOf(d.opt.StateDir, a.Inbox, f.ID)
-	if demand != nil || err != nil {
-		return demand, err
-	}
-	all, err := ledger.Demands(d.opt.StateDir, a.Inbox)
-	for i := range all {
-		if err == nil && !all[i].GivenUp && all[i].Text != "" && queue.SameText(all[i].Text, f.Prompt()) {
-			stands, err := queue.Stands(a, all[i].ID)
-			if !stands || err != nil {
-				return &all[i], err
-			}
-		}
-	}
-	return nil, err
-}
-
 // Settle lets go of what was demanded of entries that are no more: those that are
 // proven, and dead letters that somebody has deleted. An entry that has left the queue
 // in no other way, without a verdict, is told as forged and filed with its text. It
@@ -147,15 +128,4 @@ func (d *Desk) Left(ctx context.Context, a *config.Agent, key string) (forged in
 	}
 	more, err := d.Settle(ctx, a)
 	return forged + more, err
-}
-
-// Answered reports whether a check has answered for the iteration that an entry in flight
-// says it is unproven after: its record is the agent's to write.
-func (d *Desk) Answered(key string, f *inbox.InFlight) bool {
-	book, err := d.Book(key)
-	if err != nil {
-		return true // nobody knows
-	}
-	v := book.Course(f.DeliveryID).Verdict
-	return v != nil && !v.Passed && v.Check == f.Check
 }

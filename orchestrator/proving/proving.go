@@ -204,6 +204,7 @@ type run struct {
 	vain  *status.Vain
 	told  status.Proof
 	apart bool // it is about an entry that is set aside
+	lied  lie  // what was told last of somebody's changes to a record
 	stale int  // how often in a row the queue awaited another verdict
 }
 
@@ -222,11 +223,23 @@ func (r *run) step(ctx context.Context) (*inbox.Verdict, next, error) {
 	if err != nil {
 		return nil, on, err
 	}
+	known, err := r.originOf(r.Key, flight, book.Course(flight.DeliveryID))
+	if err != nil {
+		return nil, on, err
+	}
+	if !known.genuine {
+		s := subject{a, flight, nil, book, known.apart}
+		return r.apply(ctx, s, s.forgery(book.Course(flight.DeliveryID)))
+	}
+	r.tellChanged(a, flight, known)
+	if err := remember(book, flight); err != nil {
+		return nil, on, err
+	}
 	until, course, err := r.demanded(a, flight, book)
 	if err != nil {
 		return nil, on, err
 	}
-	s := subject{a, flight, until, book}
+	s := subject{a, flight, until, book, known.apart}
 	r.recalls(s, course)
 	v, err := r.decide(ctx, s, course)
 	if err != nil || v == nil {
@@ -248,6 +261,7 @@ type subject struct {
 	flight *inbox.InFlight
 	until  *config.Until // nil: nothing has to be passed any more
 	book   *ledger.Book
+	apart  *inbox.InFlight // what was set aside of it; nil: it never was
 }
 
 // definition is that of what it has to pass.

@@ -31,6 +31,7 @@ type lab struct {
 	before func()              // the next check, or nil
 	told   []status.ProofState // since the last Desk
 	notes  []string            // the verdicts in the journal
+	lies   []string            // what was told as forged
 }
 
 func inBubble(t *testing.T, do func(l *lab)) {
@@ -108,7 +109,13 @@ func (l *lab) prove(d time.Duration) []inbox.Verdict {
 	defer cancel()
 	l.told = nil
 	desk := New(Options{
-		StateDir: l.state, Log: slog.New(slog.DiscardHandler), Note: func(e journal.Event) { l.notes = append(l.notes, e.Verdict) },
+		StateDir: l.state, Log: slog.New(slog.DiscardHandler), Note: func(e journal.Event) {
+			if e.Kind == journal.Forged {
+				l.lies = append(l.lies, e.Reason.Raw())
+				return
+			}
+			l.notes = append(l.notes, e.Verdict)
+		},
 		Files: func(context.Context, string) string { return "" },
 		Check: func(ctx context.Context, _ proof.Check) (proof.Result, error) {
 			l.ran++

@@ -33,7 +33,11 @@ func (c *checkMeter) look(q *inbox.Queue, path, session string) {
 		c.now = nil
 		return
 	}
-	if now := (Checking{f.DeliveryID, f.Iteration, f.Check}); c.now == nil || *c.now != now {
+	now := Checking{Delivery: f.DeliveryID, Iteration: f.Iteration, Check: f.Check}
+	if f.Claim != nil {
+		now.Since = f.Claim.Since.UTC()
+	}
+	if c.now == nil || *c.now != now {
 		c.now = &now
 	}
 }

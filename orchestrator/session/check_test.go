@@ -1,11 +1,13 @@
 package session
 
 import (
+	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
@@ -87,7 +89,7 @@ func TestACheckIsReportedUntilItsVerdict(t *testing.T) {
 	}
 	l.held(func(q *inbox.Held) (err error) { f, err = q.Check(inbox.Acknowledgement{}); return err })
 	first := look()
-	if first == nil || *first != (Checking{f.DeliveryID, 1, 1}) || look() != first {
+	if first == nil || *first != (Checking{f.DeliveryID, 1, 1, first.Since}) || !first.Since.Equal(f.Claim.Since) || look() != first {
 		t.Fatalf("%+v", first)
 	}
 	if c := (&checkMeter{}); c.now != nil {
@@ -100,6 +102,19 @@ func TestACheckIsReportedUntilItsVerdict(t *testing.T) {
 	l.held(func(q *inbox.Held) (err error) { f, err = q.Check(inbox.Acknowledgement{}); return err })
 	if got := look(); got == nil || got.Check != f.Check || got.Iteration != 1 {
 		t.Errorf("%+v", got)
+	}
+	before := look()
+	data, err := os.ReadFile(filepath.Join(l.home, inbox.FlightFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := f.Claim.Since.Add(time.Hour).Format(time.RFC3339Nano)
+	data = bytes.ReplaceAll(data, []byte(f.Claim.Since.Format(time.RFC3339Nano)), []byte(later))
+	if err := os.WriteFile(filepath.Join(l.home, inbox.FlightFile), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(); got == before || got.Check != before.Check {
+		t.Errorf("%+v is claimed anew: %+v", before, got)
 	}
 	l.held(func(q *inbox.Held) error {
 		_, err := q.Verdict(inbox.Verdict{Delivery: f.DeliveryID, Check: f.Check})

@@ -141,6 +141,8 @@ type Checking struct {
 	Delivery  string `json:"delivery"`
 	Iteration int    `json:"iteration"`
 	Check     int    `json:"check"`
+	// Since is when the session claimed to be done.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Outcome is how a session ended.

@@ -1,0 +1,107 @@
+package proving
+
+import (
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/ledger"
+	"heartbeat/orchestrator/queue"
+)
+
+// origin is what the state directory knows of the entry that a record says is in flight:
+// the agent can write the record.
+type origin struct {
+	// genuine is true if the record's line is the one that was handed over.
+	genuine bool
+	// apart is what was set aside of it; nil: it never was.
+	apart *inbox.InFlight
+}
+
+// originOf compares a record with what the state directory knows of its delivery. Of one
+// that it does not know the line has to stand in the inbox, and the delivery id has to be
+// the line's.
+func (d *Desk) originOf(key string, f *inbox.InFlight, c ledger.Course) (o origin, err error) {
+	if f.Aside != nil {
+		all, err := ledger.Asides(d.opt.StateDir, key)
+		if err != nil {
+			return o, err
+		}
+		for i := range all {
+			if all[i].Flight.DeliveryID == f.DeliveryID {
+				o.apart = &all[i].Flight
+			}
+		}
+	}
+	switch {
+	case o.apart != nil:
+		o.genuine = f.EntryID == o.apart.EntryID
+	case c.Entry != "":
+		o.genuine = f.EntryID == c.Entry
+	default:
+		o.genuine = f.Own
+	}
+	return o, nil
+}
+
+// Genuine reports whether the record of an entry in flight is of what was handed over.
+// Where that cannot be told, it is not.
+func (d *Desk) Genuine(key string, f *inbox.InFlight) bool {
+	book, err := d.Book(key)
+	if err != nil {
+		return false
+	}
+	o, err := d.originOf(key, f, book.Course(f.DeliveryID))
+	return o.genuine && err == nil
+}
+
+// HandedOver remembers the line of the entry that a session was handed over, if it has
+// something to pass: what its record says later is compared with it. Another line of the
+// same delivery changes nothing.
+func (d *Desk) HandedOver(a *config.Agent, key string) error {
+	f, err := queue.InFlight(a)
+	if err != nil || f == nil || !f.Own || !d.Demands(a, f) {
+		return err
+	}
+	book, err := d.Book(key)
+	if err != nil {
+		return err
+	}
+	return remember(book, f)
+}
+
+func remember(book *ledger.Book, f *inbox.InFlight) error {
+	c := book.Course(f.DeliveryID)
+	if c.Entry != "" {
+		return nil
+	}
+	c.Entry = f.EntryID
+	return book.Keep(c)
+}
+
+// forgery is the verdict about a record that is not of what was handed over: that is given
+// up, and nothing that the record says counts.
+func (s subject) forgery(c ledger.Course) *ledger.Verdict {
+	v := s.verdict(c)
+	v.By, v.Why, v.GiveUp = "none", "somebody has written another prompt into the record of the entry in flight", inbox.Forged
+	return &v
+}
+
+// lie is what somebody has changed in the record of an entry that goes on.
+type lie struct {
+	delivery       string
+	renamed, aside bool
+}
+
+// tellChanged tells, once in a run, what was changed in a record and does not count.
+func (r *run) tellChanged(a *config.Agent, f *inbox.InFlight, known origin) {
+	now := lie{f.DeliveryID, f.Renamed, f.Aside != nil && known.apart == nil}
+	if now == r.lied {
+		return
+	}
+	r.lied = now
+	if now.renamed {
+		r.tellForged(a, f.DeliveryID, "its record has named another entry; it has to pass what it had to")
+	}
+	if now.aside {
+		r.tellForged(a, f.DeliveryID, "its record says that it was set aside, and it never was; it goes on where it stands")
+	}
+}
