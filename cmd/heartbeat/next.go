@@ -113,7 +113,7 @@ func (c comingFires) text(p *page) {
 			"in "+status.Span(f.At.Sub(c.now)),
 		))
 	}
-	p.table([]string{"AGENT", "TRIGGER", "LOCAL TIME", "UTC", ""}, rows)
+	p.table([]string{"AGENT", "TRIGGER", "LOCAL TIME", "UTC", "DUE"}, rows)
 	for _, w := range c.Sends {
 		when := "in " + status.Span(w.At.Sub(c.now).Round(time.Second))
 		if !w.At.After(c.now) {

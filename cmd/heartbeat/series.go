@@ -107,7 +107,7 @@ func (h happenings) text(p *page) {
 			strconv.FormatInt(r.Sessions, 10), strconv.FormatInt(r.Fires, 10), late, strconv.FormatInt(r.Turns, 10),
 			usage.Tokens(r.Input+r.Output+r.CacheWrite), r.Sum.Price(), strings.Repeat("█", int((r.Done*doneBar+most-1)/most))))
 	}
-	p.table([]string{"TIME", "QUEUED", "DONE", "FAILED", "SESSIONS", "FIRES", "LATE", "TURNS", "TOKENS", "COST", "DONE"}, rows)
+	p.table([]string{"TIME", "QUEUED", "DONE", "FAILED", "SESSIONS", "FIRES", "LATE", "TURNS", "TOKENS", "COST", barHeader}, rows)
 	h.unwatched(p)
 }
 

@@ -6,15 +6,17 @@ import (
 	"strings"
 
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/usage"
 )
 
 // cell is one field of a table, with the colour of its text.
 type cell struct{ text, colour string }
 
 // table adds rows whose columns stand under each other. Fields are one line
-// each; the last one is not padded. On a terminal that is too narrow the prompts are cut
-// first, then the widest columns, never what is typed next; where even that is not enough,
-// each row is a few lines of its own. A table without rows is not printed.
+// each; the last one is not padded. On a terminal that is too narrow, free text is cut
+// first, then columns go that say nothing of their own; no name, id, number or time is ever
+// cut. Where even that is not enough, each row is a few lines of its own. A table without
+// rows is not printed.
 func (p *page) table(header []string, rows [][]cell) {
 	if len(rows) == 0 {
 		return
@@ -24,9 +26,10 @@ func (p *page) table(header []string, rows [][]cell) {
 			row[i].text = foreign.Line(row[i].text)
 		}
 	}
-	widths := widthsOf(header, rows)
-	if p.columns > 0 && !fit(header, widths, p.columns) {
-		p.records(header, rows)
+	whole, wholeRows := header, rows
+	header, rows, widths, fits := fit(header, rows, p.columns)
+	if !fits {
+		p.records(whole, wholeRows)
 		return
 	}
 	head := make([]cell, len(header))
@@ -61,14 +64,22 @@ func (p *page) listing(header []string, rows [][]cell) {
 
 const (
 	gap = 2 // between two columns
-	// least is how narrow a column can be made: a date, an id, a word of a state.
-	least = 12
-	// leastText is that of a prompt.
-	leastText = 6
+	// least is how narrow a column of free text can be made, leastText one of text that
+	// stands whole elsewhere.
+	least, leastText = 12, 6
 )
 
-// typed are the columns that are typed next, texts those that stand whole elsewhere.
-var typed, texts = []string{"ID", "REASON"}, []string{"PROMPT", "QUESTION"}
+// elsewhereWhole are the columns of text that stands whole elsewhere, texts the others of
+// free text. What is not in them is read or typed next, and never cut: names, ids, reasons,
+// numbers, times. twice are the columns that say what another one says, too.
+var (
+	elsewhereWhole = []string{"PROMPT", "QUESTION"}
+	texts          = []string{"WHY", "WHAT", "MEANS", "OF", "FOR", "SOURCE", "IN FLIGHT", "LAST SESSION", "DIRECTORY", "PATH"}
+	twice          = []string{"UTC", barHeader}
+)
+
+// barHeader is the header of a column that draws what another one says.
+const barHeader = "BAR"
 
 // widthsOf are the widths that columns want.
 func widthsOf(header []string, rows [][]cell) []int {
@@ -84,15 +95,54 @@ func widthsOf(header []string, rows [][]cell) []int {
 	return widths
 }
 
-// fit makes columns narrower until all fit: prompts first, then the widest ones, one by
-// one. It reports whether they do.
-func fit(header []string, widths []int, columns int) bool {
+// fit returns a table as it fits into so many columns; 0: there is no end. It cuts free
+// text; if that is not enough, the columns go that say what others say, then those that say
+// nothing in any row. It reports whether the table fits.
+func fit(header []string, rows [][]cell, columns int) (shown []string, of [][]cell, widths []int, fits bool) {
+	widths = widthsOf(header, rows)
+	if columns == 0 || cut(header, widths, columns) {
+		return header, rows, widths, true
+	}
+	for _, idle := range []func(i int) bool{
+		func(i int) bool { return slices.Contains(twice, header[i]) },
+		func(i int) bool { return !slices.ContainsFunc(rows, func(row []cell) bool { return says(row[i].text) }) },
+	} {
+		header, rows = without(header, rows, idle)
+		widths = widthsOf(header, rows)
+		if len(header) > 0 && cut(header, widths, columns) {
+			return header, rows, widths, true
+		}
+	}
+	return header, rows, widths, false
+}
+
+// says reports whether a cell is neither empty nor zero.
+func says(text string) bool { return !slices.Contains([]string{"", "-", "0", usage.Sum{}.Price()}, text) }
+
+// without returns a table without the columns that are idle.
+func without(header []string, rows [][]cell, idle func(i int) bool) (kept []string, of [][]cell) {
+	of = make([][]cell, len(rows))
+	for i, h := range header {
+		if idle(i) {
+			continue
+		}
+		kept = append(kept, h)
+		for n, row := range rows {
+			of[n] = append(of[n], row[i])
+		}
+	}
+	return kept, of
+}
+
+// cut makes columns of free text narrower until all columns fit: first those whose text
+// stands whole elsewhere, then the widest ones, one by one. It reports whether they do.
+func cut(header []string, widths []int, columns int) bool {
 	over := gap*(len(widths)-1) - columns
 	for _, w := range widths {
 		over += w
 	}
 	for i, h := range header {
-		if cut := min(over, widths[i]-leastText); cut > 0 && slices.Contains(texts, h) {
+		if cut := min(over, widths[i]-leastText); cut > 0 && slices.Contains(elsewhereWhole, h) {
 			widths[i] -= cut
 			over -= cut
 		}
@@ -100,7 +150,7 @@ func fit(header []string, widths []int, columns int) bool {
 	for ; over > 0; over-- {
 		widest := -1
 		for i, w := range widths {
-			if w > least && !slices.Contains(typed, header[i]) && (widest < 0 || w > widths[widest]) {
+			if w > least && slices.Contains(texts, header[i]) && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}
@@ -112,7 +162,8 @@ func fit(header []string, widths []int, columns int) bool {
 	return true
 }
 
-// records adds each row as lines of NAME VALUE, for narrow terminals.
+// records adds each row as lines of NAME VALUE, for narrow terminals. Free text is cut;
+// everything else stands whole: beside its name, or below it.
 func (p *page) records(header []string, rows [][]cell) {
 	label := 0
 	for _, h := range header {
@@ -124,15 +175,49 @@ func (p *page) records(header []string, rows [][]cell) {
 			p.buf.WriteByte('\n')
 		}
 		for j, c := range row {
-			if c.text == "" {
+			if c.text == "" || header[j] == barHeader {
 				continue
 			}
-			name := shorten(header[j], label-1)
-			p.coloured(p.dim, name+strings.Repeat(" ", label-width(name)))
-			p.coloured(c.colour, shorten(c.text, p.columns-label))
-			p.buf.WriteByte('\n')
+			p.coloured(p.dim, shorten(header[j], label-1))
+			p.value(c, label, min(width(header[j]), label-1), slices.Contains(elsewhereWhole, header[j]) || slices.Contains(texts, header[j]))
 		}
 	}
+}
+
+// value adds what stands beside a label, from a column on; the label has some of them.
+func (p *page) value(c cell, from, label int, free bool) {
+	left := p.columns - from
+	lines := []string{c.text}
+	switch {
+	case free:
+		lines[0] = shorten(c.text, left)
+	case width(c.text) <= left:
+	case strings.Contains(c.text, " "):
+		lines = broken(wrap(c.text, left), left)
+	default: // below the label, in one piece if a line has room for it
+		p.buf.WriteByte('\n')
+		lines, from, label = broken(lines, p.columns), 0, 0
+	}
+	for _, line := range lines {
+		p.buf.WriteString(strings.Repeat(" ", from-label))
+		p.coloured(c.colour, line)
+		p.buf.WriteByte('\n')
+		label = 0
+	}
+}
+
+// broken returns lines of which none is wider than n columns.
+func broken(lines []string, n int) (all []string) {
+	for _, line := range lines {
+		at, w := 0, 0
+		for i, r := range line {
+			if w += runeWidth(r); w > n && i > at {
+				all, at, w = append(all, line[at:i]), i, runeWidth(r)
+			}
+		}
+		all = append(all, line[at:])
+	}
+	return all
 }
 
 func (p *page) row(widths []int, row []cell) {

@@ -41,6 +41,9 @@ func TestTablesKnowTheTerminalsWidth(t *testing.T) {
 		}
 		for _, h := range header[1:] {
 			at := strings.Index(lines[0], "  "+h)
+			if says := slices.ContainsFunc(rows, func(row []cell) bool { return says(row[slices.Index(header, h)].text) }); at < 0 && !says {
+				continue // it says nothing, and there was no room for it
+			}
 			if at < 0 {
 				t.Fatalf("on %d columns %s is not in %q", columns, h, lines[0])
 			}
@@ -124,6 +127,90 @@ func TestWhatIsTypedNextIsNotCut(t *testing.T) {
 				t.Fatalf("on %d columns a date was cut, and a prompt was not:\n%s", columns, out)
 			}
 		}
+	}
+}
+
+// TestNamesAndTimesAreNotCut: at 80 columns the rows of thirty agents looked the same, as
+// their names were cut, while columns without anything in them stood whole; and times lost
+// their minutes.
+func TestNamesAndTimesAreNotCut(t *testing.T) {
+	t.Parallel()
+	agent, id, at, local := "agent-with-name-12", "10c753bdb16f2a41", "2026-11-27 20:31:07", "Sat 2026-11-28 09:00:00 CET"
+	long := strings.Repeat("it goes on ", 10)
+	for _, table := range []struct {
+		header []string
+		row    []string
+		whole  []string
+	}{
+		{[]string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "NEXT", "LAST SESSION"}, []string{agent, "stopped", "0", "-", "0", "in 13h (09:00 CET)", "hooks-do-not-run, 0 done"}, []string{agent, "stopped", "in 13h (09:00 CET)"}},
+		{[]string{"TIME", "AGENT", "WHAT", "TOOK", "DONE", "ID", "WHY"}, []string{at, agent, "session", "1h2m", "3", id, "drained"}, []string{at, agent, id}},
+		{[]string{"AGENT", "TRIGGER", "LOCAL TIME", "UTC", "DUE"}, []string{agent, "every-morning", local, "2026-11-28 08:00:00Z", "in 12h30m"}, []string{agent, "every-morning", local, "in 12h30m"}},
+		{[]string{"TIME", "AGENT", "ENTRY", "TURNS", "CALLS", "IN", "OUT", "READ", "WRITTEN", "COST"}, []string{at, agent, id, "1", "2", "3k", "4k", "5k", "6k", "$0.12"}, []string{at, agent, id, "$0.12"}},
+		{[]string{"TRIGGER", "QUEUED", "WHY"}, []string{"morning-of-the-week", "0", long}, []string{"morning-of-the-week"}},
+		{[]string{"TIME", "TARGET", "OUTCOME", "TRY", "WHAT"}, []string{at, "the-people-on-call", "sent", "1", long}, []string{at, "the-people-on-call"}},
+	} {
+		for columns := 20; columns < 200; columns++ {
+			p := page{columns: columns}
+			p.table(table.header, [][]cell{plain(table.row...), plain(table.row...)})
+			out := p.buf.String()
+			for _, field := range table.whole {
+				lines := out
+				if strings.Contains(field, " ") && columns < 60 {
+					lines = strings.Join(strings.Fields(out), " ") // wrapped between its words
+				}
+				if !strings.Contains(lines, field) {
+					t.Fatalf("%q is cut on %d columns:\n%s", field, columns, out)
+				}
+			}
+		}
+	}
+}
+
+// TestColumnsThatSayNothingGoFirst: what is in no row makes room for what is.
+func TestColumnsThatSayNothingGoFirst(t *testing.T) {
+	t.Parallel()
+	header := []string{"AGENT", "STATE", "QUEUED", "IN FLIGHT", "DEAD", "NEXT", "LAST SESSION"}
+	rows := [][]cell{plain("agent-with-name-1", "stopped", "0", "-", "0", "in 3m", "1 done"), plain("agent-with-name-2", "running 3m", "0", "-", "0", "-", "-")}
+	for columns, want := range map[int]string{
+		80: `AGENT              STATE       QUEUED  IN FLIGHT  DEAD  NEXT   LAST SESSION
+agent-with-name-1  stopped     0       -          0     in 3m  1 done
+agent-with-name-2  running 3m  0       -          0     -      -
+`,
+		60: `AGENT              STATE       NEXT   LAST SESSION
+agent-with-name-1  stopped     in 3m  1 done
+agent-with-name-2  running 3m  -      -
+`,
+	} {
+		p := page{columns: columns}
+		p.table(header, rows)
+		if got := p.buf.String(); got != want {
+			t.Errorf("on %d columns:\n%s", columns, got)
+		}
+	}
+}
+
+// TestARowOfLinesHasWholeIDs: on 20 columns an id that was to be typed was cut.
+func TestARowOfLinesHasWholeIDs(t *testing.T) {
+	t.Parallel()
+	p := page{columns: 20}
+	p.table([]string{"ID", "REASON", "GIVEN", "AT", "PROMPT"}, [][]cell{plain("10c753bdb16f2a41", "dropped", "0", "2026-03-01 12:00", "look at it again"), plain(strings.Repeat("long-id/", 3), "dropped", "0", "2026-03-01 12:00", "")})
+	if got, want := p.buf.String(), `ID
+10c753bdb16f2a41
+REASON  dropped
+GIVEN   0
+AT      2026-03-01
+        12:00
+PROMPT  look at it …
+
+ID
+long-id/long-id/long
+-id/
+REASON  dropped
+GIVEN   0
+AT      2026-03-01
+        12:00
+`; got != want {
+		t.Errorf("%s", got)
 	}
 }
 
