@@ -29,7 +29,7 @@ type logsCmd struct {
 // Help implements kong's HelpProvider.
 func (logsCmd) Help() string {
 	return `Prints what agents were asked, said and did in their live sessions, or in the last
-one if none is live. It reads the client's own transcripts, in order of time. With
+one if none is live; with --since in all of their sessions from then on. It reads the client's own transcripts, in order of time. With
 -o json each item is one line, before the envelope.
 
 Examples:
@@ -73,7 +73,7 @@ func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
 		if c.Raw {
 			return nil, usagef("heartbeat logs AGENT --raw", "--raw is of one agent")
 		}
-		return nil, c.ofAll(ctx, a, agents)
+		return nil, c.ofAll(ctx, a, f, agents)
 	}
 	last, err := logs.Last(agents[0])
 	if err != nil && !c.Follow {
@@ -99,11 +99,29 @@ func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
 	if session != "" && !of.Known(last) {
 		return nil, logs.Gone(agents[0], last)
 	}
-	return nil, c.show(ctx, a, []*logs.Conversation{of})
+	all := []*logs.Conversation{of}
+	if session == "" {
+		if err := c.earlier(f, all); err != nil {
+			return nil, err
+		}
+	}
+	return nil, c.show(ctx, a, all)
+}
+
+// earlier adds the sessions since --since, if it is given.
+func (c logsCmd) earlier(f *config.Fleet, all []*logs.Conversation) error {
+	if c.Since.IsZero() {
+		return nil
+	}
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return err
+	}
+	return logs.Since(all, dir, c.Since.Time)
 }
 
 // ofAll prints what several agents have said.
-func (c logsCmd) ofAll(ctx context.Context, a *app, agents []*config.Agent) error {
+func (c logsCmd) ofAll(ctx context.Context, a *app, f *config.Fleet, agents []*config.Agent) error {
 	var all []*logs.Conversation
 	for _, agent := range agents {
 		of := &logs.Conversation{Agent: agent}
@@ -116,6 +134,9 @@ func (c logsCmd) ofAll(ctx context.Context, a *app, agents []*config.Agent) erro
 			a.warn(fmt.Sprintf("cannot read what agent %q has said: %v", agent.Name, err))
 		}
 		all = append(all, of)
+	}
+	if err := c.earlier(f, all); err != nil {
+		return err
 	}
 	return c.show(ctx, a, all)
 }
@@ -134,6 +155,11 @@ func (c logsCmd) show(ctx context.Context, a *app, all []*logs.Conversation) err
 	past, err := logs.Newest(all, most, c.wants)
 	if err != nil && !c.Follow {
 		return err
+	}
+	for _, of := range all {
+		if !c.Follow || !c.Since.IsZero() { // whoever follows waits for what a session says
+			warnSilent(a, of)
+		}
 	}
 	var printed error
 	for _, said := range past {
@@ -161,6 +187,20 @@ func (c logsCmd) show(ctx context.Context, a *app, all []*logs.Conversation) err
 		printed = nil
 	}
 	return printed
+}
+
+// warnSilent says of which sessions nothing is shown.
+func warnSilent(a *app, of *logs.Conversation) {
+	ids := of.Silent()
+	if len(ids) == 0 {
+		return
+	}
+	id, _, _ := strings.Cut(ids[len(ids)-1], "-")
+	which := fmt.Sprintf("session %s of agent %q has said nothing, or its transcript is gone", id, of.Agent.Name)
+	if n := len(ids); n > 1 {
+		which = fmt.Sprintf("%d sessions of agent %q have said nothing, or their transcripts are gone; the last is %s", n, of.Agent.Name, id)
+	}
+	a.out.warnNow(fmt.Sprintf("%s: %s logs %s %s --raw prints its terminal", which, a.ours(), of.Agent.Name, id))
 }
 
 func (c logsCmd) wants(l transcript.Line) bool { return !l.At.Before(c.Since.Time) }

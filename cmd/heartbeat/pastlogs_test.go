@@ -113,3 +113,57 @@ func TestHelpForAReaderThatLeaves(t *testing.T) {
 		out.Close()
 	}
 }
+
+// TestLogsSinceATimeAreOfAllSessions: --since showed the last session alone, and where
+// that had crashed before it said anything, nothing.
+func TestLogsSinceATimeAreOfAllSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", `version: 1
+name: fleet
+agents:
+  triage: {dir: agents/triage, command: [heartbeat, simulate]}
+  builder: {dir: agents/builder, command: [heartbeat, simulate]}
+`)
+	w.ok("apply")
+	for _, prompt := range []string{"the first one", "the second one"} {
+		for _, agent := range []string{"triage", "builder"} {
+			w.ok("send", agent, prompt)
+		}
+		if o := w.run("run", "--once"); o.status != 0 {
+			t.Fatalf("%+v", o)
+		}
+	}
+	for _, args := range [][]string{{"logs", "--since", "1h"}, {"logs", "triage", "--since", "1h"}} {
+		out := w.ok(args...)
+		first, second := strings.Index(out, "> the first one"), strings.Index(out, "> the second one")
+		if first < 0 || second < first {
+			t.Errorf("%q:\n%s", args, out)
+		}
+	}
+	last := removeTranscript(w, "triage")
+	for _, args := range [][]string{{"logs", "--since", "1h"}, {"logs", "triage", "--since", "1h"}, {"logs"}} {
+		o := w.run(args...)
+		if want := "session " + last + ` of agent "triage" has said nothing, or its transcript is gone: heartbeat logs triage ` + last + " --raw"; o.status != 0 || !strings.Contains(o.stderr, want) {
+			t.Errorf("%q: %+v", args, o)
+		}
+		if strings.Contains(o.stdout, "> the first one") != (len(args) > 1) {
+			t.Errorf("%q:\n%s", args, o.stdout)
+		}
+	}
+}
+
+// removeTranscript removes what the last session of an agent has said, and returns the
+// id of the session as history shows it.
+func removeTranscript(w *world, agent string) string {
+	w.t.Helper()
+	r, err := hook.ReadRecord(filepath.Join(w.dir, "agents", agent, ".heartbeat"))
+	if err == nil {
+		err = os.Remove(r.Transcript)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	id, _, _ := strings.Cut(r.Session, "-")
+	return id
+}

@@ -1,5 +1,5 @@
 // Package logs finds what agents were asked, said and did, for people to read: the
-// conversation of an agent's live session, the last one or a past one, and what its
+// conversation of an agent's live session, the last one, a past one or all since a time, and what its
 // terminal showed. It follows an agent from one session to the next.
 package logs
 
@@ -109,6 +109,10 @@ type Conversation struct {
 	Tail int64
 	open *transcript.Reader
 	of   Session
+	// shown is the session of the last Of, whether it has a transcript or not; earlier are
+	// those before it.
+	shown   Session
+	earlier []*past
 }
 
 // Close closes what is open.
@@ -123,6 +127,9 @@ func (c *Conversation) Close() {
 // exist, or if it is being read already. An error is about a transcript that exists
 // and cannot be read.
 func (c *Conversation) Of(s *Session) error {
+	if s != nil {
+		c.shown = *s
+	}
 	if s == nil || s.Transcript == "" || c.open != nil && s.Transcript == c.of.Transcript {
 		return nil
 	}
@@ -248,13 +255,14 @@ type Said struct {
 }
 
 // Newest returns the newest wanted lines of several conversations, at most most, in
-// order of time. One of several may have no lines yet; a single one must have some.
+// order of time, with those of the sessions that Since has added. One of several may have
+// no lines yet; a single one must have some.
 func Newest(all []*Conversation, most int, wanted func(transcript.Line) bool) ([]Said, error) {
 	var lines []Said
 	var errs []error
 	for _, c := range all {
 		var own []Said
-		err := c.Each(func(l transcript.Line) bool {
+		err := c.all(func(l transcript.Line) bool {
 			if wanted(l) {
 				own = append(own, Said{c.Agent.Name, l})
 			}
@@ -263,12 +271,12 @@ func Newest(all []*Conversation, most int, wanted func(transcript.Line) bool) ([
 			}
 			return true
 		})
-		if _, quiet := errors.AsType[*NotFoundError](err); err != nil && (!quiet || len(all) == 1) {
+		if _, quiet := errors.AsType[*NotFoundError](err); err != nil && (!quiet || len(all) == 1 && len(own) == 0) {
 			errs = append(errs, err)
 		}
 		lines = append(lines, own...)
 	}
-	if len(all) > 1 {
+	if len(all) > 1 || len(all[0].earlier) > 0 {
 		slices.SortStableFunc(lines, func(x, y Said) int { return cmp.Compare(x.At.UnixNano(), y.At.UnixNano()) })
 	}
 	return lines[max(0, len(lines)-most):], errors.Join(errs...)
