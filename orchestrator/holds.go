@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/memory"
 )
 
@@ -10,13 +11,13 @@ import (
 // the next run does not spend its restarts again. It returns what writes it down,
 // or nil.
 func (s *Scheduler) holds(m *member, now time.Time) (effect func()) {
-	why, fix := m.Hold()
-	if why == m.hold.Why || m.Expected() {
+	h := m.Hold()
+	if h.Why == m.hold.Why && h.Answers == m.hold.Answers || m.Expected() {
 		return nil
 	}
 	m.hold = memory.Hold{}
-	if why != "" {
-		m.hold = memory.Hold{Since: now, Why: why, Fix: fix, Definition: memory.DefinitionOf(m.Def())}
+	if h.Why != "" {
+		m.hold = memory.Hold{Since: now, Why: h.Why, Fix: h.Fix, Answers: h.Answers, Definition: memory.DefinitionOf(m.Def())}
 	}
 	return func() { s.keepHold(m) }
 }
@@ -46,9 +47,9 @@ func (s *Scheduler) goOnHeld() {
 		if !held {
 			continue
 		}
-		s.happened(m, func(time.Time) {
+		s.happened(m, func(now time.Time) {
 			if m.hold = h; h.Definition == memory.DefinitionOf(m.Def()) {
-				m.WasHeld(h.Why, h.Fix, h.Since)
+				m.WasHeld(agent.Hold{Why: h.Why, Fix: h.Fix, Answers: h.Answers}, h.Since, now)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,29 +80,70 @@ func TestACrashLoopIsHeldInTheNextRunToo(t *testing.T) {
 	}
 }
 
-// TestWhatEndsByItselfIsNotKept: a queue that asks a person, a pause and what what
+// TestWhatEndsByItselfIsNotKept: a queue that asks a person, a pause and what
 // keeps a session from its start are no hold of the next run: each is asked anew.
 func TestWhatEndsByItselfIsNotKept(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "a b", func(t *testing.T, r *rig) {
-		r.opt.Prepare = func(a *config.Agent) (launch.Prepared, error) {
-			if a.Name == "b" {
-				return launch.Prepared{}, errors.New("its record is damaged")
-			}
-			return launch.Prepared{Answers: "some"}, nil
+	inBubble(t, "b", func(t *testing.T, r *rig) {
+		r.opt.Prepare = func(*config.Agent) (launch.Prepared, error) {
+			return launch.Prepared{}, errors.New("its record is damaged")
 		}
 		r.send("b", 1)
-		r.set("a", ends(session.Outcome{Why: hook.EndStartTimeout, Asks: &session.Question{What: "a thing", Do: "answer it"}}))
-		r.send("a", 1)
 		stop := r.run()
 		r.sleep(20 * time.Minute)
-		r.want("a", Held)
 		r.want("b", Held)
 		stop()
 		if all, err := os.ReadDir(filepath.Join(r.dir, "state", "holds")); err == nil {
 			t.Errorf("kept: %v", all)
 		}
 	})
+}
+
+// TestAQuestionOnTheScreenIsKnownToTheNextRun: it began with another session, which met
+// the same question, and said nothing of what waits for a person.
+func TestAQuestionOnTheScreenIsKnownToTheNextRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		between func(r *rig, answers *atomic.Value)
+		in      time.Duration // how long nothing is started in the next run
+	}{
+		"nobody has answered": {func(*rig, *atomic.Value) {}, 15 * time.Minute},
+		"answered":            {func(_ *rig, answers *atomic.Value) { answers.Store("others") }, 0},
+		"another definition":  {func(r *rig, _ *atomic.Value) { r.agent("a").MaxEntry++ }, 0},
+		"half an hour later":  {func(r *rig, _ *atomic.Value) { r.sleep(30 * time.Minute) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				var answers atomic.Value
+				answers.Store("some")
+				r.opt.Prepare = func(*config.Agent) (launch.Prepared, error) {
+					return launch.Prepared{Answers: answers.Load().(string)}, nil
+				}
+				r.set("a", ends(session.Outcome{Why: hook.EndStartTimeout, Asks: &session.Question{What: "a thing", Do: "answer it"}}))
+				r.send("a", 1)
+				stop := r.run()
+				r.sleep(10 * time.Minute)
+				before := r.state("a")
+				stop()
+				c.between(r, &answers)
+				r.set("a", drains)
+				stop = r.run()
+				defer stop()
+				r.sleep(c.in)
+				if a := r.state("a"); c.in > 0 && (len(r.started("a")) != 1 || a.State != Held || !a.GoesOn || a.Fix != "answer it" || !a.Since.Equal(before.Since)) {
+					t.Errorf("it was %+v, and is %+v, started %v", before, a, r.started("a"))
+				}
+				r.sleep(7 * time.Minute)
+				if a := r.state("a"); len(r.started("a")) != 2 || a.Acknowledged != 1 {
+					t.Errorf("%+v, started %v", a, r.started("a"))
+				}
+				if all, _ := os.ReadDir(filepath.Join(r.dir, "state", "holds")); len(all) > 0 {
+					t.Errorf("kept: %v", all)
+				}
+			})
+		})
+	}
 }
 
 // TestAnotherDefinitionEndsTheHoldForGood: also for the runs after.

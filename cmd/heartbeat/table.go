@@ -105,7 +105,9 @@ func fit(header []string, rows [][]cell, columns int) (shown []string, of [][]ce
 	}
 	for _, idle := range []func(i int) bool{
 		func(i int) bool { return slices.Contains(twice, header[i]) },
-		func(i int) bool { return !slices.ContainsFunc(rows, func(row []cell) bool { return says(row[i].text) }) },
+		func(i int) bool {
+			return !slices.ContainsFunc(rows, func(row []cell) bool { return says(row[i].text) })
+		},
 	} {
 		header, rows = without(header, rows, idle)
 		widths = widthsOf(header, rows)
@@ -117,7 +119,9 @@ func fit(header []string, rows [][]cell, columns int) (shown []string, of [][]ce
 }
 
 // says reports whether a cell is neither empty nor zero.
-func says(text string) bool { return !slices.Contains([]string{"", "-", "0", usage.Sum{}.Price()}, text) }
+func says(text string) bool {
+	return !slices.Contains([]string{"", "-", "0", usage.Sum{}.Price()}, text)
+}
 
 // without returns a table without the columns that are idle.
 func without(header []string, rows [][]cell, idle func(i int) bool) (kept []string, of [][]cell) {

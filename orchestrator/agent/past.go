@@ -62,20 +62,33 @@ func (a *Agent) follow(n next) {
 	}
 }
 
-// Hold returns why nothing is started in this run and the next ones until a person
-// says so or another definition is in force, and what to change before, where that is
-// known; "" if nothing holds it for so long.
-func (a *Agent) Hold() (why, fix string) {
-	if !a.past.lasts || a.wish.removed {
-		return "", ""
+// Hold is why nothing is started in this run and the next ones, and what to change
+// before, where that is known. Answers, if not "", were in place when a session's client
+// asked a person at its start: then it lasts until they have changed, or the next try;
+// otherwise until a person says so. Another definition ends it, too.
+type Hold struct{ Why, Fix, Answers string }
+
+// Hold returns what holds it for so long, or the zero value.
+func (a *Agent) Hold() Hold {
+	switch b := a.past.blocked; {
+	case a.wish.removed:
+	case a.past.lasts:
+		return Hold{Why: a.past.hold, Fix: a.past.fix}
+	case b.why != "" && b.answers != "":
+		return Hold{b.why, b.fix, b.answers}
 	}
-	return a.past.hold, a.past.fix
+	return Hold{}
 }
 
 // WasHeld continues the hold of an earlier run.
-func (a *Agent) WasHeld(why, fix string, since time.Time) {
-	a.past.hold, a.past.fix, a.past.lasts = why, fix, true
-	a.shown.Reason, a.shown.since = Reason{State: status.Held, Text: why, Fix: fix}, since
+func (a *Agent) WasHeld(h Hold, since, now time.Time) {
+	a.shown.Reason, a.shown.since = Reason{State: status.Held, Text: h.Why, Fix: h.Fix, GoesOn: h.Answers != ""}, since
+	if h.Answers == "" {
+		a.past.hold, a.past.fix, a.past.lasts = h.Why, h.Fix, true
+		return
+	}
+	a.past.blocked = blocked{why: h.Why, fix: h.Fix, since: since, answers: h.Answers}
+	a.alarms.set(Ask, now)
 }
 
 // goesOn decides for how long the conversation of a session continues that ended

@@ -15,7 +15,7 @@ import (
 
 // checkHeld: an agent for which nothing starts until a person says so.
 func checkHeld(f *Facts, a *Agent) []Finding {
-	if a.State.State != status.Held || !a.State.Paused.IsZero() {
+	if a.State.State != status.Held || !a.State.Paused.IsZero() || a.queueHolds(a.State) {
 		return nil
 	}
 	held := Finding{
@@ -44,8 +44,11 @@ func (a *Agent) mended(s status.AgentState) string {
 // What is in the way of the next one, other checks find.
 func checkLastRun(f *Facts, a *Agent) []Finding {
 	was := a.Was
-	if was == nil || !a.Paused.IsZero() || !was.Paused.IsZero() || was.GoesOn {
+	if was == nil || !a.Paused.IsZero() || !was.Paused.IsZero() || a.queueHolds(*was) {
 		return nil
+	}
+	if was.GoesOn {
+		return checkAsked(a, was)
 	}
 	again, fix := "the next run tries again, and "+waits(a), a.mended(*was)+ours(a.ours, "run")
 	switch {
@@ -60,6 +63,26 @@ func checkLastRun(f *Facts, a *Agent) []Finding {
 		return []Finding{{Severity: Warning, Code: "was-failing", Seen: "its sessions failed when its last run ended: " + was.Reason.String(), Why: again, Fix: fix}}
 	}
 	return nil
+}
+
+// queueHolds reports whether a hold is for the queue that asks a person: that is said by
+// checkQueue, and its answer is all that it takes.
+func (a *Agent) queueHolds(s status.AgentState) bool {
+	return s.State == status.Held && !s.Lasts && !s.GoesOn && a.Queue.NeedsOperator
+}
+
+// checkAsked: a question at the client's start that nobody has answered, as far as is
+// known. Whatever else an agent was held for until it is mended is there to be seen, or
+// gone.
+func checkAsked(a *Agent, was *status.AgentState) []Finding {
+	if was.State != status.Held || was.Last == nil || was.Last.Asks == nil || len(a.Obstacles) > 0 {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "was-held", Seen: "held when its last run ended: " + was.Reason.String(),
+		Why: "the next run starts a session once something has changed that may answer it, or after half an hour, and " + waits(a),
+		Fix: a.mended(*was) + a.command("resume"),
+	}}
 }
 
 // checkQueueLost: accepted prompts that are gone.

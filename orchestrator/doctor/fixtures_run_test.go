@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/firing"
+	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/state"
 	"heartbeat/orchestrator/status"
@@ -269,6 +270,11 @@ func TestTheFixIsThatOfTheCause(t *testing.T) {
 			false,
 			"heartbeat apply --trust a", "resume|logs",
 		},
+		"a question on the screen, by the run that has ended": {
+			status.AgentState{State: status.Held, Reason: "the client asks whether it may trust /a", Fix: "heartbeat apply --trust a", GoesOn: true, Last: &session.Outcome{Asks: &session.Question{}}},
+			true,
+			"heartbeat apply --trust a; then heartbeat resume a", "logs",
+		},
 		"its end stands on the screen": {
 			status.AgentState{State: status.Held, Reason: "5 failures within 30m0s, the last: exited with code 3", Last: ended(hook.EndExited)},
 			false,
@@ -300,5 +306,30 @@ func TestTheFixIsThatOfTheCause(t *testing.T) {
 				t.Errorf("%s: of %q nothing is true: %+v", name, other, found[0])
 			}
 		}
+	}
+}
+
+// TestOneCauseIsOneFinding: of a queue that asks a person doctor also said that nothing
+// waited and that the agent had to be resumed; and what doctor finds itself is not said
+// a second time as what the last run has met.
+func TestOneCauseIsOneFinding(t *testing.T) {
+	t.Parallel()
+	asks := status.AgentState{Agent: "a", State: status.Held, Reason: "its queue asks a person"}
+	for _, ended := range []bool{false, true} {
+		f := healthyFacts()
+		a := f.Agents[0]
+		if a.State = asks; ended {
+			a.State, a.Was = status.AgentState{}, &asks
+		}
+		a.Queue.Err, a.Queue.NeedsOperator = inbox.ErrNeedsOperator, true
+		if found := Examine(f); len(found) != 1 || found[0].Code != "queue-needs-person" {
+			t.Errorf("ended %t: %+v", ended, found)
+		}
+	}
+	f := healthyFacts()
+	f.Agents[0].Was = &status.AgentState{State: status.Held, GoesOn: true, Reason: "the client asks a thing", Last: &session.Outcome{Asks: &session.Question{}}}
+	f.Agents[0].Obstacles = []preflight.Obstacle{{Code: preflight.NotTrusted, Seen: "/a is not trusted"}}
+	if found := Examine(f); len(found) != 1 || found[0].Code != string(preflight.NotTrusted) {
+		t.Errorf("%+v", found)
 	}
 }

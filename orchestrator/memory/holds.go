@@ -22,6 +22,9 @@ type Hold struct {
 	Why   string    `json:"why"`
 	// Fix is what to change first, where that is known.
 	Fix string `json:"fix,omitempty"`
+	// Answers, if not "", is what was in place when a session's client asked a person at
+	// its start: a session is started again when it has changed, too.
+	Answers string `json:"answers,omitempty"`
 	// Definition is that of the agent which has failed; see DefinitionOf.
 	Definition string `json:"definition"`
 }
