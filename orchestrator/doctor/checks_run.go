@@ -81,7 +81,7 @@ func checkAsked(a *Agent, was *status.AgentState) []Finding {
 	return []Finding{{
 		Severity: Warning, Code: "was-held", Seen: "held when its last run ended: " + was.Reason.String(),
 		Why: "the next run starts a session once something has changed that may answer it, or after half an hour, and " + waits(a),
-		Fix: a.mended(*was) + a.command("resume"),
+		Fix: a.mended(*was) + ours(a.ours, "run"),
 	}}
 }
 

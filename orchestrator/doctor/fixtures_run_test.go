@@ -273,7 +273,7 @@ func TestTheFixIsThatOfTheCause(t *testing.T) {
 		"a question on the screen, by the run that has ended": {
 			status.AgentState{State: status.Held, Reason: "the client asks whether it may trust /a", Fix: "heartbeat apply --trust a", GoesOn: true, Last: &session.Outcome{Asks: &session.Question{}}},
 			true,
-			"heartbeat apply --trust a; then heartbeat resume a", "logs",
+			"heartbeat apply --trust a; then heartbeat run", "logs",
 		},
 		"its end stands on the screen": {
 			status.AgentState{State: status.Held, Reason: "5 failures within 30m0s, the last: exited with code 3", Last: ended(hook.EndExited)},
