@@ -14,7 +14,8 @@
 //	}
 //
 // The first rule whose match (a substring) and regexp (Go syntax) fit the
-// request's text answers it; without one the answer is "done: {first}".
+// prompt answers it; without one the answer is "done: {first}". What the client
+// and heartbeat write around a prompt to hand it over is no part of it.
 // {first} in a reply is the first line that is no heading, {prompt} all of it.
 package script
 
@@ -203,10 +204,11 @@ func NewModel(s *Script) *Model { return &Model{script: s} }
 // Answer is the steps for a request, and whether a rule had them. It counts
 // the rule as used.
 func (m *Model) Answer(request string) ([]Step, error) {
+	prompt := Prompt(request)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.script.Rules {
-		if !r.fits(request) {
+		if !r.fits(prompt) {
 			continue
 		}
 		took, err := r.take()
@@ -225,8 +227,8 @@ func (m *Model) ThinkTime() time.Duration {
 	return m.script.Think.Or(50*time.Millisecond + rand.N(150*time.Millisecond))
 }
 
-func (r *Rule) fits(request string) bool {
-	return strings.Contains(request, r.Match) && (r.re == nil || r.re.MatchString(request))
+func (r *Rule) fits(prompt string) bool {
+	return strings.Contains(prompt, r.Match) && (r.re == nil || r.re.MatchString(prompt))
 }
 
 // take uses the rule up once, if it may still be used.
@@ -261,17 +263,21 @@ const DefaultReply = "done: {first}"
 
 // Fill puts a request's words into a reply.
 func Fill(reply, request string) string {
-	return strings.NewReplacer("{first}", First(request), "{prompt}", request).Replace(reply)
+	return strings.NewReplacer("{first}", First(request), "{prompt}", Prompt(request)).Replace(reply)
 }
 
-// feedback is how the client hands a hook's words to the model.
-var feedback = regexp.MustCompile(`(?s)^Stop hook feedback:\n(?:\[[^\n]*?\]: )?`)
+// frames stand around prompts: how the client hands a hook's words to the model, with the
+// hook's command, and heartbeat's first line of a prompt that a session starts with.
+var frames = regexp.MustCompile(`(?m)^Stop hook feedback:\n(?:\[[^\n]*?\]: )?|\ATask from the queue:\n\n`)
+
+// Prompt is what a request asks for, without what stands around it.
+func Prompt(request string) string { return frames.ReplaceAllString(request, "") }
 
 // First is the first line of a request that says something: no heading that
 // ends with a colon, and not the client's own words around a hook's feedback.
 func First(request string) string {
 	last := ""
-	for line := range strings.Lines(feedback.ReplaceAllString(request, "")) {
+	for line := range strings.Lines(Prompt(request)) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue

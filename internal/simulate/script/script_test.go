@@ -101,3 +101,26 @@ func TestFirst(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestRulesMatchThePromptAlone: a rule for "crash" fitted each prompt that a Stop hook
+// handed over, as the hook's own command has that word.
+func TestRulesMatchThePromptAlone(t *testing.T) {
+	t.Parallel()
+	s, err := Parse([]byte(`{"rules": [{"match": "crash", "steps": [{"crash": true}]}, {"match": "queue", "steps": [{"empty": true}]}, {"regexp": "^Review", "steps": [{"reply": "reviewed: {prompt}"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewModel(s)
+	const hook = "Stop hook feedback:\n[GOTRACEBACK=crash exec /bin/heartbeat-stop hook]: "
+	for request, want := range map[string]int{
+		hook + "hello": 0, hook + "crash now": 1, "Task from the queue:\n\nhello": 0, "Task from the queue:\n\nthe queue": 1,
+		hook + "Review it": 1, "Task from the queue:\n\nReview it": 1, "typed before\n" + hook + "hello": 0,
+	} {
+		if steps, err := m.Answer(request); err != nil || len(steps) != want {
+			t.Errorf("%q: %+v, %v", request, steps, err)
+		}
+	}
+	if got := Fill("{prompt}", hook+"hello"); got != "hello" {
+		t.Errorf("{prompt}: %q", got)
+	}
+}
