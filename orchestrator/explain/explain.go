@@ -17,7 +17,8 @@ var text string
 type Word struct {
 	Word string `json:"word"`
 	// Of is where it stands: state, trouble, phase, end (of a session), event,
-	// dead letter, entry, check, approval (its state), stop (what our Stop hook did),
+	// dead letter, recovered (what became of an interrupted prompt), source (how the reset
+	// of a limit is known), entry, check, approval (its state), stop (what our Stop hook did),
 	// token (its role), API failure, notice, doctor, exit and its code.
 	Of []string `json:"of"`
 	// Means says what it is, Then what follows by itself, Do what to type.

@@ -80,7 +80,7 @@ func TestTheListIsComplete(t *testing.T) {
 		"phase": constants(t, "hook", "Phase"), "event": constants(t, "orchestrator/journal", "Kind"),
 		"dead letter": constants(t, "hook/inbox", "Reason"), "entry": constants(t, "hook/inbox", "State"),
 		"approval": constants(t, "orchestrator/approval", "State"), "stop": constants(t, "hook", "Answer"), "token": {"look", "act"},
-		"check": {"passed", "proven"},
+		"check": {"passed", "proven"}, "recovered": constants(t, "hook/inbox", "Outcome"), "source": constants(t, "orchestrator/account", "Source"),
 	}
 	for _, s := range status.ProofStates() {
 		used["check"] = append(used["check"], string(s))
