@@ -275,11 +275,9 @@ func unrun(prompts int) string {
 
 // stateText returns a state and how long it has lasted.
 func stateText(a status.Agent, now time.Time) string {
-	since := a.Since
-	if a.Shown() != a.State {
-		since = a.Paused
-	} else if a.State == status.Stopped || a.Since.IsZero() {
-		return string(a.State)
+	since := a.ShownSince()
+	if since.IsZero() {
+		return string(a.Shown())
 	}
 	return string(a.Shown()) + " " + status.Age(now.Sub(since))
 }

@@ -247,14 +247,8 @@ type row struct {
 }
 
 func rowOf(a status.Agent, now time.Time, acts bool) row {
-	r := row{Agent: a, Acts: acts, Word: a.Shown(), Since: a.Since, Note: a.Note(now), Queued: queued(a), Tokens: fresh(a.Today), Any: a.Unscheduled()}
+	r := row{Agent: a, Acts: acts, Word: a.Shown(), Since: a.ShownSince(), Note: a.Note(now), Queued: queued(a), Tokens: fresh(a.Today), Any: a.Unscheduled()}
 	r.Sign = signs[r.Word]
-	switch {
-	case r.Word != a.State:
-		r.Since = a.Paused
-	case a.State == status.Stopped:
-		r.Since = time.Time{}
-	}
 	if r.Note == "" {
 		r.Note = a.Problem
 	}

@@ -336,3 +336,22 @@ func TestUntold(t *testing.T) {
 		t.Errorf("two targets are one trouble: %+v", together)
 	}
 }
+
+// TestHoldsThatLastAreCounted: of two agents without a scheduler the first line said that
+// both were stopped, and the next one that the next run holds one of them, too.
+func TestHoldsThatLastAreCounted(t *testing.T) {
+	t.Parallel()
+	since := time.Now().Add(-time.Hour)
+	lasts := Agent{AgentState: AgentState{Agent: "a", State: Stopped, Lasts: true, Since: since}, Was: Held}
+	paused := lasts
+	paused.Paused = since.Add(time.Minute)
+	asked := lasts
+	asked.Lasts = false
+	f := Fleet{Agents: []Agent{lasts, paused, asked}}
+	if got, want := f.Headline(), "3 agents: 1 held, 1 stopped, 1 paused"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := []time.Time{lasts.ShownSince(), paused.ShownSince(), asked.ShownSince()}; got[0] != since || got[1] != paused.Paused || !got[2].IsZero() {
+		t.Errorf("since %v", got)
+	}
+}

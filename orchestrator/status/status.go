@@ -160,6 +160,25 @@ func (a AgentState) Shown() State {
 	return a.State
 }
 
+// Shown is AgentState.Shown; what the last run held, and the next one holds, is held, too.
+func (a Agent) Shown() State {
+	if shown := a.AgentState.Shown(); shown != Stopped || a.Was != Held || !a.Lasts {
+		return shown
+	}
+	return Held
+}
+
+// ShownSince is since when an agent is in the state that is shown; zero: that is not said.
+func (a Agent) ShownSince() time.Time {
+	switch a.Shown() {
+	case State(IsPaused):
+		return a.Paused
+	case Stopped:
+		return time.Time{}
+	}
+	return a.Since
+}
+
 // NeedsPerson reports whether a person has to act or to know: the agent is held
 // and nobody paused it, its directory is lost, accepted prompts are lost, or its
 // work has been stuck for stuck-after.
