@@ -118,6 +118,8 @@ func parse(args []string, std stdio) (parsed, error) {
 	case err != nil && asksVersion(ctxOf(err), args), err == nil && p.cli.ShowVersion:
 		p.command = versionCmd{}
 		return p, nil
+	case isUnprinted(err):
+		return p, err
 	case err != nil:
 		return p, usageFailure(ctxOf(err), err, parser.Model.Node, args)
 	}
@@ -131,7 +133,7 @@ func parse(args []string, std stdio) (parsed, error) {
 func newParser(c *cli, std stdio, helped func()) (*kong.Kong, error) {
 	return kong.New(c,
 		kong.Name("heartbeat"), kong.Description(description), kong.ExplicitGroups(groups),
-		kong.Writers(unread{std.out}, std.err), kong.Exit(func(int) { helped() }),
+		kong.Writers(unread{stdout{std.out}}, std.err), kong.Exit(func(int) { helped() }),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 80}),
 	)

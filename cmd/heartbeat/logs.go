@@ -286,13 +286,15 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, of *logs.
 	if c.Follow {
 		shown = screen.Only
 	}
-	out := shown(a.stdio.out)
+	out := shown(stdout{a.stdio.out})
 	for at := int64(0); ; {
 		if of != nil {
 			n, err := logs.Terminal(out, agent, of.ID, at)
 			switch {
 			case gone(err):
 				return nil
+			case isUnprinted(err):
+				return err
 			case err != nil && !c.Follow:
 				return fmt.Errorf("cannot read the terminal's log: %w", err)
 			}
@@ -302,7 +304,7 @@ func (c logsCmd) raw(ctx context.Context, a *app, agent *config.Agent, of *logs.
 			return nil
 		}
 		if now, _ := logs.Shown(agent); now != nil && (of == nil || now.ID != of.ID) {
-			of, at, out = now, 0, shown(a.stdio.out)
+			of, at, out = now, 0, shown(stdout{a.stdio.out})
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -48,9 +47,41 @@ type output struct {
 
 func newOutput(std stdio, asJSON bool, started time.Time) *output {
 	return &output{
-		json: asJSON, started: started, w: std.out, err: std.err,
+		json: asJSON, started: started, w: stdout{std.out}, err: std.err,
 		paint: paletteFor(std.out), paintErr: paletteFor(std.err), columns: columnsOf(std.out), columnsErr: columnsOf(std.err), warnings: []string{},
 	}
+}
+
+// unprintedError means that what a command had to say could not be printed.
+type unprintedError struct{ err error }
+
+// Error says why.
+func (e *unprintedError) Error() string { return "cannot print the result: " + e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *unprintedError) Unwrap() error { return e.err }
+
+// unprinted is an error as an *unprintedError.
+func unprinted(err error) error {
+	if err == nil || isUnprinted(err) {
+		return err
+	}
+	return &unprintedError{err}
+}
+
+func isUnprinted(err error) bool {
+	_, is := errors.AsType[*unprintedError](err)
+	return is
+}
+
+// stdout is a writer whose errors are *unprintedError: whoever prints there passes them
+// on as they are.
+type stdout struct{ io.Writer }
+
+// Write implements io.Writer.
+func (s stdout) Write(p []byte) (int, error) {
+	n, err := s.Writer.Write(p)
+	return n, unprinted(err)
 }
 
 // envelope is the last line of JSON output.
@@ -155,7 +186,7 @@ func (o *output) finish(r result, err error) int {
 		printed = o.finishText(r, err)
 	}
 	if printed != nil && !errors.Is(printed, syscall.EPIPE) {
-		o.printError(fmt.Errorf("cannot print the result: %w", printed))
+		o.printError(unprinted(printed))
 		return max(statusOf(err), exitError)
 	}
 	return statusOf(err)
