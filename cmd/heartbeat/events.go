@@ -135,29 +135,39 @@ func eventText(p *page, e journal.Event) {
 		colour = p.yellow
 	}
 	p.coloured(colour, what)
+	used := len(time.DateTime) + 1 + width(what)
+	if e.Agent != "" {
+		used += width(e.Agent) + 1
+	}
+	p.rest(used, "    ", eventRest(e))
+	p.whole("    ", strings.TrimSpace(e.Detail.Raw()))
+}
+
+// eventRest is what stands behind the kind of an event: it begins with its separator.
+func eventRest(e journal.Event) string {
+	var b strings.Builder
 	switch e.Kind {
 	case journal.Ended:
-		p.printf(", %s done", fmt.Sprint(e.Acknowledged))
+		fmt.Fprintf(&b, ", %d done", e.Acknowledged)
 	case journal.Stopped:
-		p.printf(" %s", stopText(e))
+		b.WriteString(" " + stopText(e))
 	case journal.Acted:
-		p.printf(" by %s", e.By)
+		b.WriteString(" by " + e.By.String())
 	case journal.Approval:
-		p.printf(" %s %s", foreign.Line(e.Approval), foreign.Line(e.State))
+		b.WriteString(" " + e.Approval + " " + e.State)
 	case journal.Checked:
-		p.printf(" %s, %s", checkText(e), e.Entry)
+		b.WriteString(" " + checkText(e) + ", " + e.Entry)
 	}
 	if e.Trigger != "" {
-		p.printf(" %s", e.Trigger)
+		b.WriteString(" " + e.Trigger)
 	}
 	if e.Reason != "" {
-		p.printf(": %s", e.Reason)
+		b.WriteString(": " + e.Reason.String())
 	}
 	if !e.Until.IsZero() {
-		p.printf(", until %s", e.Until.Local().Format(time.DateTime))
+		b.WriteString(", until " + e.Until.Local().Format(time.DateTime))
 	}
-	p.printf("\n")
-	p.whole("    ", strings.TrimSpace(e.Detail.Raw()))
+	return foreign.Line(b.String())
 }
 
 // checkText says what a check has come to.

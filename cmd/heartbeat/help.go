@@ -78,7 +78,44 @@ func readTopics() (topics, error) {
 	return all, nil
 }
 
-func (t topic) text(p *page) { p.document([]byte(t.Text)) }
+// text prints it as it is written, for 80 columns; on a narrower terminal what is prose in
+// it is wrapped, and lines that are indented, which are commands and tables, are not.
+func (t topic) text(p *page) {
+	if p.columns == 0 || p.columns >= pageColumns {
+		p.document([]byte(t.Text))
+		return
+	}
+	var paragraph []string
+	flush := func() {
+		if len(paragraph) == 0 {
+			return
+		}
+		indent := ""
+		if strings.HasPrefix(paragraph[0], "- ") {
+			indent = "  "
+		}
+		for i, line := range wrap(strings.Join(paragraph, " "), p.columns-len(indent)) {
+			if i > 0 {
+				line = indent + line
+			}
+			p.document([]byte(line + "\n"))
+		}
+		paragraph = nil
+	}
+	for line := range strings.Lines(t.Text) {
+		switch prose := strings.TrimSpace(line); {
+		case prose == "", strings.HasPrefix(line, "    "):
+			flush()
+			p.document([]byte(line))
+		default:
+			if strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "#") {
+				flush()
+			}
+			paragraph = append(paragraph, prose)
+		}
+	}
+	flush()
+}
 
 func (t topics) text(p *page) {
 	p.printf("Topics, each with an example that runs without an account:\n\n")

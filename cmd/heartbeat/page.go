@@ -121,6 +121,35 @@ func (p *page) lines(indent, text string) {
 	}
 }
 
+// linesf is printf for prose: it is wrapped.
+func (p *page) linesf(format string, args ...any) {
+	part := page{ours: p.ours}
+	part.printf(format, args...)
+	p.lines("", part.buf.String())
+}
+
+// rest goes on in a line of which so many columns are used with a text that is wrapped on
+// a terminal, its further lines behind an indent; elsewhere a line stays one.
+func (p *page) rest(used int, indent, text string) {
+	if p.columns == 0 {
+		p.printf("%s\n", text)
+		return
+	}
+	var b strings.Builder
+	at, space := used%p.columns, ""
+	for word := range strings.SplitSeq(foreign.Line(text), " ") {
+		if at > len(indent) && at+len(space)+width(word) > p.columns {
+			b.WriteString("\n" + indent)
+			at, space = len(indent), ""
+		}
+		b.WriteString(space + word)
+		at, space = at+len(space)+width(word), " "
+	}
+	first, further, _ := strings.Cut(b.String(), "\n")
+	p.printf("%s\n", first)
+	p.whole("", further)
+}
+
 // document adds a text of ours as it is: a script, a unit, a schema.
 func (p *page) document(text []byte) { p.buf.Write(text) }
 

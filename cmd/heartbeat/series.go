@@ -86,7 +86,7 @@ func (c seriesCmd) run(_ context.Context, a *app) (result, error) {
 
 func (h happenings) text(p *page) {
 	if len(h.Points) == 0 {
-		p.printf("nothing has happened since %s; what happens now is shown when its ten minutes are over\n", h.Since.Local().Format(time.DateTime))
+		p.linesf("nothing has happened since %s; what happens now is shown when its ten minutes are over", h.Since.Local().Format(time.DateTime))
 		return
 	}
 	form := "2006-01-02 15:04"
@@ -126,7 +126,7 @@ func (h happenings) unwatched(p *page) {
 	}
 	if all > 0 {
 		const form = "2006-01-02 15:04"
-		p.printf("no run looked for %s of this time; the longest gap is from %s to %s\n", status.Span(all), longest.From.Local().Format(form), longest.Until.Local().Format(form))
+		p.linesf("no run looked for %s of this time; the longest gap is from %s to %s", status.Span(all), longest.From.Local().Format(form), longest.Until.Local().Format(form))
 	}
 }
 

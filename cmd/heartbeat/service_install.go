@@ -228,7 +228,14 @@ func (s serviceState) text(p *page) {
 		{"installed", found + " (" + s.Path + ")", ""}, {"enabled", known(s.Enabled), ""}, {"active", known(s.Active), colour}, {"log", s.Logs, ""},
 	} {
 		p.coloured(p.dim, fmt.Sprintf("  %-10s", line[0]))
-		p.coloured(line[2], line[1])
-		p.printf("\n")
+		lines := []string{line[1]}
+		if line[0] == "installed" { // the others are a word, or a command to copy
+			lines = wrap(line[1], p.prose()-12)
+		}
+		for i, text := range lines {
+			p.printf("%*s", min(i, 1)*12, "")
+			p.coloured(line[2], text)
+			p.printf("\n")
+		}
 	}
 }

@@ -163,16 +163,17 @@ func (s spending) text(p *page) {
 	if s.ListPrice {
 		dollars += ", at list price: a subscription is not billed by them"
 	}
-	p.printf("\nsince %s; %s\n", s.Since.Local().Format(time.DateTime), dollars)
+	p.printf("\n")
+	p.linesf("since %s; %s", s.Since.Local().Format(time.DateTime), dollars)
 	s.wholeText(p)
 	if n := s.Total.Unseen; n > 0 {
-		p.printf("%s without figures: cut off before the answer was written down\n", turnsOf(n))
+		p.linesf("%s without figures: cut off before the answer was written down", turnsOf(n))
 	}
 	if n := s.Total.Unpriced; n > 0 {
-		p.printf("%s without a cost: the client reported none\n", turnsOf(n))
+		p.linesf("%s without a cost: the client reported none", turnsOf(n))
 	}
 	if n := s.Total.Guessed; n > 0 {
-		p.printf("%s of a model whose price the client does not know: it reckons with another one's\n", turnsOf(n))
+		p.linesf("%s of a model whose price the client does not know: it reckons with another one's", turnsOf(n))
 	}
 }
 
@@ -181,9 +182,9 @@ func (s spending) wholeText(p *page) {
 	switch whole := s.WholeSince.Local().Format(time.DateTime); {
 	case s.WholeSince.IsZero():
 	case s.Summed:
-		p.printf("before %s: by the sums of each ten minutes (heartbeat series)\n", whole)
+		p.linesf("before %s: by the sums of each ten minutes (heartbeat series)", whole)
 	default:
-		p.printf("before %s more was spent, known as sums only: --by agent, --by day\n", whole)
+		p.linesf("before %s more was spent, known as sums only: --by agent, --by day", whole)
 	}
 }
 
