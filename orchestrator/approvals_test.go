@@ -12,8 +12,8 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/journal"
-	"heartbeat/orchestrator/proving"
 	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/session"
 )
@@ -198,7 +198,7 @@ func TestAnAnswerWithoutARun(t *testing.T) {
 		r.sleep(time.Minute)
 		stop()
 		id := r.waiting()[0].ID
-		if _, err := AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Rejected, "no tests")); err != nil {
+		if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Rejected, "no tests")); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // it is told once
@@ -232,7 +232,7 @@ func TestAnAnswerThatIsOwedIsWork(t *testing.T) {
 				r.sleep(time.Minute)
 				stop()
 				id := r.waiting()[0].ID
-				if _, err := AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Approved, "")); err != nil {
+				if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), id, approval.ByPerson(approval.Approved, "")); err != nil {
 					t.Fatal(err)
 				}
 				if c.locked > 0 {
@@ -272,7 +272,7 @@ func TestACancelledPromptAsksNoMore(t *testing.T) {
 		}
 		r.sleep(time.Minute)
 		r.want("a", Held)
-		member := r.s.membersNow()[0]
+		member := r.s.fleet.members[0]
 		r.s.noteRecovered(member, inbox.CancelledOrphan, &inbox.InFlight{DeliveryID: "cancelled"})
 		if all := r.waiting(); len(all) != 1 || all[0].Entry != "another" {
 			t.Errorf("waiting: %+v", all)
@@ -283,33 +283,4 @@ func TestACancelledPromptAsksNoMore(t *testing.T) {
 		}
 		stop()
 	})
-}
-
-// TestEachHasToSayYes: one no is a no, and what nobody has answered is no yes.
-func TestEachHasToSayYes(t *testing.T) {
-	t.Parallel()
-	of := func(states ...approval.State) (all []approval.Request) {
-		for i, s := range states {
-			all = append(all, approval.Request{Name: fmt.Sprint(i), State: s, By: "a person"})
-		}
-		return all
-	}
-	for _, c := range []struct {
-		all  []approval.Request
-		want proving.Answer
-	}{
-		{of(approval.Approved), proving.Approved},
-		{of(approval.Approved, approval.Approved), proving.Approved},
-		{of(approval.Approved, approval.Asked), proving.Waits},
-		{of(approval.Asked, approval.Approved), proving.Waits},
-		{of(approval.Asked, approval.Rejected), proving.Rejected},
-		{of(approval.Rejected, approval.Asked), proving.Rejected},
-		{of(approval.Approved, approval.Expired), proving.Rejected},
-		{of(approval.Withdrawn), proving.Rejected},
-		{of(""), proving.Rejected},
-	} {
-		if got := together(c.all); got.Answer != c.want {
-			t.Errorf("%+v: %q, want %q", c.all, got.Answer, c.want)
-		}
-	}
 }

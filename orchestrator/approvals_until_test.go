@@ -13,6 +13,7 @@ import (
 	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/status"
 )
@@ -230,7 +231,7 @@ func TestWhatNobodyNeedsIsWithdrawnWithoutARun(t *testing.T) {
 				a := *next.Agents[0]
 				next.Agents = []*config.Agent{&a}
 				c.change(&next)
-				if err := SettleStopped(t.Context(), &next, filepath.Join(r.dir, "state"), c.gone); err != nil {
+				if err := consent.SettleStopped(t.Context(), &next, filepath.Join(r.dir, "state"), c.gone); err != nil {
 					t.Fatal(err)
 				}
 				if left := len(r.waiting()); (left == 0) != (c.why != "") {

@@ -9,50 +9,10 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/proving"
 )
-
-// tendAsides brings what is set aside of a member's queue in line with what people have
-// answered. It returns false where that has to be tried again.
-func (s *Scheduler) tendAsides(ctx context.Context, m *member, cfg *config.Agent) bool {
-	w, err := s.desk.Tend(ctx, cfg, m.key)
-	if err != nil {
-		s.log.Warn("cannot see to what waits for approval", "agent", m.Name, "err", err)
-	}
-	s.mu.Lock()
-	same := m.Asides() == len(w.Deliveries) && w.Returning == 0 && len(w.Applied) == 0
-	s.mu.Unlock()
-	if !same && err == nil {
-		s.happened(m, func(now time.Time) { s.tookAsides(m, w, now) })
-	}
-	return err == nil
-}
-
-// hasAsides reports whether anything of a member's queue is set aside.
-func (s *Scheduler) hasAsides(m *member) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return m.Asides() > 0
-}
-
-func (s *Scheduler) tookAsides(m *member, w proving.Waiting, now time.Time) {
-	for _, v := range w.Applied {
-		switch {
-		case v.Passed:
-			m.ProvenAside()
-			s.fleet.hasDone(m, now)
-		case v.GiveUp != "":
-			m.DeadLettered()
-		}
-	}
-	m.SetAside(w.Deliveries)
-	if w.Returning > 0 {
-		m.Returns()
-	}
-}
 
 // setAside says that the entry in flight of a member was set aside.
 func (s *Scheduler) setAside(m *member, delivery string) {
@@ -60,18 +20,6 @@ func (s *Scheduler) setAside(m *member, delivery string) {
 		m.Judged(now)
 		m.SetAside(append(m.WaitAside(), delivery))
 	})
-}
-
-// holdsUp reports whether a request keeps its agent from working until it is answered:
-// one about an entry that is set aside does not.
-func (s *Scheduler) holdsUp(m *member) func(approval.Request) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	aside := map[string]bool{}
-	for _, d := range m.WaitAside() {
-		aside[d] = true
-	}
-	return func(r approval.Request) bool { return !r.Aside && (r.Entry == "" || !aside[r.Entry]) }
 }
 
 // apart returns the conversation in which the entry in flight of a member goes on if that

@@ -12,6 +12,7 @@ import (
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/session"
 )
 
@@ -106,7 +107,7 @@ func TestWhatWaitsAsideOutlivesTheScheduler(t *testing.T) {
 			t.Fatalf("%+v", asked)
 		}
 		end()
-		if _, err := AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), asked[0].ID, approval.ByPerson(approval.Approved, "")); err != nil {
+		if _, err := consent.AnswerStopped(t.Context(), filepath.Join(r.dir, "state"), asked[0].ID, approval.ByPerson(approval.Approved, "")); err != nil {
 			t.Fatal(err)
 		}
 		r.held("a", func(q *inbox.Held) error { // as the agent can

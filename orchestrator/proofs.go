@@ -61,7 +61,7 @@ func (s *Scheduler) prove(ctx context.Context, m *member) {
 		Aside:        func(delivery string) { s.setAside(m, delivery) },
 		Judged: func() {
 			s.happened(m, m.Judged)
-			s.approvalsMatterLess(ctx)
+			s.consent.LookIfOpen(ctx)
 		},
 		Tell: func(p status.Proof) { s.happened(m, func(time.Time) { m.Proving(p) }) },
 	})

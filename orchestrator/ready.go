@@ -28,9 +28,9 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 	}
 	err := s.cleanUp(ctx)
 	s.recallSpending()
-	s.lookAtApprovals(ctx)
-	s.tendedTo(startPatience, s.membersNow()...) // a run with Once would find nothing to do
-	s.answersQueued()
+	s.consent.Look(ctx)
+	s.consent.Wait(startPatience, s.Agents()...) // a run with Once would find nothing to do
+	s.consent.Recall()
 	return err
 }
 

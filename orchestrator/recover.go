@@ -87,7 +87,7 @@ func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbo
 	}
 	s.records.note(journal.Event{Agent: m.Name, Kind: journal.Recovered, Reason: foreign.Text(string(outcome)), Detail: foreign.Text(detail)})
 	if flight != nil && (outcome == inbox.CancelledOrphan || outcome == inbox.DeadLettered || outcome == inbox.DroppedOrphan) {
-		s.withdrawApprovals(context.Background(), m, flight.DeliveryID, "its prompt was given up ("+string(outcome)+")")
+		s.consent.Withdraw(context.Background(), m.key, flight.DeliveryID, "its prompt was given up ("+string(outcome)+")")
 	}
 	s.happened(m, func(time.Time) {
 		if m.voidCheck != nil {
@@ -137,7 +137,7 @@ func (s *Scheduler) recoverLast(
 	wire := func() error { _, err := s.opt.Prepare(cfg); return err }
 	err = claim.Furnish(cfg, wire)
 	outcome, failed := s.recover(ctx, m, cfg, o, how)
-	s.tendAsides(ctx, m, cfg)
+	s.consent.TendAsides(ctx, petitioner{s, m})
 	return o, outcome, errors.Join(err, failed)
 }
 

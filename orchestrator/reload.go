@@ -37,7 +37,7 @@ func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 		c.plan.Anew = append(c.plan.Anew, m.triggers.Set(s.work, c.wanted[m.Name])...)
 		s.look(m)
 	}
-	s.approvalsMatterLess(s.work)
+	s.consent.LookIfOpen(s.work)
 	s.lookout.watch()
 	s.wg.Go(func() { s.foresee(slices.Concat(c.changed, c.added)) })
 	return c.plan, nil

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
 	})
 	s.startTriggers(work)
 	s.sendLater(work)
-	s.wg.Go(func() { s.tendApprovals(work) })
+	s.wg.Go(func() { s.consent.Run(work) })
 	s.lookout.watch()
 	s.wg.Go(func() { s.lookout.around(work) })
 	s.lookout.lookAtAll(func(int) bool { return true })
@@ -148,10 +149,11 @@ func (s *Scheduler) drain() {
 
 // unended names the agents about which something still goes on.
 func (s *Scheduler) unended() (names []string) {
-	for _, m := range s.membersNow() {
-		s.approvals.looking.Lock()
-		tended := s.approvals.tended[m] != nil
-		s.approvals.looking.Unlock()
+	s.mu.Lock()
+	members := slices.Clone(s.fleet.members)
+	s.mu.Unlock()
+	for _, m := range members {
+		tended := s.consent.Tends(petitioner{s, m})
 		s.mu.Lock()
 		if tended || m.Doing() != agent.None {
 			names = append(names, m.Name)

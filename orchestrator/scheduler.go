@@ -17,6 +17,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/launch"
@@ -103,7 +104,7 @@ type Scheduler struct {
 	glances  glances
 	backlogs status.Backlogs
 
-	approvals approvals
+	consent *consent.Keeper // asks people
 
 	// changing is held by whoever changes what runs, or what is saved of it.
 	changing sync.Mutex
@@ -138,19 +139,23 @@ func New(opt Options) (*Scheduler, error) {
 		opt: opt, log: opt.Log, stopHooks: stophooks.Of(opt.StateDir),
 		records:    records{observe: opt.Observe, log: opt.Log},
 		recoveries: make(chan struct{}, recoveriesAtOnce()), asking: make(chan struct{}, 1), published: status.NewPublisher(opt.StateDir, opt.Log),
-		behind: state.NewBehind(writeDelay), approvals: approvals{ledger: approval.Of(opt.StateDir)},
-		fleet: fleet{declared: opt.Fleet, spending: spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
+		behind: state.NewBehind(writeDelay),
+		fleet:  fleet{declared: opt.Fleet, spending: spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
 	s.lookout.s, s.later = s, make(chan struct{}, 1)
 	s.firing = firing.New(firing.Options{
 		StateDir: opt.StateDir, Log: opt.Log, Note: s.records.note, Environment: launch.Environment, Go: s.wg.Go,
 	})
+	s.consent = consent.New(consent.Options{
+		Register: approval.Of(opt.StateDir), Fleet: s, Note: s.records.note, Log: opt.Log, Go: s.wg.Go,
+	})
 	if opt.Approvals == nil {
-		opt.Approvals = approvers{s}
+		opt.Approvals = s.consent
 	}
 	s.desk = proving.New(proving.Options{
 		StateDir: opt.StateDir, Check: opt.Check, Approvals: opt.Approvals, Note: s.records.note, Log: opt.Log,
 	})
+	s.consent.Serve(s.desk)
 	s.desk.Limit(opt.Fleet.MaxChecks)
 	for _, a := range chosen(opt.Fleet, opt.Only) {
 		s.fleet.members = append(s.fleet.members, newMember(a))

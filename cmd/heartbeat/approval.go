@@ -14,6 +14,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
 	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/consent"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/owner"
 )
@@ -92,7 +93,7 @@ func settleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone f
 	if err != nil || gone == nil && control.Answers(run) || owner.CheckName(f) != nil || orchestrator.CheckPerson(os.Getpid(), "") != nil {
 		return err
 	}
-	return orchestrator.SettleStopped(ctx, f, stateDir, gone)
+	return consent.SettleStopped(ctx, f, stateDir, gone)
 }
 
 // check refuses flags that do not belong to the action.
@@ -178,7 +179,7 @@ func (c approvalCmd) answer(ctx context.Context, a *app, client *control.Client,
 		r, err := client.Answer(ctx, id, said == approval.Approved, c.Note)
 		if errors.Is(err, control.ErrNotRunning) {
 			done.Running = false
-			r, err = orchestrator.AnswerStopped(ctx, stateDir, id, approval.ByPerson(said, c.Note))
+			r, err = consent.AnswerStopped(ctx, stateDir, id, approval.ByPerson(said, c.Note))
 		}
 		if err != nil {
 			return done, controlFailure(err)

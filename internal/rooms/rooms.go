@@ -47,6 +47,8 @@ var allowed = map[string][]string{
 	"orchestrator/ledger":      {"config", "hook/inbox", "orchestrator/proof/guard", "orchestrator/state"},
 	// It has checks run and their answers applied, one agent at a time.
 	"orchestrator/proving": {"orchestrator/approval", "config", "hook/durable", "hook/foreign", "hook/inbox", "orchestrator/journal", "orchestrator/ledger", "orchestrator/proof", "orchestrator/proof/guard", "orchestrator/queue", "orchestrator/status"},
+	// It asks people for agents, which it knows by an interface of its own.
+	"orchestrator/consent": {"config", "hook/foreign", "hook/inbox", "orchestrator/approval", "orchestrator/journal", "orchestrator/memory", "orchestrator/proving", "orchestrator/queue", "orchestrator/status"},
 	// What it reads of a queue and of a session, and the words of the rooms that
 	// it tells of.
 	"orchestrator/status": {"orchestrator/usage", "orchestrator/approval", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox", "orchestrator/explain", "orchestrator/firing", "orchestrator/memory", "orchestrator/queue", "orchestrator/session", "orchestrator/state"},
@@ -57,7 +59,7 @@ var allowed = map[string][]string{
 	"orchestrator/agent":  {"orchestrator/usage", "config", "hook", "hook/client", "hook/foreign", "hook/inbox", "orchestrator/account", "orchestrator/journal", "orchestrator/memory", "orchestrator/session", "orchestrator/status", "sources"},
 	"orchestrator": {
 		"config", "hook", "hook/client", "hook/foreign", "hook/inbox",
-		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/approval", "orchestrator/claim", "orchestrator/clients", "orchestrator/firing", "orchestrator/launch", "orchestrator/later", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/probe", "orchestrator/proof", "orchestrator/proving", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
+		"orchestrator/usage", "orchestrator/account", "orchestrator/agent", "orchestrator/approval", "orchestrator/claim", "orchestrator/clients", "orchestrator/consent", "orchestrator/firing", "orchestrator/launch", "orchestrator/later", "orchestrator/journal", "orchestrator/memory", "orchestrator/preflight", "orchestrator/probe", "orchestrator/proof", "orchestrator/proving", "orchestrator/queue", "orchestrator/session", "orchestrator/slots", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks",
 	},
 	"orchestrator/later":     {"config", "hook/durable", "hook/flock"},
 	"orchestrator/stophooks": {"hook", "hook/client", "hook/handover", "orchestrator/state"},

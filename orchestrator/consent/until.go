@@ -1,4 +1,4 @@
-package orchestrator
+package consent
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
@@ -16,18 +15,15 @@ import (
 	"heartbeat/orchestrator/proving"
 )
 
-// approvers are the people who are asked about what has passed its check.
-type approvers struct{ s *Scheduler }
-
-var _ proving.Approvals = approvers{}
+var _ proving.Approvals = (*Keeper)(nil)
 
 // Of implements proving.Approvals: all that until.approve names are asked at once, and
 // only if each is approved it is a yes.
-func (a approvers) Of(q proving.Ask) (proving.Say, error) {
+func (k *Keeper) Of(q proving.Ask) (proving.Say, error) {
 	if len(q.Until.Approve) == 0 {
 		return proving.Say{Answer: proving.NotAsked}, nil
 	}
-	all, err := a.s.approvals.ledger.For(q.Key, q.Delivery, q.About)
+	all, err := k.opt.Register.For(q.Key, q.Delivery, q.About)
 	if err != nil {
 		return proving.Say{}, err
 	}
@@ -35,7 +31,7 @@ func (a approvers) Of(q proving.Ask) (proving.Say, error) {
 		switch {
 		case together(all).Answer == proving.Rejected: // nobody else is asked
 		case !slices.ContainsFunc(all, func(r approval.Request) bool { return r.Name == name }):
-			r, err := a.ask(q, name)
+			r, err := k.ask(q, name)
 			if err != nil {
 				return proving.Say{}, err
 			}
@@ -44,34 +40,32 @@ func (a approvers) Of(q proving.Ask) (proving.Say, error) {
 	}
 	say := together(all)
 	if say.Answer == proving.Rejected && slices.ContainsFunc(all, approval.Request.Waits) {
-		a.asksNoMore(all)
+		k.asksNoMore(all)
 	}
 	return say, nil
 }
 
 // asksNoMore withdraws those of some requests that wait: they would keep the agent from
 // its next iteration.
-func (a approvers) asksNoMore(all []approval.Request) {
+func (k *Keeper) asksNoMore(all []approval.Request) {
 	ctx := context.Background()
-	a.s.settleApprovals(ctx, func(r approval.Request) string {
+	k.settle(ctx, func(r approval.Request) string {
 		if slices.ContainsFunc(all, func(o approval.Request) bool { return o.ID == r.ID }) {
 			return "somebody else has said no"
 		}
 		return ""
 	})
-	a.s.lookAtApprovals(ctx)
+	k.Look(ctx)
 }
 
 // ask asks for one name, once for what is shown.
-func (a approvers) ask(q proving.Ask, name string) (approval.Request, error) {
-	s := a.s
-	s.mu.Lock()
-	m := s.fleet.find(q.Agent)
+func (k *Keeper) ask(q proving.Ask, name string) (approval.Request, error) {
 	var rules config.Approvals
-	if m != nil {
-		rules = m.Declared().Approvals
+	for _, a := range k.opt.Fleet.Agents() {
+		if now := a.Now(); now.Name == q.Agent && !now.Removed {
+			rules = now.Declared.Approvals
+		}
 	}
-	s.mu.Unlock()
 	r := approval.Request{
 		Agent: q.Agent, Key: q.Key, Name: name, Entry: q.Delivery, Iteration: q.Iteration, About: q.About, Aside: q.Aside,
 		Question: foreign.Text(isDone(q.Prompt)),
@@ -80,13 +74,7 @@ func (a approvers) ask(q proving.Ask, name string) (approval.Request, error) {
 	if slices.Contains(config.ApprovalCategories, name) {
 		r.Category = name
 	}
-	now := time.Now()
-	r, err := s.approvals.ledger.Ask(context.Background(), r, rules, now)
-	if err == nil && r.At.Equal(now) {
-		s.noteApproval(r)
-		s.lookAtApprovals(context.Background())
-	}
-	return r, err
+	return k.file(context.Background(), r, rules)
 }
 
 // isDone is the question about a prompt whose check has passed.
@@ -128,8 +116,8 @@ func together(all []approval.Request) proving.Say {
 const mostAnswers = inbox.MaxAnswers
 
 // Asked implements proving.Approvals.
-func (a approvers) Asked(key, delivery string) (q proving.Asked, err error) {
-	l := a.s.approvals.ledger
+func (k *Keeper) Asked(key, delivery string) (q proving.Asked, err error) {
+	l := k.opt.Register
 	own := func(r approval.Request) bool { return r.Key == key && r.Name == "" && r.Entry == delivery }
 	waiting, err := l.Waiting()
 	if q.Waits = slices.ContainsFunc(waiting, own); q.Waits || err != nil {
@@ -147,9 +135,9 @@ func (a approvers) Asked(key, delivery string) (q proving.Asked, err error) {
 }
 
 // Told implements proving.Approvals.
-func (a approvers) Told(ids []string) (err error) {
+func (k *Keeper) Told(ids []string) (err error) {
 	for _, id := range ids {
-		err = errors.Join(err, a.s.approvals.ledger.Tell(context.Background(), id))
+		err = errors.Join(err, k.opt.Register.Tell(context.Background(), id))
 	}
 	return err
 }

@@ -1,0 +1,100 @@
+package consent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/memory"
+	"heartbeat/orchestrator/proving"
+)
+
+// AnswerStopped is Keeper.Answer for a fleet that no scheduler runs: the next one
+// tells the agent.
+func AnswerStopped(ctx context.Context, stateDir, id string, a approval.Answer) (approval.Request, error) {
+	r, err := approval.Of(stateDir).Answer(ctx, id, a, time.Now())
+	if err != nil {
+		return r, err
+	}
+	j, err := journal.Open(stateDir)
+	if err != nil {
+		return r, err
+	}
+	e := event(r)
+	e.At = time.Now()
+	return r, errors.Join(j.Add(e), j.Close())
+}
+
+// SettleStopped withdraws, for a fleet that no scheduler runs, the requests that nobody
+// needs any more, or that gone, if it is not nil, returns a reason for.
+func SettleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone func(approval.Request) string) error {
+	known, err := memory.Read(stateDir)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	who, desk := known.Follow(f.Agents, now).Declared(), proving.New(proving.Options{StateDir: stateDir, Log: slog.New(slog.DiscardHandler)})
+	var unread error
+	silent := map[string]bool{}
+	ended, err := approval.Of(stateDir).Settle(ctx, func(r approval.Request) (why string) {
+		a := f.Agent(r.Agent)
+		if gone != nil {
+			why = gone(r)
+		}
+		switch {
+		case why != "":
+		case a == nil:
+			why = agentRemoved
+		case r.Key != "" && who[a.Name].Key != r.Key:
+			why = agentReplaced
+		case !silent[a.Name]:
+			why, err = answering(a.Name, func() (string, error) { return desk.Unneeded(a, r.Key, r) })
+			silent[a.Name] = errors.Is(err, errSilent)
+			unread = errors.Join(unread, err)
+		}
+		return why
+	}, now)
+	if err = errors.Join(err, unread); len(ended) == 0 {
+		return err
+	}
+	j, failed := journal.Open(stateDir)
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	for _, r := range ended {
+		e := event(r)
+		e.At = now
+		err = errors.Join(err, j.Add(e))
+	}
+	return errors.Join(err, j.Close())
+}
+
+// errSilent means that a directory neither opens nor fails to.
+var errSilent = errors.New("its directory does not answer")
+
+// answering calls what looks into an agent's directory, and waits no longer for it than a
+// person likes to.
+func answering(agent string, look func() (string, error)) (string, error) {
+	type found struct {
+		text string
+		err  error
+	}
+	got := make(chan found, 1)
+	go func() {
+		text, err := look()
+		got <- found{text, err}
+	}()
+	clock := time.NewTimer(answerPatience)
+	defer clock.Stop()
+	select {
+	case f := <-got:
+		return f.text, f.err
+	case <-clock.C:
+		return "", fmt.Errorf("cannot tell whether the requests of agent %q are needed: %w", agent, errSilent)
+	}
+}

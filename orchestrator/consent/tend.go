@@ -1,0 +1,199 @@
+package consent
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"heartbeat/config"
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/approval"
+	"heartbeat/orchestrator/queue"
+	"heartbeat/orchestrator/status"
+)
+
+// tend sees to the requests of an agent, beside the others. Its caller holds looking.
+func (k *Keeper) tend(ctx context.Context, a Agent) {
+	if t := k.tended[a]; t != nil {
+		t.again = true
+		return
+	}
+	t := &tending{done: make(chan struct{})}
+	k.tended[a] = t
+	ctx = context.WithoutCancel(ctx)
+	k.opt.Go(func() {
+		defer close(t.done)
+		for again := true; again; {
+			ok := k.tendTo(ctx, a)
+			k.looking.Lock()
+			if again, t.again = t.again, false; !again {
+				delete(k.tended, a)
+			}
+			if !ok {
+				k.stamp = approval.Stamp{}
+			}
+			k.looking.Unlock()
+		}
+	})
+}
+
+// Tends reports whether something is being done about an agent's requests.
+func (k *Keeper) Tends(a Agent) bool {
+	k.looking.Lock()
+	defer k.looking.Unlock()
+	return k.tended[a] != nil
+}
+
+// Wait waits until what is being done about the requests of agents is done, but no
+// longer than patience.
+func (k *Keeper) Wait(patience time.Duration, agents ...Agent) {
+	clock := time.NewTimer(patience)
+	defer clock.Stop()
+	for _, a := range agents {
+		k.looking.Lock()
+		t := k.tended[a]
+		k.looking.Unlock()
+		if t == nil {
+			continue
+		}
+		select {
+		case <-t.done:
+		case <-clock.C:
+			return
+		}
+	}
+}
+
+// tendTo withdraws what nobody needs of an agent's requests, brings the answers on their
+// way and, if nothing else waits, lets it go on. It returns false where that has to be
+// tried again.
+func (k *Keeper) tendTo(ctx context.Context, a Agent) bool {
+	ctx, cancel := context.WithTimeout(ctx, tendPatience)
+	defer cancel()
+	now := a.Now()
+	if now.Removed {
+		return true
+	}
+	if !k.TendAsides(ctx, a) {
+		return false
+	}
+	var failed, unsure error
+	k.settle(ctx, func(r approval.Request) string {
+		if r.Key != now.Key {
+			return ""
+		}
+		why, err := k.desk.Unneeded(now.Declared, now.Key, r)
+		if failed = errors.Join(failed, err); r.Owes() {
+			unsure = errors.Join(unsure, err)
+		}
+		return why
+	})
+	if failed != nil {
+		k.opt.Log.Warn("cannot tell whether approvals are needed", "agent", now.Name, "err", failed)
+	}
+	if unsure != nil {
+		return false
+	}
+	if err := k.tellAnswers(ctx, a, now); err != nil {
+		k.opt.Log.Warn("cannot queue the answer to an approval; it is tried again", "agent", now.Name, "err", err)
+		return false
+	}
+	waiting, err := k.opt.Register.Waiting()
+	if err == nil {
+		now = a.Now()
+		awaits(a, status.ApprovalOf(waiting, func(r approval.Request) bool { return r.Key == now.Key && now.holdsUp(r) }))
+	}
+	return err == nil && failed == nil
+}
+
+// TendAsides brings what is set aside of an agent's queue in line with what people have
+// answered. It returns false where that has to be tried again.
+func (k *Keeper) TendAsides(ctx context.Context, a Agent) bool {
+	now := a.Now()
+	w, err := k.desk.Tend(ctx, now.Declared, now.Key)
+	if err != nil {
+		k.opt.Log.Warn("cannot see to what waits for approval", "agent", now.Name, "err", err)
+		return false
+	}
+	if len(a.Now().Aside) != len(w.Deliveries) || w.Returning > 0 || len(w.Applied) > 0 {
+		a.Took(w)
+	}
+	return true
+}
+
+// tellAnswers brings the answers that an agent does not know on their way: one to what
+// was asked for an entry that is to be proven comes with its next hand-over, which
+// comes before everything else (proving); every other one is queued.
+func (k *Keeper) tellAnswers(ctx context.Context, a Agent, now Standing) error {
+	done, err := k.opt.Register.Done()
+	if err != nil {
+		return err
+	}
+	for _, r := range done {
+		if r.Key != now.Key || !r.Owes() {
+			continue
+		}
+		flight, err := queue.InFlight(now.Declared)
+		switch {
+		case err != nil:
+			return err
+		case flight != nil && flight.DeliveryID == r.Entry && k.desk.Demands(now.Declared, flight):
+			k.route(a, r)
+		default:
+			err = k.tellAnswer(ctx, a, now.Declared, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// route leaves an answer to the next hand-over of the entry in flight.
+func (k *Keeper) route(a Agent, r approval.Request) {
+	k.looking.Lock()
+	was := k.routed[r.ID]
+	k.routed[r.ID] = true
+	k.looking.Unlock()
+	if !was {
+		a.IsAnswered()
+		a.CheckAgain()
+	}
+}
+
+// AnswerPrefix begins the ids of the entries by which agents learn answers.
+const AnswerPrefix = "approval-"
+
+// tellAnswer queues one answer before all that waits behind it; a queue that is full
+// is no reason against it, and it is nothing that has to be proven or approved.
+func (k *Keeper) tellAnswer(ctx context.Context, a Agent, cfg *config.Agent, r approval.Request) error {
+	l := inbox.Letter{ID: AnswerPrefix + r.ID, Source: "approval", Prompt: r.HandOver(), Idempotent: true, Most: math.MaxInt, Urgent: true}
+	if cfg.Until != nil {
+		if _, err := k.desk.Demand(cfg, "", l, nil); err != nil {
+			return err
+		}
+	}
+	begin, err := a.Append(ctx, cfg, l)
+	if err != nil && !errors.Is(err, inbox.ErrDuplicate) {
+		return err
+	}
+	if err := k.opt.Register.Tell(ctx, r.ID); err != nil {
+		return err
+	}
+	a.IsAnswered()
+	if begin != nil {
+		begin()
+	}
+	return nil
+}
+
+// Recall lets agents go on with their conversations for which an earlier run has queued
+// an answer.
+func (k *Keeper) Recall() {
+	for _, a := range k.opt.Fleet.Agents() {
+		if held, err := a.Holds(a.Now().Declared, AnswerPrefix); err == nil && held {
+			a.IsAnswered()
+		}
+	}
+}
