@@ -69,31 +69,40 @@ func TestBrowsersDoNotKeepWebhooksOut(t *testing.T) {
 
 func TestTheCrowdIsBounded(t *testing.T) {
 	t.Parallel()
-	var c crowd
+	c := floor{most: mostBrowsers}
 	one := netip.MustParsePrefix("192.0.2.1/32")
-	var leave []func()
+	enters := func(from netip.Prefix, share int) (*counted, bool) {
+		conn := newCounted(&stranger{})
+		conn.busy.Store(true)
+		ended, _, ok := c.enters(conn, from, share)
+		if ended != nil {
+			t.Error("one that is being answered makes room")
+		}
+		return conn, ok
+	}
+	var in []*counted
 	for range mostOfBrowser {
-		out, ok := c.enters(one, mostOfBrowser)
+		conn, ok := enters(one, mostOfBrowser)
 		if !ok {
 			t.Fatal("there is room")
 		}
-		leave = append(leave, out)
+		in = append(in, conn)
 	}
-	if _, ok := c.enters(one, mostOfBrowser); ok {
+	if _, ok := enters(one, mostOfBrowser); ok {
 		t.Error("one client has more than its share")
 	}
 	for range mostBrowsers - mostOfBrowser {
-		if _, ok := c.enters(netip.Prefix{}, mostBrowsers); !ok {
+		if _, ok := enters(netip.Prefix{}, mostBrowsers); !ok {
 			t.Fatal("there is room")
 		}
 	}
-	if _, ok := c.enters(netip.Prefix{}, mostBrowsers); ok {
+	if _, ok := enters(netip.Prefix{}, mostBrowsers); ok {
 		t.Error("there are too many")
 	}
-	for _, out := range leave {
-		out()
+	for _, conn := range in {
+		c.leaves(conn)
 	}
-	if _, ok := c.enters(one, mostOfBrowser); !ok || len(c.by) != 2 {
+	if _, ok := enters(one, mostOfBrowser); !ok || len(c.by) != 2 {
 		t.Error("who has left takes room")
 	}
 }

@@ -43,7 +43,7 @@ type Page interface {
 type Doors struct {
 	opt    Options
 	limits limits
-	crowd  crowd
+	crowd  floor
 
 	// changing is held while addresses are opened and closed, which may take as long as
 	// an answer.
@@ -70,7 +70,9 @@ type door struct {
 }
 
 // New returns doors that are closed.
-func New(opt Options) *Doors { return &Doors{opt: opt, limits: usual} }
+func New(opt Options) *Doors {
+	return &Doors{opt: opt, limits: usual, crowd: floor{most: mostBrowsers}}
+}
 
 // Run serves at the addresses that Set says until ctx ends, and then closes them.
 func (d *Doors) Run(ctx context.Context) {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 )
 
 // room is how many connections an address has room for: served at once, in all and
@@ -12,28 +13,28 @@ import (
 // as nobody in particular, and has all of it.
 type room struct{ served, ofOne, waiting, waitingOfOne int }
 
-// lobby is a listener that lets in as many clients as there is room for. The others
-// wait, so that one client's connections do not close out the rest: whoever has waited
-// longest and has not all that one client may have is next. Further connections of a
-// client that waits too often are closed; while the lobby is full of different ones,
-// the system's queue holds the rest.
+// lobby is a listener that lets in as many clients as there is room for. Whoever sends
+// a request is heard: a connection that sends none makes room for the next one (floor).
+// While all that are inside are being answered, the others wait, so that one client's
+// connections do not close out the rest: whoever has waited longest and has not all
+// that one client may have is next. Further connections of a client that waits too
+// often are closed; while the lobby is full of different ones, the system's queue holds
+// the rest.
 type lobby struct {
 	net.Listener
-	room room
-	in   chan accepted
-	once sync.Once
-	end  chan struct{}
+	room   room
+	inside floor
+	in     chan accepted
+	once   sync.Once
+	end    chan struct{}
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	closed  bool
-	served  int
-	guests  map[netip.Prefix]*guest
-	line    []waiting // in the order of their arrival
+	waits   map[netip.Prefix]int
+	line    []waiting   // in the order of their arrival
+	again   *time.Timer // when a place may be free, nil: nobody waits for one
 }
-
-// guest is what one client has of the room.
-type guest struct{ served, waiting int }
 
 type waiting struct {
 	net.Conn
@@ -47,7 +48,7 @@ type accepted struct {
 }
 
 func newLobby(l net.Listener, r room) *lobby {
-	b := &lobby{Listener: l, room: r, in: make(chan accepted), end: make(chan struct{}), guests: map[netip.Prefix]*guest{}}
+	b := &lobby{Listener: l, room: r, in: make(chan accepted), end: make(chan struct{}), waits: map[netip.Prefix]int{}, inside: floor{most: r.served}}
 	b.changed = sync.NewCond(&b.mu)
 	go b.receive()
 	return b
@@ -118,17 +119,12 @@ func clientOf(a net.Addr) netip.Prefix {
 // arrives lets a connection in, has it wait, or closes it.
 func (b *lobby) arrives(w waiting) {
 	b.mu.Lock()
-	g := b.guests[w.from]
-	if g == nil {
-		g = &guest{}
-		b.guests[w.from] = g
-	}
-	if b.closed || w.from.IsValid() && g.waiting >= b.room.waitingOfOne {
+	if b.closed || w.from.IsValid() && b.waits[w.from] >= b.room.waitingOfOne {
 		b.mu.Unlock()
 		_ = w.Close()
 		return
 	}
-	g.waiting++
+	b.waits[w.from]++
 	b.line = append(b.line, w)
 	b.mu.Unlock()
 	b.admit()
@@ -137,11 +133,13 @@ func (b *lobby) arrives(w waiting) {
 // admit lets in who is next, as long as there is room.
 func (b *lobby) admit() {
 	for {
-		w, ok := b.next()
-		if !ok {
+		in, ended := b.next()
+		if ended != nil {
+			_ = ended.Close()
+		}
+		if in == nil {
 			return
 		}
-		in := &counted{Conn: w.Conn, leave: func() { b.leaves(w.from) }}
 		if !b.pass(accepted{conn: in}) {
 			_ = in.Close()
 			return
@@ -149,38 +147,49 @@ func (b *lobby) admit() {
 	}
 }
 
-// next takes the next one out of the line.
-func (b *lobby) next() (waiting, bool) {
+// next takes the next one out of the line, and returns whose place it has, too. Where a
+// place is free in a moment, admit is called again.
+func (b *lobby) next() (in, ended *counted) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.served >= b.room.served {
-		return waiting{}, false
+	soonest, asked := time.Duration(0), map[netip.Prefix]bool{}
+	for i, w := range b.line {
+		if asked[w.from] {
+			continue
+		}
+		asked[w.from] = true
+		share := b.room.ofOne
+		if !w.from.IsValid() {
+			share = b.room.served
+		}
+		in = newCounted(w.Conn)
+		in.leave = func() {
+			if b.inside.leaves(in) {
+				b.admit()
+			}
+		}
+		ended, after, ok := b.inside.enters(in, w.from, share)
+		if ok {
+			b.line = slices.Delete(b.line, i, i+1)
+			if b.waits[w.from]--; b.waits[w.from] == 0 {
+				delete(b.waits, w.from)
+			}
+			b.changed.Broadcast()
+			return in, ended
+		}
+		if after > 0 && (soonest == 0 || after < soonest) {
+			soonest = after
+		}
 	}
-	i := slices.IndexFunc(b.line, func(w waiting) bool { return !w.from.IsValid() || b.guests[w.from].served < b.room.ofOne })
-	if i < 0 {
-		return waiting{}, false
+	if soonest > 0 && !b.closed && b.again == nil {
+		b.again = time.AfterFunc(soonest, func() {
+			b.mu.Lock()
+			b.again = nil
+			b.mu.Unlock()
+			b.admit()
+		})
 	}
-	w := b.line[i]
-	b.line = slices.Delete(b.line, i, i+1)
-	g := b.guests[w.from]
-	g.waiting--
-	g.served++
-	b.served++
-	b.changed.Broadcast()
-	return w, true
-}
-
-// leaves makes room.
-func (b *lobby) leaves(from netip.Prefix) {
-	b.mu.Lock()
-	g := b.guests[from]
-	g.served--
-	b.served--
-	if *g == (guest{}) {
-		delete(b.guests, from)
-	}
-	b.mu.Unlock()
-	b.admit()
+	return nil, nil
 }
 
 // Close closes the listener, and what waits.
@@ -190,6 +199,9 @@ func (b *lobby) Close() error {
 	b.closed = true
 	line := b.line
 	b.line = nil
+	if b.again != nil {
+		b.again.Stop()
+	}
 	b.changed.Broadcast()
 	b.mu.Unlock()
 	for _, w := range line {

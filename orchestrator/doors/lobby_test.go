@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // street is a listener that connections come to from anywhere.
@@ -53,6 +54,7 @@ func TestOneClientClosesOutNobody(t *testing.T) {
 				if err != nil {
 					return
 				}
+				c.(*counted).busy.Store(true) // it has sent its request
 				heard = append(heard, c)
 			}
 		}()
@@ -121,4 +123,38 @@ func TestClientOf(t *testing.T) {
 	if got := clientOf(&net.UnixAddr{}); got.IsValid() {
 		t.Errorf("a socket's client is %s", got)
 	}
+}
+
+// TestWhoSendsNothingMakesRoom: of connections that send no request, the one that has
+// kept us waiting longest makes room, after a moment in which it may send one; one that
+// is being answered stays, and so does one that has just come.
+func TestWhoSendsNothingMakesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := floor{most: 3}
+		enters := func(from string, share int) (in, ended *counted, ok bool) {
+			in = newCounted(&stranger{from: from})
+			ended, _, ok = f.enters(in, clientOf(in.RemoteAddr()), share)
+			return in, ended, ok
+		}
+		answered, _, _ := enters("127.0.0.1", 3)
+		answered.busy.Store(true)
+		time.Sleep(spared)
+		silent, _, _ := enters("192.0.2.1", 2)
+		time.Sleep(spared)
+		later, _, _ := enters("192.0.2.1", 2)
+		if _, ended, ok := enters("127.0.0.1", 3); !ok || ended != silent {
+			t.Errorf("%p makes room, want %p", ended, silent)
+		}
+		if _, _, ok := enters("127.0.0.1", 3); ok {
+			t.Error("who has just come has no moment for its request")
+		}
+		time.Sleep(spared)
+		if _, ended, ok := enters("192.0.2.1", 1); !ok || ended != later {
+			t.Error("who has all of its share ends another's connection")
+		}
+		if f.leaves(silent) || len(f.in) != 3 {
+			t.Error("a place is given back twice")
+		}
+	})
 }

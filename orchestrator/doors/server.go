@@ -25,7 +25,7 @@ type limits struct {
 // agents half of one.
 var usual = limits{
 	header: 5 * time.Second, read: 15 * time.Second, write: 90 * time.Second, idle: 30 * time.Second, end: 5 * time.Second,
-	room: room{served: 100, ofOne: 40, waiting: 100, waitingOfOne: 20},
+	room: room{served: 256, ofOne: 40, waiting: 100, waitingOfOne: 20},
 }
 
 const headerBytes = 16 << 10
@@ -37,7 +37,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 
 func (b limits) serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: b.header, ReadTimeout: b.read, WriteTimeout: b.write, IdleTimeout: b.idle,
+		Handler: noticing(h), ReadHeaderTimeout: b.header, ReadTimeout: b.read, WriteTimeout: b.write, IdleTimeout: b.idle,
 		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnContext: peer.With,
 	}
