@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -200,15 +199,10 @@ type group struct {
 	Agents []status.Agent
 }
 
-// grouped are the agents by group, in the order of the fleet's file: those in trouble
-// first.
+// grouped are the agents by group, all in the order of the fleet's file, whatever state
+// they are in: what somebody is about to tap does not move. What needs a person is
+// listed first, among the troubles.
 func grouped(f Fleet) []group {
-	urgent := map[string]int{}
-	for i, t := range f.Troubles {
-		if _, known := urgent[t.Agent]; !known && t.What.Alarming() {
-			urgent[t.Agent] = i - len(f.Troubles)
-		}
-	}
 	at := map[string]int{}
 	var all []group
 	for _, a := range f.Agents {
@@ -221,10 +215,6 @@ func grouped(f Fleet) []group {
 		}
 		all[i].Agents = append(all[i].Agents, a)
 	}
-	for _, g := range all {
-		slices.SortStableFunc(g.Agents, func(x, y status.Agent) int { return cmp.Compare(urgent[x.Agent], urgent[y.Agent]) })
-	}
-	slices.SortStableFunc(all, func(x, y group) int { return cmp.Compare(urgent[x.Agents[0].Agent], urgent[y.Agents[0].Agent]) })
 	return all
 }
 

@@ -87,3 +87,25 @@ func TestFiveHundredAgents(t *testing.T) {
 		t.Errorf("the page has %d bytes, an update %d", len(body), len(text))
 	}
 }
+
+// TestRowsStandInTheOrderOfTheFile, whatever happens to agents: what somebody is about to
+// tap does not move.
+func TestRowsStandInTheOrderOfTheFile(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	f := many(30, now)
+	order := func() (names []string) {
+		for _, g := range grouped(f) {
+			for _, a := range g.Agents {
+				names = append(names, a.Agent)
+			}
+		}
+		return names
+	}
+	before := order()
+	f.Agents[25].State, f.Agents[25].Reason = status.Held, "why"
+	f.Troubles = append(f.Agents[25].Troubles("heartbeat", now), f.Troubles...)
+	if after := order(); !slices.Equal(before, after) || !slices.IsSorted(after) {
+		t.Errorf("%q, and after a trouble %q", before, after)
+	}
+}
