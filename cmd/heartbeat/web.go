@@ -331,6 +331,18 @@ func (w *web) Retry(ctx context.Context, agent, id string) error {
 	return err
 }
 
+// RetryAll implements webpage.Act.
+func (w *web) RetryAll(ctx context.Context, agent string) (n int, err error) {
+	a, err := w.agent(agent)
+	if err == nil {
+		err = forgetDropped(ctx, w.fleet.Load(), a)
+	}
+	if err == nil {
+		n, err = queue.Retry(ctx, a, nil, true)
+	}
+	return n, err
+}
+
 // Purge implements webpage.Act.
 func (w *web) Purge(ctx context.Context, agent, id string) error {
 	a, err := w.agent(agent)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 	}
 	d, o, ok := parseDeed(r.PostForm)
 	if !ok {
-		p.fail(w, http.StatusBadRequest, "Not done", "That is no form of this page.")
+		p.plainly(w, http.StatusBadRequest, "Not done", "That is no form of this page.")
 		return
 	}
 	o.By = who.Name
@@ -44,18 +45,19 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 		return p.do(ctx, who, d, o)
 	})
 	if err != nil {
-		p.fail(w, http.StatusConflict, "Not done", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
+		p.plainly(w, http.StatusConflict, "Not done", sentence(err))
 		return
 	}
 	if again {
 		p.opt.Log.Info("an act was asked for again, and done once", "what", d.name, "by", who.Name)
 	}
 	p.fleets.forget()
+	p.needed.forget()
 	if d.moves {
 		p.answered(w, who, done)
 		return
 	}
-	http.Redirect(w, r, backTo(r.PostForm.Get("back"), r.PostForm.Get("key")), http.StatusSeeOther)
+	http.Redirect(w, r, backTo(r.PostForm.Get("back"), r.PostForm.Get("key"), d, o), http.StatusSeeOther)
 }
 
 // answered says at once what became of an act after which the page may have another
@@ -131,15 +133,24 @@ func (o order) id() string {
 }
 
 // backTo is where an act leads back to: an address of ours, which shows what became
-// of it.
-func backTo(at, key string) string {
+// of it, at the place where it was asked for.
+func backTo(at, key string, d *deed, o order) string {
 	u, err := url.Parse(at)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, Root) {
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(path.Clean(u.Path)+"/", Root) {
 		u = &url.URL{Path: Root}
 	}
 	q := u.Query()
 	q.Set("done", key)
-	return (&url.URL{Path: u.Path, RawQuery: q.Encode()}).String()
+	to := url.URL{Path: path.Clean(u.Path), RawQuery: q.Encode()}
+	if to.Path+"/" == Root {
+		to.Path = Root
+		if d.words > 0 {
+			to.Fragment = partID("agent", o.Args[0])
+		}
+	} else if strings.HasPrefix(to.Path, Root+"agents/") {
+		to.Fragment = d.place
+	}
+	return to.String()
 }
 
 // said is what became of the last act of a form.

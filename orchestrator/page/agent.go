@@ -111,14 +111,6 @@ type agentView struct {
 	Asked []approval.Request
 }
 
-// Says is the note beside the state, unless a trouble says it.
-func (v agentView) Says() string {
-	if slices.ContainsFunc(v.Troubles, func(t trouble) bool { return strings.Contains(t.Text, v.Note) }) {
-		return ""
-	}
-	return v.Note
-}
-
 // Tabs are the pages of an agent.
 func (v agentView) Tabs() []tab {
 	at := agentURL(v.Agent.Agent)
@@ -153,15 +145,21 @@ func (p *Page) head(ctx context.Context, q ask, here string) (Sheet, agentView, 
 		if len(v.Asked) > 0 && t.What == status.NeedsApproval { // which says the same
 			continue
 		}
-		one := trouble{Alike: status.Alike{Trouble: t}}
+		one := trouble{Alike: status.Alike{Trouble: t}, Links: linksOf(t)}
+		if one.DeadLetters() {
+			one.Letters = lettersOf([]string{name}, map[string]status.Agent{name: a}, q.Acts)
+		}
 		if q.Acts {
 			one.Taps = slices.DeleteFunc(tapsOf(t, []string{name}, true), func(t tap) bool { return v.Resumes() && t.Do == "resume "+name })
 		}
 		v.Troubles = append(v.Troubles, one)
 	}
-	html, err := p.draw("agent-head", v)
-	s := Sheet{Title: name, Crumb: name, Parts: []Part{{ID: "agent-head", Class: "agent " + v.Tone(), HTML: html}}}
-	return s, v, err
+	d := drawer{page: p}
+	s := Sheet{Title: name, Crumb: name, Parts: []Part{d.part(Part{ID: "agent-head", Class: "agent " + v.Tone()}, "agent-head", v)}}
+	if len(v.Asked)+len(v.Troubles) > 0 {
+		s.Parts = append(s.Parts, d.part(Part{ID: "agent-troubles", Class: "agent troubles"}, "agent-troubles", v))
+	}
+	return s, v, d.err
 }
 
 // agent is the page of what an agent does now.
@@ -173,7 +171,8 @@ func (p *Page) agent(ctx context.Context, q ask) (Sheet, error) {
 	name := v.Agent.Agent
 	if q.Acts {
 		d := drawer{page: p}
-		if s.Parts = append(s.Parts, d.part(Part{ID: "agent-send", Still: true}, "agent-send", v)); d.err != nil {
+		// What comes and goes, the troubles, is below what is tapped.
+		if s.Parts = slices.Insert(s.Parts, 1, d.part(Part{ID: "agent-send", Still: true}, "agent-send", v)); d.err != nil {
 			return s, d.err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"heartbeat/orchestrator/approval"
 )
@@ -37,21 +38,18 @@ type asked struct {
 // Answerable reports whether there are buttons.
 func (a asked) Answerable() bool { return a.Acts && a.Waits() && ours.MatchString(a.ID) }
 
-// Destroys reports whether a yes destroys something, by what the agent says: then no
-// button is stronger than Reject.
-func (a asked) Destroys() bool { return a.Category == "destroy" }
+// Grave reports whether a yes destroys or runs something, by what the agent says: then no
+// button is stronger than Reject, and none stands where there is less to read.
+func (a asked) Grave() bool { return a.Category == "destroy" || a.Category == "execute" }
 
 // approvals is the page of all requests.
 func (p *Page) approvals(_ context.Context, _ ask) (Sheet, error) {
 	s := Sheet{Title: "Approvals", Crumb: "Approvals"}
-	waiting, err := p.opt.Approvals.Waiting()
-	problem := ""
-	if err != nil {
-		problem = err.Error()
-	}
+	waiting, unread := p.opt.Approvals.Waiting()
 	done, err := p.opt.Approvals.Done()
-	if err != nil && problem == "" {
-		problem = err.Error()
+	problem := ""
+	if err = errors.Join(unread, err); err != nil {
+		problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	slices.Reverse(done)
 	html, err := p.draw("approvals", struct {

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"heartbeat/orchestrator/approval"
 )
@@ -19,7 +21,27 @@ type deed struct {
 	text bool
 	// moves is true where the page may have another address afterwards.
 	moves bool
+	// place is the part of an agent's page where it is asked for; "": its head.
+	place string
 	do    func(p *Page, ctx context.Context, o order) (string, error)
+}
+
+// capital is a text that begins with a capital.
+func capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// sentence is what an error says, as a sentence.
+func sentence(err error) string {
+	text := capital(err.Error())
+	if text == "" || strings.ContainsAny(text[len(text)-1:], ".!?") {
+		return text
+	}
+	return text + "."
 }
 
 // order is a deed that somebody asks for. It is asked for once: who asks twice gets
@@ -45,29 +67,33 @@ var deeds = []deed{
 	{name: "restart", words: 1, do: func(p *Page, _ context.Context, o order) (string, error) {
 		return o.Args[0] + ": its session ends after its turn", p.opt.Act.Restart(false, o.Args[0])
 	}},
-	{name: "cancel", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+	{name: "cancel", place: "agent-queue", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
 		return p.opt.Act.Cancel(ctx, o.Args[1], false, o.Args[0])
 	}},
-	{name: "trigger", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+	{name: "trigger", place: "agent-triggers", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
 		return p.opt.Act.Trigger(ctx, o.Args[0], o.Args[1])
 	}},
-	{name: "send", words: 1, text: true, do: func(p *Page, ctx context.Context, o order) (string, error) {
+	{name: "send", place: "agent-send", words: 1, text: true, do: func(p *Page, ctx context.Context, o order) (string, error) {
 		text := o.Text()
 		if strings.TrimSpace(text) == "" {
 			return "", errors.New("there is no text to send")
 		}
 		return o.Args[0] + ": queued", p.opt.Act.Send(ctx, o.Args[0], text, o.id())
 	}},
-	{name: "drop", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+	{name: "drop", place: "agent-queue", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
 		return o.Args[0] + ": dropped, and kept as a dead letter", p.opt.Act.Drop(ctx, o.Args[0], o.Args[1])
 	}},
-	{name: "retry", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+	{name: "retry", place: "agent-dead", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
 		return o.Args[0] + ": queued again", p.opt.Act.Retry(ctx, o.Args[0], o.Args[1])
 	}},
-	{name: "purge", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+	{name: "retry-all", place: "agent-dead", words: 1, do: func(p *Page, ctx context.Context, o order) (string, error) {
+		n, err := p.opt.Act.RetryAll(ctx, o.Args[0])
+		return o.Args[0] + ": queued " + count(n, "dead letter") + " again", err
+	}},
+	{name: "purge", place: "agent-dead", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
 		return o.Args[0] + ": deleted", p.opt.Act.Purge(ctx, o.Args[0], o.Args[1])
 	}},
-	{name: "answer", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
+	{name: "answer", place: "agent-queue", words: 2, do: func(p *Page, ctx context.Context, o order) (string, error) {
 		return p.opt.Act.Continue(ctx, o.Args[0], o.Args[1])
 	}},
 	{name: "approve", words: 2, text: true, do: func(p *Page, ctx context.Context, o order) (string, error) {

@@ -19,7 +19,7 @@ func (p *Page) offer(w http.ResponseWriter, r *http.Request) {
 		Acts bool
 	}{r.PathValue("link"), link.Role == access.Act})
 	if err != nil {
-		p.fail(w, http.StatusInternalServerError, "This cannot be drawn", "")
+		p.plainly(w, http.StatusInternalServerError, "This cannot be drawn", "")
 		return
 	}
 	p.layout(w, http.StatusOK, frame{Sheet: Sheet{Title: "Open the page", Crumb: "Open the page", Parts: []Part{{ID: "offer", HTML: html}}}})
@@ -42,9 +42,9 @@ func (p *Page) leave(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := p.opt.Guard.Left(w, r, who); err != nil {
-		p.fail(w, http.StatusServiceUnavailable, "Not done", err.Error())
+		p.plainly(w, http.StatusServiceUnavailable, "Not done", err.Error())
 		return
 	}
 	p.opt.Log.Info("a browser has left the page", "name", who.Name, "id", who.Token)
-	p.fail(w, http.StatusOK, "This browser has left", "It sees nothing of the fleet any more. A new link lets it in again: heartbeat page link prints one.")
+	p.plainly(w, http.StatusOK, "This browser has left", "It sees nothing of the fleet any more. A new link lets it in again: heartbeat page link prints one.")
 }

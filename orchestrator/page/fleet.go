@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"heartbeat/hook"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/usage"
 )
@@ -17,6 +19,11 @@ import (
 // coarse is how exactly a page says how long something lasts, in sentences: what only
 // grows older has not changed.
 const coarse = 10 * time.Second
+
+// fewAgents is up to how many agents all groups are unfolded. A folded one says how many
+// of its agents are in which state: what is in it stands in one order, and does not move
+// when its state changes.
+const fewAgents, mostOfGroup = 24, 50
 
 // mostTroubles is how many troubles the fleet's page shows.
 const mostTroubles = 50
@@ -34,14 +41,15 @@ func (p *Page) fleet(ctx context.Context, q ask) (Sheet, error) {
 		d.troubles(f),
 		d.part(Part{ID: "numbers", Class: "numbers", Label: "Today"}, "numbers", numbersOf(f)),
 	}
+	few := len(f.Agents) <= fewAgents
 	for _, g := range grouped(f) {
-		one := d.part(Part{ID: partID("group", g.Name), Class: "group", KidsTag: "ul", KidsClass: "rows"}, "group", g)
+		one := d.part(Part{ID: partID("group", g.id()), Tag: "details", Open: few, Class: "group", KidsTag: "ul", KidsClass: "rows"}, "group", g)
 		for _, a := range g.Agents {
 			one.Kids = append(one.Kids, d.part(Part{ID: partID("agent", a.Agent), Tag: "li", Class: "agent " + tone(a)}, "agent-row", rowOf(a, now, q.Acts)))
 		}
 		parts = append(parts, one)
 	}
-	return Sheet{Title: f.Fleet.Fleet, Parts: parts}, d.err
+	return Sheet{Title: f.Fleet.Fleet, Parts: parts, Needs: len(status.Together(f.Troubles))}, d.err
 }
 
 // drawer draws parts, until one cannot be drawn.
@@ -68,8 +76,21 @@ type headline struct {
 type trouble struct {
 	status.Alike
 	Taps []tap
-	// Answer is the page on which to answer it, or "".
+	// Answer is the page on which to answer it, or "". Reads is true where there is
+	// something to read before.
 	Answer string
+	Reads  bool
+	// Links are pages that show what a command to type shows, Letters whose dead letters
+	// it is about.
+	Links   []tab
+	Letters []letters
+}
+
+// letters are the dead letters of one agent.
+type letters struct {
+	Agent string
+	Count string
+	Acts  bool
 }
 
 // Agents are those that have it.
@@ -83,8 +104,17 @@ func (t trouble) Agents() []string {
 // Word is the kind of trouble, for people.
 func (t trouble) Word() string { return strings.ReplaceAll(string(t.What), "-", " ") }
 
-// tap is a button: what it does, and what it says.
-type tap struct{ Do, Text string }
+// ID is that of what is unfolded.
+func (t trouble) ID() string { return partID("todo", string(t.What)+"-"+t.Agent) }
+
+// Plain reports whether what is to be done is shown at once: nothing here does it.
+func (t trouble) Plain() bool { return len(t.Taps)+len(t.Links)+len(t.Letters) == 0 && t.Answer == "" }
+
+// tap is a button: what it does, and what it says. A quiet one is not what to do first.
+type tap struct {
+	Do, Text string
+	Quiet    bool
+}
 
 // tapsOf are the buttons that do what a trouble of agents says to type, as far as a tap
 // can. stays: a resume does not lift it.
@@ -99,16 +129,32 @@ func tapsOf(t status.Trouble, agents []string, stays bool) (taps []tap) {
 			if len(words) > 1 && words[1] == t.Agent {
 				words[1] = agent
 			}
-			one := tap{Do: strings.Join(words, " ")}
+			one := tap{Do: strings.Join(words, " "), Quiet: words[0] == "reload"} // of a file that may be as it was
 			if d, _, ok := parseDeed(url.Values{"do": {one.Do}}); !ok || d.text {
 				continue
 			}
-			if one.Text = strings.ToUpper(one.Do[:1]) + one.Do[1:]; !slices.Contains(taps, one) {
+			if one.Text = capital(one.Do); !slices.Contains(taps, one) {
 				taps = append(taps, one)
 			}
 		}
 	}
 	return taps
+}
+
+// linksOf are the pages that show what a trouble says to type.
+func linksOf(t status.Trouble) (links []tab) {
+	for _, c := range t.Commands() {
+		if len(c) < 2 || c[1] != t.Agent {
+			continue
+		}
+		switch c[0] {
+		case "logs":
+			links = append(links, tab{Text: "What it did", URL: agentURL(t.Agent) + "/record"})
+		case "usage":
+			links = append(links, tab{Text: "What was spent", URL: agentURL(t.Agent) + "/plots"})
+		}
+	}
+	return links
 }
 
 // mostTaps is for how many agents with the same trouble there are buttons.
@@ -120,22 +166,60 @@ func (t trouble) DeadLetters() bool { return t.What == status.HasDeadLetters }
 func (d *drawer) troubles(f Fleet) Part {
 	all := status.Together(f.Troubles)
 	more := max(0, len(all)-mostTroubles)
-	stays := map[string]bool{} // :: agent → a resume does not lift what it waits for
+	of := map[string]status.Agent{}
 	for _, a := range f.Agents {
-		_, stays[a.Agent] = a.Stays("")
+		of[a.Agent] = a
 	}
+	waiting, _ := d.page.opt.Approvals.Waiting() // the page of approvals says what cannot be read
 	var shown []trouble
 	for _, t := range all[:len(all)-more] {
-		one := trouble{Alike: t, Answer: answerOf(f, t)}
+		one := trouble{Alike: t, Answer: answerOf(f, t), Links: linksOf(t.Trouble)}
+		_, stays := of[t.Agent].Stays("") // a resume does not lift what it waits for
 		if d.acts {
-			one.Taps = tapsOf(t.Trouble, one.Agents(), stays[t.Agent])
+			one.Taps = tapsOf(t.Trouble, one.Agents(), stays)
+		}
+		switch {
+		case one.DeadLetters():
+			one.Letters = lettersOf(one.Agents(), of, d.acts)
+		case t.What == status.NeedsApproval:
+			one.asks(waiting, d.acts)
 		}
 		shown = append(shown, one)
 	}
 	return d.part(Part{ID: "troubles", Class: "troubles", Label: "What needs a person"}, "troubles", struct {
-		Troubles []trouble
-		More     int
-	}{shown, more})
+		Troubles   []trouble
+		More, Many int
+	}{shown, more, len(all)})
+}
+
+func lettersOf(agents []string, of map[string]status.Agent, acts bool) (all []letters) {
+	for _, name := range agents {
+		count := strconv.Itoa(of[name].Dead)
+		if of[name].DeadMore {
+			count += "+"
+		}
+		all = append(all, letters{name, count, acts && ours.MatchString(name)})
+	}
+	return all
+}
+
+// asks gives a trouble the buttons of a yes and a no, where the question is all that
+// there is to read.
+func (t *trouble) asks(waiting []approval.Request, acts bool) {
+	var one []approval.Request
+	for _, r := range waiting {
+		if r.Agent == t.Agent {
+			one = append(one, r)
+		}
+	}
+	t.Reads = true
+	if len(one) != 1 || len(t.Others) > 0 || !acts {
+		return
+	}
+	if a := (asked{one[0], acts}); a.Answerable() && !a.Grave() && a.Payload == "" {
+		t.Reads = false
+		t.Taps = []tap{{Do: "approve " + a.Agent + " " + a.ID, Text: "Approve"}, {Do: "reject " + a.Agent + " " + a.ID, Text: "Reject", Quiet: true}}
+	}
 }
 
 // answerOf is where what a trouble asks is answered, or "".
@@ -193,29 +277,77 @@ func numbersOf(f Fleet) (n numbers) {
 // fresh are the tokens that budgets count.
 func fresh(s usage.Sum) int64 { return s.Input + s.Output + s.CacheWrite }
 
-// group is a group of agents; "" are those without one.
+// group is a group of agents, or one part of many of a large one; "": those without one.
 type group struct {
 	Name   string
+	Part   int // from 1 on; 0: it is whole
 	Agents []status.Agent
+}
+
+func (g group) id() string {
+	if g.Part == 0 {
+		return g.Name
+	}
+	return g.Name + " " + strconv.Itoa(g.Part)
+}
+
+// From and To are the first agent of a part, and the last.
+func (g group) From() string { return g.Agents[0].Agent }
+func (g group) To() string   { return g.Agents[len(g.Agents)-1].Agent }
+
+// States says how many agents are in which state.
+func (g group) States() string {
+	n := map[string]int{}
+	for _, a := range g.Agents {
+		n[labelOf(a)]++
+	}
+	var all []string
+	for _, word := range slices.Sorted(maps.Keys(n)) {
+		said := word
+		if word == "asks" && n[word] > 1 {
+			said = "ask"
+		}
+		all = append(all, strconv.Itoa(n[word])+" "+said)
+	}
+	return strings.Join(all, ", ")
 }
 
 // grouped are the agents by group, all in the order of the fleet's file, whatever state
 // they are in: what somebody is about to tap does not move. What needs a person is
 // listed first, among the troubles.
-func grouped(f Fleet) []group {
+func grouped(f Fleet) (all []group) {
 	at := map[string]int{}
-	var all []group
+	var whole []group
 	for _, a := range f.Agents {
 		name := f.Group[a.Agent]
 		i, known := at[name]
 		if !known {
-			i = len(all)
+			i = len(whole)
 			at[name] = i
-			all = append(all, group{Name: name})
+			whole = append(whole, group{Name: name})
 		}
-		all[i].Agents = append(all[i].Agents, a)
+		whole[i].Agents = append(whole[i].Agents, a)
+	}
+	for _, g := range whole {
+		if len(g.Agents) <= mostOfGroup {
+			all = append(all, g)
+			continue
+		}
+		part := 0
+		for some := range slices.Chunk(g.Agents, mostOfGroup) {
+			part++
+			all = append(all, group{g.Name, part, some})
+		}
 	}
 	return all
+}
+
+// labelOf is the word for an agent's state: one that waits for a person's answer asks.
+func labelOf(a status.Agent) string {
+	if (row{Agent: a, Word: a.Shown()}).Answer() != "" {
+		return "asks"
+	}
+	return string(a.Shown())
 }
 
 // row is an agent in the list.
@@ -223,6 +355,7 @@ type row struct {
 	status.Agent
 	Acts   bool
 	Word   status.State
+	Label  string
 	Sign   string
 	Note   string
 	Doing  string // the source of the entry in flight, or what the session does without one
@@ -238,7 +371,9 @@ type row struct {
 
 func rowOf(a status.Agent, now time.Time, acts bool) row {
 	r := row{Agent: a, Acts: acts, Word: a.Shown(), Since: a.ShownSince(), Note: a.Note(now), Queued: queued(a), Tokens: fresh(a.Today), Any: a.Unscheduled()}
-	r.Sign = signs[r.Word]
+	if r.Sign, r.Label = signs[r.Word], labelOf(a); r.Label == "asks" {
+		r.Sign = "?"
+	}
 	if r.Note == "" {
 		r.Note = a.Problem
 	}

@@ -28,7 +28,8 @@ const (
 
 // live draws each page that somebody follows once for all of them.
 type live struct {
-	draw func(context.Context, view) (Sheet, error)
+	draw  func(context.Context, view) (Sheet, error)
+	fleet string // its name
 
 	mu      sync.Mutex
 	ctx     context.Context // of run; nil before
@@ -62,9 +63,13 @@ type watched struct {
 // drawing is a page in pieces.
 type drawing struct {
 	title  string
+	asks   int
 	pieces []piece
 	gone   bool // there is no such page any more
 }
+
+// window is what the window's frame says.
+func (d *drawing) window() string { return fmt.Sprint(d.asks, " ", d.title) }
 
 // piece is a part as a browser gets it.
 type piece struct {
@@ -76,13 +81,14 @@ type piece struct {
 	Hash  string `json:"hash"`
 	HTML  string `json:"html"`
 	Below string `json:"below,omitempty"` // the element for its kids, empty
+	Open  bool   `json:"open,omitempty"`
 	still bool
 }
 
 // inPieces returns parts and their kids, those above first.
 func inPieces(parts []Part, into string) (all []piece) {
 	for _, t := range parts {
-		all = append(all, piece{t.ID, into, t.tag(), t.Class, t.Label, t.Hash(), string(t.HTML), string(t.Below() + t.BelowEnd()), t.Still})
+		all = append(all, piece{t.ID, into, t.tag(), t.Class, t.Label, t.Hash(), string(t.HTML), string(t.Below() + t.BelowEnd()), t.Open, t.Still})
 		all = append(all, inPieces(t.Kids, t.ID+"-kids")...)
 	}
 	return all
@@ -92,6 +98,7 @@ func inPieces(parts []Part, into string) (all []piece) {
 // changed, all of them in their order.
 type message struct {
 	Title  string   `json:"title"`
+	Asks   int      `json:"asks"`
 	Pieces []piece  `json:"pieces"`
 	Order  []string `json:"order,omitempty"`
 	Into   []string `json:"into,omitempty"`
@@ -168,7 +175,7 @@ func (l *live) look(ctx context.Context, v view, w *watched) (changed bool) {
 	ctx, cancel := context.WithTimeout(ctx, drawWithin)
 	defer cancel()
 	s, err := l.draw(ctx, v)
-	next := &drawing{title: s.Title, pieces: inPieces(s.Parts, "parts")}
+	next := &drawing{title: s.window(l.fleet), asks: s.Asks, pieces: inPieces(s.Parts, "parts")}
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrNotFound):
@@ -178,7 +185,7 @@ func (l *live) look(ctx context.Context, v view, w *watched) (changed bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	same := w.drawn != nil && w.drawn.title == next.title && w.drawn.gone == next.gone && slices.Equal(w.drawn.pieces, next.pieces)
+	same := w.drawn != nil && w.drawn.title == next.title && w.drawn.asks == next.asks && w.drawn.gone == next.gone && slices.Equal(w.drawn.pieces, next.pieces)
 	w.drawn = next
 	return !same
 }
@@ -191,7 +198,7 @@ func (d *drawing) since(had []string, told bool) (*message, []string) {
 		return &message{Gone: true}, nil
 	}
 	has := make([]string, len(d.pieces))
-	m := message{Title: d.title}
+	m := message{Title: d.title, Asks: d.asks}
 	for i, p := range d.pieces {
 		has[i] = p.ID + " " + p.Into + " " + p.Hash
 	}
@@ -245,12 +252,12 @@ func (p *Page) follow(w http.ResponseWriter, r *http.Request) {
 	news, on, leave := p.live.joins(v, "token "+who.Token, "from "+who.From)
 	if news == nil {
 		w.Header().Set("Retry-After", "30")
-		p.fail(w, http.StatusServiceUnavailable, "Too many look already", "")
+		p.plainly(w, http.StatusServiceUnavailable, "Too many look already", "")
 		return
 	}
 	defer leave()
 	if _, err := p.look(r.Context(), v); err != nil {
-		p.fail(w, http.StatusNotFound, "There is no such page", "")
+		p.plainly(w, http.StatusNotFound, "There is no such page", "")
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -273,6 +280,7 @@ func (p *Page) feed(r *http.Request, news chan struct{}, on *watched, s stream) 
 		return
 	}
 	var had []string
+	var window string // its title and what it counts, as it was told
 	for first := true; ; {
 		select {
 		case <-r.Context().Done():
@@ -302,7 +310,11 @@ func (p *Page) feed(r *http.Request, news chan struct{}, on *watched, s stream) 
 			had = drawn.shows(r.URL.Query().Get("has"))
 		}
 		m, has := drawn.since(had, !first)
-		if had, first = has, false; m == nil {
+		is := drawn.window()
+		if m == nil && is != window {
+			m = &message{Title: drawn.title, Asks: drawn.asks}
+		}
+		if had, first, window = has, false, is; m == nil {
 			continue
 		}
 		text, err := json.Marshal(m)

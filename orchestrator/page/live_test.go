@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,7 @@ func (l *lab) follow(ctx context.Context, b browser, query string) *follower {
 	return &follower{l.t, res, bufio.NewReader(res.Body)}
 }
 
-// next returns the next message; false: there is none any more.
+// next returns the next message about parts; false: there is none any more.
 func (f *follower) next() (m message, ok bool) {
 	f.t.Helper()
 	for {
@@ -54,6 +55,10 @@ func (f *follower) next() (m message, ok bool) {
 		if data, is := strings.CutPrefix(line, "data: "); is {
 			if err := json.Unmarshal([]byte(data), &m); err != nil {
 				f.t.Error(err)
+			}
+			if m.Pieces == nil && m.Order == nil && !m.Gone && !m.Over {
+				m = message{}
+				continue
 			}
 			return m, true
 		}
@@ -68,7 +73,7 @@ func ids(all []piece) (ids []string) {
 }
 
 // TestOnlyWhatChangesIsSent: to who shows the rest already; then nothing but the agent
-// that changes, and the order when there is another one.
+// that changes and what its group counts, and the order when there is another one.
 func TestOnlyWhatChangesIsSent(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -96,7 +101,7 @@ func TestOnlyWhatChangesIsSent(t *testing.T) {
 	}
 	for _, f := range []*follower{all, some} {
 		m, ok := f.next()
-		if got := ids(m.Pieces); !ok || len(got) != 1 || f == all && m.Order != nil || got[0] != "agent-a" || !strings.Contains(m.Pieces[0].HTML, "&lt;b&gt;the account&#39;s limit&lt;/b&gt;\ufffd[31m") {
+		if got := ids(m.Pieces); !ok || !slices.Equal(got, []string{"group-", "agent-a"}) || f == all && m.Order != nil || !strings.Contains(m.Pieces[1].HTML, "&lt;b&gt;the account&#39;s limit&lt;/b&gt;\ufffd[31m") {
 			t.Errorf("%v %+v", got, m)
 		}
 	}

@@ -55,6 +55,9 @@ type Page struct {
 	// What takes long to read and to draw.
 	records, plotted kept[[]Part]
 	diffs            kept[Part]
+	// needed is how much needs a person, for pages that do not show it: they have no need
+	// of the fleet each second.
+	needed kept[int]
 }
 
 // New returns the page. Until Run is called, and after it, it shows no changes.
@@ -64,7 +67,9 @@ func New(opt Options) *Page {
 	}
 	p := &Page{opt: opt, html: parse()}
 	p.live = newLive(p.tryLook)
+	p.live.fleet = opt.Fleet
 	p.fleets.lasts, p.records.lasts, p.diffs.lasts, p.plotted.lasts = 900*time.Millisecond, 10*time.Second, 30*time.Second, time.Minute
+	p.needed.lasts = 10 * time.Second
 	p.sheets, p.mux = sheetsByPath(), p.routes()
 	return p
 }

@@ -126,7 +126,10 @@ func (l *lab) Trigger(_ context.Context, a, t string) (string, error) {
 func (l *lab) Send(_ context.Context, a, p, id string) error { return l.done("send", a, p, id) }
 func (l *lab) Drop(_ context.Context, a, id string) error    { return l.done("drop", a, id) }
 func (l *lab) Retry(_ context.Context, a, id string) error   { return l.done("retry", a, id) }
-func (l *lab) Purge(_ context.Context, a, id string) error   { return l.done("purge", a, id) }
+func (l *lab) RetryAll(_ context.Context, a string) (int, error) {
+	return 2, l.done("retry-all", a)
+}
+func (l *lab) Purge(_ context.Context, a, id string) error { return l.done("purge", a, id) }
 func (l *lab) Continue(_ context.Context, a, answer string) (string, error) {
 	return "continues", l.done("answer", a, answer)
 }

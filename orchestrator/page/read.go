@@ -45,6 +45,9 @@ func (b Budget) When() string {
 // High is from where on little is left.
 func (b Budget) High() float64 { return 0.9 * b.Most }
 
+// Gone reports whether nothing is left.
+func (b Budget) Gone() bool { return b.Spent >= b.Most }
+
 // Said is what is spent of what may be.
 func (b Budget) Said() string {
 	if b.What == "cost" {
@@ -83,6 +86,8 @@ type Act interface {
 	Send(ctx context.Context, agent, prompt, id string) error
 	Drop(ctx context.Context, agent, id string) error
 	Retry(ctx context.Context, agent, id string) error
+	// RetryAll queues all dead letters of an agent again, and returns how many.
+	RetryAll(ctx context.Context, agent string) (int, error)
 	Purge(ctx context.Context, agent, id string) error
 	// Continue tells a queue that asks where to continue, and returns what comes of it.
 	Continue(ctx context.Context, agent, answer string) (string, error)

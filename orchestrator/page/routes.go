@@ -16,6 +16,7 @@ import (
 
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/page/once"
+	"heartbeat/orchestrator/status"
 )
 
 // sheets are the pages.
@@ -51,7 +52,7 @@ func (p *Page) routes() *http.ServeMux {
 			p.refuse(w, r, no)
 			return
 		}
-		p.fail(w, http.StatusNotFound, "There is no such page", "What it showed may have another name now, or be gone.")
+		p.plainly(w, http.StatusNotFound, "There is no such page", "What it showed may have another name now, or be gone.")
 	})
 	return mux
 }
@@ -69,14 +70,14 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), drawWithin)
 	defer cancel()
 	at := url.URL{Path: r.URL.Path, RawQuery: without(r.URL.Query(), "done").Encode()}
-	shown, err := p.look(ctx, view{at.String(), who.Acts()})
+	shown, err := p.looks(ctx, view{at.String(), who.Acts()})
 	switch {
 	case errors.Is(err, ErrNotFound):
-		p.fail(w, http.StatusNotFound, "There is no such page", "")
+		p.plainly(w, http.StatusNotFound, "There is no such page", "")
 		return
 	case err != nil:
 		p.opt.Log.Warn("a page cannot be shown", "path", r.URL.Path, "err", err)
-		p.fail(w, http.StatusServiceUnavailable, "This cannot be shown now", err.Error())
+		p.plainly(w, http.StatusServiceUnavailable, "This cannot be shown now", err.Error())
 		return
 	}
 	p.layout(w, http.StatusOK, frame{
@@ -129,7 +130,30 @@ func (p *Page) look(ctx context.Context, v view) (Sheet, error) {
 	return f.sheet.show(p, ctx, ask{r: f.r, Acts: v.acts, Now: p.opt.Now()})
 }
 
-// tryLook is look where no net/http catches what panics: a mistake in how a page is
+// looks is look with what all pages say: what needs a person.
+func (p *Page) looks(ctx context.Context, v view) (Sheet, error) {
+	s, err := p.look(ctx, v)
+	if err == nil {
+		if s.Crumb != "" { // the fleet's page has counted them
+			s.Needs = p.needs(ctx)
+		}
+		if waiting, err := p.opt.Approvals.Waiting(); err == nil { // the page of approvals says what cannot be read
+			s.Asks = len(waiting)
+		}
+	}
+	return s, err
+}
+
+// needs is how many troubles the fleet's page shows.
+func (p *Page) needs(ctx context.Context) int {
+	n, _ := p.needed.get(ctx, "", func() (int, error) {
+		f, err := p.fleets.get(ctx, "", func() (Fleet, error) { return p.opt.Read.Fleet(ctx) })
+		return len(status.Together(f.Troubles)), err
+	})
+	return n
+}
+
+// tryLook is looks where no net/http catches what panics: a mistake in how a page is
 // drawn must not end the run.
 func (p *Page) tryLook(ctx context.Context, v view) (s Sheet, err error) {
 	defer func() {
@@ -138,7 +162,7 @@ func (p *Page) tryLook(ctx context.Context, v view) (s Sheet, err error) {
 			p.opt.Log.Error("a page cannot be drawn", "path", v.at, "err", what, "stack", string(debug.Stack()))
 		}
 	}()
-	return p.look(ctx, v)
+	return p.looks(ctx, v)
 }
 
 // nowhere is where the mux of sheets says that it has found none.
@@ -159,6 +183,15 @@ type frame struct {
 	Said *said
 	// Version is of what is loaded with the page.
 	Version string
+}
+
+// Window is the title of the window: with how much needs a person.
+func (f frame) Window() string {
+	around := "heartbeat"
+	if f.Who.Role != "" {
+		around = f.Fleet
+	}
+	return f.window(around)
 }
 
 // Lists are the pages that each page leads to.
@@ -186,8 +219,8 @@ func (p *Page) layout(w http.ResponseWriter, code int, f frame) {
 	_, _ = w.Write(body) // the client may have gone
 }
 
-// fail shows a page of words alone.
-func (p *Page) fail(w http.ResponseWriter, code int, title, text string) {
+// plainly shows a page of words alone.
+func (p *Page) plainly(w http.ResponseWriter, code int, title, text string) {
 	html, err := p.draw("words", struct {
 		Text string
 		Back bool
@@ -213,7 +246,7 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request, no *access.Refusal
 	if no.Reason == access.BadLink {
 		title = titles[http.StatusUnauthorized]
 	}
-	p.fail(w, no.Code, title, no.Text)
+	p.plainly(w, no.Code, title, no.Text)
 }
 
 var titles = map[int]string{

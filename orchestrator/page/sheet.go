@@ -27,6 +27,21 @@ type Sheet struct {
 	// Crumb is what the way back to the fleet's page ends with; "": it is that page.
 	Crumb string
 	Parts []Part
+	// Needs is how many troubles of the fleet need a person, Asks how many requests wait
+	// for an answer.
+	Needs, Asks int
+}
+
+// window is the title of the window, with what the page belongs to.
+func (s Sheet) window(around string) string {
+	title := s.Title
+	if s.Crumb != "" {
+		title += " · " + around
+	}
+	if s.Needs > 0 {
+		return fmt.Sprintf("(%d) %s", s.Needs, title)
+	}
+	return title
 }
 
 // Part is a piece of a page that is sent again when it changes.
@@ -43,6 +58,8 @@ type Part struct {
 	// KidsClass.
 	Kids               []Part
 	KidsTag, KidsClass string
+	// Open is true for a part of the tag details that is unfolded at first.
+	Open bool
 	// Still is true for what people fill in: it is not sent again.
 	Still bool
 	// Polite is true for what a screen reader is to read when it changes.
@@ -102,8 +119,8 @@ func (t Part) Hash() string {
 	return hex.EncodeToString(sum[:3])
 }
 
-// Open and Close are the element around a part.
-func (t Part) Open() template.HTML {
+// Begin and End are the element around a part.
+func (t Part) Begin() template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<%s id="%s" data-part="%s"`, t.tag(), t.ID, t.Hash())
 	for _, a := range [][2]string{{"class", t.Class}, {"aria-label", t.Label}} {
@@ -117,12 +134,15 @@ func (t Part) Open() template.HTML {
 	if t.Still {
 		b.WriteString(` data-still`)
 	}
+	if t.Open {
+		b.WriteString(` open`)
+	}
 	b.WriteString(">")
 	return template.HTML(b.String()) //nolint:gosec // it is escaped
 }
 
-// Close implements the end of Open.
-func (t Part) Close() template.HTML { return template.HTML("</" + t.tag() + ">") } //nolint:gosec // it is ours
+// End implements the end of Begin.
+func (t Part) End() template.HTML { return template.HTML("</" + t.tag() + ">") } //nolint:gosec // it is ours
 
 func (t Part) tag() string {
 	if t.Tag == "" {

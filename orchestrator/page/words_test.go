@@ -1,13 +1,16 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/page/access"
 	"heartbeat/orchestrator/status"
@@ -177,3 +180,75 @@ func TestWhoseWordsAnApprovalShows(t *testing.T) {
 		}
 	}
 }
+
+// TestAnErrorIsASentence, whatever it begins with.
+func TestAnErrorIsASentence(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "", "élan is lost": "Élan is lost.", "no such agent.": "No such agent.", "\xff?": "\ufffd?"} {
+		if got := sentence(errors.New(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestAnActLeadsBackToWhereItWasAskedFor: to the row or the part, and never out of the
+// page.
+func TestAnActLeadsBackToWhereItWasAskedFor(t *testing.T) {
+	t.Parallel()
+	for at, want := range map[string]string{
+		Root: Root + "?done=k#agent-a", Root + "agents/a": Root + "agents/a?done=k#agent-dead", Root + "approvals?x=1": Root + "approvals?done=k&x=1",
+		Root + "x/../../hook": Root + "?done=k#agent-a", Root + "../page/": Root + "?done=k#agent-a", "//evil.example/page/": Root + "?done=k#agent-a",
+		"https://evil.example/page/": Root + "?done=k#agent-a", "": Root + "?done=k#agent-a", "/page": Root + "?done=k#agent-a", "/pages/": Root + "?done=k#agent-a",
+	} {
+		d, o, ok := parseDeed(url.Values{"do": {"retry a 4f1c"}})
+		if got := backTo(at, "k", d, o); !ok || got != want {
+			t.Errorf("%q leads to %q, want %q", at, got, want)
+		}
+	}
+}
+
+// TestATroubleIsTappedWhereItIsSaid: a question that is all that there is to read has a yes
+// and a no there, one with more, or of something grave, the way to its page; dead letters
+// have one line of each agent; a reload of a file that may be as it was is no first choice.
+func TestATroubleIsTappedWhereItIsSaid(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	now := time.Now()
+	l.fleet.Agents = nil
+	l.mu.Lock()
+	requests := []approval.Request{
+		{ID: "4f1c02d1", Agent: "plain", Question: "Go on?", State: approval.Asked, At: now},
+		{ID: "4f1c02d2", Agent: "long", Question: "Go on?", Payload: "a plan", State: approval.Asked, At: now},
+		{ID: "4f1c02d3", Agent: "grave", Question: "Drop it?", Category: "destroy", State: approval.Asked, At: now},
+	}
+	l.mu.Unlock()
+	for _, r := range requests {
+		a := status.Agent{AgentState: status.AgentState{Agent: r.Agent, State: status.Held, Since: now, Reason: status.ForApproval + r.Question, Approval: &status.Approval{ID: r.ID, Question: r.Question}}}
+		l.fleet.Agents = append(l.fleet.Agents, a)
+	}
+	l.fleet.Agents = append(l.fleet.Agents, status.Agent{AgentState: status.AgentState{Agent: "dead", State: status.Idle}, Dead: 3},
+		status.Agent{AgentState: status.AgentState{Agent: "over", State: status.Parked, OverBudget: true, Since: now, Until: now.Add(time.Hour)}})
+	for _, a := range l.fleet.Agents {
+		l.fleet.Troubles = append(l.fleet.Troubles, a.Troubles("heartbeat", now)...)
+	}
+	d := drawer{page: New(Options{Approvals: these{l, requests}, Read: l, Guard: l.guard}), acts: true}
+	html := string(d.troubles(l.fleet).HTML)
+	for want, times := range map[string]int{
+		`name="do" value="approve plain 4f1c02d1">Approve<`: 1, `class="quiet" form="act" name="do" value="reject plain 4f1c02d1"`: 1, `value="approve long`: 0, `value="approve grave`: 0,
+		`<a class="button" href="/page/approvals/4f1c02d2">Answer</a>`: 1, `<a class="button" href="/page/approvals/4f1c02d3">Answer</a>`: 1,
+		`value="retry-all dead"`: 1, `href="/page/agents/dead`: 1, `class="quiet" form="act" name="do" value="reload"`: 1, `href="/page/agents/over/plots"`: 1,
+		`Needs attention <span class="muted num">5</span>`: 1,
+	} {
+		if n := strings.Count(html, want); n != times || d.err != nil {
+			t.Errorf("%d times %s, want %d: %v %s", n, want, times, d.err, html)
+		}
+	}
+}
+
+// these are the requests that wait.
+type these struct {
+	Approvals
+	waiting []approval.Request
+}
+
+func (t these) Waiting() ([]approval.Request, error) { return t.waiting, nil }
