@@ -25,7 +25,8 @@ func (seriesCmd) Help() string {
 done and given up, sessions that ended, fires of triggers and how late the latest one
 was, turns, tokens (in, out, and written to the prompt cache) and cost. Rows in which
 nothing happened are left out; times without a run, about which nothing is known, are
-summed up below them (-o json lists them).
+summed up below them (-o json lists them). A "-" under QUEUED: a run was killed before
+it had written how many were queued.
 
 Every ten minutes make a record of 76 bytes for each agent that did something. It is
 written two minutes after they end and kept for at least 400 days. "heartbeat usage"
@@ -51,6 +52,8 @@ type happenings struct {
 type happening struct {
 	series.Point
 	LateMS int64 `json:"late_ms"`
+	// Unmeasured is true if nobody knows how many were queued.
+	Unmeasured bool `json:"queued_unknown,omitempty"`
 }
 
 func (c seriesCmd) run(_ context.Context, a *app) (result, error) {
@@ -79,7 +82,8 @@ func (c seriesCmd) run(_ context.Context, a *app) (result, error) {
 	}
 	res := happenings{Since: c.Since.Time, Every: past.Every, Points: []happening{}, Unwatched: past.Gaps(c.Since.Time, now)}
 	for _, p := range past.Points {
-		res.Points = append(res.Points, happening{p, p.Late.Milliseconds()})
+		from, until := past.Every.Bounds(p.At.Local())
+		res.Points = append(res.Points, happening{p, p.Late.Milliseconds(), p.Queued == 0 && past.Unmeasured(from, until)})
 	}
 	return res, nil
 }
@@ -99,11 +103,14 @@ func (h happenings) text(p *page) {
 	}
 	var rows [][]cell
 	for _, r := range h.Points {
-		late := "-"
+		queued, late := strconv.FormatInt(r.Queued, 10), "-"
+		if r.Unmeasured {
+			queued = "-"
+		}
 		if r.Fires > 0 {
 			late = status.Span(r.Late)
 		}
-		rows = append(rows, plain(r.At.Local().Format(form), strconv.FormatInt(r.Queued, 10), strconv.FormatInt(r.Done, 10), strconv.FormatInt(r.Failed, 10),
+		rows = append(rows, plain(r.At.Local().Format(form), queued, strconv.FormatInt(r.Done, 10), strconv.FormatInt(r.Failed, 10),
 			strconv.FormatInt(r.Sessions, 10), strconv.FormatInt(r.Fires, 10), late, strconv.FormatInt(r.Turns, 10),
 			usage.Tokens(r.Input+r.Output+r.CacheWrite), r.Sum.Price(), strings.Repeat("█", int((r.Done*doneBar+most-1)/most))))
 	}

@@ -171,7 +171,7 @@ func Agents(stateDir string) ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		name, is := strings.CutSuffix(strings.TrimSuffix(e.Name(), ".1"), ".points")
-		if is && name != watchName {
+		if is && !strings.HasPrefix(name, ".") {
 			names = append(names, name)
 		}
 	}

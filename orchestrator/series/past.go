@@ -76,6 +76,8 @@ type Row struct {
 	Until time.Time
 	// Watched is in how many of its Slots a run looked.
 	Watched, Slots int
+	// Unmeasured is true if a run looked, and how many were queued is not known.
+	Unmeasured bool
 }
 
 // Rows are all rows of the time, those in which nothing happened, too: as many as there
@@ -90,7 +92,9 @@ func (p Past) Rows(most int) (rows []Row) {
 		from, until := p.Every.Bounds(at.Local())
 		row := Row{Point: known[from.Unix()], Until: until}
 		row.At = from
-		row.Watched, row.Slots = p.Watched(later(from, p.Since.Truncate(Slot)), earlier(until, end))
+		begin, stop := later(from, p.Since.Truncate(Slot)), earlier(until, end)
+		row.Watched, row.Slots = p.Watched(begin, stop)
+		row.Unmeasured = row.Queued == 0 && p.Unmeasured(begin, stop)
 		rows = append(rows, row)
 		at = from.Add(-1)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,16 +55,19 @@ type Recorder struct {
 	// marked is the last slot that is known to have been watched.
 	marked int64
 
-	mu     sync.Mutex
-	tally  tally
-	ready  bool            // the past is compiled
-	early  []journal.Event // that came before that
-	failed bool            // the last time
+	mu    sync.Mutex
+	tally tally
+	// sampled are the slots that are not written yet and in which the depths were looked
+	// at.
+	sampled map[int64]bool
+	ready   bool            // the past is compiled
+	early   []journal.Event // that came before that
+	failed  bool            // the last time
 }
 
 // NewRecorder returns one for a run that begins now.
 func NewRecorder(stateDir string, log *slog.Logger) *Recorder {
-	return &Recorder{stateDir: stateDir, log: log, began: time.Now(), last: map[string]int64{}, tally: newTally()}
+	return &Recorder{stateDir: stateDir, log: log, began: time.Now(), last: map[string]int64{}, tally: newTally(), sampled: map[int64]bool{}}
 }
 
 // Note counts an event of this run. It does not block.
@@ -91,18 +95,11 @@ func (r *Recorder) Run(ctx context.Context, depths func() []Depth) {
 		r.write(time.Now())
 		select {
 		case <-ctx.Done():
+			r.leave()
 			return
 		case <-ticker.C:
 		}
-		all := depths()
-		r.mu.Lock()
-		for now := time.Now(); len(all) > 0; all = all[1:] {
-			if d := all[0]; d.Queued > 0 {
-				p := r.tally.at(d.Agent, now)
-				p.Queued = max(p.Queued, int64(d.Queued))
-			}
-		}
-		r.mu.Unlock()
+		r.sample(depths(), time.Now())
 	}
 }
 
@@ -119,10 +116,14 @@ func (r *Recorder) compile(ctx context.Context) {
 			t.take(e)
 		}
 	}
-	t.drop(func(slot int64) bool { return slot <= r.done || slot > slotOf(r.began) })
+	sampled := map[int64]bool{}
+	left(r.stateDir, &t, sampled)
+	later := func(slot int64) bool { return slot <= r.done || slot > slotOf(r.began) }
+	t.drop(later)
+	maps.DeleteFunc(sampled, func(slot int64, _ bool) bool { return later(slot) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tally, r.ready = t, true
+	r.tally, r.sampled, r.ready = t, sampled, true
 	for _, e := range r.early {
 		r.tally.take(e)
 	}
@@ -184,12 +185,15 @@ func (r *Recorder) write(now time.Time) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tally.drop(func(slot int64) bool { return err == nil && slot <= to || slot < to-mostSlots })
+	over := func(slot int64) bool { return err == nil && slot <= to || slot < to-mostSlots }
+	r.tally.drop(over)
+	maps.DeleteFunc(r.sampled, func(slot int64, _ bool) bool { return over(slot) })
 }
 
 func (r *Recorder) writeSlots(from, to int64) error {
 	r.mu.Lock()
 	all := r.tally.points(from, to) // :: agent → slot → point
+	measured := r.measured(from, to)
 	r.mu.Unlock()
 	if err := spent(r.stateDir, from, to, all); err != nil {
 		return err
@@ -217,6 +221,9 @@ func (r *Recorder) writeSlots(from, to int64) error {
 			r.last[agent] = slotOf(points[len(points)-1].At)
 		}
 		failed = errors.Join(failed, err)
+	}
+	if len(measured) > 0 {
+		failed = errors.Join(failed, add(folder, measuredName, measured))
 	}
 	if failed != nil {
 		return failed

@@ -6,8 +6,9 @@
 // A Point is 76 bytes with a checksum, and only ten minutes in which something happened
 // have one; Watch says in which others a run looked at all. Slots are whole once they are
 // written: they are compiled from the journal and the usage records when they are over,
-// so that a run that was killed leaves none out and counts nothing twice; of the queue's
-// depth, which stands nowhere else, a killed run loses its last ten minutes. Files are not
+// so that a run that was killed leaves none out and counts nothing twice. The queue's
+// depth stands nowhere else: a run that ends leaves what it knows to the next one, a
+// killed run loses its last ten minutes, which are then told apart from an empty queue. Files are not
 // synced. What cannot be read of a file is passed over, and the rest of it is read.
 package series
 

@@ -1,6 +1,7 @@
 package series
 
 import (
+	"math"
 	"time"
 
 	"heartbeat/hook/durable"
@@ -13,13 +14,41 @@ const watchName = ".watched"
 // Watch is when a run has looked. Where none has, that nothing is known to have happened
 // does not say that nothing did. Runs of versions before this was kept are known by what
 // agents did alone.
-type Watch struct{ slots map[int64]bool }
+type Watch struct {
+	slots map[int64]bool
+	// measured are the slots in which the queues' depths were kept, from the first one
+	// on: versions before that was noted have left none.
+	measured map[int64]bool
+	first    int64
+}
 
 // ReadWatch reads when runs have looked, from a time on.
 func ReadWatch(stateDir string, since, now time.Time) (Watch, error) {
-	w := Watch{map[int64]bool{}}
+	w := Watch{map[int64]bool{}, map[int64]bool{}, math.MaxInt64}
 	err := Read(stateDir, watchName, since, now, func(p Point) { w.Saw(p.At) })
+	if err != nil {
+		return w, err
+	}
+	err = Read(stateDir, measuredName, time.Time{}, now, func(p Point) {
+		slot := slotOf(p.At)
+		w.measured[slot], w.first = true, min(w.first, slot)
+	})
 	return w, err
+}
+
+// Unmeasured reports whether the queues' depths are not known in a time in which a run
+// has looked: one that was killed takes them with it.
+func (w Watch) Unmeasured(from, until time.Time) bool {
+	some := false
+	for slot := slotOf(from.Add(Slot - 1)); startOf(slot).Before(until); slot++ {
+		if !w.slots[slot] {
+			continue
+		}
+		if some = true; w.measured[slot] || slot < w.first {
+			return false
+		}
+	}
+	return some
 }
 
 // Saw notes that somebody looked at a time, because something is known of it.

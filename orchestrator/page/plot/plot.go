@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,6 +61,9 @@ type measure struct {
 	known func(series.Row) bool
 }
 
+// unknown stands for what nobody knows.
+const unknown = "–"
+
 func count(n float64) string { return usage.Tokens(int64(math.Round(n))) }
 
 func whole(n int64) string { return strconv.FormatInt(n, 10) }
@@ -70,8 +74,13 @@ var measures = []measure{
 		id: "queued", title: "Queue depth", say: count,
 		keys: []Key{{"plot-main", "most prompts queued at once"}},
 		head: []string{"queued"}, of: []func(series.Row) float64{func(r series.Row) float64 { return float64(r.Queued) }},
-		cells: func(r series.Row) []string { return []string{whole(r.Queued)} },
-		sum:   func(_, most series.Point) string { return "at most " + whole(most.Queued) },
+		cells: func(r series.Row) []string {
+			if r.Unmeasured {
+				return []string{unknown}
+			}
+			return []string{whole(r.Queued)}
+		},
+		sum: func(_, most series.Point) string { return "at most " + whole(most.Queued) },
 	},
 	{
 		id: "done", title: "Prompts done and failed", say: count,
@@ -160,15 +169,19 @@ func Draw(past series.Past) []Figure {
 		most.Queued, most.Late = max(most.Queued, r.Queued), max(most.Late, r.Late)
 		all = all.Beside(r.Point)
 	}
+	watched := slices.ContainsFunc(rows, func(r series.Row) bool { return r.Watched > 0 })
 	begin, middle, end := labels(rows, past.Every)
 	var figures []Figure
 	for _, m := range measures {
 		f := Figure{ID: "plot-" + m.id, Title: m.title, Sum: m.sum(all, most), Keys: m.keys, Begin: begin, Middle: middle, End: end}
+		if !watched {
+			f.Sum = unknown
+		}
 		f.Head = append([]string{"time"}, m.head...)
 		for _, r := range rows {
 			f.Gaps = f.Gaps || r.Watched == 0
 		}
-		f.Table = table(m, rows, past.Every)
+		f.Table = table(m, rows, past.Now, past.Every)
 		m.draw(&f, rows)
 		figures = append(figures, f)
 	}
@@ -188,24 +201,43 @@ func labels(rows []series.Row, every series.Every) (begin, middle, end string) {
 	return rows[0].At.Format(form), rows[n/2].At.Format(form), rows[n-1].Until.Local().Format(form)
 }
 
-// table is a figure as text, the latest first: people ask about those.
-func table(m measure, rows []series.Row, every series.Every) (lines [][]string) {
-	form := "2006-01-02 15:04"
-	if every == series.Day {
-		form = time.DateOnly
-	}
+// table is a figure as text, the latest first: people ask about those. Times that nobody
+// watched are one line for all that follow each other.
+func table(m measure, rows []series.Row, now time.Time, every series.Every) (lines [][]string) {
 	for i := len(rows) - 1; i >= 0; i-- {
 		r := rows[i]
-		line := append([]string{r.At.Format(form)}, m.cells(r)...)
-		switch {
-		case r.Watched == 0:
-			for j := range line[1:] {
-				line[j+1] = "not watched"
+		if r.Watched > 0 {
+			line := append([]string{stamp(r.At, now, every)}, m.cells(r)...)
+			if r.Watched < r.Slots {
+				line[0] += fmt.Sprintf(" (%d%% watched)", max(1, 100*r.Watched/r.Slots))
 			}
-		case r.Watched < r.Slots:
-			line[0] += fmt.Sprintf(" (%d%% watched)", max(1, 100*r.Watched/r.Slots))
+			lines = append(lines, line)
+			continue
+		}
+		last := r.Until
+		for i > 0 && rows[i-1].Watched == 0 {
+			i--
+		}
+		line := []string{stamp(rows[i].At, now, every)}
+		if !rows[i].Until.Equal(last) {
+			line[0] += " to " + stamp(last, now, every)
+		}
+		for range m.head {
+			line = append(line, "not watched")
 		}
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// stamp is a time in a table, as of a day: that day's without its date.
+func stamp(at, now time.Time, every series.Every) string {
+	at, now = at.Local(), now.Local()
+	switch {
+	case every == series.Day:
+		return at.Format(time.DateOnly)
+	case at.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return at.Format("15:04")
+	}
+	return at.Format("2 Jan 15:04")
 }

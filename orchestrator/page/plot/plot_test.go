@@ -71,15 +71,35 @@ func TestFiguresOfADay(t *testing.T) {
 		t.Errorf("%+v", late)
 	}
 	n := len(late.Table)
-	if n < 47 || late.Table[n-2][1] != "not watched" || late.Table[5][1] != "6" || late.Table[5][2] != "3s" {
+	if n < 25 || n > 28 || late.Table[n-1][1] != "not watched" || !strings.Contains(late.Table[n-1][0], " to ") || late.Table[n-2][1] == "not watched" || late.Table[5][1] != "6" || late.Table[5][2] != "3s" {
 		t.Errorf("%d rows: %q", n, late.Table)
 	}
 	if got := strings.Count(string(late.SVG), "v-75h"); got < 22 || got > 25 {
 		t.Errorf("%d bars: %s", got, late.SVG)
 	}
 	// A run that has watched an hour in which nothing happened.
-	if queued := figures[0]; queued.Table[5][1] != "0" || queued.Table[n-2][1] != "not watched" || queued.Sum != "at most 0" {
+	if queued := figures[0]; queued.Table[5][1] != "0" || queued.Table[n-1][1] != "not watched" || queued.Sum != "at most 0" {
 		t.Errorf("%+v", queued)
+	}
+}
+
+// TestWhatNobodyKnowsIsNoZero: a fleet whose first ten minutes are not over has no sums,
+// and a depth that a killed run took with it is none.
+func TestWhatNobodyKnowsIsNoZero(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	past, err := series.Look(t.TempDir(), nil, now.Add(-6*time.Hour), now, series.EverySlot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range Draw(past) {
+		if f.Sum != unknown || len(f.Table) != 1 {
+			t.Errorf("%s: %q, %q", f.ID, f.Sum, f.Table)
+		}
+	}
+	rows := []series.Row{{Point: series.Point{At: now}, Until: now.Add(series.Slot), Watched: 1, Slots: 1, Unmeasured: true}}
+	if lines := table(measures[0], rows, now, series.EverySlot); lines[0][1] != unknown {
+		t.Errorf("%q", lines)
 	}
 }
 

@@ -1,0 +1,102 @@
+package series
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"heartbeat/hook/durable"
+)
+
+const (
+	// measuredName stands for the queues among the names of agents: it has a point, with
+	// nothing in it, of each slot in which their depths were looked at and kept.
+	measuredName = ".measured"
+	// depthsName is the file in the folder with what a run that ended knew of the depths
+	// in slots that were not over: they stand nowhere else.
+	depthsName  = ".depths"
+	depthsBytes = 8 << 20
+)
+
+// depth is the most that an agent's queue held in a slot; of no agent: that the depths
+// were looked at.
+type depth struct {
+	Slot   int64  `json:"slot"`
+	Agent  string `json:"agent,omitempty"`
+	Queued int64  `json:"queued,omitempty"`
+}
+
+// sample counts what the queues hold.
+func (r *Recorder) sample(all []Depth, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sampled[slotOf(now)] = true
+	for _, d := range all {
+		if d.Queued > 0 {
+			p := r.tally.at(d.Agent, now)
+			p.Queued = max(p.Queued, int64(d.Queued))
+		}
+	}
+}
+
+// measured are points of the slots in which the depths were looked at. The caller holds
+// r.mu.
+func (r *Recorder) measured(from, to int64) (points []Point) {
+	for slot := range r.sampled {
+		if slot >= from && slot <= to {
+			points = append(points, Point{At: startOf(slot)})
+		}
+	}
+	slices.SortFunc(points, func(a, b Point) int { return a.At.Compare(b.At) })
+	return points
+}
+
+// leave writes the depths for the next run that this one takes with it.
+func (r *Recorder) leave() {
+	var all []depth
+	r.mu.Lock()
+	for slot := range r.sampled {
+		all = append(all, depth{Slot: slot})
+	}
+	for agent, slots := range r.tally.all {
+		for slot, p := range slots {
+			if p.Queued > 0 {
+				all = append(all, depth{slot, agent, p.Queued})
+			}
+		}
+	}
+	r.mu.Unlock()
+	data, err := json.Marshal(all)
+	if err == nil && len(all) > 0 {
+		var folder *durable.Folder
+		if folder, err = durable.MakeBelow(r.stateDir, folderOf(r.stateDir)); err == nil {
+			defer folder.Close()
+			err = folder.Put(depthsName, data)
+		}
+	}
+	if err != nil {
+		r.log.Warn("cannot keep the depths of the queues", "err", err)
+	}
+}
+
+// left counts what the run before has left. What cannot be read is not known.
+func left(stateDir string, t *tally, sampled map[int64]bool) {
+	folder, err := durable.OpenBelow(stateDir, folderOf(stateDir))
+	if err != nil {
+		return
+	}
+	defer folder.Close()
+	data, err := folder.Read(depthsName, depthsBytes)
+	var all []depth
+	if err != nil || json.Unmarshal(data, &all) != nil {
+		return
+	}
+	for _, d := range all {
+		if d.Agent == "" {
+			sampled[d.Slot] = true
+			continue
+		}
+		p := t.at(d.Agent, startOf(d.Slot))
+		p.Queued = max(p.Queued, d.Queued)
+	}
+}
