@@ -467,7 +467,7 @@ func TestMetricsWithASecret(t *testing.T) {
 	l.doors.Set([]config.Listen{s})
 	l.state("")
 	for path := range map[string]bool{"/metrics": true, "/healthz": true, "/readyz": true} {
-		for given, want := range map[string]int{"": 401, "Bearer x": 401, secret: 401, "Bearer " + secret: 200} {
+		for given, want := range map[string]int{"": 401, "Bearer x": 401, secret: 401, "bearer " + secret: 200, "Bearer " + secret: 200} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://heartbeat"+path, http.NoBody)
 			l.must(err)
 			if given != "" {

@@ -1,14 +1,13 @@
 package doors
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 
 	"heartbeat/config"
+	"heartbeat/ptyrun/peer"
+	"heartbeat/sources/webhook"
 )
 
 // metricsPaths are what an address with metrics serves.
@@ -33,22 +32,12 @@ func (o *door) guarded(next http.Handler) http.Handler {
 // could read the answers. Webhooks come through proxies, which keep the name.
 func ByAddress(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isMetrics(r.URL.Path) && !local(r.Host) {
+		if _, here := peer.NamesHere(r.Host); isMetrics(r.URL.Path) && !here {
 			http.Error(w, "ask by localhost or an address, not by another name", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// local reports whether a Host header names this machine: by an address, or as
-// localhost.
-func local(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
-	return host == "" || net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost")
 }
 
 // isPage reports whether a path is the page's, which looks by itself where a request
@@ -77,12 +66,10 @@ func knowing(file string, next http.Handler) http.Handler {
 			return
 		}
 		secret, err := config.ReadSecret(file)
-		given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		want, got := sha256.Sum256(secret), sha256.Sum256([]byte(given))
 		switch {
 		case err != nil:
 			refuse(w, http.StatusServiceUnavailable, "the secret cannot be read")
-		case !bearer || subtle.ConstantTimeCompare(want[:], got[:]) != 1:
+		case !webhook.Knows(secret, r.Header):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized, "the secret is missing or wrong: send Authorization: Bearer SECRET")
 		default:

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"heartbeat/ptyrun/peer"
 )
 
 // room is how many connections an address has room for: served at once, in all and
@@ -105,15 +107,11 @@ func clientOf(a net.Addr) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
-	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	if ip.IsLoopback() {
+	ip := tcp.AddrPort().Addr()
+	if ip.Unmap().IsLoopback() {
 		return netip.Prefix{}
 	}
-	bits := 32
-	if ip.Is6() {
-		bits = 64
-	}
-	return netip.PrefixFrom(ip, bits).Masked()
+	return peer.Network(ip)
 }
 
 // arrives lets a connection in, has it wait, or closes it.

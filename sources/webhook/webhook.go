@@ -56,11 +56,12 @@ var deliveryIDs = []string{"X-Github-Delivery", "Idempotency-Key"}
 // Proves reports whether a request with these headers may prove that its sender
 // knows the secret, once its body is read: before that, a body is not worth reading.
 func Proves(secret []byte, h http.Header) bool {
-	return len(secret) == 0 || h.Get(signature) != "" || knows(secret, h)
+	return len(secret) == 0 || h.Get(signature) != "" || Knows(secret, h)
 }
 
-// knows reports whether the secret itself is among the headers.
-func knows(secret []byte, h http.Header) bool {
+// Knows reports whether the secret itself is among the headers: Authorization: Bearer
+// SECRET, in any case of the word (RFC 9110, section 11.1).
+func Knows(secret []byte, h http.Header) bool {
 	given, ok := cutPrefixFold(h.Get("Authorization"), bearer)
 	return ok && subtle.ConstantTimeCompare(digest([]byte(given)), digest(secret)) == 1
 }
@@ -93,7 +94,7 @@ func Check(secret []byte, h http.Header, body []byte) error {
 		}
 		return nil
 	}
-	if !knows(secret, h) {
+	if !Knows(secret, h) {
 		return ErrRefused
 	}
 	return nil

@@ -22,7 +22,7 @@ type coming struct {
 }
 
 // whose is the address that a request counts as.
-func (c coming) whose() string { return prefix(c.from).String() }
+func (c coming) whose() string { return peer.Network(c.from).Addr().String() }
 
 // comes says how a request came here, or refuses one that asks for another name: a
 // web page whose name was made to point here could read the answer.
@@ -99,13 +99,6 @@ func forwards(r *http.Request) bool {
 // named reports whether a Host header names this page: by an address, as localhost, or
 // by the name that the fleet's file says.
 func (r *Rules) named(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
-	if net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return true
-	}
-	return r.Address != nil && name != "" && strings.EqualFold(name, strings.TrimSuffix(r.Address.Hostname(), "."))
+	name, here := peer.NamesHere(host)
+	return here || r.Address != nil && strings.EqualFold(name, strings.TrimSuffix(r.Address.Hostname(), "."))
 }

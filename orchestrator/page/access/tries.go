@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"heartbeat/ptyrun/peer"
 )
 
 // mostTries is how many wrong tokens may come from one address in triesIn.
@@ -22,15 +24,6 @@ type tries struct {
 	by    map[netip.Addr]int
 }
 
-// prefix is what one person has: an address or, of IPv6, a network.
-func prefix(a netip.Addr) netip.Addr {
-	if a = a.Unmap().WithZone(""); a.Is6() {
-		p, _ := a.Prefix(64)
-		return p.Addr()
-	}
-	return a
-}
-
 // wrong counts a wrong token.
 func (t *tries) wrong(from netip.Addr, now time.Time) {
 	t.mu.Lock()
@@ -43,7 +36,7 @@ func (t *tries) wrong(from netip.Addr, now time.Time) {
 
 // as is what an address counts as.
 func (t *tries) as(from netip.Addr) netip.Addr {
-	from = prefix(from)
+	from = peer.Network(from).Addr()
 	if _, known := t.by[from]; !known && len(t.by) >= mostAddresses {
 		return netip.Addr{}
 	}
