@@ -307,7 +307,7 @@ func (p *Page) difference(ctx context.Context, name string) (Part, error) {
 			return p.note(id, title, err)
 		}
 		d := drawer{page: p}
-		return d.part(Part{ID: id}, "agent-changes", c), d.err
+		return d.part(Part{ID: id}, "agent-changes", differenceOf(c)), d.err
 	})
 }
 
@@ -363,6 +363,33 @@ func lookOf(s screen.Style) string {
 		}
 	}
 	return strings.Join(classes, " ")
+}
+
+// differing is what differs, as it is shown.
+type differing struct {
+	*changes.Changes
+	Shown          []folded
+	Many           int // files
+	Added, Deleted int // lines
+}
+
+// mostUnfolded is up to how many lines of all files are shown at once.
+const mostUnfolded = 300
+
+func differenceOf(c *changes.Changes) differing {
+	d := differing{Changes: c, Many: len(c.Files) + c.More}
+	lines := 0
+	for _, f := range c.Files {
+		lines += len(f.Lines)
+		d.Added, d.Deleted = d.Added+f.Added, d.Deleted+f.Deleted
+		d.Shown = append(d.Shown, folded{f, lines <= mostUnfolded})
+	}
+	if lines > mostUnfolded && len(c.Files) > 1 {
+		for i := range d.Shown {
+			d.Shown[i].Open = false
+		}
+	}
+	return d
 }
 
 // folded is a file, and whether its lines are shown at once.

@@ -149,7 +149,7 @@ func (r evilReads) Series(_ context.Context, _ string, since, now time.Time, eve
 var (
 	elements = strings.Fields("html head meta title link script body a header nav p main h1 h2 h3 form input div section ul ol li dl dt dd span strong code pre button time details summary " +
 		"textarea label table thead tbody tr th td figure figcaption svg path meter footer br")
-	attributes = strings.Fields("id class href lang charset name content rel src defer type action method value autocomplete data-at data-part data-still disabled aria-label aria-current aria-hidden aria-labelledby " +
+	attributes = strings.Fields("id class href lang charset name content rel src defer type action method value autocomplete data-at data-part data-still disabled title aria-label aria-current aria-hidden aria-labelledby " +
 		"role tabindex form rows maxlength for scope datetime open min max high hidden viewBox preserveAspectRatio focusable vector-effect d")
 	addresses = []string{"href", "src", "action"}
 )

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"html/template"
 	"maps"
 	"net/url"
@@ -100,10 +101,24 @@ func fillAges(html []byte, now time.Time) []byte {
 		case class == "till":
 			text = "now"
 		case class == "at":
-			text = t.Local().Format("2006-01-02 15:04")
+			tag = fmt.Appendf(nil, `<time class="at" datetime="%s" title="%s"></time>`, parts[2], t.Local().Format(time.DateTime))
+			text = moment(t, now)
 		}
 		return slices.Concat(tag[:len(tag)-len("</time>")], []byte(text), []byte("</time>"))
 	})
+}
+
+// moment is a time as far as somebody needs it who reads it at another: today's without
+// its date, this year's without its year.
+func moment(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	switch {
+	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return t.Format("15:04")
+	case t.Year() == now.Year():
+		return t.Format("2 Jan 15:04")
+	}
+	return t.Format("2006-01-02 15:04")
 }
 
 // rounded is a time to come, to the nearest of the units that it is said in: what ends

@@ -13,6 +13,7 @@ import (
 	"heartbeat/orchestrator/approval"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/page/access"
+	"heartbeat/orchestrator/page/changes"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/usage"
 )
@@ -252,3 +253,38 @@ type these struct {
 }
 
 func (t these) Waiting() ([]approval.Request, error) { return t.waiting, nil }
+
+// TestManyChangesAreFolded: few lines are shown at once, many files are a list with how
+// much each has changed.
+func TestManyChangesAreFolded(t *testing.T) {
+	t.Parallel()
+	p := newLab(t).page
+	for files, open := range map[int]int{3: 3, 300: 0} {
+		c := &changes.Changes{}
+		for i := range files {
+			c.Files = append(c.Files, changes.File{Name: foreign.Text(fmt.Sprint("f", i)), Lines: make([]changes.Line, 2), Added: 2})
+		}
+		html, err := p.draw("agent-changes", differenceOf(c))
+		if n := strings.Count(string(html), `<details class="file" open>`); err != nil || n != open {
+			t.Errorf("%d of %d files are unfolded, want %d: %v", n, files, open, err)
+		}
+		if want := fmt.Sprintf("%d files, +%d −0", files, 2*files); !strings.Contains(string(html), want) {
+			t.Errorf("without %q: %.300s", want, html)
+		}
+	}
+}
+
+// TestTodaysTimesHaveNoDate, and which day it was is in their title.
+func TestTodaysTimesHaveNoDate(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 27, 20, 0, 0, 0, time.Local)
+	for at, want := range map[time.Time]string{
+		now.Add(-time.Hour):      `title="2026-11-27 19:00:00">19:00<`,
+		now.Add(-24 * time.Hour): `title="2026-11-26 20:00:00">26 Nov 20:00<`,
+		now.AddDate(-1, 0, 0):    `title="2025-11-27 20:00:00">2025-11-27 20:00<`,
+	} {
+		if got := string(fillAges([]byte(timeTag("at", at)), now)); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

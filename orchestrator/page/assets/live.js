@@ -18,13 +18,19 @@
     return Math.round(s / of) * of;
   };
   const two = (n) => String(n).padStart(2, "0");
+  const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
   const tick = (root) => {
     for (const e of root.querySelectorAll("time[datetime]")) {
       const t = new Date(e.dateTime);
       const ago = (Date.now() - t) / 1000;
       let text = span(ago);
       if (e.className === "till") text = ago < 0 ? "in " + span(rounded(-ago)) : "now";
-      if (e.className === "at") text = `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${two(t.getHours())}:${two(t.getMinutes())}`;
+      if (e.className === "at") {
+        const day = `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`, clock = `${two(t.getHours())}:${two(t.getMinutes())}`;
+        const now = new Date();
+        e.title = `${day} ${clock}:${two(t.getSeconds())}`;
+        text = t.toDateString() === now.toDateString() ? clock : t.getFullYear() === now.getFullYear() ? `${t.getDate()} ${months[t.getMonth()]} ${clock}` : `${day} ${clock}`;
+      }
       if (e.textContent !== text) e.textContent = text;
     }
   };
