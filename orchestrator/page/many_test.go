@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -107,5 +108,43 @@ func TestRowsStandInTheOrderOfTheFile(t *testing.T) {
 	f.Troubles = append(f.Agents[25].Troubles("heartbeat", now), f.Troubles...)
 	if after := order(); !slices.Equal(before, after) || !slices.IsSorted(after) {
 		t.Errorf("%q, and after a trouble %q", before, after)
+	}
+}
+
+// TestAPageIsCompressedForWhoTakesIt, and a link's page never; what a form carries is
+// another one each time, and good each time.
+func TestAPageIsCompressedForWhoTakesIt(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.fleet = many(500, time.Now())
+	acts := l.enter(access.Act)
+	link, _, err := l.keeper.Link("phone", access.Act)
+	l.must(err)
+	for at, want := range map[string]string{Root: "gzip", Root + "style.css": "gzip", Root + "live.js": "gzip", Root + "enter/" + link: "", Root + "live?at=" + Root: ""} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.port+at, http.NoBody)
+		l.must(err)
+		r.AddCookie(acts.cookies[0])
+		r.Header.Set("Accept-Encoding", "br;q=1, gzip;q=0.8") // so that the client keeps it
+		res, err := http.DefaultTransport.RoundTrip(r)
+		l.must(err)
+		if got := res.Header.Get("Content-Encoding"); got != want || want != "" && (res.ContentLength <= 0 || res.ContentLength > 64<<10) {
+			t.Errorf("%s: %q of %d bytes, want %q", at, got, res.ContentLength, want)
+		}
+		cancel()
+		_ = res.Body.Close()
+	}
+	res, body := l.ask(browser{cookies: acts.cookies, headers: []string{"Accept-Encoding", "gzip;q=0"}}, http.MethodGet, Root, nil)
+	if res.Header.Get("Content-Encoding") != "" || !strings.Contains(body, "agent-499") {
+		t.Error("who does not take it gets it")
+	}
+	one, other := l.form(acts), l.form(acts)
+	if one.Get("csrf") == other.Get("csrf") {
+		t.Error("a page says the same secret twice")
+	}
+	for _, form := range []url.Values{one, other} {
+		if res, body := l.ask(acts, http.MethodPost, Root+"act", with(form, "do", "resume a")); res.StatusCode != http.StatusSeeOther {
+			t.Errorf("%d %s", res.StatusCode, body)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +81,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request) {
 	}
 	p.layout(w, http.StatusOK, frame{
 		Sheet: shown, Who: who, Key: once.Key(p.opt.Now()), At: at.String(), Said: p.said(who, r.URL.Query().Get("done")),
+		squeeze: squeezes(r),
 	})
 }
 
@@ -183,6 +183,8 @@ type frame struct {
 	Said *said
 	// Version is of what is loaded with the page.
 	Version string
+	// squeeze is true if the page may be compressed.
+	squeeze bool
 }
 
 // Window is the title of the window: with how much needs a person.
@@ -214,9 +216,7 @@ func (p *Page) layout(w http.ResponseWriter, code int, f frame) {
 	}
 	body := fillAges([]byte(text), p.opt.Now())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(code)
-	_, _ = w.Write(body) // the client may have gone
+	send(w, code, body, f.squeeze)
 }
 
 // plainly shows a page of words alone.
@@ -261,12 +261,14 @@ var titles = map[int]string{
 // asset serves a file that never changes under its address.
 func (p *Page) asset(name string) http.HandlerFunc {
 	body := assetOf(name)
+	kind := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}[path.Ext(name)]
 	return func(w http.ResponseWriter, r *http.Request) {
 		if no := p.opt.Guard.Named(r); no != nil {
 			p.refuse(w, r, no)
 			return
 		}
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(body))
+		w.Header().Set("Content-Type", kind)
+		send(w, http.StatusOK, body, squeezes(r))
 	}
 }

@@ -175,7 +175,7 @@ func (g *Guard) signs(w http.ResponseWriter, r *http.Request) (Who, *Refusal) {
 	if no := g.form(w, r, c.secure, mostForm); no != nil {
 		return Who{}, no
 	}
-	given := sha256.Sum256([]byte(r.PostForm.Get("csrf")))
+	given := sha256.Sum256([]byte(unmasked(r.PostForm.Get("csrf"))))
 	want := sha256.Sum256([]byte(who.CSRF))
 	if subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
 		return Who{}, refuse(StaleForm)
