@@ -1,5 +1,7 @@
 package doctor
 
+import "cmp"
+
 // checkDoors: addresses at which nobody is heard.
 func checkDoors(f *Facts) (found []Finding) {
 	for _, d := range f.Doors {
@@ -12,7 +14,7 @@ func checkDoors(f *Facts) (found []Finding) {
 		}
 		found = append(found, Finding{
 			Severity: Error, Code: "not-listening", Seen: d.Problem, Why: why,
-			Fix: "free the address, or write another one below listen:, then " + ours(f.ours, "reload"),
+			Fix: cmp.Or(d.Fix, "free the address, or write another one below listen:, then "+ours(f.ours, "reload")),
 		})
 	}
 	return found

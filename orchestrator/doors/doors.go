@@ -67,6 +67,7 @@ type door struct {
 	mu      sync.Mutex
 	since   time.Time
 	problem string // why it is not open, or ""
+	fix     string // what to type against that, or ""
 }
 
 // New returns doors that are closed.
@@ -136,7 +137,7 @@ func (d *Doors) State() []status.Door {
 	var all []status.Door
 	for _, o := range d.all {
 		o.mu.Lock()
-		all = append(all, status.Door{Address: o.String(), Serves: words(o.Serves), Since: o.since, Problem: o.problem})
+		all = append(all, status.Door{Address: o.String(), Serves: words(o.Serves), Since: o.since, Problem: o.problem, Fix: o.fix})
 		o.mu.Unlock()
 	}
 	return all
@@ -154,13 +155,13 @@ func (o *door) keep(ctx context.Context, b limits, h http.Handler, log *slog.Log
 	for ctx.Err() == nil {
 		l, err := Open(o.Listen)
 		if err == nil {
-			o.is("", log)
+			o.is(nil, log)
 			err = o.serve(ctx, l, b, h, log)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		o.is(err.Error(), log)
+		o.is(err, log)
 		select {
 		case <-ctx.Done():
 		case <-time.After(again):
@@ -169,9 +170,14 @@ func (o *door) keep(ctx context.Context, b limits, h http.Handler, log *slog.Log
 }
 
 // is takes down whether the address is open, and says so where that is new.
-func (o *door) is(problem string, log *slog.Logger) {
+func (o *door) is(err error, log *slog.Logger) {
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.fix = fixOf(err)
 	if problem != o.problem {
 		o.problem, o.since = problem, time.Now()
 		if problem != "" {

@@ -347,6 +347,9 @@ func TestAnAddressIsOpenedAgain(t *testing.T) {
 	gone := l.socket("folder/s")
 	l.doors.Set([]config.Listen{gone})
 	l.state("there is no folder " + filepath.Join(l.dir, "folder"))
+	if fix := l.doors.State()[0].Fix; fix != "mkdir -p -m 700 '"+filepath.Join(l.dir, "folder")+"'" {
+		t.Errorf("against that it says %q", fix)
+	}
 	if _, err := os.Lstat(s.Address); err == nil {
 		t.Error("a socket that is served no more is left")
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -79,7 +80,7 @@ func Check(l config.Listen) error {
 	}
 	folder := filepath.Dir(l.Address)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return refuse("there is no folder %s", folder)
+		return refuse("%w", &noFolderError{folder})
 	}
 	info, err := os.Lstat(l.Address)
 	switch {
@@ -101,6 +102,19 @@ func Check(l config.Listen) error {
 	return nil
 }
 
+// noFolderError means that the folder of a socket is not there.
+type noFolderError struct{ folder string }
+
+func (e *noFolderError) Error() string { return "there is no folder " + e.folder }
+
+// fixOf is what to type against what is in the way of an address, or "".
+func fixOf(err error) string {
+	if e, ok := errors.AsType[*noFolderError](err); ok {
+		return "mkdir -p -m 700 '" + strings.ReplaceAll(e.folder, "'", `'\''`) + "'"
+	}
+	return ""
+}
+
 // Foresee says of each address whether a run could open it now.
 func Foresee(addresses []config.Listen) (all []status.Door) {
 	for _, l := range addresses {
@@ -113,7 +127,7 @@ func Foresee(addresses []config.Listen) (all []status.Door) {
 			}
 		}
 		if err != nil {
-			d.Problem = err.Error()
+			d.Problem, d.Fix = err.Error(), fixOf(err)
 		}
 		all = append(all, d)
 	}

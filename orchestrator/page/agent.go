@@ -58,6 +58,30 @@ type Queue struct {
 	Choices []Choice
 }
 
+// Legend is what the reasons of the dead letters mean, each once.
+func (q Queue) Legend() (all []Dead) {
+	for _, d := range q.Dead {
+		if d.Means = onPage(d.Means); d.Means != "" && !slices.ContainsFunc(all, func(o Dead) bool { return o.Reason == d.Reason }) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// column is the name of a column of a command's list: the page has none.
+var column = regexp.MustCompile(`\b[A-Z]{4,}\b`)
+
+// onPage is a text without the sentences about columns of commands' lists.
+func onPage(text string) string {
+	var kept []string
+	for sentence := range strings.SplitAfterSeq(text, ". ") {
+		if !column.MatchString(sentence) {
+			kept = append(kept, sentence)
+		}
+	}
+	return strings.TrimSpace(strings.Join(kept, ""))
+}
+
 // Choice is one: its name, where it is, and what it hands over, repeats and loses.
 type Choice struct {
 	Name, Where string

@@ -101,7 +101,10 @@ func (p *Page) answer(ctx context.Context, o order, to approval.State) (string, 
 		return "", err
 	}
 	a := approval.Answer{State: to, By: "a person (" + o.By + ")", Note: o.Text(), Person: true}
-	if _, err = p.opt.Approvals.Answer(ctx, id, a); err != nil {
+	switch r, err = p.opt.Approvals.Answer(ctx, id, a); {
+	case errors.Is(err, approval.ErrAnswered) && !r.AnsweredAt.IsZero():
+		return "", fmt.Errorf("%w: %s, %s", approval.ErrAnswered, r.Answered(), moment(r.AnsweredAt, p.opt.Now()))
+	case err != nil:
 		return "", err
 	}
 	return fmt.Sprintf("%s: %s", agent, to), nil

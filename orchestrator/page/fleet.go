@@ -247,6 +247,9 @@ func answerAt(a status.Agent) string {
 	return Root + "approvals"
 }
 
+// Unsure reports whether what some of it costs is not known.
+func (n numbers) Unsure() bool { return n.Today.Unseen+n.Today.Unpriced > 0 }
+
 // numbers are the fleet's figures of today.
 type numbers struct {
 	Running, Waiting, Queued, Dead int

@@ -288,3 +288,23 @@ func TestTodaysTimesHaveNoDate(t *testing.T) {
 		}
 	}
 }
+
+// TestAReasonIsExplainedOnce, however many dead letters have it, and without the columns
+// of commands.
+func TestAReasonIsExplainedOnce(t *testing.T) {
+	t.Parallel()
+	q := Queue{Dead: []Dead{
+		{ID: "d1", Reason: "poison", Means: "It used up its attempts. GIVEN counts them. It stays."}, {ID: "d2", Reason: "poison", Means: "It used up its attempts. GIVEN counts them. It stays."},
+		{ID: "d3", Reason: "torn", Means: "The line is torn."}, {ID: "d4", Reason: "odd"},
+	}}
+	html, err := newLab(t).page.draw("agent-queue", struct {
+		Queue
+		Agent string
+		Acts  bool
+	}{q, "a", true})
+	for want, times := range map[string]int{"It used up its attempts. It stays.": 1, "GIVEN": 0, "The line is torn.": 1, "What “odd”": 0} {
+		if n := strings.Count(string(html), want); err != nil || n != times {
+			t.Errorf("%d times %q, want %d: %v %s", n, want, times, err, html)
+		}
+	}
+}

@@ -282,6 +282,8 @@ type Door struct {
 	// Since is since when it is open, or since when Problem keeps it from that.
 	Since   time.Time `json:"since,omitzero"`
 	Problem string    `json:"problem,omitempty"`
+	// Fix is what to type against it, where that is known.
+	Fix string `json:"fix,omitempty"`
 }
 
 // Untold is a target of the fleet's notify that does not get its notices: since when,
