@@ -78,6 +78,7 @@ func TestATapLeavesTheReaderWhereTheyAre(t *testing.T) {
 	var top, later int
 	f.must(tab.Eval(ctx, place, &top))
 	for _, what := range []string{"resume", "pause", "resume"} {
+		f.shows(ctx, tab, "the button", fmt.Sprintf(`document.querySelector("button[value='%s agent-15']") !== null`, what))
 		f.must(tab.Click(ctx, fmt.Sprintf("button[value='%s agent-15']", what)))
 		f.shows(ctx, tab, "what was done", fmt.Sprintf(`document.querySelector("#said > .good") !== null && document.querySelector("#said").textContent.includes("agent-15: %sd")`, what))
 		f.must(tab.Eval(ctx, place, &later))
@@ -92,6 +93,7 @@ func TestATapLeavesTheReaderWhereTheyAre(t *testing.T) {
 	if !seen {
 		t.Error("what was done is said where nobody sees it")
 	}
+	f.shows(ctx, tab, "the button", `document.querySelector("button[value='pause agent-15']") !== null`)
 	f.must(tab.Scripts(ctx, false))
 	f.must(tab.Go(ctx, "http://"+f.at+"/page/"))
 	f.must(tab.Loads(ctx, func() error { return tab.Click(ctx, "button[value='pause agent-15']") }))

@@ -10,17 +10,17 @@ import (
 )
 
 // leastSqueezed is from how many bytes on an answer is compressed.
-const leastSqueezed = 2 << 10
-
+//
 // Compressed are what is loaded with a page and the pages themselves: those of a large
 // fleet come to a tenth. How long an answer is says something of what is in it to who can
 // have a text in it (BREACH); the only secret in a page that is compressed, what its forms
 // carry, is masked anew each time (access.Who). Not compressed are a link's page, which has
 // the link's secret in it, and what is sent as it changes, in small pieces.
+const leastSqueezed = 2 << 10
 
 // squeezes reports whether who asks takes gzip.
 func squeezes(r *http.Request) bool {
-	for _, one := range strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(one, ";")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
 			q, is := strings.CutPrefix(strings.TrimSpace(weight), "q=")

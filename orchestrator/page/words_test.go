@@ -294,8 +294,10 @@ func TestTodaysTimesHaveNoDate(t *testing.T) {
 func TestAReasonIsExplainedOnce(t *testing.T) {
 	t.Parallel()
 	q := Queue{Dead: []Dead{
-		{ID: "d1", Reason: "poison", Means: "It used up its attempts. GIVEN counts them. It stays."}, {ID: "d2", Reason: "poison", Means: "It used up its attempts. GIVEN counts them. It stays."},
-		{ID: "d3", Reason: "torn", Means: "The line is torn."}, {ID: "d4", Reason: "odd"},
+		{ID: "d1", Reason: "poison", Means: "It used up its attempts. GIVEN counts them. It stays."},
+		{ID: "d2", Reason: "poison", Means: "It used up its attempts. GIVEN counts them. It stays."},
+		{ID: "d3", Reason: "torn", Means: "The line is torn."},
+		{ID: "d4", Reason: "odd"},
 	}}
 	html, err := newLab(t).page.draw("agent-queue", struct {
 		Queue
