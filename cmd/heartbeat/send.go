@@ -129,7 +129,7 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if o := accepted.Obstacle; o != nil {
 		a.log.Warn("the prompt is queued, and waits", "agent", agent.Name, "why", o.Text, "do", o.Do)
 	}
-	delivery, err := c.await(ctx, a, agent, accepted.ID)
+	delivery, err := c.await(ctx, a, agent, accepted)
 	return sent{accepted, delivery}, err
 }
 
@@ -195,7 +195,7 @@ func (g *flagText) UnmarshalText(text []byte) error {
 // errNoReply is the cause with which --timeout ends the wait.
 var errNoReply = errors.New("no reply in time")
 
-func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, id string) (*inbox.Delivery, error) {
+func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, sent send.Sent) (*inbox.Delivery, error) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	if c.Timeout > 0 {
@@ -204,7 +204,7 @@ func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, id stri
 		defer cancel()
 	}
 	line := newProgressLine(a)
-	d, err := send.Await(ctx, a.known, agent, id, func(p send.Progress) {
+	d, err := send.Await(ctx, a.known, agent, sent, func(p send.Progress) {
 		line.show(progressText(p, a.ours()))
 	})
 	line.end()
@@ -216,7 +216,7 @@ func (c sendCmd) await(ctx context.Context, a *app, agent *config.Agent, id stri
 		}
 	case err != nil && ctx.Err() != nil:
 		return nil, &failure{
-			status: exitError, hint: fmt.Sprintf("the prompt stays queued: %s status %s; %[1]s inbox %[2]s drop %s takes it out", a.ours(), agent.Name, id),
+			status: exitError, hint: fmt.Sprintf("the prompt stays queued: %s status %s; %[1]s inbox %[2]s drop %s takes it out", a.ours(), agent.Name, sent.ID),
 			err: fmt.Errorf("cannot get a reply from agent %q: interrupted", agent.Name),
 		}
 	}

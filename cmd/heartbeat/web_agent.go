@@ -20,6 +20,7 @@ import (
 	"heartbeat/orchestrator/explain"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/memory"
 	webpage "heartbeat/orchestrator/page"
 	"heartbeat/orchestrator/page/changes"
 	"heartbeat/orchestrator/page/window"
@@ -211,7 +212,7 @@ func (w *webAgents) Record(ctx context.Context, agent string) (webpage.Record, e
 	}
 	var r webpage.Record
 	prompts := map[string]foreign.Text{} // :: delivery → its prompt, or what else tells it
-	replies, err := queue.Replies(ctx, []*config.Agent{a}, time.Time{}, webReplies, nil)
+	replies, err := queue.Replies(ctx, []*config.Agent{a}, time.Time{}, webReplies, memory.Unproven(w.stateDir, w.fleet.Load().Agents, false))
 	if err != nil {
 		r.Note = err.Error()
 	}
@@ -219,7 +220,7 @@ func (w *webAgents) Record(ctx context.Context, agent string) (webpage.Record, e
 		text := shortened(foreign.Text(d.Reply))
 		prompts[d.DeliveryID] = cmp.Or(foreign.Text(d.ID), text)
 		r.Replies = append(r.Replies, webpage.Reply{
-			At: d.AcknowledgedAt, Begun: d.DeliveredAt, ID: foreign.Text(d.ID), Source: foreign.Text(d.Source), Attempt: d.Attempt, Text: text, Cut: d.ReplyCut,
+			At: d.AcknowledgedAt, Begun: d.DeliveredAt, ID: foreign.Text(d.ID), Source: foreign.Text(d.Source), Attempt: d.Attempt, Text: text, Cut: d.ReplyCut, NotProven: d.NotProven,
 		})
 	}
 	r.Ends, err = w.past.of(ctx, w.stateDir, agent)

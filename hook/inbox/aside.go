@@ -259,7 +259,9 @@ func (h *Held) answered(v Verdict) (d *Delivery, done bool, err error) {
 	case v.Passed:
 		d = f.proven(v)
 		if !h.recordedLately(d) {
-			err = h.record(d)
+			if err = v.records(d); err == nil {
+				err = h.record(d)
+			}
 		}
 	case v.GiveUp != "":
 		f.unproven(v)

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -76,6 +77,11 @@ type Verdict struct {
 	Answers string
 	// Most is how many iterations there may be; 0: any number.
 	Most int
+	// Iteration is the number that the outbox record has; 0: the one in flight knows.
+	Iteration int
+	// Records, if not nil, is called with the outbox record before it is written. If it
+	// fails, nothing is.
+	Records func(Delivery) error
 	// By says what has proved it, Took how long that took.
 	By   string
 	Took time.Duration
@@ -203,7 +209,7 @@ func (h *heldLane) apply(v Verdict) (*Delivery, error) {
 	case v.Passed && v.Again:
 		return nil, h.pass(view)
 	case v.Passed:
-		return h.finish(view, f.proven(v))
+		return h.pronounce(view, v)
 	case v.GiveUp != "":
 		if v.GiveUp == Forged {
 			if err := h.unforge(view, v); err != nil {
@@ -217,6 +223,26 @@ func (h *heldLane) apply(v Verdict) (*Delivery, error) {
 	f.own()
 	f.next(v)
 	return nil, h.writeFlight(f)
+}
+
+// pronounce finishes the entry in flight, which has passed.
+func (h *heldLane) pronounce(view *view, v Verdict) (*Delivery, error) {
+	d := view.flight.proven(v)
+	done, err := h.recorded(d)
+	if err == nil && !done {
+		err = v.records(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.finish(view, d)
+}
+
+func (v Verdict) records(d *Delivery) error {
+	if v.Records == nil {
+		return nil
+	}
+	return v.Records(*d)
 }
 
 // awaits reports whether a verdict is the one that the entry waits for; false: it was
@@ -298,7 +324,7 @@ func (f *flight) proven(v Verdict) *Delivery {
 		a.Session, a.Reply, a.Abandoned = c.Session, c.Reply, c.Abandoned
 	}
 	d := newDelivery(f, a)
-	d.Verdict = &Proven{By: v.By, Iteration: f.Iteration, TookMS: v.Took.Milliseconds()}
+	d.Verdict = &Proven{By: v.By, Iteration: cmp.Or(v.Iteration, f.Iteration), TookMS: v.Took.Milliseconds()}
 	return d
 }
 

@@ -128,15 +128,8 @@ func Stands(stateDir, inbox, id string) error {
 	return change(stateDir, inbox, id, func(d *Demand) { d.GivenUp, d.Queued = false, true })
 }
 
-// Unproven reports whether an outbox record is of an entry that has to pass something,
-// and is not that of its passing: whoever can write the outbox can have written it. What
-// cannot be told counts as unproven.
-func Unproven(stateDir, path string, d inbox.Delivery) bool {
-	demand, err := DemandOf(stateDir, path, d.ID)
-	return err != nil || Lacks(demand, d)
-}
-
-// Lacks is Unproven for what has to be passed; nil: nothing is recorded.
+// Lacks reports whether an outbox record is of an entry that has to pass something, and is
+// not of the delivery that has passed; nil: nothing is recorded.
 func Lacks(d *Demand, of inbox.Delivery) bool {
 	return d != nil && !d.Nothing && (d.Passed == "" || d.Passed != of.DeliveryID)
 }

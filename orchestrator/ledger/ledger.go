@@ -143,6 +143,10 @@ type Proven struct {
 	Delivery string    `json:"delivery"`
 	By       string    `json:"by"`
 	At       time.Time `json:"at"`
+	// ID is the entry's, Record a digest of the outbox record of its verdict; "": neither
+	// is known.
+	ID     string `json:"id,omitempty"`
+	Record string `json:"record,omitempty"`
 }
 
 // mostProven is how many of them are kept on disk: what becomes done is compared soon
@@ -164,6 +168,10 @@ type book struct {
 	Proven  []Proven `json:"proven,omitempty"`
 	// Until is true if the agent had an until: of its own when its last session began.
 	Until bool `json:"until,omitempty"`
+	// Since is from when on all is among Proven that has passed; zero: not known.
+	Since time.Time `json:"since,omitzero"`
+	// Forged are digests of the last outbox records that are no verdict's.
+	Forged []string `json:"forged,omitempty"`
 	// Mark is how far the queue was compared with what is proven while a session lives.
 	Mark *inbox.OutboxMark `json:"mark,omitempty"`
 }
@@ -217,8 +225,8 @@ func (b *Book) Keep(c Course) error {
 		others := slices.DeleteFunc(slices.Clone(k.Courses), func(o Course) bool { return o.Delivery == c.Delivery })
 		k.Courses = append(room(others), c)
 		if v := c.Verdict; v != nil && v.Passed && !slices.ContainsFunc(k.Proven, func(p Proven) bool { return p.Delivery == v.Delivery }) {
-			k.Proven = append(slices.Clone(k.Proven), Proven{v.Delivery, v.By, v.At})
-			k.Proven = k.Proven[max(0, len(k.Proven)-mostProven):]
+			k.Proven = append(slices.Clone(k.Proven), Proven{Delivery: v.Delivery, By: v.By, At: time.Now()})
+			k.trim()
 		}
 	})
 	if v := c.Verdict; err == nil && v != nil && v.Passed {
@@ -272,10 +280,13 @@ func (b *Book) Demands() bool {
 
 // Begins records that for a session that is about to begin.
 func (b *Book) Begins(until bool) error {
-	if b.Demands() == until {
+	b.mu.Lock()
+	same := b.book.Until == until && (!until || !b.book.Since.IsZero())
+	b.mu.Unlock()
+	if same {
 		return nil
 	}
-	return b.change(func(k *book) { k.Until = until })
+	return b.change(func(k *book) { k.begins(until, time.Now()) })
 }
 
 // Mark is what Marks has kept; nil: nothing.

@@ -14,6 +14,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/queue"
@@ -25,10 +26,21 @@ import (
 type letters struct {
 	stateDir string
 	began    time.Time
+	unproven unproven
 	awaited  []awaited.Reply
 	list     durable.Stamp            // of the list of those
 	read     map[string]durable.Stamp // :: file → when it was read last
 	anew     map[string]bool          // :: agent → what its new waiters wait for may have come before them
+}
+
+// unproven reports of outbox records that their entries have to be proven and are not: new
+// of prompts whose reply is awaited, any of all.
+type unproven struct {
+	new, any func(*config.Agent, inbox.Delivery) bool
+}
+
+func unprovenOf(stateDir string, agents []*config.Agent) unproven {
+	return unproven{memory.Unproven(stateDir, agents, true), memory.Unproven(stateDir, agents, false)}
 }
 
 // news is what has come of prompts since the last look.
@@ -121,7 +133,7 @@ func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours strin
 	}
 	err = queue.Read(ctx, a, func(q *inbox.Queue) (err error) {
 		if replied {
-			err = n.replies(q, a, k, m, waits)
+			err = n.replies(q, a, k, m, waits, l.unproven)
 		}
 		if dead {
 			err = errors.Join(err, n.dead(q, a, k, m, waits, ours))
@@ -152,16 +164,18 @@ func replyTo(a *config.Agent, source string) string {
 }
 
 // replies takes in the replies after the last one that was taken in.
-func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map[string][]awaited.Reply) error {
+func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map[string][]awaited.Reply, unproven unproven) error {
 	var after, later []inbox.Delivery // the last one that is known; its time, where it is not there any more
 	met, last := false, inbox.Delivery{}
 	for d, err := range q.Deliveries() {
 		if err != nil {
 			return err
 		}
-		for _, r := range waits[d.ID] {
-			n.address(k, r.Target, replyOf(a, d))
-			n.done = append(n.done, r)
+		if len(waits[d.ID]) > 0 && !unproven.new(a, d) {
+			for _, r := range waits[d.ID] {
+				n.address(k, r.Target, replyOf(a, d))
+				n.done = append(n.done, r)
+			}
 		}
 		last = d
 		switch {
@@ -177,6 +191,9 @@ func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits 
 		after = later
 	}
 	for _, d := range after {
+		if unproven.any(a, d) {
+			continue
+		}
 		n.address(k, replyTo(a, d.Source), replyOf(a, d))
 	}
 	if last.DeliveryID != "" {

@@ -14,6 +14,8 @@ import (
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/ledger"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/status"
@@ -274,4 +276,40 @@ func TestAWaiterHasOneAgentReadAnew(t *testing.T) {
 			t.Errorf("read of %q, want %q", got, want)
 		}
 	}
+}
+
+// TestAForgedReplyIsSentToNobody: who waits gets the one that is proven.
+func TestAForgedReplyIsSentToNobody(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, asker)
+		a := r.fleet.Agents[0]
+		a.Triggers = []config.Trigger{{Name: "new", ReplyTo: "asker"}}
+		known, err := memory.Note(dir, r.fleet.Agents, nil, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		book, err := ledger.Open(dir, known[0].Key)
+		if err == nil {
+			err = book.Begins(true)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		r.start()
+		r.waitsFor("one", "asker")
+		r.replies("one", "d1", "send")
+		r.replies("two", "d2", "a/new@1")
+		time.Sleep(time.Minute)
+		r.expects("asker")
+		if err := book.Keep(ledger.Course{Delivery: "d3", Verdict: &ledger.Verdict{Delivery: "d3", Passed: true}}); err != nil {
+			t.Fatal(err)
+		}
+		r.replies("one", "d3", "send")
+		time.Sleep(time.Minute)
+		r.expects("asker", "a has replied")
+		r.stop()
+	})
 }

@@ -96,7 +96,7 @@ func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
 		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact), full: make(chan []notice.Fact),
-		letters: letters{stateDir: opt.StateDir, began: now}, heads: map[string]head{}, deliver: deliver.To, sending: map[string]bool{},
+		letters: letters{stateDir: opt.StateDir, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, heads: map[string]head{}, deliver: deliver.To, sending: map[string]bool{},
 	}
 	w.file.Store(opt.Fleet)
 	return w
@@ -222,6 +222,7 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 	w.turned.Store(now.UnixNano())
 	if f := w.file.Load(); f != w.fleet {
 		w.fleet, w.kicked = f, true
+		w.letters.unproven = unprovenOf(w.opt.StateDir, f.Agents)
 	}
 	w.watches(now, false)
 	if now.Sub(w.looked).Abs() >= w.pause() {

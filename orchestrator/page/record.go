@@ -23,6 +23,7 @@ type Reply struct {
 	Attempt   int
 	Text      foreign.Text
 	Cut       bool
+	NotProven bool // it is not that of a verdict, and has to be
 }
 
 // End is how a session ended, or the check of a prompt's work.

@@ -84,7 +84,7 @@ func (r *run) passes(s subject, v *ledger.Verdict) error {
 func (r *run) inForm(s subject, v *ledger.Verdict) *inbox.Verdict {
 	out := &inbox.Verdict{
 		Delivery: v.Delivery, Entry: v.Entry, Check: v.Check, NeverAside: s.apart == nil, Passed: v.Passed, Again: v.Passed && v.Applied,
-		GiveUp: v.GiveUp, Output: v.Output, By: v.By, Took: v.Took, Now: time.Now(), Answers: v.Answers,
+		GiveUp: v.GiveUp, Output: v.Output, By: v.By, Took: v.Took, Now: time.Now(), Answers: v.Answers, Iteration: v.Iteration, Records: s.book.Records,
 	}
 	if s.until != nil && s.until.MaxIterations > 0 {
 		out.Most = s.until.MaxIterations + s.book.Course(v.Delivery).Asks

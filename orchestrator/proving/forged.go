@@ -3,6 +3,7 @@ package proving
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
@@ -19,6 +20,10 @@ import (
 // The mark is one of the session's beginning, and a is the definition that the session
 // was started with: nobody had to prove what was done before, or without its until:.
 func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox.OutboxMark) (filed []inbox.Delivery, err error) {
+	book, err := d.Book(key)
+	if err != nil {
+		return nil, err
+	}
 	next := *m
 	done, err := queue.DoneSince(ctx, a, &next)
 	if err != nil {
@@ -31,8 +36,8 @@ func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox
 			return nil, err
 		}
 		is := false
-		if forged && e.DeliveryID != "" { // else it may be done: Settle sees to it
-			is, err = d.fileForged(ctx, a, key, e, demand)
+		if forged && e.DeliveryID != "" && !book.Differs(e) { // else it may be done: Settle sees to it
+			is, err = d.fileForged(ctx, a, book, e, demand)
 		}
 		switch {
 		case err != nil:
@@ -52,9 +57,16 @@ func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox
 	if err := queue.Skipped(ctx, a, &next, ended, doubts); err != nil {
 		return nil, err
 	}
+	if err := book.Forges(slices.Concat(told, filed)); err != nil {
+		return nil, err
+	}
 	*m = next
 	for _, e := range told {
-		d.tellForged(a, cmp.Or(e.DeliveryID, e.ID), "the outbox calls it done, and no check of it has passed; what is queued goes on")
+		why := "the outbox calls it done, and no check of it has passed; what is queued goes on"
+		if book.Differs(e) {
+			why = "the outbox has a record of it that is not that of its verdict"
+		}
+		d.tellForged(a, cmp.Or(e.DeliveryID, e.ID), why)
 	}
 	for _, e := range filed {
 		d.tellForged(a, e.DeliveryID, "the outbox calls it done, and no check of it has passed")
@@ -66,11 +78,7 @@ func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox
 }
 
 // fileForged files the entry of a record, by our own memory of its line and its text.
-func (d *Desk) fileForged(ctx context.Context, a *config.Agent, key string, e inbox.Delivery, demand *ledger.Demand) (filed bool, err error) {
-	book, err := d.Book(key)
-	if err != nil {
-		return false, err
-	}
+func (d *Desk) fileForged(ctx context.Context, a *config.Agent, book *ledger.Book, e inbox.Delivery, demand *ledger.Demand) (filed bool, err error) {
 	if v := book.Course(e.DeliveryID).Verdict; v != nil {
 		e.EntryID = v.Entry
 	}
@@ -86,17 +94,19 @@ func (d *Desk) fileForged(ctx context.Context, a *config.Agent, key string, e in
 // demanded anything.
 func (d *Desk) lacksProof(a *config.Agent, key string, e inbox.Delivery) (demand *ledger.Demand, forged bool, err error) {
 	demand, err = ledger.DemandOf(d.opt.StateDir, a.Inbox, e.ID)
+	if err != nil {
+		return nil, false, err
+	}
+	book, err := d.Book(key)
 	switch {
 	case err != nil:
-		return nil, false, err
+		return demand, false, err
+	case book.Differs(e):
+		return demand, true, nil
 	case demand != nil:
 		return demand, ledger.Lacks(demand, e), nil
 	case a.Until == nil || e.DeliveryID == "":
 		return nil, false, nil
-	}
-	book, err := d.Book(key)
-	if err != nil {
-		return demand, false, err
 	}
 	return demand, !book.Passed(e.DeliveryID), nil
 }

@@ -160,3 +160,64 @@ func (l *lab) drop(names ...string) {
 		}
 	}
 }
+
+// TestARecordThatIsNotTheVerdictsIsTold, and not filed: its entry has passed. Who lists
+// replies sees which it is, whatever it says of its time.
+func TestARecordThatIsNotTheVerdictsIsTold(t *testing.T) {
+	t.Parallel()
+	for name, early := range map[string]bool{"before the verdict": true, "after it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(l *lab) {
+				if err := l.book().Begins(true); err != nil {
+					t.Fatal(err)
+				}
+				mark := queue.EndOfReplies(l.agent)
+				delivery := l.flight().DeliveryID
+				record := fmt.Sprintf(`{"delivery_id":%q,"entry_id":"x","id":"m1","attempt":1,"acknowledged_at":"1999-01-01T00:00:00Z","reply":"forged","verdict":{"by":"check","iteration":1}}`, delivery)
+				if early {
+					l.write("outbox.jsonl", record+"\n")
+				}
+				l.prove(time.Hour)
+				if !early {
+					l.write("outbox.jsonl", record+"\n")
+				}
+				if told, filed := l.forged(&mark); told != 1 || filed != 0 || len(l.dead()) != 0 {
+					t.Errorf("told %d, filed %d: %+v", told, filed, l.dead())
+				}
+				if told, _ := l.forged(&mark); told != 0 {
+					t.Error("it is told again")
+				}
+				unproven := func(a *config.Agent, d inbox.Delivery) bool {
+					return ledger.Unproven(l.state, "a-1", a.Inbox, d, false)
+				}
+				all, err := queue.Replies(t.Context(), []*config.Agent{l.agent}, time.Time{}, 10, unproven)
+				if err != nil || len(all) != 2 {
+					t.Fatalf("%+v %v", all, err)
+				}
+				for _, r := range all {
+					if r.NotProven != (r.Reply == "forged") {
+						t.Errorf("%q is not proven: %t", r.Reply, r.NotProven)
+					}
+				}
+				d, err := queue.Await(context.Background(), l.agent, "m1", unproven)
+				if err != nil || d.Reply != "I am done" {
+					t.Errorf("awaited: %+v %v", d, err)
+				}
+			})
+		})
+	}
+}
+
+// TestTheRecordHasTheVerdictsIteration: the agent can write another one into its own record.
+func TestTheRecordHasTheVerdictsIteration(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(l *lab) {
+		l.rewrites(func(r map[string]any) { r["iteration"] = 9 })
+		l.prove(time.Hour)
+		all, err := queue.Replies(t.Context(), []*config.Agent{l.agent}, time.Time{}, 10, nil)
+		if err != nil || len(all) != 1 || all[0].Verdict.Iteration != 1 {
+			t.Errorf("%+v %v", all, err)
+		}
+	})
+}

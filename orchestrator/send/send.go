@@ -18,6 +18,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/later"
 	"heartbeat/orchestrator/ledger"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
@@ -187,7 +188,7 @@ func Unproven(f *config.Fleet) (queue.Unproven, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(a *config.Agent, d inbox.Delivery) bool { return ledger.Unproven(dir, a.Inbox, d) }, nil
+	return memory.Unproven(dir, f.Agents, false), nil
 }
 
 // ready makes what is missing in an agent's directory, or says why nobody would work
@@ -307,14 +308,14 @@ const every = time.Second
 
 // Await waits for the reply to a prompt that was sent, like queue.Await. tell, if
 // not nil, is called now and then with the progress.
-func Await(ctx context.Context, f *config.Fleet, a *config.Agent, id string, tell func(Progress)) (*inbox.Delivery, error) {
+func Await(ctx context.Context, f *config.Fleet, a *config.Agent, sent Sent, tell func(Progress)) (*inbox.Delivery, error) {
 	if tell != nil {
 		ctx, stop := context.WithCancel(ctx)
 		told := make(chan struct{})
 		go func() {
 			defer close(told)
 			for ticker := time.NewTicker(every); ; {
-				tell(lookAt(f, a, id))
+				tell(lookAt(f, a, sent.ID))
 				select {
 				case <-ctx.Done():
 					ticker.Stop()
@@ -325,9 +326,9 @@ func Await(ctx context.Context, f *config.Fleet, a *config.Agent, id string, tel
 		}()
 		defer func() { stop(); <-told }()
 	}
-	unproven, err := Unproven(f)
+	dir, err := owner.StateDir(f)
 	if err != nil {
 		return nil, err
 	}
-	return queue.Await(ctx, a, id, unproven)
+	return queue.Await(ctx, a, sent.ID, memory.Unproven(dir, f.Agents, !sent.Duplicate))
 }

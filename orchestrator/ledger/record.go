@@ -1,0 +1,126 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/state"
+)
+
+// mostForged is how many records are known that somebody else has written.
+const mostForged = 256
+
+// digestOf is another one for each record that says something else, times included.
+func digestOf(d inbox.Delivery) string {
+	data, err := json.Marshal(d)
+	if err != nil { // it is plain data
+		data = []byte(err.Error())
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:12])
+}
+
+// Records keeps which record is that of an entry's verdict, before the outbox has it.
+func (b *Book) Records(d inbox.Delivery) error {
+	return b.change(func(k *book) {
+		k.Proven = slices.Clone(k.Proven)
+		for i := range k.Proven {
+			if p := &k.Proven[i]; p.Delivery == d.DeliveryID {
+				p.ID, p.Record = d.ID, digestOf(d)
+			}
+		}
+	})
+}
+
+// Forges keeps which records somebody else has written.
+func (b *Book) Forges(all []inbox.Delivery) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return b.change(func(k *book) {
+		k.Forged = slices.Clone(k.Forged)
+		for _, d := range all {
+			if digest := digestOf(d); !slices.Contains(k.Forged, digest) {
+				k.Forged = append(k.Forged, digest)
+			}
+		}
+		k.Forged = k.Forged[max(0, len(k.Forged)-mostForged):]
+	})
+}
+
+// Differs reports whether an outbox record is of an entry that is proven, and is not the
+// record of its verdict: another time, iteration or reply, or a second one.
+func (b *Book) Differs(d inbox.Delivery) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.book.differs(d)
+}
+
+func (k *book) differs(d inbox.Delivery) bool {
+	named := false
+	for _, p := range k.Proven {
+		if p.Delivery == d.DeliveryID {
+			return p.Record != "" && p.Record != digestOf(d)
+		}
+		named = named || p.ID != "" && p.ID == d.ID
+	}
+	return named
+}
+
+// doubts reports whether an outbox record is not that of a verdict although it has to be.
+// What was done before anybody kept that is not doubted, as far as the record's own time
+// tells; of a prompt that is new, anything else is.
+func (k *book) doubts(d inbox.Delivery, anew bool) bool {
+	switch {
+	case slices.Contains(k.Forged, digestOf(d)), k.differs(d):
+		return true
+	case !k.Until, slices.ContainsFunc(k.Proven, func(p Proven) bool { return p.Delivery == d.DeliveryID }):
+		return false
+	}
+	return anew || !k.Since.IsZero() && d.AcknowledgedAt.After(k.Since)
+}
+
+// Unproven reports whether an outbox record is of an entry that has to pass something, and
+// is not that of its passing: whoever can write the outbox can have written it. key is its
+// agent's, "" where that is not known; anew says that the entry was queued for the first
+// time since there is an until:. What cannot be told counts as unproven.
+func Unproven(stateDir, key, path string, d inbox.Delivery, anew bool) bool {
+	demand, err := DemandOf(stateDir, path, d.ID)
+	if err != nil || Lacks(demand, d) {
+		return true
+	}
+	var k book
+	if key != "" {
+		if err := state.Load(bookPath(stateDir, key), &k); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	if demand != nil && demand.Nothing {
+		k.Until = false
+	}
+	return k.doubts(d, anew)
+}
+
+// trim keeps what is proven within its room, and from when on all of it is known.
+func (k *book) trim() {
+	if over := len(k.Proven) - mostProven; over > 0 {
+		k.Proven = k.Proven[over:]
+		if first := k.Proven[0].At; first.After(k.Since) {
+			k.Since = first
+		}
+	}
+}
+
+// begins says that all is known that is proven from now on.
+func (k *book) begins(until bool, now time.Time) {
+	if until && (!k.Until || k.Since.IsZero()) {
+		k.Since = now
+	}
+	k.Until = until
+}
