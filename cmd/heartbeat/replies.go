@@ -22,8 +22,7 @@ func (repliesCmd) Help() string {
 	return `Prints the agents' final reply to each prompt that is done: when, which agent, what
 queued the prompt, and how long it took. "not proven" marks what its outbox calls done
 although no check has passed, and what is not the record of a passed check (heartbeat
-explain forged). With -o json each reply is one line,
-before the envelope.
+explain forged). With -o json each reply is one line, before the envelope.
 
 Examples:
 

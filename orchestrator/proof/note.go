@@ -91,7 +91,7 @@ func (n *note) start(cmd *exec.Cmd, started, ended chan<- error) {
 	}
 	started <- err
 	if err == nil {
-		ended <- howEnded(cmd.Wait())
+		ended <- cmd.Wait()
 	}
 }
 

@@ -14,6 +14,7 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"heartbeat/hook/inbox"
 	"heartbeat/ptyrun"
@@ -203,7 +206,7 @@ func (n *note) run(ctx context.Context, c Check, path string, env []string) (Res
 	said := newListener()
 	heard := make(chan struct{})
 	go func() { defer close(heard); said.hear(read) }()
-	why, err := n.await(ctx, c.Timeout, ended)
+	how, err := n.await(ctx, c.Timeout, ended)
 	// What is left may hold the pipe open.
 	swept := n.sweep(ctx, 0)
 	select {
@@ -212,37 +215,41 @@ func (n *note) run(ctx context.Context, c Check, path string, env []string) (Res
 	}
 	_ = read.Close()
 	<-heard
-	r := Result{Answer: Failed, Why: why, Output: inbox.CleanOutput(string(said.tail)), Said: said.digest()}
-	switch why {
-	case "":
+	r := Result{Answer: Failed, Why: how.why, Output: inbox.CleanOutput(string(said.tail)), Said: said.digest()}
+	switch how.code {
+	case 0:
 		r.Answer = Passed
-	case fmt.Sprint("exit status ", laterCode):
+	case laterCode:
 		r.Answer = Later
 	}
 	return r, errors.Join(err, swept)
 }
 
+// ending is how a command ended: with an exit status, or without one, -1; and in words, ""
+// for status 0.
+type ending struct {
+	code int
+	why  string
+}
+
 // await waits for a command's end, and ends it where it takes too long or ctx is
-// done: then the error says so. why is "" for one that ended well.
-func (n *note) await(ctx context.Context, timeout time.Duration, ended <-chan error) (why string, err error) {
+// done: then the error says so.
+func (n *note) await(ctx context.Context, timeout time.Duration, ended <-chan error) (how ending, err error) {
 	clock := time.NewTimer(timeout)
 	defer clock.Stop()
 	select {
 	case err := <-ended:
-		if err == nil {
-			return "", nil
-		}
-		return err.Error(), nil
+		return endingOf(err), nil
 	case <-clock.C:
-		why = fmt.Sprintf("it ran over %s", timeout)
+		how = ending{-1, fmt.Sprintf("it ran over %s", timeout)}
 	case <-ctx.Done():
-		why, err = "ended", fmt.Errorf("the check was ended: %w", context.Cause(ctx))
+		how, err = ending{-1, "ended"}, fmt.Errorf("the check was ended: %w", context.Cause(ctx))
 	}
 	if swept := n.sweep(ctx, endGrace); swept != nil {
-		return why, errors.Join(err, swept)
+		return how, errors.Join(err, swept)
 	}
 	<-ended
-	return why, err
+	return how, err
 }
 
 // errLeft means that processes of a check could not be ended.
@@ -256,12 +263,17 @@ func (n *note) sweep(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// howEnded reports how a command ended, in words; nil for exit status 0.
-func howEnded(err error) error {
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			return fmt.Errorf("killed by %s", status.Signal())
-		}
+// endingOf is how a command ended, by the error with which it was waited for.
+func endingOf(err error) ending {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil:
+		return ending{}
+	case !ok:
+		return ending{-1, err.Error()}
 	}
-	return err
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return ending{-1, "killed by " + cmp.Or(unix.SignalName(status.Signal()), status.Signal().String())}
+	}
+	return ending{exit.ExitCode(), err.Error()}
 }

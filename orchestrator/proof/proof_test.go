@@ -48,7 +48,7 @@ func TestAnswers(t *testing.T) {
 		"echo out; echo err >&2":        {Answer: Passed, Output: "out\nerr"},
 		"echo 2 tests fail; exit 1":     {Answer: Failed, Why: "exit status 1", Output: "2 tests fail"},
 		"exit 75":                       {Answer: Later, Why: "exit status 75"},
-		"kill -9 $$":                    {Answer: Failed, Why: "killed by killed"},
+		"kill -9 $$":                    {Answer: Failed, Why: "killed by SIGKILL"},
 		"printf '\\033[31mred\\033[0m'": {Answer: Passed, Output: "red"},
 	} {
 		t.Run(script, func(t *testing.T) {

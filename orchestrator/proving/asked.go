@@ -33,7 +33,7 @@ func (r *run) asked(ctx context.Context, s subject, c ledger.Course, v ledger.Ve
 	case err != nil:
 		return nil, false, err
 	case q.Waits:
-		r.waits(ctx, s, status.CheckAwaits, time.Now().Add(askEvery), "waits for approval")
+		r.waits(ctx, s, status.CheckAsked, time.Now().Add(askEvery), "waits for approval")
 		return nil, true, nil
 	case len(q.IDs) == 0:
 		return nil, false, nil

@@ -120,7 +120,9 @@ func Drop(ctx context.Context, a *config.Agent, ids []string) (dropped int, err 
 // flying refuses to drop an entry that is in flight.
 func flying(a *config.Agent, id string, s inbox.State, lives bool) error {
 	e := &BusyError{why: fmt.Sprintf("cannot drop %q: it is in flight (%s)", id, s)}
-	if lives {
+	if s == inbox.Checking {
+		e.hint = fmt.Sprintf("its check goes on without its session; heartbeat cancel %s gives it up", a.Name)
+	} else if lives {
 		e.hint = fmt.Sprintf("it ends with the session's turn, which heartbeat attach %s joins", a.Name)
 	} else {
 		e.hint = fmt.Sprintf("its session is gone: heartbeat run deals with it by on-orphan, heartbeat recover %s does so now", a.Name)

@@ -165,6 +165,13 @@ func TestWhatIsInFlightIsNotDropped(t *testing.T) {
 	if got := drop("a"); !strings.Contains(got, "heartbeat attach triage") {
 		t.Errorf("with a session: %s", got)
 	}
+	err = locked(t.Context(), place(a), func(q *inbox.Held) error { _, err := q.Check(inbox.Acknowledgement{}); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := drop("a"); !strings.HasSuffix(got, "(checking); its check goes on without its session; heartbeat cancel triage gives it up") {
+		t.Errorf("while it is checked: %s", got)
+	}
 	expectQueue(t, a, []string{"b"}, nil)
 }
 

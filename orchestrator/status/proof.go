@@ -23,11 +23,12 @@ const (
 	CheckTrouble ProofState = "check-trouble" // it could not be run, and is asked again
 	CheckPaces   ProofState = "too-fast"      // it has not passed, and the agent has to wait
 	CheckAwaits  ProofState = "approval"      // it has passed, and waits for a person
+	CheckAsked   ProofState = "asked"         // the agent has asked people, and is to be told before it runs
 )
 
 // ProofStates returns all of them.
 func ProofStates() []ProofState {
-	return []ProofState{CheckQueued, CheckRuns, CheckAgain, CheckTrouble, CheckPaces, CheckAwaits}
+	return []ProofState{CheckQueued, CheckRuns, CheckAgain, CheckTrouble, CheckPaces, CheckAwaits, CheckAsked}
 }
 
 // Proof is how far the check of the entry in flight is.
@@ -87,6 +88,8 @@ func (p Proof) String() string {
 		what += "did not pass; the next iteration waits"
 	case CheckAwaits:
 		return what + "passed; waits for approval"
+	case CheckAsked:
+		return what + "waits for what its agent has asked people"
 	}
 	if p.Why != "" {
 		what += "; the last one said: " + p.Why.String()
@@ -104,7 +107,7 @@ func Of(n, most int) string {
 
 // Text is String with for how long, or until when.
 func (p Proof) Text(now time.Time) string {
-	switch again := p.Until.After(now) && p.State != CheckAwaits; {
+	switch again := p.Until.After(now) && p.State != CheckAwaits && p.State != CheckAsked; {
 	case again && p.Vain != nil && p.Vain.Times > 1:
 		return fmt.Sprintf("%s, %s; again in %s", p, p.Vain.Tries(now), Span(p.Until.Sub(now)))
 	case again:
