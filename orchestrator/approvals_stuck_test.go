@@ -168,3 +168,36 @@ func (r *rig) hang(agent string) (letGo func()) {
 		}
 	}
 }
+
+// TestARenamedAgentsRequestsHaveItsName, with and without a run, and go on waiting.
+func TestARenamedAgentsRequestsHaveItsName(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "old", func(t *testing.T, r *rig) {
+		var s seen
+		r.set("", s.asks(r, approval.Request{Question: "Deploy?"}))
+		r.say("old", "deploy it")
+		stop := r.run()
+		r.sleep(time.Minute)
+		if got := r.waiting(); len(got) != 1 || got[0].Agent != "old" {
+			t.Fatalf("%+v", got)
+		}
+		renamed := r.declare("old")
+		renamed.Name = "new"
+		if _, err := r.s.Reload(r.with(renamed)); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(2 * time.Minute)
+		if got := r.waiting(); len(got) != 1 || got[0].Agent != "new" {
+			t.Errorf("%+v", got)
+		}
+		stop()
+		again := *renamed
+		again.Name = "newest"
+		if err := consent.SettleStopped(t.Context(), r.with(&again), filepath.Join(r.dir, "state"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.waiting(); len(got) != 1 {
+			t.Errorf("without a run: %+v", got)
+		}
+	})
+}

@@ -196,6 +196,29 @@ func (l Register) begins(ctx context.Context, id string, now time.Time) error {
 	})
 }
 
+// Renamed gives the requests of an agent that wait, and those whose answer it does not know,
+// the name that it has now.
+func (l Register) Renamed(ctx context.Context, key, name string) error {
+	err := l.locked(ctx, func(f folders) error {
+		open, err := f.waiting()
+		done, err2 := f.done.list()
+		err = errors.Join(err, err2)
+		rename := func(s shelf, all []Request, which func(Request) bool) {
+			for r := range filter(all, func(r Request) bool { return r.Key == key && key != "" && r.Agent != name && which(r) }) {
+				r.Agent = name
+				err = errors.Join(err, s.put(r))
+			}
+		}
+		rename(f.open, open, Request.Waits)
+		rename(f.done, done, Request.Owes)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot rename the agent of approvals: %w", err)
+	}
+	return nil
+}
+
 // Tell notes that the agent has the answer to a request.
 func (l Register) Tell(ctx context.Context, id string) error {
 	_, _, err := l.tell(ctx, id, "")

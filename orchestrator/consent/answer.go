@@ -91,6 +91,25 @@ func (k *Keeper) settle(ctx context.Context, gone func(approval.Request) string)
 	}
 }
 
+// rename gives the open requests the names that their agents have now.
+func (k *Keeper) rename(ctx context.Context) {
+	waiting, _ := k.opt.Register.Waiting() // what cannot be read is said by the look
+	done, _ := k.opt.Register.Done()
+	open := append(waiting, slices.DeleteFunc(done, func(r approval.Request) bool { return !r.Owes() })...)
+	if len(open) == 0 {
+		return
+	}
+	for _, a := range k.opt.Fleet.Agents() {
+		now := a.Now()
+		if now.Removed || !slices.ContainsFunc(open, func(r approval.Request) bool { return r.Key == now.Key && r.Key != "" && r.Agent != now.Name }) {
+			continue
+		}
+		if err := k.opt.Register.Renamed(ctx, now.Key, now.Name); err != nil {
+			k.opt.Log.Warn(err.Error())
+		}
+	}
+}
+
 // undeclared is why nobody needs an answer: the file has no such agent any more.
 func (k *Keeper) undeclared(r approval.Request) string {
 	replaced := false

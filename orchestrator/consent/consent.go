@@ -147,6 +147,7 @@ func (k *Keeper) Look(ctx context.Context) {
 	declared := k.opt.Fleet.Declared()
 	stamp := k.opt.Register.Stamp()
 	k.settle(ctx, k.undeclared)
+	k.rename(ctx)
 	waiting, err := k.opt.Register.Waiting()
 	done, err2 := k.opt.Register.Done()
 	if err = errors.Join(err, err2); err != nil {

@@ -43,6 +43,11 @@ func SettleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone f
 	silent := map[string]bool{}
 	ended, err := approval.Of(stateDir).Settle(ctx, func(r approval.Request) (why string) {
 		a := f.Agent(r.Agent)
+		for name, id := range who {
+			if r.Key != "" && id.Key == r.Key { // it may have another name now
+				a = f.Agent(name)
+			}
+		}
 		if gone != nil {
 			why = gone(r)
 		}
