@@ -6,16 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// cleaned is how much of the end of an output CleanOutput looks at.
-const cleaned = 16 * MaxShown
+// MaxCleaned is how many bytes of the end of an output CleanOutput looks at: escape
+// sequences take room.
+const MaxCleaned = 16 * MaxShown
 
 // CleanOutput returns the end of what a program has written, as text: at most
 // MaxShown bytes of valid UTF-8, without escape sequences and without control
 // characters other than newlines and tabs, and without white space at both ends.
 // Cleaning it again changes nothing.
 func CleanOutput(s string) string {
-	if len(s) > cleaned {
-		s = s[len(s)-cleaned:]
+	if len(s) > MaxCleaned {
+		s = s[len(s)-MaxCleaned:]
 	}
 	s = strings.ToValidUTF8(withoutEscapes(s), "\uFFFD")
 	s = strings.Map(func(r rune) rune {

@@ -91,9 +91,6 @@ func together(all []approval.Request) proving.Say {
 	say := proving.Say{Answer: proving.Approved}
 	var by []string
 	for _, r := range all {
-		if say.Since.IsZero() || r.At.Before(say.Since) {
-			say.Since = r.At
-		}
 		switch {
 		case r.Yes():
 			by = append(by, r.Name+" by "+r.By)

@@ -22,8 +22,11 @@ type Aside struct {
 	Conversation string `json:"conversation,omitempty"`
 }
 
+// asidesName is the folder of what is set aside, of all agents.
+const asidesName = "asides"
+
 func asideFolder(stateDir, key string) string {
-	return filepath.Join(stateDir, "asides", filepath.Base(key))
+	return filepath.Join(stateDir, asidesName, filepath.Base(key))
 }
 
 // KeepAside records an entry that is set aside, durably.
@@ -39,7 +42,7 @@ func KeepAside(stateDir, key string, a Aside) error {
 
 // NoAsides reports whether nothing is set aside of any agent.
 func NoAsides(stateDir string) (bool, error) {
-	entries, err := os.ReadDir(filepath.Join(stateDir, "asides"))
+	entries, err := os.ReadDir(filepath.Join(stateDir, asidesName))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -63,7 +66,7 @@ func DropAside(stateDir, key, delivery string) error {
 // over again if that is declared another time.
 func Forget(stateDir, key string) error {
 	path, folder := bookPath(stateDir, key), asideFolder(stateDir, key)
-	if filepath.Dir(folder) != filepath.Join(stateDir, "asides") {
+	if filepath.Dir(folder) != filepath.Join(stateDir, asidesName) {
 		return nil // no key
 	}
 	errs := []error{os.RemoveAll(folder)}

@@ -5,11 +5,9 @@ import (
 	"encoding/hex"
 	"hash"
 	"io"
-)
 
-// maxRaw is how much of the end of a check's output is looked at for what is kept of
-// it: escape sequences take room.
-const maxRaw = 64 << 10
+	"heartbeat/hook/inbox"
+)
 
 // listener takes all that a check prints, however much.
 type listener struct {
@@ -26,7 +24,7 @@ func (l *listener) hear(from io.Reader) {
 	for {
 		n, err := from.Read(buf)
 		l.tail = append(l.tail, buf[:n]...)
-		if over := len(l.tail) - maxRaw; over > 0 {
+		if over := len(l.tail) - inbox.MaxCleaned; over > 0 {
 			l.tail = append(l.tail[:0], l.tail[over:]...)
 		}
 		rest = rest[:0]

@@ -125,7 +125,7 @@ func (r *run) approved(ctx context.Context, s subject, c ledger.Course, v ledger
 
 func (r *run) ask(s subject, c ledger.Course) Ask {
 	a := Ask{
-		Agent: s.agent.Name, Key: r.Key, Delivery: s.flight.DeliveryID, ID: s.flight.ID, Source: s.flight.Source,
+		Agent: s.agent.Name, Key: r.Key, Delivery: s.flight.DeliveryID,
 		Iteration: c.Iteration(), Until: s.until, Prompt: s.flight.Prompt(), Output: c.Answered.Output, About: shown(s.flight, c),
 		Aside: r.apart || r.aside(s),
 	}

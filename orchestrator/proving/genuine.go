@@ -98,10 +98,11 @@ func (r *run) tellChanged(a *config.Agent, f *inbox.InFlight, known origin) {
 		return
 	}
 	r.lied = now
+	const what = "somebody has changed the record of the entry in flight"
 	if now.renamed {
-		r.tellForged(a, f.DeliveryID, "its record has named another entry; it has to pass what it had to")
+		r.tellLie(a, f.DeliveryID, what, "its record has named another entry; it has to pass what it had to")
 	}
 	if now.aside {
-		r.tellForged(a, f.DeliveryID, "its record says that it was set aside, and it never was; it goes on where it stands")
+		r.tellLie(a, f.DeliveryID, what, "its record says that it was set aside, and it never was; it goes on where it stands")
 	}
 }

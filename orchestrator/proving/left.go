@@ -76,8 +76,13 @@ func (d *Desk) settle(ctx context.Context, a *config.Agent, demand *ledger.Deman
 }
 
 func (d *Desk) tellForged(a *config.Agent, entry, why string) {
+	d.tellLie(a, entry, "an entry is not proven, and somebody calls it done", why)
+}
+
+// tellLie tells what somebody has written into an agent's files.
+func (d *Desk) tellLie(a *config.Agent, entry, what, why string) {
 	d.opt.Note(journal.Event{Agent: a.Name, Kind: journal.Forged, Entry: entry, Reason: foreign.Text(why)})
-	d.opt.Log.Error("an entry is not proven, and somebody calls it done", "agent", a.Name, "entry", entry, "why", why)
+	d.opt.Log.Error(what, "agent", a.Name, "entry", entry, "why", why)
 }
 
 // Forgets lets go of what an entry had to pass that its policy has dropped.

@@ -51,8 +51,8 @@ type Asked struct {
 
 // Ask is the request for a yes.
 type Ask struct {
-	Agent, Key, Delivery, ID, Source string
-	Iteration                        int
+	Agent, Key, Delivery string
+	Iteration            int
 	// Until says who has to agree, Aside that the queue goes on meanwhile.
 	Until *config.Until
 	Aside bool
@@ -67,9 +67,7 @@ type Ask struct {
 type Say struct {
 	Answer Answer
 	Note   string
-	// By says who, in words; Since is when it was asked.
-	By    string
-	Since time.Time
+	By     string // who, in words
 }
 
 // Answer is one of four.

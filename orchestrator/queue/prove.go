@@ -11,7 +11,7 @@ import (
 
 // Apply carries out what was decided about the entry in flight that is being
 // checked; a session may live. The error matches inbox.ErrStale if another check is
-// awaited, or none. d is what the outbox says of an entry that is done now.
+// awaited, or none.
 func Apply(ctx context.Context, a *config.Agent, v inbox.Verdict) error {
 	err := locked(ctx, place(a), func(q *inbox.Held) error {
 		_, err := q.Verdict(v)
