@@ -194,8 +194,10 @@ type DeadCount struct {
 	// Lost are those whose reason is Lost. LastLost is the latest one of them.
 	Lost     int
 	LastLost DeadEntry
-	More     bool
-	mark     Mark
+	// Oldest is when the first of the others was given up.
+	Oldest time.Time
+	More   bool
+	mark   Mark
 }
 
 // countStep is how much of the dead letters one call counts.
@@ -206,6 +208,7 @@ const countStep = 16 << 20
 func (q *Queue) CountDead(c *DeadCount) error {
 	var n, lost int
 	last := c.LastLost
+	var oldest time.Time
 	anew, err := q.eachDead(&c.mark, countStep, func(_ []byte, d *DeadEntry) bool {
 		if d == nil {
 			return true
@@ -214,11 +217,16 @@ func (q *Queue) CountDead(c *DeadCount) error {
 			lost++
 			last = *d
 			last.RawLine, last.RawBase64 = "", ""
+		} else if oldest.IsZero() || d.At.Before(oldest) {
+			oldest = d.At
 		}
 		return true
 	})
 	if anew {
-		c.Entries, c.Lost = 0, 0
+		c.Entries, c.Lost, c.Oldest = 0, 0, time.Time{}
+	}
+	if c.Oldest.IsZero() || !oldest.IsZero() && oldest.Before(c.Oldest) {
+		c.Oldest = oldest
 	}
 	c.Entries += n
 	c.Lost += lost

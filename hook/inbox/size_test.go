@@ -51,9 +51,12 @@ func TestDeadLettersAreCountedInSteps(t *testing.T) {
 	file("a")
 	file("b")
 	count(2, false)
-	at := c.mark.at
+	at, oldest := c.mark.at, c.Oldest
 	file("c")
 	count(3, false)
+	if oldest.IsZero() || !c.Oldest.Equal(oldest) {
+		t.Errorf("the oldest is of %s, and of %s with another one behind", oldest, c.Oldest)
+	}
 	if c.mark.at <= at {
 		t.Error("it counts from the beginning each time")
 	}
@@ -69,9 +72,13 @@ func TestDeadLettersAreCountedInSteps(t *testing.T) {
 	if err := os.Remove(DeadLetterFile(path)); err != nil {
 		t.Fatal(err)
 	}
-	count(0, false)
+	if count(0, false); !c.Oldest.IsZero() {
+		t.Errorf("the oldest of none is of %s", c.Oldest)
+	}
 	file("d")
-	count(1, false)
+	if count(1, false); !c.Oldest.After(oldest) {
+		t.Errorf("the oldest of the new ones is of %s", c.Oldest)
+	}
 }
 
 // Each file of a queue may be one of 4 TB: what reads it ends, with a result

@@ -56,7 +56,7 @@ func merge(a *config.Agent, on seen, live *AgentState, now time.Time) Agent {
 	} else {
 		st.Depth, st.InFlight = q.depth, q.flight
 	}
-	st.Dead, st.DeadMore = on.queue.dead.Entries, on.queue.dead.More
+	st.Dead, st.DeadMore, st.DeadSince = on.queue.dead.Entries, on.queue.dead.More, on.queue.dead.Oldest
 	st.TakenOut = on.queue.takenOut()
 	st.DeadUnread = on.queue.err != nil && !on.queue.counted
 	st.Today, st.MaxQueue = on.today, a.MaxQueue

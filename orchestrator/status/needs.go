@@ -71,7 +71,7 @@ func (w Word) Person() bool {
 // of a command line for this fleet: the program and its -f flag.
 func (a Agent) Troubles(ours string, now time.Time) []Trouble {
 	var all []Trouble
-	for _, s := range slices.Concat(a.place(now), a.approvals(now), a.wish(now), a.work(now), a.drift(), a.proof(now), a.triggers(now), a.full(), a.leftover()) {
+	for _, s := range slices.Concat(a.place(now), a.approvals(now), a.wish(now), a.work(now), a.drift(), a.proof(now), a.triggers(now), a.full(), a.leftover(now)) {
 		all = append(all, s.of(a.Agent, ours))
 	}
 	return sorted(all)
@@ -290,7 +290,7 @@ func (a Agent) full() []sign {
 }
 
 // leftover returns what was given up, and what was refused.
-func (a Agent) leftover() []sign { return append(a.deadLetters(), a.refusals()...) }
+func (a Agent) leftover(now time.Time) []sign { return append(a.deadLetters(now), a.refusals()...) }
 
 // refusals returns the tools that the agent's rules do not allow.
 func (a Agent) refusals() []sign {
@@ -303,7 +303,7 @@ func (a Agent) refusals() []sign {
 	}}
 }
 
-func (a Agent) deadLetters() []sign {
+func (a Agent) deadLetters(now time.Time) []sign {
 	dead := a.Dead
 	if t := a.TakenOut; t != nil && t.Filed {
 		dead -= t.Entries // they are told of there
@@ -311,7 +311,38 @@ func (a Agent) deadLetters() []sign {
 	if dead == 0 {
 		return nil
 	}
-	return []sign{{what: HasDeadLetters, text: letters(dead, a.DeadMore), do: step{command: "dead-letter " + a.Agent}, dead: dead, more: a.DeadMore}}
+	d := given{dead, a.DeadMore, a.DeadSince, now}
+	return []sign{{what: HasDeadLetters, since: a.DeadSince, text: d.text(), do: step{command: "dead-letter " + a.Agent}, dead: d}}
+}
+
+// given is what was given up: how many dead letters at least, if there are more, and when
+// the oldest one was, as it is now.
+type given struct {
+	letters    int
+	more       bool
+	since, now time.Time
+}
+
+// and is given of two agents.
+func (g given) and(other given) given {
+	if g.since.IsZero() || !other.since.IsZero() && other.since.Before(g.since) {
+		g.since = other.since
+	}
+	g.letters, g.more = g.letters+other.letters, g.more || other.more
+	return g
+}
+
+func (g given) text() string {
+	text := letters(g.letters, g.more)
+	if g.since.IsZero() {
+		return text
+	}
+	if g.letters > 1 || g.more {
+		text += ", the oldest"
+	} else {
+		text += ","
+	}
+	return text + " " + Age(max(0, g.now.Sub(g.since))) + " old"
 }
 
 // letters is a number of dead letters; more means that there are others.

@@ -265,8 +265,12 @@ func TestOneCauseIsOneTrouble(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	letters := fleet(Agent{AgentState: AgentState{Agent: "a"}, Dead: 1}, Agent{AgentState: AgentState{Agent: "b"}, Dead: 2, DeadMore: true})
-	if len(letters) != 1 || letters[0].Text != "at least 3 dead letters" || letters[0].Do != "heartbeat dead-letter" {
+	one := Agent{AgentState: AgentState{Agent: "a"}, Dead: 1, DeadSince: now.Add(-time.Hour)}
+	if got := one.Troubles("heartbeat", now); len(got) != 1 || got[0].Text != "1 dead letter, 1h old" || !got[0].Since.Equal(one.DeadSince) {
+		t.Errorf("%+v", got)
+	}
+	letters := fleet(one, Agent{AgentState: AgentState{Agent: "b"}, Dead: 2, DeadMore: true, DeadSince: now.Add(-48 * time.Hour)})
+	if len(letters) != 1 || letters[0].Text != "at least 3 dead letters, the oldest 2d old" || letters[0].Do != "heartbeat dead-letter" {
 		t.Errorf("%+v", letters)
 	}
 }

@@ -331,9 +331,11 @@ type Agent struct {
 	// TakenOut are the prompts that somebody took out of the agent's inbox, as long as a
 	// person has not dealt with their dead letters.
 	TakenOut *TakenOut `json:"taken_out,omitempty"`
-	// DeadMore is true when there are more dead letters than were counted.
-	DeadMore bool   `json:"dead_letters_more,omitempty"`
-	Problem  string `json:"problem,omitempty"`
+	// DeadMore is true when there are more dead letters than were counted. DeadSince is
+	// when the oldest one was given up, apart from those of TakenOut.
+	DeadMore  bool      `json:"dead_letters_more,omitempty"`
+	DeadSince time.Time `json:"dead_letters_since,omitzero"`
+	Problem   string    `json:"problem,omitempty"`
 	// Asks is true when the queue does not know where to continue, and asks a person.
 	Asks bool `json:"needs_answer,omitempty"`
 	// Was is the last state of an agent that is now stopped.

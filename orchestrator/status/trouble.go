@@ -18,11 +18,10 @@ type Trouble struct {
 	// Do is what to type or to change. Then is what follows: a command, or words; or "".
 	Do   string `json:"do"`
 	Then string `json:"then,omitempty"`
-	// cause is what it has in common with the same trouble of another agent. dead is how
-	// many dead letters it is about; with more, at least.
+	// cause is what it has in common with the same trouble of another agent. dead is the
+	// dead letters that it is about.
 	cause string
-	dead  int
-	more  bool
+	dead  given
 	ours  string
 }
 
@@ -46,15 +45,14 @@ type sign struct {
 	why      string // or ""
 	cause    string // if that is not why
 	do, then step
-	dead     int
-	more     bool
+	dead     given
 }
 
 func (s sign) of(agent, ours string) Trouble {
 	text := strings.TrimSuffix(strings.TrimPrefix(s.text+": "+s.why, ": "), ": ")
 	return Trouble{
 		Agent: agent, What: s.what, Since: s.since, Text: text, Do: s.do.in(ours), Then: s.then.in(ours),
-		cause: cmp.Or(s.cause, s.why), dead: s.dead, more: s.more, ours: ours,
+		cause: cmp.Or(s.cause, s.why), dead: s.dead, ours: ours,
 	}
 }
 
@@ -111,8 +109,8 @@ func Together(all []Trouble) []Alike {
 		a := &together[at]
 		a.Others = append(a.Others, t.Agent)
 		if t.What == HasDeadLetters { // one command shows all of them
-			a.dead, a.more = a.dead+t.dead, a.more || t.more
-			a.Text, a.Do = letters(a.dead, a.more), a.ours+" dead-letter"
+			a.dead = a.dead.and(t.dead)
+			a.Since, a.Text, a.Do = a.dead.since, a.dead.text(), a.ours+" dead-letter"
 		}
 	}
 	return together
