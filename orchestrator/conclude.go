@@ -73,7 +73,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 	if changed != nil {
 		f.line.follow(m)
 		f.once.news = true
-		s.records.note(*changed)
+		s.noteMove(m, *changed)
 		s.opt.Step(m.Name + ": " + changed.State)
 		if (m.State() == status.Held || m.State() == status.BackingOff) && !m.OnAccount() {
 			s.fleet.askAgain(f.accounts.Declines(m.Name), now)

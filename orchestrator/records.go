@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -30,7 +31,11 @@ var logged = map[journal.Kind]struct {
 }
 
 // note writes an event down. Events of one agent come in their order.
-func (r *records) note(e journal.Event) {
+func (r *records) note(e journal.Event) { r.noteDo(e, e.Fix.String(), "") }
+
+// noteDo is note of an event after which a person does something, and then something else,
+// or "".
+func (r *records) noteDo(e journal.Event, do, then string) {
 	e.At = time.Now()
 	r.observe(e)
 	if l, ok := logged[e.Kind]; ok {
@@ -44,8 +49,11 @@ func (r *records) note(e journal.Event) {
 		if e.Detail != "" {
 			args = append(args, "what", e.Detail.String())
 		}
-		if e.Fix != "" {
-			args = append(args, "do", e.Fix.String())
+		if do != "" {
+			args = append(args, "do", do)
+		}
+		if then != "" {
+			args = append(args, "then", then)
 		}
 		if !e.Started.IsZero() {
 			args = append(args, "since", e.Started.Local().Format(time.DateTime))
@@ -56,6 +64,21 @@ func (r *records) note(e journal.Event) {
 	if err := r.journal.Add(e); err != nil {
 		r.log.Warn("cannot write the journal", "err", err)
 	}
+}
+
+// noteMove writes down that the state of a member has changed, and for one that is held
+// what status says is to be done.
+func (s *Scheduler) noteMove(m *member, moved journal.Event) {
+	do, then := moved.Fix.String(), ""
+	if moved.State == string(status.Held) && !moved.Paused {
+		says := status.Agent{AgentState: m.Describe()}
+		for _, t := range says.Troubles(cmp.Or(s.opt.Ours, "heartbeat"), time.Now()) {
+			if t.What == status.IsHeld {
+				do, then = cmp.Or(do, t.Do), t.Then
+			}
+		}
+	}
+	s.records.noteDo(moved, do, then)
 }
 
 func removed(m *member) journal.Event { return journal.Event{Agent: m.Name, Kind: journal.Removed} }

@@ -168,7 +168,9 @@ func (r *rig) start(ctx context.Context) <-chan *status.Summary {
 	if opt.Prepare == nil {
 		opt.Prepare = func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{}, nil }
 	}
-	opt.Log = slog.New(slog.NewTextHandler(r.t.Output(), nil))
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.NewTextHandler(r.t.Output(), nil))
+	}
 	ready := make(chan struct{})
 	opt.Ready = func() { close(ready) }
 	r.mkdir(opt.StateDir)
