@@ -44,11 +44,14 @@ const mostEntry = 10 << 20
 // mostKickoff is below the kernel's limit for one argument (128 KiB).
 const mostKickoff = 100_000
 
-// agentElsewhere says where an agent's key belongs that was written at the top
-// level.
+// agentElsewhere says where an agent's key belongs, or one of a part of it, that was
+// written at the top level.
 func agentElsewhere(key string) string {
 	if slices.Contains(agentKeys, key) {
 		return "it belongs in an agent, or in defaults:"
+	}
+	if below, is := strings.CutPrefix(triggerElsewhere(key), "it belongs "); is {
+		return "it belongs in an agent, " + below
 	}
 	return ""
 }
@@ -56,7 +59,7 @@ func agentElsewhere(key string) string {
 // triggerElsewhere says where a trigger's key belongs that was written in an agent.
 func triggerElsewhere(key string) string {
 	switch {
-	case slices.Contains(kindKeys, key) || key == "prompt" || key == "prompt-file":
+	case slices.Contains(triggerKeys, key) && !slices.Contains(untilKeys, key):
 		return "it belongs below trigger:"
 	case key == "allow" || key == "deny":
 		return "it belongs below permissions:"

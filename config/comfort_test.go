@@ -52,6 +52,7 @@ func TestZonesThatAreMeant(t *testing.T) {
 	for name, want := range map[string]string{
 		"Europe/Roma": "Europe/Rome", "Rome": "Europe/Rome", "europe/paris ": "Europe/Paris", "America/NewYork": "America/New_York",
 		"Europe/Wien": "Europe/Vienna", "PST": "America/Los_Angeles", "Tokio": "Asia/Tokyo", "Europe/Munich": "Europe/Berlin",
+		"US/Pacfic": "US/Pacific", "America/Bosie": "America/Boise", "america/argentina/ushuaia": "America/Argentina/Ushuaia", "Canada/Atlntic": "Canada/Atlantic",
 	} {
 		if got := zoneHint(name); got != "did you mean "+want+"?" {
 			t.Errorf("%s: %s", name, got)
@@ -69,5 +70,24 @@ func TestZonesThatAreMeant(t *testing.T) {
 	}
 	if got := zoneHint("Mars/Olympus"); !strings.HasPrefix(got, "a name such as") {
 		t.Error(got)
+	}
+}
+
+// TestKeysOfOtherProgramsInTheWrongPlace: of a schedule in an agent all keys of agents were
+// listed, which has none.
+func TestKeysOfOtherProgramsInTheWrongPlace(t *testing.T) {
+	t.Parallel()
+	for yaml, want := range map[string]string{
+		"agents: {a: {dir: a, schedule: '@daily'}}": "agents.a.schedule: unknown key (did you mean cron? it belongs below trigger:)",
+		"agents: {a: {dir: a, message: x}}":         "agents.a.message: unknown key (did you mean prompt? it belongs below trigger:)",
+		"agents: {a: {dir: a, overlap: skip}}":      "agents.a.overlap: unknown key (it belongs below trigger:)",
+		"schedule: '@daily'\nagents: {a: {dir: a}}": "schedule: unknown key (did you mean cron? it belongs in an agent, below trigger:)",
+		"cron: '@daily'\nagents: {a: {dir: a}}":     "cron: unknown key (it belongs in an agent, below trigger:)",
+		"directory: x\nagents: {a: {dir: a}}":       "directory: unknown key (did you mean dir? it belongs in an agent, or in defaults:)",
+	} {
+		problems := problemsOf(t, write(t, "version: 1\n"+yaml+"\n"))
+		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, want) }) {
+			t.Errorf("%s: %q", yaml, problems)
+		}
 	}
 }

@@ -130,7 +130,7 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 	}
 	l := &loader{
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
-		zones: map[string]*time.Location{}, schedules: map[scheduleKey]parsedSchedule{},
+		zones: map[string]*time.Location{}, zoneHints: map[string]string{}, schedules: map[scheduleKey]parsedSchedule{},
 		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, envFiles: map[string]error{}, places: p, shelf: included, isKept: map[string]bool{}, misnamed: map[string]bool{},
 		known: known, folders: Folders{}, ofGroup: map[string]table{},
 	}
@@ -196,6 +196,7 @@ type loader struct {
 
 	// Values that many agents share are computed once.
 	zones     map[string]*time.Location
+	zoneHints map[string]string
 	schedules map[scheduleKey]parsedSchedule
 	templates map[templateKey]error
 	resolved  map[string]string // directory → where its links lead

@@ -163,6 +163,11 @@ func (l *loader) unknown(key string, p place, known []string, other elsewhere) {
 	if other != nil {
 		hint = other(key)
 	}
+	if hint == "" && other != nil && ours != "" && !slices.Contains(known, ours) {
+		if where := other(ours); where != "" {
+			hint = "did you mean " + ours + "? " + where
+		}
+	}
 	if near := Nearest(key, known); !slices.Contains(known, ours) && near != nil {
 		ours = near[0]
 	}

@@ -225,7 +225,10 @@ func (l *loader) zone(t table, otherwise *time.Location) *time.Location {
 		l.zones[name] = zone
 	}
 	if zone == nil {
-		l.problem(p, fmt.Sprintf("the time zone %q is not known", cut(name)), zoneHint(name))
+		if _, asked := l.zoneHints[name]; !asked {
+			l.zoneHints[name] = zoneHint(name)
+		}
+		l.problem(p, fmt.Sprintf("the time zone %q is not known", cut(name)), l.zoneHints[name])
 		return otherwise
 	}
 	return zone

@@ -2,7 +2,9 @@ package config
 
 import (
 	"path"
+	"slices"
 	"strings"
+	"time"
 )
 
 // zones are the time zones that most people live in, for hints. Any other name is
@@ -42,6 +44,9 @@ func zoneHint(name string) string {
 			meant = zone
 		}
 	}
+	if meant == "" {
+		meant = oneLetterOff(name)
+	}
 	if near := Nearest(name, zones); meant == "" && near != nil {
 		meant = near[0]
 	}
@@ -54,4 +59,68 @@ func zoneHint(name string) string {
 		return "a name such as Europe/Rome, UTC or Local"
 	}
 	return "did you mean " + meant + "?"
+}
+
+// longestZone is longer than any time zone's name.
+const longestZone = 40
+
+// oneLetterOff returns the time zone of the system's database of which a name differs in
+// one letter, or only in upper and lower case; "" if there is none. The database can be
+// asked for a name, and not for all of them.
+func oneLetterOff(name string) string {
+	name = strings.TrimSpace(name)
+	if name == "" || len(name) > longestZone || strings.ContainsFunc(name, func(r rune) bool { return r > 'z' }) {
+		return ""
+	}
+	for _, written := range slices.Compact([]string{name, titled(name)}) {
+		if zone := nearZone(written); zone != "" {
+			return zone
+		}
+	}
+	return ""
+}
+
+// nearZone is the zone with a name, or with one that differs in a letter.
+func nearZone(name string) string {
+	known := func(name string) bool {
+		_, err := time.LoadLocation(name)
+		return err == nil && name != "" && path.Clean(name) == name
+	}
+	if known(name) {
+		return name
+	}
+	const letters = "abcdefghijklmnopqrstuvwxyz_/"
+	for i := range len(name) + 1 {
+		before, behind := name[:i], name[i:]
+		if len(behind) > 1 && known(before+behind[1:2]+behind[:1]+behind[2:]) {
+			return before + behind[1:2] + behind[:1] + behind[2:]
+		}
+		if len(behind) > 0 && known(before+behind[1:]) {
+			return before + behind[1:]
+		}
+		for _, letter := range letters {
+			if known(before + string(letter) + behind) {
+				return before + string(letter) + behind
+			}
+			if len(behind) > 0 && known(before+string(letter)+behind[1:]) {
+				return before + string(letter) + behind[1:]
+			}
+		}
+	}
+	return ""
+}
+
+// titled is a name with each of its words as zones are written.
+func titled(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '_' })
+	if len(words) == 0 {
+		return name
+	}
+	text, rest := "", name
+	for _, word := range words {
+		at := strings.Index(rest, word)
+		text += rest[:at] + strings.ToUpper(word[:1]) + strings.ToLower(word[1:])
+		rest = rest[at+len(word):]
+	}
+	return text + rest
 }
