@@ -174,6 +174,7 @@ func usageFailure(ctx *kong.Context, err error, root *kong.Node, args []string) 
 	help := "heartbeat --help"
 	if at := commandAt(args); at < len(args) && childNamed(root, args[at]) == nil && elsewhere[args[at]] != "" {
 		help = elsewhere[args[at]]
+		err = fmt.Errorf("unexpected argument %s", args[at]) // and no other guess of the parser's
 	}
 	if ctx != nil {
 		if node := ctx.Selected(); node != nil {

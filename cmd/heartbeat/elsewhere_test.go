@@ -139,7 +139,7 @@ func TestCommandsOfOtherProgramsPointToOurs(t *testing.T) {
 		"ps": "status", "ls": "status", "up": "run", "down": "stop", "outbox": "replies",
 	} {
 		for _, args := range [][]string{{word}, {"help", word}} {
-			if o := w.run(args...); o.status != exitUsage || !strings.Contains(o.stderr, "\nhint: heartbeat "+command+"\n") {
+			if o := w.run(args...); o.status != exitUsage || !strings.Contains(o.stderr, "\nhint: heartbeat "+command+"\n") || strings.Contains(o.stderr, "did you mean") {
 				t.Errorf("%q: %+v", args, o)
 			}
 		}
@@ -157,5 +157,42 @@ func TestCommandsOfOtherProgramsPointToOurs(t *testing.T) {
 				t.Errorf("%s points to %q", word, one)
 			}
 		}
+	}
+}
+
+// TestAFolderIsNoFile: of -f FOLDER it was said that it is a directory, and not which file
+// is in it.
+func TestAFolderIsNoFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("fleet/heartbeat.yaml", oneAgent)
+	w.put("other/heartbeat.yml", oneAgent)
+	w.put("none/x", "")
+	for dir, hint := range map[string]string{
+		"fleet": "there is fleet/heartbeat.yaml: heartbeat -f fleet/heartbeat.yaml …", "other": "there is other/heartbeat.yml: heartbeat -f other/heartbeat.yml …",
+		"none": "-f names a file, not a folder",
+	} {
+		for _, command := range []string{"status", "validate", "apply"} {
+			if o := w.run("-f", dir, command); o.status != exitConfig || !strings.HasSuffix(o.stderr, "\nhint: "+hint+"\n") {
+				t.Errorf("%s -f %s: %+v", command, dir, o)
+			}
+		}
+	}
+}
+
+// TestInitBesideAFileWithTheOtherEnding: it wrote a second file without a word, which was
+// used from then on in place of the first.
+func TestInitBesideAFileWithTheOtherEnding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yml", oneAgent)
+	if o := w.run("init"); o.status != exitError || !strings.Contains(o.stderr, "heartbeat.yml is there already") || !strings.Contains(o.stderr, "hint: heartbeat -f heartbeat.yml validate") {
+		t.Errorf("%+v", o)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "heartbeat.yaml")); err == nil {
+		t.Error("it was written")
+	}
+	if o := w.run("init", "-f", "heartbeat.yaml"); o.status != 0 || !strings.Contains(o.stderr, "heartbeat.yml is there, too") {
+		t.Errorf("%+v", o)
 	}
 }

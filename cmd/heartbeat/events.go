@@ -19,7 +19,8 @@ type eventsCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; the whole fleet when none is named." complete:"agent"`
 	Follow bool     `help:"Go on with what happens from now on, until interrupted; -f for short."`
 	Verify bool     `help:"Instead compare each line of the journal with its checksum."`
-	Count  int      `short:"n" placeholder:"N" default:"50" help:"How many events to begin with, the newest (${default})."`
+	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 09:30, 2026-03-01."`
+	Count  *int     `short:"n" placeholder:"N" help:"How many events to begin with, the newest (50; all with --since)."`
 }
 
 // Help implements kong's HelpProvider.
@@ -31,12 +32,13 @@ Examples:
 
     heartbeat events
     heartbeat events -f triage
+    heartbeat events --since 2h
     heartbeat events -n 1000 -o json
     heartbeat events --verify`
 }
 
 func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
-	if c.Count < 0 {
+	if c.Count != nil && *c.Count < 0 {
 		return nil, usagef("heartbeat events --help", "-n is below 0")
 	}
 	f, _, err := a.knownAgents(c.Agents)
@@ -53,7 +55,7 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
 	events := journal.Read(dir)
-	last, live := newest[journal.Event]{most: c.Count}, false
+	last, live := newest[journal.Event]{most: c.Since.most(c.Count, 50)}, false
 	var printed error
 	flush := func() {
 		for _, e := range last.all {
@@ -112,7 +114,7 @@ func (v verified) text(p *page) {
 }
 
 func (c eventsCmd) wants(e journal.Event) bool {
-	return len(c.Agents) == 0 || slices.Contains(c.Agents, e.Agent)
+	return !e.At.Before(c.Since.Time) && (len(c.Agents) == 0 || slices.Contains(c.Agents, e.Agent))
 }
 
 // print prints one event. An error means that nobody reads any more.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
@@ -120,6 +121,15 @@ func configFailure(path string, err error) error {
 		f.hint = "heartbeat init writes a starter file; -f FILE or HEARTBEAT_FILE names another one"
 		if other := owner.Meant(path); other != "" {
 			f.hint = "there is " + other + ": heartbeat -f " + settings.Quote(other) + " …"
+		}
+	case errors.Is(err, syscall.EISDIR):
+		f.hint = "-f names a file, not a folder"
+		inside := filepath.Join(path, owner.FileName)
+		if other := owner.Meant(inside); other != "" && owner.Gone(inside) {
+			inside = other
+		}
+		if !owner.Gone(inside) {
+			f.hint = "there is " + inside + ": heartbeat -f " + settings.Quote(inside) + " …"
 		}
 	}
 	return f

@@ -22,7 +22,8 @@ type historyCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
 	Stops  bool     `help:"Also show what Stop hooks have decided, turn by turn, and each session."`
 	Each   bool     `help:"Show each session, even if many of an agent ended the same way."`
-	Count  int      `short:"n" placeholder:"N" default:"20" help:"How many lines, the newest (${default})."`
+	Since  since    `placeholder:"TIME" help:"From this time on: 2h, 09:30, 2026-03-01."`
+	Count  *int     `short:"n" placeholder:"N" help:"How many lines, the newest (20; all with --since)."`
 }
 
 // Help implements kong's HelpProvider.
@@ -39,6 +40,7 @@ Examples:
 
     heartbeat history
     heartbeat history triage --stops
+    heartbeat history --since 24h
     heartbeat history triage -n 100 -o json`
 }
 
@@ -66,7 +68,7 @@ type pastEvents struct {
 }
 
 func (c historyCmd) run(ctx context.Context, a *app) (result, error) {
-	if c.Count < 1 {
+	if c.Count != nil && *c.Count < 1 {
 		return nil, usagef("heartbeat history --help", "-n is below 1")
 	}
 	f, agents, err := a.knownAgents(c.Agents)
@@ -78,18 +80,20 @@ func (c historyCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	past := pastSessions{each: c.Each || c.Stops || len(agents) == 1 || a.Output == "json", last: map[string]*happened{}}
+	most := c.Since.most(c.Count, 20)
 	for e, err := range journal.Read(dir) {
 		if err != nil {
 			return nil, err
 		}
 		switch {
+		case e.At.Before(c.Since.Time):
 		case len(c.Agents) > 0 && !slices.Contains(c.Agents, e.Agent):
 		case e.Kind == journal.Ended:
-			past.add(sessionOf(e), c.Count)
+			past.add(sessionOf(e), most)
 		case e.Kind == journal.Stopped && c.Stops:
-			past.add(stopOf(e), c.Count)
+			past.add(stopOf(e), most)
 		case e.Kind == journal.Checked:
-			past.add(checkOf(e), c.Count)
+			past.add(checkOf(e), most)
 		}
 	}
 	all := past.list()
@@ -98,10 +102,10 @@ func (c historyCmd) run(ctx context.Context, a *app) (result, error) {
 		if err != nil {
 			a.warn(fmt.Sprintf("cannot read the dead letters of %s: %v", agent.Name, err))
 		}
-		all = append(all, dead...)
+		all = append(all, slices.DeleteFunc(dead, func(h happened) bool { return h.At.Before(c.Since.Time) })...)
 	}
 	slices.SortStableFunc(all, func(x, y happened) int { return x.At.Compare(y.At) })
-	return pastEvents{all[max(0, len(all)-c.Count):]}, nil
+	return pastEvents{all[max(0, len(all)-most):]}, nil
 }
 
 // pastSessions are sessions in the order in which they ended. Unless each is to be

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"heartbeat/config"
+	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/owner"
 )
 
@@ -36,6 +37,15 @@ func (initCmd) run(_ context.Context, a *app) (result, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %q: %w", file, err)
+	}
+	if other := owner.Meant(path); other != "" && owner.Gone(path) {
+		if a.File == "" {
+			return nil, &failure{
+				status: exitError, hint: "heartbeat -f " + settings.Quote(filepath.Base(other)) + " validate checks it; init -f " + owner.FileName + " writes a second file",
+				err: fmt.Errorf("cannot write %q: %s is there already", file, filepath.Base(other)),
+			}
+		}
+		a.warn(other + " is there, too: only the one that is named is used")
 	}
 	err = writeNew(path, config.Starter())
 	if errors.Is(err, fs.ErrExist) {

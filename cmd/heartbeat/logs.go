@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"strings"
 	"time"
 
@@ -144,15 +143,8 @@ func (c logsCmd) ofAll(ctx context.Context, a *app, f *config.Fleet, agents []*c
 // show prints conversations, beginning with the newest lines of all, and follows
 // them.
 func (c logsCmd) show(ctx context.Context, a *app, all []*logs.Conversation) error {
-	most := 50
-	switch {
-	case c.Count != nil:
-		most = *c.Count
-	case !c.Since.IsZero():
-		most = math.MaxInt / 4
-	}
 	names := prefixes(all)
-	past, err := logs.Newest(all, most, c.wants)
+	past, err := logs.Newest(all, c.Since.most(c.Count, 50), c.wants)
 	if err != nil && !c.Follow {
 		return err
 	}

@@ -14,7 +14,7 @@ type repliesCmd struct {
 	Agents []string `arg:"" optional:"" help:"The agents; all of them when none is named." complete:"agent"`
 	Follow bool     `help:"Go on with the replies that come, until interrupted; -f for short."`
 	Since  since    `placeholder:"TIME" help:"Begin at this time: 2h, 09:30, 2026-03-01."`
-	Count  int      `short:"n" placeholder:"N" default:"20" help:"How many replies to begin with, the newest (${default})."`
+	Count  *int     `short:"n" placeholder:"N" help:"How many replies to begin with, the newest (20; all with --since)."`
 }
 
 // Help implements kong's HelpProvider.
@@ -33,7 +33,7 @@ Examples:
 }
 
 func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
-	if c.Count < 0 {
+	if c.Count != nil && *c.Count < 0 {
 		return nil, usagef("heartbeat replies --help", "-n is below 0")
 	}
 	known, agents, err := a.knownAgents(c.Agents)
@@ -47,7 +47,7 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
 	begin := time.Now()
-	past, err := queue.Replies(ctx, agents, c.Since.Time, c.Count, unproven)
+	past, err := queue.Replies(ctx, agents, c.Since.Time, c.Since.most(c.Count, 20), unproven)
 	if err != nil && !c.Follow {
 		a.warn(err.Error())
 	}

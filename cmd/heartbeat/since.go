@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,18 @@ import (
 // since is a time from which on something is shown: a duration ago, or a time of
 // the day or of the calendar, in local time. The zero value is the beginning.
 type since struct{ time.Time }
+
+// most is how many of what there is since then are shown, the newest: as many as somebody
+// asks for, else all since a time that is given, else so many.
+func (s since) most(asked *int, otherwise int) int {
+	switch {
+	case asked != nil:
+		return *asked
+	case !s.IsZero():
+		return math.MaxInt / 4
+	}
+	return otherwise
+}
 
 // sinceForms are how a time may be written.
 var sinceForms = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
