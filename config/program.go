@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -48,10 +47,8 @@ func (l *loader) missing(c program) (message, hint string) {
 	} else if c.session && c.agent.EnvFile != "" {
 		return "", "" // which may set PATH
 	}
-	for _, dir := range filepath.SplitList(search) {
-		if filepath.IsAbs(dir) && l.unfit(filepath.Join(dir, c.word)) == "" {
-			return "", ""
-		}
+	if l.inPath(search, c.word) != "" {
+		return "", ""
 	}
 	return cut(c.word) + " is not found in PATH", "install it, or write its whole path"
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"heartbeat/hook/inpath"
 )
 
 // Files that an agent can write must not decide what runs outside its permissions.
@@ -190,8 +192,8 @@ func (l *loader) located(c program) string {
 }
 
 func (l *loader) inPath(search, word string) string {
-	for _, dir := range filepath.SplitList(search) {
-		if path := filepath.Join(dir, word); filepath.IsAbs(dir) && l.unfit(path) == "" {
+	for path := range inpath.Files(search, word) {
+		if l.unfit(path) == "" { // it remembers, as many agents name the same programs
 			return path
 		}
 	}

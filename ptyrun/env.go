@@ -1,16 +1,12 @@
 package ptyrun
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"heartbeat/hook/client"
+	"heartbeat/hook/inpath"
 )
 
 // ownMarkers are the variables that identify our sessions: a hook that finds them
@@ -72,30 +68,5 @@ func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	path := ""
-	for _, kv := range env {
-		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-			path = v
-		}
-	}
-	var denied error
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		file := filepath.Join(dir, name)
-		info, err := os.Stat(file)
-		switch {
-		case err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0:
-			return file, nil
-		case err == nil && info.Mode().IsRegular():
-			denied = &fs.PathError{Op: "run", Path: file, Err: fs.ErrPermission}
-		case errors.Is(err, fs.ErrPermission):
-			denied = err
-		}
-	}
-	if denied != nil {
-		return "", denied
-	}
-	return "", exec.ErrNotFound
+	return inpath.Find(inpath.Of(env), name)
 }

@@ -16,6 +16,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/client"
 	"heartbeat/hook/foreign"
+	"heartbeat/hook/inpath"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/service"
 	"heartbeat/orchestrator/state"
@@ -188,8 +189,8 @@ var kept = []string{"XDG_STATE_HOME", "XDG_CONFIG_HOME", client.Claude.Variables
 // directory is named, and takes the sockets too.
 func (c serviceCmd) environment(home string) ([]string, error) {
 	var paths []string
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if filepath.IsAbs(dir) && !slices.Contains(paths, dir) {
+	for dir := range inpath.Folders(os.Getenv("PATH")) {
+		if !slices.Contains(paths, dir) {
 			paths = append(paths, dir)
 		}
 	}

@@ -23,13 +23,14 @@ var allowed = map[string][]string{
 	"hook/client/clienttest": {},
 	"hook/settings":          {"hook/client"},
 	"hook/owned":             {},
+	"hook/inpath":            {},
 	"hook/inbox":             {"hook/durable", "hook/flock"},
 	"hook/handover":          {"hook/client", "hook/durable", "hook/foreign", "hook/inbox"},
 	"hook":                   {"hook/client", "hook/durable", "hook/flock", "hook/foreign", "hook/handover", "hook/inbox"},
 	// hook/durable opens what others may have put something else in place of.
 	"sources/...":            {"sources/...", "hook/durable", "hook/foreign"},
-	"ptyrun/...":             {"ptyrun/...", "hook/client", "hook/durable", "hook/foreign"},
-	"config":                 {"hook", "hook/client", "hook/inbox", "hook/owned", "hook/settings", "orchestrator/proof/guard", "sources"}, // the words, the client's permission rules, how long guards make an agent wait, and the schedule grammar
+	"ptyrun/...":             {"ptyrun/...", "hook/client", "hook/durable", "hook/foreign", "hook/inpath"},
+	"config":                 {"hook", "hook/client", "hook/inbox", "hook/owned", "hook/inpath", "hook/settings", "orchestrator/proof/guard", "sources"}, // the words, the client's permission rules, how long guards make an agent wait, and the schedule grammar
 	"orchestrator/state":     {"hook/durable", "hook/owned"},
 	"orchestrator/usage":     {"hook/client", "hook/durable"},
 	"orchestrator/session":   {"hook/...", "ptyrun/...", "orchestrator/usage"},
@@ -43,7 +44,7 @@ var allowed = map[string][]string{
 	"orchestrator/slots":     {},
 	// What follows a check is pure; running one knows no agent.
 	"orchestrator/proof/guard": {"hook/inbox"},
-	"orchestrator/proof":       {"hook/durable", "hook/inbox", "orchestrator/state", "ptyrun", "sources/poll"},
+	"orchestrator/proof":       {"hook/durable", "hook/inbox", "hook/inpath", "orchestrator/state", "ptyrun", "sources/poll"},
 	"orchestrator/ledger":      {"config", "hook/inbox", "orchestrator/proof/guard", "orchestrator/state"},
 	// It has checks run and their answers applied, one agent at a time.
 	"orchestrator/proving": {"orchestrator/approval", "config", "hook/durable", "hook/foreign", "hook/inbox", "orchestrator/journal", "orchestrator/ledger", "orchestrator/proof", "orchestrator/proof/guard", "orchestrator/queue", "orchestrator/status"},
@@ -63,7 +64,7 @@ var allowed = map[string][]string{
 	},
 	"orchestrator/later":     {"config", "hook/durable", "hook/flock"},
 	"orchestrator/stophooks": {"hook", "hook/client", "hook/handover", "orchestrator/state"},
-	"orchestrator/preflight": {"config", "hook", "hook/client", "hook/durable", "hook/settings", "orchestrator/stophooks"},
+	"orchestrator/preflight": {"config", "hook", "hook/client", "hook/durable", "hook/inpath", "hook/settings", "orchestrator/stophooks"},
 	"orchestrator/workspace": {"config", "hook/...", "orchestrator/claim", "orchestrator/launch", "orchestrator/owner", "orchestrator/preflight", "orchestrator/session", "orchestrator/state", "orchestrator/stophooks"},
 	"orchestrator/probe":     {"hook/client", "hook/foreign", "hook/settings", "internal/fakeapi", "ptyrun", "ptyrun/screen"},
 	"orchestrator/clients":   {"config", "hook/client", "orchestrator/preflight", "orchestrator/probe", "orchestrator/state"},

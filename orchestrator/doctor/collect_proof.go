@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heartbeat/config"
-	"heartbeat/orchestrator/proof"
+	"heartbeat/hook/inpath"
 )
 
 // Check is a command that says what of an agent's work is done.
@@ -37,7 +37,7 @@ func (c *collector) checksOf(a *config.Agent) (all []Check) {
 			switch {
 			case filepath.IsAbs(word):
 			case i == 0:
-				path = proof.InPath(search, word)
+				path, _ = inpath.Find(search, word) // one that is not there is said elsewhere
 			default:
 				path = filepath.Join(a.Dir, word)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heartbeat/hook/durable"
+	"heartbeat/hook/inpath"
 	"heartbeat/hook/settings"
 	"heartbeat/orchestrator/preflight"
 	"heartbeat/orchestrator/stophooks"
@@ -101,11 +102,8 @@ func (a *Agent) locate(name string) string {
 		}
 		return filepath.Join(a.Config.Dir, name)
 	}
-	for _, dir := range filepath.SplitList(a.Env["PATH"]) {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && filepath.IsAbs(dir) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path
-		}
+	if path, err := inpath.Find(a.Env["PATH"], name); err == nil {
+		return path
 	}
 	return name
 }

@@ -12,6 +12,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/client"
+	"heartbeat/hook/inpath"
 	"heartbeat/hook/settings"
 )
 
@@ -52,11 +53,8 @@ func (c Client) Locate() string {
 		}
 		return filepath.Join(c.Dir, c.Program)
 	}
-	for _, dir := range filepath.SplitList(c.Env["PATH"]) {
-		path := filepath.Join(dir, c.Program)
-		if info, err := os.Stat(path); err == nil && filepath.IsAbs(dir) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path
-		}
+	if path, err := inpath.Find(c.Env["PATH"], c.Program); err == nil {
+		return path
 	}
 	return c.Program
 }
@@ -73,7 +71,7 @@ func (c Client) Missing() string {
 		return "it is not found"
 	case err != nil:
 		return err.Error()
-	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+	case !inpath.Runs(info):
 		return path + " is not a program"
 	}
 	return ""

@@ -29,6 +29,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heartbeat/hook/inbox"
+	"heartbeat/hook/inpath"
 	"heartbeat/ptyrun"
 )
 
@@ -130,27 +131,11 @@ func lookUp(argv []string, dir string, env []string) (string, error) {
 	if strings.Contains(argv[0], "/") {
 		return argv[0], startable(argv[0], dir)
 	}
-	search := ""
-	for _, kv := range env {
-		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
-			search = value
-		}
+	file, err := inpath.Find(inpath.Of(env), argv[0])
+	if err != nil {
+		return "", fmt.Errorf("%s is not found in PATH", argv[0])
 	}
-	if file := InPath(search, argv[0]); file != "" {
-		return file, nil
-	}
-	return "", fmt.Errorf("%s is not found in PATH", argv[0])
-}
-
-// InPath returns the program that a word without a slash means by a PATH, or "".
-func InPath(search, word string) string {
-	for _, dir := range filepath.SplitList(search) {
-		file := filepath.Join(dir, word)
-		if info, err := os.Stat(file); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file
-		}
-	}
-	return ""
+	return file, nil
 }
 
 // startable says in plain words why a file cannot be started from a folder; nil where
