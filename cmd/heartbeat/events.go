@@ -146,30 +146,29 @@ func eventText(p *page, e journal.Event) {
 }
 
 // eventRest is what stands behind the kind of an event: it begins with its separator.
-func eventRest(e journal.Event) string {
-	var b strings.Builder
+func eventRest(e journal.Event) (text string) {
 	switch e.Kind {
 	case journal.Ended:
-		fmt.Fprintf(&b, ", %d done", e.Acknowledged)
+		text = fmt.Sprintf(", %d done", e.Acknowledged)
 	case journal.Stopped:
-		b.WriteString(" " + stopText(e))
+		text = " " + stopText(e)
 	case journal.Acted:
-		b.WriteString(" by " + e.By.String())
+		text = " by " + e.By.String()
 	case journal.Approval:
-		b.WriteString(" " + e.Approval + " " + e.State)
+		text = " " + e.Approval + " " + e.State
 	case journal.Checked:
-		b.WriteString(" " + checkText(e) + ", " + e.Entry)
+		text = " " + checkText(e) + ", " + e.Entry
 	}
 	if e.Trigger != "" {
-		b.WriteString(" " + e.Trigger)
+		text += " " + e.Trigger
 	}
 	if e.Reason != "" {
-		b.WriteString(": " + e.Reason.String())
+		text += ": " + e.Reason.String()
 	}
 	if !e.Until.IsZero() {
-		b.WriteString(", until " + e.Until.Local().Format(time.DateTime))
+		text += ", until " + e.Until.Local().Format(time.DateTime)
 	}
-	return foreign.Line(b.String())
+	return foreign.Line(text)
 }
 
 // checkText says what a check has come to.

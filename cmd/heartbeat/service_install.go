@@ -229,7 +229,7 @@ func (s serviceState) text(p *page) {
 	} {
 		p.coloured(p.dim, fmt.Sprintf("  %-10s", line[0]))
 		lines := []string{line[1]}
-		if line[0] == "installed" { // the others are a word, or a command to copy
+		if line[0] == "installed" && p.columns > 0 { // the others are a word, or a command to copy
 			lines = wrap(line[1], p.prose()-12)
 		}
 		for i, text := range lines {
