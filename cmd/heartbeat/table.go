@@ -14,9 +14,9 @@ type cell struct{ text, colour string }
 
 // table adds rows whose columns stand under each other. Fields are one line
 // each; the last one is not padded. On a terminal that is too narrow, free text is cut
-// first, then columns go that say nothing of their own; no name, id, number or time is ever
-// cut. Where even that is not enough, each row is a few lines of its own. A table without
-// rows is not printed.
+// first, then columns go that say nothing of their own, then the text of the last column
+// goes below its row; no name, id, number or time is ever cut. Where even that is not
+// enough, each row is a few lines of its own. A table without rows is not printed.
 func (p *page) table(header []string, rows [][]cell) {
 	if len(rows) == 0 {
 		return
@@ -26,19 +26,39 @@ func (p *page) table(header []string, rows [][]cell) {
 			row[i].text = foreign.Line(row[i].text)
 		}
 	}
-	whole, wholeRows := header, rows
-	header, rows, widths, fits := fit(header, rows, p.columns)
-	if !fits {
-		p.records(whole, wholeRows)
+	if shown, of, widths, fits := fit(header, rows, p.columns); fits {
+		p.grid(shown, of, widths, nil)
 		return
 	}
+	last := len(header) - 1
+	if slices.Contains(below, header[last]) {
+		first, texts := make([][]cell, len(rows)), make([]cell, len(rows))
+		for i, row := range rows {
+			first[i], texts[i] = row[:last:last], row[last]
+		}
+		if shown, of, widths, fits := fit(header[:last:last], first, p.columns); fits {
+			p.grid(shown, of, widths, texts)
+			return
+		}
+	}
+	p.records(header, rows)
+}
+
+// grid adds rows under their header, each with its text, if there are texts, below it.
+func (p *page) grid(header []string, rows [][]cell, widths []int, texts []cell) {
 	head := make([]cell, len(header))
 	for i, h := range header {
 		head[i] = cell{h, p.dim}
 	}
 	p.row(widths, head)
-	for _, row := range rows {
+	for i, row := range rows {
 		p.row(widths, row)
+		if texts != nil && says(texts[i].text) {
+			const indent = "    "
+			p.buf.WriteString(indent)
+			p.coloured(texts[i].colour, shorten(texts[i].text, p.columns-len(indent)))
+			p.buf.WriteByte('\n')
+		}
 	}
 }
 
@@ -77,6 +97,9 @@ var (
 	texts          = []string{"WHY", "WHAT", "MEANS", "OF", "FOR", "SOURCE", "IN FLIGHT", "LAST SESSION", "DIRECTORY", "PATH"}
 	twice          = []string{"UTC", barHeader}
 )
+
+// below are the columns whose text can stand below its row, if they are the last.
+var below = []string{"WHY", "WHAT", "PROMPT", "QUESTION"}
 
 // barHeader is the header of a column that draws what another one says.
 const barHeader = "BAR"

@@ -189,6 +189,26 @@ agent-with-name-2  running 3m  -      -
 	}
 }
 
+// TestATextGoesBelowItsRow: a row of history on 80 columns would be seven lines.
+func TestATextGoesBelowItsRow(t *testing.T) {
+	t.Parallel()
+	p := page{columns: 80}
+	p.table([]string{"TIME", "AGENT", "WHAT", "TOOK", "DONE", "ID", "WHY"}, [][]cell{
+		plain("2026-11-27 20:31:07", "agent-with-name-1", "session", "1h2m", "3", "fcfd6c6e", "start-timeout (no SessionStart within 30s; the client asks whether the folder is trusted)"),
+		plain("2026-11-27 20:31:08", "agent-with-name-2", "dead-letter", "-", "-", "10c753bdb16f", "dropped"),
+		plain("2026-11-27 20:31:09", "agent-with-name-2", "session", "1s", "1", "10c753bd", ""),
+	})
+	if got, want := p.buf.String(), `TIME                 AGENT              WHAT         TOOK  DONE  ID
+2026-11-27 20:31:07  agent-with-name-1  session      1h2m  3     fcfd6c6e
+    start-timeout (no SessionStart within 30s; the client asks whether the fold…
+2026-11-27 20:31:08  agent-with-name-2  dead-letter  -     -     10c753bdb16f
+    dropped
+2026-11-27 20:31:09  agent-with-name-2  session      1s    1     10c753bd
+`; got != want {
+		t.Errorf("%s", got)
+	}
+}
+
 // TestARowOfLinesHasWholeIDs: on 20 columns an id that was to be typed was cut.
 func TestARowOfLinesHasWholeIDs(t *testing.T) {
 	t.Parallel()
