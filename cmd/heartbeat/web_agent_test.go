@@ -50,7 +50,7 @@ func TestThePagesOfAnAgent(t *testing.T) {
 	})
 	for path, wants := range map[string][]string{
 		"agents/triage": {
-			"say &lt;b&gt;this&lt;/b&gt;", "done: say", "in flight: ", "later: &lt;script&gt;", "<strong class=\"bad\">dropped</strong>", "never", "<strong>morning</strong>", `#agent-dead">Read and retry them`,
+			"say &lt;b&gt;this&lt;/b&gt;", "done: say", "in flight: ", "later: &lt;script&gt;", "<strong class=\"bad\">dropped</strong>", "never", "<strong>morning</strong>", `#agent-dead">Read it`,
 		},
 		"agents/triage/record":       {"done: say &lt;b&gt;this&lt;/b&gt;", "None has ended yet."},
 		"agents/triage/plots?of=90d": {"Queue depth", "not watched"},
