@@ -630,9 +630,9 @@ func TestWhatIsOverIsNotRestored(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).unsynced()
 			r.echo("one\ntwo\n")
-			f := r.offerChecked()
+			r.offerChecked()
 			r.advance(Started)
-			f = r.claims("done")
+			f := r.claims("done")
 			end.Delivery, end.Check = f.DeliveryID, f.Check
 			before := r.get(metaFile)
 			r.verdict(end)

@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"orchestrator/account":   {"hook/client", "orchestrator/state", "sources"},
 	"orchestrator/journal":   {"hook", "hook/durable", "hook/flock", "hook/foreign"},
 	"orchestrator/series":    {"hook/durable", "hook/inbox", "orchestrator/journal", "orchestrator/usage"},
-	"orchestrator/memory":    {"config", "hook/flock", "orchestrator/ledger", "orchestrator/state", "sources"},
+	"orchestrator/memory":    {"config", "hook/flock", "hook/inbox", "orchestrator/ledger", "orchestrator/state", "sources"},
 	"orchestrator/approval":  {"config", "hook/durable", "hook/flock", "hook/foreign"},
 	"orchestrator/resources": {"config", "ptyrun"},
 	"orchestrator/slots":     {},
@@ -69,7 +69,7 @@ var allowed = map[string][]string{
 	"orchestrator/probe":     {"hook/client", "hook/foreign", "hook/settings", "internal/fakeapi", "ptyrun", "ptyrun/screen"},
 	"orchestrator/clients":   {"config", "hook/client", "orchestrator/preflight", "orchestrator/probe", "orchestrator/state"},
 	"orchestrator/explain":   {},
-	"orchestrator/send":      {"orchestrator/later", "orchestrator/ledger", "config", "hook/inbox", "orchestrator/notify/awaited", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
+	"orchestrator/send":      {"orchestrator/later", "orchestrator/ledger", "orchestrator/memory", "config", "hook/inbox", "orchestrator/notify/awaited", "orchestrator/owner", "orchestrator/queue", "orchestrator/status", "orchestrator/workspace"},
 	"orchestrator/doctor": {
 		"config", "hook/...", "ptyrun",
 		"orchestrator", "orchestrator/clients", "orchestrator/explain", "orchestrator/firing", "orchestrator/journal", "orchestrator/launch", "orchestrator/memory", "orchestrator/owner", "orchestrator/probe", "orchestrator/proof", "orchestrator/queue", "orchestrator/preflight", "orchestrator/resources", "orchestrator/session", "orchestrator/state", "orchestrator/status", "orchestrator/stophooks", "orchestrator/workspace",
@@ -97,7 +97,7 @@ var allowed = map[string][]string{
 	"orchestrator/notify/deliver": {"config", "hook/foreign", "orchestrator/notify/notice", "orchestrator/notify/outbox", "sources/poll"},
 	"orchestrator/notify/awaited": {"hook/durable", "orchestrator/state"},
 	"orchestrator/notify": {
-		"config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox",
+		"orchestrator/memory", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox",
 		"orchestrator/journal", "orchestrator/notify/awaited", "orchestrator/notify/deliver", "orchestrator/notify/notice", "orchestrator/notify/outbox", "orchestrator/queue", "orchestrator/state", "orchestrator/status",
 	},
 	// The stand-in knows what the client knows: nothing of ours.
