@@ -10,6 +10,7 @@ import (
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
 	"heartbeat/orchestrator/later"
+	"heartbeat/orchestrator/queue"
 	"heartbeat/orchestrator/status"
 )
 
@@ -73,21 +74,47 @@ func (f laterFleet) SendLater(ctx context.Context, cfg *config.Agent, p later.Pr
 	if m == nil {
 		return errStopping // the next run sends it
 	}
-	begin, err := fired{s, m}.Append(ctx, cfg, nil, inbox.Letter{ID: p.ID, Source: "send", Prompt: p.Text, Idempotent: true, Urgent: p.Urgent})
+	letter := inbox.Letter{ID: p.ID, Source: sentBy, Prompt: p.Text, Idempotent: true, Urgent: p.Urgent}
+	begin, err := fired{s, m}.Append(ctx, cfg, nil, letter)
 	switch {
-	case errors.Is(err, inbox.ErrDuplicate), errors.Is(err, inbox.ErrTooLarge): // it is there, or a dead letter
+	case errors.Is(err, inbox.ErrTooLarge): // it is a dead letter
 		return nil
+	case errors.Is(err, inbox.ErrDuplicate):
+		return f.accepted(ctx, m, cfg, letter, p.At)
 	case err != nil:
 		return err
 	}
 	defer begin()
-	e := journal.Event{Agent: cfg.Name, Kind: journal.Fired, Trigger: "send@" + p.ID, Due: p.At}
+	e := journal.Event{Agent: cfg.Name, Kind: journal.Fired, Trigger: sentBy + "@" + p.ID, Due: p.At}
 	if late := time.Since(p.At); late > lateAfter {
 		e.Detail = foreign.Text(status.Age(late) + " late: nothing ran, or there was no room, when it was due")
 		s.log.Warn("a prompt is sent late", "agent", cfg.Name, "id", p.ID, "due", p.At, "late", late.Round(time.Second))
 	}
 	s.records.note(e)
 	s.log.Info("a prompt's time has come", "agent", cfg.Name, "id", p.ID)
+	return nil
+}
+
+// sentBy is the source of prompts that a person has sent.
+const sentBy = "send"
+
+// accepted deals with a prompt whose id was accepted before: it was sent by a run that was
+// killed then, or the id is another prompt's. Then it becomes a dead letter.
+func (f laterFleet) accepted(ctx context.Context, m *member, cfg *config.Agent, l inbox.Letter, due time.Time) error {
+	same, err := queue.WasSent(ctx, cfg, l, due)
+	if same || err != nil {
+		return err
+	}
+	if err := queue.FileTaken(ctx, cfg, l); err != nil {
+		return err
+	}
+	s := f.s
+	s.records.note(journal.Event{
+		Agent: cfg.Name, Kind: journal.Skipped, Trigger: sentBy + "@" + l.ID, Due: due,
+		Reason: "another prompt was accepted with its id before its time came", Detail: "it is a dead letter",
+	})
+	s.log.Error("a prompt that was to be sent later is a dead letter: another one was accepted with its id", "agent", cfg.Name, "id", l.ID)
+	s.happened(m, func(time.Time) { m.DeadLettered() })
 	return nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ type sendCmd struct {
 	Agent string `arg:"" help:"The agent." complete:"agent"`
 	Text  string `arg:"" optional:"" help:"The prompt; \"-\", or none with a pipe, reads it from stdin."`
 	// ID is nil when none is given.
-	ID *string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing, and fails if its text is another one."`
+	ID *string `name:"id" placeholder:"KEY" help:"Accept this prompt once: another send with the same key does nothing, also while the first waits for its time, and fails if its text is another one."`
 
 	Urgent        bool          `help:"Hand it over before the prompts that are not urgent. What is being worked on goes on."`
 	ReplyTo       flagText      `name:"reply-to" placeholder:"TARGET" help:"Send the reply to this key of the fleet's notify; also that the prompt was given up, or cannot be worked on for now." complete:"target"`
@@ -119,8 +120,12 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	accepted.At = inZone(accepted.At, cmp.Or(agent.Zone, time.Local))
 	if accepted.Differs {
 		return sent{Sent: accepted}, otherText(a, accepted)
+	}
+	if c.Wait && !accepted.At.IsZero() {
+		return sent{Sent: accepted}, waitsForItsTime(a, accepted)
 	}
 	if !c.Wait {
 		return sent{Sent: accepted}, nil
@@ -146,9 +151,21 @@ func (c sendCmd) until() *config.Until {
 
 // otherText refuses a prompt whose id was accepted before.
 func otherText(a *app, before send.Sent) error {
+	hint := fmt.Sprintf("another --id queues it; %s replies %s and %[1]s inbox %[2]s show what became of the first", a.ours(), before.Agent)
+	if !before.At.IsZero() {
+		hint = fmt.Sprintf("another --id queues it; the first is sent at %s, %s send %s --cancel %s takes it back", before.At.Format(whenForm), a.ours(), before.Agent, before.ID)
+	}
 	return &failure{
-		status: exitError, hint: fmt.Sprintf("another --id queues it; %s replies %s and %[1]s inbox %[2]s show what became of the first", a.ours(), before.Agent),
+		status: exitError, hint: hint,
 		err: fmt.Errorf("cannot queue the prompt: %q was accepted before, with another text", before.ID),
+	}
+}
+
+// waitsForItsTime says that there is no reply to wait for yet.
+func waitsForItsTime(a *app, before send.Sent) error {
+	return &failure{
+		status: exitError, hint: fmt.Sprintf("%s next lists it; %[1]s send %s --cancel %s takes it back", a.ours(), before.Agent, before.ID),
+		err: fmt.Errorf("cannot wait for the reply to %q: it was accepted before, and is sent at %s", before.ID, before.At.Format(whenForm)),
 	}
 }
 
@@ -279,7 +296,11 @@ func (s sent) text(p *page) {
 		return // the error says it
 	}
 	if s.Duplicate {
-		p.printf("already accepted: %s\n", s.ID)
+		when := ""
+		if !s.At.IsZero() {
+			when = "; it is sent at " + s.At.Format(whenForm)
+		}
+		p.printf("already accepted: %s%s\n", s.ID, when)
 		return
 	}
 	if !s.At.IsZero() {

@@ -34,9 +34,7 @@ func (c sendCmd) later(ctx context.Context, a *app, agent *config.Agent, l inbox
 		return nil, usagef("heartbeat send --at TIME AGENT TEXT", "%s is more than a year away", at.Format(time.DateOnly))
 	}
 	kept, err := send.At(ctx, a.known, agent, l, at)
-	if errors.Is(err, later.ErrExists) {
-		return nil, &failure{status: exitError, err: err, hint: fmt.Sprintf("%s next lists it; %[1]s send %s --cancel %s takes it back", a.ours(), agent.Name, kept.ID)}
-	}
+	kept.At = inZone(kept.At, zone)
 	switch {
 	case err != nil:
 		return nil, err
@@ -51,6 +49,13 @@ func (c sendCmd) later(ctx context.Context, a *app, agent *config.Agent, l inbox
 		_ = control.NewClient(dir).Later(told) // otherwise it finds the prompt within seconds
 	}
 	return sent{Sent: kept}, nil
+}
+
+func inZone(t time.Time, zone *time.Location) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.In(zone)
 }
 
 // longestWait bounds how far away a time may be: further is most likely a typo.

@@ -60,8 +60,17 @@ func TestSentLater(t *testing.T) {
 	if o := w.run("send", "triage", "--cancel", "dropped"); o.status != exitError || !strings.Contains(o.stderr, "hint: heartbeat next lists") {
 		t.Errorf("twice: %+v", o)
 	}
-	if o := w.run("send", "triage", "--in", "1h", "--id", "far", "again"); o.status != exitError || !strings.Contains(o.stderr, "a prompt with this id waits already") {
-		t.Errorf("an id twice: %+v", o)
+	for _, args := range [][]string{{"--in", "1h"}, {}, {"--urgent"}} {
+		send := append([]string{"send", "triage", "--id", "far"}, args...)
+		if o := w.run(append(send, "again")...); o.status != exitError || !strings.Contains(o.stderr, `"far" was accepted before, with another text`) || !strings.Contains(o.stderr, "--cancel far takes it back") {
+			t.Errorf("%q, another text: %+v", args, o)
+		}
+		if out := w.ok(append(send, "what is \x1b[31mfar away")...); !strings.HasPrefix(out, "already accepted: far; it is sent at ") {
+			t.Errorf("%q, the same text: %q", args, out)
+		}
+	}
+	if o := w.run("send", "triage", "--id", "far", "--wait", "what is \x1b[31mfar away"); o.status != exitError || !strings.Contains(o.stderr, "it was accepted before, and is sent at ") {
+		t.Errorf("its reply is waited for: %+v", o)
 	}
 	if out := w.ok("next"); !strings.Contains(out, "triage: sent at ") || !strings.Contains(out, "due; it is sent as soon as a scheduler runs") || strings.Contains(out, "dropped") || strings.Contains(out, "\x1b") {
 		t.Errorf("next says\n%s", out)

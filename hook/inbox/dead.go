@@ -163,6 +163,26 @@ func (h *Held) FileTooLarge(l Letter) error {
 	}})
 }
 
+// FileTaken files a letter that Append refused with ErrDuplicate as a dead letter, with
+// its whole prompt: its id is that of another prompt. A second call for the same letter
+// soon afterwards files nothing.
+func (h *Held) FileTaken(l Letter) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	raw, err := encode(envelope{Heartbeat: 1, ID: l.ID, Source: l.Source, Checked: l.Checked, Prompt: l.Prompt})
+	if err != nil {
+		return err
+	}
+	raw = bytes.TrimSuffix(raw, []byte{'\n'})
+	d := DeadEntry{
+		EntryID: entryID(raw), DeliveryID: deliveryID(false, 0, 0, raw), ID: l.ID, Source: l.Source, Reason: IDTaken, At: time.Now().UTC(), Urgent: l.Urgent,
+		Cause: "another prompt was accepted with its id before its time came",
+	}
+	d.setRaw(raw)
+	return h.file([]DeadEntry{d})
+}
+
 // DeadLetters returns the dead letters, oldest first. It skips torn records;
 // heartbeat-rs's records have no reason. It needs no lock. When there are too many
 // to read, the last error is ErrTooMuch.

@@ -118,6 +118,7 @@ const (
 	Cancelled   Reason = "cancelled"   // a person had its turn ended
 	OverBudget  Reason = "over-budget" // it has cost more than an entry may
 	Lost        Reason = "lost"        // somebody else took it out of the inbox: another file, a cut
+	IDTaken     Reason = "id-taken"    // another prompt was accepted with its id before its time came
 
 	MaxIterations Reason = "max-iterations"     // its checks have not passed within max-iterations
 	MaxTime       Reason = "max-time"           // nor within max-time of work

@@ -126,3 +126,26 @@ func TestFilesOfAnySize(t *testing.T) {
 		})
 	}
 }
+
+// TestALetterWhoseIDIsTakenIsFiledWhole: twice is once, and a person can queue it again.
+func TestALetterWhoseIDIsTakenIsFiledWhole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.append(Letter{ID: "x", Prompt: "one"})
+	for range 2 {
+		if err := r.FileTaken(Letter{ID: "x", Source: "send", Prompt: "two", Checked: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if dead := r.dead(); len(dead) != 1 || dead[0].Reason != IDTaken || !dead[0].Retryable() {
+		t.Fatalf("%+v", dead)
+	}
+	if n, err := r.RetryDead("x"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	r.offer()
+	r.ack()
+	if e, err := r.Next(); err != nil || e.Prompt != "two" || e.ID != "x" || !e.Checked {
+		t.Errorf("%+v, %v", e, err)
+	}
+}

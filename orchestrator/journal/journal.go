@@ -88,7 +88,7 @@ type Kind string
 const (
 	StateChanged   Kind = "state"
 	Fired          Kind = "fired"   // a trigger's prompt was queued
-	Skipped        Kind = "skipped" // a trigger's prompt was not queued
+	Skipped        Kind = "skipped" // a prompt of a trigger, or of send --at, was not queued
 	TriggerFailed  Kind = "trigger-failed"
 	TriggerAnew    Kind = "trigger-anew" // it is no longer known what a trigger has fired for
 	Applied        Kind = "applied"      // an agent's directory was brought in line with its declaration

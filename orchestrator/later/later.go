@@ -61,20 +61,21 @@ func fileOf(id string) string {
 	return hex.EncodeToString(sum[:12]) + ".json"
 }
 
-// Put keeps a prompt. When it returns nil, the prompt is on disk. If one with its id
-// waits already, the error is ErrExists.
-func Put(ctx context.Context, a *config.Agent, p Prompt) error {
+// Put keeps a prompt and returns it. When it returns nil, the prompt is on disk. If one
+// with its id waits already, it returns that one, and the error is ErrExists.
+func Put(ctx context.Context, a *config.Agent, p Prompt) (Prompt, error) {
 	f, err := durable.MakeBelow(a.Dir, Path(a))
 	if err != nil {
-		return fmt.Errorf("cannot keep the prompt: %w", err)
+		return p, fmt.Errorf("cannot keep the prompt: %w", err)
 	}
 	defer f.Close()
-	return locked(ctx, f, func() error {
+	err = locked(ctx, f, func() error {
 		all, _ := list(f, a) // what cannot be read is said by who lists them
-		switch {
-		case slices.ContainsFunc(all, func(o Prompt) bool { return o.ID == p.ID }):
+		if i := slices.IndexFunc(all, func(o Prompt) bool { return o.ID == p.ID }); i >= 0 {
+			p = all[i]
 			return ErrExists
-		case len(all) >= most:
+		}
+		if len(all) >= most {
 			return fmt.Errorf("cannot keep the prompt: %d wait for their time already", most)
 		}
 		data, err := json.Marshal(p)
@@ -83,6 +84,24 @@ func Put(ctx context.Context, a *config.Agent, p Prompt) error {
 		}
 		return f.Replace(fileOf(p.ID), append(data, '\n'))
 	})
+	return p, err
+}
+
+// Find returns the prompt with an id that waits for its time; nil: none does.
+func Find(a *config.Agent, id string) (*Prompt, error) {
+	f, err := open(a)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, err := read(f, a, fileOf(id))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &p, nil
 }
 
 // List returns the prompts that wait for their time, the next one first. The error is

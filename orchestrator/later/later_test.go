@@ -25,7 +25,7 @@ func agent(t *testing.T) *config.Agent {
 
 func put(t *testing.T, a *config.Agent, id string, at time.Time) {
 	t.Helper()
-	if err := Put(t.Context(), a, Prompt{ID: id, At: at, Text: "text of " + id}); err != nil {
+	if _, err := Put(t.Context(), a, Prompt{ID: id, At: at, Text: "text of " + id}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -39,8 +39,14 @@ func TestPromptsAreSentInTheirOrder(t *testing.T) {
 	put(t, a, "third/../ü\n", now.Add(time.Hour))
 	put(t, a, "second", now.Add(-time.Minute))
 	put(t, a, "first", now.Add(-time.Hour))
-	if err := Put(t.Context(), a, Prompt{ID: "second"}); !errors.Is(err, ErrExists) {
-		t.Errorf("an id twice: %v", err)
+	if p, err := Put(t.Context(), a, Prompt{ID: "second"}); !errors.Is(err, ErrExists) || p.Text != "text of second" {
+		t.Errorf("an id twice: %+v, %v", p, err)
+	}
+	if p, err := Find(a, "third/../ü\n"); err != nil || p == nil || p.Text != "text of third/../ü\n" {
+		t.Errorf("found %+v, %v", p, err)
+	}
+	if p, err := Find(a, "nobody"); err != nil || p != nil {
+		t.Errorf("found %+v, %v", p, err)
 	}
 	var sent []string
 	broken := errors.New("a full disk")

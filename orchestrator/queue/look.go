@@ -167,6 +167,51 @@ func FileTooLarge(ctx context.Context, a *config.Agent, l inbox.Letter) error {
 	return nil
 }
 
+// FileTaken makes a dead letter of a prompt that Append refused as inbox.ErrDuplicate,
+// although the one that was accepted with its id is another one.
+func FileTaken(ctx context.Context, a *config.Agent, l inbox.Letter) error {
+	q, err := Open(a)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	ctx, cancel := context.WithTimeout(ctx, filingWait)
+	defer cancel()
+	if err := q.Hold(ctx, func(h *inbox.Held) error { return h.FileTaken(l) }); err != nil {
+		return fmt.Errorf("cannot file a prompt of agent %q whose id is taken: %w", a.Name, err)
+	}
+	return nil
+}
+
+// Differs reports whether the id of a prompt was accepted before with another text. known
+// is false where that cannot be told any more.
+func Differs(ctx context.Context, a *config.Agent, id, prompt string) (differs, known bool, err error) {
+	err = Read(ctx, a, func(q *inbox.Queue) error {
+		before, found, err := q.AcceptedAs(id)
+		known, differs = found, found && !SameText(before, prompt)
+		return err
+	})
+	return differs, known, err
+}
+
+// WasSent reports whether what was accepted with the id of a letter is the letter itself,
+// which fell due at a time. Where its line is gone, an entry of the same sender that was
+// handed over after that time is taken for it.
+func WasSent(ctx context.Context, a *config.Agent, l inbox.Letter, due time.Time) (bool, error) {
+	differs, known, err := Differs(ctx, a, l.ID, l.Prompt)
+	if known || err != nil {
+		return !differs, err
+	}
+	err = Read(ctx, a, func(q *inbox.Queue) error {
+		_, err := q.FindDelivery(l.ID, func(d inbox.Delivery) bool { return d.Source == l.Source && !d.DeliveredAt.Before(due) })
+		return err
+	})
+	if errors.Is(err, inbox.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // reclaimWait limits the wait for the hook lock.
 const reclaimWait = time.Second
 

@@ -35,7 +35,7 @@ type Sent struct {
 	Urgent bool `json:"urgent"`
 	// Running is true if a scheduler runs the agent.
 	Running bool `json:"running"`
-	// At is when it is sent, if that is later.
+	// At is when it is sent, if that is later; of a duplicate, when the first one is.
 	At time.Time `json:"at,omitzero"`
 	// Duplicate is true if the id was accepted before; then nothing was queued.
 	Duplicate bool `json:"duplicate"`
@@ -127,6 +127,9 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	if err := ready(f, a); err != nil {
 		return s, err
 	}
+	if there, err := s.waitsForItsTime(a, asked.Letter); there || err != nil {
+		return s, err
+	}
 	if a.WhileDown == config.DownRefuses {
 		if o, there := lookAt(f, a, "").Obstacle(ours); there && o.Down() {
 			return s, &DownError{a.Name, a.DownText, o}
@@ -151,7 +154,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate):
 		id, s.Duplicate = l.ID, true
-		if s.Differs, err = differs(ctx, a, l); err != nil {
+		if s.Differs, _, err = queue.Differs(ctx, a, l.ID, l.Prompt); err != nil {
 			return s, err
 		}
 	case err != nil:
@@ -217,17 +220,41 @@ func At(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Letter, a
 	switch _, err := queue.Append(ctx, a, l); { // what the queue would refuse at that time is refused now
 	case errors.Is(err, inbox.ErrDuplicate):
 		s.Duplicate, s.At = true, time.Time{}
-		s.Differs, err = differs(ctx, a, l)
+		s.Differs, _, err = queue.Differs(ctx, a, l.ID, l.Prompt)
 		return s, err
 	case !errors.Is(err, inbox.ErrFull): // it has room for none, and says nothing else against this one
 		return s, err
 	}
-	err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt, Urgent: l.Urgent})
-	if errors.Is(err, later.ErrExists) {
-		return s, fmt.Errorf("cannot keep the prompt %q: %w", s.ID, err)
+	kept, err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt, Urgent: l.Urgent})
+	switch {
+	case errors.Is(err, later.ErrExists):
+		s.sameAs(kept, l)
+		return s, nil
+	case err != nil:
+		return s, err
 	}
-	s.Running = err == nil && lookAt(f, a, s.ID).Agent.State != status.Stopped
-	return s, err
+	s.Running = lookAt(f, a, s.ID).Agent.State != status.Stopped
+	return s, nil
+}
+
+// waitsForItsTime reports whether a prompt with the id of a letter waits for its time: it
+// was accepted, and counts as if it was queued.
+func (s *Sent) waitsForItsTime(a *config.Agent, l inbox.Letter) (bool, error) {
+	if !l.Idempotent || l.ID == "" {
+		return false, nil
+	}
+	before, err := later.Find(a, l.ID)
+	if before == nil || err != nil {
+		return false, err
+	}
+	s.sameAs(*before, l)
+	return true, nil
+}
+
+// sameAs says that the id of a letter is that of a prompt that waits for its time.
+func (s *Sent) sameAs(before later.Prompt, l inbox.Letter) {
+	s.ID, s.At, s.Duplicate = before.ID, before.At, true
+	s.Differs = !queue.SameText(before.Text, l.Prompt)
 }
 
 // unique makes an id.
@@ -251,16 +278,6 @@ func awaits(f *config.Fleet, a *config.Agent, asked Asked) (inbox.Letter, error)
 		return l, err
 	}
 	return l, awaited.Add(stateDir, awaited.Reply{Agent: a.Name, ID: l.ID, Target: asked.ReplyTo, At: time.Now()})
-}
-
-// differs reports whether the id of a prompt was accepted before with another text.
-func differs(ctx context.Context, a *config.Agent, l inbox.Letter) (is bool, err error) {
-	err = queue.Read(ctx, a, func(q *inbox.Queue) error {
-		before, found, err := q.AcceptedAs(l.ID)
-		is = found && strings.TrimSpace(before) != strings.TrimSpace(l.Prompt)
-		return err
-	})
-	return is, err
 }
 
 // Progress is the progress of a prompt whose reply is awaited.

@@ -1,0 +1,91 @@
+package orchestrator
+
+import (
+	"testing"
+	"time"
+
+	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/later"
+	"heartbeat/orchestrator/queue"
+)
+
+// later keeps a prompt for an agent until a time.
+func (r *rig) later(agent string, p later.Prompt) {
+	r.t.Helper()
+	a := r.agent(agent)
+	r.mkdir(a.Dir)
+	if _, err := later.Put(r.t.Context(), a, p); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// append queues a prompt as a trigger or an agent's shell may, with an id of its choice.
+func (r *rig) append(agent string, l inbox.Letter) {
+	r.t.Helper()
+	a := r.agent(agent)
+	r.mkdir(a.Home)
+	if _, err := queue.Append(r.t.Context(), a, l); err != nil {
+		r.t.Fatal(err)
+	}
+	r.tell(agent)
+}
+
+// TestATimedPromptWhoseIDIsTakenIsADeadLetter: it vanished without a word at its time. One
+// that was queued before, by a run that was killed then, is not sent twice, nor filed.
+func TestATimedPromptWhoseIDIsTakenIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		taken inbox.Letter
+		// done is true if that was done long before the time.
+		done bool
+		dead int
+	}{
+		"another text":              {inbox.Letter{ID: "x", Source: "echo", Prompt: "another text"}, false, 1},
+		"another text that is done": {inbox.Letter{ID: "x", Source: "echo", Prompt: "another text"}, true, 1},
+		"the prompt itself":         {inbox.Letter{ID: "x", Source: "send", Prompt: "the later text\n"}, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, "a", func(t *testing.T, r *rig) {
+				due := time.Now().Round(0).Add(time.Hour)
+				r.later("a", later.Prompt{ID: "x", At: due, Text: "the later text", Urgent: true})
+				stop := r.run()
+				if !tt.done {
+					r.sleep(59*time.Minute + 50*time.Second)
+				}
+				r.append("a", tt.taken)
+				r.sleep(2 * time.Hour)
+				dead := r.dead("a")
+				if len(dead) != tt.dead {
+					t.Fatalf("dead letters: %+v", dead)
+				}
+				if got := r.state("a").Acknowledged; got != 1 {
+					t.Errorf("%d prompts are done", got)
+				}
+				if all, err := later.List(r.agent("a")); len(all) != 0 || err != nil {
+					t.Errorf("%+v still waits, %v", all, err)
+				}
+				said := r.journal(journal.Skipped)
+				if len(said) != tt.dead {
+					t.Errorf("the journal says %+v", said)
+				}
+				if tt.dead > 0 {
+					d := dead[0]
+					if d.ID != "x" || d.Reason != inbox.IDTaken || !d.Retryable() || d.Cause == "" || said[0].Trigger != "send@x" {
+						t.Errorf("%+v, %+v", d, said)
+					}
+					if _, err := queue.Retry(t.Context(), r.agent("a"), []string{"x"}, false); err != nil {
+						t.Fatal(err)
+					}
+					r.tell("a")
+					r.sleep(time.Hour)
+					if got := r.state("a").Acknowledged; got != 2 {
+						t.Errorf("queued again it is not done: %d are", got)
+					}
+				}
+				stop()
+			})
+		})
+	}
+}
