@@ -2,6 +2,7 @@ package notify
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -100,15 +101,21 @@ func stuck(a status.Agent, first string, known time.Time, after time.Duration, o
 	}
 	return &notice.Fact{
 		Key: a.Agent + "/" + string(notice.QueueStuck), Agent: a.Agent, Kind: notice.QueueStuck, Urgent: true, Since: known,
-		Text: text, Do: ours + " status " + a.Agent, Slow: true,
+		Text: text, Do: ours + " status " + a.Agent, Of: first,
 	}
 }
 
-// head is the prompt that is the first of an agent's queue.
+// head is the prompt that is the first of an agent's queue, since when that was seen.
 type head struct {
-	id    string
-	since time.Time
+	ID    string    `json:"id"`
+	Since time.Time `json:"since"`
+	// saved is true once it is on disk, or about to be.
+	saved bool
 }
+
+// headSaved is how long a prompt has to be the first of its queue until that is worth a
+// write: most of them are it for moments.
+const headSaved = time.Minute
 
 // agentOf is an agent as far as the scheduler and its queue tell.
 func agentOf(s status.AgentState, b status.Backlog) status.Agent {
@@ -137,12 +144,13 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 		if cfg == nil {
 			continue
 		}
-		if f := stuck(a, b.First, w.headOf(s.Agent, b, now), cfg.StuckAfter, w.opt.Ours, now); f != nil {
+		if f := w.stuckOrQuiet(a, b, cfg.StuckAfter, now); f != nil {
 			facts = append(facts, w.linked([]notice.Fact{*f}, nil)...)
 		}
 		facts = append(facts, w.keptWaiting(a, cfg, waiting[s.Agent], now)...)
 	}
 	w.seen = seen
+	maps.DeleteFunc(w.kept.Heads, func(agent string, _ *head) bool { return w.fleet.Agent(agent) == nil })
 	for _, d := range from.Doors() {
 		if d.Problem != "" {
 			facts = append(facts, notice.Fact{
@@ -154,22 +162,38 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 	return slices.Concat(facts, w.linked(slices.Concat(w.silent(now), w.findings, w.disks), nil))
 }
 
-// headOf returns since when a prompt is the first of its queue. A new run sees it
-// again: what an earlier one has told of it counts.
-func (w *Watch) headOf(agent string, b status.Backlog, now time.Time) time.Time {
-	h := w.heads[agent]
-	if b.First == "" {
-		delete(w.heads, agent)
+// stuckOrQuiet returns that a queue does not move, or nil. That it was told is not over
+// before the prompt that it was told of is no longer the first, whatever else keeps the
+// agent from it meanwhile.
+func (w *Watch) stuckOrQuiet(a status.Agent, b status.Backlog, after time.Duration, now time.Time) *notice.Fact {
+	if f := stuck(a, b.First, w.headOf(a.Agent, b, after, now), after, w.opt.Ours, now); f != nil {
+		return f
+	}
+	key := a.Agent + "/" + string(notice.QueueStuck)
+	if told := w.kept.Told[key]; told == nil || told.Of != b.First && b.Problem == "" {
+		return nil
+	}
+	return &notice.Fact{Key: key, Agent: a.Agent, Kind: notice.QueueStuck, Quiet: true}
+}
+
+// headOf returns since when the prompt that is the first of a queue is it, also over
+// restarts; zero where there is none.
+func (w *Watch) headOf(agent string, b status.Backlog, after time.Duration, now time.Time) time.Time {
+	h := w.kept.Heads[agent]
+	switch {
+	case b.Problem != "": // nobody knows whether it is another one
 		return time.Time{}
+	case b.First == "":
+		delete(w.kept.Heads, agent)
+		return time.Time{}
+	case h == nil || h.ID != b.First || h.Since.After(now): // the last is a wrong clock's
+		h = &head{ID: b.First, Since: now}
+		w.kept.Heads[agent] = h
 	}
-	if h.id != b.First {
-		h = head{b.First, now}
-		if told := w.kept.Told[agent+"/"+string(notice.QueueStuck)]; told != nil && told.Gone.IsZero() && w.heads[agent].id == "" {
-			h.since = told.Since
-		}
-		w.heads[agent] = h
+	if !h.saved && after > 0 && now.Sub(h.Since) >= min(after, headSaved) {
+		h.saved, w.unsaved = true, true
 	}
-	return h.since
+	return h.Since
 }
 
 // waiting returns the ids of the prompts whose replies are waited for, by agent and

@@ -35,6 +35,8 @@ type kept struct {
 	Boxes map[string]*outbox.Box `json:"boxes"` // :: target → what is on its way to it
 	// Marks are how far the dead letters and replies of agents were read.
 	Marks map[string]*mark `json:"marks"`
+	// Heads are the first prompts of the agents' queues.
+	Heads map[string]*head `json:"heads,omitempty"`
 	// Replied are the keys of the last replies that were taken up.
 	Replied []string `json:"replied,omitempty"`
 }
@@ -77,6 +79,9 @@ func read(stateDir string) (kept, error) {
 	}
 	if k.Boxes == nil {
 		k.Boxes = map[string]*outbox.Box{}
+	}
+	if k.Heads == nil {
+		k.Heads = map[string]*head{}
 	}
 	if k.Marks == nil {
 		k.Marks = map[string]*mark{}

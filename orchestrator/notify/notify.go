@@ -12,6 +12,7 @@ package notify
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -72,7 +73,6 @@ type Watch struct {
 	unsaved  bool // what is kept has changed, and is not on disk
 	told     bool // that it cannot be saved
 	letters  letters
-	heads    map[string]head
 	seen     map[string]bool
 	findings []notice.Fact
 	disks    []notice.Fact
@@ -96,7 +96,7 @@ func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
 		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact), full: make(chan []notice.Fact),
-		letters: letters{stateDir: opt.StateDir, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, heads: map[string]head{}, deliver: deliver.To, sending: map[string]bool{},
+		letters: letters{stateDir: opt.StateDir, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, deliver: deliver.To, sending: map[string]bool{},
 	}
 	w.file.Store(opt.Fleet)
 	return w
@@ -253,11 +253,13 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 		}
 		got.happened, got.addressed, got.done = append(got.happened, w.linked(n.happened, nil)...), append(got.addressed, n.addressed...), append(got.done, n.done...)
 	}
+	ends := w.kept.Told.Ends()
 	all := notice.Decide(notice.View{
 		Now: now, Began: w.began, Facts: facts, Happened: append(got.happened, w.happened...),
 		Sees:  func(agent string) bool { return agent == "" || w.seen[agent] },
 		Knows: func(agent string) bool { return w.fleet.Agent(agent) != nil },
 	}, w.kept.Told)
+	w.unsaved = w.unsaved || !maps.Equal(ends, w.kept.Told.Ends())
 	w.happened = nil
 	w.kicked = w.kicked || w.kept.Told.Settling()
 	w.put(append(all, got.addressed...), now)

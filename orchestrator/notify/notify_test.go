@@ -415,6 +415,112 @@ func TestAQueueThatDoesNotMove(t *testing.T) {
 	})
 }
 
+// TestAStuckQueueIsAsOldAsItsFirstPrompt: another prompt was said not to move for as long
+// as the one before it had not, and at once.
+func TestAStuckQueueIsAsOldAsItsFirstPrompt(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(r *rig){
+		"the queue was empty": func(r *rig) {
+			r.queued(status.Backlog{Agent: "a"})
+			time.Sleep(time.Minute)
+			r.queued(status.Backlog{Agent: "a", Queued: 1, First: "y"})
+		},
+		"another run": func(r *rig) {
+			r.stop()
+			r.queued(status.Backlog{Agent: "a", Queued: 1, First: "y"})
+			r.start()
+		},
+		"another run, and the queue was empty": func(r *rig) {
+			r.queued(status.Backlog{Agent: "a"})
+			r.stop()
+			r.start()
+			time.Sleep(time.Minute)
+			r.queued(status.Backlog{Agent: "a", Queued: 1, First: "y"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, dir, phone)
+				r.start()
+				r.is("a", status.Waiting, "all 4 slots are taken")
+				r.queued(status.Backlog{Agent: "a", Queued: 1, First: "x"})
+				time.Sleep(32 * time.Minute)
+				r.expects("phone", "a does not get on with its queue")
+				next(r)
+				time.Sleep(5 * time.Minute)
+				r.expects("phone", "a gets on with its queue again")
+				time.Sleep(23 * time.Minute)
+				r.expects("phone")
+				time.Sleep(5 * time.Minute)
+				r.expects("phone", "a does not get on with its queue")
+				r.stop()
+				records, err := Records(dir, 1, []string{"phone"})
+				if err != nil || len(records) != 1 || !strings.Contains(records[0].Notices[0].Text, "has not moved for 30m") {
+					t.Errorf("%+v, %v", records, err)
+				}
+			})
+		})
+	}
+}
+
+// TestAStuckQueueIsNotOverWhileItsFirstPromptIsThere: what else keeps the agent from it is
+// told beside it, over a restart as well; only the age of what is known counts.
+func TestAStuckQueueIsNotOverWhileItsFirstPromptIsThere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.start()
+		r.is("a", status.Waiting, "all 4 slots are taken")
+		r.queued(status.Backlog{Agent: "a", Queued: 1, First: "x"})
+		time.Sleep(20 * time.Minute)
+		r.stop()
+		r.start()
+		time.Sleep(12 * time.Minute)
+		r.expects("phone", "a does not get on with its queue")
+		r.is("a", status.Held, "x")
+		time.Sleep(10 * time.Minute)
+		r.expects("phone", "a is held")
+		r.stop()
+		r.start()
+		r.queued(status.Backlog{Agent: "a", Queued: 1, Problem: "permission denied"})
+		time.Sleep(10 * time.Minute)
+		r.expects("phone", "a cannot use its directory or queue")
+		r.queued(status.Backlog{Agent: "a"})
+		r.is("a", status.Idle, "")
+		time.Sleep(10 * time.Minute)
+		r.expects("phone", "a is no longer held", "a gets on with its queue again", "a can use its directory and queue again")
+		r.stop()
+	})
+}
+
+// TestWhatIsOverIsKeptAtOnce: a run that is killed before the end was told hands it on.
+func TestWhatIsOverIsKeptAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.start()
+		defer r.stop()
+		r.is("a", status.Held, "x")
+		time.Sleep(5 * time.Minute)
+		for _, over := range []bool{false, true, false} {
+			if over {
+				r.is("a", status.Idle, "")
+			} else {
+				r.is("a", status.Held, "x")
+			}
+			time.Sleep(30 * time.Second)
+			k, err := read(dir)
+			if told := k.Told["a/held"]; err != nil || told == nil || told.Gone.IsZero() == over {
+				t.Errorf("over %t: %+v, %v", over, told, err)
+			}
+		}
+	})
+}
+
 // A reload counts at once: who is told, and who is not any more.
 func TestAReload(t *testing.T) {
 	t.Parallel()

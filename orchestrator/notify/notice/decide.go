@@ -96,6 +96,18 @@ func (m Memory) Settling() bool {
 	return false
 }
 
+// Ends are since when what was told is not true any more, where its end was not told. A
+// run that ends has to hand them on: the next one could take them for true.
+func (m Memory) Ends() map[string]time.Time {
+	ends := map[string]time.Time{}
+	for key, t := range m {
+		if !t.At.IsZero() && !t.Gone.IsZero() && !t.Over {
+			ends[key] = t.Gone
+		}
+	}
+	return ends
+}
+
 // lasting goes through the facts that last.
 func lasting(v View, m Memory) (all []Notice) {
 	now := map[string]Fact{}
@@ -103,7 +115,7 @@ func lasting(v View, m Memory) (all []Notice) {
 		if _, twice := now[f.Key]; !twice {
 			now[f.Key] = f
 		}
-		if m[f.Key] == nil {
+		if m[f.Key] == nil && !f.Quiet {
 			m[f.Key] = &Told{First: v.Now}
 		}
 	}
@@ -114,6 +126,9 @@ func lasting(v View, m Memory) (all []Notice) {
 		}
 		t.notAhead(v.Now)
 		if f, is := now[key]; is {
+			if f.Quiet {
+				continue
+			}
 			t.Fact = f
 			all = append(all, t.isTrue(v.Now)...)
 			continue

@@ -47,6 +47,10 @@ type Fact struct {
 	Slow, Once bool
 	// To and Not are those of its notices.
 	To, Not string
+	// Of is what it is about, where that may change while the key stays the same.
+	Of string
+	// Quiet is true where it is neither told now nor over.
+	Quiet bool
 }
 
 // Event is what a notice says of its fact.
