@@ -74,8 +74,13 @@ func (f laterFleet) SendLater(ctx context.Context, cfg *config.Agent, p later.Pr
 	if m == nil {
 		return errStopping // the next run sends it
 	}
-	letter := inbox.Letter{ID: p.ID, Source: sentBy, Prompt: p.Text, Idempotent: true, Urgent: p.Urgent}
+	checked, ends, err := s.desk.Due(cfg, p.ID)
+	if err != nil {
+		return err
+	}
+	letter := inbox.Letter{ID: p.ID, Source: sentBy, Prompt: p.Text, Checked: checked, Idempotent: true, Urgent: p.Urgent}
 	begin, err := fired{s, m}.Append(ctx, cfg, nil, letter)
+	ends(err == nil)
 	switch {
 	case errors.Is(err, inbox.ErrTooLarge): // it is a dead letter
 		return nil

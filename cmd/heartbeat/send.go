@@ -60,7 +60,8 @@ urgent ones. It ends no turn.
 
 With --at or --in the prompt is kept, also over restarts, and queued at that time by the
 clock of this machine. If no scheduler runs then, the next one queues it at once, and
-says how late it is. heartbeat next lists what waits.
+says how late it is. heartbeat next lists what waits. --reply-to and --until-check go
+with them; what was given first counts.
 
 Examples:
 
@@ -72,7 +73,7 @@ Examples:
     heartbeat send builder --until-check "make test" "Mend the tests."
     heartbeat send --urgent triage "The mail server is down."
     heartbeat send triage --at 18:30 "Sum up the day."
-    heartbeat send triage --in 2h "Look whether the build is green."
+    heartbeat send triage --in 2h --reply-to phone "Is the build green now?"
     heartbeat send triage --cancel ID
     heartbeat send triage -- "- a prompt that begins with a dash"`
 }
@@ -104,10 +105,11 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.ID != nil {
 		letter.ID, letter.Idempotent = *c.ID, true
 	}
+	asked := send.Asked{Letter: letter, ReplyTo: string(c.ReplyTo), Until: c.until()}
 	if c.timed() {
-		return c.later(ctx, a, agent, letter)
+		return c.later(ctx, a, agent, asked)
 	}
-	accepted, err := send.Prompt(ctx, a.known, agent, send.Asked{Letter: letter, ReplyTo: string(c.ReplyTo), Until: c.until()}, a.ours())
+	accepted, err := send.Prompt(ctx, a.known, agent, asked, a.ours())
 	if down, is := errors.AsType[*send.DownError](err); is {
 		return nil, &failure{status: exitLater, err: down, hint: down.Hint()}
 	}
@@ -174,8 +176,8 @@ func (c sendCmd) check() error {
 	switch {
 	case c.Timeout != 0 && !c.Wait:
 		return usagef("heartbeat send --wait --timeout DURATION AGENT TEXT", "--timeout says how long to wait, without --wait")
-	case c.timed() && (c.Wait || c.ReplyTo != ""):
-		return usagef("heartbeat send --at TIME AGENT TEXT", "--at and --in do not go with --wait and --reply-to")
+	case c.timed() && c.Wait:
+		return usagef("heartbeat send --at TIME --reply-to TARGET AGENT TEXT", "--at and --in do not go with --wait")
 	case c.At != "" && c.In != 0:
 		return usagef("heartbeat send --at TIME AGENT TEXT", "--at and --in are both given")
 	case c.UntilCheck == "" && (c.UntilPromise != "" || len(c.UntilApprove) > 0 || c.UntilAside || c.CheckTimeout != config.DefaultCheckTimeout || c.MaxIterations != config.DefaultMaxIterations || c.MaxTime != config.DefaultMaxTime):
@@ -186,9 +188,7 @@ func (c sendCmd) check() error {
 		return usagef("heartbeat send --until-check COMMAND --until-approve release AGENT TEXT", "--until-approve takes names like release, each once")
 	case c.CheckTimeout <= 0 || c.CheckTimeout > 24*time.Hour || c.MaxIterations < 0 || c.MaxTime < 0:
 		return usagef("heartbeat send --until-check COMMAND --check-timeout 10m AGENT TEXT", "--check-timeout is from above 0 to 24h; --max-iterations and --max-time are not below 0")
-	case c.UntilCheck != "" && (c.timed() || c.Cancel != ""):
-		return usagef("heartbeat send --until-check COMMAND AGENT TEXT", "--until-check does not go with --at, --in and --cancel")
-	case c.Cancel != "" && (c.Text != "" || c.timed() || c.Wait || c.ID != nil || c.ReplyTo != "" || c.Urgent):
+	case c.Cancel != "" && (c.Text != "" || c.timed() || c.Wait || c.ID != nil || c.ReplyTo != "" || c.Urgent || c.UntilCheck != ""):
 		return usagef("heartbeat send AGENT --cancel ID", "--cancel stands alone: it sends nothing")
 	case c.ID != nil && *c.ID == "":
 		return usagef("heartbeat send --id KEY AGENT TEXT", "--id is empty: the prompt would be accepted each time")

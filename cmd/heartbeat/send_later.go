@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"heartbeat/config"
-	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/later"
 	"heartbeat/orchestrator/send"
@@ -20,7 +19,7 @@ import (
 func (c sendCmd) timed() bool { return c.At != "" || c.In != 0 }
 
 // later keeps the prompt until its time.
-func (c sendCmd) later(ctx context.Context, a *app, agent *config.Agent, l inbox.Letter) (result, error) {
+func (c sendCmd) later(ctx context.Context, a *app, agent *config.Agent, asked send.Asked) (result, error) {
 	zone := cmp.Or(agent.Zone, time.Local)
 	now := time.Now().Round(0)
 	at := now.Add(c.In).In(zone)
@@ -33,7 +32,7 @@ func (c sendCmd) later(ctx context.Context, a *app, agent *config.Agent, l inbox
 	if at.Sub(now) > longestWait {
 		return nil, usagef("heartbeat send --at TIME AGENT TEXT", "%s is more than a year away", at.Format(time.DateOnly))
 	}
-	kept, err := send.At(ctx, a.known, agent, l, at)
+	kept, err := send.At(ctx, a.known, agent, asked, at)
 	kept.At = inZone(kept.At, zone)
 	switch {
 	case err != nil:
@@ -97,6 +96,9 @@ const whenForm = "Mon 2006-01-02 15:04:05 MST"
 
 func (s sent) laterText(p *page) {
 	p.printf("to be sent to %s at %s (in %s): %s\n", s.Agent, s.At.Format(whenForm), status.Span(time.Until(s.At).Round(time.Second)), s.ID)
+	if s.ReplyTo != "" {
+		p.printf("the reply goes to %s\n", s.ReplyTo)
+	}
 	if !s.Running {
 		p.printf("No scheduler runs the agent now; one that is started after that time sends it at once.\n")
 	}
@@ -112,7 +114,7 @@ func (t takenBack) text(p *page) { p.printf("taken back from %s: %s\n", t.Agent,
 
 // cancel takes back a prompt that waits for its time.
 func (c sendCmd) cancel(ctx context.Context, a *app, agent *config.Agent) (result, error) {
-	err := later.Cancel(ctx, agent, string(c.Cancel))
+	err := send.TakeBack(ctx, a.known, agent, string(c.Cancel))
 	if errors.Is(err, later.ErrNone) {
 		return nil, &failure{
 			status: exitError, hint: fmt.Sprintf("%s next lists those that wait; if it was sent, %[1]s inbox %s drop %s takes it out of the queue", a.ours(), agent.Name, c.Cancel),

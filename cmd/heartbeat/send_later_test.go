@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -100,4 +101,55 @@ func TestSentLater(t *testing.T) {
 	if code := r.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
+}
+
+// TestATimedPromptIsProvenAndItsReplyGoesToATarget: --at and --in go with --reply-to and
+// --until-check, and none of it is kept where the agent can write. Taking the prompt back
+// takes that back, too.
+func TestATimedPromptIsProvenAndItsReplyGoesToATarget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", "version: 1\nname: fleet\nagents:\n  triage:\n    dir: triage\n    permissions: {allow: [Bash]}\n"+
+		"    command: [heartbeat, simulate, --home, .home, --script, ../script.json]\n"+
+		"notify: {desk: {command: [tee, -a, told.txt], tier: replies}}\n")
+	w.put("script.json", `{"rules": [{"match": "Mend", "steps": [{"tool": "Bash", "command": "echo one more >> mended"}, {"reply": "All is mended!"}]}]}`)
+	w.done("apply")
+	check := `[ "$(wc -l < mended)" -ge 2 ]`
+	if o := w.run("send", "triage", "--in", "1h", "--reply-to", "nobody", "x"); o.status != exitError || !strings.Contains(o.stderr, `nobody is declared as "nobody"`) {
+		t.Errorf("%+v", o)
+	}
+	out := w.done("send", "triage", "--in", "10ms", "--id", "mend", "--reply-to", "desk", "--until-check", check, "Mend it.")
+	if !strings.Contains(out, "the reply goes to desk\n") {
+		t.Errorf("send says %q", out)
+	}
+	w.done("send", "triage", "--in", "1h", "--id", "back", "--reply-to", "desk", "--until-check", "false", "Mend it.")
+	w.done("send", "triage", "--cancel", "back")
+	for _, kept := range []string{"awaited", "demands/*"} {
+		if found := w.glob("state/fleet/" + kept + "/*.json"); len(found) != 1 {
+			t.Errorf("%s has %q", kept, found)
+		}
+	}
+	if text := w.get("triage/.heartbeat/later/" + w.glob("triage/.heartbeat/later/*.json")[0]); strings.Contains(text, "desk") || strings.Contains(text, "wc -l") {
+		t.Errorf("the agent can write %s", text)
+	}
+	w.put("told.txt", "")
+	r := w.background()
+	until(t, "the reply is told", func() bool { return strings.Contains(w.get("told.txt"), "All is mended!") })
+	r.stop()
+	if outbox := w.get("triage/.heartbeat/outbox.jsonl"); strings.Count(outbox, "\n") != 1 || !strings.Contains(outbox, `"verdict":{"by":"check","iteration":2`) {
+		t.Errorf("outbox: %s", outbox)
+	}
+}
+
+// glob returns the names of files of the world.
+func (w *world) glob(pattern string) (names []string) {
+	w.t.Helper()
+	found, err := filepath.Glob(filepath.Join(w.dir, pattern))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, path := range found {
+		names = append(names, filepath.Base(path))
+	}
+	return names
 }

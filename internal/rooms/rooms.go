@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"orchestrator/proof":       {"hook/durable", "hook/inbox", "hook/inpath", "orchestrator/state", "ptyrun", "sources/poll"},
 	"orchestrator/ledger":      {"config", "hook/inbox", "orchestrator/proof/guard", "orchestrator/state"},
 	// It has checks run and their answers applied, one agent at a time.
-	"orchestrator/proving": {"orchestrator/approval", "config", "hook/durable", "hook/foreign", "hook/inbox", "orchestrator/journal", "orchestrator/ledger", "orchestrator/proof", "orchestrator/proof/guard", "orchestrator/queue", "orchestrator/status"},
+	"orchestrator/proving": {"orchestrator/approval", "config", "hook/durable", "hook/foreign", "hook/inbox", "orchestrator/journal", "orchestrator/later", "orchestrator/ledger", "orchestrator/proof", "orchestrator/proof/guard", "orchestrator/queue", "orchestrator/status"},
 	// It asks people for agents, which it knows by an interface of its own.
 	"orchestrator/consent": {"config", "hook/foreign", "hook/inbox", "orchestrator/approval", "orchestrator/journal", "orchestrator/memory", "orchestrator/proving", "orchestrator/queue", "orchestrator/status"},
 	// What it reads of a queue and of a session, and the words of the rooms that

@@ -40,6 +40,8 @@ type Demand struct {
 	// GivenUp is true while it is a dead letter, which a person may queue again.
 	GivenUp bool      `json:"given_up,omitempty"`
 	At      time.Time `json:"at"`
+	// Due is when it is queued, if that is later than At.
+	Due time.Time `json:"due,omitzero"`
 }
 
 func (d Demand) says() bool { return (d.Until != nil) != d.Nothing }

@@ -134,7 +134,7 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 	}
 	var facts []notice.Fact
 	seen := map[string]bool{}
-	waiting := w.waiting()
+	waiting := w.waiting(now)
 	for _, s := range from.Snapshot() {
 		seen[s.Agent] = true
 		b := backlogs[s.Agent]
@@ -196,10 +196,10 @@ func (w *Watch) headOf(agent string, b status.Backlog, after time.Duration, now 
 	return h.Since
 }
 
-// waiting returns the ids of the prompts whose replies are waited for, by agent and
-// target. Who was told that they wait is among them until that is over, whatever has
+// waiting returns the ids of the prompts whose replies are waited for and whose time has
+// come, by agent and target. Who was told that they wait is among them until that is over, whatever has
 // become of the prompts.
-func (w *Watch) waiting() map[string]map[string][]string {
+func (w *Watch) waiting(now time.Time) map[string]map[string][]string {
 	all := map[string]map[string][]string{}
 	of := func(agent string) map[string][]string {
 		if all[agent] == nil {
@@ -213,6 +213,9 @@ func (w *Watch) waiting() map[string]map[string][]string {
 		}
 	}
 	for _, r := range w.letters.awaited {
+		if r.Due.After(now) {
+			continue
+		}
 		of(r.Agent)[r.Target] = append(of(r.Agent)[r.Target], r.ID)
 	}
 	return all

@@ -66,7 +66,7 @@ func (l *letters) refresh(now time.Time) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(r awaited.Reply) bool {
-		late := now.Sub(r.At) > mostAwaited
+		late := now.Sub(r.From()) > mostAwaited
 		if late {
 			_ = awaited.Remove(l.stateDir, r) // tried again at the next change
 		}
@@ -173,6 +173,9 @@ func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits 
 		}
 		if len(waits[d.ID]) > 0 && !unproven.new(a, d) {
 			for _, r := range waits[d.ID] {
+				if d.AcknowledgedAt.Before(r.Due) {
+					continue
+				}
 				n.address(k, r.Target, replyOf(a, d))
 				n.done = append(n.done, r)
 			}
@@ -211,6 +214,9 @@ func (n *news) dead(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map
 			return err
 		}
 		for _, r := range waits[d.ID] {
+			if d.At.Before(r.Due) {
+				continue
+			}
 			n.address(k, r.Target, givenUp(a, d, ours))
 			n.done = append(n.done, r)
 		}

@@ -313,3 +313,34 @@ func TestAForgedReplyIsSentToNobody(t *testing.T) {
 		r.stop()
 	})
 }
+
+// TestTheReplyToATimedPromptIsWaitedForFromItsTimeOn: what came under its id before is
+// nobody's, nobody is told that it waits before it does, and it is waited for as long as
+// for any other.
+func TestTheReplyToATimedPromptIsWaitedForFromItsTimeOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, asker)
+		r.start()
+		defer r.stop()
+		now := time.Now()
+		if err := awaited.Add(r.dir, awaited.Reply{Agent: "a", ID: "x", Target: "asker", At: now.Add(-40 * 24 * time.Hour), Due: now.Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		r.is("a", status.Parked, "usage limit")
+		r.replies("x", "d1", "echo")
+		r.givesUp("x", "poison")
+		time.Sleep(50 * time.Minute)
+		r.expects("asker")
+		time.Sleep(20 * time.Minute)
+		r.expects("asker", "a cannot work on a prompt that waits")
+		r.is("a", status.Idle, "")
+		r.waitsFor("another", "asker") // has the list read anew
+		time.Sleep(time.Hour)
+		r.expects("asker", "a works on its prompts again")
+		r.replies("x", "d2", "send")
+		time.Sleep(time.Minute)
+		r.expects("asker", "a has replied")
+	})
+}

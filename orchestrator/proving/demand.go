@@ -6,6 +6,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/later"
 	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/queue"
 )
@@ -22,7 +23,7 @@ func (d *Desk) demandOf(a *config.Agent, f *inbox.InFlight) (*ledger.Demand, err
 	}
 	all, err := ledger.Demands(d.opt.StateDir, a.Inbox)
 	for i := range all {
-		if err == nil && !all[i].GivenUp && all[i].Text != "" && queue.SameText(all[i].Text, f.Prompt()) {
+		if err == nil && !all[i].GivenUp && !toCome(a, &all[i]) && all[i].Text != "" && queue.SameText(all[i].Text, f.Prompt()) {
 			stands, err := queue.Stands(a, all[i].ID)
 			if !stands || err != nil {
 				return &all[i], err
@@ -30,6 +31,16 @@ func (d *Desk) demandOf(a *config.Agent, f *inbox.InFlight) (*ledger.Demand, err
 		}
 	}
 	return nil, err
+}
+
+// toCome reports whether an entry with a demand is not queued yet, because its time has
+// not come or there was no room: whatever has its text until then is another one.
+func toCome(a *config.Agent, demand *ledger.Demand) bool {
+	if demand.Due.IsZero() || demand.Queued {
+		return false
+	}
+	p, err := later.Find(a, demand.ID)
+	return p != nil || err != nil
 }
 
 // demanded returns what the entry in flight has to pass, and records who demands it.
@@ -79,6 +90,23 @@ func (d *Desk) Demand(a *config.Agent, trigger string, l inbox.Letter, u *config
 	}
 	return func(queued bool) {
 		if err := ends(queued); err != nil {
+			d.opt.Log.Warn(err.Error(), "agent", a.Name)
+		}
+	}, nil
+}
+
+// Due reports whether a prompt whose time has come has something to pass, as its sender has
+// recorded it. end is called with whether it is queued.
+func (d *Desk) Due(a *config.Agent, id string) (checked bool, end func(queued bool), err error) {
+	demand, err := ledger.DemandOf(d.opt.StateDir, a.Inbox, id)
+	if err != nil {
+		return false, nil, err
+	}
+	return demand != nil && !demand.Nothing, func(queued bool) {
+		if demand == nil || !queued {
+			return
+		}
+		if err := ledger.Stands(d.opt.StateDir, a.Inbox, id); err != nil {
 			d.opt.Log.Warn(err.Error(), "agent", a.Name)
 		}
 	}, nil

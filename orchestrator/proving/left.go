@@ -23,6 +23,7 @@ const queuedWithin = time.Minute
 // returns how many those are.
 func (d *Desk) Settle(ctx context.Context, a *config.Agent) (forged int, err error) {
 	all, err := ledger.Demands(d.opt.StateDir, a.Inbox)
+	all = slices.DeleteFunc(all, func(demand ledger.Demand) bool { return toCome(a, &demand) }) // before the queue is read: it may go there
 	if len(all) == 0 || err != nil {
 		return 0, err
 	}

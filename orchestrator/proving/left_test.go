@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
 	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/later"
 	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/queue"
 )
@@ -116,4 +118,67 @@ func TestAForgedReplyIsNoneUntilItIsProven(t *testing.T) {
 	lines += record("000000000002", "proven") + record("000000000003", "forged after it")
 	put()
 	expect("proven", true, false, true)
+}
+
+// TestWhatATimedPromptHasToPassWaitsWithIt, however late it is; until then an entry with the
+// same text is another one. What somebody has removed before its time is let go.
+func TestWhatATimedPromptHasToPassWaitsWithIt(t *testing.T) {
+	t.Parallel()
+	dir, state := t.TempDir(), t.TempDir()
+	a := &config.Agent{Name: "a", Dir: dir, Home: dir + "/.heartbeat", Inbox: dir + "/.heartbeat/inbox.jsonl", MaxEntry: inbox.DefaultMaxEntry}
+	if err := os.Mkdir(a.Home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var told []journal.Kind
+	desk := New(Options{StateDir: state, Log: slog.New(slog.DiscardHandler), Note: func(e journal.Event) { told = append(told, e.Kind) }})
+	settle := func(kept bool, want ...journal.Kind) {
+		t.Helper()
+		if forged, err := desk.Settle(t.Context(), a); forged != 0 || err != nil {
+			t.Fatal(forged, err)
+		}
+		if d, err := ledger.DemandOf(state, a.Inbox, "p"); (d != nil) != kept || err != nil || !slices.Equal(told, want) {
+			t.Errorf("kept %+v, %v, told %v", d, err, told)
+		}
+	}
+	before := time.Now().Add(-time.Hour)
+	keep := func() {
+		t.Helper()
+		if err := ledger.KeepDemand(state, ledger.Demand{ID: "p", Inbox: a.Inbox, Text: "mend it", Until: config.NewUntil("true"), At: before, Due: before.Add(time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := later.Put(t.Context(), a, later.Prompt{ID: "p", At: before.Add(time.Minute), Text: "mend it"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep()
+	if _, err := queue.Append(t.Context(), a, inbox.Letter{ID: "other", Prompt: "mend it"}); err != nil {
+		t.Fatal(err)
+	}
+	settle(true)
+	if desk.Demands(a, &inbox.InFlight{ID: "other", RawLine: "mend it"}) {
+		t.Error("another entry has to pass what it has to")
+	}
+	if err := later.Cancel(t.Context(), a, "p"); err != nil {
+		t.Fatal(err)
+	}
+	if !desk.Demands(a, &inbox.InFlight{ID: "another id of the agent's", RawLine: "mend it"}) {
+		t.Error("an agent writes another id, and its work is not checked")
+	}
+	if _, err := queue.Drop(t.Context(), a, []string{"other"}); err != nil {
+		t.Fatal(err)
+	}
+	settle(false, journal.NotQueued)
+	keep()
+	checked, end, err := desk.Due(a, "p")
+	if !checked || err != nil {
+		t.Fatal(checked, err)
+	}
+	if _, err := queue.Append(t.Context(), a, inbox.Letter{ID: "p", Prompt: "mend it", Checked: checked}); err != nil {
+		t.Fatal(err)
+	}
+	end(true)
+	settle(true, journal.NotQueued)
+	if d, err := ledger.DemandOf(state, a.Inbox, "p"); err != nil || !d.Queued {
+		t.Errorf("%+v, %v", d, err)
+	}
 }

@@ -121,13 +121,10 @@ func (e *DirectoryError) Unwrap() error { return e.Err }
 // its directory. ours is how a command line for this fleet begins.
 func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, ours string) (Sent, error) {
 	s := Sent{Agent: a.Name, Inbox: a.Inbox, Urgent: asked.Urgent, ReplyTo: asked.ReplyTo}
-	if asked.ReplyTo != "" && f.Targets[asked.ReplyTo] == nil {
-		return s, &TargetError{asked.ReplyTo, slices.Sorted(maps.Keys(f.Targets))}
-	}
-	if err := ready(f, a); err != nil {
+	if err := ready(f, a, asked); err != nil {
 		return s, err
 	}
-	if there, err := s.waitsForItsTime(a, asked.Letter); there || err != nil {
+	if there, err := s.waitsForItsTime(f, a, asked); there || err != nil {
 		return s, err
 	}
 	if a.WhileDown == config.DownRefuses {
@@ -135,14 +132,14 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 			return s, &DownError{a.Name, a.DownText, o}
 		}
 	}
-	l, err := awaits(f, a, asked)
+	l, err := awaits(f, a, asked, time.Time{})
 	if err != nil {
 		return s, err
 	}
 	if asked.Until != nil && l.ID == "" {
 		l.ID = unique()
 	}
-	ends, err := demands(f, a, l, asked.Until)
+	ends, err := demands(f, a, l, asked.Until, time.Time{})
 	if err != nil {
 		return s, err
 	}
@@ -172,8 +169,8 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	return s, nil
 }
 
-// demands records what a prompt has to pass, before it is queued.
-func demands(f *config.Fleet, a *config.Agent, l inbox.Letter, u *config.Until) (ends func(queued bool) error, err error) {
+// demands records what a prompt has to pass, before it is queued, or kept until it is due.
+func demands(f *config.Fleet, a *config.Agent, l inbox.Letter, u *config.Until, due time.Time) (ends func(queued bool) error, err error) {
 	if u == nil {
 		return func(bool) error { return nil }, nil
 	}
@@ -181,7 +178,7 @@ func demands(f *config.Fleet, a *config.Agent, l inbox.Letter, u *config.Until) 
 	if err != nil {
 		return nil, err
 	}
-	return ledger.Asks(dir, ledger.Demand{ID: l.ID, Inbox: a.Inbox, Text: l.Prompt, Until: u, At: time.Now()})
+	return ledger.Asks(dir, ledger.Demand{ID: l.ID, Inbox: a.Inbox, Text: l.Prompt, Until: u, At: time.Now(), Due: due})
 }
 
 // Unproven reports, of a fleet's agents, what their outboxes call done and what they have
@@ -195,8 +192,11 @@ func Unproven(f *config.Fleet) (queue.Unproven, error) {
 }
 
 // ready makes what is missing in an agent's directory, or says why nobody would work
-// there.
-func ready(f *config.Fleet, a *config.Agent) error {
+// there, or get the reply.
+func ready(f *config.Fleet, a *config.Agent, asked Asked) error {
+	if asked.ReplyTo != "" && f.Targets[asked.ReplyTo] == nil {
+		return &TargetError{asked.ReplyTo, slices.Sorted(maps.Keys(f.Targets))}
+	}
 	if err := owner.CheckName(f); err != nil {
 		return err
 	}
@@ -207,48 +207,64 @@ func ready(f *config.Fleet, a *config.Agent) error {
 }
 
 // At keeps a prompt for an agent until a time. A scheduler that runs then queues it, or
-// the next one that is started, at once.
-func At(ctx context.Context, f *config.Fleet, a *config.Agent, l inbox.Letter, at time.Time) (Sent, error) {
-	s := Sent{Agent: a.Name, Inbox: a.Inbox, Urgent: l.Urgent, ID: l.ID, At: at}
-	if err := ready(f, a); err != nil {
+// the next one that is started, at once. Who gets the reply, and what it has to pass, is
+// kept in the state directory: the agent can write where the prompt is.
+func At(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, at time.Time) (Sent, error) {
+	s := Sent{Agent: a.Name, Inbox: a.Inbox, Urgent: asked.Urgent, ID: asked.ID, At: at, ReplyTo: asked.ReplyTo}
+	if err := ready(f, a, asked); err != nil {
 		return s, err
 	}
 	if s.ID == "" {
 		s.ID = unique()
 	}
-	l.ID, l.Idempotent, l.Most = s.ID, true, -1
+	asked.ID, asked.Idempotent, asked.Most, asked.Checked = s.ID, true, -1, asked.Until != nil
+	if there, err := s.waitsForItsTime(f, a, asked); there || err != nil {
+		return s, err
+	}
+	l := asked.Letter
 	switch _, err := queue.Append(ctx, a, l); { // what the queue would refuse at that time is refused now
 	case errors.Is(err, inbox.ErrDuplicate):
 		s.Duplicate, s.At = true, time.Time{}
-		s.Differs, _, err = queue.Differs(ctx, a, l.ID, l.Prompt)
+		if s.Differs, _, err = queue.Differs(ctx, a, l.ID, l.Prompt); err == nil && !s.Differs {
+			_, err = awaits(f, a, asked, time.Time{})
+		}
 		return s, err
 	case !errors.Is(err, inbox.ErrFull): // it has room for none, and says nothing else against this one
 		return s, err
 	}
-	kept, err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt, Urgent: l.Urgent})
-	switch {
-	case errors.Is(err, later.ErrExists):
-		s.sameAs(kept, l)
-		return s, nil
-	case err != nil:
+	if _, err := awaits(f, a, asked, at); err != nil {
 		return s, err
+	}
+	ends, err := demands(f, a, l, asked.Until, at)
+	if err != nil {
+		return s, err
+	}
+	kept, err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt, Urgent: l.Urgent})
+	if errors.Is(err, later.ErrExists) { // put there a moment ago
+		s.sameAs(kept, l)
+		return s, ends(false)
+	}
+	if err != nil {
+		return s, errors.Join(err, ends(false))
 	}
 	s.Running = lookAt(f, a, s.ID).Agent.State != status.Stopped
 	return s, nil
 }
 
-// waitsForItsTime reports whether a prompt with the id of a letter waits for its time: it
-// was accepted, and counts as if it was queued.
-func (s *Sent) waitsForItsTime(a *config.Agent, l inbox.Letter) (bool, error) {
-	if !l.Idempotent || l.ID == "" {
+// waitsForItsTime reports whether a prompt with the id of another one waits for its time:
+// it was accepted, and counts as if it was queued.
+func (s *Sent) waitsForItsTime(f *config.Fleet, a *config.Agent, asked Asked) (bool, error) {
+	if !asked.Idempotent || asked.ID == "" {
 		return false, nil
 	}
-	before, err := later.Find(a, l.ID)
+	before, err := later.Find(a, asked.ID)
 	if before == nil || err != nil {
 		return false, err
 	}
-	s.sameAs(*before, l)
-	return true, nil
+	if s.sameAs(*before, asked.Letter); !s.Differs {
+		_, err = awaits(f, a, asked, before.At)
+	}
+	return true, err
 }
 
 // sameAs says that the id of a letter is that of a prompt that waits for its time.
@@ -264,8 +280,22 @@ func unique() string {
 	return hex.EncodeToString(id[:])
 }
 
-// awaits notes who gets the reply, before the prompt is accepted: none is without it.
-func awaits(f *config.Fleet, a *config.Agent, asked Asked) (inbox.Letter, error) {
+// TakeBack takes back a prompt that waits for its time, and forgets who waits for the reply
+// and what it had to pass. With later.ErrNone none waits.
+func TakeBack(ctx context.Context, f *config.Fleet, a *config.Agent, id string) error {
+	if err := later.Cancel(ctx, a, id); err != nil {
+		return err
+	}
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return err
+	}
+	return errors.Join(awaited.Forget(dir, a.Name, id), ledger.DropDemand(dir, a.Inbox, id))
+}
+
+// awaits notes who gets the reply, before the prompt is accepted: none is without it. due
+// is when it is sent, zero: now.
+func awaits(f *config.Fleet, a *config.Agent, asked Asked, due time.Time) (inbox.Letter, error) {
 	l := asked.Letter
 	if asked.ReplyTo == "" {
 		return l, nil
@@ -277,7 +307,7 @@ func awaits(f *config.Fleet, a *config.Agent, asked Asked) (inbox.Letter, error)
 	if err != nil {
 		return l, err
 	}
-	return l, awaited.Add(stateDir, awaited.Reply{Agent: a.Name, ID: l.ID, Target: asked.ReplyTo, At: time.Now()})
+	return l, awaited.Add(stateDir, awaited.Reply{Agent: a.Name, ID: l.ID, Target: asked.ReplyTo, At: time.Now(), Due: due.UTC()})
 }
 
 // Progress is the progress of a prompt whose reply is awaited.

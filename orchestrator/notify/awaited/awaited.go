@@ -25,6 +25,16 @@ type Reply struct {
 	ID     string    `json:"id"`
 	Target string    `json:"target"`
 	At     time.Time `json:"at"`
+	// Due is when the prompt is sent, if that is later: what comes before is not its reply.
+	Due time.Time `json:"due,omitzero"`
+}
+
+// From is since when the reply is waited for.
+func (r Reply) From() time.Time {
+	if r.Due.After(r.At) {
+		return r.Due
+	}
+	return r.At
 }
 
 const folder = "awaited"
@@ -68,6 +78,20 @@ func Remove(stateDir string, r Reply) error {
 		return nil
 	}
 	return err
+}
+
+// Forget removes all who wait for the reply to a prompt.
+func Forget(stateDir, agent, id string) error {
+	all, err := All(stateDir)
+	for _, r := range all {
+		if r.Agent == agent && r.ID == id {
+			err = errors.Join(err, Remove(stateDir, r))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot forget who waits for the reply: %w", err)
+	}
+	return nil
 }
 
 // All returns those that somebody waits for, at most durable.MaxEntries; a file that
