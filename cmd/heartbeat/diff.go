@@ -50,6 +50,7 @@ func (c diffCmd) run(_ context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	a.warnOfAnew(w.fleet)
+	a.warnOfUnnamed(w.fleet)
 	agents, err := chooseAgents(w.fleet, c.Agents)
 	if err != nil {
 		return nil, err

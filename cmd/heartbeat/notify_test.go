@@ -11,6 +11,7 @@ import (
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/doctor"
 	"heartbeat/orchestrator/notify"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
 )
@@ -227,5 +228,23 @@ func TestFindingsAreFacts(t *testing.T) {
 	})
 	if len(got) != 2 || got[0].Key != "a/finding/hook-missing" || !got[0].Urgent || got[0].Text != "hook-missing: x" || got[1].Key != "/finding/no-such-code" || got[1].Urgent {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAFileWithoutATargetThatRepliesWaitForIsWarnedOf before it is run, or applied.
+func TestAFileWithoutATargetThatRepliesWaitForIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", tellers)
+	w.ok("apply")
+	for _, target := range []string{"desk", "gone"} {
+		if err := awaited.Add(filepath.Join(w.dir, "state/fleet"), awaited.Reply{Agent: "triage", ID: "1", Target: target, At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range []string{"validate", "diff", "apply"} {
+		if o := w.run(command); !strings.Contains(o.stderr, "1 reply is waited for at gone, which notify: does not name") || strings.Contains(o.stderr, "desk") {
+			t.Errorf("%s says %+v", command, o)
+		}
 	}
 }

@@ -45,6 +45,7 @@ func (reloadCmd) run(ctx context.Context, a *app) (result, error) {
 	case err == nil:
 		if bad == nil {
 			a.warnOf(f)
+			a.warnOfUnnamed(f)
 		}
 		return reloaded{plan}, nil
 	case bad != nil: // which the run says, too

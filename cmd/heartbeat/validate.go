@@ -78,6 +78,7 @@ func (validateCmd) run(_ context.Context, a *app) (result, error) {
 		a.warn(taken.Error() + "; " + taken.Hint()) // the file itself may be right
 	}
 	a.warnOfAnew(f)
+	a.warnOfUnnamed(f)
 	warnOfNoClient(a, f)
 	for _, agent := range f.Agents {
 		row := validatedAgent{Agent: agent.Name, Dir: agent.Dir, Mode: string(agent.Mode), Triggers: []string{}, Missing: f.Missing[agent.Name]}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"heartbeat/config"
+	"heartbeat/orchestrator/notify"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/workspace"
@@ -52,6 +54,21 @@ func (a *app) warnOf(f *config.Fleet) {
 func (a *app) warnOfAnew(f *config.Fleet) {
 	for _, n := range owner.BeginAnew(f) {
 		a.warn(n.String() + "; " + n.Hint())
+	}
+}
+
+// warnOfUnnamed says who waits for replies, and is not in the file.
+func (a *app) warnOfUnnamed(f *config.Fleet) {
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return // the caller that needs it reports it
+	}
+	all, err := notify.Unnamed(dir, f, time.Now())
+	if err != nil {
+		a.warn(err.Error())
+	}
+	for _, o := range all {
+		a.warn(o.String() + "; what comes is kept for a week, until it does")
 	}
 }
 

@@ -8,7 +8,7 @@ func checkUntold(f *Facts) (found []Finding) {
 		found = append(found, Finding{
 			Severity: Warning, Code: "target-fails", Seen: u.Target + " has had no notices for " + status.Age(f.Now.Sub(u.Since)) + ": " + u.Why,
 			Why: "this target does not learn that something needs a person; notices are kept and sent again",
-			Fix: ours(f.ours, "notify test "+u.Target),
+			Fix: ours(f.ours, u.Do()),
 		})
 	}
 	return found

@@ -260,10 +260,14 @@ func (w *Watch) isTold(to *config.Target, t status.Trouble, cfg *config.Agent) b
 func (w *Watch) silent(now time.Time) (facts []notice.Fact) {
 	for name, b := range w.kept.Boxes {
 		if b.Fails(now) {
-			facts = append(facts, notice.Fact{
+			f := notice.Fact{
 				Key: "/" + string(notice.TargetFails) + "/" + name, Kind: notice.TargetFails, Urgent: true, Since: b.Failing,
 				Text: name + " gets no notices: " + b.Why, Do: w.opt.Ours + " notify test " + name, Not: name,
-			})
+			}
+			if b.Unnamed {
+				f.Do = w.opt.Ours + " validate"
+			}
+			facts = append(facts, f)
 		}
 	}
 	return facts

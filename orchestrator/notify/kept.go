@@ -12,8 +12,10 @@ import (
 	"slices"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/notice"
 	"heartbeat/orchestrator/notify/outbox"
 	"heartbeat/orchestrator/state"
@@ -107,10 +109,58 @@ func Untold(stateDir string, now time.Time) (all []status.Untold) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(boxes)) {
 		if b := boxes[name]; b.Fails(now) {
-			all = append(all, status.Untold{Target: name, Since: b.Failing, Why: b.Why})
+			all = append(all, status.Untold{Target: name, Since: b.Failing, Why: b.Why, Unnamed: b.Unnamed})
 		}
 	}
 	return all
+}
+
+// Owed are replies that are waited for, or have come, and cannot be sent: the file names
+// no target like that.
+type Owed struct {
+	Target  string
+	Replies int
+}
+
+// String says it on one line.
+func (o Owed) String() string {
+	if o.Replies == 1 {
+		return fmt.Sprintf("1 reply is waited for at %s, which notify: does not name", o.Target)
+	}
+	return fmt.Sprintf("%d replies are waited for at %s, which notify: does not name", o.Replies, o.Target)
+}
+
+// Unnamed returns the targets that wait for replies, and are not in the file.
+func Unnamed(stateDir string, f *config.Fleet, now time.Time) ([]Owed, error) {
+	waits, err := awaited.All(stateDir)
+	boxes, unread := Pending(stateDir)
+	count := map[string]int{}
+	for _, r := range waits {
+		if now.Sub(r.From()) <= mostAwaited {
+			count[r.Target]++
+		}
+	}
+	for name, b := range boxes {
+		count[name] += b.Replies()
+	}
+	var all []Owed
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		if f.Targets[name] == nil && count[name] > 0 {
+			all = append(all, Owed{name, count[name]})
+		}
+	}
+	return all, errors.Join(err, unread)
+}
+
+// warnOfUnnamed says who waits for replies, and is not in the file.
+func (w *Watch) warnOfUnnamed(now time.Time) {
+	all, err := Unnamed(w.opt.StateDir, w.fleet, now)
+	if err != nil {
+		w.opt.Log.Warn("cannot tell who waits for replies", "err", err)
+	}
+	for _, o := range all {
+		w.opt.Log.Warn(o.String())
+	}
 }
 
 // Record is what became of an attempt to tell somebody something.

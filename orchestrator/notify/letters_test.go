@@ -344,3 +344,65 @@ func TestTheReplyToATimedPromptIsWaitedForFromItsTimeOn(t *testing.T) {
 		r.expects("asker", "a has replied")
 	})
 }
+
+// TestAReplyWaitsForATargetThatIsNotInTheFile: it was lost without a word. The others are
+// told once, over restarts, and what comes is kept for a week, for that target alone.
+func TestAReplyWaitsForATargetThatIsNotInTheFile(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]time.Duration{"put back": 2 * 24 * time.Hour, "put back too late": 8 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, dir, desk, asker)
+				r.start()
+				r.waitsFor("x", "asker")
+				r.waitsFor("y", "asker")
+				r.failing("asker", "connection refused")
+				r.replies("y", "d1", "send") // which is on its way
+				time.Sleep(time.Minute)
+				with := r.fleet
+				without := *with
+				without.Targets = map[string]*config.Target{"desk": &desk}
+				r.use(&without)
+				if owed, err := Unnamed(dir, &without, time.Now()); err != nil || len(owed) != 1 || owed[0].String() != "2 replies are waited for at asker, which notify: does not name" {
+					t.Errorf("%v, %v", owed, err)
+				}
+				r.replies("x", "d2", "send")
+				time.Sleep(10 * time.Minute)
+				r.expects("desk", "the scheduler cannot tell somebody")
+				if u := Untold(dir, time.Now()); len(u) != 1 || !u[0].Unnamed || u[0].Why != "notify: does not name it; what is for it alone waits until it does (2)" {
+					t.Errorf("%+v", u)
+				}
+				r.stop()
+				r.start()
+				r.failing("asker", "")
+				time.Sleep(30 * time.Minute)
+				r.expects("desk")
+				time.Sleep(away)
+				r.takes("desk")
+				r.use(with)
+				time.Sleep(time.Minute)
+				if away < 7*24*time.Hour {
+					r.expects("asker", "a has replied", "a has replied")
+				} else {
+					r.expects("asker")
+				}
+				time.Sleep(40 * time.Minute)
+				if u := Untold(dir, time.Now()); len(u) > 0 {
+					t.Errorf("%+v", u)
+				}
+				r.stop()
+				if owed, err := Unnamed(dir, &without, time.Now()); err != nil || len(owed) > 0 {
+					t.Errorf("%v, %v", owed, err)
+				}
+			})
+		})
+	}
+}
+
+// use makes another file count, for later runs as well.
+func (r *rig) use(f *config.Fleet) {
+	r.fleet = f
+	r.watch.Use(f)
+}

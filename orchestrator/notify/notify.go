@@ -223,6 +223,7 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 	if f := w.file.Load(); f != w.fleet {
 		w.fleet, w.kicked = f, true
 		w.letters.unproven = unprovenOf(w.opt.StateDir, f.Agents)
+		w.warnOfUnnamed(now)
 	}
 	w.watches(now, false)
 	if now.Sub(w.looked).Abs() >= w.pause() {
@@ -236,6 +237,7 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	w.looked, w.kicked = now, false
 	if len(w.fleet.Targets) == 0 {
+		w.unnamed(now)
 		return
 	}
 	if err := w.letters.refresh(now); err != nil {

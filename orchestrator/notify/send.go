@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/notify/deliver"
 	"heartbeat/orchestrator/notify/notice"
@@ -12,15 +13,6 @@ import (
 
 // put hands notices to the targets that want them.
 func (w *Watch) put(all []notice.Notice, now time.Time) {
-	for name, b := range w.kept.Boxes {
-		if w.fleet.Targets[name] == nil && !w.sending[name] {
-			if n := b.Pending(); n > 0 {
-				w.opt.Log.Warn("the file no longer names a target: what was on its way there is not sent", "target", name, "notices", n)
-			}
-			delete(w.kept.Boxes, name)
-			w.unsaved = true
-		}
-	}
 	for _, n := range all {
 		w.unsaved = true
 		var told []string
@@ -32,11 +24,50 @@ func (w *Watch) put(all []notice.Notice, now time.Time) {
 			if !outbox.Wants(to, n, told) {
 				continue
 			}
-			if w.kept.Boxes[name] == nil {
-				w.kept.Boxes[name] = &outbox.Box{}
-			}
-			w.kept.Boxes[name].Put(to, n, now)
+			w.box(name).Put(to, n, now)
 		}
+		if n.To != "" && w.fleet.Targets[n.To] == nil {
+			w.box(n.To).Put(&config.Target{Name: n.To}, n, now)
+		}
+	}
+	w.unnamed(now)
+}
+
+// box is what is on its way to a target.
+func (w *Watch) box(target string) *outbox.Box {
+	if w.kept.Boxes[target] == nil {
+		w.kept.Boxes[target] = &outbox.Box{}
+	}
+	return w.kept.Boxes[target]
+}
+
+// unnamed deals with what is on its way to targets that the file does not name any more,
+// or names again.
+func (w *Watch) unnamed(now time.Time) {
+	for name, b := range w.kept.Boxes {
+		switch {
+		case w.sending[name], w.fleet.Targets[name] != nil && !b.Unnamed:
+			continue
+		case w.fleet.Targets[name] != nil:
+			b.Named()
+			w.unsaved = true
+			continue
+		}
+		before, why := b.Unnamed, b.Why
+		dropped, late := b.Unname(now)
+		if dropped > 0 {
+			w.opt.Log.Warn("the file no longer names a target: what was on its way there is not sent", "target", name, "notices", dropped)
+		}
+		if len(late) > 0 {
+			w.opt.Log.Warn("what was for a target alone is given up: the file has not named it for a week", "target", name, "notices", len(late))
+			w.log(Record{At: now, Target: name, Outcome: outbox.GivenUp, Key: late[0].Key, Why: foreign.Text(b.Why), Notices: late})
+		}
+		if b.Pending() == 0 {
+			delete(w.kept.Boxes, name)
+		} else if !before {
+			w.opt.Log.Warn("replies wait for a target that the file does not name", "target", name, "notices", b.Pending())
+		}
+		w.unsaved = w.unsaved || !before || b.Why != why || b.Pending() == 0
 	}
 }
 

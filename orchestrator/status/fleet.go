@@ -18,7 +18,7 @@ func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 		}
 	}
 	for _, u := range f.Untold {
-		s := sign{what: TargetFails, since: u.Since, text: u.Target + " has had no notices for " + Age(now.Sub(u.Since)), why: u.Why, do: step{command: "notify test " + u.Target}}
+		s := sign{what: TargetFails, since: u.Since, text: u.Target + " has had no notices for " + Age(now.Sub(u.Since)), why: u.Why, do: step{command: u.Do()}}
 		all = append(all, s.of("", ours))
 	}
 	for _, a := range f.Agents {

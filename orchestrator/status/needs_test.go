@@ -331,9 +331,12 @@ func TestAPauseHasOneWord(t *testing.T) {
 func TestUntold(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	f := Fleet{Untold: []Untold{{"phone", now.Add(-2 * time.Hour), "connection refused"}, {"team", now.Add(-time.Hour), "404"}}}
+	f := Fleet{Untold: []Untold{
+		{Target: "phone", Since: now.Add(-2 * time.Hour), Why: "connection refused"},
+		{Target: "team", Since: now.Add(-time.Hour), Why: "notify: does not name it", Unnamed: true},
+	}}
 	all := f.Troubles("heartbeat", now)
-	if len(all) != 2 || all[0].What != TargetFails || all[0].Agent != "" || all[0].Text != "phone has had no notices for 2h: connection refused" || all[0].Do != "heartbeat notify test phone" {
+	if len(all) != 2 || all[0].What != TargetFails || all[0].Agent != "" || all[0].Text != "phone has had no notices for 2h: connection refused" || all[0].Do != "heartbeat notify test phone" || all[1].Do != "heartbeat validate" {
 		t.Errorf("%+v", all)
 	}
 	if together := Together(all); len(together) != 2 {

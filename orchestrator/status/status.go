@@ -292,6 +292,16 @@ type Untold struct {
 	Target string    `json:"target"`
 	Since  time.Time `json:"since"`
 	Why    string    `json:"why"`
+	// Unnamed is true if the file does not name it any more, and replies wait for it.
+	Unnamed bool `json:"unnamed,omitempty"`
+}
+
+// Do is what to type, after how a command line of ours begins.
+func (u Untold) Do() string {
+	if u.Unnamed {
+		return "validate"
+	}
+	return "notify test " + u.Target
 }
 
 // Fleet is everything that is known about a fleet.

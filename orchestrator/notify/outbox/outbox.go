@@ -42,6 +42,8 @@ type Box struct {
 	// Arrived is when a message arrived last; Dropped counts notices that were too many.
 	Arrived time.Time `json:"arrived,omitzero"`
 	Dropped int       `json:"dropped,omitempty"`
+	// Unnamed is true while the file does not name the target; see Unname.
+	Unnamed bool `json:"unnamed,omitempty"`
 }
 
 const (
@@ -68,6 +70,39 @@ func Wants(to *config.Target, n notice.Notice, told []string) bool {
 		return false
 	}
 	return n.Agent == "" || told == nil || slices.Contains(told, to.Name)
+}
+
+// Unname keeps, of what is on its way to a target that the file does not name, what is for
+// it alone, as replies are: until the file names it again, at most for a week. It returns
+// how many others were dropped, and those that have waited for too long.
+func (b *Box) Unname(now time.Time) (dropped int, late []notice.Notice) {
+	gone := func(n notice.Notice) bool {
+		switch {
+		case n.To == "":
+			dropped++
+		case now.Sub(n.At) >= patience:
+			late = append(late, n)
+		default:
+			return false
+		}
+		return true
+	}
+	b.Waiting = slices.DeleteFunc(b.Waiting, func(i Item) bool { return gone(i.Notice) })
+	if m := b.Sending; m != nil {
+		if m.Notices = slices.DeleteFunc(m.Notices, gone); len(m.Notices) == 0 {
+			b.Sending = nil
+		}
+	}
+	if !b.Unnamed {
+		b.Unnamed, b.Failing = true, now
+	}
+	b.Why = fmt.Sprintf("notify: does not name it; what is for it alone waits until it does (%d)", b.Pending())
+	return dropped, late
+}
+
+// Named has a target get what was kept for it: the file names it again.
+func (b *Box) Named() {
+	b.Unnamed, b.Next, b.Failing, b.Why = false, time.Time{}, time.Time{}, ""
 }
 
 // Put takes in a notice for a target.
@@ -248,6 +283,24 @@ func (b *Box) Pending() int {
 	n := len(b.Waiting)
 	if b.Sending != nil {
 		n += len(b.Sending.Notices)
+	}
+	return n
+}
+
+// Replies counts the replies among them, and the news of prompts that were given up.
+func (b *Box) Replies() (n int) {
+	is := func(one notice.Notice) bool { return one.To != "" && one.Entry != "" }
+	for _, i := range b.Waiting {
+		if is(i.Notice) {
+			n++
+		}
+	}
+	if b.Sending != nil {
+		for _, one := range b.Sending.Notices {
+			if is(one) {
+				n++
+			}
+		}
 	}
 	return n
 }
