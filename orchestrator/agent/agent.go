@@ -52,7 +52,15 @@ type shown struct {
 	Reason
 	since time.Time
 	moves int // changes of state
+	// was is what kept it last, held or parked, since when, and left when that ended.
+	was      Reason
+	wasSince time.Time
+	left     time.Time
 }
+
+// moment is how long an agent that is held or parked may be tried, or asked, without a new
+// time from when it counts as that.
+const moment = 10 * time.Second
 
 // done is what it has achieved in this run.
 type done struct {
@@ -132,14 +140,29 @@ func (a *Agent) Settle(now time.Time) (changed *journal.Event) {
 	if r.State == from.State {
 		return nil
 	}
-	a.shown.since = now
 	a.shown.moves++
+	a.shown.follow(from, r, now)
 	return &journal.Event{
 		Agent: a.Name, Kind: journal.StateChanged, From: string(from.State), State: string(r.State),
 		WasPaused: from.Paused, Paused: r.Paused,
 		Reason: foreign.Text(r.Text), Fix: foreign.Text(r.Fix), Until: r.Until, Session: a.life.session,
 	}
 }
+
+// follow sets since when it is what it is now, after a change.
+func (s *shown) follow(from, to Reason, now time.Time) {
+	since := now
+	if to.keeps() && s.was.State == to.State && s.was.Text == to.Text && now.Sub(s.left) < moment {
+		since = s.wasSince
+	}
+	if from.keeps() {
+		s.was, s.wasSince, s.left = from, s.since, now
+	}
+	s.since = since
+}
+
+// keeps reports whether an agent that is so is held or parked.
+func (r Reason) keeps() bool { return r.State == status.Held || r.State == status.Parked }
 
 // Describe returns what readers are told about the agent, except its triggers.
 func (a *Agent) Describe() status.AgentState {

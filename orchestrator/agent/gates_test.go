@@ -106,3 +106,37 @@ func TestABudgetThatIsSpent(t *testing.T) {
 		t.Errorf("the journal says %d times that a budget is spent", kinds)
 	}
 }
+
+// TestABriefTryDoesNotRestartTheTimeThatAnAgentIsHeld: status said that it was held for
+// seconds, because a session had just been tried.
+func TestABriefTryDoesNotRestartTheTimeThatAnAgentIsHeld(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		tried time.Duration
+		then  string
+		anew  bool
+	}{
+		"tried for a moment":  {5 * time.Second, "the login is refused", false},
+		"another reason":      {5 * time.Second, "hooks are off", true},
+		"it worked meanwhile": {time.Minute, "the login is refused", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, now := fresh(), noon
+			settled := func(d time.Duration, happens func()) {
+				now = now.Add(d)
+				happens()
+				a.Settle(now)
+			}
+			settled(0, func() { a.Parks(Parking{Person: true, Reason: "the login is refused"}, now) })
+			held := now
+			settled(time.Hour, func() { a.follow(next{state: status.Idle}) })
+			settled(0, func() { a.Begin("", now) })
+			settled(0, func() { a.Launched("s", Runs, now) })
+			settled(tt.tried, func() { a.Ended(End{Left: true, Parks: &Parking{Person: true, Reason: tt.then}}, now, 0) })
+			if d := a.Describe(); d.State != status.Held || d.Since.Equal(held) == tt.anew {
+				t.Errorf("%s since %s, it was held at %s, tried at %s", d.State, d.Since, held, now.Add(-tt.tried))
+			}
+		})
+	}
+}

@@ -129,7 +129,7 @@ func lasting(v View, m Memory) (all []Notice) {
 			if f.Quiet {
 				continue
 			}
-			t.Fact = f
+			t.takes(f)
 			all = append(all, t.isTrue(v.Now)...)
 			continue
 		}
@@ -146,6 +146,16 @@ func lasting(v View, m Memory) (all []Notice) {
 		}
 	}
 	return all
+}
+
+// takes has a fact that was true before be true as it is now: since when it is counts from
+// the first time, however briefly it was not.
+func (t *Told) takes(f Fact) {
+	before := t.Fact
+	t.Fact = f
+	if !t.Over && before.Of == f.Of && !before.Since.IsZero() && before.Since.Before(f.Since) {
+		t.Since = before.Since
+	}
 }
 
 // notAhead corrects times that a wrong clock has left: waiting for them could take
@@ -223,7 +233,7 @@ func (t *Told) notice(e Event, now time.Time) Notice {
 		n.Key += fmt.Sprintf("-%d", t.Reminders)
 	}
 	if e == Ended {
-		n.Do, n.Link = "", ""
+		n.Do, n.Link, n.Over = "", "", t.Gone
 	}
 	if t.Returns > 0 {
 		n.Times = t.Returns + 1

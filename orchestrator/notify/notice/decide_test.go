@@ -255,3 +255,31 @@ func TestAWrongClock(t *testing.T) {
 	w.happens("a/given-up")
 	w.expects(2*time.Minute, "a/given-up happened")
 }
+
+// TestAnAllClearSaysHowLongItLasted: from the first time that it was so, although it was
+// not for a moment, until it was over; not until that was told.
+func TestAnAllClearSaysHowLongItLasted(t *testing.T) {
+	t.Parallel()
+	m, now := Memory{}, began
+	var all []Notice
+	look := func(d time.Duration, facts ...Fact) {
+		for end := now.Add(d); now.Before(end); now = now.Add(5 * time.Second) {
+			all = append(all, Decide(View{Now: now, Began: began.Add(-time.Hour), Facts: facts, Sees: func(string) bool { return true }, Knows: func(string) bool { return true }}, m)...)
+		}
+	}
+	held := Fact{Key: "a/held", Agent: "a", Kind: "held", Urgent: true, Since: now}
+	look(time.Minute, held)
+	look(5 * time.Second)
+	held.Since = now // the agent counts from its last try
+	look(time.Minute, held)
+	look(10 * time.Minute)
+	if len(all) != 2 || all[1].Event != Ended || !strings.Contains(Text(all[1:], 1000), "(after 2m)") || all[1].At.Sub(all[1].Over) < calm {
+		t.Errorf("%+v", all)
+	}
+	held.Since = now
+	look(30*time.Second, held)
+	look(10 * time.Minute)
+	if len(all) != 4 || !strings.Contains(Text(all[3:], 1000), "(after 30s)") {
+		t.Errorf("what was over counts: %+v", all)
+	}
+}

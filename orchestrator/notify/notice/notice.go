@@ -74,7 +74,9 @@ type Notice struct {
 	Urgent bool      `json:"urgent"`
 	At     time.Time `json:"at"`
 	Since  time.Time `json:"since,omitzero"`
-	Text   string    `json:"text"`
+	// Over is when it was over, where Event is Ended: At is later.
+	Over time.Time `json:"over,omitzero"`
+	Text string    `json:"text"`
 	Do     string    `json:"do,omitempty"`
 	// Link is the address of the page that shows it, or "".
 	Link string `json:"link,omitempty"`

@@ -97,7 +97,7 @@ func (n Notice) text() string {
 	}
 	switch {
 	case n.Event == Ended:
-		b.WriteString(" (after " + span(n.At.Sub(n.Since)) + ")")
+		b.WriteString(" (after " + span(n.lasted()) + ")")
 	case n.Event == Lasts:
 		b.WriteString(" (for " + span(n.At.Sub(n.Since)) + ")")
 	}
@@ -119,6 +119,15 @@ func (n Notice) text() string {
 		}
 	}
 	return b.String()
+}
+
+// lasted is how long it was so.
+func (n Notice) lasted() time.Duration {
+	end := n.Over
+	if end.IsZero() { // of an earlier version
+		end = n.At
+	}
+	return max(0, end.Sub(n.Since))
 }
 
 // span formats a duration in its one or two largest units.
