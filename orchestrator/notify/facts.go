@@ -197,8 +197,8 @@ func (w *Watch) headOf(agent string, b status.Backlog, after time.Duration, now 
 }
 
 // waiting returns the ids of the prompts whose replies are waited for and whose time has
-// come, by agent and target. Who was told that they wait is among them until that is over, whatever has
-// become of the prompts.
+// come, by agent and target. Who was told that they wait is among them until they know
+// that it is over.
 func (w *Watch) waiting(now time.Time) map[string]map[string][]string {
 	all := map[string]map[string][]string{}
 	of := func(agent string) map[string][]string {

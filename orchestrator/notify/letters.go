@@ -246,6 +246,33 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// notTwice takes out of what is to be told that an agent works again on the prompts of
+// those who learn it from what has come: a reply, or the news that their last one was given
+// up. They are not told later, either.
+func (w *Watch) notTwice(all []notice.Notice, got news, now time.Time) []notice.Notice {
+	for _, n := range got.addressed {
+		if n.Kind != notice.Reply && w.letters.waits(n.Agent, n.To, got.done) {
+			continue
+		}
+		key := n.Agent + "/" + string(notice.Waits) + "/" + n.To
+		if w.kept.Told.KnownOver(key, now) {
+			w.unsaved = true
+		}
+		all = slices.DeleteFunc(all, func(o notice.Notice) bool {
+			return o.Kind == notice.Waits && o.Event == notice.Ended && o.Agent == n.Agent && o.To == n.To
+		})
+	}
+	return all
+}
+
+// waits reports whether a target waits for a reply of an agent, apart from those that are
+// done.
+func (l *letters) waits(agent, target string, done []awaited.Reply) bool {
+	return slices.ContainsFunc(l.awaited, func(r awaited.Reply) bool {
+		return r.Agent == agent && r.Target == target && !slices.Contains(done, r)
+	})
+}
+
 // address adds a notice for one target, once.
 func (n *news) address(k *kept, target string, what notice.Notice) {
 	what.To, what.Event, what.At = target, notice.Happened, time.Now()

@@ -60,8 +60,8 @@ func (r *rig) givesUp(id, reason string) {
 }
 
 // Who waits for a reply is told that the agent cannot work, and that it works again:
-// once each, also over a restart, and whatever becomes of the prompt. Who is told of
-// the agent anyway is not told twice.
+// once each, also over a restart, as long as a prompt of theirs waits. Who is told of the
+// agent anyway is not told twice.
 func TestWhoWaitsIsNotLeftWondering(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,19 +85,59 @@ func TestWhoWaitsIsNotLeftWondering(t *testing.T) {
 		time.Sleep(36 * time.Hour)
 		r.expects("asker")
 		r.givesUp("one", "dropped")
-		r.givesUp("two", "poison")
 		time.Sleep(time.Minute)
-		r.expects("asker", "a has given up prompts", "a has given up prompts")
+		r.expects("asker", "a has given up prompts")
 		r.takes("desk")
 		r.is("a", status.Idle, "")
 		time.Sleep(10 * time.Minute)
 		r.expects("asker", "a works on its prompts again")
 		r.expects("desk", "a is no longer parked")
+		r.replies("two", "d2", "send")
+		time.Sleep(time.Minute)
+		r.expects("asker", "a has replied")
 		r.stop()
 		if left, err := awaited.All(dir); err != nil || len(left) > 0 {
 			t.Errorf("%v, %v", left, err)
 		}
 	})
+}
+
+// TestTheEndIsToldOnce: a reply says that the agent works again, and that the last prompt
+// was given up that nobody waits any more.
+func TestTheEndIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]struct {
+		is   func(r *rig)
+		told string
+	}{
+		"a reply, before it is calm": {func(r *rig) { r.is("a", status.Idle, ""); r.replies("x", "d1", "send") }, "a has replied"},
+		"a reply to another prompt":  {func(r *rig) { r.is("a", status.Idle, ""); r.waitsFor("y", "asker"); r.replies("x", "d1", "send") }, "a has replied"},
+		"the last one is given up":   {func(r *rig) { r.givesUp("x", "poison") }, "a has given up prompts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, dir, asker)
+				r.start()
+				defer r.stop()
+				r.waitsFor("x", "asker")
+				r.is("a", status.Parked, "usage limit")
+				time.Sleep(10 * time.Minute)
+				r.expects("asker", "a cannot work on a prompt that waits")
+				ends.is(r)
+				time.Sleep(10 * time.Minute)
+				r.expects("asker", ends.told)
+				r.is("a", status.Idle, "")
+				time.Sleep(10 * time.Minute)
+				r.expects("asker")
+				r.waitsFor("z", "asker")
+				r.is("a", status.Parked, "usage limit")
+				time.Sleep(10 * time.Minute)
+				r.expects("asker", "a cannot work on a prompt that waits")
+			})
+		})
+	}
 }
 
 // Nothing that an agent writes hides dead letters: replies that cannot be read, which kept

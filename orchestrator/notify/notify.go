@@ -264,6 +264,7 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	w.unsaved = w.unsaved || !maps.Equal(ends, w.kept.Told.Ends())
 	w.happened = nil
 	w.kicked = w.kicked || w.kept.Told.Settling()
+	all = w.notTwice(all, got, now)
 	w.put(append(all, got.addressed...), now)
 	if w.save(); !w.unsaved {
 		w.forget(got.done)

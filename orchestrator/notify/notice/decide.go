@@ -108,6 +108,19 @@ func (m Memory) Ends() map[string]time.Time {
 	return ends
 }
 
+// KnownOver has the end of what was told by a key not be told: whoever was told knows it.
+// It returns false where there is nothing like that.
+func (m Memory) KnownOver(key string, now time.Time) bool {
+	t := m[key]
+	if t == nil || t.At.IsZero() || t.Over {
+		return false
+	}
+	if t.Over = true; t.Gone.IsZero() {
+		t.Gone = now
+	}
+	return true
+}
+
 // lasting goes through the facts that last.
 func lasting(v View, m Memory) (all []Notice) {
 	now := map[string]Fact{}
