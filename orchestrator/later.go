@@ -123,8 +123,32 @@ func (f laterFleet) accepted(ctx context.Context, m *member, cfg *config.Agent, 
 	return nil
 }
 
+// shows has readers know why prompts of an agent cannot be sent. It does not wait for the
+// Scheduler: it is told again.
+func (f laterFleet) shows(cfg *config.Agent, err error) {
+	if !f.s.mu.TryLock() {
+		return
+	}
+	defer f.s.mu.Unlock()
+	m := f.s.fleet.find(cfg.Name)
+	switch {
+	case m == nil:
+	case err == nil:
+		m.unsent = nil
+	case m.unsent == nil:
+		m.unsent = &status.Unsent{Since: time.Now(), Why: foreign.Text(err.Error())}
+	default:
+		m.unsent = &status.Unsent{Since: m.unsent.Since, Why: foreign.Text(err.Error())}
+	}
+}
+
 // CannotSend implements later.Fleet.
 func (f laterFleet) CannotSend(cfg *config.Agent, err error) {
+	f.shows(cfg, err)
+	if err == nil {
+		delete(f.said, cfg.Name)
+		return
+	}
 	if last := f.said[cfg.Name]; last.text == err.Error() && time.Since(last.at) < saidAgain {
 		return
 	}

@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,4 +90,29 @@ func TestATimedPromptWhoseIDIsTakenIsADeadLetter(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhyADuePromptIsNotSentIsShownUntilItIs.
+func TestWhyADuePromptIsNotSentIsShownUntilItIs(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a", func(t *testing.T, r *rig) {
+		r.agent("a").MaxQueue = 1
+		r.send("a", 1)
+		due := time.Now().Round(0).Add(time.Second)
+		r.later("a", later.Prompt{ID: "x", At: due, Text: "later"})
+		r.unstartable = errors.New("no client")
+		stop := r.run()
+		r.sleep(10 * time.Second)
+		if u := r.state("a").Unsent; u == nil || u.Since.Sub(due) > time.Second || !strings.Contains(u.Why.Raw(), "the queue is full: 1 of 1") {
+			t.Errorf("%+v", u)
+		}
+		r.mu.Lock()
+		r.unstartable = nil
+		r.mu.Unlock()
+		r.sleep(time.Hour)
+		if s := r.state("a"); s.Unsent != nil || s.Acknowledged != 2 {
+			t.Errorf("%+v", s)
+		}
+		stop()
+	})
 }

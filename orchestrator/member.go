@@ -21,6 +21,7 @@ type member struct {
 	key      string // names what is kept of it, permanently
 	triggers *firing.Triggers
 	failing  []firing.Failing
+	unsent   *status.Unsent
 	claim    *claim.Claim // its directory; nil while another one has it
 	live     session.Live
 	hold     memory.Hold // as it is saved for the next run, or zero
@@ -59,7 +60,7 @@ func newMember(cfg *config.Agent) *member {
 // describe returns what readers are told about a member.
 func (m *member) describe() status.AgentState {
 	d := m.Describe()
-	d.Failing = slices.Clone(m.failing)
+	d.Failing, d.Unsent = slices.Clone(m.failing), m.unsent
 	if m.triggers != nil {
 		d.RefusedFires = m.triggers.Refused()
 	}

@@ -3,12 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"heartbeat/config"
 	"heartbeat/hook/foreign"
+	"heartbeat/orchestrator/control"
 	"heartbeat/orchestrator/firing"
 	"heartbeat/orchestrator/later"
 	"heartbeat/orchestrator/status"
@@ -47,6 +50,25 @@ type waiting struct {
 	ID     string       `json:"id"`
 	At     time.Time    `json:"at"`
 	Prompt foreign.Text `json:"prompt"`
+	// Unsent is why it is not sent although it is due, as far as a running scheduler says.
+	Unsent foreign.Text `json:"unsent,omitempty"`
+}
+
+// unsent says why prompts of an agent that are due are not sent yet.
+func unsent(live *status.Live, agent string) foreign.Text {
+	if live == nil {
+		return "it is sent as soon as a scheduler runs"
+	}
+	for _, s := range live.Agents {
+		switch {
+		case s.Agent != agent:
+		case s.Unsent != nil:
+			return "it cannot be queued: " + s.Unsent.Why + "; it is tried again"
+		default:
+			return "it is about to be sent"
+		}
+	}
+	return "it is sent as soon as a scheduler runs the agent"
 }
 
 // timeless is a trigger that fires when something happens.
@@ -56,11 +78,11 @@ type timeless struct {
 	When    string `json:"when"`
 }
 
-func (c nextCmd) run(_ context.Context, a *app) (result, error) {
+func (c nextCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Count != nil && *c.Count < 1 {
 		return nil, usagef("heartbeat next --help", "-n is below 1")
 	}
-	_, agents, err := a.knownAgents(c.Agents)
+	fleet, agents, err := a.knownAgents(c.Agents)
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +91,24 @@ func (c nextCmd) run(_ context.Context, a *app) (result, error) {
 	if c.Count != nil {
 		res.Fires = firing.Upcoming(agents, now, *c.Count)
 	}
+	live := sync.OnceValue(func() *status.Live {
+		live, err := askStatus(ctx, fleet)
+		if err != nil && !errors.Is(err, control.ErrNotRunning) {
+			a.warn(err.Error())
+		}
+		return live
+	})
 	for _, agent := range agents {
 		all, err := later.List(agent)
 		if err != nil {
 			a.warn(fmt.Sprintf("agent %q: %v", agent.Name, err))
 		}
 		for _, w := range all {
-			res.Sends = append(res.Sends, waiting{agent.Name, w.ID, w.At.In(cmp.Or(agent.Zone, time.Local)), foreign.Text(w.Text)})
+			s := waiting{Agent: agent.Name, ID: w.ID, At: w.At.In(cmp.Or(agent.Zone, time.Local)), Prompt: foreign.Text(w.Text)}
+			if !w.At.After(now) {
+				s.Unsent = unsent(live(), agent.Name)
+			}
+			res.Sends = append(res.Sends, s)
 		}
 		for i := range agent.Triggers {
 			if when := whenOf(&agent.Triggers[i]); when != "" {
@@ -117,7 +150,7 @@ func (c comingFires) text(p *page) {
 	for _, w := range c.Sends {
 		when := "in " + status.Span(w.At.Sub(c.now).Round(time.Second))
 		if !w.At.After(c.now) {
-			when = "due; it is sent as soon as a scheduler runs"
+			when = "due; " + w.Unsent.String()
 		}
 		p.printf("%s: sent at %s (%s): %s  %s\n", w.Agent, w.At.Format(whenForm), when, w.ID, shorten(foreign.Line(w.Prompt.Raw()), mostOfPrompt))
 	}

@@ -153,3 +153,25 @@ func (w *world) glob(pattern string) (names []string) {
 	}
 	return names
 }
+
+// TestWhyADuePromptIsNotSent: next said that it is sent as soon as a scheduler runs, while
+// one did, and only the log said why not.
+func TestWhyADuePromptIsNotSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("heartbeat.yaml", simulated+"    max-queue: 1\n")
+	w.ok("apply")
+	w.ok("pause", "triage")
+	w.ok("send", "triage", "the first")
+	w.ok("send", "triage", "--in", "10ms", "--id", "later", "the later one")
+	r := w.background()
+	const why = "the queue is full: 1 of 1; it is tried again"
+	until(t, "status says why", func() bool {
+		out := w.ok("status")
+		return strings.Contains(out, "triage: prompts whose time has come cannot be queued for ") && strings.Contains(out, why)
+	})
+	if out := w.ok("next"); !strings.Contains(out, "(due; it cannot be queued: ") || !strings.Contains(out, why) {
+		t.Errorf("next says\n%s", out)
+	}
+	r.stop()
+}

@@ -13,6 +13,9 @@ func (s statusPage) notes(p *page) {
 		if note := a.Note(s.now); note != "" {
 			p.printf("%s: %s\n", a.Agent, note)
 		}
+		if late := a.Late(s.now); late != "" {
+			p.printf("%s: %s\n", a.Agent, late)
+		}
 		for _, text := range a.Refusals(s.now) {
 			p.printf("%s: %s\n", a.Agent, text)
 		}

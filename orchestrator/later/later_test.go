@@ -142,6 +142,10 @@ func (c *clockwork) LaterAgents() ([]*config.Agent, bool) { return c.a, true }
 func (c *clockwork) CannotSend(_ *config.Agent, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err == nil {
+		c.sent = append(c.sent, "sends again")
+		return
+	}
 	c.sent = append(c.sent, err.Error())
 }
 
@@ -206,13 +210,13 @@ func TestALockedFolderDelaysNoOther(t *testing.T) {
 		if len(c.sent) < 4 || c.sent[0] != "free 0s late" {
 			t.Errorf("%q", c.sent)
 		}
-		tries := c.sent[1 : len(c.sent)-1] // each waits five seconds, and is made again after fifteen
+		tries := c.sent[1 : len(c.sent)-2] // each waits five seconds, and is made again after fifteen
 		for _, said := range tries {
 			if !strings.Contains(said, "cannot use the prompts that wait for their time") {
 				t.Errorf("%q", said)
 			}
 		}
-		if last := c.sent[len(c.sent)-1]; !strings.HasPrefix(last, "locked ") || len(tries) > 4 {
+		if last := c.sent[len(c.sent)-2:]; !strings.HasPrefix(last[0], "locked ") || last[1] != "sends again" || len(tries) > 4 {
 			t.Errorf("%q", c.sent)
 		}
 	})

@@ -16,7 +16,7 @@ type Fleet interface {
 	// dead letter.
 	SendLater(ctx context.Context, a *config.Agent, p Prompt) error
 	// CannotSend is called when prompts of an agent could not be sent, each time; they
-	// are tried again.
+	// are tried again. It is called with nil once none has to be any more.
 	CannotSend(a *config.Agent, err error)
 }
 
@@ -31,7 +31,7 @@ const askAgain = time.Second
 // when somebody has put one there. An agent whose folder somebody else has locked
 // delays no other.
 func Run(ctx context.Context, f Fleet, look <-chan struct{}) {
-	r := run{Fleet: f, sending: map[string]bool{}, not: map[string]time.Time{}, ended: make(chan sent)}
+	r := run{Fleet: f, sending: map[string]bool{}, not: map[string]time.Time{}, fails: map[string]bool{}, ended: make(chan sent)}
 	defer r.senders.Wait()
 	for {
 		timer := time.NewTimer(r.turn(ctx, time.Now().Round(0))) // the wall clock, which may be set
@@ -54,6 +54,7 @@ type run struct {
 	Fleet
 	sending map[string]bool
 	not     map[string]time.Time // those that failed, until when they are not tried again
+	fails   map[string]bool      // those of whose failure the fleet knows
 	ended   chan sent
 	senders sync.WaitGroup
 }
@@ -80,8 +81,8 @@ func (r *run) turn(ctx context.Context, now time.Time) (wait time.Duration) {
 			continue
 		}
 		due, unread := first(a)
-		if unread != nil {
-			r.CannotSend(a, unread)
+		if unread != nil || due.IsZero() || due.After(now) {
+			r.tell(a, unread)
 		}
 		switch {
 		case due.IsZero():
@@ -110,8 +111,20 @@ func (r *run) send(ctx context.Context, a *config.Agent, now time.Time) {
 func (r *run) note(ctx context.Context, s sent) {
 	delete(r.sending, s.agent.Home)
 	delete(r.not, s.agent.Home)
-	if s.err != nil && ctx.Err() == nil {
-		r.not[s.agent.Home] = time.Now().Round(0).Add(lookEvery)
-		r.CannotSend(s.agent, s.err)
+	if ctx.Err() != nil {
+		return
 	}
+	if s.err != nil {
+		r.not[s.agent.Home] = time.Now().Round(0).Add(lookEvery)
+	}
+	r.tell(s.agent, s.err)
+}
+
+// tell tells the fleet why prompts of an agent could not be sent, or that none failed.
+func (r *run) tell(a *config.Agent, err error) {
+	if err == nil && !r.fails[a.Home] {
+		return
+	}
+	r.fails[a.Home] = err != nil
+	r.CannotSend(a, err)
 }

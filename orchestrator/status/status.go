@@ -104,8 +104,16 @@ type AgentState struct {
 	Denied []session.Denied `json:"denied,omitempty"`
 	// Failing are the triggers that fail.
 	Failing []firing.Failing `json:"failing,omitempty"`
+	// Unsent is set while prompts whose time has come (send --at) cannot be queued.
+	Unsent *Unsent `json:"unsent,omitempty"`
 	// RefusedFires are those that triggers had no room for, in this run.
 	RefusedFires []firing.RefusedFires `json:"refused,omitempty"`
+}
+
+// Unsent says since when prompts whose time has come cannot be queued, and why.
+type Unsent struct {
+	Since time.Time    `json:"since"`
+	Why   foreign.Text `json:"why"`
 }
 
 // Drift is what an agent's client does otherwise than heartbeat relies on, and what to

@@ -87,6 +87,14 @@ func (a Agent) Refusals(now time.Time) (all []string) {
 	return all
 }
 
+// Late says that prompts whose time has come cannot be queued, or "".
+func (a Agent) Late(now time.Time) string {
+	if a.Unsent == nil || a.State == Stopped {
+		return ""
+	}
+	return fmt.Sprintf("prompts whose time has come cannot be queued for %s: %s; it is tried again", Span(now.Sub(a.Unsent.Since)), a.Unsent.Why)
+}
+
 // limitOf is the key of the file that refuses for a reason.
 var limitOf = map[string]string{"queue-full": "max-queue", "rate": "its rate"}
 
