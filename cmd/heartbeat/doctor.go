@@ -136,7 +136,7 @@ func (c doctorCmd) look(ctx context.Context, a *app, fleet *config.Fleet, agents
 		a.warn(err.Error())
 	}
 	return doctor.Look{
-		Scheduler: scheduler, Doors: addresses, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
+		Scheduler: scheduler, Doors: addresses, StateProblem: stateProblem, Untold: notify.Untold(stateDir, time.Now()), Unpinged: notify.Unpinged(stateDir, time.Now()), Unwatched: fleet.Ping == nil && len(fleet.Targets) > 0,
 		Agents: agents, MaxSessions: fleet.MaxSessions, StateDir: stateDir, Broken: a.broken, File: fleet.Path, Self: self, Env: os.Environ(), Ours: a.ours(),
 	}, nil
 }

@@ -114,7 +114,7 @@ func (statusCmd) look(ctx context.Context, a *app, fleet *config.Fleet) (result,
 	}
 	now := time.Now()
 	all := status.Read(fleet, stateDir, live, now)
-	all.Untold = notify.Untold(stateDir, now)
+	all.Untold, all.Unpinged = notify.Untold(stateDir, now), notify.Unpinged(stateDir, now)
 	addLines(fleet, &all)
 	if live == nil {
 		foresee(fleet, &all, a.ours())

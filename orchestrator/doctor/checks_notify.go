@@ -14,6 +14,18 @@ func checkUntold(f *Facts) (found []Finding) {
 	return found
 }
 
+// checkPinged: a watch outside of this machine that gets no sign of life.
+func checkPinged(f *Facts) []Finding {
+	u := f.Unpinged
+	if u == nil {
+		return nil
+	}
+	return []Finding{{
+		Severity: Warning, Code: "ping-fails", Seen: "the ping has not arrived for " + status.Age(f.Now.Sub(u.Since)) + ": " + u.Why,
+		Why: "whoever watches from outside takes the fleet for dead, and does not see when it is", Fix: status.MendPing,
+	}}
+}
+
 // checkWatched: nobody who would say that the scheduler is gone.
 func checkWatched(f *Facts) []Finding {
 	if !f.Unwatched {

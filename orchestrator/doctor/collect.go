@@ -46,6 +46,7 @@ type Look struct {
 	// Untold are the targets that do not get their notices; Unwatched is true where
 	// people are told things, and nobody would tell them that the scheduler is gone.
 	Untold    []status.Untold
+	Unpinged  *status.Unpinged
 	Unwatched bool
 	// Self is the path of the running binary.
 	Self string
@@ -97,7 +98,7 @@ func Collect(ctx context.Context, l Look) (*Facts, error) {
 		versions: map[string]versionOf{}, programs: map[string]Program{},
 	}
 	f := &Facts{
-		ours: l.Ours, Scheduler: l.Scheduler, Doors: l.Doors, Untold: l.Untold, Unwatched: l.Unwatched, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
+		ours: l.Ours, Scheduler: l.Scheduler, Doors: l.Doors, Untold: l.Untold, Unpinged: l.Unpinged, Unwatched: l.Unwatched, Journalled: journal.Exists(l.StateDir), Broken: l.Broken, StateProblem: l.StateProblem, StateDenied: deniedState(l.StateDir), Now: c.now, Self: c.program(l.Self), StateDir: l.StateDir,
 		State: volumeOf(l.StateDir), StateTemps: stateTemps(l.StateDir, c.now),
 	}
 	if c.probed == nil {

@@ -26,6 +26,7 @@ type Facts struct {
 	Doors []status.Door
 	// Untold and Unwatched are those of Look.
 	Untold    []status.Untold
+	Unpinged  *status.Unpinged
 	Unwatched bool
 	// Broken is why the fleet's file cannot be used, or nil.
 	Broken error

@@ -16,6 +16,10 @@ func TestWhoIsNotTold(t *testing.T) {
 	if got := find(found, "target-fails"); got == nil || got.Severity != Warning || !strings.Contains(got.Seen, "phone has had no notices for 2h: connection refused") || got.Fix != "heartbeat notify test phone" {
 		t.Errorf("%+v", found)
 	}
+	pinged := Examine(&Facts{Now: now, LocalZone: true, Unpinged: &status.Unpinged{Since: now.Add(-time.Hour), Why: "404"}})
+	if got := find(pinged, "ping-fails"); got == nil || got.Severity != Warning || got.Seen != "the ping has not arrived for 1h: 404" {
+		t.Errorf("%+v", pinged)
+	}
 	if got := find(found, "not-watched"); got == nil || got.Severity != Info || !strings.Contains(got.Fix, "ping:") {
 		t.Errorf("%+v", found)
 	}

@@ -159,7 +159,7 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 			})
 		}
 	}
-	return slices.Concat(facts, w.linked(slices.Concat(w.silent(now), w.findings, w.disks), nil))
+	return slices.Concat(facts, w.linked(slices.Concat(w.silent(now), w.unpinged(now), w.findings, w.disks), nil))
 }
 
 // stuckOrQuiet returns that a queue does not move, or nil. That it was told is not over

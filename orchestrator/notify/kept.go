@@ -37,6 +37,8 @@ type kept struct {
 	Boxes map[string]*outbox.Box `json:"boxes"` // :: target → what is on its way to it
 	// Marks are how far the dead letters and replies of agents were read.
 	Marks map[string]*mark `json:"marks"`
+	// Ping is since when the ping does not arrive, or nil.
+	Ping *status.Unpinged `json:"ping,omitempty"`
 	// Heads are the first prompts of the agents' queues.
 	Heads map[string]*head `json:"heads,omitempty"`
 	// Replied are the keys of the last replies that were taken up.
@@ -113,6 +115,19 @@ func Untold(stateDir string, now time.Time) (all []status.Untold) {
 		}
 	}
 	return all
+}
+
+// Unpinged returns that the ping of the run that looks at the fleet does not arrive, or nil.
+func Unpinged(stateDir string, now time.Time) *status.Unpinged {
+	var k kept
+	var run watched
+	if state.Load(filepath.Join(stateDir, keptFile), &k) != nil || state.Load(filepath.Join(stateDir, watchedFile), &run) != nil {
+		return nil
+	}
+	if run.Ended || now.Sub(run.Last) > 3*watchedEvery || !pingFails(k.Ping, now) {
+		return nil
+	}
+	return k.Ping
 }
 
 // Owed are replies that are waited for, or have come, and cannot be sent: the file names

@@ -61,8 +61,12 @@ type Watch struct {
 	turned atomic.Int64
 	file   atomic.Pointer[config.Fleet] // what counts
 	answer chan answer
+	// signs is what came of the last ping: its Why is "" if it has arrived, or none is to
+	// be sent; nil: there was none yet.
+	signs atomic.Pointer[status.Unpinged]
 	// deliver is deliver.To, but in tests without a network.
 	deliver func(context.Context, *config.Target, deliver.From, *outbox.Message) outbox.Verdict
+	ping    func(context.Context, *config.Ping, deliver.Sign, string) error // likewise
 	found   chan []notice.Fact
 	full    chan []notice.Fact
 
@@ -96,7 +100,7 @@ func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
 		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact), full: make(chan []notice.Fact),
-		letters: letters{stateDir: opt.StateDir, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, deliver: deliver.To, sending: map[string]bool{},
+		letters: letters{stateDir: opt.StateDir, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, deliver: deliver.To, ping: deliver.Ping, sending: map[string]bool{},
 	}
 	w.file.Store(opt.Fleet)
 	return w
@@ -236,6 +240,7 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 // lookAround takes in what is true and what has happened.
 func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	w.looked, w.kicked = now, false
+	w.takeSigns()
 	if len(w.fleet.Targets) == 0 {
 		w.unnamed(now)
 		return

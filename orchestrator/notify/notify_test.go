@@ -131,6 +131,15 @@ func (r *rig) start() {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	var all sync.WaitGroup
 	all.Go(func() { r.watch.Run(ctx, r) })
+	r.watch.ping = func(context.Context, *config.Ping, deliver.Sign, string) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if why := r.fails["ping"]; why != "" {
+			return errors.New(why)
+		}
+		return nil
+	}
+	all.Go(func() { r.watch.Ping(ctx, r) })
 	r.stop = func() { cancel(); all.Wait() }
 }
 
@@ -353,6 +362,49 @@ func TestADeadTarget(t *testing.T) {
 		if err != nil || len(records) != 3 || records[0].Outcome != outbox.Failed || records[1].Outcome != outbox.Sent || records[1].Attempts < 5 {
 			t.Errorf("%+v, %v", records, err)
 		}
+	})
+}
+
+// TestAPingThatDoesNotArriveIsToldAndShown after some minutes, over a restart as well, and
+// that it arrives again.
+func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.fleet.Ping = &config.Ping{Every: time.Minute}
+		r.start()
+		time.Sleep(time.Hour)
+		r.failing("ping", "the server answers 404 Not Found")
+		time.Sleep(2 * time.Minute)
+		r.failing("ping", "") // a moment is not told
+		time.Sleep(10 * time.Minute)
+		r.expects("phone")
+		r.failing("ping", "the server answers 404 Not Found")
+		began := time.Now()
+		time.Sleep(4 * time.Minute)
+		if u := Unpinged(dir, time.Now()); u != nil {
+			t.Errorf("%+v", u)
+		}
+		time.Sleep(3 * time.Minute)
+		r.expects("phone", "the scheduler cannot send its ping")
+		if u := Unpinged(dir, time.Now()); u == nil || u.Why != "the server answers 404 Not Found" || u.Since.Sub(began) > time.Minute {
+			t.Errorf("%+v", u)
+		}
+		r.stop()
+		if u := Unpinged(dir, time.Now()); u != nil {
+			t.Errorf("nothing runs: %+v", u)
+		}
+		r.start()
+		time.Sleep(10 * time.Minute)
+		r.expects("phone")
+		r.failing("ping", "")
+		time.Sleep(10 * time.Minute)
+		r.expects("phone", "the scheduler sends its ping again")
+		if u := Unpinged(dir, time.Now()); u != nil {
+			t.Errorf("%+v", u)
+		}
+		r.stop()
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/orchestrator/notify/deliver"
+	"heartbeat/orchestrator/notify/notice"
+	"heartbeat/orchestrator/status"
 )
 
 const (
@@ -27,6 +29,8 @@ func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 	for {
 		p := w.pinged()
 		if p == nil { // a reload may bring one
+			w.signs.Store(&status.Unpinged{})
+			failing = false
 			if !rest(ctx, lookOften) {
 				return
 			}
@@ -43,11 +47,15 @@ func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 		if ctx.Err() != nil {
 			return
 		}
-		err := deliver.Ping(ctx, p, said, text)
-		if err != nil && !failing && ctx.Err() == nil {
+		err := w.ping(ctx, p, said, text)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !failing {
 			w.opt.Log.Warn("cannot send the ping", "err", err)
 		}
 		failing = err != nil
+		w.signed(err, time.Now())
 		wait := p.Every
 		switch {
 		case failing:
@@ -59,6 +67,55 @@ func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 			return
 		}
 	}
+}
+
+// pingFailsAfter is for how long it has failed when that is told.
+const pingFailsAfter = 5 * time.Minute
+
+func pingFails(u *status.Unpinged, now time.Time) bool {
+	return u != nil && now.Sub(u.Since) >= pingFailsAfter
+}
+
+// signed takes down whether the last ping has arrived.
+func (w *Watch) signed(err error, now time.Time) {
+	if err == nil {
+		w.signs.Store(&status.Unpinged{})
+		return
+	}
+	u := &status.Unpinged{Since: now, Why: err.Error()}
+	if before := w.signs.Load(); before != nil && before.Why != "" {
+		u.Since = before.Since
+	}
+	w.signs.Store(u)
+}
+
+// takeSigns keeps whether pings arrive. While this run has sent none, what an earlier one
+// has seen counts.
+func (w *Watch) takeSigns() {
+	now := w.signs.Load()
+	switch {
+	case now == nil || now.Why == "" && w.kept.Ping == nil:
+	case now.Why == "":
+		w.kept.Ping, w.unsaved = nil, true
+	case w.kept.Ping == nil || w.kept.Ping.Why != now.Why:
+		u := *now
+		if w.kept.Ping != nil {
+			u.Since = w.kept.Ping.Since
+		}
+		w.kept.Ping, w.unsaved = &u, true
+	}
+}
+
+// unpinged returns that the ping does not arrive.
+func (w *Watch) unpinged(now time.Time) []notice.Fact {
+	u := w.kept.Ping
+	if !pingFails(u, now) {
+		return nil
+	}
+	return []notice.Fact{{
+		Key: "/" + string(notice.PingFails), Kind: notice.PingFails, Urgent: true, Since: u.Since,
+		Text: "whoever watches from outside gets no sign of life: " + u.Why, Do: status.MendPing,
+	}}
 }
 
 // pinged is the ping that counts now.

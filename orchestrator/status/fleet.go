@@ -21,6 +21,10 @@ func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
 		s := sign{what: TargetFails, since: u.Since, text: u.Target + " has had no notices for " + Age(now.Sub(u.Since)), why: u.Why, do: step{command: u.Do()}}
 		all = append(all, s.of("", ours))
 	}
+	if u := f.Unpinged; u != nil {
+		s := sign{what: PingFails, since: u.Since, text: "the ping has not arrived for " + Age(now.Sub(u.Since)), why: u.Why, do: step{words: MendPing}}
+		all = append(all, s.of("", ours))
+	}
 	for _, a := range f.Agents {
 		all = append(all, a.Troubles(ours, now)...)
 	}

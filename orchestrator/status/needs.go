@@ -27,6 +27,7 @@ const (
 	IsParked       Word = "parked"         // its account's limit
 	OverBudget     Word = "over-budget"    // what may be spent in the hour or the day is spent
 	TargetFails    Word = "target-fails"   // somebody who is to be told of the fleet is not
+	PingFails      Word = "ping-fails"     // whoever watches from outside gets no sign of life
 	ClientDrifts   Word = "client-drift"   // its client does not do what heartbeat relies on
 	CheckFails     Word = "check-trouble"  // what proves its work cannot be run
 	BacksOff       Word = "backing-off"    // a session or its start failed
@@ -45,7 +46,7 @@ const (
 // Words are all of them, in their order.
 func Words() []Word {
 	return []Word{
-		QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
+		QueueAsks, DirectoryLost, Unusable, NeedsApproval, IsHeld, LostPrompts, ServiceFails, TriggerFails, NotListening, TargetFails, PingFails, IsParked, OverBudget, CheckFails, ClientDrifts, BacksOff,
 		CannotWork, WasHeld, WasFailing,
 		QueueFull, HasDeadLetters, ToolsRefused, IsPaused, NobodyRuns, Behind,
 	}

@@ -121,7 +121,7 @@ func TestTroubles(t *testing.T) {
 			[]string{`paused by a session of agent "clerk" for 2h`, "heartbeat resume triage"},
 		},
 	}
-	kinds := slices.DeleteFunc(Words(), func(w Word) bool { return w == NobodyRuns || w == Behind || w == NotListening || w == TargetFails }) // see TestObstacle, TestDoors, TestUntold
+	kinds := slices.DeleteFunc(Words(), func(w Word) bool { return w == NobodyRuns || w == Behind || w == NotListening || w == TargetFails || w == PingFails }) // see TestObstacle, TestDoors, TestUntold
 	if diff := cmp.Diff(slices.Sorted(slices.Values(kinds)), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
 		t.Errorf("kinds without a case: %s", diff)
 	}
@@ -334,12 +334,12 @@ func TestUntold(t *testing.T) {
 	f := Fleet{Untold: []Untold{
 		{Target: "phone", Since: now.Add(-2 * time.Hour), Why: "connection refused"},
 		{Target: "team", Since: now.Add(-time.Hour), Why: "notify: does not name it", Unnamed: true},
-	}}
+	}, Unpinged: &Unpinged{Since: now.Add(-30 * time.Minute), Why: "connection refused"}}
 	all := f.Troubles("heartbeat", now)
-	if len(all) != 2 || all[0].What != TargetFails || all[0].Agent != "" || all[0].Text != "phone has had no notices for 2h: connection refused" || all[0].Do != "heartbeat notify test phone" || all[1].Do != "heartbeat validate" {
+	if len(all) != 3 || all[2].What != PingFails || all[2].Text != "the ping has not arrived for 30m: connection refused" || all[0].What != TargetFails || all[0].Agent != "" || all[0].Text != "phone has had no notices for 2h: connection refused" || all[0].Do != "heartbeat notify test phone" || all[1].Do != "heartbeat validate" {
 		t.Errorf("%+v", all)
 	}
-	if together := Together(all); len(together) != 2 {
+	if together := Together(all); len(together) != 3 {
 		t.Errorf("two targets are one trouble: %+v", together)
 	}
 }

@@ -304,6 +304,16 @@ type Untold struct {
 	Unnamed bool `json:"unnamed,omitempty"`
 }
 
+// Unpinged is since when the ping, a sign of life for a watch outside of this machine, does
+// not arrive, and why.
+type Unpinged struct {
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
+}
+
+// MendPing is what to do about that.
+const MendPing = "correct ping: in the file, or what it names"
+
 // Do is what to type, after how a command line of ours begins.
 func (u Untold) Do() string {
 	if u.Unnamed {
@@ -319,6 +329,8 @@ type Fleet struct {
 	Scheduler *Run `json:"scheduler"`
 	// Untold are the targets that do not get their notices.
 	Untold []Untold `json:"untold,omitempty"`
+	// Unpinged says that the ping of the run does not arrive, or is null.
+	Unpinged *Unpinged `json:"unpinged,omitempty"`
 	// Doors are the addresses that the run serves, or is to serve.
 	Doors  []Door  `json:"doors,omitempty"`
 	Agents []Agent `json:"agents"`

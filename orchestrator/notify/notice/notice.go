@@ -22,6 +22,7 @@ const (
 	GivenUp     Kind = "given-up"          // prompts became dead letters
 	Crashed     Kind = "scheduler-crashed" // the scheduler was started after one that did not end in order
 	TargetFails Kind = "target-fails"      // what was to be told does not arrive
+	PingFails   Kind = "ping-fails"        // a watch outside of this machine gets no sign of life
 	DiskFull    Kind = "disk-full"         // nothing can be queued or acknowledged on it
 	Finding     Kind = "finding"           // doctor has found something new
 	Reply       Kind = "reply"             // what an agent said to a prompt

@@ -30,6 +30,7 @@ var phrases = map[Kind]struct{ is, over string }{
 	GivenUp:          {"has given up prompts", ""},
 	Crashed:          {"was started after a crash", ""},
 	TargetFails:      {"cannot tell somebody", "can tell everybody again"},
+	PingFails:        {"cannot send its ping", "sends its ping again"},
 	DiskFull:         {"has a full disk", "has room on that disk again"},
 	Finding:          {"has a finding of doctor", "no longer has that finding of doctor"},
 	Reply:            {"has replied", ""},

@@ -61,7 +61,7 @@ func TestForeignTextStaysOnItsLine(t *testing.T) {
 func TestEachKindHasWords(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Kind{
-		Login, QueueStuck, GivenUp, Crashed, TargetFails, Finding, Reply, Waits, Test,
+		Login, QueueStuck, GivenUp, Crashed, TargetFails, PingFails, Finding, Reply, Waits, Test,
 		Kind(status.QueueAsks), Kind(status.DirectoryLost), Kind(status.Unusable), Kind(status.IsHeld), Kind(status.LostPrompts), Kind(status.ServiceFails),
 		Kind(status.TriggerFails), Kind(status.NotListening), Kind(status.ClientDrifts), Kind(status.IsParked), Kind(status.OverBudget), Kind(status.IsPaused),
 	} {
