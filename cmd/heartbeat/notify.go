@@ -104,7 +104,7 @@ func (c notifyCmd) test(ctx context.Context, a *app, f *config.Fleet, names []st
 		a.step("sending to " + name)
 		all.Go(func() {
 			begin := time.Now()
-			m := deliver.Trial(fmt.Sprintf("test@%s-%s", begin.UTC().Format("20060102T150405Z"), name), begin)
+			m := deliver.Trial(name, begin)
 			v := deliver.To(ctx, f.Targets[name], deliver.From{Fleet: f.Name, Host: hostName()}, m)
 			t := testedTarget{Target: name, Outcome: outbox.Sent, Why: foreign.Text(v.Why), DurationMS: time.Since(begin).Milliseconds()}
 			if v.Why != "" {

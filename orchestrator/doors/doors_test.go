@@ -516,8 +516,12 @@ func TestClientsAreBounded(t *testing.T) {
 		l.must(err)
 		_, _ = io.WriteString(conn, begins)
 		l.must(conn.SetReadDeadline(time.Now().Add(testbed.Patience)))
-		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		var answer strings.Builder
+		if _, err := io.Copy(&answer, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("who %s is never ended", name)
+		}
+		if name == "never sends its body" && !strings.HasPrefix(answer.String(), "HTTP/1.1 408 ") {
+			t.Errorf("a body that does not come is answered with %q", answer.String())
 		}
 		_ = conn.Close()
 	}

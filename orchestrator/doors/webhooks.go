@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -79,6 +80,10 @@ func (h *intake) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, webhook.MaxBody))
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		refuse(w, http.StatusRequestEntityTooLarge, "the body is over 1 MiB")
+		return
+	}
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+		refuse(w, http.StatusRequestTimeout, "the body did not arrive in time")
 		return
 	}
 	if err != nil {

@@ -262,7 +262,7 @@ func (w *Watch) silent(now time.Time) (facts []notice.Fact) {
 		if b.Fails(now) {
 			f := notice.Fact{
 				Key: "/" + string(notice.TargetFails) + "/" + name, Kind: notice.TargetFails, Urgent: true, Since: b.Failing,
-				Text: name + " gets no notices: " + b.Why, Do: w.opt.Ours + " notify test " + name, Not: name,
+				Text: "no notices arrive there: " + b.Why, Do: w.opt.Ours + " notify test " + name, Not: name,
 			}
 			if b.Unnamed {
 				f.Do = w.opt.Ours + " validate"

@@ -410,7 +410,7 @@ func TestAReplyWaitsForATargetThatIsNotInTheFile(t *testing.T) {
 				}
 				r.replies("x", "d2", "send")
 				time.Sleep(10 * time.Minute)
-				r.expects("desk", "the scheduler cannot tell somebody")
+				r.expects("desk", "the scheduler cannot tell asker")
 				if u := Untold(dir, time.Now()); len(u) != 1 || !u[0].Unnamed || u[0].Why != "notify: does not name it; what is for it alone waits until it does (2)" {
 					t.Errorf("%+v", u)
 				}

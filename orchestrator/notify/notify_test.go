@@ -343,7 +343,7 @@ func TestADeadTarget(t *testing.T) {
 		r.start()
 		r.is("a", status.Held, "x")
 		time.Sleep(10 * time.Minute)
-		r.expects("desk", "a is held", "the scheduler cannot tell somebody")
+		r.expects("desk", "a is held", "the scheduler cannot tell phone")
 		r.expects("phone")
 		if boxes, err := Pending(dir); err != nil || boxes["phone"].Pending() != 1 || boxes["phone"].Why != "connection refused" {
 			t.Errorf("%+v, %v", boxes["phone"], err)
@@ -356,7 +356,7 @@ func TestADeadTarget(t *testing.T) {
 		r.failing("phone", "")
 		time.Sleep(40 * time.Minute)
 		r.expects("phone", "a is held", "a is no longer held")
-		r.expects("desk", "a is no longer held", "the scheduler can tell everybody again")
+		r.expects("desk", "a is no longer held", "the scheduler can tell phone again")
 		r.stop()
 		records, err := Records(dir, 100, []string{"phone"})
 		if err != nil || len(records) != 3 || records[0].Outcome != outbox.Failed || records[1].Outcome != outbox.Sent || records[1].Attempts < 5 {

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"regexp"
 	"strings"
@@ -104,6 +105,9 @@ func Check(secret []byte, h http.Header, body []byte) error {
 // matches ErrUnreadable or ErrUnwanted, or says what the template lacks.
 func (t *Trigger) Prompt(h http.Header, body []byte, at time.Time) (sources.Prompt, error) {
 	value, err := decode(body)
+	if errors.Is(err, ErrUnreadable) && isForm(h) {
+		err = fmt.Errorf("%w, but a form: choose the content type application/json where the hook is set up", ErrUnreadable)
+	}
 	if err != nil {
 		return sources.Prompt{}, err
 	}
@@ -143,6 +147,13 @@ func decode(body []byte) (any, error) {
 		return nil, fmt.Errorf("%w: something follows its value", ErrUnreadable)
 	}
 	return filled(value), nil
+}
+
+// isForm reports whether a body is said to be that of a form, as GitHub sends it unless it
+// is told otherwise.
+func isForm(h http.Header) bool {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
 // plain keeps what a sender may have written out of a message about it.

@@ -230,3 +230,16 @@ func FuzzPrompt(f *testing.F) {
 		}
 	})
 }
+
+// TestAFormIsAnsweredWithWhatToChoose: GitHub sends forms unless it is told otherwise.
+func TestAFormIsAnsweredWithWhatToChoose(t *testing.T) {
+	t.Parallel()
+	tr := Trigger{}
+	h := http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}
+	if _, err := tr.Prompt(h, []byte("payload=%7B%7D"), time.Now()); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "choose the content type application/json") {
+		t.Error(err)
+	}
+	if _, err := tr.Prompt(http.Header{}, []byte("payload"), time.Now()); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "byte 1") {
+		t.Error(err)
+	}
+}

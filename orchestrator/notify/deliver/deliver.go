@@ -129,8 +129,10 @@ func failed(v outbox.Verdict) error {
 	return errors.New(v.Why)
 }
 
-// Trial is a message that shows whether a target gets what it should.
-func Trial(key string, now time.Time) *outbox.Message {
+// Trial is a message that shows whether a target gets what it should. Its key is that of no
+// other one, however soon after it that is made.
+func Trial(target string, now time.Time) *outbox.Message {
+	key := fmt.Sprintf("test@%s-%s", now.UTC().Format("20060102T150405.000000000Z"), target)
 	return &outbox.Message{Key: key, Made: now, Notices: []notice.Notice{{
 		Key: key, Event: notice.Happened, Kind: notice.Test, Urgent: true, At: now, Since: now,
 		Text: "if you can read this, notices arrive here",

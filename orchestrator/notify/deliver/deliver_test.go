@@ -84,7 +84,7 @@ func TestServersThatDoNot(t *testing.T) {
 		"404":         {serve: answers(404, "", "no_service"), why: "no_service"},
 		"hangs":       {serve: hang, timeout: 200 * time.Millisecond, why: "no answer within 200ms"},
 		"is slow":     {serve: drip, timeout: 5 * time.Second},
-		"closes":      {serve: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, why: "EOF"},
+		"closes":      {serve: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, why: "the connection was closed without an answer"},
 		"talks on":    {serve: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); _, _ = io.Copy(w, endless{}) }, why: "500"},
 		"header bomb": {serve: answers(200, "X: "+strings.Repeat("x", 1<<20), ""), why: "headers"},
 	} {
@@ -287,5 +287,15 @@ func TestPings(t *testing.T) {
 	cancel()
 	if err := Ping(ctx, &config.Ping{URL: secretFile(t, s.URL+"/hush")}, OK, ""); err == nil || strings.Contains(err.Error(), "hush") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestTwoTrialsOfOneSecondHaveTwoKeys: a server that knows the key takes the second one for
+// the first.
+func TestTwoTrialsOfOneSecondHaveTwoKeys(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	if a, b := Trial("phone", now), Trial("phone", now.Add(time.Microsecond)); a.Key == b.Key || a.Notices[0].Key != a.Key {
+		t.Errorf("%q, %q", a.Key, b.Key)
 	}
 }

@@ -82,6 +82,8 @@ func headerText(text string) string {
 	}, text)
 }
 
+var errClosed = errors.New("the connection was closed without an answer")
+
 // post makes one request, within the time of ctx.
 func post(ctx context.Context, method, address string, body []byte, header http.Header) outbox.Verdict {
 	q, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
@@ -95,8 +97,11 @@ func post(ctx context.Context, method, address string, body []byte, header http.
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err // without the address
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			err = cmp.Or(context.Cause(ctx), err)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			err = errClosed
 		}
 		return outbox.Verdict{Why: err.Error()}
 	}

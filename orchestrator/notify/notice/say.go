@@ -45,6 +45,9 @@ func (n Notice) Headline() string {
 		who = "the scheduler"
 	}
 	p, known := phrases[n.Kind]
+	if n.Kind == TargetFails && n.Not != "" {
+		p.is, p.over = "cannot tell "+n.Not, "can tell "+n.Not+" again"
+	}
 	switch {
 	case !known:
 		return who + ": " + string(n.Kind)
@@ -61,6 +64,7 @@ const mostHeadlines = 3
 
 // Title says on one line what several notices of a fleet are about.
 func Title(fleet string, all []Notice) string {
+	all = together(all)
 	var parts []string
 	for _, n := range all[:min(len(all), mostHeadlines)] {
 		parts = append(parts, n.Headline())
@@ -69,6 +73,25 @@ func Title(fleet string, all []Notice) string {
 		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
 	return foreign.Short(fmt.Sprintf("[%s] %s", fleet, strings.Join(parts, ", ")), 200)
+}
+
+// together makes one notice of several targets that fail, or do not any more, with the
+// names of all of them.
+func together(all []Notice) (short []Notice) {
+	first := map[Event]int{}
+	for _, n := range all {
+		at, before := first[n.Event]
+		switch {
+		case n.Kind != TargetFails || n.Not == "":
+		case before:
+			short[at].Not += ", " + n.Not
+			continue
+		default:
+			first[n.Event] = len(short)
+		}
+		short = append(short, n)
+	}
+	return short
 }
 
 // Text says everything that people want to know about several notices, in at most

@@ -30,6 +30,10 @@ func TestWhatIsSaid(t *testing.T) {
 			t.Errorf("got  %q\nwant %q", got, tt.want)
 		}
 	}
+	dead := func(target string, e Event) Notice { return Notice{Kind: TargetFails, Not: target, Event: e} }
+	if got := Title("office", []Notice{dead("phone", Began), n, dead("desk", Began), dead("team", Ended), dead("mail", Began)}); got != "[office] the scheduler cannot tell phone, desk, mail, triage is held, the scheduler can tell team again" {
+		t.Errorf("%q", got)
+	}
 	if got := Title("office", []Notice{n, n, crash, over, n}); got != "[office] triage is held, triage is held, the scheduler was started after a crash, 2 more" {
 		t.Errorf("%q", got)
 	}
