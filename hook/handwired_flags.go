@@ -21,7 +21,8 @@ const usage = `heartbeat-stop is Claude Code's Stop hook of a queue in a file.
   heartbeat-stop hook                     the hooks that "heartbeat apply" generates
 
 Flags of the Stop hook:
-  --inbox FILE          the queue, one entry per line (required)
+  --inbox FILE          the queue, one entry per line (required); it does not read the
+                        urgent prompts beside it (urgent.jsonl)
   --mode drain|persist  when nothing is queued: let the session end, or wait (drain)
   --idle-interval D     persist: how long to wait before an idle tick; seconds or 90s, 5m (2)
   --signal-file FILE    touched when the stop is approved
