@@ -80,6 +80,7 @@ func machineFixtures() []made {
 			"secret-unreadable", Error, func(f *Facts) { f.Agents[0].SecretProblems = []error{errors.New("trigger t: cannot read its secret")} }, none,
 		},
 		{"target-fails", Warning, func(f *Facts) { f.Untold = []status.Untold{{Target: "phone", Why: "it answers 500"}} }, none},
+		{"ping-fails", Warning, func(f *Facts) { f.Unpinged = &status.Unpinged{Why: "it answers 500"} }, none},
 		{"not-watched", Info, func(f *Facts) { f.Unwatched = true }, none},
 		{"time-zone", Warning, func(f *Facts) { f.TZ, f.BadTZ = "Europe/Rom", "unknown" }, func(f *Facts) { f.TZ = "Europe/Rome" }},
 		{"time-zone", Warning, cron(time.Local), cron(time.UTC)},

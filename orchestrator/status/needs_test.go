@@ -121,7 +121,9 @@ func TestTroubles(t *testing.T) {
 			[]string{`paused by a session of agent "clerk" for 2h`, "heartbeat resume triage"},
 		},
 	}
-	kinds := slices.DeleteFunc(Words(), func(w Word) bool { return w == NobodyRuns || w == Behind || w == NotListening || w == TargetFails || w == PingFails }) // see TestObstacle, TestDoors, TestUntold
+	kinds := slices.DeleteFunc(Words(), func(w Word) bool {
+		return w == NobodyRuns || w == Behind || w == NotListening || w == TargetFails || w == PingFails
+	}) // see TestObstacle, TestDoors, TestUntold
 	if diff := cmp.Diff(slices.Sorted(slices.Values(kinds)), slices.Sorted(maps.Keys(tests))[1:]); diff != "" {
 		t.Errorf("kinds without a case: %s", diff)
 	}

@@ -78,7 +78,7 @@ type Notice struct {
 	// Over is when it was over, where Event is Ended: At is later.
 	Over time.Time `json:"over,omitzero"`
 	Text string    `json:"text"`
-	Do     string    `json:"do,omitempty"`
+	Do   string    `json:"do,omitempty"`
 	// Link is the address of the page that shows it, or "".
 	Link string `json:"link,omitempty"`
 	// Times is how often it has happened, or has come and gone, if more than once.
