@@ -12,6 +12,7 @@ import (
 	"heartbeat/hook/client"
 	"heartbeat/hook/durable"
 	"heartbeat/orchestrator/claim"
+	"heartbeat/orchestrator/owner"
 )
 
 // linkError means that there is a link, or something else that is not a file, in
@@ -193,7 +194,8 @@ func (p *Plan) write(path string, planned, next []byte) error {
 }
 
 // sweep removes the temporary files that a killed apply left. The caller holds the
-// lock: nobody replaces those files now.
+// lock: nobody else replaces those files now but those in .heartbeat, and who does that
+// begins again (durable.Folder.SweepOf).
 func (p *Plan) sweep() error {
 	project, local := p.target(config.SettingsProject), p.target(config.SettingsLocal)
 	ours := func(name string) (*durable.Folder, error) { return within(p.Agent.Dir, name) }
@@ -210,7 +212,7 @@ func (p *Plan) sweep() error {
 	}
 	if p.Agent.Dir != "" {
 		clean(ours, filepath.Base(filepath.Dir(project)), filepath.Base(project), filepath.Base(local))
-		clean(ours, filepath.Base(p.Agent.Home), claim.IgnoreFile)
+		clean(ours, filepath.Base(p.Agent.Home), claim.IgnoreFile, owner.OriginFile)
 		for _, path := range []string{project, local} {
 			dir := recordDir(p.stateDir, path)
 			clean(durable.Open, dir, recordFile, originalFile)
