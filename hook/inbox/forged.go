@@ -27,7 +27,7 @@ type OutboxMark struct {
 	seen recent
 }
 
-// Front is where the lines of a lane begin that are not done.
+// Front is the place in a lane from which on lines are not done.
 type Front struct {
 	Urgent     bool   `json:"urgent,omitempty"`
 	Ino        uint64 `json:"ino"`
@@ -159,10 +159,10 @@ func (q *Queue) wasOpen(d Delivery, fronts []Front) bool {
 	})
 }
 
-// FileForged files an entry as a dead letter that the queue's files call done
-// without a verdict: with its line if that can be found, whatever the record says of
-// it, else with the prompt that its sender gave it, if that is known. An entry that
-// stands goes on, and is not filed. A second call for the same delivery files nothing.
+// FileForged files as a dead letter an entry that the queue's files call done although it
+// has no verdict: with its line if that can be found, whatever the record says of it, else
+// with the prompt that its sender gave it, if that is known. An entry that still stands in
+// the queue goes on, and is not filed. A second call for the same delivery files nothing.
 func (h *Held) FileForged(d Delivery, prompt string) (filed bool, err error) {
 	if err := h.check(); err != nil {
 		return false, err

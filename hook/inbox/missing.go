@@ -12,7 +12,7 @@ import (
 
 // present is what stands in the inbox behind the cursor.
 type present struct {
-	counts   map[[8]byte]int // :: id, or the bytes of a line without one → how often
+	counts   map[[8]byte]int // how often each line stands there, by keyOf
 	ids      []knownID
 	reported int
 }

@@ -2,7 +2,7 @@ package inbox
 
 import "time"
 
-// fronts are where the lanes begin that are not done.
+// fronts returns, for each lane, where its lines that are not done begin.
 func (q *Queue) fronts() (all []Front) {
 	for _, l := range q.lanes() {
 		v, err := l.look()

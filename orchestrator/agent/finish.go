@@ -43,17 +43,16 @@ func (a *Agent) StopForLimit(why string) {
 	}
 }
 
-// IdleSince returns since when the live session, which may be asked to yield, has
-// been waiting for work or for a check; SlotSince since when one that may be asked to end after
-// its turn has had its slot. Both are false for a session that keeps its slot, or
-// leaves it anyway.
+// IdleSince returns since when the live session has been waiting for work or for a check.
+// It is false for one that keeps its slot, or leaves it anyway.
 func (a *Agent) IdleSince() (since time.Time, ok bool) {
 	l := a.life
 	idle := l.last.Phase == hook.Waiting || l.last.Phase == hook.Checking
 	return l.last.At, l.is == Live && l.leaves == stays && idle && a.def.OnIdle == hook.IdleRelease
 }
 
-// SlotSince is described at IdleSince.
+// SlotSince returns since when the live session, which may be asked to end after its turn,
+// has had its slot. It is false for one that is idle, keeps its slot, or leaves it anyway.
 func (a *Agent) SlotSince() (since time.Time, ok bool) {
 	_, idle := a.IdleSince()
 	return a.life.started, a.life.is == Live && a.life.leaves == stays && a.life.last.Phase != hook.Ending && !idle && !a.def.KeepsSlot()

@@ -13,9 +13,9 @@ import (
 	"heartbeat/ptyrun/peer"
 )
 
-// limits bound what clients cost that are slow, endless or broken: a connection has so
-// long for its headers, for all of its request, for its answer and for its next
-// request. end is how long requests that are being answered have at the end.
+// limits bound what slow, endless or broken clients cost: how long a connection has for
+// its headers, its whole request, its answer and its next request. end is how long requests
+// that are being answered have when the address closes.
 type limits struct {
 	header, read, write, idle, end time.Duration
 	room                           room

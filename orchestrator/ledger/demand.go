@@ -179,7 +179,7 @@ func Demands(stateDir, inbox string) ([]Demand, error) {
 	return all, errors.Join(errs...)
 }
 
-// Definition is another one when what has to be passed is.
+// Definition is a hash of what has to be passed; it changes with it.
 func Definition(u *config.Until) string {
 	passed := *u
 	passed.Aside = false // says where it waits

@@ -278,7 +278,7 @@ func (b *Book) Demands() bool {
 	return b.book.Until
 }
 
-// Begins records that for a session that is about to begin.
+// Begins records whether the session that is about to begin has an until: of its own.
 func (b *Book) Begins(until bool) error {
 	b.mu.Lock()
 	same := b.book.Until == until && (!until || !b.book.Since.IsZero())

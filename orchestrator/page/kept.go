@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// kept is what was read a moment ago, by name: what takes long to read, or to draw, is read once for
-// all who look, and not again for as long as it lasts.
+// kept caches readings by name: what is slow to read or to draw is read once for everybody,
+// and again only after lasts.
 type kept[T any] struct {
 	lasts time.Duration
 

@@ -35,7 +35,7 @@ type live struct {
 	ctx     context.Context // of run; nil before
 	watched map[view]*watched
 	all     int
-	of      map[string]int // :: who, or from where → followers
+	of      map[string]int // followers by token, or by address without one
 	out     sync.WaitGroup
 }
 

@@ -44,8 +44,7 @@ func (r *run) asked(ctx context.Context, s subject, c ledger.Course, v ledger.Ve
 	return &v, false, s.book.Keep(c)
 }
 
-// shown is a hash of what people are shown who are asked about an entry whose check
-// has passed.
+// shown is a hash of what approvers are shown about an entry whose check has passed.
 func shown(f *inbox.InFlight, c ledger.Course) string {
 	what := struct {
 		Answered             ledger.Answered

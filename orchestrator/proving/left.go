@@ -13,8 +13,8 @@ import (
 	"heartbeat/orchestrator/queue"
 )
 
-// queuedWithin is how long after it was recorded what an entry has to pass it is queued
-// at the latest, or was refused.
+// queuedWithin is the longest time between recording what an entry has to pass and queueing
+// it; after that the entry was refused.
 const queuedWithin = time.Minute
 
 // Settle lets go of what was demanded of entries that are no more: those that are
@@ -86,7 +86,7 @@ func (d *Desk) tellLie(a *config.Agent, entry, what, why string) {
 	d.opt.Log.Error(what, "agent", a.Name, "entry", entry, "why", why)
 }
 
-// Forgets lets go of what an entry had to pass that its policy has dropped.
+// Forgets drops the demand of an entry that its policy has dropped.
 func (d *Desk) Forgets(a *config.Agent, id string) {
 	if err := ledger.DropDemand(d.opt.StateDir, a.Inbox, id); err != nil {
 		d.opt.Log.Warn(err.Error(), "agent", a.Name)

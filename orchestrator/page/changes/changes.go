@@ -6,8 +6,8 @@
 // are named (core.fsmonitor, filters, textconv, external diff, hooks, pager, remotes of
 // missing objects), nor that of its submodules: it runs on a folder of our own, with the
 // commit and a copy of the index, and reads the repository's objects only. It writes
-// nothing into the repository or the directory. Names are listed without that a file is
-// read; of those that are files, and not large, the difference is shown. All is bounded:
+// nothing into the repository or the directory. Names are listed without reading a
+// file; of those that are files, and not large, the difference is shown. All is bounded:
 // time, bytes, files, lines, how many look at once.
 //
 // Not promised: that it is what the person's own git shows. Filters (LFS, line ends) are
