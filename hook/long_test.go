@@ -123,10 +123,25 @@ func TestOldFilesOfLongPromptsGo(t *testing.T) {
 		lines = append(lines, strings.Repeat("x", client.MostWhole+1))
 	}
 	l := begin(t, append([]string{"one"}, lines...))
+	theirs := []string{"prompt-1.md", "prompt-a.txt", "prompt-x.txt", "prompt-20260101T000000.5Z.txt", "20260101T000000.000000000Z.txt"}
+	for _, name := range theirs {
+		if err := os.WriteFile(filepath.Join(l.home, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ahead := filepath.Join(l.home, "prompt-29990101T000000.000000000Z.txt") // of a clock that was wrong
+	if err := os.WriteFile(ahead, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for range lines {
 		l.fileOf(l.event(client.Stop, fields{"stop_hook_active": true}).stderr)
 	}
-	if all, err := filepath.Glob(filepath.Join(l.home, longPrefix+"*")); err != nil || len(all) != keptLong {
+	for _, name := range theirs {
+		if _, err := os.Stat(filepath.Join(l.home, name)); err != nil {
+			t.Errorf("a file of somebody's is gone: %v", err)
+		}
+	}
+	if all, err := filepath.Glob(filepath.Join(l.home, longPrefix+"2*.txt")); err != nil || len(all) != keptLong+1 {
 		t.Errorf("%d files are kept, %v", len(all), err)
 	}
 }
