@@ -212,7 +212,7 @@ func (w *webAgents) Record(ctx context.Context, agent string) (webpage.Record, e
 	}
 	var r webpage.Record
 	prompts := map[string]foreign.Text{} // :: delivery → its prompt, or what else tells it
-	replies, err := queue.Replies(ctx, []*config.Agent{a}, time.Time{}, webReplies, memory.Unproven(w.stateDir, w.fleet.Load().Agents, false))
+	replies, err := queue.Replies(ctx, []*config.Agent{a}, time.Time{}, webReplies, memory.Doubtful(w.stateDir, w.fleet.Load().Agents, false))
 	if err != nil {
 		r.Note = err.Error()
 	}

@@ -89,22 +89,22 @@ func (k *book) doubts(d inbox.Delivery, anew bool) bool {
 // Unproven reports whether an outbox record is of an entry that has to pass something, and
 // is not that of its passing: whoever can write the outbox can have written it. key is its
 // agent's, "" where that is not known; anew says that the entry was queued for the first
-// time since there is an until:. What cannot be told counts as unproven.
-func Unproven(stateDir, key, path string, d inbox.Delivery, anew bool) bool {
+// time since there is an until:.
+func Unproven(stateDir, key, path string, d inbox.Delivery, anew bool) (bool, error) {
 	demand, err := DemandOf(stateDir, path, d.ID)
 	if err != nil || Lacks(demand, d) {
-		return true
+		return err == nil, err
 	}
 	var k book
 	if key != "" {
 		if err := state.Load(bookPath(stateDir, key), &k); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return true
+			return false, err
 		}
 	}
 	if demand != nil && demand.Nothing {
 		k.Until = false
 	}
-	return k.doubts(d, anew)
+	return k.doubts(d, anew), nil
 }
 
 // trim keeps what is proven within its room, and from when on all of it is known.

@@ -56,11 +56,11 @@ func TestARecordCountsThatIsTheVerdicts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := Unproven(dir, "a-1", "/inbox", c.record, false); got != c.any {
-			t.Errorf("%s: doubted: %t", name, got)
+		if got, err := Unproven(dir, "a-1", "/inbox", c.record, false); got != c.any || err != nil {
+			t.Errorf("%s: doubted: %t, %v", name, got, err)
 		}
-		if got := Unproven(dir, "a-1", "/inbox", c.record, true); got != c.anew {
-			t.Errorf("%s, of a new prompt: doubted: %t", name, got)
+		if got, err := Unproven(dir, "a-1", "/inbox", c.record, true); got != c.anew || err != nil {
+			t.Errorf("%s, of a new prompt: doubted: %t, %v", name, got, err)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestWhatIsForgottenIsNotDoubted(t *testing.T) {
 		if delivery == "never" {
 			d.AcknowledgedAt = now.Add(time.Hour)
 		}
-		if got := Unproven(dir, "a-1", "/inbox", d, false); got != want {
+		if got, err := Unproven(dir, "a-1", "/inbox", d, false); got != want || err != nil {
 			t.Errorf("%s is doubted: %t", delivery, got)
 		}
 	}

@@ -276,7 +276,7 @@ func Newest(all []*Conversation, most int, wanted func(transcript.Line) bool) ([
 		}
 		lines = append(lines, own...)
 	}
-	if len(all) > 1 || len(all[0].earlier) > 0 {
+	if len(all) > 1 || len(all) == 1 && len(all[0].earlier) > 0 {
 		slices.SortStableFunc(lines, func(x, y Said) int { return cmp.Compare(x.At.UnixNano(), y.At.UnixNano()) })
 	}
 	return lines[max(0, len(lines)-most):], errors.Join(errs...)

@@ -13,9 +13,9 @@ import (
 // entry that has to be proven, and is not that of its verdict. anew says that only prompts
 // are asked about that were queued for the first time; see ledger.Unproven. It may be
 // called by several goroutines.
-func Unproven(stateDir string, agents []*config.Agent, anew bool) func(a *config.Agent, d inbox.Delivery) bool {
+func Unproven(stateDir string, agents []*config.Agent, anew bool) func(a *config.Agent, d inbox.Delivery) (bool, error) {
 	var mu sync.Mutex
-	keys := map[string]string{} // :: name
+	keys := map[string]string{} // by name
 	keyOf := func(name string) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -31,8 +31,21 @@ func Unproven(stateDir string, agents []*config.Agent, anew bool) func(a *config
 		}
 		return keys[name], nil
 	}
-	return func(a *config.Agent, d inbox.Delivery) bool {
+	return func(a *config.Agent, d inbox.Delivery) (bool, error) {
 		key, err := keyOf(a.Name)
-		return err != nil || ledger.Unproven(stateDir, key, a.Inbox, d, anew)
+		if err != nil {
+			return false, err
+		}
+		return ledger.Unproven(stateDir, key, a.Inbox, d, anew)
+	}
+}
+
+// Doubtful is Unproven for who shows a record or believes it: what cannot be told counts
+// as unproven.
+func Doubtful(stateDir string, agents []*config.Agent, anew bool) func(a *config.Agent, d inbox.Delivery) bool {
+	unproven := Unproven(stateDir, agents, anew)
+	return func(a *config.Agent, d inbox.Delivery) bool {
+		is, err := unproven(a, d)
+		return is || err != nil
 	}
 }

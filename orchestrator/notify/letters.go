@@ -34,9 +34,17 @@ type letters struct {
 }
 
 // unproven reports of outbox records that their entries have to be proven and are not: new
-// of prompts whose reply is awaited, any of all.
+// of prompts that were queued when their reply was asked for, any of all.
 type unproven struct {
-	new, any func(*config.Agent, inbox.Delivery) bool
+	new, any func(*config.Agent, inbox.Delivery) (bool, error)
+}
+
+// of reports it of what somebody waits for.
+func (u unproven) of(a *config.Agent, d inbox.Delivery, r awaited.Reply) (bool, error) {
+	if r.Before {
+		return u.any(a, d)
+	}
+	return u.new(a, d)
 }
 
 func unprovenOf(stateDir string, agents []*config.Agent) unproven {
@@ -171,11 +179,12 @@ func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits 
 		if err != nil {
 			return err
 		}
-		if len(waits[d.ID]) > 0 && !unproven.new(a, d) {
-			for _, r := range waits[d.ID] {
-				if d.AcknowledgedAt.Before(r.Due) {
-					continue
-				}
+		for _, r := range waits[d.ID] {
+			doubt, err := unproven.of(a, d, r)
+			if err != nil {
+				return err
+			}
+			if !doubt && !d.AcknowledgedAt.Before(r.Due) {
 				n.address(k, r.Target, replyOf(a, d))
 				n.done = append(n.done, r)
 			}
@@ -194,10 +203,13 @@ func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits 
 		after = later
 	}
 	for _, d := range after {
-		if unproven.any(a, d) {
-			continue
+		doubt, err := unproven.any(a, d)
+		if err != nil {
+			return err // and the mark stays: it is tried again
 		}
-		n.address(k, replyTo(a, d.Source), replyOf(a, d))
+		if !doubt {
+			n.address(k, replyTo(a, d.Source), replyOf(a, d))
+		}
 	}
 	if last.DeliveryID != "" {
 		m.Reply, m.ReplyID = last.AcknowledgedAt, last.DeliveryID

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -316,6 +317,35 @@ func TestAWaiterHasOneAgentReadAnew(t *testing.T) {
 			t.Errorf("read of %q, want %q", got, want)
 		}
 	}
+}
+
+// TestAReplyThatCannotBeToldYetIsNotLost: while nobody can read whether it is proven, it
+// waits; and one that was asked for after its prompt was queued is no new one.
+func TestAReplyThatCannotBeToldYetIsNotLost(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, asker)
+		r.fleet.Agents[0].Triggers = []config.Trigger{{Name: "new", ReplyTo: "asker"}}
+		r.start()
+		defer r.stop()
+		unread := errors.New("too many open files")
+		doubts := func(new bool) func(*config.Agent, inbox.Delivery) (bool, error) {
+			return func(*config.Agent, inbox.Delivery) (bool, error) { return new, unread }
+		}
+		r.watch.letters.unproven = unproven{new: doubts(true), any: doubts(false)}
+		r.waitsFor("one", "asker")
+		r.replies("one", "d1", "send")
+		r.replies("two", "d2", "a/new@1")
+		time.Sleep(time.Minute)
+		r.expects("asker")
+		unread = nil
+		if err := awaited.Add(r.dir, awaited.Reply{Agent: "a", ID: "one", Target: "asker", At: time.Now(), Before: true}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		r.expects("asker", "a has replied", "a has replied")
+	})
 }
 
 // TestAForgedReplyIsSentToNobody: who waits gets the one that is proven.

@@ -189,7 +189,8 @@ func TestARecordThatIsNotTheVerdictsIsTold(t *testing.T) {
 					t.Error("it is told again")
 				}
 				unproven := func(a *config.Agent, d inbox.Delivery) bool {
-					return ledger.Unproven(l.state, "a-1", a.Inbox, d, false)
+					is, err := ledger.Unproven(l.state, "a-1", a.Inbox, d, false)
+					return is || err != nil
 				}
 				all, err := queue.Replies(t.Context(), []*config.Agent{l.agent}, time.Time{}, 10, unproven)
 				if err != nil || len(all) != 2 {

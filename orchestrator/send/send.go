@@ -132,7 +132,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 			return s, &DownError{a.Name, a.DownText, o}
 		}
 	}
-	l, err := awaits(f, a, asked, time.Time{})
+	l, w, err := awaits(f, a, asked, time.Time{})
 	if err != nil {
 		return s, err
 	}
@@ -141,7 +141,7 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	}
 	ends, err := demands(f, a, l, asked.Until, time.Time{})
 	if err != nil {
-		return s, err
+		return s, errors.Join(err, w.leaves())
 	}
 	l.Checked = asked.Until != nil
 	id, err := queue.Append(ctx, a, l)
@@ -151,11 +151,11 @@ func Prompt(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, 
 	switch {
 	case errors.Is(err, inbox.ErrDuplicate):
 		id, s.Duplicate = l.ID, true
-		if s.Differs, _, err = queue.Differs(ctx, a, l.ID, l.Prompt); err != nil {
+		if s.Differs, err = w.stood(ctx, a, l); err != nil {
 			return s, err
 		}
 	case err != nil:
-		return s, err
+		return s, errors.Join(err, w.leaves())
 	}
 	s.ID = id
 	now := lookAt(f, a, id)
@@ -188,7 +188,7 @@ func Unproven(f *config.Fleet) (queue.Unproven, error) {
 	if err != nil {
 		return nil, err
 	}
-	return memory.Unproven(dir, f.Agents, false), nil
+	return memory.Doubtful(dir, f.Agents, false), nil
 }
 
 // ready makes what is missing in an agent's directory, or says why nobody would work
@@ -225,27 +225,33 @@ func At(ctx context.Context, f *config.Fleet, a *config.Agent, asked Asked, at t
 	switch _, err := queue.Append(ctx, a, l); { // what the queue would refuse at that time is refused now
 	case errors.Is(err, inbox.ErrDuplicate):
 		s.Duplicate, s.At = true, time.Time{}
-		if s.Differs, _, err = queue.Differs(ctx, a, l.ID, l.Prompt); err == nil && !s.Differs {
-			_, err = awaits(f, a, asked, time.Time{})
+		_, w, err := awaits(f, a, asked, time.Time{})
+		if err == nil {
+			s.Differs, err = w.stood(ctx, a, l)
 		}
 		return s, err
 	case !errors.Is(err, inbox.ErrFull): // it has room for none, and says nothing else against this one
 		return s, err
 	}
-	if _, err := awaits(f, a, asked, at); err != nil {
+	_, w, err := awaits(f, a, asked, at)
+	if err != nil {
 		return s, err
 	}
 	ends, err := demands(f, a, l, asked.Until, at)
 	if err != nil {
-		return s, err
+		return s, errors.Join(err, w.leaves())
 	}
 	kept, err := later.Put(ctx, a, later.Prompt{ID: s.ID, At: at, Text: l.Prompt, Urgent: l.Urgent})
 	if errors.Is(err, later.ErrExists) { // put there a moment ago
-		s.sameAs(kept, l)
-		return s, ends(false)
+		if s.sameAs(kept, l); s.Differs {
+			err = w.leaves()
+		} else {
+			err = nil
+		}
+		return s, errors.Join(err, ends(false))
 	}
 	if err != nil {
-		return s, errors.Join(err, ends(false))
+		return s, errors.Join(err, ends(false), w.leaves())
 	}
 	s.Running = lookAt(f, a, s.ID).Agent.State != status.Stopped
 	return s, nil
@@ -262,7 +268,7 @@ func (s *Sent) waitsForItsTime(f *config.Fleet, a *config.Agent, asked Asked) (b
 		return false, err
 	}
 	if s.sameAs(*before, asked.Letter); !s.Differs {
-		_, err = awaits(f, a, asked, before.At)
+		_, _, err = awaits(f, a, asked, before.At)
 	}
 	return true, err
 }
@@ -293,21 +299,51 @@ func TakeBack(ctx context.Context, f *config.Fleet, a *config.Agent, id string) 
 	return errors.Join(awaited.Forget(dir, a.Name, id), ledger.DropDemand(dir, a.Inbox, id))
 }
 
+// waiter is who waits for the reply to a prompt; the zero value: nobody.
+type waiter struct {
+	dir   string
+	reply awaited.Reply
+	known bool // somebody waited for it before
+}
+
 // awaits notes who gets the reply, before the prompt is accepted: none is without it. due
 // is when it is sent, zero: now.
-func awaits(f *config.Fleet, a *config.Agent, asked Asked, due time.Time) (inbox.Letter, error) {
-	l := asked.Letter
+func awaits(f *config.Fleet, a *config.Agent, asked Asked, due time.Time) (l inbox.Letter, w waiter, err error) {
+	l = asked.Letter
 	if asked.ReplyTo == "" {
-		return l, nil
+		return l, w, nil
 	}
 	if l.ID == "" {
 		l.ID = unique()
 	}
-	stateDir, err := owner.Claim(f)
-	if err != nil {
-		return l, err
+	if w.dir, err = owner.Claim(f); err != nil {
+		return l, w, err
 	}
-	return l, awaited.Add(stateDir, awaited.Reply{Agent: a.Name, ID: l.ID, Target: asked.ReplyTo, At: time.Now(), Due: due.UTC()})
+	w.reply = awaited.Reply{Agent: a.Name, ID: l.ID, Target: asked.ReplyTo, At: time.Now(), Due: due.UTC()}
+	w.known = awaited.Waits(w.dir, w.reply)
+	return l, w, awaited.Add(w.dir, w.reply)
+}
+
+// stood reports whether the prompt that stood under the id has another text. Its reply is
+// nobody's then; otherwise it is waited for, though the prompt was queued before.
+func (w waiter) stood(ctx context.Context, a *config.Agent, l inbox.Letter) (differs bool, err error) {
+	differs, _, err = queue.Differs(ctx, a, l.ID, l.Prompt)
+	switch {
+	case err != nil || w.dir == "":
+		return differs, err
+	case differs:
+		return true, w.leaves()
+	}
+	w.reply.Before = true
+	return false, awaited.Add(w.dir, w.reply)
+}
+
+// leaves forgets a waiter whose prompt was not accepted.
+func (w waiter) leaves() error {
+	if w.dir == "" || w.known {
+		return nil
+	}
+	return awaited.Remove(w.dir, w.reply)
 }
 
 // Progress is the progress of a prompt whose reply is awaited.
@@ -377,5 +413,5 @@ func Await(ctx context.Context, f *config.Fleet, a *config.Agent, sent Sent, tel
 	if err != nil {
 		return nil, err
 	}
-	return queue.Await(ctx, a, sent.ID, memory.Unproven(dir, f.Agents, !sent.Duplicate))
+	return queue.Await(ctx, a, sent.ID, memory.Doubtful(dir, f.Agents, !sent.Duplicate))
 }

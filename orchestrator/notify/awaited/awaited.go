@@ -27,6 +27,8 @@ type Reply struct {
 	At     time.Time `json:"at"`
 	// Due is when the prompt is sent, if that is later: what comes before is not its reply.
 	Due time.Time `json:"due,omitzero"`
+	// Before is true if the prompt was queued before its reply was asked for.
+	Before bool `json:"before,omitzero"`
 }
 
 // From is since when the reply is waited for.
@@ -69,6 +71,12 @@ func Add(stateDir string, r Reply) (err error) {
 		return err
 	}
 	return list.Replace(r.file(), append(data, '\n'))
+}
+
+// Waits reports whether somebody waits for the reply already.
+func Waits(stateDir string, r Reply) bool {
+	_, err := os.Lstat(filepath.Join(stateDir, folder, r.file()))
+	return err == nil
 }
 
 // Remove forgets one.
