@@ -15,6 +15,18 @@ type Terms struct {
 	Conversation string `json:"conversation,omitempty"`
 	Inbox        string `json:"inbox"`
 	Policy       Policy `json:"policy"`
+	// Runtime is the directory of its scheduler's sockets, "" for none: a session may have
+	// another HOME, and would look for them elsewhere.
+	Runtime string `json:"runtime,omitempty"`
+}
+
+// RuntimeOf returns Terms.Runtime for a process of a session, "" for any other one.
+func RuntimeOf(getenv func(string) string) string {
+	t, err := termsOf(getenv)
+	if t == nil || err != nil {
+		return ""
+	}
+	return t.Runtime
 }
 
 // Variable returns the environment variable that the shim sets for the session.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heartbeat/config"
+	"heartbeat/hook"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator"
@@ -60,6 +61,9 @@ func (c approvalCmd) act() string {
 func (c approvalCmd) run(ctx context.Context, a *app) (result, error) {
 	if err := c.check(); err != nil {
 		return nil, err
+	}
+	if dir := hook.RuntimeOf(os.Getenv); c.Action == "ask" && dir != "" {
+		return c.ask(ctx, a.clientIn(dir))
 	}
 	f, client, err := a.running()
 	if err != nil {

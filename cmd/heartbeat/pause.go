@@ -187,11 +187,16 @@ func (a *app) clientOf(f *config.Fleet) (*control.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := control.NewClient(dir)
+	return a.clientIn(dir), nil
+}
+
+// clientIn returns the way into the scheduler whose sockets are in a directory.
+func (a *app) clientIn(runtimeDir string) *control.Client {
+	client := control.NewClient(runtimeDir)
 	client.Slow = func() {
 		a.log.Warn("the running scheduler does not answer yet; it may be busy, or stopped")
 	}
-	return client, nil
+	return client
 }
 
 // controlFailure gives a missing scheduler its exit status.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -59,7 +60,11 @@ func (s *Spec) environ() []string {
 
 // terms returns what the session is started for.
 func (s *Spec) terms() hook.Terms {
+	runtime := ""
+	if s.Socket != "" {
+		runtime = filepath.Dir(s.Socket)
+	}
 	return hook.Terms{
-		Agent: s.Agent, Session: s.Session, Conversation: cmp.Or(s.Resume, s.Session), Inbox: s.Inbox, Policy: s.Policy,
+		Runtime: runtime, Agent: s.Agent, Session: s.Session, Conversation: cmp.Or(s.Resume, s.Session), Inbox: s.Inbox, Policy: s.Policy,
 	}
 }
