@@ -26,7 +26,7 @@ const (
 // longFile names a new file for a text if the client that writes a transcript may cut
 // it, or returns "".
 func longFile(home, transcript, text string) string {
-	if !client.Claude.Hooks.Cuts("", text) || !client.Claude.Hooks.Cuts(handover.ClientOf(transcript), text) {
+	if !client.Claude.Hooks.Cuts("", text) || !client.Claude.Hooks.Cuts(handover.VersionOf(transcript), text) {
 		return ""
 	}
 	return filepath.Join(home, longPrefix+time.Now().UTC().Format(longTime)+longSuffix)

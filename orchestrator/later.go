@@ -124,12 +124,24 @@ func (f laterFleet) accepted(ctx context.Context, m *member, cfg *config.Agent, 
 }
 
 // shows has readers know why prompts of an agent cannot be sent. It does not wait for the
-// Scheduler: it is told again.
+// Scheduler: a failure is told again, and that it is over is shown beside.
 func (f laterFleet) shows(cfg *config.Agent, err error) {
-	if !f.s.mu.TryLock() {
+	if err == nil {
+		f.s.wg.Go(func() {
+			f.s.mu.Lock()
+			defer f.s.mu.Unlock()
+			f.show(cfg, nil)
+		})
 		return
 	}
-	defer f.s.mu.Unlock()
+	if f.s.mu.TryLock() {
+		defer f.s.mu.Unlock()
+		f.show(cfg, err)
+	}
+}
+
+// show is shows for the holder of the lock.
+func (f laterFleet) show(cfg *config.Agent, err error) {
 	m := f.s.fleet.find(cfg.Name)
 	switch {
 	case m == nil:

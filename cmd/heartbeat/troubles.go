@@ -72,13 +72,14 @@ func names(all []string, columns int) string {
 // be too long, what to do: it is there to be copied. used is how much of the line
 // is printed already.
 func troubleText(p *page, used int, who string, t status.Trouble) {
-	p.printf("%s: %s", who, t.Text)
 	if t.Then == "" && used+width(foreign.Line(who+t.Text+t.Do))+len(": ; ") <= cmp.Or(p.columns, pageColumns) {
-		p.printf("; %s\n", t.Do)
+		p.printf("%s: %s; %s\n", who, t.Text, t.Do)
 		return
 	}
-	p.printf("\n    do    %s\n", t.Do)
+	p.rest(used, "  ", who+": "+t.Text)
+	p.printf("    do    %s\n", t.Do)
 	if t.Then != "" {
-		p.printf("    then  %s\n", t.Then)
+		p.printf("    then  ")
+		p.rest(len("    then  "), "          ", t.Then)
 	}
 }

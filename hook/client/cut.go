@@ -14,7 +14,7 @@ import (
 // either end, and the name of a file with all of it.
 const MostWhole = 48_000
 
-// cutsSince is the first version that does.
+// cutsSince is the first version that cuts.
 var cutsSince = []int{2, 1, 332}
 
 func cuts(version, text string) bool {

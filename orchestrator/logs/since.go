@@ -80,7 +80,7 @@ func (c *Conversation) all(do func(transcript.Line) bool) error {
 	}
 	last := c.Each(seen)
 	if earlier := errors.Join(errs...); earlier != nil {
-		return earlier // more than that the last session has said nothing
+		return earlier // this says more than that the last session has said nothing
 	}
 	return last
 }

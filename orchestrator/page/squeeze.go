@@ -11,11 +11,11 @@ import (
 
 // leastSqueezed is from how many bytes on an answer is compressed.
 //
-// Compressed are what is loaded with a page and the pages themselves: those of a large
-// fleet come to a tenth. How long an answer is says something of what is in it to who can
+// Pages, and what is loaded with them, are compressed: those of a large fleet come to a
+// tenth. How long an answer is says something of what is in it to who can
 // have a text in it (BREACH); the only secret in a page that is compressed, what its forms
-// carry, is masked anew each time (access.Who). Not compressed are a link's page, which has
-// the link's secret in it, and what is sent as it changes, in small pieces.
+// carry, is masked anew each time (access.Who). A link's page, which has the link's secret
+// in it, is not compressed, nor is what is sent as it changes, in small pieces.
 const leastSqueezed = 2 << 10
 
 // squeezes reports whether who asks takes gzip.

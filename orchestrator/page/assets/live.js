@@ -138,6 +138,10 @@
   };
   addEventListener("pointerup", released);
   addEventListener("pointercancel", released);
+  // A menu, another window and another tab take the finger away without a word.
+  addEventListener("contextmenu", released);
+  addEventListener("blur", released);
+  document.addEventListener("visibilitychange", released);
 
   // message is a page that was loaded, as if it had been told: all of its parts.
   const message = (doc) => {

@@ -8,9 +8,9 @@ import (
 // version, which each message names.
 const versionLook = 4 << 20
 
-// ClientOf returns the version of the client that wrote the end of a transcript, "" if
+// VersionOf returns the version of the client that wrote the end of a transcript, "" if
 // that does not say.
-func ClientOf(transcript string) (version string) {
+func VersionOf(transcript string) (version string) {
 	tape := Tape{Path: transcript, Offset: max(0, TranscriptSize(transcript)-versionLook)}
 	tape.Read(func(line []byte) {
 		if v := client.Claude.Transcript.Version(line); v != "" {
