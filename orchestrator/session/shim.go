@@ -290,7 +290,7 @@ func (s *shim) iterate(session *hook.Session, f *inbox.InFlight) (string, error)
 	if s.spec.KickoffText != "" {
 		return s.spec.KickoffText, nil
 	}
-	if !client.Claude.Carries(handover.PromptFor(f, f.Prompt())) {
+	if !client.Claude.Carries(handover.Whole(f, f.Prompt())) {
 		return laterText, nil
 	}
 	entry, flight, err := session.Reoffer(s.atStart())

@@ -3,6 +3,7 @@ package session
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"heartbeat/hook"
@@ -46,6 +47,42 @@ func TestAStartThatFailsTakesTheFirstEntryBack(t *testing.T) {
 			}
 			if f, err := q.Offer(e, inbox.Offering{}); err != nil || f.Attempt != 1 || handover.PromptFor(f, e.Prompt) != "one" {
 				t.Errorf("offered as %+v, %v", f, err)
+			}
+		})
+	}
+}
+
+// TestAnIterationOfALongPromptComesWithTheFirstStop: what was handed over by a file before
+// was put whole into the client's arguments, which are too long then, or change it.
+func TestAnIterationOfALongPromptComesWithTheFirstStop(t *testing.T) {
+	t.Parallel()
+	for name, prompt := range map[string]string{
+		"too long":              strings.Repeat("x", 200_000),
+		"changed by the client": strings.Repeat("y", 60_000) + "\u200b",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, prompt)
+			l.held(func(q *inbox.Held) error {
+				e, err := q.Next()
+				if err != nil {
+					return err
+				}
+				f, err := q.Offer(e, inbox.Offering{Via: inbox.ViaStop, Session: "S0", Checked: true, File: "/x/prompt-1.txt"})
+				if err == nil {
+					_, err = q.Check(inbox.Acknowledgement{Reply: "done"})
+				}
+				if err == nil {
+					_, err = q.Verdict(inbox.Verdict{Delivery: f.DeliveryID, Check: 1, Output: "fails"})
+				}
+				return err
+			})
+			told := filepath.Join(l.dir, "told")
+			if o := l.run(`printf %s "$*" >"`+told+`"`, func(s *Spec) { s.Policy.Checked = true }); o.Why != hook.EndExited {
+				t.Errorf("ended as %+v", o)
+			}
+			if data, err := os.ReadFile(told); err != nil || len(data) > 4096 || !strings.HasSuffix(string(data), laterText) {
+				t.Errorf("its arguments are %d bytes, %v", len(data), err)
 			}
 		})
 	}
