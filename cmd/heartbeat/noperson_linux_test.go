@@ -18,7 +18,7 @@ try() { "$@" SELF resume triage; "$@" SELF inbox drop triage x; }
 hidden="env -u HEARTBEAT_SESSION -u HEARTBEAT_AGENT -u HEARTBEAT_HOME -u HEARTBEAT_TREE"
 { try env; try setsid -w; try $hidden; try $hidden setsid -w; SELF --host localhost resume triage; } >$out.all 2>&1
 ( $hidden setsid sh -c "sleep 0.3; { $hidden SELF resume triage; $hidden SELF inbox drop triage x; } >$out.daemon 2>&1; mv $out.daemon $out.left" </dev/null >/dev/null 2>&1 & )
-n=0; while ! test -e $out.left && test $n -lt 200; do sleep 0.1; n=$((n + 1)); done
+n=0; while ! test -e $out.left && test $n -lt 1200; do sleep 0.1; n=$((n + 1)); done
 cat $out.all $out.left >$out.new; mv $out.new $final
 `
 
