@@ -17,14 +17,14 @@ type aliveCmd struct {
 
 // Help implements kong's HelpProvider.
 func (aliveCmd) Help() string {
-	return `For what runs inside a session: says that it lives, and what it is at. Status shows the
+	return `For what runs inside a session: says that it lives, and what it is doing. Status shows the
 words beside the agent, the journal has new ones once a minute at most. They are shown as
 the agent's own, cut to 200 bytes, and nothing is decided by them.
 
 What an agent does in its turn shows that it lives by itself, and a running tool counts
 for no silence: this is for scripts that go on in the background of a turn that is silent
 otherwise. It begins stall-timeout anew, at most four times in a row while nothing else
-shows that the session lives, and no other time-out. It costs no turn.
+shows that the session lives, and no other timeout. It costs no turn.
 
 "heartbeat apply" allows sessions this command and "approval ask", and no other of
 heartbeat's: all that follows alive is text, also what looks like a flag.

@@ -40,8 +40,8 @@ type cli struct {
 	Diff       diffCmd       `cmd:"" group:"fleet" help:"Show what apply would change, as a unified diff."`
 	Unapply    unapplyCmd    `cmd:"" group:"fleet" help:"Undo what apply did."`
 	Run        runCmd        `cmd:"" group:"fleet" help:"Run the fleet: fire triggers, start a session wherever work is queued."`
-	Pause      pauseCmd      `cmd:"" group:"fleet" help:"Hold agents: nothing new is started for them."`
-	Resume     resumeCmd     `cmd:"" group:"fleet" help:"Let held agents continue."`
+	Pause      pauseCmd      `cmd:"" group:"fleet" help:"Pause agents: nothing new is started for them."`
+	Resume     resumeCmd     `cmd:"" group:"fleet" help:"Let held or paused agents continue."`
 	Restart    restartCmd    `cmd:"" group:"fleet" help:"End sessions after their turns, for new ones."`
 	Cancel     cancelCmd     `cmd:"" group:"fleet" help:"End the turn that an agent is in, and give its prompt up."`
 	Trigger    triggerCmd    `cmd:"" group:"fleet" help:"Fire an agent's trigger now."`
@@ -66,7 +66,7 @@ type cli struct {
 	Approval   approvalCmd   `cmd:"" group:"fleet" help:"Say yes or no to what agents ask for."`
 	Answer     answerCmd     `cmd:"" group:"queue" help:"Tell a queue that asks a person where to continue."`
 	Recover    recoverCmd    `cmd:"" group:"queue" help:"Recover an entry whose session is gone."`
-	Alive      aliveCmd      `cmd:"" group:"other" help:"From inside a session: say that it lives, and what it is at."`
+	Alive      aliveCmd      `cmd:"" group:"other" help:"From inside a session: say that it lives, and what it is doing."`
 	Launch     launchCmd     `cmd:"" group:"other" help:"Run one command in a pseudo-terminal and leave nothing behind."`
 	Service    serviceCmd    `cmd:"" group:"other" help:"Run the fleet as a service of this machine: install, uninstall, status."`
 	Simulate   simulateCmd   `cmd:"" group:"other" passthrough:"" help:"Stand in for the Claude Code client, without an account."`

@@ -153,7 +153,7 @@ func (c serviceCmd) lingering(u *service.Unit) []string {
 	if _, err := os.Stat(filepath.Join("/var/lib/systemd/linger", u.User)); err == nil {
 		return nil
 	}
-	return []string{"loginctl enable-linger   # it runs also while you are not logged in"}
+	return []string{"loginctl enable-linger   # it keeps running after you log out"}
 }
 
 func (m managed) text(p *page) {

@@ -166,7 +166,7 @@ func (u *Unit) SystemdSteps() []string {
 		fmt.Sprintf("heartbeat service print systemd > ~/.config/systemd/user/%s.service", name),
 		"systemctl --user daemon-reload",
 		fmt.Sprintf("systemctl --user enable --now %s", name),
-		"loginctl enable-linger   # it runs also while you are not logged in",
+		"loginctl enable-linger   # it keeps running after you log out",
 	}
 }
 
