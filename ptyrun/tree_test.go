@@ -144,9 +144,7 @@ func TestSweepAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("swept %d processes in %v", len(swept), time.Since(before))
-	if left := alive(procs); len(left) > 1 {
-		t.Errorf("%d processes survived: %v", len(left), left)
-	}
+	within(t, "those that were ended are gone", func() bool { return len(alive(procs)) <= 1 }) // whoever adopted them reaps them
 	if len(swept) == 0 {
 		t.Error("nothing was swept")
 	}

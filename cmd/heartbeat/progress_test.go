@@ -92,6 +92,7 @@ func TestARunWithOnceSaysHowFarItIs(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	<-child.Done()
+	child.End(t.Context()) // all that it has written has come then
 	_, after, _ := strings.Cut(screen.String(), bar)
 	last := strings.LastIndex(after, "\r"+clearLine)
 	if last < 0 || !strings.HasPrefix(after[last+len("\r"+clearLine):], "AGENT") || !strings.Contains(after[:last], "heartbeat stopped") {

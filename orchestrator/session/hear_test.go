@@ -37,7 +37,7 @@ func (q *says) pass(n int) (int, bool) {
 // shims are the fields of the session record that the shim knows by itself. All
 // others are for hooks to tell, and all are walked below: a new field is, too.
 var shims = []string{
-	"Version", "Agent", "Session", "Conversation", "TokenHash", "Inbox", "Policy", "Shim", "StartedAt",
+	"Version", "Agent", "Session", "Conversation", "Runtime", "TokenHash", "Inbox", "Policy", "Shim", "StartedAt",
 	"Yield", "TypedAt", "Attached", "ExitCode", "EndedAt", "Clock",
 }
 
