@@ -203,6 +203,8 @@ func TestAnswers(t *testing.T) {
 		{name: "no JSON", path: "/github", body: `x`, headers: []string{hub, signed(`x`)}, code: 400, outcome: firing.Unreadable},
 		{name: "a field is missing", path: "/open", body: `{"texts": "x"}`, code: 422, outcome: firing.Unfit},
 		{name: "no such path", path: "/nowhere", body: `{}`, code: 404, outcome: firing.Refused},
+		{name: "no such path, for a long body", path: "/nowhere", body: strings.Repeat("x", 200_000), code: 404, outcome: firing.Refused},
+		{name: "PUT of a long body", method: "PUT", path: "/open", body: strings.Repeat("x", 200_000), code: 405, outcome: firing.Refused},
 		{name: "a path below", path: "/open/x", body: `{}`, code: 404, outcome: firing.Refused},
 		{name: "the root", path: "/", body: `{}`, code: 404, outcome: firing.Refused},
 		{name: "GET", method: "GET", path: "/open", code: 405, outcome: firing.Refused},

@@ -19,6 +19,9 @@ import (
 // nothing.
 const spared = 50 * time.Millisecond
 
+// mostUnread is how much is read of a request that was answered without being read whole.
+const mostUnread = 256 << 10
+
 // floor is the room that connections have: so many in all, and each client its share.
 // When it is full, a newcomer takes the place of the connection that has kept us
 // waiting longest: one whose request has not arrived whole, or that has sent no further
@@ -156,6 +159,9 @@ func noticing(next http.Handler) http.Handler {
 		}()
 		if r.Body != nil && r.Body != http.NoBody {
 			r.Body = arriving{r.Body, c}
+			// Who is still sending what was answered without being read would see a closed
+			// connection in place of the answer, which is sent after this.
+			defer func(body io.Reader) { _, _ = io.CopyN(io.Discard, body, mostUnread) }(r.Body)
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -22,8 +22,6 @@ import (
 const (
 	deliverLimit = 75 * time.Second // a gate may take a minute
 	askAgain     = 30 * time.Second
-	// mostUnread is how much is read of a request that is refused by its headers.
-	mostUnread = 256 << 10
 )
 
 // reply is the body of an answer.
@@ -76,8 +74,6 @@ func (h *intake) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if a, ok := hook.Admits(r.Header); !ok {
-		// Who is still sending would see a closed connection in place of the answer.
-		_, _ = io.CopyN(io.Discard, r.Body, mostUnread)
 		h.answer(w, hook, a)
 		return
 	}
