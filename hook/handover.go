@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"heartbeat/hook/handover"
 	"heartbeat/hook/inbox"
 )
 
@@ -75,26 +74,14 @@ func (t *tick) offer(entry *inbox.Entry) (a Answer, text string, f *inbox.InFlig
 		Transcript: t.event.Transcript,
 	}
 	a = Gave
+	var again *inbox.InFlight
 	if entry == nil {
 		a = GaveAgain
-		if f, err := t.InFlight(); err == nil && f != nil {
-			if f.State == inbox.Unproven {
-				a = GaveOn
-			}
-			o.File = longFile(t.home, o.Transcript, handover.Whole(f, f.Prompt()))
+		if again, err = t.InFlight(); err == nil && again != nil && again.State == inbox.Unproven {
+			a = GaveOn
 		}
-		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
-		entry, f, err = t.Reoffer(o)
-	} else {
-		o.File = longFile(t.home, o.Transcript, entry.Prompt)
-		o.TranscriptOffset = handover.NextOffset(o.Transcript, entry.Prompt, t.last, lineBehind)
-		f, err = t.Offer(entry, o)
 	}
-	if err != nil {
-		return a, "", nil, err
-	}
-	crashPoint("offered")
-	text, err = wording(t.Held, f, entry.Prompt)
+	text, f, err = offer(t.Session, t.home, entry, again, o, t.last)
 	return a, text, f, err
 }
 

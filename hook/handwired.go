@@ -274,23 +274,13 @@ func (w *wired) offer(held *inbox.Held, v wiredVerdict) (text string, f *inbox.I
 		o.Session, o.PromptID, o.Transcript = w.event.SessionID, w.event.PromptID, w.event.Transcript
 	}
 	var e *inbox.Entry
+	var again *inbox.InFlight
 	if v != wiredNext {
-		if f, err := held.InFlight(); err == nil && f != nil {
-			o.File = longFile(filepath.Dir(w.inbox), o.Transcript, handover.Whole(f, f.Prompt()))
-		}
-		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
-		e, f, err = held.Reoffer(o)
-	} else if e, err = held.Next(); err == nil {
-		o.File = longFile(filepath.Dir(w.inbox), o.Transcript, e.Prompt)
-		o.TranscriptOffset = handover.NextOffset(o.Transcript, e.Prompt, w.last, lineBehind)
-		f, err = held.Offer(e, o)
-	}
-	if err != nil {
+		again, _ = held.InFlight() // offering it says what is wrong
+	} else if e, err = held.Next(); err != nil {
 		return "", nil, err
 	}
-	crashPoint("offered")
-	text, err = wording(held, f, e.Prompt)
-	return text, f, err
+	return offer(held, filepath.Dir(w.inbox), e, again, o, w.last)
 }
 
 // hand gives a text to the client. offered is the entry that the text is for, or

@@ -32,9 +32,39 @@ func longFile(home, transcript, text string) string {
 	return filepath.Join(home, longPrefix+time.Now().UTC().Format(longTime)+longSuffix)
 }
 
+// offerer records what is handed over: the holder of a queue, or of a session's.
+type offerer interface {
+	Offer(*inbox.Entry, inbox.Offering) (*inbox.InFlight, error)
+	Reoffer(inbox.Offering) (*inbox.Entry, *inbox.InFlight, error)
+	TakeBack(*inbox.InFlight) (bool, error)
+}
+
+// offer records an entry as offered by a Stop hook or, without one, what is in flight as
+// offered again, and returns the text by which it is handed over. A file that this names is
+// in home. last was in flight before.
+func offer(h offerer, home string, e *inbox.Entry, again *inbox.InFlight, o inbox.Offering, last *inbox.InFlight) (text string, f *inbox.InFlight, err error) {
+	if e == nil {
+		if again != nil {
+			o.File = longFile(home, o.Transcript, handover.Whole(again, again.Prompt()))
+		}
+		o.TranscriptOffset = handover.TranscriptSize(o.Transcript)
+		e, f, err = h.Reoffer(o)
+	} else {
+		o.File = longFile(home, o.Transcript, e.Prompt)
+		o.TranscriptOffset = handover.NextOffset(o.Transcript, e.Prompt, last, lineBehind)
+		f, err = h.Offer(e, o)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	crashPoint("offered")
+	text, err = wording(h, f, e.Prompt)
+	return text, f, err
+}
+
 // wording returns the text by which an entry that was offered is handed over. A file
 // that it names is on disk then; where that cannot be, the offer is taken back.
-func wording(h *inbox.Held, f *inbox.InFlight, prompt string) (string, error) {
+func wording(h offerer, f *inbox.InFlight, prompt string) (string, error) {
 	text := handover.PromptFor(f, prompt)
 	if f.File == "" {
 		return text, nil
