@@ -21,13 +21,21 @@ func AnswerStopped(ctx context.Context, stateDir, id string, a approval.Answer) 
 	if err != nil {
 		return r, err
 	}
+	return r, noteStopped(stateDir, time.Now(), r)
+}
+
+// noteStopped writes down what has become of requests, where no scheduler does.
+func noteStopped(stateDir string, now time.Time, all ...approval.Request) error {
 	j, err := journal.Open(stateDir)
 	if err != nil {
-		return r, err
+		return err
 	}
-	e := event(r)
-	e.At = time.Now()
-	return r, errors.Join(j.Add(e), j.Close())
+	for _, r := range all {
+		e := event(r)
+		e.At = now
+		err = errors.Join(err, j.Add(e))
+	}
+	return errors.Join(err, j.Close())
 }
 
 // SettleStopped withdraws, for a fleet that no scheduler runs, the requests that nobody
@@ -67,16 +75,7 @@ func SettleStopped(ctx context.Context, f *config.Fleet, stateDir string, gone f
 	if err = errors.Join(err, unread); len(ended) == 0 {
 		return err
 	}
-	j, failed := journal.Open(stateDir)
-	if failed != nil {
-		return errors.Join(err, failed)
-	}
-	for _, r := range ended {
-		e := event(r)
-		e.At = now
-		err = errors.Join(err, j.Add(e))
-	}
-	return errors.Join(err, j.Close())
+	return errors.Join(err, noteStopped(stateDir, now, ended...))
 }
 
 // errSilent means that a directory neither opens nor fails to.
