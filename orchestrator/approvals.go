@@ -47,24 +47,29 @@ func (s *Scheduler) AnswerApproval(ctx context.Context, id string, a approval.An
 	return s.consent.Answer(ctx, id, a)
 }
 
+// petitioners are the members as room consent knows them.
+type petitioners struct{ s *Scheduler }
+
+var _ consent.Fleet = petitioners{}
+
 // Agents implements consent.Fleet.
-func (s *Scheduler) Agents() (all []consent.Agent) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range s.fleet.members {
-		all = append(all, petitioner{s, m})
+func (p petitioners) Agents() (all []consent.Agent) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	for _, m := range p.s.fleet.members {
+		all = append(all, petitioner{p.s, m})
 	}
 	return all
 }
 
 // Declared implements consent.Fleet.
-func (s *Scheduler) Declared() *config.Fleet {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fleet.declared
+func (p petitioners) Declared() *config.Fleet {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.s.fleet.declared
 }
 
-// petitioner is what room consent knows of a member.
+// petitioner is one of them.
 type petitioner struct {
 	s *Scheduler
 	m *member

@@ -273,7 +273,7 @@ func TestACancelledPromptAsksNoMore(t *testing.T) {
 		r.sleep(time.Minute)
 		r.want("a", Held)
 		member := r.s.fleet.members[0]
-		r.s.noteRecovered(member, inbox.CancelledOrphan, &inbox.InFlight{DeliveryID: "cancelled"})
+		r.s.orphans.noteRecovered(member, inbox.CancelledOrphan, &inbox.InFlight{DeliveryID: "cancelled"})
 		if all := r.waiting(); len(all) != 1 || all[0].Entry != "another" {
 			t.Errorf("waiting: %+v", all)
 		}

@@ -9,18 +9,9 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/proving"
 )
-
-// setAside says that the entry in flight of a member was set aside.
-func (s *Scheduler) setAside(m *member, delivery string) {
-	s.happened(m, func(now time.Time) {
-		m.Judged(now)
-		m.SetAside(append(m.WaitAside(), delivery))
-	})
-}
 
 // apart returns the conversation in which the entry in flight of a member goes on if that
 // was set aside once, or "". Its session takes nothing else: the queue has gone on with
@@ -32,12 +23,6 @@ func (c course) apart(p *hook.Policy, failed, unproven *inbox.InFlight) string {
 	}
 	p.Context = hook.ContextEntry
 	return c.desk.ConversationOf(c.m.key, f)
-}
-
-// conversationOf returns the conversation in which a member's entry in flight was worked
-// on, or "".
-func (s *Scheduler) conversationOf(m *member) func(*inbox.InFlight) string {
-	return func(f *inbox.InFlight) string { return launch.Of(s.opt.StateDir, m.key, f) }
 }
 
 // Asides are the state directory's copies of what is set aside, where no scheduler looks

@@ -22,10 +22,10 @@ type Clients interface {
 }
 
 // known is what an agent is told of its client.
-func (s *Scheduler) known(k clients.Known) agent.Client {
+func (o Options) known(k clients.Known) agent.Client {
 	c := agent.Client{ID: k.ID, Name: k.Name(), Breaks: k.Breaks()}
 	if c.Breaks != "" {
-		ours := cmp.Or(s.opt.Ours, "heartbeat")
+		ours := cmp.Or(o.Ours, "heartbeat")
 		c.Fix = fmt.Sprintf("install another version, for example npm install -g @anthropic-ai/claude-code@%s; %s doctor --probe %s says more, %s resume %s continues with this one",
 			k.Result.Measured, ours, k.Agents[0], ours, k.Agents[0])
 	}
@@ -41,37 +41,37 @@ func (c course) meets() (pass bool) {
 	k := c.opt.Clients.Look(c.def)
 	c.happened(c.m, func(now time.Time) {
 		if k.New() {
-			c.m.Probes(c.known(k))
+			c.m.Probes(c.opt.known(k))
 		} else {
-			pass = c.m.Meets(c.known(k), now)
+			pass = c.m.Meets(c.opt.known(k), now)
 		}
 		if !pass {
 			c.fleet.declines(c.m, now)
 		}
 	})
 	if k.New() {
-		c.wg.Go(func() { c.probe(c.m, k) })
+		c.wg.Go(func() { c.foresight.probe(c.m, k) })
 	}
 	return pass
 }
 
 // probe tries a client for a member.
-func (s *Scheduler) probe(m *member, k clients.Known) {
-	k, err := s.opt.Clients.Probe(s.work, k)
+func (f *foresight) probe(m *member, k clients.Known) {
+	k, err := f.opt.Clients.Probe(f.work, k)
 	if err != nil {
-		s.log.Warn("cannot keep what a probe has found", "err", err)
+		f.log.Warn("cannot keep what a probe has found", "err", err)
 	}
 	if k.Anew {
-		s.tellProbed(m, k)
+		f.tellProbed(m, k)
 	}
-	s.happened(m, func(now time.Time) { m.Probed(s.known(k), now) })
+	f.happened(m, func(now time.Time) { m.Probed(f.opt.known(k), now) })
 }
 
 // tellProbed tells people what a probe has found.
-func (s *Scheduler) tellProbed(m *member, k clients.Known) {
+func (f *foresight) tellProbed(m *member, k clients.Known) {
 	verdict := k.Result.Verdict()
 	e := journal.Event{Agent: m.Name, Kind: journal.Probed, Reason: foreign.Text(k.Name() + ": " + string(verdict)), Started: k.Result.At}
-	log := s.log.With("client", k.Name(), "took", time.Duration(k.Result.DurationMS)*time.Millisecond)
+	log := f.log.With("client", k.Name(), "took", time.Duration(k.Result.DurationMS)*time.Millisecond)
 	switch verdict {
 	case probe.Good:
 		log.Info("the client does what heartbeat relies on")
@@ -82,7 +82,7 @@ func (s *Scheduler) tellProbed(m *member, k clients.Known) {
 		e.Detail = k.Result.Failure
 		log.Warn("the client could not be probed, and is used all the same", "why", k.Result.Failure)
 	}
-	s.records.note(e)
+	f.records.note(e)
 }
 
 // ForeseeClients has clients that are new tried before they are needed, and holds agents
@@ -105,23 +105,13 @@ func (s *Scheduler) ForeseeClients() {
 		k := s.opt.Clients.Look(def)
 		if k.New() {
 			s.log.Info("a client is new here, and is being probed", "agent", m.Name, "client", k.File)
-			s.probe(m, k)
+			s.foresight.probe(m, k)
 			k = s.opt.Clients.Look(def)
 		}
 		s.happened(m, func(now time.Time) {
 			if m.Def() == def && m.Wants(now) {
-				m.Meets(s.known(k), now)
+				m.Meets(s.opt.known(k), now)
 			}
 		})
 	}
-}
-
-// meetAgain looks whether the client that a member is held for is still there.
-func (s *Scheduler) meetAgain(m *member, def *config.Agent) {
-	k := s.opt.Clients.Look(def)
-	s.happened(m, func(now time.Time) {
-		if m.Def() == def {
-			m.FindsClient(k.ID, now)
-		}
-	})
 }

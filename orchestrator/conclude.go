@@ -45,7 +45,7 @@ func (s *Scheduler) conclude(now time.Time) (effects []func()) {
 	}
 	s.keepAccounts(now)
 	if m := f.next(now); m != nil {
-		effects = append(effects, func() { s.look(m) })
+		effects = append(effects, func() { s.queues.look(m) })
 	}
 	if s.opt.Once && f.mayBeFinished() {
 		effects = append(effects, s.finishOnce)
@@ -86,7 +86,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 			}
 		})
 	}
-	if effect := s.holds(m, now); effect != nil {
+	if effect := s.holds.follow(m, now); effect != nil {
 		effects = append(effects, effect)
 	}
 	if m.Abandons() && m.voidCheck != nil {
@@ -99,7 +99,7 @@ func (s *Scheduler) settle(m *member, now time.Time) (effects []func()) {
 	s.undertake(m)
 	s.check(m)
 	if f.works() && m.TakeLook(now) {
-		effects = append(effects, func() { s.look(m) })
+		effects = append(effects, func() { s.queues.look(m) })
 	}
 	f.count(m)
 	s.publish(m)
@@ -118,7 +118,7 @@ func (s *Scheduler) undertake(m *member) {
 		s.wg.Go(c.run)
 	case agent.Recovering:
 		cfg, owed, how := m.Def(), m.Owed(), dealing{cancel: m.Cancels()}
-		s.wg.Go(func() { s.recovery(m, cfg, how, owed) })
+		s.wg.Go(func() { s.orphans.recovery(m, cfg, how, owed) })
 	case agent.None, agent.Live:
 	}
 }
@@ -164,17 +164,17 @@ func (s *Scheduler) ring(m *member, at time.Time) {
 	for _, alarm := range due {
 		switch alarm {
 		case agent.Tail:
-			s.completeTail(m, cfg)
+			s.queues.completeTail(m, cfg)
 		case agent.Inspect:
-			s.inspect(m)
+			s.directories.inspect(m)
 		case agent.Count:
-			s.count(m, cfg)
+			s.queues.count(m, cfg)
 		case agent.Reclaim:
-			s.reclaim(m, cfg)
+			s.queues.reclaim(m, cfg)
 		case agent.Ask:
-			s.ask(m, cfg)
+			s.foresight.ask(m, cfg)
 		case agent.Meet:
-			s.meetAgain(m, cfg)
+			s.foresight.meetAgain(m, cfg)
 		}
 	}
 }

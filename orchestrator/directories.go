@@ -13,13 +13,16 @@ import (
 	"heartbeat/orchestrator/queue"
 )
 
-// takeDirectories locks each AGENT_DIR for the life of the run: one directory, one
+// directories are what this run has locked, and looks after.
+type directories struct{ *Scheduler }
+
+// take locks each AGENT_DIR for the life of the run: one directory, one
 // consumer. A directory that cannot be used stops only its own agent, unless there
 // is no other.
-func (s *Scheduler) takeDirectories() error {
+func (d *directories) take() error {
 	var errs, losses []error
 	lost := map[*member]error{}
-	for _, m := range s.fleet.members {
+	for _, m := range d.fleet.members {
 		claimed, err := claim.Take(m.Def())
 		if _, held := errors.AsType[*claim.HeldError](err); held {
 			errs = append(errs, err)
@@ -29,48 +32,48 @@ func (s *Scheduler) takeDirectories() error {
 		}
 		m.claim = claimed
 	}
-	if len(errs) > 0 || len(lost) == len(s.fleet.members) {
+	if len(errs) > 0 || len(lost) == len(d.fleet.members) {
 		return claim.Joined(append(errs, losses...))
 	}
 	for m, err := range lost {
-		s.happened(m, func(time.Time) { m.Loses(err.Error()) }) // begin looks for it
+		d.happened(m, func(time.Time) { m.Loses(err.Error()) }) // begin looks for it
 	}
 	return nil
 }
 
-// releaseDirectories releases all directories.
-func (s *Scheduler) releaseDirectories() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range s.fleet.members {
+// release releases all of them.
+func (d *directories) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range d.fleet.members {
 		m.release()
 	}
 }
 
 // has reports whether the directory under a member's path is the one that this run
 // has locked.
-func (s *Scheduler) has(m *member, cfg *config.Agent) bool {
-	s.mu.Lock()
+func (d *directories) has(m *member, cfg *config.Agent) bool {
+	d.mu.Lock()
 	held := m.claim
-	s.mu.Unlock()
+	d.mu.Unlock()
 	return held.Has(cfg)
 }
 
 // inspect detects that a member's directory is no longer the one that this run has
 // locked: it was removed, or removed and created again. Nothing is started in it
 // until it exists and is locked.
-func (s *Scheduler) inspect(m *member) {
-	s.mu.Lock()
+func (d *directories) inspect(m *member) {
+	d.mu.Lock()
 	cfg, before, claim, atRisk := m.Def(), m.Folders(), m.claim, m.AtRisk()
-	s.mu.Unlock()
+	d.mu.Unlock()
 	l, missing := claim.Look(cfg, before), &atRisk
 	if l.Differs != "" && l.Folders != nil {
 		missing = queue.Recheck(cfg, atRisk)
 	}
 	half := l.Differs != "" || l.Folders == nil // half removed, or half created
 	replaced := false
-	s.happened(m, func(now time.Time) {
-		if !s.fleet.has(m) || m.Def() != cfg || m.claim != claim {
+	d.happened(m, func(now time.Time) {
+		if !d.fleet.has(m) || m.Def() != cfg || m.claim != claim {
 			return
 		}
 		m.Sees(before, l.Differs, l.Folders, missing, now)
@@ -89,15 +92,15 @@ func (s *Scheduler) inspect(m *member) {
 		}
 	})
 	if replaced {
-		s.retake(m, cfg)
+		d.retake(m, cfg)
 	}
-	s.missing(m, cfg)
-	s.hinted(m)
+	d.queues.missing(m, cfg)
+	d.queues.hinted(m)
 }
 
 // missing says that somebody has taken prompts out of a member's inbox. Who found
 // that, a hook or a look, has made dead letters of them.
-func (s *Scheduler) missing(m *member, cfg *config.Agent) {
+func (q *queues) missing(m *member, cfg *config.Agent) {
 	m.missing.Lock()
 	n, last := m.missing.of.News(cfg)
 	m.missing.Unlock()
@@ -111,15 +114,15 @@ func (s *Scheduler) missing(m *member, cfg *config.Agent) {
 	if last.ID != "" {
 		detail += ", the last one: " + last.ID
 	}
-	s.records.note(journal.Event{Agent: cfg.Name, Kind: journal.QueueLost, Reason: foreign.Text(last.Cause), Detail: foreign.Text(detail)})
+	q.records.note(journal.Event{Agent: cfg.Name, Kind: journal.QueueLost, Reason: foreign.Text(last.Cause), Detail: foreign.Text(detail)})
 }
 
 // retake locks the directory that replaced the locked one.
-func (s *Scheduler) retake(m *member, cfg *config.Agent) {
+func (d *directories) retake(m *member, cfg *config.Agent) {
 	anew, err := claim.Lock(cfg)
-	s.happened(m, func(now time.Time) {
+	d.happened(m, func(now time.Time) {
 		switch {
-		case !s.fleet.has(m):
+		case !d.fleet.has(m):
 			anew.Release()
 			return
 		case err != nil:
@@ -130,6 +133,6 @@ func (s *Scheduler) retake(m *member, cfg *config.Agent) {
 		m.release()
 		m.claim, m.empty = anew, noStamp
 		m.Retaken(now)
-		s.wg.Go(s.lookout.watchAnew)
+		d.wg.Go(d.queues.watchAnew)
 	})
 }

@@ -1,8 +1,12 @@
 package orchestrator
 
 import (
+	"errors"
 	"slices"
 	"time"
+
+	"heartbeat/config"
+	"heartbeat/orchestrator/launch"
 )
 
 // Foresee checks for each agent with which nothing is being done what would prevent
@@ -12,30 +16,73 @@ func (s *Scheduler) Foresee() {
 	s.mu.Lock()
 	all := slices.Clone(s.fleet.members)
 	s.mu.Unlock()
-	s.foresee(all)
+	s.foresight.foresee(all)
 }
 
-func (s *Scheduler) foresee(all []*member) {
-	if s.opt.Blocked == nil {
+// foresight finds out what would prevent sessions from working.
+type foresight struct {
+	*Scheduler
+	// one limits the checks whether sessions can work to one agent at a time.
+	one chan struct{}
+}
+
+func (f *foresight) foresee(all []*member) {
+	if f.opt.Blocked == nil {
 		return
 	}
 	for _, m := range all {
 		select {
-		case s.asking <- struct{}{}:
-		case <-s.work.Done():
+		case f.one <- struct{}{}:
+		case <-f.work.Done():
 			return
 		}
-		s.mu.Lock()
+		f.mu.Lock()
 		def, wants := m.Def(), m.Wants(time.Now())
-		s.mu.Unlock()
+		f.mu.Unlock()
 		if wants {
-			f := s.failure(def, s.opt.Blocked(def))
-			s.happened(m, func(now time.Time) {
-				if f != nil && m.Def() == def {
-					m.Foresees(*f, now)
+			failed := f.failure(def, f.opt.Blocked(def))
+			f.happened(m, func(now time.Time) {
+				if failed != nil && m.Def() == def {
+					m.Foresees(*failed, now)
 				}
 			})
 		}
-		<-s.asking
+		<-f.one
 	}
+}
+
+// ask checks whether what prevents a member's sessions from working is gone.
+func (f *foresight) ask(m *member, def *config.Agent) {
+	select {
+	case f.one <- struct{}{}:
+	case <-f.work.Done():
+		return
+	}
+	defer func() { <-f.one }()
+	var err error
+	var prepared launch.Prepared
+	if f.directories.has(m, def) { // otherwise nobody knows; it is looked for
+		_, err = launch.Environment(def)
+		if err == nil {
+			prepared, err = f.prepare(m, def)
+		}
+	} else {
+		err = errors.New("its directory is not the one that was locked")
+	}
+	f.happened(m, func(now time.Time) {
+		if m.Def() == def {
+			m.Asked(f.failure(def, err), prepared.Answers, now)
+			f.asksLoginAgain(m, now)
+		}
+	})
+}
+
+// meetAgain looks whether the client that a member is held for is still there.
+func (f *foresight) meetAgain(m *member, def *config.Agent) {
+	k := f.opt.Clients.Look(def)
+	f.happened(m, func(now time.Time) {
+		if m.Def() == def {
+			m.FindsClient(k.ID, now)
+		}
+	})
 }

@@ -1,55 +1,62 @@
 package orchestrator
 
 import (
+	"sync"
 	"time"
 
 	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/memory"
 )
 
-// holds brings what is saved of an agent's hold in line with what it is, so that
+// holds is what is saved of agents' holds for the next run.
+type holds struct {
+	*Scheduler
+	writing sync.Mutex // while one is written down
+}
+
+// follow brings what is saved of an agent's hold in line with what it is, so that
 // the next run does not spend its restarts again. It returns what writes it down,
 // or nil.
-func (s *Scheduler) holds(m *member, now time.Time) (effect func()) {
-	h := m.Hold()
-	if h.Why == m.hold.Why && h.Answers == m.hold.Answers || m.Expected() {
+func (h *holds) follow(m *member, now time.Time) (effect func()) {
+	is := m.Hold()
+	if is.Why == m.hold.Why && is.Answers == m.hold.Answers || m.Expected() {
 		return nil
 	}
 	m.hold = memory.Hold{}
-	if h.Why != "" {
-		m.hold = memory.Hold{Since: now, Why: h.Why, Fix: h.Fix, Answers: h.Answers, Definition: memory.DefinitionOf(m.Def())}
+	if is.Why != "" {
+		m.hold = memory.Hold{Since: now, Why: is.Why, Fix: is.Fix, Answers: is.Answers, Definition: memory.DefinitionOf(m.Def())}
 	}
-	return func() { s.keepHold(m) }
+	return func() { h.keep(m) }
 }
 
-// keepHold writes down whether a member is held. Of two at the same time, the last
+// keep writes down whether a member is held. Of two at the same time, the last
 // one writes what is true then.
-func (s *Scheduler) keepHold(m *member) {
-	s.holding.Lock()
-	defer s.holding.Unlock()
-	s.mu.Lock()
+func (h *holds) keep(m *member) {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.Lock()
 	key, hold := m.key, m.hold
-	s.mu.Unlock()
-	if err := memory.KeepHold(s.opt.StateDir, key, hold); err != nil {
-		s.log.Warn(err.Error(), "agent", m.Name)
+	h.mu.Unlock()
+	if err := memory.KeepHold(h.opt.StateDir, key, hold); err != nil {
+		h.log.Warn(err.Error(), "agent", m.Name)
 	}
 }
 
-// goOnHeld holds the members that an earlier run held, if they are declared as they
+// goOn holds the members that an earlier run held, if they are declared as they
 // were then.
-func (s *Scheduler) goOnHeld() {
-	holds, err := memory.ReadHolds(s.opt.StateDir)
+func (h *holds) goOn() {
+	kept, err := memory.ReadHolds(h.opt.StateDir)
 	if err != nil {
-		s.log.Warn("cannot tell which agents were held; they are tried again", "err", err)
+		h.log.Warn("cannot tell which agents were held; they are tried again", "err", err)
 	}
-	for _, m := range s.fleet.members {
-		h, held := holds[m.key]
+	for _, m := range h.fleet.members {
+		was, held := kept[m.key]
 		if !held {
 			continue
 		}
-		s.happened(m, func(now time.Time) {
-			if m.hold = h; h.Definition == memory.DefinitionOf(m.Def()) {
-				m.WasHeld(agent.Hold{Why: h.Why, Fix: h.Fix, Answers: h.Answers}, h.Since, now)
+		h.happened(m, func(now time.Time) {
+			if m.hold = was; was.Definition == memory.DefinitionOf(m.Def()) {
+				m.WasHeld(agent.Hold{Why: was.Why, Fix: was.Fix, Answers: was.Answers}, was.Since, now)
 			}
 		})
 	}

@@ -6,7 +6,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
-	"heartbeat/orchestrator/journal"
+	"heartbeat/orchestrator/launch"
 	"heartbeat/orchestrator/proving"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
@@ -25,7 +25,7 @@ func (s *Scheduler) check(m *member) {
 	m.voidCheck = cancel
 	s.wg.Go(func() {
 		defer cancel()
-		s.prove(ctx, m)
+		examinee{s, m}.prove(ctx)
 	})
 }
 
@@ -43,42 +43,63 @@ func (m *member) checkChanges(now *session.Checking) {
 	}
 }
 
+// examinee is a member as room proving knows it.
+type examinee struct {
+	s *Scheduler
+	m *member
+}
+
 // prove has the entry in flight of a member checked, with or without a session.
-func (s *Scheduler) prove(ctx context.Context, m *member) {
-	applied := s.desk.Prove(ctx, proving.Case{
-		Key: m.key, Wake: m.wake,
-		Agent: func() *config.Agent {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return m.Declared() // what has to be passed follows the file at once
-		},
-		Worked: func() time.Duration {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return m.Worked(time.Now())
-		},
-		Conversation: s.conversationOf(m),
-		Aside:        func(delivery string) { s.setAside(m, delivery) },
+func (e examinee) prove(ctx context.Context) {
+	applied := e.s.desk.Prove(ctx, proving.Case{
+		Key: e.m.key, Wake: e.m.wake, Agent: e.declared, Worked: e.worked, Conversation: e.conversation, Aside: e.setAside,
 		Judged: func() {
-			s.happened(m, m.Judged)
-			s.consent.LookIfOpen(ctx)
+			e.s.happened(e.m, e.m.Judged)
+			e.s.consent.LookIfOpen(ctx)
 		},
-		Tell: func(p status.Proof) { s.happened(m, func(time.Time) { m.Proving(p) }) },
+		Tell: func(p status.Proof) { e.s.happened(e.m, func(time.Time) { e.m.Proving(p) }) },
 	})
-	s.happened(m, func(now time.Time) {
+	e.s.happened(e.m, func(now time.Time) {
 		for _, v := range applied {
 			switch {
 			case v.Passed:
-				m.Proven()
-				s.fleet.hasDone(m, now)
+				e.m.Proven()
+				e.s.fleet.hasDone(e.m, now)
 			case v.GiveUp != "":
-				m.DeadLettered()
+				e.m.DeadLettered()
 			}
 		}
-		if s.fleet.works() {
-			m.CheckEnded()
+		if e.s.fleet.works() {
+			e.m.CheckEnded()
 		}
 	})
+}
+
+// declared returns the member's definition: what has to be passed follows the file at
+// once.
+func (e examinee) declared() *config.Agent {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	return e.m.Declared()
+}
+
+func (e examinee) worked() time.Duration {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	return e.m.Worked(time.Now())
+}
+
+// setAside says that the entry in flight was set aside.
+func (e examinee) setAside(delivery string) {
+	e.s.happened(e.m, func(now time.Time) {
+		e.m.Judged(now)
+		e.m.SetAside(append(e.m.WaitAside(), delivery))
+	})
+}
+
+// conversation returns the one in which the entry in flight was worked on, or "".
+func (e examinee) conversation(f *inbox.InFlight) string {
+	return launch.Of(e.s.opt.StateDir, e.m.key, f)
 }
 
 // wakeCheck has a check that waits tried at once.
@@ -127,28 +148,5 @@ func (c course) settles(m *inbox.OutboxMark) {
 	}
 	if forged > 0 {
 		c.happened(c.m, func(time.Time) { c.m.DeadLettered() })
-	}
-}
-
-// leftToProve takes what is in flight without a session: it is to be checked, or
-// goes on in a session.
-func (s *Scheduler) leftToProve(m *member, outcome inbox.Outcome, flight *inbox.InFlight) {
-	s.log.Info("an entry is not proven yet", "agent", m.Name, "entry", flight.DeliveryID, "iteration", flight.Iteration, "state", outcome)
-	s.happened(m, func(time.Time) {
-		m.LeftInFlight(workOf(flight))
-		if outcome == inbox.LeftChecking {
-			m.LeftToCheck()
-		}
-	})
-}
-
-// sweepChecks ends what checks of a killed run have left.
-func (s *Scheduler) sweepChecks(ctx context.Context) {
-	agents, err := s.desk.Sweep(ctx)
-	for _, name := range agents {
-		s.records.note(journal.Event{Agent: name, Kind: journal.Swept, Detail: "processes of a check were ended"})
-	}
-	if err != nil {
-		s.log.Warn("cannot end all that checks have left", "err", err)
 	}
 }

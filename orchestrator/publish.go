@@ -56,15 +56,4 @@ func (s *Scheduler) summary(cause error) *status.Summary {
 
 // Backlog looks into the agents' queues, without the scheduler's lock: at most
 // every status.BacklogFor.
-func (s *Scheduler) Backlog() []status.Backlog { return s.backlogs.Look(s.queues) }
-
-// queues returns the agents' queues as far as the Scheduler knows them.
-func (s *Scheduler) queues() []status.Queue {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]status.Queue, 0, len(s.fleet.members))
-	for m := range s.fleet.shown() {
-		all = append(all, status.Queue{Agent: m.Def(), Idle: m.State() == status.Idle})
-	}
-	return all
-}
+func (s *Scheduler) Backlog() []status.Backlog { return s.queues.backlogs.Look(s.queues.all) }

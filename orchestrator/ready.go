@@ -17,7 +17,7 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 	if err := claim.EnoughDescriptors(len(s.fleet.members), s.fleet.declared.MaxSessions); err != nil {
 		return err
 	}
-	if err := s.takeDirectories(); err != nil {
+	if err := s.directories.take(); err != nil {
 		return err
 	}
 	if err := s.identify(); err != nil {
@@ -26,10 +26,10 @@ func (s *Scheduler) getReady(ctx context.Context) error {
 	if err := s.inherit(); err != nil {
 		return err
 	}
-	err := s.cleanUp(ctx)
+	err := s.orphans.cleanUp(ctx)
 	s.recallSpending()
 	s.consent.Look(ctx)
-	s.consent.Wait(startPatience, s.Agents()...) // a run with Once would find nothing to do
+	s.consent.Wait(startPatience, petitioners{s}.Agents()...) // a run with Once would find nothing to do
 	s.consent.Recall()
 	return err
 }
@@ -80,6 +80,6 @@ func (s *Scheduler) inherit() error {
 			m.WasPaused(pauses.Of(m.key, now))
 		})
 	}
-	s.goOnHeld()
+	s.holds.goOn()
 	return nil
 }

@@ -27,15 +27,12 @@ func TestTooFewOpenFiles(t *testing.T) {
 	if limit.Cur > 1<<24 {
 		t.Skip("this process may open more files than a test can declare agents")
 	}
-	s, err := New(Options{Fleet: &config.Fleet{MaxSessions: 1}, StateDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Options{Fleet: &config.Fleet{MaxSessions: 1}, StateDir: t.TempDir()})
 	if err := claim.EnoughDescriptors(0, 1); err != nil {
 		t.Errorf("no agents: %v", err)
 	}
 	s.fleet.members = make([]*member, limit.Cur)
-	err = s.getReady(t.Context())
+	err := s.getReady(t.Context())
 	few, ok := errors.AsType[*claim.DescriptorsError](err)
 	if !ok || few.Have != uint64(limit.Cur) || few.Need <= few.Have || !strings.Contains(few.Hint(), "ulimit -Hn") {
 		t.Errorf("%v", err)
@@ -93,10 +90,7 @@ func TestAStopWhileGettingReadyIsNoFailure(t *testing.T) {
 	opt := r.opt
 	opt.Fleet, opt.StateDir, opt.Runner, opt.Inboxes = r.fleet, t.TempDir(), r, r.notify
 	opt.Ready = func() { t.Error("it says that it is ready") }
-	s, err := New(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(opt)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	sum, err := s.Run(ctx)

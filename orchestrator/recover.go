@@ -31,37 +31,43 @@ type dealing struct {
 	cancel *inbox.Cancellation
 }
 
+// orphans are entries in flight whose session is gone.
+type orphans struct {
+	*Scheduler
+	atOnce chan struct{} // limits how many agents are recovered at once
+}
+
 // recover deals with an entry whose session is gone.
-func (s *Scheduler) recover(ctx context.Context, m *member, cfg *config.Agent, o session.Outcome, how dealing) (inbox.Outcome, error) {
+func (r *orphans) recover(ctx context.Context, m *member, cfg *config.Agent, o session.Outcome, how dealing) (inbox.Outcome, error) {
 	passes := agent.Passing
 	if how.abandon {
 		passes = nil
 	}
-	r, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
+	found, err := queue.RecoverOwn(ctx, cfg, inbox.Interruption{
 		Policy: cfg.OnOrphan, MaxAttempts: cfg.MaxAttempts, Counts: agent.Counts(o) && !how.abandon, Passes: passes, Poison: how.poison,
 		Untaken: o.Untaken, Unwatched: o.Unwatched || o.Why == hook.EndRunaway, Refused: o.Why == hook.EndAPIFailure,
 		OverBudget: overBudget(o), Delivery: o.Delivery, Cause: agent.Describe(o),
-		Cancel: how.cancel, Checked: func(f inbox.InFlight) bool { return s.desk.Demands(cfg, &f) },
-		Judged: func(f inbox.InFlight) bool { return s.desk.Answered(m.key, &f) },
-		Ends:   func(delivery string) error { return s.desk.NotAside(m.key, delivery) },
+		Cancel: how.cancel, Checked: func(f inbox.InFlight) bool { return r.desk.Demands(cfg, &f) },
+		Judged: func(f inbox.InFlight) bool { return r.desk.Answered(m.key, &f) },
+		Ends:   func(delivery string) error { return r.desk.NotAside(m.key, delivery) },
 	})
-	if r.Unreclaimed != nil {
-		s.log.Warn("cannot free disk space", "agent", m.Name, "err", r.Unreclaimed)
+	if found.Unreclaimed != nil {
+		r.log.Warn("cannot free disk space", "agent", m.Name, "err", found.Unreclaimed)
 	}
-	if r.Reclaimable {
-		s.happened(m, m.ReclaimLater)
+	if found.Reclaimable {
+		r.happened(m, m.ReclaimLater)
 	}
-	if err == nil && r.Outcome == inbox.DroppedOrphan && r.Flight != nil {
-		s.desk.Forgets(cfg, r.Flight.ID)
+	if err == nil && found.Outcome == inbox.DroppedOrphan && found.Flight != nil {
+		r.desk.Forgets(cfg, found.Flight.ID)
 	}
 	switch {
-	case err != nil || r.Outcome == inbox.NothingToRecover || r.Outcome == inbox.StaleOrphanDeleted:
-	case r.Outcome == inbox.LeftChecking || r.Outcome == inbox.LeftUnproven:
-		s.leftToProve(m, r.Outcome, r.Flight)
+	case err != nil || found.Outcome == inbox.NothingToRecover || found.Outcome == inbox.StaleOrphanDeleted:
+	case found.Outcome == inbox.LeftChecking || found.Outcome == inbox.LeftUnproven:
+		r.leftToProve(m, found.Outcome, found.Flight)
 	default:
-		s.noteRecovered(m, r.Outcome, r.Flight)
+		r.noteRecovered(m, found.Outcome, found.Flight)
 	}
-	return r.Outcome, err
+	return found.Outcome, err
 }
 
 // overBudget returns the delivery id of the entry that a session was ended for, or
@@ -73,7 +79,7 @@ func overBudget(o session.Outcome) string {
 	return o.Delivery
 }
 
-func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbox.InFlight) {
+func (r *orphans) noteRecovered(m *member, outcome inbox.Outcome, flight *inbox.InFlight) {
 	detail := ""
 	if flight != nil {
 		detail = fmt.Sprintf("entry %s, %s, attempt %d", flight.DeliveryID, flight.State, flight.Attempt)
@@ -81,15 +87,15 @@ func (s *Scheduler) noteRecovered(m *member, outcome inbox.Outcome, flight *inbo
 	kept := outcome == inbox.Kept
 	if kept {
 		detail += "; its conversation continues with it when the service is back (" + flight.Failure + ")"
-		s.log.Info("an entry continues when the service is back", "agent", m.Name, "entry", detail)
+		r.log.Info("an entry continues when the service is back", "agent", m.Name, "entry", detail)
 	} else {
-		s.log.Warn("recovered an interrupted entry", "agent", m.Name, "outcome", outcome, "entry", detail)
+		r.log.Warn("recovered an interrupted entry", "agent", m.Name, "outcome", outcome, "entry", detail)
 	}
-	s.records.note(journal.Event{Agent: m.Name, Kind: journal.Recovered, Reason: foreign.Text(string(outcome)), Detail: foreign.Text(detail)})
+	r.records.note(journal.Event{Agent: m.Name, Kind: journal.Recovered, Reason: foreign.Text(string(outcome)), Detail: foreign.Text(detail)})
 	if flight != nil && (outcome == inbox.CancelledOrphan || outcome == inbox.DeadLettered || outcome == inbox.DroppedOrphan) {
-		s.consent.Withdraw(context.Background(), m.key, flight.DeliveryID, "its prompt was given up ("+string(outcome)+")")
+		r.consent.Withdraw(context.Background(), m.key, flight.DeliveryID, "its prompt was given up ("+string(outcome)+")")
 	}
-	s.happened(m, func(time.Time) {
+	r.happened(m, func(time.Time) {
 		if m.voidCheck != nil {
 			m.voidCheck() // what it would say is of no use any more
 		}
@@ -109,35 +115,35 @@ func workOf(f *inbox.InFlight) *hook.Work {
 
 // recovery recovers what is in flight in a member's directory, after the session
 // that is owed, or the last one if none is.
-func (s *Scheduler) recovery(m *member, cfg *config.Agent, how dealing, owed *session.Outcome) {
+func (r *orphans) recovery(m *member, cfg *config.Agent, how dealing, owed *session.Outcome) {
 	select {
-	case s.recoveries <- struct{}{}:
-	case <-s.work.Done():
+	case r.atOnce <- struct{}{}:
+	case <-r.work.Done():
 		return // the next run recovers it
 	}
-	o, outcome, err := s.recoverLast(context.WithoutCancel(s.work), m, cfg, how, owed)
-	<-s.recoveries
+	o, outcome, err := r.recoverLast(context.WithoutCancel(r.work), m, cfg, how, owed)
+	<-r.atOnce
 	if err != nil {
-		s.log.Warn("cannot deal with the entry in flight yet", "agent", m.Name, "err", err)
+		r.log.Warn("cannot deal with the entry in flight yet", "agent", m.Name, "err", err)
 	}
-	s.happened(m, func(now time.Time) {
-		m.Recovered(o, s.failure(cfg, err), now, agent.Roll())
+	r.happened(m, func(now time.Time) {
+		m.Recovered(o, r.failure(cfg, err), now, agent.Roll())
 		m.cancels(cancelled{outcome, err})
 	})
 }
 
-func (s *Scheduler) recoverLast(
+func (r *orphans) recoverLast(
 	ctx context.Context, m *member, cfg *config.Agent, how dealing, owed *session.Outcome,
 ) (o session.Outcome, outcome inbox.Outcome, err error) {
 	if owed != nil {
 		o = *owed
 	} else {
-		o = session.LastOutcome(s.opt.StateDir, cfg.Name)
+		o = session.LastOutcome(r.opt.StateDir, cfg.Name)
 	}
-	wire := func() error { _, err := s.opt.Prepare(cfg); return err }
+	wire := func() error { _, err := r.opt.Prepare(cfg); return err }
 	err = claim.Furnish(cfg, wire)
-	outcome, failed := s.recover(ctx, m, cfg, o, how)
-	s.consent.TendAsides(ctx, petitioner{s, m})
+	outcome, failed := r.recover(ctx, m, cfg, o, how)
+	r.consent.TendAsides(ctx, petitioner{r.Scheduler, m})
 	return o, outcome, errors.Join(err, failed)
 }
 
@@ -145,25 +151,25 @@ func (s *Scheduler) recoverLast(
 const sweepGrace = 10 * time.Second
 
 // cleanUp ends what earlier runs left and recovers their orphans.
-func (s *Scheduler) cleanUp(ctx context.Context) error {
-	s.sweepChecks(ctx)
-	swept, err := session.SweepLeftovers(ctx, s.opt.StateDir, "", sweepGrace)
+func (r *orphans) cleanUp(ctx context.Context) error {
+	r.sweepChecks(ctx)
+	swept, err := session.SweepLeftovers(ctx, r.opt.StateDir, "", sweepGrace)
 	for _, l := range swept {
-		s.records.note(journal.Event{Agent: l.Agent, Kind: journal.Swept, Session: l.Session, Detail: "processes of a dead session were ended"})
-		s.log.Warn("ended what a dead session had left", "agent", l.Agent, "session", l.Session)
+		r.records.note(journal.Event{Agent: l.Agent, Kind: journal.Swept, Session: l.Session, Detail: "processes of a dead session were ended"})
+		r.log.Warn("ended what a dead session had left", "agent", l.Agent, "session", l.Session)
 	}
 	if err != nil {
-		s.log.Warn("cannot end all that dead sessions left", "err", err)
+		r.log.Warn("cannot end all that dead sessions left", "err", err)
 	}
-	return s.recoverAll(ctx)
+	return r.recoverAll(ctx)
 }
 
 // recoveriesAtOnce limits how many agents are recovered at once.
 func recoveriesAtOnce() int { return 4 * runtime.GOMAXPROCS(0) }
 
 // recoverAll recovers what was in flight, several agents at once.
-func (s *Scheduler) recoverAll(ctx context.Context) error {
-	members := s.fleet.members
+func (r *orphans) recoverAll(ctx context.Context) error {
+	members := r.fleet.members
 	var done atomic.Int64
 	var all errgroup.Group
 	all.SetLimit(recoveriesAtOnce())
@@ -172,8 +178,8 @@ func (s *Scheduler) recoverAll(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			s.recoverLeft(ctx, m)
-			s.opt.Recovering(int(done.Add(1)), len(members))
+			r.recoverLeft(ctx, m)
+			r.opt.Recovering(int(done.Add(1)), len(members))
 			return nil
 		})
 	}
@@ -182,21 +188,44 @@ func (s *Scheduler) recoverAll(ctx context.Context) error {
 }
 
 // recoverLeft recovers what an earlier run left in flight.
-func (s *Scheduler) recoverLeft(ctx context.Context, m *member) {
-	s.mu.Lock()
+func (r *orphans) recoverLeft(ctx context.Context, m *member) {
+	r.mu.Lock()
 	cfg, lost := m.Def(), m.Place() == agent.Lost
-	s.mu.Unlock()
+	r.mu.Unlock()
 	if lost {
 		return
 	}
-	s.missing(m, cfg) // what is found from now on is news
-	if _, err := s.desk.Left(ctx, cfg, m.key); err != nil {
-		s.log.Warn("cannot compare what a session has left with what is proven", "agent", m.Name, "err", err)
+	r.queues.missing(m, cfg) // what is found from now on is news
+	if _, err := r.desk.Left(ctx, cfg, m.key); err != nil {
+		r.log.Warn("cannot compare what a session has left with what is proven", "agent", m.Name, "err", err)
 	}
-	o, _, err := s.recoverLast(ctx, m, cfg, dealing{}, nil)
+	o, _, err := r.recoverLast(ctx, m, cfg, dealing{}, nil)
 	if err == nil {
 		return
 	}
-	f := s.failure(cfg, err)
-	s.happened(m, func(now time.Time) { m.Recovered(o, f, now, agent.Roll()) })
+	f := r.failure(cfg, err)
+	r.happened(m, func(now time.Time) { m.Recovered(o, f, now, agent.Roll()) })
+}
+
+// leftToProve takes what is in flight without a session: it is to be checked, or
+// goes on in a session.
+func (r *orphans) leftToProve(m *member, outcome inbox.Outcome, flight *inbox.InFlight) {
+	r.log.Info("an entry is not proven yet", "agent", m.Name, "entry", flight.DeliveryID, "iteration", flight.Iteration, "state", outcome)
+	r.happened(m, func(time.Time) {
+		m.LeftInFlight(workOf(flight))
+		if outcome == inbox.LeftChecking {
+			m.LeftToCheck()
+		}
+	})
+}
+
+// sweepChecks ends what checks of a killed run have left.
+func (r *orphans) sweepChecks(ctx context.Context) {
+	agents, err := r.desk.Sweep(ctx)
+	for _, name := range agents {
+		r.records.note(journal.Event{Agent: name, Kind: journal.Swept, Detail: "processes of a check were ended"})
+	}
+	if err != nil {
+		r.log.Warn("cannot end all that checks have left", "err", err)
+	}
 }

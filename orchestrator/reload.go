@@ -35,11 +35,11 @@ func (s *Scheduler) Reload(file *config.Fleet) (*Plan, error) {
 	}
 	for _, m := range slices.Concat(c.changed, c.added) {
 		c.plan.Anew = append(c.plan.Anew, m.triggers.Set(s.work, c.wanted[m.Name])...)
-		s.look(m)
+		s.queues.look(m)
 	}
 	s.consent.LookIfOpen(s.work)
-	s.lookout.watch()
-	s.wg.Go(func() { s.foresee(slices.Concat(c.changed, c.added)) })
+	s.queues.watch()
+	s.wg.Go(func() { s.foresight.foresee(slices.Concat(c.changed, c.added)) })
 	return c.plan, nil
 }
 
@@ -88,7 +88,7 @@ func (s *Scheduler) change(file *config.Fleet) (c *change, err error) {
 		f.declared = c.fleet
 		f.line.limit(c.fleet)
 		s.desk.Limit(c.fleet.MaxChecks)
-		s.carryOut(c)
+		f.carryOut(c)
 		f.judgeAll(now)
 		for m, why := range lost {
 			m.Loses(why.Error())
@@ -149,8 +149,7 @@ func (f *fleet) takeAdded(added []*member) (lost map[*member]error, err error) {
 // is declared, its triggers fire into its inbox, but nothing of it is started or
 // shown. When the last of its predecessors is gone it takes over, recovers what is
 // in flight in its directory, and is an agent like all others.
-func (s *Scheduler) carryOut(c *change) {
-	f := &s.fleet
+func (f *fleet) carryOut(c *change) {
 	byName, byDir := map[string][]*member{}, map[string][]*member{}
 	for _, m := range f.members {
 		byName[m.Name] = append(byName[m.Name], m)
@@ -167,16 +166,16 @@ func (s *Scheduler) carryOut(c *change) {
 		if !m.Expected() {
 			m.TakeOver()
 		}
-		s.fleet.touch(m)
+		f.touch(m)
 	}
 	for _, m := range c.removed {
 		m.Remove()
-		s.fleet.askAgain(f.accounts.Leaves(m.Name), time.Now())
-		s.fleet.touch(m)
+		f.askAgain(f.accounts.Leaves(m.Name), time.Now())
+		f.touch(m)
 	}
 	for _, m := range c.changed {
 		m.Redefine(c.wanted[m.Name])
 		m.wakeCheck() // what has to be passed may be another thing
-		s.fleet.touch(m)
+		f.touch(m)
 	}
 }

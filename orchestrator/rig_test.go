@@ -174,10 +174,7 @@ func (r *rig) start(ctx context.Context) <-chan *status.Summary {
 	ready := make(chan struct{})
 	opt.Ready = func() { close(ready) }
 	r.mkdir(opt.StateDir)
-	s, err := New(opt)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	s := New(opt)
 	r.s = s
 	done := make(chan *status.Summary, 1)
 	go func() {

@@ -22,7 +22,7 @@ func (s *Scheduler) Run(ctx context.Context) (*status.Summary, error) {
 	}
 	defer func() { _ = j.Close() }()
 	s.records.journal = j
-	defer s.releaseDirectories()
+	defer s.directories.release()
 	defer s.writeFiles()()
 	if err := s.getReady(ctx); err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -63,9 +63,9 @@ func (s *Scheduler) begin(work context.Context, quit context.CancelCauseFunc) {
 	s.startTriggers(work)
 	s.sendLater(work)
 	s.wg.Go(func() { s.consent.Run(work) })
-	s.lookout.watch()
-	s.wg.Go(func() { s.lookout.around(work) })
-	s.lookout.lookAtAll(func(int) bool { return true })
+	s.queues.watch()
+	s.wg.Go(func() { s.queues.around(work) })
+	s.queues.lookAtAll(func(int) bool { return true })
 }
 
 // stop starts nothing new and ends what runs: turns may finish within

@@ -96,58 +96,64 @@ type Scheduler struct {
 	published *status.Publisher
 	behind    *state.Behind // writes that nobody waits for
 	later     chan struct{} // says that a prompt waits for its time
-	// recoveries limits how many agents are recovered at once.
-	recoveries chan struct{}
-	// asking limits to one agent the check whether sessions can work.
-	asking   chan struct{}
-	lookout  lookout
-	glances  glances
-	backlogs status.Backlogs
+	glances   glances
+	consent   *consent.Keeper // asks people
 
-	consent *consent.Keeper // asks people
+	// The parts that do what blocks, without the lock: each has what only it uses.
+	queues      queues
+	directories directories
+	orphans     orphans
+	foresight   foresight
+	holds       holds
 
 	// changing is held by whoever changes what runs, or what is saved of it.
 	changing sync.Mutex
-	holding  sync.Mutex      // while a hold is written down
 	work     context.Context // of everything but the sessions' end; nil before
 
 	mu    sync.Mutex
 	fleet fleet // guarded by mu
 }
 
+// withDefaults returns the options with what is done where one is not set.
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Step == nil {
+		o.Step = func(string) {}
+	}
+	if o.Recovering == nil {
+		o.Recovering = func(int, int) {}
+	}
+	if o.Ready == nil {
+		o.Ready = func() {}
+	}
+	if o.Observe == nil {
+		o.Observe = func(journal.Event) {}
+	}
+	if o.StartEvery == 0 {
+		o.StartEvery = defaultStartEvery
+	}
+	return o
+}
+
 // New returns a Scheduler of the fleet's agents.
-func New(opt Options) (*Scheduler, error) {
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
-	if opt.Step == nil {
-		opt.Step = func(string) {}
-	}
-	if opt.Recovering == nil {
-		opt.Recovering = func(int, int) {}
-	}
-	if opt.Ready == nil {
-		opt.Ready = func() {}
-	}
-	if opt.Observe == nil {
-		opt.Observe = func(journal.Event) {}
-	}
-	if opt.StartEvery == 0 {
-		opt.StartEvery = defaultStartEvery
-	}
+func New(opt Options) *Scheduler {
+	opt = opt.withDefaults()
 	s := &Scheduler{
 		opt: opt, log: opt.Log, stopHooks: stophooks.Of(opt.StateDir),
-		records:    records{observe: opt.Observe, log: opt.Log},
-		recoveries: make(chan struct{}, recoveriesAtOnce()), asking: make(chan struct{}, 1), published: status.NewPublisher(opt.StateDir, opt.Log),
-		behind: state.NewBehind(writeDelay),
-		fleet:  fleet{declared: opt.Fleet, spending: spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
+		records:   records{observe: opt.Observe, log: opt.Log},
+		published: status.NewPublisher(opt.StateDir, opt.Log), behind: state.NewBehind(writeDelay), later: make(chan struct{}, 1),
+		fleet: fleet{declared: opt.Fleet, spending: spending{}, line: newLine(opt.Fleet, opt.StartEvery)},
 	}
-	s.lookout.s, s.later = s, make(chan struct{}, 1)
+	s.queues.Scheduler, s.directories.Scheduler, s.holds.Scheduler = s, s, s
+	s.orphans = orphans{s, make(chan struct{}, recoveriesAtOnce())}
+	s.foresight = foresight{s, make(chan struct{}, 1)}
 	s.firing = firing.New(firing.Options{
 		StateDir: opt.StateDir, Log: opt.Log, Note: s.records.note, Environment: launch.Environment, Go: s.wg.Go,
 	})
 	s.consent = consent.New(consent.Options{
-		Register: approval.Of(opt.StateDir), Fleet: s, Note: s.records.note, Log: opt.Log, Go: s.wg.Go,
+		Register: approval.Of(opt.StateDir), Fleet: petitioners{s}, Note: s.records.note, Log: opt.Log, Go: s.wg.Go,
 	})
 	if opt.Approvals == nil {
 		opt.Approvals = s.consent
@@ -160,5 +166,5 @@ func New(opt Options) (*Scheduler, error) {
 	for _, a := range chosen(opt.Fleet, opt.Only) {
 		s.fleet.members = append(s.fleet.members, newMember(a))
 	}
-	return s, nil
+	return s
 }

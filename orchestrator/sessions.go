@@ -69,12 +69,12 @@ type launched struct {
 
 // start prepares a session and starts its shim.
 func (c course) start() (launched, error) {
-	if !c.Scheduler.has(c.m, c.def) {
+	if !c.Scheduler.directories.has(c.m, c.def) {
 		c.happened(c.m, func(now time.Time) {
 			c.fleet.declines(c.m, now)
 			c.m.NotBegun("its directory is not the one that was locked")
 		})
-		c.inspect(c.m)
+		c.directories.inspect(c.m)
 		return launched{}, errNotAdmitted
 	}
 	env, err := launch.Environment(c.def)
@@ -110,32 +110,6 @@ func (s *Scheduler) prepare(m *member, def *config.Agent) (launch.Prepared, erro
 		s.records.note(journal.Event{Agent: m.Name, Kind: journal.Applied})
 	}
 	return prepared, err
-}
-
-// ask checks whether what prevents a member's sessions from working is gone.
-func (s *Scheduler) ask(m *member, def *config.Agent) {
-	select {
-	case s.asking <- struct{}{}:
-	case <-s.work.Done():
-		return
-	}
-	defer func() { <-s.asking }()
-	var err error
-	var prepared launch.Prepared
-	if s.has(m, def) { // otherwise nobody knows; it is looked for
-		_, err = launch.Environment(def)
-		if err == nil {
-			prepared, err = s.prepare(m, def)
-		}
-	} else {
-		err = errors.New("its directory is not the one that was locked")
-	}
-	s.happened(m, func(now time.Time) {
-		if m.Def() == def {
-			m.Asked(s.failure(def, err), prepared.Answers, now)
-			s.asksLoginAgain(m, now)
-		}
-	})
 }
 
 // admitted records which account the session will use, and reports whether it may
@@ -187,7 +161,7 @@ func (c course) spec(prepared launch.Prepared, env []string) (session.Spec, erro
 	spec, err := t.Spec()
 	if err == nil && f != nil && spec.GoOn == "" {
 		c.log.Warn("it is not known in which conversation an entry was interrupted", "agent", c.m.Name, "entry", f.DeliveryID)
-		_, err = c.recover(context.Background(), c.m, c.def, session.Outcome{Why: hook.EndAPIFailure, Detail: f.Failure}, dealing{abandon: true})
+		_, err = c.orphans.recover(context.Background(), c.m, c.def, session.Outcome{Why: hook.EndAPIFailure, Detail: f.Failure}, dealing{abandon: true})
 	}
 	return spec, err
 }
@@ -263,7 +237,7 @@ func (c course) follow(b launched) session.Outcome {
 				})
 			}
 		case <-reclaim.C:
-			c.reclaim(c.m, c.def)
+			c.queues.reclaim(c.m, c.def)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (c course) ended(b launched, o session.Outcome) {
 	how := dealing{poison: c.m.Poisonous(o, time.Now()), cancel: c.m.Cancels()}
 	c.mu.Unlock()
 	how.abandon = c.conversed(b.spec, o)
-	outcome, err := c.recover(context.Background(), c.m, c.def, o, how)
+	outcome, err := c.orphans.recover(context.Background(), c.m, c.def, o, how)
 	c.outgrown(b.spec, outcome)
 	c.learn(o)
 	l, folders := queue.LookInto(c.def), claim.Folders(c.def)

@@ -123,7 +123,7 @@ func (f fired) Append(ctx context.Context, cfg *config.Agent, t *config.Trigger,
 	case err != nil:
 		return nil, fmt.Errorf("cannot queue a prompt for agent %q: %w", cfg.Name, err)
 	}
-	return func() { f.s.appended(f.m, moves) }, nil
+	return func() { f.s.queues.appended(f.m, moves) }, nil
 }
 
 // fileTooLarge makes a dead letter of a prompt that the inbox refused.

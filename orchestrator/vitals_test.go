@@ -55,10 +55,7 @@ func TestAWedgedSchedulerIsNotAlive(t *testing.T) {
 // somebody waits for a mutex.
 func TestAHeldLockIsSeen(t *testing.T) {
 	t.Parallel()
-	s, err := New(Options{Fleet: &config.Fleet{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Options{Fleet: &config.Fleet{}})
 	s.mu.Lock()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

@@ -215,7 +215,7 @@ func (c runCmd) scheduler(a *app, fleet *config.Fleet, line *progressLine, obser
 		Recovering: func(done, of int) {
 			line.gauge(fmt.Sprintf("recovering what was in flight: %d of %d agents", done, of), done, of)
 		},
-	})
+	}), nil
 }
 
 // onceFailure returns the exit status of a run with --once, with the first reasons

@@ -112,15 +112,12 @@ func (s settings) start(ctx context.Context, sc scenario, f *config.Fleet, c *cr
 	}
 	ready := make(chan struct{})
 	began := time.Now()
-	sched, err := orchestrator.New(orchestrator.Options{
+	sched := orchestrator.New(orchestrator.Options{
 		Fleet: f, StateDir: stateDir, Runner: c, Inboxes: c.folders,
 		Prepare: func(*config.Agent) (launch.Prepared, error) { return launch.Prepared{}, nil },
 		Log:     slog.New(slog.NewTextHandler(log, nil)),
 		Ready:   func() { r.Ready = time.Since(began); close(ready) },
 	})
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	l := &live{cancel: cancel, ended: make(chan error, 1), log: log}
 	go func() {
