@@ -16,9 +16,6 @@ const (
 	Act  Role = "act"
 )
 
-// Roles are all of them.
-func Roles() []Role { return []Role{Look, Act} }
-
 // Who is somebody who asks for the page.
 type Who struct {
 	// Token is the id of the token that they have; "": none, they look over a socket of
