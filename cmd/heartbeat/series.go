@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/series"
 	"heartbeat/orchestrator/status"
 	"heartbeat/orchestrator/usage"
@@ -57,23 +55,9 @@ type happening struct {
 }
 
 func (c seriesCmd) run(_ context.Context, a *app) (result, error) {
-	f, declared, err := a.knownAgents(c.Agents)
+	dir, names, err := a.withPast(c.Agents, series.Agents)
 	if err != nil {
 		return nil, err
-	}
-	dir, err := owner.StateDir(f)
-	if err != nil {
-		return nil, err
-	}
-	names := namesOf(declared)
-	if len(c.Agents) == 0 {
-		past, err := series.Agents(dir)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, past...)
-		slices.Sort(names)
-		names = slices.Compact(names)
 	}
 	now := time.Now()
 	past, err := series.Look(dir, names, c.Since.Time, now, series.Every(c.Every))

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"heartbeat/config"
 	"heartbeat/hook/foreign"
 	"heartbeat/orchestrator/account"
 	"heartbeat/orchestrator/owner"
@@ -57,26 +56,9 @@ type spending struct {
 }
 
 func (c usageCmd) run(_ context.Context, a *app) (result, error) {
-	f, declared, err := a.knownAgents(c.Agents)
+	dir, names, err := a.withPast(c.Agents, usage.Agents)
 	if err != nil {
 		return nil, err
-	}
-	dir, err := owner.StateDir(f)
-	if err != nil {
-		return nil, err
-	}
-	names := namesOf(declared)
-	if len(c.Agents) == 0 {
-		past, err := usage.Agents(dir)
-		if err != nil {
-			return nil, err
-		}
-		slices.Sort(past)
-		for _, name := range past {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
 	}
 	table := &usage.Table{By: c.By, Zone: time.Local}
 	res := spending{By: c.By, Since: c.Since.Time, Rows: []usage.Row{}, Summed: c.By == usage.ByAgent || c.By == usage.ByDay}
@@ -124,11 +106,30 @@ func (s *spending) before(dir, agent string, table *usage.Table) error {
 	})
 }
 
-func namesOf(agents []*config.Agent) (names []string) {
-	for _, a := range agents {
-		names = append(names, a.Name)
+// withPast returns the state directory and the names of those agents that are named or,
+// without names, of all that are declared, and then of those that of knows from before.
+func (a *app) withPast(names []string, of func(stateDir string) ([]string, error)) (stateDir string, all []string, err error) {
+	f, declared, err := a.knownAgents(names)
+	if err != nil {
+		return "", nil, err
 	}
-	return names
+	if stateDir, err = owner.StateDir(f); err != nil {
+		return "", nil, err
+	}
+	for _, agent := range declared {
+		all = append(all, agent.Name)
+	}
+	if len(names) > 0 {
+		return stateDir, all, nil
+	}
+	past, err := of(stateDir)
+	slices.Sort(past)
+	for _, name := range past {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return stateDir, all, err
 }
 
 func (s spending) text(p *page) {
