@@ -128,7 +128,12 @@ func TestWhatTheClientAsksHoldsAtOnce(t *testing.T) {
 				if c.realOnly && !which.real {
 					return
 				}
-				f := newFleet(t, which, []string{"start-timeout: 90s"}) // nothing here waits for it; busy machines start clients slowly
+				// The question is read when this is over; busy machines start clients slowly.
+				patient := "start-timeout: 10s"
+				if which.real {
+					patient = "start-timeout: 45s"
+				}
+				f := newFleet(t, which, []string{patient})
 				f.behind(`eval exec "$CLIENT" ` + flags(c, which) + ` '"$@"'`)
 				f.teach()
 				c.sick(f)
