@@ -7,6 +7,48 @@ import (
 	"time"
 )
 
+// Fleet is everything that is known about a fleet.
+type Fleet struct {
+	Fleet string `json:"fleet"`
+	// Scheduler is the run that answered, or null.
+	Scheduler *Run `json:"scheduler"`
+	// Untold are the targets that do not get their notices.
+	Untold []Untold `json:"untold,omitempty"`
+	// Unpinged says that the ping of the run does not arrive, or is null.
+	Unpinged *Unpinged `json:"unpinged,omitempty"`
+	// Doors are the addresses that the run serves, or is to serve.
+	Doors  []Door  `json:"doors,omitempty"`
+	Agents []Agent `json:"agents"`
+}
+
+// Untold is a target of the fleet's notify that does not get its notices: since when,
+// and why.
+type Untold struct {
+	Target string    `json:"target"`
+	Since  time.Time `json:"since"`
+	Why    string    `json:"why"`
+	// Unnamed is true if the file does not name it any more, and replies wait for it.
+	Unnamed bool `json:"unnamed,omitempty"`
+}
+
+// Do is what to type, after how a command line of ours begins.
+func (u Untold) Do() string {
+	if u.Unnamed {
+		return "validate"
+	}
+	return "notify test " + u.Target
+}
+
+// Unpinged is since when the ping, a sign of life for a watch outside of this machine, does
+// not arrive, and why.
+type Unpinged struct {
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
+}
+
+// MendPing is what to do about that.
+const MendPing = "correct ping: in the file, or what it names"
+
 // Troubles returns the troubles of the fleet, whose Agent is "", and of all agents,
 // most urgent first.
 func (f Fleet) Troubles(ours string, now time.Time) []Trouble {
