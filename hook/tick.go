@@ -198,12 +198,8 @@ func (t *tick) run() int {
 	if ok && (d.next || d.again) {
 		return t.goOn(d)
 	}
-	switch {
-	case !ok:
-	case t.Record.Phase == Background:
-		t.answers(LetGo, t.Record.whyLetGo())
-	case t.Record.Phase == Unattended:
-		t.answers(HeldBack, "")
+	if ok {
+		t.answersEnd()
 	}
 	t.save()
 	t.exit()
@@ -211,6 +207,16 @@ func (t *tick) run() int {
 		return t.print(d.print)
 	}
 	return 0
+}
+
+// answersEnd records what a Stop is answered that hands over nothing and lets the turn end.
+func (t *tick) answersEnd() {
+	switch t.Record.Phase {
+	case Background:
+		t.answers(LetGo, t.Record.whyLetGo())
+	case Unattended:
+		t.answers(HeldBack, "")
+	}
 }
 
 // settlesFirst waits, where the session has Stop hooks of others, for what they decide

@@ -71,28 +71,35 @@ func idOffers(kind string, f *config.Fleet, words []string) (found offers) {
 	ctx, stop := context.WithTimeout(context.Background(), offerWithin)
 	defer stop()
 	for _, a := range named {
-		switch kind {
-		case "trigger":
-			for _, t := range a.Triggers {
-				found = append(found, offer{t.Name, whenOf(&t)})
+		found = append(found, agentOffers(ctx, kind, a)...)
+	}
+	return found
+}
+
+// agentOffers lists what an agent has of a kind: its triggers, or the prompts in one of
+// its queues. A queue that cannot be read offers nothing.
+func agentOffers(ctx context.Context, kind string, a *config.Agent) (found offers) {
+	switch kind {
+	case "trigger":
+		for _, t := range a.Triggers {
+			found = append(found, offer{t.Name, whenOf(&t)})
+		}
+	case "dead-letter":
+		if list, err := readDead(ctx, nil, a); err == nil {
+			for _, d := range list.Entries {
+				found = append(found, offer{d.name(), a.Name + ": " + d.reason()})
 			}
-		case "dead-letter":
-			if list, err := readDead(ctx, nil, a); err == nil {
-				for _, d := range list.Entries {
-					found = append(found, offer{d.name(), a.Name + ": " + d.reason()})
-				}
+		}
+	case "later":
+		if list, err := later.List(a); err == nil {
+			for _, p := range list {
+				found = append(found, offer{p.ID, a.Name + ": " + p.At.Local().Format(time.DateTime)})
 			}
-		case "later":
-			if list, err := later.List(a); err == nil {
-				for _, p := range list {
-					found = append(found, offer{p.ID, a.Name + ": " + p.At.Local().Format(time.DateTime)})
-				}
-			}
-		case "entry":
-			if list, err := readQueue(ctx, a, mostOffers); err == nil {
-				for _, e := range list.Entries {
-					found = append(found, offer{e.name(), a.Name + ": " + e.State})
-				}
+		}
+	case "entry":
+		if list, err := readQueue(ctx, a, mostOffers); err == nil {
+			for _, e := range list.Entries {
+				found = append(found, offer{e.name(), a.Name + ": " + e.State})
 			}
 		}
 	}

@@ -89,32 +89,34 @@ func (c deadLetterCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	concerned := func(agent *config.Agent) bool {
-		return len(whose[agent]) > 0 || c.All && (!t.fleet || hasDead(ctx, agent))
-	}
 	switch t.action {
 	case "retry":
-		return each(t, concerned, func(agent *config.Agent) (handled, error) {
-			if err := a.forgetDropped(ctx, agent); err != nil {
-				return handled{}, err
-			}
-			n, err := queue.Retry(ctx, agent, whose[agent], c.All)
-			return done(agent, "queued again", n, err)
-		})
+		return c.handle(ctx, a, t, whose, "queued again", queue.Retry)
 	case "purge":
-		return each(t, concerned, func(agent *config.Agent) (handled, error) {
-			if err := a.forgetDropped(ctx, agent); err != nil {
-				return handled{}, err
-			}
-			n, err := queue.Purge(ctx, agent, whose[agent], c.All)
-			return done(agent, "deleted", n, err)
-		})
+		return c.handle(ctx, a, t, whose, "deleted", queue.Purge)
 	}
 	agent, found, err := of.named(t, whose)
 	if err != nil {
 		return nil, err
 	}
 	return &deadList{Agent: agent, Entries: found, whole: true, ours: a.ours()}, nil
+}
+
+// handle applies an act to the named dead letters of each agent, or with --all to all of
+// them. What is remembered of dropped prompts goes first.
+func (c deadLetterCmd) handle(ctx context.Context, a *app, t target, whose map[*config.Agent][]string, did string,
+	act func(ctx context.Context, agent *config.Agent, ids []string, all bool) (int, error),
+) (result, error) {
+	concerned := func(agent *config.Agent) bool {
+		return len(whose[agent]) > 0 || c.All && (!t.fleet || hasDead(ctx, agent))
+	}
+	return each(t, concerned, func(agent *config.Agent) (handled, error) {
+		if err := a.forgetDropped(ctx, agent); err != nil {
+			return handled{}, err
+		}
+		n, err := act(ctx, agent, whose[agent], c.All)
+		return done(agent, did, n, err)
+	})
 }
 
 // hasDead reports whether an agent may have dead letters.

@@ -54,6 +54,11 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
+	return nil, c.show(ctx, a, dir)
+}
+
+// show prints the newest events of a journal and, with --follow, those that come.
+func (c eventsCmd) show(ctx context.Context, a *app, dir string) error {
 	events := journal.Read(dir)
 	last, live := newest[journal.Event]{most: c.Since.most(c.Count, 50)}, false
 	var printed error
@@ -71,7 +76,7 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	for e, err := range events {
 		switch {
 		case err != nil:
-			return nil, err
+			return err
 		case !c.wants(e):
 		case live:
 			printed = c.print(a, e)
@@ -88,7 +93,7 @@ func (c eventsCmd) run(ctx context.Context, a *app) (result, error) {
 	if gone(printed) {
 		printed = nil
 	}
-	return nil, printed
+	return printed
 }
 
 // verify compares each line of a journal with its checksum.

@@ -68,43 +68,57 @@ func (c logsCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
-	if len(c.Agents) != 1 {
-		if c.Raw {
-			return nil, usagef("heartbeat logs AGENT --raw", "--raw is of one agent")
-		}
-		return nil, c.ofAll(ctx, a, f, agents)
-	}
-	last, err := logs.Last(agents[0])
-	if err != nil && !c.Follow {
-		return nil, err
-	}
-	if session != "" {
-		dir, err := owner.StateDir(f)
-		if err != nil {
-			return nil, err
-		}
-		if last, err = logs.Past(agents[0], dir, last, session); err != nil {
-			return nil, err
-		}
+	if len(c.Agents) == 1 {
+		return nil, c.ofOne(ctx, a, f, agents[0], session)
 	}
 	if c.Raw {
-		return nil, c.raw(ctx, a, agents[0], last)
+		return nil, usagef("heartbeat logs AGENT --raw", "--raw is of one agent")
 	}
-	of := &logs.Conversation{Agent: agents[0]}
+	return nil, c.ofAll(ctx, a, f, agents)
+}
+
+// ofOne prints what one agent has said, or its terminal's output: in its last session and
+// those since --since, or in the named past session.
+func (c logsCmd) ofOne(ctx context.Context, a *app, f *config.Fleet, agent *config.Agent, session string) error {
+	shown, err := c.session(f, agent, session)
+	if err != nil {
+		return err
+	}
+	if c.Raw {
+		return c.raw(ctx, a, agent, shown)
+	}
+	of := &logs.Conversation{Agent: agent}
 	defer of.Close()
-	if err := of.Of(last); err != nil && !c.Follow {
-		return nil, err
+	if err := of.Of(shown); err != nil && !c.Follow {
+		return err
 	}
-	if session != "" && !of.Known(last) {
-		return nil, logs.Gone(agents[0], last)
+	if session != "" && !of.Known(shown) {
+		return logs.Gone(agent, shown)
 	}
 	all := []*logs.Conversation{of}
 	if session == "" {
 		if err := c.earlier(f, all); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return nil, c.show(ctx, a, all)
+	return c.show(ctx, a, all)
+}
+
+// session returns the past session that a prefix of an id names, or the agent's last one if
+// it is "". With --follow an agent need not have had one yet.
+func (c logsCmd) session(f *config.Fleet, agent *config.Agent, id string) (*logs.Session, error) {
+	last, err := logs.Last(agent)
+	switch {
+	case err != nil && !c.Follow:
+		return nil, err
+	case id == "":
+		return last, nil
+	}
+	dir, err := owner.StateDir(f)
+	if err != nil {
+		return nil, err
+	}
+	return logs.Past(agent, dir, last, id)
 }
 
 // earlier adds the sessions since --since, if it is given.

@@ -101,35 +101,21 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 		return nil, err
 	}
 	a.step("appending to " + agent.Inbox)
-	letter := inbox.Letter{Source: "send", Prompt: prompt, Urgent: c.Urgent}
-	if c.ID != nil {
-		letter.ID, letter.Idempotent = *c.ID, true
-	}
-	asked := send.Asked{Letter: letter, ReplyTo: string(c.ReplyTo), Until: c.until()}
+	asked := c.asked(prompt)
 	if c.timed() {
 		return c.later(ctx, a, agent, asked)
 	}
 	accepted, err := send.Prompt(ctx, a.known, agent, asked, a.ours())
-	if down, is := errors.AsType[*send.DownError](err); is {
-		return nil, &failure{status: exitLater, err: down, hint: down.Hint()}
-	}
-	if errors.Is(err, inbox.ErrFull) {
-		return nil, &failure{
-			status: exitLater, hint: fmt.Sprintf("send it again later; %s status %s says why the queue does not get shorter, max-queue in the file is its bound", a.ours(), agent.Name),
-			err: fmt.Errorf("agent %q: %w", agent.Name, err),
-		}
-	}
 	if err != nil {
-		return nil, err
+		return nil, refusedNow(a, agent, err)
 	}
 	accepted.At = inZone(accepted.At, cmp.Or(agent.Zone, time.Local))
-	if accepted.Differs {
+	switch {
+	case accepted.Differs:
 		return sent{Sent: accepted}, otherText(a, accepted)
-	}
-	if c.Wait && !accepted.At.IsZero() {
+	case c.Wait && !accepted.At.IsZero():
 		return sent{Sent: accepted}, waitsForItsTime(a, accepted)
-	}
-	if !c.Wait {
+	case !c.Wait:
 		return sent{Sent: accepted}, nil
 	}
 	a.step("waiting for the reply")
@@ -138,6 +124,30 @@ func (c sendCmd) run(ctx context.Context, a *app) (result, error) {
 	}
 	delivery, err := c.await(ctx, a, agent, accepted)
 	return sent{accepted, delivery}, err
+}
+
+// asked is the prompt with what its flags say of it.
+func (c sendCmd) asked(prompt string) send.Asked {
+	letter := inbox.Letter{Source: "send", Prompt: prompt, Urgent: c.Urgent}
+	if c.ID != nil {
+		letter.ID, letter.Idempotent = *c.ID, true
+	}
+	return send.Asked{Letter: letter, ReplyTo: string(c.ReplyTo), Until: c.until()}
+}
+
+// refusedNow gives the status for "try again later" to what is refused only for now: the
+// agent cannot work, or its queue is full.
+func refusedNow(a *app, agent *config.Agent, err error) error {
+	if down, is := errors.AsType[*send.DownError](err); is {
+		return &failure{status: exitLater, err: down, hint: down.Hint()}
+	}
+	if errors.Is(err, inbox.ErrFull) {
+		return &failure{
+			status: exitLater, hint: fmt.Sprintf("send it again later; %s status %s says why the queue does not get shorter, max-queue in the file is its bound", a.ours(), agent.Name),
+			err: fmt.Errorf("agent %q: %w", agent.Name, err),
+		}
+	}
+	return err
 }
 
 // until is what the prompt has to pass; nil: nothing of its own.

@@ -65,11 +65,8 @@ type printedUnit struct {
 }
 
 func (c serviceCmd) run(ctx context.Context, a *app) (result, error) {
-	if c.User != "" && !c.System {
-		return nil, usagef("heartbeat service "+c.Action+" --system --user "+c.User, "--user goes with --system")
-	}
-	if (c.DryRun || c.Force) && c.Action != "install" && c.Action != "uninstall" {
-		return nil, usagef("heartbeat service --help", "--dry-run and --force go with install and uninstall")
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	if c.Manager == "" {
 		c.Manager = "systemd"
@@ -97,7 +94,25 @@ func (c serviceCmd) run(ctx context.Context, a *app) (result, error) {
 	if c.Action != "print" {
 		return c.manage(ctx, a, fleet, u, home)
 	}
+	return c.print(a, u, home)
+}
+
+// check refuses flags that would have no effect.
+func (c serviceCmd) check() error {
+	if c.User != "" && !c.System {
+		return usagef("heartbeat service "+c.Action+" --system --user "+c.User, "--user goes with --system")
+	}
+	if (c.DryRun || c.Force) && c.Action != "install" && c.Action != "uninstall" {
+		return usagef("heartbeat service --help", "--dry-run and --force go with install and uninstall")
+	}
+	return nil
+}
+
+// print returns the unit, with the steps that install it; a person gets them as comments
+// beside it.
+func (c serviceCmd) print(a *app, u *service.Unit, home string) (result, error) {
 	res := printedUnit{Name: u.Name()}
+	var err error
 	switch c.Manager {
 	case "systemd":
 		if res.Unit, err = u.Systemd(); err != nil {

@@ -88,31 +88,34 @@ func spending(line []byte) (s Spending, tells bool) {
 	return s, false
 }
 
+// spendingLine is what a line of the transcript holds of that.
+type spendingLine struct {
+	Type      string  `json:"type"`
+	Timestamp string  `json:"timestamp"`
+	Summary   bool    `json:"isCompactSummary"`
+	Total     float64 `json:"totalCostUSD"`
+	Guessed   bool    `json:"hasUnknownModelCost"`
+	Models    map[string]struct {
+		Input      float64 `json:"inputTokens"`
+		Output     float64 `json:"outputTokens"`
+		CacheRead  float64 `json:"cacheReadInputTokens"`
+		CacheWrite float64 `json:"cacheCreationInputTokens"`
+	} `json:"modelUsage"`
+	Message struct {
+		ID      string          `json:"id"`
+		Model   string          `json:"model"`
+		Content json.RawMessage `json:"content"`
+		Usage   struct {
+			Input      float64 `json:"input_tokens"`
+			Output     float64 `json:"output_tokens"`
+			CacheRead  float64 `json:"cache_read_input_tokens"`
+			CacheWrite float64 `json:"cache_creation_input_tokens"`
+		} `json:"usage"`
+	} `json:"message"`
+}
+
 func readSpending(line []byte) (s Spending, tells bool) {
-	var r struct {
-		Type      string  `json:"type"`
-		Timestamp string  `json:"timestamp"`
-		Summary   bool    `json:"isCompactSummary"`
-		Total     float64 `json:"totalCostUSD"`
-		Guessed   bool    `json:"hasUnknownModelCost"`
-		Models    map[string]struct {
-			Input      float64 `json:"inputTokens"`
-			Output     float64 `json:"outputTokens"`
-			CacheRead  float64 `json:"cacheReadInputTokens"`
-			CacheWrite float64 `json:"cacheCreationInputTokens"`
-		} `json:"modelUsage"`
-		Message struct {
-			ID      string          `json:"id"`
-			Model   string          `json:"model"`
-			Content json.RawMessage `json:"content"`
-			Usage   struct {
-				Input      float64 `json:"input_tokens"`
-				Output     float64 `json:"output_tokens"`
-				CacheRead  float64 `json:"cache_read_input_tokens"`
-				CacheWrite float64 `json:"cache_creation_input_tokens"`
-			} `json:"usage"`
-		} `json:"message"`
-	}
+	var r spendingLine
 	if json.Unmarshal(line, &r) != nil {
 		return s, false
 	}

@@ -242,6 +242,13 @@ func (h *heldLane) repair(v *view) error {
 			return err
 		}
 	}
+	return h.fitFlight(v)
+}
+
+// fitFlight makes the record of the entry in flight fit the repaired inbox: a stale one is
+// deleted, a damaged one repaired, and what was written behind it in a file that is gone is
+// forgotten.
+func (h *heldLane) fitFlight(v *view) error {
 	if v.stale {
 		v.flight, v.stale = nil, false
 		return h.clearFlight()

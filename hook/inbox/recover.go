@@ -99,31 +99,40 @@ func (h *Held) sweep() {
 	}
 }
 
+// endedBefore reports whether an entry was done or given up before its record was deleted.
+func (h *heldLane) endedBefore(f *flight, i Interruption) (bool, error) {
+	done, err := h.delivered(f.DeliveryID)
+	if err != nil || done {
+		return done && !i.checks(f), err // if it is checked, only a verdict has done it, which is given again
+	}
+	if !f.apart() {
+		return false, nil
+	}
+	return h.GivenUp(f.DeliveryID) // no cursor tells that
+}
+
+// endsUnseen ends an entry that its session has finished, though no hook was there to say
+// so: it waits for its check, or it is done.
+func (h *heldLane) endsUnseen(v *view, i Interruption, a Acknowledgement) (Outcome, error) {
+	if i.checks(v.flight) {
+		v.flight.asks(a.claim())
+		return LeftChecking, h.own(v.flight)
+	}
+	_, err := h.finish(v, newDelivery(v.flight, a))
+	return StaleOrphanDeleted, err
+}
+
 func (h *heldLane) recoverFlight(v *view, i Interruption) (Outcome, error) {
 	f := v.flight
-	done, err := h.delivered(f.DeliveryID)
-	if err != nil {
+	switch ended, err := h.endedBefore(f, i); {
+	case err != nil:
 		return "", err
-	}
-	if f.apart() && !done { // no cursor tells that it was given up
-		given, err := h.GivenUp(f.DeliveryID)
-		if err != nil {
-			return "", err
-		}
-		if given {
-			return StaleOrphanDeleted, h.pass(v)
-		}
-	}
-	if done && !i.checks(f) { // else only a verdict has done it, which is given again
+	case ended:
 		return StaleOrphanDeleted, h.pass(v)
 	}
 	if i.Finished != nil && f.State.rank() < Checking.rank() {
-		if a := i.Finished(f.InFlight); a != nil && i.checks(f) {
-			f.asks(a.claim())
-			return LeftChecking, h.own(f)
-		} else if a != nil {
-			_, err := h.finish(v, newDelivery(f, *a))
-			return StaleOrphanDeleted, err
+		if a := i.Finished(f.InFlight); a != nil {
+			return h.endsUnseen(v, i, *a)
 		}
 	}
 	if i.Cancel != nil && i.Cancel.Delivery == f.DeliveryID {

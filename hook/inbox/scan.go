@@ -72,6 +72,22 @@ func (q *lane) stored(s *source) *lines {
 	return q.lines(s.file, from, s.size, q.maxEntry, mostInbox)
 }
 
+// part returns what is buffered of the present line, and whether that ends it.
+func (l *lines) part() (part []byte, ends bool, err error) {
+	if l.from == len(l.buf) {
+		if err := l.fill(); err != nil {
+			return nil, false, err
+		}
+	}
+	part = l.buf[l.from:]
+	if at := bytes.IndexByte(part, '\n'); at >= 0 {
+		l.from += at + 1
+		return part[:at], true, nil
+	}
+	l.from = len(l.buf)
+	return part, false, nil
+}
+
 // read returns the next line; io.EOF means that nothing is left. Only the last line
 // can be incomplete.
 func (l *lines) read() (line, error) {
@@ -81,21 +97,15 @@ func (l *lines) read() (line, error) {
 	got := line{start: l.next}
 	l.keep = l.keep[:0]
 	var large hash.Hash
-scan:
-	for {
-		if l.from == len(l.buf) {
-			if err := l.fill(); err == io.EOF {
-				break scan
-			} else if err != nil {
-				return line{}, err
-			}
+	for !got.complete {
+		part, ends, err := l.part()
+		if err == io.EOF {
+			break
 		}
-		part := l.buf[l.from:]
-		at := bytes.IndexByte(part, '\n')
-		if at >= 0 {
-			part, got.complete = part[:at], true
+		if err != nil {
+			return line{}, err
 		}
-		l.from += len(part)
+		got.complete = ends
 		got.length += int64(len(part))
 		switch {
 		case large != nil:
@@ -108,10 +118,6 @@ scan:
 			large.Write(part)
 		default:
 			l.keep = append(l.keep, part...)
-		}
-		if got.complete {
-			l.from++
-			break scan
 		}
 	}
 	got.end = got.start + got.length

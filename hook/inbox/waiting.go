@@ -48,16 +48,34 @@ func (h *Held) KeepWaiting(want []InFlight, done func(delivery string) bool) (r 
 	if err != nil {
 		return r, err
 	}
-	flies := func(f *flight) bool { return now != nil && now.DeliveryID == f.DeliveryID }
-	var next []*flight
+	next, r := reconcile(have, wanted, elsewhere{now, filed, queued, done})
+	if slices.EqualFunc(have, next, sameRecord) {
+		return r, nil
+	}
+	return r, h.writeWaiting(next)
+}
+
+// elsewhere says of entries where else they are than set aside: in flight, among the dead
+// letters, in the queue, or done.
+type elsewhere struct {
+	now           *InFlight
+	filed, queued map[string]bool
+	done          func(delivery string) bool
+}
+
+func (e elsewhere) flies(f *flight) bool { return e.now != nil && e.now.DeliveryID == f.DeliveryID }
+
+// reconcile decides what is set aside from now on: what is wanted there and is nowhere else,
+// and what only the file knows and has not ended.
+func reconcile(have, wanted []*flight, is elsewhere) (next []*flight, r Reconciled) {
 	for _, f := range wanted {
 		switch i := at(have, f.DeliveryID); {
-		case flies(f):
+		case is.flies(f):
 			continue
-		case filed[f.DeliveryID]:
+		case is.filed[f.DeliveryID]:
 			r.Ended = append(r.Ended, f.DeliveryID)
 			continue
-		case queued[f.DeliveryID]:
+		case is.queued[f.DeliveryID]:
 			r.Queued = append(r.Queued, f.DeliveryID)
 			continue
 		case i >= 0 && have[i].State == Checking && f.Returns(): // what made it return was interrupted
@@ -67,16 +85,13 @@ func (h *Held) KeepWaiting(want []InFlight, done func(delivery string) bool) (r 
 		next = append(next, f)
 	}
 	for _, f := range have {
-		if at(wanted, f.DeliveryID) >= 0 || flies(f) || filed[f.DeliveryID] || queued[f.DeliveryID] || done(f.DeliveryID) {
+		if at(wanted, f.DeliveryID) >= 0 || is.flies(f) || is.filed[f.DeliveryID] || is.queued[f.DeliveryID] || is.done(f.DeliveryID) {
 			continue
 		}
 		r.Unknown = append(r.Unknown, f.InFlight)
 		next = append(next, f)
 	}
-	if slices.EqualFunc(have, next, sameRecord) {
-		return r, nil
-	}
-	return r, h.writeWaiting(next)
+	return next, r
 }
 
 func sameRecord(x, y *flight) bool {

@@ -102,32 +102,7 @@ Examples:
 func parseArguments(args []string) (*arguments, error) {
 	a := &arguments{given: args}
 	var mode, sources string
-	fs := flag.NewFlagSet("simulate", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.StringVar(&a.sessionID, "session-id", "", "")
-	fs.StringVar(&a.resume, "resume", "", "")
-	fs.StringVar(&a.resume, "r", "", "")
-	fs.BoolVar(&a.continueLast, "continue", false, "")
-	fs.BoolVar(&a.continueLast, "c", false, "")
-	fs.BoolVar(&a.fork, "fork-session", false, "")
-	fs.StringVar(&mode, "permission-mode", "", "")
-	fs.BoolVar(&a.bypass, "dangerously-skip-permissions", false, "")
-	fs.StringVar(&a.settings, "settings", "", "")
-	fs.StringVar(&sources, "setting-sources", "", "")
-	fs.StringVar(&a.model, "model", "claude-opus-5-5", "")
-	rules := func(v string) error { a.allow = append(a.allow, splitRules(v)...); return nil }
-	fs.Func("allowedTools", "", rules)
-	fs.Func("allowed-tools", "", rules)
-	fs.BoolVar(&a.print, "p", false, "")
-	fs.BoolVar(&a.print, "print", false, "")
-	fs.BoolVar(&a.version, "version", false, "")
-	fs.BoolVar(&a.version, "v", false, "")
-	fs.StringVar(&a.script, "script", "", "")
-	fs.BoolVar(&a.api, "api", false, "")
-	fs.Func("broken", "", func(v string) error { a.broken = append(a.broken, v); return nil })
-	fs.StringVar(&a.home, "home", "", "")
-	fs.BoolVar(&a.requireTrust, "require-trust", false, "")
-	fs.DurationVar(&a.maxTime, "max-time", 24*time.Hour, "")
+	fs := a.flags(&mode, &sources)
 	words, err := parseFlags(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
 		a.help = true
@@ -151,6 +126,37 @@ func parseArguments(args []string) (*arguments, error) {
 		a.settingSources = nil
 	}
 	return a, a.setMode(mode)
+}
+
+// flags are the flags that are known, the client's and our own.
+func (a *arguments) flags(mode, sources *string) *flag.FlagSet {
+	fs := flag.NewFlagSet("simulate", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&a.sessionID, "session-id", "", "")
+	fs.StringVar(&a.resume, "resume", "", "")
+	fs.StringVar(&a.resume, "r", "", "")
+	fs.BoolVar(&a.continueLast, "continue", false, "")
+	fs.BoolVar(&a.continueLast, "c", false, "")
+	fs.BoolVar(&a.fork, "fork-session", false, "")
+	fs.StringVar(mode, "permission-mode", "", "")
+	fs.BoolVar(&a.bypass, "dangerously-skip-permissions", false, "")
+	fs.StringVar(&a.settings, "settings", "", "")
+	fs.StringVar(sources, "setting-sources", "", "")
+	fs.StringVar(&a.model, "model", "claude-opus-5-5", "")
+	rules := func(v string) error { a.allow = append(a.allow, splitRules(v)...); return nil }
+	fs.Func("allowedTools", "", rules)
+	fs.Func("allowed-tools", "", rules)
+	fs.BoolVar(&a.print, "p", false, "")
+	fs.BoolVar(&a.print, "print", false, "")
+	fs.BoolVar(&a.version, "version", false, "")
+	fs.BoolVar(&a.version, "v", false, "")
+	fs.StringVar(&a.script, "script", "", "")
+	fs.BoolVar(&a.api, "api", false, "")
+	fs.Func("broken", "", func(v string) error { a.broken = append(a.broken, v); return nil })
+	fs.StringVar(&a.home, "home", "", "")
+	fs.BoolVar(&a.requireTrust, "require-trust", false, "")
+	fs.DurationVar(&a.maxTime, "max-time", 24*time.Hour, "")
+	return fs
 }
 
 // parseFlags parses flags and words in any order, and passes over unknown

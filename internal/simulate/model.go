@@ -119,50 +119,69 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 	s.carried = nil
 	done := s.thinking()
 	defer done()
-	thought, replied := false, false
-	think := func() {
-		if !thought {
-			sleep(ctx, s.model.ThinkTime())
-		}
-	}
+	a := answer{session: s, to: text}
 	for _, step := range steps {
-		switch {
-		case ctx.Err() != nil:
-		case step.Delay > 0:
-			sleep(ctx, time.Duration(step.Delay))
-			thought = true
-		case step.Await != "":
-			s.await(ctx, step.Await)
-			thought = true
-		case step.Reply != nil:
-			think()
-			reply, replied = s.say(ctx, script.Fill(*step.Reply, text)), true
-		case step.Empty:
-			think()
-			if !s.asked {
-				s.asked = true
-				s.userText(askAgain, field{"isMeta", true})
-				reply, more, err := s.answer(ctx, []string{askAgain}, nil)
-				return reply, acted || more, err
-			}
-			reply, replied = s.lastReply, true
-		case step.Tool != "" || step.Background != "" || step.Subagent != nil:
-			think()
-			acted, thought, replied = true, false, false
-			err = s.useTool(ctx, newCall(step))
-			s.requestAgain(ctx, err)
-		default:
-			err = s.mishap(ctx, step)
+		if step.Empty && !s.asked && ctx.Err() == nil {
+			a.think(ctx)
+			s.asked = true
+			s.userText(askAgain, field{"isMeta", true})
+			reply, more, err := s.answer(ctx, []string{askAgain}, nil)
+			return reply, a.acted || more, err
 		}
-		if err != nil || ctx.Err() != nil {
-			return "", acted, cmp.Or(err, ctx.Err())
+		if err := cmp.Or(a.take(ctx, step), ctx.Err()); err != nil {
+			return "", a.acted, err
 		}
 	}
-	if !replied {
-		think()
-		reply = s.say(ctx, script.Fill(script.DefaultReply, text))
+	if !a.replied {
+		a.think(ctx)
+		a.reply = s.say(ctx, script.Fill(script.DefaultReply, text))
 	}
-	return reply, acted, ctx.Err()
+	return a.reply, a.acted, ctx.Err()
+}
+
+// answer is how far the model is with one.
+type answer struct {
+	*session
+	to      string // the prompts
+	reply   string
+	replied bool
+	thought bool // since the last tool
+	acted   bool // called a tool
+}
+
+// think takes the time that the model thinks, unless a step has taken it.
+func (a *answer) think(ctx context.Context) {
+	if !a.thought {
+		sleep(ctx, a.model.ThinkTime())
+	}
+}
+
+// take takes a step of the script.
+func (a *answer) take(ctx context.Context, step script.Step) error {
+	switch {
+	case ctx.Err() != nil:
+	case step.Delay > 0:
+		sleep(ctx, time.Duration(step.Delay))
+		a.thought = true
+	case step.Await != "":
+		a.await(ctx, step.Await)
+		a.thought = true
+	case step.Reply != nil:
+		a.think(ctx)
+		a.reply, a.replied = a.say(ctx, script.Fill(*step.Reply, a.to)), true
+	case step.Empty:
+		a.think(ctx)
+		a.reply, a.replied = a.lastReply, true
+	case step.Tool != "" || step.Background != "" || step.Subagent != nil:
+		a.think(ctx)
+		a.acted, a.thought, a.replied = true, false, false
+		err := a.useTool(ctx, newCall(step))
+		a.requestAgain(ctx, err)
+		return err
+	default:
+		return a.mishap(ctx, step)
+	}
+	return nil
 }
 
 // askAgain is what the client says, once a prompt, to a model that has said

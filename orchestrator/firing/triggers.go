@@ -15,7 +15,6 @@ import (
 
 // start makes a trigger fire by itself.
 func (t trigger) start(ctx context.Context, m *memory.Agent, r *memory.Trigger) (stop func(), err error) {
-	f := t.of.f
 	emit := func(ctx context.Context, p sources.Prompt) error {
 		skipped, err := t.offer(ctx, p)
 		if err == nil && skipped == skippedGate && t.Poll != nil {
@@ -23,49 +22,61 @@ func (t trigger) start(ctx context.Context, m *memory.Agent, r *memory.Trigger) 
 		}
 		return err
 	}
-	kept := func(err error) {
-		if err != nil {
-			f.opt.Log.Warn("cannot remember a fire", "agent", t.cfg.Name, "trigger", t.Name, "err", err)
-		}
-	}
-	soon := func() { f.saveSoon(t.cfg.Name, m) }
 	switch {
 	case t.Cron != nil:
-		tmpl, err := sources.ParseCronTemplate(t.Cron.Prompt)
-		if err != nil {
-			return nil, err
-		}
-		was, until := r.Delayed()
-		f.table.Set(t.key, sources.Cron{
-			Schedule: t.Cron.Schedule, Missed: t.Cron.Missed, Grace: t.Cron.Grace,
-			Delay: t.cfg.Delay(t.Trigger), Was: was, Changed: until,
-			Last: r.Fired(), Template: tmpl, Emit: emit, Slow: t.Gate != nil,
-			Record: func(at time.Time) { r.NoteFired(at); soon() },
-			Failed: t.fails,
-		})
-		return func() { f.table.Remove(t.key) }, nil
+		return t.startCron(m, r, emit)
 	case t.Watch != nil:
-		w, err := t.watched(emit)
-		if err != nil {
-			return nil, err
-		}
-		f.watchFiles(ctx)
-		w.Seen = r.Seen()
-		w.Record = func(seen sources.Seen) { kept(r.KeepSeen(seen)) }
-		return func() { f.files.Remove(t.key) }, f.files.Set(t.key, w)
+		return t.startWatch(ctx, r, emit)
 	case t.Webhook != nil:
 		return t.answer()
 	}
+	return t.startPoll(ctx, m, r, emit)
+}
+
+// startCron adds a trigger to the timetable.
+func (t trigger) startCron(m *memory.Agent, r *memory.Trigger, emit sources.Emit) (stop func(), err error) {
+	f := t.of.f
+	tmpl, err := sources.ParseCronTemplate(t.Cron.Prompt)
+	if err != nil {
+		return nil, err
+	}
+	was, until := r.Delayed()
+	f.table.Set(t.key, sources.Cron{
+		Schedule: t.Cron.Schedule, Missed: t.Cron.Missed, Grace: t.Cron.Grace,
+		Delay: t.cfg.Delay(t.Trigger), Was: was, Changed: until,
+		Last: r.Fired(), Template: tmpl, Emit: emit, Slow: t.Gate != nil,
+		Record: func(at time.Time) { r.NoteFired(at); f.saveSoon(t.cfg.Name, m) },
+		Failed: t.fails,
+	})
+	return func() { f.table.Remove(t.key) }, nil
+}
+
+// startWatch adds a trigger to the files that are watched.
+func (t trigger) startWatch(ctx context.Context, r *memory.Trigger, emit sources.Emit) (stop func(), err error) {
+	f := t.of.f
+	w, err := t.watched(emit)
+	if err != nil {
+		return nil, err
+	}
+	f.watchFiles(ctx)
+	w.Seen = r.Seen()
+	w.Record = func(seen sources.Seen) { t.warnForgets(r.KeepSeen(seen)) }
+	return func() { f.files.Remove(t.key) }, f.files.Set(t.key, w)
+}
+
+// startPoll runs a trigger's command from time to time.
+func (t trigger) startPoll(ctx context.Context, m *memory.Agent, r *memory.Trigger, emit sources.Emit) (stop func(), err error) {
+	f := t.of.f
 	p, err := t.polled(emit)
 	if err != nil {
 		return nil, err
 	}
 	p.Kept, p.Last = r.Kept()
-	p.Record = func(fired []string) { kept(r.Keep(fired)) }
+	p.Record = func(fired []string) { t.warnForgets(r.Keep(fired)) }
 	p.Succeeded = func(at time.Time) {
 		t.works()
 		r.NotePolled(at)
-		soon()
+		f.saveSoon(t.cfg.Name, m)
 	}
 	if t.Poll.Overlap == config.OverlapSkip {
 		p.Run = t.unlessQueued
@@ -73,6 +84,13 @@ func (t trigger) start(ctx context.Context, m *memory.Agent, r *memory.Trigger) 
 	ctx, cancel := context.WithCancel(ctx)
 	f.opt.Go(func() { poll.Run(ctx, p) })
 	return cancel, nil
+}
+
+// warnForgets says that a fire may come again after a restart.
+func (t trigger) warnForgets(err error) {
+	if err != nil {
+		t.of.f.opt.Log.Warn("cannot remember a fire", "agent", t.cfg.Name, "trigger", t.Name, "err", err)
+	}
 }
 
 // watched returns the trigger for the watch of files.

@@ -89,38 +89,51 @@ func (n now) Collect(ch chan<- prometheus.Metric) {
 		if a.Proof != nil && a.Proof.State == status.CheckRuns {
 			running++
 		}
-		gauge(stateDesc, 1, a.Agent, string(a.State))
-		gauge(personDesc, truth(a.NeedsPerson()), a.Agent)
-		if !a.Paused.IsZero() {
-			gauge(pausedDesc, stamp(a.Paused), a.Agent)
-		}
-		gauge(sinceDesc, stamp(a.Since), a.Agent)
-		if !a.Until.IsZero() {
-			gauge(untilDesc, stamp(a.Until), a.Agent)
-		}
-		if a.Work != nil {
-			gauge(flightDesc, stamp(a.Work.Since), a.Agent)
-		}
-		ch <- prometheus.MustNewConstMetric(doneDesc, prometheus.CounterValue, float64(a.Acknowledged), a.Agent)
-		ch <- prometheus.MustNewConstMetric(givenDesc, prometheus.CounterValue, float64(a.DeadLettered), a.Agent)
-		if a.Aside > 0 {
-			gauge(asideDesc, float64(a.Aside), a.Agent)
-		}
-		n.spent(ch, a)
+		n.agent(ch, gauge, a)
 	}
 	gauge(checksDesc, float64(running))
 	if !v.Ready {
 		return // the queues are still being recovered
 	}
 	for _, b := range s.Backlog() {
-		gauge(queuedDesc, float64(b.Queued), b.Agent)
-		gauge(deadDesc, float64(b.Dead), b.Agent)
-		if !b.Since.IsZero() {
-			gauge(oldestDesc, stamp(b.Since), b.Agent)
-		}
-		if b.Problem != "" {
-			gauge(problemDesc, 1, b.Agent)
-		}
+		queued(gauge, b)
+	}
+}
+
+// gauges sends the value of a gauge.
+type gauges func(d *prometheus.Desc, v float64, labels ...string)
+
+// agent sends what an agent does, has done in this run, and has spent.
+func (n now) agent(ch chan<- prometheus.Metric, gauge gauges, a status.AgentState) {
+	gauge(stateDesc, 1, a.Agent, string(a.State))
+	gauge(personDesc, truth(a.NeedsPerson()), a.Agent)
+	if !a.Paused.IsZero() {
+		gauge(pausedDesc, stamp(a.Paused), a.Agent)
+	}
+	gauge(sinceDesc, stamp(a.Since), a.Agent)
+	if !a.Until.IsZero() {
+		gauge(untilDesc, stamp(a.Until), a.Agent)
+	}
+	if a.Work != nil {
+		gauge(flightDesc, stamp(a.Work.Since), a.Agent)
+	}
+	ch <- prometheus.MustNewConstMetric(doneDesc, prometheus.CounterValue, float64(a.Acknowledged), a.Agent)
+	ch <- prometheus.MustNewConstMetric(givenDesc, prometheus.CounterValue, float64(a.DeadLettered), a.Agent)
+	if a.Aside > 0 {
+		gauge(asideDesc, float64(a.Aside), a.Agent)
+	}
+	n.spent(ch, a)
+}
+
+// queued sends what is in an agent's queue.
+func queued(gauge gauges, b status.Backlog) {
+	gauge(queuedDesc, float64(b.Queued), b.Agent)
+	gauge(deadDesc, float64(b.Dead), b.Agent)
+	if !b.Since.IsZero() {
+		gauge(oldestDesc, stamp(b.Since), b.Agent)
+	}
+	if b.Problem != "" {
+		gauge(problemDesc, 1, b.Agent)
 	}
 }
 

@@ -241,6 +241,29 @@ func (d *drawing) shows(hashes string) (had []string) {
 	return had
 }
 
+// told is what a browser was told of a page. At first that is only what it says of itself:
+// the hashes of what it shows.
+type told struct {
+	says   string
+	pieces []string
+	window string
+	begun  bool
+}
+
+// next is what a browser has to be told now, or nil; then it counts as told.
+func (t *told) next(d *drawing) *message {
+	if !t.begun {
+		t.pieces = d.shows(t.says)
+	}
+	m, has := d.since(t.pieces, t.begun)
+	window := d.window()
+	if m == nil && window != t.window {
+		m = &message{Title: d.title, Asks: d.asks}
+	}
+	t.pieces, t.window, t.begun = has, window, true
+	return m
+}
+
 // follow tells a browser what changes, by server-sent events.
 func (p *Page) follow(w http.ResponseWriter, r *http.Request) {
 	who, no := p.opt.Guard.Looks(r)
@@ -279,9 +302,8 @@ func (p *Page) feed(r *http.Request, news chan struct{}, on *watched, s stream) 
 	if s.send(": here\n\n") != nil {
 		return
 	}
-	var had []string
-	var window string // its title and what it counts, as it was told
-	for first := true; ; {
+	had := told{says: r.URL.Query().Get("has")}
+	for {
 		select {
 		case <-r.Context().Done():
 			return
@@ -306,15 +328,8 @@ func (p *Page) feed(r *http.Request, news chan struct{}, on *watched, s stream) 
 		if drawn == nil {
 			continue // it is being drawn
 		}
-		if first {
-			had = drawn.shows(r.URL.Query().Get("has"))
-		}
-		m, has := drawn.since(had, !first)
-		is := drawn.window()
-		if m == nil && is != window {
-			m = &message{Title: drawn.title, Asks: drawn.asks}
-		}
-		if had, first, window = has, false, is; m == nil {
+		m := had.next(drawn)
+		if m == nil {
 			continue
 		}
 		text, err := json.Marshal(m)

@@ -29,26 +29,9 @@ func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox
 	if err != nil {
 		return nil, err
 	}
-	var told, ended []inbox.Delivery
-	for _, e := range done {
-		demand, forged, err := d.lacksProof(a, key, e)
-		if err != nil {
-			return nil, err
-		}
-		is := false
-		if forged && e.DeliveryID != "" && !book.Differs(e) { // else it may be done: Settle sees to it
-			is, err = d.fileForged(ctx, a, book, e, demand)
-		}
-		switch {
-		case err != nil:
-			return nil, err
-		case is:
-			filed, ended = append(filed, e), append(ended, e)
-		case forged:
-			told = append(told, e)
-		default:
-			ended = append(ended, e)
-		}
+	filed, told, ended, err := d.fileAllForged(ctx, a, key, book, done)
+	if err != nil {
+		return nil, err
 	}
 	doubts := func(e inbox.Delivery) bool {
 		_, forged, err := d.lacksProof(a, key, e)
@@ -61,6 +44,39 @@ func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox
 		return nil, err
 	}
 	*m = next
+	d.tellAllForged(a, book, told, filed)
+	return filed, nil
+}
+
+// fileAllForged files those of an outbox's records that are forged. told are those whose
+// entry goes on; ended are those whose entry has ended, filed ones included.
+func (d *Desk) fileAllForged(ctx context.Context, a *config.Agent, key string, book *ledger.Book, done []inbox.Delivery) (filed, told, ended []inbox.Delivery, err error) {
+	for _, e := range done {
+		demand, forged, err := d.lacksProof(a, key, e)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		is := false
+		if forged && e.DeliveryID != "" && !book.Differs(e) { // else it may be done: Settle sees to it
+			is, err = d.fileForged(ctx, a, book, e, demand)
+		}
+		switch {
+		case err != nil:
+			return nil, nil, nil, err
+		case is:
+			filed, ended = append(filed, e), append(ended, e)
+		case forged:
+			told = append(told, e)
+		default:
+			ended = append(ended, e)
+		}
+	}
+	return filed, told, ended, nil
+}
+
+// tellAllForged tells of forged records, and gives up what was demanded of those that are
+// filed.
+func (d *Desk) tellAllForged(a *config.Agent, book *ledger.Book, told, filed []inbox.Delivery) {
 	for _, e := range told {
 		why := "the outbox calls it done, and no check of it has passed; what is queued goes on"
 		if book.Differs(e) {
@@ -74,7 +90,6 @@ func (d *Desk) Forged(ctx context.Context, a *config.Agent, key string, m *inbox
 			d.opt.Log.Warn(err.Error(), "agent", a.Name)
 		}
 	}
-	return filed, nil
 }
 
 // fileForged files the entry of a record, by our own memory of its line and its text.

@@ -2,7 +2,6 @@ package service
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -53,8 +52,7 @@ const (
 //
 // A binary whose path systemd refuses is an error.
 func (u *Unit) Systemd() (string, error) {
-	// string_is_safe() in systemd's sources: it runs no such executable, quoted or not.
-	if strings.ContainsFunc(u.Binary, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`"'\`, r) }) {
+	if !systemdRuns(u.Binary) {
 		return "", fmt.Errorf("cannot write the unit: systemd runs no command with quotes or backslashes in its path: %s", u.Binary)
 	}
 	var b strings.Builder
@@ -69,12 +67,8 @@ func (u *Unit) Systemd() (string, error) {
 	line("")
 	line("[Service]")
 	line("Type=notify")
-	run := []string{quoted(u.Binary, false), "-f", quoted(u.File, true), "run"}
-	for _, arg := range u.Args {
-		run = append(run, quoted(arg, true))
-	}
-	line("ExecStart=%s", strings.Join(run, " "))
-	line("ExecReload=%s -f %s reload", quoted(u.Binary, false), quoted(u.File, true))
+	line("ExecStart=%s", u.command("run", u.Args...))
+	line("ExecReload=%s", u.command("reload"))
 	if u.System {
 		line("User=%s", u.User)
 	}
@@ -88,11 +82,7 @@ func (u *Unit) Systemd() (string, error) {
 	line("Restart=on-failure")
 	line("RestartSec=%d", seconds(restartAfter))
 	if len(u.NoRestart) > 0 {
-		var statuses []string
-		for _, s := range u.NoRestart {
-			statuses = append(statuses, strconv.Itoa(s))
-		}
-		line("RestartPreventExitStatus=%s", strings.Join(statuses, " "))
+		line("RestartPreventExitStatus=%s", strings.Trim(fmt.Sprint(u.NoRestart), "[]"))
 	}
 	line("WatchdogSec=%d", seconds(watchdogAfter))
 	line("# A tool that runs out of memory ends its session, not the fleet.")
@@ -110,6 +100,21 @@ func (u *Unit) Systemd() (string, error) {
 	}
 	line("WantedBy=%s", target)
 	return b.String(), nil
+}
+
+// systemdRuns reports whether systemd runs an executable with a path: string_is_safe() in
+// its sources says which it does not, quoted or not.
+func systemdRuns(path string) bool {
+	return !strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`"'\`, r) })
+}
+
+// command is a command line of heartbeat for the fleet, as a unit file has it.
+func (u *Unit) command(name string, args ...string) string {
+	words := []string{quoted(u.Binary, false), "-f", quoted(u.File, true), name}
+	for _, arg := range args {
+		words = append(words, quoted(arg, true))
+	}
+	return strings.Join(words, " ")
 }
 
 func (u *Unit) systemctl() string {

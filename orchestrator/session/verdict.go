@@ -96,12 +96,22 @@ func judge(f facts, l limits) verdict {
 	case f.ruling != nil:
 		return judgeRuled(f, l)
 	}
+	if f.seen.phase == hook.Checking {
+		return judgeChecking(f, l)
+	}
+	if v := judgePhase(f, l); v != (verdict{}) {
+		return v
+	}
+	return judgeTimeouts(f, l)
+}
+
+// judgePhase applies what limits the phase that a session is in, beside the limits of
+// every phase.
+func judgePhase(f facts, l limits) verdict {
 	age := f.now.Sub(f.seen.since)
 	switch f.seen.phase {
 	case hook.Starting:
-		if v := judgeStarting(f, l); v.end != "" {
-			return v
-		}
+		return judgeStarting(f, l)
 	case hook.Background:
 		if backgroundOver(f, l) {
 			return verdict{end: hook.EndReleased, detail: "background-timeout", abandon: true}
@@ -113,8 +123,6 @@ func judge(f facts, l limits) verdict {
 			}
 			return verdict{end: hook.EndUnattended, detail: "no turn and no hook for " + age.Round(time.Second).String()}
 		}
-	case hook.Checking:
-		return judgeChecking(f, l)
 	case hook.Waiting:
 		if f.waiterGone {
 			return verdict{leave: true}
@@ -127,18 +135,25 @@ func judge(f facts, l limits) verdict {
 			return verdict{end: hook.EndUnattended, detail: "the client was about to end, and has not for " + age.Round(time.Second).String()}
 		}
 	case hook.Turn:
-		if fellQuiet(f) {
-			return verdict{leave: true}
-		}
-		if limit := l.of(f.tool); limit > 0 && f.attached == 0 && f.now.Sub(f.tool.Since) >= limit {
-			return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("the tool %s not done within %s", f.tool.Name, limit)}
-		}
-		if stalled(f, l) {
-			return verdict{end: hook.EndStalled, detail: fmt.Sprintf(
-				"no tool runs, and no hook, no new line in the transcript and nothing but a spinner for %s", l.stall)}
-		}
+		return judgeTurn(f, l)
 	}
-	return judgeTimeouts(f, l)
+	return verdict{}
+}
+
+// judgeTurn ends a turn whose tool takes too long, or that shows no sign of life, and
+// notices one that has ended without a hook.
+func judgeTurn(f facts, l limits) verdict {
+	if fellQuiet(f) {
+		return verdict{leave: true}
+	}
+	if limit := l.of(f.tool); limit > 0 && f.attached == 0 && f.now.Sub(f.tool.Since) >= limit {
+		return verdict{end: hook.EndTimeout, detail: fmt.Sprintf("the tool %s not done within %s", f.tool.Name, limit)}
+	}
+	if stalled(f, l) {
+		return verdict{end: hook.EndStalled, detail: fmt.Sprintf(
+			"no tool runs, and no hook, no new line in the transcript and nothing but a spinner for %s", l.stall)}
+	}
+	return verdict{}
 }
 
 // judgeChecking limits how long a session is kept for the verdict about its entry. No

@@ -31,15 +31,12 @@ func Folders(ctx context.Context, folders []string, changed func(path string)) e
 	if err != nil {
 		return err
 	}
-	for _, f := range folders { // what happened before it was watched
-		changed(f)
-	}
 	watched := map[string]bool{}
 	for _, f := range folders {
 		watched[f] = true
+		changed(f) // for what happened before it was watched
 	}
-	again := time.NewTicker(againEvery)
-	defer again.Stop()
+	again := time.Tick(againEvery)
 	for {
 		select {
 		case <-ctx.Done():
@@ -54,7 +51,7 @@ func Folders(ctx context.Context, folders []string, changed func(path string)) e
 				gone = append(gone, path)
 			}
 			changed(path)
-		case <-again.C:
+		case <-again:
 			before := gone
 			if gone, err = add(w, before); err != nil {
 				return err
