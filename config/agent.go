@@ -146,17 +146,17 @@ func (l *loader) merge(own, defaults table) table {
 
 // fields reads everything that concerns this agent only.
 func (l *loader) fields(a *Agent, t table) {
-	programs, webhooks := len(l.programs), len(l.webhooks)
+	programs, webhooks := len(l.claims.programs), len(l.claims.webhooks)
 	defer func() {
-		for i := range l.programs[programs:] {
-			l.programs[programs+i].agent = a
+		for i := range l.claims.programs[programs:] {
+			l.claims.programs[programs+i].agent = a
 		}
-		for i := range l.webhooks[webhooks:] {
-			l.webhooks[webhooks+i].agent = a
+		for i := range l.claims.webhooks[webhooks:] {
+			l.claims.webhooks[webhooks+i].agent = a
 		}
 	}()
 	if p, ok := t["dir"]; ok {
-		a.Dir, l.absent[a] = l.directory(p)
+		a.Dir, l.disk.absent[a] = l.directory(p)
 	}
 	a.Command = []string{"claude"}
 	if p, ok := t["command"]; ok {
@@ -182,7 +182,7 @@ func (l *loader) fields(a *Agent, t table) {
 	a.Until = l.until(t)
 	a.Triggers = l.triggers(t)
 	if p, ok := t["timezone"]; ok {
-		a.Zone = l.zones[follow(p.node).Value] // the triggers have looked it up
+		a.Zone = l.cached.zones[follow(p.node).Value] // the triggers have looked it up
 	}
 }
 

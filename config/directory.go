@@ -95,7 +95,7 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 	named, err := os.Lstat(text)
 	isFolder := err == nil && named.IsDir()
 	if was := l.before(text); was != "" && err == nil && !isFolder {
-		l.folders[text] = was
+		l.disk.folders[text] = was
 		l.warn(p, cut(text)+" is not a folder any more: it was one when the fleet last ran or was applied",
 			"put the folder back, or write another path: heartbeat does not follow what is there now")
 		return was, false
@@ -106,7 +106,7 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 		return "", false
 	}
 	if isFolder {
-		l.folders[text] = dir
+		l.disk.folders[text] = dir
 	}
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
@@ -123,16 +123,16 @@ func (l *loader) directory(p place) (dir string, missing bool) {
 
 // before returns the path of a directory that was a folder earlier, or "".
 func (l *loader) before(text string) string {
-	if l.known == nil {
+	if l.disk.known == nil {
 		return ""
 	}
-	return l.known()[text]
+	return l.disk.known()[text]
 }
 
 // resolve follows the links of a path as far as it exists. Parents that agents
 // share are resolved once.
 func (l *loader) resolve(path string) (string, error) {
-	if real, ok := l.resolved[path]; ok || path == filepath.Dir(path) {
+	if real, ok := l.disk.resolved[path]; ok || path == filepath.Dir(path) {
 		return cmp.Or(real, path), nil
 	}
 	var real string
@@ -151,7 +151,7 @@ func (l *loader) resolve(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l.resolved[path] = real
+	l.disk.resolved[path] = real
 	return real, nil
 }
 
@@ -207,7 +207,7 @@ func (l *loader) shared(first, second declared) {
 func (l *loader) nested() {
 	sorted := slices.Clone(l.agents)
 	for i := range sorted {
-		sorted[i].place = slashed(l.places.of(sorted[i].Dir))
+		sorted[i].place = slashed(l.disk.places.of(sorted[i].Dir))
 	}
 	slices.SortStableFunc(sorted, func(a, b declared) int { return cmp.Compare(a.place, b.place) })
 	var above []declared

@@ -49,37 +49,37 @@ func (l *loader) tooWide(p place, a *Agent) bool {
 // isHome reports whether an agent's directory is the home of the current user, or
 // of its own sessions.
 func (l *loader) isHome(a *Agent) bool {
-	if l.home == nil {
+	if l.disk.home == nil {
 		home, _ := l.lookup("HOME")
-		l.home = []string{home}
+		l.disk.home = []string{home}
 		if who, err := user.Current(); err == nil {
-			l.home = append(l.home, who.HomeDir)
+			l.disk.home = append(l.disk.home, who.HomeDir)
 		}
 	}
-	return slices.ContainsFunc(append(l.home, a.Env["HOME"]), func(home string) bool {
-		return filepath.IsAbs(home) && l.places.of(filepath.Clean(home)) == l.places.of(a.Dir)
+	return slices.ContainsFunc(append(l.disk.home, a.Env["HOME"]), func(home string) bool {
+		return filepath.IsAbs(home) && l.disk.places.of(filepath.Clean(home)) == l.disk.places.of(a.Dir)
 	})
 }
 
 func (l *loader) isSystem(dir string) bool {
-	if l.systems == nil {
-		l.systems = map[fileID]bool{}
+	if l.disk.systems == nil {
+		l.disk.systems = map[fileID]bool{}
 		for _, path := range systemFolders {
-			if id, ok := l.places.identify(path); ok {
-				l.systems[id] = true
+			if id, ok := l.disk.places.identify(path); ok {
+				l.disk.systems[id] = true
 			}
 		}
 	}
 	within := func(tree string) bool { return strings.HasPrefix(dir, tree+"/") }
-	id, exists := l.places.identify(dir)
-	return slices.Contains(systemFolders, dir) || exists && l.systems[id] ||
+	id, exists := l.disk.places.identify(dir)
+	return slices.Contains(systemFolders, dir) || exists && l.disk.systems[id] ||
 		slices.ContainsFunc(systemTrees, within) && !slices.ContainsFunc(ownTrees, within)
 }
 
 // notAnInbox says why a file cannot be an agent's inbox, or "".
 func (l *loader) notAnInbox(a *Agent, folder, name string) (message, hint string) {
 	const own = "name a file in it, for example .heartbeat/inbox.jsonl"
-	dir, in := slashed(l.places.of(a.Dir)), slashed(l.places.of(folder))
+	dir, in := slashed(l.disk.places.of(a.Dir)), slashed(l.disk.places.of(folder))
 	below, inside := strings.CutPrefix(in, dir)
 	first, _, _ := strings.Cut(below, "/")
 	switch {

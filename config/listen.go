@@ -85,11 +85,11 @@ func (l *loader) listens(t table, f *Fleet) {
 		if !ok {
 			continue
 		}
-		if n := slices.IndexFunc(l.listening, func(o listening) bool { return o.String() == one.String() }); n >= 0 {
-			l.problem(one.where, fmt.Sprintf("%s is given twice, first on line %d", one, l.listening[n].where.node.Line), "one address serves several: serve: [webhooks, metrics]")
+		if n := slices.IndexFunc(l.claims.listening, func(o listening) bool { return o.String() == one.String() }); n >= 0 {
+			l.problem(one.where, fmt.Sprintf("%s is given twice, first on line %d", one, l.claims.listening[n].where.node.Line), "one address serves several: serve: [webhooks, metrics]")
 			continue
 		}
-		l.listening = append(l.listening, one)
+		l.claims.listening = append(l.claims.listening, one)
 		f.Listen = append(f.Listen, one.Listen)
 	}
 }

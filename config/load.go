@@ -130,9 +130,15 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 	}
 	l := &loader{
 		byPath: map[string]*source{}, lookup: os.LookupEnv, noted: map[Problem]bool{},
-		zones: map[string]*time.Location{}, zoneHints: map[string]string{}, schedules: map[scheduleKey]parsedSchedule{},
-		templates: map[templateKey]error{}, resolved: map[string]string{}, lacking: map[string]string{}, absent: map[*Agent]bool{}, envFiles: map[string]error{}, places: p, shelf: included, isKept: map[string]bool{}, misnamed: map[string]bool{},
-		known: known, folders: Folders{}, ofGroup: map[string]table{},
+		ofGroup: map[string]table{}, shelf: included, isKept: map[string]bool{}, misnamed: map[string]bool{},
+		cached: cached{
+			zones: map[string]*time.Location{}, zoneHints: map[string]string{},
+			schedules: map[scheduleKey]parsedSchedule{}, templates: map[templateKey]error{},
+		},
+		disk: onDisk{
+			places: p, resolved: map[string]string{}, known: known, folders: Folders{},
+			absent: map[*Agent]bool{}, lacking: map[string]string{}, envFiles: map[string]error{},
+		},
 	}
 	fleet := &Fleet{Path: absolute, MaxSessions: DefaultMaxSessions, ShutdownGrace: DefaultShutdownGrace, SlotTime: DefaultSlotTime, byName: map[string]*Agent{}}
 	real, err := filepath.EvalSymlinks(absolute)
@@ -158,11 +164,11 @@ func parse(path string, data []byte, p *places, included shelf, known func() Fol
 	fleet.Warnings, fleet.Relative = l.sorted(l.warnings), l.relative
 	fleet.Missing = map[string]bool{}
 	for _, d := range l.agents {
-		if l.absent[d.Agent] {
+		if l.disk.absent[d.Agent] {
 			fleet.Missing[d.Name] = true
 		}
 	}
-	fleet.Texts, fleet.Folders = l.kept, l.folders
+	fleet.Texts, fleet.Folders = l.kept, l.disk.folders
 	if fleet.Name == "" {
 		fleet.Name = derivedName(absolute)
 	}
@@ -181,6 +187,19 @@ type loader struct {
 	agents   []declared
 	grouped  []grouped
 	ofGroup  map[string]table // what groups say for their agents
+	claims   claims
+	cached   cached
+	disk     onDisk
+	shelf    shelf
+	kept     []Text // what was read
+	isKept   map[string]bool
+	misnamed map[string]bool // keys that stand there by another name, by their paths
+	relative bool            // see Fleet
+}
+
+// claims are what the file says that is checked when all of it is read: it names what is
+// declared elsewhere, or what only one may have.
+type claims struct {
 	// recipients are the places that name a target, secrets those that name where a
 	// secret is kept.
 	recipients []recipient
@@ -193,26 +212,27 @@ type loader struct {
 	mentions  []mention
 	owners    map[string]declared // by the one spelling of their directory
 	reached   map[string][]spot
+}
 
-	// Values that many agents share are computed once.
+// cached are values that many agents share, and that are computed once.
+type cached struct {
 	zones     map[string]*time.Location
 	zoneHints map[string]string
 	schedules map[scheduleKey]parsedSchedule
 	templates map[templateKey]error
-	resolved  map[string]string // directory → where its links lead
-	known     func() Folders    // agents' directories that were folders before; may be nil
-	folders   Folders           // and those that are
-	absent    map[*Agent]bool   // its directory is not there yet
-	places    *places
-	shelf     shelf
-	kept      []Text // what was read
-	isKept    map[string]bool
-	lacking   map[string]string // program → why it cannot be run, or ""
-	misnamed  map[string]bool   // keys that stand there by another name, by their paths
-	relative  bool              // see Fleet
-	home      []string          // of who runs this
-	systems   map[fileID]bool   // folders of the system
-	envFiles  map[string]error  // what is wrong with them
+}
+
+// onDisk is what was found of the paths that the file names, once for all agents.
+type onDisk struct {
+	places   *places
+	resolved map[string]string // directory → where its links lead
+	known    func() Folders    // agents' directories that were folders before; may be nil
+	folders  Folders           // and those that are
+	absent   map[*Agent]bool   // its directory is not there yet
+	lacking  map[string]string // program → why it cannot be run, or ""
+	home     []string          // of who runs this
+	systems  map[fileID]bool   // folders of the system
+	envFiles map[string]error  // what is wrong with them
 }
 
 type (

@@ -183,10 +183,10 @@ func (l *loader) teller(t table) (argv []string, program string) {
 		return nil, ""
 	}
 	argv = l.command(p, "[./tell.sh]")
-	before := len(l.programs)
+	before := len(l.claims.programs)
 	program = l.runs(p, argv, false)
-	for i := range l.programs[before:] {
-		l.programs[before+i].agent = &Agent{Name: "notify", Dir: p.from.base}
+	for i := range l.claims.programs[before:] {
+		l.claims.programs[before+i].agent = &Agent{Name: "notify", Dir: p.from.base}
 	}
 	return argv, program
 }
@@ -259,7 +259,7 @@ func (l *loader) targetsNamed(p place) []string {
 func (l *loader) targetNamed(p place) string {
 	name, ok := l.filled(p)
 	if ok {
-		l.recipients = append(l.recipients, recipient{p, name})
+		l.claims.recipients = append(l.claims.recipients, recipient{p, name})
 	}
 	return name
 }
@@ -267,7 +267,7 @@ func (l *loader) targetNamed(p place) string {
 // knownTargets checks that each target that is named is declared.
 func (l *loader) knownTargets(f *Fleet) {
 	names := slices.Sorted(maps.Keys(f.Targets))
-	for _, r := range l.recipients {
+	for _, r := range l.claims.recipients {
 		if f.Targets[r.name] != nil {
 			continue
 		}

@@ -55,7 +55,7 @@ func (l *loader) page(t table) (page Page) {
 	if !ok {
 		return page
 	}
-	if !slices.ContainsFunc(l.listening, func(o listening) bool { return slices.Contains(o.Serves, ServesPage) }) {
+	if !slices.ContainsFunc(l.claims.listening, func(o listening) bool { return slices.Contains(o.Serves, ServesPage) }) {
 		l.warn(p.named(), "no address serves the page", `write, at the top of the file, listen: [{address: ":8322", serve: [page]}]`)
 	}
 	if where, ok := fields["address"]; ok {
@@ -116,7 +116,7 @@ func (l *loader) proxies(p place) (all []netip.Prefix, socket bool) {
 // checkPage warns of a page on a network without TLS, and refuses webhooks in its place.
 func (l *loader) checkPage(f *Fleet) {
 	served := false
-	for _, one := range l.listening {
+	for _, one := range l.claims.listening {
 		if !slices.Contains(one.Serves, ServesPage) {
 			continue
 		}
@@ -126,7 +126,7 @@ func (l *loader) checkPage(f *Fleet) {
 				"write address: "+loopbackOf(one.Address)+" and put a proxy with TLS before it")
 		}
 	}
-	for _, w := range l.webhooks {
+	for _, w := range l.claims.webhooks {
 		if served && strings.HasPrefix(w.path+"/", PagePath) {
 			l.problem(w.where, "paths below "+PagePath+" are the page's", "another path")
 		}

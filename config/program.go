@@ -13,7 +13,7 @@ import (
 // another machine.
 func (l *loader) unrunnable() {
 	warned := map[*yaml.Node]bool{}
-	for _, c := range l.programs {
+	for _, c := range l.claims.programs {
 		if c.agent.Name == "" || c.agent.Dir == "" || warned[c.where.node] {
 			continue // the defaults themselves belong to nobody
 		}
@@ -57,7 +57,7 @@ const notExecutable = "is not executable"
 
 // unfit says why a file cannot be run as a program, or "".
 func (l *loader) unfit(path string) string {
-	why, known := l.lacking[path]
+	why, known := l.disk.lacking[path]
 	if known {
 		return why
 	}
@@ -69,6 +69,6 @@ func (l *loader) unfit(path string) string {
 	case info.Mode()&0o111 == 0:
 		why = notExecutable
 	}
-	l.lacking[path] = why
+	l.disk.lacking[path] = why
 	return why
 }

@@ -73,10 +73,10 @@ func (d promptData) fields() string {
 // agents share a few templates, so each is checked once.
 func (l *loader) template(p place, text string, data promptData, elsewhere bool) {
 	key := templateKey{data, text}
-	err, known := l.templates[key]
+	err, known := l.cached.templates[key]
 	if !known {
 		err = data.parse(text)
-		l.templates[key] = err
+		l.cached.templates[key] = err
 	}
 	if err != nil {
 		l.badTemplate(p, data, err, elsewhere)

@@ -26,22 +26,22 @@ type mention struct {
 // names records that the fleet's file names a file.
 func (l *loader) names(where place, path string) {
 	if path != "" {
-		l.mentions = append(l.mentions, mention{where, path})
+		l.claims.mentions = append(l.claims.mentions, mention{where, path})
 	}
 }
 
 // withinReach reports files in the directory of an agent that is not trusted with
 // them. For trusted agents it lists the files to guard.
 func (l *loader) withinReach() {
-	l.owners = map[string]declared{}
+	l.claims.owners = map[string]declared{}
 	for _, d := range l.agents {
-		l.owners[l.places.of(d.Dir)] = d
+		l.claims.owners[l.disk.places.of(d.Dir)] = d
 	}
-	for _, c := range l.programs {
+	for _, c := range l.claims.programs {
 		l.ofProgram(c)
 	}
 	seen := map[string]bool{}
-	for _, n := range l.mentions {
+	for _, n := range l.claims.mentions {
 		for _, in := range l.reach(n.path) {
 			key := in.path + "\n" + in.owner.Name
 			if !in.owner.TrustDir && n.where.node != nil {
@@ -95,7 +95,7 @@ const mostLinks = 40
 
 // reach lists the places in agents' directories on the way to a file.
 func (l *loader) reach(path string) []spot {
-	if known, ok := l.reached[path]; ok {
+	if known, ok := l.claims.reached[path]; ok {
 		return known
 	}
 	var found []spot
@@ -119,10 +119,10 @@ func (l *loader) reach(path string) []spot {
 			rest, links = append(parts(target), rest...), links+1
 		}
 	}
-	if l.reached == nil {
-		l.reached = map[string][]spot{}
+	if l.claims.reached == nil {
+		l.claims.reached = map[string][]spot{}
 	}
-	l.reached[path] = found
+	l.claims.reached[path] = found
 	return found
 }
 
@@ -133,7 +133,7 @@ func parts(path string) []string {
 // inside returns the agent whose directory is a folder or contains it.
 func (l *loader) inside(dir string) (declared, bool) {
 	for ; ; dir = filepath.Dir(dir) {
-		if d, ok := l.owners[l.places.of(dir)]; ok {
+		if d, ok := l.claims.owners[l.disk.places.of(dir)]; ok {
 			return d, true
 		}
 		if dir == filepath.Dir(dir) {
@@ -229,7 +229,7 @@ func (l *loader) runs(p place, command []string, session bool) string {
 	}
 	p = p.here()
 	where := p.below(0, p.node.Content[0])
-	l.programs = append(l.programs, program{where: where, word: command[0], rest: p.node.Content[1:], session: session})
+	l.claims.programs = append(l.claims.programs, program{where: where, word: command[0], rest: p.node.Content[1:], session: session})
 	path := beside(where, command[0])
 	if path != "" && !filepath.IsAbs(command[0]) {
 		l.relative = l.relative || p.from.base == l.files[0].base

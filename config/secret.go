@@ -87,7 +87,7 @@ func (l *loader) secret(t table, key string) Secret {
 		}
 		s.Variable = name
 	}
-	l.secrets = append(l.secrets, hidden{p, s})
+	l.claims.secrets = append(l.claims.secrets, hidden{p, s})
 	return s
 }
 

@@ -181,14 +181,14 @@ func (l *loader) cron(t table, prompt string, zone *time.Location) *CronTrigger 
 		return c
 	}
 	key := scheduleKey{spec, zone.String(), seconds}
-	parsed, ok := l.schedules[key]
+	parsed, ok := l.cached.schedules[key]
 	if !ok {
 		parse := sources.ParseSchedule
 		if key.seconds {
 			parse = sources.ParseScheduleWithSeconds
 		}
 		parsed.schedule, parsed.err = parse(spec, zone)
-		l.schedules[key] = parsed
+		l.cached.schedules[key] = parsed
 	}
 	if parsed.err != nil {
 		l.badSchedule(t["cron"], spec, parsed.err)
@@ -219,16 +219,16 @@ func (l *loader) zone(t table, otherwise *time.Location) *time.Location {
 	if !ok {
 		return otherwise
 	}
-	zone, known := l.zones[name]
+	zone, known := l.cached.zones[name]
 	if !known {
 		zone, _ = time.LoadLocation(name)
-		l.zones[name] = zone
+		l.cached.zones[name] = zone
 	}
 	if zone == nil {
-		if _, asked := l.zoneHints[name]; !asked {
-			l.zoneHints[name] = zoneHint(name)
+		if _, asked := l.cached.zoneHints[name]; !asked {
+			l.cached.zoneHints[name] = zoneHint(name)
 		}
-		l.problem(p, fmt.Sprintf("the time zone %q is not known", cut(name)), l.zoneHints[name])
+		l.problem(p, fmt.Sprintf("the time zone %q is not known", cut(name)), l.cached.zoneHints[name])
 		return otherwise
 	}
 	return zone
@@ -302,7 +302,7 @@ func (l *loader) poll(t table) *PollTrigger {
 	}
 	if where, ok := t["backs-up"]; ok {
 		p.BacksUp = l.name(where)
-		l.backups = append(l.backups, backup{p, where})
+		l.claims.backups = append(l.claims.backups, backup{p, where})
 	}
 	return p
 }

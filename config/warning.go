@@ -16,7 +16,7 @@ func (l *loader) suspicious() {
 	for _, d := range l.agents {
 		l.unreadable(d)
 	}
-	for _, s := range l.secrets {
+	for _, s := range l.claims.secrets {
 		l.exposed(s)
 	}
 }
@@ -43,10 +43,10 @@ func (l *loader) unreadable(d declared) {
 	if d.EnvFile == "" {
 		return
 	}
-	err, known := l.envFiles[d.EnvFile]
+	err, known := l.disk.envFiles[d.EnvFile]
 	if !known {
 		_, err = ReadEnvFile(d.EnvFile)
-		l.envFiles[d.EnvFile] = err
+		l.disk.envFiles[d.EnvFile] = err
 	}
 	if err != nil {
 		l.warn(d.envFile, err.Error(), "no session starts without its variables")

@@ -47,7 +47,7 @@ func (l *loader) webhook(at place, t table, prompt string) *WebhookTrigger {
 		l.problem(t["webhook"], path+" is served by metrics", "take another path")
 	default:
 		w.Path = path
-		l.webhooks = append(l.webhooks, webhook{path: path, where: t["webhook"], secret: at.lacking("secret-file"), guarded: w.SecretFile != ""})
+		l.claims.webhooks = append(l.claims.webhooks, webhook{path: path, where: t["webhook"], secret: at.lacking("secret-file"), guarded: w.SecretFile != ""})
 	}
 	if p, ok := t["key"]; ok {
 		if w.Key, ok = l.filled(p); ok {
@@ -69,7 +69,7 @@ type backup struct {
 // backedUp checks that the polls among an agent's triggers back up webhooks among
 // them, and that both tell what they fire for by a key.
 func (l *loader) backedUp(all []Trigger) {
-	for _, b := range l.backups {
+	for _, b := range l.claims.backups {
 		i := slices.IndexFunc(all, func(t Trigger) bool { return t.Name == b.poll.BacksUp && t.Webhook != nil })
 		switch {
 		case b.poll.BacksUp == "":
@@ -79,7 +79,7 @@ func (l *loader) backedUp(all []Trigger) {
 			l.problem(b.where, "needs a key on both sides, to tell what both have seen", `write key: beside webhook:, and dedupe: key and key: beside poll:`)
 		}
 	}
-	l.backups = nil
+	l.claims.backups = nil
 }
 
 func (l *loader) match(p place) (all []sources.Condition) {
@@ -137,8 +137,8 @@ func (l *loader) wanted(p place) (all []string) {
 // it, and a secret if others than this machine reach that address.
 func (l *loader) reachable() {
 	var served, open *listening
-	for i := range l.listening {
-		if one := &l.listening[i]; slices.Contains(one.Serves, ServesWebhooks) {
+	for i := range l.claims.listening {
+		if one := &l.claims.listening[i]; slices.Contains(one.Serves, ServesWebhooks) {
 			served = one
 			if !one.Local() {
 				open = one
@@ -146,7 +146,7 @@ func (l *loader) reachable() {
 		}
 	}
 	first := map[string]webhook{}
-	for _, w := range l.webhooks {
+	for _, w := range l.claims.webhooks {
 		if w.agent.Name == "" {
 			continue // the defaults themselves belong to nobody
 		}

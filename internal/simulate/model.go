@@ -115,15 +115,15 @@ func (s *session) answer(ctx context.Context, prompts, system []string) (reply s
 	if err != nil {
 		return "", false, &apiFailure{kind: "unknown", message: err.Error()}
 	}
-	s.request(append(s.carried, prompts...), system)
-	s.carried = nil
+	s.request(append(s.job.carried, prompts...), system)
+	s.job.carried = nil
 	done := s.thinking()
 	defer done()
 	a := answer{session: s, to: text}
 	for _, step := range steps {
-		if step.Empty && !s.asked && ctx.Err() == nil {
+		if step.Empty && !s.job.asked && ctx.Err() == nil {
 			a.think(ctx)
-			s.asked = true
+			s.job.asked = true
 			s.userText(askAgain, field{"isMeta", true})
 			reply, more, err := s.answer(ctx, []string{askAgain}, nil)
 			return reply, a.acted || more, err
@@ -171,7 +171,7 @@ func (a *answer) take(ctx context.Context, step script.Step) error {
 		a.reply, a.replied = a.say(ctx, script.Fill(*step.Reply, a.to)), true
 	case step.Empty:
 		a.think(ctx)
-		a.reply, a.replied = a.lastReply, true
+		a.reply, a.replied = a.job.lastReply, true
 	case step.Tool != "" || step.Background != "" || step.Subagent != nil:
 		a.think(ctx)
 		a.acted, a.thought, a.replied = true, false, false

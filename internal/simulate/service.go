@@ -90,8 +90,8 @@ func (c *service) hears(prompts, system []string) {
 
 // answerByService is answer where the service says what the model does.
 func (s *session) answerByService(ctx context.Context, prompts, system []string) (reply string, acted bool, err error) {
-	s.request(append(s.carried, prompts...), system)
-	s.carried = nil
+	s.request(append(s.job.carried, prompts...), system)
+	s.job.carried = nil
 	done := s.thinking()
 	defer done()
 	for {
@@ -112,7 +112,7 @@ func (s *session) answerByService(ctx context.Context, prompts, system []string)
 			}
 			acted = true
 			err := s.useTool(ctx, callOf(b))
-			results = append(results, s.result)
+			results = append(results, s.job.result)
 			if err != nil {
 				return "", acted, err
 			}

@@ -43,17 +43,13 @@ type session struct {
 	typedIn  chan struct{} // one of them has come to waiting
 	exitNow  chan int      // the script says exit
 
-	life      context.Context // ends when the client does
-	rest      sync.WaitGroup  // what is left of process groups that were ended
-	beside    sync.WaitGroup  // async hooks and subagents; they end with life
-	context   []string        // SessionStart's, for the first request; owned by the job
-	carried   []string        // user texts that the next request brings along; owned by the job
-	lastReply string          // of the last turn; owned by the job
-	meter     meter
-	figures   chan struct{}   // the status line has something new to show
-	asked     bool            // the model was asked again in this turn; owned by the job
-	service   *service        // answers in the model's place; nil: the script does
-	result    toolResultBlock // of the last tool; owned by the job
+	life    context.Context // ends when the client does
+	rest    sync.WaitGroup  // what is left of process groups that were ended
+	beside  sync.WaitGroup  // async hooks and subagents; they end with life
+	job     job
+	meter   meter
+	figures chan struct{} // the status line has something new to show
+	service *service      // answers in the model's place; nil: the script does
 
 	mu         sync.Mutex
 	id         string
@@ -64,6 +60,15 @@ type session struct {
 	tasks      []*task
 	dialog     *dialog
 	waiting    []item // prompts typed while something runs, after their hooks
+}
+
+// job is what belongs to the job that runs, and to no other goroutine.
+type job struct {
+	context   []string        // SessionStart's, for the first request
+	carried   []string        // user texts that the next request brings along
+	lastReply string          // of the last turn
+	asked     bool            // the model was asked again in this turn
+	result    toolResultBlock // of the last tool
 }
 
 // field is one member of a payload; their order is the client's.

@@ -344,8 +344,8 @@ func (s *session) printMode(stdin io.Reader, stdout io.Writer) int {
 		s.args.prompt = string(data)
 	}
 	l.live()
-	if l.over && s.lastReply != "" {
-		fmt.Fprintln(stdout, s.lastReply)
+	if l.over && s.job.lastReply != "" {
+		fmt.Fprintln(stdout, s.job.lastReply)
 	}
 	return l.code
 }

@@ -108,8 +108,8 @@ func (s *session) useTool(ctx context.Context, c toolCall) error {
 }
 
 func (s *session) toolResult(c toolCall, text string, isError bool) {
-	s.result = toolResultBlock{c.id, "tool_result", text, isError}
-	s.record("user", field{"message", message{"user", []any{s.result}}})
+	s.job.result = toolResultBlock{c.id, "tool_result", text, isError}
+	s.record("user", field{"message", message{"user", []any{s.job.result}}})
 	s.show("  ⎿  " + text)
 }
 

@@ -37,7 +37,7 @@ func (s *session) sessionStart(ctx context.Context, source string) {
 	}
 	sleep(ctx, s.script.StartDelay.Or(0))
 	for _, a := range s.fire(ctx, e) {
-		s.context = append(s.context, s.additional(e, a)...)
+		s.job.context = append(s.job.context, s.additional(e, a)...)
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *session) command(ctx context.Context, text string) ending {
 	case "/clear", "/new", "/reset":
 		s.fire(ctx, event{name: "SessionEnd", matcher: "clear", fields: []field{{"reason", "clear"}}})
 		s.begin(newUUID())
-		s.carried = clearWords(strings.TrimSpace(text))
+		s.job.carried = clearWords(strings.TrimSpace(text))
 		s.sessionStart(ctx, "clear")
 	default:
 		s.show("Unknown command: " + name)
@@ -101,8 +101,8 @@ func (s *session) turn(ctx context.Context, it item) ending {
 		}
 		system = append(system, more...)
 	}
-	system = append(s.context, append(system, s.mentions(it.text)...)...)
-	s.context, s.asked = nil, false
+	system = append(s.job.context, append(system, s.mentions(it.text)...)...)
+	s.job.context, s.job.asked = nil, false
 	s.show("\n> " + it.text)
 	s.recordPrompt(it)
 	began := time.Now()
@@ -118,14 +118,14 @@ func (s *session) turn(ctx context.Context, it item) ending {
 		if err != nil {
 			return s.cutShort(ctx, err)
 		}
-		s.lastReply = reply
+		s.job.lastReply = reply
 		if acted {
 			blocks = 0
 		}
 		next, ok := s.stop(ctx, active, reply)
 		if !ok || ctx.Err() != nil {
 			// What a hook said before another stopped it is in the next request.
-			s.carried, s.context = next.user, next.system
+			s.job.carried, s.job.context = next.user, next.system
 			return s.settled(ctx, began)
 		}
 		if blocks++; s.capped(blocks) {
@@ -166,7 +166,7 @@ func (s *session) cutShort(ctx context.Context, err error) ending {
 	if !ok {
 		if context.Cause(ctx) != errEnding {
 			s.userText("[Request interrupted by user]")
-			s.carried = []string{"[Request interrupted by user]"}
+			s.job.carried = []string{"[Request interrupted by user]"}
 			s.show("⎿  Interrupted · What should Claude do instead?")
 		}
 		return endSilent

@@ -70,12 +70,12 @@ func (a *Agent) cancellable() (work *hook.Work, why string) {
 		return l.last.Work, ""
 	case a.Owes():
 		return nil, "what its last session had in flight could not be recovered yet"
-	case a.past.inFlight == nil:
+	case a.past.left.inFlight == nil:
 		return nil, "it has no session, and nothing is in flight"
 	case a.place.is != Ours:
 		return nil, "its directory is not the one that was locked"
 	}
-	return a.past.inFlight, ""
+	return a.past.left.inFlight, ""
 }
 
 // Cancels returns what a person has asked to cancel and is not carried out yet, or

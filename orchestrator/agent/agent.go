@@ -125,7 +125,7 @@ func (a *Agent) order(o session.Order) {
 
 // Inherit takes over what an earlier run left for readers.
 func (a *Agent) Inherit(kept status.AgentState) {
-	a.past.outcome, a.life.session, a.past.loss = kept.Last, kept.Session, kept.QueueLost
+	a.past.left.outcome, a.life.session, a.past.loss = kept.Last, kept.Session, kept.QueueLost
 }
 
 // Settle brings what is said about the agent in line with what it is. If its state
@@ -168,8 +168,8 @@ func (r Reason) keeps() bool { return r.State == status.Held || r.State == statu
 func (a *Agent) Describe() status.AgentState {
 	d := status.AgentState{
 		Agent: a.Name, State: a.shown.State, Since: a.shown.since, Until: a.shown.Until, Reason: foreign.Text(a.shown.Text), Fix: foreign.Text(a.shown.Fix), GoesOn: a.shown.GoesOn,
-		Paused: a.wish.paused.Since, PausedUntil: a.wish.paused.Until, PausedBy: a.wish.paused.By, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.outcome,
-		Lasts: a.past.lasts && !a.wish.removed, Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Spent: a.done.spent, Lost: a.place.why, QueueLost: a.past.loss,
+		Paused: a.wish.paused.Since, PausedUntil: a.wish.paused.Until, PausedBy: a.wish.paused.By, Failures: a.past.history.failures, Session: a.life.session, Last: a.past.left.outcome,
+		Lasts: a.past.held.lasts && !a.wish.removed, Acknowledged: a.done.acknowledged, DeadLettered: a.done.deadLettered, Spent: a.done.spent, Lost: a.place.why, QueueLost: a.past.loss,
 		Approval: a.wish.awaits, Aside: len(a.wish.aside),
 	}
 	d.OverBudget = d.State == status.Parked && d.Until.Equal(a.past.budget.until)
@@ -179,7 +179,7 @@ func (a *Agent) Describe() status.AgentState {
 	if a.past.stuck != nil {
 		d.Stuck = new(*a.past.stuck)
 	}
-	if o := a.past.outcome; o != nil {
+	if o := a.past.left.outcome; o != nil {
 		d.Denied = o.Denied
 	}
 	if p := a.check.told; p != nil {
@@ -206,4 +206,4 @@ func (a *Agent) DeadLettered() { a.done.deadLettered++ }
 func (a *Agent) InTurn(at time.Time) bool { return a.turns.at(at) }
 
 // LeftInFlight records the entry that is in flight without a session; nil: none.
-func (a *Agent) LeftInFlight(w *hook.Work) { a.past.inFlight = w }
+func (a *Agent) LeftInFlight(w *hook.Work) { a.past.left.inFlight = w }

@@ -61,10 +61,10 @@ func succession(a *Agent, _ time.Time) *Reason {
 
 // hold: too many failures, or one that only a person can repair.
 func hold(a *Agent, _ time.Time) *Reason {
-	if a.past.hold == "" {
+	if a.past.held.why == "" {
 		return nil
 	}
-	return &Reason{State: status.Held, Text: a.past.hold, Fix: a.past.fix}
+	return &Reason{State: status.Held, Text: a.past.held.why, Fix: a.past.fix}
 }
 
 func paused(a *Agent, now time.Time) *Reason {

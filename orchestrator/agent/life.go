@@ -95,7 +95,7 @@ func (a *Agent) Fails(f Failed, now time.Time, roll float64) {
 	}
 	a.life.is = None
 	switch {
-	case a.past.lasts: // nothing is started anyway
+	case a.past.held.lasts: // nothing is started anyway
 		return
 	case f.Blocks:
 		a.blocks(f, now)
@@ -125,12 +125,12 @@ func (a *Agent) Launched(id string, stage Shutdown, now time.Time) {
 	if a.life.is != Starting {
 		return
 	}
-	a.past.inFlight = nil
+	a.past.left.inFlight = nil
 	a.life = life{is: Live, why: "session started", session: id, started: now, last: session.Report{Phase: hook.Starting, At: now}}
 	switch {
 	case stage == EndsNow:
 		a.Stop()
-	case a.past.unseen: // in a directory whose entry in flight nobody has dealt with
+	case a.past.left.unseen: // in a directory whose entry in flight nobody has dealt with
 		a.order(session.Order{Stop: true, Finish: FinishReplaced})
 	case stage == EndsTurns:
 		a.Finish(FinishShutdown)
@@ -237,7 +237,7 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	a.life.is, a.life.last.Work, a.life.cancels = None, nil, nil
 	a.done.acknowledged += e.Acknowledged
 	e.Unproved = e.Unproved || a.life.judged || a.check.begun
-	a.past.outcome = &e.Outcome
+	a.past.left.outcome = &e.Outcome
 	var n next
 	h := a.past.history
 	switch {
@@ -257,7 +257,7 @@ func (a *Agent) Ended(e End, now time.Time, roll float64) {
 	a.past.history = h
 	a.stuckAfter(e.Outcome, now)
 	if f := e.Unrecovered; f != nil {
-		a.past.owed = &e.Outcome // before the next start
+		a.past.left.owed = &e.Outcome // before the next start
 		if n.state == status.Idle || f.Person {
 			a.Fails(*f, now, roll)
 			return
@@ -280,16 +280,16 @@ func (a *Agent) Recover(then string) {
 	}
 	a.follow(next{state: status.Idle, reason: then})
 	a.life.is, a.life.why = Recovering, then
-	a.past.unseen = false
+	a.past.left.unseen = false
 }
 
 // Owes reports whether what is in flight in its directory has to be dealt with
 // before a session starts there.
-func (a *Agent) Owes() bool { return a.past.owed != nil || a.past.unseen }
+func (a *Agent) Owes() bool { return a.past.left.owed != nil || a.past.left.unseen }
 
 // Owed returns the end of the session whose entry in flight could not be dealt
 // with, or nil.
-func (a *Agent) Owed() *session.Outcome { return a.past.owed }
+func (a *Agent) Owed() *session.Outcome { return a.past.left.owed }
 
 // Recovered says that a recovery has ended, after the end of a session: f says why
 // it failed, or is nil.
@@ -304,12 +304,12 @@ func (a *Agent) Recovered(after session.Outcome, f *Failed, now time.Time, roll 
 	}
 	checked := a.check.recovers
 	a.check.recovers = false
-	if a.past.owed = nil; f == nil && checked {
+	if a.past.left.owed = nil; f == nil && checked {
 		a.idle, a.queue.stale = a.life.why, true
 		return
 	}
-	if f != nil && !a.past.unseen {
-		a.past.owed = &after
+	if f != nil && !a.past.left.unseen {
+		a.past.left.owed = &after
 		a.Fails(*f, now, roll)
 		return
 	}

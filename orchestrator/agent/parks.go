@@ -13,7 +13,7 @@ func (a *Agent) Parks(p Parking, now time.Time) {
 		return
 	case None, Starting:
 	}
-	if a.life.is = None; a.past.lasts {
+	if a.life.is = None; a.past.held.lasts {
 		return
 	}
 	a.follow(next{state: status.Parked, parking: p})

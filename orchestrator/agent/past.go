@@ -13,26 +13,36 @@ import (
 // past is what is remembered of failures and of what they left.
 type past struct {
 	history history
-	hold    string // why nothing starts until a person says so, or ""
-	fix     string // what to change against hold or backOff, or ""
-	lasts   bool   // the hold is the policy's, and the next run's too
-	limited bool   // hold is for a limit of its account: on-limit: hold
+	held    held
+	backOff wait
+	fix     string // what to change against held or backOff, or ""
 	blocked blocked
 	client  installed
-	backOff wait
 	parked  Parking // as its account has answered
 	login   login   // that its account has refused
 	budget  wait    // a budget that it spends from is used up
+	left    left
+	stuck   *status.Stuck     // while the service fails
+	loss    *status.QueueLoss // that no person has acknowledged
+	goesOn  time.Time
+}
+
+// held is why nothing is started until a person says so; the zero value: it is not held.
+type held struct {
+	why     string
+	lasts   bool // it is the policy's, and the next run's too
+	limited bool // it is for a limit of its account: on-limit: hold
+}
+
+// left is what the last session left.
+type left struct {
 	outcome *session.Outcome
-	owed    *session.Outcome
+	owed    *session.Outcome // of one whose entry is recovered before the next start
 	// unseen is true while nobody has dealt with what is in flight in a directory
 	// that replaced another one.
 	unseen bool
 	// inFlight is the entry that is in flight without a session.
 	inFlight *hook.Work
-	stuck    *status.Stuck     // while the service fails
-	loss     *status.QueueLoss // that no person has acknowledged
-	goesOn   time.Time
 }
 
 // wait is until when nothing is started, and why.
@@ -44,17 +54,17 @@ type wait struct {
 // follow carries out what the policy has decided.
 func (a *Agent) follow(n next) {
 	p := &a.past
-	p.hold, p.lasts, p.limited, p.backOff, p.parked, p.blocked, p.login = "", false, false, wait{}, Parking{}, blocked{}, login{}
+	p.held, p.backOff, p.parked, p.blocked, p.login = held{}, wait{}, Parking{}, blocked{}, login{}
 	p.fix = n.fix
 	a.alarms.set(Ask, time.Time{})
 	switch n.state {
 	case status.Held:
-		p.hold, p.lasts = n.reason, n.lasts
+		p.held = held{why: n.reason, lasts: n.lasts}
 	case status.BackingOff:
 		p.backOff = wait{n.until, n.reason}
 	case status.Parked:
 		if p.parked = n.parking; n.parking.Limit && a.def.OnLimit == config.LimitHolds {
-			p.parked, p.hold, p.limited = Parking{}, n.parking.Reason+"; on-limit: hold", true
+			p.parked, p.held = Parking{}, held{why: n.parking.Reason + "; on-limit: hold", limited: true}
 		}
 	case status.Idle:
 		a.idle = n.reason
@@ -72,8 +82,8 @@ type Hold struct{ Why, Fix, Answers string }
 func (a *Agent) Hold() Hold {
 	switch b := a.past.blocked; {
 	case a.wish.removed:
-	case a.past.lasts:
-		return Hold{Why: a.past.hold, Fix: a.past.fix}
+	case a.past.held.lasts:
+		return Hold{Why: a.past.held.why, Fix: a.past.fix}
 	case b.why != "" && b.answers != "":
 		return Hold{b.why, b.fix, b.answers}
 	}
@@ -84,7 +94,7 @@ func (a *Agent) Hold() Hold {
 func (a *Agent) WasHeld(h Hold, since, now time.Time) {
 	a.shown.Reason, a.shown.since = Reason{State: status.Held, Text: h.Why, Fix: h.Fix, GoesOn: h.Answers != ""}, since
 	if h.Answers == "" {
-		a.past.hold, a.past.fix, a.past.lasts = h.Why, h.Fix, true
+		a.past.held.why, a.past.fix, a.past.held.lasts = h.Why, h.Fix, true
 		return
 	}
 	a.past.blocked = blocked{why: h.Why, fix: h.Fix, since: since, answers: h.Answers}

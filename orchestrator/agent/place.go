@@ -55,7 +55,7 @@ func (a *Agent) Replaced() { a.place.is = Retaking }
 // now.
 func (a *Agent) Retaken(now time.Time) {
 	a.Loses(FinishReplaced)
-	a.past.owed, a.past.unseen = nil, true
+	a.past.left.owed, a.past.left.unseen = nil, true
 	a.Finds("another directory stands in its place; it is locked now")
 	switch {
 	case a.life.is == Live: // in a directory that no longer exists

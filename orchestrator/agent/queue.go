@@ -93,8 +93,8 @@ func (a *Agent) Folders() session.Ground { return a.queue.folders }
 // as that is known.
 func (a *Agent) AtRisk() session.Loss {
 	q, p := a.queue, a.past
-	l := session.Loss{Queued: q.queued + q.fired, IDs: q.names, InFlight: p.inFlight}
-	if o := p.owed; o != nil && o.Delivery != "" && l.InFlight == nil {
+	l := session.Loss{Queued: q.queued + q.fired, IDs: q.names, InFlight: p.left.inFlight}
+	if o := p.left.owed; o != nil && o.Delivery != "" && l.InFlight == nil {
 		l.InFlight = &hook.Work{DeliveryID: o.Delivery}
 	}
 	return l
@@ -122,14 +122,14 @@ func (a *Agent) Sees(before session.Ground, differs string, folders session.Grou
 	case now.Sub(q.folderGone) < session.GroundPatience:
 		return
 	}
-	if l := missing; l != nil && (l.Queued > 0 || l.InFlight != nil || a.past.owed != nil) {
+	if l := missing; l != nil && (l.Queued > 0 || l.InFlight != nil || a.past.left.owed != nil) {
 		l.What = differs
 		a.queueLost(*l, now)
 		a.Counted(0, nil)
 	}
 	q.folders, q.folderGone = folders, time.Time{}
-	a.past.owed, a.past.inFlight = nil, nil
-	a.past.unseen = a.past.unseen || folders != nil
+	a.past.left.owed, a.past.left.inFlight = nil, nil
+	a.past.left.unseen = a.past.left.unseen || folders != nil
 }
 
 // queueLost says that prompts are gone.

@@ -57,7 +57,7 @@ func (a *Agent) Resume(now time.Time) (parked bool) {
 	was := a.Standing(now).State
 	_, stays := a.Describe().Stays("")
 	stays = stays && a.past.loss == nil && a.past.stuck == nil
-	waited := a.OnAccount() || a.past.limited
+	waited := a.OnAccount() || a.past.held.limited
 	a.wish.paused = memory.Paused{}
 	if !stays { // otherwise nothing is
 		a.note(journal.Event{Kind: journal.Resumed})
@@ -114,7 +114,7 @@ func (a *Agent) Adopt(now time.Time) bool {
 	a.queue.stale = true
 	a.leaveClient(FinishChanged)
 	a.past.client.probed = false // another one, perhaps
-	if a.past.hold != "" || a.past.blocked.why != "" || now.Before(a.past.backOff.until) || a.OnAccount() {
+	if a.past.held.why != "" || a.past.blocked.why != "" || now.Before(a.past.backOff.until) || a.OnAccount() {
 		a.follow(next{state: status.Idle, reason: FinishChanged})
 	}
 	return true

@@ -149,7 +149,7 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 		}
 		facts = append(facts, w.keptWaiting(a, cfg, waiting[s.Agent], now)...)
 	}
-	w.seen = seen
+	w.sees.seen = seen
 	maps.DeleteFunc(w.kept.Heads, func(agent string, _ *head) bool { return w.fleet.Agent(agent) == nil })
 	for _, d := range from.Doors() {
 		if d.Problem != "" {
@@ -159,7 +159,7 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 			})
 		}
 	}
-	return slices.Concat(facts, w.linked(slices.Concat(w.silent(now), w.unpinged(now), w.findings, w.disks), nil))
+	return slices.Concat(facts, w.linked(slices.Concat(w.silent(now), w.unpinged(now), w.sees.findings, w.sees.disks), nil))
 }
 
 // stuckOrQuiet returns that a queue does not move, or nil. That it was told is not over

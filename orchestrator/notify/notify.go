@@ -67,25 +67,30 @@ type Watch struct {
 	// deliver is deliver.To, but in tests without a network.
 	deliver func(context.Context, *config.Target, deliver.From, *outbox.Message) outbox.Verdict
 	ping    func(context.Context, *config.Ping, deliver.Sign, string) error // likewise
-	found   chan []notice.Fact
-	full    chan []notice.Fact
 
 	// Everything below belongs to the loop.
-	fleet    *config.Fleet
-	kept     kept
-	kicked   bool
-	unsaved  bool // what is kept has changed, and is not on disk
-	told     bool // that it cannot be saved
-	letters  letters
-	seen     map[string]bool
-	findings []notice.Fact
-	disks    []notice.Fact
-	happened []notice.Fact
-	sending  map[string]bool // :: target → a message is on its way
-	noted    time.Time
+	fleet   *config.Fleet
+	kept    kept
+	kicked  bool
+	unsaved bool // what is kept has changed, and is not on disk
+	told    bool // that it cannot be saved
+	letters letters
+	sees    sees
+	sending map[string]bool // :: target → a message is on its way
+	noted   time.Time
+	senders sync.WaitGroup
+}
+
+// sees is what a Watch knows of the fleet from looking at it, and when it did.
+type sees struct {
 	looked   time.Time
-	lookCost time.Duration // of the last look
-	senders  sync.WaitGroup
+	lookCost time.Duration   // of the last look
+	seen     map[string]bool // the agents that were there
+	happened []notice.Fact
+	// findings are doctor's, disks the volumes that are full. They take a while, and
+	// come by found and full.
+	findings, disks []notice.Fact
+	found, full     chan []notice.Fact
 }
 
 // answer is what came of an attempt to send a target its message.
@@ -99,7 +104,7 @@ type answer struct {
 func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
-		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), found: make(chan []notice.Fact), full: make(chan []notice.Fact),
+		opt: opt, began: now, fleet: opt.Fleet, kick: make(chan struct{}, 1), answer: make(chan answer), sees: sees{found: make(chan []notice.Fact), full: make(chan []notice.Fact)},
 		letters: letters{stateDir: opt.StateDir, began: now, unproven: unprovenOf(opt.StateDir, opt.Fleet.Agents)}, deliver: deliver.To, ping: deliver.Ping, sending: map[string]bool{},
 	}
 	w.file.Store(opt.Fleet)
@@ -158,11 +163,11 @@ func (w *Watch) Run(ctx context.Context, s Scheduler) {
 			w.kicked = true
 		case a := <-w.answer:
 			w.answered(a)
-		case w.findings = <-w.found:
+		case w.sees.findings = <-w.sees.found:
 			w.kicked = true
-		case full := <-w.full:
-			w.kicked = w.kicked || len(full) != len(w.disks)
-			w.disks = full
+		case full := <-w.sees.full:
+			w.kicked = w.kicked || len(full) != len(w.sees.disks)
+			w.sees.disks = full
 		}
 		w.turn(beside, s)
 		timer.Reset(w.wait(time.Now()))
@@ -173,14 +178,14 @@ func (w *Watch) Run(ctx context.Context, s Scheduler) {
 // pause is how long after a look the next one is.
 func (w *Watch) pause() time.Duration {
 	if w.kicked {
-		return max(lookSoon, lookShare/5*w.lookCost)
+		return max(lookSoon, lookShare/5*w.sees.lookCost)
 	}
-	return max(lookOften, lookShare*w.lookCost)
+	return max(lookOften, lookShare*w.sees.lookCost)
 }
 
 // wait is how long there is nothing to do.
 func (w *Watch) wait(now time.Time) time.Duration {
-	wait := min(w.pause()-now.Sub(w.looked).Abs(), watchedEvery)
+	wait := min(w.pause()-now.Sub(w.sees.looked).Abs(), watchedEvery)
 	if w.unsaved {
 		wait = min(wait, saveAgain)
 	}
@@ -217,7 +222,7 @@ func (w *Watch) begin() {
 	if w.kept, err = read(w.opt.StateDir); err != nil {
 		w.opt.Log.Warn("cannot read which notices were sent: they are sent again", "err", err)
 	}
-	w.happened = w.crashed()
+	w.sees.happened = w.crashed()
 }
 
 // turn looks, if it is time, and sends what is due.
@@ -230,7 +235,7 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 		w.warnOfUnnamed(now)
 	}
 	w.watches(now, false)
-	if now.Sub(w.looked).Abs() >= w.pause() {
+	if now.Sub(w.sees.looked).Abs() >= w.pause() {
 		w.lookAround(ctx, s, now)
 	}
 	w.save()
@@ -239,7 +244,7 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 
 // lookAround takes in what is true and what has happened.
 func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
-	w.looked, w.kicked = now, false
+	w.sees.looked, w.kicked = now, false
 	w.takeSigns()
 	if len(w.fleet.Targets) == 0 {
 		w.unnamed(now)
@@ -251,7 +256,7 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	facts := w.look(s, now)
 	var got news
 	for _, a := range w.fleet.Agents {
-		if !w.seen[a.Name] {
+		if !w.sees.seen[a.Name] {
 			continue
 		}
 		n, err := w.letters.look(ctx, a, &w.kept, w.opt.Ours)
@@ -262,19 +267,19 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	}
 	ends := w.kept.Told.Ends()
 	all := notice.Decide(notice.View{
-		Now: now, Began: w.began, Facts: facts, Happened: append(got.happened, w.happened...),
-		Sees:  func(agent string) bool { return agent == "" || w.seen[agent] },
+		Now: now, Began: w.began, Facts: facts, Happened: append(got.happened, w.sees.happened...),
+		Sees:  func(agent string) bool { return agent == "" || w.sees.seen[agent] },
 		Knows: func(agent string) bool { return w.fleet.Agent(agent) != nil },
 	}, w.kept.Told)
 	w.unsaved = w.unsaved || !maps.Equal(ends, w.kept.Told.Ends())
-	w.happened = nil
+	w.sees.happened = nil
 	w.kicked = w.kicked || w.kept.Told.Settling()
 	all = w.notTwice(all, got, now)
 	w.put(append(all, got.addressed...), now)
 	if w.save(); !w.unsaved {
 		w.forget(got.done)
 	}
-	w.lookCost = time.Since(now)
+	w.sees.lookCost = time.Since(now)
 }
 
 // forget removes those who no longer wait: what they waited for is on its way.

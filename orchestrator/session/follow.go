@@ -68,7 +68,7 @@ func (s *shim) follow(ctx context.Context) ending {
 	soon := func() { timer.Reset(breath - time.Since(last)) }
 	for {
 		select {
-		case <-s.child.Done():
+		case <-s.term.child.Done():
 			return ending{exited: true}
 		case <-ctx.Done():
 			return ending{why: hook.EndShutdown, detail: "the shim was told to end"}
@@ -113,17 +113,17 @@ func (s *shim) look(ctx context.Context, now time.Time) (ending, bool) {
 	s.reload()
 	s.mend(ctx, now)
 	s.notePeople(ctx, now)
-	aliveAt := s.life.at(now, s.child, s.record)
-	s.check.look(s.queue, s.spec.Inbox, s.spec.Session)
+	aliveAt := s.meters.life.at(now, s.term.child, s.record)
+	s.meters.check.look(s.queue, s.spec.Inbox, s.spec.Session)
 	s.told.look(s.spec.Home, s.record, now)
-	s.signs.look(s.spec.Home, s.record, now)
+	s.meters.signs.look(s.spec.Home, s.record, now)
 	s.spend(now)
-	s.course.read(s.record, now)
+	s.meters.course.read(s.record, now)
 	s.seen.see(s.record, s.ledger.passed, s.record.Phase == hook.Waiting && now.Sub(aliveAt) >= 2*client.Claude.Terminal.SpinnerFor, now)
 	f := s.facts(aliveAt, now)
-	s.silent = time.Time{}
+	s.meters.silent = time.Time{}
 	if last := f.lived(s.spec.StallTimeout); s.record.Phase == hook.Turn && f.tool == nil && now.Sub(last) >= longSilence {
-		s.silent = last
+		s.meters.silent = last
 	}
 	s.report(now)
 	if what := s.ground.look(now); what != "" {
@@ -166,15 +166,15 @@ func (s *shim) facts(aliveAt, now time.Time) facts {
 		now: now, seen: s.seen, ruling: s.record.Ruling, attached: s.people.attached, typed: s.people.typed, asked: s.asked,
 		waiterGone: s.record.Waiter.PID != 0 && !Alive(s.record.Waiter),
 		waits:      s.record.Waiter.PID != 0 && Alive(s.record.Waiter),
-		checking:   s.check.now != nil,
-		quietSince: s.quiet.since(now, s.child),
+		checking:   s.meters.check.now != nil,
+		quietSince: s.meters.quiet.since(now, s.term.child),
 		aliveAt:    aliveAt,
-		signed:     s.signs.at(),
+		signed:     s.meters.signs.at(),
 		deafSince:  s.deafSince(now),
 		stopped:    s.stopped(),
 		untold:     s.untold(),
-		tool:       s.course.tool(),
-		toolEnded:  s.course.ended,
+		tool:       s.meters.course.tool(),
+		toolEnded:  s.meters.course.ended,
 	}
 }
 
@@ -212,8 +212,8 @@ func (s *shim) rule(ctx context.Context, v verdict, before moment, now time.Time
 func (s *shim) report(now time.Time) {
 	r := Report{
 		At: now, Phase: s.record.Phase, Acknowledged: s.record.Acknowledged, Work: s.record.Work, Told: s.told.last, Spent: s.bill.counter.All(),
-		Checking: s.check.now, Answered: s.course.answered, Tool: s.course.tool(), Silent: s.silent, Said: s.signs.last,
-		Denied: s.course.denied,
+		Checking: s.meters.check.now, Answered: s.meters.course.answered, Tool: s.meters.course.tool(), Silent: s.meters.silent, Said: s.meters.signs.last,
+		Denied: s.meters.course.denied,
 	}
 	r.Answers = s.answers.fresh(s.record.Answers, now, false)
 	if ruling := s.record.Ruling; ruling != nil && r.Phase == hook.Ending {
@@ -248,7 +248,7 @@ func (s *shim) untold() bool {
 		return false
 	}
 	figures := s.told.last != nil && (!s.told.last.Limits.FiveHour.Resets.IsZero() || !s.told.last.Limits.SevenDay.Resets.IsZero())
-	return s.course.refused == nil || !figures
+	return s.meters.course.refused == nil || !figures
 }
 
 func sameWork(a, b *hook.Work) bool {
@@ -276,10 +276,10 @@ func (s *shim) finish(ctx context.Context, e ending) *Outcome {
 		})
 		s.report(time.Now())
 	}
-	shown := s.output.screen() // a client that is told to end clears it
-	exit := s.child.End(context.WithoutCancel(ctx))
+	shown := s.term.output.screen() // a client that is told to end clears it
+	exit := s.term.child.End(context.WithoutCancel(ctx))
 	if e.exited {
-		shown = s.output.screen()
+		shown = s.term.output.screen()
 	}
 	s.reload()
 	if e.exited && s.stopped() {

@@ -175,7 +175,7 @@ func (g *ground) count(q *inbox.Queue, path string, seen *sight, done int, now t
 	if err != nil {
 		return
 	}
-	of := countedOf{durable.StampOf(info, nil), durable.StampOf(os.Lstat(inbox.Urgent(path))), seen.work, done}
+	of := countedOf{durable.StampOf(info, nil), durable.StampOf(os.Lstat(inbox.Urgent(path))), seen.entry.work, done}
 	if g.of.inbox.Same(of.inbox) && g.of.urgent.Same(of.urgent) && g.of.work == of.work && g.of.done == of.done {
 		return
 	}

@@ -264,13 +264,13 @@ func TestAVerdictBeginsTheCountAnew(t *testing.T) {
 	now := time.Now()
 	s.seeWork(&hook.Work{DeliveryID: "d", Attempt: 1, Iteration: 1}, 0, now)
 	s.seeWork(&hook.Work{DeliveryID: "d", Attempt: 1, Iteration: 2}, 0, now.Add(time.Hour))
-	if s.handedOver != now.Add(time.Hour) {
-		t.Errorf("the second iteration began at %s", s.handedOver)
+	if s.entry.handedOver != now.Add(time.Hour) {
+		t.Errorf("the second iteration began at %s", s.entry.handedOver)
 	}
 	s.seeWork(nil, 0, now.Add(2*time.Hour))
 	s.seeWork(&hook.Work{DeliveryID: "d", Attempt: 1, Iteration: 1}, 0, now.Add(2*time.Hour))
-	if s.handedOver != now.Add(time.Hour) {
-		t.Errorf("an iteration that comes and goes has more time: %s", s.handedOver)
+	if s.entry.handedOver != now.Add(time.Hour) {
+		t.Errorf("an iteration that comes and goes has more time: %s", s.entry.handedOver)
 	}
 }
 

@@ -60,7 +60,7 @@ func (s *shim) update(ctx context.Context, change func(*hook.Record)) {
 	if !changed {
 		change(s.record)
 	}
-	if s.wrong = err != nil; s.wrong {
+	if s.shown.wrong = err != nil; s.shown.wrong {
 		s.failed.about("cannot change the session record", err, time.Now())
 	}
 }
@@ -185,23 +185,23 @@ func (s *shim) abandon(ctx context.Context) {
 func (s *shim) reload() {
 	info, err := os.Lstat(filepath.Join(s.spec.Home, "session.json"))
 	if err != nil {
-		if s.wrong = true; s.goneAt.IsZero() {
-			s.goneAt = time.Now()
+		if s.shown.wrong = true; s.shown.goneAt.IsZero() {
+			s.shown.goneAt = time.Now()
 		}
 		return
 	}
-	s.goneAt = time.Time{}
+	s.shown.goneAt = time.Time{}
 	now := durable.StampOf(info, nil)
-	if s.read.Same(now) {
+	if s.shown.read.Same(now) {
 		return
 	}
-	s.read = now
+	s.shown.read = now
 	told, err := hook.ReadRecord(s.spec.Home)
-	if s.wrong = err != nil || told == nil; s.wrong {
+	if s.shown.wrong = err != nil || told == nil; s.shown.wrong {
 		s.log.Debug("session record not read", "err", err)
 		return
 	}
-	s.record, s.wrong = hear(s.record, told, &s.ledger)
+	s.record, s.shown.wrong = hear(s.record, told, &s.ledger)
 }
 
 // mendEvery is how often a session record is corrected that differs from what hooks
@@ -213,11 +213,11 @@ const mendEvery = 200 * time.Millisecond
 // it would make rm -r fail.
 func (s *shim) mend(ctx context.Context, now time.Time) {
 	switch {
-	case !s.wrong || now.Sub(s.mended) < mendEvery:
+	case !s.shown.wrong || now.Sub(s.shown.mended) < mendEvery:
 		return
-	case !s.goneAt.IsZero() && (now.Sub(s.goneAt) < mendEvery || s.ground.Differs() != ""):
+	case !s.shown.goneAt.IsZero() && (now.Sub(s.shown.goneAt) < mendEvery || s.ground.Differs() != ""):
 		return
 	}
-	s.mended = now
+	s.shown.mended = now
 	s.update(ctx, func(*hook.Record) {})
 }

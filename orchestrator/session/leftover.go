@@ -49,7 +49,7 @@ func leftoverPath(stateDir, session string) string {
 func (s *shim) keepLeftover() error {
 	l := Leftover{
 		Agent: s.spec.Agent, Session: s.spec.Session, Cookie: s.spec.Token,
-		Shim: s.record.Shim, Group: s.group, At: time.Now(), Grace: s.spec.Grace,
+		Shim: s.record.Shim, Group: s.term.group, At: time.Now(), Grace: s.spec.Grace,
 	}
 	data, err := json.Marshal(l)
 	if err != nil {

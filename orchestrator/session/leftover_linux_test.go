@@ -39,7 +39,7 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 	gone := make(chan error, 1)
 	go func() { gone <- left.Wait() }()
 	// One that has cleared its environment is found by its control group.
-	former := &shim{group: ptyrun.PlanGroup(), spec: Spec{Agent: "a", Session: "former", Token: cookie, StateDir: stateDir}, record: &hook.Record{
+	former := &shim{term: terminal{group: ptyrun.PlanGroup()}, spec: Spec{Agent: "a", Session: "former", Token: cookie, StateDir: stateDir}, record: &hook.Record{
 		// A process that is no more: its number is another one's now.
 		Shim: hook.Process{PID: os.Getpid(), Start: 1},
 	}}
@@ -47,7 +47,7 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	nameless, err := ptyrun.Start(t.Context(), ptyrun.Config{
-		Argv: []string{"/bin/sleep", "60"}, Env: []string{}, Group: former.group, Grace: time.Second,
+		Argv: []string{"/bin/sleep", "60"}, Env: []string{}, Group: former.term.group, Grace: time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,13 +70,13 @@ func TestShimEndsWhatAKilledOneLeft(t *testing.T) {
 		_ = left.Process.Kill()
 		t.Error("what the former session left lives on")
 	}
-	if former.group != "" {
+	if former.term.group != "" {
 		select {
 		case <-nameless.Done():
 		case <-time.After(testbed.Patience):
 			t.Error("what is in the former session's control group lives on")
 		}
-		if _, err := os.Stat(former.group); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(former.term.group); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the former session's control group is left: %v", err)
 		}
 	}

@@ -42,9 +42,9 @@ func (s *shim) outcome(e ending, exit ptyrun.Exit, shown string) *Outcome {
 			o.Why, o.Detail = hook.EndNoHooks, deafDetail
 		}
 	}
-	o.Denied = s.course.denied
+	o.Denied = s.meters.course.denied
 	if o.Why == hook.EndAPIFailure && s.limited() {
-		o.Refused = &Refused{Told: r.Ruling.Told, Written: s.course.refused}
+		o.Refused = &Refused{Told: r.Ruling.Told, Written: s.meters.course.refused}
 		if s.told.last != nil {
 			o.Refused.Limits = s.told.last.Limits
 		}

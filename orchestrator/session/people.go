@@ -26,15 +26,15 @@ func (s *shim) openDesk() {
 		s.log.Warn("nobody can join the session", "err", err)
 		return
 	}
-	s.desk = desk
+	s.term.desk = desk
 }
 
 // peopleChanged signals that somebody has joined, typed or left.
 func (s *shim) peopleChanged() <-chan struct{} {
-	if s.desk == nil {
+	if s.term.desk == nil {
 		return nil
 	}
-	return s.desk.Changed()
+	return s.term.desk.Changed()
 }
 
 // people are those who have joined the session and may type.
@@ -53,12 +53,12 @@ type people struct {
 // notePeople records for the hooks who is at the terminal: while a person types,
 // nothing is handed over.
 func (s *shim) notePeople(ctx context.Context, now time.Time) {
-	if s.desk == nil {
+	if s.term.desk == nil {
 		return
 	}
 	p := &s.people
 	var done time.Time
-	if p.attached, p.typed, done = s.desk.People(); done.After(p.done) {
+	if p.attached, p.typed, done = s.term.desk.People(); done.After(p.done) {
 		p.done = done
 		s.showPeople(ctx)
 	}

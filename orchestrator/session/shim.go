@@ -94,12 +94,8 @@ type shim struct {
 	out    *json.Encoder
 	orders chan Order // closed when the orchestrator is gone
 
-	queue  *inbox.Queue
-	child  *ptyrun.Child
-	output *tail
-	file   *ptyrun.Log  // of the terminal's output; nil: none
-	desk   *attach.Desk // where others join; nil: nowhere
-	group  string       // the client's control group, as planned; "": none
+	queue *inbox.Queue
+	term  terminal
 
 	deaf deaf // to our hooks
 	// wasHooked is true if our hooks were in the agent's settings at the start.
@@ -107,28 +103,48 @@ type shim struct {
 	stops     handover.Stops // how far they were read
 	record    *hook.Record   // what the shim knows of its session
 	ledger    ledger         // what it knows of its queue
-	read      durable.Stamp  // of session.json when it was last read
-	wrong     bool           // session.json differs from record
-	mended    time.Time      // when it was last corrected
-	goneAt    time.Time      // since when it is missing, or zero
-	seen      sight          // since when things are as they are
-	asked     time.Time      // when it was asked to yield; zero: it was not
-	people    people         // those who have joined
-	ground    ground         // what the session depends on
-	adrift    bool           // the ground is gone: nothing is written there
+	shown     shownRecord
+	seen      sight     // since when things are as they are
+	asked     time.Time // when it was asked to yield; zero: it was not
+	people    people    // those who have joined
+	ground    ground    // what the session depends on
+	adrift    bool      // the ground is gone: nothing is written there
 	// shut is true while the last attempt to get the hook lock failed.
 	shut    bool
 	failed  complaints
 	told    told // what the client told our status line
-	signs   signs
 	answers answers
 	bill    bill // what the session costs
-	quiet   quietMeter
-	silent  time.Time // since when the turn shows no sign of life
-	course  course    // of the conversation, by the transcript
-	life    lifeMeter
-	check   checkMeter
+	meters  meters
 	said    Report // the last report
+}
+
+// terminal is where the client runs, and who joins it there.
+type terminal struct {
+	child  *ptyrun.Child
+	output *tail
+	file   *ptyrun.Log  // of its output; nil: none
+	desk   *attach.Desk // where others join; nil: nowhere
+	group  string       // the client's control group, as planned; "": none
+}
+
+// shownRecord is what session.json shows, which the agent can write: the shim compares it
+// with what it knows, and corrects it.
+type shownRecord struct {
+	read   durable.Stamp // of the file when it was last read
+	wrong  bool          // it differs from what the shim knows
+	mended time.Time     // when it was last corrected
+	goneAt time.Time     // since when it is missing, or zero
+}
+
+// meters measure whether the session lives, and what it is at.
+type meters struct {
+	quiet  quietMeter
+	silent time.Time // since when the turn shows no sign of life
+	life   lifeMeter
+	signs  signs
+	course course // of the conversation, by the transcript
+	check  checkMeter
 }
 
 // readOrders passes on what the orchestrator says; the end of stdin means that it
@@ -217,7 +233,7 @@ func (s *shim) prepare(ctx context.Context) (string, error) {
 	s.record = s.newRecord(now)
 	if s.spec.Resume != "" {
 		s.stops.Path, s.stops.Offset = s.conversation(s.spec.Resume)
-		s.course.Path, s.course.Offset = s.stops.Path, s.stops.Offset
+		s.meters.course.Path, s.meters.course.Offset = s.stops.Path, s.stops.Offset
 	}
 	session := hook.Under(held, s.record, s.spec.Home)
 	prompt, err := s.begin(session, f)

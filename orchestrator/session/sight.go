@@ -25,13 +25,7 @@ type sight struct {
 	ruling hook.End  // "": none
 	ruled  time.Time // since it stands
 
-	work      string // which entry in which attempt and iteration; "": none
-	iteration int    // the latest one of this entry
-	// given is when that began. handedOver lies as far back as the session has had
-	// an entry without the queue going on.
-	given, handedOver time.Time
-	passed            int           // how many entries the queue had passed at given
-	worked            time.Duration // without an entry: how far back the last one's handedOver was
+	entry entrySight
 
 	// free is for how long the session has done something without an entry, minus
 	// how long it has rested, since the queue last went on.
@@ -39,6 +33,17 @@ type sight struct {
 	went int // how many entries the queue had passed at the last look
 
 	background time.Time // tasks run; zero: none
+}
+
+// entrySight is since when the session has had its entry.
+type entrySight struct {
+	work      string // which entry in which attempt and iteration; "": none
+	iteration int    // the latest one of this entry
+	// given is when that began. handedOver lies as far back as the session has had
+	// an entry without the queue going on.
+	given, handedOver time.Time
+	passed            int           // how many entries the queue had passed at given
+	worked            time.Duration // without an entry: how far back the last one's handedOver was
 }
 
 // see updates it with what is known now: passed is how many entries the queue has
@@ -98,27 +103,27 @@ func (s *sight) seeWork(w *hook.Work, passed int, now time.Time) {
 	if w != nil {
 		work = w.DeliveryID + " " + strconv.Itoa(w.Attempt) + " " + strconv.Itoa(w.Iteration)
 	}
-	if work == s.work {
+	if work == s.entry.work {
 		return
 	}
-	spent := s.worked
+	spent := s.entry.worked
 	if s.works() {
-		spent = now.Sub(s.handedOver)
+		spent = now.Sub(s.entry.handedOver)
 	}
-	if passed != s.passed {
-		spent, s.iteration = 0, 0
+	if passed != s.entry.passed {
+		spent, s.entry.iteration = 0, 0
 	}
-	if w != nil && w.Iteration > s.iteration {
-		if s.iteration > 0 { // a verdict has come: the next turn has its own time
+	if w != nil && w.Iteration > s.entry.iteration {
+		if s.entry.iteration > 0 { // a verdict has come: the next turn has its own time
 			spent = 0
 		}
-		s.iteration = w.Iteration
+		s.entry.iteration = w.Iteration
 	}
-	s.work, s.given, s.handedOver, s.worked, s.passed = work, now, now.Add(-spent), spent, passed
+	s.entry.work, s.entry.given, s.entry.handedOver, s.entry.worked, s.entry.passed = work, now, now.Add(-spent), spent, passed
 }
 
 // works reports whether the session has an entry.
-func (s *sight) works() bool { return s.work != "" }
+func (s *sight) works() bool { return s.entry.work != "" }
 
 // active returns when the session last changed what it does.
-func (s *sight) active() time.Time { return latest(s.since, s.given) }
+func (s *sight) active() time.Time { return latest(s.since, s.entry.given) }

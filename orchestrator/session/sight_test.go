@@ -108,8 +108,8 @@ func TestASessionIsTimedByWhatItDoes(t *testing.T) {
 	} {
 		step.change()
 		seen.see(r, passed, rests, at(i))
-		if seen.works() != (step.handedOver > 0) || seen.works() && !seen.handedOver.Equal(at(step.handedOver)) {
-			t.Errorf("step %d: %q handed over at %v, want %d", i, seen.work, seen.handedOver.Sub(begin), step.handedOver)
+		if seen.works() != (step.handedOver > 0) || seen.works() && !seen.entry.handedOver.Equal(at(step.handedOver)) {
+			t.Errorf("step %d: %q handed over at %v, want %d", i, seen.entry.work, seen.entry.handedOver.Sub(begin), step.handedOver)
 		}
 		if seen.free != step.free*time.Second {
 			t.Errorf("step %d: free for %v, want %v", i, seen.free, step.free*time.Second)

@@ -329,7 +329,7 @@ func overlong(f facts, l limits) bool {
 // disobeys reports whether the session was given an entry after it was ruled that
 // it ends. Its hooks do not do that.
 func disobeys(f facts) bool {
-	return f.seen.works() && f.seen.given.Sub(f.seen.ruled) > settle
+	return f.seen.works() && f.seen.entry.given.Sub(f.seen.ruled) > settle
 }
 
 // deafToYield reports whether a session that waits for work keeps its slot although
@@ -341,7 +341,7 @@ func deafToYield(f facts) bool {
 
 // overdue reports whether the entry in work is over its timeout.
 func overdue(f facts, l limits) bool {
-	return l.entry > 0 && f.seen.works() && f.now.Sub(f.seen.handedOver) >= l.entry
+	return l.entry > 0 && f.seen.works() && f.now.Sub(f.seen.entry.handedOver) >= l.entry
 }
 
 func latest(a, b time.Time) time.Time {

@@ -274,7 +274,7 @@ func (f facts) of(r *hook.Record) facts {
 		ruled: f.now,
 	}
 	if r.Work != nil {
-		f.seen.work, f.seen.given, f.seen.handedOver = "an entry", r.Work.Since, r.Work.Since
+		f.seen.entry.work, f.seen.entry.given, f.seen.entry.handedOver = "an entry", r.Work.Since, r.Work.Since
 	} else if r.Phase == hook.Turn {
 		f.seen.free = f.now.Sub(r.Since)
 	}
