@@ -2,6 +2,8 @@ package series
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -76,6 +78,19 @@ func (r *Recorder) leave() {
 	}
 	if err != nil {
 		r.log.Warn("cannot keep the depths of the queues", "err", err)
+	}
+}
+
+// takeOver removes what the run before has left, once this run has it: if this one is
+// killed, the next one must not take it for all that is known of those slots.
+func (r *Recorder) takeOver() {
+	folder, err := durable.OpenBelow(r.stateDir, folderOf(r.stateDir))
+	if err == nil {
+		defer folder.Close()
+		err = folder.Remove(depthsName)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.log.Warn("cannot remove the depths of the queues that the run before has left", "err", err)
 	}
 }
 

@@ -48,3 +48,40 @@ func TestDepthsOutliveARun(t *testing.T) {
 		})
 	}
 }
+
+// TestAKilledRunHandsOnNoDepthsOfTheOneBefore: what a run left is the next one's alone. If
+// that is killed, nobody knows how deep the queues were in the slot that both had a part of.
+func TestAKilledRunHandsOnNoDepthsOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	dir, later := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		run := func(dir string, length time.Duration, queued int) {
+			ctx, end := context.WithTimeout(t.Context(), length)
+			defer end()
+			NewRecorder(dir, slog.New(slog.DiscardHandler)).Run(ctx, func() []Depth { return []Depth{{"a", queued}} })
+		}
+		since := time.Now()
+		run(dir, 25*time.Minute, 4)
+		time.Sleep(time.Minute)
+		go run(dir, 3*time.Minute, 9)
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		if err := os.CopyFS(later, os.DirFS(dir)); err != nil { // as a kill leaves it
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Minute)
+		run(later, 30*time.Minute, 0)
+		past, err := Look(later, []string{"a"}, since, time.Now(), EverySlot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows := past.Rows(100); rows[1].Queued != 4 || rows[1].Unmeasured || rows[2].Queued != 0 || !rows[2].Unmeasured {
+			t.Errorf("%+v", rows)
+		}
+		// The same, where the slot is the first one that is asked about.
+		w, err := ReadWatch(later, since.Add(20*time.Minute), time.Now())
+		if err != nil || !w.Unmeasured(since.Add(20*time.Minute), since.Add(30*time.Minute)) {
+			t.Errorf("from that slot on: %+v, %v", w, err)
+		}
+	})
+}

@@ -88,6 +88,29 @@ func lastSlot(folder *durable.Folder, agent string) int64 {
 	return 0
 }
 
+// firstSlot is that of the oldest point that is kept of an agent; 0: none is, or it cannot
+// be read.
+func firstSlot(stateDir, agent string) int64 {
+	folder, err := durable.OpenBelow(stateDir, folderOf(stateDir))
+	if err != nil {
+		return 0
+	}
+	defer folder.Close()
+	for _, name := range []string{olderOf(agent), fileOf(agent)} {
+		file, err := folder.OpenFile(name, os.O_RDONLY)
+		if err != nil {
+			continue
+		}
+		var first [pointSize]byte
+		_, err = file.ReadAt(first[:], 0)
+		_ = file.Close()
+		if _, slot, ok := decode(first[:]); err == nil && ok {
+			return slot
+		}
+	}
+	return 0
+}
+
 // Read calls take for each point of an agent from a time on, as they were written: in
 // the order of time, unless the clock was set. What is said of the future, by a clock
 // that was ahead, is passed over.

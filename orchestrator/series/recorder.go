@@ -88,6 +88,7 @@ func (r *Recorder) Run(ctx context.Context, depths func() []Depth) {
 	if r.compile(ctx); ctx.Err() != nil {
 		return // it may not have read all of the journal
 	}
+	r.takeOver()
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	for {
@@ -118,9 +119,9 @@ func (r *Recorder) compile(ctx context.Context) {
 	}
 	sampled := map[int64]bool{}
 	left(r.stateDir, &t, sampled)
-	later := func(slot int64) bool { return slot <= r.done || slot > slotOf(r.began) }
-	t.drop(later)
-	maps.DeleteFunc(sampled, func(slot int64, _ bool) bool { return later(slot) })
+	others := func(slot int64) bool { return slot <= r.done || slot > slotOf(r.began) } // written, or of a clock that was ahead
+	t.drop(others)
+	maps.DeleteFunc(sampled, func(slot int64, _ bool) bool { return others(slot) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tally, r.sampled, r.ready = t, sampled, true

@@ -29,7 +29,10 @@ func ReadWatch(stateDir string, since, now time.Time) (Watch, error) {
 	if err != nil {
 		return w, err
 	}
-	err = Read(stateDir, measuredName, time.Time{}, now, func(p Point) {
+	if slot := firstSlot(stateDir, measuredName); slot > 0 {
+		w.first = slot
+	}
+	err = Read(stateDir, measuredName, since, now, func(p Point) {
 		slot := slotOf(p.At)
 		w.measured[slot], w.first = true, min(w.first, slot)
 	})
