@@ -169,7 +169,8 @@ func (r *rig) hang(agent string) (letGo func()) {
 	}
 }
 
-// TestARenamedAgentsRequestsHaveItsName, with and without a run, and go on waiting.
+// TestARenamedAgentsRequestsHaveItsName: an agent's requests get its new name, whether it is
+// renamed during a run or between two, and go on waiting.
 func TestARenamedAgentsRequestsHaveItsName(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "old", func(t *testing.T, r *rig) {

@@ -149,6 +149,13 @@ func (l Register) Answer(ctx context.Context, id string, a Answer, now time.Time
 // that is not needed: it stays as it is, with the reason. Settle returns all of them.
 func (l Register) Settle(ctx context.Context, gone func(Request) (why string), now time.Time) (ended []Request, err error) {
 	waiting, err := l.Waiting()
+	done, failed := l.Done()
+	ended, unended := l.SettleOf(ctx, waiting, done, gone, now)
+	return ended, errors.Join(err, failed, unended)
+}
+
+// SettleOf is Settle for who has read the requests.
+func (l Register) SettleOf(ctx context.Context, waiting, done []Request, gone func(Request) (why string), now time.Time) (ended []Request, err error) {
 	for _, r := range waiting {
 		a := Answer{State: Expired}
 		if why := gone(r); why != "" {
@@ -167,8 +174,6 @@ func (l Register) Settle(ctx context.Context, gone func(Request) (why string), n
 			err = errors.Join(err, failed)
 		}
 	}
-	done, failed := l.Done()
-	err = errors.Join(err, failed)
 	for r := range filter(done, Request.Owes) {
 		if why := gone(r); why != "" {
 			was, told, failed := l.tell(ctx, r.ID, why)

@@ -81,7 +81,11 @@ func (k *Keeper) Withdraw(ctx context.Context, key, delivery, why string) {
 
 // settle ends requests, and those that nobody has answered in time.
 func (k *Keeper) settle(ctx context.Context, gone func(approval.Request) string) {
-	ended, err := k.opt.Register.Settle(ctx, gone, time.Now())
+	k.ended(k.opt.Register.Settle(ctx, gone, time.Now()))
+}
+
+// ended writes down that requests have ended, and has their entries checked again.
+func (k *Keeper) ended(ended []approval.Request, err error) {
 	if err != nil {
 		k.opt.Log.Warn("cannot end approvals", "err", err)
 	}
@@ -91,14 +95,9 @@ func (k *Keeper) settle(ctx context.Context, gone func(approval.Request) string)
 	}
 }
 
-// rename gives the open requests the names that their agents have now.
-func (k *Keeper) rename(ctx context.Context) {
-	waiting, _ := k.opt.Register.Waiting() // what cannot be read is said by the look
-	done, _ := k.opt.Register.Done()
-	open := append(waiting, slices.DeleteFunc(done, func(r approval.Request) bool { return !r.Owes() })...)
-	if len(open) == 0 {
-		return
-	}
+// rename gives the open requests the names that their agents have now. It reports whether
+// any had another one.
+func (k *Keeper) rename(ctx context.Context, open []approval.Request) (renamed bool) {
 	for _, a := range k.opt.Fleet.Agents() {
 		now := a.Now()
 		if now.Removed || !slices.ContainsFunc(open, func(r approval.Request) bool { return r.Key == now.Key && r.Key != "" && r.Agent != now.Name }) {
@@ -107,7 +106,9 @@ func (k *Keeper) rename(ctx context.Context) {
 		if err := k.opt.Register.Renamed(ctx, now.Key, now.Name); err != nil {
 			k.opt.Log.Warn(err.Error())
 		}
+		renamed = true
 	}
+	return renamed
 }
 
 // undeclared is why nobody needs an answer: the file has no such agent any more.

@@ -146,15 +146,11 @@ func (k *Keeper) Look(ctx context.Context) {
 	defer k.looking.Unlock()
 	declared := k.opt.Fleet.Declared()
 	stamp := k.opt.Register.Stamp()
-	k.settle(ctx, k.undeclared)
-	k.rename(ctx)
-	waiting, err := k.opt.Register.Waiting()
-	done, err2 := k.opt.Register.Done()
-	if err = errors.Join(err, err2); err != nil {
+	waiting, open, err := k.settled(ctx)
+	if err != nil {
 		k.opt.Log.Warn(err.Error())
 		stamp = approval.Stamp{} // it is tried again
 	}
-	open := append(slices.DeleteFunc(done, func(r approval.Request) bool { return !r.Owes() }), waiting...)
 	k.stamp, k.declared, k.looked, k.open = stamp, declared, time.Now(), len(open) > 0
 	maps.DeleteFunc(k.routed, func(id string, _ bool) bool {
 		return !slices.ContainsFunc(open, func(r approval.Request) bool { return r.ID == id })
@@ -162,6 +158,32 @@ func (k *Keeper) Look(ctx context.Context) {
 	for _, a := range k.opt.Fleet.Agents() {
 		k.lookAt(ctx, a, waiting, open)
 	}
+}
+
+// settled ends the requests that nobody needs answered, gives the others the names that
+// their agents have now, and returns those that are open: they wait, or their agents do not
+// have the answer yet. The register is read again only if anything has changed.
+func (k *Keeper) settled(ctx context.Context) (waiting, open []approval.Request, err error) {
+	read := func() (done []approval.Request) {
+		var err2 error
+		waiting, err = k.opt.Register.Waiting()
+		done, err2 = k.opt.Register.Done()
+		err = errors.Join(err, err2)
+		owed := slices.DeleteFunc(slices.Clone(done), func(r approval.Request) bool { return !r.Owes() })
+		open = append(owed, waiting...)
+		return done
+	}
+	now, done := time.Now(), read()
+	ended, failed := k.opt.Register.SettleOf(ctx, waiting, done, k.undeclared, now)
+	k.ended(ended, failed)
+	early := func(r approval.Request) bool { return r.At.After(now) } // its time begins again
+	if len(ended) > 0 || slices.ContainsFunc(waiting, early) {
+		read()
+	}
+	if k.rename(ctx, open) {
+		read()
+	}
+	return waiting, open, err
 }
 
 // lookAt is Look for one agent.
