@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"heartbeat/orchestrator/page/access"
@@ -261,6 +262,7 @@ var titles = map[int]string{
 // asset serves a file that never changes under its address.
 func (p *Page) asset(name string) http.HandlerFunc {
 	body := assetOf(name)
+	small := sync.OnceValue(func() []byte { return squeezed(body) })
 	kind := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}[path.Ext(name)]
 	return func(w http.ResponseWriter, r *http.Request) {
 		if no := p.opt.Guard.Named(r); no != nil {
@@ -269,6 +271,6 @@ func (p *Page) asset(name string) http.HandlerFunc {
 		}
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		w.Header().Set("Content-Type", kind)
-		send(w, http.StatusOK, body, squeezes(r))
+		sendAs(w, http.StatusOK, body, squeezes(r), small)
 	}
 }

@@ -45,10 +45,15 @@ func squeezed(body []byte) []byte {
 
 // send writes a body, compressed if it may be and who asks takes it.
 func send(w http.ResponseWriter, code int, body []byte, squeeze bool) {
+	sendAs(w, code, body, squeeze, func() []byte { return squeezed(body) })
+}
+
+// sendAs is send for a body whose compressed form is known, or made by small.
+func sendAs(w http.ResponseWriter, code int, body []byte, squeeze bool, small func() []byte) {
 	if len(body) >= leastSqueezed {
 		w.Header().Add("Vary", "Accept-Encoding")
 		if squeeze {
-			body = squeezed(body)
+			body = small()
 			w.Header().Set("Content-Encoding", "gzip")
 		}
 	}
