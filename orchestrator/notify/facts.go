@@ -260,14 +260,11 @@ func (w *Watch) isTold(to *config.Target, t status.Trouble, cfg *config.Agent) b
 func (w *Watch) silent(now time.Time) (facts []notice.Fact) {
 	for name, b := range w.kept.Boxes {
 		if b.Fails(now) {
-			f := notice.Fact{
-				Key: "/" + string(notice.TargetFails) + "/" + name, Kind: notice.TargetFails, Urgent: true, Since: b.Failing,
-				Text: "no notices arrive there: " + b.Why, Do: w.opt.Ours + " notify test " + name, Not: name,
-			}
-			if b.Unnamed {
-				f.Do = w.opt.Ours + " validate"
-			}
-			facts = append(facts, f)
+			u := untold(name, b)
+			facts = append(facts, notice.Fact{
+				Key: "/" + string(notice.TargetFails) + "/" + name, Kind: notice.TargetFails, Urgent: true, Since: u.Since,
+				Text: "no notices arrive there: " + u.Why, Do: w.opt.Ours + " " + u.Do(), Not: name,
+			})
 		}
 	}
 	return facts

@@ -111,10 +111,15 @@ func Untold(stateDir string, now time.Time) (all []status.Untold) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(boxes)) {
 		if b := boxes[name]; b.Fails(now) {
-			all = append(all, status.Untold{Target: name, Since: b.Failing, Why: b.Why, Unnamed: b.Unnamed})
+			all = append(all, untold(name, b))
 		}
 	}
 	return all
+}
+
+// untold is what is said of a target that does not get what is in its box.
+func untold(name string, b *outbox.Box) status.Untold {
+	return status.Untold{Target: name, Since: b.Failing, Why: b.Why, Unnamed: b.Unnamed}
 }
 
 // Unpinged returns that the ping of the run that looks at the fleet does not arrive, or nil.
