@@ -132,8 +132,11 @@ func lookUp(argv []string, dir string, env []string) (string, error) {
 		return argv[0], startable(argv[0], dir)
 	}
 	file, err := inpath.Find(inpath.Of(env), argv[0])
-	if err != nil {
+	if errors.Is(err, exec.ErrNotFound) {
 		return "", fmt.Errorf("%s is not found in PATH", argv[0])
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot run %s: %w", argv[0], err)
 	}
 	return file, nil
 }

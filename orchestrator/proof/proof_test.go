@@ -97,6 +97,25 @@ func TestWhatCannotRunIsSaidPlainly(t *testing.T) {
 	}
 }
 
+// TestAProgramThatMayNotBeRunIsNamed: it was said not to be there, and a person looked for
+// it in vain.
+func TestAProgramThatMayNotBeRunIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "verify")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for word, want := range map[string]string{
+		"verify": "cannot run verify: run " + path + ": permission denied",
+		"none":   "none is not found in PATH",
+	} {
+		if _, err := lookUp([]string{word}, t.TempDir(), []string{"PATH=" + dir}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+}
+
 func TestWhatCannotRunIsTrouble(t *testing.T) {
 	t.Parallel()
 	plain := filepath.Join(t.TempDir(), "plain")
