@@ -40,7 +40,7 @@ func (c repliesCmd) run(ctx context.Context, a *app) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	unproven, err := send.Unproven(known)
+	unproven, err := send.Doubtful(known)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"orchestrator/account":   {"hook/client", "orchestrator/state", "sources"},
 	"orchestrator/journal":   {"hook", "hook/durable", "hook/flock", "hook/foreign"},
 	"orchestrator/series":    {"hook/durable", "hook/inbox", "orchestrator/journal", "orchestrator/usage"},
-	"orchestrator/memory":    {"config", "hook/flock", "hook/inbox", "orchestrator/ledger", "orchestrator/state", "sources"},
+	"orchestrator/memory":    {"config", "hook/flock", "orchestrator/ledger", "orchestrator/state", "sources"},
 	"orchestrator/approval":  {"config", "hook/durable", "hook/flock", "hook/foreign"},
 	"orchestrator/resources": {"config", "ptyrun"},
 	"orchestrator/slots":     {},
@@ -97,7 +97,7 @@ var allowed = map[string][]string{
 	"orchestrator/notify/deliver": {"config", "hook/foreign", "orchestrator/notify/notice", "orchestrator/notify/outbox", "sources/poll"},
 	"orchestrator/notify/awaited": {"hook/durable", "orchestrator/state"},
 	"orchestrator/notify": {
-		"orchestrator/memory", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox",
+		"orchestrator/ledger", "orchestrator/memory", "config", "hook", "hook/durable", "hook/flock", "hook/foreign", "hook/inbox",
 		"orchestrator/journal", "orchestrator/notify/awaited", "orchestrator/notify/deliver", "orchestrator/notify/notice", "orchestrator/notify/outbox", "orchestrator/queue", "orchestrator/state", "orchestrator/status",
 	},
 	// The stand-in knows what the client knows: nothing of ours.

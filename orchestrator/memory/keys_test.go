@@ -15,7 +15,7 @@ func TestAReplyOfAnAgentWithUntilCountsIfItIsProven(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := &config.Agent{Name: "now called", Dir: "/agents/a", Inbox: "/agents/a/inbox.jsonl"}
-	unproven := Doubtful(dir, []*config.Agent{a}, true)
+	unproven := ledger.Doubtful(dir, Keys(dir, []*config.Agent{a}), true)
 	d := inbox.Delivery{DeliveryID: "0123456789ab", ID: "p", Reply: "forged"}
 	if unproven(a, d) {
 		t.Error("it is doubted before any run")

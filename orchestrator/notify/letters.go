@@ -14,6 +14,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook/durable"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/notify/awaited"
 	"heartbeat/orchestrator/notify/notice"
@@ -48,7 +49,8 @@ func (u unproven) of(a *config.Agent, d inbox.Delivery, r awaited.Reply) (bool, 
 }
 
 func unprovenOf(stateDir string, agents []*config.Agent) unproven {
-	return unproven{memory.Unproven(stateDir, agents, true), memory.Unproven(stateDir, agents, false)}
+	keyOf := memory.Keys(stateDir, agents)
+	return unproven{ledger.Doubts(stateDir, keyOf, true), ledger.Doubts(stateDir, keyOf, false)}
 }
 
 // news is what has come of prompts since the last look.

@@ -56,11 +56,11 @@ const (
 	goneLook = 3
 )
 
-// Unproven reports whether an outbox record of an agent is of an entry that has to be
+// Doubtful reports whether an outbox record of an agent is of an entry that has to be
 // proven, and is not that of its proof. nil: none is.
-type Unproven func(a *config.Agent, d inbox.Delivery) bool
+type Doubtful func(a *config.Agent, d inbox.Delivery) bool
 
-func (u Unproven) counts(a *config.Agent) func(inbox.Delivery) bool {
+func (u Doubtful) counts(a *config.Agent) func(inbox.Delivery) bool {
 	return func(d inbox.Delivery) bool { return u == nil || !u(a, d) }
 }
 
@@ -68,7 +68,7 @@ func (u Unproven) counts(a *config.Agent) func(inbox.Delivery) bool {
 // is not done. The error is a *GivenUpError if it became a dead letter, a *GoneError if it was
 // dropped or its record is too old to be there. It returns the cause if ctx ends
 // before.
-func Await(ctx context.Context, a *config.Agent, id string, unproven Unproven) (*inbox.Delivery, error) {
+func Await(ctx context.Context, a *config.Agent, id string, doubts Doubtful) (*inbox.Delivery, error) {
 	q, err := Open(a)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func Await(ctx context.Context, a *config.Agent, id string, unproven Unproven) (
 	defer q.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	counts := unproven.counts(a)
+	counts := doubts.counts(a)
 	go watchDead(ctx, a, id, counts, cancel)
 	return q.AwaitDelivery(ctx, id, counts)
 }

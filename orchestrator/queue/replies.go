@@ -24,11 +24,11 @@ type Reply struct {
 // Replies returns the replies of agents since a time, at most most of them, the
 // newest, oldest first. If those of an agent cannot be read, the error says why,
 // beside the replies of the others.
-func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most int, unproven Unproven) ([]Reply, error) {
+func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most int, doubts Doubtful) ([]Reply, error) {
 	var all []Reply
 	var errs []error
 	for _, a := range agents {
-		own, err := repliesOf(ctx, a, since, most, unproven)
+		own, err := repliesOf(ctx, a, since, most, doubts)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("cannot read the replies of agent %q: %w", a.Name, err))
 		}
@@ -38,7 +38,7 @@ func Replies(ctx context.Context, agents []*config.Agent, since time.Time, most 
 	return all[max(0, len(all)-most):], errors.Join(errs...)
 }
 
-func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int, unproven Unproven) ([]Reply, error) {
+func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int, doubts Doubtful) ([]Reply, error) {
 	var own []Reply
 	err := Read(ctx, a, func(q *inbox.Queue) error {
 		for d, err := range q.Deliveries() {
@@ -53,13 +53,13 @@ func repliesOf(ctx context.Context, a *config.Agent, since time.Time, most int, 
 			}
 		}
 		own = own[max(0, len(own)-most):]
-		return doubt(q, a, own, unproven)
+		return doubt(q, a, own, doubts)
 	})
 	return own, err
 }
 
 // doubt marks the replies that are not proven, or were found to be forged.
-func doubt(q *inbox.Queue, a *config.Agent, own []Reply, unproven Unproven) error {
+func doubt(q *inbox.Queue, a *config.Agent, own []Reply, doubts Doubtful) error {
 	forged := map[string]bool{}
 	for d, err := range q.DeadLetters() {
 		if err != nil {
@@ -70,7 +70,7 @@ func doubt(q *inbox.Queue, a *config.Agent, own []Reply, unproven Unproven) erro
 		}
 	}
 	for i := range own {
-		own[i].NotProven = forged[own[i].DeliveryID] || unproven != nil && unproven(a, own[i].Delivery)
+		own[i].NotProven = forged[own[i].DeliveryID] || doubts != nil && doubts(a, own[i].Delivery)
 	}
 	return nil
 }
@@ -80,13 +80,13 @@ const unmade = time.Second
 
 // FollowReplies calls do with each reply of the agents that is acknowledged after a
 // time, one at a time, until ctx ends or do returns false.
-func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time, unproven Unproven, do func(Reply) bool) {
+func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time, doubts Doubtful, do func(Reply) bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	came := make(chan Reply)
 	var all sync.WaitGroup
 	for _, a := range agents {
-		all.Go(func() { follow(ctx, a, after, unproven, came) })
+		all.Go(func() { follow(ctx, a, after, doubts, came) })
 	}
 	go func() { all.Wait(); close(came) }()
 	for r := range came {
@@ -99,7 +99,7 @@ func FollowReplies(ctx context.Context, agents []*config.Agent, after time.Time,
 	}
 }
 
-func follow(ctx context.Context, a *config.Agent, after time.Time, unproven Unproven, came chan<- Reply) {
+func follow(ctx context.Context, a *config.Agent, after time.Time, doubts Doubtful, came chan<- Reply) {
 	for ctx.Err() == nil {
 		if q, err := Open(a); err == nil {
 			for d, err := range q.Follow(ctx) {
@@ -107,7 +107,7 @@ func follow(ctx context.Context, a *config.Agent, after time.Time, unproven Unpr
 					continue
 				}
 				select {
-				case came <- Reply{a.Name, d, unproven != nil && unproven(a, d)}:
+				case came <- Reply{a.Name, d, doubts != nil && doubts(a, d)}:
 					after = d.AcknowledgedAt
 				case <-ctx.Done():
 				}

@@ -6,6 +6,7 @@ import (
 
 	"heartbeat/config"
 	"heartbeat/hook/inbox"
+	"heartbeat/orchestrator/ledger"
 	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/owner"
 	"heartbeat/orchestrator/queue"
@@ -79,5 +80,5 @@ func Await(ctx context.Context, f *config.Fleet, a *config.Agent, sent Sent, tel
 	if err != nil {
 		return nil, err
 	}
-	return queue.Await(ctx, a, sent.ID, memory.Doubtful(dir, f.Agents, !sent.Duplicate))
+	return queue.Await(ctx, a, sent.ID, ledger.Doubtful(dir, memory.Keys(dir, f.Agents), !sent.Duplicate))
 }

@@ -120,14 +120,14 @@ func demands(f *config.Fleet, a *config.Agent, l inbox.Letter, u *config.Until, 
 	return ledger.Asks(dir, ledger.Demand{ID: l.ID, Inbox: a.Inbox, Text: l.Prompt, Until: u, At: time.Now(), Due: due})
 }
 
-// Unproven reports, of a fleet's agents, what their outboxes call done and what they have
+// Doubtful reports, of a fleet's agents, what their outboxes call done and what they have
 // to prove says is not.
-func Unproven(f *config.Fleet) (queue.Unproven, error) {
+func Doubtful(f *config.Fleet) (queue.Doubtful, error) {
 	dir, err := owner.StateDir(f)
 	if err != nil {
 		return nil, err
 	}
-	return memory.Doubtful(dir, f.Agents, false), nil
+	return ledger.Doubtful(dir, memory.Keys(dir, f.Agents), false), nil
 }
 
 // ready makes what is missing in an agent's directory, or says why nobody would work
