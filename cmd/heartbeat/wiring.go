@@ -68,7 +68,7 @@ func (a *app) warnOfUnnamed(f *config.Fleet) {
 		a.warn(err.Error())
 	}
 	for _, o := range all {
-		a.warn(o.String() + "; what comes is kept for a week, until it does")
+		a.warn(o.String())
 	}
 }
 

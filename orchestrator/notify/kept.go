@@ -144,10 +144,11 @@ type Owed struct {
 
 // String says it on one line.
 func (o Owed) String() string {
-	if o.Replies == 1 {
-		return fmt.Sprintf("1 reply is waited for at %s, which notify: does not name", o.Target)
+	replies := "1 reply is"
+	if o.Replies != 1 {
+		replies = fmt.Sprintf("%d replies are", o.Replies)
 	}
-	return fmt.Sprintf("%d replies are waited for at %s, which notify: does not name", o.Replies, o.Target)
+	return fmt.Sprintf("%s waited for at %s, which notify: does not name; what comes is kept for a week, until it does", replies, o.Target)
 }
 
 // Unnamed returns the targets that wait for replies, and are not in the file.

@@ -436,7 +436,7 @@ func TestAReplyWaitsForATargetThatIsNotInTheFile(t *testing.T) {
 				without := *with
 				without.Targets = map[string]*config.Target{"desk": &desk}
 				r.use(&without)
-				if owed, err := Unnamed(dir, &without, time.Now()); err != nil || len(owed) != 1 || owed[0].String() != "2 replies are waited for at asker, which notify: does not name" {
+				if owed, err := Unnamed(dir, &without, time.Now()); err != nil || len(owed) != 1 || owed[0].String() != "2 replies are waited for at asker, which notify: does not name; what comes is kept for a week, until it does" {
 					t.Errorf("%v, %v", owed, err)
 				}
 				r.replies("x", "d2", "send")

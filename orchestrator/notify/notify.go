@@ -69,16 +69,17 @@ type Watch struct {
 	ping    func(context.Context, *config.Ping, deliver.Sign, string) error // likewise
 
 	// Everything below belongs to the loop.
-	fleet   *config.Fleet
-	kept    kept
-	kicked  bool
-	unsaved bool // what is kept has changed, and is not on disk
-	told    bool // that it cannot be saved
-	letters letters
-	sees    sees
-	sending map[string]bool // :: target → a message is on its way
-	noted   time.Time
-	senders sync.WaitGroup
+	fleet    *config.Fleet
+	kept     kept
+	kicked   bool
+	unsaved  bool // what is kept has changed, and is not on disk
+	told     bool // that it cannot be saved
+	letters  letters
+	sees     sees
+	sending  map[string]bool // :: target → a message is on its way
+	pingKept time.Time       // when it was last kept why pings fail
+	noted    time.Time
+	senders  sync.WaitGroup
 }
 
 // sees is what a Watch knows of the fleet from looking at it, and when it did.
@@ -245,7 +246,7 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 // lookAround takes in what is true and what has happened.
 func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	w.sees.looked, w.kicked = now, false
-	w.takeSigns()
+	w.takeSigns(now)
 	if len(w.fleet.Targets) == 0 {
 		w.unnamed(now)
 		return

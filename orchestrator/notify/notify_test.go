@@ -408,6 +408,41 @@ func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
 	})
 }
 
+// TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten: the reason may name a port, which
+// is another one each time, and everything that is kept was written with it.
+func TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, phone)
+		r.fleet.Ping = &config.Ping{Every: time.Minute}
+		r.start()
+		time.Sleep(time.Hour)
+		var last string
+		reasons := map[string]bool{}
+		for port := range 120 {
+			last = fmt.Sprintf("read 127.0.0.1:%d: connection reset", 40000+port)
+			r.failing("ping", last)
+			time.Sleep(30 * time.Second)
+			var k kept
+			if err := state.Load(filepath.Join(dir, keptFile), &k); err != nil {
+				t.Fatal(err)
+			}
+			if k.Ping != nil {
+				reasons[k.Ping.Why] = true
+			}
+		}
+		if n := len(reasons); n < 5 || n > 15 {
+			t.Errorf("%d reasons were written in an hour", n)
+		}
+		time.Sleep(10 * time.Minute)
+		if u := Unpinged(dir, time.Now()); u == nil || u.Why != last {
+			t.Errorf("the last reason is %q: %+v", last, u)
+		}
+		r.stop()
+	})
+}
+
 // A run after one that did not end in order says so, and for how long nobody watched;
 // one after a stop says nothing.
 func TestAStartAfterACrash(t *testing.T) {

@@ -91,18 +91,20 @@ func (w *Watch) signed(err error, now time.Time) {
 
 // takeSigns keeps whether pings arrive. While this run has sent none, what an earlier one
 // has seen counts.
-func (w *Watch) takeSigns() {
-	now := w.signs.Load()
+//
+// That one fails, or arrives again, is saved at once; that it fails for another reason only
+// every pingFailsAfter, because a reason may be another one each time (it names a port).
+func (w *Watch) takeSigns(at time.Time) {
+	now, kept := w.signs.Load(), w.kept.Ping
 	switch {
-	case now == nil || now.Why == "" && w.kept.Ping == nil:
+	case now == nil || now.Why == "" && kept == nil:
 	case now.Why == "":
 		w.kept.Ping, w.unsaved = nil, true
-	case w.kept.Ping == nil || w.kept.Ping.Why != now.Why:
+	case kept == nil:
 		u := *now
-		if w.kept.Ping != nil {
-			u.Since = w.kept.Ping.Since
-		}
-		w.kept.Ping, w.unsaved = &u, true
+		w.kept.Ping, w.unsaved, w.pingKept = &u, true, at
+	case kept.Why != now.Why && at.Sub(w.pingKept).Abs() >= pingFailsAfter:
+		w.kept.Ping, w.unsaved, w.pingKept = &status.Unpinged{Since: kept.Since, Why: now.Why}, true, at
 	}
 }
 
