@@ -90,6 +90,8 @@ func TestTheVocabularyOfJSON(t *testing.T) {
 	add("diff-nothing", nil, "diff")
 	add("status-stopped", nil, "status")
 	add("next", nil, "next", "-n", "2")
+	add("next-due", do("send", "triage", "--in", "1ms", "--id", "due", "hello"), "next")
+	add("send-cancel", nil, "send", "triage", "--cancel", "due")
 	add("inbox-empty", nil, "inbox")
 	add("dead-letter-none", nil, "dead-letter")
 	add("history-none", nil, "history")

@@ -50,12 +50,13 @@ type waiting struct {
 	ID     string       `json:"id"`
 	At     time.Time    `json:"at"`
 	Prompt foreign.Text `json:"prompt"`
-	// Unsent is why it is not sent although it is due, as far as a running scheduler says.
-	Unsent foreign.Text `json:"unsent,omitempty"`
+	// Unsent is since when it is not sent although it is due, and why, as far as a running
+	// scheduler says.
+	Unsent *status.Unsent `json:"unsent,omitempty"`
 }
 
-// unsent says why prompts of an agent that are due are not sent yet.
-func unsent(live *status.Live, agent string) foreign.Text {
+// whyUnsent says why prompts of an agent that are due are not sent yet.
+func whyUnsent(live *status.Live, agent string) foreign.Text {
 	if live == nil {
 		return "it is sent as soon as a scheduler runs"
 	}
@@ -106,7 +107,7 @@ func (c nextCmd) run(ctx context.Context, a *app) (result, error) {
 		for _, w := range all {
 			s := waiting{Agent: agent.Name, ID: w.ID, At: w.At.In(cmp.Or(agent.Zone, time.Local)), Prompt: foreign.Text(w.Text)}
 			if !w.At.After(now) {
-				s.Unsent = unsent(live(), agent.Name)
+				s.Unsent = &status.Unsent{Since: s.At, Why: whyUnsent(live(), agent.Name)}
 			}
 			res.Sends = append(res.Sends, s)
 		}
@@ -150,7 +151,7 @@ func (c comingFires) text(p *page) {
 	for _, w := range c.Sends {
 		when := "in " + status.Span(w.At.Sub(c.now).Round(time.Second))
 		if !w.At.After(c.now) {
-			when = "due; " + w.Unsent.String()
+			when = "due; " + w.Unsent.Why.String()
 		}
 		p.printf("%s: sent at %s (%s): %s  %s\n", w.Agent, w.At.Format(whenForm), when, w.ID, shorten(foreign.Line(w.Prompt.Raw()), mostOfPrompt))
 	}

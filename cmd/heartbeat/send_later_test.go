@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"heartbeat/orchestrator/status"
 )
 
 // TestMoments: what a time means, also where the clocks change.
@@ -172,6 +175,18 @@ func TestWhyADuePromptIsNotSent(t *testing.T) {
 	})
 	if out := w.ok("next"); !strings.Contains(out, "(due; it cannot be queued: ") || !strings.Contains(out, why) {
 		t.Errorf("next says\n%s", out)
+	}
+	// Both say it with the same word, in the same form.
+	var said struct {
+		Data struct {
+			Sends []struct{ Unsent *status.Unsent }
+		}
+	}
+	if err := json.Unmarshal([]byte(w.ok("next", "-o", "json")), &said); err != nil {
+		t.Fatal(err)
+	}
+	if s := said.Data.Sends; len(s) != 1 || s[0].Unsent == nil || s[0].Unsent.Since.IsZero() || !strings.Contains(s[0].Unsent.Why.String(), why) {
+		t.Errorf("next -o json says %+v", s)
 	}
 	r.stop()
 }
