@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"heartbeat/orchestrator/agent"
 	"heartbeat/orchestrator/memory"
 )
 
@@ -24,7 +23,7 @@ func (h *holds) follow(m *member, now time.Time) (effect func()) {
 	}
 	m.hold = memory.Hold{}
 	if is.Why != "" {
-		m.hold = memory.Hold{Since: now, Why: is.Why, Fix: is.Fix, Answers: is.Answers, Definition: memory.DefinitionOf(m.Def())}
+		m.hold = memory.Hold{Since: now, Held: is, Definition: memory.DefinitionOf(m.Def())}
 	}
 	return func() { h.keep(m) }
 }
@@ -56,7 +55,7 @@ func (h *holds) goOn() {
 		}
 		h.happened(m, func(now time.Time) {
 			if m.hold = was; was.Definition == memory.DefinitionOf(m.Def()) {
-				m.WasHeld(agent.Hold{Why: was.Why, Fix: was.Fix, Answers: was.Answers}, was.Since, now)
+				m.WasHeld(was.Held, was.Since, now)
 			}
 		})
 	}

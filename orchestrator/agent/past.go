@@ -6,6 +6,7 @@ import (
 	"heartbeat/config"
 	"heartbeat/hook"
 	"heartbeat/orchestrator/account"
+	"heartbeat/orchestrator/memory"
 	"heartbeat/orchestrator/session"
 	"heartbeat/orchestrator/status"
 )
@@ -72,26 +73,20 @@ func (a *Agent) follow(n next) {
 	}
 }
 
-// Hold is why nothing is started in this run and the next ones, and what to change
-// before, where that is known. Answers, if not "", were in place when a session's client
-// asked a person at its start: then it lasts until they have changed, or the next try;
-// otherwise until a person says so. Another definition ends it, too.
-type Hold struct{ Why, Fix, Answers string }
-
-// Hold returns what holds it for so long, or the zero value.
-func (a *Agent) Hold() Hold {
+// Hold returns why nothing is started in this run and the next ones, or the zero value.
+func (a *Agent) Hold() memory.Held {
 	switch b := a.past.blocked; {
 	case a.wish.removed:
 	case a.past.held.lasts:
-		return Hold{Why: a.past.held.why, Fix: a.past.fix}
+		return memory.Held{Why: a.past.held.why, Fix: a.past.fix}
 	case b.why != "" && b.answers != "":
-		return Hold{b.why, b.fix, b.answers}
+		return memory.Held{Why: b.why, Fix: b.fix, Answers: b.answers}
 	}
-	return Hold{}
+	return memory.Held{}
 }
 
 // WasHeld continues the hold of an earlier run.
-func (a *Agent) WasHeld(h Hold, since, now time.Time) {
+func (a *Agent) WasHeld(h memory.Held, since, now time.Time) {
 	a.shown.Reason, a.shown.since = Reason{State: status.Held, Text: h.Why, Fix: h.Fix, GoesOn: h.Answers != ""}, since
 	if h.Answers == "" {
 		a.past.held.why, a.past.fix, a.past.held.lasts = h.Why, h.Fix, true

@@ -19,14 +19,19 @@ import (
 // directory.
 type Hold struct {
 	Since time.Time `json:"since"`
-	Why   string    `json:"why"`
-	// Fix is what to change first, where that is known.
-	Fix string `json:"fix,omitempty"`
-	// Answers, if not "", is what was in place when a session's client asked a person at
-	// its start: a session is started again when it has changed, too.
-	Answers string `json:"answers,omitempty"`
+	Held
 	// Definition is that of the agent which has failed; see DefinitionOf.
 	Definition string `json:"definition"`
+}
+
+// Held is why an agent is held; the zero value: it is not.
+type Held struct {
+	Why string `json:"why"`
+	// Fix is what to change first, where that is known.
+	Fix string `json:"fix,omitempty"`
+	// Answers, if not "", were in place when a session's client asked a person at its
+	// start: a session is started again when they have changed, too, and for the next try.
+	Answers string `json:"answers,omitempty"`
 }
 
 // DefinitionOf is another one when an agent's definition is. One that this program
