@@ -124,15 +124,21 @@ func waiting(t testing.TB, change ...func(*Record)) (*lab, *exec.Cmd) {
 // wait starts a Stop hook and returns once it waits.
 func (l *lab) wait() *exec.Cmd {
 	l.t.Helper()
-	cmd := l.command([]string{"hook"}, l.payload(client.Stop, nil))
+	return l.stopsUntil(Waiting, nil)
+}
+
+// stopsUntil starts a Stop hook and returns once it waits in a phase.
+func (l *lab) stopsUntil(phase Phase, more fields) *exec.Cmd {
+	l.t.Helper()
+	cmd := l.command([]string{"hook"}, l.payload(client.Stop, more))
 	cmd.Stdout, cmd.Stderr = &strings.Builder{}, &strings.Builder{}
 	if err := cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	until(l.t, "the hook to wait", func() bool {
+	until(l.t, "the hook to wait: "+string(phase), func() bool {
 		r, err := ReadRecord(l.home)
-		return err == nil && r.Phase == Waiting && r.Waiter.PID == cmd.Process.Pid
+		return err == nil && r.Phase == phase && r.Waiter.PID == cmd.Process.Pid
 	})
 	return cmd
 }

@@ -290,24 +290,31 @@ func TestWiredSignalFileOnApproveOnly(t *testing.T) {
 	}
 }
 
+// waits starts a hook with persist and returns once it waits.
+func (o old) waits() (*exec.Cmd, *bytes.Buffer) {
+	o.t.Helper()
+	cmd := o.command([]string{"--inbox", o.inbox, "--mode", "persist", "--idle-interval", "600"}, "")
+	stdout := &bytes.Buffer{}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	cmd.Stdout = stdout
+	if err := cmd.Start(); err != nil {
+		o.t.Fatal(err)
+	}
+	if _, err := stderr.Read(make([]byte, 100)); err != nil {
+		o.t.Fatal(err)
+	}
+	return cmd, stdout
+}
+
 // It differs from heartbeat-rs on purpose: what arrives while the hook waits is
 // handed over at once.
 func TestWiredWakesOnAnAppend(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "")
-	cmd := o.command([]string{"--inbox", o.inbox, "--mode", "persist", "--idle-interval", "600"}, "")
-	stdout := &bytes.Buffer{}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout = stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stderr.Read(make([]byte, 100)); err != nil {
-		t.Fatal(err)
-	}
+	cmd, stdout := o.waits()
 	begin := time.Now()
 	o.append("late")
 	if err := cmd.Wait(); err != nil {
@@ -322,19 +329,7 @@ func TestWiredWakesOnAnAppend(t *testing.T) {
 func TestWaitingHookEndsOnASignal(t *testing.T) {
 	t.Parallel()
 	o := newOld(t, "")
-	cmd := o.command([]string{"--inbox", o.inbox, "--mode", "persist", "--idle-interval", "600"}, "")
-	stdout := &bytes.Buffer{}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout = stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stderr.Read(make([]byte, 100)); err != nil {
-		t.Fatal(err)
-	}
+	cmd, stdout := o.waits()
 	// The watch is set up right after the line on stderr.
 	until(t, "the hook to end", func() bool {
 		_ = cmd.Process.Signal(os.Interrupt)

@@ -26,17 +26,17 @@ func (l *lab) takesFirst() {
 // claims starts a Stop hook and returns once it waits for a verdict.
 func (l *lab) claims(more fields) *exec.Cmd {
 	l.t.Helper()
-	cmd := l.command([]string{"hook"}, l.payload(client.Stop, more))
-	cmd.Stdout, cmd.Stderr = &strings.Builder{}, &strings.Builder{}
-	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	until(l.t, "the hook to wait for a verdict", func() bool {
-		r, err := ReadRecord(l.home)
-		return err == nil && r.Phase == Checking && r.Waiter.PID == cmd.Process.Pid
-	})
-	return cmd
+	return l.stopsUntil(Checking, more)
+}
+
+// claimed is a session whose first entry is claimed to be done: its Stop hook waits for the
+// verdict.
+func claimed(t testing.TB) (*lab, *exec.Cmd) {
+	t.Helper()
+	l := newLab(t, checked)
+	l.append("mend it")
+	l.takesFirst()
+	return l, l.claims(nil)
 }
 
 func (l *lab) deliveries() (all []inbox.Delivery) {
@@ -154,10 +154,7 @@ func TestAVerdictWaitsForTheNextStop(t *testing.T) {
 // TestATurnThatNobodyHandedOverVoidsTheCheck: its verdict would be about other work.
 func TestATurnThatNobodyHandedOverVoidsTheCheck(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, checked)
-	l.append("mend it")
-	l.takesFirst()
-	cmd := l.claims(nil)
+	l, cmd := claimed(t)
 	before := l.flight()
 	l.quietly(client.UserPromptSubmit, fields{"prompt": "look at this, too", "prompt_id": "P2"})
 	if r := ended(t, cmd); r.status != 0 || r.stderr != "" {
@@ -184,10 +181,7 @@ func TestATurnThatNobodyHandedOverVoidsTheCheck(t *testing.T) {
 // TestACheckYieldsItsSlot, and stays in flight.
 func TestACheckYieldsItsSlot(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, checked)
-	l.append("mend it")
-	l.takesFirst()
-	cmd := l.claims(nil)
+	l, cmd := claimed(t)
 	l.change(func(r *Record) { r.Yield = true })
 	if r := ended(t, cmd); r.status != 0 {
 		t.Fatalf("%+v", r)
@@ -223,10 +217,7 @@ func TestAMarkedEntryIsChecked(t *testing.T) {
 // TestTheIterationOfAFormerSession is handed over by the session that finds it.
 func TestTheIterationOfAFormerSession(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, checked)
-	l.append("mend it")
-	l.takesFirst()
-	cmd := l.claims(nil)
+	l, cmd := claimed(t)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	l.judges(inbox.Verdict{})

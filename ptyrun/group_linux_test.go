@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // planned names a control group, or says why the test cannot be run here.
@@ -116,7 +118,7 @@ func TestSweepPassesOverOtherGroups(t *testing.T) {
 func TestEndRemovesTheGroup(t *testing.T) {
 	t.Parallel()
 	group := planned(t)
-	out := &buffer{}
+	out := &testbed.Output{}
 	c := start(t, Config{
 		Argv: sh(`mkdir -p "$G/a/b" && sh -c 'echo $$ >"$G/a/b/cgroup.procs"; trap "" TERM HUP; echo moved; while :; do sleep .05; done' & cat /proc/self/cgroup; wait`),
 		Env:  append(CleanEnv(os.Environ()), "G="+group), Output: out, Grace: 100 * time.Millisecond, Group: group,
@@ -158,7 +160,7 @@ func TestForkBomb(t *testing.T) {
 			dir := t.TempDir()
 			// Bounded: it stops by itself when the file is gone, and at 300.
 			bomb := `trap '' TERM HUP; b() { [ -e "$D/on" ] && [ "$1" -lt 300 ] && { b $(($1+1)) & exec 3>&-; sleep 2; }; }; touch "$D/on"; for i in 1 2 3; do b 0 & done; echo lit; sleep 60`
-			out := &buffer{}
+			out := &testbed.Output{}
 			c := start(t, Config{
 				Argv: []string{"bash", "-c", bomb}, Env: append(CleanEnv(os.Environ()), "D="+dir),
 				Output: out, Grace: 20 * time.Millisecond, Group: group,

@@ -26,24 +26,6 @@ var (
 	flood  = flag.Int("ptyrun.flood", 64, "megabytes that a child writes in TestFlood")
 )
 
-// buffer is an Output that can be looked at meanwhile.
-type buffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 func start(t *testing.T, cfg Config) *Child {
 	t.Helper()
 	c, err := Start(t.Context(), cfg)
@@ -63,7 +45,7 @@ func sh(script string) []string { return []string{"sh", "-c", script} }
 // run starts a script, waits for its exit and ends it.
 func run(t *testing.T, cfg Config) (string, Exit) {
 	t.Helper()
-	out := &buffer{}
+	out := &testbed.Output{}
 	cfg.Output = out
 	c := start(t, cfg)
 	select {
@@ -111,7 +93,7 @@ func TestTerminal(t *testing.T) {
 	})
 	t.Run("resize", func(t *testing.T) {
 		t.Parallel()
-		out := &buffer{}
+		out := &testbed.Output{}
 		c := start(t, Config{Argv: sh("trap 'stty size; exit' WINCH; echo ready; while :; do sleep .05; done"), Rows: 10, Cols: 20, Output: out})
 		within(t, "ready", func() bool { return strings.Contains(out.String(), "ready") })
 		if err := c.Resize(33, 44); err != nil {
@@ -125,7 +107,7 @@ func TestTerminal(t *testing.T) {
 	})
 	t.Run("typing", func(t *testing.T) {
 		t.Parallel()
-		out := &buffer{}
+		out := &testbed.Output{}
 		c := start(t, Config{Argv: sh("read -r line; echo got:$line"), Output: out})
 		if _, err := c.Write([]byte("hello\r")); err != nil {
 			t.Fatal(err)
@@ -202,7 +184,7 @@ func TestEnd(t *testing.T) {
 	t.Parallel()
 	t.Run("heeds SIGTERM", func(t *testing.T) {
 		t.Parallel()
-		out := &buffer{}
+		out := &testbed.Output{}
 		c := start(t, Config{Argv: sh("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep .05; done"), Output: out})
 		within(t, "ready", func() bool { return strings.Contains(out.String(), "ready") })
 		exit := c.End(t.Context())
@@ -212,7 +194,7 @@ func TestEnd(t *testing.T) {
 	})
 	t.Run("ignores SIGTERM", func(t *testing.T) {
 		t.Parallel()
-		out := &buffer{}
+		out := &testbed.Output{}
 		c := start(t, Config{Argv: sh("trap '' TERM; echo ready; while :; do sleep .05; done"), Output: out, Grace: 200 * time.Millisecond})
 		within(t, "ready", func() bool { return strings.Contains(out.String(), "ready") })
 		before := time.Now()
@@ -236,7 +218,7 @@ func TestEnd(t *testing.T) {
 	})
 	t.Run("without grace", func(t *testing.T) {
 		t.Parallel()
-		out := &buffer{}
+		out := &testbed.Output{}
 		c := start(t, Config{Argv: sh("trap '' TERM; echo ready; while :; do sleep .05; done"), Output: out, Grace: time.Hour})
 		within(t, "ready", func() bool { return strings.Contains(out.String(), "ready") })
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -349,7 +331,7 @@ func TestSlowOutput(t *testing.T) {
 // its status to that.
 func TestReaperStealsNothing(t *testing.T) {
 	t.Parallel()
-	out := &buffer{}
+	out := &testbed.Output{}
 	c := start(t, Config{Argv: sh(`for i in 1 2 3 4 5 6 7 8 9 10; do (setsid sh -c 'sleep .05' &); done; echo ready; sleep 100`), Output: out})
 	var all sync.WaitGroup
 	for i := range 40 {

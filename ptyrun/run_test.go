@@ -140,7 +140,7 @@ func TestRunInteractive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = master.Close() }()
-	out := &buffer{}
+	out := &testbed.Output{}
 	copied := make(chan struct{})
 	go func() { _, _ = io.Copy(out, master); close(copied) }()
 	shows := func(text string) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heartbeat/hook"
+	"heartbeat/internal/testbed"
 )
 
 func TestAttach(t *testing.T) {
@@ -37,7 +38,7 @@ func TestAttach(t *testing.T) {
 	// Who types has the session for themselves.
 	child, out = f.sit("attach", "triage")
 	looker := f.command("attach", "triage", "--read-only")
-	seen := &said{}
+	seen := &testbed.Output{}
 	looker.Stdout = seen
 	if err := looker.Start(); err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestAttach(t *testing.T) {
 		return time.Since(r.TypedAt) < time.Minute && r.Phase == hook.Unattended
 	})
 	press(t, child, "a word from a person\r")
-	for _, o := range []*said{out, seen} {
+	for _, o := range []*testbed.Output{out, seen} {
 		until(t, "an answer", func() bool { return strings.Contains(o.String(), "done: a word from a person") })
 	}
 	f.is("the session waits again", func(r *hook.Record) bool { return r.Phase == hook.Waiting })
@@ -208,7 +209,7 @@ func TestAttachThatWaits(t *testing.T) {
 		t.Errorf("ctrl-c: status %d: %q", code, out.String())
 	}
 	looker := f.command("attach", "triage", "--wait", "--read-only")
-	seen := &said{}
+	seen := &testbed.Output{}
 	looker.Stdout = seen
 	if err := looker.Start(); err != nil {
 		t.Fatal(err)

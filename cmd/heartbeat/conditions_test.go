@@ -115,7 +115,7 @@ func TestEachCommandUnderEachCondition(t *testing.T) {
 				}
 			}
 
-			w, screen := world(), &said{}
+			w, screen := world(), &testbed.Output{}
 			child, err := ptyrun.Start(t.Context(), ptyrun.Config{
 				Argv: append([]string{self}, args...), Dir: w.dir, Env: append(w.env, "TERM=xterm-256color", "NO_COLOR=1"), Output: screen,
 				Rows: 24, Cols: 20, Grace: time.Second,
@@ -137,7 +137,7 @@ func TestEachCommandUnderEachCondition(t *testing.T) {
 // intoFile runs a command with a stdout of its own, and returns its status and what
 // it has said on stderr.
 func intoFile(w *world, out *os.File, args []string) (int, string) {
-	cmd, errs := w.command(args...), &said{}
+	cmd, errs := w.command(args...), &testbed.Output{}
 	cmd.Stdout, cmd.Stderr = out, errs
 	_ = cmd.Run() // the status says it
 	return cmd.ProcessState.ExitCode(), errs.String()
@@ -202,7 +202,7 @@ func TestActsOnAFullDisk(t *testing.T) {
 		cmd := w.command(args...)
 		cmd.Path, cmd.Args = unshare, append([]string{"unshare", "-m", "sh", "-c", onAFullDisk, w.dir, cmd.Path}, args...)
 		cmd.Env = append(w.env, "FLEET="+simulated)
-		out, errs := &said{}, &said{}
+		out, errs := &testbed.Output{}, &testbed.Output{}
 		cmd.Stdout, cmd.Stderr = out, errs
 		_ = cmd.Run() // the status says it
 		if status := cmd.ProcessState.ExitCode(); status != exitError || !noRoom.MatchString(errs.String()) || crashed.MatchString(errs.String()) {

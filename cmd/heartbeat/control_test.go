@@ -8,13 +8,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // running is `heartbeat run` in the background.
 type running struct {
 	w      *world
 	cmd    *exec.Cmd
-	stderr *said
+	stderr *testbed.Output
 	done   chan struct{} // it has ended
 }
 
@@ -25,7 +27,7 @@ func (w *world) background(args ...string) *running {
 	// Not the test's own context: it ends before the cleanup, which waits for the end
 	// of the sessions before their folders go.
 	like := w.command(append([]string{"run"}, args...)...)
-	r := &running{w: w, cmd: exec.Command(like.Path, like.Args[1:]...), stderr: &said{}, done: make(chan struct{})}
+	r := &running{w: w, cmd: exec.Command(like.Path, like.Args[1:]...), stderr: &testbed.Output{}, done: make(chan struct{})}
 	r.cmd.Dir, r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = like.Dir, like.Env, r.stderr, r.stderr
 	if err := r.cmd.Start(); err != nil {
 		w.t.Fatal(err)
@@ -248,7 +250,7 @@ func TestAPauseOfAStoppedSchedulerIsNotCarriedOutLater(t *testing.T) {
 	}
 	signal(syscall.SIGSTOP)
 	pause := w.command("pause", "triage")
-	errs := &said{}
+	errs := &testbed.Output{}
 	pause.Stderr = errs
 	if err := pause.Start(); err != nil {
 		t.Fatal(err)
@@ -307,7 +309,7 @@ func TestFollowEvents(t *testing.T) {
 	w.put("heartbeat.yaml", simulated)
 	r := w.background()
 	follow := w.command("events", "-f", "-n", "0", "-o", "json")
-	out := &said{}
+	out := &testbed.Output{}
 	follow.Stdout = out
 	if err := follow.Start(); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestLongWorkSaysHowFarItIs(t *testing.T) {
 			t.Errorf("%q: %d lines", args, n)
 		}
 	}
-	screen := &said{}
+	screen := &testbed.Output{}
 	child, err := ptyrun.Start(t.Context(), ptyrun.Config{
 		Argv: []string{testbed.Program(t, "heartbeat"), "apply"}, Dir: w.dir, Env: append(w.env, "TERM=xterm", "NO_COLOR=1"), Output: screen,
 		Rows: 30, Cols: 40, Grace: time.Second,
@@ -75,7 +75,7 @@ func TestARunWithOnceSaysHowFarItIs(t *testing.T) {
 	if o := w.run("send", "triage", "one"); o.status != 0 {
 		t.Fatalf("%+v", o)
 	}
-	screen := &said{}
+	screen := &testbed.Output{}
 	child, err := ptyrun.Start(t.Context(), ptyrun.Config{
 		Argv: []string{testbed.Program(t, "heartbeat"), "run", "--once"}, Dir: w.dir, Env: append(w.env, "TERM=xterm", "NO_COLOR=1"), Output: screen,
 		Rows: 30, Cols: 80, Grace: time.Second,

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // twoHellos has quiet and then clerk answer a prompt, and returns what a command
@@ -29,9 +31,9 @@ func twoHellos(w *world, command, before string) string {
 
 // following starts a command with -f, and returns what it prints and what
 // interrupts it.
-func following(w *world, command string) (seen *said, stop func()) {
+func following(w *world, command string) (seen *testbed.Output, stop func()) {
 	w.t.Helper()
-	follow, seen := w.command(command, "-f"), &said{}
+	follow, seen := w.command(command, "-f"), &testbed.Output{}
 	follow.Stdout = seen
 	if err := follow.Start(); err != nil {
 		w.t.Fatal(err)

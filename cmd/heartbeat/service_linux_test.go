@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // TestTheServiceManagerIsTold what a run is doing, and no process of an agent
@@ -176,7 +178,7 @@ func TestFirstProcessOfAContainer(t *testing.T) {
 	w.put("script.json", litterScript)
 	w.put("heartbeat.yaml", strings.Replace(littering, "SCRIPT", filepath.Join(w.dir, "script.json"), 1))
 	cmd := w.container("run")
-	out := &said{}
+	out := &testbed.Output{}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -33,29 +32,11 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// said is what a program has written so far.
-type said struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.String()
-}
-
 // fleet is a world in which `heartbeat run` runs one agent, triage, with the
 // stand-in for the client.
 type fleet struct {
 	*world
-	log  said
+	log  testbed.Output
 	cmd  *exec.Cmd
 	done chan struct{}
 }
@@ -178,10 +159,10 @@ func (f *fleet) ends() (why []string) {
 }
 
 // sit starts the program in a terminal of its own.
-func (f *fleet) sit(args ...string) (*ptyrun.Child, *said) {
+func (f *fleet) sit(args ...string) (*ptyrun.Child, *testbed.Output) {
 	f.t.Helper()
 	self := testbed.Program(f.t, "heartbeat")
-	out := &said{}
+	out := &testbed.Output{}
 	child, err := ptyrun.Start(f.t.Context(), ptyrun.Config{
 		Argv: append([]string{self}, args...), Dir: f.dir, Env: append(slices.Clone(f.env), "TERM=xterm-256color"),
 		Rows: 30, Cols: 100, Output: out, Grace: time.Second,

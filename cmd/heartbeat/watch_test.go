@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"heartbeat/internal/testbed"
 )
 
 // TestStatusWatch: on a terminal each page stands in the place of the last and
@@ -31,7 +33,7 @@ func TestStatusWatch(t *testing.T) {
 	}
 
 	plain := f.command("status", "--watch")
-	seen := &said{}
+	seen := &testbed.Output{}
 	plain.Stdout = seen
 	if err := plain.Start(); err != nil {
 		t.Fatal(err)

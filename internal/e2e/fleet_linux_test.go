@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -117,32 +116,14 @@ func (f *fleet) send(text string) { f.t.Helper(); f.must(text, "send", "a", "-")
 type scheduler struct {
 	f      *fleet
 	cmd    *exec.Cmd
-	stderr *logBuffer
+	stderr *testbed.Output
 	done   chan struct{}
-}
-
-// logBuffer is a bytes.Buffer that two goroutines may use.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // start starts `heartbeat run` and ends it with the test.
 func (f *fleet) start(args ...string) *scheduler {
 	f.t.Helper()
-	s := &scheduler{f: f, stderr: &logBuffer{}, done: make(chan struct{})}
+	s := &scheduler{f: f, stderr: &testbed.Output{}, done: make(chan struct{})}
 	s.cmd = f.program(append([]string{"run"}, args...)...)
 	s.cmd.Env, s.cmd.Dir = f.Env(), f.Dir
 	s.cmd.Stdout, s.cmd.Stderr = s.stderr, s.stderr

@@ -64,9 +64,7 @@ func (r *rig) givesUp(id, reason string) {
 // agent anyway is not told twice.
 func TestWhoWaitsIsNotLeftWondering(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, desk, asker)
+	inBubble(t, targets{desk, asker}, func(t *testing.T, r *rig) {
 		r.fleet.Agents[0].DownText = "Ask in the office."
 		r.start()
 		r.waitsFor("one", "asker")
@@ -77,7 +75,7 @@ func TestWhoWaitsIsNotLeftWondering(t *testing.T) {
 		r.expects("asker", "a cannot work on a prompt that waits")
 		r.expects("desk", "a is parked")
 		r.stop()
-		if records, err := Records(dir, 1, []string{"asker"}); err != nil || !strings.Contains(records[0].Notices[0].Text, "one, two: parked") && !strings.Contains(records[0].Notices[0].Text, "two, one: parked") ||
+		if records, err := Records(r.dir, 1, []string{"asker"}); err != nil || !strings.Contains(records[0].Notices[0].Text, "one, two: parked") && !strings.Contains(records[0].Notices[0].Text, "two, one: parked") ||
 			!strings.HasSuffix(records[0].Notices[0].Text, "; Ask in the office.") {
 			t.Errorf("%+v, %v", records, err)
 		}
@@ -96,7 +94,7 @@ func TestWhoWaitsIsNotLeftWondering(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.expects("asker", "a has replied")
 		r.stop()
-		if left, err := awaited.All(dir); err != nil || len(left) > 0 {
+		if left, err := awaited.All(r.dir); err != nil || len(left) > 0 {
 			t.Errorf("%v, %v", left, err)
 		}
 	})
@@ -116,9 +114,7 @@ func TestTheEndIsToldOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, dir, asker)
+			inBubble(t, targets{asker}, func(t *testing.T, r *rig) {
 				r.start()
 				defer r.stop()
 				r.waitsFor("x", "asker")
@@ -174,9 +170,7 @@ func TestDeadLettersAreNotHidden(t *testing.T) {
 // it; nobody gets a reply that nobody asked for.
 func TestARepliesWay(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, asker)
+	inBubble(t, targets{asker}, func(t *testing.T, r *rig) {
 		r.fleet.Agents[0].Triggers = []config.Trigger{{Name: "new", ReplyTo: "asker"}, {Name: "other"}}
 		r.replies("old", "d0", "a/new@0") // before the first run that could tell it
 		time.Sleep(time.Minute)
@@ -209,9 +203,7 @@ func TestARepliesWay(t *testing.T) {
 // there before is not either.
 func TestPromptsThatAreGivenUp(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.givesUp("old", "poison")
 		time.Sleep(time.Minute)
 		r.start()
@@ -227,7 +219,7 @@ func TestPromptsThatAreGivenUp(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		r.expects("phone", "a has given up prompts")
 		r.stop()
-		records, err := Records(dir, 10, []string{"phone"})
+		records, err := Records(r.dir, 10, []string{"phone"})
 		if err != nil || len(records) != 2 || records[0].Notices[0].Text != "two: interrupted" || records[1].Notices[0].Text != "three: poison" {
 			t.Errorf("%+v, %v", records, err)
 		}
@@ -322,15 +314,13 @@ func TestAWaiterHasOneAgentReadAnew(t *testing.T) {
 // waits.
 func TestAReplyThatCannotBeToldYetIsNotLost(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, asker)
+	inBubble(t, targets{asker}, func(t *testing.T, r *rig) {
 		r.fleet.Agents[0].Triggers = []config.Trigger{{Name: "new", ReplyTo: "asker"}}
-		known, err := memory.Note(dir, r.fleet.Agents, nil, time.Now())
+		known, err := memory.Note(r.dir, r.fleet.Agents, nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		unread := filepath.Join(dir, "proofs", known[0].Key+".json")
+		unread := filepath.Join(r.dir, "proofs", known[0].Key+".json")
 		if err := os.MkdirAll(unread, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -352,16 +342,14 @@ func TestAReplyThatCannotBeToldYetIsNotLost(t *testing.T) {
 // TestAForgedReplyIsSentToNobody: who waits gets the one that is proven.
 func TestAForgedReplyIsSentToNobody(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, asker)
+	inBubble(t, targets{asker}, func(t *testing.T, r *rig) {
 		a := r.fleet.Agents[0]
 		a.Triggers = []config.Trigger{{Name: "new", ReplyTo: "asker"}}
-		known, err := memory.Note(dir, r.fleet.Agents, nil, time.Now())
+		known, err := memory.Note(r.dir, r.fleet.Agents, nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		book, err := ledger.Open(dir, known[0].Key)
+		book, err := ledger.Open(r.dir, known[0].Key)
 		if err == nil {
 			err = book.Begins(true)
 		}
@@ -390,9 +378,7 @@ func TestAForgedReplyIsSentToNobody(t *testing.T) {
 // for any other.
 func TestTheReplyToATimedPromptIsWaitedForFromItsTimeOn(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, asker)
+	inBubble(t, targets{asker}, func(t *testing.T, r *rig) {
 		r.start()
 		defer r.stop()
 		now := time.Now()
@@ -423,9 +409,7 @@ func TestAReplyWaitsForATargetThatIsNotInTheFile(t *testing.T) {
 	for name, away := range map[string]time.Duration{"put back": 2 * 24 * time.Hour, "put back too late": 8 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, dir, desk, asker)
+			inBubble(t, targets{desk, asker}, func(t *testing.T, r *rig) {
 				r.start()
 				r.waitsFor("x", "asker")
 				r.waitsFor("y", "asker")
@@ -436,13 +420,13 @@ func TestAReplyWaitsForATargetThatIsNotInTheFile(t *testing.T) {
 				without := *with
 				without.Targets = map[string]*config.Target{"desk": &desk}
 				r.use(&without)
-				if owed, err := Unnamed(dir, &without, time.Now()); err != nil || len(owed) != 1 || owed[0].String() != "2 replies are waited for at asker, which notify: does not name; what comes is kept for a week, until it does" {
+				if owed, err := Unnamed(r.dir, &without, time.Now()); err != nil || len(owed) != 1 || owed[0].String() != "2 replies are waited for at asker, which notify: does not name; what comes is kept for a week, until it does" {
 					t.Errorf("%v, %v", owed, err)
 				}
 				r.replies("x", "d2", "send")
 				time.Sleep(10 * time.Minute)
 				r.expects("desk", "the scheduler cannot tell asker")
-				if u := Untold(dir, time.Now()); len(u) != 1 || !u[0].Unnamed || u[0].Why != "notify: does not name it; what is for it alone waits until it does (2)" {
+				if u := Untold(r.dir, time.Now()); len(u) != 1 || !u[0].Unnamed || u[0].Why != "notify: does not name it; what is for it alone waits until it does (2)" {
 					t.Errorf("%+v", u)
 				}
 				r.stop()
@@ -460,11 +444,11 @@ func TestAReplyWaitsForATargetThatIsNotInTheFile(t *testing.T) {
 					r.expects("asker")
 				}
 				time.Sleep(40 * time.Minute)
-				if u := Untold(dir, time.Now()); len(u) > 0 {
+				if u := Untold(r.dir, time.Now()); len(u) > 0 {
 					t.Errorf("%+v", u)
 				}
 				r.stop()
-				if owed, err := Unnamed(dir, &without, time.Now()); err != nil || len(owed) > 0 {
+				if owed, err := Unnamed(r.dir, &without, time.Now()); err != nil || len(owed) > 0 {
 					t.Errorf("%v, %v", owed, err)
 				}
 			})

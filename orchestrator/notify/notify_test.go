@@ -44,6 +44,16 @@ type rig struct {
 	full     []notice.Fact       // the disks
 }
 
+type targets []config.Target
+
+// inBubble runs a test in a bubble whose fleet has some targets, and which has not been
+// started.
+func inBubble(t *testing.T, all targets, test func(*testing.T, *rig)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { test(t, newRig(t, dir, all...)) })
+}
+
 func newRig(t *testing.T, dir string, targets ...config.Target) *rig {
 	t.Helper()
 	r := &rig{
@@ -166,9 +176,7 @@ var (
 
 func TestWhoIsToldWhat(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone, desk)
+	inBubble(t, targets{phone, desk}, func(t *testing.T, r *rig) {
 		r.start()
 		defer r.stop()
 		time.Sleep(5 * time.Minute)
@@ -191,9 +199,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 // TestEachQuestionIsTold also when it comes right after the answer to another one.
 func TestEachQuestionIsTold(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.start()
 		defer r.stop()
 		time.Sleep(5 * time.Minute)
@@ -212,9 +218,7 @@ func TestEachQuestionIsTold(t *testing.T) {
 // behind it and since when; its end is told once. A restart of the run changes nothing.
 func TestAQuestionThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.start()
 		defer func() { r.stop() }()
 		time.Sleep(5 * time.Minute)
@@ -255,9 +259,7 @@ func (r *rig) asks(agent, id string) {
 // TestAFullDiskIsTold within minutes, and that there is room again.
 func TestAFullDiskIsTold(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.start()
 		defer func() { r.stop() }()
 		time.Sleep(5 * time.Minute)
@@ -285,9 +287,7 @@ func (r *rig) fills(disks ...notice.Fact) {
 // told of a trouble is told of its end.
 func TestAWeekOfAFlappingFleet(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone, desk)
+	inBubble(t, targets{phone, desk}, func(t *testing.T, r *rig) {
 		r.start()
 		told := map[string][]string{}
 		for hour := range 7 * 24 {
@@ -336,16 +336,14 @@ func TestAWeekOfAFlappingFleet(t *testing.T) {
 // all that it has missed.
 func TestADeadTarget(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone, desk)
+	inBubble(t, targets{phone, desk}, func(t *testing.T, r *rig) {
 		r.failing("phone", "connection refused")
 		r.start()
 		r.is("a", status.Held, "x")
 		time.Sleep(10 * time.Minute)
 		r.expects("desk", "a is held", "the scheduler cannot tell phone")
 		r.expects("phone")
-		if boxes, err := Pending(dir); err != nil || boxes["phone"].Pending() != 1 || boxes["phone"].Why != "connection refused" {
+		if boxes, err := Pending(r.dir); err != nil || boxes["phone"].Pending() != 1 || boxes["phone"].Why != "connection refused" {
 			t.Errorf("%+v, %v", boxes["phone"], err)
 		}
 		r.stop()
@@ -358,7 +356,7 @@ func TestADeadTarget(t *testing.T) {
 		r.expects("phone", "a is held", "a is no longer held")
 		r.expects("desk", "a is no longer held", "the scheduler can tell phone again")
 		r.stop()
-		records, err := Records(dir, 100, []string{"phone"})
+		records, err := Records(r.dir, 100, []string{"phone"})
 		if err != nil || len(records) != 3 || records[0].Outcome != outbox.Failed || records[1].Outcome != outbox.Sent || records[1].Attempts < 5 {
 			t.Errorf("%+v, %v", records, err)
 		}
@@ -369,9 +367,7 @@ func TestADeadTarget(t *testing.T) {
 // that it arrives again.
 func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.fleet.Ping = &config.Ping{Every: time.Minute}
 		r.start()
 		time.Sleep(time.Hour)
@@ -383,16 +379,16 @@ func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
 		r.failing("ping", "the server answers 404 Not Found")
 		began := time.Now()
 		time.Sleep(4 * time.Minute)
-		if u := Unpinged(dir, time.Now()); u != nil {
+		if u := Unpinged(r.dir, time.Now()); u != nil {
 			t.Errorf("%+v", u)
 		}
 		time.Sleep(3 * time.Minute)
 		r.expects("phone", "the scheduler cannot send its ping")
-		if u := Unpinged(dir, time.Now()); u == nil || u.Why != "the server answers 404 Not Found" || u.Since.Sub(began) > time.Minute {
+		if u := Unpinged(r.dir, time.Now()); u == nil || u.Why != "the server answers 404 Not Found" || u.Since.Sub(began) > time.Minute {
 			t.Errorf("%+v", u)
 		}
 		r.stop()
-		if u := Unpinged(dir, time.Now()); u != nil {
+		if u := Unpinged(r.dir, time.Now()); u != nil {
 			t.Errorf("nothing runs: %+v", u)
 		}
 		r.start()
@@ -401,7 +397,7 @@ func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
 		r.failing("ping", "")
 		time.Sleep(10 * time.Minute)
 		r.expects("phone", "the scheduler sends its ping again")
-		if u := Unpinged(dir, time.Now()); u != nil {
+		if u := Unpinged(r.dir, time.Now()); u != nil {
 			t.Errorf("%+v", u)
 		}
 		r.stop()
@@ -412,9 +408,7 @@ func TestAPingThatDoesNotArriveIsToldAndShown(t *testing.T) {
 // is another one each time, and everything that is kept was written with it.
 func TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.fleet.Ping = &config.Ping{Every: time.Minute}
 		r.start()
 		time.Sleep(time.Hour)
@@ -424,8 +418,8 @@ func TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten(t *testing.T) {
 			last = fmt.Sprintf("read 127.0.0.1:%d: connection reset", 40000+port)
 			r.failing("ping", last)
 			time.Sleep(30 * time.Second)
-			var k kept
-			if err := state.Load(filepath.Join(dir, keptFile), &k); err != nil {
+			k, err := read(r.dir)
+			if err != nil {
 				t.Fatal(err)
 			}
 			if k.Ping != nil {
@@ -436,7 +430,7 @@ func TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten(t *testing.T) {
 			t.Errorf("%d reasons were written in an hour", n)
 		}
 		time.Sleep(10 * time.Minute)
-		if u := Unpinged(dir, time.Now()); u == nil || u.Why != last {
+		if u := Unpinged(r.dir, time.Now()); u == nil || u.Why != last {
 			t.Errorf("the last reason is %q: %+v", last, u)
 		}
 		r.stop()
@@ -447,9 +441,7 @@ func TestAPingThatFailsForAnotherReasonEachTimeIsRarelyWritten(t *testing.T) {
 // one after a stop says nothing.
 func TestAStartAfterACrash(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.start()
 		time.Sleep(time.Hour)
 		r.stop()
@@ -459,7 +451,7 @@ func TestAStartAfterACrash(t *testing.T) {
 		r.expects("phone")
 		r.stop()
 		last := time.Now()
-		if err := state.Put(filepath.Join(dir, watchedFile), watched{Since: last, Last: last}); err != nil { // as a kill -9 leaves it
+		if err := state.Put(filepath.Join(r.dir, watchedFile), watched{Since: last, Last: last}); err != nil { // as a kill -9 leaves it
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Hour)
@@ -467,7 +459,7 @@ func TestAStartAfterACrash(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.stop()
 		r.expects("phone", "the scheduler was started after a crash")
-		records, err := Records(dir, 1, []string{"phone"})
+		records, err := Records(r.dir, 1, []string{"phone"})
 		if err != nil || len(records) != 1 || !strings.Contains(records[0].Notices[0].Text, "nobody watched for about 3h0m") {
 			t.Errorf("%+v, %v", records, err)
 		}
@@ -478,9 +470,7 @@ func TestAStartAfterACrash(t *testing.T) {
 // prompt is worked on, or whose agent is held, is not.
 func TestAQueueThatDoesNotMove(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.start()
 		r.is("a", status.Waiting, "all 4 slots are taken")
 		r.queued(status.Backlog{Agent: "a", Queued: 3, First: "x"})
@@ -527,9 +517,7 @@ func TestAStuckQueueIsAsOldAsItsFirstPrompt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, dir, phone)
+			inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 				r.start()
 				r.is("a", status.Waiting, "all 4 slots are taken")
 				r.queued(status.Backlog{Agent: "a", Queued: 1, First: "x"})
@@ -543,7 +531,7 @@ func TestAStuckQueueIsAsOldAsItsFirstPrompt(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				r.expects("phone", "a does not get on with its queue")
 				r.stop()
-				records, err := Records(dir, 1, []string{"phone"})
+				records, err := Records(r.dir, 1, []string{"phone"})
 				if err != nil || len(records) != 1 || !strings.Contains(records[0].Notices[0].Text, "has not moved for 30m") {
 					t.Errorf("%+v, %v", records, err)
 				}
@@ -556,9 +544,7 @@ func TestAStuckQueueIsAsOldAsItsFirstPrompt(t *testing.T) {
 // told beside it, over a restart as well; only the age of what is known counts.
 func TestAStuckQueueIsNotOverWhileItsFirstPromptIsThere(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.start()
 		r.is("a", status.Waiting, "all 4 slots are taken")
 		r.queued(status.Backlog{Agent: "a", Queued: 1, First: "x"})
@@ -586,9 +572,7 @@ func TestAStuckQueueIsNotOverWhileItsFirstPromptIsThere(t *testing.T) {
 // TestWhatIsOverIsKeptAtOnce: a run that is killed before the end was told hands it on.
 func TestWhatIsOverIsKeptAtOnce(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.start()
 		defer r.stop()
 		r.is("a", status.Held, "x")
@@ -600,7 +584,7 @@ func TestWhatIsOverIsKeptAtOnce(t *testing.T) {
 				r.is("a", status.Held, "x")
 			}
 			time.Sleep(30 * time.Second)
-			k, err := read(dir)
+			k, err := read(r.dir)
 			if told := k.Told["a/held"]; err != nil || told == nil || told.Gone.IsZero() == over {
 				t.Errorf("over %t: %+v, %v", over, told, err)
 			}
@@ -611,9 +595,7 @@ func TestWhatIsOverIsKeptAtOnce(t *testing.T) {
 // A reload counts at once: who is told, and who is not any more.
 func TestAReload(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir)
+	inBubble(t, targets{}, func(t *testing.T, r *rig) {
 		r.start()
 		defer r.stop()
 		time.Sleep(time.Minute)
@@ -670,9 +652,7 @@ func TestADamagedMemory(t *testing.T) {
 // turns, and the loop of the notices.
 func TestWhatHealthyMeans(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, phone)
+	inBubble(t, targets{phone}, func(t *testing.T, r *rig) {
 		r.start()
 		time.Sleep(time.Hour)
 		if err := r.watch.alive(t.Context(), r); err != nil {

@@ -8,25 +8,9 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"heartbeat/internal/testbed"
 )
-
-// said is what a terminal was written.
-type said struct {
-	mu  sync.Mutex
-	all strings.Builder
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all.String()
-}
 
 // Who joined got from an agent's terminal, as it was, what set their clipboard
 // and their title, and queries, whose answers their terminal typed into the
@@ -45,7 +29,7 @@ func TestHostileTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var terminal said
+	var terminal testbed.Output
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(&terminal, shown) })
 	var visit Visit
@@ -86,7 +70,7 @@ func TestNoAnswerIsTypedIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tty.Close(); theirs.Close() })
-	var terminal said
+	var terminal testbed.Output
 	go func() {
 		buf := make([]byte, 4096)
 		for {
