@@ -15,8 +15,8 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// urgent says which troubles are told, and whether they need a person. What ends by
-// itself within minutes is not told.
+// urgent lists the troubles that people are told about, and whether they need a person.
+// Troubles that end by themselves within minutes are not in it.
 var urgent = map[status.Word]bool{
 	status.QueueAsks: true, status.DirectoryLost: true, status.Unusable: true, status.IsHeld: true, status.LostPrompts: true,
 	status.NeedsApproval: true, status.ServiceFails: true, status.TriggerFails: true, status.ClientDrifts: true,
@@ -24,7 +24,7 @@ var urgent = map[status.Word]bool{
 	status.IsParked:   false, status.OverBudget: false, status.IsPaused: false,
 }
 
-// troubles returns what is true of an agent, as facts.
+// troubles returns an agent's present troubles as facts.
 func troubles(a status.Agent, ours string, now time.Time) (facts []notice.Fact) {
 	for _, t := range a.Troubles(ours, now) {
 		is, told := urgent[t.What]
@@ -36,7 +36,7 @@ func troubles(a status.Agent, ours string, now time.Time) (facts []notice.Fact) 
 			Slow: t.What == status.ServiceFails || t.What == status.TriggerFails || t.What == status.ClientDrifts,
 		}
 		switch t.What {
-		case status.NeedsApproval: // each question is told, however soon after the one before it
+		case status.NeedsApproval: // each question is a notice of its own, however soon it follows the last one
 			f.Key += "/" + a.Approval.ID
 		case status.IsHeld:
 			f.Text = a.Reason.String()
@@ -54,8 +54,8 @@ func troubles(a status.Agent, ours string, now time.Time) (facts []notice.Fact) 
 	return facts
 }
 
-// linked gives facts the addresses of the pages that show them, where the file says under
-// which address the page is found.
+// linked adds to facts the addresses of the pages that show them, if the file gives the
+// page's address.
 func (w *Watch) linked(facts []notice.Fact, asks *status.Approval) []notice.Fact {
 	for i := range facts {
 		f := &facts[i]
@@ -73,7 +73,7 @@ func (w *Watch) linked(facts []notice.Fact, asks *status.Approval) []notice.Fact
 	return facts
 }
 
-// doing is what to do about a trouble, on one line.
+// doing returns what to do about a trouble, on one line.
 func doing(t status.Trouble) string {
 	if t.Then == "" {
 		return t.Do
@@ -81,18 +81,18 @@ func doing(t status.Trouble) string {
 	return t.Do + "; then " + t.Then
 }
 
-// stuck returns that a queue does not move, or nil. known is when the prompt that is
-// the first was first seen there.
+// stuck returns the fact that a queue does not move, or nil. known is when its first prompt
+// was first seen there.
 func stuck(a status.Agent, first string, known time.Time, after time.Duration, ours string, now time.Time) *notice.Fact {
 	switch {
 	case first == "" || after <= 0 || now.Sub(known) < after:
 		return nil
 	case a.Phase == hook.Turn || a.Phase == hook.Background || a.Phase == hook.Settling:
-		return nil // the prompt before it is worked on, within limits of its own
+		return nil // the prompt before it is in progress, with limits of its own
 	}
 	for _, t := range a.Troubles(ours, now) {
 		if t.What.Stops() || t.What == status.ServiceFails {
-			return nil // that is told
+			return nil // which has a notice of its own
 		}
 	}
 	text := fmt.Sprintf("%d queued, and the first of them has not moved for %s", a.Depth.Entries, status.Span(now.Sub(known)))
@@ -105,28 +105,28 @@ func stuck(a status.Agent, first string, known time.Time, after time.Duration, o
 	}
 }
 
-// head is the prompt that is the first of an agent's queue, since when that was seen.
+// head is the first prompt of an agent's queue, and since when it has been the first.
 type head struct {
 	ID    string    `json:"id"`
 	Since time.Time `json:"since"`
-	// saved is true once it is on disk, or about to be.
+	// saved is true once it is on disk or about to be written.
 	saved bool
 }
 
-// headSaved is how long a prompt has to be the first of its queue until that is worth a
-// write: most of them are it for moments.
+// headSaved is how long a prompt must be the first of its queue before that is saved: most
+// are first for moments only.
 const headSaved = time.Minute
 
-// agentOf is an agent as far as the scheduler and its queue tell.
+// agentOf returns what the scheduler and the queue say about an agent.
 func agentOf(s status.AgentState, b status.Backlog) status.Agent {
 	a := status.Agent{AgentState: s, Depth: inbox.Depth{Entries: b.Queued}, Dead: b.Dead, Problem: b.Problem, Asks: b.Asks}
-	if s.Lost != "" { // which says more than what was tried in it
+	if s.Lost != "" { // says more than what failed in it
 		a.Problem = ""
 	}
 	return a
 }
 
-// look returns what is true of the fleet now.
+// look returns the facts about the fleet now.
 func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 	backlogs := map[string]status.Backlog{}
 	for _, b := range from.Backlog() {
@@ -162,9 +162,9 @@ func (w *Watch) look(from Scheduler, now time.Time) []notice.Fact {
 	return slices.Concat(facts, w.linked(slices.Concat(w.silent(now), w.unpinged(now), w.sees.findings, w.sees.disks), nil))
 }
 
-// stuckOrQuiet returns that a queue does not move, or nil. That it was told is not over
-// before the prompt that it was told of is no longer the first, whatever else keeps the
-// agent from it meanwhile.
+// stuckOrQuiet returns the fact that a queue does not move, or nil. Once people were told,
+// it stays true until another prompt is the first, even if the agent is then kept from the
+// prompt by something else.
 func (w *Watch) stuckOrQuiet(a status.Agent, b status.Backlog, after time.Duration, now time.Time) *notice.Fact {
 	if f := stuck(a, b.First, w.headOf(a.Agent, b, after, now), after, w.opt.Ours, now); f != nil {
 		return f
@@ -176,17 +176,17 @@ func (w *Watch) stuckOrQuiet(a status.Agent, b status.Backlog, after time.Durati
 	return &notice.Fact{Key: key, Agent: a.Agent, Kind: notice.QueueStuck, Quiet: true}
 }
 
-// headOf returns since when the prompt that is the first of a queue is it, also over
-// restarts; zero where there is none.
+// headOf returns since when the first prompt of a queue has been the first, across restarts;
+// zero if the queue is empty.
 func (w *Watch) headOf(agent string, b status.Backlog, after time.Duration, now time.Time) time.Time {
 	h := w.kept.Heads[agent]
 	switch {
-	case b.Problem != "": // nobody knows whether it is another one
+	case b.Problem != "": // it is not known whether it is another one
 		return time.Time{}
 	case b.First == "":
 		delete(w.kept.Heads, agent)
 		return time.Time{}
-	case h == nil || h.ID != b.First || h.Since.After(now): // the last is a wrong clock's
+	case h == nil || h.ID != b.First || h.Since.After(now): // saved by a clock that was ahead
 		h = &head{ID: b.First, Since: now}
 		w.kept.Heads[agent] = h
 	}
@@ -196,9 +196,9 @@ func (w *Watch) headOf(agent string, b status.Backlog, after time.Duration, now 
 	return h.Since
 }
 
-// waiting returns the ids of the prompts whose replies are waited for and whose time has
-// come, by agent and target. Who was told that they wait is among them until they know
-// that it is over.
+// waiting returns, by agent and target, the ids of the due prompts whose replies are
+// awaited. A target that was told about the wait is included until it is told that it is
+// over.
 func (w *Watch) waiting(now time.Time) map[string]map[string][]string {
 	all := map[string]map[string][]string{}
 	of := func(agent string) map[string][]string {
@@ -221,8 +221,8 @@ func (w *Watch) waiting(now time.Time) map[string]map[string][]string {
 	return all
 }
 
-// keptWaiting returns, for each target that waits for replies of an agent, that the
-// agent cannot work; those that are told of the agent anyway are not told twice.
+// keptWaiting returns, for each target that waits for an agent's reply, the fact that the
+// agent cannot work. Targets that get the agent's own notices are left out.
 func (w *Watch) keptWaiting(a status.Agent, cfg *config.Agent, waiting map[string][]string, now time.Time) (facts []notice.Fact) {
 	for name, ids := range waiting {
 		to := w.fleet.Targets[name]
@@ -250,13 +250,13 @@ func (w *Watch) keptWaiting(a status.Agent, cfg *config.Agent, waiting map[strin
 // mostNamed is how many prompts are named in a line.
 const mostNamed = 5
 
-// isTold reports whether a target is told of a trouble as of any.
+// isTold reports whether a target gets the notice of a trouble itself.
 func (w *Watch) isTold(to *config.Target, t status.Trouble, cfg *config.Agent) bool {
 	is, told := urgent[t.What]
 	return told && t.What != status.IsPaused && outbox.Wants(to, notice.Notice{Agent: cfg.Name, Urgent: is}, cfg.Notify)
 }
 
-// silent returns which targets do not get what they should.
+// silent returns the targets that do not get their messages, as facts.
 func (w *Watch) silent(now time.Time) (facts []notice.Fact) {
 	for name, b := range w.kept.Boxes {
 		if b.Fails(now) {

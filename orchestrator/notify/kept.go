@@ -24,24 +24,24 @@ import (
 
 // Files in the state directory.
 const (
-	keptFile = "notices.json"    // what was told, and what is on its way
-	logFile  = "notices.jsonl"   // what became of messages, one a line
+	keptFile = "notices.json"    // what people were told, and what is still to be delivered
+	logFile  = "notices.jsonl"   // the outcome of each message, one per line
 	oldLog   = "notices.jsonl.1" // the older ones
 	lockFile = ".notices-lock"
 	fullLog  = 8 << 20
 )
 
-// kept is what a run hands on to the next one.
+// kept is the state that a run hands to the next one.
 type kept struct {
 	Told  notice.Memory          `json:"told"`
-	Boxes map[string]*outbox.Box `json:"boxes"` // :: target → what is on its way to it
+	Boxes map[string]*outbox.Box `json:"boxes"` // :: target → what is still to be delivered
 	// Marks are how far the dead letters and replies of agents were read.
 	Marks map[string]*mark `json:"marks"`
-	// Ping is since when the ping does not arrive, or nil.
+	// Ping is since when pings fail, and why; nil: they arrive.
 	Ping *status.Unpinged `json:"ping,omitempty"`
 	// Heads are the first prompts of the agents' queues.
 	Heads map[string]*head `json:"heads,omitempty"`
-	// Replied are the keys of the last replies that were taken up.
+	// Replied are the keys of the latest replies that were handled.
 	Replied []string `json:"replied,omitempty"`
 }
 
@@ -63,8 +63,9 @@ func (k *kept) reply(key string) {
 	}
 }
 
-// read returns what an earlier run has kept. What cannot be read is moved aside: who
-// was told of a trouble is told again then, and nobody waits for a person.
+// read returns the state that an earlier run kept. A file that cannot be read is moved
+// aside: then people are told again about troubles that they know, and no run waits for a
+// person to repair it.
 func read(stateDir string) (kept, error) {
 	k := kept{}
 	path := filepath.Join(stateDir, keptFile)
@@ -93,8 +94,8 @@ func read(stateDir string) (kept, error) {
 	return k, err
 }
 
-// Pending returns what is on its way to each target, as the last run, or the one that
-// runs, has written it down.
+// Pending returns what is still to be delivered to each target, as saved by the present or
+// the last run.
 func Pending(stateDir string) (map[string]*outbox.Box, error) {
 	var k kept
 	if err := state.Load(filepath.Join(stateDir, keptFile), &k); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,11 +104,11 @@ func Pending(stateDir string) (map[string]*outbox.Box, error) {
 	return k.Boxes, nil
 }
 
-// Untold returns the targets that do not get what they should be told.
+// Untold returns the targets that do not get their messages.
 func Untold(stateDir string, now time.Time) (all []status.Untold) {
 	boxes, err := Pending(stateDir)
 	if err != nil {
-		return nil // notify log says it
+		return nil // `notify log` reports it
 	}
 	for _, name := range slices.Sorted(maps.Keys(boxes)) {
 		if b := boxes[name]; b.Fails(now) {
@@ -117,12 +118,13 @@ func Untold(stateDir string, now time.Time) (all []status.Untold) {
 	return all
 }
 
-// untold is what is said of a target that does not get what is in its box.
+// untold describes a target that does not get what is in its box.
 func untold(name string, b *outbox.Box) status.Untold {
 	return status.Untold{Target: name, Since: b.Failing, Why: b.Why, Unnamed: b.Unnamed}
 }
 
-// Unpinged returns that the ping of the run that looks at the fleet does not arrive, or nil.
+// Unpinged returns since when the pings of the present run fail, and why; nil: they arrive,
+// or no run sends any.
 func Unpinged(stateDir string, now time.Time) *status.Unpinged {
 	var k kept
 	var run watched
@@ -135,14 +137,14 @@ func Unpinged(stateDir string, now time.Time) *status.Unpinged {
 	return k.Ping
 }
 
-// Owed are replies that are waited for, or have come, and cannot be sent: the file names
-// no target like that.
+// Owed are replies, awaited or arrived, that cannot be sent because the file does not name
+// their target.
 type Owed struct {
 	Target  string
 	Replies int
 }
 
-// String says it on one line.
+// String describes them on one line.
 func (o Owed) String() string {
 	replies := "1 reply is"
 	if o.Replies != 1 {
@@ -151,7 +153,7 @@ func (o Owed) String() string {
 	return fmt.Sprintf("%s waited for at %s, which notify: does not name; what comes is kept for a week, until it does", replies, o.Target)
 }
 
-// Unnamed returns the targets that wait for replies, and are not in the file.
+// Unnamed returns the targets that wait for replies and that the file does not name.
 func Unnamed(stateDir string, f *config.Fleet, now time.Time) ([]Owed, error) {
 	waits, err := awaited.All(stateDir)
 	boxes, unread := Pending(stateDir)
@@ -173,7 +175,7 @@ func Unnamed(stateDir string, f *config.Fleet, now time.Time) ([]Owed, error) {
 	return all, errors.Join(err, unread)
 }
 
-// warnOfUnnamed says who waits for replies, and is not in the file.
+// warnOfUnnamed logs the targets that wait for replies and that the file does not name.
 func (w *Watch) warnOfUnnamed(now time.Time) {
 	all, err := Unnamed(w.opt.StateDir, w.fleet, now)
 	if err != nil {
@@ -184,22 +186,22 @@ func (w *Watch) warnOfUnnamed(now time.Time) {
 	}
 }
 
-// Record is what became of an attempt to tell somebody something.
+// Record is the outcome of an attempt to deliver a message.
 type Record struct {
 	At      time.Time      `json:"at"`
 	Target  string         `json:"target"`
 	Outcome outbox.Outcome `json:"outcome"`
 	Key     string         `json:"key"`
-	// Attempts counts those of this message.
+	// Attempts counts the attempts for this message, this one included.
 	Attempts int             `json:"attempts"`
 	Why      foreign.Text    `json:"why,omitempty"`
 	Notices  []notice.Notice `json:"notices"`
 }
 
-// mostLogged bounds a text in the record of a message.
+// mostLogged limits a reply's text in a record, in runes.
 const mostLogged = 1000
 
-// log adds a record; what is lost of it is only for people.
+// log adds a record. Nothing but `notify log` reads it, so a failure only logs.
 func (w *Watch) log(r Record) {
 	r.Notices = slices.Clone(r.Notices)
 	for i := range r.Notices {
@@ -228,11 +230,11 @@ func appendLog(stateDir string, line []byte) error {
 	return f.Append(logFile, line)
 }
 
-// mostRecord bounds a record that is read.
+// mostRecord limits the length of a record that is read.
 const mostRecord = 1 << 20
 
-// Records returns what became of messages to the targets, or to all there ever were if
-// none is named, the newest at the end, at most most.
+// Records returns the newest records, at most most of them, oldest first: those of the
+// named targets, or of all targets there ever were if none is named.
 func Records(stateDir string, most int, targets []string) ([]Record, error) {
 	var all []Record
 	for _, name := range []string{oldLog, logFile} {

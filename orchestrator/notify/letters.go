@@ -21,26 +21,26 @@ import (
 	"heartbeat/orchestrator/queue"
 )
 
-// letters follows what comes of prompts: replies and dead letters. What an agent can
-// write decides no more than what its words are: who gets them stands in the fleet's
-// file or in the state directory.
+// letters follows the outcome of prompts: replies and dead letters. What an agent can write
+// decides only the words of a message. Who gets it is decided by the fleet's file and by the
+// state directory.
 type letters struct {
 	stateDir string
 	began    time.Time
 	unproven unproven
 	awaited  []awaited.Reply
-	list     durable.Stamp            // of the list of those
-	read     map[string]durable.Stamp // :: file → when it was read last
-	anew     map[string]bool          // :: agent → what its new waiters wait for may have come before them
+	list     durable.Stamp            // of the file that lists them
+	read     map[string]durable.Stamp // :: file → its stamp when it was last read
+	anew     map[string]bool          // :: agent → somebody new waits, and the reply may have come before
 }
 
-// unproven reports of outbox records that their entries have to be proven and are not: new
-// of prompts that were queued when their reply was asked for, any of all.
+// unproven reports whether the entry of an outbox record has to be proven and is not: new
+// for prompts that were queued when their reply was asked for, any for all prompts.
 type unproven struct {
 	new, any func(*config.Agent, inbox.Delivery) (bool, error)
 }
 
-// of reports it of what somebody waits for.
+// of reports it for a reply that somebody waits for.
 func (u unproven) of(a *config.Agent, d inbox.Delivery, r awaited.Reply) (bool, error) {
 	if r.Before {
 		return u.any(a, d)
@@ -53,19 +53,19 @@ func unprovenOf(stateDir string, agents []*config.Agent) unproven {
 	return unproven{ledger.Doubts(stateDir, keyOf, true), ledger.Doubts(stateDir, keyOf, false)}
 }
 
-// news is what has come of prompts since the last look.
+// news is what has become of prompts since the last look.
 type news struct {
-	// happened are dead letters; addressed is what goes to one target.
+	// happened are dead letters; addressed are notices for one target.
 	happened  []notice.Fact
 	addressed []notice.Notice
-	// done are the replies that nobody waits for any more once addressed is kept.
+	// done are the replies that are no longer awaited once addressed is saved.
 	done []awaited.Reply
 }
 
-// mostAwaited is how long a reply is waited for.
+// mostAwaited is how long a reply is awaited.
 const mostAwaited = 30 * 24 * time.Hour
 
-// refresh reads the list of those who wait.
+// refresh reads the list of awaited replies again if it has changed.
 func (l *letters) refresh(now time.Time) error {
 	stamp := awaited.Stamp(l.stateDir)
 	if l.list.Same(stamp) {
@@ -98,7 +98,7 @@ func (l *letters) refresh(now time.Time) error {
 	return nil
 }
 
-// changed reports whether a file has changed since it was asked last.
+// changed reports whether a file has changed since the last call for it.
 func (l *letters) changed(path string) bool {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,7 @@ func (l *letters) changed(path string) bool {
 	return true
 }
 
-// look returns what has come of an agent's prompts.
+// look returns what has become of an agent's prompts.
 func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours string) (n news, err error) {
 	m := k.Marks[a.Name]
 	if m == nil {
@@ -124,7 +124,7 @@ func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours strin
 		m = &mark{Dead: before, Reply: before}
 		k.Marks[a.Name] = m
 	}
-	waits := map[string][]awaited.Reply{} // :: id → who waits
+	waits := map[string][]awaited.Reply{} // :: id → who waits for its reply
 	for _, r := range l.awaited {
 		if r.Agent == a.Name {
 			waits[r.ID] = append(waits[r.ID], r)
@@ -150,20 +150,20 @@ func (l *letters) look(ctx context.Context, a *config.Agent, k *kept, ours strin
 		}
 		return err
 	})
-	if err != nil { // neither needs to change to be read again
+	if err != nil { // so that both are read again, even unchanged
 		delete(l.read, deadLetters)
 		delete(l.read, outbox)
 	}
 	return n, err
 }
 
-// answers reports whether replies to an agent's triggers go to somebody.
+// answers reports whether anybody gets the replies to an agent's triggers.
 func answers(a *config.Agent) bool {
 	return slices.ContainsFunc(a.Triggers, func(t config.Trigger) bool { return t.ReplyTo != "" })
 }
 
-// replyTo returns who gets the replies to a trigger's prompts, by their source; "":
-// nobody does.
+// replyTo returns the target that gets the replies to a trigger's prompts, given their
+// source; "": nobody.
 func replyTo(a *config.Agent, source string) string {
 	for _, t := range a.Triggers {
 		if t.ReplyTo != "" && strings.HasPrefix(source, a.Name+"/"+t.Name+"@") {
@@ -173,9 +173,9 @@ func replyTo(a *config.Agent, source string) string {
 	return ""
 }
 
-// replies takes in the replies after the last one that was taken in.
+// replies handles the replies that came after the last one that was handled.
 func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map[string][]awaited.Reply, unproven unproven) error {
-	var after, later []inbox.Delivery // the last one that is known; its time, where it is not there any more
+	var after, later []inbox.Delivery // behind the last one that was handled; newer than it, if its record is gone
 	met, last := false, inbox.Delivery{}
 	for d, err := range q.Deliveries() {
 		if err != nil {
@@ -207,7 +207,7 @@ func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits 
 	for _, d := range after {
 		doubt, err := unproven.any(a, d)
 		if err != nil {
-			return err // and the mark stays: it is tried again
+			return err // the mark stays, so that it is tried again
 		}
 		if !doubt {
 			n.address(k, replyTo(a, d.Source), replyOf(a, d))
@@ -219,8 +219,8 @@ func (n *news) replies(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits 
 	return nil
 }
 
-// dead takes in the dead letters after the last one that was taken in. What a person
-// has done is told only to who waits for it.
+// dead handles the dead letters that came after the last one that was handled. For what a
+// person has done, only those who wait for the reply get a notice.
 func (n *news) dead(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map[string][]awaited.Reply, ours string) error {
 	newest, now := m.Dead, time.Now()
 	for d, err := range q.DeadLetters() {
@@ -247,7 +247,7 @@ func (n *news) dead(q *inbox.Queue, a *config.Agent, k *kept, m *mark, waits map
 			})
 		}
 	}
-	if m.Dead = newest; newest.After(now) { // an agent can write it, and would hide all that follow
+	if m.Dead = newest; newest.After(now) { // an agent could write such a time, and hide all later ones
 		m.Dead = now
 	}
 	return nil
@@ -260,9 +260,9 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// notTwice takes out of what is to be told that an agent works again on the prompts of
-// those who learn it from what has come: a reply, or the news that their last one was given
-// up. They are not told later, either.
+// notTwice drops the notice that an agent works again for targets that learn it from what
+// has come: a reply, or the notice that their last prompt was given up. They do not get it
+// later, either.
 func (w *Watch) notTwice(all []notice.Notice, got news, now time.Time) []notice.Notice {
 	for _, n := range got.addressed {
 		if n.Kind != notice.Reply && w.letters.waits(n.Agent, n.To, got.done) {
@@ -279,15 +279,14 @@ func (w *Watch) notTwice(all []notice.Notice, got news, now time.Time) []notice.
 	return all
 }
 
-// waits reports whether a target waits for a reply of an agent, apart from those that are
-// done.
+// waits reports whether a target waits for a reply of an agent, not counting done ones.
 func (l *letters) waits(agent, target string, done []awaited.Reply) bool {
 	return slices.ContainsFunc(l.awaited, func(r awaited.Reply) bool {
 		return r.Agent == agent && r.Target == target && !slices.Contains(done, r)
 	})
 }
 
-// address adds a notice for one target, once.
+// address adds a notice for one target, unless it was added before.
 func (n *news) address(k *kept, target string, what notice.Notice) {
 	what.To, what.Event, what.At = target, notice.Happened, time.Now()
 	if what.Key += "/" + target; k.repliedTo(what.Key) {
@@ -318,7 +317,7 @@ func givenUp(a *config.Agent, d inbox.DeadEntry, ours string) notice.Notice {
 	}
 }
 
-// named is what a person calls a dead letter by.
+// named is the name by which people know a dead letter.
 func named(d inbox.DeadEntry) string {
 	for _, id := range []string{d.ID, d.DeliveryID} {
 		if id != "" {

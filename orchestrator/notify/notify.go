@@ -1,12 +1,11 @@
-// Package notify tells people what they have to know about a fleet. It reads what
-// the scheduler says of its agents, and their queues, and decides nothing about them.
-// What is told and when is room notice's; what is on its way, room outbox's; how it
-// gets there, room deliver's. This room looks, keeps, and sends.
+// Package notify tells people what they have to know about a fleet. It reads what the
+// scheduler reports about its agents, and their queues, and decides nothing about them.
+// Package notice decides what is told and when, package outbox keeps what is still to be
+// delivered, package deliver sends it. This package reads, saves and schedules.
 //
-// Each message arrives at least once: it is on disk before it is sent, and is sent
-// again until its target has answered. It arrives twice only if the answer was not
-// seen; both then have the same key. A target that does not answer delays nobody
-// else.
+// Each message arrives at least once: it is on disk before it is sent, and is sent again
+// until its target has answered. It arrives twice only if the answer got lost; both copies
+// then have the same key. A target that does not answer delays no other target.
 package notify
 
 import (
@@ -29,79 +28,78 @@ import (
 	"heartbeat/orchestrator/status"
 )
 
-// Scheduler is what is told of.
+// Scheduler is the run that people are told about.
 type Scheduler interface {
 	Snapshot() []status.AgentState
 	Backlog() []status.Backlog
 	// Doors are the addresses that the run serves.
 	Doors() []status.Door
-	// Alive returns nil if the scheduler demonstrably lives.
+	// Alive returns nil if the scheduler demonstrably works.
 	Alive(ctx context.Context) error
 }
 
-// Options say what a Watch tells of, and as whom.
+// Options say which fleet a Watch tells about, and how it names itself.
 type Options struct {
 	Fleet    *config.Fleet
 	StateDir string
 	// Ours is how a command line for the fleet begins, Host the machine's name.
 	Ours, Host string
-	// Examine returns what doctor finds, as facts; nil: nobody asks it.
+	// Examine returns doctor's findings as facts; nil: they are not looked for.
 	Examine func(context.Context, *config.Fleet, Scheduler) []notice.Fact
-	// Full returns which disks are full, as facts; nil: nobody looks. It may hang.
+	// Full returns the full disks as facts; nil: they are not looked for. It may hang.
 	Full func(*config.Fleet) []notice.Fact
 	Log  *slog.Logger
 }
 
-// Watch follows a running fleet.
+// Watch follows a running fleet and tells people about it.
 type Watch struct {
 	opt   Options
 	began time.Time
 	kick  chan struct{}
-	// turned is when the loop has last turned, in Unix nanoseconds.
+	// turned is when the loop began its last turn, in Unix nanoseconds.
 	turned atomic.Int64
-	file   atomic.Pointer[config.Fleet] // what counts
+	file   atomic.Pointer[config.Fleet] // the version in force
 	answer chan answer
-	// signs is what came of the last ping: its Why is "" if it has arrived, or none is to
-	// be sent; nil: there was none yet.
+	// signs is the outcome of the last ping. Its Why is "" if the ping has arrived, or none
+	// is to be sent; nil: no ping was sent yet.
 	signs atomic.Pointer[status.Unpinged]
-	// deliver is deliver.To, but in tests without a network.
+	// deliver is deliver.To; tests replace it.
 	deliver func(context.Context, *config.Target, deliver.From, *outbox.Message) outbox.Verdict
-	ping    func(context.Context, *config.Ping, deliver.Sign, string) error // likewise
+	ping    func(context.Context, *config.Ping, deliver.Sign, string) error // deliver.Ping, likewise
 
 	// Everything below belongs to the loop.
 	fleet    *config.Fleet
 	kept     kept
 	kicked   bool
-	unsaved  bool // what is kept has changed, and is not on disk
-	told     bool // that it cannot be saved
+	unsaved  bool // kept has changes that are not on disk
+	told     bool // the log has it that kept cannot be saved
 	letters  letters
 	sees     sees
 	sending  map[string]bool // :: target → a message is on its way
-	pingKept time.Time       // when it was last kept why pings fail
+	pingKept time.Time       // when the reason for failing pings was last saved
 	noted    time.Time
 	senders  sync.WaitGroup
 }
 
-// sees is what a Watch knows of the fleet from looking at it, and when it did.
+// sees is what a Watch saw when it last looked at the fleet.
 type sees struct {
 	looked   time.Time
 	lookCost time.Duration   // of the last look
-	seen     map[string]bool // the agents that were there
+	seen     map[string]bool // the agents whose state was seen
 	happened []notice.Fact
-	// findings are doctor's, disks the volumes that are full. They take a while, and
-	// come by found and full.
+	// findings are doctor's, disks the full volumes. Both take a while to find, and arrive
+	// on found and full.
 	findings, disks []notice.Fact
 	found, full     chan []notice.Fact
 }
 
-// answer is what came of an attempt to send a target its message.
+// answer is the outcome of an attempt to send a target its message.
 type answer struct {
 	target  string
 	verdict outbox.Verdict
 }
 
-// New returns a Watch of a fleet that is about to run: what happens from now on is
-// told.
+// New returns a Watch for a fleet that is about to run. It tells what happens from now on.
 func New(opt Options) *Watch {
 	now := time.Now()
 	w := &Watch{
@@ -112,7 +110,7 @@ func New(opt Options) *Watch {
 	return w
 }
 
-// Observe has the Watch look soon. It is for orchestrator.Options.
+// Observe makes the Watch look soon. It is for orchestrator.Options.
 func (w *Watch) Observe(journal.Event) {
 	select {
 	case w.kick <- struct{}{}:
@@ -120,27 +118,26 @@ func (w *Watch) Observe(journal.Event) {
 	}
 }
 
-// Use makes another version of the fleet's file count.
+// Use puts another version of the fleet's file in force.
 func (w *Watch) Use(f *config.Fleet) {
 	w.file.Store(f)
 	w.Observe(journal.Event{})
 }
 
-// How often the loop looks at the fleet: after something has happened, and otherwise.
-// lookShare limits what that costs: a hundredth of the time, or a twentieth while
-// something happens.
+// How often the loop looks at the fleet: soon after an event, and otherwise. lookShare
+// limits the cost to a hundredth of the time, or a twentieth after events.
 const (
 	leastWait = 50 * time.Millisecond
 	lookSoon  = 2 * time.Second
 	saveAgain = 5 * time.Second
 	lookOften = 15 * time.Second
 	lookShare = 100
-	// lastTry is how long a run that ends still tries to tell what is on its way.
+	// lastTry is how long an ending run still tries to deliver what it has.
 	lastTry = 5 * time.Second
 )
 
-// Run tells what is to be told until ctx ends, and then for a moment what is left; the
-// rest is for the next run.
+// Run tells people what happens until ctx ends. Then it tries for lastTry to deliver what is
+// left; the next run delivers the rest.
 func (w *Watch) Run(ctx context.Context, s Scheduler) {
 	release := w.alone(ctx)
 	if release == nil {
@@ -176,7 +173,7 @@ func (w *Watch) Run(ctx context.Context, s Scheduler) {
 	w.end(beside, s)
 }
 
-// pause is how long after a look the next one is.
+// pause is the time between two looks at the fleet.
 func (w *Watch) pause() time.Duration {
 	if w.kicked {
 		return max(lookSoon, lookShare/5*w.sees.lookCost)
@@ -184,7 +181,7 @@ func (w *Watch) pause() time.Duration {
 	return max(lookOften, lookShare*w.sees.lookCost)
 }
 
-// wait is how long there is nothing to do.
+// wait is the time until there is something to do.
 func (w *Watch) wait(now time.Time) time.Duration {
 	wait := min(w.pause()-now.Sub(w.sees.looked).Abs(), watchedEvery)
 	if w.unsaved {
@@ -198,7 +195,7 @@ func (w *Watch) wait(now time.Time) time.Duration {
 	return max(wait, leastWait)
 }
 
-// alone waits until no other run of the fleet tells anything; nil: ctx has ended.
+// alone waits until no other run of the fleet sends messages; nil: ctx has ended.
 func (w *Watch) alone(ctx context.Context) (release func()) {
 	for told := false; ; told = true {
 		w.turned.Store(time.Now().UnixNano())
@@ -217,7 +214,7 @@ func (w *Watch) alone(ctx context.Context) (release func()) {
 	}
 }
 
-// begin takes over what an earlier run has kept.
+// begin loads the state of an earlier run.
 func (w *Watch) begin() {
 	var err error
 	if w.kept, err = read(w.opt.StateDir); err != nil {
@@ -226,7 +223,7 @@ func (w *Watch) begin() {
 	w.sees.happened = w.crashed()
 }
 
-// turn looks, if it is time, and sends what is due.
+// turn looks at the fleet if it is time to, and sends what is due.
 func (w *Watch) turn(ctx context.Context, s Scheduler) {
 	now := time.Now()
 	w.turned.Store(now.UnixNano())
@@ -243,7 +240,8 @@ func (w *Watch) turn(ctx context.Context, s Scheduler) {
 	w.send(ctx, now)
 }
 
-// lookAround takes in what is true and what has happened.
+// lookAround collects the facts about the fleet and what has happened, and queues the
+// notices that follow.
 func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	w.sees.looked, w.kicked = now, false
 	w.takeSigns(now)
@@ -283,7 +281,7 @@ func (w *Watch) lookAround(ctx context.Context, s Scheduler, now time.Time) {
 	w.sees.lookCost = time.Since(now)
 }
 
-// forget removes those who no longer wait: what they waited for is on its way.
+// forget removes replies from the list of awaited ones: their messages are saved.
 func (w *Watch) forget(done []awaited.Reply) {
 	for _, r := range done {
 		if err := awaited.Remove(w.opt.StateDir, r); err != nil {
@@ -292,7 +290,7 @@ func (w *Watch) forget(done []awaited.Reply) {
 	}
 }
 
-// save writes down what is kept, if it has changed.
+// save saves kept if it has changed.
 func (w *Watch) save() {
 	if !w.unsaved {
 		return
@@ -306,7 +304,7 @@ func (w *Watch) save() {
 	w.told = err != nil
 }
 
-// end tells what has happened last, and what is due, for a moment.
+// end looks a last time and delivers what is due, for at most lastTry.
 func (w *Watch) end(ctx context.Context, s Scheduler) {
 	w.lookAround(ctx, s, time.Now())
 	late := time.NewTimer(lastTry)
@@ -327,7 +325,7 @@ func (w *Watch) end(ctx context.Context, s Scheduler) {
 	w.watches(time.Now(), true)
 }
 
-// busy reports whether something is on its way, or due within the time that is left.
+// busy reports whether a message is being sent, or is due within the time that is left.
 func (w *Watch) busy(now time.Time) bool {
 	for name, b := range w.kept.Boxes {
 		if due := b.NextDue(); w.sending[name] || w.fleet.Targets[name] != nil && !due.IsZero() && due.Sub(now) < lastTry {
@@ -337,7 +335,7 @@ func (w *Watch) busy(now time.Time) bool {
 	return false
 }
 
-// turning reports whether the loop has turned a moment ago.
+// turning reports whether the loop has made a turn lately.
 func (w *Watch) turning(now time.Time) bool {
 	return now.Sub(time.Unix(0, w.turned.Load())).Abs() < time.Minute
 }

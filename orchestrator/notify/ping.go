@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// alivePatience is how long the scheduler may take for a sign of life.
+	// alivePatience is how long the scheduler may take to show that it works.
 	alivePatience = 30 * time.Second
-	// pingAgain is after how long a ping that did not arrive is sent again.
+	// pingAgain is the time after which a failed ping is sent again.
 	pingAgain = 20 * time.Second
 )
 
@@ -28,7 +28,7 @@ func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 	said, failing := deliver.Start, false
 	for {
 		p := w.pinged()
-		if p == nil { // a reload may bring one
+		if p == nil { // a reload may add one
 			w.signs.Store(&status.Unpinged{})
 			failing = false
 			if !rest(ctx, lookOften) {
@@ -69,14 +69,14 @@ func (w *Watch) Ping(ctx context.Context, s Scheduler) {
 	}
 }
 
-// pingFailsAfter is for how long it has failed when that is told.
+// pingFailsAfter is how long pings must fail before people are told.
 const pingFailsAfter = 5 * time.Minute
 
 func pingFails(u *status.Unpinged, now time.Time) bool {
 	return u != nil && now.Sub(u.Since) >= pingFailsAfter
 }
 
-// signed takes down whether the last ping has arrived.
+// signed records whether the last ping has arrived.
 func (w *Watch) signed(err error, now time.Time) {
 	if err == nil {
 		w.signs.Store(&status.Unpinged{})
@@ -89,11 +89,11 @@ func (w *Watch) signed(err error, now time.Time) {
 	w.signs.Store(u)
 }
 
-// takeSigns keeps whether pings arrive. While this run has sent none, what an earlier one
-// has seen counts.
+// takeSigns puts the outcome of the last ping into kept. Until this run has sent one, the
+// outcome that an earlier run saved counts.
 //
-// That one fails, or arrives again, is saved at once; that it fails for another reason only
-// every pingFailsAfter, because a reason may be another one each time (it names a port).
+// The first failure and the recovery are saved at once, another reason at most every
+// pingFailsAfter: a reason that names a port differs each time.
 func (w *Watch) takeSigns(at time.Time) {
 	now, kept := w.signs.Load(), w.kept.Ping
 	switch {
@@ -108,7 +108,7 @@ func (w *Watch) takeSigns(at time.Time) {
 	}
 }
 
-// unpinged returns that the ping does not arrive.
+// unpinged returns the fact that pings fail, if they have for long enough.
 func (w *Watch) unpinged(now time.Time) []notice.Fact {
 	u := w.kept.Ping
 	if !pingFails(u, now) {
@@ -120,11 +120,11 @@ func (w *Watch) unpinged(now time.Time) []notice.Fact {
 	}}
 }
 
-// pinged is the ping that counts now.
+// pinged returns the ping that the file in force declares, or nil.
 func (w *Watch) pinged() *config.Ping { return w.file.Load().Ping }
 
-// alive returns nil if the scheduler demonstrably works, and somebody is told if it
-// does not.
+// alive returns nil if the scheduler demonstrably works, and the loop that tells people does,
+// too.
 func (w *Watch) alive(ctx context.Context, s Scheduler) error {
 	ctx, cancel := context.WithTimeout(ctx, alivePatience)
 	defer cancel()
@@ -148,13 +148,13 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Doctor is asked when a run has settled, and then now and then.
+// When doctor is run: once a run has settled, and from time to time after that.
 const (
 	examineFirst = 10 * time.Minute
 	examineEvery = 6 * time.Hour
 )
 
-// examine asks doctor now and then, beside the loop.
+// examine runs doctor from time to time, in a goroutine of its own.
 func (w *Watch) examine(ctx context.Context, s Scheduler) {
 	if w.opt.Examine == nil {
 		return
@@ -174,11 +174,11 @@ func (w *Watch) examine(ctx context.Context, s Scheduler) {
 	})
 }
 
-// disksEvery is how often it is looked whether a disk is full.
+// disksEvery is how often the disks are checked.
 const disksEvery = time.Minute
 
-// lookAtDisks looks whether disks are full, beside the loop. Nothing waits for its end:
-// a disk that does not answer may not let it come.
+// lookAtDisks checks from time to time whether disks are full. Nothing waits for it to end,
+// because a disk that does not answer may block it forever.
 func (w *Watch) lookAtDisks(ctx context.Context) {
 	if w.opt.Full == nil {
 		return

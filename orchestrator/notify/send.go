@@ -11,7 +11,7 @@ import (
 	"heartbeat/orchestrator/notify/outbox"
 )
 
-// put hands notices to the targets that want them.
+// put puts notices into the boxes of the targets that want them.
 func (w *Watch) put(all []notice.Notice, now time.Time) {
 	for _, n := range all {
 		w.unsaved = true
@@ -33,7 +33,7 @@ func (w *Watch) put(all []notice.Notice, now time.Time) {
 	w.unnamed(now)
 }
 
-// box is what is on its way to a target.
+// box returns the box of a target, and makes it if there is none.
 func (w *Watch) box(target string) *outbox.Box {
 	if w.kept.Boxes[target] == nil {
 		w.kept.Boxes[target] = &outbox.Box{}
@@ -41,8 +41,7 @@ func (w *Watch) box(target string) *outbox.Box {
 	return w.kept.Boxes[target]
 }
 
-// unnamed deals with what is on its way to targets that the file does not name any more,
-// or names again.
+// unnamed handles the boxes of targets that the file no longer names, or names again.
 func (w *Watch) unnamed(now time.Time) {
 	for name, b := range w.kept.Boxes {
 		switch {
@@ -71,7 +70,7 @@ func (w *Watch) unnamed(now time.Time) {
 	}
 }
 
-// send begins to send what is due, to each target one message at a time.
+// send starts sending what is due, one message at a time per target.
 func (w *Watch) send(ctx context.Context, now time.Time) {
 	for name, b := range w.kept.Boxes {
 		to := w.fleet.Targets[name]
@@ -85,7 +84,7 @@ func (w *Watch) send(ctx context.Context, now time.Time) {
 		}
 		if m != before {
 			w.unsaved = true
-			w.save() // where it cannot be saved it is sent anyway: that may be what it says
+			w.save() // if that fails, the message is sent anyway: it may report just that
 		}
 		w.sending[name] = true
 		from, copied := deliver.From{Fleet: w.fleet.Name, Host: w.opt.Host}, *m
@@ -99,7 +98,7 @@ func (w *Watch) send(ctx context.Context, now time.Time) {
 	}
 }
 
-// answered takes in what came of an attempt.
+// answered records the outcome of an attempt.
 func (w *Watch) answered(a answer) {
 	now := time.Now()
 	delete(w.sending, a.target)
@@ -113,7 +112,7 @@ func (w *Watch) answered(a answer) {
 	w.save()
 	m.Attempts++
 	if outcome == outbox.Failed && a.verdict.Why == before {
-		return // it stands there already
+		return // it is there already
 	}
 	w.log(Record{At: now, Target: a.target, Outcome: outcome, Key: m.Key, Attempts: m.Attempts, Why: foreign.Text(a.verdict.Why), Notices: m.Notices})
 	if outcome != outbox.Sent {

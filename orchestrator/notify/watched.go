@@ -9,21 +9,21 @@ import (
 	"heartbeat/orchestrator/state"
 )
 
-// watched is when a run has last looked at the fleet.
+// watched is when a run last looked at the fleet.
 type watched struct {
 	Since time.Time `json:"since"`
 	Last  time.Time `json:"last"`
-	// Ended is true if it ended in order.
+	// Ended is true if the run ended in order.
 	Ended bool `json:"ended"`
 }
 
 const (
 	watchedFile = "watched.json"
-	// watchedEvery is how often it is written; it is not synced.
+	// watchedEvery is how often it is written, without a sync.
 	watchedEvery = time.Minute
 )
 
-// crashed returns that the run before this one did not end in order, or nil.
+// crashed returns the fact that the run before this one did not end in order, or nil.
 func (w *Watch) crashed() []notice.Fact {
 	var before watched
 	if state.Load(filepath.Join(w.opt.StateDir, watchedFile), &before) != nil || before.Ended || before.Last.IsZero() {
@@ -36,7 +36,7 @@ func (w *Watch) crashed() []notice.Fact {
 	}}
 }
 
-// about is a duration in minutes: watchedFile is written once in a minute.
+// about rounds a duration to minutes, because watchedFile is written once a minute.
 func about(d time.Duration) string {
 	if d < time.Minute {
 		return "a minute"
@@ -45,7 +45,7 @@ func about(d time.Duration) string {
 	return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// watches notes that this run looks at the fleet.
+// watches records that this run looks at the fleet.
 func (w *Watch) watches(now time.Time, ended bool) {
 	if !ended && now.Sub(w.noted).Abs() < watchedEvery {
 		return
