@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// measuredName stands for the queues among the names of agents: it has a point, with
-	// nothing in it, of each slot in which their depths were looked at and kept.
+	// measuredName is used in place of an agent's name. Its file has an empty point for
+	// each slot in which the depths of the queues were measured and saved.
 	measuredName = ".measured"
-	// depthsName is the file in the folder with what a run that ended knew of the depths
-	// in slots that were not over: they stand nowhere else.
+	// depthsName is the file in which a run that ends saves the depths of slots that are
+	// not over. No other file has them.
 	depthsName  = ".depths"
 	depthsBytes = 8 << 20
 )
 
-// depth is the most that an agent's queue held in a slot; of no agent: that the depths
-// were looked at.
+// depth is the most that an agent's queue held in a slot. Without an agent it says that
+// the depths were measured in the slot.
 type depth struct {
 	Slot   int64  `json:"slot"`
 	Agent  string `json:"agent,omitempty"`
 	Queued int64  `json:"queued,omitempty"`
 }
 
-// sample counts what the queues hold.
+// sample records how much the queues hold now.
 func (r *Recorder) sample(all []Depth, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,8 +41,8 @@ func (r *Recorder) sample(all []Depth, now time.Time) {
 	}
 }
 
-// measured are points of the slots in which the depths were looked at. The caller holds
-// r.mu.
+// measured returns a point for each slot in which the depths were measured. The caller
+// holds r.mu.
 func (r *Recorder) measured(from, to int64) (points []Point) {
 	for slot := range r.sampled {
 		if slot >= from && slot <= to {
@@ -53,7 +53,7 @@ func (r *Recorder) measured(from, to int64) (points []Point) {
 	return points
 }
 
-// leave writes the depths for the next run that this one takes with it.
+// leave saves the depths that only this run knows, for the next one.
 func (r *Recorder) leave() {
 	var all []depth
 	r.mu.Lock()
@@ -81,8 +81,8 @@ func (r *Recorder) leave() {
 	}
 }
 
-// takeOver removes what the run before has left, once this run has it: if this one is
-// killed, the next one must not take it for all that is known of those slots.
+// takeOver removes the file that the last run left, once this run has read it. If this run
+// is killed, the next one must not take that file for all that is known about those slots.
 func (r *Recorder) takeOver() {
 	folder, err := durable.OpenBelow(r.stateDir, folderOf(r.stateDir))
 	if err == nil {
@@ -94,7 +94,7 @@ func (r *Recorder) takeOver() {
 	}
 }
 
-// left counts what the run before has left. What cannot be read is not known.
+// left adds the depths that the last run left. If they cannot be read, they are unknown.
 func left(stateDir string, t *tally, sampled map[int64]bool) {
 	folder, err := durable.OpenBelow(stateDir, folderOf(stateDir))
 	if err != nil {

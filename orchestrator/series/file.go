@@ -14,12 +14,12 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// folderName is in the state directory: AGENT.points, and AGENT.points.1 with older
-// ones, which is the name of no agent's newer ones.
+// folderName is the folder in the state directory. It has AGENT.points and, with the older
+// points, AGENT.points.1: no agent's name makes its newer file collide with that.
 const folderName = "series"
 
-// maxPoints is how many points a file may have before it moves aside: those of 400 days
-// in which something happened all the time. As many are kept again.
+// maxPoints is how many points a file may have before it becomes the older one: those of
+// 400 days in which something happened all the time.
 const maxPoints = 400 * 24 * int(time.Hour/Slot)
 
 func fileOf(agent string) string  { return agent + ".points" }
@@ -27,7 +27,7 @@ func olderOf(agent string) string { return agent + ".points.1" }
 
 func folderOf(stateDir string) string { return filepath.Join(stateDir, folderName) }
 
-// add appends points of an agent. A write that the disk has cut is cut off; what lies
+// add appends points of an agent. A write that fails halfway is undone; what is left of one
 // behind the last whole point is overwritten.
 func add(folder *durable.Folder, agent string, points []Point) (err error) {
 	name := fileOf(agent)
@@ -56,8 +56,8 @@ func add(folder *durable.Folder, agent string, points []Point) (err error) {
 	return nil
 }
 
-// wholeUntil is where the last whole point of a file of a size ends: at its end, also
-// where something before was taken out, or before the torn one there.
+// wholeUntil returns where the last whole point of a file ends: at the end of the file, even
+// if bytes before it were removed, or before a torn point there.
 func wholeUntil(file *os.File, size int64) int64 {
 	var last [pointSize]byte
 	if _, err := file.ReadAt(last[:], size-pointSize); err == nil {
@@ -68,7 +68,7 @@ func wholeUntil(file *os.File, size int64) int64 {
 	return size - size%pointSize
 }
 
-// lastSlot is that of the point which was written last for an agent; 0: none was, or it
+// lastSlot returns the slot of the last point in an agent's file; 0: there is none, or it
 // cannot be read.
 func lastSlot(folder *durable.Folder, agent string) int64 {
 	file, err := folder.OpenFile(fileOf(agent), os.O_RDONLY)
@@ -88,8 +88,8 @@ func lastSlot(folder *durable.Folder, agent string) int64 {
 	return 0
 }
 
-// firstSlot is that of the oldest point that is kept of an agent; 0: none is, or it cannot
-// be read.
+// firstSlot returns the slot of the first point in an agent's files; 0: there is none, or it
+// cannot be read.
 func firstSlot(stateDir, agent string) int64 {
 	folder, err := durable.OpenBelow(stateDir, folderOf(stateDir))
 	if err != nil {
@@ -111,9 +111,9 @@ func firstSlot(stateDir, agent string) int64 {
 	return 0
 }
 
-// Read calls take for each point of an agent from a time on, as they were written: in
-// the order of time, unless the clock was set. What is said of the future, by a clock
-// that was ahead, is passed over.
+// Read calls take for each point of an agent since a time, in the order in which they were
+// written: that of time, unless the clock was set. Points in the future, from a clock that
+// was ahead, are skipped.
 func Read(stateDir, agent string, since, now time.Time, take func(Point)) error {
 	folder, err := durable.OpenBelow(stateDir, folderOf(stateDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,11 +140,11 @@ func Read(stateDir, agent string, since, now time.Time, take func(Point)) error 
 	return nil
 }
 
-// slack is how many points more than there are slots from a time on are read from the
-// end of a file: those of a clock that was set back are there again.
+// slack is how many points more than there are slots in the time are read from the end of
+// a file: after a clock was set back, slots occur twice.
 const slack = 7 * 24 * int64(time.Hour/Slot)
 
-// readEnd reads so many bytes at the end of a file.
+// readEnd reads at most most bytes from the end of a file.
 func readEnd(folder *durable.Folder, name string, most int64) ([]byte, error) {
 	file, err := folder.OpenFile(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,13 +161,13 @@ func readEnd(folder *durable.Folder, name string, most int64) ([]byte, error) {
 	data := make([]byte, min(info.Size(), most))
 	n, err := file.ReadAt(data, info.Size()-int64(len(data)))
 	if errors.Is(err, io.EOF) {
-		err = nil // it was cut meanwhile
+		err = nil // it was truncated meanwhile
 	}
 	return data[:n], err
 }
 
-// each calls take for each whole point. Behind one that is damaged it looks for the next
-// one, byte by byte: something may have been taken out.
+// each calls take for each whole point. After a damaged point it searches for the next one
+// byte by byte, because bytes may have been removed.
 func each(data []byte, take func(p Point, slot int64)) {
 	for len(data) >= pointSize {
 		p, slot, ok := decode(data)
@@ -180,7 +180,7 @@ func each(data []byte, take func(p Point, slot int64)) {
 	}
 }
 
-// Agents are those of whom there are points.
+// Agents returns the agents that have points.
 func Agents(stateDir string) ([]string, error) {
 	folder, err := durable.OpenBelow(stateDir, folderOf(stateDir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,10 +7,10 @@ import (
 	"heartbeat/orchestrator/usage"
 )
 
-// Every is how much time a row is about.
+// Every is how much time a row covers.
 type Every string
 
-// The rows. Auto is hours up to two days, and days beyond.
+// The lengths of rows. Auto means hours for up to two days, otherwise days.
 const (
 	Auto      Every = "auto"
 	EverySlot Every = "slot"
@@ -18,7 +18,7 @@ const (
 	Day       Every = "day"
 )
 
-// Of is what is meant for a length of time: Auto decides.
+// Of returns the length to use for a span of time: it resolves Auto.
 func (e Every) Of(length time.Duration) Every {
 	switch {
 	case e != Auto && e != "":
@@ -29,7 +29,7 @@ func (e Every) Of(length time.Duration) Every {
 	return Hour
 }
 
-// Bounds are those of the row that a time belongs to, by the clock of the time's zone.
+// Bounds returns when the row with a time in it begins and ends, in the time's zone.
 func (e Every) Bounds(at time.Time) (from, until time.Time) {
 	switch e {
 	case Day:
@@ -41,11 +41,11 @@ func (e Every) Bounds(at time.Time) (from, until time.Time) {
 	return from, from.Add(Slot)
 }
 
-// Past is what agents did over a time.
+// Past is what agents did in a span of time.
 type Past struct {
 	Since, Now time.Time
 	Every      Every // not Auto
-	// Points are the rows in which something happened.
+	// Points are the rows in which something happened, in the order of time.
 	Points []Point
 	Watch
 }
@@ -72,16 +72,16 @@ func Look(stateDir string, agents []string, since, now time.Time, every Every) (
 
 // Row is what happened in the time of a row.
 type Row struct {
-	Point // the zero value but for At, if nothing is known to have happened
+	Point // zero except for At if nothing is known to have happened
 	Until time.Time
-	// Watched is in how many of its Slots a run looked.
+	// Watched is the number of its Slots in which a run was there to record.
 	Watched, Slots int
-	// Unmeasured is true if a run looked, and how many were queued is not known.
+	// Unmeasured is true if a run was there, but the depth of the queues is not known.
 	Unmeasured bool
 }
 
-// Rows are all rows of the time, those in which nothing happened, too: as many as there
-// are from the first to what is settled, and at most the last so many.
+// Rows returns all rows of the span, those in which nothing happened included, up to the
+// last settled one: at most the last most of them.
 func (p Past) Rows(most int) (rows []Row) {
 	known := map[int64]Point{}
 	for _, point := range p.Points {

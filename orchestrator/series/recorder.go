@@ -20,52 +20,50 @@ import (
 )
 
 const (
-	// sampleEvery is how often the queues' depth is looked at.
+	// sampleEvery is how often the depth of the queues is measured.
 	sampleEvery = time.Minute
-	// settled is how long after its end a slot is written: by then sessions have
-	// recorded what they have spent in it.
+	// settled is how long after its end a slot is written: by then sessions have recorded
+	// what they spent in it.
 	settled = 2 * time.Minute
-	// mostSlots bounds how many slots wait for a disk that takes none.
+	// mostSlots limits how many slots are kept in memory while the disk takes none.
 	mostSlots = 144
 )
 
-// untilName is the file in the folder that has the number of the last slot that is
-// written for all agents.
+// untilName is the file with the number of the last slot that is written for all agents.
 const untilName = ".until"
 
-// Depth is how much an agent's queue holds.
+// Depth is how many entries an agent's queue holds.
 type Depth struct {
 	Agent  string
 	Queued int
 }
 
-// Recorder writes the series of a run. One run writes a state directory's.
+// Recorder writes the series of a run. A state directory has one at a time.
 type Recorder struct {
 	stateDir string
 	log      *slog.Logger
 	began    time.Time
 
-	// done is the last slot that is written for all agents, last that of each: a run
-	// that was killed in the middle of writing wrote some. They belong to Run.
+	// done is the last slot that is written for all agents, last the last one of each: a
+	// run that was killed while it wrote has written some. Only Run uses them.
 	done int64
 	last map[string]int64
-	// setBack is true once the clock was, in this run: what it has written says nothing
-	// of what is still to be written.
+	// setBack is true once the clock was set back during this run: then the last slot in
+	// a file does not say which slots are still to be written.
 	setBack bool
-	// marked is the last slot that is known to have been watched.
+	// marked is the last slot that was recorded as watched.
 	marked int64
 
 	mu    sync.Mutex
 	tally tally
-	// sampled are the slots that are not written yet and in which the depths were looked
-	// at.
+	// sampled are the unwritten slots in which the depths were measured.
 	sampled map[int64]bool
-	ready   bool            // the past is compiled
-	early   []journal.Event // that came before that
-	failed  bool            // the last time
+	ready   bool            // the slots before this run are compiled
+	early   []journal.Event // events that came before ready
+	failed  bool            // the last write did
 }
 
-// NewRecorder returns one for a run that begins now.
+// NewRecorder returns a Recorder for a run that begins now.
 func NewRecorder(stateDir string, log *slog.Logger) *Recorder {
 	return &Recorder{stateDir: stateDir, log: log, began: time.Now(), last: map[string]int64{}, tally: newTally(), sampled: map[int64]bool{}}
 }
@@ -81,12 +79,11 @@ func (r *Recorder) Note(e journal.Event) {
 	r.tally.take(e)
 }
 
-// Run writes each slot when it is over, until ctx ends; the slots of earlier runs first
-// that they could not write. What belongs to the slot that has just begun then is for the
-// next run.
+// Run first writes the slots that earlier runs could not write, then each slot when it is
+// over, until ctx ends. The next run writes the slots that are not over by then.
 func (r *Recorder) Run(ctx context.Context, depths func() []Depth) {
 	if r.compile(ctx); ctx.Err() != nil {
-		return // it may not have read all of the journal
+		return // the journal may be half read
 	}
 	r.takeOver()
 	ticker := time.NewTicker(sampleEvery)
@@ -104,7 +101,7 @@ func (r *Recorder) Run(ctx context.Context, depths func() []Depth) {
 	}
 }
 
-// compile counts what the journal has of the slots that are not written yet.
+// compile counts what the journal says about the slots that are not written yet.
 func (r *Recorder) compile(ctx context.Context) {
 	r.done = until(r.stateDir)
 	r.heedClock(r.began)
@@ -119,7 +116,7 @@ func (r *Recorder) compile(ctx context.Context) {
 	}
 	sampled := map[int64]bool{}
 	left(r.stateDir, &t, sampled)
-	others := func(slot int64) bool { return slot <= r.done || slot > slotOf(r.began) } // written, or of a clock that was ahead
+	others := func(slot int64) bool { return slot <= r.done || slot > slotOf(r.began) } // written, or from a clock that was ahead
 	t.drop(others)
 	maps.DeleteFunc(sampled, func(slot int64, _ bool) bool { return others(slot) })
 	r.mu.Lock()
@@ -131,8 +128,8 @@ func (r *Recorder) compile(ctx context.Context) {
 	r.early = nil
 }
 
-// heedClock has the slots be written again from the present one on, if the clock was set
-// back: what was written for them before was of another hour.
+// heedClock makes the slots from the present one on be written again after the clock was
+// set back: what was written for them before was about another time.
 func (r *Recorder) heedClock(now time.Time) {
 	if r.done < slotOf(now) {
 		return
@@ -141,7 +138,7 @@ func (r *Recorder) heedClock(now time.Time) {
 	clear(r.last)
 }
 
-// written is the last slot that is written for an agent, or 0.
+// written returns the last slot that is written for an agent, or 0.
 func (r *Recorder) written(folder *durable.Folder, agent string) int64 {
 	last, known := r.last[agent]
 	if !known && !r.setBack {
@@ -150,7 +147,7 @@ func (r *Recorder) written(folder *durable.Folder, agent string) int64 {
 	return last
 }
 
-// until is the last slot that is written for all agents, or 0.
+// until returns the last slot that is written for all agents, or 0.
 func until(stateDir string) int64 {
 	folder, err := durable.OpenBelow(stateDir, folderOf(stateDir))
 	if err != nil {
@@ -168,7 +165,7 @@ func until(stateDir string) int64 {
 	return max(0, slot)
 }
 
-// write writes the slots that are over. What cannot be written is tried again.
+// write writes the slots that are over. After an error they are tried again.
 func (r *Recorder) write(now time.Time) {
 	to := slotOf(now.Add(-settled)) - 1
 	r.heedClock(now)
@@ -232,7 +229,7 @@ func (r *Recorder) writeSlots(from, to int64) error {
 	return folder.Put(untilName, fmt.Appendln(nil, to))
 }
 
-// spent adds what the usage records have of some slots.
+// spent adds what the usage records say about some slots.
 func spent(stateDir string, from, to int64, all map[string]map[int64]Point) error {
 	agents, err := usage.Agents(stateDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -261,13 +258,13 @@ func spent(stateDir string, from, to int64, all map[string]map[int64]Point) erro
 // tally counts events by agent and slot. It is pure.
 type tally struct {
 	all map[string]map[int64]*Point
-	// counted is how many entries an agent's live session has done that are counted.
+	// counted is how many done entries of an agent's live session are counted already.
 	counted map[string]int
 }
 
 func newTally() tally { return tally{map[string]map[int64]*Point{}, map[string]int{}} }
 
-// at is the point of an agent at a time.
+// at returns an agent's point for a time.
 func (t *tally) at(agent string, at time.Time) *Point {
 	slots, slot := t.all[agent], slotOf(at)
 	if slots == nil {
@@ -312,7 +309,7 @@ func (t *tally) take(e journal.Event) {
 	}
 }
 
-// points copies those of some slots.
+// points copies the points of some slots.
 func (t *tally) points(from, to int64) map[string]map[int64]Point {
 	all := map[string]map[int64]Point{}
 	for agent, slots := range t.all {

@@ -1,15 +1,15 @@
-// Package series is what each agent has done in each ten minutes, kept for 400 days and
-// more: queue depth, prompts, sessions, fires and how late they were, turns, tokens, cost.
-// It is for looking back, where the journal and the usage records are gone: nothing is
-// decided by it.
+// Package series records what each agent does in each ten minutes, and keeps it for 400
+// days and more: queue depth, prompts, sessions, fires and how late they were, turns,
+// tokens, cost. It is for looking back when the journal and the usage records are gone.
+// Nothing is decided by it.
 //
-// A Point is 76 bytes with a checksum, and only ten minutes in which something happened
-// have one; Watch says in which others a run looked at all. Slots are whole once they are
-// written: they are compiled from the journal and the usage records when they are over,
-// so that a run that was killed leaves none out and counts nothing twice. The queue's
-// depth stands nowhere else: a run that ends leaves what it knows to the next one, a
-// killed run loses its last ten minutes, which are then told apart from an empty queue. Files are not
-// synced. What cannot be read of a file is passed over, and the rest of it is read.
+// A Point takes 76 bytes with its checksum. Only slots in which something happened have
+// one; Watch says in which of the others a run was there to record. A slot is written
+// once, when it is over, from the journal and the usage records. So a run that is killed
+// leaves no slot out and counts nothing twice. No other file has the depth of the queues:
+// a run that ends leaves the last depths to the next run, and a run that is killed loses
+// them. Such a slot is shown as unmeasured, not as an empty queue. Files are not synced.
+// Damaged parts of a file are skipped.
 package series
 
 import (
@@ -21,27 +21,27 @@ import (
 	"heartbeat/orchestrator/usage"
 )
 
-// Slot is how much time a point is about.
+// Slot is how much time a point covers.
 const Slot = 10 * time.Minute
 
 // Point is what happened in one slot, or, added up, in several.
 type Point struct {
-	// At is when it began.
+	// At is when the slot, or the first of them, began.
 	At time.Time `json:"at"`
 	// Queued is the most entries that were queued at once, counted each minute.
 	Queued int64 `json:"queued"`
-	// Done are prompts that were done, Failed those that were given up.
+	// Done counts prompts that were done, Failed those that were given up.
 	Done   int64 `json:"done"`
 	Failed int64 `json:"failed"`
-	// Sessions is how many ended.
+	// Sessions counts the sessions that ended.
 	Sessions int64 `json:"sessions"`
-	// Fires are those of triggers, Late how much later than due the latest one was.
+	// Fires counts the fires of triggers, Late is the longest delay of a scheduled one.
 	Fires int64         `json:"fires"`
 	Late  time.Duration `json:"-"`
 	usage.Sum
 }
 
-// Then adds what the same agent did later.
+// Then adds what the same agent did at another time.
 func (p Point) Then(q Point) Point {
 	queued := max(p.Queued, q.Queued)
 	p = p.Beside(q)
@@ -57,13 +57,13 @@ func (p Point) Beside(q Point) Point {
 	}
 }
 
-// empty reports whether nothing happened.
+// empty reports whether nothing happened in it.
 func (p Point) empty() bool {
 	p.At = time.Time{}
 	return p == Point{}
 }
 
-// slotOf numbers slots from 1970 on.
+// slotOf returns the number of a time's slot, counted from 1970.
 func slotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
 
 func startOf(slot int64) time.Time { return time.Unix(slot*int64(Slot/time.Second), 0) }
@@ -77,7 +77,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fields are the counts in their order on disk.
+// fields returns the counts in their order on disk.
 func (p *Point) fields() [counts]*int64 {
 	return [counts]*int64{
 		&p.Queued, &p.Done, &p.Failed, &p.Sessions, &p.Fires, &p.Turns, &p.Calls, &p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &p.Unseen, &p.Unpriced,
@@ -96,7 +96,7 @@ func (p Point) encode(to []byte) []byte {
 	return le.AppendUint32(to, crc32.Checksum(to[begin:], castagnoli))
 }
 
-// decode reads a point of a slot from the first bytes of data, if a whole one is there.
+// decode reads the point at the beginning of data. ok is false if there is no whole one.
 func decode(data []byte) (p Point, slot int64, ok bool) {
 	if len(data) < pointSize {
 		return p, 0, false

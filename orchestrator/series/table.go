@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Table adds points of several agents up to rows: of each agent over the time of a row,
-// and then of all agents beside each other.
+// Table adds up the points of several agents to rows: first each agent's over the time of a
+// row, then those of all agents.
 type Table struct {
 	begin  func(time.Time) time.Time
-	rows   map[int64]map[string]*Point // :: when it begins → agent → what it did
-	begins map[int64]time.Time         // :: slot → when its row begins
-	// last is the point of the agent and row that was added to last: points come agent by
-	// agent, in the order of time.
+	rows   map[int64]map[string]*Point // :: begin of the row → agent → what it did
+	begins map[int64]time.Time         // :: slot → begin of its row
+	// last is the point that was added to last: points come agent by agent, in the order
+	// of time, so that the next one is likely for the same row.
 	last struct {
 		agent string
 		point *Point
 	}
 }
 
-// NewTable returns one whose rows begin where begin says for a time in them.
+// NewTable returns a Table. begin returns when the row with a time in it begins.
 func NewTable(begin func(at time.Time) time.Time) *Table {
 	return &Table{begin: begin, rows: map[int64]map[string]*Point{}, begins: map[int64]time.Time{}}
 }
@@ -38,7 +38,7 @@ func (t *Table) Add(agent string, p Point) {
 	*t.last.point = t.last.point.Then(p)
 }
 
-// pointOf is that of an agent in the row that begins at a time.
+// pointOf returns an agent's point in the row that begins at a time.
 func (t *Table) pointOf(agent string, at time.Time) *Point {
 	row := t.rows[at.Unix()]
 	if row == nil {
@@ -51,7 +51,7 @@ func (t *Table) pointOf(agent string, at time.Time) *Point {
 	return row[agent]
 }
 
-// Rows are those in which something happened, in the order of time.
+// Rows returns the rows in which something happened, in the order of time.
 func (t *Table) Rows() (all []Point) {
 	for _, row := range t.rows {
 		var sum Point

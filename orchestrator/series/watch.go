@@ -7,22 +7,22 @@ import (
 	"heartbeat/hook/durable"
 )
 
-// watchName stands for the run itself among the names of agents, none of which begins
-// with a dot: it has a point, with nothing in it, of each slot in which a run looked.
+// watchName is used in place of an agent's name; no agent's begins with a dot. Its file has
+// an empty point for each slot in which a run was there to record.
 const watchName = ".watched"
 
-// Watch is when a run has looked. Where none has, that nothing is known to have happened
-// does not say that nothing did. Runs of versions before this was kept are known by what
-// agents did alone.
+// Watch knows in which slots a run was there to record. In the others, no record of an event
+// does not mean that there was none. Versions before this was kept are known only by what
+// agents did.
 type Watch struct {
 	slots map[int64]bool
-	// measured are the slots in which the queues' depths were kept, from the first one
-	// on: versions before that was noted have left none.
+	// measured are the slots in which the depths of the queues were saved. first is the
+	// first of them ever: versions before it did not record them.
 	measured map[int64]bool
 	first    int64
 }
 
-// ReadWatch reads when runs have looked, from a time on.
+// ReadWatch reads in which slots since a time a run was there to record.
 func ReadWatch(stateDir string, since, now time.Time) (Watch, error) {
 	w := Watch{map[int64]bool{}, map[int64]bool{}, math.MaxInt64}
 	err := Read(stateDir, watchName, since, now, func(p Point) { w.Saw(p.At) })
@@ -39,8 +39,8 @@ func ReadWatch(stateDir string, since, now time.Time) (Watch, error) {
 	return w, err
 }
 
-// Unmeasured reports whether the queues' depths are not known in a time in which a run
-// has looked: one that was killed takes them with it.
+// Unmeasured reports whether the depths of the queues are unknown for a time in which a run
+// was there: a run that is killed loses the last ones.
 func (w Watch) Unmeasured(from, until time.Time) bool {
 	some := false
 	for slot := slotOf(from.Add(Slot - 1)); startOf(slot).Before(until); slot++ {
@@ -54,10 +54,11 @@ func (w Watch) Unmeasured(from, until time.Time) bool {
 	return some
 }
 
-// Saw notes that somebody looked at a time, because something is known of it.
+// Saw says that a run was there at a time, because an event of then is known.
 func (w Watch) Saw(at time.Time) { w.slots[slotOf(at)] = true }
 
-// Watched is how many slots begin in a time, and in how many of them a run has looked.
+// Watched returns how many slots begin in a span of time, and in how many of them a run was
+// there to record.
 func (w Watch) Watched(from, until time.Time) (watched, all int) {
 	for slot := slotOf(from.Add(Slot - 1)); startOf(slot).Before(until); slot++ {
 		if all++; w.slots[slot] {
@@ -67,17 +68,17 @@ func (w Watch) Watched(from, until time.Time) (watched, all int) {
 	return watched, all
 }
 
-// Gap is a time in which no run has looked.
+// Gap is a time in which no run was there to record.
 type Gap struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 }
 
-// Length is how long it is.
+// Length returns how long the gap is.
 func (g Gap) Length() time.Duration { return g.Until.Sub(g.From) }
 
-// Gaps are the times in which no run has looked, in their order, of what is settled and
-// may still be kept.
+// Gaps returns the settled times in which no run was there to record, as far back as points
+// are kept, in the order of time.
 func (w Watch) Gaps(since, now time.Time) (gaps []Gap) {
 	end := slotOf(Settled(now))
 	for slot := max(slotOf(since), end-2*int64(maxPoints)); slot < end; slot++ {
@@ -94,10 +95,10 @@ func (w Watch) Gaps(since, now time.Time) (gaps []Gap) {
 	return gaps
 }
 
-// Settled is until when all that happened is written, if a run writes it.
+// Settled returns the time until which everything is written, if a run is there to write.
 func Settled(now time.Time) time.Time { return startOf(slotOf(now.Add(-settled))) }
 
-// mark notes that this run looks now. What cannot be written is tried again.
+// mark records that this run is there now. After an error it is tried again.
 func (r *Recorder) mark(now time.Time) {
 	slot := slotOf(now)
 	if slot == r.marked {
@@ -105,7 +106,7 @@ func (r *Recorder) mark(now time.Time) {
 	}
 	folder, err := durable.MakeBelow(r.stateDir, folderOf(r.stateDir))
 	if err != nil {
-		return // what write says
+		return // write reports it
 	}
 	defer folder.Close()
 	if add(folder, watchName, []Point{{At: now}}) == nil {
